@@ -1,0 +1,2 @@
+//! The `tiepoint` command.
+fn main() {}

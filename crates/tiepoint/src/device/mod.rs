@@ -1,0 +1,232 @@
+//! Where the work runs: the threads and SIMD level of the CPU, and the time that each stage took.
+//!
+//! A [`Cpu`] is handed to every call that computes. It borrows the caller's thread pool; the library never
+//! touches rayon's global one. Neither the thread count nor the SIMD level changes a result.
+
+mod profile;
+
+pub use profile::{Profile, Stage, StageTime};
+
+use crate::{Error, Result};
+use fearless_simd::Level;
+use rayon::{ThreadPool, ThreadPoolBuilder, prelude::*};
+use std::sync::Arc;
+
+/// The SIMD levels that a [`Cpu`] can be held to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SimdLevel {
+    /// What every CPU of this architecture has (SSE2 on x86-64, NEON on AArch64).
+    Baseline,
+    /// x86-64-v3: AVX2 and FMA.
+    Avx2,
+    /// The AVX-512 set of Ice Lake, VNNI included.
+    Avx512,
+    /// The best that this machine has.
+    Best,
+}
+
+/// The CPU as a device: a thread pool, a SIMD level and, if asked for, a profile of stage times.
+#[derive(Clone, Debug)]
+pub struct Cpu {
+    pool: Option<Arc<ThreadPool>>,
+    level: Level,
+    profile: Option<Arc<Profile>>,
+}
+
+impl Default for Cpu {
+    fn default() -> Self {
+        Self::sequential()
+    }
+}
+
+impl Cpu {
+    /// The calling thread alone, at the best SIMD level present.
+    pub fn sequential() -> Self {
+        Self { pool: None, level: Level::new(), profile: None }
+    }
+
+    /// A pool of `threads` threads made for this `Cpu`; one thread means the calling thread.
+    ///
+    /// # Errors
+    /// [`Error::Option`] when `threads` is 0 or above 1024, [`Error::Device`] when threads cannot be started.
+    pub fn with_threads(threads: usize) -> Result<Self> {
+        match threads {
+            0 | 1025.. => Err(Error::option("threads", threads, "1 to 1024")),
+            1 => Ok(Self::sequential()),
+            _ => {
+                let pool = ThreadPoolBuilder::new().num_threads(threads).build();
+                let pool = pool.map_err(|e| Error::Device {
+                    device: "cpu".into(),
+                    reason: format!("cannot start {threads} threads: {e}"),
+                })?;
+                Ok(Self::with_pool(Arc::new(pool)))
+            }
+        }
+    }
+
+    /// The caller's own pool.
+    pub fn with_pool(pool: Arc<ThreadPool>) -> Self {
+        Self { pool: Some(pool), ..Self::sequential() }
+    }
+
+    /// The same threads held to a lower SIMD level. Results do not change; tests use it to show so.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when this machine lacks the level.
+    pub fn at_level(self, level: SimdLevel) -> Result<Self> {
+        let best = Level::new();
+        let chosen = match level {
+            SimdLevel::Best => Some(best),
+            SimdLevel::Baseline => Some(Level::baseline()),
+            #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+            SimdLevel::Avx2 => best.as_avx2().map(Level::Avx2),
+            #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+            SimdLevel::Avx512 => best.as_avx512().map(Level::Avx512),
+            #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
+            _ => None,
+        };
+        match chosen {
+            Some(level) => Ok(Self { level, ..self }),
+            None => {
+                Err(Error::Device { device: "cpu".into(), reason: format!("this machine has no {level:?}") })
+            }
+        }
+    }
+
+    /// The SIMD levels of this machine, lowest first; for tests that run one body at each.
+    pub fn levels() -> Vec<SimdLevel> {
+        let all = [SimdLevel::Baseline, SimdLevel::Avx2, SimdLevel::Avx512];
+        all.into_iter().filter(|&l| Self::sequential().at_level(l).is_ok()).collect()
+    }
+
+    /// The same device, which from now on notes the time of every stage.
+    #[must_use]
+    pub fn profiled(self) -> Self {
+        Self { profile: Some(Arc::default()), ..self }
+    }
+
+    /// The times noted so far, if this device is [`profiled`](Self::profiled).
+    pub fn profile(&self) -> Option<&Profile> {
+        self.profile.as_deref()
+    }
+
+    /// How many threads work.
+    pub fn threads(&self) -> usize {
+        self.pool.as_ref().map_or(1, |p| p.current_num_threads())
+    }
+
+    /// The name of the SIMD level in use, for people.
+    pub fn level_name(&self) -> String {
+        let name = format!("{:?}", self.level);
+        name.split('(').next().unwrap_or_default().to_lowercase()
+    }
+
+    /// The SIMD level in use.
+    pub(crate) fn level(&self) -> Level {
+        self.level
+    }
+
+    /// Times a stage from this call until the guard is dropped. Costs nothing when not profiled.
+    pub fn stage(&self, name: &'static str) -> Stage<'_> {
+        Stage::new(self.profile.as_deref(), name)
+    }
+
+    /// Runs `f(0..n)`, each index once, in any order.
+    pub(crate) fn for_each(&self, n: usize, f: impl Fn(usize) + Sync + Send) {
+        match &self.pool {
+            Some(pool) if n > 1 => pool.install(|| (0..n).into_par_iter().with_max_len(1).for_each(f)),
+            _ => (0..n).for_each(f),
+        }
+    }
+
+    /// `f(0..n)` collected in the order of the index, whatever the order of execution.
+    pub(crate) fn map<R: Send>(&self, n: usize, f: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
+        match &self.pool {
+            Some(pool) if n > 1 => pool.install(|| (0..n).into_par_iter().with_max_len(1).map(f).collect()),
+            _ => (0..n).map(f).collect(),
+        }
+    }
+
+    /// Cuts `data` into pieces of `len` elements (the last may be shorter) and runs `f(piece number, piece)`.
+    pub(crate) fn for_chunks<T: Send>(
+        &self,
+        data: &mut [T],
+        len: usize,
+        f: impl Fn(usize, &mut [T]) + Sync + Send,
+    ) {
+        let len = len.max(1);
+        match &self.pool {
+            Some(pool) if data.len() > len => {
+                pool.install(|| {
+                    data.par_chunks_mut(len).with_max_len(1).enumerate().for_each(|(i, c)| f(i, c))
+                });
+            }
+            _ => data.chunks_mut(len).enumerate().for_each(|(i, c)| f(i, c)),
+        }
+    }
+}
+
+/// A device as the user names it: `auto`, `cpu`, `cuda[:N]` or `opencl[:N]`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Device {
+    /// The best device present.
+    #[default]
+    Auto,
+    /// The CPU.
+    Cpu,
+    /// The N-th CUDA device.
+    Cuda(u32),
+    /// The N-th OpenCL device.
+    OpenCl(u32),
+}
+
+impl Device {
+    /// Opens the device with `threads` CPU threads.
+    ///
+    /// # Errors
+    /// [`Error::Device`] for a GPU, which this version cannot use, and as [`Cpu::with_threads`].
+    pub fn open(self, threads: usize) -> Result<Cpu> {
+        match self {
+            Self::Auto | Self::Cpu => Cpu::with_threads(threads),
+            Self::Cuda(_) | Self::OpenCl(_) => Err(Error::Device {
+                device: self.to_string(),
+                reason: "this version computes on the CPU only; use `auto` or `cpu`".into(),
+            }),
+        }
+    }
+}
+
+impl std::fmt::Display for Device {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Auto => f.write_str("auto"),
+            Self::Cpu => f.write_str("cpu"),
+            Self::Cuda(n) => write!(f, "cuda:{n}"),
+            Self::OpenCl(n) => write!(f, "opencl:{n}"),
+        }
+    }
+}
+
+impl std::str::FromStr for Device {
+    type Err = Error;
+
+    fn from_str(s: &str) -> Result<Self> {
+        let wrong = || Error::Option {
+            name: "device",
+            value: s.into(),
+            expected: "auto, cpu, cuda, cuda:N, opencl or opencl:N",
+        };
+        let (kind, index) = match s.split_once(':') {
+            Some((kind, n)) => (kind, Some(n.parse::<u32>().map_err(|_| wrong())?)),
+            None => (s, None),
+        };
+        match (kind, index) {
+            ("auto", None) => Ok(Self::Auto),
+            ("cpu", None) => Ok(Self::Cpu),
+            ("cuda", n) => Ok(Self::Cuda(n.unwrap_or(0))),
+            ("opencl", n) => Ok(Self::OpenCl(n.unwrap_or(0))),
+            _ => Err(wrong()),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! The time of every stage: what `--profile` prints.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+/// Wall-clock times of stages, added up by name in the order in which the names first came.
+#[derive(Debug, Default)]
+pub struct Profile {
+    stages: Mutex<Vec<StageTime>>,
+}
+
+/// One line of a [`Profile`].
+#[derive(Clone, Copy, Debug)]
+pub struct StageTime {
+    /// The stage's name.
+    pub name: &'static str,
+    /// Seconds spent in it, all calls together.
+    pub seconds: f64,
+    /// How often it ran.
+    pub calls: u64,
+}
+
+impl Profile {
+    /// The times so far.
+    pub fn stages(&self) -> Vec<StageTime> {
+        self.stages.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn add(&self, name: &'static str, seconds: f64) {
+        let mut stages = self.stages.lock().unwrap_or_else(PoisonError::into_inner);
+        match stages.iter_mut().find(|s| s.name == name) {
+            Some(stage) => {
+                stage.seconds += seconds;
+                stage.calls += 1;
+            }
+            None => stages.push(StageTime { name, seconds, calls: 1 }),
+        }
+    }
+}
+
+/// A running stage; its time is noted when it is dropped.
+#[derive(Debug)]
+#[must_use = "the stage ends when this guard is dropped"]
+pub struct Stage<'p> {
+    running: Option<(&'p Profile, &'static str, Instant)>,
+}
+
+impl<'p> Stage<'p> {
+    pub(super) fn new(profile: Option<&'p Profile>, name: &'static str) -> Self {
+        Self { running: profile.map(|p| (p, name, Instant::now())) }
+    }
+}
+
+impl Drop for Stage<'_> {
+    fn drop(&mut self) {
+        if let Some((profile, name, start)) = self.running.take() {
+            profile.add(name, start.elapsed().as_secs_f64());
+        }
+    }
+}
