@@ -132,9 +132,10 @@ impl Square {
             let (x, y) = ((-step_sin).mul_add(v, x0), step_cos.mul_add(v, y0));
             for (i, (along, aside)) in along.iter_mut().zip(aside).enumerate() {
                 let u = self.first + i as f32;
-                let [cx, cy] =
-                    [step_cos.mul_add(u, x), step_sin.mul_add(u, y)].map(|v| v.round_ties_even() as i32);
-                let [dx, dy] = integral.haar(cx, cy, half).map(Total::signed_f32);
+                let cx = step_cos.mul_add(u, x).round_ties_even() as i32;
+                let cy = step_sin.mul_add(u, y).round_ties_even() as i32;
+                let [dx, dy] = integral.haar(cx, cy, half);
+                let (dx, dy) = (dx.signed_f32(), dy.signed_f32());
                 *along = cos.mul_add(dx, sin * dy);
                 *aside = cos.mul_add(dy, -(sin * dx));
             }
