@@ -1,0 +1,3 @@
+//! Gaussian smoothing.
+
+pub(crate) mod rows;
