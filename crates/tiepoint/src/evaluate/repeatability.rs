@@ -37,7 +37,7 @@ impl RepeatabilityOptions {
         if !(self.distance > 0.0 && self.distance <= 1000.0) {
             return Err(Error::option("distance", self.distance, "above 0, at most 1000 pixels"));
         }
-        if !(self.scale_ratio >= 1.0) {
+        if self.scale_ratio.is_nan() || self.scale_ratio < 1.0 {
             return Err(Error::option("scale_ratio", self.scale_ratio, "at least 1"));
         }
         Ok(())

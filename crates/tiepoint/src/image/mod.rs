@@ -4,8 +4,10 @@
 //! (0, 0). Integer pixels use their whole range from black to white; f32 pixels run from 0 to 1.
 
 mod grey;
+mod range;
 
 pub use grey::grey;
+pub use range::{HOLE_MARGIN, Prepared, Range, prepare};
 
 use crate::{Error, Result};
 
