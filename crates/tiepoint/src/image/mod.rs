@@ -10,12 +10,14 @@ mod jpeg;
 mod pfm;
 mod png;
 mod pnm;
+mod range;
 mod read;
 mod rows;
 mod tiff;
 mod write;
 
 pub use grey::grey;
+pub use range::{HOLE_MARGIN, Prepared, Range, prepare};
 pub use read::{ReadOptions, decode, decode_grey, read, read_grey};
 pub use write::{AnyView, OutputFormat, write};
 
