@@ -3,7 +3,6 @@
 use super::{reference, *};
 use crate::{
     device::SimdLevel,
-    feature::{Descriptors, Keypoint},
     image::{Image, Size},
 };
 use proptest::prelude::*;
