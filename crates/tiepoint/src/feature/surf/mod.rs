@@ -26,6 +26,8 @@
 //! negative. `octave` and `layer` name the filter, both from 0. Of the values of a descriptor x points along
 //! the keypoint's direction and y a quarter turn towards the image's +y.
 
+#[cfg(test)]
+mod accuracy;
 mod describe;
 mod extrema;
 mod integral;

@@ -61,8 +61,7 @@ impl Disc {
             Convention::OpenCv => (36, 2.5, 72),
         };
         let whole = convention == Convention::OpenSurf;
-        let mut disc =
-            Self { x: [0.0; SAMPLES], y: [0.0; SAMPLES], weights: [0; SAMPLES], bins, whole };
+        let mut disc = Self { x: [0.0; SAMPLES], y: [0.0; SAMPLES], weights: [0; SAMPLES], bins, whole };
         let square = (-6_i32..=6).flat_map(|j| (-6_i32..=6).map(move |i| (i, j)));
         for (n, (i, j)) in square.filter(|(i, j)| i * i + j * j <= radius2).enumerate() {
             let weight = numeric::exp_f64(-f64::from(i * i + j * j) / (2.0 * sigma * sigma));
