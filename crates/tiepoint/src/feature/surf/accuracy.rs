@@ -199,7 +199,13 @@ fn directions_turn_with_the_image() {
     let image = photo("photos/building.jpg");
     let cpu = Cpu::sequential();
     let (other, turn) = turned(&image, 90.0, 1.0);
-    for preset in [SurfOptions::paper(), SurfOptions::opensurf(), SurfOptions::opencv()] {
+    // A quarter turn is 18 of OpenCV's bins, but ten and a half of the others'; OpenSURF rounds s as well.
+    let presets = [
+        (SurfOptions::paper(), 0.04, 0.25),
+        (SurfOptions::opensurf(), 0.09, 0.55),
+        (SurfOptions::opencv(), 0.01, 0.05),
+    ];
+    for (preset, most_median, most_of_nine) in presets {
         let first = detect(image.view(), &preset, None, &cpu).unwrap();
         let second = detect(other.view(), &preset, None, &cpu).unwrap();
         let mut off = vec![];
@@ -217,6 +223,6 @@ fn directions_turn_with_the_image() {
         off.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
         let (middle, most) = (off[off.len() / 2].abs(), off[off.len() * 9 / 10].abs());
         println!("{:?}: angles off by {middle:.4} (median), {most:.4} (90 %)", preset.convention);
-        assert!(middle < 0.06 && most < 0.35, "{preset:?}: angles off by {middle}, {most}");
+        assert!(middle < most_median && most < most_of_nine, "{preset:?}: angles off by {middle}, {most}");
     }
 }
