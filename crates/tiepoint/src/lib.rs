@@ -22,6 +22,7 @@ pub mod device;
 pub mod error;
 pub mod evaluate;
 pub mod feature;
+pub mod files;
 pub mod filter;
 pub mod geometry;
 pub mod image;

@@ -17,25 +17,32 @@ fn luma<T: Pixel>(rgb: [T; 3]) -> T {
     T::from_f32(((2126 * r + 7152 * g + 722 * b + 5000) / 10000) as f32)
 }
 
+/// One row of 1 to 4 channels to one of grey.
+pub(super) fn grey_row<T: Pixel>(source: &[T], channels: usize, out: &mut [T]) {
+    let pixels = out.iter_mut().zip(source.chunks_exact(channels));
+    match channels {
+        1 | 2 => pixels.for_each(|(o, p)| *o = p[0]),
+        _ => pixels.for_each(|(o, p)| *o = luma([p[0], p[1], p[2]])),
+    }
+}
+
+/// Fails unless grey is defined for this many channels.
+pub(super) fn check_channels(channels: usize) -> Result<()> {
+    match channels {
+        1..=4 => Ok(()),
+        _ => Err(Error::Image(format!("{channels} channels: grey is defined for 1 to 4"))),
+    }
+}
+
 fn grey_view<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu) -> Result<Image<T>> {
-    let channels = view.channels();
+    check_channels(view.channels())?;
     let mut out = Image::new(view.size());
     let width = view.size().width;
     cpu.for_chunks(out.data_mut(), width * 64, |chunk, rows| {
         for (i, row) in rows.chunks_mut(width.max(1)).enumerate() {
-            let source = view.row(chunk * 64 + i);
-            match channels {
-                1 | 2 => row.iter_mut().zip(source.chunks_exact(channels)).for_each(|(o, p)| *o = p[0]),
-                _ => row
-                    .iter_mut()
-                    .zip(source.chunks_exact(channels))
-                    .for_each(|(o, p)| *o = luma([p[0], p[1], p[2]])),
-            }
+            grey_row(view.row(chunk * 64 + i), view.channels(), row);
         }
     });
-    if channels > 4 {
-        return Err(Error::Image(format!("{channels} channels: grey is defined for 1 to 4")));
-    }
     Ok(out)
 }
 

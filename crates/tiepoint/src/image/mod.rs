@@ -3,9 +3,23 @@
 //! Pixel (x, y) of channel c is element `y * stride + x * channels + c`. The centre of the top-left pixel is
 //! (0, 0). Integer pixels use their whole range from black to white; f32 pixels run from 0 to 1.
 
+#[cfg(test)]
+mod file_tests;
 mod grey;
+mod jpeg;
+mod pfm;
+mod png;
+mod pnm;
+mod range;
+mod read;
+mod rows;
+mod tiff;
+mod write;
 
 pub use grey::grey;
+pub use range::{HOLE_MARGIN, Prepared, Range, prepare};
+pub use read::{ReadOptions, decode, decode_grey, read, read_grey};
+pub use write::{AnyView, OutputFormat, write};
 
 use crate::{Error, Result};
 

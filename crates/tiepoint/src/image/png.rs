@@ -1,0 +1,116 @@
+//! PNG: 8 and 16 bits, grey, RGB and both with alpha; palettes and fewer bits are expanded.
+
+use super::{
+    AnyImage, AnyView, ImageView, Pixel, Size,
+    rows::{Fault, Request, Rows, Source, zeros},
+};
+use ::png::{BitDepth, ColorType, Compression, Decoder, DecodingError, Encoder, Reader, Transformations};
+use std::io::{self, Write};
+
+/// What a byte of deflate can expand to at most.
+const RATIO: u64 = 1032;
+
+impl From<DecodingError> for Fault {
+    fn from(e: DecodingError) -> Self {
+        match e {
+            DecodingError::IoError(e) => Self::Io(e),
+            e => Self::Bad(format!("damaged PNG: {e}")),
+        }
+    }
+}
+
+pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<AnyImage, Fault> {
+    let mut decoder = Decoder::new(source);
+    decoder.set_transformations(Transformations::EXPAND);
+    decoder.set_ignore_text_chunk(true);
+    decoder.set_ignore_iccp_chunk(true);
+    let info = decoder.read_header_info()?;
+    let size = Size::new(info.width as usize, info.height as usize);
+    // Before anything is allocated for a row.
+    let row_bytes = (size.width as u64 * info.bits_per_pixel() as u64).div_ceil(8) + 1;
+    request.plausible(size, row_bytes.saturating_mul(size.height as u64), RATIO)?;
+    request.affordable(size, Some(size.area()))?;
+    let reader = decoder.read_info()?;
+    let (color, depth) = reader.output_color_type();
+    match depth {
+        BitDepth::Sixteen => {
+            collect(reader, request, size, color.samples(), |b: [u8; 2]| u16::from_be_bytes(b))
+        }
+        _ => collect(reader, request, size, color.samples(), |b: [u8; 1]| b[0]),
+    }
+}
+
+fn collect<T: Pixel, const N: usize>(
+    mut reader: Reader<impl Source>,
+    request: &Request<'_>,
+    size: Size,
+    channels: usize,
+    value: fn([u8; N]) -> T,
+) -> Result<AnyImage, Fault>
+where
+    AnyImage: From<super::Image<T>>,
+{
+    let mut rows = Rows::new(request, size, channels)?;
+    let mut row = Vec::new();
+    let mut take =
+        |bytes: &[u8]| rows.push_from(bytes.as_chunks::<N>().0.iter().map(|b| value(*b)), &mut row);
+    if reader.info().interlaced {
+        let bytes = reader.output_buffer_size();
+        request.affordable(size, bytes)?;
+        let mut whole: Vec<u8> = zeros(bytes.unwrap_or(usize::MAX))?;
+        reader.next_frame(&mut whole)?;
+        whole.chunks_exact(size.width * channels * N).try_for_each(&mut take)?;
+    } else {
+        while let Some(row) = reader.next_row()? {
+            take(row.data())?;
+        }
+    }
+    rows.finish()
+}
+
+fn color(channels: usize) -> Result<ColorType, String> {
+    Ok(match channels {
+        1 => ColorType::Grayscale,
+        2 => ColorType::GrayscaleAlpha,
+        3 => ColorType::Rgb,
+        4 => ColorType::Rgba,
+        n => return Err(format!("PNG holds 1 to 4 channels, not {n}")),
+    })
+}
+
+/// Writes 8-bit images as they are; 16-bit and float (0 to 1 over the whole range) as 16-bit.
+pub(super) fn write(out: impl Write, view: &AnyView<'_>) -> io::Result<()> {
+    match view {
+        AnyView::U8(v) => write_rows(out, *v, BitDepth::Eight, |row, bytes| bytes.extend_from_slice(row)),
+        AnyView::U16(v) => write_rows(out, *v, BitDepth::Sixteen, push_levels),
+        AnyView::F32(v) => write_rows(out, *v, BitDepth::Sixteen, push_levels),
+    }
+}
+
+fn push_levels<T: Pixel>(row: &[T], bytes: &mut Vec<u8>) {
+    bytes.extend(row.iter().flat_map(|v| (v.level() as u16).to_be_bytes()));
+}
+
+fn write_rows<T: Pixel>(
+    out: impl Write,
+    view: ImageView<'_, T>,
+    depth: BitDepth,
+    push: impl Fn(&[T], &mut Vec<u8>),
+) -> io::Result<()> {
+    let side = |n: usize| u32::try_from(n).map_err(io::Error::other);
+    let size = view.size();
+    let mut encoder = Encoder::new(out, side(size.width)?, side(size.height)?);
+    encoder.set_color(color(view.channels()).map_err(io::Error::other)?);
+    encoder.set_depth(depth);
+    encoder.set_compression(Compression::Fast);
+    let mut writer = encoder.write_header()?;
+    let mut stream = writer.stream_writer()?;
+    let mut bytes = Vec::new();
+    for y in 0..size.height {
+        bytes.clear();
+        push(view.row(y), &mut bytes);
+        stream.write_all(&bytes)?;
+    }
+    stream.finish()?;
+    Ok(writer.finish()?)
+}

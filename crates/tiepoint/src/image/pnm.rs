@@ -1,0 +1,248 @@
+//! PNM: bitmaps, greymaps and pixmaps (P1 to P6, text and binary) and PAM (P7), 8 and 16 bits.
+//!
+//! Values are scaled so that the file's maximum becomes white.
+
+use super::{
+    AnyImage, AnyView, Image, ImageView, Pixel, Size,
+    rows::{Fault, Request, Rows, Source, zeros},
+};
+use std::io::{self, Write};
+
+/// Reads the words of a PNM or PFM header: separated by white space, `#` starts a comment up to the line's end.
+pub(super) struct Header<'a, S>(&'a mut S);
+
+impl<'a, S: Source> Header<'a, S> {
+    pub(super) fn new(source: &'a mut S) -> Self {
+        Self(source)
+    }
+
+    fn byte(&mut self) -> Result<Option<u8>, Fault> {
+        let byte = self.0.fill_buf()?.first().copied();
+        self.0.consume(usize::from(byte.is_some()));
+        Ok(byte)
+    }
+
+    /// The second letter of the first two, which the caller has seen already.
+    pub(super) fn magic(&mut self) -> Result<u8, Fault> {
+        self.byte()?;
+        Ok(self.byte()?.unwrap_or_default())
+    }
+
+    /// The next byte that is neither white space nor part of a comment.
+    fn solid(&mut self) -> Result<u8, Fault> {
+        let mut comment = false;
+        while let Some(byte) = self.byte()? {
+            match byte {
+                b'\n' | b'\r' => comment = false,
+                b'#' => comment = true,
+                b if comment || b.is_ascii_whitespace() => {}
+                b => return Ok(b),
+            }
+        }
+        Err(Fault::Io(io::ErrorKind::UnexpectedEof.into()))
+    }
+
+    /// The next word and the one byte of white space that ends it.
+    pub(super) fn word(&mut self) -> Result<String, Fault> {
+        let mut word = String::from(char::from(self.solid()?));
+        while let Some(byte) = self.byte()? {
+            if byte.is_ascii_whitespace() {
+                break;
+            }
+            if byte == b'#' {
+                while !matches!(self.byte()?, None | Some(b'\n' | b'\r')) {}
+                break;
+            }
+            if word.len() >= 64 {
+                return Err("a word of the header is longer than any number".into());
+            }
+            word.push(char::from(byte));
+        }
+        Ok(word)
+    }
+
+    /// The next word as a whole number.
+    pub(super) fn number(&mut self, name: &str) -> Result<usize, Fault> {
+        let word = self.word()?;
+        let number =
+            word.parse::<u32>().map_err(|_| format!("{name}: expected a whole number, found {word:?}"))?;
+        Ok(number as usize)
+    }
+}
+
+/// What follows the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Coding {
+    /// Digits 0 and 1, where 1 is black.
+    TextBits,
+    /// Numbers.
+    Text,
+    /// Eight pixels a byte, rows padded; 1 is black.
+    Bits,
+    /// One or two bytes a value, the high one first.
+    Binary,
+}
+
+pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<AnyImage, Fault> {
+    let mut header = Header::new(&mut source);
+    let magic = header.magic()?;
+    let (size, channels, maximum, coding) = match magic {
+        b'7' => pam(&mut header)?,
+        _ => {
+            let size = Size::new(header.number("width")?, header.number("height")?);
+            let bits = matches!(magic, b'1' | b'4');
+            let maximum = if bits { 1 } else { header.number("maximum value")? };
+            let channels = if matches!(magic, b'3' | b'6') { 3 } else { 1 };
+            let coding = match magic {
+                b'1' => Coding::TextBits,
+                b'2' | b'3' => Coding::Text,
+                b'4' => Coding::Bits,
+                _ => Coding::Binary,
+            };
+            (size, channels, maximum, coding)
+        }
+    };
+    if !(1..=65535).contains(&maximum) {
+        return Err(format!("the maximum value is {maximum}: expected 1 to 65535").into());
+    }
+    let values = (size.area() as u64).saturating_mul(channels as u64);
+    match coding {
+        Coding::Bits => request.plausible(size, values, 8)?,
+        _ if maximum > 255 => request.plausible(size, values.saturating_mul(2), 1)?,
+        _ => request.plausible(size, values, 1)?,
+    }
+    let maximum = maximum as u16;
+    if maximum > 255 {
+        collect(source, request, size, channels, coding, |v| scaled(v, maximum, 65535))
+    } else {
+        collect(source, request, size, channels, coding, |v| scaled(v, maximum, 255).map(|v| v as u8))
+    }
+}
+
+/// `value` of `maximum` brought to `white`, rounded to nearest; `None` above the maximum.
+fn scaled(value: u16, maximum: u16, white: u32) -> Option<u16> {
+    let (value, maximum) = (u32::from(value), u32::from(maximum));
+    // A value below 2¹⁶ times white below 2¹⁶ fits.
+    (value <= maximum).then(|| match maximum == white {
+        true => value as u16,
+        false => ((value * white + maximum / 2) / maximum) as u16,
+    })
+}
+
+/// The header of a PAM: `KEY value` lines up to `ENDHDR`.
+fn pam<S: Source>(header: &mut Header<'_, S>) -> Result<(Size, usize, usize, Coding), Fault> {
+    let (mut size, mut depth, mut maximum) = (Size::default(), 0, 0);
+    for _ in 0..64 {
+        match header.word()?.as_str() {
+            "WIDTH" => size.width = header.number("WIDTH")?,
+            "HEIGHT" => size.height = header.number("HEIGHT")?,
+            "DEPTH" => depth = header.number("DEPTH")?,
+            "MAXVAL" => maximum = header.number("MAXVAL")?,
+            "TUPLTYPE" => drop(header.word()?),
+            "ENDHDR" if (1..=4).contains(&depth) => return Ok((size, depth, maximum, Coding::Binary)),
+            "ENDHDR" => return Err(format!("DEPTH is {depth}: expected 1 to 4").into()),
+            other => return Err(format!("unknown line {other:?} in the header of a PAM").into()),
+        }
+    }
+    Err("the header of the PAM does not end".into())
+}
+
+fn collect<T: Pixel>(
+    mut source: impl Source,
+    request: &Request<'_>,
+    size: Size,
+    channels: usize,
+    coding: Coding,
+    value: impl Fn(u16) -> Option<T>,
+) -> Result<AnyImage, Fault>
+where
+    AnyImage: From<Image<T>>,
+{
+    let mut rows = Rows::new(request, size, channels)?;
+    let checked = |v: u16| value(v).ok_or_else(|| Fault::Bad(format!("the value {v} is above the maximum")));
+    let mut row: Vec<T> = zeros(rows.row_len())?;
+    let bytes = match coding {
+        Coding::Bits => size.width.div_ceil(8),
+        _ => row.len() * size_of::<T>(),
+    };
+    let mut bytes: Vec<u8> = zeros(if coding == Coding::Text { 0 } else { bytes })?;
+    for _ in 0..size.height {
+        match coding {
+            Coding::TextBits => {
+                for v in &mut row {
+                    *v = checked(bit(Header::new(&mut source).solid()?)?)?;
+                }
+            }
+            Coding::Text => {
+                for v in &mut row {
+                    let word = Header::new(&mut source).word()?;
+                    let number = word.parse::<u16>();
+                    *v = checked(number.map_err(|_| format!("expected a value, found {word:?}"))?)?;
+                }
+            }
+            Coding::Bits => {
+                source.read_exact(&mut bytes)?;
+                for (x, v) in row.iter_mut().enumerate() {
+                    *v = checked(u16::from(!bytes[x / 8] >> (7 - x % 8) & 1))?;
+                }
+            }
+            Coding::Binary => {
+                source.read_exact(&mut bytes)?;
+                let step = size_of::<T>();
+                for (v, b) in row.iter_mut().zip(bytes.chunks_exact(step)) {
+                    *v = checked(b.iter().fold(0, |n, b| n << 8 | u16::from(*b)))?;
+                }
+            }
+        }
+        rows.push(&row)?;
+    }
+    rows.finish()
+}
+
+/// A digit of a text bitmap: 1 is black.
+fn bit(digit: u8) -> Result<u16, Fault> {
+    match digit {
+        b'0' => Ok(1),
+        b'1' => Ok(0),
+        b => Err(format!("expected 0 or 1, found {:?}", char::from(b)).into()),
+    }
+}
+
+/// Writes 8-bit images as they are; 16-bit and float (0 to 1 over the whole range) as 16-bit.
+pub(super) fn write(out: impl Write, view: &AnyView<'_>, pam: bool) -> io::Result<()> {
+    match view {
+        AnyView::U8(v) => write_rows(out, *v, 255, pam, |row, bytes| bytes.extend_from_slice(row)),
+        AnyView::U16(v) => write_rows(out, *v, 65535, pam, push_levels),
+        AnyView::F32(v) => write_rows(out, *v, 65535, pam, push_levels),
+    }
+}
+
+fn push_levels<T: Pixel>(row: &[T], bytes: &mut Vec<u8>) {
+    bytes.extend(row.iter().flat_map(|v| (v.level() as u16).to_be_bytes()));
+}
+
+fn write_rows<T: Pixel>(
+    mut out: impl Write,
+    view: ImageView<'_, T>,
+    maximum: u32,
+    pam: bool,
+    push: impl Fn(&[T], &mut Vec<u8>),
+) -> io::Result<()> {
+    let (Size { width, height }, channels) = (view.size(), view.channels());
+    if pam {
+        let kind = ["GRAYSCALE", "GRAYSCALE_ALPHA", "RGB", "RGB_ALPHA"].get(channels - 1).unwrap_or(&"");
+        write!(
+            out,
+            "P7\nWIDTH {width}\nHEIGHT {height}\nDEPTH {channels}\nMAXVAL {maximum}\nTUPLTYPE {kind}\nENDHDR\n"
+        )?;
+    } else {
+        write!(out, "P{}\n{width} {height}\n{maximum}\n", if channels == 3 { 6 } else { 5 })?;
+    }
+    let mut bytes = Vec::new();
+    for y in 0..height {
+        bytes.clear();
+        push(view.row(y), &mut bytes);
+        out.write_all(&bytes)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,120 @@
+//! Reading image files of any known format, recognised by their first bytes.
+
+use super::{
+    AnyImage, grey, jpeg, pfm, png, pnm,
+    rows::{Fault, Request, Source},
+    tiff,
+};
+use crate::{Error, Result, device::Cpu};
+use std::{
+    fs::File,
+    io::{BufReader, Cursor},
+    path::Path,
+};
+
+/// How much an image file may ask for, so that a hostile header cannot exhaust memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReadOptions {
+    /// Pixels an image may have, whatever their type. Default 2³² (65 536 squared). At least 1.
+    pub max_pixels: u64,
+    /// Bytes the decoded image may take, colour counted only where colour is kept. Formats that decode as a
+    /// whole (JPEG, interlaced PNG) count their working memory too. Default 4 GiB, enough for two gigapixels of
+    /// 16-bit grey. At least 1.
+    pub max_bytes: u64,
+}
+
+impl Default for ReadOptions {
+    fn default() -> Self {
+        Self { max_pixels: 1 << 32, max_bytes: 1 << 32 }
+    }
+}
+
+impl ReadOptions {
+    /// Fails when a limit is 0.
+    ///
+    /// # Errors
+    /// [`Error::Option`] naming the limit.
+    pub fn check(&self) -> Result<()> {
+        for (name, value) in [("max_pixels", self.max_pixels), ("max_bytes", self.max_bytes)] {
+            if value == 0 {
+                return Err(Error::option(name, value, "at least 1"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The image in the file at `path`: PNG, JPEG, TIFF, PNM (P1 to P7) or PFM, told apart by content.
+///
+/// 8 and 16 bits and floats stay what they are; fewer bits are spread over 8, palettes become colour, 64-bit
+/// floats become 32-bit. Of a file with several images the first is read.
+///
+/// # Errors
+/// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it is not a known image, is damaged or
+/// exceeds the limits in `options`.
+pub fn read(path: impl AsRef<Path>, options: &ReadOptions) -> Result<AnyImage> {
+    read_file(path.as_ref(), options, false)
+}
+
+/// [`read`] followed by [`grey`](super::grey), but colour never stands in memory as a whole where the format
+/// comes in rows, strips or tiles (all but JPEG and interlaced PNG).
+///
+/// # Errors
+/// As [`read`], and [`Error::Format`] for more than four channels.
+pub fn read_grey(path: impl AsRef<Path>, options: &ReadOptions, cpu: &Cpu) -> Result<AnyImage> {
+    let _stage = cpu.stage("read");
+    grey(read_file(path.as_ref(), options, true)?, cpu)
+}
+
+/// The image in `bytes`, an image file's content; `name` stands for it in errors.
+///
+/// # Errors
+/// As [`read`].
+pub fn decode(bytes: &[u8], name: impl AsRef<Path>, options: &ReadOptions) -> Result<AnyImage> {
+    options.check()?;
+    read_source(Cursor::new(bytes), name.as_ref(), bytes.len() as u64, options, false)
+}
+
+/// [`decode`] followed by [`grey`](super::grey), with the memory of [`read_grey`].
+///
+/// # Errors
+/// As [`read_grey`].
+pub fn decode_grey(bytes: &[u8], name: impl AsRef<Path>, options: &ReadOptions) -> Result<AnyImage> {
+    options.check()?;
+    read_source(Cursor::new(bytes), name.as_ref(), bytes.len() as u64, options, true)
+}
+
+fn read_file(path: &Path, options: &ReadOptions, grey: bool) -> Result<AnyImage> {
+    options.check()?;
+    let file = File::open(path).map_err(|e| Error::io(path, e))?;
+    let meta = file.metadata().map_err(|e| Error::io(path, e))?;
+    if !meta.is_file() {
+        return Err(Error::format(path, "is not a regular file; images are read from files"));
+    }
+    read_source(BufReader::with_capacity(1 << 16, file), path, meta.len(), options, grey)
+}
+
+fn read_source(
+    mut source: impl Source,
+    path: &Path,
+    file_len: u64,
+    options: &ReadOptions,
+    grey: bool,
+) -> Result<AnyImage> {
+    let request = Request { options, grey, file_len };
+    let image = source.fill_buf().map_err(Fault::Io).map(<[u8]>::to_vec);
+    image.and_then(|head| read_as(&head, source, &request)).map_err(|fault| fault.at(path))
+}
+
+/// Reads with the reader of the format that begins with `head`.
+fn read_as(head: &[u8], source: impl Source, request: &Request<'_>) -> std::result::Result<AnyImage, Fault> {
+    match head {
+        [] => Err("the file is empty".into()),
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => png::read(source, request),
+        [0xff, 0xd8, 0xff, ..] => jpeg::read(source, request),
+        [b'I', b'I', 42 | 43, 0, ..] | [b'M', b'M', 0, 42 | 43, ..] => tiff::read(source, request),
+        [b'P', b'F' | b'f', b, ..] if b.is_ascii_whitespace() => pfm::read(source, request),
+        [b'P', b'1'..=b'7', b, ..] if b.is_ascii_whitespace() || *b == b'#' => pnm::read(source, request),
+        _ => Err("not an image of a known format; PNG, JPEG, TIFF, PNM and PFM are read".into()),
+    }
+}

@@ -1,0 +1,206 @@
+//! Rows on their way from a file into an image.
+
+use super::{AnyImage, Image, Pixel, ReadOptions, Size, grey};
+use crate::Error;
+use std::{
+    io::{self, BufRead, Seek},
+    path::Path,
+};
+
+/// Where an image file's bytes come from.
+pub(super) trait Source: BufRead + Seek {}
+impl<S: BufRead + Seek> Source for S {}
+
+/// Why a file could not be read, before the file's name is put to it.
+#[derive(Debug)]
+pub(super) enum Fault {
+    Io(io::Error),
+    Bad(String),
+}
+
+impl Fault {
+    /// The error for a person, with the file's name.
+    pub(super) fn at(self, path: &Path) -> Error {
+        match self {
+            Self::Io(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
+                Error::format(path, "the file ends before the image does; it is truncated")
+            }
+            Self::Io(source) => Error::io(path, source),
+            Self::Bad(reason) => Error::format(path, reason),
+        }
+    }
+}
+
+impl From<io::Error> for Fault {
+    fn from(e: io::Error) -> Self {
+        Self::Io(e)
+    }
+}
+
+impl From<String> for Fault {
+    fn from(reason: String) -> Self {
+        Self::Bad(reason)
+    }
+}
+
+impl From<&str> for Fault {
+    fn from(reason: &str) -> Self {
+        Self::Bad(reason.into())
+    }
+}
+
+/// What is asked of a format's reader.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request<'a> {
+    pub(super) options: &'a ReadOptions,
+    /// Colour becomes grey row by row.
+    pub(super) grey: bool,
+    /// Bytes in the file.
+    pub(super) file_len: u64,
+}
+
+impl Request<'_> {
+    /// Fails when `bytes` of decoded data cannot come from this file, a byte of which yields `ratio` at most.
+    pub(super) fn plausible(&self, size: Size, bytes: u64, ratio: u64) -> Result<(), Fault> {
+        // The constant covers a file of nothing but its header, of which the next stage tells better.
+        if bytes / ratio > self.file_len.saturating_add(64) {
+            return Err(Fault::Bad(format!(
+                "the header promises {size} pixels, which a file of {} bytes cannot hold; it is truncated or \
+                 not what it says",
+                self.file_len
+            )));
+        }
+        Ok(())
+    }
+
+    /// Fails when `size` is empty or `bytes` of memory are above the limits.
+    pub(super) fn affordable(&self, size: Size, bytes: Option<usize>) -> Result<(), Fault> {
+        let limits = self.options;
+        if size.is_empty() {
+            return Err(Fault::Bad(format!("the image is empty ({size})")));
+        }
+        if size.area() as u64 > limits.max_pixels {
+            return Err(Fault::Bad(format!(
+                "{size} pixels are more than the limit of {} pixels; raise max_pixels to read it",
+                limits.max_pixels
+            )));
+        }
+        match bytes {
+            Some(bytes) if bytes as u64 <= limits.max_bytes => Ok(()),
+            _ => Err(Fault::Bad(format!(
+                "{size} pixels need {} bytes of memory, more than the limit of {}; raise max_bytes to read it",
+                bytes.map_or("too many".into(), |b| b.to_string()),
+                limits.max_bytes
+            ))),
+        }
+    }
+}
+
+/// A vector with room for `len` elements, or a fault instead of an abort.
+pub(super) fn reserve<T>(len: usize) -> Result<Vec<T>, Fault> {
+    let mut data = Vec::new();
+    data.try_reserve_exact(len)
+        .map_err(|_| format!("cannot allocate memory for {len} values of {} bytes", size_of::<T>()))?;
+    Ok(data)
+}
+
+/// A vector of `len` zeros, or a fault instead of an abort.
+pub(super) fn zeros<T: Copy + Default>(len: usize) -> Result<Vec<T>, Fault> {
+    let mut data = reserve(len)?;
+    data.resize(len, T::default());
+    Ok(data)
+}
+
+/// Collects an image from the top, each row kept as it is or turned to grey. Memory is reserved at once but
+/// touched only as rows arrive.
+#[derive(Debug)]
+pub(super) struct Rows<T> {
+    data: Vec<T>,
+    size: Size,
+    /// Channels of the rows that come.
+    source: usize,
+    /// Channels kept.
+    kept: usize,
+}
+
+impl<T: Pixel> Rows<T> {
+    /// An image about to be read.
+    pub(super) fn new(request: &Request<'_>, size: Size, channels: usize) -> Result<Self, Fault> {
+        if request.grey {
+            grey::check_channels(channels).map_err(|e| e.to_string())?;
+        }
+        let kept = if request.grey { 1 } else { channels };
+        let len = size.area().checked_mul(kept);
+        request.affordable(size, len.and_then(|n| n.checked_mul(size_of::<T>())))?;
+        Ok(Self { data: reserve(len.unwrap_or(usize::MAX))?, size, source: channels, kept })
+    }
+
+    /// Elements in a row that comes.
+    pub(super) fn row_len(&self) -> usize {
+        self.size.width * self.source
+    }
+
+    /// True when rows are kept as they come.
+    pub(super) fn direct(&self) -> bool {
+        self.kept == self.source
+    }
+
+    /// Takes whole rows.
+    pub(super) fn push(&mut self, rows: &[T]) -> Result<(), Fault> {
+        let (row_len, kept) = (self.row_len(), self.size.width * self.kept);
+        let count = rows.len() / row_len;
+        if !rows.len().is_multiple_of(row_len)
+            || self.data.len() + count * kept > self.size.area() * self.kept
+        {
+            return Err("the rows in the file do not fit its header".into());
+        }
+        if self.direct() {
+            self.data.extend_from_slice(rows);
+            return Ok(());
+        }
+        let start = self.data.len();
+        self.data.resize(start + count * kept, T::default());
+        for (out, row) in self.data[start..].chunks_exact_mut(kept).zip(rows.chunks_exact(row_len)) {
+            grey::grey_row(row, self.source, out);
+        }
+        Ok(())
+    }
+
+    /// Takes one row, given as values in order.
+    pub(super) fn push_from(
+        &mut self,
+        values: impl ExactSizeIterator<Item = T>,
+        row: &mut Vec<T>,
+    ) -> Result<(), Fault> {
+        if self.direct() && values.len() == self.row_len() && self.data.len() < self.size.area() * self.kept {
+            self.data.extend(values);
+            return Ok(());
+        }
+        row.clear();
+        row.extend(values);
+        self.push(row)
+    }
+
+    /// The next `rows` rows to be filled in place; only where rows are kept as they come.
+    pub(super) fn next_rows(&mut self, rows: usize) -> Result<&mut [T], Fault> {
+        let start = self.data.len();
+        let end = rows.checked_mul(self.row_len()).and_then(|n| n.checked_add(start));
+        match end {
+            Some(end) if self.direct() && end <= self.size.area() * self.kept => {
+                self.data.resize(end, T::default());
+                Ok(&mut self.data[start..])
+            }
+            _ => Err("the rows in the file do not fit its header".into()),
+        }
+    }
+
+    /// The complete image.
+    pub(super) fn finish(self) -> Result<AnyImage, Fault>
+    where
+        AnyImage: From<Image<T>>,
+    {
+        let (size, kept) = (self.size, self.kept);
+        let image = Image::from_vec(self.data, size, kept);
+        Ok(image.map_err(|_| "the file ends before the image does; it is truncated")?.into())
+    }
+}

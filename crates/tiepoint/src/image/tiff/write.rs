@@ -1,0 +1,155 @@
+//! Uncompressed TIFF in strips, BigTIFF where 32-bit offsets would not do.
+
+use crate::image::{AnyView, ImageView, Pixel};
+use std::io::{self, Write};
+
+/// Bytes that a strip aims at.
+const STRIP: usize = 1 << 18;
+
+/// Field types of TIFF 6.0 and BigTIFF.
+const SHORT: u16 = 3;
+const LONG: u16 = 4;
+const LONG8: u16 = 16;
+
+/// Why `view` cannot be written, if it cannot.
+pub(in crate::image) fn check(view: &AnyView<'_>) -> Result<(), String> {
+    match u16::try_from(view.channels()) {
+        Ok(_) => Ok(()),
+        Err(_) => Err(format!("TIFF holds up to 65535 channels, not {}", view.channels())),
+    }
+}
+
+/// Writes every pixel type as it is.
+pub(in crate::image) fn write(out: impl Write, view: &AnyView<'_>) -> io::Result<()> {
+    match view {
+        AnyView::U8(v) => write_rows(out, *v, 1, |row, bytes| bytes.extend_from_slice(row)),
+        AnyView::U16(v) => {
+            write_rows(out, *v, 1, |row, b| b.extend(row.iter().flat_map(|v| v.to_le_bytes())))
+        }
+        AnyView::F32(v) => {
+            write_rows(out, *v, 3, |row, b| b.extend(row.iter().flat_map(|v| v.to_le_bytes())))
+        }
+    }
+}
+
+/// One entry of the directory; the values stand in the file after it when they do not fit inside.
+struct Field {
+    tag: u16,
+    kind: u16,
+    values: Vec<u64>,
+}
+
+impl Field {
+    fn width(&self) -> usize {
+        match self.kind {
+            SHORT => 2,
+            LONG => 4,
+            _ => 8,
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.values.len() * self.width()
+    }
+
+    fn bytes(&self) -> impl Iterator<Item = u8> {
+        self.values.iter().flat_map(|v| v.to_le_bytes().into_iter().take(self.width()))
+    }
+}
+
+fn write_rows<T: Pixel>(
+    mut out: impl Write,
+    view: ImageView<'_, T>,
+    format: u64,
+    push: impl Fn(&[T], &mut Vec<u8>),
+) -> io::Result<()> {
+    let size = view.size();
+    let row_bytes = (size.width * view.channels() * size_of::<T>()) as u64;
+    let image_bytes = row_bytes * size.height as u64;
+    let rows_per_strip = (STRIP / (row_bytes as usize).max(1)).clamp(1, size.height);
+    let strips = size.height.div_ceil(rows_per_strip);
+    // Room for the directory and the two tables of strips.
+    let big = image_bytes + 24 * strips as u64 + 4096 > u64::from(u32::MAX);
+    let (mut head, start) = directory(view, format, rows_per_strip, strips, row_bytes, big);
+    head.resize(start as usize, 0);
+    out.write_all(&head)?;
+    let mut bytes = Vec::new();
+    for y in 0..size.height {
+        bytes.clear();
+        push(view.row(y), &mut bytes);
+        out.write_all(&bytes)?;
+    }
+    Ok(())
+}
+
+/// Everything before the pixels, and where these begin.
+fn directory<T: Pixel>(
+    view: ImageView<'_, T>,
+    format: u64,
+    rows_per_strip: usize,
+    strips: usize,
+    row_bytes: u64,
+    big: bool,
+) -> (Vec<u8>, u64) {
+    let (size, channels) = (view.size(), view.channels());
+    let offset_kind = if big { LONG8 } else { LONG };
+    let photometric = if channels >= 3 { 2 } else { 1 };
+    let extra = channels - if channels >= 3 { 3 } else { 1 };
+    let strip_bytes = |i: usize| row_bytes * rows_per_strip.min(size.height - i * rows_per_strip) as u64;
+    let field = |tag, kind, values| Field { tag, kind, values };
+    let mut fields = vec![
+        field(256, LONG, vec![size.width as u64]),
+        field(257, LONG, vec![size.height as u64]),
+        field(258, SHORT, vec![8 * size_of::<T>() as u64; channels]),
+        field(259, SHORT, vec![1]),
+        field(262, SHORT, vec![photometric]),
+        field(273, offset_kind, vec![0; strips]),
+        field(277, SHORT, vec![channels as u64]),
+        field(278, LONG, vec![rows_per_strip as u64]),
+        field(279, offset_kind, (0..strips).map(strip_bytes).collect()),
+        field(284, SHORT, vec![1]),
+    ];
+    if extra > 0 {
+        // The first is alpha, not multiplied into the colour; of others nothing is known.
+        let kinds = (0..extra).map(|i| if i == 0 { 2 } else { 0 }).collect();
+        fields.push(field(338, SHORT, kinds));
+    }
+    fields.push(field(339, SHORT, vec![format; channels]));
+
+    let (header, count, entry, inside) = if big { (16, 8, 20, 8) } else { (8, 2, 12, 4) };
+    let tables = header + count + entry * fields.len() + inside;
+    let outside = |f: &Field| if f.len() > inside { f.len().next_multiple_of(8) } else { 0 };
+    let start = ((tables + fields.iter().map(outside).sum::<usize>()).next_multiple_of(16)) as u64;
+    for (i, offset) in fields[5].values.iter_mut().enumerate() {
+        *offset = start + i as u64 * row_bytes * rows_per_strip as u64;
+    }
+
+    let mut head = b"II".to_vec();
+    let number = |head: &mut Vec<u8>, v: u64, width: usize| head.extend(&v.to_le_bytes()[..width]);
+    if big {
+        for (v, width) in [(43, 2), (8, 2), (0, 2), (header as u64, 8)] {
+            number(&mut head, v, width);
+        }
+    } else {
+        number(&mut head, 42, 2);
+        number(&mut head, header as u64, 4);
+    }
+    number(&mut head, fields.len() as u64, count);
+    let mut values = Vec::new();
+    for f in &fields {
+        number(&mut head, u64::from(f.tag), 2);
+        number(&mut head, u64::from(f.kind), 2);
+        number(&mut head, f.values.len() as u64, inside);
+        if f.len() > inside {
+            number(&mut head, (tables + values.len()) as u64, inside);
+            values.extend(f.bytes());
+            values.resize(values.len().next_multiple_of(8), 0);
+        } else {
+            head.extend(f.bytes());
+            head.resize(head.len() + inside - f.len(), 0);
+        }
+    }
+    number(&mut head, 0, inside);
+    head.extend(values);
+    (head, start)
+}

@@ -1,0 +1,155 @@
+//! Writing image files, the format chosen by the name's extension.
+
+use super::{AnyImage, Image, ImageView, Pixel, Size, pfm, png, pnm, tiff};
+use crate::{Error, Result, files::write_atomically};
+use std::path::Path;
+
+/// A borrowed image of any pixel type; made by `into()` from an [`AnyImage`], [`Image`] or [`ImageView`].
+#[derive(Clone, Copy, Debug)]
+pub enum AnyView<'a> {
+    /// 8 bits a channel.
+    U8(ImageView<'a, u8>),
+    /// 16 bits a channel.
+    U16(ImageView<'a, u16>),
+    /// 32-bit float a channel.
+    F32(ImageView<'a, f32>),
+}
+
+impl AnyView<'_> {
+    /// Width and height.
+    pub fn size(&self) -> Size {
+        match self {
+            Self::U8(v) => v.size(),
+            Self::U16(v) => v.size(),
+            Self::F32(v) => v.size(),
+        }
+    }
+
+    /// Channels of a pixel.
+    pub fn channels(&self) -> usize {
+        match self {
+            Self::U8(v) => v.channels(),
+            Self::U16(v) => v.channels(),
+            Self::F32(v) => v.channels(),
+        }
+    }
+}
+
+macro_rules! conversions {
+    ($($pixel:ty => $kind:ident),*) => {$(
+        impl<'a> From<ImageView<'a, $pixel>> for AnyView<'a> {
+            fn from(view: ImageView<'a, $pixel>) -> Self {
+                Self::$kind(view)
+            }
+        }
+        impl From<Image<$pixel>> for AnyImage {
+            fn from(image: Image<$pixel>) -> Self {
+                Self::$kind(image)
+            }
+        }
+    )*};
+}
+conversions!(u8 => U8, u16 => U16, f32 => F32);
+
+impl<'a, T: Pixel> From<&'a Image<T>> for AnyView<'a>
+where
+    Self: From<ImageView<'a, T>>,
+{
+    fn from(image: &'a Image<T>) -> Self {
+        image.view().into()
+    }
+}
+
+impl<'a> From<&'a AnyImage> for AnyView<'a> {
+    fn from(image: &'a AnyImage) -> Self {
+        match image {
+            AnyImage::U8(i) => i.into(),
+            AnyImage::U16(i) => i.into(),
+            AnyImage::F32(i) => i.into(),
+        }
+    }
+}
+
+/// An image format that can be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputFormat {
+    /// `.png`: 8 or 16 bits, 1 to 4 channels; floats from 0 to 1 become 16 bits.
+    Png,
+    /// `.tif`, `.tiff`: every pixel type and channel count as it is; BigTIFF above 4 GiB.
+    Tiff,
+    /// `.pfm`: floats, 1 or 3 channels; integers become 0 to 1.
+    Pfm,
+    /// `.pgm`: 8 or 16 bits, grey; floats from 0 to 1 become 16 bits. The next three likewise.
+    Pgm,
+    /// `.ppm`: colour.
+    Ppm,
+    /// `.pnm`: grey or colour.
+    Pnm,
+    /// `.pam`: 1 to 4 channels.
+    Pam,
+}
+
+impl OutputFormat {
+    /// The format that `path`'s extension names; call it before long work, so that a wrong name is told at once.
+    ///
+    /// # Errors
+    /// [`Error::Format`] listing the known extensions.
+    pub fn of(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let extension = path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default();
+        Ok(match extension.as_str() {
+            "png" => Self::Png,
+            "tif" | "tiff" => Self::Tiff,
+            "pfm" => Self::Pfm,
+            "pgm" => Self::Pgm,
+            "ppm" => Self::Ppm,
+            "pnm" => Self::Pnm,
+            "pam" => Self::Pam,
+            _ => {
+                let reason = format!(
+                    "{extension:?} is not the extension of an image format that can be written; use .png, .tif, \
+                     .tiff, .pfm, .pgm, .ppm, .pnm or .pam"
+                );
+                return Err(Error::format(path, reason));
+            }
+        })
+    }
+
+    /// Why this format cannot hold `view`, if it cannot.
+    fn check(self, view: &AnyView<'_>) -> std::result::Result<(), String> {
+        let channels: &[usize] = match self {
+            Self::Tiff => return tiff::check(view),
+            Self::Png | Self::Pam => &[1, 2, 3, 4],
+            Self::Pfm | Self::Pnm => &[1, 3],
+            Self::Pgm => &[1],
+            Self::Ppm => &[3],
+        };
+        if !channels.contains(&view.channels()) {
+            return Err(format!("{self:?} holds {channels:?} channels, not {}", view.channels()));
+        }
+        Ok(())
+    }
+}
+
+/// Writes `image` to `path` in the format of its extension, [whole or not at all](write_atomically).
+///
+/// # Errors
+/// [`Error::Format`] when the extension is unknown or the format cannot hold the image, [`Error::Io`] when the
+/// file cannot be written.
+pub fn write<'a>(path: impl AsRef<Path>, image: impl Into<AnyView<'a>>) -> Result<()> {
+    let (path, view) = (path.as_ref(), image.into());
+    let format = OutputFormat::of(path)?;
+    let size = view.size();
+    let side = size.width.max(size.height);
+    if size.is_empty() || u32::try_from(side).is_err() {
+        return Err(Error::format(path, format!("an image of {size} pixels cannot be written")));
+    }
+    format.check(&view).map_err(|reason| Error::format(path, reason))?;
+    write_atomically(path, |out| match format {
+        OutputFormat::Png => png::write(out, &view),
+        OutputFormat::Tiff => tiff::write(out, &view),
+        OutputFormat::Pfm => pfm::write(out, &view),
+        OutputFormat::Pgm | OutputFormat::Ppm | OutputFormat::Pnm => pnm::write(out, &view, false),
+        OutputFormat::Pam => pnm::write(out, &view, true),
+    })
+}
