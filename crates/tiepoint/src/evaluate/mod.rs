@@ -1,1 +1,3 @@
 //! Module evaluate.
+
+pub mod ground_truth;

@@ -1,5 +1,6 @@
 //! Keypoints and descriptors, whichever detector made them.
 
+pub mod files;
 pub mod select;
 pub mod sift;
 pub mod surf;
