@@ -61,7 +61,8 @@ where
         |bytes: &[u8]| rows.push_from(bytes.as_chunks::<N>().0.iter().map(|b| value(*b)), &mut row);
     if reader.info().interlaced {
         let bytes = reader.output_buffer_size();
-        request.affordable(size, bytes)?;
+        let kept = if request.grey { 1 } else { channels };
+        request.affordable(size, bytes.and_then(|b| b.checked_add(size.area() * kept * N)))?;
         let mut whole: Vec<u8> = zeros(bytes.unwrap_or(usize::MAX))?;
         reader.next_frame(&mut whole)?;
         whole.chunks_exact(size.width * channels * N).try_for_each(&mut take)?;
