@@ -1,2 +1,21 @@
-//! The project's own commands.
-fn main() {}
+//! The project's own commands: `cargo xtask bench`.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command talks to people")]
+
+mod bench;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let result = match arguments.next().as_deref() {
+        Some("bench") => bench::run(&arguments.collect::<Vec<_>>()),
+        _ => Err("usage: cargo xtask bench [FILTER]".into()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}

@@ -1,3 +1,14 @@
-//! Module evaluate.
+//! Scores against the truth: how often features come again, how many matches are right, how far a homography
+//! is off, and how exact positions and angles are.
+//!
+//! Truth is a homography of nine numbers, row by row, that maps points of image A to image B.
 
+mod accuracy;
 pub mod ground_truth;
+pub(crate) mod plane;
+mod repeatability;
+
+pub use accuracy::{
+    AngleError, PositionError, THRESHOLDS, angle_error, corner_error, matching_accuracy, position_error,
+};
+pub use repeatability::{Repeatability, RepeatabilityOptions, repeatability};

@@ -1,9 +1,12 @@
 //! Keypoints and descriptors, whichever detector made them.
 
+mod detector;
 pub mod files;
 pub mod select;
 pub mod sift;
 pub mod surf;
+
+pub use detector::Detector;
 
 use crate::image::Size;
 use std::cmp::Ordering;
@@ -31,7 +34,7 @@ pub struct Keypoint {
 }
 
 impl Keypoint {
-    /// The order of every output: response descending, then y, x, scale, angle ascending.
+    /// The order of every output: response descending, then y, x, scale, angle ascending (then octave and layer).
     pub fn order(&self, other: &Self) -> Ordering {
         other
             .response
@@ -40,6 +43,8 @@ impl Keypoint {
             .then(self.x.total_cmp(&other.x))
             .then(self.scale.total_cmp(&other.scale))
             .then(self.angle.total_cmp(&other.angle))
+            .then(self.octave.cmp(&other.octave))
+            .then(self.layer.cmp(&other.layer))
     }
 }
 
@@ -74,6 +79,14 @@ impl Features {
     /// True when nothing was found.
     pub fn is_empty(&self) -> bool {
         self.keypoints.is_empty()
+    }
+
+    /// The same features in their total [order](Keypoint::order).
+    #[must_use]
+    pub fn sorted(self) -> Self {
+        let mut indices: Vec<usize> = (0..self.len()).collect();
+        indices.sort_by(|&a, &b| self.keypoints[a].order(&self.keypoints[b]));
+        self.subset(&indices)
     }
 
     /// The features at `indices`, in that order. Indices out of range are left out.

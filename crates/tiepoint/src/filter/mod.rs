@@ -1,1 +1,11 @@
-//! Module filter.
+//! Filters on whole images: Gauss, Sobel, Hessian blobs, convolution, integral images, resampling.
+//!
+//! Every filter takes a view, its options and a [`Cpu`](crate::device::Cpu) and returns a new image; the forms
+//! ending in `_into` write to an image that is used again frame after frame.
+
+mod border;
+pub mod gauss;
+mod separable;
+pub mod sobel;
+#[cfg(test)]
+mod testing;

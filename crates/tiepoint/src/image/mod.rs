@@ -10,12 +10,14 @@ mod jpeg;
 mod pfm;
 mod png;
 mod pnm;
+mod range;
 mod read;
 mod rows;
 mod tiff;
 mod write;
 
 pub use grey::grey;
+pub use range::{HOLE_MARGIN, Prepared, Range, prepare};
 pub use read::{ReadOptions, decode, decode_grey, read, read_grey};
 pub use write::{AnyView, OutputFormat, write};
 
@@ -96,11 +98,52 @@ impl Border {
     }
 }
 
-mod sealed {
-    pub trait Sealed {}
-    impl Sealed for u8 {}
-    impl Sealed for u16 {}
-    impl Sealed for f32 {}
+pub(crate) mod sealed {
+    /// Tells what a pixel type is: a slice as itself, for code with a faster form for one type.
+    pub trait Sealed: Sized {
+        fn u8s(_: &[Self]) -> Option<&[u8]> {
+            None
+        }
+        fn u8s_mut(_: &mut [Self]) -> Option<&mut [u8]> {
+            None
+        }
+        fn u16s(_: &[Self]) -> Option<&[u16]> {
+            None
+        }
+        fn u16s_mut(_: &mut [Self]) -> Option<&mut [u16]> {
+            None
+        }
+        fn f32s(_: &[Self]) -> Option<&[f32]> {
+            None
+        }
+        fn f32s_mut(_: &mut [Self]) -> Option<&mut [f32]> {
+            None
+        }
+    }
+    impl Sealed for u8 {
+        fn u8s(values: &[Self]) -> Option<&[u8]> {
+            Some(values)
+        }
+        fn u8s_mut(values: &mut [Self]) -> Option<&mut [u8]> {
+            Some(values)
+        }
+    }
+    impl Sealed for u16 {
+        fn u16s(values: &[Self]) -> Option<&[u16]> {
+            Some(values)
+        }
+        fn u16s_mut(values: &mut [Self]) -> Option<&mut [u16]> {
+            Some(values)
+        }
+    }
+    impl Sealed for f32 {
+        fn f32s(values: &[Self]) -> Option<&[f32]> {
+            Some(values)
+        }
+        fn f32s_mut(values: &mut [Self]) -> Option<&mut [f32]> {
+            Some(values)
+        }
+    }
 }
 
 /// The type of one channel of a pixel: `u8`, `u16` or `f32`.
@@ -205,7 +248,7 @@ pub struct Image<T> {
     channels: usize,
 }
 
-impl<T: Pixel> Image<T> {
+impl<T: Copy + Default> Image<T> {
     /// A black image of one channel.
     pub fn new(size: Size) -> Self {
         Self::filled(size, 1, T::default())
@@ -266,6 +309,13 @@ impl<T: Pixel> Image<T> {
         self.data
     }
 
+    /// Makes this an image of the given shape, keeping the memory where it suffices; the contents are not
+    /// defined. For an output that is used again frame after frame. Zero channels count as one.
+    pub fn reshape(&mut self, size: Size, channels: usize) {
+        (self.size, self.channels) = (size, channels.max(1));
+        self.data.resize(size.area().saturating_mul(self.channels), T::default());
+    }
+
     /// Elements of one row.
     pub fn row_len(&self) -> usize {
         self.size.width * self.channels
@@ -298,7 +348,7 @@ pub struct ImageView<'a, T> {
     stride: usize,
 }
 
-impl<'a, T: Pixel> ImageView<'a, T> {
+impl<'a, T: Copy> ImageView<'a, T> {
     /// A view of `data`.
     ///
     /// # Errors

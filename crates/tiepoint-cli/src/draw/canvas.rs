@@ -1,0 +1,211 @@
+//! A colour image that lines and circles are drawn on, with smooth edges.
+
+use super::Colour;
+use tiepoint::image::{AnyImage, Image, ImageView, Pixel, Size};
+
+/// A picture under way.
+#[derive(Clone, Debug)]
+pub(crate) struct Canvas {
+    image: Image<u8>,
+}
+
+/// How a line is drawn.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pen {
+    pub(crate) colour: Colour,
+    /// In pixels.
+    pub(crate) width: f64,
+    /// 1 covers, 0 leaves no trace.
+    pub(crate) opacity: f64,
+}
+
+impl Canvas {
+    /// A canvas of one colour.
+    pub(crate) fn new(size: Size, colour: Colour) -> Self {
+        let mut image = Image::filled(size, 3, 0);
+        image.data_mut().chunks_exact_mut(3).for_each(|p| p.copy_from_slice(&colour));
+        Self { image }
+    }
+
+    /// A canvas that shows `image`: floats are stretched from their least to their greatest finite value.
+    pub(crate) fn of(image: &AnyImage) -> Self {
+        let mut canvas = Self::new(image.size(), [0; 3]);
+        match image {
+            AnyImage::U8(i) => canvas.show(i.view(), |v| v),
+            AnyImage::U16(i) => canvas.show(i.view(), |v| (v >> 8) as u8),
+            AnyImage::F32(i) => {
+                let finite = || i.data().iter().copied().filter(|v| v.is_finite());
+                let (low, high) = (finite().fold(f32::INFINITY, f32::min), finite().fold(f32::NEG_INFINITY, f32::max));
+                let (low, high) = if low >= 0.0 && high <= 1.0 { (0.0, 1.0) } else { (low, high) };
+                let scale = 255.0 / (high - low).max(f32::MIN_POSITIVE);
+                canvas.show(i.view(), |v| u8::from_f32((v - low) * scale));
+            }
+        }
+        canvas
+    }
+
+    fn show<T: Pixel>(&mut self, view: ImageView<'_, T>, to_byte: impl Fn(T) -> u8) {
+        let channels = view.channels();
+        for y in 0..view.size().height {
+            let pixels = view.row(y).chunks_exact(channels);
+            for (out, p) in self.image.row_mut(y).chunks_exact_mut(3).zip(pixels) {
+                let source = if channels < 3 { [0; 3] } else { [0, 1, 2] };
+                out.iter_mut().zip(source).for_each(|(o, c)| *o = to_byte(p[c]));
+            }
+        }
+    }
+
+    pub(crate) fn size(&self) -> Size {
+        self.image.size()
+    }
+
+    pub(crate) fn into_image(self) -> AnyImage {
+        AnyImage::U8(self.image)
+    }
+
+    pub(crate) fn pixel(&self, x: usize, y: usize) -> Colour {
+        let p = &self.image.row(y)[3 * x..3 * x + 3];
+        [p[0], p[1], p[2]]
+    }
+
+    pub(crate) fn set(&mut self, x: usize, y: usize, colour: Colour) {
+        self.image.row_mut(y)[3 * x..3 * x + 3].copy_from_slice(&colour);
+    }
+
+    /// Every pixel moved towards its own grey and towards black, so that lines stand out.
+    pub(crate) fn fade(&mut self, saturation: f64, brightness: f64) {
+        for p in self.image.data_mut().chunks_exact_mut(3) {
+            let grey = 0.2126 * f64::from(p[0]) + 0.7152 * f64::from(p[1]) + 0.0722 * f64::from(p[2]);
+            p.iter_mut().for_each(|v| *v = (brightness * (grey + saturation * (f64::from(*v) - grey))) as u8);
+        }
+    }
+
+    /// Lays `other` on this canvas with its top-left pixel at (x, y); what leaves the canvas is cut.
+    pub(crate) fn paste(&mut self, other: &Self, x: usize, y: usize) {
+        let size = self.size();
+        let (columns, rows) = (size.width.saturating_sub(x), size.height.saturating_sub(y));
+        let columns = columns.min(other.size().width);
+        for j in 0..rows.min(other.size().height) {
+            self.image.row_mut(y + j)[3 * x..3 * (x + columns)].copy_from_slice(&other.image.row(j)[..3 * columns]);
+        }
+    }
+
+    /// A pen whose lines can be seen at the size of this canvas.
+    pub(crate) fn pen(&self, colour: Colour) -> Pen {
+        let longer = self.size().width.max(self.size().height) as f64;
+        Pen { colour, width: (longer / 1100.0).clamp(1.2, 12.0), opacity: 1.0 }
+    }
+
+    /// Mixes `colour` into a pixel; the place may lie outside.
+    fn blend(&mut self, x: i64, y: i64, pen: &Pen, cover: f64) {
+        let Size { width, height } = self.size();
+        if cover <= 0.0 || x < 0 || y < 0 || x >= width as i64 || y >= height as i64 {
+            return;
+        }
+        let share = cover.min(1.0) * pen.opacity;
+        let at = 3 * x as usize;
+        let pixel = &mut self.image.row_mut(y as usize)[at..at + 3];
+        for (v, c) in pixel.iter_mut().zip(pen.colour) {
+            *v = (f64::from(*v) + share * (f64::from(c) - f64::from(*v))).round() as u8;
+        }
+    }
+
+    /// A straight line with round ends.
+    pub(crate) fn line(&mut self, a: [f64; 2], b: [f64; 2], pen: Pen) {
+        if a.iter().chain(&b).any(|v| v.is_nan() || v.abs() > 1e9) {
+            return;
+        }
+        let (dx, dy) = (b[0] - a[0], b[1] - a[1]);
+        let length = dx.hypot(dy);
+        let distance = |x: f64, y: f64| {
+            let t = ((x - a[0]) * dx + (y - a[1]) * dy) / (length * length).max(1e-12);
+            let t = t.clamp(0.0, 1.0);
+            (x - a[0] - t * dx).hypot(y - a[1] - t * dy)
+        };
+        // Walked along its longer side; across it the line is at most √2 times its width, and soft edges.
+        let steep = dy.abs() > dx.abs();
+        let (along, across) = if steep { (1, 0) } else { (0, 1) };
+        let limit = if steep { self.size().height } else { self.size().width } as f64;
+        let reach = pen.width / 2.0 + 0.5;
+        let (low, high) = (a[along].min(b[along]) - reach, a[along].max(b[along]) + reach);
+        let slope = (b[across] - a[across]) / (b[along] - a[along]);
+        let slope = if slope.is_finite() { slope } else { 0.0 };
+        for i in low.max(0.0).floor() as i64..=high.min(limit).ceil() as i64 {
+            let t = (i as f64).clamp(a[along].min(b[along]), a[along].max(b[along]));
+            let middle = a[across] + slope * (t - a[along]);
+            let side = reach * std::f64::consts::SQRT_2 + 1.0;
+            for j in (middle - side).floor() as i64..=(middle + side).ceil() as i64 {
+                let (x, y) = if steep { (j, i) } else { (i, j) };
+                self.blend(x, y, &pen, reach - distance(x as f64, y as f64));
+            }
+        }
+    }
+
+    /// A circle.
+    pub(crate) fn circle(&mut self, centre: [f64; 2], radius: f64, pen: Pen) {
+        let [cx, cy] = centre;
+        if !(cx.abs() < 1e9 && cy.abs() < 1e9 && (0.0..1e9).contains(&radius)) {
+            return;
+        }
+        let Size { width, height } = self.size();
+        let (outer, inner) = (radius + pen.width / 2.0 + 0.5, radius - pen.width / 2.0 - 0.5);
+        let rows = |v: f64, n: usize| v.clamp(-1.0, n as f64) as i64;
+        for y in rows((cy - outer).floor(), height)..=rows((cy + outer).ceil(), height) {
+            let dy = y as f64 - cy;
+            let reach = (outer * outer - dy * dy).max(0.0).sqrt();
+            let gap = if inner > 0.0 { (inner * inner - dy * dy).max(0.0).sqrt() } else { 0.0 };
+            let mut span = |from: f64, to: f64| {
+                for x in rows(from.floor(), width)..=rows(to.ceil(), width) {
+                    let off = ((x as f64 - cx).hypot(dy) - radius).abs();
+                    self.blend(x, y, &pen, pen.width / 2.0 + 0.5 - off);
+                }
+            };
+            // Two arcs to a row, unless they touch.
+            if gap > 2.0 {
+                span(cx - reach, cx - gap);
+                span(cx + gap, cx + reach);
+            } else {
+                span(cx - reach, cx + reach);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pen() -> Pen {
+        Pen { colour: [255; 3], width: 1.0, opacity: 1.0 }
+    }
+
+    fn ink(canvas: &Canvas) -> f64 {
+        canvas.image.data().iter().map(|&v| f64::from(v)).sum::<f64>() / 255.0 / 3.0
+    }
+
+    #[test]
+    fn ink_is_length_times_width() {
+        for (b, length) in [([80.0, 20.0], 60.0), ([20.0, 80.0], 60.0), ([70.0, 60.0], 4100_f64.sqrt())] {
+            let mut canvas = Canvas::new(Size::new(100, 100), [0; 3]);
+            canvas.line([20.0, 20.0], b, pen());
+            // Round ends of half a width, and soft edges.
+            assert!((ink(&canvas) - length - 0.8).abs() < 0.05 * length, "to {b:?}: {} of {length}", ink(&canvas));
+        }
+        let mut canvas = Canvas::new(Size::new(100, 100), [0; 3]);
+        canvas.circle([50.3, 49.8], 30.0, pen());
+        let around = std::f64::consts::TAU * 30.0;
+        assert!((ink(&canvas) - around).abs() < 0.02 * around, "{} of {around}", ink(&canvas));
+    }
+
+    #[test]
+    fn the_outside_is_harmless() {
+        let mut canvas = Canvas::new(Size::new(7, 5), [0; 3]);
+        canvas.line([f64::NAN, 0.0], [3.0, 3.0], pen());
+        canvas.line([-1e8, -1e8], [1e8, 1e8], pen());
+        canvas.circle([3.0, 2.0], f64::INFINITY, pen());
+        canvas.circle([3.0, 2.0], 1e8, pen());
+        canvas.circle([-50.0, 900.0], 3.0, pen());
+        assert!(ink(&canvas) > 4.0, "the diagonal is there");
+        Canvas::new(Size::new(0, 0), [0; 3]).line([0.0, 0.0], [1.0, 1.0], pen());
+    }
+}

@@ -1,0 +1,16 @@
+//! Keypoints: a circle of the keypoint's scale with a line in its direction, red where bright on dark, blue
+//! where dark on bright.
+
+use super::{BLUE, Canvas, RED};
+use tiepoint::feature::Keypoint;
+
+/// Draws every keypoint, the weak below the strong.
+pub(crate) fn keypoints(canvas: &mut Canvas, keypoints: &[Keypoint]) {
+    for k in keypoints.iter().rev() {
+        let pen = canvas.pen(if k.sign < 0 { BLUE } else { RED });
+        let (x, y, radius) = (f64::from(k.x), f64::from(k.y), f64::from(k.scale));
+        let (s, c) = f64::from(k.angle).sin_cos();
+        canvas.circle([x, y], radius, pen);
+        canvas.line([x, y], [x + radius * c, y + radius * s], pen);
+    }
+}

@@ -1,0 +1,23 @@
+//! Pictures of results: keypoints, matches, and one image laid over another.
+
+mod canvas;
+mod features;
+mod matches;
+mod overlay;
+
+pub(crate) use canvas::Canvas;
+pub(crate) use features::keypoints;
+pub(crate) use matches::{Tie, side_by_side};
+pub(crate) use overlay::{Blend, overlay};
+
+/// Red, green and blue.
+pub(crate) type Colour = [u8; 3];
+
+/// Bright on dark.
+const RED: Colour = [232, 48, 40];
+/// Dark on bright.
+const BLUE: Colour = [40, 110, 240];
+/// An inlier.
+const GREEN: Colour = [60, 220, 90];
+/// An outlier.
+const ORANGE: Colour = [250, 130, 40];

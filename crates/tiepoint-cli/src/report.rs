@@ -1,0 +1,205 @@
+//! What the command says about its work: JSON objects, the table of stage times, progress.
+
+use std::fmt::Write as _;
+use std::io::{IsTerminal, Write as _};
+use std::time::Instant;
+use tiepoint::device::{Cpu, Profile, StageTime};
+
+/// A JSON object under way; keys keep the order in which they came.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Object(String);
+
+impl Object {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    fn key(&mut self, key: &str) -> &mut String {
+        if !self.0.is_empty() {
+            self.0.push(',');
+        }
+        quote(&mut self.0, key);
+        self.0.push(':');
+        &mut self.0
+    }
+
+    pub(crate) fn text(mut self, key: &str, value: &str) -> Self {
+        quote(self.key(key), value);
+        self
+    }
+
+    pub(crate) fn number(mut self, key: &str, value: impl Into<f64>) -> Self {
+        number(self.key(key), value.into());
+        self
+    }
+
+    pub(crate) fn count(mut self, key: &str, value: usize) -> Self {
+        let _ = write!(self.key(key), "{value}");
+        self
+    }
+
+    pub(crate) fn numbers(mut self, key: &str, values: &[f64]) -> Self {
+        let out = self.key(key);
+        out.push('[');
+        for (i, v) in values.iter().enumerate() {
+            if i > 0 {
+                out.push(',');
+            }
+            number(out, *v);
+        }
+        out.push(']');
+        self
+    }
+
+    pub(crate) fn object(mut self, key: &str, value: &Self) -> Self {
+        let _ = write!(self.key(key), "{value}");
+        self
+    }
+
+    pub(crate) fn objects(mut self, key: &str, values: &[Self]) -> Self {
+        let all: Vec<String> = values.iter().map(ToString::to_string).collect();
+        let _ = write!(self.key(key), "[{}]", all.join(","));
+        self
+    }
+}
+
+impl std::fmt::Display for Object {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{{{}}}", self.0)
+    }
+}
+
+/// JSON knows no infinity and no NaN: they become null.
+fn number(out: &mut String, v: f64) {
+    let _ = if v.is_finite() { write!(out, "{v}") } else { write!(out, "null") };
+}
+
+fn quote(out: &mut String, text: &str) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => out.extend(['\\', c]),
+            c if (c as u32) < 0x20 => {
+                let _ = write!(out, "\\u{:04x}", c as u32);
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}
+
+/// Wall-clock times of one image or pair: reading, computing, writing, and the stages inside.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    start: Instant,
+    before: Vec<StageTime>,
+    read: f64,
+    compute: f64,
+    write: f64,
+}
+
+/// What a piece of work is booked as.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Part {
+    Read,
+    Compute,
+    Write,
+}
+
+impl Clock {
+    /// Starts now; stage times noted before do not count.
+    pub(crate) fn start(cpu: &Cpu) -> Self {
+        let before = cpu.profile().map(Profile::stages).unwrap_or_default();
+        Self { start: Instant::now(), before, read: 0.0, compute: 0.0, write: 0.0 }
+    }
+
+    /// Runs `work` and books its time.
+    pub(crate) fn time<R>(&mut self, part: Part, work: impl FnOnce() -> R) -> R {
+        let start = Instant::now();
+        let result = work();
+        let spent = start.elapsed().as_secs_f64();
+        match part {
+            Part::Read => self.read += spent,
+            Part::Compute => self.compute += spent,
+            Part::Write => self.write += spent,
+        }
+        result
+    }
+
+    pub(crate) fn total(&self) -> f64 {
+        self.start.elapsed().as_secs_f64()
+    }
+
+    pub(crate) fn compute(&self) -> f64 {
+        self.compute
+    }
+
+    /// The `seconds` of a JSON object.
+    pub(crate) fn seconds(&self, cpu: &Cpu) -> Object {
+        let own = [("total", self.total()), ("read", self.read), ("compute", self.compute), ("write", self.write)];
+        let object = own.iter().fold(Object::new(), |o, (k, v)| o.number(k, *v));
+        let stages = cpu.profile().map(Profile::stages).unwrap_or_default();
+        stages.iter().filter(|s| own.iter().all(|(k, _)| *k != s.name)).fold(object, |o, s| {
+            let earlier = self.before.iter().find(|b| b.name == s.name).map_or(0.0, |b| b.seconds);
+            o.number(s.name, s.seconds - earlier)
+        })
+    }
+}
+
+/// The table that `--profile` prints.
+pub(crate) fn profile_table(cpu: &Cpu) -> String {
+    let stages = cpu.profile().map(Profile::stages).unwrap_or_default();
+    let width = stages.iter().map(|s| s.name.len()).max().unwrap_or(0).max(5);
+    let sum: f64 = stages.iter().map(|s| s.seconds).sum();
+    let mut out = format!("{:width$}  {:>10}  {:>6}  {:>7}\n", "stage", "ms", "share", "calls");
+    for s in &stages {
+        let share = 100.0 * s.seconds / sum.max(1e-12);
+        let _ = writeln!(out, "{:width$}  {:>10.2}  {:>5.1}%  {:>7}", s.name, s.seconds * 1e3, share, s.calls);
+    }
+    out
+}
+
+/// Says what is under way, on a terminal only; the line is wiped when this goes.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    shown: bool,
+}
+
+impl Progress {
+    pub(crate) fn new(wanted: bool) -> Self {
+        Self { shown: wanted && std::io::stderr().is_terminal() }
+    }
+
+    pub(crate) fn say(&self, message: &str) {
+        if self.shown {
+            let short: String = message.chars().take(100).collect();
+            let _ = write!(std::io::stderr(), "\r\x1b[K{short}");
+        }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.say("");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_json() {
+        let inner = Object::new().number("a", 0.5).number("b", f64::INFINITY);
+        let object = Object::new()
+            .text("image", "a \"b\"\\\n.png")
+            .count("n", 3)
+            .numbers("m", &[1.0, -2.5e-7])
+            .object("seconds", &inner);
+        let expected = concat!(
+            r#"{"image":"a \"b\"\\\u000a.png","n":3,"m":[1,-0.00000025],"#,
+            r#""seconds":{"a":0.5,"b":null}}"#
+        );
+        assert_eq!(object.to_string(), expected, "keys in order, text escaped, no infinity");
+    }
+}

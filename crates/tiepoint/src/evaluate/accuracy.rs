@@ -1,0 +1,173 @@
+//! How right matches, a homography, positions and angles are.
+
+use super::plane::{apply, jacobian};
+use crate::image::Size;
+use std::f64::consts::{PI, TAU};
+
+/// The distances, in pixels, at which [`matching_accuracy`] counts.
+pub const THRESHOLDS: [f64; 10] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0];
+
+/// Distance in image B between where the truth sends `a` and `b`. Infinite when the truth sends `a` nowhere.
+fn distance(truth: &[f64; 9], a: [f64; 2], b: [f64; 2]) -> f64 {
+    let [x, y] = apply(truth, a);
+    let d = (x - b[0]).hypot(y - b[1]);
+    if d.is_finite() { d } else { f64::INFINITY }
+}
+
+/// The share of matches whose end in B lies within each of [`THRESHOLDS`] of the true place: the matching
+/// accuracy of Mikolajczyk and Schmid ("A performance evaluation of local descriptors", 2005), with the
+/// thresholds that are usual since Dusmanu et al. ("D2-Net", 2019). All zero when there are no matches.
+pub fn matching_accuracy(matches: &[([f64; 2], [f64; 2])], truth: &[f64; 9]) -> [f64; 10] {
+    let off: Vec<f64> = matches.iter().map(|&(a, b)| distance(truth, a, b)).collect();
+    let n = off.len().max(1) as f64;
+    THRESHOLDS.map(|t| off.iter().filter(|&&d| d <= t).count() as f64 / n)
+}
+
+/// The mean distance, in pixels of B, between the corners of A mapped by `found` and by `truth`: the corner
+/// error of `DeTone` et al. ("Deep image homography estimation", 2016). Corners are pixel centres: (0, 0) to
+/// (width − 1, height − 1). Infinite when either matrix sends a corner nowhere.
+pub fn corner_error(found: &[f64; 9], truth: &[f64; 9], size: Size) -> f64 {
+    let (w, h) = (size.width.saturating_sub(1) as f64, size.height.saturating_sub(1) as f64);
+    let corners = [[0.0, 0.0], [w, 0.0], [w, h], [0.0, h]];
+    let sum: f64 = corners.iter().map(|&c| distance(found, c, apply(truth, c))).sum();
+    if sum.is_finite() { sum / 4.0 } else { f64::INFINITY }
+}
+
+/// How exactly points lie: the statistics of found minus true, in pixels of B.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PositionError {
+    /// Matches counted: those within the distance asked for.
+    pub count: usize,
+    /// Mean difference in x and y: a detector whose positions are pulled one way has a bias.
+    pub bias: [f64; 2],
+    /// Root of the mean squared distance.
+    pub rms: f64,
+    /// Median distance.
+    pub median: f64,
+}
+
+/// The position error of the matches within `within` pixels of the truth; the others are wrong matches and
+/// say nothing of positions. All zero when there are none.
+pub fn position_error(matches: &[([f64; 2], [f64; 2])], truth: &[f64; 9], within: f64) -> PositionError {
+    let right = matches.iter().filter(|&&(a, b)| distance(truth, a, b) <= within);
+    let differences: Vec<[f64; 2]> = right
+        .map(|&(a, b)| {
+            let [x, y] = apply(truth, a);
+            [b[0] - x, b[1] - y]
+        })
+        .collect();
+    if differences.is_empty() {
+        return PositionError::default();
+    }
+    let n = differences.len() as f64;
+    let mean = |f: &dyn Fn(&[f64; 2]) -> f64| differences.iter().map(f).sum::<f64>() / n;
+    let mut distances: Vec<f64> = differences.iter().map(|d| d[0].hypot(d[1])).collect();
+    PositionError {
+        count: differences.len(),
+        bias: [mean(&|d| d[0]), mean(&|d| d[1])],
+        rms: mean(&|d| d[0] * d[0] + d[1] * d[1]).sqrt(),
+        median: median(&mut distances),
+    }
+}
+
+/// How exactly directions are carried over, in radians.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct AngleError {
+    /// Pairs counted.
+    pub count: usize,
+    /// Mean signed difference in [−π, π).
+    pub bias: f64,
+    /// Median of the absolute difference.
+    pub median: f64,
+}
+
+/// The angle error over pairs of (point in A, angle in A, angle in B): the direction in A is carried to B by
+/// the derivative of the truth at the point, and compared. All zero when there are no pairs.
+pub fn angle_error(pairs: &[([f64; 2], f64, f64)], truth: &[f64; 9]) -> AngleError {
+    let differences: Vec<f64> = pairs
+        .iter()
+        .map(|&(p, a, b)| {
+            let j = jacobian(truth, p);
+            let (s, c) = a.sin_cos();
+            let carried = (j[2] * c + j[3] * s).atan2(j[0] * c + j[1] * s);
+            (b - carried + PI).rem_euclid(TAU) - PI
+        })
+        .filter(|d| d.is_finite())
+        .collect();
+    if differences.is_empty() {
+        return AngleError::default();
+    }
+    let mut sizes: Vec<f64> = differences.iter().map(|d| d.abs()).collect();
+    AngleError {
+        count: differences.len(),
+        bias: differences.iter().sum::<f64>() / differences.len() as f64,
+        median: median(&mut sizes),
+    }
+}
+
+/// The middle value; the lower of two. `values` must not be empty.
+fn median(values: &mut [f64]) -> f64 {
+    let middle = (values.len() - 1) / 2;
+    *values.select_nth_unstable_by(middle, f64::total_cmp).1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHIFT: [f64; 9] = [1.0, 0.0, 10.0, 0.0, 1.0, -4.0, 0.0, 0.0, 1.0];
+    const IDENTITY: [f64; 9] = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0];
+
+    #[test]
+    fn shares_of_right_matches() {
+        let matches: Vec<_> = [0.0, 0.9, 2.5, 9.9, 50.0].map(|d| ([5.0, 5.0], [15.0 + d, 1.0])).to_vec();
+        let found = matching_accuracy(&matches, &SHIFT);
+        assert_eq!(
+            found,
+            [0.4, 0.4, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6, 0.8],
+            "two within 1 px, three within 3"
+        );
+        assert_eq!(matching_accuracy(&[], &SHIFT), [0.0; 10], "no matches");
+    }
+
+    #[test]
+    fn corners() {
+        let size = Size::new(101, 51);
+        assert_eq!(corner_error(&SHIFT, &SHIFT, size), 0.0, "the truth itself");
+        assert!(
+            (corner_error(&IDENTITY, &SHIFT, size) - 116_f64.sqrt()).abs() < 1e-12,
+            "a shift of (10, -4)"
+        );
+        let double = [2.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 1.0];
+        let expected = (0.0 + 100.0 + 100_f64.hypot(50.0) + 50.0) / 4.0;
+        assert!((corner_error(&double, &IDENTITY, size) - expected).abs() < 1e-12, "twice the size");
+        let scaled = SHIFT.map(|v| -3.0 * v);
+        assert!(corner_error(&scaled, &SHIFT, size) < 1e-12, "the scale of the matrix does not count");
+        let lost = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0];
+        assert_eq!(corner_error(&lost, &SHIFT, size), f64::INFINITY, "a corner at infinity");
+    }
+
+    #[test]
+    fn positions() {
+        let matches = [[0.1, 0.0], [0.3, 0.0], [0.2, 0.3], [40.0, 0.0]].map(|d: [f64; 2]| {
+            let a = [20.0, 30.0];
+            (a, [a[0] + 10.0 + d[0], a[1] - 4.0 + d[1]])
+        });
+        let error = position_error(&matches, &SHIFT, 3.0);
+        assert_eq!(error.count, 3, "the wild match is no position");
+        assert!((error.bias[0] - 0.2).abs() < 1e-9 && (error.bias[1] - 0.1).abs() < 1e-9, "{error:?}");
+        assert!((error.rms - (0.23_f64 / 3.0).sqrt()).abs() < 1e-9, "{error:?}");
+        assert!((error.median - 0.3).abs() < 1e-9, "{error:?}");
+        assert_eq!(position_error(&[], &SHIFT, 3.0), PositionError::default(), "no matches");
+    }
+
+    #[test]
+    fn angles() {
+        let quarter = [0.0, -1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0];
+        let pairs = [([3.0, 4.0], 0.1, PI / 2.0 + 0.11), ([3.0, 4.0], 6.0, 6.0 + PI / 2.0 - TAU - 0.03)];
+        let error = angle_error(&pairs, &quarter);
+        assert!((error.bias + 0.01).abs() < 1e-9, "{error:?}");
+        assert!((error.median - 0.01).abs() < 1e-9, "{error:?}");
+        assert_eq!(error.count, 2, "both");
+    }
+}

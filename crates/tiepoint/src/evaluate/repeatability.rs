@@ -1,0 +1,166 @@
+//! Repeatability: the share of keypoints that are found again in the other image.
+//!
+//! After Mikolajczyk et al., "A comparison of affine region detectors", 2005: only keypoints in the part that
+//! both images see count, and each may correspond once. Here two keypoints correspond when each is the
+//! other's nearest and they lie within a distance; with `scale_ratio`, only keypoints of like scale count as
+//! near.
+
+use super::plane::{apply, inverse, jacobian};
+use crate::feature::Keypoint;
+use crate::image::Size;
+use crate::{Error, Result};
+use std::collections::HashMap;
+
+/// When two keypoints are the same.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RepeatabilityOptions {
+    /// Largest distance in pixels of B. Default 3; 1, 2 and 3 are usual.
+    pub distance: f64,
+    /// Largest ratio of the scales, either way, after A's scale is carried to B by the square root of the
+    /// truth's change of area; infinite: scales do not count. Default: infinite. √2 is half an octave and
+    /// about the overlap of 0.6 that the paper's curves are drawn for.
+    pub scale_ratio: f64,
+}
+
+impl Default for RepeatabilityOptions {
+    fn default() -> Self {
+        Self { distance: 3.0, scale_ratio: f64::INFINITY }
+    }
+}
+
+impl RepeatabilityOptions {
+    /// Checks both fields.
+    ///
+    /// # Errors
+    /// [`Error::Option`] when the distance is not in (0, 1000] or the ratio is below 1.
+    pub fn check(&self) -> Result<()> {
+        if !(self.distance > 0.0 && self.distance <= 1000.0) {
+            return Err(Error::option("distance", self.distance, "above 0, at most 1000 pixels"));
+        }
+        if self.scale_ratio.is_nan() || self.scale_ratio < 1.0 {
+            return Err(Error::option("scale_ratio", self.scale_ratio, "at least 1"));
+        }
+        Ok(())
+    }
+}
+
+/// How many keypoints come again.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Repeatability {
+    /// Keypoints of A that lie in B.
+    pub a: usize,
+    /// Keypoints of B that lie in A.
+    pub b: usize,
+    /// Pairs that correspond.
+    pub pairs: usize,
+    /// pairs / min(a, b), or 0 when either is empty.
+    pub share: f64,
+}
+
+/// A keypoint as seen in image B.
+#[derive(Clone, Copy)]
+struct Seen {
+    at: [f64; 2],
+    scale: f64,
+}
+
+/// Repeatability of keypoints `a` in an image of `sizes[0]` and `b` in one of `sizes[1]`.
+///
+/// # Errors
+/// As [`RepeatabilityOptions::check`]; [`Error::Option`] for a truth that has no inverse.
+pub fn repeatability(
+    a: &[Keypoint],
+    b: &[Keypoint],
+    sizes: [Size; 2],
+    truth: &[f64; 9],
+    options: &RepeatabilityOptions,
+) -> Result<Repeatability> {
+    options.check()?;
+    let singular = || Error::option("truth", format!("{truth:?}"), "an invertible matrix");
+    let back = inverse(truth).ok_or_else(singular)?;
+    let a: Vec<Seen> = a.iter().filter_map(|k| carried(k, truth, sizes[1])).collect();
+    let b: Vec<Seen> = b
+        .iter()
+        .filter(|k| carried(k, &back, sizes[0]).is_some())
+        .map(|k| Seen { at: [f64::from(k.x), f64::from(k.y)], scale: f64::from(k.scale) })
+        .collect();
+    let (to_b, to_a) = (nearest(&a, &b, options), nearest(&b, &a, options));
+    let mutual = |&(i, j): &(usize, &Option<usize>)| j.is_some_and(|j| to_a[j] == Some(i));
+    let pairs = to_b.iter().enumerate().filter(mutual).count();
+    let fewer = a.len().min(b.len());
+    let share = if fewer == 0 { 0.0 } else { pairs as f64 / fewer as f64 };
+    Ok(Repeatability { a: a.len(), b: b.len(), pairs, share })
+}
+
+/// The keypoint carried by `h`, if it lands inside an image of this size.
+fn carried(k: &Keypoint, h: &[f64; 9], size: Size) -> Option<Seen> {
+    let p = [f64::from(k.x), f64::from(k.y)];
+    let at = apply(h, p);
+    let inside = |v: f64, n: usize| v >= -0.5 && v < n as f64 - 0.5;
+    let j = jacobian(h, p);
+    let grown = (j[0] * j[3] - j[1] * j[2]).abs().sqrt();
+    (inside(at[0], size.width) && inside(at[1], size.height))
+        .then(|| Seen { at, scale: f64::from(k.scale) * grown })
+}
+
+/// For every point of `from` the nearest of `to` that corresponds, the first of equals.
+fn nearest(from: &[Seen], to: &[Seen], options: &RepeatabilityOptions) -> Vec<Option<usize>> {
+    let cell = |p: [f64; 2]| p.map(|v| (v / options.distance).floor() as i64);
+    let mut cells = HashMap::<[i64; 2], Vec<usize>>::new();
+    for (i, point) in to.iter().enumerate() {
+        cells.entry(cell(point.at)).or_default().push(i);
+    }
+    let like = |p: &Seen, q: &Seen| {
+        let ratio = p.scale / q.scale;
+        !options.scale_ratio.is_finite() || ratio.max(1.0 / ratio) <= options.scale_ratio
+    };
+    let find = |p: &Seen| {
+        let [x, y] = cell(p.at);
+        let around = (-1..=1).flat_map(|j| (-1..=1).map(move |i| [x + i, y + j]));
+        let candidates = around.filter_map(|c| cells.get(&c)).flatten().copied();
+        candidates
+            .filter(|&i| like(p, &to[i]))
+            .map(|i| ((p.at[0] - to[i].at[0]).hypot(p.at[1] - to[i].at[1]), i))
+            .filter(|&(d, _)| d <= options.distance)
+            .min_by(|p, q| p.0.total_cmp(&q.0).then(p.1.cmp(&q.1)))
+            .map(|(_, i)| i)
+    };
+    from.iter().map(find).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keypoint(x: f32, y: f32, scale: f32) -> Keypoint {
+        Keypoint { x, y, scale, angle: 0.0, response: 1.0, sign: 1, octave: 0, layer: 1 }
+    }
+
+    #[test]
+    fn known_shares() {
+        let double = [2.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 1.0];
+        let sizes = [Size::new(100, 100); 2];
+        let a = [(10.0, 10.0), (20.0, 20.0), (30.0, 30.0), (80.0, 80.0)].map(|(x, y)| keypoint(x, y, 2.0));
+        let b = [keypoint(20.5, 20.0, 4.0), keypoint(40.0, 42.5, 4.0), keypoint(60.0, 60.0, 9.0)];
+        let share = |distance, scale_ratio| {
+            let options = RepeatabilityOptions { distance, scale_ratio };
+            repeatability(&a, &b, sizes, &double, &options).unwrap()
+        };
+        let all = share(3.0, f64::INFINITY);
+        assert_eq!((all.a, all.b, all.pairs), (3, 3, 3), "the fourth leaves the image");
+        assert_eq!(share(1.0, f64::INFINITY).pairs, 2, "one is 2.5 px away");
+        assert_eq!(share(3.0, 1.5).pairs, 2, "one has another scale");
+        assert!((all.share - 1.0).abs() < 1e-12, "all");
+    }
+
+    #[test]
+    fn each_counts_once() {
+        let identity = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0];
+        let a = vec![keypoint(50.0, 50.0, 2.0); 5];
+        let b = [keypoint(50.2, 50.0, 2.0), keypoint(90.0, 90.0, 2.0)];
+        let found = repeatability(&a, &b, [Size::new(100, 100); 2], &identity, &Default::default()).unwrap();
+        assert_eq!(found.pairs, 1, "five keypoints in one place are one");
+        let none = repeatability(&a, &[], [Size::new(100, 100); 2], &identity, &Default::default()).unwrap();
+        assert_eq!(none.share, 0.0, "nothing to find");
+    }
+}

@@ -1,0 +1,167 @@
+//! The integral image, of which only the latest rows are kept.
+//!
+//! Entry (j, x) is the sum of all pixels in rows above j and columns left of x (Crow 1984), so the box of rows a..b and columns c..d is (b,d) − (a,d) − (b,c) + (a,c). Sums wrap around; a
+//! difference is right whenever its true value fits.
+
+use super::stream::BAND;
+use crate::{
+    device::Cpu,
+    image::{ImageView, Pixel, Size},
+};
+
+/// The unsigned integer of an integral image.
+pub(super) trait Total: Copy + Default + Send + Sync + std::fmt::Debug + 'static {
+    /// A pixel's level.
+    fn from_level(level: u32) -> Self;
+    /// Sum, wrapping.
+    fn plus(self, other: Self) -> Self;
+    /// Difference, wrapping.
+    fn minus(self, other: Self) -> Self;
+    /// Three times, wrapping.
+    fn thrice(self) -> Self;
+    /// Read as two's complement.
+    fn signed(self) -> i64;
+    /// Read as two's complement and rounded to the nearest f32, ties to even.
+    fn signed_f32(self) -> f32;
+    /// True when, read as two's complement, it is below 0.
+    fn is_negative(self) -> bool;
+}
+
+macro_rules! total {
+    ($unsigned:ty, $signed:ty) => {
+        impl Total for $unsigned {
+            #[inline(always)]
+            fn from_level(level: u32) -> Self {
+                Self::from(level)
+            }
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+            #[inline(always)]
+            fn minus(self, other: Self) -> Self {
+                self.wrapping_sub(other)
+            }
+            #[inline(always)]
+            fn thrice(self) -> Self {
+                self.wrapping_mul(3)
+            }
+            #[inline(always)]
+            fn signed(self) -> i64 {
+                i64::from(self as $signed)
+            }
+            #[inline(always)]
+            fn signed_f32(self) -> f32 {
+                self as $signed as f32
+            }
+            #[inline(always)]
+            fn is_negative(self) -> bool {
+                (self as $signed) < 0
+            }
+        }
+    };
+}
+
+total!(u32, i32);
+total!(u64, i64);
+
+/// A ring of the latest rows of an integral image.
+#[derive(Debug, Default)]
+pub(super) struct Integral<A> {
+    data: Vec<A>,
+    /// Entries from row to row.
+    stride: usize,
+    /// Slots − 1; the number of slots is a power of two.
+    mask: usize,
+    size: Size,
+    /// Image rows summed so far.
+    rows: usize,
+    /// The last row, for the next band to build on.
+    last: Vec<A>,
+}
+
+impl<A: Total> Integral<A> {
+    /// Starts an image of which the latest `height` rows are to be kept.
+    pub(super) fn start(&mut self, size: Size, height: usize) {
+        let slots = height.min(size.height + 1 + BAND).next_power_of_two().max(2 * BAND);
+        // An odd number of cache lines: rows one above the other do not compete for the same cache set.
+        let stride = ((size.width + 1).div_ceil(16) | 1) * 16;
+        if (self.stride, self.mask + 1, self.size) != (stride, slots, size) {
+            *self = Self { data: vec![A::default(); stride * slots], stride, mask: slots - 1, size, ..Self::default() };
+        }
+        self.rows = 0;
+        self.last.clear();
+        self.last.resize(stride, A::default());
+        let first = self.slot(0) * stride;
+        self.data[first..first + stride].fill(A::default());
+    }
+
+    /// A band's rows, which begin one below a multiple of its height, are neighbours in the ring.
+    #[inline(always)]
+    fn slot(&self, row: usize) -> usize {
+        (row + BAND - 1) & self.mask
+    }
+
+    /// Image rows summed so far; rows 0 to this one exist.
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Width and height of the image.
+    pub(super) fn size(&self) -> Size {
+        self.size
+    }
+
+    /// Entries of row `row`; at least one more than the image has columns.
+    #[inline(always)]
+    pub(super) fn row(&self, row: usize) -> &[A] {
+        &self.data[self.slot(row) * self.stride..][..self.stride]
+    }
+
+    /// Sums the next band of the image: along rows in parallel, then from row to row.
+    pub(super) fn advance<T: Pixel>(&mut self, view: ImageView<'_, T>, cpu: &Cpu) {
+        let (first, stride) = (self.rows, self.stride);
+        let count = BAND.min(self.size.height - first);
+        let start = self.slot(first + 1) * stride;
+        let band = &mut self.data[start..start + count * stride];
+        cpu.for_chunks(band, 8 * stride, |chunk, rows| {
+            for (i, row) in rows.chunks_mut(stride).enumerate() {
+                let mut sum = A::default();
+                for (entry, pixel) in row[1..].iter_mut().zip(view.row(first + chunk * 8 + i)) {
+                    sum = sum.plus(A::from_level(pixel.level()));
+                    *entry = sum;
+                }
+            }
+        });
+        let mut above: &[A] = &self.last;
+        for row in band.chunks_exact_mut(stride) {
+            for (entry, above) in row.iter_mut().zip(above) {
+                *entry = entry.plus(*above);
+            }
+            above = row;
+        }
+        self.last = above.to_vec();
+        self.rows = first + count;
+    }
+
+    /// The Haar wavelets of half side `half` about the corner (x, y) of four pixels: right minus left half,
+    /// lower minus upper half. Zero when they leave the image.
+    #[inline(always)]
+    pub(super) fn haar(&self, x: i32, y: i32, half: i32) -> [A; 2] {
+        let (w, h) = (self.size.width as i32, self.size.height as i32);
+        if x < half || y < half || x > w - half || y > h - half {
+            return [A::default(); 2];
+        }
+        let (left, x, right) = ((x - half) as usize, x as usize, (x + half) as usize);
+        let (top, bottom) = (self.row((y - half) as usize), self.row((y + half) as usize));
+        let middle = self.row(y as usize);
+        let twice = |v: A| v.plus(v);
+        // Columns from top to bottom, and rows from left to right.
+        let height = |x: usize| bottom[x].minus(top[x]);
+        let width = |row: &[A]| row[right].minus(row[left]);
+        [
+            height(right).plus(height(left)).minus(twice(height(x))),
+            width(bottom).plus(width(top)).minus(twice(width(middle))),
+        ]
+    }
+}

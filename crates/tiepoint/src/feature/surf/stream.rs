@@ -1,0 +1,353 @@
+//! The image in bands: integral rows, response rows, extrema, descriptors, each as soon as it can be.
+//!
+//! A band is 64 image rows, whatever the number of threads. After a band an octave computes the response
+//! rows whose largest filter ends in it, searches the rows that now have a neighbour below, and keypoints
+//! whose square now ends above the last row are described. Of each ring only as many rows are kept as the
+//! next band can ask for.
+
+use super::{
+    SurfOptions,
+    describe::Square,
+    extrema,
+    integral::{Integral, Total},
+    orient::{Direction, Disc},
+    plan::{self, Octave},
+    refine::{self, Sample},
+    response::Job,
+};
+use crate::{
+    device::Cpu,
+    feature::{Descriptors, Features, Keypoint},
+    image::{ImageView, Pixel, Size},
+};
+use fearless_simd::{Level, Simd, dispatch};
+use fearless_simd_macros::simd;
+use std::ops::Range;
+
+/// Image rows taken at a time.
+pub(super) const BAND: usize = 64;
+
+/// Response rows in one piece of work.
+const JOB: usize = 16;
+
+/// Keypoints in one piece of work.
+const GROUP: usize = 16;
+
+/// All that follows from the options alone.
+#[derive(Debug)]
+pub(super) struct Tables {
+    octaves: Vec<Octave>,
+    disc: Disc,
+    square: Square,
+    /// Image rows that anything may need above or below its own.
+    reach: usize,
+}
+
+impl Tables {
+    pub(super) fn new(options: &SurfOptions) -> Self {
+        let octaves = plan::octaves(options);
+        let square = Square::new(options);
+        let reach = |o: &Octave| {
+            let [above, below] = o.reach();
+            let square = square.reach(o.largest_scale()) as usize;
+            square.max(above.max(below) + 2 * o.step)
+        };
+        let reach = octaves.iter().map(reach).max().unwrap_or(0);
+        Self { octaves, disc: Disc::new(options.convention), square, reach }
+    }
+}
+
+/// A ring of the latest rows of one layer's responses.
+#[derive(Debug, Default)]
+struct Ring {
+    data: Vec<f32>,
+    width: usize,
+    height: usize,
+}
+
+impl Ring {
+    fn start(&mut self, width: usize, height: usize) {
+        if (self.width, self.height) != (width, height) {
+            *self = Self { data: vec![0.0; width * height], width, height };
+        }
+    }
+
+    fn row(&self, row: usize) -> &[f32] {
+        &self.data[row % self.height * self.width..][..self.width]
+    }
+
+    fn row_mut(&mut self, row: usize) -> &mut [f32] {
+        &mut self.data[row % self.height * self.width..][..self.width]
+    }
+
+    /// The rows of a range cut into pieces of neighbours: each with its rows.
+    fn pieces(&mut self, rows: Range<usize>) -> Vec<(Range<usize>, &mut [f32])> {
+        if rows.is_empty() || self.width == 0 {
+            return vec![];
+        }
+        // The range may pass the end of the ring once.
+        let (first, width) = (rows.start % self.height, self.width);
+        let to_end = rows.len().min(self.height - first);
+        let (wrapped, straight) = self.data.split_at_mut(first * width);
+        let parts = [
+            (rows.start, &mut straight[..to_end * width]),
+            (rows.start + to_end, &mut wrapped[..(rows.len() - to_end) * width]),
+        ];
+        let cut = |(start, part): (usize, _)| {
+            <[f32]>::chunks_mut(part, JOB * width).enumerate().map(move |(i, piece)| {
+                let start = start + i * JOB;
+                (start..start + piece.len() / width, piece)
+            })
+        };
+        parts.into_iter().flat_map(cut).collect()
+    }
+}
+
+/// How far an octave is.
+#[derive(Debug, Default)]
+struct Progress {
+    layers: Vec<Ring>,
+    /// Sample rows below this one have responses.
+    ready: usize,
+    /// Sample rows below this one have been searched.
+    searched: usize,
+}
+
+/// What is kept from band to band, and from image to image.
+#[derive(Debug, Default)]
+pub(super) struct Buffers<A> {
+    integral: Integral<A>,
+    octaves: Vec<Progress>,
+    /// Keypoints whose square reaches below the last row.
+    waiting: Vec<Keypoint>,
+}
+
+/// Keypoints with their descriptors one after the other, in any order.
+#[derive(Default)]
+struct Found {
+    keypoints: Vec<Keypoint>,
+    values: Vec<f32>,
+}
+
+impl<A: Total> Buffers<A> {
+    /// The features of an image, in their order.
+    pub(super) fn detect<T: Pixel>(
+        &mut self,
+        tables: &Tables,
+        options: &SurfOptions,
+        view: ImageView<'_, T>,
+        mask: Option<ImageView<'_, u8>>,
+        cpu: &Cpu,
+    ) -> Features {
+        let size = view.size();
+        self.start(tables, size);
+        let white = if T::WHITE == 255.0 { 255.0 } else { 65535.0 };
+        let mut found = Found::default();
+        while self.integral.rows() < size.height {
+            {
+                let _stage = cpu.stage("integral");
+                self.integral.advance(view, cpu);
+            }
+            {
+                let _stage = cpu.stage("response");
+                self.respond(tables, white, cpu);
+            }
+            {
+                let _stage = cpu.stage("extrema");
+                self.search(tables, options, mask, cpu);
+            }
+            let _stage = cpu.stage("describe");
+            self.describe(tables, options, cpu, &mut found);
+        }
+        let _stage = cpu.stage("order");
+        ordered(found, options.dimension(), size)
+    }
+
+    fn start(&mut self, tables: &Tables, size: Size) {
+        self.integral.start(size, 2 * tables.reach + 2 * BAND);
+        self.octaves.resize_with(tables.octaves.len(), Progress::default);
+        self.waiting.clear();
+        for (o, (octave, progress)) in tables.octaves.iter().zip(&mut self.octaves).enumerate() {
+            // The next octave, which takes rows over, lags behind by its own filters.
+            let slowest = tables.octaves.get(o + 1).unwrap_or(octave);
+            let kept = (BAND + slowest.reach()[1] + 2 * slowest.step) / octave.step + 4;
+            let samples = |n: usize| n.div_ceil(octave.step);
+            (progress.ready, progress.searched) = (0, 0);
+            progress.layers.resize_with(octave.layers.len(), Ring::default);
+            for ring in &mut progress.layers {
+                ring.start(samples(size.width), kept.min(samples(size.height)));
+            }
+        }
+    }
+
+    /// Computes all response rows that the integral rows allow.
+    fn respond(&mut self, tables: &Tables, white: f32, cpu: &Cpu) {
+        let (rows, size) = (self.integral.rows(), self.integral.size());
+        let mut new = vec![];
+        for (octave, progress) in tables.octaves.iter().zip(&mut self.octaves) {
+            let below = octave.reach()[1];
+            let ready = match rows {
+                _ if rows == size.height => rows.div_ceil(octave.step),
+                _ if rows < below => 0,
+                _ => (rows - below) / octave.step + 1,
+            };
+            new.push(progress.ready..ready);
+            progress.ready = ready;
+        }
+        let mut jobs = vec![];
+        for ((octave, progress), new) in tables.octaves.iter().zip(&mut self.octaves).zip(&new) {
+            for (layer, ring) in octave.layers.iter().zip(&mut progress.layers) {
+                if layer.shared.is_some() {
+                    continue;
+                }
+                let inside = layer.filter.inside(octave.step, size.height);
+                let stride = ring.width;
+                let rows = new.start.max(inside.start)..new.end.min(inside.end);
+                jobs.extend(ring.pieces(rows).into_iter().map(|(rows, out)| Job {
+                    filter: &layer.filter,
+                    step: octave.step,
+                    rows,
+                    out,
+                    stride,
+                }));
+            }
+        }
+        let integral = &self.integral;
+        cpu.for_chunks(&mut jobs, 1, |_, jobs| {
+            jobs.iter_mut().for_each(|job| job.run(integral, white, cpu.level()));
+        });
+        for (o, new) in new.into_iter().enumerate().skip(1) {
+            let (before, this) = self.octaves.split_at_mut(o);
+            share(&tables.octaves[o], &before[o - 1], &mut this[0], new);
+        }
+    }
+
+    /// Searches all rows that have neighbours on both sides.
+    fn search(
+        &mut self,
+        tables: &Tables,
+        options: &SurfOptions,
+        mask: Option<ImageView<'_, u8>>,
+        cpu: &Cpu,
+    ) {
+        let size = self.integral.size();
+        let mut work = vec![];
+        for (o, (octave, progress)) in tables.octaves.iter().zip(&mut self.octaves).enumerate() {
+            let end = progress.ready.saturating_sub(1).max(progress.searched);
+            for layer in 1..octave.layers.len() - 1 {
+                let above = &octave.layers[layer + 1].filter;
+                let [rows, columns] = [size.height, size.width].map(|n| inner(above.inside(octave.step, n)));
+                let rows = rows.start.max(progress.searched)..rows.end.min(end);
+                let starts = rows.clone().step_by(JOB);
+                work.extend(starts.map(|r| (o, layer, r..rows.end.min(r + JOB), columns.clone())));
+            }
+            progress.searched = end;
+        }
+        let octaves = &self.octaves;
+        let found = cpu.map(work.len(), |i| {
+            let (o, layer, rows, columns) = work[i].clone();
+            let mut found = vec![];
+            for row in rows {
+                let rings = &octaves[o].layers[layer - 1..=layer + 1];
+                let rows: extrema::Rows<'_> =
+                    [0, 1, 2].map(|l: usize| [0, 1, 2].map(|r: usize| rings[l].row(row + r - 1)));
+                extrema::search(&rows, columns.clone(), options.threshold, cpu.level(), &mut |column| {
+                    let sample = Sample { octave: o, layer, row, column, response: rows[1][1][column] };
+                    let offset = refine::offset(&extrema::cube(&rows, column));
+                    let keypoint =
+                        refine::keypoint(options.convention, &tables.octaves[o], sample, offset);
+                    found.extend(keypoint.filter(|k| mask.is_none_or(|m| is_wanted(m, k))));
+                });
+            }
+            found
+        });
+        self.waiting.extend(found.into_iter().flatten());
+    }
+
+    /// Describes the waiting keypoints whose square lies above the last row.
+    fn describe(&mut self, tables: &Tables, options: &SurfOptions, cpu: &Cpu, found: &mut Found) {
+        let (rows, last) = (self.integral.rows(), self.integral.size().height);
+        let complete = |k: &Keypoint| rows == last || k.y + tables.square.reach(k.scale) < rows as f32;
+        let (ready, waiting) = std::mem::take(&mut self.waiting).into_iter().partition(complete);
+        self.waiting = waiting;
+        let mut ready: Vec<Keypoint> = ready;
+        let dimension = options.dimension();
+        let mut values = vec![0.0; ready.len() * dimension];
+        // Chunks of nothing do not exist, so a group without descriptors carries one empty slice a group.
+        let mut groups: Vec<(&mut [Keypoint], &mut [f32])> = match dimension {
+            0 => ready.chunks_mut(GROUP).map(|k| (k, Default::default())).collect(),
+            _ => ready.chunks_mut(GROUP).zip(values.chunks_mut(GROUP * dimension)).collect(),
+        };
+        let (integral, level) = (&self.integral, cpu.level());
+        cpu.for_chunks(&mut groups, 1, |_, groups| {
+            for (keypoints, values) in groups {
+                describe_group(level, tables, options, integral, keypoints, values);
+            }
+        });
+        found.keypoints.append(&mut ready);
+        found.values.append(&mut values);
+    }
+}
+
+/// Fills in the rows of an octave's layers that the octave before has computed.
+fn share(octave: &Octave, before: &Progress, this: &mut Progress, rows: Range<usize>) {
+    for (layer, ring) in octave.layers.iter().zip(&mut this.layers) {
+        let Some(source) = layer.shared.map(|i| &before.layers[i]) else { continue };
+        for row in rows.clone() {
+            let every_second = source.row(2 * row).iter().step_by(2);
+            ring.row_mut(row).iter_mut().zip(every_second).for_each(|(to, from)| *to = *from);
+        }
+    }
+}
+
+/// A range without its first and last index.
+fn inner(range: Range<usize>) -> Range<usize> {
+    range.start + 1..range.end.saturating_sub(1)
+}
+
+/// Whether the mask is set at the pixel nearest to a keypoint.
+fn is_wanted(mask: ImageView<'_, u8>, k: &Keypoint) -> bool {
+    let at = |v: f32, n: usize| (v.round_ties_even().max(0.0) as usize).min(n - 1);
+    mask.row(at(k.y, mask.size().height))[at(k.x, mask.size().width)] != 0
+}
+
+fn describe_group<A: Total>(
+    level: Level,
+    tables: &Tables,
+    options: &SurfOptions,
+    integral: &Integral<A>,
+    keypoints: &mut [Keypoint],
+    values: &mut [f32],
+) {
+    dispatch!(level, simd => describe_at(simd, tables, options, integral, keypoints, values));
+}
+
+#[simd]
+fn describe_at<S: Simd, A: Total>(
+    _: S,
+    tables: &Tables,
+    options: &SurfOptions,
+    integral: &Integral<A>,
+    keypoints: &mut [Keypoint],
+    values: &mut [f32],
+) {
+    let dimension = options.dimension();
+    for (i, k) in keypoints.iter_mut().enumerate() {
+        let direction = match options.upright {
+            true => Direction::upright(options.convention),
+            false => tables.disc.direction(integral, k),
+        };
+        k.angle = direction.angle;
+        if dimension > 0 {
+            tables.square.describe(integral, k, direction, &mut values[i * dimension..][..dimension]);
+        }
+    }
+}
+
+/// Brings features into their total order.
+fn ordered(found: Found, dimension: usize, image: Size) -> Features {
+    let mut indices: Vec<usize> = (0..found.keypoints.len()).collect();
+    indices.sort_by(|&a, &b| found.keypoints[a].order(&found.keypoints[b]));
+    let descriptors = Descriptors::F32(found.values);
+    Features { keypoints: found.keypoints, descriptors, dimension, image }.subset(&indices)
+}

@@ -1,0 +1,268 @@
+//! One row of a symmetric separable filter in f32: the building blocks of everything that smooths.
+//!
+//! A kernel of 2r + 1 taps is given by its centre and one side, `taps[0..=r]`. Both passes compute
+//!
+//! ```text
+//! acc = taps[0] · a₀;  for k in 1..=r: acc = fma(taps[k], a₋ₖ + a₊ₖ, acc)
+//! ```
+//!
+//! in that order, so every SIMD level and any cutting into tiles gives the same bits. An image is smoothed row
+//! by row: [`vertical`] over 2r + 1 source rows into a row with r free places at either end, the free places
+//! filled by the border rule, then [`horizontal`] into the result.
+
+use crate::{filter::separable::Passes, image::Pixel};
+use fearless_simd::{Simd, prelude::*};
+use fearless_simd_macros::simd;
+
+/// Vectors in flight. Their loads share one broadcast tap, and eight chains hide the latency of an fma.
+const BLOCK: usize = 8;
+
+/// Whatever gives the pair (a₋ₖ, a₊ₖ) of `n` outputs that begin at `x`; a₀ twice for k = 0.
+trait Source {
+    fn pair(&self, k: usize, x: usize, n: usize) -> (&[f32], &[f32]);
+}
+
+struct Column<'a> {
+    rows: &'a [&'a [f32]],
+    radius: usize,
+}
+
+impl Source for Column<'_> {
+    #[inline(always)]
+    fn pair(&self, k: usize, x: usize, n: usize) -> (&[f32], &[f32]) {
+        (&self.rows[self.radius - k][x..x + n], &self.rows[self.radius + k][x..x + n])
+    }
+}
+
+struct Line<'a> {
+    padded: &'a [f32],
+    centre: usize,
+    step: usize,
+}
+
+impl Source for Line<'_> {
+    #[inline(always)]
+    fn pair(&self, k: usize, x: usize, n: usize) -> (&[f32], &[f32]) {
+        let (low, high) = (self.centre - k * self.step + x, self.centre + k * self.step + x);
+        (&self.padded[low..low + n], &self.padded[high..high + n])
+    }
+}
+
+/// `B` vectors of outputs from `x` on.
+#[inline(always)]
+fn block<S: Simd, const B: usize>(simd: S, source: &impl Source, taps: &[f32], x: usize, out: &mut [f32]) {
+    let lanes = S::f32s::LEN;
+    let n = B * lanes;
+    let mut acc = [S::f32s::splat(simd, 0.0); B];
+    let centre = source.pair(0, x, n).0;
+    let tap = S::f32s::splat(simd, taps[0]);
+    for (i, acc) in acc.iter_mut().enumerate() {
+        *acc = S::f32s::from_slice(simd, &centre[i * lanes..(i + 1) * lanes]) * tap;
+    }
+    for (k, &tap) in taps.iter().enumerate().skip(1) {
+        let tap = S::f32s::splat(simd, tap);
+        let (low, high) = source.pair(k, x, n);
+        for (i, acc) in acc.iter_mut().enumerate() {
+            let at = i * lanes..(i + 1) * lanes;
+            let sum = S::f32s::from_slice(simd, &low[at.clone()]) + S::f32s::from_slice(simd, &high[at]);
+            *acc = tap.mul_add_precise(sum, *acc);
+        }
+    }
+    let out = &mut out[x..x + n];
+    for (i, acc) in acc.iter().enumerate() {
+        acc.store_slice(&mut out[i * lanes..(i + 1) * lanes]);
+    }
+}
+
+/// Outputs from `from` to the end, one at a time.
+#[inline(always)]
+fn rest(source: &impl Source, taps: &[f32], from: usize, out: &mut [f32]) {
+    for (x, out) in out.iter_mut().enumerate().skip(from) {
+        let mut acc = source.pair(0, x, 1).0[0] * taps[0];
+        for (k, &tap) in taps.iter().enumerate().skip(1) {
+            let (low, high) = source.pair(k, x, 1);
+            acc = tap.mul_add(low[0] + high[0], acc);
+        }
+        *out = acc;
+    }
+}
+
+#[inline(always)]
+fn filter<S: Simd>(simd: S, source: &impl Source, taps: &[f32], out: &mut [f32]) {
+    let lanes = S::f32s::LEN;
+    let n = out.len();
+    let mut x = 0;
+    while x + BLOCK * lanes <= n {
+        block::<S, BLOCK>(simd, source, taps, x, out);
+        x += BLOCK * lanes;
+    }
+    while x + lanes <= n {
+        block::<S, 1>(simd, source, taps, x, out);
+        x += lanes;
+    }
+    // The last vector may overlap what is already there: the same values again.
+    if x < n && n >= lanes {
+        block::<S, 1>(simd, source, taps, n - lanes, out);
+    } else {
+        rest(source, taps, x, out);
+    }
+}
+
+/// The vertical pass: `rows` are 2r + 1 rows, each at least as long as `out`, `taps` the r + 1 taps from the
+/// centre outwards. With other lengths `out` is left as it is.
+#[simd]
+pub(crate) fn vertical<S: Simd>(simd: S, rows: &[&[f32]], taps: &[f32], out: &mut [f32]) {
+    let radius = taps.len().wrapping_sub(1);
+    let fits = !taps.is_empty() && rows.len() == 2 * radius + 1 && rows.iter().all(|r| r.len() >= out.len());
+    debug_assert!(fits, "{} rows for {} taps", rows.len(), taps.len());
+    if fits {
+        filter(simd, &Column { rows, radius }, taps, out);
+    }
+}
+
+/// The horizontal pass: output x has its centre at `padded[x + r · step]` and its neighbours `step` apart (the
+/// channels of a pixel). `padded` is 2r · step longer than `out`. With other lengths `out` is left as it is.
+#[simd]
+pub(crate) fn horizontal<S: Simd>(simd: S, padded: &[f32], step: usize, taps: &[f32], out: &mut [f32]) {
+    let centre = taps.len().wrapping_sub(1).wrapping_mul(step);
+    let fits = !taps.is_empty() && padded.len() >= out.len() + 2 * centre;
+    debug_assert!(fits, "{} values for {} outputs and {} taps", padded.len(), out.len(), taps.len());
+    if fits {
+        filter(simd, &Line { padded, centre, step }, taps, out);
+    }
+}
+
+/// The two passes over a whole image with these taps, centre and one side.
+pub(super) struct Float(pub(super) Vec<f32>);
+
+impl Passes for Float {
+    type In = f32;
+    type Mid = f32;
+    type Out = f32;
+    const TILE: usize = 256;
+    const BLACK: f32 = 0.0;
+
+    fn radius(&self) -> usize {
+        self.0.len() - 1
+    }
+
+    fn input<T: Pixel>(values: &[T]) -> Option<&[f32]> {
+        T::f32s(values)
+    }
+
+    fn convert<T: Pixel>(value: T) -> f32 {
+        value.to_f32()
+    }
+
+    fn output<T: Pixel>(values: &mut [T]) -> Option<&mut [f32]> {
+        T::f32s_mut(values)
+    }
+
+    fn finish<T: Pixel>(value: f32) -> T {
+        T::from_f32(value)
+    }
+
+    #[inline(always)]
+    fn vertical<S: Simd>(&self, simd: S, rows: &[&[f32]], out: &mut [f32]) {
+        vertical(simd, rows, &self.0, out);
+    }
+
+    #[inline(always)]
+    fn horizontal<S: Simd>(&self, simd: S, padded: &[f32], channels: usize, out: &mut [f32]) {
+        horizontal(simd, padded, channels, &self.0, out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Cpu;
+    use fearless_simd::dispatch;
+
+    fn noise(n: usize, seed: u32) -> Vec<f32> {
+        let mut s = seed.wrapping_mul(2_654_435_761).wrapping_add(12345);
+        (0..n)
+            .map(|_| {
+                s = s.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                (s >> 8) as f32 / (1 << 24) as f32
+            })
+            .collect()
+    }
+
+    fn reference(at: impl Fn(isize, usize) -> f32, taps: &[f32], n: usize) -> Vec<f32> {
+        (0..n)
+            .map(|x| {
+                let mut acc = at(0, x) * taps[0];
+                for (k, tap) in taps.iter().enumerate().skip(1) {
+                    acc = tap.mul_add(at(-(k as isize), x) + at(k as isize, x), acc);
+                }
+                acc
+            })
+            .collect()
+    }
+
+    #[test]
+    fn both_passes_equal_the_reference_at_every_level() {
+        for n in [0, 1, 3, 4, 7, 8, 15, 16, 17, 31, 63, 64, 65, 127, 128, 129, 300] {
+            for radius in [0, 1, 2, 4, 7, 13] {
+                let taps = noise(radius + 1, n as u32);
+                let rows: Vec<_> = (0..=2 * radius).map(|i| noise(n, i as u32 + 9)).collect();
+                let rows: Vec<&[f32]> = rows.iter().map(Vec::as_slice).collect();
+                let column = reference(|k, x| rows[(radius as isize + k) as usize][x], &taps, n);
+                for step in [1, 3] {
+                    let padded = noise(n + 2 * radius * step, 77);
+                    let line = reference(
+                        |k, x| padded[((x + radius * step) as isize + k * step as isize) as usize],
+                        &taps,
+                        n,
+                    );
+                    for level in Cpu::levels() {
+                        let level = Cpu::sequential().at_level(level).unwrap().level();
+                        let mut out = vec![0.0; n];
+                        dispatch!(level, simd => vertical(simd, &rows, &taps, &mut out));
+                        assert_eq!(out, column, "vertical, {n} values, radius {radius}, {level:?}");
+                        dispatch!(level, simd => horizontal(simd, &padded, step, &taps, &mut out));
+                        assert_eq!(out, line, "horizontal, {n} values, radius {radius}, {level:?}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// `cargo test --release -p tiepoint --lib rows::tests::speed -- --ignored --nocapture`
+    #[test]
+    #[ignore = "prints timings"]
+    fn speed() {
+        for n in [256, 270, 3840] {
+            for level in Cpu::levels() {
+                let level = Cpu::sequential().at_level(level).unwrap().level();
+                if format!("{level:?}").contains("Sse") {
+                    continue;
+                }
+                for radius in [1, 2, 4, 7] {
+                    let taps = noise(radius + 1, 1);
+                    let rows: Vec<_> = (0..=2 * radius).map(|i| noise(n, i as u32)).collect();
+                    let rows: Vec<&[f32]> = rows.iter().map(Vec::as_slice).collect();
+                    let padded = noise(n + 2 * radius, 5);
+                    let mut out = vec![0.0; n];
+                    let mut time = |f: &mut dyn FnMut(&mut [f32])| {
+                        let mut best = f64::INFINITY;
+                        for _ in 0..200 {
+                            let start = std::time::Instant::now();
+                            (0..20).for_each(|_| f(&mut out));
+                            best = best.min(start.elapsed().as_secs_f64());
+                        }
+                        best * 1e9 / (20 * n * (2 * radius + 1)) as f64
+                    };
+                    let v = time(&mut |out| dispatch!(level, simd => vertical(simd, &rows, &taps, out)));
+                    let h =
+                        time(&mut |out| dispatch!(level, simd => horizontal(simd, &padded, 1, &taps, out)));
+                    println!(
+                        "{:>2} taps: vertical {v:.4}, horizontal {h:.4} ns/pixel/tap, {n} pixels, {level:?}",
+                        2 * radius + 1
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Inputs shared by the filters' tests.
+
+use crate::{
+    device::Cpu,
+    image::{Border, Image, Pixel, Size},
+};
+
+pub(super) const BORDERS: [Border; 4] = [Border::Clamp, Border::Reflect, Border::Zero, Border::Skip];
+
+/// `n` values from 0 to `scale`, both ends included now and then.
+pub(super) fn noise<T: Pixel>(n: usize, seed: u32, scale: f32) -> Vec<T> {
+    let mut s = seed.wrapping_mul(2_654_435_761).wrapping_add(12345);
+    let mut next = || {
+        s = s.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (s >> 8) as f32 / (1 << 24) as f32 * 1.4 - 0.2
+    };
+    (0..n).map(|_| T::from_f32(next().clamp(0.0, 1.0) * scale)).collect()
+}
+
+/// Sizes and channel counts that find the seams: single pixels, rows, columns, and around vector lengths.
+pub(super) fn sizes() -> Vec<(Size, usize)> {
+    let sizes =
+        [(1, 1, 1), (1, 9, 1), (70, 1, 1), (2, 3, 4), (16, 5, 1), (33, 70, 1), (64, 33, 1), (67, 40, 1)];
+    let more = [(131, 8, 1), (200, 3, 2), (43, 34, 3), (21, 20, 4), (300, 2, 1), (5, 67, 1)];
+    sizes.into_iter().chain(more).map(|(w, h, c)| (Size::new(w, h), c)).collect()
+}
+
+/// A noise image in a buffer with a stride of some elements more than a row.
+pub(super) fn strided<T: Pixel>(size: Size, channels: usize, seed: u32, scale: f32) -> (Vec<T>, usize) {
+    let stride = size.width * channels + (seed as usize % 3) * 5;
+    (noise(stride * size.height, seed, scale), stride)
+}
+
+/// 1, 2 and 5 threads at the best level, one thread at every level.
+pub(super) fn cpus() -> Vec<Cpu> {
+    let levels = Cpu::levels().into_iter().map(|l| Cpu::sequential().at_level(l).unwrap());
+    levels.chain([2, 5].map(|n| Cpu::with_threads(n).unwrap())).collect()
+}
+
+/// An 8-bit PNG of the shared data as grey by truncating luma, or `None` where there is none.
+pub(super) fn data(name: &str) -> Option<Image<u8>> {
+    let root = std::env::var("TIEPOINT_DATA")
+        .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data").into());
+    let file = std::fs::File::open(format!("{root}/{name}")).ok()?;
+    let mut reader = png::Decoder::new(std::io::BufReader::new(file)).read_info().unwrap();
+    let mut buffer = vec![0; reader.output_buffer_size().unwrap()];
+    let info = reader.next_frame(&mut buffer).unwrap();
+    let channels = info.color_type.samples();
+    let grey = |p: &[u8]| match p.len() {
+        1 | 2 => p[0],
+        _ => ((2126 * u32::from(p[0]) + 7152 * u32::from(p[1]) + 722 * u32::from(p[2])) / 10000) as u8,
+    };
+    let grey = buffer[..info.buffer_size()].chunks_exact(channels).map(grey).collect();
+    Image::from_vec(grey, Size::new(info.width as usize, info.height as usize), 1).ok()
+}

@@ -1,0 +1,194 @@
+//! Which values are black and white, and which pixels hold nothing.
+//!
+//! Detectors take an image from black (0) to white (255, 65535 or 1). Measured data keep to other ranges:
+//! float rasters hold metres or reflectances and mark holes by NaN, 12-bit sensors fill a sixteenth of 16 bits.
+//! [`prepare`] brings them to the scale that detectors expect and masks the holes.
+
+use super::{AnyImage, Image, Pixel, Size};
+use crate::{Error, Result, device::Cpu};
+
+/// Which values become black and white.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Range {
+    /// 8 bits: as they are. 16 bits: as they are, unless every value is below 4096; then white is 1023, 2047
+    /// or 4095, the least that is not exceeded (10, 11 and 12-bit sensors). Floats: as they are when every
+    /// finite value lies between 0 and 1, else from the least to the greatest finite value.
+    #[default]
+    Auto,
+    /// From this value (black) to that (white); values beyond are clamped.
+    Between(f32, f32),
+}
+
+impl Range {
+    /// Checks the bounds.
+    ///
+    /// # Errors
+    /// [`Error::Option`] unless both are finite and the first is below the second.
+    pub fn check(self) -> Result<()> {
+        match self {
+            Self::Between(low, high) if !(low < high && low.is_finite() && high.is_finite()) => {
+                Err(Error::option("range", format!("{low}:{high}"), "LOW:HIGH, finite, LOW below HIGH"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// An image on the scale of its type, and where it holds something.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Prepared {
+    /// One channel, from black to white; f32 when it had to be stretched.
+    pub image: AnyImage,
+    /// 0 on pixels that are NaN or infinite and on those up to [`HOLE_MARGIN`] pixels from them, 255 elsewhere;
+    /// `None` when there are no such pixels.
+    pub mask: Option<Image<u8>>,
+}
+
+/// How far around a hole keypoints are not trusted: the filled pixels change the derivatives there.
+pub const HOLE_MARGIN: usize = 5;
+
+/// Brings a grey image to the scale that detectors expect. Holes (NaN, infinities) are filled with the mean of
+/// the finite pixels, so that they add no edge stronger than they must.
+///
+/// # Errors
+/// [`Error::Image`] for several channels; as [`Range::check`].
+pub fn prepare(image: AnyImage, range: Range, cpu: &Cpu) -> Result<Prepared> {
+    range.check()?;
+    if image.channels() != 1 {
+        return Err(Error::Image(format!("expected one channel, found {}", image.channels())));
+    }
+    let _stage = cpu.stage("range");
+    let stretched = |image| Prepared { image: AnyImage::F32(image), mask: None };
+    Ok(match (image, range) {
+        (AnyImage::U8(i), Range::Between(low, high)) => stretched(stretch(&i, low, high, cpu)),
+        (AnyImage::U16(i), Range::Between(low, high)) => stretched(stretch(&i, low, high, cpu)),
+        (AnyImage::U16(i), Range::Auto) => match sensor_white(&i) {
+            Some(white) => stretched(stretch(&i, 0.0, white, cpu)),
+            None => Prepared { image: AnyImage::U16(i), mask: None },
+        },
+        (AnyImage::F32(i), _) => prepare_float(i, range, cpu),
+        (image @ AnyImage::U8(_), Range::Auto) => Prepared { image, mask: None },
+    })
+}
+
+/// White of a sensor of 10 to 12 bits; `None` when the values need more.
+fn sensor_white(image: &Image<u16>) -> Option<f32> {
+    let most = image.data().iter().copied().max().unwrap_or(0);
+    [1023, 2047, 4095].into_iter().find(|&white| most <= white).map(f32::from)
+}
+
+/// (v − low) / (high − low), clamped to 0…1.
+fn stretch<T: Pixel>(image: &Image<T>, low: f32, high: f32, cpu: &Cpu) -> Image<f32> {
+    let mut out = Image::new(image.size());
+    // Halved first: the difference of two finite floats may overflow.
+    let scale = 0.5 / (0.5 * high - 0.5 * low);
+    cpu.for_chunks(out.data_mut(), image.size().width, |y, row| {
+        let pixels = row.iter_mut().zip(image.row(y));
+        pixels.for_each(|(o, v)| *o = ((v.to_f32() - low) * scale).clamp(0.0, 1.0));
+    });
+    out
+}
+
+fn prepare_float(image: Image<f32>, range: Range, cpu: &Cpu) -> Prepared {
+    let (mut low, mut high, mut sum, mut count) = (f32::INFINITY, f32::NEG_INFINITY, 0.0_f64, 0_usize);
+    for &v in image.data().iter().filter(|v| v.is_finite()) {
+        (low, high) = (low.min(v), high.max(v));
+        sum += f64::from(v);
+        count += 1;
+    }
+    let holes = count < image.data().len();
+    let mask = holes.then(|| valid(&image, HOLE_MARGIN, cpu));
+    let mut image = image;
+    if holes {
+        let mean = if count == 0 { 0.0 } else { (sum / count as f64) as f32 };
+        image.data_mut().iter_mut().filter(|v| !v.is_finite()).for_each(|v| *v = mean);
+    }
+    let (low, high) = match range {
+        Range::Between(low, high) => (low, high),
+        Range::Auto if (low >= 0.0 && high <= 1.0) || low >= high => (0.0, 1.0),
+        Range::Auto => (low, high),
+    };
+    let image = if (low, high) == (0.0, 1.0) { image } else { stretch(&image, low, high, cpu) };
+    Prepared { image: AnyImage::F32(image), mask }
+}
+
+/// 255 where every pixel of the square of `margin` pixels around is finite, 0 elsewhere.
+fn valid(image: &Image<f32>, margin: usize, cpu: &Cpu) -> Image<u8> {
+    let Size { width, height } = image.size();
+    let mut across = Image::filled(image.size(), 1, 255_u8);
+    cpu.for_chunks(across.data_mut(), width, |y, row| {
+        for (x, _) in image.row(y).iter().enumerate().filter(|(_, v)| !v.is_finite()) {
+            row[x.saturating_sub(margin)..width.min(x + margin + 1)].fill(0);
+        }
+    });
+    let mut out = Image::filled(image.size(), 1, 255_u8);
+    cpu.for_chunks(out.data_mut(), width, |y, row| {
+        for j in y.saturating_sub(margin)..height.min(y + margin + 1) {
+            row.iter_mut().zip(across.row(j)).for_each(|(o, v)| *o &= v);
+        }
+    });
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn floats(values: &[f32]) -> AnyImage {
+        AnyImage::F32(Image::from_vec(values.to_vec(), Size::new(values.len(), 1), 1).unwrap())
+    }
+
+    fn prepared(image: AnyImage, range: Range) -> (Vec<f32>, Option<Vec<u8>>) {
+        let out = prepare(image, range, &Cpu::sequential()).unwrap();
+        let values = match out.image {
+            AnyImage::U8(i) => i.data().iter().map(|v| v.unit()).collect(),
+            AnyImage::U16(i) => i.data().iter().map(|v| v.unit()).collect(),
+            AnyImage::F32(i) => i.into_vec(),
+        };
+        (values, out.mask.map(Image::into_vec))
+    }
+
+    #[test]
+    fn scales() {
+        assert_eq!(prepared(floats(&[0.25, 0.5]), Range::Auto).0, [0.25, 0.5], "already 0 to 1");
+        assert_eq!(prepared(floats(&[-10.0, 0.0, 30.0]), Range::Auto).0, [0.0, 0.25, 1.0], "stretched");
+        assert_eq!(
+            prepared(floats(&[0.0, 5.0, 30.0]), Range::Between(0.0, 10.0)).0,
+            [0.0, 0.5, 1.0],
+            "given"
+        );
+        assert_eq!(prepared(floats(&[7.0, 7.0]), Range::Auto).0, [7.0, 7.0], "flat: nothing to stretch");
+        let middle = prepared(floats(&[f32::MIN, 0.0, f32::MAX]), Range::Auto).0[1];
+        assert!((middle - 0.5).abs() < 1e-6, "no overflow: {middle}");
+        let sixteen =
+            |v: &[u16]| AnyImage::U16(Image::from_vec(v.to_vec(), Size::new(v.len(), 1), 1).unwrap());
+        assert_eq!(prepared(sixteen(&[0, 65535]), Range::Auto).0, [0.0, 1.0], "16 bits");
+        assert_eq!(prepared(sixteen(&[0, 2047]), Range::Auto).0, [0.0, 1.0], "11 bits");
+        assert!(prepare(floats(&[1.0]), Range::Between(3.0, 3.0), &Cpu::sequential()).is_err(), "no width");
+        assert!(prepare(floats(&[1.0]), Range::Between(f32::NAN, 3.0), &Cpu::sequential()).is_err(), "NaN");
+    }
+
+    #[test]
+    fn holes() {
+        let mut values = [0.5_f32; 20];
+        values[3] = f32::NAN;
+        values[2] = f32::INFINITY;
+        let (filled, mask) = prepared(floats(&values), Range::Auto);
+        assert_eq!(filled, [0.5; 20], "filled with the mean");
+        let mask = mask.unwrap();
+        assert_eq!((&mask[..9], &mask[9..]), (&[0; 9][..], &[255; 11][..]), "five pixels around");
+        let (empty, mask) = prepared(floats(&[f32::NAN; 4]), Range::Auto);
+        assert_eq!((empty, mask), (vec![0.0; 4], Some(vec![0; 4])), "nothing but holes");
+    }
+
+    #[test]
+    fn masks_grow_in_both_directions() {
+        let mut image = Image::filled(Size::new(15, 13), 1, 0.5_f32);
+        image.row_mut(6)[7] = f32::NAN;
+        let mask = valid(&image, 2, &Cpu::with_threads(2).unwrap());
+        let expected = Image::from_fn(Size::new(15, 13), |x, y| {
+            if (5..=9).contains(&x) && (4..=8).contains(&y) { 0 } else { 255 }
+        });
+        assert_eq!(mask, expected, "a square of 5 by 5");
+    }
+}
