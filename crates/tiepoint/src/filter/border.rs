@@ -1,4 +1,4 @@
-//! The edge of the image as the filters see it: which row stands for one outside, and a row made longer.
+//! What the filters share about bands of rows and the edge of the image.
 
 use crate::image::Border;
 

@@ -5,5 +5,7 @@
 
 mod border;
 pub mod gauss;
+mod separable;
+pub mod sobel;
 #[cfg(test)]
 mod testing;

@@ -10,6 +10,7 @@
 //! by row: [`vertical`] over 2r + 1 source rows into a row with r free places at either end, the free places
 //! filled by the border rule, then [`horizontal`] into the result.
 
+use crate::{filter::separable::Passes, image::Pixel};
 use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
 
@@ -131,6 +132,47 @@ pub(crate) fn horizontal<S: Simd>(simd: S, padded: &[f32], step: usize, taps: &[
     }
 }
 
+/// The two passes over a whole image with these taps, centre and one side.
+pub(super) struct Float(pub(super) Vec<f32>);
+
+impl Passes for Float {
+    type In = f32;
+    type Mid = f32;
+    type Out = f32;
+    const TILE: usize = 256;
+    const BLACK: f32 = 0.0;
+
+    fn radius(&self) -> usize {
+        self.0.len() - 1
+    }
+
+    fn input<T: Pixel>(values: &[T]) -> Option<&[f32]> {
+        T::f32s(values)
+    }
+
+    fn convert<T: Pixel>(value: T) -> f32 {
+        value.to_f32()
+    }
+
+    fn output<T: Pixel>(values: &mut [T]) -> Option<&mut [f32]> {
+        T::f32s_mut(values)
+    }
+
+    fn finish<T: Pixel>(value: f32) -> T {
+        T::from_f32(value)
+    }
+
+    #[inline(always)]
+    fn vertical<S: Simd>(&self, simd: S, rows: &[&[f32]], out: &mut [f32]) {
+        vertical(simd, rows, &self.0, out);
+    }
+
+    #[inline(always)]
+    fn horizontal<S: Simd>(&self, simd: S, padded: &[f32], channels: usize, out: &mut [f32]) {
+        horizontal(simd, padded, channels, &self.0, out);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,8 +193,8 @@ mod tests {
         (0..n)
             .map(|x| {
                 let mut acc = at(0, x) * taps[0];
-                for k in 1..taps.len() {
-                    acc = taps[k].mul_add(at(-(k as isize), x) + at(k as isize, x), acc);
+                for (k, tap) in taps.iter().enumerate().skip(1) {
+                    acc = tap.mul_add(at(-(k as isize), x) + at(k as isize, x), acc);
                 }
                 acc
             })
@@ -191,33 +233,35 @@ mod tests {
     #[test]
     #[ignore = "prints timings"]
     fn speed() {
-        let n = 3840;
-        for level in Cpu::levels() {
-            let level = Cpu::sequential().at_level(level).unwrap().level();
-            if format!("{level:?}").contains("Sse") {
-                continue;
-            }
-            for radius in [1, 2, 4, 7] {
-                let taps = noise(radius + 1, 1);
-                let rows: Vec<_> = (0..=2 * radius).map(|i| noise(n, i as u32)).collect();
-                let rows: Vec<&[f32]> = rows.iter().map(Vec::as_slice).collect();
-                let padded = noise(n + 2 * radius, 5);
-                let mut out = vec![0.0; n];
-                let mut time = |f: &mut dyn FnMut(&mut [f32])| {
-                    let mut best = f64::INFINITY;
-                    for _ in 0..200 {
-                        let start = std::time::Instant::now();
-                        (0..20).for_each(|_| f(&mut out));
-                        best = best.min(start.elapsed().as_secs_f64());
-                    }
-                    best * 1e9 / (20 * n * (2 * radius + 1)) as f64
-                };
-                let v = time(&mut |out| dispatch!(level, simd => vertical(simd, &rows, &taps, out)));
-                let h = time(&mut |out| dispatch!(level, simd => horizontal(simd, &padded, 1, &taps, out)));
-                println!(
-                    "{:>2} taps: vertical {v:.4}, horizontal {h:.4} ns/pixel/tap  {level:?}",
-                    2 * radius + 1
-                );
+        for n in [256, 270, 3840] {
+            for level in Cpu::levels() {
+                let level = Cpu::sequential().at_level(level).unwrap().level();
+                if format!("{level:?}").contains("Sse") {
+                    continue;
+                }
+                for radius in [1, 2, 4, 7] {
+                    let taps = noise(radius + 1, 1);
+                    let rows: Vec<_> = (0..=2 * radius).map(|i| noise(n, i as u32)).collect();
+                    let rows: Vec<&[f32]> = rows.iter().map(Vec::as_slice).collect();
+                    let padded = noise(n + 2 * radius, 5);
+                    let mut out = vec![0.0; n];
+                    let mut time = |f: &mut dyn FnMut(&mut [f32])| {
+                        let mut best = f64::INFINITY;
+                        for _ in 0..200 {
+                            let start = std::time::Instant::now();
+                            (0..20).for_each(|_| f(&mut out));
+                            best = best.min(start.elapsed().as_secs_f64());
+                        }
+                        best * 1e9 / (20 * n * (2 * radius + 1)) as f64
+                    };
+                    let v = time(&mut |out| dispatch!(level, simd => vertical(simd, &rows, &taps, out)));
+                    let h =
+                        time(&mut |out| dispatch!(level, simd => horizontal(simd, &padded, 1, &taps, out)));
+                    println!(
+                        "{:>2} taps: vertical {v:.4}, horizontal {h:.4} ns/pixel/tap, {n} pixels, {level:?}",
+                        2 * radius + 1
+                    );
+                }
             }
         }
     }
