@@ -20,7 +20,7 @@ use crate::feature::{Descriptors, Features};
 use crate::geometry::Model;
 use crate::{Error, Result};
 use nearest::Best;
-use product::{Distance, Element};
+use product::Distance;
 
 /// The largest number of values per descriptor; up to here sums of 8-bit products fit 32 bits.
 pub const MAX_DIMENSION: usize = 4096;
@@ -221,11 +221,6 @@ fn check_pair(a: &Features, b: &Features) -> Result<()> {
         (Descriptors::U8(_), Descriptors::U8(_)) | (Descriptors::F32(_), Descriptors::F32(_))
     );
     if same { Ok(()) } else { Err(kinds_differ()) }
-}
-
-/// The squared distance of feature `i` of A to feature `j` of B.
-fn pair_distance<E: Element>(a: &[E], b: &[E], dimension: usize, i: usize, j: usize) -> E::Sum {
-    E::distance(&a[i * dimension..(i + 1) * dimension], &b[j * dimension..(j + 1) * dimension])
 }
 
 #[cfg(test)]

@@ -63,8 +63,19 @@ pub(super) trait Element: Copy + Send + Sync {
         out: &mut Tile<Self::Sum>,
     );
 
-    /// The squared distance of two descriptors.
-    fn distance(a: &[Self], b: &[Self]) -> Self::Sum;
+    /// The squared distances of a descriptor to those of `values` at `indices`, `lengths` being the squared
+    /// lengths of all of `values`.
+    fn distances(
+        level: Level,
+        a: &[Self],
+        values: &[Self],
+        lengths: &[Self::Sum],
+        indices: &[u32],
+        out: &mut Vec<Self::Sum>,
+    );
+
+    /// The squared length of a descriptor.
+    fn length(descriptor: &[Self]) -> Self::Sum;
 }
 
 impl Distance for i32 {
@@ -141,7 +152,7 @@ impl Element for u8 {
     }
 
     fn norms(level: Level, descriptor: &[Self]) -> [i32; 2] {
-        let square: i32 = descriptor.iter().map(|&v| i32::from(v) * i32::from(v)).sum();
+        let square = Self::length(descriptor);
         let sum: i32 = descriptor.iter().map(|&v| i32::from(v)).sum();
         [if bytes(level) { square - 256 * sum } else { square }, square]
     }
@@ -160,8 +171,19 @@ impl Element for u8 {
         dispatch!(level, simd => pairs(simd, strip, panel, out));
     }
 
-    fn distance(a: &[Self], b: &[Self]) -> i32 {
-        a.iter().zip(b).map(|(&a, &b)| (i32::from(a) - i32::from(b)).pow(2)).sum()
+    fn distances(
+        level: Level,
+        a: &[Self],
+        values: &[Self],
+        _lengths: &[i32],
+        indices: &[u32],
+        out: &mut Vec<i32>,
+    ) {
+        dispatch!(level, simd => differences(simd, a, values, indices, out));
+    }
+
+    fn length(descriptor: &[Self]) -> i32 {
+        descriptor.iter().map(|&v| i32::from(v) * i32::from(v)).sum()
     }
 }
 
@@ -177,7 +199,7 @@ impl Element for f32 {
     }
 
     fn norms(_: Level, descriptor: &[Self]) -> [Self; 2] {
-        [descriptor.iter().fold(0.0, |sum: Self, v| v.mul_add(*v, sum)); 2]
+        [Self::length(descriptor); 2]
     }
 
     #[inline]
@@ -189,10 +211,59 @@ impl Element for f32 {
         dispatch!(level, simd => singles::<_, 1>(simd, strip, panel, out));
     }
 
-    fn distance(a: &[Self], b: &[Self]) -> Self {
-        let chain =
-            |a: &[Self], b: &[Self]| a.iter().zip(b).fold(0.0, |sum: Self, (a, b)| a.mul_add(*b, sum));
-        chain(a, b).mul_add(-2.0, chain(a, a) + chain(b, b))
+    fn distances(
+        level: Level,
+        a: &[Self],
+        values: &[Self],
+        lengths: &[Self],
+        indices: &[u32],
+        out: &mut Vec<Self>,
+    ) {
+        dispatch!(level, simd => chains(simd, a, values, lengths, indices, out));
+    }
+
+    fn length(descriptor: &[Self]) -> Self {
+        descriptor.iter().fold(0.0, |sum: Self, v| v.mul_add(*v, sum))
+    }
+}
+
+/// Squared distances of bytes, by their differences.
+#[simd]
+fn differences<S: Simd>(_simd: S, a: &[u8], values: &[u8], indices: &[u32], out: &mut Vec<i32>) {
+    out.clear();
+    out.extend(indices.iter().map(|&j| {
+        let b = &values[j as usize * a.len()..(j as usize + 1) * a.len()];
+        a.iter()
+            .zip(b)
+            .map(|(&a, &b)| (i32::from(a) - i32::from(b)) * (i32::from(a) - i32::from(b)))
+            .sum::<i32>()
+    }));
+}
+
+/// Squared distances of floats: sixteen chains side by side, since each waits for its own last sum.
+#[simd]
+fn chains<S: Simd>(
+    _simd: S,
+    a: &[f32],
+    values: &[f32],
+    lengths: &[f32],
+    indices: &[u32],
+    out: &mut Vec<f32>,
+) {
+    out.clear();
+    let own = <f32 as Element>::length(a);
+    for part in indices.chunks(LANES) {
+        // The last part is filled up with its first candidate.
+        let at: [usize; LANES] = std::array::from_fn(|j| part.get(j).unwrap_or(&part[0]).to_owned() as usize);
+        let rows = at.map(|j| &values[j * a.len()..(j + 1) * a.len()]);
+        let mut sums = [0.0_f32; LANES];
+        for (k, a) in a.iter().enumerate() {
+            for (sum, row) in sums.iter_mut().zip(rows) {
+                *sum = a.mul_add(row[k], *sum);
+            }
+        }
+        let squared = part.iter().zip(sums).map(|(&j, s)| s.mul_add(-2.0, own + lengths[j as usize]));
+        out.extend(squared);
     }
 }
 

@@ -1,5 +1,5 @@
 use super::nearest::search;
-use super::product::Distance;
+use super::product::{Distance, Element};
 use super::*;
 use crate::feature::Keypoint;
 use crate::geometry::{Fundamental, Homography};
@@ -22,8 +22,31 @@ impl Numbers {
     }
 }
 
+/// The squared distance as the contract of `product` states it.
+trait Stated: Element {
+    fn distance(a: &[Self], b: &[Self]) -> Self::Sum;
+}
+
+impl Stated for u8 {
+    fn distance(a: &[Self], b: &[Self]) -> i32 {
+        a.iter().zip(b).map(|(&a, &b)| (i32::from(a) - i32::from(b)).pow(2)).sum()
+    }
+}
+
+impl Stated for f32 {
+    fn distance(a: &[Self], b: &[Self]) -> Self {
+        let chain =
+            |a: &[Self], b: &[Self]| a.iter().zip(b).fold(0.0, |sum: Self, (a, b)| a.mul_add(*b, sum));
+        chain(a, b).mul_add(-2.0, chain(a, a) + chain(b, b))
+    }
+}
+
+fn pair_distance<E: Stated>(a: &[E], b: &[E], dimension: usize, i: usize, j: usize) -> E::Sum {
+    E::distance(&a[i * dimension..(i + 1) * dimension], &b[j * dimension..(j + 1) * dimension])
+}
+
 /// The two nearest by the definition: all distances, sorted by (distance, index).
-fn reference<E: Element>(a: &[E], b: &[E], dimension: usize) -> Vec<Best<E::Sum>> {
+fn reference<E: Stated>(a: &[E], b: &[E], dimension: usize) -> Vec<Best<E::Sum>> {
     a.chunks(dimension)
         .map(|a| {
             let mut all: Vec<_> = (b.chunks(dimension).enumerate())
@@ -46,7 +69,7 @@ fn everywhere(check: impl Fn(&Cpu)) {
     }
 }
 
-fn twins<E: Element>(a: &[E], b: &[E], dimension: usize) {
+fn twins<E: Stated>(a: &[E], b: &[E], dimension: usize) {
     let expected = [reference(a, b, dimension), reference(b, a, dimension)];
     everywhere(|cpu| {
         let found = search(a, b, dimension, cpu);
@@ -188,6 +211,28 @@ fn guided_reference(
                 .map(|j| j as u32)
         })
         .collect()
+}
+
+#[test]
+fn guided_distances_are_those_of_the_full_search() {
+    let mut numbers = Numbers(2);
+    let dimension = 37;
+    let (a, b) = (numbers.floats(dimension), numbers.floats(dimension * 50));
+    let lengths: Vec<f32> = b.chunks(dimension).map(f32::length).collect();
+    let (bytes_a, bytes_b) = (numbers.bytes(dimension, 256), numbers.bytes(dimension * 50, 256));
+    for count in [0, 1, 15, 16, 17, 50] {
+        let indices: Vec<u32> = (0..count).rev().collect();
+        let stated: Vec<f32> =
+            indices.iter().map(|&j| pair_distance(&a, &b, dimension, 0, j as usize)).collect();
+        let exact: Vec<i32> =
+            indices.iter().map(|&j| pair_distance(&bytes_a, &bytes_b, dimension, 0, j as usize)).collect();
+        everywhere(|cpu| {
+            let (mut found, mut bytes) = (vec![1.0], vec![1]);
+            f32::distances(cpu.level(), &a, &b, &lengths, &indices, &mut found);
+            u8::distances(cpu.level(), &bytes_a, &bytes_b, &[], &indices, &mut bytes);
+            assert_eq!((&found, &bytes), (&stated, &exact), "{count} candidates");
+        });
+    }
 }
 
 #[test]

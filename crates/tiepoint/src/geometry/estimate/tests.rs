@@ -222,8 +222,12 @@ fn a_dominant_plane_is_seen_through() {
     // 85 % of the scene on the plane z = 1200, the rest off it.
     for seed in 0..10 {
         let mut scene = Scene::new(ModelKind::Fundamental, seed);
-        let mut pairs: Vec<_> =
-            (0..170).map(|_| on_plane(&scene.model, [640.0 * scene.unit(), 480.0 * scene.unit()])).collect();
+        let mut pairs: Vec<_> = (0..170)
+            .map(|_| {
+                let place = [640.0 * scene.unit(), 480.0 * scene.unit()];
+                on_plane(&scene.model, place)
+            })
+            .collect();
         for p in &mut pairs {
             p.b = p.b.map(|v| v + 0.6 * (scene.unit() - 0.5));
         }
