@@ -125,9 +125,9 @@ impl Distance for f32 {
 
 /// Whether 8-bit words hold four bytes for `vpdpbusd`; elsewhere they hold two 16-bit values.
 fn bytes(level: Level) -> bool {
-    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+    #[cfg(target_arch = "x86_64")]
     return level.as_avx512().is_some();
-    #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
+    #[cfg(not(target_arch = "x86_64"))]
     return {
         let _ = level;
         false
@@ -159,13 +159,16 @@ impl Element for u8 {
 
     #[inline]
     fn products(level: Level, strip: &[[i32; ROWS]], panel: &[Line<i32>], out: &mut Tile<i32>) {
-        #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+        #[cfg(target_arch = "x86_64")]
         {
             if let Some(avx512) = level.as_avx512() {
                 return quads_avx512(avx512, strip, panel, out);
             }
             if let Some(avx2) = level.as_avx2() {
                 return pairs_avx2(avx2, strip, panel, out);
+            }
+            if let Some(sse2) = level.as_sse2() {
+                return pairs_sse2(sse2, strip, panel, out);
             }
         }
         dispatch!(level, simd => pairs(simd, strip, panel, out));
@@ -204,7 +207,7 @@ impl Element for f32 {
 
     #[inline]
     fn products(level: Level, strip: &[[Self; ROWS]], panel: &[Line<Self>], out: &mut Tile<Self>) {
-        #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+        #[cfg(target_arch = "x86_64")]
         if let Some(avx512) = level.as_avx512() {
             return singles::<_, 4>(avx512, strip, panel, out);
         }
@@ -267,7 +270,7 @@ fn chains<S: Simd>(
     }
 }
 
-#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+#[cfg(target_arch = "x86_64")]
 fearless_simd::kernel!(
     /// Words of four bytes: 24 sums in registers, one broadcast and four multiply-adds a row and word.
     fn quads_avx512(avx512: Avx512, strip: &[[i32; ROWS]], panel: &[Line<i32>], out: &mut Tile<i32>) {
@@ -292,36 +295,47 @@ fearless_simd::kernel!(
     }
 );
 
-#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-fearless_simd::kernel!(
-    /// Words of two 16-bit values: four passes over a quarter of the panel, 12 sums in registers each.
-    fn pairs_avx2(avx2: Avx2, strip: &[[i32; ROWS]], panel: &[Line<i32>], out: &mut Tile<i32>) {
-        use fearless_simd::i32x8;
-        use std::arch::x86_64::{__m256i, _mm256_add_epi32, _mm256_madd_epi16, _mm256_set1_epi32};
-        for start in (0..COLUMNS).step_by(LANES) {
-            let mut sums = [[_mm256_set1_epi32(0); 2]; ROWS];
-            for (a, Line(b)) in strip.iter().zip(panel) {
-                let b: [__m256i; 2] = std::array::from_fn(|j| {
-                    i32x8::from_slice(avx2, &b[start + j * 8..start + (j + 1) * 8]).into()
-                });
-                for (row, &a) in sums.iter_mut().zip(a) {
-                    let a = _mm256_set1_epi32(a);
-                    for (sum, b) in row.iter_mut().zip(b) {
-                        *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(a, b));
+/// A kernel for words of two 16-bit values, two vectors of `$vector` columns at a time: 12 sums in registers.
+#[cfg(target_arch = "x86_64")]
+macro_rules! pairs_kernel {
+    ($name:ident, $level:ident, $vector:ident, $raw:ident, $splat:ident, $add:ident, $multiply_add:ident) => {
+        fearless_simd::kernel!(
+            fn $name(level: $level, strip: &[[i32; ROWS]], panel: &[Line<i32>], out: &mut Tile<i32>) {
+                use fearless_simd::$vector;
+                use std::arch::x86_64::{$add, $multiply_add, $raw, $splat};
+                const WIDTH: usize = std::mem::size_of::<$raw>() / 4;
+                for start in (0..COLUMNS).step_by(2 * WIDTH) {
+                    let mut sums = [[$splat(0); 2]; ROWS];
+                    for (a, Line(b)) in strip.iter().zip(panel) {
+                        let b: [$raw; 2] = std::array::from_fn(|j| {
+                            let at = start + j * WIDTH;
+                            $vector::from_slice(level, &b[at..at + WIDTH]).into()
+                        });
+                        for (row, &a) in sums.iter_mut().zip(a) {
+                            let a = $splat(a);
+                            for (sum, b) in row.iter_mut().zip(b) {
+                                *sum = $add(*sum, $multiply_add(a, b));
+                            }
+                        }
+                    }
+                    for (Line(out), row) in out.iter_mut().zip(sums) {
+                        for (out, sum) in out[start..start + 2 * WIDTH].chunks_exact_mut(WIDTH).zip(row) {
+                            let sum: $vector<_> = sum.simd_into(level);
+                            sum.store_slice(out);
+                        }
                     }
                 }
             }
-            for (Line(out), row) in out.iter_mut().zip(sums) {
-                for (out, sum) in out[start..start + LANES].chunks_exact_mut(8).zip(row) {
-                    let sum: i32x8<_> = sum.simd_into(avx2);
-                    sum.store_slice(out);
-                }
-            }
-        }
-    }
-);
+        );
+    };
+}
 
-/// Words of two 16-bit values by plain loops, which compilers turn into `pmaddwd` or its like.
+#[cfg(target_arch = "x86_64")]
+pairs_kernel!(pairs_avx2, Avx2, i32x8, __m256i, _mm256_set1_epi32, _mm256_add_epi32, _mm256_madd_epi16);
+#[cfg(target_arch = "x86_64")]
+pairs_kernel!(pairs_sse2, Sse2, i32x4, __m128i, _mm_set1_epi32, _mm_add_epi32, _mm_madd_epi16);
+
+/// Words of two 16-bit values by plain loops, for other architectures.
 #[simd]
 fn pairs<S: Simd>(_simd: S, strip: &[[i32; ROWS]], panel: &[Line<i32>], out: &mut Tile<i32>) {
     for (r, Line(out)) in out.iter_mut().enumerate() {

@@ -178,7 +178,7 @@ fn signs_keep_apart() {
     a.keypoints
         .iter_mut()
         .chain(&mut b.keypoints)
-        .for_each(|k| k.sign = if numbers.next() % 2 == 0 { 1 } else { -1 });
+        .for_each(|k| k.sign = if numbers.next().is_multiple_of(2) { 1 } else { -1 });
     let options = MatchOptions { ratio: None, mutual: false, ..Default::default() };
     let found = match_features(&a, &b, &options, &Cpu::sequential()).unwrap();
     assert_eq!(found.len(), a.len(), "each has a neighbour");

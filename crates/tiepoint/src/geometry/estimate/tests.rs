@@ -85,7 +85,7 @@ impl Scene {
         let fresh: Vec<_> = (0..200).map(|_| self.pair(0.0)).collect();
         let points = Points::new(&fresh, &(0..200).collect::<Vec<_>>());
         let judge = Judge::new(self.kind, &points, points.scale, Cpu::sequential().level());
-        let squared = judge.residuals(&points.from_pixels(self.kind, &model.matrix()));
+        let squared = judge.residuals(&points.normalised(self.kind, &model.matrix()));
         squared.iter().map(|r| r.sqrt()).sum::<f64>() / 200.0 / points.scale
     }
 }
