@@ -141,7 +141,7 @@ pub(crate) struct Matching {
     #[arg(long, value_enum, default_value_t)]
     pub(crate) model: ModelName,
     /// Keep a match when its distance is below this share of the second nearest's; 1 keeps all
-    #[arg(long, default_value_t = 0.8, value_name = "SHARE")]
+    #[arg(long, default_value_t = 0.8, value_name = "SHARE", allow_negative_numbers = true)]
     pub(crate) ratio: f32,
     /// Also keep matches of which only one side is the other's nearest
     #[arg(long)]
@@ -150,8 +150,11 @@ pub(crate) struct Matching {
     #[arg(long)]
     pub(crate) any_sign: bool,
     /// Largest distance of an inlier from the model, in pixels [default: 3]
-    #[arg(long, value_name = "PX")]
+    #[arg(long, value_name = "PX", allow_negative_numbers = true)]
     pub(crate) inlier_distance: Option<f64>,
+    /// As --mask, for the second image
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) mask_b: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -185,12 +188,15 @@ pub(crate) enum Filter {
         input: PathBuf,
         /// Where to write: .png .tif .pfm
         output: PathBuf,
-        /// Standard deviation in pixels [default: 1.6]
-        #[arg(long, conflicts_with = "size", allow_negative_numbers = true)]
+        /// Standard deviation in pixels [default: 1.6, or what follows from --size]
+        #[arg(long, value_name = "S", allow_negative_numbers = true)]
         sigma: Option<f64>,
-        /// An odd number of taps, σ following from it; 3, 5, 9 and 15 use powers of two
-        #[arg(long, value_name = "N", allow_negative_numbers = true)]
+        /// An odd number of taps
+        #[arg(long, value_name = "N")]
         size: Option<usize>,
+        /// Taps that are powers of two: 1, 2, 4, … and back; --size is 31 at most
+        #[arg(long, requires = "size", conflicts_with = "sigma")]
+        power_of_two: bool,
         /// What lies beyond the edge
         #[arg(long, value_enum, default_value_t)]
         border: BorderName,
