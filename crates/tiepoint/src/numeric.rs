@@ -1,10 +1,10 @@
-//! Elementary functions with the same bits on every device: exp and atan2 in f32.
+//! Elementary functions with the same bits on every device: exp, atan2, sine and cosine in f32.
 //!
 //! Libraries differ in the last bits of their functions; these are polynomials in a stated order, with a fused
 //! multiply-add exactly where written, so that a scalar loop, any SIMD level and a GPU kernel agree. Written
 //! without branches, a loop over them vectorises. The coefficients are minimax fits made for this project.
 
-use std::f32::consts::{FRAC_PI_2, PI, TAU};
+use std::f32::consts::{FRAC_2_PI, FRAC_PI_2, PI, TAU};
 
 /// Adding and subtracting 1.5·2²³ rounds a float of modest size to the nearest integer, ties to even.
 const ROUNDER: f32 = 12_582_912.0;
@@ -26,6 +26,15 @@ pub(crate) const ATAN: [f32; 8] = [
     0.024_556_912,
     -0.004_780_394_5,
 ];
+
+/// π / 2 in two parts, as [`LN_2`].
+const HALF_PI: [f32; 2] = [1.570_312_5, 4.838_268e-4];
+
+/// (sin r / r − 1) / r² in powers of r², on |r| ≤ π / 4, powers ascending.
+pub(crate) const SIN: [f32; 3] = [-0.166_666_55, 0.008_332_178, -1.951_732_7e-4];
+
+/// (cos r − 1 + r² / 2) / r⁴ in powers of r², on |r| ≤ π / 4, powers ascending.
+pub(crate) const COS: [f32; 3] = [0.041_666_646, -0.001_388_736_9, 2.443_855_2e-5];
 
 /// Σ cᵢ xⁱ by Horner's rule, one fused multiply-add a step.
 #[inline(always)]
@@ -63,6 +72,19 @@ pub fn atan2(y: f32, x: f32) -> f32 {
     if r < TAU { r } else { 0.0 }
 }
 
+/// Sine and cosine of an angle in \[−2π, 2π\] with an error below 2·10⁻⁷.
+#[inline(always)]
+pub fn sin_cos(angle: f32) -> (f32, f32) {
+    let n = angle.mul_add(FRAC_2_PI, ROUNDER) - ROUNDER;
+    let r = n.mul_add(-HALF_PI[1], n.mul_add(-HALF_PI[0], angle));
+    let t = r * r;
+    let sin = (r * t).mul_add(polynomial(SIN, t), r);
+    let cos = (t * t).mul_add(polynomial(COS, t), t.mul_add(-0.5, 1.0));
+    let quadrant = n as i32;
+    let (sin, cos) = if quadrant & 1 == 0 { (sin, cos) } else { (cos, sin) };
+    (if quadrant & 2 == 0 { sin } else { -sin }, if (quadrant + 1) & 2 == 0 { cos } else { -cos })
+}
+
 /// eˣ in f64 from additions and multiplications alone, for tables made once (Gaussian taps, scales): the C
 /// library's own would differ from platform to platform. Relative error below 10⁻¹⁵·(1 + |x|).
 pub fn exp_f64(x: f64) -> f64 {
@@ -88,6 +110,16 @@ mod tests {
         }
         assert_eq!(exp(0.0), 1.0, "exactly one");
         assert!(exp(f32::NEG_INFINITY) > 0.0 && exp(f32::INFINITY).is_finite(), "clamped at both ends");
+    }
+
+    #[test]
+    fn sin_cos_is_close() {
+        for i in -62_831..=62_831 {
+            let x = i as f32 * 1e-4;
+            let (sin, cos) = sin_cos(x);
+            assert!((f64::from(sin) - f64::from(x).sin()).abs() < 2e-7, "sin({x}) = {sin}");
+            assert!((f64::from(cos) - f64::from(x).cos()).abs() < 2e-7, "cos({x}) = {cos}");
+        }
     }
 
     #[test]

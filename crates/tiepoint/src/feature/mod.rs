@@ -30,7 +30,7 @@ pub struct Keypoint {
 }
 
 impl Keypoint {
-    /// The order of every output: response descending, then y, x, scale, angle ascending.
+    /// The order of every output: response descending, then y, x, scale, angle ascending (then octave and layer).
     pub fn order(&self, other: &Self) -> Ordering {
         other
             .response
@@ -39,6 +39,8 @@ impl Keypoint {
             .then(self.x.total_cmp(&other.x))
             .then(self.scale.total_cmp(&other.scale))
             .then(self.angle.total_cmp(&other.angle))
+            .then(self.octave.cmp(&other.octave))
+            .then(self.layer.cmp(&other.layer))
     }
 }
 
@@ -73,6 +75,14 @@ impl Features {
     /// True when nothing was found.
     pub fn is_empty(&self) -> bool {
         self.keypoints.is_empty()
+    }
+
+    /// The same features in their total [order](Keypoint::order).
+    #[must_use]
+    pub fn sorted(self) -> Self {
+        let mut indices: Vec<usize> = (0..self.len()).collect();
+        indices.sort_by(|&a, &b| self.keypoints[a].order(&self.keypoints[b]));
+        self.subset(&indices)
     }
 
     /// The features at `indices`, in that order. Indices out of range are left out.

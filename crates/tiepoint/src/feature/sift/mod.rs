@@ -1,1 +1,204 @@
-//! SIFT.
+//! SIFT: distinctive image features from scale-invariant keypoints.
+//!
+//! # Method
+//! D. Lowe, *Distinctive Image Features from Scale-Invariant Keypoints*, IJCV 60(2), 2004; section numbers below
+//! are that paper's.
+//!
+//! 1. [`scale_space`] (§3): the image, doubled by linear interpolation, is blurred to σ = 1.6 and then level by
+//!    level by a factor of 2^(1/levels); after each octave every second pixel is kept. Neighbouring levels are
+//!    subtracted: differences of Gaussians, DoG.
+//! 2. [`extrema`] (§3.1): pixels above or below all 26 neighbours in place and scale.
+//! 3. [`refine`] (§4, after Brown & Lowe 2002): a quadratic through the neighbours gives the place to a fraction
+//!    of a pixel; weak points and points on edges are dropped.
+//! 4. [`orient`] (§5): every peak of the histogram of gradient directions within 80 % of the highest gives a
+//!    keypoint.
+//! 5. [`describe`] (§6): 4×4 histograms of 8 directions, normalised, clipped at 0.2, normalised.
+//!
+//! # Memory
+//! The octaves are streamed: bands of rows enter at the top, and of every level only the rows that a later stage
+//! still needs are alive, a few hundred. Memory follows the width of the image, not its area, and the result
+//! does not depend on the height of the bands.
+//!
+//! # Conventions
+//! Doubling maps pixel x to 2x, so positions carry no offset (OpenCV's default is off by +0.25 px, its
+//! `enable_precise_upscale` is not). The order of the descriptor's values is Lowe's, OpenCV's and COLMAP's
+//! (see [`describe`]).
+//! The seeds' SIFT (2011) moved a point at offsets above 0.6; so does the preset `vlfeat`, the others at 0.5.
+
+mod describe;
+mod extrema;
+mod options;
+mod orient;
+#[cfg(test)]
+mod reference;
+mod refine;
+mod scale_space;
+#[cfg(test)]
+mod tests;
+
+pub use options::{DescriptorKind, SiftOptions, SiftPreset};
+
+use super::select::Selection;
+use super::{Descriptors, Features, Keypoint};
+use crate::device::Cpu;
+use crate::image::{ImageView, Pixel, Size};
+use crate::{Error, Result};
+use scale_space::{Octave, Pyramid};
+
+/// Values in a SIFT descriptor: 4×4 cells of 8 directions.
+pub const DIMENSION: usize = 128;
+
+/// Finds SIFT features in a grey image; see [`Sift`] to keep the memory for further images.
+///
+/// # Errors
+/// As [`Sift::detect`].
+pub fn detect<T: Pixel>(
+    image: ImageView<'_, T>,
+    options: &SiftOptions,
+    mask: Option<ImageView<'_, u8>>,
+    cpu: &Cpu,
+) -> Result<Features> {
+    Sift::new(*options)?.detect(image, mask, cpu)
+}
+
+/// A SIFT detector that keeps its memory between images.
+#[derive(Debug)]
+pub struct Sift {
+    options: SiftOptions,
+    pyramid: Option<Pyramid>,
+}
+
+impl Sift {
+    /// A detector with these options.
+    ///
+    /// # Errors
+    /// [`Error::Option`] when an option is out of range.
+    pub fn new(options: SiftOptions) -> Result<Self> {
+        options.check()?;
+        Ok(Self { options, pyramid: None })
+    }
+
+    /// The options.
+    pub fn options(&self) -> &SiftOptions {
+        &self.options
+    }
+
+    /// Finds the features of one grey image. Where `mask` is given, keypoints on pixels whose mask is 0 are left
+    /// out. f32 images are taken on the scale 0 to 1; values beyond are clamped and NaN counts as 0.
+    ///
+    /// # Errors
+    /// [`Error::Image`] when the image is empty or has several channels, [`Error::Mismatch`] when the mask has
+    /// another size.
+    pub fn detect<T: Pixel>(
+        &mut self,
+        image: ImageView<'_, T>,
+        mask: Option<ImageView<'_, u8>>,
+        cpu: &Cpu,
+    ) -> Result<Features> {
+        image.require_grey()?;
+        let size = image.size();
+        if let Some(mask) = mask.filter(|m| m.size() != size || m.channels() != 1) {
+            let found = mask.size();
+            return Err(Error::Mismatch(format!(
+                "the mask is {found}, the image {size}: one mask value a pixel is needed"
+            )));
+        }
+        let mut pyramid = match self.pyramid.take() {
+            Some(p) if p.input_size() == size => p,
+            _ => Pyramid::new(size, &self.options),
+        };
+        let mut found = Found::new(size, &self.options, mask);
+        pyramid.run(image, cpu, |octave, rows| found.search(octave, rows, cpu));
+        self.pyramid = Some(pyramid);
+        Ok(found.into_features(cpu))
+    }
+}
+
+/// One finished feature: the keypoint and where its descriptor lies among the values of its batch.
+struct Found<'m> {
+    options: SiftOptions,
+    size: Size,
+    mask: Option<ImageView<'m, u8>>,
+    keypoints: Vec<Keypoint>,
+    bytes: Vec<u8>,
+    floats: Vec<f32>,
+    /// Responses below this one cannot be among the strongest N any more.
+    floor: f32,
+}
+
+impl<'m> Found<'m> {
+    fn new(size: Size, options: &SiftOptions, mask: Option<ImageView<'m, u8>>) -> Self {
+        let (keypoints, bytes, floats) = Default::default();
+        Self { options: *options, size, mask, keypoints, bytes, floats, floor: 0.0 }
+    }
+
+    /// Finds, orients and describes the keypoints whose extremum lies in these rows of an octave.
+    fn search(&mut self, octave: &Octave, rows: std::ops::Range<usize>, cpu: &Cpu) {
+        let candidates = {
+            let _stage = cpu.stage("extrema");
+            extrema::find(octave, rows, &self.options, cpu)
+        };
+        let points: Vec<refine::Point> = {
+            let _stage = cpu.stage("refine");
+            let points = candidates.iter().filter_map(|c| refine::refine(octave, *c, &self.options));
+            points.filter(|p| p.keypoint.response >= self.floor && self.unmasked(&p.keypoint)).collect()
+        };
+        if points.is_empty() {
+            return;
+        }
+        const BATCH: usize = 16;
+        let described = {
+            let _stage = cpu.stage("orient, describe");
+            cpu.map(points.len().div_ceil(BATCH), |i| {
+                let batch = &points[i * BATCH..points.len().min((i + 1) * BATCH)];
+                describe::orient_and_describe(octave, batch, &self.options, cpu)
+            })
+        };
+        for (keypoints, descriptors) in described {
+            self.keypoints.extend(keypoints);
+            match descriptors {
+                Descriptors::U8(v) => self.bytes.extend(v),
+                Descriptors::F32(v) => self.floats.extend(v),
+            }
+        }
+        self.prune(cpu);
+    }
+
+    fn unmasked(&self, keypoint: &Keypoint) -> bool {
+        let at = |v: f32, n: usize| (v.round_ties_even().max(0.0) as usize).min(n - 1);
+        let (x, y) = (at(keypoint.x, self.size.width), at(keypoint.y, self.size.height));
+        self.mask.is_none_or(|m| m.row(y)[x] != 0)
+    }
+
+    /// When only the strongest N are wanted, drops what cannot be among them as soon as that many are in excess.
+    fn prune(&mut self, cpu: &Cpu) {
+        let Selection::Strongest(n) = self.options.selection else { return };
+        if self.keypoints.len() < 2 * n + 1024 {
+            return;
+        }
+        let kept = self.take_sorted(cpu);
+        self.floor = kept.keypoints.last().map_or(0.0, |k| k.response);
+        self.keypoints = kept.keypoints;
+        match kept.descriptors {
+            Descriptors::U8(v) => self.bytes = v,
+            Descriptors::F32(v) => self.floats = v,
+        }
+    }
+
+    /// All features so far in their total order, selected.
+    fn take_sorted(&mut self, cpu: &Cpu) -> Features {
+        let _stage = cpu.stage("order, select");
+        let keypoints = std::mem::take(&mut self.keypoints);
+        let descriptors = match self.options.descriptors {
+            DescriptorKind::F32 => Descriptors::F32(std::mem::take(&mut self.floats)),
+            _ => Descriptors::U8(std::mem::take(&mut self.bytes)),
+        };
+        let dimension = if self.options.descriptors == DescriptorKind::None { 0 } else { DIMENSION };
+        let features = Features { keypoints, descriptors, dimension, image: self.size };
+        self.options.selection.apply(features.sorted())
+    }
+
+    fn into_features(mut self, cpu: &Cpu) -> Features {
+        self.take_sorted(cpu)
+    }
+}

@@ -1,0 +1,136 @@
+//! What can be chosen, with defaults and their sources.
+
+use crate::feature::select::Selection;
+use crate::{Error, Result};
+
+/// Whose conventions the details follow where the paper leaves them open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SiftPreset {
+    /// Ours: unbiased positions; thresholds and windows as OpenCV's, descriptors about the exact sub-pixel place.
+    #[default]
+    Default,
+    /// OpenCV's `SIFT_create()`, its half-pixel doubling (+0.25 px) included; descriptors about whole pixels.
+    OpenCv,
+    /// VLFeat 0.9.21: σ₀ = 1.6·2^(1/levels) at the first level used, refinement in x and y only, six times
+    /// smoothed histograms with linear bins, at most four orientations, one-pixel border.
+    VlFeat,
+}
+
+/// The form in which descriptors are given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DescriptorKind {
+    /// 512 times the unit vector, rounded, at most 255.
+    #[default]
+    U8,
+    /// The unit vector.
+    F32,
+    /// None: keypoints only.
+    None,
+}
+
+/// Options of SIFT. [`Default`] is the preset of that name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SiftOptions {
+    /// Conventions where the paper leaves them open.
+    pub preset: SiftPreset,
+    /// −1 doubles the image first (Lowe §3.3: about four times as many stable points); 0 starts at its own size.
+    pub first_octave: i8,
+    /// At most this many octaves; `None`: as many as the image has room for.
+    pub octaves: Option<u8>,
+    /// Levels of an octave that are searched, 1 to 8. Lowe §3.2: 3.
+    pub levels: u8,
+    /// Least contrast |D(x̂)| · levels for an image from 0 to 1. Lowe's 0.03 with his DoG scaling corresponds to
+    /// OpenCV's 0.04, the default.
+    pub contrast: f32,
+    /// Greatest ratio r of the principal curvatures, above 1. Lowe §4.1: 10.
+    pub edge: f32,
+    /// σ of the first level. Lowe §3.3: 1.6.
+    pub sigma: f32,
+    /// σ that the image is taken to have already. Lowe §3.3: 0.5.
+    pub input_sigma: f32,
+    /// No orientation: every angle is 0. For images known to be upright.
+    pub upright: bool,
+    /// RootSIFT: the descriptor is divided by its sum and each value replaced by its root (Arandjelović &
+    /// Zisserman, CVPR 2012), so that the Euclidean distance becomes Hellinger's.
+    pub root: bool,
+    /// The form of the descriptors.
+    pub descriptors: DescriptorKind,
+    /// Which features are kept.
+    pub selection: Selection,
+}
+
+impl Default for SiftOptions {
+    fn default() -> Self {
+        Self {
+            preset: SiftPreset::Default,
+            first_octave: -1,
+            octaves: None,
+            levels: 3,
+            contrast: 0.04,
+            edge: 10.0,
+            sigma: 1.6,
+            input_sigma: 0.5,
+            upright: false,
+            root: false,
+            descriptors: DescriptorKind::U8,
+            selection: Selection::All,
+        }
+    }
+}
+
+impl SiftOptions {
+    /// The options that a preset starts from.
+    pub fn preset(preset: SiftPreset) -> Self {
+        Self { preset, ..Self::default() }
+    }
+
+    /// Checks every field.
+    ///
+    /// # Errors
+    /// [`Error::Option`] naming the field, its value and what is allowed.
+    pub fn check(&self) -> Result<()> {
+        let positive = |v: f32, most: f32| v > 0.0 && v <= most;
+        match self {
+            o if !(-1..=0).contains(&o.first_octave) => {
+                Err(Error::option("first_octave", o.first_octave, "-1 or 0"))
+            }
+            o if o.octaves == Some(0) => Err(Error::option("octaves", 0, "at least 1")),
+            o if !(1..=8).contains(&o.levels) => Err(Error::option("levels", o.levels, "1 to 8")),
+            o if !(o.contrast >= 0.0 && o.contrast <= 1.0) => {
+                Err(Error::option("contrast", o.contrast, "0 to 1"))
+            }
+            o if !(o.edge > 1.0 && o.edge <= 1e4) => {
+                Err(Error::option("edge", o.edge, "above 1, at most 10000"))
+            }
+            o if !(positive(o.sigma, 4.0) && o.sigma >= 0.8) => {
+                Err(Error::option("sigma", o.sigma, "0.8 to 4"))
+            }
+            o if !positive(o.input_sigma, o.sigma) => {
+                Err(Error::option("input_sigma", o.input_sigma, "above 0, at most sigma"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Pixels at the edge of every octave in which no extremum is searched.
+    pub(super) fn border(&self) -> usize {
+        match self.preset {
+            SiftPreset::VlFeat => 1,
+            _ => 5,
+        }
+    }
+
+    /// Least |D(x̂)| of a keypoint.
+    pub(super) fn least_contrast(&self) -> f32 {
+        self.contrast / f32::from(self.levels)
+    }
+
+    /// Least |D| of a pixel to be looked at: half (VLFeat: 0.8) of what it must reach after refinement.
+    pub(super) fn least_candidate(&self) -> f32 {
+        match self.preset {
+            SiftPreset::VlFeat => 0.8 * self.least_contrast(),
+            // OpenCV rounds down to a whole grey level of 255.
+            _ => (0.5 * self.least_contrast() * 255.0).floor() / 255.0,
+        }
+    }
+}

@@ -1,0 +1,375 @@
+//! The Gaussian scale space, streamed in bands of rows (Lowe §3).
+//!
+//! With S levels an octave has S + 3 Gaussian images. Level k has σ_k = σ₀·2^(k/S); it is made from level k − 1
+//! by a Gaussian of σ = √(σ_k² − σ_{k−1}²), cut at a radius of about 4σ, vertically first, then horizontally.
+//! Level S, every second pixel and row, is level 0 of the next octave. The first level 0 is the doubled image
+//! (or the image itself) blurred from the σ it has to σ₀.
+//!
+//! Every row of a level depends on rows of the level before only, never on the band it was computed in.
+
+use super::{SiftOptions, SiftPreset};
+use crate::device::Cpu;
+use crate::filter::gauss::rows::{horizontal, vertical};
+use crate::image::{Border, ImageView, Pixel, Size};
+use crate::numeric::exp_f64;
+use fearless_simd::{Simd, dispatch};
+use fearless_simd_macros::simd;
+use std::collections::VecDeque;
+use std::ops::Range;
+
+/// Rows of the first octave that enter together. Any number gives the same result; this many keep the working
+/// set in the cache and the threads busy.
+const BAND: usize = 32;
+
+/// Rows that one thread blurs at a time.
+const ROWS_PER_TASK: usize = 8;
+
+/// Columns blurred vertically at a time, so that the rows under the window stay in the first-level cache.
+const STRIP: usize = 256;
+
+/// The rows of one image of the pyramid that are alive: `first..end()`.
+#[derive(Debug, Default)]
+pub(super) struct Level {
+    first: usize,
+    rows: VecDeque<Vec<f32>>,
+    spare: Vec<Vec<f32>>,
+}
+
+impl Level {
+    /// One past the last row computed.
+    fn end(&self) -> usize {
+        self.first + self.rows.len()
+    }
+
+    /// Row `y`, which must be alive.
+    #[inline(always)]
+    pub(super) fn row(&self, y: usize) -> &[f32] {
+        &self.rows[y - self.first]
+    }
+
+    /// `n` rows of `width` to be filled and [`append`](Self::append)ed.
+    fn take(&mut self, n: usize, width: usize) -> Vec<Vec<f32>> {
+        (0..n).map(|_| self.spare.pop().unwrap_or_else(|| vec![0.0; width])).collect()
+    }
+
+    fn append(&mut self, rows: Vec<Vec<f32>>) {
+        self.rows.extend(rows);
+    }
+
+    /// Gives up the rows before `y`.
+    fn forget_before(&mut self, y: usize) {
+        while self.first < y
+            && let Some(row) = self.rows.pop_front()
+        {
+            self.spare.push(row);
+            self.first += 1;
+        }
+    }
+
+    fn clear(&mut self) {
+        self.forget_before(usize::MAX);
+        self.first = 0;
+    }
+}
+
+/// One octave: the rows alive of its S + 3 Gaussian levels.
+#[derive(Debug)]
+pub(super) struct Octave {
+    /// Number of the octave; −1 is the doubled image.
+    pub(super) number: i8,
+    /// Size of every level.
+    pub(super) size: Size,
+    /// Gaussian levels, finest first.
+    pub(super) levels: Vec<Level>,
+    /// First row not yet searched.
+    searched: usize,
+    /// Rows before and after a searched row that the later stages may read.
+    reach: usize,
+    /// Rows of level 0 that are collected before they are worked on.
+    band: usize,
+}
+
+impl Octave {
+    /// σ in pixels of the input image for one pixel of this octave.
+    pub(super) fn pixel(&self) -> f32 {
+        if self.number < 0 { 0.5 } else { (1_u32 << self.number) as f32 }
+    }
+
+    /// DoG of layer `i` at (x, y): level i + 1 less level i.
+    #[inline(always)]
+    pub(super) fn dog(&self, i: usize, x: usize, y: usize) -> f32 {
+        self.levels[i + 1].row(y)[x] - self.levels[i].row(y)[x]
+    }
+
+    /// Computes every row of levels 1.. that level 0 allows; gives the rows that can now be searched.
+    fn advance(&mut self, taps: &[Vec<f32>], border: Border, cpu: &Cpu) -> Range<usize> {
+        let height = self.size.height;
+        for k in 1..self.levels.len() {
+            let (below, above) = self.levels.split_at_mut(k);
+            blur(&below[k - 1], &mut above[0], self.size, &taps[k - 1], border, cpu);
+        }
+        let last = self.levels.last().map_or(0, Level::end);
+        let end = if last == height { height } else { last.saturating_sub(self.reach) };
+        let rows = self.searched..end.max(self.searched);
+        self.searched = rows.end;
+        rows
+    }
+
+    /// Gives up the rows that neither a search nor a blur will read again.
+    fn forget(&mut self, taps: &[Vec<f32>]) {
+        let searched = self.searched.saturating_sub(self.reach);
+        for k in 0..self.levels.len() {
+            let blurred =
+                self.levels.get(k + 1).map_or(usize::MAX, |l| l.end().saturating_sub(taps[k].len() - 1));
+            self.levels[k].forget_before(searched.min(blurred));
+        }
+    }
+
+    /// Takes over the new rows of the level that this octave is made from, every second pixel and row.
+    fn receive(&mut self, source: &Level) {
+        let end = source.end().div_ceil(2).min(self.size.height);
+        let first = self.levels[0].end();
+        let mut rows = self.levels[0].take(end.saturating_sub(first), self.size.width);
+        for (i, row) in rows.iter_mut().enumerate() {
+            let every = source.row(2 * (first + i)).iter().step_by(2);
+            row.iter_mut().zip(every).for_each(|(out, v)| *out = *v);
+        }
+        self.levels[0].append(rows);
+    }
+
+    /// True when enough rows wait in level 0, or no more will come.
+    fn is_due(&self) -> bool {
+        let end = self.levels[0].end();
+        end == self.size.height || end >= self.levels[1].end() + self.band
+    }
+}
+
+/// The scale space of images of one size.
+#[derive(Debug)]
+pub(super) struct Pyramid {
+    input: Size,
+    preset: SiftPreset,
+    border: Border,
+    /// The image, doubled if so wished, from which level 0 of the first octave is blurred.
+    source: Level,
+    source_taps: Vec<f32>,
+    /// Taps from level k to level k + 1.
+    taps: Vec<Vec<f32>>,
+    octaves: Vec<Octave>,
+}
+
+impl Pyramid {
+    pub(super) fn new(input: Size, options: &SiftOptions) -> Self {
+        let levels = usize::from(options.levels);
+        let doubled = options.first_octave < 0;
+        let sigma =
+            |k: usize| f64::from(options.sigma) * exp_f64(std::f64::consts::LN_2 * k as f64 / levels as f64);
+        let apart = |from: f64, to: f64| (to * to - from * from).max(0.01).sqrt();
+        let taps = (0..levels + 2).map(|k| gaussian_taps(apart(sigma(k), sigma(k + 1)))).collect();
+        let has = f64::from(options.input_sigma) * if doubled { 2.0 } else { 1.0 };
+        let mut octaves = Vec::new();
+        let mut size = if doubled { Size::new(input.width * 2, input.height * 2) } else { input };
+        let room = 2 * options.border() + 1;
+        while octaves.is_empty() || size.width.min(size.height) >= room {
+            if octaves.len() >= usize::from(options.octaves.unwrap_or(u8::MAX)) {
+                break;
+            }
+            let number = options.first_octave + octaves.len() as i8;
+            octaves.push(Octave {
+                number,
+                size,
+                levels: (0..levels + 3).map(|_| Level::default()).collect(),
+                searched: 0,
+                reach: super::describe::reach(options),
+                band: (BAND << octaves.len().min(3)).min(size.height),
+            });
+            size = Size::new(size.width / 2, size.height / 2);
+        }
+        Self {
+            input,
+            preset: options.preset,
+            border: if options.preset == SiftPreset::VlFeat { Border::Clamp } else { Border::Reflect },
+            source: Level::default(),
+            source_taps: gaussian_taps(apart(has, f64::from(options.sigma))),
+            taps,
+            octaves,
+        }
+    }
+
+    pub(super) fn input_size(&self) -> Size {
+        self.input
+    }
+
+    /// Streams `image` through all octaves; `search` is called with an octave and the rows whose neighbourhood is
+    /// complete in it, each row of each octave once.
+    pub(super) fn run<T: Pixel>(
+        &mut self,
+        image: ImageView<'_, T>,
+        cpu: &Cpu,
+        mut search: impl FnMut(&Octave, Range<usize>),
+    ) {
+        self.source.clear();
+        for octave in &mut self.octaves {
+            octave.levels.iter_mut().for_each(Level::clear);
+            octave.searched = 0;
+        }
+        let size = self.octaves[0].size;
+        while self.source.end() < size.height {
+            let stage = cpu.stage("scale space");
+            self.read(image, size, cpu);
+            blur(&self.source, &mut self.octaves[0].levels[0], size, &self.source_taps, self.border, cpu);
+            let read_again = self.octaves[0].levels[0].end().saturating_sub(self.source_taps.len() - 1);
+            self.source.forget_before(read_again);
+            drop(stage);
+            self.advance(cpu, &mut search);
+        }
+    }
+
+    /// Lets every octave in which enough rows wait do its work, finest first.
+    fn advance(&mut self, cpu: &Cpu, search: &mut impl FnMut(&Octave, Range<usize>)) {
+        let levels = self.taps.len() - 2;
+        for o in 0..self.octaves.len() {
+            let (octave, coarser) =
+                self.octaves[o..].split_first_mut().unwrap_or_else(|| unreachable!("o is in range"));
+            if !octave.is_due() {
+                break;
+            }
+            let stage = cpu.stage("scale space");
+            let rows = octave.advance(&self.taps, self.border, cpu);
+            if let Some(next) = coarser.first_mut() {
+                next.receive(&octave.levels[levels]);
+            }
+            drop(stage);
+            if !rows.is_empty() {
+                search(octave, rows);
+            }
+            octave.forget(&self.taps);
+        }
+    }
+
+    /// Reads the next band of the image, doubled if so wished, on the scale 0 to 1.
+    fn read<T: Pixel>(&mut self, image: ImageView<'_, T>, size: Size, cpu: &Cpu) {
+        let first = self.source.end();
+        let n = BAND.min(size.height - first);
+        let mut rows = self.source.take(n, size.width);
+        let doubled = size != self.input;
+        let preset = self.preset;
+        cpu.for_chunks(&mut rows, ROWS_PER_TASK, |chunk, rows| {
+            dispatch!(cpu.level(), simd => read_rows(simd, image, first + chunk * ROWS_PER_TASK, doubled, preset, rows));
+        });
+        self.source.append(rows);
+    }
+}
+
+/// Fills rows `first..` of the source.
+#[simd]
+fn read_rows<S: Simd, T: Pixel>(
+    _: S,
+    image: ImageView<'_, T>,
+    first: usize,
+    doubled: bool,
+    preset: SiftPreset,
+    rows: &mut [Vec<f32>],
+) {
+    let mut blend = vec![0.0; image.size().width];
+    for (i, out) in rows.iter_mut().enumerate() {
+        let y = first + i;
+        if !doubled {
+            out.iter_mut().zip(image.row(y)).for_each(|(out, v)| *out = v.unit());
+            continue;
+        }
+        let last = image.size().height - 1;
+        if preset == SiftPreset::OpenCv {
+            // Half-pixel centres: output 2i lies a quarter pixel before input i, output 2i + 1 a quarter after.
+            let other = if y % 2 == 0 { (y / 2).saturating_sub(1) } else { (y / 2 + 1).min(last) };
+            let (near, far) = (image.row(y / 2), image.row(other));
+            for ((b, n), f) in blend.iter_mut().zip(near).zip(far) {
+                *b = n.unit() * 0.75 + f.unit() * 0.25;
+            }
+            double_about_halves(&blend, out);
+        } else {
+            let (upper, lower) = (image.row(y / 2), image.row((y.div_ceil(2)).min(last)));
+            for ((b, u), l) in blend.iter_mut().zip(upper).zip(lower) {
+                *b = (u.unit() + l.unit()) * 0.5;
+            }
+            double(&blend, out);
+        }
+    }
+}
+
+/// out\[2i\] = in\[i\], out\[2i + 1\] = (in\[i\] + in\[i + 1\]) / 2, the last pixel repeated.
+#[inline(always)]
+fn double(row: &[f32], out: &mut [f32]) {
+    for (pair, v) in out.chunks_exact_mut(2).zip(row.windows(2)) {
+        pair[0] = v[0];
+        pair[1] = (v[0] + v[1]) * 0.5;
+    }
+    let n = out.len();
+    out[n - 2..].fill(row[row.len() - 1]);
+}
+
+/// out\[2i\] = in\[i − 1\] / 4 + 3 in\[i\] / 4, out\[2i + 1\] = 3 in\[i\] / 4 + in\[i + 1\] / 4, edges repeated.
+#[inline(always)]
+fn double_about_halves(row: &[f32], out: &mut [f32]) {
+    let n = row.len();
+    out[0] = row[0];
+    for i in 0..n - 1 {
+        out[2 * i + 1] = row[i] * 0.75 + row[i + 1] * 0.25;
+        out[2 * i + 2] = row[i + 1] * 0.75 + row[i] * 0.25;
+    }
+    out[2 * n - 1] = row[n - 1];
+}
+
+/// Centre tap and one side of a Gaussian, cut where OpenCV cuts it in float images (a width of
+/// round(8σ + 1), made odd) and normalised to a sum of 1.
+pub(super) fn gaussian_taps(sigma: f64) -> Vec<f32> {
+    let radius = (((8.0 * sigma + 1.0).round() as usize) | 1) / 2;
+    let weights: Vec<f64> =
+        (0..=radius).map(|i| exp_f64(-((i * i) as f64) / (2.0 * sigma * sigma))).collect();
+    let sum = weights[0] + 2.0 * weights[1..].iter().sum::<f64>();
+    weights.iter().map(|w| (w / sum) as f32).collect()
+}
+
+/// Extends `target` by every row that the rows of `source` allow.
+fn blur(source: &Level, target: &mut Level, size: Size, taps: &[f32], border: Border, cpu: &Cpu) {
+    let radius = taps.len() - 1;
+    let ready = if source.end() == size.height { size.height } else { source.end().saturating_sub(radius) };
+    let first = target.end();
+    let mut rows = target.take(ready.saturating_sub(first), size.width);
+    cpu.for_chunks(&mut rows, ROWS_PER_TASK, |chunk, rows| {
+        let y = first + chunk * ROWS_PER_TASK;
+        let under: Vec<&[f32]> = (0..rows.len() + 2 * radius)
+            .map(|i| (y + i) as isize - radius as isize)
+            .filter_map(|y| border.index(y, size.height).map(|y| source.row(y)))
+            .collect();
+        dispatch!(cpu.level(), simd => blur_rows(simd, &under, taps, border, rows));
+    });
+    target.append(rows);
+}
+
+/// Blurs the rows whose windows are `under[i..=i + 2·radius]`.
+#[simd]
+fn blur_rows<S: Simd>(simd: S, under: &[&[f32]], taps: &[f32], border: Border, rows: &mut [Vec<f32>]) {
+    let radius = taps.len() - 1;
+    let width = under[0].len();
+    let padded = width + 2 * radius;
+    let mut between = vec![0.0; padded * rows.len()];
+    let mut strip: Vec<&[f32]> = Vec::with_capacity(under.len());
+    for x in (0..width).step_by(STRIP) {
+        let columns = x..(x + STRIP).min(width);
+        strip.clear();
+        strip.extend(under.iter().map(|row| &row[columns.clone()]));
+        for (i, row) in between.chunks_exact_mut(padded).enumerate() {
+            let out = &mut row[radius + columns.start..radius + columns.end];
+            vertical(simd, &strip[i..=i + 2 * radius], taps, out);
+        }
+    }
+    for (row, out) in between.chunks_exact_mut(padded).zip(rows) {
+        for i in 1..=radius {
+            let at = |i: isize| border.index(i, width).unwrap_or(0) + radius;
+            row[radius - i] = row[at(-(i as isize))];
+            row[radius + width - 1 + i] = row[at((width - 1 + i) as isize)];
+        }
+        horizontal(simd, row, 1, taps, out);
+    }
+}
