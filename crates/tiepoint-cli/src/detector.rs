@@ -137,9 +137,9 @@ impl DetectorArguments {
             DetectorName::Surf => (&sift[..], "sift"),
         };
         match foreign.iter().find(|(_, given)| *given) {
-            Some((flag, _)) => {
-                Err(Failure::usage(format!("--{flag} is an option of {owner}: leave it out or use --detector {owner}")))
-            }
+            Some((flag, _)) => Err(Failure::usage(format!(
+                "--{flag} is an option of {owner}: leave it out or use --detector {owner}"
+            ))),
             None => Ok(()),
         }
     }
@@ -214,7 +214,12 @@ pub(crate) enum Detector {
 
 impl Detector {
     /// The features of a grey image on the scale of its type.
-    pub(crate) fn detect(&mut self, image: &AnyImage, mask: Option<&Image<u8>>, cpu: &Cpu) -> Outcome<Features> {
+    pub(crate) fn detect(
+        &mut self,
+        image: &AnyImage,
+        mask: Option<&Image<u8>>,
+        cpu: &Cpu,
+    ) -> Outcome<Features> {
         let mask = mask.map(Image::view);
         Ok(match self {
             Self::Sift(sift) => for_any_image!(image, view => sift.detect(view, mask, cpu))?,

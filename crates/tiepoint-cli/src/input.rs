@@ -19,7 +19,13 @@ pub(crate) struct Picture {
 
 impl Picture {
     /// Reads an image; `colour` keeps it as it is in the file too, for drawing and warping.
-    pub(crate) fn read(path: &Path, colour: bool, mask: Option<&Path>, range: Range, cpu: &Cpu) -> Outcome<Self> {
+    pub(crate) fn read(
+        path: &Path,
+        colour: bool,
+        mask: Option<&Path>,
+        range: Range,
+        cpu: &Cpu,
+    ) -> Outcome<Self> {
         let options = ReadOptions::default();
         let (original, grey) = if colour {
             let original = image::read(path, &options)?;
@@ -117,7 +123,7 @@ pub(crate) fn outputs(given: &str, images: &[PathBuf], extension: &str) -> Outco
         if let Some(other) = seen.insert(place, image) {
             return Err(Failure::usage(format!(
                 "{} and {} would both be written to {}: rename one, or make two calls",
-                PathBuf::display(other),
+                Path::display(other),
                 image.display(),
                 place.display()
             )));

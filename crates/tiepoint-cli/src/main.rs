@@ -5,6 +5,7 @@ mod commands;
 mod detector;
 mod draw;
 mod failure;
+mod formats;
 mod input;
 mod report;
 mod session;
@@ -41,7 +42,11 @@ fn answer(error: &clap::Error) -> ExitCode {
         let _ = write!(std::io::stderr(), "tiepoint: {}", text.strip_prefix("error: ").unwrap_or(&text));
         return ExitCode::from(2);
     }
-    let _ = if anstream_is_terminal() { write!(std::io::stdout(), "{}", text.ansi()) } else { write!(std::io::stdout(), "{text}") };
+    let _ = if anstream_is_terminal() {
+        write!(std::io::stdout(), "{}", text.ansi())
+    } else {
+        write!(std::io::stdout(), "{text}")
+    };
     ExitCode::SUCCESS
 }
 

@@ -4,12 +4,13 @@ use crate::arguments::Detect;
 use crate::detector::{Detector, DetectorArguments};
 use crate::draw::{Canvas, keypoints};
 use crate::failure::{Failure, Outcome};
+use crate::formats as files;
 use crate::input::{self, Picture};
 use crate::report::{Clock, Object, Part};
 use crate::session::Session;
 use std::path::{Path, PathBuf};
 use tiepoint::device::Cpu;
-use tiepoint::feature::{Features, files};
+use tiepoint::feature::Features;
 use tiepoint::image;
 
 pub(crate) fn run(arguments: &Detect, session: &Session) -> Outcome {
@@ -19,7 +20,7 @@ pub(crate) fn run(arguments: &Detect, session: &Session) -> Outcome {
     };
     let (outputs, drawings) = (places(&arguments.output, "csv")?, places(&arguments.draw, "png")?);
     for path in outputs.iter().flatten() {
-        files::FeatureFormat::of(path).map_err(|e| Failure::usage(e.to_string()))?;
+        files::check_features(path)?;
         input::writable(path)?;
     }
     drawings.iter().flatten().try_for_each(|p| input::writable_image(p))?;
@@ -56,7 +57,8 @@ pub(crate) fn features(
     cpu: &Cpu,
 ) -> Outcome<(Picture, Features)> {
     let mask = mask.map(|m| PathBuf::from(input::fill(m, path)));
-    let picture = clock.time(Part::Read, || Picture::read(path, colour, mask.as_deref(), arguments.range, cpu))?;
+    let picture =
+        clock.time(Part::Read, || Picture::read(path, colour, mask.as_deref(), arguments.range, cpu))?;
     let found = clock.time(Part::Compute, || detector.detect(&picture.image, picture.mask.as_ref(), cpu));
     match found {
         Ok(features) => Ok((picture, features)),

@@ -88,7 +88,13 @@ impl<A: Total> Integral<A> {
         // An odd number of cache lines: rows one above the other do not compete for the same cache set.
         let stride = ((size.width + 1).div_ceil(16) | 1) * 16;
         if (self.stride, self.mask + 1, self.size) != (stride, slots, size) {
-            *self = Self { data: vec![A::default(); stride * slots], stride, mask: slots - 1, size, ..Self::default() };
+            *self = Self {
+                data: vec![A::default(); stride * slots],
+                stride,
+                mask: slots - 1,
+                size,
+                ..Self::default()
+            };
         }
         self.rows = 0;
         self.last.clear();
@@ -162,9 +168,6 @@ impl<A: Total> Integral<A> {
         let d = [0, 1, 2].map(|i| bottom[i].minus(top[i]));
         let across = |r: [A; 3]| r[2].minus(r[0]);
         let twice = |v: A| v.plus(v);
-        [
-            d[2].plus(d[0]).minus(twice(d[1])),
-            across(bottom).plus(across(top)).minus(twice(across(middle))),
-        ]
+        [d[2].plus(d[0]).minus(twice(d[1])), across(bottom).plus(across(top)).minus(twice(across(middle)))]
     }
 }

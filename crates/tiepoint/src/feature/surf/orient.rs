@@ -81,9 +81,7 @@ impl Disc {
         let mut bins = [[0_i64; 2]; BINS];
         let mut wavelets = [(0.0_f32, 0.0_f32); 128];
         let mut sums = [[0_i64; 2]; 128];
-        for (&(i, j, weight), (wavelet, sum)) in
-            self.samples.iter().zip(wavelets.iter_mut().zip(&mut sums))
-        {
+        for (&(i, j, weight), (wavelet, sum)) in self.samples.iter().zip(wavelets.iter_mut().zip(&mut sums)) {
             let [cx, cy] = [i.mul_add(s, x), j.mul_add(s, y)].map(|v| v.round_ties_even() as i32);
             let [dx, dy] = integral.haar(cx, cy, half);
             *wavelet = (dx.signed_f32(), dy.signed_f32());
