@@ -1,1 +1,232 @@
-//! Module matching.
+//! Which feature of one image shows the same thing as which feature of another.
+//!
+//! The search is exact: every pair is compared, by 8-bit multiply-adds where the descriptors are 8-bit
+//! (`nearest`, `product`). With a known model only the pairs that it allows are compared, through a
+//! grid over the second image (`guided`).
+//!
+//! **Filters**, in this order: sign of contrast (Bay et al. 2008, section 4.3: the sign of the Laplacian,
+//! free of cost), distance, ratio of the nearest to the second distance (Lowe 2004, section 7.1), mutual
+//! choice (each is the other's nearest). The second neighbour counts whether or not it is close in the image.
+//!
+//! **Distance** is Euclidean between unit descriptors, from 0 to 2; 8-bit descriptors are unit vectors times
+//! 512. Results do not depend on threads or SIMD level; the contract of the arithmetic is in `product`.
+
+mod guided;
+mod nearest;
+mod product;
+
+use crate::device::Cpu;
+use crate::feature::{Descriptors, Features};
+use crate::geometry::Model;
+use crate::{Error, Result};
+use nearest::Best;
+use product::{Distance, Element};
+
+/// The largest number of values per descriptor; up to here sums of 8-bit products fit 32 bits.
+pub const MAX_DIMENSION: usize = 4096;
+
+/// Which pairs count as matches.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MatchOptions {
+    /// Keep a match when its distance is below this share of the distance to the second nearest, above 0 and
+    /// at most 1; `None` keeps all. Default 0.8 (Lowe 2004, section 7.1: loses 5 % of the correct matches and
+    /// 90 % of the false).
+    pub ratio: Option<f32>,
+    /// Keep a match only when each is the other's nearest. Default true.
+    pub mutual: bool,
+    /// Compare only features of equal contrast sign: bright on dark with bright on dark. Halves the work;
+    /// switch it off for pictures of unlike sensors. Default true (Bay et al. 2008, section 4.3).
+    pub same_sign: bool,
+    /// Keep a match only up to this distance between unit descriptors, 0 to 2; `None` keeps all. Default none.
+    pub max_distance: Option<f32>,
+    /// Compare only what a known model allows. Default none.
+    pub guide: Option<Guide>,
+}
+
+impl Default for MatchOptions {
+    fn default() -> Self {
+        Self { ratio: Some(0.8), mutual: true, same_sign: true, max_distance: None, guide: None }
+    }
+}
+
+/// A known model that restricts the search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Guide {
+    /// The model from A to B.
+    pub model: Model,
+    /// How far from the predicted place, or from the epipolar line, a match may lie: pixels of B, above 0.
+    pub radius: f64,
+}
+
+impl MatchOptions {
+    /// Checks every option.
+    ///
+    /// # Errors
+    /// [`Error::Option`] names the first that is out of range.
+    pub fn check(&self) -> Result<()> {
+        if let Some(ratio) = self.ratio.filter(|r| !(*r > 0.0 && *r <= 1.0)) {
+            return Err(Error::option("ratio", ratio, "above 0 and at most 1"));
+        }
+        if let Some(far) = self.max_distance.filter(|d| !(0.0..=2.0).contains(d)) {
+            return Err(Error::option("max_distance", far, "0 to 2"));
+        }
+        match self.guide {
+            Some(g) if !(g.radius > 0.0 && g.radius.is_finite()) => {
+                Err(Error::option("radius", g.radius, "above 0, in pixels"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// One match.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Match {
+    /// Index of the feature in A.
+    pub a: u32,
+    /// Index of the feature in B.
+    pub b: u32,
+    /// Euclidean distance of the unit descriptors.
+    pub distance: f32,
+    /// Distance over the distance of the second nearest: small is distinct. 0 when there was no second, 1
+    /// when both are 0.
+    pub ratio: f32,
+}
+
+/// The nearest neighbour of a descriptor and how far the second is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Nearest {
+    /// Index of the nearest; the smallest of equally near ones.
+    pub index: u32,
+    /// Its Euclidean distance between unit descriptors.
+    pub distance: f32,
+    /// The distance of the second nearest, infinite when there is none.
+    pub second: f32,
+}
+
+/// The two nearest neighbours of every feature: first those of A in B, then those of B in A. `None` where
+/// there is no neighbour at all, or only NaN.
+///
+/// # Errors
+/// [`Error::Mismatch`] when the descriptors are of different kinds or dimensions, or missing.
+pub fn nearest_neighbours(a: &Features, b: &Features, cpu: &Cpu) -> Result<[Vec<Option<Nearest>>; 2]> {
+    check_pair(a, b)?;
+    let dimension = a.dimension.max(b.dimension);
+    Ok(match (&a.descriptors, &b.descriptors) {
+        _ if a.is_empty() || b.is_empty() => [vec![None; a.len()], vec![None; b.len()]],
+        (Descriptors::U8(va), Descriptors::U8(vb)) => {
+            nearest::search(va, vb, dimension, cpu).map(|s| s.iter().map(finished).collect())
+        }
+        (Descriptors::F32(va), Descriptors::F32(vb)) => {
+            nearest::search(va, vb, dimension, cpu).map(|s| s.iter().map(finished).collect())
+        }
+        _ => return Err(kinds_differ()),
+    })
+}
+
+fn finished<T: Distance>(best: &Best<T>) -> Option<Nearest> {
+    let second = if best.second < T::FAR { best.second.euclidean() } else { f32::INFINITY };
+    let found = Nearest { index: best.index, distance: best.first.euclidean(), second };
+    (best.index != nearest::NONE).then_some(found)
+}
+
+/// The matches of A with B, in the order of their index in A.
+///
+/// # Errors
+/// [`Error::Mismatch`] when the descriptors are of different kinds or dimensions, or missing;
+/// [`Error::Option`] as [`MatchOptions::check`].
+pub fn match_features(a: &Features, b: &Features, options: &MatchOptions, cpu: &Cpu) -> Result<Vec<Match>> {
+    options.check()?;
+    check_pair(a, b)?;
+    let _stage = cpu.stage("match");
+    let signs: &[Option<i8>] = if options.same_sign { &[Some(1), Some(-1)] } else { &[None] };
+    let mut matches = Vec::new();
+    for &sign in signs {
+        let pick = |f: &Features| -> Vec<usize> {
+            (0..f.len()).filter(|&i| sign.is_none_or(|s| (f.keypoints[i].sign < 0) == (s < 0))).collect()
+        };
+        let (ia, ib) = (pick(a), pick(b));
+        let found = match_all(&a.subset(&ia), &b.subset(&ib), options, cpu)?;
+        matches.extend(found.into_iter().map(|m| Match {
+            a: ia[m.a as usize] as u32,
+            b: ib[m.b as usize] as u32,
+            ..m
+        }));
+    }
+    matches.sort_unstable_by_key(|m| m.a);
+    Ok(matches)
+}
+
+/// Matches regardless of sign.
+fn match_all(a: &Features, b: &Features, options: &MatchOptions, cpu: &Cpu) -> Result<Vec<Match>> {
+    let [forth, back] = match options.guide {
+        Some(guide) => guided::nearest_neighbours(a, b, &guide, cpu)?,
+        None => nearest_neighbours(a, b, cpu)?,
+    };
+    let accepted = |i: usize, n: &Nearest| {
+        let mutual = !options.mutual || back[n.index as usize].is_some_and(|m| m.index as usize == i);
+        mutual
+            && options.max_distance.is_none_or(|d| n.distance <= d)
+            && options.ratio.is_none_or(|r| n.distance < r * n.second)
+    };
+    let nearest = forth.iter().enumerate().filter_map(|(i, n)| Some((i, (*n)?)));
+    let kept = nearest.filter(|(i, n)| accepted(*i, n));
+    Ok(kept.map(|(i, n)| Match { a: i as u32, b: n.index, distance: n.distance, ratio: ratio(&n) }).collect())
+}
+
+fn ratio(n: &Nearest) -> f32 {
+    if n.second > 0.0 { n.distance / n.second } else { 1.0 }
+}
+
+fn kinds_differ() -> Error {
+    Error::Mismatch(
+        "one image has 8-bit descriptors, the other float ones; detect both with the same options".into(),
+    )
+}
+
+/// Fails unless the descriptors of both can be compared.
+fn check_pair(a: &Features, b: &Features) -> Result<()> {
+    for f in [a, b] {
+        let values = match &f.descriptors {
+            Descriptors::U8(v) => v.len(),
+            Descriptors::F32(v) => v.len(),
+        };
+        if f.len() >= nearest::NONE as usize || f.dimension > MAX_DIMENSION {
+            return Err(Error::Mismatch(format!(
+                "{} features of {} values: at most {} features of {MAX_DIMENSION} values can be matched",
+                f.len(),
+                f.dimension,
+                nearest::NONE - 1
+            )));
+        }
+        if f.len().checked_mul(f.dimension) != Some(values) || (f.dimension == 0 && !f.is_empty()) {
+            return Err(Error::Mismatch(format!(
+                "{} keypoints have {values} descriptor values, not {} each; detect with descriptors",
+                f.len(),
+                f.dimension
+            )));
+        }
+    }
+    if a.is_empty() || b.is_empty() {
+        return Ok(());
+    }
+    if a.dimension != b.dimension {
+        return Err(Error::Mismatch(format!(
+            "descriptors of {} and {} values cannot be compared; detect both with the same options",
+            a.dimension, b.dimension
+        )));
+    }
+    let same = matches!(
+        (&a.descriptors, &b.descriptors),
+        (Descriptors::U8(_), Descriptors::U8(_)) | (Descriptors::F32(_), Descriptors::F32(_))
+    );
+    if same { Ok(()) } else { Err(kinds_differ()) }
+}
+
+/// The squared distance of feature `i` of A to feature `j` of B.
+fn pair_distance<E: Element>(a: &[E], b: &[E], dimension: usize, i: usize, j: usize) -> E::Sum {
+    E::distance(&a[i * dimension..(i + 1) * dimension], &b[j * dimension..(j + 1) * dimension])
+}
+
+#[cfg(test)]
+mod tests;

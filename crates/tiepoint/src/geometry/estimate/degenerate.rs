@@ -1,0 +1,205 @@
+//! What does not determine a model, and the plane that hides a fundamental matrix.
+//!
+//! - Samples: collinear or unlike oriented ones are refused where models are made (`minimal`).
+//! - A fundamental matrix from a sample with five or more matches on one plane fits the plane and says
+//!   nothing of the rest (DEGENSAC: Chum, Werner, Matas 2005). The homography of the plane is found from the
+//!   sample, and F = \[e'\]× H completed with two matches off the plane.
+//! - Results: inliers on a line or in one place; and agreement that chance explains, by the number of false
+//!   alarms of Moisan and Stival (2004): with n matches, k inliers, samples of m and a probability p that a
+//!   wrong match falls within the threshold, (n − m) C(n, k) C(k, m) p^(k−m) must stay below 0.01.
+
+use super::Scored;
+use super::local::Judge;
+use super::sampler::Random;
+use crate::geometry::matrix::{Mat3, cross, dot, inverse, product, skew, times};
+use crate::geometry::model::epipole;
+use crate::geometry::{ModelKind, linear::eigen, matrix::transpose};
+use crate::{Error, Result};
+
+/// Largest logarithm of the number of false alarms: 1 in 100.
+const ALARMS: f64 = -4.6;
+
+/// Pairs of matches off the plane that are tried.
+const PARALLAX_SAMPLES: usize = 200;
+
+fn error(kind: ModelKind, reason: &'static str) -> Error {
+    Error::Degenerate { model: kind.name(), reason }
+}
+
+/// Why no sample gave a model.
+pub(super) fn explain(judge: &Judge<'_>) -> Error {
+    let all: Vec<usize> = (0..judge.points.len()).collect();
+    match spread(judge, &all) {
+        [major, _] if major < judge.threshold * judge.threshold => {
+            error(judge.kind, "all matches lie in one place")
+        }
+        [_, minor] if minor < judge.threshold * judge.threshold => {
+            error(judge.kind, "all matches lie on a line")
+        }
+        _ => error(judge.kind, "no sample of them gives one"),
+    }
+}
+
+/// The variances along the major and minor axis of the places at `indices`: the lesser of both images.
+fn spread(judge: &Judge<'_>, indices: &[usize]) -> [f64; 2] {
+    let axes = |place: &dyn Fn(usize) -> [f64; 3]| {
+        let n = indices.len().max(1) as f64;
+        let mean = |f: &dyn Fn([f64; 3]) -> f64| indices.iter().map(|&i| f(place(i))).sum::<f64>() / n;
+        let (mx, my) = (mean(&|p| p[0]), mean(&|p| p[1]));
+        let xx = mean(&|p| (p[0] - mx) * (p[0] - mx));
+        let xy = mean(&|p| (p[0] - mx) * (p[1] - my));
+        let yy = mean(&|p| (p[1] - my) * (p[1] - my));
+        eigen([[xx, xy], [xy, yy]]).0
+    };
+    let (a, b) = (axes(&|i| judge.points.a(i)), axes(&|i| judge.points.b(i)));
+    [a[1].min(b[1]), a[0].min(b[0])]
+}
+
+/// How many different places of A, or of B if fewer, the matches at `indices` have.
+fn distinct(judge: &Judge<'_>, indices: &[usize]) -> usize {
+    let count = |place: &dyn Fn(usize) -> [f64; 3]| {
+        let mut bits: Vec<_> = indices.iter().map(|&i| place(i).map(f64::to_bits)).collect();
+        bits.sort_unstable();
+        bits.dedup();
+        bits.len()
+    };
+    count(&|i| judge.points.a(i)).min(count(&|i| judge.points.b(i)))
+}
+
+/// The probability that a wrong match lies within the threshold, places in B being as likely anywhere in
+/// their bounding box.
+fn chance(judge: &Judge<'_>) -> f64 {
+    let range = |v: &[f64]| {
+        let (low, high) =
+            v.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &x| (l.min(x), h.max(x)));
+        high - low + 2.0 * judge.threshold
+    };
+    let (width, height) = (range(&judge.points.xb), range(&judge.points.yb));
+    let t = judge.threshold;
+    let reached = match judge.kind {
+        ModelKind::Fundamental => 2.0 * t * (width * width + height * height).sqrt(),
+        _ => std::f64::consts::PI * t * t,
+    };
+    (reached / (width * height)).min(1.0)
+}
+
+/// The logarithm of the number of false alarms for `k` of `n` agreeing.
+fn false_alarms(n: usize, k: usize, sample: usize, p: f64) -> f64 {
+    let choose = |n: usize, k: usize| -> f64 {
+        (0..k.min(n - k)).map(|i| ((n - i) as f64 / (i + 1) as f64).ln()).sum()
+    };
+    ((n - sample).max(1) as f64).ln() + choose(n, k) + choose(k, sample) + (k - sample) as f64 * p.ln()
+}
+
+/// Fails when the inliers do not determine the model.
+pub(super) fn check(judge: &Judge<'_>, model: &Mat3, inliers: &[usize]) -> Result<()> {
+    let (kind, sample) = (judge.kind, judge.kind.minimum());
+    let all: Vec<usize> = (0..judge.points.len()).collect();
+    let (n, k) = (distinct(judge, &all), distinct(judge, inliers));
+    // Places within a third of a threshold of a line, or of a point, are not told from ones on it.
+    let least = judge.threshold * judge.threshold / 9.0;
+    let [major, minor] = spread(judge, inliers);
+    if k < sample {
+        return Err(error(kind, "fewer different places agree than determine one"));
+    }
+    if major < least {
+        return Err(error(kind, "the matches that agree lie in one place"));
+    }
+    if kind != ModelKind::Similarity && minor < least {
+        return Err(error(kind, "the matches that agree lie on a line"));
+    }
+    if k < n && false_alarms(n, k, sample, chance(judge)) > ALARMS {
+        return Err(error(kind, "no more of them agree than chance brings about"));
+    }
+    if kind == ModelKind::Fundamental && on_a_plane(judge, model, inliers) {
+        return Err(error(
+            kind,
+            "the matches that agree lie on a plane, or the camera only turned; \
+            a homography says all there is",
+        ));
+    }
+    Ok(())
+}
+
+/// Whether a homography explains so many inliers that those left over are no more than chance brings.
+fn on_a_plane(judge: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> bool {
+    let plane = judge.as_kind(ModelKind::Homography);
+    let mut random = Random::new(1);
+    let mut best: Option<Scored> = None;
+    for _ in 0..PARALLAX_SAMPLES {
+        let sample: [usize; 3] = std::array::from_fn(|_| inliers[random.below(inliers.len())]);
+        if let Some(found) = plane_through(judge, f, &sample).map(|h| plane.judged(h)) {
+            best = Some(best.filter(|b| b.score >= found.score).unwrap_or(found));
+        }
+    }
+    let Some(best) = best.map(|b| plane.optimise(b)) else { return false };
+    let squared = plane.residuals(&best.model);
+    let limit = plane.threshold * plane.threshold;
+    let off = inliers.iter().filter(|&&i| squared[i] > limit).count();
+    let wrong = judge.points.len() - (inliers.len() - off);
+    // Two matches off the plane fix the epipole, more confirm it.
+    off < 3 || false_alarms(wrong.max(off), off, 2, chance(judge)) > ALARMS
+}
+
+/// The homography of the plane through three matches that obey F (Hartley, Zisserman 2004, result 13.6).
+fn plane_through(judge: &Judge<'_>, f: &Mat3, sample: &[usize; 3]) -> Option<Mat3> {
+    let e = epipole(&transpose(f));
+    let a = product(&skew(e), f);
+    let points = sample.map(|i| judge.points.a(i));
+    let offsets: [f64; 3] = std::array::from_fn(|k| {
+        let b = judge.points.b(sample[k]);
+        let toward = cross(b, e);
+        dot(cross(b, times(&a, points[k])), toward) / dot(toward, toward)
+    });
+    let v = times(&inverse(&points)?, offsets);
+    let h: Mat3 = std::array::from_fn(|i| std::array::from_fn(|j| a[i][j] - e[i] * v[j]));
+    let front = dot(h[2], points[0]);
+    let h = h.map(|row| row.map(|x| x / front));
+    h.iter().flatten().all(|x| x.is_finite()).then_some(h)
+}
+
+/// For a fundamental matrix from a sample mostly on a plane: a better one from the plane and parallax, if
+/// there is one. Other models stay as they are.
+pub(super) fn resolve(judge: &Judge<'_>, best: Scored, sample: &[usize]) -> Scored {
+    if judge.kind != ModelKind::Fundamental {
+        return best;
+    }
+    let Some(h) = dominant_plane(judge, &best.model, sample) else { return best };
+    let plane = judge.as_kind(ModelKind::Homography);
+    let h = plane.optimise(plane.judged(h)).model;
+    let squared = plane.residuals(&h);
+    let limit = plane.threshold * plane.threshold;
+    let off: Vec<usize> = (0..squared.len()).filter(|&i| squared[i] > limit).collect();
+    if off.len() < 2 {
+        return best;
+    }
+    let mut random = Random::new(sample[0] as u64);
+    let mut found = best;
+    for _ in 0..PARALLAX_SAMPLES {
+        let [i, j] = [off[random.below(off.len())], off[random.below(off.len())]];
+        let line = |i: usize| cross(times(&h, judge.points.a(i)), judge.points.b(i));
+        let e = cross(line(i), line(j));
+        if i == j || dot(e, e) == 0.0 {
+            continue;
+        }
+        if let Some(f) = crate::geometry::matrix::unit(&product(&skew(e), &h)) {
+            let next = judge.judged(f);
+            if next.score > found.score {
+                found = next;
+            }
+        }
+    }
+    if found.score > best.score { judge.optimise(found) } else { best }
+}
+
+/// The homography that five or more of a sample's seven matches obey.
+fn dominant_plane(judge: &Judge<'_>, f: &Mat3, sample: &[usize]) -> Option<Mat3> {
+    let plane = judge.as_kind(ModelKind::Homography);
+    let limit = plane.threshold * plane.threshold;
+    // Any five of seven contain one of these triplets (Chum et al., section 3.1).
+    [[0, 1, 2], [3, 4, 5], [0, 1, 6], [3, 4, 6], [2, 5, 6]].into_iter().find_map(|triplet| {
+        let h = plane_through(judge, f, &triplet.map(|t: usize| sample[t]))?;
+        let squared = plane.residuals(&h);
+        (sample.iter().filter(|&&i| squared[i] <= limit).count() >= 5).then_some(h)
+    })
+}

@@ -1,0 +1,90 @@
+//! The models that exactly fit as few matches as determine them.
+
+use super::points::Points;
+use crate::geometry::ModelKind;
+use crate::geometry::linear::{cubic_roots, null_plane};
+use crate::geometry::matrix::{Mat3, adjugate, determinant, dot, product, times, transpose};
+
+/// Up to three models through a sample; none when the sample is degenerate.
+pub(super) fn models(kind: ModelKind, p: &Points, sample: &[usize]) -> [Option<Mat3>; 3] {
+    match kind {
+        ModelKind::Homography => [homography(p, sample), None, None],
+        ModelKind::Affine => [affine(p, sample), None, None],
+        ModelKind::Similarity => [similarity(p, sample), None, None],
+        ModelKind::Fundamental => fundamental(p, sample),
+    }
+}
+
+/// Smallest determinant of three normalised points that are not taken as collinear.
+const COLLINEAR: f64 = 1e-9;
+
+fn columns(m: [[f64; 3]; 3]) -> Mat3 {
+    transpose(&m)
+}
+
+/// Both images' points are images of the projective frame (1,0,0), (0,1,0), (0,0,1), (1,1,1). The weights of
+/// the frame's points are areas of the triangles with the fourth point: their signs tell whether the
+/// quadrilaterals are oriented alike, as those of a surface seen from one side are.
+fn homography(p: &Points, sample: &[usize]) -> Option<Mat3> {
+    let &[i, j, k, l] = sample else { return None };
+    let (frame_a, frame_b) = (columns([p.a(i), p.a(j), p.a(k)]), columns([p.b(i), p.b(j), p.b(k)]));
+    let inverse_a = adjugate(&frame_a);
+    let (wa, wb) = (times(&inverse_a, p.a(l)), times(&adjugate(&frame_b), p.b(l)));
+    let alike = |a: f64, b: f64, sign: f64| a.abs() > COLLINEAR && b.abs() > COLLINEAR && a * b * sign > 0.0;
+    let sign = determinant(&frame_a) * determinant(&frame_b);
+    if sign.abs() <= COLLINEAR * COLLINEAR || !(0..3).all(|c| alike(wa[c], wb[c], sign)) {
+        return None;
+    }
+    let weighted = frame_b.map(|row| std::array::from_fn(|c| row[c] * wb[c] / wa[c]));
+    let h = product(&weighted, &inverse_a);
+    // In front of both cameras the denominator is positive.
+    let front = dot(h[2], p.a(i));
+    Some(h.map(|row| row.map(|v| v / front)))
+}
+
+fn affine(p: &Points, sample: &[usize]) -> Option<Mat3> {
+    let &[i, j, k] = sample else { return None };
+    let (frame_a, frame_b) = (columns([p.a(i), p.a(j), p.a(k)]), columns([p.b(i), p.b(j), p.b(k)]));
+    let (da, db) = (determinant(&frame_a), determinant(&frame_b));
+    if da.abs() <= COLLINEAR || db.abs() <= COLLINEAR {
+        return None;
+    }
+    let m = product(&frame_b, &adjugate(&frame_a));
+    Some([m[0].map(|v| v / da), m[1].map(|v| v / da), [0.0, 0.0, 1.0]])
+}
+
+fn similarity(p: &Points, sample: &[usize]) -> Option<Mat3> {
+    let &[i, j] = sample else { return None };
+    let (x, y) = (p.xa[j] - p.xa[i], p.ya[j] - p.ya[i]);
+    let (u, v) = (p.xb[j] - p.xb[i], p.yb[j] - p.yb[i]);
+    let norm = x * x + y * y;
+    if norm <= COLLINEAR || u * u + v * v <= COLLINEAR {
+        return None;
+    }
+    let (c, s) = ((x * u + y * v) / norm, (x * v - y * u) / norm);
+    let tx = p.xb[i] - (c * p.xa[i] - s * p.ya[i]);
+    let ty = p.yb[i] - (s * p.xa[i] + c * p.ya[i]);
+    Some([[c, -s, tx], [s, c, ty], [0.0, 0.0, 1.0]])
+}
+
+/// The seven-point method: F = x F₁ + (1 − x) F₂ over the null space of the epipolar constraints, with x
+/// from det F = 0.
+fn fundamental(p: &Points, sample: &[usize]) -> [Option<Mat3>; 3] {
+    let mut rows = [[0.0; 9]; 7];
+    for (row, &i) in rows.iter_mut().zip(sample) {
+        let (a, b) = (p.a(i), p.b(i));
+        *row = std::array::from_fn(|e| b[e / 3] * a[e % 3]);
+    }
+    let Some([f, g]) = null_plane(&mut rows) else { return [None; 3] };
+    let at = |x: f64| -> Mat3 {
+        std::array::from_fn(|i| std::array::from_fn(|j| x * f[3 * i + j] + (1.0 - x) * g[3 * i + j]))
+    };
+    // The cubic through det F(x) at −1, 0, 1 and 2.
+    let [m, z, o, t] = [-1.0, 0.0, 1.0, 2.0].map(|x| determinant(&at(x)));
+    let c2 = 0.5 * (o + m) - z;
+    let c3 = (t - z - 4.0 * c2 - (o - m)) / 6.0;
+    let c1 = 0.5 * (o - m) - c3;
+    let mut found = [None; 3];
+    found.iter_mut().zip(cubic_roots([z, c1, c2, c3])).for_each(|(out, x)| *out = Some(at(x)));
+    found
+}

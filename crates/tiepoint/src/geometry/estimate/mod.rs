@@ -1,0 +1,232 @@
+//! Robust estimation: the model that most of the matches agree on.
+//!
+//! Samples of as few matches as determine the model (`sampler`, `minimal`) are scored over all matches
+//! (`residual`, `score`); one that beats the best so far is optimised locally (`local`: LO-RANSAC, Chum, Matas,
+//! Kittler 2003, by iteratively reweighted Gauss–Newton steps on the geometric error) and checked for
+//! degeneracy (`degenerate`). It ends when a better model would, with the confidence asked for, have been
+//! drawn. The last step is the same optimisation, to convergence, over all matches.
+//!
+//! Deterministic: samples are drawn in batches of fixed size and judged in their order, whatever the threads;
+//! sums run in the order of the matches; all arithmetic is f64, IEEE operations and square roots only.
+
+mod degenerate;
+mod local;
+mod minimal;
+mod points;
+mod residual;
+mod sampler;
+mod score;
+
+use super::matrix::Mat3;
+use super::{Affine, Fundamental, Homography, Model, ModelKind, Similarity};
+use crate::device::Cpu;
+use crate::{Error, Result};
+use local::Judge;
+use points::Points;
+use sampler::Sampler;
+
+/// Two places that may show the same thing.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Correspondence {
+    /// Place in A, pixels.
+    pub a: [f64; 2],
+    /// Place in B, pixels.
+    pub b: [f64; 2],
+    /// How far to trust it, in any unit: higher is tried earlier. Equal for all where nothing is known.
+    pub quality: f64,
+}
+
+/// How to look for the model.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RobustOptions {
+    /// A match is an inlier up to this residual (see `residual`: transfer error or distance to the epipolar
+    /// line, averaged over both images), and counts nothing beyond: pixels, above 0. Default 3.
+    pub threshold_px: f64,
+    /// Stop when a better model would have been found with this probability, 0 to below 1. Default 0.9999.
+    pub confidence: f64,
+    /// Samples at most, 1 to 10⁹. Default 50 000.
+    pub max_iterations: usize,
+    /// Seed of the sampler; the same seed gives the same result everywhere. Default 0.
+    pub seed: u64,
+}
+
+impl Default for RobustOptions {
+    fn default() -> Self {
+        Self { threshold_px: 3.0, confidence: 0.9999, max_iterations: 50_000, seed: 0 }
+    }
+}
+
+impl RobustOptions {
+    /// Checks every option.
+    ///
+    /// # Errors
+    /// [`Error::Option`] names the first that is out of range.
+    pub fn check(&self) -> Result<()> {
+        if !(self.threshold_px > 0.0 && self.threshold_px.is_finite()) {
+            return Err(Error::option("threshold_px", self.threshold_px, "above 0, in pixels"));
+        }
+        if !(0.0..1.0).contains(&self.confidence) {
+            return Err(Error::option("confidence", self.confidence, "0 to below 1"));
+        }
+        if !(1..=1_000_000_000).contains(&self.max_iterations) {
+            return Err(Error::option("max_iterations", self.max_iterations, "1 to 1000000000"));
+        }
+        Ok(())
+    }
+}
+
+/// A model and the matches that agree with it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Estimate {
+    /// The model from A to B.
+    pub model: Model,
+    /// Indices of the inliers, ascending.
+    pub inliers: Vec<usize>,
+    /// Root mean square residual of the inliers in pixels.
+    pub rms_px: f64,
+    /// Samples drawn.
+    pub iterations: usize,
+}
+
+/// Samples judged together. Part of the result: the number of samples drawn is a multiple of it.
+const BATCH: usize = 64;
+
+/// The model of `kind` that the matches agree on. Matches with coordinates that are not finite are outliers.
+///
+/// # Errors
+/// [`Error::Option`] as [`RobustOptions::check`]; [`Error::TooFewMatches`] for fewer than determine the model;
+/// [`Error::Degenerate`] when they do not determine it: all on a line, all in one place, all on a plane (for
+/// a fundamental matrix), or no more of them in agreement than chance brings about.
+pub fn estimate(
+    kind: ModelKind,
+    pairs: &[Correspondence],
+    options: &RobustOptions,
+    cpu: &Cpu,
+) -> Result<Estimate> {
+    options.check()?;
+    let _stage = cpu.stage("estimate");
+    let usable = usable(kind, pairs)?;
+    let points = Points::new(pairs, &usable);
+    let judge = Judge::new(kind, &points, options.threshold_px * points.scale, cpu.level());
+    let qualities: Vec<f64> = usable.iter().map(|&i| pairs[i].quality).collect();
+    let sampler = Sampler::new(&qualities, kind.minimum(), options.seed);
+    let (best, iterations) = search(&judge, sampler, options, cpu);
+    let Some(best) = best else { return Err(degenerate::explain(&judge)) };
+    finish(&judge, best, &usable, iterations)
+}
+
+/// The model nearest to `start` that the matches agree on: the last step of [`estimate`] alone, for matches
+/// found with the help of `start`.
+///
+/// # Errors
+/// As [`estimate`].
+pub fn refine(
+    start: &Model,
+    pairs: &[Correspondence],
+    options: &RobustOptions,
+    cpu: &Cpu,
+) -> Result<Estimate> {
+    options.check()?;
+    let _stage = cpu.stage("estimate");
+    let kind = start.kind();
+    let usable = usable(kind, pairs)?;
+    let points = Points::new(pairs, &usable);
+    let judge = Judge::new(kind, &points, options.threshold_px * points.scale, cpu.level());
+    let best = judge.judged(points.from_pixels(kind, &start.matrix()));
+    finish(&judge, best, &usable, 0)
+}
+
+/// Indices of the matches with finite coordinates, if there are enough.
+fn usable(kind: ModelKind, pairs: &[Correspondence]) -> Result<Vec<usize>> {
+    // Squares of larger coordinates would overflow on the way.
+    let finite = |v: [f64; 2]| v.iter().all(|c| c.abs() < 1e30);
+    let usable: Vec<_> = (0..pairs.len()).filter(|&i| finite(pairs[i].a) && finite(pairs[i].b)).collect();
+    if usable.len() < kind.minimum() {
+        let (model, found, needed) = (kind.name(), usable.len(), kind.minimum());
+        return Err(Error::TooFewMatches { model, found, needed });
+    }
+    Ok(usable)
+}
+
+/// A model between normalised places, and its score.
+#[derive(Clone, Copy, Debug)]
+struct Scored {
+    model: Mat3,
+    score: f64,
+}
+
+/// Draws and judges samples until the confidence is reached.
+fn search(
+    judge: &Judge<'_>,
+    mut sampler: Sampler,
+    options: &RobustOptions,
+    cpu: &Cpu,
+) -> (Option<Scored>, usize) {
+    let size = judge.kind.minimum();
+    let mut best: Option<Scored> = None;
+    let mut needed = options.max_iterations;
+    let mut drawn = 0;
+    while drawn < needed {
+        let samples: Vec<_> = (0..BATCH).map(|_| sampler.draw()).collect();
+        drawn += BATCH;
+        let parts = BATCH / 8;
+        let found = cpu.map(8, |i| {
+            samples[i * parts..(i + 1) * parts].iter().map(|s| judge.best_of(&s[..size])).collect::<Vec<_>>()
+        });
+        let mut improved = false;
+        for (sample, candidate) in samples.iter().zip(found.into_iter().flatten()) {
+            let Some(candidate) = candidate else { continue };
+            if best.is_none_or(|b| candidate.score > b.score) {
+                let better = degenerate::resolve(judge, judge.optimise(candidate), &sample[..size]);
+                if best.is_none_or(|b| better.score > b.score) {
+                    (best, improved) = (Some(better), true);
+                }
+            }
+        }
+        if let Some(best) = best.filter(|_| improved) {
+            let agreeing = judge.inliers(&best.model).len();
+            let share = agreeing as f64 / judge.points.len() as f64;
+            needed = samples_needed(share, size, options);
+        }
+    }
+    (best, drawn)
+}
+
+/// How many samples find one of inliers only, with the confidence asked for, when `share` are inliers.
+fn samples_needed(share: f64, size: usize, options: &RobustOptions) -> usize {
+    let good = share.powi(size as i32);
+    if good >= 1.0 {
+        return 1;
+    }
+    // ln(1 − g) of a tiny g is −g.
+    let miss = if good < 1e-9 { -good } else { (1.0 - good).ln() };
+    let needed = (1.0 - options.confidence).ln() / miss;
+    if needed < options.max_iterations as f64 { needed.ceil() as usize } else { options.max_iterations }
+}
+
+/// Optimises to convergence, checks what came out, and brings it back to pixels.
+fn finish(judge: &Judge<'_>, best: Scored, usable: &[usize], iterations: usize) -> Result<Estimate> {
+    let best = judge.converge(best);
+    let inliers = judge.inliers(&best.model);
+    degenerate::check(judge, &best.model, &inliers)?;
+    let squared = judge.residuals(&best.model);
+    let mean = inliers.iter().map(|&i| squared[i]).sum::<f64>() / inliers.len().max(1) as f64;
+    Ok(Estimate {
+        model: to_model(judge.kind, &judge.points.to_pixels(judge.kind, &best.model))?,
+        inliers: inliers.into_iter().map(|i| usable[i]).collect(),
+        rms_px: mean.sqrt() / judge.points.scale,
+        iterations,
+    })
+}
+
+fn to_model(kind: ModelKind, m: &Mat3) -> Result<Model> {
+    Ok(match kind {
+        ModelKind::Homography => Model::Homography(Homography::new(*m)?),
+        ModelKind::Affine => Model::Affine(Affine::new([m[0], m[1]])?),
+        ModelKind::Similarity => Model::Similarity(Similarity::new([m[0][0], m[1][0]], [m[0][2], m[1][2]])?),
+        ModelKind::Fundamental => Model::Fundamental(Fundamental::new(*m)?),
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! The correspondences in the coordinates in which everything is computed.
+//!
+//! Hartley's normalisation with one scale for both images: centroids go to the origin, and the mean distance
+//! from it over both images becomes √2. One scale keeps a residual in pixels a residual up to that scale.
+
+use super::Correspondence;
+use crate::geometry::ModelKind;
+use crate::geometry::matrix::{Mat3, product, transpose};
+
+/// Normalised places, each coordinate in a row of its own.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Points {
+    pub(super) xa: Vec<f64>,
+    pub(super) ya: Vec<f64>,
+    pub(super) xb: Vec<f64>,
+    pub(super) yb: Vec<f64>,
+    centre_a: [f64; 2],
+    centre_b: [f64; 2],
+    /// Normalised length of a pixel.
+    pub(super) scale: f64,
+}
+
+impl Points {
+    /// Normalises the pairs at `indices`. All coincident gives a scale of 1.
+    pub(super) fn new(pairs: &[Correspondence], indices: &[usize]) -> Self {
+        let n = indices.len().max(1) as f64;
+        let mean =
+            |f: &dyn Fn(&Correspondence) -> f64| indices.iter().map(|&i| f(&pairs[i])).sum::<f64>() / n;
+        let centre_a = [mean(&|p| p.a[0]), mean(&|p| p.a[1])];
+        let centre_b = [mean(&|p| p.b[0]), mean(&|p| p.b[1])];
+        let far = |p: [f64; 2], c: [f64; 2]| ((p[0] - c[0]).powi(2) + (p[1] - c[1]).powi(2)).sqrt();
+        let spread = mean(&|p| 0.5 * (far(p.a, centre_a) + far(p.b, centre_b)));
+        let scale = if spread > 0.0 && spread.is_finite() { std::f64::consts::SQRT_2 / spread } else { 1.0 };
+        let take = |f: &dyn Fn(&Correspondence) -> f64, c: f64| -> Vec<f64> {
+            indices.iter().map(|&i| (f(&pairs[i]) - c) * scale).collect()
+        };
+        Self {
+            xa: take(&|p| p.a[0], centre_a[0]),
+            ya: take(&|p| p.a[1], centre_a[1]),
+            xb: take(&|p| p.b[0], centre_b[0]),
+            yb: take(&|p| p.b[1], centre_b[1]),
+            centre_a,
+            centre_b,
+            scale,
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.xa.len()
+    }
+
+    /// The place in A as a homogeneous vector.
+    pub(super) fn a(&self, i: usize) -> [f64; 3] {
+        [self.xa[i], self.ya[i], 1.0]
+    }
+
+    /// The place in B as a homogeneous vector.
+    pub(super) fn b(&self, i: usize) -> [f64; 3] {
+        [self.xb[i], self.yb[i], 1.0]
+    }
+
+    fn forth(&self, c: [f64; 2]) -> Mat3 {
+        let s = self.scale;
+        [[s, 0.0, -s * c[0]], [0.0, s, -s * c[1]], [0.0, 0.0, 1.0]]
+    }
+
+    fn back(&self, c: [f64; 2]) -> Mat3 {
+        let s = 1.0 / self.scale;
+        [[s, 0.0, c[0]], [0.0, s, c[1]], [0.0, 0.0, 1.0]]
+    }
+
+    /// A model between normalised places as one between pixels.
+    pub(super) fn to_pixels(&self, kind: ModelKind, m: &Mat3) -> Mat3 {
+        let left = match kind {
+            ModelKind::Fundamental => transpose(&self.forth(self.centre_b)),
+            _ => self.back(self.centre_b),
+        };
+        product(&product(&left, m), &self.forth(self.centre_a))
+    }
+
+    /// A model between pixels as one between normalised places.
+    pub(super) fn from_pixels(&self, kind: ModelKind, m: &Mat3) -> Mat3 {
+        let left = match kind {
+            ModelKind::Fundamental => transpose(&self.back(self.centre_b)),
+            _ => self.forth(self.centre_b),
+        };
+        product(&product(&left, m), &self.back(self.centre_a))
+    }
+}

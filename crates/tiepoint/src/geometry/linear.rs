@@ -1,0 +1,187 @@
+//! Small dense systems: Gaussian elimination with pivoting, and eigenvectors of symmetric matrices by Jacobi
+//! rotations. Sizes are 3 to 12, operands are well scaled (Hartley normalisation), order of operations fixed.
+
+/// Solves a x = b for a square `a` in place, by elimination with row pivoting. `None` when a pivot vanishes.
+pub(super) fn solve<const N: usize>(a: &mut [[f64; N]; N], b: &mut [f64; N]) -> Option<[f64; N]> {
+    let scale = a.iter().flatten().fold(0.0, |m: f64, v| m.max(v.abs()));
+    for c in 0..N {
+        let pivot = (c..N).max_by(|&i, &j| a[i][c].abs().total_cmp(&a[j][c].abs()))?;
+        // Written so that NaN fails too.
+        if !(a[pivot][c].abs() > scale * 1e-15) {
+            return None;
+        }
+        a.swap(c, pivot);
+        b.swap(c, pivot);
+        for r in c + 1..N {
+            let f = a[r][c] / a[c][c];
+            for k in c..N {
+                a[r][k] -= f * a[c][k];
+            }
+            b[r] -= f * b[c];
+        }
+    }
+    let mut x = [0.0; N];
+    for r in (0..N).rev() {
+        let known: f64 = (r + 1..N).map(|k| a[r][k] * x[k]).sum();
+        x[r] = (b[r] - known) / a[r][r];
+    }
+    x.iter().all(|v| v.is_finite()).then_some(x)
+}
+
+/// Two vectors that span the null space of a 7×9 matrix of rank 7, by elimination with full pivoting.
+pub(super) fn null_plane(a: &mut [[f64; 9]; 7]) -> Option<[[f64; 9]; 2]> {
+    let mut order: [usize; 9] = std::array::from_fn(|i| i);
+    let scale = a.iter().flatten().fold(0.0, |m: f64, v| m.max(v.abs()));
+    for c in 0..7 {
+        let (mut best, mut at) = (0.0, (c, c));
+        for r in c..7 {
+            for k in c..9 {
+                if a[r][k].abs() > best {
+                    (best, at) = (a[r][k].abs(), (r, k));
+                }
+            }
+        }
+        if !(best > scale * 1e-12) {
+            return None;
+        }
+        a.swap(c, at.0);
+        a.iter_mut().for_each(|row| row.swap(c, at.1));
+        order.swap(c, at.1);
+        let pivot = a[c];
+        for (r, row) in a.iter_mut().enumerate() {
+            let f = row[c] / pivot[c];
+            if r != c {
+                (c..9).for_each(|k| row[k] -= f * pivot[k]);
+            }
+        }
+    }
+    let vector = |free: usize| {
+        let mut v = [0.0; 9];
+        v[order[free]] = 1.0;
+        (0..7).for_each(|r| v[order[r]] = -a[r][free] / a[r][r]);
+        let norm = v.iter().map(|x| x * x).sum::<f64>().sqrt();
+        v.map(|x| x / norm)
+    };
+    Some([vector(7), vector(8)])
+}
+
+/// Eigenvalues and, as rows, eigenvectors of a symmetric matrix, by cyclic Jacobi rotations; ascending.
+pub(super) fn eigen<const N: usize>(mut a: [[f64; N]; N]) -> ([f64; N], [[f64; N]; N]) {
+    let mut v: [[f64; N]; N] = std::array::from_fn(|i| std::array::from_fn(|j| f64::from(u8::from(i == j))));
+    for _sweep in 0..30 {
+        let off: f64 = (0..N).flat_map(|i| (0..i).map(move |j| (i, j))).map(|(i, j)| a[i][j] * a[i][j]).sum();
+        let diagonal: f64 = (0..N).map(|i| a[i][i] * a[i][i]).sum();
+        // Written so that NaN ends the sweeps.
+        if !(off > diagonal * 1e-32) {
+            break;
+        }
+        for p in 0..N {
+            for q in p + 1..N {
+                rotate(&mut a, &mut v, p, q);
+            }
+        }
+    }
+    let mut order: [usize; N] = std::array::from_fn(|i| i);
+    order.sort_by(|&i, &j| a[i][i].total_cmp(&a[j][j]));
+    (order.map(|i| a[i][i]), order.map(|i| v[i]))
+}
+
+/// One Jacobi rotation, which makes a\[p\]\[q\] zero. `v` holds the eigenvectors so far as rows.
+fn rotate<const N: usize>(a: &mut [[f64; N]; N], v: &mut [[f64; N]; N], p: usize, q: usize) {
+    if a[p][q] == 0.0 {
+        return;
+    }
+    let theta = (a[q][q] - a[p][p]) / (2.0 * a[p][q]);
+    let t = theta.signum() / (theta.abs() + (theta * theta + 1.0).sqrt());
+    let c = 1.0 / (t * t + 1.0).sqrt();
+    let s = t * c;
+    for k in 0..N {
+        let (x, y) = (a[k][p], a[k][q]);
+        (a[k][p], a[k][q]) = (c * x - s * y, s * x + c * y);
+    }
+    for k in 0..N {
+        let (x, y) = (a[p][k], a[q][k]);
+        (a[p][k], a[q][k]) = (c * x - s * y, s * x + c * y);
+        let (x, y) = (v[p][k], v[q][k]);
+        (v[p][k], v[q][k]) = (c * x - s * y, s * x + c * y);
+    }
+}
+
+/// The eigenvector of the smallest eigenvalue.
+pub(super) fn smallest_eigenvector<const N: usize>(a: [[f64; N]; N]) -> [f64; N] {
+    eigen(a).1[0]
+}
+
+/// The real roots of c₃ x³ + c₂ x² + c₁ x + c₀, with lower degrees where the leading ones vanish. By
+/// bracketing between the extrema and bisection polished by Newton's method: no trigonometry.
+pub(super) fn cubic_roots(c: [f64; 4]) -> impl Iterator<Item = f64> {
+    let scale = c.iter().fold(0.0, |m: f64, v| m.max(v.abs()));
+    let value = move |x: f64| ((c[3] * x + c[2]) * x + c[1]) * x + c[0];
+    // All roots lie within 1 + max |cᵢ/c₃| (Cauchy); beyond 1e9 a root is as good as infinite.
+    let bound = 1.0 + (0..3).map(|i| (c[i] / c[3]).abs()).fold(0.0, f64::max);
+    let bound = if bound.is_finite() { bound.min(1e9) } else { 1e9 };
+    let [a, b, d] = [3.0 * c[3], 2.0 * c[2], c[1]];
+    let disc = (b * b - 4.0 * a * d).max(0.0).sqrt();
+    let q = -0.5 * (b + if b < 0.0 { -disc } else { disc });
+    let mut cuts = [-bound, (q / a).clamp(-bound, bound), (d / q).clamp(-bound, bound), bound];
+    cuts.iter_mut().for_each(|v| *v = if v.is_nan() { 0.0 } else { *v });
+    cuts.sort_by(f64::total_cmp);
+    let root = move |low: f64, high: f64| -> Option<f64> {
+        let (mut low, mut high) = (low, high);
+        let rising = value(low) < 0.0;
+        if !(scale > 0.0) || (value(high) < 0.0) == rising || low >= high {
+            return None;
+        }
+        for _ in 0..80 {
+            let middle = 0.5 * (low + high);
+            if (value(middle) < 0.0) == rising { low = middle } else { high = middle }
+        }
+        Some(0.5 * (low + high))
+    };
+    [(cuts[0], cuts[1]), (cuts[1], cuts[2]), (cuts[2], cuts[3])]
+        .into_iter()
+        .filter_map(move |(l, h)| root(l, h))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn solves_and_refuses() {
+        let mut a = [[0.0, 2.0, 1.0], [1.0, -1.0, 3.0], [4.0, 0.5, -2.0]];
+        let x = [3.0, -2.0, 0.5];
+        let mut b = std::array::from_fn(|i| (0..3).map(|k| a[i][k] * x[k]).sum());
+        let found = solve(&mut a, &mut b).unwrap();
+        assert!(found.iter().zip(x).all(|(f, x)| (f - x).abs() < 1e-12), "{found:?}");
+        assert!(solve(&mut [[1.0, 2.0], [2.0, 4.0]], &mut [1.0, 2.0]).is_none(), "singular");
+        assert!(solve(&mut [[f64::NAN, 2.0], [2.0, 4.0]], &mut [1.0, 2.0]).is_none(), "not a number");
+    }
+
+    #[test]
+    fn eigenvectors_are_eigenvectors() {
+        let m = [[4.0, 1.0, -2.0, 0.3], [1.0, 2.0, 0.0, 1.0], [-2.0, 0.0, 3.0, -1.0], [0.3, 1.0, -1.0, -5.0]];
+        let (values, vectors) = eigen(m);
+        for (l, v) in values.iter().zip(vectors) {
+            for i in 0..4 {
+                let mv: f64 = (0..4).map(|k| m[i][k] * v[k]).sum();
+                assert!((mv - l * v[i]).abs() < 1e-12, "m v = λ v");
+            }
+        }
+        assert!(values.is_sorted(), "ascending");
+    }
+
+    #[test]
+    fn roots_of_cubics() {
+        let check = |c: [f64; 4], roots: &[f64]| {
+            let found: Vec<f64> = cubic_roots(c).collect();
+            assert_eq!(found.len(), roots.len(), "{c:?} gave {found:?}");
+            assert!(found.iter().zip(roots).all(|(f, r)| (f - r).abs() < 1e-9), "{c:?} gave {found:?}");
+        };
+        check([-6.0, 11.0, -6.0, 1.0], &[1.0, 2.0, 3.0]);
+        check([1.0, 1.0, 0.0, 1.0], &[-0.682_327_803_828_019_3]);
+        check([-1.0, 0.0, 1.0, 0.0], &[-1.0, 1.0]);
+        check([-3.0, 1.5, 0.0, 0.0], &[2.0]);
+        check([0.0; 4], &[]);
+    }
+}

@@ -1,0 +1,61 @@
+//! 3×3 matrices, row-major.
+
+/// A 3×3 matrix.
+pub(super) type Mat3 = [[f64; 3]; 3];
+
+pub(super) const IDENTITY: Mat3 = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+
+pub(super) fn product(a: &Mat3, b: &Mat3) -> Mat3 {
+    std::array::from_fn(|i| {
+        std::array::from_fn(|j| a[i][0] * b[0][j] + a[i][1] * b[1][j] + a[i][2] * b[2][j])
+    })
+}
+
+pub(super) fn transpose(m: &Mat3) -> Mat3 {
+    std::array::from_fn(|i| std::array::from_fn(|j| m[j][i]))
+}
+
+pub(super) fn times(m: &Mat3, v: [f64; 3]) -> [f64; 3] {
+    std::array::from_fn(|i| m[i][0] * v[0] + m[i][1] * v[1] + m[i][2] * v[2])
+}
+
+pub(super) fn cross(a: [f64; 3], b: [f64; 3]) -> [f64; 3] {
+    [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+}
+
+pub(super) fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {
+    a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+}
+
+/// [v]× with [v]× w = v × w.
+pub(super) fn skew([x, y, z]: [f64; 3]) -> Mat3 {
+    [[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]]
+}
+
+/// The transposed cofactors: m⁻¹ · det m.
+pub(super) fn adjugate(m: &Mat3) -> Mat3 {
+    transpose(&[cross(m[1], m[2]), cross(m[2], m[0]), cross(m[0], m[1])])
+}
+
+pub(super) fn determinant(m: &Mat3) -> f64 {
+    dot(m[0], cross(m[1], m[2]))
+}
+
+/// The inverse, or `None` when the matrix is singular to working precision or not finite.
+pub(super) fn inverse(m: &Mat3) -> Option<Mat3> {
+    let det = determinant(m);
+    // Hadamard: |det| is at most the product of the rows' lengths; far below it the matrix is singular.
+    let bound = m.iter().map(|r| dot(*r, *r).sqrt()).product::<f64>();
+    let regular = det.abs() > bound * 1e-14 && bound.is_finite();
+    regular.then(|| adjugate(m).map(|r| r.map(|v| v / det)))
+}
+
+pub(super) fn is_finite(m: &Mat3) -> bool {
+    m.iter().flatten().all(|v| v.is_finite())
+}
+
+/// The matrix divided by its Frobenius norm.
+pub(super) fn unit(m: &Mat3) -> Option<Mat3> {
+    let norm = m.iter().flatten().map(|v| v * v).sum::<f64>().sqrt();
+    (norm > 0.0 && norm.is_finite()).then(|| m.map(|r| r.map(|v| v / norm)))
+}

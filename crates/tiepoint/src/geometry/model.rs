@@ -1,0 +1,358 @@
+//! The models: what they are, applied, inverted and composed.
+
+use super::linear::smallest_eigenvector;
+use super::matrix::{self, IDENTITY, Mat3, determinant, dot, product, times, transpose};
+use crate::{Error, Result};
+
+/// Which model to look for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum ModelKind {
+    /// A plane seen from two places, or any scene from one place: 8 degrees of freedom, 4 matches.
+    #[default]
+    Homography,
+    /// Parallel lines stay parallel: 6 degrees of freedom, 3 matches.
+    Affine,
+    /// Rotation, one scale, translation: 4 degrees of freedom, 2 matches.
+    Similarity,
+    /// A rigid scene seen from two places: 7 degrees of freedom, 7 matches.
+    Fundamental,
+}
+
+impl ModelKind {
+    /// The model's name as users write it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Homography => "homography",
+            Self::Affine => "affine",
+            Self::Similarity => "similarity",
+            Self::Fundamental => "fundamental",
+        }
+    }
+
+    /// The fewest matches that determine the model.
+    pub const fn minimum(self) -> usize {
+        match self {
+            Self::Homography => 4,
+            Self::Affine => 3,
+            Self::Similarity => 2,
+            Self::Fundamental => 7,
+        }
+    }
+}
+
+impl std::fmt::Display for ModelKind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A model from image A to image B.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Model {
+    /// A plane projective map.
+    Homography(Homography),
+    /// An affine map.
+    Affine(Affine),
+    /// A similarity.
+    Similarity(Similarity),
+    /// Epipolar geometry.
+    Fundamental(Fundamental),
+}
+
+impl Model {
+    /// Which model this is.
+    pub const fn kind(&self) -> ModelKind {
+        match self {
+            Self::Homography(_) => ModelKind::Homography,
+            Self::Affine(_) => ModelKind::Affine,
+            Self::Similarity(_) => ModelKind::Similarity,
+            Self::Fundamental(_) => ModelKind::Fundamental,
+        }
+    }
+
+    /// The 3×3 matrix, row-major.
+    pub fn matrix(&self) -> [[f64; 3]; 3] {
+        match self {
+            Self::Homography(m) => m.matrix(),
+            Self::Affine(m) => m.matrix(),
+            Self::Similarity(m) => m.matrix(),
+            Self::Fundamental(m) => m.matrix(),
+        }
+    }
+
+    /// The model as a homography; `None` for a fundamental matrix.
+    pub fn homography(&self) -> Option<Homography> {
+        match self {
+            Self::Homography(m) => Some(*m),
+            Self::Affine(m) => Some((*m).into()),
+            Self::Similarity(m) => Some(Affine::from(*m).into()),
+            Self::Fundamental(_) => None,
+        }
+    }
+
+    /// The model from B to A; `None` when it is singular.
+    pub fn inverse(&self) -> Option<Self> {
+        Some(match self {
+            Self::Homography(m) => Self::Homography(m.inverse()?),
+            Self::Affine(m) => Self::Affine(m.inverse()?),
+            Self::Similarity(m) => Self::Similarity(m.inverse()?),
+            Self::Fundamental(m) => Self::Fundamental(m.inverse()),
+        })
+    }
+}
+
+fn check_finite(matrix: &Mat3, model: &'static str) -> Result<()> {
+    if matrix::is_finite(matrix) {
+        return Ok(());
+    }
+    Err(Error::Degenerate { model, reason: "its matrix holds a value that is not finite" })
+}
+
+/// A plane projective map: b ~ H · (x, y, 1)ᵀ. Scaled so that its last element is 1 where it can be.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Homography(Mat3);
+
+impl Default for Homography {
+    fn default() -> Self {
+        Self(IDENTITY)
+    }
+}
+
+impl Homography {
+    /// A homography from its matrix, at any scale and with either sign.
+    ///
+    /// # Errors
+    /// [`Error::Degenerate`] when the matrix is singular or not finite.
+    pub fn new(matrix: [[f64; 3]; 3]) -> Result<Self> {
+        check_finite(&matrix, "homography")?;
+        let singular = Error::Degenerate { model: "homography", reason: "its matrix is singular" };
+        let unit = matrix::unit(&matrix).ok_or(singular)?;
+        if determinant(&unit).abs() < 1e-300 {
+            return Err(Error::Degenerate { model: "homography", reason: "its matrix is singular" });
+        }
+        Ok(Self::scaled(unit))
+    }
+
+    /// Scales so that the last element is 1, unless it is next to nothing.
+    fn scaled(m: Mat3) -> Self {
+        let last = m[2][2];
+        let largest = m.iter().flatten().fold(0.0, |a: f64, v| a.max(v.abs()));
+        if last.abs() > largest * 1e-12 { Self(m.map(|r| r.map(|v| v / last))) } else { Self(m) }
+    }
+
+    /// The matrix, row-major.
+    pub fn matrix(&self) -> [[f64; 3]; 3] {
+        self.0
+    }
+
+    /// Where (x, y) goes; `None` on and beyond the horizon, that is, where the denominator does not have the
+    /// sign that it has at the origin of A (positive, as the last element is 1).
+    pub fn apply(&self, [x, y]: [f64; 2]) -> Option<[f64; 2]> {
+        let [u, v, w] = times(&self.0, [x, y, 1.0]);
+        let front = if self.0[2][2] == 1.0 { w } else { w.abs() };
+        (front > 1e-12).then(|| [u / w, v / w]).filter(|p| p[0].is_finite() && p[1].is_finite())
+    }
+
+    /// The homography from B to A; `None` when it is singular to working precision.
+    pub fn inverse(&self) -> Option<Self> {
+        let inverse = matrix::adjugate(&self.0);
+        (matrix::is_finite(&inverse) && determinant(&inverse) != 0.0).then(|| Self::scaled(inverse))
+    }
+
+    /// First `self`, then `next`.
+    #[must_use]
+    pub fn then(&self, next: &Self) -> Self {
+        Self::scaled(product(&next.0, &self.0))
+    }
+}
+
+/// An affine map: b = M · (x, y, 1)ᵀ with a 2×3 matrix.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Affine([[f64; 3]; 2]);
+
+impl Default for Affine {
+    fn default() -> Self {
+        Self([IDENTITY[0], IDENTITY[1]])
+    }
+}
+
+impl Affine {
+    /// An affine map from its 2×3 matrix.
+    ///
+    /// # Errors
+    /// [`Error::Degenerate`] when a value is not finite.
+    pub fn new(matrix: [[f64; 3]; 2]) -> Result<Self> {
+        let affine = Self(matrix);
+        check_finite(&affine.matrix(), "affine").map(|()| affine)
+    }
+
+    /// The 3×3 matrix, row-major; its last row is 0, 0, 1.
+    pub fn matrix(&self) -> [[f64; 3]; 3] {
+        [self.0[0], self.0[1], IDENTITY[2]]
+    }
+
+    /// Where (x, y) goes.
+    pub fn apply(&self, [x, y]: [f64; 2]) -> [f64; 2] {
+        self.0.map(|r| r[0] * x + r[1] * y + r[2])
+    }
+
+    /// The map from B to A; `None` when it is singular to working precision.
+    pub fn inverse(&self) -> Option<Self> {
+        let [[a, b, x], [c, d, y]] = self.0;
+        let det = a * d - b * c;
+        let regular = det.abs() > 1e-14 * ((a * a + b * b) * (c * c + d * d)).sqrt();
+        let (p, q, r, s) = (d / det, -b / det, -c / det, a / det);
+        regular.then(|| Self([[p, q, -(p * x + q * y)], [r, s, -(r * x + s * y)]]))
+    }
+
+    /// First `self`, then `next`.
+    #[must_use]
+    pub fn then(&self, next: &Self) -> Self {
+        let m = product(&next.matrix(), &self.matrix());
+        Self([m[0], m[1]])
+    }
+}
+
+impl From<Affine> for Homography {
+    fn from(a: Affine) -> Self {
+        Self(a.matrix())
+    }
+}
+
+/// A similarity: b = s · R(φ) · a + t, kept as s cos φ, s sin φ and t. No mirroring.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Similarity {
+    rotation: [f64; 2],
+    translation: [f64; 2],
+}
+
+impl Default for Similarity {
+    fn default() -> Self {
+        Self { rotation: [1.0, 0.0], translation: [0.0; 2] }
+    }
+}
+
+impl Similarity {
+    /// The similarity x' = p x − q y + t₀, y' = q x + p y + t₁ with p = s cos φ and q = s sin φ.
+    ///
+    /// # Errors
+    /// [`Error::Degenerate`] when a value is not finite.
+    pub fn new([p, q]: [f64; 2], translation: [f64; 2]) -> Result<Self> {
+        let similarity = Self { rotation: [p, q], translation };
+        check_finite(&similarity.matrix(), "similarity").map(|()| similarity)
+    }
+
+    /// The scale s.
+    pub fn scale(&self) -> f64 {
+        let [p, q] = self.rotation;
+        (p * p + q * q).sqrt()
+    }
+
+    /// The rotation φ in radians, (−π, π\], turning from +x towards +y.
+    pub fn angle(&self) -> f64 {
+        self.rotation[1].atan2(self.rotation[0])
+    }
+
+    /// The translation t in pixels of B.
+    pub fn translation(&self) -> [f64; 2] {
+        self.translation
+    }
+
+    /// The 3×3 matrix, row-major; its last row is 0, 0, 1.
+    pub fn matrix(&self) -> [[f64; 3]; 3] {
+        Affine::from(*self).matrix()
+    }
+
+    /// Where (x, y) goes.
+    pub fn apply(&self, place: [f64; 2]) -> [f64; 2] {
+        Affine::from(*self).apply(place)
+    }
+
+    /// The similarity from B to A; `None` when its scale is 0.
+    pub fn inverse(&self) -> Option<Self> {
+        let [p, q] = self.rotation;
+        let norm = p * p + q * q;
+        let (p, q) = (p / norm, -q / norm);
+        let [x, y] = self.translation;
+        (norm > 0.0).then(|| Self { rotation: [p, q], translation: [-(p * x - q * y), -(q * x + p * y)] })
+    }
+
+    /// First `self`, then `next`.
+    #[must_use]
+    pub fn then(&self, next: &Self) -> Self {
+        let ([p, q], [r, s]) = (self.rotation, next.rotation);
+        Self { rotation: [p * r - q * s, p * s + q * r], translation: next.apply(self.translation) }
+    }
+}
+
+impl From<Similarity> for Affine {
+    fn from(s: Similarity) -> Self {
+        let ([p, q], [x, y]) = (s.rotation, s.translation);
+        Self([[p, -q, x], [q, p, y]])
+    }
+}
+
+/// Epipolar geometry: bᵀ · F · a = 0, rank 2, scaled to Frobenius norm 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Fundamental(Mat3);
+
+impl Fundamental {
+    /// The fundamental matrix nearest to `matrix` (in Frobenius norm) of those with rank 2.
+    ///
+    /// # Errors
+    /// [`Error::Degenerate`] when the matrix has a rank below 2 or is not finite.
+    pub fn new(matrix: [[f64; 3]; 3]) -> Result<Self> {
+        check_finite(&matrix, "fundamental")?;
+        let wrong = || Error::Degenerate { model: "fundamental", reason: "its matrix has a rank below 2" };
+        let unit = matrix::unit(&matrix).ok_or_else(wrong)?;
+        let m = matrix::unit(&rank_two(&unit)).ok_or_else(wrong)?;
+        // The largest 2×2 minor of a rank-1 matrix of norm 1 is 0.
+        let minor = matrix::adjugate(&m).iter().flatten().fold(0.0, |a: f64, v| a.max(v.abs()));
+        if minor > 1e-30 { Ok(Self(m)) } else { Err(wrong()) }
+    }
+
+    /// The matrix, row-major.
+    pub fn matrix(&self) -> [[f64; 3]; 3] {
+        self.0
+    }
+
+    /// The line `[p, q, r]` in B with p x + q y + r = 0, on which the partner of a place of A lies.
+    pub fn line_in_b(&self, [x, y]: [f64; 2]) -> [f64; 3] {
+        times(&self.0, [x, y, 1.0])
+    }
+
+    /// The line in A on which the partner of a place of B lies.
+    pub fn line_in_a(&self, [x, y]: [f64; 2]) -> [f64; 3] {
+        times(&transpose(&self.0), [x, y, 1.0])
+    }
+
+    /// The geometry from B to A: the transpose.
+    #[must_use]
+    pub fn inverse(&self) -> Self {
+        Self(transpose(&self.0))
+    }
+
+    /// The epipole in A as a homogeneous unit vector: F e = 0.
+    pub fn epipole_in_a(&self) -> [f64; 3] {
+        epipole(&self.0)
+    }
+
+    /// The epipole in B as a homogeneous unit vector: Fᵀ e = 0.
+    pub fn epipole_in_b(&self) -> [f64; 3] {
+        epipole(&transpose(&self.0))
+    }
+}
+
+/// The unit vector e that comes nearest to m e = 0.
+pub(super) fn epipole(m: &Mat3) -> [f64; 3] {
+    smallest_eigenvector(product(&transpose(m), m))
+}
+
+/// m − m v vᵀ for its last right singular vector v: the nearest matrix of rank 2.
+pub(super) fn rank_two(m: &Mat3) -> Mat3 {
+    let v = epipole(m);
+    m.map(|row| {
+        let along = dot(row, v);
+        std::array::from_fn(|j| row[j] - along * v[j])
+    })
+}

@@ -1,0 +1,206 @@
+//! The search restricted by a known model: a homography, affine map or similarity predicts a place in B, a
+//! fundamental matrix a line. Candidates are the keypoints of B within a radius of it, found through a square
+//! grid; the two nearest are taken among them, and likewise for B among the pairs allowed.
+//!
+//! Distances follow the same contract as the full search. A keypoint whose prediction is not finite, or lies
+//! beyond the horizon of a homography, has no candidates.
+
+use super::nearest::Best;
+use super::product::Element;
+use super::{Guide, Nearest, finished, pair_distance};
+use crate::Result;
+use crate::device::Cpu;
+use crate::feature::{Descriptors, Features, Keypoint};
+use crate::geometry::Model;
+
+/// Cells that a grid may have; a small radius in a large image gives larger cells instead.
+const MAX_CELLS: f64 = 4.0e6;
+
+/// Keypoints of B sorted into square cells.
+struct Grid {
+    left: f64,
+    top: f64,
+    /// Side of a cell in pixels.
+    side: f64,
+    columns: usize,
+    rows: usize,
+    /// Where each cell's run in `indices` starts; one more than there are cells.
+    starts: Vec<u32>,
+    /// Keypoints by cell, ascending inside each.
+    indices: Vec<u32>,
+}
+
+fn place(k: &Keypoint) -> [f64; 2] {
+    [f64::from(k.x), f64::from(k.y)]
+}
+
+impl Grid {
+    fn new(keypoints: &[Keypoint], radius: f64) -> Self {
+        let finite = || keypoints.iter().map(place).filter(|p| p[0].is_finite() && p[1].is_finite());
+        let [left, top] = finite().fold([f64::INFINITY; 2], |m, p| [m[0].min(p[0]), m[1].min(p[1])]);
+        let [right, bottom] = finite().fold([f64::NEG_INFINITY; 2], |m, p| [m[0].max(p[0]), m[1].max(p[1])]);
+        let (width, height) = ((right - left).max(0.0) + 1.0, (bottom - top).max(0.0) + 1.0);
+        let side = radius.max((width * height / MAX_CELLS).sqrt()).max(width.max(height) / MAX_CELLS);
+        let (columns, rows) = ((width / side) as usize + 1, (height / side) as usize + 1);
+        let mut grid = Self { left, top, side, columns, rows, starts: vec![], indices: vec![] };
+        let cells: Vec<_> = keypoints.iter().map(|k| grid.cell(place(k))).collect();
+        let mut order: Vec<u32> =
+            (0..keypoints.len() as u32).filter(|&i| cells[i as usize].is_some()).collect();
+        order.sort_by_key(|&i| cells[i as usize]);
+        grid.starts = vec![0; columns * rows + 1];
+        for cell in cells.into_iter().flatten() {
+            grid.starts[cell + 1] += 1;
+        }
+        for i in 1..grid.starts.len() {
+            grid.starts[i] += grid.starts[i - 1];
+        }
+        grid.indices = order;
+        grid
+    }
+
+    /// The cell of a finite place inside.
+    fn cell(&self, [x, y]: [f64; 2]) -> Option<usize> {
+        let (i, j) = ((x - self.left) / self.side, (y - self.top) / self.side);
+        let inside = i >= 0.0 && j >= 0.0 && i < self.columns as f64 && j < self.rows as f64;
+        inside.then(|| j as usize * self.columns + i as usize)
+    }
+
+    /// Calls `f` with every keypoint in the cells of columns that x from `x0` to `x1` meets and rows likewise.
+    fn visit(&self, [x0, x1]: [f64; 2], [y0, y1]: [f64; 2], f: &mut impl FnMut(u32)) {
+        let range = |low: f64, high: f64, origin: f64, n: usize| {
+            let at = |v: f64| ((v - origin) / self.side).floor();
+            // Casts saturate: an empty range comes out where the span misses the grid.
+            at(low).max(0.0) as usize..((at(high) + 1.0).max(0.0) as usize).min(n)
+        };
+        let columns = range(x0, x1, self.left, self.columns);
+        if columns.is_empty() {
+            return;
+        }
+        for row in range(y0, y1, self.top, self.rows) {
+            let cells = self.starts[row * self.columns + columns.start] as usize
+                ..self.starts[row * self.columns + columns.end] as usize;
+            self.indices[cells].iter().for_each(|&i| f(i));
+        }
+    }
+
+    /// Calls `f` with all keypoints that may lie within `radius` of the line `a x + b y + c = 0`.
+    fn visit_line(&self, [a, b, c]: [f64; 3], radius: f64, f: &mut impl FnMut(u32)) {
+        let norm = (a * a + b * b).sqrt();
+        if !(norm > 0.0 && norm.is_finite()) {
+            return;
+        }
+        // Walk along the axis that the line follows more closely, one cell at a time.
+        let flat = b.abs() >= a.abs();
+        let (steps, start) = if flat { (self.columns, self.left) } else { (self.rows, self.top) };
+        let reach = radius * norm / a.abs().max(b.abs());
+        for step in 0..steps {
+            let (low, high) = (start + step as f64 * self.side, start + (step + 1) as f64 * self.side);
+            let at = |v: f64| if flat { -(a * v + c) / b } else { -(b * v + c) / a };
+            let (p, q) = (at(low), at(high));
+            let across = [p.min(q) - reach, p.max(q) + reach];
+            // The middle of the cell's span names this column or row alone.
+            let along = [0.5 * (low + high); 2];
+            if flat { self.visit(along, across, f) } else { self.visit(across, along, f) }
+        }
+    }
+}
+
+/// What the model says about one keypoint of A.
+enum Prediction {
+    Place([f64; 2]),
+    Line([f64; 3]),
+    Nothing,
+}
+
+fn predict(model: &Model, k: &Keypoint) -> Prediction {
+    match model {
+        Model::Fundamental(f) => Prediction::Line(f.line_in_b(place(k))),
+        Model::Homography(h) => h.apply(place(k)).map_or(Prediction::Nothing, Prediction::Place),
+        Model::Affine(m) => Prediction::Place(m.apply(place(k))),
+        Model::Similarity(m) => Prediction::Place(m.apply(place(k))),
+    }
+}
+
+/// The candidates of one keypoint, ascending.
+fn candidates(grid: &Grid, b: &[Keypoint], guide: &Guide, k: &Keypoint, found: &mut Vec<u32>) {
+    found.clear();
+    let radius2 = guide.radius * guide.radius;
+    match predict(&guide.model, k) {
+        Prediction::Nothing => {}
+        Prediction::Place([x, y]) => {
+            let r = guide.radius;
+            grid.visit([x - r, x + r], [y - r, y + r], &mut |i| {
+                let [u, v] = place(&b[i as usize]);
+                if (u - x) * (u - x) + (v - y) * (v - y) <= radius2 {
+                    found.push(i);
+                }
+            });
+        }
+        Prediction::Line(line) => {
+            let norm2 = line[0] * line[0] + line[1] * line[1];
+            grid.visit_line(line, guide.radius, &mut |i| {
+                let [u, v] = place(&b[i as usize]);
+                let off = line[0] * u + line[1] * v + line[2];
+                if off * off <= radius2 * norm2 {
+                    found.push(i);
+                }
+            });
+        }
+    }
+    found.sort_unstable();
+}
+
+/// As [`super::nearest_neighbours`], among the pairs that `guide` allows.
+pub(super) fn nearest_neighbours(
+    a: &Features,
+    b: &Features,
+    guide: &Guide,
+    cpu: &Cpu,
+) -> Result<[Vec<Option<Nearest>>; 2]> {
+    Ok(match (&a.descriptors, &b.descriptors) {
+        _ if a.is_empty() || b.is_empty() => [vec![None; a.len()], vec![None; b.len()]],
+        (Descriptors::U8(va), Descriptors::U8(vb)) => {
+            search(a, b, va, vb, guide, cpu).map(|s| s.iter().map(finished).collect())
+        }
+        (Descriptors::F32(va), Descriptors::F32(vb)) => {
+            search(a, b, va, vb, guide, cpu).map(|s| s.iter().map(finished).collect())
+        }
+        _ => return Err(super::kinds_differ()),
+    })
+}
+
+fn search<E: Element>(
+    a: &Features,
+    b: &Features,
+    values_a: &[E],
+    values_b: &[E],
+    guide: &Guide,
+    cpu: &Cpu,
+) -> [Vec<Best<E::Sum>>; 2] {
+    let grid = Grid::new(&b.keypoints, guide.radius);
+    let run = a.len().div_ceil(cpu.threads()).max(64);
+    let runs = cpu.map(a.len().div_ceil(run), |r| {
+        let mut columns = vec![Best::NONE; b.len()];
+        let mut found = Vec::new();
+        let rows: Vec<_> = (r * run..((r + 1) * run).min(a.len()))
+            .map(|i| {
+                candidates(&grid, &b.keypoints, guide, &a.keypoints[i], &mut found);
+                let mut best = Best::NONE;
+                for &j in &found {
+                    let distance = pair_distance(values_a, values_b, a.dimension, i, j as usize);
+                    best.offer(distance, j);
+                    columns[j as usize].offer(distance, i as u32);
+                }
+                best
+            })
+            .collect();
+        (rows, columns)
+    });
+    let mut rows = Vec::with_capacity(a.len());
+    let mut columns = vec![Best::NONE; b.len()];
+    for (part, seen) in runs {
+        rows.extend(part);
+        columns.iter_mut().zip(seen).for_each(|(best, other)| *best = best.merge(other));
+    }
+    [rows, columns]
+}

@@ -1,0 +1,296 @@
+//! Dot products of 6 descriptors with 64 others at a time: the inner kernel of the search.
+//!
+//! A panel holds 64 descriptors of B, word by word: word w of all 64, then word w + 1. A word is what one lane
+//! of a multiply-add takes: four 8-bit values (`vpdpbusd`), two 16-bit values (`pmaddwd`) or one f32. A strip
+//! holds six descriptors of A likewise, so that a word of A is broadcast against 64 of B.
+//!
+//! **Contract.** 8-bit: exact. `vpdpbusd` multiplies unsigned by signed bytes, so B is stored less 128, and
+//! a·b = a·(b − 128) + 128 Σa. f32: each dot product is one chain of fused multiply-adds over the dimensions
+//! in ascending order, starting at 0. Squared distance: |a|² + |b|² − 2ab, for f32 fma(−2, ab, |a|² + |b|²)
+//! with the squares' sums taken as the same chain; it is exactly 0 for equal descriptors and the same seen
+//! from either side.
+
+use fearless_simd::{Level, Simd, dispatch, f32x16, i32x16, prelude::*};
+use fearless_simd_macros::simd;
+
+/// Descriptors of A in a strip.
+pub(super) const ROWS: usize = 6;
+/// Descriptors of B in a panel.
+pub(super) const COLUMNS: usize = 64;
+/// Lanes that the kernels treat together.
+pub(super) const LANES: usize = 16;
+
+/// One value for each descriptor of a panel.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+pub(super) struct Line<T>(pub(super) [T; COLUMNS]);
+
+/// Products of a strip with a panel.
+pub(super) type Tile<T> = [Line<T>; ROWS];
+
+/// A squared distance: i32 for 8-bit descriptors, f32 for float ones.
+pub(super) trait Distance: Copy + PartialOrd + Default + Send + Sync + std::fmt::Debug {
+    /// Farther than anything.
+    const FAR: Self;
+
+    /// The Euclidean distance between unit descriptors that this squared distance stands for.
+    fn euclidean(self) -> f32;
+
+    /// Turns 16 products into squared distances, and marks those below the row's or their column's limit.
+    fn near<S: Simd>(simd: S, values: &mut [Self], row: (Self, Self), norms: &[Self], limits: &[Self])
+    -> u64;
+}
+
+/// A value of a descriptor.
+pub(super) trait Element: Copy + Send + Sync {
+    /// What its products add up to.
+    type Sum: Distance;
+
+    /// Values in a word at this SIMD level.
+    fn per_word(level: Level) -> usize;
+
+    /// A word of A and one of B, from as many values or fewer.
+    fn words(level: Level, values: &[Self]) -> [Self::Sum; 2];
+
+    /// What the squared distance gains for this descriptor in A and in B.
+    fn norms(level: Level, descriptor: &[Self]) -> [Self::Sum; 2];
+
+    /// The products of a strip with a panel.
+    fn products(
+        level: Level,
+        strip: &[[Self::Sum; ROWS]],
+        panel: &[Line<Self::Sum>],
+        out: &mut Tile<Self::Sum>,
+    );
+
+    /// The squared distance of two descriptors.
+    fn distance(a: &[Self], b: &[Self]) -> Self::Sum;
+}
+
+impl Distance for i32 {
+    const FAR: Self = Self::MAX;
+
+    fn euclidean(self) -> f32 {
+        // Correctly rounded, and exact before the root: squares of 8-bit vectors stay below 2²⁴ in practice.
+        (self as f32).sqrt() * (1.0 / 512.0)
+    }
+
+    #[inline(always)]
+    fn near<S: Simd>(
+        simd: S,
+        values: &mut [Self],
+        row: (Self, Self),
+        norms: &[Self],
+        limits: &[Self],
+    ) -> u64 {
+        let product = i32x16::from_slice(simd, values);
+        let distance = i32x16::from_slice(simd, norms) + row.0 - (product + product);
+        distance.store_slice(values);
+        (distance.simd_lt(row.1) | distance.simd_lt(i32x16::from_slice(simd, limits))).to_bitmask()
+    }
+}
+
+impl Distance for f32 {
+    const FAR: Self = Self::INFINITY;
+
+    fn euclidean(self) -> f32 {
+        self.max(0.0).sqrt()
+    }
+
+    #[inline(always)]
+    fn near<S: Simd>(
+        simd: S,
+        values: &mut [Self],
+        row: (Self, Self),
+        norms: &[Self],
+        limits: &[Self],
+    ) -> u64 {
+        let norms = f32x16::from_slice(simd, norms) + row.0;
+        let distance = f32x16::from_slice(simd, values).mul_add_precise(-2.0, norms);
+        distance.store_slice(values);
+        (distance.simd_lt(row.1) | distance.simd_lt(f32x16::from_slice(simd, limits))).to_bitmask()
+    }
+}
+
+/// Whether 8-bit words hold four bytes for `vpdpbusd`; elsewhere they hold two 16-bit values.
+fn bytes(level: Level) -> bool {
+    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+    return level.as_avx512().is_some();
+    #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
+    return {
+        let _ = level;
+        false
+    };
+}
+
+impl Element for u8 {
+    type Sum = i32;
+
+    fn per_word(level: Level) -> usize {
+        if bytes(level) { 4 } else { 2 }
+    }
+
+    fn words(level: Level, values: &[Self]) -> [i32; 2] {
+        let at = |i: usize| values.get(i).copied().unwrap_or(0);
+        if bytes(level) {
+            let a = [at(0), at(1), at(2), at(3)];
+            [i32::from_le_bytes(a), i32::from_le_bytes(a.map(|v| v ^ 0x80))]
+        } else {
+            [i32::from(at(0)) | i32::from(at(1)) << 16; 2]
+        }
+    }
+
+    fn norms(level: Level, descriptor: &[Self]) -> [i32; 2] {
+        let square: i32 = descriptor.iter().map(|&v| i32::from(v) * i32::from(v)).sum();
+        let sum: i32 = descriptor.iter().map(|&v| i32::from(v)).sum();
+        [if bytes(level) { square - 256 * sum } else { square }, square]
+    }
+
+    #[inline]
+    fn products(level: Level, strip: &[[i32; ROWS]], panel: &[Line<i32>], out: &mut Tile<i32>) {
+        #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+        {
+            if let Some(avx512) = level.as_avx512() {
+                return quads_avx512(avx512, strip, panel, out);
+            }
+            if let Some(avx2) = level.as_avx2() {
+                return pairs_avx2(avx2, strip, panel, out);
+            }
+        }
+        dispatch!(level, simd => pairs(simd, strip, panel, out));
+    }
+
+    fn distance(a: &[Self], b: &[Self]) -> i32 {
+        a.iter().zip(b).map(|(&a, &b)| (i32::from(a) - i32::from(b)).pow(2)).sum()
+    }
+}
+
+impl Element for f32 {
+    type Sum = Self;
+
+    fn per_word(_: Level) -> usize {
+        1
+    }
+
+    fn words(_: Level, values: &[Self]) -> [Self; 2] {
+        [values.first().copied().unwrap_or(0.0); 2]
+    }
+
+    fn norms(_: Level, descriptor: &[Self]) -> [Self; 2] {
+        [descriptor.iter().fold(0.0, |sum: Self, v| v.mul_add(*v, sum)); 2]
+    }
+
+    #[inline]
+    fn products(level: Level, strip: &[[Self; ROWS]], panel: &[Line<Self>], out: &mut Tile<Self>) {
+        #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+        if let Some(avx512) = level.as_avx512() {
+            return singles::<_, 4>(avx512, strip, panel, out);
+        }
+        dispatch!(level, simd => singles::<_, 1>(simd, strip, panel, out));
+    }
+
+    fn distance(a: &[Self], b: &[Self]) -> Self {
+        let chain =
+            |a: &[Self], b: &[Self]| a.iter().zip(b).fold(0.0, |sum: Self, (a, b)| a.mul_add(*b, sum));
+        chain(a, b).mul_add(-2.0, chain(a, a) + chain(b, b))
+    }
+}
+
+#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+fearless_simd::kernel!(
+    /// Words of four bytes: 24 sums in registers, one broadcast and four multiply-adds a row and word.
+    fn quads_avx512(avx512: Avx512, strip: &[[i32; ROWS]], panel: &[Line<i32>], out: &mut Tile<i32>) {
+        use std::arch::x86_64::{__m512i, _mm512_dpbusd_epi32, _mm512_set1_epi32};
+        let mut sums = [[_mm512_set1_epi32(0); COLUMNS / LANES]; ROWS];
+        for (a, Line(b)) in strip.iter().zip(panel) {
+            let b: [__m512i; COLUMNS / LANES] =
+                std::array::from_fn(|j| i32x16::from_slice(avx512, &b[j * LANES..(j + 1) * LANES]).into());
+            for (row, &a) in sums.iter_mut().zip(a) {
+                let a = _mm512_set1_epi32(a);
+                for (sum, b) in row.iter_mut().zip(b) {
+                    *sum = _mm512_dpbusd_epi32(*sum, a, b);
+                }
+            }
+        }
+        for (Line(out), row) in out.iter_mut().zip(sums) {
+            for (out, sum) in out.chunks_exact_mut(LANES).zip(row) {
+                let sum: i32x16<_> = sum.simd_into(avx512);
+                sum.store_slice(out);
+            }
+        }
+    }
+);
+
+#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+fearless_simd::kernel!(
+    /// Words of two 16-bit values: four passes over a quarter of the panel, 12 sums in registers each.
+    fn pairs_avx2(avx2: Avx2, strip: &[[i32; ROWS]], panel: &[Line<i32>], out: &mut Tile<i32>) {
+        use fearless_simd::i32x8;
+        use std::arch::x86_64::{__m256i, _mm256_add_epi32, _mm256_madd_epi16, _mm256_set1_epi32};
+        for start in (0..COLUMNS).step_by(LANES) {
+            let mut sums = [[_mm256_set1_epi32(0); 2]; ROWS];
+            for (a, Line(b)) in strip.iter().zip(panel) {
+                let b: [__m256i; 2] = std::array::from_fn(|j| {
+                    i32x8::from_slice(avx2, &b[start + j * 8..start + (j + 1) * 8]).into()
+                });
+                for (row, &a) in sums.iter_mut().zip(a) {
+                    let a = _mm256_set1_epi32(a);
+                    for (sum, b) in row.iter_mut().zip(b) {
+                        *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(a, b));
+                    }
+                }
+            }
+            for (Line(out), row) in out.iter_mut().zip(sums) {
+                for (out, sum) in out[start..start + LANES].chunks_exact_mut(8).zip(row) {
+                    let sum: i32x8<_> = sum.simd_into(avx2);
+                    sum.store_slice(out);
+                }
+            }
+        }
+    }
+);
+
+/// Words of two 16-bit values by plain loops, which compilers turn into `pmaddwd` or its like.
+#[simd]
+fn pairs<S: Simd>(_simd: S, strip: &[[i32; ROWS]], panel: &[Line<i32>], out: &mut Tile<i32>) {
+    for (r, Line(out)) in out.iter_mut().enumerate() {
+        for start in (0..COLUMNS).step_by(LANES) {
+            let mut sums = [0_i32; LANES];
+            for (a, Line(b)) in strip.iter().zip(panel) {
+                let (low, high) = (i32::from(a[r] as i16), a[r] >> 16);
+                for (sum, &b) in sums.iter_mut().zip(&b[start..start + LANES]) {
+                    *sum += i32::from(b as i16) * low + (b >> 16) * high;
+                }
+            }
+            out[start..start + LANES].copy_from_slice(&sums);
+        }
+    }
+}
+
+/// f32 words, `PARTS` · 16 columns at a time.
+#[simd]
+fn singles<S: Simd, const PARTS: usize>(
+    simd: S,
+    strip: &[[f32; ROWS]],
+    panel: &[Line<f32>],
+    out: &mut Tile<f32>,
+) {
+    for start in (0..COLUMNS).step_by(PARTS * LANES) {
+        let mut sums = [[f32x16::splat(simd, 0.0); PARTS]; ROWS];
+        for (a, Line(b)) in strip.iter().zip(panel) {
+            let b: [f32x16<S>; PARTS] = std::array::from_fn(|j| {
+                f32x16::from_slice(simd, &b[start + j * LANES..start + (j + 1) * LANES])
+            });
+            for (row, &a) in sums.iter_mut().zip(a) {
+                for (sum, b) in row.iter_mut().zip(b) {
+                    *sum = b.mul_add_precise(a, *sum);
+                }
+            }
+        }
+        for (Line(out), row) in out.iter_mut().zip(sums) {
+            for (out, sum) in out[start..start + PARTS * LANES].chunks_exact_mut(LANES).zip(row) {
+                sum.store_slice(out);
+            }
+        }
+    }
+}
