@@ -1,0 +1,27 @@
+//! What every image target does.
+
+use tiepoint::{device::Cpu, image};
+
+/// Decodes `magic` followed by `data`, whole and row by row, which must agree.
+pub fn decode(magic: &[u8], data: &[u8]) {
+    let bytes = [magic, data].concat();
+    let options = image::ReadOptions { max_pixels: 1 << 22, max_bytes: 1 << 24 };
+    let Ok(whole) = image::decode(&bytes, "fuzz", &options) else { return };
+    let rows = image::decode_grey(&bytes, "fuzz", &options);
+    match (image::grey(whole, &Cpu::sequential()), rows) {
+        (Ok(a), Ok(b)) => assert!(same(&a, &b), "grey differs from grey by rows"),
+        (Err(_), Err(_)) => {}
+        (a, b) => panic!("one way fails: {:?} {:?}", a.err(), b.err()),
+    }
+}
+
+fn same(a: &image::AnyImage, b: &image::AnyImage) -> bool {
+    match (a, b) {
+        // NaN equals itself here.
+        (image::AnyImage::F32(a), image::AnyImage::F32(b)) => {
+            let pairs = a.data().iter().zip(b.data());
+            a.size() == b.size() && pairs.into_iter().all(|(a, b)| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan())
+        }
+        _ => a == b,
+    }
+}
