@@ -5,5 +5,6 @@
 
 mod border;
 pub mod gauss;
+mod separable;
 #[cfg(test)]
 mod testing;

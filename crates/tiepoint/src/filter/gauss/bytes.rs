@@ -5,14 +5,12 @@
 //! kept less 2¹⁵, as i16, for the signed pairwise products that CPUs have; the taps' sum of 256 turns this into
 //! a constant.
 
+use crate::{filter::separable::Passes, image::Pixel};
 use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
 
 /// What the sums between the passes are lowered by.
 const BIAS: u16 = 1 << 15;
-
-/// A black pixel between the passes.
-pub(super) const BLACK: i16 = i16::MIN;
 
 /// 2¹⁵ for rounding, and 256 · 2¹⁵ to take the bias back.
 const ROUND: i32 = (1 << 15) + (256 << 15);
@@ -52,7 +50,7 @@ fn column<S: Simd, const B: usize>(simd: S, rows: &[&[u8]], taps: &[u16], x: usi
 
 /// The vertical pass: `rows` are 2r + 1 rows at least as long as `out`, `taps` the centre and one side.
 #[simd]
-pub(super) fn vertical<S: Simd>(simd: S, rows: &[&[u8]], taps: &[u16], out: &mut [i16]) {
+fn vertical<S: Simd>(simd: S, rows: &[&[u8]], taps: &[u16], out: &mut [i16]) {
     let (lanes, n) = (S::u8s::LEN, out.len());
     let mut x = 0;
     while x + BLOCK * lanes <= n {
@@ -76,7 +74,7 @@ pub(super) fn vertical<S: Simd>(simd: S, rows: &[&[u8]], taps: &[u16], out: &mut
 }
 
 /// Neighbouring taps of the whole kernel in pairs, the last with a zero, for [`horizontal`].
-pub(super) fn pairs(taps: &[u16]) -> Vec<[i16; 2]> {
+fn pairs(taps: &[u16]) -> Vec<[i16; 2]> {
     let all: Vec<i16> = taps.iter().rev().chain(&taps[1..]).map(|&t| t as i16).collect();
     all.chunks(2).map(|c| [c[0], c.get(1).copied().unwrap_or(0)]).collect()
 }
@@ -114,7 +112,7 @@ fn line<S: Simd, const B: usize>(simd: S, padded: &[i16], pairs: &[[i16; 2]], x:
 
 /// The horizontal pass on grey rows: `padded` is 2r longer than `out`, and one value more.
 #[simd]
-pub(super) fn horizontal<S: Simd>(simd: S, padded: &[i16], pairs: &[[i16; 2]], out: &mut [u8]) {
+fn horizontal<S: Simd>(simd: S, padded: &[i16], pairs: &[[i16; 2]], out: &mut [u8]) {
     let (lanes, n) = (S::u8s::LEN, out.len());
     let mut x = 0;
     while x + lanes <= n {
@@ -135,7 +133,7 @@ pub(super) fn horizontal<S: Simd>(simd: S, padded: &[i16], pairs: &[[i16; 2]], o
 
 /// The horizontal pass with `step` channels a pixel, `padded` 2r · step longer than `out`: the same sums.
 #[simd]
-pub(super) fn horizontal_channels<S: Simd>(_: S, padded: &[i16], step: usize, taps: &[u16], out: &mut [u8]) {
+fn horizontal_channels<S: Simd>(_: S, padded: &[i16], step: usize, taps: &[u16], out: &mut [u8]) {
     let centre = (taps.len() - 1) * step;
     for (tile, out) in out.chunks_mut(64).enumerate() {
         let mut sums = [ROUND; 64];
@@ -150,5 +148,59 @@ pub(super) fn horizontal_channels<S: Simd>(_: S, padded: &[i16], step: usize, ta
             }
         }
         out.iter_mut().zip(&sums).for_each(|(o, s)| *o = (s >> 16) as u8);
+    }
+}
+
+/// The two passes over a whole image.
+pub(super) struct Fixed {
+    /// The centre and one side in 1/256.
+    taps: Vec<u16>,
+    pairs: Vec<[i16; 2]>,
+}
+
+impl Fixed {
+    pub(super) fn new(taps: Vec<u16>) -> Self {
+        Self { pairs: pairs(&taps), taps }
+    }
+}
+
+impl Passes for Fixed {
+    type In = u8;
+    type Mid = i16;
+    type Out = u8;
+    const TILE: usize = 1024;
+    const BLACK: i16 = i16::MIN;
+
+    fn radius(&self) -> usize {
+        self.taps.len() - 1
+    }
+
+    fn input<T: Pixel>(values: &[T]) -> Option<&[u8]> {
+        T::u8s(values)
+    }
+
+    fn convert<T: Pixel>(value: T) -> u8 {
+        value.level() as u8
+    }
+
+    fn output<T: Pixel>(values: &mut [T]) -> Option<&mut [u8]> {
+        T::u8s_mut(values)
+    }
+
+    fn finish<T: Pixel>(value: u8) -> T {
+        T::from_f32(f32::from(value))
+    }
+
+    #[inline(always)]
+    fn vertical<S: Simd>(&self, simd: S, rows: &[&[u8]], out: &mut [i16]) {
+        vertical(simd, rows, &self.taps, out);
+    }
+
+    #[inline(always)]
+    fn horizontal<S: Simd>(&self, simd: S, padded: &[i16], channels: usize, out: &mut [u8]) {
+        match channels {
+            1 => horizontal(simd, padded, &self.pairs, out),
+            _ => horizontal_channels(simd, padded, channels, &self.taps, out),
+        }
     }
 }

@@ -10,6 +10,7 @@
 //! by row: [`vertical`] over 2r + 1 source rows into a row with r free places at either end, the free places
 //! filled by the border rule, then [`horizontal`] into the result.
 
+use crate::{filter::separable::Passes, image::Pixel};
 use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
 
@@ -128,6 +129,47 @@ pub(crate) fn horizontal<S: Simd>(simd: S, padded: &[f32], step: usize, taps: &[
     debug_assert!(fits, "{} values for {} outputs and {} taps", padded.len(), out.len(), taps.len());
     if fits {
         filter(simd, &Line { padded, centre, step }, taps, out);
+    }
+}
+
+/// The two passes over a whole image with these taps, centre and one side.
+pub(super) struct Float(pub(super) Vec<f32>);
+
+impl Passes for Float {
+    type In = f32;
+    type Mid = f32;
+    type Out = f32;
+    const TILE: usize = 256;
+    const BLACK: f32 = 0.0;
+
+    fn radius(&self) -> usize {
+        self.0.len() - 1
+    }
+
+    fn input<T: Pixel>(values: &[T]) -> Option<&[f32]> {
+        T::f32s(values)
+    }
+
+    fn convert<T: Pixel>(value: T) -> f32 {
+        value.to_f32()
+    }
+
+    fn output<T: Pixel>(values: &mut [T]) -> Option<&mut [f32]> {
+        T::f32s_mut(values)
+    }
+
+    fn finish<T: Pixel>(value: f32) -> T {
+        T::from_f32(value)
+    }
+
+    #[inline(always)]
+    fn vertical<S: Simd>(&self, simd: S, rows: &[&[f32]], out: &mut [f32]) {
+        vertical(simd, rows, &self.0, out);
+    }
+
+    #[inline(always)]
+    fn horizontal<S: Simd>(&self, simd: S, padded: &[f32], channels: usize, out: &mut [f32]) {
+        horizontal(simd, padded, channels, &self.0, out);
     }
 }
 

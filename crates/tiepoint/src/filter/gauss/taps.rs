@@ -84,7 +84,7 @@ impl Taps {
 
     /// The centre and one side in units of 1/256, with a sum of exactly 256. Running sums from the outermost
     /// tap inwards are rounded, not the taps, so that an edge anywhere in the window is off by at most half
-    /// a unit; trailing zeros are dropped.
+    /// a unit.
     pub fn to_q8(self) -> Vec<u16> {
         let weights = self.weights(true);
         let (mut sum, mut rounded) = (0.0, 0);
@@ -99,9 +99,6 @@ impl Taps {
             .collect();
         taps.push(256 - 2 * rounded);
         taps.reverse();
-        while taps.len() > 1 && taps.last() == Some(&0) {
-            taps.pop();
-        }
         taps
     }
 }

@@ -1,6 +1,7 @@
 //! The fast forms against the sums written out, and against real images.
 
 use super::*;
+use crate::filter::border::leaves;
 use crate::filter::testing::{BORDERS, cpus, data, noise, sizes, strided};
 use crate::image::Size;
 
@@ -148,7 +149,7 @@ fn results_are_close_to_real_numbers() {
             let cpu = Cpu::sequential();
             let found = gauss(bytes.view(), &options, &cpu).unwrap();
             for (&f, e) in found.data().iter().zip(real_valued(bytes.view(), &options)) {
-                assert!((f64::from(f) - e).abs() <= 1.5, "{options:?}: {f}, not {e}");
+                assert!((f64::from(f) - e).abs() <= 2.0, "{options:?}: {f}, not {e}");
             }
             let found = gauss(floats.view(), &options, &cpu).unwrap();
             for (&f, e) in found.data().iter().zip(real_valued(floats.view(), &options)) {
@@ -199,4 +200,25 @@ fn empty_and_odd_inputs_get_an_answer() {
     let found = gauss(image.view(), &GaussOptions::size(5), &cpu).unwrap();
     assert_eq!(found.data().iter().filter(|v| v.is_nan()).count(), 25, "a NaN spreads over its window");
     assert!(gauss(image.view(), &GaussOptions::size(4), &cpu).is_err(), "even size");
+}
+
+/// `cargo test --release -p tiepoint --lib gauss::tests::speed -- --ignored --nocapture`
+#[test]
+#[ignore = "prints timings"]
+fn speed() {
+    let image = Image::from_vec(noise::<f32>(3840 * 2160, 1, 1.0), Size::new(3840, 2160), 1).unwrap();
+    let small = Image::from_vec(noise::<f32>(3840 * 60, 1, 1.0), Size::new(3840, 60), 1).unwrap();
+    let mut out = Image::default();
+    for size in [1, 3, 5, 9, 15] {
+        for (name, image) in [("large", &image), ("small", &small)] {
+            let mut best = f64::INFINITY;
+            for _ in 0..40 {
+                let start = std::time::Instant::now();
+                gauss_into(image.view(), &GaussOptions::size(size), &Cpu::sequential(), &mut out).unwrap();
+                best = best.min(start.elapsed().as_secs_f64());
+            }
+            let per = best * 1e9 / image.size().area() as f64;
+            println!("{size} taps {name}: {:.3} ms, {per:.3} ns/pixel", best * 1e3);
+        }
+    }
 }

@@ -1,0 +1,189 @@
+//! A vertical and a horizontal pass over an image, tile by tile.
+//!
+//! A task is a band of rows. It goes through its band in narrow tiles, all rows of one tile before the next, so
+//! that the window of the vertical pass stays in the first-level cache however wide the image is. The
+//! horizontal pass follows row by row from a buffer of one row of the tile. Only the tile's margins are computed
+//! twice. Every value is a function of its window alone: cutting does not change results.
+
+use super::border::{BAND, keep_ends, leaves};
+use crate::{
+    device::Cpu,
+    image::{Border, Image, ImageView, Pixel},
+};
+use fearless_simd::{Simd, dispatch};
+use fearless_simd_macros::simd;
+
+/// The arithmetic of a separable filter of 2r + 1 rows and columns.
+pub(super) trait Passes: Sync {
+    /// What the vertical pass reads.
+    type In: Copy + Default;
+    /// What lies between the passes.
+    type Mid: Copy;
+    /// What the horizontal pass writes.
+    type Out: Copy + Default;
+    /// Elements of a tile's row; about a kilobyte.
+    const TILE: usize;
+    /// What the vertical pass makes of black.
+    const BLACK: Self::Mid;
+
+    /// Rows above and below the centre, columns left and right of it.
+    fn radius(&self) -> usize;
+    /// Pixels as they are, where the types agree.
+    fn input<T: Pixel>(values: &[T]) -> Option<&[Self::In]>;
+    /// A pixel of another type.
+    fn convert<T: Pixel>(value: T) -> Self::In;
+    /// The place for the result, where the types agree.
+    fn output<T: Pixel>(values: &mut [T]) -> Option<&mut [Self::Out]>;
+    /// The result as another type.
+    fn finish<T: Pixel>(value: Self::Out) -> T;
+    /// One row from 2r + 1.
+    fn vertical<S: Simd>(&self, simd: S, rows: &[&[Self::In]], out: &mut [Self::Mid]);
+    /// One row from another with r pixels more at either end, and one spare element after it.
+    fn horizontal<S: Simd>(&self, simd: S, padded: &[Self::Mid], channels: usize, out: &mut [Self::Out]);
+}
+
+/// Filters `view` into `out`, which takes its shape.
+pub(super) fn separable<T: Pixel, P: Passes>(
+    view: ImageView<'_, T>,
+    border: Border,
+    passes: &P,
+    cpu: &Cpu,
+    out: &mut Image<T>,
+) {
+    out.reshape(view.size(), view.channels());
+    let row_len = out.row_len();
+    cpu.for_chunks(out.data_mut(), row_len * BAND, |number, out| {
+        let first = number * BAND;
+        band(view, border, passes, first, out, cpu);
+        if border == Border::Skip {
+            keep(view, passes.radius(), first, out);
+        }
+    });
+}
+
+/// Gives the pixels whose window leaves the image their input values.
+fn keep<T: Pixel>(view: ImageView<'_, T>, radius: usize, first: usize, out: &mut [T]) {
+    let row_len = view.size().width * view.channels();
+    for (i, out) in out.chunks_mut(row_len).enumerate() {
+        let source = view.row(first + i);
+        match leaves(first + i, radius, view.size().height) {
+            true => out.copy_from_slice(source),
+            false => keep_ends(out, source, radius, view.channels()),
+        }
+    }
+}
+
+/// The columns of one tile, as elements of a row.
+struct Tile {
+    /// First and last element written, the last not included.
+    from: usize,
+    to: usize,
+    /// First and last element read, inside the image.
+    reach_from: usize,
+    reach_to: usize,
+    margin: usize,
+}
+
+fn band<T: Pixel, P: Passes>(
+    view: ImageView<'_, T>,
+    border: Border,
+    passes: &P,
+    first: usize,
+    out: &mut [T],
+    cpu: &Cpu,
+) {
+    let (channels, height) = (view.channels(), view.size().height);
+    let row_len = view.size().width * channels;
+    let radius = passes.radius();
+    let margin = radius * channels;
+    // Whole pixels, and wide enough that the margins do not cost more than the tile.
+    let width = P::TILE.max(4 * margin).div_ceil(channels) * channels;
+    let black = vec![P::In::default(); width + 2 * margin];
+    let mut converted = Vec::new();
+    let mut padded = vec![P::BLACK; width + 2 * margin + 1];
+    let mut result = vec![P::Out::default(); width];
+    let source = |k: usize| border.index((first + k) as isize - radius as isize, height);
+    let window = out.len() / row_len + 2 * radius;
+    for from in (0..row_len).step_by(width) {
+        let to = (from + width).min(row_len);
+        let (reach_from, reach_to) = (from.saturating_sub(margin), (to + margin).min(row_len));
+        let tile = Tile { from, to, reach_from, reach_to, margin };
+        let reach = reach_to - reach_from;
+        let row = |y: usize| &view.row(y)[reach_from..reach_to];
+        converted.clear();
+        if P::input::<T>(&[]).is_none() {
+            let rows = (0..window).map(|k| source(k).map_or(&[][..], row));
+            rows.for_each(|r| {
+                converted.extend(r.iter().map(|&v| P::convert(v)));
+                converted.extend(&black[..reach - r.len()]);
+            });
+        }
+        let rows: Vec<&[P::In]> = (0..window)
+            .map(|k| {
+                let direct = source(k).map_or(Some(&black[..reach]), |y| P::input(row(y)));
+                direct.unwrap_or_else(|| &converted[k * reach..(k + 1) * reach])
+            })
+            .collect();
+        let ends = |padded: &mut [P::Mid]| fill_ends::<P>(padded, &tile, row_len, channels, border);
+        dispatch!(cpu.level(), simd => {
+            rows_of_tile(simd, passes, &rows, &tile, &mut padded, &ends, channels, &mut result, out, row_len)
+        });
+    }
+}
+
+/// Fills what a tile reads beyond the image, left and right, from what it has computed inside.
+fn fill_ends<P: Passes>(padded: &mut [P::Mid], tile: &Tile, row_len: usize, channels: usize, border: Border) {
+    let width = row_len / channels;
+    // Element e of the image's row lies at e + margin − from.
+    let mut fill = |x: isize| {
+        let at = |x: isize| ((x * channels as isize) + tile.margin as isize - tile.from as isize) as usize;
+        match border.index(x, width) {
+            Some(source) => {
+                let source = at(source as isize);
+                padded.copy_within(source..source + channels, at(x));
+            }
+            None => padded[at(x)..at(x) + channels].fill(P::BLACK),
+        }
+    };
+    let radius = tile.margin / channels;
+    let missing_left = (tile.margin - (tile.from - tile.reach_from)) / channels;
+    let missing_right = (tile.margin - (tile.reach_to - tile.to)) / channels;
+    let left = (tile.from / channels) as isize - radius as isize;
+    (left..left + missing_left as isize).for_each(&mut fill);
+    (width..width + missing_right).for_each(|x| fill(x as isize));
+}
+
+/// Every row of a band, one tile.
+#[simd]
+#[expect(clippy::too_many_arguments, reason = "all of a band's buffers meet here, once")]
+fn rows_of_tile<S: Simd, T: Pixel, P: Passes>(
+    simd: S,
+    passes: &P,
+    rows: &[&[P::In]],
+    tile: &Tile,
+    padded: &mut [P::Mid],
+    fill_ends: &impl Fn(&mut [P::Mid]),
+    channels: usize,
+    result: &mut [P::Out],
+    out: &mut [T],
+    row_len: usize,
+) {
+    let at_edge = tile.reach_to - tile.reach_from < tile.to - tile.from + 2 * tile.margin;
+    let start = tile.margin - (tile.from - tile.reach_from);
+    let inside = start..start + tile.reach_to - tile.reach_from;
+    let used = tile.to - tile.from + 2 * tile.margin + 1;
+    for (rows, out) in rows.windows(2 * passes.radius() + 1).zip(out.chunks_mut(row_len)) {
+        passes.vertical(simd, rows, &mut padded[inside.clone()]);
+        if at_edge {
+            fill_ends(padded);
+        }
+        let out = &mut out[tile.from..tile.to];
+        if let Some(out) = P::output(out) {
+            passes.horizontal(simd, &padded[..used], channels, out);
+            continue;
+        }
+        let result = &mut result[..out.len()];
+        passes.horizontal(simd, &padded[..used], channels, result);
+        out.iter_mut().zip(result).for_each(|(o, &mut v)| *o = P::finish(v));
+    }
+}
