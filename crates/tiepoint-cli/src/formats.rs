@@ -34,3 +34,48 @@ pub(crate) fn write_features(path: &Path, f: &Features) -> Outcome {
     tiepoint::files::write_atomically(path, |w| std::io::Write::write_all(w, out.as_bytes()))?;
     Ok(())
 }
+
+pub(crate) fn check_matches(path: &Path) -> Outcome {
+    check_features(path)
+}
+
+pub(crate) fn write_matches(
+    path: &Path,
+    a: &Features,
+    b: &Features,
+    r: &crate::commands::matching::Related,
+) -> Outcome {
+    let mut out = "ax,ay,bx,by,distance,ratio,inlier,a,b\n".to_owned();
+    for (m, inlier) in r.pairs.iter().zip(&r.inlier) {
+        let (p, q) = (&a.keypoints[m.a as usize], &b.keypoints[m.b as usize]);
+        let _ = writeln!(
+            out,
+            "{},{},{},{},{},{},{},{},{}",
+            p.x,
+            p.y,
+            q.x,
+            q.y,
+            m.distance,
+            m.ratio,
+            u8::from(*inlier),
+            m.a,
+            m.b
+        );
+    }
+    tiepoint::files::write_atomically(path, |w| std::io::Write::write_all(w, out.as_bytes()))?;
+    Ok(())
+}
+
+pub(crate) fn read_homography(path: &Path) -> Outcome<[f64; 9]> {
+    let text =
+        std::fs::read_to_string(path).map_err(|e| Failure::work(format!("{}: {e}", path.display())))?;
+    let inner =
+        text.split_once("<data>").map_or(text.as_str(), |(_, t)| t.split("</data>").next().unwrap_or(t));
+    let inner = inner.split_once("\"matrix\":[").map_or(inner, |(_, t)| t.split(']').next().unwrap_or(t));
+    let numbers: Vec<f64> =
+        inner.split(|c: char| c.is_whitespace() || c == ',').filter_map(|t| t.parse().ok()).collect();
+    numbers
+        .get(..9)
+        .and_then(|v| v.try_into().ok())
+        .ok_or_else(|| Failure::work(format!("{}: expected nine numbers", path.display())))
+}

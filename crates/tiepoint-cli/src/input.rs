@@ -1,6 +1,7 @@
 //! Which images to read, and where their results go.
 
 use crate::failure::{Failure, Outcome};
+use crate::report::{Clock, Part};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use tiepoint::device::Cpu;
@@ -24,19 +25,22 @@ impl Picture {
         colour: bool,
         mask: Option<&Path>,
         range: Range,
+        clock: &mut Clock,
         cpu: &Cpu,
     ) -> Outcome<Self> {
         let options = ReadOptions::default();
         let (original, grey) = if colour {
-            let original = image::read(path, &options)?;
-            let grey = image::grey(original.clone(), cpu).map_err(|e| at(path, &e))?;
+            let original = clock.time(Part::Read, || image::read(path, &options))?;
+            let grey =
+                clock.time(Part::Compute, || image::grey(original.clone(), cpu)).map_err(|e| at(path, &e))?;
             (Some(original), grey)
         } else {
-            (None, image::read_grey(path, &options, cpu)?)
+            (None, clock.time(Part::Read, || image::read_grey(path, &options, cpu))?)
         };
-        let Prepared { image, mask: holes } = image::prepare(grey, range, cpu)?;
+        let prepared = clock.time(Part::Compute, || image::prepare(grey, range, cpu))?;
+        let Prepared { image, mask: holes } = prepared;
         let mask = match mask {
-            Some(path) => Some(with_holes(read_mask(path, &image, cpu)?, holes)),
+            Some(path) => Some(with_holes(clock.time(Part::Read, || read_mask(path, &image, cpu))?, holes)),
             None => holes,
         };
         Ok(Self { original, image, mask })

@@ -57,8 +57,7 @@ pub(crate) fn features(
     cpu: &Cpu,
 ) -> Outcome<(Picture, Features)> {
     let mask = mask.map(|m| PathBuf::from(input::fill(m, path)));
-    let picture =
-        clock.time(Part::Read, || Picture::read(path, colour, mask.as_deref(), arguments.range, cpu))?;
+    let picture = Picture::read(path, colour, mask.as_deref(), arguments.range, clock, cpu)?;
     let found = clock.time(Part::Compute, || detector.detect(&picture.image, picture.mask.as_ref(), cpu));
     match found {
         Ok(features) => Ok((picture, features)),

@@ -4,9 +4,9 @@
 //mod demo;
 mod detect;
 mod devices;
-//mod evaluate;
+pub(crate) mod evaluate;
 mod filter;
-//mod matching;
+pub(crate) mod matching;
 //mod register;
 
 use crate::arguments::{Arguments, Command};
@@ -18,10 +18,10 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
     let session = Session::open(&arguments.common)?;
     let outcome = match &arguments.command {
         Command::Detect(a) => detect::run(a, &session),
-        //        Command::Match(a) => matching::run(a, &session),
+        Command::Match(a) => matching::run(a, &session),
         //        Command::Register(a) => register::run(a, &session),
         Command::Filter(a) => filter::run(a, &session),
-        //        Command::Evaluate(a) => evaluate::run(a, &session),
+        Command::Evaluate(a) => evaluate::run(a, &session),
         //        Command::Bench(a) => bench::run(a, &session),
         Command::Devices => devices::run(&session),
         _ => Ok(()),
