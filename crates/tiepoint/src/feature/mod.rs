@@ -1,8 +1,11 @@
 //! Keypoints and descriptors, whichever detector made them.
 
+mod detector;
 pub mod select;
 pub mod sift;
 pub mod surf;
+
+pub use detector::Detector;
 
 use crate::image::Size;
 use std::cmp::Ordering;

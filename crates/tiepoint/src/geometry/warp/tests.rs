@@ -1,0 +1,151 @@
+use super::*;
+use crate::geometry::Affine;
+use proptest::prelude::*;
+
+const ALL: [Interpolation; 3] = [Interpolation::Bilinear, Interpolation::Bicubic, Interpolation::Lanczos3];
+
+fn noise(size: Size, channels: usize) -> Image<u8> {
+    let mut state = 7_u32;
+    let next = |_| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    Image::from_vec((0..size.area() * channels).map(next).collect(), size, channels).unwrap()
+}
+
+fn shift(x: f64, y: f64) -> Homography {
+    Homography::new([[1.0, 0.0, x], [0.0, 1.0, y], [0.0, 0.0, 1.0]]).unwrap()
+}
+
+/// The definition, pixel by pixel, with the kernel's own weights.
+fn reference(input: &Image<u8>, map: &Homography, size: Size, kind: Interpolation, fill: u8) -> Image<u8> {
+    let weights = Weights::new(kind);
+    let taps = kind.taps();
+    let mut out = Image::filled(size, input.channels(), fill);
+    let (w, h) = (input.size().width as isize, input.size().height as isize);
+    for y in 0..size.height {
+        for x in 0..size.width {
+            let m = map.matrix();
+            let row = |i: usize| m[i][0] * x as f64 + (m[i][1] * y as f64 + m[i][2]);
+            let (u, v) = (row(0) / row(2), row(1) / row(2));
+            let hit = row(2) > 1e-12 && u >= -0.5 && v >= -0.5 && u < w as f64 - 0.5 && v < h as f64 - 0.5;
+            if !hit {
+                continue;
+            }
+            let both = [u, v].map(|p| {
+                let fraction = (p - p.floor()) as f32;
+                match kind {
+                    Interpolation::Bilinear => [1.0 - fraction, fraction, 0.0, 0.0, 0.0, 0.0],
+                    _ => weights.at::<6>(fraction),
+                }
+            });
+            let start = |p: f64| p.floor() as isize - (taps as isize / 2 - 1);
+            for c in 0..input.channels() {
+                let mut sum = 0.0_f32;
+                for j in 0..taps {
+                    let line = input.row((start(v) + j as isize).clamp(0, h - 1) as usize);
+                    let mut along = 0.0_f32;
+                    for i in 0..taps {
+                        let at = (start(u) + i as isize).clamp(0, w - 1) as usize;
+                        let p = f32::from(line[at * input.channels() + c]);
+                        along = if i == 0 { both[0][0] * p } else { both[0][i].mul_add(p, along) };
+                    }
+                    sum = if j == 0 { both[1][0] * along } else { both[1][j].mul_add(along, sum) };
+                }
+                let channels = input.channels();
+                out.row_mut(y)[x * channels + c] = u8::from_f32(sum);
+            }
+        }
+    }
+    out
+}
+
+#[test]
+fn identity_and_whole_shifts_move_pixels() {
+    let cpu = Cpu::sequential();
+    for channels in 1..=4 {
+        let image = noise(Size::new(9, 7), channels);
+        for kind in ALL {
+            let same = warp(image.view(), &shift(0.0, 0.0), image.size(), kind, 0, &cpu).unwrap();
+            assert_eq!(same, image, "{kind:?}");
+            let moved = warp(image.view(), &shift(2.0, -1.0), image.size(), kind, 99, &cpu).unwrap();
+            assert_eq!(moved.row(3)[..channels], image.row(2)[2 * channels..3 * channels], "{kind:?}");
+            assert!(moved.row(0).iter().all(|&v| v == 99), "above the input");
+        }
+    }
+}
+
+#[test]
+fn half_way_between_two_pixels() {
+    let image = Image::from_vec(vec![10.0_f32, 20.0, 40.0, 80.0], Size::new(4, 1), 1).unwrap();
+    let at = |kind| {
+        warp(image.view(), &shift(1.5, 0.0), Size::new(1, 1), kind, 0.0, &Cpu::sequential()).unwrap().data()
+            [0]
+    };
+    assert_eq!(at(Interpolation::Bilinear), 30.0, "mean");
+    assert_eq!(at(Interpolation::Bicubic), (-10.0 + 9.0 * 20.0 + 9.0 * 40.0 - 80.0) / 16.0, "Keys");
+    assert!((at(Interpolation::Lanczos3) - 27.4).abs() < 1.0, "{}", at(Interpolation::Lanczos3));
+}
+
+#[test]
+fn coverage_and_fill_agree() {
+    let cpu = Cpu::sequential();
+    let image = Image::filled(Size::new(20, 10), 1, 5_u8);
+    let map = Homography::new([[0.9, 0.3, -4.0], [-0.2, 1.1, 2.0], [0.01, -0.02, 1.0]]).unwrap();
+    let size = Size::new(60, 70);
+    let warped = warp(image.view(), &map, size, Interpolation::Bilinear, 0, &cpu).unwrap();
+    let covered = coverage(image.size(), &map, size, &cpu).unwrap();
+    assert!(warped.data().iter().zip(covered.data()).all(|(&v, &c)| (v == 5) == (c == 255)), "same pixels");
+    assert!(covered.data().contains(&0) && covered.data().contains(&255), "both kinds");
+}
+
+#[test]
+fn affine_maps_warp_too() {
+    let turn = Affine::new([[0.0, 1.0, 0.0], [-1.0, 0.0, 4.0]]).unwrap();
+    let image = noise(Size::new(5, 5), 1);
+    let out = warp(image.view(), &turn.into(), image.size(), Interpolation::Bicubic, 0, &Cpu::sequential())
+        .unwrap();
+    assert_eq!(out.row(1)[3], image.row(1)[1], "(3, 1) shows (1, 1)");
+}
+
+#[test]
+fn nonsense_is_an_error() {
+    let cpu = Cpu::sequential();
+    let empty = Image::<u8>::new(Size::new(0, 4));
+    let kind = Interpolation::Bilinear;
+    assert!(warp(empty.view(), &shift(0.0, 0.0), Size::new(3, 3), kind, 0, &cpu).is_err(), "empty input");
+    let one = Image::<u8>::new(Size::new(1, 1));
+    let huge = Size::new(usize::MAX, 2);
+    assert!(warp(one.view(), &shift(0.0, 0.0), huge, kind, 0, &cpu).is_err(), "output too large");
+    assert!(
+        warp(one.view(), &shift(0.0, 0.0), Size::new(0, 3), kind, 0, &cpu).unwrap().data().is_empty(),
+        "empty"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn equals_the_reference_everywhere(
+        width in 1_usize..24, height in 1_usize..24, channels in 1_usize..=4, kind in 0_usize..3,
+        h in proptest::array::uniform8(-0.5_f64..0.5),
+    ) {
+        let image = noise(Size::new(width, height), channels);
+        let map = [
+            [1.0 + h[0], h[1], 10.0 * h[2]],
+            [h[3], 1.0 + h[4], 10.0 * h[5]],
+            [0.05 * h[6], 0.05 * h[7], 1.0],
+        ];
+        prop_assume!(Homography::new(map).is_ok());
+        let map = Homography::new(map).unwrap();
+        let size = Size::new(height + 17, width + 19);
+        let expected = reference(&image, &map, size, ALL[kind], 77);
+        for level in Cpu::levels() {
+            for threads in [1, 2, 5] {
+                let cpu = Cpu::with_threads(threads).unwrap().at_level(level).unwrap();
+                let found = warp(image.view(), &map, size, ALL[kind], 77, &cpu).unwrap();
+                prop_assert_eq!(&found, &expected, "{:?} {:?} {}", ALL[kind], level, threads);
+            }
+        }
+    }
+}
