@@ -1,7 +1,29 @@
 //! What the filters share about bands of rows and the edge of the image.
 
+use crate::image::Border;
+
 /// Rows handled by one task. A constant: how an image is cut does not depend on the threads.
 pub(crate) const BAND: usize = 32;
+
+/// Fills the `radius` pixels at either end of `padded` from the pixels between them. `black` stands outside for
+/// [`Border::Zero`] and [`Border::Skip`].
+pub(crate) fn extend<E: Copy>(padded: &mut [E], radius: usize, channels: usize, border: Border, black: E) {
+    let width = (padded.len() / channels).saturating_sub(2 * radius);
+    if width == 0 {
+        return;
+    }
+    let mut fill = |to: usize, x: isize| match border.index(x, width) {
+        Some(from) => {
+            let from = (from + radius) * channels;
+            padded.copy_within(from..from + channels, to * channels);
+        }
+        None => padded[to * channels..(to + 1) * channels].fill(black),
+    };
+    for i in 0..radius {
+        fill(i, i as isize - radius as isize);
+        fill(radius + width + i, (width + i) as isize);
+    }
+}
 
 /// For [`Border::Skip`]: gives the `radius` pixels at either end of a filtered row their input values again.
 pub(crate) fn keep_ends<T: Copy>(row: &mut [T], source: &[T], radius: usize, channels: usize) {

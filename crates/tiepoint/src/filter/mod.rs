@@ -6,5 +6,6 @@
 mod border;
 pub mod gauss;
 mod separable;
+pub mod sobel;
 #[cfg(test)]
 mod testing;

@@ -126,7 +126,7 @@ fn band<T: Pixel, P: Passes>(
             .collect();
         let ends = |padded: &mut [P::Mid]| fill_ends::<P>(padded, &tile, row_len, channels, border);
         dispatch!(cpu.level(), simd => {
-            rows_of_tile(simd, passes, &rows, &tile, &mut padded, &ends, channels, &mut result, out, row_len)
+            rows_of_tile(simd, passes, &rows, &tile, &mut padded, &ends, channels, &mut result, out, row_len);
         });
     }
 }

@@ -79,7 +79,7 @@ fn pairs(taps: &[u16]) -> Vec<[i16; 2]> {
     all.chunks(2).map(|c| [c[0], c.get(1).copied().unwrap_or(0)]).collect()
 }
 
-/// `B` times u8s::LEN outputs from `x` on.
+/// `B` vectors of outputs from `x` on.
 #[inline(always)]
 fn line<S: Simd, const B: usize>(simd: S, padded: &[i16], pairs: &[[i16; 2]], x: usize, out: &mut [u8]) {
     let (lanes, half) = (S::u8s::LEN, S::i16s::LEN);

@@ -1,0 +1,394 @@
+//! First derivatives by the 3×3 Sobel filters, and their magnitude.
+//!
+//! ```text
+//!      −1 0 1        −1 −2 −1
+//! gx = −2 0 2   gy =  0  0  0    magnitude = √(gx² + gy²)
+//!      −1 0 1         1  2  1
+//! ```
+//!
+//! Gradients are in grey levels times eight a pixel, x to the right and y down. Those of 8-bit images are i16, of
+//! 16-bit images i32, of float images f32. The magnitude has the pixel type of the image; integers are cut off
+//! to whole numbers and saturate.
+//!
+//! **Numbers.** Integers are exact. f32: with s = fma(2, a₀, a₋₁ + a₊₁) down the column, gx = s₊₁ − s₋₁; with
+//! d = a₊₁ − a₋₁ down the column, gy = fma(2, d₀, d₋₁ + d₊₁); magnitude = √fma(gx, gx, gy · gy).
+//!
+//! [`Border::Skip`] leaves the gradients of edge pixels at 0.
+
+use super::border::{BAND, extend, leaves};
+use crate::{
+    Result,
+    device::Cpu,
+    image::{Border, Image, ImageView, Pixel},
+};
+use fearless_simd::{Simd, dispatch};
+use fearless_simd_macros::simd;
+
+/// How to differentiate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SobelOptions {
+    /// What lies beyond the edge; the edge pixel repeated by default.
+    pub border: Border,
+}
+
+impl SobelOptions {
+    /// Every value is allowed.
+    ///
+    /// # Errors
+    /// None.
+    pub fn check(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// The arithmetic of a pixel type's gradients.
+pub trait Sobel: Pixel {
+    /// The type of a gradient.
+    type Gradient: Copy + Default + PartialEq + Send + Sync + std::fmt::Debug;
+
+    /// The pixel as a gradient.
+    fn widen(self) -> Self::Gradient;
+    /// a + 2 b + c.
+    fn smooth(a: Self::Gradient, b: Self::Gradient, c: Self::Gradient) -> Self::Gradient;
+    /// a − b.
+    fn minus(a: Self::Gradient, b: Self::Gradient) -> Self::Gradient;
+    /// √(x² + y²) as a pixel.
+    fn magnitude(x: Self::Gradient, y: Self::Gradient) -> Self;
+}
+
+impl Sobel for u8 {
+    type Gradient = i16;
+
+    #[inline(always)]
+    fn widen(self) -> i16 {
+        i16::from(self)
+    }
+    #[inline(always)]
+    fn smooth(a: i16, b: i16, c: i16) -> i16 {
+        a + b + b + c
+    }
+    #[inline(always)]
+    fn minus(a: i16, b: i16) -> i16 {
+        a - b
+    }
+    #[inline(always)]
+    fn magnitude(x: i16, y: i16) -> Self {
+        let (x, y) = (i32::from(x), i32::from(y));
+        // Below 2²⁴: exact in f32, and the root of no k² − 1 rounds up to k.
+        ((x * x + y * y) as f32).sqrt().min(255.0) as Self
+    }
+}
+
+impl Sobel for u16 {
+    type Gradient = i32;
+
+    #[inline(always)]
+    fn widen(self) -> i32 {
+        i32::from(self)
+    }
+    #[inline(always)]
+    fn smooth(a: i32, b: i32, c: i32) -> i32 {
+        a + b + b + c
+    }
+    #[inline(always)]
+    fn minus(a: i32, b: i32) -> i32 {
+        a - b
+    }
+    #[inline(always)]
+    fn magnitude(x: i32, y: i32) -> Self {
+        // Below 2³⁷: exact in f64.
+        let (x, y) = (f64::from(x), f64::from(y));
+        (x * x + y * y).sqrt().min(65535.0) as Self
+    }
+}
+
+impl Sobel for f32 {
+    type Gradient = Self;
+
+    #[inline(always)]
+    fn widen(self) -> Self {
+        self
+    }
+    #[inline(always)]
+    fn smooth(a: Self, b: Self, c: Self) -> Self {
+        Self::mul_add(2.0, b, a + c)
+    }
+    #[inline(always)]
+    fn minus(a: Self, b: Self) -> Self {
+        a - b
+    }
+    #[inline(always)]
+    fn magnitude(x: Self, y: Self) -> Self {
+        x.mul_add(x, y * y).sqrt()
+    }
+}
+
+/// The horizontal derivative.
+///
+/// # Errors
+/// None for now.
+pub fn x<T: Sobel>(view: ImageView<'_, T>, options: &SobelOptions, cpu: &Cpu) -> Result<Image<T::Gradient>> {
+    let mut out = Image::default();
+    x_into(view, options, cpu, &mut out)?;
+    Ok(out)
+}
+
+/// [`x`] into an image whose memory is used again.
+///
+/// # Errors
+/// As [`x`].
+pub fn x_into<T: Sobel>(
+    view: ImageView<'_, T>,
+    options: &SobelOptions,
+    cpu: &Cpu,
+    out: &mut Image<T::Gradient>,
+) -> Result<()> {
+    filter::<T, X>(view, options, cpu, out)
+}
+
+/// The vertical derivative.
+///
+/// # Errors
+/// None for now.
+pub fn y<T: Sobel>(view: ImageView<'_, T>, options: &SobelOptions, cpu: &Cpu) -> Result<Image<T::Gradient>> {
+    let mut out = Image::default();
+    y_into(view, options, cpu, &mut out)?;
+    Ok(out)
+}
+
+/// [`y`] into an image whose memory is used again.
+///
+/// # Errors
+/// As [`y`].
+pub fn y_into<T: Sobel>(
+    view: ImageView<'_, T>,
+    options: &SobelOptions,
+    cpu: &Cpu,
+    out: &mut Image<T::Gradient>,
+) -> Result<()> {
+    filter::<T, Y>(view, options, cpu, out)
+}
+
+/// The magnitude of the gradient.
+///
+/// # Errors
+/// None for now.
+pub fn magnitude<T: Sobel>(view: ImageView<'_, T>, options: &SobelOptions, cpu: &Cpu) -> Result<Image<T>> {
+    let mut out = Image::default();
+    magnitude_into(view, options, cpu, &mut out)?;
+    Ok(out)
+}
+
+/// [`magnitude`] into an image whose memory is used again.
+///
+/// # Errors
+/// As [`magnitude`].
+pub fn magnitude_into<T: Sobel>(
+    view: ImageView<'_, T>,
+    options: &SobelOptions,
+    cpu: &Cpu,
+    out: &mut Image<T>,
+) -> Result<()> {
+    filter::<T, Magnitude>(view, options, cpu, out)
+}
+
+/// What is made of a row of column sums `s` and column differences `d`, both one pixel longer at either end.
+trait Form<T: Sobel> {
+    type Out: Copy + Default + Send;
+    fn row(s: &mut [T::Gradient], d: &mut [T::Gradient], rows: &Rows<'_, T>, out: &mut [Self::Out]);
+}
+
+struct X;
+struct Y;
+struct Magnitude;
+
+/// The rows above, at and below the output row.
+struct Rows<'a, T> {
+    above: &'a [T],
+    centre: &'a [T],
+    below: &'a [T],
+    channels: usize,
+    border: Border,
+}
+
+impl<T: Sobel> Rows<'_, T> {
+    #[inline(always)]
+    fn sums(&self, s: &mut [T::Gradient]) {
+        let n = self.centre.len();
+        let inside = s[self.channels..self.channels + n].iter_mut();
+        for (((s, a), b), c) in inside.zip(self.above).zip(self.centre).zip(self.below) {
+            *s = T::smooth(a.widen(), b.widen(), c.widen());
+        }
+        extend(s, 1, self.channels, self.border, T::Gradient::default());
+    }
+
+    #[inline(always)]
+    fn differences(&self, d: &mut [T::Gradient]) {
+        let n = self.centre.len();
+        let inside = d[self.channels..self.channels + n].iter_mut();
+        for ((d, a), c) in inside.zip(self.above).zip(self.below) {
+            *d = T::minus(c.widen(), a.widen());
+        }
+        extend(d, 1, self.channels, self.border, T::Gradient::default());
+    }
+}
+
+impl<T: Sobel> Form<T> for X {
+    type Out = T::Gradient;
+    #[inline(always)]
+    fn row(s: &mut [T::Gradient], _: &mut [T::Gradient], rows: &Rows<'_, T>, out: &mut [T::Gradient]) {
+        rows.sums(s);
+        for ((o, &a), &c) in out.iter_mut().zip(&*s).zip(&s[2 * rows.channels..]) {
+            *o = T::minus(c, a);
+        }
+    }
+}
+
+impl<T: Sobel> Form<T> for Y {
+    type Out = T::Gradient;
+    #[inline(always)]
+    fn row(_: &mut [T::Gradient], d: &mut [T::Gradient], rows: &Rows<'_, T>, out: &mut [T::Gradient]) {
+        rows.differences(d);
+        let n = rows.channels;
+        for (((o, &a), &b), &c) in out.iter_mut().zip(&*d).zip(&d[n..]).zip(&d[2 * n..]) {
+            *o = T::smooth(a, b, c);
+        }
+    }
+}
+
+impl<T: Sobel> Form<T> for Magnitude {
+    type Out = T;
+    #[inline(always)]
+    fn row(s: &mut [T::Gradient], d: &mut [T::Gradient], rows: &Rows<'_, T>, out: &mut [T]) {
+        rows.sums(s);
+        rows.differences(d);
+        let n = rows.channels;
+        let (left, right) = (&s[..out.len()], &s[2 * n..2 * n + out.len()]);
+        let (a, b, c) = (&d[..out.len()], &d[n..n + out.len()], &d[2 * n..2 * n + out.len()]);
+        for (i, o) in out.iter_mut().enumerate() {
+            *o = T::magnitude(T::minus(right[i], left[i]), T::smooth(a[i], b[i], c[i]));
+        }
+    }
+}
+
+#[simd]
+fn row<S: Simd, T: Sobel, F: Form<T>>(
+    _: S,
+    s: &mut [T::Gradient],
+    d: &mut [T::Gradient],
+    rows: &Rows<'_, T>,
+    out: &mut [F::Out],
+) {
+    F::row(s, d, rows, out);
+}
+
+fn filter<T: Sobel, F: Form<T>>(
+    view: ImageView<'_, T>,
+    options: &SobelOptions,
+    cpu: &Cpu,
+    out: &mut Image<F::Out>,
+) -> Result<()> {
+    options.check()?;
+    let _stage = cpu.stage("sobel");
+    out.reshape(view.size(), view.channels());
+    let (row_len, channels, height) = (out.row_len(), view.channels(), view.size().height);
+    let border = options.border;
+    cpu.for_chunks(out.data_mut(), row_len * BAND, |band, out| {
+        let black = vec![T::default(); row_len];
+        let mut s = vec![T::Gradient::default(); row_len + 2 * channels];
+        let mut d = s.clone();
+        for (i, out) in out.chunks_mut(row_len).enumerate() {
+            let y = band * BAND + i;
+            if border == Border::Skip && leaves(y, 1, height) {
+                out.fill(F::Out::default());
+                continue;
+            }
+            let source = |y: isize| border.index(y, height).map_or(&black[..], |y| view.row(y));
+            let (above, below) = (source(y as isize - 1), source(y as isize + 1));
+            let rows = Rows { above, centre: view.row(y), below, channels, border };
+            dispatch!(cpu.level(), simd => row::<_, T, F>(simd, &mut s, &mut d, &rows, out));
+            if border == Border::Skip {
+                out[..channels].fill(F::Out::default());
+                out[row_len - channels..].fill(F::Out::default());
+            }
+        }
+    });
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filter::testing::{BORDERS, cpus, data, sizes, strided};
+
+    /// (gx, gy) of one element by the definition, in the stated order.
+    fn reference<T: Sobel>(view: ImageView<'_, T>, border: Border, i: usize, y: usize) -> [T::Gradient; 2] {
+        let (channels, size) = (view.channels(), view.size());
+        let (x, c) = ((i / channels) as isize, i % channels);
+        if border == Border::Skip && (leaves(y, 1, size.height) || leaves(x as usize, 1, size.width)) {
+            return Default::default();
+        }
+        let at = |dx: isize, dy: isize| {
+            let x = border.index(x + dx, size.width);
+            let y = border.index(y as isize + dy, size.height);
+            x.zip(y).map_or(T::default(), |(x, y)| view.row(y)[x * channels + c]).widen()
+        };
+        let s = |dx| T::smooth(at(dx, -1), at(dx, 0), at(dx, 1));
+        let d = |dx| T::minus(at(dx, 1), at(dx, -1));
+        [T::minus(s(1), s(-1)), T::smooth(d(-1), d(0), d(1))]
+    }
+
+    fn twins<T: Sobel>(scale: f32) {
+        for (n, (size, channels)) in sizes().into_iter().enumerate() {
+            let (buffer, stride) = strided::<T>(size, channels, n as u32, scale);
+            let view = ImageView::new(&buffer, size, channels, stride).unwrap();
+            for border in BORDERS {
+                let options = SobelOptions { border };
+                let each = |y| (0..size.width * channels).map(move |i| reference(view, border, i, y));
+                let expected: Vec<_> = (0..size.height).flat_map(each).collect();
+                for cpu in cpus() {
+                    let gx = x(view, &options, &cpu).unwrap();
+                    let gy = y(view, &options, &cpu).unwrap();
+                    let m = magnitude(view, &options, &cpu).unwrap();
+                    for (i, &[ex, ey]) in expected.iter().enumerate() {
+                        let found = (gx.data()[i], gy.data()[i], m.data()[i]);
+                        assert_eq!(
+                            found,
+                            (ex, ey, T::magnitude(ex, ey)),
+                            "{size}x{channels} {border:?} at {i}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_form_equals_the_reference() {
+        twins::<u8>(255.0);
+        twins::<u16>(65535.0);
+        twins::<f32>(1.0);
+    }
+
+    #[test]
+    fn a_ramp_has_its_slope() {
+        let image = Image::from_fn(crate::image::Size::new(9, 7), |x, y| (3 * x + 10 * y) as u8);
+        let cpu = Cpu::sequential();
+        let options = SobelOptions { border: Border::Skip };
+        assert_eq!(x(image.view(), &options, &cpu).unwrap().row(3)[4], 24, "eight times 3");
+        assert_eq!(y(image.view(), &options, &cpu).unwrap().row(3)[4], 80, "eight times 10");
+        assert_eq!(magnitude(image.view(), &options, &cpu).unwrap().row(3)[4], 83, "√(24² + 80²) cut off");
+        assert_eq!(x(image.view(), &options, &cpu).unwrap().row(0), [0; 9], "skipped");
+    }
+
+    #[test]
+    fn elephant_is_exact() {
+        let names = ["filters/elephant.png", "filters/elephant_gradients.png"];
+        let Some((source, expected)) = data(names[0]).zip(data(names[1])) else {
+            println!("no ../shared/data here: skipped");
+            return;
+        };
+        let found = magnitude(source.view(), &SobelOptions::default(), &Cpu::sequential()).unwrap();
+        assert_eq!(found, expected, "the reference picture");
+    }
+}
