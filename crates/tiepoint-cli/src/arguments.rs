@@ -5,6 +5,7 @@ use crate::draw::Blend;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use tiepoint::device::Device;
+use tiepoint::geometry::warp::Interpolation;
 use tiepoint::image::{Border, Range, Size};
 
 /// Finds what two pictures of the same thing have in common.
@@ -126,7 +127,7 @@ pub(crate) struct Register {
     pub(crate) draw: Option<PathBuf>,
     /// How values between pixels are found
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) interpolation: Interpolation,
+    pub(crate) interpolation: InterpolationName,
     #[command(flatten)]
     pub(crate) matching: Matching,
     #[command(flatten)]
@@ -152,6 +153,9 @@ pub(crate) struct Matching {
     /// Largest distance of an inlier from the model, in pixels [default: 3]
     #[arg(long, value_name = "PX", allow_negative_numbers = true)]
     pub(crate) inlier_distance: Option<f64>,
+    /// Leave out the second search, near what the model predicts
+    #[arg(long)]
+    pub(crate) no_rematch: bool,
     /// As --mask, for the second image
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask_b: Option<String>,
@@ -173,11 +177,24 @@ pub(crate) enum ModelName {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Interpolation {
+pub(crate) enum InterpolationName {
+    /// From 2×2 pixels
     Bilinear,
+    /// From 4×4 pixels
     #[default]
     Bicubic,
+    /// From 6×6 pixels
     Lanczos,
+}
+
+impl From<InterpolationName> for Interpolation {
+    fn from(name: InterpolationName) -> Self {
+        match name {
+            InterpolationName::Bilinear => Self::Bilinear,
+            InterpolationName::Bicubic => Self::Bicubic,
+            InterpolationName::Lanczos => Self::Lanczos3,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]

@@ -46,7 +46,7 @@ pub(crate) fn write_matches(
     r: &crate::commands::matching::Related,
 ) -> Outcome {
     let mut out = "ax,ay,bx,by,distance,ratio,inlier,a,b\n".to_owned();
-    for (m, inlier) in r.pairs.iter().zip(&r.inlier) {
+    for (m, inlier) in r.matches.iter().zip(crate::commands::matching::agreeing(r)) {
         let (p, q) = (&a.keypoints[m.a as usize], &b.keypoints[m.b as usize]);
         let _ = writeln!(
             out,
@@ -57,7 +57,7 @@ pub(crate) fn write_matches(
             q.y,
             m.distance,
             m.ratio,
-            u8::from(*inlier),
+            u8::from(inlier),
             m.a,
             m.b
         );

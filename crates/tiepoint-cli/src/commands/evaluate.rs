@@ -1,6 +1,6 @@
 //! `tiepoint evaluate`: scores against ground truth.
 
-use super::matching::{Asked, Found};
+use super::matching::{Asked, Found, matrix, places};
 use crate::arguments::{Evaluate, EvaluateHomography, ModelName};
 use crate::failure::{Failure, Outcome};
 use crate::formats::read_homography;
@@ -74,11 +74,10 @@ impl Scores {
             let options = RepeatabilityOptions { distance, scale_ratio };
             repeatability(&a.keypoints, &b.keypoints, sizes, truth, &options)
         };
-        let ties = super::matching::correspondences(a, b, &found.related.pairs);
-        let places: Vec<_> = ties.iter().map(|t| (t.a, t.b)).collect();
-        let inliers = found.related.pairs.iter().zip(&found.related.inlier).filter(|(_, i)| **i);
+        let places = places(a, b, &found.tie);
+        let inliers = found.tie.inliers.iter().map(|&i| &found.tie.matches[i]);
         let angles: Vec<_> = inliers
-            .map(|(m, _)| (&a.keypoints[m.a as usize], &b.keypoints[m.b as usize]))
+            .map(|m| (&a.keypoints[m.a as usize], &b.keypoints[m.b as usize]))
             .map(|(p, q)| ([f64::from(p.x), f64::from(p.y)], f64::from(p.angle), f64::from(q.angle)))
             .collect();
         let any = f64::INFINITY;
@@ -86,7 +85,7 @@ impl Scores {
             repeatability: [share(1.0, any)?, share(2.0, any)?, share(3.0, any)?],
             scale_repeatability: share(3.0, std::f64::consts::SQRT_2)?,
             matching_accuracy: matching_accuracy(&places, truth),
-            corner_error: found.related.matrix().map_or(any, |m| corner_error(&m, truth, a.image)),
+            corner_error: matrix(&found.tie).map_or(any, |m| corner_error(&m, truth, a.image)),
             position: position_error(&places, truth, 3.0),
             angle: angle_error(&angles, truth),
         })

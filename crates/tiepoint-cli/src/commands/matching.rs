@@ -10,11 +10,11 @@ use crate::input::{self, Picture};
 use crate::report::{Clock, Object, Part};
 use crate::session::Session;
 use std::path::Path;
-use tiepoint::device::Cpu;
 use tiepoint::feature::Features;
-use tiepoint::geometry::{Correspondence, Estimate, ModelKind, RobustOptions, estimate};
+use tiepoint::geometry::{ModelKind, RobustOptions};
 use tiepoint::image;
-use tiepoint::matching::{Match as Pair, MatchOptions, match_features};
+use tiepoint::matching::MatchOptions;
+use tiepoint::register::{Rematch, TieOptions, TiePoints, tie_points};
 
 pub(crate) fn run(arguments: &Match, session: &Session) -> Outcome {
     if let Some(path) = &arguments.output {
@@ -29,13 +29,13 @@ pub(crate) fn run(arguments: &Match, session: &Session) -> Outcome {
     clock.time(Part::Write, || -> Outcome {
         if let Some(path) = &arguments.output {
             let [a, b] = &found.features;
-            files::write_matches(path, a, b, &found.related)?;
+            files::write_matches(path, a, b, &found.tie)?;
         }
         arguments.draw.as_deref().map_or(Ok(()), |path| found.draw(path))
     })?;
     let between = format!("{} - {}", arguments.a.display(), arguments.b.display());
     session.say(&format!("{between}: {}, {:.1} ms", found.summary(), clock.compute() * 1e3))?;
-    if let (false, Some(matrix)) = (session.json, found.related.matrix()) {
+    if let (false, Some(matrix)) = (session.json, matrix(&found.tie)) {
         matrix.chunks(3).try_for_each(|r| session.say(&format!("{:>22} {:>22} {:>22}", r[0], r[1], r[2])))?;
     }
     session.report(|| {
@@ -58,16 +58,7 @@ pub(crate) struct Asked<'a> {
 pub(crate) struct Found {
     pub(crate) pictures: [Picture; 2],
     pub(crate) features: [Features; 2],
-    pub(crate) related: Related,
-}
-
-/// The matches of two sets of features, and the model they agree on.
-#[derive(Debug)]
-pub(crate) struct Related {
-    pub(crate) pairs: Vec<Pair>,
-    /// For every pair whether the model agrees; all true without a model.
-    pub(crate) inlier: Vec<bool>,
-    pub(crate) estimate: Option<Estimate>,
+    pub(crate) tie: TiePoints,
 }
 
 impl ModelName {
@@ -83,22 +74,23 @@ impl ModelName {
 }
 
 impl Matching {
-    fn options(&self) -> Outcome<(MatchOptions, RobustOptions)> {
+    pub(crate) fn options(&self) -> Outcome<TieOptions> {
         let matching = MatchOptions {
             ratio: Some(self.ratio).filter(|r| *r != 1.0),
             mutual: !self.one_way,
             same_sign: !self.any_sign,
             ..MatchOptions::default()
         };
-        matching.check()?;
         let start = RobustOptions::default();
-        let robust =
-            RobustOptions { threshold_px: self.inlier_distance.unwrap_or(start.threshold_px), ..start };
+        let robust = RobustOptions { threshold_px: self.inlier_distance.unwrap_or(start.threshold_px), ..start };
         if !(robust.threshold_px > 0.0 && robust.threshold_px.is_finite()) {
             let given = robust.threshold_px;
             return Err(Failure::usage(format!("--inlier-distance is {given}: expected pixels, above 0")));
         }
-        Ok((matching, robust))
+        let rematch = (!self.no_rematch).then(Rematch::default);
+        let options = TieOptions { matching, model: self.model.kind(), robust, rematch };
+        options.check()?;
+        Ok(options)
     }
 }
 
@@ -111,7 +103,7 @@ impl Asked<'_> {
         clock: &mut Clock,
         session: &Session,
     ) -> Outcome<Found> {
-        self.matching.options()?;
+        let options = self.matching.options()?;
         let mut detector = self.detector.open()?;
         let masks = [self.detector.mask.as_deref(), self.matching.mask_b.as_deref()];
         let (cpu, progress) = (&session.cpu, &session.progress);
@@ -122,58 +114,48 @@ impl Asked<'_> {
         let (picture_a, a) = one(0, &mut detector)?;
         let (picture_b, b) = one(1, &mut detector)?;
         progress.say("matching");
-        let related = clock.time(Part::Compute, || relate(&a, &b, self.matching, cpu))?;
-        Ok(Found { pictures: [picture_a, picture_b], features: [a, b], related })
+        let tie = clock.time(Part::Compute, || tie_points(&a, &b, &options, cpu))?;
+        Ok(Found { pictures: [picture_a, picture_b], features: [a, b], tie })
     }
 }
 
-/// Matches two sets of features and verifies the matches.
-pub(crate) fn relate(a: &Features, b: &Features, matching: &Matching, cpu: &Cpu) -> Outcome<Related> {
-    let (options, robust) = matching.options()?;
-    let pairs = match_features(a, b, &options, cpu)?;
-    let ties = correspondences(a, b, &pairs);
-    let estimate = matching.model.kind().map(|k| estimate(k, &ties, &robust, cpu)).transpose()?;
-    let mut inlier = vec![estimate.is_none(); pairs.len()];
-    estimate.iter().flat_map(|e| &e.inliers).for_each(|&i| inlier[i] = true);
-    Ok(Related { pairs, inlier, estimate })
-}
-
-/// Where the matches lie; distinct ones are tried first.
-pub(crate) fn correspondences(a: &Features, b: &Features, pairs: &[Pair]) -> Vec<Correspondence> {
+/// The places of the matches in A and in B.
+pub(crate) fn places(a: &Features, b: &Features, tie: &TiePoints) -> Vec<([f64; 2], [f64; 2])> {
     let at = |f: &Features, i: u32| {
         let k = &f.keypoints[i as usize];
         [f64::from(k.x), f64::from(k.y)]
     };
-    let tie = |m: &Pair| Correspondence { a: at(a, m.a), b: at(b, m.b), quality: 1.0 - f64::from(m.ratio) };
-    pairs.iter().map(tie).collect()
+    tie.matches.iter().map(|m| (at(a, m.a), at(b, m.b))).collect()
 }
 
-impl Related {
-    /// Nine numbers, row by row.
-    pub(crate) fn matrix(&self) -> Option<[f64; 9]> {
-        self.estimate.as_ref().map(|e| flat(&e.model.matrix()))
-    }
+/// For every match whether the model agrees with it.
+pub(crate) fn agreeing(tie: &TiePoints) -> Vec<bool> {
+    let mut inlier = vec![false; tie.matches.len()];
+    tie.inliers.iter().for_each(|&i| inlier[i] = true);
+    inlier
+}
 
-    pub(crate) fn inliers(&self) -> usize {
-        self.inlier.iter().filter(|i| **i).count()
-    }
+/// The matches as lines of a picture.
+pub(crate) fn lines(a: &Features, b: &Features, tie: &TiePoints) -> Vec<Tie> {
+    let ends = places(a, b, tie).into_iter().zip(agreeing(tie));
+    ends.map(|((a, b), inlier)| Tie { a, b, inlier }).collect()
+}
 
-    /// The matches as lines of a picture.
-    pub(crate) fn ties(&self, a: &Features, b: &Features) -> Vec<Tie> {
-        let ties = correspondences(a, b, &self.pairs);
-        ties.iter().zip(&self.inlier).map(|(c, &inlier)| Tie { a: c.a, b: c.b, inlier }).collect()
-    }
+/// The model's matrix row by row.
+pub(crate) fn matrix(tie: &TiePoints) -> Option<[f64; 9]> {
+    let m = tie.model?.matrix();
+    Some([m[0][0], m[0][1], m[0][2], m[1][0], m[1][1], m[1][2], m[2][0], m[2][1], m[2][2]])
 }
 
 impl Found {
     /// For people.
     pub(crate) fn summary(&self) -> String {
         let [a, b] = &self.features;
-        let counts = format!("{} and {} features, {} matches", a.len(), b.len(), self.related.pairs.len());
-        match &self.related.estimate {
-            Some(e) => {
-                let (n, model) = (e.inliers.len(), e.model.kind());
-                format!("{counts}, {n} agree on a {model} to {:.2} px", e.rms_px)
+        let counts = format!("{} and {} features, {} matches", a.len(), b.len(), self.tie.matches.len());
+        match &self.tie.model {
+            Some(m) => {
+                let (n, model) = (self.tie.inliers.len(), m.kind());
+                format!("{counts}, {n} agree on a {model} to {:.2} px", self.tie.rms_px)
             }
             None => counts,
         }
@@ -186,13 +168,13 @@ impl Found {
             .text("detector", asked.detector.detector.name())
             .text("preset", asked.detector.preset_name())
             .numbers("features", &counts)
-            .count("matches", self.related.pairs.len())
-            .count("inliers", self.related.inliers());
-        let object = match (&self.related.estimate, self.related.matrix()) {
-            (Some(e), Some(matrix)) => object
-                .text("model", e.model.kind().name())
+            .count("matches", self.tie.matches.len())
+            .count("inliers", self.tie.inliers.len());
+        let object = match (&self.tie.model, matrix(&self.tie)) {
+            (Some(model), Some(matrix)) => object
+                .text("model", model.kind().name())
                 .numbers("matrix", &matrix)
-                .number("rms_px", e.rms_px),
+                .number("rms_px", self.tie.rms_px),
             _ => object.text("model", "none"),
         };
         object.text("device", &session.device()).count("threads", session.cpu.threads())
@@ -203,12 +185,7 @@ impl Found {
         let [a, b] = &self.pictures;
         let canvas = |p: &Picture| Canvas::of(p.original.as_ref().unwrap_or(&p.image));
         let [fa, fb] = &self.features;
-        let picture = side_by_side(canvas(a), canvas(b), &self.related.ties(fa, fb));
+        let picture = side_by_side(canvas(a), canvas(b), &lines(fa, fb, &self.tie));
         Ok(image::write(path, &picture.into_image())?)
     }
-}
-
-/// A 3×3 matrix row by row.
-pub(crate) fn flat(m: &[[f64; 3]; 3]) -> [f64; 9] {
-    [m[0][0], m[0][1], m[0][2], m[1][0], m[1][1], m[1][2], m[2][0], m[2][1], m[2][2]]
 }

@@ -1,13 +1,13 @@
 //! One file for each command.
 
-//mod bench;
-//mod demo;
+mod bench;
+mod demo;
 mod detect;
 mod devices;
 pub(crate) mod evaluate;
 mod filter;
 pub(crate) mod matching;
-//mod register;
+mod register;
 
 use crate::arguments::{Arguments, Command};
 use crate::failure::Outcome;
@@ -19,13 +19,12 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
     let outcome = match &arguments.command {
         Command::Detect(a) => detect::run(a, &session),
         Command::Match(a) => matching::run(a, &session),
-        //        Command::Register(a) => register::run(a, &session),
+                Command::Register(a) => register::run(a, &session),
         Command::Filter(a) => filter::run(a, &session),
         Command::Evaluate(a) => evaluate::run(a, &session),
-        //        Command::Bench(a) => bench::run(a, &session),
+                Command::Bench(a) => bench::run(a, &session),
         Command::Devices => devices::run(&session),
-        _ => Ok(()),
-        //        Command::Demo(a) => demo::run(a, &session),
+                Command::Demo(a) => demo::run(a, &session),
     };
     session.close();
     outcome
