@@ -19,13 +19,13 @@ use std::ops::Range;
 
 /// Rows of the first octave that enter together. Any number gives the same result; this many keep the working
 /// set in the cache and the threads busy.
-const BAND: usize = 32;
+const BAND: usize = 16;
 
 /// Rows that one thread blurs at a time.
-const ROWS_PER_TASK: usize = 8;
+const ROWS_PER_TASK: usize = 16;
 
 /// Columns blurred vertically at a time, so that the rows under the window stay in the first-level cache.
-const STRIP: usize = 256;
+const STRIP: usize = 512;
 
 /// The rows of one image of the pyramid that are alive: `first..end()`.
 #[derive(Debug, Default)]

@@ -1,1 +1,265 @@
-//!
+//! The streamed form against the reference, and what the method promises.
+
+use super::*;
+use crate::image::Image;
+use std::f32::consts::{PI, TAU};
+
+/// Smooth random blobs on grey: corners, edges and blobs of many sizes.
+fn scene(size: Size, seed: u64) -> Image<u8> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut random = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state >> 40) as f32 / (1 << 24) as f32
+    };
+    let mut values = vec![0.5_f32; size.area()];
+    for _ in 0..(size.area() / 120).max(6) {
+        let (cx, cy) = (random() * size.width as f32, random() * size.height as f32);
+        let (s, a, stretch) = (1.0 + 7.0 * random() * random(), random() - 0.5, 0.4 + random());
+        for y in (cy - 4.0 * s).max(0.0) as usize..((cy + 4.0 * s) as usize).min(size.height) {
+            for x in (cx - 4.0 * s).max(0.0) as usize..((cx + 4.0 * s) as usize).min(size.width) {
+                let (dx, dy) = ((x as f32 - cx) * stretch, y as f32 - cy);
+                values[y * size.width + x] += a * (-(dx * dx + dy * dy) / (2.0 * s * s)).exp();
+            }
+        }
+    }
+    Image::from_vec(values.iter().map(|v| (v * 255.0).clamp(0.0, 255.0) as u8).collect(), size, 1).unwrap()
+}
+
+fn every_device() -> Vec<Cpu> {
+    let mut devices: Vec<_> =
+        Cpu::levels().into_iter().map(|l| Cpu::sequential().at_level(l).unwrap()).collect();
+    devices.extend([2, 5].map(|n| Cpu::with_threads(n).unwrap()));
+    devices
+}
+
+#[test]
+fn equals_the_reference_for_every_preset_size_level_and_thread_count() {
+    let sizes = [
+        (1, 1),
+        (1, 40),
+        (40, 1),
+        (2, 3),
+        (6, 5),
+        (11, 11),
+        (12, 30),
+        (33, 17),
+        (64, 64),
+        (90, 71),
+        (131, 140),
+        (180, 150),
+    ];
+    let devices = every_device();
+    let mut features = 0;
+    for (i, (width, height)) in sizes.into_iter().enumerate() {
+        let image = scene(Size::new(width, height), i as u64 + 1);
+        for preset in [SiftPreset::Default, SiftPreset::OpenCv, SiftPreset::VlFeat] {
+            for first_octave in [-1, 0] {
+                let options = SiftOptions { first_octave, contrast: 0.01, ..SiftOptions::preset(preset) };
+                let expected = reference::detect(image.view(), &options);
+                features += expected.len();
+                for cpu in &devices {
+                    let found = detect(image.view(), &options, None, cpu).unwrap();
+                    assert!(found == expected, "{width}x{height} {preset:?} from {first_octave} on {cpu:?}");
+                }
+            }
+        }
+    }
+    assert!(features > 1000, "only {features} features were compared");
+}
+
+#[test]
+fn equals_the_reference_for_every_option() {
+    let image = scene(Size::new(97, 83), 7);
+    let base = SiftOptions { contrast: 0.01, ..SiftOptions::default() };
+    let variants = [
+        SiftOptions { root: true, ..base },
+        SiftOptions { upright: true, ..base },
+        SiftOptions { descriptors: DescriptorKind::F32, ..base },
+        SiftOptions { descriptors: DescriptorKind::F32, root: true, ..base },
+        SiftOptions { descriptors: DescriptorKind::None, ..base },
+        SiftOptions { levels: 1, ..base },
+        SiftOptions { levels: 8, ..base },
+        SiftOptions { octaves: Some(2), ..base },
+        SiftOptions { sigma: 2.3, input_sigma: 1.1, edge: 5.0, ..base },
+        SiftOptions { selection: Selection::Strongest(10), ..base },
+        SiftOptions { selection: Selection::Even(20), ..base },
+    ];
+    for options in variants {
+        let expected = reference::detect(image.view(), &options);
+        assert!(expected.len() >= 10, "{options:?} finds only {}", expected.len());
+        for cpu in every_device() {
+            assert!(
+                detect(image.view(), &options, None, &cpu).unwrap() == expected,
+                "{options:?} on {cpu:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn pixel_types_and_strides_agree() {
+    let image = scene(Size::new(80, 60), 3);
+    let deep: Vec<u16> = image.data().iter().map(|&v| u16::from(v) * 257).collect();
+    let float: Vec<f32> = image.data().iter().map(|&v| v.unit()).collect();
+    let mut wide = vec![99_u8; 91 * 60];
+    for y in 0..60 {
+        wide[y * 91..y * 91 + 80].copy_from_slice(image.row(y));
+    }
+    let (options, cpu) = (SiftOptions::default(), Cpu::sequential());
+    let expected = detect(image.view(), &options, None, &cpu).unwrap();
+    let size = image.size();
+    let strided = ImageView::new(&wide, size, 1, 91).unwrap();
+    assert!(expected.len() > 20, "{} features", expected.len());
+    assert!(detect(strided, &options, None, &cpu).unwrap() == expected, "a stride changes nothing");
+    let float = Image::from_vec(float, size, 1).unwrap();
+    assert!(
+        detect(float.view(), &options, None, &cpu).unwrap() == expected,
+        "f32 in [0, 1] is the same image"
+    );
+    let deep = detect(Image::from_vec(deep, size, 1).unwrap().view(), &options, None, &cpu).unwrap();
+    let near = |a: &Keypoint, b: &Keypoint| (a.x - b.x).abs() < 0.01 && (a.y - b.y).abs() < 0.01;
+    let common = expected.keypoints.iter().filter(|a| deep.keypoints.iter().any(|b| near(a, b))).count();
+    assert!(common * 100 >= expected.len() * 98, "16 bits: {common} of {}", expected.len());
+}
+
+#[test]
+fn a_detector_forgets_the_image_before() {
+    let mut sift = Sift::new(SiftOptions::default()).unwrap();
+    let cpu = Cpu::with_threads(2).unwrap();
+    for (i, size) in [(70, 50), (70, 50), (33, 90), (70, 50)].into_iter().enumerate() {
+        let image = scene(Size::new(size.0, size.1), i as u64);
+        let fresh = detect(image.view(), sift.options(), None, &cpu).unwrap();
+        assert!(sift.detect(image.view(), None, &cpu).unwrap() == fresh, "image {i}");
+    }
+}
+
+#[test]
+fn strongest_are_the_first_of_all_however_many_are_pruned_on_the_way() {
+    let image = scene(Size::new(700, 500), 5);
+    let cpu = Cpu::sequential();
+    let all =
+        detect(image.view(), &SiftOptions { contrast: 0.005, ..Default::default() }, None, &cpu).unwrap();
+    let selection = Selection::Strongest(100);
+    let few =
+        detect(image.view(), &SiftOptions { contrast: 0.005, selection, ..Default::default() }, None, &cpu)
+            .unwrap();
+    assert!(all.len() > 1500, "{} features are enough to be pruned", all.len());
+    assert!(few == all.subset(&(0..100).collect::<Vec<_>>()), "the strongest 100");
+}
+
+#[test]
+fn masked_pixels_give_no_keypoints() {
+    let image = scene(Size::new(120, 80), 9);
+    let mask = Image::from_fn(image.size(), |x, _| u8::from(x >= 60));
+    let (options, cpu) = (SiftOptions::default(), Cpu::sequential());
+    let all = detect(image.view(), &options, None, &cpu).unwrap();
+    let half = detect(image.view(), &options, Some(mask.view()), &cpu).unwrap();
+    let right: Vec<usize> =
+        (0..all.len()).filter(|&i| all.keypoints[i].x.round_ties_even() >= 60.0).collect();
+    assert!(!right.is_empty() && right.len() < all.len(), "the mask cuts something");
+    assert!(half == all.subset(&right), "exactly the unmasked ones remain");
+    let small = Image::<u8>::new(Size::new(3, 3));
+    assert!(
+        matches!(detect(image.view(), &options, Some(small.view()), &cpu), Err(Error::Mismatch(_))),
+        "wrong size"
+    );
+}
+
+#[test]
+fn bad_input_is_an_error_and_blank_input_has_no_features() {
+    let (options, cpu) = (SiftOptions::default(), Cpu::sequential());
+    let empty = Image::<u8>::new(Size::new(0, 5));
+    assert!(matches!(detect(empty.view(), &options, None, &cpu), Err(Error::Image(_))), "empty");
+    let colour = Image::filled(Size::new(9, 9), 3, 1_u8);
+    assert!(matches!(detect(colour.view(), &options, None, &cpu), Err(Error::Image(_))), "three channels");
+    for value in [0.0, 1.0, f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
+        let flat = Image::filled(Size::new(64, 48), 1, value);
+        assert!(detect(flat.view(), &options, None, &cpu).unwrap().is_empty(), "{value} everywhere");
+    }
+    for wrong in [
+        SiftOptions { levels: 0, ..options },
+        SiftOptions { first_octave: -2, ..options },
+        SiftOptions { contrast: f32::NAN, ..options },
+        SiftOptions { edge: 1.0, ..options },
+        SiftOptions { octaves: Some(0), ..options },
+        SiftOptions { sigma: 0.1, ..options },
+        SiftOptions { input_sigma: 9.0, ..options },
+    ] {
+        assert!(matches!(Sift::new(wrong), Err(Error::Option { .. })), "{wrong:?}");
+    }
+}
+
+/// A Gaussian blob of σ = s answers most at the scale s√((k² − 1) / (2k² ln k)), which is near s.
+#[test]
+fn a_blob_is_found_at_its_place_with_its_scale_and_sign() {
+    for (cx, cy, s, bright) in
+        [(40.3_f32, 37.8_f32, 4.0_f32, true), (51.75, 44.5, 6.0, false), (47.0, 52.0, 8.0, true)]
+    {
+        let amplitude = if bright { 0.4 } else { -0.4 };
+        let image = Image::from_fn(Size::new(100, 96), |x, y| {
+            let (dx, dy) = (x as f32 - cx, y as f32 - cy);
+            0.5 + amplitude * (-(dx * dx + dy * dy) / (2.0 * s * s)).exp()
+        });
+        let found = detect(image.view(), &SiftOptions::default(), None, &Cpu::sequential()).unwrap();
+        let k = found.keypoints.first().expect("the blob is found");
+        assert!((k.x - cx).hypot(k.y - cy) < 0.01 * s, "at ({}, {}) instead of ({cx}, {cy})", k.x, k.y);
+        assert!((k.scale / s - 1.0).abs() < 0.12, "scale {} for σ {s}", k.scale);
+        assert_eq!(k.sign, if bright { 1 } else { -1 }, "sign of a blob of {amplitude}");
+    }
+}
+
+/// Seed 004: a slender black ellipse on white has features near its foci, one towards either end, upon each at least
+/// one direction.
+#[test]
+fn an_ellipse_has_features_at_its_foci() {
+    let (cx, cy, a, b) = (128.0_f32, 96.0_f32, 90.0_f32, 8.0_f32);
+    let image = Image::from_fn(Size::new(256, 192), |x, y| {
+        let inside = (0..64).filter(|i| {
+            let (dx, dy) = ((i % 8) as f32 / 8.0 - 0.4375, (i / 8) as f32 / 8.0 - 0.4375);
+            ((x as f32 - cx + dx) / a).powi(2) + ((y as f32 - cy + dy) / b).powi(2) < 1.0
+        });
+        1.0 - inside.count() as f32 / 64.0
+    });
+    let found = detect(image.view(), &SiftOptions::default(), None, &Cpu::sequential()).unwrap();
+    let focus = (a * a - b * b).sqrt();
+    for side in [-1.0, 1.0] {
+        let near = |k: &Keypoint| (k.x - cx - side * focus).hypot(k.y - cy) < b && k.sign == -1;
+        assert!(found.keypoints.iter().any(near), "none near {}: {:?}", cx + side * focus, found.keypoints);
+    }
+    let beyond = |k: &&Keypoint| (k.x - cx).abs() < 0.7 * focus || (k.y - cy).abs() > b;
+    assert_eq!(found.keypoints.iter().filter(beyond).count(), 0, "nothing elsewhere: {:?}", found.keypoints);
+}
+
+/// Directions and descriptors turn with the image. A quarter turn permutes pixels, but not the even ones that
+/// halving keeps, so places are equal only about.
+#[test]
+fn a_quarter_turn_turns_the_features() {
+    let image = scene(Size::new(160, 120), 11);
+    let turned = Image::from_fn(Size::new(120, 160), |x, y| image.row(119 - x)[y]);
+    let (options, cpu) = (SiftOptions::default(), Cpu::sequential());
+    let before = detect(image.view(), &options, None, &cpu).unwrap();
+    let after = detect(turned.view(), &options, None, &cpu).unwrap();
+    let bytes = |f: &Features, i: usize| match &f.descriptors {
+        Descriptors::U8(v) => v[i * DIMENSION..(i + 1) * DIMENSION].to_vec(),
+        Descriptors::F32(_) => unreachable!("8-bit was asked for"),
+    };
+    let mut kept = 0;
+    for (i, k) in before.keypoints.iter().enumerate() {
+        let (x, y, angle) = (119.0 - k.y, k.x, (k.angle + PI / 2.0).rem_euclid(TAU));
+        let same = |o: &Keypoint| {
+            let turn = (o.angle - angle + PI).rem_euclid(TAU) - PI;
+            (o.x - x).hypot(o.y - y) < 0.25 * k.scale
+                && turn.abs() < 0.1
+                && (o.scale / k.scale - 1.0).abs() < 0.1
+        };
+        if let Some(j) = after.keypoints.iter().position(same) {
+            let distance: i32 = (bytes(&before, i).iter().zip(bytes(&after, j)))
+                .map(|(&a, b)| (i32::from(a) - i32::from(b)).pow(2))
+                .sum();
+            kept += usize::from(distance < 100 * 100);
+        }
+    }
+    assert!(kept * 100 >= before.len() * 85, "{kept} of {} features turn with the image", before.len());
+}

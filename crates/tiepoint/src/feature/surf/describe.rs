@@ -58,8 +58,7 @@ impl Square {
                 let weight = if opensurf {
                     let in_cell = |i: usize| (i as f64 - (span - 1) as f64 / 2.0).powi(2);
                     let over = |i: usize| (i as f64 - 1.5).powi(2);
-                    gauss(in_cell(k % span) + in_cell(k / span), 2.5)
-                        * gauss(over(cell_u) + over(cell_v), 1.5)
+                    gauss(in_cell(k % span) + in_cell(k / span), 2.5) * gauss(over(cell_u) + over(cell_v), 1.5)
                 } else {
                     let centred = |i: usize| (i as f64 - 9.5).powi(2);
                     gauss(centred(u) + centred(v), 3.3)
@@ -99,8 +98,7 @@ impl Square {
         let n = self.side * self.side;
         self.wavelets(integral, k, direction, &mut along[..n], &mut aside[..n]);
         let values = if self.extended {
-            let split =
-                |a: f32, by: f32| if by >= 0.0 { [a, a.abs(), 0.0, 0.0] } else { [0.0, 0.0, a, a.abs()] };
+            let split = |a: f32, by: f32| if by >= 0.0 { [a, a.abs(), 0.0, 0.0] } else { [0.0, 0.0, a, a.abs()] };
             self.sums(&along, &aside, |a, b| {
                 let ([p, q, r, s], [t, u, v, w]) = (split(a, b), split(b, a));
                 [p, q, r, s, t, u, v, w]
@@ -134,9 +132,10 @@ impl Square {
             let (x, y) = ((-step_sin).mul_add(v, x0), step_cos.mul_add(v, y0));
             for (i, (along, aside)) in along.iter_mut().zip(aside).enumerate() {
                 let u = self.first + i as f32;
-                let [cx, cy] =
-                    [step_cos.mul_add(u, x), step_sin.mul_add(u, y)].map(|v| v.round_ties_even() as i32);
-                let [dx, dy] = integral.haar(cx, cy, half).map(Total::signed_f32);
+                let cx = step_cos.mul_add(u, x).round_ties_even() as i32;
+                let cy = step_sin.mul_add(u, y).round_ties_even() as i32;
+                let [dx, dy] = integral.haar(cx, cy, half);
+                let (dx, dy) = (dx.signed_f32(), dy.signed_f32());
                 *along = cos.mul_add(dx, sin * dy);
                 *aside = cos.mul_add(dy, -(sin * dx));
             }

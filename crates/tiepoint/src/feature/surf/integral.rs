@@ -1,7 +1,6 @@
 //! The integral image, of which only the latest rows are kept.
 //!
-//! Entry (j, x) is the sum of all pixels in rows above j and columns left of x (seed of the method: Crow
-//! 1984), so the box of rows a..b and columns c..d is (b,d) − (a,d) − (b,c) + (a,c). Sums wrap around; a
+//! Entry (j, x) is the sum of all pixels in rows above j and columns left of x (Crow 1984), so the box of rows a..b and columns c..d is (b,d) − (a,d) − (b,c) + (a,c). Sums wrap around; a
 //! difference is right whenever its true value fits.
 
 use super::stream::BAND;
@@ -88,13 +87,7 @@ impl<A: Total> Integral<A> {
         // An odd number of cache lines: rows one above the other do not compete for the same cache set.
         let stride = ((size.width + 1).div_ceil(16) | 1) * 16;
         if (self.stride, self.mask + 1, self.size) != (stride, slots, size) {
-            *self = Self {
-                data: vec![A::default(); stride * slots],
-                stride,
-                mask: slots - 1,
-                size,
-                ..Self::default()
-            };
+            *self = Self { data: vec![A::default(); stride * slots], stride, mask: slots - 1, size, ..Self::default() };
         }
         self.rows = 0;
         self.last.clear();
@@ -159,15 +152,16 @@ impl<A: Total> Integral<A> {
         if x < half || y < half || x > w - half || y > h - half {
             return [A::default(); 2];
         }
-        let columns = [x - half, x, x + half].map(|x| x as usize);
-        let [top, middle, bottom] = [y - half, y, y + half].map(|y| {
-            let row = self.row(y as usize);
-            columns.map(|x| row[x])
-        });
-        // Height differences of the columns, and width differences of the rows.
-        let d = [0, 1, 2].map(|i| bottom[i].minus(top[i]));
-        let across = |r: [A; 3]| r[2].minus(r[0]);
+        let (left, x, right) = ((x - half) as usize, x as usize, (x + half) as usize);
+        let (top, bottom) = (self.row((y - half) as usize), self.row((y + half) as usize));
+        let middle = self.row(y as usize);
         let twice = |v: A| v.plus(v);
-        [d[2].plus(d[0]).minus(twice(d[1])), across(bottom).plus(across(top)).minus(twice(across(middle)))]
+        // Columns from top to bottom, and rows from left to right.
+        let height = |x: usize| bottom[x].minus(top[x]);
+        let width = |row: &[A]| row[right].minus(row[left]);
+        [
+            height(right).plus(height(left)).minus(twice(height(x))),
+            width(bottom).plus(width(top)).minus(twice(width(middle))),
+        ]
     }
 }

@@ -81,8 +81,11 @@ impl Disc {
         let mut bins = [[0_i64; 2]; BINS];
         let mut wavelets = [(0.0_f32, 0.0_f32); 128];
         let mut sums = [[0_i64; 2]; 128];
-        for (&(i, j, weight), (wavelet, sum)) in self.samples.iter().zip(wavelets.iter_mut().zip(&mut sums)) {
-            let [cx, cy] = [i.mul_add(s, x), j.mul_add(s, y)].map(|v| v.round_ties_even() as i32);
+        for (&(i, j, weight), (wavelet, sum)) in
+            self.samples.iter().zip(wavelets.iter_mut().zip(&mut sums))
+        {
+            let cx = i.mul_add(s, x).round_ties_even() as i32;
+            let cy = j.mul_add(s, y).round_ties_even() as i32;
             let [dx, dy] = integral.haar(cx, cy, half);
             *wavelet = (dx.signed_f32(), dy.signed_f32());
             *sum = [weight * dx.signed(), weight * dy.signed()];
@@ -101,6 +104,7 @@ impl Disc {
 }
 
 /// The direction of the longest sum of a sixth of the turn.
+#[inline(always)]
 fn longest(bins: &[[i64; 2]]) -> Direction {
     let (mut best, mut sum_of_best) = (0.0, [1.0, 0.0]);
     let span = bins.len() / 6;

@@ -83,73 +83,87 @@ fn tile_row<S: Simd, A: Total>(
         let y = (place.row * place.step) as isize + offset;
         &integral.row(y as usize)[start..start + len]
     };
-    let [xx, yy, xy] = buffers.each_mut().map(|b| &mut b[..len]);
-
-    let [top, bottom] = filter.across.map(row);
-    for i in 0..len {
-        xx[i] = bottom[i].minus(top[i]);
+    let [xx, yy, xy] = buffers;
+    let (xx, yy, xy) = (&mut xx[..], &mut yy[..], &mut xy[..]);
+    let [top, bottom] = filter.across;
+    for (xx, (top, bottom)) in xx.iter_mut().zip(row(top).iter().zip(row(bottom))) {
+        *xx = bottom.minus(*top);
     }
-    let ([top, bottom], [inner_top, inner_bottom]) = (filter.outer.map(row), filter.inner.map(row));
-    for i in 0..len {
-        yy[i] = bottom[i].minus(top[i]).minus(inner_bottom[i].minus(inner_top[i]).thrice());
+    let ([a, d], [b, c]) = (filter.outer, filter.inner);
+    let rows = row(a).iter().zip(row(b)).zip(row(c).iter().zip(row(d)));
+    for (yy, ((a, b), (c, d))) in yy.iter_mut().zip(rows) {
+        *yy = d.minus(*a).minus(c.minus(*b).thrice());
     }
-    let [a, b, c, d] = filter.diagonal.map(row);
-    for i in 0..len {
-        xy[i] = d[i].minus(c[i]).minus(b[i].minus(a[i]));
+    let [a, b, c, d] = filter.diagonal;
+    let rows = row(a).iter().zip(row(b)).zip(row(c).iter().zip(row(d)));
+    for (xy, ((a, b), (c, d))) in xy.iter_mut().zip(rows) {
+        *xy = d.minus(*c).minus(b.minus(*a));
     }
-
-    let n = (out.len() - 1) * place.step + 1;
-    let at = |v: isize| (v - filter.outer[0]) as usize;
-    let (xx, yy, xy) = (&*xx, &*yy, &*xy);
-    let columns = Columns {
-        outer: filter.outer.map(|v| &xx[at(v)..][..n]),
-        inner: filter.inner.map(|v| &xx[at(v)..][..n]),
-        across: filter.across.map(|v| &yy[at(v)..][..n]),
-        diagonal: filter.diagonal.map(|v| &xy[at(v)..][..n]),
-        norms,
-    };
+    let differences = Differences { xx, yy, xy, filter, norms };
     match place.step {
-        1 => columns.combine::<1>(out),
-        2 => columns.combine::<2>(out),
-        4 => columns.combine::<4>(out),
+        1 => differences.combine::<1>(out),
+        2 => differences.combine::<2>(out),
+        4 => differences.combine::<4>(out),
+        8 => differences.combine::<8>(out),
         step => {
             for (k, out) in out.iter_mut().enumerate() {
-                *out = columns.response(k * step);
+                // What is a run of samples elsewhere is here one sample.
+                let from = k * step;
+                let (xx, yy, xy) = (&xx[from..], &yy[from..], &xy[from..]);
+                Differences { xx, yy, xy, filter, norms }.combine::<1>(std::slice::from_mut(out));
             }
         }
     }
 }
 
-/// Vertical differences, cut so that sample k of a tile reads entry k · step of each.
-struct Columns<'a, A> {
-    outer: [&'a [A]; 2],
-    inner: [&'a [A]; 2],
-    across: [&'a [A]; 2],
-    diagonal: [&'a [A]; 4],
+/// The vertical differences of a row of a tile, from the first column that its first sample needs.
+struct Differences<'a, A> {
+    /// Of Dxx.
+    xx: &'a [A],
+    /// Of Dyy.
+    yy: &'a [A],
+    /// Of Dxy.
+    xy: &'a [A],
+    filter: &'a Filter,
     norms: [f32; 2],
 }
 
-impl<A: Total> Columns<'_, A> {
+impl<A: Total> Differences<'_, A> {
     #[inline(always)]
     fn combine<const STEP: usize>(&self, out: &mut [f32]) {
+        let n = out.len();
+        let Filter { outer, inner, across, diagonal, .. } = *self.filter;
+        let at = |offset: isize| (offset - outer[0]) as usize;
+        let (x0, x1) = (samples(self.xx, at(outer[0]), n), samples(self.xx, at(inner[0]), n));
+        let (x2, x3) = (samples(self.xx, at(inner[1]), n), samples(self.xx, at(outer[1]), n));
+        let (y0, y1) = (samples(self.yy, at(across[0]), n), samples(self.yy, at(across[1]), n));
+        let (d0, d1) = (samples(self.xy, at(diagonal[0]), n), samples(self.xy, at(diagonal[1]), n));
+        let (d2, d3) = (samples(self.xy, at(diagonal[2]), n), samples(self.xy, at(diagonal[3]), n));
         for (k, out) in out.iter_mut().enumerate() {
-            *out = self.response(k * STEP);
+            let first = |s: Runs<'_, A, STEP>| s[k][0];
+            let xx = first(x3).minus(first(x0)).minus(first(x2).minus(first(x1)).thrice());
+            let yy = first(y1).minus(first(y0));
+            let xy = first(d3).minus(first(d2)).minus(first(d1).minus(first(d0)));
+            *out = response(xx, yy, xy, self.norms);
         }
     }
+}
 
-    #[inline(always)]
-    fn response(&self, i: usize) -> f32 {
-        let span = |s: &[&[A]; 2]| s[1][i].minus(s[0][i]);
-        let xx = span(&self.outer).minus(span(&self.inner).thrice());
-        let yy = span(&self.across);
-        let [a, b, c, d] = self.diagonal;
-        let xy = d[i].minus(c[i]).minus(b[i].minus(a[i]));
-        let [norm, norm_xy] = self.norms;
-        let dxx = xx.signed_f32() * norm;
-        let dyy = yy.signed_f32() * norm;
-        let dxy = xy.signed_f32() * norm_xy;
-        let det = dxx.mul_add(dyy, -(dxy * dxy));
-        let magnitude = if det > 0.0 { det } else { 0.0 };
-        if xx.plus(yy).is_negative() { magnitude } else { -magnitude }
-    }
+/// Runs of `STEP` entries, of which the first is a sample's.
+type Runs<'a, A, const STEP: usize> = &'a [[A; STEP]];
+
+#[inline(always)]
+fn samples<A, const STEP: usize>(differences: &[A], at: usize, n: usize) -> Runs<'_, A, STEP> {
+    &differences[at..].as_chunks::<STEP>().0[..n]
+}
+
+/// The signed response of three box sums.
+#[inline(always)]
+fn response<A: Total>(xx: A, yy: A, xy: A, [norm, norm_xy]: [f32; 2]) -> f32 {
+    let dxx = xx.signed_f32() * norm;
+    let dyy = yy.signed_f32() * norm;
+    let dxy = xy.signed_f32() * norm_xy;
+    let det = dxx.mul_add(dyy, -(dxy * dxy));
+    let magnitude = if det > 0.0 { det } else { 0.0 };
+    if xx.plus(yy).is_negative() { magnitude } else { -magnitude }
 }
