@@ -59,7 +59,13 @@ fn measure(name: &str, a: &AnyImage, b: Option<&AnyImage>, repeat: usize, sessio
         row.result = format!("{} features", features.len());
         rows.push(row);
         if let Some(b) = b.filter(|_| !name.contains(',')) {
-            rows.extend(pair_rows(name, &features, &detector.detect(b, None, &session.cpu)?, repeat, session)?);
+            rows.extend(pair_rows(
+                name,
+                &features,
+                &detector.detect(b, None, &session.cpu)?,
+                repeat,
+                session,
+            )?);
         }
     }
     for (name, sigma) in [("gauss 1.6", 1.6), ("gauss 5", 5.0)] {
@@ -83,7 +89,8 @@ fn pair_rows(
         _ => ("match surf", "tie points surf"),
     };
     let options = MatchOptions::default();
-    let (mut matching, matches) = fastest(plain, repeat, session, |cpu| Ok(match_features(a, b, &options, cpu)?))?;
+    let (mut matching, matches) =
+        fastest(plain, repeat, session, |cpu| Ok(match_features(a, b, &options, cpu)?))?;
     matching.result = format!("{} matches", matches.len());
     let options = TieOptions::default();
     let (mut tying, tie) = fastest(verified, repeat, session, |cpu| Ok(tie_points(a, b, &options, cpu)?))?;
@@ -120,7 +127,12 @@ fn print(name: &str, image: &AnyImage, rows: &[Row], session: &Session) -> Outco
     session.say(&format!("  {:<24}{:>10}{:>10}", "", "ms", "ns/pixel"))?;
     for row in rows {
         let per_pixel = row.seconds * 1e9 / pixels;
-        session.say(&format!("  {:<24}{:>10.2}{per_pixel:>10.2}  {}", row.name, row.seconds * 1e3, row.result))?;
+        session.say(&format!(
+            "  {:<24}{:>10.2}{per_pixel:>10.2}  {}",
+            row.name,
+            row.seconds * 1e3,
+            row.result
+        ))?;
         // A single stage of the same duration would be said twice.
         for stage in row.stages.iter().filter(|_| row.stages.len() > 1) {
             session.say(&format!("    {:<22}{:>10.2}", stage.name, stage.seconds * 1e3))?;
@@ -140,6 +152,9 @@ fn print(name: &str, image: &AnyImage, rows: &[Row], session: &Session) -> Outco
 }
 
 fn row_object(row: &Row) -> Object {
-    let seconds = row.stages.iter().fold(Object::new().number("total", row.seconds), |o, s| o.number(s.name, s.seconds));
+    let seconds = row
+        .stages
+        .iter()
+        .fold(Object::new().number("total", row.seconds), |o, s| o.number(s.name, s.seconds));
     Object::new().text("name", row.name).text("result", &row.result).object("seconds", &seconds)
 }

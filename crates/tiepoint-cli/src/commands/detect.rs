@@ -4,13 +4,12 @@ use crate::arguments::Detect;
 use crate::detector::{Detector, DetectorArguments};
 use crate::draw::{Canvas, keypoints};
 use crate::failure::{Failure, Outcome};
-use crate::formats as files;
 use crate::input::{self, Picture};
 use crate::report::{Clock, Object, Part};
 use crate::session::Session;
 use std::path::{Path, PathBuf};
 use tiepoint::device::Cpu;
-use tiepoint::feature::Features;
+use tiepoint::feature::{Features, files};
 use tiepoint::image;
 
 pub(crate) fn run(arguments: &Detect, session: &Session) -> Outcome {
@@ -20,7 +19,7 @@ pub(crate) fn run(arguments: &Detect, session: &Session) -> Outcome {
     };
     let (outputs, drawings) = (places(&arguments.output, "csv")?, places(&arguments.draw, "png")?);
     for path in outputs.iter().flatten() {
-        files::check_features(path)?;
+        files::FeatureFormat::of(path).map_err(|e| Failure::usage(e.to_string()))?;
         input::writable(path)?;
     }
     drawings.iter().flatten().try_for_each(|p| input::writable_image(p))?;
@@ -99,7 +98,7 @@ impl Task<'_> {
 
     fn write(&self, picture: &Picture, features: &Features) -> Outcome {
         if let Some(path) = &self.output {
-            files::write_features(path, features)?;
+            files::write(path, features)?;
         }
         if let Some(path) = &self.drawing {
             let mut canvas = Canvas::of(picture.original.as_ref().unwrap_or(&picture.image));

@@ -1,17 +1,19 @@
 //! `tiepoint evaluate`: scores against ground truth.
 
-use super::matching::{Asked, Found, matrix, places};
+use super::matching::{Asked, matrix, places};
 use crate::arguments::{Evaluate, EvaluateHomography, ModelName};
 use crate::failure::{Failure, Outcome};
-use crate::formats::read_homography;
 use crate::report::{Clock, Object, Part};
 use crate::session::Session;
 use std::path::Path;
+use tiepoint::evaluate::ground_truth::read_homography;
 use tiepoint::evaluate::{
     Repeatability, RepeatabilityOptions, angle_error, corner_error, matching_accuracy, position_error,
     repeatability,
 };
+use tiepoint::feature::Features;
 use tiepoint::image::Size;
+use tiepoint::register::TiePoints;
 
 pub(crate) fn run(evaluate: &Evaluate, session: &Session) -> Outcome {
     let Evaluate::Homography(arguments) = evaluate;
@@ -42,7 +44,7 @@ fn images(arguments: &EvaluateHomography, paths: [&Path; 2], truth: &Path, sessi
     let asked = Asked { detector: &arguments.detector, matching: &arguments.matching };
     let mut clock = Clock::start(&session.cpu);
     let found = asked.run(paths, false, &mut clock, session)?;
-    let scores = clock.time(Part::Compute, || Scores::of(&found, &truth))?;
+    let scores = clock.time(Part::Compute, || Scores::of(&found.features, &found.tie, &truth))?;
     scores.lines().iter().try_for_each(|l| session.say(l))?;
     session.report(|| {
         let [a, b] = paths.map(|p| p.display().to_string());
@@ -67,15 +69,14 @@ pub(crate) struct Scores {
 }
 
 impl Scores {
-    pub(crate) fn of(found: &Found, truth: &[f64; 9]) -> Outcome<Self> {
-        let [a, b] = &found.features;
+    pub(crate) fn of([a, b]: &[Features; 2], tie: &TiePoints, truth: &[f64; 9]) -> Outcome<Self> {
         let sizes = [a.image, b.image];
         let share = |distance, scale_ratio| {
             let options = RepeatabilityOptions { distance, scale_ratio };
             repeatability(&a.keypoints, &b.keypoints, sizes, truth, &options)
         };
-        let places = places(a, b, &found.tie);
-        let inliers = found.tie.inliers.iter().map(|&i| &found.tie.matches[i]);
+        let places = places(a, b, tie);
+        let inliers = tie.inliers.iter().map(|&i| &tie.matches[i]);
         let angles: Vec<_> = inliers
             .map(|m| (&a.keypoints[m.a as usize], &b.keypoints[m.b as usize]))
             .map(|(p, q)| ([f64::from(p.x), f64::from(p.y)], f64::from(p.angle), f64::from(q.angle)))
@@ -85,7 +86,7 @@ impl Scores {
             repeatability: [share(1.0, any)?, share(2.0, any)?, share(3.0, any)?],
             scale_repeatability: share(3.0, std::f64::consts::SQRT_2)?,
             matching_accuracy: matching_accuracy(&places, truth),
-            corner_error: matrix(&found.tie).map_or(any, |m| corner_error(&m, truth, a.image)),
+            corner_error: matrix(tie).map_or(any, |m| corner_error(&m, truth, a.image)),
             position: position_error(&places, truth, 3.0),
             angle: angle_error(&angles, truth),
         })

@@ -5,20 +5,20 @@ use crate::arguments::{Match, Matching, ModelName};
 use crate::detector::{Detector, DetectorArguments};
 use crate::draw::{Canvas, Tie, side_by_side};
 use crate::failure::{Failure, Outcome};
-use crate::formats as files;
 use crate::input::{self, Picture};
 use crate::report::{Clock, Object, Part};
 use crate::session::Session;
 use std::path::Path;
 use tiepoint::feature::Features;
+use tiepoint::feature::files::{MatchFormat, MatchRow, write_matches};
 use tiepoint::geometry::{ModelKind, RobustOptions};
 use tiepoint::image;
-use tiepoint::matching::MatchOptions;
+use tiepoint::matching::{Match as Pair, MatchOptions};
 use tiepoint::register::{Rematch, TieOptions, TiePoints, tie_points};
 
 pub(crate) fn run(arguments: &Match, session: &Session) -> Outcome {
     if let Some(path) = &arguments.output {
-        files::check_matches(path)?;
+        MatchFormat::of(path).map_err(|e| Failure::usage(e.to_string()))?;
         input::writable(path)?;
     }
     arguments.draw.as_deref().map_or(Ok(()), input::writable_image)?;
@@ -28,8 +28,8 @@ pub(crate) fn run(arguments: &Match, session: &Session) -> Outcome {
     let found = asked.run([&arguments.a, &arguments.b], colour, &mut clock, session)?;
     clock.time(Part::Write, || -> Outcome {
         if let Some(path) = &arguments.output {
-            let [a, b] = &found.features;
-            files::write_matches(path, a, b, &found.tie)?;
+            let [a, b] = [&arguments.a, &arguments.b].map(|p| p.display().to_string());
+            write_matches(path, [&a, &b], &found.rows())?;
         }
         arguments.draw.as_deref().map_or(Ok(()), |path| found.draw(path))
     })?;
@@ -82,7 +82,8 @@ impl Matching {
             ..MatchOptions::default()
         };
         let start = RobustOptions::default();
-        let robust = RobustOptions { threshold_px: self.inlier_distance.unwrap_or(start.threshold_px), ..start };
+        let robust =
+            RobustOptions { threshold_px: self.inlier_distance.unwrap_or(start.threshold_px), ..start };
         if !(robust.threshold_px > 0.0 && robust.threshold_px.is_finite()) {
             let given = robust.threshold_px;
             return Err(Failure::usage(format!("--inlier-distance is {given}: expected pixels, above 0")));
@@ -178,6 +179,18 @@ impl Found {
             _ => object.text("model", "none"),
         };
         object.text("device", &session.device()).count("threads", session.cpu.threads())
+    }
+
+    /// The matches as files hold them.
+    fn rows(&self) -> Vec<MatchRow> {
+        let [a, b] = &self.features;
+        let row = |(m, inlier): (&Pair, bool)| {
+            let (i, j) = (m.a as usize, m.b as usize);
+            let (p, q) = (&a.keypoints[i], &b.keypoints[j]);
+            let (distance, ratio) = (m.distance, m.ratio);
+            MatchRow { a: i, b: j, a_xy: [p.x, p.y], b_xy: [q.x, q.y], distance, ratio, inlier }
+        };
+        self.tie.matches.iter().zip(agreeing(&self.tie)).map(row).collect()
     }
 
     /// Writes the picture of both images and their matches.

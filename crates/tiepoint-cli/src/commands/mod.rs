@@ -19,12 +19,12 @@ pub(crate) fn run(arguments: Arguments) -> Outcome {
     let outcome = match &arguments.command {
         Command::Detect(a) => detect::run(a, &session),
         Command::Match(a) => matching::run(a, &session),
-                Command::Register(a) => register::run(a, &session),
+        Command::Register(a) => register::run(a, &session),
         Command::Filter(a) => filter::run(a, &session),
         Command::Evaluate(a) => evaluate::run(a, &session),
-                Command::Bench(a) => bench::run(a, &session),
+        Command::Bench(a) => bench::run(a, &session),
         Command::Devices => devices::run(&session),
-                Command::Demo(a) => demo::run(a, &session),
+        Command::Demo(a) => demo::run(a, &session),
     };
     session.close();
     outcome

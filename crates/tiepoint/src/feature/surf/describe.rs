@@ -58,7 +58,8 @@ impl Square {
                 let weight = if opensurf {
                     let in_cell = |i: usize| (i as f64 - (span - 1) as f64 / 2.0).powi(2);
                     let over = |i: usize| (i as f64 - 1.5).powi(2);
-                    gauss(in_cell(k % span) + in_cell(k / span), 2.5) * gauss(over(cell_u) + over(cell_v), 1.5)
+                    gauss(in_cell(k % span) + in_cell(k / span), 2.5)
+                        * gauss(over(cell_u) + over(cell_v), 1.5)
                 } else {
                     let centred = |i: usize| (i as f64 - 9.5).powi(2);
                     gauss(centred(u) + centred(v), 3.3)
@@ -98,7 +99,8 @@ impl Square {
         let n = self.side * self.side;
         self.wavelets(integral, k, direction, &mut along[..n], &mut aside[..n]);
         let values = if self.extended {
-            let split = |a: f32, by: f32| if by >= 0.0 { [a, a.abs(), 0.0, 0.0] } else { [0.0, 0.0, a, a.abs()] };
+            let split =
+                |a: f32, by: f32| if by >= 0.0 { [a, a.abs(), 0.0, 0.0] } else { [0.0, 0.0, a, a.abs()] };
             self.sums(&along, &aside, |a, b| {
                 let ([p, q, r, s], [t, u, v, w]) = (split(a, b), split(b, a));
                 [p, q, r, s, t, u, v, w]

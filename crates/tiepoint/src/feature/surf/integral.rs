@@ -87,7 +87,13 @@ impl<A: Total> Integral<A> {
         // An odd number of cache lines: rows one above the other do not compete for the same cache set.
         let stride = ((size.width + 1).div_ceil(16) | 1) * 16;
         if (self.stride, self.mask + 1, self.size) != (stride, slots, size) {
-            *self = Self { data: vec![A::default(); stride * slots], stride, mask: slots - 1, size, ..Self::default() };
+            *self = Self {
+                data: vec![A::default(); stride * slots],
+                stride,
+                mask: slots - 1,
+                size,
+                ..Self::default()
+            };
         }
         self.rows = 0;
         self.last.clear();

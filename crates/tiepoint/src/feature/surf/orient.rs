@@ -81,9 +81,7 @@ impl Disc {
         let mut bins = [[0_i64; 2]; BINS];
         let mut wavelets = [(0.0_f32, 0.0_f32); 128];
         let mut sums = [[0_i64; 2]; 128];
-        for (&(i, j, weight), (wavelet, sum)) in
-            self.samples.iter().zip(wavelets.iter_mut().zip(&mut sums))
-        {
+        for (&(i, j, weight), (wavelet, sum)) in self.samples.iter().zip(wavelets.iter_mut().zip(&mut sums)) {
             let cx = i.mul_add(s, x).round_ties_even() as i32;
             let cy = j.mul_add(s, y).round_ties_even() as i32;
             let [dx, dy] = integral.haar(cx, cy, half);

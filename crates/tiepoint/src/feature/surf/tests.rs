@@ -162,7 +162,10 @@ fn wrong_input_is_an_error() {
         SurfOptions { step: 3, ..SurfOptions::paper() },
     ];
     for options in bad {
-        assert!(matches!(detect(image.view(), &options, None, &cpu), Err(Error::Option { .. })), "{options:?}");
+        assert!(
+            matches!(detect(image.view(), &options, None, &cpu), Err(Error::Option { .. })),
+            "{options:?}"
+        );
     }
     let small = Image::<u8>::new(Size::new(19, 20));
     let mismatch = detect(image.view(), &SurfOptions::paper(), Some(small.view()), &cpu);
@@ -178,8 +181,7 @@ fn mask_and_selection_keep_a_part() {
     let all = detect(image.view(), &SurfOptions::paper(), None, &cpu).unwrap();
     let mask = Image::from_fn(image.size(), |x, _| u8::from(x >= 120));
     let right = detect(image.view(), &SurfOptions::paper(), Some(mask.view()), &cpu).unwrap();
-    let indices: Vec<_> =
-        (0..all.len()).filter(|&i| all.keypoints[i].x.round_ties_even() >= 120.0).collect();
+    let indices: Vec<_> = (0..all.len()).filter(|&i| all.keypoints[i].x.round_ties_even() >= 120.0).collect();
     assert!(indices.len() > 10 && indices.len() < all.len(), "both halves have features");
     assert_same(&right, &all.subset(&indices), "right half");
     let options = SurfOptions { selection: Selection::Strongest(10), ..SurfOptions::paper() };
