@@ -4,10 +4,10 @@ use crate::arguments::range;
 use crate::failure::{Failure, Outcome};
 use clap::{Args, ValueEnum};
 use tiepoint::device::Cpu;
+use tiepoint::feature::Features;
 use tiepoint::feature::select::Selection;
 use tiepoint::feature::sift::{DescriptorKind, Sift, SiftOptions, SiftPreset};
 use tiepoint::feature::surf::{Surf, SurfOptions};
-use tiepoint::feature::{Descriptors, Features};
 use tiepoint::for_any_image;
 use tiepoint::image::{AnyImage, Image, Range};
 
@@ -225,13 +225,5 @@ impl Detector {
             Self::Sift(sift) => for_any_image!(image, view => sift.detect(view, mask, cpu))?,
             Self::Surf(surf) => for_any_image!(image, view => surf.detect(view, mask, cpu))?,
         })
-    }
-}
-
-/// No features at all, for an image that holds none.
-pub(crate) fn has_descriptors(features: &Features) -> bool {
-    match &features.descriptors {
-        Descriptors::U8(v) => !v.is_empty(),
-        Descriptors::F32(v) => !v.is_empty(),
     }
 }

@@ -60,14 +60,6 @@ impl Session {
         }
     }
 
-    /// A warning on stderr, unless --quiet.
-    pub(crate) fn warn(&self, line: &str) {
-        if !self.quiet {
-            self.progress.say("");
-            let _ = writeln!(std::io::stderr(), "tiepoint: {line}");
-        }
-    }
-
     /// The stage times, with --profile.
     pub(crate) fn close(&self) {
         if self.profile {

@@ -175,8 +175,9 @@ impl Found {
         keypoints(&mut canvas, strongest);
         image::write(file("features"), &canvas.into_image())?;
         let ties = lines(&self.features[0], &self.features[1], &self.tie);
-        // Every eighth match: enough to see the motion, few enough to follow a line.
-        let some: Vec<_> = ties.into_iter().step_by(8).collect();
+        // Enough to see the motion, few enough to follow a line.
+        let step = (ties.len() / 100).max(1);
+        let some: Vec<_> = ties.into_iter().step_by(step).collect();
         image::write(file("matches"), &side_by_side(Canvas::of(a), Canvas::of(b), &some).into_image())?;
         let (image, valid) = &self.laid;
         for (what, blend) in [("checker", Blend::Checker), ("anaglyph", Blend::Anaglyph)] {

@@ -85,8 +85,7 @@ fn scene(out: &mut String, subject: &Subject) {
         figure(out, &format!("{name}-{detector}-features.png"), &caption);
     }
     out.push_str("</div>\n");
-    let caption =
-        "Every eighth SIFT match; <span class=\"green\">green</span> ones agree with the homography found";
+    let caption = "About a hundred of the SIFT matches; <span class=\"green\">green</span> ones agree with the homography found";
     figure(out, &format!("{name}-sift-matches.png"), caption);
     out.push_str("<div class=\"two\">\n");
     let caption = "The moving image laid on the reference, in squares: edges run on where the two fit";
