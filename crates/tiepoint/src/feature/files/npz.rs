@@ -228,7 +228,8 @@ impl<'a> Archive<'a> {
     fn array(&self, name: &str) -> Result<Array<'a>, String> {
         let found = self.entries.iter().find(|e| e.name.strip_suffix(".npy") == Some(name));
         let entry = found.ok_or_else(|| format!("the array {name} is missing"))?;
-        if crc32fast::hash(entry.data) != entry.crc {
+        // A fuzzer would hardly ever guess the checksum.
+        if !cfg!(fuzzing) && crc32fast::hash(entry.data) != entry.crc {
             return Err(format!("{name} is damaged: its checksum is wrong"));
         }
         parse(entry.data).map_err(|e| format!("{name}: {e}"))
