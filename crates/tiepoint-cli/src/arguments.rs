@@ -231,20 +231,26 @@ pub(crate) enum Filter {
         #[arg(long, value_enum, default_value_t)]
         border: BorderName,
     },
-    /// The response of a blob detector at one scale
+    /// The determinant of the Hessian by 9×9 boxes: blobs of σ = 1.2
     Hessian {
         /// The image
         input: PathBuf,
-        /// Where to write: .png .tif .pfm
+        /// Where to write: .tif .pfm (the values) or .png (their magnitude, the greatest white)
         output: PathBuf,
-        /// Least response of a maximum
-        #[arg(long, default_value_t = 0.0)]
-        threshold: f32,
+        /// The local maxima as a table: x,y,response,sign
+        #[arg(long, value_name = "CSV")]
+        blobs: Option<PathBuf>,
+        /// Least magnitude of a local maximum, for an image from 0 to 1 [default: 0.0004]
+        #[arg(long, value_name = "T", allow_negative_numbers = true)]
+        threshold: Option<f32>,
+        /// Weight of dxy² [default: 1]
+        #[arg(long, value_name = "W", allow_negative_numbers = true)]
+        weight: Option<f32>,
         /// What lies beyond the edge
         #[arg(long, value_enum, default_value_t)]
         border: BorderName,
     },
-    /// Any small kernel
+    /// Any small kernel, laid on the image as it is written
     Convolve {
         /// The image
         input: PathBuf,
@@ -256,6 +262,9 @@ pub(crate) enum Filter {
         /// Divide the kernel by its sum
         #[arg(long)]
         normalise: bool,
+        /// Write floats, which keep signs and fractions: .tif or .pfm
+        #[arg(long)]
+        float: bool,
         /// What lies beyond the edge
         #[arg(long, value_enum, default_value_t)]
         border: BorderName,

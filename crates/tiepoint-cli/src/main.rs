@@ -19,7 +19,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return answer(&error),
     };
-    match commands::run(arguments) {
+    match commands::run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             complain(&failure);

@@ -351,6 +351,19 @@ fn filters_write_images() {
     let AnyImage::F32(gx) = image::read(&tif, &ReadOptions::default()).unwrap() else { panic!("floats") };
     assert!(gx.data().iter().any(|v| *v < 0.0), "derivatives keep their sign");
     fails(&["filter", "sobel", &image, &png, "--part", "gx"], 2);
+    let blobs = folder.at("blobs.csv");
+    works(&["filter", "hessian", &image, &png, "--blobs", &blobs]);
+    assert!(std::fs::read_to_string(&blobs).unwrap().lines().count() > 50, "blobs of a rich texture");
+    works(&["filter", "hessian", &image, &tif]);
+    let read = |path: &str| image::read(path, &ReadOptions::default()).unwrap();
+    works(&["filter", "convolve", &image, &png, "--kernel", "0,0,0;0,1,0;0,0,0"]);
+    assert_eq!(read(&png), read(&image), "the kernel that changes nothing");
+    works(&["filter", "convolve", &image, &tif, "--kernel", "-1,0,1;-2,0,2;-1,0,1", "--float"]);
+    let AnyImage::F32(own) = read(&tif) else { panic!("floats") };
+    assert_eq!(own, gx, "Sobel as a kernel");
+    for kernel in ["1,2;3", "a", "", "1,-1"] {
+        fails(&["filter", "convolve", &image, &png, "--normalise", "--kernel", kernel], 2);
+    }
 }
 
 #[test]

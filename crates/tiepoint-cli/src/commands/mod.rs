@@ -4,9 +4,9 @@ mod bench;
 mod demo;
 mod detect;
 mod devices;
-pub(crate) mod evaluate;
+mod evaluate;
 mod filter;
-pub(crate) mod matching;
+mod matching;
 mod register;
 
 use crate::arguments::{Arguments, Command};
@@ -14,7 +14,7 @@ use crate::failure::Outcome;
 use crate::session::Session;
 
 /// Runs the command and prints the profile, if one is wanted, also after a failure.
-pub(crate) fn run(arguments: Arguments) -> Outcome {
+pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let session = Session::open(&arguments.common)?;
     let outcome = match &arguments.command {
         Command::Detect(a) => detect::run(a, &session),

@@ -3,6 +3,7 @@
 mod page;
 
 use super::evaluate::Scores;
+use super::filter::magnitude;
 use super::matching::lines;
 use crate::arguments::Demo;
 use crate::draw::{Blend, Canvas, keypoints, overlay, side_by_side};
@@ -12,6 +13,7 @@ use crate::session::Session;
 use std::path::Path;
 use tiepoint::feature::{Detector, Features, sift::SiftOptions, surf::SurfOptions};
 use tiepoint::filter::gauss::{GaussOptions, gauss};
+use tiepoint::filter::hessian::{self, HessianOptions};
 use tiepoint::filter::sobel;
 use tiepoint::geometry::warp::{Interpolation, coverage};
 use tiepoint::image::{self, AnyImage, Image, Size};
@@ -194,7 +196,11 @@ fn filters(image: &AnyImage, folder: &Path, session: &Session) -> Outcome {
     let cpu = &session.cpu;
     let smooth = gauss(image.view(), &GaussOptions::sigma(4.0), cpu)?;
     let edges = sobel::magnitude(image.view(), &sobel::SobelOptions::default(), cpu)?;
-    for (name, result) in [("gauss", smooth), ("sobel", edges)] {
+    let blobs = magnitude(hessian::response(image.view(), &HessianOptions::default(), cpu)?);
+    let gauss = AnyImage::U8(smooth);
+    for (name, result) in
+        [("gauss", gauss), ("sobel", AnyImage::U8(edges)), ("hessian", AnyImage::F32(blobs))]
+    {
         image::write(folder.join(format!("filter-{name}.png")), &result)?;
     }
     Ok(())

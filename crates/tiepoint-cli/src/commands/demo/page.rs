@@ -44,6 +44,7 @@ pub(super) fn html(subjects: &[Subject], outcomes: &[Outcomes], cpu: &Cpu) -> St
     let _ = writeln!(out, "<h2>Filters</h2>\n<div class=\"two\">");
     figure(&mut out, "filter-gauss.png", "Gaussian smoothing, σ = 4");
     figure(&mut out, "filter-sobel.png", "Magnitude of the Sobel gradient");
+    figure(&mut out, "filter-hessian.png", "Magnitude of the Hessian's determinant: blobs of σ = 1.2");
     out.push_str("</div>\n</html>\n");
     out
 }
