@@ -20,7 +20,8 @@ fn same(a: &image::AnyImage, b: &image::AnyImage) -> bool {
         // NaN equals itself here.
         (image::AnyImage::F32(a), image::AnyImage::F32(b)) => {
             let pairs = a.data().iter().zip(b.data());
-            a.size() == b.size() && pairs.into_iter().all(|(a, b)| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan())
+            a.size() == b.size()
+                && pairs.into_iter().all(|(a, b)| a.to_bits() == b.to_bits() || a.is_nan() && b.is_nan())
         }
         _ => a == b,
     }

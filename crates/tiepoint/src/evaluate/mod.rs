@@ -4,6 +4,7 @@
 //! Truth is a homography of nine numbers, row by row, that maps points of image A to image B.
 
 mod accuracy;
+pub mod ground_truth;
 pub(crate) mod plane;
 mod repeatability;
 

@@ -1,6 +1,7 @@
 //! Keypoints and descriptors, whichever detector made them.
 
 mod detector;
+pub mod files;
 pub mod select;
 pub mod sift;
 pub mod surf;

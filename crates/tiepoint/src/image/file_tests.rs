@@ -80,3 +80,253 @@ proptest! {
         }
     }
 }
+
+/// The samples' grey: (9x + 5y) mod 256.
+fn sample_grey(x: usize, y: usize) -> u8 {
+    (9 * x + 5 * y) as u8
+}
+
+/// A sample of 21x13 pixels, each made of its grey value and its column.
+fn sample_of<T: Pixel>(channels: usize, pixel: impl Fn(u8, usize) -> Vec<T>) -> AnyImage
+where
+    AnyImage: From<Image<T>>,
+{
+    let size = Size::new(21, 13);
+    let places = (0..13).flat_map(|y| (0..21).map(move |x| (x, y)));
+    let data = places.flat_map(|(x, y)| pixel(sample_grey(x, y), x)).collect();
+    Image::from_vec(data, size, channels).unwrap().into()
+}
+
+fn colour(g: u8, x: usize) -> Vec<u8> {
+    vec![g, 255 - g, (7 * x) as u8]
+}
+
+macro_rules! sample {
+    ($name:literal) => {
+        include_bytes!(concat!("../../tests/samples/", $name)).as_slice()
+    };
+}
+
+/// Files written by OpenCV (the compressed TIFFs and the JPEGs) and byte by byte after the formats' specifications.
+fn exact_samples() -> Vec<(&'static str, &'static [u8], AnyImage)> {
+    let rgb = sample_of(3, colour);
+    let rgb16 = sample_of(3, |g, x| colour(g, x).into_iter().map(|v| u16::from(v) * 257).collect());
+    let palette = |g: u8| vec![g / 16 * 17, 255 - g / 16 * 17, g / 16 * 3];
+    let alpha = |g: u8| if g / 16 < 8 { g / 16 } else { 255 };
+    vec![
+        ("grey1.png", sample!("grey1.png"), sample_of(1, |g, _| vec![g / 128 * 255])),
+        ("grey2.png", sample!("grey2.png"), sample_of(1, |g, _| vec![g / 64 * 85])),
+        ("palette4.png", sample!("palette4.png"), sample_of(3, |g, _| palette(g))),
+        (
+            "palette4_alpha.png",
+            sample!("palette4_alpha.png"),
+            sample_of(4, |g, _| [palette(g), vec![alpha(g)]].concat()),
+        ),
+        ("interlaced.png", sample!("interlaced.png"), rgb.clone()),
+        ("interlaced16.png", sample!("interlaced16.png"), rgb16.clone()),
+        ("bits1.tif", sample!("bits1.tif"), sample_of(1, |g, _| vec![g / 128 * 255])),
+        ("bits4.tif", sample!("bits4.tif"), sample_of(1, |g, _| vec![g / 16 * 17])),
+        ("white_is_zero.tif", sample!("white_is_zero.tif"), sample_of(1, |g, _| vec![g])),
+        ("grey_alpha.tif", sample!("grey_alpha.tif"), sample_of(2, |g, _| vec![g, 255 - g])),
+        ("cmyk.tif", sample!("cmyk.tif"), rgb.clone()),
+        ("lzw.tif", sample!("lzw.tif"), rgb.clone()),
+        ("deflate.tif", sample!("deflate.tif"), rgb.clone()),
+        ("packbits.tif", sample!("packbits.tif"), rgb.clone()),
+        ("planar_strips.tif", sample!("planar_strips.tif"), rgb.clone()),
+        ("planar_tiled.tif", sample!("planar_tiled.tif"), rgb.clone()),
+        ("tiled.tif", sample!("tiled.tif"), rgb),
+        ("tiled_deflate_big.tif", sample!("tiled_deflate_big.tif"), rgb16),
+        (
+            "float_predictor.tif",
+            sample!("float_predictor.tif"),
+            sample_of(1, |g, _| vec![(f64::from(g) / 255.0) as f32]),
+        ),
+    ]
+}
+
+#[test]
+fn samples_of_every_kind_are_read() {
+    for (name, bytes, expected) in exact_samples() {
+        assert_eq!(decoded(bytes).unwrap(), expected, "{name}");
+        let by_rows = decode_grey(bytes, name, &ReadOptions::default()).unwrap();
+        assert_eq!(by_rows, grey(expected, &Cpu::sequential()).unwrap(), "{name} as grey");
+    }
+}
+
+#[test]
+fn not_a_number_and_infinity_stay() {
+    for (name, bytes, exact) in
+        [("double.tif", sample!("double.tif"), 1e-7), ("half.tif", sample!("half.tif"), 1e-3)]
+    {
+        let AnyImage::F32(image) = decoded(bytes).unwrap() else { panic!("{name} is not float") };
+        for y in 0..13 {
+            for (x, v) in image.row(y).iter().enumerate() {
+                match (x, y) {
+                    (3, 2) => assert!(v.is_nan(), "{name}: NaN"),
+                    (5, 4) => assert_eq!(*v, f32::INFINITY, "{name}: infinity"),
+                    _ => {
+                        let error = (v - f32::from(sample_grey(x, y)) / 255.0).abs();
+                        assert!(error < exact, "{name}: {x}, {y}");
+                    }
+                }
+            }
+        }
+        let file = Scratch::new("tif");
+        write(&file.0, &image).unwrap();
+        let AnyImage::F32(back) = read(&file.0, &ReadOptions::default()).unwrap() else {
+            panic!("not float")
+        };
+        let bits = |i: &Image<f32>| i.data().iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(&back), bits(&image), "{name}: written and read back");
+    }
+}
+
+#[test]
+fn jpegs_come_close() {
+    let rgb = sample_of(3, colour);
+    // Where the colour is sampled at half the size, the sharp edges of the sample bleed.
+    for (name, bytes, expected, mean) in [
+        ("grey.jpg", sample!("grey.jpg"), sample_of(1, |g, _| vec![g]), 4.0),
+        ("colour.jpg", sample!("colour.jpg"), rgb.clone(), 8.0),
+        ("jpeg.tif", sample!("jpeg.tif"), rgb.clone(), 8.0),
+        ("progressive.jpg", sample!("progressive.jpg"), rgb, 30.0),
+    ] {
+        let (AnyImage::U8(a), AnyImage::U8(b)) = (decoded(bytes).unwrap(), expected) else {
+            panic!("not 8-bit")
+        };
+        assert_eq!((a.size(), a.channels()), (b.size(), b.channels()), "{name}");
+        let off: u32 = a.data().iter().zip(b.data()).map(|(a, b)| u32::from(a.abs_diff(*b))).sum();
+        let found = off as f32 / a.data().len() as f32;
+        assert!(found < mean, "{name}: off by {found} on average");
+    }
+}
+
+#[test]
+fn text_formats_are_scaled_to_white() {
+    let read = |text: &str| decoded(text.as_bytes());
+    let grey =
+        |data: &[u8], w, h| AnyImage::from(Image::from_vec(data.to_vec(), Size::new(w, h), 1).unwrap());
+    assert_eq!(read("P1 3 1 1 0 1").unwrap(), grey(&[0, 255, 0], 3, 1), "1 is black");
+    assert_eq!(read("P1\n#c\n3 1\n101").unwrap(), grey(&[0, 255, 0], 3, 1), "digits without blanks");
+    assert_eq!(read("P2 3 1 4 0 1 4").unwrap(), grey(&[0, 64, 255], 3, 1), "maximum 4");
+    assert_eq!(read("P2 3 1 # c\n 255\n# c\n0 1\n#c\n255").unwrap(), grey(&[0, 1, 255], 3, 1), "comments");
+    let deep = Image::from_vec(vec![0_u16, 64, 65535], Size::new(3, 1), 1).unwrap();
+    assert_eq!(read("P2 3 1 1023 0 1 1023").unwrap(), deep.into(), "ten bits");
+    assert!(read("P2 3 1 4 0 1 5").unwrap_err().to_string().contains("above the maximum"), "5 of 4");
+    assert!(read("P2 3 1 4 0 1").unwrap_err().to_string().contains("truncated"), "two of three");
+    assert!(read("P2 3 1 4 0 x 1").unwrap_err().to_string().contains("\"x\""), "no number");
+    assert!(read("P2 0 1 4").unwrap_err().to_string().contains("empty"), "no pixels");
+    assert!(read("P5 1 1 70000 1").unwrap_err().to_string().contains("1 to 65535"), "maximum");
+    assert!(read("P5 9999 9999 255\n0").unwrap_err().to_string().contains("cannot hold"), "not there");
+    assert!(read("Pf 1 1 0\n0000").unwrap_err().to_string().contains("scale"), "PFM without an order");
+    assert_eq!(
+        read("Pf 1 2 1\n\u{0}\u{0}\u{0}\u{0}?\u{0}\u{0}\u{0}").ok(),
+        Some(Image::from_vec(vec![0.5_f32, 0.0], Size::new(1, 2), 1).unwrap().into()),
+        "big-endian PFM, from the bottom up"
+    );
+}
+
+/// A PNG that says it has `width` by `height` pixels and holds 100 zeros, deflated.
+fn hollow_png(width: u32, height: u32) -> Vec<u8> {
+    let mut png = b"\x89PNG\r\n\x1a\n".to_vec();
+    let mut chunk = |kind: &[u8], data: &[u8]| {
+        let body = [kind, data].concat();
+        png.extend((data.len() as u32).to_be_bytes());
+        png.extend(&body);
+        png.extend(crc32fast::hash(&body).to_be_bytes());
+    };
+    chunk(b"IHDR", &[&width.to_be_bytes()[..], &height.to_be_bytes(), &[8, 0, 0, 0, 0]].concat());
+    chunk(b"IDAT", b"\x78\x9c\x63\x60\xa0\x3d\x00\x00\x00\x64\x00\x01");
+    chunk(b"IEND", b"");
+    png
+}
+
+#[test]
+fn hostile_headers_cost_nothing() {
+    let before = resident();
+    for (w, h) in [(0x7fff_ffff, 0x7fff_ffff), (60_000, 60_000), (0x7fff_ffff, 1), (1, 0x7fff_ffff)] {
+        let error = decoded(&hollow_png(w, h)).unwrap_err().to_string();
+        assert!(error.contains("cannot hold"), "{w}x{h}: {error}");
+    }
+    assert!(decoded(&hollow_png(10, 10)).is_err(), "100 values do not make rows with their filters");
+    let small = ReadOptions { max_pixels: 100, ..ReadOptions::default() };
+    let image = written("png", &image_of(0, Size::new(11, 10), 1));
+    assert!(
+        decode(&image, "a", &small).unwrap_err().to_string().contains("max_pixels"),
+        "the option is named"
+    );
+    let small = ReadOptions { max_bytes: 300, ..ReadOptions::default() };
+    let image = written("png", &image_of(0, Size::new(11, 10), 3));
+    assert!(
+        decode(&image, "a", &small).unwrap_err().to_string().contains("max_bytes"),
+        "the option is named"
+    );
+    assert!(decode_grey(&image, "a", &small).is_ok(), "as grey it fits");
+    assert!(ReadOptions { max_bytes: 0, ..small }.check().is_err(), "no limit is 0");
+    if let (Some(before), Some(after)) = (before, resident()) {
+        assert!(after < before + (64 << 20), "memory rose from {before} to {after} bytes");
+    }
+}
+
+/// The most memory that this process ever held, where the system tells.
+fn resident() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|l| l.strip_prefix("VmHWM:"))?;
+    Some(line.split_whitespace().next()?.parse::<u64>().ok()? << 10)
+}
+
+#[test]
+fn what_is_no_image_is_told() {
+    let error =
+        |bytes: &[u8]| decode(bytes, "some/name.png", &ReadOptions::default()).unwrap_err().to_string();
+    assert_eq!(error(b""), "some/name.png: the file is empty", "empty");
+    assert!(error(b"not an image").contains("PNG, JPEG, TIFF"), "text");
+    assert!(read("/no/such/file.png", &ReadOptions::default()).is_err(), "absent");
+    assert!(read(std::env::temp_dir(), &ReadOptions::default()).is_err(), "a folder");
+    let image = image_of(0, Size::new(2, 2), 1);
+    let unknown = write("a.xyz", &image).unwrap_err().to_string();
+    assert!(
+        unknown.contains(".xyz") || unknown.contains("\"xyz\"") && unknown.contains(".tiff"),
+        "{unknown}"
+    );
+    assert!(write("a.pfm", &image_of(0, Size::new(2, 2), 2)).is_err(), "two channels in PFM");
+    assert!(write("a.png", &image_of(0, Size::new(0, 2), 1)).is_err(), "no pixels");
+}
+
+#[test]
+fn truncated_files_are_told() {
+    for (name, bytes, _) in exact_samples() {
+        let half = decoded(&bytes[..bytes.len() / 2]);
+        assert!(half.is_err(), "{name}");
+    }
+    for (name, bytes) in [("grey.jpg", sample!("grey.jpg")), ("progressive.jpg", sample!("progressive.jpg"))]
+    {
+        for end in [3, bytes.len() / 2, bytes.len() - 2] {
+            assert!(decoded(&bytes[..end]).is_err(), "{name} cut to {end}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2000) })]
+
+    /// Any damage to any sample gives an image or an error.
+    #[test]
+    fn damage_never_panics(
+        which in any::<prop::sample::Index>(),
+        hits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+        end in any::<prop::sample::Index>(),
+    ) {
+        let mut all: Vec<_> = exact_samples().into_iter().map(|(_, bytes, _)| bytes).collect();
+        all.extend([sample!("grey.jpg"), sample!("colour.jpg"), sample!("progressive.jpg"), sample!("jpeg.tif")]);
+        let mut bytes = all[which.index(all.len())].to_vec();
+        for (place, value) in hits {
+            let i = place.index(bytes.len());
+            bytes[i] = value;
+        }
+        bytes.truncate(end.index(4 * bytes.len()));
+        let options = ReadOptions { max_pixels: 1 << 20, max_bytes: 1 << 22 };
+        let _ = decode(&bytes, "damaged", &options);
+        let _ = decode_grey(&bytes, "damaged", &options);
+    }
+}

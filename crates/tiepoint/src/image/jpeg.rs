@@ -37,8 +37,9 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Any
     };
     request.plausible(size, size.area() as u64, RATIO)?;
     // A progressive file keeps all its coefficients, 16 bits each, until the last scan.
-    let held = size.area().checked_mul(channels * if progressive(&bytes) { 3 } else { 1 });
-    request.affordable(size, held)?;
+    let decoding = if progressive(&bytes) { 3 * channels } else { channels };
+    let held = decoding.max(channels + usize::from(request.grey));
+    request.affordable(size, size.area().checked_mul(held))?;
     let out = if channels == 1 { ColorSpace::Luma } else { ColorSpace::RGB };
     decoder.set_options(options.jpeg_set_out_colorspace(out));
     let mut pixels: Vec<u8> = zeros(size.area() * channels)?;

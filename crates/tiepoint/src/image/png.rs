@@ -31,6 +31,11 @@ pub(super) fn read(source: impl Source, request: &Request<'_>) -> Result<AnyImag
     request.plausible(size, row_bytes.saturating_mul(size.height as u64), RATIO)?;
     request.affordable(size, Some(size.area()))?;
     let reader = decoder.read_info()?;
+    // The decoder relies on whole entries and on no more than an index can name.
+    let palette = reader.info().palette.as_deref().map_or(0, <[u8]>::len);
+    if palette % 3 != 0 || palette > 3 * 256 {
+        return Err(format!("damaged PNG: a palette of {palette} bytes").into());
+    }
     let (color, depth) = reader.output_color_type();
     match depth {
         BitDepth::Sixteen => {
@@ -56,7 +61,8 @@ where
         |bytes: &[u8]| rows.push_from(bytes.as_chunks::<N>().0.iter().map(|b| value(*b)), &mut row);
     if reader.info().interlaced {
         let bytes = reader.output_buffer_size();
-        request.affordable(size, bytes)?;
+        let kept = if request.grey { 1 } else { channels };
+        request.affordable(size, bytes.and_then(|b| b.checked_add(size.area() * kept * N)))?;
         let mut whole: Vec<u8> = zeros(bytes.unwrap_or(usize::MAX))?;
         reader.next_frame(&mut whole)?;
         whole.chunks_exact(size.width * channels * N).try_for_each(&mut take)?;

@@ -47,7 +47,7 @@ fn radius(scale: f32) -> usize {
 /// Rows above and below an extremum that refinement, orientation and description may read: five moves, the
 /// greatest window, its gradients and roundings.
 pub(super) fn reach(options: &SiftOptions) -> usize {
-    let beyond = if options.preset == SiftPreset::VlFeat { 1.5 } else { 0.5 };
+    let beyond = if options.preset == SiftPreset::VlFeat { 1.5 } else { options.settled_below() };
     let levels = f32::from(options.levels);
     let scale = options.sigma * numeric::exp((levels + beyond) / levels * std::f32::consts::LN_2);
     radius(scale) + 5 + 4

@@ -23,7 +23,6 @@
 //! Doubling maps pixel x to 2x, so positions carry no offset (OpenCV's default is off by +0.25 px, its
 //! `enable_precise_upscale` is not). The order of the descriptor's values is Lowe's, OpenCV's and COLMAP's
 //! (see [`describe`]).
-//! The seeds' SIFT (2011) moved a point at offsets above 0.6; so does the preset `vlfeat`, the others at 0.5.
 
 mod describe;
 mod extrema;

@@ -1,7 +1,7 @@
 //! The directions of a keypoint (Lowe §5).
 //!
 //! Gradients of the level nearest in scale, by differences of neighbours, weighted by a Gaussian of 1.5 times the
-//! keypoint's σ, fall into 36 bins. The histogram is smoothed; every peak of at least 80 % of the highest gives a
+//! keypoint's σ, are split between the two nearest of 36 bins. The histogram is smoothed; every peak of at least 80 % of the highest gives a
 //! direction, refined by a parabola through three bins.
 //!
 //! Contributions are magnitude · weight in units of 2⁻²¹, rounded to nearest even, and added as integers.
@@ -95,7 +95,7 @@ pub(super) fn orient<S: Simd>(simd: S, octave: &Octave, point: &Point, options: 
                 let i = i + BINS;
                 h(i - 2) + h(i + 2) + 4 * (h(i - 1) + h(i + 1)) + 6 * h(i)
             });
-            peaks(&smooth, 0.0)
+            peaks(&smooth, if options.preset == SiftPreset::OpenCv { 0.0 } else { 0.5 })
         }
     }
 }
@@ -106,9 +106,8 @@ fn histogram<S: Simd>(_: S, octave: &Octave, point: &Point, preset: SiftPreset) 
     let level = &octave.levels[usize::from(point.keypoint.layer)];
     let sigma = 1.5 * point.scale;
     let falloff = -0.5 / (sigma * sigma);
-    // VLFeat measures distances from the exact place and splits a gradient between two bins; OpenCV measures
-    // from the nearest pixel and takes the nearest bin.
-    let exact = preset == SiftPreset::VlFeat;
+    // OpenCV measures distances from the nearest pixel and takes the nearest bin.
+    let exact = preset != SiftPreset::OpenCv;
     let (cx, cy) =
         if exact { (point.x, point.y) } else { (point.x.round_ties_even(), point.y.round_ties_even()) };
     let radius = (3.0 * sigma).round_ties_even() as usize;

@@ -198,7 +198,7 @@ impl<'o> Octave<'o> {
             if x.iter().any(|v| !v.is_finite()) {
                 return None;
             }
-            let limit = if vlfeat { 0.6 } else { 0.5 };
+            let limit = o.settled_below();
             let mut by = x.map(|v| {
                 if v >= limit {
                     1
@@ -281,7 +281,8 @@ impl<'o> Octave<'o> {
             return vec![0.0];
         }
         let sigma = 1.5 * point.scale;
-        let (cx, cy) = match vlfeat {
+        let exact = self.options.preset != SiftPreset::OpenCv;
+        let (cx, cy) = match exact {
             true => (point.x, point.y),
             false => (point.x.round_ties_even(), point.y.round_ties_even()),
         };
@@ -291,7 +292,7 @@ impl<'o> Octave<'o> {
             let weight = exp(dx.mul_add(dx, dy * dy) * (-0.5 / (sigma * sigma)));
             let strength = gx.mul_add(gx, gy * gy).sqrt() * weight * FIXED;
             let bin = atan2(gy, gx) * (36.0 / TAU);
-            if vlfeat {
+            if exact {
                 let shifted = bin + 35.5;
                 let first = (shifted - 0.5).round_ties_even();
                 let second = fixed(strength * (shifted - first));
@@ -312,7 +313,7 @@ impl<'o> Octave<'o> {
             let (left, own, right) = (histogram[(i + 35) % 36], histogram[i], histogram[(i + 1) % 36]);
             if own > left && own > right && own * 10 >= most * 8 {
                 let offset = 0.5 * (left - right) as f32 / (left - 2 * own + right) as f32;
-                let bin = i as f32 + offset + if vlfeat { 0.5 } else { 0.0 };
+                let bin = i as f32 + offset + if exact { 0.5 } else { 0.0 };
                 let angle = if bin < 0.0 { bin + 36.0 } else { bin } * (TAU / 36.0);
                 angles.push(if angle >= TAU { 0.0 } else { angle });
             }

@@ -108,27 +108,27 @@ pub(super) fn refine(octave: &Octave, start: Candidate, options: &SiftOptions) -
 
 type Settled = (Candidate, Derivatives, [f32; 3]);
 
-/// Moves in place and scale until every component is below ½.
+/// Moves in place and scale until every component is below the limit.
 fn settle(octave: &Octave, start: Candidate, options: &SiftOptions) -> Option<Settled> {
     let mut at = start;
     for _ in 0..MOST_MOVES {
         let derivatives = Derivatives::at(octave, at);
         let offset = derivatives.offset()?;
-        if offset.iter().all(|v| v.abs() < 0.5) {
+        if offset.iter().all(|v| v.abs() < options.settled_below()) {
             return Some((at, derivatives, offset));
         }
-        at = moved(octave, at, offset.map(|v| step_towards(v, 0.5)), options)?;
+        at = moved(octave, at, offset.map(|v| step_towards(v, options.settled_below())), options)?;
     }
     None
 }
 
-/// VLFeat's rule: one pixel at a time, in place only, at offsets above 0.6; offsets below 1.5 are accepted.
+/// VLFeat's rule: moves in place only; offsets below 1.5 are accepted.
 fn settle_in_place(octave: &Octave, start: Candidate, options: &SiftOptions) -> Option<Settled> {
     let mut at = start;
     for step in 0.. {
         let derivatives = Derivatives::at(octave, at);
         let offset = derivatives.offset()?;
-        let [dx, dy, _] = offset.map(|v| step_towards(v, 0.6));
+        let [dx, dy, _] = offset.map(|v| step_towards(v, options.settled_below()));
         // A step that would leave the searched part is not taken.
         let next = moved(octave, at, [dx, dy, 0], options).unwrap_or(at);
         if next == at || step + 1 == MOST_MOVES {

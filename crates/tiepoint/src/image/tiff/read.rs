@@ -387,9 +387,13 @@ fn read_band<T: Sample>(
             let index = (plane * plan.down() + band) * across + column;
             let cell = read_cell::<T>(decoder, request, plan, index, width, count)?;
             for (out, cell) in out.chunks_exact_mut(row_len).zip(cell.chunks_exact(width * plan.values)) {
-                let place = out[x * pixel..(x + width) * pixel].chunks_exact_mut(pixel);
-                for (p, v) in place.zip(cell.chunks_exact(plan.values)) {
-                    p[plane * plan.values..][..plan.values].copy_from_slice(v);
+                let place = &mut out[x * pixel..(x + width) * pixel];
+                if plan.planes == 1 {
+                    place.copy_from_slice(cell);
+                    continue;
+                }
+                for (p, v) in place.chunks_exact_mut(pixel).zip(cell) {
+                    p[plane] = *v;
                 }
             }
         }

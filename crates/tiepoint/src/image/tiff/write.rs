@@ -153,3 +153,24 @@ fn directory<T: Pixel>(
     head.extend(values);
     (head, start)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::{Image, ReadOptions, Size, decode};
+
+    #[test]
+    fn big_tiff_is_read_back() {
+        let size = Size::new(5, 7);
+        let image = Image::from_vec((0..140_u16).map(|v| v * 467).collect(), size, 4).unwrap();
+        for rows_per_strip in [1, 3, 7] {
+            let strips = size.height.div_ceil(rows_per_strip);
+            let (mut file, start) = directory(image.view(), 1, rows_per_strip, strips, 40, true);
+            file.resize(start as usize, 0);
+            file.extend(image.data().iter().flat_map(|v| v.to_le_bytes()));
+            assert_eq!(file[..4], *b"II\x2b\0", "the sign of BigTIFF");
+            let back = decode(&file, "big", &ReadOptions::default()).unwrap();
+            assert_eq!(back, image.clone().into(), "{rows_per_strip} rows per strip");
+        }
+    }
+}

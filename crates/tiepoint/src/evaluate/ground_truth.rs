@@ -1,0 +1,115 @@
+//! Ground truth from files: homographies.
+
+use crate::{Error, Result};
+use std::path::Path;
+
+/// The homography in the file at `path`, row by row: OpenCV XML or YAML (the nine numbers inside `<data>…</data>` or
+/// `data: […]`), the JSON that `tiepoint match --json` prints (`"matrix":[…]`), or a text of nine numbers (the `H1to2p` files of the Oxford sequences).
+///
+/// # Errors
+/// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it does not hold nine finite numbers that make
+/// an invertible matrix.
+pub fn read_homography(path: impl AsRef<Path>) -> Result<[f64; 9]> {
+    let path = path.as_ref();
+    let text = std::fs::read(path).map_err(|e| Error::io(path, e))?;
+    let text = std::str::from_utf8(&text).map_err(|e| Error::format(path, format!("not text: {e}")))?;
+    parse_homography(text, path)
+}
+
+/// The homography in `text`, the content of such a file; `name` stands for it in errors.
+///
+/// # Errors
+/// As [`read_homography`].
+pub fn parse_homography(text: &str, name: impl AsRef<Path>) -> Result<[f64; 9]> {
+    numbers(text).map_err(|reason| Error::format(name.as_ref(), reason))
+}
+
+fn numbers(text: &str) -> std::result::Result<[f64; 9], String> {
+    let inside = |open: &str, close: &str| Some(text.split_once(open)?.1.split_once(close)?.0);
+    let xml = inside("<data>", "</data>");
+    if xml.is_none() && text.contains("<opencv_storage>") {
+        return Err("the OpenCV XML has no complete <data>".into());
+    }
+    let yaml = || inside("data:", "]")?.split_once('[').map(|(_, d)| d);
+    let data = xml.or_else(yaml).or_else(|| inside("\"matrix\":[", "]")).unwrap_or(text);
+    let words = data.split(|c: char| c.is_whitespace() || c == ',' || c == ';').filter(|w| !w.is_empty());
+    let mut h = [0.0; 9];
+    let mut count = 0;
+    for word in words {
+        let number = word.parse::<f64>().ok().filter(|v| v.is_finite());
+        let number = number.ok_or_else(|| format!("{word:?} is not a finite number"))?;
+        if let Some(place) = h.get_mut(count) {
+            *place = number;
+        }
+        count += 1;
+    }
+    if count != 9 {
+        return Err(format!("{count} numbers, expected the 9 of a homography"));
+    }
+    let minor = |a: usize, b: usize| h[3 + a] * h[6 + b] - h[3 + b] * h[6 + a];
+    let determinant = h[0] * minor(1, 2) - h[1] * minor(0, 2) + h[2] * minor(0, 1);
+    if determinant == 0.0 || !determinant.is_finite() {
+        return Err(format!("the matrix cannot be inverted: its determinant is {determinant}"));
+    }
+    Ok(h)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const H: [f64; 9] = [
+        0.879_769_64,
+        0.312_454_38,
+        -39.430_589,
+        -0.183_894_18,
+        0.938_471_98,
+        153.157_84,
+        1.9e-4,
+        -1.6e-5,
+        1.0,
+    ];
+
+    fn parsed(text: &str) -> std::result::Result<[f64; 9], String> {
+        parse_homography(text, "test").map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn every_form_is_read() {
+        let words = H.map(|v| format!("{v:e}"));
+        let rows =
+            format!("{}\n{}\n{}\n", words[..3].join(" "), words[3..6].join("\t"), words[6..].join("  "));
+        assert_eq!(parsed(&rows), Ok(H), "text");
+        assert_eq!(parsed(&words.join(",")), Ok(H), "commas");
+        let xml = format!(
+            "<opencv_storage><H12><rows>3</rows><dt>d</dt><data>\n{rows}</data></H12></opencv_storage>"
+        );
+        assert_eq!(parsed(&xml), Ok(H), "XML");
+        let yaml = format!("%YAML:1.0\nH: !!opencv-matrix\n  rows: 3\n  data: [ {} ]\n", words.join(", "));
+        assert_eq!(parsed(&yaml), Ok(H), "YAML");
+    }
+
+    #[test]
+    fn anything_else_is_told() {
+        assert!(parsed("1 0 0 0 1 0 0 0").unwrap_err().contains("8 numbers"), "too few");
+        assert!(parsed("1 0 0 0 1 0 0 0 1 0").unwrap_err().contains("10 numbers"), "too many");
+        assert!(parsed("1 0 0 0 x 0 0 0 1").unwrap_err().contains("\"x\""), "no number");
+        assert!(parsed("1 0 0 0 inf 0 0 0 1").unwrap_err().contains("finite"), "infinite");
+        assert!(parsed("1 2 3 2 4 6 0 0 1").unwrap_err().contains("inverted"), "singular");
+        assert!(parsed("").unwrap_err().contains("0 numbers"), "empty");
+        assert!(parsed("<opencv_storage><data>1 2").unwrap_err().contains("<data>"), "truncated");
+    }
+
+    #[test]
+    fn shared_ground_truth_is_read() {
+        let local = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
+        let root = std::env::var("TIEPOINT_DATA").unwrap_or_else(|_| local.into());
+        let file = Path::new(&root).join("homography/graf/H1to2p.xml");
+        if !file.exists() {
+            println!("{} is absent: not tested", file.display());
+            return;
+        }
+        let h = read_homography(file).unwrap();
+        assert_eq!((h[0], h[5], h[8]), (8.797_696_4e-1, 1.531_578_4e2, 1.0), "graf 1-2");
+    }
+}

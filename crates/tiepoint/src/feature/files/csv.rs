@@ -1,0 +1,103 @@
+//! CSV: a header, then a line a feature. Descriptors of whole numbers from 0 to 255 are 8-bit ones; floats always
+//! have a point or an exponent.
+
+use super::{
+    Values,
+    text::{finite, number, write_bytes},
+};
+use crate::{
+    feature::{Descriptors, Features, Keypoint},
+    image::Size,
+};
+use std::io::{self, Write};
+
+const COLUMNS: [&str; 8] = ["x", "y", "scale", "angle", "response", "sign", "octave", "layer"];
+
+pub(super) fn write(out: &mut impl Write, features: &Features) -> io::Result<()> {
+    write!(out, "{}", COLUMNS.join(","))?;
+    for i in 0..features.dimension {
+        write!(out, ",d{i}")?;
+    }
+    writeln!(out)?;
+    for (i, k) in features.keypoints.iter().enumerate() {
+        write!(out, "{:?},{:?},{:?},{:?},{:?}", k.x, k.y, k.scale, k.angle, k.response)?;
+        write!(out, ",{},{},{}", k.sign, k.octave, k.layer)?;
+        let range = i * features.dimension..(i + 1) * features.dimension;
+        match &features.descriptors {
+            Descriptors::U8(v) => write_bytes(out, &v[range], b',')?,
+            Descriptors::F32(v) => v[range].iter().try_for_each(|v| write!(out, ",{v:?}"))?,
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+pub(super) fn read(text: &str) -> Result<Features, String> {
+    let mut lines = text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty());
+    let (_, header) = lines.next().ok_or("the file is empty; expected a header")?;
+    let dimension = dimension(header)?;
+    let (mut keypoints, mut values) = (Vec::new(), Values::U8(Vec::new()));
+    for (i, line) in lines {
+        let mut fields = line.split(',').map(str::trim);
+        keypoints.push(keypoint(&mut fields, i + 1)?);
+        let found = fields.try_fold(0, |n, field| values.push(field).map(|()| n + 1));
+        let found = found.map_err(|e| format!("line {}: {e}", i + 1))?;
+        if found != dimension {
+            return Err(format!("line {}: {found} descriptor values, the header has {dimension}", i + 1));
+        }
+    }
+    let descriptors = match values {
+        Values::U8(v) => Descriptors::U8(v),
+        Values::F32(v) => Descriptors::F32(v),
+    };
+    Ok(Features { keypoints, descriptors, dimension, image: Size::default() })
+}
+
+/// The number of descriptor columns in the header.
+fn dimension(header: &str) -> Result<usize, String> {
+    let names: Vec<_> = header.split(',').map(str::trim).collect();
+    let rest = names
+        .strip_prefix(&COLUMNS)
+        .ok_or_else(|| format!("line 1: the header does not begin with {}", COLUMNS.join(",")))?;
+    match rest.iter().enumerate().find(|(i, name)| name.strip_prefix('d') != Some(&i.to_string())) {
+        Some((i, name)) => Err(format!("line 1: column {name:?} where d{i} was expected")),
+        None => Ok(rest.len()),
+    }
+}
+
+fn keypoint<'a>(fields: &mut impl Iterator<Item = &'a str>, line: usize) -> Result<Keypoint, String> {
+    let mut next = |name| fields.next().ok_or_else(|| format!("line {line}: {name} is missing"));
+    let mut float = |name| finite(next(name)?, name, line);
+    let [x, y, scale, angle, response] =
+        [float("x")?, float("y")?, float("scale")?, float("angle")?, float("response")?];
+    Ok(Keypoint {
+        x,
+        y,
+        scale,
+        angle,
+        response,
+        sign: number(next("sign")?, "sign", line)?,
+        octave: number(next("octave")?, "octave", line)?,
+        layer: number(next("layer")?, "layer", line)?,
+    })
+}
+
+impl Values {
+    /// Appends a value; the first that is no byte makes all of them floats.
+    pub(super) fn push(&mut self, word: &str) -> Result<(), String> {
+        if let Self::U8(bytes) = self {
+            if word.bytes().all(|b| b.is_ascii_digit())
+                && let Ok(byte) = word.parse()
+            {
+                bytes.push(byte);
+                return Ok(());
+            }
+            *self = Self::F32(bytes.iter().map(|b| f32::from(*b)).collect());
+        }
+        match (self, word.parse::<f32>()) {
+            (Self::F32(floats), Ok(v)) if v.is_finite() => floats.push(v),
+            _ => return Err(format!("the descriptor value {word:?} is not a finite number")),
+        }
+        Ok(())
+    }
+}

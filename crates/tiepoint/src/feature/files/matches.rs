@@ -1,0 +1,120 @@
+//! Match files: `.csv`, `.json` and COLMAP's text (`.txt`).
+
+use super::extension;
+use crate::{Error, Result, files::write_atomically};
+use std::{
+    fmt,
+    io::{self, Write},
+    path::Path,
+};
+
+/// One match as files hold it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MatchRow {
+    /// Index of the feature in the first image.
+    pub a: usize,
+    /// Index of the feature in the second image.
+    pub b: usize,
+    /// Its place in the first image, x and y in pixels.
+    pub a_xy: [f32; 2],
+    /// Its place in the second image.
+    pub b_xy: [f32; 2],
+    /// Distance of the descriptors.
+    pub distance: f32,
+    /// Distance to the nearest over distance to the second nearest; NaN when there is no second.
+    pub ratio: f32,
+    /// Agrees with the model that was estimated; true when none was asked for.
+    pub inlier: bool,
+}
+
+/// A format of match files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MatchFormat {
+    /// `.csv`: header and lines of `ax,ay,bx,by,distance,ratio,inlier,a,b`.
+    Csv,
+    /// `.json`: `{"images":[…],"matches":[{"ax":…},…]}`; a ratio that is no number is null.
+    Json,
+    /// `.txt`: what COLMAP's `matches_importer` takes: the names of both images, then a line of two indices a match,
+    /// then an empty line. Only inliers are written.
+    Colmap,
+}
+
+impl MatchFormat {
+    /// The format that `path`'s extension names; call it before long work, so that a wrong name is told at once.
+    ///
+    /// # Errors
+    /// [`Error::Format`] listing the known extensions.
+    pub fn of(path: impl AsRef<Path>) -> Result<Self> {
+        match extension(path.as_ref()).as_str() {
+            "csv" => Ok(Self::Csv),
+            "json" => Ok(Self::Json),
+            "txt" => Ok(Self::Colmap),
+            other => Err(Error::format(
+                path.as_ref(),
+                format!(
+                    "{other:?} is not the extension of a match file; use .csv, .json or .txt (COLMAP text)"
+                ),
+            )),
+        }
+    }
+}
+
+/// Writes matches to `path` in the format of its extension, [whole or not at all](write_atomically). `images` are the
+/// names of the two images; CSV leaves them out.
+///
+/// # Errors
+/// [`Error::Format`] when the extension is unknown or COLMAP could not read a name (white space), [`Error::Io`] when
+/// the file cannot be written.
+pub fn write_matches(path: impl AsRef<Path>, images: [&str; 2], rows: &[MatchRow]) -> Result<()> {
+    let path = path.as_ref();
+    let format = MatchFormat::of(path)?;
+    let unreadable = |name: &&str| name.is_empty() || name.contains(char::is_whitespace);
+    if format == MatchFormat::Colmap
+        && let Some(name) = images.iter().find(|n| unreadable(n))
+    {
+        return Err(Error::format(path, format!("COLMAP's match file cannot hold the image name {name:?}")));
+    }
+    write_atomically(path, |out| match format {
+        MatchFormat::Csv => csv(out, rows),
+        MatchFormat::Json => json(out, images, rows),
+        MatchFormat::Colmap => colmap(out, images, rows),
+    })
+}
+
+fn csv(out: &mut impl Write, rows: &[MatchRow]) -> io::Result<()> {
+    writeln!(out, "ax,ay,bx,by,distance,ratio,inlier,a,b")?;
+    for MatchRow { a, b, a_xy: [ax, ay], b_xy: [bx, by], distance, ratio, inlier } in rows {
+        let inlier = u8::from(*inlier);
+        writeln!(out, "{ax:?},{ay:?},{bx:?},{by:?},{distance:?},{ratio:?},{inlier},{a},{b}")?;
+    }
+    Ok(())
+}
+
+/// A number as JSON knows it, which has no NaN.
+struct Number(f32);
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_finite() { write!(f, "{:?}", self.0) } else { f.write_str("null") }
+    }
+}
+
+fn json(out: &mut impl Write, images: [&str; 2], rows: &[MatchRow]) -> io::Result<()> {
+    let [first, second] = images.map(super::json::quoted);
+    write!(out, "{{\"images\":[{first},{second}],\"matches\":[")?;
+    for (i, row) in rows.iter().enumerate() {
+        let MatchRow { a, b, a_xy, b_xy, distance, ratio, inlier } = row;
+        let [ax, ay, bx, by] = [a_xy[0], a_xy[1], b_xy[0], b_xy[1]].map(Number);
+        let [distance, ratio] = [*distance, *ratio].map(Number);
+        let comma = if i > 0 { "," } else { "" };
+        write!(out, "{comma}\n{{\"ax\":{ax},\"ay\":{ay},\"bx\":{bx},\"by\":{by},\"distance\":{distance},")?;
+        write!(out, "\"ratio\":{ratio},\"inlier\":{inlier},\"a\":{a},\"b\":{b}}}")?;
+    }
+    writeln!(out, "\n]}}")
+}
+
+fn colmap(out: &mut impl Write, [first, second]: [&str; 2], rows: &[MatchRow]) -> io::Result<()> {
+    writeln!(out, "{first} {second}")?;
+    rows.iter().filter(|r| r.inlier).try_for_each(|r| writeln!(out, "{} {}", r.a, r.b))?;
+    writeln!(out)
+}

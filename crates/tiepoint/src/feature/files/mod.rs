@@ -1,0 +1,197 @@
+//! Feature and match files. The extension names the format:
+//!
+//! | extension | what | keeps |
+//! |---|---|---|
+//! | `.csv` | one line a feature under `x,y,scale,angle,response,sign,octave,layer,d0,d1,…` | all but the image size |
+//! | `.json` | one object a feature | all |
+//! | `.npz` | NumPy arrays `xy`, `scale`, `angle`, `response`, `sign`, `octave`, `layer`, `descriptors`, `image` | all |
+//! | `.sift` | VLFeat's text: `x y scale angle d1 … d128`, no header | place, 8-bit descriptors |
+//! | `.txt` | COLMAP's text: `N 128`, then as above with the first pixel's centre at (0.5, 0.5) | place, 8-bit descriptors |
+//!
+//! Numbers are written in the shortest form that reads back to the same bits. The two foreign formats hold SIFT
+//! descriptors of 128 values from 0 to 255; unit vectors are written as 512 times themselves, rounded and
+//! saturated. Descriptor values keep their order in every format. Read back from them, features have response 0,
+//! sign 1, octave 0 and layer 0, and keep the order of the file, so that indices mean the same there and here.
+
+mod colmap;
+mod csv;
+mod json;
+mod matches;
+mod npz;
+mod sift;
+#[cfg(test)]
+mod tests;
+mod text;
+
+pub use matches::{MatchFormat, MatchRow, write_matches};
+
+use super::{Descriptors, Features};
+use crate::{Error, Result, files::write_atomically};
+use std::{
+    io::{self, Write},
+    path::Path,
+};
+
+/// A format of feature files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FeatureFormat {
+    /// `.csv`
+    Csv,
+    /// `.json`
+    Json,
+    /// `.npz`
+    Npz,
+    /// `.sift`, as VLFeat writes it.
+    Sift,
+    /// `.txt`, as COLMAP imports it.
+    Colmap,
+}
+
+impl FeatureFormat {
+    /// The format that `path`'s extension names; call it before long work, so that a wrong name is told at once.
+    ///
+    /// # Errors
+    /// [`Error::Format`] listing the known extensions.
+    pub fn of(path: impl AsRef<Path>) -> Result<Self> {
+        match extension(path.as_ref()).as_str() {
+            "csv" => Ok(Self::Csv),
+            "json" => Ok(Self::Json),
+            "npz" => Ok(Self::Npz),
+            "sift" => Ok(Self::Sift),
+            "txt" => Ok(Self::Colmap),
+            other => Err(Error::format(
+                path.as_ref(),
+                format!(
+                    "{other:?} is not the extension of a feature file; use .csv, .json, .npz, .sift (VLFeat text) or \
+                     .txt (COLMAP text)"
+                ),
+            )),
+        }
+    }
+}
+
+/// The extension in lower case, empty if there is none.
+fn extension(path: &Path) -> String {
+    path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default()
+}
+
+/// Writes `features` to `path` in the format of its extension, [whole or not at all](write_atomically).
+///
+/// # Errors
+/// [`Error::Format`] when the extension is unknown or the format cannot hold the features, [`Error::Mismatch`] when
+/// keypoints and descriptors do not fit each other, [`Error::Io`] when the file cannot be written.
+pub fn write(path: impl AsRef<Path>, features: &Features) -> Result<()> {
+    let path = path.as_ref();
+    let format = FeatureFormat::of(path)?;
+    check(features).map_err(Error::Mismatch)?;
+    let quantised = match format {
+        FeatureFormat::Sift | FeatureFormat::Colmap => {
+            Some(quantised(features).map_err(|e| Error::format(path, e))?)
+        }
+        _ => None,
+    };
+    write_atomically(path, |out| encode(out, format, features, quantised.as_deref()))
+}
+
+fn encode(
+    out: &mut impl Write,
+    format: FeatureFormat,
+    features: &Features,
+    quantised: Option<&[u8]>,
+) -> io::Result<()> {
+    let bytes = quantised.unwrap_or_default();
+    match format {
+        FeatureFormat::Csv => csv::write(out, features),
+        FeatureFormat::Json => json::write(out, features),
+        FeatureFormat::Npz => npz::write(out, features),
+        FeatureFormat::Sift => sift::write(out, features, bytes),
+        FeatureFormat::Colmap => colmap::write(out, features, bytes),
+    }
+}
+
+/// The features in the file at `path`.
+///
+/// # Errors
+/// [`Error::Format`] when the extension is unknown or the content is not what the format demands, [`Error::Io`]
+/// when the file cannot be read.
+pub fn read(path: impl AsRef<Path>) -> Result<Features> {
+    let path = path.as_ref();
+    let format = FeatureFormat::of(path)?;
+    let is_file = std::fs::metadata(path).map_err(|e| Error::io(path, e))?.is_file();
+    if !is_file {
+        return Err(Error::format(path, "is not a regular file; features are read from files"));
+    }
+    let bytes = std::fs::read(path).map_err(|e| Error::io(path, e))?;
+    decode(&bytes, format, path)
+}
+
+/// The features in `bytes`, a feature file's content; `name` stands for it in errors.
+///
+/// # Errors
+/// [`Error::Format`] when the content is not what the format demands.
+pub fn decode(bytes: &[u8], format: FeatureFormat, name: impl AsRef<Path>) -> Result<Features> {
+    let text = || std::str::from_utf8(bytes).map_err(|e| format!("not text: {e}"));
+    let features = match format {
+        FeatureFormat::Csv => text().and_then(csv::read),
+        FeatureFormat::Json => text().and_then(json::read),
+        FeatureFormat::Npz => npz::read(bytes),
+        FeatureFormat::Sift => text().and_then(sift::read),
+        FeatureFormat::Colmap => text().and_then(colmap::read),
+    };
+    let checked = features.and_then(|f| check(&f).map(|()| f));
+    checked.map_err(|reason| Error::format(name.as_ref(), reason))
+}
+
+/// Why `features` are not in order, if they are not: lengths that differ, or numbers that are none.
+fn check(features: &Features) -> std::result::Result<(), String> {
+    let values = match &features.descriptors {
+        Descriptors::U8(v) => v.len(),
+        Descriptors::F32(v) => v.len(),
+    };
+    if features.len().checked_mul(features.dimension) != Some(values) {
+        return Err(format!(
+            "{} keypoints with descriptors of {} values do not make {values} values",
+            features.len(),
+            features.dimension
+        ));
+    }
+    let finite = |i: usize| {
+        let k = &features.keypoints[i];
+        [k.x, k.y, k.scale, k.angle, k.response].iter().all(|v| v.is_finite())
+    };
+    if let Some(i) = (0..features.len()).find(|&i| !finite(i)) {
+        return Err(format!("feature {i} holds a number that is infinite or not a number"));
+    }
+    match &features.descriptors {
+        Descriptors::F32(v) if v.iter().any(|v| !v.is_finite()) => {
+            Err("a descriptor holds a number that is infinite or not a number".into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The descriptors as 128 values of 8 bits each, as SIFT files hold them.
+fn quantised(features: &Features) -> std::result::Result<Vec<u8>, String> {
+    if features.dimension != 128 {
+        return Err(format!(
+            "this format holds SIFT descriptors of 128 values, not {}; use .csv, .json or .npz",
+            features.dimension
+        ));
+    }
+    match &features.descriptors {
+        Descriptors::U8(v) => Ok(v.clone()),
+        Descriptors::F32(v) if v.iter().any(|v| *v < 0.0) => Err(
+            "this format holds descriptor values from 0 up, and some are negative; use .csv, .json or .npz"
+                .into(),
+        ),
+        // The cast saturates at 255.
+        Descriptors::F32(v) => Ok(v.iter().map(|v| (512.0 * v).round_ties_even() as u8).collect()),
+    }
+}
+
+/// Descriptors of either kind while they are read.
+#[derive(Debug)]
+enum Values {
+    U8(Vec<u8>),
+    F32(Vec<f32>),
+}

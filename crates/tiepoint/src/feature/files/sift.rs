@@ -1,0 +1,28 @@
+//! VLFeat's text file of the `sift` command: a line a feature of `x y scale angle d1 … d128`, no header, pixel
+//! centres at integers, angles in radians from +x towards +y. VLFeat truncates 512 times the unit vector to 8 bits;
+//! here it is rounded.
+
+use super::text::{read_line, write_line};
+use crate::{
+    feature::{Descriptors, Features},
+    image::Size,
+};
+use std::io::{self, Write};
+
+pub(super) fn write(out: &mut impl Write, features: &Features, descriptors: &[u8]) -> io::Result<()> {
+    let pairs = features.keypoints.iter().zip(descriptors.chunks_exact(128));
+    pairs.into_iter().try_for_each(|(k, d)| write_line(out, k, 0.0, d))
+}
+
+pub(super) fn read(text: &str) -> Result<Features, String> {
+    let mut descriptors = Vec::new();
+    let lines = text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty());
+    let keypoints =
+        lines.map(|(i, line)| read_line(line, i + 1, 0.0, &mut descriptors)).collect::<Result<_, _>>()?;
+    Ok(Features {
+        keypoints,
+        descriptors: Descriptors::U8(descriptors),
+        dimension: 128,
+        image: Size::default(),
+    })
+}

@@ -1,0 +1,214 @@
+//! Feature and match files: round trips and damage.
+
+use super::*;
+use crate::{feature::Keypoint, image::Size};
+use proptest::prelude::*;
+use std::f32::consts::TAU;
+
+fn finite() -> impl Strategy<Value = f32> {
+    prop_oneof![-1e4_f32..1e4, any::<f32>().prop_filter("finite", |v| v.is_finite())]
+}
+
+fn keypoint() -> impl Strategy<Value = Keypoint> {
+    let floats = [finite().boxed(), finite().boxed(), finite().boxed(), (0.0..TAU).boxed(), finite().boxed()];
+    (floats, any::<i8>(), any::<i8>(), any::<u8>()).prop_map(
+        |([x, y, scale, angle, response], sign, octave, layer)| Keypoint {
+            x,
+            y,
+            scale,
+            angle,
+            response,
+            sign,
+            octave,
+            layer,
+        },
+    )
+}
+
+fn features() -> impl Strategy<Value = Features> {
+    let dimension = prop_oneof![Just(128_usize), 0_usize..5];
+    let keypoints = prop::collection::vec(keypoint(), 1..5);
+    (keypoints, dimension, any::<bool>(), any::<u64>()).prop_map(|(keypoints, dimension, bytes, seed)| {
+        let n = keypoints.len() * dimension;
+        let noise = (0..n as u64).map(|i| (seed ^ i).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40);
+        let descriptors = match bytes || n == 0 {
+            true => Descriptors::U8(noise.map(|v| v as u8).collect()),
+            false => Descriptors::F32(
+                noise.map(|v| v as f32 / (1 << 24) as f32 - (seed % 2) as f32 / 2.0).collect(),
+            ),
+        };
+        Features { keypoints, descriptors, dimension, image: Size::new(640, 480) }
+    })
+}
+
+fn encoded(format: FeatureFormat, features: &Features) -> Vec<u8> {
+    let mut out = Vec::new();
+    let bytes = quantised(features).unwrap_or_default();
+    encode(&mut out, format, features, Some(&bytes)).unwrap();
+    out
+}
+
+fn decoded(format: FeatureFormat, bytes: &[u8]) -> Result<Features> {
+    decode(bytes, format, "test")
+}
+
+/// The places alone, as foreign formats keep them.
+fn placed(features: &Features) -> Vec<[f32; 4]> {
+    features.keypoints.iter().map(|k| [k.x, k.y, k.scale, k.angle]).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(128) })]
+
+    #[test]
+    fn own_formats_keep_everything(features in features()) {
+        for format in [FeatureFormat::Json, FeatureFormat::Npz] {
+            prop_assert_eq!(&decoded(format, &encoded(format, &features)).unwrap(), &features, "{:?}", format);
+        }
+        let unsized_features = Features { image: Size::default(), ..features };
+        let csv = encoded(FeatureFormat::Csv, &unsized_features);
+        prop_assert_eq!(decoded(FeatureFormat::Csv, &csv).unwrap(), unsized_features, "csv");
+    }
+
+    #[test]
+    fn foreign_formats_keep_places_and_bytes(features in features()) {
+        let Ok(bytes) = quantised(&features) else { return Ok(()) };
+        let back = decoded(FeatureFormat::Sift, &encoded(FeatureFormat::Sift, &features)).unwrap();
+        prop_assert_eq!(placed(&back), placed(&features), "VLFeat");
+        prop_assert_eq!(back.descriptors, Descriptors::U8(bytes.clone()), "VLFeat");
+        let back = decoded(FeatureFormat::Colmap, &encoded(FeatureFormat::Colmap, &features));
+        let Ok(back) = back else { return Ok(()) };
+        prop_assert_eq!(back.descriptors, Descriptors::U8(bytes), "COLMAP");
+        for (a, b) in back.keypoints.iter().zip(&features.keypoints) {
+            prop_assert!((a.x - b.x).abs() <= b.x.abs() * 1e-6 + 1e-6, "x {} {}", a.x, b.x);
+        }
+    }
+
+    #[test]
+    fn damage_is_an_error_or_features_in_order(
+        features in features(),
+        format in 0_usize..5,
+        hits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        end in any::<prop::sample::Index>(),
+    ) {
+        use FeatureFormat::{Colmap, Csv, Json, Npz, Sift};
+        let format = [Csv, Json, Npz, Sift, Colmap][format];
+        let mut bytes = encoded(format, &features);
+        prop_assume!(!bytes.is_empty());
+        for (place, value) in hits {
+            let i = place.index(bytes.len());
+            bytes[i] = value;
+        }
+        bytes.truncate(end.index(2 * bytes.len()));
+        if let Ok(features) = decoded(format, &bytes) {
+            prop_assert!(check(&features).is_ok(), "what is read is in order");
+        }
+    }
+}
+
+fn one(descriptors: Descriptors, dimension: usize) -> Features {
+    let keypoint =
+        Keypoint { x: 1.0, y: 2.5, scale: 1.6, angle: 0.5, response: 1e-6, sign: -1, octave: -1, layer: 3 };
+    Features { keypoints: vec![keypoint], descriptors, dimension, image: Size::new(4, 3) }
+}
+
+#[test]
+fn formats_look_as_documented() {
+    let text = |format, f: &Features| String::from_utf8(encoded(format, f)).unwrap();
+    let two = one(Descriptors::U8(vec![7, 255]), 2);
+    let csv = "x,y,scale,angle,response,sign,octave,layer,d0,d1\n1.0,2.5,1.6,0.5,1e-6,-1,-1,3,7,255\n";
+    assert_eq!(text(FeatureFormat::Csv, &two), csv, "csv");
+    let json = "{\"image\":{\"width\":4,\"height\":3},\"dimension\":2,\"descriptors\":\"u8\",\"features\":[\n\
+                {\"x\":1.0,\"y\":2.5,\"scale\":1.6,\"angle\":0.5,\"response\":1e-6,\"sign\":-1,\"octave\":-1,\
+                \"layer\":3,\"descriptor\":[7,255]}\n]}\n";
+    assert_eq!(text(FeatureFormat::Json, &two), json, "json");
+    let sift = one(Descriptors::F32([0.0; 126].into_iter().chain([0.25, 0.6]).collect()), 128);
+    let values = format!("{}128 255\n", "0 ".repeat(126));
+    assert_eq!(text(FeatureFormat::Sift, &sift), format!("1.0 2.5 1.6 0.5 {values}"), "VLFeat");
+    assert_eq!(text(FeatureFormat::Colmap, &sift), format!("1 128\n1.5 3.0 1.6 0.5 {values}"), "COLMAP");
+}
+
+#[test]
+fn what_a_format_cannot_hold_is_refused() {
+    let path = std::env::temp_dir().join(format!("tiepoint-refused-{}", std::process::id()));
+    let refused = |extension: &str, features: &Features| {
+        let path = path.with_extension(extension);
+        let error = write(&path, features).unwrap_err().to_string();
+        assert!(!path.exists(), "{extension}: nothing is written");
+        error
+    };
+    let surf = one(Descriptors::F32(vec![-0.1; 64]), 64);
+    assert!(refused("sift", &surf).contains("128 values, not 64"), "dimension");
+    let negative = one(Descriptors::F32(vec![-0.1; 128]), 128);
+    assert!(refused("txt", &negative).contains("negative"), "sign");
+    assert!(refused("xyz", &surf).contains(".npz"), "the known extensions are listed");
+    let torn = one(Descriptors::U8(vec![1]), 2);
+    assert!(refused("csv", &torn).contains("do not make"), "lengths");
+    let nan = one(Descriptors::F32(vec![f32::NAN]), 1);
+    assert!(refused("csv", &nan).contains("not a number"), "NaN");
+}
+
+#[test]
+fn errors_name_the_line_and_the_field() {
+    let error = |format, text: &str| decoded(format, text.as_bytes()).unwrap_err().to_string();
+    let csv = "x,y,scale,angle,response,sign,octave,layer,d0\n";
+    assert!(
+        error(FeatureFormat::Csv, &format!("{csv}1,2,3,4,5,1,0,0,9\n1,2,x,4,5,1,0,0,9\n"))
+            .contains("line 3: scale")
+    );
+    assert!(
+        error(FeatureFormat::Csv, &format!("{csv}1,2,3,4,5,1,0,0\n")).contains("line 2: 0 descriptor values")
+    );
+    assert!(error(FeatureFormat::Csv, "a,b\n").contains("header"), "header");
+    assert!(error(FeatureFormat::Csv, "").contains("empty"), "empty");
+    assert!(error(FeatureFormat::Csv, &format!("{csv}1,2,NaN,4,5,1,0,0,9\n")).contains("finite"), "NaN");
+    assert!(error(FeatureFormat::Sift, "1 2 3 4 5 6").contains("2 descriptor values, expected 128"), "short");
+    assert!(error(FeatureFormat::Colmap, "2 128\n").contains("promises 2"), "count");
+    assert!(error(FeatureFormat::Colmap, "2 64\n").contains("N 128"), "dimension");
+    assert!(error(FeatureFormat::Json, "{\"features\":[]}").contains("dimension"), "json");
+    assert!(error(FeatureFormat::Json, &"[".repeat(100)).contains("expected"), "json");
+    let deep = format!("{{\"a\":{}", "[".repeat(100_000));
+    assert!(error(FeatureFormat::Json, &deep).contains("deep"), "json nested without end");
+    assert!(error(FeatureFormat::Npz, "PK").contains("end record"), "npz");
+}
+
+#[test]
+fn foreign_angles_are_brought_into_one_turn() {
+    let line = |angle: f32| format!("1 2 3 {angle:?}{}", " 0".repeat(128));
+    for (angle, expected) in [(-1.0, TAU - 1.0), (7.0, 7.0 - TAU), (-1e-12, 0.0), (TAU, 0.0)] {
+        let read = decoded(FeatureFormat::Sift, line(angle).as_bytes()).unwrap();
+        assert_eq!(read.keypoints[0].angle, expected, "{angle}");
+    }
+}
+
+#[test]
+fn matches_look_as_documented() {
+    let path = |e: &str| std::env::temp_dir().join(format!("tiepoint-matches-{}.{e}", std::process::id()));
+    let row = MatchRow {
+        a: 3,
+        b: 4,
+        a_xy: [1.0, 2.5],
+        b_xy: [0.1, 7.0],
+        distance: 12.0,
+        ratio: f32::NAN,
+        inlier: true,
+    };
+    let rows = [row, MatchRow { ratio: 0.5, inlier: false, ..row }];
+    let text = |extension: &str| {
+        write_matches(path(extension), ["a \"1\".png", "b.png"], &rows)?;
+        let text = std::fs::read_to_string(path(extension)).unwrap();
+        std::fs::remove_file(path(extension)).unwrap();
+        Ok::<_, Error>(text)
+    };
+    let csv = "ax,ay,bx,by,distance,ratio,inlier,a,b\n1.0,2.5,0.1,7.0,12.0,NaN,1,3,4\n1.0,2.5,0.1,7.0,12.0,0.5,0,3,4\n";
+    assert_eq!(text("csv").unwrap(), csv, "csv");
+    let json = "{\"images\":[\"a \\\"1\\\".png\",\"b.png\"],\"matches\":[\n\
+                {\"ax\":1.0,\"ay\":2.5,\"bx\":0.1,\"by\":7.0,\"distance\":12.0,\"ratio\":null,\"inlier\":true,\"a\":3,\"b\":4},\n\
+                {\"ax\":1.0,\"ay\":2.5,\"bx\":0.1,\"by\":7.0,\"distance\":12.0,\"ratio\":0.5,\"inlier\":false,\"a\":3,\"b\":4}\n]}\n";
+    assert_eq!(text("json").unwrap(), json, "json");
+    assert!(text("txt").unwrap_err().to_string().contains("image name"), "a name that COLMAP cannot read");
+    write_matches(path("txt"), ["a.png", "b.png"], &rows).unwrap();
+    assert_eq!(std::fs::read_to_string(path("txt")).unwrap(), "a.png b.png\n3 4\n\n", "COLMAP");
+    std::fs::remove_file(path("txt")).unwrap();
+    assert!(text("xyz").unwrap_err().to_string().contains(".json"), "the known extensions are listed");
+}

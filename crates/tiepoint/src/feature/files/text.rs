@@ -1,0 +1,83 @@
+//! Numbers in text files.
+
+use crate::feature::Keypoint;
+use std::{
+    f32::consts::TAU,
+    fmt::Display,
+    io::{self, Write},
+    str::FromStr,
+};
+
+/// The number that `word` is, or what was wrong with the field `name` in line `line`.
+pub(super) fn number<T: FromStr>(word: &str, name: impl Display, line: usize) -> Result<T, String> {
+    word.parse().map_err(|_| format!("line {line}: {name} is {word:?}, not a {}", std::any::type_name::<T>()))
+}
+
+/// A finite number likewise.
+pub(super) fn finite(word: &str, name: impl Display, line: usize) -> Result<f32, String> {
+    match number::<f32>(word, &name, line)? {
+        v if v.is_finite() => Ok(v),
+        _ => Err(format!("line {line}: {name} is {word:?}, not a finite number")),
+    }
+}
+
+/// `values` in decimal, each after `separator`.
+pub(super) fn write_bytes(out: &mut impl Write, values: &[u8], separator: u8) -> io::Result<()> {
+    for &v in values {
+        let digits = [separator, b'0' + v / 100, b'0' + v / 10 % 10, b'0' + v % 10];
+        match v {
+            0..10 => out.write_all(&[separator, digits[3]])?,
+            10..100 => out.write_all(&[separator, digits[2], digits[3]])?,
+            100.. => out.write_all(&digits)?,
+        }
+    }
+    Ok(())
+}
+
+/// One line of `x y scale angle d1 … d128`, with `centre` the place of the first pixel's centre.
+pub(super) fn write_line(
+    out: &mut impl Write,
+    k: &Keypoint,
+    centre: f32,
+    descriptor: &[u8],
+) -> io::Result<()> {
+    write!(out, "{:?} {:?} {:?} {:?}", k.x + centre, k.y + centre, k.scale, k.angle)?;
+    write_bytes(out, descriptor, b' ')?;
+    out.write_all(b"\n")
+}
+
+/// Reads such a line; appends its descriptor.
+pub(super) fn read_line(
+    text: &str,
+    line: usize,
+    centre: f32,
+    descriptors: &mut Vec<u8>,
+) -> Result<Keypoint, String> {
+    let mut words = text.split_ascii_whitespace();
+    let mut next = |name: &str| match words.next() {
+        Some(word) => finite(word, name, line),
+        None => Err(format!("line {line}: {name} is missing")),
+    };
+    let (x, y) = (next("x")? - centre, next("y")? - centre);
+    let (scale, angle) = (next("scale")?, next("angle")?);
+    let before = descriptors.len();
+    for word in words {
+        descriptors.push(number(word, "a descriptor value", line)?);
+    }
+    match descriptors.len() - before {
+        128 => {
+            Ok(Keypoint { x, y, scale, angle: turned(angle), response: 0.0, sign: 1, octave: 0, layer: 0 })
+        }
+        n => Err(format!("line {line}: {n} descriptor values, expected 128")),
+    }
+}
+
+/// The angle brought into \[0, 2π).
+fn turned(angle: f32) -> f32 {
+    if (0.0..TAU).contains(&angle) {
+        return angle;
+    }
+    let turned = angle.rem_euclid(TAU);
+    // A tiny negative angle rounds to the whole turn.
+    if turned < TAU { turned } else { 0.0 }
+}
