@@ -356,3 +356,63 @@ pub(super) fn rank_two(m: &Mat3) -> Mat3 {
         std::array::from_fn(|j| row[j] - along * v[j])
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn close(a: [f64; 2], b: [f64; 2]) -> bool {
+        (a[0] - b[0]).abs().max((a[1] - b[1]).abs()) < 1e-6
+    }
+
+    proptest! {
+        #[test]
+        fn inverses_and_compositions(v in proptest::array::uniform8(-0.4_f64..0.4), p in [0.0_f64..500.0, 0.0..400.0]) {
+            let linear = [[1.0 + v[0], v[1], 90.0 * v[2]], [v[3], 1.0 + v[4], 90.0 * v[5]]];
+            let (affine, similarity) =
+                (Affine::new(linear).unwrap(), Similarity::new([1.0 + v[0], v[1]], [90.0 * v[2], v[3]]).unwrap());
+            let h = Homography::new([linear[0], linear[1], [4e-4 * v[6], 4e-4 * v[7], 1.0]]).unwrap();
+            prop_assert!(close(affine.inverse().unwrap().apply(affine.apply(p)), p), "affine");
+            prop_assert!(close(similarity.inverse().unwrap().apply(similarity.apply(p)), p), "similarity");
+            let there = h.apply(p).unwrap();
+            prop_assert!(close(h.inverse().unwrap().apply(there).unwrap(), p), "homography");
+            prop_assert!(close(affine.then(&affine).apply(p), affine.apply(affine.apply(p))), "affine twice");
+            prop_assert!(close(similarity.then(&similarity).apply(p), similarity.apply(similarity.apply(p))), "twice");
+            let both = h.then(&affine.into()).apply(p).unwrap();
+            prop_assert!(close(both, affine.apply(there)), "homography, then affine");
+            let turned = Affine::from(similarity).apply(p);
+            prop_assert!(close(turned, Model::Similarity(similarity).homography().unwrap().apply(p).unwrap()), "as");
+        }
+
+        #[test]
+        fn fundamental_has_rank_two(v in proptest::array::uniform9(-1.0_f64..1.0)) {
+            let Ok(f) = Fundamental::new([[v[0], v[1], v[2]], [v[3], v[4], v[5]], [v[6], v[7], v[8]]]) else {
+                return Ok(());
+            };
+            prop_assert!(determinant(&f.matrix()).abs() < 1e-14, "rank 2");
+            let worst = times(&f.matrix(), f.epipole_in_a()).into_iter().fold(0.0, |m: f64, x| m.max(x.abs()));
+            prop_assert!(worst < 1e-7, "F e = 0, not {}", worst);
+            prop_assert_eq!(f.inverse().line_in_b([3.0, 4.0]), f.line_in_a([3.0, 4.0]));
+            prop_assert_eq!(f.inverse().epipole_in_a(), f.epipole_in_b());
+        }
+    }
+
+    #[test]
+    fn singular_and_not_finite_are_refused() {
+        let nan = [[f64::NAN; 3]; 3];
+        let flat = [[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [0.0, 0.0, 0.0]];
+        assert!(Homography::new(nan).is_err() && Fundamental::new(nan).is_err(), "not a number");
+        assert!(Homography::new(flat).is_err() && Fundamental::new(flat).is_err(), "rank 1");
+        assert!(Homography::new([[0.0; 3]; 3]).is_err() && Fundamental::new([[0.0; 3]; 3]).is_err(), "zero");
+        assert!(Affine::new([[1.0, 2.0, 3.0], [2.0, 4.0, 9.0]]).unwrap().inverse().is_none(), "no inverse");
+        assert!(Similarity::new([0.0; 2], [1.0; 2]).unwrap().inverse().is_none(), "no inverse");
+    }
+
+    #[test]
+    fn beyond_the_horizon_is_nowhere() {
+        let h = Homography::new([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-0.01, 0.0, 1.0]]).unwrap();
+        assert!(h.apply([50.0, 7.0]).is_some() && h.apply([100.0, 7.0]).is_none(), "on it");
+        assert!(h.apply([150.0, 7.0]).is_none(), "beyond it");
+    }
+}

@@ -2,7 +2,7 @@
 //!
 //! [`tie_points`] is the part between features and model, for callers that have features: match by ratio and
 //! mutual choice, estimate the model, search again near what it predicts with a weaker ratio (a repeated
-//! structure is no rival when it lies elsewhere), and refine the model on what was found. [`register`] is all
+//! structure is no rival when it lies elsewhere), and refine the model on what was found. [`register()`] is all
 //! of it, from two pictures to one laid upon the other.
 
 mod tie;
@@ -65,7 +65,7 @@ pub struct Registration {
 /// Finds where `moving` lies on `reference` and lays it there.
 ///
 /// # Errors
-/// As [`RegisterOptions::check`], the detector, [`tie_points`] and [`warp`]; [`Error::Image`] for more than
+/// As [`RegisterOptions::check`], the detector, [`tie_points`] and [`warp()`]; [`Error::Image`] for more than
 /// four channels.
 pub fn register(
     reference: &AnyImage,
@@ -103,7 +103,7 @@ pub fn register_features(
 /// `moving` on the pixels of `reference`, by the model from MOVING to REFERENCE; black where it shows nothing.
 ///
 /// # Errors
-/// [`Error::Degenerate`] when the model has no inverse or is no map between places, and as [`warp`].
+/// [`Error::Degenerate`] when the model has no inverse or is no map between places, and as [`warp()`].
 pub fn lay(
     moving: &AnyImage,
     reference: &AnyImage,

@@ -87,7 +87,7 @@ pub struct TiePoints {
     pub iterations: usize,
 }
 
-/// Places and qualities of matches, for [`estimate`].
+/// Places and qualities of matches, for [`estimate()`].
 pub(super) fn correspondences(a: &Features, b: &Features, matches: &[Match]) -> Vec<Correspondence> {
     let pair = |m: &Match| {
         let (p, q) = (&a.keypoints[m.a as usize], &b.keypoints[m.b as usize]);
@@ -100,7 +100,7 @@ pub(super) fn correspondences(a: &Features, b: &Features, matches: &[Match]) -> 
 /// Tie points between two images.
 ///
 /// # Errors
-/// As [`TieOptions::check`], [`match_features`] and [`estimate`].
+/// As [`TieOptions::check`], [`match_features`] and [`estimate()`].
 pub fn tie_points(a: &Features, b: &Features, options: &TieOptions, cpu: &Cpu) -> Result<TiePoints> {
     options.check()?;
     let mut matches = match_features(a, b, &options.matching, cpu)?;

@@ -115,11 +115,11 @@ pub fn estimate(
     finish(&judge, best, &usable, iterations)
 }
 
-/// The model nearest to `start` that the matches agree on: the last step of [`estimate`] alone, for matches
+/// The model nearest to `start` that the matches agree on: the last step of [`estimate()`] alone, for matches
 /// found with the help of `start`.
 ///
 /// # Errors
-/// As [`estimate`].
+/// As [`estimate()`].
 pub fn refine(
     start: &Model,
     pairs: &[Correspondence],

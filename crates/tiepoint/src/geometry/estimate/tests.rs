@@ -219,10 +219,10 @@ fn a_plane_does_not_make_a_fundamental_matrix() {
 
 #[test]
 fn a_dominant_plane_is_seen_through() {
-    // 85 % of the scene on the plane z = 1200, the rest off it.
+    // 94 % of the scene on the plane z = 1200, the rest off it.
     for seed in 0..10 {
         let mut scene = Scene::new(ModelKind::Fundamental, seed);
-        let mut pairs: Vec<_> = (0..170)
+        let mut pairs: Vec<_> = (0..300)
             .map(|_| {
                 let place = [640.0 * scene.unit(), 480.0 * scene.unit()];
                 on_plane(&scene.model, place)
@@ -231,10 +231,10 @@ fn a_dominant_plane_is_seen_through() {
         for p in &mut pairs {
             p.b = p.b.map(|v| v + 0.6 * (scene.unit() - 0.5));
         }
-        pairs.extend((0..30).map(|_| scene.pair(0.3)));
+        pairs.extend((0..20).map(|_| scene.pair(0.3)));
         let found = run(ModelKind::Fundamental, &pairs).unwrap();
         let error = scene.error(&found.model);
-        assert!(error < 1.0, "seed {seed}: off by {error} px");
+        assert!(error < 0.2, "seed {seed}: off by {error} px");
     }
 }
 

@@ -92,7 +92,7 @@ pub fn warp<T: Pixel>(
     Ok(output)
 }
 
-/// Where [`warp`] finds input: 255 on output pixels that it interpolates, 0 on those that it fills.
+/// Where [`warp()`] finds input: 255 on output pixels that it interpolates, 0 on those that it fills.
 ///
 /// # Errors
 /// [`Error::Image`] when the output is too large to be held.
