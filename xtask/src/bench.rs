@@ -11,7 +11,10 @@ use std::{
 };
 use tiepoint::{
     device::Cpu,
-    filter::gauss::{GaussOptions, gauss_into},
+    filter::{
+        gauss::{GaussOptions, gauss_into},
+        sobel::{self, SobelOptions},
+    },
     image::{Image, Size},
 };
 
@@ -20,11 +23,14 @@ type Result<T> = std::result::Result<T, String>;
 /// The wheel measured against.
 const OPENCV: &str = "opencv-contrib-python-headless==5.0.0.93";
 
+/// One run of something.
+type Run<'a> = dyn FnMut(&Cpu) -> tiepoint::Result<()> + 'a;
+
 /// One line of the table.
 struct Row<'a> {
     name: String,
     /// One run on our side.
-    ours: Box<dyn FnMut(&Cpu) -> tiepoint::Result<()> + 'a>,
+    ours: Box<Run<'a>>,
     /// The command for the other side.
     opencv: String,
 }
@@ -109,12 +115,43 @@ impl Scene {
 
     fn rows(&self) -> Vec<Row<'_>> {
         let sizes = [3, 5, 9, 15].map(|n| (format!("{n}"), GaussOptions::size(n), format!("{n} 0")));
-        let gauss = sizes.into_iter().chain([("σ 1.6".into(), GaussOptions::sigma(1.6), "0 1.6".into())]);
-        gauss
-            .flat_map(|(name, options, theirs)| {
-                [self.gauss_u8(&name, options, &theirs), self.gauss_f32(&name, options, &theirs)]
-            })
-            .collect()
+        let mut rows = Vec::new();
+        for (name, options, theirs) in
+            sizes.into_iter().chain([("σ 1.6".into(), GaussOptions::sigma(1.6), "0 1.6".into())])
+        {
+            rows.push(self.gauss_u8(&name, options, &theirs));
+            rows.push(self.gauss_f32(&name, options, &theirs));
+        }
+        rows.extend(self.sobel());
+        rows
+    }
+
+    fn sobel(&self) -> [Row<'_>; 4] {
+        let options = SobelOptions::default();
+        let (mut a, mut b) = (Image::default(), Image::default());
+        let (mut c, mut d) = (Image::default(), Image::default());
+        [
+            Row {
+                name: "sobel x, 8-bit to 16".into(),
+                ours: Box::new(move |cpu| sobel::x_into(self.bytes.view(), &options, cpu, &mut a)),
+                opencv: "sobel u8 1 0".into(),
+            },
+            Row {
+                name: "sobel y, 8-bit to 16".into(),
+                ours: Box::new(move |cpu| sobel::y_into(self.bytes.view(), &options, cpu, &mut b)),
+                opencv: "sobel u8 0 1".into(),
+            },
+            Row {
+                name: "sobel x, f32".into(),
+                ours: Box::new(move |cpu| sobel::x_into(self.floats.view(), &options, cpu, &mut c)),
+                opencv: "sobel f32 1 0".into(),
+            },
+            Row {
+                name: "sobel y, f32".into(),
+                ours: Box::new(move |cpu| sobel::y_into(self.floats.view(), &options, cpu, &mut d)),
+                opencv: "sobel f32 0 1".into(),
+            },
+        ]
     }
 
     fn gauss_u8(&self, name: &str, options: GaussOptions, theirs: &str) -> Row<'_> {

@@ -5,6 +5,7 @@ use crate::draw::Blend;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 use tiepoint::device::Device;
+use tiepoint::geometry::warp::Interpolation;
 use tiepoint::image::{Border, Range, Size};
 
 /// Finds what two pictures of the same thing have in common.
@@ -126,7 +127,7 @@ pub(crate) struct Register {
     pub(crate) draw: Option<PathBuf>,
     /// How values between pixels are found
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) interpolation: Interpolation,
+    pub(crate) interpolation: InterpolationName,
     #[command(flatten)]
     pub(crate) matching: Matching,
     #[command(flatten)]
@@ -141,7 +142,7 @@ pub(crate) struct Matching {
     #[arg(long, value_enum, default_value_t)]
     pub(crate) model: ModelName,
     /// Keep a match when its distance is below this share of the second nearest's; 1 keeps all
-    #[arg(long, default_value_t = 0.8, value_name = "SHARE")]
+    #[arg(long, default_value_t = 0.8, value_name = "SHARE", allow_negative_numbers = true)]
     pub(crate) ratio: f32,
     /// Also keep matches of which only one side is the other's nearest
     #[arg(long)]
@@ -150,8 +151,14 @@ pub(crate) struct Matching {
     #[arg(long)]
     pub(crate) any_sign: bool,
     /// Largest distance of an inlier from the model, in pixels [default: 3]
-    #[arg(long, value_name = "PX")]
+    #[arg(long, value_name = "PX", allow_negative_numbers = true)]
     pub(crate) inlier_distance: Option<f64>,
+    /// Leave out the second search, near what the model predicts
+    #[arg(long)]
+    pub(crate) no_rematch: bool,
+    /// As --mask, for the second image
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) mask_b: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -170,11 +177,24 @@ pub(crate) enum ModelName {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Interpolation {
+pub(crate) enum InterpolationName {
+    /// From 2×2 pixels
     Bilinear,
+    /// From 4×4 pixels
     #[default]
     Bicubic,
+    /// From 6×6 pixels
     Lanczos,
+}
+
+impl From<InterpolationName> for Interpolation {
+    fn from(name: InterpolationName) -> Self {
+        match name {
+            InterpolationName::Bilinear => Self::Bilinear,
+            InterpolationName::Bicubic => Self::Bicubic,
+            InterpolationName::Lanczos => Self::Lanczos3,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -185,12 +205,15 @@ pub(crate) enum Filter {
         input: PathBuf,
         /// Where to write: .png .tif .pfm
         output: PathBuf,
-        /// Standard deviation in pixels [default: 1.6]
-        #[arg(long, conflicts_with = "size", allow_negative_numbers = true)]
+        /// Standard deviation in pixels [default: 1.6, or what follows from --size]
+        #[arg(long, value_name = "S", allow_negative_numbers = true)]
         sigma: Option<f64>,
-        /// An odd number of taps, σ following from it; 3, 5, 9 and 15 use powers of two
-        #[arg(long, value_name = "N", allow_negative_numbers = true)]
+        /// An odd number of taps
+        #[arg(long, value_name = "N")]
         size: Option<usize>,
+        /// Taps that are powers of two: 1, 2, 4, … and back; --size is 31 at most
+        #[arg(long, requires = "size", conflicts_with = "sigma")]
+        power_of_two: bool,
         /// What lies beyond the edge
         #[arg(long, value_enum, default_value_t)]
         border: BorderName,
@@ -208,20 +231,26 @@ pub(crate) enum Filter {
         #[arg(long, value_enum, default_value_t)]
         border: BorderName,
     },
-    /// The response of a blob detector at one scale
+    /// The determinant of the Hessian by 9×9 boxes: blobs of σ = 1.2
     Hessian {
         /// The image
         input: PathBuf,
-        /// Where to write: .png .tif .pfm
+        /// Where to write: .tif .pfm (the values) or .png (their magnitude, the greatest white)
         output: PathBuf,
-        /// Least response of a maximum
-        #[arg(long, default_value_t = 0.0)]
-        threshold: f32,
+        /// The local maxima as a table: x,y,response,sign
+        #[arg(long, value_name = "CSV")]
+        blobs: Option<PathBuf>,
+        /// Least magnitude of a local maximum, for an image from 0 to 1 [default: 0.0004]
+        #[arg(long, value_name = "T", allow_negative_numbers = true)]
+        threshold: Option<f32>,
+        /// Weight of dxy² [default: 1]
+        #[arg(long, value_name = "W", allow_negative_numbers = true)]
+        weight: Option<f32>,
         /// What lies beyond the edge
         #[arg(long, value_enum, default_value_t)]
         border: BorderName,
     },
-    /// Any small kernel
+    /// Any small kernel, laid on the image as it is written
     Convolve {
         /// The image
         input: PathBuf,
@@ -233,6 +262,9 @@ pub(crate) enum Filter {
         /// Divide the kernel by its sum
         #[arg(long)]
         normalise: bool,
+        /// Write floats, which keep signs and fractions: .tif or .pfm
+        #[arg(long)]
+        float: bool,
         /// What lies beyond the edge
         #[arg(long, value_enum, default_value_t)]
         border: BorderName,

@@ -19,7 +19,7 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return answer(&error),
     };
-    match commands::run(arguments) {
+    match commands::run(&arguments) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             complain(&failure);
@@ -35,16 +35,11 @@ fn complain(failure: &Failure) {
 
 /// Help and version go to stdout; wrong usage to stderr with code 2.
 fn answer(error: &clap::Error) -> ExitCode {
-    let text = error.render();
-    if error.use_stderr() {
-        let text = text.to_string();
-        let _ = write!(std::io::stderr(), "tiepoint: {}", text.strip_prefix("error: ").unwrap_or(&text));
-        return ExitCode::from(2);
+    if !error.use_stderr() {
+        let _ = error.print();
+        return ExitCode::SUCCESS;
     }
-    let _ = if anstream_is_terminal() { write!(std::io::stdout(), "{}", text.ansi()) } else { write!(std::io::stdout(), "{text}") };
-    ExitCode::SUCCESS
-}
-
-fn anstream_is_terminal() -> bool {
-    std::io::IsTerminal::is_terminal(&std::io::stdout()) && std::env::var_os("NO_COLOR").is_none()
+    let text = error.render().to_string();
+    let _ = write!(std::io::stderr(), "tiepoint: {}", text.strip_prefix("error: ").unwrap_or(&text));
+    ExitCode::from(2)
 }

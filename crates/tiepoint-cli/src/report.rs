@@ -136,7 +136,8 @@ impl Clock {
 
     /// The `seconds` of a JSON object.
     pub(crate) fn seconds(&self, cpu: &Cpu) -> Object {
-        let own = [("total", self.total()), ("read", self.read), ("compute", self.compute), ("write", self.write)];
+        let own =
+            [("total", self.total()), ("read", self.read), ("compute", self.compute), ("write", self.write)];
         let object = own.iter().fold(Object::new(), |o, (k, v)| o.number(k, *v));
         let stages = cpu.profile().map(Profile::stages).unwrap_or_default();
         stages.iter().filter(|s| own.iter().all(|(k, _)| *k != s.name)).fold(object, |o, s| {
@@ -154,7 +155,8 @@ pub(crate) fn profile_table(cpu: &Cpu) -> String {
     let mut out = format!("{:width$}  {:>10}  {:>6}  {:>7}\n", "stage", "ms", "share", "calls");
     for s in &stages {
         let share = 100.0 * s.seconds / sum.max(1e-12);
-        let _ = writeln!(out, "{:width$}  {:>10.2}  {:>5.1}%  {:>7}", s.name, s.seconds * 1e3, share, s.calls);
+        let _ =
+            writeln!(out, "{:width$}  {:>10.2}  {:>5.1}%  {:>7}", s.name, s.seconds * 1e3, share, s.calls);
     }
     out
 }

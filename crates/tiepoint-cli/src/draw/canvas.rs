@@ -35,7 +35,8 @@ impl Canvas {
             AnyImage::U16(i) => canvas.show(i.view(), |v| (v >> 8) as u8),
             AnyImage::F32(i) => {
                 let finite = || i.data().iter().copied().filter(|v| v.is_finite());
-                let (low, high) = (finite().fold(f32::INFINITY, f32::min), finite().fold(f32::NEG_INFINITY, f32::max));
+                let (low, high) =
+                    (finite().fold(f32::INFINITY, f32::min), finite().fold(f32::NEG_INFINITY, f32::max));
                 let (low, high) = if low >= 0.0 && high <= 1.0 { (0.0, 1.0) } else { (low, high) };
                 let scale = 255.0 / (high - low).max(f32::MIN_POSITIVE);
                 canvas.show(i.view(), |v| u8::from_f32((v - low) * scale));
@@ -86,7 +87,8 @@ impl Canvas {
         let (columns, rows) = (size.width.saturating_sub(x), size.height.saturating_sub(y));
         let columns = columns.min(other.size().width);
         for j in 0..rows.min(other.size().height) {
-            self.image.row_mut(y + j)[3 * x..3 * (x + columns)].copy_from_slice(&other.image.row(j)[..3 * columns]);
+            self.image.row_mut(y + j)[3 * x..3 * (x + columns)]
+                .copy_from_slice(&other.image.row(j)[..3 * columns]);
         }
     }
 
@@ -189,7 +191,11 @@ mod tests {
             let mut canvas = Canvas::new(Size::new(100, 100), [0; 3]);
             canvas.line([20.0, 20.0], b, pen());
             // Round ends of half a width, and soft edges.
-            assert!((ink(&canvas) - length - 0.8).abs() < 0.05 * length, "to {b:?}: {} of {length}", ink(&canvas));
+            assert!(
+                (ink(&canvas) - length - 0.8).abs() < 0.05 * length,
+                "to {b:?}: {} of {length}",
+                ink(&canvas)
+            );
         }
         let mut canvas = Canvas::new(Size::new(100, 100), [0; 3]);
         canvas.circle([50.3, 49.8], 30.0, pen());

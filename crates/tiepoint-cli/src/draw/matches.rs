@@ -25,7 +25,7 @@ pub(crate) fn side_by_side(a: Canvas, b: Canvas, ties: &[Tie]) -> Canvas {
     }
     let crowd = ties.iter().filter(|t| t.inlier).count();
     // Many lines one over the other would be a green wall.
-    let opacity = (160.0 / crowd.max(1) as f64).sqrt().clamp(0.25, 0.9);
+    let opacity = (48.0 / crowd.max(1) as f64).sqrt().clamp(0.2, 0.9);
     for inlier in [false, true] {
         for tie in ties.iter().filter(|t| t.inlier == inlier) {
             let mut pen = canvas.pen(if inlier { GREEN } else { ORANGE });

@@ -34,7 +34,13 @@ pub(crate) fn overlay(reference: Canvas, moved: &Canvas, valid: &Image<u8>, blen
 
 fn mix(a: Colour, b: Colour, blend: Blend, odd: bool) -> Colour {
     match blend {
-        Blend::Checker => if odd { b } else { a },
+        Blend::Checker => {
+            if odd {
+                b
+            } else {
+                a
+            }
+        }
         Blend::Anaglyph => [grey(a), grey(b), grey(b)],
         Blend::Mean => [0, 1, 2].map(|i| a[i].midpoint(b[i])),
     }

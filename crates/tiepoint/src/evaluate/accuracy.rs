@@ -81,15 +81,18 @@ pub struct AngleError {
     pub median: f64,
 }
 
-/// The angle error over pairs of (point in A, angle in A, angle in B): the direction in A is carried to B by
-/// the derivative of the truth at the point, and compared. All zero when there are no pairs.
+/// The angle error over pairs of (point in A, angle in A, angle in B). The angle of a keypoint is that of a
+/// gradient, so it is carried to B as gradients are: by the inverse transpose of the derivative of the truth at
+/// the point. All zero when there are no pairs.
 pub fn angle_error(pairs: &[([f64; 2], f64, f64)], truth: &[f64; 9]) -> AngleError {
     let differences: Vec<f64> = pairs
         .iter()
         .map(|&(p, a, b)| {
             let j = jacobian(truth, p);
             let (s, c) = a.sin_cos();
-            let carried = (j[2] * c + j[3] * s).atan2(j[0] * c + j[1] * s);
+            // The inverse transpose of the derivative, times its determinant, whose sign is that of a mirror.
+            let side = (j[0] * j[3] - j[1] * j[2]).signum();
+            let carried = (side * (j[0] * s - j[1] * c)).atan2(side * (j[3] * c - j[2] * s));
             (b - carried + PI).rem_euclid(TAU) - PI
         })
         .filter(|d| d.is_finite())
@@ -169,5 +172,9 @@ mod tests {
         assert!((error.bias + 0.01).abs() < 1e-9, "{error:?}");
         assert!((error.median - 0.01).abs() < 1e-9, "{error:?}");
         assert_eq!(error.count, 2, "both");
+        // Twice as wide: edges along (1, 1) have their gradient along (−1, 1), and after it along (−1, 2).
+        let wide = [2.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0];
+        let pair = [([3.0, 4.0], 1.0_f64.atan2(-1.0), 2.0_f64.atan2(-1.0))];
+        assert!(angle_error(&pair, &wide).median < 1e-9, "gradients are no directions");
     }
 }

@@ -4,7 +4,7 @@ use crate::{Error, Result};
 use std::path::Path;
 
 /// The homography in the file at `path`, row by row: OpenCV XML or YAML (the nine numbers inside `<data>…</data>` or
-/// `data: […]`), or a text of nine numbers (the `H1to2p` files of the Oxford sequences).
+/// `data: […]`), the JSON that `tiepoint match --json` prints (`"matrix":[…]`), or a text of nine numbers (the `H1to2p` files of the Oxford sequences).
 ///
 /// # Errors
 /// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it does not hold nine finite numbers that make
@@ -30,7 +30,8 @@ fn numbers(text: &str) -> std::result::Result<[f64; 9], String> {
     if xml.is_none() && text.contains("<opencv_storage>") {
         return Err("the OpenCV XML has no complete <data>".into());
     }
-    let data = xml.or_else(|| inside("data:", "]")?.split_once('[').map(|(_, d)| d)).unwrap_or(text);
+    let yaml = || inside("data:", "]")?.split_once('[').map(|(_, d)| d);
+    let data = xml.or_else(yaml).or_else(|| inside("\"matrix\":[", "]")).unwrap_or(text);
     let words = data.split(|c: char| c.is_whitespace() || c == ',' || c == ';').filter(|w| !w.is_empty());
     let mut h = [0.0; 9];
     let mut count = 0;

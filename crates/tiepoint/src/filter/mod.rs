@@ -4,7 +4,11 @@
 //! ending in `_into` write to an image that is used again frame after frame.
 
 mod border;
+pub mod convolve;
 pub mod gauss;
+pub mod hessian;
+pub mod integral;
+pub mod resample;
 mod separable;
 pub mod sobel;
 #[cfg(test)]

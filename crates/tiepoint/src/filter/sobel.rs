@@ -15,7 +15,7 @@
 //!
 //! [`Border::Skip`] leaves the gradients of edge pixels at 0.
 
-use super::border::{BAND, extend, leaves};
+use super::border::{BAND, leaves};
 use crate::{
     Result,
     device::Cpu,
@@ -202,34 +202,72 @@ struct X;
 struct Y;
 struct Magnitude;
 
-/// The rows above, at and below the output row.
+/// Bytes of a tile's row. All rows of a band go through one tile before the next: see `separable`.
+const TILE_BYTES: usize = 1024;
+
+/// The rows above, at and below the output row, as far as one tile reads them, and where it lies.
 struct Rows<'a, T> {
     above: &'a [T],
     centre: &'a [T],
     below: &'a [T],
+    tile: Tile,
+}
+
+/// The elements of a row from `from` up to `to`.
+#[derive(Clone, Copy)]
+struct Tile {
+    from: usize,
+    to: usize,
+    row_len: usize,
     channels: usize,
     border: Border,
+}
+
+impl Tile {
+    /// What the tile reads inside the image.
+    fn reach(&self) -> std::ops::Range<usize> {
+        self.from.saturating_sub(self.channels)..(self.to + self.channels).min(self.row_len)
+    }
+
+    /// Gives the column values beyond the image their place in `row`, which begins a pixel before the tile.
+    #[inline(always)]
+    fn fill_ends<G: Copy + Default>(&self, row: &mut [G]) {
+        let (n, width) = (self.channels, self.row_len / self.channels);
+        let mut fill = |to: usize, x: isize| match self.border.index(x, width) {
+            Some(x) => row.copy_within((x + 1) * n - self.from..(x + 2) * n - self.from, to),
+            None => row[to..to + n].fill(G::default()),
+        };
+        if self.from == 0 {
+            fill(0, -1);
+        }
+        if self.to == self.row_len {
+            fill(self.row_len + n - self.from, width as isize);
+        }
+    }
+
+    /// Where the inner columns begin in a row that begins a pixel before the tile.
+    fn start(&self) -> usize {
+        if self.from == 0 { self.channels } else { 0 }
+    }
 }
 
 impl<T: Sobel> Rows<'_, T> {
     #[inline(always)]
     fn sums(&self, s: &mut [T::Gradient]) {
-        let n = self.centre.len();
-        let inside = s[self.channels..self.channels + n].iter_mut();
+        let inside = s[self.tile.start()..].iter_mut();
         for (((s, a), b), c) in inside.zip(self.above).zip(self.centre).zip(self.below) {
             *s = T::smooth(a.widen(), b.widen(), c.widen());
         }
-        extend(s, 1, self.channels, self.border, T::Gradient::default());
+        self.tile.fill_ends(s);
     }
 
     #[inline(always)]
     fn differences(&self, d: &mut [T::Gradient]) {
-        let n = self.centre.len();
-        let inside = d[self.channels..self.channels + n].iter_mut();
+        let inside = d[self.tile.start()..].iter_mut();
         for ((d, a), c) in inside.zip(self.above).zip(self.below) {
             *d = T::minus(c.widen(), a.widen());
         }
-        extend(d, 1, self.channels, self.border, T::Gradient::default());
+        self.tile.fill_ends(d);
     }
 }
 
@@ -238,7 +276,7 @@ impl<T: Sobel> Form<T> for X {
     #[inline(always)]
     fn row(s: &mut [T::Gradient], _: &mut [T::Gradient], rows: &Rows<'_, T>, out: &mut [T::Gradient]) {
         rows.sums(s);
-        for ((o, &a), &c) in out.iter_mut().zip(&*s).zip(&s[2 * rows.channels..]) {
+        for ((o, &a), &c) in out.iter_mut().zip(&*s).zip(&s[2 * rows.tile.channels..]) {
             *o = T::minus(c, a);
         }
     }
@@ -249,7 +287,7 @@ impl<T: Sobel> Form<T> for Y {
     #[inline(always)]
     fn row(_: &mut [T::Gradient], d: &mut [T::Gradient], rows: &Rows<'_, T>, out: &mut [T::Gradient]) {
         rows.differences(d);
-        let n = rows.channels;
+        let n = rows.tile.channels;
         for (((o, &a), &b), &c) in out.iter_mut().zip(&*d).zip(&d[n..]).zip(&d[2 * n..]) {
             *o = T::smooth(a, b, c);
         }
@@ -262,7 +300,7 @@ impl<T: Sobel> Form<T> for Magnitude {
     fn row(s: &mut [T::Gradient], d: &mut [T::Gradient], rows: &Rows<'_, T>, out: &mut [T]) {
         rows.sums(s);
         rows.differences(d);
-        let n = rows.channels;
+        let n = rows.tile.channels;
         let (left, right) = (&s[..out.len()], &s[2 * n..2 * n + out.len()]);
         let (a, b, c) = (&d[..out.len()], &d[n..n + out.len()], &d[2 * n..2 * n + out.len()]);
         for (i, o) in out.iter_mut().enumerate() {
@@ -293,27 +331,44 @@ fn filter<T: Sobel, F: Form<T>>(
     out.reshape(view.size(), view.channels());
     let (row_len, channels, height) = (out.row_len(), view.channels(), view.size().height);
     let border = options.border;
+    let width = (TILE_BYTES / size_of::<T>()).div_ceil(channels) * channels;
     cpu.for_chunks(out.data_mut(), row_len * BAND, |band, out| {
         let black = vec![T::default(); row_len];
-        let mut s = vec![T::Gradient::default(); row_len + 2 * channels];
+        let mut s = vec![T::Gradient::default(); width + 2 * channels];
         let mut d = s.clone();
-        for (i, out) in out.chunks_mut(row_len).enumerate() {
-            let y = band * BAND + i;
-            if border == Border::Skip && leaves(y, 1, height) {
-                out.fill(F::Out::default());
-                continue;
+        for from in (0..row_len).step_by(width) {
+            let tile = Tile { from, to: (from + width).min(row_len), row_len, channels, border };
+            for (i, out) in out.chunks_mut(row_len).enumerate() {
+                let y = (band * BAND + i) as isize;
+                let source = |y: isize| border.index(y, height).map_or(&black[..], |y| view.row(y));
+                let [above, centre, below] = [y - 1, y, y + 1].map(|y| &source(y)[tile.reach()]);
+                let rows = Rows { above, centre, below, tile };
+                let out = &mut out[tile.from..tile.to];
+                dispatch!(cpu.level(), simd => row::<_, T, F>(simd, &mut s, &mut d, &rows, out));
             }
-            let source = |y: isize| border.index(y, height).map_or(&black[..], |y| view.row(y));
-            let (above, below) = (source(y as isize - 1), source(y as isize + 1));
-            let rows = Rows { above, centre: view.row(y), below, channels, border };
-            dispatch!(cpu.level(), simd => row::<_, T, F>(simd, &mut s, &mut d, &rows, out));
-            if border == Border::Skip {
-                out[..channels].fill(F::Out::default());
-                out[row_len - channels..].fill(F::Out::default());
-            }
+        }
+        if border == Border::Skip {
+            clear_edge(out, band * BAND, height, row_len, channels);
         }
     });
     Ok(())
+}
+
+/// For [`Border::Skip`]: no gradient on the edge of the image.
+fn clear_edge<O: Copy + Default>(
+    out: &mut [O],
+    first: usize,
+    height: usize,
+    row_len: usize,
+    channels: usize,
+) {
+    for (i, out) in out.chunks_mut(row_len).enumerate() {
+        if leaves(first + i, 1, height) {
+            out.fill(O::default());
+        }
+        out[..channels].fill(O::default());
+        out[row_len - channels..].fill(O::default());
+    }
 }
 
 #[cfg(test)]

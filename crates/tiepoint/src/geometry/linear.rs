@@ -1,13 +1,15 @@
 //! Small dense systems: Gaussian elimination with pivoting, and eigenvectors of symmetric matrices by Jacobi
 //! rotations. Sizes are 3 to 12, operands are well scaled (Hartley normalisation), order of operations fixed.
 
+#![expect(clippy::needless_range_loop, reason = "indices of rows and columns are the notation here")]
+
 /// Solves a x = b for a square `a` in place, by elimination with row pivoting. `None` when a pivot vanishes.
 pub(super) fn solve<const N: usize>(a: &mut [[f64; N]; N], b: &mut [f64; N]) -> Option<[f64; N]> {
     let scale = a.iter().flatten().fold(0.0, |m: f64, v| m.max(v.abs()));
     for c in 0..N {
         let pivot = (c..N).max_by(|&i, &j| a[i][c].abs().total_cmp(&a[j][c].abs()))?;
-        // Written so that NaN fails too.
-        if !(a[pivot][c].abs() > scale * 1e-15) {
+        let size = a[pivot][c].abs();
+        if size <= scale * 1e-15 || size.is_nan() {
             return None;
         }
         a.swap(c, pivot);
@@ -41,7 +43,7 @@ pub(super) fn null_plane(a: &mut [[f64; 9]; 7]) -> Option<[[f64; 9]; 2]> {
                 }
             }
         }
-        if !(best > scale * 1e-12) {
+        if best <= scale * 1e-12 {
             return None;
         }
         a.swap(c, at.0);
@@ -71,8 +73,7 @@ pub(super) fn eigen<const N: usize>(mut a: [[f64; N]; N]) -> ([f64; N], [[f64; N
     for _sweep in 0..30 {
         let off: f64 = (0..N).flat_map(|i| (0..i).map(move |j| (i, j))).map(|(i, j)| a[i][j] * a[i][j]).sum();
         let diagonal: f64 = (0..N).map(|i| a[i][i] * a[i][i]).sum();
-        // Written so that NaN ends the sweeps.
-        if !(off > diagonal * 1e-32) {
+        if off <= diagonal * 1e-32 || off.is_nan() {
             break;
         }
         for p in 0..N {
@@ -129,7 +130,7 @@ pub(super) fn cubic_roots(c: [f64; 4]) -> impl Iterator<Item = f64> {
     let root = move |low: f64, high: f64| -> Option<f64> {
         let (mut low, mut high) = (low, high);
         let rising = value(low) < 0.0;
-        if !(scale > 0.0) || (value(high) < 0.0) == rising || low >= high {
+        if scale == 0.0 || (value(high) < 0.0) == rising || low >= high {
             return None;
         }
         for _ in 0..80 {

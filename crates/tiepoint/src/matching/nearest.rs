@@ -137,11 +137,10 @@ impl<T: Distance> Strip<T> {
         norms: &Line<T>,
         columns: &mut Columns<T>,
     ) {
-        for r in 0..self.rows {
-            let best = &mut self.best[r];
+        for (r, (Line(tile), best)) in tile.iter_mut().zip(&mut self.best).enumerate().take(self.rows) {
             for start in (0..width).step_by(LANES) {
                 let part = start..start + LANES;
-                let values = &mut tile[r].0[part.clone()];
+                let values = &mut tile[part.clone()];
                 let limits = &columns.second.0[part.clone()];
                 let mut near = T::near(simd, values, (self.norms[r], best.second), &norms.0[part], limits);
                 if width < start + LANES {
@@ -150,8 +149,8 @@ impl<T: Distance> Strip<T> {
                 while near != 0 {
                     let j = start + near.trailing_zeros() as usize;
                     near &= near - 1;
-                    best.offer(tile[r].0[j], (at[1] + j) as u32);
-                    columns.offer(j, tile[r].0[j], (at[0] + r) as u32);
+                    best.offer(tile[j], (at[1] + j) as u32);
+                    columns.offer(j, tile[j], (at[0] + r) as u32);
                 }
             }
         }
@@ -171,6 +170,9 @@ fn scan<S: Simd, T: Distance>(
     strip.scan(simd, tile, at, width, norms, columns);
 }
 
+/// The best of a run of rows, and of all columns among these rows.
+type Found<T> = (Vec<Best<T>>, Vec<Columns<T>>);
+
 /// Strips of A that meet a panel of B while it lies in the first-level cache.
 const STRIPS: usize = 32;
 
@@ -181,7 +183,7 @@ fn search_run<E: Element>(
     dimension: usize,
     panels: &Panels<E::Sum>,
     count_b: usize,
-) -> (Vec<Best<E::Sum>>, Vec<Columns<E::Sum>>) {
+) -> Found<E::Sum> {
     let mut rows = Vec::with_capacity(values.len() / dimension);
     let mut columns = vec![Columns::new(); panels.norms.len()];
     let mut tile: Tile<E::Sum> = [Line([E::Sum::default(); COLUMNS]); ROWS];

@@ -63,8 +63,19 @@ pub(super) trait Element: Copy + Send + Sync {
         out: &mut Tile<Self::Sum>,
     );
 
-    /// The squared distance of two descriptors.
-    fn distance(a: &[Self], b: &[Self]) -> Self::Sum;
+    /// The squared distances of a descriptor to those of `values` at `indices`, `lengths` being the squared
+    /// lengths of all of `values`.
+    fn distances(
+        level: Level,
+        a: &[Self],
+        values: &[Self],
+        lengths: &[Self::Sum],
+        indices: &[u32],
+        out: &mut Vec<Self::Sum>,
+    );
+
+    /// The squared length of a descriptor.
+    fn length(descriptor: &[Self]) -> Self::Sum;
 }
 
 impl Distance for i32 {
@@ -114,9 +125,9 @@ impl Distance for f32 {
 
 /// Whether 8-bit words hold four bytes for `vpdpbusd`; elsewhere they hold two 16-bit values.
 fn bytes(level: Level) -> bool {
-    #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+    #[cfg(target_arch = "x86_64")]
     return level.as_avx512().is_some();
-    #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
+    #[cfg(not(target_arch = "x86_64"))]
     return {
         let _ = level;
         false
@@ -141,14 +152,14 @@ impl Element for u8 {
     }
 
     fn norms(level: Level, descriptor: &[Self]) -> [i32; 2] {
-        let square: i32 = descriptor.iter().map(|&v| i32::from(v) * i32::from(v)).sum();
+        let square = Self::length(descriptor);
         let sum: i32 = descriptor.iter().map(|&v| i32::from(v)).sum();
         [if bytes(level) { square - 256 * sum } else { square }, square]
     }
 
     #[inline]
     fn products(level: Level, strip: &[[i32; ROWS]], panel: &[Line<i32>], out: &mut Tile<i32>) {
-        #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+        #[cfg(target_arch = "x86_64")]
         {
             if let Some(avx512) = level.as_avx512() {
                 return quads_avx512(avx512, strip, panel, out);
@@ -156,12 +167,26 @@ impl Element for u8 {
             if let Some(avx2) = level.as_avx2() {
                 return pairs_avx2(avx2, strip, panel, out);
             }
+            if let Some(sse2) = level.as_sse2() {
+                return pairs_sse2(sse2, strip, panel, out);
+            }
         }
         dispatch!(level, simd => pairs(simd, strip, panel, out));
     }
 
-    fn distance(a: &[Self], b: &[Self]) -> i32 {
-        a.iter().zip(b).map(|(&a, &b)| (i32::from(a) - i32::from(b)).pow(2)).sum()
+    fn distances(
+        level: Level,
+        a: &[Self],
+        values: &[Self],
+        _lengths: &[i32],
+        indices: &[u32],
+        out: &mut Vec<i32>,
+    ) {
+        dispatch!(level, simd => differences(simd, a, values, indices, out));
+    }
+
+    fn length(descriptor: &[Self]) -> i32 {
+        descriptor.iter().map(|&v| i32::from(v) * i32::from(v)).sum()
     }
 }
 
@@ -177,26 +202,75 @@ impl Element for f32 {
     }
 
     fn norms(_: Level, descriptor: &[Self]) -> [Self; 2] {
-        [descriptor.iter().fold(0.0, |sum: Self, v| v.mul_add(*v, sum)); 2]
+        [Self::length(descriptor); 2]
     }
 
     #[inline]
     fn products(level: Level, strip: &[[Self; ROWS]], panel: &[Line<Self>], out: &mut Tile<Self>) {
-        #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+        #[cfg(target_arch = "x86_64")]
         if let Some(avx512) = level.as_avx512() {
             return singles::<_, 4>(avx512, strip, panel, out);
         }
         dispatch!(level, simd => singles::<_, 1>(simd, strip, panel, out));
     }
 
-    fn distance(a: &[Self], b: &[Self]) -> Self {
-        let chain =
-            |a: &[Self], b: &[Self]| a.iter().zip(b).fold(0.0, |sum: Self, (a, b)| a.mul_add(*b, sum));
-        chain(a, b).mul_add(-2.0, chain(a, a) + chain(b, b))
+    fn distances(
+        level: Level,
+        a: &[Self],
+        values: &[Self],
+        lengths: &[Self],
+        indices: &[u32],
+        out: &mut Vec<Self>,
+    ) {
+        dispatch!(level, simd => chains(simd, a, values, lengths, indices, out));
+    }
+
+    fn length(descriptor: &[Self]) -> Self {
+        descriptor.iter().fold(0.0, |sum: Self, v| v.mul_add(*v, sum))
     }
 }
 
-#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
+/// Squared distances of bytes, by their differences.
+#[simd]
+fn differences<S: Simd>(_simd: S, a: &[u8], values: &[u8], indices: &[u32], out: &mut Vec<i32>) {
+    out.clear();
+    out.extend(indices.iter().map(|&j| {
+        let b = &values[j as usize * a.len()..(j as usize + 1) * a.len()];
+        a.iter()
+            .zip(b)
+            .map(|(&a, &b)| (i32::from(a) - i32::from(b)) * (i32::from(a) - i32::from(b)))
+            .sum::<i32>()
+    }));
+}
+
+/// Squared distances of floats: sixteen chains side by side, since each waits for its own last sum.
+#[simd]
+fn chains<S: Simd>(
+    _simd: S,
+    a: &[f32],
+    values: &[f32],
+    lengths: &[f32],
+    indices: &[u32],
+    out: &mut Vec<f32>,
+) {
+    out.clear();
+    let own = <f32 as Element>::length(a);
+    for part in indices.chunks(LANES) {
+        // The last part is filled up with its first candidate.
+        let at: [usize; LANES] = std::array::from_fn(|j| part.get(j).unwrap_or(&part[0]).to_owned() as usize);
+        let rows = at.map(|j| &values[j * a.len()..(j + 1) * a.len()]);
+        let mut sums = [0.0_f32; LANES];
+        for (k, a) in a.iter().enumerate() {
+            for (sum, row) in sums.iter_mut().zip(rows) {
+                *sum = a.mul_add(row[k], *sum);
+            }
+        }
+        let squared = part.iter().zip(sums).map(|(&j, s)| s.mul_add(-2.0, own + lengths[j as usize]));
+        out.extend(squared);
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
 fearless_simd::kernel!(
     /// Words of four bytes: 24 sums in registers, one broadcast and four multiply-adds a row and word.
     fn quads_avx512(avx512: Avx512, strip: &[[i32; ROWS]], panel: &[Line<i32>], out: &mut Tile<i32>) {
@@ -221,36 +295,47 @@ fearless_simd::kernel!(
     }
 );
 
-#[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-fearless_simd::kernel!(
-    /// Words of two 16-bit values: four passes over a quarter of the panel, 12 sums in registers each.
-    fn pairs_avx2(avx2: Avx2, strip: &[[i32; ROWS]], panel: &[Line<i32>], out: &mut Tile<i32>) {
-        use fearless_simd::i32x8;
-        use std::arch::x86_64::{__m256i, _mm256_add_epi32, _mm256_madd_epi16, _mm256_set1_epi32};
-        for start in (0..COLUMNS).step_by(LANES) {
-            let mut sums = [[_mm256_set1_epi32(0); 2]; ROWS];
-            for (a, Line(b)) in strip.iter().zip(panel) {
-                let b: [__m256i; 2] = std::array::from_fn(|j| {
-                    i32x8::from_slice(avx2, &b[start + j * 8..start + (j + 1) * 8]).into()
-                });
-                for (row, &a) in sums.iter_mut().zip(a) {
-                    let a = _mm256_set1_epi32(a);
-                    for (sum, b) in row.iter_mut().zip(b) {
-                        *sum = _mm256_add_epi32(*sum, _mm256_madd_epi16(a, b));
+/// A kernel for words of two 16-bit values, two vectors of `$vector` columns at a time: 12 sums in registers.
+#[cfg(target_arch = "x86_64")]
+macro_rules! pairs_kernel {
+    ($name:ident, $level:ident, $vector:ident, $raw:ident, $splat:ident, $add:ident, $multiply_add:ident) => {
+        fearless_simd::kernel!(
+            fn $name(level: $level, strip: &[[i32; ROWS]], panel: &[Line<i32>], out: &mut Tile<i32>) {
+                use fearless_simd::$vector;
+                use std::arch::x86_64::{$add, $multiply_add, $raw, $splat};
+                const WIDTH: usize = std::mem::size_of::<$raw>() / 4;
+                for start in (0..COLUMNS).step_by(2 * WIDTH) {
+                    let mut sums = [[$splat(0); 2]; ROWS];
+                    for (a, Line(b)) in strip.iter().zip(panel) {
+                        let b: [$raw; 2] = std::array::from_fn(|j| {
+                            let at = start + j * WIDTH;
+                            $vector::from_slice(level, &b[at..at + WIDTH]).into()
+                        });
+                        for (row, &a) in sums.iter_mut().zip(a) {
+                            let a = $splat(a);
+                            for (sum, b) in row.iter_mut().zip(b) {
+                                *sum = $add(*sum, $multiply_add(a, b));
+                            }
+                        }
+                    }
+                    for (Line(out), row) in out.iter_mut().zip(sums) {
+                        for (out, sum) in out[start..start + 2 * WIDTH].chunks_exact_mut(WIDTH).zip(row) {
+                            let sum: $vector<_> = sum.simd_into(level);
+                            sum.store_slice(out);
+                        }
                     }
                 }
             }
-            for (Line(out), row) in out.iter_mut().zip(sums) {
-                for (out, sum) in out[start..start + LANES].chunks_exact_mut(8).zip(row) {
-                    let sum: i32x8<_> = sum.simd_into(avx2);
-                    sum.store_slice(out);
-                }
-            }
-        }
-    }
-);
+        );
+    };
+}
 
-/// Words of two 16-bit values by plain loops, which compilers turn into `pmaddwd` or its like.
+#[cfg(target_arch = "x86_64")]
+pairs_kernel!(pairs_avx2, Avx2, i32x8, __m256i, _mm256_set1_epi32, _mm256_add_epi32, _mm256_madd_epi16);
+#[cfg(target_arch = "x86_64")]
+pairs_kernel!(pairs_sse2, Sse2, i32x4, __m128i, _mm_set1_epi32, _mm_add_epi32, _mm_madd_epi16);
+
+/// Words of two 16-bit values by plain loops, for other architectures.
 #[simd]
 fn pairs<S: Simd>(_simd: S, strip: &[[i32; ROWS]], panel: &[Line<i32>], out: &mut Tile<i32>) {
     for (r, Line(out)) in out.iter_mut().enumerate() {

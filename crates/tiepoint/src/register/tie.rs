@@ -29,13 +29,13 @@ pub struct Rematch {
     /// Ratio among the candidates there; above 0 and at most 1. Default 0.9.
     pub ratio: f32,
     /// How often search and refinement alternate, at least 1; it ends when a round finds the matches of the
-    /// round before. Default 3.
+    /// round before. Default 2.
     pub rounds: u8,
 }
 
 impl Default for Rematch {
     fn default() -> Self {
-        Self { radius: 2.0, ratio: 0.9, rounds: 3 }
+        Self { radius: 2.0, ratio: 0.9, rounds: 2 }
     }
 }
 

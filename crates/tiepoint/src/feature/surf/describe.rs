@@ -26,16 +26,15 @@ const SAMPLES: usize = 24 * 24;
 /// Where samples lie, which cells they belong to, and in what order the values stand.
 #[derive(Debug)]
 pub(super) struct Square {
-    /// Samples in a row of the grid.
-    side: usize,
-    /// Position of the first sample, in units of s, in u and v.
-    first: f32,
-    /// Samples in a row of a cell; cells begin five apart.
-    span: usize,
+    /// Positions of the samples in the keypoint's frame, in units of s.
+    u: Vec<f32>,
+    v: Vec<f32>,
     /// Weight of sample k of cell c at `k * 16 + c`.
     weights: Vec<f32>,
-    /// Sample k of cell c at `k * 16 + c`.
+    /// Number of sample k of cell c at `k * 16 + c`; empty when that is its number.
     members: Vec<u16>,
+    /// Half the side of the square, in units of s.
+    half: f32,
     /// Added before rounding to a corner: one half finds the nearest one.
     to_corner: f32,
     columns_outer: bool,
@@ -46,42 +45,59 @@ pub(super) struct Square {
 
 impl Square {
     pub(super) fn new(options: &SurfOptions) -> Self {
-        let opensurf = options.convention == Convention::OpenSurf;
-        let (side, first, span) = if opensurf { (24, -12.0, 9) } else { (20, -9.5, 5) };
-        let gauss = |r2: f64, sigma: f64| numeric::exp_f64(-r2 / (2.0 * sigma * sigma));
-        let (mut weights, mut members) = (vec![], vec![]);
-        for k in 0..span * span {
-            for cell in 0..CELLS {
-                let (cell_u, cell_v) = (cell % 4, cell / 4);
-                let (u, v) = (5 * cell_u + k % span, 5 * cell_v + k / span);
-                members.push((v * side + u) as u16);
-                let weight = if opensurf {
-                    let in_cell = |i: usize| (i as f64 - (span - 1) as f64 / 2.0).powi(2);
-                    let over = |i: usize| (i as f64 - 1.5).powi(2);
-                    gauss(in_cell(k % span) + in_cell(k / span), 2.5) * gauss(over(cell_u) + over(cell_v), 1.5)
-                } else {
-                    let centred = |i: usize| (i as f64 - 9.5).powi(2);
-                    gauss(centred(u) + centred(v), 3.3)
-                };
-                weights.push(weight as f32);
-            }
-        }
-        Self {
-            side,
-            first,
-            span,
-            weights,
-            members,
-            to_corner: if opensurf { 0.0 } else { 0.5 },
-            columns_outer: opensurf,
+        let mut square = Self {
+            u: vec![],
+            v: vec![],
+            weights: vec![],
+            members: vec![],
+            half: 9.5,
+            to_corner: 0.5,
+            columns_outer: false,
             order: if options.convention == Convention::OpenCv { [0, 2, 1, 3] } else { [0, 1, 2, 3] },
             extended: options.extended,
+        };
+        match options.convention {
+            Convention::Paper | Convention::OpenCv => square.lay_apart(),
+            Convention::OpenSurf => square.lay_overlapping(),
+        }
+        square
+    }
+
+    /// Cells of 5×5 samples side by side, in one Gaussian of 3.3.
+    fn lay_apart(&mut self) {
+        for k in 0..25 {
+            for cell in 0..CELLS {
+                let at = |cell: usize, k: usize| (5 * cell + k) as f64 - 9.5;
+                let (u, v) = (at(cell % 4, k % 5), at(cell / 4, k / 5));
+                self.u.push(u as f32);
+                self.v.push(v as f32);
+                self.weights.push(gauss(u * u + v * v, 3.3) as f32);
+            }
+        }
+    }
+
+    /// Cells of 9×9 samples, five apart, a Gaussian of 2.5 in each and one of 1.5 cells over all.
+    fn lay_overlapping(&mut self) {
+        (self.half, self.to_corner, self.columns_outer) = (12.0, 0.0, true);
+        for sample in 0..SAMPLES {
+            self.u.push((sample % 24) as f32 - 12.0);
+            self.v.push((sample / 24) as f32 - 12.0);
+        }
+        let square = |v: f64| v * v;
+        for k in 0..81 {
+            for cell in 0..CELLS {
+                let (column, row) = (5 * (cell % 4) + k % 9, 5 * (cell / 4) + k / 9);
+                self.members.push((row * 24 + column) as u16);
+                let inside = square((k % 9) as f64 - 4.0) + square((k / 9) as f64 - 4.0);
+                let over = square((cell % 4) as f64 - 1.5) + square((cell / 4) as f64 - 1.5);
+                self.weights.push((gauss(inside, 2.5) * gauss(over, 1.5)) as f32);
+            }
         }
     }
 
     /// Half the diagonal of what a keypoint of scale `s` needs of the image, in pixels.
     pub(super) fn reach(&self, s: f32) -> f32 {
-        -self.first * std::f32::consts::SQRT_2 * s + s + 3.0
+        self.half * std::f32::consts::SQRT_2 * s + s + 3.0
     }
 
     /// Writes the descriptor of a keypoint to `out`.
@@ -93,24 +109,18 @@ impl Square {
         direction: Direction,
         out: &mut [f32],
     ) {
-        let mut along = [0.0; SAMPLES];
-        let mut aside = [0.0; SAMPLES];
-        let n = self.side * self.side;
-        self.wavelets(integral, k, direction, &mut along[..n], &mut aside[..n]);
-        let values = if self.extended {
-            let split = |a: f32, by: f32| if by >= 0.0 { [a, a.abs(), 0.0, 0.0] } else { [0.0, 0.0, a, a.abs()] };
-            self.sums(&along, &aside, |a, b| {
+        let (mut along, mut aside) = ([0.0; SAMPLES], [0.0; SAMPLES]);
+        self.wavelets(integral, k, direction, &mut along, &mut aside);
+        if self.extended {
+            let values = self.sums(&along, &aside, |a, b| {
                 let ([p, q, r, s], [t, u, v, w]) = (split(a, b), split(b, a));
                 [p, q, r, s, t, u, v, w]
-            })
+            });
+            self.write_unit(&values, out);
         } else {
-            self.sums(&along, &aside, |a, b| {
-                let v = [a, a.abs(), b, b.abs()];
-                let [p, q, r, s] = self.order.map(|i| v[i]);
-                [p, q, r, s, 0.0, 0.0, 0.0, 0.0]
-            })
-        };
-        self.write_unit(&values, out);
+            let values = self.sums(&along, &aside, |a, b| [a, a.abs(), b, b.abs()]);
+            self.write_unit(&self.order.map(|i| values[i]), out);
+        }
     }
 
     /// The wavelets of the grid in the keypoint's frame.
@@ -120,42 +130,51 @@ impl Square {
         integral: &Integral<A>,
         k: &Keypoint,
         Direction { cos, sin, .. }: Direction,
-        along: &mut [f32],
-        aside: &mut [f32],
+        along: &mut [f32; SAMPLES],
+        aside: &mut [f32; SAMPLES],
     ) {
         let half = (k.scale.round_ties_even() as i32).max(1);
         let (step_cos, step_sin) = (k.scale * cos, k.scale * sin);
         let (x0, y0) = (k.x + self.to_corner, k.y + self.to_corner);
-        let rows = along.chunks_exact_mut(self.side).zip(aside.chunks_exact_mut(self.side));
-        for (j, (along, aside)) in rows.enumerate() {
-            let v = self.first + j as f32;
-            let (x, y) = ((-step_sin).mul_add(v, x0), step_cos.mul_add(v, y0));
-            for (i, (along, aside)) in along.iter_mut().zip(aside).enumerate() {
-                let u = self.first + i as f32;
-                let cx = step_cos.mul_add(u, x).round_ties_even() as i32;
-                let cy = step_sin.mul_add(u, y).round_ties_even() as i32;
-                let [dx, dy] = integral.haar(cx, cy, half);
-                let (dx, dy) = (dx.signed_f32(), dy.signed_f32());
-                *along = cos.mul_add(dx, sin * dy);
-                *aside = cos.mul_add(dy, -(sin * dx));
-            }
+        let (mut x, mut y) = ([0; SAMPLES], [0; SAMPLES]);
+        for ((u, v), (x, y)) in self.u.iter().zip(&self.v).zip(x.iter_mut().zip(&mut y)) {
+            let across = (-step_sin).mul_add(*v, x0);
+            let down = step_cos.mul_add(*v, y0);
+            *x = step_cos.mul_add(*u, across).round_ties_even() as i32;
+            *y = step_sin.mul_add(*u, down).round_ties_even() as i32;
+        }
+        let (mut dx, mut dy) = ([A::default(); SAMPLES], [A::default(); SAMPLES]);
+        let n = self.u.len().min(SAMPLES);
+        integral.haar(&x[..n], &y[..n], half, &mut dx[..n], &mut dy[..n]);
+        for ((dx, dy), (along, aside)) in dx.iter().zip(&dy).zip(along.iter_mut().zip(aside)) {
+            let (dx, dy) = (dx.signed_f32(), dy.signed_f32());
+            *along = cos.mul_add(dx, sin * dy);
+            *aside = cos.mul_add(dy, -(sin * dx));
         }
     }
 
-    /// The sums over each cell of the values that `parts` makes of a sample: `[value][cell]`.
+    /// The sums over each cell of the `N` values that `parts` makes of a sample: `[value][cell]`.
     #[inline(always)]
-    fn sums(
+    fn sums<const N: usize>(
         &self,
         along: &[f32; SAMPLES],
         aside: &[f32; SAMPLES],
-        parts: impl Fn(f32, f32) -> [f32; 8],
-    ) -> [[f32; CELLS]; 8] {
-        let mut sums = [[0.0_f32; CELLS]; 8];
-        let per_sample = self.weights.chunks_exact(CELLS).zip(self.members.chunks_exact(CELLS));
-        for (weights, members) in per_sample.take(self.span * self.span) {
+        parts: impl Fn(f32, f32) -> [f32; N],
+    ) -> [[f32; CELLS]; N] {
+        let mut sums = [[0.0_f32; CELLS]; N];
+        for (k, weights) in self.weights.as_chunks::<CELLS>().0.iter().enumerate() {
+            let (mut a, mut b) = ([0.0; CELLS], [0.0; CELLS]);
+            if self.members.is_empty() {
+                a.copy_from_slice(&along[k * CELLS..][..CELLS]);
+                b.copy_from_slice(&aside[k * CELLS..][..CELLS]);
+            } else {
+                for (cell, member) in self.members[k * CELLS..][..CELLS].iter().enumerate() {
+                    let member = usize::from(*member) % SAMPLES;
+                    (a[cell], b[cell]) = (along[member], aside[member]);
+                }
+            }
             for cell in 0..CELLS {
-                let member = usize::from(members[cell]).min(SAMPLES - 1);
-                let values = parts(along[member], aside[member]);
+                let values = parts(a[cell], b[cell]);
                 for (sum, value) in sums.iter_mut().zip(values) {
                     sum[cell] = weights[cell].mul_add(value, sum[cell]);
                 }
@@ -166,10 +185,9 @@ impl Square {
 
     /// The values at unit length, cell by cell.
     #[inline(always)]
-    fn write_unit(&self, values: &[[f32; CELLS]; 8], out: &mut [f32]) {
-        let per_cell = if self.extended { 8 } else { 4 };
+    fn write_unit<const N: usize>(&self, values: &[[f32; CELLS]; N], out: &mut [f32]) {
         let mut squares = [0.0_f32; CELLS];
-        for value in &values[..per_cell] {
+        for value in values {
             for (square, v) in squares.iter_mut().zip(value) {
                 *square = v.mul_add(*v, *square);
             }
@@ -181,11 +199,22 @@ impl Square {
         }
         let length = squares[0].sqrt();
         let inverse = if length > 0.0 { 1.0 / length } else { 0.0 };
-        for (cell, out) in out.chunks_exact_mut(per_cell).enumerate() {
+        for (cell, out) in out.chunks_exact_mut(N).enumerate() {
             let from = if self.columns_outer { cell % 4 * 4 + cell / 4 } else { cell };
             for (out, value) in out.iter_mut().zip(values) {
                 *out = value[from] * inverse;
             }
         }
     }
+}
+
+/// A value and its magnitude, in the first half where `by` is not negative, else in the second.
+#[inline(always)]
+fn split(value: f32, by: f32) -> [f32; 4] {
+    let (first, second) = if by >= 0.0 { (value, 0.0) } else { (0.0, value) };
+    [first, first.abs(), second, second.abs()]
+}
+
+fn gauss(distance2: f64, sigma: f64) -> f64 {
+    numeric::exp_f64(-distance2 / (2.0 * sigma * sigma))
 }

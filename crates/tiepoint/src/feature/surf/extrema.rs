@@ -1,8 +1,8 @@
 //! Places whose response is stronger, in magnitude, than the threshold and than all 26 neighbours.
 //!
 //! Neighbours are one sample away in x and y and one interval away in scale, all at the step of the octave.
-//! The comparison is strict: of equal neighbours none is kept. The own layer is
-//! tested first; there 16 places are tested at once, and the few that remain one by one.
+//! The comparison is strict: of equal neighbours none is kept. The own layer is tested first, 16 places at
+//! once; the few that remain are tested one by one.
 
 use fearless_simd::{Simd, dispatch, f32x16, prelude::*};
 use fearless_simd_macros::simd;
@@ -58,11 +58,8 @@ fn search_at<S: Simd>(
         }
         x += 16;
     }
-    for x in x..columns.end {
-        if own[1][x].abs() > threshold && is_extremum(rows, x) {
-            found(x);
-        }
-    }
+    let strong = |x: &usize| own[1][*x].abs() > threshold && is_extremum(rows, *x);
+    (x..columns.end).filter(strong).for_each(found);
 }
 
 #[inline(always)]

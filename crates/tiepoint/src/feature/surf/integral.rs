@@ -87,7 +87,13 @@ impl<A: Total> Integral<A> {
         // An odd number of cache lines: rows one above the other do not compete for the same cache set.
         let stride = ((size.width + 1).div_ceil(16) | 1) * 16;
         if (self.stride, self.mask + 1, self.size) != (stride, slots, size) {
-            *self = Self { data: vec![A::default(); stride * slots], stride, mask: slots - 1, size, ..Self::default() };
+            *self = Self {
+                data: vec![A::default(); stride * slots],
+                stride,
+                mask: slots - 1,
+                size,
+                ..Self::default()
+            };
         }
         self.rows = 0;
         self.last.clear();
@@ -144,24 +150,34 @@ impl<A: Total> Integral<A> {
         self.rows = first + count;
     }
 
-    /// The Haar wavelets of half side `half` about the corner (x, y) of four pixels: right minus left half,
-    /// lower minus upper half. Zero when they leave the image.
+    /// The Haar wavelets of half side `half` about corners of four pixels: right minus left half, lower minus
+    /// upper half. Zero when they leave the image.
     #[inline(always)]
-    pub(super) fn haar(&self, x: i32, y: i32, half: i32) -> [A; 2] {
-        let (w, h) = (self.size.width as i32, self.size.height as i32);
-        if x < half || y < half || x > w - half || y > h - half {
-            return [A::default(); 2];
+    pub(super) fn haar(&self, x: &[i32], y: &[i32], half: i32, dx: &mut [A], dy: &mut [A]) {
+        let last = |n: usize| n as i32 - half;
+        let (right, bottom) = (last(self.size.width), last(self.size.height));
+        let outside = |x: i32, y: i32| (x < half) | (x > right) | (y < half) | (y > bottom);
+        let corners = x.iter().zip(y);
+        let any_outside = corners.clone().fold(false, |any, (x, y)| any | outside(*x, *y));
+        for ((x, y), (dx, dy)) in corners.zip(dx.iter_mut().zip(dy)) {
+            (*dx, *dy) = match any_outside && outside(*x, *y) {
+                true => (A::default(), A::default()),
+                false => self.haar_inside(*x as usize, *y as usize, half as usize),
+            };
         }
-        let (left, x, right) = ((x - half) as usize, x as usize, (x + half) as usize);
-        let (top, bottom) = (self.row((y - half) as usize), self.row((y + half) as usize));
-        let middle = self.row(y as usize);
+    }
+
+    #[inline(always)]
+    fn haar_inside(&self, x: usize, y: usize, half: usize) -> (A, A) {
+        // Three rows from the left to the right side; the slices make one bounds check of each row.
+        let row = |y: usize| &self.data[self.slot(y) * self.stride + x - half..][..2 * half + 1];
+        let (top, middle, bottom) = (row(y - half), row(y), row(y + half));
         let twice = |v: A| v.plus(v);
-        // Columns from top to bottom, and rows from left to right.
         let height = |x: usize| bottom[x].minus(top[x]);
-        let width = |row: &[A]| row[right].minus(row[left]);
-        [
-            height(right).plus(height(left)).minus(twice(height(x))),
+        let width = |row: &[A]| row[2 * half].minus(row[0]);
+        (
+            height(2 * half).plus(height(0)).minus(twice(height(half))),
             width(bottom).plus(width(top)).minus(twice(width(middle))),
-        ]
+        )
     }
 }

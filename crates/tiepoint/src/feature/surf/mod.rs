@@ -10,7 +10,7 @@
 //! of the wavelets and of their magnitudes ([`describe`]).
 //!
 //! Sources: H. Bay, A. Ess, T. Tuytelaars, L. Van Gool, *Speeded-Up Robust Features*, CVIU 110, 2008;
-//! M. Agrawal, K. Konolige, M. Blas, *CenSurE*, ECCV 2008, for the descriptor of OpenSURF.
+//! M. Agrawal, K. Konolige, M. Blas, *Center Surround Extremas*, ECCV 2008, for the descriptor of OpenSURF.
 //!
 //! **Streaming.** The image is read once, 64 rows at a time. Of the integral image and of every response
 //! layer only the rows still needed are kept, and a keypoint is described as soon as the rows below it are
@@ -21,11 +21,18 @@
 //! orientation are taken in integers, those of a descriptor cell row by row. The result is the same for
 //! every thread count and SIMD level.
 //!
+//! **Verified** against the scalar reference, which follows the formulas one by one (equal in every bit), and
+//! with [`Convention::OpenCv`] against keypoints of OpenCV 2.4 on a 384×288 photo (threshold 100, 2 searched
+//! layers): 97 % of its 745 points lie within 1.5 px of one of ours, the median distance is 0.05 px, filter
+//! size and response agree in the median to 0.1 %, the angle to 0.4°.
+//!
 //! **Conventions of the output.** `scale` is σ = 1.2/9 · filter size in pixels. `response` is the
 //! determinant at the sampled maximum. `sign` is +1 for bright on dark, where the trace of the Hessian is
 //! negative. `octave` and `layer` name the filter, both from 0. Of the values of a descriptor x points along
 //! the keypoint's direction and y a quarter turn towards the image's +y.
 
+#[cfg(test)]
+mod accuracy;
 mod describe;
 mod extrema;
 mod integral;

@@ -38,11 +38,16 @@ impl Direction {
 /// The most bins that any convention has.
 const BINS: usize = 72;
 
+/// Room for the samples of the disc; those beyond the last repeat its centre with no weight.
+const SAMPLES: usize = 128;
+
 /// The samples of the disc and their weights.
 #[derive(Debug)]
 pub(super) struct Disc {
-    /// Offset in x, in y, and weight.
-    samples: Vec<(f32, f32, i64)>,
+    /// Offsets of the samples, in units of s.
+    x: [f32; SAMPLES],
+    y: [f32; SAMPLES],
+    weights: [i64; SAMPLES],
     bins: usize,
     /// Samples lie whole pixels apart.
     whole: bool,
@@ -55,49 +60,46 @@ impl Disc {
             Convention::OpenSurf => (35, 2.5, 42),
             Convention::OpenCv => (36, 2.5, 72),
         };
-        let weight = |r2: i32| {
-            (numeric::exp_f64(-f64::from(r2) / (2.0 * sigma * sigma)) * 16384.0).round_ties_even() as i64
-        };
+        let whole = convention == Convention::OpenSurf;
+        let mut disc = Self { x: [0.0; SAMPLES], y: [0.0; SAMPLES], weights: [0; SAMPLES], bins, whole };
         let square = (-6_i32..=6).flat_map(|j| (-6_i32..=6).map(move |i| (i, j)));
-        let samples = square.filter(|(i, j)| i * i + j * j <= radius2);
-        Self {
-            samples: samples.map(|(i, j)| (i as f32, j as f32, weight(i * i + j * j))).collect(),
-            bins,
-            whole: convention == Convention::OpenSurf,
+        for (n, (i, j)) in square.filter(|(i, j)| i * i + j * j <= radius2).enumerate() {
+            let weight = numeric::exp_f64(-f64::from(i * i + j * j) / (2.0 * sigma * sigma));
+            (disc.x[n], disc.y[n]) = (i as f32, j as f32);
+            disc.weights[n] = (weight * 16384.0).round_ties_even() as i64;
         }
+        disc
     }
 
     /// The direction of a keypoint.
     #[inline(always)]
     pub(super) fn direction<A: Total>(&self, integral: &Integral<A>, k: &Keypoint) -> Direction {
-        let half = ((2.0 * k.scale).round_ties_even() as i32).max(1);
         // The corner of four pixels that is nearest to a sample; OpenSURF takes the one left and above.
         let (x, y, s, half) = if self.whole {
             let s = k.scale.round_ties_even().max(1.0);
             (k.x.round_ties_even(), k.y.round_ties_even(), s, 2 * s as i32)
         } else {
+            let half = ((2.0 * k.scale).round_ties_even() as i32).max(1);
             (k.x + 0.5, k.y + 0.5, k.scale, half)
         };
-        let mut bins = [[0_i64; 2]; BINS];
-        let mut wavelets = [(0.0_f32, 0.0_f32); 128];
-        let mut sums = [[0_i64; 2]; 128];
-        for (&(i, j, weight), (wavelet, sum)) in
-            self.samples.iter().zip(wavelets.iter_mut().zip(&mut sums))
-        {
-            let cx = i.mul_add(s, x).round_ties_even() as i32;
-            let cy = j.mul_add(s, y).round_ties_even() as i32;
-            let [dx, dy] = integral.haar(cx, cy, half);
-            *wavelet = (dx.signed_f32(), dy.signed_f32());
-            *sum = [weight * dx.signed(), weight * dy.signed()];
+        let (mut cx, mut cy) = ([0; SAMPLES], [0; SAMPLES]);
+        for n in 0..SAMPLES {
+            cx[n] = self.x[n].mul_add(s, x).round_ties_even() as i32;
+            cy[n] = self.y[n].mul_add(s, y).round_ties_even() as i32;
         }
+        let (mut dx, mut dy) = ([A::default(); SAMPLES], [A::default(); SAMPLES]);
+        integral.haar(&cx, &cy, half, &mut dx, &mut dy);
+        let mut index = [0; SAMPLES];
         let per_turn = self.bins as f32 / TAU;
-        let mut index = [0_u32; 128];
-        for (index, (dx, dy)) in index.iter_mut().zip(&wavelets) {
-            *index = (numeric::atan2(*dy, *dx) * per_turn) as u32;
+        for n in 0..SAMPLES {
+            let angle = numeric::atan2(dy[n].signed_f32(), dx[n].signed_f32());
+            index[n] = ((angle * per_turn) as i32).min(self.bins as i32 - 1);
         }
-        for (index, sum) in index.iter().zip(&sums).take(self.samples.len()) {
-            let bin = &mut bins[(*index as usize).min(self.bins - 1)];
-            *bin = [bin[0] + sum[0], bin[1] + sum[1]];
+        let mut bins = [[0_i64; 2]; BINS];
+        for n in 0..SAMPLES {
+            let bin = &mut bins[index[n] as usize % BINS];
+            bin[0] += self.weights[n] * dx[n].signed();
+            bin[1] += self.weights[n] * dy[n].signed();
         }
         longest(&bins[..self.bins])
     }
@@ -106,16 +108,22 @@ impl Disc {
 /// The direction of the longest sum of a sixth of the turn.
 #[inline(always)]
 fn longest(bins: &[[i64; 2]]) -> Direction {
-    let (mut best, mut sum_of_best) = (0.0, [1.0, 0.0]);
     let span = bins.len() / 6;
-    for first in 0..bins.len() {
-        let window = bins[first..].iter().chain(bins).take(span);
-        let [x, y] = window.fold([0, 0], |s, b| [s[0] + b[0], s[1] + b[1]]).map(|v| v as f32);
-        let length2 = x.mul_add(x, y * y);
-        if length2 > best {
-            (best, sum_of_best) = (length2, [x, y]);
-        }
+    let (mut x, mut y) = (0, 0);
+    for [dx, dy] in &bins[..span] {
+        (x, y) = (x + dx, y + dy);
     }
-    let ([x, y], length) = (sum_of_best, if best > 0.0 { best.sqrt() } else { 1.0 });
+    let (mut best, mut longest) = (0.0, (1.0, 0.0));
+    for first in 0..bins.len() {
+        let sum = (x as f32, y as f32);
+        let length2 = sum.0.mul_add(sum.0, sum.1 * sum.1);
+        if length2 > best {
+            (best, longest) = (length2, sum);
+        }
+        // The window moves on by one bin.
+        let next = bins[(first + span) % bins.len()];
+        (x, y) = (x + next[0] - bins[first][0], y + next[1] - bins[first][1]);
+    }
+    let ((x, y), length) = (longest, if best > 0.0 { best.sqrt() } else { 1.0 });
     Direction { angle: numeric::atan2(y, x), cos: x / length, sin: y / length }
 }

@@ -169,7 +169,12 @@ fn refined(v: &[[[f32; 3]; 3]; 3]) -> [f32; 3] {
     ]
 }
 
-fn keypoint(options: &SurfOptions, sample: (usize, usize, i64, i64), v: f32, d: [f32; 3]) -> Option<Keypoint> {
+fn keypoint(
+    options: &SurfOptions,
+    sample: (usize, usize, i64, i64),
+    v: f32,
+    d: [f32; 3],
+) -> Option<Keypoint> {
     let (o, i, x, y) = sample;
     let step = options.step << o;
     let opencv = options.convention == Convention::OpenCv;
@@ -209,7 +214,8 @@ fn orientation(sums: &Sums, convention: Convention, k: &Keypoint) -> (f32, f32, 
             if r2 > 36 || convention == Convention::OpenSurf && r2 == 36 {
                 continue;
             }
-            let weight = (numeric::exp_f64(-f64::from(r2) / (2.0 * sigma * sigma)) * 16384.0).round_ties_even();
+            let weight =
+                (numeric::exp_f64(-f64::from(r2) / (2.0 * sigma * sigma)) * 16384.0).round_ties_even();
             let ((cx, cy), half);
             if convention == Convention::OpenSurf {
                 let s = k.scale.round_ties_even();

@@ -13,11 +13,8 @@ use crate::feature::Keypoint;
 pub(super) fn offset(v: &[[[f32; 3]; 3]; 3]) -> [f32; 3] {
     let [below, own, above] = v;
     let centre = own[1][1];
-    let g = [
-        -0.5 * (own[1][2] - own[1][0]),
-        -0.5 * (own[2][1] - own[0][1]),
-        -0.5 * (above[1][1] - below[1][1]),
-    ];
+    let g =
+        [-0.5 * (own[1][2] - own[1][0]), -0.5 * (own[2][1] - own[0][1]), -0.5 * (above[1][1] - below[1][1])];
     let second = |a: f32, b: f32| a - 2.0 * centre + b;
     let mixed = |a: f32, b: f32, c: f32, d: f32| (a - b - c + d) * 0.25;
     let xx = second(own[1][0], own[1][2]);

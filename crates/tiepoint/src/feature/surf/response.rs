@@ -1,7 +1,7 @@
 //! The response of the box-filter Hessian.
 //!
 //! det = Dxx·Dyy − (0.9·Dxy)², Bay et al. 2008, equation 3. The box sums are exact integers; then, in f32,
-//! dxx = xx · norm, dyy = yy · norm, dxy = xy · norm_xy, each rounded once, and det = fma(dxx, dyy, −(dxy ·
+//! dxx = xx · norm, dyy = yy · norm, dxy = xy · `norm_xy`, each rounded once, and det = fma(dxx, dyy, −(dxy ·
 //! dxy)). The norms are those of [`Filter`] divided by white (255 or 65535). A response is max(det, 0) with
 //! a sign: plus where the trace xx + yy is negative (bright on dark), else minus.
 //!

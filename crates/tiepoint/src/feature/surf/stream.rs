@@ -223,13 +223,7 @@ impl<A: Total> Buffers<A> {
     }
 
     /// Searches all rows that have neighbours on both sides.
-    fn search(
-        &mut self,
-        tables: &Tables,
-        options: &SurfOptions,
-        mask: Option<ImageView<'_, u8>>,
-        cpu: &Cpu,
-    ) {
+    fn search(&mut self, tables: &Tables, options: &SurfOptions, mask: Option<ImageView<'_, u8>>, cpu: &Cpu) {
         let size = self.integral.size();
         let mut work = vec![];
         for (o, (octave, progress)) in tables.octaves.iter().zip(&mut self.octaves).enumerate() {
@@ -254,8 +248,7 @@ impl<A: Total> Buffers<A> {
                 extrema::search(&rows, columns.clone(), options.threshold, cpu.level(), &mut |column| {
                     let sample = Sample { octave: o, layer, row, column, response: rows[1][1][column] };
                     let offset = refine::offset(&extrema::cube(&rows, column));
-                    let keypoint =
-                        refine::keypoint(options.convention, &tables.octaves[o], sample, offset);
+                    let keypoint = refine::keypoint(options.convention, &tables.octaves[o], sample, offset);
                     found.extend(keypoint.filter(|k| mask.is_none_or(|m| is_wanted(m, k))));
                 });
             }

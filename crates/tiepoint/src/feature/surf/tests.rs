@@ -3,13 +3,12 @@
 use super::{reference, *};
 use crate::{
     device::SimdLevel,
-    feature::{Descriptors, Keypoint},
     image::{Image, Size},
 };
 use proptest::prelude::*;
 
 /// Smooth noise with blobs of many sizes; the same for the same seed.
-fn texture(size: Size, seed: u32) -> Image<f32> {
+pub(super) fn texture(size: Size, seed: u32) -> Image<f32> {
     let hash = |x: i64, y: i64, octave: u32| {
         let mut h = (x as u32).wrapping_mul(0x9E37_79B1) ^ (y as u32).wrapping_mul(0x85EB_CA77);
         h = (h ^ seed.wrapping_add(octave.wrapping_mul(0xC2B2_AE3D))).wrapping_mul(0x27D4_EB2F);
@@ -83,6 +82,19 @@ fn presets_equal_the_reference() {
     }
 }
 
+/// Higher than any ring of rows, with blobs that need many of them.
+#[test]
+fn tall_images_equal_the_reference() {
+    let fine = texture(Size::new(96, 1500), 3);
+    let options = SurfOptions { octaves: 1, threshold: 1e-3, ..SurfOptions::paper() };
+    assert!(compare(to_u8(&fine).view(), &options) > 100, "features of one octave");
+    let (small, size) = (texture(Size::new(30, 360), 4), Size::new(240, 2880));
+    let coarse = Image::from_fn(size, |x, y| small.row(y / 8)[x / 8]);
+    let options = SurfOptions { threshold: 1e-4, step: 2, octaves: 3, ..SurfOptions::opensurf() };
+    let n = compare(to_u8(&coarse).view(), &options);
+    assert!(n > 30, "{n} coarse features");
+}
+
 #[test]
 fn variants_equal_the_reference() {
     let image = texture(Size::new(170, 203), 2);
@@ -105,7 +117,7 @@ fn variants_equal_the_reference() {
 
 #[test]
 fn extreme_pixels_equal_the_reference() {
-    let checks = |x: usize, y: usize| u8::from((x / 20 + y / 20) % 2 == 0) * 255;
+    let checks = |x: usize, y: usize| u8::from((x / 20 + y / 20).is_multiple_of(2)) * 255;
     let image = Image::from_fn(Size::new(260, 240), checks);
     for options in PRESETS {
         compare(image.view(), &options);
@@ -162,7 +174,10 @@ fn wrong_input_is_an_error() {
         SurfOptions { step: 3, ..SurfOptions::paper() },
     ];
     for options in bad {
-        assert!(matches!(detect(image.view(), &options, None, &cpu), Err(Error::Option { .. })), "{options:?}");
+        assert!(
+            matches!(detect(image.view(), &options, None, &cpu), Err(Error::Option { .. })),
+            "{options:?}"
+        );
     }
     let small = Image::<u8>::new(Size::new(19, 20));
     let mismatch = detect(image.view(), &SurfOptions::paper(), Some(small.view()), &cpu);
@@ -178,8 +193,7 @@ fn mask_and_selection_keep_a_part() {
     let all = detect(image.view(), &SurfOptions::paper(), None, &cpu).unwrap();
     let mask = Image::from_fn(image.size(), |x, _| u8::from(x >= 120));
     let right = detect(image.view(), &SurfOptions::paper(), Some(mask.view()), &cpu).unwrap();
-    let indices: Vec<_> =
-        (0..all.len()).filter(|&i| all.keypoints[i].x.round_ties_even() >= 120.0).collect();
+    let indices: Vec<_> = (0..all.len()).filter(|&i| all.keypoints[i].x.round_ties_even() >= 120.0).collect();
     assert!(indices.len() > 10 && indices.len() < all.len(), "both halves have features");
     assert_same(&right, &all.subset(&indices), "right half");
     let options = SurfOptions { selection: Selection::Strongest(10), ..SurfOptions::paper() };

@@ -132,7 +132,7 @@ pub fn refine(
     let usable = usable(kind, pairs)?;
     let points = Points::new(pairs, &usable);
     let judge = Judge::new(kind, &points, options.threshold_px * points.scale, cpu.level());
-    let best = judge.judged(points.from_pixels(kind, &start.matrix()));
+    let best = judge.judged(points.normalised(kind, &start.matrix()));
     finish(&judge, best, &usable, 0)
 }
 

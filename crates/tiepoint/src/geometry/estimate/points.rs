@@ -79,7 +79,7 @@ impl Points {
     }
 
     /// A model between pixels as one between normalised places.
-    pub(super) fn from_pixels(&self, kind: ModelKind, m: &Mat3) -> Mat3 {
+    pub(super) fn normalised(&self, kind: ModelKind, m: &Mat3) -> Mat3 {
         let left = match kind {
             ModelKind::Fundamental => transpose(&self.back(self.centre_b)),
             _ => self.forth(self.centre_b),

@@ -97,7 +97,7 @@ fn epipolar_error(f: &Mat3, [x, y]: [f64; 2], [u, v]: [f64; 2]) -> Epipolar {
     Epipolar { product: u * line_b[0] + v * line_b[1] + row(2), norm, line_b, line_a }
 }
 
-/// JᵀWJ and JᵀWr over the nine elements of a matrix.
+/// `JᵀWJ` and `JᵀWr` over the nine elements of a matrix.
 pub(super) struct Normal {
     matrix: [[f64; 9]; 9],
     right: [f64; 9],
@@ -121,8 +121,8 @@ impl Normal {
     }
 
     fn add(&mut self, j: &[f64; 9], k: &[f64; 9], weight: f64, error: f64) {
-        for r in 0..9 {
-            let f = weight * j[r];
+        for (r, j) in j.iter().enumerate() {
+            let f = weight * j;
             (r..9).for_each(|c| self.matrix[r][c] += f * k[c]);
             self.right[r] += f * error;
         }
@@ -150,7 +150,7 @@ impl Normal {
 
     fn add_epipolar(&mut self, f: &Mat3, [x, y]: [f64; 2], [u, v]: [f64; 2], weight: f64) {
         let e = epipolar_error(f, [x, y], [u, v]);
-        if !(e.norm > 0.0) {
+        if e.norm <= 0.0 || e.norm.is_nan() {
             return;
         }
         let (a, b) = ([x, y, 1.0], [u, v, 1.0]);

@@ -1,11 +1,11 @@
 //! Which matches to try next: PROSAC (Chum, Matas 2005). Samples come from a set of the best matches that
 //! grows, and turn into uniform ones when it has reached them all; without qualities they are uniform from
-//! the start. The generator is SplitMix64 with the seed of the options.
+//! the start. The generator is `SplitMix64` with the seed of the options.
 
 /// Largest sample.
 pub(super) const MAX_SAMPLE: usize = 7;
 
-/// Samples after which PROSAC and uniform sampling have drawn the same, T_N of the paper.
+/// Samples after which PROSAC and uniform sampling have drawn the same, `T_N` of the paper.
 const UNIFORM_AFTER: f64 = 200_000.0;
 
 /// A source of reproducible numbers.
@@ -40,7 +40,7 @@ pub(super) struct Sampler {
     /// Matches in the growing set.
     pool: usize,
     drawn: f64,
-    /// T_n and T'_n of the paper for the set.
+    /// `T_n` and `T'_n` of the paper for the set.
     expected: f64,
     until: f64,
 }

@@ -1,11 +1,11 @@
 //! What a residual counts: MAGSAC++ (Barath, Noskova, Ivashechkin, Matas 2020), the noise σ marginalised.
 //!
-//! With σ uniform up to σ_max = T / 3.64 and 4 degrees of freedom, the weight of a residual r ≤ T is
+//! With σ uniform up to `σ_max` = T / 3.64 and 4 degrees of freedom, the weight of a residual r ≤ T is
 //! w(r) ∝ Γ(3/2, r²/2σ²) − Γ(3/2, 3.64²/2) ∝ ∫ᵣᵀ x² exp(−x²/2σ²) dx (their equation 7), and its loss
 //! ρ(r) = ∫₀ʳ x w(x) dx, constant beyond T. Both come from tables over r², scaled so that w(0) = 1 and
 //! ρ(T) = 1. T is the threshold; a model's score is Σ (1 − ρ).
 
-/// T / σ_max: the 0.99 quantile of the χ distribution with 4 degrees of freedom.
+/// T / `σ_max`: the 0.99 quantile of the χ distribution with 4 degrees of freedom.
 const QUANTILE: f64 = 3.64;
 
 /// Intervals of the tables.

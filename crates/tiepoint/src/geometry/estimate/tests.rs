@@ -1,1 +1,283 @@
+use super::sampler::Random;
+use super::*;
+use proptest::prelude::*;
 
+const KINDS: [ModelKind; 4] =
+    [ModelKind::Homography, ModelKind::Affine, ModelKind::Similarity, ModelKind::Fundamental];
+
+/// A scene of known geometry: 3-D points seen by two cameras, or a plane map.
+struct Scene {
+    random: Random,
+    model: Mat3,
+    kind: ModelKind,
+}
+
+impl Scene {
+    fn new(kind: ModelKind, seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let mut unit = || random.below(2_000_001) as f64 * 1e-6 - 1.0;
+        let (c, s) = (1.0 + 0.4 * unit(), 0.7 * unit());
+        let shift = [60.0 * unit(), 60.0 * unit()];
+        let model = match kind {
+            ModelKind::Similarity => [[c, -s, shift[0]], [s, c, shift[1]], [0.0, 0.0, 1.0]],
+            ModelKind::Affine => {
+                [[c, -s + 0.2 * unit(), shift[0]], [s, c + 0.2 * unit(), shift[1]], [0.0, 0.0, 1.0]]
+            }
+            ModelKind::Homography => {
+                [[c, -s, shift[0]], [s, c + 0.1 * unit(), shift[1]], [2e-4 * unit(), 2e-4 * unit(), 1.0]]
+            }
+            // The second camera: a turn about y and a step.
+            ModelKind::Fundamental => {
+                let turn = 0.1 * unit();
+                [
+                    [1.0 - turn * turn / 2.0, turn, 300.0 + 50.0 * unit()],
+                    [0.0, 0.0, 80.0 * unit()],
+                    [0.0, 0.0, 100.0 * unit()],
+                ]
+            }
+        };
+        Self { random, model, kind }
+    }
+
+    fn unit(&mut self) -> f64 {
+        self.random.below(1_000_001) as f64 * 1e-6
+    }
+
+    /// A true pair, disturbed by up to `noise` in each coordinate.
+    fn pair(&mut self, noise: f64) -> Correspondence {
+        let a = [640.0 * self.unit(), 480.0 * self.unit()];
+        let b = if self.kind == ModelKind::Fundamental {
+            let depth = 600.0 + 1500.0 * self.unit();
+            let (x, y) = ((a[0] - 320.0) / 500.0 * depth, (a[1] - 240.0) / 500.0 * depth);
+            let [[c, s, tx], [_, _, ty], [_, _, tz]] = self.model;
+            let (u, v, w) = (c * x + s * depth + tx, y + ty, -s * x + c * depth + tz);
+            [500.0 * u / w + 320.0, 500.0 * v / w + 240.0]
+        } else {
+            let m = &self.model;
+            let row = |i: usize| m[i][0] * a[0] + m[i][1] * a[1] + m[i][2];
+            [row(0) / row(2), row(1) / row(2)]
+        };
+        let shaken = |v: f64, r: f64| v + noise * (2.0 * r - 1.0);
+        let b = [shaken(b[0], self.unit()), shaken(b[1], self.unit())];
+        Correspondence { a, b, quality: 0.0 }
+    }
+
+    fn outlier(&mut self) -> Correspondence {
+        let mut place = || [640.0 * self.unit(), 480.0 * self.unit()];
+        Correspondence { a: place(), b: place(), quality: 0.0 }
+    }
+
+    /// `inliers` true pairs and `outliers` wrong ones, mixed.
+    fn pairs(&mut self, inliers: usize, outliers: usize, noise: f64) -> (Vec<Correspondence>, Vec<bool>) {
+        let (mut pairs, mut truth) = (vec![], vec![]);
+        let (mut left_in, mut left_out) = (inliers, outliers);
+        while left_in + left_out > 0 {
+            let good = self.random.below(left_in + left_out) < left_in;
+            pairs.push(if good { self.pair(noise) } else { self.outlier() });
+            truth.push(good);
+            if good { left_in -= 1 } else { left_out -= 1 }
+        }
+        (pairs, truth)
+    }
+
+    /// The mean residual of fresh noiseless pairs under a model, in pixels.
+    fn error(&mut self, model: &Model) -> f64 {
+        let fresh: Vec<_> = (0..200).map(|_| self.pair(0.0)).collect();
+        let points = Points::new(&fresh, &(0..200).collect::<Vec<_>>());
+        let judge = Judge::new(self.kind, &points, points.scale, Cpu::sequential().level());
+        let squared = judge.residuals(&points.normalised(self.kind, &model.matrix()));
+        squared.iter().map(|r| r.sqrt()).sum::<f64>() / 200.0 / points.scale
+    }
+}
+
+fn run(kind: ModelKind, pairs: &[Correspondence]) -> Result<Estimate> {
+    estimate(kind, pairs, &RobustOptions::default(), &Cpu::sequential())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+    #[test]
+    fn recovers_models_among_outliers(seed: u64, share in 0.5_f64..0.8, kind in 0_usize..4) {
+        let kind = KINDS[kind];
+        // Seven matches of 20 % inliers would take 360 000 samples.
+        let share = if kind == ModelKind::Fundamental { share.min(0.55) } else { share };
+        let mut scene = Scene::new(kind, seed);
+        let (pairs, truth) = scene.pairs(120, (120.0 * share / (1.0 - share)) as usize, 1.0);
+        let found = run(kind, &pairs).unwrap();
+        let right = found.inliers.iter().filter(|&&i| truth[i]).count();
+        prop_assert!(right >= 114, "{kind}: {right} of 120 inliers found");
+        let error = scene.error(&found.model);
+        prop_assert!(error < 0.6, "{kind}: off by {error} px");
+        prop_assert!(found.rms_px < 1.5, "{kind}: rms {}", found.rms_px);
+    }
+
+    #[test]
+    fn minimal_sets_are_met_exactly(seed: u64, kind in 0_usize..4) {
+        let kind = KINDS[kind];
+        let mut scene = Scene::new(kind, seed);
+        let (pairs, _) = scene.pairs(kind.minimum(), 0, 0.0);
+        // A random sample may be next to collinear; then that is what it must say.
+        match run(kind, &pairs) {
+            Ok(found) => {
+                prop_assert_eq!(found.inliers.len(), kind.minimum());
+                prop_assert!(found.rms_px < 1e-6, "{}: rms {}", kind, found.rms_px);
+            }
+            Err(e) => prop_assert!(matches!(e, Error::Degenerate { .. }), "{}", e),
+        }
+    }
+
+    #[test]
+    fn never_panics(values in proptest::collection::vec(any::<[f64; 4]>(), 0..30), kind in 0_usize..4) {
+        let pairs: Vec<_> =
+            values.iter().map(|v| Correspondence { a: [v[0], v[1]], b: [v[2], v[3]], quality: v[0] }).collect();
+        if let Ok(found) = run(KINDS[kind], &pairs) {
+            prop_assert!(found.model.matrix().iter().flatten().all(|v| v.is_finite()), "finite");
+        }
+    }
+}
+
+#[test]
+fn same_result_everywhere() {
+    for kind in KINDS {
+        let mut scene = Scene::new(kind, 5);
+        let (mut pairs, _) = scene.pairs(200, 150, 1.5);
+        pairs.iter_mut().enumerate().for_each(|(i, p)| p.quality = (i % 17) as f64);
+        let options = RobustOptions { seed: 9, ..Default::default() };
+        let expected = estimate(kind, &pairs, &options, &Cpu::sequential()).unwrap();
+        for level in Cpu::levels() {
+            for threads in [1, 2, 5] {
+                let cpu = Cpu::with_threads(threads).unwrap().at_level(level).unwrap();
+                assert_eq!(
+                    estimate(kind, &pairs, &options, &cpu).unwrap(),
+                    expected,
+                    "{kind} {level:?} {threads}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn too_few_and_not_finite() {
+    for kind in KINDS {
+        let mut scene = Scene::new(kind, 1);
+        let (mut pairs, _) = scene.pairs(kind.minimum() + 4, 0, 0.0);
+        pairs.iter_mut().take(5).for_each(|p| p.b[0] = f64::NAN);
+        let few = run(kind, &pairs);
+        assert!(matches!(few, Err(Error::TooFewMatches { .. })), "{kind}: {few:?}");
+        assert!(matches!(run(kind, &[]), Err(Error::TooFewMatches { found: 0, .. })), "{kind}: none");
+        let (mut pairs, _) = scene.pairs(60, 0, 0.1);
+        pairs[3].a[1] = f64::INFINITY;
+        let found = run(kind, &pairs).unwrap();
+        assert_eq!(found.inliers, (0..60).filter(|&i| i != 3).collect::<Vec<_>>(), "{kind}");
+    }
+}
+
+#[test]
+fn degenerate_sets_say_so() {
+    let same = vec![Correspondence { a: [5.0, 6.0], b: [7.0, 8.0], quality: 0.0 }; 50];
+    let line = |noise: f64| -> Vec<_> {
+        let mut random = Random::new(3);
+        let at = |i: i32| {
+            let t = f64::from(i);
+            let mut shake = || noise * random.below(1000) as f64 * 1e-3;
+            Correspondence {
+                a: [10.0 * t, 3.0 * t + shake()],
+                b: [9.0 * t + 5.0, 4.0 * t + shake()],
+                quality: 0.0,
+            }
+        };
+        (0..50).map(at).collect()
+    };
+    for kind in KINDS {
+        let degenerate = |pairs: &[Correspondence], what: &str| {
+            let found = run(kind, pairs);
+            assert!(matches!(found, Err(Error::Degenerate { .. })), "{kind}, {what}: {found:?}");
+        };
+        degenerate(&same, "coincident");
+        if kind != ModelKind::Similarity {
+            degenerate(&line(0.0), "collinear");
+            degenerate(&line(0.5), "next to collinear");
+        }
+        let mut scene = Scene::new(kind, 77);
+        let (wrong, _) = scene.pairs(0, 100, 0.0);
+        degenerate(&wrong, "no consensus");
+        let repeated: Vec<_> = wrong.iter().take(3).cycle().take(60).copied().collect();
+        if kind.minimum() > 3 {
+            degenerate(&repeated, "three places many times");
+        }
+    }
+}
+
+#[test]
+fn a_plane_does_not_make_a_fundamental_matrix() {
+    let mut plane = Scene::new(ModelKind::Homography, 8);
+    let (pairs, _) = plane.pairs(150, 40, 0.5);
+    let found = run(ModelKind::Fundamental, &pairs);
+    assert!(matches!(found, Err(Error::Degenerate { .. })), "{found:?}");
+}
+
+#[test]
+fn a_dominant_plane_is_seen_through() {
+    // 85 % of the scene on the plane z = 1200, the rest off it.
+    for seed in 0..10 {
+        let mut scene = Scene::new(ModelKind::Fundamental, seed);
+        let mut pairs: Vec<_> = (0..170)
+            .map(|_| {
+                let place = [640.0 * scene.unit(), 480.0 * scene.unit()];
+                on_plane(&scene.model, place)
+            })
+            .collect();
+        for p in &mut pairs {
+            p.b = p.b.map(|v| v + 0.6 * (scene.unit() - 0.5));
+        }
+        pairs.extend((0..30).map(|_| scene.pair(0.3)));
+        let found = run(ModelKind::Fundamental, &pairs).unwrap();
+        let error = scene.error(&found.model);
+        assert!(error < 1.0, "seed {seed}: off by {error} px");
+    }
+}
+
+/// A place of A with the partner that it has when it lies at depth 1200.
+fn on_plane(model: &Mat3, a: [f64; 2]) -> Correspondence {
+    let depth = 1200.0;
+    let (x, y) = ((a[0] - 320.0) / 500.0 * depth, (a[1] - 240.0) / 500.0 * depth);
+    let [[c, s, tx], [_, _, ty], [_, _, tz]] = *model;
+    let (u, v, w) = (c * x + s * depth + tx, y + ty, -s * x + c * depth + tz);
+    Correspondence { a, b: [500.0 * u / w + 320.0, 500.0 * v / w + 240.0], quality: 0.0 }
+}
+
+#[test]
+fn refinement_reaches_the_estimate() {
+    let mut scene = Scene::new(ModelKind::Homography, 21);
+    let (pairs, _) = scene.pairs(150, 100, 1.0);
+    let best = run(ModelKind::Homography, &pairs).unwrap();
+    let Model::Homography(h) = best.model else { panic!("a homography") };
+    let mut near = h.matrix();
+    near[0][2] += 2.0;
+    near[1][1] += 0.003;
+    let start = Model::Homography(Homography::new(near).unwrap());
+    let again = refine(&start, &pairs, &RobustOptions::default(), &Cpu::sequential()).unwrap();
+    assert_eq!(again.inliers, best.inliers, "the same inliers");
+    let apart = |p: [f64; 2]| {
+        let (Some(u), Some(v)) = (h.apply(p), again.model.homography().unwrap().apply(p)) else {
+            panic!("in front")
+        };
+        (u[0] - v[0]).abs().max((u[1] - v[1]).abs())
+    };
+    assert!(apart([0.0, 0.0]).max(apart([640.0, 480.0])) < 1e-3, "the same map");
+}
+
+#[test]
+fn options_are_checked() {
+    let good = RobustOptions::default();
+    for wrong in [
+        RobustOptions { threshold_px: 0.0, ..good },
+        RobustOptions { threshold_px: f64::NAN, ..good },
+        RobustOptions { confidence: 1.0, ..good },
+        RobustOptions { max_iterations: 0, ..good },
+    ] {
+        let found = estimate(ModelKind::Affine, &[], &wrong, &Cpu::sequential());
+        assert!(matches!(found, Err(Error::Option { .. })), "{wrong:?}");
+    }
+}

@@ -1,0 +1,160 @@
+//! `tiepoint bench`: the time of every stage, on images or on a synthetic scene.
+
+use crate::arguments::Bench;
+use crate::failure::Outcome;
+use crate::input::Picture;
+use crate::report::{Clock, Object};
+use crate::session::Session;
+use std::time::Instant;
+use tiepoint::device::{Cpu, Profile, StageTime};
+use tiepoint::feature::{Detector, Features, sift::SiftOptions, surf::SurfOptions};
+use tiepoint::filter::gauss::{GaussOptions, gauss};
+use tiepoint::for_any_image;
+use tiepoint::image::{AnyImage, Range};
+use tiepoint::matching::{MatchOptions, match_features};
+use tiepoint::register::{TieOptions, tie_points};
+use tiepoint::synth::{Scene, SceneOptions, viewpoint};
+
+pub(crate) fn run(arguments: &Bench, session: &Session) -> Outcome {
+    let repeat = usize::from(arguments.repeat);
+    if arguments.images.is_empty() {
+        session.progress.say("drawing a synthetic scene");
+        let size = arguments.size;
+        let homography = viewpoint(size, 0.2, 1.1, [0.05, 0.05], [8.0, 5.0]);
+        let options = SceneOptions { size, homography, noise: 0.01, ..Default::default() };
+        let scene = Scene::<u8>::render(&options, &session.cpu)?;
+        let pair = [AnyImage::U8(scene.reference), AnyImage::U8(scene.moving)];
+        return measure("synthetic scene", &pair[0], Some(&pair[1]), repeat, session);
+    }
+    for path in &arguments.images {
+        let mut clock = Clock::start(&session.cpu);
+        let picture = Picture::read(path, false, None, Range::Auto, &mut clock, &session.cpu)?;
+        measure(&path.display().to_string(), &picture.image, None, repeat, session)?;
+    }
+    Ok(())
+}
+
+/// One line of the table.
+#[derive(Debug)]
+struct Row {
+    name: &'static str,
+    /// The fastest run.
+    seconds: f64,
+    /// What came out.
+    result: String,
+    stages: Vec<StageTime>,
+}
+
+/// Times everything on one image; matching only where there is a second one.
+fn measure(name: &str, a: &AnyImage, b: Option<&AnyImage>, repeat: usize, session: &Session) -> Outcome {
+    let detectors = [
+        ("sift", Detector::Sift(SiftOptions::default())),
+        ("sift, octave 0", Detector::Sift(SiftOptions { first_octave: 0, ..Default::default() })),
+        ("surf", Detector::Surf(SurfOptions::default())),
+    ];
+    let mut rows = Vec::new();
+    for (name, detector) in detectors {
+        session.progress.say(name);
+        let (mut row, features) = fastest(name, repeat, session, |cpu| Ok(detector.detect(a, None, cpu)?))?;
+        row.result = format!("{} features", features.len());
+        rows.push(row);
+        if let Some(b) = b.filter(|_| !name.contains(',')) {
+            rows.extend(pair_rows(
+                name,
+                &features,
+                &detector.detect(b, None, &session.cpu)?,
+                repeat,
+                session,
+            )?);
+        }
+    }
+    for (name, sigma) in [("gauss 1.6", 1.6), ("gauss 5", 5.0)] {
+        let options = GaussOptions::sigma(sigma);
+        let smooth = |cpu: &Cpu| Ok(for_any_image!(a, view => AnyImage::from(gauss(view, &options, cpu)?)));
+        rows.push(fastest(name, repeat, session, smooth)?.0);
+    }
+    print(name, a, &rows, session)
+}
+
+/// Matching and verification of two sets of features.
+fn pair_rows(
+    detector: &str,
+    a: &Features,
+    b: &Features,
+    repeat: usize,
+    session: &Session,
+) -> Outcome<Vec<Row>> {
+    let (plain, verified) = match detector {
+        "sift" => ("match sift", "tie points sift"),
+        _ => ("match surf", "tie points surf"),
+    };
+    let options = MatchOptions::default();
+    let (mut matching, matches) =
+        fastest(plain, repeat, session, |cpu| Ok(match_features(a, b, &options, cpu)?))?;
+    matching.result = format!("{} matches", matches.len());
+    let options = TieOptions::default();
+    let (mut tying, tie) = fastest(verified, repeat, session, |cpu| Ok(tie_points(a, b, &options, cpu)?))?;
+    tying.result = format!("{} inliers", tie.inliers.len());
+    Ok(vec![matching, tying])
+}
+
+/// The fastest of several runs, each with a profile of its own.
+fn fastest<R>(
+    name: &'static str,
+    repeat: usize,
+    session: &Session,
+    work: impl Fn(&Cpu) -> Outcome<R>,
+) -> Outcome<(Row, R)> {
+    let mut best: Option<(Row, R)> = None;
+    for _ in 0..repeat.max(1) {
+        let cpu = session.cpu.clone().profiled();
+        let start = Instant::now();
+        let result = work(&cpu)?;
+        let seconds = start.elapsed().as_secs_f64();
+        if best.as_ref().is_none_or(|(b, _)| seconds < b.seconds) {
+            let stages = cpu.profile().map(Profile::stages).unwrap_or_default();
+            best = Some((Row { name, seconds, result: String::new(), stages }, result));
+        }
+    }
+    best.ok_or_else(|| crate::failure::Failure::work("nothing was run"))
+}
+
+fn print(name: &str, image: &AnyImage, rows: &[Row], session: &Session) -> Outcome {
+    let size = image.size();
+    let pixels = size.area() as f64;
+    let threads = session.cpu.threads();
+    session.say(&format!("{name}, {size}, {threads} threads, {}", session.cpu.level_name()))?;
+    session.say(&format!("  {:<24}{:>10}{:>10}", "", "ms", "ns/pixel"))?;
+    for row in rows {
+        let per_pixel = row.seconds * 1e9 / pixels;
+        session.say(&format!(
+            "  {:<24}{:>10.2}{per_pixel:>10.2}  {}",
+            row.name,
+            row.seconds * 1e3,
+            row.result
+        ))?;
+        // A single stage of the same duration would be said twice.
+        for stage in row.stages.iter().filter(|_| row.stages.len() > 1) {
+            session.say(&format!("    {:<22}{:>10.2}", stage.name, stage.seconds * 1e3))?;
+        }
+    }
+    session.report(|| {
+        let lines: Vec<Object> = rows.iter().map(row_object).collect();
+        Object::new()
+            .text("image", name)
+            .count("width", size.width)
+            .count("height", size.height)
+            .text("device", &session.device())
+            .count("threads", threads)
+            .text("simd", &session.cpu.level_name())
+            .objects("runs", &lines)
+    })
+}
+
+fn row_object(row: &Row) -> Object {
+    let seconds = row
+        .stages
+        .iter()
+        .fold(Object::new().number("total", row.seconds), |o, s| o.number(s.name, s.seconds));
+    Object::new().text("name", row.name).text("result", &row.result).object("seconds", &seconds)
+}

@@ -1,0 +1,207 @@
+//! `tiepoint demo`: synthetic scenes through all of it, with pictures and a page that shows them.
+
+mod page;
+
+use super::evaluate::Scores;
+use super::filter::magnitude;
+use super::matching::lines;
+use crate::arguments::Demo;
+use crate::draw::{Blend, Canvas, keypoints, overlay, side_by_side};
+use crate::failure::{Failure, Outcome};
+use crate::report::{Clock, Object, Part};
+use crate::session::Session;
+use std::path::Path;
+use tiepoint::feature::{Detector, Features, sift::SiftOptions, surf::SurfOptions};
+use tiepoint::filter::gauss::{GaussOptions, gauss};
+use tiepoint::filter::hessian::{self, HessianOptions};
+use tiepoint::filter::sobel;
+use tiepoint::geometry::warp::{Interpolation, coverage};
+use tiepoint::image::{self, AnyImage, Image, Size};
+use tiepoint::register::{TieOptions, TiePoints, lay, tie_points};
+use tiepoint::synth::{Scene, SceneOptions, viewpoint};
+
+/// A scene of the demo.
+#[derive(Clone, Copy, Debug)]
+struct Subject {
+    /// Its part of file names.
+    name: &'static str,
+    title: &'static str,
+    options: SceneOptions,
+}
+
+/// What one detector made of one scene.
+#[derive(Debug)]
+struct Outcomes {
+    scene: &'static str,
+    detector: &'static str,
+    features: [usize; 2],
+    tie: TiePoints,
+    scores: Scores,
+    seconds: f64,
+}
+
+const SIZE: Size = Size::new(800, 600);
+
+fn subjects(seed: u64) -> [Subject; 3] {
+    let scene = |name, title, homography| Subject {
+        name,
+        title,
+        options: SceneOptions { size: SIZE, homography, seed, ..Default::default() },
+    };
+    let turned =
+        scene("turned", "Turned by 35° and nearer", viewpoint(SIZE, 0.61, 1.3, [0.0; 2], [20.0, -15.0]));
+    let tilted = scene("tilted", "Seen at a slant", viewpoint(SIZE, -0.15, 0.95, [0.35, 0.1], [-10.0, 8.0]));
+    let mut poor =
+        scene("poor", "Dark, blurred and noisy", viewpoint(SIZE, 0.12, 0.85, [0.05, -0.1], [30.0, 12.0]));
+    poor.options =
+        SceneOptions { blur: 1.5, noise: 0.03, gain: 0.45, bias: 0.05, seed: seed + 1, ..poor.options };
+    [turned, tilted, poor]
+}
+
+pub(crate) fn run(arguments: &Demo, session: &Session) -> Outcome {
+    let folder = &arguments.folder;
+    let failed = |e: std::io::Error| Failure::work(format!("{}: {e}", folder.display()));
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    let mut clock = Clock::start(&session.cpu);
+    let mut outcomes = Vec::new();
+    let subjects = subjects(arguments.seed);
+    session.say(&format!(
+        "{:<8}{:<6}{:>12}{:>9}{:>9}{:>14}{:>14}{:>10}",
+        "scene", "", "features", "matches", "inliers", "right to 3 px", "corner error", "ms"
+    ))?;
+    for (i, subject) in subjects.iter().enumerate() {
+        session.progress.say(&format!("drawing {}", subject.title));
+        let scene = Scene::<u8>::render(&subject.options, &session.cpu)?;
+        let pair = [scene.reference, scene.moving].map(AnyImage::U8);
+        for (image, which) in pair.iter().zip(["a", "b"]) {
+            image::write(folder.join(format!("{}-{which}.png", subject.name)), image)?;
+        }
+        for (name, detector) in detectors() {
+            let found = clock.time(Part::Compute, || Found::of(&pair, &detector, session))?;
+            clock.time(Part::Write, || found.draw(&pair, &folder.join(subject.name), name))?;
+            let scores = Scores::of(&found.features, &found.tie, &scene.homography)?;
+            let features = [found.features[0].len(), found.features[1].len()];
+            let outcome = Outcomes {
+                scene: subject.name,
+                detector: name,
+                features,
+                tie: found.tie,
+                scores,
+                seconds: found.seconds,
+            };
+            session.say(&outcome.line())?;
+            outcomes.push(outcome);
+        }
+        if i == 0 {
+            filters(&pair[0], folder, session)?;
+        }
+    }
+    let page = page::html(&subjects, &outcomes, &session.cpu);
+    let path = folder.join("index.html");
+    tiepoint::files::write_atomically(&path, |out| std::io::Write::write_all(out, page.as_bytes()))?;
+    session.say(&format!("open {}", path.display()))?;
+    session.report(|| {
+        let all: Vec<Object> = outcomes.iter().map(Outcomes::object).collect();
+        let page = path.display().to_string();
+        Object::new()
+            .text("page", &page)
+            .objects("scenes", &all)
+            .object("seconds", &clock.seconds(&session.cpu))
+    })
+}
+
+fn detectors() -> [(&'static str, Detector); 2] {
+    [("sift", Detector::Sift(SiftOptions::default())), ("surf", Detector::Surf(SurfOptions::default()))]
+}
+
+impl Outcomes {
+    fn line(&self) -> String {
+        let name = if self.detector == "sift" { self.scene } else { "" };
+        let features = format!("{}, {}", self.features[0], self.features[1]);
+        format!(
+            "{name:<8}{:<6}{features:>12}{:>9}{:>9}{:>12.1} %{:>11.3} px{:>10.1}",
+            self.detector,
+            self.tie.matches.len(),
+            self.tie.inliers.len(),
+            self.scores.matching_accuracy[2] * 100.0,
+            self.scores.corner_error,
+            self.seconds * 1e3,
+        )
+    }
+
+    fn object(&self) -> Object {
+        Object::new()
+            .text("scene", self.scene)
+            .text("detector", self.detector)
+            .numbers("features", &self.features.map(|n| n as f64))
+            .count("matches", self.tie.matches.len())
+            .count("inliers", self.tie.inliers.len())
+            .number("matching_accuracy_3px", self.scores.matching_accuracy[2])
+            .number("corner_error", self.scores.corner_error)
+            .number("compute_seconds", self.seconds)
+    }
+}
+
+/// Features of both images and what ties them together; A is the reference.
+#[derive(Debug)]
+struct Found {
+    features: [Features; 2],
+    tie: TiePoints,
+    /// B on the pixels of A, and where it shows something.
+    laid: (AnyImage, Image<u8>),
+    seconds: f64,
+}
+
+impl Found {
+    fn of([a, b]: &[AnyImage; 2], detector: &Detector, session: &Session) -> Outcome<Self> {
+        let start = std::time::Instant::now();
+        let cpu = &session.cpu;
+        let features = [detector.detect(a, None, cpu)?, detector.detect(b, None, cpu)?];
+        let tie = tie_points(&features[0], &features[1], &TieOptions::default(), cpu)?;
+        let no_model = || Failure::work("the model has no inverse");
+        let model = tie.model.ok_or_else(no_model)?;
+        let back = model.inverse().ok_or_else(no_model)?;
+        let laid = lay(b, a, &back, Interpolation::Bicubic, cpu)?;
+        let seconds = start.elapsed().as_secs_f64();
+        let map = model.homography().ok_or_else(no_model)?;
+        let valid = coverage(b.size(), &map, a.size(), cpu)?;
+        Ok(Self { features, tie, laid: (laid, valid), seconds })
+    }
+
+    /// Pictures of the keypoints, of the matches, and of B laid on A.
+    fn draw(&self, [a, b]: &[AnyImage; 2], stem: &Path, detector: &str) -> Outcome {
+        let file = |what: &str| format!("{}-{detector}-{what}.png", stem.display());
+        let mut canvas = Canvas::of(a);
+        canvas.fade(1.0, 0.75);
+        let strongest = &self.features[0].keypoints[..self.features[0].len().min(400)];
+        keypoints(&mut canvas, strongest);
+        image::write(file("features"), &canvas.into_image())?;
+        let ties = lines(&self.features[0], &self.features[1], &self.tie);
+        // Enough to see the motion, few enough to follow a line.
+        let step = (ties.len() / 100).max(1);
+        let some: Vec<_> = ties.into_iter().step_by(step).collect();
+        image::write(file("matches"), &side_by_side(Canvas::of(a), Canvas::of(b), &some).into_image())?;
+        let (image, valid) = &self.laid;
+        for (what, blend) in [("checker", Blend::Checker), ("anaglyph", Blend::Anaglyph)] {
+            let picture = overlay(Canvas::of(a), &Canvas::of(image), valid, blend);
+            image::write(file(what), &picture.into_image())?;
+        }
+        Ok(())
+    }
+}
+
+/// The filters on one image.
+fn filters(image: &AnyImage, folder: &Path, session: &Session) -> Outcome {
+    let AnyImage::U8(image) = image else { return Ok(()) };
+    let cpu = &session.cpu;
+    let smooth = gauss(image.view(), &GaussOptions::sigma(4.0), cpu)?;
+    let edges = sobel::magnitude(image.view(), &sobel::SobelOptions::default(), cpu)?;
+    let blobs = magnitude(hessian::response(image.view(), &HessianOptions::default(), cpu)?);
+    let gauss = AnyImage::U8(smooth);
+    for (name, result) in
+        [("gauss", gauss), ("sobel", AnyImage::U8(edges)), ("hessian", AnyImage::F32(blobs))]
+    {
+        image::write(folder.join(format!("filter-{name}.png")), &result)?;
+    }
+    Ok(())
+}

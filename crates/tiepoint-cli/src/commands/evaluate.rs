@@ -1,0 +1,123 @@
+//! `tiepoint evaluate`: scores against ground truth.
+
+use super::matching::{Asked, matrix, places};
+use crate::arguments::{Evaluate, EvaluateHomography, ModelName};
+use crate::failure::{Failure, Outcome};
+use crate::report::{Clock, Object, Part};
+use crate::session::Session;
+use std::path::Path;
+use tiepoint::evaluate::ground_truth::read_homography;
+use tiepoint::evaluate::{
+    Repeatability, RepeatabilityOptions, angle_error, corner_error, matching_accuracy, position_error,
+    repeatability,
+};
+use tiepoint::feature::Features;
+use tiepoint::image::Size;
+use tiepoint::register::TiePoints;
+
+pub(crate) fn run(evaluate: &Evaluate, session: &Session) -> Outcome {
+    let Evaluate::Homography(arguments) = evaluate;
+    match (&arguments.files[..], arguments.size) {
+        ([found, truth], Some(size)) => matrices(found, truth, size, session),
+        ([_, _], None) => {
+            Err(Failure::usage("FOUND TRUTH also needs --size, the size of image A: WIDTHxHEIGHT"))
+        }
+        ([_, _, _], Some(_)) => Err(Failure::usage("--size is for FOUND TRUTH; images know their own")),
+        ([a, b, truth], None) => images(arguments, [a, b], truth, session),
+        _ => Err(Failure::usage("expected A B TRUTH, or FOUND TRUTH")),
+    }
+}
+
+/// A found homography against the true one.
+fn matrices(found: &Path, truth: &Path, size: Size, session: &Session) -> Outcome {
+    let error = corner_error(&read_homography(found)?, &read_homography(truth)?, size);
+    session.say(&format!("corner error  {error:.3} px"))?;
+    session.report(|| Object::new().number("corner_error", error))
+}
+
+/// Two images through detector, matching and model, against the true homography.
+fn images(arguments: &EvaluateHomography, paths: [&Path; 2], truth: &Path, session: &Session) -> Outcome {
+    if arguments.matching.model == ModelName::Fundamental {
+        return Err(Failure::usage("a fundamental matrix has no corner error: use another --model"));
+    }
+    let truth = read_homography(truth)?;
+    let asked = Asked { detector: &arguments.detector, matching: &arguments.matching };
+    let mut clock = Clock::start(&session.cpu);
+    let found = asked.run(paths, false, &mut clock, session)?;
+    let scores = clock.time(Part::Compute, || Scores::of(&found.features, &found.tie, &truth))?;
+    scores.lines().iter().try_for_each(|l| session.say(l))?;
+    session.report(|| {
+        let [a, b] = paths.map(|p| p.display().to_string());
+        let object = found.describe(Object::new().text("a", &a).text("b", &b), &asked, session);
+        scores.describe(object).object("seconds", &clock.seconds(&session.cpu))
+    })
+}
+
+/// All the scores of one pair.
+#[derive(Debug)]
+pub(crate) struct Scores {
+    /// At 1, 2 and 3 pixels.
+    pub(crate) repeatability: [Repeatability; 3],
+    /// At 3 pixels with scales within √2.
+    pub(crate) scale_repeatability: Repeatability,
+    /// At 1 to 10 pixels.
+    pub(crate) matching_accuracy: [f64; 10],
+    /// Infinite without a model.
+    pub(crate) corner_error: f64,
+    pub(crate) position: tiepoint::evaluate::PositionError,
+    pub(crate) angle: tiepoint::evaluate::AngleError,
+}
+
+impl Scores {
+    pub(crate) fn of([a, b]: &[Features; 2], tie: &TiePoints, truth: &[f64; 9]) -> Outcome<Self> {
+        let sizes = [a.image, b.image];
+        let share = |distance, scale_ratio| {
+            let options = RepeatabilityOptions { distance, scale_ratio };
+            repeatability(&a.keypoints, &b.keypoints, sizes, truth, &options)
+        };
+        let places = places(a, b, tie);
+        let inliers = tie.inliers.iter().map(|&i| &tie.matches[i]);
+        let angles: Vec<_> = inliers
+            .map(|m| (&a.keypoints[m.a as usize], &b.keypoints[m.b as usize]))
+            .map(|(p, q)| ([f64::from(p.x), f64::from(p.y)], f64::from(p.angle), f64::from(q.angle)))
+            .collect();
+        let any = f64::INFINITY;
+        Ok(Self {
+            repeatability: [share(1.0, any)?, share(2.0, any)?, share(3.0, any)?],
+            scale_repeatability: share(3.0, std::f64::consts::SQRT_2)?,
+            matching_accuracy: matching_accuracy(&places, truth),
+            corner_error: matrix(tie).map_or(any, |m| corner_error(&m, truth, a.image)),
+            position: position_error(&places, truth, 3.0),
+            angle: angle_error(&angles, truth),
+        })
+    }
+
+    /// For people.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let percent = |v: &[f64]| v.iter().map(|v| format!("{:6.1}", v * 100.0)).collect::<Vec<_>>().join("");
+        let repeated = self.repeatability.map(|r| r.share);
+        let p = &self.position;
+        vec![
+            format!("repeatability      {} % at 1, 2, 3 px", percent(&repeated)),
+            format!("  with like scale  {} % at 3 px", percent(&[self.scale_repeatability.share])),
+            format!("matching accuracy  {} % at 1 to 10 px", percent(&self.matching_accuracy)),
+            format!(
+                "position           {:.3} px rms, {:.3} median, bias ({:.3}, {:.3})",
+                p.rms, p.median, p.bias[0], p.bias[1]
+            ),
+            format!("angle              {:.2}° median", self.angle.median.to_degrees()),
+            format!("corner error       {:.3} px", self.corner_error),
+        ]
+    }
+
+    fn describe(&self, object: Object) -> Object {
+        object
+            .numbers("repeatability", &self.repeatability.map(|r| r.share))
+            .number("scale_repeatability", self.scale_repeatability.share)
+            .numbers("matching_accuracy", &self.matching_accuracy)
+            .number("corner_error", self.corner_error)
+            .numbers("position_bias", &self.position.bias)
+            .number("position_rms", self.position.rms)
+            .number("angle_median", self.angle.median)
+    }
+}

@@ -1,0 +1,196 @@
+//! `tiepoint filter`: one filter on one image.
+
+use crate::arguments::{Filter, Gradient};
+use crate::failure::{Failure, Outcome};
+use crate::input;
+use crate::report::{Clock, Object, Part};
+use crate::session::Session;
+use std::io::Write;
+use std::path::Path;
+use tiepoint::filter::convolve::{ConvolveOptions, Kernel, convolve};
+use tiepoint::filter::gauss::{GaussOptions, Taps, gauss};
+use tiepoint::filter::hessian::{self, Blob, HessianOptions};
+use tiepoint::filter::sobel::{self, Sobel, SobelOptions};
+use tiepoint::for_any_image;
+use tiepoint::image::{self, AnyImage, Image, ImageView, OutputFormat, Pixel, ReadOptions, Size};
+
+pub(crate) fn run(filter: &Filter, session: &Session) -> Outcome {
+    let (name, input, output) = match filter {
+        Filter::Gauss { input, output, .. } => ("gauss", input, output),
+        Filter::Sobel { input, output, .. } => ("sobel", input, output),
+        Filter::Hessian { input, output, .. } => ("hessian", input, output),
+        Filter::Convolve { input, output, .. } => ("convolve", input, output),
+    };
+    input::writable_image(output)?;
+    keeps_sign(filter, output)?;
+    if let Filter::Hessian { blobs: Some(path), .. } = filter {
+        input::writable(path)?;
+    }
+    let mut clock = Clock::start(&session.cpu);
+    let image = clock.time(Part::Read, || image::read(input, &ReadOptions::default()))?;
+    let filtered = clock.time(Part::Compute, || apply(filter, &image, session))?;
+    clock.time(Part::Write, || image::write(output, &filtered))?;
+    let size = filtered.size();
+    session.say(&format!("{}: {size}, {:.1} ms", output.display(), clock.compute() * 1e3))?;
+    session.report(|| {
+        Object::new()
+            .text("image", &path_text(input))
+            .text("output", &path_text(output))
+            .text("filter", name)
+            .count("width", size.width)
+            .count("height", size.height)
+            .count("channels", filtered.channels())
+            .text("device", &session.device())
+            .count("threads", session.cpu.threads())
+            .object("seconds", &clock.seconds(&session.cpu))
+    })
+}
+
+/// Derivatives are negative as often as not, which most formats cannot hold.
+fn keeps_sign(filter: &Filter, output: &Path) -> Outcome {
+    let signed = matches!(
+        filter,
+        Filter::Sobel { part: Gradient::Gx | Gradient::Gy, .. } | Filter::Convolve { float: true, .. }
+    );
+    if signed && !holds_floats(output) {
+        let path = output.display();
+        return Err(Failure::usage(format!(
+            "{path}: cannot hold signs and fractions (expected .tif or .pfm)"
+        )));
+    }
+    Ok(())
+}
+
+fn holds_floats(output: &Path) -> bool {
+    matches!(OutputFormat::of(output), Ok(OutputFormat::Tiff | OutputFormat::Pfm))
+}
+
+fn path_text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+fn apply(filter: &Filter, image: &AnyImage, session: &Session) -> Outcome<AnyImage> {
+    let cpu = &session.cpu;
+    match filter {
+        Filter::Gauss { sigma, size, power_of_two, border, .. } => {
+            let taps = match (*sigma, *size) {
+                (_, Some(n)) if *power_of_two => Taps::PowerOfTwo(n),
+                (Some(s), Some(n)) => Taps::SigmaAndSize(s, n),
+                (None, Some(n)) => Taps::Size(n),
+                (Some(s), None) => Taps::Sigma(s),
+                (None, None) => Taps::default(),
+            };
+            let options = GaussOptions { taps, border: (*border).into() };
+            Ok(for_any_image!(image, view => gauss(view, &options, cpu)?.into()))
+        }
+        Filter::Sobel { part, border, .. } => {
+            let options = SobelOptions { border: (*border).into() };
+            for_any_image!(image, view => gradient(view, *part, &options, session))
+        }
+        Filter::Hessian { output, blobs, threshold, weight, border, .. } => {
+            let start = HessianOptions::default();
+            let (threshold, weight) = (threshold.unwrap_or(start.threshold), weight.unwrap_or(start.weight));
+            let options = HessianOptions { threshold, weight, border: (*border).into() };
+            let grey = image::grey(image.clone(), cpu)?;
+            let response = for_any_image!(&grey, view => hessian::response(view, &options, cpu)?);
+            if let Some(path) = blobs {
+                write_blobs(path, &for_any_image!(&grey, view => hessian::blobs(view, &options, cpu)?))?;
+            }
+            Ok(AnyImage::F32(if holds_floats(output) { response } else { magnitude(response) }))
+        }
+        Filter::Convolve { kernel, normalise, float, border, .. } => {
+            let kernel = parse_kernel(kernel, *normalise)?;
+            let options = ConvolveOptions { border: (*border).into() };
+            if *float {
+                let out: Image<f32> = for_any_image!(image, view => convolve(view, &kernel, &options, cpu)?);
+                return Ok(out.into());
+            }
+            Ok(for_any_image!(image, view => same_type(view, &kernel, &options, session)?))
+        }
+    }
+}
+
+/// The kernel applied in the image's own type.
+fn same_type<T: Pixel>(
+    view: ImageView<'_, T>,
+    kernel: &Kernel,
+    options: &ConvolveOptions,
+    session: &Session,
+) -> Outcome<AnyImage>
+where
+    Image<T>: Into<AnyImage>,
+{
+    let out: Image<T> = convolve(view, kernel, options, &session.cpu)?;
+    Ok(out.into())
+}
+
+/// |v|, the greatest 1: what a picture without signs shows.
+pub(super) fn magnitude(mut image: Image<f32>) -> Image<f32> {
+    let most = image.data().iter().fold(0.0_f32, |m, v| m.max(v.abs()));
+    let scale = 1.0 / most.max(f32::MIN_POSITIVE);
+    image.data_mut().iter_mut().for_each(|v| *v = v.abs() * scale);
+    image
+}
+
+fn write_blobs(path: &Path, blobs: &[Blob]) -> Outcome {
+    Ok(tiepoint::files::write_atomically(path, |out| {
+        writeln!(out, "x,y,response,sign")?;
+        // The sign of keypoints: +1 is bright on dark.
+        blobs.iter().try_for_each(|b| writeln!(out, "{},{},{:?},{}", b.x, b.y, b.response, -b.laplacian))
+    })?)
+}
+
+/// Rows parted by semicolons or lines, values by commas or blanks; or a file of such.
+fn parse_kernel(text: &str, normalise: bool) -> Outcome<Kernel> {
+    let file = Path::new(text).is_file().then(|| std::fs::read_to_string(text));
+    let text = match file {
+        Some(read) => read.map_err(|e| Failure::work(format!("{text}: {e}")))?,
+        None => text.to_owned(),
+    };
+    let wrong = |what: String| {
+        Failure::usage(format!("--kernel: {what} (expected rows such as \"0,1,0;1,4,1;0,1,0\")"))
+    };
+    let mut rows = Vec::new();
+    for row in text.split([';', '\n']).map(str::trim).filter(|r| !r.is_empty()) {
+        let words = row.split(|c: char| c == ',' || c.is_whitespace()).filter(|w| !w.is_empty());
+        let values: Result<Vec<f32>, _> = words.map(|w| w.parse().map_err(|_| w.to_owned())).collect();
+        rows.push(values.map_err(|w| wrong(format!("{w:?} is no number")))?);
+    }
+    let width = rows.first().map_or(0, Vec::len);
+    if rows.iter().any(|r| r.len() != width) {
+        return Err(wrong("its rows are of different length".to_owned()));
+    }
+    let size = Size::new(width, rows.len());
+    let mut weights = rows.concat();
+    if normalise {
+        let sum: f64 = weights.iter().map(|w| f64::from(*w)).sum();
+        if sum.abs() < 1e-9 {
+            return Err(wrong("a sum of 0 cannot be normalised".to_owned()));
+        }
+        weights.iter_mut().for_each(|w| *w = (f64::from(*w) / sum) as f32);
+    }
+    Ok(Kernel::new(weights, size)?)
+}
+
+/// Magnitudes in the image's type, as they are shown; derivatives as floats, which keep their sign.
+fn gradient<T: Sobel>(
+    view: ImageView<'_, T>,
+    part: Gradient,
+    options: &SobelOptions,
+    session: &Session,
+) -> Outcome<AnyImage>
+where
+    Image<T>: Into<AnyImage>,
+    T::Gradient: Into<f64>,
+{
+    let signed = |image: Image<T::Gradient>| {
+        let (size, channels) = (image.size(), image.channels());
+        let values = image.into_vec().into_iter().map(|v| Into::<f64>::into(v) as f32).collect();
+        Ok::<_, tiepoint::Error>(AnyImage::F32(Image::from_vec(values, size, channels)?))
+    };
+    Ok(match part {
+        Gradient::Magnitude => sobel::magnitude(view, options, &session.cpu)?.into(),
+        Gradient::Gx => signed(sobel::x(view, options, &session.cpu)?)?,
+        Gradient::Gy => signed(sobel::y(view, options, &session.cpu)?)?,
+    })
+}

@@ -1,0 +1,229 @@
+//! The options of the detectors as flags, and the detector that follows from them.
+
+use crate::arguments::range;
+use crate::failure::{Failure, Outcome};
+use clap::{Args, ValueEnum};
+use tiepoint::device::Cpu;
+use tiepoint::feature::Features;
+use tiepoint::feature::select::Selection;
+use tiepoint::feature::sift::{DescriptorKind, Sift, SiftOptions, SiftPreset};
+use tiepoint::feature::surf::{Surf, SurfOptions};
+use tiepoint::for_any_image;
+use tiepoint::image::{AnyImage, Image, Range};
+
+/// What finds keypoints, and how.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Detector")]
+pub(crate) struct DetectorArguments {
+    /// What finds and describes keypoints
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) detector: DetectorName,
+    /// Whose conventions: sift default, opencv, vlfeat; surf paper, opensurf, opencv [default: the first]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) preset: Option<String>,
+    /// Keep the N strongest
+    #[arg(long, value_name = "N")]
+    pub(crate) max_features: Option<usize>,
+    /// Spread the --max-features evenly over the image
+    #[arg(long, requires = "max_features")]
+    pub(crate) even: bool,
+    /// Only keypoints where this image is not 0. {} stands for the image's name; of two images the first
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) mask: Option<String>,
+    /// Which values are black and white: auto or LOW:HIGH. auto stretches floats that leave 0 to 1, and
+    /// 16-bit images of 12 bits or fewer
+    #[arg(long, default_value = "auto", value_parser = range, allow_hyphen_values = true)]
+    pub(crate) range: Range,
+    /// Leave the orientation out: for images not turned against each other
+    #[arg(long)]
+    pub(crate) upright: bool,
+    /// Descriptor values: bytes (sift only), floats, or no descriptors [default: sift u8, surf float]
+    #[arg(long, value_enum)]
+    pub(crate) descriptors: Option<DescriptorName>,
+    /// Octaves at most [default: sift as many as fit, surf 4 or its preset's]
+    #[arg(long, value_name = "N")]
+    pub(crate) octaves: Option<u8>,
+    /// sift: -1 doubles the image first, 0 does not [default: -1]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    pub(crate) first_octave: Option<i8>,
+    /// sift: levels searched in an octave [default: 3]
+    #[arg(long, value_name = "N")]
+    pub(crate) levels: Option<u8>,
+    /// sift: least contrast, for an image from 0 to 1 [default: 0.04]
+    #[arg(long, value_name = "C", allow_negative_numbers = true)]
+    pub(crate) contrast: Option<f32>,
+    /// sift: greatest ratio of the principal curvatures [default: 10]
+    #[arg(long, value_name = "R", allow_negative_numbers = true)]
+    pub(crate) edge: Option<f32>,
+    /// sift: descriptors compared by the Hellinger distance
+    #[arg(long)]
+    pub(crate) rootsift: bool,
+    /// surf: least determinant of the Hessian [default: 0.0004; preset opencv: 100]
+    #[arg(long, value_name = "T", allow_negative_numbers = true)]
+    pub(crate) threshold: Option<f32>,
+    /// surf: filter sizes in an octave [default: 4; preset opencv: 5]
+    #[arg(long, value_name = "N")]
+    pub(crate) intervals: Option<usize>,
+    /// surf: pixels between samples of the first octave: 1, 2 or 4 [default: 1; preset opensurf: 2]
+    #[arg(long, value_name = "N")]
+    pub(crate) step: Option<usize>,
+    /// surf: descriptors of 128 values instead of 64
+    #[arg(long)]
+    pub(crate) extended: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DetectorName {
+    /// Differences of Gaussians and gradient histograms (Lowe 2004)
+    #[default]
+    Sift,
+    /// Box-filter Hessians and Haar wavelets (Bay et al. 2008)
+    Surf,
+}
+
+impl DetectorName {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Sift => "sift",
+            Self::Surf => "surf",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DescriptorName {
+    U8,
+    Float,
+    None,
+}
+
+impl DetectorArguments {
+    /// The detector with all its options checked.
+    pub(crate) fn open(&self) -> Outcome<Detector> {
+        self.refuse_foreign()?;
+        Ok(match self.detector {
+            DetectorName::Sift => Detector::Sift(Box::new(Sift::new(self.sift()?)?)),
+            DetectorName::Surf => Detector::Surf(Box::new(Surf::new(self.surf()?)?)),
+        })
+    }
+
+    /// The preset's name, the default's spelled out.
+    pub(crate) fn preset_name(&self) -> &str {
+        let first = match self.detector {
+            DetectorName::Sift => "default",
+            DetectorName::Surf => "paper",
+        };
+        self.preset.as_deref().unwrap_or(first)
+    }
+
+    /// A flag of the other detector would be silently without effect.
+    fn refuse_foreign(&self) -> Outcome {
+        let sift = [
+            ("first-octave", self.first_octave.is_some()),
+            ("levels", self.levels.is_some()),
+            ("contrast", self.contrast.is_some()),
+            ("edge", self.edge.is_some()),
+            ("rootsift", self.rootsift),
+            ("descriptors u8", self.descriptors == Some(DescriptorName::U8)),
+        ];
+        let surf = [
+            ("threshold", self.threshold.is_some()),
+            ("intervals", self.intervals.is_some()),
+            ("step", self.step.is_some()),
+            ("extended", self.extended),
+        ];
+        let (foreign, owner) = match self.detector {
+            DetectorName::Sift => (&surf[..], "surf"),
+            DetectorName::Surf => (&sift[..], "sift"),
+        };
+        match foreign.iter().find(|(_, given)| *given) {
+            Some((flag, _)) => Err(Failure::usage(format!(
+                "--{flag} is an option of {owner}: leave it out or use --detector {owner}"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    fn selection(&self) -> Selection {
+        match (self.max_features, self.even) {
+            (None, _) => Selection::All,
+            (Some(n), false) => Selection::Strongest(n),
+            (Some(n), true) => Selection::Even(n),
+        }
+    }
+
+    fn unknown_preset(&self, expected: &str) -> Failure {
+        let (name, detector) = (self.preset_name(), self.detector.name());
+        Failure::usage(format!("--preset is {name}: expected {expected} for {detector}"))
+    }
+
+    fn sift(&self) -> Outcome<SiftOptions> {
+        let preset = match self.preset_name() {
+            "default" => SiftPreset::Default,
+            "opencv" => SiftPreset::OpenCv,
+            "vlfeat" => SiftPreset::VlFeat,
+            _ => return Err(self.unknown_preset("default, opencv or vlfeat")),
+        };
+        let start = SiftOptions::preset(preset);
+        Ok(SiftOptions {
+            first_octave: self.first_octave.unwrap_or(start.first_octave),
+            octaves: self.octaves.or(start.octaves),
+            levels: self.levels.unwrap_or(start.levels),
+            contrast: self.contrast.unwrap_or(start.contrast),
+            edge: self.edge.unwrap_or(start.edge),
+            upright: self.upright,
+            root: self.rootsift,
+            descriptors: match self.descriptors {
+                None => start.descriptors,
+                Some(DescriptorName::U8) => DescriptorKind::U8,
+                Some(DescriptorName::Float) => DescriptorKind::F32,
+                Some(DescriptorName::None) => DescriptorKind::None,
+            },
+            selection: self.selection(),
+            ..start
+        })
+    }
+
+    fn surf(&self) -> Outcome<SurfOptions> {
+        let start = match self.preset_name() {
+            "paper" => SurfOptions::paper(),
+            "opensurf" => SurfOptions::opensurf(),
+            "opencv" => SurfOptions::opencv(),
+            _ => return Err(self.unknown_preset("paper, opensurf or opencv")),
+        };
+        Ok(SurfOptions {
+            threshold: self.threshold.unwrap_or(start.threshold),
+            octaves: self.octaves.map_or(start.octaves, usize::from),
+            intervals: self.intervals.unwrap_or(start.intervals),
+            step: self.step.unwrap_or(start.step),
+            upright: self.upright,
+            extended: self.extended,
+            descriptors: self.descriptors != Some(DescriptorName::None),
+            selection: self.selection(),
+            ..start
+        })
+    }
+}
+
+/// A detector that keeps its memory from image to image.
+#[derive(Debug)]
+pub(crate) enum Detector {
+    Sift(Box<Sift>),
+    Surf(Box<Surf>),
+}
+
+impl Detector {
+    /// The features of a grey image on the scale of its type.
+    pub(crate) fn detect(
+        &mut self,
+        image: &AnyImage,
+        mask: Option<&Image<u8>>,
+        cpu: &Cpu,
+    ) -> Outcome<Features> {
+        let mask = mask.map(Image::view);
+        Ok(match self {
+            Self::Sift(sift) => for_any_image!(image, view => sift.detect(view, mask, cpu))?,
+            Self::Surf(surf) => for_any_image!(image, view => surf.detect(view, mask, cpu))?,
+        })
+    }
+}

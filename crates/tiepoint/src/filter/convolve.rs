@@ -1,0 +1,387 @@
+//! Filtering with any small kernel.
+//!
+//! ```text
+//! out(x, y) = Σ k(i, j) · in(x + i − ax, y + j − ay),   anchor (ax, ay) = (⌊width / 2⌋, ⌊height / 2⌋)
+//! ```
+//!
+//! The kernel is laid on the image as it is written, which is what OpenCV's `filter2D` does; [`Kernel::flipped`]
+//! gives convolution in the strict sense. The anchor of an even size is the pixel right of and below the middle.
+//!
+//! A kernel that is the product of a column and a row is run as two passes: width + height products a pixel in
+//! the place of width · height. It counts as one when no weight differs from that product by more than 10⁻⁶ of
+//! the greatest weight.
+//!
+//! **Numbers.** f32, not rescaled: the first product, then fused multiply-adds, rows from the top, in a row from
+//! the left. As two passes: down the columns first, then along the row, in the same way. Integer results
+//! are rounded to nearest even and saturate.
+
+use super::border::{BAND, extend};
+use crate::{
+    Error, Result,
+    device::Cpu,
+    image::{Border, Image, ImageView, Pixel, Size},
+};
+use fearless_simd::{Simd, dispatch};
+use fearless_simd_macros::simd;
+
+/// Longest side of a kernel.
+pub const MAX_SIZE: usize = 255;
+
+/// Outputs summed at a time: their sums stay in registers.
+const TILE: usize = 64;
+
+/// The weights of a filter.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Kernel {
+    weights: Vec<f32>,
+    size: Size,
+    /// Column and row whose product the weights are.
+    factors: Option<(Vec<f32>, Vec<f32>)>,
+}
+
+impl Kernel {
+    /// A kernel of `size` from its weights, row by row.
+    ///
+    /// # Errors
+    /// [`Error::Option`] when the number of weights is not the size's, a side is not 1 to [`MAX_SIZE`] or a weight
+    /// is not finite.
+    pub fn new(weights: Vec<f32>, size: Size) -> Result<Self> {
+        if size.is_empty() || size.width > MAX_SIZE || size.height > MAX_SIZE {
+            return Err(Error::option("kernel size", size, "1 to 255 columns and rows"));
+        }
+        if weights.len() != size.area() {
+            return Err(Error::option("kernel weights", weights.len(), "as many as the size has places"));
+        }
+        if let Some(wrong) = weights.iter().find(|w| !w.is_finite()) {
+            return Err(Error::option("kernel weight", wrong, "a finite number"));
+        }
+        let factors = factors(&weights, size);
+        Ok(Self { weights, size, factors })
+    }
+
+    /// The product of a column and a row.
+    ///
+    /// # Errors
+    /// As [`Kernel::new`].
+    pub fn separable(column: Vec<f32>, row: Vec<f32>) -> Result<Self> {
+        let weights = column.iter().flat_map(|c| row.iter().map(move |r| c * r)).collect();
+        let kernel = Self::new(weights, Size::new(row.len(), column.len()))?;
+        Ok(Self { factors: Some((column, row)), ..kernel })
+    }
+
+    /// The kernel turned by 180°.
+    #[must_use]
+    pub fn flipped(&self) -> Self {
+        let turned = |v: &[f32]| v.iter().rev().copied().collect::<Vec<_>>();
+        let factors = self.factors.as_ref().map(|(column, row)| (turned(column), turned(row)));
+        Self { weights: turned(&self.weights), factors, ..*self }
+    }
+
+    /// Width and height.
+    pub fn size(&self) -> Size {
+        self.size
+    }
+
+    /// True when the kernel is run as two passes.
+    pub fn is_separable(&self) -> bool {
+        self.factors.is_some()
+    }
+}
+
+/// The column and the row through the greatest weight, if their product is the kernel.
+fn factors(weights: &[f32], size: Size) -> Option<(Vec<f32>, Vec<f32>)> {
+    if size.width == 1 || size.height == 1 {
+        return None;
+    }
+    let greatest = (0..weights.len()).max_by(|&a, &b| weights[a].abs().total_cmp(&weights[b].abs()))?;
+    let pivot = weights[greatest];
+    if pivot == 0.0 {
+        return None;
+    }
+    let (x, y) = (greatest % size.width, greatest / size.width);
+    let row: Vec<f32> = weights[y * size.width..(y + 1) * size.width].to_vec();
+    let column: Vec<f32> = (0..size.height).map(|j| weights[j * size.width + x] / pivot).collect();
+    let is_product = weights.iter().enumerate().all(|(i, w)| {
+        let product = f64::from(column[i / size.width]) * f64::from(row[i % size.width]);
+        (product - f64::from(*w)).abs() <= 1e-6 * f64::from(pivot.abs())
+    });
+    is_product.then_some((column, row))
+}
+
+/// How to filter.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConvolveOptions {
+    /// What lies beyond the edge; the edge pixel repeated by default.
+    pub border: Border,
+}
+
+impl ConvolveOptions {
+    /// Every value is allowed.
+    ///
+    /// # Errors
+    /// None.
+    pub fn check(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// `view` filtered with `kernel`; every channel by itself. `O` is the pixel type wanted: f32 keeps signs and
+/// fractions.
+///
+/// # Errors
+/// None for now.
+pub fn convolve<T: Pixel, O: Pixel>(
+    view: ImageView<'_, T>,
+    kernel: &Kernel,
+    options: &ConvolveOptions,
+    cpu: &Cpu,
+) -> Result<Image<O>> {
+    let mut out = Image::default();
+    convolve_into(view, kernel, options, cpu, &mut out)?;
+    Ok(out)
+}
+
+/// [`convolve`] into an image whose memory is used again.
+///
+/// # Errors
+/// As [`convolve`].
+pub fn convolve_into<T: Pixel, O: Pixel>(
+    view: ImageView<'_, T>,
+    kernel: &Kernel,
+    options: &ConvolveOptions,
+    cpu: &Cpu,
+    out: &mut Image<O>,
+) -> Result<()> {
+    options.check()?;
+    let _stage = cpu.stage("convolve");
+    out.reshape(view.size(), view.channels());
+    let row_len = out.row_len();
+    cpu.for_chunks(out.data_mut(), row_len * BAND, |band, out| {
+        let first = band * BAND;
+        match &kernel.factors {
+            Some((column, row)) => two_passes(view, column, row, options.border, first, out, cpu),
+            None => one_pass(view, kernel, options.border, first, out, cpu),
+        }
+        if options.border == Border::Skip {
+            keep(view, kernel.size, first, out);
+        }
+    });
+    Ok(())
+}
+
+/// The rows that a band reads, as f32, each with the widths of the kernel's reach at either end left free.
+fn load<T: Pixel>(
+    view: ImageView<'_, T>,
+    reach: Reach,
+    border: Border,
+    first: usize,
+    n: usize,
+) -> Vec<Vec<f32>> {
+    let row_len = view.size().width * view.channels();
+    let margin = reach.margin * view.channels();
+    (0..n)
+        .map(|j| {
+            let mut row = vec![0.0; row_len + 2 * margin];
+            if let Some(y) = border.index((first + j) as isize - reach.above as isize, view.size().height) {
+                let inside = row[margin..].iter_mut();
+                inside.zip(view.row(y)).for_each(|(o, v)| *o = v.to_f32());
+            }
+            row
+        })
+        .collect()
+}
+
+/// Pixels that a kernel reaches from its anchor.
+#[derive(Clone, Copy)]
+struct Reach {
+    above: usize,
+    left: usize,
+    /// The greater of left and right.
+    margin: usize,
+}
+
+impl Reach {
+    fn new(size: Size) -> Self {
+        Self { above: size.height / 2, left: size.width / 2, margin: size.width / 2 }
+    }
+}
+
+fn two_passes<T: Pixel, O: Pixel>(
+    view: ImageView<'_, T>,
+    column: &[f32],
+    row: &[f32],
+    border: Border,
+    first: usize,
+    out: &mut [O],
+    cpu: &Cpu,
+) {
+    let channels = view.channels();
+    let row_len = view.size().width * channels;
+    let reach = Reach::new(Size::new(row.len(), column.len()));
+    let margin = reach.margin * channels;
+    let lines = out.len() / row_len;
+    let rows = load(view, Reach { margin: 0, ..reach }, border, first, lines + column.len() - 1);
+    let mut padded = vec![0.0; row_len + 2 * margin];
+    for (i, out) in out.chunks_mut(row_len).enumerate() {
+        let taps: Vec<(f32, &[f32])> = column.iter().zip(&rows[i..]).map(|(&k, r)| (k, &r[..])).collect();
+        let inside = &mut padded[margin..margin + row_len];
+        dispatch!(cpu.level(), simd => weigh(simd, &taps, inside));
+        extend(&mut padded, reach.margin, channels, border, 0.0);
+        let at = |i: usize| &padded[(i + reach.margin - reach.left) * channels..][..row_len];
+        let taps: Vec<(f32, &[f32])> = row.iter().enumerate().map(|(i, &k)| (k, at(i))).collect();
+        dispatch!(cpu.level(), simd => weigh(simd, &taps, out));
+    }
+}
+
+fn one_pass<T: Pixel, O: Pixel>(
+    view: ImageView<'_, T>,
+    kernel: &Kernel,
+    border: Border,
+    first: usize,
+    out: &mut [O],
+    cpu: &Cpu,
+) {
+    let channels = view.channels();
+    let row_len = view.size().width * channels;
+    let reach = Reach::new(kernel.size);
+    let lines = out.len() / row_len;
+    let mut rows = load(view, reach, border, first, lines + kernel.size.height - 1);
+    rows.iter_mut().for_each(|row| extend(row, reach.margin, channels, border, 0.0));
+    for (line, out) in out.chunks_mut(row_len).enumerate() {
+        let at = |i: usize| {
+            let (x, y) = (i % kernel.size.width, i / kernel.size.width);
+            &rows[line + y][(x + reach.margin - reach.left) * channels..][..row_len]
+        };
+        let taps: Vec<(f32, &[f32])> = kernel.weights.iter().enumerate().map(|(i, &k)| (k, at(i))).collect();
+        dispatch!(cpu.level(), simd => weigh(simd, &taps, out));
+    }
+}
+
+/// Σ weight · row, in the order of `taps`.
+#[simd]
+fn weigh<S: Simd, O: Pixel>(_: S, taps: &[(f32, &[f32])], out: &mut [O]) {
+    let Some(((first, first_row), rest)) = taps.split_first() else { return };
+    for (tile, out) in out.chunks_mut(TILE).enumerate() {
+        let at = tile * TILE;
+        let n = out.len();
+        let mut sums = [0.0_f32; TILE];
+        sums.iter_mut().zip(&first_row[at..at + n]).for_each(|(s, v)| *s = first * v);
+        for (weight, row) in rest {
+            sums.iter_mut().zip(&row[at..at + n]).for_each(|(s, &v)| *s = weight.mul_add(v, *s));
+        }
+        out.iter_mut().zip(sums).for_each(|(o, s)| *o = O::from_f32(s));
+    }
+}
+
+/// Gives the pixels whose window leaves the image their input values.
+fn keep<T: Pixel, O: Pixel>(view: ImageView<'_, T>, kernel: Size, first: usize, out: &mut [O]) {
+    let (Size { width, height }, channels) = (view.size(), view.channels());
+    let outside = |at: usize, n: usize, of: usize| at < n / 2 || at + (n - 1 - n / 2) >= of;
+    for (i, out) in out.chunks_mut(width * channels).enumerate() {
+        let skipped = outside(first + i, kernel.height, height);
+        for (x, (o, v)) in out.iter_mut().zip(view.row(first + i)).enumerate() {
+            if skipped || outside(x / channels, kernel.width, width) {
+                *o = O::from_f32(v.to_f32());
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filter::testing::{BORDERS, cpus, noise, sizes, strided};
+
+    fn reference<T: Pixel, O: Pixel>(view: ImageView<'_, T>, kernel: &Kernel, border: Border) -> Vec<O> {
+        let (size, channels, k) = (view.size(), view.channels(), kernel.size);
+        let sum = |terms: Vec<(f32, f32)>| {
+            let first = terms[0].0 * terms[0].1;
+            terms[1..].iter().fold(first, |acc, (k, v)| k.mul_add(*v, acc))
+        };
+        let mut out = Vec::new();
+        for (y, x, c) in (0..size.height)
+            .flat_map(|y| (0..size.width).flat_map(move |x| (0..channels).map(move |c| (y, x, c))))
+        {
+            let column = |i: usize| border.index((x + i) as isize - (k.width / 2) as isize, size.width);
+            let row = |j: usize| border.index((y + j) as isize - (k.height / 2) as isize, size.height);
+            let at = |i: usize, j: usize| {
+                column(i).zip(row(j)).map_or(0.0, |(x, y)| view.row(y)[x * channels + c].to_f32())
+            };
+            let leaves = (0..k.width)
+                .any(|i| Border::Skip.index((x + i) as isize - (k.width / 2) as isize, size.width).is_none())
+                || (0..k.height).any(|j| {
+                    Border::Skip.index((y + j) as isize - (k.height / 2) as isize, size.height).is_none()
+                });
+            let value = if border == Border::Skip && leaves {
+                view.row(y)[x * channels + c].to_f32()
+            } else if let Some((col, r)) = &kernel.factors {
+                let down = |i: usize| sum(col.iter().enumerate().map(|(j, &w)| (w, at(i, j))).collect());
+                sum(r.iter().enumerate().map(|(i, &w)| (w, down(i))).collect())
+            } else {
+                let terms = kernel.weights.iter().enumerate();
+                sum(terms.map(|(n, &w)| (w, at(n % k.width, n / k.width))).collect())
+            };
+            out.push(O::from_f32(value));
+        }
+        out
+    }
+
+    fn twins<T: Pixel, O: Pixel>(scale: f32) {
+        let random = |w: usize, h: usize| Kernel::new(noise(w * h, 5, 0.2), Size::new(w, h)).unwrap();
+        let product = |w: usize, h: usize| Kernel::separable(noise(h, 1, 0.5), noise(w, 2, 0.5)).unwrap();
+        let kernels = [
+            random(3, 3),
+            random(1, 4),
+            random(5, 2),
+            random(4, 1),
+            product(3, 3),
+            product(4, 7),
+            product(2, 1),
+        ];
+        for (n, (size, channels)) in sizes().into_iter().enumerate() {
+            let (buffer, stride) = strided::<T>(size, channels, n as u32, scale);
+            let view = ImageView::new(&buffer, size, channels, stride).unwrap();
+            for (k, kernel) in kernels.iter().enumerate() {
+                let border = BORDERS[(n + k) % 4];
+                let expected: Vec<O> = reference(view, kernel, border);
+                for cpu in cpus() {
+                    let found = convolve::<T, O>(view, kernel, &ConvolveOptions { border }, &cpu).unwrap();
+                    assert_eq!(found.data(), expected, "{size} x {channels}, {border:?}, {:?}", kernel.size);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_form_equals_the_reference() {
+        twins::<u8, u8>(255.0);
+        twins::<u8, f32>(255.0);
+        twins::<u16, u16>(65535.0);
+        twins::<f32, f32>(1.0);
+    }
+
+    #[test]
+    fn products_are_recognised() {
+        let size = Size::new(3, 3);
+        let sobel = Kernel::new(vec![-1.0, 0.0, 1.0, -2.0, 0.0, 2.0, -1.0, 0.0, 1.0], size).unwrap();
+        assert!(sobel.is_separable(), "Sobel");
+        assert_eq!(sobel.flipped().flipped(), sobel, "turned twice");
+        let laplace = Kernel::new(vec![0.0, 1.0, 0.0, 1.0, -4.0, 1.0, 0.0, 1.0, 0.0], size).unwrap();
+        assert!(!laplace.is_separable(), "Laplace");
+        assert!(!Kernel::new(vec![0.0; 9], size).unwrap().is_separable(), "nothing");
+        let image = Image::from_fn(Size::new(20, 20), |x, y| (x * 7 + y * y) as u8);
+        let cpu = Cpu::sequential();
+        let found: Image<f32> = convolve(image.view(), &sobel, &ConvolveOptions::default(), &cpu).unwrap();
+        let gx = crate::filter::sobel::x(image.view(), &Default::default(), &cpu).unwrap();
+        let gx: Vec<f32> = gx.data().iter().map(|&v| f32::from(v)).collect();
+        assert_eq!(found.data(), gx, "the Sobel kernel is the Sobel filter");
+    }
+
+    #[test]
+    fn wrong_kernels_are_refused() {
+        assert!(Kernel::new(vec![], Size::new(0, 0)).is_err(), "empty");
+        assert!(Kernel::new(vec![1.0; 8], Size::new(3, 3)).is_err(), "too few weights");
+        assert!(Kernel::new(vec![1.0; 256], Size::new(256, 1)).is_err(), "too long");
+        assert!(Kernel::new(vec![f32::NAN], Size::new(1, 1)).is_err(), "not a number");
+    }
+}

@@ -1,0 +1,316 @@
+//! Blobs at one scale: the determinant of the Hessian from 9×9 box filters, and its 3×3 maxima.
+//!
+//! With Σ over whole pixels about (x, y), i to the right and j down:
+//!
+//! ```text
+//! Dxx = Σ |i| ≤ 4, |j| ≤ 2  −  3 Σ |i| ≤ 1, |j| ≤ 2          Dyy = its transpose
+//! Dxy = Σ 1 ≤ i ≤ 3, −3 ≤ j ≤ −1  +  Σ −3 ≤ i ≤ −1, 1 ≤ j ≤ 3
+//!     − Σ −3 ≤ i ≤ −1, −3 ≤ j ≤ −1  −  Σ 1 ≤ i ≤ 3, 1 ≤ j ≤ 3
+//! det = dxx · dyy − weight · dxy²,   d = D / (81 · white)
+//! ```
+//!
+//! These are the filters of SURF's first layer, σ = 1.2 (Bay et al. 2008); the chain of determinant, magnitude,
+//! maximum and threshold at this one scale follows M. Schösau, Hochschule Mittweida 2019.
+//!
+//! **Numbers.** The D are exact integers, of [`Pixel::level`]: 8-bit, or 16-bit for 16-bit and float images.
+//! d = D · (1 / (81 · white)) in f32, det = fma(−weight, dxy · dxy, dxx · dyy).
+//!
+//! **Speed.** Three rows of column sums a row, then 23 additions a pixel; nothing else is stored.
+
+use super::border::{BAND, extend, leaves};
+use crate::{
+    Error, Result,
+    device::Cpu,
+    image::{Border, Image, ImageView, Pixel},
+};
+use fearless_simd::{Simd, dispatch};
+use fearless_simd_macros::simd;
+
+/// Pixels from the centre to the edge of the filters.
+const RADIUS: usize = 4;
+
+/// How to find blobs.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HessianOptions {
+    /// Weight of dxy², 0 to 10. Default 1, as in the source; SURF has 0.81, which makes up for boxes in the place
+    /// of Gaussians.
+    pub weight: f32,
+    /// Least |det| of a blob, for images from 0 to 1; at least 0. Default 0.0004, as in SURF's fast Hessian.
+    pub threshold: f32,
+    /// What lies beyond the edge; the edge pixel repeated by default. [`Border::Skip`] leaves det at 0 there.
+    pub border: Border,
+}
+
+impl Default for HessianOptions {
+    fn default() -> Self {
+        Self { weight: 1.0, threshold: 0.0004, border: Border::Clamp }
+    }
+}
+
+impl HessianOptions {
+    /// Checks the ranges.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for a value out of range.
+    pub fn check(&self) -> Result<()> {
+        if !(0.0..=10.0).contains(&self.weight) {
+            return Err(Error::option("weight", self.weight, "0 to 10"));
+        }
+        if !(self.threshold >= 0.0 && self.threshold.is_finite()) {
+            return Err(Error::option("threshold", self.threshold, "a number of at least 0"));
+        }
+        Ok(())
+    }
+}
+
+/// A local maximum of |det|.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Blob {
+    /// Column.
+    pub x: usize,
+    /// Row.
+    pub y: usize,
+    /// det at (x, y); negative at saddles.
+    pub response: f32,
+    /// The sign of dxx + dyy: −1 for a bright blob on a dark ground, 1 for a dark one, 0 for neither.
+    pub laplacian: i8,
+}
+
+/// det at every pixel of a one-channel image.
+///
+/// # Errors
+/// [`Error::Image`] for an empty image or more than one channel, [`Error::Option`] for options out of range.
+pub fn response<T: Pixel>(view: ImageView<'_, T>, options: &HessianOptions, cpu: &Cpu) -> Result<Image<f32>> {
+    let mut out = Image::default();
+    response_into(view, options, cpu, &mut out)?;
+    Ok(out)
+}
+
+/// [`response`] into an image whose memory is used again.
+///
+/// # Errors
+/// As [`response`].
+pub fn response_into<T: Pixel>(
+    view: ImageView<'_, T>,
+    options: &HessianOptions,
+    cpu: &Cpu,
+    out: &mut Image<f32>,
+) -> Result<()> {
+    options.check()?;
+    view.require_grey()?;
+    let _stage = cpu.stage("hessian");
+    let (width, height) = (view.size().width, view.size().height);
+    let HessianOptions { weight, border, .. } = *options;
+    out.reshape(view.size(), 1);
+    cpu.for_chunks(out.data_mut(), width * BAND, |band, out| {
+        let black = vec![T::default(); width];
+        let mut columns = Columns::new(width);
+        for (i, out) in out.chunks_mut(width).enumerate() {
+            let y = band * BAND + i;
+            if border == Border::Skip && leaves(y, RADIUS, height) {
+                out.fill(0.0);
+                continue;
+            }
+            let rows: [&[T]; 9] = std::array::from_fn(|j| {
+                let source = border.index(y as isize + j as isize - RADIUS as isize, height);
+                source.map_or(&black[..], |y| view.row(y))
+            });
+            dispatch!(cpu.level(), simd => sum_columns(simd, &rows, &mut columns));
+            columns.each(|row| extend(row, RADIUS, 1, border, 0));
+            dispatch!(cpu.level(), simd => determinants(simd, &columns, scale::<T>(), weight, out));
+            if border == Border::Skip {
+                let n = RADIUS.min(width);
+                out[..n].fill(0.0);
+                out[width - n..].fill(0.0);
+            }
+        }
+    });
+    Ok(())
+}
+
+/// The pixels not on the edge whose |det| is at least the threshold and greater than that of their eight
+/// neighbours; by descending |det|, then y, then x.
+///
+/// # Errors
+/// As [`response`].
+pub fn blobs<T: Pixel>(view: ImageView<'_, T>, options: &HessianOptions, cpu: &Cpu) -> Result<Vec<Blob>> {
+    let det = response(view, options, cpu)?;
+    let _stage = cpu.stage("maxima");
+    let inner = view.size().height.saturating_sub(2);
+    let rows = cpu.map(inner.div_ceil(BAND), |band| {
+        let end = inner.min((band + 1) * BAND);
+        let maxima = (band * BAND..end).flat_map(|y| maxima(&det, y + 1, options.threshold));
+        let blob = |(x, y): (usize, usize)| {
+            let [dxx, dyy, _] = derivatives(view, options.border, x, y);
+            Blob { x, y, response: det.row(y)[x], laplacian: (dxx + dyy).signum() as i8 }
+        };
+        maxima.map(blob).collect::<Vec<_>>()
+    });
+    let mut blobs = rows.concat();
+    blobs.sort_by(|a, b| b.response.abs().total_cmp(&a.response.abs()).then((a.y, a.x).cmp(&(b.y, b.x))));
+    Ok(blobs)
+}
+
+fn scale<T: Pixel>() -> f32 {
+    let white = if T::WHITE == 255.0 { 255.0 } else { 65535.0 };
+    1.0 / (81.0 * white)
+}
+
+/// Sums down the columns of one row's window, with [`RADIUS`] places at either end for the border.
+struct Columns {
+    /// Rows −2 to 2.
+    five: Vec<i32>,
+    /// Rows −4 to 4, less three times rows −1 to 1.
+    lobes: Vec<i32>,
+    /// Rows −3 to −1 less rows 1 to 3.
+    halves: Vec<i32>,
+}
+
+impl Columns {
+    fn new(width: usize) -> Self {
+        let row = vec![0; width + 2 * RADIUS];
+        Self { five: row.clone(), lobes: row.clone(), halves: row }
+    }
+
+    fn each(&mut self, f: impl Fn(&mut [i32])) {
+        [&mut self.five, &mut self.lobes, &mut self.halves].into_iter().for_each(|row| f(row));
+    }
+}
+
+#[simd]
+fn sum_columns<S: Simd, T: Pixel>(_: S, rows: &[&[T]; 9], columns: &mut Columns) {
+    let n = rows[0].len();
+    let rows = rows.map(|r| &r[..n]);
+    let inside = RADIUS..RADIUS + n;
+    let five = &mut columns.five[inside.clone()];
+    let lobes = &mut columns.lobes[inside.clone()];
+    let halves = &mut columns.halves[inside];
+    for x in 0..n {
+        let v = rows.map(|r| r[x].level() as i32);
+        let (above, middle, below) = (v[1] + v[2] + v[3], v[3] + v[4] + v[5], v[5] + v[6] + v[7]);
+        five[x] = v[2] + middle + v[6];
+        lobes[x] = v[0] + v[1] + v[2] - 2 * middle + v[6] + v[7] + v[8];
+        halves[x] = above - below;
+    }
+}
+
+#[simd]
+fn determinants<S: Simd>(_: S, columns: &Columns, scale: f32, weight: f32, out: &mut [f32]) {
+    let n = out.len();
+    let five: [&[i32]; 9] = std::array::from_fn(|i| &columns.five[i..i + n]);
+    let lobes: [&[i32]; 9] = std::array::from_fn(|i| &columns.lobes[i..i + n]);
+    let halves: [&[i32]; 9] = std::array::from_fn(|i| &columns.halves[i..i + n]);
+    for (x, out) in out.iter_mut().enumerate() {
+        let middle = five[3][x] + five[4][x] + five[5][x];
+        let sides = five[0][x] + five[1][x] + five[2][x] + five[6][x] + five[7][x] + five[8][x];
+        let dxx = (sides - 2 * middle) as f32 * scale;
+        let dyy = (lobes[2][x] + lobes[3][x] + lobes[4][x] + lobes[5][x] + lobes[6][x]) as f32 * scale;
+        let right = halves[5][x] + halves[6][x] + halves[7][x];
+        let left = halves[1][x] + halves[2][x] + halves[3][x];
+        let dxy = (right - left) as f32 * scale;
+        *out = (-weight).mul_add(dxy * dxy, dxx * dyy);
+    }
+}
+
+/// (x, y) of the maxima in row `y`, which has rows above and below.
+fn maxima(det: &Image<f32>, y: usize, threshold: f32) -> impl Iterator<Item = (usize, usize)> {
+    let [above, row, below] = [det.row(y - 1), det.row(y), det.row(y + 1)];
+    (1..row.len().saturating_sub(1)).filter_map(move |x| {
+        let v = row[x].abs();
+        let less = |other: &f32| other.abs() < v;
+        let is_maximum = v >= threshold
+            && less(&row[x - 1])
+            && less(&row[x + 1])
+            && above[x - 1..=x + 1].iter().all(less)
+            && below[x - 1..=x + 1].iter().all(less);
+        is_maximum.then_some((x, y))
+    })
+}
+
+/// Dxx, Dyy and Dxy at one pixel by the definition: the reference, and the sign of the few pixels that need it.
+fn derivatives<T: Pixel>(view: ImageView<'_, T>, border: Border, x: usize, y: usize) -> [i64; 3] {
+    let at = |i: isize, j: isize| {
+        let x = border.index(x as isize + i, view.size().width);
+        let y = border.index(y as isize + j, view.size().height);
+        x.zip(y).map_or(0, |(x, y)| i64::from(view.row(y)[x].level()))
+    };
+    let sum = |is: [isize; 2], js: [isize; 2]| -> i64 {
+        (js[0]..=js[1]).map(|j| (is[0]..=is[1]).map(|i| at(i, j)).sum::<i64>()).sum()
+    };
+    [
+        sum([-4, 4], [-2, 2]) - 3 * sum([-1, 1], [-2, 2]),
+        sum([-2, 2], [-4, 4]) - 3 * sum([-2, 2], [-1, 1]),
+        sum([1, 3], [-3, -1]) + sum([-3, -1], [1, 3]) - sum([-3, -1], [-3, -1]) - sum([1, 3], [1, 3]),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        filter::testing::{BORDERS, cpus, sizes, strided},
+        image::Size,
+    };
+
+    fn reference<T: Pixel>(view: ImageView<'_, T>, options: &HessianOptions) -> Vec<f32> {
+        let Size { width, height } = view.size();
+        let det = |x, y| {
+            if options.border == Border::Skip && (leaves(x, RADIUS, width) || leaves(y, RADIUS, height)) {
+                return 0.0;
+            }
+            let d = derivatives(view, options.border, x, y).map(|d| d as f32 * scale::<T>());
+            (-options.weight).mul_add(d[2] * d[2], d[0] * d[1])
+        };
+        (0..height).flat_map(|y| (0..width).map(move |x| (x, y))).map(|(x, y)| det(x, y)).collect()
+    }
+
+    fn twins<T: Pixel>(white: f32) {
+        for (n, (size, _)) in sizes().into_iter().enumerate() {
+            let (buffer, stride) = strided::<T>(size, 1, n as u32, white);
+            let view = ImageView::new(&buffer, size, 1, stride).unwrap();
+            let options = HessianOptions { border: BORDERS[n % 4], weight: 0.81, ..Default::default() };
+            let expected = reference(view, &options);
+            let one = blobs(view, &options, &Cpu::sequential()).unwrap();
+            for cpu in cpus() {
+                assert_eq!(response(view, &options, &cpu).unwrap().data(), expected, "{size}, {options:?}");
+                assert_eq!(blobs(view, &options, &cpu).unwrap(), one, "{size}, {options:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn responses_equal_the_reference() {
+        twins::<u8>(255.0);
+        twins::<u16>(65535.0);
+        twins::<f32>(1.0);
+    }
+
+    #[test]
+    fn a_disc_is_one_blob_at_its_centre() {
+        for (inside, outside, sign) in [(255_u8, 0, -1), (0, 255, 1)] {
+            let disc = Image::from_fn(Size::new(41, 37), |x, y| {
+                let (dx, dy) = (x as f32 - 20.0, y as f32 - 17.0);
+                if dx.mul_add(dx, dy * dy) < 6.0 { inside } else { outside }
+            });
+            let found = blobs(disc.view(), &HessianOptions::default(), &Cpu::sequential()).unwrap();
+            let best = found[0];
+            assert_eq!((best.x, best.y, best.laplacian), (20, 17, sign), "{best:?}");
+            assert!(best.response > 0.0, "a blob, not a saddle: {best:?}");
+        }
+    }
+
+    #[test]
+    fn wrong_input_is_refused() {
+        let cpu = Cpu::sequential();
+        let options = HessianOptions::default();
+        assert!(response(Image::<u8>::default().view(), &options, &cpu).is_err(), "empty");
+        let colour = Image::<u8>::filled(Size::new(9, 9), 3, 0);
+        assert!(response(colour.view(), &options, &cpu).is_err(), "three channels");
+        let grey = Image::<u8>::new(Size::new(9, 9));
+        for wrong in [f32::NAN, -1.0, f32::INFINITY] {
+            let options = HessianOptions { threshold: wrong, ..options };
+            assert!(blobs(grey.view(), &options, &cpu).is_err(), "threshold {wrong}");
+        }
+        assert!(blobs(grey.view(), &options, &cpu).unwrap().is_empty(), "black has no blobs");
+    }
+}

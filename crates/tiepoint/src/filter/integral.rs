@@ -1,0 +1,236 @@
+//! Integral images: the sum over any upright box from four values (Crow 1984).
+//!
+//! ```text
+//! I(x, y) = Σ in(i, j) over 0 ≤ i < x, 0 ≤ j < y        box = I(x₁, y₁) − I(x₀, y₁) − I(x₁, y₀) + I(x₀, y₀)
+//! ```
+//!
+//! Sums are of [`Pixel::level`]: grey levels of integer images, 0 to 65535 for f32 between 0 and 1. They are
+//! integers, and exact in any order. In `u32` they wrap at 2³²; a box is still right when its own sum is below
+//! 2³²: up to 4 104 × 4 104 pixels of 8 bits, 256 × 256 of 16 bits and f32. In `u64` nothing wraps.
+//!
+//! **Threads.** Sums of columns over each band of rows give the row above every band; then the bands are
+//! independent.
+
+use super::border::BAND;
+use crate::{
+    Error, Result,
+    device::Cpu,
+    image::{ImageView, Pixel, Rect, Size},
+};
+use fearless_simd::{Simd, dispatch};
+use fearless_simd_macros::simd;
+
+/// The type of sums: `u32` (half the memory, wraps) or `u64`.
+pub trait Sum: Copy + Default + PartialEq + Send + Sync + std::fmt::Debug + 'static {
+    /// A level as a sum.
+    fn new(level: u32) -> Self;
+    /// The sum of both, modulo the type's range.
+    fn plus(self, other: Self) -> Self;
+    /// The difference, modulo the type's range.
+    fn minus(self, other: Self) -> Self;
+}
+
+macro_rules! sum {
+    ($($t:ty)*) => {$(
+        impl Sum for $t {
+            #[inline(always)]
+            fn new(level: u32) -> Self {
+                Self::from(level)
+            }
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self {
+                self.wrapping_add(other)
+            }
+            #[inline(always)]
+            fn minus(self, other: Self) -> Self {
+                self.wrapping_sub(other)
+            }
+        }
+    )*};
+}
+sum!(u32 u64);
+
+/// The integral of an image; one column and one row longer, beginning with zeros.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Integral<A> {
+    values: Vec<A>,
+    size: Size,
+}
+
+impl<A: Sum> Integral<A> {
+    /// The integral of a one-channel image.
+    ///
+    /// # Errors
+    /// [`Error::Image`] for more than one channel.
+    pub fn new<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu) -> Result<Self> {
+        let mut integral = Self { values: Vec::new(), size: Size::default() };
+        integral.compute(view, cpu)?;
+        Ok(integral)
+    }
+
+    /// Replaces this integral by that of another image, keeping the memory.
+    ///
+    /// # Errors
+    /// As [`Integral::new`].
+    pub fn compute<T: Pixel>(&mut self, view: ImageView<'_, T>, cpu: &Cpu) -> Result<()> {
+        if view.channels() != 1 {
+            return Err(Error::Image(format!(
+                "expected one channel, found {}; convert with image::grey first",
+                view.channels()
+            )));
+        }
+        let _stage = cpu.stage("integral");
+        let Size { width, height } = view.size();
+        let stride = width + 1;
+        self.size = view.size();
+        self.values.resize(stride * (height + 1), A::default());
+        self.values[..stride].fill(A::default());
+        // Rows of a band: one band for one thread, which then reads the image once.
+        let rows = if cpu.threads() == 1 { height.max(1) } else { BAND * 4 };
+        let bases = bases::<T, A>(view, rows, cpu);
+        cpu.for_chunks(&mut self.values[stride..], stride * rows, |band, out| {
+            dispatch!(cpu.level(), simd => accumulate(simd, view, band * rows, &bases[band], out));
+        });
+        Ok(())
+    }
+
+    /// Width and height of the image.
+    pub fn size(&self) -> Size {
+        self.size
+    }
+
+    /// Row `y` of I, 0 to the height: one value more than the width.
+    pub fn row(&self, y: usize) -> &[A] {
+        let stride = self.size.width + 1;
+        &self.values[y * stride..(y + 1) * stride]
+    }
+
+    /// The sum over the part of `rect` inside the image.
+    pub fn box_sum(&self, rect: Rect) -> A {
+        let ends = |at: usize, n: usize, of: usize| (at.min(of), at.saturating_add(n).min(of));
+        let (x0, x1) = ends(rect.x, rect.size.width, self.size.width);
+        let (y0, y1) = ends(rect.y, rect.size.height, self.size.height);
+        let (top, bottom) = (self.row(y0), self.row(y1));
+        bottom[x1].minus(bottom[x0]).minus(top[x1].minus(top[x0]))
+    }
+}
+
+/// For every band the column sums of all rows above it, summed along the row: I at its top.
+fn bases<T: Pixel, A: Sum>(view: ImageView<'_, T>, rows: usize, cpu: &Cpu) -> Vec<Vec<A>> {
+    let Size { width, height } = view.size();
+    let bands = height.div_ceil(rows);
+    // The last band's sums are not needed.
+    let columns = cpu.map(bands.saturating_sub(1), |band| {
+        let mut sums = vec![A::default(); width];
+        for y in band * rows..(band + 1) * rows {
+            dispatch!(cpu.level(), simd => add_levels(simd, view.row(y), &mut sums));
+        }
+        sums
+    });
+    let mut bases = vec![vec![A::default(); width + 1]];
+    for sums in columns {
+        let above = &bases[bases.len() - 1];
+        let mut along = A::default();
+        let mut base = vec![along; width + 1];
+        for ((base, &above), sum) in base[1..].iter_mut().zip(&above[1..]).zip(sums) {
+            along = along.plus(sum);
+            *base = above.plus(along);
+        }
+        bases.push(base);
+    }
+    bases
+}
+
+#[simd]
+fn add_levels<S: Simd, T: Pixel, A: Sum>(_: S, row: &[T], sums: &mut [A]) {
+    sums.iter_mut().zip(row).for_each(|(s, v)| *s = s.plus(A::new(v.level())));
+}
+
+/// The rows of one band, the first standing on `base`.
+#[simd]
+fn accumulate<S: Simd, T: Pixel, A: Sum>(
+    _: S,
+    view: ImageView<'_, T>,
+    first: usize,
+    base: &[A],
+    out: &mut [A],
+) {
+    let stride = base.len();
+    for i in 0..out.len() / stride {
+        let (done, rest) = out.split_at_mut(i * stride);
+        let above = if i == 0 { base } else { &done[(i - 1) * stride..] };
+        let row = &mut rest[..stride];
+        let mut sum = A::default();
+        row[0] = sum;
+        for (o, v) in row[1..].iter_mut().zip(view.row(first + i)) {
+            sum = sum.plus(A::new(v.level()));
+            *o = sum;
+        }
+        row.iter_mut().zip(above).for_each(|(o, &a)| *o = o.plus(a));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        filter::testing::{cpus, noise, sizes, strided},
+        image::Image,
+    };
+
+    fn twins<T: Pixel>(scale: f32) {
+        for (n, (size, _)) in sizes().into_iter().chain([(Size::new(9, 600), 1)]).enumerate() {
+            let (buffer, stride) = strided::<T>(size, 1, n as u32, scale);
+            let view = ImageView::new(&buffer, size, 1, stride).unwrap();
+            let sum = |x: usize, y: usize| -> u64 {
+                (0..y).flat_map(|j| &view.row(j)[..x]).map(|v| u64::from(v.level())).sum()
+            };
+            for cpu in cpus() {
+                let wide = Integral::<u64>::new(view, &cpu).unwrap();
+                let narrow = Integral::<u32>::new(view, &cpu).unwrap();
+                for y in (0..=size.height).step_by(1 + size.height / 7) {
+                    for x in 0..=size.width {
+                        assert_eq!(wide.row(y)[x], sum(x, y), "{size} at ({x}, {y})");
+                        assert_eq!(narrow.row(y)[x], sum(x, y) as u32, "{size} at ({x}, {y})");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn sums_equal_the_definition() {
+        twins::<u8>(255.0);
+        twins::<u16>(65535.0);
+        twins::<f32>(1.0);
+    }
+
+    #[test]
+    fn boxes_are_right_above_two_to_the_32() {
+        // 300 · 400 pixels of 65535 sum to 7.9·10⁹.
+        let size = Size::new(400, 300);
+        let image = Image::filled(size, 1, u16::MAX);
+        for cpu in cpus() {
+            let narrow = Integral::<u32>::new(image.view(), &cpu).unwrap();
+            let wide = Integral::<u64>::new(image.view(), &cpu).unwrap();
+            let rect = |x, y, w, h| Rect { x, y, size: Size::new(w, h) };
+            assert_eq!(wide.box_sum(rect(0, 0, 400, 300)), 400 * 300 * 65535, "all");
+            assert_eq!(narrow.box_sum(rect(250, 150, 150, 150)), 150 * 150 * 65535, "a wrapped corner");
+            assert_eq!(narrow.box_sum(rect(390, 299, 99, usize::MAX)), 10 * 65535, "clipped");
+            assert_eq!(narrow.box_sum(rect(999, 999, 5, 5)), 0, "outside");
+        }
+    }
+
+    #[test]
+    fn memory_is_used_again_for_other_sizes() {
+        let cpu = Cpu::sequential();
+        let mut integral = Integral::<u32>::default();
+        for size in [Size::new(9, 5), Size::new(0, 0), Size::new(0, 4), Size::new(3, 8)] {
+            let image = Image::from_vec(noise::<u8>(size.area(), 1, 255.0), size, 1).unwrap();
+            integral.compute(image.view(), &cpu).unwrap();
+            assert_eq!(integral, Integral::new(image.view(), &cpu).unwrap(), "{size}");
+        }
+        let colour = Image::<u8>::filled(Size::new(2, 2), 3, 0);
+        assert!(integral.compute(colour.view(), &cpu).is_err(), "three channels");
+    }
+}

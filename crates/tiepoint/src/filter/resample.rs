@@ -1,0 +1,218 @@
+//! Images of twice and of half the size, as scale pyramids use them.
+//!
+//! ```text
+//! double:      out[2i] = in[i],  out[2i + 1] = (in[i] + in[i + 1]) / 2, the last pixel repeated, on both axes
+//! halve:       out[i] = in[2i]
+//! halve_mean:  out[i] = mean of in[2i] and in[2i + 1] on both axes, the last pixel repeated
+//! ```
+//!
+//! `double` is the rule of Lowe 2004 as VLFeat has it: pixel i of the image lies at 2i exactly. `halve` keeps
+//! the positions too and expects an image smoothed before; `halve_mean` smooths by itself and moves the image by
+//! a quarter of a new pixel. Halves are rounded up: width ⌈w/2⌉.
+//!
+//! **Numbers.** Two rows are averaged first, then neighbours in the row, as 0.5 · (a + b) in f32: exact for
+//! integers, which are rounded once, to nearest even.
+
+use super::border::BAND;
+use crate::{
+    Result,
+    device::Cpu,
+    image::{Image, ImageView, Pixel, Size},
+};
+use fearless_simd::{Simd, dispatch};
+use fearless_simd_macros::simd;
+
+/// Twice the width and height by linear interpolation.
+///
+/// # Errors
+/// None for now.
+pub fn double<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu) -> Result<Image<T>> {
+    let mut out = Image::default();
+    double_into(view, cpu, &mut out)?;
+    Ok(out)
+}
+
+/// [`double`] into an image whose memory is used again.
+///
+/// # Errors
+/// As [`double`].
+pub fn double_into<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu, out: &mut Image<T>) -> Result<()> {
+    let Size { width, height } = view.size();
+    out.reshape(Size::new(width * 2, height * 2), view.channels());
+    by_rows(view, cpu, out, "double", |y, between, out| {
+        let (upper, lower) = (view.row(y / 2), view.row((y / 2 + y % 2).min(height - 1)));
+        dispatch!(cpu.level(), simd => {
+            mean(simd, upper, lower, between);
+            spread(simd, between, view.channels(), out);
+        });
+    });
+    Ok(())
+}
+
+/// Half the width and height: every second pixel.
+///
+/// # Errors
+/// None for now.
+pub fn halve<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu) -> Result<Image<T>> {
+    let mut out = Image::default();
+    halve_into(view, cpu, &mut out)?;
+    Ok(out)
+}
+
+/// [`halve`] into an image whose memory is used again.
+///
+/// # Errors
+/// As [`halve`].
+pub fn halve_into<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu, out: &mut Image<T>) -> Result<()> {
+    out.reshape(half(view.size()), view.channels());
+    by_rows(view, cpu, out, "halve", |y, _, out| {
+        dispatch!(cpu.level(), simd => every_second(simd, view.row(2 * y), view.channels(), out));
+    });
+    Ok(())
+}
+
+/// Half the width and height: the means of 2×2 pixels.
+///
+/// # Errors
+/// None for now.
+pub fn halve_mean<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu) -> Result<Image<T>> {
+    let mut out = Image::default();
+    halve_mean_into(view, cpu, &mut out)?;
+    Ok(out)
+}
+
+/// [`halve_mean`] into an image whose memory is used again.
+///
+/// # Errors
+/// As [`halve_mean`].
+pub fn halve_mean_into<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu, out: &mut Image<T>) -> Result<()> {
+    out.reshape(half(view.size()), view.channels());
+    let last = view.size().height.saturating_sub(1);
+    by_rows(view, cpu, out, "halve", |y, between, out| {
+        dispatch!(cpu.level(), simd => {
+            mean(simd, view.row(2 * y), view.row((2 * y + 1).min(last)), between);
+            pairs(simd, between, view.channels(), out);
+        });
+    });
+    Ok(())
+}
+
+fn half(size: Size) -> Size {
+    Size::new(size.width.div_ceil(2), size.height.div_ceil(2))
+}
+
+/// Runs `row(y, buffer as long as a row of the view, row of out)` for every row of `out`.
+fn by_rows<T: Pixel>(
+    view: ImageView<'_, T>,
+    cpu: &Cpu,
+    out: &mut Image<T>,
+    stage: &'static str,
+    row: impl Fn(usize, &mut [f32], &mut [T]) + Sync + Send,
+) {
+    let _stage = cpu.stage(stage);
+    let row_len = out.row_len();
+    cpu.for_chunks(out.data_mut(), row_len * BAND, |band, out| {
+        let mut between = vec![0.0; view.size().width * view.channels()];
+        for (i, out) in out.chunks_mut(row_len).enumerate() {
+            row(band * BAND + i, &mut between, out);
+        }
+    });
+}
+
+#[simd]
+fn mean<S: Simd, T: Pixel>(_: S, upper: &[T], lower: &[T], out: &mut [f32]) {
+    for ((o, a), b) in out.iter_mut().zip(upper).zip(lower) {
+        *o = 0.5 * (a.to_f32() + b.to_f32());
+    }
+}
+
+#[simd]
+fn spread<S: Simd, T: Pixel>(_: S, row: &[f32], channels: usize, out: &mut [T]) {
+    let mut put = |i: usize, a: f32, b: f32| {
+        let at = 2 * (i - i % channels) + i % channels;
+        out[at] = T::from_f32(a);
+        out[at + channels] = T::from_f32(0.5 * (a + b));
+    };
+    let inner = row.len() - channels;
+    (0..inner).for_each(|i| put(i, row[i], row[i + channels]));
+    (inner..row.len()).for_each(|i| put(i, row[i], row[i]));
+}
+
+#[simd]
+fn every_second<S: Simd, T: Pixel>(_: S, row: &[T], channels: usize, out: &mut [T]) {
+    if channels == 1 {
+        return out.iter_mut().zip(row.iter().step_by(2)).for_each(|(o, &v)| *o = v);
+    }
+    let pixels = out.chunks_exact_mut(channels).zip(row.chunks_exact(channels).step_by(2));
+    pixels.for_each(|(o, v)| o.copy_from_slice(v));
+}
+
+#[simd]
+fn pairs<S: Simd, T: Pixel>(_: S, row: &[f32], channels: usize, out: &mut [T]) {
+    for (out, two) in out.chunks_exact_mut(channels).zip(row.chunks(2 * channels)) {
+        let second = &two[two.len() - channels..];
+        for ((o, a), b) in out.iter_mut().zip(two).zip(second) {
+            *o = T::from_f32(0.5 * (a + b));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::filter::testing::{cpus, sizes, strided};
+
+    fn twins<T: Pixel>(scale: f32) {
+        for (n, (size, channels)) in sizes().into_iter().enumerate() {
+            let (buffer, stride) = strided::<T>(size, channels, n as u32, scale);
+            let view = ImageView::new(&buffer, size, channels, stride).unwrap();
+            let at = |x: usize, y: usize, c: usize| {
+                view.row(y.min(size.height - 1))[x.min(size.width - 1) * channels + c]
+            };
+            // The mean over (x, y), (x1, y), (x, y1), (x1, y1) in the stated order.
+            let mean = |x: usize, x1: usize, y: usize, y1: usize, c: usize| {
+                let column = |x| 0.5 * (at(x, y, c).to_f32() + at(x, y1, c).to_f32());
+                T::from_f32(if x == x1 { column(x) } else { 0.5 * (column(x) + column(x1)) })
+            };
+            for cpu in cpus() {
+                let (twice, small, means) = (
+                    double(view, &cpu).unwrap(),
+                    halve(view, &cpu).unwrap(),
+                    halve_mean(view, &cpu).unwrap(),
+                );
+                assert_eq!(twice.size(), Size::new(2 * size.width, 2 * size.height), "{size} doubled");
+                assert_eq!([small.size(), means.size()], [half(size); 2], "{size} halved");
+                for (y, x, c) in all(twice.size(), channels) {
+                    let expected = mean(x / 2, x / 2 + x % 2, y / 2, y / 2 + y % 2, c);
+                    assert_eq!(twice.row(y)[x * channels + c], expected, "{size}, double at ({x}, {y})");
+                }
+                for (y, x, c) in all(small.size(), channels) {
+                    assert_eq!(small.row(y)[x * channels + c], at(2 * x, 2 * y, c), "{size} at ({x}, {y})");
+                    let expected = mean(2 * x, 2 * x + 1, 2 * y, 2 * y + 1, c);
+                    assert_eq!(means.row(y)[x * channels + c], expected, "{size}, mean at ({x}, {y})");
+                }
+            }
+        }
+    }
+
+    fn all(size: Size, channels: usize) -> impl Iterator<Item = (usize, usize, usize)> {
+        let columns = move |y| (0..size.width).flat_map(move |x| (0..channels).map(move |c| (y, x, c)));
+        (0..size.height).flat_map(columns)
+    }
+
+    #[test]
+    fn every_form_equals_the_definition() {
+        twins::<u8>(255.0);
+        twins::<u16>(65535.0);
+        twins::<f32>(1.0);
+    }
+
+    #[test]
+    fn halving_undoes_doubling() {
+        let image = Image::from_fn(Size::new(7, 5), |x, y| (x * 31 + y * 7) as u8);
+        let cpu = Cpu::sequential();
+        assert_eq!(halve(double(image.view(), &cpu).unwrap().view(), &cpu).unwrap(), image, "every second");
+        let empty = Image::<u8>::default();
+        assert_eq!(double(empty.view(), &cpu).unwrap().size(), Size::default(), "nothing doubled");
+    }
+}
