@@ -7,22 +7,32 @@
 use super::{AnyImage, Image, ImageView, Pixel};
 use crate::{Error, Result, device::Cpu};
 
-/// One channel's arithmetic; implemented for every [`Pixel`].
-fn luma<T: Pixel>(rgb: [T; 3]) -> T {
-    if T::WHITE == 1.0 {
-        let [r, g, b] = rgb.map(T::to_f32);
-        return T::from_f32(0.0722_f32.mul_add(b, 0.7152_f32.mul_add(g, 0.2126 * r)));
+/// Luma of integers, which never exceeds the largest of the three.
+#[inline(always)]
+fn level([r, g, b]: [u32; 3]) -> u32 {
+    (2126 * r + 7152 * g + 722 * b + 5000) / 10000
+}
+
+/// A row of `N` channels, of which the first three are red, green and blue.
+fn luma_row<T: Pixel, const N: usize>(source: &[T], out: &mut [T]) {
+    if let (Some(source), Some(out)) = (T::u8s(source), T::u8s_mut(out)) {
+        let pixels = source.as_chunks::<N>().0;
+        out.iter_mut().zip(pixels).for_each(|(o, p)| *o = level([p[0], p[1], p[2]].map(u32::from)) as u8);
+    } else if let (Some(source), Some(out)) = (T::u16s(source), T::u16s_mut(out)) {
+        let pixels = source.as_chunks::<N>().0;
+        out.iter_mut().zip(pixels).for_each(|(o, p)| *o = level([p[0], p[1], p[2]].map(u32::from)) as u16);
+    } else if let (Some(source), Some(out)) = (T::f32s(source), T::f32s_mut(out)) {
+        let luma = |p: &[f32; N]| 0.0722_f32.mul_add(p[2], 0.7152_f32.mul_add(p[1], 0.2126 * p[0]));
+        out.iter_mut().zip(source.as_chunks::<N>().0).for_each(|(o, p)| *o = luma(p));
     }
-    let [r, g, b] = rgb.map(T::level);
-    T::from_f32(((2126 * r + 7152 * g + 722 * b + 5000) / 10000) as f32)
 }
 
 /// One row of 1 to 4 channels to one of grey.
 pub(super) fn grey_row<T: Pixel>(source: &[T], channels: usize, out: &mut [T]) {
-    let pixels = out.iter_mut().zip(source.chunks_exact(channels));
     match channels {
-        1 | 2 => pixels.for_each(|(o, p)| *o = p[0]),
-        _ => pixels.for_each(|(o, p)| *o = luma([p[0], p[1], p[2]])),
+        1 | 2 => out.iter_mut().zip(source.chunks_exact(channels)).for_each(|(o, p)| *o = p[0]),
+        3 => luma_row::<T, 3>(source, out),
+        _ => luma_row::<T, 4>(source, out),
     }
 }
 
@@ -59,4 +69,40 @@ pub fn grey(image: AnyImage, cpu: &Cpu) -> Result<AnyImage> {
         AnyImage::U16(i) => AnyImage::U16(grey_view(i.view(), cpu)?),
         AnyImage::F32(i) => AnyImage::F32(grey_view(i.view(), cpu)?),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::Size;
+
+    #[test]
+    fn luma_of_the_primaries() {
+        let cpu = Cpu::sequential();
+        let pixels = [[255, 0, 0], [0, 255, 0], [0, 0, 255], [255, 255, 255], [3, 3, 3]];
+        for channels in [3, 4] {
+            let data: Vec<u8> =
+                pixels.iter().flat_map(|p| [&p[..], &[9]].concat()[..channels].to_vec()).collect();
+            let image = Image::from_vec(data.clone(), Size::new(5, 1), channels).unwrap();
+            let found = grey(AnyImage::U8(image), &cpu).unwrap();
+            let expected = Image::from_vec(vec![54, 182, 18, 255, 3], Size::new(5, 1), 1).unwrap();
+            assert_eq!(found, AnyImage::U8(expected), "8 bits, {channels} channels");
+
+            let deep = data.iter().map(|v| u16::from(*v) * 257).collect();
+            let image = Image::from_vec(deep, Size::new(5, 1), channels).unwrap();
+            let found = grey(AnyImage::U16(image), &cpu).unwrap();
+            let expected = vec![13933, 46871, 4732, 65535, 771];
+            let expected = Image::from_vec(expected, Size::new(5, 1), 1).unwrap();
+            assert_eq!(found, AnyImage::U16(expected), "16 bits, {channels} channels");
+
+            let float = data.iter().map(|v| f32::from(*v) / 255.0).collect();
+            let image = Image::from_vec(float, Size::new(5, 1), channels).unwrap();
+            let AnyImage::F32(found) = grey(AnyImage::F32(image), &cpu).unwrap() else { panic!("not float") };
+            for (v, e) in found.data().iter().zip([0.2126, 0.7152, 0.0722, 1.0, 3.0 / 255.0]) {
+                assert!((v - e).abs() < 1e-6, "float, {channels} channels: {v} for {e}");
+            }
+        }
+        let five = Image::filled(Size::new(2, 2), 5, 0_u8);
+        assert!(grey(AnyImage::U8(five), &cpu).is_err(), "five channels");
+    }
 }

@@ -10,8 +10,9 @@
 //!
 //! Numbers are written in the shortest form that reads back to the same bits. The two foreign formats hold SIFT
 //! descriptors of 128 values from 0 to 255; unit vectors are written as 512 times themselves, rounded and
-//! saturated. Descriptor values keep their order in every format. Read back from them, features have response 0,
-//! sign 1, octave 0 and layer 0, and keep the order of the file, so that indices mean the same there and here.
+//! saturated. Values keep their order (Lowe's, OpenCV's and COLMAP's), but for `.sift`, where they take VLFeat's.
+//! Read back from the foreign two, features have response 0, sign 1, octave 0 and layer 0. Every format keeps the order
+//! of the features, so that indices mean the same there and here.
 
 mod colmap;
 mod csv;

@@ -124,7 +124,8 @@ fn formats_look_as_documented() {
     assert_eq!(text(FeatureFormat::Json, &two), json, "json");
     let sift = one(Descriptors::F32([0.0; 126].into_iter().chain([0.25, 0.6]).collect()), 128);
     let values = format!("{}128 255\n", "0 ".repeat(126));
-    assert_eq!(text(FeatureFormat::Sift, &sift), format!("1.0 2.5 1.6 0.5 {values}"), "VLFeat");
+    let turned = format!("{}255 128 0 0 0 0 0\n", "0 ".repeat(121));
+    assert_eq!(text(FeatureFormat::Sift, &sift), format!("1.0 2.5 1.6 0.5 {turned}"), "VLFeat");
     assert_eq!(text(FeatureFormat::Colmap, &sift), format!("1 128\n1.5 3.0 1.6 0.5 {values}"), "COLMAP");
 }
 
