@@ -93,7 +93,7 @@ impl Error {
     }
 
     /// An [`Error::Option`].
-    pub fn option(name: &'static str, value: impl ToString, expected: &'static str) -> Self {
-        Self::Option { name, value: value.to_string(), expected }
+    pub fn option(name: &'static str, value: impl std::fmt::Display, expected: &'static str) -> Self {
+        Self::Option { name, value: format!("{value}"), expected }
     }
 }

@@ -132,14 +132,6 @@ impl Cpu {
         Stage::new(self.profile.as_deref(), name)
     }
 
-    /// Runs `f(0..n)`, each index once, in any order.
-    pub(crate) fn for_each(&self, n: usize, f: impl Fn(usize) + Sync + Send) {
-        match &self.pool {
-            Some(pool) if n > 1 => pool.install(|| (0..n).into_par_iter().with_max_len(1).for_each(f)),
-            _ => (0..n).for_each(f),
-        }
-    }
-
     /// `f(0..n)` collected in the order of the index, whatever the order of execution.
     pub(crate) fn map<R: Send>(&self, n: usize, f: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
         match &self.pool {
@@ -159,7 +151,7 @@ impl Cpu {
         match &self.pool {
             Some(pool) if data.len() > len => {
                 pool.install(|| {
-                    data.par_chunks_mut(len).with_max_len(1).enumerate().for_each(|(i, c)| f(i, c))
+                    data.par_chunks_mut(len).with_max_len(1).enumerate().for_each(|(i, c)| f(i, c));
                 });
             }
             _ => data.chunks_mut(len).enumerate().for_each(|(i, c)| f(i, c)),

@@ -96,8 +96,8 @@ fn blur(image: &Image<f32>, taps: &[f32], border: Border) -> Image<f32> {
                 image.row(y)[x]
             };
             let mut sum = taps[0] * at(0);
-            for k in 1..taps.len() {
-                sum = taps[k].mul_add(at(-(k as isize)) + at(k as isize), sum);
+            for (k, tap) in (0..).zip(taps).skip(1) {
+                sum = tap.mul_add(at(-k) + at(k), sum);
             }
             sum
         })

@@ -1,7 +1,7 @@
 //! The Gaussian scale space, streamed in bands of rows (Lowe §3).
 //!
-//! With S levels an octave has S + 3 Gaussian images. Level k has σ_k = σ₀·2^(k/S); it is made from level k − 1
-//! by a Gaussian of σ = √(σ_k² − σ_{k−1}²), cut at a radius of about 4σ, vertically first, then horizontally.
+//! With S levels an octave has S + 3 Gaussian images. Level k has σ(k) = σ₀·2^(k/S); it is made from level k − 1
+//! by a Gaussian of σ = √(σ(k)² − σ(k−1)²), cut at a radius of about 4σ, vertically first, then horizontally.
 //! Level S, every second pixel and row, is level 0 of the next octave. The first level 0 is the doubled image
 //! (or the image itself) blurred from the σ it has to σ₀.
 //!
@@ -118,10 +118,12 @@ impl Octave {
     /// Gives up the rows that neither a search nor a blur will read again.
     fn forget(&mut self, taps: &[Vec<f32>]) {
         let searched = self.searched.saturating_sub(self.reach);
-        for k in 0..self.levels.len() {
-            let blurred =
-                self.levels.get(k + 1).map_or(usize::MAX, |l| l.end().saturating_sub(taps[k].len() - 1));
-            self.levels[k].forget_before(searched.min(blurred));
+        // The last level is blurred no further.
+        let blurred =
+            self.levels[1..].iter().zip(taps).map(|(next, taps)| next.end().saturating_sub(taps.len() - 1));
+        let blurred: Vec<usize> = blurred.chain([usize::MAX]).collect();
+        for (level, blurred) in self.levels.iter_mut().zip(blurred) {
+            level.forget_before(searched.min(blurred));
         }
     }
 
