@@ -256,7 +256,6 @@ const BLOCK: usize = 128;
 
 /// out[i] = f(a[i], b[i], c[i]), in pieces of a length that the compiler knows and unrolls.
 #[inline(always)]
-#[expect(clippy::needless_range_loop, reason = "four zipped iterators vectorise worse")]
 fn in_blocks<V: Copy, O>([a, b, c]: [&[V]; 3], out: &mut [O], f: impl Fn(V, V, V) -> O) {
     let n = out.len();
     let (a, b, c) = (&a[..n], &b[..n], &c[..n]);
