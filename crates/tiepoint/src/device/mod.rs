@@ -10,6 +10,7 @@ pub use profile::{Profile, Stage, StageTime};
 use crate::{Error, Result};
 use fearless_simd::Level;
 use rayon::{ThreadPool, ThreadPoolBuilder, prelude::*};
+use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// The SIMD levels that a [`Cpu`] can be held to.
@@ -137,6 +138,14 @@ impl Cpu {
         match &self.pool {
             Some(pool) if n > 1 => pool.install(|| (0..n).into_par_iter().with_max_len(1).map(f).collect()),
             _ => (0..n).map(f).collect(),
+        }
+    }
+
+    /// Sorts stably, so that the order does not depend on the threads.
+    pub(crate) fn sort_by<T: Send>(&self, data: &mut [T], order: impl Fn(&T, &T) -> Ordering + Sync + Send) {
+        match &self.pool {
+            Some(pool) => pool.install(|| data.par_sort_by(order)),
+            None => data.sort_by(order),
         }
     }
 

@@ -8,6 +8,7 @@ pub mod surf;
 
 pub use detector::Detector;
 
+use crate::device::Cpu;
 use crate::image::Size;
 use std::cmp::Ordering;
 
@@ -81,28 +82,39 @@ impl Features {
         self.keypoints.is_empty()
     }
 
-    /// The same features in their total [order](Keypoint::order).
-    #[must_use]
-    pub fn sorted(self) -> Self {
-        let mut indices: Vec<usize> = (0..self.len()).collect();
-        indices.sort_by(|&a, &b| self.keypoints[a].order(&self.keypoints[b]));
-        self.subset(&indices)
-    }
-
     /// The features at `indices`, in that order. Indices out of range are left out.
     #[must_use]
     pub fn subset(&self, indices: &[usize]) -> Self {
-        let kept = || indices.iter().copied().filter(|&i| i < self.keypoints.len());
-        fn pick<T: Copy>(values: &[T], dimension: usize, kept: impl Iterator<Item = usize>) -> Vec<T> {
-            kept.flat_map(|i| values[i * dimension..(i + 1) * dimension].iter().copied()).collect()
-        }
+        let kept: Vec<usize> = indices.iter().copied().filter(|&i| i < self.len()).collect();
+        self.gather(&kept, &Cpu::sequential())
+    }
+
+    /// The features at `indices`, all in range, in that order.
+    fn gather(&self, indices: &[usize], cpu: &Cpu) -> Self {
         Self {
-            keypoints: kept().map(|i| self.keypoints[i]).collect(),
+            keypoints: indices.iter().map(|&i| self.keypoints[i]).collect(),
             descriptors: match &self.descriptors {
-                Descriptors::U8(v) => Descriptors::U8(pick(v, self.dimension, kept())),
-                Descriptors::F32(v) => Descriptors::F32(pick(v, self.dimension, kept())),
+                Descriptors::U8(v) => Descriptors::U8(gather_rows(v, self.dimension, indices, cpu)),
+                Descriptors::F32(v) => Descriptors::F32(gather_rows(v, self.dimension, indices, cpu)),
             },
             ..*self
         }
     }
+}
+
+/// The rows of `length` values at `indices`, one after the other.
+fn gather_rows<T: Copy + Default + Send + Sync>(
+    rows: &[T],
+    length: usize,
+    indices: &[usize],
+    cpu: &Cpu,
+) -> Vec<T> {
+    const ROWS_PER_TASK: usize = 1024;
+    let mut out = vec![T::default(); indices.len() * length];
+    cpu.for_chunks(&mut out, ROWS_PER_TASK * length, |task, out| {
+        for (to, &i) in out.chunks_exact_mut(length).zip(&indices[task * ROWS_PER_TASK..]) {
+            to.copy_from_slice(&rows[i * length..(i + 1) * length]);
+        }
+    });
+    out
 }

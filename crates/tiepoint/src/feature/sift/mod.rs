@@ -194,7 +194,7 @@ impl<'m> Found<'m> {
         };
         let dimension = if self.options.descriptors == DescriptorKind::None { 0 } else { DIMENSION };
         let features = Features { keypoints, descriptors, dimension, image: self.size };
-        self.options.selection.apply(features.sorted())
+        self.options.selection.apply(&features, cpu)
     }
 
     fn into_features(mut self, cpu: &Cpu) -> Features {

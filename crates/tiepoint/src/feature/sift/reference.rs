@@ -4,6 +4,7 @@
 
 use super::scale_space::gaussian_taps;
 use super::{DescriptorKind, SiftOptions, SiftPreset};
+use crate::device::Cpu;
 use crate::feature::{Descriptors, Features, Keypoint};
 use crate::image::{Border, Image, ImageView, Pixel, Size};
 use crate::numeric::{atan2, exp, exp_f64, sin_cos};
@@ -48,7 +49,8 @@ pub(super) fn detect<T: Pixel>(image: ImageView<'_, T>, options: &SiftOptions) -
         }
         DescriptorKind::None => (Descriptors::U8(Vec::new()), 0),
     };
-    options.selection.apply(Features { keypoints, descriptors, dimension, image: image.size() })
+    let all = Features { keypoints, descriptors, dimension, image: image.size() };
+    options.selection.apply(&all, &Cpu::sequential())
 }
 
 fn border(options: &SiftOptions) -> Border {

@@ -227,7 +227,8 @@ impl Surf {
         } else {
             self.wide.detect(&self.tables, &self.options, view, mask, cpu)
         };
-        Ok(self.options.selection.apply(features))
+        let _stage = cpu.stage("order");
+        Ok(self.options.selection.apply(&features, cpu))
     }
 }
 

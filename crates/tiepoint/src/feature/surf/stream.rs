@@ -159,8 +159,8 @@ impl<A: Total> Buffers<A> {
             let _stage = cpu.stage("describe");
             self.describe(tables, options, cpu, &mut found);
         }
-        let _stage = cpu.stage("order");
-        ordered(found, options.dimension(), size)
+        let descriptors = Descriptors::F32(found.values);
+        Features { keypoints: found.keypoints, descriptors, dimension: options.dimension(), image: size }
     }
 
     fn start(&mut self, tables: &Tables, size: Size) {
@@ -335,12 +335,4 @@ fn describe_at<S: Simd, A: Total>(
             tables.square.describe(integral, k, direction, &mut values[i * dimension..][..dimension]);
         }
     }
-}
-
-/// Brings features into their total order.
-fn ordered(found: Found, dimension: usize, image: Size) -> Features {
-    let mut indices: Vec<usize> = (0..found.keypoints.len()).collect();
-    indices.sort_by(|&a, &b| found.keypoints[a].order(&found.keypoints[b]));
-    let descriptors = Descriptors::F32(found.values);
-    Features { keypoints: found.keypoints, descriptors, dimension, image }.subset(&indices)
 }
