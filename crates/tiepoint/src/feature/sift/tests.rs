@@ -239,7 +239,7 @@ fn photo() -> Image<u8> {
     let shared = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
     let root = std::env::var("TIEPOINT_DATA").unwrap_or_else(|_| shared.into());
     let cpu = Cpu::sequential();
-    match crate::image::read_grey(format!("{root}/photos/camera.png"), &Default::default(), &cpu) {
+    match crate::image::read_grey(format!("{root}/photos/building.jpg"), &Default::default(), &cpu) {
         Ok(crate::image::AnyImage::U8(image)) => image,
         other => {
             println!("shared data absent ({:?}): a synthetic texture instead", other.err());
@@ -254,21 +254,21 @@ fn a_turned_photograph_keeps_its_features() {
     let image = photo();
     let cpu = Cpu::with_threads(2).unwrap();
     let before = detect(image.view(), &SiftOptions::default(), None, &cpu).unwrap();
-    let centre = (image.size().width as f32 - 1.0) / 2.0;
+    let Size { width, height } = image.size();
+    let (cx, cy) = ((width as f32 - 1.0) / 2.0, (height as f32 - 1.0) / 2.0);
     for degrees in [25.0_f32, 90.0] {
         let (sin, cos) = degrees.to_radians().sin_cos();
         let turn = |x: f32, y: f32| {
-            let (dx, dy) = (x - centre, y - centre);
-            (centre + cos * dx - sin * dy, centre + sin * dx + cos * dy)
+            let (dx, dy) = (x - cx, y - cy);
+            (cx + cos * dx - sin * dy, cy + sin * dx + cos * dy)
         };
-        let back =
-            [cos, sin, centre - cos * centre - sin * centre, -sin, cos, centre + sin * centre - cos * centre];
+        let back = [cos, sin, cx - cos * cx - sin * cy, -sin, cos, cy + sin * cx - cos * cy];
         let row = |r: usize| std::array::from_fn(|c| f64::from(back[3 * r + c]));
         let map = Homography::from(Affine::new([row(0), row(1)]).unwrap());
         let turned = warp(image.view(), &map, image.size(), Interpolation::Lanczos3, 0, &cpu).unwrap();
         let after = detect(turned.view(), &SiftOptions::default(), None, &cpu).unwrap();
         // Those whose neighbourhood is in the picture before and after.
-        let inside = |k: &&Keypoint| (k.x - centre).hypot(k.y - centre) + 8.0 * k.scale < centre;
+        let inside = |k: &&Keypoint| (k.x - cx).hypot(k.y - cy) + 8.0 * k.scale < cx.min(cy);
         let all: Vec<_> = before.keypoints.iter().filter(inside).collect();
         let kept = all.iter().filter(|k| {
             let (x, y) = turn(k.x, k.y);
