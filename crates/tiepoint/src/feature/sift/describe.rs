@@ -63,6 +63,7 @@ pub(super) fn orient_and_describe(
     let mut keypoints = Vec::with_capacity(points.len() * 2);
     let (mut bytes, mut floats) = (Vec::new(), Vec::new());
     for point in points {
+        fetch(octave, point);
         for angle in dispatch!(cpu.level(), simd => orient(simd, octave, point, options)) {
             keypoints.push(Keypoint { angle, ..point.keypoint });
             if options.descriptors == DescriptorKind::None {
@@ -82,6 +83,24 @@ pub(super) fn orient_and_describe(
         _ => Descriptors::U8(bytes),
     };
     (keypoints, descriptors)
+}
+
+/// Reads a value of every cache line of a point's window. The rows were written long ago; one after the other, as the
+/// histograms need them, their lines would each be waited for, while these reads do not depend on each other.
+/// 2026-11-21: two thirds of the time of orientation and description were such waiting.
+fn fetch(octave: &Octave, point: &Point) {
+    const LINE: usize = 16;
+    let level = &octave.levels[usize::from(point.keypoint.layer)];
+    let radius = radius(point.scale) + 1;
+    let columns = window(point.x, radius, octave.size.width);
+    let mut seen = 0;
+    for y in window(point.y, radius, octave.size.height) {
+        let row = &level.row(y)[columns.clone()];
+        for value in row.iter().step_by(LINE).chain(row.last()) {
+            seen ^= value.to_bits();
+        }
+    }
+    std::hint::black_box(seen);
 }
 
 /// The keypoint's frame: where it is, and its axes divided by the width of a cell.
