@@ -42,7 +42,8 @@ use super::{Descriptors, Features, Keypoint};
 use crate::device::Cpu;
 use crate::image::{ImageView, Pixel, Size};
 use crate::{Error, Result};
-use scale_space::{Octave, Pyramid};
+use extrema::Candidate;
+use scale_space::{Octave, Pyramid, Ready};
 
 /// Values in a SIFT descriptor: 4×4 cells of 8 directions.
 pub const DIMENSION: usize = 128;
@@ -107,13 +108,13 @@ impl Sift {
             _ => Pyramid::new(size, &self.options),
         };
         let mut found = Found::new(size, &self.options, mask);
-        pyramid.run(image, cpu, |octave, rows| found.search(octave, rows, cpu));
+        pyramid.run(image, cpu, |octave, ready| found.search(octave, ready, cpu));
         self.pyramid = Some(pyramid);
         Ok(found.into_features(cpu))
     }
 }
 
-/// One finished feature: the keypoint and where its descriptor lies among the values of its batch.
+/// What was found so far; the descriptors lie in `bytes` or `floats`, in the order of the keypoints.
 struct Found<'m> {
     options: SiftOptions,
     size: Size,
@@ -121,22 +122,32 @@ struct Found<'m> {
     keypoints: Vec<Keypoint>,
     bytes: Vec<u8>,
     floats: Vec<f32>,
+    /// By octave, the extrema around which rows are still missing.
+    waiting: Vec<Vec<Candidate>>,
     /// Responses below this one cannot be among the strongest N any more.
     floor: f32,
 }
 
 impl<'m> Found<'m> {
     fn new(size: Size, options: &SiftOptions, mask: Option<ImageView<'m, u8>>) -> Self {
-        let (keypoints, bytes, floats) = Default::default();
-        Self { options: *options, size, mask, keypoints, bytes, floats, floor: 0.0 }
+        let (keypoints, bytes, floats, waiting) = Default::default();
+        Self { options: *options, size, mask, keypoints, bytes, floats, waiting, floor: 0.0 }
     }
 
-    /// Finds, orients and describes the keypoints whose extremum lies in these rows of an octave.
-    fn search(&mut self, octave: &Octave, rows: std::ops::Range<usize>, cpu: &Cpu) {
-        let candidates = {
+    /// Finds the extrema of an octave as far as it is ready, and refines, orients and describes those that can be.
+    fn search(&mut self, octave: &Octave, ready: Ready, cpu: &Cpu) {
+        let index = usize::from(octave.number.abs_diff(self.options.first_octave));
+        if self.waiting.len() <= index {
+            self.waiting.resize_with(index + 1, Vec::new);
+        }
+        let waiting = &mut self.waiting[index];
+        {
             let _stage = cpu.stage("extrema");
-            extrema::find(octave, rows, &self.options, cpu)
-        };
+            waiting.extend(extrema::find(octave, ready.search, &self.options, cpu));
+        }
+        // They come row by row.
+        let candidates: Vec<Candidate> =
+            waiting.drain(..waiting.partition_point(|c| c.y < ready.describe)).collect();
         let points: Vec<refine::Point> = {
             let _stage = cpu.stage("refine");
             let points = candidates.iter().filter_map(|c| refine::refine(octave, *c, &self.options));

@@ -72,6 +72,16 @@ impl Level {
     }
 }
 
+/// Rows of an octave that the later stages can work on. Extrema are looked for at once, while their rows are in the
+/// cache; they are described when all rows around them are there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Ready {
+    /// Rows in which extrema can be looked for, each row once.
+    pub(super) search: Range<usize>,
+    /// Extrema before this row can be described.
+    pub(super) describe: usize,
+}
+
 /// One octave: the rows alive of its S + 3 Gaussian levels.
 #[derive(Debug)]
 pub(super) struct Octave {
@@ -81,9 +91,11 @@ pub(super) struct Octave {
     pub(super) size: Size,
     /// Gaussian levels, finest first.
     pub(super) levels: Vec<Level>,
-    /// First row not yet searched.
+    /// First row whose extrema were not yet looked for.
     searched: usize,
-    /// Rows before and after a searched row that the later stages may read.
+    /// First row whose extrema were not yet described.
+    described: usize,
+    /// Rows before and after an extremum that the stages after its discovery may read.
     reach: usize,
     /// Rows of level 0 that are collected before they are worked on.
     band: usize,
@@ -101,29 +113,30 @@ impl Octave {
         self.levels[i + 1].row(y)[x] - self.levels[i].row(y)[x]
     }
 
-    /// Computes every row of levels 1.. that level 0 allows; gives the rows that can now be searched.
-    fn advance(&mut self, taps: &[Vec<f32>], border: Border, cpu: &Cpu) -> Range<usize> {
+    /// Computes every row of levels 1.. that level 0 allows; gives the work that has become possible.
+    fn advance(&mut self, taps: &[Vec<f32>], border: Border, cpu: &Cpu) -> Ready {
         let height = self.size.height;
         for k in 1..self.levels.len() {
             let (below, above) = self.levels.split_at_mut(k);
             blur(&below[k - 1], &mut above[0], self.size, &taps[k - 1], border, cpu);
         }
         let last = self.levels.last().map_or(0, Level::end);
-        let end = if last == height { height } else { last.saturating_sub(self.reach) };
-        let rows = self.searched..end.max(self.searched);
-        self.searched = rows.end;
-        rows
+        let end = |margin: usize| if last == height { height } else { last.saturating_sub(margin) };
+        let search = self.searched..end(1).max(self.searched);
+        self.searched = search.end;
+        self.described = end(self.reach);
+        Ready { search, describe: self.described }
     }
 
     /// Gives up the rows that neither a search nor a blur will read again.
     fn forget(&mut self, taps: &[Vec<f32>]) {
-        let searched = self.searched.saturating_sub(self.reach);
+        let read = self.described.saturating_sub(self.reach);
         // The last level is blurred no further.
         let blurred =
             self.levels[1..].iter().zip(taps).map(|(next, taps)| next.end().saturating_sub(taps.len() - 1));
         let blurred: Vec<usize> = blurred.chain([usize::MAX]).collect();
         for (level, blurred) in self.levels.iter_mut().zip(blurred) {
-            level.forget_before(searched.min(blurred));
+            level.forget_before(read.min(blurred));
         }
     }
 
@@ -182,6 +195,7 @@ impl Pyramid {
                 size,
                 levels: (0..levels + 3).map(|_| Level::default()).collect(),
                 searched: 0,
+                described: 0,
                 reach: super::describe::reach(options),
                 band: (BAND << octaves.len().min(3)).min(size.height),
             });
@@ -202,18 +216,18 @@ impl Pyramid {
         self.input
     }
 
-    /// Streams `image` through all octaves; `search` is called with an octave and the rows whose neighbourhood is
-    /// complete in it, each row of each octave once.
+    /// Streams `image` through all octaves; `search` is called whenever an octave has got further.
     pub(super) fn run<T: Pixel>(
         &mut self,
         image: ImageView<'_, T>,
         cpu: &Cpu,
-        mut search: impl FnMut(&Octave, Range<usize>),
+        mut search: impl FnMut(&Octave, Ready),
     ) {
         self.source.clear();
         for octave in &mut self.octaves {
             octave.levels.iter_mut().for_each(Level::clear);
             octave.searched = 0;
+            octave.described = 0;
         }
         let size = self.octaves[0].size;
         while self.source.end() < size.height {
@@ -228,7 +242,7 @@ impl Pyramid {
     }
 
     /// Lets every octave in which enough rows wait do its work, finest first.
-    fn advance(&mut self, cpu: &Cpu, search: &mut impl FnMut(&Octave, Range<usize>)) {
+    fn advance(&mut self, cpu: &Cpu, search: &mut impl FnMut(&Octave, Ready)) {
         let levels = self.taps.len() - 2;
         for o in 0..self.octaves.len() {
             let (octave, coarser) =
@@ -237,14 +251,12 @@ impl Pyramid {
                 break;
             }
             let stage = cpu.stage("scale space");
-            let rows = octave.advance(&self.taps, self.border, cpu);
+            let ready = octave.advance(&self.taps, self.border, cpu);
             if let Some(next) = coarser.first_mut() {
                 next.receive(&octave.levels[levels]);
             }
             drop(stage);
-            if !rows.is_empty() {
-                search(octave, rows);
-            }
+            search(octave, ready);
             octave.forget(&self.taps);
         }
     }
