@@ -25,6 +25,7 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Any
     if !ends(&bytes) {
         return Err("the JPEG has no end marker; it is truncated".into());
     }
+    let progressive = check_frame(&bytes)?;
     let options =
         DecoderOptions::default().set_max_width(1 << 16).set_max_height(1 << 16).set_strict_mode(true);
     let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes.as_slice()), options);
@@ -37,7 +38,7 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Any
     };
     request.plausible(size, size.area() as u64, RATIO)?;
     // A progressive file keeps all its coefficients, 16 bits each, until the last scan.
-    let decoding = if progressive(&bytes) { 3 * channels } else { channels };
+    let decoding = if progressive { 3 * channels } else { channels };
     let held = decoding.max(channels + usize::from(request.grey));
     request.affordable(size, size.area().checked_mul(held))?;
     let out = if channels == 1 { ColorSpace::Luma } else { ColorSpace::RGB };
@@ -62,7 +63,82 @@ fn ends(bytes: &[u8]) -> bool {
     last(0xd9).is_some_and(|end| last(0xda).is_none_or(|scan| scan < end))
 }
 
-/// True when some frame header may be a progressive one.
-fn progressive(bytes: &[u8]) -> bool {
-    bytes.windows(2).any(|w| w == [0xff, 0xc2])
+/// Walks the header up to the first scan; true for a progressive frame.
+///
+/// The decoder takes the first component for the finest, and in baseline files with a scan for each component all
+/// for equally fine; it panics on some files where this does not hold. They are refused here.
+pub(super) fn check_frame(bytes: &[u8]) -> Result<bool, Fault> {
+    let damaged = || Fault::from("damaged JPEG: its header does not lead to a picture");
+    let mut rest = bytes.get(2..).ok_or_else(damaged)?;
+    let mut frame = None;
+    loop {
+        let marker = rest.iter().position(|b| *b != 0xff).filter(|n| *n > 0).ok_or_else(damaged)?;
+        let kind = rest[marker];
+        rest = &rest[marker + 1..];
+        if matches!(kind, 0x01 | 0xd0..=0xd7) {
+            continue;
+        }
+        let len = rest.first_chunk().map_or(0, |b| usize::from(u16::from_be_bytes(*b)));
+        let segment = rest.get(2..len).ok_or_else(damaged)?;
+        rest = &rest[len..];
+        let begins_frame = matches!(kind, 0xc0..=0xcf) && ![0xc4, 0xc8, 0xcc].contains(&kind);
+        if begins_frame && frame.replace((kind, segment)).is_some() {
+            return Err("damaged JPEG: a second frame before the first scan".into());
+        }
+        if kind == 0xda {
+            let scanned = usize::from(*segment.first().ok_or_else(damaged)?);
+            let (kind, segment) = frame.ok_or_else(damaged)?;
+            check_sampling(segment, kind, scanned)?;
+            return Ok(kind == 0xc2);
+        }
+    }
+}
+
+/// Looks at the sampling factors in a frame header, of which the first scan has `scanned` components.
+fn check_sampling(frame: &[u8], kind: u8, scanned: usize) -> Result<(), Fault> {
+    let parts = frame.get(6..).unwrap_or_default().chunks_exact(3);
+    let factors: Vec<_> = parts.map(|c| (c[1] >> 4, c[1] & 15)).collect();
+    let Some(&(h, v)) = factors.first() else {
+        return Err("damaged JPEG: a frame without components".into());
+    };
+    let divides = |n: u8, of: u8| n > 0 && of.is_multiple_of(n);
+    if factors.len() > 1 && !factors.iter().all(|f| divides(f.0, h) && divides(f.1, v)) {
+        return Err(format!("JPEG with the sampling factors {factors:?} is not read; convert it").into());
+    }
+    if kind != 0xc2 && scanned < factors.len() && factors.iter().any(|f| *f != (1, 1)) {
+        return Err("JPEG with subsampled colour in scans of its own is not read; convert it".into());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A header of a frame of `kind` with the given sampling factors and a scan of so many components.
+    fn header(kind: u8, factors: &[u8], scanned: u8) -> Vec<u8> {
+        let mut bytes = vec![0xff, 0xd8, 0xff, 0xfe, 0, 4, 0xff, 0xd9, 0xff, 0xff, kind, 0];
+        bytes.extend([8 + 3 * factors.len() as u8, 8, 0, 16, 0, 16, factors.len() as u8]);
+        bytes.extend(factors.iter().enumerate().flat_map(|(i, f)| [i as u8, *f, 0]));
+        bytes.extend([0xff, 0xda, 0, 3, scanned]);
+        bytes
+    }
+
+    #[test]
+    fn frames_that_upset_the_decoder_are_refused() {
+        let check = |kind, factors: &[u8], scanned| check_frame(&header(kind, factors, scanned));
+        for factors in [[0x11, 0x11, 0x11], [0x22, 0x11, 0x11], [0x21, 0x21, 0x11]] {
+            assert!(matches!(check(0xc0, &factors, 3), Ok(false)), "{factors:x?}");
+            assert!(matches!(check(0xc2, &factors, 1), Ok(true)), "{factors:x?}, progressive");
+        }
+        assert!(check(0xc0, &[0x22], 1).is_ok(), "factors mean nothing to one component");
+        assert!(check(0xc0, &[0x11, 0x11, 0x11], 1).is_ok(), "a scan for each");
+        assert!(check(0xc0, &[0x22, 0x11, 0x11], 1).is_err(), "a scan for each, of different sizes");
+        assert!(check(0xc0, &[0x11, 0x11, 0x41], 3).is_err(), "finer than the first");
+        assert!(check(0xc0, &[0x21, 0x12, 0x11], 3).is_err(), "finer in y");
+        assert!(check(0xc0, &[0x11, 0x10, 0x11], 3).is_err(), "zero");
+        assert!(check(0xc0, &[], 0).is_err(), "no component");
+        let good = header(0xc0, &[0x11], 1);
+        assert!((0..good.len()).all(|end| check_frame(&good[..end]).is_err()), "cut off");
+    }
 }

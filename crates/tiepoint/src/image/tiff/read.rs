@@ -1,7 +1,7 @@
 //! Strips and tiles into rows.
 
 use crate::image::{
-    AnyImage, Image, Pixel, Size,
+    AnyImage, Image, Pixel, Size, jpeg,
     rows::{Fault, Request, Rows, Source, zeros},
 };
 use ::tiff::{
@@ -9,7 +9,7 @@ use ::tiff::{
     decoder::{ChunkType, Decoder, DecodingResult, DecodingSampleType, Limits},
     tags::{ByteOrder, CompressionMethod, PhotometricInterpretation, PlanarConfiguration, Tag},
 };
-use std::io::SeekFrom;
+use std::io::{Read, SeekFrom};
 
 impl From<TiffError> for Fault {
     fn from(e: TiffError) -> Self {
@@ -47,6 +47,8 @@ struct Plan {
     places: Vec<(u64, u64)>,
     /// What a byte of a cell can expand to at most.
     ratio: u64,
+    /// Cells are JPEG files, possibly without their tables.
+    jpeg: bool,
 }
 
 pub(in crate::image) fn read(source: impl Source, request: &Request<'_>) -> Result<AnyImage, Fault> {
@@ -133,6 +135,7 @@ impl Plan {
                 && compression == CompressionMethod::None.to_u16(),
             byte_order: decoder.byte_order(),
             places: places(decoder, tiled)?,
+            jpeg: compression == CompressionMethod::ModernJPEG.to_u16(),
             ratio: ratio(CompressionMethod::from_u16_exhaustive(compression), size.width as u64),
         })
     }
@@ -297,7 +300,7 @@ where
             continue;
         }
         if whole && rows.direct() && plan.depth == 8 && plan.colour == Colour::AsIs {
-            plan.plausible(band, plan.size.width, count)?;
+            admit(&mut decoder, plan, band, plan.size.width, count)?;
             if let Some(place) = T::next_rows(&mut rows, count)? {
                 decoder.read_chunk_bytes(band as u32, place)?;
                 continue;
@@ -345,6 +348,34 @@ fn read_plain<T: Sample>(
     Ok(())
 }
 
+/// Fails when a cell of `width` by `rows` pixels cannot be what its bytes hold.
+fn admit(
+    decoder: &mut Decoder<impl Source>,
+    plan: &Plan,
+    cell: usize,
+    width: usize,
+    rows: usize,
+) -> Result<(), Fault> {
+    plan.plausible(cell, width, rows)?;
+    if plan.jpeg {
+        // As the decoder puts it together: the tables without their end, then the cell without its start.
+        let tables = match decoder.find_tag(Tag::JPEGTables)? {
+            Some(tables) => tables.into_u8_vec()?,
+            None => Vec::new(),
+        };
+        let (offset, len) = plan.places[cell];
+        let mut bytes = Vec::new();
+        let source = decoder.inner();
+        source.seek(SeekFrom::Start(offset))?;
+        source.take(len).read_to_end(&mut bytes)?;
+        if let Some(head) = tables.len().checked_sub(2) {
+            bytes = [&tables[..head], bytes.get(2..).unwrap_or_default()].concat();
+        }
+        jpeg::check_frame(&bytes)?;
+    }
+    Ok(())
+}
+
 /// One cell, of which `width` by `rows` pixels lie in the image.
 fn read_cell<T: Sample>(
     decoder: &mut Decoder<impl Source>,
@@ -354,7 +385,7 @@ fn read_cell<T: Sample>(
     width: usize,
     rows: usize,
 ) -> Result<Vec<T>, Fault> {
-    plan.plausible(cell, width, rows)?;
+    admit(decoder, plan, cell, width, rows)?;
     let bytes = (width * rows).checked_mul(plan.values * size_of::<T>());
     request.affordable(plan.size, bytes)?;
     let values = T::of(decoder.read_chunk(cell as u32)?, width, plan);
