@@ -1,17 +1,23 @@
-//! The project's own commands: `cargo xtask test`, `cargo xtask bench`.
+//! The project's own commands: `cargo xtask test`, `cargo xtask bench`, `cargo xtask parity`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command talks to people")]
 
 mod bench;
+mod parity;
+mod python;
 mod test;
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+
+type Result<T> = std::result::Result<T, String>;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let result = match arguments.next().as_deref() {
         Some("bench") => bench::run(&arguments.collect::<Vec<_>>()),
+        Some("parity") => parity::run(),
         Some("test") => test::run(&arguments.collect::<Vec<_>>()),
-        _ => Err("usage: cargo xtask test [ARGUMENTS OF cargo test] | bench [FILTER]".into()),
+        _ => Err("usage: cargo xtask test [ARGUMENTS OF cargo test] | bench [FILTER] | parity".into()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -20,4 +26,13 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn workspace() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+/// Photographs with ground truth: `TIEPOINT_DATA`, or `../shared/data` beside the workspace.
+fn data_folder() -> PathBuf {
+    std::env::var_os("TIEPOINT_DATA").map_or_else(|| workspace().join("../shared/data"), PathBuf::from)
 }

@@ -1,12 +1,12 @@
 //! `cargo xtask test`: every test that this machine can run, and a word on those that it cannot.
 
-use std::path::{Path, PathBuf};
+use crate::{data_folder, workspace};
+use std::path::Path;
 use std::process::Command;
 
 /// Runs unit, property, accuracy, command-line and documentation tests. `arguments` go to `cargo test`.
 pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let data = data_folder(&root);
+    let data = data_folder();
     match data.is_dir() {
         true => println!("photographs with ground truth: {}", data.display()),
         false => println!(
@@ -14,13 +14,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             data.display()
         ),
     }
-    cargo(&root, &data, &["test", "--workspace"], arguments)?;
+    cargo(&workspace(), &data, &["test", "--workspace"], arguments)?;
     println!("all tests passed");
     Ok(())
-}
-
-fn data_folder(root: &Path) -> PathBuf {
-    std::env::var_os("TIEPOINT_DATA").map_or_else(|| root.join("../shared/data"), PathBuf::from)
 }
 
 fn cargo(root: &Path, data: &Path, command: &[&str], more: &[String]) -> Result<(), String> {

@@ -1,0 +1,97 @@
+//! SIFT and SURF of photographs, beside OpenCV's SIFT.
+
+use super::{OpenCv, Row};
+use crate::{Result, data_folder};
+use tiepoint::{
+    device::Cpu,
+    feature::{
+        sift::{Sift, SiftOptions},
+        surf::{Surf, SurfOptions},
+    },
+    image::{AnyImage, Image, ReadOptions, Size, read_grey},
+    synth::Texture,
+};
+
+/// Files of the shared data, and the size of the drawing that stands in for each.
+const PHOTOS: [(&str, &str, Size); 2] = [
+    ("books", "objects/books/frame1.jpg", Size { width: 1920, height: 1148 }),
+    ("sceaux", "pairs/sceaux/100_7101.JPG", Size { width: 2832, height: 2128 }),
+];
+
+/// A grey image that both sides hold.
+pub(super) struct Photo {
+    name: &'static str,
+    image: Image<u8>,
+}
+
+/// The photographs, given to OpenCV too.
+pub(super) fn photos(opencv: &mut OpenCv) -> Result<Vec<Photo>> {
+    let cpu = Cpu::with_threads(1).map_err(|e| e.to_string())?;
+    PHOTOS
+        .iter()
+        .map(|&(name, path, size)| {
+            let image = photo(path, size, &cpu)?;
+            opencv.load(name, &image)?;
+            Ok(Photo { name, image })
+        })
+        .collect()
+}
+
+fn photo(path: &str, size: Size, cpu: &Cpu) -> Result<Image<u8>> {
+    let path = data_folder().join(path);
+    if !path.exists() {
+        println!("no photograph at {}: a synthetic texture of {size} instead", path.display());
+        return Ok(Texture::new(1).image(size, cpu));
+    }
+    match read_grey(&path, &ReadOptions::default(), cpu).map_err(|e| e.to_string())? {
+        AnyImage::U8(image) => Ok(image),
+        _ => Err(format!("{}: expected 8 bits a pixel", path.display())),
+    }
+}
+
+impl Photo {
+    /// The rows; those of SURF only when the filter wants them, because their threshold takes a search.
+    pub(super) fn rows(&self, filter: &str, opencv: &mut OpenCv) -> Result<Vec<Row<'_>>> {
+        let Self { name, image } = self;
+        let size = image.size();
+        let theirs = format!("sift {name}");
+        let failed = |e: tiepoint::Error| e.to_string();
+        let mut sift = Sift::new(SiftOptions::default()).map_err(failed)?;
+        let mut surf = Surf::new(SurfOptions::default()).map_err(failed)?;
+        let mut rows = vec![
+            Row::counted(format!("sift {name} {size}"), &theirs, move |cpu| {
+                Ok(sift.detect(image.view(), None, cpu)?.len())
+            }),
+            Row::counted(format!("surf {name}, default threshold, to OpenCV's SIFT"), &theirs, move |cpu| {
+                Ok(surf.detect(image.view(), None, cpu)?.len())
+            }),
+        ];
+        let as_many = format!("surf {name}, as many features, to OpenCV's SIFT");
+        if as_many.contains(filter) {
+            let answer = opencv.ask(&format!("count {name}"))?;
+            let wanted = answer.parse().map_err(|_| format!("OpenCV counted `{answer}` features"))?;
+            let threshold = threshold(image, wanted).map_err(failed)?;
+            println!("surf {name}: threshold {threshold:.6} for about {wanted} features");
+            let mut surf = Surf::new(SurfOptions { threshold, ..SurfOptions::default() }).map_err(failed)?;
+            rows.push(Row::counted(as_many, &theirs, move |cpu| {
+                Ok(surf.detect(image.view(), None, cpu)?.len())
+            }));
+        }
+        Ok(rows)
+    }
+}
+
+/// The threshold at which SURF finds about as many features as `wanted`, by bisection of its logarithm.
+fn threshold(image: &Image<u8>, wanted: usize) -> tiepoint::Result<f32> {
+    let cpu = Cpu::with_threads(2)?;
+    let (mut low, mut high) = (1e-6_f32, 1e-1_f32);
+    for _ in 0..16 {
+        let threshold = (low * high).sqrt();
+        let options = SurfOptions { threshold, descriptors: false, ..SurfOptions::default() };
+        match Surf::new(options)?.detect(image.view(), None, &cpu)?.len() > wanted {
+            true => low = threshold,
+            false => high = threshold,
+        }
+    }
+    Ok(high)
+}

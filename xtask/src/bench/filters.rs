@@ -1,0 +1,138 @@
+//! Filters, resampling and warping of 3840×2160 pixels of smooth noise.
+
+use super::{OpenCv, Row};
+use crate::Result;
+use tiepoint::{
+    filter::{
+        convolve::{ConvolveOptions, Kernel, convolve_into},
+        gauss::{GaussOptions, gauss_into},
+        integral::Integral,
+        resample::{double_into, halve_into, halve_mean_into},
+        sobel::{self, Sobel, SobelOptions},
+    },
+    geometry::{
+        Homography,
+        warp::{Interpolation, warp},
+    },
+    image::{Image, Pixel, Size},
+};
+
+/// From output to input: a small turn, shift and tilt.
+const WARP: [[f64; 3]; 3] = [[0.98, -0.05, 60.0], [0.04, 0.99, -40.0], [4e-6, -3e-6, 1.0]];
+
+/// Side of the kernel of `convolve`.
+const SIDE: usize = 5;
+
+/// The image as bytes and from 0 to 1.
+pub(super) struct Scene {
+    bytes: Image<u8>,
+    floats: Image<f32>,
+    weights: Image<f32>,
+}
+
+impl Scene {
+    pub(super) fn new() -> Self {
+        let mut state = 1_u32;
+        let mut random = move || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            state >> 27
+        };
+        let mut level = 128_i32;
+        let bytes = Image::from_fn(Size::new(3840, 2160), |_, _| {
+            level = (level + random() as i32 - 15).clamp(0, 255);
+            level as u8
+        });
+        let floats = bytes.data().iter().map(|&v| f32::from(v) / 255.0).collect();
+        let floats = Image::from_vec(floats, bytes.size(), 1).unwrap_or_default();
+        // Not the product of a column and a row, so that neither side can split it.
+        let weights = Image::from_fn(Size::new(SIDE, SIDE), |_, _| random() as f32 / 400.0);
+        Self { bytes, floats, weights }
+    }
+
+    pub(super) fn load(&self, opencv: &mut OpenCv) -> Result<()> {
+        opencv.load("u8", &self.bytes)?;
+        opencv.load("f32", &self.floats)?;
+        opencv.load("weights", &self.weights)
+    }
+
+    pub(super) fn rows(&self) -> Result<Vec<Row<'_>>> {
+        let mut rows = Vec::new();
+        for n in [3, 5, 9, 15] {
+            self.gauss(&n.to_string(), GaussOptions::size(n), &format!("{n} 0"), &mut rows);
+        }
+        self.gauss("σ 1.6", GaussOptions::sigma(1.6), "0 1.6", &mut rows);
+        rows.extend(sobel_rows("8-bit to 16", "u8", &self.bytes));
+        rows.extend(sobel_rows("f32", "f32", &self.floats));
+        let kernel = Kernel::new(self.weights.data().to_vec(), self.weights.size());
+        let kernel = kernel.map_err(|e| e.to_string())?;
+        rows.push(convolve_row("8-bit", "u8", &self.bytes, kernel.clone()));
+        rows.push(convolve_row("f32", "f32", &self.floats, kernel));
+        let mut sums = Integral::<u32>::default();
+        rows.push(Row::new("integral, 8-bit to 32", "integral u8", move |cpu| {
+            sums.compute(self.bytes.view(), cpu)
+        }));
+        rows.extend(resample_rows("8-bit", "u8", &self.bytes));
+        rows.extend(resample_rows("f32", "f32", &self.floats));
+        let map = Homography::new(WARP).map_err(|e| e.to_string())?;
+        rows.push(warp_row("8-bit", "u8", &self.bytes, map));
+        rows.push(warp_row("f32", "f32", &self.floats, map));
+        Ok(rows)
+    }
+
+    fn gauss<'a>(&'a self, name: &str, options: GaussOptions, theirs: &str, rows: &mut Vec<Row<'a>>) {
+        let (mut bytes, mut floats) = (Image::default(), Image::default());
+        rows.push(Row::new(format!("gauss {name}, 8-bit"), format!("gauss u8 {theirs}"), move |cpu| {
+            gauss_into(self.bytes.view(), &options, cpu, &mut bytes)
+        }));
+        rows.push(Row::new(format!("gauss {name}, f32"), format!("gauss f32 {theirs}"), move |cpu| {
+            gauss_into(self.floats.view(), &options, cpu, &mut floats)
+        }));
+    }
+}
+
+fn sobel_rows<'a, T: Sobel>(kind: &str, image: &str, input: &'a Image<T>) -> [Row<'a>; 2]
+where
+    T::Gradient: 'a,
+{
+    let options = SobelOptions::default();
+    let (mut x, mut y) = (Image::default(), Image::default());
+    [
+        Row::new(format!("sobel x, {kind}"), format!("sobel {image} 1 0"), move |cpu| {
+            sobel::x_into(input.view(), &options, cpu, &mut x)
+        }),
+        Row::new(format!("sobel y, {kind}"), format!("sobel {image} 0 1"), move |cpu| {
+            sobel::y_into(input.view(), &options, cpu, &mut y)
+        }),
+    ]
+}
+
+fn convolve_row<'a, T: Pixel>(kind: &str, image: &str, input: &'a Image<T>, kernel: Kernel) -> Row<'a> {
+    let mut out = Image::<T>::default();
+    Row::new(format!("convolve {SIDE}×{SIDE}, {kind}"), format!("filter {image} weights"), move |cpu| {
+        convolve_into(input.view(), &kernel, &ConvolveOptions::default(), cpu, &mut out)
+    })
+}
+
+fn resample_rows<'a, T: Pixel>(kind: &str, image: &str, input: &'a Image<T>) -> [Row<'a>; 3] {
+    let (mut half, mut mean, mut double) = (Image::default(), Image::default(), Image::default());
+    [
+        Row::new(format!("halve, {kind}"), format!("resize {image} 0.5 nearest"), move |cpu| {
+            halve_into(input.view(), cpu, &mut half)
+        }),
+        Row::new(format!("halve by means, {kind}"), format!("resize {image} 0.5 area"), move |cpu| {
+            halve_mean_into(input.view(), cpu, &mut mean)
+        }),
+        Row::new(format!("double, {kind}"), format!("resize {image} 2 linear"), move |cpu| {
+            double_into(input.view(), cpu, &mut double)
+        }),
+    ]
+}
+
+/// `warp` makes a new image every time; OpenCV's is used again.
+fn warp_row<'a, T: Pixel>(kind: &str, image: &str, input: &'a Image<T>, map: Homography) -> Row<'a> {
+    let numbers = map.matrix().map(|row| row.map(|v| v.to_string()).join(" ")).join(" ");
+    Row::new(format!("warp bilinear, {kind}"), format!("warp {image} {numbers}"), move |cpu| {
+        let fill = T::from_f32(0.0);
+        warp(input.view(), &map, input.size(), Interpolation::Bilinear, fill, cpu).map(drop)
+    })
+}

@@ -1,0 +1,60 @@
+//! The two nearest neighbours among 5000 × 5000 descriptors of seeded noise: ours both ways, OpenCV's one way.
+
+use super::{OpenCv, Row};
+use crate::Result;
+use tiepoint::{
+    feature::{Descriptors, Features, Keypoint},
+    image::Size,
+    matching::nearest_neighbours,
+    synth::Random,
+};
+
+const COUNT: usize = 5000;
+const DIMENSION: usize = 128;
+
+/// Two sets of descriptors as bytes, and the same as unit vectors.
+pub(super) struct Sets {
+    bytes: [Vec<u8>; 2],
+    floats: [Vec<f32>; 2],
+}
+
+impl Sets {
+    pub(super) fn new() -> Self {
+        let bytes = [1, 2].map(|seed| {
+            let mut random = Random::new(seed);
+            (0..COUNT * DIMENSION).map(|_| (random.bits() >> 56) as u8).collect::<Vec<_>>()
+        });
+        let floats = bytes.each_ref().map(|set| set.chunks_exact(DIMENSION).flat_map(unit).collect());
+        Self { bytes, floats }
+    }
+
+    pub(super) fn load(&self, opencv: &mut OpenCv) -> Result<()> {
+        let size = Size::new(DIMENSION, COUNT);
+        for (i, (bytes, floats)) in self.bytes.iter().zip(&self.floats).enumerate() {
+            opencv.load_values(&format!("bytes{i}"), bytes, size)?;
+            opencv.load_values(&format!("floats{i}"), floats, size)?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn rows(&self) -> [Row<'_>; 2] {
+        let row = |kind: &str, theirs: &str, [a, b]: [Features; 2]| {
+            let name = format!("match {COUNT}×{COUNT}×{DIMENSION}, {kind}");
+            Row::new(name, theirs, move |cpu| nearest_neighbours(&a, &b, cpu).map(drop))
+        };
+        let bytes = self.bytes.clone().map(|v| features(Descriptors::U8(v)));
+        let floats = self.floats.clone().map(|v| features(Descriptors::F32(v)));
+        [row("8-bit", "match bytes0 bytes1", bytes), row("f32", "match floats0 floats1", floats)]
+    }
+}
+
+fn unit(values: &[u8]) -> impl Iterator<Item = f32> {
+    let norm = values.iter().map(|&v| f32::from(v).powi(2)).sum::<f32>().sqrt();
+    values.iter().map(move |&v| f32::from(v) / norm)
+}
+
+fn features(descriptors: Descriptors) -> Features {
+    let keypoint =
+        Keypoint { x: 0.0, y: 0.0, scale: 1.0, angle: 0.0, response: 1.0, sign: 1, octave: 0, layer: 0 };
+    Features { keypoints: vec![keypoint; COUNT], descriptors, dimension: DIMENSION, image: Size::new(1, 1) }
+}

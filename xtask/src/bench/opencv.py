@@ -1,0 +1,112 @@
+"""The OpenCV side of `cargo xtask bench`: reads one command a line, answers with the best time in milliseconds.
+
+image NAME FILE TYPE WIDTH HEIGHT    loads raw values under a name
+threads N
+gauss NAME SIZE SIGMA                SIZE 0: chosen by OpenCV from SIGMA; SIGMA 0: chosen from SIZE
+sobel NAME X Y
+filter NAME KERNEL
+integral NAME
+resize NAME FACTOR nearest|linear|area
+warp NAME H11 H12 .. H33             from output to input, bilinear
+count NAME                           answers how many features SIFT finds
+sift NAME                            detect and describe; answers "ms features"
+match NAME NAME                      descriptors, one way, two nearest neighbours
+
+The output arrays are used again from call to call where OpenCV can (dst=).
+"""
+
+import sys
+import time
+
+import cv2
+import numpy as np
+
+images = {}
+
+
+def best(call, seconds=0.4, least=3):
+    """The shortest of at least `least` calls and about `seconds` in all, in milliseconds."""
+    call()
+    times, end = [], time.perf_counter() + seconds
+    while len(times) < least or time.perf_counter() < end:
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return min(times) * 1e3
+
+
+def image(name, file, kind, width, height):
+    images[name] = np.fromfile(file, kind).reshape(int(height), int(width))
+    return "loaded"
+
+
+def threads(n):
+    cv2.setNumThreads(int(n))
+    return cv2.__version__
+
+
+def gauss(name, size, sigma):
+    image = images[name]
+    out = np.empty_like(image)
+    size = (int(size), int(size))
+    return best(lambda: cv2.GaussianBlur(image, size, float(sigma), dst=out, borderType=cv2.BORDER_REPLICATE))
+
+
+def sobel(name, x, y):
+    image = images[name]
+    kind, depth = (np.int16, cv2.CV_16S) if image.dtype == np.uint8 else (np.float32, cv2.CV_32F)
+    out = np.empty(image.shape, kind)
+    return best(lambda: cv2.Sobel(image, depth, int(x), int(y), dst=out, borderType=cv2.BORDER_REPLICATE))
+
+
+def filter2d(name, kernel):
+    image, kernel = images[name], images[kernel]
+    out = np.empty_like(image)
+    return best(lambda: cv2.filter2D(image, -1, kernel, dst=out, borderType=cv2.BORDER_REPLICATE))
+
+
+def integral(name):
+    image = images[name]
+    out = np.empty((image.shape[0] + 1, image.shape[1] + 1), np.int32)
+    return best(lambda: cv2.integral(image, out, cv2.CV_32S))
+
+
+def resize(name, factor, how):
+    image, factor = images[name], float(factor)
+    how = {"nearest": cv2.INTER_NEAREST, "linear": cv2.INTER_LINEAR, "area": cv2.INTER_AREA}[how]
+    out = cv2.resize(image, None, fx=factor, fy=factor, interpolation=how)
+    size = out.shape[::-1]
+    return best(lambda: cv2.resize(image, size, dst=out, interpolation=how))
+
+
+def warp(name, *matrix):
+    image, matrix = images[name], np.array(matrix, float).reshape(3, 3)
+    out, size = np.empty_like(image), image.shape[::-1]
+    how = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
+    return best(lambda: cv2.warpPerspective(image, matrix, size, dst=out, flags=how))
+
+
+def detector():
+    return cv2.SIFT_create(enable_precise_upscale=True)
+
+
+def count(name):
+    return len(detector().detectAndCompute(images[name], None)[0])
+
+
+def sift(name):
+    kept, image = detector(), images[name]
+    return f"{best(lambda: kept.detectAndCompute(image, None))} {count(name)}"
+
+
+def match(a, b):
+    matcher, a, b = cv2.BFMatcher(cv2.NORM_L2), images[a], images[b]
+    return best(lambda: matcher.knnMatch(a, b, k=2))
+
+
+COMMANDS = {f.__name__: f for f in (image, threads, gauss, sobel, integral, resize, warp, count, sift, match)}
+COMMANDS["filter"] = filter2d
+
+for line in sys.stdin:
+    command, *arguments = line.split()
+    print(COMMANDS[command](*arguments), flush=True)

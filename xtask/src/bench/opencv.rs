@@ -1,0 +1,90 @@
+//! OpenCV in a process of its own that answers one line a command.
+
+use crate::{Result, python::python};
+use std::{
+    io::{BufRead, BufReader, Write},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+};
+use tiepoint::image::{Image, Pixel, Size};
+
+/// A value as the bytes that NumPy reads.
+pub(super) trait Raw: Pixel {
+    const NUMPY: &'static str;
+    fn bytes(self) -> impl Iterator<Item = u8>;
+}
+
+impl Raw for u8 {
+    const NUMPY: &'static str = "u1";
+    fn bytes(self) -> impl Iterator<Item = u8> {
+        std::iter::once(self)
+    }
+}
+
+impl Raw for f32 {
+    const NUMPY: &'static str = "<f4";
+    fn bytes(self) -> impl Iterator<Item = u8> {
+        self.to_le_bytes().into_iter()
+    }
+}
+
+pub(super) struct OpenCv {
+    child: Child,
+    commands: ChildStdin,
+    answers: BufReader<ChildStdout>,
+}
+
+impl OpenCv {
+    pub(super) fn start() -> Result<Self> {
+        let mut child = Command::new(python()?)
+            .args(["-u", "-c", include_str!("opencv.py")])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|e| format!("cannot start Python: {e}"))?;
+        let pipes = child.stdin.take().zip(child.stdout.take());
+        let (commands, answers) = pipes.ok_or("no pipes to Python")?;
+        Ok(Self { child, commands, answers: BufReader::new(answers) })
+    }
+
+    pub(super) fn ask(&mut self, command: &str) -> Result<String> {
+        let mut answer = String::new();
+        let asked = writeln!(self.commands, "{command}").and_then(|()| self.answers.read_line(&mut answer));
+        match asked {
+            Ok(n) if n > 0 => Ok(answer.trim().into()),
+            Ok(_) => Err(format!("OpenCV ended at `{command}`")),
+            Err(e) => Err(format!("OpenCV at `{command}`: {e}")),
+        }
+    }
+
+    /// Milliseconds, and how many features were found where the command looks for some.
+    pub(super) fn time(&mut self, command: &str) -> Result<(f64, Option<usize>)> {
+        let answer = self.ask(command)?;
+        let mut words = answer.split(' ');
+        let ms = words.next().and_then(|w| w.parse().ok());
+        let ms = ms.ok_or_else(|| format!("OpenCV answered `{answer}` to `{command}`"))?;
+        Ok((ms, words.next().and_then(|w| w.parse().ok())))
+    }
+
+    pub(super) fn load<T: Raw>(&mut self, name: &str, image: &Image<T>) -> Result<()> {
+        self.load_values(name, image.data(), image.size())
+    }
+
+    /// A table of values under a name.
+    pub(super) fn load_values<T: Raw>(&mut self, name: &str, values: &[T], size: Size) -> Result<()> {
+        let file = std::env::temp_dir().join(format!("tiepoint-bench-{}-{name}.raw", std::process::id()));
+        let bytes: Vec<u8> = values.iter().flat_map(|v| v.bytes()).collect();
+        std::fs::write(&file, bytes).map_err(|e| format!("{}: {e}", file.display()))?;
+        let Size { width, height } = size;
+        let loaded = self.ask(&format!("image {name} {} {} {width} {height}", file.display(), T::NUMPY));
+        std::fs::remove_file(&file).map_err(|e| format!("{}: {e}", file.display()))?;
+        loaded.map(drop)
+    }
+}
+
+impl Drop for OpenCv {
+    fn drop(&mut self) {
+        // It may have ended already; there is nothing more to do then.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
