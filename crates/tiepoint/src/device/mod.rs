@@ -133,6 +133,15 @@ impl Cpu {
         Stage::new(self.profile.as_deref(), name)
     }
 
+    /// Runs `f` on a thread of the pool. Work that alternates between many short parallel and serial steps goes in
+    /// here as a whole: from outside, every step would wake the pool's threads anew, which takes longer than it.
+    pub(crate) fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
+        match &self.pool {
+            Some(pool) => pool.install(f),
+            None => f(),
+        }
+    }
+
     /// `f(0..n)` collected in the order of the index, whatever the order of execution.
     pub(crate) fn map<R: Send>(&self, n: usize, f: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
         match &self.pool {

@@ -108,7 +108,7 @@ impl Sift {
             _ => Pyramid::new(size, &self.options),
         };
         let mut found = Found::new(size, &self.options, mask);
-        pyramid.run(image, cpu, |octave, ready| found.search(octave, ready, cpu));
+        cpu.run(|| pyramid.run(image, cpu, |octave, ready| found.search(octave, ready, cpu)));
         self.pyramid = Some(pyramid);
         Ok(found.into_features(cpu))
     }

@@ -222,11 +222,12 @@ impl Surf {
             }
         }
         // A sum of 8-bit pixels may wrap around in 32 bits; differences come out right all the same.
-        let features = if T::WHITE == 255.0 {
-            self.narrow.detect(&self.tables, &self.options, view, mask, cpu)
-        } else {
-            self.wide.detect(&self.tables, &self.options, view, mask, cpu)
-        };
+        let (tables, options) = (&self.tables, &self.options);
+        let (narrow, wide) = (&mut self.narrow, &mut self.wide);
+        let features = cpu.run(|| match T::WHITE {
+            255.0 => narrow.detect(tables, options, view, mask, cpu),
+            _ => wide.detect(tables, options, view, mask, cpu),
+        });
         let _stage = cpu.stage("order");
         Ok(self.options.selection.apply(&features, cpu))
     }
