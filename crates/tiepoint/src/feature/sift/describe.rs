@@ -164,7 +164,8 @@ fn histogram<S: Simd>(_: S, octave: &Octave, point: &Point, angle: f32, preset: 
     histogram
 }
 
-/// For each of [`LANES`] pixels, the first of its eight bins and what it adds to them.
+/// For each of [`LANES`] pixels, the first of its eight bins and what it adds to them; aligned as [`Gradients`].
+#[repr(align(64))]
 struct Samples {
     bin: [i32; LANES],
     /// By row, column and direction: 000, 001, 010, 011, 100, 101, 110, 111.

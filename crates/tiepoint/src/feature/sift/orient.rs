@@ -30,7 +30,9 @@ pub(super) fn to_integer(v: f32) -> i32 {
 /// Samples that are worked on together.
 pub(super) const LANES: usize = 16;
 
-/// Gradients of up to [`LANES`] neighbouring pixels of a row; what lies beyond `n` is 0.
+/// Gradients of up to [`LANES`] neighbouring pixels of a row; what lies beyond `n` is 0. Aligned, so that a vector that
+/// is stored and loaded again does not cross a cache line.
+#[repr(align(64))]
 pub(super) struct Gradients {
     pub(super) x: [f32; LANES],
     pub(super) y: [f32; LANES],
@@ -60,6 +62,15 @@ impl Gradients {
         }
         g
     }
+}
+
+/// For each of [`LANES`] pixels, a bin and what it adds to it and to the next.
+#[derive(Default)]
+#[repr(align(64))]
+struct Votes {
+    bin: [i32; LANES],
+    low: [i32; LANES],
+    high: [i32; LANES],
 }
 
 /// Pixels at distance ≤ `radius` of `centre`, short of the one-pixel frame in which there is no gradient.
@@ -119,7 +130,7 @@ fn histogram<S: Simd>(_: S, octave: &Octave, point: &Point, preset: SiftPreset) 
         for x in columns.clone().step_by(LANES) {
             let n = LANES.min(columns.end - x);
             let gradient = Gradients::read(rows, x, n);
-            let (mut bin, mut low, mut high) = ([0_i32; LANES], [0_i32; LANES], [0_i32; LANES]);
+            let mut votes = Votes::default();
             for i in 0..LANES {
                 let (gx, gy) = (gradient.x[i], gradient.y[i]);
                 let dx = (x + i) as f32 - cx;
@@ -130,18 +141,18 @@ fn histogram<S: Simd>(_: S, octave: &Octave, point: &Point, preset: SiftPreset) 
                     // Bin b is centred at b + ½; the part beyond its centre belongs to the next.
                     let shifted = place + (BINS as f32 - 0.5);
                     let nearest = to_integer(shifted - 0.5);
-                    bin[i] = nearest;
-                    high[i] = to_integer(strength * (shifted - nearest as f32));
-                    low[i] = to_integer(strength) - high[i];
+                    votes.bin[i] = nearest;
+                    votes.high[i] = to_integer(strength * (shifted - nearest as f32));
+                    votes.low[i] = to_integer(strength) - votes.high[i];
                 } else {
-                    bin[i] = to_integer(place);
-                    low[i] = to_integer(strength);
+                    votes.bin[i] = to_integer(place);
+                    votes.low[i] = to_integer(strength);
                 }
             }
             for i in 0..n {
-                let b = bin[i] as usize % BINS;
-                histogram[b] += low[i];
-                histogram[b + 1] += high[i];
+                let b = votes.bin[i] as usize % BINS;
+                histogram[b] += votes.low[i];
+                histogram[b + 1] += votes.high[i];
             }
         }
     }
