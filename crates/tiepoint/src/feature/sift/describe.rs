@@ -28,7 +28,7 @@ const CELLS: usize = 4;
 /// Directions of a cell.
 const DIRECTIONS: usize = 8;
 
-/// Bins of a cell while gradients are added: one more than there are directions, which folds back onto the first.
+/// Bins of a cell while gradients are added: one more than there are directions, for a place of exactly 8.
 const BINS: usize = DIRECTIONS + 1;
 
 /// Cells along a side while gradients are added: half a cell beyond the edge belongs to the window.
@@ -37,7 +37,10 @@ const PADDED: usize = CELLS + 2;
 /// A cell's width in σ.
 const CELL: f32 = 3.0;
 
-type Histogram = [i32; PADDED * PADDED * BINS];
+/// What each bin got as the first of two neighbouring directions, and what it passed on to the next as the second.
+/// Kept apart, so that what is added at once is one aligned pair: pairs that overlap by half would make each addition
+/// wait until the one before has left the processor.
+type Histogram = [[i32; 2]; PADDED * PADDED * BINS];
 
 /// Half the side of the square of pixels that holds the window of a keypoint of this scale.
 fn radius(scale: f32) -> usize {
@@ -149,7 +152,7 @@ fn histogram<S: Simd>(_: S, octave: &Octave, point: &Point, angle: f32, preset: 
     let frame = Frame::new(point, angle, preset);
     let radius = radius(point.scale) + 1;
     let columns = window(point.x, radius, octave.size.width);
-    let mut histogram = [0; PADDED * PADDED * BINS];
+    let mut histogram = [[0; 2]; PADDED * PADDED * BINS];
     for y in window(point.y, radius, octave.size.height) {
         let rows = [level.row(y - 1), level.row(y), level.row(y + 1)];
         let dy = y as f32 - frame.y;
@@ -168,15 +171,15 @@ fn histogram<S: Simd>(_: S, octave: &Octave, point: &Point, angle: f32, preset: 
 #[repr(align(64))]
 struct Samples {
     bin: [i32; LANES],
-    /// By row, column and direction: 000, 001, 010, 011, 100, 101, 110, 111.
-    parts: [[i32; LANES]; 8],
+    /// By row and column, for the two directions: 00, 01, 10, 11.
+    parts: [[[i32; 2]; LANES]; 4],
 }
 
 impl Samples {
     /// Pixels at distances (dx + i, dy) from the keypoint.
     #[inline(always)]
     fn new(gradients: &Gradients, frame: &Frame, dx: f32, dy: f32) -> Self {
-        let mut samples = Self { bin: [0; LANES], parts: [[0; LANES]; 8] };
+        let mut samples = Self { bin: [0; LANES], parts: [[[0; 2]; LANES]; 4] };
         let half = (CELLS + 1) as f32 * 0.5;
         for i in 0..LANES {
             let (gx, gy) = (gradients.x[i], gradients.y[i]);
@@ -201,8 +204,7 @@ impl Samples {
             let (p00, p10) = (row0 - p01, row1 - p11);
             for (k, p) in [p00, p01, p10, p11].into_iter().enumerate() {
                 let second = p * o1;
-                samples.parts[2 * k][i] = to_integer(p - second);
-                samples.parts[2 * k + 1][i] = to_integer(second);
+                samples.parts[k][i] = [to_integer(p - second), to_integer(second)];
             }
         }
         samples
@@ -214,11 +216,10 @@ impl Samples {
         const ROW: usize = PADDED * BINS;
         for i in 0..n {
             let first = self.bin[i] as usize;
-            let Some(bins) = histogram.get_mut(first..first + ROW + BINS + 2) else { continue };
-            for (k, at) in
-                [0, 1, BINS, BINS + 1, ROW, ROW + 1, ROW + BINS, ROW + BINS + 1].into_iter().enumerate()
-            {
-                bins[at] += self.parts[k][i];
+            let Some(bins) = histogram.get_mut(first..first + ROW + BINS + 1) else { continue };
+            for (k, at) in [0, BINS, ROW, ROW + BINS].into_iter().enumerate() {
+                let ([a, b], [p, q]) = (bins[at], self.parts[k][i]);
+                bins[at] = [a + p, b + q];
             }
         }
     }
@@ -239,8 +240,9 @@ fn normalise(histogram: &Histogram, root: bool) -> [f32; DIMENSION] {
     for (i, value) in values.iter_mut().enumerate() {
         let (cell, o) = (i / DIRECTIONS, i % DIRECTIONS);
         let at = ((cell / CELLS + 1) * PADDED + cell % CELLS + 1) * BINS;
-        let folded = if o == 0 { histogram[at + DIRECTIONS] } else { 0 };
-        *value = (histogram[at + o] + folded) as f32;
+        let before = histogram[at + (o + DIRECTIONS - 1) % DIRECTIONS][1];
+        let around = if o == 0 { histogram[at + DIRECTIONS][0] } else { 0 };
+        *value = (histogram[at + o][0] + before + around) as f32;
     }
     let norm = sum(&values.map(|v| v * v)).sqrt();
     if norm == 0.0 {
