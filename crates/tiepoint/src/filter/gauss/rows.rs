@@ -228,41 +228,4 @@ mod tests {
             }
         }
     }
-
-    /// `cargo test --release -p tiepoint --lib rows::tests::speed -- --ignored --nocapture`
-    #[test]
-    #[ignore = "prints timings"]
-    fn speed() {
-        for n in [256, 270, 3840] {
-            for level in Cpu::levels() {
-                let level = Cpu::sequential().at_level(level).unwrap().level();
-                if format!("{level:?}").contains("Sse") {
-                    continue;
-                }
-                for radius in [1, 2, 4, 7] {
-                    let taps = noise(radius + 1, 1);
-                    let rows: Vec<_> = (0..=2 * radius).map(|i| noise(n, i as u32)).collect();
-                    let rows: Vec<&[f32]> = rows.iter().map(Vec::as_slice).collect();
-                    let padded = noise(n + 2 * radius, 5);
-                    let mut out = vec![0.0; n];
-                    let mut time = |f: &mut dyn FnMut(&mut [f32])| {
-                        let mut best = f64::INFINITY;
-                        for _ in 0..200 {
-                            let start = std::time::Instant::now();
-                            (0..20).for_each(|_| f(&mut out));
-                            best = best.min(start.elapsed().as_secs_f64());
-                        }
-                        best * 1e9 / (20 * n * (2 * radius + 1)) as f64
-                    };
-                    let v = time(&mut |out| dispatch!(level, simd => vertical(simd, &rows, &taps, out)));
-                    let h =
-                        time(&mut |out| dispatch!(level, simd => horizontal(simd, &padded, 1, &taps, out)));
-                    println!(
-                        "{:>2} taps: vertical {v:.4}, horizontal {h:.4} ns/pixel/tap, {n} pixels, {level:?}",
-                        2 * radius + 1
-                    );
-                }
-            }
-        }
-    }
 }

@@ -201,24 +201,3 @@ fn empty_and_odd_inputs_get_an_answer() {
     assert_eq!(found.data().iter().filter(|v| v.is_nan()).count(), 25, "a NaN spreads over its window");
     assert!(gauss(image.view(), &GaussOptions::size(4), &cpu).is_err(), "even size");
 }
-
-/// `cargo test --release -p tiepoint --lib gauss::tests::speed -- --ignored --nocapture`
-#[test]
-#[ignore = "prints timings"]
-fn speed() {
-    let image = Image::from_vec(noise::<f32>(3840 * 2160, 1, 1.0), Size::new(3840, 2160), 1).unwrap();
-    let small = Image::from_vec(noise::<f32>(3840 * 60, 1, 1.0), Size::new(3840, 60), 1).unwrap();
-    let mut out = Image::default();
-    for size in [1, 3, 5, 9, 15] {
-        for (name, image) in [("large", &image), ("small", &small)] {
-            let mut best = f64::INFINITY;
-            for _ in 0..40 {
-                let start = std::time::Instant::now();
-                gauss_into(image.view(), &GaussOptions::size(size), &Cpu::sequential(), &mut out).unwrap();
-                best = best.min(start.elapsed().as_secs_f64());
-            }
-            let per = best * 1e9 / image.size().area() as f64;
-            println!("{size} taps {name}: {:.3} ms, {per:.3} ns/pixel", best * 1e3);
-        }
-    }
-}
