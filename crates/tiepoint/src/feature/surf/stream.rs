@@ -264,6 +264,8 @@ impl<A: Total> Buffers<A> {
         let (ready, waiting) = std::mem::take(&mut self.waiting).into_iter().partition(complete);
         self.waiting = waiting;
         let mut ready: Vec<Keypoint> = ready;
+        // Tile by tile, so that windows read what their neighbours have just read.
+        ready.sort_by_key(|k| k.x as usize / TILE);
         let dimension = options.dimension();
         let mut values = vec![0.0; ready.len() * dimension];
         // Chunks of nothing do not exist, so a group without descriptors carries one empty slice a group.
@@ -281,6 +283,9 @@ impl<A: Total> Buffers<A> {
         found.values.append(&mut values);
     }
 }
+
+/// Width in pixels of the columns whose keypoints are described together.
+const TILE: usize = 512;
 
 /// Fills in the rows of an octave's layers that the octave before has computed.
 fn share(octave: &Octave, before: &Progress, this: &mut Progress, rows: Range<usize>) {
