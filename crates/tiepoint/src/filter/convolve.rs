@@ -129,7 +129,7 @@ impl ConvolveOptions {
 /// fractions.
 ///
 /// # Errors
-/// None for now.
+/// Never; the signature is that of every filter.
 pub fn convolve<T: Pixel, O: Pixel>(
     view: ImageView<'_, T>,
     kernel: &Kernel,

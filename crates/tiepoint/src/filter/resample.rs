@@ -25,7 +25,7 @@ use fearless_simd_macros::simd;
 /// Twice the width and height by linear interpolation.
 ///
 /// # Errors
-/// None for now.
+/// Never; the signature is that of every filter.
 pub fn double<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu) -> Result<Image<T>> {
     let mut out = Image::default();
     double_into(view, cpu, &mut out)?;
@@ -52,7 +52,7 @@ pub fn double_into<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu, out: &mut Image<
 /// Half the width and height: every second pixel.
 ///
 /// # Errors
-/// None for now.
+/// Never; the signature is that of every filter.
 pub fn halve<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu) -> Result<Image<T>> {
     let mut out = Image::default();
     halve_into(view, cpu, &mut out)?;
@@ -74,7 +74,7 @@ pub fn halve_into<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu, out: &mut Image<T
 /// Half the width and height: the means of 2×2 pixels.
 ///
 /// # Errors
-/// None for now.
+/// Never; the signature is that of every filter.
 pub fn halve_mean<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu) -> Result<Image<T>> {
     let mut out = Image::default();
     halve_mean_into(view, cpu, &mut out)?;

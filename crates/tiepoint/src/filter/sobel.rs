@@ -126,7 +126,7 @@ impl Sobel for f32 {
 /// The horizontal derivative.
 ///
 /// # Errors
-/// None for now.
+/// Never; the signature is that of every filter.
 pub fn x<T: Sobel>(view: ImageView<'_, T>, options: &SobelOptions, cpu: &Cpu) -> Result<Image<T::Gradient>> {
     let mut out = Image::default();
     x_into(view, options, cpu, &mut out)?;
@@ -149,7 +149,7 @@ pub fn x_into<T: Sobel>(
 /// The vertical derivative.
 ///
 /// # Errors
-/// None for now.
+/// Never; the signature is that of every filter.
 pub fn y<T: Sobel>(view: ImageView<'_, T>, options: &SobelOptions, cpu: &Cpu) -> Result<Image<T::Gradient>> {
     let mut out = Image::default();
     y_into(view, options, cpu, &mut out)?;
@@ -172,7 +172,7 @@ pub fn y_into<T: Sobel>(
 /// The magnitude of the gradient.
 ///
 /// # Errors
-/// None for now.
+/// Never; the signature is that of every filter.
 pub fn magnitude<T: Sobel>(view: ImageView<'_, T>, options: &SobelOptions, cpu: &Cpu) -> Result<Image<T>> {
     let mut out = Image::default();
     magnitude_into(view, options, cpu, &mut out)?;
