@@ -4,19 +4,14 @@
 //! difference is right whenever its true value fits.
 
 use super::stream::BAND;
+use crate::filter::integral::Sum;
 use crate::{
     device::Cpu,
     image::{ImageView, Pixel, Size},
 };
 
-/// The unsigned integer of an integral image.
-pub(super) trait Total: Copy + Default + Send + Sync + std::fmt::Debug + 'static {
-    /// A pixel's level.
-    fn from_level(level: u32) -> Self;
-    /// Sum, wrapping.
-    fn plus(self, other: Self) -> Self;
-    /// Difference, wrapping.
-    fn minus(self, other: Self) -> Self;
+/// The unsigned integer of an integral image, read as two's complement where a difference may be negative.
+pub(super) trait Total: Sum {
     /// Three times, wrapping.
     fn thrice(self) -> Self;
     /// Read as two's complement.
@@ -30,18 +25,6 @@ pub(super) trait Total: Copy + Default + Send + Sync + std::fmt::Debug + 'static
 macro_rules! total {
     ($unsigned:ty, $signed:ty) => {
         impl Total for $unsigned {
-            #[inline(always)]
-            fn from_level(level: u32) -> Self {
-                Self::from(level)
-            }
-            #[inline(always)]
-            fn plus(self, other: Self) -> Self {
-                self.wrapping_add(other)
-            }
-            #[inline(always)]
-            fn minus(self, other: Self) -> Self {
-                self.wrapping_sub(other)
-            }
             #[inline(always)]
             fn thrice(self) -> Self {
                 self.wrapping_mul(3)
@@ -134,7 +117,7 @@ impl<A: Total> Integral<A> {
             for (i, row) in rows.chunks_mut(stride).enumerate() {
                 let mut sum = A::default();
                 for (entry, pixel) in row[1..].iter_mut().zip(view.row(first + chunk * 8 + i)) {
-                    sum = sum.plus(A::from_level(pixel.level()));
+                    sum = sum.plus(A::new(pixel.level()));
                     *entry = sum;
                 }
             }
