@@ -4,11 +4,13 @@ mod canvas;
 mod features;
 mod matches;
 mod overlay;
+mod rows;
 
 pub(crate) use canvas::Canvas;
 pub(crate) use features::keypoints;
 pub(crate) use matches::{Tie, side_by_side};
 pub(crate) use overlay::{Blend, overlay};
+pub(crate) use rows::rows;
 
 /// Red, green and blue.
 pub(crate) type Colour = [u8; 3];

@@ -4,7 +4,9 @@
 //! in pixels; a pixel without one holds [`INVALID`].
 
 mod aggregate;
+pub mod cloud;
 pub mod cost;
+pub mod depth;
 mod options;
 mod select;
 
