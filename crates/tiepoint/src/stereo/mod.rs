@@ -4,6 +4,7 @@
 //! in pixels; a pixel without one holds [`INVALID`].
 
 pub mod cost;
+pub mod files;
 mod options;
 
 pub use options::{Cost, Paths, Penalties, RightView, StereoOptions, Subpixel};
