@@ -56,15 +56,17 @@ struct Task<'a> {
 }
 
 fn tasks<'a>(arguments: &StereoCommand, pairs: &'a [Pair]) -> Outcome<Vec<Task<'a>>> {
-    let places = |given: &Option<String>, extension| match given {
-        Some(given) => Ok(pairs::places(given, pairs, extension)?.into_iter().map(Some).collect()),
-        None => Ok::<_, Failure>(vec![None; pairs.len()]),
+    let places = |given: &Option<String>, extension| -> Outcome<Vec<Option<PathBuf>>> {
+        match given {
+            Some(given) => Ok(pairs::places(given, pairs, extension)?.into_iter().map(Some).collect()),
+            None => Ok(vec![None; pairs.len()]),
+        }
     };
     let mut outputs = pairs::outputs(arguments.output.as_deref(), pairs)?;
     let mut rights = places(&arguments.output_right, "pfm")?;
     let mut confidences = places(&arguments.confidence, "tif")?;
     let mut previews = places(&arguments.preview, "png")?;
-    let take = |(i, pair)| Task {
+    let take = |(i, pair): (usize, &'a Pair)| Task {
         pair,
         output: outputs[i].take(),
         right: rights[i].take(),
