@@ -7,6 +7,7 @@ mod aggregate;
 pub mod cloud;
 pub mod cost;
 pub mod depth;
+pub mod files;
 mod options;
 mod select;
 
