@@ -1,4 +1,195 @@
-//! Dense stereo: from a rectified pair to disparity, depth and points.
+//! Dense stereo by Semi-Global Matching: a disparity for every pixel of a rectified pair.
+//!
+//! **Convention.** The left image is the reference: `left(x, y)` shows what `right(x − d, y)` shows. Disparities are
+//! in pixels; a pixel without one holds [`INVALID`].
 
+mod aggregate;
 pub mod cloud;
+pub mod cost;
 pub mod depth;
+pub mod files;
+mod options;
+mod select;
+
+pub use options::{Cost, Paths, Penalties, RightView, StereoOptions, Subpixel};
+
+pub use cost::{CensusWindow, MatchingCost};
+
+use crate::{
+    Error, Result,
+    device::Cpu,
+    image::{AnyImage, Image, Size},
+};
+use aggregate::{Problem, Results, Workspace, aggregate};
+use cost::{Bytes, Costs, Grey, Source, holes};
+use select::Choice;
+
+/// The disparity of a pixel that has none.
+pub const INVALID: f32 = f32::INFINITY;
+
+/// What dense stereo finds.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StereoResult {
+    /// Disparities of the left view in pixels, [`INVALID`] where there is none.
+    pub disparity: Image<f32>,
+    /// Disparities of the right view, if asked for: `right(x, y)` shows what `left(x + d, y)` shows.
+    pub right: Option<Image<f32>>,
+    /// How distinct the best sum is, from 0 (not at all) to 1, if asked for; 0 where there is no disparity.
+    pub confidence: Option<Image<f32>>,
+}
+
+/// Dense stereo with its memory, kept between pairs of one size.
+#[derive(Debug)]
+pub struct Stereo {
+    options: StereoOptions,
+    workspace: Workspace,
+}
+
+/// Which pixels hold data: 0 where they do not. Pixels that are not finite never do.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Masks<'a> {
+    /// Of the left image.
+    pub left: Option<&'a Image<u8>>,
+    /// Of the right image.
+    pub right: Option<&'a Image<u8>>,
+}
+
+impl Stereo {
+    /// Checks the options. Memory is taken with the first pair.
+    ///
+    /// # Errors
+    /// As [`StereoOptions::check`].
+    pub fn new(options: StereoOptions) -> Result<Self> {
+        options.check()?;
+        Ok(Self { options, workspace: Workspace::default() })
+    }
+
+    /// The options.
+    pub fn options(&self) -> &StereoOptions {
+        &self.options
+    }
+
+    /// The disparities of a rectified pair.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] when images or masks differ in size, [`Error::Image`] for an empty image or more than four
+    /// channels, [`Error::Memory`] when the limit of memory is too small for the width and disparities.
+    pub fn compute(
+        &mut self,
+        left: &AnyImage,
+        right: &AnyImage,
+        masks: Masks<'_>,
+        cpu: &Cpu,
+    ) -> Result<StereoResult> {
+        self.run(left, right, masks, None, cpu)
+    }
+
+    /// As [`compute`](Self::compute) with a cost of the caller's own; the images serve the gradient that P2 follows.
+    ///
+    /// # Errors
+    /// As [`compute`](Self::compute), and [`Error::Option`] when the cost's bound is above 4000.
+    pub fn compute_with(
+        &mut self,
+        cost: &dyn MatchingCost,
+        left: &AnyImage,
+        right: &AnyImage,
+        masks: Masks<'_>,
+        cpu: &Cpu,
+    ) -> Result<StereoResult> {
+        if cost.greatest() > 4000 {
+            return Err(Error::option("greatest cost", cost.greatest(), "0 to 4000"));
+        }
+        self.run(left, right, masks, Some(cost), cpu)
+    }
+
+    fn run(
+        &mut self,
+        left: &AnyImage,
+        right: &AnyImage,
+        masks: Masks<'_>,
+        own: Option<&dyn MatchingCost>,
+        cpu: &Cpu,
+    ) -> Result<StereoResult> {
+        let pair = Pair::new(left, right, masks, cpu)?;
+        let Self { options, workspace } = self;
+        let problem = pair.problem(options, own);
+        let image = || Image::new(pair.size);
+        let mut out = StereoResult {
+            disparity: image(),
+            right: (options.right || options.right_view != RightView::Off).then(image),
+            confidence: options.confidence.then(image),
+        };
+        let results = Results {
+            disparity: Some(&mut out.disparity),
+            right: out.right.as_mut(),
+            confidence: out.confidence.as_mut(),
+            sums: None,
+        };
+        aggregate(&problem, results, workspace, cpu)?;
+        Ok(out)
+    }
+}
+
+/// A pair made ready: grey, grey in 8 bits, holes.
+struct Pair {
+    size: Size,
+    grey: [Grey; 2],
+    bytes: [Image<u8>; 2],
+    masks: [Option<Image<u8>>; 2],
+}
+
+impl Pair {
+    fn new(left: &AnyImage, right: &AnyImage, masks: Masks<'_>, cpu: &Cpu) -> Result<Self> {
+        let _stage = cpu.stage("grey");
+        let size = left.size();
+        if size.width == 0 || size.height == 0 {
+            return Err(Error::Image(format!("the left image is empty ({size})")));
+        }
+        for (what, found) in [
+            ("right image", Some(right.size())),
+            ("left mask", masks.left.map(Image::size)),
+            ("right mask", masks.right.map(Image::size)),
+        ] {
+            if found.is_some_and(|s| s != size) {
+                let found = found.unwrap_or_default();
+                return Err(Error::Mismatch(format!(
+                    "the {what} is {found} and the left image {size}: expected one size, as rectification gives it"
+                )));
+            }
+        }
+        let grey = [Grey::new(left, cpu)?, Grey::new(right, cpu)?];
+        let scale = Bytes::of([&grey[0], &grey[1]]);
+        let bytes = [scale.image(&grey[0], cpu), scale.image(&grey[1], cpu)];
+        let masks = [holes(left, masks.left), holes(right, masks.right)];
+        Ok(Self { size, grey, bytes, masks })
+    }
+
+    fn problem<'a>(&'a self, options: &StereoOptions, own: Option<&'a dyn MatchingCost>) -> Problem<'a> {
+        let [left, right] = &self.bytes;
+        let source = match (own, options.cost) {
+            (Some(own), _) => Source::Own(own),
+            (None, Cost::Census(window)) => {
+                Source::Census { window, left: &self.grey[0], right: &self.grey[1] }
+            }
+            (None, _) => Source::Absolute { left, right },
+        };
+        let cost = Costs {
+            source,
+            size: self.size,
+            min_disparity: options.min_disparity,
+            disparities: options.disparities,
+            greatest: own.map_or(options.cost.greatest(), MatchingCost::greatest),
+            left_mask: self.masks[0].as_ref(),
+            right_mask: self.masks[1].as_ref(),
+        };
+        Problem {
+            size: self.size,
+            cost,
+            grey: left,
+            penalties: options.penalties(),
+            paths: options.paths,
+            choice: Choice { subpixel: options.subpixel, uniqueness: options.uniqueness },
+            memory: options.memory,
+        }
+    }
+}
