@@ -83,8 +83,11 @@ impl Rectification {
         check_sizes(rig, sizes)?;
         let rotations = half::rectifying(&rig.rotation, rig.translation)
             .ok_or_else(|| Error::Mismatch(EXCHANGED.into()))?;
-        let turned: [canvas::Turned; 2] =
-            [0, 1].map(|i| canvas::Turned { camera: rig.cameras[i], rotation: rotations[i], input: sizes[i] });
+        let turned: [canvas::Turned; 2] = [0, 1].map(|i| canvas::Turned {
+            camera: rig.cameras[i],
+            rotation: rotations[i],
+            input: sizes[i],
+        });
         let frame = canvas::frame(&turned, options)?;
         let [left, right] = [0, 1].map(|i| RectifiedView {
             camera: rig.cameras[i],
@@ -216,7 +219,9 @@ impl RectifiedView {
     ) -> Result<Image<T>> {
         if picture.size() != self.input {
             let (found, expected) = (picture.size(), self.input);
-            return Err(Error::Mismatch(format!("the picture is {found}, but the rectification is for {expected}")));
+            return Err(Error::Mismatch(format!(
+                "the picture is {found}, but the rectification is for {expected}"
+            )));
         }
         warp_by(picture, &Inverse::of(self), self.size, interpolation, fill, cpu)
     }
