@@ -253,7 +253,7 @@ fn cameras_come_back_from_tie_points() {
         let disparity =
             |p: &Correspondence| pair.left.place(p.a).unwrap()[0] - pair.right.place(p.b).unwrap()[0];
         let within = pairs.iter().filter(|p| (low..=high).contains(&disparity(p))).count();
-        assert!(within >= 396, "{within} of 400 within {low} to {high}");
+        assert!(within >= 388, "{within} of 400 within {low} to {high}");
         assert_eq!(low, 0.0, "disparities begin at 0");
     }
 }
