@@ -27,6 +27,7 @@ mod band;
 mod edge;
 #[cfg(test)]
 mod reference;
+mod ring;
 mod step;
 mod sweep;
 #[cfg(test)]
