@@ -4,12 +4,18 @@
 //! in pixels; a pixel without one holds [`INVALID`].
 
 mod aggregate;
+pub mod check;
 pub mod cloud;
 pub mod cost;
 pub mod depth;
 pub mod files;
+pub mod fill;
+pub mod median;
 mod options;
 mod select;
+pub mod speckle;
+#[cfg(test)]
+mod testing;
 
 pub use options::{Cost, Paths, Penalties, RightView, StereoOptions, Subpixel};
 
