@@ -231,17 +231,15 @@ pub(super) fn band<S: Simd, T: Value, A: Sum<T>, D: Directions<N>, const N: usiz
                 costs[problem.disparities()..].fill(T::MAX);
             }
             let at = ((x + D::SKEW * row) * rows.count + row) * padded;
-            match &mut rows.sums {
-                Some(sums) if !sweep.backward => {
-                    step(simd, costs, ring, &places, p1, &mut sums[at..at + padded]);
-                }
-                Some(sums) => {
-                    step(simd, costs, ring, &places, p1, gathered);
-                    A::total(simd, &sums[at..at + padded], gathered, totals);
-                    let result = &mut rows.results[row];
-                    select::pixel(simd, problem, &lines[r], x, totals, result, &mut right[r]);
-                }
-                None => step(simd, costs, ring, &places, p1, gathered),
+            let mut sums = rows.sums.as_mut().map(|sums| &mut sums[at..at + padded]);
+            let out = match &mut sums {
+                Some(sums) if !sweep.backward => &mut **sums,
+                _ => &mut gathered[..],
+            };
+            step(simd, costs, ring, &places, p1, out);
+            if let (true, Some(before)) = (sweep.backward, sums) {
+                A::total(simd, before, gathered, totals);
+                select::pixel(simd, problem, &lines[r], x, totals, &mut rows.results[row], &mut right[r]);
             }
         }
         if t >= behind && N > 1 {
