@@ -73,7 +73,7 @@ fn finds_the_truth_and_says_so() {
     assert_eq!(number(&filled, "density"), number(&json, "density"), "before filling");
     assert!(numbers(&filled, "bad_at")[1] <= number(&filled, "bad"), "{filled}");
     let json = score(right, truth_right, &[]);
-    assert!(number(&json, "bad_of_valid") < 0.05, "the right view: {json}");
+    assert!(number(&json, "bad_of_valid") < 0.1, "the right view, occlusions included: {json}");
     let same = score(truth, truth, &[]);
     assert_eq!((number(&same, "bad"), number(&same, "epe")), (0.0, 0.0), "the truth itself");
     assert_eq!((number(&same, "pixels"), number(&same, "density")), (30_000.0, 1.0), "all of it");
