@@ -92,6 +92,17 @@ pub enum RightView {
     Aggregated,
 }
 
+/// How mutual information is learnt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Learning {
+    /// On images halved up to four times, from the coarsest to the finest, once at each level but three times at the
+    /// coarsest (Hirschmüller 2008, section 2.1). Costs about a third of a run.
+    #[default]
+    CoarseToFine,
+    /// At full size, this many times from a disparity of zero. The CUDA program of 2010 did so three times.
+    Iterations(u8),
+}
+
 /// Options of dense stereo.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StereoOptions {
@@ -101,6 +112,8 @@ pub struct StereoOptions {
     pub disparities: usize,
     /// The matching cost. Default census 5×5.
     pub cost: Cost,
+    /// How mutual information is learnt; nothing to other costs. Default from coarse to fine.
+    pub learning: Learning,
     /// The directions of aggregation. Default eight.
     pub paths: Paths,
     /// P1 and P2. Default: what suits the cost, [`Cost::penalties`].
@@ -138,6 +151,7 @@ impl Default for StereoOptions {
             min_disparity: 0,
             disparities: 128,
             cost: Cost::default(),
+            learning: Learning::default(),
             paths: Paths::default(),
             penalties: None,
             uniqueness: 0,
@@ -165,20 +179,16 @@ impl Cost {
         }
     }
 
-    /// Penalties that suit the cost.
+    /// Penalties that suit the cost: those of census 5×5, in proportion to the greatest cost. With them the sums of
+    /// four paths of the default costs stay below 256.
     pub const fn penalties(self) -> Penalties {
-        match self {
-            Self::Census(CensusWindow::Five) => Penalties { p1: 8, p2: 38, p2_least: 20, gradient: 12 },
-            Self::Census(CensusWindow::Seven | CensusWindow::NineBySeven) => {
-                Penalties { p1: 16, p2: 76, p2_least: 40, gradient: 12 }
-            }
-            Self::Census(CensusWindow::Symmetric) => {
-                Penalties { p1: 10, p2: 50, p2_least: 26, gradient: 12 }
-            }
-            Self::AbsoluteDifference | Self::MutualInformation => {
-                Penalties { p1: 10, p2: 60, p2_least: 30, gradient: 12 }
-            }
-        }
+        let (p1, p2, p2_least) = match self {
+            Self::Census(CensusWindow::Seven) => (20, 78, 28),
+            Self::Census(CensusWindow::NineBySeven) => (26, 100, 36),
+            Self::Census(CensusWindow::Symmetric) => (13, 50, 18),
+            _ => (10, 39, 14),
+        };
+        Penalties { p1, p2, p2_least, gradient: 4 }
     }
 }
 

@@ -17,16 +17,16 @@ mod tests;
 
 pub use census::CensusWindow;
 pub(super) use grey::{Bytes, Grey, holes};
-pub(super) use information::{Table, learn};
+pub(super) use information::Table;
 
 use super::aggregate::Value;
 use crate::image::{Image, Size};
-use fearless_simd::{Simd, prelude::*};
+use fearless_simd::Simd;
 
 /// The greatest absolute difference that is told from others.
-pub const AD_LIMIT: u8 = 31;
+pub const AD_LIMIT: u8 = 24;
 /// The greatest entry of the table of mutual information.
-pub const MI_LIMIT: u8 = 63;
+pub const MI_LIMIT: u8 = 24;
 
 /// A cost of the caller's own.
 pub trait MatchingCost: Sync {
