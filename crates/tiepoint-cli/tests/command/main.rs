@@ -488,7 +488,8 @@ fn bench_devices_and_help() {
     assert!(json.contains("\"name\":\"sift\"") && json.contains("\"name\":\"surf\""), "{json}");
     assert!(works(&["devices"]).starts_with("cpu"), "devices");
     assert_eq!(value(&works(&["devices", "--json"]), "auto"), "\"cpu\"", "devices");
-    for command in ["detect", "match", "register", "stereo", "filter", "evaluate", "bench", "devices", "demo"] {
+    for command in ["detect", "match", "register", "stereo", "filter", "evaluate", "bench", "devices", "demo"]
+    {
         assert!(works(&[command, "--help"]).contains("Usage: tiepoint"), "help of {command}");
     }
     assert!(works(&["--version"]).starts_with("tiepoint "), "version");
