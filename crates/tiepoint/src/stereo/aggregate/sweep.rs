@@ -4,6 +4,7 @@ use super::{
     Cross, Directions, Knight, Row, Star,
     band::{Rows, Scratch, Sweep, band, sums_len},
     edge::{Edge, Progress},
+    memory::{Stored, Workspace},
     step::{Sum, Value},
 };
 use crate::{
@@ -41,13 +42,6 @@ impl Problem<'_> {
     }
 }
 
-/// Memory that is kept from frame to frame.
-#[derive(Debug, Default)]
-pub(in crate::stereo) struct Workspace {
-    bytes: Vec<u8>,
-    words: Vec<u16>,
-}
-
 /// The images that results go to, those that are wanted.
 #[derive(Default)]
 pub(in crate::stereo) struct Results<'a> {
@@ -60,7 +54,8 @@ pub(in crate::stereo) struct Results<'a> {
 /// Aggregates all directions and chooses a disparity for every pixel.
 ///
 /// # Errors
-/// [`Error::Memory`] when even the smallest groups of rows exceed the limit.
+/// [`Error::Memory`] when even the smallest groups of rows exceed the limit, [`Error::Refused`] when the system has
+/// no more.
 pub(in crate::stereo) fn aggregate(
     problem: &Problem<'_>,
     results: Results<'_>,
@@ -69,27 +64,26 @@ pub(in crate::stereo) fn aggregate(
 ) -> Result<()> {
     let most = u32::from(problem.cost.greatest) + u32::from(problem.penalties.p2);
     let paths = problem.paths.count().div_ceil(2).max(4) as u32;
-    let Workspace { bytes, words } = workspace;
     if most * paths <= 255 {
-        directions::<u8, u8>(problem, results, bytes, cpu)
+        directions::<u8, u8>(problem, results, workspace, cpu)
     } else if most <= 255 {
-        directions::<u8, u16>(problem, results, words, cpu)
+        directions::<u8, u16>(problem, results, workspace, cpu)
     } else {
-        directions::<u16, u16>(problem, results, words, cpu)
+        directions::<u16, u16>(problem, results, workspace, cpu)
     }
 }
 
-fn directions<T: Value, A: Sum<T>>(
+fn directions<T: Value, A: Sum<T> + Stored>(
     problem: &Problem<'_>,
     results: Results<'_>,
-    sums: &mut Vec<A>,
+    workspace: &mut Workspace,
     cpu: &Cpu,
 ) -> Result<()> {
     match problem.paths {
-        Paths::Four => image::<T, A, Cross, Cross, 2, 2>(problem, results, sums, cpu),
-        Paths::Five => image::<T, A, Star, Row, 4, 1>(problem, results, sums, cpu),
-        Paths::Eight => image::<T, A, Star, Star, 4, 4>(problem, results, sums, cpu),
-        Paths::Sixteen => image::<T, A, Knight, Knight, 8, 8>(problem, results, sums, cpu),
+        Paths::Four => image::<T, A, Cross, Cross, 2, 2>(problem, results, workspace, cpu),
+        Paths::Five => image::<T, A, Star, Row, 4, 1>(problem, results, workspace, cpu),
+        Paths::Eight => image::<T, A, Star, Star, 4, 4>(problem, results, workspace, cpu),
+        Paths::Sixteen => image::<T, A, Knight, Knight, 8, 8>(problem, results, workspace, cpu),
     }
 }
 
@@ -141,12 +135,12 @@ impl Groups {
 fn image<T, A, F, B, const N: usize, const M: usize>(
     problem: &Problem<'_>,
     mut results: Results<'_>,
-    sums: &mut Vec<A>,
+    workspace: &mut Workspace,
     cpu: &Cpu,
 ) -> Result<()>
 where
     T: Value,
-    A: Sum<T>,
+    A: Sum<T> + Stored,
     F: Directions<N> + Default,
     B: Directions<M> + Default,
 {
@@ -163,10 +157,7 @@ where
     let ring = ((BAND + 2) * 8 * N) as u64 * (pixel + 64);
     let groups = Groups::plan(problem, row, paths, cpu.threads() as u64 * ring)?;
     let needed = groups.rows.min(height).div_ceil(BAND) * band_sums(BAND);
-    if sums.len() < needed {
-        *sums = Vec::new();
-        *sums = vec![A::default(); needed];
-    }
+    let sums = A::stored(workspace, needed)?;
     let last = groups.count() - 1;
     let mut checkpoints = Vec::new();
     let mut edge = Edge::new(width);
