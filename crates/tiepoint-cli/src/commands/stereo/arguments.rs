@@ -107,19 +107,20 @@ pub(crate) struct StereoArguments {
     /// By how many pixels both views may differ [default: 1]
     #[arg(long, value_name = "PX", allow_negative_numbers = true)]
     max_difference: Option<f32>,
-    /// Remove regions of fewer pixels; 0 removes none [default: 100]
+    /// Remove regions of fewer pixels; 0 removes none [default: 50]
     #[arg(long, value_name = "N")]
     speckle_size: Option<usize>,
-    /// By how much neighbours of one region may differ [default: 1]
+    /// By how much neighbours of one region may differ [default: 2]
     #[arg(long, value_name = "PX", allow_negative_numbers = true)]
     speckle_difference: Option<f32>,
-    /// Side of the median filter: 0 (none), 3 or 5 [default: 3]
+    /// Side of the last median filter: 0 (none), 3 or 5 [default: 5]
     #[arg(long, value_name = "N")]
     median: Option<usize>,
     /// Fill invalid pixels: occlusions from the background, mismatches from all around
     #[arg(long)]
     fill: bool,
     /// Keep the work's memory, images and results aside, to this: 300M, 2G, or bytes; the result is the same
+    /// [default: 4G]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     memory: Option<u64>,
 }
@@ -207,7 +208,7 @@ impl StereoArguments {
             speckle_difference: self.speckle_difference.unwrap_or(start.speckle_difference),
             median: self.median.unwrap_or(start.median),
             fill: self.fill,
-            memory: self.memory,
+            memory: self.memory.or(start.memory),
             ..start
         };
         options.check()?;

@@ -136,12 +136,12 @@ impl Task<'_> {
             let format = DisparityFormat::of(path).map_err(wrong)?;
             format.check_range(path, options.min_disparity, options.disparities).map_err(wrong)?;
         }
-        for path in &self.depth {
+        if let Some(path) = &self.depth {
             if DisparityFormat::of(path).map_err(wrong)? == DisparityFormat::Png {
                 return Err(Failure::usage(format!("{}: depth is written as .pfm or .tif", path.display())));
             }
         }
-        for path in &self.cloud {
+        if let Some(path) = &self.cloud {
             if !path.extension().is_some_and(|e| e.eq_ignore_ascii_case("ply")) {
                 return Err(Failure::usage(format!("{}: points are written as .ply", path.display())));
             }
@@ -236,7 +236,7 @@ impl Task<'_> {
     }
 }
 
-/// An image as grey, and where it holds data if not everywhere.
+/// An image, and where it holds data if not everywhere.
 #[derive(Debug)]
 struct Side {
     image: AnyImage,
@@ -244,7 +244,7 @@ struct Side {
 }
 
 fn read(path: &Path, mask: Option<&str>, no_data: Option<f32>, session: &Session) -> Outcome<Side> {
-    let image = image::read_grey(path, &ReadOptions::default(), &session.cpu)?;
+    let image = image::read(path, &ReadOptions::default())?;
     let mask = mask.map(|m| PathBuf::from(input::fill(m, path)));
     let mask = mask.map(|m| input::read_mask(&m, image.size(), &session.cpu)).transpose()?;
     let holes = no_data.map(|value| match &image {
@@ -259,7 +259,9 @@ fn read(path: &Path, mask: Option<&str>, no_data: Option<f32>, session: &Session
     Ok(Side { image, mask })
 }
 
-/// 0 where the image is `no_data`, 255 elsewhere.
+/// 0 where all channels are `no_data`, 255 elsewhere.
 fn holding<T: Pixel>(image: &Image<T>, no_data: f32) -> Image<u8> {
-    Image::from_fn(image.size(), |x, y| 255 * u8::from(image.row(y)[x].to_f32() != no_data))
+    let n = image.channels();
+    let pixel = |x: usize, y: usize| &image.row(y)[x * n..(x + 1) * n];
+    Image::from_fn(image.size(), |x, y| 255 * u8::from(pixel(x, y).iter().any(|v| v.to_f32() != no_data)))
 }
