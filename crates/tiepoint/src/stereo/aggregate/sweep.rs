@@ -107,11 +107,8 @@ impl Groups {
                 best = Some(rows);
             }
         }
-        let too_much = Error::Memory {
-            what: "semi-global matching of this width and disparity count",
-            needed: least,
-            limit,
-        };
+        let too_much =
+            Error::Memory { what: "semi-global matching of this width and disparity count", needed: least, limit };
         best.map(|rows| Self { rows, height }).ok_or(too_much)
     }
 
