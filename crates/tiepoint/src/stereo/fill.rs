@@ -42,8 +42,8 @@ pub fn fill(disparity: &mut Image<f32>, occluded: Option<&Image<bool>>, cpu: &Cp
     // One task looks upwards while the other looks downwards.
     let sweeps = cpu.map(2, |i| dispatch!(cpu.level(), simd => sweep(simd, map, &gaps, i == 0)));
     cpu.for_chunks(disparity.data_mut(), width, |y, row| {
-        let rays = [sweeps[0].row(y), sweeps[1].row(y)];
-        fill_row(row, &gaps[y], rays, occluded.map(|o| o.row(y)));
+        let (rays, occluded) = ([sweeps[0].row(y), sweeps[1].row(y)], occluded.map(|o| o.row(y)));
+        dispatch!(cpu.level(), simd => fill_row(simd, row, &gaps[y], rays, occluded));
     });
     Ok(())
 }
@@ -62,14 +62,14 @@ fn gaps(row: &[f32]) -> Vec<Range<usize>> {
 
 /// What the invalid pixels see along the three rays to one side.
 struct Sweep {
-    found: Vec<[f32; 3]>,
+    found: [Vec<f32>; 3],
     /// Where the pixels of row y lie in `found`.
     rows: Vec<Range<usize>>,
 }
 
 impl Sweep {
-    fn row(&self, y: usize) -> &[[f32; 3]] {
-        &self.found[self.rows[y].clone()]
+    fn row(&self, y: usize) -> [&[f32]; 3] {
+        self.found.each_ref().map(|f| &f[self.rows[y].clone()])
     }
 }
 
@@ -80,14 +80,18 @@ fn sweep<S: Simd>(simd: S, map: &Image<f32>, gaps: &[Vec<Range<usize>>], upwards
     // What each pixel of the row before would show, itself or what it sees; a pixel more at both ends.
     let mut before = [vec![INVALID; width + 2], vec![INVALID; width + 2], vec![INVALID; width + 2]];
     let mut here = before.clone();
-    let mut sweep = Sweep { found: Vec::new(), rows: vec![0..0; height] };
+    let count = gaps.iter().flatten().map(Range::len).sum();
+    let found = std::array::from_fn(|_| Vec::with_capacity(count));
+    let mut sweep = Sweep { found, rows: vec![0..0; height] };
     for i in 0..height {
         let y = if upwards { i } else { height - 1 - i };
-        let start = sweep.found.len();
-        for x in gaps[y].iter().flat_map(Range::clone) {
-            sweep.found.push([before[0][x], before[1][x + 1], before[2][x + 2]]);
+        let start = sweep.found[0].len();
+        for (ray, found) in sweep.found.iter_mut().enumerate() {
+            for gap in &gaps[y] {
+                found.extend_from_slice(&before[ray][gap.start + ray..gap.end + ray]);
+            }
         }
-        sweep.rows[y] = start..sweep.found.len();
+        sweep.rows[y] = start..sweep.found[0].len();
         for (ray, (here, before)) in here.iter_mut().zip(&before).enumerate() {
             show(simd, map.row(y), &before[ray..], &mut here[1..=width]);
         }
@@ -111,34 +115,57 @@ fn show<S: Simd>(simd: S, row: &[f32], seen: &[f32], out: &mut [f32]) {
     }
 }
 
-fn fill_row(row: &mut [f32], gaps: &[Range<usize>], rays: [&[[f32; 3]]; 2], occluded: Option<&[bool]>) {
-    let mut rays = rays[0].iter().zip(rays[1]);
+#[simd]
+fn fill_row<S: Simd>(
+    _: S,
+    row: &mut [f32],
+    gaps: &[Range<usize>],
+    [up, down]: [[&[f32]; 3]; 2],
+    occluded: Option<&[bool]>,
+) {
+    let mut done = 0;
     for gap in gaps {
         let left = gap.start.checked_sub(1).map_or(INVALID, |x| row[x]);
         let right = row.get(gap.end).copied().unwrap_or(INVALID);
-        let margin = left.is_finite() != right.is_finite();
-        for (x, (up, down)) in gap.clone().zip(&mut rays) {
-            let background = occluded.is_none_or(|o| o[x]);
-            row[x] = if margin { left.min(right) } else { choose([left, right], up, down, background) };
+        let row = &mut row[gap.clone()];
+        let seen = done..done + row.len();
+        done = seen.end;
+        if left.is_finite() != right.is_finite() {
+            row.fill(lower(left, right));
+            continue;
+        }
+        let rays = [up[0], up[1], up[2], down[0], down[1], down[2]].map(|ray| &ray[seen.clone()]);
+        let occluded = occluded.map(|o| &o[gap.clone()]);
+        for (i, v) in row.iter_mut().enumerate() {
+            *v = choose([left, right], rays, i, occluded.is_none_or(|o| o[i]));
         }
     }
 }
 
 /// The second lowest (background) or third lowest of the values found.
-fn choose(sides: [f32; 2], up: &[f32; 3], down: &[f32; 3], background: bool) -> f32 {
-    let [mut first, mut second, mut third] = [INVALID; 3];
-    for &v in sides.iter().chain(up).chain(down) {
-        third = third.min(second.max(v));
-        second = second.min(first.max(v));
-        first = first.min(v);
+#[inline(always)]
+fn choose(sides: [f32; 2], rays: [&[f32]; 6], i: usize, background: bool) -> f32 {
+    let (mut first, mut second) = (lower(sides[0], sides[1]), higher(sides[0], sides[1]));
+    let mut third = INVALID;
+    for ray in rays {
+        let v = ray[i];
+        third = lower(third, higher(second, v));
+        second = lower(second, higher(first, v));
+        first = lower(first, v);
     }
-    if third.is_finite() && !background {
-        third
-    } else if second.is_finite() {
-        second
-    } else {
-        first
-    }
+    let second = if second < INVALID { second } else { first };
+    if third < INVALID && !background { third } else { second }
+}
+
+/// The lower of two values that are numbers: one instruction, unlike `f32::min`.
+#[inline(always)]
+fn lower(a: f32, b: f32) -> f32 {
+    if a < b { a } else { b }
+}
+
+#[inline(always)]
+fn higher(a: f32, b: f32) -> f32 {
+    if a < b { b } else { a }
 }
 
 #[cfg(test)]
