@@ -19,9 +19,10 @@ use tiepoint::image::{self, AnyImage, Image};
 pub(crate) fn run(arguments: &Rectify, session: &Session) -> Outcome {
     check(arguments)?;
     let mut clock = Clock::start(&session.cpu);
-    let rig = arguments.calibration.first().map(|_| {
-        clock.time(Part::Read, || StereoCalibration::read(&arguments.calibration))
-    });
+    let rig = arguments
+        .calibration
+        .first()
+        .map(|_| clock.time(Part::Read, || StereoCalibration::read(&arguments.calibration)));
     let rig = rig.transpose()?;
     let matching = matching(arguments, rig.is_some());
     let asked = Asked { detector: &arguments.detector, matching: &matching };
@@ -229,7 +230,9 @@ fn speak(arguments: &Rectify, pair: &Pair, clock: &Clock, session: &Session) -> 
     session.say(&format!("{between}: {size}, {agreement}, {:.1} ms", clock.compute() * 1e3))?;
     if pair.exchanged {
         let second = arguments.right.display();
-        session.say(&format!("{second} shows the scene from the left: it is the left picture of the rectified pair"))?;
+        session.say(&format!(
+            "{second} shows the scene from the left: it is the left picture of the rectified pair"
+        ))?;
     }
     Ok(())
 }

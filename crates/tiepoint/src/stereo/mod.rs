@@ -10,25 +10,30 @@ pub mod cost;
 pub mod depth;
 pub mod files;
 pub mod fill;
+mod learn;
 pub mod median;
 mod options;
+mod pair;
+mod refine;
 mod select;
 pub mod speckle;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 
-pub use options::{Cost, Paths, Penalties, RightView, StereoOptions, Subpixel};
+pub use options::{Cost, Learning, Paths, Penalties, RightView, StereoOptions, Subpixel};
 
 pub use cost::{CensusWindow, MatchingCost};
 
 use crate::{
     Error, Result,
     device::Cpu,
-    image::{AnyImage, Image, Size},
+    image::{AnyImage, Image},
 };
-use aggregate::{Problem, Results, Workspace, aggregate};
-use cost::{Bytes, Costs, Grey, Source, holes};
-use select::Choice;
+use aggregate::{Results, Workspace, aggregate};
+use cost::Table;
+use pair::Pair;
 
 /// The disparity of a pixel that has none.
 pub const INVALID: f32 = f32::INFINITY;
@@ -93,7 +98,8 @@ impl Stereo {
     /// As [`compute`](Self::compute) with a cost of the caller's own; the images serve the gradient that P2 follows.
     ///
     /// # Errors
-    /// As [`compute`](Self::compute), and [`Error::Option`] when the cost's bound is above 4000.
+    /// As [`compute`](Self::compute), and [`Error::Option`] when the cost's bound is above 4000 or the right view
+    /// shall be aggregated.
     pub fn compute_with(
         &mut self,
         cost: &dyn MatchingCost,
@@ -104,6 +110,10 @@ impl Stereo {
     ) -> Result<StereoResult> {
         if cost.greatest() > 4000 {
             return Err(Error::option("greatest cost", cost.greatest(), "0 to 4000"));
+        }
+        if self.options.right_view == RightView::Aggregated {
+            let expected = "diagonal or off: a cost of one's own knows the left view only";
+            return Err(Error::option("right_view", "aggregated", expected));
         }
         self.run(left, right, masks, Some(cost), cpu)
     }
@@ -118,11 +128,20 @@ impl Stereo {
     ) -> Result<StereoResult> {
         let pair = Pair::new(left, right, masks, cpu)?;
         let Self { options, workspace } = self;
-        let problem = pair.problem(options, own);
-        let image = || Image::new(pair.size);
+        let table = match (own, options.cost) {
+            (None, Cost::MutualInformation) => Some(learn::table(&pair, options, workspace, cpu)?),
+            _ => None,
+        };
+        let problem = pair.problem(options, own, table.as_ref());
+        let image = || Image::new(pair.size());
+        let diagonal = match options.right_view {
+            RightView::Off => options.right,
+            RightView::Diagonal => true,
+            RightView::Aggregated => false,
+        };
         let mut out = StereoResult {
             disparity: image(),
-            right: (options.right || options.right_view != RightView::Off).then(image),
+            right: diagonal.then(image),
             confidence: options.confidence.then(image),
         };
         let results = Results {
@@ -132,70 +151,26 @@ impl Stereo {
             sums: None,
         };
         aggregate(&problem, results, workspace, cpu)?;
+        if options.right_view == RightView::Aggregated {
+            out.right = Some(right_view(&pair, options, table.as_ref(), workspace, cpu)?);
+        }
+        refine::refine(&mut out, options, cpu)?;
+        out.right = out.right.filter(|_| options.right);
         Ok(out)
     }
 }
 
-/// A pair made ready: grey, grey in 8 bits, holes.
-struct Pair {
-    size: Size,
-    grey: [Grey; 2],
-    bytes: [Image<u8>; 2],
-    masks: [Option<Image<u8>>; 2],
-}
-
-impl Pair {
-    fn new(left: &AnyImage, right: &AnyImage, masks: Masks<'_>, cpu: &Cpu) -> Result<Self> {
-        let _stage = cpu.stage("grey");
-        let size = left.size();
-        if size.width == 0 || size.height == 0 {
-            return Err(Error::Image(format!("the left image is empty ({size})")));
-        }
-        for (what, found) in [
-            ("right image", Some(right.size())),
-            ("left mask", masks.left.map(Image::size)),
-            ("right mask", masks.right.map(Image::size)),
-        ] {
-            if found.is_some_and(|s| s != size) {
-                let found = found.unwrap_or_default();
-                return Err(Error::Mismatch(format!(
-                    "the {what} is {found} and the left image {size}: expected one size, as rectification gives it"
-                )));
-            }
-        }
-        let grey = [Grey::new(left, cpu)?, Grey::new(right, cpu)?];
-        let scale = Bytes::of([&grey[0], &grey[1]]);
-        let bytes = [scale.image(&grey[0], cpu), scale.image(&grey[1], cpu)];
-        let masks = [holes(left, masks.left), holes(right, masks.right)];
-        Ok(Self { size, grey, bytes, masks })
-    }
-
-    fn problem<'a>(&'a self, options: &StereoOptions, own: Option<&'a dyn MatchingCost>) -> Problem<'a> {
-        let [left, right] = &self.bytes;
-        let source = match (own, options.cost) {
-            (Some(own), _) => Source::Own(own),
-            (None, Cost::Census(window)) => {
-                Source::Census { window, left: &self.grey[0], right: &self.grey[1] }
-            }
-            (None, _) => Source::Absolute { left, right },
-        };
-        let cost = Costs {
-            source,
-            size: self.size,
-            min_disparity: options.min_disparity,
-            disparities: options.disparities,
-            greatest: own.map_or(options.cost.greatest(), MatchingCost::greatest),
-            left_mask: self.masks[0].as_ref(),
-            right_mask: self.masks[1].as_ref(),
-        };
-        Problem {
-            size: self.size,
-            cost,
-            grey: left,
-            penalties: options.penalties(),
-            paths: options.paths,
-            choice: Choice { subpixel: options.subpixel, uniqueness: options.uniqueness },
-            memory: options.memory,
-        }
-    }
+/// The right view by an aggregation of its own.
+fn right_view(
+    pair: &Pair,
+    options: &StereoOptions,
+    table: Option<&Table>,
+    workspace: &mut Workspace,
+    cpu: &Cpu,
+) -> Result<Image<f32>> {
+    let (pair, table) = (pair.exchanged(), table.map(Table::exchanged));
+    let mut disparity = Image::new(pair.size());
+    let results = Results { disparity: Some(&mut disparity), ..Results::default() };
+    aggregate(&pair.problem(options, None, table.as_ref()), results, workspace, cpu)?;
+    Ok(pair::mirrored(&disparity))
 }

@@ -1,6 +1,6 @@
 //! What can be chosen about dense stereo, and what is chosen otherwise.
 
-use super::cost::CensusWindow;
+use super::{cost::CensusWindow, speckle::SpeckleOptions};
 use crate::{Error, Result};
 
 /// How unlike a pixel of the left image and one of the right are.
@@ -92,6 +92,17 @@ pub enum RightView {
     Aggregated,
 }
 
+/// How mutual information is learnt.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Learning {
+    /// On images halved up to four times, from the coarsest to the finest, once at each level but three times at the
+    /// coarsest (Hirschmüller 2008, section 2.1). Costs about a third of a run.
+    #[default]
+    CoarseToFine,
+    /// At full size, this many times from a disparity of zero. The CUDA program of 2010 did so three times.
+    Iterations(u8),
+}
+
 /// Options of dense stereo.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StereoOptions {
@@ -101,6 +112,8 @@ pub struct StereoOptions {
     pub disparities: usize,
     /// The matching cost. Default census 5×5.
     pub cost: Cost,
+    /// How mutual information is learnt; nothing to other costs. Default from coarse to fine.
+    pub learning: Learning,
     /// The directions of aggregation. Default eight.
     pub paths: Paths,
     /// P1 and P2. Default: what suits the cost, [`Cost::penalties`].
@@ -114,17 +127,19 @@ pub struct StereoOptions {
     pub right_view: RightView,
     /// By how many pixels the two views may differ. Default 1.
     pub max_difference: f32,
-    /// Regions of fewer pixels than this are removed; 0: none. Default 100.
+    /// Regions of fewer pixels than this are removed; 0: none. Default 50.
     pub speckle_size: usize,
-    /// Neighbours belong to one region when their disparities differ by no more, in pixels. Default 1.
+    /// Neighbours belong to one region when their disparities differ by no more, in pixels. Default 2.
     pub speckle_difference: f32,
-    /// Side of the median filter: 0 (none), 3 or 5. Default 3.
+    /// Side of the last median filter: 0, 3 or 5. Unless it is 0 both views also pass one of 3×3 before the check.
+    /// Default 5.
     pub median: usize,
     /// Fill invalid pixels, occlusions from the background and mismatches from all around (Hirschmüller 2008,
-    /// section 2.5.3). Default off: what was not measured is said to be invalid.
+    /// section 2.5.3). Default off: what was not measured is
+    /// said to be invalid.
     pub fill: bool,
     /// Bytes that the work may take besides the images and results. Where the image needs more it is worked on in
-    /// bands, with the same result, in up to 1.7 times the time. Default: no limit.
+    /// groups of rows, with the same result, in up to 1.7 times the time. `None`: no limit. Default 4 GiB.
     pub memory: Option<u64>,
     /// Also give the disparities of the right view. Default off.
     pub right: bool,
@@ -138,17 +153,18 @@ impl Default for StereoOptions {
             min_disparity: 0,
             disparities: 128,
             cost: Cost::default(),
+            learning: Learning::default(),
             paths: Paths::default(),
             penalties: None,
             uniqueness: 0,
             subpixel: Subpixel::default(),
             right_view: RightView::default(),
             max_difference: 1.0,
-            speckle_size: 100,
-            speckle_difference: 1.0,
-            median: 3,
+            speckle_size: 50,
+            speckle_difference: 2.0,
+            median: 5,
             fill: false,
-            memory: None,
+            memory: Some(4 << 30),
             right: false,
             confidence: false,
         }
@@ -165,20 +181,16 @@ impl Cost {
         }
     }
 
-    /// Penalties that suit the cost.
+    /// Penalties that suit the cost: those of census 5×5, in proportion to the greatest cost. With them the sums of
+    /// four paths of the default costs stay below 256.
     pub const fn penalties(self) -> Penalties {
-        match self {
-            Self::Census(CensusWindow::Five) => Penalties { p1: 8, p2: 38, p2_least: 20, gradient: 12 },
-            Self::Census(CensusWindow::Seven | CensusWindow::NineBySeven) => {
-                Penalties { p1: 16, p2: 76, p2_least: 40, gradient: 12 }
-            }
-            Self::Census(CensusWindow::Symmetric) => {
-                Penalties { p1: 10, p2: 50, p2_least: 26, gradient: 12 }
-            }
-            Self::AbsoluteDifference | Self::MutualInformation => {
-                Penalties { p1: 10, p2: 60, p2_least: 30, gradient: 12 }
-            }
-        }
+        let (p1, p2, p2_least) = match self {
+            Self::Census(CensusWindow::Seven) => (20, 78, 28),
+            Self::Census(CensusWindow::NineBySeven) => (26, 100, 36),
+            Self::Census(CensusWindow::Symmetric) => (13, 50, 18),
+            _ => (10, 39, 14),
+        };
+        Penalties { p1, p2, p2_least, gradient: 4 }
     }
 }
 
@@ -199,6 +211,11 @@ impl StereoOptions {
         self.penalties.unwrap_or_else(|| self.cost.penalties())
     }
 
+    /// The options of the removal of small regions.
+    pub(super) fn speckle(&self) -> SpeckleOptions {
+        SpeckleOptions { size: self.speckle_size, difference: self.speckle_difference }
+    }
+
     /// Fails when an option is out of its range.
     ///
     /// # Errors
@@ -217,9 +234,7 @@ impl StereoOptions {
         if !(self.max_difference >= 0.0 && self.max_difference.is_finite()) {
             return Err(Error::option("max_difference", self.max_difference, "pixels, 0 or more"));
         }
-        if !(self.speckle_difference >= 0.0 && self.speckle_difference.is_finite()) {
-            return Err(Error::option("speckle_difference", self.speckle_difference, "pixels, 0 or more"));
-        }
+        self.speckle().check()?;
         if !matches!(self.median, 0 | 3 | 5) {
             return Err(Error::option("median", self.median, "0 (none), 3 or 5"));
         }

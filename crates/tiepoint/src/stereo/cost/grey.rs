@@ -5,33 +5,60 @@ use crate::{
     Result,
     device::Cpu,
     image::{AnyImage, Image, Pixel, grey},
+    stereo::pair::mirrored,
 };
 
 /// A grey image in its own type: a census only asks which of two pixels is darker.
 #[derive(Clone, Debug)]
-pub(in crate::stereo) struct Grey(AnyImage);
+pub(in crate::stereo) struct Grey {
+    image: AnyImage,
+    /// By how many bits 16-bit values exceed 8 bits; unknown for those that were read so.
+    shift: Option<u32>,
+}
 
 impl Grey {
-    /// The grey of an image; pixels that are not finite become 0.
+    /// The grey of an image; pixels that are not finite become 0. Colour of 8 bits gives grey of 16,
+    /// 256 times as large: rounded to 8 bits it would tell fewer pixels apart.
     pub(in crate::stereo) fn new(image: &AnyImage, cpu: &Cpu) -> Result<Self> {
-        let mut image = grey(image.clone(), cpu)?;
+        let mut shift = None;
+        let mut image = match image {
+            AnyImage::U8(i) if i.channels() >= 3 => {
+                let mut wide = Image::filled(i.size(), i.channels(), 0_u16);
+                let values = wide.data_mut().iter_mut().zip(i.data());
+                values.for_each(|(o, &v)| *o = u16::from(v) << 8);
+                shift = Some(8);
+                grey(AnyImage::U16(wide), cpu)?
+            }
+            image => grey(image.clone(), cpu)?,
+        };
         if let AnyImage::F32(i) = &mut image {
             i.data_mut().iter_mut().filter(|v| !v.is_finite()).for_each(|v| *v = 0.0);
         }
-        Ok(Self(image))
+        Ok(Self { image, shift })
     }
 
     /// The census of row y, plane by plane.
     pub(super) fn census(&self, window: CensusWindow, y: usize) -> Vec<u8> {
-        match &self.0 {
+        match &self.image {
             AnyImage::U8(i) => transform(i, window, y),
             AnyImage::U16(i) => transform(i, window, y),
             AnyImage::F32(i) => transform(i, window, y),
         }
     }
 
-    pub(in crate::stereo) fn image(&self) -> &AnyImage {
-        &self.0
+    /// Of an image of 8 bits.
+    pub(in crate::stereo) fn of_bytes(image: &Image<u8>) -> Self {
+        Self { image: AnyImage::U8(image.clone()), shift: None }
+    }
+
+    /// Left and right exchanged.
+    pub(in crate::stereo) fn mirrored(&self) -> Self {
+        let image = match &self.image {
+            AnyImage::U8(i) => AnyImage::U8(mirrored(i)),
+            AnyImage::U16(i) => AnyImage::U16(mirrored(i)),
+            AnyImage::F32(i) => AnyImage::F32(mirrored(i)),
+        };
+        Self { image, shift: self.shift }
     }
 }
 
@@ -70,15 +97,15 @@ pub(in crate::stereo) struct Bytes {
 impl Bytes {
     /// The scale that suits both images.
     pub(in crate::stereo) fn of(pair: [&Grey; 2]) -> Self {
-        let most = pair.iter().map(|g| match &g.0 {
-            AnyImage::U16(i) => i.data().iter().copied().max().unwrap_or(0),
+        let most = pair.iter().map(|g| match &g.image {
+            AnyImage::U16(i) if g.shift.is_none() => i.data().iter().copied().max().unwrap_or(0),
             _ => 0,
         });
         let most = most.max().unwrap_or(0);
         let shift = [(1023, 2), (2047, 3), (4095, 4)].iter().find(|s| most <= s.0).map_or(8, |s| s.1);
         let (mut low, mut high) = (0.0_f32, 1.0_f32);
         for grey in pair {
-            if let AnyImage::F32(i) = &grey.0 {
+            if let AnyImage::F32(i) = &grey.image {
                 low = i.data().iter().copied().fold(low, f32::min);
                 high = i.data().iter().copied().fold(high, f32::max);
             }
@@ -89,12 +116,13 @@ impl Bytes {
 
     /// The image on this scale.
     pub(in crate::stereo) fn image(self, grey: &Grey, cpu: &Cpu) -> Image<u8> {
-        let mut out = Image::new(grey.0.size());
+        let mut out = Image::new(grey.image.size());
         let width = out.size().width;
-        cpu.for_chunks(out.data_mut(), width, |y, row| match &grey.0 {
+        cpu.for_chunks(out.data_mut(), width, |y, row| match &grey.image {
             AnyImage::U8(i) => row.copy_from_slice(i.row(y)),
             AnyImage::U16(i) => {
-                row.iter_mut().zip(i.row(y)).for_each(|(o, &v)| *o = (v >> self.shift).min(255) as u8);
+                let shift = grey.shift.unwrap_or(self.shift);
+                row.iter_mut().zip(i.row(y)).for_each(|(o, &v)| *o = (v >> shift).min(255) as u8);
             }
             AnyImage::F32(i) => {
                 let byte = |v: f32| ((v - self.low) * self.scale).clamp(0.0, 255.0) as u8;

@@ -17,16 +17,16 @@ mod tests;
 
 pub use census::CensusWindow;
 pub(super) use grey::{Bytes, Grey, holes};
-pub(super) use information::{Table, learn};
+pub(super) use information::Table;
 
 use super::aggregate::Value;
 use crate::image::{Image, Size};
-use fearless_simd::{Simd, prelude::*};
+use fearless_simd::Simd;
 
 /// The greatest absolute difference that is told from others.
-pub const AD_LIMIT: u8 = 31;
+pub const AD_LIMIT: u8 = 24;
 /// The greatest entry of the table of mutual information.
-pub const MI_LIMIT: u8 = 63;
+pub const MI_LIMIT: u8 = 24;
 
 /// A cost of the caller's own.
 pub trait MatchingCost: Sync {
@@ -127,10 +127,38 @@ impl Costs<'_> {
         let reach = width + out.len();
         match &self.source {
             Source::Census { window, .. } => match window.planes() {
-                3 => census::distance::<S, T, 3>(simd, &line.left[x..], width, &line.right[start..], reach, out),
-                4 => census::distance::<S, T, 4>(simd, &line.left[x..], width, &line.right[start..], reach, out),
-                6 => census::distance::<S, T, 6>(simd, &line.left[x..], width, &line.right[start..], reach, out),
-                _ => census::distance::<S, T, 8>(simd, &line.left[x..], width, &line.right[start..], reach, out),
+                3 => census::distance::<S, T, 3>(
+                    simd,
+                    &line.left[x..],
+                    width,
+                    &line.right[start..],
+                    reach,
+                    out,
+                ),
+                4 => census::distance::<S, T, 4>(
+                    simd,
+                    &line.left[x..],
+                    width,
+                    &line.right[start..],
+                    reach,
+                    out,
+                ),
+                6 => census::distance::<S, T, 6>(
+                    simd,
+                    &line.left[x..],
+                    width,
+                    &line.right[start..],
+                    reach,
+                    out,
+                ),
+                _ => census::distance::<S, T, 8>(
+                    simd,
+                    &line.left[x..],
+                    width,
+                    &line.right[start..],
+                    reach,
+                    out,
+                ),
             },
             Source::Absolute { .. } => absolute::difference(simd, line.left[x], &line.right[start..], out),
             Source::Information { table, .. } => {

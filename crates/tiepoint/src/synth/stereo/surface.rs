@@ -81,6 +81,19 @@ impl Surface {
         self.outline == Outline::Endless || (y - self.centre[1]).abs() <= self.reach[1]
     }
 
+    /// Between which columns of a row of the left image it lies, and of the right one; a little more than less.
+    pub(super) fn columns(&self, y: f64) -> [[f64; 2]; 2] {
+        if self.outline == Outline::Endless {
+            return [[f64::NEG_INFINITY, f64::INFINITY]; 2];
+        }
+        let v = y - self.centre[1];
+        let ends = [-self.reach[0], self.reach[0]];
+        let left = ends.map(|u| self.centre[0] + u);
+        // What lies further left does so in the right image too.
+        let right = ends.map(|u| self.centre[0] + u - self.at(u, v));
+        [left, right].map(|[a, b]| [a - 1.0, b + 1.0])
+    }
+
     /// The disparity at (x, y) of the left image, if the surface reaches there.
     #[inline(always)]
     pub(super) fn from_left(&self, x: f64, y: f64) -> Option<f64> {
