@@ -134,7 +134,7 @@ impl<'a, S: Simd, const SIDE: usize, const ROWS: usize> Window<'a, S, SIDE, ROWS
         let v = S::f32s::from_slice(self.simd, &self.rows[row][self.x + column..][..S::f32s::LEN]);
         let invalid = v.simd_eq(S::f32s::splat(self.simd, INVALID));
         let sunk = invalid & self.below;
-        self.below = self.below ^ invalid;
+        self.below ^= invalid;
         sunk.select(S::f32s::splat(self.simd, f32::NEG_INFINITY), v)
     }
 
