@@ -222,9 +222,10 @@ fn points(source: &mut impl BufRead) -> std::result::Result<Vec<Point>, Fault> {
     expect(source, &mut line, "ply")?;
     read_line(source, &mut line)?;
     let formats = [PlyFormat::Binary, PlyFormat::Ascii];
-    let format = formats.into_iter().find(|f| line == format_name(*f)).ok_or_else(|| {
-        format!("{line:?}: expected format binary_little_endian 1.0 or format ascii 1.0")
-    })?;
+    let format = formats
+        .into_iter()
+        .find(|f| line == format_name(*f))
+        .ok_or_else(|| format!("{line:?}: expected format binary_little_endian 1.0 or format ascii 1.0"))?;
     read_line(source, &mut line)?;
     while line.starts_with("comment") {
         read_line(source, &mut line)?;
@@ -284,4 +285,131 @@ fn ascii(line: &str) -> Option<Point> {
         *v = words.next()?.parse().ok()?;
     }
     words.next().is_none().then_some(Point { place, colour })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::Size;
+
+    const PAIR: RectifiedCalibration = RectifiedCalibration {
+        size: Some(Size::new(4, 2)),
+        focal: 100.0,
+        principal: [1.5, 0.5],
+        doffs: 2.0,
+        baseline: 0.5,
+        range: None,
+    };
+
+    /// A file of this test's own, removed in the end.
+    struct Scratch(std::path::PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            Self(std::env::temp_dir().join(format!("tiepoint-cloud-{name}-{}.ply", std::process::id())))
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
+    fn disparities() -> Image<f32> {
+        let none = f32::INFINITY;
+        Image::from_vec(vec![8.0, none, 0.0, -3.0, f32::NAN, 23.0, -2.0, 1e-30], Size::new(4, 2), 1).unwrap()
+    }
+
+    fn colours() -> AnyImage {
+        Image::from_vec((0..24).map(|i| i * 10).collect::<Vec<u8>>(), Size::new(4, 2), 3).unwrap().into()
+    }
+
+    /// Z = 50 / (d + 2) by hand, for the pixels 0, 2, 5 and 7.
+    fn expected() -> Vec<Point> {
+        let at = |x: f32, y: f32, z: f32, c: u8| Point {
+            place: [(x - 1.5) * z / 100.0, (y - 0.5) * z / 100.0, z],
+            colour: [c, c + 10, c + 20],
+        };
+        vec![at(0.0, 0.0, 5.0, 0), at(2.0, 0.0, 25.0, 60), at(1.0, 1.0, 2.0, 150), at(3.0, 1.0, 25.0, 210)]
+    }
+
+    #[test]
+    fn points_go_there_and_back() {
+        for (format, name) in [(PlyFormat::Binary, "binary"), (PlyFormat::Ascii, "ascii")] {
+            let file = Scratch::new(name);
+            let options = CloudOptions { format, ..CloudOptions::default() };
+            let n = write_ply(&file.0, &disparities(), &colours(), &PAIR, &options).unwrap();
+            assert_eq!((n, read_ply(&file.0).unwrap()), (4, expected()), "{name}");
+        }
+        let file = Scratch::new("near");
+        let near = CloudOptions { max_depth: 5.0, ..CloudOptions::default() };
+        assert_eq!(write_ply(&file.0, &disparities(), &colours(), &PAIR, &near).unwrap(), 2, "not too far");
+    }
+
+    #[test]
+    fn any_colours() {
+        let size = Size::new(4, 2);
+        let file = Scratch::new("colours");
+        let kinds: [(AnyImage, [u8; 3]); 3] = [
+            (Image::filled(size, 1, 0xabcd_u16).into(), [0xab; 3]),
+            (Image::filled(size, 4, 0.5_f32).into(), [128; 3]),
+            (Image::filled(size, 2, f32::NAN).into(), [0; 3]),
+        ];
+        for (image, colour) in kinds {
+            write_ply(&file.0, &disparities(), &image, &PAIR, &CloudOptions::default()).unwrap();
+            assert!(read_ply(&file.0).unwrap().iter().all(|p| p.colour == colour), "{colour:?}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_and_nothing_is_left() {
+        let file = Scratch::new("refused");
+        let refused = |d: &Image<f32>, c: &AnyImage, pair: &RectifiedCalibration, o: &CloudOptions| {
+            write_ply(&file.0, d, c, pair, o).is_err() && !file.0.exists()
+        };
+        let options = CloudOptions::default();
+        let small = AnyImage::from(Image::<u8>::new(Size::new(3, 2)));
+        assert!(refused(&disparities(), &small, &PAIR, &options), "colours of another size");
+        let other = RectifiedCalibration { size: Some(Size::new(2, 4)), ..PAIR };
+        assert!(refused(&disparities(), &colours(), &other, &options), "a calibration of another size");
+        for max_depth in [0.0, -1.0, f64::NAN] {
+            let options = CloudOptions { max_depth, ..options };
+            assert!(refused(&disparities(), &colours(), &PAIR, &options), "no depth at all");
+        }
+    }
+
+    #[test]
+    fn foreign_files_are_refused() {
+        let file = Scratch::new("foreign");
+        let ascii = CloudOptions { format: PlyFormat::Ascii, ..CloudOptions::default() };
+        for options in [ascii, CloudOptions::default()] {
+            write_ply(&file.0, &disparities(), &colours(), &PAIR, &options).unwrap();
+            let bytes = std::fs::read(&file.0).unwrap();
+            let told = |bytes: &[u8]| parse_ply(bytes, "p.ply").unwrap_err().to_string();
+            for end in 0..bytes.len() {
+                assert!(told(&bytes[..end]).starts_with("p.ply: "), "cut at {end}");
+            }
+            assert!(told(&[&bytes[..], b"\n"].concat()).contains("more"), "goes on");
+        }
+        write_ply(&file.0, &disparities(), &colours(), &PAIR, &ascii).unwrap();
+        let text = std::fs::read_to_string(&file.0).unwrap();
+        for (from, to, word) in [
+            ("vertex 4", "vertex 18446744073709551615", "truncated"),
+            ("vertex 4", "vertex 3", "more"),
+            ("vertex 4", "vertex -4", "count"),
+            ("float x", "double x", "float x"),
+            ("ascii 1.0", "ascii 2.0", "format"),
+            ("60 70 80", "60 70 800", "point 1"),
+            ("60 70 80", "60 70", "point 1"),
+        ] {
+            let message = parse_ply(text.replacen(from, to, 1).as_bytes(), "p.ply").unwrap_err().to_string();
+            assert!(message.contains(word), "{from} → {to}: {message}");
+        }
+        let long = "ply\n".to_owned() + &"x".repeat(5000);
+        assert!(
+            parse_ply(long.as_bytes(), "p.ply").unwrap_err().to_string().contains("too long"),
+            "a long line"
+        );
+    }
 }

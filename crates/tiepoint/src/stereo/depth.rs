@@ -80,13 +80,17 @@ mod tests {
     fn threads_and_sizes() {
         let size = Size::new(701, 203);
         let map = Image::from_fn(size, |x, y| (x * y % 977) as f32 * 0.37);
-        let pair = RectifiedCalibration { size: None, ..pair() };
-        let one = depth(&map, &pair, &Cpu::sequential()).unwrap();
+        let unsized_pair = RectifiedCalibration { size: None, ..pair() };
+        let one = depth(&map, &unsized_pair, &Cpu::sequential()).unwrap();
         for threads in [2, 5] {
-            assert_eq!(depth(&map, &pair, &Cpu::with_threads(threads).unwrap()).unwrap(), one, "{threads} threads");
+            assert_eq!(
+                depth(&map, &unsized_pair, &Cpu::with_threads(threads).unwrap()).unwrap(),
+                one,
+                "{threads} threads"
+            );
         }
-        assert!(depth(&map, &super::tests::pair(), &Cpu::sequential()).is_err(), "another size");
+        assert!(depth(&map, &pair(), &Cpu::sequential()).is_err(), "another size");
         let colours = Image::filled(Size::new(3, 2), 3, 1.0_f32);
-        assert!(depth(&colours, &super::tests::pair(), &Cpu::sequential()).is_err(), "three channels");
+        assert!(depth(&colours, &pair(), &Cpu::sequential()).is_err(), "three channels");
     }
 }

@@ -128,10 +128,14 @@ impl Camera {
         let sound = |v: f64| v.abs() < 1e12;
         if !self.focal.iter().all(|f| *f > 1e-3 && sound(*f)) {
             let [x, y] = self.focal;
-            return Err(Error::Mismatch(format!("a camera's focal lengths are {x}, {y}: expected pixels, above 0")));
+            return Err(Error::Mismatch(format!(
+                "a camera's focal lengths are {x}, {y}: expected pixels, above 0"
+            )));
         }
         if !self.principal.iter().chain(&[k1, k2, p1, p2, k3]).all(|v| sound(*v)) {
-            return Err(Error::Mismatch("a camera's principal point or distortion is not a sound number".into()));
+            return Err(Error::Mismatch(
+                "a camera's principal point or distortion is not a sound number".into(),
+            ));
         }
         Ok(())
     }

@@ -120,9 +120,11 @@ fn syntax(text: &str) -> Parsed<Syntax> {
         _ if start.starts_with('%') || start.starts_with("---") => Ok(Syntax::Yaml),
         Some(b':') => Ok(Syntax::Yaml),
         Some(b'=') => Ok(Syntax::Middlebury),
-        _ => Err("not a calibration of a known kind; OpenCV YAML (%YAML:1.0), OpenCV XML (<opencv_storage>) and \
+        _ => Err(
+            "not a calibration of a known kind; OpenCV YAML (%YAML:1.0), OpenCV XML (<opencv_storage>) and \
                   Middlebury calib.txt (cam0=[…]) are read"
-            .into()),
+                .into(),
+        ),
     }
 }
 
@@ -183,7 +185,9 @@ impl MatrixParts {
         let needed = rows * columns * channels;
         if data.len() != needed {
             let n = data.len();
-            return Err(format!("line {line}: {key} holds {n} numbers, expected {rows} x {columns} x {channels}"));
+            return Err(format!(
+                "line {line}: {key} holds {n} numbers, expected {rows} x {columns} x {channels}"
+            ));
         }
         // Several channels make no matrix that a calibration knows.
         Ok(if channels == 1 { Value::Matrix(Matrix { rows, columns, data }) } else { Value::Other })

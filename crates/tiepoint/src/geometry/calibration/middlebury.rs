@@ -13,8 +13,9 @@ pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
 
 fn entry(text: &str, line: usize) -> Parsed<Entry> {
     let shown = || text.chars().take(40).collect::<String>();
-    let (key, value) =
-        text.split_once('=').ok_or_else(|| format!("line {line}: expected key=value, found {:?}", shown()))?;
+    let (key, value) = text
+        .split_once('=')
+        .ok_or_else(|| format!("line {line}: expected key=value, found {:?}", shown()))?;
     let (key, value) = (key.trim(), value.trim());
     let value = match value.strip_prefix('[') {
         Some(rest) => {

@@ -135,12 +135,15 @@ fn load(path: &Path) -> Result<Document> {
 /// Fails with a reason unless `m` is a rotation to a thousandth.
 fn check_rotation(name: &str, m: &Mat3) -> std::result::Result<(), String> {
     let square = product(m, &transpose(m));
-    let off = (0..9).map(|i| (square[i / 3][i % 3] - f64::from(u8::from(i % 4 == 0))).abs()).fold(0.0, f64::max);
+    let off =
+        (0..9).map(|i| (square[i / 3][i % 3] - f64::from(u8::from(i % 4 == 0))).abs()).fold(0.0, f64::max);
     let det = super::matrix::determinant(m);
     if off < 1e-3 && det > 0.0 {
         return Ok(());
     }
-    Err(format!("{name} is not a rotation: {name} {name}ᵀ is off the identity by {off:.3}, determinant {det:.3}"))
+    Err(format!(
+        "{name} is not a rotation: {name} {name}ᵀ is off the identity by {off:.3}, determinant {det:.3}"
+    ))
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! What the entries of a calibration file mean.
 
 use super::document::{Document, Entry, Syntax};
-use super::{Camera, Distortion, RectifiedCalibration, StereoCalibration, StoredRectification, check_rotation};
+use super::{
+    Camera, Distortion, RectifiedCalibration, StereoCalibration, StoredRectification, check_rotation,
+};
 use crate::geometry::matrix::{IDENTITY, Mat3};
 use crate::image::Size;
 use crate::{Error, Result};
@@ -9,14 +11,50 @@ use crate::{Error, Result};
 /// The names of each camera's matrix, its distortion, and of one camera alone.
 const CAMERAS: [[&[&str]; 2]; 2] = [
     [
-        &["M1", "K1", "cameraMatrix1", "camera_matrix_1", "CM1", "M_l", "KL", "cameraMatrixL", "left_camera_matrix"],
-        &["D1", "distCoeffs1", "dist_coeffs_1", "distortion_coefficients_1", "D_l", "DL", "distCoeffsL",
-          "left_distortion_coefficients"],
+        &[
+            "M1",
+            "K1",
+            "cameraMatrix1",
+            "camera_matrix_1",
+            "CM1",
+            "M_l",
+            "KL",
+            "cameraMatrixL",
+            "left_camera_matrix",
+        ],
+        &[
+            "D1",
+            "distCoeffs1",
+            "dist_coeffs_1",
+            "distortion_coefficients_1",
+            "D_l",
+            "DL",
+            "distCoeffsL",
+            "left_distortion_coefficients",
+        ],
     ],
     [
-        &["M2", "K2", "cameraMatrix2", "camera_matrix_2", "CM2", "M_r", "KR", "cameraMatrixR", "right_camera_matrix"],
-        &["D2", "distCoeffs2", "dist_coeffs_2", "distortion_coefficients_2", "D_r", "DR", "distCoeffsR",
-          "right_distortion_coefficients"],
+        &[
+            "M2",
+            "K2",
+            "cameraMatrix2",
+            "camera_matrix_2",
+            "CM2",
+            "M_r",
+            "KR",
+            "cameraMatrixR",
+            "right_camera_matrix",
+        ],
+        &[
+            "D2",
+            "distCoeffs2",
+            "dist_coeffs_2",
+            "distortion_coefficients_2",
+            "D_r",
+            "DR",
+            "distCoeffsR",
+            "right_distortion_coefficients",
+        ],
     ],
 ];
 const ALONE: [&[&str]; 2] = [
@@ -42,7 +80,9 @@ fn require<'a>(documents: &'a [Document], names: &[&str], what: &str) -> Result<
 fn lacks(documents: &[Document], names: &[&str], what: &str) -> Error {
     let several = if documents.len() > 1 { "none of the files holds" } else { "the file does not hold" };
     let reason = format!("{several} {what} ({} or the like)", names[0]);
-    documents.first().map_or_else(|| Error::Mismatch("no calibration file was given".into()), |d| d.wrong(reason))
+    documents
+        .first()
+        .map_or_else(|| Error::Mismatch("no calibration file was given".into()), |d| d.wrong(reason))
 }
 
 /// The calibration that the documents hold together.
@@ -58,7 +98,8 @@ pub(super) fn stereo(documents: &[Document]) -> Result<StereoCalibration> {
     let cameras = cameras(documents)?;
     let (document, entry) = require(documents, ROTATION, "the rotation from the left to the right camera")?;
     let rotation = rotation(document, entry)?;
-    let (document, entry) = require(documents, TRANSLATION, "the translation from the left to the right camera")?;
+    let (document, entry) =
+        require(documents, TRANSLATION, "the translation from the left to the right camera")?;
     let translation = document.vector(entry)?;
     let wrong = |e: Error| match e {
         Error::Mismatch(reason) => document.wrong(reason),
@@ -114,7 +155,9 @@ fn pinhole(document: &Document, entry: &Entry, k: &Mat3) -> Result<([f64; 2], [f
         return Err(document.wrong(format!("line {line}: {key} has a skew of {skew}; only 0 is supported")));
     }
     if a != 0.0 || last != [0.0, 0.0, 1.0] {
-        return Err(document.wrong(format!("line {line}: {key} is not of the form [fx 0 cx; 0 fy cy; 0 0 1]")));
+        return Err(
+            document.wrong(format!("line {line}: {key} is not of the form [fx 0 cx; 0 fy cy; 0 0 1]"))
+        );
     }
     Ok(([fx, fy], [cx, cy]))
 }
@@ -125,7 +168,8 @@ fn distortion(document: &Document, entry: &Entry) -> Result<Distortion> {
     let m = document.matrix(entry)?;
     let n = m.data.len();
     if m.rows.min(m.columns) != 1 || !matches!(n, 4 | 5 | 8 | 12 | 14) {
-        return Err(document.wrong(format!("line {line}: {key} has {n} coefficients: expected 4 or 5 (k1 k2 p1 p2 k3)")));
+        return Err(document
+            .wrong(format!("line {line}: {key} has {n} coefficients: expected 4 or 5 (k1 k2 p1 p2 k3)")));
     }
     if let Some(i) = m.data.iter().skip(5).position(|v| *v != 0.0) {
         return Err(document.wrong(format!(
@@ -139,7 +183,8 @@ fn distortion(document: &Document, entry: &Entry) -> Result<Distortion> {
 
 fn rotation(document: &Document, entry: &Entry) -> Result<Mat3> {
     let m: Mat3 = document.fixed(entry)?;
-    check_rotation(&entry.key, &m).map_err(|reason| document.wrong(format!("line {}: {reason}", entry.line)))?;
+    check_rotation(&entry.key, &m)
+        .map_err(|reason| document.wrong(format!("line {}: {reason}", entry.line)))?;
     Ok(m)
 }
 
@@ -177,7 +222,9 @@ pub(super) fn rectified(document: &Document) -> Result<RectifiedCalibration> {
         (_, _, Some(q)) => {
             from_q(&document.fixed(q)?).map_err(|r| document.wrong(format!("line {}: {r}", q.line)))?
         }
-        _ => return Err(document.wrong("no P1 and P2, and no Q: expected the calibration of a rectified pair")),
+        _ => {
+            return Err(document.wrong("no P1 and P2, and no Q: expected the calibration of a rectified pair"));
+        }
     };
     Ok(RectifiedCalibration { size, ..found })
 }
@@ -233,13 +280,16 @@ pub(super) fn middlebury(document: &Document) -> Result<RectifiedCalibration> {
     let number = |name: &str| document.find(&[name]).map(|e| document.number(e)).transpose();
     let ((focal, left, _), (focal1, right, line)) = (camera("cam0")?, camera("cam1")?);
     if focal != focal1 || focal[0] != focal[1] || left[1] != right[1] {
-        return Err(document.wrong(format!("line {line}: cam0 and cam1 differ in more than cx: not a rectified pair")));
+        return Err(document
+            .wrong(format!("line {line}: cam0 and cam1 differ in more than cx: not a rectified pair")));
     }
     let difference = right[0] - left[0];
     let doffs = number("doffs")?.unwrap_or(difference);
     // Files round both to three digits.
     if (doffs - difference).abs() > 0.01 {
-        return Err(document.wrong(format!("doffs is {doffs}, but the cx of cam1 less that of cam0 is {difference}")));
+        return Err(
+            document.wrong(format!("doffs is {doffs}, but the cx of cam1 less that of cam0 is {difference}"))
+        );
     }
     let baseline = document.number(require("baseline")?)?;
     let found = sound(focal[0], left, doffs, baseline).map_err(|reason| document.wrong(reason))?;
@@ -249,7 +299,9 @@ pub(super) fn middlebury(document: &Document) -> Result<RectifiedCalibration> {
         _ => None,
     };
     if let Some([low, high]) = range.filter(|[low, high]| low > high || high - low > 1e6) {
-        return Err(document.wrong(format!("the disparities run from {low} to {high}: expected an ascending range")));
+        return Err(
+            document.wrong(format!("the disparities run from {low} to {high}: expected an ascending range"))
+        );
     }
     Ok(RectifiedCalibration { size: size(std::slice::from_ref(document))?, range, ..found })
 }

@@ -122,7 +122,8 @@ pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
 impl<'a> Child<'a> {
     fn new(name: &'a str, attributes: &str, line: usize) -> Self {
         let kind = attributes.split_once("type_id").map(|(_, v)| v.trim_start_matches(['=', ' ']));
-        let matrix = kind.is_some_and(|k| k.starts_with("\"opencv-matrix\"") || k.starts_with("'opencv-matrix'"));
+        let matrix =
+            kind.is_some_and(|k| k.starts_with("\"opencv-matrix\"") || k.starts_with("'opencv-matrix'"));
         Self { name, line, parts: matrix.then(MatrixParts::default), text: String::new(), nested: false }
     }
 

@@ -63,9 +63,9 @@ fn value<'a>(key: &str, rest: &'a str, line: usize, lines: &mut Lines<'a>) -> Pa
         let numbers: Parsed<Vec<f64>> = words.iter().map(|(w, l)| number(w, key, *l)).collect();
         // A list of anything else is nobody's matrix.
         let numbers = numbers.ok().filter(|n| !n.is_empty());
-        return Ok(numbers.map_or(Value::Other, |data| {
-            Value::Matrix(Matrix { rows: 1, columns: data.len(), data })
-        }));
+        return Ok(
+            numbers.map_or(Value::Other, |data| Value::Matrix(Matrix { rows: 1, columns: data.len(), data }))
+        );
     }
     let mut body = false;
     while lines.inner().is_some() {

@@ -166,7 +166,7 @@ pub(super) fn frame(views: &[Turned; 2], options: &RectifyOptions) -> Result<Fra
         Canvas::Input => (kept, input),
         Canvas::Valid => (by_width.max(by_height), input),
         Canvas::All => (by_width.min(by_height), input),
-        Canvas::Fit => fit(kept, width, length(rows), input),
+        Canvas::Fit => fit(kept, width, length(rows), input)?,
     };
     let centre = [0.5 * (size.width as f64 - 1.0), 0.5 * (size.height as f64 - 1.0)];
     let principal = columns.map(|c| [centre[0] - focal * middle(c), centre[1] - focal * middle(rows)]);
@@ -195,9 +195,14 @@ fn check(rows: Span, width: f64, valid: bool) -> Result<()> {
 }
 
 /// The scale kept, unless the size that follows is beyond reason.
-fn fit(kept: f64, width: f64, height: f64, input: Size) -> (f64, Size) {
+fn fit(kept: f64, width: f64, height: f64, input: Size) -> Result<(f64, Size)> {
     let area = (kept * width) * (kept * height);
     let focal = kept * (LARGEST * input.area() as f64 / area).sqrt().min(1.0);
-    let pixels = |length: f64| (focal * length).ceil() as usize + 1;
-    (focal, Size::new(pixels(width), pixels(height)))
+    let pixels = |length: f64| ((focal * length).ceil() as usize).saturating_add(1);
+    let size = Size::new(pixels(width), pixels(height));
+    // Only the rounding up of a view of hardly a row goes beyond.
+    if size.area() as f64 > 2.0 * LARGEST * input.area() as f64 + 1e4 {
+        return Err(Error::Degenerate { model: "rectification", reason: "the pictures share hardly a row" });
+    }
+    Ok((focal, size))
 }

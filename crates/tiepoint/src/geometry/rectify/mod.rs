@@ -12,11 +12,13 @@
 //!
 //! Without a calibration, [`self_calibrate`] finds one from tie points.
 
+mod agreement;
 mod canvas;
 mod half;
 mod relative;
 mod self_calibrate;
 
+pub use agreement::Agreement;
 pub use canvas::{Canvas, Principal};
 pub use self_calibrate::{
     FromTiePoints, SelfCalibration, SelfCalibrationOptions, from_tie_points, self_calibrate,
@@ -25,7 +27,7 @@ pub use self_calibrate::{
 use super::calibration::{Camera, RectifiedCalibration, StereoCalibration};
 use super::matrix::{Mat3, product, times, transpose};
 use super::warp::{Interpolation, Map, coverage_by, warp_by};
-use super::{Correspondence, Homography, matrix};
+use super::{Homography, matrix};
 use crate::device::Cpu;
 use crate::image::{Image, ImageView, Pixel, Size};
 use crate::{Error, Result};
@@ -69,20 +71,6 @@ pub struct Rectification {
     pub baseline: f64,
 }
 
-/// How well tie points agree with a rectification.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Agreement {
-    /// Tie points that were judged.
-    pub points: usize,
-    /// Root mean square of y_left − y_right, pixels.
-    pub rms_vertical_px: f64,
-    /// Mean of |y_left − y_right|, pixels.
-    pub mean_vertical_px: f64,
-    /// The disparities that a dense search should cover: those of the tie points less the outermost hundredth
-    /// at each end, widened by a tenth of their range and by 2 pixels at least; whole pixels.
-    pub disparities: [f64; 2],
-}
-
 impl Rectification {
     /// Rectifies two cameras whose pictures have these sizes.
     ///
@@ -95,8 +83,11 @@ impl Rectification {
         check_sizes(rig, sizes)?;
         let rotations = half::rectifying(&rig.rotation, rig.translation)
             .ok_or_else(|| Error::Mismatch(EXCHANGED.into()))?;
-        let turned: [canvas::Turned; 2] =
-            [0, 1].map(|i| canvas::Turned { camera: rig.cameras[i], rotation: rotations[i], input: sizes[i] });
+        let turned: [canvas::Turned; 2] = [0, 1].map(|i| canvas::Turned {
+            camera: rig.cameras[i],
+            rotation: rotations[i],
+            input: sizes[i],
+        });
         let frame = canvas::frame(&turned, options)?;
         let [left, right] = [0, 1].map(|i| RectifiedView {
             camera: rig.cameras[i],
@@ -149,39 +140,6 @@ impl Rectification {
             baseline: self.baseline,
             range: None,
         }
-    }
-
-    /// How tie points, in pixels of the pictures, agree; `None` without any that both views show.
-    pub fn agreement(&self, pairs: &[Correspondence]) -> Option<Agreement> {
-        let places = pairs.iter().filter_map(|p| Some((self.left.place(p.a)?, self.right.place(p.b)?)));
-        let places: Vec<_> = places.collect();
-        let n = places.len();
-        if n == 0 {
-            return None;
-        }
-        let vertical = || places.iter().map(|(a, b)| a[1] - b[1]);
-        let mut disparities: Vec<f64> = places.iter().map(|(a, b)| a[0] - b[0]).collect();
-        disparities.sort_unstable_by(f64::total_cmp);
-        let cut = n / 100;
-        let (low, high) = (disparities[cut], disparities[n - 1 - cut]);
-        let margin = (0.1 * (high - low)).max(2.0);
-        Some(Agreement {
-            points: n,
-            rms_vertical_px: (vertical().map(|d| d * d).sum::<f64>() / n as f64).sqrt(),
-            mean_vertical_px: vertical().map(f64::abs).sum::<f64>() / n as f64,
-            disparities: [(low - margin).floor(), (high + margin).ceil()],
-        })
-    }
-
-    /// The tie points whose rows differ by the median of all row differences, up to `tolerance` pixels: matches
-    /// that no epipolar geometry has verified hold outliers, while a wrong calibration shifts them all.
-    pub fn near_rows(&self, pairs: &[Correspondence], tolerance: f64) -> Vec<Correspondence> {
-        let off = |p: &Correspondence| Some((*p, self.left.place(p.a)?[1] - self.right.place(p.b)?[1]));
-        let all: Vec<_> = pairs.iter().filter_map(off).collect();
-        let mut sorted: Vec<f64> = all.iter().map(|(_, d)| *d).collect();
-        sorted.sort_unstable_by(f64::total_cmp);
-        let Some(median) = sorted.get(sorted.len() / 2) else { return vec![] };
-        all.iter().filter(|(_, d)| (d - median).abs() <= tolerance).map(|(p, _)| *p).collect()
     }
 
     /// Shifts the views against each other by whole pixels so that disparities begin at 0 where they began at
@@ -261,7 +219,9 @@ impl RectifiedView {
     ) -> Result<Image<T>> {
         if picture.size() != self.input {
             let (found, expected) = (picture.size(), self.input);
-            return Err(Error::Mismatch(format!("the picture is {found}, but the rectification is for {expected}")));
+            return Err(Error::Mismatch(format!(
+                "the picture is {found}, but the rectification is for {expected}"
+            )));
         }
         warp_by(picture, &Inverse::of(self), self.size, interpolation, fill, cpu)
     }

@@ -76,8 +76,9 @@ impl Relative {
         let mut best: Option<(usize, Self)> = None;
         for sign in [1.0, -1.0] {
             let turned = product(&skew(b), essential);
-            let r: Mat3 =
-                std::array::from_fn(|i| std::array::from_fn(|j| (cofactors[i][j] - sign * turned[i][j]) / norm));
+            let r: Mat3 = std::array::from_fn(|i| {
+                std::array::from_fn(|j| (cofactors[i][j] - sign * turned[i][j]) / norm)
+            });
             if !r.iter().flatten().all(|v| v.is_finite()) {
                 return None;
             }
@@ -210,7 +211,8 @@ struct Sampson {
 impl Sampson {
     fn new(f: &Mat3, a: [f64; 3], b: [f64; 3]) -> Self {
         let (line_b, line_a) = (times(f, a), times(&transpose(f), b));
-        let square = line_b[0] * line_b[0] + line_b[1] * line_b[1] + line_a[0] * line_a[0] + line_a[1] * line_a[1];
+        let square =
+            line_b[0] * line_b[0] + line_b[1] * line_b[1] + line_a[0] * line_a[0] + line_a[1] * line_a[1];
         Self { error: dot(b, line_b), line_b, line_a, norm: square.sqrt().max(1e-150) }
     }
 
@@ -221,7 +223,10 @@ impl Sampson {
     /// Its derivative when F changes by `slope`.
     fn slope(&self, slope: &Mat3, a: [f64; 3], b: [f64; 3]) -> f64 {
         let (db, da) = (times(slope, a), times(&transpose(slope), b));
-        let norm = (self.line_b[0] * db[0] + self.line_b[1] * db[1] + self.line_a[0] * da[0] + self.line_a[1] * da[1])
+        let norm = (self.line_b[0] * db[0]
+            + self.line_b[1] * db[1]
+            + self.line_a[0] * da[0]
+            + self.line_a[1] * da[1])
             / self.norm;
         (dot(b, db) - self.distance() * norm) / self.norm
     }

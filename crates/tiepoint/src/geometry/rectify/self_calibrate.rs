@@ -17,7 +17,7 @@ use crate::{Error, Result};
 /// What is known beforehand.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SelfCalibrationOptions {
-    /// Focal length of the left picture in pixels, above 0; `None` to find it, near 1.2 times the larger side.
+    /// Focal length of the left picture in pixels, above 0; `None` to find it, near the larger side.
     pub focal: Option<f64>,
 }
 
@@ -60,8 +60,11 @@ const STARTS: [f64; 5] = [1.0, 0.7, 1.4, 0.5, 2.0];
 /// Tie points that the starts are judged by, at most.
 const JUDGED: usize = 1000;
 
-/// The expected focal length as a multiple of the larger side: a field of view of 45°.
-const EXPECTED: f64 = 1.2;
+/// The expected focal length as a multiple of the larger side: a field of view of 53°, as of a compact camera.
+const EXPECTED: f64 = 1.0;
+
+/// The share of tie points that must lie in front of both cameras.
+const IN_FRONT: f64 = 0.7;
 
 /// Finds the cameras from tie points `pairs` (inliers) and their fundamental matrix from A to B.
 ///
@@ -84,7 +87,8 @@ pub fn self_calibrate(
     let larger = |s: Size| s.width.max(s.height) as f64;
     let scale = larger(sizes[0]).max(larger(sizes[1]));
     let middles = sizes.map(|s| Camera::centred(1.0, s).principal);
-    let relative = |p: [f64; 2], i: usize| [(p[0] - middles[i][0]) / scale, (p[1] - middles[i][1]) / scale, 1.0];
+    let relative =
+        |p: [f64; 2], i: usize| [(p[0] - middles[i][0]) / scale, (p[1] - middles[i][1]) / scale, 1.0];
     let ties: Vec<_> = pairs.iter().map(|p| (relative(p.a, 0), relative(p.b, 1))).collect();
     let step = ties.len().div_ceil(JUDGED);
     let judged: Vec<_> = ties.iter().step_by(step).copied().collect();
@@ -105,15 +109,18 @@ pub fn self_calibrate(
         let few = prior(1.0 / step as f64);
         let state = state.refined(&judged, scale, &few);
         let cost = state.cost(&judged, scale, &few);
-        if best.as_ref().is_none_or(|(c, _)| cost < *c) {
+        let sound = state.in_front(&judged) as f64 >= IN_FRONT * judged.len() as f64;
+        if sound && best.as_ref().is_none_or(|(c, _)| cost < *c) {
             best = Some((cost, state));
         }
     }
     let found = best.map(|(_, state)| state.refined(&ties, scale, &prior(1.0)));
-    let found = found.filter(|s| 2 * s.in_front(&ties) > ties.len()).ok_or(Error::Degenerate {
-        model: "pair of cameras",
-        reason: "no two cameras have the scene in front of them",
-    })?;
+    let found = found.filter(|s| s.in_front(&ties) as f64 >= IN_FRONT * ties.len() as f64).ok_or(
+        Error::Degenerate {
+            model: "pair of cameras",
+            reason: "no two cameras have the scene in front of them",
+        },
+    )?;
     let [f, g] = found.focals();
     let calibration = StereoCalibration {
         cameras: [Camera::centred(f * scale, sizes[0]), Camera::centred(g * scale, sizes[1])],
@@ -145,14 +152,15 @@ pub fn from_tie_points(
     let (rig, sizes) = if exchanged { (rig.exchanged(), [sizes[1], sizes[0]]) } else { (rig, sizes) };
     let options = RectifyOptions { canvas, principal: Principal::Own };
     let mut rectification = Rectification::new(&rig, sizes, &options)?;
-    let nothing = Error::Degenerate { model: "rectification", reason: "no tie point lies in both rectified views" };
+    let nothing =
+        Error::Degenerate { model: "rectification", reason: "no tie point lies in both rectified views" };
     let agreement = rectification.agreement(&pairs).ok_or(nothing)?;
     let [low, high] = agreement.disparities;
     let width = rectification.left.size.width as f64;
-    if !(high - low < 2.0 * width) {
+    if !(high < 2.0 * width && low > -2.0 * width) {
         return Err(Error::Degenerate {
             model: "rectification",
-            reason: "the tie points' disparities spread over more than the picture's width",
+            reason: "the tie points lie further apart than the pictures are wide",
         });
     }
     rectification.start_at(low);

@@ -27,6 +27,7 @@ mod band;
 mod edge;
 #[cfg(test)]
 mod reference;
+mod ring;
 mod step;
 mod sweep;
 #[cfg(test)]
@@ -72,8 +73,7 @@ impl Directions<4> for Star {
 }
 
 impl Directions<8> for Knight {
-    const STEPS: [(isize, usize); 8] =
-        [(1, 0), (1, 1), (0, 1), (-1, 1), (2, 1), (-2, 1), (1, 2), (-1, 2)];
+    const STEPS: [(isize, usize); 8] = [(1, 0), (1, 1), (0, 1), (-1, 1), (2, 1), (-2, 1), (1, 2), (-1, 2)];
     const DEPTH: usize = 2;
     const SKEW: usize = 2;
 }

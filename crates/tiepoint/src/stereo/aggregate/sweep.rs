@@ -2,7 +2,7 @@
 
 use super::{
     Cross, Directions, Knight, Row, Star,
-    band::{Rows, Scratch, Sweep, band},
+    band::{Rows, Scratch, Sweep, band, sums_len},
     edge::{Edge, Progress},
     step::{Sum, Value},
 };
@@ -121,8 +121,11 @@ impl Groups {
                 best = Some(rows);
             }
         }
-        let too_much =
-            Error::Memory { what: "semi-global matching of this width and disparity count", needed: least, limit };
+        let too_much = Error::Memory {
+            what: "semi-global matching of this width and disparity count",
+            needed: least,
+            limit,
+        };
         best.map(|rows| Self { rows, height }).ok_or(too_much)
     }
 
@@ -155,10 +158,11 @@ where
     let padded = problem.disparities().next_multiple_of(lanes);
     let pixel = (padded * size_of::<T>()) as u64;
     let paths = (width * F::DEPTH * (N - 1)) as u64 * pixel;
-    let row = (width * padded * size_of::<A>()) as u64;
+    let band_sums = |rows| sums_len(width, rows, F::SKEW, padded);
+    let row = (band_sums(BAND) * size_of::<A>()).div_ceil(BAND) as u64;
     let ring = ((BAND + 2) * 8 * N) as u64 * (pixel + 64);
     let groups = Groups::plan(problem, row, paths, cpu.threads() as u64 * ring)?;
-    let needed = groups.rows.min(height) * width * padded;
+    let needed = groups.rows.min(height).div_ceil(BAND) * band_sums(BAND);
     if sums.len() < needed {
         *sums = Vec::new();
         *sums = vec![A::default(); needed];
@@ -171,16 +175,15 @@ where
             checkpoints.push(edge.checkpoint());
         }
         let rows = groups.range(group);
-        let stored = (group == last).then_some(&mut sums[..rows.len() * width * padded]);
+        let stored = (group == last).then_some(&mut sums[..]);
         forward::<T, A, F, N>(problem, rows, stored, &edge, padded, cpu);
     }
     let below = Edge::new(width);
     for group in (0..=last).rev() {
         let rows = groups.range(group);
-        let sums = &mut sums[..rows.len() * width * padded];
         if group < last {
             edge = if group == 0 { Edge::new(width) } else { checkpoints.swap_remove(group - 1) };
-            forward::<T, A, F, N>(problem, rows.clone(), Some(sums), &edge, padded, cpu);
+            forward::<T, A, F, N>(problem, rows.clone(), Some(&mut sums[..]), &edge, padded, cpu);
         }
         backward::<T, A, B, M>(problem, rows, sums, &mut results, &below, padded, cpu);
     }
@@ -207,7 +210,7 @@ fn forward<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
 ) {
     let _stage = cpu.stage("forward");
     let bands = range.len().div_ceil(BAND);
-    let mut pieces = sums.map(|s| s.chunks_mut(BAND * problem.size.width * padded));
+    let mut pieces = sums.map(|s| s.chunks_mut(sums_len(problem.size.width, BAND, D::SKEW, padded)));
     let bands = (0..bands).map(|number| {
         let first = range.start + number * BAND;
         let sums = pieces.as_mut().and_then(Iterator::next);
@@ -229,18 +232,23 @@ fn backward<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
 ) {
     let _stage = cpu.stage("backward and select");
     let Size { width, height } = problem.size;
-    let mut pieces = sums.rchunks_mut(BAND * width * padded);
-    let mut rows = select::rows(results, problem, range.clone()).into_iter().rev();
-    let bands = (0..range.len().div_ceil(BAND)).map(|number| {
-        let end = range.end - number * BAND;
-        let count = BAND.min(end - range.start);
-        let mut results: Vec<select::Row<'_>> = rows.by_ref().take(count).collect();
-        results.reverse();
-        Rows { first: height - end, number, count, sums: pieces.next(), results }
-    });
+    // The bands of the forward sweep, from the last.
+    let bands = range.len().div_ceil(BAND);
+    let pieces = sums.chunks_mut(sums_len(width, BAND, D::SKEW, padded)).take(bands);
+    let mut rows = select::rows(results, problem, range.clone()).into_iter();
+    let mut bands: Vec<_> = pieces
+        .zip((range.start..).step_by(BAND))
+        .map(|(sums, start)| {
+            let results: Vec<select::Row<'_>> = rows.by_ref().take(BAND).collect();
+            let count = results.len();
+            Rows { first: height - start - count, number: 0, count, sums: Some(sums), results }
+        })
+        .collect();
+    bands.reverse();
+    bands.iter_mut().enumerate().for_each(|(number, band)| band.number = number);
     let progress = Progress::new(range.len().div_ceil(BAND));
     let sweep = Sweep { problem, backward: true, p2: penalties(problem), edge, progress: &progress, padded };
-    run::<T, A, D, N>(&sweep, bands.collect(), cpu);
+    run::<T, A, D, N>(&sweep, bands, cpu);
 }
 
 /// Threads take bands in their order, so that the band that one waits for is always at work.

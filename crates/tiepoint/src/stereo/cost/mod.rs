@@ -127,10 +127,38 @@ impl Costs<'_> {
         let reach = width + out.len();
         match &self.source {
             Source::Census { window, .. } => match window.planes() {
-                3 => census::distance::<S, T, 3>(simd, &line.left[x..], width, &line.right[start..], reach, out),
-                4 => census::distance::<S, T, 4>(simd, &line.left[x..], width, &line.right[start..], reach, out),
-                6 => census::distance::<S, T, 6>(simd, &line.left[x..], width, &line.right[start..], reach, out),
-                _ => census::distance::<S, T, 8>(simd, &line.left[x..], width, &line.right[start..], reach, out),
+                3 => census::distance::<S, T, 3>(
+                    simd,
+                    &line.left[x..],
+                    width,
+                    &line.right[start..],
+                    reach,
+                    out,
+                ),
+                4 => census::distance::<S, T, 4>(
+                    simd,
+                    &line.left[x..],
+                    width,
+                    &line.right[start..],
+                    reach,
+                    out,
+                ),
+                6 => census::distance::<S, T, 6>(
+                    simd,
+                    &line.left[x..],
+                    width,
+                    &line.right[start..],
+                    reach,
+                    out,
+                ),
+                _ => census::distance::<S, T, 8>(
+                    simd,
+                    &line.left[x..],
+                    width,
+                    &line.right[start..],
+                    reach,
+                    out,
+                ),
             },
             Source::Absolute { .. } => absolute::difference(simd, line.left[x], &line.right[start..], out),
             Source::Information { table, .. } => {
