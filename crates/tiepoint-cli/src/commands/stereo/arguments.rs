@@ -95,27 +95,37 @@ pub(crate) struct StereoArguments {
     /// Difference of 8-bit grey from which P2 falls, 1 to 255 [default: what suits the cost]
     #[arg(long, value_name = "G")]
     gradient: Option<u8>,
-    /// By how many percent the best sum must be the best, 0 to 100 [default: 0]
-    #[arg(long, value_name = "PERCENT")]
-    uniqueness: Option<u8>,
+    /// By how many percent the best sum must be the best, 0 to 100
+    #[arg(long, value_name = "PERCENT", default_value_t = StereoOptions::default().uniqueness)]
+    uniqueness: u8,
     /// How disparities between whole ones are found
     #[arg(long, value_enum, default_value_t)]
     subpixel: SubpixelName,
     /// What the left view is checked against
     #[arg(long, value_enum, default_value_t)]
     right_view: RightViewName,
-    /// By how many pixels both views may differ [default: 1]
-    #[arg(long, value_name = "PX", allow_negative_numbers = true)]
-    max_difference: Option<f32>,
-    /// Remove regions of fewer pixels; 0 removes none [default: 50]
-    #[arg(long, value_name = "N")]
-    speckle_size: Option<usize>,
-    /// By how much neighbours of one region may differ [default: 2]
-    #[arg(long, value_name = "PX", allow_negative_numbers = true)]
-    speckle_difference: Option<f32>,
-    /// Side of the last median filter: 0 (none), 3 or 5 [default: 5]
-    #[arg(long, value_name = "N")]
-    median: Option<usize>,
+    /// By how many pixels both views may differ
+    #[arg(
+        long,
+        value_name = "PX",
+        default_value_t = StereoOptions::default().max_difference,
+        allow_negative_numbers = true
+    )]
+    max_difference: f32,
+    /// Remove regions of fewer pixels; 0 removes none
+    #[arg(long, value_name = "N", default_value_t = StereoOptions::default().speckle_size)]
+    speckle_size: usize,
+    /// By how much neighbours of one region may differ
+    #[arg(
+        long,
+        value_name = "PX",
+        default_value_t = StereoOptions::default().speckle_difference,
+        allow_negative_numbers = true
+    )]
+    speckle_difference: f32,
+    /// Side of the last median filter: 0 (no filter at all), 3 or 5
+    #[arg(long, value_name = "N", default_value_t = StereoOptions::default().median)]
+    median: usize,
     /// Fill invalid pixels: occlusions from the background, mismatches from all around
     #[arg(long)]
     fill: bool,
@@ -200,13 +210,13 @@ impl StereoArguments {
             learning: self.iterations.map_or(start.learning, Learning::Iterations),
             paths: self.paths.into(),
             penalties: Some(self.penalties(cost)),
-            uniqueness: self.uniqueness.unwrap_or(start.uniqueness),
+            uniqueness: self.uniqueness,
             subpixel: self.subpixel.into(),
             right_view: self.right_view.into(),
-            max_difference: self.max_difference.unwrap_or(start.max_difference),
-            speckle_size: self.speckle_size.unwrap_or(start.speckle_size),
-            speckle_difference: self.speckle_difference.unwrap_or(start.speckle_difference),
-            median: self.median.unwrap_or(start.median),
+            max_difference: self.max_difference,
+            speckle_size: self.speckle_size,
+            speckle_difference: self.speckle_difference,
+            median: self.median,
             fill: self.fill,
             memory: self.memory.or(start.memory),
             ..start
