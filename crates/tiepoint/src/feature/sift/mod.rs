@@ -34,6 +34,7 @@ mod refine;
 mod scale_space;
 #[cfg(test)]
 mod tests;
+mod window;
 
 pub use options::{DescriptorKind, SiftOptions, SiftPreset};
 
