@@ -50,13 +50,13 @@ fn radius(scale: f32) -> usize {
     (CELL * scale * SQRT_2 * (CELLS + 1) as f32 * 0.5).round_ties_even() as usize
 }
 
-/// Rows above and below an extremum that refinement, orientation and description may read: five moves, the
-/// greatest window, its gradients and roundings.
+/// Rows above and below a point that orientation and description may read: the greatest window, its gradients and
+/// roundings.
 pub(super) fn reach(options: &SiftOptions) -> usize {
     let beyond = if options.preset == SiftPreset::VlFeat { 1.5 } else { options.settled_below() };
     let levels = f32::from(options.levels);
     let scale = options.sigma * numeric::exp((levels + beyond) / levels * std::f32::consts::LN_2);
-    radius(scale) + 5 + 4
+    radius(scale) + 4
 }
 
 /// Every orientation of every point, described.
@@ -117,6 +117,8 @@ struct Frame {
     angle: f32,
     cos: f32,
     sin: f32,
+    /// 1 / cos and 1 / −sin.
+    inverse: [f32; 2],
 }
 
 impl Frame {
@@ -127,7 +129,8 @@ impl Frame {
         };
         let (sin, cos) = numeric::sin_cos(angle);
         let cell = CELL * point.scale;
-        Self { x, y, angle, cos: cos / cell, sin: sin / cell }
+        let (cos, sin) = (cos / cell, sin / cell);
+        Self { x, y, angle, cos, sin, inverse: [1.0 / cos, -1.0 / sin] }
     }
 
     /// Columns at a distance of `dy` rows that can lie in the window, by the two bands of 5 cells that cross in it;
@@ -136,9 +139,9 @@ impl Frame {
         let half = (CELLS + 1) as f32 * 0.5;
         let (mut low, mut high) = (columns.start as f32, columns.end as f32);
         // Each band: |a·dx + b| < half.
-        for (a, b) in [(self.cos, self.sin * dy), (-self.sin, self.cos * dy)] {
-            if a.abs() > 1e-6 {
-                let (p, q) = ((-half - b) / a, (half - b) / a);
+        for (inverse, b) in self.inverse.into_iter().zip([self.sin * dy, self.cos * dy]) {
+            if inverse.abs() < 1e6 {
+                let (p, q) = ((-half - b) * inverse, (half - b) * inverse);
                 low = low.max(p.min(q) + self.x - 1.0);
                 high = high.min(p.max(q) + self.x + 2.0);
             }
