@@ -123,9 +123,8 @@ fn find_one_by_one(
 ) {
     for x in columns {
         for layer in 1..under.len() - 2 {
-            let dog = |(l, r, c): Neighbour| {
-                under[layer + l][r][x + c - 1] - under[layer + l - 1][r][x + c - 1]
-            };
+            let dog =
+                |(l, r, c): Neighbour| under[layer + l][r][x + c - 1] - under[layer + l - 1][r][x + c - 1];
             if is_extremum(dog, threshold) {
                 found.push(Candidate { layer, x, y });
             }

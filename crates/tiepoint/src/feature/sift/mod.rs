@@ -137,7 +137,7 @@ impl<'m> Found<'m> {
     }
 
     /// Finds the extrema of an octave as far as it is ready, and refines, orients and describes those that can be.
-    fn search(&mut self, octave: &Octave, ready: Ready, cpu: &Cpu) {
+    fn search(&mut self, octave: &Octave, ready: &Ready, cpu: &Cpu) {
         /// Rows that one thread searches at a time.
         const ROWS: usize = 8;
         let index = usize::from(octave.number.abs_diff(self.options.first_octave));

@@ -64,7 +64,8 @@ fn histogram<S: Simd>(simd: S, octave: &Octave, point: &Point, preset: SiftPrese
     let sigma = 1.5 * point.scale;
     // OpenCV measures distances from the nearest pixel and takes the nearest bin.
     let exact = preset != SiftPreset::OpenCv;
-    let centre = if exact { (point.x, point.y) } else { (point.x.round_ties_even(), point.y.round_ties_even()) };
+    let centre =
+        if exact { (point.x, point.y) } else { (point.x.round_ties_even(), point.y.round_ties_even()) };
     let radius = (3.0 * sigma).round_ties_even() as usize;
     let mut directions = Directions {
         columns: around(point.x, radius, octave.size.width),

@@ -168,11 +168,14 @@ impl Octave {
         let searched = self.searched.saturating_sub(REACH);
         let described = self.described.min(searched).saturating_sub(self.reach);
         let last = self.levels.len() - 1;
-        for k in 0..=last {
-            // Points lie in the layers that are searched; the last level is blurred no further.
+        // The last level is blurred no further.
+        let blurred =
+            self.levels[1..].iter().zip(taps).map(|(next, taps)| next.end().saturating_sub(taps.len() - 1));
+        let blurred: Vec<usize> = blurred.chain([usize::MAX]).collect();
+        for (k, (level, blurred)) in self.levels.iter_mut().zip(blurred).enumerate() {
+            // Points lie in the layers that are searched.
             let read = if (1..last - 1).contains(&k) { described } else { searched };
-            let blurred = if k == last { read } else { self.levels[k + 1].end().saturating_sub(taps[k].len() - 1) };
-            self.levels[k].forget_before(read.min(blurred));
+            level.forget_before(read.min(blurred));
         }
     }
 
@@ -257,7 +260,7 @@ impl Pyramid {
         &mut self,
         image: ImageView<'_, T>,
         cpu: &Cpu,
-        mut search: impl FnMut(&Octave, Ready),
+        mut search: impl FnMut(&Octave, &Ready),
     ) {
         self.source.clear();
         for octave in &mut self.octaves {
@@ -278,7 +281,7 @@ impl Pyramid {
     }
 
     /// Lets every octave in which enough rows wait do its work, finest first.
-    fn advance(&mut self, cpu: &Cpu, search: &mut impl FnMut(&Octave, Ready)) {
+    fn advance(&mut self, cpu: &Cpu, search: &mut impl FnMut(&Octave, &Ready)) {
         let levels = self.taps.len() - 2;
         for o in 0..self.octaves.len() {
             let (octave, coarser) =
@@ -292,7 +295,7 @@ impl Pyramid {
                 next.receive(&octave.levels[levels]);
             }
             drop(stage);
-            search(octave, ready);
+            search(octave, &ready);
             octave.forget(&self.taps);
         }
     }

@@ -34,7 +34,7 @@ fn slice(size: Size) -> usize {
 }
 
 /// Response rows in one piece of work.
-const JOB: usize = 8;
+const JOB: usize = 16;
 
 /// Keypoints in one piece of work.
 const GROUP: usize = 16;
