@@ -3,7 +3,9 @@
 use std::{fs, path::Path};
 use tiepoint::{
     feature::{Descriptors, Features, Keypoint, files},
+    geometry::calibration::RectifiedCalibration,
     image::{self, AnyImage, Image, Size},
+    stereo::cloud::{CloudOptions, PlyFormat, write_ply},
 };
 
 fn main() {
@@ -20,6 +22,51 @@ fn main() {
     ] {
         seed("homography", name, text.as_bytes(), 0);
     }
+    calibrations();
+    cloud(&std::env::temp_dir().join(format!("tiepoint-seeds-{}.ply", std::process::id())));
+}
+
+fn calibrations() {
+    let parts = [
+        ("M1", 3, 3, "600 0 32 0 600 24 0 0 1"),
+        ("D1", 1, 5, "-0.2 0.1 0.001 -0.001 0.05"),
+        ("M2", 3, 3, "600 0 31 0 601 25 0 0 1"),
+        ("D2", 4, 1, "-0.2 0.1 0 0"),
+        ("R", 3, 3, "1 0 0 0 1 0 0 0 1"),
+        ("T", 3, 1, "-1 0.1 0"),
+        ("P1", 3, 4, "600 0 32 0 0 600 24 0 0 0 1 0"),
+        ("P2", 3, 4, "600 0 33 -600 0 600 24 0 0 0 1 0"),
+        ("Q", 4, 4, "1 0 0 -32 0 1 0 -24 0 0 0 600 0 0 1 0"),
+    ];
+    let (mut yaml, mut xml) = (String::from("image_width: 64\nimage_height: 48\n"), String::from("opencv_storage>"));
+    for (name, rows, columns, data) in parts {
+        let list = data.replace(' ', ", ");
+        yaml += &format!("{name}: !!opencv-matrix\n   rows: {rows}\n   cols: {columns}\n   dt: d\n   data: [ {list} ]\n");
+        xml += &format!(
+            "<{name} type_id=\"opencv-matrix\"><rows>{rows}</rows><cols>{columns}</cols><dt>d</dt>\
+             <data>{data}</data></{name}>\n"
+        );
+    }
+    xml += "<image_width>64</image_width><image_height>48</image_height></opencv_storage>";
+    seed("calibration_yaml", "all", yaml.as_bytes(), 0);
+    seed("calibration_xml", "all", xml.as_bytes(), 0);
+    let txt = "600 0 32; 0 600 24; 0 0 1]\ncam1=[600 0 33; 0 600 24; 0 0 1]\ndoffs=1\nbaseline=2\nwidth=64\nheight=48\n\
+               ndisp=9\nvmin=1\nvmax=7\n";
+    seed("calibration_txt", "all", txt.as_bytes(), 0);
+}
+
+fn cloud(path: &Path) {
+    let text = "%YAML:1.0\nQ: !!opencv-matrix\n   rows: 4\n   cols: 4\n   dt: d\n   \
+                data: [ 1, 0, 0, -2, 0, 1, 0, -1, 0, 0, 0, 9, 0, 0, 1, 0 ]\n";
+    let pair = RectifiedCalibration::parse(text, "seed").unwrap();
+    let disparity = Image::from_fn(Size::new(4, 3), |x, y| (x + y) as f32);
+    let colours = AnyImage::U8(Image::filled(Size::new(4, 3), 3, 77));
+    for (name, format) in [("binary", PlyFormat::Binary), ("ascii", PlyFormat::Ascii)] {
+        let options = CloudOptions { format, ..CloudOptions::default() };
+        write_ply(path, &disparity, &colours, &pair, &options).unwrap();
+        seed("ply", name, &fs::read(path).unwrap(), 0);
+    }
+    fs::remove_file(path).unwrap();
 }
 
 /// Puts `bytes`, less the first `skip`, into the corpus of `target`.

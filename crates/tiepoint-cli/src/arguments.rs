@@ -1,5 +1,6 @@
 //! The command line.
 
+use crate::commands::StereoCommand;
 use crate::detector::DetectorArguments;
 use crate::draw::Blend;
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -56,6 +57,10 @@ pub(crate) enum Command {
     Match(Match),
     /// MOVING warped onto REFERENCE
     Register(Register),
+    /// LEFT and RIGHT turned so that what corresponds lies in the same row
+    Rectify(Rectify),
+    /// Disparities of rectified pairs
+    Stereo(StereoCommand),
     /// One filter on one image
     #[command(subcommand)]
     Filter(Filter),
@@ -132,6 +137,72 @@ pub(crate) struct Register {
     pub(crate) matching: Matching,
     #[command(flatten)]
     pub(crate) detector: DetectorArguments,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Rectify {
+    /// The picture taken from the left
+    pub(crate) left: PathBuf,
+    /// The picture taken from the right
+    pub(crate) right: PathBuf,
+    /// The cameras: OpenCV .yml or .xml (M1 D1 M2 D2 R T), or Middlebury calib.txt; give it again for a second
+    /// file (extrinsics). Without, the cameras are found from tie points
+    #[arg(long, value_name = "FILE")]
+    pub(crate) calibration: Vec<PathBuf>,
+    /// Take the rectification of the calibration file (R1 R2 P1 P2) instead of an own one
+    #[arg(long)]
+    pub(crate) stored: bool,
+    /// Focal length of LEFT in pixels, where no calibration is given [default: found from the tie points]
+    #[arg(long, value_name = "PX", allow_negative_numbers = true)]
+    pub(crate) focal: Option<f64>,
+    /// The rectified left picture: .png .tif .pfm
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) output_left: Option<PathBuf>,
+    /// The rectified right picture
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) output_right: Option<PathBuf>,
+    /// Where the left output shows its input: 255, else 0
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) valid_left: Option<PathBuf>,
+    /// Where the right output shows its input
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) valid_right: Option<PathBuf>,
+    /// What the rectified pair is, for `stereo --calibration`: a Middlebury calib.txt. From tie points alone the
+    /// baseline is 1
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output_calibration: Option<PathBuf>,
+    /// A picture of both outputs with lines along rows
+    #[arg(long, value_name = "PNG")]
+    pub(crate) draw: Option<PathBuf>,
+    /// What of the input to show [default: input with a calibration, fit without]
+    #[arg(long, value_enum)]
+    pub(crate) crop: Option<CropName>,
+    /// How values between pixels are found
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) interpolation: InterpolationName,
+    /// Keep a match when its distance is below this share of the second nearest's; 1 keeps all
+    #[arg(long, default_value_t = 0.8, value_name = "SHARE", allow_negative_numbers = true)]
+    pub(crate) ratio: f32,
+    /// Largest distance of a tie point from its epipolar line, or of its row from the median, in pixels
+    #[arg(long, default_value_t = 1.0, value_name = "PX", allow_negative_numbers = true)]
+    pub(crate) inlier_distance: f64,
+    /// As --mask, for the second image
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) mask_b: Option<String>,
+    #[command(flatten)]
+    pub(crate) detector: DetectorArguments,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CropName {
+    /// Size and scale of the input, centred on what both see
+    Input,
+    /// Scale of the input, all columns, the rows that both see
+    Fit,
+    /// Size of the input, scaled until every pixel is valid
+    Valid,
+    /// Size of the input, scaled until nothing is cut off
+    All,
 }
 
 /// How matches are found and verified.
@@ -311,6 +382,38 @@ pub(crate) enum Evaluate {
     /// Images A B and the true homography: repeatability, matching accuracy, corner error.
     /// Or a FOUND homography and the true one with --size: the corner error
     Homography(EvaluateHomography),
+    /// A FOUND disparity map and the true one: bad pixels, mean error, density
+    Disparity(EvaluateDisparity),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EvaluateDisparity {
+    /// The disparity map to score: .pfm .tif, or .png of 16 bits
+    pub(crate) found: PathBuf,
+    /// The true one of the left image: floats (unknown: not finite or not above 0), 8 or 16 bits (unknown: 0)
+    pub(crate) truth: PathBuf,
+    /// The true one of the right image: pixels that it does not confirm within 1 px are occluded and not scored
+    #[arg(long, value_name = "FILE")]
+    pub(crate) truth_right: Option<PathBuf>,
+    /// What is stored in the truth is S times the disparity [default: 256 for 16 bits, else 1]
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    pub(crate) scale: Option<f32>,
+    /// What is stored in FOUND is S times the disparity [default: 256 for 16 bits, else 1]
+    #[arg(long, value_name = "S", allow_negative_numbers = true)]
+    pub(crate) found_scale: Option<f32>,
+    /// Floats of 0 and below in the truth are disparities too
+    #[arg(long)]
+    pub(crate) signed: bool,
+    /// Score only where this image is not 0
+    #[arg(long, value_name = "IMAGE")]
+    pub(crate) mask: Option<PathBuf>,
+    /// A pixel is bad when it is off by more, in pixels; several parted by commas
+    #[arg(long, value_name = "T", default_value = "1", value_delimiter = ',', allow_negative_numbers = true)]
+    pub(crate) threshold: Vec<f32>,
+    /// Fill invalid pixels with the smaller of their nearest valid neighbours in the row first; otherwise they
+    /// are bad
+    #[arg(long)]
+    pub(crate) fill: bool,
 }
 
 #[derive(Debug, Args)]

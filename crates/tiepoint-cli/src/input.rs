@@ -5,7 +5,7 @@ use crate::report::{Clock, Part};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use tiepoint::device::Cpu;
-use tiepoint::image::{self, AnyImage, Image, Pixel, Prepared, Range, ReadOptions};
+use tiepoint::image::{self, AnyImage, Image, Pixel, Prepared, Range, ReadOptions, Size};
 
 /// An image ready for a detector.
 #[derive(Debug)]
@@ -40,7 +40,9 @@ impl Picture {
         let prepared = clock.time(Part::Compute, || image::prepare(grey, range, cpu))?;
         let Prepared { image, mask: holes } = prepared;
         let mask = match mask {
-            Some(path) => Some(with_holes(clock.time(Part::Read, || read_mask(path, &image, cpu))?, holes)),
+            Some(path) => {
+                Some(with_holes(clock.time(Part::Read, || read_mask(path, image.size(), cpu))?, holes))
+            }
             None => holes,
         };
         Ok(Self { original, image, mask })
@@ -52,10 +54,11 @@ pub(crate) fn at(path: &Path, error: &tiepoint::Error) -> Failure {
     Failure::work(format!("{}: {error}", path.display()))
 }
 
-fn read_mask(path: &Path, image: &AnyImage, cpu: &Cpu) -> Outcome<Image<u8>> {
+/// The mask in the file at `path` for an image of `expected` size: not 0 where the image counts.
+pub(crate) fn read_mask(path: &Path, expected: Size, cpu: &Cpu) -> Outcome<Image<u8>> {
     let mask = image::read_grey(path, &ReadOptions::default(), cpu)?;
-    if mask.size() != image.size() {
-        let (found, expected) = (mask.size(), image.size());
+    let found = mask.size();
+    if found != expected {
         return Err(Failure::work(format!("{}: the mask is {found}, its image {expected}", path.display())));
     }
     fn allowed<T: Pixel>(mask: &Image<T>) -> Image<u8> {
@@ -68,9 +71,10 @@ fn read_mask(path: &Path, image: &AnyImage, cpu: &Cpu) -> Outcome<Image<u8>> {
     })
 }
 
-fn with_holes(mut mask: Image<u8>, holes: Option<Image<u8>>) -> Image<u8> {
+/// `mask` where `holes` is not 0, and 0 elsewhere.
+pub(crate) fn with_holes(mut mask: Image<u8>, holes: Option<Image<u8>>) -> Image<u8> {
     if let Some(holes) = holes {
-        mask.data_mut().iter_mut().zip(holes.data()).for_each(|(m, h)| *m &= h);
+        mask.data_mut().iter_mut().zip(holes.data()).filter(|(_, h)| **h == 0).for_each(|(m, _)| *m = 0);
     }
     mask
 }
@@ -94,6 +98,11 @@ pub(crate) fn expand(images: &[PathBuf], list: Option<&Path>) -> Outcome<Vec<Pat
 }
 
 fn listed(file: &Path) -> Outcome<Vec<PathBuf>> {
+    Ok(listed_lines(file)?.into_iter().map(PathBuf::from).collect())
+}
+
+/// The lines of `file`, or of stdin for `-`, that are not empty and do not begin with #.
+pub(crate) fn listed_lines(file: &Path) -> Outcome<Vec<String>> {
     let text = if file == Path::new("-") {
         std::io::read_to_string(std::io::stdin())
     } else {
@@ -101,7 +110,7 @@ fn listed(file: &Path) -> Outcome<Vec<PathBuf>> {
     };
     let text = text.map_err(|e| Failure::work(format!("{}: {e}", file.display())))?;
     let lines = text.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with('#'));
-    Ok(lines.map(PathBuf::from).collect())
+    Ok(lines.map(str::to_owned).collect())
 }
 
 /// Where the results of each of `images` go: FILE for one image, for several a folder or a pattern with {}.

@@ -38,6 +38,11 @@ impl Object {
         self
     }
 
+    pub(crate) fn flag(mut self, key: &str, value: bool) -> Self {
+        let _ = write!(self.key(key), "{value}");
+        self
+    }
+
     pub(crate) fn numbers(mut self, key: &str, values: &[f64]) -> Self {
         let out = self.key(key);
         out.push('[');

@@ -29,6 +29,7 @@ pub mod image;
 pub mod matching;
 pub mod numeric;
 pub mod register;
+pub mod stereo;
 pub mod synth;
 
 pub use error::{Error, Result};

@@ -1,4 +1,4 @@
-//! Elementary functions with the same bits on every device: exp, atan2, sine and cosine in f32.
+//! Elementary functions with the same bits on every device: exp, atan2, sine and cosine in f32, exp and ln in f64.
 //!
 //! Libraries differ in the last bits of their functions; these are polynomials in a stated order, with a fused
 //! multiply-add exactly where written, so that a scalar loop, any SIMD level and a GPU kernel agree. Written
@@ -99,9 +99,40 @@ pub fn exp_f64(x: f64) -> f64 {
     sum * f64::from_bits(((n as i64 + 1023) as u64) << 52)
 }
 
+/// ln x in f64 of a positive, finite, normal x, from arithmetic alone; for tables made once. Relative error below
+/// 10⁻¹⁵, absolute below 10⁻¹⁶ near 1.
+///
+/// x = 2ⁿ m with m between √½ and √2, and ln m = 2 artanh((m − 1) / (m + 1)) by its series.
+pub fn ln(x: f64) -> f64 {
+    let bits = x.to_bits();
+    let exponent = (bits >> 52) as i64 - 1023;
+    let mantissa = f64::from_bits((bits & ((1 << 52) - 1)) | (1023 << 52));
+    let (m, n) = if mantissa > std::f64::consts::SQRT_2 {
+        (0.5 * mantissa, exponent + 1)
+    } else {
+        (mantissa, exponent)
+    };
+    let s = (m - 1.0) / (m + 1.0);
+    let mut sum = 0.0;
+    for i in (0..12).rev() {
+        sum = 1.0 / f64::from(2 * i + 1) + s * s * sum;
+    }
+    n as f64 * std::f64::consts::LN_2 + 2.0 * s * sum
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ln_is_close() {
+        for i in 1..200_000 {
+            let x = exp_f64(f64::from(i) * 1e-3 - 100.0);
+            let (found, true_) = (ln(x), x.ln());
+            assert!((found - true_).abs() <= 2e-15 * true_.abs().max(0.1), "ln({x}) = {found}, not {true_}");
+        }
+        assert_eq!(ln(1.0), 0.0, "exactly zero");
+    }
 
     #[test]
     fn exp_is_close() {

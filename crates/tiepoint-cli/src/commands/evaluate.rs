@@ -1,22 +1,27 @@
 //! `tiepoint evaluate`: scores against ground truth.
 
 use super::matching::{Asked, matrix, places};
-use crate::arguments::{Evaluate, EvaluateHomography, ModelName};
+use crate::arguments::{Evaluate, EvaluateDisparity, EvaluateHomography, ModelName};
 use crate::failure::{Failure, Outcome};
+use crate::input;
 use crate::report::{Clock, Object, Part};
 use crate::session::Session;
 use std::path::Path;
 use tiepoint::evaluate::ground_truth::read_homography;
 use tiepoint::evaluate::{
-    Repeatability, RepeatabilityOptions, angle_error, corner_error, matching_accuracy, position_error,
-    repeatability,
+    DisparityScoring, Repeatability, RepeatabilityOptions, angle_error, corner_error, disparity_score,
+    matching_accuracy, non_occluded, position_error, repeatability,
 };
 use tiepoint::feature::Features;
 use tiepoint::image::Size;
 use tiepoint::register::TiePoints;
+use tiepoint::stereo::files::{self, DisparityReading};
 
 pub(crate) fn run(evaluate: &Evaluate, session: &Session) -> Outcome {
-    let Evaluate::Homography(arguments) = evaluate;
+    let arguments = match evaluate {
+        Evaluate::Homography(arguments) => arguments,
+        Evaluate::Disparity(arguments) => return disparity(arguments, session),
+    };
     match (&arguments.files[..], arguments.size) {
         ([found, truth], Some(size)) => matrices(found, truth, size, session),
         ([_, _], None) => {
@@ -33,6 +38,49 @@ fn matrices(found: &Path, truth: &Path, size: Size, session: &Session) -> Outcom
     let error = corner_error(&read_homography(found)?, &read_homography(truth)?, size);
     session.say(&format!("corner error  {error:.3} px"))?;
     session.report(|| Object::new().number("corner_error", error))
+}
+
+/// A disparity map against the true one.
+fn disparity(arguments: &EvaluateDisparity, session: &Session) -> Outcome {
+    let scoring = DisparityScoring { thresholds: arguments.threshold.clone(), fill: arguments.fill };
+    scoring.check()?;
+    let reading = DisparityReading { scale: arguments.scale, signed: arguments.signed };
+    reading.check()?;
+    let mut clock = Clock::start(&session.cpu);
+    let own = DisparityReading { scale: arguments.found_scale, signed: true };
+    let mut read =
+        |path: &Path, reading: DisparityReading| clock.time(Part::Read, || files::read(path, &reading));
+    let found = read(&arguments.found, own)?;
+    let truth = read(&arguments.truth, reading)?;
+    let right = arguments.truth_right.as_deref().map(|path| read(path, reading)).transpose()?;
+    let given =
+        arguments.mask.as_deref().map(|m| input::read_mask(m, truth.size(), &session.cpu)).transpose()?;
+    let score = clock.time(Part::Compute, || {
+        let seen = right.map(|right| non_occluded(&truth, &right)).transpose()?;
+        let mask = match (seen, given) {
+            (Some(seen), given) => Some(input::with_holes(seen, given)),
+            (None, given) => given,
+        };
+        disparity_score(&found, &truth, mask.as_ref(), &scoring)
+    })?;
+    for (t, bad) in scoring.thresholds.iter().zip(&score.bad) {
+        session.say(&format!("off by more than {t} px  {:.2} %", bad * 100.0))?;
+    }
+    session.say(&format!("mean error  {:.3} px", score.epe))?;
+    session.say(&format!("density     {:.2} % of {} pixels", score.density * 100.0, score.pixels))?;
+    session.report(|| {
+        let first = |shares: &[f64]| shares.first().copied().unwrap_or(f64::NAN);
+        Object::new()
+            .count("pixels", score.pixels)
+            .number("density", score.density)
+            .number("bad", first(&score.bad))
+            .number("bad_of_valid", first(&score.bad_of_valid))
+            .number("epe", score.epe)
+            .numbers("thresholds", &scoring.thresholds.iter().map(|t| f64::from(*t)).collect::<Vec<_>>())
+            .numbers("bad_at", &score.bad)
+            .text("device", &session.device())
+            .object("seconds", &clock.seconds(&session.cpu))
+    })
 }
 
 /// Two images through detector, matching and model, against the true homography.

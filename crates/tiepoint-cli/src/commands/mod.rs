@@ -7,7 +7,11 @@ mod devices;
 mod evaluate;
 mod filter;
 mod matching;
+mod rectify;
 mod register;
+mod stereo;
+
+pub(crate) use stereo::StereoCommand;
 
 use crate::arguments::{Arguments, Command};
 use crate::failure::Outcome;
@@ -20,6 +24,8 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         Command::Detect(a) => detect::run(a, &session),
         Command::Match(a) => matching::run(a, &session),
         Command::Register(a) => register::run(a, &session),
+        Command::Rectify(a) => rectify::run(a, &session),
+        Command::Stereo(a) => stereo::run(a, &session),
         Command::Filter(a) => filter::run(a, &session),
         Command::Evaluate(a) => evaluate::run(a, &session),
         Command::Bench(a) => bench::run(a, &session),

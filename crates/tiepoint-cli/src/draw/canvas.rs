@@ -73,6 +73,14 @@ impl Canvas {
         self.image.row_mut(y)[3 * x..3 * x + 3].copy_from_slice(&colour);
     }
 
+    /// A rectangle filled with one colour, its top-left pixel at (x, y); what leaves the canvas is cut.
+    pub(crate) fn rectangle(&mut self, [x, y]: [usize; 2], [width, height]: [usize; 2], colour: Colour) {
+        let size = self.size();
+        for j in y..(y + height).min(size.height) {
+            (x..(x + width).min(size.width)).for_each(|i| self.set(i, j, colour));
+        }
+    }
+
     /// Every pixel moved towards its own grey and towards black, so that lines stand out.
     pub(crate) fn fade(&mut self, saturation: f64, brightness: f64) {
         for p in self.image.data_mut().chunks_exact_mut(3) {

@@ -1,14 +1,19 @@
-//! Pictures of results: keypoints, matches, and one image laid over another.
+//! Pictures of results: keypoints, matches, one image laid over another, disparities.
 
 mod canvas;
+mod digits;
+mod disparity;
 mod features;
 mod matches;
 mod overlay;
+mod rows;
 
 pub(crate) use canvas::Canvas;
+pub(crate) use disparity::{disparity, usual_range};
 pub(crate) use features::keypoints;
 pub(crate) use matches::{Tie, side_by_side};
 pub(crate) use overlay::{Blend, overlay};
+pub(crate) use rows::rows;
 
 /// Red, green and blue.
 pub(crate) type Colour = [u8; 3];

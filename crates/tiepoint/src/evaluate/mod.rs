@@ -1,9 +1,10 @@
 //! Scores against the truth: how often features come again, how many matches are right, how far a homography
-//! is off, and how exact positions and angles are.
+//! is off, how exact positions and angles are; and how right a disparity map is.
 //!
-//! Truth is a homography of nine numbers, row by row, that maps points of image A to image B.
+//! Truth is a homography of nine numbers, row by row, that maps points of image A to image B, or a disparity map.
 
 mod accuracy;
+mod disparity;
 pub mod ground_truth;
 pub(crate) mod plane;
 mod repeatability;
@@ -11,4 +12,5 @@ mod repeatability;
 pub use accuracy::{
     AngleError, PositionError, THRESHOLDS, angle_error, corner_error, matching_accuracy, position_error,
 };
+pub use disparity::{DisparityScore, DisparityScoring, disparity_score, filled, non_occluded};
 pub use repeatability::{Repeatability, RepeatabilityOptions, repeatability};

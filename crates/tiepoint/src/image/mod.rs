@@ -19,6 +19,7 @@ mod write;
 pub use grey::grey;
 pub use range::{HOLE_MARGIN, Prepared, Range, prepare};
 pub use read::{ReadOptions, decode, decode_grey, read, read_grey};
+pub(crate) use write::write_values;
 pub use write::{AnyView, OutputFormat, write};
 
 use crate::{Error, Result};

@@ -43,6 +43,15 @@ pub(super) fn write(out: impl Write, view: &AnyView<'_>) -> io::Result<()> {
     }
 }
 
+/// Writes floats, each as `value` makes it.
+pub(super) fn write_floats(
+    out: impl Write,
+    view: ImageView<'_, f32>,
+    value: fn(f32) -> f32,
+) -> io::Result<()> {
+    write_rows(out, view, value)
+}
+
 fn write_rows<T: Pixel>(mut out: impl Write, view: ImageView<'_, T>, value: fn(T) -> f32) -> io::Result<()> {
     let size = view.size();
     let magic = if view.channels() == 3 { "PF" } else { "Pf" };

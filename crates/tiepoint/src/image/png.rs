@@ -93,6 +93,18 @@ pub(super) fn write(out: impl Write, view: &AnyView<'_>) -> io::Result<()> {
     }
 }
 
+/// Writes one channel of 16 bits, each as `level` makes it.
+pub(super) fn write_levels(
+    out: impl Write,
+    view: ImageView<'_, f32>,
+    level: impl Fn(f32) -> u16,
+) -> io::Result<()> {
+    let push = |row: &[f32], bytes: &mut Vec<u8>| {
+        bytes.extend(row.iter().flat_map(|v| level(*v).to_be_bytes()));
+    };
+    write_rows(out, view, BitDepth::Sixteen, push)
+}
+
 fn push_levels<T: Pixel>(row: &[T], bytes: &mut Vec<u8>) {
     bytes.extend(row.iter().flat_map(|v| (v.level() as u16).to_be_bytes()));
 }

@@ -153,3 +153,23 @@ pub fn write<'a>(path: impl AsRef<Path>, image: impl Into<AnyView<'a>>) -> Resul
         OutputFormat::Pam => pnm::write(out, &view, true),
     })
 }
+
+/// [`write`] for one channel of floats as PFM, TIFF or PNG, for files whose numbers mean something of their own: floats
+/// become what `value` makes of them, levels of a 16-bit PNG what `level` does.
+pub(crate) fn write_values(
+    path: &Path,
+    view: ImageView<'_, f32>,
+    value: fn(f32) -> f32,
+    level: fn(f32) -> u16,
+) -> Result<()> {
+    let format = OutputFormat::of(path)?;
+    if view.size().is_empty() || view.channels() != 1 {
+        let found = format!("{} pixels of {} channels", view.size(), view.channels());
+        return Err(Error::format(path, format!("expected pixels of one channel, found {found}")));
+    }
+    write_atomically(path, |out| match format {
+        OutputFormat::Png => png::write_levels(out, view, level),
+        OutputFormat::Tiff => tiff::write_floats(out, view, value),
+        _ => pfm::write_floats(out, view, value),
+    })
+}

@@ -1,6 +1,7 @@
 //! `tiepoint demo`: synthetic scenes through all of it, with pictures and a page that shows them.
 
 mod page;
+mod stereo;
 
 use super::evaluate::Scores;
 use super::filter::magnitude;
@@ -96,7 +97,9 @@ pub(crate) fn run(arguments: &Demo, session: &Session) -> Outcome {
             filters(&pair[0], folder, session)?;
         }
     }
-    let page = page::html(&subjects, &outcomes, &session.cpu);
+    let depth = clock.time(Part::Compute, || stereo::run(folder, arguments.seed, session))?;
+    session.say(&depth.line())?;
+    let page = page::html(&subjects, &outcomes, &depth, &session.cpu);
     let path = folder.join("index.html");
     tiepoint::files::write_atomically(&path, |out| std::io::Write::write_all(out, page.as_bytes()))?;
     session.say(&format!("open {}", path.display()))?;
@@ -106,6 +109,7 @@ pub(crate) fn run(arguments: &Demo, session: &Session) -> Outcome {
         Object::new()
             .text("page", &page)
             .objects("scenes", &all)
+            .object("stereo", &depth.object())
             .object("seconds", &clock.seconds(&session.cpu))
     })
 }

@@ -1,5 +1,6 @@
 //! The page that shows the demo.
 
+use super::stereo::Depth;
 use super::{Outcomes, Subject};
 use std::fmt::Write;
 use tiepoint::device::Cpu;
@@ -26,7 +27,7 @@ average. <b>Position</b>: the root mean square distance of right matches from th
 ";
 
 /// The whole page.
-pub(super) fn html(subjects: &[Subject], outcomes: &[Outcomes], cpu: &Cpu) -> String {
+pub(super) fn html(subjects: &[Subject], outcomes: &[Outcomes], depth: &Depth, cpu: &Cpu) -> String {
     let mut out = String::from("<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n");
     let _ = write!(
         out,
@@ -41,6 +42,7 @@ pub(super) fn html(subjects: &[Subject], outcomes: &[Outcomes], cpu: &Cpu) -> St
     for subject in subjects {
         scene(&mut out, subject);
     }
+    stereo(&mut out, depth);
     let _ = writeln!(out, "<h2>Filters</h2>\n<div class=\"two\">");
     figure(&mut out, "filter-gauss.png", "Gaussian smoothing, σ = 4");
     figure(&mut out, "filter-sobel.png", "Magnitude of the Sobel gradient");
@@ -93,6 +95,27 @@ fn scene(out: &mut String, subject: &Subject) {
     figure(out, &format!("{name}-sift-checker.png"), caption);
     let caption = "The reference in red, the moving image in cyan: grey where they fit";
     figure(out, &format!("{name}-sift-anaglyph.png"), caption);
+    out.push_str("</div>\n");
+}
+
+fn stereo(out: &mut String, depth: &Depth) {
+    let score = &depth.score;
+    let _ = writeln!(
+        out,
+        "<h2>Dense stereo</h2>\n<p>Surfaces at known distances before two cameras side by side. The disparity is by \
+         how many pixels a point lies further left in the right image. Of the {} pixels that both images see, \
+         {:.1} % were given a disparity, {:.1} % have none or one that is off by more than 1 px, and the mean error \
+         is {:.2} px; {:.0} ms.</p>\n<div class=\"two\">",
+        score.pixels,
+        score.density * 100.0,
+        depth.bad() * 100.0,
+        score.epe,
+        depth.seconds * 1e3
+    );
+    figure(out, "stereo-left.png", "The left image");
+    figure(out, "stereo-right.png", "The right image");
+    figure(out, "stereo-found.png", "Disparities found, in pixels; black where there is none");
+    figure(out, "stereo-truth.png", "The true disparities");
     out.push_str("</div>\n");
 }
 

@@ -1,7 +1,7 @@
-//! Warping: an image resampled through a homography.
+//! Warping: an image resampled through a homography, or any other map (rectification with its lens).
 //!
-//! For each output pixel (x, y) the map gives the place (u, v) in the input, pixel centres at integers:
-//! u = (h₀₀ x + (h₀₁ y + h₀₂)) / w, v and w likewise, in f64, in this order, without fusing. Places inside the
+//! For each output pixel (x, y) the map gives the place (u, v) in the input, pixel centres at integers. For a
+//! homography u = (h₀₀ x + (h₀₁ y + h₀₂)) / w, v and w likewise, in f64, in this order, without fusing. Places inside the
 //! input's area, −½ ≤ u < width − ½ and likewise v, are interpolated; taps beyond the edge repeat the edge
 //! pixel. All others, and those beyond the horizon, take the fill value.
 //!
@@ -17,7 +17,7 @@ use super::Homography;
 use crate::device::Cpu;
 use crate::image::{Image, ImageView, Pixel, Size};
 use crate::{Error, Result};
-use fearless_simd::{Simd, dispatch};
+use fearless_simd::{Level, Simd, dispatch};
 use fearless_simd_macros::simd;
 use kernel::Weights;
 
@@ -70,6 +70,18 @@ pub fn warp<T: Pixel>(
     fill: T,
     cpu: &Cpu,
 ) -> Result<Image<T>> {
+    warp_by(input, map, size, interpolation, fill, cpu)
+}
+
+/// [`warp()`] by any map.
+pub(crate) fn warp_by<T: Pixel>(
+    input: ImageView<'_, T>,
+    map: &impl Map,
+    size: Size,
+    interpolation: Interpolation,
+    fill: T,
+    cpu: &Cpu,
+) -> Result<Image<T>> {
     check_size(size, input.channels())?;
     if input.size().is_empty() {
         return Err(Error::Image(format!("the image to warp is empty ({})", input.size())));
@@ -83,9 +95,9 @@ pub fn warp<T: Pixel>(
         for (j, out) in rows.chunks_mut(row.max(1)).enumerate() {
             places.compute(i * ROWS + j, cpu);
             dispatch!(cpu.level(), simd => match interpolation {
-                Interpolation::Bilinear => resample::<_, T, 2>(simd, input, &places, &weights, out),
-                Interpolation::Bicubic => resample::<_, T, 4>(simd, input, &places, &weights, out),
-                Interpolation::Lanczos3 => resample::<_, T, 6>(simd, input, &places, &weights, out),
+                Interpolation::Bilinear => resample::<_, T, 2>(simd, input, [&places.u, &places.v], &weights, out),
+                Interpolation::Bicubic => resample::<_, T, 4>(simd, input, [&places.u, &places.v], &weights, out),
+                Interpolation::Lanczos3 => resample::<_, T, 6>(simd, input, [&places.u, &places.v], &weights, out),
             });
         }
     });
@@ -97,6 +109,11 @@ pub fn warp<T: Pixel>(
 /// # Errors
 /// [`Error::Image`] when the output is too large to be held.
 pub fn coverage(input: Size, map: &Homography, size: Size, cpu: &Cpu) -> Result<Image<u8>> {
+    coverage_by(input, map, size, cpu)
+}
+
+/// [`coverage`] by any map.
+pub(crate) fn coverage_by(input: Size, map: &impl Map, size: Size, cpu: &Cpu) -> Result<Image<u8>> {
     check_size(size, 1)?;
     let mut output = Image::new(size);
     cpu.for_chunks(output.data_mut(), size.width * ROWS, |i, rows| {
@@ -111,44 +128,65 @@ pub fn coverage(input: Size, map: &Homography, size: Size, cpu: &Cpu) -> Result<
     Ok(output)
 }
 
+/// Where output pixels find their input.
+pub(crate) trait Map: Sync {
+    /// The places (u, v) of the pixels (0, y), (1, y), …; NaN where there is none.
+    fn row(&self, y: f64, u: &mut [f64], v: &mut [f64], level: Level);
+}
+
+impl Map for Homography {
+    fn row(&self, y: f64, u: &mut [f64], v: &mut [f64], level: Level) {
+        dispatch!(level, simd => project(simd, self.matrix(), y, u, v));
+    }
+}
+
+#[simd]
+fn project<S: Simd>(_simd: S, m: [[f64; 3]; 3], y: f64, u: &mut [f64], v: &mut [f64]) {
+    // Whether a negative denominator lies beyond the horizon; see [`Homography::apply`].
+    let sided = m[2][2] == 1.0;
+    let [a, b, c] = [m[0], m[1], m[2]].map(|r| r[1] * y + r[2]);
+    let n = u.len();
+    let v = &mut v[..n];
+    for x in 0..n {
+        let at = x as i32 as f64;
+        let w = m[2][0] * at + c;
+        let front = if sided { w } else { w.abs() };
+        u[x] = if front > 1e-12 { (m[0][0] * at + a) / w } else { f64::NAN };
+        v[x] = (m[1][0] * at + b) / w;
+    }
+}
+
 /// A coordinate that no place inside has.
 const OUTSIDE: f64 = -1.0;
 
 /// Input places of a row of output pixels; both [`OUTSIDE`] where there is none.
-struct Places {
-    map: [[f64; 3]; 3],
-    /// Whether a negative denominator lies beyond the horizon; see [`Homography::apply`].
-    sided: bool,
+struct Places<'a, M> {
+    map: &'a M,
     bounds: [f64; 2],
     u: Vec<f64>,
     v: Vec<f64>,
 }
 
-impl Places {
-    fn new(map: &Homography, width: usize, input: Size) -> Self {
-        let map = map.matrix();
+impl<'a, M: Map> Places<'a, M> {
+    fn new(map: &'a M, width: usize, input: Size) -> Self {
         let bounds = [input.width as f64 - 0.5, input.height as f64 - 0.5];
-        Self { map, sided: map[2][2] == 1.0, bounds, u: vec![0.0; width], v: vec![0.0; width] }
+        Self { map, bounds, u: vec![0.0; width], v: vec![0.0; width] }
     }
 
     fn compute(&mut self, y: usize, cpu: &Cpu) {
-        dispatch!(cpu.level(), simd => places(simd, self, y as f64));
+        self.map.row(y as f64, &mut self.u, &mut self.v, cpu.level());
+        dispatch!(cpu.level(), simd => bound(simd, self.bounds, &mut self.u, &mut self.v));
     }
 }
 
 #[simd]
-fn places<S: Simd>(_simd: S, p: &mut Places, y: f64) {
-    let m = p.map;
-    let [a, b, c] = [m[0], m[1], m[2]].map(|r| r[1] * y + r[2]);
-    let n = p.u.len();
-    let (us, vs) = (&mut p.u[..n], &mut p.v[..n]);
+fn bound<S: Simd>(_simd: S, bounds: [f64; 2], us: &mut [f64], vs: &mut [f64]) {
+    let n = us.len();
+    let vs = &mut vs[..n];
     for x in 0..n {
-        let at = x as i32 as f64;
-        let w = m[2][0] * at + c;
-        let (u, v) = ((m[0][0] * at + a) / w, (m[1][0] * at + b) / w);
-        let front = if p.sided { w } else { w.abs() };
+        let (u, v) = (us[x], vs[x]);
         // NaN fails every comparison.
-        let inside = (front > 1e-12) & (u >= -0.5) & (v >= -0.5) & (u < p.bounds[0]) & (v < p.bounds[1]);
+        let inside = (u >= -0.5) & (v >= -0.5) & (u < bounds[0]) & (v < bounds[1]);
         us[x] = if inside { u } else { OUTSIDE };
         vs[x] = if inside { v } else { OUTSIDE };
     }
@@ -159,7 +197,7 @@ fn places<S: Simd>(_simd: S, p: &mut Places, y: f64) {
 fn resample<S: Simd, T: Pixel, const TAPS: usize>(
     _simd: S,
     input: ImageView<'_, T>,
-    places: &Places,
+    [us, vs]: [&[f64]; 2],
     weights: &Weights,
     out: &mut [T],
 ) {
@@ -167,7 +205,7 @@ fn resample<S: Simd, T: Pixel, const TAPS: usize>(
     let Size { width, height } = input.size();
     let before = TAPS as isize / 2 - 1;
     for (x, out) in out.chunks_exact_mut(channels).enumerate() {
-        let (u, v) = (places.u[x], places.v[x]);
+        let (u, v) = (us[x], vs[x]);
         if u <= OUTSIDE {
             continue;
         }

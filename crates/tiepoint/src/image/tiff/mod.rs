@@ -7,4 +7,4 @@ mod read;
 mod write;
 
 pub(super) use read::read;
-pub(super) use write::{check, write};
+pub(super) use write::{check, write, write_floats};

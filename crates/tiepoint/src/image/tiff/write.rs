@@ -26,10 +26,17 @@ pub(in crate::image) fn write(out: impl Write, view: &AnyView<'_>) -> io::Result
         AnyView::U16(v) => {
             write_rows(out, *v, 1, |row, b| b.extend(row.iter().flat_map(|v| v.to_le_bytes())))
         }
-        AnyView::F32(v) => {
-            write_rows(out, *v, 3, |row, b| b.extend(row.iter().flat_map(|v| v.to_le_bytes())))
-        }
+        AnyView::F32(v) => write_floats(out, *v, |v| v),
     }
+}
+
+/// Writes floats, each as `value` makes it.
+pub(in crate::image) fn write_floats(
+    out: impl Write,
+    view: ImageView<'_, f32>,
+    value: fn(f32) -> f32,
+) -> io::Result<()> {
+    write_rows(out, view, 3, |row, bytes| bytes.extend(row.iter().flat_map(|v| value(*v).to_le_bytes())))
 }
 
 /// One entry of the directory; the values stand in the file after it when they do not fit inside.

@@ -1,6 +1,9 @@
 //! The built command, as a user runs it.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod rectify;
+mod stereo;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tiepoint::device::Cpu;
@@ -397,7 +400,7 @@ fn wrong_usage_is_told_with_code_2() {
         &["filter", "gauss", &image, &folder.at("g.png"), "--size", "4"],
         &["bench", "--size", "0x5"],
         &["evaluate", "homography", &image, &image],
-        &["stereo", &image, &image],
+        &["stereo", &image],
     ] {
         fails(arguments, 2);
     }
@@ -470,6 +473,8 @@ fn demo_shows_its_accuracy() {
         assert!(number(scene, "matching_accuracy_3px") > 0.8, "{scene}");
     }
     assert_eq!(json.matches("\"scene\":").count(), 6, "three scenes, two detectors");
+    let stereo = value(&json, "stereo");
+    assert!(number(stereo, "bad") < 0.05 && number(stereo, "epe") < 0.5, "{stereo}");
     let page = std::fs::read_to_string(folder.at("index.html")).unwrap();
     let files = folder.files();
     for source in page.split("src=\"").skip(1).map(|s| s.split('"').next().unwrap()) {
@@ -484,7 +489,8 @@ fn bench_devices_and_help() {
     assert!(json.contains("\"name\":\"sift\"") && json.contains("\"name\":\"surf\""), "{json}");
     assert!(works(&["devices"]).starts_with("cpu"), "devices");
     assert_eq!(value(&works(&["devices", "--json"]), "auto"), "\"cpu\"", "devices");
-    for command in ["detect", "match", "register", "filter", "evaluate", "bench", "devices", "demo"] {
+    for command in ["detect", "match", "register", "stereo", "filter", "evaluate", "bench", "devices", "demo"]
+    {
         assert!(works(&[command, "--help"]).contains("Usage: tiepoint"), "help of {command}");
     }
     assert!(works(&["--version"]).starts_with("tiepoint "), "version");

@@ -1,0 +1,70 @@
+//! The stereo scene of the demo: surfaces at known disparities.
+
+use super::SIZE;
+use crate::draw::{disparity, usual_range};
+use crate::failure::Outcome;
+use crate::report::Object;
+use crate::session::Session;
+use std::path::Path;
+use std::time::Instant;
+use tiepoint::evaluate::{DisparityScore, DisparityScoring, disparity_score};
+use tiepoint::image::{self, AnyImage};
+use tiepoint::stereo::{Masks, Stereo, StereoOptions};
+use tiepoint::synth::{StereoPair, StereoScene, StereoSceneOptions};
+
+/// What dense stereo made of it.
+#[derive(Debug)]
+pub(super) struct Depth {
+    pub(super) score: DisparityScore,
+    pub(super) seconds: f64,
+}
+
+/// Draws the scene, finds its disparities with default options, scores them where both images see the same, and
+/// writes the pictures.
+pub(super) fn run(folder: &Path, seed: u64, session: &Session) -> Outcome<Depth> {
+    session.progress.say("stereo");
+    let cpu = &session.cpu;
+    let drawn = StereoSceneOptions { size: SIZE, surfaces: 14, seed, noise: 0.01, ..Default::default() };
+    let scene: StereoPair = StereoScene::new(&drawn)?.render(cpu);
+    let pair = [scene.left, scene.right].map(AnyImage::U8);
+    let options = StereoOptions { disparities: 64, ..Default::default() };
+    let start = Instant::now();
+    let found = Stereo::new(options)?.compute(&pair[0], &pair[1], Masks::default(), cpu)?.disparity;
+    let seconds = start.elapsed().as_secs_f64();
+    let score =
+        disparity_score(&found, &scene.truth_left, Some(&scene.visible), &DisparityScoring::default())?;
+    let range = usual_range(&scene.truth_left);
+    let file = |what: &str| folder.join(format!("stereo-{what}.png"));
+    for (what, image) in ["left", "right"].iter().zip(&pair) {
+        image::write(file(what), image)?;
+    }
+    for (what, map) in [("found", &found), ("truth", &scene.truth_left)] {
+        image::write(file(what), &disparity(map, range).into_image())?;
+    }
+    Ok(Depth { score, seconds })
+}
+
+impl Depth {
+    pub(super) fn bad(&self) -> f64 {
+        self.score.bad.first().copied().unwrap_or(f64::NAN)
+    }
+
+    pub(super) fn line(&self) -> String {
+        let DisparityScore { epe, density, .. } = self.score;
+        format!(
+            "stereo  {:.1} % of what both images see has a disparity, {:.1} % is off by more than 1 px or has \
+             none, mean error {epe:.3} px, {:.1} ms",
+            density * 100.0,
+            self.bad() * 100.0,
+            self.seconds * 1e3
+        )
+    }
+
+    pub(super) fn object(&self) -> Object {
+        Object::new()
+            .number("bad", self.bad())
+            .number("density", self.score.density)
+            .number("epe", self.score.epe)
+            .number("compute_seconds", self.seconds)
+    }
+}

@@ -1,0 +1,320 @@
+//! The options of dense stereo as flags, and where its results go.
+
+use crate::arguments::range;
+use crate::failure::{Failure, Outcome};
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+use tiepoint::image::Range;
+use tiepoint::stereo::{CensusWindow, Cost, Learning, Paths, Penalties, RightView, StereoOptions, Subpixel};
+
+#[derive(Debug, Args)]
+pub(crate) struct StereoCommand {
+    /// A rectified pair, or several pairs; %d or %04d in both names stands for the numbers of a sequence
+    #[arg(required_unless_present = "list", num_args = 2.., value_names = ["LEFT", "RIGHT"])]
+    pub(super) images: Vec<PathBuf>,
+    /// A file with a pair a line: LEFT RIGHT and, if wanted, the output, parted by tabs or else by spaces; -
+    /// reads stdin. Empty lines and those beginning with # are skipped
+    #[arg(long, value_name = "FILE")]
+    pub(super) list: Option<PathBuf>,
+    /// Disparities to FILE: .pfm (none: +inf), .tif (none: NaN), .png (16 bits, 256 a pixel, none: 0). For several
+    /// pairs a folder (LEFT.pfm in it), or a pattern: {} stands for the left image's name, %04d for its number
+    #[arg(short, long, value_name = "FILE")]
+    pub(super) output: Option<String>,
+    /// Disparities of the right image; named as --output is
+    #[arg(long, value_name = "FILE")]
+    pub(super) output_right: Option<String>,
+    /// Confidence from 0 to 1: .pfm .tif .png; named as --output is
+    #[arg(long, value_name = "FILE")]
+    pub(super) confidence: Option<String>,
+    /// A picture of the disparities with a scale, at most 4096 pixels wide and high; named as --output is
+    #[arg(long, value_name = "PNG")]
+    pub(super) preview: Option<String>,
+    /// Which disparities the colours of the preview begin and end with: auto or LOW:HIGH
+    #[arg(long, default_value = "auto", value_parser = range, allow_hyphen_values = true)]
+    pub(super) preview_range: Range,
+    /// Depth to FILE: .pfm .tif, in the unit of the calibration's baseline; named as --output is
+    #[arg(long, value_name = "FILE", requires = "calibration")]
+    pub(super) depth: Option<String>,
+    /// Points in colour, x right, y down, z forward from the left camera; named as --output is
+    #[arg(long, value_name = "PLY", requires = "calibration")]
+    pub(super) cloud: Option<String>,
+    /// Write the points as text
+    #[arg(long, requires = "cloud")]
+    pub(super) ascii: bool,
+    /// Leave out points that are farther [default: none]
+    #[arg(long, value_name = "Z", requires = "cloud", allow_negative_numbers = true)]
+    pub(super) max_depth: Option<f64>,
+    /// Of the rectified pair: Middlebury calib.txt, what `rectify --output-calibration` wrote, OpenCV .yml or .xml
+    /// with P1 and P2 or Q
+    #[arg(long, value_name = "FILE")]
+    pub(super) calibration: Option<PathBuf>,
+    /// Only where this image is not 0. {} stands for the left image's name
+    #[arg(long, value_name = "IMAGE")]
+    pub(super) mask: Option<String>,
+    /// As --mask, for the right image; {} stands for its name
+    #[arg(long, value_name = "IMAGE")]
+    pub(super) mask_right: Option<String>,
+    /// Pixels of this value hold no data, in either image; NaN and infinities never do
+    #[arg(long, value_name = "V", allow_negative_numbers = true)]
+    pub(super) no_data: Option<f32>,
+    #[command(flatten)]
+    pub(super) options: StereoArguments,
+}
+
+/// How disparities are found.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Stereo")]
+pub(crate) struct StereoArguments {
+    /// Whole disparities searched, 1 to 4096 [default: the calibration's if it has a range, else 128]
+    #[arg(long, value_name = "N")]
+    disparities: Option<usize>,
+    /// The least disparity searched; left(x, y) shows what right(x - d, y) shows [default: with --disparities 0]
+    #[arg(long, value_name = "D", allow_negative_numbers = true)]
+    min_disparity: Option<i32>,
+    /// How unlike pixels are told
+    #[arg(long, value_enum, default_value_t)]
+    cost: CostName,
+    /// What census compares [default: 5x5]
+    #[arg(long, value_enum, value_name = "WINDOW")]
+    census_window: Option<WindowName>,
+    /// mi: learn at full size, N times from no disparity [default: from coarse to fine]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100))]
+    iterations: Option<u8>,
+    /// Directions that costs are gathered along
+    #[arg(long, value_enum, default_value_t)]
+    paths: PathsName,
+    /// Penalty of a change by one, in units of the cost [default: what suits it]
+    #[arg(long, value_name = "P")]
+    p1: Option<u16>,
+    /// Penalty of a larger change [default: what suits the cost]
+    #[arg(long, value_name = "P")]
+    p2: Option<u16>,
+    /// What P2 never falls below at edges; equal to P2 it does not fall [default: what suits the cost]
+    #[arg(long, value_name = "P")]
+    p2_least: Option<u16>,
+    /// Difference of 8-bit grey from which P2 falls, 1 to 255 [default: what suits the cost]
+    #[arg(long, value_name = "G")]
+    gradient: Option<u8>,
+    /// By how many percent the best sum must be the best, 0 to 100 [default: 0]
+    #[arg(long, value_name = "PERCENT")]
+    uniqueness: Option<u8>,
+    /// How disparities between whole ones are found
+    #[arg(long, value_enum, default_value_t)]
+    subpixel: SubpixelName,
+    /// What the left view is checked against
+    #[arg(long, value_enum, default_value_t)]
+    right_view: RightViewName,
+    /// By how many pixels both views may differ [default: 1]
+    #[arg(long, value_name = "PX", allow_negative_numbers = true)]
+    max_difference: Option<f32>,
+    /// Remove regions of fewer pixels; 0 removes none [default: 50]
+    #[arg(long, value_name = "N")]
+    speckle_size: Option<usize>,
+    /// By how much neighbours of one region may differ [default: 2]
+    #[arg(long, value_name = "PX", allow_negative_numbers = true)]
+    speckle_difference: Option<f32>,
+    /// Side of the last median filter: 0 (none), 3 or 5 [default: 5]
+    #[arg(long, value_name = "N")]
+    median: Option<usize>,
+    /// Fill invalid pixels: occlusions from the background, mismatches from all around
+    #[arg(long)]
+    fill: bool,
+    /// Keep the work's memory, images and results aside, to this: 300M, 2G, or bytes; the result is the same
+    /// [default: 4G]
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    memory: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum CostName {
+    /// Which neighbours are darker: withstands gain, offset, gamma
+    #[default]
+    Census,
+    /// Absolute differences: for one camera and one light
+    Ad,
+    /// Mutual information: withstands any mapping of brightness
+    Mi,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum WindowName {
+    #[value(name = "5x5")]
+    Five,
+    #[value(name = "7x7")]
+    Seven,
+    #[value(name = "9x7")]
+    NineBySeven,
+    /// 9x7, opposite pixels compared with each other
+    Symmetric,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum PathsName {
+    #[value(name = "4")]
+    Four,
+    #[value(name = "5")]
+    Five,
+    #[default]
+    #[value(name = "8")]
+    Eight,
+    #[value(name = "16")]
+    Sixteen,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum SubpixelName {
+    /// Whole disparities
+    Off,
+    /// The lowest point of a parabola
+    Parabola,
+    /// Where two lines of equal and opposite slope meet
+    #[default]
+    Equiangular,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum RightViewName {
+    /// Nothing
+    Off,
+    /// The right view that follows from the left one's sums
+    #[default]
+    Diagonal,
+    /// A right view of its own, in twice the time
+    Aggregated,
+}
+
+impl StereoArguments {
+    /// The options, checked. `range` is that of the calibration.
+    pub(super) fn options(&self, range: Option<[f64; 2]>) -> Outcome<StereoOptions> {
+        let start = StereoOptions::default();
+        let cost = self.cost()?;
+        if self.iterations.is_some() && cost != Cost::MutualInformation {
+            return Err(Failure::usage("--iterations is an option of --cost mi"));
+        }
+        let range = range.filter(|_| self.disparities.is_none() && self.min_disparity.is_none());
+        let [least, greatest] = range.map_or([0.0, 127.0], |[low, high]| [low.floor(), high.ceil()]);
+        let options = StereoOptions {
+            min_disparity: self.min_disparity.unwrap_or(least as i32),
+            disparities: self.disparities.unwrap_or((greatest - least + 1.0) as usize),
+            cost,
+            learning: self.iterations.map_or(start.learning, Learning::Iterations),
+            paths: self.paths.into(),
+            penalties: Some(self.penalties(cost)),
+            uniqueness: self.uniqueness.unwrap_or(start.uniqueness),
+            subpixel: self.subpixel.into(),
+            right_view: self.right_view.into(),
+            max_difference: self.max_difference.unwrap_or(start.max_difference),
+            speckle_size: self.speckle_size.unwrap_or(start.speckle_size),
+            speckle_difference: self.speckle_difference.unwrap_or(start.speckle_difference),
+            median: self.median.unwrap_or(start.median),
+            fill: self.fill,
+            memory: self.memory.or(start.memory),
+            ..start
+        };
+        options.check()?;
+        Ok(options)
+    }
+
+    fn cost(&self) -> Outcome<Cost> {
+        let window = self.census_window.map(|w| match w {
+            WindowName::Five => CensusWindow::Five,
+            WindowName::Seven => CensusWindow::Seven,
+            WindowName::NineBySeven => CensusWindow::NineBySeven,
+            WindowName::Symmetric => CensusWindow::Symmetric,
+        });
+        match (self.cost, window) {
+            (CostName::Census, window) => Ok(Cost::Census(window.unwrap_or_default())),
+            (_, Some(_)) => Err(Failure::usage("--census-window is an option of --cost census")),
+            (CostName::Ad, None) => Ok(Cost::AbsoluteDifference),
+            (CostName::Mi, None) => Ok(Cost::MutualInformation),
+        }
+    }
+
+    /// Those given; the others follow where the given ones would not let them stand.
+    fn penalties(&self, cost: Cost) -> Penalties {
+        let start = cost.penalties();
+        let p1 = self.p1.unwrap_or(start.p1);
+        let p2 = self.p2.unwrap_or_else(|| start.p2.max(p1));
+        let p2_least = self.p2_least.unwrap_or_else(|| start.p2_least.max(p1).min(p2));
+        Penalties { p1, p2, p2_least, gradient: self.gradient.unwrap_or(start.gradient) }
+    }
+
+    /// What the reports call the cost.
+    pub(super) fn cost_name(&self) -> &'static str {
+        match self.cost {
+            CostName::Census => "census",
+            CostName::Ad => "ad",
+            CostName::Mi => "mi",
+        }
+    }
+}
+
+impl From<PathsName> for Paths {
+    fn from(name: PathsName) -> Self {
+        match name {
+            PathsName::Four => Self::Four,
+            PathsName::Five => Self::Five,
+            PathsName::Eight => Self::Eight,
+            PathsName::Sixteen => Self::Sixteen,
+        }
+    }
+}
+
+impl From<SubpixelName> for Subpixel {
+    fn from(name: SubpixelName) -> Self {
+        match name {
+            SubpixelName::Off => Self::Off,
+            SubpixelName::Parabola => Self::Parabola,
+            SubpixelName::Equiangular => Self::Equiangular,
+        }
+    }
+}
+
+impl From<RightViewName> for RightView {
+    fn from(name: RightViewName) -> Self {
+        match name {
+            RightViewName::Off => Self::Off,
+            RightViewName::Diagonal => Self::Diagonal,
+            RightViewName::Aggregated => Self::Aggregated,
+        }
+    }
+}
+
+/// A number of bytes: plain, or with K, M, G or T for powers of 1024.
+fn bytes(text: &str) -> Result<u64, String> {
+    let upper = text.to_ascii_uppercase();
+    let bare = upper.strip_suffix("IB").or_else(|| upper.strip_suffix('B')).unwrap_or(&upper);
+    let digits = bare.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match &bare[digits.len()..] {
+        "" => Some(0),
+        "K" => Some(10),
+        "M" => Some(20),
+        "G" => Some(30),
+        "T" => Some(40),
+        _ => None,
+    };
+    let number: Option<f64> = digits.trim().parse().ok().filter(|n| *n > 0.0);
+    let product = shift.zip(number).map(|(s, n)| n * (1_u64 << s) as f64).filter(|p| (1.0..1e18).contains(p));
+    product.map(|p| p as u64).ok_or_else(|| "expected bytes above 0 such as 300M, 2G or 1000000".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_read_as_people_write_them() {
+        for (text, expected) in [
+            ("1000000", 1_000_000),
+            ("300M", 300 << 20),
+            ("2g", 2 << 30),
+            ("1.5GiB", 3 << 29),
+            ("64KB", 65536),
+        ] {
+            assert_eq!(bytes(text), Ok(expected), "{text}");
+        }
+        for text in ["", "M", "-1G", "0", "2X", "nan", "inf", "1e99", "2GG"] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Which pairs are worked on, and what their results are called.
+
+use crate::failure::{Failure, Outcome};
+use crate::input;
+use std::path::{Path, PathBuf};
+
+/// Two rectified images.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pair {
+    pub(super) left: PathBuf,
+    pub(super) right: PathBuf,
+    /// Its place in a numbered sequence.
+    number: Option<u64>,
+    /// What a list says of its output.
+    output: Option<PathBuf>,
+}
+
+impl Pair {
+    fn new(left: &Path, right: &Path) -> Self {
+        Self { left: left.into(), right: right.into(), number: None, output: None }
+    }
+}
+
+/// The pairs named on the command line, then those of the list; sequences are spread out.
+pub(super) fn pairs(images: &[PathBuf], list: Option<&Path>) -> Outcome<Vec<Pair>> {
+    let (named, rest) = images.as_chunks::<2>();
+    if let [lonely] = rest {
+        return Err(Failure::usage(format!("{} has no right image: name LEFT RIGHT", lonely.display())));
+    }
+    let mut given: Vec<Pair> = named.iter().map(|[left, right]| Pair::new(left, right)).collect();
+    if let Some(list) = list {
+        for line in input::listed_lines(list)? {
+            given.push(listed(&line).ok_or_else(|| {
+                let wrong = format!("{}: {line:?}", list.display());
+                Failure::work(format!("{wrong}: expected LEFT RIGHT and at most one output a line"))
+            })?);
+        }
+    }
+    let mut all = Vec::new();
+    for pair in given {
+        match (Numbered::of(&pair.left), Numbered::of(&pair.right)) {
+            (None, None) => all.push(pair),
+            (Some(left), Some(right)) => all.extend(sequence(&left, &right, pair.output.as_deref())?),
+            _ => {
+                let names = format!("{} {}", pair.left.display(), pair.right.display());
+                return Err(Failure::usage(format!(
+                    "{names}: a number stands in one name and not in the other"
+                )));
+            }
+        }
+    }
+    if all.is_empty() {
+        return Err(Failure::usage("the list names no pair"));
+    }
+    Ok(all)
+}
+
+fn listed(line: &str) -> Option<Pair> {
+    let words: Vec<&str> = match line.contains('\t') {
+        true => line.split('\t').map(str::trim).filter(|w| !w.is_empty()).collect(),
+        false => line.split_whitespace().collect(),
+    };
+    match words[..] {
+        [left, right] => Some(Pair::new(left.as_ref(), right.as_ref())),
+        [left, right, output] => {
+            Some(Pair { output: Some(output.into()), ..Pair::new(left.as_ref(), right.as_ref()) })
+        }
+        _ => None,
+    }
+}
+
+/// Every pair whose left image is there, by number.
+fn sequence(left: &Numbered, right: &Numbered, output: Option<&Path>) -> Outcome<Vec<Pair>> {
+    let folder = if left.folder.as_os_str().is_empty() { Path::new(".") } else { &left.folder };
+    let entries =
+        std::fs::read_dir(folder).map_err(|e| Failure::work(format!("{}: {e}", folder.display())))?;
+    let names = entries.filter_map(|e| e.ok()?.file_name().into_string().ok());
+    let mut numbers: Vec<u64> = names.filter_map(|n| left.number(&n)).collect();
+    numbers.sort_unstable();
+    if numbers.is_empty() {
+        return Err(Failure::work(format!("{}: no file of this name with a number", left.shown())));
+    }
+    let output = output.map(|o| Numbered::of(o).ok_or(o));
+    let place = |n| match &output {
+        Some(Ok(numbered)) => Some(numbered.path(n)),
+        Some(Err(fixed)) => Some(fixed.to_path_buf()),
+        None => None,
+    };
+    let pair = |n| Pair { number: Some(n), output: place(n), ..Pair::new(&left.path(n), &right.path(n)) };
+    Ok(numbers.into_iter().map(pair).collect())
+}
+
+/// A file name with a number in it, written %d or %04d.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Numbered {
+    folder: PathBuf,
+    before: String,
+    after: String,
+    /// Digits at least.
+    digits: usize,
+}
+
+impl Numbered {
+    fn of(path: &Path) -> Option<Self> {
+        let name = path.file_name()?.to_str()?;
+        let (before, rest) = name.split_once('%')?;
+        let (digits, after) = rest.split_once('d')?;
+        let count = match digits {
+            "" => 1,
+            _ => digits.strip_prefix('0')?.parse().ok().filter(|n| (1..=18).contains(n))?,
+        };
+        let folder = path.parent().unwrap_or(Path::new("")).to_path_buf();
+        Some(Self { folder, before: before.into(), after: after.into(), digits: count })
+    }
+
+    /// The number in `name`, if it is one of this sequence.
+    fn number(&self, name: &str) -> Option<u64> {
+        let digits = name.strip_prefix(&self.before)?.strip_suffix(&self.after)?;
+        let n: u64 = digits.parse().ok()?;
+        (self.name(n) == name).then_some(n)
+    }
+
+    fn name(&self, n: u64) -> String {
+        format!("{}{n:0width$}{}", self.before, self.after, width = self.digits)
+    }
+
+    fn path(&self, n: u64) -> PathBuf {
+        self.folder.join(self.name(n))
+    }
+
+    fn shown(&self) -> String {
+        let name = format!("{}%0{}d{}", self.before, self.digits, self.after);
+        self.folder.join(name).display().to_string()
+    }
+}
+
+/// Where the results of each pair go that are called `given`.
+pub(super) fn places(given: &str, pairs: &[Pair], extension: &str) -> Outcome<Vec<PathBuf>> {
+    if let Some(numbered) = Numbered::of(Path::new(given))
+        && let Some(numbers) = pairs.iter().map(|p| p.number).collect::<Option<Vec<_>>>()
+    {
+        return Ok(numbers.into_iter().map(|n| numbered.path(n)).collect());
+    }
+    let lefts: Vec<PathBuf> = pairs.iter().map(|p| p.left.clone()).collect();
+    input::outputs(given, &lefts, extension)
+}
+
+/// Where each pair's disparities go: as its list says, else as --output does.
+pub(super) fn outputs(given: Option<&str>, pairs: &[Pair]) -> Outcome<Vec<Option<PathBuf>>> {
+    let own = || pairs.iter().map(|p| p.output.clone());
+    match given.filter(|_| own().any(|o| o.is_none())) {
+        None => Ok(own().collect()),
+        Some(given) => {
+            let places = places(given, pairs, "pfm")?;
+            Ok(own().zip(places).map(|(own, place)| own.or(Some(place))).collect())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_numbers() {
+        let four = Numbered::of(Path::new("a/left_%04d.png")).unwrap();
+        assert_eq!(four.path(7), Path::new("a/left_0007.png"), "filled with zeros");
+        assert_eq!(four.path(12345), Path::new("a/left_12345.png"), "longer where it must be");
+        for (name, number) in [("left_0012.png", Some(12)), ("left_12345.png", Some(12345))] {
+            assert_eq!(four.number(name), number, "{name}");
+        }
+        for name in ["left_12.png", "left_00012.png", "left_.png", "left_+012.png", "right_0012.png"] {
+            assert_eq!(four.number(name), None, "{name}");
+        }
+        let plain = Numbered::of(Path::new("%d.png")).unwrap();
+        assert_eq!(
+            (plain.number("0.png"), plain.number("10.png"), plain.number("01.png")),
+            (Some(0), Some(10), None)
+        );
+        for name in ["left.png", "100%.png", "a%xd.png", "%4d.png", "%099d.png"] {
+            assert_eq!(Numbered::of(Path::new(name)), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn lists() {
+        let pair = listed("a.png b.png").unwrap();
+        assert_eq!((pair.left, pair.right), ("a.png".into(), "b.png".into()), "two");
+        let pair = listed("my left.png\tmy right.png\tout.pfm").unwrap();
+        assert_eq!((pair.left, pair.output), ("my left.png".into(), Some("out.pfm".into())), "tabs");
+        assert!(listed("a.png").is_none() && listed("a b c d").is_none(), "one or four");
+        let images = ["a", "b", "c"].map(PathBuf::from);
+        assert!(pairs(&images, None).is_err(), "a lonely one");
+        assert_eq!(pairs(&images[..2], None).unwrap().len(), 1, "a pair");
+        assert!(pairs(&["a%d", "b"].map(PathBuf::from), None).is_err(), "a number in one name");
+    }
+
+    #[test]
+    fn outputs_of_several() {
+        let two: Vec<Pair> = [("x/a1.png", "y/b1.png"), ("x/a2.png", "y/b2.png")]
+            .map(|(l, r)| Pair::new(l.as_ref(), r.as_ref()))
+            .to_vec();
+        assert_eq!(places("o/{}.tif", &two, "pfm").unwrap(), ["o/a1.tif", "o/a2.tif"].map(PathBuf::from));
+        assert!(places("o.tif", &two, "pfm").is_err(), "one file for two");
+        let numbered: Vec<Pair> =
+            two.iter().zip([1, 2]).map(|(p, n)| Pair { number: Some(n), ..p.clone() }).collect();
+        assert_eq!(
+            places("o/%02d.pfm", &numbered, "pfm").unwrap(),
+            ["o/01.pfm", "o/02.pfm"].map(PathBuf::from)
+        );
+        let own = Pair { output: Some("own.pfm".into()), ..two[0].clone() };
+        let mixed = outputs(Some("o/"), &[own.clone(), two[1].clone()]).unwrap();
+        assert_eq!(
+            mixed,
+            [Some("own.pfm".into()), Some("o/a2.pfm".into())],
+            "the list's, else the pattern's"
+        );
+        assert_eq!(outputs(Some("one.pfm"), &[own]).unwrap(), [Some("own.pfm".into())], "the list's");
+    }
+}

@@ -1,0 +1,241 @@
+//! How right a disparity map is: the share of bad pixels, the end-point error, the density (Scharstein and
+//! Szeliski, "A taxonomy and evaluation of dense two-frame stereo correspondence algorithms", 2002, section 5.1).
+//!
+//! Maps are of the left image; a pixel that is not finite has no disparity, or none that is known.
+
+use crate::image::{Image, Size};
+use crate::{Error, Result};
+
+/// How a map is scored.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DisparityScoring {
+    /// A pixel is bad when it is off by more than this, in pixels; each is scored. 0 or more. Default 1.
+    pub thresholds: Vec<f32>,
+    /// Fill invalid pixels first, as [`filled`] does. Default no: an invalid pixel is bad.
+    pub fill: bool,
+}
+
+impl Default for DisparityScoring {
+    fn default() -> Self {
+        Self { thresholds: vec![1.0], fill: false }
+    }
+}
+
+impl DisparityScoring {
+    /// Fails when there is no threshold or one is negative or not finite.
+    ///
+    /// # Errors
+    /// [`Error::Option`] naming the threshold.
+    pub fn check(&self) -> Result<()> {
+        let wrong = self.thresholds.iter().find(|t| !(**t >= 0.0 && t.is_finite()));
+        let expected = "pixels, 0 or more, at least one threshold";
+        match (wrong, self.thresholds.is_empty()) {
+            (Some(t), _) => Err(Error::option("threshold", t, expected)),
+            (None, true) => Err(Error::option("threshold", "missing", expected)),
+            (None, false) => Ok(()),
+        }
+    }
+}
+
+/// The scores of a disparity map.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DisparityScore {
+    /// Pixels scored: those whose true disparity is known and that the mask leaves.
+    pub pixels: usize,
+    /// The share of them that had a disparity, before any filling.
+    pub density: f64,
+    /// For every threshold the share of the pixels that are off by more, or have no disparity.
+    pub bad: Vec<f64>,
+    /// For every threshold the share of the pixels *with a disparity* that are off by more.
+    pub bad_of_valid: Vec<f64>,
+    /// The mean distance from the truth, in pixels, over the pixels with a disparity; 0 where there are none.
+    pub epe: f64,
+}
+
+/// Scores `found` against `truth` where the truth is known and `mask` is not 0.
+///
+/// # Errors
+/// [`Error::Mismatch`] when sizes differ, [`Error::Image`] for more than one channel or when no pixel is left to
+/// be scored, and as [`DisparityScoring::check`].
+pub fn disparity_score(
+    found: &Image<f32>,
+    truth: &Image<f32>,
+    mask: Option<&Image<u8>>,
+    scoring: &DisparityScoring,
+) -> Result<DisparityScore> {
+    scoring.check()?;
+    let size = truth.size();
+    same_shape("disparity map", found.size(), found.channels(), size)?;
+    same_shape("truth", size, truth.channels(), size)?;
+    mask.map_or(Ok(()), |m| same_shape("mask", m.size(), m.channels(), size))?;
+    let full = scoring.fill.then(|| filled(found));
+    let scored = full.as_ref().unwrap_or(found);
+    let mut tally = Tally { bad: vec![0; scoring.thresholds.len()], ..Tally::default() };
+    for (i, &t) in truth.data().iter().enumerate() {
+        if t.is_finite() && mask.is_none_or(|m| m.data()[i] != 0) {
+            tally.had += usize::from(found.data()[i].is_finite());
+            tally.add(scored.data()[i], t, &scoring.thresholds);
+        }
+    }
+    if tally.pixels == 0 {
+        return Err(Error::Image(
+            "no pixel can be scored: none has a known disparity inside the mask".into(),
+        ));
+    }
+    Ok(tally.score())
+}
+
+/// Counts under way.
+#[derive(Debug, Default)]
+struct Tally {
+    pixels: usize,
+    had: usize,
+    valid: usize,
+    bad: Vec<usize>,
+    distance: f64,
+}
+
+impl Tally {
+    fn add(&mut self, found: f32, truth: f32, thresholds: &[f32]) {
+        self.pixels += 1;
+        if !found.is_finite() {
+            return;
+        }
+        self.valid += 1;
+        let off = (found - truth).abs();
+        self.distance += f64::from(off);
+        self.bad.iter_mut().zip(thresholds).for_each(|(n, t)| *n += usize::from(off > *t));
+    }
+
+    fn score(&self) -> DisparityScore {
+        let (pixels, valid) = (self.pixels as f64, self.valid.max(1) as f64);
+        let invalid = self.pixels - self.valid;
+        DisparityScore {
+            pixels: self.pixels,
+            density: self.had as f64 / pixels,
+            bad: self.bad.iter().map(|n| (n + invalid) as f64 / pixels).collect(),
+            bad_of_valid: self.bad.iter().map(|n| *n as f64 / valid).collect(),
+            epe: self.distance / valid,
+        }
+    }
+}
+
+fn same_shape(what: &str, found: Size, channels: usize, truth: Size) -> Result<()> {
+    if channels != 1 {
+        return Err(Error::Image(format!("the {what} has {channels} channels, expected one")));
+    }
+    if found != truth {
+        return Err(Error::Mismatch(format!("the {what} is {found}, the truth {truth}")));
+    }
+    Ok(())
+}
+
+/// 255 on the pixels of the left image that the right one sees too, 0 elsewhere: those whose disparity d is known,
+/// and whose place x − d, rounded to the nearest column (ties to even), lies in the image and has a true disparity
+/// within 1 pixel of d on the right. A place right of the image counts as its last column.
+///
+/// # Errors
+/// [`Error::Mismatch`] when the sizes differ, [`Error::Image`] for more than one channel.
+pub fn non_occluded(left: &Image<f32>, right: &Image<f32>) -> Result<Image<u8>> {
+    same_shape("truth of the left image", left.size(), left.channels(), right.size())?;
+    same_shape("truth of the right image", right.size(), right.channels(), right.size())?;
+    let last = left.size().width.saturating_sub(1) as f64;
+    Ok(Image::from_fn(left.size(), |x, y| {
+        let d = left.row(y)[x];
+        let there = (x as f64 - f64::from(d)).round_ties_even();
+        // NaN and infinity fail the first comparison or the second.
+        let seen = d.is_finite() && there >= 0.0 && (right.row(y)[there.min(last) as usize] - d).abs() <= 1.0;
+        255 * u8::from(seen)
+    }))
+}
+
+/// The map with every invalid pixel given the smaller disparity of its nearest valid neighbours in the row: the
+/// background's. A row without any becomes 0.
+pub fn filled(disparity: &Image<f32>) -> Image<f32> {
+    let mut out = disparity.clone();
+    let width = out.row_len().max(1);
+    out.data_mut().chunks_exact_mut(width).for_each(fill_row);
+    out
+}
+
+fn fill_row(row: &mut [f32]) {
+    let mut left = f32::INFINITY;
+    let mut x = 0;
+    while x < row.len() {
+        if row[x].is_finite() {
+            left = row[x];
+            x += 1;
+            continue;
+        }
+        let length = row[x..].iter().position(|v| v.is_finite());
+        let end = length.map_or(row.len(), |n| x + n);
+        let right = row.get(end).copied().unwrap_or(f32::INFINITY);
+        let value = left.min(right);
+        row[x..end].fill(if value.is_finite() { value } else { 0.0 });
+        x = end;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONE: f32 = f32::INFINITY;
+
+    fn row(values: &[f32]) -> Image<f32> {
+        Image::from_vec(values.to_vec(), Size::new(values.len(), 1), 1).unwrap()
+    }
+
+    #[test]
+    fn scores_by_hand() {
+        let truth = row(&[5.0, 5.0, 5.0, 5.0, NONE, 5.0, 5.0, f32::NAN]);
+        let found = row(&[5.0, 5.5, 7.0, NONE, 9.0, f32::NAN, 4.0, 1.0]);
+        let scoring = DisparityScoring { thresholds: vec![1.0, 0.0, 3.0], fill: false };
+        let score = disparity_score(&found, &truth, None, &scoring).unwrap();
+        assert_eq!((score.pixels, score.density), (6, 4.0 / 6.0), "six known, four found");
+        assert_eq!(score.bad, [3.0 / 6.0, 5.0 / 6.0, 2.0 / 6.0], "off by 2, and the two invalid");
+        assert_eq!(score.bad_of_valid, [0.25, 0.75, 0.0], "of the four found");
+        assert_eq!(score.epe, 3.5 / 4.0, "0, 0.5, 2 and 1");
+        let mask = Image::from_vec(vec![0, 1, 9, 1, 1, 0, 0, 0], Size::new(8, 1), 1).unwrap();
+        let fill = DisparityScoring { fill: true, ..DisparityScoring::default() };
+        let score = disparity_score(&found, &truth, Some(&mask), &fill).unwrap();
+        assert_eq!((score.pixels, score.density), (3, 2.0 / 3.0), "three inside the mask");
+        assert_eq!(score.bad, [2.0 / 3.0], "7 is bad, and what it fills");
+        assert_eq!(score.epe, (0.5 + 2.0 + 2.0) / 3.0, "all three have a disparity");
+    }
+
+    #[test]
+    fn filling_takes_the_background() {
+        let full = filled(&row(&[NONE, 3.0, NONE, f32::NAN, 8.0, 2.0, NONE]));
+        assert_eq!(full.data(), [3.0, 3.0, 3.0, 3.0, 8.0, 2.0, 2.0], "the smaller neighbour");
+        assert_eq!(filled(&row(&[NONE; 3])).data(), [0.0; 3], "nothing to fill from");
+        assert_eq!(filled(&row(&[NONE, -4.0, NONE])).data(), [-4.0; 3], "negative");
+        assert!(filled(&Image::new(Size::new(0, 3))).data().is_empty(), "empty");
+    }
+
+    #[test]
+    fn both_truths_must_agree() {
+        let left = row(&[2.0, 1.0, 1.0, 1.5, NONE, -1.0, -3.0]);
+        let right = row(&[1.0, 2.5, 0.2, NONE, 2.0, -2.0, -2.0]);
+        let seen = non_occluded(&left, &right).unwrap();
+        // 0 leaves the image; 1 → 0 agrees; 2 → 1 is off by 1.5; 3 → 1.5 rounds to 2, off by 1.3; 4 is unknown;
+        // 5 → 6 is off by 1; 6 → 9 is beyond the edge, whose column says −2.
+        assert_eq!(seen.data(), [0, 255, 0, 0, 0, 255, 255], "by hand");
+    }
+
+    #[test]
+    fn what_cannot_be_scored_is_told() {
+        let (a, b) = (row(&[1.0, 2.0]), row(&[1.0]));
+        let scoring = DisparityScoring::default();
+        assert!(disparity_score(&a, &b, None, &scoring).is_err(), "sizes");
+        assert!(non_occluded(&a, &b).is_err(), "sizes");
+        assert!(disparity_score(&a, &row(&[NONE; 2]), None, &scoring).is_err(), "no truth");
+        let mask = Image::new(Size::new(2, 1));
+        assert!(disparity_score(&a, &a, Some(&mask), &scoring).is_err(), "all masked");
+        for thresholds in [vec![], vec![-1.0], vec![f32::NAN]] {
+            assert!(DisparityScoring { thresholds, fill: false }.check().is_err(), "thresholds");
+        }
+        let colour = Image::filled(Size::new(2, 1), 3, 1.0);
+        assert!(disparity_score(&colour, &a, None, &scoring).is_err(), "channels");
+    }
+}

@@ -1,0 +1,201 @@
+//! What a calibration file says, whatever its syntax: named numbers, texts and matrices.
+
+use super::{middlebury, xml, yaml};
+use crate::{Error, Result};
+use std::path::{Path, PathBuf};
+
+/// Rows of numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Matrix {
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    pub(super) data: Vec<f64>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    Number(f64),
+    Matrix(Matrix),
+    /// A text, a list, anything that no calibration needs.
+    Other,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Entry {
+    pub(super) key: String,
+    pub(super) value: Value,
+    pub(super) line: usize,
+}
+
+/// Which syntax a file has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Syntax {
+    Yaml,
+    Xml,
+    Middlebury,
+}
+
+/// A file's entries.
+#[derive(Clone, Debug)]
+pub(super) struct Document {
+    pub(super) path: PathBuf,
+    pub(super) syntax: Syntax,
+    entries: Vec<Entry>,
+}
+
+/// Why a text was refused.
+pub(super) type Parsed<T> = std::result::Result<T, String>;
+
+impl Document {
+    pub(super) fn parse(text: &str, path: &Path) -> Result<Self> {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let entries = |syntax| match syntax {
+            Syntax::Yaml => yaml::parse(text),
+            Syntax::Xml => xml::parse(text),
+            Syntax::Middlebury => middlebury::parse(text),
+        };
+        let found = syntax(text).and_then(|s| Ok((s, entries(s)?)));
+        let found = found.and_then(|(s, e)| no_key_twice(&e).map(|()| (s, e)));
+        let (syntax, entries) = found.map_err(|reason| Error::format(path, reason))?;
+        Ok(Self { path: path.into(), syntax, entries })
+    }
+
+    /// The entry under the first of `names` that is there.
+    pub(super) fn find(&self, names: &[&str]) -> Option<&Entry> {
+        names.iter().find_map(|name| self.entries.iter().find(|e| e.key == *name))
+    }
+
+    /// An error about this file.
+    pub(super) fn wrong(&self, reason: impl Into<String>) -> Error {
+        Error::format(&self.path, reason)
+    }
+
+    /// The number of the entry.
+    pub(super) fn number(&self, entry: &Entry) -> Result<f64> {
+        match &entry.value {
+            Value::Number(v) => Ok(*v),
+            _ => Err(self.wrong(format!("line {}: {} is not a number", entry.line, entry.key))),
+        }
+    }
+
+    /// The matrix of the entry.
+    pub(super) fn matrix<'a>(&self, entry: &'a Entry) -> Result<&'a Matrix> {
+        match &entry.value {
+            Value::Matrix(m) => Ok(m),
+            _ => Err(self.wrong(format!("line {}: {} is not a matrix", entry.line, entry.key))),
+        }
+    }
+
+    /// The matrix of the entry with `R` rows and `C` columns.
+    pub(super) fn fixed<const R: usize, const C: usize>(&self, entry: &Entry) -> Result<[[f64; C]; R]> {
+        let m = self.matrix(entry)?;
+        if (m.rows, m.columns) != (R, C) {
+            let (key, line) = (&entry.key, entry.line);
+            let size = format!("{}x{}", m.rows, m.columns);
+            return Err(self.wrong(format!("line {line}: {key} is a {size} matrix, expected {R}x{C}")));
+        }
+        Ok(std::array::from_fn(|i| std::array::from_fn(|j| m.data[i * C + j])))
+    }
+
+    /// The `N` numbers of the entry, which may lie or stand.
+    pub(super) fn vector<const N: usize>(&self, entry: &Entry) -> Result<[f64; N]> {
+        let m = self.matrix(entry)?;
+        if m.data.len() != N || m.rows.min(m.columns) != 1 {
+            let (key, line) = (&entry.key, entry.line);
+            let size = format!("{}x{}", m.rows, m.columns);
+            return Err(self.wrong(format!("line {line}: {key} is a {size} matrix, expected {N} numbers")));
+        }
+        Ok(std::array::from_fn(|i| m.data[i]))
+    }
+}
+
+/// The syntax that a text begins with.
+fn syntax(text: &str) -> Parsed<Syntax> {
+    let start = text.trim_start();
+    let first = start.lines().next().unwrap_or_default();
+    let sign = first.find([':', '=']).map(|i| first.as_bytes()[i]);
+    match sign {
+        _ if start.is_empty() => Err("the file is empty".into()),
+        _ if start.starts_with('<') => Ok(Syntax::Xml),
+        _ if start.starts_with('%') || start.starts_with("---") => Ok(Syntax::Yaml),
+        Some(b':') => Ok(Syntax::Yaml),
+        Some(b'=') => Ok(Syntax::Middlebury),
+        _ => Err(
+            "not a calibration of a known kind; OpenCV YAML (%YAML:1.0), OpenCV XML (<opencv_storage>) and \
+                  Middlebury calib.txt (cam0=[…]) are read"
+                .into(),
+        ),
+    }
+}
+
+fn no_key_twice(entries: &[Entry]) -> Parsed<()> {
+    let mut keys: Vec<(&str, usize)> = entries.iter().map(|e| (e.key.as_str(), e.line)).collect();
+    keys.sort_unstable();
+    match keys.windows(2).find(|w| w[0].0 == w[1].0) {
+        Some(w) => Err(format!("line {}: {} was given in line {} already", w[1].1, w[1].0, w[0].1)),
+        None => Ok(()),
+    }
+}
+
+/// The finite number that `word` is.
+pub(super) fn number(word: &str, key: &str, line: usize) -> Parsed<f64> {
+    // OpenCV writes .Inf and .Nan, which are refused like any other word.
+    let number = word.parse::<f64>().ok().filter(|v| v.is_finite());
+    number.ok_or_else(|| format!("line {line}: {key} holds {word:?}, not a finite number"))
+}
+
+/// The parts of an OpenCV matrix as they come along.
+#[derive(Debug, Default)]
+pub(super) struct MatrixParts {
+    pub(super) rows: Option<usize>,
+    pub(super) columns: Option<usize>,
+    pub(super) kind: Option<String>,
+    pub(super) data: Option<Vec<f64>>,
+}
+
+/// Rows, columns and values that a calibration's matrix may have.
+const MAX_SIDE: usize = 1 << 16;
+
+impl MatrixParts {
+    /// Takes `rows`, `cols` or `dt`; data come by themselves.
+    pub(super) fn take(&mut self, part: &str, text: &str, key: &str, line: usize) -> Parsed<()> {
+        let count = || match text.parse::<usize>() {
+            Ok(n) if (1..=MAX_SIDE).contains(&n) => Ok(n),
+            _ => Err(format!("line {line}: {part} of {key} is {text:?}, expected 1 to {MAX_SIDE}")),
+        };
+        let twice = || format!("line {line}: {key} has {part} twice");
+        match part {
+            "rows" => self.rows.replace(count()?).map_or(Ok(()), |_| Err(twice())),
+            "cols" => self.columns.replace(count()?).map_or(Ok(()), |_| Err(twice())),
+            "dt" => self.kind.replace(text.into()).map_or(Ok(()), |_| Err(twice())),
+            _ => Err(format!("line {line}: {part:?} in {key}: expected rows, cols, dt and data")),
+        }
+    }
+
+    /// The matrix, once all its parts are there.
+    pub(super) fn finish(self, key: &str, line: usize) -> Parsed<Value> {
+        let missing = |part: &str| format!("line {line}: {key} has no {part}");
+        let rows = self.rows.ok_or_else(|| missing("rows"))?;
+        let columns = self.columns.ok_or_else(|| missing("cols"))?;
+        let kind = self.kind.ok_or_else(|| missing("dt"))?;
+        let data = self.data.ok_or_else(|| missing("data"))?;
+        let channels = channels(&kind).ok_or_else(|| {
+            format!("line {line}: dt of {key} is {kind:?}, expected a count and a type such as d, f or 2f")
+        })?;
+        let needed = rows * columns * channels;
+        if data.len() != needed {
+            let n = data.len();
+            return Err(format!(
+                "line {line}: {key} holds {n} numbers, expected {rows} x {columns} x {channels}"
+            ));
+        }
+        // Several channels make no matrix that a calibration knows.
+        Ok(if channels == 1 { Value::Matrix(Matrix { rows, columns, data }) } else { Value::Other })
+    }
+}
+
+/// The channels of an OpenCV element type such as `d` or `2f`.
+fn channels(kind: &str) -> Option<usize> {
+    let count = kind.strip_suffix(['u', 'c', 'w', 's', 'i', 'f', 'd'])?;
+    if count.is_empty() { Some(1) } else { count.parse().ok().filter(|n| (1..=64).contains(n)) }
+}

@@ -1,0 +1,324 @@
+//! What the entries of a calibration file mean.
+
+use super::document::{Document, Entry, Syntax};
+use super::{
+    Camera, Distortion, RectifiedCalibration, StereoCalibration, StoredRectification, check_rotation,
+};
+use crate::geometry::matrix::{IDENTITY, Mat3};
+use crate::image::Size;
+use crate::{Error, Result};
+
+/// The names of each camera's matrix, its distortion, and of one camera alone.
+const CAMERAS: [[&[&str]; 2]; 2] = [
+    [
+        &[
+            "M1",
+            "K1",
+            "cameraMatrix1",
+            "camera_matrix_1",
+            "CM1",
+            "M_l",
+            "KL",
+            "cameraMatrixL",
+            "left_camera_matrix",
+        ],
+        &[
+            "D1",
+            "distCoeffs1",
+            "dist_coeffs_1",
+            "distortion_coefficients_1",
+            "D_l",
+            "DL",
+            "distCoeffsL",
+            "left_distortion_coefficients",
+        ],
+    ],
+    [
+        &[
+            "M2",
+            "K2",
+            "cameraMatrix2",
+            "camera_matrix_2",
+            "CM2",
+            "M_r",
+            "KR",
+            "cameraMatrixR",
+            "right_camera_matrix",
+        ],
+        &[
+            "D2",
+            "distCoeffs2",
+            "dist_coeffs_2",
+            "distortion_coefficients_2",
+            "D_r",
+            "DR",
+            "distCoeffsR",
+            "right_distortion_coefficients",
+        ],
+    ],
+];
+const ALONE: [&[&str]; 2] = [
+    &["camera_matrix", "cameraMatrix", "Camera_Matrix", "K", "M"],
+    &["distortion_coefficients", "distCoeffs", "Distortion_Coefficients", "dist_coeffs", "D"],
+];
+const ROTATION: &[&str] = &["R", "rotation_matrix", "stereo_R"];
+const TRANSLATION: &[&str] = &["T", "t", "translation_vector", "stereo_T"];
+const WIDTH: &[&str] = &["image_width", "image_Width", "imageWidth", "width"];
+const HEIGHT: &[&str] = &["image_height", "image_Height", "imageHeight", "height"];
+const SIZE: &[&str] = &["image_size", "imageSize", "img_size", "size"];
+
+/// The entry under one of `names`, in the first document that has it.
+fn find<'a>(documents: &'a [Document], names: &[&str]) -> Option<(&'a Document, &'a Entry)> {
+    documents.iter().find_map(|d| Some((d, d.find(names)?)))
+}
+
+/// The same, which must be there.
+fn require<'a>(documents: &'a [Document], names: &[&str], what: &str) -> Result<(&'a Document, &'a Entry)> {
+    find(documents, names).ok_or_else(|| lacks(documents, names, what))
+}
+
+fn lacks(documents: &[Document], names: &[&str], what: &str) -> Error {
+    let several = if documents.len() > 1 { "none of the files holds" } else { "the file does not hold" };
+    let reason = format!("{several} {what} ({} or the like)", names[0]);
+    documents
+        .first()
+        .map_or_else(|| Error::Mismatch("no calibration file was given".into()), |d| d.wrong(reason))
+}
+
+/// The calibration that the documents hold together.
+pub(super) fn stereo(documents: &[Document]) -> Result<StereoCalibration> {
+    if let [document] = documents
+        && document.syntax == Syntax::Middlebury
+    {
+        return Ok(side_by_side(document, &middlebury(document)?));
+    }
+    if let Some(other) = documents.iter().find(|d| d.syntax == Syntax::Middlebury) {
+        return Err(other.wrong("a Middlebury calib.txt is complete: give it alone"));
+    }
+    let cameras = cameras(documents)?;
+    let (document, entry) = require(documents, ROTATION, "the rotation from the left to the right camera")?;
+    let rotation = rotation(document, entry)?;
+    let (document, entry) =
+        require(documents, TRANSLATION, "the translation from the left to the right camera")?;
+    let translation = document.vector(entry)?;
+    let wrong = |e: Error| match e {
+        Error::Mismatch(reason) => document.wrong(reason),
+        other => other,
+    };
+    let size = size(documents)?;
+    let stored = stored(documents)?;
+    let calibration = StereoCalibration { cameras, size, rotation, translation, stored };
+    calibration.check().map_err(wrong)?;
+    Ok(calibration)
+}
+
+/// Two cameras from M1 and M2, or from two files of one camera each.
+fn cameras(documents: &[Document]) -> Result<[Camera; 2]> {
+    let alone: Vec<&Document> = documents.iter().filter(|d| d.find(ALONE[0]).is_some()).collect();
+    if find(documents, CAMERAS[0][0]).is_none() && !alone.is_empty() {
+        let [left, right] = alone[..] else {
+            return Err(alone[0].wrong(format!(
+                "{} of the files hold a single camera ({}): expected two, the left one first, or one file with M1 and M2",
+                alone.len(), ALONE[0][0]
+            )));
+        };
+        return Ok([single(left, ALONE)?, single(right, ALONE)?]);
+    }
+    let one = |side: usize, what: &str| -> Result<Camera> {
+        let [matrix, distortion] = CAMERAS[side];
+        let (document, entry) = require(documents, matrix, what)?;
+        let lens = find(documents, distortion);
+        camera(document, entry, lens)
+    };
+    Ok([one(0, "the left camera's matrix")?, one(1, "the right camera's matrix")?])
+}
+
+fn single(document: &Document, [matrix, distortion]: [&[&str]; 2]) -> Result<Camera> {
+    let entry = document.find(matrix).ok_or_else(|| document.wrong("no camera matrix"))?;
+    camera(document, entry, document.find(distortion).map(|e| (document, e)))
+}
+
+fn camera(document: &Document, entry: &Entry, lens: Option<(&Document, &Entry)>) -> Result<Camera> {
+    let k: Mat3 = document.fixed(entry)?;
+    let (focal, principal) = pinhole(document, entry, &k)?;
+    let distortion = lens.map_or(Ok(Distortion::default()), |(d, e)| distortion(d, e))?;
+    let camera = Camera { focal, principal, distortion };
+    camera.check().map_err(|e| document.wrong(format!("line {}: {}: {e}", entry.line, entry.key)))?;
+    Ok(camera)
+}
+
+/// Focal lengths and principal point of a matrix that has nothing else.
+fn pinhole(document: &Document, entry: &Entry, k: &Mat3) -> Result<([f64; 2], [f64; 2])> {
+    let (line, key) = (entry.line, &entry.key);
+    let [[fx, skew, cx], [a, fy, cy], last] = *k;
+    if skew.abs() > 1e-9 * fx.abs() {
+        return Err(document.wrong(format!("line {line}: {key} has a skew of {skew}; only 0 is supported")));
+    }
+    if a != 0.0 || last != [0.0, 0.0, 1.0] {
+        return Err(
+            document.wrong(format!("line {line}: {key} is not of the form [fx 0 cx; 0 fy cy; 0 0 1]"))
+        );
+    }
+    Ok(([fx, fy], [cx, cy]))
+}
+
+/// k₁ k₂ p₁ p₂ \[k₃\]; further ones must be 0.
+fn distortion(document: &Document, entry: &Entry) -> Result<Distortion> {
+    let (line, key) = (entry.line, &entry.key);
+    let m = document.matrix(entry)?;
+    let n = m.data.len();
+    if m.rows.min(m.columns) != 1 || !matches!(n, 4 | 5 | 8 | 12 | 14) {
+        return Err(document
+            .wrong(format!("line {line}: {key} has {n} coefficients: expected 4 or 5 (k1 k2 p1 p2 k3)")));
+    }
+    if let Some(i) = m.data.iter().skip(5).position(|v| *v != 0.0) {
+        return Err(document.wrong(format!(
+            "line {line}: coefficient {} of {key} is not 0: the rational, thin prism and tilted models are not \
+             supported; calibrate with k1 k2 p1 p2 k3 only",
+            i + 6
+        )));
+    }
+    Ok(Distortion::from_opencv(std::array::from_fn(|i| m.data.get(i).copied().unwrap_or(0.0))))
+}
+
+fn rotation(document: &Document, entry: &Entry) -> Result<Mat3> {
+    let m: Mat3 = document.fixed(entry)?;
+    check_rotation(&entry.key, &m)
+        .map_err(|reason| document.wrong(format!("line {}: {reason}", entry.line)))?;
+    Ok(m)
+}
+
+/// Width and height, in one entry or in two.
+fn size(documents: &[Document]) -> Result<Option<Size>> {
+    let side = |document: &Document, entry: &Entry, v: f64| {
+        let sound = (1.0..=f64::from(u32::MAX)).contains(&v) && v.fract() == 0.0;
+        let (line, key) = (entry.line, &entry.key);
+        let reason = || format!("line {line}: {key} is {v}, expected a number of pixels");
+        if sound { Ok(v as usize) } else { Err(document.wrong(reason())) }
+    };
+    if let Some((d, e)) = find(documents, SIZE) {
+        let [w, h] = d.vector(e)?;
+        return Ok(Some(Size::new(side(d, e, w)?, side(d, e, h)?)));
+    }
+    let one = |names| find(documents, names).map(|(d, e)| side(d, e, d.number(e)?)).transpose();
+    Ok(one(WIDTH)?.zip(one(HEIGHT)?).map(|(w, h)| Size::new(w, h)))
+}
+
+fn stored(documents: &[Document]) -> Result<Option<StoredRectification>> {
+    let found = ["R1", "R2", "P1", "P2"].map(|name| find(documents, &[name]));
+    let [Some((d1, r1)), Some((d2, r2)), Some((d3, p1)), Some((d4, p2))] = found else { return Ok(None) };
+    let rotations = [rotation(d1, r1)?, rotation(d2, r2)?];
+    Ok(Some(StoredRectification { rotations, projections: [d3.fixed(p1)?, d4.fixed(p2)?] }))
+}
+
+/// A rectified pair from P1 and P2, or from Q.
+pub(super) fn rectified(document: &Document) -> Result<RectifiedCalibration> {
+    let size = size(std::slice::from_ref(document))?;
+    let found = match (document.find(&["P1"]), document.find(&["P2"]), document.find(&["Q"])) {
+        (Some(p1), Some(p2), _) => {
+            let projections = [document.fixed(p1)?, document.fixed(p2)?];
+            from_projections(&projections).map_err(|r| document.wrong(format!("line {}: {r}", p2.line)))?
+        }
+        (_, _, Some(q)) => {
+            from_q(&document.fixed(q)?).map_err(|r| document.wrong(format!("line {}: {r}", q.line)))?
+        }
+        _ => {
+            return Err(document.wrong("no P1 and P2, and no Q: expected the calibration of a rectified pair"));
+        }
+    };
+    Ok(RectifiedCalibration { size, ..found })
+}
+
+/// What two projections say: f, cx, cy, and the baseline from P2\[0\]\[3\] = −f · baseline.
+pub(super) fn from_projections(
+    projections: &[[[f64; 4]; 3]; 2],
+) -> std::result::Result<RectifiedCalibration, String> {
+    let [p1, p2] = projections;
+    let focal = p1[0][0];
+    let close = |a: f64, b: f64| (a - b).abs() <= 1e-6 * focal.abs();
+    let same = close(p2[0][0], focal) && close(p1[1][1], focal) && close(p2[1][1], focal);
+    if !same || !close(p1[1][2], p2[1][2]) || p2[1][3] != 0.0 {
+        return Err("P1 and P2 are not those of cameras side by side with one focal length".into());
+    }
+    sound(focal, [p1[0][2], p1[1][2]], p2[0][2] - p1[0][2], -p2[0][3] / focal)
+}
+
+fn from_q(q: &[[f64; 4]; 4]) -> std::result::Result<RectifiedCalibration, String> {
+    let baseline = 1.0 / q[3][2];
+    sound(q[2][3], [-q[0][3], -q[1][3]], q[3][3] * baseline, baseline)
+}
+
+fn sound(
+    focal: f64,
+    principal: [f64; 2],
+    doffs: f64,
+    baseline: f64,
+) -> std::result::Result<RectifiedCalibration, String> {
+    let positive = |v: f64| v > 1e-9 && v < 1e12;
+    if !positive(focal) {
+        return Err(format!("the focal length is {focal}: expected pixels, above 0"));
+    }
+    if !positive(baseline) {
+        return Err(format!(
+            "the baseline is {baseline}: expected above 0; below 0 the right camera stands on the left"
+        ));
+    }
+    if !principal.iter().chain([&doffs]).all(|v| v.abs() < 1e12) {
+        return Err("a principal point is not a sound number".into());
+    }
+    Ok(RectifiedCalibration { size: None, focal, principal, doffs, baseline, range: None })
+}
+
+/// A rectified pair from Middlebury's entries.
+pub(super) fn middlebury(document: &Document) -> Result<RectifiedCalibration> {
+    let require = |name: &str| document.find(&[name]).ok_or_else(|| document.wrong(format!("no {name}=…")));
+    let camera = |name: &str| -> Result<([f64; 2], [f64; 2], usize)> {
+        let entry = require(name)?;
+        let (focal, principal) = pinhole(document, entry, &document.fixed(entry)?)?;
+        Ok((focal, principal, entry.line))
+    };
+    let number = |name: &str| document.find(&[name]).map(|e| document.number(e)).transpose();
+    let ((focal, left, _), (focal1, right, line)) = (camera("cam0")?, camera("cam1")?);
+    if focal != focal1 || focal[0] != focal[1] || left[1] != right[1] {
+        return Err(document
+            .wrong(format!("line {line}: cam0 and cam1 differ in more than cx: not a rectified pair")));
+    }
+    let difference = right[0] - left[0];
+    let doffs = number("doffs")?.unwrap_or(difference);
+    // Files round both to three digits.
+    if (doffs - difference).abs() > 0.01 {
+        return Err(
+            document.wrong(format!("doffs is {doffs}, but the cx of cam1 less that of cam0 is {difference}"))
+        );
+    }
+    let baseline = document.number(require("baseline")?)?;
+    let found = sound(focal[0], left, doffs, baseline).map_err(|reason| document.wrong(reason))?;
+    let range = match (number("vmin")?, number("vmax")?, number("ndisp")?) {
+        (Some(low), Some(high), _) => Some([low, high]),
+        (_, _, Some(n)) => Some([0.0, n - 1.0]),
+        _ => None,
+    };
+    if let Some([low, high]) = range.filter(|[low, high]| low > high || high - low > 1e6) {
+        return Err(
+            document.wrong(format!("the disparities run from {low} to {high}: expected an ascending range"))
+        );
+    }
+    Ok(RectifiedCalibration { size: size(std::slice::from_ref(document))?, range, ..found })
+}
+
+/// A rectified pair as a pair of cameras.
+fn side_by_side(document: &Document, pair: &RectifiedCalibration) -> StereoCalibration {
+    debug_assert_eq!(document.syntax, Syntax::Middlebury, "the only one that is rectified as it is");
+    let camera = |doffs: f64| Camera {
+        focal: [pair.focal; 2],
+        principal: [pair.principal[0] + doffs, pair.principal[1]],
+        distortion: Distortion::default(),
+    };
+    StereoCalibration {
+        cameras: [camera(0.0), camera(pair.doffs)],
+        size: pair.size,
+        rotation: IDENTITY,
+        translation: [-pair.baseline, 0.0, 0.0],
+        stored: None,
+    }
+}

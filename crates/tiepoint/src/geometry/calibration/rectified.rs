@@ -1,0 +1,97 @@
+//! A rectified pair: what turns disparity into depth.
+
+use super::document::{Document, Syntax};
+use super::{load, opencv};
+use crate::Result;
+use crate::files::write_atomically;
+use crate::image::Size;
+use std::io::Write;
+use std::path::Path;
+
+/// Two cameras side by side with parallel axes and one focal length, whose rows correspond.
+///
+/// A point at depth Z appears in the left image at x and in the right one at x − d, with
+/// **Z = baseline · focal / (d + doffs)** and doffs = cx_right − cx_left.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RectifiedCalibration {
+    /// Pixels of the images, if the file says.
+    pub size: Option<Size>,
+    /// Focal length of both cameras, pixels.
+    pub focal: f64,
+    /// Principal point of the left camera, pixels.
+    pub principal: [f64; 2],
+    /// cx of the right camera less that of the left, pixels.
+    pub doffs: f64,
+    /// Distance of the cameras; its unit is that of the depth.
+    pub baseline: f64,
+    /// The least and greatest disparity to be expected, if known.
+    pub range: Option<[f64; 2]>,
+}
+
+impl RectifiedCalibration {
+    /// Reads Middlebury `calib.txt`, or `P1` and `P2`, or `Q`, from OpenCV YAML or XML.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) when the file cannot be read, [`Error::Format`](crate::Error::Format) naming
+    /// the file, line and key when it is not a calibration of a rectified pair.
+    pub fn read(path: impl AsRef<Path>) -> Result<Self> {
+        Self::of(&load(path.as_ref())?)
+    }
+
+    /// As [`read`](Self::read), from the contents of a file; `name` stands for it in errors.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read), without the reading.
+    pub fn parse(text: &str, name: impl AsRef<Path>) -> Result<Self> {
+        Self::of(&Document::parse(text, name.as_ref())?)
+    }
+
+    fn of(document: &Document) -> Result<Self> {
+        match document.syntax {
+            Syntax::Middlebury => opencv::middlebury(document),
+            _ => opencv::rectified(document),
+        }
+    }
+
+    /// Z for a disparity; `None` at infinity and behind the cameras.
+    #[inline(always)]
+    pub fn depth(&self, disparity: f64) -> Option<f64> {
+        let sum = disparity + self.doffs;
+        (sum > 0.0 && sum < f64::INFINITY).then(|| self.baseline * self.focal / sum)
+    }
+
+    /// OpenCV's Q: Q (x, y, d, 1)ᵀ ~ (X, Y, Z, 1)ᵀ.
+    pub fn q(&self) -> [[f64; 4]; 4] {
+        let [cx, cy] = self.principal;
+        [
+            [1.0, 0.0, 0.0, -cx],
+            [0.0, 1.0, 0.0, -cy],
+            [0.0, 0.0, 0.0, self.focal],
+            [0.0, 0.0, 1.0 / self.baseline, self.doffs / self.baseline],
+        ]
+    }
+
+    /// Middlebury's `calib.txt`; numbers keep every digit.
+    pub fn to_text(&self) -> String {
+        let (f, [cx, cy]) = (self.focal, self.principal);
+        let camera = |cx: f64| format!("[{f} 0 {cx}; 0 {f} {cy}; 0 0 1]");
+        let mut text = format!("cam0={}\ncam1={}\n", camera(cx), camera(cx + self.doffs));
+        text += &format!("doffs={}\nbaseline={}\n", self.doffs, self.baseline);
+        if let Some(Size { width, height }) = self.size {
+            text += &format!("width={width}\nheight={height}\n");
+        }
+        if let Some([low, high]) = self.range {
+            let bound = high.max(0.0).ceil() as u32;
+            text += &format!("ndisp={}\nvmin={low}\nvmax={high}\n", bound.saturating_add(1));
+        }
+        text
+    }
+
+    /// Writes [`to_text`](Self::to_text) to `path`, whole or not at all.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io) when the file cannot be written.
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
+        write_atomically(path, |out| out.write_all(self.to_text().as_bytes()))
+    }
+}

@@ -1,0 +1,382 @@
+use super::*;
+use std::path::PathBuf;
+
+const YAML: &str = r#"%YAML:1.0
+---
+calibration_time: "Tue 21 Nov 2026"
+image_width: 640
+image_height: 480
+images:
+   - "left01.jpg"
+   - "right01.jpg"
+M1: !!opencv-matrix
+   rows: 3
+   cols: 3
+   dt: d
+   data: [ 533.5, 0., 342.5, 0.,
+       534.25, 234.75, 0., 0., 1. ]
+D1: !!opencv-matrix
+   rows: 1
+   cols: 5
+   dt: d
+   data: [ -2.5e-01, 3.0e-02, 1.0e-03, -1.25e-04, 0.125 ]
+M2: !!opencv-matrix
+   rows: 3
+   cols: 3
+   dt: d
+   data: [ 537., 0., 327.5, 0., 536.5, 249.5, 0., 0., 1. ]
+D2: !!opencv-matrix
+   rows: 4
+   cols: 1
+   dt: d
+   data: [ -0.3, 0.14, 0., 0. ]
+R: !!opencv-matrix
+   rows: 3
+   cols: 3
+   dt: d
+   data: [ 1., 0., 0., 0., 1., 0., 0., 0., 1. ]
+T: !!opencv-matrix
+   rows: 3
+   cols: 1
+   dt: d
+   data: [ -3.5, 0.25, 0. ]
+"#;
+
+const XML: &str = r#"<?xml version="1.0"?>
+<!-- as FileStorage writes it -->
+<opencv_storage>
+<calibration_time>"Tue 21 Nov 2026"</calibration_time>
+<image_width>640</image_width>
+<image_height>480</image_height>
+<images>
+  "left01.jpg"
+  <_>nested</_></images>
+<M1 type_id="opencv-matrix">
+  <rows>3</rows>
+  <cols>3</cols>
+  <dt>d</dt>
+  <data>
+    533.5 0. 342.5 0.
+    534.25 234.75 0. 0. 1.</data></M1>
+<D1 type_id="opencv-matrix"><rows>1</rows><cols>5</cols><dt>d</dt>
+  <data>-2.5e-01 3.0e-02 1.0e-03 -1.25e-04 0.125</data></D1>
+<M2 type_id="opencv-matrix"><rows>3</rows><cols>3</cols><dt>d</dt>
+  <data>537. 0. 327.5 0. 536.5 249.5 0. 0. 1.</data></M2>
+<D2 type_id="opencv-matrix"><rows>4</rows><cols>1</cols><dt>d</dt><data>-0.3 0.14 0. 0.</data></D2>
+<R type_id="opencv-matrix"><rows>3</rows><cols>3</cols><dt>d</dt><data>1. 0. 0. 0. 1. 0. 0. 0. 1.</data></R>
+<T type_id="opencv-matrix"><rows>3</rows><cols>1</cols><dt>d</dt><data>-3.5 0.25 0.</data></T>
+</opencv_storage>
+"#;
+
+const MIDDLEBURY: &str = "cam0=[3997.684 0 1176.728; 0 3997.684 1011.728; 0 0 1]
+cam1=[3997.684 0 1307.839; 0 3997.684 1011.728; 0 0 1]
+doffs=131.111
+baseline=193.001
+width=2964
+height=1988
+ndisp=280
+isint=0
+vmin=31
+vmax=257
+dyavg=0.918
+dymax=1.516
+";
+
+fn truth() -> StereoCalibration {
+    let left = Camera {
+        focal: [533.5, 534.25],
+        principal: [342.5, 234.75],
+        distortion: Distortion::from_opencv([-0.25, 0.03, 1e-3, -1.25e-4, 0.125]),
+    };
+    let distortion = Distortion { k1: -0.3, k2: 0.14, ..Distortion::default() };
+    let right = Camera { focal: [537.0, 536.5], principal: [327.5, 249.5], distortion };
+    StereoCalibration {
+        cameras: [left, right],
+        size: Some(Size::new(640, 480)),
+        rotation: [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+        translation: [-3.5, 0.25, 0.0],
+        stored: None,
+    }
+}
+
+fn refusal(text: &str) -> String {
+    StereoCalibration::parse(text, "c.yml").unwrap_err().to_string()
+}
+
+fn rectified_refusal(text: &str) -> String {
+    RectifiedCalibration::parse(text, "calib.txt").unwrap_err().to_string()
+}
+
+#[test]
+fn yaml_and_xml_say_the_same() {
+    assert_eq!(StereoCalibration::parse(YAML, "c.yml").unwrap(), truth(), "YAML");
+    assert_eq!(StereoCalibration::parse(XML, "c.xml").unwrap(), truth(), "XML");
+    let windows = YAML.replace('\n', "\r\n");
+    assert_eq!(StereoCalibration::parse(&windows, "c.yml").unwrap(), truth(), "lines ending as on Windows");
+    let renamed =
+        [("M1:", "cameraMatrix1:"), ("D1:", "distCoeffs1:"), ("M2:", "K2:"), ("D2:", "distCoeffs2:")];
+    let renamed = renamed.iter().fold(YAML.to_owned(), |text, (from, to)| text.replace(from, to));
+    assert_eq!(StereoCalibration::parse(&renamed, "c.yml").unwrap(), truth(), "other names");
+    let sized = YAML.replace("image_width: 640\nimage_height: 480", "imageSize: [ 640, 480 ]");
+    assert_eq!(StereoCalibration::parse(&sized, "c.yml").unwrap(), truth(), "the size as a list");
+}
+
+#[test]
+fn two_files_complete_each_other() {
+    let (intrinsics, extrinsics) = YAML.split_at(YAML.find("R: ").unwrap());
+    let extrinsics = format!("%YAML:1.0\n{extrinsics}");
+    let parsed = |texts: &[&str]| {
+        let documents: Vec<_> =
+            texts.iter().map(|t| Document::parse(t, Path::new("c.yml")).unwrap()).collect();
+        opencv::stereo(&documents)
+    };
+    assert_eq!(parsed(&[intrinsics, &extrinsics]).unwrap(), truth(), "in order");
+    assert_eq!(parsed(&[&extrinsics, intrinsics]).unwrap(), truth(), "in any order");
+    assert!(parsed(&[intrinsics]).unwrap_err().to_string().contains("rotation"), "half of it");
+    let camera = |name: &str| {
+        let from = YAML.find(&format!("M{name}:")).unwrap();
+        let rest = &YAML[from..];
+        let to = rest.find(if name == "1" { "M2:" } else { "R:" }).unwrap();
+        let text = rest[..to].replace(&format!("M{name}:"), "camera_matrix:");
+        format!("%YAML:1.0\n{}", text.replace(&format!("D{name}:"), "distortion_coefficients:"))
+    };
+    let (left, right) = (camera("1"), camera("2"));
+    let found = parsed(&[&left, &right, &extrinsics]).unwrap();
+    assert_eq!(found.cameras, truth().cameras, "a file for each camera");
+    assert!(parsed(&[&left, &extrinsics]).unwrap_err().to_string().contains("single camera"), "one of two");
+}
+
+#[test]
+fn what_is_wrong_is_told() {
+    for (from, to, word) in [
+        ("533.5, 0.,", "533.5, 2.,", "skew"),
+        ("0., 0., 1. ]\nD1", "0., 0.5, 1. ]\nD1", "form"),
+        ("533.5", "-1", "above 0"),
+        ("533.5", ".Nan", "line 13"),
+        ("533.5", "1e999", "line 13"),
+        ("533.5, 0.,", "533.5,", "8 numbers"),
+        ("rows: 3", "rows: 2", "2 x 3"),
+        ("rows: 3", "rows: x", "rows of M1"),
+        ("rows: 3", "rows: 99999999999999999999", "rows of M1"),
+        ("dt: d", "dt: \"d", "dt of M1"),
+        ("dt: d", "dt: 2d", "3 x 3 x 2"),
+        ("   cols: 3\n", "", "no cols"),
+        ("   cols: 3\n", "   cols: 3\n   cols: 3\n", "twice"),
+        ("   cols: 3\n", "   cols: 3\n   colour: 3\n", "colour"),
+        ("M2:", "M1:", "already"),
+        ("M2:", "N2:", "right camera"),
+        ("T: ", "U: ", "translation"),
+        ("-3.5, 0.25, 0.", "0., 0., 0.", "apart"),
+        ("-3.5, 0.25, 0. ]", "-3.5, 0.25, 0.", "no end ]"),
+        ("-3.5, 0.25, 0. ]", "-3.5, 0.25, 0. ] x", "after the ]"),
+        ("data: [ 1., 0., 0., 0., 1.", "data: [ 1., 0., 0., 0., -1.", "rotation"),
+        ("data: [ 1., 0., 0., 0., 1.", "data: [ 1., 0.5, 0., 0., 1.", "rotation"),
+        ("-0.3, 0.14, 0., 0. ]", "-0.3, 0.14, 0. ]", "3 numbers"),
+        ("image_width: 640", "image_width: 6.5", "pixels"),
+        ("image_width: 640", "image_width: wide", "not a number"),
+        ("image_width: 640", "nonsense", "line 4"),
+    ] {
+        assert!(YAML.contains(from), "{from}");
+        let message = refusal(&YAML.replacen(from, to, 1));
+        assert!(message.starts_with("c.yml: ") && message.contains(word), "{from} → {to}: {message}");
+    }
+    let rational = "rows: 8\n   cols: 1\n   dt: d\n   data: [ -0.3, 0.14, 0., 0., 0., 0., 0., 0. ]";
+    let eight = YAML.replace("rows: 4\n   cols: 1\n   dt: d\n   data: [ -0.3, 0.14, 0., 0. ]", rational);
+    assert_eq!(StereoCalibration::parse(&eight, "c.yml").unwrap(), truth(), "three zeros more");
+    let message = refusal(&eight.replace("0., 0., 0., 0., 0., 0. ]", "0., 0., 0., 0., 0., 0.1 ]"));
+    assert!(message.contains("coefficient 8 of D2"), "{message}");
+    for text in ["", " \n", "hello", "9 6\nleft01.jpg\n", "<a/>", "{}", "\u{feff}"] {
+        assert!(StereoCalibration::parse(text, "c.yml").is_err(), "{text:?}");
+    }
+}
+
+#[test]
+fn broken_xml_is_told() {
+    for (from, to, word) in [
+        ("</M1>", "", "expected rows"),
+        ("</opencv_storage>", "", "truncated"),
+        ("<dt>d</dt>", "<dt>d", "closes nothing"),
+        ("<rows>3</rows>", "<rows>3</rows><rows>3</rows>", "twice"),
+        ("<rows>3</rows>", "text<rows>3</rows>", "expected rows"),
+        ("<rows>3</rows>", "<rows><a>3</a></rows>", "expected rows"),
+        ("533.5", "a", "line 14"),
+        ("<opencv_storage>", "<storage>", "opencv_storage"),
+        ("<!-- as", "<!DOCTYPE", "line 2"),
+        ("<!-- as FileStorage writes it -->", "<!-- ", "no end"),
+        ("<M1", "< M1", "no name"),
+        ("<M1 type_id", "stray<M1 type_id", "outside"),
+    ] {
+        assert!(XML.contains(from), "{from}");
+        let message = refusal(&XML.replacen(from, to, 1));
+        assert!(message.contains(word), "{from} → {to}: {message}");
+    }
+    let deep = format!("<opencv_storage>{}", "<a>".repeat(100_000));
+    assert!(refusal(&deep).contains("deeper"), "nested without end");
+}
+
+#[test]
+fn cut_anywhere_is_no_panic() {
+    for text in [YAML, XML, MIDDLEBURY] {
+        for end in 0..text.len() {
+            let _ = StereoCalibration::parse(&text[..end], "cut");
+            let _ = RectifiedCalibration::parse(&text[..end], "cut");
+        }
+    }
+}
+
+#[test]
+fn middlebury() {
+    let pair = RectifiedCalibration::parse(MIDDLEBURY, "calib.txt").unwrap();
+    assert_eq!((pair.focal, pair.principal, pair.doffs), (3997.684, [1176.728, 1011.728], 131.111));
+    assert_eq!(
+        (pair.baseline, pair.size, pair.range),
+        (193.001, Some(Size::new(2964, 1988)), Some([31.0, 257.0]))
+    );
+    let rig = StereoCalibration::parse(MIDDLEBURY, "calib.txt").unwrap();
+    assert_eq!((rig.translation, rig.cameras[1].principal[0]), ([-193.001, 0.0, 0.0], 1176.728 + 131.111));
+    for (from, to, word) in [
+        ("doffs=131.111", "doffs=13.1", "doffs is 13.1"),
+        ("baseline=193.001", "", "baseline"),
+        ("baseline=193.001", "baseline=-193.001", "above 0"),
+        ("baseline=193.001", "baseline=wide", "not a number"),
+        ("cam1=", "cam2=", "no cam1"),
+        ("0 0 1]\ncam1", "0 1]\ncam1", "line 1"),
+        ("0 0 1]\ncam1", "0 0 1\ncam1", "no end ]"),
+        ("cam1=[3997.684", "cam1=[3990", "differ"),
+        ("width=2964", "width=2964\nwidth=2964", "line 6"),
+        ("width=2964", "width", "key=value"),
+        ("vmin=31", "vmin=300", "ascending"),
+        ("width=2964", "width=-5", "pixels"),
+    ] {
+        assert!(MIDDLEBURY.contains(from), "{from}");
+        let message = rectified_refusal(&MIDDLEBURY.replacen(from, to, 1));
+        assert!(message.starts_with("calib.txt: ") && message.contains(word), "{from} → {to}: {message}");
+    }
+}
+
+#[test]
+fn what_is_written_is_read() {
+    let pair = RectifiedCalibration {
+        size: Some(Size::new(641, 480)),
+        focal: 535.256167443535,
+        principal: [329.197_435_429_409_44, -238.8],
+        doffs: 24.349_182_802_579_207,
+        baseline: 1.0 / 3.0,
+        range: Some([0.0, 52.0]),
+    };
+    assert_eq!(RectifiedCalibration::parse(&pair.to_text(), "calib.txt").unwrap(), pair, "every digit");
+    let bare = RectifiedCalibration { size: None, range: None, ..pair };
+    assert_eq!(RectifiedCalibration::parse(&bare.to_text(), "calib.txt").unwrap(), bare, "without size");
+}
+
+#[test]
+fn q_and_projections_agree() {
+    let q = "%YAML:1.0\nQ: !!opencv-matrix\n   rows: 4\n   cols: 4\n   dt: d\n   data: [ 1., 0., 0., -336.5, 0., 1., 0., \
+             -244.5, 0., 0., 0., 535., 0., 0., 0.25, 2. ]\n";
+    let pair = RectifiedCalibration::parse(q, "q.yml").unwrap();
+    assert_eq!((pair.focal, pair.principal, pair.baseline, pair.doffs), (535.0, [336.5, 244.5], 4.0, 8.0));
+    assert_eq!(pair.q()[3], [0.0, 0.0, 0.25, 2.0], "and back");
+    let p = "%YAML:1.0\nP1: !!opencv-matrix\n   rows: 3\n   cols: 4\n   dt: d\n   data: [ 535., 0., 336.5, 0., 0., 535., \
+             244.5, 0., 0., 0., 1., 0. ]\nP2: !!opencv-matrix\n   rows: 3\n   cols: 4\n   dt: d\n   data: [ 535., 0., \
+             344.5, -2140., 0., 535., 244.5, 0., 0., 0., 1., 0. ]\n";
+    assert_eq!(RectifiedCalibration::parse(p, "p.yml").unwrap(), pair, "P1 and P2");
+    let vertical = p.replace("344.5, -2140., 0., 535., 244.5, 0.,", "336.5, 0., 0., 535., 244.5, -2140.,");
+    assert!(rectified_refusal(&vertical).contains("side by side"), "one above the other");
+    assert!(rectified_refusal(&p.replace("-2140.", "2140.")).contains("baseline"), "exchanged");
+    assert!(rectified_refusal(YAML).contains("P1"), "not rectified");
+    assert!(rectified_refusal(&q.replace("0.25, 2.", "0., 2.")).contains("baseline"), "no baseline");
+}
+
+/// Computed by hand (a decimal calculator) from the formula in `camera`.
+#[test]
+fn distortion_table() {
+    let lens = Distortion::from_opencv([-0.25, 0.03, 1e-3, -1.25e-4, 0.125]);
+    for (place, expected) in [
+        ([0.0, 0.0], [0.0, 0.0]),
+        // r² = 0.25: 1 − 0.0625 + 0.001875 + 0.001953125 = 0.941328125.
+        ([0.5, 0.0], [0.470_664_062_5 - 1.25e-4 * 0.75, 1e-3 * 0.25]),
+        // r² = 0.25; 2xy = −0.24.
+        (
+            [0.3, -0.4],
+            [0.282_398_437_5 - 0.24e-3 - 1.25e-4 * 0.43, -0.376_531_25 + 1e-3 * 0.57 + 1.25e-4 * 0.24],
+        ),
+        // r² = 1: 1 − 0.25 + 0.03 + 0.125 = 0.905.
+        ([0.0, 1.0], [-1.25e-4, 0.905 + 3e-3]),
+    ] {
+        let found = lens.apply(place);
+        let off = (found[0] - expected[0]).abs().max((found[1] - expected[1]).abs());
+        assert!(off < 1e-15, "{place:?}: {found:?}, expected {expected:?}");
+    }
+}
+
+#[test]
+fn distortion_is_undone() {
+    let lenses = [
+        [0.0; 5],
+        [-0.282, 0.0389, 0.0012, -0.0001, 0.119],
+        [-0.296, 0.139, -0.0005, 0.0001, -0.049],
+        [0.2, -0.1, 0.01, -0.02, 0.03],
+        [-0.45, 0.2, 0.0, 0.0, 0.0],
+    ];
+    for coefficients in lenses {
+        let lens = Distortion::from_opencv(coefficients);
+        let reach = lens.reach();
+        for i in -20..=20 {
+            for j in -15..=15 {
+                let place = [f64::from(i) * 0.04, f64::from(j) * 0.04];
+                let radius = place[0] * place[0] + place[1] * place[1];
+                if radius > 0.8 * reach {
+                    continue;
+                }
+                let back = lens.undo(lens.apply(place));
+                let [x, y] = back.unwrap_or_else(|| panic!("{coefficients:?} at {place:?}"));
+                assert!(
+                    (x - place[0]).abs().max((y - place[1]).abs()) < 1e-11,
+                    "{coefficients:?} at {place:?}"
+                );
+            }
+        }
+    }
+    // r (1 − r²) is greatest, 2/(3√3), at r² = 1/3.
+    let folding = Distortion { k1: -1.0, ..Distortion::default() };
+    assert!((folding.reach() - 1.0 / 3.0).abs() < 1e-12, "{}", folding.reach());
+    assert!(folding.undo([0.39, 0.0]).is_none(), "no place goes there");
+    assert!(folding.undo([0.38, 0.0]).is_some_and(|p| p[0] < 0.58), "the nearer of two");
+}
+
+#[test]
+fn exchanged_twice_is_the_same() {
+    let rig = StereoCalibration { rotation: [[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]], ..truth() };
+    let other = rig.exchanged();
+    assert_eq!(other.translation, [-0.25, -3.5, 0.0], "−Rᵀ T");
+    assert_eq!(other.exchanged(), rig, "and back");
+}
+
+fn data() -> Option<PathBuf> {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
+    let root = std::env::var("TIEPOINT_DATA").unwrap_or_else(|_| beside.into());
+    let found = Some(PathBuf::from(root).join("calibration/opencv_stereo")).filter(|p| p.is_dir());
+    if found.is_none() {
+        eprintln!("no shared data here: only the synthetic part of this test ran");
+    }
+    found
+}
+
+#[test]
+fn real_files() {
+    let Some(folder) = data() else { return };
+    let rig = StereoCalibration::read(&[folder.join("reference_calibration.yml")]).unwrap();
+    assert_eq!(rig.size, Some(Size::new(640, 480)));
+    assert!((rig.baseline() - 3.327_261_6).abs() < 1e-6, "{}", rig.baseline());
+    assert!(rig.stored.is_some(), "R1, R2, P1, P2");
+    let pair = RectifiedCalibration::read(folder.join("reference_calibration.yml")).unwrap();
+    assert!((pair.baseline - rig.baseline()).abs() < 1e-6, "{}", pair.baseline);
+    let lacking = |name: &str| StereoCalibration::read(&[folder.join(name)]).unwrap_err().to_string();
+    assert!(lacking("intrinsics.yml").contains("rotation"), "no extrinsics");
+    assert!(lacking("left_intrinsics.yml").contains("single camera"), "one camera");
+    assert!(lacking("stereo_calib.txt").contains("not a calibration"), "a list of images");
+    assert!(lacking("stereo_calib.xml").contains("left camera"), "a list of images");
+    assert!(lacking("absent.yml").contains("absent.yml"), "no file");
+    assert!(StereoCalibration::read(&[&folder]).is_err(), "a folder");
+    assert!(StereoCalibration::read(&[] as &[PathBuf]).is_err(), "no files");
+}

@@ -1,0 +1,127 @@
+//! The YAML that OpenCV's `FileStorage` writes, and nothing more of YAML.
+//!
+//! Entries of the outermost level are read: `key: number`, `key: [ numbers ]` and `key: !!opencv-matrix` with
+//! its indented `rows`, `cols`, `dt` and `data: [ … ]`. Texts, lists and other maps are stepped over.
+
+use super::document::{Entry, Matrix, MatrixParts, Parsed, Value, number};
+
+/// Lines that say something, with their number, from 1.
+struct Lines<'a> {
+    all: Vec<(usize, &'a str)>,
+    next: usize,
+}
+
+impl<'a> Lines<'a> {
+    fn new(text: &'a str) -> Self {
+        let all = text.lines().enumerate().map(|(i, l)| (i + 1, l.trim_end()));
+        let spoken = |l: &str| !l.is_empty() && !l.trim_start().starts_with('#');
+        Self { all: all.filter(|(_, l)| spoken(l)).collect(), next: 0 }
+    }
+
+    fn peek(&self) -> Option<(usize, &'a str)> {
+        self.all.get(self.next).copied()
+    }
+
+    /// The next line if it belongs to the entry before it: indented, or an item of a list.
+    fn inner(&mut self) -> Option<(usize, &'a str)> {
+        let (line, text) = self.peek()?;
+        let within = text.starts_with([' ', '\t']) || text == "-" || text.starts_with("- ");
+        within.then(|| {
+            self.next += 1;
+            (line, text.trim_start())
+        })
+    }
+}
+
+pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
+    let mut lines = Lines::new(text);
+    let mut entries = vec![];
+    while let Some((line, text)) = lines.peek() {
+        lines.next += 1;
+        if text.starts_with('%') || text == "---" {
+            continue;
+        }
+        if text == "..." {
+            break;
+        }
+        let Some((key, rest)) = text.split_once(':').filter(|(k, _)| !k.starts_with([' ', '\t', '-'])) else {
+            return Err(format!("line {line}: expected \"key: value\", found {:?}", shortened(text)));
+        };
+        let (key, rest) = (unquoted(key.trim()), rest.trim());
+        let value = value(key, rest, line, &mut lines)?;
+        entries.push(Entry { key: key.into(), value, line });
+    }
+    Ok(entries)
+}
+
+fn value<'a>(key: &str, rest: &'a str, line: usize, lines: &mut Lines<'a>) -> Parsed<Value> {
+    if rest == "!!opencv-matrix" {
+        return matrix(key, line, lines);
+    }
+    if rest.starts_with('[') {
+        let words = flow(key, rest, line, lines)?;
+        let numbers: Parsed<Vec<f64>> = words.iter().map(|(w, l)| number(w, key, *l)).collect();
+        // A list of anything else is nobody's matrix.
+        let numbers = numbers.ok().filter(|n| !n.is_empty());
+        return Ok(
+            numbers.map_or(Value::Other, |data| Value::Matrix(Matrix { rows: 1, columns: data.len(), data }))
+        );
+    }
+    let mut body = false;
+    while lines.inner().is_some() {
+        body = true;
+    }
+    Ok(match rest.parse::<f64>() {
+        Ok(v) if v.is_finite() && !body => Value::Number(v),
+        _ => Value::Other,
+    })
+}
+
+fn matrix(key: &str, line: usize, lines: &mut Lines<'_>) -> Parsed<Value> {
+    let mut parts = MatrixParts::default();
+    while let Some((at, text)) = lines.inner() {
+        let Some((part, rest)) = text.split_once(':') else {
+            return Err(format!("line {at}: expected a part of {key}, found {:?}", shortened(text)));
+        };
+        let rest = rest.trim();
+        if part != "data" {
+            parts.take(part, unquoted(rest), key, at)?;
+            continue;
+        }
+        let words = flow(key, rest, at, lines)?;
+        let data: Parsed<Vec<f64>> = words.iter().map(|(w, l)| number(w, key, *l)).collect();
+        if parts.data.replace(data?).is_some() {
+            return Err(format!("line {at}: {key} has data twice"));
+        }
+    }
+    parts.finish(key, line)
+}
+
+/// The words of `[ a, b, … ]`, which may run on over lines, with the line of each.
+fn flow<'a>(key: &str, first: &'a str, line: usize, lines: &mut Lines<'a>) -> Parsed<Vec<(&'a str, usize)>> {
+    let Some(mut text) = first.strip_prefix('[') else {
+        return Err(format!("line {line}: data of {key} begin with {:?}, expected [", shortened(first)));
+    };
+    let mut at = line;
+    let mut words = vec![];
+    loop {
+        let (inside, after) = text.split_once(']').map_or((text, None), |(i, a)| (i, Some(a)));
+        let found = inside.split(',').map(str::trim).filter(|w| !w.is_empty());
+        words.extend(found.map(|w| (w, at)));
+        match after.map(str::trim) {
+            Some("") => return Ok(words),
+            Some(rest) => return Err(format!("line {at}: {:?} after the ] of {key}", shortened(rest))),
+            None => {}
+        }
+        (at, text) = lines.inner().ok_or_else(|| format!("line {at}: the list of {key} has no end ]"))?;
+    }
+}
+
+fn unquoted(text: &str) -> &str {
+    text.strip_prefix('"').and_then(|t| t.strip_suffix('"')).unwrap_or(text)
+}
+
+/// As much of a text as a message bears.
+fn shortened(text: &str) -> String {
+    text.chars().take(40).collect()
+}

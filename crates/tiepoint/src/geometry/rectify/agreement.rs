@@ -1,0 +1,153 @@
+//! How tie points lie in a rectified pair: rows, and the disparities to search.
+//!
+//! A wrong match along its row obeys the epipolar geometry like a right one, and repeated structures bring many.
+//! So the range of disparities counts a tie point only when enough of its neighbours in the left view have
+//! nearly its disparity.
+
+use super::Rectification;
+use crate::geometry::Correspondence;
+
+/// How well tie points agree with a rectification.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Agreement {
+    /// Tie points that were judged.
+    pub points: usize,
+    /// Root mean square of y_left − y_right, pixels.
+    pub rms_vertical_px: f64,
+    /// Mean of |y_left − y_right|, pixels.
+    pub mean_vertical_px: f64,
+    /// The disparities that a dense search should cover: those of the tie points that their neighbours confirm,
+    /// widened by a tenth of their range and by 2 pixels at least; whole pixels.
+    pub disparities: [f64; 2],
+}
+
+/// Tie points in a cell of the grid in which neighbours are looked up, on average.
+const CELL: f64 = 4.0;
+
+/// The share of the tie points in the 3×3 cells around that must confirm a disparity.
+const CONFIRMING: f64 = 0.25;
+
+/// Neighbours in a row of cells that are looked at, about.
+const CROWD: usize = 64;
+
+impl Rectification {
+    /// How tie points, in pixels of the pictures, agree; `None` without any that both views show.
+    pub fn agreement(&self, pairs: &[Correspondence]) -> Option<Agreement> {
+        let places: Vec<_> = pairs.iter().filter_map(|p| self.places(p)).collect();
+        let n = places.len();
+        if n == 0 {
+            return None;
+        }
+        let vertical = || places.iter().map(|(a, b)| a[1] - b[1]);
+        let [low, high] = range(&places);
+        let margin = (0.1 * (high - low)).max(2.0);
+        Some(Agreement {
+            points: n,
+            rms_vertical_px: (vertical().map(|d| d * d).sum::<f64>() / n as f64).sqrt(),
+            mean_vertical_px: vertical().map(f64::abs).sum::<f64>() / n as f64,
+            disparities: [(low - margin).floor(), (high + margin).ceil()],
+        })
+    }
+
+    /// The tie points whose rows differ by the median of all row differences, up to `tolerance` pixels: matches
+    /// that no epipolar geometry has verified hold outliers, while a wrong calibration shifts them all.
+    pub fn near_rows(&self, pairs: &[Correspondence], tolerance: f64) -> Vec<Correspondence> {
+        let off = |p: &Correspondence| self.places(p).map(|(a, b)| (*p, a[1] - b[1]));
+        let all: Vec<_> = pairs.iter().filter_map(off).collect();
+        let mut sorted: Vec<f64> = all.iter().map(|(_, d)| *d).collect();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let Some(median) = sorted.get(sorted.len() / 2) else { return vec![] };
+        all.iter().filter(|(_, d)| (d - median).abs() <= tolerance).map(|(p, _)| *p).collect()
+    }
+
+    /// Where a tie point lies in both views.
+    fn places(&self, pair: &Correspondence) -> Option<([f64; 2], [f64; 2])> {
+        let places = (self.left.place(pair.a)?, self.right.place(pair.b)?);
+        let near = |p: [f64; 2]| p.iter().all(|v| v.abs() < 1e9);
+        (near(places.0) && near(places.1)).then_some(places)
+    }
+}
+
+/// The least and the greatest disparity that neighbours confirm; of all, when there are none such.
+fn range(places: &[([f64; 2], [f64; 2])]) -> [f64; 2] {
+    let ends = |values: &mut dyn Iterator<Item = f64>| {
+        values.fold([f64::INFINITY, f64::NEG_INFINITY], |[l, h], d| [l.min(d), h.max(d)])
+    };
+    let ties: Vec<Tie> = places.iter().map(|(a, b)| Tie { place: *a, disparity: a[0] - b[0] }).collect();
+    let [low, high] = ends(&mut confirmed(ties.clone()).into_iter());
+    if low <= high { [low, high] } else { ends(&mut ties.iter().map(|t| t.disparity)) }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Tie {
+    place: [f64; 2],
+    disparity: f64,
+}
+
+/// The disparities that three others, and a share of those around, have too.
+fn confirmed(mut ties: Vec<Tie>) -> Vec<f64> {
+    let span = |c: usize| {
+        let low = ties.iter().map(|t| t.place[c]).fold(f64::INFINITY, f64::min);
+        (low, ties.iter().map(|t| t.place[c]).fold(low, f64::max) - low)
+    };
+    let ((left, width), (top, height)) = (span(0), span(1));
+    let area = width.max(1.0) * height.max(1.0);
+    let side = (area * CELL / ties.len() as f64).sqrt().max(width.max(height) / 4096.0).max(1.0);
+    let tolerance = 2.0 + 0.25 * side;
+    let cell = |t: &Tie| (((t.place[1] - top) / side) as usize, ((t.place[0] - left) / side) as usize);
+    ties.sort_by_key(cell);
+    let keys: &[(usize, usize)] = &ties.iter().map(cell).collect::<Vec<_>>();
+    let around = |(row, column): (usize, usize)| {
+        let rows = row.saturating_sub(1)..=row + 1;
+        rows.flat_map(move |r| {
+            let from = keys.partition_point(|k| *k < (r, column.saturating_sub(1)));
+            let to = keys.partition_point(|k| *k <= (r, column + 1));
+            // A crowd is represented by some of it.
+            (from..to).step_by((to - from) / CROWD + 1)
+        })
+    };
+    let agrees = |t: &&Tie| {
+        let (mut all, mut same) = (0_usize, 0_usize);
+        for i in around(cell(t)) {
+            all += 1;
+            same += usize::from((ties[i].disparity - t.disparity).abs() <= tolerance);
+        }
+        // The tie itself is among them.
+        same > 3 && same as f64 > CONFIRMING * all as f64
+    };
+    ties.iter().filter(agrees).map(|t| t.disparity).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lonely_disparities_do_not_count() {
+        let mut places = vec![];
+        for i in 0..900 {
+            let (x, y) = (f64::from(i % 30) * 20.0, f64::from(i / 30) * 15.0);
+            let d = if x < 300.0 { 10.0 + 0.02 * y } else { 60.0 };
+            places.push(([x, y], [x - d, y]));
+        }
+        let clean = range(&places);
+        assert_eq!(clean, [10.0, 60.0], "a slope and a step");
+        // One in eight, anywhere.
+        for i in (0..900).step_by(8) {
+            places[i].1[0] += f64::from((i * 7919) as u32 % 800) - 400.0;
+        }
+        let [low, high] = range(&places);
+        // Cells of 40 pixels tell disparities apart that differ by 12.
+        assert!((low - 10.0).abs() < 12.5 && (high - 60.0).abs() < 12.5, "{low} to {high}");
+        assert_eq!(range(&places[1..2]), [10.0, 10.0], "one alone");
+    }
+
+    #[test]
+    fn many_in_one_place_are_no_trouble() {
+        let places = vec![([1e8, -1e8], [1e8 - 5.0, -1e8]); 300];
+        assert_eq!(range(&places), [5.0, 5.0], "a single cell");
+        let mut places = places;
+        places.push(([-1e8, 1e8], [-1e8, 1e8]));
+        assert_eq!(range(&places), [5.0, 5.0], "the far one is lonely");
+    }
+}

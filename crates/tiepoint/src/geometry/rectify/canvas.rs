@@ -1,0 +1,208 @@
+//! Focal length, principal points and size of the rectified pair.
+//!
+//! The outline of each picture, without its lens and turned, is laid on the plane Z = 1. Its bounding box is
+//! the *outer* box; the *inner* box runs between the innermost places of its four sides, so that a picture
+//! that is not turned far fills it. Boxes are in units of the focal length.
+
+use super::RectifyOptions;
+use crate::geometry::calibration::Camera;
+use crate::geometry::matrix::{Mat3, determinant, times};
+use crate::image::Size;
+use crate::{Error, Result};
+
+/// What of the pictures the rectified pair shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Canvas {
+    /// The size and scale of the input, centred on what both see.
+    #[default]
+    Input,
+    /// The scale of the input; every column, and the rows that both see. The size follows.
+    Fit,
+    /// The size of the input, scaled so that every pixel is valid in both.
+    Valid,
+    /// The size of the input, scaled so that nothing is cut off.
+    All,
+}
+
+/// Where the principal points lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Principal {
+    /// In one place: disparities are above 0, and 0 is infinitely far.
+    #[default]
+    Shared,
+    /// Each view is centred by itself, which wastes little of views that converge; `doffs` tells the difference.
+    Own,
+}
+
+/// A camera after its rotation.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Turned {
+    pub(super) camera: Camera,
+    pub(super) rotation: Mat3,
+    pub(super) input: Size,
+}
+
+/// What [`frame`] decides.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    pub(super) focal: f64,
+    pub(super) principal: [[f64; 2]; 2],
+    pub(super) size: Size,
+}
+
+/// `[low, high]`, empty when low ≥ high.
+type Span = [f64; 2];
+
+fn both([a, b]: [Span; 2]) -> Span {
+    [a[0].max(b[0]), a[1].min(b[1])]
+}
+
+fn either([a, b]: [Span; 2]) -> Span {
+    [a[0].min(b[0]), a[1].max(b[1])]
+}
+
+fn middle([low, high]: Span) -> f64 {
+    0.5 * (low + high)
+}
+
+fn length([low, high]: Span) -> f64 {
+    high - low
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Boxes {
+    outer: [Span; 2],
+    inner: [Span; 2],
+}
+
+/// Places along a side of the outline.
+const STEPS: usize = 48;
+
+/// A ray may lean so far (cosine) from the rectified axis: beyond, the epipole is in or near the picture.
+const LEAST_COSINE: f64 = 0.1;
+
+/// An output may have so many times the pixels of the input.
+const LARGEST: f64 = 4.0;
+
+impl Turned {
+    fn place(&self, pixel: [f64; 2]) -> Result<Option<[f64; 2]>> {
+        let Some([x, y]) = self.camera.ray(pixel) else { return Ok(None) };
+        let [p, q, r] = times(&self.rotation, [x, y, 1.0]);
+        if r <= LEAST_COSINE * (p * p + q * q + r * r).sqrt() {
+            return Err(Error::Degenerate {
+                model: "rectification",
+                reason: "one camera lies in, or close to, the other's picture (its epipole), as when moving \
+                         forward; such a pair cannot be turned into rows",
+            });
+        }
+        Ok(Some([p / r, q / r]))
+    }
+
+    fn boxes(&self) -> Result<Boxes> {
+        let (w, h) = (self.input.width as f64 - 1.0, self.input.height as f64 - 1.0);
+        let at = |i: usize| i as f64 / STEPS as f64;
+        let side = |from: [f64; 2], to: [f64; 2]| -> Result<Vec<[f64; 2]>> {
+            let pixel = |t: f64| [from[0] + t * (to[0] - from[0]), from[1] + t * (to[1] - from[1])];
+            let places = (0..=STEPS).map(|i| self.place(pixel(at(i))));
+            places.filter_map(Result::transpose).collect()
+        };
+        let (top, bottom) = (side([0.0, 0.0], [w, 0.0])?, side([0.0, h], [w, h])?);
+        let (left, right) = (side([0.0, 0.0], [0.0, h])?, side([w, 0.0], [w, h])?);
+        let sides = [&top, &bottom, &left, &right];
+        if sides.iter().any(|s| 2 * s.len() < STEPS) {
+            return Err(Error::Mismatch(
+                "the lens distortion folds back inside the picture: the calibration does not describe its edges".into(),
+            ));
+        }
+        let least = |s: &[[f64; 2]], c: usize| s.iter().map(|p| p[c]).fold(f64::INFINITY, f64::min);
+        let most = |s: &[[f64; 2]], c: usize| s.iter().map(|p| p[c]).fold(f64::NEG_INFINITY, f64::max);
+        let outer = [0, 1].map(|c| {
+            let all = || sides.iter().map(|s| [least(s, c), most(s, c)]);
+            all().reduce(|a, b| either([a, b])).unwrap_or([0.0; 2])
+        });
+        // A picture turned by a quarter has other sides at its top and left.
+        let mut across = [&left, &right];
+        let mut down = [&top, &bottom];
+        if self.rotation[0][0].abs() < self.rotation[0][1].abs() {
+            (across, down) = (down, across);
+        }
+        let between = |pair: [&Vec<[f64; 2]>; 2], c: usize| {
+            let ends = pair.map(|s| [least(s, c), most(s, c)]);
+            let [first, last] = if middle(ends[0]) <= middle(ends[1]) { ends } else { [ends[1], ends[0]] };
+            [first[1], last[0]]
+        };
+        Ok(Boxes { outer, inner: [between(across, 0), between(down, 1)] })
+    }
+
+    /// The focal length that keeps the scale in the middle of the picture.
+    fn focal(&self) -> f64 {
+        let middle = [0.5 * (self.input.width as f64 - 1.0), 0.5 * (self.input.height as f64 - 1.0)];
+        let [fx, fy] = self.camera.focal;
+        let Some([x, y]) = self.camera.ray(middle) else { return (fx * fy).sqrt() };
+        // The projective map of (x, y) by M has the determinant det M / w³; that of a rotation is 1 / w³.
+        let [_, _, w] = times(&self.rotation, [x, y, 1.0]);
+        let area = determinant(&self.rotation) / (w * w * w);
+        (fx * fy / area.abs()).sqrt()
+    }
+}
+
+/// Chooses focal length, principal points and size.
+pub(super) fn frame(views: &[Turned; 2], options: &RectifyOptions) -> Result<Frame> {
+    let boxes = [views[0].boxes()?, views[1].boxes()?];
+    let kept = 0.5 * (views[0].focal() + views[1].focal());
+    let input = Size::new(
+        views[0].input.width.max(views[1].input.width),
+        views[0].input.height.max(views[1].input.height),
+    );
+    let valid = options.canvas == Canvas::Valid;
+    let chosen = |b: &Boxes, c: usize| if valid { b.inner[c] } else { b.outer[c] };
+    let spans = |c: usize| [chosen(&boxes[0], c), chosen(&boxes[1], c)];
+    let rows = if options.canvas == Canvas::All { either(spans(1)) } else { both(spans(1)) };
+    let (columns, width) = columns(spans(0), options);
+    check(rows, width, valid)?;
+    let fitting = |n: usize, length: f64| (n as f64 - 1.0).max(1.0) / length;
+    let [by_width, by_height] = [fitting(input.width, width), fitting(input.height, length(rows))];
+    let (focal, size) = match options.canvas {
+        Canvas::Input => (kept, input),
+        Canvas::Valid => (by_width.max(by_height), input),
+        Canvas::All => (by_width.min(by_height), input),
+        Canvas::Fit => fit(kept, width, length(rows), input)?,
+    };
+    let centre = [0.5 * (size.width as f64 - 1.0), 0.5 * (size.height as f64 - 1.0)];
+    let principal = columns.map(|c| [centre[0] - focal * middle(c), centre[1] - focal * middle(rows)]);
+    Ok(Frame { focal, principal, size })
+}
+
+/// The columns that each view is centred on, and the width that holds them.
+fn columns(spans: [Span; 2], options: &RectifyOptions) -> ([Span; 2], f64) {
+    match (options.principal, options.canvas) {
+        (Principal::Own, Canvas::Valid) => (spans, length(spans[0]).min(length(spans[1]))),
+        (Principal::Own, _) => (spans, length(spans[0]).max(length(spans[1]))),
+        (Principal::Shared, Canvas::Valid) => ([both(spans); 2], length(both(spans))),
+        (Principal::Shared, _) => ([either(spans); 2], length(either(spans))),
+    }
+}
+
+fn check(rows: Span, width: f64, valid: bool) -> Result<()> {
+    let reason = match valid {
+        true => "no rectangle is valid in both pictures; leave the crop to valid pixels out",
+        false => "the pictures share no row once they are turned",
+    };
+    if length(rows) > 1e-9 && width > 1e-9 {
+        return Ok(());
+    }
+    Err(Error::Degenerate { model: "rectification", reason })
+}
+
+/// The scale kept, unless the size that follows is beyond reason.
+fn fit(kept: f64, width: f64, height: f64, input: Size) -> Result<(f64, Size)> {
+    let area = (kept * width) * (kept * height);
+    let focal = kept * (LARGEST * input.area() as f64 / area).sqrt().min(1.0);
+    let pixels = |length: f64| ((focal * length).ceil() as usize).saturating_add(1);
+    let size = Size::new(pixels(width), pixels(height));
+    // Only the rounding up of a view of hardly a row goes beyond.
+    if size.area() as f64 > 2.0 * LARGEST * input.area() as f64 + 1e4 {
+        return Err(Error::Degenerate { model: "rectification", reason: "the pictures share hardly a row" });
+    }
+    Ok((focal, size))
+}

@@ -1,0 +1,287 @@
+//! Rectification: two pictures turned so that what corresponds lies in the same row.
+//!
+//! With the cameras known (`calibration`), both are turned in place, each by half of the rotation R between
+//! them (Bouguet's method, as told by Hirschmüller's and OpenCV's programs), then together so that the baseline
+//! runs along x and the mean of both optical axes lies in the plane y = 0: of all rotations that rectify, those
+//! that turn the pictures least. Both get one focal length f, the mean of what keeps the scale in the middle
+//! of each picture, and principal points after the [`Canvas`] asked for. A vertical rig is rectified too: its
+//! pictures come out turned by a quarter.
+//!
+//! A pixel (x, y) of the result shows the input at the projection, lens included, of
+//! Rᵢᵀ ((x − cx)/f, (y − cy)/f, 1)ᵀ: places in f64 in the order written, without fusing; values as in `warp`.
+//!
+//! Without a calibration, [`self_calibrate`] finds one from tie points.
+
+mod agreement;
+mod canvas;
+mod half;
+mod relative;
+mod self_calibrate;
+
+pub use agreement::Agreement;
+pub use canvas::{Canvas, Principal};
+pub use self_calibrate::{
+    FromTiePoints, SelfCalibration, SelfCalibrationOptions, from_tie_points, self_calibrate,
+};
+
+use super::calibration::{Camera, RectifiedCalibration, StereoCalibration};
+use super::matrix::{Mat3, product, times, transpose};
+use super::warp::{Interpolation, Map, coverage_by, warp_by};
+use super::{Homography, matrix};
+use crate::device::Cpu;
+use crate::image::{Image, ImageView, Pixel, Size};
+use crate::{Error, Result};
+use fearless_simd::{Level, Simd, dispatch};
+use fearless_simd_macros::simd;
+
+/// How to rectify.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct RectifyOptions {
+    /// What of the pictures the results show, and how large. Default the size and scale of the input.
+    pub canvas: Canvas,
+    /// Whether both results share their principal point. Default shared.
+    pub principal: Principal,
+}
+
+/// One picture's way into the rectified pair.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RectifiedView {
+    /// The camera that took the picture.
+    pub camera: Camera,
+    /// Pixels of the picture.
+    pub input: Size,
+    /// From this camera's axes to the rectified ones.
+    pub rotation: [[f64; 3]; 3],
+    /// Focal length after rectification.
+    pub focal: f64,
+    /// Principal point after rectification.
+    pub principal: [f64; 2],
+    /// Pixels of the result.
+    pub size: Size,
+}
+
+/// A rectified pair: how each picture is to be warped, and what the pair is then.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rectification {
+    /// The left view.
+    pub left: RectifiedView,
+    /// The right view.
+    pub right: RectifiedView,
+    /// Distance of the cameras, in the calibration's unit.
+    pub baseline: f64,
+}
+
+impl Rectification {
+    /// Rectifies two cameras whose pictures have these sizes.
+    ///
+    /// # Errors
+    /// As [`StereoCalibration::check`]; [`Error::Mismatch`] when the sizes are not the calibration's, or the left
+    /// camera stands on the right; [`Error::Degenerate`] when one camera sees the other (or nearly so), when the
+    /// views share no row, or when no rectangle is valid in both.
+    pub fn new(rig: &StereoCalibration, sizes: [Size; 2], options: &RectifyOptions) -> Result<Self> {
+        rig.check()?;
+        check_sizes(rig, sizes)?;
+        let rotations = half::rectifying(&rig.rotation, rig.translation)
+            .ok_or_else(|| Error::Mismatch(EXCHANGED.into()))?;
+        let turned: [canvas::Turned; 2] = [0, 1].map(|i| canvas::Turned {
+            camera: rig.cameras[i],
+            rotation: rotations[i],
+            input: sizes[i],
+        });
+        let frame = canvas::frame(&turned, options)?;
+        let [left, right] = [0, 1].map(|i| RectifiedView {
+            camera: rig.cameras[i],
+            input: sizes[i],
+            rotation: rotations[i],
+            focal: frame.focal,
+            principal: frame.principal[i],
+            size: frame.size,
+        });
+        Ok(Self { left, right, baseline: rig.baseline() })
+    }
+
+    /// The rectification that the calibration file holds (R1, R2, P1, P2).
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] when there is none, or it does not belong to cameras side by side; as
+    /// [`new`](Self::new) for the sizes.
+    pub fn stored(rig: &StereoCalibration, sizes: [Size; 2]) -> Result<Self> {
+        rig.check()?;
+        check_sizes(rig, sizes)?;
+        let Some(stored) = rig.stored else {
+            return Err(Error::Mismatch("the calibration holds no rectification (R1, R2, P1, P2)".into()));
+        };
+        let pair = stored.calibration()?;
+        let [cx, cy] = pair.principal;
+        let [left, right] = [(0, cx), (1, cx + pair.doffs)].map(|(i, cx)| RectifiedView {
+            camera: rig.cameras[i],
+            input: sizes[i],
+            rotation: stored.rotations[i],
+            focal: pair.focal,
+            principal: [cx, cy],
+            size: sizes[0],
+        });
+        Ok(Self { left, right, baseline: pair.baseline })
+    }
+
+    /// Whether the left camera stands on the left, as [`new`](Self::new) demands; if not, exchange the pictures
+    /// and take [`StereoCalibration::exchanged`].
+    pub fn in_order(rig: &StereoCalibration) -> bool {
+        half::rectifying(&rig.rotation, rig.translation).is_some()
+    }
+
+    /// The pair as `tiepoint::stereo` needs it.
+    pub fn calibration(&self) -> RectifiedCalibration {
+        RectifiedCalibration {
+            size: Some(self.left.size),
+            focal: self.left.focal,
+            principal: self.left.principal,
+            doffs: self.right.principal[0] - self.left.principal[0],
+            baseline: self.baseline,
+            range: None,
+        }
+    }
+
+    /// Shifts the views against each other by whole pixels so that disparities begin at 0 where they began at
+    /// `least`. The canvas grows to the right by what the left view moves, so that nothing is lost.
+    pub fn start_at(&mut self, least: f64) {
+        let least = least.floor();
+        if least < 0.0 {
+            self.left.principal[0] -= least;
+            let width = self.left.size.width.saturating_add(-least as usize);
+            (self.left.size.width, self.right.size.width) = (width, width);
+        } else {
+            self.right.principal[0] += least;
+        }
+    }
+}
+
+/// What the caller is to do about cameras in the wrong order.
+const EXCHANGED: &str = "the left camera stands on the right: exchange the two pictures (and their cameras)";
+
+fn check_sizes(rig: &StereoCalibration, sizes: [Size; 2]) -> Result<()> {
+    if let Some(empty) = sizes.iter().find(|s| s.is_empty()) {
+        return Err(Error::Image(format!("the picture to rectify is empty ({empty})")));
+    }
+    match rig.size {
+        Some(size) if sizes != [size; 2] => {
+            let [left, right] = sizes;
+            Err(Error::Mismatch(format!(
+                "the calibration is for pictures of {size}, but these are {left} and {right}: calibrate anew, or \
+                 scale the pictures"
+            )))
+        }
+        _ => Ok(()),
+    }
+}
+
+impl RectifiedView {
+    /// Where a pixel of the picture goes; `None` where the lens shows nothing or the rectified view does not
+    /// reach.
+    pub fn place(&self, pixel: [f64; 2]) -> Option<[f64; 2]> {
+        let [x, y] = self.camera.ray(pixel)?;
+        let [x, y, z] = times(&self.rotation, [x, y, 1.0]);
+        (z > 0.0).then(|| [self.focal * x / z + self.principal[0], self.focal * y / z + self.principal[1]])
+    }
+
+    /// Where a pixel of the result comes from; `None` where no ray meets the picture's plane.
+    pub fn source(&self, [x, y]: [f64; 2]) -> Option<[f64; 2]> {
+        let ray = [(x - self.principal[0]) / self.focal, (y - self.principal[1]) / self.focal, 1.0];
+        let [x, y, z] = times(&transpose(&self.rotation), ray);
+        let place = [x / z, y / z];
+        let within = z > 0.0 && place[0] * place[0] + place[1] * place[1] <= self.camera.distortion.reach();
+        within.then(|| self.camera.pixel(place))
+    }
+
+    /// The homography from the picture, freed from its lens, to the result.
+    ///
+    /// # Errors
+    /// [`Error::Degenerate`] when the numbers are so extreme that it is singular.
+    pub fn homography(&self) -> Result<Homography> {
+        let (f, [cx, cy]) = (self.focal, self.principal);
+        let projection = [[f, 0.0, cx], [0.0, f, cy], [0.0, 0.0, 1.0]];
+        let singular = Error::Degenerate { model: "homography", reason: "the camera's matrix is singular" };
+        let back = matrix::inverse(&self.camera.matrix()).ok_or(singular)?;
+        Homography::new(product(&projection, &product(&self.rotation, &back)))
+    }
+
+    /// The rectified picture; `fill` where the input shows nothing.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] when the picture has not the size that this view was made for, and as
+    /// [`warp`](super::warp::warp()).
+    pub fn warp<T: Pixel>(
+        &self,
+        picture: ImageView<'_, T>,
+        interpolation: Interpolation,
+        fill: T,
+        cpu: &Cpu,
+    ) -> Result<Image<T>> {
+        if picture.size() != self.input {
+            let (found, expected) = (picture.size(), self.input);
+            return Err(Error::Mismatch(format!(
+                "the picture is {found}, but the rectification is for {expected}"
+            )));
+        }
+        warp_by(picture, &Inverse::of(self), self.size, interpolation, fill, cpu)
+    }
+
+    /// 255 where [`warp`](Self::warp) finds input, 0 where it fills.
+    ///
+    /// # Errors
+    /// [`Error::Image`] when the result is too large to be held.
+    pub fn coverage(&self, cpu: &Cpu) -> Result<Image<u8>> {
+        coverage_by(self.input, &Inverse::of(self), self.size, cpu)
+    }
+}
+
+/// From the result back to the picture, prepared for whole rows.
+struct Inverse {
+    camera: Camera,
+    reach: f64,
+    back: Mat3,
+    focal: f64,
+    principal: [f64; 2],
+}
+
+impl Inverse {
+    fn of(view: &RectifiedView) -> Self {
+        Self {
+            camera: view.camera,
+            reach: view.camera.distortion.reach(),
+            back: transpose(&view.rotation),
+            focal: view.focal,
+            principal: view.principal,
+        }
+    }
+}
+
+impl Map for Inverse {
+    fn row(&self, y: f64, u: &mut [f64], v: &mut [f64], level: Level) {
+        dispatch!(level, simd => sources(simd, self, y, u, v));
+    }
+}
+
+/// [`RectifiedView::source`] for a row, operation by operation.
+#[simd]
+fn sources<S: Simd>(_simd: S, map: &Inverse, y: f64, us: &mut [f64], vs: &mut [f64]) {
+    let (focal, camera, reach) = (map.focal, map.camera, map.reach);
+    let ray_y = (y - map.principal[1]) / focal;
+    let m = map.back;
+    let n = us.len();
+    let vs = &mut vs[..n];
+    for i in 0..n {
+        let ray_x = (i as i32 as f64 - map.principal[0]) / focal;
+        let x = m[0][0] * ray_x + m[0][1] * ray_y + m[0][2];
+        let y = m[1][0] * ray_x + m[1][1] * ray_y + m[1][2];
+        let z = m[2][0] * ray_x + m[2][1] * ray_y + m[2][2];
+        let place = [x / z, y / z];
+        let within = (z > 0.0) & (place[0] * place[0] + place[1] * place[1] <= reach);
+        let [u, v] = camera.pixel(place);
+        us[i] = if within { u } else { f64::NAN };
+        vs[i] = v;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! A calibration from tie points alone, and the rectification that follows.
+//!
+//! Principal points are taken to lie in the middle of the pictures, pixels to be square, lenses to be straight;
+//! the baseline has length 1. In the spirit of the quasi-Euclidean rectification of Fusiello and Irsara (2008):
+//! what is found are rotations and a focal length, never a general homography, so that the pictures keep their
+//! look. The search (`relative`) starts from the fundamental matrix at five focal lengths; the best end counts.
+
+use super::relative::{Prior, Relative};
+use super::{Agreement, Canvas, Principal, Rectification, RectifyOptions};
+use crate::geometry::calibration::{Camera, StereoCalibration};
+use crate::geometry::matrix::{Mat3, product, transpose};
+use crate::geometry::{Correspondence, Fundamental};
+use crate::image::Size;
+use crate::numeric::exp_f64;
+use crate::{Error, Result};
+
+/// What is known beforehand.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct SelfCalibrationOptions {
+    /// Focal length of the left picture in pixels, above 0; `None` to find it, near the larger side.
+    pub focal: Option<f64>,
+}
+
+impl SelfCalibrationOptions {
+    /// Checks every option.
+    ///
+    /// # Errors
+    /// [`Error::Option`] names the first that is out of range.
+    pub fn check(&self) -> Result<()> {
+        match self.focal {
+            Some(f) if !(f > 1.0 && f < 1e7) => Err(Error::option("focal", f, "1 to 10000000 pixels")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Cameras found from tie points.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SelfCalibration {
+    /// The cameras; their distance is 1.
+    pub calibration: StereoCalibration,
+    /// Root mean square Sampson distance of the tie points, pixels.
+    pub rms_px: f64,
+}
+
+/// A rectified pair from tie points.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FromTiePoints {
+    /// The pair. Disparities begin at 0.
+    pub rectification: Rectification,
+    /// How the tie points agree; its disparities are those after the shift.
+    pub agreement: Agreement,
+    /// Whether picture B is the left one.
+    pub exchanged: bool,
+}
+
+/// Focal lengths to start from, as multiples of the expected one.
+const STARTS: [f64; 5] = [1.0, 0.7, 1.4, 0.5, 2.0];
+
+/// Tie points that the starts are judged by, at most.
+const JUDGED: usize = 1000;
+
+/// The expected focal length as a multiple of the larger side: a field of view of 53°, as of a compact camera.
+const EXPECTED: f64 = 1.0;
+
+/// The share of tie points that must lie in front of both cameras.
+const IN_FRONT: f64 = 0.7;
+
+/// Finds the cameras from tie points `pairs` (inliers) and their fundamental matrix from A to B.
+///
+/// # Errors
+/// [`Error::TooFewMatches`] for fewer than 8; [`Error::Degenerate`] when no cameras fit; as
+/// [`SelfCalibrationOptions::check`].
+pub fn self_calibrate(
+    fundamental: &Fundamental,
+    pairs: &[Correspondence],
+    sizes: [Size; 2],
+    options: &SelfCalibrationOptions,
+) -> Result<SelfCalibration> {
+    options.check()?;
+    if let Some(empty) = sizes.iter().find(|s| s.is_empty()) {
+        return Err(Error::Image(format!("a picture is empty ({empty})")));
+    }
+    if pairs.len() < 8 {
+        return Err(Error::TooFewMatches { model: "pair of cameras", found: pairs.len(), needed: 8 });
+    }
+    let larger = |s: Size| s.width.max(s.height) as f64;
+    let scale = larger(sizes[0]).max(larger(sizes[1]));
+    let middles = sizes.map(|s| Camera::centred(1.0, s).principal);
+    let relative =
+        |p: [f64; 2], i: usize| [(p[0] - middles[i][0]) / scale, (p[1] - middles[i][1]) / scale, 1.0];
+    let ties: Vec<_> = pairs.iter().map(|p| (relative(p.a, 0), relative(p.b, 1))).collect();
+    let step = ties.len().div_ceil(JUDGED);
+    let judged: Vec<_> = ties.iter().step_by(step).copied().collect();
+    let expected = options.focal.map_or(EXPECTED * larger(sizes[0]) / scale, |f| f / scale);
+    let weight = options.focal.map_or(Prior::FOCAL_WEIGHT, |_| 1e9);
+    let prior = |share: f64| Prior {
+        log_focal: logarithm(expected),
+        focal_weight: share * weight,
+        ratio_weight: share * Prior::RATIO_WEIGHT,
+    };
+    let normalised = normalised(fundamental, middles, scale);
+    let mut best: Option<(f64, Relative)> = None;
+    let starts = if options.focal.is_some() { &STARTS[..1] } else { &STARTS[..] };
+    for start in starts {
+        let focal = expected * start;
+        let essential = essential(&normalised, focal);
+        let Some(state) = Relative::from_essential(&essential, &judged, logarithm(focal)) else { continue };
+        let few = prior(1.0 / step as f64);
+        let state = state.refined(&judged, scale, &few);
+        let cost = state.cost(&judged, scale, &few);
+        let sound = state.in_front(&judged) as f64 >= IN_FRONT * judged.len() as f64;
+        if sound && best.as_ref().is_none_or(|(c, _)| cost < *c) {
+            best = Some((cost, state));
+        }
+    }
+    let found = best.map(|(_, state)| state.refined(&ties, scale, &prior(1.0)));
+    let found = found.filter(|s| s.in_front(&ties) as f64 >= IN_FRONT * ties.len() as f64).ok_or(
+        Error::Degenerate {
+            model: "pair of cameras",
+            reason: "no two cameras have the scene in front of them",
+        },
+    )?;
+    let [f, g] = found.focals();
+    let calibration = StereoCalibration {
+        cameras: [Camera::centred(f * scale, sizes[0]), Camera::centred(g * scale, sizes[1])],
+        size: None,
+        rotation: found.rotation,
+        translation: found.direction,
+        stored: None,
+    };
+    calibration.check()?;
+    Ok(SelfCalibration { calibration, rms_px: found.rms(&ties, scale) })
+}
+
+/// Rectifies two pictures from their tie points: cameras, order, canvas, and a shift after which disparities
+/// begin at 0.
+///
+/// # Errors
+/// As [`self_calibrate`] and [`Rectification::new`].
+pub fn from_tie_points(
+    fundamental: &Fundamental,
+    pairs: &[Correspondence],
+    sizes: [Size; 2],
+    options: &SelfCalibrationOptions,
+    canvas: Canvas,
+) -> Result<FromTiePoints> {
+    let rig = self_calibrate(fundamental, pairs, sizes, options)?.calibration;
+    let exchanged = !Rectification::in_order(&rig);
+    let turn = |p: &Correspondence| if exchanged { Correspondence { a: p.b, b: p.a, ..*p } } else { *p };
+    let pairs: Vec<_> = pairs.iter().map(turn).collect();
+    let (rig, sizes) = if exchanged { (rig.exchanged(), [sizes[1], sizes[0]]) } else { (rig, sizes) };
+    let options = RectifyOptions { canvas, principal: Principal::Own };
+    let mut rectification = Rectification::new(&rig, sizes, &options)?;
+    let nothing =
+        Error::Degenerate { model: "rectification", reason: "no tie point lies in both rectified views" };
+    let agreement = rectification.agreement(&pairs).ok_or(nothing)?;
+    let [low, high] = agreement.disparities;
+    let width = rectification.left.size.width as f64;
+    if !(high < 2.0 * width && low > -2.0 * width) {
+        return Err(Error::Degenerate {
+            model: "rectification",
+            reason: "the tie points lie further apart than the pictures are wide",
+        });
+    }
+    rectification.start_at(low);
+    let agreement = Agreement { disparities: [0.0, high - low], ..agreement };
+    Ok(FromTiePoints { rectification, agreement, exchanged })
+}
+
+/// F between places relative to the middles and in units of `scale`.
+fn normalised(f: &Fundamental, middles: [[f64; 2]; 2], scale: f64) -> Mat3 {
+    let [a, b] = middles.map(|[x, y]| [[scale, 0.0, x], [0.0, scale, y], [0.0, 0.0, 1.0]]);
+    product(&transpose(&b), &product(&f.matrix(), &a))
+}
+
+fn essential(f: &Mat3, focal: f64) -> Mat3 {
+    let by = [focal, focal, 1.0];
+    std::array::from_fn(|i| std::array::from_fn(|j| by[i] * f[i][j] * by[j]))
+}
+
+/// ln x by Newton's method on eˣ: the same on every platform.
+fn logarithm(x: f64) -> f64 {
+    // A first guess from the exponent; x is normal and positive.
+    let mut y = ((x.to_bits() >> 52) as f64 - 1022.5) * std::f64::consts::LN_2;
+    for _ in 0..6 {
+        y += x * exp_f64(-y) - 1.0;
+    }
+    y
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn logarithms() {
+        for i in 1..2000 {
+            let x = f64::from(i) * 0.01;
+            assert!((super::logarithm(x) - x.ln()).abs() < 1e-13, "ln {x}");
+        }
+    }
+}

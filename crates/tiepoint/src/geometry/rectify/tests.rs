@@ -1,0 +1,381 @@
+use super::*;
+use crate::feature::{Features, sift};
+use crate::geometry::calibration::Distortion;
+use crate::geometry::matrix::IDENTITY;
+use crate::geometry::{Correspondence, Model, ModelKind, RobustOptions};
+use crate::image::{AnyImage, ReadOptions, read_grey};
+use crate::register::{Rematch, TieOptions, TiePoints, tie_points};
+use std::path::PathBuf;
+
+fn data() -> Option<PathBuf> {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
+    let root = std::env::var("TIEPOINT_DATA").unwrap_or_else(|_| beside.into());
+    let found = Some(PathBuf::from(root)).filter(|p| p.is_dir());
+    if found.is_none() {
+        eprintln!("no shared data here: only the synthetic part of this test ran");
+    }
+    found
+}
+
+struct Random(u64);
+
+impl Random {
+    /// Evenly from −1 to 1.
+    fn next(&mut self) -> f64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
+    }
+}
+
+/// About x, y and z in turn, by angles in radians.
+fn turn(x: f64, y: f64, z: f64) -> [[f64; 3]; 3] {
+    let (sx, cx, sy, cy, sz, cz) = (x.sin(), x.cos(), y.sin(), y.cos(), z.sin(), z.cos());
+    let rx = [[1.0, 0.0, 0.0], [0.0, cx, -sx], [0.0, sx, cx]];
+    let ry = [[cy, 0.0, sy], [0.0, 1.0, 0.0], [-sy, 0.0, cy]];
+    let rz = [[cz, -sz, 0.0], [sz, cz, 0.0], [0.0, 0.0, 1.0]];
+    product(&rz, &product(&ry, &rx))
+}
+
+const SIZE: Size = Size::new(640, 480);
+
+fn rig(rotation: [[f64; 3]; 3], translation: [f64; 3], lenses: [Distortion; 2]) -> StereoCalibration {
+    let [left, right] = lenses.map(|distortion| Camera { distortion, ..Camera::centred(600.0, SIZE) });
+    StereoCalibration { cameras: [left, right], size: Some(SIZE), rotation, translation, stored: None }
+}
+
+/// Points that both cameras see, as pixels, with their depth after rectification unknown.
+fn scene(rig: &StereoCalibration, n: usize, noise: f64) -> (Vec<Correspondence>, Vec<[f64; 3]>) {
+    let mut random = Random(7);
+    let (mut pairs, mut points) = (vec![], vec![]);
+    let inside = |p: [f64; 2]| p[0] >= 0.0 && p[1] >= 0.0 && p[0] <= 639.0 && p[1] <= 479.0;
+    while pairs.len() < n {
+        let z = 7.0 + 3.0 * random.next();
+        let point = [0.5 * z * random.next(), 0.4 * z * random.next(), z];
+        let moved = times(&rig.rotation, point);
+        let other: [f64; 3] = std::array::from_fn(|i| moved[i] + rig.translation[i]);
+        let [mut a, mut b] = [(0, point), (1, other)]
+            .map(|(i, p): (usize, [f64; 3])| rig.cameras[i].pixel([p[0] / p[2], p[1] / p[2]]));
+        if other[2] > 0.0 && inside(a) && inside(b) {
+            a.iter_mut().chain(&mut b).for_each(|v| *v += noise * random.next());
+            pairs.push(Correspondence { a, b, quality: 0.0 });
+            points.push(point);
+        }
+    }
+    (pairs, points)
+}
+
+const LENSES: [Distortion; 2] = [
+    Distortion { k1: -0.28, k2: 0.04, p1: 1.2e-3, p2: -1e-4, k3: 0.1 },
+    Distortion { k1: -0.3, k2: 0.14, p1: -5e-4, p2: 1e-4, k3: -0.05 },
+];
+
+#[test]
+fn rows_and_depths_of_a_known_scene() {
+    let rigs = [
+        rig(turn(0.02, -0.05, 0.03), [-1.0, 0.1, -0.05], LENSES),
+        rig(turn(-0.1, 0.2, -0.3), [-1.0, -0.4, 0.2], [Distortion::default(); 2]),
+        // One above the other: the pictures come out turned by a quarter.
+        rig(turn(0.03, 0.0, 0.01), [0.0, -1.0, 0.05], LENSES),
+    ];
+    for (i, rig) in rigs.iter().enumerate() {
+        for canvas in [Canvas::Input, Canvas::Fit, Canvas::All] {
+            for principal in [Principal::Shared, Principal::Own] {
+                let options = RectifyOptions { canvas, principal };
+                let found = Rectification::new(rig, [SIZE; 2], &options).unwrap();
+                let (pairs, points) = scene(rig, 200, 0.0);
+                let agreement = found.agreement(&pairs).unwrap();
+                assert!(agreement.rms_vertical_px < 1e-8, "rig {i}, {options:?}: {agreement:?}");
+                let calibration = found.calibration();
+                for (pair, point) in pairs.iter().zip(points) {
+                    let (a, b) = (found.left.place(pair.a).unwrap(), found.right.place(pair.b).unwrap());
+                    let depth = times(&found.left.rotation, point)[2];
+                    let z = calibration.depth(a[0] - b[0]).unwrap();
+                    assert!((z / depth - 1.0).abs() < 1e-8, "rig {i}: depth {z}, expected {depth}");
+                    let source = found.left.source(a).unwrap();
+                    assert!(
+                        (source[0] - pair.a[0]).abs().max((source[1] - pair.a[1]).abs()) < 1e-7,
+                        "and back"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_to_do_is_done() {
+    let straight = rig(IDENTITY, [-0.1, 0.0, 0.0], [Distortion::default(); 2]);
+    let found = Rectification::new(&straight, [SIZE; 2], &RectifyOptions::default()).unwrap();
+    assert_eq!((found.left.focal, found.left.principal, found.left.size), (600.0, [319.5, 239.5], SIZE));
+    let picture = Image::from_fn(SIZE, |x, y| (x * 7 + y * 13) as u8);
+    let cpu = Cpu::sequential();
+    let same = found.right.warp(picture.view(), Interpolation::Bilinear, 0, &cpu).unwrap();
+    assert_eq!(same, picture, "the picture itself");
+    assert!(found.right.coverage(&cpu).unwrap().data().iter().all(|v| *v == 255), "all of it");
+}
+
+#[test]
+fn every_pixel_is_valid_or_kept() {
+    let rig = rig(turn(0.02, -0.05, 0.06), [-1.0, 0.1, -0.05], LENSES);
+    let cpu = Cpu::sequential();
+    let with = |canvas| {
+        Rectification::new(&rig, [SIZE; 2], &RectifyOptions { canvas, ..RectifyOptions::default() }).unwrap()
+    };
+    let valid = with(Canvas::Valid);
+    for view in [&valid.left, &valid.right] {
+        let covered = view.coverage(&cpu).unwrap();
+        assert!(covered.data().iter().all(|v| *v == 255), "no black pixel");
+    }
+    let all = with(Canvas::All);
+    for view in [&all.left, &all.right] {
+        for corner in [[0.0, 0.0], [639.0, 0.0], [0.0, 479.0], [639.0, 479.0]] {
+            let [x, y] = view.place(corner).unwrap();
+            assert!((-1e-6..639.001).contains(&x) && (-1e-6..479.001).contains(&y), "{corner:?} at {x}, {y}");
+        }
+    }
+    assert!(all.left.focal < valid.left.focal, "smaller to show more");
+}
+
+#[test]
+fn warping_is_the_same_everywhere_and_equals_single_places() {
+    let rig = rig(turn(0.05, -0.1, 0.2), [-1.0, 0.3, -0.1], LENSES);
+    let found = Rectification::new(&rig, [SIZE; 2], &RectifyOptions::default()).unwrap();
+    let view = &found.left;
+    let inverse = Inverse::of(view);
+    let picture = Image::from_fn(SIZE, |x, y| ((x * x + 31 * y * y) % 251) as u8);
+    let mut results = vec![];
+    for level in Cpu::levels() {
+        for threads in [1, 2, 5] {
+            let cpu = Cpu::with_threads(threads).unwrap().at_level(level).unwrap();
+            results.push(view.warp(picture.view(), Interpolation::Bicubic, 9, &cpu).unwrap());
+            let (mut u, mut v) = ([0.0; 640], [0.0; 640]);
+            for y in [0, 77, 479] {
+                inverse.row(f64::from(y), &mut u, &mut v, cpu.level());
+                for x in 0..640 {
+                    match view.source([x as f64, f64::from(y)]) {
+                        Some(place) => assert_eq!([u[x], v[x]], place, "{x}, {y} at {level:?}"),
+                        None => assert!(u[x].is_nan(), "{x}, {y} has no source"),
+                    }
+                }
+            }
+        }
+    }
+    assert!(results.windows(2).all(|w| w[0] == w[1]), "one answer");
+    let wrong = Image::<u8>::new(Size::new(3, 3));
+    assert!(view.warp(wrong.view(), Interpolation::Bilinear, 0, &Cpu::sequential()).is_err(), "another size");
+}
+
+#[test]
+fn what_cannot_be_rectified_is_told() {
+    let none = [Distortion::default(); 2];
+    let refused = |rig: &StereoCalibration, sizes| {
+        Rectification::new(rig, sizes, &RectifyOptions::default()).unwrap_err().to_string()
+    };
+    let forward = rig(IDENTITY, [-0.1, 0.0, -1.0], none);
+    assert!(refused(&forward, [SIZE; 2]).contains("forward"), "an epipole in the picture");
+    let exchanged = rig(turn(0.1, 0.0, 0.0), [1.0, 0.2, 0.0], none);
+    assert!(
+        !Rectification::in_order(&exchanged) && refused(&exchanged, [SIZE; 2]).contains("exchange"),
+        "order"
+    );
+    assert!(
+        Rectification::new(&exchanged.exchanged(), [SIZE; 2], &RectifyOptions::default()).is_ok(),
+        "put right"
+    );
+    let sound = rig(IDENTITY, [-1.0, 0.0, 0.0], none);
+    assert!(refused(&sound, [SIZE, Size::new(641, 480)]).contains("641x480"), "another size");
+    assert!(refused(&sound, [SIZE, Size::new(0, 480)]).contains("empty"), "no pixels");
+    let nowhere = StereoCalibration { translation: [0.0; 3], ..sound.clone() };
+    assert!(refused(&nowhere, [SIZE; 2]).contains("apart"), "one place");
+    let mirrored =
+        StereoCalibration { rotation: [[-1.0, 0.0, 0.0], IDENTITY[1], IDENTITY[2]], ..sound.clone() };
+    assert!(refused(&mirrored, [SIZE; 2]).contains("rotation"), "a mirror");
+    let apart = rig(turn(1.2, 0.0, 0.0), [-1.0, 0.0, 0.0], none);
+    assert!(refused(&apart, [SIZE; 2]).contains("share no row"), "looking up and down");
+    let folding = rig(IDENTITY, [-1.0, 0.0, 0.0], [Distortion { k1: -3.0, ..Distortion::default() }; 2]);
+    assert!(refused(&folding, [SIZE; 2]).contains("folds"), "a lens that is none");
+    assert!(Rectification::stored(&sound, [SIZE; 2]).is_err(), "nothing stored");
+}
+
+#[test]
+fn pictures_of_one_pixel() {
+    let one = Size::new(1, 1);
+    let camera = Camera::centred(1.0, one);
+    let rig = StereoCalibration {
+        cameras: [camera; 2],
+        size: None,
+        rotation: IDENTITY,
+        translation: [-1.0, 0.0, 0.0],
+        stored: None,
+    };
+    for canvas in [Canvas::Input, Canvas::Fit, Canvas::Valid, Canvas::All] {
+        // A point has no extent to fill a canvas with.
+        let options = RectifyOptions { canvas, ..RectifyOptions::default() };
+        assert!(Rectification::new(&rig, [one; 2], &options).is_err(), "{canvas:?}");
+    }
+}
+
+fn fundamental(rig: &StereoCalibration) -> super::super::Fundamental {
+    let [a, b] = rig.cameras.map(|c| matrix::inverse(&c.matrix()).unwrap());
+    let e = product(&matrix::skew(rig.translation), &rig.rotation);
+    super::super::Fundamental::new(product(&transpose(&b), &product(&e, &a))).unwrap()
+}
+
+#[test]
+fn cameras_come_back_from_tie_points() {
+    let none = [Distortion::default(); 2];
+    for (rotation, translation) in [
+        (turn(0.02, 0.15, 0.05), [-1.0, 0.1, -0.05]),
+        (turn(-0.1, -0.2, 0.3), [-1.0, 0.5, 0.3]),
+        (turn(0.05, -0.1, 0.0), [1.0, 0.3, 0.1]),
+    ] {
+        let truth = rig(rotation, translation, none);
+        let (pairs, _) = scene(&truth, 400, 0.0);
+        let found =
+            self_calibrate(&fundamental(&truth), &pairs, [SIZE; 2], &SelfCalibrationOptions::default());
+        let found = found.unwrap();
+        assert!(found.rms_px < 0.05, "{}", found.rms_px);
+        let known = SelfCalibrationOptions { focal: Some(600.0) };
+        let found = self_calibrate(&fundamental(&truth), &pairs, [SIZE; 2], &known).unwrap();
+        assert!(found.rms_px < 1e-4, "{}", found.rms_px);
+        let length = truth.baseline();
+        for i in 0..3 {
+            assert!(
+                (found.calibration.translation[i] - truth.translation[i] / length).abs() < 1e-4,
+                "direction"
+            );
+            for j in 0..3 {
+                assert!((found.calibration.rotation[i][j] - rotation[i][j]).abs() < 1e-4, "rotation");
+            }
+        }
+        let rectified =
+            from_tie_points(&fundamental(&truth), &pairs, [SIZE; 2], &known, Canvas::Fit).unwrap();
+        assert_eq!(rectified.exchanged, translation[0] > 0.0, "order");
+        assert!(rectified.agreement.rms_vertical_px < 1e-3, "{:?}", rectified.agreement);
+        let turned = |p: &Correspondence| Correspondence { a: p.b, b: p.a, quality: 0.0 };
+        let pairs: Vec<_> = pairs.iter().map(|p| if rectified.exchanged { turned(p) } else { *p }).collect();
+        let [low, high] = rectified.agreement.disparities;
+        let pair = &rectified.rectification;
+        let disparity =
+            |p: &Correspondence| pair.left.place(p.a).unwrap()[0] - pair.right.place(p.b).unwrap()[0];
+        let within = pairs.iter().filter(|p| (low..=high).contains(&disparity(p))).count();
+        assert!(within >= 396, "{within} of 400 within {low} to {high}");
+        assert_eq!(low, 0.0, "disparities begin at 0");
+    }
+}
+
+#[test]
+fn noise_does_little_harm() {
+    let truth = rig(turn(0.02, 0.15, 0.05), [-1.0, 0.1, -0.05], [Distortion::default(); 2]);
+    let (pairs, _) = scene(&truth, 600, 0.5);
+    let found = from_tie_points(
+        &fundamental(&truth),
+        &pairs,
+        [SIZE; 2],
+        &SelfCalibrationOptions::default(),
+        Canvas::Fit,
+    )
+    .unwrap();
+    // Even noise of ±0.5 px in both: 0.5 √(2/3) px between the rows.
+    assert!(found.agreement.rms_vertical_px < 0.45, "{:?}", found.agreement);
+}
+
+#[test]
+fn too_little_is_told() {
+    let truth = rig(turn(0.02, 0.15, 0.05), [-1.0, 0.1, -0.05], [Distortion::default(); 2]);
+    let (pairs, _) = scene(&truth, 20, 0.0);
+    let options = SelfCalibrationOptions::default();
+    let f = fundamental(&truth);
+    assert!(self_calibrate(&f, &pairs[..7], [SIZE; 2], &options).is_err(), "seven points");
+    assert!(self_calibrate(&f, &pairs, [SIZE, Size::default()], &options).is_err(), "no picture");
+    let wrong = SelfCalibrationOptions { focal: Some(-1.0) };
+    assert!(self_calibrate(&f, &pairs, [SIZE; 2], &wrong).is_err(), "a negative focal length");
+    let forward = rig(IDENTITY, [-0.05, 0.0, -1.0], [Distortion::default(); 2]);
+    let (pairs, _) = scene(&forward, 300, 0.0);
+    let known = SelfCalibrationOptions { focal: Some(600.0) };
+    let error = from_tie_points(&fundamental(&forward), &pairs, [SIZE; 2], &known, Canvas::Fit).unwrap_err();
+    assert!(error.to_string().contains("forward"), "{error}");
+}
+
+fn sift_of(path: &std::path::Path, cpu: &Cpu) -> (Features, Size) {
+    let image = read_grey(path, &ReadOptions::default(), cpu).unwrap();
+    let AnyImage::U8(image) = image else { panic!("8 bits") };
+    (sift::detect(image.view(), &sift::SiftOptions::default(), None, cpu).unwrap(), image.size())
+}
+
+fn pairs_of(a: &Features, b: &Features, tie: &TiePoints) -> Vec<Correspondence> {
+    let place = |f: &Features, i: u32| [f.keypoints[i as usize].x, f.keypoints[i as usize].y].map(f64::from);
+    let pair = |&i: &usize| Correspondence {
+        a: place(a, tie.matches[i].a),
+        b: place(b, tie.matches[i].b),
+        quality: 0.0,
+    };
+    tie.inliers.iter().map(pair).collect()
+}
+
+#[test]
+fn real_pairs_without_calibration() {
+    let Some(data) = data() else { return };
+    for (names, limit) in [
+        (["cudasift/left.pgm", "cudasift/righ.pgm"], 0.4),
+        (["sceaux/100_7101.JPG", "sceaux/100_7102.JPG"], 0.49),
+    ] {
+        let cpu = Cpu::with_threads(2).unwrap();
+        let [(a, size_a), (b, size_b)] = names.map(|n| sift_of(&data.join("pairs").join(n), &cpu));
+        let options = TieOptions {
+            model: Some(ModelKind::Fundamental),
+            robust: RobustOptions { threshold_px: 1.0, ..RobustOptions::default() },
+            rematch: Some(Rematch::default()),
+            ..TieOptions::default()
+        };
+        let tie = tie_points(&a, &b, &options, &cpu).unwrap();
+        let Some(Model::Fundamental(f)) = tie.model else { panic!("a fundamental matrix") };
+        let pairs = pairs_of(&a, &b, &tie);
+        let options = SelfCalibrationOptions::default();
+        let found = from_tie_points(&f, &pairs, [size_a, size_b], &options, Canvas::Fit).unwrap();
+        println!("{names:?}: {:?}", found.agreement);
+        assert!(found.agreement.rms_vertical_px < limit, "{names:?}: {:?}", found.agreement);
+        let [low, high] = found.agreement.disparities;
+        let width = found.rectification.left.size.width as f64;
+        assert!(low == 0.0 && high < 0.25 * width, "{low} to {high} of {width}");
+        // Little distortion: no pixel is stretched or squeezed more than twice.
+        for view in [&found.rectification.left, &found.rectification.right] {
+            let h = view.homography().unwrap();
+            for corner in [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [1.0, 1.0], [0.5, 0.5]] {
+                let p = [corner[0] * view.input.width as f64, corner[1] * view.input.height as f64];
+                let at = |dx: f64, dy: f64| h.apply([p[0] + dx, p[1] + dy]).unwrap();
+                let (o, x, y) = (at(0.0, 0.0), at(1.0, 0.0), at(0.0, 1.0));
+                let area = (x[0] - o[0]) * (y[1] - o[1]) - (x[1] - o[1]) * (y[0] - o[0]);
+                assert!((0.25..4.0).contains(&area), "{names:?}: {area} at {corner:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn real_pairs_with_calibration() {
+    let Some(data) = data() else { return };
+    let folder = data.join("calibration/opencv_stereo");
+    let cpu = Cpu::with_threads(2).unwrap();
+    let rig = StereoCalibration::read(&[folder.join("reference_calibration.yml")]).unwrap();
+    let sizes = [Size::new(640, 480); 2];
+    let own = Rectification::new(&rig, sizes, &RectifyOptions::default()).unwrap();
+    let stored = Rectification::stored(&rig, sizes).unwrap();
+    let (mut sums, mut n) = ([0.0; 2], 0);
+    for i in [1, 4, 7, 12] {
+        let [(a, _), (b, _)] =
+            ["left", "right"].map(|s| sift_of(&folder.join(format!("{s}{i:02}.jpg")), &cpu));
+        let tie = tie_points(&a, &b, &TieOptions { model: None, ..TieOptions::default() }, &cpu).unwrap();
+        let pairs = pairs_of(&a, &b, &tie);
+        // The squares of a chessboard look alike: matches a square off are a row off by far more than this.
+        let near = own.near_rows(&pairs, 1.0);
+        assert!(near.len() > 100, "{} tie points", near.len());
+        n += near.len();
+        for (sum, found) in sums.iter_mut().zip([&own, &stored]) {
+            *sum += found.agreement(&near).unwrap().mean_vertical_px * near.len() as f64;
+        }
+    }
+    let [own, stored] = sums.map(|s| s / n as f64);
+    println!("{n} tie points: {own:.3} px, with the file's own rectification {stored:.3} px");
+    assert!(own < 0.3 && stored < 0.3, "{own} and {stored} px between rows");
+}

@@ -1,0 +1,81 @@
+//! Aggregation: costs gathered along straight paths from all sides.
+//!
+//! **Formula** (Hirschmüller, PAMI 2008, eq. 13). Along a direction r, from the border of the image on,
+//!
+//! ```text
+//! L(p, d) = C(p, d) + min( L(p−r, d), L(p−r, d−1) + P1, L(p−r, d+1) + P1, min_k L(p−r, k) + P2 ) − min_k L(p−r, k)
+//! S(p, d) = Σ_r L(p, d)
+//! ```
+//!
+//! and L = C where p − r lies outside the image. P2 may depend on the difference of grey of p and p − r. C and L are
+//! integers, so that every order of evaluation gives the same S. Since the least L of a pixel is at most the
+//! greatest cost, no L exceeds the greatest cost plus P2: where this is below 256 paths hold bytes, else 16 bits, and
+//! where four such paths stay below 256 their sum is held in a byte too. The result is the same.
+//!
+//! **Order of work** ([`sweep`]). A forward sweep gathers half of the directions, row by row from the top, and notes
+//! their sum; a backward sweep from the bottom gathers the others and finishes every pixel: nothing of the size of
+//! the cost volume is kept but that sum. Costs are computed anew in each sweep, which takes less time than fetching
+//! them. Within a sweep a band of rows is walked column by column, each row a little behind the one above, so that
+//! the paths of a whole band stay in the first-level cache; bands run on different threads, each behind the one
+//! before it. Only the paths of a band's last row are handed on.
+//!
+//! **Memory.** With a limit the image is cut into groups of rows. A first pass forward keeps the paths at the top of
+//! every group; then, from the bottom, each group is swept forward again, noting its sums, and backward. Paths are
+//! handed over the borders of groups, so the result is that of the whole image.
+
+mod band;
+mod edge;
+mod memory;
+#[cfg(test)]
+mod reference;
+mod ring;
+mod step;
+mod sweep;
+#[cfg(test)]
+mod tests;
+
+pub(super) use memory::Workspace;
+pub(super) use step::Value;
+pub(super) use sweep::{Problem, Results, aggregate};
+
+/// The half of the directions that a sweep gathers, as steps (dx, dy) from p − r to p in the sweep's own coordinates,
+/// in which it goes down and to the right. The first runs along the row.
+trait Directions<const N: usize>: Sync {
+    /// The steps.
+    const STEPS: [(isize, usize); N];
+    /// Rows above that are looked back to.
+    const DEPTH: usize = 1;
+    /// By how many columns a row must stay behind the one above.
+    const SKEW: usize = 1;
+}
+
+/// Along the row only: the second half of five directions.
+#[derive(Default)]
+struct Row;
+/// Along the row and down: half of four directions.
+#[derive(Default)]
+struct Cross;
+/// With the diagonals: half of eight directions.
+#[derive(Default)]
+struct Star;
+/// With the knight's moves: half of sixteen directions.
+#[derive(Default)]
+struct Knight;
+
+impl Directions<1> for Row {
+    const STEPS: [(isize, usize); 1] = [(1, 0)];
+}
+
+impl Directions<2> for Cross {
+    const STEPS: [(isize, usize); 2] = [(1, 0), (0, 1)];
+}
+
+impl Directions<4> for Star {
+    const STEPS: [(isize, usize); 4] = [(1, 0), (1, 1), (0, 1), (-1, 1)];
+}
+
+impl Directions<8> for Knight {
+    const STEPS: [(isize, usize); 8] = [(1, 0), (1, 1), (0, 1), (-1, 1), (2, 1), (-2, 1), (1, 2), (-1, 2)];
+    const DEPTH: usize = 2;
+    const SKEW: usize = 2;
+}

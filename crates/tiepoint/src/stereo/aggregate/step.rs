@@ -1,0 +1,204 @@
+//! One pixel of all directions of a sweep.
+
+use super::ring::Ring;
+use fearless_simd::{Simd, SimdIntElement, prelude::*};
+
+/// What a path value is held in: a byte or 16 bits.
+pub(in crate::stereo) trait Value:
+    SimdIntElement + Copy + Ord + Default + Send + Sync + std::fmt::Debug + 'static
+{
+    /// Stands where there is no disparity.
+    const MAX: Self;
+
+    /// From a value that is known to fit.
+    fn of(value: u16) -> Self;
+
+    /// A sum that is known to fit.
+    fn plus(self, other: Self) -> Self;
+
+    /// Writes a vector of bytes.
+    fn spread<S: Simd>(bytes: S::u8s, out: &mut [Self]);
+
+    /// Vector values in 16 bits, added to others: `out = a + b`.
+    fn total<S: Simd>(simd: S, a: &[Self], b: &[Self], out: &mut [u16]);
+}
+
+impl Value for u8 {
+    const MAX: Self = Self::MAX;
+
+    #[inline(always)]
+    fn of(value: u16) -> Self {
+        value as Self
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        self.wrapping_add(other)
+    }
+
+    #[inline(always)]
+    fn spread<S: Simd>(bytes: S::u8s, out: &mut [Self]) {
+        bytes.store_slice(out);
+    }
+
+    #[inline(always)]
+    fn total<S: Simd>(simd: S, a: &[Self], b: &[Self], out: &mut [u16]) {
+        let n = S::u8s::LEN;
+        for ((a, b), out) in a.chunks_exact(n).zip(b.chunks_exact(n)).zip(out.chunks_exact_mut(n)) {
+            let (a0, a1) = S::u8s::from_slice(simd, a).widen();
+            let (b0, b1) = S::u8s::from_slice(simd, b).widen();
+            let (low, high) = out.split_at_mut(n / 2);
+            (a0 + b0).store_slice(low);
+            (a1 + b1).store_slice(high);
+        }
+    }
+}
+
+impl Value for u16 {
+    const MAX: Self = Self::MAX;
+
+    #[inline(always)]
+    fn of(value: u16) -> Self {
+        value
+    }
+
+    #[inline(always)]
+    fn plus(self, other: Self) -> Self {
+        self.wrapping_add(other)
+    }
+
+    #[inline(always)]
+    fn spread<S: Simd>(bytes: S::u8s, out: &mut [Self]) {
+        let (low, high) = bytes.widen();
+        let (first, second) = out.split_at_mut(S::u16s::LEN);
+        low.store_slice(first);
+        high.store_slice(second);
+    }
+
+    #[inline(always)]
+    fn total<S: Simd>(simd: S, a: &[Self], b: &[Self], out: &mut [u16]) {
+        let n = S::u16s::LEN;
+        for ((a, b), out) in a.chunks_exact(n).zip(b.chunks_exact(n)).zip(out.chunks_exact_mut(n)) {
+            let sum = S::u16s::from_slice(simd, a).saturating_add(S::u16s::from_slice(simd, b));
+            sum.store_slice(out);
+        }
+    }
+}
+
+/// What the sum of the paths of a sweep is held in.
+pub(super) trait Sum<T: Value>: Value {
+    /// The sums of as many disparities as a vector of `T` has.
+    type Gathered<S: Simd>: Copy;
+
+    /// The first path.
+    fn first<S: Simd>(path: T::Native<S>) -> Self::Gathered<S>;
+
+    /// Another path.
+    fn gather<S: Simd>(sum: Self::Gathered<S>, path: T::Native<S>) -> Self::Gathered<S>;
+
+    /// Writes the sums.
+    fn store<S: Simd>(sum: Self::Gathered<S>, out: &mut [Self]);
+}
+
+impl<T: Value> Sum<T> for T {
+    type Gathered<S: Simd> = T::Native<S>;
+
+    #[inline(always)]
+    fn first<S: Simd>(path: T::Native<S>) -> T::Native<S> {
+        path
+    }
+
+    #[inline(always)]
+    fn gather<S: Simd>(sum: T::Native<S>, path: T::Native<S>) -> T::Native<S> {
+        sum.saturating_add(path)
+    }
+
+    #[inline(always)]
+    fn store<S: Simd>(sum: T::Native<S>, out: &mut [T]) {
+        sum.store_slice(out);
+    }
+}
+
+impl Sum<u8> for u16 {
+    type Gathered<S: Simd> = (S::u16s, S::u16s);
+
+    #[inline(always)]
+    fn first<S: Simd>(path: S::u8s) -> (S::u16s, S::u16s) {
+        path.widen()
+    }
+
+    #[inline(always)]
+    fn gather<S: Simd>(sum: (S::u16s, S::u16s), path: S::u8s) -> (S::u16s, S::u16s) {
+        let (low, high) = path.widen();
+        (sum.0 + low, sum.1 + high)
+    }
+
+    #[inline(always)]
+    fn store<S: Simd>(sum: (S::u16s, S::u16s), out: &mut [Self]) {
+        let (low, high) = out.split_at_mut(S::u16s::LEN);
+        sum.0.store_slice(low);
+        sum.1.store_slice(high);
+    }
+}
+
+/// Where the paths of a pixel come from and go to.
+pub(super) struct Places<T, const N: usize> {
+    /// Disparity 0 of p − r, for each direction.
+    pub(super) from: [usize; N],
+    /// Disparity 0 of p, of the first direction; the others follow.
+    pub(super) to: usize,
+    /// The slot of p, of the first direction.
+    pub(super) slot: usize,
+    /// From direction to direction.
+    pub(super) stride: usize,
+    /// min_k L(p − r, k).
+    pub(super) least: [T; N],
+    /// min_k L(p − r, k) + P2.
+    pub(super) cap: [T; N],
+}
+
+/// Extends all paths by one pixel and writes the sum of them.
+///
+/// `costs` and `sums` hold as many disparities, a multiple of the vector; costs beyond the last disparity are
+/// [`Value::MAX`], and so are the paths before the first and after the last.
+#[inline(always)]
+pub(super) fn step<S: Simd, T: Value, A: Sum<T>, const N: usize>(
+    simd: S,
+    costs: &[T],
+    ring: &mut Ring<T>,
+    places: &Places<T, N>,
+    p1: T,
+    sums: &mut [A],
+) {
+    let n = T::Native::<S>::LEN;
+    let paths = &mut ring.paths[..];
+    let mut least = [T::Native::<S>::splat(simd, T::MAX); N];
+    for (c, (costs, sums)) in costs.chunks_exact(n).zip(sums.chunks_exact_mut(n)).enumerate() {
+        let cost = T::Native::<S>::from_slice(simd, costs);
+        let mut path = [cost; N];
+        for k in 0..N {
+            let at = places.from[k] + c * n;
+            let last = &paths[at - 1..at + n + 1];
+            let below = T::Native::<S>::from_slice(simd, &last[..n]);
+            let same = T::Native::<S>::from_slice(simd, &last[1..n + 1]);
+            let above = T::Native::<S>::from_slice(simd, &last[2..]);
+            let beside = below.min(above).saturating_add(p1);
+            let best = same.min(beside).min(T::Native::<S>::splat(simd, places.cap[k]));
+            path[k] = (best - places.least[k]).saturating_add(cost);
+            least[k] = least[k].min(path[k]);
+        }
+        let mut sum = A::first::<S>(path[0]);
+        for k in 0..N {
+            let at = places.to + k * places.stride + c * n;
+            path[k].store_slice(&mut paths[at..at + n]);
+            if k > 0 {
+                sum = A::gather::<S>(sum, path[k]);
+            }
+        }
+        A::store::<S>(sum, sums);
+    }
+    let out = &mut ring.least[places.slot..places.slot + N];
+    for k in 0..N {
+        out[k] = least[k].reduce_min();
+    }
+}

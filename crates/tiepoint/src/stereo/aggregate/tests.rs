@@ -1,0 +1,187 @@
+//! The fast form against the formula.
+
+use super::{Problem, Results, Workspace, aggregate, reference};
+use crate::{
+    device::Cpu,
+    image::{Image, Size},
+    stereo::{
+        INVALID, MatchingCost, Paths, Penalties, Subpixel,
+        cost::{Costs, Source},
+        select::Choice,
+    },
+    synth::Random,
+};
+
+/// Costs without any structure.
+struct Noise {
+    size: Size,
+    disparities: usize,
+    greatest: u16,
+    seed: u64,
+}
+
+impl Noise {
+    fn at(&self, x: usize, y: usize, d: usize) -> u16 {
+        let place = (y * self.size.width + x) * self.disparities + d;
+        let mixed = (place as u64 ^ self.seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        ((mixed >> 33) % (u64::from(self.greatest) + 1)) as u16
+    }
+}
+
+impl MatchingCost for Noise {
+    fn greatest(&self) -> u16 {
+        self.greatest
+    }
+
+    fn costs(&self, x: usize, y: usize, out: &mut [u16]) {
+        out.iter_mut().enumerate().for_each(|(d, o)| *o = self.at(x, y, d));
+    }
+}
+
+impl std::fmt::Debug for Case {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Noise { size, disparities, greatest, .. } = self.noise;
+        let Self { penalties, paths, .. } = self;
+        write!(f, "{size}, {disparities} disparities, costs to {greatest}, {penalties:?}, {paths:?}")
+    }
+}
+
+struct Case {
+    noise: Noise,
+    penalties: Penalties,
+    paths: Paths,
+    grey: Image<u8>,
+}
+
+impl Case {
+    fn random(random: &mut Random, size: Size) -> Self {
+        let mut below = |n: usize| (random.bits() % n as u64) as usize;
+        let disparities = [1, 2, 5, 16, 31, 64, 65, 130][below(8)];
+        let greatest = [0, 5, 24, 60, 200, 255, 1000][below(7)];
+        let p2 = [0, 7, 38, 90, 400][below(5)];
+        let least = below(p2 + 1);
+        let penalties = Penalties {
+            p1: below(least + 1) as u16,
+            p2: p2 as u16,
+            p2_least: least as u16,
+            gradient: 1 + below(40) as u8,
+        };
+        let paths = [Paths::Four, Paths::Five, Paths::Eight, Paths::Sixteen][below(4)];
+        let noise = Noise { size, disparities, greatest, seed: below(1 << 30) as u64 };
+        let grey = Image::from_fn(size, |_, _| below(256) as u8);
+        Self { noise, penalties, paths, grey }
+    }
+
+    fn expected(&self) -> Vec<u16> {
+        let cost = |x, y, d| u32::from(self.noise.at(x, y, d));
+        let Noise { size, disparities, .. } = self.noise;
+        reference::sums(size, disparities, cost, &self.grey, &self.penalties, self.paths)
+    }
+
+    fn found(&self, memory: Option<u64>, cpu: &Cpu) -> crate::Result<Found> {
+        let Noise { size, disparities, greatest, .. } = self.noise;
+        let cost = Costs {
+            source: Source::Own(&self.noise),
+            size,
+            min_disparity: 0,
+            disparities,
+            greatest,
+            left_mask: None,
+            right_mask: None,
+        };
+        let problem = Problem {
+            size,
+            cost,
+            grey: &self.grey,
+            penalties: self.penalties,
+            paths: self.paths,
+            choice: Choice { subpixel: Subpixel::Off, uniqueness: 0 },
+            memory,
+        };
+        let mut found = Found {
+            sums: vec![0; size.width * size.height * disparities],
+            disparity: Image::new(size),
+            right: Image::new(size),
+        };
+        let results = Results {
+            disparity: Some(&mut found.disparity),
+            right: Some(&mut found.right),
+            confidence: None,
+            sums: Some(&mut found.sums),
+        };
+        aggregate(&problem, results, &mut Workspace::default(), cpu)?;
+        Ok(found)
+    }
+}
+
+#[derive(Debug, PartialEq)]
+struct Found {
+    sums: Vec<u16>,
+    disparity: Image<f32>,
+    right: Image<f32>,
+}
+
+const SIZES: [(usize, usize); 9] =
+    [(1, 1), (1, 9), (40, 1), (2, 2), (3, 20), (33, 17), (64, 8), (70, 25), (97, 31)];
+
+#[test]
+fn sums_are_the_formula_s() {
+    let mut random = Random::new(7);
+    for round in 0..6 {
+        for (width, height) in SIZES {
+            let case = Case::random(&mut random, Size::new(width, height));
+            let expected = case.expected();
+            for level in Cpu::levels() {
+                for threads in [1, 2, 5] {
+                    let cpu = Cpu::with_threads(threads).unwrap().at_level(level).unwrap();
+                    let found = case.found(None, &cpu).unwrap();
+                    let what = format!("round {round}, {level:?}, {threads} threads, {case:?}");
+                    let wrong = found.sums.iter().zip(&expected).position(|(a, b)| a != b);
+                    assert_eq!(wrong, None, "first wrong sum: {what}");
+                    check_selection(&case, &found, &what);
+                }
+            }
+        }
+    }
+}
+
+/// Winner takes all, in both views, from the sums.
+fn check_selection(case: &Case, found: &Found, what: &str) {
+    let Noise { size, disparities, .. } = case.noise;
+    let sum = |x: usize, y: usize, d: usize| found.sums[(y * size.width + x) * disparities + d];
+    for y in 0..size.height {
+        for x in 0..size.width {
+            let best = (0..disparities).min_by_key(|&d| sum(x, y, d)).unwrap();
+            assert_eq!(found.disparity.row(y)[x], best as f32, "left {x}, {y}: {what}");
+            let reach = (0..disparities).filter(|d| x + d < size.width);
+            let best = reach.min_by_key(|&d| sum(x + d, y, d));
+            let expected = best.map_or(INVALID, |d| d as f32);
+            assert_eq!(found.right.row(y)[x], expected, "right {x}, {y}: {what}");
+        }
+    }
+}
+
+#[test]
+fn groups_change_nothing() {
+    let mut random = Random::new(8);
+    let mut cut = 0;
+    for (width, height) in SIZES {
+        for _ in 0..8 {
+            let case = Case::random(&mut random, Size::new(width, height));
+            let whole = case.found(None, &Cpu::sequential()).unwrap();
+            for memory in [100_000, 200_000, 400_000, 800_000, 1_600_000] {
+                for threads in [1, 2, 5] {
+                    let cpu = Cpu::with_threads(threads).unwrap();
+                    if let Ok(found) = case.found(Some(memory), &cpu) {
+                        let what = format!("{width}x{height}, {memory} bytes, {threads} threads, {case:?}");
+                        let wrong = found.sums.iter().zip(&whole.sums).position(|(a, b)| a != b);
+                        assert_eq!(wrong, None, "first wrong sum: {what}");
+                        assert!(found == whole, "disparities: {what}");
+                        cut += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(cut > 100, "too few cases fitted their limit: {cut}");
+}

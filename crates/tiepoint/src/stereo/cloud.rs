@@ -1,0 +1,415 @@
+//! Coloured points from disparities, and the PLY files that hold them.
+//!
+//! A pixel (x, y) of the left view with a depth Z ([`depth`](super::depth)) is the point
+//! ((x − cx) Z / f, (y − cy) Z / f, Z): x right, y down, z forward from the left camera, in the unit of the
+//! baseline; f64, rounded to f32. Pixels without depth, and points that are not finite, are left out; the others
+//! stand in the order of the rows.
+//!
+//! PLY: `float x y z`, `uchar red green blue`, little-endian binary or text. 16-bit colours keep their upper
+//! byte, floats run from 0 to 1; grey is written as three equal channels, alpha is left out.
+
+use super::depth::check;
+use crate::files::write_atomically;
+use crate::geometry::calibration::RectifiedCalibration;
+use crate::image::{AnyImage, Image, Pixel};
+use crate::{Error, Result};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::Path;
+
+/// How a PLY file holds its numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PlyFormat {
+    /// Little-endian binary, 15 bytes a point.
+    #[default]
+    Binary,
+    /// Text.
+    Ascii,
+}
+
+/// Which points to keep, and how to write them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CloudOptions {
+    /// Binary or text. Default binary.
+    pub format: PlyFormat,
+    /// Greatest depth of a point, in the unit of the baseline, above 0. Default infinite: all that have one.
+    pub max_depth: f64,
+}
+
+impl Default for CloudOptions {
+    fn default() -> Self {
+        Self { format: PlyFormat::default(), max_depth: f64::INFINITY }
+    }
+}
+
+impl CloudOptions {
+    /// Checks every option.
+    ///
+    /// # Errors
+    /// [`Error::Option`] names the first that is out of range.
+    pub fn check(&self) -> Result<()> {
+        if self.max_depth > 0.0 {
+            return Ok(());
+        }
+        Err(Error::option("max_depth", self.max_depth, "above 0"))
+    }
+}
+
+/// A point and its colour.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Point {
+    /// x, y, z.
+    pub place: [f32; 3],
+    /// Red, green, blue.
+    pub colour: [u8; 3],
+}
+
+/// Disparities with what makes points of them.
+struct Source<'a> {
+    disparity: &'a Image<f32>,
+    colours: &'a AnyImage,
+    pair: &'a RectifiedCalibration,
+    max_depth: f64,
+}
+
+impl Source<'_> {
+    /// Where the point of a pixel lies.
+    fn place(&self, x: usize, y: usize) -> Option<[f32; 3]> {
+        let z = self.pair.depth(f64::from(self.disparity.row(y)[x])).filter(|z| *z <= self.max_depth)?;
+        let [cx, cy] = self.pair.principal;
+        let across = (x as f64 - cx) * z / self.pair.focal;
+        let down = (y as f64 - cy) * z / self.pair.focal;
+        let place = [across as f32, down as f32, z as f32];
+        place.iter().all(|v| v.is_finite()).then_some(place)
+    }
+
+    /// The points of a row.
+    fn row(&self, y: usize) -> impl Iterator<Item = Point> + '_ {
+        let width = self.disparity.size().width;
+        (0..width).filter_map(move |x| Some(Point { place: self.place(x, y)?, colour: self.colour(x, y) }))
+    }
+
+    fn colour(&self, x: usize, y: usize) -> [u8; 3] {
+        fn rgb<T: Pixel>(image: &Image<T>, x: usize, y: usize, byte: impl Fn(T) -> u8) -> [u8; 3] {
+            let channels = image.channels();
+            let pixel = &image.row(y)[x * channels..(x + 1) * channels];
+            let at = if channels < 3 { [0; 3] } else { [0, 1, 2] };
+            at.map(|c| byte(pixel[c]))
+        }
+        match self.colours {
+            AnyImage::U8(i) => rgb(i, x, y, |v| v),
+            AnyImage::U16(i) => rgb(i, x, y, |v| (v >> 8) as u8),
+            AnyImage::F32(i) => rgb(i, x, y, |v| u8::from_f32(255.0 * v)),
+        }
+    }
+}
+
+/// Writes the points of `disparity`, coloured by the left view, as a PLY file; returns how many there are.
+/// Needs no memory beyond its input.
+///
+/// # Errors
+/// As [`CloudOptions::check`]; [`Error::Mismatch`] when the sizes of disparities, colours and calibration differ;
+/// [`Error::Io`] when the file cannot be written.
+pub fn write_ply(
+    path: impl AsRef<Path>,
+    disparity: &Image<f32>,
+    colours: &AnyImage,
+    calibration: &RectifiedCalibration,
+    options: &CloudOptions,
+) -> Result<u64> {
+    options.check()?;
+    check(disparity, calibration)?;
+    if colours.size() != disparity.size() {
+        let (found, expected) = (colours.size(), disparity.size());
+        return Err(Error::Mismatch(format!("the colours are {found}, the disparities {expected}")));
+    }
+    let source = Source { disparity, colours, pair: calibration, max_depth: options.max_depth };
+    let height = disparity.size().height;
+    let width = disparity.size().width;
+    // The header holds the count, so the places are computed twice rather than kept.
+    let count = |y| (0..width).filter(|&x| source.place(x, y).is_some()).count() as u64;
+    let points = (0..height).map(count).sum();
+    write_atomically(path, |out| {
+        write_header(out, options.format, points)?;
+        (0..height).try_for_each(|y| source.row(y).try_for_each(|p| write_point(out, options.format, &p)))
+    })?;
+    Ok(points)
+}
+
+const PROPERTIES: [&str; 6] = [
+    "property float x",
+    "property float y",
+    "property float z",
+    "property uchar red",
+    "property uchar green",
+    "property uchar blue",
+];
+
+fn format_name(format: PlyFormat) -> &'static str {
+    match format {
+        PlyFormat::Binary => "format binary_little_endian 1.0",
+        PlyFormat::Ascii => "format ascii 1.0",
+    }
+}
+
+fn write_header(out: &mut impl Write, format: PlyFormat, points: u64) -> io::Result<()> {
+    writeln!(out, "ply\n{}\nelement vertex {points}", format_name(format))?;
+    PROPERTIES.iter().try_for_each(|p| writeln!(out, "{p}"))?;
+    writeln!(out, "end_header")
+}
+
+fn write_point(out: &mut impl Write, format: PlyFormat, point: &Point) -> io::Result<()> {
+    let ([x, y, z], [r, g, b]) = (point.place, point.colour);
+    match format {
+        PlyFormat::Ascii => writeln!(out, "{x} {y} {z} {r} {g} {b}"),
+        PlyFormat::Binary => {
+            let mut bytes = [0; 15];
+            for (to, v) in bytes.chunks_exact_mut(4).zip(point.place) {
+                to.copy_from_slice(&v.to_le_bytes());
+            }
+            bytes[12..].copy_from_slice(&point.colour);
+            out.write_all(&bytes)
+        }
+    }
+}
+
+/// Bytes of a line of a PLY file, at most.
+const MAX_LINE: u64 = 512;
+
+/// Reads a PLY file of the kind that [`write_ply`] writes: these properties in this order, nothing else.
+///
+/// # Errors
+/// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it is of another kind, truncated, or goes
+/// on after its last point.
+pub fn read_ply(path: impl AsRef<Path>) -> Result<Vec<Point>> {
+    let path = path.as_ref();
+    let file = std::fs::File::open(path).map_err(|e| Error::io(path, e))?;
+    parse_ply(BufReader::new(file), path)
+}
+
+/// As [`read_ply`], from any source; `name` stands for it in errors.
+///
+/// # Errors
+/// As [`read_ply`].
+pub fn parse_ply(mut source: impl BufRead, name: impl AsRef<Path>) -> Result<Vec<Point>> {
+    points(&mut source).map_err(|fault| match fault {
+        Fault::Io(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
+            Error::format(name.as_ref(), "the file ends before its last point; it is truncated")
+        }
+        Fault::Io(e) => Error::io(name.as_ref(), e),
+        Fault::Bad(reason) => Error::format(name.as_ref(), reason),
+    })
+}
+
+enum Fault {
+    Io(io::Error),
+    Bad(String),
+}
+
+impl From<io::Error> for Fault {
+    fn from(e: io::Error) -> Self {
+        Self::Io(e)
+    }
+}
+
+impl From<String> for Fault {
+    fn from(reason: String) -> Self {
+        Self::Bad(reason)
+    }
+}
+
+fn points(source: &mut impl BufRead) -> std::result::Result<Vec<Point>, Fault> {
+    let mut line = String::new();
+    expect(source, &mut line, "ply")?;
+    read_line(source, &mut line)?;
+    let formats = [PlyFormat::Binary, PlyFormat::Ascii];
+    let format = formats
+        .into_iter()
+        .find(|f| line == format_name(*f))
+        .ok_or_else(|| format!("{line:?}: expected format binary_little_endian 1.0 or format ascii 1.0"))?;
+    read_line(source, &mut line)?;
+    while line.starts_with("comment") {
+        read_line(source, &mut line)?;
+    }
+    let count = line.strip_prefix("element vertex ").and_then(|n| n.parse::<u64>().ok());
+    let count = count.ok_or_else(|| format!("{line:?}: expected element vertex and a count"))?;
+    for property in PROPERTIES.into_iter().chain(["end_header"]) {
+        expect(source, &mut line, property)?;
+    }
+    // The count is not believed before the points are there.
+    let mut points = Vec::with_capacity(count.min(1 << 16) as usize);
+    for i in 0..count {
+        points.push(match format {
+            PlyFormat::Binary => binary(source)?,
+            PlyFormat::Ascii => {
+                read_line(source, &mut line)?;
+                ascii(&line).ok_or_else(|| format!("point {i} is {line:?}: expected x y z red green blue"))?
+            }
+        });
+    }
+    if source.fill_buf()?.is_empty() { Ok(points) } else { Err(format!("more after {count} points").into()) }
+}
+
+fn read_line(source: &mut impl BufRead, line: &mut String) -> std::result::Result<(), Fault> {
+    let mut bytes = vec![];
+    source.take(MAX_LINE).read_until(b'\n', &mut bytes)?;
+    if bytes.pop() != Some(b'\n') {
+        return match bytes.len() as u64 + 1 {
+            MAX_LINE => Err("a line is too long: not a PLY file of points".to_owned().into()),
+            _ => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+        };
+    }
+    *line = String::from_utf8(bytes).map_err(|_| "a line is not text".to_owned())?;
+    Ok(())
+}
+
+fn expect(source: &mut impl BufRead, line: &mut String, wanted: &str) -> std::result::Result<(), Fault> {
+    read_line(source, line)?;
+    if line == wanted { Ok(()) } else { Err(format!("{line:?}: expected {wanted}").into()) }
+}
+
+fn binary(source: &mut impl Read) -> io::Result<Point> {
+    let mut bytes = [0; 15];
+    source.read_exact(&mut bytes)?;
+    let value = |i: usize| f32::from_le_bytes([bytes[i], bytes[i + 1], bytes[i + 2], bytes[i + 3]]);
+    Ok(Point { place: [value(0), value(4), value(8)], colour: [bytes[12], bytes[13], bytes[14]] })
+}
+
+fn ascii(line: &str) -> Option<Point> {
+    let mut words = line.split(' ');
+    let mut place = [0.0; 3];
+    for v in &mut place {
+        *v = words.next()?.parse().ok()?;
+    }
+    let mut colour = [0; 3];
+    for v in &mut colour {
+        *v = words.next()?.parse().ok()?;
+    }
+    words.next().is_none().then_some(Point { place, colour })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::Size;
+
+    const PAIR: RectifiedCalibration = RectifiedCalibration {
+        size: Some(Size::new(4, 2)),
+        focal: 100.0,
+        principal: [1.5, 0.5],
+        doffs: 2.0,
+        baseline: 0.5,
+        range: None,
+    };
+
+    /// A file of this test's own, removed in the end.
+    struct Scratch(std::path::PathBuf);
+
+    impl Scratch {
+        fn new(name: &str) -> Self {
+            Self(std::env::temp_dir().join(format!("tiepoint-cloud-{name}-{}.ply", std::process::id())))
+        }
+    }
+
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_file(&self.0);
+        }
+    }
+
+    fn disparities() -> Image<f32> {
+        let none = f32::INFINITY;
+        Image::from_vec(vec![8.0, none, 0.0, -3.0, f32::NAN, 23.0, -2.0, 1e-30], Size::new(4, 2), 1).unwrap()
+    }
+
+    fn colours() -> AnyImage {
+        Image::from_vec((0..24).map(|i| i * 10).collect::<Vec<u8>>(), Size::new(4, 2), 3).unwrap().into()
+    }
+
+    /// Z = 50 / (d + 2) by hand, for the pixels 0, 2, 5 and 7.
+    fn expected() -> Vec<Point> {
+        let at = |x: f32, y: f32, z: f32, c: u8| Point {
+            place: [(x - 1.5) * z / 100.0, (y - 0.5) * z / 100.0, z],
+            colour: [c, c + 10, c + 20],
+        };
+        vec![at(0.0, 0.0, 5.0, 0), at(2.0, 0.0, 25.0, 60), at(1.0, 1.0, 2.0, 150), at(3.0, 1.0, 25.0, 210)]
+    }
+
+    #[test]
+    fn points_go_there_and_back() {
+        for (format, name) in [(PlyFormat::Binary, "binary"), (PlyFormat::Ascii, "ascii")] {
+            let file = Scratch::new(name);
+            let options = CloudOptions { format, ..CloudOptions::default() };
+            let n = write_ply(&file.0, &disparities(), &colours(), &PAIR, &options).unwrap();
+            assert_eq!((n, read_ply(&file.0).unwrap()), (4, expected()), "{name}");
+        }
+        let file = Scratch::new("near");
+        let near = CloudOptions { max_depth: 5.0, ..CloudOptions::default() };
+        assert_eq!(write_ply(&file.0, &disparities(), &colours(), &PAIR, &near).unwrap(), 2, "not too far");
+    }
+
+    #[test]
+    fn any_colours() {
+        let size = Size::new(4, 2);
+        let file = Scratch::new("colours");
+        let kinds: [(AnyImage, [u8; 3]); 3] = [
+            (Image::filled(size, 1, 0xabcd_u16).into(), [0xab; 3]),
+            (Image::filled(size, 4, 0.5_f32).into(), [128; 3]),
+            (Image::filled(size, 2, f32::NAN).into(), [0; 3]),
+        ];
+        for (image, colour) in kinds {
+            write_ply(&file.0, &disparities(), &image, &PAIR, &CloudOptions::default()).unwrap();
+            assert!(read_ply(&file.0).unwrap().iter().all(|p| p.colour == colour), "{colour:?}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_told_and_nothing_is_left() {
+        let file = Scratch::new("refused");
+        let refused = |d: &Image<f32>, c: &AnyImage, pair: &RectifiedCalibration, o: &CloudOptions| {
+            write_ply(&file.0, d, c, pair, o).is_err() && !file.0.exists()
+        };
+        let options = CloudOptions::default();
+        let small = AnyImage::from(Image::<u8>::new(Size::new(3, 2)));
+        assert!(refused(&disparities(), &small, &PAIR, &options), "colours of another size");
+        let other = RectifiedCalibration { size: Some(Size::new(2, 4)), ..PAIR };
+        assert!(refused(&disparities(), &colours(), &other, &options), "a calibration of another size");
+        for max_depth in [0.0, -1.0, f64::NAN] {
+            let options = CloudOptions { max_depth, ..options };
+            assert!(refused(&disparities(), &colours(), &PAIR, &options), "no depth at all");
+        }
+    }
+
+    #[test]
+    fn foreign_files_are_refused() {
+        let file = Scratch::new("foreign");
+        let ascii = CloudOptions { format: PlyFormat::Ascii, ..CloudOptions::default() };
+        for options in [ascii, CloudOptions::default()] {
+            write_ply(&file.0, &disparities(), &colours(), &PAIR, &options).unwrap();
+            let bytes = std::fs::read(&file.0).unwrap();
+            let told = |bytes: &[u8]| parse_ply(bytes, "p.ply").unwrap_err().to_string();
+            for end in 0..bytes.len() {
+                assert!(told(&bytes[..end]).starts_with("p.ply: "), "cut at {end}");
+            }
+            assert!(told(&[&bytes[..], b"\n"].concat()).contains("more"), "goes on");
+        }
+        write_ply(&file.0, &disparities(), &colours(), &PAIR, &ascii).unwrap();
+        let text = std::fs::read_to_string(&file.0).unwrap();
+        for (from, to, word) in [
+            ("vertex 4", "vertex 18446744073709551615", "truncated"),
+            ("vertex 4", "vertex 3", "more"),
+            ("vertex 4", "vertex -4", "count"),
+            ("float x", "double x", "float x"),
+            ("ascii 1.0", "ascii 2.0", "format"),
+            ("60 70 80", "60 70 800", "point 1"),
+            ("60 70 80", "60 70", "point 1"),
+        ] {
+            let message = parse_ply(text.replacen(from, to, 1).as_bytes(), "p.ply").unwrap_err().to_string();
+            assert!(message.contains(word), "{from} → {to}: {message}");
+        }
+        let long = "ply\n".to_owned() + &"x".repeat(5000);
+        assert!(
+            parse_ply(long.as_bytes(), "p.ply").unwrap_err().to_string().contains("too long"),
+            "a long line"
+        );
+    }
+}

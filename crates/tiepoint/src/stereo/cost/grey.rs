@@ -1,0 +1,134 @@
+//! The grey images that costs are computed from, and where they hold nothing.
+
+use super::census::{CensusWindow, transform};
+use crate::{
+    Result,
+    device::Cpu,
+    image::{AnyImage, Image, Pixel, grey},
+    stereo::pair::mirrored,
+};
+
+/// A grey image in its own type: a census only asks which of two pixels is darker.
+#[derive(Clone, Debug)]
+pub(in crate::stereo) struct Grey {
+    image: AnyImage,
+    /// By how many bits 16-bit values exceed 8 bits; unknown for those that were read so.
+    shift: Option<u32>,
+}
+
+impl Grey {
+    /// The grey of an image; pixels that are not finite become 0. Colour of 8 bits gives grey of 16,
+    /// 256 times as large: rounded to 8 bits it would tell fewer pixels apart.
+    pub(in crate::stereo) fn new(image: &AnyImage, cpu: &Cpu) -> Result<Self> {
+        let mut shift = None;
+        let mut image = match image {
+            AnyImage::U8(i) if i.channels() >= 3 => {
+                let mut wide = Image::filled(i.size(), i.channels(), 0_u16);
+                let values = wide.data_mut().iter_mut().zip(i.data());
+                values.for_each(|(o, &v)| *o = u16::from(v) << 8);
+                shift = Some(8);
+                grey(AnyImage::U16(wide), cpu)?
+            }
+            image => grey(image.clone(), cpu)?,
+        };
+        if let AnyImage::F32(i) = &mut image {
+            i.data_mut().iter_mut().filter(|v| !v.is_finite()).for_each(|v| *v = 0.0);
+        }
+        Ok(Self { image, shift })
+    }
+
+    /// The census of row y, plane by plane.
+    pub(super) fn census(&self, window: CensusWindow, y: usize) -> Vec<u8> {
+        match &self.image {
+            AnyImage::U8(i) => transform(i, window, y),
+            AnyImage::U16(i) => transform(i, window, y),
+            AnyImage::F32(i) => transform(i, window, y),
+        }
+    }
+
+    /// Of an image of 8 bits.
+    pub(in crate::stereo) fn of_bytes(image: &Image<u8>) -> Self {
+        Self { image: AnyImage::U8(image.clone()), shift: None }
+    }
+
+    /// Left and right exchanged.
+    pub(in crate::stereo) fn mirrored(&self) -> Self {
+        let image = match &self.image {
+            AnyImage::U8(i) => AnyImage::U8(mirrored(i)),
+            AnyImage::U16(i) => AnyImage::U16(mirrored(i)),
+            AnyImage::F32(i) => AnyImage::F32(mirrored(i)),
+        };
+        Self { image, shift: self.shift }
+    }
+}
+
+/// Which pixels hold something (255) and which not (0): those that are not finite and those that `mask` excludes.
+/// `None`: all do.
+pub(in crate::stereo) fn holes(image: &AnyImage, mask: Option<&Image<u8>>) -> Option<Image<u8>> {
+    let channels = image.channels();
+    let finite = match image {
+        AnyImage::F32(i) if i.data().iter().any(|v| !v.is_finite()) => Some(i),
+        _ => None,
+    };
+    if mask.is_none() && finite.is_none() {
+        return None;
+    }
+    let mut out = mask.cloned().unwrap_or_else(|| Image::filled(image.size(), 1, 255));
+    if let Some(image) = finite {
+        let pixels = image.data().chunks(channels);
+        let whole = |p: &[f32]| p.iter().all(|v| v.is_finite());
+        out.data_mut().iter_mut().zip(pixels).filter(|(_, p)| !whole(p)).for_each(|(o, _)| *o = 0);
+    }
+    Some(out)
+}
+
+/// Grey in 8 bits, for costs that compare values and for the gradient.
+///
+/// 8 bits stay as they are. 16 bits are divided by 256, or by 4, 8 or 16 when neither image of the pair exceeds 10,
+/// 11 or 12 bits. Floats go linearly from the least to the greatest finite value of the pair to 0 to 255; when these
+/// lie within 0 and 1, from there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(in crate::stereo) struct Bytes {
+    shift: u32,
+    low: f32,
+    scale: f32,
+}
+
+impl Bytes {
+    /// The scale that suits both images.
+    pub(in crate::stereo) fn of(pair: [&Grey; 2]) -> Self {
+        let most = pair.iter().map(|g| match &g.image {
+            AnyImage::U16(i) if g.shift.is_none() => i.data().iter().copied().max().unwrap_or(0),
+            _ => 0,
+        });
+        let most = most.max().unwrap_or(0);
+        let shift = [(1023, 2), (2047, 3), (4095, 4)].iter().find(|s| most <= s.0).map_or(8, |s| s.1);
+        let (mut low, mut high) = (0.0_f32, 1.0_f32);
+        for grey in pair {
+            if let AnyImage::F32(i) = &grey.image {
+                low = i.data().iter().copied().fold(low, f32::min);
+                high = i.data().iter().copied().fold(high, f32::max);
+            }
+        }
+        // Halved first: the difference of two finite floats may overflow.
+        Self { shift, low, scale: 127.5 / (0.5 * high - 0.5 * low) }
+    }
+
+    /// The image on this scale.
+    pub(in crate::stereo) fn image(self, grey: &Grey, cpu: &Cpu) -> Image<u8> {
+        let mut out = Image::new(grey.image.size());
+        let width = out.size().width;
+        cpu.for_chunks(out.data_mut(), width, |y, row| match &grey.image {
+            AnyImage::U8(i) => row.copy_from_slice(i.row(y)),
+            AnyImage::U16(i) => {
+                let shift = grey.shift.unwrap_or(self.shift);
+                row.iter_mut().zip(i.row(y)).for_each(|(o, &v)| *o = (v >> shift).min(255) as u8);
+            }
+            AnyImage::F32(i) => {
+                let byte = |v: f32| ((v - self.low) * self.scale).clamp(0.0, 255.0) as u8;
+                row.iter_mut().zip(i.row(y)).for_each(|(o, &v)| *o = byte(v.to_f32()));
+            }
+        });
+        out
+    }
+}

@@ -1,0 +1,273 @@
+//! Disparity maps as files.
+//!
+//! | file | a disparity d | none |
+//! |---|---|---|
+//! | `.pfm` | d as a float | +∞ |
+//! | `.tif` | d as a float | NaN |
+//! | `.png` | 16 bits: round(256 · d), at least 1 | 0 |
+//!
+//! PNG is the convention of the KITTI benchmark (Menze and Geiger, CVPR 2015, its development kit), which also
+//! writes a disparity below 1/256 as 1: it holds 0 to 255.998 and nothing else, so a map with other disparities is
+//! refused rather than cut.
+//!
+//! Maps are read from these and from what benchmarks keep: 8 or 16 bits with a scale, 0 for unknown, also as colour
+//! with three equal channels.
+
+use crate::image::{self, AnyImage, Image, Pixel, ReadOptions};
+use crate::{Error, Result};
+use std::path::Path;
+
+/// A stored unit of the 16-bit PNG is this share of a pixel.
+const STEPS: f32 = 256.0;
+/// What rounds to the greatest 16-bit number.
+const LIMIT: f32 = 65_535.5 / STEPS;
+
+/// What a disparity map is written as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum DisparityFormat {
+    /// Floats, +∞ where there is none.
+    Pfm,
+    /// 16 bits, 256 a pixel, 0 where there is none.
+    Png,
+    /// Floats, NaN where there is none.
+    Tiff,
+}
+
+impl DisparityFormat {
+    /// The format that belongs to the extension of `path`.
+    ///
+    /// # Errors
+    /// [`Error::Format`] when the extension is unknown.
+    pub fn of(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let extension = path.extension().unwrap_or_default().to_string_lossy();
+        match extension.to_ascii_lowercase().as_str() {
+            "pfm" => Ok(Self::Pfm),
+            "png" => Ok(Self::Png),
+            "tif" | "tiff" => Ok(Self::Tiff),
+            _ => {
+                let reason =
+                    format!("{extension:?} is no format of disparities; use .pfm, .png, .tif or .tiff");
+                Err(Error::format(path, reason))
+            }
+        }
+    }
+
+    /// Fails when this format cannot hold a search from `min_disparity` over `disparities` whole disparities; to
+    /// be asked before the work is done.
+    ///
+    /// # Errors
+    /// [`Error::Format`] naming `path` and the formats that can.
+    pub fn check_range(self, path: impl AsRef<Path>, min_disparity: i32, disparities: usize) -> Result<()> {
+        let greatest = i64::from(min_disparity) + disparities as i64 - 1;
+        match self {
+            Self::Png if min_disparity < 0 || greatest > 255 => {
+                let asked = format!("disparities {min_disparity} to {greatest}");
+                Err(Error::format(path.as_ref(), unfit(&asked)))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn unfit(what: &str) -> String {
+    format!("a 16-bit PNG holds disparities from 0 to 255, not {what}; write .pfm or .tif")
+}
+
+/// Writes a disparity map to `path` in the format of its extension, whole or not at all.
+///
+/// # Errors
+/// [`Error::Format`] when the extension is unknown, the map has no pixel or several channels, or a PNG cannot hold
+/// one of its disparities; [`Error::Io`] when the file cannot be written.
+pub fn write(path: impl AsRef<Path>, disparity: &Image<f32>) -> Result<()> {
+    let path = path.as_ref();
+    let format = DisparityFormat::of(path)?;
+    let outside = |v: &&f32| v.is_finite() && !(0.0..LIMIT).contains(*v);
+    if let Some(d) = disparity.data().iter().find(outside).filter(|_| format == DisparityFormat::Png) {
+        return Err(Error::format(path, unfit(&format!("{d}"))));
+    }
+    let value = if format == DisparityFormat::Pfm { infinite } else { missing };
+    image::write_values(path, disparity.view(), value, level)
+}
+
+fn infinite(d: f32) -> f32 {
+    if d.is_finite() { d } else { f32::INFINITY }
+}
+
+fn missing(d: f32) -> f32 {
+    if d.is_finite() { d } else { f32::NAN }
+}
+
+fn level(d: f32) -> u16 {
+    if d.is_finite() { u16::from_f32(d * STEPS).max(1) } else { 0 }
+}
+
+/// What the numbers in a file mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DisparityReading {
+    /// A stored number is this many times the disparity; above 0. Default: 256 for 16 bits, else 1.
+    pub scale: Option<f32>,
+    /// Floats of 0 and below are disparities. Default no: they are unknown, as is common in ground truth. Whole
+    /// numbers are never signed, and 0 among them is always unknown.
+    pub signed: bool,
+}
+
+impl DisparityReading {
+    /// Fails when the scale is not above 0.
+    ///
+    /// # Errors
+    /// [`Error::Option`] naming it.
+    pub fn check(&self) -> Result<()> {
+        match self.scale {
+            Some(s) if !(s > 0.0 && s.is_finite()) => Err(Error::option("scale", s, "a number above 0")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The disparity map in the image file at `path`, [`INVALID`](super::INVALID) where it holds none.
+///
+/// # Errors
+/// As [`image::read`]; [`Error::Format`] when the channels of a colour image differ; as
+/// [`DisparityReading::check`].
+pub fn read(path: impl AsRef<Path>, reading: &DisparityReading) -> Result<Image<f32>> {
+    reading.check()?;
+    let path = path.as_ref();
+    let image = image::read(path, &ReadOptions::default())?;
+    from_image(&image, reading).map_err(|reason| Error::format(path, reason))
+}
+
+fn from_image(image: &AnyImage, reading: &DisparityReading) -> std::result::Result<Image<f32>, String> {
+    let scale = |usual: f32| reading.scale.unwrap_or(usual);
+    match image {
+        AnyImage::U8(i) => convert(i, scale(1.0), false),
+        AnyImage::U16(i) => convert(i, scale(STEPS), false),
+        AnyImage::F32(i) => convert(i, scale(1.0), reading.signed),
+    }
+}
+
+fn convert<T: Pixel>(image: &Image<T>, scale: f32, signed: bool) -> std::result::Result<Image<f32>, String> {
+    let channels = image.channels();
+    // An even count ends in alpha, which says nothing of disparity.
+    let colours = channels - usize::from(channels.is_multiple_of(2));
+    let disparity = |p: &[T]| {
+        let d = p[0].to_f32() / scale;
+        if d.is_finite() && (signed || d > 0.0) { d } else { super::INVALID }
+    };
+    let pixels = || image.data().chunks_exact(channels);
+    let same = |p: &[T]| p[..colours].iter().all(|v| *v == p[0] || v.to_f32().is_nan());
+    if colours > 1 && !pixels().all(same) {
+        return Err("a colour picture, not a disparity map: its channels differ".into());
+    }
+    let data = pixels().map(disparity).collect();
+    Image::from_vec(data, image.size(), 1).map_err(|e| e.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::INVALID;
+    use super::*;
+    use crate::image::Size;
+
+    /// A folder of this test's own, removed with its contents at the end.
+    struct Folder(std::path::PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let path = std::env::temp_dir().join(format!("tiepoint-disparity-{name}-{}", std::process::id()));
+            std::fs::create_dir_all(&path).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = std::fs::remove_dir_all(&self.0);
+        }
+    }
+
+    const SIGNED: DisparityReading = DisparityReading { scale: None, signed: true };
+
+    fn map(values: &[f32]) -> Image<f32> {
+        Image::from_vec(values.to_vec(), Size::new(values.len() / 2, 2), 1).unwrap()
+    }
+
+    #[test]
+    fn floats_come_back_as_they_were() {
+        let folder = Folder::new("floats");
+        let there = map(&[0.0, -3.25, 1e-20, INVALID, 4000.125, 17.3]);
+        let odd = map(&[0.0, -3.25, 1e-20, f32::NAN, 4000.125, 17.3]);
+        for name in ["d.pfm", "d.tif", "D.TIFF"] {
+            let path = folder.0.join(name);
+            for map in [&there, &odd] {
+                write(&path, map).unwrap();
+                assert_eq!(read(&path, &SIGNED).unwrap(), there, "{name}: every invalid pixel is +∞ here");
+            }
+            let AnyImage::F32(stored) = image::read(&path, &ReadOptions::default()).unwrap() else {
+                panic!("floats")
+            };
+            let hole = stored.data()[3];
+            assert!(if name == "d.pfm" { hole == f32::INFINITY } else { hole.is_nan() }, "{name}: {hole}");
+        }
+    }
+
+    #[test]
+    fn png_is_kittis() {
+        let folder = Folder::new("png");
+        let path = folder.0.join("d.png");
+        write(&path, &map(&[0.0, 1.0, 17.3, INVALID, 255.998, 0.001])).unwrap();
+        let AnyImage::U16(stored) = image::read(&path, &ReadOptions::default()).unwrap() else {
+            panic!("16 bits")
+        };
+        assert_eq!(stored.data(), [1, 256, 4429, 0, 65535, 1], "256 a pixel, 0 for none, at least 1");
+        let back = read(&path, &DisparityReading::default()).unwrap();
+        assert_eq!(back.data(), [1.0 / 256.0, 1.0, 4429.0 / 256.0, INVALID, 65535.0 / 256.0, 1.0 / 256.0]);
+    }
+
+    #[test]
+    fn what_a_png_cannot_hold_is_refused() {
+        let folder = Folder::new("refused");
+        let path = folder.0.join("d.png");
+        for d in [-0.25, 255.9981, 4000.0] {
+            let message = write(&path, &map(&[1.0, d])).unwrap_err().to_string();
+            assert!(message.contains("d.png") && message.contains(".pfm"), "{message}");
+        }
+        assert!(!path.exists(), "nothing is left");
+        let png = DisparityFormat::of("x.PNG").unwrap();
+        for (least, count, fits) in [(0, 256, true), (0, 257, false), (-1, 4, false), (200, 56, true)] {
+            assert_eq!(png.check_range("x.png", least, count).is_ok(), fits, "{least} and {count}");
+        }
+        assert!(DisparityFormat::Tiff.check_range("x.tif", -500, 4096).is_ok(), "floats hold all");
+        for name in ["d", "d.jpg", "d.ppm"] {
+            assert!(DisparityFormat::of(name).is_err() && write(name, &map(&[1.0, 2.0])).is_err(), "{name}");
+        }
+        assert!(write(folder.0.join("d.pfm"), &Image::new(Size::new(0, 4))).is_err(), "empty");
+    }
+
+    #[test]
+    fn ground_truth_of_every_kind() {
+        let folder = Folder::new("truth");
+        let read_as = |image: AnyImage, scale, signed| {
+            let path = folder.0.join("t.tif");
+            image::write(&path, &image).unwrap();
+            read(&path, &DisparityReading { scale, signed }).map(Image::into_vec)
+        };
+        let size = Size::new(2, 1);
+        let bytes = |v: &[u8], n| AnyImage::from(Image::from_vec(v.to_vec(), size, n).unwrap());
+        assert_eq!(read_as(bytes(&[0, 40], 1), Some(8.0), true).unwrap(), [INVALID, 5.0], "8 bits");
+        assert_eq!(read_as(bytes(&[0, 40], 1), None, false).unwrap(), [INVALID, 40.0], "no scale");
+        assert_eq!(read_as(bytes(&[9, 9, 9, 0, 0, 0], 3), None, false).unwrap(), [9.0, INVALID], "equal");
+        assert_eq!(read_as(bytes(&[9, 255, 3, 0], 2), None, false).unwrap(), [9.0, 3.0], "alpha");
+        let message = read_as(bytes(&[9, 9, 8, 0, 0, 0], 3), None, false).unwrap_err().to_string();
+        assert!(message.contains("channels differ"), "{message}");
+        let sixteen = Image::from_vec(vec![0_u16, 640], size, 1).unwrap();
+        assert_eq!(read_as(sixteen.into(), None, false).unwrap(), [INVALID, 2.5], "KITTI");
+        let floats = |v: [f32; 2]| AnyImage::from(Image::from_vec(v.to_vec(), size, 1).unwrap());
+        assert_eq!(read_as(floats([0.0, f32::NAN]), None, true).unwrap(), [0.0, INVALID], "signed");
+        assert_eq!(read_as(floats([-1.0, 2.0]), None, false).unwrap(), [INVALID, 2.0], "unsigned");
+        for scale in [0.0, -1.0, f32::NAN, f32::INFINITY] {
+            assert!(DisparityReading { scale: Some(scale), signed: false }.check().is_err(), "{scale}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! A pair made ready: grey, grey in 8 bits, and where either image holds nothing.
+
+use super::{
+    Cost, Masks, MatchingCost, StereoOptions,
+    aggregate::Problem,
+    cost::{Bytes, Costs, Grey, Source, Table, holes},
+    select::Choice,
+};
+use crate::{
+    Error, Result,
+    device::Cpu,
+    filter::resample::halve_mean,
+    image::{AnyImage, Image, Size},
+};
+
+/// The two images of a pair, the left one first.
+pub(super) struct Pair {
+    grey: [Grey; 2],
+    bytes: [Image<u8>; 2],
+    masks: [Option<Image<u8>>; 2],
+}
+
+impl Pair {
+    pub(super) fn new(left: &AnyImage, right: &AnyImage, masks: Masks<'_>, cpu: &Cpu) -> Result<Self> {
+        let _stage = cpu.stage("grey");
+        let size = left.size();
+        if size.width == 0 || size.height == 0 {
+            return Err(Error::Image(format!("the left image is empty ({size})")));
+        }
+        for (what, found) in [
+            ("right image", Some(right.size())),
+            ("left mask", masks.left.map(Image::size)),
+            ("right mask", masks.right.map(Image::size)),
+        ] {
+            if found.is_some_and(|s| s != size) {
+                let found = found.unwrap_or_default();
+                return Err(Error::Mismatch(format!(
+                    "the {what} is {found} and the left image {size}: expected one size, as rectification gives it"
+                )));
+            }
+        }
+        let grey = [Grey::new(left, cpu)?, Grey::new(right, cpu)?];
+        let scale = Bytes::of([&grey[0], &grey[1]]);
+        let bytes = [scale.image(&grey[0], cpu), scale.image(&grey[1], cpu)];
+        let masks = [holes(left, masks.left), holes(right, masks.right)];
+        Ok(Self { grey, bytes, masks })
+    }
+
+    pub(super) fn size(&self) -> Size {
+        self.bytes[0].size()
+    }
+
+    /// Grey in 8 bits.
+    pub(super) fn bytes(&self) -> [&Image<u8>; 2] {
+        [&self.bytes[0], &self.bytes[1]]
+    }
+
+    /// Which right pixels hold something.
+    pub(super) fn right_mask(&self) -> Option<&Image<u8>> {
+        self.masks[1].as_ref()
+    }
+
+    /// The pair at half the size.
+    pub(super) fn half(&self, cpu: &Cpu) -> Result<Self> {
+        let half = |i: usize| halve_mean(self.bytes[i].view(), cpu);
+        let bytes = [half(0)?, half(1)?];
+        let size = bytes[0].size();
+        // A pixel holds something only if all four that it was made of do.
+        let mask = |i: usize| {
+            self.masks[i].as_ref().map(|m| {
+                let all = |x: usize, y: usize| {
+                    let rows = [2 * y, (2 * y + 1).min(m.size().height - 1)].map(|y| m.row(y));
+                    let columns = [2 * x, (2 * x + 1).min(m.size().width - 1)];
+                    rows.iter().flat_map(|r| columns.map(|x| r[x])).min().unwrap_or(0)
+                };
+                Image::from_fn(size, all)
+            })
+        };
+        let masks = [mask(0), mask(1)];
+        let grey = [Grey::of_bytes(&bytes[0]), Grey::of_bytes(&bytes[1])];
+        Ok(Self { grey, bytes, masks })
+    }
+
+    /// The pair with the roles exchanged: mirrored, so that disparities keep their sign.
+    pub(super) fn exchanged(&self) -> Self {
+        let mask = |i: usize| self.masks[i].as_ref().map(mirrored);
+        Self {
+            grey: [self.grey[1].mirrored(), self.grey[0].mirrored()],
+            bytes: [mirrored(&self.bytes[1]), mirrored(&self.bytes[0])],
+            masks: [mask(1), mask(0)],
+        }
+    }
+
+    /// What is to be aggregated.
+    pub(super) fn problem<'a>(
+        &'a self,
+        options: &StereoOptions,
+        own: Option<&'a dyn MatchingCost>,
+        table: Option<&'a Table>,
+    ) -> Problem<'a> {
+        let [left, right] = &self.bytes;
+        let source = match (own, options.cost, table) {
+            (Some(own), ..) => Source::Own(own),
+            (None, Cost::Census(window), _) => {
+                Source::Census { window, left: &self.grey[0], right: &self.grey[1] }
+            }
+            (None, _, Some(table)) => Source::Information { left, right, table },
+            (None, _, None) => Source::Absolute { left, right },
+        };
+        let cost = Costs {
+            source,
+            size: self.size(),
+            min_disparity: options.min_disparity,
+            disparities: options.disparities,
+            greatest: own.map_or(options.cost.greatest(), MatchingCost::greatest),
+            left_mask: self.masks[0].as_ref(),
+            right_mask: self.masks[1].as_ref(),
+        };
+        Problem {
+            size: self.size(),
+            cost,
+            grey: left,
+            penalties: options.penalties(),
+            paths: options.paths,
+            choice: Choice { subpixel: options.subpixel, uniqueness: options.uniqueness },
+            memory: options.memory,
+        }
+    }
+}
+
+/// Left and right exchanged.
+pub(super) fn mirrored<T: Copy + Default>(image: &Image<T>) -> Image<T> {
+    let mut out = image.clone();
+    let width = image.row_len();
+    out.data_mut().chunks_mut(width.max(1)).for_each(<[T]>::reverse);
+    out
+}

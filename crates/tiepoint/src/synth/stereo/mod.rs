@@ -1,0 +1,348 @@
+//! Rectified pairs with exact disparities and occlusions.
+//!
+//! A scene is a background and surfaces before it, each with a disparity in closed form on the left image
+//! ([`Surface`]) and a texture of its own that is fixed to the surface. Either view shows at the centre of each
+//! pixel the surface of greatest disparity there, and its texture at that very point: neither image is resampled
+//! from the other, so a point seen by both has the same brightness in both to the last bit, at any sub-pixel
+//! disparity. Any rows of either view can be made without the rest.
+
+mod surface;
+
+pub use surface::{Outline, Surface};
+
+use super::texture::Sampler;
+use super::{Random, Texture, TextureKind};
+use crate::device::Cpu;
+use crate::image::{Image, Pixel, Size};
+use crate::{Error, Result};
+use std::ops::Range;
+
+/// What to draw.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StereoSceneOptions {
+    /// Size of both images in pixels. Default 640×480.
+    pub size: Size,
+    /// The least and the greatest disparity on the left image, in pixels, each −10 000 to 10 000. Default 4 to 60.
+    pub disparities: [f64; 2],
+    /// Surfaces before the background, 0 to 1000: in turn parallel to the image, slanted, and domes. Default 9.
+    pub surfaces: usize,
+    /// What the surfaces look like. Default: mixed.
+    pub texture: TextureKind,
+    /// The share of the surfaces that have no texture, 0 to 1. Default 0.
+    pub plain: f64,
+    /// Seed of everything. Default 0.
+    pub seed: u64,
+    /// Standard deviation of the noise in either image, on the scale from 0 (black) to 1 (white). Default 0.
+    pub noise: f64,
+    /// How the right camera differs from the left. Default: not at all.
+    pub right: Photometry,
+}
+
+impl Default for StereoSceneOptions {
+    fn default() -> Self {
+        Self {
+            size: Size::new(640, 480),
+            disparities: [4.0, 60.0],
+            surfaces: 9,
+            texture: TextureKind::Mixed,
+            plain: 0.0,
+            seed: 0,
+            noise: 0.0,
+            right: Photometry::default(),
+        }
+    }
+}
+
+/// What a camera makes of the brightness v from 0 to 1: inverted to 1 − v if asked for, raised to the power gamma,
+/// and then gain · v + bias, cut to 0 to 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Photometry {
+    /// Black and white change places. Default no.
+    pub invert: bool,
+    /// The power, 0.01 to 100; other than 1 it is taken by the platform's own function, which may differ in the
+    /// last bits between platforms. Default 1.
+    pub gamma: f64,
+    /// The contrast, −100 to 100. Default 1.
+    pub gain: f64,
+    /// The brightness, −100 to 100. Default 0.
+    pub bias: f64,
+}
+
+impl Default for Photometry {
+    fn default() -> Self {
+        Self { invert: false, gamma: 1.0, gain: 1.0, bias: 0.0 }
+    }
+}
+
+impl Photometry {
+    fn of(&self, v: f64) -> f64 {
+        let v = if self.invert { 1.0 - v } else { v };
+        let v = if self.gamma == 1.0 { v } else { v.powf(self.gamma) };
+        self.gain * v + self.bias
+    }
+}
+
+impl StereoSceneOptions {
+    /// Checks every field.
+    ///
+    /// # Errors
+    /// [`Error::Option`] naming the first field outside its range.
+    pub fn check(&self) -> Result<()> {
+        let within = |name, v: f64, low: f64, high: f64, expected| match (low..=high).contains(&v) {
+            true => Ok(()),
+            false => Err(Error::option(name, v, expected)),
+        };
+        if self.size.is_empty() || self.size.area() > 1 << 32 {
+            return Err(Error::option("size", self.size, "1 to 2^32 pixels"));
+        }
+        let [low, high] = self.disparities;
+        if !(low <= high && low >= -10_000.0 && high <= 10_000.0) {
+            let expected = "the least and the greatest disparity, -10000 to 10000 pixels";
+            return Err(Error::option("disparities", format!("{low} to {high}"), expected));
+        }
+        if self.surfaces > 1000 {
+            return Err(Error::option("surfaces", self.surfaces, "0 to 1000"));
+        }
+        within("plain", self.plain, 0.0, 1.0, "0 to 1")?;
+        within("noise", self.noise, 0.0, 1.0, "0 to 1")?;
+        within("gamma", self.right.gamma, 0.01, 100.0, "0.01 to 100")?;
+        within("gain", self.right.gain, -100.0, 100.0, "-100 to 100")?;
+        within("bias", self.right.bias, -100.0, 100.0, "-100 to 100")
+    }
+}
+
+/// One of the two cameras.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// The reference.
+    Left,
+    /// The camera to its right.
+    Right,
+}
+
+/// A scene before two cameras, drawn row by row as asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StereoScene {
+    options: StereoSceneOptions,
+    surfaces: Vec<Surface>,
+}
+
+/// Both views of a scene as a whole, and the truth about them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StereoPair<T = u8> {
+    /// The left image.
+    pub left: Image<T>,
+    /// The right image.
+    pub right: Image<T>,
+    /// Disparities of the left image: what it shows at x lies at x − d on the right.
+    pub truth_left: Image<f32>,
+    /// Disparities of the right image: what it shows at x lies at x + d on the left.
+    pub truth_right: Image<f32>,
+    /// 255 where the right image shows what the left one does, 0 where it is hidden or beyond the edge.
+    pub visible: Image<u8>,
+}
+
+/// What a view shows at one point.
+#[derive(Clone, Copy, Debug)]
+struct Hit {
+    /// Which surface.
+    surface: usize,
+    /// Its place on the left image.
+    x: f64,
+    disparity: f64,
+}
+
+impl StereoScene {
+    /// The scene that follows from the options' seed.
+    ///
+    /// # Errors
+    /// As [`StereoSceneOptions::check`].
+    pub fn new(options: &StereoSceneOptions) -> Result<Self> {
+        options.check()?;
+        Ok(Self { options: *options, surfaces: compose(options) })
+    }
+
+    /// A scene of the caller's surfaces; where surfaces have equal disparities the later is seen. Where there is
+    /// none the images are black and the truth is infinite. The options' disparities, surfaces and plain do not
+    /// count.
+    ///
+    /// # Errors
+    /// As [`StereoSceneOptions::check`] and [`Surface::check`].
+    pub fn with_surfaces(options: &StereoSceneOptions, surfaces: Vec<Surface>) -> Result<Self> {
+        options.check()?;
+        surfaces.iter().try_for_each(Surface::check)?;
+        Ok(Self { options: *options, surfaces })
+    }
+
+    /// The surfaces, the background first.
+    pub fn surfaces(&self) -> &[Surface] {
+        &self.surfaces
+    }
+
+    /// Both views and their truth.
+    pub fn render<T: Pixel>(&self, cpu: &Cpu) -> StereoPair<T> {
+        let rows = || 0..self.options.size.height;
+        StereoPair {
+            left: self.image(View::Left, rows(), cpu),
+            right: self.image(View::Right, rows(), cpu),
+            truth_left: self.truth(View::Left, rows(), cpu),
+            truth_right: self.truth(View::Right, rows(), cpu),
+            visible: self.visible(View::Left, rows(), cpu),
+        }
+    }
+
+    /// Some rows of a view; rows beyond the image belong to a larger one.
+    pub fn image<T: Pixel>(&self, view: View, rows: Range<usize>, cpu: &Cpu) -> Image<T> {
+        let (seed, noise) = (self.options.seed, self.options.noise);
+        let (photometry, stream) = match view {
+            View::Left => (Photometry::default(), 41),
+            View::Right => (self.options.right, 42),
+        };
+        let samplers: Vec<Sampler> = (0..self.surfaces.len() as u64)
+            .map(|i| Sampler::new(Texture::of_kind(self.options.texture, seed ^ (i << 40))))
+            .collect();
+        self.rows(view, rows, cpu, &samplers, |samplers, hit, x, y| {
+            let grey = hit.map_or(0.0, |h| {
+                let plain = self.surfaces[h.surface].plain;
+                plain.unwrap_or_else(|| samplers[h.surface].at(h.x, y as f64, 1.0))
+            });
+            let mut value = photometry.of(grey);
+            if noise > 0.0 {
+                value += noise * Random::at(seed, stream, x as i64, y as i64).normal();
+            }
+            T::from_f32(value.clamp(0.0, 1.0) as f32 * T::WHITE)
+        })
+    }
+
+    /// The disparities of some rows of a view.
+    pub fn truth(&self, view: View, rows: Range<usize>, cpu: &Cpu) -> Image<f32> {
+        self.rows(view, rows, cpu, &[(); 0], |_, hit, _, _| hit.map_or(f32::INFINITY, |h| h.disparity as f32))
+    }
+
+    /// 255 in some rows of a view where the other shows the same, 0 elsewhere.
+    pub fn visible(&self, view: View, rows: Range<usize>, cpu: &Cpu) -> Image<u8> {
+        let end = (self.options.size.width - 1) as f64;
+        let other = if view == View::Left { View::Right } else { View::Left };
+        self.rows(view, rows, cpu, &[(); 0], |_, hit, _, y| {
+            let Some(h) = hit else { return 0 };
+            let there = if other == View::Left { h.x } else { h.x - h.disparity };
+            let hidden = |(i, s): (usize, &Surface)| {
+                let front = hit_of(i, s, other, there, y as f64);
+                i != h.surface && front.is_some_and(|f| (f.disparity, i) > (h.disparity, h.surface))
+            };
+            let seen = (0.0..=end).contains(&there) && !self.surfaces.iter().enumerate().any(hidden);
+            255 * u8::from(seen)
+        })
+    }
+
+    /// `f(state, what is seen, x, y)` of every pixel of some rows of a view; each row begins with a copy of the
+    /// state.
+    fn rows<T: Copy + Default + Send, S: Clone + Sync>(
+        &self,
+        view: View,
+        rows: Range<usize>,
+        cpu: &Cpu,
+        start: &[S],
+        f: impl Fn(&mut [S], Option<Hit>, usize, usize) -> T + Sync + Send,
+    ) -> Image<T> {
+        let width = self.options.size.width;
+        let mut image = Image::new(Size::new(width, rows.len()));
+        cpu.for_chunks(image.data_mut(), width, |i, row| {
+            let y = rows.start + i;
+            let mut state = start.to_vec();
+            for (columns, surfaces) in self.spans(view, y) {
+                for x in columns {
+                    let hits = surfaces.iter().filter_map(|(i, s)| hit_of(*i, s, view, x as f64, y as f64));
+                    let front = hits.reduce(|a, b| if b.disparity >= a.disparity { b } else { a });
+                    row[x] = f(&mut state, front, x, y);
+                }
+            }
+        });
+        image
+    }
+
+    /// A row cut where surfaces begin and end, and which may lie in each part.
+    fn spans(&self, view: View, y: usize) -> Vec<(Range<usize>, Vec<(usize, &Surface)>)> {
+        let width = self.options.size.width;
+        let here: Vec<(usize, &Surface, Range<usize>)> = (self.surfaces.iter().enumerate())
+            .filter(|(_, s)| s.meets(y as f64))
+            .map(|(i, s)| {
+                // Negative columns become 0.
+                let [a, b] = s.columns(y as f64)[view as usize];
+                (i, s, (a.floor() as usize).min(width)..(b.ceil() as usize).min(width))
+            })
+            .collect();
+        let mut cuts: Vec<usize> = here.iter().flat_map(|(.., c)| [c.start, c.end]).collect();
+        cuts.extend([0, width]);
+        cuts.sort_unstable();
+        cuts.dedup();
+        let span = |c: &[usize]| {
+            let inside = here.iter().filter(|(.., s)| s.start <= c[0] && c[1] <= s.end);
+            (c[0]..c[1], inside.map(|(i, s, _)| (*i, *s)).collect())
+        };
+        cuts.windows(2).map(span).collect()
+    }
+}
+
+/// The point of a surface that a view shows at (x, y).
+#[inline(always)]
+fn hit_of(index: usize, surface: &Surface, view: View, x: f64, y: f64) -> Option<Hit> {
+    let (x, disparity) = match view {
+        View::Left => (x, surface.from_left(x, y)?),
+        View::Right => {
+            let left = surface.from_right(x, y)?;
+            // The difference would lose the last bits of a small disparity.
+            (left, surface.from_left(left, y)?)
+        }
+    };
+    Some(Hit { surface: index, x, disparity })
+}
+
+/// A background in the farthest quarter of the range and surfaces before it, all within the range on the left image.
+fn compose(options: &StereoSceneOptions) -> Vec<Surface> {
+    let mut random = Random::new(options.seed ^ 0x57e7_e0);
+    let [low, high] = options.disparities;
+    let (w, h) = (options.size.width as f64, options.size.height as f64);
+    let centre = [(w - 1.0) / 2.0, (h - 1.0) / 2.0];
+    let amplitude = ((high - low) / 8.0).min(0.1 * w);
+    let (across, down, bulge) =
+        (random.range(-0.4, 0.4), random.range(-0.4, 0.4), random.range(-0.1, 0.1) * amplitude);
+    let background = Surface {
+        centre,
+        reach: [w / 2.0, h / 2.0],
+        disparity: low + amplitude,
+        slope: [across * amplitude / (w / 2.0), down * amplitude / (h / 2.0)],
+        bulge,
+        ..Surface::default()
+    };
+    let mut surfaces = vec![background];
+    for i in 0..options.surfaces {
+        surfaces.push(compose_one(i, options, &mut random));
+    }
+    for surface in &mut surfaces[1..] {
+        let (chance, grey) = (random.unit(), random.range(0.15, 0.85));
+        surface.plain = (chance < options.plain).then_some(grey);
+    }
+    surfaces
+}
+
+fn compose_one(i: usize, options: &StereoSceneOptions, random: &mut Random) -> Surface {
+    let [low, high] = options.disparities;
+    let (w, h) = (options.size.width as f64, options.size.height as f64);
+    let reach = [w, h].map(|_| (random.range(0.06, 0.2) * w.min(h)).max(0.5));
+    let centre = [random.range(0.05, 0.95) * w, random.range(0.05, 0.95) * h];
+    let near = low + (high - low) * random.range(0.3, 1.0);
+    // What the disparity may differ from the centre's: within the range, and never too steep.
+    let room = (high - near).min(near - low).min(0.2 * reach[0]).max(0.0);
+    let (across, down) = (random.range(-0.5, 0.5), random.range(-0.5, 0.5));
+    let (slope, bulge) = match i % 3 {
+        0 => ([0.0; 2], 0.0),
+        1 => ([across * room / reach[0], down * room / reach[1]], 0.0),
+        _ => ([0.3 * across * room / reach[0], 0.3 * down * room / reach[1]], 0.3 * room),
+    };
+    let outline = if random.unit() < 0.5 { Outline::Ellipse } else { Outline::Rectangle };
+    Surface { outline, centre, reach, disparity: near, slope, bulge, plain: None }
+}
+
+#[cfg(test)]
+mod tests;

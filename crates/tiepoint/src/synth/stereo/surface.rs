@@ -1,0 +1,182 @@
+//! A surface before two cameras, given by the disparity it has on the left image.
+//!
+//! With (u, v) the place relative to the surface's centre, the disparity is
+//! d(u, v) = d₀ + sₓu + s_yv − b·((u/rₓ)² + (v/r_y)²): a plane when b is 0, else a dome (b > 0) or a bowl. What the
+//! left image shows at x the right one shows at x − d, so the place seen at x' on the right is the root of
+//! qu² + pu = t with q = b/rₓ², p = 1 − sₓ, t = x' − cₓ + d(0, v): in closed form, exact to the rounding of f64.
+
+use crate::{Error, Result};
+
+/// How far a surface reaches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Outline {
+    /// Everywhere.
+    #[default]
+    Endless,
+    /// The ellipse whose half axes are the reach.
+    Ellipse,
+    /// The rectangle whose half sides are the reach.
+    Rectangle,
+}
+
+/// One surface of a stereo scene.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Surface {
+    /// Its outline on the left image. Default: endless.
+    pub outline: Outline,
+    /// The centre on the left image, in pixels. Default (0, 0).
+    pub centre: [f64; 2],
+    /// Half its width and half its height, in pixels; above 0. Default (1, 1).
+    pub reach: [f64; 2],
+    /// The disparity at the centre, in pixels. Default 0.
+    pub disparity: f64,
+    /// By how much the disparity grows from a pixel to its right and to its lower neighbour. Default (0, 0).
+    pub slope: [f64; 2],
+    /// By how much the disparity is less at the end of either reach than at the centre. Default 0.
+    pub bulge: f64,
+    /// Brightness from 0 (black) to 1 (white) where the surface has no texture. Default: it has one.
+    pub plain: Option<f64>,
+}
+
+impl Default for Surface {
+    fn default() -> Self {
+        Self {
+            outline: Outline::Endless,
+            centre: [0.0; 2],
+            reach: [1.0; 2],
+            disparity: 0.0,
+            slope: [0.0; 2],
+            bulge: 0.0,
+            plain: None,
+        }
+    }
+}
+
+impl Surface {
+    /// Fails unless both cameras see every part of it that lies within its reach from the front.
+    ///
+    /// # Errors
+    /// [`Error::Option`] naming the field.
+    pub fn check(&self) -> Result<()> {
+        let numbers = [self.disparity, self.bulge, self.centre[0], self.centre[1], self.slope[1]];
+        if numbers.iter().any(|v| v.is_nan() || v.abs() > 1e6) {
+            return Err(Error::option("surface", format!("{self:?}"), "numbers of at most a million"));
+        }
+        if !self.reach.iter().all(|r| (1e-3..=1e9).contains(r)) {
+            return Err(Error::option("reach", format!("{:?}", self.reach), "0.001 to 1e9 pixels"));
+        }
+        let steepest = self.slope[0].abs() + 2.0 * self.bulge.abs() / self.reach[0];
+        if steepest.is_nan() || steepest >= 0.95 {
+            let expected = "a disparity that grows by less than 0.95 from column to column, bulge included";
+            return Err(Error::option("slope", steepest, expected));
+        }
+        if self.plain.is_some_and(|v| !(0.0..=1.0).contains(&v)) {
+            return Err(Error::option("plain", format!("{:?}", self.plain), "0 to 1"));
+        }
+        Ok(())
+    }
+
+    /// Whether any of it lies in row `y`.
+    pub(super) fn meets(&self, y: f64) -> bool {
+        self.outline == Outline::Endless || (y - self.centre[1]).abs() <= self.reach[1]
+    }
+
+    /// Between which columns of a row of the left image it lies, and of the right one; a little more than less.
+    pub(super) fn columns(&self, y: f64) -> [[f64; 2]; 2] {
+        if self.outline == Outline::Endless {
+            return [[f64::NEG_INFINITY, f64::INFINITY]; 2];
+        }
+        let v = y - self.centre[1];
+        let ends = [-self.reach[0], self.reach[0]];
+        let left = ends.map(|u| self.centre[0] + u);
+        // What lies further left does so in the right image too.
+        let right = ends.map(|u| self.centre[0] + u - self.at(u, v));
+        [left, right].map(|[a, b]| [a - 1.0, b + 1.0])
+    }
+
+    /// The disparity at (x, y) of the left image, if the surface reaches there.
+    #[inline(always)]
+    pub(super) fn from_left(&self, x: f64, y: f64) -> Option<f64> {
+        let (u, v) = (x - self.centre[0], y - self.centre[1]);
+        self.contains(u, v).then(|| self.at(u, v))
+    }
+
+    /// Where on the left image lies what the right one shows at (x, y), if the surface reaches there.
+    #[inline(always)]
+    pub(super) fn from_right(&self, x: f64, y: f64) -> Option<f64> {
+        let v = y - self.centre[1];
+        let (p, q) = (1.0 - self.slope[0], self.bulge / (self.reach[0] * self.reach[0]));
+        let t = x - self.centre[0] + self.at(0.0, v);
+        // The root of the branch that faces the right camera; NaN where there is none.
+        let u = 2.0 * t / (p + (p * p + 4.0 * q * t).sqrt());
+        self.contains(u, v).then_some(u + self.centre[0])
+    }
+
+    #[inline(always)]
+    fn at(&self, u: f64, v: f64) -> f64 {
+        let plane = self.disparity + self.slope[0] * u + self.slope[1] * v;
+        if self.bulge == 0.0 {
+            return plane;
+        }
+        let (a, b) = (u / self.reach[0], v / self.reach[1]);
+        plane - self.bulge * (a * a + b * b)
+    }
+
+    #[inline(always)]
+    fn contains(&self, u: f64, v: f64) -> bool {
+        let (a, b) = (u / self.reach[0], v / self.reach[1]);
+        match self.outline {
+            Outline::Endless => u.is_finite(),
+            Outline::Ellipse => a * a + b * b <= 1.0,
+            Outline::Rectangle => a.abs() <= 1.0 && b.abs() <= 1.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_views_meet_on_the_surface() {
+        for (outline, slope, bulge) in [
+            (Outline::Endless, [0.0, 0.0], 0.0),
+            (Outline::Ellipse, [0.4, -0.2], 0.0),
+            (Outline::Rectangle, [-0.3, 0.1], 9.0),
+            (Outline::Ellipse, [0.2, 0.3], -12.0),
+        ] {
+            let surface = Surface {
+                outline,
+                centre: [50.0, 40.0],
+                reach: [48.0, 30.0],
+                disparity: -7.25,
+                slope,
+                bulge,
+                plain: None,
+            };
+            surface.check().unwrap();
+            for (x, y) in [(50.0, 40.0), (33.0, 25.0), (80.0, 47.0)] {
+                let d = surface.from_left(x, y).unwrap();
+                let back = surface.from_right(x - d, y).unwrap();
+                assert!((back - x).abs() < 1e-10, "{surface:?} at ({x}, {y}): back at {back}");
+            }
+            let outside = surface.from_left(50.0, 71.0);
+            assert_eq!(outside.is_some(), outline == Outline::Endless, "{outline:?} ends at its reach");
+        }
+    }
+
+    #[test]
+    fn nonsense_is_refused() {
+        let wrong = |change: fn(&mut Surface)| {
+            let mut surface = Surface::default();
+            change(&mut surface);
+            surface.check().is_err()
+        };
+        assert!(!wrong(|_| ()), "the default");
+        assert!(wrong(|s| s.slope[0] = 1.0), "seen from behind on the right");
+        assert!(wrong(|s| s.bulge = 0.5), "too round for its reach");
+        assert!(wrong(|s| s.disparity = f64::NAN), "NaN");
+        assert!(wrong(|s| s.reach[1] = 0.0), "nothing");
+        assert!(wrong(|s| s.plain = Some(2.0)), "brighter than white");
+    }
+}

@@ -1,0 +1,136 @@
+use super::*;
+
+fn options() -> StereoSceneOptions {
+    StereoSceneOptions {
+        size: Size::new(160, 120),
+        disparities: [-6.5, 20.25],
+        seed: 4,
+        ..Default::default()
+    }
+}
+
+fn pair<T: Pixel>(options: &StereoSceneOptions) -> StereoPair<T> {
+    StereoScene::new(options).unwrap().render(&Cpu::sequential())
+}
+
+/// At whole disparities a pixel of one view is a pixel of the other: the values must be the very same.
+#[test]
+fn whole_disparities_copy_pixels() {
+    let flat = |disparity, centre: [f64; 2], outline| Surface {
+        outline,
+        centre,
+        reach: [20.0, 15.0],
+        disparity,
+        ..Surface::default()
+    };
+    let surfaces = vec![
+        flat(-3.0, [0.0, 0.0], Outline::Endless),
+        flat(9.0, [50.0, 40.0], Outline::Ellipse),
+        flat(2.0, [60.0, 50.0], Outline::Rectangle),
+    ];
+    let options = StereoSceneOptions { size: Size::new(110, 80), ..Default::default() };
+    let scene = StereoScene::with_surfaces(&options, surfaces).unwrap();
+    let pair: StereoPair<f32> = scene.render(&Cpu::sequential());
+    let mut seen = [0; 2];
+    for y in 0..80 {
+        for x in 0..110 {
+            let d = pair.truth_left.row(y)[x];
+            let there = x as i64 - d as i64;
+            let inside = (0..110).contains(&there);
+            let same = inside && pair.truth_right.row(y)[there as usize] == d;
+            assert_eq!(pair.visible.row(y)[x] != 0, same, "visible at ({x}, {y})");
+            seen[usize::from(same)] += 1;
+            if same {
+                assert_eq!(pair.left.row(y)[x], pair.right.row(y)[there as usize], "({x}, {y})");
+            }
+        }
+    }
+    assert!(seen[0] > 300 && seen[1] > 7000, "hidden and seen: {seen:?}");
+}
+
+/// Between pixels: the right image's truth at the place a disparity leads to leads back, and the brightness
+/// there, joined from its two neighbours, is that of the left pixel where the picture is smooth.
+#[test]
+fn the_truths_agree() {
+    let options = StereoSceneOptions { texture: TextureKind::Blobs, ..options() };
+    let pair: StereoPair<f32> = pair(&options);
+    let (mut count, mut off, mut grey) = (0_usize, 0_usize, 0.0_f64);
+    for y in 0..120 {
+        for x in 0..160 {
+            let d = pair.truth_left.row(y)[x];
+            assert!((-6.5..=20.25).contains(&d), "the disparity at ({x}, {y}) is {d}");
+            let there = x as f32 - d;
+            let k = there.floor() as usize;
+            if pair.visible.row(y)[x] == 0 || k + 1 >= 160 {
+                continue;
+            }
+            let (t, [a, b]) = (there - k as f32, [k, k + 1].map(|k| pair.truth_right.row(y)[k]));
+            count += 1;
+            // At an outline one of the neighbours belongs to another surface.
+            if (a - b).abs() > 0.5 {
+                continue;
+            }
+            off += usize::from((a + t * (b - a) - d).abs() > 0.01);
+            let [p, q] = [k, k + 1].map(|k| pair.right.row(y)[k]);
+            grey += f64::from((p + t * (q - p) - pair.left.row(y)[x]).abs());
+        }
+    }
+    assert!(count > 13_000, "{count} pixels are visible in both views");
+    // The few are neighbours of two surfaces whose disparities nearly meet.
+    assert!(1000 * off < count, "{off} of {count} do not lead back");
+    let mean = grey / count as f64;
+    assert!(mean < 0.005, "mean difference of brightness {mean}");
+}
+
+#[test]
+fn any_rows_on_any_threads() {
+    let options = StereoSceneOptions {
+        noise: 0.02,
+        plain: 0.5,
+        right: Photometry { invert: true, gamma: 1.8, gain: 0.7, bias: 0.1 },
+        ..options()
+    };
+    let whole: StereoPair<u16> = pair(&options);
+    let scene = StereoScene::new(&options).unwrap();
+    let cpu = Cpu::with_threads(5).unwrap();
+    assert_eq!(whole, scene.render(&cpu), "threads");
+    let part: Image<u16> = scene.image(View::Right, 70..90, &cpu);
+    assert_eq!(part.data(), &whole.right.data()[70 * 160..90 * 160], "some rows");
+    assert!(scene.surfaces().iter().any(|s| s.plain.is_some()), "some have no texture");
+    assert!(scene.surfaces()[0].plain.is_none(), "the background has");
+}
+
+#[test]
+fn photometry_changes_the_right_view_alone() {
+    let plain: StereoPair<f32> = pair(&options());
+    let right = Photometry { invert: true, gain: 0.5, bias: 0.25, ..Default::default() };
+    let changed: StereoPair<f32> = pair(&StereoSceneOptions { right, ..options() });
+    assert_eq!(plain.left, changed.left, "left");
+    assert_eq!(plain.truth_left, changed.truth_left, "truth");
+    for (a, b) in plain.right.data().iter().zip(changed.right.data()) {
+        assert!((0.5 * (1.0 - a) + 0.25 - b).abs() < 1e-6, "{a} became {b}");
+    }
+}
+
+#[test]
+fn every_size_and_range() {
+    for (width, height) in [(1, 1), (1, 40), (40, 1), (3, 2)] {
+        for disparities in [[0.0, 0.0], [-300.0, 0.0], [0.0, 4000.0]] {
+            let options =
+                StereoSceneOptions { size: Size::new(width, height), disparities, ..Default::default() };
+            let pair: StereoPair = pair(&options);
+            let inside = |d: &f32| (disparities[0]..=disparities[1]).contains(&f64::from(*d));
+            assert!(pair.truth_left.data().iter().all(inside), "{width}x{height}, {disparities:?}");
+        }
+    }
+    let wrong = |change: fn(&mut StereoSceneOptions)| {
+        let mut options = StereoSceneOptions::default();
+        change(&mut options);
+        StereoScene::new(&options).is_err()
+    };
+    assert!(wrong(|o| o.size.width = 0), "empty");
+    assert!(wrong(|o| o.disparities = [3.0, 2.0]), "upside down");
+    assert!(wrong(|o| o.disparities[1] = f64::NAN), "NaN");
+    assert!(wrong(|o| o.right.gamma = 0.0), "gamma");
+    assert!(wrong(|o| o.surfaces = 1001), "too many");
+}
