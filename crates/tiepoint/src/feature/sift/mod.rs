@@ -14,6 +14,8 @@
 //!    keypoint.
 //! 5. [`describe`] (§6): 4×4 histograms of 8 directions, normalised, clipped at 0.2, normalised.
 //!
+//! Both take their gradients from [`window`].
+//!
 //! # Memory
 //! The octaves are streamed: bands of rows enter at the top, and of every level only the rows that a later stage
 //! still needs are alive, a few hundred. Memory follows the width of the image, not its area, and the result

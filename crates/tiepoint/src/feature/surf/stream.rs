@@ -28,7 +28,8 @@ use std::ops::Range;
 /// Image rows taken at a time.
 pub(super) const BAND: usize = 64;
 
-/// Image rows whose responses are computed before they are searched: about 2¹⁷ pixels.
+/// Image rows whose responses are computed before they are searched: about 2¹⁷ pixels. 2026-11-21, 10 000 columns:
+/// searching takes a fifth less than after whole bands.
 fn slice(size: Size) -> usize {
     ((1 << 17) / size.width).clamp(8, BAND)
 }
