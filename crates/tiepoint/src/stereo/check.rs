@@ -64,13 +64,19 @@ pub fn check(
     Ok(())
 }
 
-/// Compiled for every level because rounding is a call where the CPU cannot do it.
+/// Shifts are rounded a block at a time, in vectors.
 #[simd]
 fn check_row<S: Simd>(_: S, row: &mut [f32], other: &[f32], sign: f32, limit: f32) {
-    for (x, d) in row.iter_mut().enumerate() {
-        let place = x as i64 - i64::from((sign * *d).round_ties_even() as i32);
-        let found = other.get(place as usize).copied().unwrap_or(INVALID);
-        *d = if (found - *d).abs() <= limit { *d } else { INVALID };
+    let mut shifts = [0_i32; 64];
+    for (block, row) in row.chunks_mut(shifts.len()).enumerate() {
+        for (shift, d) in shifts.iter_mut().zip(&*row) {
+            *shift = (sign * d).round_ties_even() as i32;
+        }
+        let first = (block * shifts.len()) as i64;
+        for ((x, d), shift) in (first..).zip(row).zip(shifts) {
+            let found = other.get((x - i64::from(shift)) as usize).copied().unwrap_or(INVALID);
+            *d = if (found - *d).abs() <= limit { *d } else { INVALID };
+        }
     }
 }
 
@@ -94,13 +100,20 @@ pub fn occluded(right: &Image<f32>, cpu: &Cpu) -> Result<Image<bool>> {
 
 #[simd]
 fn uncover<S: Simd>(_: S, right: &[f32], out: &mut [bool]) {
-    for (x, &d) in right.iter().enumerate().filter(|(_, d)| d.is_finite()) {
-        let first = x as i64 + i64::from((d - SURFACE).ceil() as i32);
-        let last = x as i64 + i64::from((d + SURFACE).floor() as i32);
-        // Two or three pixels.
-        for place in first..=last {
-            if let Some(out) = out.get_mut(place as usize) {
-                *out = false;
+    let mut spans = [[0_i32; 2]; 64];
+    for (block, right) in right.chunks(spans.len()).enumerate() {
+        for (span, &d) in spans.iter_mut().zip(right) {
+            let d = if d.is_finite() { d } else { INVALID };
+            *span = [(d - SURFACE).ceil() as i32, (d + SURFACE).floor() as i32];
+        }
+        let first = (block * spans.len()) as i64;
+        for (x, [low, high]) in (first..).zip(&spans[..right.len()]) {
+            let (low, high) = (x + i64::from(*low), x + i64::from(*high));
+            // All of the two or three pixels between.
+            for place in [low, high.min(low + 1), high] {
+                if let Some(out) = out.get_mut(place as usize) {
+                    *out = false;
+                }
             }
         }
     }

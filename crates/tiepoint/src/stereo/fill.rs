@@ -13,9 +13,14 @@
 //! **Numbers.** Selection only: results are values of the input. Whatever is not finite is invalid.
 
 use super::INVALID;
-use crate::{Error, Result, device::Cpu, image::Image};
-use fearless_simd::{Simd, dispatch};
+use crate::{
+    Error, Result,
+    device::Cpu,
+    image::{Image, Size},
+};
+use fearless_simd::{Simd, dispatch, prelude::*};
 use fearless_simd_macros::simd;
+use std::ops::Range;
 
 /// Fills the invalid pixels of `disparity`. `occluded` tells which of them are occlusions (see
 /// [`check::occluded`](super::check::occluded)); without it all are.
@@ -31,100 +36,142 @@ pub fn fill(disparity: &mut Image<f32>, occluded: Option<&Image<bool>>, cpu: &Cp
         )));
     }
     let _stage = cpu.stage("fill");
-    let map = &*disparity;
-    // One task looks upwards while the other looks downwards.
-    let sweeps = cpu.map(2, |i| dispatch!(cpu.level(), simd => sweep(simd, map, i == 0)));
     let width = disparity.size().width;
+    let map = &*disparity;
+    let gaps = cpu.map(map.size().height, |y| gaps(map.row(y)));
+    // One task looks upwards while the other looks downwards.
+    let sweeps = cpu.map(2, |i| dispatch!(cpu.level(), simd => sweep(simd, map, &gaps, i == 0)));
     cpu.for_chunks(disparity.data_mut(), width, |y, row| {
-        let rays = [sweeps[0].row(y), sweeps[1].row(y)];
-        fill_row(row, rays, occluded.map(|o| o.row(y)));
+        let (rays, occluded) = ([sweeps[0].row(y), sweeps[1].row(y)], occluded.map(|o| o.row(y)));
+        dispatch!(cpu.level(), simd => fill_row(simd, row, &gaps[y], rays, occluded));
     });
     Ok(())
 }
 
-/// What the invalid pixels see along the three rays to one side, row by row.
+/// The runs of invalid pixels of a row.
+fn gaps(row: &[f32]) -> Vec<Range<usize>> {
+    let mut gaps = Vec::new();
+    let mut x = 0;
+    while let Some(n) = row[x..].iter().position(|v| !v.is_finite()) {
+        let start = x + n;
+        x = row[start..].iter().position(|v| v.is_finite()).map_or(row.len(), |n| start + n);
+        gaps.push(start..x);
+    }
+    gaps
+}
+
+/// What the invalid pixels see along the three rays to one side.
 struct Sweep {
-    found: Vec<[f32; 3]>,
+    found: [Vec<f32>; 3],
     /// Where the pixels of row y lie in `found`.
-    rows: Vec<std::ops::Range<usize>>,
+    rows: Vec<Range<usize>>,
 }
 
 impl Sweep {
-    fn row(&self, y: usize) -> &[[f32; 3]] {
-        &self.found[self.rows[y].clone()]
+    fn row(&self, y: usize) -> [&[f32]; 3] {
+        self.found.each_ref().map(|f| &f[self.rows[y].clone()])
     }
 }
 
 /// Looks up or down from every invalid pixel.
 #[simd]
-fn sweep<S: Simd>(_: S, map: &Image<f32>, upwards: bool) -> Sweep {
-    let (width, height) = (map.size().width, map.size().height);
-    // What each pixel of the row before would see, itself included; one pixel wider than the image at both ends.
-    let mut before: [Vec<f32>; 3] = std::array::from_fn(|_| vec![INVALID; width + 2]);
+fn sweep<S: Simd>(simd: S, map: &Image<f32>, gaps: &[Vec<Range<usize>>], upwards: bool) -> Sweep {
+    let Size { width, height } = map.size();
+    // What each pixel of the row before would show, itself or what it sees; a pixel more at both ends.
+    let mut before = [vec![INVALID; width + 2], vec![INVALID; width + 2], vec![INVALID; width + 2]];
     let mut here = before.clone();
-    let mut sweep = Sweep { found: Vec::new(), rows: vec![0..0; height] };
+    let count = gaps.iter().flatten().map(Range::len).sum();
+    let found = std::array::from_fn(|_| Vec::with_capacity(count));
+    let mut sweep = Sweep { found, rows: vec![0..0; height] };
     for i in 0..height {
         let y = if upwards { i } else { height - 1 - i };
-        let row = map.row(y);
-        let start = sweep.found.len();
-        let seen: [&[f32]; 3] = std::array::from_fn(|ray| &before[ray][ray..ray + width]);
-        for (x, _) in row.iter().enumerate().filter(|(_, v)| !v.is_finite()) {
-            sweep.found.push([seen[0][x], seen[1][x], seen[2][x]]);
-        }
-        sweep.rows[y] = start..sweep.found.len();
-        for (here, seen) in here.iter_mut().zip(seen) {
-            for ((here, &v), &seen) in here[1..=width].iter_mut().zip(row).zip(seen) {
-                *here = if v.is_finite() { v } else { seen };
+        let start = sweep.found[0].len();
+        for (ray, found) in sweep.found.iter_mut().enumerate() {
+            for gap in &gaps[y] {
+                found.extend_from_slice(&before[ray][gap.start + ray..gap.end + ray]);
             }
+        }
+        sweep.rows[y] = start..sweep.found[0].len();
+        for (ray, (here, before)) in here.iter_mut().zip(&before).enumerate() {
+            show(simd, map.row(y), &before[ray..], &mut here[1..=width]);
         }
         std::mem::swap(&mut before, &mut here);
     }
     sweep
 }
 
-fn fill_row(row: &mut [f32], rays: [&[[f32; 3]]; 2], occluded: Option<&[bool]>) {
-    let (mut x, mut left, mut pixels) = (0, INVALID, rays[0].iter().zip(rays[1]));
-    while x < row.len() {
-        if row[x].is_finite() {
-            left = row[x];
-            x += 1;
+/// Valid pixels show themselves, others what they see.
+#[inline(always)]
+fn show<S: Simd>(simd: S, row: &[f32], seen: &[f32], out: &mut [f32]) {
+    let (lanes, limit) = (S::f32s::LEN, S::f32s::splat(simd, f32::MAX));
+    let whole = row.len() / lanes * lanes;
+    for x in (0..whole).step_by(lanes) {
+        let v = S::f32s::from_slice(simd, &row[x..x + lanes]);
+        let seen = S::f32s::from_slice(simd, &seen[x..x + lanes]);
+        v.abs().simd_le(limit).select(v, seen).store_slice(&mut out[x..x + lanes]);
+    }
+    for x in whole..row.len() {
+        out[x] = if row[x].is_finite() { row[x] } else { seen[x] };
+    }
+}
+
+#[simd]
+fn fill_row<S: Simd>(
+    _: S,
+    row: &mut [f32],
+    gaps: &[Range<usize>],
+    [up, down]: [[&[f32]; 3]; 2],
+    occluded: Option<&[bool]>,
+) {
+    let mut done = 0;
+    for gap in gaps {
+        let left = gap.start.checked_sub(1).map_or(INVALID, |x| row[x]);
+        let right = row.get(gap.end).copied().unwrap_or(INVALID);
+        let row = &mut row[gap.clone()];
+        let seen = done..done + row.len();
+        done = seen.end;
+        if left.is_finite() != right.is_finite() {
+            row.fill(lower(left, right));
             continue;
         }
-        let gap = row[x..].iter().position(|v| v.is_finite()).map_or(row.len(), |n| x + n);
-        let right = row.get(gap).copied().unwrap_or(INVALID);
-        let margin = left.is_finite() != right.is_finite();
-        for ((at, v), (up, down)) in (x..gap).zip(&mut row[x..gap]).zip(&mut pixels) {
-            let background = occluded.is_none_or(|o| o[at]);
-            *v = if margin { left.min(right) } else { choose([left, right], up, down, background) };
+        let rays = [up[0], up[1], up[2], down[0], down[1], down[2]].map(|ray| &ray[seen.clone()]);
+        let occluded = occluded.map(|o| &o[gap.clone()]);
+        for (i, v) in row.iter_mut().enumerate() {
+            *v = choose([left, right], rays, i, occluded.is_none_or(|o| o[i]));
         }
-        x = gap;
     }
 }
 
 /// The second lowest (background) or third lowest of the values found.
-fn choose(sides: [f32; 2], up: &[f32; 3], down: &[f32; 3], background: bool) -> f32 {
-    let [mut first, mut second, mut third] = [INVALID; 3];
-    for &v in sides.iter().chain(up).chain(down) {
-        third = third.min(second.max(v));
-        second = second.min(first.max(v));
-        first = first.min(v);
+#[inline(always)]
+fn choose(sides: [f32; 2], rays: [&[f32]; 6], i: usize, background: bool) -> f32 {
+    let (mut first, mut second) = (lower(sides[0], sides[1]), higher(sides[0], sides[1]));
+    let mut third = INVALID;
+    for ray in rays {
+        let v = ray[i];
+        third = lower(third, higher(second, v));
+        second = lower(second, higher(first, v));
+        first = lower(first, v);
     }
-    if third.is_finite() && !background {
-        third
-    } else if second.is_finite() {
-        second
-    } else {
-        first
-    }
+    let second = if second < INVALID { second } else { first };
+    if third < INVALID && !background { third } else { second }
+}
+
+/// The lower of two values that are numbers: one instruction, unlike `f32::min`.
+#[inline(always)]
+fn lower(a: f32, b: f32) -> f32 {
+    if a < b { a } else { b }
+}
+
+#[inline(always)]
+fn higher(a: f32, b: f32) -> f32 {
+    if a < b { b } else { a }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        image::Size,
-        stereo::testing::{bits, cpus, maps},
-    };
+    use crate::stereo::testing::{bits, cpus, maps};
 
     const RAYS: [(i64, i64); 8] = [(-1, 0), (1, 0), (0, -1), (0, 1), (-1, -1), (1, -1), (-1, 1), (1, 1)];
 

@@ -8,7 +8,8 @@
 //!
 //! **How.** Half of a window's invalid pixels, rounded up, stand at −∞ and the others at +∞, which leaves the median
 //! of the valid ones in the middle. The middle of n values is found by forgetting: of the first n/2 + 2 the least and
-//! the greatest cannot be it; they make room for the next, until three are left.
+//! the greatest cannot be it; they make room for the next, until three are left. Two rows are filtered together: the
+//! pixels that both windows see are taken first, and once.
 
 use super::INVALID;
 use crate::{Error, Result, device::Cpu, image::Image};
@@ -36,35 +37,37 @@ pub fn median_into(disparity: &Image<f32>, side: usize, cpu: &Cpu, out: &mut Ima
     disparity.view().require_grey()?;
     out.reshape(disparity.size(), 1);
     match side {
-        3 => filter::<3>(disparity, cpu, out),
-        5 => filter::<5>(disparity, cpu, out),
+        3 => filter::<3, 4>(disparity, cpu, out),
+        5 => filter::<5, 6>(disparity, cpu, out),
         _ => return Err(Error::option("median", side, "3 or 5")),
     }
     Ok(())
 }
 
-fn filter<const SIDE: usize>(disparity: &Image<f32>, cpu: &Cpu, out: &mut Image<f32>) {
+/// Two rows at a time, which the windows of `ROWS` = `SIDE` + 1 rows see.
+fn filter<const SIDE: usize, const ROWS: usize>(disparity: &Image<f32>, cpu: &Cpu, out: &mut Image<f32>) {
     let _stage = cpu.stage("median");
     let (width, height) = (disparity.size().width, disparity.size().height);
     let reach = SIDE / 2;
     cpu.for_chunks(out.data_mut(), width * BAND, |band, out| {
-        // A row and its window beyond both ends; the last vector reads past it.
-        let mut ring: [Vec<f32>; SIDE] =
+        // The windows reach beyond both ends of a row, and the last vector past them.
+        let mut ring: [Vec<f32>; ROWS] =
             std::array::from_fn(|_| vec![INVALID; width + 2 * reach + LANES_MOST]);
-        let load = |ring: &mut [Vec<f32>; SIDE], y: usize| {
-            let row = &mut ring[y % SIDE][reach..reach + width];
-            // Rows count from `reach` rows above the image.
-            match y.checked_sub(reach).filter(|&y| y < height) {
-                Some(y) => row.iter_mut().zip(disparity.row(y)).for_each(|(o, &v)| *o = valid(v)),
-                None => row.fill(INVALID),
+        let mut loaded = band * BAND;
+        for (i, out) in out.chunks_mut(2 * width).enumerate() {
+            // Rows count from `reach` above the image.
+            let y = band * BAND + 2 * i;
+            for y in loaded..y + ROWS {
+                let row = &mut ring[y % ROWS][reach..reach + width];
+                match y.checked_sub(reach).filter(|&y| y < height) {
+                    Some(y) => row.iter_mut().zip(disparity.row(y)).for_each(|(o, &v)| *o = valid(v)),
+                    None => row.fill(INVALID),
+                }
             }
-        };
-        let first = band * BAND;
-        (first..first + SIDE - 1).for_each(|y| load(&mut ring, y));
-        for (y, out) in (first..).zip(out.chunks_mut(width)) {
-            load(&mut ring, y + SIDE - 1);
-            let rows = std::array::from_fn(|i| &ring[(y + i) % SIDE][..]);
-            dispatch!(cpu.level(), simd => filter_row::<_, SIDE>(simd, rows, out));
+            loaded = y + ROWS;
+            let rows = std::array::from_fn(|i| &ring[(y + i) % ROWS][..]);
+            let (upper, lower) = out.split_at_mut(width);
+            dispatch!(cpu.level(), simd => filter_rows::<_, SIDE, ROWS>(simd, rows, [upper, lower]));
         }
     });
 }
@@ -77,69 +80,108 @@ fn valid(v: f32) -> f32 {
     if v.abs() < f32::INFINITY { v + 0.0 } else { INVALID }
 }
 
+/// The second row is empty below the image.
 #[simd]
-fn filter_row<S: Simd, const SIDE: usize>(simd: S, rows: [&[f32]; SIDE], out: &mut [f32]) {
+fn filter_rows<S: Simd, const SIDE: usize, const ROWS: usize>(
+    simd: S,
+    rows: [&[f32]; ROWS],
+    [upper, lower]: [&mut [f32]; 2],
+) {
     let lanes = S::f32s::LEN;
-    for (i, out) in out.chunks_mut(lanes).enumerate() {
-        let mut window = Window::<S, SIDE>::new(simd, rows, i * lanes);
-        let middle = if SIDE == 3 { window.middle_of_9() } else { window.middle_of_25() };
-        let centre = S::f32s::from_slice(simd, &rows[SIDE / 2][i * lanes + SIDE / 2..][..lanes]);
-        let invalid = S::f32s::splat(simd, INVALID);
-        let result = centre.simd_lt(invalid).select(middle, invalid);
-        match out.len() == lanes {
-            true => result.store_slice(out),
-            false => out.copy_from_slice(&result.as_slice()[..out.len()]),
+    let invalid = S::f32s::splat(simd, INVALID);
+    for x in (0..upper.len()).step_by(lanes) {
+        let window = Window::<S, SIDE, ROWS>::new(simd, rows, x);
+        let middles = if SIDE == 3 { window.middles_of_9() } else { window.middles_of_25() };
+        for (i, out) in [&mut *upper, &mut *lower].into_iter().enumerate() {
+            let centre = S::f32s::from_slice(simd, &rows[SIDE / 2 + i][x + SIDE / 2..][..lanes]);
+            let result = centre.simd_lt(invalid).select(middles[i], invalid);
+            match out.len().saturating_sub(x) {
+                0 => {}
+                n if n < lanes => out[x..].copy_from_slice(&result.as_slice()[..n]),
+                _ => result.store_slice(&mut out[x..x + lanes]),
+            }
         }
     }
 }
 
-/// The pixels of the windows of a vector of pixels, one after the other.
-struct Window<'a, S: Simd, const SIDE: usize> {
+/// The pixels of the windows of two vectors of pixels, one above the other, taken one after the other.
+#[derive(Clone, Copy)]
+struct Window<'a, S: Simd, const SIDE: usize, const ROWS: usize> {
     simd: S,
-    rows: [&'a [f32]; SIDE],
+    rows: [&'a [f32]; ROWS],
     x: usize,
-    next: usize,
     /// Where the next invalid pixel goes to −∞.
     below: <S::f32s as SimdBase<S>>::Mask,
 }
 
-/// Takes the least and the greatest of `M` values, replaces the former and leaves the latter behind the rest.
+/// Takes the least and the greatest of `M` values and replaces the former by the next pixel; the latter stays behind
+/// the values in use.
 macro_rules! forget {
-    ($window:ident, $kept:ident, $($m:literal)*) => {
-        $(extremes::<S, $m>(&mut $kept); $kept[0] = $window.pixel();)*
+    ($kept:ident, $next:expr, $($m:literal)*) => {
+        $(extremes::<S, $m>(&mut $kept); $kept[0] = $next;)*
     };
 }
 
-impl<'a, S: Simd, const SIDE: usize> Window<'a, S, SIDE> {
+impl<'a, S: Simd, const SIDE: usize, const ROWS: usize> Window<'a, S, SIDE, ROWS> {
     #[inline(always)]
-    fn new(simd: S, rows: [&'a [f32]; SIDE], x: usize) -> Self {
+    fn new(simd: S, rows: [&'a [f32]; ROWS], x: usize) -> Self {
         let zero = S::f32s::splat(simd, 0.0);
-        Self { simd, rows, x, next: 0, below: zero.simd_eq(zero) }
+        Self { simd, rows, x, below: zero.simd_eq(zero) }
     }
 
     #[inline(always)]
-    fn pixel(&mut self) -> S::f32s {
-        let (row, column) = (self.next / SIDE, self.x + self.next % SIDE);
-        self.next += 1;
-        let v = S::f32s::from_slice(self.simd, &self.rows[row][column..][..S::f32s::LEN]);
+    fn pixel(&mut self, row: usize, column: usize) -> S::f32s {
+        let v = S::f32s::from_slice(self.simd, &self.rows[row][self.x + column..][..S::f32s::LEN]);
         let invalid = v.simd_eq(S::f32s::splat(self.simd, INVALID));
         let sunk = invalid & self.below;
-        self.below = self.below ^ invalid;
+        self.below ^= invalid;
         sunk.select(S::f32s::splat(self.simd, f32::NEG_INFINITY), v)
     }
 
+    /// The next pixel of the rows that both windows see.
     #[inline(always)]
-    fn middle_of_9(&mut self) -> S::f32s {
-        let mut kept: [S::f32s; 6] = std::array::from_fn(|_| self.pixel());
-        forget!(self, kept, 6 5 4);
+    fn shared(&mut self, taken: &mut usize) -> S::f32s {
+        let i = *taken;
+        *taken += 1;
+        self.pixel(1 + i / SIDE, i % SIDE)
+    }
+
+    /// The first pixels. No closure: it would be compiled for the baseline CPU.
+    #[inline(always)]
+    fn first<const N: usize>(&mut self, taken: &mut usize) -> [S::f32s; N] {
+        let mut kept = [S::f32s::splat(self.simd, 0.0); N];
+        for v in &mut kept {
+            *v = self.shared(taken);
+        }
+        kept
+    }
+
+    #[inline(always)]
+    fn middles_of_9(mut self) -> [S::f32s; 2] {
+        let kept = self.first::<6>(&mut 0);
+        [self.finish_9(kept, 0), self.finish_9(kept, ROWS - 1)]
+    }
+
+    #[inline(always)]
+    fn finish_9(mut self, mut kept: [S::f32s; 6], row: usize) -> S::f32s {
+        let mut column = 0..SIDE;
+        forget!(kept, self.pixel(row, column.next().unwrap_or(0)), 6 5 4);
         extremes::<S, 3>(&mut kept);
         kept[1]
     }
 
     #[inline(always)]
-    fn middle_of_25(&mut self) -> S::f32s {
-        let mut kept: [S::f32s; 14] = std::array::from_fn(|_| self.pixel());
-        forget!(self, kept, 14 13 12 11 10 9 8 7 6 5 4);
+    fn middles_of_25(mut self) -> [S::f32s; 2] {
+        let mut taken = 0;
+        let mut kept = self.first::<14>(&mut taken);
+        forget!(kept, self.shared(&mut taken), 14 13 12 11 10 9);
+        [self.finish_25(kept, 0), self.finish_25(kept, ROWS - 1)]
+    }
+
+    #[inline(always)]
+    fn finish_25(mut self, mut kept: [S::f32s; 14], row: usize) -> S::f32s {
+        let mut column = 0..SIDE;
+        forget!(kept, self.pixel(row, column.next().unwrap_or(0)), 8 7 6 5 4);
         extremes::<S, 3>(&mut kept);
         kept[1]
     }

@@ -19,6 +19,8 @@ mod select;
 pub mod speckle;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use options::{Cost, Learning, Paths, Penalties, RightView, StereoOptions, Subpixel};
 

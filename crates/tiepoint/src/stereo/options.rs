@@ -139,7 +139,7 @@ pub struct StereoOptions {
     /// said to be invalid.
     pub fill: bool,
     /// Bytes that the work may take besides the images and results. Where the image needs more it is worked on in
-    /// bands, with the same result, in up to 1.7 times the time. Default: no limit.
+    /// groups of rows, with the same result, in up to 1.7 times the time. `None`: no limit. Default 4 GiB.
     pub memory: Option<u64>,
     /// Also give the disparities of the right view. Default off.
     pub right: bool,
@@ -164,7 +164,7 @@ impl Default for StereoOptions {
             speckle_difference: 2.0,
             median: 5,
             fill: false,
-            memory: None,
+            memory: Some(4 << 30),
             right: false,
             confidence: false,
         }

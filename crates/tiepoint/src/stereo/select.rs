@@ -104,8 +104,7 @@ impl RightRow {
         let min = problem.cost.min_disparity;
         for (x, out) in out.iter_mut().enumerate() {
             let place = width as i64 - 1 - i64::from(min) - x as i64;
-            let place =
-                usize::try_from(place).ok().filter(|&j| self.least.get(j).is_some_and(|&s| s < u16::MAX));
+            let place = usize::try_from(place).ok().filter(|&j| self.least.get(j).is_some_and(|&s| s < u16::MAX));
             *out = place.map_or(INVALID, |j| (min + i32::from(self.disparity[j])) as f32);
         }
     }

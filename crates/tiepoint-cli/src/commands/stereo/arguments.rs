@@ -130,6 +130,7 @@ pub(crate) struct StereoArguments {
     #[arg(long)]
     fill: bool,
     /// Keep the work's memory, images and results aside, to this: 300M, 2G, or bytes; the result is the same
+    /// [default: 4G]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     memory: Option<u64>,
 }
@@ -217,7 +218,7 @@ impl StereoArguments {
             speckle_difference: self.speckle_difference,
             median: self.median,
             fill: self.fill,
-            memory: self.memory,
+            memory: self.memory.or(start.memory),
             ..start
         };
         options.check()?;

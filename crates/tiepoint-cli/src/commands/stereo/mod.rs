@@ -235,7 +235,7 @@ impl Task<'_> {
     }
 }
 
-/// An image as grey, and where it holds data if not everywhere.
+/// An image, and where it holds data if not everywhere.
 #[derive(Debug)]
 struct Side {
     image: AnyImage,
@@ -243,7 +243,7 @@ struct Side {
 }
 
 fn read(path: &Path, mask: Option<&str>, no_data: Option<f32>, session: &Session) -> Outcome<Side> {
-    let image = image::read_grey(path, &ReadOptions::default(), &session.cpu)?;
+    let image = image::read(path, &ReadOptions::default())?;
     let mask = mask.map(|m| PathBuf::from(input::fill(m, path)));
     let mask = mask.map(|m| input::read_mask(&m, image.size(), &session.cpu)).transpose()?;
     let holes = no_data.map(|value| match &image {
@@ -258,7 +258,9 @@ fn read(path: &Path, mask: Option<&str>, no_data: Option<f32>, session: &Session
     Ok(Side { image, mask })
 }
 
-/// 0 where the image is `no_data`, 255 elsewhere.
+/// 0 where all channels are `no_data`, 255 elsewhere.
 fn holding<T: Pixel>(image: &Image<T>, no_data: f32) -> Image<u8> {
-    Image::from_fn(image.size(), |x, y| 255 * u8::from(image.row(y)[x].to_f32() != no_data))
+    let n = image.channels();
+    let pixel = |x: usize, y: usize| &image.row(y)[x * n..(x + 1) * n];
+    Image::from_fn(image.size(), |x, y| 255 * u8::from(pixel(x, y).iter().any(|v| v.to_f32() != no_data)))
 }

@@ -11,7 +11,7 @@ use std::path::Path;
 /// Two cameras side by side with parallel axes and one focal length, whose rows correspond.
 ///
 /// A point at depth Z appears in the left image at x and in the right one at x − d, with
-/// **Z = baseline · focal / (d + doffs)** and doffs = cx_right − cx_left.
+/// **Z = baseline · focal / (d + doffs)** and doffs = cx₁ − cx₀, the right camera's less the left's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RectifiedCalibration {
     /// Pixels of the images, if the file says.

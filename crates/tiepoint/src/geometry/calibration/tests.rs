@@ -195,7 +195,7 @@ fn broken_xml_is_told() {
     for (from, to, word) in [
         ("</M1>", "", "expected rows"),
         ("</opencv_storage>", "", "truncated"),
-        ("<dt>d</dt>", "<dt>d", "closes nothing"),
+        ("<dt>d</dt>", "<dt>d", "expected rows"),
         ("<rows>3</rows>", "<rows>3</rows><rows>3</rows>", "twice"),
         ("<rows>3</rows>", "text<rows>3</rows>", "expected rows"),
         ("<rows>3</rows>", "<rows><a>3</a></rows>", "expected rows"),

@@ -12,9 +12,9 @@ use crate::geometry::Correspondence;
 pub struct Agreement {
     /// Tie points that were judged.
     pub points: usize,
-    /// Root mean square of y_left − y_right, pixels.
+    /// Root mean square of the difference of rows, y in the left view less y in the right, pixels.
     pub rms_vertical_px: f64,
-    /// Mean of |y_left − y_right|, pixels.
+    /// Mean of its magnitude, pixels.
     pub mean_vertical_px: f64,
     /// The disparities that a dense search should cover: those of the tie points that their neighbours confirm,
     /// widened by a tenth of their range and by 2 pixels at least; whole pixels.

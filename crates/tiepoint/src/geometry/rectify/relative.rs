@@ -4,7 +4,7 @@
 //! F = diag(1/f₂, 1/f₂, 1) \[t\]× R diag(1/f₁, 1/f₁, 1), f₂ = ratio · f₁: seven degrees of freedom, as many as a
 //! fundamental matrix has. The error of a tie point is its Sampson distance r in pixels (Hartley, Zisserman
 //! 2004, equation 11.9), and what is minimised, by Levenberg–Marquardt on reweighted squares, is
-//! Σ r²/(1 + r²) (Geman, McClure 1987) + (ln f₁ − ln f̂)² · a + (ln ratio)² · b. The last two keep what the points
+//! Σ r²/(1 + r²) (Geman and McClure 1987) + (ln f₁ − ln f̂)² · a + (ln ratio)² · b. The last two keep what the points
 //! leave open: a focal length is hardly visible when the cameras look the same way.
 
 use super::half::nearest_rotation;

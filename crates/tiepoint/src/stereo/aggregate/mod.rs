@@ -25,6 +25,7 @@
 
 mod band;
 mod edge;
+mod memory;
 #[cfg(test)]
 mod reference;
 mod ring;
@@ -33,8 +34,9 @@ mod sweep;
 #[cfg(test)]
 mod tests;
 
+pub(super) use memory::Workspace;
 pub(super) use step::Value;
-pub(super) use sweep::{Problem, Results, Workspace, aggregate};
+pub(super) use sweep::{Problem, Results, aggregate};
 
 /// The half of the directions that a sweep gathers, as steps (dx, dy) from p − r to p in the sweep's own coordinates,
 /// in which it goes down and to the right. The first runs along the row.
@@ -73,7 +75,8 @@ impl Directions<4> for Star {
 }
 
 impl Directions<8> for Knight {
-    const STEPS: [(isize, usize); 8] = [(1, 0), (1, 1), (0, 1), (-1, 1), (2, 1), (-2, 1), (1, 2), (-1, 2)];
+    const STEPS: [(isize, usize); 8] =
+        [(1, 0), (1, 1), (0, 1), (-1, 1), (2, 1), (-2, 1), (1, 2), (-1, 2)];
     const DEPTH: usize = 2;
     const SKEW: usize = 2;
 }

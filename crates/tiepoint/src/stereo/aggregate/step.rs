@@ -4,9 +4,7 @@ use super::ring::Ring;
 use fearless_simd::{Simd, SimdIntElement, prelude::*};
 
 /// What a path value is held in: a byte or 16 bits.
-pub(in crate::stereo) trait Value:
-    SimdIntElement + Copy + Ord + Default + Send + Sync + std::fmt::Debug + 'static
-{
+pub(in crate::stereo) trait Value: SimdIntElement + Copy + Ord + Default + Send + Sync + std::fmt::Debug + 'static {
     /// Stands where there is no disparity.
     const MAX: Self;
 

@@ -127,8 +127,9 @@ fn smooth(a: &[f64]) -> Vec<f64> {
 
 /// Along the rows, then along the columns.
 fn smooth_both(a: &[f64]) -> Vec<f64> {
-    let turned =
-        |a: Vec<f64>| -> Vec<f64> { (0..a.len()).map(|n| a[(n % VALUES) * VALUES + n / VALUES]).collect() };
+    let turned = |a: Vec<f64>| -> Vec<f64> {
+        (0..a.len()).map(|n| a[(n % VALUES) * VALUES + n / VALUES]).collect()
+    };
     let rows = |a: &[f64]| -> Vec<f64> { a.chunks(VALUES).flat_map(smooth).collect() };
     turned(rows(&turned(rows(a))))
 }
