@@ -136,15 +136,14 @@ impl Task<'_> {
             let format = DisparityFormat::of(path).map_err(wrong)?;
             format.check_range(path, options.min_disparity, options.disparities).map_err(wrong)?;
         }
-        if let Some(path) = &self.depth {
-            if DisparityFormat::of(path).map_err(wrong)? == DisparityFormat::Png {
-                return Err(Failure::usage(format!("{}: depth is written as .pfm or .tif", path.display())));
-            }
+        if let Some(path) = &self.depth
+            && DisparityFormat::of(path).map_err(wrong)? == DisparityFormat::Png
+        {
+            return Err(Failure::usage(format!("{}: depth is written as .pfm or .tif", path.display())));
         }
-        if let Some(path) = &self.cloud {
-            if !path.extension().is_some_and(|e| e.eq_ignore_ascii_case("ply")) {
-                return Err(Failure::usage(format!("{}: points are written as .ply", path.display())));
-            }
+        let ply = |path: &&PathBuf| path.extension().is_some_and(|e| e.eq_ignore_ascii_case("ply"));
+        if let Some(path) = self.cloud.as_ref().filter(|path| !ply(path)) {
+            return Err(Failure::usage(format!("{}: points are written as .ply", path.display())));
         }
         self.confidence.iter().chain(&self.preview).try_for_each(|p| input::writable_image(p))
     }

@@ -152,6 +152,9 @@ struct Hit {
     disparity: f64,
 }
 
+/// Some columns of a row, and the surfaces that may lie there with their numbers.
+type Span<'a> = (Range<usize>, Vec<(usize, &'a Surface)>);
+
 impl StereoScene {
     /// The scene that follows from the options' seed.
     ///
@@ -262,7 +265,7 @@ impl StereoScene {
     }
 
     /// A row cut where surfaces begin and end, and which may lie in each part.
-    fn spans(&self, view: View, y: usize) -> Vec<(Range<usize>, Vec<(usize, &Surface)>)> {
+    fn spans(&self, view: View, y: usize) -> Vec<Span<'_>> {
         let width = self.options.size.width;
         let here: Vec<(usize, &Surface, Range<usize>)> = (self.surfaces.iter().enumerate())
             .filter(|(_, s)| s.meets(y as f64))
@@ -288,11 +291,11 @@ impl StereoScene {
 #[inline(always)]
 fn hit_of(index: usize, surface: &Surface, view: View, x: f64, y: f64) -> Option<Hit> {
     let (x, disparity) = match view {
-        View::Left => (x, surface.from_left(x, y)?),
+        View::Left => (x, surface.seen_left(x, y)?),
         View::Right => {
-            let left = surface.from_right(x, y)?;
+            let left = surface.seen_right(x, y)?;
             // The difference would lose the last bits of a small disparity.
-            (left, surface.from_left(left, y)?)
+            (left, surface.seen_left(left, y)?)
         }
     };
     Some(Hit { surface: index, x, disparity })
@@ -300,7 +303,7 @@ fn hit_of(index: usize, surface: &Surface, view: View, x: f64, y: f64) -> Option
 
 /// A background in the farthest quarter of the range and surfaces before it, all within the range on the left image.
 fn compose(options: &StereoSceneOptions) -> Vec<Surface> {
-    let mut random = Random::new(options.seed ^ 0x57e7_e0);
+    let mut random = Random::new(options.seed ^ 0x0057_e7e0);
     let [low, high] = options.disparities;
     let (w, h) = (options.size.width as f64, options.size.height as f64);
     let centre = [(w - 1.0) / 2.0, (h - 1.0) / 2.0];
