@@ -50,6 +50,14 @@ pub enum Error {
         /// Bytes allowed.
         limit: u64,
     },
+    /// The system gave no memory.
+    #[error("{what} need {bytes} bytes, which the system did not give; set a limit of memory to work in parts")]
+    Refused {
+        /// What asked for the memory.
+        what: &'static str,
+        /// Bytes asked for.
+        bytes: u64,
+    },
     /// Too few correspondences for the model asked for.
     #[error("{found} matches, but a {model} needs at least {needed}")]
     TooFewMatches {

@@ -51,11 +51,13 @@ fn polynomial<const N: usize>(c: [f32; N], x: f32) -> f32 {
 pub fn exp(x: f32) -> f32 {
     let x = if x > -87.0 { x } else { -87.0 };
     let x = if x < 88.0 { x } else { 88.0 };
-    let n = x.mul_add(std::f32::consts::LOG2_E, ROUNDER) - ROUNDER;
+    let rounded = x.mul_add(std::f32::consts::LOG2_E, ROUNDER);
+    let n = rounded - ROUNDER;
     let r = n.mul_add(-LN_2[1], n.mul_add(-LN_2[0], x));
     let e = (r * r).mul_add(polynomial(EXP, r), r) + 1.0;
-    // 2ⁿ is put together from its exponent bits: n + 127 lies in 1..=254.
-    e * f32::from_bits(((n as i32 + 127) << 23) as u32)
+    // 2ⁿ is put together from its exponent bits: n + 127 lies in 1..=254, and n in the lowest bits of `rounded`. (A cast
+    // of n would saturate, for which compilers take a vector apart.)
+    e * f32::from_bits(rounded.to_bits().wrapping_sub(ROUNDER.to_bits()).wrapping_add(127) << 23)
 }
 
 /// The angle of (x, y) in \[0, 2π), turning from +x towards +y, with an error below 6·10⁻⁷; 0 for (0, 0).

@@ -8,6 +8,7 @@ mod features;
 mod filters;
 mod matching;
 mod opencv;
+mod stereo;
 
 use crate::{Result, workspace};
 use filters::Scene;
@@ -80,11 +81,13 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let sets = matching::Sets::new();
     sets.load(&mut opencv)?;
 
+    let pair = stereo::Pair::new(&mut opencv)?;
     let mut rows = scene.rows()?;
     for photo in &photos {
         rows.extend(photo.rows(filter, &mut opencv)?);
     }
     rows.extend(sets.rows());
+    rows.extend(pair.rows()?);
     rows.retain(|row| row.name.contains(filter));
     for threads in [1, 2] {
         let cpu = Cpu::with_threads(threads).map_err(|e| e.to_string())?;

@@ -11,6 +11,7 @@ warp NAME H11 H12 .. H33             from output to input, bilinear
 count NAME                           answers how many features SIFT finds
 sift NAME                            detect and describe; answers "ms features"
 match NAME NAME                      descriptors, one way, two nearest neighbours
+sgbm LEFT RIGHT DISPARITIES hh|hh4|3way
 
 The output arrays are used again from call to call where OpenCV can (dst=).
 """
@@ -104,7 +105,14 @@ def match(a, b):
     return best(lambda: matcher.knnMatch(a, b, k=2))
 
 
-COMMANDS = {f.__name__: f for f in (image, threads, gauss, sobel, integral, resize, warp, count, sift, match)}
+def sgbm(left, right, disparities, mode):
+    mode = {"hh": cv2.StereoSGBM_MODE_HH, "hh4": cv2.StereoSGBM_MODE_HH4, "3way": cv2.StereoSGBM_MODE_SGBM_3WAY}[mode]
+    kept = cv2.StereoSGBM_create(0, int(disparities), 3, 72, 288, 1, 63, 10, 100, 2, mode)
+    left, right = images[left], images[right]
+    return best(lambda: kept.compute(left, right))
+
+
+COMMANDS = {f.__name__: f for f in (image, threads, gauss, sobel, integral, resize, warp, count, sift, match, sgbm)}
 COMMANDS["filter"] = filter2d
 
 for line in sys.stdin:

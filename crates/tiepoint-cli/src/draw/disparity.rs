@@ -88,7 +88,7 @@ struct Bar {
 impl Bar {
     fn new(width: usize, range: [f32; 2]) -> Self {
         let width = width.max(96);
-        Self { width, dot: (width / 360).clamp(1, 8), range }
+        Self { width, dot: ((width + 150) / 300).clamp(1, 8), range }
     }
 
     fn height(&self) -> usize {

@@ -73,7 +73,7 @@ fn finds_the_truth_and_says_so() {
     assert_eq!(number(&filled, "density"), number(&json, "density"), "before filling");
     assert!(numbers(&filled, "bad_at")[1] <= number(&filled, "bad"), "{filled}");
     let json = score(right, truth_right, &[]);
-    assert!(number(&json, "bad_of_valid") < 0.05, "the right view: {json}");
+    assert!(number(&json, "bad_of_valid") < 0.1, "the right view, occlusions included: {json}");
     let same = score(truth, truth, &[]);
     assert_eq!((number(&same, "bad"), number(&same, "epe")), (0.0, 0.0), "the truth itself");
     assert_eq!((number(&same, "pixels"), number(&same, "density")), (30_000.0, 1.0), "all of it");
@@ -99,6 +99,59 @@ fn negative_disparities() {
     let png = folder.at("d.png");
     let message = fails(&[&["stereo", &rig.left, &rig.right, "-o", &png], &range[..]].concat(), 2);
     assert!(message.contains("d.png") && message.contains(".pfm"), "{message}");
+}
+
+#[test]
+fn depth_and_points() {
+    let folder = Folder::new("depth");
+    let rig = folder.stereo("", &scene([4.0, 24.0]));
+    let calibration = folder.at("calib.txt");
+    let camera = |cx: f64| format!("[300 0 {cx}; 0 300 75; 0 0 1]");
+    let text = |width, more: &str| {
+        let cameras = format!("cam0={}\ncam1={}\n", camera(100.0), camera(102.0));
+        let rest = format!("doffs=2\nbaseline=0.5\nwidth={width}\nheight=150\n{more}");
+        std::fs::write(&calibration, cameras + &rest).unwrap();
+    };
+    let [pfm, depth, cloud] = ["d.pfm", "z.tif", "c.ply"].map(|n| folder.at(n));
+    let run = ["stereo", &rig.left, &rig.right, "--calibration", &calibration, "-o", &pfm, "--json"];
+    let files = ["--depth", &depth, "--cloud", &cloud];
+    text(200, "ndisp=32\nvmin=0\nvmax=25\n");
+    let json = works(&[&run[..], &files].concat());
+    assert_eq!(number(&json, "disparities"), 26.0, "the calibration's range: {json}");
+    let found = files::read(&pfm, &SIGNED).unwrap();
+    let AnyImage::F32(depths) = image::read(&depth, &ReadOptions::default()).unwrap() else {
+        panic!("floats")
+    };
+    for (d, z) in found.data().iter().zip(depths.data()) {
+        let right = if d.is_finite() { (z * (d + 2.0) - 150.0).abs() < 0.01 } else { z.is_nan() };
+        assert!(right, "disparity {d}, depth {z}");
+    }
+    let valid = found.data().iter().filter(|d| d.is_finite()).count() as f64;
+    assert_eq!(number(&json, "points"), valid, "a point a pixel");
+    let size = std::fs::metadata(&cloud).unwrap().len() as f64;
+    assert!((15.0 * valid..15.0 * valid + 400.0).contains(&size), "{size} bytes");
+    let near = works(&[&run[..], &files, &["--max-depth", "10", "--ascii"]].concat());
+    assert!(number(&near, "points") < valid, "some are farther: {near}");
+    let text_lines = std::fs::read_to_string(&cloud).unwrap().lines().count() as f64;
+    assert_eq!(text_lines, number(&near, "points") + 10.0, "a line a point, and a header of ten");
+    let json = works(&[&run[..], &["--disparities", "40"]].concat());
+    assert_eq!(number(&json, "disparities"), 40.0, "as asked for");
+
+    text(201, "");
+    let message = fails(&[&run[..], &files].concat(), 1);
+    assert!(message.contains("200x150") && message.contains("201x150"), "{message}");
+    std::fs::write(&calibration, "cam0=[1 2").unwrap();
+    assert!(fails(&run, 1).contains("calib.txt"), "broken");
+    for more in [
+        &["stereo", &rig.left, &rig.right, "--depth", &depth][..],
+        &["stereo", &rig.left, &rig.right, "--cloud", &cloud],
+        &[&run[..], &["--depth", "z.png"]].concat(),
+        &[&run[..], &["--cloud", "c.obj"]].concat(),
+        &[&run[..], &["--cloud", "c.ply", "--max-depth", "0"]].concat(),
+    ] {
+        text(200, "");
+        fails(more, 2);
+    }
 }
 
 #[test]
@@ -208,6 +261,8 @@ fn wrong_usage() {
         &["--min-disparity", "40000"],
         &["--cost", "magic"],
         &["--cost", "ad", "--census-window", "7x7"],
+        &["--iterations", "3"],
+        &["--cost", "mi", "--iterations", "0"],
         &["--paths", "7"],
         &["--p1", "-1"],
         &["--p1", "30", "--p2", "20"],

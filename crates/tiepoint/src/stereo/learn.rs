@@ -3,7 +3,9 @@
 use super::{
     Learning, StereoOptions,
     aggregate::{Results, Workspace, aggregate},
+    check::{View, check},
     cost::Table,
+    median::median,
     pair::Pair,
 };
 use crate::{
@@ -69,11 +71,11 @@ fn disparities(
     cpu: &Cpu,
 ) -> Result<Image<f32>> {
     let problem = pair.problem(options, None, Some(table));
-    let mut views = [Image::new(pair.size()), Image::new(pair.size())];
-    let [left, right] = &mut views;
-    let results = Results { disparity: Some(left), right: Some(right), ..Results::default() };
+    let (mut left, mut right) = (Image::new(pair.size()), Image::new(pair.size()));
+    let results = Results { disparity: Some(&mut left), right: Some(&mut right), ..Results::default() };
     aggregate(&problem, results, workspace, cpu)?;
-    let [left, _] = views;
+    let (mut left, right) = (median(&left, 3, cpu)?, median(&right, 3, cpu)?);
+    check(&mut left, &right, View::Left, 1.0, cpu)?;
     Ok(left)
 }
 

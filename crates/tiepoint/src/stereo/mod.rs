@@ -4,14 +4,23 @@
 //! in pixels; a pixel without one holds [`INVALID`].
 
 mod aggregate;
+pub mod check;
 pub mod cloud;
 pub mod cost;
 pub mod depth;
 pub mod files;
+pub mod fill;
 mod learn;
+pub mod median;
 mod options;
 mod pair;
+mod refine;
 mod select;
+pub mod speckle;
+#[cfg(test)]
+mod testing;
+#[cfg(test)]
+mod tests;
 
 pub use options::{Cost, Learning, Paths, Penalties, RightView, StereoOptions, Subpixel};
 
@@ -23,6 +32,7 @@ use crate::{
     image::{AnyImage, Image},
 };
 use aggregate::{Results, Workspace, aggregate};
+use cost::Table;
 use pair::Pair;
 
 /// The disparity of a pixel that has none.
@@ -88,7 +98,8 @@ impl Stereo {
     /// As [`compute`](Self::compute) with a cost of the caller's own; the images serve the gradient that P2 follows.
     ///
     /// # Errors
-    /// As [`compute`](Self::compute), and [`Error::Option`] when the cost's bound is above 4000.
+    /// As [`compute`](Self::compute), and [`Error::Option`] when the cost's bound is above 4000 or the right view
+    /// shall be aggregated.
     pub fn compute_with(
         &mut self,
         cost: &dyn MatchingCost,
@@ -99,6 +110,10 @@ impl Stereo {
     ) -> Result<StereoResult> {
         if cost.greatest() > 4000 {
             return Err(Error::option("greatest cost", cost.greatest(), "0 to 4000"));
+        }
+        if self.options.right_view == RightView::Aggregated {
+            let expected = "diagonal or off: a cost of one's own knows the left view only";
+            return Err(Error::option("right_view", "aggregated", expected));
         }
         self.run(left, right, masks, Some(cost), cpu)
     }
@@ -119,9 +134,14 @@ impl Stereo {
         };
         let problem = pair.problem(options, own, table.as_ref());
         let image = || Image::new(pair.size());
+        let diagonal = match options.right_view {
+            RightView::Off => options.right,
+            RightView::Diagonal => true,
+            RightView::Aggregated => false,
+        };
         let mut out = StereoResult {
             disparity: image(),
-            right: (options.right || options.right_view != RightView::Off).then(image),
+            right: diagonal.then(image),
             confidence: options.confidence.then(image),
         };
         let results = Results {
@@ -131,6 +151,26 @@ impl Stereo {
             sums: None,
         };
         aggregate(&problem, results, workspace, cpu)?;
+        if options.right_view == RightView::Aggregated {
+            out.right = Some(right_view(&pair, options, table.as_ref(), workspace, cpu)?);
+        }
+        refine::refine(&mut out, options, cpu)?;
+        out.right = out.right.filter(|_| options.right);
         Ok(out)
     }
+}
+
+/// The right view by an aggregation of its own.
+fn right_view(
+    pair: &Pair,
+    options: &StereoOptions,
+    table: Option<&Table>,
+    workspace: &mut Workspace,
+    cpu: &Cpu,
+) -> Result<Image<f32>> {
+    let (pair, table) = (pair.exchanged(), table.map(Table::exchanged));
+    let mut disparity = Image::new(pair.size());
+    let results = Results { disparity: Some(&mut disparity), ..Results::default() };
+    aggregate(&pair.problem(options, None, table.as_ref()), results, workspace, cpu)?;
+    Ok(pair::mirrored(&disparity))
 }

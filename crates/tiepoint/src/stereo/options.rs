@@ -1,6 +1,6 @@
 //! What can be chosen about dense stereo, and what is chosen otherwise.
 
-use super::cost::CensusWindow;
+use super::{cost::CensusWindow, speckle::SpeckleOptions};
 use crate::{Error, Result};
 
 /// How unlike a pixel of the left image and one of the right are.
@@ -127,17 +127,19 @@ pub struct StereoOptions {
     pub right_view: RightView,
     /// By how many pixels the two views may differ. Default 1.
     pub max_difference: f32,
-    /// Regions of fewer pixels than this are removed; 0: none. Default 100.
+    /// Regions of fewer pixels than this are removed; 0: none. Default 50.
     pub speckle_size: usize,
-    /// Neighbours belong to one region when their disparities differ by no more, in pixels. Default 1.
+    /// Neighbours belong to one region when their disparities differ by no more, in pixels. Default 2.
     pub speckle_difference: f32,
-    /// Side of the median filter: 0 (none), 3 or 5. Default 3.
+    /// Side of the last median filter: 0, 3 or 5. Unless it is 0 both views also pass one of 3×3 before the check.
+    /// Default 5.
     pub median: usize,
     /// Fill invalid pixels, occlusions from the background and mismatches from all around (Hirschmüller 2008,
-    /// section 2.5.3). Default off: what was not measured is said to be invalid.
+    /// section 2.5.3). Default off: what was not measured is
+    /// said to be invalid.
     pub fill: bool,
     /// Bytes that the work may take besides the images and results. Where the image needs more it is worked on in
-    /// bands, with the same result, in up to 1.7 times the time. Default: no limit.
+    /// groups of rows, with the same result, in up to 1.7 times the time. `None`: no limit. Default 4 GiB.
     pub memory: Option<u64>,
     /// Also give the disparities of the right view. Default off.
     pub right: bool,
@@ -158,11 +160,11 @@ impl Default for StereoOptions {
             subpixel: Subpixel::default(),
             right_view: RightView::default(),
             max_difference: 1.0,
-            speckle_size: 100,
-            speckle_difference: 1.0,
-            median: 3,
+            speckle_size: 50,
+            speckle_difference: 2.0,
+            median: 5,
             fill: false,
-            memory: None,
+            memory: Some(4 << 30),
             right: false,
             confidence: false,
         }
@@ -209,6 +211,11 @@ impl StereoOptions {
         self.penalties.unwrap_or_else(|| self.cost.penalties())
     }
 
+    /// The options of the removal of small regions.
+    pub(super) fn speckle(&self) -> SpeckleOptions {
+        SpeckleOptions { size: self.speckle_size, difference: self.speckle_difference }
+    }
+
     /// Fails when an option is out of its range.
     ///
     /// # Errors
@@ -227,9 +234,7 @@ impl StereoOptions {
         if !(self.max_difference >= 0.0 && self.max_difference.is_finite()) {
             return Err(Error::option("max_difference", self.max_difference, "pixels, 0 or more"));
         }
-        if !(self.speckle_difference >= 0.0 && self.speckle_difference.is_finite()) {
-            return Err(Error::option("speckle_difference", self.speckle_difference, "pixels, 0 or more"));
-        }
+        self.speckle().check()?;
         if !matches!(self.median, 0 | 3 | 5) {
             return Err(Error::option("median", self.median, "0 (none), 3 or 5"));
         }

@@ -150,7 +150,9 @@ pub(super) fn pixel<S: Simd>(
     right: &mut RightRow,
 ) {
     let count = problem.cost.disparities;
-    sums[count..].fill(u16::MAX);
+    if count < sums.len() {
+        sums[count..].fill(u16::MAX);
+    }
     if let Some(out) = &mut row.sums {
         out[x * count..(x + 1) * count].copy_from_slice(&sums[..count]);
     }

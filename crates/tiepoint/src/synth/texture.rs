@@ -49,20 +49,14 @@ impl Texture {
 
     /// Brightness in \[0, 1\] at (x, y), seen by a pixel `width` texture units wide.
     pub fn at(&self, x: f64, y: f64, width: f64) -> f64 {
-        let noise = matches!(self.kind, TextureKind::Mixed | TextureKind::Noise);
-        let mut value = if noise { self.noise(x, y, width) } else { 0.5 };
-        if self.kind != TextureKind::Noise {
-            for (layer, &spacing) in SHAPES.iter().enumerate() {
-                value = self.paint(value, layer as u64, spacing, [x, y], width);
-            }
-        }
-        value.clamp(0.0, 1.0)
+        Sampler::new(*self).at(x, y, width)
     }
 
     /// Writes the pixels (x0 + i, y), one texture unit apart, from black at 0 to white at 1.
     pub fn row<T: Pixel>(&self, x0: usize, y: usize, out: &mut [T]) {
+        let mut sampler = Sampler::new(*self);
         for (i, o) in out.iter_mut().enumerate() {
-            *o = T::from_f32(self.at((x0 + i) as f64, y as f64, 1.0) as f32 * T::WHITE);
+            *o = T::from_f32(sampler.at((x0 + i) as f64, y as f64, 1.0) as f32 * T::WHITE);
         }
     }
 
@@ -78,13 +72,66 @@ impl Texture {
         image
     }
 
-    fn noise(&self, x: f64, y: f64, width: f64) -> f64 {
+    /// The random values of one octave at the corners of the cell of (x0, y0).
+    fn corners(&self, octave: u64, x0: f64, y0: f64) -> [f64; 4] {
+        [(0, 0), (1, 0), (0, 1), (1, 1)]
+            .map(|(i, j)| Random::at(self.seed, 16 + octave, x0 as i64 + i, y0 as i64 + j).range(-1.0, 1.0))
+    }
+}
+
+/// A texture that remembers the cells it was last asked about: neighbouring points cost a fifth.
+#[derive(Clone, Debug)]
+pub(super) struct Sampler {
+    texture: Texture,
+    /// Of every octave of the noise a cell and the values at its corners.
+    noise: [([f64; 2], [f64; 4]); NOISE.len()],
+    shapes: [Shape; SHAPES.len()],
+}
+
+/// What one cell of a layer of shapes holds.
+#[derive(Clone, Copy, Debug)]
+struct Shape {
+    /// NaN before the first.
+    cell: [f64; 2],
+    /// What it is; below 16 the cell is empty.
+    kind: u64,
+    /// In texture units.
+    centre: [f64; 2],
+    reach: f64,
+    shade: f64,
+    /// Cosine and sine of its angle.
+    direction: [f64; 2],
+}
+
+const NOWHERE: [f64; 2] = [f64::NAN; 2];
+
+impl Sampler {
+    pub(super) fn new(texture: Texture) -> Self {
+        let empty =
+            Shape { cell: NOWHERE, kind: 0, centre: [0.0; 2], reach: 0.0, shade: 0.0, direction: [0.0; 2] };
+        Self { texture, noise: [(NOWHERE, [0.0; 4]); NOISE.len()], shapes: [empty; SHAPES.len()] }
+    }
+
+    /// As [`Texture::at`].
+    pub(super) fn at(&mut self, x: f64, y: f64, width: f64) -> f64 {
+        let kind = self.texture.kind;
+        let noise = matches!(kind, TextureKind::Mixed | TextureKind::Noise);
+        let mut value = if noise { self.noise(x, y, width) } else { 0.5 };
+        if kind != TextureKind::Noise {
+            for layer in 0..SHAPES.len() {
+                value = self.paint(value, layer, [x, y], width);
+            }
+        }
+        value.clamp(0.0, 1.0)
+    }
+
+    fn noise(&mut self, x: f64, y: f64, width: f64) -> f64 {
         let mut value = 0.5;
         for (octave, &spacing) in NOISE.iter().enumerate() {
             let seen = (spacing / width - 1.0).clamp(0.0, 1.0);
             if seen > 0.0 {
                 let amplitude = 0.055 * (1.0 + spacing.min(64.0) / 24.0);
-                value += seen * amplitude * self.lattice(octave as u64, x / spacing, y / spacing);
+                value += seen * amplitude * self.lattice(octave, x / spacing, y / spacing);
             }
         }
         value
@@ -92,36 +139,50 @@ impl Texture {
 
     /// Value noise in \[−1, 1\]: random values at whole points, joined by the quintic of K. Perlin, "Improving
     /// noise", 2002.
-    fn lattice(&self, octave: u64, x: f64, y: f64) -> f64 {
+    fn lattice(&mut self, octave: usize, x: f64, y: f64) -> f64 {
         let (x0, y0) = (x.floor(), y.floor());
         let fade = |t: f64| t * t * t * (t * (t * 6.0 - 15.0) + 10.0);
         let (u, v) = (fade(x - x0), fade(y - y0));
-        let at = |i: i64, j: i64| {
-            Random::at(self.seed, 16 + octave, x0 as i64 + i, y0 as i64 + j).range(-1.0, 1.0)
-        };
+        let (cell, values) = &mut self.noise[octave];
+        if *cell != [x0, y0] {
+            (*cell, *values) = ([x0, y0], self.texture.corners(octave as u64, x0, y0));
+        }
         let mix = |a: f64, b: f64, t: f64| a + (b - a) * t;
-        mix(mix(at(0, 0), at(1, 0), u), mix(at(0, 1), at(1, 1), u), v)
+        mix(mix(values[0], values[1], u), mix(values[2], values[3], u), v)
     }
 
     /// Paints the shape of this layer's cell at `p` over `value`.
-    fn paint(&self, value: f64, layer: u64, spacing: f64, p: [f64; 2], width: f64) -> f64 {
-        let cell = p.map(|v| (v / spacing).floor());
-        let mut random = Random::at(self.seed, layer, cell[0] as i64, cell[1] as i64);
-        let kind = random.bits() >> 58;
+    fn paint(&mut self, value: f64, layer: usize, p: [f64; 2], width: f64) -> f64 {
+        let cell = p.map(|v| (v / SHAPES[layer]).floor());
+        let shape = &mut self.shapes[layer];
+        if shape.cell != cell {
+            *shape = Shape::of(self.texture.seed, layer, cell);
+        }
+        let Shape { kind, centre, reach, shade, direction: [c, s], .. } = *shape;
         if kind < 16 {
             return value;
         }
+        let local = [0, 1].map(|i| p[i] - centre[i]);
+        let turned = [c * local[0] + s * local[1], c * local[1] - s * local[0]];
+        let all = self.texture.kind;
+        let blob = all == TextureKind::Blobs || all == TextureKind::Mixed && kind < 30;
+        let cover = if blob { blob_cover(local, reach) } else { shape_cover(kind, turned, reach, width) };
+        value + (shade - value) * cover
+    }
+}
+
+impl Shape {
+    fn of(seed: u64, layer: usize, cell: [f64; 2]) -> Self {
+        let spacing = SHAPES[layer];
+        let mut random = Random::at(seed, layer as u64, cell[0] as i64, cell[1] as i64);
+        let kind = random.bits() >> 58;
         // Centre and reach are such that the shape, its corners included, stays in its cell.
         let centre = [random.range(0.4, 0.6), random.range(0.4, 0.6)];
         let reach = spacing * random.range(0.2, 0.38);
         let dark = random.bits() & 1 == 0;
         let shade = if dark { random.range(0.02, 0.3) } else { random.range(0.7, 0.98) };
-        let [c, s] = random.direction();
-        let local = [0, 1].map(|i| p[i] - (cell[i] + centre[i]) * spacing);
-        let turned = [c * local[0] + s * local[1], c * local[1] - s * local[0]];
-        let blob = self.kind == TextureKind::Blobs || self.kind == TextureKind::Mixed && kind < 30;
-        let cover = if blob { blob_cover(local, reach) } else { shape_cover(kind, turned, reach, width) };
-        value + (shade - value) * cover
+        let centre = [0, 1].map(|i| (cell[i] + centre[i]) * spacing);
+        Self { cell, kind, centre, reach, shade, direction: random.direction() }
     }
 }
 

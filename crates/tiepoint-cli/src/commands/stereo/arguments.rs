@@ -5,7 +5,7 @@ use crate::failure::{Failure, Outcome};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 use tiepoint::image::Range;
-use tiepoint::stereo::{CensusWindow, Cost, Paths, Penalties, RightView, StereoOptions, Subpixel};
+use tiepoint::stereo::{CensusWindow, Cost, Learning, Paths, Penalties, RightView, StereoOptions, Subpixel};
 
 #[derive(Debug, Args)]
 pub(crate) struct StereoCommand {
@@ -32,6 +32,22 @@ pub(crate) struct StereoCommand {
     /// Which disparities the colours of the preview begin and end with: auto or LOW:HIGH
     #[arg(long, default_value = "auto", value_parser = range, allow_hyphen_values = true)]
     pub(super) preview_range: Range,
+    /// Depth to FILE: .pfm .tif, in the unit of the calibration's baseline; named as --output is
+    #[arg(long, value_name = "FILE", requires = "calibration")]
+    pub(super) depth: Option<String>,
+    /// Points in colour, x right, y down, z forward from the left camera; named as --output is
+    #[arg(long, value_name = "PLY", requires = "calibration")]
+    pub(super) cloud: Option<String>,
+    /// Write the points as text
+    #[arg(long, requires = "cloud")]
+    pub(super) ascii: bool,
+    /// Leave out points that are farther [default: none]
+    #[arg(long, value_name = "Z", requires = "cloud", allow_negative_numbers = true)]
+    pub(super) max_depth: Option<f64>,
+    /// Of the rectified pair: Middlebury calib.txt, what `rectify --output-calibration` wrote, OpenCV .yml or .xml
+    /// with P1 and P2 or Q
+    #[arg(long, value_name = "FILE")]
+    pub(super) calibration: Option<PathBuf>,
     /// Only where this image is not 0. {} stands for the left image's name
     #[arg(long, value_name = "IMAGE")]
     pub(super) mask: Option<String>,
@@ -49,18 +65,21 @@ pub(crate) struct StereoCommand {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Stereo")]
 pub(crate) struct StereoArguments {
-    /// Whole disparities searched, 1 to 4096
-    #[arg(long, value_name = "N", default_value_t = 128)]
-    disparities: usize,
-    /// The least disparity searched; left(x, y) shows what right(x - d, y) shows
-    #[arg(long, value_name = "D", default_value_t = 0, allow_negative_numbers = true)]
-    min_disparity: i32,
+    /// Whole disparities searched, 1 to 4096 [default: the calibration's if it has a range, else 128]
+    #[arg(long, value_name = "N")]
+    disparities: Option<usize>,
+    /// The least disparity searched; left(x, y) shows what right(x - d, y) shows [default: with --disparities 0]
+    #[arg(long, value_name = "D", allow_negative_numbers = true)]
+    min_disparity: Option<i32>,
     /// How unlike pixels are told
     #[arg(long, value_enum, default_value_t)]
     cost: CostName,
     /// What census compares [default: 5x5]
     #[arg(long, value_enum, value_name = "WINDOW")]
     census_window: Option<WindowName>,
+    /// mi: learn at full size, N times from no disparity [default: from coarse to fine]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100))]
+    iterations: Option<u8>,
     /// Directions that costs are gathered along
     #[arg(long, value_enum, default_value_t)]
     paths: PathsName,
@@ -76,31 +95,42 @@ pub(crate) struct StereoArguments {
     /// Difference of 8-bit grey from which P2 falls, 1 to 255 [default: what suits the cost]
     #[arg(long, value_name = "G")]
     gradient: Option<u8>,
-    /// By how many percent the best sum must be the best, 0 to 100 [default: 0]
-    #[arg(long, value_name = "PERCENT")]
-    uniqueness: Option<u8>,
+    /// By how many percent the best sum must be the best, 0 to 100
+    #[arg(long, value_name = "PERCENT", default_value_t = StereoOptions::default().uniqueness)]
+    uniqueness: u8,
     /// How disparities between whole ones are found
     #[arg(long, value_enum, default_value_t)]
     subpixel: SubpixelName,
     /// What the left view is checked against
     #[arg(long, value_enum, default_value_t)]
     right_view: RightViewName,
-    /// By how many pixels both views may differ [default: 1]
-    #[arg(long, value_name = "PX", allow_negative_numbers = true)]
-    max_difference: Option<f32>,
-    /// Remove regions of fewer pixels; 0 removes none [default: 100]
-    #[arg(long, value_name = "N")]
-    speckle_size: Option<usize>,
-    /// By how much neighbours of one region may differ [default: 1]
-    #[arg(long, value_name = "PX", allow_negative_numbers = true)]
-    speckle_difference: Option<f32>,
-    /// Side of the median filter: 0 (none), 3 or 5 [default: 3]
-    #[arg(long, value_name = "N")]
-    median: Option<usize>,
+    /// By how many pixels both views may differ
+    #[arg(
+        long,
+        value_name = "PX",
+        default_value_t = StereoOptions::default().max_difference,
+        allow_negative_numbers = true
+    )]
+    max_difference: f32,
+    /// Remove regions of fewer pixels; 0 removes none
+    #[arg(long, value_name = "N", default_value_t = StereoOptions::default().speckle_size)]
+    speckle_size: usize,
+    /// By how much neighbours of one region may differ
+    #[arg(
+        long,
+        value_name = "PX",
+        default_value_t = StereoOptions::default().speckle_difference,
+        allow_negative_numbers = true
+    )]
+    speckle_difference: f32,
+    /// Side of the last median filter: 0 (no filter at all), 3 or 5
+    #[arg(long, value_name = "N", default_value_t = StereoOptions::default().median)]
+    median: usize,
     /// Fill invalid pixels: occlusions from the background, mismatches from all around
     #[arg(long)]
     fill: bool,
     /// Keep the work's memory, images and results aside, to this: 300M, 2G, or bytes; the result is the same
+    /// [default: 4G]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     memory: Option<u64>,
 }
@@ -164,25 +194,31 @@ enum RightViewName {
 }
 
 impl StereoArguments {
-    /// The options, checked.
-    pub(super) fn options(&self) -> Outcome<StereoOptions> {
+    /// The options, checked. `range` is that of the calibration.
+    pub(super) fn options(&self, range: Option<[f64; 2]>) -> Outcome<StereoOptions> {
         let start = StereoOptions::default();
         let cost = self.cost()?;
+        if self.iterations.is_some() && cost != Cost::MutualInformation {
+            return Err(Failure::usage("--iterations is an option of --cost mi"));
+        }
+        let range = range.filter(|_| self.disparities.is_none() && self.min_disparity.is_none());
+        let [least, greatest] = range.map_or([0.0, 127.0], |[low, high]| [low.floor(), high.ceil()]);
         let options = StereoOptions {
-            min_disparity: self.min_disparity,
-            disparities: self.disparities,
+            min_disparity: self.min_disparity.unwrap_or(least as i32),
+            disparities: self.disparities.unwrap_or((greatest - least + 1.0) as usize),
             cost,
+            learning: self.iterations.map_or(start.learning, Learning::Iterations),
             paths: self.paths.into(),
             penalties: Some(self.penalties(cost)),
-            uniqueness: self.uniqueness.unwrap_or(start.uniqueness),
+            uniqueness: self.uniqueness,
             subpixel: self.subpixel.into(),
             right_view: self.right_view.into(),
-            max_difference: self.max_difference.unwrap_or(start.max_difference),
-            speckle_size: self.speckle_size.unwrap_or(start.speckle_size),
-            speckle_difference: self.speckle_difference.unwrap_or(start.speckle_difference),
-            median: self.median.unwrap_or(start.median),
+            max_difference: self.max_difference,
+            speckle_size: self.speckle_size,
+            speckle_difference: self.speckle_difference,
+            median: self.median,
             fill: self.fill,
-            memory: self.memory,
+            memory: self.memory.or(start.memory),
             ..start
         };
         options.check()?;

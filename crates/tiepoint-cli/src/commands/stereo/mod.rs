@@ -13,23 +13,28 @@ use crate::session::Session;
 use pairs::Pair;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::image::{self, AnyImage, Image, Pixel, Range, ReadOptions};
+use tiepoint::stereo::cloud::{CloudOptions, PlyFormat, write_ply};
+use tiepoint::stereo::depth::depth;
 use tiepoint::stereo::files::{self, DisparityFormat};
 use tiepoint::stereo::{Masks, Stereo, StereoOptions, StereoResult};
 
 pub(crate) fn run(arguments: &StereoCommand, session: &Session) -> Outcome {
-    let mut options = arguments.options.options()?;
+    let calibration = arguments.calibration.as_deref().map(RectifiedCalibration::read).transpose()?;
+    let mut options = arguments.options.options(calibration.and_then(|c| c.range))?;
     options.right = arguments.output_right.is_some();
     options.confidence = arguments.confidence.is_some();
     let pairs = pairs::pairs(&arguments.images, arguments.list.as_deref())?;
     let tasks = tasks(arguments, &pairs)?;
     check_places(&tasks, &options)?;
+    let wanted = Wanted::of(arguments, calibration)?;
     let mut stereo = Stereo::new(options)?;
     let mut failed = 0;
     for (i, task) in tasks.iter().enumerate() {
         let (left, right) = (task.pair.left.display(), task.pair.right.display());
         session.progress.say(&format!("{}/{} {left} {right}", i + 1, tasks.len()));
-        match task.run(arguments, &mut stereo, session) {
+        match task.run(arguments, &wanted, &mut stereo, session) {
             Ok(()) => {}
             // One bad pair does not stop the others.
             Err(Failure::Work(message)) if tasks.len() > 1 => {
@@ -53,6 +58,27 @@ struct Task<'a> {
     right: Option<PathBuf>,
     confidence: Option<PathBuf>,
     preview: Option<PathBuf>,
+    depth: Option<PathBuf>,
+    cloud: Option<PathBuf>,
+}
+
+/// What the results of every pair look like.
+#[derive(Debug)]
+struct Wanted {
+    colours: Range,
+    calibration: Option<RectifiedCalibration>,
+    cloud: CloudOptions,
+}
+
+impl Wanted {
+    fn of(arguments: &StereoCommand, calibration: Option<RectifiedCalibration>) -> Outcome<Self> {
+        let cloud = CloudOptions {
+            format: if arguments.ascii { PlyFormat::Ascii } else { PlyFormat::Binary },
+            max_depth: arguments.max_depth.unwrap_or(f64::INFINITY),
+        };
+        cloud.check()?;
+        Ok(Self { colours: arguments.preview_range, calibration, cloud })
+    }
 }
 
 fn tasks<'a>(arguments: &StereoCommand, pairs: &'a [Pair]) -> Outcome<Vec<Task<'a>>> {
@@ -66,12 +92,16 @@ fn tasks<'a>(arguments: &StereoCommand, pairs: &'a [Pair]) -> Outcome<Vec<Task<'
     let mut rights = places(&arguments.output_right, "pfm")?;
     let mut confidences = places(&arguments.confidence, "tif")?;
     let mut previews = places(&arguments.preview, "png")?;
+    let mut depths = places(&arguments.depth, "tif")?;
+    let mut clouds = places(&arguments.cloud, "ply")?;
     let take = |(i, pair): (usize, &'a Pair)| Task {
         pair,
         output: outputs[i].take(),
         right: rights[i].take(),
         confidence: confidences[i].take(),
         preview: previews[i].take(),
+        depth: depths[i].take(),
+        cloud: clouds[i].take(),
     };
     Ok(pairs.iter().enumerate().map(take).collect())
 }
@@ -80,14 +110,9 @@ fn tasks<'a>(arguments: &StereoCommand, pairs: &'a [Pair]) -> Outcome<Vec<Task<'
 fn check_places(tasks: &[Task<'_>], options: &StereoOptions) -> Outcome {
     let mut taken = HashSet::new();
     for task in tasks {
-        for path in task.output.iter().chain(&task.right) {
-            let wrong = |e: tiepoint::Error| Failure::usage(e.to_string());
-            let format = DisparityFormat::of(path).map_err(wrong)?;
-            format.check_range(path, options.min_disparity, options.disparities).map_err(wrong)?;
+        task.check(options)?;
+        for path in task.places() {
             input::writable(path)?;
-        }
-        task.confidence.iter().chain(&task.preview).try_for_each(|p| input::writable_image(p))?;
-        for path in [&task.output, &task.right, &task.confidence, &task.preview].into_iter().flatten() {
             if !taken.insert(path) {
                 let path = path.display();
                 return Err(Failure::usage(format!("{path}: two results would both be written to it")));
@@ -98,23 +123,57 @@ fn check_places(tasks: &[Task<'_>], options: &StereoOptions) -> Outcome {
 }
 
 impl Task<'_> {
-    fn run(&self, arguments: &StereoCommand, stereo: &mut Stereo, session: &Session) -> Outcome {
+    fn places(&self) -> impl Iterator<Item = &PathBuf> {
+        [&self.output, &self.right, &self.confidence, &self.preview, &self.depth, &self.cloud]
+            .into_iter()
+            .flatten()
+    }
+
+    /// Fails where a format cannot hold what it is to hold.
+    fn check(&self, options: &StereoOptions) -> Outcome {
+        let wrong = |e: tiepoint::Error| Failure::usage(e.to_string());
+        for path in self.output.iter().chain(&self.right) {
+            let format = DisparityFormat::of(path).map_err(wrong)?;
+            format.check_range(path, options.min_disparity, options.disparities).map_err(wrong)?;
+        }
+        if let Some(path) = &self.depth
+            && DisparityFormat::of(path).map_err(wrong)? == DisparityFormat::Png
+        {
+            return Err(Failure::usage(format!("{}: depth is written as .pfm or .tif", path.display())));
+        }
+        let ply = |path: &&PathBuf| path.extension().is_some_and(|e| e.eq_ignore_ascii_case("ply"));
+        if let Some(path) = self.cloud.as_ref().filter(|path| !ply(path)) {
+            return Err(Failure::usage(format!("{}: points are written as .ply", path.display())));
+        }
+        self.confidence.iter().chain(&self.preview).try_for_each(|p| input::writable_image(p))
+    }
+
+    fn run(
+        &self,
+        arguments: &StereoCommand,
+        wanted: &Wanted,
+        stereo: &mut Stereo,
+        session: &Session,
+    ) -> Outcome {
         let cpu = &session.cpu;
         let mut clock = Clock::start(cpu);
         let Pair { left, right, .. } = self.pair;
         let read = |path: &Path, mask: Option<&str>| read(path, mask, arguments.no_data, session);
-        let (left_image, left_mask) = clock.time(Part::Read, || read(left, arguments.mask.as_deref()))?;
-        let (right_image, right_mask) =
-            clock.time(Part::Read, || read(right, arguments.mask_right.as_deref()))?;
-        let masks = Masks { left: left_mask.as_ref(), right: right_mask.as_ref() };
-        let found = clock.time(Part::Compute, || stereo.compute(&left_image, &right_image, masks, cpu));
+        let a = clock.time(Part::Read, || read(left, arguments.mask.as_deref()))?;
+        let b = clock.time(Part::Read, || read(right, arguments.mask_right.as_deref()))?;
+        if let Some(size) = wanted.calibration.and_then(|c| c.size).filter(|s| *s != a.image.size()) {
+            let (left, found) = (left.display(), a.image.size());
+            return Err(Failure::work(format!("{left} is {found}, but the calibration is for {size}")));
+        }
+        let masks = Masks { left: a.mask.as_ref(), right: b.mask.as_ref() };
+        let found = clock.time(Part::Compute, || stereo.compute(&a.image, &b.image, masks, cpu));
         let found = found.map_err(|e| match Failure::from(e) {
             Failure::Work(message) => {
                 Failure::work(format!("{} {}: {message}", left.display(), right.display()))
             }
             other => other,
         })?;
-        clock.time(Part::Write, || self.write(&found, arguments.preview_range))?;
+        let points = clock.time(Part::Write, || self.write(&found, wanted, session))?;
         let size = found.disparity.size();
         let valid = found.disparity.data().iter().filter(|d| d.is_finite()).count();
         let valid = valid as f64 / size.area().max(1) as f64;
@@ -129,14 +188,16 @@ impl Task<'_> {
             clock.compute() * 1e3
         ))?;
         session.report(|| {
-            Object::new()
+            let object = Object::new()
                 .text("left", &left.display().to_string())
                 .text("right", &right.display().to_string())
                 .count("width", size.width)
                 .count("height", size.height)
                 .count("disparities", count)
                 .number("min_disparity", least)
-                .number("valid", valid)
+                .number("valid", valid);
+            points
+                .map_or(object.clone(), |n| object.number("points", n as f64))
                 .text("cost", arguments.options.cost_name())
                 .count("paths", options.paths.count())
                 .text("device", &session.device())
@@ -145,7 +206,8 @@ impl Task<'_> {
         })
     }
 
-    fn write(&self, found: &StereoResult, range: Range) -> Outcome {
+    /// Writes all that was asked for; gives the number of points of a cloud.
+    fn write(&self, found: &StereoResult, wanted: &Wanted, session: &Session) -> Outcome<Option<u64>> {
         if let Some(path) = &self.output {
             files::write(path, &found.disparity)?;
         }
@@ -156,24 +218,32 @@ impl Task<'_> {
             image::write(path, confidence)?;
         }
         if let Some(path) = &self.preview {
-            let range = match range {
+            let range = match wanted.colours {
                 Range::Between(low, high) => [low, high],
                 Range::Auto => usual_range(&found.disparity),
             };
             image::write(path, &disparity(&found.disparity, range).into_image())?;
         }
-        Ok(())
+        let Some(calibration) = &wanted.calibration else { return Ok(None) };
+        if let Some(path) = &self.depth {
+            files::write(path, &depth(&found.disparity, calibration, &session.cpu)?)?;
+        }
+        let Some(path) = &self.cloud else { return Ok(None) };
+        // Read again: nothing else needs the colours.
+        let colours = image::read(&self.pair.left, &ReadOptions::default())?;
+        Ok(Some(write_ply(path, &found.disparity, &colours, calibration, &wanted.cloud)?))
     }
 }
 
-/// An image as grey, and where it holds data if not everywhere.
-fn read(
-    path: &Path,
-    mask: Option<&str>,
-    no_data: Option<f32>,
-    session: &Session,
-) -> Outcome<(AnyImage, Option<Image<u8>>)> {
-    let image = image::read_grey(path, &ReadOptions::default(), &session.cpu)?;
+/// An image, and where it holds data if not everywhere.
+#[derive(Debug)]
+struct Side {
+    image: AnyImage,
+    mask: Option<Image<u8>>,
+}
+
+fn read(path: &Path, mask: Option<&str>, no_data: Option<f32>, session: &Session) -> Outcome<Side> {
+    let image = image::read(path, &ReadOptions::default())?;
     let mask = mask.map(|m| PathBuf::from(input::fill(m, path)));
     let mask = mask.map(|m| input::read_mask(&m, image.size(), &session.cpu)).transpose()?;
     let holes = no_data.map(|value| match &image {
@@ -185,10 +255,12 @@ fn read(
         (Some(mask), holes) => Some(input::with_holes(mask, holes)),
         (None, holes) => holes,
     };
-    Ok((image, mask))
+    Ok(Side { image, mask })
 }
 
-/// 0 where the image is `no_data`, 255 elsewhere.
+/// 0 where all channels are `no_data`, 255 elsewhere.
 fn holding<T: Pixel>(image: &Image<T>, no_data: f32) -> Image<u8> {
-    Image::from_fn(image.size(), |x, y| 255 * u8::from(image.row(y)[x].to_f32() != no_data))
+    let n = image.channels();
+    let pixel = |x: usize, y: usize| &image.row(y)[x * n..(x + 1) * n];
+    Image::from_fn(image.size(), |x, y| 255 * u8::from(pixel(x, y).iter().any(|v| v.to_f32() != no_data)))
 }

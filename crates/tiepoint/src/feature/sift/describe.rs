@@ -11,16 +11,18 @@
 //! Contributions are fixed point as in [`super::orient`], so their order does not matter. The norms are sums of
 //! rounded squares in sixteen partial sums (by index modulo 16, ascending), added as a binary tree.
 
-use super::orient::{Gradients, LANES, UNIT, orient, to_integer, window};
+use super::orient::orient;
 use super::refine::Point;
 use super::scale_space::Octave;
+use super::window::{LANES, Samples, UNIT, Window, around, to_integer, visit};
 use super::{DIMENSION, DescriptorKind, SiftOptions, SiftPreset};
 use crate::device::Cpu;
 use crate::feature::{Descriptors, Keypoint};
 use crate::numeric;
-use fearless_simd::{Simd, dispatch};
+use fearless_simd::{Simd, dispatch, i32x16, prelude::*};
 use fearless_simd_macros::simd;
 use std::f32::consts::{SQRT_2, TAU};
+use std::ops::Range;
 
 /// Cells along a side.
 const CELLS: usize = 4;
@@ -31,29 +33,30 @@ const DIRECTIONS: usize = 8;
 /// Bins of a cell while gradients are added: one more than there are directions, for a place of exactly 8.
 const BINS: usize = DIRECTIONS + 1;
 
-/// Cells along a side while gradients are added: half a cell beyond the edge belongs to the window.
-const PADDED: usize = CELLS + 2;
-
 /// A cell's width in σ.
 const CELL: f32 = 3.0;
 
-/// What each bin got as the first of two neighbouring directions, and what it passed on to the next as the second.
-/// Kept apart, so that what is added at once is one aligned pair: pairs that overlap by half would make each addition
-/// wait until the one before has left the processor.
-type Histogram = [[i32; 2]; PADDED * PADDED * BINS];
+/// Places that can be the first of two neighbouring cells: half a cell beyond the edge belongs to the window.
+const PLACES: usize = CELLS + 1;
+
+/// By the first of its eight bins, what the samples add to each of them: row, column and direction, first and second.
+/// A sample is thus one addition of an aligned vector. The bins are (row · [`PLACES`] + column) · [`BINS`] + direction;
+/// there are a few more than needed, so that a byte is always one.
+#[repr(align(64))]
+struct Histogram([[i32; 8]; 256]);
 
 /// Half the side of the square of pixels that holds the window of a keypoint of this scale.
 fn radius(scale: f32) -> usize {
     (CELL * scale * SQRT_2 * (CELLS + 1) as f32 * 0.5).round_ties_even() as usize
 }
 
-/// Rows above and below an extremum that refinement, orientation and description may read: five moves, the
-/// greatest window, its gradients and roundings.
+/// Rows above and below a point that orientation and description may read: the greatest window, its gradients and
+/// roundings.
 pub(super) fn reach(options: &SiftOptions) -> usize {
     let beyond = if options.preset == SiftPreset::VlFeat { 1.5 } else { options.settled_below() };
     let levels = f32::from(options.levels);
     let scale = options.sigma * numeric::exp((levels + beyond) / levels * std::f32::consts::LN_2);
-    radius(scale) + 5 + 4
+    radius(scale) + 4
 }
 
 /// Every orientation of every point, described.
@@ -74,10 +77,10 @@ pub(super) fn orient_and_describe(
             }
             let histogram =
                 dispatch!(cpu.level(), simd => histogram(simd, octave, point, angle, options.preset));
-            let values = normalise(&histogram, options.root);
+            let values = dispatch!(cpu.level(), simd => normalise(simd, &histogram, options.root));
             match options.descriptors {
                 DescriptorKind::F32 => floats.extend(values),
-                _ => bytes.extend(values.map(|v| (v * 512.0).round_ties_even() as u8)),
+                _ => bytes.extend(values.map(|v| to_integer(v * 512.0).min(255) as u8)),
             }
         }
     }
@@ -95,9 +98,9 @@ fn fetch(octave: &Octave, point: &Point) {
     const LINE: usize = 16;
     let level = &octave.levels[usize::from(point.keypoint.layer)];
     let radius = radius(point.scale) + 1;
-    let columns = window(point.x, radius, octave.size.width);
+    let columns = around(point.x, radius, octave.size.width);
     let mut seen = 0;
-    for y in window(point.y, radius, octave.size.height) {
+    for y in around(point.y, radius, octave.size.height) {
         let row = &level.row(y)[columns.clone()];
         for value in row.iter().step_by(LINE).chain(row.last()) {
             seen ^= value.to_bits();
@@ -114,6 +117,8 @@ struct Frame {
     angle: f32,
     cos: f32,
     sin: f32,
+    /// 1 / cos and 1 / −sin.
+    inverse: [f32; 2],
 }
 
 impl Frame {
@@ -124,18 +129,19 @@ impl Frame {
         };
         let (sin, cos) = numeric::sin_cos(angle);
         let cell = CELL * point.scale;
-        Self { x, y, angle, cos: cos / cell, sin: sin / cell }
+        let (cos, sin) = (cos / cell, sin / cell);
+        Self { x, y, angle, cos, sin, inverse: [1.0 / cos, -1.0 / sin] }
     }
 
     /// Columns at a distance of `dy` rows that can lie in the window, by the two bands of 5 cells that cross in it;
     /// a pixel too many on either side does no harm.
-    fn columns(&self, dy: f32, columns: &std::ops::Range<usize>) -> std::ops::Range<usize> {
+    fn columns(&self, dy: f32, columns: &Range<usize>) -> Range<usize> {
         let half = (CELLS + 1) as f32 * 0.5;
         let (mut low, mut high) = (columns.start as f32, columns.end as f32);
         // Each band: |a·dx + b| < half.
-        for (a, b) in [(self.cos, self.sin * dy), (-self.sin, self.cos * dy)] {
-            if a.abs() > 1e-6 {
-                let (p, q) = ((-half - b) / a, (half - b) / a);
+        for (inverse, b) in self.inverse.into_iter().zip([self.sin * dy, self.cos * dy]) {
+            if inverse.abs() < 1e6 {
+                let (p, q) = ((-half - b) * inverse, (half - b) * inverse);
                 low = low.max(p.min(q) + self.x - 1.0);
                 high = high.min(p.max(q) + self.x + 2.0);
             }
@@ -147,43 +153,63 @@ impl Frame {
 
 /// Adds up the window's gradients.
 #[simd]
-fn histogram<S: Simd>(_: S, octave: &Octave, point: &Point, angle: f32, preset: SiftPreset) -> Histogram {
-    let level = &octave.levels[usize::from(point.keypoint.layer)];
+fn histogram<S: Simd>(simd: S, octave: &Octave, point: &Point, angle: f32, preset: SiftPreset) -> Histogram {
     let frame = Frame::new(point, angle, preset);
+    let level = &octave.levels[usize::from(point.keypoint.layer)];
     let radius = radius(point.scale) + 1;
-    let columns = window(point.x, radius, octave.size.width);
-    let mut histogram = [[0; 2]; PADDED * PADDED * BINS];
-    for y in window(point.y, radius, octave.size.height) {
-        let rows = [level.row(y - 1), level.row(y), level.row(y + 1)];
-        let dy = y as f32 - frame.y;
-        let columns = frame.columns(dy, &columns);
-        for x in columns.clone().step_by(LANES) {
-            let n = LANES.min(columns.end - x);
-            let gradients = Gradients::read(rows, x, n);
-            let samples = Samples::new(&gradients, &frame, x as f32 - frame.x, dy);
-            samples.add(n, &mut histogram);
+    let columns = around(point.x, radius, octave.size.width);
+    let mut cells = Cells { frame, columns, histogram: Histogram([[0; 8]; 256]) };
+    visit(simd, level, (frame.x, frame.y), around(point.y, radius, octave.size.height), &mut cells);
+    cells.histogram
+}
+
+/// The cells of a keypoint while gradients are added.
+struct Cells {
+    frame: Frame,
+    columns: Range<usize>,
+    histogram: Histogram,
+}
+
+impl<S: Simd> Window<S> for Cells {
+    #[inline(always)]
+    fn columns(&self, dy: f32) -> Range<usize> {
+        self.frame.columns(dy, &self.columns)
+    }
+
+    #[inline(always)]
+    fn add(&mut self, simd: S, samples: &Samples) {
+        let shares = Shares::new(samples, &self.frame);
+        let parts = shares.by_sample(simd);
+        for k in 0..LANES {
+            // Neighbouring pixels most often add to the same bin, and the second would wait for the first.
+            let i = k / 2 + k % 2 * (LANES / 2);
+            let sums = &mut self.histogram.0[usize::from(shares.bin[i] as u8)];
+            for (sum, part) in sums.iter_mut().zip(&parts.0[i]) {
+                *sum += part;
+            }
         }
     }
-    histogram
 }
 
-/// For each of [`LANES`] pixels, the first of its eight bins and what it adds to them; aligned as [`Gradients`].
+/// For each of [`LANES`] pixels, the first of its eight bins and what it adds to them.
 #[repr(align(64))]
-struct Samples {
+struct Shares {
     bin: [i32; LANES],
-    /// By row and column, for the two directions: 00, 01, 10, 11.
-    parts: [[[i32; 2]; LANES]; 4],
+    /// By row, column and direction.
+    parts: [[i32; LANES]; 8],
 }
 
-impl Samples {
-    /// Pixels at distances (dx + i, dy) from the keypoint.
+/// What a pixel adds to its eight bins, pixel by pixel.
+#[repr(align(64))]
+struct BySample([[i32; 8]; LANES]);
+
+impl Shares {
     #[inline(always)]
-    fn new(gradients: &Gradients, frame: &Frame, dx: f32, dy: f32) -> Self {
-        let mut samples = Self { bin: [0; LANES], parts: [[[0; 2]; LANES]; 4] };
+    fn new(samples: &Samples, frame: &Frame) -> Self {
+        let mut shares = Self { bin: [0; LANES], parts: [[0; LANES]; 8] };
         let half = (CELLS + 1) as f32 * 0.5;
         for i in 0..LANES {
-            let (gx, gy) = (gradients.x[i], gradients.y[i]);
-            let dx = dx + i as f32;
+            let (gx, gy, dx, dy) = (samples.gx[i], samples.gy[i], samples.dx[i], samples.dy[i]);
             let u = frame.cos.mul_add(dx, frame.sin * dy);
             let v = frame.cos.mul_add(dy, -(frame.sin * dx));
             let inside = (u.abs() < half) & (v.abs() < half);
@@ -197,31 +223,37 @@ impl Samples {
             let (r, r1) = split(v + half);
             let (c, c1) = split(u + half);
             let (o, o1) = split(turned);
-            samples.bin[i] = to_integer((r * PADDED as f32 + c) * BINS as f32 + o);
+            shares.bin[i] = to_integer((r * PLACES as f32 + c) * BINS as f32 + o);
             let row1 = strength * r1;
             let row0 = strength - row1;
             let (p01, p11) = (row0 * c1, row1 * c1);
             let (p00, p10) = (row0 - p01, row1 - p11);
             for (k, p) in [p00, p01, p10, p11].into_iter().enumerate() {
                 let second = p * o1;
-                samples.parts[k][i] = [to_integer(p - second), to_integer(second)];
+                shares.parts[2 * k][i] = to_integer(p - second);
+                shares.parts[2 * k + 1][i] = to_integer(second);
             }
         }
-        samples
+        shares
     }
 
-    /// Adds the first `n` samples.
+    /// The parts transposed, by three rounds of interleaving.
     #[inline(always)]
-    fn add(&self, n: usize, histogram: &mut Histogram) {
-        const ROW: usize = PADDED * BINS;
-        for i in 0..n {
-            let first = self.bin[i] as usize;
-            let Some(bins) = histogram.get_mut(first..first + ROW + BINS + 1) else { continue };
-            for (k, at) in [0, BINS, ROW, ROW + BINS].into_iter().enumerate() {
-                let ([a, b], [p, q]) = (bins[at], self.parts[k][i]);
-                bins[at] = [a + p, b + q];
+    fn by_sample<S: Simd>(&self, simd: S) -> BySample {
+        let [a, b, c, d, e, f, g, h] = self.parts.each_ref().map(|p| i32x16::from_slice(simd, p));
+        let (ae, bf) = (simd.interleave_i32x16(a, e), simd.interleave_i32x16(b, f));
+        let (cg, dh) = (simd.interleave_i32x16(c, g), simd.interleave_i32x16(d, h));
+        let mut out = BySample([[0; 8]; LANES]);
+        let halves = [(ae.0, bf.0, cg.0, dh.0), (ae.1, bf.1, cg.1, dh.1)];
+        for (out, (ae, bf, cg, dh)) in out.0.as_flattened_mut().chunks_exact_mut(4 * LANES).zip(halves) {
+            let (even, odd) = (simd.interleave_i32x16(ae, cg), simd.interleave_i32x16(bf, dh));
+            let (p, q) = simd.interleave_i32x16(even.0, odd.0);
+            let (r, s) = simd.interleave_i32x16(even.1, odd.1);
+            for (out, v) in out.chunks_exact_mut(LANES).zip([p, q, r, s]) {
+                v.store_slice(out);
             }
         }
+        out
     }
 }
 
@@ -235,14 +267,21 @@ fn split(v: f32) -> (f32, f32) {
 }
 
 /// The unit vector of a window's histogram, clipped at 0.2 in between; zeros where there is no gradient.
-fn normalise(histogram: &Histogram, root: bool) -> [f32; DIMENSION] {
+#[simd]
+fn normalise<S: Simd>(_: S, histogram: &Histogram, root: bool) -> [f32; DIMENSION] {
     let mut values = [0.0; DIMENSION];
     for (i, value) in values.iter_mut().enumerate() {
-        let (cell, o) = (i / DIRECTIONS, i % DIRECTIONS);
-        let at = ((cell / CELLS + 1) * PADDED + cell % CELLS + 1) * BINS;
-        let before = histogram[at + (o + DIRECTIONS - 1) % DIRECTIONS][1];
-        let around = if o == 0 { histogram[at + DIRECTIONS][0] } else { 0 };
-        *value = (histogram[at + o][0] + before + around) as f32;
+        let (r, c, o) = (i / DIRECTIONS / CELLS, i / DIRECTIONS % CELLS, i % DIRECTIONS);
+        let before = (o + DIRECTIONS - 1) % DIRECTIONS;
+        let mut total = 0;
+        for (k, (row, column)) in [(1, 1), (1, 0), (0, 1), (0, 0)].into_iter().enumerate() {
+            let at = ((r + row) * PLACES + c + column) * BINS;
+            total += histogram.0[at + o][2 * k] + histogram.0[at + before][2 * k + 1];
+            if o == 0 {
+                total += histogram.0[at + DIRECTIONS][2 * k];
+            }
+        }
+        *value = total as f32;
     }
     let norm = sum(&values.map(|v| v * v)).sqrt();
     if norm == 0.0 {
@@ -258,6 +297,7 @@ fn normalise(histogram: &Histogram, root: bool) -> [f32; DIMENSION] {
 }
 
 /// Sum in sixteen partial sums added as a binary tree.
+#[inline(always)]
 fn sum(values: &[f32; DIMENSION]) -> f32 {
     let mut partial = [0.0; 16];
     for chunk in values.chunks_exact(16) {

@@ -11,9 +11,6 @@ use fearless_simd::{Simd, dispatch, prelude::*};
 use fearless_simd_macros::simd;
 use std::ops::Range;
 
-/// Rows that one thread searches at a time.
-const ROWS_PER_TASK: usize = 8;
-
 /// An extremum before refinement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Candidate {
@@ -25,20 +22,19 @@ pub(super) struct Candidate {
     pub(super) y: usize,
 }
 
-/// All extrema in the given rows of an octave, by row, then layer, then column.
+/// Most levels of an octave.
+const MOST_LEVELS: usize = 8 + 3;
+
+/// All extrema in the given rows of an octave, by row.
 pub(super) fn find(octave: &Octave, rows: Range<usize>, options: &SiftOptions, cpu: &Cpu) -> Vec<Candidate> {
     let border = options.border();
     let rows = rows.start.max(border)..rows.end.min(octave.size.height.saturating_sub(border));
     if rows.is_empty() || octave.size.width <= 2 * border {
         return Vec::new();
     }
+    let columns = border..octave.size.width - border;
     let threshold = options.least_candidate();
-    let found = cpu.map(rows.len().div_ceil(ROWS_PER_TASK), |task| {
-        let first = rows.start + task * ROWS_PER_TASK;
-        let rows = first..rows.end.min(first + ROWS_PER_TASK);
-        dispatch!(cpu.level(), simd => find_in_rows(simd, octave, rows, border, threshold))
-    });
-    found.concat()
+    dispatch!(cpu.level(), simd => find_in_rows(simd, octave, rows, columns, threshold))
 }
 
 #[simd]
@@ -46,44 +42,57 @@ fn find_in_rows<S: Simd>(
     simd: S,
     octave: &Octave,
     rows: Range<usize>,
-    border: usize,
+    columns: Range<usize>,
     threshold: f32,
 ) -> Vec<Candidate> {
+    let lanes = S::f32s::LEN;
+    let width = octave.size.width;
     let mut found = Vec::new();
+    let mut rows_of_levels: [[&[f32]; 3]; MOST_LEVELS] = [[&[]; 3]; MOST_LEVELS];
     for y in rows {
-        for layer in 1..octave.levels.len() - 2 {
-            // Three rows of each of the four levels whose differences are the three layers.
-            let under: [[&[f32]; 3]; 4] =
-                std::array::from_fn(|l| std::array::from_fn(|r| octave.levels[layer - 1 + l].row(y + r - 1)));
-            find_in_row(simd, &under, border, threshold, |x| found.push(Candidate { layer, x, y }));
+        for (rows, level) in rows_of_levels.iter_mut().zip(&octave.levels) {
+            *rows = std::array::from_fn(|r| &level.row(y + r - 1)[..width]);
         }
+        let under = &rows_of_levels[..octave.levels.len()];
+        // All vectors but the first and the last begin where a cache line does, so that few loads touch two. Those two
+        // may overlap their neighbours, in which nothing is looked for twice.
+        let mut from = columns.start;
+        while from < columns.end && width > lanes + 1 {
+            let x = from.min(width - lanes - 1);
+            let next = if x < from { columns.end } else { columns.end.min((x / lanes + 1) * lanes) };
+            find_in_vector(simd, under, x, from..next, threshold, y, &mut found);
+            from = next;
+        }
+        find_one_by_one(under, from..columns.end, threshold, y, &mut found);
     }
     found
 }
 
-#[simd]
-fn find_in_row<S: Simd>(
+/// Looks in the vector at column `x` for extrema in the given columns.
+#[inline(always)]
+fn find_in_vector<S: Simd>(
     simd: S,
-    under: &[[&[f32]; 3]; 4],
-    border: usize,
+    under: &[[&[f32]; 3]],
+    x: usize,
+    columns: Range<usize>,
     threshold: f32,
-    mut found: impl FnMut(usize),
+    y: usize,
+    found: &mut Vec<Candidate>,
 ) {
-    let lanes = S::f32s::LEN;
-    let width = under[0][0].len();
-    let end = width - border;
     let limit = S::f32s::splat(simd, threshold);
-    let under: [[&[f32]; 3]; 4] = under.map(|level| level.map(|row| &row[..width]));
-    // Vectors whose neighbours lie in the row. The last may reach beyond `end`, which cuts what it finds.
-    let vectors = (end - border).div_ceil(lanes).min((width - border).saturating_sub(1) / lanes);
-    for x in (0..vectors).map(|i| border + i * lanes) {
-        let p = Pixels::new(simd, &under, x);
-        // Blurred images are smooth: few vectors hold a pixel that beats even its four nearest.
-        let mut best = p.size.simd_ge(limit) & p.before((1, 1, 0)) & p.after((1, 1, 2));
-        if !best.any_true() {
+    let (mut below, mut own) = (dog(simd, under, x, (0, 1, 1)), dog(simd, under, x, (1, 1, 1)));
+    for layer in 1..under.len() - 2 {
+        let above = dog(simd, under, x, (layer + 1, 1, 1));
+        let p = Pixels::new(simd, &under[layer - 1..layer + 3], x, own);
+        let large = p.size.simd_ge(limit);
+        let mut best = large & p.size.simd_gt(below * p.sign) & p.size.simd_ge(above * p.sign);
+        (below, own) = (own, above);
+        if !large.any_true() {
             continue;
         }
-        best = best & p.before((1, 0, 1)) & p.after((1, 2, 1));
+        // Blurred images are smooth: few vectors hold a pixel that beats even its six nearest. To ask so after each of
+        // them would cost more in branches guessed wrong.
+        best = best & p.before((1, 0, 1)) & p.after((1, 2, 1)) & p.before((1, 1, 0)) & p.after((1, 1, 2));
         if !best.any_true() {
             continue;
         }
@@ -96,25 +105,46 @@ fn find_in_row<S: Simd>(
         let mut bits = best.to_bitmask();
         while bits != 0 {
             let at = x + bits.trailing_zeros() as usize;
-            if at < end {
-                found(at);
+            if columns.contains(&at) {
+                found.push(Candidate { layer, x: at, y });
             }
             bits &= bits - 1;
         }
     }
-    for x in border + vectors * lanes..end {
-        if is_extremum(|(layer, r, c)| under[layer + 1][r][x + c - 1] - under[layer][r][x + c - 1], threshold)
-        {
-            found(x);
+}
+
+/// Where an image is narrower than a vector with its neighbours.
+fn find_one_by_one(
+    under: &[[&[f32]; 3]],
+    columns: Range<usize>,
+    threshold: f32,
+    y: usize,
+    found: &mut Vec<Candidate>,
+) {
+    for x in columns {
+        for layer in 1..under.len() - 2 {
+            let dog =
+                |(l, r, c): Neighbour| under[layer + l][r][x + c - 1] - under[layer + l - 1][r][x + c - 1];
+            if is_extremum(dog, threshold) {
+                found.push(Candidate { layer, x, y });
+            }
         }
     }
+}
+
+/// A vector of differences from column `x` + c − 1 on, for layer, row and column (l, r, c).
+#[inline(always)]
+fn dog<S: Simd>(simd: S, under: &[[&[f32]; 3]], x: usize, (l, r, c): Neighbour) -> S::f32s {
+    let columns = x + c - 1..x + c - 1 + S::f32s::LEN;
+    S::f32s::from_slice(simd, &under[l + 1][r][columns.clone()])
+        - S::f32s::from_slice(simd, &under[l][r][columns])
 }
 
 /// A vector of pixels from column `x` on, compared with their neighbours. With the sign of D multiplied in, minima
 /// are maxima.
 struct Pixels<'a, S: Simd> {
     simd: S,
-    under: &'a [[&'a [f32]; 3]; 4],
+    under: &'a [[&'a [f32]; 3]],
     x: usize,
     size: S::f32s,
     sign: S::f32s,
@@ -122,30 +152,20 @@ struct Pixels<'a, S: Simd> {
 
 impl<'a, S: Simd> Pixels<'a, S> {
     #[inline(always)]
-    fn new(simd: S, under: &'a [[&'a [f32]; 3]; 4], x: usize) -> Self {
-        let (size, sign) = (S::f32s::splat(simd, 0.0), S::f32s::splat(simd, 1.0));
-        let pixels = Self { simd, under, x, size, sign };
-        let value = pixels.dog(CENTRE);
-        Self { size: value.abs(), sign: sign.copysign(value), ..pixels }
-    }
-
-    #[inline(always)]
-    fn dog(&self, (layer, r, c): Neighbour) -> S::f32s {
-        let columns = self.x + c - 1..self.x + c - 1 + S::f32s::LEN;
-        S::f32s::from_slice(self.simd, &self.under[layer + 1][r][columns.clone()])
-            - S::f32s::from_slice(self.simd, &self.under[layer][r][columns])
+    fn new(simd: S, under: &'a [[&'a [f32]; 3]], x: usize, value: S::f32s) -> Self {
+        Self { simd, under, x, size: value.abs(), sign: S::f32s::splat(simd, 1.0).copysign(value) }
     }
 
     /// Where a neighbour that comes before is beaten.
     #[inline(always)]
     fn before(&self, at: Neighbour) -> <S::f32s as SimdBase<S>>::Mask {
-        self.size.simd_gt(self.dog(at) * self.sign)
+        self.size.simd_gt(dog(self.simd, self.under, self.x, at) * self.sign)
     }
 
     /// Where a neighbour that comes after is at least equalled.
     #[inline(always)]
     fn after(&self, at: Neighbour) -> <S::f32s as SimdBase<S>>::Mask {
-        self.size.simd_ge(self.dog(at) * self.sign)
+        self.size.simd_ge(dog(self.simd, self.under, self.x, at) * self.sign)
     }
 }
 

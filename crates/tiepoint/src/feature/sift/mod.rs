@@ -14,6 +14,8 @@
 //!    keypoint.
 //! 5. [`describe`] (§6): 4×4 histograms of 8 directions, normalised, clipped at 0.2, normalised.
 //!
+//! Both take their gradients from [`window`].
+//!
 //! # Memory
 //! The octaves are streamed: bands of rows enter at the top, and of every level only the rows that a later stage
 //! still needs are alive, a few hundred. Memory follows the width of the image, not its area, and the result
@@ -34,6 +36,7 @@ mod refine;
 mod scale_space;
 #[cfg(test)]
 mod tests;
+mod window;
 
 pub use options::{DescriptorKind, SiftOptions, SiftPreset};
 
@@ -42,8 +45,9 @@ use super::{Descriptors, Features, Keypoint};
 use crate::device::Cpu;
 use crate::image::{ImageView, Pixel, Size};
 use crate::{Error, Result};
-use extrema::Candidate;
+use refine::Point;
 use scale_space::{Octave, Pyramid, Ready};
+use std::ops::Range;
 
 /// Values in a SIFT descriptor: 4×4 cells of 8 directions.
 pub const DIMENSION: usize = 128;
@@ -122,8 +126,8 @@ struct Found<'m> {
     keypoints: Vec<Keypoint>,
     bytes: Vec<u8>,
     floats: Vec<f32>,
-    /// By octave, the extrema around which rows are still missing.
-    waiting: Vec<Vec<Candidate>>,
+    /// By octave, the points around which rows are still missing.
+    waiting: Vec<Vec<Point>>,
     /// Responses below this one cannot be among the strongest N any more.
     floor: f32,
 }
@@ -135,24 +139,23 @@ impl<'m> Found<'m> {
     }
 
     /// Finds the extrema of an octave as far as it is ready, and refines, orients and describes those that can be.
-    fn search(&mut self, octave: &Octave, ready: Ready, cpu: &Cpu) {
+    fn search(&mut self, octave: &Octave, ready: &Ready, cpu: &Cpu) {
+        /// Rows that one thread searches at a time.
+        const ROWS: usize = 8;
         let index = usize::from(octave.number.abs_diff(self.options.first_octave));
         if self.waiting.len() <= index {
             self.waiting.resize_with(index + 1, Vec::new);
         }
-        let waiting = &mut self.waiting[index];
-        {
-            let _stage = cpu.stage("extrema");
-            waiting.extend(extrema::find(octave, ready.search, &self.options, cpu));
-        }
-        // They come row by row.
-        let candidates: Vec<Candidate> =
-            waiting.drain(..waiting.partition_point(|c| c.y < ready.describe)).collect();
-        let points: Vec<refine::Point> = {
-            let _stage = cpu.stage("refine");
-            let points = candidates.iter().filter_map(|c| refine::refine(octave, *c, &self.options));
-            points.filter(|p| p.keypoint.response >= self.floor && self.unmasked(&p.keypoint)).collect()
+        let found = {
+            let _stage = cpu.stage("extrema, refine");
+            cpu.map(ready.search.len().div_ceil(ROWS), |task| {
+                let first = ready.search.start + task * ROWS;
+                self.points(octave, first..ready.search.end.min(first + ROWS), cpu)
+            })
         };
+        let waiting = &mut self.waiting[index];
+        waiting.extend(found.into_iter().flatten());
+        let points: Vec<Point> = waiting.extract_if(.., |p| p.y < ready.describe as f32).collect();
         if points.is_empty() {
             return;
         }
@@ -172,6 +175,13 @@ impl<'m> Found<'m> {
             }
         }
         self.prune(cpu);
+    }
+
+    /// The points of some rows of an octave.
+    fn points(&self, octave: &Octave, rows: Range<usize>, cpu: &Cpu) -> Vec<Point> {
+        let candidates = extrema::find(octave, rows, &self.options, cpu).into_iter();
+        let points = candidates.filter_map(|c| refine::refine(octave, c, &self.options));
+        points.filter(|p| p.keypoint.response >= self.floor && self.unmasked(&p.keypoint)).collect()
     }
 
     fn unmasked(&self, keypoint: &Keypoint) -> bool {

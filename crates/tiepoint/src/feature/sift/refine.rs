@@ -15,6 +15,9 @@ use crate::numeric;
 /// Moves after which an extremum that has not settled is given up.
 const MOST_MOVES: usize = 5;
 
+/// Rows above and below an extremum that may be read.
+pub(super) const REACH: usize = MOST_MOVES + 1;
+
 /// A refined extremum: a keypoint without its angle, and where it lies in its octave.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Point {

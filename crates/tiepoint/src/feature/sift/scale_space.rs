@@ -7,15 +7,16 @@
 //!
 //! Every row of a level depends on rows of the level before only, never on the band it was computed in.
 
+use super::refine::REACH;
 use super::{SiftOptions, SiftPreset};
 use crate::device::Cpu;
-use crate::filter::gauss::rows::{horizontal, vertical};
+use crate::filter::gauss::rows::{ROWS, horizontal, vertical, vertical_rows};
 use crate::image::{Border, ImageView, Pixel, Size};
 use crate::numeric::exp_f64;
 use fearless_simd::{Simd, dispatch};
 use fearless_simd_macros::simd;
 use std::collections::VecDeque;
-use std::ops::Range;
+use std::ops::{Deref, DerefMut, Range};
 
 /// Rows of the first octave that enter together. Any number gives the same result. 2026-11-21, 1920x1148, two
 /// threads: 32 rows 160 ms (the threads wait for each other), 64 rows 86 to 108, 128 rows 91 to 105 and 26 MB more.
@@ -25,14 +26,48 @@ const BAND: usize = 64;
 const ROWS_PER_TASK: usize = 8;
 
 /// Columns blurred vertically at a time, so that the rows under the window stay in the first-level cache.
-const STRIP: usize = 512;
+const STRIP: usize = 256;
+
+/// A row of a level; it begins where a cache line does.
+#[derive(Debug)]
+struct Row {
+    values: Vec<f32>,
+    start: usize,
+    width: usize,
+}
+
+impl Row {
+    fn new(width: usize) -> Self {
+        /// Values of a cache line. A second line keeps rows of a power of two from falling on each other in the cache.
+        const LINE: usize = 16;
+        let values = vec![0.0; width + 2 * LINE];
+        let start = values.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
+        Self { values, start, width }
+    }
+}
+
+impl Deref for Row {
+    type Target = [f32];
+
+    #[inline(always)]
+    fn deref(&self) -> &[f32] {
+        &self.values[self.start..self.start + self.width]
+    }
+}
+
+impl DerefMut for Row {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [f32] {
+        &mut self.values[self.start..self.start + self.width]
+    }
+}
 
 /// The rows of one image of the pyramid that are alive: `first..end()`.
 #[derive(Debug, Default)]
 pub(super) struct Level {
     first: usize,
-    rows: VecDeque<Vec<f32>>,
-    spare: Vec<Vec<f32>>,
+    rows: VecDeque<Row>,
+    spare: Vec<Row>,
 }
 
 impl Level {
@@ -48,11 +83,11 @@ impl Level {
     }
 
     /// `n` rows of `width` to be filled and [`append`](Self::append)ed.
-    fn take(&mut self, n: usize, width: usize) -> Vec<Vec<f32>> {
-        (0..n).map(|_| self.spare.pop().unwrap_or_else(|| vec![0.0; width])).collect()
+    fn take(&mut self, n: usize, width: usize) -> Vec<Row> {
+        (0..n).map(|_| self.spare.pop().unwrap_or_else(|| Row::new(width))).collect()
     }
 
-    fn append(&mut self, rows: Vec<Vec<f32>>) {
+    fn append(&mut self, rows: Vec<Row>) {
         self.rows.extend(rows);
     }
 
@@ -73,12 +108,12 @@ impl Level {
 }
 
 /// Rows of an octave that the later stages can work on. Extrema are looked for at once, while their rows are in the
-/// cache; they are described when all rows around them are there.
+/// cache, and refined; they are described when all rows around them are there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ready {
     /// Rows in which extrema can be looked for, each row once.
     pub(super) search: Range<usize>,
-    /// Extrema before this row can be described.
+    /// Points above this row can be described.
     pub(super) describe: usize,
 }
 
@@ -93,9 +128,9 @@ pub(super) struct Octave {
     pub(super) levels: Vec<Level>,
     /// First row whose extrema were not yet looked for.
     searched: usize,
-    /// First row whose extrema were not yet described.
+    /// First row whose points were not yet described.
     described: usize,
-    /// Rows before and after an extremum that the stages after its discovery may read.
+    /// Rows above and below a point that its description may read.
     reach: usize,
     /// Rows of level 0 that are collected before they are worked on.
     band: usize,
@@ -122,20 +157,24 @@ impl Octave {
         }
         let last = self.levels.last().map_or(0, Level::end);
         let end = |margin: usize| if last == height { height } else { last.saturating_sub(margin) };
-        let search = self.searched..end(1).max(self.searched);
+        let search = self.searched..end(REACH).max(self.searched);
         self.searched = search.end;
         self.described = end(self.reach);
         Ready { search, describe: self.described }
     }
 
-    /// Gives up the rows that neither a search nor a blur will read again.
+    /// Gives up the rows that neither a search nor a description nor a blur will read again.
     fn forget(&mut self, taps: &[Vec<f32>]) {
-        let read = self.described.saturating_sub(self.reach);
+        let searched = self.searched.saturating_sub(REACH);
+        let described = self.described.min(searched).saturating_sub(self.reach);
+        let last = self.levels.len() - 1;
         // The last level is blurred no further.
         let blurred =
             self.levels[1..].iter().zip(taps).map(|(next, taps)| next.end().saturating_sub(taps.len() - 1));
         let blurred: Vec<usize> = blurred.chain([usize::MAX]).collect();
-        for (level, blurred) in self.levels.iter_mut().zip(blurred) {
+        for (k, (level, blurred)) in self.levels.iter_mut().zip(blurred).enumerate() {
+            // Points lie in the layers that are searched.
+            let read = if (1..last - 1).contains(&k) { described } else { searched };
             level.forget_before(read.min(blurred));
         }
     }
@@ -221,7 +260,7 @@ impl Pyramid {
         &mut self,
         image: ImageView<'_, T>,
         cpu: &Cpu,
-        mut search: impl FnMut(&Octave, Ready),
+        mut search: impl FnMut(&Octave, &Ready),
     ) {
         self.source.clear();
         for octave in &mut self.octaves {
@@ -242,7 +281,7 @@ impl Pyramid {
     }
 
     /// Lets every octave in which enough rows wait do its work, finest first.
-    fn advance(&mut self, cpu: &Cpu, search: &mut impl FnMut(&Octave, Ready)) {
+    fn advance(&mut self, cpu: &Cpu, search: &mut impl FnMut(&Octave, &Ready)) {
         let levels = self.taps.len() - 2;
         for o in 0..self.octaves.len() {
             let (octave, coarser) =
@@ -256,7 +295,7 @@ impl Pyramid {
                 next.receive(&octave.levels[levels]);
             }
             drop(stage);
-            search(octave, ready);
+            search(octave, &ready);
             octave.forget(&self.taps);
         }
     }
@@ -283,7 +322,7 @@ fn read_rows<S: Simd, T: Pixel>(
     first: usize,
     doubled: bool,
     preset: SiftPreset,
-    rows: &mut [Vec<f32>],
+    rows: &mut [Row],
 ) {
     let mut blend = vec![0.0; image.size().width];
     for (i, out) in rows.iter_mut().enumerate() {
@@ -363,7 +402,7 @@ fn blur(source: &Level, target: &mut Level, size: Size, taps: &[f32], border: Bo
 
 /// Blurs the rows whose windows are `under[i..=i + 2·radius]`.
 #[simd]
-fn blur_rows<S: Simd>(simd: S, under: &[&[f32]], taps: &[f32], border: Border, rows: &mut [Vec<f32>]) {
+fn blur_rows<S: Simd>(simd: S, under: &[&[f32]], taps: &[f32], border: Border, rows: &mut [Row]) {
     let radius = taps.len() - 1;
     let width = under[0].len();
     let padded = width + 2 * radius;
@@ -373,9 +412,17 @@ fn blur_rows<S: Simd>(simd: S, under: &[&[f32]], taps: &[f32], border: Border, r
         let columns = x..(x + STRIP).min(width);
         strip.clear();
         strip.extend(under.iter().map(|row| &row[columns.clone()]));
-        for (i, row) in between.chunks_exact_mut(padded).enumerate() {
-            let out = &mut row[radius + columns.start..radius + columns.end];
-            vertical(simd, &strip[i..=i + 2 * radius], taps, out);
+        let out = radius + columns.start..radius + columns.end;
+        for (i, rows) in between.chunks_mut(padded * ROWS).enumerate() {
+            let under = &strip[i * ROWS..];
+            let mut each = rows.chunks_exact_mut(padded).map(|row| &mut row[out.clone()]);
+            if let [Some(a), Some(b), Some(c), Some(d)] = std::array::from_fn(|_| each.next()) {
+                vertical_rows(simd, &under[..2 * radius + ROWS], taps, [a, b, c, d]);
+            } else {
+                for (i, row) in rows.chunks_exact_mut(padded).enumerate() {
+                    vertical(simd, &under[i..=i + 2 * radius], taps, &mut row[out.clone()]);
+                }
+            }
         }
     }
     for (row, out) in between.chunks_exact_mut(padded).zip(rows) {

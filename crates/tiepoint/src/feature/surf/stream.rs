@@ -2,8 +2,9 @@
 //!
 //! A band is 64 image rows, whatever the number of threads. After a band an octave computes the response
 //! rows whose largest filter ends in it, searches the rows that now have a neighbour below, and keypoints
-//! whose square now ends above the last row are described. Of each ring only as many rows are kept as the
-//! next band can ask for.
+//! whose square now ends above the last row are described. In wide images responses are computed and searched
+//! a few rows at a time, so that they are still in the cache. Of each ring only as many rows are kept as the next ones
+//! can ask for.
 
 use super::{
     SurfOptions,
@@ -26,6 +27,12 @@ use std::ops::Range;
 
 /// Image rows taken at a time.
 pub(super) const BAND: usize = 64;
+
+/// Image rows whose responses are computed before they are searched: about 2¹⁷ pixels. 2026-11-21, 10 000 columns:
+/// searching took a fifth less than after whole bands in one run on a busy machine, the whole 5 % less.
+fn slice(size: Size) -> usize {
+    ((1 << 17) / size.width).clamp(8, BAND)
+}
 
 /// Response rows in one piece of work.
 const JOB: usize = 16;
@@ -144,15 +151,17 @@ impl<A: Total> Buffers<A> {
         let white = if T::WHITE == 255.0 { 255.0 } else { 65535.0 };
         let mut found = Found::default();
         while self.integral.rows() < size.height {
+            let first = self.integral.rows();
             {
                 let _stage = cpu.stage("integral");
                 self.integral.advance(view, cpu);
             }
-            {
-                let _stage = cpu.stage("response");
-                self.respond(tables, white, cpu);
-            }
-            {
+            let end = self.integral.rows();
+            for first in (first..end).step_by(slice(size)) {
+                {
+                    let _stage = cpu.stage("response");
+                    self.respond(tables, end.min(first + slice(size)), white, cpu);
+                }
                 let _stage = cpu.stage("extrema");
                 self.search(tables, options, mask, cpu);
             }
@@ -170,7 +179,7 @@ impl<A: Total> Buffers<A> {
         for (o, (octave, progress)) in tables.octaves.iter().zip(&mut self.octaves).enumerate() {
             // The next octave, which takes rows over, lags behind by its own filters.
             let slowest = tables.octaves.get(o + 1).unwrap_or(octave);
-            let kept = (BAND + slowest.reach()[1] + 2 * slowest.step) / octave.step + 4;
+            let kept = (slice(size) + slowest.reach()[1] + 2 * slowest.step) / octave.step + 4;
             let samples = |n: usize| n.div_ceil(octave.step);
             (progress.ready, progress.searched) = (0, 0);
             progress.layers.resize_with(octave.layers.len(), Ring::default);
@@ -180,9 +189,9 @@ impl<A: Total> Buffers<A> {
         }
     }
 
-    /// Computes all response rows that the integral rows allow.
-    fn respond(&mut self, tables: &Tables, white: f32, cpu: &Cpu) {
-        let (rows, size) = (self.integral.rows(), self.integral.size());
+    /// Computes all response rows that the first `rows` image rows allow.
+    fn respond(&mut self, tables: &Tables, rows: usize, white: f32, cpu: &Cpu) {
+        let size = self.integral.size();
         let mut new = vec![];
         for (octave, progress) in tables.octaves.iter().zip(&mut self.octaves) {
             let below = octave.reach()[1];

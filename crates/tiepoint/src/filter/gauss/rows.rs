@@ -120,6 +120,96 @@ pub(crate) fn vertical<S: Simd>(simd: S, rows: &[&[f32]], taps: &[f32], out: &mu
     }
 }
 
+/// Rows that [`vertical_rows`] makes at a time.
+pub(crate) const ROWS: usize = 4;
+
+/// [`ROWS`] vertical passes at once, from 2r + [`ROWS`] rows: a source row, once loaded, serves all of them, and what
+/// remains is arithmetic. With other lengths `out` is left as it is.
+///
+/// 2026-11-21: `rotate_left` and `rotate_right` on the arrays of vectors go through memory and take half as long again as
+/// single rows; moves one by one stay in registers.
+#[simd]
+pub(crate) fn vertical_rows<S: Simd>(simd: S, rows: &[&[f32]], taps: &[f32], mut out: [&mut [f32]; ROWS]) {
+    let radius = taps.len().wrapping_sub(1);
+    let n = out[0].len();
+    let fits = !taps.is_empty()
+        && rows.len() == 2 * radius + ROWS
+        && rows.iter().all(|r| r.len() >= n)
+        && out.iter().all(|o| o.len() == n);
+    debug_assert!(fits, "{} rows for {} taps", rows.len(), taps.len());
+    if !fits {
+        return;
+    }
+    let lanes = S::f32s::LEN;
+    let mut x = 0;
+    while x + WIDE * lanes <= n {
+        block_of_rows::<S, WIDE>(simd, rows, taps, x, &mut out);
+        x += WIDE * lanes;
+    }
+    while x + lanes <= n {
+        block_of_rows::<S, 1>(simd, rows, taps, x, &mut out);
+        x += lanes;
+    }
+    if x < n && n >= lanes {
+        block_of_rows::<S, 1>(simd, rows, taps, n - lanes, &mut out);
+    } else {
+        for (i, out) in out.into_iter().enumerate() {
+            rest(&Column { rows: &rows[i..=i + 2 * radius], radius }, taps, x, out);
+        }
+    }
+}
+
+/// Vectors side by side in [`vertical_rows`]: with [`ROWS`] below each other they are enough chains.
+const WIDE: usize = 2;
+
+/// `B` vectors from `x` on of every output row.
+#[inline(always)]
+fn block_of_rows<S: Simd, const B: usize>(
+    simd: S,
+    rows: &[&[f32]],
+    taps: &[f32],
+    x: usize,
+    out: &mut [&mut [f32]; ROWS],
+) {
+    let lanes = S::f32s::LEN;
+    let radius = taps.len() - 1;
+    let zero = [[S::f32s::splat(simd, 0.0); B]; ROWS];
+    let (mut low, mut acc) = (zero, zero);
+    let tap = S::f32s::splat(simd, taps[0]);
+    for r in 0..ROWS {
+        let row = &rows[radius + r][x..x + B * lanes];
+        for b in 0..B {
+            low[r][b] = S::f32s::from_slice(simd, &row[b * lanes..(b + 1) * lanes]);
+            acc[r][b] = low[r][b] * tap;
+        }
+    }
+    let mut high = low;
+    // At tap k output r needs the rows k above and k below it: those of its neighbours at the tap before.
+    for (k, &tap) in taps.iter().enumerate().skip(1) {
+        let tap = S::f32s::splat(simd, tap);
+        for r in 1..ROWS {
+            (low[ROWS - r], high[r - 1]) = (low[ROWS - 1 - r], high[r]);
+        }
+        let (first, last) =
+            (&rows[radius - k][x..x + B * lanes], &rows[radius + ROWS - 1 + k][x..x + B * lanes]);
+        for b in 0..B {
+            low[0][b] = S::f32s::from_slice(simd, &first[b * lanes..(b + 1) * lanes]);
+            high[ROWS - 1][b] = S::f32s::from_slice(simd, &last[b * lanes..(b + 1) * lanes]);
+        }
+        for r in 0..ROWS {
+            for b in 0..B {
+                acc[r][b] = tap.mul_add_precise(low[r][b] + high[r][b], acc[r][b]);
+            }
+        }
+    }
+    for r in 0..ROWS {
+        let out = &mut out[r][x..x + B * lanes];
+        for b in 0..B {
+            acc[r][b].store_slice(&mut out[b * lanes..(b + 1) * lanes]);
+        }
+    }
+}
+
 /// The horizontal pass: output x has its centre at `padded[x + r · step]` and its neighbours `step` apart (the
 /// channels of a pixel). `padded` is 2r · step longer than `out`. With other lengths `out` is left as it is.
 #[simd]
@@ -199,6 +289,27 @@ mod tests {
                 acc
             })
             .collect()
+    }
+
+    #[test]
+    fn rows_made_together_equal_rows_made_alone_at_every_level() {
+        for n in [0, 1, 3, 8, 15, 16, 17, 31, 63, 65, 300] {
+            for radius in [0, 1, 2, 5, 13] {
+                let taps = noise(radius + 1, n as u32);
+                let rows: Vec<_> = (0..2 * radius + ROWS).map(|i| noise(n, i as u32 + 9)).collect();
+                let rows: Vec<&[f32]> = rows.iter().map(Vec::as_slice).collect();
+                for level in Cpu::levels() {
+                    let level = Cpu::sequential().at_level(level).unwrap().level();
+                    let mut out: [_; ROWS] = std::array::from_fn(|_| vec![0.0; n]);
+                    let each = out.each_mut().map(|row| &mut row[..]);
+                    dispatch!(level, simd => vertical_rows(simd, &rows, &taps, each));
+                    for (i, out) in out.iter().enumerate() {
+                        let alone = reference(|k, x| rows[(i + radius).wrapping_add_signed(k)][x], &taps, n);
+                        assert_eq!(*out, alone, "row {i}, {n} values, radius {radius}, {level:?}");
+                    }
+                }
+            }
+        }
     }
 
     #[test]

@@ -25,15 +25,18 @@
 
 mod band;
 mod edge;
+mod memory;
 #[cfg(test)]
 mod reference;
+mod ring;
 mod step;
 mod sweep;
 #[cfg(test)]
 mod tests;
 
+pub(super) use memory::Workspace;
 pub(super) use step::Value;
-pub(super) use sweep::{Problem, Results, Workspace, aggregate};
+pub(super) use sweep::{Problem, Results, aggregate};
 
 /// The half of the directions that a sweep gathers, as steps (dx, dy) from p − r to p in the sweep's own coordinates,
 /// in which it goes down and to the right. The first runs along the row.

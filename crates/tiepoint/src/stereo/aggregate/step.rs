@@ -1,5 +1,6 @@
 //! One pixel of all directions of a sweep.
 
+use super::ring::Ring;
 use fearless_simd::{Simd, SimdIntElement, prelude::*};
 
 /// What a path value is held in: a byte or 16 bits.
@@ -10,8 +11,8 @@ pub(in crate::stereo) trait Value: SimdIntElement + Copy + Ord + Default + Send 
     /// From a value that is known to fit.
     fn of(value: u16) -> Self;
 
-    /// Itself in 16 bits.
-    fn wide(self) -> u16;
+    /// A sum that is known to fit.
+    fn plus(self, other: Self) -> Self;
 
     /// Writes a vector of bytes.
     fn spread<S: Simd>(bytes: S::u8s, out: &mut [Self]);
@@ -29,8 +30,8 @@ impl Value for u8 {
     }
 
     #[inline(always)]
-    fn wide(self) -> u16 {
-        u16::from(self)
+    fn plus(self, other: Self) -> Self {
+        self.wrapping_add(other)
     }
 
     #[inline(always)]
@@ -60,8 +61,8 @@ impl Value for u16 {
     }
 
     #[inline(always)]
-    fn wide(self) -> u16 {
-        self
+    fn plus(self, other: Self) -> Self {
+        self.wrapping_add(other)
     }
 
     #[inline(always)]
@@ -138,12 +139,14 @@ impl Sum<u8> for u16 {
     }
 }
 
-/// Where the paths of a pixel come from and go to, as places in the ring of paths.
+/// Where the paths of a pixel come from and go to.
 pub(super) struct Places<T, const N: usize> {
     /// Disparity 0 of p − r, for each direction.
     pub(super) from: [usize; N],
     /// Disparity 0 of p, of the first direction; the others follow.
     pub(super) to: usize,
+    /// The slot of p, of the first direction.
+    pub(super) slot: usize,
     /// From direction to direction.
     pub(super) stride: usize,
     /// min_k L(p − r, k).
@@ -152,7 +155,7 @@ pub(super) struct Places<T, const N: usize> {
     pub(super) cap: [T; N],
 }
 
-/// Extends all paths by one pixel and writes the sum of them; gives the least value of each.
+/// Extends all paths by one pixel and writes the sum of them.
 ///
 /// `costs` and `sums` hold as many disparities, a multiple of the vector; costs beyond the last disparity are
 /// [`Value::MAX`], and so are the paths before the first and after the last.
@@ -160,19 +163,20 @@ pub(super) struct Places<T, const N: usize> {
 pub(super) fn step<S: Simd, T: Value, A: Sum<T>, const N: usize>(
     simd: S,
     costs: &[T],
-    ring: &mut [T],
+    ring: &mut Ring<T>,
     places: &Places<T, N>,
     p1: T,
     sums: &mut [A],
-) -> [T; N] {
+) {
     let n = T::Native::<S>::LEN;
+    let paths = &mut ring.paths[..];
     let mut least = [T::Native::<S>::splat(simd, T::MAX); N];
     for (c, (costs, sums)) in costs.chunks_exact(n).zip(sums.chunks_exact_mut(n)).enumerate() {
         let cost = T::Native::<S>::from_slice(simd, costs);
         let mut path = [cost; N];
         for k in 0..N {
             let at = places.from[k] + c * n;
-            let last = &ring[at - 1..at + n + 1];
+            let last = &paths[at - 1..at + n + 1];
             let below = T::Native::<S>::from_slice(simd, &last[..n]);
             let same = T::Native::<S>::from_slice(simd, &last[1..n + 1]);
             let above = T::Native::<S>::from_slice(simd, &last[2..]);
@@ -184,16 +188,15 @@ pub(super) fn step<S: Simd, T: Value, A: Sum<T>, const N: usize>(
         let mut sum = A::first::<S>(path[0]);
         for k in 0..N {
             let at = places.to + k * places.stride + c * n;
-            path[k].store_slice(&mut ring[at..at + n]);
+            path[k].store_slice(&mut paths[at..at + n]);
             if k > 0 {
                 sum = A::gather::<S>(sum, path[k]);
             }
         }
         A::store::<S>(sum, sums);
     }
-    let mut out = [T::MAX; N];
+    let out = &mut ring.least[places.slot..places.slot + N];
     for k in 0..N {
         out[k] = least[k].reduce_min();
     }
-    out
 }

@@ -2,8 +2,9 @@
 
 use super::{
     Cross, Directions, Knight, Row, Star,
-    band::{Rows, Scratch, Sweep, band},
+    band::{Rows, Scratch, Sweep, band, sums_len},
     edge::{Edge, Progress},
+    memory::{Stored, Workspace},
     step::{Sum, Value},
 };
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
         select::{self, Choice},
     },
 };
-use fearless_simd::{Simd, dispatch, prelude::*};
+use fearless_simd::{Level, Simd, dispatch, prelude::*};
 use std::sync::{Mutex, PoisonError};
 
 /// Rows that one thread walks together.
@@ -41,13 +42,6 @@ impl Problem<'_> {
     }
 }
 
-/// Memory that is kept from frame to frame.
-#[derive(Debug, Default)]
-pub(in crate::stereo) struct Workspace {
-    bytes: Vec<u8>,
-    words: Vec<u16>,
-}
-
 /// The images that results go to, those that are wanted.
 #[derive(Default)]
 pub(in crate::stereo) struct Results<'a> {
@@ -60,7 +54,8 @@ pub(in crate::stereo) struct Results<'a> {
 /// Aggregates all directions and chooses a disparity for every pixel.
 ///
 /// # Errors
-/// [`Error::Memory`] when even the smallest groups of rows exceed the limit.
+/// [`Error::Memory`] when even the smallest groups of rows exceed the limit, [`Error::Refused`] when the system has
+/// no more.
 pub(in crate::stereo) fn aggregate(
     problem: &Problem<'_>,
     results: Results<'_>,
@@ -68,28 +63,19 @@ pub(in crate::stereo) fn aggregate(
     cpu: &Cpu,
 ) -> Result<()> {
     let most = u32::from(problem.cost.greatest) + u32::from(problem.penalties.p2);
-    let paths = problem.paths.count().div_ceil(2).max(4) as u32;
-    let Workspace { bytes, words } = workspace;
-    if most * paths <= 255 {
-        directions::<u8, u8>(problem, results, bytes, cpu)
-    } else if most <= 255 {
-        directions::<u8, u16>(problem, results, words, cpu)
-    } else {
-        directions::<u16, u16>(problem, results, words, cpu)
-    }
-}
-
-fn directions<T: Value, A: Sum<T>>(
-    problem: &Problem<'_>,
-    results: Results<'_>,
-    sums: &mut Vec<A>,
-    cpu: &Cpu,
-) -> Result<()> {
+    let fits = |paths: u32| most * paths <= 255;
+    // Not all pairs of path and sum: every one is compiled for every SIMD level.
     match problem.paths {
-        Paths::Four => image::<T, A, Cross, Cross, 2, 2>(problem, results, sums, cpu),
-        Paths::Five => image::<T, A, Star, Row, 4, 1>(problem, results, sums, cpu),
-        Paths::Eight => image::<T, A, Star, Star, 4, 4>(problem, results, sums, cpu),
-        Paths::Sixteen => image::<T, A, Knight, Knight, 8, 8>(problem, results, sums, cpu),
+        Paths::Four if fits(2) => image::<u8, u8, Cross, Cross, 2, 2>(problem, results, workspace, cpu),
+        Paths::Four => image::<u16, u16, Cross, Cross, 2, 2>(problem, results, workspace, cpu),
+        Paths::Five if fits(4) => image::<u8, u8, Star, Row, 4, 1>(problem, results, workspace, cpu),
+        Paths::Five if fits(1) => image::<u8, u16, Star, Row, 4, 1>(problem, results, workspace, cpu),
+        Paths::Five => image::<u16, u16, Star, Row, 4, 1>(problem, results, workspace, cpu),
+        Paths::Eight if fits(4) => image::<u8, u8, Star, Star, 4, 4>(problem, results, workspace, cpu),
+        Paths::Eight if fits(1) => image::<u8, u16, Star, Star, 4, 4>(problem, results, workspace, cpu),
+        Paths::Eight => image::<u16, u16, Star, Star, 4, 4>(problem, results, workspace, cpu),
+        Paths::Sixteen if fits(1) => image::<u8, u16, Knight, Knight, 8, 8>(problem, results, workspace, cpu),
+        Paths::Sixteen => image::<u16, u16, Knight, Knight, 8, 8>(problem, results, workspace, cpu),
     }
 }
 
@@ -138,12 +124,12 @@ impl Groups {
 fn image<T, A, F, B, const N: usize, const M: usize>(
     problem: &Problem<'_>,
     mut results: Results<'_>,
-    sums: &mut Vec<A>,
+    workspace: &mut Workspace,
     cpu: &Cpu,
 ) -> Result<()>
 where
     T: Value,
-    A: Sum<T>,
+    A: Sum<T> + Stored,
     F: Directions<N> + Default,
     B: Directions<M> + Default,
 {
@@ -155,14 +141,12 @@ where
     let padded = problem.disparities().next_multiple_of(lanes);
     let pixel = (padded * size_of::<T>()) as u64;
     let paths = (width * F::DEPTH * (N - 1)) as u64 * pixel;
-    let row = (width * padded * size_of::<A>()) as u64;
+    let band_sums = |rows| sums_len(width, rows, F::SKEW, padded);
+    let row = (band_sums(BAND) * size_of::<A>()).div_ceil(BAND) as u64;
     let ring = ((BAND + 2) * 8 * N) as u64 * (pixel + 64);
     let groups = Groups::plan(problem, row, paths, cpu.threads() as u64 * ring)?;
-    let needed = groups.rows.min(height) * width * padded;
-    if sums.len() < needed {
-        *sums = Vec::new();
-        *sums = vec![A::default(); needed];
-    }
+    let needed = groups.rows.min(height).div_ceil(BAND) * band_sums(BAND);
+    let sums = A::stored(workspace, needed)?;
     let last = groups.count() - 1;
     let mut checkpoints = Vec::new();
     let mut edge = Edge::new(width);
@@ -171,16 +155,15 @@ where
             checkpoints.push(edge.checkpoint());
         }
         let rows = groups.range(group);
-        let stored = (group == last).then_some(&mut sums[..rows.len() * width * padded]);
+        let stored = (group == last).then_some(&mut sums[..]);
         forward::<T, A, F, N>(problem, rows, stored, &edge, padded, cpu);
     }
     let below = Edge::new(width);
     for group in (0..=last).rev() {
         let rows = groups.range(group);
-        let sums = &mut sums[..rows.len() * width * padded];
         if group < last {
             edge = if group == 0 { Edge::new(width) } else { checkpoints.swap_remove(group - 1) };
-            forward::<T, A, F, N>(problem, rows.clone(), Some(sums), &edge, padded, cpu);
+            forward::<T, A, F, N>(problem, rows.clone(), Some(&mut sums[..]), &edge, padded, cpu);
         }
         backward::<T, A, B, M>(problem, rows, sums, &mut results, &below, padded, cpu);
     }
@@ -207,7 +190,7 @@ fn forward<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
 ) {
     let _stage = cpu.stage("forward");
     let bands = range.len().div_ceil(BAND);
-    let mut pieces = sums.map(|s| s.chunks_mut(BAND * problem.size.width * padded));
+    let mut pieces = sums.map(|s| s.chunks_mut(sums_len(problem.size.width, BAND, D::SKEW, padded)));
     let bands = (0..bands).map(|number| {
         let first = range.start + number * BAND;
         let sums = pieces.as_mut().and_then(Iterator::next);
@@ -229,18 +212,23 @@ fn backward<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
 ) {
     let _stage = cpu.stage("backward and select");
     let Size { width, height } = problem.size;
-    let mut pieces = sums.rchunks_mut(BAND * width * padded);
-    let mut rows = select::rows(results, problem, range.clone()).into_iter().rev();
-    let bands = (0..range.len().div_ceil(BAND)).map(|number| {
-        let end = range.end - number * BAND;
-        let count = BAND.min(end - range.start);
-        let mut results: Vec<select::Row<'_>> = rows.by_ref().take(count).collect();
-        results.reverse();
-        Rows { first: height - end, number, count, sums: pieces.next(), results }
-    });
+    // The bands of the forward sweep, from the last.
+    let bands = range.len().div_ceil(BAND);
+    let pieces = sums.chunks_mut(sums_len(width, BAND, D::SKEW, padded)).take(bands);
+    let mut rows = select::rows(results, problem, range.clone()).into_iter();
+    let mut bands: Vec<_> = pieces
+        .zip((range.start..).step_by(BAND))
+        .map(|(sums, start)| {
+            let results: Vec<select::Row<'_>> = rows.by_ref().take(BAND).collect();
+            let count = results.len();
+            Rows { first: height - start - count, number: 0, count, sums: Some(sums), results }
+        })
+        .collect();
+    bands.reverse();
+    bands.iter_mut().enumerate().for_each(|(number, band)| band.number = number);
     let progress = Progress::new(range.len().div_ceil(BAND));
     let sweep = Sweep { problem, backward: true, p2: penalties(problem), edge, progress: &progress, padded };
-    run::<T, A, D, N>(&sweep, bands.collect(), cpu);
+    run::<T, A, D, N>(&sweep, bands, cpu);
 }
 
 /// Threads take bands in their order, so that the band that one waits for is always at work.
@@ -257,7 +245,27 @@ fn run<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
         loop {
             let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some(rows) = next else { break };
-            dispatch!(cpu.level(), simd => band(simd, sweep, rows, &mut scratch, D::default()));
+            at_level::<T, A, D, N>(cpu.level(), sweep, rows, &mut scratch);
         }
     });
+}
+
+/// Runs a band. On x86-64 it is compiled for three levels: that between SSE2 and AVX2 would only cost time to build.
+fn at_level<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
+    level: Level,
+    sweep: &Sweep<'_, T>,
+    rows: Rows<'_, A>,
+    scratch: &mut Scratch<T, A>,
+) {
+    let directions = D::default();
+    #[cfg(target_arch = "x86_64")]
+    if let Some(avx512) = level.as_avx512() {
+        band(avx512, sweep, rows, scratch, directions);
+    } else if let Some(avx2) = level.as_avx2() {
+        band(avx2, sweep, rows, scratch, directions);
+    } else if let Some(sse2) = level.as_sse2() {
+        band(sse2, sweep, rows, scratch, directions);
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    dispatch!(level, simd => band(simd, sweep, rows, scratch, directions));
 }

@@ -56,6 +56,11 @@ impl Table {
         Self::of(&joint(left, right, disparity, right_mask, cpu))
     }
 
+    /// The table for the pair with its images exchanged.
+    pub(in crate::stereo) fn exchanged(&self) -> Self {
+        Self((0..self.0.len()).map(|n| self.0[(n % VALUES) * VALUES + n / VALUES]).collect())
+    }
+
     /// The table of a joint histogram.
     fn of(counts: &[u64]) -> Self {
         let total = counts.iter().sum::<u64>().max(1) as f64;

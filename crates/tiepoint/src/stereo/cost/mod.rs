@@ -113,7 +113,14 @@ impl Costs<'_> {
     fn reverse(&self, row: &[u8], padded: usize, out: &mut Vec<u8>) {
         let width = self.size.width as i64;
         let start = width - 1 - i64::from(self.min_disparity);
-        out.extend((0..width + padded as i64).map(|j| row[(start - j).clamp(0, width - 1) as usize]));
+        // Places to the right of the image, inside, to the left.
+        let len = width + padded as i64;
+        let outside = (start - (width - 1)).clamp(0, len);
+        let inside = (start.min(width - 1) + 1).clamp(0, len - outside);
+        let end = start.clamp(-1, width - 1) + 1;
+        out.extend(std::iter::repeat_n(row[row.len() - 1], outside as usize));
+        out.extend(row[(end - inside) as usize..end as usize].iter().rev());
+        out.extend(std::iter::repeat_n(row[0], (len - outside - inside) as usize));
     }
 
     /// The costs of a pixel of the row, for as many disparities as `out` has: a multiple of the bytes of a vector.

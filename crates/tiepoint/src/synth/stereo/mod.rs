@@ -10,6 +10,7 @@ mod surface;
 
 pub use surface::{Outline, Surface};
 
+use super::texture::Sampler;
 use super::{Random, Texture, TextureKind};
 use crate::device::Cpu;
 use crate::image::{Image, Pixel, Size};
@@ -151,6 +152,9 @@ struct Hit {
     disparity: f64,
 }
 
+/// Some columns of a row, and the surfaces that may lie there with their numbers.
+type Span<'a> = (Range<usize>, Vec<(usize, &'a Surface)>);
+
 impl StereoScene {
     /// The scene that follows from the options' seed.
     ///
@@ -193,13 +197,18 @@ impl StereoScene {
     /// Some rows of a view; rows beyond the image belong to a larger one.
     pub fn image<T: Pixel>(&self, view: View, rows: Range<usize>, cpu: &Cpu) -> Image<T> {
         let (seed, noise) = (self.options.seed, self.options.noise);
-        let textures: Vec<Texture> = (0..self.surfaces.len() as u64)
-            .map(|i| Texture::of_kind(self.options.texture, seed ^ (i << 40)))
+        let (photometry, stream) = match view {
+            View::Left => (Photometry::default(), 41),
+            View::Right => (self.options.right, 42),
+        };
+        let samplers: Vec<Sampler> = (0..self.surfaces.len() as u64)
+            .map(|i| Sampler::new(Texture::of_kind(self.options.texture, seed ^ (i << 40))))
             .collect();
-        let photometry = if view == View::Left { Photometry::default() } else { self.options.right };
-        let stream = if view == View::Left { 41 } else { 42 };
-        self.rows(view, rows, cpu, |hit, x, y| {
-            let grey = hit.map_or(0.0, |h| self.brightness(&h, &textures[h.surface], y));
+        self.rows(view, rows, cpu, &samplers, |samplers, hit, x, y| {
+            let grey = hit.map_or(0.0, |h| {
+                let plain = self.surfaces[h.surface].plain;
+                plain.unwrap_or_else(|| samplers[h.surface].at(h.x, y as f64, 1.0))
+            });
             let mut value = photometry.of(grey);
             if noise > 0.0 {
                 value += noise * Random::at(seed, stream, x as i64, y as i64).normal();
@@ -210,14 +219,14 @@ impl StereoScene {
 
     /// The disparities of some rows of a view.
     pub fn truth(&self, view: View, rows: Range<usize>, cpu: &Cpu) -> Image<f32> {
-        self.rows(view, rows, cpu, |hit, _, _| hit.map_or(f32::INFINITY, |h| h.disparity as f32))
+        self.rows(view, rows, cpu, &[(); 0], |_, hit, _, _| hit.map_or(f32::INFINITY, |h| h.disparity as f32))
     }
 
     /// 255 in some rows of a view where the other shows the same, 0 elsewhere.
     pub fn visible(&self, view: View, rows: Range<usize>, cpu: &Cpu) -> Image<u8> {
         let end = (self.options.size.width - 1) as f64;
         let other = if view == View::Left { View::Right } else { View::Left };
-        self.rows(view, rows, cpu, |hit, _, y| {
+        self.rows(view, rows, cpu, &[(); 0], |_, hit, _, y| {
             let Some(h) = hit else { return 0 };
             let there = if other == View::Left { h.x } else { h.x - h.disparity };
             let hidden = |(i, s): (usize, &Surface)| {
@@ -229,33 +238,52 @@ impl StereoScene {
         })
     }
 
-    /// `f(what is seen, x, y)` of every pixel of some rows of a view.
-    fn rows<T: Copy + Default + Send>(
+    /// `f(state, what is seen, x, y)` of every pixel of some rows of a view; each row begins with a copy of the
+    /// state.
+    fn rows<T: Copy + Default + Send, S: Clone + Sync>(
         &self,
         view: View,
         rows: Range<usize>,
         cpu: &Cpu,
-        f: impl Fn(Option<Hit>, usize, usize) -> T + Sync + Send,
+        start: &[S],
+        f: impl Fn(&mut [S], Option<Hit>, usize, usize) -> T + Sync + Send,
     ) -> Image<T> {
         let width = self.options.size.width;
         let mut image = Image::new(Size::new(width, rows.len()));
         cpu.for_chunks(image.data_mut(), width, |i, row| {
             let y = rows.start + i;
-            let here: Vec<(usize, &Surface)> =
-                self.surfaces.iter().enumerate().filter(|(_, s)| s.meets(y as f64)).collect();
-            for (x, out) in row.iter_mut().enumerate() {
-                let hits = here.iter().filter_map(|(i, s)| hit_of(*i, s, view, x as f64, y as f64));
-                let front = hits.reduce(|a, b| if b.disparity >= a.disparity { b } else { a });
-                *out = f(front, x, y);
+            let mut state = start.to_vec();
+            for (columns, surfaces) in self.spans(view, y) {
+                for x in columns {
+                    let hits = surfaces.iter().filter_map(|(i, s)| hit_of(*i, s, view, x as f64, y as f64));
+                    let front = hits.reduce(|a, b| if b.disparity >= a.disparity { b } else { a });
+                    row[x] = f(&mut state, front, x, y);
+                }
             }
         });
         image
     }
 
-    /// The brightness of what is seen, before any camera.
-    fn brightness(&self, hit: &Hit, texture: &Texture, y: usize) -> f64 {
-        let plain = self.surfaces[hit.surface].plain;
-        plain.unwrap_or_else(|| texture.at(hit.x, y as f64, 1.0))
+    /// A row cut where surfaces begin and end, and which may lie in each part.
+    fn spans(&self, view: View, y: usize) -> Vec<Span<'_>> {
+        let width = self.options.size.width;
+        let here: Vec<(usize, &Surface, Range<usize>)> = (self.surfaces.iter().enumerate())
+            .filter(|(_, s)| s.meets(y as f64))
+            .map(|(i, s)| {
+                // Negative columns become 0.
+                let [a, b] = s.columns(y as f64)[view as usize];
+                (i, s, (a.floor() as usize).min(width)..(b.ceil() as usize).min(width))
+            })
+            .collect();
+        let mut cuts: Vec<usize> = here.iter().flat_map(|(.., c)| [c.start, c.end]).collect();
+        cuts.extend([0, width]);
+        cuts.sort_unstable();
+        cuts.dedup();
+        let span = |c: &[usize]| {
+            let inside = here.iter().filter(|(.., s)| s.start <= c[0] && c[1] <= s.end);
+            (c[0]..c[1], inside.map(|(i, s, _)| (*i, *s)).collect())
+        };
+        cuts.windows(2).map(span).collect()
     }
 }
 
@@ -263,11 +291,11 @@ impl StereoScene {
 #[inline(always)]
 fn hit_of(index: usize, surface: &Surface, view: View, x: f64, y: f64) -> Option<Hit> {
     let (x, disparity) = match view {
-        View::Left => (x, surface.from_left(x, y)?),
+        View::Left => (x, surface.seen_left(x, y)?),
         View::Right => {
-            let left = surface.from_right(x, y)?;
+            let left = surface.seen_right(x, y)?;
             // The difference would lose the last bits of a small disparity.
-            (left, surface.from_left(left, y)?)
+            (left, surface.seen_left(left, y)?)
         }
     };
     Some(Hit { surface: index, x, disparity })
@@ -275,7 +303,7 @@ fn hit_of(index: usize, surface: &Surface, view: View, x: f64, y: f64) -> Option
 
 /// A background in the farthest quarter of the range and surfaces before it, all within the range on the left image.
 fn compose(options: &StereoSceneOptions) -> Vec<Surface> {
-    let mut random = Random::new(options.seed ^ 0x57e7_e0);
+    let mut random = Random::new(options.seed ^ 0x0057_e7e0);
     let [low, high] = options.disparities;
     let (w, h) = (options.size.width as f64, options.size.height as f64);
     let centre = [(w - 1.0) / 2.0, (h - 1.0) / 2.0];

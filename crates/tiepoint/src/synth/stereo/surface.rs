@@ -1,9 +1,10 @@
 //! A surface before two cameras, given by the disparity it has on the left image.
 //!
-//! With (u, v) the place relative to the surface's centre, the disparity is
-//! d(u, v) = d₀ + sₓu + s_yv − b·((u/rₓ)² + (v/r_y)²): a plane when b is 0, else a dome (b > 0) or a bowl. What the
-//! left image shows at x the right one shows at x − d, so the place seen at x' on the right is the root of
-//! qu² + pu = t with q = b/rₓ², p = 1 − sₓ, t = x' − cₓ + d(0, v): in closed form, exact to the rounding of f64.
+//! With (u, v) the place relative to the surface's centre, (s, t) its slope, (r, h) its reach and b its bulge, the
+//! disparity is d(u, v) = d₀ + s·u + t·v − b·((u/r)² + (v/h)²): a plane when b is 0, else a dome (b > 0) or a bowl.
+//! What the left image shows at x the right one shows at x − d, so the place seen at x' on the right is the root of
+//! q·u² + p·u = x' − c + d(0, v) with q = b/r², p = 1 − s and c the centre's column: in closed form, exact to the
+//! rounding of f64.
 
 use crate::{Error, Result};
 
@@ -81,16 +82,29 @@ impl Surface {
         self.outline == Outline::Endless || (y - self.centre[1]).abs() <= self.reach[1]
     }
 
+    /// Between which columns of a row of the left image it lies, and of the right one; a little more than less.
+    pub(super) fn columns(&self, y: f64) -> [[f64; 2]; 2] {
+        if self.outline == Outline::Endless {
+            return [[f64::NEG_INFINITY, f64::INFINITY]; 2];
+        }
+        let v = y - self.centre[1];
+        let ends = [-self.reach[0], self.reach[0]];
+        let left = ends.map(|u| self.centre[0] + u);
+        // What lies further left does so in the right image too.
+        let right = ends.map(|u| self.centre[0] + u - self.at(u, v));
+        [left, right].map(|[a, b]| [a - 1.0, b + 1.0])
+    }
+
     /// The disparity at (x, y) of the left image, if the surface reaches there.
     #[inline(always)]
-    pub(super) fn from_left(&self, x: f64, y: f64) -> Option<f64> {
+    pub(super) fn seen_left(&self, x: f64, y: f64) -> Option<f64> {
         let (u, v) = (x - self.centre[0], y - self.centre[1]);
         self.contains(u, v).then(|| self.at(u, v))
     }
 
     /// Where on the left image lies what the right one shows at (x, y), if the surface reaches there.
     #[inline(always)]
-    pub(super) fn from_right(&self, x: f64, y: f64) -> Option<f64> {
+    pub(super) fn seen_right(&self, x: f64, y: f64) -> Option<f64> {
         let v = y - self.centre[1];
         let (p, q) = (1.0 - self.slope[0], self.bulge / (self.reach[0] * self.reach[0]));
         let t = x - self.centre[0] + self.at(0.0, v);
@@ -143,11 +157,11 @@ mod tests {
             };
             surface.check().unwrap();
             for (x, y) in [(50.0, 40.0), (33.0, 25.0), (80.0, 47.0)] {
-                let d = surface.from_left(x, y).unwrap();
-                let back = surface.from_right(x - d, y).unwrap();
+                let d = surface.seen_left(x, y).unwrap();
+                let back = surface.seen_right(x - d, y).unwrap();
                 assert!((back - x).abs() < 1e-10, "{surface:?} at ({x}, {y}): back at {back}");
             }
-            let outside = surface.from_left(50.0, 71.0);
+            let outside = surface.seen_left(50.0, 71.0);
             assert_eq!(outside.is_some(), outline == Outline::Endless, "{outline:?} ends at its reach");
         }
     }

@@ -1,0 +1,50 @@
+//! The memory of the sums, the one thing here that grows with the image and the disparities.
+//!
+//! Bytes lie in memory mapped for them, in huge pages where the system has them: filling a fresh quarter of a
+//! gigabyte in pages of 4 KB takes as long as a third of the work.
+
+use super::step::Value;
+use crate::{Error, Result};
+use memmap2::MmapMut;
+
+/// Memory that is kept from frame to frame.
+#[derive(Debug, Default)]
+pub(in crate::stereo) struct Workspace {
+    bytes: Option<MmapMut>,
+    words: Vec<u16>,
+}
+
+/// Sums that have a place in the workspace.
+pub(super) trait Stored: Value {
+    /// At least `len` of them, of any value.
+    fn stored(workspace: &mut Workspace, len: usize) -> Result<&mut [Self]>;
+}
+
+fn refused(len: usize, size: usize) -> Error {
+    Error::Refused { what: "the sums of semi-global matching", bytes: (len as u64).saturating_mul(size as u64) }
+}
+
+impl Stored for u8 {
+    fn stored(workspace: &mut Workspace, len: usize) -> Result<&mut [Self]> {
+        if workspace.bytes.as_ref().is_none_or(|map| map.len() < len) {
+            workspace.bytes = None;
+            let map = MmapMut::map_anon(len.max(1)).map_err(|_| refused(len, 1))?;
+            // Only a matter of speed: where the system refuses, pages stay small.
+            #[cfg(target_os = "linux")]
+            let _ = map.advise(memmap2::Advice::HugePage);
+            workspace.bytes = Some(map);
+        }
+        Ok(workspace.bytes.as_deref_mut().unwrap_or_default())
+    }
+}
+
+impl Stored for u16 {
+    fn stored(workspace: &mut Workspace, len: usize) -> Result<&mut [Self]> {
+        if workspace.words.len() < len {
+            workspace.words = Vec::new();
+            workspace.words.try_reserve_exact(len).map_err(|_| refused(len, 2))?;
+            workspace.words.resize(len, 0);
+        }
+        Ok(&mut workspace.words)
+    }
+}

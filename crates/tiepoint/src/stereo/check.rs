@@ -1,0 +1,200 @@
+//! Consistency of the two views (Hirschmüller, PAMI 2008, section 2.4), and where the left one sees what the right
+//! one cannot (section 2.5.3).
+//!
+//! The pixel x of one view with disparity d lands on x − d (left to right) or x + d (right to left) of the other,
+//! d rounded to the nearest whole number, ties to even. It stays when a pixel is there whose own disparity differs
+//! from d by no more than the limit; else it becomes [`INVALID`].
+//!
+//! **Occlusion or mismatch.** A left pixel x is *occluded* when no surface that the right view found passes it: when
+//! no right pixel x′ has a disparity within [`SURFACE`] of x − x′. An invalid pixel that is not occluded had a
+//! counterpart and missed it: a *mismatch*.
+//!
+//! **Numbers.** One subtraction in f32, compared. Whatever is not finite is invalid and agrees with nothing.
+
+use super::INVALID;
+use crate::{Error, Result, device::Cpu, image::Image};
+use fearless_simd::{Simd, dispatch};
+use fearless_simd_macros::simd;
+
+/// How far from a whole pixel a surface of the right view still covers it, in pixels.
+pub const SURFACE: f32 = 1.0;
+
+/// Rows of one task.
+const BAND: usize = 16;
+
+/// The view whose disparities are meant.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// Its pixel x corresponds to x − d.
+    Left,
+    /// Its pixel x corresponds to x + d.
+    Right,
+}
+
+/// Makes every pixel of `map`, the disparities of `view`, invalid that `other` does not confirm within
+/// `max_difference` pixels.
+///
+/// # Errors
+/// [`Error::Mismatch`] when the maps differ in size, [`Error::Image`] for an empty map or several channels,
+/// [`Error::Option`] when the limit is negative or not finite.
+pub fn check(
+    map: &mut Image<f32>,
+    other: &Image<f32>,
+    view: View,
+    max_difference: f32,
+    cpu: &Cpu,
+) -> Result<()> {
+    map.view().require_grey()?;
+    other.view().require_grey()?;
+    if map.size() != other.size() {
+        let (a, b) = (map.size(), other.size());
+        return Err(Error::Mismatch(format!("the views' disparity maps are {a} and {b}: expected one size")));
+    }
+    if !(max_difference >= 0.0 && max_difference.is_finite()) {
+        return Err(Error::option("max_difference", max_difference, "pixels, 0 or more"));
+    }
+    let _stage = cpu.stage("check");
+    let (width, sign) = (map.size().width, if view == View::Left { 1.0 } else { -1.0 });
+    cpu.for_chunks(map.data_mut(), width * BAND, |band, rows| {
+        for (i, row) in rows.chunks_mut(width).enumerate() {
+            let other = other.row(band * BAND + i);
+            dispatch!(cpu.level(), simd => check_row(simd, row, other, sign, max_difference));
+        }
+    });
+    Ok(())
+}
+
+/// Shifts are rounded a block at a time, in vectors.
+#[simd]
+fn check_row<S: Simd>(_: S, row: &mut [f32], other: &[f32], sign: f32, limit: f32) {
+    let mut shifts = [0_i32; 64];
+    for (block, row) in row.chunks_mut(shifts.len()).enumerate() {
+        for (shift, d) in shifts.iter_mut().zip(&*row) {
+            *shift = (sign * d).round_ties_even() as i32;
+        }
+        let first = (block * shifts.len()) as i64;
+        for ((x, d), shift) in (first..).zip(row).zip(shifts) {
+            let found = other.get((x - i64::from(shift)) as usize).copied().unwrap_or(INVALID);
+            *d = if (found - *d).abs() <= limit { *d } else { INVALID };
+        }
+    }
+}
+
+/// Where the left view looks behind everything that the right view sees.
+///
+/// # Errors
+/// [`Error::Image`] for an empty map or several channels.
+pub fn occluded(right: &Image<f32>, cpu: &Cpu) -> Result<Image<bool>> {
+    right.view().require_grey()?;
+    let _stage = cpu.stage("occlusion");
+    let mut out = Image::filled(right.size(), 1, true);
+    let width = right.size().width;
+    cpu.for_chunks(out.data_mut(), width * BAND, |band, rows| {
+        for (i, out) in rows.chunks_mut(width).enumerate() {
+            let right = right.row(band * BAND + i);
+            dispatch!(cpu.level(), simd => uncover(simd, right, out));
+        }
+    });
+    Ok(out)
+}
+
+#[simd]
+fn uncover<S: Simd>(_: S, right: &[f32], out: &mut [bool]) {
+    let mut spans = [[0_i32; 2]; 64];
+    for (block, right) in right.chunks(spans.len()).enumerate() {
+        for (span, &d) in spans.iter_mut().zip(right) {
+            let d = if d.is_finite() { d } else { INVALID };
+            *span = [(d - SURFACE).ceil() as i32, (d + SURFACE).floor() as i32];
+        }
+        let first = (block * spans.len()) as i64;
+        for (x, [low, high]) in (first..).zip(&spans[..right.len()]) {
+            let (low, high) = (x + i64::from(*low), x + i64::from(*high));
+            // All of the two or three pixels between.
+            for place in [low, high.min(low + 1), high] {
+                if let Some(out) = out.get_mut(place as usize) {
+                    *out = false;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        image::Size,
+        stereo::testing::{bits, cpus, maps},
+    };
+
+    fn reference(map: &Image<f32>, other: &Image<f32>, view: View, limit: f32) -> Image<f32> {
+        Image::from_fn(map.size(), |x, y| {
+            let d = map.row(y)[x];
+            let shift = f64::from(d).round_ties_even();
+            let place = if view == View::Left { x as f64 - shift } else { x as f64 + shift };
+            let inside = d.is_finite() && place >= 0.0 && place < map.size().width as f64;
+            let confirmed = inside && (other.row(y)[place as usize] - d).abs() <= limit;
+            if confirmed { d } else { INVALID }
+        })
+    }
+
+    fn occluded_reference(right: &Image<f32>) -> Vec<bool> {
+        let Size { width, height } = right.size();
+        let hits = |x: usize, d: f32, xr: usize| d.is_finite() && (x as f32 - xr as f32 - d).abs() <= SURFACE;
+        let occluded = |x, y: usize| !right.row(y).iter().enumerate().any(|(xr, &d)| hits(x, d, xr));
+        (0..height).flat_map(|y| (0..width).map(move |x| (x, y))).map(|(x, y)| occluded(x, y)).collect()
+    }
+
+    #[test]
+    fn equals_the_definition() {
+        let maps = maps();
+        for pair in maps.windows(2).filter(|p| p[0].size() == p[1].size()) {
+            for (view, limit) in [(View::Left, 1.0), (View::Right, 0.0), (View::Left, 2.5)] {
+                let expected = bits(&reference(&pair[0], &pair[1], view, limit));
+                for cpu in cpus() {
+                    let mut found = pair[0].clone();
+                    check(&mut found, &pair[1], view, limit, &cpu).unwrap();
+                    assert_eq!(bits(&found), expected, "{} {view:?} {limit}", found.size());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn occlusions_equal_the_definition() {
+        for map in maps() {
+            let expected = occluded_reference(&map);
+            for cpu in cpus() {
+                assert_eq!(occluded(&map, &cpu).unwrap().data(), expected, "{}", map.size());
+            }
+        }
+    }
+
+    #[test]
+    fn a_foreground_hides_a_strip_of_its_width() {
+        // Right view: background at 2, a square at 6 from x′ = 20 to 29; left view: the square at 26 to 35.
+        let right = Image::from_fn(Size::new(60, 1), |x, _| if (20..30).contains(&x) { 6.0 } else { 2.0 });
+        let hidden = occluded(&right, &Cpu::sequential()).unwrap();
+        let hidden: Vec<usize> = (0..60).filter(|&x| hidden.row(0)[x]).collect();
+        // Beside the square 22 to 25 are hidden and 0, 1 lie outside the right image; surfaces reach a pixel further.
+        assert_eq!(hidden, [0, 23, 24]);
+    }
+
+    #[test]
+    fn refuses_what_does_not_fit() {
+        let (a, b) = (Image::filled(Size::new(3, 2), 1, 1.0), Image::filled(Size::new(2, 3), 1, 1.0));
+        let cpu = Cpu::sequential();
+        assert!(check(&mut a.clone(), &b, View::Left, 1.0, &cpu).is_err(), "sizes differ");
+        assert!(check(&mut a.clone(), &a, View::Left, f32::NAN, &cpu).is_err(), "limit is no number");
+        assert!(check(&mut a.clone(), &a, View::Left, -1.0, &cpu).is_err(), "limit is negative");
+    }
+
+    #[test]
+    fn huge_disparities_are_invalid() {
+        let mut map = Image::from_vec(vec![1e30, -1e30, 3e9, f32::MAX], Size::new(4, 1), 1).unwrap();
+        let other = map.clone();
+        check(&mut map, &other, View::Right, 1.0, &Cpu::sequential()).unwrap();
+        assert!(map.data().iter().all(|&v| v == INVALID), "{:?}", map.data());
+        assert!(occluded(&other, &Cpu::sequential()).unwrap().data().iter().all(|&o| o), "nothing is hit");
+    }
+}

@@ -1,0 +1,50 @@
+//! Refinement: what happens to disparities after they were chosen.
+//!
+//! Both views are smoothed by a median of 3×3, so that single errors do not spoil the check; what the other view does
+//! not confirm is dropped; then small regions that differ from all around; a last median; and, if wanted, filling.
+
+use super::{
+    RightView, StereoOptions, StereoResult,
+    check::{self, View},
+    fill, median, speckle,
+};
+use crate::{Result, device::Cpu};
+
+/// Refines the left view of `found`, and the right one if it is there.
+pub(super) fn refine(found: &mut StereoResult, options: &StereoOptions, cpu: &Cpu) -> Result<()> {
+    let StereoResult { disparity, right, confidence } = found;
+    if options.median > 0 {
+        *disparity = median::median(disparity, 3, cpu)?;
+        if let Some(right) = right.as_mut() {
+            *right = median::median(right, 3, cpu)?;
+        }
+    }
+    let mut occluded = None;
+    if let Some(right) = right.as_mut() {
+        occluded = options.fill.then(|| check::occluded(right, cpu)).transpose()?;
+        if options.right_view != RightView::Off {
+            let left = options.right.then(|| disparity.clone());
+            check::check(disparity, right, View::Left, options.max_difference, cpu)?;
+            if let Some(left) = left {
+                check::check(right, &left, View::Right, options.max_difference, cpu)?;
+            }
+        }
+    }
+    for view in [Some(&mut *disparity), right.as_mut().filter(|_| options.right)].into_iter().flatten() {
+        speckle::speckle(view, &options.speckle(), cpu)?;
+        if options.median > 0 {
+            *view = median::median(view, options.median, cpu)?;
+        }
+    }
+    if options.fill {
+        fill::fill(disparity, occluded.as_ref(), cpu)?;
+        if let Some(right) = right.as_mut().filter(|_| options.right) {
+            fill::fill(right, None, cpu)?;
+        }
+    }
+    if let Some(confidence) = confidence {
+        let pixels = confidence.data_mut().iter_mut().zip(disparity.data());
+        pixels.filter(|(_, d)| !d.is_finite()).for_each(|(c, _)| *c = 0.0);
+    }
+    Ok(())
+}

@@ -1,0 +1,43 @@
+//! Disparity maps for the tests of the stages that work on them.
+
+use super::INVALID;
+use crate::{
+    device::Cpu,
+    image::{Image, Size},
+    synth::Random,
+};
+
+/// 1, 2 and 5 threads at the best level, one thread at every level.
+pub(super) fn cpus() -> Vec<Cpu> {
+    let levels = Cpu::levels().into_iter().map(|l| Cpu::sequential().at_level(l).unwrap());
+    levels.chain([2, 5].map(|n| Cpu::with_threads(n).unwrap())).collect()
+}
+
+/// Maps of sizes that find the seams, from smooth to noise, with no, some and only invalid pixels, and now and then
+/// a value that is no disparity or a −0.
+pub(super) fn maps() -> Vec<Image<f32>> {
+    let mut random = Random::new(7);
+    let sizes =
+        [(1, 1), (1, 70), (70, 1), (2, 3), (5, 5), (33, 21), (64, 66), (129, 130), (300, 9), (17, 200)];
+    let mut maps = Vec::new();
+    for (w, h) in sizes {
+        for (levels, invalid) in [(2, 0), (3, 20), (200, 5), (40, 60), (3, 100)] {
+            maps.push(Image::from_fn(Size::new(w, h), |x, y| {
+                let noise = random.bits();
+                match noise % 100 {
+                    n if n < invalid => INVALID,
+                    _ if noise >> 8 & 0xff == 0 => {
+                        [f32::NAN, f32::NEG_INFINITY, -0.0][(noise >> 20) as usize % 3]
+                    }
+                    _ => ((noise >> 32) % levels) as f32 * 0.75 + (x / 9 + y / 7) as f32 - 8.0,
+                }
+            }));
+        }
+    }
+    maps
+}
+
+/// The map's bits, so that infinities and signs of zero count.
+pub(super) fn bits(map: &Image<f32>) -> Vec<u32> {
+    map.data().iter().map(|v| v.to_bits()).collect()
+}

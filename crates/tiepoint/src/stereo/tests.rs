@@ -1,0 +1,155 @@
+//! The whole of dense stereo, on scenes whose disparities are known.
+
+use super::{Cost, INVALID, Learning, Masks, Paths, RightView, Stereo, StereoOptions, StereoResult};
+use crate::{
+    device::Cpu,
+    image::{AnyImage, Image, Size},
+    synth::Random,
+};
+
+/// A random texture, and the same moved to the left by `shift` pixels.
+fn shifted(size: Size, shift: usize, seed: u64) -> [Image<u8>; 2] {
+    let mut random = Random::new(seed);
+    let wide = Image::from_fn(Size::new(size.width + shift, size.height), |_, _| random.bits() as u8);
+    let cut = |from: usize| Image::from_fn(size, |x, y| wide.row(y)[x + from]);
+    [cut(0), cut(shift)]
+}
+
+fn compute(options: StereoOptions, pair: &[Image<u8>; 2], masks: Masks<'_>, cpu: &Cpu) -> StereoResult {
+    let [left, right] = pair.clone().map(AnyImage::U8);
+    Stereo::new(options).unwrap().compute(&left, &right, masks, cpu).unwrap()
+}
+
+/// The share of the pixels whose match is in the right image that are within `limit` of `shift`.
+fn right_share(found: &Image<f32>, shift: usize, limit: f32) -> f64 {
+    let Size { width, height } = found.size();
+    let seen = (0..height).flat_map(|y| &found.row(y)[shift..]);
+    let good = seen.filter(|&&d| (d - shift as f32).abs() <= limit).count();
+    good as f64 / ((width - shift) * height) as f64
+}
+
+#[test]
+fn a_shift_is_found_by_every_cost_and_path() {
+    let pair = shifted(Size::new(120, 60), 9, 5);
+    // Another camera: the right image is inverted.
+    let inverted = [pair[0].clone(), Image::from_fn(pair[1].size(), |x, y| 255 - pair[1].row(y)[x])];
+    let cpu = Cpu::with_threads(2).unwrap();
+    for paths in [Paths::Four, Paths::Five, Paths::Eight, Paths::Sixteen] {
+        for right_view in [RightView::Off, RightView::Diagonal, RightView::Aggregated] {
+            for cost in [Cost::default(), Cost::AbsoluteDifference, Cost::MutualInformation] {
+                let options = StereoOptions { disparities: 24, cost, paths, right_view, ..Default::default() };
+                let found = compute(options, &pair, Masks::default(), &cpu).disparity;
+                let share = right_share(&found, 9, 0.5);
+                assert!(share > 0.97, "{paths:?}, {right_view:?}, {cost:?}: {share}");
+            }
+        }
+    }
+    for learning in [Learning::CoarseToFine, Learning::Iterations(3)] {
+        let cost = Cost::MutualInformation;
+        let options = StereoOptions { disparities: 24, cost, learning, ..Default::default() };
+        let share = right_share(&compute(options, &inverted, Masks::default(), &cpu).disparity, 9, 0.5);
+        assert!(share > 0.97, "inverted, {learning:?}: {share}");
+    }
+}
+
+#[test]
+fn negative_disparities_and_the_right_view() {
+    let [left, right] = shifted(Size::new(90, 40), 6, 6);
+    let cpu = Cpu::sequential();
+    let options = StereoOptions {
+        min_disparity: -10,
+        disparities: 12,
+        right: true,
+        confidence: true,
+        ..Default::default()
+    };
+    let found = compute(options, &[right, left], Masks::default(), &cpu);
+    let inner = |image: &Image<f32>, value: f32| {
+        let pixels = (2..38).flat_map(|y| image.row(y)[12..78].to_vec());
+        pixels.filter(|d| (d - value).abs() <= 0.5).count()
+    };
+    assert!(inner(&found.disparity, -6.0) > 36 * 64, "left: {}", inner(&found.disparity, -6.0));
+    assert!(inner(found.right.as_ref().unwrap(), -6.0) > 36 * 64, "right");
+    let confidence = found.confidence.unwrap();
+    for (c, d) in confidence.data().iter().zip(found.disparity.data()) {
+        assert!((0.0..=1.0).contains(c), "confidence {c}");
+        assert!(d.is_finite() || *c == 0.0, "confidence {c} where nothing was found");
+    }
+    assert!(inner(&confidence, 0.6) > 36 * 40, "a random texture is distinct: {}", inner(&confidence, 0.6));
+}
+
+#[test]
+fn pixels_without_data_have_no_disparity_and_spoil_no_others() {
+    let size = Size::new(100, 50);
+    let pair = shifted(size, 7, 7);
+    let hole = |x: usize, y: usize| (40..60).contains(&x) && (20..30).contains(&y);
+    let mask = Image::from_fn(size, |x, y| if hole(x, y) { 0 } else { 255 });
+    let options = StereoOptions { disparities: 16, median: 0, ..Default::default() };
+    let found = compute(options, &pair, Masks { left: Some(&mask), right: None }, &Cpu::sequential());
+    let floats = pair.clone().map(|i| {
+        Image::from_fn(size, |x, y| if hole(x, y) { f32::NAN } else { f32::from(i.row(y)[x]) })
+    });
+    let [left, right] = [AnyImage::F32(floats[0].clone()), AnyImage::U8(pair[1].clone())];
+    let nan = Stereo::new(options).unwrap().compute(&left, &right, Masks::default(), &Cpu::sequential());
+    for disparity in [found.disparity, nan.unwrap().disparity] {
+        for y in 0..50 {
+            for x in 0..100 {
+                assert!(!hole(x, y) || disparity.row(y)[x] == INVALID, "a disparity in the hole at {x}, {y}");
+            }
+        }
+        let whole = right_share(&disparity, 7, 0.5);
+        assert!(whole > 0.93, "outside the hole: {whole}");
+    }
+}
+
+#[test]
+fn one_answer_for_threads_levels_and_memory() {
+    let pair = shifted(Size::new(150, 70), 11, 8);
+    for cost in [Cost::default(), Cost::AbsoluteDifference, Cost::MutualInformation] {
+        let options = StereoOptions { disparities: 40, cost, confidence: true, ..Default::default() };
+        let expected = compute(options, &pair, Masks::default(), &Cpu::sequential());
+        for level in Cpu::levels() {
+            for threads in [1, 2, 5] {
+                for memory in [None, Some(1_000_000)] {
+                    let cpu = Cpu::with_threads(threads).unwrap().at_level(level).unwrap();
+                    let found = compute(StereoOptions { memory, ..options }, &pair, Masks::default(), &cpu);
+                    assert!(found == expected, "{cost:?}, {level:?}, {threads} threads, {memory:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_computed_is_said() {
+    let cpu = Cpu::sequential();
+    let image = |w, h| AnyImage::U8(Image::filled(Size::new(w, h), 1, 7));
+    let mut stereo = Stereo::new(StereoOptions::default()).unwrap();
+    let unequal = stereo.compute(&image(5, 4), &image(5, 5), Masks::default(), &cpu);
+    assert!(unequal.unwrap_err().to_string().contains("one size"), "sizes differ");
+    let mask = Image::filled(Size::new(4, 4), 1, 1);
+    let masks = Masks { left: Some(&mask), right: None };
+    assert!(stereo.compute(&image(5, 4), &image(5, 4), masks, &cpu).is_err(), "mask of another size");
+    assert!(stereo.compute(&image(0, 4), &image(0, 4), Masks::default(), &cpu).is_err(), "empty");
+    let tight = StereoOptions { memory: Some(10_000), ..Default::default() };
+    let tight = Stereo::new(tight).unwrap().compute(&image(500, 400), &image(500, 400), Masks::default(), &cpu);
+    assert!(tight.unwrap_err().to_string().contains("more than the limit of 10000"), "too little memory");
+    // Constant images, more disparities than columns, a single pixel: answers, whichever.
+    for (w, h) in [(1, 1), (3, 2), (40, 30)] {
+        for cost in [Cost::default(), Cost::AbsoluteDifference, Cost::MutualInformation] {
+            let options = StereoOptions { cost, disparities: 300, fill: true, ..Default::default() };
+            let found = Stereo::new(options).unwrap().compute(&image(w, h), &image(w, h), Masks::default(), &cpu);
+            assert_eq!(found.unwrap().disparity.size(), Size::new(w, h), "constant, {w}x{h}, {cost:?}");
+        }
+    }
+    for options in [
+        StereoOptions { disparities: 0, ..Default::default() },
+        StereoOptions { disparities: 5000, ..Default::default() },
+        StereoOptions { min_disparity: 40_000, ..Default::default() },
+        StereoOptions { median: 4, ..Default::default() },
+        StereoOptions { max_difference: f32::NAN, ..Default::default() },
+        StereoOptions { uniqueness: 101, ..Default::default() },
+    ] {
+        assert!(Stereo::new(options).is_err(), "{options:?}");
+    }
+}

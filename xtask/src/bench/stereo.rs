@@ -1,0 +1,64 @@
+//! Dense stereo of a synthetic scene of 1920×1080, beside OpenCV's semi-global matching.
+
+use super::{OpenCv, Row};
+use crate::Result;
+use tiepoint::{
+    device::{Cpu, SimdLevel},
+    image::{AnyImage, Image, Size},
+    stereo::{Cost, Masks, Paths, Stereo, StereoOptions},
+    synth::{StereoScene, StereoSceneOptions},
+};
+
+/// A pair that both sides hold.
+pub(super) struct Pair {
+    left: AnyImage,
+    right: AnyImage,
+}
+
+impl Pair {
+    pub(super) fn new(opencv: &mut OpenCv) -> Result<Self> {
+        let failed = |e: tiepoint::Error| e.to_string();
+        let cpu = Cpu::with_threads(2).map_err(failed)?;
+        let options = StereoSceneOptions { size: Size::new(1920, 1080), ..StereoSceneOptions::default() };
+        let pair = StereoScene::new(&options).map_err(failed)?.render::<u8>(&cpu);
+        let give = |opencv: &mut OpenCv, name: &str, image: &Image<u8>| opencv.load(name, image);
+        give(opencv, "left", &pair.left)?;
+        give(opencv, "right", &pair.right)?;
+        Ok(Self { left: AnyImage::U8(pair.left), right: AnyImage::U8(pair.right) })
+    }
+
+    pub(super) fn rows(&self) -> Result<Vec<Row<'_>>> {
+        let census = StereoOptions::default();
+        let mut rows = Vec::new();
+        let mut row = |name: &str, opencv: &str, options: StereoOptions, level: SimdLevel| -> Result<()> {
+            let mut stereo = Stereo::new(options).map_err(|e| e.to_string())?;
+            let (left, right) = (&self.left, &self.right);
+            rows.push(Row::new(format!("stereo 1080p {name}"), opencv, move |cpu| {
+                let cpu = cpu.clone().at_level(level)?;
+                stereo.compute(left, right, Masks::default(), &cpu).map(drop)
+            }));
+            Ok(())
+        };
+        let (hh, way) = ("sgbm left right 128 hh", "sgbm left right 128 3way");
+        let best = SimdLevel::Best;
+        row("128 disparities, 8 paths, to HH", hh, census, best)?;
+        row("128 disparities, 8 paths, to 3WAY", way, census, best)?;
+        if Cpu::levels().contains(&SimdLevel::Avx2) {
+            row("128 disparities, 8 paths, AVX2, to HH", hh, census, SimdLevel::Avx2)?;
+        }
+        row("128 disparities, 4 paths, to HH4", "sgbm left right 128 hh4", paths(census, Paths::Four), best)?;
+        row("128 disparities, 16 paths, to HH", hh, paths(census, Paths::Sixteen), best)?;
+        for (name, cost) in [("ad", Cost::AbsoluteDifference), ("mi", Cost::MutualInformation)] {
+            row(&format!("128 disparities, {name}, to HH"), hh, StereoOptions { cost, ..census }, best)?;
+        }
+        let wide = StereoOptions { disparities: 256, ..census };
+        row("256 disparities, 8 paths, to HH", "sgbm left right 256 hh", wide, best)?;
+        let small = StereoOptions { memory: Some(300 << 20), ..wide };
+        row("256 disparities, 8 paths, 300 MiB, to HH", "sgbm left right 256 hh", small, best)?;
+        Ok(rows)
+    }
+}
+
+fn paths(options: StereoOptions, paths: Paths) -> StereoOptions {
+    StereoOptions { paths, ..options }
+}
