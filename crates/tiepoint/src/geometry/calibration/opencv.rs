@@ -223,7 +223,9 @@ pub(super) fn rectified(document: &Document) -> Result<RectifiedCalibration> {
             from_q(&document.fixed(q)?).map_err(|r| document.wrong(format!("line {}: {r}", q.line)))?
         }
         _ => {
-            return Err(document.wrong("no P1 and P2, and no Q: expected the calibration of a rectified pair"));
+            return Err(
+                document.wrong("no P1 and P2, and no Q: expected the calibration of a rectified pair")
+            );
         }
     };
     Ok(RectifiedCalibration { size, ..found })
