@@ -58,7 +58,7 @@ fn iterate(
 }
 
 fn taught(pair: &Pair, disparity: &Image<f32>, cpu: &Cpu) -> Table {
-    let [left, right] = pair.bytes();
+    let [left, right] = pair.values();
     Table::learn(left, right, disparity, pair.right_mask(), cpu)
 }
 

@@ -126,8 +126,8 @@ impl Stereo {
         own: Option<&dyn MatchingCost>,
         cpu: &Cpu,
     ) -> Result<StereoResult> {
-        let pair = Pair::new(left, right, masks, cpu)?;
         let Self { options, workspace } = self;
+        let pair = Pair::new(left, right, masks, options.cost, cpu)?;
         let table = match (own, options.cost) {
             (None, Cost::MutualInformation) => Some(learn::table(&pair, options, workspace, cpu)?),
             _ => None,

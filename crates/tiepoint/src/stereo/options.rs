@@ -188,6 +188,7 @@ impl Cost {
             Self::Census(CensusWindow::Seven) => (20, 78, 28),
             Self::Census(CensusWindow::NineBySeven) => (26, 100, 36),
             Self::Census(CensusWindow::Symmetric) => (13, 50, 18),
+            Self::MutualInformation => (12, 39, 14),
             _ => (10, 39, 14),
         };
         Penalties { p1, p2, p2_least, gradient: 4 }

@@ -1,4 +1,4 @@
-//! A pair made ready: grey, grey in 8 bits, and where either image holds nothing.
+//! A pair made ready: grey, grey in 8 bits, what mutual information compares, and where either image holds nothing.
 
 use super::{
     Cost, Masks, MatchingCost, StereoOptions,
@@ -17,11 +17,19 @@ use crate::{
 pub(super) struct Pair {
     grey: [Grey; 2],
     bytes: [Image<u8>; 2],
+    /// What mutual information compares, where it is not `bytes`.
+    values: Option<[Image<u8>; 2]>,
     masks: [Option<Image<u8>>; 2],
 }
 
 impl Pair {
-    pub(super) fn new(left: &AnyImage, right: &AnyImage, masks: Masks<'_>, cpu: &Cpu) -> Result<Self> {
+    pub(super) fn new(
+        left: &AnyImage,
+        right: &AnyImage,
+        masks: Masks<'_>,
+        cost: Cost,
+        cpu: &Cpu,
+    ) -> Result<Self> {
         let _stage = cpu.stage("grey");
         let size = left.size();
         if size.width == 0 || size.height == 0 {
@@ -42,17 +50,21 @@ impl Pair {
         let grey = [Grey::new(left, cpu)?, Grey::new(right, cpu)?];
         let scale = Bytes::of([&grey[0], &grey[1]]);
         let bytes = [scale.image(&grey[0], cpu), scale.image(&grey[1], cpu)];
+        let values = match cost {
+            Cost::MutualInformation => Some([values(left, cpu)?, values(right, cpu)?]),
+            _ => None,
+        };
         let masks = [holes(left, masks.left), holes(right, masks.right)];
-        Ok(Self { grey, bytes, masks })
+        Ok(Self { grey, bytes, values, masks })
     }
 
     pub(super) fn size(&self) -> Size {
         self.bytes[0].size()
     }
 
-    /// Grey in 8 bits.
-    pub(super) fn bytes(&self) -> [&Image<u8>; 2] {
-        [&self.bytes[0], &self.bytes[1]]
+    /// What mutual information compares.
+    pub(super) fn values(&self) -> [&Image<u8>; 2] {
+        self.values.as_ref().unwrap_or(&self.bytes).each_ref()
     }
 
     /// Which right pixels hold something.
@@ -62,8 +74,11 @@ impl Pair {
 
     /// The pair at half the size.
     pub(super) fn half(&self, cpu: &Cpu) -> Result<Self> {
-        let half = |i: usize| halve_mean(self.bytes[i].view(), cpu);
-        let bytes = [half(0)?, half(1)?];
+        let half = |images: &[Image<u8>; 2]| -> Result<_> {
+            Ok([halve_mean(images[0].view(), cpu)?, halve_mean(images[1].view(), cpu)?])
+        };
+        let bytes = half(&self.bytes)?;
+        let values = self.values.as_ref().map(half).transpose()?;
         let size = bytes[0].size();
         // A pixel holds something only if all four that it was made of do.
         let mask = |i: usize| {
@@ -78,7 +93,7 @@ impl Pair {
         };
         let masks = [mask(0), mask(1)];
         let grey = [Grey::of_bytes(&bytes[0]), Grey::of_bytes(&bytes[1])];
-        Ok(Self { grey, bytes, masks })
+        Ok(Self { grey, bytes, values, masks })
     }
 
     /// The pair with the roles exchanged: mirrored, so that disparities keep their sign.
@@ -87,6 +102,7 @@ impl Pair {
         Self {
             grey: [self.grey[1].mirrored(), self.grey[0].mirrored()],
             bytes: [mirrored(&self.bytes[1]), mirrored(&self.bytes[0])],
+            values: self.values.as_ref().map(|[left, right]| [mirrored(right), mirrored(left)]),
             masks: [mask(1), mask(0)],
         }
     }
@@ -104,7 +120,10 @@ impl Pair {
             (None, Cost::Census(window), _) => {
                 Source::Census { window, left: &self.grey[0], right: &self.grey[1] }
             }
-            (None, _, Some(table)) => Source::Information { left, right, table },
+            (None, _, Some(table)) => {
+                let [left, right] = self.values();
+                Source::Information { left, right, table }
+            }
             (None, _, None) => Source::Absolute { left, right },
         };
         let cost = Costs {
@@ -126,6 +145,25 @@ impl Pair {
             memory: options.memory,
         }
     }
+}
+
+/// What mutual information compares: of colour the green channel, from the least to the greatest value of this image
+/// alone. Were it grey, another gamma of the colours would not be a function of the values, and could not be learnt.
+fn values(image: &AnyImage, cpu: &Cpu) -> Result<Image<u8>> {
+    let green = match image {
+        AnyImage::U8(i) => AnyImage::U8(second(i)),
+        AnyImage::U16(i) => AnyImage::U16(second(i)),
+        AnyImage::F32(i) => AnyImage::F32(second(i)),
+    };
+    let green = Grey::new(&green, cpu)?;
+    Ok(Bytes::of([&green, &green]).image(&green, cpu))
+}
+
+/// The second of three or four channels, else the first.
+fn second<T: Copy + Default>(image: &Image<T>) -> Image<T> {
+    let n = image.channels();
+    let channel = usize::from(n > 2);
+    Image::from_fn(image.size(), |x, y| image.row(y)[x * n + channel])
 }
 
 /// Left and right exchanged.
