@@ -1,15 +1,17 @@
 //! Image correspondence: find what two pictures of the same thing have in common.
 //!
 //! ```text
-//! images ─ feature (sift, surf) ─ matching ─ geometry ─ register
+//! images ─ feature (sift, surf) ─ matching ─ geometry (estimate, warp) ─ register
+//!                                              │ rectify, calibration
+//!        rectified pair ─ stereo (cost, aggregate, select, refine) ─ depth, cloud
 //!             filter (gauss, sobel, integral, resample)
 //!             image, device, numeric
 //! ```
 //!
 //! **Conventions, everywhere.** Pixel centres lie at integers: (0, 0) is the centre of the top-left pixel,
 //! x points right, y points down. Angles are radians in \[0, 2π), turning from +x towards +y. A scale is the
-//! standard deviation σ of a Gaussian, in pixels of the input image. Other conventions exist only at file
-//! formats.
+//! standard deviation σ of a Gaussian, in pixels of the input image. A disparity d says that the left (x, y)
+//! shows what the right (x − d, y) shows. Other conventions exist only at file formats.
 //!
 //! **One answer everywhere.** The same input and options give the same bits for every thread count and SIMD
 //! level, run after run: f32 stages state the order of their operations and where they fuse, sums of many

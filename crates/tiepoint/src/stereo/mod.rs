@@ -1,7 +1,42 @@
 //! Dense stereo by Semi-Global Matching: a disparity for every pixel of a rectified pair.
 //!
-//! **Convention.** The left image is the reference: `left(x, y)` shows what `right(x − d, y)` shows. Disparities are
-//! in pixels; a pixel without one holds [`INVALID`].
+//! **The method.** How unlike a left pixel and a right one of its row are is told by a [matching cost](cost): census,
+//! absolute difference, mutual information, or the caller's own. One pixel alone says little, so costs are gathered
+//! along straight paths from 4, 5, 8 or 16 sides, where a change of disparity costs P1 when it is by one and P2 when
+//! it is larger, less at edges of the image (`aggregate`). Each pixel takes the disparity with the least sum, between
+//! whole ones where two lines through the sums meet; the right view follows from the same sums along their diagonals
+//! (`select`). Then (`refine`) both views pass a [`median`] of 3×3, what they do not agree on is dropped ([`check`]),
+//! so are regions too small to be a surface ([`speckle`]), a last median follows and, if wanted, what is invalid is
+//! filled ([`fill`]). Disparities become [`depth`] and [points](cloud), and go to [`files`].
+//!
+//! Sources: H. Hirschmüller, *Stereo Processing by Semiglobal Matching and Mutual Information*, PAMI 30, 2008;
+//! R. Zabih, J. Woodfill, *Non-parametric local transforms for computing visual correspondence*, ECCV 1994.
+//!
+//! **Memory.** A forward and a backward sweep keep one sum for each pixel and disparity, a byte or two, and nothing
+//! else of that size. Where [`StereoOptions::memory`] does not allow that, groups of rows are worked on one after the
+//! other and paths are handed from group to group: the result has the same bits.
+//!
+//! **Numbers.** Costs, paths and sums are integers, so no order matters. Mutual information is learnt in f64 in a
+//! stated order; a disparity between whole ones is one quotient and one sum in f32; what follows compares and
+//! selects. The result is the same for every thread count, SIMD level and limit of memory.
+//!
+//! **Verified.** Costs and sums equal plain scalar references in every bit. Against ground truth: percent of the
+//! non-occluded pixels (both truths agree within 1 px, where there are two) off by more than 1 px, invalid pixels first
+//! filled with the smaller of their nearest valid neighbours in the row; 16, 32, 64, 80 and 128 disparities.
+//!
+//! | | tsukuba | sawtooth | cones | art | wood2 |
+//! |---|---:|---:|---:|---:|---:|
+//! | default options | 4.86 | 0.97 | 2.99 | 7.26 | 0.76 |
+//! | OpenCV 5, the better mode | 5.67 | 3.21 | 5.34 | 9.87 | 1.49 |
+//! | the same, `preFilterCap` 0 | 5.26 | 2.68 | 4.80 | 9.00 | 1.56 |
+//!
+//! OpenCV: `StereoSGBM` in `MODE_HH` and `MODE_SGBM_3WAY` on colour, block 3, P1 72, P2 288, uniqueness 0, speckles
+//! 100/2, `preFilterCap` 63, images padded on the left.
+//!
+//! **Conventions of the output.** The left image is the reference: `left(x, y)` shows what `right(x − d, y)` shows.
+//! Disparities are in pixels, of either sign; the first searched is [`StereoOptions::min_disparity`]. A pixel without
+//! one holds [`INVALID`]: it has no data, is hidden from the right camera, or was not confirmed by its view. The right
+//! view's disparities have the same sign: `right(x, y)` shows what `left(x + d, y)` shows.
 
 mod aggregate;
 pub mod check;
