@@ -149,13 +149,13 @@ pub(crate) struct Rectify {
     /// file (extrinsics). Without, the cameras are found from tie points
     #[arg(long, value_name = "FILE")]
     pub(crate) calibration: Vec<PathBuf>,
-    /// Take the rectification of the calibration file (R1 R2 P1 P2) instead of an own one
+    /// Take the rectification of the calibration file (R1 R2 P1 P2) instead of computing one
     #[arg(long)]
     pub(crate) stored: bool,
     /// Focal length of LEFT in pixels, where no calibration is given [default: found from the tie points]
     #[arg(long, value_name = "PX", allow_negative_numbers = true)]
     pub(crate) focal: Option<f64>,
-    /// The rectified left picture: .png .tif .pfm
+    /// The rectified left picture: .png .tif .pfm. It is made of RIGHT where that was taken from the left
     #[arg(long, value_name = "IMAGE")]
     pub(crate) output_left: Option<PathBuf>,
     /// The rectified right picture
@@ -174,7 +174,8 @@ pub(crate) struct Rectify {
     /// A picture of both outputs with lines along rows
     #[arg(long, value_name = "PNG")]
     pub(crate) draw: Option<PathBuf>,
-    /// What of the input to show [default: input with a calibration, fit without]
+    /// What of the input to show. Without a calibration the result may be wider than said here, so that
+    /// disparities begin at 0 [default: input with a calibration, fit without]
     #[arg(long, value_enum)]
     pub(crate) crop: Option<CropName>,
     /// How values between pixels are found
@@ -183,7 +184,8 @@ pub(crate) struct Rectify {
     /// Keep a match when its distance is below this share of the second nearest's; 1 keeps all
     #[arg(long, default_value_t = 0.8, value_name = "SHARE", allow_negative_numbers = true)]
     pub(crate) ratio: f32,
-    /// Largest distance of a tie point from its epipolar line, or of its row from the median, in pixels
+    /// Largest distance of a tie point from its epipolar line, in pixels; with a calibration, of its difference of
+    /// rows from the median of all
     #[arg(long, default_value_t = 1.0, value_name = "PX", allow_negative_numbers = true)]
     pub(crate) inlier_distance: f64,
     /// As --mask, for the second image
@@ -407,7 +409,7 @@ pub(crate) struct EvaluateDisparity {
     /// Score only where this image is not 0
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask: Option<PathBuf>,
-    /// A pixel is bad when it is off by more, in pixels; several parted by commas
+    /// A pixel is bad when it is off by more than this many pixels; several parted by commas
     #[arg(long, value_name = "T", default_value = "1", value_delimiter = ',', allow_negative_numbers = true)]
     pub(crate) threshold: Vec<f32>,
     /// Fill invalid pixels with the smaller of their nearest valid neighbours in the row first; otherwise they

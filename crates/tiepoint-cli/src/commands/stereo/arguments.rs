@@ -16,8 +16,9 @@ pub(crate) struct StereoCommand {
     /// reads stdin. Empty lines and those beginning with # are skipped
     #[arg(long, value_name = "FILE")]
     pub(super) list: Option<PathBuf>,
-    /// Disparities to FILE: .pfm (none: +inf), .tif (none: NaN), .png (16 bits, 256 a pixel, none: 0). For several
-    /// pairs a folder (LEFT.pfm in it), or a pattern: {} stands for the left image's name, %04d for its number
+    /// Disparities to FILE: .pfm (none: +inf), .tif (none: NaN), .png (16 bits: 256 times the disparity, none: 0).
+    /// For several pairs a folder (LEFT.pfm in it), or a pattern: {} stands for the left image's name, %04d for its
+    /// number
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<String>,
     /// Disparities of the right image; named as --output is
@@ -30,21 +31,28 @@ pub(crate) struct StereoCommand {
     #[arg(long, value_name = "PNG")]
     pub(super) preview: Option<String>,
     /// Which disparities the colours of the preview begin and end with: auto or LOW:HIGH
-    #[arg(long, default_value = "auto", value_parser = range, allow_hyphen_values = true)]
+    #[arg(
+        long,
+        value_name = "RANGE",
+        default_value = "auto",
+        value_parser = range,
+        allow_hyphen_values = true
+    )]
     pub(super) preview_range: Range,
-    /// Depth to FILE: .pfm .tif, in the unit of the calibration's baseline; named as --output is
+    /// Depth to FILE: .pfm .tif, in the unit of the baseline of --calibration; named as --output is
     #[arg(long, value_name = "FILE", requires = "calibration")]
     pub(super) depth: Option<String>,
-    /// Points in colour, x right, y down, z forward from the left camera; named as --output is
+    /// Points in colour, x right, y down, z forward from the left camera, in the unit of the baseline of
+    /// --calibration; named as --output is
     #[arg(long, value_name = "PLY", requires = "calibration")]
     pub(super) cloud: Option<String>,
     /// Write the points as text
     #[arg(long, requires = "cloud")]
     pub(super) ascii: bool,
-    /// Leave out points that are farther [default: none]
+    /// Leave out points with a greater z [default: none]
     #[arg(long, value_name = "Z", requires = "cloud", allow_negative_numbers = true)]
     pub(super) max_depth: Option<f64>,
-    /// Of the rectified pair: Middlebury calib.txt, what `rectify --output-calibration` wrote, OpenCV .yml or .xml
+    /// What the rectified pair is: Middlebury calib.txt, what `rectify --output-calibration` wrote, OpenCV .yml or .xml
     /// with P1 and P2 or Q
     #[arg(long, value_name = "FILE")]
     pub(super) calibration: Option<PathBuf>,
@@ -65,37 +73,39 @@ pub(crate) struct StereoCommand {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Stereo")]
 pub(crate) struct StereoArguments {
-    /// Whole disparities searched, 1 to 4096 [default: the calibration's if it has a range, else 128]
+    /// How many whole disparities to search, 1 to 4096. With neither this nor --min-disparity the calibration's
+    /// range is searched, if it has one [default: 128]
     #[arg(long, value_name = "N")]
     disparities: Option<usize>,
-    /// The least disparity searched; left(x, y) shows what right(x - d, y) shows [default: with --disparities 0]
+    /// The least disparity searched; left(x, y) shows what right(x - d, y) shows [default: 0]
     #[arg(long, value_name = "D", allow_negative_numbers = true)]
     min_disparity: Option<i32>,
-    /// How unlike pixels are told
+    /// What pixels are compared by
     #[arg(long, value_enum, default_value_t)]
     cost: CostName,
-    /// What census compares [default: 5x5]
+    /// census: the window of pixels compared with its centre [default: 5x5]
     #[arg(long, value_enum, value_name = "WINDOW")]
     census_window: Option<WindowName>,
-    /// mi: learn at full size, N times from no disparity [default: from coarse to fine]
+    /// mi: learn at full size only, N times, first from disparity 0 [default: from coarse to fine]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100))]
     iterations: Option<u8>,
     /// Directions that costs are gathered along
     #[arg(long, value_enum, default_value_t)]
     paths: PathsName,
-    /// Penalty of a change by one, in units of the cost [default: what suits it]
+    /// Penalty of a change of disparity by one along a path, in units of the cost [default: what suits the cost]
     #[arg(long, value_name = "P")]
     p1: Option<u16>,
-    /// Penalty of a larger change [default: what suits the cost]
+    /// Penalty of a larger change, where the image is smooth [default: what suits the cost]
     #[arg(long, value_name = "P")]
     p2: Option<u16>,
-    /// What P2 never falls below at edges; equal to P2 it does not fall [default: what suits the cost]
+    /// P2 falls at edges of the image, but not below this; equal to P2 it does not fall [default: what suits the
+    /// cost]
     #[arg(long, value_name = "P")]
     p2_least: Option<u16>,
-    /// Difference of 8-bit grey from which P2 falls, 1 to 255 [default: what suits the cost]
+    /// Difference of 8-bit grey, from pixel to pixel, beyond which P2 falls, 1 to 255 [default: 4]
     #[arg(long, value_name = "G")]
     gradient: Option<u8>,
-    /// By how many percent the best sum must be the best, 0 to 100
+    /// By how many percent the best sum must lie below all but its neighbours', 0 to 100; else the pixel is invalid
     #[arg(long, value_name = "PERCENT", default_value_t = StereoOptions::default().uniqueness)]
     uniqueness: u8,
     /// How disparities between whole ones are found
@@ -104,7 +114,7 @@ pub(crate) struct StereoArguments {
     /// What the left view is checked against
     #[arg(long, value_enum, default_value_t)]
     right_view: RightViewName,
-    /// By how many pixels both views may differ
+    /// By how many pixels the two views' disparities may differ
     #[arg(
         long,
         value_name = "PX",
