@@ -4,13 +4,12 @@ use super::{Cost, INVALID, Learning, Masks, Paths, RightView, Stereo, StereoOpti
 use crate::{
     device::Cpu,
     image::{AnyImage, Image, Size},
-    synth::Random,
+    synth::Texture,
 };
 
-/// A random texture, and the same moved to the left by `shift` pixels.
+/// A texture with detail of every size, and the same moved to the left by `shift` pixels.
 fn shifted(size: Size, shift: usize, seed: u64) -> [Image<u8>; 2] {
-    let mut random = Random::new(seed);
-    let wide = Image::from_fn(Size::new(size.width + shift, size.height), |_, _| random.bits() as u8);
+    let wide = Texture::new(seed).image(Size::new(size.width + shift, size.height), &Cpu::sequential());
     let cut = |from: usize| Image::from_fn(size, |x, y| wide.row(y)[x + from]);
     [cut(0), cut(shift)]
 }

@@ -3,8 +3,8 @@
 use super::{
     Directions,
     edge::{Edge, PIECE, Piece, Progress},
-    ring::Ring,
-    step::{Places, Sum, Value, step},
+    ring::{Ring, Work},
+    step::{Sum, Value, step},
     sweep::Problem,
 };
 use crate::stereo::{
@@ -39,9 +39,7 @@ pub(super) struct Scratch<T, A> {
     penalties: Vec<T>,
     lines: Vec<Line>,
     right: Vec<RightRow>,
-    above: Piece<T>,
-    below: Piece<T>,
-    spare: Vec<Piece<T>>,
+    pieces: Pieces<T>,
 }
 
 /// A sweep: what all its bands have in common.
@@ -73,22 +71,25 @@ impl<T: Value> Sweep<'_, T> {
         if self.backward { self.problem.size.height - 1 - v } else { v }
     }
 
-    /// P2 for all pixels of row `v` of the sweep and one direction; unset where p − r is outside the image.
-    fn penalties(&self, v: usize, (dx, dy): (isize, usize), out: &mut [T]) {
+    /// P2 for all pixels of row `v` of the sweep, all directions of a pixel side by side; unset where p − r is outside
+    /// the image.
+    fn penalties<D: Directions<N>, const N: usize>(&self, v: usize, out: &mut [[T; N]]) {
         let width = out.len();
-        let (grey, Some(above)) = (self.problem.grey.row(self.row(v)), v.checked_sub(dy)) else { return };
-        let before = self.problem.grey.row(self.row(above));
-        let dx = if self.backward { -dx } else { dx };
-        let shift = dx.unsigned_abs().min(width);
-        // Pairs of pixels that lie dx apart, in the order of the image.
-        let (here, there) = if dx >= 0 {
-            (&grey[shift..], &before[..width - shift])
-        } else {
-            (&grey[..width - shift], &before[shift..])
-        };
-        let out = if dx >= 0 { &mut out[shift..] } else { &mut out[..width - shift] };
-        for ((out, a), b) in out.iter_mut().zip(here).zip(there) {
-            *out = self.p2[usize::from(a.abs_diff(*b))];
+        let grey = self.problem.grey.row(self.row(v));
+        for (k, &(dx, dy)) in D::STEPS.iter().enumerate() {
+            let Some(above) = v.checked_sub(dy) else { continue };
+            let before = self.problem.grey.row(self.row(above));
+            let dx = if self.backward { -dx } else { dx };
+            let shift = dx.unsigned_abs().min(width);
+            // Pairs of pixels that lie dx apart, in the order of the image.
+            let (out, here, there) = if dx >= 0 {
+                (&mut out[shift..], &grey[shift..], &before[..width - shift])
+            } else {
+                (&mut out[..width - shift], &grey[..width - shift], &before[shift..])
+            };
+            for ((out, a), b) in out.iter_mut().zip(here).zip(there) {
+                out[k] = self.p2[usize::from(a.abs_diff(*b))];
+            }
         }
     }
 }
@@ -104,94 +105,75 @@ impl<T: Value, A: Value> Scratch<T, A> {
         self.lines.resize_with(rows.count, Line::default);
         self.right.resize_with(rows.count, RightRow::default);
         self.penalties.resize(rows.count * N * width, T::default());
-        for (r, penalties) in self.penalties.chunks_mut(N * width).take(rows.count).enumerate() {
+        let pixels = self.penalties.as_chunks_mut().0;
+        for (r, penalties) in pixels.chunks_mut(width).take(rows.count).enumerate() {
             let v = rows.first + r;
             sweep.problem.cost.line(sweep.row(v), padded, &mut self.lines[r]);
-            for (step, out) in D::STEPS.iter().zip(penalties.chunks_mut(width)) {
-                sweep.penalties(v, *step, out);
-            }
+            sweep.penalties::<D, N>(v, penalties);
             if sweep.backward {
                 self.right[r].clear(width + padded);
             }
         }
     }
 
+}
+
+/// The paths that come from the band before and go to the next.
+#[derive(Debug, Default)]
+struct Pieces<T> {
+    above: Piece<T>,
+    below: Piece<T>,
+    spare: Vec<Piece<T>>,
+}
+
+impl<T: Value> Pieces<T> {
     /// The paths of the rows above at column `u`, from the band before.
-    fn take<D: Directions<N>, const N: usize>(&mut self, sweep: &Sweep<'_, T>, band: usize, u: usize) {
+    fn take<D: Directions<N>, const N: usize>(
+        &mut self,
+        sweep: &Sweep<'_, T>,
+        work: &mut Work<'_, T>,
+        band: usize,
+        u: usize,
+    ) {
         if u.is_multiple_of(PIECE) {
             sweep.progress.wait(band, u / PIECE);
             self.spare.push(std::mem::take(&mut self.above));
             self.above = sweep.edge.take(u / PIECE).unwrap_or_default();
         }
-        for back in 1..=D::DEPTH {
-            let slot = self.ring.slot(-(back as isize), u);
-            let first = ((u % PIECE) * D::DEPTH + back - 1) * (N - 1);
-            for k in 1..N {
-                let from = (first + k - 1) * sweep.padded;
-                let to = self.ring.at(slot + k);
-                let values = &self.above.values[from..from + sweep.padded];
-                self.ring.paths[to..to + sweep.padded].copy_from_slice(values);
-                self.ring.least[slot + k] = self.above.least[first + k - 1];
-            }
+        let first = (u % PIECE) * D::DEPTH * (N - 1);
+        let paths = self.above.values.chunks_exact(sweep.padded).zip(&self.above.least).skip(first);
+        let to = (1..=D::DEPTH).flat_map(|back| (1..N).map(move |k| (-(back as isize), k)));
+        for ((row, k), (values, &least)) in to.zip(paths) {
+            let (path, to) = work.path(row, u, k);
+            path.copy_from_slice(values);
+            *to = least;
         }
     }
 
     /// Hands the paths of the last rows at column `u` to the next band.
-    fn put<D: Directions<N>, const N: usize>(&mut self, sweep: &Sweep<'_, T>, rows: &Rows<'_, A>, u: usize) {
+    fn put<D: Directions<N>, const N: usize>(
+        &mut self,
+        sweep: &Sweep<'_, T>,
+        work: &mut Work<'_, T>,
+        (band, rows): (usize, usize),
+        u: usize,
+    ) {
         if u.is_multiple_of(PIECE) {
             self.below = self.spare.pop().unwrap_or_default();
             self.below.values.clear();
             self.below.least.clear();
         }
         for back in 1..=D::DEPTH {
-            let slot = self.ring.slot(rows.count as isize - back as isize, u);
             for k in 1..N {
-                let from = self.ring.at(slot + k);
-                self.below.values.extend_from_slice(&self.ring.paths[from..from + sweep.padded]);
-                self.below.least.push(self.ring.least[slot + k]);
+                let (path, least) = work.path(rows as isize - back as isize, u, k);
+                self.below.values.extend_from_slice(path);
+                self.below.least.push(*least);
             }
         }
         if u % PIECE == PIECE - 1 || u + 1 == sweep.problem.size.width {
             sweep.edge.put(u / PIECE, std::mem::take(&mut self.below));
-            sweep.progress.publish(rows.number, u / PIECE + 1);
+            sweep.progress.publish(band, u / PIECE + 1);
         }
-    }
-
-    /// Where the paths of the pixel `u` of row `r` come from and go to.
-    #[inline(always)]
-    fn places<D: Directions<N>, const N: usize>(
-        &self,
-        first: usize,
-        r: usize,
-        u: usize,
-        x: usize,
-        width: usize,
-    ) -> Places<T, N> {
-        let to = self.ring.slot(r as isize, u);
-        let mut places = Places {
-            from: [0; N],
-            slot: to,
-            to: self.ring.at(to),
-            stride: self.ring.stride,
-            least: [T::default(); N],
-            cap: [T::default(); N],
-        };
-        let reach = D::SKEW;
-        let inside = u >= reach && u + reach < width && first + r >= D::DEPTH;
-        for k in 0..N {
-            let (dx, dy) = D::STEPS[k];
-            let before = u.wrapping_add_signed(-dx);
-            let known = inside || (before < width && first + r >= dy);
-            let slot = if known {
-                self.ring.slot(r as isize - dy as isize, before) + k
-            } else {
-                self.ring.zero()
-            };
-            places.from[k] = self.ring.at(slot);
-            places.least[k] = self.ring.least[slot];
-            places.cap[k] = places.least[k].plus(self.penalties[(r * N + k) * width + x]);
-        }
-        places
     }
 }
 
@@ -207,47 +189,58 @@ pub(super) fn band<S: Simd, T: Value, A: Sum<T>, D: Directions<N>, const N: usiz
     let problem = sweep.problem;
     let (width, padded) = (problem.size.width, sweep.padded);
     scratch.prepare::<D, N>(sweep, &rows);
+    let Scratch { ring, costs, gathered, totals, penalties, lines, right, pieces } = scratch;
+    let work = &mut ring.work();
+    let penalties: &[[T; N]] = penalties.as_chunks().0;
     let p1 = T::of(problem.penalties.p1);
+    let (first, count) = (rows.first, rows.count);
     let ahead = D::SKEW * D::DEPTH;
-    let behind = D::SKEW * (rows.count - 1);
-    if rows.first > 0 && N > 1 {
-        (0..ahead.min(width)).for_each(|u| scratch.take::<D, N>(sweep, rows.number, u));
+    let behind = D::SKEW * (count - 1);
+    let steps = columns(width, count, D::SKEW);
+    if first > 0 && N > 1 {
+        (0..ahead.min(width)).for_each(|u| pieces.take::<D, N>(sweep, work, rows.number, u));
     }
-    for t in 0..columns(width, rows.count, D::SKEW) {
-        if t + ahead < width && rows.first > 0 && N > 1 {
-            scratch.take::<D, N>(sweep, rows.number, t + ahead);
+    for t in 0..steps {
+        if t + ahead < width && first > 0 && N > 1 {
+            pieces.take::<D, N>(sweep, work, rows.number, t + ahead);
         }
-        for r in 0..rows.count {
+        for r in 0..count {
             let u = t.wrapping_sub(D::SKEW * r);
             if u >= width {
                 continue;
             }
             // Place and row in the order of the image.
-            let (x, row) = if sweep.backward { (width - 1 - u, rows.count - 1 - r) } else { (u, r) };
-            let places = scratch.places::<D, N>(rows.first, r, u, x, width);
-            let Scratch { ring, costs, gathered, totals, lines, right, .. } = &mut *scratch;
-            problem.cost.at(simd, &mut lines[r], x, sweep.row(rows.first + r), costs);
+            let (x, row) = if sweep.backward { (width - 1 - u, count - 1 - r) } else { (u, r) };
+            problem.cost.at(simd, &mut lines[r], x, sweep.row(first + r), costs);
             if problem.disparities() < padded {
                 costs[problem.disparities()..].fill(T::MAX);
             }
-            let at = ((x + D::SKEW * row) * rows.count + row) * padded;
-            let mut sums = rows.sums.as_mut().map(|sums| &mut sums[at..at + padded]);
+            let inside = u >= D::SKEW && u + D::SKEW < width && first + r >= D::DEPTH;
+            let known = |dx: isize, dy| u.wrapping_add_signed(-dx) < width && first + r >= dy;
+            let places = work.places::<D, N>(r, u, inside, known);
+            let mut cap = penalties[r * width + x];
+            for k in 0..N {
+                cap[k] = cap[k].plus(places.least[k]);
+            }
+            // The backward sweep meets the pixels in the opposite order, and reads upwards.
+            let at = (steps - 1 - (x + D::SKEW * row)) * count + count - 1 - row;
+            let mut sums = rows.sums.as_mut().map(|sums| &mut sums[at * padded..(at + 1) * padded]);
             let out = match &mut sums {
                 Some(sums) if !sweep.backward => &mut **sums,
                 _ => &mut gathered[..],
             };
-            step(simd, costs, ring, &places, p1, out);
+            step(simd, costs, places, cap, p1, out);
             if let (true, Some(before)) = (sweep.backward, sums) {
                 A::total(simd, before, gathered, totals);
                 select::pixel(simd, problem, &lines[r], x, totals, &mut rows.results[row], &mut right[r]);
             }
         }
         if t >= behind && N > 1 {
-            scratch.put::<D, N>(sweep, &rows, t - behind);
+            pieces.put::<D, N>(sweep, work, (rows.number, count), t - behind);
         }
     }
-    for (r, right) in scratch.right.iter().enumerate().take(rows.count) {
-        if let Some(result) = rows.results.get_mut(rows.count - 1 - r) {
+    for (r, right) in right.iter().enumerate().take(count) {
+        if let Some(result) = rows.results.get_mut(count - 1 - r) {
             right.finish(problem, width, result);
         }
     }

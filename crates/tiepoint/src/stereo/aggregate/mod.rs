@@ -45,8 +45,11 @@ trait Directions<const N: usize>: Sync {
     const STEPS: [(isize, usize); N];
     /// Rows above that are looked back to.
     const DEPTH: usize = 1;
-    /// By how many columns a row must stay behind the one above.
-    const SKEW: usize = 1;
+    /// By how many columns a row stays behind the one above: at least the longest step, and one more where that is
+    /// cheap. Then what a pixel reads was written a whole column before it, and has left the store buffer.
+    const SKEW: usize = 2;
+    /// Columns that are kept of a row, a power of two: from the longest step back to the columns ahead.
+    const COLUMNS: usize = 4;
 }
 
 /// Along the row only: the second half of five directions.
@@ -78,5 +81,5 @@ impl Directions<8> for Knight {
     const STEPS: [(isize, usize); 8] =
         [(1, 0), (1, 1), (0, 1), (-1, 1), (2, 1), (-2, 1), (1, 2), (-1, 2)];
     const DEPTH: usize = 2;
-    const SKEW: usize = 2;
+    const COLUMNS: usize = 8;
 }

@@ -1,71 +1,170 @@
 //! Where the paths of the rows in work lie.
 //!
 //! A row needs the paths of the row above only around its own column, so a few columns of each row suffice, taken in
-//! turn. A *slot* holds the path values of one (row, column, direction); a pad on either side of it holds
-//! [`Value::MAX`], which stands for the disparities that do not exist. One more slot is zero: paths that begin at the
-//! border of the image come from there, and get L = C.
+//! turn; of its own paths along the row it needs those of one pixel. A *slot* holds the values of one path at one
+//! pixel, with a pad on either side that holds [`Value::MAX`] and stands for the disparities that do not exist. One
+//! more slot is zero: paths that begin at the border of the image come from there, and get L = C.
 
 use super::{Directions, step::Value};
 
 /// Places before the first disparity of a slot: a cache line of bytes, so that slots are aligned.
 const PAD: usize = 64;
 
+/// How the slots of a band lie.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Shape {
+    padded: usize,
+    stride: usize,
+    /// Columns kept of a row, a power of two.
+    columns: usize,
+    /// Directions that come from rows above.
+    vertical: usize,
+    /// Rows above the band.
+    depth: usize,
+}
+
 /// The slots of a band.
 #[derive(Debug, Default)]
 pub(super) struct Ring<T> {
-    /// Path values of all slots.
-    pub(super) paths: Vec<T>,
-    /// The least path value of each slot.
-    pub(super) least: Vec<T>,
-    /// From slot to slot.
-    pub(super) stride: usize,
-    origin: usize,
-    columns: usize,
-    directions: usize,
-    depth: usize,
-    zero: usize,
+    shape: Shape,
+    /// Paths from above: by row, column, direction. Rows above the band come first.
+    paths: Vec<T>,
+    /// Their least values.
+    least: Vec<T>,
+    /// Paths along the row: two pixels a row, in turn.
+    along: Vec<T>,
+    /// The least value of the last pixel's, by row.
+    along_least: Vec<T>,
+    /// Where paths begin.
+    zeros: Vec<T>,
+}
+
+/// Slots with their pads, of which the first is aligned.
+fn slots<T: Value>(paths: &mut Vec<T>, count: usize, shape: Shape) -> usize {
+    let len = PAD * 2 + count * shape.stride;
+    if paths.len() != len {
+        *paths = vec![T::MAX; len];
+    }
+    let start = paths.as_ptr().align_offset(64);
+    PAD + if start < PAD { start } else { 0 }
+}
+
+impl Shape {
+    /// The first slot of a row and column; rows above the band are negative.
+    #[inline(always)]
+    fn slot(self, row: isize, column: usize) -> usize {
+        let row = (row + self.depth as isize) as usize;
+        (row * self.columns + (column & (self.columns - 1))) * self.vertical
+    }
+}
+
+/// What a pixel's paths are made from and where they go.
+pub(super) struct Places<'a, T, const N: usize> {
+    /// The paths at p − r, for each direction, with one more place at either end.
+    pub(super) from: [&'a [T]; N],
+    /// Their least values.
+    pub(super) least: [T; N],
+    /// The paths at p.
+    pub(super) to: [&'a mut [T]; N],
+    /// Their least values: of the path along the row, and of the others.
+    pub(super) to_least: (&'a mut T, &'a mut [T]),
 }
 
 impl<T: Value> Ring<T> {
     /// Makes room for a band of `rows` rows and `padded` disparities.
     pub(super) fn prepare<D: Directions<N>, const N: usize>(&mut self, rows: usize, padded: usize) {
-        (self.columns, self.directions, self.depth) = (4 * D::SKEW, N, D::DEPTH);
-        self.stride = padded + PAD;
-        self.zero = (rows + D::DEPTH) * self.columns * N;
-        let slots = self.zero + 1;
-        let len = PAD * 3 + slots * self.stride;
-        if self.paths.len() != len {
-            self.paths = vec![T::MAX; len];
+        let (columns, vertical) = (D::COLUMNS, N - 1);
+        let shape = Shape { padded, stride: padded + PAD, columns, vertical, depth: D::DEPTH };
+        let count = (rows + D::DEPTH) * columns * vertical;
+        if shape.stride != self.shape.stride {
+            *self = Self::default();
         }
-        self.least.clear();
-        self.least.resize(slots, T::default());
-        let start = self.paths.as_ptr().align_offset(64);
-        self.origin = PAD + if start < PAD { start } else { 0 };
-        self.paths[..self.origin].fill(T::MAX);
-        for slot in 0..slots {
-            let end = self.at(slot) + padded;
-            self.paths[end..end + PAD].fill(T::MAX);
+        self.shape = shape;
+        self.zeros.clear();
+        self.zeros.resize(padded + 2, T::default());
+        self.least.resize(count, T::default());
+        self.along_least.resize(rows, T::default());
+        slots(&mut self.paths, count, shape);
+        slots(&mut self.along, 2 * rows, shape);
+    }
+}
+
+/// The slots of a band at work.
+pub(super) struct Work<'a, T> {
+    shape: Shape,
+    paths: &'a mut [T],
+    least: &'a mut [T],
+    along: &'a mut [T],
+    along_least: &'a mut [T],
+    zeros: &'a [T],
+}
+
+impl<T: Value> Ring<T> {
+    /// The slots, from the pad before the first.
+    pub(super) fn work(&mut self) -> Work<'_, T> {
+        let shape = self.shape;
+        let (count, rows) = (self.least.len(), self.along_least.len());
+        let first = slots(&mut self.paths, count, shape) - 1;
+        let along = slots(&mut self.along, 2 * rows, shape) - 1;
+        Work {
+            shape,
+            paths: &mut self.paths[first..],
+            least: &mut self.least,
+            along: &mut self.along[along..],
+            along_least: &mut self.along_least,
+            zeros: &self.zeros,
         }
-        let zeros = self.at(self.zero);
-        self.paths[zeros..zeros + padded].fill(T::default());
+    }
+}
+
+impl<T: Value> Work<'_, T> {
+    /// The paths of direction `k` ≥ 1 at a row and column, and their least value.
+    pub(super) fn path(&mut self, row: isize, column: usize, k: usize) -> (&mut [T], &mut T) {
+        let slot = self.shape.slot(row, column) + k - 1;
+        let at = slot * self.shape.stride + 1;
+        (&mut self.paths[at..at + self.shape.padded], &mut self.least[slot])
     }
 
-    /// The slot of a row and column for the first direction, the others following; rows above the band are negative.
+    /// The places of the pixel `u` of row `r`; `inside`: all its paths come from inside the image; else `known` tells
+    /// which do.
     #[inline(always)]
-    pub(super) fn slot(&self, row: isize, column: usize) -> usize {
-        let row = (row + self.depth as isize) as usize;
-        (row * self.columns + (column & (self.columns - 1))) * self.directions
-    }
-
-    /// The slot of zeros.
-    #[inline(always)]
-    pub(super) fn zero(&self) -> usize {
-        self.zero
-    }
-
-    /// Where the first disparity of a slot lies.
-    #[inline(always)]
-    pub(super) fn at(&self, slot: usize) -> usize {
-        self.origin + slot * self.stride
+    pub(super) fn places<D: Directions<N>, const N: usize>(
+        &mut self,
+        r: usize,
+        u: usize,
+        inside: bool,
+        known: impl Fn(isize, usize) -> bool,
+    ) -> Places<'_, T, N> {
+        let Shape { padded, stride, columns, vertical, .. } = self.shape;
+        let own = self.shape.slot(r as isize, 0);
+        let (above, below) = self.paths.split_at_mut(own * stride);
+        let (least_above, least_below) = self.least.split_at_mut(own);
+        let (even, odd) = self.along[2 * r * stride..].split_at_mut(stride);
+        let (to_along, from_along) = if u.is_multiple_of(2) { (even, &*odd) } else { (odd, &*even) };
+        let along_least = &mut self.along_least[r];
+        let mut from = [self.zeros; N];
+        let mut least = [T::default(); N];
+        if u > 0 {
+            from[0] = &from_along[..padded + 2];
+            least[0] = *along_least;
+        }
+        for k in 1..N {
+            let (dx, dy) = D::STEPS[k];
+            if inside || known(dx, dy) {
+                let before = u.wrapping_add_signed(-dx) & (columns - 1);
+                let slot = own - dy * columns * vertical + before * vertical + k - 1;
+                from[k] = &above[slot * stride..slot * stride + padded + 2];
+                least[k] = least_above[slot];
+            }
+        }
+        let column = (u & (columns - 1)) * vertical;
+        let to_least = &mut least_below[column..column + vertical];
+        let mut slots = below[column * stride..].chunks_exact_mut(stride.max(1));
+        let mut to_along = Some(&mut to_along[1..padded + 1]);
+        let to = std::array::from_fn(|k| match k {
+            0 => to_along.take().unwrap_or_default(),
+            _ => slots.next().map_or(&mut [][..], |slot| &mut slot[1..padded + 1]),
+        });
+        Places { from, least, to, to_least: (along_least, to_least) }
     }
 }
