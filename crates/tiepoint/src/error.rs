@@ -51,7 +51,9 @@ pub enum Error {
         limit: u64,
     },
     /// The system gave no memory.
-    #[error("{what} need {bytes} bytes, which the system did not give; set a limit of memory to work in parts")]
+    #[error(
+        "{what} need {bytes} bytes, which the system did not give; set a limit of memory to work in parts"
+    )]
     Refused {
         /// What asked for the memory.
         what: &'static str,

@@ -17,9 +17,8 @@ struct Rig {
 impl Folder {
     fn stereo(&self, name: &str, options: &StereoSceneOptions) -> Rig {
         let pair: StereoPair = StereoScene::new(options).unwrap().render(&Cpu::sequential());
-        let image = |side: &str, image: &Image<u8>| {
-            self.write(&format!("{name}{side}.png"), &image.clone().into())
-        };
+        let image =
+            |side: &str, image: &Image<u8>| self.write(&format!("{name}{side}.png"), &image.clone().into());
         let truth = [("left", &pair.truth_left), ("right", &pair.truth_right)].map(|(side, map)| {
             let path = self.at(&format!("{name}{side}.pfm"));
             files::write(&path, map).unwrap();
@@ -198,9 +197,8 @@ fn lists_and_sequences() {
         }
     };
     let (left, right) = (folder.at("%03dl.png"), folder.at("%03dr.png"));
-    let json = works(
-        &[&["stereo", &left, &right, "-o", &folder.at("out/d%d.pfm"), "--json"], &search[..]].concat(),
-    );
+    let json =
+        works(&[&["stereo", &left, &right, "-o", &folder.at("out/d%d.pfm"), "--json"], &search[..]].concat());
     assert_eq!(json.lines().count(), 3, "an object a pair");
     check("a sequence", ["d8.pfm", "d9.pfm", "d10.pfm"]);
 

@@ -29,9 +29,7 @@ pub(super) fn table(
     cpu: &Cpu,
 ) -> Result<Table> {
     match options.learning {
-        Learning::Iterations(n) => {
-            iterate(pair, options, usize::from(n), workspace, cpu)
-        }
+        Learning::Iterations(n) => iterate(pair, options, usize::from(n), workspace, cpu),
         Learning::CoarseToFine => coarse_to_fine(pair, options, workspace, cpu),
     }
 }

@@ -168,6 +168,10 @@ impl Stereo {
             _ => None,
         };
         let problem = pair.problem(options, own, table.as_ref());
+        if problem.greatest_sum() > u32::from(u16::MAX) {
+            let expected = "so that paths times (greatest cost + p2) is at most 65535";
+            return Err(Error::option("p2", options.penalties().p2, expected));
+        }
         let image = || Image::new(pair.size());
         let diagonal = match options.right_view {
             RightView::Off => options.right,

@@ -1,7 +1,8 @@
 //! Selection: of all disparities of a pixel the one with the least sum, in the left view and along the diagonals in
 //! the right one.
 //!
-//! Of equal sums the least disparity is taken. In the right view the pixel x′ chooses among S(x′ + d, d).
+//! Of equal sums the least disparity is taken. In the right view the pixel x′ chooses among S(x′ + d, d); it holds
+//! nothing where the right image does.
 //!
 //! **Between whole disparities**, with s₋, s₀, s₊ the sums beside and at the least: the parabola through them has its
 //! lowest point at d + (s₋ − s₊) / (2 (s₋ − 2 s₀ + s₊)); two lines of opposite slope meet at
@@ -14,7 +15,7 @@
 
 use super::{
     INVALID, Subpixel,
-    aggregate::{Problem, Results},
+    aggregate::{Problem, Results, Value},
     cost::Line,
 };
 use crate::image::Image;
@@ -65,47 +66,90 @@ pub(super) fn rows<'a>(
         .collect()
 }
 
-/// The least sum seen so far for each pixel of the right row, and its disparity. Place j belongs to the pixel
-/// width − 1 − min_disparity − j, so that rising disparities of a left pixel lie side by side.
+/// The least key seen so far for each pixel of the right row, for every block of disparities. Place j belongs to the
+/// pixel width − 1 − j, less the least disparity, so that rising disparities of a left pixel lie side by side.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RightRow {
-    least: Vec<u16>,
-    disparity: Vec<u16>,
+    keys: Vec<u16>,
+    /// Places in a block.
+    len: usize,
+}
+
+/// How a sum and its disparity are put together into one number, of which the least is sought.
+///
+/// Disparities are taken in blocks of 2ᵇ; a key is the sum times 2ᵇ plus the place in the block. A block has as many
+/// disparities as the greatest sum leaves room for in 16 bits.
+#[derive(Clone, Copy, Debug)]
+struct Keys {
+    bits: u32,
+}
+
+impl Keys {
+    /// The greatest key of all stands for none, so the greatest sum must stay below what remains of 16 bits. With
+    /// penalties so large that this leaves no room for a vector of disparities, sums are sought one by one.
+    #[inline(always)]
+    fn of(problem: &Problem<'_>) -> Option<Self> {
+        let bits = (problem.greatest_sum() + 1).leading_zeros().saturating_sub(16);
+        (bits >= 5).then_some(Self { bits })
+    }
+
+    /// Disparities in a block.
+    #[inline(always)]
+    const fn block(self) -> usize {
+        1 << self.bits
+    }
+
+    /// The better of the best so far and the best key of the block that begins with disparity `first`.
+    #[inline(always)]
+    fn better(self, best: (usize, u16), first: usize, key: u16) -> (usize, u16) {
+        let sum = self.sum(key);
+        if sum < best.1 { (first + self.place(key), sum) } else { best }
+    }
+
+    #[inline(always)]
+    const fn sum(self, key: u16) -> u16 {
+        key >> self.bits
+    }
+
+    #[inline(always)]
+    const fn place(self, key: u16) -> usize {
+        (key & ((1 << self.bits) - 1)) as usize
+    }
 }
 
 impl RightRow {
-    pub(super) fn clear(&mut self, len: usize) {
-        self.least.clear();
-        self.least.resize(len, u16::MAX);
-        self.disparity.clear();
-        self.disparity.resize(len, 0);
+    pub(super) fn clear(&mut self, problem: &Problem<'_>, padded: usize) {
+        self.len = problem.size.width + padded;
+        self.keys.clear();
+        // Without keys: the sums, then their disparities.
+        let blocks = Keys::of(problem).map_or(2, |keys| padded.div_ceil(keys.block()));
+        self.keys.resize(self.len * blocks, u16::MAX);
     }
 
-    /// Takes the sums of the left pixel x into account. Pixels must come from the right: then of equal sums the last
-    /// has the least disparity, and replaces the others.
-    #[inline(always)]
-    fn add<S: Simd>(&mut self, simd: S, start: usize, sums: &[u16]) {
-        let n = S::u16s::LEN;
-        let least = self.least[start..].chunks_exact_mut(n);
-        let disparity = self.disparity[start..].chunks_exact_mut(n);
-        let mut index = ramp(simd);
-        for ((sums, least), disparity) in sums.chunks_exact(n).zip(least).zip(disparity) {
-            let (sum, before) = (S::u16s::from_slice(simd, sums), S::u16s::from_slice(simd, least));
-            let better = sum.simd_le(before);
-            sum.min(before).store_slice(least);
-            better.select(index, S::u16s::from_slice(simd, disparity)).store_slice(disparity);
-            index += n as u16;
+    /// The disparity of a place, counted from the least one.
+    fn disparity(&self, keys: Option<Keys>, place: usize) -> Option<usize> {
+        let mut blocks = self.keys[place..].iter().step_by(self.len);
+        match keys {
+            Some(keys) => {
+                let found = blocks.enumerate().filter(|(_, key)| **key < u16::MAX);
+                let (block, &key) = found.min_by_key(|(_, key)| keys.sum(**key))?;
+                Some(block * keys.block() + keys.place(key))
+            }
+            None => blocks.next().filter(|&&sum| sum < u16::MAX).and(blocks.next()).map(|&d| usize::from(d)),
         }
     }
 
     /// Writes the disparities of the right row.
-    pub(super) fn finish(&self, problem: &Problem<'_>, width: usize, row: &mut Row<'_>) {
+    pub(super) fn finish(&self, problem: &Problem<'_>, y: usize, row: &mut Row<'_>) {
         let Some(out) = &mut row.right else { return };
-        let min = problem.cost.min_disparity;
+        let mask = problem.cost.right_mask.map(|m| m.row(y));
+        let keys = Keys::of(problem);
+        let (width, min) = (problem.size.width as i64, problem.cost.min_disparity);
         for (x, out) in out.iter_mut().enumerate() {
-            let place = width as i64 - 1 - i64::from(min) - x as i64;
-            let place = usize::try_from(place).ok().filter(|&j| self.least.get(j).is_some_and(|&s| s < u16::MAX));
-            *out = place.map_or(INVALID, |j| (min + i32::from(self.disparity[j])) as f32);
+            let place = usize::try_from(width - 1 - i64::from(min) - x as i64).ok();
+            let place = place.filter(|&j| j < self.len && mask.is_none_or(|m| m[x] != 0));
+            let found = place.and_then(|j| self.disparity(keys, j));
+            *out = found.map_or(INVALID, |d| (min + d as i32) as f32);
         }
     }
 }
@@ -120,53 +164,112 @@ fn ramp<S: Simd>(simd: S) -> S::u16s {
     S::u16s::from_slice(simd, &values[..S::u16s::LEN])
 }
 
-/// The least of the sums and the first place that holds it.
+/// Adds the parts of the sums and gives the disparity with the least, and that; notes the sums in the right row, whose
+/// place for the least disparity is `start`.
 #[inline(always)]
-fn least<S: Simd>(simd: S, sums: &[u16]) -> (usize, u16) {
-    let n = S::u16s::LEN;
-    let mut best = S::u16s::splat(simd, u16::MAX);
-    for s in sums.chunks_exact(n) {
-        best = best.min(S::u16s::from_slice(simd, s));
-    }
-    let value = best.reduce_min();
-    for (c, s) in sums.chunks_exact(n).enumerate() {
-        let bits = S::u16s::from_slice(simd, s).simd_eq(value).to_bitmask();
-        if bits != 0 {
-            return (c * n + bits.trailing_zeros() as usize, value);
+fn least<S: Simd, A: Value>(
+    simd: S,
+    problem: &Problem<'_>,
+    parts: [&[A]; 2],
+    sums: &mut [u16],
+    mut right: Option<&mut RightRow>,
+    start: usize,
+) -> (usize, u16) {
+    let Some(keys) = Keys::of(problem) else {
+        return least_one_by_one(simd, problem, parts, sums, right, start);
+    };
+    let (n, count) = (S::u16s::LEN, problem.disparities());
+    let ramp = ramp(simd);
+    let mut best = (0, u16::MAX);
+    let mut least = S::u16s::splat(simd, u16::MAX);
+    let pairs = parts[0].chunks_exact(2 * n).zip(parts[1].chunks_exact(2 * n));
+    for (c, ((a, b), out)) in pairs.zip(sums.chunks_exact_mut(2 * n)).enumerate() {
+        for (half, (mut sum, out)) in
+            A::totals(simd, a, b).into_iter().zip(out.chunks_exact_mut(n)).enumerate()
+        {
+            let first = c * 2 * n + half * n;
+            if first + n > count {
+                let beyond = (ramp + first as u16).simd_ge(count as u16);
+                sum = beyond.select(S::u16s::splat(simd, u16::MAX), sum);
+            }
+            sum.store_slice(out);
+            let place = first & (keys.block() - 1);
+            if place == 0 && first > 0 {
+                best = keys.better(best, first - keys.block(), least.reduce_min());
+                least = S::u16s::splat(simd, u16::MAX);
+            }
+            let key = (sum << keys.bits) | (ramp + place as u16);
+            least = least.min(key);
+            if let Some(right) = &mut right {
+                let at = (first >> keys.bits) * right.len + start + first;
+                let before = &mut right.keys[at..at + n];
+                key.min(S::u16s::from_slice(simd, before)).store_slice(before);
+            }
         }
     }
-    (0, value)
+    let last = (sums.len() - 1) & !(keys.block() - 1);
+    keys.better(best, last, least.reduce_min())
 }
 
-/// Chooses the disparity of the left pixel x from its sums, whose tail beyond the last disparity is overwritten.
+/// As [`least`], where keys have no room.
 #[inline(always)]
-pub(super) fn pixel<S: Simd>(
+fn least_one_by_one<S: Simd, A: Value>(
+    simd: S,
+    problem: &Problem<'_>,
+    parts: [&[A]; 2],
+    sums: &mut [u16],
+    right: Option<&mut RightRow>,
+    start: usize,
+) -> (usize, u16) {
+    let (n, count) = (S::u16s::LEN, problem.disparities());
+    let pairs = parts[0].chunks_exact(2 * n).zip(parts[1].chunks_exact(2 * n));
+    for ((a, b), out) in pairs.zip(sums.chunks_exact_mut(2 * n)) {
+        let [low, high] = A::totals(simd, a, b);
+        low.store_slice(&mut out[..n]);
+        high.store_slice(&mut out[n..]);
+    }
+    sums[count..].fill(u16::MAX);
+    let mut best = (0, u16::MAX);
+    let (least, disparities) = right.map_or((&mut [][..], &mut [][..]), |r| r.keys.split_at_mut(r.len));
+    for (d, &sum) in sums[..count].iter().enumerate() {
+        if sum < best.1 {
+            best = (d, sum);
+        }
+        // Left pixels come from the right, so that of equal sums the last has the least disparity.
+        if let Some(least) = least.get_mut(start + d).filter(|least| sum <= **least) {
+            *least = sum;
+            disparities[start + d] = d as u16;
+        }
+    }
+    best
+}
+
+/// Chooses the disparity of the left pixel x, given both parts of its sums; `sums` takes the sums themselves.
+#[inline(always)]
+pub(super) fn pixel<S: Simd, A: Value>(
     simd: S,
     problem: &Problem<'_>,
     line: &Line,
     x: usize,
+    parts: [&[A]; 2],
     sums: &mut [u16],
-    row: &mut Row<'_>,
-    right: &mut RightRow,
+    (row, right): (&mut Row<'_>, &mut RightRow),
 ) {
-    let count = problem.cost.disparities;
-    if count < sums.len() {
-        sums[count..].fill(u16::MAX);
-    }
+    let count = problem.disparities();
+    // A pixel without data has no say in the right view.
+    let hole = line.is_hole(x);
+    let right = (row.right.is_some() && !hole).then_some(right);
+    let (best, value) = least(simd, problem, parts, sums, right, problem.size.width - 1 - x);
     if let Some(out) = &mut row.sums {
         out[x * count..(x + 1) * count].copy_from_slice(&sums[..count]);
     }
-    if line.is_hole(x) {
+    if hole {
         row.disparity[x] = INVALID;
         if let Some(confidence) = &mut row.confidence {
             confidence[x] = 0.0;
         }
         return;
     }
-    if row.right.is_some() {
-        right.add(simd, problem.cost.size.width - 1 - x, sums);
-    }
-    let (best, value) = least(simd, sums);
     let Choice { subpixel, uniqueness } = problem.choice;
     let mut unique = true;
     if uniqueness > 0 || row.confidence.is_some() {

@@ -111,11 +111,10 @@ impl<T: Value, A: Value> Scratch<T, A> {
             sweep.problem.cost.line(sweep.row(v), padded, &mut self.lines[r]);
             sweep.penalties::<D, N>(v, penalties);
             if sweep.backward {
-                self.right[r].clear(width + padded);
+                self.right[r].clear(sweep.problem, padded);
             }
         }
     }
-
 }
 
 /// The paths that come from the band before and go to the next.
@@ -219,8 +218,8 @@ pub(super) fn band<S: Simd, T: Value, A: Sum<T>, D: Directions<N>, const N: usiz
             let known = |dx: isize, dy| u.wrapping_add_signed(-dx) < width && first + r >= dy;
             let places = work.places::<D, N>(r, u, inside, known);
             let mut cap = penalties[r * width + x];
-            for k in 0..N {
-                cap[k] = cap[k].plus(places.least[k]);
+            for (cap, &least) in cap.iter_mut().zip(&places.least) {
+                *cap = cap.plus(least);
             }
             // The backward sweep meets the pixels in the opposite order, and reads upwards.
             let at = (steps - 1 - (x + D::SKEW * row)) * count + count - 1 - row;
@@ -231,8 +230,9 @@ pub(super) fn band<S: Simd, T: Value, A: Sum<T>, D: Directions<N>, const N: usiz
             };
             step(simd, costs, places, cap, p1, out);
             if let (true, Some(before)) = (sweep.backward, sums) {
-                A::total(simd, before, gathered, totals);
-                select::pixel(simd, problem, &lines[r], x, totals, &mut rows.results[row], &mut right[r]);
+                let parts = [&*before, &*gathered];
+                let out = (&mut rows.results[row], &mut right[r]);
+                select::pixel(simd, problem, &lines[r], x, parts, totals, out);
             }
         }
         if t >= behind && N > 1 {
@@ -241,7 +241,7 @@ pub(super) fn band<S: Simd, T: Value, A: Sum<T>, D: Directions<N>, const N: usiz
     }
     for (r, right) in right.iter().enumerate().take(count) {
         if let Some(result) = rows.results.get_mut(count - 1 - r) {
-            right.finish(problem, width, result);
+            right.finish(problem, sweep.row(first + r), result);
         }
     }
 }

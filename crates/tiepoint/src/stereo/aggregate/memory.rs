@@ -21,7 +21,10 @@ pub(super) trait Stored: Value {
 }
 
 fn refused(len: usize, size: usize) -> Error {
-    Error::Refused { what: "the sums of semi-global matching", bytes: (len as u64).saturating_mul(size as u64) }
+    Error::Refused {
+        what: "the sums of semi-global matching",
+        bytes: (len as u64).saturating_mul(size as u64),
+    }
 }
 
 impl Stored for u8 {

@@ -78,8 +78,7 @@ impl Directions<4> for Star {
 }
 
 impl Directions<8> for Knight {
-    const STEPS: [(isize, usize); 8] =
-        [(1, 0), (1, 1), (0, 1), (-1, 1), (2, 1), (-2, 1), (1, 2), (-1, 2)];
+    const STEPS: [(isize, usize); 8] = [(1, 0), (1, 1), (0, 1), (-1, 1), (2, 1), (-2, 1), (1, 2), (-1, 2)];
     const DEPTH: usize = 2;
     const COLUMNS: usize = 8;
 }

@@ -4,7 +4,9 @@ use super::ring::Places;
 use fearless_simd::{Simd, SimdIntElement, prelude::*};
 
 /// What a path value is held in: a byte or 16 bits.
-pub(in crate::stereo) trait Value: SimdIntElement + Copy + Ord + Default + Send + Sync + std::fmt::Debug + 'static {
+pub(in crate::stereo) trait Value:
+    SimdIntElement + Copy + Ord + Default + Send + Sync + std::fmt::Debug + 'static
+{
     /// Stands where there is no disparity.
     const MAX: Self;
 
@@ -17,8 +19,8 @@ pub(in crate::stereo) trait Value: SimdIntElement + Copy + Ord + Default + Send 
     /// Writes a vector of bytes.
     fn spread<S: Simd>(bytes: S::u8s, out: &mut [Self]);
 
-    /// Vector values in 16 bits, added to others: `out = a + b`.
-    fn total<S: Simd>(simd: S, a: &[Self], b: &[Self], out: &mut [u16]);
+    /// Sums a + b of as many values as a vector of bytes has, in 16 bits.
+    fn totals<S: Simd>(simd: S, a: &[Self], b: &[Self]) -> [S::u16s; 2];
 }
 
 impl Value for u8 {
@@ -40,15 +42,9 @@ impl Value for u8 {
     }
 
     #[inline(always)]
-    fn total<S: Simd>(simd: S, a: &[Self], b: &[Self], out: &mut [u16]) {
-        let n = S::u8s::LEN;
-        for ((a, b), out) in a.chunks_exact(n).zip(b.chunks_exact(n)).zip(out.chunks_exact_mut(n)) {
-            let (a0, a1) = S::u8s::from_slice(simd, a).widen();
-            let (b0, b1) = S::u8s::from_slice(simd, b).widen();
-            let (low, high) = out.split_at_mut(n / 2);
-            (a0 + b0).store_slice(low);
-            (a1 + b1).store_slice(high);
-        }
+    fn totals<S: Simd>(simd: S, a: &[Self], b: &[Self]) -> [S::u16s; 2] {
+        let (a, b) = (S::u8s::from_slice(simd, a).widen(), S::u8s::from_slice(simd, b).widen());
+        [a.0 + b.0, a.1 + b.1]
     }
 }
 
@@ -74,12 +70,11 @@ impl Value for u16 {
     }
 
     #[inline(always)]
-    fn total<S: Simd>(simd: S, a: &[Self], b: &[Self], out: &mut [u16]) {
+    fn totals<S: Simd>(simd: S, a: &[Self], b: &[Self]) -> [S::u16s; 2] {
         let n = S::u16s::LEN;
-        for ((a, b), out) in a.chunks_exact(n).zip(b.chunks_exact(n)).zip(out.chunks_exact_mut(n)) {
-            let sum = S::u16s::from_slice(simd, a).saturating_add(S::u16s::from_slice(simd, b));
-            sum.store_slice(out);
-        }
+        let (a, b) = (a.split_at(n), b.split_at(n));
+        [(a.0, b.0), (a.1, b.1)]
+            .map(|(a, b)| S::u16s::from_slice(simd, a).saturating_add(S::u16s::from_slice(simd, b)))
     }
 }
 
@@ -139,7 +134,7 @@ impl Sum<u8> for u16 {
     }
 }
 
-/// Extends all paths by one pixel and writes the sum of them. `cap` is min_k L(p − r, k) + P2 of each direction.
+/// Extends all paths by one pixel and writes the sum of them. `cap` is min L(p − r, ·) + P2 of each direction.
 ///
 /// `costs` and `sums` hold as many disparities, a multiple of the vector; costs beyond the last disparity are
 /// [`Value::MAX`], and so are the paths before the first and after the last.

@@ -40,6 +40,12 @@ impl Problem<'_> {
     pub(in crate::stereo) const fn disparities(&self) -> usize {
         self.cost.disparities
     }
+
+    /// No sum exceeds it.
+    #[inline(always)]
+    pub(in crate::stereo) fn greatest_sum(&self) -> u32 {
+        self.paths.count() as u32 * (u32::from(self.cost.greatest) + u32::from(self.penalties.p2))
+    }
 }
 
 /// The images that results go to, those that are wanted.
@@ -107,8 +113,11 @@ impl Groups {
                 best = Some(rows);
             }
         }
-        let too_much =
-            Error::Memory { what: "semi-global matching of this width and disparity count", needed: least, limit };
+        let too_much = Error::Memory {
+            what: "semi-global matching of this width and disparity count",
+            needed: least,
+            limit,
+        };
         best.map(|rows| Self { rows, height }).ok_or(too_much)
     }
 

@@ -4,7 +4,10 @@
 //!
 //! Bits are held in planes of eight: plane p of a row holds the bits 8p to 8p + 7 of all its pixels.
 
-use crate::{image::{Image, Pixel}, stereo::aggregate::Value};
+use crate::{
+    image::{Image, Pixel},
+    stereo::aggregate::Value,
+};
 use fearless_simd::{Simd, prelude::*};
 
 /// The pixels that a census transform compares.
@@ -74,9 +77,8 @@ pub(super) fn transform<T: Pixel>(image: &Image<T>, window: CensusWindow, y: usi
             inner.chain(std::iter::repeat_n(last, rx)).collect()
         })
         .collect();
-    let shifted = |(dx, dy): (isize, isize)| {
-        &rows[(ry as isize + dy) as usize][(rx as isize + dx) as usize..][..width]
-    };
+    let shifted =
+        |(dx, dy): (isize, isize)| &rows[(ry as isize + dy) as usize][(rx as isize + dx) as usize..][..width];
     let mut out = vec![0; window.planes() * width];
     for (pairs, plane) in window.pairs().chunks(8).zip(out.chunks_mut(width)) {
         for (bit, pair) in pairs.iter().enumerate() {

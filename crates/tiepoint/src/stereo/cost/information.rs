@@ -71,7 +71,7 @@ impl Table {
             margins[1][n % VALUES] += share;
         }
         let joint = entropy(&shares, smooth_both);
-        let [left, right] = margins.map(|m| entropy(&m, |a| smooth(a)));
+        let [left, right] = margins.map(|m| entropy(&m, smooth));
         let mut values = joint;
         for (row, &l) in values.chunks_mut(VALUES).zip(&left) {
             row.iter_mut().zip(&right).for_each(|(v, &r)| *v = *v - l - r);
@@ -127,9 +127,8 @@ fn smooth(a: &[f64]) -> Vec<f64> {
 
 /// Along the rows, then along the columns.
 fn smooth_both(a: &[f64]) -> Vec<f64> {
-    let turned = |a: Vec<f64>| -> Vec<f64> {
-        (0..a.len()).map(|n| a[(n % VALUES) * VALUES + n / VALUES]).collect()
-    };
+    let turned =
+        |a: Vec<f64>| -> Vec<f64> { (0..a.len()).map(|n| a[(n % VALUES) * VALUES + n / VALUES]).collect() };
     let rows = |a: &[f64]| -> Vec<f64> { a.chunks(VALUES).flat_map(smooth).collect() };
     turned(rows(&turned(rows(a))))
 }

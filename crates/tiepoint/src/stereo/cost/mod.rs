@@ -66,7 +66,8 @@ pub(super) struct Costs<'a> {
 pub(super) struct Line {
     /// One byte a pixel, or a byte of the census of every pixel, then the next.
     left: Vec<u8>,
-    /// The same of the right row, reversed: place j belongs to x = width − 1 − min_disparity − j, held to the image.
+    /// The same of the right row, reversed: place j belongs to x = width − 1 − j, less the least disparity, held to
+    /// the image.
     right: Vec<u8>,
     /// 0 where the left row holds nothing; empty: it holds something everywhere.
     left_mask: Vec<u8>,
@@ -134,10 +135,38 @@ impl Costs<'_> {
         let reach = width + out.len();
         match &self.source {
             Source::Census { window, .. } => match window.planes() {
-                3 => census::distance::<S, T, 3>(simd, &line.left[x..], width, &line.right[start..], reach, out),
-                4 => census::distance::<S, T, 4>(simd, &line.left[x..], width, &line.right[start..], reach, out),
-                6 => census::distance::<S, T, 6>(simd, &line.left[x..], width, &line.right[start..], reach, out),
-                _ => census::distance::<S, T, 8>(simd, &line.left[x..], width, &line.right[start..], reach, out),
+                3 => census::distance::<S, T, 3>(
+                    simd,
+                    &line.left[x..],
+                    width,
+                    &line.right[start..],
+                    reach,
+                    out,
+                ),
+                4 => census::distance::<S, T, 4>(
+                    simd,
+                    &line.left[x..],
+                    width,
+                    &line.right[start..],
+                    reach,
+                    out,
+                ),
+                6 => census::distance::<S, T, 6>(
+                    simd,
+                    &line.left[x..],
+                    width,
+                    &line.right[start..],
+                    reach,
+                    out,
+                ),
+                _ => census::distance::<S, T, 8>(
+                    simd,
+                    &line.left[x..],
+                    width,
+                    &line.right[start..],
+                    reach,
+                    out,
+                ),
             },
             Source::Absolute { .. } => absolute::difference(simd, line.left[x], &line.right[start..], out),
             Source::Information { table, .. } => {

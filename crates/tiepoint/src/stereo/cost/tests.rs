@@ -74,7 +74,8 @@ fn scene(random: &mut Random, size: Size, holes: bool) -> Scene {
 #[test]
 fn costs_are_their_formulas() {
     let mut random = Random::new(3);
-    let cases = [(1, 1, 1, 0), (9, 1, 3, -4), (1, 6, 20, 2), (37, 5, 33, -9), (70, 3, 64, 5), (20, 2, 65, 40)];
+    let cases =
+        [(1, 1, 1, 0), (9, 1, 3, -4), (1, 6, 20, 2), (37, 5, 33, -9), (70, 3, 64, 5), (20, 2, 65, 40)];
     for (n, (width, height, disparities, min_disparity)) in cases.into_iter().enumerate() {
         let size = Size::new(width, height);
         let Scene { images, bytes, masks } = scene(&mut random, size, n % 2 == 1);
@@ -96,8 +97,9 @@ fn costs_are_their_formulas() {
             check(&with(source, window.bits().into()), formula, &format!("case {n}, {window:?}"));
         }
         let [left, right] = &bytes;
-        let difference =
-            |x: usize, other: usize, y: usize| left.row(y)[x].abs_diff(right.row(y)[other]).min(AD_LIMIT).into();
+        let difference = |x: usize, other: usize, y: usize| {
+            left.row(y)[x].abs_diff(right.row(y)[other]).min(AD_LIMIT).into()
+        };
         check(&with(Source::Absolute { left, right }, AD_LIMIT.into()), difference, &format!("case {n}, AD"));
         let zero = Image::new(size);
         let table = Table::learn(left, right, &zero, None, &Cpu::sequential());
