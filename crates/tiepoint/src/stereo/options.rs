@@ -14,7 +14,8 @@ pub enum Cost {
     /// light.
     AbsoluteDifference,
     /// Mutual information (Hirschmüller, PAMI 2008, section 2.1): learns from the pair which grey values belong
-    /// together. Withstands any mapping of brightness, inversion included.
+    /// together. Withstands any mapping of brightness, inversion included. Of two colour images the green channels are
+    /// compared.
     MutualInformation,
 }
 

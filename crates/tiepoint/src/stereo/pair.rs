@@ -51,7 +51,14 @@ impl Pair {
         let scale = Bytes::of([&grey[0], &grey[1]]);
         let bytes = [scale.image(&grey[0], cpu), scale.image(&grey[1], cpu)];
         let values = match cost {
-            Cost::MutualInformation => Some([values(left, cpu)?, values(right, cpu)?]),
+            // Of a colour image and a grey one the grey of both: green and grey belong together less.
+            Cost::MutualInformation if left.channels() > 2 && right.channels() > 2 => {
+                Some([green(left, cpu)?, green(right, cpu)?])
+            }
+            Cost::MutualInformation => {
+                let own = |grey: &Grey| Bytes::of([grey, grey]).image(grey, cpu);
+                Some([own(&grey[0]), own(&grey[1])])
+            }
             _ => None,
         };
         let masks = [holes(left, masks.left), holes(right, masks.right)];
@@ -147,9 +154,10 @@ impl Pair {
     }
 }
 
-/// What mutual information compares: of colour the green channel, from the least to the greatest value of this image
-/// alone. Were it grey, another gamma of the colours would not be a function of the values, and could not be learnt.
-fn values(image: &AnyImage, cpu: &Cpu) -> Result<Image<u8>> {
+/// The green channel in 8 bits, from the least to the greatest value of this image alone: what mutual information
+/// compares of colour. Were it grey, another gamma of the colours would not be a function of the values, and could not
+/// be learnt.
+fn green(image: &AnyImage, cpu: &Cpu) -> Result<Image<u8>> {
     let green = match image {
         AnyImage::U8(i) => AnyImage::U8(second(i)),
         AnyImage::U16(i) => AnyImage::U16(second(i)),
@@ -159,11 +167,10 @@ fn values(image: &AnyImage, cpu: &Cpu) -> Result<Image<u8>> {
     Ok(Bytes::of([&green, &green]).image(&green, cpu))
 }
 
-/// The second of three or four channels, else the first.
+/// The second channel.
 fn second<T: Copy + Default>(image: &Image<T>) -> Image<T> {
     let n = image.channels();
-    let channel = usize::from(n > 2);
-    Image::from_fn(image.size(), |x, y| image.row(y)[x * n + channel])
+    Image::from_fn(image.size(), |x, y| image.row(y)[x * n + 1])
 }
 
 /// Left and right exchanged.

@@ -29,7 +29,7 @@ fn right_share(found: &Image<f32>, shift: usize, limit: f32) -> f64 {
 
 #[test]
 fn a_shift_is_found_by_every_cost_and_path() {
-    let pair = shifted(Size::new(120, 60), 9, 5);
+    let pair = shifted(Size::new(240, 120), 9, 5);
     // Another camera: the right image is inverted.
     let inverted = [pair[0].clone(), Image::from_fn(pair[1].size(), |x, y| 255 - pair[1].row(y)[x])];
     let cpu = Cpu::with_threads(2).unwrap();
