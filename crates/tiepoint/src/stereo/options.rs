@@ -139,8 +139,9 @@ pub struct StereoOptions {
     /// section 2.5.3). Default off: what was not measured is
     /// said to be invalid.
     pub fill: bool,
-    /// Bytes that the work may take besides the images and results. Where the image needs more it is worked on in
-    /// groups of rows, with the same result, in up to 1.7 times the time. `None`: no limit. Default 4 GiB.
+    /// Bytes that the work may take besides the images and results, at least half of it for sums and paths. Where the
+    /// image needs more it is worked on in groups of rows, with the same result, in up to 1.7 times the time. `None`:
+    /// no limit. Default 1 GiB, beyond which fresh memory costs more than computing twice.
     pub memory: Option<u64>,
     /// Also give the disparities of the right view. Default off.
     pub right: bool,
@@ -165,7 +166,7 @@ impl Default for StereoOptions {
             speckle_difference: 2.0,
             median: 5,
             fill: false,
-            memory: Some(4 << 30),
+            memory: Some(1 << 30),
             right: false,
             confidence: false,
         }

@@ -8,16 +8,20 @@ use super::{
     check::{self, View},
     fill, median, speckle,
 };
-use crate::{Result, device::Cpu};
+use crate::{Result, device::Cpu, image::Image};
 
 /// Refines the left view of `found`, and the right one if it is there.
 pub(super) fn refine(found: &mut StereoResult, options: &StereoOptions, cpu: &Cpu) -> Result<()> {
     let StereoResult { disparity, right, confidence } = found;
+    let mut spare = Image::default();
+    let mut smooth = |map: &mut Image<f32>, side| -> Result<()> {
+        median::median_into(map, side, cpu, &mut spare)?;
+        std::mem::swap(map, &mut spare);
+        Ok(())
+    };
     if options.median > 0 {
-        *disparity = median::median(disparity, 3, cpu)?;
-        if let Some(right) = right.as_mut() {
-            *right = median::median(right, 3, cpu)?;
-        }
+        smooth(disparity, 3)?;
+        right.as_mut().map_or(Ok(()), |right| smooth(right, 3))?;
     }
     let mut occluded = None;
     if let Some(right) = right.as_mut() {
@@ -33,7 +37,7 @@ pub(super) fn refine(found: &mut StereoResult, options: &StereoOptions, cpu: &Cp
     for view in [Some(&mut *disparity), right.as_mut().filter(|_| options.right)].into_iter().flatten() {
         speckle::speckle(view, &options.speckle(), cpu)?;
         if options.median > 0 {
-            *view = median::median(view, options.median, cpu)?;
+            smooth(view, options.median)?;
         }
     }
     if options.fill {

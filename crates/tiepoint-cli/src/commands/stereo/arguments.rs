@@ -140,7 +140,7 @@ pub(crate) struct StereoArguments {
     #[arg(long)]
     fill: bool,
     /// Keep the work's memory, images and results aside, to this: 300M, 2G, or bytes; the result is the same
-    /// [default: 4G]
+    /// [default: 1G]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     memory: Option<u64>,
 }

@@ -23,6 +23,9 @@ use std::sync::{Mutex, PoisonError};
 /// Rows that one thread walks together.
 const BAND: usize = 8;
 
+/// Bytes a pixel of what lies beside the sums: grey, and the maps of both views while they are refined.
+const BESIDE: u64 = 20;
+
 /// What is to be aggregated, and how a disparity is chosen from the sums.
 pub(in crate::stereo) struct Problem<'a> {
     pub(in crate::stereo) size: Size,
@@ -96,6 +99,9 @@ impl Groups {
     fn plan(problem: &Problem<'_>, row: u64, paths: u64, overhead: u64) -> Result<Self> {
         let height = problem.size.height;
         let Some(limit) = problem.memory else { return Ok(Self { rows: height, height }) };
+        // Grey and the maps on their way take their part, but not more than half.
+        let pixels = (problem.size.width * height) as u64;
+        let limit = limit.saturating_sub(pixels.saturating_mul(BESIDE)).max(limit / 2);
         let needed = |rows: usize| {
             let groups = height.div_ceil(rows) as u64;
             let kept = if groups > 1 { (groups + 1) * paths } else { 2 * paths };

@@ -97,7 +97,8 @@ fn joint(
         for y in part * height / parts..(part + 1) * height / parts {
             let (left, right) = (left.row(y), right.row(y));
             for (x, &d) in disparity.row(y).iter().enumerate().filter(|(_, d)| d.is_finite()) {
-                let other = (x as f32 - d).round().clamp(0.0, (width - 1) as f32) as usize;
+                // The nearest column, halves upwards.
+                let other = ((x as f32 - d + 0.5).max(0.0) as usize).min(width - 1);
                 if right_mask.is_none_or(|m| m.row(y)[other] != 0) {
                     counts[usize::from(left[x]) * VALUES + usize::from(right[other])] += 1;
                 }
@@ -114,7 +115,10 @@ fn joint(
 
 /// −ln(a ⊗ g + ε) ⊗ g.
 fn entropy(shares: &[f64], smooth: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
-    let logarithms: Vec<f64> = smooth(shares).iter().map(|&p| -numeric::ln(p + EPSILON)).collect();
+    // Most pairs of values never meet.
+    let never = -numeric::ln(EPSILON);
+    let logarithm = |&p: &f64| if p == 0.0 { never } else { -numeric::ln(p + EPSILON) };
+    let logarithms: Vec<f64> = smooth(shares).iter().map(logarithm).collect();
     smooth(&logarithms)
 }
 
@@ -152,12 +156,31 @@ fn quantile(values: &[f64], counts: &[u64]) -> f64 {
 pub(super) fn look_up<S: Simd, T: Value>(simd: S, table: &Table, left: u8, right: &[u8], out: &mut [T]) {
     let row = table.row(left);
     let n = S::u8s::LEN;
+    if n == 64 {
+        // Four vectors hold the row: two look-ups in pairs of them, and a choice by the highest bit.
+        let mut parts = [S::u8s::splat(simd, 0); 4];
+        for (part, row) in parts.iter_mut().zip(row.chunks_exact(n)) {
+            *part = S::u8s::from_slice(simd, row);
+        }
+        for (right, out) in right.chunks_exact(n).zip(out.chunks_exact_mut(n)) {
+            T::spread::<S>(of_parts::<S>(parts, S::u8s::from_slice(simd, right)), out);
+        }
+        return;
+    }
     let mut costs = [0_u8; 64];
     for (right, out) in right.chunks_exact(n).zip(out.chunks_exact_mut(n)) {
         let costs = &mut costs[..n];
         costs.iter_mut().zip(right).for_each(|(c, &r)| *c = row[usize::from(r)]);
         T::spread::<S>(S::u8s::from_slice(simd, costs), out);
     }
+}
+
+#[inline(always)]
+fn of_parts<S: Simd>(parts: [S::u8s; 4], values: S::u8s) -> S::u8s {
+    let place = values & 127;
+    let low = parts[0].concat_swizzle_dyn(parts[1], place);
+    let high = parts[2].concat_swizzle_dyn(parts[3], place);
+    values.simd_gt(127).select(high, low)
 }
 
 #[cfg(test)]
