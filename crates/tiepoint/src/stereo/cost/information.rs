@@ -31,6 +31,8 @@ const SCALE: f64 = 4.0;
 const FREE: f64 = 0.05;
 
 const VALUES: usize = 256;
+/// Rows of the table in a task.
+const ROWS: usize = 16;
 
 /// The cost of every pair of grey values, rows by the left value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +55,7 @@ impl Table {
         cpu: &Cpu,
     ) -> Self {
         let _stage = cpu.stage("mutual information");
-        Self::of(&joint(left, right, disparity, right_mask, cpu))
+        Self::of(&joint(left, right, disparity, right_mask, cpu), cpu)
     }
 
     /// The table for the pair with its images exchanged.
@@ -62,7 +64,7 @@ impl Table {
     }
 
     /// The table of a joint histogram.
-    fn of(counts: &[u64]) -> Self {
+    fn of(counts: &[u64], cpu: &Cpu) -> Self {
         let total = counts.iter().sum::<u64>().max(1) as f64;
         let shares: Vec<f64> = counts.iter().map(|&c| c as f64 / total).collect();
         let mut margins = [[0.0_f64; VALUES]; 2];
@@ -70,8 +72,8 @@ impl Table {
             margins[0][n / VALUES] += share;
             margins[1][n % VALUES] += share;
         }
-        let joint = entropy(&shares, smooth_both);
-        let [left, right] = margins.map(|m| entropy(&m, smooth));
+        let joint = entropy(&shares, |a| smooth_both(a, cpu), cpu);
+        let [left, right] = margins.map(|m| entropy(&m, smooth, cpu));
         let mut values = joint;
         for (row, &l) in values.chunks_mut(VALUES).zip(&left) {
             row.iter_mut().zip(&right).for_each(|(v, &r)| *v = *v - l - r);
@@ -114,41 +116,63 @@ fn joint(
 }
 
 /// −ln(a ⊗ g + ε) ⊗ g.
-fn entropy(shares: &[f64], smooth: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
+fn entropy(shares: &[f64], smooth: impl Fn(&[f64]) -> Vec<f64>, cpu: &Cpu) -> Vec<f64> {
     // Most pairs of values never meet.
     let never = -numeric::ln(EPSILON);
-    let logarithm = |&p: &f64| if p == 0.0 { never } else { -numeric::ln(p + EPSILON) };
-    let logarithms: Vec<f64> = smooth(shares).iter().map(logarithm).collect();
-    smooth(&logarithms)
+    let mut values = smooth(shares);
+    cpu.for_chunks(&mut values, ROWS * VALUES, |_, values| {
+        values.iter_mut().for_each(|p| *p = if *p == 0.0 { never } else { -numeric::ln(*p + EPSILON) });
+    });
+    smooth(&values)
 }
 
 fn smooth(a: &[f64]) -> Vec<f64> {
-    let last = a.len() as isize - 1;
-    let at = |x: usize, t: usize| a[(x as isize + t as isize - 3).clamp(0, last) as usize];
-    let sum = |x| TAPS.iter().enumerate().fold(0.0, |sum, (t, tap)| sum + tap * at(x, t));
-    (0..a.len()).map(sum).collect()
+    let reach = TAPS.len() / 2;
+    let [first, last] =
+        [a.first(), a.last()].map(|end| std::iter::repeat_n(end.copied().unwrap_or(0.0), reach));
+    let padded: Vec<f64> = first.chain(a.iter().copied()).chain(last).collect();
+    let sum = |around: &[f64]| around.iter().zip(TAPS).fold(0.0, |sum, (v, tap)| sum + tap * v);
+    padded.windows(TAPS.len()).map(sum).collect()
 }
 
 /// Along the rows, then along the columns.
-fn smooth_both(a: &[f64]) -> Vec<f64> {
+fn smooth_both(a: &[f64], cpu: &Cpu) -> Vec<f64> {
     let turned =
-        |a: Vec<f64>| -> Vec<f64> { (0..a.len()).map(|n| a[(n % VALUES) * VALUES + n / VALUES]).collect() };
-    let rows = |a: &[f64]| -> Vec<f64> { a.chunks(VALUES).flat_map(smooth).collect() };
-    turned(rows(&turned(rows(a))))
+        |a: &[f64]| -> Vec<f64> { (0..a.len()).map(|n| a[(n % VALUES) * VALUES + n / VALUES]).collect() };
+    let rows = |a: &[f64]| -> Vec<f64> {
+        let mut out = vec![0.0; a.len()];
+        cpu.for_chunks(&mut out, ROWS * VALUES, |chunk, out| {
+            for (out, row) in out.chunks_mut(VALUES).zip(a.chunks(VALUES).skip(chunk * ROWS)) {
+                out.copy_from_slice(&smooth(row));
+            }
+        });
+        out
+    };
+    turned(&rows(&turned(&rows(a))))
 }
 
-/// The least of `values` that is not exceeded on [`FREE`] of what is counted.
+/// The least of `values` that is not exceeded on [`FREE`] of what is counted. Only the values around it are sorted.
 fn quantile(values: &[f64], counts: &[u64]) -> f64 {
-    let mut met: Vec<(f64, u64)> =
-        values.iter().copied().zip(counts.iter().copied()).filter(|m| m.1 > 0).collect();
-    met.sort_by(|a, b| a.0.total_cmp(&b.0));
+    const CLASSES: usize = 1024;
+    let met = || values.iter().copied().zip(counts.iter().copied()).filter(|m| m.1 > 0);
+    let (low, high) = met().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), (v, _)| (l.min(v), h.max(v)));
+    let class = |v: f64| (((v - low) / (high - low) * CLASSES as f64) as usize).min(CLASSES - 1);
+    let mut classes = [0_u64; CLASSES];
+    met().for_each(|(v, count)| classes[class(v)] += count);
     let wanted = FREE * counts.iter().sum::<u64>() as f64;
-    let mut seen = 0;
-    let reached = met.iter().find(|(_, count)| {
+    let mut seen = 0_u64;
+    let reached = classes.iter().position(|count| {
+        let here = (seen + count) as f64 >= wanted;
+        seen += if here { 0 } else { *count };
+        here
+    });
+    let mut around: Vec<(f64, u64)> = met().filter(|m| Some(class(m.0)) == reached).collect();
+    around.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let found = around.iter().find(|(_, count)| {
         seen += count;
         seen as f64 >= wanted
     });
-    reached.map_or(0.0, |m| m.0)
+    found.map_or(0.0, |m| m.0)
 }
 
 /// Costs of a left value against right values.
@@ -217,14 +241,23 @@ mod tests {
         let left = margin(&|i| (0..256).map(|k| p(i, k)).sum());
         let right = margin(&|k| (0..256).map(|i| p(i, k)).sum());
         let values = grid(&|i, k| joint[(i * 256 + k) as usize] - left[i as usize] - right[k as usize]);
-        let offset = quantile(&values, &counts);
-        let table = Table::of(&counts);
+        let offset = sorted_quantile(&values, &counts);
+        assert_eq!(quantile(&values, &counts), offset, "the twentieth");
+        let table = Table::of(&counts, &Cpu::with_threads(2).unwrap());
         for (n, v) in values.iter().enumerate() {
             let expected = (SCALE * (v - offset)).clamp(0.0, f64::from(MI_LIMIT));
             let found = f64::from(table.0[n]);
             assert!((found - expected).abs() < 0.5 + 1e-6, "{n}: {found} for {expected}");
         }
         assert!(table.row(3)[252] < 3 && table.row(3)[100] > 20, "the mirrored value fits, others do not");
+    }
+
+    fn sorted_quantile(values: &[f64], counts: &[u64]) -> f64 {
+        let mut met: Vec<(f64, u64)> = values.iter().copied().zip(counts.iter().copied()).collect();
+        met.sort_by(|a, b| a.0.total_cmp(&b.0));
+        let wanted = FREE * counts.iter().sum::<u64>() as f64;
+        let before = |n: usize| met[..=n].iter().map(|m| m.1).sum::<u64>() as f64;
+        (0..met.len()).find(|&n| met[n].1 > 0 && before(n) >= wanted).map_or(0.0, |n| met[n].0)
     }
 
     #[test]
