@@ -100,31 +100,24 @@ impl Groups {
         let height = problem.size.height;
         let Some(limit) = problem.memory else { return Ok(Self { rows: height, height }) };
         // Grey and the maps on their way take their part, but not more than half.
-        let pixels = (problem.size.width * height) as u64;
-        let limit = limit.saturating_sub(pixels.saturating_mul(BESIDE)).max(limit / 2);
+        let beside = ((problem.size.width * height) as u64).saturating_mul(BESIDE);
+        let room = limit.saturating_sub(beside).max(limit / 2);
         let needed = |rows: usize| {
             let groups = height.div_ceil(rows) as u64;
             let kept = if groups > 1 { (groups + 1) * paths } else { 2 * paths };
             overhead + rows as u64 * row + kept
         };
-        if needed(height) <= limit {
+        if needed(height) <= room {
             return Ok(Self { rows: height, height });
         }
         // As many rows as fit: fewer groups keep less and wait less.
-        let mut best = None;
-        let mut least = u64::MAX;
-        for rows in (BAND..height.next_multiple_of(BAND)).step_by(BAND) {
-            least = least.min(needed(rows));
-            if needed(rows) <= limit {
-                best = Some(rows);
-            }
+        let cuts = || (BAND..height.next_multiple_of(BAND)).step_by(BAND);
+        if let Some(rows) = cuts().rev().find(|&rows| needed(rows) <= room) {
+            return Ok(Self { rows, height });
         }
-        let too_much = Error::Memory {
-            what: "semi-global matching of this width and disparity count",
-            needed: least,
-            limit,
-        };
-        best.map(|rows| Self { rows, height }).ok_or(too_much)
+        let least = cuts().map(needed).min().unwrap_or_else(|| needed(height));
+        let needed = least.saturating_add(beside).min(least.saturating_mul(2));
+        Err(Error::Memory { what: "semi-global matching of this width and disparity count", needed, limit })
     }
 
     fn count(&self) -> usize {
