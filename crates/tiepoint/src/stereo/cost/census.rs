@@ -89,30 +89,32 @@ pub(super) fn transform<T: Pixel>(image: &Image<T>, window: CensusWindow, y: usi
     out
 }
 
-/// Hamming distances of a pixel of the left row, whose planes lie `width` apart, to pixels of the right row, whose
-/// planes lie `reach` apart.
-#[inline(always)]
-pub(super) fn distance<S: Simd, T: Value, const PLANES: usize>(
-    simd: S,
-    left: &[u8],
-    width: usize,
-    right: &[u8],
-    reach: usize,
-    out: &mut [T],
-) {
-    let n = S::u8s::LEN;
-    let mut bits = [S::u8s::splat(simd, 0); PLANES];
-    let mut rows = [&right[..0]; PLANES];
-    for p in 0..PLANES {
-        bits[p] = S::u8s::splat(simd, left[p * width]);
-        rows[p] = &right[p * reach..p * reach + out.len()];
-    }
-    for (c, out) in out.chunks_exact_mut(n).enumerate() {
-        let mut sum = S::u8s::splat(simd, 0);
+/// A pixel of the left row, whose planes lie `width` apart, and pixels of the right row, whose planes lie `reach` apart.
+pub(super) struct Planes<'a> {
+    pub(super) left: &'a [u8],
+    pub(super) width: usize,
+    pub(super) right: &'a [u8],
+    pub(super) reach: usize,
+}
+
+impl Planes<'_> {
+    /// Hamming distances of the left pixel to as many right ones as `out` has.
+    #[inline(always)]
+    pub(super) fn distance<S: Simd, T: Value, const PLANES: usize>(&self, simd: S, out: &mut [T]) {
+        let n = S::u8s::LEN;
+        let mut bits = [S::u8s::splat(simd, 0); PLANES];
+        let mut rows = [&self.right[..0]; PLANES];
         for p in 0..PLANES {
-            let right = S::u8s::from_slice(simd, &rows[p][c * n..(c + 1) * n]);
-            sum += (right ^ bits[p]).count_ones();
+            bits[p] = S::u8s::splat(simd, self.left[p * self.width]);
+            rows[p] = &self.right[p * self.reach..p * self.reach + out.len()];
         }
-        T::spread::<S>(sum, out);
+        for (c, out) in out.chunks_exact_mut(n).enumerate() {
+            let mut sum = S::u8s::splat(simd, 0);
+            for p in 0..PLANES {
+                let right = S::u8s::from_slice(simd, &rows[p][c * n..(c + 1) * n]);
+                sum += (right ^ bits[p]).count_ones();
+            }
+            T::spread::<S>(sum, out);
+        }
     }
 }

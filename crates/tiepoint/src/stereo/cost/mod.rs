@@ -134,40 +134,16 @@ impl Costs<'_> {
         let (width, start) = (self.size.width, self.size.width - 1 - x);
         let reach = width + out.len();
         match &self.source {
-            Source::Census { window, .. } => match window.planes() {
-                3 => census::distance::<S, T, 3>(
-                    simd,
-                    &line.left[x..],
-                    width,
-                    &line.right[start..],
-                    reach,
-                    out,
-                ),
-                4 => census::distance::<S, T, 4>(
-                    simd,
-                    &line.left[x..],
-                    width,
-                    &line.right[start..],
-                    reach,
-                    out,
-                ),
-                6 => census::distance::<S, T, 6>(
-                    simd,
-                    &line.left[x..],
-                    width,
-                    &line.right[start..],
-                    reach,
-                    out,
-                ),
-                _ => census::distance::<S, T, 8>(
-                    simd,
-                    &line.left[x..],
-                    width,
-                    &line.right[start..],
-                    reach,
-                    out,
-                ),
-            },
+            Source::Census { window, .. } => {
+                let planes =
+                    census::Planes { left: &line.left[x..], width, right: &line.right[start..], reach };
+                match window.planes() {
+                    3 => planes.distance::<S, T, 3>(simd, out),
+                    4 => planes.distance::<S, T, 4>(simd, out),
+                    6 => planes.distance::<S, T, 6>(simd, out),
+                    _ => planes.distance::<S, T, 8>(simd, out),
+                }
+            }
             Source::Absolute { .. } => absolute::difference(simd, line.left[x], &line.right[start..], out),
             Source::Information { table, .. } => {
                 information::look_up(simd, table, line.left[x], &line.right[start..], out);

@@ -8,6 +8,7 @@
 
 mod surface;
 
+pub use crate::stereo::check::View;
 pub use surface::{Outline, Surface};
 
 use super::texture::Sampler;
@@ -109,15 +110,6 @@ impl StereoSceneOptions {
         within("gain", self.right.gain, -100.0, 100.0, "-100 to 100")?;
         within("bias", self.right.bias, -100.0, 100.0, "-100 to 100")
     }
-}
-
-/// One of the two cameras.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum View {
-    /// The reference.
-    Left,
-    /// The camera to its right.
-    Right,
 }
 
 /// A scene before two cameras, drawn row by row as asked for.
