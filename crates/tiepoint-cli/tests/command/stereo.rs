@@ -167,7 +167,7 @@ fn threads_and_memory_do_not_change_a_byte() {
     for threads in ["2", "5"] {
         assert!(run(&["--threads", threads]) == one, "{threads} threads");
     }
-    assert!(run(&["--memory", "1M"]) == one, "in bands");
+    assert!(run(&["--memory", "1400K"]) == one, "in groups of rows");
     assert!(run(&["--paths", "4"]) != one, "four directions are others");
 }
 
