@@ -5,6 +5,7 @@
 //! without branches, a loop over them vectorises. The coefficients are minimax fits made for this project.
 
 use std::f32::consts::{FRAC_2_PI, FRAC_PI_2, PI, TAU};
+use tiepoint_gpu::Source;
 
 /// Adding and subtracting 1.5·2²³ rounds a float of modest size to the nearest integer, ties to even.
 const ROUNDER: f32 = 12_582_912.0;
@@ -132,9 +133,73 @@ pub fn ln(x: f64) -> f64 {
     n as f64 * std::f64::consts::LN_2 + 2.0 * s * sum
 }
 
+/// The same functions for kernels: `exp_f32`, `atan2_f32`, `sin_cos_f32`, and the turns in radians.
+pub(crate) fn for_kernels(source: Source) -> Source {
+    source
+        .define_f32("ROUNDER", ROUNDER)
+        .define_f32("LOG2_E", std::f32::consts::LOG2_E)
+        .define_f32("LN_2_HIGH", LN_2[0])
+        .define_f32("LN_2_LOW", LN_2[1])
+        .define_f32("QUARTER_TURN", FRAC_PI_2)
+        .define_f32("HALF_TURN", PI)
+        .define_f32("TURN", TAU)
+        .define_f32("TWO_OVER_PI", FRAC_2_PI)
+        .define_f32("HALF_PI_HIGH", HALF_PI[0])
+        .define_f32("HALF_PI_LOW", HALF_PI[1])
+        .table_f32("EXP", &EXP)
+        .table_f32("ATAN", &ATAN)
+        .table_f32("SIN", &SIN)
+        .table_f32("COS", &COS)
+        .text(include_str!("numeric.cl"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::gpu::{Commands, all};
+    use tiepoint_gpu::arguments;
+
+    const ALL_FOUR: &str = "
+KERNEL(64, 1) all_four(GLOBAL f32 *out, const GLOBAL f32 *x, const GLOBAL f32 *y, i32 n) {
+    i32 i = GROUP_X * 64 + LANE_X;
+    if (i >= n) return;
+    f32 s, c;
+    sin_cos_f32(atan2_f32(y[i], x[i]), &s, &c);
+    out[4 * i] = exp_f32(x[i]);
+    out[4 * i + 1] = atan2_f32(y[i], x[i]);
+    out[4 * i + 2] = s;
+    out[4 * i + 3] = c;
+}";
+
+    #[test]
+    fn kernels_have_the_same_bits() {
+        let mut seed = 1_u32;
+        let mut next = || {
+            seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (seed >> 8) as f32 / (1 << 24) as f32 - 0.5
+        };
+        let mut x: Vec<f32> = (0..100_000).map(|i| next() * [0.01, 1.0, 20.0, 180.0][i % 4]).collect();
+        let mut y: Vec<f32> = (0..100_000).map(|i| next() * [1.0, 0.0, 1e-30, 300.0][i % 4]).collect();
+        x.extend([0.0, -0.0, 1.0, -1.0, f32::INFINITY, f32::NEG_INFINITY, 1e-40]);
+        y.extend([0.0, -0.0, -1e-30, 0.0, 1.0, -1.0, -1e-40]);
+        for gpu in all() {
+            let source = for_kernels(Source::new("all_four")).text(ALL_FOUR);
+            let kernel = gpu.program(&source).unwrap().kernel("all_four", [64, 1]).unwrap();
+            let (dx, dy, out) =
+                (gpu.upload(&x).unwrap(), gpu.upload(&y).unwrap(), gpu.buffer::<f32>(4 * x.len()).unwrap());
+            let mut commands = Commands::new();
+            let arguments = arguments![&out, &dx, &dy, x.len() as i32];
+            commands.launch(&kernel, kernel.covering(x.len(), 1), arguments).unwrap();
+            gpu.run(&commands).unwrap();
+            for (i, found) in out.to_vec().unwrap().chunks_exact(4).enumerate() {
+                let angle = atan2(y[i], x[i]);
+                let (sin, cos) = sin_cos(angle);
+                let expected = [exp(x[i]), angle, sin, cos].map(f32::to_bits);
+                let found: Vec<u32> = found.iter().map(|v| v.to_bits()).collect();
+                assert_eq!(found, expected, "{gpu:?}: x {}, y {}", x[i], y[i]);
+            }
+        }
+    }
 
     #[test]
     fn ln_is_close() {

@@ -3,6 +3,7 @@
 //! A [`Cpu`] is handed to every call that computes. It borrows the caller's thread pool; the library never
 //! touches rayon's global one. Neither the thread count nor the SIMD level changes a result.
 
+pub mod gpu;
 mod profile;
 
 pub use profile::{Profile, Stage, StageTime};

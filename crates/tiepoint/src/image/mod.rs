@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 mod file_tests;
+pub mod gpu;
 mod grey;
 mod jpeg;
 mod pfm;

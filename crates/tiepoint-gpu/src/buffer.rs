@@ -1,0 +1,266 @@
+//! Memory of the device, and host memory from which a device can fetch by itself.
+
+use crate::driver::{Driver, Raw};
+use crate::element::{bytes, bytes_mut};
+use crate::{Element, Error, Gpu, Result};
+use std::collections::BTreeMap;
+use std::marker::PhantomData;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Freed memory by its size, kept for the next buffer of that size. All work runs in one queue, so that memory can be
+/// handed on while commands that use it still wait: later ones come after them.
+#[derive(Debug, Default)]
+pub(crate) struct Pool {
+    free: Mutex<BTreeMap<usize, Vec<Raw>>>,
+}
+
+impl Pool {
+    fn take(&self, bytes: usize) -> Option<Raw> {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        free.get_mut(&bytes)?.pop()
+    }
+
+    fn keep(&self, bytes: usize, memory: Raw) {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        free.entry(bytes).or_default().push(memory);
+    }
+
+    /// Gives everything back to the driver.
+    pub(crate) fn clear(&self, driver: &dyn Driver) {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *free).into_values().flatten().for_each(|m| driver.free(m));
+    }
+}
+
+/// A piece of the device's memory, back in the pool when nobody holds it any more.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    gpu: Gpu,
+    pub(crate) raw: Raw,
+    bytes: usize,
+}
+
+impl Memory {
+    /// Sizes go up in steps of an eighth of their power of two, so that a pool serves images of similar size.
+    fn rounded(bytes: usize) -> usize {
+        let step = (bytes.next_power_of_two() / 16).max(256);
+        bytes.max(1).next_multiple_of(step)
+    }
+
+    fn new(gpu: &Gpu, bytes: usize) -> Result<Self> {
+        let bytes = Self::rounded(bytes);
+        let driver = gpu.driver();
+        let raw = match gpu.pool().take(bytes) {
+            Some(raw) => raw,
+            None => driver.allocate(bytes).or_else(|error| {
+                // What is only kept for later may be what is missing now.
+                driver.finish()?;
+                gpu.pool().clear(driver);
+                driver.allocate(bytes).map_err(|_| error)
+            })?,
+        };
+        Ok(Self { gpu: gpu.clone(), raw, bytes })
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.gpu.pool().keep(self.bytes, self.raw);
+    }
+}
+
+/// Numbers in the device's memory. A clone is the same memory.
+#[derive(Clone, Debug)]
+pub struct Buffer<T> {
+    pub(crate) memory: Arc<Memory>,
+    len: usize,
+    element: PhantomData<T>,
+}
+
+impl<T: Element> Buffer<T> {
+    pub(crate) fn new(gpu: &Gpu, len: usize) -> Result<Self> {
+        let bytes = len.checked_mul(size_of::<T>()).filter(|&b| isize::try_from(b).is_ok());
+        let bytes = bytes.ok_or_else(|| Error::Usage(format!("a buffer of {len} numbers exceeds memory")))?;
+        Ok(Self { memory: Arc::new(Memory::new(gpu, bytes)?), len, element: PhantomData })
+    }
+
+    /// How many numbers.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The device that it lies on.
+    pub fn gpu(&self) -> &Gpu {
+        &self.memory.gpu
+    }
+
+    fn range(&self, first: usize, len: usize) -> Result<usize> {
+        match first.checked_add(len) {
+            Some(end) if end <= self.len => Ok(first * size_of::<T>()),
+            _ => Err(Error::Usage(format!("{len} numbers from {first} leave a buffer of {}", self.len))),
+        }
+    }
+
+    /// Writes `data` from the number `first` on. The data may be changed as soon as this returns.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] beyond the end, [`Error::Driver`].
+    pub fn write(&self, first: usize, data: &[T]) -> Result<()> {
+        let offset = self.range(first, data.len())?;
+        match data.is_empty() {
+            true => Ok(()),
+            false => self.gpu().driver().write(self.memory.raw, offset, bytes(data)),
+        }
+    }
+
+    /// Waits for all work and reads from the number `first` on.
+    ///
+    /// # Errors
+    /// As [`write`](Self::write).
+    pub fn read(&self, first: usize, data: &mut [T]) -> Result<()> {
+        let offset = self.range(first, data.len())?;
+        match data.is_empty() {
+            true => Ok(()),
+            false => self.gpu().driver().read(self.memory.raw, offset, bytes_mut(data)),
+        }
+    }
+
+    /// All of it.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    pub fn to_vec(&self) -> Result<Vec<T>> {
+        let mut data = vec![T::default(); self.len];
+        self.read(0, &mut data)?;
+        Ok(data)
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.len * size_of::<T>()
+    }
+}
+
+/// Host memory that the device reads and writes by itself, without a copy by the driver: for transfers that run while
+/// other work does. See [`crate::Commands::upload`] and [`crate::Commands::download`].
+#[derive(Debug)]
+pub struct Pinned<T: Element> {
+    gpu: Gpu,
+    pub(crate) place: Arc<Place>,
+    len: usize,
+    element: PhantomData<T>,
+}
+
+/// Where a [`Pinned`] lies.
+#[derive(Debug)]
+pub(crate) struct Place {
+    gpu: Gpu,
+    pub(crate) start: *mut u8,
+    /// In bytes.
+    len: usize,
+    /// Memory of the driver's; otherwise of the global allocator's.
+    of_driver: bool,
+}
+
+/// Pages, so that any driver finds them well aligned.
+const ALIGNMENT: usize = 4096;
+
+#[expect(unsafe_code, reason = "the memory is nobody's but the place's")]
+// SAFETY: a place is plain memory; `Pinned` reads and writes it only when the device has finished.
+unsafe impl Send for Place {}
+#[expect(unsafe_code, reason = "the memory is nobody's but the place's")]
+// SAFETY: as above; writing takes `&mut Pinned`.
+unsafe impl Sync for Place {}
+
+impl Place {
+    fn new(gpu: &Gpu, len: usize) -> Result<Self> {
+        let len = len.max(1);
+        if let Some(start) = gpu.driver().allocate_host(len)? {
+            return Ok(Self { gpu: gpu.clone(), start, len, of_driver: true });
+        }
+        let layout = Self::layout(len)?;
+        #[expect(unsafe_code, reason = "a Vec has no alignment of its own choice")]
+        // SAFETY: the layout has a size above 0.
+        let start = unsafe { std::alloc::alloc_zeroed(layout) };
+        match start.is_null() {
+            true => Err(Error::Memory { device: "the host".into(), asked: len as u64, free: None }),
+            false => Ok(Self { gpu: gpu.clone(), start, len, of_driver: false }),
+        }
+    }
+
+    fn layout(len: usize) -> Result<std::alloc::Layout> {
+        std::alloc::Layout::from_size_align(len, ALIGNMENT)
+            .map_err(|_| Error::Usage(format!("{len} bytes exceed memory")))
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // A transfer may still be under way.
+        let _ = self.gpu.driver().finish();
+        if self.of_driver {
+            self.gpu.driver().free_host(self.start);
+        } else if let Ok(layout) = Self::layout(self.len) {
+            #[expect(unsafe_code, reason = "as it was allocated")]
+            // SAFETY: allocated in `new` with this layout.
+            unsafe {
+                std::alloc::dealloc(self.start, layout);
+            }
+        }
+    }
+}
+
+impl<T: Element> Pinned<T> {
+    pub(crate) fn new(gpu: &Gpu, len: usize) -> Result<Self> {
+        let bytes = len.checked_mul(size_of::<T>()).filter(|&b| isize::try_from(b).is_ok());
+        let bytes = bytes.ok_or_else(|| Error::Usage(format!("a buffer of {len} numbers exceeds memory")))?;
+        let place = Place::new(gpu, bytes)?;
+        #[expect(unsafe_code, reason = "driver memory comes with anything in it")]
+        // SAFETY: `bytes` bytes from `start` are this place's.
+        unsafe {
+            place.start.write_bytes(0, bytes);
+        }
+        Ok(Self { gpu: gpu.clone(), place: Arc::new(place), len, element: PhantomData })
+    }
+
+    /// How many numbers.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        self.len * size_of::<T>()
+    }
+
+    /// The numbers, once all work has finished.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when the device fails.
+    pub fn numbers(&self) -> Result<&[T]> {
+        self.gpu.driver().finish()?;
+        #[expect(unsafe_code, reason = "the memory lies with the driver")]
+        // SAFETY: `len` numbers were allocated and written; the device has finished, and new work that writes here
+        // needs a `&mut` of this object.
+        Ok(unsafe { std::slice::from_raw_parts(self.place.start.cast(), self.len) })
+    }
+
+    /// The numbers to be written, once all work has finished.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when the device fails.
+    pub fn numbers_mut(&mut self) -> Result<&mut [T]> {
+        self.gpu.driver().finish()?;
+        #[expect(unsafe_code, reason = "the memory lies with the driver")]
+        // SAFETY: as `numbers`, borrowed mutably.
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.place.start.cast(), self.len) })
+    }
+}

@@ -1,0 +1,583 @@
+//! The CUDA driver, with NVRTC as its compiler.
+#![expect(unsafe_code, reason = "a driver is foreign code")]
+
+use crate::commands::{Argument, Command};
+use crate::driver::{Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw};
+use crate::{Api, Error, Info, Result};
+use cudarc::driver::sys::{self, CUresult};
+use cudarc::nvrtc::sys as nvrtc;
+use std::ffi::{CStr, CString, c_int, c_void};
+use std::ptr;
+use std::sync::Arc;
+
+/// The oldest driver interface with all the calls made here (R570, 2025).
+const OLDEST: c_int = 12_080;
+
+fn error(reason: String) -> Error {
+    Error::Driver { api: Api::Cuda, reason }
+}
+
+/// The driver's answer as a result.
+fn check(call: &str, result: CUresult) -> Result<()> {
+    match result.result() {
+        Ok(()) => Ok(()),
+        Err(e) => {
+            let text = e.error_string().map(|t| t.to_string_lossy().into_owned());
+            Err(error(format!("{call}: {}", text.unwrap_or_else(|_| format!("{result:?}")))))
+        }
+    }
+}
+
+/// Calls `$f(arguments…)` of the driver and names it in the error.
+macro_rules! call {
+    ($f:ident($($argument:expr),* $(,)?)) => { check(stringify!($f), sys::$f($($argument),*)) };
+}
+
+/// Loads the driver once.
+fn start() -> Result<()> {
+    // SAFETY: opens a library, as every call below would.
+    if !unsafe { sys::is_culib_present() } {
+        return Err(error("no driver: libcuda.so.1 cannot be loaded; use cpu or opencl".into()));
+    }
+    // SAFETY: cuInit takes no flags, and may be called often.
+    unsafe {
+        let mut version = 0;
+        call!(cuInit(0))?;
+        call!(cuDriverGetVersion(&raw mut version))?;
+        match version >= OLDEST {
+            true => Ok(()),
+            false => Err(error(format!(
+                "the driver speaks CUDA {}.{}, 12.8 or newer is needed; update it, or use opencl",
+                version / 1000,
+                version % 1000 / 10
+            ))),
+        }
+    }
+}
+
+fn count() -> Result<u32> {
+    let mut count = 0;
+    // SAFETY: writes one integer.
+    unsafe { call!(cuDeviceGetCount(&raw mut count)) }?;
+    Ok(count.unsigned_abs())
+}
+
+pub(crate) fn devices() -> Result<Vec<Info>> {
+    start()?;
+    (0..count()?).map(|i| device(i).and_then(|d| info(d, i))).collect()
+}
+
+fn device(index: u32) -> Result<sys::CUdevice> {
+    let mut device = 0;
+    // SAFETY: writes one handle.
+    unsafe { call!(cuDeviceGet(&raw mut device, index as c_int)) }?;
+    Ok(device)
+}
+
+fn info(device: sys::CUdevice, index: u32) -> Result<Info> {
+    use sys::CUdevice_attribute_enum as Is;
+    let attribute = |which| {
+        let mut value = 0;
+        // SAFETY: writes one integer.
+        unsafe { call!(cuDeviceGetAttribute(&raw mut value, which, device)) }?;
+        Ok(value.unsigned_abs())
+    };
+    let (mut name, mut memory, mut version) = ([0_u8; 256], 0, 0);
+    // SAFETY: the name's length is given, zero-terminated by the driver; the others are one number each.
+    unsafe {
+        call!(cuDeviceGetName(name.as_mut_ptr().cast(), 255, device))?;
+        call!(cuDeviceTotalMem_v2(&raw mut memory, device))?;
+        call!(cuDriverGetVersion(&raw mut version))?;
+    }
+    let name = CStr::from_bytes_until_nul(&name).map(CStr::to_string_lossy).unwrap_or_default().into_owned();
+    let major = attribute(Is::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
+    let minor = attribute(Is::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
+    Ok(Info {
+        api: Api::Cuda,
+        index,
+        name,
+        driver: format!("CUDA {}.{}", version / 1000, version % 1000 / 10),
+        memory: memory as u64,
+        units: attribute(Is::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        local_memory: attribute(Is::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?,
+        group: attribute(Is::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
+        capability: 10 * major + minor,
+        is_cpu: false,
+    })
+}
+
+/// The device's primary context and a stream of ours.
+#[derive(Debug)]
+struct Stream {
+    device: sys::CUdevice,
+    context: sys::CUcontext,
+    stream: sys::CUstream,
+}
+
+// SAFETY: contexts and streams may be used from any thread on which the context is current.
+unsafe impl Send for Stream {}
+// SAFETY: as above; the driver locks.
+unsafe impl Sync for Stream {}
+
+impl Stream {
+    /// Makes the context current on this thread.
+    fn enter(&self) -> Result<()> {
+        // SAFETY: the context was retained and not yet released.
+        unsafe { call!(cuCtxSetCurrent(self.context)) }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        let _ = self.enter();
+        // SAFETY: made by `open`; nothing uses them any more.
+        unsafe {
+            let _ = sys::cuStreamDestroy_v2(self.stream);
+            let _ = sys::cuDevicePrimaryCtxRelease_v2(self.device);
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Cuda {
+    info: Info,
+    stream: Arc<Stream>,
+}
+
+impl Cuda {
+    pub(crate) fn open(index: u32) -> Result<Self> {
+        start()?;
+        let count = count()?;
+        if index >= count {
+            let found = format!("there are {count} devices, numbered from 0");
+            return Err(Error::Index { api: Api::Cuda, index, found });
+        }
+        let device = device(index)?;
+        let info = info(device, index)?;
+        let mut stream = Stream { device, context: ptr::null_mut(), stream: ptr::null_mut() };
+        // SAFETY: writes one handle each; the context is current before a stream is made in it.
+        unsafe {
+            call!(cuDevicePrimaryCtxRetain(&raw mut stream.context, device))?;
+            stream.enter()?;
+            let flags = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32;
+            call!(cuStreamCreate(&raw mut stream.stream, flags))?;
+        }
+        Ok(Self { info, stream: Arc::new(stream) })
+    }
+
+    fn architecture(&self) -> String {
+        format!("sm_{}", self.info.capability)
+    }
+
+    fn launch(
+        &self,
+        kernel: &CudaKernel,
+        groups: [u32; 3],
+        group: [u32; 2],
+        arguments: &[Argument],
+    ) -> Result<()> {
+        if kernel.parameters != arguments.len() {
+            return Err(crate::opencl::wrong_number(&kernel.name, kernel.parameters, arguments.len()));
+        }
+        let mut values: Vec<[u8; 8]> = arguments.iter().map(value).collect();
+        let mut pointers: Vec<*mut c_void> = values.iter_mut().map(|v| v.as_mut_ptr().cast()).collect();
+        // SAFETY: as many pointers as the kernel has parameters, each to eight bytes that live during the call.
+        unsafe {
+            check(
+                &format!("launching {}", kernel.name),
+                sys::cuLaunchKernel(
+                    kernel.function,
+                    groups[0],
+                    groups[1],
+                    groups[2],
+                    group[0],
+                    group[1],
+                    1,
+                    0,
+                    self.stream.stream,
+                    pointers.as_mut_ptr(),
+                    ptr::null_mut(),
+                ),
+            )
+        }
+    }
+
+    /// Notes commands instead of running them.
+    fn capture(&self, commands: &[Command]) -> Result<sys::CUgraph> {
+        let mut graph = ptr::null_mut();
+        let mode = sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        // SAFETY: the stream is ours; a capture that was begun is ended whatever happens between.
+        unsafe {
+            call!(cuStreamBeginCapture_v2(self.stream.stream, mode))?;
+            let enqueued = commands.iter().try_for_each(|c| self.enqueue(c));
+            let ended = call!(cuStreamEndCapture(self.stream.stream, &raw mut graph));
+            enqueued?;
+            ended?;
+        }
+        Ok(graph)
+    }
+}
+
+/// An argument's bytes, in the order of this machine.
+fn value(argument: &Argument) -> [u8; 8] {
+    match argument {
+        Argument::Buffer(handle) => handle.0.raw.0.to_ne_bytes(),
+        Argument::Word(word) => [word[0], word[1], word[2], word[3], 0, 0, 0, 0],
+        Argument::Long(long) => *long,
+    }
+}
+
+/// Compiles for an architecture such as `sm_90`, whether there is such a device or not.
+pub(crate) fn compile(name: &str, source: &str, architecture: &str) -> Result<Vec<u8>> {
+    // SAFETY: opens a library.
+    if !unsafe { nvrtc::is_culib_present() } {
+        return Err(error(
+            "no compiler: libnvrtc.so cannot be loaded; install CUDA's NVRTC (it also comes as a Python wheel, \
+             nvidia-cuda-nvrtc) where the loader finds it, or use opencl"
+                .into(),
+        ));
+    }
+    let wrong = |what: &str| Error::Usage(format!("{name}: {what} holds a zero byte"));
+    let text = CString::new(source).map_err(|_| wrong("the source"))?;
+    let title = CString::new(name).map_err(|_| wrong("the name"))?;
+    let options = [
+        format!("--gpu-architecture={architecture}"),
+        "--std=c++17".into(),
+        // The arithmetic of the dialect: fused only where written, IEEE division and roots, denormals kept.
+        "--fmad=false".into(),
+        "--prec-div=true".into(),
+        "--prec-sqrt=true".into(),
+        "--ftz=false".into(),
+    ];
+    let options: Vec<CString> = options.iter().filter_map(|o| CString::new(o.as_str()).ok()).collect();
+    let pointers: Vec<_> = options.iter().map(|o| o.as_ptr()).collect();
+    let failed = |what: &str, e: nvrtc::nvrtcResult| error(format!("NVRTC, {what} of {name}: {e:?}"));
+    let ok = nvrtc::nvrtcResult::NVRTC_SUCCESS;
+    // SAFETY: every pointer lives during its call, every buffer has the length that NVRTC names before.
+    unsafe {
+        let mut program = ptr::null_mut();
+        let made = nvrtc::nvrtcCreateProgram(
+            &raw mut program,
+            text.as_ptr(),
+            title.as_ptr(),
+            0,
+            ptr::null(),
+            ptr::null(),
+        );
+        if made != ok {
+            return Err(failed("opening", made));
+        }
+        let compiled = nvrtc::nvrtcCompileProgram(program, pointers.len() as c_int, pointers.as_ptr());
+        let result = if compiled == ok {
+            let mut len = 0;
+            let mut asked = nvrtc::nvrtcGetCUBINSize(program, &raw mut len);
+            let mut binary = vec![0_u8; len];
+            if asked == ok {
+                asked = nvrtc::nvrtcGetCUBIN(program, binary.as_mut_ptr().cast());
+            }
+            if asked == ok { Ok(binary) } else { Err(failed("binary", asked)) }
+        } else {
+            let mut len = 0;
+            let _ = nvrtc::nvrtcGetProgramLogSize(program, &raw mut len);
+            let mut log = vec![0_u8; len];
+            let _ = nvrtc::nvrtcGetProgramLog(program, log.as_mut_ptr().cast());
+            let log = String::from_utf8_lossy(&log).trim_end_matches('\0').to_owned();
+            Err(Error::Compile { program: name.into(), device: architecture.into(), log })
+        };
+        let _ = nvrtc::nvrtcDestroyProgram(&raw mut program);
+        result
+    }
+}
+
+impl Driver for Cuda {
+    fn info(&self) -> &Info {
+        &self.info
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Raw> {
+        self.stream.enter()?;
+        let mut memory = 0;
+        // SAFETY: writes one handle.
+        let result = unsafe { sys::cuMemAlloc_v2(&raw mut memory, bytes) };
+        if result == CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+            let (device, free) = (self.info.name.clone(), self.free_bytes());
+            return Err(Error::Memory { device, asked: bytes as u64, free });
+        }
+        check("cuMemAlloc", result)?;
+        Ok(Raw(memory))
+    }
+
+    fn free(&self, memory: Raw) {
+        let _ = self.stream.enter();
+        // SAFETY: made by `allocate`, freed once by the pool.
+        let _ = unsafe { sys::cuMemFree_v2(memory.0) };
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        self.stream.enter().ok()?;
+        let (mut free, mut total) = (0, 0);
+        // SAFETY: writes two numbers.
+        unsafe { call!(cuMemGetInfo_v2(&raw mut free, &raw mut total)) }.ok()?;
+        Some(free as u64)
+    }
+
+    fn allocate_host(&self, bytes: usize) -> Result<Option<*mut u8>> {
+        self.stream.enter()?;
+        let mut memory = ptr::null_mut();
+        // SAFETY: writes one pointer.
+        match unsafe { sys::cuMemHostAlloc(&raw mut memory, bytes, 0) } {
+            CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
+                Err(Error::Memory { device: "the host".into(), asked: bytes as u64, free: None })
+            }
+            other => check("cuMemHostAlloc", other).map(|()| Some(memory.cast())),
+        }
+    }
+
+    fn free_host(&self, memory: *mut u8) {
+        let _ = self.stream.enter();
+        // SAFETY: made by `allocate_host`, freed once by its place.
+        let _ = unsafe { sys::cuMemFreeHost(memory.cast()) };
+    }
+
+    fn binary_key(&self) -> String {
+        let (mut major, mut minor) = (0, 0);
+        // SAFETY: the library is there; writes two integers.
+        if unsafe { nvrtc::is_culib_present() } {
+            let _ = unsafe { nvrtc::nvrtcVersion(&raw mut major, &raw mut minor) };
+        }
+        format!("{} nvrtc {major}.{minor}", self.architecture())
+    }
+
+    fn compile(&self, name: &str, source: &str) -> Result<Vec<u8>> {
+        compile(name, source, &self.architecture())
+    }
+
+    fn load(&self, name: &str, binary: &[u8]) -> Result<Arc<dyn DriverProgram>> {
+        self.stream.enter()?;
+        let mut module = ptr::null_mut();
+        // SAFETY: the driver checks the image, whose length is in its own header.
+        let loaded = unsafe { sys::cuModuleLoadData(&raw mut module, binary.as_ptr().cast()) };
+        check(&format!("loading {name}"), loaded)?;
+        Ok(Arc::new(CudaProgram { module: Arc::new(Module { module, stream: self.stream.clone() }) }))
+    }
+
+    fn write(&self, to: Raw, offset: usize, from: &[u8]) -> Result<()> {
+        self.stream.enter()?;
+        // SAFETY: the caller checked the range. Pageable memory is copied before the call returns.
+        unsafe {
+            call!(cuMemcpyHtoDAsync_v2(
+                to.0 + offset as u64,
+                from.as_ptr().cast(),
+                from.len(),
+                self.stream.stream
+            ))?;
+        }
+        self.finish()
+    }
+
+    fn read(&self, from: Raw, offset: usize, to: &mut [u8]) -> Result<()> {
+        self.stream.enter()?;
+        // SAFETY: the caller checked the range; `to` is written when the stream has finished.
+        unsafe {
+            call!(cuMemcpyDtoHAsync_v2(
+                to.as_mut_ptr().cast(),
+                from.0 + offset as u64,
+                to.len(),
+                self.stream.stream
+            ))?;
+        }
+        self.finish()
+    }
+
+    fn enqueue(&self, command: &Command) -> Result<()> {
+        self.stream.enter()?;
+        let stream = self.stream.stream;
+        // SAFETY: ranges were checked when the commands were made, which keep all memory alive.
+        unsafe {
+            match command {
+                Command::Launch { kernel, groups, group, arguments } => {
+                    let kernel = kernel.as_any().downcast_ref::<CudaKernel>().ok_or_else(foreign)?;
+                    self.launch(kernel, *groups, *group, arguments)
+                }
+                Command::Zero { memory, bytes } => call!(cuMemsetD8Async(memory.raw.0, 0, *bytes, stream)),
+                Command::Copy { from, from_offset, to, to_offset, bytes } => call!(cuMemcpyDtoDAsync_v2(
+                    to.raw.0 + *to_offset as u64,
+                    from.raw.0 + *from_offset as u64,
+                    *bytes,
+                    stream
+                )),
+                Command::Upload { from, to, bytes } => {
+                    call!(cuMemcpyHtoDAsync_v2(to.raw.0, from.start.cast(), *bytes, stream))
+                }
+                Command::Download { from, to, bytes } => {
+                    call!(cuMemcpyDtoHAsync_v2(to.start.cast(), from.raw.0, *bytes, stream))
+                }
+            }
+        }
+    }
+
+    fn mark(&self) -> Result<Arc<dyn DriverMark>> {
+        self.stream.enter()?;
+        let mut mark = CudaMark { event: ptr::null_mut(), stream: self.stream.clone() };
+        // SAFETY: writes one handle, which is recorded in the context where it was made.
+        unsafe {
+            call!(cuEventCreate(&raw mut mark.event, 0))?;
+            call!(cuEventRecord(mark.event, self.stream.stream))?;
+        }
+        Ok(Arc::new(mark))
+    }
+
+    fn seconds_between(&self, start: &dyn DriverMark, end: &dyn DriverMark) -> Result<f64> {
+        let event = |mark: &dyn DriverMark| {
+            mark.as_any().downcast_ref::<CudaMark>().map(|m| m.event).ok_or_else(foreign)
+        };
+        let mut milliseconds = 0.0_f32;
+        // SAFETY: both events were recorded; writes one number.
+        unsafe { call!(cuEventElapsedTime_v2(&raw mut milliseconds, event(start)?, event(end)?)) }?;
+        Ok(f64::from(milliseconds) * 1e-3)
+    }
+
+    fn graph(&self, commands: &[Command]) -> Result<Option<Arc<dyn DriverGraph>>> {
+        self.stream.enter()?;
+        let graph = self.capture(commands)?;
+        let mut executable = ptr::null_mut();
+        // SAFETY: the graph was just captured, and is not needed once instantiated.
+        unsafe {
+            let made = call!(cuGraphInstantiateWithFlags(&raw mut executable, graph, 0));
+            let _ = sys::cuGraphDestroy(graph);
+            made?;
+        }
+        Ok(Some(Arc::new(CudaGraph { executable, stream: self.stream.clone() })))
+    }
+
+    fn finish(&self) -> Result<()> {
+        self.stream.enter()?;
+        // SAFETY: the stream is ours.
+        unsafe { call!(cuStreamSynchronize(self.stream.stream)) }
+    }
+}
+
+fn foreign() -> Error {
+    Error::Usage("a kernel or mark of one device was given to another".into())
+}
+
+#[derive(Debug)]
+struct Module {
+    module: sys::CUmodule,
+    stream: Arc<Stream>,
+}
+
+// SAFETY: modules may be used from any thread.
+unsafe impl Send for Module {}
+// SAFETY: as above; the driver locks.
+unsafe impl Sync for Module {}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        let _ = self.stream.enter();
+        // SAFETY: loaded once; kernels hold the module.
+        let _ = unsafe { sys::cuModuleUnload(self.module) };
+    }
+}
+
+#[derive(Debug)]
+struct CudaProgram {
+    module: Arc<Module>,
+}
+
+impl DriverProgram for CudaProgram {
+    fn kernel(&self, name: &str, group: [u32; 2]) -> Result<Arc<dyn DriverKernel>> {
+        self.module.stream.enter()?;
+        let title = CString::new(name).map_err(|_| Error::Usage(format!("no kernel is named {name:?}")))?;
+        let (mut function, mut most) = (ptr::null_mut(), 0);
+        // SAFETY: the module is loaded; writes a handle and a number.
+        unsafe {
+            let found = sys::cuModuleGetFunction(&raw mut function, self.module.module, title.as_ptr());
+            check(&format!("kernel {name}"), found)?;
+            let which = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
+            call!(cuFuncGetAttribute(&raw mut most, which, function))?;
+        }
+        if group[0] * group[1] > most.unsigned_abs() {
+            return Err(error(format!("kernel {name} takes groups of at most {most} lanes, not {group:?}")));
+        }
+        let (mut parameters, mut offset, mut size) = (0, 0, 0);
+        // SAFETY: the call fails at the first number beyond the last parameter.
+        while unsafe { sys::cuFuncGetParamInfo(function, parameters, &raw mut offset, &raw mut size) }
+            == CUresult::CUDA_SUCCESS
+        {
+            parameters += 1;
+        }
+        Ok(Arc::new(CudaKernel { name: name.into(), function, parameters, _module: self.module.clone() }))
+    }
+}
+
+#[derive(Debug)]
+struct CudaKernel {
+    name: String,
+    function: sys::CUfunction,
+    parameters: usize,
+    _module: Arc<Module>,
+}
+
+// SAFETY: functions are constant data of a module.
+unsafe impl Send for CudaKernel {}
+// SAFETY: as above.
+unsafe impl Sync for CudaKernel {}
+
+impl DriverKernel for CudaKernel {
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}
+
+#[derive(Debug)]
+struct CudaMark {
+    event: sys::CUevent,
+    stream: Arc<Stream>,
+}
+
+// SAFETY: events may be used from any thread.
+unsafe impl Send for CudaMark {}
+// SAFETY: as above.
+unsafe impl Sync for CudaMark {}
+
+impl Drop for CudaMark {
+    fn drop(&mut self) {
+        let _ = self.stream.enter();
+        // SAFETY: made once, destroyed once; the driver waits by itself.
+        let _ = unsafe { sys::cuEventDestroy_v2(self.event) };
+    }
+}
+
+impl DriverMark for CudaMark {
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}
+
+#[derive(Debug)]
+struct CudaGraph {
+    executable: sys::CUgraphExec,
+    stream: Arc<Stream>,
+}
+
+// SAFETY: used in the stream of one device, whose calls the driver locks.
+unsafe impl Send for CudaGraph {}
+// SAFETY: as above; a graph that is launched twice runs twice, one after the other.
+unsafe impl Sync for CudaGraph {}
+
+impl DriverGraph for CudaGraph {
+    fn launch(&self) -> Result<()> {
+        self.stream.enter()?;
+        // SAFETY: the commands of the graph keep their memory alive beside it.
+        unsafe { call!(cuGraphLaunch(self.executable, self.stream.stream)) }
+    }
+}
+
+impl Drop for CudaGraph {
+    fn drop(&mut self) {
+        let _ = self.stream.enter();
+        // SAFETY: made once, destroyed once.
+        let _ = unsafe { sys::cuGraphExecDestroy(self.executable) };
+    }
+}

@@ -1,0 +1,48 @@
+// The dialect, for CUDA C++ (NVRTC). Its twin is opencl.h.
+#define CUDA 1
+typedef signed char i8;
+typedef short i16;
+typedef int i32;
+typedef long long i64;
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef float f32;
+
+#define KERNEL(width, height) extern "C" __global__ void __launch_bounds__((width) * (height))
+#define FUNCTION static __device__ __forceinline__
+#define GLOBAL
+#define LOCAL __shared__
+#define LOCAL_POINTER
+#define CONSTANT static __constant__
+#define CONSTANT_POINTER
+#define RESTRICT __restrict__
+#define UNROLL _Pragma("unroll")
+
+#define LANE_X ((i32)threadIdx.x)
+#define LANE_Y ((i32)threadIdx.y)
+#define GROUP_X ((i32)blockIdx.x)
+#define GROUP_Y ((i32)blockIdx.y)
+#define GROUP_Z ((i32)blockIdx.z)
+#define GROUPS_X ((i32)gridDim.x)
+#define GROUPS_Y ((i32)gridDim.y)
+#define BARRIER() __syncthreads()
+#define FENCE() __threadfence()
+
+#define FMA(a, b, c) __fmaf_rn(a, b, c)
+#define SQRT(a) __fsqrt_rn(a)
+#define ABS(a) fabsf(a)
+#define FLOOR(a) floorf(a)
+#define ROUND_EVEN(a) rintf(a)
+#define MIN_F(a, b) fminf(a, b)
+#define MAX_F(a, b) fmaxf(a, b)
+#define MIN_I(a, b) min((i32)(a), (i32)(b))
+#define MAX_I(a, b) max((i32)(a), (i32)(b))
+#define BITS_OF(f) __float_as_uint(f)
+#define FLOAT_OF(bits) __uint_as_float(bits)
+
+#define ATOMIC_ADD(pointer, value) atomicAdd(pointer, value)
+#define ATOMIC_MAX(pointer, value) atomicMax(pointer, value)
+#define ATOMIC_OR(pointer, value) atomicOr(pointer, value)
+#define ATOMIC_EXCHANGE(pointer, value) atomicExch(pointer, value)

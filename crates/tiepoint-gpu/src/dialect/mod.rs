@@ -1,0 +1,21 @@
+//! The language of the kernels: the part of C that CUDA C++ and OpenCL C 1.2 share, under macros for the rest.
+//!
+//! A kernel is written once:
+//!
+//! ```c
+//! KERNEL(32, 8) add(GLOBAL f32 *RESTRICT out, const GLOBAL f32 *RESTRICT a, i32 width, i32 height) {
+//!     i32 x = GROUP_X * 32 + LANE_X, y = GROUP_Y * 8 + LANE_Y;
+//!     if (x < width && y < height) out[(u64)y * width + x] = FMA(a[(u64)y * width + x], 2.0f, 1.0f);
+//! }
+//! ```
+//!
+//! `KERNEL(width, height)` states the size of the work group, which [`crate::Program::kernel`] is told again.
+//! `FUNCTION` opens a function that kernels call; its pointers are `GLOBAL`, `LOCAL_POINTER` or `CONSTANT_POINTER`.
+//! `LOCAL f32 tile[64]` inside a kernel is memory of the work group, `BARRIER()` must be reached by all of it.
+//!
+//! **Arithmetic.** `+ - * /` and `SQRT` are the correctly rounded ones of IEEE 754, never fused; `FMA` is fused.
+//! Denormals are kept. So a kernel has the bits of Rust's `+ - * /`, `sqrt` and `mul_add`; a test holds every device
+//! to it. Library functions (`exp`, `atan2`, …) differ from device to device and are not used.
+
+pub(crate) const CUDA: &str = include_str!("cuda.h");
+pub(crate) const OPENCL: &str = include_str!("opencl.h");

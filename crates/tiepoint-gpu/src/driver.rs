@@ -1,0 +1,59 @@
+//! What is asked of a driver: the whole difference between CUDA and OpenCL lies behind this.
+
+use crate::commands::Command;
+use crate::{Info, Result};
+use std::fmt::Debug;
+use std::sync::Arc;
+
+/// Memory of the device by the driver's own handle.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Raw(pub(crate) u64);
+
+/// A kernel as its driver holds it.
+pub(crate) trait DriverKernel: Debug + Send + Sync {
+    /// For the driver that made it.
+    fn as_any(&self) -> &dyn std::any::Any;
+}
+
+/// A loaded program.
+pub(crate) trait DriverProgram: Debug + Send + Sync {
+    /// The kernel of this name, which is checked to allow groups of this size.
+    fn kernel(&self, name: &str, group: [u32; 2]) -> Result<Arc<dyn DriverKernel>>;
+}
+
+/// Commands that were prepared to be run again and again.
+pub(crate) trait DriverGraph: Debug + Send + Sync {
+    fn launch(&self) -> Result<()>;
+}
+
+/// A place in the queue whose time is noted.
+pub(crate) trait DriverMark: Debug + Send + Sync {
+    fn as_any(&self) -> &dyn std::any::Any;
+}
+
+/// One device with one queue, which runs commands in their order.
+pub(crate) trait Driver: Debug + Send + Sync {
+    fn info(&self) -> &Info;
+
+    fn allocate(&self, bytes: usize) -> Result<Raw>;
+    fn free(&self, memory: Raw);
+    fn free_bytes(&self) -> Option<u64>;
+
+    /// Host memory from which the device can fetch by itself; `None`: any memory will do.
+    fn allocate_host(&self, bytes: usize) -> Result<Option<*mut u8>>;
+    fn free_host(&self, memory: *mut u8);
+
+    /// What distinguishes compiled programs, beside their source.
+    fn binary_key(&self) -> String;
+    fn compile(&self, name: &str, source: &str) -> Result<Vec<u8>>;
+    fn load(&self, name: &str, binary: &[u8]) -> Result<Arc<dyn DriverProgram>>;
+
+    fn write(&self, to: Raw, offset: usize, from: &[u8]) -> Result<()>;
+    fn read(&self, from: Raw, offset: usize, to: &mut [u8]) -> Result<()>;
+    fn enqueue(&self, command: &Command) -> Result<()>;
+    fn mark(&self) -> Result<Arc<dyn DriverMark>>;
+    fn seconds_between(&self, start: &dyn DriverMark, end: &dyn DriverMark) -> Result<f64>;
+    /// `None` where the driver has nothing better than the commands one by one.
+    fn graph(&self, commands: &[Command]) -> Result<Option<Arc<dyn DriverGraph>>>;
+    fn finish(&self) -> Result<()>;
+}

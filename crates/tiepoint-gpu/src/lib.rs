@@ -1,0 +1,322 @@
+//! CUDA and OpenCL behind one small interface.
+//!
+//! A [`Gpu`] is one device with one queue: work runs in the order in which it was given. [`Source`] is a program in
+//! the [`dialect`] that both drivers compile; its [`Kernel`]s are put into a list of [`Commands`] over [`Buffer`]s,
+//! which is [run](Gpu::run) once or kept as a [`Graph`]. Nothing here knows of images.
+//!
+//! Both drivers are loaded at run time. Where there is none, [`devices`] is empty and [`Gpu::open`] says so.
+//!
+//! ```no_run
+//! use tiepoint_gpu::{Api, Commands, Gpu, Source, arguments};
+//! let gpu = Gpu::open(Api::OpenCl, 0)?;
+//! let source = Source::new("double").text(
+//!     "KERNEL(64, 1) twice(GLOBAL f32 *data, i32 n) {
+//!          i32 i = GROUP_X * 64 + LANE_X;
+//!          if (i < n) data[i] = data[i] * 2.0f;
+//!      }",
+//! );
+//! let twice = gpu.program(&source)?.kernel("twice", [64, 1])?;
+//! let data = gpu.upload(&[1.0_f32, 2.0, 3.0])?;
+//! let mut commands = Commands::new();
+//! commands.launch(&twice, [1, 1, 1], arguments![&data, 3])?;
+//! gpu.run(&commands)?;
+//! assert_eq!(data.to_vec()?, [2.0, 4.0, 6.0]);
+//! # Ok::<(), tiepoint_gpu::Error>(())
+//! ```
+
+mod buffer;
+mod cache;
+mod commands;
+mod cuda;
+pub mod dialect;
+mod driver;
+mod element;
+mod error;
+mod opencl;
+mod program;
+
+pub use buffer::{Buffer, Pinned};
+pub use commands::{Argument, Commands, Graph, Handle};
+pub use element::Element;
+pub use error::{Error, Result};
+pub use program::{Kernel, Program, Source};
+
+use driver::{Driver, DriverMark};
+use std::collections::HashMap;
+use std::fmt::{self, Display};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The two drivers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Api {
+    /// NVIDIA's own, with kernels compiled by NVRTC.
+    Cuda,
+    /// Any vendor's.
+    OpenCl,
+}
+
+impl Display for Api {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cuda => "cuda",
+            Self::OpenCl => "opencl",
+        })
+    }
+}
+
+/// What a device says of itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Info {
+    /// The driver that offers it.
+    pub api: Api,
+    /// Its number there.
+    pub index: u32,
+    /// Its name.
+    pub name: String,
+    /// The driver's version.
+    pub driver: String,
+    /// Bytes of memory.
+    pub memory: u64,
+    /// Multiprocessors or compute units.
+    pub units: u32,
+    /// Bytes of local (shared) memory that a work group can have.
+    pub local_memory: u32,
+    /// Most lanes of a work group.
+    pub group: u32,
+    /// CUDA's compute capability, 90 for 9.0; 0 with OpenCL.
+    pub capability: u32,
+    /// Not a GPU but the CPU under OpenCL (PoCL).
+    pub is_cpu: bool,
+}
+
+impl Display for Info {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let gigabytes = self.memory as f64 / f64::from(1 << 30);
+        let Self { api, index, name, driver, units, .. } = self;
+        write!(f, "{api}:{index}  {name}, {units} units, {gigabytes:.1} GiB, driver {driver}")
+    }
+}
+
+/// The devices of one driver, in its order.
+///
+/// # Errors
+/// [`Error::Driver`] when the driver is not there or refuses.
+pub fn devices(api: Api) -> Result<Vec<Info>> {
+    match api {
+        Api::Cuda => cuda::devices(),
+        Api::OpenCl => opencl::devices(),
+    }
+}
+
+/// Compiles a program for a CUDA architecture such as `sm_90`, without any device, and returns the binary.
+///
+/// # Errors
+/// [`Error::Driver`] when NVRTC is not there, [`Error::Compile`] with its log.
+pub fn compile_for_cuda(source: &Source, architecture: &str) -> Result<Vec<u8>> {
+    cuda::compile(source.name(), &source.for_api(Api::Cuda), architecture)
+}
+
+/// One device and its queue. A clone is the same device and queue.
+#[derive(Clone)]
+pub struct Gpu(Arc<Shared>);
+
+struct Shared {
+    // Declared before the driver: programs go first.
+    programs: Mutex<HashMap<String, Program>>,
+    pool: buffer::Pool,
+    profiled: AtomicBool,
+    stages: Mutex<Vec<StageTime>>,
+    driver: Box<dyn Driver>,
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.pool.clear(self.driver.as_ref());
+    }
+}
+
+impl fmt::Debug for Gpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Gpu({}:{} {})", self.info().api, self.info().index, self.info().name)
+    }
+}
+
+/// The device's own time for a stage of [`Commands`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct StageTime {
+    /// The stage's name.
+    pub name: &'static str,
+    /// Seconds, all runs together.
+    pub seconds: f64,
+    /// How often it ran.
+    pub calls: u64,
+}
+
+impl Gpu {
+    /// Opens a device.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when the driver is not there or refuses, [`Error::Index`] when it has no such device.
+    pub fn open(api: Api, index: u32) -> Result<Self> {
+        let driver: Box<dyn Driver> = match api {
+            Api::Cuda => Box::new(cuda::Cuda::open(index)?),
+            Api::OpenCl => Box::new(opencl::OpenCl::open(index)?),
+        };
+        Ok(Self(Arc::new(Shared {
+            programs: Mutex::default(),
+            pool: buffer::Pool::default(),
+            profiled: AtomicBool::new(false),
+            stages: Mutex::default(),
+            driver,
+        })))
+    }
+
+    fn driver(&self) -> &dyn Driver {
+        self.0.driver.as_ref()
+    }
+
+    fn pool(&self) -> &buffer::Pool {
+        &self.0.pool
+    }
+
+    /// What the device says of itself.
+    pub fn info(&self) -> &Info {
+        self.driver().info()
+    }
+
+    /// Bytes of memory that are free, where the driver tells; memory kept for reuse counts as taken.
+    pub fn free_memory(&self) -> Option<u64> {
+        self.driver().free_bytes()
+    }
+
+    /// Gives memory that is kept for reuse back to the driver.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    pub fn release_memory(&self) -> Result<()> {
+        self.finish()?;
+        self.0.pool.clear(self.driver());
+        Ok(())
+    }
+
+    /// Memory for `len` numbers, with anything in it.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] with what was asked for and what is free.
+    pub fn buffer<T: Element>(&self, len: usize) -> Result<Buffer<T>> {
+        Buffer::new(self, len)
+    }
+
+    /// Memory with these numbers.
+    ///
+    /// # Errors
+    /// As [`buffer`](Self::buffer).
+    pub fn upload<T: Element>(&self, data: &[T]) -> Result<Buffer<T>> {
+        let buffer = self.buffer(data.len())?;
+        buffer.write(0, data)?;
+        Ok(buffer)
+    }
+
+    /// Host memory that the device reaches by itself, zeroed.
+    ///
+    /// # Errors
+    /// [`Error::Memory`].
+    pub fn pinned<T: Element>(&self, len: usize) -> Result<Pinned<T>> {
+        Pinned::new(self, len)
+    }
+
+    /// A program, compiled if neither this device object nor the cache on disk has it.
+    ///
+    /// # Errors
+    /// [`Error::Compile`] with the compiler's log, [`Error::Driver`].
+    pub fn program(&self, source: &Source) -> Result<Program> {
+        let key = source.for_api(self.info().api);
+        let mut programs = self.0.programs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(program) = programs.get(&key) {
+            return Ok(program.clone());
+        }
+        let program = Program::new(self, source)?;
+        programs.insert(key, program.clone());
+        Ok(program)
+    }
+
+    /// Puts work into the queue. Only a profiled device waits for it.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    pub fn run(&self, commands: &Commands) -> Result<()> {
+        if !self.is_profiled() {
+            return commands.list.iter().try_for_each(|c| self.driver().enqueue(c));
+        }
+        let mut marks: Vec<(&'static str, Arc<dyn DriverMark>)> = Vec::new();
+        let mut stages = commands.stages.iter().peekable();
+        marks.push(("other", self.driver().mark()?));
+        for (at, command) in commands.list.iter().enumerate() {
+            while let Some((_, name)) = stages.next_if(|s| s.0 <= at) {
+                marks.push((name, self.driver().mark()?));
+            }
+            self.driver().enqueue(command)?;
+        }
+        marks.push(("", self.driver().mark()?));
+        self.finish()?;
+        for pair in marks.windows(2) {
+            let seconds = self.driver().seconds_between(pair[0].1.as_ref(), pair[1].1.as_ref())?;
+            self.note(pair[0].0, seconds);
+        }
+        Ok(())
+    }
+
+    /// The seconds that some work takes on the device, from its own clock.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    pub fn seconds(&self, work: impl FnOnce() -> Result<()>) -> Result<f64> {
+        let start = self.driver().mark()?;
+        work()?;
+        let end = self.driver().mark()?;
+        self.finish()?;
+        self.driver().seconds_between(start.as_ref(), end.as_ref())
+    }
+
+    /// Work to be run again and again.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    pub fn graph(&self, commands: Commands) -> Result<Graph> {
+        Graph::new(self, commands)
+    }
+
+    /// Waits until all work is done.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when it failed.
+    pub fn finish(&self) -> Result<()> {
+        self.driver().finish()
+    }
+
+    /// From now on notes the device's time for every stage; commands are then waited for.
+    pub fn profile(&self, on: bool) {
+        self.0.profiled.store(on, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_profiled(&self) -> bool {
+        self.0.profiled.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, name: &'static str, seconds: f64) {
+        let mut stages = self.0.stages.lock().unwrap_or_else(PoisonError::into_inner);
+        match stages.iter_mut().find(|s| s.name == name) {
+            Some(stage) => {
+                stage.seconds += seconds;
+                stage.calls += 1;
+            }
+            None => stages.push(StageTime { name, seconds, calls: 1 }),
+        }
+    }
+
+    /// The times noted so far, which then begin anew.
+    pub fn take_stages(&self) -> Vec<StageTime> {
+        std::mem::take(&mut *self.0.stages.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

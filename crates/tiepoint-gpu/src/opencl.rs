@@ -1,0 +1,451 @@
+//! The OpenCL driver: version 1.2 of the interface, which every vendor has.
+#![expect(unsafe_code, reason = "a driver is foreign code")]
+
+use crate::commands::{Argument, Command};
+use crate::driver::{Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw};
+use crate::{Api, Error, Info, Result};
+use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
+use opencl3::context::Context;
+use opencl3::device::{
+    CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT, CL_FP_DENORM, CL_FP_FMA,
+    Device,
+};
+use opencl3::error_codes::{CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES, ClError};
+use opencl3::event::Event;
+use opencl3::kernel::Kernel;
+use opencl3::memory::CL_MEM_READ_WRITE;
+use opencl3::program::{CL_PROGRAM_BUILD_LOG, Program};
+use opencl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_event, cl_mem};
+use std::ffi::c_void;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Division and roots are rounded as IEEE 754 says; NVIDIA's compiler takes shortcuts without it.
+const OPTIONS: &str = "-cl-std=CL1.2 -cl-fp32-correctly-rounded-divide-sqrt";
+
+fn failed(call: &str, ClError(code): ClError) -> Error {
+    Error::Driver { api: Api::OpenCl, reason: format!("{call}: {}", ClError(code)) }
+}
+
+/// Held while devices are looked up and opened: PoCL sets itself up at the first call, and two first calls at a time
+/// crash it (seen with 3.1).
+static LOOKING: Mutex<()> = Mutex::new(());
+
+/// All devices of all vendors, GPUs before CPUs, otherwise in the loader's order.
+fn all() -> Result<Vec<Device>> {
+    let missing = |reason: String| Error::Driver {
+        api: Api::OpenCl,
+        reason: format!(
+            "{reason}; a vendor's driver, or PoCL (pocl-opencl-icd), with libOpenCL.so.1 is needed"
+        ),
+    };
+    // The loader of some systems aborts a call when it finds no library of its own.
+    let platforms = catch_unwind(AssertUnwindSafe(opencl3::platform::get_platforms));
+    let platforms = platforms.map_err(|_| missing("its loader failed".into()))?;
+    let platforms = platforms.map_err(|e| missing(format!("no platform: {e}")))?;
+    let devices = platforms.iter().filter_map(|p| p.get_devices(CL_DEVICE_TYPE_ALL).ok()).flatten();
+    let mut devices: Vec<Device> = devices.map(Device::new).collect();
+    devices.retain(|d| d.available().unwrap_or(false) && d.compiler_available().unwrap_or(false));
+    devices.sort_by_key(is_cpu);
+    match devices.is_empty() {
+        true => Err(missing("no device".into())),
+        false => Ok(devices),
+    }
+}
+
+fn is_cpu(device: &Device) -> bool {
+    device.dev_type().is_ok_and(|t| t & CL_DEVICE_TYPE_CPU != 0)
+}
+
+pub(crate) fn devices() -> Result<Vec<Info>> {
+    let _alone = LOOKING.lock().unwrap_or_else(PoisonError::into_inner);
+    (0..).zip(all()?).map(|(index, device)| info(&device, index)).collect()
+}
+
+fn info(device: &Device, index: u32) -> Result<Info> {
+    let describe = || {
+        Ok(Info {
+            api: Api::OpenCl,
+            index,
+            name: device.name()?.trim().to_owned(),
+            driver: device.driver_version()?,
+            memory: device.global_mem_size()?,
+            units: device.max_compute_units()?,
+            local_memory: u32::try_from(device.local_mem_size()?).unwrap_or(u32::MAX),
+            group: u32::try_from(device.max_work_group_size()?).unwrap_or(u32::MAX),
+            capability: 0,
+            is_cpu: is_cpu(device),
+        })
+    };
+    describe().map_err(|e| failed("clGetDeviceInfo", e))
+}
+
+#[derive(Debug)]
+pub(crate) struct OpenCl {
+    info: Info,
+    device: Device,
+    queue: CommandQueue,
+    context: Arc<Context>,
+    /// Arguments are set on a kernel object: nobody else may until it is in the queue.
+    launching: Mutex<()>,
+}
+
+impl OpenCl {
+    pub(crate) fn open(index: u32) -> Result<Self> {
+        let _alone = LOOKING.lock().unwrap_or_else(PoisonError::into_inner);
+        let devices = all()?;
+        let count = devices.len();
+        let device = devices.into_iter().nth(index as usize).ok_or_else(|| Error::Index {
+            api: Api::OpenCl,
+            index,
+            found: format!("there are {count} devices, numbered from 0"),
+        })?;
+        let info = info(&device, index)?;
+        let exact = CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT | CL_FP_DENORM | CL_FP_FMA;
+        if device.single_fp_config().map_err(|e| failed("clGetDeviceInfo", e))? & exact != exact {
+            return Err(Error::Driver {
+                api: Api::OpenCl,
+                reason: format!(
+                    "{} lacks fused multiply-add, denormals or correct rounding of f32, without which its results \
+                     would differ from the CPU's; use another device",
+                    info.name
+                ),
+            });
+        }
+        let context = Context::from_device(&device).map_err(|e| failed("clCreateContext", e))?;
+        let queue = CommandQueue::create_default(&context, CL_QUEUE_PROFILING_ENABLE);
+        let queue = queue.map_err(|e| failed("clCreateCommandQueue", e))?;
+        Ok(Self { info, device, queue, context: Arc::new(context), launching: Mutex::default() })
+    }
+
+    fn launch(
+        &self,
+        kernel: &Kernel,
+        groups: [u32; 3],
+        group: [u32; 2],
+        arguments: &[Argument],
+    ) -> Result<()> {
+        let _alone = self.launching.lock().unwrap_or_else(PoisonError::into_inner);
+        let expected = kernel.num_args().map_err(|e| failed("clGetKernelInfo", e))? as usize;
+        if expected != arguments.len() {
+            return Err(wrong_number(&kernel.function_name().unwrap_or_default(), expected, arguments.len()));
+        }
+        for (at, argument) in (0..).zip(arguments) {
+            // SAFETY: the number of arguments was compared; the driver compares their sizes.
+            let set = unsafe {
+                match argument {
+                    Argument::Buffer(handle) => kernel.set_arg(at, &mem(handle.0.raw)),
+                    Argument::Word(word) => kernel.set_arg(at, word),
+                    Argument::Long(long) => kernel.set_arg(at, long),
+                }
+            };
+            set.map_err(|e| {
+                failed(&format!("argument {at} of {}", kernel.function_name().unwrap_or_default()), e)
+            })?;
+        }
+        let local = [group[0] as usize, group[1] as usize, 1];
+        let global: [usize; 3] = std::array::from_fn(|i| groups[i] as usize * local[i]);
+        // SAFETY: three sizes each, alive during the call; the buffers live as long as the command list.
+        let event = unsafe {
+            self.queue.enqueue_nd_range_kernel(
+                kernel.get(),
+                3,
+                ptr::null(),
+                global.as_ptr(),
+                local.as_ptr(),
+                &[],
+            )
+        };
+        event
+            .map(drop)
+            .map_err(|e| failed(&format!("launching {}", kernel.function_name().unwrap_or_default()), e))
+    }
+
+    fn queue(&self) -> *mut c_void {
+        self.queue.get()
+    }
+}
+
+pub(crate) fn wrong_number(kernel: &str, expected: usize, found: usize) -> Error {
+    Error::Usage(format!("kernel {kernel} takes {expected} arguments and was given {found}"))
+}
+
+fn mem(memory: Raw) -> cl_mem {
+    memory.0 as cl_mem
+}
+
+/// Frees the event that comes with every enqueued command.
+fn done(call: &str, event: std::result::Result<cl_event, i32>) -> Result<()> {
+    event.map(|e| drop(Event::new(e))).map_err(|e| failed(call, ClError(e)))
+}
+
+impl Driver for OpenCl {
+    fn info(&self) -> &Info {
+        &self.info
+    }
+
+    fn allocate(&self, bytes: usize) -> Result<Raw> {
+        // SAFETY: no host pointer is given.
+        let made = unsafe {
+            cl3::memory::create_buffer(self.context.get(), CL_MEM_READ_WRITE, bytes, ptr::null_mut())
+        };
+        let memory = made.map_err(|_| Error::Memory {
+            device: self.info.name.clone(),
+            asked: bytes as u64,
+            free: None,
+        })?;
+        // Drivers may put memory off until it is used; this asks for it now.
+        // SAFETY: one byte of the new memory, from a byte that lives during the call.
+        let touched = unsafe {
+            let zero = 0_u8;
+            cl3::command_queue::enqueue_write_buffer(
+                self.queue(),
+                memory,
+                CL_BLOCKING,
+                bytes - 1,
+                1,
+                (&raw const zero).cast(),
+                0,
+                ptr::null(),
+            )
+        };
+        match touched {
+            Err(CL_MEM_OBJECT_ALLOCATION_FAILURE | CL_OUT_OF_RESOURCES) => {
+                self.free(Raw(memory as u64));
+                Err(Error::Memory { device: self.info.name.clone(), asked: bytes as u64, free: None })
+            }
+            other => done("clEnqueueWriteBuffer", other).map(|()| Raw(memory as u64)),
+        }
+    }
+
+    fn free(&self, memory: Raw) {
+        // SAFETY: made by `allocate`, freed once by the pool.
+        let _ = unsafe { cl3::memory::release_mem_object(mem(memory)) };
+    }
+
+    fn free_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    fn allocate_host(&self, _: usize) -> Result<Option<*mut u8>> {
+        Ok(None)
+    }
+
+    fn free_host(&self, _: *mut u8) {}
+
+    fn binary_key(&self) -> String {
+        format!("{} {} {OPTIONS}", self.info.name, self.info.driver)
+    }
+
+    fn compile(&self, name: &str, source: &str) -> Result<Vec<u8>> {
+        let mut program =
+            Program::create_from_source(&self.context, source).map_err(|e| failed("clCreateProgram", e))?;
+        if program.build(&[self.device.id()], OPTIONS).is_err() {
+            let log =
+                cl3::program::get_program_build_data(program.get(), self.device.id(), CL_PROGRAM_BUILD_LOG);
+            let log = log.map(|l| String::from_utf8_lossy(&l).trim_end_matches('\0').to_owned());
+            let (program, device) = (name.to_owned(), self.info.name.clone());
+            return Err(Error::Compile { program, device, log: log.unwrap_or_default() });
+        }
+        let binaries = program.get_binaries().map_err(|e| failed("clGetProgramInfo", e))?;
+        binaries.into_iter().next().ok_or_else(|| Error::Driver {
+            api: Api::OpenCl,
+            reason: format!("{name}: the driver gives no binary"),
+        })
+    }
+
+    fn load(&self, name: &str, binary: &[u8]) -> Result<Arc<dyn DriverProgram>> {
+        let built = Program::create_and_build_from_binary(&self.context, &[binary], OPTIONS);
+        let program = built.map_err(|e| failed(&format!("loading {name}"), e))?;
+        Ok(Arc::new(OpenClProgram { program, device: self.device, _context: self.context.clone() }))
+    }
+
+    fn write(&self, to: Raw, offset: usize, from: &[u8]) -> Result<()> {
+        // SAFETY: the caller checked the range; the call blocks until `from` was read.
+        let event = unsafe {
+            cl3::command_queue::enqueue_write_buffer(
+                self.queue(),
+                mem(to),
+                CL_BLOCKING,
+                offset,
+                from.len(),
+                from.as_ptr().cast(),
+                0,
+                ptr::null(),
+            )
+        };
+        done("clEnqueueWriteBuffer", event)
+    }
+
+    fn read(&self, from: Raw, offset: usize, to: &mut [u8]) -> Result<()> {
+        // SAFETY: the caller checked the range; the call blocks until `to` is written.
+        let event = unsafe {
+            cl3::command_queue::enqueue_read_buffer(
+                self.queue(),
+                mem(from),
+                CL_BLOCKING,
+                offset,
+                to.len(),
+                to.as_mut_ptr().cast(),
+                0,
+                ptr::null(),
+            )
+        };
+        done("clEnqueueReadBuffer", event)
+    }
+
+    fn enqueue(&self, command: &Command) -> Result<()> {
+        match command {
+            Command::Launch { kernel, groups, group, arguments } => {
+                let kernel = kernel.as_any().downcast_ref::<OpenClKernel>().ok_or_else(foreign)?;
+                self.launch(&kernel.kernel, *groups, *group, arguments)
+            }
+            Command::Zero { memory, bytes } => {
+                let zero = 0_u8;
+                // SAFETY: one byte of pattern; the buffer has at least these bytes.
+                let event = unsafe {
+                    cl3::command_queue::enqueue_fill_buffer(
+                        self.queue(),
+                        mem(memory.raw),
+                        (&raw const zero).cast(),
+                        1,
+                        0,
+                        *bytes,
+                        0,
+                        ptr::null(),
+                    )
+                };
+                done("clEnqueueFillBuffer", event)
+            }
+            Command::Copy { from, from_offset, to, to_offset, bytes } => {
+                // SAFETY: both ranges were checked when the command was made.
+                let event = unsafe {
+                    cl3::command_queue::enqueue_copy_buffer(
+                        self.queue(),
+                        mem(from.raw),
+                        mem(to.raw),
+                        *from_offset,
+                        *to_offset,
+                        *bytes,
+                        0,
+                        ptr::null(),
+                    )
+                };
+                done("clEnqueueCopyBuffer", event)
+            }
+            Command::Upload { from, to, bytes } => {
+                // SAFETY: the place outlives the queue's work: it waits when dropped.
+                let event = unsafe {
+                    cl3::command_queue::enqueue_write_buffer(
+                        self.queue(),
+                        mem(to.raw),
+                        CL_NON_BLOCKING,
+                        0,
+                        *bytes,
+                        from.start.cast(),
+                        0,
+                        ptr::null(),
+                    )
+                };
+                done("clEnqueueWriteBuffer", event)
+            }
+            Command::Download { from, to, bytes } => {
+                // SAFETY: as above.
+                let event = unsafe {
+                    cl3::command_queue::enqueue_read_buffer(
+                        self.queue(),
+                        mem(from.raw),
+                        CL_NON_BLOCKING,
+                        0,
+                        *bytes,
+                        to.start.cast(),
+                        0,
+                        ptr::null(),
+                    )
+                };
+                done("clEnqueueReadBuffer", event)
+            }
+        }
+    }
+
+    fn mark(&self) -> Result<Arc<dyn DriverMark>> {
+        // SAFETY: no events are waited for by name.
+        let event = unsafe { self.queue.enqueue_marker_with_wait_list(&[]) };
+        Ok(Arc::new(OpenClMark { event: event.map_err(|e| failed("clEnqueueMarker", e))? }))
+    }
+
+    fn seconds_between(&self, start: &dyn DriverMark, end: &dyn DriverMark) -> Result<f64> {
+        let time = |mark: &dyn DriverMark| {
+            let mark = mark.as_any().downcast_ref::<OpenClMark>().ok_or_else(foreign)?;
+            mark.event.profiling_command_end().map_err(|e| failed("clGetEventProfilingInfo", e))
+        };
+        Ok(time(end)?.saturating_sub(time(start)?) as f64 * 1e-9)
+    }
+
+    fn graph(&self, _: &[Command]) -> Result<Option<Arc<dyn DriverGraph>>> {
+        Ok(None)
+    }
+
+    fn finish(&self) -> Result<()> {
+        self.queue.finish().map_err(|e| failed("clFinish", e))
+    }
+}
+
+fn foreign() -> Error {
+    Error::Usage("a kernel or mark of one device was given to another".into())
+}
+
+#[derive(Debug)]
+struct OpenClProgram {
+    program: Program,
+    device: Device,
+    _context: Arc<Context>,
+}
+
+impl DriverProgram for OpenClProgram {
+    fn kernel(&self, name: &str, group: [u32; 2]) -> Result<Arc<dyn DriverKernel>> {
+        let named = |e| failed(&format!("kernel {name}"), e);
+        let kernel = Kernel::create(&self.program, name).map_err(named)?;
+        let declared = kernel.get_compile_work_group_size(self.device.id()).map_err(named)?;
+        let found: Vec<u32> = declared.iter().map(|&n| n as u32).collect();
+        if found != [group[0], group[1], 1] {
+            return Err(Error::Usage(format!("kernel {name} declares groups of {found:?}, not {group:?}")));
+        }
+        let most = kernel.get_work_group_size(self.device.id()).map_err(named)?;
+        if (group[0] * group[1]) as usize > most {
+            return Err(Error::Driver {
+                api: Api::OpenCl,
+                reason: format!(
+                    "kernel {name}: this device takes groups of at most {most} lanes, not {group:?}"
+                ),
+            });
+        }
+        Ok(Arc::new(OpenClKernel { kernel }))
+    }
+}
+
+#[derive(Debug)]
+struct OpenClKernel {
+    kernel: Kernel,
+}
+
+// SAFETY: the kernel object is used under the lock `launching` alone.
+unsafe impl Sync for OpenClKernel {}
+
+impl DriverKernel for OpenClKernel {
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}
+
+#[derive(Debug)]
+struct OpenClMark {
+    event: Event,
+}
+
+impl DriverMark for OpenClMark {
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}

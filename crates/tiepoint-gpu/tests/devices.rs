@@ -1,0 +1,228 @@
+//! Every device that this machine has keeps the contract of the dialect and of the queue.
+#![expect(clippy::print_stdout, reason = "a skipped test says so")]
+
+use tiepoint_gpu::{Api, Commands, Error, Gpu, Source, arguments, devices};
+
+/// All devices; without any a test cannot say anything, which is a failure where devices are promised.
+fn all() -> Vec<Gpu> {
+    let found: Vec<Gpu> = [Api::Cuda, Api::OpenCl]
+        .into_iter()
+        .flat_map(|api| devices(api).unwrap_or_default())
+        .map(|info| Gpu::open(info.api, info.index).expect("a listed device opens"))
+        .collect();
+    if found.is_empty() {
+        let promised = std::env::var_os("TIEPOINT_REQUIRE_GPU").is_some();
+        assert!(!promised, "TIEPOINT_REQUIRE_GPU is set and there is neither a CUDA nor an OpenCL device");
+        println!("SKIPPED: neither a CUDA nor an OpenCL device (PoCL would do: pocl-opencl-icd)");
+    }
+    found
+}
+
+/// Values of every size and sign, some of them denormal, from a linear congruential generator.
+fn floats(n: usize, mut seed: u32, spread: u32) -> Vec<f32> {
+    let mut next = || {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        seed >> 8
+    };
+    let value = |bits: u32, exponent: u32| {
+        f32::from_bits(bits << 31 | (127 - spread / 2 + exponent) << 23 | bits >> 1)
+    };
+    (0..n).map(|_| value(next(), next() % spread)).collect()
+}
+
+const ARITHMETIC: &str = "
+KERNEL(64, 1) arithmetic(GLOBAL f32 *RESTRICT out, const GLOBAL f32 *RESTRICT a, const GLOBAL f32 *RESTRICT b,
+                         const GLOBAL f32 *RESTRICT c, i32 n) {
+    i32 i = GROUP_X * 64 + LANE_X;
+    if (i >= n) return;
+    f32 x = a[i], y = b[i], z = c[i];
+    out[8 * i] = FMA(x, y, z);
+    out[8 * i + 1] = x * y + z;
+    out[8 * i + 2] = x / y;
+    out[8 * i + 3] = SQRT(ABS(x));
+    out[8 * i + 4] = FMA(FMA(x, TABLE[0], y), TABLE[1], z) - x * HALF;
+    out[8 * i + 5] = ROUND_EVEN(x);
+    out[8 * i + 6] = FLOOR(y) + (f32)(i32)MIN_F(MAX_F(z, -1e6f), 1e6f);
+    out[8 * i + 7] = FLOAT_OF(BITS_OF(x) ^ 1u) / (x * x + y * y);
+}";
+
+/// The kernel on which the promise of one answer everywhere rests.
+#[test]
+fn arithmetic_has_the_bits_of_rust() {
+    let table = [0.1_f32, 1.0e-3 / 7.0];
+    for gpu in all() {
+        for (n, spread) in [(1 << 18, 24), (1 << 16, 250)] {
+            let [a, b, c] = [1, 2, 3].map(|s| floats(n, s, spread));
+            let source =
+                Source::new("arithmetic").table_f32("TABLE", &table).define_f32("HALF", 0.5).text(ARITHMETIC);
+            let kernel = gpu.program(&source).unwrap().kernel("arithmetic", [64, 1]).unwrap();
+            let out = gpu.buffer::<f32>(8 * n).unwrap();
+            let [da, db, dc] = [&a, &b, &c].map(|v| gpu.upload(v).unwrap());
+            let mut commands = Commands::new();
+            let arguments = arguments![&out, &da, &db, &dc, n as i32];
+            commands.launch(&kernel, kernel.covering(n, 1), arguments).unwrap();
+            gpu.run(&commands).unwrap();
+            let found = out.to_vec().unwrap();
+            let mut differ = [0; 8];
+            for (i, found) in found.chunks_exact(8).enumerate() {
+                let (x, y, z) = (a[i], b[i], c[i]);
+                let expected = [
+                    x.mul_add(y, z),
+                    x * y + z,
+                    x / y,
+                    x.abs().sqrt(),
+                    x.mul_add(table[0], y).mul_add(table[1], z) - x * 0.5,
+                    x.round_ties_even(),
+                    y.floor() + z.clamp(-1e6, 1e6) as i32 as f32,
+                    f32::from_bits(x.to_bits() ^ 1) / (x * x + y * y),
+                ];
+                for (k, (found, expected)) in found.iter().zip(expected).enumerate() {
+                    let same = found.to_bits() == expected.to_bits() || found.is_nan() && expected.is_nan();
+                    differ[k] += usize::from(!same);
+                }
+            }
+            assert_eq!(differ, [0; 8], "{gpu:?}: of {n}, exponents over {spread}");
+        }
+    }
+}
+
+const COUNT: &str = "
+KERNEL(32, 4) count(GLOBAL u32 *total, GLOBAL u32 *most, i32 width, i32 height, i64 far, u64 mask) {
+    LOCAL u32 group[1];
+    i32 x = GROUP_X * 32 + LANE_X, y = GROUP_Y * 4 + LANE_Y;
+    if (LANE_X == 0 && LANE_Y == 0) group[0] = 0;
+    BARRIER();
+    if (x < width && y < height) {
+        ATOMIC_ADD(&group[0], 1u);
+        ATOMIC_MAX(most, (u32)(y * width + x));
+    }
+    BARRIER();
+    if (LANE_X == 0 && LANE_Y == 0) {
+        ATOMIC_ADD(total, group[0]);
+        if (far != -5000000000l || mask != 0xfedcba9876543210ul) ATOMIC_ADD(total, 1000000u);
+    }
+}";
+
+#[test]
+fn groups_barriers_and_atomics_count() {
+    for gpu in all() {
+        let kernel =
+            gpu.program(&Source::new("count").text(COUNT)).unwrap().kernel("count", [32, 4]).unwrap();
+        let (total, most) = (gpu.buffer::<u32>(1).unwrap(), gpu.buffer::<u32>(1).unwrap());
+        for (width, height) in [(1, 1), (33, 5), (640, 1), (1, 70), (257, 129)] {
+            let mut commands = Commands::new();
+            commands.zero(&total);
+            commands.zero(&most);
+            commands.stage("count");
+            let arguments = arguments![
+                &total,
+                &most,
+                width as i32,
+                height as i32,
+                -5_000_000_000_i64,
+                0xfedc_ba98_7654_3210_u64
+            ];
+            commands.launch(&kernel, kernel.covering(width, height), arguments).unwrap();
+            assert_eq!(commands.launches(), 1, "one launch was put in");
+            let graph = gpu.graph(commands).unwrap();
+            for _ in 0..3 {
+                graph.run().unwrap();
+            }
+            let pixels = (width * height) as u32;
+            assert_eq!(
+                (total.to_vec().unwrap()[0], most.to_vec().unwrap()[0]),
+                (pixels, pixels - 1),
+                "{gpu:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn memory_comes_and_goes_as_it_was() {
+    for gpu in all() {
+        let data: Vec<u16> = (0..70_001).map(|i| (i * 31) as u16).collect();
+        let (buffer, copy) = (gpu.upload(&data).unwrap(), gpu.upload(&vec![7_u16; 70_001]).unwrap());
+        let mut pinned = gpu.pinned::<u16>(500).unwrap();
+        assert!(pinned.numbers().unwrap().iter().all(|&v| v == 0), "zeroed");
+        let mut commands = Commands::new();
+        commands.copy((&buffer, 17), (&copy, 3), 60_000).unwrap();
+        commands.download(&copy, &mut pinned).unwrap();
+        gpu.run(&commands).unwrap();
+        assert_eq!(pinned.numbers().unwrap()[3..], data[17..514], "{gpu:?}: downloaded");
+        let found = copy.to_vec().unwrap();
+        assert!(
+            found[..3] == [7; 3] && found[3..60_003] == data[17..60_017] && found[60_003] == 7,
+            "{gpu:?}"
+        );
+
+        pinned.numbers_mut().unwrap().fill(9);
+        let mut commands = Commands::new();
+        commands.upload(&pinned, &buffer).unwrap();
+        commands.zero(&copy);
+        gpu.run(&commands).unwrap();
+        let mut some = [0; 2];
+        buffer.read(499, &mut some).unwrap();
+        assert_eq!(some, [9, data[500]], "{gpu:?}: uploaded");
+        assert!(copy.to_vec().unwrap().iter().all(|&v| v == 0), "{gpu:?}: zeroed");
+        assert!(buffer.write(70_000, &[1, 2]).is_err(), "beyond the end");
+        assert!(Commands::new().copy((&buffer, 0), (&copy, 2), 70_000).is_err(), "beyond the end");
+    }
+}
+
+#[test]
+fn stages_are_timed() {
+    for gpu in all() {
+        let kernel =
+            gpu.program(&Source::new("count").text(COUNT)).unwrap().kernel("count", [32, 4]).unwrap();
+        let (total, most) = (gpu.upload(&[0_u32]).unwrap(), gpu.upload(&[0_u32]).unwrap());
+        let mut commands = Commands::new();
+        for name in ["first", "second"] {
+            commands.stage(name);
+            let arguments =
+                arguments![&total, &most, 2000, 2000, -5_000_000_000_i64, 0xfedc_ba98_7654_3210_u64];
+            commands.launch(&kernel, kernel.covering(2000, 2000), arguments).unwrap();
+        }
+        gpu.profile(true);
+        gpu.run(&commands).unwrap();
+        gpu.graph(commands.clone()).unwrap().run().unwrap();
+        let stages = gpu.take_stages();
+        for name in ["first", "second"] {
+            let stage = stages.iter().find(|s| s.name == name).expect("was run");
+            assert!(stage.calls == 2 && stage.seconds > 0.0, "{gpu:?}: {stage:?}");
+        }
+        gpu.profile(false);
+        assert!(gpu.seconds(|| gpu.run(&commands)).unwrap() > 0.0, "{gpu:?}: some time");
+        assert!(gpu.take_stages().is_empty(), "no longer profiled");
+    }
+}
+
+#[test]
+fn errors_say_what_was_wrong() {
+    for gpu in all() {
+        let api = gpu.info().api;
+        let broken = gpu
+            .program(&Source::new("broken").text("KERNEL(1, 1) broken(GLOBAL f32 *a) { a[0] = nonsense; }"));
+        let message = broken.unwrap_err().to_string();
+        assert!(message.contains("broken") && message.contains("nonsense"), "the compiler's log: {message}");
+
+        let program = gpu.program(&Source::new("count").text(COUNT)).unwrap();
+        assert!(program.kernel("none", [1, 1]).unwrap_err().to_string().contains("none"), "names the kernel");
+        let kernel = program.kernel("count", [32, 4]).unwrap();
+        let mut commands = Commands::new();
+        commands.launch(&kernel, [1, 1, 1], arguments![1, 2]).unwrap();
+        let message = gpu.run(&commands).unwrap_err().to_string();
+        assert!(message.contains("6 arguments") && message.contains('2'), "{message}");
+        assert!(commands.launch(&kernel, [1, 70_000, 1], vec![]).is_err(), "too many groups");
+
+        let far = Gpu::open(api, 4_000).unwrap_err().to_string();
+        assert!(far.contains(&format!("{api}:4000")) && far.contains("numbered from 0"), "{far}");
+        let memory = gpu.info().memory as usize;
+        match gpu.buffer::<f32>(memory).unwrap_err() {
+            Error::Memory { asked, .. } => assert!(asked >= memory as u64 * 4, "{asked}"),
+            other => panic!("{other}"),
+        }
+        let after = gpu.upload(&[1_u8, 2, 3]).unwrap();
+        assert_eq!(after.to_vec().unwrap(), [1, 2, 3], "{gpu:?}: works on after an error");
+    }
+}

@@ -1,0 +1,30 @@
+//! GPUs: what a stage needs of [`tiepoint_gpu`], under one roof.
+//!
+//! A stage with a GPU form has it in a file `gpu.rs` beside the others, and its kernels in a `.cl` file of the stage's
+//! name in the dialect of [`tiepoint_gpu::dialect`]. Its results are the CPU's, bit for bit, unless its contract says
+//! otherwise.
+
+pub use tiepoint_gpu::{Api, Buffer, Commands, Gpu, Graph, Info, Pinned, StageTime, devices};
+
+impl From<tiepoint_gpu::Error> for crate::Error {
+    fn from(error: tiepoint_gpu::Error) -> Self {
+        Self::Device { device: "gpu".into(), reason: error.to_string() }
+    }
+}
+
+/// The devices of this machine, for tests that run one body on each.
+#[cfg(test)]
+pub(crate) fn all() -> &'static [Gpu] {
+    use std::sync::OnceLock;
+    static ALL: OnceLock<Vec<Gpu>> = OnceLock::new();
+    let found = ALL.get_or_init(|| {
+        let infos = [Api::Cuda, Api::OpenCl].into_iter().flat_map(|api| devices(api).unwrap_or_default());
+        infos.map(|info| Gpu::open(info.api, info.index).expect("a listed device opens")).collect()
+    });
+    if found.is_empty() {
+        let promised = std::env::var_os("TIEPOINT_REQUIRE_GPU").is_some();
+        assert!(!promised, "TIEPOINT_REQUIRE_GPU is set and there is neither a CUDA nor an OpenCL device");
+        println!("SKIPPED: neither a CUDA nor an OpenCL device (PoCL would do: pocl-opencl-icd)");
+    }
+    found
+}

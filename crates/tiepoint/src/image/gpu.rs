@@ -1,0 +1,197 @@
+//! Images in a device's memory.
+
+use super::{Image, ImageView, Pixel, Size};
+use crate::device::gpu::{Buffer, Gpu};
+use crate::{Error, Result};
+use tiepoint_gpu::{Element, Source};
+
+/// A pixel that lies in a device's memory, and its type's name in a kernel.
+pub trait GpuPixel: Pixel + Element {
+    /// `u8`, `u16` or `f32`.
+    const NAME: &'static str;
+}
+
+impl GpuPixel for u8 {
+    const NAME: &'static str = "u8";
+}
+
+impl GpuPixel for u16 {
+    const NAME: &'static str = "u16";
+}
+
+impl GpuPixel for f32 {
+    const NAME: &'static str = "f32";
+}
+
+/// For kernels: the type `PIXEL`, and its conversions `pixel_unit`, `pixel_level` and `pixel_from`.
+pub(crate) fn for_kernels<T: GpuPixel>(source: Source) -> Source {
+    source
+        .define("PIXEL", T::NAME)
+        .define("PIXEL_IS_FLOAT", u8::from(T::WHITE == 1.0))
+        .define_f32("WHITE", T::WHITE)
+        .text(include_str!("pixel.cl"))
+}
+
+/// An image in a device's memory: rows of `pitch` numbers, of which the first width · channels are pixels. A clone is
+/// the same memory.
+#[derive(Clone, Debug)]
+pub struct GpuImage<T> {
+    buffer: Buffer<T>,
+    size: Size,
+    channels: usize,
+    pitch: usize,
+}
+
+impl<T: Element> GpuImage<T> {
+    /// Rows begin at multiples of this many bytes, so that wide accesses are aligned.
+    const ALIGNMENT: usize = 128;
+
+    /// Memory for a grey image, with anything in it.
+    ///
+    /// # Errors
+    /// [`Error::Image`] when the size has no pixels or exceeds 2³¹ numbers a row or column, [`Error::Device`] when
+    /// the device's memory is too small.
+    pub fn new(gpu: &Gpu, size: Size) -> Result<Self> {
+        Self::with_channels(gpu, size, 1)
+    }
+
+    /// As [`new`](Self::new), for several channels.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn with_channels(gpu: &Gpu, size: Size, channels: usize) -> Result<Self> {
+        let row = size.width.checked_mul(channels).filter(|&n| n > 0 && n < 1 << 30);
+        let row = row.filter(|_| size.height > 0 && size.height < 1 << 30);
+        let row = row.ok_or_else(|| {
+            Error::Image(format!(
+                "{size} with {channels} channels: a GPU takes 1 to 2³⁰ numbers a row and a column"
+            ))
+        })?;
+        let pitch = row.next_multiple_of(Self::ALIGNMENT / size_of::<T>());
+        let len =
+            pitch.checked_mul(size.height).ok_or_else(|| Error::Image(format!("{size} exceeds memory")))?;
+        Ok(Self { buffer: gpu.buffer(len)?, size, channels, pitch })
+    }
+
+    /// The image's size.
+    pub fn size(&self) -> Size {
+        self.size
+    }
+
+    /// Numbers a pixel.
+    pub fn channels(&self) -> usize {
+        self.channels
+    }
+
+    /// Numbers from the start of a row to the start of the next.
+    pub fn pitch(&self) -> usize {
+        self.pitch
+    }
+
+    /// The memory.
+    pub fn buffer(&self) -> &Buffer<T> {
+        &self.buffer
+    }
+
+    /// The device.
+    pub fn gpu(&self) -> &Gpu {
+        self.buffer.gpu()
+    }
+}
+
+impl<T: Pixel + Element> GpuImage<T> {
+    /// The same pixels on the device.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn upload(gpu: &Gpu, view: ImageView<'_, T>) -> Result<Self> {
+        let image = Self::with_channels(gpu, view.size(), view.channels())?;
+        let row = view.size().width * view.channels();
+        let mut rows = vec![T::default(); image.pitch * view.size().height];
+        for (y, to) in rows.chunks_exact_mut(image.pitch).enumerate() {
+            to[..row].copy_from_slice(view.row(y));
+        }
+        image.buffer.write(0, &rows)?;
+        Ok(image)
+    }
+
+    /// The pixels, when the device has finished.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when it failed.
+    pub fn download(&self) -> Result<Image<T>> {
+        let rows = self.buffer.to_vec()?;
+        let row = self.size.width * self.channels;
+        let pixels = rows.chunks_exact(self.pitch).flat_map(|r| &r[..row]).copied().collect();
+        Image::from_vec(pixels, self.size, self.channels)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::gpu::{Commands, all};
+    use tiepoint_gpu::arguments;
+
+    const CONVERSIONS: &str = "
+KERNEL(64, 1) conversions(GLOBAL f32 *unit, GLOBAL u32 *level, GLOBAL PIXEL *back, const GLOBAL PIXEL *pixels,
+                          const GLOBAL f32 *values, i32 n) {
+    i32 i = GROUP_X * 64 + LANE_X;
+    if (i >= n) return;
+    unit[i] = pixel_unit(pixels[i]);
+    level[i] = pixel_level(pixels[i]);
+    back[i] = pixel_from(values[i]);
+}";
+
+    fn converts_alike<T: GpuPixel>(gpu: &Gpu) {
+        let mut values: Vec<f32> = (-500..70_000).map(|i| i as f32 * 1.25 * T::WHITE / 65535.0).collect();
+        values.extend([0.5, 1.5, 2.5, 254.5, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0]);
+        let pixels: Vec<T> = values.iter().map(|&v| T::from_f32(v)).collect();
+        let source = for_kernels::<T>(Source::new("conversions")).text(CONVERSIONS);
+        let kernel = gpu.program(&source).unwrap().kernel("conversions", [64, 1]).unwrap();
+        let n = values.len();
+        let unit = gpu.buffer::<f32>(n).unwrap();
+        let level = gpu.buffer::<u32>(n).unwrap();
+        let back = gpu.buffer::<T>(n).unwrap();
+        let (on_device, floats) = (gpu.upload(&pixels).unwrap(), gpu.upload(&values).unwrap());
+        let mut commands = Commands::new();
+        let arguments = arguments![&unit, &level, &back, &on_device, &floats, n as i32];
+        commands.launch(&kernel, kernel.covering(n, 1), arguments).unwrap();
+        gpu.run(&commands).unwrap();
+        let (unit, level, back) = (unit.to_vec().unwrap(), level.to_vec().unwrap(), back.to_vec().unwrap());
+        for (i, pixel) in pixels.into_iter().enumerate() {
+            assert_eq!(unit[i].to_bits(), pixel.unit().to_bits(), "{gpu:?}: unit of {pixel:?}");
+            assert_eq!(level[i], pixel.level(), "{gpu:?}: level of {pixel:?}");
+            let (found, expected) = (back[i].to_f32(), pixel.to_f32());
+            assert!(found == expected || found.is_nan() && expected.is_nan(), "{gpu:?}: from {}", values[i]);
+        }
+    }
+
+    #[test]
+    fn pixels_are_converted_as_on_the_cpu() {
+        for gpu in all() {
+            converts_alike::<u8>(gpu);
+            converts_alike::<u16>(gpu);
+            converts_alike::<f32>(gpu);
+        }
+    }
+
+    #[test]
+    fn images_come_back_as_they_went() {
+        for gpu in all() {
+            for (width, height, channels) in [(1, 1, 1), (33, 5, 1), (7, 40, 3), (129, 2, 4)] {
+                let size = Size::new(width, height);
+                let data = (0..width * height * channels).map(|i| (i * 7) as u16).collect();
+                let image = Image::from_vec(data, size, channels).unwrap();
+                let on_device = GpuImage::upload(gpu, image.view()).unwrap();
+                assert_eq!(on_device.pitch() * 2 % 128, 0, "aligned rows");
+                assert_eq!(on_device.download().unwrap(), image, "{gpu:?}: {size}");
+            }
+            assert!(GpuImage::<u8>::new(gpu, Size::new(0, 3)).is_err(), "no pixels");
+            assert!(
+                GpuImage::<u8>::new(gpu, Size::new(1 << 30, 1)).is_err(),
+                "too wide for kernels' integers"
+            );
+        }
+    }
+}
