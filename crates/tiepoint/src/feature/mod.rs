@@ -2,6 +2,7 @@
 
 mod detector;
 pub mod files;
+pub mod gpu;
 pub mod select;
 pub mod sift;
 pub mod surf;

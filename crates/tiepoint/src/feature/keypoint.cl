@@ -1,0 +1,30 @@
+// A keypoint in a device's memory; `GpuFeatures` in gpu.rs reads the same words.
+typedef struct {
+    f32 x, y, scale, angle, response;
+    // octave + 128 in bits 8 to 15, layer in bits 0 to 7: ascending as the last keys of the order.
+    u32 place;
+    // +1 or -1.
+    i32 sign;
+    // A detector's own.
+    u32 mark;
+} Keypoint;
+
+// A float as an integer that sorts as `total_cmp` does.
+FUNCTION u32 sortable(f32 v) {
+    u32 bits = BITS_OF(v);
+    return (bits & 0x80000000u) != 0u ? ~bits : bits | 0x80000000u;
+}
+
+FUNCTION i32 compare(u32 a, u32 b) { return a < b ? -1 : (a > b ? 1 : 0); }
+
+// Negative when `a` comes before `b` in the total order of keypoints: response descending, then y, x, scale, angle,
+// octave and layer ascending.
+FUNCTION i32 keypoint_order(const GLOBAL Keypoint *a, const GLOBAL Keypoint *b) {
+    i32 c = compare(sortable(b->response), sortable(a->response));
+    if (c == 0) c = compare(sortable(a->y), sortable(b->y));
+    if (c == 0) c = compare(sortable(a->x), sortable(b->x));
+    if (c == 0) c = compare(sortable(a->scale), sortable(b->scale));
+    if (c == 0) c = compare(sortable(a->angle), sortable(b->angle));
+    if (c == 0) c = compare(a->place, b->place);
+    return c;
+}
