@@ -9,6 +9,13 @@ typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef float f32;
+typedef uchar4 u8x4;
+typedef ushort4 u16x4;
+typedef uint4 u32x4;
+typedef float4 f32x4;
+typedef ulonglong2 u64x2;
+#define U32X4(a, b, c, d) make_uint4(a, b, c, d)
+#define U64X2(a, b) make_ulonglong2(a, b)
 
 #define KERNEL(width, height) extern "C" __global__ void __launch_bounds__((width) * (height))
 #define FUNCTION static __device__ __forceinline__
@@ -28,7 +35,8 @@ typedef float f32;
 #define GROUPS_X ((i32)gridDim.x)
 #define GROUPS_Y ((i32)gridDim.y)
 #define BARRIER() __syncthreads()
-#define FENCE() __threadfence()
+// Release and acquire for all of the device; __threadfence() orders more and takes longer.
+#define FENCE() asm volatile("fence.acq_rel.gpu;" ::: "memory")
 
 #define FMA(a, b, c) __fmaf_rn(a, b, c)
 #define SQRT(a) __fsqrt_rn(a)

@@ -10,6 +10,13 @@ typedef ushort u16;
 typedef uint u32;
 typedef ulong u64;
 typedef float f32;
+typedef uchar4 u8x4;
+typedef ushort4 u16x4;
+typedef uint4 u32x4;
+typedef float4 f32x4;
+typedef ulong2 u64x2;
+#define U32X4(a, b, c, d) ((uint4)(a, b, c, d))
+#define U64X2(a, b) ((ulong2)(a, b))
 
 #define KERNEL(width, height) __kernel __attribute__((reqd_work_group_size(width, height, 1))) void
 #define FUNCTION static inline
@@ -29,7 +36,12 @@ typedef float f32;
 #define GROUPS_X ((i32)get_num_groups(0))
 #define GROUPS_Y ((i32)get_num_groups(1))
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+// OpenCL 1.2 promises order inside a work group only; NVIDIA's compiler takes its assembler for the rest.
+#ifdef cl_nv_pragma_unroll
+#define FENCE() asm volatile("membar.gl;" ::: "memory")
+#else
 #define FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
+#endif
 
 #define FMA(a, b, c) fma(a, b, c)
 #define SQRT(a) sqrt(a)
