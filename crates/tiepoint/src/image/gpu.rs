@@ -67,10 +67,15 @@ impl<T: Element> GpuImage<T> {
                 "{size} with {channels} channels: a GPU takes 1 to 2³⁰ numbers a row and a column"
             ))
         })?;
-        let pitch = row.next_multiple_of(Self::ALIGNMENT / size_of::<T>());
+        let pitch = Self::pitch_of(row);
         let len =
             pitch.checked_mul(size.height).ok_or_else(|| Error::Image(format!("{size} exceeds memory")))?;
         Ok(Self { buffer: gpu.buffer(len)?, size, channels, pitch })
+    }
+
+    /// The pitch of rows of this many numbers.
+    pub(crate) const fn pitch_of(row: usize) -> usize {
+        row.next_multiple_of(Self::ALIGNMENT / size_of::<T>())
     }
 
     /// The image's size.
