@@ -4,12 +4,15 @@ use crate::arguments::Common;
 use crate::failure::{Failure, Outcome};
 use crate::report::{Object, Progress, profile_table};
 use std::io::Write;
-use tiepoint::device::{Cpu, Device};
+use tiepoint::device::gpu::Gpu;
+use tiepoint::device::{Cpu, Processor};
 
 /// The device, and what the user wants to hear.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) cpu: Cpu,
+    /// For commands that have a GPU form, where one was chosen.
+    pub(crate) gpu: Option<Gpu>,
     pub(crate) json: bool,
     pub(crate) progress: Progress,
     profile: bool,
@@ -18,25 +21,40 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn open(common: &Common) -> Outcome<Self> {
+    /// Opens the devices; a GPU only for a command that has a form for it.
+    pub(crate) fn open(common: &Common, has_gpu_form: bool) -> Outcome<Self> {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = common.threads.map_or_else(cores, usize::from);
-        let cpu = common.device.open(threads.min(1024)).map_err(unavailable)?.profiled();
+        let threads = common.threads.map_or_else(cores, usize::from).min(1024);
+        let processor = match has_gpu_form {
+            true => common.device.open(threads),
+            false => {
+                common.device.open_cpu(threads).map(|cpu| Processor { cpu, gpu: None, notes: Vec::new() })
+            }
+        };
+        let Processor { cpu, gpu, notes } = processor.map_err(unavailable)?;
+        if let Some(gpu) = &gpu {
+            gpu.profile(common.profile);
+        }
         let session = Self {
-            cpu,
+            cpu: cpu.profiled(),
+            gpu,
             json: common.json,
             progress: Progress::new(!common.quiet && !common.json),
             profile: common.profile,
             verbose: common.verbose,
             quiet: common.quiet,
         };
+        notes.iter().for_each(|note| session.explain(note));
         session.explain(&format!("{} threads, {}", session.cpu.threads(), session.cpu.level_name()));
+        if let Some(gpu) = &session.gpu {
+            session.explain(&gpu.info().to_string());
+        }
         Ok(session)
     }
 
     /// The device's name for reports.
     pub(crate) fn device(&self) -> String {
-        Device::Cpu.to_string()
+        self.gpu.as_ref().map_or_else(|| "cpu".into(), |g| format!("{}:{}", g.info().api, g.info().index))
     }
 
     /// A line for people on stdout; not with --json or --quiet.

@@ -152,6 +152,7 @@ impl Cuda {
             let found = format!("there are {count} devices, numbered from 0");
             return Err(Error::Index { api: Api::Cuda, index, found });
         }
+        compiler()?;
         let device = device(index)?;
         let info = info(device, index)?;
         let mut stream = Stream { device, context: ptr::null_mut(), stream: ptr::null_mut() };
@@ -176,9 +177,6 @@ impl Cuda {
         group: [u32; 2],
         arguments: &[Argument],
     ) -> Result<()> {
-        if kernel.parameters != arguments.len() {
-            return Err(crate::opencl::wrong_number(&kernel.name, kernel.parameters, arguments.len()));
-        }
         let mut values: Vec<[u8; 8]> = arguments.iter().map(value).collect();
         let mut pointers: Vec<*mut c_void> = values.iter_mut().map(|v| v.as_mut_ptr().cast()).collect();
         // SAFETY: as many pointers as the kernel has parameters, each to eight bytes that live during the call.
@@ -227,16 +225,22 @@ fn value(argument: &Argument) -> [u8; 8] {
     }
 }
 
-/// Compiles for an architecture such as `sm_90`, whether there is such a device or not.
-pub(crate) fn compile(name: &str, source: &str, architecture: &str) -> Result<Vec<u8>> {
+/// Fails where NVRTC is not there.
+fn compiler() -> Result<()> {
     // SAFETY: opens a library.
-    if !unsafe { nvrtc::is_culib_present() } {
-        return Err(error(
+    match unsafe { nvrtc::is_culib_present() } {
+        true => Ok(()),
+        false => Err(error(
             "no compiler: libnvrtc.so cannot be loaded; install CUDA's NVRTC (it also comes as a Python wheel, \
              nvidia-cuda-nvrtc) where the loader finds it, or use opencl"
                 .into(),
-        ));
+        )),
     }
+}
+
+/// Compiles for an architecture such as `sm_90`, whether there is such a device or not.
+pub(crate) fn compile(name: &str, source: &str, architecture: &str) -> Result<Vec<u8>> {
+    compiler()?;
     let wrong = |what: &str| Error::Usage(format!("{name}: {what} holds a zero byte"));
     let text = CString::new(source).map_err(|_| wrong("the source"))?;
     let title = CString::new(name).map_err(|_| wrong("the name"))?;
@@ -341,10 +345,8 @@ impl Driver for Cuda {
 
     fn binary_key(&self) -> String {
         let (mut major, mut minor) = (0, 0);
-        // SAFETY: the library is there; writes two integers.
-        if unsafe { nvrtc::is_culib_present() } {
-            let _ = unsafe { nvrtc::nvrtcVersion(&raw mut major, &raw mut minor) };
-        }
+        // SAFETY: the library was there when the device was opened; writes two integers.
+        let _ = unsafe { nvrtc::nvrtcVersion(&raw mut major, &raw mut minor) };
         format!("{} nvrtc {major}.{minor}", self.architecture())
     }
 
@@ -500,14 +502,7 @@ impl DriverProgram for CudaProgram {
         if group[0] * group[1] > most.unsigned_abs() {
             return Err(error(format!("kernel {name} takes groups of at most {most} lanes, not {group:?}")));
         }
-        let (mut parameters, mut offset, mut size) = (0, 0, 0);
-        // SAFETY: the call fails at the first number beyond the last parameter.
-        while unsafe { sys::cuFuncGetParamInfo(function, parameters, &raw mut offset, &raw mut size) }
-            == CUresult::CUDA_SUCCESS
-        {
-            parameters += 1;
-        }
-        Ok(Arc::new(CudaKernel { name: name.into(), function, parameters, _module: self.module.clone() }))
+        Ok(Arc::new(CudaKernel { name: name.into(), function, _module: self.module.clone() }))
     }
 }
 
@@ -515,7 +510,6 @@ impl DriverProgram for CudaProgram {
 struct CudaKernel {
     name: String,
     function: sys::CUfunction,
-    parameters: usize,
     _module: Arc<Module>,
 }
 
