@@ -4,15 +4,12 @@ use crate::arguments::Common;
 use crate::failure::{Failure, Outcome};
 use crate::report::{Object, Progress, profile_table};
 use std::io::Write;
-use tiepoint::device::gpu::Gpu;
-use tiepoint::device::{Cpu, Processor};
+use tiepoint::device::Processor;
 
 /// The device, and what the user wants to hear.
 #[derive(Debug)]
 pub(crate) struct Session {
-    pub(crate) cpu: Cpu,
-    /// For commands that have a GPU form, where one was chosen.
-    pub(crate) gpu: Option<Gpu>,
+    pub(crate) processor: Processor,
     pub(crate) json: bool,
     pub(crate) progress: Progress,
     profile: bool,
@@ -27,26 +24,25 @@ impl Session {
         let threads = common.threads.map_or_else(cores, usize::from).min(1024);
         let processor = match has_gpu_form {
             true => common.device.open(threads),
-            false => {
-                common.device.open_cpu(threads).map(|cpu| Processor { cpu, gpu: None, notes: Vec::new() })
-            }
+            false => common.device.open_cpu(threads).map(Processor::from),
         };
-        let Processor { cpu, gpu, notes } = processor.map_err(unavailable)?;
-        if let Some(gpu) = &gpu {
+        let mut processor = processor.map_err(unavailable)?;
+        processor.cpu = processor.cpu.profiled();
+        if let Some(gpu) = &processor.gpu {
             gpu.profile(common.profile);
         }
         let session = Self {
-            cpu: cpu.profiled(),
-            gpu,
+            processor,
             json: common.json,
             progress: Progress::new(!common.quiet && !common.json),
             profile: common.profile,
             verbose: common.verbose,
             quiet: common.quiet,
         };
+        let Processor { cpu, gpu, notes } = &session.processor;
         notes.iter().for_each(|note| session.explain(note));
-        session.explain(&format!("{} threads, {}", session.cpu.threads(), session.cpu.level_name()));
-        if let Some(gpu) = &session.gpu {
+        session.explain(&format!("{} threads, {}", cpu.threads(), cpu.level_name()));
+        if let Some(gpu) = gpu {
             session.explain(&gpu.info().to_string());
         }
         Ok(session)
@@ -54,7 +50,10 @@ impl Session {
 
     /// The device's name for reports.
     pub(crate) fn device(&self) -> String {
-        self.gpu.as_ref().map_or_else(|| "cpu".into(), |g| format!("{}:{}", g.info().api, g.info().index))
+        self.processor
+            .gpu
+            .as_ref()
+            .map_or_else(|| "cpu".into(), |g| format!("{}:{}", g.info().api, g.info().index))
     }
 
     /// A line for people on stdout; not with --json or --quiet.
@@ -82,7 +81,7 @@ impl Session {
     pub(crate) fn close(&self) {
         if self.profile {
             self.progress.say("");
-            let _ = write!(std::io::stderr(), "{}", profile_table(&self.cpu));
+            let _ = write!(std::io::stderr(), "{}", profile_table(&self.processor.cpu));
         }
     }
 }

@@ -7,7 +7,7 @@ use tiepoint::device::gpu::{Api, Info, devices};
 
 pub(crate) fn run(session: &Session) -> Outcome {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let simd = session.cpu.level_name();
+    let simd = session.processor.cpu.level_name();
     let found = [Api::Cuda, Api::OpenCl].map(|api| (api, devices(api)));
     let gpus: Vec<&Info> = found.iter().flat_map(|(_, f)| f.as_deref().unwrap_or_default()).collect();
     let first = gpus.iter().find(|g| !g.is_cpu);

@@ -204,6 +204,13 @@ pub struct Processor {
     pub notes: Vec<String>,
 }
 
+impl From<Cpu> for Processor {
+    /// The CPU alone.
+    fn from(cpu: Cpu) -> Self {
+        Self { cpu, gpu: None, notes: Vec::new() }
+    }
+}
+
 impl Device {
     /// Opens the device, beside `threads` CPU threads. `Auto` is the first GPU that CUDA offers, or else OpenCL, or
     /// else the CPU; OpenCL on the CPU has to be asked for by its number.
