@@ -192,7 +192,7 @@ impl Commands {
         Ok(())
     }
 
-    fn fits(len: usize, room: usize) -> Result<()> {
+    pub(crate) fn fits(len: usize, room: usize) -> Result<()> {
         match len <= room {
             true => Ok(()),
             false => Err(Error::Usage(format!("{len} numbers do not fit into {room}"))),

@@ -1,6 +1,7 @@
 //! The CUDA driver, with NVRTC as its compiler.
 #![expect(unsafe_code, reason = "a driver is foreign code")]
 
+use crate::buffer::Place;
 use crate::commands::{Argument, Command};
 use crate::driver::{Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw};
 use crate::{Api, Error, Info, Result};
@@ -112,6 +113,8 @@ struct Stream {
     device: sys::CUdevice,
     context: sys::CUcontext,
     stream: sys::CUstream,
+    /// For transfers beside it.
+    transfers: sys::CUstream,
 }
 
 // SAFETY: contexts and streams may be used from any thread on which the context is current.
@@ -133,6 +136,7 @@ impl Drop for Stream {
         // SAFETY: made by `open`; nothing uses them any more.
         unsafe {
             let _ = sys::cuStreamDestroy_v2(self.stream);
+            let _ = sys::cuStreamDestroy_v2(self.transfers);
             let _ = sys::cuDevicePrimaryCtxRelease_v2(self.device);
         }
     }
@@ -155,13 +159,15 @@ impl Cuda {
         compiler()?;
         let device = device(index)?;
         let info = info(device, index)?;
-        let mut stream = Stream { device, context: ptr::null_mut(), stream: ptr::null_mut() };
+        let (context, none) = (ptr::null_mut(), ptr::null_mut());
+        let mut stream = Stream { device, context, stream: none, transfers: none };
         // SAFETY: writes one handle each; the context is current before a stream is made in it.
         unsafe {
             call!(cuDevicePrimaryCtxRetain(&raw mut stream.context, device))?;
             stream.enter()?;
             let flags = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32;
             call!(cuStreamCreate(&raw mut stream.stream, flags))?;
+            call!(cuStreamCreate(&raw mut stream.transfers, flags))?;
         }
         Ok(Self { info, stream: Arc::new(stream) })
     }
@@ -389,6 +395,32 @@ impl Driver for Cuda {
             ))?;
         }
         self.finish()
+    }
+
+    fn write_beside(
+        &self,
+        from: &Place,
+        to: Raw,
+        bytes: usize,
+        after: Option<&dyn DriverMark>,
+    ) -> Result<()> {
+        self.stream.enter()?;
+        let transfers = self.stream.transfers;
+        let mut done = CudaMark { event: ptr::null_mut(), stream: self.stream.clone() };
+        // SAFETY: the caller checked the size; the place outlives the work of the stream, which waits for this.
+        unsafe {
+            if let Some(mark) = after {
+                let mark = mark.as_any().downcast_ref::<CudaMark>().ok_or_else(foreign)?;
+                call!(cuStreamWaitEvent(transfers, mark.event, 0))?;
+            }
+            call!(cuMemcpyHtoDAsync_v2(to.0, from.start.cast(), bytes, transfers))?;
+            call!(cuEventCreate(
+                &raw mut done.event,
+                sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING as u32
+            ))?;
+            call!(cuEventRecord(done.event, transfers))?;
+            call!(cuStreamWaitEvent(self.stream.stream, done.event, 0))
+        }
     }
 
     fn enqueue(&self, command: &Command) -> Result<()> {

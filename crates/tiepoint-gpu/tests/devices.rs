@@ -1,5 +1,5 @@
 //! Every device that this machine has keeps the contract of the dialect and of the queue.
-#![expect(clippy::print_stdout, reason = "a skipped test says so")]
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests; a skipped one says so")]
 
 use tiepoint_gpu::{Api, Commands, Error, Gpu, Source, arguments, devices};
 
@@ -167,6 +167,37 @@ fn memory_comes_and_goes_as_it_was() {
         assert!(copy.to_vec().unwrap().iter().all(|&v| v == 0), "{gpu:?}: zeroed");
         assert!(buffer.write(70_000, &[1, 2]).is_err(), "beyond the end");
         assert!(Commands::new().copy((&buffer, 0), (&copy, 2), 70_000).is_err(), "beyond the end");
+    }
+}
+
+#[test]
+fn transfers_run_beside_the_work_and_in_order() {
+    let text = "KERNEL(64, 1) add(GLOBAL u32 *sum, const GLOBAL u32 *part, i32 n) {
+        i32 i = GROUP_X * 64 + LANE_X;
+        if (i < n) sum[i] = 3u * sum[i] + part[i];
+    }";
+    const N: usize = 100_000;
+    for gpu in all() {
+        let kernel = gpu.program(&Source::new("add").text(text)).unwrap().kernel("add", [64, 1]).unwrap();
+        let sum = gpu.upload(&vec![0_u32; N]).unwrap();
+        let parts = [(); 2].map(|()| gpu.buffer::<u32>(N).unwrap());
+        let pinned = [1_u32, 20, 300, 4000, 50_000].map(|v| {
+            let mut pinned = gpu.pinned::<u32>(N).unwrap();
+            pinned.numbers_mut().unwrap().fill(v);
+            pinned
+        });
+        let mut read = [None, None];
+        for (i, from) in pinned.iter().enumerate() {
+            let part = &parts[i % 2];
+            gpu.upload_beside(from, part, read[i % 2].as_ref()).unwrap();
+            let mut commands = Commands::new();
+            commands.launch(&kernel, kernel.covering(N, 1), arguments![&sum, part, N as i32]).unwrap();
+            gpu.run(&commands).unwrap();
+            read[i % 2] = Some(gpu.mark().unwrap());
+        }
+        let expected = [1_u32, 20, 300, 4000, 50_000].iter().fold(0, |s, v| 3 * s + v);
+        assert!(sum.to_vec().unwrap().iter().all(|&v| v == expected), "{gpu:?}: in order");
+        assert!(gpu.upload_beside(&pinned[0], &gpu.buffer(N - 1).unwrap(), None).is_err(), "too small");
     }
 }
 
