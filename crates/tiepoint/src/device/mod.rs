@@ -204,6 +204,15 @@ pub struct Processor {
     pub notes: Vec<String>,
 }
 
+impl Processor {
+    /// Brings the stage times of a profiled GPU, from its own clock, into the profile of the CPU.
+    pub(crate) fn collect_times(&self) {
+        if let (Some(gpu), Some(profile)) = (&self.gpu, self.cpu.profile()) {
+            gpu.take_stages().iter().for_each(|s| profile.add(s.name, s.seconds, s.calls));
+        }
+    }
+}
+
 impl From<Cpu> for Processor {
     /// The CPU alone.
     fn from(cpu: Cpu) -> Self {
