@@ -101,8 +101,15 @@ impl Commands {
     /// Runs a kernel on `groups` work groups. Nothing happens where one of the numbers is 0.
     ///
     /// # Errors
-    /// [`Error::Usage`] when the number of groups exceeds what devices take.
+    /// [`Error::Usage`] when the number of arguments is not the kernel's, or that of groups more than devices take.
     pub fn launch(&mut self, kernel: &Kernel, groups: [usize; 3], arguments: Vec<Argument>) -> Result<()> {
+        let (expected, found) = (kernel.parameters, arguments.len());
+        if expected != found {
+            let name = kernel.name();
+            return Err(Error::Usage(format!(
+                "kernel {name} takes {expected} arguments and was given {found}"
+            )));
+        }
         if groups.contains(&0) {
             return Ok(());
         }
@@ -185,7 +192,7 @@ impl Commands {
         Ok(())
     }
 
-    fn fits(len: usize, room: usize) -> Result<()> {
+    pub(crate) fn fits(len: usize, room: usize) -> Result<()> {
         match len <= room {
             true => Ok(()),
             false => Err(Error::Usage(format!("{len} numbers do not fit into {room}"))),
