@@ -50,6 +50,11 @@ typedef ulonglong2 u64x2;
 #define BITS_OF(f) __float_as_uint(f)
 #define FLOAT_OF(bits) __uint_as_float(bits)
 
+// Sum of `c` and the four products of the bytes of `a` and `b`.
+#if __CUDA_ARCH__ >= 610
+#define DOT4(a, b, c) __dp4a((u32)(a), (u32)(b), (u32)(c))
+#endif
+
 #define ATOMIC_ADD(pointer, value) atomicAdd(pointer, value)
 #define ATOMIC_MAX(pointer, value) atomicMax(pointer, value)
 #define ATOMIC_OR(pointer, value) atomicOr(pointer, value)

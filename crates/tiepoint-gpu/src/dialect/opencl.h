@@ -55,6 +55,19 @@ typedef ulong2 u64x2;
 #define BITS_OF(f) as_uint(f)
 #define FLOAT_OF(bits) as_float(bits)
 
+// Sum of `c` and the four products of the bytes of `a` and `b`.
+FUNCTION u32 DOT4(u32 a, u32 b, u32 c) {
+#ifdef cl_nv_pragma_unroll
+    // NVIDIA has an instruction for it, which its OpenCL C has no name for.
+    u32 sum;
+    asm("dp4a.u32.u32 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(c));
+    return sum;
+#else
+    return c + (a & 255) * (b & 255) + (a >> 8 & 255) * (b >> 8 & 255) + (a >> 16 & 255) * (b >> 16 & 255)
+        + (a >> 24) * (b >> 24);
+#endif
+}
+
 #define ATOMIC_ADD(pointer, value) atomic_add(pointer, value)
 #define ATOMIC_MAX(pointer, value) atomic_max(pointer, value)
 #define ATOMIC_OR(pointer, value) atomic_or(pointer, value)
