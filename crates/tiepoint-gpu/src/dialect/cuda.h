@@ -9,6 +9,13 @@ typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef float f32;
+typedef double f64;
+// Four numbers side by side, aligned to their size: .x .y .z .w.
+typedef uchar4 u8x4;
+typedef ushort4 u16x4;
+typedef short4 i16x4;
+typedef int4 i32x4;
+typedef float4 f32x4;
 
 #define KERNEL(width, height) extern "C" __global__ void __launch_bounds__((width) * (height))
 #define FUNCTION static __device__ __forceinline__

@@ -10,6 +10,15 @@ typedef ushort u16;
 typedef uint u32;
 typedef ulong u64;
 typedef float f32;
+#ifdef cl_khr_fp64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+typedef double f64;
+#endif
+typedef uchar4 u8x4;
+typedef ushort4 u16x4;
+typedef short4 i16x4;
+typedef int4 i32x4;
+typedef float4 f32x4;
 
 #define KERNEL(width, height) __kernel __attribute__((reqd_work_group_size(width, height, 1))) void
 #define FUNCTION static inline
