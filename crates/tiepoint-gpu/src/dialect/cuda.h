@@ -9,10 +9,14 @@ typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef float f32;
+typedef double f64;
+// Four numbers side by side, aligned to their size: .x .y .z .w.
 typedef uchar4 u8x4;
 typedef ushort4 u16x4;
-typedef uint4 u32x4;
+typedef short4 i16x4;
+typedef int4 i32x4;
 typedef float4 f32x4;
+typedef uint4 u32x4;
 typedef ulonglong2 u64x2;
 #define U32X4(a, b, c, d) make_uint4(a, b, c, d)
 #define U64X2(a, b) make_ulonglong2(a, b)

@@ -9,6 +9,9 @@
 //! }
 //! ```
 //!
+//! Numbers are `u8` to `u64`, `i8` to `i64`, `f32` and, where the device has it, `f64`; `f32x4` and its like are four of
+//! them in one aligned access.
+//!
 //! `KERNEL(width, height)` states the size of the work group, which [`crate::Program::kernel`] is told again.
 //! `FUNCTION` opens a function that kernels call; its pointers are `GLOBAL`, `LOCAL_POINTER` or `CONSTANT_POINTER`.
 //! `LOCAL f32 tile[64]` inside a kernel is memory of the work group, `BARRIER()` must be reached by all of it.

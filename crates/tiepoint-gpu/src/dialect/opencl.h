@@ -10,10 +10,16 @@ typedef ushort u16;
 typedef uint u32;
 typedef ulong u64;
 typedef float f32;
+#ifdef cl_khr_fp64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+typedef double f64;
+#endif
 typedef uchar4 u8x4;
 typedef ushort4 u16x4;
-typedef uint4 u32x4;
+typedef short4 i16x4;
+typedef int4 i32x4;
 typedef float4 f32x4;
+typedef uint4 u32x4;
 typedef ulong2 u64x2;
 #define U32X4(a, b, c, d) ((uint4)(a, b, c, d))
 #define U64X2(a, b) ((ulong2)(a, b))
