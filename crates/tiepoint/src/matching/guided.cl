@@ -1,4 +1,4 @@
-// The search of nearest.cl among the pairs that a known model allows: every pair is tested, one lane a query, and the
+// The search for nearest neighbours of gpu/regions.cl among the pairs that a known model allows: every pair is tested, one lane a query, and the
 // descriptors of those that pass are compared. The test is that of guided.rs, in f64.
 //
 // From Rust besides: MODEL, 0 a homography, 1 an affine map, 2 a fundamental matrix.
