@@ -91,7 +91,7 @@ fn main() -> Result<()> {
         println!("  {:14} {:.4} ms", stage.name, stage.seconds / stage.calls as f64 * 1e3);
     }
     if has("--check") {
-        let cpu = Cpu::new();
+        let cpu = Cpu::with_threads(std::thread::available_parallelism().map_or(1, usize::from).min(64))?;
         let same = match has("--sign") {
             true => found.matches(&options)? == match_features(&a, &b, &options, &cpu)?,
             false => found.download()? == nearest_neighbours(&a, &b, &cpu)?,

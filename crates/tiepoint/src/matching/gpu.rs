@@ -31,7 +31,7 @@ const WORDS: usize = 3;
 enum Form {
     /// Multiply-adds, on any device.
     Portable,
-    /// 8-bit products on the tensor cores of CUDA cards from sm_80 on.
+    /// 8-bit products on the tensor cores of CUDA cards of capability 8.0 on.
     Tensor,
 }
 
@@ -311,11 +311,12 @@ impl GpuMatcher {
         self.record_order(commands, &rows, &pair, options.same_sign, (&order, regions))?;
         if let Some(guide) = options.guide {
             let places = self.gpu.buffer::<u64>(order.len() * 4)?;
-            let mut list = arguments![&places, &order, regions, &a.keypoints, &b.keypoints, span];
+            let rough = self.gpu.buffer::<f32>(order.len() * 4)?;
+            let mut list = arguments![&places, &rough, &order, regions, &a.keypoints, &b.keypoints, span];
             list.extend(model_arguments(&guide));
             commands.launch(&kernel("predict", form.block())?, [blocks, 1, 1], list)?;
             commands.stage("match search");
-            let mut list = arguments![&found, &places, &order, regions];
+            let mut list = arguments![&found, &places, &rough, &order, regions];
             list.extend(pair.descriptors());
             list.extend(arguments![span, parts]);
             commands.launch(&kernel("search_guided", form.block())?, [groups, 1, 1], list)?;
@@ -438,9 +439,9 @@ impl GpuNearest {
     }
 }
 
-/// The model's matrix and the radius squared, for `predict`.
+/// The model's matrix and the radius, for `predict`.
 fn model_arguments(guide: &Guide) -> Vec<Argument> {
-    let numbers = guide.model.matrix().into_iter().flatten().chain([guide.radius * guide.radius]);
+    let numbers = guide.model.matrix().into_iter().flatten().chain([guide.radius]);
     numbers.map(|v| v.to_bits().into()).collect()
 }
 

@@ -15,16 +15,23 @@ KERNEL(BLOCK, 1) pack_rows(GLOBAL u32 *RESTRICT packed, GLOBAL u32 *RESTRICT nor
     if (place >= divided(regions[region], BLOCK) * BLOCK) return;
     i32 exists = place < regions[region];
     const GLOBAL VALUE *from = (side != 0 ? b : a) + (u64)(exists ? order[row] : 0) * DIMENSION;
-#if PANELS
-    GLOBAL u32 *to = packed + (u64)block * WORDS * BLOCK + lane;
-#else
-    GLOBAL u32 *to = packed + (u64)row * WORDS;
-#endif
     Distance length = 0;
-    for (u32 word = 0; word < WORDS; word++) {
-        u32 value = exists ? word_of(from, word) : 0;
-        length = MULTIPLY_ADD(value, value, length);
-        to[word * (PANELS ? BLOCK : 1)] = value;
+    for (u32 word = 0; word < WORDS; word += 4) {
+        uint4 words = words_of(from, word);
+        if (!exists) words.x = words.y = words.z = words.w = 0;
+        length = MULTIPLY_ADD(words.x, words.x, length);
+        length = MULTIPLY_ADD(words.y, words.y, length);
+        length = MULTIPLY_ADD(words.z, words.z, length);
+        length = MULTIPLY_ADD(words.w, words.w, length);
+#if PANELS
+        GLOBAL u32 *to = packed + ((u64)block * WORDS + word) * BLOCK + lane;
+        to[0] = words.x;
+        to[BLOCK] = words.y;
+        to[2 * BLOCK] = words.z;
+        to[3 * BLOCK] = words.w;
+#else
+        ((GLOBAL uint4 *)packed)[((u64)row * WORDS + word) / 4] = words;
+#endif
     }
 #if SHIFT
     // Above it the number of the target among those of its lane, and above all others where there is none: nearest.cu.

@@ -143,4 +143,19 @@ FUNCTION u32 word_of(const GLOBAL u8 *descriptor, u32 word) {
 #endif
 }
 #endif
+
+// Four words beside one another, from `word` on, a multiple of 4.
+FUNCTION uint4 words_of(const GLOBAL VALUE *descriptor, u32 word) {
+    uint4 words;
+#if DIMENSION % 16 == 0
+    words.x = words.y = words.z = words.w = 0;
+    if (word < (FLOATS ? DIMENSION : DIMENSION / 4)) words = ((const GLOBAL uint4 *)descriptor)[word / 4];
+#else
+    words.x = word_of(descriptor, word);
+    words.y = word_of(descriptor, word + 1);
+    words.z = word_of(descriptor, word + 2);
+    words.w = word_of(descriptor, word + 3);
+#endif
+    return words;
+}
 #endif
