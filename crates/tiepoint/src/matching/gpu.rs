@@ -15,9 +15,9 @@ use crate::device::gpu::{Api, Buffer, Commands, Gpu};
 use crate::feature::gpu::{GpuDescriptors, GpuFeatures, for_kernels};
 use crate::geometry::ModelKind;
 use crate::{Error, Result};
-use tiepoint_gpu::{Argument, Kernel, Source, arguments};
+use tiepoint_gpu::{Argument, Program, Source, arguments};
 
-/// Lanes of the groups that order features, as `nearest.cl` has it.
+/// Lanes of the groups that order features, as `rows.cl` has it.
 const LANES: u32 = 256;
 
 /// Work groups for every multiprocessor: enough that the last ones to finish cost little.
@@ -31,7 +31,7 @@ const WORDS: usize = 3;
 enum Form {
     /// Multiply-adds, on any device.
     Portable,
-    /// 8-bit products on the tensor cores of CUDA cards from sm_80 on.
+    /// 8-bit products on the tensor cores of CUDA cards of capability 8.0 on.
     Tensor,
 }
 
@@ -85,6 +85,8 @@ struct Kind {
     form: Form,
     floats: bool,
     dimension: usize,
+    /// A CPU has no registers to keep unrolled loops in, and takes seconds to compile them.
+    on_cpu: bool,
 }
 
 impl Kind {
@@ -95,28 +97,43 @@ impl Kind {
     }
 
     fn base(self, name: &'static str) -> Source {
-        let portable = self.form == Form::Portable;
         for_kernels(Source::new(name))
-            .define("VALUE", if self.floats { "f32" } else { "u8" })
             .define("FLOATS", u8::from(self.floats))
-            .define("DIMENSION", self.dimension)
-            .define("WORDS", self.words())
             .define("BLOCK", self.form.block())
             .define("TILE", self.form.tile())
-            .define("PANELS", u8::from(portable))
-            .define("SHIFT", if portable { 0 } else { tensor::SHIFT })
-            .text(include_str!("nearest.cl"))
+            .text(if self.on_cpu { "#undef UNROLL\n#define UNROLL" } else { "" })
+    }
+
+    /// What depends on no dimension.
+    fn rows_source(self) -> Source {
+        self.base("match rows").text(include_str!("gpu/regions.cl")).text(include_str!("gpu/rows.cl"))
+    }
+
+    fn descriptors(self, name: &'static str) -> Source {
+        self.base(name)
+            .define("VALUE", if self.floats { "f32" } else { "u8" })
+            .define("DIMENSION", self.dimension)
+            .define("WORDS", self.words())
+            .text(include_str!("gpu/regions.cl"))
     }
 
     fn source(self) -> Source {
         match self.form {
-            Form::Portable => self.base("nearest"),
+            Form::Portable => self
+                .descriptors("nearest")
+                .define("SHIFT", 0)
+                .define("PANELS", 1)
+                .text(include_str!("gpu/pack.cl"))
+                .text(include_str!("nearest.cl")),
             Form::Tensor => self
-                .base("nearest on tensor cores")
+                .descriptors("nearest on tensor cores")
+                .define("SHIFT", tensor::SHIFT)
+                .define("PANELS", 0)
                 .define("WARPS", tensor::WARPS)
                 .define("ROW_TILES", tensor::ROW_TILES)
                 .define("STAGES", tensor::STAGES)
                 .define("GROUPS", tensor::GROUPS)
+                .text(include_str!("gpu/pack.cl"))
                 .text(include_str!("nearest.cu")),
         }
     }
@@ -127,7 +144,7 @@ impl Kind {
             ModelKind::Affine | ModelKind::Similarity => 1,
             ModelKind::Fundamental => 2,
         };
-        self.base("guided").define("MODEL", model).text(include_str!("guided.cl"))
+        self.descriptors("guided").define("MODEL", model).text(include_str!("guided.cl"))
     }
 }
 
@@ -251,7 +268,8 @@ impl GpuMatcher {
         let form = if guided { Form::Portable } else { self.form(floats, a.dimension) };
         // Bright and dark features begin at blocks of their own.
         let span = |f: &GpuFeatures| (f.capacity() as u32).next_multiple_of(form.block()) + form.block();
-        let kind = Kind { form, floats, dimension: a.dimension };
+        let on_cpu = self.gpu.info().is_cpu;
+        let kind = Kind { form, floats, dimension: a.dimension, on_cpu };
         Ok(Pair { sides: [a, b], kind, spans: [span(a), span(b)] })
     }
 
@@ -286,25 +304,26 @@ impl GpuMatcher {
             Some(guide) => pair.kind.guided_source(guide.model.kind()),
             None => pair.kind.source(),
         })?;
+        let rows = self.gpu.program(&pair.kind.rows_source())?;
         let kernel = |name, lanes| program.kernel(name, [lanes, 1]);
 
         commands.stage("match order");
-        self.record_order(commands, &kernel, &pair, options.same_sign, (&order, regions))?;
+        self.record_order(commands, &rows, &pair, options.same_sign, (&order, regions))?;
         if let Some(guide) = options.guide {
-            let places = self.gpu.buffer::<u64>(blocks * form.block() as usize * 4)?;
-            let mut list = arguments![&places, &order, regions, &a.keypoints, &b.keypoints, span];
+            let places = self.gpu.buffer::<u64>(order.len() * 4)?;
+            let rough = self.gpu.buffer::<f32>(order.len() * 4)?;
+            let mut list = arguments![&places, &rough, &order, regions, &a.keypoints, &b.keypoints, span];
             list.extend(model_arguments(&guide));
             commands.launch(&kernel("predict", form.block())?, [blocks, 1, 1], list)?;
             commands.stage("match search");
-            let mut list = arguments![&found, &places, &order, regions];
+            let mut list = arguments![&found, &places, &rough, &order, regions];
             list.extend(pair.descriptors());
             list.extend(arguments![span, parts]);
             commands.launch(&kernel("search_guided", form.block())?, [groups, 1, 1], list)?;
         } else {
             commands.stage("match pack");
-            let rows = blocks * form.block() as usize;
-            let (packed, norms) =
-                (self.gpu.buffer::<u32>(rows * pair.kind.words())?, self.gpu.buffer::<u32>(rows)?);
+            let packed = self.gpu.buffer::<u32>(order.len() * pair.kind.words())?;
+            let norms = self.gpu.buffer::<u32>(order.len())?;
             let mut list = arguments![&packed, &norms, &order, regions];
             list.extend(pair.descriptors());
             list.push(span.into());
@@ -316,7 +335,7 @@ impl GpuMatcher {
         commands.stage("match merge");
         let list =
             arguments![&result.nearest, &found, &order, regions, span, parts, result.capacity_a as u32];
-        commands.launch(&kernel("merge_found", form.block())?, [blocks, 1, 1], list)?;
+        commands.launch(&rows.kernel("merge_found", [form.block(), 1])?, [blocks, 1, 1], list)?;
         Ok(result)
     }
 
@@ -324,7 +343,7 @@ impl GpuMatcher {
     fn record_order(
         &self,
         commands: &mut Commands,
-        kernel: &impl Fn(&'static str, u32) -> tiepoint_gpu::Result<Kernel>,
+        rows: &Program,
         pair: &Pair<'_>,
         by_sign: bool,
         (order, regions): (&Buffer<u32>, &Buffer<u32>),
@@ -336,12 +355,12 @@ impl GpuMatcher {
         if by_sign {
             let mut list = arguments![&bright];
             list.extend(pair.keypoints());
-            commands.launch(&kernel("count_bright", LANES)?, [runs, 2, 1], list)?;
+            commands.launch(&rows.kernel("count_bright", [LANES, 1])?, [runs, 2, 1], list)?;
         }
         let mut list = arguments![order, regions, &bright];
         list.extend(pair.keypoints());
         list.extend(arguments![pair.spans[0], u32::from(by_sign)]);
-        Ok(commands.launch(&kernel("order_rows", LANES)?, [runs, 2, 1], list)?)
+        Ok(commands.launch(&rows.kernel("order_rows", [LANES, 1])?, [runs, 2, 1], list)?)
     }
 
     /// The two nearest neighbours of every feature: first those of A in B, then those of B in A, as
@@ -420,9 +439,9 @@ impl GpuNearest {
     }
 }
 
-/// The model's matrix and the radius squared, for `predict`.
+/// The model's matrix and the radius, for `predict`.
 fn model_arguments(guide: &Guide) -> Vec<Argument> {
-    let numbers = guide.model.matrix().into_iter().flatten().chain([guide.radius * guide.radius]);
+    let numbers = guide.model.matrix().into_iter().flatten().chain([guide.radius]);
     numbers.map(|v| v.to_bits().into()).collect()
 }
 

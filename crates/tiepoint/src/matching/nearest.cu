@@ -1,4 +1,4 @@
-// The search of nearest.cl on tensor cores, for 8-bit descriptors of up to 128 values: the same bits, as the products
+// The search for nearest neighbours of gpu/regions.cl on tensor cores, for 8-bit descriptors of up to 128 values: the same bits, as the products
 // are whole numbers. sm_80 and later.
 //
 // A group holds BLOCK queries in the registers of its warps, as the A of D = A B, and fetches TILE targets at a time
@@ -56,8 +56,9 @@ FUNCTION i32 key_of(i32 product, i32 norm) {
 FUNCTION void fetch_tile(u32 to, u32 keys, const u32 *packed, const u32 *norms, u32 first) {
     const u32 pieces = WORDS / 4;
     UNROLL
-    for (u32 i = threadIdx.x; i < TILE * pieces; i += THREADS) {
-        u32 row = i / pieces, piece = i % pieces;
+    for (u32 i = 0; i < TILE * pieces; i += THREADS) {
+        u32 row = (i + threadIdx.x) / pieces, piece = (i + threadIdx.x) % pieces;
+        if (TILE * pieces % THREADS != 0 && row >= TILE) break;
         fetch_16(to + row * STRIDE + piece * 16, packed + (u64)(first + row) * WORDS + piece * 4);
     }
     if (threadIdx.x < TILE / 4) fetch_16(keys + threadIdx.x * 16, norms + first + threadIdx.x * 4);
