@@ -1,0 +1,3 @@
+//! SIFT on a GPU: the stages of the CPU with their names and their bits.
+
+pub(crate) mod plan;
