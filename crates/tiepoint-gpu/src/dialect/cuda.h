@@ -22,6 +22,8 @@ typedef ulonglong2 u64x2;
 #define U64X2(a, b) make_ulonglong2(a, b)
 
 #define KERNEL(width, height) extern "C" __global__ void __launch_bounds__((width) * (height))
+#define KERNEL_RESIDENT(width, height, groups) \
+    extern "C" __global__ void __launch_bounds__((width) * (height), groups)
 #define FUNCTION static __device__ __forceinline__
 #define GLOBAL
 #define LOCAL __shared__

@@ -25,6 +25,7 @@ typedef ulong2 u64x2;
 #define U64X2(a, b) ((ulong2)(a, b))
 
 #define KERNEL(width, height) __kernel __attribute__((reqd_work_group_size(width, height, 1))) void
+#define KERNEL_RESIDENT(width, height, groups) KERNEL(width, height)
 #define FUNCTION static inline
 #define GLOBAL __global
 #define LOCAL __local
@@ -32,7 +33,9 @@ typedef ulong2 u64x2;
 #define CONSTANT __constant
 #define CONSTANT_POINTER __constant
 #define RESTRICT restrict
+#ifndef UNROLL
 #define UNROLL _Pragma("unroll")
+#endif
 
 #define LANE_X ((i32)get_local_id(0))
 #define LANE_Y ((i32)get_local_id(1))

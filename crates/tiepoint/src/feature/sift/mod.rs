@@ -28,6 +28,7 @@
 
 mod describe;
 mod extrema;
+pub(crate) mod gpu;
 mod options;
 mod orient;
 #[cfg(test)]

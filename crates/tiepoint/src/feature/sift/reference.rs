@@ -16,18 +16,28 @@ fn fixed(v: f32) -> i64 {
     v.round_ties_even() as i64
 }
 
-pub(super) fn detect<T: Pixel>(image: ImageView<'_, T>, options: &SiftOptions) -> Features {
+/// All levels of all octaves.
+pub(super) fn octaves<'o, T: Pixel>(image: ImageView<'_, T>, options: &'o SiftOptions) -> Vec<Octave<'o>> {
     let mut base = base(image, options);
-    let mut found = Vec::new();
-    let levels = usize::from(options.levels);
+    let mut octaves: Vec<Octave<'_>> = Vec::new();
     for number in options.first_octave.. {
         let size = base.size();
-        let octaves = usize::from((number - options.first_octave) as u8);
         let room = size.width.min(size.height) > 2 * options.border();
-        if octaves > 0 && !room || octaves >= usize::from(options.octaves.unwrap_or(u8::MAX)) {
+        let most = usize::from(options.octaves.unwrap_or(u8::MAX));
+        if !octaves.is_empty() && !room || octaves.len() >= most {
             break;
         }
         let octave = Octave::new(base, number, options);
+        let half = Size::new(size.width / 2, size.height / 2);
+        base = Image::from_fn(half, |x, y| octave.gaussians[usize::from(options.levels)].row(2 * y)[2 * x]);
+        octaves.push(octave);
+    }
+    octaves
+}
+
+pub(super) fn detect<T: Pixel>(image: ImageView<'_, T>, options: &SiftOptions) -> Features {
+    let mut found = Vec::new();
+    for octave in octaves(image, options) {
         for candidate in octave.extrema() {
             if let Some(point) = octave.refine(candidate) {
                 for angle in octave.orientations(&point) {
@@ -36,8 +46,6 @@ pub(super) fn detect<T: Pixel>(image: ImageView<'_, T>, options: &SiftOptions) -
                 }
             }
         }
-        let half = Size::new(size.width / 2, size.height / 2);
-        base = Image::from_fn(half, |x, y| octave.gaussians[levels].row(2 * y)[2 * x]);
     }
     found.sort_by(|a, b| a.0.order(&b.0));
     let keypoints = found.iter().map(|f| f.0).collect();
@@ -107,9 +115,9 @@ fn blur(image: &Image<f32>, taps: &[f32], border: Border) -> Image<f32> {
     pass(&pass(image, 0, 1), 1, 0)
 }
 
-struct Octave<'o> {
-    number: i8,
-    gaussians: Vec<Image<f32>>,
+pub(super) struct Octave<'o> {
+    pub(super) number: i8,
+    pub(super) gaussians: Vec<Image<f32>>,
     options: &'o SiftOptions,
 }
 
