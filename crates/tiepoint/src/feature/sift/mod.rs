@@ -28,6 +28,7 @@
 
 mod describe;
 mod extrema;
+mod gpu;
 mod options;
 mod orient;
 #[cfg(test)]

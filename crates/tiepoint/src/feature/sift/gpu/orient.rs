@@ -1,0 +1,57 @@
+//! The directions of keypoints on a GPU: as [`super::super::orient`], bit for bit.
+
+use super::super::orient::BINS;
+use super::super::{SiftOptions, SiftPreset};
+use super::window::{self, Levels};
+use super::{LANES, List, groups};
+use crate::Result;
+use crate::device::gpu::{Commands, Gpu};
+use crate::numeric;
+use std::f32::consts::TAU;
+use tiepoint_gpu::{Kernel, Source, arguments};
+
+/// Finds the directions of points.
+#[derive(Clone, Debug)]
+pub(super) struct GpuOrient(Kernel);
+
+impl GpuOrient {
+    pub(super) fn source(options: &SiftOptions) -> Source {
+        let vlfeat = options.preset == SiftPreset::VlFeat;
+        let exact = options.preset != SiftPreset::OpenCv;
+        window::for_kernels(numeric::for_kernels(Source::new("orient")), options)
+            .define("BINS", BINS)
+            .define_f32("BINS_PER_RADIAN", BINS as f32 / TAU)
+            .define_f32("RADIANS_PER_BIN", TAU / BINS as f32)
+            // A bin's centre.
+            .define_f32("CENTRE", if exact { 0.5 } else { 0.0 })
+            .define("SMOOTHED_SIX_TIMES", u8::from(vlfeat))
+            .define("MOST_ANGLES", if vlfeat { 4 } else { BINS })
+            .text(include_str!("../orient.cl"))
+    }
+
+    pub(super) fn new(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
+        Ok(Self(gpu.program(&Self::source(options))?.kernel("orient", [LANES, 1])?))
+    }
+
+    /// Appends every point with every of its directions to `features`, whose counts must be 0.
+    pub(super) fn record(
+        &self,
+        commands: &mut Commands,
+        features: &List,
+        points: &List,
+        levels: &Levels,
+    ) -> Result<()> {
+        let arguments = arguments![
+            &features.keypoints,
+            &features.counts,
+            features.capacity as u32,
+            &points.keypoints,
+            &points.counts,
+            points.capacity as u32,
+            &levels.pixels,
+            levels.image_stride,
+            &levels.octaves,
+        ];
+        Ok(commands.launch(&self.0, groups(points), arguments)?)
+    }
+}
