@@ -28,7 +28,7 @@
 
 mod describe;
 mod extrema;
-mod gpu;
+pub mod gpu;
 mod options;
 mod orient;
 #[cfg(test)]

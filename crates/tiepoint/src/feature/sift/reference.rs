@@ -17,7 +17,7 @@ fn fixed(v: f32) -> i64 {
 }
 
 pub(super) fn detect<T: Pixel>(image: ImageView<'_, T>, options: &SiftOptions) -> Features {
-    let octaves = scale_space(image, options);
+    let octaves = octaves(image, options);
     let points = octaves.iter().flat_map(|o| o.points().into_iter().map(move |p| (o, p)));
     let found = points.flat_map(|(octave, point)| octave.features(&point)).collect();
     arrange(found, image.size(), options)
@@ -44,7 +44,7 @@ pub(super) fn arrange(
 }
 
 /// The octaves, finest first.
-pub(super) fn scale_space<'o, T: Pixel>(
+pub(super) fn octaves<'o, T: Pixel>(
     image: ImageView<'_, T>,
     options: &'o SiftOptions,
 ) -> Vec<Octave<'o>> {

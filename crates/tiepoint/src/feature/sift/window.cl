@@ -13,13 +13,6 @@
 // all pixels add up to 7240 for directions. In units of 1 / UNIT that is 2^31.2, were all gradients greatest and in one
 // bin; a bin of a descriptor gets less. Smaller scales have steeper gradients, but far fewer pixels.
 
-// Where the levels of an octave lie; `OctavePlan` in gpu/plan.rs.
-typedef struct {
-    i32 width, height, pitch, unused;
-    // Of level 0 from the image's first number, and from each level to the next.
-    u64 offset, level;
-} Octave;
-
 // A keypoint's level, and its place and scale there.
 typedef struct {
     const GLOBAL f32 *pixels;
@@ -34,7 +27,7 @@ FUNCTION Point point_of(const GLOBAL Keypoint *keypoint, const GLOBAL f32 *image
     const GLOBAL Octave *octave = octaves + (number - FIRST_OCTAVE);
     f32 per_pixel = FLOAT_OF((u32)(127 - number) << 23);
     Point p;
-    p.pixels = image + octave->offset + (u64)(place & 255u) * octave->level;
+    p.pixels = image + octave->offset + (u64)(place & 255u) * (u32)octave->height * (u32)octave->pitch;
     p.width = octave->width;
     p.height = octave->height;
     p.pitch = octave->pitch;

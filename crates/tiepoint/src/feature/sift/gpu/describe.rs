@@ -2,12 +2,11 @@
 
 use super::super::describe::{CELL, CELLS, DIRECTIONS, reach};
 use super::super::{DIMENSION, DescriptorKind, SiftOptions};
-use super::window::{self, Levels};
-use super::{LANES, List, groups};
+use super::plan::{GpuLevels, GpuPoints};
+use super::{LANES, groups, window_for_kernels};
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::feature::gpu::{GpuDescriptors, WORDS};
-use crate::numeric;
 use std::f32::consts::{SQRT_2, TAU};
 use tiepoint_gpu::{Argument, Kernel, Source, arguments};
 
@@ -21,7 +20,7 @@ pub(super) struct GpuDescribe {
 impl GpuDescribe {
     pub(super) fn source(options: &SiftOptions) -> Source {
         let bytes = options.descriptors != DescriptorKind::F32;
-        window::for_kernels(numeric::for_kernels(Source::new("describe")), options)
+        window_for_kernels(Source::new("describe"), options)
             .define("CELLS", CELLS)
             .define("DIRECTIONS", DIRECTIONS)
             .define("DIMENSION", DIMENSION)
@@ -52,10 +51,10 @@ impl GpuDescribe {
     pub(super) fn record(
         &self,
         commands: &mut Commands,
-        (described, descriptors): (&List, &GpuDescriptors),
-        (features, indices): (&List, &Buffer<u32>),
+        (described, descriptors): (&GpuPoints, &GpuDescriptors),
+        (features, indices): (&GpuPoints, &Buffer<u32>),
         limit: usize,
-        levels: &Levels,
+        levels: &GpuLevels,
     ) -> Result<()> {
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
         let mut arguments = arguments![&described.keypoints];
@@ -74,7 +73,7 @@ impl GpuDescribe {
             features.capacity as u32,
         ]);
         if self.has_descriptors {
-            arguments.extend(arguments![&levels.pixels, levels.image_stride, &levels.octaves]);
+            arguments.extend(arguments![&levels.values, levels.plan.image_stride as u64, &levels.octaves]);
         }
         Ok(commands.launch(&self.kernel, groups(features), arguments)?)
     }

@@ -2,11 +2,10 @@
 
 use super::super::orient::BINS;
 use super::super::{SiftOptions, SiftPreset};
-use super::window::{self, Levels};
-use super::{LANES, List, groups};
+use super::plan::{GpuLevels, GpuPoints};
+use super::{LANES, groups, window_for_kernels};
 use crate::Result;
 use crate::device::gpu::{Commands, Gpu};
-use crate::numeric;
 use std::f32::consts::TAU;
 use tiepoint_gpu::{Kernel, Source, arguments};
 
@@ -18,7 +17,7 @@ impl GpuOrient {
     pub(super) fn source(options: &SiftOptions) -> Source {
         let vlfeat = options.preset == SiftPreset::VlFeat;
         let exact = options.preset != SiftPreset::OpenCv;
-        window::for_kernels(numeric::for_kernels(Source::new("orient")), options)
+        window_for_kernels(Source::new("orient"), options)
             .define("BINS", BINS)
             .define_f32("BINS_PER_RADIAN", BINS as f32 / TAU)
             .define_f32("RADIANS_PER_BIN", TAU / BINS as f32)
@@ -37,9 +36,9 @@ impl GpuOrient {
     pub(super) fn record(
         &self,
         commands: &mut Commands,
-        features: &List,
-        points: &List,
-        levels: &Levels,
+        features: &GpuPoints,
+        points: &GpuPoints,
+        levels: &GpuLevels,
     ) -> Result<()> {
         let arguments = arguments![
             &features.keypoints,
@@ -48,8 +47,8 @@ impl GpuOrient {
             &points.keypoints,
             &points.counts,
             points.capacity as u32,
-            &levels.pixels,
-            levels.image_stride,
+            &levels.values,
+            levels.plan.image_stride as u64,
             &levels.octaves,
         ];
         Ok(commands.launch(&self.0, groups(points), arguments)?)

@@ -4,9 +4,8 @@ use super::super::tests::scene;
 use super::super::{DIMENSION, DescriptorKind, SiftOptions, SiftPreset, reference};
 use super::describe::GpuDescribe;
 use super::orient::GpuOrient;
-use super::window::{Levels, octave_words};
-use super::*;
-use crate::device::gpu::{Commands, all, compiles_everywhere};
+use super::plan::{GpuLevels, GpuPoints, Plan};
+use crate::device::gpu::{Commands, Gpu, all, compiles_everywhere};
 use crate::feature::gpu::{GpuDescriptors, GpuFeatures, GpuOrder, to_words};
 use crate::feature::{Features, Keypoint};
 use crate::image::Size;
@@ -29,27 +28,33 @@ fn variants() -> Vec<SiftOptions> {
     PRESETS.into_iter().flat_map(of_preset).collect()
 }
 
-/// The levels of one image as the pipeline lays them, with rows of a pitch.
-fn upload_levels(gpu: &Gpu, octaves: &[reference::Octave<'_>]) -> Levels {
-    let (mut pixels, mut words) = (Vec::new(), Vec::new());
-    for octave in octaves {
-        let Size { width, height } = octave.gaussians[0].size();
-        let pitch = width.next_multiple_of(32);
-        words.extend(octave_words(width, height, pitch, pixels.len()));
-        for y in octave.gaussians.iter().flat_map(|level| (0..height).map(|y| level.row(y))) {
-            pixels.extend_from_slice(y);
-            pixels.extend(std::iter::repeat_n(f32::NAN, pitch - width));
+/// The levels of one image as the pipeline lays them.
+fn upload_levels(
+    gpu: &Gpu,
+    octaves: &[reference::Octave<'_>],
+    options: &SiftOptions,
+    input: Size,
+) -> GpuLevels {
+    let plan = Plan::new(input, 1, options).unwrap();
+    assert_eq!(plan.octaves.len(), octaves.len(), "as many octaves as on the CPU");
+    let mut values = vec![f32::NAN; plan.len()];
+    for (to, octave) in plan.octaves.iter().zip(octaves) {
+        assert_eq!((to.number, to.size), (octave.number, octave.gaussians[0].size()), "the same octave");
+        for (level, to_level) in
+            octave.gaussians.iter().zip(values[to.offset..].chunks_exact_mut(to.level_len()))
+        {
+            for (y, row) in to_level.chunks_exact_mut(to.pitch).enumerate() {
+                row[..to.size.width].copy_from_slice(level.row(y));
+            }
         }
     }
-    Levels {
-        image_stride: pixels.len() as u64,
-        pixels: gpu.upload(&pixels).unwrap(),
-        octaves: gpu.upload(&words).unwrap(),
-    }
+    GpuLevels { values: gpu.upload(&values).unwrap(), octaves: gpu.upload(&plan.table()).unwrap(), plan }
 }
 
 /// Points that extrema gave, and some at places and scales where no extremum would be: at the edges, for instance.
-fn points<'o, 'p>(octaves: &'o [reference::Octave<'p>]) -> Vec<(&'o reference::Octave<'p>, reference::Point)> {
+fn points<'o, 'p>(
+    octaves: &'o [reference::Octave<'p>],
+) -> Vec<(&'o reference::Octave<'p>, reference::Point)> {
     let mut state = 7_u32;
     let mut random = move |most: f32| {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -79,16 +84,21 @@ fn points<'o, 'p>(octaves: &'o [reference::Octave<'p>]) -> Vec<(&'o reference::O
     points
 }
 
-fn upload_list(gpu: &Gpu, keypoints: &[Keypoint]) -> List {
+fn upload_list(gpu: &Gpu, keypoints: &[Keypoint]) -> GpuPoints {
     let words: Vec<u32> = keypoints.iter().flat_map(to_words).collect();
     let counts = gpu.upload(&[keypoints.len() as u32]).unwrap();
-    List { keypoints: gpu.upload(&words).unwrap(), counts, capacity: keypoints.len() }
+    GpuPoints { keypoints: gpu.upload(&words).unwrap(), counts, capacity: keypoints.len() }
 }
 
-fn oriented_and_described(gpu: &Gpu, options: &SiftOptions, points: &[Keypoint], levels: &Levels) -> Features {
+fn oriented_and_described(
+    gpu: &Gpu,
+    options: &SiftOptions,
+    points: &[Keypoint],
+    levels: &GpuLevels,
+) -> Features {
     let points = upload_list(gpu, points);
     let capacity = 4 * points.capacity;
-    let [features, described] = [(); 2].map(|()| List::new(gpu, 1, capacity).unwrap());
+    let [features, described] = [(); 2].map(|()| GpuPoints::new(gpu, 1, capacity).unwrap());
     let descriptors = match options.descriptors {
         DescriptorKind::F32 => GpuDescriptors::F32(gpu.buffer(capacity * DIMENSION).unwrap()),
         _ => GpuDescriptors::U8(gpu.buffer(capacity * DIMENSION).unwrap()),
@@ -107,7 +117,7 @@ fn oriented_and_described(gpu: &Gpu, options: &SiftOptions, points: &[Keypoint],
         .unwrap();
     gpu.run(&commands).unwrap();
     let dimension = if options.descriptors == DescriptorKind::None { 0 } else { DIMENSION };
-    let List { keypoints, counts: count, .. } = described;
+    let GpuPoints { keypoints, counts: count, .. } = described;
     GpuFeatures { count, keypoints, descriptors, dimension, image: Size::new(1, 1) }.download().unwrap()
 }
 
@@ -115,14 +125,14 @@ fn oriented_and_described(gpu: &Gpu, options: &SiftOptions, points: &[Keypoint],
 fn orientations_and_descriptors_are_those_of_the_reference() {
     for (i, options) in variants().into_iter().enumerate() {
         let image = scene(Size::new(83 + i, 61), i as u64 + 1);
-        let octaves = reference::scale_space(image.view(), &options);
+        let octaves = reference::octaves(image.view(), &options);
         let points = points(&octaves);
         let expected = points.iter().flat_map(|(octave, p)| octave.features(p)).collect();
         let expected = reference::arrange(expected, Size::new(1, 1), &options);
         assert!(expected.len() > 40, "{} features", expected.len());
         let keypoints: Vec<_> = points.iter().map(|(_, p)| p.keypoint).collect();
         for gpu in all() {
-            let levels = upload_levels(gpu, &octaves);
+            let levels = upload_levels(gpu, &octaves, &options, image.size());
             let found = oriented_and_described(gpu, &options, &keypoints, &levels);
             assert!(found.keypoints == expected.keypoints, "{gpu:?}, keypoints with {options:?}");
             assert!(found == expected, "{gpu:?}, descriptors with {options:?}");
