@@ -3,6 +3,7 @@
 mod describe;
 mod orient;
 pub(crate) mod plan;
+pub(crate) mod scale_space;
 #[cfg(test)]
 mod tests;
 
