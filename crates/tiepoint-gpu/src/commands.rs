@@ -72,7 +72,9 @@ pub(crate) enum Command {
     },
     Download {
         from: Arc<Memory>,
+        from_offset: usize,
         to: Arc<Place>,
+        to_offset: usize,
         bytes: usize,
     },
 }
@@ -176,12 +178,31 @@ impl Commands {
     /// # Errors
     /// [`Error::Usage`] when the buffer holds fewer.
     pub fn download<T: Element>(&mut self, from: &Buffer<T>, to: &mut Pinned<T>) -> Result<()> {
-        Self::fits(to.len(), from.len())?;
-        self.list.push(Command::Download {
-            from: from.memory.clone(),
-            to: to.place.clone(),
-            bytes: to.bytes(),
-        });
+        let len = to.len();
+        self.download_part((from, 0), (to, 0), len)
+    }
+
+    /// Reads `len` numbers of a buffer, from one on, into a part of host memory.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when they leave either.
+    pub fn download_part<T: Element>(
+        &mut self,
+        (from, from_first): (&Buffer<T>, usize),
+        (to, to_first): (&mut Pinned<T>, usize),
+        len: usize,
+    ) -> Result<()> {
+        Self::fits(from_first.saturating_add(len), from.len())?;
+        Self::fits(to_first.saturating_add(len), to.len())?;
+        if len > 0 {
+            self.list.push(Command::Download {
+                from: from.memory.clone(),
+                from_offset: from_first * size_of::<T>(),
+                to: to.place.clone(),
+                to_offset: to_first * size_of::<T>(),
+                bytes: len * size_of::<T>(),
+            });
+        }
         Ok(())
     }
 

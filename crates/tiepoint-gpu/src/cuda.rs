@@ -409,9 +409,12 @@ impl Driver for Cuda {
                 Command::Upload { from, to, bytes } => {
                     call!(cuMemcpyHtoDAsync_v2(to.raw.0, from.start.cast(), *bytes, stream))
                 }
-                Command::Download { from, to, bytes } => {
-                    call!(cuMemcpyDtoHAsync_v2(to.start.cast(), from.raw.0, *bytes, stream))
-                }
+                Command::Download { from, from_offset, to, to_offset, bytes } => call!(cuMemcpyDtoHAsync_v2(
+                    to.start.add(*to_offset).cast(),
+                    from.raw.0 + *from_offset as u64,
+                    *bytes,
+                    stream
+                )),
             }
         }
     }

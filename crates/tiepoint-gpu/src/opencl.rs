@@ -350,16 +350,16 @@ impl Driver for OpenCl {
                 };
                 done("clEnqueueWriteBuffer", event)
             }
-            Command::Download { from, to, bytes } => {
-                // SAFETY: as above.
+            Command::Download { from, from_offset, to, to_offset, bytes } => {
+                // SAFETY: as above; both ranges were checked when the command was made.
                 let event = unsafe {
                     cl3::command_queue::enqueue_read_buffer(
                         self.queue(),
                         mem(from.raw),
                         CL_NON_BLOCKING,
-                        0,
+                        *from_offset,
                         *bytes,
-                        to.start.cast(),
+                        to.start.add(*to_offset).cast(),
                         0,
                         ptr::null(),
                     )

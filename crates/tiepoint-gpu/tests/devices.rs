@@ -150,6 +150,18 @@ fn memory_comes_and_goes_as_it_was() {
         commands.download(&copy, &mut pinned).unwrap();
         gpu.run(&commands).unwrap();
         assert_eq!(pinned.numbers().unwrap()[3..], data[17..514], "{gpu:?}: downloaded");
+        let mut commands = Commands::new();
+        commands.download_part((&buffer, 70_000), (&mut pinned, 499), 1).unwrap();
+        commands.download_part((&buffer, 9), (&mut pinned, 1), 2).unwrap();
+        gpu.run(&commands).unwrap();
+        let expected = [7, data[9], data[10], data[17]];
+        assert_eq!(pinned.numbers().unwrap()[..4], expected, "{gpu:?}: a part");
+        assert_eq!(pinned.numbers().unwrap()[499], data[70_000], "{gpu:?}: the last");
+        assert!(commands.download_part((&buffer, 70_000), (&mut pinned, 0), 2).is_err(), "beyond the buffer");
+        assert!(
+            commands.download_part((&buffer, 0), (&mut pinned, 499), 2).is_err(),
+            "beyond the host's memory"
+        );
         let found = copy.to_vec().unwrap();
         assert!(
             found[..3] == [7; 3] && found[3..60_003] == data[17..60_017] && found[60_003] == 7,

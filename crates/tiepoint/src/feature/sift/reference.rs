@@ -44,10 +44,7 @@ pub(super) fn arrange(
 }
 
 /// The octaves, finest first.
-pub(super) fn octaves<'o, T: Pixel>(
-    image: ImageView<'_, T>,
-    options: &'o SiftOptions,
-) -> Vec<Octave<'o>> {
+pub(super) fn octaves<'o, T: Pixel>(image: ImageView<'_, T>, options: &'o SiftOptions) -> Vec<Octave<'o>> {
     let mut base = base(image, options);
     let mut octaves = Vec::new();
     let levels = usize::from(options.levels);

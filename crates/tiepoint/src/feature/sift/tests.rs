@@ -7,7 +7,7 @@ use crate::image::Image;
 use std::f32::consts::{PI, TAU};
 
 /// Smooth random blobs on grey: corners, edges and blobs of many sizes.
-pub(super) fn scene(size: Size, seed: u64) -> Image<u8> {
+fn scene(size: Size, seed: u64) -> Image<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut random = || {
         state ^= state << 13;
