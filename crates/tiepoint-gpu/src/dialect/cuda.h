@@ -11,6 +11,8 @@ typedef unsigned long long u64;
 typedef float f32;
 
 #define KERNEL(width, height) extern "C" __global__ void __launch_bounds__((width) * (height))
+#define KERNEL_RESIDENT(width, height, groups) \
+    extern "C" __global__ void __launch_bounds__((width) * (height), groups)
 #define FUNCTION static __device__ __forceinline__
 #define GLOBAL
 #define LOCAL __shared__

@@ -9,7 +9,10 @@
 //! }
 //! ```
 //!
+//! `UNROLL` before a loop with constant bounds unrolls it, so that arrays indexed in it lie in registers (not on a CPU).
 //! `KERNEL(width, height)` states the size of the work group, which [`crate::Program::kernel`] is told again.
+//! `KERNEL_RESIDENT(width, height, groups)` is a `KERNEL` of which that many groups shall fit onto a multiprocessor of
+//! CUDA at a time: it bounds the registers of a lane.
 //! `FUNCTION` opens a function that kernels call; its pointers are `GLOBAL`, `LOCAL_POINTER` or `CONSTANT_POINTER`.
 //! `LOCAL f32 tile[64]` inside a kernel is memory of the work group, `BARRIER()` must be reached by all of it.
 //!

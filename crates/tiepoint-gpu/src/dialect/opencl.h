@@ -12,6 +12,7 @@ typedef ulong u64;
 typedef float f32;
 
 #define KERNEL(width, height) __kernel __attribute__((reqd_work_group_size(width, height, 1))) void
+#define KERNEL_RESIDENT(width, height, groups) KERNEL(width, height)
 #define FUNCTION static inline
 #define GLOBAL __global
 #define LOCAL __local
@@ -19,7 +20,9 @@ typedef float f32;
 #define CONSTANT __constant
 #define CONSTANT_POINTER __constant
 #define RESTRICT restrict
+#ifndef UNROLL
 #define UNROLL _Pragma("unroll")
+#endif
 
 #define LANE_X ((i32)get_local_id(0))
 #define LANE_Y ((i32)get_local_id(1))

@@ -12,6 +12,8 @@ pub(crate) mod extrema;
 mod orient;
 pub(crate) mod plan;
 pub(crate) mod scale_space;
+#[cfg(test)]
+mod tests;
 
 use super::window::UNIT;
 use super::{DIMENSION, DescriptorKind, SiftOptions, SiftPreset};
