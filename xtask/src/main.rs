@@ -2,6 +2,7 @@
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command talks to people")]
 
 mod bench;
+mod gpu;
 mod parity;
 mod python;
 mod test;
@@ -16,6 +17,7 @@ fn main() -> ExitCode {
     let result = match arguments.next().as_deref() {
         Some("bench") => bench::run(&arguments.collect::<Vec<_>>()),
         Some("parity") => parity::run(),
+        Some("has-opencl") => gpu::has_opencl(),
         Some("test") => test::run(&arguments.collect::<Vec<_>>()),
         _ => Err("usage: cargo xtask test [ARGUMENTS OF cargo test] | bench [FILTER] | parity".into()),
     };

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: every test that this machine can run, and a word on those that it cannot.
 
-use crate::{data_folder, workspace};
-use std::path::Path;
+use crate::{data_folder, gpu, workspace};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// Runs unit, property, accuracy, command-line and documentation tests. `arguments` go to `cargo test`.
@@ -14,15 +14,22 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             data.display()
         ),
     }
-    cargo(&workspace(), &data, &["test", "--workspace"], arguments)?;
+    let variables = gpu::prepare()?;
+    cargo(&workspace(), &data, &variables, &["test", "--workspace"], arguments)?;
     println!("all tests passed");
     Ok(())
 }
 
-fn cargo(root: &Path, data: &Path, command: &[&str], more: &[String]) -> Result<(), String> {
+fn cargo(
+    root: &Path,
+    data: &Path,
+    variables: &[(&str, PathBuf)],
+    command: &[&str],
+    more: &[String],
+) -> Result<(), String> {
     let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut cargo = Command::new(program);
-    cargo.current_dir(root).args(command).args(more);
+    cargo.current_dir(root).args(command).args(more).envs(variables.iter().cloned());
     if let Ok(data) = data.canonicalize() {
         cargo.env("TIEPOINT_DATA", data);
     }

@@ -4,12 +4,12 @@ use crate::arguments::Common;
 use crate::failure::{Failure, Outcome};
 use crate::report::{Object, Progress, profile_table};
 use std::io::Write;
-use tiepoint::device::{Cpu, Device};
+use tiepoint::device::Processor;
 
 /// The device, and what the user wants to hear.
 #[derive(Debug)]
 pub(crate) struct Session {
-    pub(crate) cpu: Cpu,
+    pub(crate) processor: Processor,
     pub(crate) json: bool,
     pub(crate) progress: Progress,
     profile: bool,
@@ -18,25 +18,42 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    pub(crate) fn open(common: &Common) -> Outcome<Self> {
+    /// Opens the devices; a GPU only for a command that has a form for it.
+    pub(crate) fn open(common: &Common, has_gpu_form: bool) -> Outcome<Self> {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = common.threads.map_or_else(cores, usize::from);
-        let cpu = common.device.open(threads.min(1024)).map_err(unavailable)?.profiled();
+        let threads = common.threads.map_or_else(cores, usize::from).min(1024);
+        let processor = match has_gpu_form {
+            true => common.device.open(threads),
+            false => common.device.open_cpu(threads).map(Processor::from),
+        };
+        let mut processor = processor.map_err(unavailable)?;
+        processor.cpu = processor.cpu.profiled();
+        if let Some(gpu) = &processor.gpu {
+            gpu.profile(common.profile);
+        }
         let session = Self {
-            cpu,
+            processor,
             json: common.json,
             progress: Progress::new(!common.quiet && !common.json),
             profile: common.profile,
             verbose: common.verbose,
             quiet: common.quiet,
         };
-        session.explain(&format!("{} threads, {}", session.cpu.threads(), session.cpu.level_name()));
+        let Processor { cpu, gpu, notes } = &session.processor;
+        notes.iter().for_each(|note| session.explain(note));
+        session.explain(&format!("{} threads, {}", cpu.threads(), cpu.level_name()));
+        if let Some(gpu) = gpu {
+            session.explain(&gpu.info().to_string());
+        }
         Ok(session)
     }
 
     /// The device's name for reports.
     pub(crate) fn device(&self) -> String {
-        Device::Cpu.to_string()
+        self.processor
+            .gpu
+            .as_ref()
+            .map_or_else(|| "cpu".into(), |g| format!("{}:{}", g.info().api, g.info().index))
     }
 
     /// A line for people on stdout; not with --json or --quiet.
@@ -64,7 +81,7 @@ impl Session {
     pub(crate) fn close(&self) {
         if self.profile {
             self.progress.say("");
-            let _ = write!(std::io::stderr(), "{}", profile_table(&self.cpu));
+            let _ = write!(std::io::stderr(), "{}", profile_table(&self.processor.cpu));
         }
     }
 }

@@ -12,7 +12,7 @@ pub enum Argument {
     Buffer(Handle),
     /// `i32`, `u32` or `f32`.
     Word([u8; 4]),
-    /// `i64` or `u64`.
+    /// `i64`, `u64` or `f64`.
     Long([u8; 8]),
 }
 
@@ -36,7 +36,7 @@ macro_rules! argument {
     };
 }
 
-argument!(i32 => Word, u32 => Word, f32 => Word, i64 => Long, u64 => Long);
+argument!(i32 => Word, u32 => Word, f32 => Word, i64 => Long, u64 => Long, f64 => Long);
 
 /// The arguments of a launch: `arguments![&buffer, width, 0.5_f32]`.
 #[macro_export]
@@ -103,8 +103,15 @@ impl Commands {
     /// Runs a kernel on `groups` work groups. Nothing happens where one of the numbers is 0.
     ///
     /// # Errors
-    /// [`Error::Usage`] when the number of groups exceeds what devices take.
+    /// [`Error::Usage`] when the number of arguments is not the kernel's, or that of groups more than devices take.
     pub fn launch(&mut self, kernel: &Kernel, groups: [usize; 3], arguments: Vec<Argument>) -> Result<()> {
+        let (expected, found) = (kernel.parameters, arguments.len());
+        if expected != found {
+            let name = kernel.name();
+            return Err(Error::Usage(format!(
+                "kernel {name} takes {expected} arguments and was given {found}"
+            )));
+        }
         if groups.contains(&0) {
             return Ok(());
         }
@@ -206,7 +213,7 @@ impl Commands {
         Ok(())
     }
 
-    fn fits(len: usize, room: usize) -> Result<()> {
+    pub(crate) fn fits(len: usize, room: usize) -> Result<()> {
         match len <= room {
             true => Ok(()),
             false => Err(Error::Usage(format!("{len} numbers do not fit into {room}"))),

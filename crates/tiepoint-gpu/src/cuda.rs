@@ -1,6 +1,7 @@
 //! The CUDA driver, with NVRTC as its compiler.
 #![expect(unsafe_code, reason = "a driver is foreign code")]
 
+use crate::buffer::Place;
 use crate::commands::{Argument, Command};
 use crate::driver::{Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw};
 use crate::{Api, Error, Info, Result};
@@ -112,6 +113,8 @@ struct Stream {
     device: sys::CUdevice,
     context: sys::CUcontext,
     stream: sys::CUstream,
+    /// For transfers beside it.
+    transfers: sys::CUstream,
 }
 
 // SAFETY: contexts and streams may be used from any thread on which the context is current.
@@ -133,6 +136,7 @@ impl Drop for Stream {
         // SAFETY: made by `open`; nothing uses them any more.
         unsafe {
             let _ = sys::cuStreamDestroy_v2(self.stream);
+            let _ = sys::cuStreamDestroy_v2(self.transfers);
             let _ = sys::cuDevicePrimaryCtxRelease_v2(self.device);
         }
     }
@@ -152,15 +156,18 @@ impl Cuda {
             let found = format!("there are {count} devices, numbered from 0");
             return Err(Error::Index { api: Api::Cuda, index, found });
         }
+        compiler()?;
         let device = device(index)?;
         let info = info(device, index)?;
-        let mut stream = Stream { device, context: ptr::null_mut(), stream: ptr::null_mut() };
+        let (context, none) = (ptr::null_mut(), ptr::null_mut());
+        let mut stream = Stream { device, context, stream: none, transfers: none };
         // SAFETY: writes one handle each; the context is current before a stream is made in it.
         unsafe {
             call!(cuDevicePrimaryCtxRetain(&raw mut stream.context, device))?;
             stream.enter()?;
             let flags = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32;
             call!(cuStreamCreate(&raw mut stream.stream, flags))?;
+            call!(cuStreamCreate(&raw mut stream.transfers, flags))?;
         }
         Ok(Self { info, stream: Arc::new(stream) })
     }
@@ -176,9 +183,6 @@ impl Cuda {
         group: [u32; 2],
         arguments: &[Argument],
     ) -> Result<()> {
-        if kernel.parameters != arguments.len() {
-            return Err(crate::opencl::wrong_number(&kernel.name, kernel.parameters, arguments.len()));
-        }
         let mut values: Vec<[u8; 8]> = arguments.iter().map(value).collect();
         let mut pointers: Vec<*mut c_void> = values.iter_mut().map(|v| v.as_mut_ptr().cast()).collect();
         // SAFETY: as many pointers as the kernel has parameters, each to eight bytes that live during the call.
@@ -227,16 +231,22 @@ fn value(argument: &Argument) -> [u8; 8] {
     }
 }
 
-/// Compiles for an architecture such as `sm_90`, whether there is such a device or not.
-pub(crate) fn compile(name: &str, source: &str, architecture: &str) -> Result<Vec<u8>> {
+/// Fails where NVRTC is not there.
+fn compiler() -> Result<()> {
     // SAFETY: opens a library.
-    if !unsafe { nvrtc::is_culib_present() } {
-        return Err(error(
+    match unsafe { nvrtc::is_culib_present() } {
+        true => Ok(()),
+        false => Err(error(
             "no compiler: libnvrtc.so cannot be loaded; install CUDA's NVRTC (it also comes as a Python wheel, \
              nvidia-cuda-nvrtc) where the loader finds it, or use opencl"
                 .into(),
-        ));
+        )),
     }
+}
+
+/// Compiles for an architecture such as `sm_90`, whether there is such a device or not.
+pub(crate) fn compile(name: &str, source: &str, architecture: &str) -> Result<Vec<u8>> {
+    compiler()?;
     let wrong = |what: &str| Error::Usage(format!("{name}: {what} holds a zero byte"));
     let text = CString::new(source).map_err(|_| wrong("the source"))?;
     let title = CString::new(name).map_err(|_| wrong("the name"))?;
@@ -341,10 +351,8 @@ impl Driver for Cuda {
 
     fn binary_key(&self) -> String {
         let (mut major, mut minor) = (0, 0);
-        // SAFETY: the library is there; writes two integers.
-        if unsafe { nvrtc::is_culib_present() } {
-            let _ = unsafe { nvrtc::nvrtcVersion(&raw mut major, &raw mut minor) };
-        }
+        // SAFETY: the library was there when the device was opened; writes two integers.
+        let _ = unsafe { nvrtc::nvrtcVersion(&raw mut major, &raw mut minor) };
         format!("{} nvrtc {major}.{minor}", self.architecture())
     }
 
@@ -387,6 +395,32 @@ impl Driver for Cuda {
             ))?;
         }
         self.finish()
+    }
+
+    fn write_beside(
+        &self,
+        from: &Place,
+        to: Raw,
+        bytes: usize,
+        after: Option<&dyn DriverMark>,
+    ) -> Result<()> {
+        self.stream.enter()?;
+        let transfers = self.stream.transfers;
+        let mut done = CudaMark { event: ptr::null_mut(), stream: self.stream.clone() };
+        // SAFETY: the caller checked the size; the place outlives the work of the stream, which waits for this.
+        unsafe {
+            if let Some(mark) = after {
+                let mark = mark.as_any().downcast_ref::<CudaMark>().ok_or_else(foreign)?;
+                call!(cuStreamWaitEvent(transfers, mark.event, 0))?;
+            }
+            call!(cuMemcpyHtoDAsync_v2(to.0, from.start.cast(), bytes, transfers))?;
+            call!(cuEventCreate(
+                &raw mut done.event,
+                sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING as u32
+            ))?;
+            call!(cuEventRecord(done.event, transfers))?;
+            call!(cuStreamWaitEvent(self.stream.stream, done.event, 0))
+        }
     }
 
     fn enqueue(&self, command: &Command) -> Result<()> {
@@ -503,14 +537,7 @@ impl DriverProgram for CudaProgram {
         if group[0] * group[1] > most.unsigned_abs() {
             return Err(error(format!("kernel {name} takes groups of at most {most} lanes, not {group:?}")));
         }
-        let (mut parameters, mut offset, mut size) = (0, 0, 0);
-        // SAFETY: the call fails at the first number beyond the last parameter.
-        while unsafe { sys::cuFuncGetParamInfo(function, parameters, &raw mut offset, &raw mut size) }
-            == CUresult::CUDA_SUCCESS
-        {
-            parameters += 1;
-        }
-        Ok(Arc::new(CudaKernel { name: name.into(), function, parameters, _module: self.module.clone() }))
+        Ok(Arc::new(CudaKernel { name: name.into(), function, _module: self.module.clone() }))
     }
 }
 
@@ -518,7 +545,6 @@ impl DriverProgram for CudaProgram {
 struct CudaKernel {
     name: String,
     function: sys::CUfunction,
-    parameters: usize,
     _module: Arc<Module>,
 }
 

@@ -1,5 +1,6 @@
 //! What is asked of a driver: the whole difference between CUDA and OpenCL lies behind this.
 
+use crate::buffer::Place;
 use crate::commands::Command;
 use crate::{Info, Result};
 use std::fmt::Debug;
@@ -50,6 +51,10 @@ pub(crate) trait Driver: Debug + Send + Sync {
 
     fn write(&self, to: Raw, offset: usize, from: &[u8]) -> Result<()>;
     fn read(&self, from: Raw, offset: usize, to: &mut [u8]) -> Result<()>;
+    /// Starts a transfer beside the queue, once the queue has come to `after`; what is put into the queue later waits
+    /// for it.
+    fn write_beside(&self, from: &Place, to: Raw, bytes: usize, after: Option<&dyn DriverMark>)
+    -> Result<()>;
     fn enqueue(&self, command: &Command) -> Result<()>;
     fn mark(&self) -> Result<Arc<dyn DriverMark>>;
     fn seconds_between(&self, start: &dyn DriverMark, end: &dyn DriverMark) -> Result<f64>;

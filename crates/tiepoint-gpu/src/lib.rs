@@ -117,6 +117,10 @@ pub fn compile_for_cuda(source: &Source, architecture: &str) -> Result<Vec<u8>> 
     cuda::compile(source.name(), &source.for_api(Api::Cuda), architecture)
 }
 
+/// A place in a device's queue.
+#[derive(Clone, Debug)]
+pub struct Mark(Arc<dyn DriverMark>);
+
 /// One device and its queue. A clone is the same device and queue.
 #[derive(Clone)]
 pub struct Gpu(Arc<Shared>);
@@ -265,6 +269,31 @@ impl Gpu {
             self.note(pair[0].0, seconds);
         }
         Ok(())
+    }
+
+    /// The place in the queue after all work so far.
+    ///
+    /// # Errors
+    /// [`Error::Driver`].
+    pub fn mark(&self) -> Result<Mark> {
+        self.driver().mark().map(Mark)
+    }
+
+    /// Fills a buffer from host memory beside the work in the queue: the transfer begins when the queue has come to
+    /// `after` (at once, if `None`), and work that is put in later waits for it. So the next image travels while this
+    /// one is computed, given two buffers and the mark after the last work that reads the one to be filled.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when the buffer is too small, [`Error::Driver`].
+    pub fn upload_beside<T: Element>(
+        &self,
+        from: &Pinned<T>,
+        to: &Buffer<T>,
+        after: Option<&Mark>,
+    ) -> Result<()> {
+        Commands::fits(from.len(), to.len())?;
+        let after = after.map(|m| m.0.as_ref());
+        self.driver().write_beside(&from.place, to.memory.raw, from.bytes(), after)
     }
 
     /// The seconds that some work takes on the device, from its own clock.

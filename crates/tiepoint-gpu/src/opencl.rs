@@ -1,6 +1,7 @@
 //! The OpenCL driver: version 1.2 of the interface, which every vendor has.
 #![expect(unsafe_code, reason = "a driver is foreign code")]
 
+use crate::buffer::Place;
 use crate::commands::{Argument, Command};
 use crate::driver::{Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw};
 use crate::{Api, Error, Info, Result};
@@ -90,6 +91,8 @@ pub(crate) struct OpenCl {
     info: Info,
     device: Device,
     queue: CommandQueue,
+    /// For transfers beside it.
+    transfers: CommandQueue,
     context: Arc<Context>,
     /// Arguments are set on a kernel object: nobody else may until it is in the queue.
     launching: Mutex<()>,
@@ -122,9 +125,12 @@ impl OpenCl {
             });
         }
         let context = Context::from_device(&device).map_err(|e| failed("clCreateContext", e))?;
-        let queue = CommandQueue::create_default(&context, CL_QUEUE_PROFILING_ENABLE);
-        let queue = queue.map_err(|e| failed("clCreateCommandQueue", e))?;
-        Ok(Self { info, device, queue, context: Arc::new(context), launching: Mutex::default() })
+        let queue = || {
+            CommandQueue::create_default(&context, CL_QUEUE_PROFILING_ENABLE)
+                .map_err(|e| failed("clCreateCommandQueue", e))
+        };
+        let (queue, transfers) = (queue()?, queue()?);
+        Ok(Self { info, device, queue, transfers, context: Arc::new(context), launching: Mutex::default() })
     }
 
     fn launch(
@@ -135,12 +141,8 @@ impl OpenCl {
         arguments: &[Argument],
     ) -> Result<()> {
         let _alone = self.launching.lock().unwrap_or_else(PoisonError::into_inner);
-        let expected = kernel.num_args().map_err(|e| failed("clGetKernelInfo", e))? as usize;
-        if expected != arguments.len() {
-            return Err(wrong_number(&kernel.function_name().unwrap_or_default(), expected, arguments.len()));
-        }
         for (at, argument) in (0..).zip(arguments) {
-            // SAFETY: the number of arguments was compared; the driver compares their sizes.
+            // SAFETY: the number of arguments was compared when the command was made; the driver compares their sizes.
             let set = unsafe {
                 match argument {
                     Argument::Buffer(handle) => kernel.set_arg(at, &mem(handle.0.raw)),
@@ -173,10 +175,6 @@ impl OpenCl {
     fn queue(&self) -> *mut c_void {
         self.queue.get()
     }
-}
-
-pub(crate) fn wrong_number(kernel: &str, expected: usize, found: usize) -> Error {
-    Error::Usage(format!("kernel {kernel} takes {expected} arguments and was given {found}"))
 }
 
 fn mem(memory: Raw) -> cl_mem {
@@ -301,6 +299,39 @@ impl Driver for OpenCl {
             )
         };
         done("clEnqueueReadBuffer", event)
+    }
+
+    fn write_beside(
+        &self,
+        from: &Place,
+        to: Raw,
+        bytes: usize,
+        after: Option<&dyn DriverMark>,
+    ) -> Result<()> {
+        let after: Vec<cl_event> = match after {
+            Some(mark) => vec![mark.as_any().downcast_ref::<OpenClMark>().ok_or_else(foreign)?.event.get()],
+            None => Vec::new(),
+        };
+        let first = if after.is_empty() { ptr::null() } else { after.as_ptr() };
+        // SAFETY: the caller checked the size; the place outlives the work of the queue, which waits for this.
+        let written = unsafe {
+            cl3::command_queue::enqueue_write_buffer(
+                self.transfers.get(),
+                mem(to),
+                CL_NON_BLOCKING,
+                0,
+                bytes,
+                from.start.cast(),
+                after.len() as u32,
+                first,
+            )
+        };
+        let written = Event::new(written.map_err(|e| failed("clEnqueueWriteBuffer", ClError(e)))?);
+        let flushed = cl3::command_queue::flush(self.transfers.get());
+        flushed.map_err(|e| failed("clFlush", ClError(e)))?;
+        // SAFETY: one event, which was just made.
+        let waits = unsafe { self.queue.enqueue_barrier_with_wait_list(&[written.get()]) };
+        waits.map(drop).map_err(|e| failed("clEnqueueBarrier", e))
     }
 
     fn enqueue(&self, command: &Command) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Kernels from source: constants and tables from Rust, compiled once, kept on disk.
 
 use crate::driver::{DriverKernel, DriverProgram};
-use crate::{Gpu, Result, cache, dialect};
+use crate::{Error, Gpu, Result, cache, dialect};
 use std::fmt::{Display, Write};
 use std::sync::Arc;
 
@@ -88,6 +88,7 @@ fn literal(value: f32) -> String {
 #[derive(Clone, Debug)]
 pub struct Program {
     program: Arc<dyn DriverProgram>,
+    source: Arc<str>,
 }
 
 impl Program {
@@ -98,13 +99,13 @@ impl Program {
         if let Some(binary) = cache::load(&key) {
             // A file that the driver refuses (another version's, a broken one) is made anew.
             if let Ok(program) = driver.load(source.name(), &binary) {
-                return Ok(Self { program });
+                return Ok(Self { program, source: text.into() });
             }
         }
         let binary = driver.compile(source.name(), &text)?;
         let program = driver.load(source.name(), &binary)?;
         cache::store(&key, &binary);
-        Ok(Self { program })
+        Ok(Self { program, source: text.into() })
     }
 
     /// The kernel of this name, declared as `KERNEL(group[0], group[1])`.
@@ -112,7 +113,26 @@ impl Program {
     /// # Errors
     /// [`crate::Error::Driver`] when there is none, or the device does not take groups of this size.
     pub fn kernel(&self, name: &'static str, group: [u32; 2]) -> Result<Kernel> {
-        Ok(Kernel { kernel: self.program.kernel(name, group)?, name, group })
+        let parameters = parameters(&self.source, name).ok_or_else(|| {
+            Error::Usage(format!(
+                "the source has no kernel {name}, declared as KERNEL(width, height) {name}(...)"
+            ))
+        })?;
+        Ok(Kernel { kernel: self.program.kernel(name, group)?, name, group, parameters })
+    }
+}
+
+/// How many parameters the kernel of this name declares. CUDA does not tell, except by a call that fails.
+fn parameters(source: &str, name: &str) -> Option<usize> {
+    let mut rest = source;
+    loop {
+        let (_, after) = rest.split_once("KERNEL(")?;
+        let (_, declared) = after.split_once(')')?;
+        rest = declared;
+        let Some(list) = declared.trim_start().strip_prefix(name) else { continue };
+        let Some(list) = list.trim_start().strip_prefix('(') else { continue };
+        let (list, _) = list.split_once(')')?;
+        return Some(if list.trim().is_empty() { 0 } else { list.split(',').count() });
     }
 }
 
@@ -122,6 +142,7 @@ pub struct Kernel {
     pub(crate) kernel: Arc<dyn DriverKernel>,
     name: &'static str,
     group: [u32; 2],
+    pub(crate) parameters: usize,
 }
 
 impl Kernel {
@@ -143,7 +164,15 @@ impl Kernel {
 
 #[cfg(test)]
 mod tests {
-    use super::literal;
+    use super::{literal, parameters};
+
+    #[test]
+    fn parameters_are_counted() {
+        let source = "KERNEL(1, 1) none() {}\nKERNEL(N, 1)\n  none_too(GLOBAL f32 *a, i32 b) { f(a, b, 1); }";
+        assert_eq!(parameters(source, "none"), Some(0), "no parameter");
+        assert_eq!(parameters(source, "none_too"), Some(2), "two");
+        assert_eq!(parameters(source, "f"), None, "no kernel");
+    }
 
     #[test]
     fn literals_are_floats() {

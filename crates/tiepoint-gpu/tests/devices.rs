@@ -1,5 +1,5 @@
 //! Every device that this machine has keeps the contract of the dialect and of the queue.
-#![expect(clippy::print_stdout, reason = "a skipped test says so")]
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests; a skipped one says so")]
 
 use tiepoint_gpu::{Api, Commands, Error, Gpu, Source, arguments, devices};
 
@@ -8,7 +8,7 @@ fn all() -> Vec<Gpu> {
     let found: Vec<Gpu> = [Api::Cuda, Api::OpenCl]
         .into_iter()
         .flat_map(|api| devices(api).unwrap_or_default())
-        .map(|info| Gpu::open(info.api, info.index).expect("a listed device opens"))
+        .map(|info| Gpu::open(info.api, info.index).unwrap())
         .collect();
     if found.is_empty() {
         let promised = std::env::var_os("TIEPOINT_REQUIRE_GPU").is_some();
@@ -183,6 +183,37 @@ fn memory_comes_and_goes_as_it_was() {
 }
 
 #[test]
+fn transfers_run_beside_the_work_and_in_order() {
+    let text = "KERNEL(64, 1) add(GLOBAL u32 *sum, const GLOBAL u32 *part, i32 n) {
+        i32 i = GROUP_X * 64 + LANE_X;
+        if (i < n) sum[i] = 3u * sum[i] + part[i];
+    }";
+    const N: usize = 100_000;
+    for gpu in all() {
+        let kernel = gpu.program(&Source::new("add").text(text)).unwrap().kernel("add", [64, 1]).unwrap();
+        let sum = gpu.upload(&vec![0_u32; N]).unwrap();
+        let parts = [(); 2].map(|()| gpu.buffer::<u32>(N).unwrap());
+        let pinned = [1_u32, 20, 300, 4000, 50_000].map(|v| {
+            let mut pinned = gpu.pinned::<u32>(N).unwrap();
+            pinned.numbers_mut().unwrap().fill(v);
+            pinned
+        });
+        let mut read = [None, None];
+        for (i, from) in pinned.iter().enumerate() {
+            let part = &parts[i % 2];
+            gpu.upload_beside(from, part, read[i % 2].as_ref()).unwrap();
+            let mut commands = Commands::new();
+            commands.launch(&kernel, kernel.covering(N, 1), arguments![&sum, part, N as i32]).unwrap();
+            gpu.run(&commands).unwrap();
+            read[i % 2] = Some(gpu.mark().unwrap());
+        }
+        let expected = [1_u32, 20, 300, 4000, 50_000].iter().fold(0, |s, v| 3 * s + v);
+        assert!(sum.to_vec().unwrap().iter().all(|&v| v == expected), "{gpu:?}: in order");
+        assert!(gpu.upload_beside(&pinned[0], &gpu.buffer(N - 1).unwrap(), None).is_err(), "too small");
+    }
+}
+
+#[test]
 fn stages_are_timed() {
     for gpu in all() {
         let kernel =
@@ -222,10 +253,10 @@ fn errors_say_what_was_wrong() {
         assert!(program.kernel("none", [1, 1]).unwrap_err().to_string().contains("none"), "names the kernel");
         let kernel = program.kernel("count", [32, 4]).unwrap();
         let mut commands = Commands::new();
-        commands.launch(&kernel, [1, 1, 1], arguments![1, 2]).unwrap();
-        let message = gpu.run(&commands).unwrap_err().to_string();
+        let message = commands.launch(&kernel, [1, 1, 1], arguments![1, 2]).unwrap_err().to_string();
         assert!(message.contains("6 arguments") && message.contains('2'), "{message}");
-        assert!(commands.launch(&kernel, [1, 70_000, 1], vec![]).is_err(), "too many groups");
+        let (total, six) = (gpu.upload(&[0_u32]).unwrap(), |t| arguments![t, t, 1, 1, 0_i64, 0_u64]);
+        assert!(commands.launch(&kernel, [1, 70_000, 1], six(&total)).is_err(), "too many groups");
 
         let far = Gpu::open(api, 4_000).unwrap_err().to_string();
         assert!(far.contains(&format!("{api}:4000")) && far.contains("numbered from 0"), "{far}");

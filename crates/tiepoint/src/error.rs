@@ -60,6 +60,16 @@ pub enum Error {
         /// Bytes asked for.
         bytes: u64,
     },
+    /// A GPU's memory is too small.
+    #[error("{device} cannot give {needed} bytes{}; use a smaller input or `--device cpu`, whose result is the same", free.map_or(String::new(), |f| format!(", {f} are free")))]
+    DeviceMemory {
+        /// The device's name.
+        device: String,
+        /// Bytes asked for.
+        needed: u64,
+        /// Bytes free, where the driver tells.
+        free: Option<u64>,
+    },
     /// Too few correspondences for the model asked for.
     #[error("{found} matches, but a {model} needs at least {needed}")]
     TooFewMatches {

@@ -6,7 +6,7 @@ use crate::input::Picture;
 use crate::report::{Clock, Object};
 use crate::session::Session;
 use std::time::Instant;
-use tiepoint::device::{Cpu, Profile, StageTime};
+use tiepoint::device::{Processor, Profile, StageTime};
 use tiepoint::feature::{Detector, Features, sift::SiftOptions, surf::SurfOptions};
 use tiepoint::filter::gauss::{GaussOptions, gauss};
 use tiepoint::for_any_image;
@@ -22,13 +22,13 @@ pub(crate) fn run(arguments: &Bench, session: &Session) -> Outcome {
         let size = arguments.size;
         let homography = viewpoint(size, 0.2, 1.1, [0.05, 0.05], [8.0, 5.0]);
         let options = SceneOptions { size, homography, noise: 0.01, ..Default::default() };
-        let scene = Scene::<u8>::render(&options, &session.cpu)?;
+        let scene = Scene::<u8>::render(&options, &session.processor.cpu)?;
         let pair = [AnyImage::U8(scene.reference), AnyImage::U8(scene.moving)];
         return measure("synthetic scene", &pair[0], Some(&pair[1]), repeat, session);
     }
     for path in &arguments.images {
-        let mut clock = Clock::start(&session.cpu);
-        let picture = Picture::read(path, false, None, Range::Auto, &mut clock, &session.cpu)?;
+        let mut clock = Clock::start(&session.processor.cpu);
+        let picture = Picture::read(path, false, None, Range::Auto, &mut clock, &session.processor.cpu)?;
         measure(&path.display().to_string(), &picture.image, None, repeat, session)?;
     }
     Ok(())
@@ -55,14 +55,14 @@ fn measure(name: &str, a: &AnyImage, b: Option<&AnyImage>, repeat: usize, sessio
     let mut rows = Vec::new();
     for (name, detector) in detectors {
         session.progress.say(name);
-        let (mut row, features) = fastest(name, repeat, session, |cpu| Ok(detector.detect(a, None, cpu)?))?;
+        let (mut row, features) = fastest(name, repeat, session, |p| Ok(detector.detect(a, None, p)?))?;
         row.result = format!("{} features", features.len());
         rows.push(row);
         if let Some(b) = b.filter(|_| !name.contains(',')) {
             rows.extend(pair_rows(
                 name,
                 &features,
-                &detector.detect(b, None, &session.cpu)?,
+                &detector.detect(b, None, &session.processor)?,
                 repeat,
                 session,
             )?);
@@ -70,7 +70,8 @@ fn measure(name: &str, a: &AnyImage, b: Option<&AnyImage>, repeat: usize, sessio
     }
     for (name, sigma) in [("gauss 1.6", 1.6), ("gauss 5", 5.0)] {
         let options = GaussOptions::sigma(sigma);
-        let smooth = |cpu: &Cpu| Ok(for_any_image!(a, view => AnyImage::from(gauss(view, &options, cpu)?)));
+        let smooth =
+            |p: &Processor| Ok(for_any_image!(a, view => AnyImage::from(gauss(view, &options, &p.cpu)?)));
         rows.push(fastest(name, repeat, session, smooth)?.0);
     }
     print(name, a, &rows, session)
@@ -90,10 +91,10 @@ fn pair_rows(
     };
     let options = MatchOptions::default();
     let (mut matching, matches) =
-        fastest(plain, repeat, session, |cpu| Ok(match_features(a, b, &options, cpu)?))?;
+        fastest(plain, repeat, session, |p| Ok(match_features(a, b, &options, &p.cpu)?))?;
     matching.result = format!("{} matches", matches.len());
     let options = TieOptions::default();
-    let (mut tying, tie) = fastest(verified, repeat, session, |cpu| Ok(tie_points(a, b, &options, cpu)?))?;
+    let (mut tying, tie) = fastest(verified, repeat, session, |p| Ok(tie_points(a, b, &options, p)?))?;
     tying.result = format!("{} inliers", tie.inliers.len());
     Ok(vec![matching, tying])
 }
@@ -103,16 +104,17 @@ fn fastest<R>(
     name: &'static str,
     repeat: usize,
     session: &Session,
-    work: impl Fn(&Cpu) -> Outcome<R>,
+    work: impl Fn(&Processor) -> Outcome<R>,
 ) -> Outcome<(Row, R)> {
     let mut best: Option<(Row, R)> = None;
     for _ in 0..repeat.max(1) {
-        let cpu = session.cpu.clone().profiled();
+        let mut processor = session.processor.clone();
+        processor.cpu = processor.cpu.profiled();
         let start = Instant::now();
-        let result = work(&cpu)?;
+        let result = work(&processor)?;
         let seconds = start.elapsed().as_secs_f64();
         if best.as_ref().is_none_or(|(b, _)| seconds < b.seconds) {
-            let stages = cpu.profile().map(Profile::stages).unwrap_or_default();
+            let stages = processor.cpu.profile().map(Profile::stages).unwrap_or_default();
             best = Some((Row { name, seconds, result: String::new(), stages }, result));
         }
     }
@@ -122,8 +124,8 @@ fn fastest<R>(
 fn print(name: &str, image: &AnyImage, rows: &[Row], session: &Session) -> Outcome {
     let size = image.size();
     let pixels = size.area() as f64;
-    let threads = session.cpu.threads();
-    session.say(&format!("{name}, {size}, {threads} threads, {}", session.cpu.level_name()))?;
+    let threads = session.processor.cpu.threads();
+    session.say(&format!("{name}, {size}, {threads} threads, {}", session.processor.cpu.level_name()))?;
     session.say(&format!("  {:<24}{:>10}{:>10}", "", "ms", "ns/pixel"))?;
     for row in rows {
         let per_pixel = row.seconds * 1e9 / pixels;
@@ -146,7 +148,7 @@ fn print(name: &str, image: &AnyImage, rows: &[Row], session: &Session) -> Outco
             .count("height", size.height)
             .text("device", &session.device())
             .count("threads", threads)
-            .text("simd", &session.cpu.level_name())
+            .text("simd", &session.processor.cpu.level_name())
             .objects("runs", &lines)
     })
 }

@@ -74,7 +74,7 @@ struct Task<'a> {
 
 impl Task<'_> {
     fn run(&self, arguments: &DetectorArguments, detector: &mut Detector, session: &Session) -> Outcome {
-        let cpu = &session.cpu;
+        let cpu = &session.processor.cpu;
         let mut clock = Clock::start(cpu);
         let (colour, mask) = (self.drawing.is_some(), arguments.mask.as_deref());
         let (picture, features) = features(self.path, colour, arguments, mask, detector, &mut clock, cpu)?;

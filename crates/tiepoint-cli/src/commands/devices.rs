@@ -3,15 +3,37 @@
 use crate::failure::Outcome;
 use crate::report::Object;
 use crate::session::Session;
+use tiepoint::device::gpu::{Api, Info, devices};
 
 pub(crate) fn run(session: &Session) -> Outcome {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let simd = session.cpu.level_name();
-    session.say(&format!("cpu        {cores} cores, {simd}; chosen by --device auto"))?;
-    session.say("cuda       not in this version")?;
-    session.say("opencl     not in this version")?;
+    let simd = session.processor.cpu.level_name();
+    let found = [Api::Cuda, Api::OpenCl].map(|api| (api, devices(api)));
+    let gpus: Vec<&Info> = found.iter().flat_map(|(_, f)| f.as_deref().unwrap_or_default()).collect();
+    let first = gpus.iter().find(|g| !g.is_cpu);
+    let chosen = |is: bool| if is { "  (auto)" } else { "" };
+    session.say(&format!("cpu  {cores} cores, {simd}{}", chosen(first.is_none())))?;
+    for gpu in &gpus {
+        session.say(&format!("{gpu}{}", chosen(Some(gpu) == first)))?;
+    }
+    for (_, missing) in &found {
+        if let Err(error) = missing {
+            session.say(&error.to_string())?;
+        }
+    }
     session.report(|| {
         let cpu = Object::new().text("device", "cpu").count("cores", cores).text("simd", &simd);
-        Object::new().text("auto", "cpu").objects("devices", &[cpu])
+        let objects: Vec<Object> = std::iter::once(cpu).chain(gpus.iter().map(|g| object(g))).collect();
+        let auto = first.map_or_else(|| "cpu".into(), |g| format!("{}:{}", g.api, g.index));
+        Object::new().text("auto", &auto).objects("devices", &objects)
     })
+}
+
+fn object(gpu: &Info) -> Object {
+    Object::new()
+        .text("device", &format!("{}:{}", gpu.api, gpu.index))
+        .text("name", &gpu.name)
+        .text("driver", &gpu.driver)
+        .number("memory", gpu.memory as f64)
+        .count("units", gpu.units as usize)
 }

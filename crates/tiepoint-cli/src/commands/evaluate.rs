@@ -46,15 +46,18 @@ fn disparity(arguments: &EvaluateDisparity, session: &Session) -> Outcome {
     scoring.check()?;
     let reading = DisparityReading { scale: arguments.scale, signed: arguments.signed };
     reading.check()?;
-    let mut clock = Clock::start(&session.cpu);
+    let mut clock = Clock::start(&session.processor.cpu);
     let own = DisparityReading { scale: arguments.found_scale, signed: true };
     let mut read =
         |path: &Path, reading: DisparityReading| clock.time(Part::Read, || files::read(path, &reading));
     let found = read(&arguments.found, own)?;
     let truth = read(&arguments.truth, reading)?;
     let right = arguments.truth_right.as_deref().map(|path| read(path, reading)).transpose()?;
-    let given =
-        arguments.mask.as_deref().map(|m| input::read_mask(m, truth.size(), &session.cpu)).transpose()?;
+    let given = arguments
+        .mask
+        .as_deref()
+        .map(|m| input::read_mask(m, truth.size(), &session.processor.cpu))
+        .transpose()?;
     let score = clock.time(Part::Compute, || {
         let seen = right.map(|right| non_occluded(&truth, &right)).transpose()?;
         let mask = match (seen, given) {
@@ -79,7 +82,7 @@ fn disparity(arguments: &EvaluateDisparity, session: &Session) -> Outcome {
             .numbers("thresholds", &scoring.thresholds.iter().map(|t| f64::from(*t)).collect::<Vec<_>>())
             .numbers("bad_at", &score.bad)
             .text("device", &session.device())
-            .object("seconds", &clock.seconds(&session.cpu))
+            .object("seconds", &clock.seconds(&session.processor.cpu))
     })
 }
 
@@ -90,14 +93,14 @@ fn images(arguments: &EvaluateHomography, paths: [&Path; 2], truth: &Path, sessi
     }
     let truth = read_homography(truth)?;
     let asked = Asked { detector: &arguments.detector, matching: &arguments.matching };
-    let mut clock = Clock::start(&session.cpu);
+    let mut clock = Clock::start(&session.processor.cpu);
     let found = asked.run(paths, false, &mut clock, session)?;
     let scores = clock.time(Part::Compute, || Scores::of(&found.features, &found.tie, &truth))?;
     scores.lines().iter().try_for_each(|l| session.say(l))?;
     session.report(|| {
         let [a, b] = paths.map(|p| p.display().to_string());
         let object = found.describe(Object::new().text("a", &a).text("b", &b), &asked, session);
-        scores.describe(object).object("seconds", &clock.seconds(&session.cpu))
+        scores.describe(object).object("seconds", &clock.seconds(&session.processor.cpu))
     })
 }
 

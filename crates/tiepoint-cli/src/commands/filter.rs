@@ -26,7 +26,7 @@ pub(crate) fn run(filter: &Filter, session: &Session) -> Outcome {
     if let Filter::Hessian { blobs: Some(path), .. } = filter {
         input::writable(path)?;
     }
-    let mut clock = Clock::start(&session.cpu);
+    let mut clock = Clock::start(&session.processor.cpu);
     let image = clock.time(Part::Read, || image::read(input, &ReadOptions::default()))?;
     let filtered = clock.time(Part::Compute, || apply(filter, &image, session))?;
     clock.time(Part::Write, || image::write(output, &filtered))?;
@@ -41,8 +41,8 @@ pub(crate) fn run(filter: &Filter, session: &Session) -> Outcome {
             .count("height", size.height)
             .count("channels", filtered.channels())
             .text("device", &session.device())
-            .count("threads", session.cpu.threads())
-            .object("seconds", &clock.seconds(&session.cpu))
+            .count("threads", session.processor.cpu.threads())
+            .object("seconds", &clock.seconds(&session.processor.cpu))
     })
 }
 
@@ -70,7 +70,7 @@ fn path_text(path: &Path) -> String {
 }
 
 fn apply(filter: &Filter, image: &AnyImage, session: &Session) -> Outcome<AnyImage> {
-    let cpu = &session.cpu;
+    let cpu = &session.processor.cpu;
     match filter {
         Filter::Gauss { sigma, size, power_of_two, border, .. } => {
             let taps = match (*sigma, *size) {
@@ -120,7 +120,7 @@ fn same_type<T: Pixel>(
 where
     Image<T>: Into<AnyImage>,
 {
-    let out: Image<T> = convolve(view, kernel, options, &session.cpu)?;
+    let out: Image<T> = convolve(view, kernel, options, &session.processor.cpu)?;
     Ok(out.into())
 }
 
@@ -189,8 +189,8 @@ where
         Ok::<_, tiepoint::Error>(AnyImage::F32(Image::from_vec(values, size, channels)?))
     };
     Ok(match part {
-        Gradient::Magnitude => sobel::magnitude(view, options, &session.cpu)?.into(),
-        Gradient::Gx => signed(sobel::x(view, options, &session.cpu)?)?,
-        Gradient::Gy => signed(sobel::y(view, options, &session.cpu)?)?,
+        Gradient::Magnitude => sobel::magnitude(view, options, &session.processor.cpu)?.into(),
+        Gradient::Gx => signed(sobel::x(view, options, &session.processor.cpu)?)?,
+        Gradient::Gy => signed(sobel::y(view, options, &session.processor.cpu)?)?,
     })
 }

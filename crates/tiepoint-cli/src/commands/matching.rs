@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &Match, session: &Session) -> Outcome {
         input::writable(path)?;
     }
     arguments.draw.as_deref().map_or(Ok(()), input::writable_image)?;
-    let mut clock = Clock::start(&session.cpu);
+    let mut clock = Clock::start(&session.processor.cpu);
     let asked = Asked { detector: &arguments.detector, matching: &arguments.matching };
     let colour = arguments.draw.is_some();
     let found = asked.run([&arguments.a, &arguments.b], colour, &mut clock, session)?;
@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &Match, session: &Session) -> Outcome {
         let object = Object::new()
             .text("a", &arguments.a.display().to_string())
             .text("b", &arguments.b.display().to_string());
-        found.describe(object, &asked, session).object("seconds", &clock.seconds(&session.cpu))
+        found.describe(object, &asked, session).object("seconds", &clock.seconds(&session.processor.cpu))
     })
 }
 
@@ -107,7 +107,7 @@ impl Asked<'_> {
         let options = self.matching.options()?;
         let mut detector = self.detector.open()?;
         let masks = [self.detector.mask.as_deref(), self.matching.mask_b.as_deref()];
-        let (cpu, progress) = (&session.cpu, &session.progress);
+        let (cpu, progress) = (&session.processor.cpu, &session.progress);
         let mut one = |i: usize, detector: &mut Detector| {
             progress.say(&format!("features of {}", paths[i].display()));
             detect::features(paths[i], colour, self.detector, masks[i], detector, clock, cpu)
@@ -115,7 +115,7 @@ impl Asked<'_> {
         let (picture_a, a) = one(0, &mut detector)?;
         let (picture_b, b) = one(1, &mut detector)?;
         progress.say("matching");
-        let tie = clock.time(Part::Compute, || tie_points(&a, &b, &options, cpu))?;
+        let tie = clock.time(Part::Compute, || tie_points(&a, &b, &options, &session.processor))?;
         Ok(Found { pictures: [picture_a, picture_b], features: [a, b], tie })
     }
 }
@@ -178,7 +178,7 @@ impl Found {
                 .number("rms_px", self.tie.rms_px),
             _ => object.text("model", "none"),
         };
-        object.text("device", &session.device()).count("threads", session.cpu.threads())
+        object.text("device", &session.device()).count("threads", session.processor.cpu.threads())
     }
 
     /// The matches as files hold them.

@@ -19,8 +19,10 @@ use crate::session::Session;
 
 /// Runs the command and prints the profile, if one is wanted, also after a failure.
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
-    let session = Session::open(&arguments.common)?;
-    let outcome = match &arguments.command {
+    let command = &arguments.command;
+    let has_gpu_form = !matches!(command, Command::Stereo(_) | Command::Evaluate(_) | Command::Devices);
+    let session = Session::open(&arguments.common, has_gpu_form)?;
+    let outcome = match command {
         Command::Detect(a) => detect::run(a, &session),
         Command::Match(a) => matching::run(a, &session),
         Command::Register(a) => register::run(a, &session),

@@ -18,7 +18,7 @@ use tiepoint::image::{self, AnyImage, Image};
 
 pub(crate) fn run(arguments: &Rectify, session: &Session) -> Outcome {
     check(arguments)?;
-    let mut clock = Clock::start(&session.cpu);
+    let mut clock = Clock::start(&session.processor.cpu);
     let rig = arguments
         .calibration
         .first()
@@ -32,8 +32,8 @@ pub(crate) fn run(arguments: &Rectify, session: &Session) -> Outcome {
         Some(rig) => calibrated(rig, &found, arguments),
         None => uncalibrated(&found, arguments),
     })?;
-    let images = clock.time(Part::Compute, || pair.warp(&found, arguments, &session.cpu))?;
-    clock.time(Part::Write, || write(arguments, &pair, &images, &session.cpu))?;
+    let images = clock.time(Part::Compute, || pair.warp(&found, arguments, &session.processor.cpu))?;
+    clock.time(Part::Write, || write(arguments, &pair, &images, &session.processor.cpu))?;
     speak(arguments, &pair, &clock, session)?;
     session.report(|| {
         let object = Object::new()
@@ -41,8 +41,8 @@ pub(crate) fn run(arguments: &Rectify, session: &Session) -> Outcome {
             .text("right", &arguments.right.display().to_string());
         pair.describe(object, &found, rig.is_some())
             .text("device", &session.device())
-            .count("threads", session.cpu.threads())
-            .object("seconds", &clock.seconds(&session.cpu))
+            .count("threads", session.processor.cpu.threads())
+            .object("seconds", &clock.seconds(&session.processor.cpu))
     })
 }
 

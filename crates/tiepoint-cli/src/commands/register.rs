@@ -20,7 +20,7 @@ pub(crate) fn run(arguments: &Register, session: &Session) -> Outcome {
     }
     let pictures = [&arguments.output, &arguments.overlay, &arguments.draw];
     pictures.iter().filter_map(|p| p.as_deref()).try_for_each(input::writable_image)?;
-    let mut clock = Clock::start(&session.cpu);
+    let mut clock = Clock::start(&session.processor.cpu);
     let asked = Asked { detector: &arguments.detector, matching: &arguments.matching };
     // A is MOVING, B is REFERENCE: the matrix leads from MOVING to REFERENCE.
     let found = asked.run([&arguments.moving, &arguments.reference], true, &mut clock, session)?;
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &Register, session: &Session) -> Outcome {
             .count("width", size.width)
             .count("height", size.height)
             .number("covered", laid.share())
-            .object("seconds", &clock.seconds(&session.cpu))
+            .object("seconds", &clock.seconds(&session.processor.cpu))
     })
 }
 
@@ -60,9 +60,9 @@ impl Laid {
         let no_model = || Failure::work("no model was found");
         let model = found.tie.model.ok_or_else(no_model)?;
         let [moving, reference] = [0, 1].map(|i| original(&found.pictures[i]));
-        let image = lay(moving, reference, &model, arguments.interpolation.into(), &session.cpu)?;
+        let image = lay(moving, reference, &model, arguments.interpolation.into(), &session.processor)?;
         let back = model.homography().as_ref().and_then(Homography::inverse).ok_or_else(no_model)?;
-        let valid = coverage(moving.size(), &back, reference.size(), &session.cpu)?;
+        let valid = coverage(moving.size(), &back, reference.size(), &session.processor.cpu)?;
         Ok(Self { image, valid })
     }
 

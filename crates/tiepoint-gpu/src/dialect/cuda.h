@@ -9,6 +9,17 @@ typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef float f32;
+typedef double f64;
+// Four numbers side by side, aligned to their size: .x .y .z .w.
+typedef uchar4 u8x4;
+typedef ushort4 u16x4;
+typedef short4 i16x4;
+typedef int4 i32x4;
+typedef float4 f32x4;
+typedef uint4 u32x4;
+typedef ulonglong2 u64x2;
+#define U32X4(a, b, c, d) make_uint4(a, b, c, d)
+#define U64X2(a, b) make_ulonglong2(a, b)
 
 #define KERNEL(width, height) extern "C" __global__ void __launch_bounds__((width) * (height))
 #define KERNEL_RESIDENT(width, height, groups) \
@@ -30,7 +41,8 @@ typedef float f32;
 #define GROUPS_X ((i32)gridDim.x)
 #define GROUPS_Y ((i32)gridDim.y)
 #define BARRIER() __syncthreads()
-#define FENCE() __threadfence()
+// Release and acquire for all of the device; __threadfence() orders more and takes longer.
+#define FENCE() asm volatile("fence.acq_rel.gpu;" ::: "memory")
 
 #define FMA(a, b, c) __fmaf_rn(a, b, c)
 #define SQRT(a) __fsqrt_rn(a)
@@ -43,6 +55,11 @@ typedef float f32;
 #define MAX_I(a, b) max((i32)(a), (i32)(b))
 #define BITS_OF(f) __float_as_uint(f)
 #define FLOAT_OF(bits) __uint_as_float(bits)
+
+// Sum of `c` and the four products of the bytes of `a` and `b`.
+#if __CUDA_ARCH__ >= 610
+#define DOT4(a, b, c) __dp4a((u32)(a), (u32)(b), (u32)(c))
+#endif
 
 #define ATOMIC_ADD(pointer, value) atomicAdd(pointer, value)
 #define ATOMIC_MAX(pointer, value) atomicMax(pointer, value)

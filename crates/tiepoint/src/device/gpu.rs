@@ -8,7 +8,12 @@ pub use tiepoint_gpu::{Api, Buffer, Commands, Gpu, Graph, Info, Pinned, StageTim
 
 impl From<tiepoint_gpu::Error> for crate::Error {
     fn from(error: tiepoint_gpu::Error) -> Self {
-        Self::Device { device: "gpu".into(), reason: error.to_string() }
+        match error {
+            tiepoint_gpu::Error::Memory { device, asked, free } => {
+                Self::DeviceMemory { device, needed: asked, free }
+            }
+            other => Self::Device { device: "gpu".into(), reason: other.to_string() },
+        }
     }
 }
 

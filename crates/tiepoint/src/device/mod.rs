@@ -1,4 +1,4 @@
-//! Where the work runs: the threads and SIMD level of the CPU, and the time that each stage took.
+//! Where the work runs: the threads and SIMD level of the CPU, a [`gpu`], and the time that each stage took.
 //!
 //! A [`Cpu`] is handed to every call that computes. It borrows the caller's thread pool; the library never
 //! touches rayon's global one. Neither the thread count nor the SIMD level changes a result.
@@ -10,6 +10,7 @@ pub use profile::{Profile, Stage, StageTime};
 
 use crate::{Error, Result};
 use fearless_simd::Level;
+use gpu::{Api, Gpu};
 use rayon::{ThreadPool, ThreadPoolBuilder, prelude::*};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -192,17 +193,74 @@ pub enum Device {
     OpenCl(u32),
 }
 
+/// What computes: the CPU, and a GPU where one was chosen. Stages that have no GPU form run on the CPU.
+#[derive(Clone, Debug)]
+pub struct Processor {
+    /// Threads and SIMD level.
+    pub cpu: Cpu,
+    /// The GPU.
+    pub gpu: Option<Gpu>,
+    /// For people: what was passed over, and why.
+    pub notes: Vec<String>,
+}
+
+impl Processor {
+    /// Brings the stage times of a profiled GPU, from its own clock, into the profile of the CPU.
+    pub(crate) fn collect_times(&self) {
+        if let (Some(gpu), Some(profile)) = (&self.gpu, self.cpu.profile()) {
+            gpu.take_stages().iter().for_each(|s| profile.add(s.name, s.seconds, s.calls));
+        }
+    }
+}
+
+impl From<Cpu> for Processor {
+    /// The CPU alone.
+    fn from(cpu: Cpu) -> Self {
+        Self { cpu, gpu: None, notes: Vec::new() }
+    }
+}
+
 impl Device {
-    /// Opens the device with `threads` CPU threads.
+    /// Opens the device, beside `threads` CPU threads. `Auto` is the first GPU that CUDA offers, or else OpenCL, or
+    /// else the CPU; OpenCL on the CPU has to be asked for by its number.
     ///
     /// # Errors
-    /// [`Error::Device`] for a GPU, which this version cannot use, and as [`Cpu::with_threads`].
-    pub fn open(self, threads: usize) -> Result<Cpu> {
+    /// [`Error::Device`] when a GPU that was asked for is not there or cannot be used, and as [`Cpu::with_threads`].
+    pub fn open(self, threads: usize) -> Result<Processor> {
+        let cpu = Cpu::with_threads(threads)?;
+        let mut notes = Vec::new();
+        let gpu = match self {
+            Self::Cpu => None,
+            Self::Cuda(index) => Some(self.open_gpu(Api::Cuda, index)?),
+            Self::OpenCl(index) => Some(self.open_gpu(Api::OpenCl, index)?),
+            Self::Auto => [Api::Cuda, Api::OpenCl].into_iter().find_map(|api| {
+                let first = gpu::devices(api).and_then(|found| {
+                    let index = found.iter().find(|d| !d.is_cpu).map(|d| d.index);
+                    index.map(|i| Gpu::open(api, i)).transpose()
+                });
+                first.unwrap_or_else(|e| {
+                    notes.push(e.to_string());
+                    None
+                })
+            }),
+        };
+        Ok(Processor { cpu, gpu, notes })
+    }
+
+    fn open_gpu(self, api: Api, index: u32) -> Result<Gpu> {
+        Gpu::open(api, index).map_err(|e| Error::Device { device: self.to_string(), reason: e.to_string() })
+    }
+
+    /// Opens the CPU for work that has no GPU form.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when a GPU was asked for, and as [`Cpu::with_threads`].
+    pub fn open_cpu(self, threads: usize) -> Result<Cpu> {
         match self {
             Self::Auto | Self::Cpu => Cpu::with_threads(threads),
             Self::Cuda(_) | Self::OpenCl(_) => Err(Error::Device {
                 device: self.to_string(),
-                reason: "this version computes on the CPU only; use `auto` or `cpu`".into(),
+                reason: "this work has no GPU form; use `auto` or `cpu`".into(),
             }),
         }
     }

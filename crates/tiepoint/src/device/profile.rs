@@ -26,14 +26,14 @@ impl Profile {
         self.stages.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn add(&self, name: &'static str, seconds: f64) {
+    pub(super) fn add(&self, name: &'static str, seconds: f64, calls: u64) {
         let mut stages = self.stages.lock().unwrap_or_else(PoisonError::into_inner);
         match stages.iter_mut().find(|s| s.name == name) {
             Some(stage) => {
                 stage.seconds += seconds;
-                stage.calls += 1;
+                stage.calls += calls;
             }
-            None => stages.push(StageTime { name, seconds, calls: 1 }),
+            None => stages.push(StageTime { name, seconds, calls }),
         }
     }
 }
@@ -54,7 +54,7 @@ impl<'p> Stage<'p> {
 impl Drop for Stage<'_> {
     fn drop(&mut self) {
         if let Some((profile, name, start)) = self.running.take() {
-            profile.add(name, start.elapsed().as_secs_f64());
+            profile.add(name, start.elapsed().as_secs_f64(), 1);
         }
     }
 }

@@ -4,7 +4,7 @@ use super::Features;
 use super::sift::{self, SiftOptions};
 use super::surf::{self, SurfOptions};
 use crate::Result;
-use crate::device::Cpu;
+use crate::device::Processor;
 use crate::for_any_image;
 use crate::image::{AnyImage, ImageView};
 
@@ -39,7 +39,13 @@ impl Detector {
     ///
     /// # Errors
     /// As [`sift::detect`] and [`surf::detect`].
-    pub fn detect(&self, image: &AnyImage, mask: Option<ImageView<'_, u8>>, cpu: &Cpu) -> Result<Features> {
+    pub fn detect(
+        &self,
+        image: &AnyImage,
+        mask: Option<ImageView<'_, u8>>,
+        processor: &Processor,
+    ) -> Result<Features> {
+        let cpu = &processor.cpu;
         match self {
             Self::Sift(options) => for_any_image!(image, view => sift::detect(view, options, mask, cpu)),
             Self::Surf(options) => for_any_image!(image, view => surf::detect(view, options, mask, cpu)),

@@ -9,7 +9,7 @@ mod tie;
 
 pub use tie::{Rematch, TieOptions, TiePoints, tie_points};
 
-use crate::device::Cpu;
+use crate::device::Processor;
 use crate::feature::{Detector, Features};
 use crate::geometry::warp::{Interpolation, warp};
 use crate::geometry::{Model, ModelKind};
@@ -71,17 +71,18 @@ pub fn register(
     reference: &AnyImage,
     moving: &AnyImage,
     options: &RegisterOptions,
-    cpu: &Cpu,
+    processor: &Processor,
 ) -> Result<Registration> {
     options.check()?;
+    let cpu = &processor.cpu;
     let detect = |image: &AnyImage| -> Result<Features> {
         let Prepared { image, mask } = prepare(grey(image.clone(), cpu)?, options.range, cpu)?;
         let _stage = cpu.stage("detect");
-        options.detector.detect(&image, mask.as_ref().map(Image::view), cpu)
+        options.detector.detect(&image, mask.as_ref().map(Image::view), processor)
     };
     let (a, b) = (detect(moving)?, detect(reference)?);
-    let (tie, model) = register_features(&a, &b, &options.tie, cpu)?;
-    let warped = lay(moving, reference, &model, options.interpolation, cpu)?;
+    let (tie, model) = register_features(&a, &b, &options.tie, processor)?;
+    let warped = lay(moving, reference, &model, options.interpolation, processor)?;
     Ok(Registration { features: [a.len(), b.len()], tie, model, warped })
 }
 
@@ -93,9 +94,9 @@ pub fn register_features(
     moving: &Features,
     reference: &Features,
     options: &TieOptions,
-    cpu: &Cpu,
+    processor: &Processor,
 ) -> Result<(TiePoints, Model)> {
-    let tie = tie_points(moving, reference, options, cpu)?;
+    let tie = tie_points(moving, reference, options, processor)?;
     let model = tie.model.ok_or_else(|| Error::option("model", "none", "a model to register by"))?;
     Ok((tie, model))
 }
@@ -109,25 +110,25 @@ pub fn lay(
     reference: &AnyImage,
     model: &Model,
     interpolation: Interpolation,
-    cpu: &Cpu,
+    processor: &Processor,
 ) -> Result<AnyImage> {
     fn onto<T: Pixel>(
         image: &Image<T>,
         back: &crate::geometry::Homography,
         reference: &AnyImage,
         interpolation: Interpolation,
-        cpu: &Cpu,
+        processor: &Processor,
     ) -> Result<Image<T>> {
-        warp(image.view(), back, reference.size(), interpolation, T::default(), cpu)
+        warp(image.view(), back, reference.size(), interpolation, T::default(), &processor.cpu)
     }
     let name = model.kind().name();
     let no_map =
         Error::Degenerate { model: name, reason: "it has no inverse between places, so it cannot warp" };
     let back = model.homography().and_then(|h| h.inverse()).ok_or(no_map)?;
     Ok(match moving {
-        AnyImage::U8(i) => AnyImage::U8(onto(i, &back, reference, interpolation, cpu)?),
-        AnyImage::U16(i) => AnyImage::U16(onto(i, &back, reference, interpolation, cpu)?),
-        AnyImage::F32(i) => AnyImage::F32(onto(i, &back, reference, interpolation, cpu)?),
+        AnyImage::U8(i) => AnyImage::U8(onto(i, &back, reference, interpolation, processor)?),
+        AnyImage::U16(i) => AnyImage::U16(onto(i, &back, reference, interpolation, processor)?),
+        AnyImage::F32(i) => AnyImage::F32(onto(i, &back, reference, interpolation, processor)?),
     })
 }
 

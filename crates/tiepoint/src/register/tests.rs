@@ -1,4 +1,5 @@
 use super::*;
+use crate::device::Cpu;
 use crate::evaluate::corner_error;
 use crate::feature::select::Selection;
 use crate::feature::sift::SiftOptions;
@@ -56,7 +57,7 @@ fn a_known_homography_comes_back_and_the_pictures_coincide() {
     let mut results = vec![];
     for threads in [1, 2, 5] {
         let cpu = Cpu::with_threads(threads).unwrap();
-        results.push(register(&reference, &moving, &options, &cpu).unwrap());
+        results.push(register(&reference, &moving, &options, &cpu.into()).unwrap());
     }
     assert!(results.iter().all(|r| *r == results[0]), "the same for any number of threads");
     let found = &results[0];
@@ -73,7 +74,7 @@ fn a_known_homography_comes_back_and_the_pictures_coincide() {
 
 #[test]
 fn nothing_to_register_is_an_error() {
-    let cpu = Cpu::sequential();
+    let cpu = Cpu::sequential().into();
     let black = AnyImage::U8(Image::new(Size::new(50, 40)));
     let found = register(&black, &black, &RegisterOptions::default(), &cpu);
     assert!(matches!(found, Err(Error::TooFewMatches { found: 0, .. })), "{found:?}");
@@ -91,15 +92,15 @@ fn nothing_to_register_is_an_error() {
 
 /// The tie points of two shared pictures.
 fn tie(root: &std::path::Path, [a, b]: [&str; 2], most: usize, kind: ModelKind) -> (TiePoints, Size) {
-    let cpu = Cpu::with_threads(2).unwrap();
+    let processor = Processor::from(Cpu::with_threads(2).unwrap());
     let selection = if most == 0 { Selection::All } else { Selection::Strongest(most) };
     let detector = Detector::Sift(SiftOptions { selection, ..Default::default() });
     let features = [a, b].map(|name| {
-        let image = grey(read(root.join(name), &ReadOptions::default()).unwrap(), &cpu).unwrap();
-        detector.detect(&image, None, &cpu).unwrap()
+        let image = grey(read(root.join(name), &ReadOptions::default()).unwrap(), &processor.cpu).unwrap();
+        detector.detect(&image, None, &processor).unwrap()
     });
     let options = TieOptions { model: Some(kind), ..Default::default() };
-    (tie_points(&features[0], &features[1], &options, &cpu).unwrap(), features[0].image)
+    (tie_points(&features[0], &features[1], &options, &processor).unwrap(), features[0].image)
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Verified tie points from two sets of features.
 
-use crate::device::Cpu;
+use crate::device::{Cpu, Processor};
 use crate::feature::Features;
 use crate::geometry::estimate::refine;
 use crate::geometry::{Correspondence, Estimate, Model, ModelKind, RobustOptions, estimate};
@@ -101,7 +101,13 @@ pub(super) fn correspondences(a: &Features, b: &Features, matches: &[Match]) -> 
 ///
 /// # Errors
 /// As [`TieOptions::check`], [`match_features`] and [`estimate()`].
-pub fn tie_points(a: &Features, b: &Features, options: &TieOptions, cpu: &Cpu) -> Result<TiePoints> {
+pub fn tie_points(
+    a: &Features,
+    b: &Features,
+    options: &TieOptions,
+    processor: &Processor,
+) -> Result<TiePoints> {
+    let cpu = &processor.cpu;
     options.check()?;
     let mut matches = match_features(a, b, &options.matching, cpu)?;
     let Some(kind) = options.model else {

@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &Demo, session: &Session) -> Outcome {
     let folder = &arguments.folder;
     let failed = |e: std::io::Error| Failure::work(format!("{}: {e}", folder.display()));
     std::fs::create_dir_all(folder).map_err(failed)?;
-    let mut clock = Clock::start(&session.cpu);
+    let mut clock = Clock::start(&session.processor.cpu);
     let mut outcomes = Vec::new();
     let subjects = subjects(arguments.seed);
     session.say(&format!(
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &Demo, session: &Session) -> Outcome {
     ))?;
     for (i, subject) in subjects.iter().enumerate() {
         session.progress.say(&format!("drawing {}", subject.title));
-        let scene = Scene::<u8>::render(&subject.options, &session.cpu)?;
+        let scene = Scene::<u8>::render(&subject.options, &session.processor.cpu)?;
         let pair = [scene.reference, scene.moving].map(AnyImage::U8);
         for (image, which) in pair.iter().zip(["a", "b"]) {
             image::write(folder.join(format!("{}-{which}.png", subject.name)), image)?;
@@ -99,7 +99,7 @@ pub(crate) fn run(arguments: &Demo, session: &Session) -> Outcome {
     }
     let depth = clock.time(Part::Compute, || stereo::run(folder, arguments.seed, session))?;
     session.say(&depth.line())?;
-    let page = page::html(&subjects, &outcomes, &depth, &session.cpu);
+    let page = page::html(&subjects, &outcomes, &depth, &session.processor.cpu);
     let path = folder.join("index.html");
     tiepoint::files::write_atomically(&path, |out| std::io::Write::write_all(out, page.as_bytes()))?;
     session.say(&format!("open {}", path.display()))?;
@@ -110,7 +110,7 @@ pub(crate) fn run(arguments: &Demo, session: &Session) -> Outcome {
             .text("page", &page)
             .objects("scenes", &all)
             .object("stereo", &depth.object())
-            .object("seconds", &clock.seconds(&session.cpu))
+            .object("seconds", &clock.seconds(&session.processor.cpu))
     })
 }
 
@@ -159,16 +159,16 @@ struct Found {
 impl Found {
     fn of([a, b]: &[AnyImage; 2], detector: &Detector, session: &Session) -> Outcome<Self> {
         let start = std::time::Instant::now();
-        let cpu = &session.cpu;
-        let features = [detector.detect(a, None, cpu)?, detector.detect(b, None, cpu)?];
-        let tie = tie_points(&features[0], &features[1], &TieOptions::default(), cpu)?;
+        let processor = &session.processor;
+        let features = [detector.detect(a, None, processor)?, detector.detect(b, None, processor)?];
+        let tie = tie_points(&features[0], &features[1], &TieOptions::default(), processor)?;
         let no_model = || Failure::work("the model has no inverse");
         let model = tie.model.ok_or_else(no_model)?;
         let back = model.inverse().ok_or_else(no_model)?;
-        let laid = lay(b, a, &back, Interpolation::Bicubic, cpu)?;
+        let laid = lay(b, a, &back, Interpolation::Bicubic, processor)?;
         let seconds = start.elapsed().as_secs_f64();
         let map = model.homography().ok_or_else(no_model)?;
-        let valid = coverage(b.size(), &map, a.size(), cpu)?;
+        let valid = coverage(b.size(), &map, a.size(), &processor.cpu)?;
         Ok(Self { features, tie, laid: (laid, valid), seconds })
     }
 
@@ -197,7 +197,7 @@ impl Found {
 /// The filters on one image.
 fn filters(image: &AnyImage, folder: &Path, session: &Session) -> Outcome {
     let AnyImage::U8(image) = image else { return Ok(()) };
-    let cpu = &session.cpu;
+    let cpu = &session.processor.cpu;
     let smooth = gauss(image.view(), &GaussOptions::sigma(4.0), cpu)?;
     let edges = sobel::magnitude(image.view(), &sobel::SobelOptions::default(), cpu)?;
     let blobs = magnitude(hessian::response(image.view(), &HessianOptions::default(), cpu)?);

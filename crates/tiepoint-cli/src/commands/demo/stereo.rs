@@ -23,7 +23,7 @@ pub(super) struct Depth {
 /// writes the pictures.
 pub(super) fn run(folder: &Path, seed: u64, session: &Session) -> Outcome<Depth> {
     session.progress.say("stereo");
-    let cpu = &session.cpu;
+    let cpu = &session.processor.cpu;
     let drawn = StereoSceneOptions { size: SIZE, surfaces: 14, seed, noise: 0.01, ..Default::default() };
     let scene: StereoPair = StereoScene::new(&drawn)?.render(cpu);
     let pair = [scene.left, scene.right].map(AnyImage::U8);

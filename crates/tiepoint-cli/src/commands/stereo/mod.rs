@@ -155,7 +155,7 @@ impl Task<'_> {
         stereo: &mut Stereo,
         session: &Session,
     ) -> Outcome {
-        let cpu = &session.cpu;
+        let cpu = &session.processor.cpu;
         let mut clock = Clock::start(cpu);
         let Pair { left, right, .. } = self.pair;
         let read = |path: &Path, mask: Option<&str>| read(path, mask, arguments.no_data, session);
@@ -226,7 +226,7 @@ impl Task<'_> {
         }
         let Some(calibration) = &wanted.calibration else { return Ok(None) };
         if let Some(path) = &self.depth {
-            files::write(path, &depth(&found.disparity, calibration, &session.cpu)?)?;
+            files::write(path, &depth(&found.disparity, calibration, &session.processor.cpu)?)?;
         }
         let Some(path) = &self.cloud else { return Ok(None) };
         // Read again: nothing else needs the colours.
@@ -245,7 +245,7 @@ struct Side {
 fn read(path: &Path, mask: Option<&str>, no_data: Option<f32>, session: &Session) -> Outcome<Side> {
     let image = image::read(path, &ReadOptions::default())?;
     let mask = mask.map(|m| PathBuf::from(input::fill(m, path)));
-    let mask = mask.map(|m| input::read_mask(&m, image.size(), &session.cpu)).transpose()?;
+    let mask = mask.map(|m| input::read_mask(&m, image.size(), &session.processor.cpu)).transpose()?;
     let holes = no_data.map(|value| match &image {
         AnyImage::U8(i) => holding(i, value),
         AnyImage::U16(i) => holding(i, value),

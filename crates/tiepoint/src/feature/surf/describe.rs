@@ -18,7 +18,7 @@ use super::{
 use crate::{feature::Keypoint, numeric};
 
 /// Cells of a descriptor.
-const CELLS: usize = 16;
+pub(super) const CELLS: usize = 16;
 
 /// The most samples that any convention has.
 const SAMPLES: usize = 24 * 24;
@@ -27,19 +27,19 @@ const SAMPLES: usize = 24 * 24;
 #[derive(Debug)]
 pub(super) struct Square {
     /// Positions of the samples in the keypoint's frame, in units of s.
-    u: Vec<f32>,
-    v: Vec<f32>,
+    pub u: Vec<f32>,
+    pub v: Vec<f32>,
     /// Weight of sample k of cell c at `k * 16 + c`.
-    weights: Vec<f32>,
+    pub weights: Vec<f32>,
     /// Number of sample k of cell c at `k * 16 + c`; empty when that is its number.
-    members: Vec<u16>,
+    pub members: Vec<u16>,
     /// Half the side of the square, in units of s.
     half: f32,
     /// Added before rounding to a corner: one half finds the nearest one.
-    to_corner: f32,
-    columns_outer: bool,
+    pub to_corner: f32,
+    pub columns_outer: bool,
     /// Order of Σ, Σ|·| along and Σ, Σ|·| aside in a cell of 64 values.
-    order: [usize; 4],
+    pub order: [usize; 4],
     extended: bool,
 }
 

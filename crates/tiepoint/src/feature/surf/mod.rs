@@ -35,6 +35,7 @@
 mod accuracy;
 mod describe;
 mod extrema;
+mod gpu;
 mod integral;
 mod orient;
 mod plan;
@@ -45,6 +46,8 @@ mod response;
 mod stream;
 #[cfg(test)]
 mod tests;
+
+pub use gpu::GpuSurf;
 
 use super::{Features, select::Selection};
 use crate::{

@@ -39,16 +39,16 @@ impl Direction {
 const BINS: usize = 72;
 
 /// Room for the samples of the disc; those beyond the last repeat its centre with no weight.
-const SAMPLES: usize = 128;
+pub(super) const SAMPLES: usize = 128;
 
 /// The samples of the disc and their weights.
 #[derive(Debug)]
 pub(super) struct Disc {
     /// Offsets of the samples, in units of s.
-    x: [f32; SAMPLES],
-    y: [f32; SAMPLES],
-    weights: [i64; SAMPLES],
-    bins: usize,
+    pub x: [f32; SAMPLES],
+    pub y: [f32; SAMPLES],
+    pub weights: [i64; SAMPLES],
+    pub bins: usize,
     /// Samples lie whole pixels apart.
     whole: bool,
 }

@@ -308,7 +308,7 @@ fn share(octave: &Octave, before: &Progress, this: &mut Progress, rows: Range<us
 }
 
 /// A range without its first and last index.
-fn inner(range: Range<usize>) -> Range<usize> {
+pub(super) fn inner(range: Range<usize>) -> Range<usize> {
     range.start + 1..range.end.saturating_sub(1)
 }
 

@@ -33,12 +33,12 @@ pub(super) fn texture(size: Size, seed: u32) -> Image<f32> {
     Image::from_fn(size, |x, y| value(x as f64, y as f64))
 }
 
-fn to_u8(image: &Image<f32>) -> Image<u8> {
+pub(super) fn to_u8(image: &Image<f32>) -> Image<u8> {
     let data = image.data().iter().map(|v| (v * 255.0).round() as u8).collect();
     Image::from_vec(data, image.size(), 1).unwrap()
 }
 
-fn to_u16(image: &Image<f32>) -> Image<u16> {
+pub(super) fn to_u16(image: &Image<f32>) -> Image<u16> {
     let data = image.data().iter().map(|v| (v * 65535.0).round() as u16).collect();
     Image::from_vec(data, image.size(), 1).unwrap()
 }
@@ -70,7 +70,7 @@ fn compare<T: Pixel>(view: ImageView<'_, T>, options: &SurfOptions) -> usize {
     expected.len()
 }
 
-const PRESETS: [SurfOptions; 3] = [SurfOptions::paper(), SurfOptions::opensurf(), SurfOptions::opencv()];
+pub(super) const PRESETS: [SurfOptions; 3] = [SurfOptions::paper(), SurfOptions::opensurf(), SurfOptions::opencv()];
 
 #[test]
 fn presets_equal_the_reference() {

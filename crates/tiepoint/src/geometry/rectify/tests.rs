@@ -322,7 +322,7 @@ fn real_pairs_without_calibration() {
             rematch: Some(Rematch::default()),
             ..TieOptions::default()
         };
-        let tie = tie_points(&a, &b, &options, &cpu).unwrap();
+        let tie = tie_points(&a, &b, &options, &cpu.into()).unwrap();
         let Some(Model::Fundamental(f)) = tie.model else { panic!("a fundamental matrix") };
         let pairs = pairs_of(&a, &b, &tie);
         let options = SelfCalibrationOptions::default();
@@ -359,7 +359,9 @@ fn real_pairs_with_calibration() {
     for i in [1, 4, 7, 12] {
         let [(a, _), (b, _)] =
             ["left", "right"].map(|s| sift_of(&folder.join(format!("{s}{i:02}.jpg")), &cpu));
-        let tie = tie_points(&a, &b, &TieOptions { model: None, ..TieOptions::default() }, &cpu).unwrap();
+        let tie =
+            tie_points(&a, &b, &TieOptions { model: None, ..TieOptions::default() }, &cpu.clone().into())
+                .unwrap();
         let pairs = pairs_of(&a, &b, &tie);
         // The squares of a chessboard look alike: matches a square off are a row off by far more than this.
         let near = own.near_rows(&pairs, 1.0);

@@ -11,6 +11,10 @@
 //! **Threads.** Sums of columns over each band of rows give the row above every band; then the bands are
 //! independent.
 
+mod gpu;
+
+pub use gpu::{GpuIntegral, GpuIntegrator, GpuSum};
+
 use super::border::BAND;
 use crate::{
     Error, Result,

@@ -1,0 +1,147 @@
+//! Which responses are computed and searched, and where they lie: the plan as tables for the kernels.
+
+use super::super::{plan::Octave, stream::inner};
+use super::{ROWS_PER_LANE, TILE};
+use crate::image::Size;
+use std::ops::Range;
+
+/// The responses of a layer, which may be those of an octave before.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Grid {
+    /// Where the first lies.
+    pub first: usize,
+    /// From row to row.
+    pub pitch: usize,
+    /// How many times they are sampled twice as finely.
+    pub finer: u32,
+}
+
+/// The layers of an image of one size.
+#[derive(Debug)]
+pub(super) struct Layers {
+    /// Of every octave's layers.
+    pub grids: Vec<Vec<Grid>>,
+    /// Responses of an image.
+    pub len: usize,
+    /// For `respond` and for `search`.
+    pub computed: Table,
+    pub searched: Table,
+}
+
+/// Layers as words for a kernel, and the groups that they take together.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    pub words: Vec<u32>,
+    pub layers: usize,
+    pub groups: usize,
+}
+
+impl Table {
+    /// Begins a layer that covers these samples; none if there are no samples.
+    fn begin(&mut self, columns: &Range<usize>, rows: &Range<usize>) -> bool {
+        let across = columns.len().div_ceil(TILE[0] as usize);
+        let down = rows.len().div_ceil(TILE[1] as usize * ROWS_PER_LANE);
+        if across * down == 0 {
+            return false;
+        }
+        self.words.extend([self.groups as u32, across as u32]);
+        self.layers += 1;
+        self.groups += across * down;
+        true
+    }
+
+    fn range(&mut self, range: Range<usize>) {
+        self.words.extend([range.start as u32, range.end as u32]);
+    }
+
+    fn float(&mut self, value: f32) {
+        self.words.push(value.to_bits());
+    }
+
+    fn grid(&mut self, Grid { first, pitch, .. }: Grid) {
+        self.words.extend([pitch as u32, first as u32, (first as u64 >> 32) as u32]);
+    }
+}
+
+impl Layers {
+    pub(super) fn new(octaves: &[Octave], size: Size, white: f32) -> Self {
+        let mut layers =
+            Self { grids: vec![], len: 0, computed: Table::default(), searched: Table::default() };
+        for (o, octave) in octaves.iter().enumerate() {
+            layers.lay(o, octave, size);
+        }
+        for (octave, grids) in octaves.iter().zip(&layers.grids) {
+            compute(&mut layers.computed, octave, grids, size, white);
+        }
+        for (o, (octave, grids)) in octaves.iter().zip(&layers.grids).enumerate() {
+            search(&mut layers.searched, (o, octave), grids, size);
+        }
+        layers
+    }
+
+    /// Finds room for the layers of an octave.
+    fn lay(&mut self, o: usize, octave: &Octave, size: Size) {
+        /// Responses in 128 bytes.
+        const ALIGNMENT: usize = 32;
+        let [width, height] = [size.width, size.height].map(|n| n.div_ceil(octave.step));
+        let pitch = width.next_multiple_of(ALIGNMENT);
+        let mut grids = vec![];
+        for layer in &octave.layers {
+            grids.push(match layer.shared {
+                Some(i) => {
+                    let before = self.grids[o - 1][i];
+                    Grid { finer: before.finer + 1, ..before }
+                }
+                None => {
+                    let first = self.len;
+                    self.len += pitch * height;
+                    Grid { first, pitch, finer: 0 }
+                }
+            });
+        }
+        self.grids.push(grids);
+    }
+}
+
+/// The layers that are computed, as `ResponseLayer` of `response.cl`.
+fn compute(table: &mut Table, octave: &Octave, grids: &[Grid], size: Size, white: f32) {
+    for (layer, &grid) in octave.layers.iter().zip(grids) {
+        let filter = &layer.filter;
+        let [columns, rows] = [size.width, size.height].map(|n| filter.inside(octave.step, n));
+        if layer.shared.is_some() || !table.begin(&columns, &rows) {
+            continue;
+        }
+        table.words.push(octave.step as u32);
+        let corners = [filter.outer, filter.inner, filter.across].concat();
+        let corners = corners.iter().chain(&filter.diagonal);
+        table.words.extend(corners.map(|&at| at as i32 as u32));
+        table.float(filter.norm / white);
+        table.float(filter.norm_xy / white);
+        table.range(columns);
+        table.range(rows);
+        table.grid(grid);
+    }
+}
+
+/// The layers that are searched, as `SearchedLayer` of `extrema.cl`.
+fn search(table: &mut Table, (o, octave): (usize, &Octave), grids: &[Grid], size: Size) {
+    for (i, three) in octave.layers.windows(3).enumerate() {
+        let largest = &three[2].filter;
+        let [columns, rows] = [size.width, size.height].map(|n| inner(largest.inside(octave.step, n)));
+        if !table.begin(&columns, &rows) {
+            continue;
+        }
+        table.range(columns);
+        table.range(rows);
+        table.words.extend([o as u32, i as u32 + 1]);
+        table.float(octave.step as f32);
+        table.float(octave.centre);
+        let [before, own] = [0, 1].map(|l: usize| three[l].filter.size as f32);
+        table.float(own);
+        table.float(own - before);
+        for &grid in &grids[i..i + 3] {
+            table.grid(grid);
+            table.words.push(grid.finer);
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! SURF on a GPU: the CPU's stages as kernels, with its bits.
+//!
+//! Everything from the integral image to the descriptors runs as one graph without the host: the number of keypoints
+//! stays on the device, and the groups of a launch share among them as many as there are. Launch by launch: integral
+//! image ([`GpuIntegral`]), responses of all layers of all octaves, extrema and their refinement, the total order, and
+//! for every keypoint, by one group, its direction and its descriptor. Only then the host reads the counts and as many
+//! features. Where there are more than there is room for, it makes room and runs the graph again.
+//!
+//! [`Selection::Strongest`] is applied before keypoints are described, [`Selection::Even`] by the host.
+
+mod layers;
+mod pipeline;
+mod stages;
+#[cfg(test)]
+mod tests;
+
+use super::SurfOptions;
+use crate::device::Cpu;
+use crate::device::gpu::Gpu;
+use crate::feature::Features;
+use crate::feature::gpu::{GpuFeatures, GpuOrder};
+use crate::feature::select::Selection;
+use crate::filter::integral::GpuSum;
+use crate::image::gpu::{GpuImage, GpuPixel};
+use crate::{Error, Result};
+use pipeline::{Kind, Pipeline};
+use std::any::Any;
+
+/// Lanes of a group that computes or searches responses.
+const TILE: [u32; 2] = [32, 8];
+
+/// Responses of a lane, `TILE[1]` rows apart: what lies around a group's samples is then little against what lies
+/// between them.
+const ROWS_PER_LANE: usize = 4;
+
+/// A SURF detector on a GPU whose programs, tables and memory are kept from image to image; made anew only when the
+/// size, the kind or the number of images changes. Its features are those of [`super::Surf`], bit for bit.
+pub struct GpuSurf {
+    gpu: Gpu,
+    options: SurfOptions,
+    order: GpuOrder,
+    /// The [`Pipeline`] for the latest kind of images.
+    pipeline: Option<Box<dyn Any + Send + Sync>>,
+    launches: usize,
+    /// Features of an image that there is room for at least; 0 for a guess from the image's size.
+    capacity: usize,
+}
+
+impl std::fmt::Debug for GpuSurf {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GpuSurf").field("gpu", &self.gpu).field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl GpuSurf {
+    /// A detector with these options.
+    ///
+    /// # Errors
+    /// [`Error::Option`] as [`SurfOptions::check`], [`Error::Device`] when the device refuses.
+    pub fn new(gpu: &Gpu, options: SurfOptions) -> Result<Self> {
+        options.check()?;
+        Ok(Self { gpu: gpu.clone(), options, order: GpuOrder::new(gpu)?, pipeline: None, launches: 0, capacity: 0 })
+    }
+
+    /// The options it was made with.
+    pub fn options(&self) -> &SurfOptions {
+        &self.options
+    }
+
+    /// Makes room for this many features of an image, instead of a number guessed from its size. Where there are more,
+    /// the room grows.
+    #[must_use]
+    pub fn with_capacity(self, features: usize) -> Self {
+        Self { capacity: features.max(1), ..self }
+    }
+
+    /// The features of a grey image on the device. A keypoint is left out where the mask is 0 at its nearest pixel.
+    ///
+    /// # Errors
+    /// [`Error::Image`] when the image has several channels or a side above 2²⁴; [`Error::Mismatch`] when the mask's
+    /// size is not the image's or one of them lies on another device; [`Error::Device`] when memory is too small.
+    pub fn detect<T: GpuPixel>(
+        &mut self,
+        image: &GpuImage<T>,
+        mask: Option<&GpuImage<u8>>,
+    ) -> Result<Features> {
+        let mut features = self.on_host(std::slice::from_ref(image), mask)?;
+        features.pop().ok_or_else(|| Error::Image("no image".into()))
+    }
+
+    /// The features of several images of one size, each in turn.
+    ///
+    /// # Errors
+    /// As [`detect`](Self::detect), and [`Error::Mismatch`] when sizes differ.
+    pub fn detect_batch<T: GpuPixel>(&mut self, images: &[GpuImage<T>]) -> Result<Vec<Features>> {
+        self.on_host(images, None)
+    }
+
+    /// As [`detect`](Self::detect), and the features stay on the device.
+    ///
+    /// # Errors
+    /// As [`detect`](Self::detect).
+    pub fn detect_on_device<T: GpuPixel>(
+        &mut self,
+        image: &GpuImage<T>,
+        mask: Option<&GpuImage<u8>>,
+    ) -> Result<GpuFeatures> {
+        if let Selection::Even(_) = self.options.selection {
+            let features = self.detect(image, mask)?;
+            return GpuFeatures::upload(&self.gpu, &features);
+        }
+        match T::WHITE {
+            255.0 => self.kept::<T, u32>(image, mask),
+            _ => self.kept::<T, u64>(image, mask),
+        }
+    }
+
+    /// How many kernels a call launches, once one has been made.
+    pub fn launches(&self) -> usize {
+        self.launches
+    }
+
+    fn on_host<T: GpuPixel>(
+        &mut self,
+        images: &[GpuImage<T>],
+        mask: Option<&GpuImage<u8>>,
+    ) -> Result<Vec<Features>> {
+        if images.is_empty() {
+            return Ok(vec![]);
+        }
+        let found = match T::WHITE {
+            255.0 => self.read::<T, u32>(images, mask)?,
+            _ => self.read::<T, u64>(images, mask)?,
+        };
+        Ok(match self.options.selection {
+            Selection::Even(_) => {
+                found.iter().map(|f| self.options.selection.apply(f, &Cpu::sequential())).collect()
+            }
+            // Sorted and cut on the device.
+            Selection::All | Selection::Strongest(_) => found,
+        })
+    }
+
+    fn read<T: GpuPixel, A: GpuSum>(
+        &mut self,
+        images: &[GpuImage<T>],
+        mask: Option<&GpuImage<u8>>,
+    ) -> Result<Vec<Features>> {
+        let (pipeline, counts) = self.run::<T, A>(images, mask)?;
+        counts.iter().enumerate().map(|(i, &found)| pipeline.read(i, found)).collect()
+    }
+
+    fn kept<T: GpuPixel, A: GpuSum>(
+        &mut self,
+        image: &GpuImage<T>,
+        mask: Option<&GpuImage<u8>>,
+    ) -> Result<GpuFeatures> {
+        let (pipeline, counts) = self.run::<T, A>(std::slice::from_ref(image), mask)?;
+        pipeline.keep(counts.first().copied().unwrap_or(0))
+    }
+
+    /// Runs the graph, again with more room as long as features do not fit; the numbers of features.
+    fn run<T: GpuPixel, A: GpuSum>(
+        &mut self,
+        images: &[GpuImage<T>],
+        mask: Option<&GpuImage<u8>>,
+    ) -> Result<(&Pipeline<T, A>, Vec<usize>)> {
+        self.check(images, mask)?;
+        let size = images[0].size();
+        // Of a photograph at the default threshold one pixel in a few hundred is a feature.
+        let guess = (size.area() / 256).next_power_of_two().clamp(1024, 1 << 16);
+        let least = if self.capacity > 0 { self.capacity } else { guess };
+        let mut kind = Kind { size, images: images.len(), masked: mask.is_some(), capacity: least };
+        let pipeline = self.pipeline.take().and_then(|p| p.downcast::<Pipeline<T, A>>().ok());
+        let fits = |p: &Kind| Kind { capacity: kind.capacity, ..*p } == kind && p.capacity >= kind.capacity;
+        let mut pipeline = pipeline.filter(|p| fits(&p.kind));
+        loop {
+            let ready = match pipeline {
+                Some(pipeline) => pipeline,
+                None => {
+                    let pitch = images[0].pitch();
+                    Box::new(Pipeline::<T, A>::new(&self.gpu, &self.options, &self.order, kind, pitch)?)
+                }
+            };
+            let counts = ready.run(images, mask)?;
+            let most = counts.iter().copied().max().unwrap_or(0);
+            if most <= ready.kind.capacity {
+                self.launches = ready.launches;
+                let ready = self.pipeline.insert(ready).downcast_ref::<Pipeline<T, A>>();
+                return ready.map(|p| (p, counts)).ok_or_else(|| Error::Image("no pipeline".into()));
+            }
+            kind.capacity = most.next_power_of_two();
+            // Its memory may be needed for the next.
+            drop(ready);
+            pipeline = None;
+        }
+    }
+
+    fn check<T: GpuPixel>(&self, images: &[GpuImage<T>], mask: Option<&GpuImage<u8>>) -> Result<()> {
+        let size = images[0].size();
+        if size.width.max(size.height) > 1 << 24 {
+            return Err(Error::Image(format!("{size}: SURF takes sides up to 16777216 pixels; cut it")));
+        }
+        for image in images {
+            grey(image.channels())?;
+            self.here(image.gpu())?;
+            if image.size() != size {
+                return Err(Error::Mismatch(format!(
+                    "a batch holds images of {size} and of {}: expected equal sizes",
+                    image.size()
+                )));
+            }
+        }
+        let Some(mask) = mask else { return Ok(()) };
+        grey(mask.channels())?;
+        self.here(mask.gpu())?;
+        match mask.size() == size {
+            true => Ok(()),
+            false => Err(Error::Mismatch(format!(
+                "the mask has {} pixels, the image {size}: expected equal sizes",
+                mask.size()
+            ))),
+        }
+    }
+
+    fn here(&self, gpu: &Gpu) -> Result<()> {
+        match gpu.info() == self.gpu.info() {
+            true => Ok(()),
+            false => Err(Error::Mismatch(format!("an image on {gpu:?} for a detector on {:?}", self.gpu))),
+        }
+    }
+}
+
+fn grey(channels: usize) -> Result<()> {
+    match channels {
+        1 => Ok(()),
+        n => Err(Error::Image(format!("expected one channel, found {n}; convert to grey first"))),
+    }
+}

@@ -1,0 +1,99 @@
+// Directions of keypoints, as orient.rs beside this: one group a keypoint, one lane a sample of the disc, then one a bin,
+// then one a window. Keypoints move to their place in the total order.
+
+// How many keypoints an image has that are asked for.
+FUNCTION u32 wanted(const GLOBAL u32 *counts, u32 capacity) {
+    u32 count = counts[GROUP_Y] < capacity ? counts[GROUP_Y] : capacity;
+    return count < MOST ? count : MOST;
+}
+
+KERNEL(ORIENT_GROUP, 1) orient(GLOBAL Keypoint *RESTRICT oriented, GLOBAL f32 *RESTRICT directions,
+                               const GLOBAL Keypoint *RESTRICT keypoints, const GLOBAL u32 *RESTRICT order,
+                               const GLOBAL u32 *RESTRICT counts, const GLOBAL SUM *RESTRICT sums,
+                               const GLOBAL f32 *RESTRICT disc, u32 capacity, i32 pitch, i32 width, i32 height,
+                               u64 origin, u64 image_sums) {
+    LOCAL i32 bins[ORIENT_GROUP];
+    LOCAL i64 weighted_x[ORIENT_GROUP], weighted_y[ORIENT_GROUP];
+    LOCAL i64 bin_x[BINS], bin_y[BINS];
+    LOCAL f32 window_x[ORIENT_GROUP], window_y[ORIENT_GROUP], length2[ORIENT_GROUP];
+    LOCAL i32 windows[ORIENT_GROUP];
+    u32 count = wanted(counts, capacity);
+    u64 first = (u64)GROUP_Y * capacity;
+    sums += origin + (u64)GROUP_Y * image_sums;
+    i32 lane = LANE_X;
+    for (u32 at = (u32)GROUP_X; at < count; at += (u32)GROUPS_X) {
+        Keypoint k = keypoints[first + order[first + at]];
+        f32 angle = UPRIGHT_ANGLE, cosine = UPRIGHT_COS, sine = UPRIGHT_SIN;
+#if !UPRIGHT
+#if OPENSURF
+        f32 s = MAX_F(ROUND_EVEN(k.scale), 1.0f);
+        f32 x = ROUND_EVEN(k.x), y = ROUND_EVEN(k.y);
+        i32 reach = 2 * (i32)s;
+#else
+        f32 s = k.scale, x = k.x + 0.5f, y = k.y + 0.5f;
+        i32 reach = MAX_I((i32)ROUND_EVEN(2.0f * k.scale), 1);
+#endif
+        // Columns, rows and weights of the disc's samples.
+        i32 cx = (i32)ROUND_EVEN(FMA(disc[lane], s, x));
+        i32 cy = (i32)ROUND_EVEN(FMA(disc[ORIENT_GROUP + lane], s, y));
+        i64 weight = (i64)disc[2 * ORIENT_GROUP + lane];
+        SUM dx, dy;
+        haar(sums, pitch, width, height, cx, cy, reach, &dx, &dy);
+        i32 bin = (i32)(atan2_f32(signed_f32(dy), signed_f32(dx)) * BINS_PER_RADIAN);
+        bins[lane] = bin < BINS - 1 ? bin : BINS - 1;
+        weighted_x[lane] = weight * (i64)(SIGNED)dx;
+        weighted_y[lane] = weight * (i64)(SIGNED)dy;
+        BARRIER();
+        if (lane < BINS) {
+            i64 sum_x = 0, sum_y = 0;
+            for (i32 n = 0; n < SAMPLES_OF_DISC; n++) {
+                if (bins[n] == lane) {
+                    sum_x += weighted_x[n];
+                    sum_y += weighted_y[n];
+                }
+            }
+            bin_x[lane] = sum_x;
+            bin_y[lane] = sum_y;
+        }
+        BARRIER();
+        windows[lane] = lane;
+        length2[lane] = -1.0f;
+        if (lane < BINS) {
+            i64 sum_x = 0, sum_y = 0;
+            for (i32 n = 0; n < BINS / 6; n++) {
+                i32 other = lane + n < BINS ? lane + n : lane + n - BINS;
+                sum_x += bin_x[other];
+                sum_y += bin_y[other];
+            }
+            f32 to_x = (f32)sum_x, to_y = (f32)sum_y;
+            window_x[lane] = to_x;
+            window_y[lane] = to_y;
+            length2[lane] = FMA(to_x, to_x, to_y * to_y);
+        }
+        BARRIER();
+        // The longest, the first of equals.
+        for (i32 apart = ORIENT_GROUP / 2; apart > 0; apart /= 2) {
+            if (lane < apart) {
+                f32 own = length2[lane], other = length2[lane + apart];
+                i32 is_better = other > own || (other == own && windows[lane + apart] < windows[lane]);
+                length2[lane] = is_better ? other : own;
+                windows[lane] = is_better ? windows[lane + apart] : windows[lane];
+            }
+            BARRIER();
+        }
+        f32 best = length2[0];
+        f32 to_x = best > 0.0f ? window_x[windows[0]] : 1.0f, to_y = best > 0.0f ? window_y[windows[0]] : 0.0f;
+        f32 length = best > 0.0f ? SQRT(best) : 1.0f;
+        angle = atan2_f32(to_y, to_x);
+        cosine = to_x / length;
+        sine = to_y / length;
+#endif
+        if (lane == 0) {
+            k.angle = angle;
+            oriented[first + at] = k;
+            directions[2 * (first + at)] = cosine;
+            directions[2 * (first + at) + 1] = sine;
+        }
+        // What these lines read is stored again after two more barriers.
+    }
+}

@@ -1,0 +1,309 @@
+//! Integral images on a GPU: one pass, in which every pixel is read once and every sum written once (`integral.cl`).
+
+use super::{Integral, Sum};
+use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::image::Size;
+use crate::image::gpu::{self, GpuImage, GpuPixel};
+use crate::{Error, Result};
+use std::marker::PhantomData;
+use tiepoint_gpu::{Element, Kernel, Source, arguments};
+
+/// A sum in a device's memory: `u32` or `u64`.
+pub trait GpuSum: Sum + Element {
+    /// Its name in a kernel.
+    const NAME: &'static str;
+}
+
+impl GpuSum for u32 {
+    const NAME: &'static str = "u32";
+}
+
+impl GpuSum for u64 {
+    const NAME: &'static str = "u64";
+}
+
+/// Lanes of a group.
+const GROUP: u32 = 256;
+
+/// Pixels of a tile: as many columns as lanes.
+const TILE: Size = Size { width: GROUP as usize, height: 32 };
+
+/// The integrals of one or more images of one size in a device's memory. A clone is the same memory.
+#[derive(Clone, Debug)]
+pub struct GpuIntegral<A> {
+    buffer: Buffer<A>,
+    size: Size,
+    images: usize,
+    pitch: usize,
+    /// What tiles tell each other: a counter and flags, sums of their rows, sums of their columns.
+    state: Buffer<u32>,
+    row_sums: Buffer<u32>,
+    column_sums: Buffer<A>,
+}
+
+impl<A: GpuSum> GpuIntegral<A> {
+    /// Sums in 128 bytes: column 1 of I, the first that is not zero, begins there in every row.
+    const ALIGNMENT: usize = 128 / size_of::<A>();
+
+    /// Memory for the integrals of `images` images. Their row 0 and column 0 are zero, the rest is anything.
+    ///
+    /// # Errors
+    /// [`Error::Image`] when the size has no pixels or a side of 2³⁰ or more, [`Error::Device`] when the device's
+    /// memory is too small.
+    pub fn new(gpu: &Gpu, size: Size, images: usize) -> Result<Self> {
+        let limit = 1 << 30;
+        if size.width == 0 || size.height == 0 || size.width >= limit || size.height >= limit {
+            return Err(Error::Image(format!("{size}: a GPU takes 1 to 2³⁰ pixels a row and a column")));
+        }
+        let pitch = Self::ALIGNMENT + size.width.next_multiple_of(Self::ALIGNMENT);
+        let tiles = size.width.div_ceil(TILE.width) * size.height.div_ceil(TILE.height);
+        let too_large = || Error::Image(format!("{images} images of {size} exceed memory"));
+        let len = (pitch * (size.height + 1)).checked_mul(images).ok_or_else(too_large)?;
+        let tiles = tiles.checked_mul(images).filter(|&n| n < i32::MAX as usize).ok_or_else(too_large)?;
+        let integral = Self {
+            buffer: gpu.buffer(len)?,
+            size,
+            images,
+            pitch,
+            state: gpu.buffer(1 + 2 * tiles)?,
+            row_sums: gpu.buffer(tiles * TILE.height)?,
+            column_sums: gpu.buffer(tiles * TILE.width)?,
+        };
+        let mut zeros = Commands::new();
+        zeros.zero(&integral.buffer);
+        gpu.run(&zeros)?;
+        Ok(integral)
+    }
+
+    /// Width and height of an image.
+    pub fn size(&self) -> Size {
+        self.size
+    }
+
+    /// How many images.
+    pub fn images(&self) -> usize {
+        self.images
+    }
+
+    /// The memory: I(x, y) of image i lies at [`origin`](Self::origin) + (i · (height + 1) + y) ·
+    /// [`pitch`](Self::pitch) + x.
+    pub fn buffer(&self) -> &Buffer<A> {
+        &self.buffer
+    }
+
+    /// Sums from a row to the next.
+    pub fn pitch(&self) -> usize {
+        self.pitch
+    }
+
+    /// Where I(0, 0) of the first image lies.
+    pub fn origin(&self) -> usize {
+        Self::ALIGNMENT - 1
+    }
+
+    /// The same sums on a device; for what takes sums from anywhere.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn upload(gpu: &Gpu, integral: &Integral<A>) -> Result<Self> {
+        let to = Self::new(gpu, integral.size(), 1)?;
+        for y in 0..=to.size.height {
+            to.buffer.write(to.origin() + y * to.pitch, integral.row(y))?;
+        }
+        Ok(to)
+    }
+
+    /// The sums of one image, when the device has finished.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when it failed or there is no such image.
+    pub fn download(&self, image: usize) -> Result<Integral<A>> {
+        let rows = self.size.height + 1;
+        let mut sums = vec![A::default(); rows * self.pitch];
+        self.buffer.read(image * rows * self.pitch, &mut sums)?;
+        let inside = self.origin()..self.origin() + self.size.width + 1;
+        let values = sums.chunks_exact(self.pitch).flat_map(|row| &row[inside.clone()]).copied().collect();
+        Ok(Integral { values, size: self.size })
+    }
+}
+
+/// Computes the integrals of images of pixels `T` in sums `A`.
+#[derive(Clone, Debug)]
+pub struct GpuIntegrator<T, A> {
+    kernel: Kernel,
+    types: PhantomData<(T, A)>,
+}
+
+impl<T: GpuPixel, A: GpuSum> GpuIntegrator<T, A> {
+    pub(crate) fn source() -> Source {
+        gpu::for_kernels::<T>(Source::new("integral"))
+            .define("PIXEL_X4", format_args!("{}x4", T::NAME))
+            .define("SUM", A::NAME)
+            .define("SUM_IS_WIDE", u8::from(size_of::<A>() == 8))
+            .define("GROUP", GROUP)
+            .define("TILE_WIDTH", TILE.width)
+            .define("TILE_HEIGHT", TILE.height)
+            .text(include_str!("integral.cl"))
+    }
+
+    /// The kernel for a device.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when it does not compile there.
+    pub fn new(gpu: &Gpu) -> Result<Self> {
+        let kernel = gpu.program(&Self::source())?.kernel("integral", [GROUP, 1])?;
+        Ok(Self { kernel, types: PhantomData })
+    }
+
+    /// Sums `to.images()` images of size `to.size()`, which lie one after the other, their rows `pitch` pixels apart.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] when `pixels` holds fewer or the rows do not begin at multiples of four pixels.
+    pub fn record(
+        &self,
+        commands: &mut Commands,
+        pixels: &Buffer<T>,
+        pitch: usize,
+        to: &GpuIntegral<A>,
+    ) -> Result<()> {
+        let Size { width, height } = to.size;
+        if pixels.len() < pitch * height * to.images || pitch < width || pitch % 4 != 0 {
+            return Err(Error::Mismatch(format!(
+                "{} pixels in rows of {pitch} for {} images of {}: expected all rows, each of a multiple of 4 pixels",
+                pixels.len(),
+                to.images,
+                to.size
+            )));
+        }
+        commands.stage("integral");
+        commands.zero(&to.state);
+        let tiles = width.div_ceil(TILE.width) * height.div_ceil(TILE.height) * to.images;
+        let first = (to.pitch + to.origin() + 1) as u64;
+        let sizes = [width, height, to.images, pitch, to.pitch].map(|n| n as i32);
+        let [width, height, images, pitch, out_pitch] = sizes;
+        let arguments = arguments![
+            &to.buffer,
+            pixels,
+            &to.state,
+            &to.row_sums,
+            &to.column_sums,
+            width,
+            height,
+            images,
+            pitch,
+            out_pitch,
+            first
+        ];
+        commands.launch(&self.kernel, [tiles, 1, 1], arguments)?;
+        Ok(())
+    }
+
+    /// The integral of one grey image.
+    ///
+    /// # Errors
+    /// [`Error::Image`] for more than one channel, and as [`GpuIntegral::new`].
+    pub fn integral(&self, image: &GpuImage<T>) -> Result<GpuIntegral<A>> {
+        if image.channels() != 1 {
+            return Err(Error::Image(format!("expected one channel, found {}", image.channels())));
+        }
+        let integral = GpuIntegral::new(image.gpu(), image.size(), 1)?;
+        let mut commands = Commands::new();
+        self.record(&mut commands, image.buffer(), image.pitch(), &integral)?;
+        image.gpu().run(&commands)?;
+        Ok(integral)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Cpu;
+    use crate::device::gpu::{all, compiles_everywhere};
+    use crate::filter::testing::{noise, sizes};
+    use crate::image::Image;
+
+    /// A batch of three images against the CPU.
+    fn twins<T: GpuPixel, A: GpuSum>(gpu: &Gpu, size: Size, white: f32) {
+        let images: Vec<Image<T>> = (0..3)
+            .map(|seed| Image::from_vec(noise(size.area(), seed, white), size, 1).unwrap())
+            .collect();
+        let one = GpuImage::upload(gpu, images[0].view()).unwrap();
+        let room = one.pitch() * size.height;
+        let all = gpu.buffer::<T>(3 * room).unwrap();
+        let mut commands = Commands::new();
+        for (i, image) in images.iter().enumerate() {
+            let image = GpuImage::upload(gpu, image.view()).unwrap();
+            commands.copy((image.buffer(), 0), (&all, i * room), room).unwrap();
+        }
+        let integrator = GpuIntegrator::<T, A>::new(gpu).unwrap();
+        let integral = GpuIntegral::new(gpu, size, 3).unwrap();
+        integrator.record(&mut commands, &all, one.pitch(), &integral).unwrap();
+        gpu.run(&commands).unwrap();
+        for (i, image) in images.iter().enumerate() {
+            let expected = Integral::<A>::new(image.view(), &Cpu::sequential()).unwrap();
+            assert!(integral.download(i).unwrap() == expected, "{gpu:?}: image {i} of {size}, {}", T::NAME);
+        }
+        assert!(integrator.integral(&one).unwrap().download(0).unwrap() == integral.download(0).unwrap());
+    }
+
+    #[test]
+    fn sums_equal_the_cpu() {
+        let more = [(257, 33), (255, 64), (1030, 100), (300, 700)].map(|(w, h)| (Size::new(w, h), 1));
+        for gpu in all() {
+            for (size, _) in sizes().into_iter().chain(more) {
+                twins::<u8, u32>(gpu, size, 255.0);
+                twins::<u16, u64>(gpu, size, 65535.0);
+                twins::<f32, u64>(gpu, size, 1.0);
+                twins::<f32, u32>(gpu, size, 1.0);
+            }
+        }
+    }
+
+    #[test]
+    fn long_images_equal_the_cpu() {
+        for gpu in all() {
+            for size in [Size::new(70_000, 3), Size::new(3, 70_000)] {
+                twins::<u8, u32>(gpu, size, 255.0);
+                twins::<f32, u64>(gpu, size, 1.0);
+            }
+        }
+    }
+
+    #[test]
+    fn sums_pass_two_to_the_32() {
+        // 300 · 400 pixels of 65535 sum to 7.9·10⁹.
+        let image = Image::filled(Size::new(400, 300), 1, u16::MAX);
+        for gpu in all() {
+            let on_device = GpuImage::upload(gpu, image.view()).unwrap();
+            let wide = GpuIntegrator::<u16, u64>::new(gpu).unwrap().integral(&on_device).unwrap();
+            let wide = wide.download(0).unwrap();
+            assert_eq!(wide.row(300)[400], 400 * 300 * 65535, "{gpu:?}");
+            assert!(GpuIntegral::upload(gpu, &wide).unwrap().download(0).unwrap() == wide, "{gpu:?}: upload");
+            let narrow = GpuIntegrator::<u16, u32>::new(gpu).unwrap().integral(&on_device).unwrap();
+            let expected = Integral::<u32>::new(image.view(), &Cpu::sequential()).unwrap();
+            assert!(narrow.download(0).unwrap() == expected, "{gpu:?}: wrapped");
+        }
+    }
+
+    #[test]
+    fn wrong_input_is_refused() {
+        for gpu in all() {
+            assert!(GpuIntegral::<u32>::new(gpu, Size::new(0, 5), 1).is_err(), "no pixels");
+            let integral = GpuIntegral::<u32>::new(gpu, Size::new(8, 8), 1).unwrap();
+            let integrator = GpuIntegrator::<u8, u32>::new(gpu).unwrap();
+            let (small, commands) = (gpu.buffer(63).unwrap(), &mut Commands::new());
+            assert!(integrator.record(commands, &small, 8, &integral).is_err(), "too few pixels");
+            let colour = GpuImage::with_channels(gpu, Size::new(8, 8), 3).unwrap();
+            assert!(integrator.integral(&colour).is_err(), "three channels");
+        }
+    }
+
+    #[test]
+    fn kernels_compile_for_every_card() {
+        compiles_everywhere(&[
+            GpuIntegrator::<u8, u32>::source(),
+            GpuIntegrator::<f32, u32>::source(),
+            GpuIntegrator::<u16, u64>::source(),
+        ]);
+    }
+}

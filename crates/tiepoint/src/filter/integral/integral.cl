@@ -1,0 +1,203 @@
+// The integral image in one pass: every pixel is read once and every sum written once.
+//
+// Tiles of TILE_WIDTH x TILE_HEIGHT pixels, one a group, in the order of a counter, so that a group waits only for
+// groups that have started. A tile publishes the sums of its rows; those of all tiles to its left give it the sum of
+// every row up to its left edge. Then it publishes the sums of its columns, each over whole rows from the image's left
+// edge on, and looks upwards: over tiles that have published such sums, to the first whose bottom row of I is known
+// (the look-back of Merrill and Garland 2016, over columns). Waits are few, since neither of the two sums published
+// waits for the tiles above.
+//
+// A lane has ROWS rows of four pixels; ROW_GROUPS lanes stand above one another.
+
+#define QUADS (TILE_WIDTH / 4)
+#define ROW_GROUPS (GROUP / QUADS)
+#define ROWS (TILE_HEIGHT / ROW_GROUPS)
+// Lanes that scan a row, or visit tiles to the left, together.
+#define PARTS (GROUP / TILE_HEIGHT)
+// Tiles above that are asked at a time.
+#define WINDOW 8
+
+// What a tile has published of its columns.
+#define SUMS 1u
+#define BOTTOM_ROW 2u
+
+FUNCTION void store_4(GLOBAL SUM *to, SUM a, SUM b, SUM c, SUM d) {
+#if SUM_IS_WIDE
+    GLOBAL u64x2 *wide = (GLOBAL u64x2 *)to;
+    wide[0] = U64X2(a, b);
+    wide[1] = U64X2(c, d);
+#else
+    *(GLOBAL u32x4 *)to = U32X4(a, b, c, d);
+#endif
+}
+
+// `state`: the counter, a flag a tile for its rows, then one for its columns; all zero before. `row_sums` and
+// `column_sums` have as many places a tile as it has rows and columns. `out` begins at I(1, 1) of the first image, which
+// is aligned; row 0 and column 0 are zero already.
+KERNEL(GROUP, 1) integral(GLOBAL SUM *out, const GLOBAL PIXEL *pixels, GLOBAL u32 *state,
+                          volatile GLOBAL u32 *row_sums, volatile GLOBAL SUM *column_sums, i32 width, i32 height,
+                          i32 images, i32 pitch, i32 out_pitch, u64 first) {
+    LOCAL u32 ticket;
+    LOCAL u32 quads[TILE_HEIGHT][QUADS + 1];
+    LOCAL u32 parts[TILE_HEIGHT][PARTS];
+    LOCAL SUM partial[PARTS][TILE_HEIGHT];
+    // Σ of everything left of the tile, from its top row to this one.
+    LOCAL SUM left[TILE_HEIGHT];
+    LOCAL u32 columns[ROW_GROUPS][TILE_WIDTH];
+    LOCAL SUM top[TILE_WIDTH];
+
+    i32 lane = LANE_X;
+    if (lane == 0) ticket = ATOMIC_ADD(state, 1u);
+    BARRIER();
+    i32 across = (width + TILE_WIDTH - 1) / TILE_WIDTH, down = (height + TILE_HEIGHT - 1) / TILE_HEIGHT;
+    // Images first, then rows of tiles: the row above has mostly been finished for long when many images are summed.
+    i32 tile = (i32)ticket;
+    i32 tx = tile % across, image = tile / across % images, ty = tile / across / images;
+    // From a tile to the one below it.
+    i32 next_row = across * images;
+    volatile GLOBAL u32 *row_flags = state + 1;
+    volatile GLOBAL u32 *column_flags = row_flags + (u64)next_row * down;
+    pixels += (u64)image * height * pitch;
+    out += first + (u64)image * (height + 1) * out_pitch;
+
+    // Levels, summed along the row inside a lane.
+    i32 quad = lane % QUADS, row_group = lane / QUADS;
+    i32 x = tx * TILE_WIDTH + 4 * quad, row = row_group * ROWS, y = ty * TILE_HEIGHT + row;
+    u32 v[ROWS][4];
+    UNROLL
+    for (i32 r = 0; r < ROWS; r++) {
+        u32 a = 0, b = 0, c = 0, d = 0;
+        if (x < width && y + r < height) {
+            // Rows are padded beyond the last four pixels; what lies there ends in no sum that is asked for.
+            PIXEL_X4 four = *(const GLOBAL PIXEL_X4 *)(pixels + (u64)(y + r) * pitch + x);
+            a = pixel_level(four.x), b = pixel_level(four.y), c = pixel_level(four.z), d = pixel_level(four.w);
+        }
+        v[r][0] = a, v[r][1] = a + b, v[r][2] = a + b + c, v[r][3] = a + b + c + d;
+        quads[row + r][quad] = v[r][3];
+    }
+    BARRIER();
+
+    // The rows of the tile: PARTS lanes scan one.
+    {
+        i32 scanned = lane / PARTS, part = lane % PARTS;
+        LOCAL_POINTER u32 *own = &quads[scanned][part * (QUADS / PARTS)];
+        u32 sum = 0;
+        UNROLL
+        for (i32 k = 0; k < QUADS / PARTS; k++) sum += own[k];
+        parts[scanned][part] = sum;
+        BARRIER();
+        u32 before = 0;
+        for (i32 k = 0; k < part; k++) before += parts[scanned][k];
+        UNROLL
+        for (i32 k = 0; k < QUADS / PARTS; k++) {
+            u32 value = own[k];
+            own[k] = before;
+            before += value;
+        }
+        if (part == PARTS - 1) row_sums[(u64)tile * TILE_HEIGHT + scanned] = before;
+    }
+    BARRIER();
+    if (lane == 0) {
+        FENCE();
+        row_flags[tile] = 1u;
+    }
+
+    // The sums of the tiles to the left, a row a lane.
+    {
+        i32 summed = lane % TILE_HEIGHT, part = lane / TILE_HEIGHT;
+        SUM sum = 0;
+        for (i32 other = tile - tx + part; other < tile; other += PARTS) {
+            while (row_flags[other] == 0u) {}
+            FENCE();
+            sum += row_sums[(u64)other * TILE_HEIGHT + summed];
+        }
+        partial[part][summed] = sum;
+    }
+    // Meanwhile down the columns of the tile, inside a lane.
+    UNROLL
+    for (i32 r = 0; r < ROWS; r++) {
+        u32 before = quads[row + r][quad];
+        UNROLL
+        for (i32 k = 0; k < 4; k++) v[r][k] += before + (r > 0 ? v[r - 1][k] : 0u);
+    }
+    UNROLL
+    for (i32 k = 0; k < 4; k++) columns[row_group][4 * quad + k] = v[ROWS - 1][k];
+    BARRIER();
+    if (lane < TILE_HEIGHT) {
+        SUM sum = 0;
+        for (i32 r = 0; r <= lane; r++) {
+            UNROLL
+            for (i32 k = 0; k < PARTS; k++) sum += partial[k][r];
+        }
+        left[lane] = sum;
+    }
+    BARRIER();
+
+    // The columns of the tile, and what lies above them, a column a lane.
+    {
+        SUM own = left[TILE_HEIGHT - 1];
+        UNROLL
+        for (i32 k = 0; k < ROW_GROUPS; k++) own += columns[k][lane];
+        column_sums[(u64)tile * TILE_WIDTH + lane] = own;
+        BARRIER();
+        if (lane == 0) {
+            FENCE();
+            column_flags[tile] = SUMS;
+        }
+        i32 column = tx * TILE_WIDTH + lane;
+        SUM above = 0;
+        i32 looking = column < width ? ty : 0;
+        while (looking > 0) {
+            u32 flags[WINDOW];
+            UNROLL
+            for (i32 k = 0; k < WINDOW; k++) {
+                i32 there = looking - 1 - k;
+                flags[k] = there >= 0 ? column_flags[tile - (u64)(k + 1 + ty - looking) * next_row] : 0u;
+            }
+            FENCE();
+            // As far as flags are set, and not beyond a bottom row.
+            i32 open = 1, done = 0;
+            i32 seen = 0;
+            UNROLL
+            for (i32 k = 0; k < WINDOW; k++) {
+                i32 there = looking - 1 - k;
+                u64 other = tile - (u64)(k + 1 + ty - looking) * next_row;
+                if (open && flags[k] == BOTTOM_ROW) {
+                    above += ((volatile GLOBAL SUM *)out)[((u64)(there + 1) * TILE_HEIGHT - 1) * out_pitch + column];
+                    done = 1;
+                } else if (open && flags[k] == SUMS) {
+                    above += column_sums[other * TILE_WIDTH + lane];
+                    seen++;
+                }
+                open = open && flags[k] == SUMS;
+            }
+            looking = done ? 0 : looking - seen;
+        }
+        top[lane] = above;
+        // The bottom row first: others wait for it.
+        if (ty + 1 < down && column < width) {
+            ((volatile GLOBAL SUM *)out)[((u64)(ty + 1) * TILE_HEIGHT - 1) * out_pitch + column] = above + own;
+        }
+    }
+    BARRIER();
+    if (lane == 0 && ty + 1 < down) {
+        FENCE();
+        column_flags[tile] = BOTTOM_ROW;
+    }
+
+    SUM base[4];
+    UNROLL
+    for (i32 k = 0; k < 4; k++) {
+        base[k] = top[4 * quad + k];
+        for (i32 g = 0; g < row_group; g++) base[k] += columns[g][4 * quad + k];
+    }
+    if (x >= width) return;
+    UNROLL
+    for (i32 r = 0; r < ROWS; r++) {
+        if (y + r < height) {
+            SUM beside = left[row + r];
+            store_4(out + (u64)(y + r) * out_pitch + x, base[0] + beside + v[r][0], base[1] + beside + v[r][1],
+                    base[2] + beside + v[r][2], base[3] + beside + v[r][3]);
+        }
+    }
+}
