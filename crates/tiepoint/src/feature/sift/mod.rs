@@ -39,6 +39,7 @@ mod scale_space;
 mod tests;
 mod window;
 
+pub use gpu::GpuSift;
 pub use options::{DescriptorKind, SiftOptions, SiftPreset};
 
 use super::select::Selection;
