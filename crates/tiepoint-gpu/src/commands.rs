@@ -12,7 +12,7 @@ pub enum Argument {
     Buffer(Handle),
     /// `i32`, `u32` or `f32`.
     Word([u8; 4]),
-    /// `i64` or `u64`.
+    /// `i64`, `u64` or `f64`.
     Long([u8; 8]),
 }
 
@@ -36,7 +36,7 @@ macro_rules! argument {
     };
 }
 
-argument!(i32 => Word, u32 => Word, f32 => Word, i64 => Long, u64 => Long);
+argument!(i32 => Word, u32 => Word, f32 => Word, i64 => Long, u64 => Long, f64 => Long);
 
 /// The arguments of a launch: `arguments![&buffer, width, 0.5_f32]`.
 #[macro_export]

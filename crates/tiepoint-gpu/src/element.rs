@@ -1,14 +1,19 @@
 //! What a buffer can hold.
 
 /// A number that lies in a buffer as it lies in memory, and is a kernel's type of the same name.
-pub trait Element: Copy + Default + Send + Sync + 'static + sealed::Sealed {}
+pub trait Element: Copy + Default + Send + Sync + 'static + sealed::Sealed {
+    /// The kernel's type.
+    const NAME: &'static str;
+}
 
 mod sealed {
     pub trait Sealed {}
 }
 
 macro_rules! elements {
-    ($($t:ty),*) => { $(impl sealed::Sealed for $t {} impl Element for $t {})* };
+    ($($t:ty),*) => { $(impl sealed::Sealed for $t {} impl Element for $t {
+        const NAME: &'static str = stringify!($t);
+    })* };
 }
 
 elements!(u8, u16, u32, u64, i8, i16, i32, i64, f32);

@@ -9,15 +9,21 @@ typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef float f32;
+typedef double f64;
+// Four numbers side by side, aligned to their size: .x .y .z .w.
 typedef uchar4 u8x4;
 typedef ushort4 u16x4;
-typedef uint4 u32x4;
+typedef short4 i16x4;
+typedef int4 i32x4;
 typedef float4 f32x4;
+typedef uint4 u32x4;
 typedef ulonglong2 u64x2;
 #define U32X4(a, b, c, d) make_uint4(a, b, c, d)
 #define U64X2(a, b) make_ulonglong2(a, b)
 
 #define KERNEL(width, height) extern "C" __global__ void __launch_bounds__((width) * (height))
+#define KERNEL_RESIDENT(width, height, groups) \
+    extern "C" __global__ void __launch_bounds__((width) * (height), groups)
 #define FUNCTION static __device__ __forceinline__
 #define GLOBAL
 #define LOCAL __shared__
@@ -48,6 +54,11 @@ typedef ulonglong2 u64x2;
 #define MAX_I(a, b) max((i32)(a), (i32)(b))
 #define BITS_OF(f) __float_as_uint(f)
 #define FLOAT_OF(bits) __uint_as_float(bits)
+
+// Sum of `c` and the four products of the bytes of `a` and `b`.
+#if __CUDA_ARCH__ >= 610
+#define DOT4(a, b, c) __dp4a((u32)(a), (u32)(b), (u32)(c))
+#endif
 
 #define ATOMIC_ADD(pointer, value) atomicAdd(pointer, value)
 #define ATOMIC_MAX(pointer, value) atomicMax(pointer, value)

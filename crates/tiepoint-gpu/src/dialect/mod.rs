@@ -9,10 +9,15 @@
 //! }
 //! ```
 //!
+//! Numbers are `u8` to `u64`, `i8` to `i64`, `f32` and, where the device has it, `f64`. `UNROLL` before a loop with
+//! constant bounds unrolls it, so that arrays indexed in it lie in registers (not on a CPU).
+//!
 //! `KERNEL(width, height)` states the size of the work group, which [`crate::Program::kernel`] is told again.
+//! `KERNEL_RESIDENT(width, height, groups)` is a `KERNEL` of which that many groups shall fit onto a multiprocessor of
+//! CUDA at a time: it bounds the registers of a lane.
 //! `FUNCTION` opens a function that kernels call; its pointers are `GLOBAL`, `LOCAL_POINTER` or `CONSTANT_POINTER`.
 //! `LOCAL f32 tile[64]` inside a kernel is memory of the work group, `BARRIER()` must be reached by all of it.
-//! `u8x4`, `u16x4`, `u32x4`, `f32x4` and `u64x2` have members x, y (z, w), for accesses of up to 16 bytes at aligned
+//! `u8x4`, `u16x4`, `i16x4`, `i32x4`, `u32x4`, `f32x4` and `u64x2` have members x, y (z, w), for accesses of up to 16 bytes at aligned
 //! places; `U32X4(a, b, c, d)` and `U64X2(a, b)` make them.
 //!
 //! **Arithmetic.** `+ - * /` and `SQRT` are the correctly rounded ones of IEEE 754, never fused; `FMA` is fused.

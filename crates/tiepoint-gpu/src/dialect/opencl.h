@@ -10,15 +10,22 @@ typedef ushort u16;
 typedef uint u32;
 typedef ulong u64;
 typedef float f32;
+#ifdef cl_khr_fp64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+typedef double f64;
+#endif
 typedef uchar4 u8x4;
 typedef ushort4 u16x4;
-typedef uint4 u32x4;
+typedef short4 i16x4;
+typedef int4 i32x4;
 typedef float4 f32x4;
+typedef uint4 u32x4;
 typedef ulong2 u64x2;
 #define U32X4(a, b, c, d) ((uint4)(a, b, c, d))
 #define U64X2(a, b) ((ulong2)(a, b))
 
 #define KERNEL(width, height) __kernel __attribute__((reqd_work_group_size(width, height, 1))) void
+#define KERNEL_RESIDENT(width, height, groups) KERNEL(width, height)
 #define FUNCTION static inline
 #define GLOBAL __global
 #define LOCAL __local
@@ -26,7 +33,9 @@ typedef ulong2 u64x2;
 #define CONSTANT __constant
 #define CONSTANT_POINTER __constant
 #define RESTRICT restrict
+#ifndef UNROLL
 #define UNROLL _Pragma("unroll")
+#endif
 
 #define LANE_X ((i32)get_local_id(0))
 #define LANE_Y ((i32)get_local_id(1))
@@ -49,6 +58,19 @@ typedef ulong2 u64x2;
 #define MAX_I(a, b) max((i32)(a), (i32)(b))
 #define BITS_OF(f) as_uint(f)
 #define FLOAT_OF(bits) as_float(bits)
+
+// Sum of `c` and the four products of the bytes of `a` and `b`.
+FUNCTION u32 DOT4(u32 a, u32 b, u32 c) {
+#ifdef cl_nv_pragma_unroll
+    // NVIDIA has an instruction for it, which its OpenCL C has no name for.
+    u32 sum;
+    asm("dp4a.u32.u32 %0, %1, %2, %3;" : "=r"(sum) : "r"(a), "r"(b), "r"(c));
+    return sum;
+#else
+    return c + (a & 255) * (b & 255) + (a >> 8 & 255) * (b >> 8 & 255) + (a >> 16 & 255) * (b >> 16 & 255)
+        + (a >> 24) * (b >> 24);
+#endif
+}
 
 #define ATOMIC_ADD(pointer, value) atomic_add(pointer, value)
 #define ATOMIC_MAX(pointer, value) atomic_max(pointer, value)

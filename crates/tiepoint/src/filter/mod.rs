@@ -6,6 +6,7 @@
 mod border;
 pub mod convolve;
 pub mod gauss;
+pub mod gpu;
 pub mod hessian;
 pub mod integral;
 pub mod resample;

@@ -5,23 +5,10 @@ use crate::device::gpu::{Buffer, Gpu};
 use crate::{Error, Result};
 use tiepoint_gpu::{Element, Source};
 
-/// A pixel that lies in a device's memory, and its type's name in a kernel.
-pub trait GpuPixel: Pixel + Element {
-    /// `u8`, `u16` or `f32`.
-    const NAME: &'static str;
-}
+/// A pixel that lies in a device's memory.
+pub trait GpuPixel: Pixel + Element {}
 
-impl GpuPixel for u8 {
-    const NAME: &'static str = "u8";
-}
-
-impl GpuPixel for u16 {
-    const NAME: &'static str = "u16";
-}
-
-impl GpuPixel for f32 {
-    const NAME: &'static str = "f32";
-}
+impl<T: Pixel + Element> GpuPixel for T {}
 
 /// For kernels: the type `PIXEL`, and its conversions `pixel_unit`, `pixel_level` and `pixel_from`.
 pub(crate) fn for_kernels<T: GpuPixel>(source: Source) -> Source {
@@ -32,8 +19,8 @@ pub(crate) fn for_kernels<T: GpuPixel>(source: Source) -> Source {
         .text(include_str!("pixel.cl"))
 }
 
-/// An image in a device's memory: rows of `pitch` numbers, of which the first width · channels are pixels. A clone is
-/// the same memory.
+/// An image in a device's memory: rows of `pitch` numbers, of which the first width · channels are pixels; what
+/// follows them is undefined. A clone is the same memory.
 #[derive(Clone, Debug)]
 pub struct GpuImage<T> {
     buffer: Buffer<T>,
@@ -60,6 +47,13 @@ impl<T: Element> GpuImage<T> {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn with_channels(gpu: &Gpu, size: Size, channels: usize) -> Result<Self> {
+        let pitch = Self::pitch_for(size, channels)?;
+        let len =
+            pitch.checked_mul(size.height).ok_or_else(|| Error::Image(format!("{size} exceeds memory")))?;
+        Ok(Self { buffer: gpu.buffer(len)?, size, channels, pitch })
+    }
+
+    fn pitch_for(size: Size, channels: usize) -> Result<usize> {
         let row = size.width.checked_mul(channels).filter(|&n| n > 0 && n < 1 << 30);
         let row = row.filter(|_| size.height > 0 && size.height < 1 << 30);
         let row = row.ok_or_else(|| {
@@ -67,10 +61,7 @@ impl<T: Element> GpuImage<T> {
                 "{size} with {channels} channels: a GPU takes 1 to 2³⁰ numbers a row and a column"
             ))
         })?;
-        let pitch = Self::pitch_of(row);
-        let len =
-            pitch.checked_mul(size.height).ok_or_else(|| Error::Image(format!("{size} exceeds memory")))?;
-        Ok(Self { buffer: gpu.buffer(len)?, size, channels, pitch })
+        Ok(Self::pitch_of(row))
     }
 
     /// The pitch of rows of this many numbers.
@@ -104,19 +95,14 @@ impl<T: Element> GpuImage<T> {
     }
 }
 
-impl<T: Pixel + Element> GpuImage<T> {
+impl<T: Element> GpuImage<T> {
     /// The same pixels on the device.
     ///
     /// # Errors
     /// As [`new`](Self::new).
     pub fn upload(gpu: &Gpu, view: ImageView<'_, T>) -> Result<Self> {
         let image = Self::with_channels(gpu, view.size(), view.channels())?;
-        let row = view.size().width * view.channels();
-        let mut rows = vec![T::default(); image.pitch * view.size().height];
-        for (y, to) in rows.chunks_exact_mut(image.pitch).enumerate() {
-            to[..row].copy_from_slice(view.row(y));
-        }
-        image.buffer.write(0, &rows)?;
+        image.buffer.write(0, &padded(view, image.pitch))?;
         Ok(image)
     }
 
@@ -125,11 +111,125 @@ impl<T: Pixel + Element> GpuImage<T> {
     /// # Errors
     /// [`Error::Device`] when it failed.
     pub fn download(&self) -> Result<Image<T>> {
-        let rows = self.buffer.to_vec()?;
-        let row = self.size.width * self.channels;
-        let pixels = rows.chunks_exact(self.pitch).flat_map(|r| &r[..row]).copied().collect();
-        Image::from_vec(pixels, self.size, self.channels)
+        packed(&self.buffer.to_vec()?, self.size, self.channels, self.pitch)
     }
+}
+
+/// Images of one size in a device's memory, one behind the other, for kernels that take many at once. A clone is the
+/// same memory.
+#[derive(Clone, Debug)]
+pub struct GpuStack<T> {
+    buffer: Buffer<T>,
+    count: usize,
+    size: Size,
+    channels: usize,
+    pitch: usize,
+}
+
+impl<T: Element> GpuStack<T> {
+    /// Memory for `count` images, with anything in it.
+    ///
+    /// # Errors
+    /// As [`GpuImage::new`], and [`Error::Image`] for 0 or more than 65535 images.
+    pub fn new(gpu: &Gpu, size: Size, channels: usize, count: usize) -> Result<Self> {
+        if !(1..=65_535).contains(&count) {
+            return Err(Error::Image(format!("a stack of {count} images: a GPU takes 1 to 65535")));
+        }
+        let pitch = GpuImage::<T>::pitch_for(size, channels)?;
+        let len = pitch.checked_mul(size.height).and_then(|n| n.checked_mul(count));
+        let len = len.ok_or_else(|| Error::Image(format!("{count} images of {size} exceed memory")))?;
+        Ok(Self { buffer: gpu.buffer(len)?, count, size, channels, pitch })
+    }
+
+    /// The same pixels on the device.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and [`Error::Image`] for images of different shapes.
+    pub fn upload(gpu: &Gpu, views: &[ImageView<'_, T>]) -> Result<Self> {
+        let shape = |v: &ImageView<'_, T>| (v.size(), v.channels());
+        let (size, channels) = views.first().map_or((Size::default(), 1), shape);
+        let stack = Self::new(gpu, size, channels, views.len())?;
+        if let Some(other) = views.iter().find(|v| shape(v) != (size, channels)) {
+            return Err(Error::Image(format!(
+                "the images of a stack have one shape: {size} with {channels} channels is not {} with {}",
+                other.size(),
+                other.channels()
+            )));
+        }
+        for (i, view) in views.iter().enumerate() {
+            stack.buffer.write(i * stack.step(), &padded(*view, stack.pitch))?;
+        }
+        Ok(stack)
+    }
+
+    /// The pixels of image `i`, when the device has finished.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when it failed, or there is no such image.
+    pub fn download(&self, i: usize) -> Result<Image<T>> {
+        let mut rows = vec![T::default(); self.step()];
+        self.buffer.read(i.saturating_mul(self.step()), &mut rows)?;
+        packed(&rows, self.size, self.channels, self.pitch)
+    }
+
+    /// How many images.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// The size of each.
+    pub fn size(&self) -> Size {
+        self.size
+    }
+
+    /// Numbers a pixel.
+    pub fn channels(&self) -> usize {
+        self.channels
+    }
+
+    /// Numbers from the start of a row to the start of the next.
+    pub fn pitch(&self) -> usize {
+        self.pitch
+    }
+
+    /// Numbers from the start of an image to the start of the next.
+    pub fn step(&self) -> usize {
+        self.pitch * self.size.height
+    }
+
+    /// The memory.
+    pub fn buffer(&self) -> &Buffer<T> {
+        &self.buffer
+    }
+
+    /// The device.
+    pub fn gpu(&self) -> &Gpu {
+        self.buffer.gpu()
+    }
+}
+
+/// The image alone, in the same memory.
+impl<T: Element> From<&GpuImage<T>> for GpuStack<T> {
+    fn from(image: &GpuImage<T>) -> Self {
+        let GpuImage { buffer, size, channels, pitch } = image.clone();
+        Self { buffer, count: 1, size, channels, pitch }
+    }
+}
+
+/// The rows of a view, `pitch` numbers apart.
+fn padded<T: Element>(view: ImageView<'_, T>, pitch: usize) -> Vec<T> {
+    let mut rows = vec![T::default(); pitch * view.size().height];
+    for (y, to) in rows.chunks_exact_mut(pitch).enumerate() {
+        to[..view.size().width * view.channels()].copy_from_slice(view.row(y));
+    }
+    rows
+}
+
+/// The image whose rows are `pitch` numbers apart.
+fn packed<T: Element>(rows: &[T], size: Size, channels: usize, pitch: usize) -> Result<Image<T>> {
+    let row = size.width * channels;
+    let pixels = rows.chunks_exact(pitch).flat_map(|r| &r[..row]).copied().collect();
+    Image::from_vec(pixels, size, channels)
 }
 
 #[cfg(test)]

@@ -17,9 +17,12 @@
 //! **Distance** is Euclidean between unit descriptors, from 0 to 2; 8-bit descriptors are unit vectors times
 //! 512. Results do not depend on threads or SIMD level; the contract of the arithmetic is in `product`.
 
+mod gpu;
 mod guided;
 mod nearest;
 mod product;
+
+pub use gpu::{GpuMatcher, GpuNearest};
 
 use crate::device::Cpu;
 use crate::feature::{Descriptors, Features};
@@ -165,10 +168,15 @@ pub fn match_features(a: &Features, b: &Features, options: &MatchOptions, cpu: &
 
 /// Matches regardless of sign.
 fn match_all(a: &Features, b: &Features, options: &MatchOptions, cpu: &Cpu) -> Result<Vec<Match>> {
-    let [forth, back] = match options.guide {
+    let nearest = match options.guide {
         Some(guide) => guided::nearest_neighbours(a, b, &guide, cpu)?,
         None => nearest_neighbours(a, b, cpu)?,
     };
+    Ok(filtered(&nearest, options))
+}
+
+/// The pairs of nearest neighbours that pass the filters of distance, ratio and mutual choice.
+fn filtered([forth, back]: &[Vec<Option<Nearest>>; 2], options: &MatchOptions) -> Vec<Match> {
     let accepted = |i: usize, n: &Nearest| {
         let mutual = !options.mutual || back[n.index as usize].is_some_and(|m| m.index as usize == i);
         mutual
@@ -177,7 +185,7 @@ fn match_all(a: &Features, b: &Features, options: &MatchOptions, cpu: &Cpu) -> R
     };
     let nearest = forth.iter().enumerate().filter_map(|(i, n)| Some((i, (*n)?)));
     let kept = nearest.filter(|(i, n)| accepted(*i, n));
-    Ok(kept.map(|(i, n)| Match { a: i as u32, b: n.index, distance: n.distance, ratio: ratio(&n) }).collect())
+    kept.map(|(i, n)| Match { a: i as u32, b: n.index, distance: n.distance, ratio: ratio(&n) }).collect()
 }
 
 fn ratio(n: &Nearest) -> f32 {
@@ -188,6 +196,12 @@ fn kinds_differ() -> Error {
     Error::Mismatch(
         "one image has 8-bit descriptors, the other float ones; detect both with the same options".into(),
     )
+}
+
+fn dimensions_differ(a: usize, b: usize) -> Error {
+    Error::Mismatch(format!(
+        "descriptors of {a} and {b} values cannot be compared; detect both with the same options"
+    ))
 }
 
 /// Fails unless the descriptors of both can be compared.
@@ -217,10 +231,7 @@ fn check_pair(a: &Features, b: &Features) -> Result<()> {
         return Ok(());
     }
     if a.dimension != b.dimension {
-        return Err(Error::Mismatch(format!(
-            "descriptors of {} and {} values cannot be compared; detect both with the same options",
-            a.dimension, b.dimension
-        )));
+        return Err(dimensions_differ(a.dimension, b.dimension));
     }
     let same = matches!(
         (&a.descriptors, &b.descriptors),

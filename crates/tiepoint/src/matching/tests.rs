@@ -7,17 +7,17 @@ use crate::image::Size;
 use proptest::prelude::*;
 
 /// Reproducible numbers.
-struct Numbers(u32);
+pub(super) struct Numbers(pub(super) u32);
 
 impl Numbers {
-    fn next(&mut self) -> u32 {
+    pub(super) fn next(&mut self) -> u32 {
         self.0 = self.0.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         self.0 >> 8
     }
-    fn bytes(&mut self, n: usize, below: u32) -> Vec<u8> {
+    pub(super) fn bytes(&mut self, n: usize, below: u32) -> Vec<u8> {
         (0..n).map(|_| (self.next() % below) as u8).collect()
     }
-    fn floats(&mut self, n: usize) -> Vec<f32> {
+    pub(super) fn floats(&mut self, n: usize) -> Vec<f32> {
         (0..n).map(|_| (self.next() % 2001) as f32 * 1e-3 - 1.0).collect()
     }
 }
@@ -128,7 +128,7 @@ fn not_a_number_is_nobodys_neighbour() {
     );
 }
 
-fn features(places: &[[f32; 2]], descriptors: Descriptors, dimension: usize) -> Features {
+pub(super) fn features(places: &[[f32; 2]], descriptors: Descriptors, dimension: usize) -> Features {
     let keypoint = |p: &[f32; 2]| Keypoint {
         x: p[0],
         y: p[1],

@@ -25,16 +25,16 @@ use std::f32::consts::{SQRT_2, TAU};
 use std::ops::Range;
 
 /// Cells along a side.
-const CELLS: usize = 4;
+pub(super) const CELLS: usize = 4;
 
 /// Directions of a cell.
-const DIRECTIONS: usize = 8;
+pub(super) const DIRECTIONS: usize = 8;
 
 /// Bins of a cell while gradients are added: one more than there are directions, for a place of exactly 8.
 const BINS: usize = DIRECTIONS + 1;
 
 /// A cell's width in σ.
-const CELL: f32 = 3.0;
+pub(super) const CELL: f32 = 3.0;
 
 /// Places that can be the first of two neighbouring cells: half a cell beyond the edge belongs to the window.
 const PLACES: usize = CELLS + 1;

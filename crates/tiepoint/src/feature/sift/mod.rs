@@ -28,6 +28,7 @@
 
 mod describe;
 mod extrema;
+pub(crate) mod gpu;
 mod options;
 mod orient;
 #[cfg(test)]
@@ -38,6 +39,7 @@ mod scale_space;
 mod tests;
 mod window;
 
+pub use gpu::GpuSift;
 pub use options::{DescriptorKind, SiftOptions, SiftPreset};
 
 use super::select::Selection;

@@ -17,7 +17,7 @@ use std::f32::consts::TAU;
 use std::ops::Range;
 
 /// Bins of the histogram, 10° each.
-const BINS: usize = 36;
+pub(super) const BINS: usize = 36;
 
 /// Bins while gradients are added, counted on beyond a full turn: half a bin is added before rounding.
 const PADDED: usize = 2 * BINS;

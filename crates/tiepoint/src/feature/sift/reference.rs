@@ -17,28 +17,18 @@ fn fixed(v: f32) -> i64 {
 }
 
 pub(super) fn detect<T: Pixel>(image: ImageView<'_, T>, options: &SiftOptions) -> Features {
-    let mut base = base(image, options);
-    let mut found = Vec::new();
-    let levels = usize::from(options.levels);
-    for number in options.first_octave.. {
-        let size = base.size();
-        let octaves = usize::from((number - options.first_octave) as u8);
-        let room = size.width.min(size.height) > 2 * options.border();
-        if octaves > 0 && !room || octaves >= usize::from(options.octaves.unwrap_or(u8::MAX)) {
-            break;
-        }
-        let octave = Octave::new(base, number, options);
-        for candidate in octave.extrema() {
-            if let Some(point) = octave.refine(candidate) {
-                for angle in octave.orientations(&point) {
-                    let keypoint = Keypoint { angle, ..point.keypoint };
-                    found.push((keypoint, octave.describe(&point, angle)));
-                }
-            }
-        }
-        let half = Size::new(size.width / 2, size.height / 2);
-        base = Image::from_fn(half, |x, y| octave.gaussians[levels].row(2 * y)[2 * x]);
-    }
+    let octaves = octaves(image, options);
+    let points = octaves.iter().flat_map(|o| o.points().into_iter().map(move |p| (o, p)));
+    let found = points.flat_map(|(octave, point)| octave.features(&point)).collect();
+    arrange(found, image.size(), options)
+}
+
+/// Features in their order, selected, with descriptors in the form that is asked for.
+pub(super) fn arrange(
+    mut found: Vec<(Keypoint, [f32; 128])>,
+    image: Size,
+    options: &SiftOptions,
+) -> Features {
     found.sort_by(|a, b| a.0.order(&b.0));
     let keypoints = found.iter().map(|f| f.0).collect();
     let values = found.iter().flat_map(|f| f.1);
@@ -49,8 +39,27 @@ pub(super) fn detect<T: Pixel>(image: ImageView<'_, T>, options: &SiftOptions) -
         }
         DescriptorKind::None => (Descriptors::U8(Vec::new()), 0),
     };
-    let all = Features { keypoints, descriptors, dimension, image: image.size() };
+    let all = Features { keypoints, descriptors, dimension, image };
     options.selection.apply(&all, &Cpu::sequential())
+}
+
+/// The octaves, finest first.
+pub(super) fn octaves<'o, T: Pixel>(image: ImageView<'_, T>, options: &'o SiftOptions) -> Vec<Octave<'o>> {
+    let mut base = base(image, options);
+    let mut octaves = Vec::new();
+    let levels = usize::from(options.levels);
+    for number in options.first_octave.. {
+        let size = base.size();
+        let room = size.width.min(size.height) > 2 * options.border();
+        if !octaves.is_empty() && !room || octaves.len() >= usize::from(options.octaves.unwrap_or(u8::MAX)) {
+            break;
+        }
+        let octave = Octave::new(base, number, options);
+        let half = Size::new(size.width / 2, size.height / 2);
+        base = Image::from_fn(half, |x, y| octave.gaussians[levels].row(2 * y)[2 * x]);
+        octaves.push(octave);
+    }
+    octaves
 }
 
 fn border(options: &SiftOptions) -> Border {
@@ -107,17 +116,17 @@ fn blur(image: &Image<f32>, taps: &[f32], border: Border) -> Image<f32> {
     pass(&pass(image, 0, 1), 1, 0)
 }
 
-struct Octave<'o> {
-    number: i8,
-    gaussians: Vec<Image<f32>>,
+pub(super) struct Octave<'o> {
+    pub(super) number: i8,
+    pub(super) gaussians: Vec<Image<f32>>,
     options: &'o SiftOptions,
 }
 
-struct Point {
-    keypoint: Keypoint,
-    x: f32,
-    y: f32,
-    scale: f32,
+pub(super) struct Point {
+    pub(super) keypoint: Keypoint,
+    pub(super) x: f32,
+    pub(super) y: f32,
+    pub(super) scale: f32,
 }
 
 type Place = [isize; 3];
@@ -133,6 +142,16 @@ impl<'o> Octave<'o> {
             gaussians.push(blur(&gaussians[k - 1], &gaussian_taps(step), border(options)));
         }
         Self { number, gaussians, options }
+    }
+
+    pub(super) fn points(&self) -> Vec<Point> {
+        self.extrema().into_iter().filter_map(|c| self.refine(c)).collect()
+    }
+
+    /// A point with every of its directions, described.
+    pub(super) fn features(&self, point: &Point) -> Vec<(Keypoint, [f32; 128])> {
+        let angles = self.orientations(point).into_iter();
+        angles.map(|angle| (Keypoint { angle, ..point.keypoint }, self.describe(point, angle))).collect()
     }
 
     fn dog(&self, [x, y, layer]: Place) -> f32 {

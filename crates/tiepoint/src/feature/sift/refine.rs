@@ -13,7 +13,7 @@ use crate::feature::Keypoint;
 use crate::numeric;
 
 /// Moves after which an extremum that has not settled is given up.
-const MOST_MOVES: usize = 5;
+pub(super) const MOST_MOVES: usize = 5;
 
 /// Rows above and below an extremum that may be read.
 pub(super) const REACH: usize = MOST_MOVES + 1;

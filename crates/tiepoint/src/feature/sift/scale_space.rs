@@ -198,6 +198,33 @@ impl Octave {
     }
 }
 
+/// The sizes of the octaves, finest first: the first always, further ones while there is room for an extremum.
+pub(super) fn octave_sizes(input: Size, options: &SiftOptions) -> Vec<Size> {
+    let Size { width, height } = input;
+    let first = if options.first_octave < 0 { Size::new(width * 2, height * 2) } else { input };
+    let most = usize::from(options.octaves.unwrap_or(u8::MAX));
+    let half = |size: &Size| Some(Size::new(size.width / 2, size.height / 2));
+    let room = |size: &Size| size.width.min(size.height) > 2 * options.border();
+    let further = std::iter::successors(half(&first), half).take_while(room);
+    std::iter::once(first).chain(further).take(most).collect()
+}
+
+/// What lies beyond the edge of a level.
+pub(super) fn border(options: &SiftOptions) -> Border {
+    if options.preset == SiftPreset::VlFeat { Border::Clamp } else { Border::Reflect }
+}
+
+/// The taps from the image, doubled if so wished, to level 0 of the first octave, then those from level k to k + 1.
+pub(super) fn taps(options: &SiftOptions) -> Vec<Vec<f32>> {
+    let levels = usize::from(options.levels);
+    let sigma =
+        |k: usize| f64::from(options.sigma) * exp_f64(std::f64::consts::LN_2 * k as f64 / levels as f64);
+    let has = f64::from(options.input_sigma) * if options.first_octave < 0 { 2.0 } else { 1.0 };
+    let apart = |from: f64, to: f64| gaussian_taps((to * to - from * from).max(0.01).sqrt());
+    let steps = (0..levels + 2).map(|k| apart(sigma(k), sigma(k + 1)));
+    std::iter::once(apart(has, f64::from(options.sigma))).chain(steps).collect()
+}
+
 /// The scale space of images of one size.
 #[derive(Debug)]
 pub(super) struct Pyramid {
@@ -215,38 +242,25 @@ pub(super) struct Pyramid {
 impl Pyramid {
     pub(super) fn new(input: Size, options: &SiftOptions) -> Self {
         let levels = usize::from(options.levels);
-        let doubled = options.first_octave < 0;
-        let sigma =
-            |k: usize| f64::from(options.sigma) * exp_f64(std::f64::consts::LN_2 * k as f64 / levels as f64);
-        let apart = |from: f64, to: f64| (to * to - from * from).max(0.01).sqrt();
-        let taps = (0..levels + 2).map(|k| gaussian_taps(apart(sigma(k), sigma(k + 1)))).collect();
-        let has = f64::from(options.input_sigma) * if doubled { 2.0 } else { 1.0 };
-        let mut octaves = Vec::new();
-        let mut size = if doubled { Size::new(input.width * 2, input.height * 2) } else { input };
-        let room = 2 * options.border() + 1;
-        while octaves.is_empty() || size.width.min(size.height) >= room {
-            if octaves.len() >= usize::from(options.octaves.unwrap_or(u8::MAX)) {
-                break;
-            }
-            let number = options.first_octave + octaves.len() as i8;
-            octaves.push(Octave {
-                number,
-                size,
-                levels: (0..levels + 3).map(|_| Level::default()).collect(),
-                searched: 0,
-                described: 0,
-                reach: super::describe::reach(options),
-                band: (BAND << octaves.len().min(3)).min(size.height),
-            });
-            size = Size::new(size.width / 2, size.height / 2);
-        }
+        let sizes = octave_sizes(input, options).into_iter().enumerate();
+        let octaves = sizes.map(|(index, size)| Octave {
+            number: options.first_octave + index as i8,
+            size,
+            levels: (0..levels + 3).map(|_| Level::default()).collect(),
+            searched: 0,
+            described: 0,
+            reach: super::describe::reach(options),
+            band: (BAND << index.min(3)).min(size.height),
+        });
+        let octaves = octaves.collect();
+        let [source_taps, taps @ ..] = &taps(options)[..] else { unreachable!("there is a first level") };
         Self {
             input,
             preset: options.preset,
-            border: if options.preset == SiftPreset::VlFeat { Border::Clamp } else { Border::Reflect },
+            border: border(options),
             source: Level::default(),
-            source_taps: gaussian_taps(apart(has, f64::from(options.sigma))),
-            taps,
+            source_taps: source_taps.clone(),
+            taps: taps.to_vec(),
             octaves,
         }
     }

@@ -7,7 +7,7 @@ use crate::image::Image;
 use std::f32::consts::{PI, TAU};
 
 /// Smooth random blobs on grey: corners, edges and blobs of many sizes.
-fn scene(size: Size, seed: u64) -> Image<u8> {
+pub(super) fn scene(size: Size, seed: u64) -> Image<u8> {
     let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
     let mut random = || {
         state ^= state << 13;
@@ -235,7 +235,7 @@ fn an_ellipse_has_features_at_its_foci() {
 }
 
 /// The photograph of the shared data, or a synthetic texture where the data are absent.
-fn photo() -> Image<u8> {
+pub(super) fn photo() -> Image<u8> {
     let shared = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
     let root = std::env::var("TIEPOINT_DATA").unwrap_or_else(|_| shared.into());
     let cpu = Cpu::sequential();

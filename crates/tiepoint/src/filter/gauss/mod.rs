@@ -19,6 +19,7 @@
 //! and 15 taps; three border policies).
 
 mod bytes;
+mod gpu;
 pub(crate) mod rows;
 mod taps;
 

@@ -4,7 +4,7 @@ use super::Interpolation;
 use std::f64::consts::PI;
 
 /// Steps of the table across a pixel.
-const PHASES: usize = 1024;
+pub(super) const PHASES: usize = 1024;
 
 /// The weights of one kind of interpolation.
 pub(super) struct Weights {
@@ -22,6 +22,11 @@ impl Weights {
                 Interpolation::Lanczos3 => (0..=PHASES).map(|i| row::<6>(at(i), lanczos3)).collect(),
             },
         }
+    }
+
+    /// The rows of the table, of which as many numbers count as there are taps.
+    pub(super) fn rows(&self) -> impl Iterator<Item = &[f32; 6]> {
+        self.table.iter()
     }
 
     /// The weights of the `TAPS` pixels around a place at `fraction`, 0 to 1, behind the middle-left one.

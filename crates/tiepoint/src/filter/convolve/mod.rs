@@ -15,7 +15,9 @@
 //! the left. As two passes: down the columns first, then along the row, in the same way. Integer results
 //! are rounded to nearest even and saturate.
 
-use super::border::{BAND, extend};
+mod gpu;
+
+use crate::filter::border::{BAND, extend};
 use crate::{
     Error, Result,
     device::Cpu,

@@ -15,7 +15,9 @@
 //!
 //! [`Border::Skip`] leaves the gradients of edge pixels at 0.
 
-use super::border::{BAND, leaves};
+mod gpu;
+
+use crate::filter::border::{BAND, leaves};
 use crate::{
     Result,
     device::Cpu,

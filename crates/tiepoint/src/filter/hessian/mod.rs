@@ -17,7 +17,11 @@
 //!
 //! **Speed.** Three rows of column sums a row, then 23 additions a pixel; nothing else is stored.
 
-use super::border::{BAND, extend, leaves};
+mod gpu;
+
+pub use gpu::{FoundBlobs, GpuBlobs};
+
+use crate::filter::border::{BAND, extend, leaves};
 use crate::{
     Error, Result,
     device::Cpu,
@@ -74,6 +78,13 @@ pub struct Blob {
     pub response: f32,
     /// The sign of dxx + dyy: −1 for a bright blob on a dark ground, 1 for a dark one, 0 for neither.
     pub laplacian: i8,
+}
+
+impl Blob {
+    /// The order of blobs: by descending |det|, then y, then x.
+    fn order(&self, other: &Self) -> std::cmp::Ordering {
+        other.response.abs().total_cmp(&self.response.abs()).then((self.y, self.x).cmp(&(other.y, other.x)))
+    }
 }
 
 /// det at every pixel of a one-channel image.
@@ -147,7 +158,7 @@ pub fn blobs<T: Pixel>(view: ImageView<'_, T>, options: &HessianOptions, cpu: &C
         maxima.map(blob).collect::<Vec<_>>()
     });
     let mut blobs = rows.concat();
-    blobs.sort_by(|a, b| b.response.abs().total_cmp(&a.response.abs()).then((a.y, a.x).cmp(&(b.y, b.x))));
+    blobs.sort_by(Blob::order);
     Ok(blobs)
 }
 

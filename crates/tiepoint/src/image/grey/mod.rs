@@ -4,8 +4,13 @@
 //! fma(0.0722, B, fma(0.7152, G, 0.2126 · R)). An alpha channel is ignored: two channels are grey and alpha,
 //! four are R, G, B and alpha.
 
-use super::{AnyImage, Image, ImageView, Pixel};
+use crate::image::{AnyImage, Image, ImageView, Pixel};
+mod gpu;
+
 use crate::{Error, Result, device::Cpu};
+
+/// Weights of red, green and blue.
+const LUMA: [f32; 3] = [0.2126, 0.7152, 0.0722];
 
 /// Luma of integers, which never exceeds the largest of the three.
 #[inline(always)]
@@ -22,13 +27,13 @@ fn luma_row<T: Pixel, const N: usize>(source: &[T], out: &mut [T]) {
         let pixels = source.as_chunks::<N>().0;
         out.iter_mut().zip(pixels).for_each(|(o, p)| *o = level([p[0], p[1], p[2]].map(u32::from)) as u16);
     } else if let (Some(source), Some(out)) = (T::f32s(source), T::f32s_mut(out)) {
-        let luma = |p: &[f32; N]| 0.0722_f32.mul_add(p[2], 0.7152_f32.mul_add(p[1], 0.2126 * p[0]));
+        let luma = |p: &[f32; N]| LUMA[2].mul_add(p[2], LUMA[1].mul_add(p[1], LUMA[0] * p[0]));
         out.iter_mut().zip(source.as_chunks::<N>().0).for_each(|(o, p)| *o = luma(p));
     }
 }
 
 /// One row of 1 to 4 channels to one of grey.
-pub(super) fn grey_row<T: Pixel>(source: &[T], channels: usize, out: &mut [T]) {
+pub(in crate::image) fn grey_row<T: Pixel>(source: &[T], channels: usize, out: &mut [T]) {
     match channels {
         1 | 2 => out.iter_mut().zip(source.chunks_exact(channels)).for_each(|(o, p)| *o = p[0]),
         3 => luma_row::<T, 3>(source, out),
@@ -37,7 +42,7 @@ pub(super) fn grey_row<T: Pixel>(source: &[T], channels: usize, out: &mut [T]) {
 }
 
 /// Fails unless grey is defined for this many channels.
-pub(super) fn check_channels(channels: usize) -> Result<()> {
+pub(in crate::image) fn check_channels(channels: usize) -> Result<()> {
     match channels {
         1..=4 => Ok(()),
         _ => Err(Error::Image(format!("{channels} channels: grey is defined for 1 to 4"))),

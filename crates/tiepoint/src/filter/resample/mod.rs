@@ -13,7 +13,9 @@
 //! **Numbers.** Two rows are averaged first, then neighbours in the row, as 0.5 · (a + b) in f32: exact for
 //! integers, which are rounded once, to nearest even.
 
-use super::border::BAND;
+mod gpu;
+
+use crate::filter::border::BAND;
 use crate::{
     Result,
     device::Cpu,

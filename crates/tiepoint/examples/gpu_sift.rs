@@ -1,0 +1,125 @@
+//! Times SIFT on a GPU with a photograph that is mirrored to the size asked for, as for the tables of
+//! `docs/benchmarks.md`.
+//!
+//! ```text
+//! cargo run --release -p tiepoint --example gpu_sift -- left.pgm 1920x1080 cuda -1 --check
+//! ```
+//!
+//! The last two words are the first octave, −1 (doubled, the default) or 0, and whether to compare with the CPU.
+
+use std::time::{Duration, Instant};
+use tiepoint::device::Cpu;
+use tiepoint::device::gpu::{Api, Gpu};
+use tiepoint::feature::Features;
+use tiepoint::feature::sift::{self, GpuSift, SiftOptions};
+use tiepoint::image::gpu::GpuImage;
+use tiepoint::image::{self, AnyImage, Image, Size};
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+const RUNS: usize = 50;
+const BATCH: usize = 16;
+
+fn main() -> Outcome<()> {
+    let mut arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words = arguments.len();
+    arguments.retain(|a| a != "--check");
+    let check = arguments.len() < words;
+    let [path, size, rest @ ..] = &arguments[..] else {
+        return Err("usage: gpu_sift IMAGE WIDTHxHEIGHT [cuda|opencl] [FIRST_OCTAVE] [--check]".into());
+    };
+    let (width, height) = size.split_once('x').ok_or("the size is not WIDTHxHEIGHT")?;
+    let size = Size::new(width.parse()?, height.parse()?);
+    let api = match rest.first().map_or("cuda", String::as_str) {
+        "cuda" => Api::Cuda,
+        "opencl" => Api::OpenCl,
+        other => return Err(format!("{other} is neither cuda nor opencl").into()),
+    };
+    let first_octave = rest.get(1).map_or(Ok(-1), |s| s.parse())?;
+    let options = SiftOptions { first_octave, ..SiftOptions::default() };
+    let cpu = Cpu::with_threads(std::thread::available_parallelism()?.get())?;
+    let AnyImage::U8(photograph) = image::read_grey(path, &Default::default(), &cpu)? else {
+        return Err("the photograph must have 8 bits".into());
+    };
+    let image = mirrored(&photograph, size);
+    let gpu = Gpu::open(api, 0)?;
+    println!("{}", gpu.info());
+    measure(&gpu, &image, options)?;
+    if check {
+        let found = GpuSift::new(&gpu, options)?.detect_view(image.view(), None)?;
+        compare(&found, &sift::detect(image.view(), &options, None, &cpu)?);
+    }
+    Ok(())
+}
+
+/// The image, continued by its mirror images.
+fn mirrored(image: &Image<u8>, size: Size) -> Image<u8> {
+    let at = |i: usize, n: usize| if i / n % 2 == 0 { i % n } else { n - 1 - i % n };
+    let from = image.size();
+    Image::from_fn(size, |x, y| image.row(at(y, from.height))[at(x, from.width)])
+}
+
+fn measure(gpu: &Gpu, image: &Image<u8>, options: SiftOptions) -> Outcome<()> {
+    let mut sift = GpuSift::new(gpu, options)?;
+    let on_device = GpuImage::upload(gpu, image.view())?;
+    let features = sift.detect(&on_device, None)?;
+    let launches = sift.launches();
+    println!("{}: {} features, {launches} launches", image.size(), features.len());
+
+    let of_device = median(|| sift.detect(&on_device, None).map(drop))?;
+    println!("image on the device to features on the host  {}", milliseconds(of_device));
+    let mut seconds = Vec::new();
+    for _ in 0..RUNS {
+        seconds.push(gpu.seconds(|| sift.enqueue(&[on_device.clone()], None).map_err(to_device_error))?);
+    }
+    seconds.sort_by(f64::total_cmp);
+    println!("device's own time                            {:.3} ms", seconds[RUNS / 2] * 1e3);
+    let of_host = median(|| sift.detect_view(image.view(), None).map(drop))?;
+    println!("host image to features on the host           {}", milliseconds(of_host));
+
+    gpu.profile(true);
+    gpu.take_stages();
+    for _ in 0..RUNS {
+        sift.detect(&on_device, None)?;
+    }
+    for stage in gpu.take_stages().iter().filter(|s| s.name != "other") {
+        println!("    {:22} {:.3} ms", stage.name, stage.seconds / RUNS as f64 * 1e3);
+    }
+    gpu.profile(false);
+
+    let batch = vec![on_device; BATCH];
+    sift.detect_batch(&batch)?;
+    let of_batch = median(|| sift.detect_batch(&batch).map(drop))? / BATCH as u32;
+    println!("batch of {BATCH}, each image                      {}", milliseconds(of_batch));
+    Ok(())
+}
+
+/// The device's clock takes only the device's errors.
+fn to_device_error(error: tiepoint::Error) -> tiepoint_gpu::Error {
+    tiepoint_gpu::Error::Usage(error.to_string())
+}
+
+fn median(mut work: impl FnMut() -> tiepoint::Result<()>) -> tiepoint::Result<Duration> {
+    let mut times = Vec::new();
+    for _ in 0..RUNS {
+        let start = Instant::now();
+        work()?;
+        times.push(start.elapsed());
+    }
+    times.sort();
+    Ok(times[RUNS / 2])
+}
+
+fn milliseconds(time: Duration) -> String {
+    format!("{:.3} ms", time.as_secs_f64() * 1e3)
+}
+
+fn compare(found: &Features, expected: &Features) {
+    if found == expected {
+        println!("equal to the CPU's {} features in every byte", expected.len());
+        return;
+    }
+    let pairs = found.keypoints.iter().zip(&expected.keypoints);
+    let first = pairs.enumerate().find(|(_, (a, b))| a != b);
+    println!("DIFFERENT: {} features, the CPU has {}; first: {first:?}", found.len(), expected.len());
+}

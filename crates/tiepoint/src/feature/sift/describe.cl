@@ -1,0 +1,230 @@
+// The descriptors of keypoints; describe.rs tells what is computed. One group a keypoint.
+
+// The keypoint's frame: where it is, and its axes divided by the width of a cell.
+typedef struct {
+    f32 x, y, angle, cosine, sine;
+} Frame;
+
+FUNCTION Frame frame_of(const Point *point, f32 angle) {
+    Frame f;
+    // OpenCV describes whole pixels.
+    f.x = EXACT ? point->x : ROUND_EVEN(point->x);
+    f.y = EXACT ? point->y : ROUND_EVEN(point->y);
+    f.angle = angle;
+    f32 s, c, cell = CELL * point->scale;
+    sin_cos_f32(angle, &s, &c);
+    f.sine = s / cell;
+    f.cosine = c / cell;
+    return f;
+}
+
+// Narrows a span of columns to one of the two bands of CELLS + 1 cells that cross in the window: |a dx + b| < HALF,
+// with `inverse` = 1 / a.
+FUNCTION void narrow(f32 *low, f32 *high, f32 inverse, f32 b, f32 x) {
+    if (!(ABS(inverse) < 1e6f)) return;
+    f32 p = (-HALF - b) * inverse, q = (HALF - b) * inverse;
+    *low = MAX_F(*low, MIN_F(p, q) + x - 1.0f);
+    *high = MIN_F(*high, MAX_F(p, q) + x + 2.0f);
+}
+
+// Columns at a distance of `dy` rows that can lie in the window; a pixel too many on either side does no harm.
+FUNCTION Span columns_of_row(const Frame *f, f32 inverse_cosine, f32 inverse_sine, f32 dy, Span columns) {
+    f32 low = (f32)columns.low, high = (f32)columns.high;
+    narrow(&low, &high, inverse_cosine, f->sine * dy, f->x);
+    narrow(&low, &high, inverse_sine, f->cosine * dy, f->x);
+    Span span;
+    span.low = (i32)low;
+    span.high = MAX_I((i32)high, span.low);
+    return span;
+}
+
+// A place as its bin; what it lies beyond it is the share of the next one.
+FUNCTION f32 first_bin(f32 v) {
+    f32 rounded = ((v - 0.5f) + ROUNDER) - ROUNDER;
+    return rounded > 0.0f ? rounded : 0.0f;
+}
+
+// Adds a pixel's gradient to its eight bins in the lane's column.
+FUNCTION void add_gradient(LOCAL_POINTER u32 *column, const Sample *s, const Frame *f) {
+    f32 gx = s->right - s->left, gy = s->below - s->above;
+    f32 dx = (f32)s->x - f->x, dy = (f32)s->y - f->y;
+    f32 u = FMA(f->cosine, dx, f->sine * dy);
+    f32 v = FMA(f->cosine, dy, -(f->sine * dx));
+    if (!(ABS(u) < HALF && ABS(v) < HALF)) return;
+    f32 weight = exp_f32(FMA(u, u, v * v) * -0.125f);
+    f32 strength = SQRT(FMA(gx, gx, gy * gy)) * weight * UNIT;
+    f32 turned = (f->angle - atan2_f32(gy, gx)) * DIRECTIONS_PER_RADIAN;
+    turned = turned < 0.0f ? turned + (f32)DIRECTIONS : turned;
+    f32 r = first_bin(v + HALF), c = first_bin(u + HALF), o = first_bin(turned);
+    f32 r1 = v + HALF - r, c1 = u + HALF - c, o1 = turned - o;
+    f32 row1 = strength * r1;
+    f32 row0 = strength - row1;
+    f32 p01 = row0 * c1, p11 = row1 * c1;
+    f32 p00 = row0 - p01, p10 = row1 - p11;
+    // Row r - 1 and row r of cells, and columns alike. Beyond the last cell a share is dropped: it becomes 0 and goes
+    // round to the other side, where no other of the eight goes, so that all can be read before any is written.
+    i32 row = (i32)r, col = (i32)c, direction = (i32)o;
+    i32 has_row0 = row > 0, has_row1 = row < CELLS, has_col0 = col > 0, has_col1 = col < CELLS;
+    p00 = has_row0 & has_col0 ? p00 : 0.0f;
+    p01 = has_row0 & has_col1 ? p01 : 0.0f;
+    p10 = has_row1 & has_col0 ? p10 : 0.0f;
+    p11 = has_row1 & has_col1 ? p11 : 0.0f;
+    f32 q00 = p00 * o1, q01 = p01 * o1, q10 = p10 * o1, q11 = p11 * o1;
+    i32 above = ((row + CELLS - 1) & (CELLS - 1)) * CELLS, below = (row & (CELLS - 1)) * CELLS;
+    i32 left = (col + CELLS - 1) & (CELLS - 1), right = col & (CELLS - 1);
+    i32 first = (direction & (DIRECTIONS - 1)) * LANES, second = ((direction + 1) & (DIRECTIONS - 1)) * LANES;
+    LOCAL_POINTER u32 *c00 = column + (above + left) * (DIRECTIONS * LANES);
+    LOCAL_POINTER u32 *c01 = column + (above + right) * (DIRECTIONS * LANES);
+    LOCAL_POINTER u32 *c10 = column + (below + left) * (DIRECTIONS * LANES);
+    LOCAL_POINTER u32 *c11 = column + (below + right) * (DIRECTIONS * LANES);
+    u32 a00 = c00[first], a01 = c01[first], a10 = c10[first], a11 = c11[first];
+    u32 b00 = c00[second], b01 = c01[second], b10 = c10[second], b11 = c11[second];
+    c00[first] = a00 + (u32)to_integer(p00 - q00);
+    c01[first] = a01 + (u32)to_integer(p01 - q01);
+    c10[first] = a10 + (u32)to_integer(p10 - q10);
+    c11[first] = a11 + (u32)to_integer(p11 - q11);
+    c00[second] = b00 + (u32)to_integer(q00);
+    c01[second] = b01 + (u32)to_integer(q01);
+    c10[second] = b10 + (u32)to_integer(q10);
+    c11[second] = b11 + (u32)to_integer(q11);
+}
+
+// The last step of every sum of 128 values: sixteen partial sums, as a binary tree.
+FUNCTION f32 sum_of_partial(const LOCAL_POINTER f32 *partial) {
+    f32 s[8];
+    UNROLL
+    for (i32 i = 0; i < 8; i++) s[i] = partial[i] + partial[i + 8];
+    UNROLL
+    for (i32 i = 0; i < 4; i++) s[i] += s[i + 4];
+    return (s[0] + s[2]) + (s[1] + s[3]);
+}
+
+// Describes the first `limit` features of an image (the second dimension) in the order of `indices`, and writes
+// features, descriptors and their number in that order.
+KERNEL(LANES, 1) describe(GLOBAL u32 *RESTRICT keypoints, GLOBAL VALUE *RESTRICT descriptors,
+                          GLOBAL u32 *RESTRICT counts, u32 limit, const GLOBAL u32 *RESTRICT indices,
+                          const GLOBAL Keypoint *RESTRICT features, const GLOBAL u32 *RESTRICT feature_counts,
+                          u32 capacity, const GLOBAL f32 *RESTRICT pyramid, u64 image_stride,
+                          const GLOBAL Octave *RESTRICT octaves) {
+    LOCAL u32 sums[DIMENSION * LANES];
+    LOCAL i32 first_of_row[ROWS + 1];
+    LOCAL i32 column_less_first[ROWS];
+    LOCAL i32 of_lanes[LANES];
+    LOCAL f32 values[DIMENSION];
+    LOCAL f32 partial[16];
+    i32 lane = LANE_X;
+    u32 most = limit < capacity ? limit : capacity;
+    u32 count = feature_counts[GROUP_Y] < most ? feature_counts[GROUP_Y] : most;
+    if (GROUP_X == 0 && lane == 0) counts[GROUP_Y] = count;
+    features += (u64)GROUP_Y * capacity;
+    indices += (u64)GROUP_Y * capacity;
+    keypoints += (u64)GROUP_Y * capacity * WORDS;
+    descriptors += (u64)GROUP_Y * capacity * VALUES;
+    pyramid += (u64)GROUP_Y * image_stride;
+    LOCAL_POINTER u32 *column = sums + lane;
+    for (u32 rank = (u32)GROUP_X; rank < count; rank += (u32)GROUPS_X) {
+        const GLOBAL Keypoint *feature = features + indices[rank];
+        for (i32 w = lane; w < WORDS; w += LANES)
+            keypoints[(u64)rank * WORDS + w] = ((const GLOBAL u32 *)feature)[w];
+        Point point = point_of(feature, pyramid, octaves);
+        Frame frame = frame_of(&point, feature->angle);
+        f32 inverse_cosine = 1.0f / frame.cosine, inverse_sine = -1.0f / frame.sine;
+        i32 radius = (i32)ROUND_EVEN(CELL * point.scale * ROOT_2 * (f32)(CELLS + 1) * 0.5f) + 1;
+        Span columns = around(point.x, radius, point.width), rows = around(point.y, radius, point.height);
+        i32 height = MIN_I(rows.high - rows.low, ROWS);
+
+        // Every lane counts the pixels of some successive rows, then finds how many come before them.
+        i32 rows_a_lane = (height + LANES - 1) / LANES;
+        i32 begin = MIN_I(lane * rows_a_lane, height), end = MIN_I(begin + rows_a_lane, height);
+        i32 pixels = 0;
+        for (i32 row = begin; row < end; row++) {
+            f32 dy = (f32)(rows.low + row) - frame.y;
+            Span span = columns_of_row(&frame, inverse_cosine, inverse_sine, dy, columns);
+            first_of_row[row] = pixels;
+            column_less_first[row] = span.low - pixels;
+            pixels += span.high - span.low;
+        }
+        of_lanes[lane] = pixels;
+        for (i32 bin = 0; bin < DIMENSION; bin++) column[bin * LANES] = 0;
+        BARRIER();
+        i32 before = 0, n = 0;
+        for (i32 l = 0; l < LANES; l++) {
+            before += l < lane ? of_lanes[l] : 0;
+            n += of_lanes[l];
+        }
+        for (i32 row = begin; row < end; row++) {
+            first_of_row[row] += before;
+            column_less_first[row] -= before;
+        }
+        if (lane == 0) first_of_row[height] = n;
+        BARRIER();
+
+        if (lane < n) {
+            i32 row = 0;
+            while (first_of_row[row + 1] <= lane) row++;
+            Sample next = sample_at(&point, column_less_first[row] + lane, rows.low + row);
+            for (i32 s = lane; s < n; s += LANES) {
+                Sample sample = next;
+                i32 coming = s + LANES;
+                if (coming < n) {
+                    while (first_of_row[row + 1] <= coming) row++;
+                    next = sample_at(&point, column_less_first[row] + coming, rows.low + row);
+                }
+                add_gradient(column, &sample, &frame);
+            }
+        }
+        BARRIER();
+
+        for (i32 i = lane; i < DIMENSION; i += LANES) values[i] = (f32)(i32)sum_of_bin(sums, i, lane);
+        BARRIER();
+        for (i32 i = lane; i < 16; i += LANES) {
+            f32 sum = 0.0f;
+            for (i32 k = i; k < DIMENSION; k += 16) sum += values[k] * values[k];
+            partial[i] = sum;
+        }
+        BARRIER();
+        f32 norm = SQRT(sum_of_partial(partial));
+        for (i32 i = lane; i < DIMENSION; i += LANES) values[i] = MIN_F(values[i], 0.2f * norm);
+        BARRIER();
+        for (i32 i = lane; i < 16; i += LANES) {
+            f32 sum = 0.0f;
+            for (i32 k = i; k < DIMENSION; k += 16) sum += ROOT ? values[k] : values[k] * values[k];
+            partial[i] = sum;
+        }
+        BARRIER();
+        f32 total = sum_of_partial(partial);
+        f32 scale = 1.0f / SQRT(total);
+        for (i32 i = lane; i < VALUES; i += LANES) {
+#if IN_BYTES
+            // Four bytes at once.
+            u32 word = 0;
+            UNROLL
+            for (i32 k = 3; k >= 0; k--) {
+                f32 value = values[4 * i + k];
+                value = ROOT ? SQRT(value / total) : value * scale;
+                word = word << 8 | (norm == 0.0f ? 0u : (u32)MIN_I(to_integer(value * 512.0f), 255));
+            }
+            descriptors[(u64)rank * VALUES + i] = word;
+#else
+            f32 value = ROOT ? SQRT(values[i] / total) : values[i] * scale;
+            descriptors[(u64)rank * VALUES + i] = norm == 0.0f ? 0.0f : value;
+#endif
+        }
+        // Before the next keypoint overwrites what lanes still read.
+        BARRIER();
+    }
+}
+
+// Without descriptors: the first `limit` features in their order, and their number.
+KERNEL(LANES, 1) arrange(GLOBAL u32 *RESTRICT keypoints, GLOBAL u32 *RESTRICT counts, u32 limit,
+                         const GLOBAL u32 *RESTRICT indices, const GLOBAL Keypoint *RESTRICT features,
+                         const GLOBAL u32 *RESTRICT feature_counts, u32 capacity) {
+    u32 most = limit < capacity ? limit : capacity;
+    u32 count = feature_counts[GROUP_Y] < most ? feature_counts[GROUP_Y] : most;
+    u64 first = (u64)GROUP_Y * capacity;
+    if (GROUP_X == 0 && LANE_X == 0) counts[GROUP_Y] = count;
+    for (u32 i = (u32)GROUP_X * LANES + (u32)LANE_X; i < count * WORDS; i += (u32)GROUPS_X * LANES) {
+        u32 from = indices[first + i / WORDS];
+        keypoints[first * WORDS + i] = ((const GLOBAL u32 *)(features + first + from))[i % WORDS];
+    }
+}

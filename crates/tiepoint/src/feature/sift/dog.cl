@@ -1,0 +1,15 @@
+// Differences of Gaussians, subtracted where they are needed: levels are read anyway, and stored once.
+
+// The Gaussian levels of one octave, as far as a search reads them.
+typedef struct {
+    const GLOBAL f32 *level0;
+    u64 level_len;
+    i32 width, height, pitch, number;
+    f32 pixel;
+} Levels;
+
+// DoG of layer `layer` at (x, y).
+FUNCTION f32 dog(const Levels *levels, i32 layer, i32 x, i32 y) {
+    const GLOBAL f32 *at = levels->level0 + (u64)layer * levels->level_len + (u64)y * levels->pitch + x;
+    return at[levels->level_len] - at[0];
+}

@@ -1,0 +1,102 @@
+// Extrema among the 26 neighbours in place and scale, refined at once. Contract and ties as extrema.rs.
+
+// Whether |D| at (x, y) beats the neighbours that a lane does not hold itself. Of the three layers the own one comes
+// first: blurred images are smooth, and few pixels get beyond it.
+FUNCTION i32 beats_the_rest(const Levels *levels, i32 layer, i32 x, i32 y, f32 value) {
+    f32 size = ABS(value), sign = value < 0.0f ? -1.0f : 1.0f;
+    if (!(size > dog(levels, layer, x - 1, y) * sign && size >= dog(levels, layer, x + 1, y) * sign)) return 0;
+    if (!(size > dog(levels, layer, x - 1, y - 1) * sign && size > dog(levels, layer, x + 1, y - 1) * sign)) return 0;
+    if (!(size >= dog(levels, layer, x - 1, y + 1) * sign && size >= dog(levels, layer, x + 1, y + 1) * sign)) return 0;
+    for (i32 i = 0; i < 9; i++) {
+        i32 nx = x + i % 3 - 1, ny = y + i / 3 - 1;
+        f32 below = dog(levels, layer - 1, nx, ny) * sign, above = dog(levels, layer + 1, nx, ny) * sign;
+        if (!(size > below && size >= above)) return 0;
+    }
+    return 1;
+}
+
+// A candidate takes 16 bits: column and row in the group's tile, and layer.
+#define CANDIDATE(column, row, layer) (u16)((column) | (row) << 8 | (layer) << 12)
+
+// One group searches 256 columns and up to 16 rows of an octave. A lane goes down one column and holds the DoG of
+// three rows, so that a pixel is read once and the threshold and the neighbours above, below, finer and coarser
+// cost no access to memory. What is left, a few pixels in a hundred, looks at the others, which the neighbouring lanes
+// have just brought into the cache. Extrema gather in local memory, so that they are refined by lanes side by side.
+// Of 2x2x2 pixels at most one is a maximum and one a minimum: the list is never too short.
+KERNEL_RESIDENT(SEARCH_COLUMNS, 1, 4) find_points(GLOBAL Keypoint *RESTRICT points, GLOBAL u32 *RESTRICT counts, u32 capacity,
+                                      const GLOBAL f32 *RESTRICT values, u64 image_stride,
+                                      const GLOBAL Octave *RESTRICT octaves, i32 octave_count,
+                                      const GLOBAL u8 *RESTRICT mask, i32 mask_pitch, u64 mask_stride, i32 width,
+                                      i32 height) {
+    LOCAL u16 candidates[SEARCH_COLUMNS * SEARCH_ROWS / 2 * ((LEVELS + 1) / 2)];
+    LOCAL u32 found;
+    i32 lane = LANE_X, group = GROUP_X, o = 0;
+    while (o + 1 < octave_count && group >= octaves[o + 1].first_group) o++;
+    Levels levels;
+    levels.width = octaves[o].width;
+    levels.height = octaves[o].height;
+    levels.pitch = octaves[o].pitch;
+    levels.number = octaves[o].number;
+    levels.pixel = octaves[o].pixel;
+    levels.level_len = (u64)levels.pitch * levels.height;
+    levels.level0 = values + ((u64)GROUP_Z * image_stride + octaves[o].offset);
+    group -= octaves[o].first_group;
+    i32 tiles = (levels.width + SEARCH_COLUMNS - 1) / SEARCH_COLUMNS;
+    i32 x0 = group % tiles * SEARCH_COLUMNS, y0 = group / tiles * SEARCH_ROWS;
+    i32 first = MAX_I(y0, BORDER), end = MIN_I(y0 + SEARCH_ROWS, levels.height - BORDER);
+    if (lane == 0) found = 0;
+    BARRIER();
+    i32 x = x0 + lane;
+    if (x >= BORDER && x < levels.width - BORDER && first < end) {
+        f32 above[LEVELS + 2], own[LEVELS + 2], below[LEVELS + 2];
+        const GLOBAL f32 *at = levels.level0 + (u64)(first - 1) * levels.pitch + x;
+        f32 finer = at[0], next_finer = at[levels.pitch];
+        UNROLL
+        for (i32 l = 0; l < LEVELS + 2; l++) {
+            f32 level = at[(l + 1) * levels.level_len], next = at[(l + 1) * levels.level_len + levels.pitch];
+            above[l] = level - finer;
+            own[l] = next - next_finer;
+            finer = level;
+            next_finer = next;
+        }
+        at += 2 * levels.pitch;
+        for (i32 y = first; y < end; y++, at += levels.pitch) {
+            finer = at[0];
+            UNROLL
+            for (i32 l = 0; l < LEVELS + 2; l++) {
+                f32 level = at[(l + 1) * levels.level_len];
+                below[l] = level - finer;
+                finer = level;
+            }
+            UNROLL
+            for (i32 l = 1; l <= LEVELS; l++) {
+                f32 value = own[l], size = ABS(value);
+                if (size < THRESHOLD) continue;
+                f32 sign = value < 0.0f ? -1.0f : 1.0f;
+                i32 best = size > own[l - 1] * sign && size >= own[l + 1] * sign && size > above[l] * sign &&
+                           size >= below[l] * sign;
+                if (best && beats_the_rest(&levels, l, x, y, value)) {
+                    candidates[ATOMIC_ADD(&found, 1u)] = CANDIDATE(lane, y - y0, l);
+                }
+            }
+            UNROLL
+            for (i32 l = 0; l < LEVELS + 2; l++) {
+                above[l] = own[l];
+                own[l] = below[l];
+            }
+        }
+    }
+    BARRIER();
+    points += (u64)GROUP_Z * capacity;
+    for (u32 i = (u32)lane; i < found; i += SEARCH_COLUMNS) {
+        u32 candidate = candidates[i];
+        Keypoint point;
+        i32 kept = refine(&levels, x0 + (i32)(candidate & 255u), y0 + (i32)(candidate >> 8 & 15u), (i32)(candidate >> 12),
+                          &point);
+        if (!kept || (mask_pitch > 0 && !unmasked(mask + (u64)GROUP_Z * mask_stride, mask_pitch, width, height, &point))) {
+            continue;
+        }
+        u32 place = ATOMIC_ADD(counts + GROUP_Z, 1u);
+        if (place < capacity) points[place] = point;
+    }
+}

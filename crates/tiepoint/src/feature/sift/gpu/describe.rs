@@ -1,0 +1,80 @@
+//! Descriptors on a GPU: as [`super::super::describe`], bit for bit.
+
+use super::super::describe::{CELL, CELLS, DIRECTIONS, reach};
+use super::super::{DIMENSION, DescriptorKind, SiftOptions};
+use super::plan::{GpuLevels, GpuPoints};
+use super::{LANES, groups, window_for_kernels};
+use crate::Result;
+use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::feature::gpu::{GpuDescriptors, WORDS};
+use std::f32::consts::{SQRT_2, TAU};
+use tiepoint_gpu::{Argument, Kernel, Source, arguments};
+
+/// Describes features in their order.
+#[derive(Clone, Debug)]
+pub(super) struct GpuDescribe {
+    kernel: Kernel,
+    has_descriptors: bool,
+}
+
+impl GpuDescribe {
+    pub(super) fn source(options: &SiftOptions) -> Source {
+        let bytes = options.descriptors != DescriptorKind::F32;
+        window_for_kernels(Source::new("describe"), options)
+            .define("CELLS", CELLS)
+            .define("DIRECTIONS", DIRECTIONS)
+            .define("DIMENSION", DIMENSION)
+            .define("WORDS", WORDS)
+            .define_f32("CELL", CELL)
+            // Half the window's side in cells.
+            .define_f32("HALF", (CELLS + 1) as f32 * 0.5)
+            .define_f32("DIRECTIONS_PER_RADIAN", DIRECTIONS as f32 / TAU)
+            .define_f32("ROOT_2", SQRT_2)
+            // Most rows of a window.
+            .define("ROWS", 2 * reach(options) + 1)
+            .define("ROOT", u8::from(options.root))
+            .define("IN_BYTES", u8::from(bytes))
+            .define("VALUE", if bytes { "u32" } else { "f32" })
+            .define("VALUES", if bytes { DIMENSION / 4 } else { DIMENSION })
+            .text(include_str!("../describe.cl"))
+    }
+
+    pub(super) fn new(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
+        let has_descriptors = options.descriptors != DescriptorKind::None;
+        let name = if has_descriptors { "describe" } else { "arrange" };
+        let kernel = gpu.program(&Self::source(options))?.kernel(name, [LANES, 1])?;
+        Ok(Self { kernel, has_descriptors })
+    }
+
+    /// Writes the first `limit` of the `features` of every image in the order of `indices`, their descriptors and
+    /// their number. The capacities of `described`, `descriptors` and `features` are the same.
+    pub(super) fn record(
+        &self,
+        commands: &mut Commands,
+        (described, descriptors): (&GpuPoints, &GpuDescriptors),
+        (features, indices): (&GpuPoints, &Buffer<u32>),
+        limit: usize,
+        levels: &GpuLevels,
+    ) -> Result<()> {
+        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
+        let mut arguments = arguments![&described.keypoints];
+        if self.has_descriptors {
+            arguments.push(match descriptors {
+                GpuDescriptors::U8(buffer) => Argument::from(buffer),
+                GpuDescriptors::F32(buffer) => Argument::from(buffer),
+            });
+        }
+        arguments.extend(arguments![
+            &described.counts,
+            limit,
+            indices,
+            &features.keypoints,
+            &features.counts,
+            features.capacity as u32,
+        ]);
+        if self.has_descriptors {
+            arguments.extend(arguments![&levels.values, levels.plan.image_stride as u64, &levels.octaves]);
+        }
+        Ok(commands.launch(&self.kernel, groups(features), arguments)?)
+    }
+}

@@ -1,0 +1,314 @@
+//! Every stage on every device against the scalar reference, and the whole against the CPU.
+
+use super::super::tests::scene;
+use super::super::{DIMENSION, DescriptorKind, GpuSift, SiftOptions, SiftPreset, reference};
+use super::describe::GpuDescribe;
+use super::orient::GpuOrient;
+use super::plan::{GpuLevels, GpuPoints, Plan};
+use crate::Error;
+use crate::device::Cpu;
+use crate::device::gpu::{Commands, Gpu, all, compiles_everywhere};
+use crate::feature::gpu::{GpuDescriptors, GpuFeatures, GpuOrder, to_words};
+use crate::feature::select::Selection;
+use crate::feature::{Features, Keypoint, sift};
+use crate::image::gpu::{GpuImage, GpuPixel};
+use crate::image::{self, AnyImage, Image, ReadOptions, Size};
+
+const PRESETS: [SiftPreset; 3] = [SiftPreset::Default, SiftPreset::OpenCv, SiftPreset::VlFeat];
+
+/// Options that differ in what orientation and description do.
+fn variants() -> Vec<SiftOptions> {
+    let [default, opencv, vlfeat] =
+        PRESETS.map(|preset| SiftOptions { contrast: 0.01, ..SiftOptions::preset(preset) });
+    vec![
+        default,
+        SiftOptions { root: true, ..default },
+        SiftOptions { descriptors: DescriptorKind::F32, root: true, first_octave: 0, ..default },
+        SiftOptions { descriptors: DescriptorKind::F32, ..opencv },
+        SiftOptions { descriptors: DescriptorKind::None, levels: 2, ..opencv },
+        vlfeat,
+        SiftOptions { levels: 1, sigma: 4.0, ..vlfeat },
+    ]
+}
+
+/// The levels of one image as the pipeline lays them.
+fn upload_levels(
+    gpu: &Gpu,
+    octaves: &[reference::Octave<'_>],
+    options: &SiftOptions,
+    input: Size,
+) -> GpuLevels {
+    let plan = Plan::new(input, 1, options).unwrap();
+    assert_eq!(plan.octaves.len(), octaves.len(), "as many octaves as on the CPU");
+    let mut values = vec![f32::NAN; plan.len()];
+    for (to, octave) in plan.octaves.iter().zip(octaves) {
+        assert_eq!((to.number, to.size), (octave.number, octave.gaussians[0].size()), "the same octave");
+        for (level, to_level) in
+            octave.gaussians.iter().zip(values[to.offset..].chunks_exact_mut(to.level_len()))
+        {
+            for (y, row) in to_level.chunks_exact_mut(to.pitch).enumerate() {
+                row[..to.size.width].copy_from_slice(level.row(y));
+            }
+        }
+    }
+    GpuLevels { values: gpu.upload(&values).unwrap(), octaves: gpu.upload(&plan.table()).unwrap(), plan }
+}
+
+/// Points that extrema gave, and some at places and scales where no extremum would be: at the edges, for instance.
+fn points<'o, 'p>(
+    octaves: &'o [reference::Octave<'p>],
+) -> Vec<(&'o reference::Octave<'p>, reference::Point)> {
+    let mut state = 7_u32;
+    let mut random = move |most: f32| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1 << 24) as f32 * most
+    };
+    let mut points = Vec::new();
+    for octave in octaves {
+        points.extend(octave.points().into_iter().map(|p| (octave, p)));
+        let Size { width, height } = octave.gaussians[0].size();
+        let pixel = 2_f32.powi(i32::from(octave.number));
+        for i in 0..10 {
+            let (x, y, scale) =
+                (random(width as f32 - 0.51), random(height as f32 - 0.51), 1.7 + random(1.6));
+            let keypoint = Keypoint {
+                x: x * pixel,
+                y: y * pixel,
+                scale: scale * pixel,
+                angle: 0.0,
+                response: random(1.0),
+                sign: 1,
+                octave: octave.number,
+                layer: 1 + i % (octave.gaussians.len() as u8 - 3),
+            };
+            points.push((octave, reference::Point { keypoint, x, y, scale }));
+        }
+    }
+    points
+}
+
+fn upload_list(gpu: &Gpu, keypoints: &[Keypoint]) -> GpuPoints {
+    let words: Vec<u32> = keypoints.iter().flat_map(to_words).collect();
+    let counts = gpu.upload(&[keypoints.len() as u32]).unwrap();
+    GpuPoints { keypoints: gpu.upload(&words).unwrap(), counts, capacity: keypoints.len() }
+}
+
+fn oriented_and_described(
+    gpu: &Gpu,
+    options: &SiftOptions,
+    points: &[Keypoint],
+    levels: &GpuLevels,
+) -> Features {
+    let points = upload_list(gpu, points);
+    let capacity = 4 * points.capacity;
+    let [features, described] = [(); 2].map(|()| GpuPoints::new(gpu, 1, capacity).unwrap());
+    let descriptors = match options.descriptors {
+        DescriptorKind::F32 => GpuDescriptors::F32(gpu.buffer(capacity * DIMENSION).unwrap()),
+        _ => GpuDescriptors::U8(gpu.buffer(capacity * DIMENSION).unwrap()),
+    };
+    let [indices, spare] = [(); 2].map(|()| gpu.buffer(capacity).unwrap());
+    let mut commands = Commands::new();
+    commands.zero(&features.counts);
+    GpuOrient::new(gpu, options).unwrap().record(&mut commands, &features, &points, levels).unwrap();
+    let order = GpuOrder::new(gpu).unwrap();
+    let sorted = order
+        .record(&mut commands, &features.keypoints, &features.counts, capacity, (&indices, &spare))
+        .unwrap();
+    GpuDescribe::new(gpu, options)
+        .unwrap()
+        .record(&mut commands, (&described, &descriptors), (&features, sorted), usize::MAX, levels)
+        .unwrap();
+    gpu.run(&commands).unwrap();
+    let dimension = if options.descriptors == DescriptorKind::None { 0 } else { DIMENSION };
+    let GpuPoints { keypoints, counts: count, .. } = described;
+    GpuFeatures { count, keypoints, descriptors, dimension, image: Size::new(1, 1) }.download().unwrap()
+}
+
+#[test]
+fn orientations_and_descriptors_are_those_of_the_reference() {
+    for (i, options) in variants().into_iter().enumerate() {
+        let image = scene(Size::new(67 + i, 61), i as u64 + 1);
+        let octaves = reference::octaves(image.view(), &options);
+        let points = points(&octaves);
+        let expected = points.iter().flat_map(|(octave, p)| octave.features(p)).collect();
+        let expected = reference::arrange(expected, Size::new(1, 1), &options);
+        assert!(expected.len() > 40, "{} features", expected.len());
+        let keypoints: Vec<_> = points.iter().map(|(_, p)| p.keypoint).collect();
+        for gpu in all() {
+            let levels = upload_levels(gpu, &octaves, &options, image.size());
+            let found = oriented_and_described(gpu, &options, &keypoints, &levels);
+            assert!(found.keypoints == expected.keypoints, "{gpu:?}, keypoints with {options:?}");
+            assert!(found == expected, "{gpu:?}, descriptors with {options:?}");
+        }
+    }
+}
+
+/// The photograph, or where it is not at hand a synthetic one.
+fn photograph(name: &str, size: Size) -> Image<u8> {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
+    let root = std::env::var("TIEPOINT_DATA").unwrap_or_else(|_| beside.into());
+    let path = format!("{root}/{name}");
+    let read = image::read_grey(&path, &ReadOptions::default(), &Cpu::sequential());
+    let Ok(AnyImage::U8(image)) = read else {
+        println!("SKIPPED: {path} is not there; a synthetic image instead");
+        return scene(size, 11);
+    };
+    let (x, y) = ((image.size().width - size.width) / 2, (image.size().height - size.height) / 2);
+    Image::from_fn(size, |i, j| image.row(y + j)[x + i])
+}
+
+fn agree<T: GpuPixel>(gpu: &Gpu, image: &Image<T>, options: &SiftOptions) -> Features {
+    let expected = sift::detect(image.view(), options, None, &Cpu::sequential()).unwrap();
+    let mut sift = GpuSift::new(gpu, *options).unwrap();
+    let on_device = GpuImage::upload(gpu, image.view()).unwrap();
+    let found = sift.detect(&on_device, None).unwrap();
+    assert!(found == expected, "{gpu:?}, {}, {options:?}: {}", image.size(), difference(&found, &expected));
+    expected
+}
+
+/// Where two sets of features part.
+fn difference(found: &Features, expected: &Features) -> String {
+    let pairs = found.keypoints.iter().zip(&expected.keypoints);
+    match pairs.enumerate().find(|(_, (a, b))| a != b) {
+        Some((i, (a, b))) => format!("keypoint {i} is {a:?}, not {b:?}"),
+        None if found.len() != expected.len() => format!("{} features, not {}", found.len(), expected.len()),
+        None => "a descriptor differs".into(),
+    }
+}
+
+#[test]
+fn features_are_those_of_the_cpu_for_every_size_and_preset() {
+    let sizes = [(1, 1), (1, 40), (40, 1), (7, 12), (33, 17), (96, 71), (131, 60)];
+    for gpu in all() {
+        for (i, (width, height)) in sizes.into_iter().enumerate() {
+            let image = scene(Size::new(width, height), i as u64 + 1);
+            for preset in PRESETS {
+                for first_octave in [-1, 0] {
+                    let options = SiftOptions { first_octave, contrast: 0.01, ..SiftOptions::preset(preset) };
+                    agree(gpu, &image, &options);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn features_are_those_of_the_cpu_for_every_option_and_pixel() {
+    let image = scene(Size::new(97, 83), 7);
+    let deep = Image::from_fn(image.size(), |x, y| u16::from(image.row(y)[x]) * 200 + x as u16);
+    let float = Image::from_fn(image.size(), |x, y| f32::from(image.row(y)[x]) * 0.005 - 0.01);
+    let base = SiftOptions { contrast: 0.01, ..SiftOptions::default() };
+    let options = [
+        SiftOptions { root: true, ..base },
+        SiftOptions { upright: true, ..base },
+        SiftOptions { descriptors: DescriptorKind::F32, ..base },
+        SiftOptions { descriptors: DescriptorKind::None, upright: true, ..base },
+        SiftOptions { levels: 1, ..base },
+        SiftOptions { levels: 5, ..base },
+        SiftOptions { octaves: Some(2), ..base },
+        SiftOptions { sigma: 2.3, input_sigma: 1.1, edge: 5.0, ..base },
+        SiftOptions { selection: Selection::Strongest(10), ..base },
+        SiftOptions { selection: Selection::Strongest(0), ..base },
+        SiftOptions { selection: Selection::Even(20), ..base },
+    ];
+    for gpu in all() {
+        for options in options {
+            agree(gpu, &image, &options);
+        }
+        assert!(agree(gpu, &deep, &base).len() > 40, "enough to compare");
+        assert!(agree(gpu, &float, &base).len() > 40, "enough to compare");
+    }
+}
+
+#[test]
+fn a_detector_serves_images_of_any_size_and_pixel_in_turn_however_many_features_they_have() {
+    let options = SiftOptions { contrast: 0.005, ..SiftOptions::default() };
+    let cpu = Cpu::sequential();
+    for gpu in all() {
+        let mut sift = GpuSift::new(gpu, options).unwrap();
+        sift.capacity = 9;
+        for (i, (width, height)) in [(70, 50), (70, 50), (33, 90), (70, 50)].into_iter().enumerate() {
+            let image = scene(Size::new(width, height), i as u64 + 1);
+            let mask = Image::from_fn(image.size(), |x, _| u8::from(x < 20 * (i + 1)));
+            let mask = (i % 2 == 0).then_some(&mask);
+            let expected = sift::detect(image.view(), &options, mask.map(Image::view), &cpu).unwrap();
+            let on_device = GpuImage::upload(gpu, image.view()).unwrap();
+            let mask_on_device = mask.map(|m| GpuImage::upload(gpu, m.view()).unwrap());
+            let found = sift.detect(&on_device, mask_on_device.as_ref()).unwrap();
+            assert!(found == expected, "{gpu:?}, image {i}: {}", difference(&found, &expected));
+            let found = sift.detect_view(image.view(), mask.map(Image::view)).unwrap();
+            assert!(found == expected, "{gpu:?}, image {i} from the host");
+            let found = sift.detect_on_device(&on_device, mask_on_device.as_ref()).unwrap();
+            assert!(found.download().unwrap() == expected, "{gpu:?}, image {i} left there");
+            let deep = Image::from_fn(image.size(), |x, y| u16::from(image.row(y)[x]) * 257);
+            let expected = sift::detect(deep.view(), &options, None, &cpu).unwrap();
+            assert!(sift.detect_view(deep.view(), None).unwrap() == expected, "{gpu:?}, image {i}, 16 bits");
+        }
+        assert!(sift.capacity >= 1024, "there was too little room at first");
+    }
+}
+
+#[test]
+fn batches_give_what_single_images_give() {
+    for options in [
+        SiftOptions { contrast: 0.005, ..SiftOptions::default() },
+        SiftOptions {
+            descriptors: DescriptorKind::F32,
+            selection: Selection::Even(30),
+            ..Default::default()
+        },
+    ] {
+        let size = Size::new(81, 64);
+        let mut images: Vec<_> = (1..3).map(|seed| scene(size, seed)).collect();
+        images.insert(1, Image::filled(size, 1, 77));
+        for gpu in all() {
+            let on_device: Vec<_> = images.iter().map(|i| GpuImage::upload(gpu, i.view()).unwrap()).collect();
+            let mut sift = GpuSift::new(gpu, options).unwrap();
+            sift.capacity = 9;
+            let found = sift.detect_batch(&on_device).unwrap();
+            assert_eq!(found.len(), 3, "one for each image");
+            for (i, (found, image)) in found.iter().zip(&images).enumerate() {
+                let expected = sift::detect(image.view(), &options, None, &Cpu::sequential()).unwrap();
+                assert!(*found == expected, "{gpu:?}, image {i}: {}", difference(found, &expected));
+                assert_eq!(found.is_empty(), i == 1, "a blank image has none, the others some");
+            }
+            assert!(sift.detect_batch::<u8>(&[]).unwrap().is_empty(), "no image, no features");
+        }
+    }
+}
+
+#[test]
+fn photographs_have_the_features_of_the_cpu() {
+    let size = Size::new(400, 300);
+    for gpu in all() {
+        for name in ["pairs/cudasift/left.pgm", "homography/graf/img1.png"] {
+            let image = photograph(name, size);
+            assert!(agree(gpu, &image, &SiftOptions::default()).len() > 200, "enough to compare");
+        }
+    }
+}
+
+#[test]
+fn wrong_input_is_an_error() {
+    for gpu in all() {
+        let mut sift = GpuSift::new(gpu, SiftOptions::default()).unwrap();
+        let colour = GpuImage::<u8>::with_channels(gpu, Size::new(9, 9), 3).unwrap();
+        assert!(matches!(sift.detect(&colour, None), Err(Error::Image(_))), "three channels");
+        let image = GpuImage::<u8>::new(gpu, Size::new(9, 9)).unwrap();
+        let other = GpuImage::<u8>::new(gpu, Size::new(9, 8)).unwrap();
+        assert!(matches!(sift.detect(&image, Some(&other)), Err(Error::Mismatch(_))), "another mask");
+        assert!(matches!(sift.detect_batch(&[image, other]), Err(Error::Mismatch(_))), "two sizes");
+        let empty = Image::<u8>::new(Size::new(0, 5));
+        assert!(matches!(sift.detect_view(empty.view(), None), Err(Error::Image(_))), "empty");
+        let wrong = SiftOptions { levels: 0, ..SiftOptions::default() };
+        assert!(matches!(GpuSift::new(gpu, wrong), Err(Error::Option { .. })), "an option");
+    }
+}
+
+#[test]
+fn kernels_compile_for_every_card() {
+    let typical = PRESETS.map(SiftOptions::preset);
+    let others = SiftOptions { root: true, descriptors: DescriptorKind::F32, ..typical[0] };
+    compiles_everywhere(&typical.map(|o| GpuOrient::source(&o)));
+    compiles_everywhere(&[typical[0], others].map(|o| GpuDescribe::source(&o)));
+}

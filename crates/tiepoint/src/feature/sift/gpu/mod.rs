@@ -1,0 +1,470 @@
+//! SIFT on a GPU: the stages of the CPU with their names and their bits.
+//!
+//! From the image to the descriptors nothing waits for the host: every stage counts what it finds on the device, and
+//! all launches but the first, which reads the image, are one graph. Lists have room for as many features as
+//! photographs give; when there are more, which the host sees at the end, the lists grow and the image is searched
+//! again.
+
+mod describe;
+#[cfg(test)]
+mod detect_tests;
+pub(crate) mod extrema;
+mod orient;
+pub(crate) mod plan;
+pub(crate) mod scale_space;
+#[cfg(test)]
+mod tests;
+
+use super::window::UNIT;
+use super::{DIMENSION, DescriptorKind, SiftOptions, SiftPreset};
+use crate::device::Cpu;
+use crate::device::gpu::{Buffer, Commands, Gpu, Graph, Pinned};
+use crate::feature::gpu::{self, GpuDescriptors, GpuFeatures, GpuOrder, WORDS, from_words};
+use crate::feature::select::Selection;
+use crate::feature::{Descriptors, Features};
+use crate::image::gpu::{GpuImage, GpuPixel};
+use crate::image::{ImageView, Size};
+use crate::numeric;
+use crate::{Error, Result};
+use describe::GpuDescribe;
+use extrema::{GpuExtrema, Masks};
+use orient::GpuOrient;
+use plan::{GpuLevels, GpuPoints, Plan};
+use scale_space::GpuScaleSpace;
+use std::any::Any;
+use std::slice;
+use tiepoint_gpu::{Element, Source};
+
+/// Lanes of a group that looks around one keypoint: of a warp, so that a barrier costs little; a power of two.
+const LANES: u32 = 32;
+
+/// Groups that share the keypoints of all images of a launch.
+const GROUPS: usize = 4096;
+
+/// The groups that look around some points, each around one at a time; images in the second dimension.
+fn groups(points: &GpuPoints) -> [usize; 3] {
+    let images = points.counts.len();
+    [points.capacity.min((GROUPS / images).max(64)), images, 1]
+}
+
+/// For kernels: keypoints, and the pixels around them.
+fn window_for_kernels(source: Source, options: &SiftOptions) -> Source {
+    plan::for_kernels(gpu::for_kernels(numeric::for_kernels(source)), options)
+        .define("LANES", LANES)
+        .define("EXACT", u8::from(options.preset != SiftPreset::OpenCv))
+        .define_f32("UNIT", UNIT)
+        .text(include_str!("../window.cl"))
+}
+
+/// A SIFT detector on a GPU. Its features are those of [`super::Sift`], bit for bit.
+///
+/// The memory for images of one size is kept; for another size, another number of images or another type of pixel it
+/// is made anew. It is about 4 · (levels + 3) · 4/3 bytes for every pixel of the first octave: 32 for a pixel of an
+/// image that is not doubled, 128 for one that is.
+///
+/// ```no_run
+/// use tiepoint::device::gpu::{Api, Gpu};
+/// use tiepoint::feature::sift::{GpuSift, SiftOptions};
+/// use tiepoint::image::gpu::GpuImage;
+/// use tiepoint::image::{Image, Size};
+/// let gpu = Gpu::open(Api::Cuda, 0)?;
+/// let mut sift = GpuSift::new(&gpu, SiftOptions::default())?;
+/// let image = Image::<u8>::new(Size::new(1920, 1080));
+/// let features = sift.detect(&GpuImage::upload(&gpu, image.view())?, None)?;
+/// println!("{} features", features.len());
+/// # Ok::<(), tiepoint::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct GpuSift {
+    gpu: Gpu,
+    options: SiftOptions,
+    extrema: GpuExtrema,
+    orient: GpuOrient,
+    order: GpuOrder,
+    describe: GpuDescribe,
+    /// Room for features of an image, where the usual has proved too small.
+    capacity: usize,
+    work: Option<Work>,
+    results: Option<Results>,
+    /// The [`Input`] of images that came from the host.
+    input: Option<Box<dyn Any + Send + Sync>>,
+}
+
+/// What the memory and the graph are made for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Purpose {
+    size: Size,
+    images: usize,
+    pixel: &'static str,
+    masked: bool,
+    capacity: usize,
+}
+
+/// The memory between the stages, and the work in it.
+#[derive(Debug)]
+struct Work {
+    purpose: Purpose,
+    scale_space: GpuScaleSpace,
+    levels: GpuLevels,
+    mask: Option<GpuImage<u8>>,
+    /// How many points and how many features were found in every image, had there been room.
+    found: Pinned<u32>,
+    described: GpuPoints,
+    descriptors: GpuDescriptors,
+    launches: usize,
+    graph: Graph,
+}
+
+/// Where results arrive on the host.
+#[derive(Debug)]
+struct Results {
+    keypoints: Pinned<u32>,
+    bytes: Pinned<u8>,
+    floats: Pinned<f32>,
+}
+
+/// An image on its way from the host.
+struct Input<T: Element> {
+    host: Pinned<T>,
+    image: GpuImage<T>,
+}
+
+impl GpuSift {
+    /// A detector with these options.
+    ///
+    /// # Errors
+    /// [`Error::Option`] when an option is out of range, [`Error::Device`] when the device refuses the kernels.
+    pub fn new(gpu: &Gpu, options: SiftOptions) -> Result<Self> {
+        options.check()?;
+        Ok(Self {
+            gpu: gpu.clone(),
+            options,
+            extrema: GpuExtrema::new(gpu, &options)?,
+            orient: GpuOrient::new(gpu, &options)?,
+            order: GpuOrder::new(gpu)?,
+            describe: GpuDescribe::new(gpu, &options)?,
+            capacity: 0,
+            work: None,
+            results: None,
+            input: None,
+        })
+    }
+
+    /// The options.
+    pub fn options(&self) -> &SiftOptions {
+        &self.options
+    }
+
+    /// Finds the features of one grey image, as [`super::Sift::detect`] does.
+    ///
+    /// # Errors
+    /// [`Error::Image`] when the image has several channels, [`Error::Mismatch`] when the mask has another size,
+    /// [`Error::Device`] when the device fails or its memory is too small.
+    pub fn detect<T: GpuPixel>(
+        &mut self,
+        image: &GpuImage<T>,
+        mask: Option<&GpuImage<u8>>,
+    ) -> Result<Features> {
+        let counts = self.search(slice::from_ref(image), mask)?;
+        let mut features = self.download(&counts)?;
+        features.pop().ok_or_else(|| Error::Image("no image".into()))
+    }
+
+    /// Finds the features of an image that lies in the host's memory.
+    ///
+    /// # Errors
+    /// As [`detect`](Self::detect), and [`Error::Image`] when the image has no pixels.
+    pub fn detect_view<T: GpuPixel>(
+        &mut self,
+        image: ImageView<'_, T>,
+        mask: Option<ImageView<'_, u8>>,
+    ) -> Result<Features> {
+        image.require_grey()?;
+        let mask = mask.map(|mask| GpuImage::upload(&self.gpu, mask)).transpose()?;
+        let mut input = match self.input.take().and_then(|input| input.downcast::<Input<T>>().ok()) {
+            Some(input) if input.image.size() == image.size() => input,
+            _ => {
+                let on_device = GpuImage::new(&self.gpu, image.size())?;
+                Box::new(Input { host: self.gpu.pinned(on_device.buffer().len())?, image: on_device })
+            }
+        };
+        let pitch = input.image.pitch();
+        for (y, row) in input.host.numbers_mut()?.chunks_exact_mut(pitch).enumerate() {
+            row[..image.size().width].copy_from_slice(image.row(y));
+        }
+        let mut commands = Commands::new();
+        commands.upload(&input.host, input.image.buffer())?;
+        self.gpu.run(&commands)?;
+        let features = self.detect(&input.image, mask.as_ref());
+        self.input = Some(input);
+        features
+    }
+
+    /// Finds the features of several grey images of one size, which together fill the device better than one.
+    ///
+    /// # Errors
+    /// As [`detect`](Self::detect), and [`Error::Mismatch`] when the sizes differ.
+    pub fn detect_batch<T: GpuPixel>(&mut self, images: &[GpuImage<T>]) -> Result<Vec<Features>> {
+        let counts = self.search(images, None)?;
+        self.download(&counts)
+    }
+
+    /// Finds the features of one grey image and leaves them on the device.
+    ///
+    /// # Errors
+    /// As [`detect`](Self::detect).
+    pub fn detect_on_device<T: GpuPixel>(
+        &mut self,
+        image: &GpuImage<T>,
+        mask: Option<&GpuImage<u8>>,
+    ) -> Result<GpuFeatures> {
+        if let Selection::Even(_) = self.options.selection {
+            // The host knows which to keep.
+            let features = self.detect(image, mask)?;
+            return GpuFeatures::upload(&self.gpu, &features);
+        }
+        let counts = self.search(slice::from_ref(image), mask)?;
+        let work = self.work.as_ref().ok_or_else(|| Error::Image("no image".into()))?;
+        let (count, dimension) = (counts[0], self.dimension());
+        let keypoints = self.gpu.buffer(count * WORDS)?;
+        let mut commands = Commands::new();
+        commands.copy((&work.described.keypoints, 0), (&keypoints, 0), count * WORDS)?;
+        let values = count * dimension;
+        let descriptors = match &work.descriptors {
+            GpuDescriptors::U8(from) => GpuDescriptors::U8(copy_of(&mut commands, from, values)?),
+            GpuDescriptors::F32(from) => GpuDescriptors::F32(copy_of(&mut commands, from, values)?),
+        };
+        self.gpu.run(&commands)?;
+        let count = self.gpu.upload(&[count as u32])?;
+        Ok(GpuFeatures { count, keypoints, descriptors, dimension, image: image.size() })
+    }
+
+    /// Puts the search of some grey images of one size into the device's queue and does not wait: what it takes by the
+    /// device's clock, [`Gpu::seconds`] tells. The features are not read.
+    ///
+    /// # Errors
+    /// As [`detect`](Self::detect).
+    pub fn enqueue<T: GpuPixel>(
+        &mut self,
+        images: &[GpuImage<T>],
+        mask: Option<&GpuImage<u8>>,
+    ) -> Result<()> {
+        let size = check(images, mask)?;
+        let purpose = self.purpose::<T>(size, images.len(), mask.is_some());
+        if self.work.as_ref().is_none_or(|w| w.purpose != purpose) {
+            // The old memory may be what makes room for the new.
+            self.work = None;
+            self.work = Some(self.work::<T>(purpose)?);
+        }
+        let work = self.work.as_ref().ok_or_else(|| Error::Image("no image".into()))?;
+        let mut commands = Commands::new();
+        commands.stage("scale space");
+        for (i, image) in images.iter().enumerate() {
+            work.scale_space.record_base(&mut commands, image, i, &work.levels)?;
+        }
+        if let (Some(mask), Some(own)) = (mask, &work.mask) {
+            commands.copy((mask.buffer(), 0), (own.buffer(), 0), own.buffer().len())?;
+        }
+        self.gpu.run(&commands)?;
+        Ok(work.graph.run()?)
+    }
+
+    /// How many kernels the search launches, once an image was searched.
+    pub fn launches(&self) -> usize {
+        self.work.as_ref().map_or(0, |w| w.launches)
+    }
+
+    fn dimension(&self) -> usize {
+        if self.options.descriptors == DescriptorKind::None { 0 } else { DIMENSION }
+    }
+
+    /// What memory must be there for.
+    fn purpose<T: GpuPixel>(&self, size: Size, images: usize, masked: bool) -> Purpose {
+        // A textured photograph has a feature in 130 pixels when doubled, in 280 when not.
+        let pixels_a_feature = if self.options.first_octave < 0 { 96 } else { 192 };
+        let usual = (1024 + size.area() / pixels_a_feature).next_multiple_of(1024);
+        let capacity = if self.capacity > 0 { self.capacity } else { usual };
+        Purpose { size, images, pixel: T::NAME, masked, capacity }
+    }
+
+    /// Reserves the memory and prepares the work.
+    fn work<T: GpuPixel>(&self, purpose: Purpose) -> Result<Work> {
+        let Purpose { size, images, capacity, masked, .. } = purpose;
+        let (gpu, options) = (&self.gpu, &self.options);
+        let scale_space = GpuScaleSpace::new::<T>(gpu, options)?;
+        let levels = GpuLevels::new(gpu, Plan::new(size, images, options)?)?;
+        let mask = masked.then(|| GpuImage::new(gpu, size)).transpose()?;
+        let list = || GpuPoints::new(gpu, images, capacity);
+        let (points, described) = (list()?, list()?);
+        let features = if options.upright { points.clone() } else { list()? };
+        let values = images.saturating_mul(capacity).saturating_mul(self.dimension());
+        let descriptors = match options.descriptors {
+            DescriptorKind::F32 => GpuDescriptors::F32(gpu.buffer(values)?),
+            _ => GpuDescriptors::U8(gpu.buffer(values)?),
+        };
+        let [indices, spare] = [gpu.buffer(images * capacity)?, gpu.buffer(images * capacity)?];
+        let mut found = gpu.pinned(2 * images)?;
+
+        let mut commands = Commands::new();
+        commands.stage("scale space");
+        scale_space.record_levels(&mut commands, &levels)?;
+        commands.stage("extrema, refine");
+        let masks = mask.as_ref().map(|m| Masks { buffer: m.buffer(), pitch: m.pitch(), stride: 0 });
+        self.extrema.record(&mut commands, &levels, masks, &points)?;
+        if !options.upright {
+            commands.stage("orient");
+            commands.zero(&features.counts);
+            self.orient.record(&mut commands, &features, &points, &levels)?;
+        }
+        commands.stage("order, select");
+        let (keypoints, counts) = (&features.keypoints, &features.counts);
+        let order = self.order.record(&mut commands, keypoints, counts, capacity, (&indices, &spare))?;
+        commands.stage("describe");
+        let limit = match options.selection {
+            Selection::Strongest(n) => n,
+            _ => usize::MAX,
+        };
+        let described_as = (&described, &descriptors);
+        self.describe.record(&mut commands, described_as, (&features, order), limit, &levels)?;
+        commands.stage("counts to the host");
+        commands.download_part((&points.counts, 0), (&mut found, 0), images)?;
+        commands.download_part((&features.counts, 0), (&mut found, images), images)?;
+        let launches = commands.launches() + images;
+        let graph = gpu.graph(commands)?;
+        Ok(Work { purpose, scale_space, levels, mask, found, described, descriptors, launches, graph })
+    }
+
+    /// Searches images until all that is found has room; gives the number of features of each.
+    fn search<T: GpuPixel>(
+        &mut self,
+        images: &[GpuImage<T>],
+        mask: Option<&GpuImage<u8>>,
+    ) -> Result<Vec<usize>> {
+        if images.is_empty() {
+            return Ok(Vec::new());
+        }
+        loop {
+            self.enqueue(images, mask)?;
+            let work = self.work.as_ref().ok_or_else(|| Error::Image("no image".into()))?;
+            let found: Vec<usize> = work.found.numbers()?.iter().map(|&n| n as usize).collect();
+            let most = found.iter().copied().max().unwrap_or(0);
+            if most <= work.purpose.capacity {
+                let most = match self.options.selection {
+                    Selection::Strongest(n) => n,
+                    _ => usize::MAX,
+                };
+                return Ok(found[images.len()..].iter().map(|&n| n.min(most)).collect());
+            }
+            // A point may have more than one direction.
+            self.capacity = (most + most / 2).next_multiple_of(1024);
+        }
+    }
+
+    /// Reads the features of all images that were searched, and selects.
+    fn download(&mut self, counts: &[usize]) -> Result<Vec<Features>> {
+        let Some(work) = &self.work else { return Ok(Vec::new()) };
+        let (dimension, total) = (self.dimension(), counts.iter().sum::<usize>());
+        let results = match self.results.take() {
+            Some(results) if results.room() >= total => results,
+            _ => Results::new(&self.gpu, &work.descriptors, total + total / 4, dimension)?,
+        };
+        let results = self.results.insert(results);
+        let mut commands = Commands::new();
+        commands.stage("features to the host");
+        let (mut first, capacity) = (0, work.purpose.capacity);
+        for (i, &count) in counts.iter().enumerate() {
+            let keypoints = (&mut results.keypoints, first * WORDS);
+            let from = (&work.described.keypoints, i * capacity * WORDS);
+            commands.download_part(from, keypoints, count * WORDS)?;
+            let (from, to, values) = (i * capacity * dimension, first * dimension, count * dimension);
+            match &work.descriptors {
+                GpuDescriptors::U8(b) => {
+                    commands.download_part((b, from), (&mut results.bytes, to), values)?;
+                }
+                GpuDescriptors::F32(b) => {
+                    commands.download_part((b, from), (&mut results.floats, to), values)?;
+                }
+            }
+            first += count;
+        }
+        self.gpu.run(&commands)?;
+        let (mut words, mut bytes) = (results.keypoints.numbers()?, results.bytes.numbers()?);
+        let mut floats = results.floats.numbers()?;
+        let mut features = Vec::new();
+        for &count in counts {
+            let values = count * dimension;
+            let descriptors = match &work.descriptors {
+                GpuDescriptors::U8(_) => Descriptors::U8(split_off(&mut bytes, values).to_vec()),
+                GpuDescriptors::F32(_) => Descriptors::F32(split_off(&mut floats, values).to_vec()),
+            };
+            let keypoints =
+                split_off(&mut words, count * WORDS).chunks_exact(WORDS).map(from_words).collect();
+            let all = Features { keypoints, descriptors, dimension, image: work.purpose.size };
+            features.push(match self.options.selection {
+                Selection::Even(_) => self.options.selection.apply(&all, &Cpu::sequential()),
+                // In their order, and no more than wanted.
+                _ => all,
+            });
+        }
+        Ok(features)
+    }
+}
+
+impl Results {
+    fn new(gpu: &Gpu, kind: &GpuDescriptors, room: usize, dimension: usize) -> Result<Self> {
+        let values = room * dimension;
+        let (bytes, floats) = match kind {
+            GpuDescriptors::U8(_) => (values, 0),
+            GpuDescriptors::F32(_) => (0, values),
+        };
+        let keypoints = gpu.pinned(room * WORDS)?;
+        Ok(Self { keypoints, bytes: gpu.pinned(bytes)?, floats: gpu.pinned(floats)? })
+    }
+
+    /// How many features have room.
+    fn room(&self) -> usize {
+        self.keypoints.len() / WORDS
+    }
+}
+
+/// The first numbers of a slice, which then begins behind them.
+fn split_off<'a, T>(slice: &mut &'a [T], len: usize) -> &'a [T] {
+    let (first, rest) = slice.split_at(len);
+    *slice = rest;
+    first
+}
+
+/// A buffer that will hold the first numbers of another.
+fn copy_of<T: Element>(commands: &mut Commands, from: &Buffer<T>, len: usize) -> Result<Buffer<T>> {
+    let to = from.gpu().buffer(len)?;
+    commands.copy((from, 0), (&to, 0), len)?;
+    Ok(to)
+}
+
+/// The size of some images, which must be grey and of one size, as the mask must.
+fn check<T: GpuPixel>(images: &[GpuImage<T>], mask: Option<&GpuImage<u8>>) -> Result<Size> {
+    let Some(size) = images.first().map(GpuImage::size) else {
+        return Err(Error::Image("no image".into()));
+    };
+    for image in images {
+        if image.channels() != 1 {
+            let n = image.channels();
+            return Err(Error::Image(format!(
+                "expected one channel, found {n}; convert with image::grey first"
+            )));
+        }
+        if image.size() != size {
+            let found = image.size();
+            return Err(Error::Mismatch(format!(
+                "the images of a batch are {size} and {found}: one size is needed"
+            )));
+        }
+    }
+    if let Some(mask) = mask.filter(|m| m.size() != size || m.channels() != 1) {
+        let found = mask.size();
+        return Err(Error::Mismatch(format!(
+            "the mask is {found}, the image {size}: one mask value a pixel is needed"
+        )));
+    }
+    Ok(size)
+}

@@ -1,0 +1,236 @@
+//! The [scale space](super::super::scale_space) on a GPU: whole levels, each once from memory and once to it.
+//!
+//! # Launches
+//! Level l of an octave needs level l − 1, and level 0 of the next octave is every second pixel of level S, written
+//! along with it. So octave o can be S levels behind octave o − 1, and one launch makes all levels of a turn:
+//! three launches an octave for S = 3. The last octaves, small enough for the local memory of one work group, are
+//! made by a single launch.
+//!
+//! # Cost
+//! With the default options a pixel of an octave takes 178 additions and multiplications, 6 writes and 5 reads; at
+//! 3840x2160 with all octaves 2 · 10⁹ operations and 0.48 GB, either of which takes an H200 about 0.1 ms.
+
+use super::plan::{self, GpuLevels, OctavePlan, Plan};
+use crate::device::gpu::{Commands, Gpu};
+use crate::feature::sift::scale_space::{border, taps};
+use crate::feature::sift::{SiftOptions, SiftPreset};
+use crate::image::gpu::{GpuImage, GpuPixel};
+use crate::image::{self, Border, Size};
+use crate::{Error, Result};
+use tiepoint_gpu::{Argument, Kernel, Source, arguments};
+
+/// Lanes of a group, one a column.
+const GROUP: usize = 256;
+/// Columns on either side of a strip that a group reads beyond it. Wider Gaussians take the slow form.
+const HALO: usize = 16;
+/// Columns that a group writes.
+const WIDTH: usize = GROUP - 2 * HALO;
+/// Rows that a lane blurs at a time.
+const ROWS: usize = 8;
+/// f32s of a row of a tile. Four more than a multiple of 32, so that two rows lie in different banks.
+const TILE_PITCH: usize = GROUP + 4;
+/// Lanes of the group that makes the last octaves.
+const SMALL_GROUP: usize = 512;
+/// f32s of a level in that group's local memory, which holds two.
+const SMALL_TILE: usize = 5888;
+/// Tasks of a launch: with one level an octave, three octaves are under way at a time.
+const TASKS: usize = 3;
+/// Work groups that a multiprocessor holds at a time.
+const RESIDENT: usize = 3;
+
+/// Makes the Gaussian levels of images.
+#[derive(Clone, Debug)]
+pub(crate) struct GpuScaleSpace {
+    base: Kernel,
+    levels: Kernel,
+    small: Kernel,
+    doubled: bool,
+    /// No Gaussian between levels is wider than a halo.
+    narrow: bool,
+    /// Work groups that fill the device.
+    room: usize,
+}
+
+/// A level of an octave that is to be made.
+#[derive(Clone, Copy)]
+struct Task<'p> {
+    octave: &'p OctavePlan,
+    level: usize,
+    /// Level 0 of the next octave comes from this level.
+    decimates: bool,
+}
+
+impl GpuScaleSpace {
+    /// The programs for images of pixel `T`: that of the base and that of the levels.
+    pub(crate) fn sources<T: GpuPixel>(options: &SiftOptions) -> [Source; 2] {
+        let taps = taps(options);
+        let radii: Vec<usize> = taps.iter().map(|t| t.len() - 1).collect();
+        let source = |name, base: bool| {
+            let levels = if base { 0..1 } else { 1..taps.len() };
+            let wide = radii[levels.clone()].iter().filter(|&&r| r > HALO);
+            let tile = wide.map(|r| (WIDTH + 2 * r) * ROWS).chain([2 * ROWS * TILE_PITCH]).max();
+            let first: Vec<usize> = (0..taps.len()).map(|l| radii[..l].iter().map(|r| r + 1).sum()).collect();
+            let integers = |v: &[usize]| v.iter().map(|&n| n as i32).collect::<Vec<_>>();
+            let cases = levels.clone().map(|l| {
+                let half_size = if l == usize::from(options.levels) { "half_size" } else { "0" };
+                format!("case {l}: blur_{l}(tile, from, to, {half_size}, width, height, x0, y0, y1); break; ")
+            });
+            let defines = [
+                ("BASE", usize::from(base)),
+                ("DOUBLED", usize::from(options.first_octave < 0)),
+                ("HALF_PIXELS", usize::from(options.preset == SiftPreset::OpenCv)),
+                ("REFLECT", usize::from(border(options) == Border::Reflect)),
+                ("ALIGNMENT", Plan::ALIGNMENT),
+                ("GROUP", GROUP),
+                ("HALO", HALO),
+                ("WIDTH", WIDTH),
+                ("ROWS", ROWS),
+                ("RESIDENT", RESIDENT),
+                ("TILE_PITCH", TILE_PITCH),
+                ("TILE", tile.unwrap_or(0)),
+                ("SMALL_GROUP", SMALL_GROUP),
+                ("SMALL_TILE", SMALL_TILE),
+            ];
+            let source = plan::for_kernels(Source::new(name), options);
+            let source = defines.iter().fold(source, |s, (name, value)| s.define(name, value));
+            let source = if base { image::gpu::for_kernels::<T>(source) } else { source };
+            let source = source
+                .define("BLUR_CASES", cases.collect::<String>())
+                .table_f32("TAPS", &taps.concat())
+                .table_i32("RADII", &integers(&radii))
+                .table_i32("FIRST_TAPS", &integers(&first))
+                .text(include_str!("../scale_space.cl"));
+            let instances = levels.fold(source, |source, l| {
+                source
+                    .define("BLUR", format!("blur_{l}"))
+                    .define("RADIUS", radii[l])
+                    .define("TAP(k)", format!("TAPS[{} + (k)]", first[l]))
+                    .text(include_str!("../blur.cl"))
+            });
+            instances.text(include_str!("../levels.cl"))
+        };
+        [source("sift base", true), source("sift levels", false)]
+    }
+
+    /// For images of pixel `T`.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when the device refuses.
+    pub(crate) fn new<T: GpuPixel>(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
+        let [base, levels] = Self::sources::<T>(options).map(|source| gpu.program(&source));
+        let (base, levels) = (base?, levels?);
+        Ok(Self {
+            base: base.kernel("blur_base", [GROUP as u32, 1])?,
+            small: levels.kernel("blur_small", [SMALL_GROUP as u32, 1])?,
+            levels: levels.kernel("blur_levels", [GROUP as u32, 1])?,
+            doubled: options.first_octave < 0,
+            narrow: taps(options)[1..].iter().all(|t| t.len() - 1 <= HALO),
+            room: gpu.info().units as usize * RESIDENT,
+        })
+    }
+
+    /// Makes level 0 of the first octave of image `index` from `image`.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] when the image is not as planned.
+    pub(crate) fn record_base<T: GpuPixel>(
+        &self,
+        commands: &mut Commands,
+        image: &GpuImage<T>,
+        index: usize,
+        levels: &GpuLevels,
+    ) -> Result<()> {
+        let (plan, size) = (&levels.plan, image.size());
+        let fits = image.channels() == 1 && size == plan.input && index < plan.images;
+        if !fits || plan.octaves[0].number != if self.doubled { -1 } else { 0 } {
+            let (expected, images) = (plan.input, plan.images);
+            return Err(Error::Mismatch(format!(
+                "image {index} is {size} with {} channels: planned are {images} grey images of {expected}",
+                image.channels()
+            )));
+        }
+        let first = plan.octaves[0];
+        let rows = self.rows(&first, 1);
+        let groups = [first.size.width.div_ceil(WIDTH), first.size.height.div_ceil(rows), 1];
+        let offset = (index * plan.image_stride + first.offset) as u64;
+        let [pitch, input_width, input_height, width, height, rows] =
+            [image.pitch(), size.width, size.height, first.size.width, first.size.height, rows]
+                .map(|n| n as i32);
+        let arguments = arguments![
+            &levels.values,
+            image.buffer(),
+            pitch,
+            input_width,
+            input_height,
+            offset,
+            width,
+            height,
+            rows
+        ];
+        Ok(commands.launch(&self.base, groups, arguments)?)
+    }
+
+    /// Makes all other levels of all images.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when a launch would be too large.
+    pub(crate) fn record_levels(&self, commands: &mut Commands, levels: &GpuLevels) -> Result<()> {
+        let (plan, octaves) = (&levels.plan, &levels.plan.octaves);
+        let is_small = |o: &OctavePlan| self.narrow && fits_local_memory(o.size);
+        let small = octaves.iter().position(is_small).unwrap_or(octaves.len());
+        for turn in 1.. {
+            let begun = octaves[..small].iter().enumerate().map_while(|(o, octave)| {
+                let level = turn - plan.levels.checked_mul(o).filter(|&behind| behind < turn)?;
+                Some(Task { octave, level, decimates: level == plan.levels && o + 1 < octaves.len() })
+            });
+            let tasks: Vec<Task<'_>> = begun.filter(|t| t.level < plan.levels + 3).collect();
+            if tasks.is_empty() {
+                break;
+            }
+            self.record_turn(commands, &tasks, levels)?;
+        }
+        if small < octaves.len() {
+            let arguments = arguments![
+                &levels.values,
+                &levels.octaves,
+                plan.image_stride as u64,
+                small as i32,
+                octaves.len() as i32
+            ];
+            commands.launch(&self.small, [1, 1, plan.images], arguments)?;
+        }
+        Ok(())
+    }
+
+    fn record_turn(&self, commands: &mut Commands, tasks: &[Task<'_>], levels: &GpuLevels) -> Result<()> {
+        let images = levels.plan.images;
+        let mut groups = 0;
+        let mut arguments = arguments![&levels.values, &levels.values, levels.plan.image_stride as u64];
+        for i in 0..TASKS {
+            // A missing task repeats the last one's numbers; no group comes to it.
+            let Task { octave, level, decimates } = tasks[i.min(tasks.len() - 1)];
+            let rows = self.rows(octave, images);
+            if i < tasks.len() {
+                groups += octave.size.width.div_ceil(WIDTH) * octave.size.height.div_ceil(rows);
+            }
+            arguments
+                .extend([level, octave.size.width, octave.size.height].map(|n| Argument::from(n as i32)));
+            arguments.extend(arguments![octave.offset as u64, rows as i32, i32::from(decimates)]);
+        }
+        Ok(commands.launch(&self.levels, [groups, 1, images], arguments)?)
+    }
+
+    /// Rows that a group goes down: as many as let all groups run at the same time, for each begins by filling its
+    /// window.
+    fn rows(&self, octave: &OctavePlan, images: usize) -> usize {
+        let strips = octave.size.width.div_ceil(WIDTH) * images;
+        (octave.size.height * strips).div_ceil(self.room).next_multiple_of(ROWS).max(ROWS)
+    }
+}
+
+/// Whether a level with rows, or columns, on either side fits into a [`SMALL_TILE`]. Four more are for sums that begin
+/// inside the level and end beyond it.
+fn fits_local_memory(Size { width, height }: Size) -> bool {
+    let around = 2 * HALO + 4;
+    (height + around).saturating_mul(width).max(((width + around) | 1).saturating_mul(height)) <= SMALL_TILE
+}

@@ -1,0 +1,240 @@
+//! The GPU's stages against the CPU's: the scale space against the reference, points against the streamed form.
+
+use super::extrema::{GpuExtrema, Masks};
+use super::plan::{GpuLevels, GpuPoints, Plan};
+use super::scale_space::GpuScaleSpace;
+use crate::device::Cpu;
+use crate::device::gpu::{Commands, Gpu, all, compiles_everywhere};
+use crate::feature::Keypoint;
+use crate::feature::gpu::{WORDS, from_words};
+use crate::feature::sift::{DescriptorKind, SiftOptions, SiftPreset, reference, tests::photo, tests::scene};
+use crate::image::gpu::{GpuImage, GpuPixel};
+use crate::image::{Image, Size};
+
+const PRESETS: [SiftPreset; 3] = [SiftPreset::Default, SiftPreset::OpenCv, SiftPreset::VlFeat];
+
+/// Every preset, doubled and not.
+fn presets() -> Vec<SiftOptions> {
+    let options = PRESETS.map(|p| SiftOptions { contrast: 0.01, ..SiftOptions::preset(p) });
+    options.into_iter().flat_map(|o| [-1, 0].map(|first_octave| SiftOptions { first_octave, ..o })).collect()
+}
+
+fn noise<T: GpuPixel>(size: Size, seed: u32) -> Image<T> {
+    let mut state = seed;
+    Image::from_fn(size, |_, _| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        T::from_f32((state >> 8) as f32 / (1 << 24) as f32 * T::WHITE)
+    })
+}
+
+/// Records the scale space of some images of one size.
+fn scale_space<T: GpuPixel>(
+    gpu: &Gpu,
+    images: &[Image<T>],
+    options: &SiftOptions,
+    commands: &mut Commands,
+) -> GpuLevels {
+    let scale_space = GpuScaleSpace::new::<T>(gpu, options).unwrap();
+    let plan = Plan::new(images[0].size(), images.len(), options).unwrap();
+    let levels = GpuLevels::new(gpu, plan).unwrap();
+    for (i, image) in images.iter().enumerate() {
+        let image = GpuImage::upload(gpu, image.view()).unwrap();
+        scale_space.record_base(commands, &image, i, &levels).unwrap();
+    }
+    scale_space.record_levels(commands, &levels).unwrap();
+    levels
+}
+
+/// Compares every level of every octave with the reference's.
+fn levels_agree<T: GpuPixel>(gpu: &Gpu, images: &[Image<T>], options: &SiftOptions) {
+    let mut commands = Commands::new();
+    let levels = scale_space(gpu, images, options, &mut commands);
+    gpu.run(&commands).unwrap();
+    let found = levels.values.to_vec().unwrap();
+    let plan = levels.plan;
+    for (i, image) in images.iter().enumerate() {
+        let expected = reference::octaves(image.view(), options);
+        assert_eq!(expected.len(), plan.octaves.len(), "octaves of {}", plan.input);
+        for (octave, expected) in plan.octaves.iter().zip(&expected) {
+            let number = octave.number;
+            assert_eq!(number, expected.number, "octave of {}", plan.input);
+            for (l, expected) in expected.gaussians.iter().enumerate() {
+                assert_eq!(expected.size(), octave.size, "octave {number} of {}", plan.input);
+                let first = i * plan.image_stride + octave.offset + l * octave.level_len();
+                for (y, row) in found[first..][..octave.level_len()].chunks_exact(octave.pitch).enumerate() {
+                    let differs = |(a, b): (&f32, &f32)| a.to_bits() != b.to_bits();
+                    let at = row.iter().zip(expected.row(y)).position(differs);
+                    assert_eq!(
+                        at, None,
+                        "column in row {y} of octave {number}, level {l}, image {i} of {}, {options:?}, {gpu:?}",
+                        plan.input
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// The points of some images, each image's in their order.
+fn points<T: GpuPixel>(
+    gpu: &Gpu,
+    images: &[Image<T>],
+    masks: Option<&[Image<u8>]>,
+    options: &SiftOptions,
+    capacity: usize,
+) -> Vec<(u32, Vec<Keypoint>)> {
+    let mut commands = Commands::new();
+    let levels = scale_space(gpu, images, options, &mut commands);
+    let Size { width, height } = images[0].size();
+    let masks =
+        masks.map(|m| gpu.upload(&m.iter().flat_map(|m| m.data()).copied().collect::<Vec<u8>>()).unwrap());
+    let masks = masks.as_ref().map(|buffer| Masks { buffer, pitch: width, stride: width * height });
+    let points = GpuPoints::new(gpu, images.len(), capacity).unwrap();
+    GpuExtrema::new(gpu, options).unwrap().record(&mut commands, &levels, masks, &points).unwrap();
+    gpu.run(&commands).unwrap();
+    let (counts, words) = (points.counts.to_vec().unwrap(), points.keypoints.to_vec().unwrap());
+    let of_image = counts.into_iter().zip(words.chunks_exact(capacity * WORDS));
+    let sorted = of_image.map(|(count, words)| {
+        let written = words.chunks_exact(WORDS).take(count as usize);
+        let mut keypoints: Vec<Keypoint> = written.map(from_words).collect();
+        keypoints.sort_by(Keypoint::order);
+        (count, keypoints)
+    });
+    sorted.collect()
+}
+
+/// Compares the points of all images with the CPU's upright keypoints; gives how many there were.
+fn points_agree<T: GpuPixel>(
+    gpu: &Gpu,
+    images: &[Image<T>],
+    masks: Option<&[Image<u8>]>,
+    options: &SiftOptions,
+) -> usize {
+    let upright = SiftOptions { upright: true, descriptors: DescriptorKind::None, ..*options };
+    let mut total = 0;
+    let found = points(gpu, images, masks, options, 20_000);
+    for (i, (image, (count, found))) in images.iter().zip(found).enumerate() {
+        let mask = masks.map(|m| m[i].view());
+        let expected = super::super::detect(image.view(), &upright, mask, &Cpu::sequential()).unwrap();
+        let size = image.size();
+        assert_eq!(count as usize, expected.len(), "image {i} of {size}, {options:?}, {gpu:?}");
+        assert!(found == expected.keypoints, "other points in image {i} of {size}, {options:?}, {gpu:?}");
+        total += found.len();
+    }
+    total
+}
+
+#[test]
+fn levels_are_those_of_the_reference_for_every_size_and_preset() {
+    let sizes = [(1, 1), (1, 40), (40, 1), (2, 3), (7, 12), (33, 17), (64, 64), (120, 90), (231, 75)];
+    for gpu in all() {
+        for (i, (width, height)) in sizes.into_iter().enumerate() {
+            for options in presets() {
+                levels_agree::<u8>(gpu, &[noise(Size::new(width, height), i as u32)], &options);
+            }
+        }
+        let size = Size::new(90, 70);
+        levels_agree(gpu, &[1, 2, 3].map(|seed| noise::<u16>(size, seed)), &SiftOptions::default());
+        levels_agree(gpu, &[1, 2, 3].map(|seed| noise::<f32>(size, seed)), &SiftOptions::default());
+    }
+}
+
+/// Some options whose Gaussians are narrow and wide, whose octaves overlap in one launch and do not.
+fn variants() -> [SiftOptions; 5] {
+    let base = SiftOptions { contrast: 0.01, ..SiftOptions::default() };
+    [
+        SiftOptions { levels: 1, ..base },
+        SiftOptions { levels: 2, ..base },
+        SiftOptions { levels: 8, octaves: Some(2), ..base },
+        SiftOptions { levels: 1, sigma: 4.0, first_octave: 0, ..base },
+        SiftOptions { sigma: 2.3, input_sigma: 1.1, edge: 5.0, ..base },
+    ]
+}
+
+#[test]
+fn levels_and_points_are_those_of_the_cpu_for_every_option() {
+    let image = scene(Size::new(97, 83), 7);
+    for gpu in all() {
+        for options in variants() {
+            levels_agree(gpu, std::slice::from_ref(&image), &options);
+            let found = points_agree(gpu, std::slice::from_ref(&image), None, &options);
+            assert!(found >= 5, "{options:?} finds only {found}");
+        }
+    }
+}
+
+#[test]
+fn points_are_those_of_the_cpu_for_every_size_and_preset() {
+    let sizes = [(1, 1), (1, 40), (40, 1), (6, 5), (11, 11), (12, 30), (33, 17), (90, 71), (300, 140)];
+    for gpu in all() {
+        let mut total = 0;
+        for (i, (width, height)) in sizes.into_iter().enumerate() {
+            let image = scene(Size::new(width, height), i as u64 + 1);
+            for options in presets() {
+                total += points_agree(gpu, std::slice::from_ref(&image), None, &options);
+            }
+        }
+        assert!(total > 1000, "only {total} points were compared");
+    }
+}
+
+#[test]
+fn every_pixel_is_looked_at_without_a_threshold() {
+    let images = [noise::<u8>(Size::new(70, 50), 3)];
+    let options = SiftOptions { contrast: 0.0, edge: 1e4, ..SiftOptions::default() };
+    for gpu in all() {
+        let found = points_agree(gpu, &images, None, &options);
+        assert!(found > 100, "{found} points");
+    }
+}
+
+#[test]
+fn images_of_a_batch_do_not_mix_and_masks_cut() {
+    let images = [4, 5, 6].map(|seed| scene(Size::new(130, 100), seed));
+    let masks = [0, 1, 2].map(|i| Image::from_fn(images[0].size(), |x, _| u8::from((x / 40) % 3 != i)));
+    let options = SiftOptions { contrast: 0.01, ..SiftOptions::default() };
+    for gpu in all() {
+        let all = points_agree(gpu, &images, None, &options);
+        let some = points_agree(gpu, &images, Some(&masks), &options);
+        assert!(0 < some && some < all, "{some} of {all} are left");
+    }
+}
+
+#[test]
+fn points_beyond_the_capacity_are_counted() {
+    let images = [scene(Size::new(130, 100), 4)];
+    let options = SiftOptions { contrast: 0.01, ..SiftOptions::default() };
+    for gpu in all() {
+        let every = points(gpu, &images, None, &options, 5000).remove(0);
+        let few = points(gpu, &images, None, &options, 7).remove(0);
+        assert!(every.0 > 7 && few.0 == every.0, "{} of {} were counted", few.0, every.0);
+        assert!(few.1.len() == 7 && few.1.iter().all(|k| every.1.contains(k)), "seven of them are kept");
+    }
+}
+
+#[test]
+fn points_of_a_photograph_are_those_of_the_cpu() {
+    let images = [photo()];
+    for gpu in all() {
+        for preset in PRESETS {
+            let found = points_agree(gpu, &images, None, &SiftOptions::preset(preset));
+            assert!(found > 300, "{found} points");
+        }
+    }
+}
+
+#[test]
+fn kernels_compile_for_every_card() {
+    let sources = |options: &SiftOptions| {
+        let [base, levels] = GpuScaleSpace::sources::<u8>(options);
+        [base, levels, GpuExtrema::source(options)]
+    };
+    compiles_everywhere(&sources(&SiftOptions::default()));
+    compiles_everywhere(&sources(&SiftOptions {
+        first_octave: 0,
+        ..SiftOptions::preset(SiftPreset::VlFeat)
+    }));
+    let [base, levels] =
+        GpuScaleSpace::sources::<f32>(&SiftOptions { levels: 1, sigma: 4.0, ..Default::default() });
+    compiles_everywhere(&[base, levels]);
+}

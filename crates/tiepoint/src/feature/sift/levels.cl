@@ -1,0 +1,142 @@
+// The kernels of the scale space; the functions blur_0, blur_1, ... are instances of blur.cl.
+
+#if BASE
+// Level 0 of the first octave of one image.
+KERNEL_RESIDENT(GROUP, 1, RESIDENT) blur_base(GLOBAL f32 *RESTRICT to, const GLOBAL PIXEL *RESTRICT pixels, i32 pixel_pitch,
+                           i32 input_width, i32 input_height, u64 offset, i32 width, i32 height, i32 rows) {
+    LOCAL float4 tile[TILE / 4];
+    Input input;
+    input.pixels = pixels;
+    input.pitch = pixel_pitch;
+    input.width = input_width;
+    input.height = input_height;
+    i32 y0 = GROUP_Y * rows;
+    blur_0((LOCAL_POINTER f32 *)tile, input, to + offset, 0, width, height, GROUP_X * WIDTH, y0,
+           MIN_I(height, y0 + rows));
+}
+#else
+// What one launch does: a level of each of up to three octaves that do not depend on each other. A task is the level,
+// the octave's size, its place, the rows a group takes, and whether level LEVELS becomes level 0 of a next octave.
+#define TASK(n) i32 level##n, i32 width##n, i32 height##n, u64 offset##n, i32 rows##n, i32 decimates##n
+#define TAKE(n) \
+    level = level##n, width = width##n, height = height##n, offset = offset##n, rows = rows##n, decimates = decimates##n
+
+FUNCTION i32 strips_of(i32 width) { return (width + WIDTH - 1) / WIDTH; }
+
+// Work groups of a task.
+FUNCTION i32 groups_of(i32 width, i32 height, i32 rows) { return strips_of(width) * ((height + rows - 1) / rows); }
+
+// `to` and `from` are the same memory; no launch writes what it reads.
+KERNEL_RESIDENT(GROUP, 1, RESIDENT) blur_levels(GLOBAL f32 *RESTRICT to, const GLOBAL f32 *RESTRICT from, u64 image_stride, TASK(0),
+                             TASK(1), TASK(2)) {
+    LOCAL float4 tile4[TILE / 4];
+    LOCAL_POINTER f32 *tile = (LOCAL_POINTER f32 *)tile4;
+    i32 group = GROUP_X;
+    i32 level, width, height, rows, decimates;
+    u64 offset;
+    TAKE(0);
+    if (group >= groups_of(width, height, rows)) {
+        group -= groups_of(width, height, rows);
+        TAKE(1);
+        if (group >= groups_of(width, height, rows)) {
+            group -= groups_of(width, height, rows);
+            TAKE(2);
+        }
+    }
+    i32 x0 = group % strips_of(width) * WIDTH, y0 = group / strips_of(width) * rows;
+    i32 y1 = MIN_I(height, y0 + rows);
+    u64 level_len = (u64)pitch_of(width) * height;
+    u64 at = (u64)GROUP_Z * image_stride + offset + (u64)level * level_len;
+    GLOBAL f32 *half_size = decimates ? to + (at + 3 * level_len) : 0;
+    to += at;
+    from += at - level_len;
+    switch (level) { BLUR_CASES }
+}
+
+// Four neighbouring sums from local memory, `stride` apart; each of the two reads a tap serves all four.
+FUNCTION void blur_four(f32 *sums, const LOCAL_POINTER f32 *at, i32 stride, CONSTANT_POINTER const f32 *taps, i32 radius) {
+    f32 low[4], high[4];
+    UNROLL
+    for (i32 i = 0; i < 4; i++) {
+        low[i] = high[i] = at[i * stride];
+        sums[i] = taps[0] * low[i];
+    }
+    for (i32 k = 1; k <= radius; k++) {
+        UNROLL
+        for (i32 i = 3; i > 0; i--) {
+            low[i] = low[i - 1];
+            high[3 - i] = high[4 - i];
+        }
+        low[0] = at[-k * stride];
+        high[3] = at[(3 + k) * stride];
+        UNROLL
+        for (i32 i = 0; i < 4; i++) sums[i] = FMA(taps[k], low[i] + high[i], sums[i]);
+    }
+}
+
+// All levels of the last octaves, from level 0 of the first of them: one group an image, everything in local memory.
+// They are so small that launches would take longer than the work.
+KERNEL(SMALL_GROUP, 1) blur_small(GLOBAL f32 *levels, const GLOBAL Octave *RESTRICT octaves, u64 image_stride, i32 first,
+                                  i32 end) {
+    // A level with HALO rows before it and after, and its vertical sums with HALO columns.
+    LOCAL f32 level[SMALL_TILE];
+    LOCAL f32 between[SMALL_TILE];
+    i32 lane = LANE_X;
+    levels += (u64)GROUP_Z * image_stride;
+    for (i32 o = first; o < end; o++) {
+        i32 width = octaves[o].width, height = octaves[o].height, pitch = octaves[o].pitch;
+        i32 area = width * height, half_pitch = pitch_of(width / 2);
+        // Odd, so that neighbouring rows lie in different banks.
+        i32 row_len = (width + 2 * HALO + 4) | 1;
+        GLOBAL f32 *out = levels + octaves[o].offset;
+        LOCAL_POINTER f32 *inside = level + HALO * width;
+        for (i32 i = lane; i < area; i += SMALL_GROUP) inside[i] = out[i / width * pitch + i % width];
+        for (i32 l = 1; l < LEVELS + 3; l++) {
+            i32 radius = RADII[l];
+            CONSTANT_POINTER const f32 *taps = TAPS + FIRST_TAPS[l];
+            BARRIER();
+            for (i32 i = lane; i < 2 * radius * width; i += SMALL_GROUP) {
+                i32 row = i / width, y = row < radius ? row - radius : height + row - radius;
+                inside[y * width + i % width] = inside[border_index(y, height) * width + i % width];
+            }
+            BARRIER();
+            for (i32 i = lane; i < (height + 3) / 4 * width; i += SMALL_GROUP) {
+                i32 x = i % width, y = i / width * 4;
+                f32 sums[4];
+                blur_four(sums, inside + y * width + x, width, taps, radius);
+                UNROLL
+                for (i32 j = 0; j < 4; j++) {
+                    if (y + j < height) between[(y + j) * row_len + HALO + x] = sums[j];
+                }
+            }
+            BARRIER();
+            for (i32 i = lane; i < 2 * radius * height; i += SMALL_GROUP) {
+                i32 y = i % height, column = i / height;
+                i32 x = column < radius ? column - radius : width + column - radius;
+                LOCAL_POINTER f32 *row = between + y * row_len + HALO;
+                row[x] = row[border_index(x, width)];
+            }
+            BARRIER();
+            for (i32 i = lane; i < (width + 3) / 4 * height; i += SMALL_GROUP) {
+                i32 y = i % height, x = i / height * 4;
+                f32 sums[4];
+                blur_four(sums, between + y * row_len + HALO + x, 1, taps, radius);
+                UNROLL
+                for (i32 j = 0; j < 4; j++) {
+                    if (x + j < width) inside[y * width + x + j] = sums[j];
+                }
+            }
+            BARRIER();
+            out += (u64)pitch * height;
+            for (i32 i = lane; i < area; i += SMALL_GROUP) {
+                i32 x = i % width, y = i / width;
+                out[y * pitch + x] = inside[i];
+                i32 kept = l == LEVELS && o + 1 < end && (x | y) % 2 == 0 && x / 2 < width / 2 && y / 2 < height / 2;
+                // Three levels further on lies the next octave.
+                if (kept) out[3 * pitch * height + y / 2 * half_pitch + x / 2] = inside[i];
+            }
+        }
+        BARRIER();
+    }
+}
+#endif

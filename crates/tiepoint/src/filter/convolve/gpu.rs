@@ -1,0 +1,139 @@
+//! Filtering with any kernel on a device.
+
+use super::{ConvolveOptions, Kernel};
+use crate::Result;
+use crate::device::gpu::Gpu;
+use crate::filter::gpu::{self, GpuFilter, LANES, ROWS, Shape, Step};
+use crate::image::Size;
+use crate::image::gpu::GpuPixel;
+use tiepoint_gpu::{Element, Source};
+
+/// Weights at most that are part of the program, all in one expression; more are read from memory.
+const SMALL: usize = 81;
+
+/// Reach before and after the anchor.
+fn reach(n: usize) -> [usize; 2] {
+    [n / 2, n - 1 - n / 2]
+}
+
+fn shape(kernel: &Kernel, options: &ConvolveOptions, channels: usize) -> Shape {
+    let (rows, columns) = (reach(kernel.size.height), reach(kernel.size.width));
+    Shape {
+        rows,
+        columns,
+        channels,
+        border: options.border,
+        sum: "f32",
+        planes: 1,
+        text: include_str!("convolve.cl"),
+    }
+}
+
+fn conversions<O: GpuPixel>(source: Source) -> Source {
+    crate::image::gpu::for_kernels::<O>(source)
+        .define("READ(v)", "((f32)(v))")
+        .define("SKIPPED(v)", "pixel_from((f32)(v))")
+        .define("FINISH(v)", "pixel_from(v)")
+}
+
+fn factors<O: GpuPixel>(source: Source, column: &[f32], row: &[f32]) -> Source {
+    conversions::<O>(source).table_f32("COLUMN", column).table_f32("ROW", row)
+}
+
+/// The program of a kernel that is no product.
+fn whole<I: Element, O: GpuPixel>(kernel: &Kernel, options: &ConvolveOptions, channels: usize) -> Source {
+    let shape = shape(kernel, options, channels);
+    let source = gpu::for_kernels(Source::new("convolve"), channels)
+        .define("IN", I::NAME)
+        .define("OUT", O::NAME)
+        .define("V", ROWS)
+        .define("SMALL", SMALL)
+        .define("UP", shape.rows[0])
+        .define("DOWN", shape.rows[1])
+        .define("LEFT", shape.columns[0] * channels)
+        .define("RIGHT", shape.columns[1] * channels);
+    let source = conversions::<O>(gpu::border_for_kernels(source, options.border));
+    let source = match kernel.weights.len() <= SMALL {
+        true => source.table_f32("WEIGHTS", &kernel.weights),
+        false => source,
+    };
+    source.text(include_str!("whole.cl"))
+}
+
+impl<I: GpuPixel, O: GpuPixel> GpuFilter<I, O> {
+    /// [`convolve()`](super::convolve()) on a device; the same bits, but for those of a NaN.
+    ///
+    /// # Errors
+    /// [`Error::Device`](crate::Error::Device) when the device refuses.
+    pub fn convolve(gpu: &Gpu, kernel: &Kernel, options: &ConvolveOptions, channels: usize) -> Result<Self> {
+        options.check()?;
+        if let Some((column, row)) = &kernel.factors {
+            let shape = shape(kernel, options, channels);
+            return Self::separable(gpu, "convolve", &shape, |source| factors::<O>(source, column, row));
+        }
+        let program = gpu.program(&whole::<I, O>(kernel, options, channels))?;
+        let step = Step::new(&program, "whole", Size::new(LANES as usize, ROWS))?;
+        let step = step.with_weights(gpu.upload(&kernel.weights)?);
+        Ok(Self::new(gpu, "convolve", step, [channels; 2], |size| size))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Cpu;
+    use crate::device::gpu::compiles_everywhere;
+    use crate::filter::convolve::convolve;
+    use crate::filter::gpu::testing::{images, pixel_twins};
+    use crate::filter::testing::{BORDERS, noise};
+
+    /// Weights of either sign.
+    fn weights(n: usize, seed: u32) -> Vec<f32> {
+        noise::<f32>(n, seed, 0.4).into_iter().map(|w| w - 0.15).collect()
+    }
+
+    fn random(width: usize, height: usize) -> Kernel {
+        Kernel::new(weights(width * height, 5), Size::new(width, height)).unwrap()
+    }
+
+    fn product(width: usize, height: usize) -> Kernel {
+        Kernel::separable(weights(height, 1), weights(width, 2)).unwrap()
+    }
+
+    fn twins<I: GpuPixel, O: GpuPixel>(channels: usize, kernels: &[Kernel]) {
+        let images = images::<I>(channels);
+        let cpu = Cpu::default();
+        for (k, kernel) in kernels.iter().enumerate() {
+            let options = ConvolveOptions { border: BORDERS[(k + channels) % 4] };
+            let plan = |gpu: &Gpu| GpuFilter::<I, O>::convolve(gpu, kernel, &options, channels);
+            let context = format!("{} x {channels} to {}, {}, {options:?}", I::NAME, O::NAME, kernel.size());
+            pixel_twins(&images, plan, |view| convolve(view, kernel, &options, &cpu).unwrap(), &context);
+        }
+    }
+
+    #[test]
+    fn products_are_those_of_the_cpu() {
+        twins::<f32, f32>(1, &[product(4, 7), product(2, 1), product(1, 6), product(71, 5)]);
+        twins::<u8, f32>(3, &[product(3, 80)]);
+        twins::<u16, u8>(2, &[product(3, 3)]);
+    }
+
+    #[test]
+    fn whole_kernels_are_those_of_the_cpu() {
+        twins::<f32, f32>(1, &[random(3, 3), random(1, 4), random(5, 2), random(11, 12)]);
+        twins::<u8, u8>(3, &[random(3, 3)]);
+        twins::<u16, f32>(1, &[random(9, 10)]);
+    }
+
+    #[test]
+    fn kernels_compile_for_every_card() {
+        let options = ConvolveOptions::default();
+        let far = product(255, 255);
+        let (column, row) = far.factors.as_ref().unwrap();
+        compiles_everywhere(&[
+            whole::<u8, f32>(&random(3, 3), &options, 1),
+            whole::<f32, f32>(&random(255, 255), &options, 3),
+            shape(&far, &options, 1).source::<u16, f32>("convolve", |s| factors::<f32>(s, column, row)),
+        ]);
+    }
+}

@@ -1,0 +1,53 @@
+// A kernel that is no product, weight by weight, rows from the top and in a row from the left. A lane makes V outputs
+// below each other: a pixel, once read, serves all of them.
+
+#define HEIGHT (UP + DOWN + 1)
+#define WIDTH ((LEFT + RIGHT) / CHANNELS + 1)
+
+#if WIDTH * HEIGHT <= SMALL
+#define UNROLL_WEIGHTS UNROLL
+#define WEIGHT(j, i) WEIGHTS[(j) * WIDTH + (i)]
+#else
+#define UNROLL_WEIGHTS
+#define WEIGHT(j, i) weights[(j) * WIDTH + (i)]
+#endif
+
+KERNEL(LANES, 1) whole(GLOBAL OUT *RESTRICT to, const GLOBAL IN *RESTRICT from, i32 to_row, i32 to_height,
+                       i32 to_pitch, u64 to_step, i32 from_row, i32 from_height, i32 from_pitch, u64 from_step,
+                       i32 groups, const GLOBAL f32 *RESTRICT weights) {
+    i32 x = GROUP_X % groups * LANES + LANE_X, top = GROUP_X / groups * V;
+    if (x >= to_row) return;
+    from += from_step * (u64)GROUP_Z;
+    to += to_step * (u64)GROUP_Z;
+    f32 sums[V];
+    i32 inside = x >= LEFT && x + RIGHT < from_row;
+    UNROLL_WEIGHTS
+    for (i32 j = 0; j < HEIGHT + V - 1; j++) {
+        i32 y = border_index(top - UP + j, from_height);
+        const GLOBAL IN *line = from + (i64)(y < 0 ? 0 : y) * from_pitch;
+        UNROLL_WEIGHTS
+        for (i32 i = 0; i < WIDTH; i++) {
+            i32 at = x - LEFT + i * CHANNELS;
+            if (!inside) at = border_element(at, from_row);
+            f32 value = y < 0 || at < 0 ? 0.0f : (f32)line[at];
+            UNROLL
+            for (i32 r = 0; r < V; r++) {
+                if (j - r >= 0 && j - r < HEIGHT) {
+                    f32 weight = WEIGHT(j - r, i);
+                    sums[r] = i == 0 && j == r ? weight * value : FMA(weight, value, sums[r]);
+                }
+            }
+        }
+    }
+    UNROLL
+    for (i32 r = 0; r < V; r++) {
+        i32 y = top + r;
+        if (y < to_height) {
+            OUT out = FINISH(sums[r]);
+#if BORDER == SKIP
+            if (window_leaves(x, y, to_row, to_height)) out = SKIPPED(from[(i64)y * from_pitch + x]);
+#endif
+            to[(i64)y * to_pitch + x] = out;
+        }
+    }
+}

@@ -1,0 +1,407 @@
+//! Filters on a device: one plan for every kind, and what their kernels share.
+//!
+//! [`GpuFilter`] has a constructor for every filter, beside its CPU form. The separable ones share a kernel, `tile.cl`,
+//! which makes columns and rows in one go; filters that reach farther than a tile's margin take two, `passes.cl`.
+
+use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::image::gpu::{GpuImage, GpuStack};
+use crate::image::{Border, Size};
+use crate::{Error, Result};
+use std::marker::PhantomData;
+use tiepoint_gpu::{Argument, Element, Kernel, Program, Source, arguments};
+
+/// A filter for images of one pixel type and number of channels, compiled for a device.
+///
+/// ```no_run
+/// use tiepoint::device::gpu::{Api, Gpu};
+/// use tiepoint::filter::{gauss::GaussOptions, gpu::GpuFilter};
+/// use tiepoint::image::{Image, Size, gpu::GpuImage};
+/// let gpu = Gpu::open(Api::Cuda, 0).map_err(tiepoint::Error::from)?;
+/// let image = GpuImage::upload(&gpu, Image::<f32>::new(Size::new(640, 480)).view())?;
+/// let smooth = GpuFilter::gauss(&gpu, &GaussOptions::sigma(1.6), 1)?.filter(&image)?;
+/// # Ok::<(), tiepoint::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct GpuFilter<I, O> {
+    gpu: Gpu,
+    stage: &'static str,
+    steps: Steps,
+    /// Of the input and of the output.
+    channels: [usize; 2],
+    /// The output's size from the input's.
+    resized: fn(Size) -> Size,
+    pixels: PhantomData<fn(I) -> O>,
+}
+
+#[derive(Clone, Debug)]
+enum Steps {
+    One(Step),
+    /// Columns, then rows.
+    Two(Step, Step),
+}
+
+/// A kernel whose parameters begin as those of `tile` in tile.cl do: both images, their shapes, and how many groups lie
+/// beside each other. Groups are counted along one dimension, as there may be many below each other, and images along
+/// the third.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    kernel: Kernel,
+    /// Elements of the output that a group makes.
+    covers: Size,
+    /// What follows the images.
+    weights: Option<Buffer<f32>>,
+}
+
+impl Step {
+    pub(crate) fn new(program: &Program, name: &'static str, covers: Size) -> Result<Self> {
+        Ok(Self { kernel: program.kernel(name, [LANES, 1])?, covers, weights: None })
+    }
+
+    pub(crate) fn with_weights(self, weights: Buffer<f32>) -> Self {
+        Self { weights: Some(weights), ..self }
+    }
+
+    fn record<I: Element, O: Element>(
+        &self,
+        commands: &mut Commands,
+        from: &GpuStack<I>,
+        to: &GpuStack<O>,
+        more: Vec<Argument>,
+    ) -> Result<()> {
+        let row = |size: Size, channels| size.width * channels;
+        let (to_row, from_row) = (row(to.size(), to.channels()), row(from.size(), from.channels()));
+        let across = to_row.div_ceil(self.covers.width);
+        let groups = across * to.size().height.div_ceil(self.covers.height);
+        let mut arguments = arguments![to.buffer(), from.buffer(), to_row as i32, to.size().height as i32];
+        arguments.extend(arguments![to.pitch() as i32, to.step() as u64, from_row as i32]);
+        arguments.extend(arguments![from.size().height as i32, from.pitch() as i32, from.step() as u64]);
+        arguments.push((across as i32).into());
+        arguments.extend(self.weights.iter().map(Argument::from));
+        arguments.extend(more);
+        Ok(commands.launch(&self.kernel, [groups, 1, to.count()], arguments)?)
+    }
+}
+
+impl<I: Element, O: Element> GpuFilter<I, O> {
+    pub(crate) fn new(
+        gpu: &Gpu,
+        stage: &'static str,
+        step: Step,
+        channels: [usize; 2],
+        resized: fn(Size) -> Size,
+    ) -> Self {
+        Self { gpu: gpu.clone(), stage, steps: Steps::One(step), channels, resized, pixels: PhantomData }
+    }
+
+    /// A filter of columns, then rows.
+    pub(super) fn separable(
+        gpu: &Gpu,
+        stage: &'static str,
+        shape: &Shape,
+        definitions: impl Fn(Source) -> Source,
+    ) -> Result<Self> {
+        let channels = shape.channels;
+        let program = gpu.program(&shape.source::<I, O>(stage, definitions))?;
+        let steps = match shape.tile() {
+            Some(tile) => Steps::One(Step {
+                kernel: program.kernel("tile", [tile.lanes, 1])?,
+                covers: tile.size,
+                weights: None,
+            }),
+            None => {
+                let columns = Step::new(&program, "columns", Size::new(4 * LANES as usize, ROWS))?;
+                Steps::Two(columns, Step::new(&program, "rows", Size::new(LANES as usize, 1))?)
+            }
+        };
+        let (gpu, resized) = (gpu.clone(), |size| size);
+        Ok(Self { gpu, stage, steps, channels: [channels; 2], resized, pixels: PhantomData })
+    }
+
+    /// The image filtered.
+    ///
+    /// # Errors
+    /// [`Error::Image`] when the image has other channels than the filter was made for, [`Error::Device`] when the
+    /// device's memory is too small.
+    pub fn filter(&self, image: &GpuImage<I>) -> Result<GpuImage<O>> {
+        let size = (self.resized)(image.size());
+        let out = GpuImage::with_channels(&self.gpu, size, self.channels[1])?;
+        let mut commands = Commands::new();
+        self.record(&mut commands, image, &out)?;
+        self.gpu.run(&commands)?;
+        Ok(out)
+    }
+
+    /// Puts the work for an image into a list. `to` has the size that [`output_size`](Self::output_size) gives.
+    ///
+    /// # Errors
+    /// As [`filter`](Self::filter), and [`Error::Image`] when `to` has the wrong shape.
+    pub fn record(&self, commands: &mut Commands, from: &GpuImage<I>, to: &GpuImage<O>) -> Result<()> {
+        self.record_batch(commands, &from.into(), &to.into())
+    }
+
+    /// As [`record`](Self::record), for all images of a stack.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record).
+    pub fn record_batch(&self, commands: &mut Commands, from: &GpuStack<I>, to: &GpuStack<O>) -> Result<()> {
+        let found = (from.channels(), to.size(), to.channels(), to.count());
+        let size = (self.resized)(from.size());
+        if found != (self.channels[0], size, self.channels[1], from.count()) {
+            let [channels, out] = self.channels;
+            return Err(Error::Image(format!(
+                "{}: this plan turns {channels} channels into {out} and {} into {size}; given are {} channels, and \
+                 for the result {} with {} channels in {} images of {}",
+                self.stage,
+                from.size(),
+                from.channels(),
+                to.size(),
+                to.channels(),
+                to.count(),
+                from.count(),
+            )));
+        }
+        commands.stage(self.stage);
+        match &self.steps {
+            Steps::One(step) => step.record(commands, from, to, vec![]),
+            Steps::Two(columns, rows) => {
+                // Numbers of 32 bits, whichever.
+                let sums = GpuStack::<f32>::new(&self.gpu, to.size(), to.channels(), to.count())?;
+                columns.record(commands, from, &sums, vec![])?;
+                let pixels = arguments![from.buffer(), from.pitch() as i32, from.step() as u64];
+                rows.record(commands, &sums, to, pixels)
+            }
+        }
+    }
+
+    /// The size of the filtered image.
+    pub fn output_size(&self, input: Size) -> Size {
+        (self.resized)(input)
+    }
+}
+
+/// Lanes of a group, unless a tile says otherwise.
+pub(crate) const LANES: u32 = 256;
+
+/// Outputs below each other that a lane makes while it goes down a column: the row that it loads serves them all.
+pub(super) const ROWS: usize = 8;
+
+/// Elements of a tile's row.
+const TILE_WIDTH: usize = 128;
+
+/// Elements at either side of a tile that it can have for its neighbours' sake: a lane holds its window in registers.
+const MARGIN: usize = 32;
+
+/// For kernels: `LANES`, `CHANNELS` and `VECTOR`.
+pub(crate) fn for_kernels(source: Source, channels: usize) -> Source {
+    source.define("LANES", LANES).define("CHANNELS", channels).text(include_str!("vector.cl"))
+}
+
+/// For kernels: `border_index` and its like.
+pub(super) fn border_for_kernels(source: Source, border: Border) -> Source {
+    let number =
+        [Border::Clamp, Border::Reflect, Border::Zero, Border::Skip].iter().position(|&b| b == border);
+    source
+        .define("CLAMP", 0)
+        .define("REFLECT", 1)
+        .define("ZERO", 2)
+        .define("SKIP", 3)
+        .define("BORDER", number.unwrap_or(0))
+        .text(include_str!("border.cl"))
+}
+
+/// What a separable filter is to its kernel.
+pub(super) struct Shape {
+    /// Rows above and below the centre.
+    pub(super) rows: [usize; 2],
+    /// Pixels left and right of it.
+    pub(super) columns: [usize; 2],
+    pub(super) channels: usize,
+    pub(super) border: Border,
+    /// The type between the passes.
+    pub(super) sum: &'static str,
+    /// Sums that a column has, all of them needed along the row.
+    pub(super) planes: usize,
+    /// The functions `down` and `along`, and `far` where a filter may reach farther than a tile's margin.
+    pub(super) text: &'static str,
+}
+
+/// The tile of a filter.
+struct Tile {
+    size: Size,
+    lanes: u32,
+    /// Elements more at the left and the right, for the vectors' sake whole fours.
+    margins: [usize; 2],
+}
+
+impl Shape {
+    /// Elements left and right of the centre.
+    fn reach(&self) -> [usize; 2] {
+        self.columns.map(|n| n * self.channels)
+    }
+
+    /// `None` when the filter reaches too far.
+    fn tile(&self) -> Option<Tile> {
+        let margins = self.reach().map(|n| n.next_multiple_of(4));
+        // Local memory is to hold every plane.
+        let lanes = if self.planes == 1 { LANES } else { LANES / 2 };
+        let segments = lanes as usize / ((TILE_WIDTH + margins[0] + margins[1]) / 4);
+        let fits = margins.iter().all(|&n| n <= MARGIN) && self.rows.iter().all(|&n| n <= MARGIN);
+        fits.then(|| Tile { size: Size::new(TILE_WIDTH, segments * ROWS), lanes, margins })
+    }
+
+    /// The program; `definitions` adds the stage's.
+    pub(super) fn source<I: Element, O: Element>(
+        &self,
+        name: &'static str,
+        definitions: impl Fn(Source) -> Source,
+    ) -> Source {
+        let tile = self.tile();
+        let mut source = for_kernels(Source::new(name), self.channels)
+            .define("IN", I::NAME)
+            .define("OUT", O::NAME)
+            .define("MID", self.sum)
+            .define("PLANES", self.planes)
+            .define("V", ROWS)
+            .define("UP", self.rows[0])
+            .define("DOWN", self.rows[1])
+            .define("LEFT", self.reach()[0])
+            .define("RIGHT", self.reach()[1]);
+        if let Some(tile) = &tile {
+            source = source
+                .define("FUSED", 1)
+                .define("TILE_WIDTH", tile.size.width)
+                .define("TILE_HEIGHT", tile.size.height)
+                .define("TILE_LANES", tile.lanes)
+                .define("HALO_LEFT", tile.margins[0])
+                .define("HALO_RIGHT", tile.margins[1]);
+        }
+        let source = border_for_kernels(source, self.border);
+        let source = definitions(source).text(include_str!("tile.cl")).text(self.text);
+        if tile.is_some() { source } else { source.text(include_str!("passes.cl")) }
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    use super::*;
+    use crate::device::gpu::all;
+    use crate::filter::testing::{data, strided};
+    use crate::image::gpu::GpuPixel;
+    use crate::image::{Image, ImageView};
+
+    /// The same bits; NaN may have any.
+    fn same<T: GpuPixel>(a: T, b: T) -> bool {
+        let bits = |v: T| v.to_f32().to_bits();
+        bits(a) == bits(b) || a.to_f32().is_nan() && b.to_f32().is_nan()
+    }
+
+    /// Asserts that two images are equal, bit for bit.
+    pub(crate) fn assert_same<T: Element + PartialEq + std::fmt::Debug>(
+        found: &Image<T>,
+        expected: &Image<T>,
+        same: impl Fn(T, T) -> bool,
+        context: &dyn std::fmt::Display,
+    ) {
+        assert_eq!((found.size(), found.channels()), (expected.size(), expected.channels()), "{context}");
+        let differs = found.data().iter().zip(expected.data()).position(|(&a, &b)| !same(a, b));
+        if let Some(i) = differs {
+            let (x, y) = (i % found.row_len(), i / found.row_len());
+            panic!(
+                "{context}: {:?} in place of {:?} at element {x} of row {y}",
+                found.data()[i],
+                expected.data()[i]
+            );
+        }
+    }
+
+    /// Sizes around the seams of tiles, and images of several tiles in both directions.
+    pub(crate) fn shapes(channels: usize) -> Vec<Size> {
+        let sizes = [(1_usize, 1), (1, 70), (70, 1), (2, 3), (33, 57), (129, 9), (131, 60), (300, 125)];
+        sizes.into_iter().map(|(w, h)| Size::new(w.div_ceil(channels), h)).collect()
+    }
+
+    /// The images of `shapes` with a few that are not numbers, and a photograph where there is one.
+    pub(crate) fn images<T: GpuPixel>(channels: usize) -> Vec<Image<T>> {
+        let mut images: Vec<_> = shapes(channels)
+            .into_iter()
+            .enumerate()
+            .map(|(n, size)| {
+                let (mut buffer, stride) = strided::<T>(size, channels, n as u32 + 1, T::WHITE);
+                if n % 3 == 0 {
+                    let at = buffer.len() / 2;
+                    buffer[at] = T::from_f32(-3.5 * T::WHITE);
+                }
+                ImageView::new(&buffer, size, channels, stride).unwrap().to_image()
+            })
+            .collect();
+        if channels == 1 {
+            let photo = data("filters/elephant.png");
+            if photo.is_none() {
+                println!("no ../shared/data here: without the photograph");
+            }
+            images.extend(photo.map(|photo| {
+                let values = photo.data().iter().map(|&v| T::from_f32(f32::from(v) / 255.0 * T::WHITE));
+                Image::from_vec(values.collect(), photo.size(), 1).unwrap()
+            }));
+        }
+        images
+    }
+
+    /// Asserts that a device's form gives the CPU's bits, alone and in a stack.
+    pub(crate) fn twins<I: GpuPixel, O: Element + PartialEq + std::fmt::Debug>(
+        images: &[Image<I>],
+        plan: impl Fn(&Gpu) -> Result<GpuFilter<I, O>>,
+        cpu: impl Fn(ImageView<'_, I>) -> Image<O>,
+        same: impl Fn(O, O) -> bool + Copy,
+        context: &dyn std::fmt::Display,
+    ) {
+        for gpu in all() {
+            let plan = plan(gpu).unwrap();
+            for image in images {
+                let context = format!("{gpu:?}, {}, {context}", image.size());
+                let on_device = GpuImage::upload(gpu, image.view()).unwrap();
+                let found = plan.filter(&on_device).unwrap().download().unwrap();
+                assert_same(&found, &cpu(image.view()), same, &context);
+            }
+            let image = &images[images.len().min(5) - 1];
+            let mut turned = image.clone();
+            turned.data_mut().reverse();
+            let stack = GpuStack::upload(gpu, &[image.view(), turned.view(), image.view()]).unwrap();
+            let size = plan.output_size(image.size());
+            let out = GpuStack::new(gpu, size, plan.channels[1], 3).unwrap();
+            let mut commands = Commands::new();
+            plan.record_batch(&mut commands, &stack, &out).unwrap();
+            gpu.run(&commands).unwrap();
+            for (i, image) in [image, &turned, image].into_iter().enumerate() {
+                let found = out.download(i).unwrap();
+                assert_same(
+                    &found,
+                    &cpu(image.view()),
+                    same,
+                    &format!("{gpu:?}, image {i} of a stack, {context}"),
+                );
+            }
+        }
+    }
+
+    /// [`twins`] of pixels.
+    pub(crate) fn pixel_twins<I: GpuPixel, O: GpuPixel>(
+        images: &[Image<I>],
+        plan: impl Fn(&Gpu) -> Result<GpuFilter<I, O>>,
+        cpu: impl Fn(ImageView<'_, I>) -> Image<O>,
+        context: &dyn std::fmt::Display,
+    ) {
+        twins(images, plan, cpu, same, context);
+    }
+
+    #[test]
+    fn wrong_shapes_are_refused() {
+        for gpu in all() {
+            let plan = GpuFilter::<u8, u8>::gauss(gpu, &Default::default(), 1).unwrap();
+            let colour = GpuImage::<u8>::with_channels(gpu, Size::new(5, 5), 3).unwrap();
+            assert!(plan.filter(&colour).is_err(), "three channels");
+            let (from, to) = (GpuImage::new(gpu, Size::new(5, 5)), GpuImage::new(gpu, Size::new(5, 6)));
+            assert!(plan.record(&mut Commands::new(), &from.unwrap(), &to.unwrap()).is_err(), "another size");
+        }
+    }
+}

@@ -1,0 +1,53 @@
+// The 3x3 maxima of |det|, in any order.
+
+typedef struct {
+    i32 x, y;
+    f32 response;
+    i32 laplacian;
+} Blob;
+
+// A box of pixels by the border rule.
+FUNCTION i32 box(const GLOBAL PIXEL *image, i32 pitch, i32 width, i32 height, i32 x0, i32 x1, i32 y0, i32 y1) {
+    i32 sum = 0;
+    for (i32 j = y0; j <= y1; j++) {
+        i32 y = border_index(j, height);
+        for (i32 i = x0; i <= x1; i++) {
+            i32 x = border_index(i, width);
+            if (x >= 0 && y >= 0) sum += (i32)pixel_level(image[(u64)y * pitch + x]);
+        }
+    }
+    return sum;
+}
+
+// dxx + dyy in whole numbers; for the few pixels that need its sign.
+FUNCTION i32 laplacian(const GLOBAL PIXEL *image, i32 pitch, i32 width, i32 height, i32 x, i32 y) {
+#define BOX(i0, i1, j0, j1) box(image, pitch, width, height, x + (i0), x + (i1), y + (j0), y + (j1))
+    i32 dxx = BOX(-4, 4, -2, 2) - 3 * BOX(-1, 1, -2, 2);
+    i32 dyy = BOX(-2, 2, -4, 4) - 3 * BOX(-2, 2, -1, 1);
+#undef BOX
+    return dxx + dyy;
+}
+
+KERNEL(GROUP_WIDTH, GROUP_HEIGHT) blobs(GLOBAL u32 *RESTRICT count, GLOBAL Blob *RESTRICT found, u32 capacity,
+                    const GLOBAL f32 *RESTRICT det, i32 det_pitch, const GLOBAL PIXEL *RESTRICT image, i32 pitch,
+                    i32 width, i32 height, f32 threshold, i32 groups) {
+    i32 x = 1 + GROUP_X % groups * GROUP_WIDTH + LANE_X, y = 1 + GROUP_X / groups * GROUP_HEIGHT + LANE_Y;
+    if (x >= width - 1 || y >= height - 1) return;
+    const GLOBAL f32 *at = det + (u64)y * det_pitch + x;
+    f32 v = ABS(at[0]);
+    if (!(v >= threshold)) return;
+    UNROLL
+    for (i32 j = -1; j <= 1; j++) {
+        UNROLL
+        for (i32 i = -1; i <= 1; i++) {
+            if ((i != 0 || j != 0) && !(ABS(at[j * det_pitch + i]) < v)) return;
+        }
+    }
+    u32 place = ATOMIC_ADD(count, 1u);
+    if (place >= capacity) return;
+    i32 sign = laplacian(image, pitch, width, height, x, y);
+    found[place].x = x;
+    found[place].y = y;
+    found[place].response = at[0];
+    found[place].laplacian = sign > 0 ? 1 : (sign < 0 ? -1 : 0);
+}

@@ -1,0 +1,95 @@
+//! Twice and half the size on a device.
+
+use crate::Result;
+use crate::device::gpu::Gpu;
+use crate::filter::gpu::{self, GpuFilter, LANES, Step};
+use crate::image::Size;
+use crate::image::gpu::GpuPixel;
+use tiepoint_gpu::Source;
+
+/// Which rule; the kernel's names.
+#[derive(Clone, Copy)]
+enum Form {
+    Double,
+    Halve,
+    HalveMean,
+}
+
+fn source<T: GpuPixel>(channels: usize, form: Form) -> Source {
+    crate::image::gpu::for_kernels::<T>(gpu::for_kernels(Source::new("resample"), channels))
+        .define("DOUBLE", 0)
+        .define("HALVE", 1)
+        .define("HALVE_MEAN", 2)
+        .define("FORM", form as u8)
+        .text(include_str!("resample.cl"))
+}
+
+impl<T: GpuPixel> GpuFilter<T, T> {
+    fn resample(gpu: &Gpu, channels: usize, form: Form) -> Result<Self> {
+        let program = gpu.program(&source::<T>(channels, form))?;
+        let step = Step::new(&program, "resample", Size::new(4 * LANES as usize, 1))?;
+        let (name, resized): (_, fn(Size) -> Size) = match form {
+            Form::Double => ("double", |size| Size::new(2 * size.width, 2 * size.height)),
+            Form::Halve | Form::HalveMean => ("halve", super::half),
+        };
+        Ok(Self::new(gpu, name, step, [channels; 2], resized))
+    }
+
+    /// [`double`](super::double) on a device; the same bits, but for those of a NaN.
+    ///
+    /// # Errors
+    /// [`Error::Device`](crate::Error::Device) when the device refuses.
+    pub fn double(gpu: &Gpu, channels: usize) -> Result<Self> {
+        Self::resample(gpu, channels, Form::Double)
+    }
+
+    /// [`halve`](super::halve), as [`double`](Self::double).
+    ///
+    /// # Errors
+    /// As [`double`](Self::double).
+    pub fn halve(gpu: &Gpu, channels: usize) -> Result<Self> {
+        Self::resample(gpu, channels, Form::Halve)
+    }
+
+    /// [`halve_mean`](super::halve_mean), as [`double`](Self::double).
+    ///
+    /// # Errors
+    /// As [`double`](Self::double).
+    pub fn halve_mean(gpu: &Gpu, channels: usize) -> Result<Self> {
+        Self::resample(gpu, channels, Form::HalveMean)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Cpu;
+    use crate::device::gpu::compiles_everywhere;
+    use crate::filter::gpu::testing::{images, pixel_twins};
+    use crate::filter::resample;
+
+    fn twins<T: GpuPixel>(channels: usize) {
+        let images = images::<T>(channels);
+        let cpu = Cpu::default();
+        let context = format!("{} x {channels}", T::NAME);
+        let double = |gpu: &Gpu| GpuFilter::<T, T>::double(gpu, channels);
+        pixel_twins(&images, double, |view| resample::double(view, &cpu).unwrap(), &context);
+        let halve = |gpu: &Gpu| GpuFilter::<T, T>::halve(gpu, channels);
+        pixel_twins(&images, halve, |view| resample::halve(view, &cpu).unwrap(), &context);
+        let means = |gpu: &Gpu| GpuFilter::<T, T>::halve_mean(gpu, channels);
+        pixel_twins(&images, means, |view| resample::halve_mean(view, &cpu).unwrap(), &context);
+    }
+
+    #[test]
+    fn sizes_are_changed_as_on_the_cpu() {
+        twins::<u8>(3);
+        twins::<u16>(1);
+        twins::<f32>(1);
+    }
+
+    #[test]
+    fn kernels_compile_for_every_card() {
+        compiles_everywhere(&[Form::Double, Form::Halve, Form::HalveMean].map(|f| source::<u16>(3, f)));
+        compiles_everywhere(&[source::<f32>(1, Form::Double)]);
+    }
+}

@@ -1,0 +1,128 @@
+//! Gradients on a device.
+
+use super::{Sobel, SobelOptions};
+use crate::device::gpu::Gpu;
+use crate::filter::gpu::{GpuFilter, Shape};
+use crate::image::gpu::{self, GpuPixel};
+use crate::{Error, Result};
+use tiepoint_gpu::{Element, Source};
+
+/// What is made of the column sums; the kernel's names.
+#[derive(Clone, Copy, PartialEq)]
+enum Form {
+    X,
+    Y,
+    Magnitude,
+}
+
+/// Channels at most: a tile's margin.
+const CHANNELS: usize = 32;
+
+fn shape<T: GpuPixel>(options: &SobelOptions, channels: usize, form: Form) -> Shape {
+    Shape {
+        rows: [1; 2],
+        columns: [1; 2],
+        channels,
+        border: options.border,
+        sum: if T::f32s(&[]).is_some() { "f32" } else { "i32" },
+        planes: if form == Form::Magnitude { 2 } else { 1 },
+        text: include_str!("sobel.cl"),
+    }
+}
+
+fn arithmetic<T: GpuPixel>(source: Source, form: Form) -> Source {
+    gpu::for_kernels::<T>(source)
+        .define("READ(v)", "((MID)(v))")
+        .define("SKIPPED(v)", "0")
+        .define("X", 0)
+        .define("Y", 1)
+        .define("MAGNITUDE", 2)
+        .define("FORM", form as u8)
+}
+
+impl<T: GpuPixel, O: Element> GpuFilter<T, O> {
+    fn sobel(gpu: &Gpu, options: &SobelOptions, channels: usize, form: Form) -> Result<Self> {
+        options.check()?;
+        if channels > CHANNELS {
+            return Err(Error::Image(format!("{channels} channels: Sobel on a GPU takes up to {CHANNELS}")));
+        }
+        let shape = shape::<T>(options, channels, form);
+        Self::separable(gpu, "sobel", &shape, |source| arithmetic::<T>(source, form))
+    }
+}
+
+impl<T: GpuPixel + Sobel<Gradient: Element>> GpuFilter<T, T::Gradient> {
+    /// [`sobel::x`](super::x) on a device; the same bits, but for those of a NaN. Up to 32 channels.
+    ///
+    /// # Errors
+    /// [`Error::Image`] for more channels, [`Error::Device`] when the device refuses.
+    pub fn sobel_x(gpu: &Gpu, options: &SobelOptions, channels: usize) -> Result<Self> {
+        Self::sobel(gpu, options, channels, Form::X)
+    }
+
+    /// [`sobel::y`](super::y), as [`sobel_x`](Self::sobel_x).
+    ///
+    /// # Errors
+    /// As [`sobel_x`](Self::sobel_x).
+    pub fn sobel_y(gpu: &Gpu, options: &SobelOptions, channels: usize) -> Result<Self> {
+        Self::sobel(gpu, options, channels, Form::Y)
+    }
+}
+
+impl<T: GpuPixel + Sobel> GpuFilter<T, T> {
+    /// [`sobel::magnitude`](super::magnitude), as [`sobel_x`](Self::sobel_x).
+    ///
+    /// # Errors
+    /// As [`sobel_x`](Self::sobel_x).
+    pub fn sobel_magnitude(gpu: &Gpu, options: &SobelOptions, channels: usize) -> Result<Self> {
+        Self::sobel(gpu, options, channels, Form::Magnitude)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Cpu;
+    use crate::device::gpu::compiles_everywhere;
+    use crate::filter::gpu::testing::{self, images, pixel_twins};
+    use crate::filter::sobel;
+    use crate::filter::testing::BORDERS;
+
+    /// Each form with another border, the first with that of number `first`.
+    fn twins<T: GpuPixel + Sobel<Gradient: Element>>(
+        first: usize,
+        channels: usize,
+        same: impl Fn(T::Gradient, T::Gradient) -> bool + Copy,
+    ) {
+        let images = images::<T>(channels);
+        let cpu = Cpu::default();
+        let context = format!("{} x {channels}", T::NAME);
+        let [a, b, c] = [0, 1, 2].map(|n| SobelOptions { border: BORDERS[(first + n) % 4] });
+        let x = |gpu: &Gpu| GpuFilter::<T, T::Gradient>::sobel_x(gpu, &a, channels);
+        testing::twins(&images, x, |view| sobel::x(view, &a, &cpu).unwrap(), same, &context);
+        let y = |gpu: &Gpu| GpuFilter::<T, T::Gradient>::sobel_y(gpu, &b, channels);
+        testing::twins(&images, y, |view| sobel::y(view, &b, &cpu).unwrap(), same, &context);
+        let magnitude = |gpu: &Gpu| GpuFilter::<T, T>::sobel_magnitude(gpu, &c, channels);
+        pixel_twins(&images, magnitude, |view| sobel::magnitude(view, &c, &cpu).unwrap(), &context);
+    }
+
+    #[test]
+    fn gradients_are_those_of_the_cpu() {
+        twins::<u8>(0, 1, |a, b| a == b);
+        twins::<u16>(1, 1, |a, b| a == b);
+        twins::<u16>(2, 3, |a, b| a == b);
+        twins::<f32>(3, 1, |a, b| a.to_bits() == b.to_bits());
+    }
+
+    #[test]
+    fn kernels_compile_for_every_card() {
+        let options = SobelOptions::default();
+        let source = |form| {
+            let shape = |channels| shape::<u16>(&options, channels, form);
+            shape(1).source::<u16, u16>("sobel", |s| arithmetic::<u16>(s, form))
+        };
+        compiles_everywhere(&[Form::X, Form::Y, Form::Magnitude].map(source));
+        let float = shape::<f32>(&options, 3, Form::Magnitude);
+        compiles_everywhere(&[float.source::<f32, f32>("sobel", |s| arithmetic::<f32>(s, Form::Magnitude))]);
+    }
+}

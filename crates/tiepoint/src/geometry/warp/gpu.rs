@@ -1,0 +1,264 @@
+//! Warping on a device.
+
+use super::kernel::{PHASES, Weights};
+use super::{Homography, Interpolation};
+use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::image::Size;
+use crate::image::gpu::{self, GpuImage, GpuPixel, GpuStack};
+use crate::{Error, Result};
+use std::marker::PhantomData;
+use tiepoint_gpu::{Argument, Kernel, Source, arguments};
+
+/// [`warp()`](super::warp()) for images of one pixel type and number of channels, compiled for a device that has f64;
+/// the same bits, but for those of a NaN.
+#[derive(Clone, Debug)]
+pub struct GpuWarp<T> {
+    gpu: Gpu,
+    warp: Kernel,
+    coverage: Kernel,
+    weights: Buffer<f32>,
+    channels: usize,
+    pixels: PhantomData<fn(T) -> T>,
+}
+
+/// Lanes of a group: a patch of the output, whose input is a patch, too.
+const GROUP: [u32; 2] = [32, 8];
+
+fn source<T: GpuPixel>(interpolation: Interpolation, channels: usize) -> Source {
+    gpu::for_kernels::<T>(Source::new("warp"))
+        .define("GROUP_WIDTH", GROUP[0])
+        .define("GROUP_HEIGHT", GROUP[1])
+        .define("TAPS", interpolation.taps())
+        .define_f32("PHASES", PHASES as f32)
+        .define("CHANNELS", channels)
+        .text(include_str!("warp.cl"))
+}
+
+/// Groups beside each other, and all of them.
+fn groups(size: Size) -> [usize; 2] {
+    let across = size.width.div_ceil(GROUP[0] as usize);
+    [across, across * size.height.div_ceil(GROUP[1] as usize)]
+}
+
+fn matrix(map: &Homography) -> impl Iterator<Item = Argument> {
+    map.matrix().into_iter().flatten().map(Argument::from)
+}
+
+impl<T: GpuPixel> GpuWarp<T> {
+    /// A plan.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when the device refuses, which one without f64 does.
+    pub fn new(gpu: &Gpu, interpolation: Interpolation, channels: usize) -> Result<Self> {
+        let program = gpu.program(&source::<T>(interpolation, channels))?;
+        let weights = Weights::new(interpolation);
+        let rows = weights.rows().flat_map(|row| row[..interpolation.taps()].to_vec());
+        let mut weights: Vec<f32> = rows.collect();
+        weights.resize(weights.len().max(1), 0.0);
+        Ok(Self {
+            gpu: gpu.clone(),
+            warp: program.kernel("warp", GROUP)?,
+            coverage: program.kernel("coverage", GROUP)?,
+            weights: gpu.upload(&weights)?,
+            channels,
+            pixels: PhantomData,
+        })
+    }
+
+    /// The output of `size` whose pixel (x, y) shows the input at `map`(x, y); places without input get `fill`.
+    ///
+    /// # Errors
+    /// [`Error::Image`] when the image has other channels than the plan was made for or the output has no pixel,
+    /// [`Error::Device`] when the device's memory is too small.
+    pub fn warp(&self, image: &GpuImage<T>, map: &Homography, size: Size, fill: T) -> Result<GpuImage<T>> {
+        let out = GpuImage::with_channels(&self.gpu, size, self.channels)?;
+        let mut commands = Commands::new();
+        self.record(&mut commands, image, map, fill, &out)?;
+        self.gpu.run(&commands)?;
+        Ok(out)
+    }
+
+    /// Puts the work for an image into a list.
+    ///
+    /// # Errors
+    /// As [`warp`](Self::warp).
+    pub fn record(
+        &self,
+        commands: &mut Commands,
+        from: &GpuImage<T>,
+        map: &Homography,
+        fill: T,
+        to: &GpuImage<T>,
+    ) -> Result<()> {
+        self.record_batch(commands, &from.into(), map, fill, &to.into())
+    }
+
+    /// As [`record`](Self::record), for all images of a stack through one map.
+    ///
+    /// # Errors
+    /// As [`record`](Self::record), and [`Error::Image`] when the stacks differ in number.
+    pub fn record_batch(
+        &self,
+        commands: &mut Commands,
+        from: &GpuStack<T>,
+        map: &Homography,
+        fill: T,
+        to: &GpuStack<T>,
+    ) -> Result<()> {
+        if [from.channels(), to.channels(), to.count()] != [self.channels, self.channels, from.count()] {
+            return Err(Error::Image(format!(
+                "warp: this plan is for {} channels; given are {} images with {} and, for the result, {} with {}",
+                self.channels,
+                from.count(),
+                from.channels(),
+                to.count(),
+                to.channels(),
+            )));
+        }
+        let [across, all] = groups(to.size());
+        let side = |n: usize| n as i32;
+        let mut arguments = arguments![to.buffer(), from.buffer()];
+        arguments.extend([to.size().width, to.size().height, to.pitch()].map(side).map(Argument::from));
+        arguments.push((to.step() as u64).into());
+        arguments.extend([from.size().width, from.size().height, from.pitch()].map(side).map(Argument::from));
+        arguments.extend(arguments![from.step() as u64, across as i32, &self.weights, fill.to_f32()]);
+        arguments.extend(matrix(map));
+        commands.stage("warp");
+        Ok(commands.launch(&self.warp, [all, 1, to.count()], arguments)?)
+    }
+
+    /// [`coverage()`](super::coverage()): 255 where [`warp`](Self::warp) finds input, 0 elsewhere.
+    ///
+    /// # Errors
+    /// As [`warp`](Self::warp).
+    pub fn coverage(&self, input: Size, map: &Homography, size: Size) -> Result<GpuImage<u8>> {
+        let out = GpuImage::new(&self.gpu, size)?;
+        let mut commands = Commands::new();
+        self.record_coverage(&mut commands, input, map, &out)?;
+        self.gpu.run(&commands)?;
+        Ok(out)
+    }
+
+    /// Puts the work of [`coverage`](Self::coverage) into a list.
+    ///
+    /// # Errors
+    /// As [`warp`](Self::warp).
+    pub fn record_coverage(
+        &self,
+        commands: &mut Commands,
+        input: Size,
+        map: &Homography,
+        to: &GpuImage<u8>,
+    ) -> Result<()> {
+        if to.channels() != 1 || input.width.max(input.height) >= 1 << 30 {
+            return Err(Error::Image(format!("coverage of {input} in {} channels", to.channels())));
+        }
+        let [across, all] = groups(to.size());
+        let numbers = [to.size().width, to.size().height, to.pitch(), input.width, input.height, across];
+        let mut arguments = arguments![to.buffer()];
+        arguments.extend(numbers.map(|n| Argument::from(n as i32)));
+        arguments.extend(matrix(map));
+        commands.stage("coverage");
+        Ok(commands.launch(&self.coverage, [all, 1, 1], arguments)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Cpu;
+    use crate::device::gpu::{all, compiles_everywhere};
+    use crate::filter::gpu::testing::{assert_same, images};
+    use crate::geometry::warp::{coverage, warp};
+    use crate::geometry::{Affine, Similarity};
+
+    const ALL: [Interpolation; 3] =
+        [Interpolation::Bilinear, Interpolation::Bicubic, Interpolation::Lanczos3];
+
+    /// Maps of every kind: the horizon within the output, and in its first column; a last element of 0; far shrinking.
+    fn maps() -> Vec<Homography> {
+        let h = |m| Homography::new(m).unwrap();
+        let mut maps = vec![
+            Homography::default(),
+            h([[1.0, 0.0, 2.0], [0.0, 1.0, -1.0], [0.0, 0.0, 1.0]]),
+            h([[0.9, 0.3, -4.0], [-0.2, 1.1, 2.0], [0.01, -0.02, 1.0]]),
+            h([[1.3, -0.3, 5.0], [0.4, 0.7, 2.5], [-0.05, 0.03, 1.0]]),
+            h([[3.0, 0.1, 7.0], [0.2, 5.0, 1.0], [1.0, 0.5, 0.0]]),
+            h([[17.0, 0.0, 0.25], [0.0, 13.0, 0.5], [0.0, 0.0, 1.0]]),
+            Affine::new([[0.0, 1.0, 0.0], [-1.0, 0.0, 40.0]]).unwrap().into(),
+            Affine::from(Similarity::new([0.8, 0.3], [3.25, -7.5]).unwrap()).into(),
+        ];
+        let mut state = 3_u32;
+        let mut next = |scale: f64| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (f64::from(state >> 8) / f64::from(1 << 24) - 0.5) * scale
+        };
+        maps.extend((0..8).filter_map(|_| {
+            let first = [1.0 + next(1.0), next(1.0), next(30.0)];
+            let second = [next(1.0), 1.0 + next(1.0), next(30.0)];
+            Homography::new([first, second, [next(0.06), next(0.06), 1.0]]).ok()
+        }));
+        maps
+    }
+
+    fn twins<T: GpuPixel>(channels: usize, fill: f32) {
+        let (cpu, fill) = (Cpu::default(), T::from_f32(fill));
+        let images = images::<T>(channels);
+        for gpu in all() {
+            for kind in ALL {
+                let plan = GpuWarp::<T>::new(gpu, kind, channels).unwrap();
+                for (m, map) in maps().iter().enumerate() {
+                    let image = &images[m % images.len()];
+                    let on_device = GpuImage::upload(gpu, image.view()).unwrap();
+                    let size = Size::new(77 + m, 60 - m);
+                    let context = format!("{gpu:?}, {kind:?}, {} x {channels}, map {m}", image.size());
+                    let found = plan.warp(&on_device, map, size, fill).unwrap().download().unwrap();
+                    let expected = warp(image.view(), map, size, kind, fill, &cpu).unwrap();
+                    let same = |a: T, b: T| a.to_f32().to_bits() == b.to_f32().to_bits();
+                    assert_same(&found, &expected, same, &context);
+                    let found = plan.coverage(image.size(), map, size).unwrap().download().unwrap();
+                    assert_eq!(found, coverage(image.size(), map, size, &cpu).unwrap(), "{context}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn pictures_are_those_of_the_cpu() {
+        twins::<u8>(1, 77.0);
+        twins::<u8>(3, 0.0);
+        twins::<u16>(1, 999.0);
+        twins::<f32>(1, -0.0);
+        twins::<f32>(4, 0.25);
+    }
+
+    #[test]
+    fn a_stack_is_warped_image_by_image() {
+        let size = Size::new(50, 41);
+        for gpu in all() {
+            let images = images::<f32>(1);
+            let mut second = images[7].clone();
+            second.data_mut().reverse();
+            let stack = GpuStack::upload(gpu, &[images[7].view(), second.view()]).unwrap();
+            let out = GpuStack::new(gpu, size, 1, 2).unwrap();
+            let plan = GpuWarp::<f32>::new(gpu, Interpolation::Bicubic, 1).unwrap();
+            let map = maps()[2];
+            let mut commands = Commands::new();
+            plan.record_batch(&mut commands, &stack, &map, 0.0, &out).unwrap();
+            gpu.run(&commands).unwrap();
+            for (i, image) in [&images[7], &second].into_iter().enumerate() {
+                let cpu = Cpu::default();
+                let expected = warp(image.view(), &map, size, Interpolation::Bicubic, 0.0, &cpu).unwrap();
+                assert_eq!(out.download(i).unwrap(), expected, "{gpu:?}: image {i}");
+            }
+            assert!(plan.warp(&GpuImage::with_channels(gpu, size, 2).unwrap(), &map, size, 0.0).is_err());
+        }
+    }
+
+    #[test]
+    fn kernels_compile_for_every_card() {
+        let sources = ALL.map(|kind| source::<u8>(kind, 3));
+        compiles_everywhere(&sources);
+        compiles_everywhere(&[source::<f32>(Interpolation::Lanczos3, 1)]);
+    }
+}

@@ -1,0 +1,88 @@
+// Warping through a homography: the arithmetic of mod.rs, places in f64, values in f32. A lane makes a pixel.
+
+typedef struct {
+    f64 u, v;
+    i32 inside;
+} Place;
+
+// Where output pixel (x, y) finds its input; m is the matrix row by row.
+FUNCTION Place place(i32 x, i32 y, i32 width, i32 height, f64 m0, f64 m1, f64 m2, f64 m3, f64 m4, f64 m5,
+                     f64 m6, f64 m7, f64 m8) {
+    Place p;
+    f64 at = (f64)x, line = (f64)y;
+    f64 a = m1 * line + m2, b = m4 * line + m5, c = m7 * line + m8;
+    f64 w = m6 * at + c;
+    // A negative denominator lies beyond the horizon where the last element is 1.
+    f64 front = m8 == 1.0 ? w : (w < 0.0 ? -w : w);
+    p.u = (m0 * at + a) / w;
+    p.v = (m3 * at + b) / w;
+    // Not a number fails every comparison.
+    p.inside = front > 1e-12 && p.u >= -0.5 && p.v >= -0.5 && p.u < (f64)width - 0.5 && p.v < (f64)height - 0.5;
+    return p;
+}
+
+// The greatest whole number that is not above a place inside.
+FUNCTION i32 floor_of(f64 v) {
+    i32 whole = (i32)v;
+    return v < (f64)whole ? whole - 1 : whole;
+}
+
+// The weights of the TAPS pixels about a fraction.
+FUNCTION void weights_at(f32 w[TAPS], f32 fraction, const GLOBAL f32 *RESTRICT table) {
+#if TAPS == 2
+    w[0] = 1.0f - fraction;
+    w[1] = fraction;
+#else
+    const GLOBAL f32 *row = table + (i32)ROUND_EVEN(fraction * PHASES) * TAPS;
+    UNROLL
+    for (i32 i = 0; i < TAPS; i++) w[i] = row[i];
+#endif
+}
+
+FUNCTION i32 clamped(i32 i, i32 n) { return i < 0 ? 0 : (i < n ? i : n - 1); }
+
+KERNEL(GROUP_WIDTH, GROUP_HEIGHT) warp(GLOBAL PIXEL *RESTRICT to, const GLOBAL PIXEL *RESTRICT from, i32 to_width,
+                                       i32 to_height, i32 to_pitch, u64 to_step, i32 width, i32 height, i32 pitch,
+                                       u64 step, i32 groups, const GLOBAL f32 *RESTRICT table, f32 fill, f64 m0,
+                                       f64 m1, f64 m2, f64 m3, f64 m4, f64 m5, f64 m6, f64 m7, f64 m8) {
+    i32 x = GROUP_X % groups * GROUP_WIDTH + LANE_X, y = GROUP_X / groups * GROUP_HEIGHT + LANE_Y;
+    if (x >= to_width || y >= to_height) return;
+    from += step * (u64)GROUP_Z;
+    GLOBAL PIXEL *out = to + to_step * (u64)GROUP_Z + (u64)y * to_pitch + (u64)x * CHANNELS;
+    Place p = place(x, y, width, height, m0, m1, m2, m3, m4, m5, m6, m7, m8);
+    if (!p.inside) {
+        for (i32 c = 0; c < CHANNELS; c++) out[c] = (PIXEL)fill;
+        return;
+    }
+    i32 left = floor_of(p.u), top = floor_of(p.v);
+    f32 wx[TAPS], wy[TAPS];
+    weights_at(wx, (f32)(p.u - (f64)left), table);
+    weights_at(wy, (f32)(p.v - (f64)top), table);
+    left -= TAPS / 2 - 1;
+    top -= TAPS / 2 - 1;
+    i32 columns[TAPS];
+    UNROLL
+    for (i32 i = 0; i < TAPS; i++) columns[i] = clamped(left + i, width) * CHANNELS;
+    for (i32 c = 0; c < CHANNELS; c++) {
+        f32 sum = 0.0f;
+        UNROLL
+        for (i32 j = 0; j < TAPS; j++) {
+            const GLOBAL PIXEL *row = from + (u64)clamped(top + j, height) * pitch + c;
+            f32 along = wx[0] * (f32)row[columns[0]];
+            UNROLL
+            for (i32 i = 1; i < TAPS; i++) along = FMA(wx[i], (f32)row[columns[i]], along);
+            sum = j == 0 ? wy[0] * along : FMA(wy[j], along, sum);
+        }
+        out[c] = pixel_from(sum);
+    }
+}
+
+// 255 where `warp` finds input, 0 elsewhere.
+KERNEL(GROUP_WIDTH, GROUP_HEIGHT) coverage(GLOBAL u8 *RESTRICT to, i32 to_width, i32 to_height, i32 to_pitch,
+                                           i32 width, i32 height, i32 groups, f64 m0, f64 m1, f64 m2,
+                                           f64 m3, f64 m4, f64 m5, f64 m6, f64 m7, f64 m8) {
+    i32 x = GROUP_X % groups * GROUP_WIDTH + LANE_X, y = GROUP_X / groups * GROUP_HEIGHT + LANE_Y;
+    if (x >= to_width || y >= to_height) return;
+    Place p = place(x, y, width, height, m0, m1, m2, m3, m4, m5, m6, m7, m8);
+    to[(u64)y * to_pitch + x] = p.inside ? 255 : 0;
+}

@@ -1,0 +1,61 @@
+//! Grey on a device.
+
+use super::check_channels;
+use crate::Result;
+use crate::device::gpu::Gpu;
+use crate::filter::gpu::{self, GpuFilter, LANES, Step};
+use crate::image::Size;
+use crate::image::gpu::GpuPixel;
+use tiepoint_gpu::Source;
+
+fn source<T: GpuPixel>(channels: usize) -> Source {
+    crate::image::gpu::for_kernels::<T>(gpu::for_kernels(Source::new("grey"), channels))
+        .define_f32("RED", super::LUMA[0])
+        .define_f32("GREEN", super::LUMA[1])
+        .define_f32("BLUE", super::LUMA[2])
+        .text(include_str!("grey.cl"))
+}
+
+impl<T: GpuPixel> GpuFilter<T, T> {
+    /// [`grey()`](crate::image::grey()) on a device, of images of 1 to 4 channels; the same bits, but for those of a
+    /// NaN.
+    ///
+    /// # Errors
+    /// [`Error::Image`](crate::Error::Image) for more than four channels, [`Error::Device`](crate::Error::Device)
+    /// when the device refuses.
+    pub fn grey(gpu: &Gpu, channels: usize) -> Result<Self> {
+        check_channels(channels)?;
+        let step =
+            Step::new(&gpu.program(&source::<T>(channels))?, "grey", Size::new(4 * LANES as usize, 1))?;
+        Ok(Self::new(gpu, "grey", step, [channels, 1], |size| size))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Cpu;
+    use crate::device::gpu::compiles_everywhere;
+    use crate::filter::gpu::testing::{images, pixel_twins};
+    use crate::image::grey::grey_view;
+
+    fn twins<T: GpuPixel>() {
+        for channels in 1..=4 {
+            let plan = |gpu: &Gpu| GpuFilter::<T, T>::grey(gpu, channels);
+            let cpu = |view: crate::image::ImageView<'_, T>| grey_view(view, &Cpu::default()).unwrap();
+            pixel_twins(&images(channels), plan, cpu, &format!("{} x {channels}", T::NAME));
+        }
+    }
+
+    #[test]
+    fn grey_is_that_of_the_cpu() {
+        twins::<u8>();
+        twins::<u16>();
+        twins::<f32>();
+    }
+
+    #[test]
+    fn kernels_compile_for_every_card() {
+        compiles_everywhere(&[source::<u8>(3), source::<u16>(4), source::<f32>(3), source::<f32>(2)]);
+    }
+}

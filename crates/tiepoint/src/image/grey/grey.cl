@@ -1,0 +1,39 @@
+// Grey by Rec. 709 luma: the arithmetic of mod.rs. A lane makes four pixels.
+
+FUNCTION PIXEL luma(const PIXEL *p) {
+#if CHANNELS < 3
+    return p[0];
+#elif PIXEL_IS_FLOAT
+    return FMA(BLUE, p[2], FMA(GREEN, p[1], RED * p[0]));
+#else
+    return (PIXEL)((2126u * p[0] + 7152u * p[1] + 722u * p[2] + 5000u) / 10000u);
+#endif
+}
+
+KERNEL(LANES, 1) grey(GLOBAL PIXEL *RESTRICT to, const GLOBAL PIXEL *RESTRICT from, i32 to_row, i32 to_height,
+                      i32 to_pitch, u64 to_step, i32 from_row, i32 from_height, i32 from_pitch, u64 from_step,
+                      i32 groups) {
+    i32 x = (GROUP_X % groups * LANES + LANE_X) * 4, y = GROUP_X / groups;
+    if (x >= to_row) return;
+    const GLOBAL PIXEL *row = from + from_step * (u64)GROUP_Z + (u64)y * from_pitch;
+    PIXEL p[4 * CHANNELS];
+    if (x + 4 <= to_row) {
+        UNROLL
+        for (i32 i = 0; i < CHANNELS; i++) {
+            VECTOR(PIXEL) four = *(const GLOBAL VECTOR(PIXEL) *)(row + x * CHANNELS + 4 * i);
+            p[4 * i] = four.x;
+            p[4 * i + 1] = four.y;
+            p[4 * i + 2] = four.z;
+            p[4 * i + 3] = four.w;
+        }
+    } else {
+        UNROLL
+        for (i32 i = 0; i < 4 * CHANNELS; i++) p[i] = row[MIN_I(x * CHANNELS + i, from_row - 1)];
+    }
+    VECTOR(PIXEL) four;
+    four.x = luma(p);
+    four.y = luma(p + CHANNELS);
+    four.z = luma(p + 2 * CHANNELS);
+    four.w = luma(p + 3 * CHANNELS);
+    *(GLOBAL VECTOR(PIXEL) *)(to + to_step * (u64)GROUP_Z + (u64)y * to_pitch + x) = four;
+}

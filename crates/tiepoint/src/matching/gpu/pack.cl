@@ -1,0 +1,43 @@
+// Descriptors in the rows of regions.cl.
+//
+// From Rust besides: SHIFT, bits below the squared length in `norms`; PANELS, 1 for rows interleaved by BLOCK, 0 for rows
+// one by one.
+
+// Packs descriptors by `order`, one lane a row; rows of the last block of a region that stand for no feature are 0.
+KERNEL(BLOCK, 1) pack_rows(GLOBAL u32 *RESTRICT packed, GLOBAL u32 *RESTRICT norms, const GLOBAL u32 *RESTRICT order,
+                           const GLOBAL u32 *RESTRICT regions, const GLOBAL VALUE *a, const GLOBAL VALUE *b,
+                           u32 span) {
+    u32 block = (u32)GROUP_X, lane = (u32)LANE_X, row = block * BLOCK + lane;
+    u32 side = block * BLOCK >= span, region = 2 * side;
+    u32 dark = region_start(regions, region + 1, span);
+    if (row >= dark) region++;
+    u32 place = row - (row >= dark ? dark : side * span);
+    if (place >= divided(regions[region], BLOCK) * BLOCK) return;
+    i32 exists = place < regions[region];
+    const GLOBAL VALUE *from = (side != 0 ? b : a) + (u64)(exists ? order[row] : 0) * DIMENSION;
+    Distance length = 0;
+    for (u32 word = 0; word < WORDS; word += 4) {
+        uint4 words = words_of(from, word);
+        if (!exists) words.x = words.y = words.z = words.w = 0;
+        length = MULTIPLY_ADD(words.x, words.x, length);
+        length = MULTIPLY_ADD(words.y, words.y, length);
+        length = MULTIPLY_ADD(words.z, words.z, length);
+        length = MULTIPLY_ADD(words.w, words.w, length);
+#if PANELS
+        GLOBAL u32 *to = packed + ((u64)block * WORDS + word) * BLOCK + lane;
+        to[0] = words.x;
+        to[BLOCK] = words.y;
+        to[2 * BLOCK] = words.z;
+        to[3 * BLOCK] = words.w;
+#else
+        ((GLOBAL uint4 *)packed)[((u64)row * WORDS + word) / 4] = words;
+#endif
+    }
+#if SHIFT
+    // Above it the number of the target among those of its lane, and above all others where there is none: nearest.cu.
+    u32 number = ((place >> 3) * 2 + (place & 1)) & ((1 << SHIFT) - 1);
+    norms[row] = exists ? (u32)length << SHIFT | number : 0x7fffffffu;
+#else
+    norms[row] = TO_WORD(length);
+#endif
+}

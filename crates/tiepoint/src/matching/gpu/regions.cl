@@ -1,0 +1,161 @@
+// What every search for nearest neighbours shares: which rows are compared with which, by which group, and how what the
+// groups found becomes one result.
+//
+// Both sides lie packed in one array of rows: A from row 0, B from row `span`; of a side first the bright features,
+// then, from the next multiple of BLOCK, the dark ones, so that a search goes through one run of rows. These are the
+// four regions: A bright, A dark, B bright, B dark; `regions` holds their counts. A group compares BLOCK rows of one
+// region (queries) with some tiles of its counterpart (targets); what it found is merged at the end, in the order of
+// distances and indices, so that no cut shows in the result.
+//
+// From Rust: BLOCK; TILE, targets that a group takes at a time; FLOATS, 1 for f32; and where descriptors are read, their
+// type VALUE, DIMENSION, and WORDS of a packed row.
+
+#if FLOATS
+typedef f32 Distance;
+#define FAR FLOAT_OF(0x7f800000u)
+#define FROM_WORD(word) FLOAT_OF(word)
+#define TO_WORD(distance) BITS_OF(distance)
+#define MULTIPLY_ADD(a, b, sum) FMA(FLOAT_OF(a), FLOAT_OF(b), sum)
+// Squared distance from the sum of the squared lengths and the product, as the contract has it.
+#define SQUARED(lengths, product) FMA(-2.0f, product, lengths)
+#else
+typedef i32 Distance;
+#define FAR 0x7fffffff
+#define FROM_WORD(word) ((i32)(word))
+#define TO_WORD(distance) ((u32)(distance))
+#define MULTIPLY_ADD(a, b, sum) ((i32)DOT4(a, b, (u32)(sum)))
+#define SQUARED(lengths, product) ((lengths) - 2 * (product))
+#endif
+#define NONE 0xffffffffu
+#define NO_NUMBER FLOAT_OF(0x7fc00000u)
+
+// The nearest so far and the distance of the second; `Best` of nearest.rs.
+typedef struct {
+    Distance first, second;
+    u32 index;
+} Best;
+
+FUNCTION Best best_none(void) {
+    Best best;
+    best.first = FAR;
+    best.second = FAR;
+    best.index = NONE;
+    return best;
+}
+
+// The best of both, which have seen different neighbours.
+FUNCTION Best best_of(Best a, Best b) {
+    i32 b_first = b.first < a.first || (b.first == a.first && b.index < a.index);
+    Best near = b_first ? b : a, far = b_first ? a : b;
+    near.second = far.first < near.second ? far.first : near.second;
+    return near;
+}
+
+FUNCTION Best best_load(const GLOBAL u32 *words) {
+    Best best;
+    best.first = FROM_WORD(words[0]);
+    best.second = FROM_WORD(words[1]);
+    best.index = words[2];
+    return best;
+}
+
+FUNCTION void best_store(GLOBAL u32 *words, Best best) {
+    words[0] = TO_WORD(best.first);
+    words[1] = TO_WORD(best.second);
+    words[2] = best.index;
+}
+
+FUNCTION u32 at_most(u32 n, u32 most) { return n < most ? n : most; }
+
+FUNCTION u32 divided(u32 n, u32 by) { return (n + by - 1) / by; }
+
+FUNCTION u32 region_start(const GLOBAL u32 *regions, u32 region, u32 span) {
+    return (region >> 1) * span + ((region & 1) != 0 ? divided(regions[region & 2], BLOCK) * BLOCK : 0);
+}
+
+// Into how many parts targets are cut, so that about `parts` groups have work.
+FUNCTION u32 splits_of(const GLOBAL u32 *regions, u32 parts) {
+    u32 blocks = 0, tiles = 1;
+    for (u32 i = 0; i < 4; i++) {
+        u32 found = divided(regions[i], TILE);
+        blocks += divided(regions[i], BLOCK);
+        tiles = found > tiles ? found : tiles;
+    }
+    u32 splits = at_most(parts / (blocks > 0 ? blocks : 1), tiles);
+    return splits > 0 ? splits : 1;
+}
+
+// The region of a block of queries and its first row there; 4 when there are fewer blocks.
+FUNCTION u32 region_of(const GLOBAL u32 *regions, u32 block, u32 *row) {
+    u32 region = 0;
+    for (; region < 4; region++) {
+        u32 blocks = divided(regions[region], BLOCK);
+        if (block < blocks) break;
+        block -= blocks;
+    }
+    *row = block * BLOCK;
+    return region;
+}
+
+// What one group has to do.
+typedef struct {
+    // First packed row of the queries and of the targets.
+    u32 query, target;
+    // How many of the block's queries, and how many targets, there are.
+    u32 queries, targets;
+    // Tiles of targets.
+    u32 from, to;
+    i32 exists;
+} Work;
+
+FUNCTION Work work_of(const GLOBAL u32 *regions, u32 span, u32 parts) {
+    Work work;
+    u32 splits = splits_of(regions, parts), split = (u32)GROUP_X % splits, row;
+    u32 region = region_of(regions, (u32)GROUP_X / splits, &row), other = region ^ 2;
+    work.exists = region < 4;
+    if (!work.exists) return work;
+    work.query = region_start(regions, region, span) + row;
+    work.target = region_start(regions, other, span);
+    work.queries = at_most(regions[region] - row, BLOCK);
+    work.targets = regions[other];
+    u64 tiles = divided(work.targets, TILE);
+    work.from = (u32)(tiles * split / splits);
+    work.to = (u32)(tiles * (split + 1) / splits);
+    return work;
+}
+
+#ifdef DIMENSION
+// A word of a descriptor: one f32, or four bytes, the missing ones 0.
+#if FLOATS
+FUNCTION u32 word_of(const GLOBAL f32 *descriptor, u32 word) {
+    return word < DIMENSION ? BITS_OF(descriptor[word]) : 0;
+}
+#else
+FUNCTION u32 word_of(const GLOBAL u8 *descriptor, u32 word) {
+#if DIMENSION % 4 == 0
+    return 4 * word < DIMENSION ? ((const GLOBAL u32 *)descriptor)[word] : 0;
+#else
+    u32 bytes = 0;
+    for (u32 i = 0; i < 4; i++) {
+        if (4 * word + i < DIMENSION) bytes |= (u32)descriptor[4 * word + i] << 8 * i;
+    }
+    return bytes;
+#endif
+}
+#endif
+
+// Four words beside one another, from `word` on, a multiple of 4.
+FUNCTION uint4 words_of(const GLOBAL VALUE *descriptor, u32 word) {
+    uint4 words;
+#if DIMENSION % 16 == 0
+    words.x = words.y = words.z = words.w = 0;
+    if (word < (FLOATS ? DIMENSION : DIMENSION / 4)) words = ((const GLOBAL uint4 *)descriptor)[word / 4];
+#else
+    words.x = word_of(descriptor, word);
+    words.y = word_of(descriptor, word + 1);
+    words.z = word_of(descriptor, word + 2);
+    words.w = word_of(descriptor, word + 3);
+#endif
+    return words;
+}
+#endif

@@ -1,0 +1,250 @@
+use super::super::tests::{Numbers, features};
+use super::*;
+use crate::device::Cpu;
+use crate::device::gpu::{all, compiles_everywhere};
+use crate::feature::{Descriptors, Features};
+use crate::geometry::{Affine, Fundamental, Homography, Model, Similarity};
+
+/// `n` features at random places with random signs.
+fn random(numbers: &mut Numbers, n: usize, descriptors: Descriptors, dimension: usize) -> Features {
+    let places: Vec<_> = (0..n).map(|_| [0; 2].map(|_| (numbers.next() % 10_000) as f32 * 0.1)).collect();
+    let mut found = features(&places, descriptors, dimension);
+    found.keypoints.iter_mut().for_each(|k| k.sign = if numbers.next() % 5 < 2 { -1 } else { 1 });
+    found
+}
+
+/// Random bytes below `below`: few different ones make many equal distances.
+fn bytes(numbers: &mut Numbers, n: usize, dimension: usize, below: u32) -> Features {
+    let values = numbers.bytes(n * dimension, below);
+    random(numbers, n, Descriptors::U8(values), dimension)
+}
+
+fn floats(numbers: &mut Numbers, n: usize, dimension: usize) -> Features {
+    let values = numbers.floats(n * dimension);
+    random(numbers, n, Descriptors::F32(values), dimension)
+}
+
+/// Some descriptors of A become some of B, exactly.
+fn copy_some(a: &Features, b: &mut Features) {
+    let rows = (0..b.len().min(a.len())).step_by(3).flat_map(|i| i * a.dimension..(i + 1) * a.dimension);
+    match (&a.descriptors, &mut b.descriptors) {
+        (Descriptors::U8(a), Descriptors::U8(b)) => rows.for_each(|i| b[i] = a[i]),
+        (Descriptors::F32(a), Descriptors::F32(b)) => rows.for_each(|i| b[i] = a[i]),
+        _ => unreachable!("of one kind"),
+    }
+}
+
+/// Both the fast form of each device, and the portable one.
+fn matchers() -> impl Iterator<Item = (&'static Gpu, GpuMatcher)> {
+    let of = |gpu| [false, true].map(|portable| (gpu, GpuMatcher::new(gpu).portable(portable)));
+    // Where there is no other form, one run tells all.
+    all().iter().flat_map(of).filter(|(gpu, m)| m.portable || gpu.info().api == Api::Cuda)
+}
+
+/// Equality to the bit, and NaN nowhere.
+fn check_nearest(a: &Features, b: &Features, what: &str) {
+    let expected = super::super::nearest_neighbours(a, b, &Cpu::sequential()).unwrap();
+    for (gpu, matcher) in matchers() {
+        let [on_a, on_b] = [a, b].map(|f| GpuFeatures::upload(gpu, f).unwrap());
+        let found = matcher.nearest_neighbours(&on_a, &on_b).unwrap();
+        for (found, expected) in found.iter().zip(&expected) {
+            let differ = found.iter().zip(expected).position(|(f, e)| f != e);
+            let at = differ.map(|i| (i, found[i], expected[i]));
+            assert!(found.len() == expected.len() && at.is_none(), "{gpu:?} {what}: {at:?}");
+        }
+    }
+}
+
+#[test]
+fn nearest_neighbours_are_those_of_the_cpu() {
+    let mut numbers = Numbers(7);
+    for (n, m, dimension) in [
+        (1, 1, 128),
+        (2, 1, 64),
+        (1, 700, 64),
+        (129, 127, 128),
+        (256, 257, 128),
+        (300, 640, 64),
+        (83, 60, 37),
+    ] {
+        for below in [3, 256] {
+            let (a, mut b) =
+                (bytes(&mut numbers, n, dimension, below), bytes(&mut numbers, m, dimension, below));
+            copy_some(&a, &mut b);
+            check_nearest(&a, &b, &format!("{n} x {m} x {dimension} bytes below {below}"));
+        }
+        let (a, mut b) = (floats(&mut numbers, n, dimension), floats(&mut numbers, m, dimension));
+        copy_some(&a, &mut b);
+        check_nearest(&a, &b, &format!("{n} x {m} x {dimension} floats"));
+    }
+}
+
+#[test]
+fn many_tiles_and_turns() {
+    let mut numbers = Numbers(8);
+    let (a, mut b) = (bytes(&mut numbers, 40, 64, 4), bytes(&mut numbers, 5000, 64, 4));
+    copy_some(&a, &mut b);
+    check_nearest(&a, &b, "few and many");
+}
+
+#[test]
+fn extremes_do_not_overflow() {
+    for dimension in [128, 1000] {
+        let all = |value: u8, n: usize| {
+            features(&vec![[0.0; 2]; n], Descriptors::U8(vec![value; n * dimension]), dimension)
+        };
+        let (black, white) = (all(0, 3), all(255, 140));
+        check_nearest(&black, &white, "black and white");
+        check_nearest(&white, &white, "white");
+    }
+}
+
+#[test]
+fn not_a_number_is_nobodys_neighbour() {
+    let mut numbers = Numbers(9);
+    let (mut a, mut b) = (floats(&mut numbers, 150, 64), floats(&mut numbers, 140, 64));
+    for (at, value) in [(3, f32::NAN), (700, f32::INFINITY), (1500, 1e30), (64 * 100, -f32::NAN)] {
+        for side in [&mut a, &mut b] {
+            let Descriptors::F32(values) = &mut side.descriptors else { unreachable!() };
+            values[at] = value;
+        }
+    }
+    check_nearest(&a, &b, "not numbers");
+    for side in [&mut a, &mut b] {
+        let Descriptors::F32(values) = &mut side.descriptors else { unreachable!() };
+        values.fill(f32::NAN);
+    }
+    check_nearest(&a, &b, "nothing but");
+}
+
+fn check_matches(a: &Features, b: &Features, options: &MatchOptions, fewest: usize) {
+    let expected = super::super::match_features(a, b, options, &Cpu::sequential()).unwrap();
+    assert!(expected.len() >= fewest, "the test compares something: {} matches", expected.len());
+    for (gpu, matcher) in matchers() {
+        let [on_a, on_b] = [a, b].map(|f| GpuFeatures::upload(gpu, f).unwrap());
+        let found = matcher.match_features(&on_a, &on_b, options).unwrap();
+        assert!(found == expected, "{gpu:?} {options:?}: {} and not {}", found.len(), expected.len());
+    }
+}
+
+#[test]
+fn filters_are_those_of_the_cpu() {
+    let mut numbers = Numbers(10);
+    let (a, mut b) = (bytes(&mut numbers, 600, 64, 12), bytes(&mut numbers, 500, 64, 12));
+    copy_some(&a, &mut b);
+    let all = MatchOptions { ratio: None, mutual: false, same_sign: false, ..MatchOptions::default() };
+    for options in [
+        all,
+        MatchOptions { same_sign: true, ..all },
+        MatchOptions { mutual: true, same_sign: true, ..all },
+        MatchOptions { ratio: Some(0.9), ..all },
+        MatchOptions { max_distance: Some(0.2), ..all },
+        MatchOptions::default(),
+    ] {
+        check_matches(&a, &b, &options, 30);
+    }
+    let mut bright = b.clone();
+    bright.keypoints.iter_mut().for_each(|k| k.sign = 1);
+    check_matches(&a, &bright, &MatchOptions { same_sign: true, ..all }, 200);
+}
+
+#[test]
+fn guided_search_is_that_of_the_cpu() {
+    let mut numbers = Numbers(11);
+    let (mut a, mut b) = (bytes(&mut numbers, 330, 64, 20), bytes(&mut numbers, 290, 64, 20));
+    for side in [&mut a, &mut b] {
+        side.keypoints[7].x = f32::NAN;
+        side.keypoints[8].y = f32::INFINITY;
+        side.keypoints[9].x = -5000.0;
+    }
+    let mut of_floats = [a.clone(), b.clone()];
+    for side in &mut of_floats {
+        side.descriptors = Descriptors::F32(numbers.floats(side.len() * 64));
+    }
+    let homography = Homography::new([[0.8, -0.2, 100.0], [0.3, 0.9, -50.0], [1e-3, -2e-4, 1.0]]).unwrap();
+    let affine = Affine::new([[0.8, -0.2, 100.0], [0.3, 0.9, -50.0]]).unwrap();
+    let similarity = Similarity::new([0.9, 0.1], [20.0, -30.0]).unwrap();
+    let lines = Fundamental::new([[0.0, -1e-4, 0.1], [2e-4, 0.0, -0.3], [-0.1, 0.25, 10.0]]).unwrap();
+    let rows = Fundamental::new([[0.0, 0.0, 0.0], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]]).unwrap();
+    for (model, radius) in [
+        (Model::Homography(homography), 60.0),
+        (Model::Homography(homography), 5000.0),
+        (Model::Affine(affine), 60.0),
+        (Model::Similarity(similarity), 80.0),
+        (Model::Fundamental(lines), 6.0),
+        (Model::Fundamental(rows), 9.0),
+    ] {
+        for same_sign in [false, true] {
+            let guide = Some(Guide { model, radius });
+            let options =
+                MatchOptions { ratio: None, mutual: same_sign, same_sign, guide, max_distance: None };
+            check_matches(&a, &b, &options, 20);
+            if matches!(model, Model::Homography(_)) {
+                check_matches(&of_floats[0], &of_floats[1], &options, 20);
+            }
+        }
+    }
+}
+
+#[test]
+fn numbers_stay_on_the_device() {
+    let mut numbers = Numbers(12);
+    let (a, b) = (bytes(&mut numbers, 300, 64, 256), bytes(&mut numbers, 310, 64, 256));
+    for (gpu, matcher) in matchers() {
+        let [on_a, on_b] = [&a, &b].map(|f| GpuFeatures::upload(gpu, f).unwrap());
+        let mut commands = Commands::new();
+        let options = MatchOptions::default();
+        let found = matcher.record(&mut commands, &on_a, &on_b, &options).unwrap();
+        let graph = gpu.graph(commands).unwrap();
+        // A counter may count beyond what fits.
+        for (n, m) in [(1000, 310), (300, 0), (0, 0), (129, 200), (1, 310)] {
+            on_a.count.write(0, &[n]).unwrap();
+            on_b.count.write(0, &[m]).unwrap();
+            graph.run().unwrap();
+            let first = |f: &Features, n: u32| f.subset(&(0..f.len().min(n as usize)).collect::<Vec<_>>());
+            let (a, b) = (first(&a, n), first(&b, m));
+            let expected = super::super::match_features(&a, &b, &options, &Cpu::sequential()).unwrap();
+            assert_eq!(found.matches(&options).unwrap(), expected, "{gpu:?}: {n} and {m}");
+            assert_eq!(found.download().unwrap().map(|s| s.len()), [a.len(), b.len()], "{gpu:?}");
+        }
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_an_error() {
+    let floats = features(&[[0.0; 2]; 2], Descriptors::F32(vec![1.0; 8]), 4);
+    let bytes = features(&[[0.0; 2]; 2], Descriptors::U8(vec![1; 8]), 4);
+    let longer = features(&[[0.0; 2]; 1], Descriptors::U8(vec![1; 8]), 8);
+    let bare = features(&[[0.0; 2]; 2], Descriptors::U8(vec![]), 0);
+    let none = features(&[], Descriptors::F32(vec![]), 0);
+    let options = MatchOptions::default();
+    for (gpu, matcher) in matchers() {
+        let [floats, bytes, longer, bare, none] =
+            [&floats, &bytes, &longer, &bare, &none].map(|f| GpuFeatures::upload(gpu, f).unwrap());
+        for other in [&floats, &longer, &bare] {
+            let found = matcher.match_features(&bytes, other, &options);
+            assert!(matches!(found, Err(Error::Mismatch(_))), "{gpu:?} {other:?}");
+        }
+        assert_eq!(matcher.match_features(&bytes, &none, &options).unwrap(), [], "nothing is no error");
+        assert_eq!(matcher.match_features(&none, &floats, &options).unwrap(), [], "nothing is no error");
+        assert!(matcher.match_features(&none, &bare, &options).is_err(), "as on the CPU");
+        let wrong = MatchOptions { ratio: Some(2.0), ..options };
+        assert!(matches!(matcher.match_features(&bytes, &bytes, &wrong), Err(Error::Option { .. })));
+    }
+}
+
+#[test]
+fn kernels_compile_for_every_card() {
+    let mut sources = vec![];
+    for dimension in [64, 128] {
+        for (form, floats) in [(Form::Portable, false), (Form::Portable, true), (Form::Tensor, false)] {
+            let kind = Kind { form, floats, dimension, on_cpu: false };
+            sources.extend([kind.source(), kind.rows_source()]);
+        }
+    }
+    let kind = Kind { form: Form::Portable, floats: false, dimension: 64, on_cpu: false };
+    for model in [ModelKind::Homography, ModelKind::Affine, ModelKind::Fundamental] {
+        sources.extend([kind, Kind { floats: true, ..kind }].map(|kind| kind.guided_source(model)));
+    }
+    compiles_everywhere(&sources);
+}

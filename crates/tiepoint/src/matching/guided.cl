@@ -1,0 +1,144 @@
+// The search for nearest neighbours of gpu/regions.cl among the pairs that a known model allows: every pair is tested,
+// one lane a query, and the descriptors of those that pass are compared. The test is that of guided.rs in f64; one in
+// f32, which lets through whatever could pass, goes before it, as many cards do f64 at a small share of the speed.
+//
+// From Rust besides: MODEL, 0 a homography, 1 an affine map, 2 a fundamental matrix.
+
+#if OPENCL
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#endif
+typedef double f64;
+
+FUNCTION i32 is_finite(f64 v) { return v - v == 0.0; }
+
+// What the test needs of a packed row: of A the place that the model predicts and the radius squared, or the line
+// (a, b, c) and the radius times its norm, squared; of B the place. Not a number where nothing can match.
+typedef struct {
+    f64 x, y, c, reach;
+} Place;
+
+// The same for the test in f32: lines have norm 1, and `w` is how far apart two may be, summed over both, with what f32
+// may be wrong by: a share of 2^-20 where 2^-22 suffices. Below all numbers where nothing can match.
+FUNCTION float4 roughly(Place place, f64 radius, i32 predicted, i32 allowed) {
+    float4 rough;
+    f64 scale = 1.0, wrong = 1.0 / 1048576.0;
+#if MODEL == 2
+    if (predicted) scale = 1.0 / sqrt(place.x * place.x + place.y * place.y);
+    f64 extent = predicted ? fabs(place.c * scale) : fabs(place.x) + fabs(place.y);
+#else
+    f64 extent = predicted ? fabs(place.x) + fabs(place.y) : 0.0;
+#endif
+    rough.x = allowed ? (f32)(place.x * scale) : 0.0f;
+    rough.y = allowed ? (f32)(place.y * scale) : 0.0f;
+    rough.z = allowed ? (f32)(place.c * scale) : 0.0f;
+    rough.w = allowed ? (f32)(extent * wrong + (predicted ? radius * (1.0 + wrong) : 0.0)) : FLOAT_OF(0xff800000u);
+    return rough;
+}
+
+// One group for every block of rows. The model is given row by row.
+KERNEL(BLOCK, 1) predict(GLOBAL Place *RESTRICT places, GLOBAL float4 *RESTRICT rough, const GLOBAL u32 *RESTRICT order,
+                         const GLOBAL u32 *RESTRICT regions, const GLOBAL Keypoint *keypoints_a,
+                         const GLOBAL Keypoint *keypoints_b, u32 span, f64 m00, f64 m01, f64 m02, f64 m10, f64 m11,
+                         f64 m12, f64 m20, f64 m21, f64 m22, f64 radius) {
+    u32 row = (u32)GROUP_X * BLOCK + (u32)LANE_X;
+    u32 side = (u32)GROUP_X * BLOCK >= span, region = 2 * side, dark = region_start(regions, region + 1, span);
+    if (row >= dark) region++;
+    if (row - (row >= dark ? dark : side * span) >= regions[region]) return;
+    const GLOBAL Keypoint *keypoint = (side != 0 ? keypoints_b : keypoints_a) + order[row];
+    Place place;
+    place.x = (f64)keypoint->x;
+    place.y = (f64)keypoint->y;
+    place.c = 0.0;
+    place.reach = radius * radius;
+    i32 allowed = 1, predicted = side == 0;
+    if (predicted) {
+        f64 x = place.x, y = place.y;
+        f64 u = m00 * x + m01 * y + m02, v = m10 * x + m11 * y + m12, w = m20 * x + m21 * y + m22;
+#if MODEL == 0
+        allowed = (m22 == 1.0 ? w : fabs(w)) > 1e-12;
+        u = u / w;
+        v = v / w;
+#endif
+        place.x = u;
+        place.y = v;
+#if MODEL == 2
+        f64 norm2 = u * u + v * v;
+        place.c = w;
+        place.reach = place.reach * norm2;
+        allowed = norm2 > 0.0 && is_finite(norm2);
+#endif
+    }
+    allowed = allowed && is_finite(place.x) && is_finite(place.y);
+    rough[row] = roughly(place, radius, predicted, allowed);
+    if (!allowed) place.x = NO_NUMBER;
+    places[row] = place;
+}
+
+// Whether two may pass the test. Where f32 does not suffice and a NaN comes out, they may.
+FUNCTION i32 may_allow(float4 predicted, float4 place) {
+    f32 reach = predicted.w + place.w;
+#if MODEL == 2
+    return !(ABS(FMA(predicted.x, place.x, FMA(predicted.y, place.y, predicted.z))) > reach);
+#else
+    return !(ABS(predicted.x - place.x) > reach) && !(ABS(predicted.y - place.y) > reach);
+#endif
+}
+
+FUNCTION i32 allows(Place predicted, Place place) {
+#if MODEL == 2
+    f64 off = predicted.x * place.x + predicted.y * place.y + predicted.c;
+    return off * off <= predicted.reach;
+#else
+    f64 x = place.x - predicted.x, y = place.y - predicted.y;
+    return x * x + y * y <= predicted.reach;
+#endif
+}
+
+// The squared distance of two descriptors, by the contract of product.rs.
+FUNCTION Distance distance_of(const GLOBAL VALUE *a, const GLOBAL VALUE *b) {
+    Distance length_a = 0, length_b = 0, product = 0;
+    for (u32 word = 0; word < WORDS; word++) {
+        u32 p = word_of(a, word), q = word_of(b, word);
+        length_a = MULTIPLY_ADD(p, p, length_a);
+        length_b = MULTIPLY_ADD(q, q, length_b);
+        product = MULTIPLY_ADD(p, q, product);
+    }
+    return SQUARED(length_a + length_b, product);
+}
+
+KERNEL(BLOCK, 1) search_guided(GLOBAL u32 *RESTRICT found, const GLOBAL Place *RESTRICT places,
+                               const GLOBAL float4 *RESTRICT rough, const GLOBAL u32 *RESTRICT order,
+                               const GLOBAL u32 *RESTRICT regions, const GLOBAL VALUE *a, const GLOBAL VALUE *b,
+                               u32 span, u32 parts) {
+    LOCAL float4 rough_targets[TILE];
+    Work work = work_of(regions, span, parts);
+    if (!work.exists) return;
+    u32 lane = (u32)LANE_X, row = work.query + (lane < work.queries ? lane : 0);
+    i32 forth = work.query < span;
+    Place own = places[row];
+    float4 rough_own = rough[row];
+    if (lane >= work.queries) rough_own.w = FLOAT_OF(0xff800000u);
+    if (lane >= work.queries) own.x = NO_NUMBER;
+    const GLOBAL VALUE *query = (forth ? a : b) + (u64)order[row] * DIMENSION, *targets = forth ? b : a;
+    Best best = best_none();
+    for (u32 tile = work.from; tile < work.to; tile++) {
+        u32 first = tile * TILE, here = at_most(work.targets - first, TILE);
+        BARRIER();
+        if (lane < here) rough_targets[lane] = rough[work.target + first + lane];
+        BARRIER();
+        for (u32 i = 0; i < here; i++) {
+            float4 other = rough_targets[i];
+            if (!(forth ? may_allow(rough_own, other) : may_allow(other, rough_own))) continue;
+            Place exact = places[work.target + first + i];
+            if (!(forth ? allows(own, exact) : allows(exact, own))) continue;
+            Distance distance = distance_of(query, targets + (u64)order[work.target + first + i] * DIMENSION);
+            if (distance < best.second) {
+                i32 nearer = distance < best.first;
+                best.second = nearer ? best.first : distance;
+                best.first = nearer ? distance : best.first;
+                best.index = nearer ? first + i : best.index;
+            }
+        }
+    }
+    best_store(found + 3 * ((u64)GROUP_X * BLOCK + lane), best);
+}

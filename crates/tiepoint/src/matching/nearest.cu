@@ -1,0 +1,173 @@
+// The search for nearest neighbours of gpu/regions.cl on tensor cores, for 8-bit descriptors of up to 128 values: the same bits, as the products
+// are whole numbers. sm_80 and later.
+//
+// A group holds BLOCK queries in the registers of its warps, as the A of D = A B, and fetches TILE targets at a time
+// into local memory, STAGES of them on their way. A warp multiplies its ROW_TILES x 16 queries with 8 targets at a time,
+// and every lane keeps the two smallest of what it sees of each query. That is what costs: the cores deliver faster than
+// lanes compare. So what is compared is one integer, |b|^2 - 2ab, with a number below it that tells a lane's targets
+// apart: one multiply-add and at most three minima or maxima a product. Length and product of 128 bytes take 24 bits,
+// which leaves 8 for the number: after a turn of 256 targets a lane, 1024 in all, it begins anew.
+//
+// Fragments (PTX ISA, mma.m16n8k32): with g = lane / 4 and t = lane % 4, a lane holds of A the rows g and g + 8, bytes
+// 4t.. and 16 + 4t.., of B column g likewise, of D rows g and g + 8, columns 2t and 2t + 1.
+//
+// From Rust besides: WARPS, ROW_TILES, STAGES, GROUPS (that a multiprocessor shall hold).
+
+#if __CUDA_ARCH__ >= 800
+#define STEPS (WORDS / 8)
+// Bytes from row to row in local memory: an odd number of pieces of 16, so that eight rows lie in different banks.
+#define STRIDE (4 * WORDS + 16)
+#define THREADS (32 * WARPS)
+#define QUERIES (2 * ROW_TILES)
+// Targets in a turn, and what stands for no target: above all keys, and above all distances when shifted.
+#define TURN (4 << SHIFT)
+#define NO_KEY 0x7fffffff
+
+FUNCTION u32 local_address(const void *pointer) { return (u32)__cvta_generic_to_shared(pointer); }
+
+// 16 bytes into local memory, without waiting.
+FUNCTION void fetch_16(u32 to, const void *from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+
+// Four matrices of 8 rows of 16 bytes; a lane names a row, matrix by matrix, and gets its place of each.
+FUNCTION void load_matrices(u32 *fragment, u32 from) {
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(fragment[0]), "=r"(fragment[1]), "=r"(fragment[2]), "=r"(fragment[3])
+                 : "r"(from)
+                 : "memory");
+}
+
+FUNCTION void multiply(i32 *sum, const u32 *a, const u32 *b) {
+    asm("mma.sync.aligned.m16n8k32.row.col.s32.u8.u8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+        "{%10, %11, %12, %13};"
+        : "=r"(sum[0]), "=r"(sum[1]), "=r"(sum[2]), "=r"(sum[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(sum[0]), "r"(sum[1]), "r"(sum[2]),
+          "r"(sum[3]));
+}
+
+// |b|^2 - 2ab over the target's number: a multiply-add, which the units for minima have no part in.
+FUNCTION i32 key_of(i32 product, i32 norm) {
+    i32 key;
+    asm("mad.lo.s32 %0, %1, %2, %3;" : "=r"(key) : "r"(product), "n"(-(2 << SHIFT)), "r"(norm));
+    return key;
+}
+
+FUNCTION void fetch_tile(u32 to, u32 keys, const u32 *packed, const u32 *norms, u32 first) {
+    const u32 pieces = WORDS / 4;
+    UNROLL
+    for (u32 i = 0; i < TILE * pieces; i += THREADS) {
+        u32 row = (i + threadIdx.x) / pieces, piece = (i + threadIdx.x) % pieces;
+        if (TILE * pieces % THREADS != 0 && row >= TILE) break;
+        fetch_16(to + row * STRIDE + piece * 16, packed + (u64)(first + row) * WORDS + piece * 4);
+    }
+    if (threadIdx.x < TILE / 4) fetch_16(keys + threadIdx.x * 16, norms + first + threadIdx.x * 4);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, GROUPS)
+    search(u32 *__restrict__ found, const u32 *__restrict__ packed, const u32 *__restrict__ norms,
+           const u32 *__restrict__ regions, u32 span, u32 parts) {
+    __shared__ __align__(16) u8 tiles[STAGES][TILE * STRIDE];
+    __shared__ __align__(16) i32 keys[STAGES][TILE];
+    Work work = work_of(regions, span, parts);
+    if (!work.exists) return;
+    const u32 lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
+    const u32 first_query = (threadIdx.x >> 5) * ROW_TILES * 16 + g;
+
+    UNROLL
+    for (u32 stage = 0; stage < STAGES - 1; stage++) {
+        if (work.from + stage < work.to) {
+            fetch_tile(local_address(tiles[stage]), local_address(keys[stage]), packed, norms,
+                       work.target + (work.from + stage) * TILE);
+        }
+        asm volatile("cp.async.commit_group;" ::: "memory");
+    }
+    u32 query[ROW_TILES][STEPS][4];
+    UNROLL
+    for (u32 m = 0; m < ROW_TILES; m++) {
+        const u32 *row = packed + (u64)(work.query + first_query + 16 * m) * WORDS + t;
+        UNROLL
+        for (u32 s = 0; s < STEPS; s++) {
+            query[m][s][0] = row[8 * s];
+            query[m][s][1] = row[8 * WORDS + 8 * s];
+            query[m][s][2] = row[8 * s + 4];
+            query[m][s][3] = row[8 * WORDS + 8 * s + 4];
+        }
+    }
+    // The two smallest keys of this turn, and the best of the turns before, without the query's own length.
+    i32 near[QUERIES], next[QUERIES];
+    Best best[QUERIES];
+    UNROLL
+    for (u32 r = 0; r < QUERIES; r++) {
+        near[r] = next[r] = NO_KEY;
+        best[r].first = best[r].second = NO_KEY >> SHIFT;
+        best[r].index = NONE;
+    }
+    u32 slot = 0;
+    for (u32 tile = work.from; tile < work.to; tile++) {
+        asm volatile("cp.async.wait_group %0;" ::"n"(STAGES - 2) : "memory");
+        __syncthreads();
+        // Everyone has left the tile before this one: its place takes the next.
+        u32 free = slot == 0 ? STAGES - 1 : slot - 1;
+        if (tile + STAGES - 1 < work.to) {
+            fetch_tile(local_address(tiles[free]), local_address(keys[free]), packed, norms,
+                       work.target + (tile + STAGES - 1) * TILE);
+        }
+        asm volatile("cp.async.commit_group;" ::: "memory");
+        u32 place = local_address(tiles[slot]) + (lane & 7) * STRIDE + (lane >> 3) * 16;
+        const int2 *norm = (const int2 *)keys[slot] + t;
+        UNROLL
+        for (u32 n = 0; n < TILE / 8; n++) {
+            u32 target[2 * STEPS];
+            UNROLL
+            for (u32 s = 0; s < STEPS; s += 2) load_matrices(target + 2 * s, place + n * 8 * STRIDE + s * 32);
+            int2 own = norm[4 * n];
+            UNROLL
+            for (u32 m = 0; m < ROW_TILES; m++) {
+                i32 product[4] = {0, 0, 0, 0};
+                UNROLL
+                for (u32 s = 0; s < STEPS; s++) multiply(product, query[m][s], target + 2 * s);
+                UNROLL
+                for (u32 half = 0; half < 2; half++) {
+                    u32 r = 2 * m + half;
+                    i32 a = key_of(product[2 * half], own.x), b = key_of(product[2 * half + 1], own.y);
+                    i32 low = min(a, b), high = max(a, b);
+                    next[r] = min(min(next[r], high), max(near[r], low));
+                    near[r] = min(near[r], low);
+                }
+            }
+        }
+        slot = slot + 1 == STAGES ? 0 : slot + 1;
+        if ((tile + 1) % (TURN / TILE) == 0 || tile + 1 == work.to) {
+            u32 turn = tile * TILE / TURN * TURN;
+            UNROLL
+            for (u32 r = 0; r < QUERIES; r++) {
+                Best one;
+                u32 number = (u32)near[r] & ((1 << SHIFT) - 1);
+                one.first = near[r] >> SHIFT;
+                one.second = next[r] >> SHIFT;
+                one.index = near[r] == NO_KEY ? NONE : turn + (number >> 1) * 8 + 2 * t + (number & 1);
+                best[r] = best_of(best[r], one);
+                near[r] = next[r] = NO_KEY;
+            }
+        }
+    }
+    // Four lanes have seen targets of the same query.
+    UNROLL
+    for (u32 r = 0; r < QUERIES; r++) {
+        UNROLL
+        for (u32 other = 1; other < 4; other *= 2) {
+            Best one;
+            one.first = __shfl_xor_sync(0xffffffffu, best[r].first, other);
+            one.second = __shfl_xor_sync(0xffffffffu, best[r].second, other);
+            one.index = __shfl_xor_sync(0xffffffffu, best[r].index, other);
+            best[r] = best_of(best[r], one);
+        }
+        u32 row = first_query + 8 * r;
+        i32 length = (i32)norms[work.query + row] >> SHIFT;
+        best[r].first = best[r].index == NONE ? FAR : best[r].first + length;
+        best[r].second = best[r].second == NO_KEY >> SHIFT ? FAR : best[r].second + length;
+        if (t == 0) best_store(found + 3 * ((u64)blockIdx.x * BLOCK + row), best[r]);
+    }
+}
+#endif
