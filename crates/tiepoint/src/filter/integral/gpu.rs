@@ -173,7 +173,7 @@ impl<T: GpuPixel, A: GpuSum> GpuIntegrator<T, A> {
         to: &GpuIntegral<A>,
     ) -> Result<()> {
         let Size { width, height } = to.size;
-        if pixels.len() < pitch * height * to.images || pitch < width || pitch % 4 != 0 {
+        if pixels.len() < pitch * height * to.images || pitch < width || !pitch.is_multiple_of(4) {
             return Err(Error::Mismatch(format!(
                 "{} pixels in rows of {pitch} for {} images of {}: expected all rows, each of a multiple of 4 pixels",
                 pixels.len(),

@@ -39,7 +39,7 @@ FUNCTION void store_4(GLOBAL SUM *to, SUM a, SUM b, SUM c, SUM d) {
 // `state`: the counter of started groups, of finished ones, and of runs; all zero before the first. `row_words` and
 // `column_words` have as many places a tile as it has rows and columns. `out` begins at I(1, 1) of the first image, which
 // is aligned; row 0 and column 0 are zero already.
-KERNEL(GROUP, 1) integral(GLOBAL SUM *out, const GLOBAL PIXEL *RESTRICT pixels, GLOBAL u32 *state,
+KERNEL_RESIDENT(GROUP, 1, 4) integral(GLOBAL SUM *out, const GLOBAL PIXEL *RESTRICT pixels, GLOBAL u32 *state,
                           volatile GLOBAL u32 *row_words, volatile GLOBAL u64 *column_words, i32 width, i32 height,
                           i32 images, i32 pitch, i32 out_pitch, u64 first) {
     LOCAL u32 mark;
