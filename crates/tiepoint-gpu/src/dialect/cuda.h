@@ -41,8 +41,7 @@ typedef ulonglong2 u64x2;
 #define GROUPS_X ((i32)gridDim.x)
 #define GROUPS_Y ((i32)gridDim.y)
 #define BARRIER() __syncthreads()
-// Release and acquire for all of the device; __threadfence() orders more and takes longer.
-#define FENCE() asm volatile("fence.acq_rel.gpu;" ::: "memory")
+#define FENCE() __threadfence()
 
 #define FMA(a, b, c) __fmaf_rn(a, b, c)
 #define SQRT(a) __fsqrt_rn(a)

@@ -20,9 +20,6 @@
 //! `u8x4`, `u16x4`, `i16x4`, `i32x4`, `u32x4`, `f32x4` and `u64x2` have members x, y (z, w), for accesses of up to 16 bytes at aligned
 //! places; `U32X4(a, b, c, d)` and `U64X2(a, b)` make them.
 //!
-//! **Order.** `FENCE()` before a group's flag is stored, and after another group has loaded it (both through `volatile`
-//! pointers), makes what was stored before the flag visible to that other group through `volatile` pointers.
-//!
 //! **Arithmetic.** `+ - * /` and `SQRT` are the correctly rounded ones of IEEE 754, never fused; `FMA` is fused.
 //! Denormals are kept. So a kernel has the bits of Rust's `+ - * /`, `sqrt` and `mul_add`; a test holds every device
 //! to it. Library functions (`exp`, `atan2`, …) differ from device to device and are not used.

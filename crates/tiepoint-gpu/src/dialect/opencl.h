@@ -45,12 +45,7 @@ typedef ulong2 u64x2;
 #define GROUPS_X ((i32)get_num_groups(0))
 #define GROUPS_Y ((i32)get_num_groups(1))
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
-// OpenCL 1.2 promises order inside a work group only; NVIDIA's compiler takes its assembler for the rest.
-#ifdef cl_nv_pragma_unroll
-#define FENCE() asm volatile("membar.gl;" ::: "memory")
-#else
 #define FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
-#endif
 
 #define FMA(a, b, c) fma(a, b, c)
 #define SQRT(a) sqrt(a)

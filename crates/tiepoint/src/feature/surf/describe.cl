@@ -4,12 +4,12 @@
 KERNEL(DESCRIBE_GROUP, 1) describe(GLOBAL f32 *RESTRICT descriptors, const GLOBAL Keypoint *RESTRICT oriented,
                                    const GLOBAL f32 *RESTRICT directions, const GLOBAL u32 *RESTRICT counts,
                                    const GLOBAL SUM *RESTRICT sums, const GLOBAL f32 *RESTRICT square,
-                                   u32 capacity, i32 pitch, i32 width, i32 height, u64 origin, u64 image_sums) {
+                                   u32 capacity, u32 most, i32 pitch, i32 width, i32 height, u64 origin, u64 image_sums) {
     LOCAL f32 along[SAMPLES_OF_SQUARE], aside[SAMPLES_OF_SQUARE];
     // [value][cell]
     LOCAL f32 values[VALUES * CELLS];
     LOCAL f32 squares[CELLS];
-    u32 count = wanted(counts, capacity);
+    u32 count = wanted(counts, capacity, most);
     u64 first = (u64)GROUP_Y * capacity;
     sums += origin + (u64)GROUP_Y * image_sums;
     i32 lane = LANE_X;

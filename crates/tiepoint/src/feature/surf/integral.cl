@@ -1,4 +1,4 @@
-// Sums of boxes and wavelets from an integral image, as integral.rs beside this.
+// Sums of wavelets from an integral image, as integral.rs beside this.
 //
 // SUM is u32 or u64, SIGNED its two's complement. `sums` points at I(0, 0) of an image.
 
@@ -18,4 +18,10 @@ FUNCTION void haar(const GLOBAL SUM *RESTRICT sums, i32 pitch, i32 width, i32 he
     SUM f = bottom[-reach], g = bottom[0], h = bottom[reach];
     *dx = (h - c) + (f - a) - 2 * (g - b);
     *dy = (h - f) + (c - a) - 2 * (e - d);
+}
+
+// How many keypoints the image of this group has, at most as many as are asked for.
+FUNCTION u32 wanted(const GLOBAL u32 *counts, u32 capacity, u32 most) {
+    u32 room = capacity < most ? capacity : most;
+    return counts[GROUP_Y] < room ? counts[GROUP_Y] : room;
 }

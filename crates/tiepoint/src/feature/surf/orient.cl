@@ -1,23 +1,17 @@
 // Directions of keypoints, as orient.rs beside this: one group a keypoint, one lane a sample of the disc, then one a bin,
 // then one a window. Keypoints move to their place in the total order.
 
-// How many keypoints an image has that are asked for.
-FUNCTION u32 wanted(const GLOBAL u32 *counts, u32 capacity) {
-    u32 count = counts[GROUP_Y] < capacity ? counts[GROUP_Y] : capacity;
-    return count < MOST ? count : MOST;
-}
-
 KERNEL(ORIENT_GROUP, 1) orient(GLOBAL Keypoint *RESTRICT oriented, GLOBAL f32 *RESTRICT directions,
                                const GLOBAL Keypoint *RESTRICT keypoints, const GLOBAL u32 *RESTRICT order,
                                const GLOBAL u32 *RESTRICT counts, const GLOBAL SUM *RESTRICT sums,
-                               const GLOBAL f32 *RESTRICT disc, u32 capacity, i32 pitch, i32 width, i32 height,
+                               const GLOBAL f32 *RESTRICT disc, u32 capacity, u32 most, i32 pitch, i32 width, i32 height,
                                u64 origin, u64 image_sums) {
     LOCAL i32 bins[ORIENT_GROUP];
     LOCAL i64 weighted_x[ORIENT_GROUP], weighted_y[ORIENT_GROUP];
     LOCAL i64 bin_x[BINS], bin_y[BINS];
     LOCAL f32 window_x[ORIENT_GROUP], window_y[ORIENT_GROUP], length2[ORIENT_GROUP];
     LOCAL i32 windows[ORIENT_GROUP];
-    u32 count = wanted(counts, capacity);
+    u32 count = wanted(counts, capacity, most);
     u64 first = (u64)GROUP_Y * capacity;
     sums += origin + (u64)GROUP_Y * image_sums;
     i32 lane = LANE_X;

@@ -35,10 +35,11 @@ pub struct GpuIntegral<A> {
     size: Size,
     images: usize,
     pitch: usize,
-    /// What tiles tell each other: a counter and flags, sums of their rows, sums of their columns.
+    /// Counters of groups and runs.
     state: Buffer<u32>,
-    row_sums: Buffer<u32>,
-    column_sums: Buffer<A>,
+    /// What tiles tell each other: sums of their rows, sums of their columns.
+    row_words: Buffer<u32>,
+    column_words: Buffer<u64>,
 }
 
 impl<A: GpuSum> GpuIntegral<A> {
@@ -58,6 +59,8 @@ impl<A: GpuSum> GpuIntegral<A> {
         let pitch = Self::ALIGNMENT + size.width.next_multiple_of(Self::ALIGNMENT);
         let tiles = size.width.div_ceil(TILE.width) * size.height.div_ceil(TILE.height);
         let too_large = || Error::Image(format!("{images} images of {size} exceed memory"));
+        // Sums of 16 bits then stay below 2⁵⁴, which leaves room for marks.
+        size.width.checked_mul(size.height).filter(|&n| n < 1 << 38).ok_or_else(too_large)?;
         let len = (pitch * (size.height + 1)).checked_mul(images).ok_or_else(too_large)?;
         let tiles = tiles.checked_mul(images).filter(|&n| n < i32::MAX as usize).ok_or_else(too_large)?;
         let integral = Self {
@@ -65,12 +68,15 @@ impl<A: GpuSum> GpuIntegral<A> {
             size,
             images,
             pitch,
-            state: gpu.buffer(1 + 2 * tiles)?,
-            row_sums: gpu.buffer(tiles * TILE.height)?,
-            column_sums: gpu.buffer(tiles * TILE.width)?,
+            state: gpu.buffer(3)?,
+            row_words: gpu.buffer(tiles * TILE.height)?,
+            column_words: gpu.buffer(tiles * TILE.width)?,
         };
         let mut zeros = Commands::new();
         zeros.zero(&integral.buffer);
+        zeros.zero(&integral.state);
+        zeros.zero(&integral.row_words);
+        zeros.zero(&integral.column_words);
         gpu.run(&zeros)?;
         Ok(integral)
     }
@@ -176,7 +182,6 @@ impl<T: GpuPixel, A: GpuSum> GpuIntegrator<T, A> {
             )));
         }
         commands.stage("integral");
-        commands.zero(&to.state);
         let tiles = width.div_ceil(TILE.width) * height.div_ceil(TILE.height) * to.images;
         let first = (to.pitch + to.origin() + 1) as u64;
         let sizes = [width, height, to.images, pitch, to.pitch].map(|n| n as i32);
@@ -185,8 +190,8 @@ impl<T: GpuPixel, A: GpuSum> GpuIntegrator<T, A> {
             &to.buffer,
             pixels,
             &to.state,
-            &to.row_sums,
-            &to.column_sums,
+            &to.row_words,
+            &to.column_words,
             width,
             height,
             images,
@@ -224,9 +229,8 @@ mod tests {
 
     /// A batch of three images against the CPU.
     fn twins<T: GpuPixel, A: GpuSum>(gpu: &Gpu, size: Size, white: f32) {
-        let images: Vec<Image<T>> = (0..3)
-            .map(|seed| Image::from_vec(noise(size.area(), seed, white), size, 1).unwrap())
-            .collect();
+        let images: Vec<Image<T>> =
+            (0..3).map(|seed| Image::from_vec(noise(size.area(), seed, white), size, 1).unwrap()).collect();
         let one = GpuImage::upload(gpu, images[0].view()).unwrap();
         let room = one.pitch() * size.height;
         let all = gpu.buffer::<T>(3 * room).unwrap();
@@ -243,7 +247,15 @@ mod tests {
             let expected = Integral::<A>::new(image.view(), &Cpu::sequential()).unwrap();
             assert!(integral.download(i).unwrap() == expected, "{gpu:?}: image {i} of {size}, {}", T::NAME);
         }
-        assert!(integrator.integral(&one).unwrap().download(0).unwrap() == integral.download(0).unwrap());
+        let again = integrator.integral(&one).unwrap().download(0).unwrap();
+        assert!(again == integral.download(0).unwrap(), "{gpu:?}: alone");
+        // Marks of the runs before must not be taken for this run's.
+        let mut rerun = Commands::new();
+        rerun.zero(&all);
+        integrator.record(&mut rerun, &all, one.pitch(), &integral).unwrap();
+        gpu.run(&rerun).unwrap();
+        let black = integral.download(2).unwrap();
+        assert!(black == Integral { values: vec![A::default(); black.values.len()], size }, "{gpu:?}: black");
     }
 
     #[test]

@@ -3,9 +3,12 @@
 // Tiles of TILE_WIDTH x TILE_HEIGHT pixels, one a group, in the order of a counter, so that a group waits only for
 // groups that have started. A tile publishes the sums of its rows; those of all tiles to its left give it the sum of
 // every row up to its left edge. Then it publishes the sums of its columns, each over whole rows from the image's left
-// edge on, and looks upwards: over tiles that have published such sums, to the first whose bottom row of I is known
-// (the look-back of Merrill and Garland 2016, over columns). Waits are few, since neither of the two sums published
-// waits for the tiles above.
+// edge on, and looks upwards: over tiles that have published such sums, to the first that has published its bottom row
+// of I (the look-back of Merrill and Garland 2016, over columns). Waits are short, since neither of the two sums that
+// tiles publish first waits for the tiles above.
+//
+// What is published is one word: the sum, and above it the mark of this run, so that a word is either old or complete
+// and needs neither a fence nor to be cleared. The last group of a run makes the mark of the next.
 //
 // A lane has ROWS rows of four pixels; ROW_GROUPS lanes stand above one another.
 
@@ -15,10 +18,12 @@
 // Lanes that scan a row, or visit tiles to the left, together.
 #define PARTS (GROUP / TILE_HEIGHT)
 // Tiles above that are asked at a time.
-#define WINDOW 8
+#define WINDOW 4
 
-// What a tile has published of its columns.
-#define SUMS 1u
+// A published sum of a row: 24 bits and the mark. Of a column: SUM_BITS, what it is, and the mark.
+#define ROW_BITS 24
+#define SUM_BITS 54
+#define COLUMN_SUM 1u
 #define BOTTOM_ROW 2u
 
 FUNCTION void store_4(GLOBAL SUM *to, SUM a, SUM b, SUM c, SUM d) {
@@ -31,12 +36,13 @@ FUNCTION void store_4(GLOBAL SUM *to, SUM a, SUM b, SUM c, SUM d) {
 #endif
 }
 
-// `state`: the counter, a flag a tile for its rows, then one for its columns; all zero before. `row_sums` and
-// `column_sums` have as many places a tile as it has rows and columns. `out` begins at I(1, 1) of the first image, which
+// `state`: the counter of started groups, of finished ones, and of runs; all zero before the first. `row_words` and
+// `column_words` have as many places a tile as it has rows and columns. `out` begins at I(1, 1) of the first image, which
 // is aligned; row 0 and column 0 are zero already.
-KERNEL(GROUP, 1) integral(GLOBAL SUM *out, const GLOBAL PIXEL *pixels, GLOBAL u32 *state,
-                          volatile GLOBAL u32 *row_sums, volatile GLOBAL SUM *column_sums, i32 width, i32 height,
+KERNEL(GROUP, 1) integral(GLOBAL SUM *out, const GLOBAL PIXEL *RESTRICT pixels, GLOBAL u32 *state,
+                          volatile GLOBAL u32 *row_words, volatile GLOBAL u64 *column_words, i32 width, i32 height,
                           i32 images, i32 pitch, i32 out_pitch, u64 first) {
+    LOCAL u32 mark;
     LOCAL u32 ticket;
     LOCAL u32 quads[TILE_HEIGHT][QUADS + 1];
     LOCAL u32 parts[TILE_HEIGHT][PARTS];
@@ -47,7 +53,10 @@ KERNEL(GROUP, 1) integral(GLOBAL SUM *out, const GLOBAL PIXEL *pixels, GLOBAL u3
     LOCAL SUM top[TILE_WIDTH];
 
     i32 lane = LANE_X;
-    if (lane == 0) ticket = ATOMIC_ADD(state, 1u);
+    if (lane == 0) {
+        ticket = ATOMIC_ADD(state, 1u);
+        mark = state[2] % 255u + 1u;
+    }
     BARRIER();
     i32 across = (width + TILE_WIDTH - 1) / TILE_WIDTH, down = (height + TILE_HEIGHT - 1) / TILE_HEIGHT;
     // Images first, then rows of tiles: the row above has mostly been finished for long when many images are summed.
@@ -55,8 +64,6 @@ KERNEL(GROUP, 1) integral(GLOBAL SUM *out, const GLOBAL PIXEL *pixels, GLOBAL u3
     i32 tx = tile % across, image = tile / across % images, ty = tile / across / images;
     // From a tile to the one below it.
     i32 next_row = across * images;
-    volatile GLOBAL u32 *row_flags = state + 1;
-    volatile GLOBAL u32 *column_flags = row_flags + (u64)next_row * down;
     pixels += (u64)image * height * pitch;
     out += first + (u64)image * (height + 1) * out_pitch;
 
@@ -94,22 +101,19 @@ KERNEL(GROUP, 1) integral(GLOBAL SUM *out, const GLOBAL PIXEL *pixels, GLOBAL u3
             own[k] = before;
             before += value;
         }
-        if (part == PARTS - 1) row_sums[(u64)tile * TILE_HEIGHT + scanned] = before;
+        if (part == PARTS - 1) row_words[(u64)tile * TILE_HEIGHT + scanned] = mark << ROW_BITS | before;
     }
     BARRIER();
-    if (lane == 0) {
-        FENCE();
-        row_flags[tile] = 1u;
-    }
 
     // The sums of the tiles to the left, a row a lane.
     {
         i32 summed = lane % TILE_HEIGHT, part = lane / TILE_HEIGHT;
         SUM sum = 0;
         for (i32 other = tile - tx + part; other < tile; other += PARTS) {
-            while (row_flags[other] == 0u) {}
-            FENCE();
-            sum += row_sums[(u64)other * TILE_HEIGHT + summed];
+            u32 word;
+            do word = row_words[(u64)other * TILE_HEIGHT + summed];
+            while (word >> ROW_BITS != mark);
+            sum += word & ((1u << ROW_BITS) - 1u);
         }
         partial[part][summed] = sum;
     }
@@ -138,51 +142,42 @@ KERNEL(GROUP, 1) integral(GLOBAL SUM *out, const GLOBAL PIXEL *pixels, GLOBAL u3
         SUM own = left[TILE_HEIGHT - 1];
         UNROLL
         for (i32 k = 0; k < ROW_GROUPS; k++) own += columns[k][lane];
-        column_sums[(u64)tile * TILE_WIDTH + lane] = own;
-        BARRIER();
-        if (lane == 0) {
-            FENCE();
-            column_flags[tile] = SUMS;
-        }
-        i32 column = tx * TILE_WIDTH + lane;
+        // The words of one column of tiles, from the bottom up.
+        volatile GLOBAL u64 *words = column_words + (u64)tile * TILE_WIDTH + lane;
+        u64 word_mask = ((u64)1 << SUM_BITS) - 1;
+        u32 is_sum = mark << 2 | COLUMN_SUM, is_bottom = mark << 2 | BOTTOM_ROW;
+        words[0] = (u64)is_sum << SUM_BITS | own;
         SUM above = 0;
-        i32 looking = column < width ? ty : 0;
+        i32 looking = ty, at = 1;
         while (looking > 0) {
-            u32 flags[WINDOW];
+            u64 window[WINDOW];
             UNROLL
             for (i32 k = 0; k < WINDOW; k++) {
-                i32 there = looking - 1 - k;
-                flags[k] = there >= 0 ? column_flags[tile - (u64)(k + 1 + ty - looking) * next_row] : 0u;
+                i32 up = looking > k ? at + k : at;
+                window[k] = words[-((i64)up * next_row * TILE_WIDTH)];
             }
-            FENCE();
-            // As far as flags are set, and not beyond a bottom row.
-            i32 open = 1, done = 0;
-            i32 seen = 0;
+            // As far as sums are known, and not beyond a bottom row.
+            i32 left_to_look = looking;
             UNROLL
             for (i32 k = 0; k < WINDOW; k++) {
-                i32 there = looking - 1 - k;
-                u64 other = tile - (u64)(k + 1 + ty - looking) * next_row;
-                if (open && flags[k] == BOTTOM_ROW) {
-                    above += ((volatile GLOBAL SUM *)out)[((u64)(there + 1) * TILE_HEIGHT - 1) * out_pitch + column];
-                    done = 1;
-                } else if (open && flags[k] == SUMS) {
-                    above += column_sums[other * TILE_WIDTH + lane];
-                    seen++;
+                u32 kind = (u32)(window[k] >> SUM_BITS);
+                if (left_to_look == looking - k && left_to_look > 0 && (kind == is_sum || kind == is_bottom)) {
+                    above += (SUM)(window[k] & word_mask);
+                    left_to_look = kind == is_bottom ? 0 : left_to_look - 1;
                 }
-                open = open && flags[k] == SUMS;
             }
-            looking = done ? 0 : looking - seen;
+            at += looking - left_to_look;
+            looking = left_to_look;
         }
         top[lane] = above;
-        // The bottom row first: others wait for it.
-        if (ty + 1 < down && column < width) {
-            ((volatile GLOBAL SUM *)out)[((u64)(ty + 1) * TILE_HEIGHT - 1) * out_pitch + column] = above + own;
-        }
+        words[0] = (u64)is_bottom << SUM_BITS | (SUM)(above + own);
     }
     BARRIER();
-    if (lane == 0 && ty + 1 < down) {
-        FENCE();
-        column_flags[tile] = BOTTOM_ROW;
+    if (lane == 0 && ATOMIC_ADD(state + 1, 1u) == (u32)(next_row * down) - 1u) {
+        // All have started and know their mark.
+        state[0] = 0u;
+        state[1] = 0u;
+        state[2] += 1u;
     }
 
     SUM base[4];

@@ -21,10 +21,13 @@ use crate::feature::Features;
 use crate::feature::gpu::{GpuFeatures, GpuOrder};
 use crate::feature::select::Selection;
 use crate::filter::integral::GpuSum;
+use crate::image::ImageView;
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::{Error, Result};
 use pipeline::{Kind, Pipeline};
 use std::any::Any;
+use std::slice;
+use tiepoint_gpu::{Commands, Element, Pinned};
 
 /// Lanes of a group that computes or searches responses.
 const TILE: [u32; 2] = [32, 8];
@@ -44,11 +47,22 @@ pub struct GpuSurf {
     launches: usize,
     /// Features of an image that there is room for at least; 0 for a guess from the image's size.
     capacity: usize,
+    /// The [`Input`] of images that came from the host.
+    input: Option<Box<dyn Any + Send + Sync>>,
+}
+
+/// An image on its way from the host.
+struct Input<T: Element> {
+    host: Pinned<T>,
+    image: GpuImage<T>,
 }
 
 impl std::fmt::Debug for GpuSurf {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("GpuSurf").field("gpu", &self.gpu).field("options", &self.options).finish_non_exhaustive()
+        f.debug_struct("GpuSurf")
+            .field("gpu", &self.gpu)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
     }
 }
 
@@ -59,7 +73,15 @@ impl GpuSurf {
     /// [`Error::Option`] as [`SurfOptions::check`], [`Error::Device`] when the device refuses.
     pub fn new(gpu: &Gpu, options: SurfOptions) -> Result<Self> {
         options.check()?;
-        Ok(Self { gpu: gpu.clone(), options, order: GpuOrder::new(gpu)?, pipeline: None, launches: 0, capacity: 0 })
+        Ok(Self {
+            gpu: gpu.clone(),
+            options,
+            order: GpuOrder::new(gpu)?,
+            pipeline: None,
+            launches: 0,
+            capacity: 0,
+            input: None,
+        })
     }
 
     /// The options it was made with.
@@ -84,8 +106,38 @@ impl GpuSurf {
         image: &GpuImage<T>,
         mask: Option<&GpuImage<u8>>,
     ) -> Result<Features> {
-        let mut features = self.on_host(std::slice::from_ref(image), mask)?;
+        let mut features = self.on_host(slice::from_ref(image), mask)?;
         features.pop().ok_or_else(|| Error::Image("no image".into()))
+    }
+
+    /// The features of a grey image in the host's memory.
+    ///
+    /// # Errors
+    /// As [`detect`](Self::detect), and [`Error::Image`] when the image is empty.
+    pub fn detect_view<T: GpuPixel>(
+        &mut self,
+        view: ImageView<'_, T>,
+        mask: Option<ImageView<'_, u8>>,
+    ) -> Result<Features> {
+        view.require_grey()?;
+        let mask = mask.map(|mask| GpuImage::upload(&self.gpu, mask)).transpose()?;
+        let mut input = match self.input.take().and_then(|input| input.downcast::<Input<T>>().ok()) {
+            Some(input) if input.image.size() == view.size() => input,
+            _ => {
+                let image = GpuImage::new(&self.gpu, view.size())?;
+                Box::new(Input { host: self.gpu.pinned(image.buffer().len())?, image })
+            }
+        };
+        let pitch = input.image.pitch();
+        for (y, row) in input.host.numbers_mut()?.chunks_exact_mut(pitch).enumerate() {
+            row[..view.size().width].copy_from_slice(view.row(y));
+        }
+        let mut commands = Commands::new();
+        commands.upload(&input.host, input.image.buffer())?;
+        self.gpu.run(&commands)?;
+        let features = self.detect(&input.image, mask.as_ref());
+        self.input = Some(input);
+        features
     }
 
     /// The features of several images of one size, each in turn.
@@ -112,6 +164,23 @@ impl GpuSurf {
         match T::WHITE {
             255.0 => self.kept::<T, u32>(image, mask),
             _ => self.kept::<T, u64>(image, mask),
+        }
+    }
+
+    /// Puts the search of some grey images of one size into the device's queue and does not wait: what it takes by the
+    /// device's clock, [`Gpu::seconds`] tells. The features are not read.
+    ///
+    /// # Errors
+    /// As [`detect`](Self::detect).
+    pub fn enqueue<T: GpuPixel>(
+        &mut self,
+        images: &[GpuImage<T>],
+        mask: Option<&GpuImage<u8>>,
+    ) -> Result<()> {
+        self.check(images, mask)?;
+        match T::WHITE {
+            255.0 => self.ready::<T, u32>(images, mask.is_some())?.enqueue(images, mask),
+            _ => self.ready::<T, u64>(images, mask.is_some())?.enqueue(images, mask),
         }
     }
 
@@ -146,8 +215,8 @@ impl GpuSurf {
         images: &[GpuImage<T>],
         mask: Option<&GpuImage<u8>>,
     ) -> Result<Vec<Features>> {
-        let (pipeline, counts) = self.run::<T, A>(images, mask)?;
-        counts.iter().enumerate().map(|(i, &found)| pipeline.read(i, found)).collect()
+        let counts = self.run::<T, A>(images, mask, true)?;
+        self.ready::<T, A>(images, mask.is_some())?.read(&counts)
     }
 
     fn kept<T: GpuPixel, A: GpuSum>(
@@ -155,49 +224,60 @@ impl GpuSurf {
         image: &GpuImage<T>,
         mask: Option<&GpuImage<u8>>,
     ) -> Result<GpuFeatures> {
-        let (pipeline, counts) = self.run::<T, A>(std::slice::from_ref(image), mask)?;
-        pipeline.keep(counts.first().copied().unwrap_or(0))
+        let images = slice::from_ref(image);
+        let counts = self.run::<T, A>(images, mask, false)?;
+        self.ready::<T, A>(images, mask.is_some())?.keep(counts[0])
     }
 
-    /// Runs the graph, again with more room as long as features do not fit; the numbers of features.
+    /// Runs all stages, again with more room as long as features do not fit; the numbers of features.
     fn run<T: GpuPixel, A: GpuSum>(
         &mut self,
         images: &[GpuImage<T>],
         mask: Option<&GpuImage<u8>>,
-    ) -> Result<(&Pipeline<T, A>, Vec<usize>)> {
+        read: bool,
+    ) -> Result<Vec<usize>> {
         self.check(images, mask)?;
-        let size = images[0].size();
-        // Of a photograph at the default threshold one pixel in a few hundred is a feature.
-        let guess = (size.area() / 256).next_power_of_two().clamp(1024, 1 << 16);
-        let least = if self.capacity > 0 { self.capacity } else { guess };
-        let mut kind = Kind { size, images: images.len(), masked: mask.is_some(), capacity: least };
-        let pipeline = self.pipeline.take().and_then(|p| p.downcast::<Pipeline<T, A>>().ok());
-        let fits = |p: &Kind| Kind { capacity: kind.capacity, ..*p } == kind && p.capacity >= kind.capacity;
-        let mut pipeline = pipeline.filter(|p| fits(&p.kind));
         loop {
-            let ready = match pipeline {
-                Some(pipeline) => pipeline,
-                None => {
-                    let pitch = images[0].pitch();
-                    Box::new(Pipeline::<T, A>::new(&self.gpu, &self.options, &self.order, kind, pitch)?)
-                }
-            };
-            let counts = ready.run(images, mask)?;
+            let pipeline = self.ready::<T, A>(images, mask.is_some())?;
+            pipeline.enqueue(images, mask)?;
+            let counts = pipeline.counts(read)?;
             let most = counts.iter().copied().max().unwrap_or(0);
-            if most <= ready.kind.capacity {
-                self.launches = ready.launches;
-                let ready = self.pipeline.insert(ready).downcast_ref::<Pipeline<T, A>>();
-                return ready.map(|p| (p, counts)).ok_or_else(|| Error::Image("no pipeline".into()));
+            if most <= pipeline.kind.capacity {
+                return Ok(counts);
             }
-            kind.capacity = most.next_power_of_two();
-            // Its memory may be needed for the next.
-            drop(ready);
-            pipeline = None;
+            self.capacity = most.next_power_of_two();
         }
     }
 
-    fn check<T: GpuPixel>(&self, images: &[GpuImage<T>], mask: Option<&GpuImage<u8>>) -> Result<()> {
+    /// The pipeline for images like these, with room for as many features as have been found in one.
+    fn ready<T: GpuPixel, A: GpuSum>(
+        &mut self,
+        images: &[GpuImage<T>],
+        masked: bool,
+    ) -> Result<&mut Pipeline<T, A>> {
         let size = images[0].size();
+        // Of a photograph at the default threshold one pixel in a few hundred is a feature.
+        let guess = (size.area() / 256).next_power_of_two().clamp(1024, 1 << 16);
+        let capacity = if self.capacity > 0 { self.capacity } else { guess };
+        let kind = Kind { size, images: images.len(), masked, capacity };
+        // Dropped before another is made, for which its memory may be needed.
+        let kept = self.pipeline.take().and_then(|p| p.downcast::<Pipeline<T, A>>().ok());
+        let pipeline = match kept.filter(|p| p.kind == kind) {
+            Some(pipeline) => pipeline,
+            None => {
+                let pitch = images[0].pitch();
+                Box::new(Pipeline::new(&self.gpu, &self.options, &self.order, kind, pitch)?)
+            }
+        };
+        self.launches = pipeline.launches;
+        let pipeline = self.pipeline.insert(pipeline).downcast_mut();
+        pipeline.ok_or_else(|| Error::Image("no pipeline".into()))
+    }
+
+    fn check<T: GpuPixel>(&self, images: &[GpuImage<T>], mask: Option<&GpuImage<u8>>) -> Result<()> {
+        let Some(size) = images.first().map(GpuImage::size) else {
+            return Err(Error::Image("no image".into()));
+        };
         if size.width.max(size.height) > 1 << 24 {
             return Err(Error::Image(format!("{size}: SURF takes sides up to 16777216 pixels; cut it")));
         }

@@ -2,11 +2,10 @@
 
 use super::super::{SurfOptions, plan};
 use super::layers::Layers;
-use super::stages::{DeviceLayers, Found, Stages};
+use super::stages::{DeviceLayers, Found, Stages, most};
 use crate::Result;
-use crate::device::gpu::{Buffer, Commands, Gpu, Graph};
+use crate::device::gpu::{Buffer, Commands, Gpu, Graph, Pinned};
 use crate::feature::gpu::{GpuDescriptors, GpuFeatures, GpuOrder, WORDS, from_words};
-use crate::feature::select::Selection;
 use crate::feature::{Descriptors, Features};
 use crate::filter::integral::{GpuIntegral, GpuIntegrator, GpuSum};
 use crate::image::Size;
@@ -33,6 +32,27 @@ pub(super) struct Pipeline<T, A> {
     mask: Option<Buffer<u8>>,
     memory: Memory<A>,
     graph: Graph,
+    results: Results,
+    /// Features of an image that are read along with the counts: a few more than the images before had.
+    expected: usize,
+}
+
+/// Where results arrive on the host.
+#[derive(Debug)]
+struct Results {
+    counts: Pinned<u32>,
+    keypoints: Pinned<u32>,
+    values: Pinned<f32>,
+    /// Features of an image.
+    room: usize,
+}
+
+impl Results {
+    fn new(gpu: &Gpu, images: usize, room: usize, dimension: usize) -> Result<Self> {
+        let keypoints = gpu.pinned(images * room * WORDS)?;
+        let values = gpu.pinned(images * room * dimension)?;
+        Ok(Self { counts: gpu.pinned(images)?, keypoints, values, room })
+    }
 }
 
 /// What the stages hand on.
@@ -81,7 +101,8 @@ impl<T: GpuPixel, A: GpuSum> Pipeline<T, A> {
         let mask_pitch = GpuImage::<u8>::pitch_of(kind.size.width);
         let mask = kind.masked.then(|| gpu.buffer(mask_pitch * kind.size.height)).transpose()?;
 
-        let Memory { integral, responses, counts, keypoints, oriented, directions, descriptors, .. } = &memory;
+        let Memory { integral, responses, counts, keypoints, oriented, directions, descriptors, .. } =
+            &memory;
         let capacity = kind.capacity;
         let mut commands = Commands::new();
         GpuIntegrator::<T, A>::new(gpu)?.record(&mut commands, &input, pitch, integral)?;
@@ -97,11 +118,13 @@ impl<T: GpuPixel, A: GpuSum> Pipeline<T, A> {
         stages.describe(&mut commands, integral, found, directions, descriptors)?;
         let launches = commands.launches();
         let graph = gpu.graph(commands)?;
-        Ok(Self { kind, launches, options: *options, gpu: gpu.clone(), input, mask, memory, graph })
+        let results = Results::new(gpu, kind.images, 0, options.dimension())?;
+        let (options, gpu) = (*options, gpu.clone());
+        Ok(Self { kind, launches, options, gpu, input, mask, memory, graph, results, expected: 0 })
     }
 
-    /// Runs all stages; the numbers of keypoints found, which may exceed the capacity.
-    pub(super) fn run(&self, images: &[GpuImage<T>], mask: Option<&GpuImage<u8>>) -> Result<Vec<usize>> {
+    /// Puts all stages into the device's queue.
+    pub(super) fn enqueue(&self, images: &[GpuImage<T>], mask: Option<&GpuImage<u8>>) -> Result<()> {
         let mut commands = Commands::new();
         commands.stage("input");
         let len = self.input.len() / images.len();
@@ -112,37 +135,69 @@ impl<T: GpuPixel, A: GpuSum> Pipeline<T, A> {
             commands.copy((from.buffer(), 0), (to, 0), to.len())?;
         }
         self.gpu.run(&commands)?;
-        self.graph.run()?;
-        Ok(self.memory.counts.to_vec()?.into_iter().map(|n| n as usize).collect())
+        Ok(self.graph.run()?)
     }
 
-    /// How many of `found` keypoints were asked for.
-    fn kept(&self, found: usize) -> usize {
-        match self.options.selection {
-            Selection::Strongest(n) => found.min(n),
-            Selection::All | Selection::Even(_) => found,
+    /// The numbers of keypoints found by what was put into the queue, which may exceed the capacity. Where `features`
+    /// will be asked for, as many as are expected come along, so that the host waits once.
+    pub(super) fn counts(&mut self, features: bool) -> Result<Vec<usize>> {
+        let mut commands = Commands::new();
+        commands.stage("to the host");
+        commands.download(&self.memory.counts, &mut self.results.counts)?;
+        if features {
+            self.download(&mut commands, self.expected)?;
         }
+        self.gpu.run(&commands)?;
+        Ok(self.results.counts.numbers()?.iter().map(|&n| n as usize).collect())
     }
 
-    /// The features of image `i`, of which there are `found`.
-    pub(super) fn read(&self, i: usize, found: usize) -> Result<Features> {
-        let (count, dimension) = (self.kept(found), self.options.dimension());
-        let first = i * self.kind.capacity;
-        let mut words = vec![0; count * WORDS];
-        self.memory.oriented.read(first * WORDS, &mut words)?;
-        let mut values = vec![0.0; count * dimension];
-        self.memory.descriptors.read(first * dimension, &mut values)?;
-        Ok(Features {
-            keypoints: words.chunks_exact(WORDS).map(from_words).collect(),
-            descriptors: Descriptors::F32(values),
+    /// The first `count` features of every image.
+    fn download(&mut self, commands: &mut Commands, count: usize) -> Result<()> {
+        let (capacity, room, dimension) = (self.kind.capacity, self.results.room, self.options.dimension());
+        let Memory { oriented, descriptors, .. } = &self.memory;
+        for i in 0..self.kind.images {
+            let (from, to) = (i * capacity * WORDS, i * room * WORDS);
+            commands.download_part((oriented, from), (&mut self.results.keypoints, to), count * WORDS)?;
+            let (from, to) = (i * capacity * dimension, i * room * dimension);
+            commands.download_part((descriptors, from), (&mut self.results.values, to), count * dimension)?;
+        }
+        Ok(())
+    }
+
+    /// The features of every image, of which there are `found`.
+    pub(super) fn read(&mut self, found: &[usize]) -> Result<Vec<Features>> {
+        let kept: Vec<usize> = found.iter().map(|&n| n.min(most(&self.options))).collect();
+        let longest = kept.iter().copied().max().unwrap_or(0);
+        let capacity = self.kind.capacity;
+        if longest > self.results.room {
+            let room = (longest + longest / 4).next_multiple_of(256).min(capacity);
+            self.results = Results::new(&self.gpu, self.kind.images, room, self.options.dimension())?;
+            self.expected = 0;
+        }
+        if longest > self.expected {
+            let mut commands = Commands::new();
+            commands.stage("to the host");
+            self.download(&mut commands, longest)?;
+            self.gpu.run(&commands)?;
+        }
+        self.expected = (longest + longest / 16).min(self.results.room);
+        let (words, values) = (self.results.keypoints.numbers()?, self.results.values.numbers()?);
+        let (room, dimension) = (self.results.room, self.options.dimension());
+        let features = |(i, &count): (usize, &usize)| Features {
+            keypoints: words[i * room * WORDS..][..count * WORDS]
+                .chunks_exact(WORDS)
+                .map(from_words)
+                .collect(),
+            descriptors: Descriptors::F32(values[i * room * dimension..][..count * dimension].to_vec()),
             dimension,
             image: self.kind.size,
-        })
+        };
+        Ok(kept.iter().enumerate().map(features).collect())
     }
 
     /// The features of the first image, of which there are `found`, in memory of their own.
     pub(super) fn keep(&self, found: usize) -> Result<GpuFeatures> {
-        let (count, dimension) = (self.kept(found), self.options.dimension());
+        let (count, dimension) = (found.min(most(&self.options)), self.options.dimension());
         let keypoints = self.gpu.buffer(count * WORDS)?;
         let descriptors = self.gpu.buffer(count * dimension)?;
         let mut commands = Commands::new();

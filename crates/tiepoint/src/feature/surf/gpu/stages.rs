@@ -27,6 +27,14 @@ pub(super) struct Found<'a> {
     pub capacity: usize,
 }
 
+/// How many keypoints of an image are described: the host's selection needs all.
+pub(super) fn most(options: &SurfOptions) -> usize {
+    match options.selection {
+        Selection::Strongest(n) => n,
+        Selection::All | Selection::Even(_) => usize::MAX,
+    }
+}
+
 /// A layer table on the device.
 #[derive(Debug)]
 pub(super) struct DeviceLayers {
@@ -52,35 +60,35 @@ pub(super) struct Stages {
     disc: Buffer<f32>,
     square: Buffer<f32>,
     threshold: f32,
+    /// Keypoints of an image that are described.
+    most: u32,
     dimension: usize,
     /// Groups that share an image's keypoints among them: enough to fill the device.
     groups: usize,
 }
 
 impl Stages {
-    pub(super) fn source<A: GpuSum>(options: &SurfOptions) -> Source {
-        let disc = Disc::new(options.convention);
-        let square = Square::new(options);
-        let upright = Direction::upright(options.convention);
-        let values = if options.extended { 8 } else { 4 };
-        let order: Vec<i32> = match options.extended {
-            true => (0..8).collect(),
-            false => square.order.map(|i| i as i32).to_vec(),
+    /// The programs of `respond` and `search`, of `orient`, and of `describe`.
+    pub(super) fn sources<A: GpuSum>(options: &SurfOptions) -> [Source; 3] {
+        let with_sums = |name| {
+            features::for_kernels(Source::new(name))
+                .define("SUM", A::NAME)
+                .define("SIGNED", if size_of::<A>() == 8 { "i64" } else { "i32" })
+                .text(include_str!("../integral.cl"))
         };
-        let most = match options.selection {
-            Selection::Strongest(n) => n.min(u32::MAX as usize),
-            Selection::All | Selection::Even(_) => u32::MAX as usize,
-        };
-        let source = features::for_kernels(numeric::for_kernels(Source::new("surf")))
-            .define("SUM", A::NAME)
-            .define("SIGNED", if size_of::<A>() == 8 { "i64" } else { "i32" })
+        let detect = with_sums("SURF, responses and extrema")
             .define("OPENCV", u8::from(options.convention == Convention::OpenCv))
-            .define("OPENSURF", u8::from(options.convention == Convention::OpenSurf))
             .define("TILE_X", TILE[0])
             .define("TILE_Y", TILE[1])
             .define("ROWS_PER_LANE", ROWS_PER_LANE)
             .define_f32("SCALE_PER_SIZE", 1.2 / 9.0)
-            .define("MOST", format_args!("{most}u"))
+            .text(include_str!("../response.cl"))
+            .text(include_str!("../extrema.cl"));
+
+        let disc = Disc::new(options.convention);
+        let upright = Direction::upright(options.convention);
+        let orient = numeric::for_kernels(with_sums("SURF, orientation"))
+            .define("OPENSURF", u8::from(options.convention == Convention::OpenSurf))
             .define("ORIENT_GROUP", SAMPLES)
             .define("SAMPLES_OF_DISC", disc.weights.iter().filter(|&&w| w > 0).count())
             .define("BINS", disc.bins)
@@ -89,28 +97,33 @@ impl Stages {
             .define_f32("UPRIGHT_ANGLE", upright.angle)
             .define_f32("UPRIGHT_COS", upright.cos)
             .define_f32("UPRIGHT_SIN", upright.sin)
+            .text(include_str!("../orient.cl"));
+
+        let square = Square::new(options);
+        let order: Vec<i32> = match options.extended {
+            true => (0..8).collect(),
+            false => square.order.map(|i| i as i32).to_vec(),
+        };
+        let describe = with_sums("SURF, descriptors")
             .define("DESCRIBE_GROUP", DESCRIBE_GROUP)
             .define("CELLS", CELLS)
-            .define("VALUES", values)
+            .define("VALUES", order.len())
             .define("EXTENDED", u8::from(options.extended))
             .define("SAMPLES_OF_SQUARE", square.u.len())
             .define("SAMPLES_OF_CELL", square.weights.len() / CELLS)
             .define("CELLS_OVERLAP", u8::from(!square.members.is_empty()))
             .define("COLUMNS_OUTER", u8::from(square.columns_outer))
             .define_f32("TO_CORNER", square.to_corner)
-            .table_i32("ORDER", &order);
-        let texts = [
-            include_str!("../integral.cl"),
-            include_str!("../response.cl"),
-            include_str!("../extrema.cl"),
-            include_str!("../orient.cl"),
-            include_str!("../describe.cl"),
-        ];
-        texts.into_iter().fold(source, Source::text)
+            .table_i32("ORDER", &order)
+            .text(include_str!("../describe.cl"));
+        [detect, orient, describe]
     }
 
     pub(super) fn new<A: GpuSum>(gpu: &Gpu, options: &SurfOptions) -> Result<Self> {
-        let program = gpu.program(&Self::source::<A>(options))?;
+        let [detect, orient, describe] = Self::sources::<A>(options);
+        let detect = gpu.program(&detect)?;
+        let orient = gpu.program(&orient)?.kernel("orient", [SAMPLES as u32, 1])?;
+        let describe = gpu.program(&describe)?.kernel("describe", [DESCRIBE_GROUP, 1])?;
         let disc = Disc::new(options.convention);
         let weights = disc.weights.iter().map(|&w| w as f32);
         let disc: Vec<f32> = disc.x.into_iter().chain(disc.y).chain(weights).collect();
@@ -119,13 +132,14 @@ impl Stages {
         /// Groups of a multiprocessor.
         const RESIDENT: usize = 16;
         Ok(Self {
-            respond: program.kernel("respond", TILE)?,
-            search: program.kernel("search", TILE)?,
-            orient: program.kernel("orient", [SAMPLES as u32, 1])?,
-            describe: program.kernel("describe", [DESCRIBE_GROUP, 1])?,
+            respond: detect.kernel("respond", TILE)?,
+            search: detect.kernel("search", TILE)?,
+            orient,
+            describe,
             disc: gpu.upload(&disc)?,
             square: gpu.upload(&[u, v, weights, members].concat())?,
             threshold: options.threshold,
+            most: most(options).min(u32::MAX as usize) as u32,
             dimension: options.dimension(),
             groups: gpu.info().units as usize * RESIDENT,
         })
@@ -207,6 +221,7 @@ impl Stages {
             integral.buffer(),
             &self.disc,
             found.capacity as u32,
+            self.most,
             pitch,
             width as i32,
             height as i32,
@@ -239,6 +254,7 @@ impl Stages {
             integral.buffer(),
             &self.square,
             oriented.capacity as u32,
+            self.most,
             pitch,
             width as i32,
             height as i32,

@@ -1,10 +1,20 @@
 //! SURF on every device against the CPU, stage by stage and as a whole: equal in every bit.
 
+use super::super::describe::Square;
+use super::super::integral::Total;
+use super::super::orient::Disc;
+use super::super::response::Job;
+use super::super::stream::inner;
 use super::super::tests::{PRESETS, texture, to_u8, to_u16};
-use super::super::{Surf, SurfOptions};
+use super::super::{Surf, extrema, plan, refine};
+use super::layers::Layers;
+use super::stages::{DeviceLayers, Found, Stages};
 use super::*;
 use crate::device::gpu::{all, compiles_everywhere};
-use crate::image::{Image, Size};
+use crate::feature::Keypoint;
+use crate::feature::gpu::{WORDS, from_words, to_words};
+use crate::filter::integral::GpuIntegral;
+use crate::image::{AnyImage, Image, Size, read_grey};
 
 fn assert_same(found: &Features, expected: &Features, what: &str) {
     assert_eq!(found.len(), expected.len(), "number of features, {what}");
@@ -24,6 +34,8 @@ fn compare<T: GpuPixel>(image: &Image<T>, options: SurfOptions, mask: Option<&Im
         let mut surf = GpuSurf::new(gpu, options).unwrap();
         let what = format!("{gpu:?}: {} {} {options:?}", T::NAME, image.size());
         assert_same(&surf.detect(&on_device, mask.as_ref()).unwrap(), &expected, &what);
+        // Now the features come along with their number.
+        assert_same(&surf.detect(&on_device, mask.as_ref()).unwrap(), &expected, &format!("{what}, again"));
         let kept = surf.detect_on_device(&on_device, mask.as_ref()).unwrap();
         assert_same(&kept.download().unwrap(), &expected, &format!("{what}, on the device"));
     }
@@ -157,9 +169,169 @@ fn wrong_input_is_an_error() {
 #[test]
 fn kernels_compile_for_every_card() {
     let extended = SurfOptions { extended: true, upright: true, ..SurfOptions::opencv() };
-    compiles_everywhere(&[
-        stages::Stages::source::<u32>(&SurfOptions::paper()),
-        stages::Stages::source::<u64>(&SurfOptions::opensurf()),
-        stages::Stages::source::<u64>(&extended),
-    ]);
+    compiles_everywhere(&Stages::sources::<u32>(&SurfOptions::paper()));
+    compiles_everywhere(&Stages::sources::<u64>(&SurfOptions::opensurf()));
+    compiles_everywhere(&Stages::sources::<u64>(&extended));
+}
+
+#[test]
+fn photographs_equal_the_cpu() {
+    let root = std::env::var("TIEPOINT_DATA")
+        .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data").into());
+    let path = format!("{root}/pairs/cudasift/left.pgm");
+    let cpu = Cpu::sequential();
+    let Ok(AnyImage::U8(photograph)) = read_grey(&path, &Default::default(), &cpu) else {
+        println!("SKIPPED: no {path}");
+        return;
+    };
+    let crop = Image::from_fn(Size::new(500, 400), |x, y| photograph.row(y + 300)[x + 400]);
+    for options in PRESETS {
+        assert!(compare(&crop, options, None) > 100, "features of {options:?}");
+    }
+}
+
+/// An image of the host's memory, twice, then one of another size and kind.
+#[test]
+fn views_equal_the_cpu() {
+    let image = texture(Size::new(150, 130), 8);
+    let wide = texture(Size::new(210, 90), 9);
+    let options = SurfOptions { threshold: 1e-4, ..SurfOptions::paper() };
+    let cpu = Cpu::sequential();
+    for gpu in all() {
+        let mut surf = GpuSurf::new(gpu, options).unwrap();
+        for image in [&image, &image, &wide] {
+            let bytes = to_u8(image);
+            let expected = super::super::detect(bytes.view(), &options, None, &cpu).unwrap();
+            assert_same(&surf.detect_view(bytes.view(), None).unwrap(), &expected, "8 bits");
+        }
+        let expected = super::super::detect(wide.view(), &options, None, &cpu).unwrap();
+        assert_same(&surf.detect_view(wide.view(), None).unwrap(), &expected, "floats");
+    }
+}
+
+/// Every stage alone: it is given what the CPU makes of the stage before.
+#[test]
+fn stages_equal_the_cpu() {
+    let image = texture(Size::new(230, 190), 6);
+    for gpu in all() {
+        for preset in PRESETS {
+            let options = SurfOptions { threshold: preset.threshold * 0.1, ..preset };
+            stages_alone::<u8, u32>(gpu, &to_u8(&image), &options);
+            stages_alone::<f32, u64>(gpu, &image, &SurfOptions { extended: true, ..options });
+        }
+    }
+}
+
+fn stages_alone<T: GpuPixel, A: GpuSum + Total>(gpu: &Gpu, image: &Image<T>, options: &SurfOptions) {
+    let (size, cpu) = (image.size(), Cpu::sequential());
+    let mut rows = super::super::integral::Integral::<A>::default();
+    rows.start(size, usize::MAX / 4);
+    while rows.rows() < size.height {
+        rows.advance(image.view(), &cpu);
+    }
+    let sums = crate::filter::integral::Integral::<A>::new(image.view(), &cpu).unwrap();
+    let sums = GpuIntegral::upload(gpu, &sums).unwrap();
+    let stages = Stages::new::<A>(gpu, options).unwrap();
+    let octaves = plan::octaves(options);
+    let white = if T::WHITE == 255.0 { 255.0 } else { 65535.0 };
+    let table = DeviceLayers::upload(gpu, Layers::new(&octaves, size, white)).unwrap();
+    let what = format!("{gpu:?}: {} {:?}", T::NAME, options.convention);
+
+    let mut expected = vec![0.0_f32; table.layers.len];
+    for (octave, grids) in octaves.iter().zip(&table.layers.grids) {
+        for (layer, grid) in octave.layers.iter().zip(grids).filter(|(l, _)| l.shared.is_none()) {
+            let rows_inside = layer.filter.inside(octave.step, size.height);
+            let (filter, step, stride) = (&layer.filter, octave.step, grid.pitch);
+            let out = &mut expected[grid.first + rows_inside.start * stride..];
+            Job { filter, step, rows: rows_inside, out, stride }.run(&rows, white, cpu.level());
+        }
+    }
+    let responses = gpu.buffer(table.layers.len).unwrap();
+    let mut commands = Commands::new();
+    commands.zero(&responses);
+    stages.respond(&mut commands, &sums, &table, &responses).unwrap();
+    gpu.run(&commands).unwrap();
+    let bits = |v: &[f32]| v.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+    assert!(bits(&responses.to_vec().unwrap()) == bits(&expected), "{what}: responses");
+
+    let capacity = 4096;
+    let counts = gpu.buffer::<u32>(1).unwrap();
+    let [keypoints, oriented] =
+        [gpu.buffer(capacity * WORDS).unwrap(), gpu.buffer(capacity * WORDS).unwrap()];
+    let found = Found { keypoints: &keypoints, counts: &counts, capacity };
+    let mut commands = Commands::new();
+    stages.search(&mut commands, &responses, &table, None, size, found).unwrap();
+    gpu.run(&commands).unwrap();
+    let mut extrema = extrema_of(&octaves, &table.layers.grids, &expected, size, options);
+    let count = counts.to_vec().unwrap()[0] as usize;
+    assert_eq!(count, extrema.len(), "{what}: number of extrema");
+    let words = keypoints.to_vec().unwrap();
+    let mut on_device: Vec<_> = words.chunks_exact(WORDS).take(count).map(from_words).collect();
+    on_device.sort_by(Keypoint::order);
+    extrema.sort_by(Keypoint::order);
+    assert!(count > 20 && on_device == extrema, "{what}: extrema");
+
+    // In the reverse order, which need not be that of the keypoints.
+    let reversed: Vec<u32> = (0..count as u32).rev().collect();
+    let order = gpu.upload(&reversed).unwrap();
+    let words: Vec<u32> = extrema.iter().flat_map(to_words).collect();
+    keypoints.write(0, &words).unwrap();
+    let directions = gpu.buffer(2 * capacity).unwrap();
+    let descriptors = gpu.buffer(capacity * options.dimension()).unwrap();
+    let mut commands = Commands::new();
+    stages.orient(&mut commands, &sums, found, &order, (&oriented, &directions)).unwrap();
+    let found = Found { keypoints: &oriented, ..found };
+    stages.describe(&mut commands, &sums, found, &directions, &descriptors).unwrap();
+    gpu.run(&commands).unwrap();
+    let (words, directions) = (oriented.to_vec().unwrap(), directions.to_vec().unwrap());
+    let values = descriptors.to_vec().unwrap();
+    let (disc, square) = (Disc::new(options.convention), Square::new(options));
+    for (i, k) in extrema.iter().rev().enumerate() {
+        let direction = disc.direction(&rows, k);
+        assert_eq!(
+            from_words(&words[i * WORDS..]),
+            Keypoint { angle: direction.angle, ..*k },
+            "{what}: angle"
+        );
+        assert_eq!(directions[2 * i..][..2], [direction.cos, direction.sin], "{what}: direction");
+        let mut expected = vec![0.0; options.dimension()];
+        square.describe(&rows, k, direction, &mut expected);
+        assert_eq!(values[i * expected.len()..][..expected.len()], expected, "{what}: descriptor {i}");
+    }
+}
+
+/// The CPU's extrema of all layers.
+fn extrema_of(
+    octaves: &[plan::Octave],
+    grids: &[Vec<layers::Grid>],
+    responses: &[f32],
+    size: Size,
+    options: &SurfOptions,
+) -> Vec<Keypoint> {
+    let mut found = vec![];
+    for (o, (octave, grids)) in octaves.iter().zip(grids).enumerate() {
+        for layer in 1..octave.layers.len() - 1 {
+            let largest = &octave.layers[layer + 1].filter;
+            let [rows, columns] = [size.height, size.width].map(|n| inner(largest.inside(octave.step, n)));
+            for row in rows {
+                let sampled = [0, 1, 2].map(|l: usize| {
+                    [0, 1, 2].map(|r: usize| {
+                        let grid = grids[layer + l - 1];
+                        let at = grid.first + ((row + r - 1) << grid.finer) * grid.pitch;
+                        let samples = responses[at..at + grid.pitch].iter().step_by(1 << grid.finer);
+                        samples.copied().collect::<Vec<_>>()
+                    })
+                });
+                let rows: extrema::Rows<'_> = [0, 1, 2].map(|l| [0, 1, 2].map(|r| &sampled[l][r][..]));
+                let level = Cpu::sequential().level();
+                extrema::search(&rows, columns.clone(), options.threshold, level, &mut |column| {
+                    let response = rows[1][1][column];
+                    let sample = refine::Sample { octave: o, layer, row, column, response };
+                    let offset = refine::offset(&extrema::cube(&rows, column));
+                    found.extend(refine::keypoint(options.convention, octave, sample, offset));
+                });
+            }
+        }
+    }
+    found
 }
