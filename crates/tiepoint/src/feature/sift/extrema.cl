@@ -23,11 +23,11 @@ FUNCTION i32 beats_the_rest(const Levels *levels, i32 layer, i32 x, i32 y, f32 v
 // cost no access to memory. What is left, a few pixels in a hundred, looks at the others, which the neighbouring lanes
 // have just brought into the cache. Extrema gather in local memory, so that they are refined by lanes side by side.
 // Of 2x2x2 pixels at most one is a maximum and one a minimum: the list is never too short.
-KERNEL_RESIDENT(SEARCH_COLUMNS, 1, 4) find_points(GLOBAL Keypoint *RESTRICT points, GLOBAL u32 *RESTRICT counts, u32 capacity,
-                                      const GLOBAL f32 *RESTRICT values, u64 image_stride,
-                                      const GLOBAL Octave *RESTRICT octaves, i32 octave_count,
-                                      const GLOBAL u8 *RESTRICT mask, i32 mask_pitch, u64 mask_stride, i32 width,
-                                      i32 height) {
+KERNEL_RESIDENT(SEARCH_COLUMNS, 1, RESIDENT)
+find_points(GLOBAL Keypoint *RESTRICT points, GLOBAL u32 *RESTRICT counts, u32 capacity,
+            const GLOBAL f32 *RESTRICT values, u64 image_stride, const GLOBAL Octave *RESTRICT octaves,
+            i32 octave_count, const GLOBAL u8 *RESTRICT masks, i32 mask_pitch, u64 mask_stride, i32 width, i32 height,
+            f32 threshold, f32 least_contrast, f32 edge, f32 sigma) {
     LOCAL u16 candidates[SEARCH_COLUMNS * SEARCH_ROWS / 2 * ((LEVELS + 1) / 2)];
     LOCAL u32 found;
     i32 lane = LANE_X, group = GROUP_X, o = 0;
@@ -49,6 +49,8 @@ KERNEL_RESIDENT(SEARCH_COLUMNS, 1, 4) find_points(GLOBAL Keypoint *RESTRICT poin
     i32 x = x0 + lane;
     if (x >= BORDER && x < levels.width - BORDER && first < end) {
         f32 above[LEVELS + 2], own[LEVELS + 2], below[LEVELS + 2];
+        // The row after, on its way while a row is looked at.
+        f32 coming[LEVELS + 3];
         const GLOBAL f32 *at = levels.level0 + (u64)(first - 1) * levels.pitch + x;
         f32 finer = at[0], next_finer = at[levels.pitch];
         UNROLL
@@ -60,18 +62,20 @@ KERNEL_RESIDENT(SEARCH_COLUMNS, 1, 4) find_points(GLOBAL Keypoint *RESTRICT poin
             next_finer = next;
         }
         at += 2 * levels.pitch;
-        for (i32 y = first; y < end; y++, at += levels.pitch) {
-            finer = at[0];
+        UNROLL
+        for (i32 l = 0; l < LEVELS + 3; l++) coming[l] = at[l * levels.level_len];
+        for (i32 y = first; y < end; y++) {
             UNROLL
-            for (i32 l = 0; l < LEVELS + 2; l++) {
-                f32 level = at[(l + 1) * levels.level_len];
-                below[l] = level - finer;
-                finer = level;
+            for (i32 l = 0; l < LEVELS + 2; l++) below[l] = coming[l + 1] - coming[l];
+            at += levels.pitch;
+            if (y + 1 < end) {
+                UNROLL
+                for (i32 l = 0; l < LEVELS + 3; l++) coming[l] = at[l * levels.level_len];
             }
             UNROLL
             for (i32 l = 1; l <= LEVELS; l++) {
                 f32 value = own[l], size = ABS(value);
-                if (size < THRESHOLD) continue;
+                if (size < threshold) continue;
                 f32 sign = value < 0.0f ? -1.0f : 1.0f;
                 i32 best = size > own[l - 1] * sign && size >= own[l + 1] * sign && size > above[l] * sign &&
                            size >= below[l] * sign;
@@ -90,12 +94,11 @@ KERNEL_RESIDENT(SEARCH_COLUMNS, 1, 4) find_points(GLOBAL Keypoint *RESTRICT poin
     points += (u64)GROUP_Z * capacity;
     for (u32 i = (u32)lane; i < found; i += SEARCH_COLUMNS) {
         u32 candidate = candidates[i];
+        i32 column = x0 + (i32)(candidate & 255u), row = y0 + (i32)(candidate >> 8 & 15u);
         Keypoint point;
-        i32 kept = refine(&levels, x0 + (i32)(candidate & 255u), y0 + (i32)(candidate >> 8 & 15u), (i32)(candidate >> 12),
-                          &point);
-        if (!kept || (mask_pitch > 0 && !unmasked(mask + (u64)GROUP_Z * mask_stride, mask_pitch, width, height, &point))) {
-            continue;
-        }
+        if (!refine(&levels, column, row, (i32)(candidate >> 12), least_contrast, edge, sigma, &point)) continue;
+        const GLOBAL u8 *mask = masks + (u64)GROUP_Z * mask_stride;
+        if (mask_pitch > 0 && !unmasked(mask, mask_pitch, width, height, &point)) continue;
         u32 place = ATOMIC_ADD(counts + GROUP_Z, 1u);
         if (place < capacity) points[place] = point;
     }

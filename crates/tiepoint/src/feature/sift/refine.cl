@@ -6,7 +6,8 @@ FUNCTION i32 is_finite(f32 v) { return ABS(v) <= FLOAT_OF(0x7f7fffffu); }
 FUNCTION i32 step_towards(f32 offset) { return offset >= SETTLED_BELOW ? 1 : (offset <= -SETTLED_BELOW ? -1 : 0); }
 
 // Refines the extremum at (x, y) of a layer; 0 when it does not settle, is too weak, or lies on an edge.
-FUNCTION i32 refine(const Levels *levels, i32 x, i32 y, i32 layer, Keypoint *point) {
+FUNCTION i32 refine(const Levels *levels, i32 x, i32 y, i32 layer, f32 least_contrast, f32 edge, f32 sigma,
+                    Keypoint *point) {
     for (i32 moves = 1; moves <= MOST_MOVES; moves++) {
         f32 value = dog(levels, layer, x, y), twice = value * 2.0f;
         f32 right = dog(levels, layer, x + 1, y), left = dog(levels, layer, x - 1, y);
@@ -47,11 +48,9 @@ FUNCTION i32 refine(const Levels *levels, i32 x, i32 y, i32 layer, Keypoint *poi
         }
         f32 response = ABS(value + ((gx * dx + gy * dy) + gs * ds) * 0.5f);
         f32 trace = xx + yy, det2 = xx * yy - xy * xy;
-        if (!(response >= LEAST_CONTRAST && det2 > 0.0f &&
-              trace * trace * EDGE < (EDGE + 1.0f) * (EDGE + 1.0f) * det2)) {
-            return 0;
-        }
-        f32 scale = SIGMA * exp_f32(((f32)layer + ds) / (f32)LEVELS * LN_2);
+        f32 edge1 = edge + 1.0f;
+        if (!(response >= least_contrast && det2 > 0.0f && trace * trace * edge < edge1 * edge1 * det2)) return 0;
+        f32 scale = sigma * exp_f32(((f32)layer + ds) / (f32)LEVELS * LN_2);
         point->x = ((f32)x + dx) * levels->pixel;
         point->y = ((f32)y + dy) * levels->pixel;
         point->scale = scale * levels->pixel;

@@ -8,12 +8,20 @@ use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::feature::sift::refine::MOST_MOVES;
 use crate::feature::sift::{SiftOptions, SiftPreset};
 use crate::{Result, feature, numeric};
-use tiepoint_gpu::{Kernel, Source, arguments};
+use tiepoint_gpu::{Argument, Kernel, Source, arguments};
+
+// A candidate is packed into 16 bits: column, row and layer.
+const _: () = assert!(Plan::SEARCHED[0] <= 256 && Plan::SEARCHED[1] <= 16, "see CANDIDATE in extrema.cl");
+
+/// Work groups that a multiprocessor is to hold at a time, so that enough reads are under way.
+const RESIDENT: usize = 4;
 
 /// Finds and refines extrema.
 #[derive(Clone, Debug)]
 pub(crate) struct GpuExtrema {
     find_points: Kernel,
+    /// Least |D| of a candidate, least contrast of a point, greatest ratio of curvatures, σ of the first level.
+    limits: [f32; 4],
     /// In place of a mask.
     none: Buffer<u8>,
 }
@@ -31,18 +39,17 @@ pub(crate) struct Masks<'b> {
 impl GpuExtrema {
     pub(crate) fn source(options: &SiftOptions) -> Source {
         let [columns, rows] = Plan::SEARCHED;
-        let source = plan::for_kernels(Source::new("sift extrema"), options)
+        let source = Source::new("sift extrema")
+            .define("LEVELS", options.levels)
             .define("SEARCH_COLUMNS", columns)
             .define("SEARCH_ROWS", rows)
+            .define("RESIDENT", RESIDENT)
             .define("BORDER", options.border())
             .define("MOST_MOVES", MOST_MOVES)
             .define("IN_PLACE", u8::from(options.preset == SiftPreset::VlFeat))
-            .define_f32("THRESHOLD", options.least_candidate())
             .define_f32("SETTLED_BELOW", options.settled_below())
-            .define_f32("LEAST_CONTRAST", options.least_contrast())
-            .define_f32("EDGE", options.edge)
-            .define_f32("SIGMA", options.sigma)
-            .define_f32("LN_2", std::f32::consts::LN_2);
+            .define_f32("LN_2", std::f32::consts::LN_2)
+            .text(plan::OCTAVE);
         feature::gpu::for_kernels(numeric::for_kernels(source))
             .text(include_str!("../dog.cl"))
             .text(include_str!("../refine.cl"))
@@ -56,7 +63,8 @@ impl GpuExtrema {
     pub(crate) fn new(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
         let [columns, _] = Plan::SEARCHED;
         let find_points = gpu.program(&Self::source(options))?.kernel("find_points", [columns as u32, 1])?;
-        Ok(Self { find_points, none: gpu.upload(&[0])? })
+        let limits = [options.least_candidate(), options.least_contrast(), options.edge, options.sigma];
+        Ok(Self { find_points, limits, none: gpu.upload(&[0])? })
     }
 
     /// Counts and writes the points of all images, in any order.
@@ -72,7 +80,7 @@ impl GpuExtrema {
     ) -> Result<()> {
         let plan = &levels.plan;
         let masks = masks.unwrap_or(Masks { buffer: &self.none, pitch: 0, stride: 0 });
-        let arguments = arguments![
+        let mut arguments = arguments![
             &points.keypoints,
             &points.counts,
             points.capacity as u32,
@@ -86,6 +94,7 @@ impl GpuExtrema {
             plan.input.width as i32,
             plan.input.height as i32
         ];
+        arguments.extend(self.limits.map(Argument::from));
         commands.zero(&points.counts);
         Ok(commands.launch(&self.find_points, [plan.search_groups(), 1, plan.images], arguments)?)
     }

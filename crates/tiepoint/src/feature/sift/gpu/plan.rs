@@ -117,8 +117,11 @@ pub(crate) fn for_kernels(source: Source, options: &SiftOptions) -> Source {
     source
         .define("LEVELS", options.levels)
         .define("FIRST_OCTAVE", format!("({})", options.first_octave))
-        .text(include_str!("plan.cl"))
+        .text(OCTAVE)
 }
+
+/// The type `Octave` alone.
+pub(crate) const OCTAVE: &str = include_str!("plan.cl");
 
 /// The Gaussian levels of some images in a device's memory.
 #[derive(Clone, Debug)]

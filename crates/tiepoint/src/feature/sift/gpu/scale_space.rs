@@ -17,6 +17,7 @@ use crate::feature::sift::{SiftOptions, SiftPreset};
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{self, Border, Size};
 use crate::{Error, Result};
+use std::ops::Range;
 use tiepoint_gpu::{Argument, Kernel, Source, arguments};
 
 /// Lanes of a group, one a column.
@@ -61,55 +62,72 @@ struct Task<'p> {
 }
 
 impl GpuScaleSpace {
-    /// The programs for images of pixel `T`: that of the base and that of the levels.
-    pub(crate) fn sources<T: GpuPixel>(options: &SiftOptions) -> [Source; 2] {
-        let taps = taps(options);
-        let radii: Vec<usize> = taps.iter().map(|t| t.len() - 1).collect();
-        let source = |name, base: bool| {
-            let levels = if base { 0..1 } else { 1..taps.len() };
-            let wide = radii[levels.clone()].iter().filter(|&&r| r > HALO);
-            let tile = wide.map(|r| (WIDTH + 2 * r) * ROWS).chain([2 * ROWS * TILE_PITCH]).max();
-            let first: Vec<usize> = (0..taps.len()).map(|l| radii[..l].iter().map(|r| r + 1).sum()).collect();
-            let integers = |v: &[usize]| v.iter().map(|&n| n as i32).collect::<Vec<_>>();
-            let cases = levels.clone().map(|l| {
-                let half_size = if l == usize::from(options.levels) { "half_size" } else { "0" };
-                format!("case {l}: blur_{l}(tile, from, to, {half_size}, width, height, x0, y0, y1); break; ")
-            });
-            let defines = [
-                ("BASE", usize::from(base)),
-                ("DOUBLED", usize::from(options.first_octave < 0)),
-                ("HALF_PIXELS", usize::from(options.preset == SiftPreset::OpenCv)),
-                ("REFLECT", usize::from(border(options) == Border::Reflect)),
-                ("ALIGNMENT", Plan::ALIGNMENT),
-                ("GROUP", GROUP),
-                ("HALO", HALO),
-                ("WIDTH", WIDTH),
-                ("ROWS", ROWS),
-                ("RESIDENT", RESIDENT),
-                ("TILE_PITCH", TILE_PITCH),
-                ("TILE", tile.unwrap_or(0)),
-                ("SMALL_GROUP", SMALL_GROUP),
-                ("SMALL_TILE", SMALL_TILE),
-            ];
-            let source = plan::for_kernels(Source::new(name), options);
-            let source = defines.iter().fold(source, |s, (name, value)| s.define(name, value));
-            let source = if base { image::gpu::for_kernels::<T>(source) } else { source };
-            let source = source
-                .define("BLUR_CASES", cases.collect::<String>())
-                .table_f32("TAPS", &taps.concat())
-                .table_i32("RADII", &integers(&radii))
-                .table_i32("FIRST_TAPS", &integers(&first))
-                .text(include_str!("../scale_space.cl"));
-            let instances = levels.fold(source, |source, l| {
-                source
-                    .define("BLUR", format!("blur_{l}"))
-                    .define("RADIUS", radii[l])
-                    .define("TAP(k)", format!("TAPS[{} + (k)]", first[l]))
-                    .text(include_str!("../blur.cl"))
-            });
-            instances.text(include_str!("../levels.cl"))
-        };
-        [source("sift base", true), source("sift levels", false)]
+    /// The program for level 0 of images of pixel `T`.
+    pub(crate) fn base_source<T: GpuPixel>(options: &SiftOptions) -> Source {
+        let source = Self::shared(Source::new("sift base"), options, 0..1)
+            .define("BASE", 1)
+            .define("DOUBLED", u8::from(options.first_octave < 0))
+            .define("HALF_PIXELS", u8::from(options.preset == SiftPreset::OpenCv));
+        Self::blurs(image::gpu::for_kernels::<T>(source), options, 0..1)
+    }
+
+    /// The program for the other levels.
+    pub(crate) fn levels_source(options: &SiftOptions) -> Source {
+        let levels = 1..usize::from(options.levels) + 3;
+        let cases = levels.clone().map(|l| {
+            let half_size = if l == usize::from(options.levels) { "half_size" } else { "0" };
+            format!("case {l}: blur_{l}(tile, from, to, {half_size}, width, height, x0, y0, y1); break; ")
+        });
+        let source = Self::shared(Source::new("sift levels"), options, levels.clone())
+            .define("BASE", 0)
+            .define("LEVELS", options.levels)
+            .define("BLUR_CASES", cases.collect::<String>())
+            .define("SMALL_GROUP", SMALL_GROUP)
+            .define("SMALL_TILE", SMALL_TILE)
+            .text(plan::OCTAVE);
+        Self::blurs(source, options, levels)
+    }
+
+    /// What both programs need for some levels.
+    fn shared(source: Source, options: &SiftOptions, levels: Range<usize>) -> Source {
+        let radii = taps(options).into_iter().map(|t| t.len() - 1);
+        let wide = radii.skip(levels.start).take(levels.len()).filter(|&r| r > HALO);
+        let tile = wide.map(|r| (WIDTH + 2 * r) * ROWS).max();
+        let defines = [
+            ("REFLECT", usize::from(border(options) == Border::Reflect)),
+            ("ALIGNMENT", Plan::ALIGNMENT),
+            ("GROUP", GROUP),
+            ("RESIDENT", RESIDENT),
+            ("HALO", HALO),
+            ("WIDTH", WIDTH),
+            ("ROWS", ROWS),
+            ("TILE_PITCH", TILE_PITCH),
+            ("TILE", tile.unwrap_or(2 * ROWS * TILE_PITCH).max(2 * ROWS * TILE_PITCH)),
+        ];
+        defines.iter().fold(source, |source, (name, value)| source.define(name, value))
+    }
+
+    /// The functions that make some levels, and the kernels over them.
+    fn blurs(source: Source, options: &SiftOptions, levels: Range<usize>) -> Source {
+        let mut taps = taps(options);
+        // So that the program does not depend on options that concern only the other one.
+        taps[..levels.start].iter_mut().for_each(Vec::clear);
+        taps.truncate(levels.end);
+        let first: Vec<i32> = (0..taps.len()).map(|l| taps[..l].concat().len() as i32).collect();
+        let radii: Vec<i32> = taps.iter().map(|t| t.len() as i32 - 1).collect();
+        let source = source
+            .table_f32("TAPS", &taps.concat())
+            .table_i32("RADII", &radii)
+            .table_i32("FIRST_TAPS", &first)
+            .text(include_str!("../scale_space.cl"));
+        let instances = levels.fold(source, |source, l| {
+            source
+                .define("BLUR", format!("blur_{l}"))
+                .define("RADIUS", radii[l])
+                .define("TAP(k)", format!("TAPS[{} + (k)]", first[l]))
+                .text(include_str!("../blur.cl"))
+        });
+        instances.text(include_str!("../levels.cl"))
     }
 
     /// For images of pixel `T`.
@@ -117,8 +135,8 @@ impl GpuScaleSpace {
     /// # Errors
     /// [`Error::Device`] when the device refuses.
     pub(crate) fn new<T: GpuPixel>(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
-        let [base, levels] = Self::sources::<T>(options).map(|source| gpu.program(&source));
-        let (base, levels) = (base?, levels?);
+        let base = gpu.program(&Self::base_source::<T>(options))?;
+        let levels = gpu.program(&Self::levels_source(options))?;
         Ok(Self {
             base: base.kernel("blur_base", [GROUP as u32, 1])?,
             small: levels.kernel("blur_small", [SMALL_GROUP as u32, 1])?,
