@@ -9,18 +9,10 @@ use std::marker::PhantomData;
 use tiepoint_gpu::{Element, Kernel, Source, arguments};
 
 /// A sum in a device's memory: `u32` or `u64`.
-pub trait GpuSum: Sum + Element {
-    /// Its name in a kernel.
-    const NAME: &'static str;
-}
+pub trait GpuSum: Sum + Element {}
 
-impl GpuSum for u32 {
-    const NAME: &'static str = "u32";
-}
-
-impl GpuSum for u64 {
-    const NAME: &'static str = "u64";
-}
+impl GpuSum for u32 {}
+impl GpuSum for u64 {}
 
 /// Lanes of a group.
 const GROUP: u32 = 256;
