@@ -2,13 +2,12 @@
 
 use crate::arguments::range;
 use crate::failure::{Failure, Outcome};
+use crate::session::Session;
 use clap::{Args, ValueEnum};
-use tiepoint::device::Cpu;
-use tiepoint::feature::Features;
 use tiepoint::feature::select::Selection;
-use tiepoint::feature::sift::{DescriptorKind, Sift, SiftOptions, SiftPreset};
-use tiepoint::feature::surf::{Surf, SurfOptions};
-use tiepoint::for_any_image;
+use tiepoint::feature::sift::{DescriptorKind, SiftOptions, SiftPreset};
+use tiepoint::feature::surf::SurfOptions;
+use tiepoint::feature::{Detector, Features};
 use tiepoint::image::{AnyImage, Image, Range};
 
 /// What finds keypoints, and how.
@@ -99,12 +98,13 @@ pub(crate) enum DescriptorName {
 
 impl DetectorArguments {
     /// The detector with all its options checked.
-    pub(crate) fn open(&self) -> Outcome<Detector> {
+    pub(crate) fn open(&self, session: &Session) -> Outcome<Finder> {
         self.refuse_foreign()?;
-        Ok(match self.detector {
-            DetectorName::Sift => Detector::Sift(Box::new(Sift::new(self.sift()?)?)),
-            DetectorName::Surf => Detector::Surf(Box::new(Surf::new(self.surf()?)?)),
-        })
+        let detector = match self.detector {
+            DetectorName::Sift => Detector::Sift(self.sift()?),
+            DetectorName::Surf => Detector::Surf(self.surf()?),
+        };
+        Ok(Finder { detector, finder: detector.open(&session.processor)? })
     }
 
     /// The preset's name, the default's spelled out.
@@ -205,25 +205,28 @@ impl DetectorArguments {
     }
 }
 
-/// A detector that keeps its memory from image to image.
+/// A finder on the session's device. An image too large for a GPU is done by the CPU, with the same result.
 #[derive(Debug)]
-pub(crate) enum Detector {
-    Sift(Box<Sift>),
-    Surf(Box<Surf>),
+pub(crate) struct Finder {
+    detector: Detector,
+    finder: tiepoint::feature::Finder,
 }
 
-impl Detector {
+impl Finder {
     /// The features of a grey image on the scale of its type.
     pub(crate) fn detect(
         &mut self,
         image: &AnyImage,
         mask: Option<&Image<u8>>,
-        cpu: &Cpu,
+        session: &Session,
     ) -> Outcome<Features> {
         let mask = mask.map(Image::view);
-        Ok(match self {
-            Self::Sift(sift) => for_any_image!(image, view => sift.detect(view, mask, cpu))?,
-            Self::Surf(surf) => for_any_image!(image, view => surf.detect(view, mask, cpu))?,
-        })
+        match self.finder.detect(image, mask, &session.processor) {
+            Err(error @ tiepoint::Error::DeviceMemory { .. }) => {
+                session.note(&format!("{error}; the CPU takes this image"));
+                Ok(self.detector.detect(image, mask, &session.processor.cpu.clone().into())?)
+            }
+            found => Ok(found?),
+        }
     }
 }

@@ -65,6 +65,14 @@ impl Session {
         print(line)
     }
 
+    /// A line on stderr that changes nothing about the result; not with --quiet.
+    pub(crate) fn note(&self, line: &str) {
+        if !self.quiet {
+            self.progress.say("");
+            let _ = writeln!(std::io::stderr(), "tiepoint: {line}");
+        }
+    }
+
     /// A JSON object on stdout, with --json.
     pub(crate) fn report(&self, object: impl FnOnce() -> Object) -> Outcome {
         if self.json { print(&object().to_string()) } else { Ok(()) }

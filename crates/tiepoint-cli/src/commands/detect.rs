@@ -1,14 +1,13 @@
 //! `tiepoint detect`: keypoints and descriptors of images.
 
 use crate::arguments::Detect;
-use crate::detector::{Detector, DetectorArguments};
+use crate::detector::{DetectorArguments, Finder};
 use crate::draw::{Canvas, keypoints};
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Picture};
 use crate::report::{Clock, Object, Part};
 use crate::session::Session;
 use std::path::{Path, PathBuf};
-use tiepoint::device::Cpu;
 use tiepoint::feature::{Features, files};
 use tiepoint::image;
 
@@ -23,13 +22,13 @@ pub(crate) fn run(arguments: &Detect, session: &Session) -> Outcome {
         input::writable(path)?;
     }
     drawings.iter().flatten().try_for_each(|p| input::writable_image(p))?;
-    let mut detector = arguments.detector.open()?;
+    let mut finder = arguments.detector.open(session)?;
     let mut failed = 0;
     for (i, path) in images.iter().enumerate() {
         session.progress.say(&format!("{}/{} {}", i + 1, images.len(), path.display()));
         let at = |places: &Option<Vec<PathBuf>>| places.as_ref().map(|p| p[i].clone());
         let task = Task { path, output: at(&outputs), drawing: at(&drawings) };
-        match task.run(&arguments.detector, &mut detector, session) {
+        match task.run(&arguments.detector, &mut finder, session) {
             Ok(()) => {}
             // One bad image does not stop the others.
             Err(Failure::Work(message)) if images.len() > 1 => {
@@ -51,13 +50,14 @@ pub(crate) fn features(
     colour: bool,
     arguments: &DetectorArguments,
     mask: Option<&str>,
-    detector: &mut Detector,
+    finder: &mut Finder,
     clock: &mut Clock,
-    cpu: &Cpu,
+    session: &Session,
 ) -> Outcome<(Picture, Features)> {
     let mask = mask.map(|m| PathBuf::from(input::fill(m, path)));
+    let cpu = &session.processor.cpu;
     let picture = Picture::read(path, colour, mask.as_deref(), arguments.range, clock, cpu)?;
-    let found = clock.time(Part::Compute, || detector.detect(&picture.image, picture.mask.as_ref(), cpu));
+    let found = clock.time(Part::Compute, || finder.detect(&picture.image, picture.mask.as_ref(), session));
     match found {
         Ok(features) => Ok((picture, features)),
         Err(Failure::Work(message)) => Err(Failure::work(format!("{}: {message}", path.display()))),
@@ -73,11 +73,11 @@ struct Task<'a> {
 }
 
 impl Task<'_> {
-    fn run(&self, arguments: &DetectorArguments, detector: &mut Detector, session: &Session) -> Outcome {
+    fn run(&self, arguments: &DetectorArguments, finder: &mut Finder, session: &Session) -> Outcome {
         let cpu = &session.processor.cpu;
         let mut clock = Clock::start(cpu);
         let (colour, mask) = (self.drawing.is_some(), arguments.mask.as_deref());
-        let (picture, features) = features(self.path, colour, arguments, mask, detector, &mut clock, cpu)?;
+        let (picture, features) = features(self.path, colour, arguments, mask, finder, &mut clock, session)?;
         clock.time(Part::Write, || self.write(&picture, &features))?;
         let name = self.path.display();
         let (n, milliseconds) = (features.len(), clock.compute() * 1e3);

@@ -7,12 +7,16 @@ use crate::report::{Clock, Object, Part};
 use crate::session::Session;
 use std::io::Write;
 use std::path::Path;
+use tiepoint::device::Cpu;
+use tiepoint::device::gpu::{Element, Gpu};
 use tiepoint::filter::convolve::{ConvolveOptions, Kernel, convolve};
 use tiepoint::filter::gauss::{GaussOptions, Taps, gauss};
-use tiepoint::filter::hessian::{self, Blob, HessianOptions};
+use tiepoint::filter::gpu::GpuFilter;
+use tiepoint::filter::hessian::{self, Blob, GpuBlobs, HessianOptions};
 use tiepoint::filter::sobel::{self, Sobel, SobelOptions};
 use tiepoint::for_any_image;
-use tiepoint::image::{self, AnyImage, Image, ImageView, OutputFormat, Pixel, ReadOptions, Size};
+use tiepoint::image::gpu::{GpuImage, GpuPixel};
+use tiepoint::image::{self, AnyImage, Image, ImageView, OutputFormat, ReadOptions, Size};
 
 pub(crate) fn run(filter: &Filter, session: &Session) -> Outcome {
     let (name, input, output) = match filter {
@@ -81,7 +85,12 @@ fn apply(filter: &Filter, image: &AnyImage, session: &Session) -> Outcome<AnyIma
                 (None, None) => Taps::default(),
             };
             let options = GaussOptions { taps, border: (*border).into() };
-            Ok(for_any_image!(image, view => gauss(view, &options, cpu)?.into()))
+            Ok(for_any_image!(image, view => on_device(
+                view,
+                session,
+                |gpu, channels| GpuFilter::gauss(gpu, &options, channels),
+                |cpu| gauss(view, &options, cpu),
+            )?.into()))
         }
         Filter::Sobel { part, border, .. } => {
             let options = SobelOptions { border: (*border).into() };
@@ -92,9 +101,14 @@ fn apply(filter: &Filter, image: &AnyImage, session: &Session) -> Outcome<AnyIma
             let (threshold, weight) = (threshold.unwrap_or(start.threshold), weight.unwrap_or(start.weight));
             let options = HessianOptions { threshold, weight, border: (*border).into() };
             let grey = image::grey(image.clone(), cpu)?;
-            let response = for_any_image!(&grey, view => hessian::response(view, &options, cpu)?);
+            let response = for_any_image!(&grey, view => on_device(
+                view,
+                session,
+                |gpu, _| GpuFilter::hessian(gpu, &options),
+                |cpu| hessian::response(view, &options, cpu),
+            )?);
             if let Some(path) = blobs {
-                write_blobs(path, &for_any_image!(&grey, view => hessian::blobs(view, &options, cpu)?))?;
+                write_blobs(path, &for_any_image!(&grey, view => find_blobs(view, &options, session)?))?;
             }
             Ok(AnyImage::F32(if holds_floats(output) { response } else { magnitude(response) }))
         }
@@ -102,7 +116,8 @@ fn apply(filter: &Filter, image: &AnyImage, session: &Session) -> Outcome<AnyIma
             let kernel = parse_kernel(kernel, *normalise)?;
             let options = ConvolveOptions { border: (*border).into() };
             if *float {
-                let out: Image<f32> = for_any_image!(image, view => convolve(view, &kernel, &options, cpu)?);
+                let out: Image<f32> =
+                    for_any_image!(image, view => convolved(view, &kernel, &options, session)?);
                 return Ok(out.into());
             }
             Ok(for_any_image!(image, view => same_type(view, &kernel, &options, session)?))
@@ -110,8 +125,51 @@ fn apply(filter: &Filter, image: &AnyImage, session: &Session) -> Outcome<AnyIma
     }
 }
 
+/// A filter's result from the session's GPU, or from its CPU where it has none.
+fn on_device<I: GpuPixel, O: Element + Copy + Default>(
+    view: ImageView<'_, I>,
+    session: &Session,
+    on_gpu: impl FnOnce(&Gpu, usize) -> tiepoint::Result<GpuFilter<I, O>>,
+    on_cpu: impl FnOnce(&Cpu) -> tiepoint::Result<Image<O>>,
+) -> Outcome<Image<O>> {
+    let Some(gpu) = &session.processor.gpu else { return Ok(on_cpu(&session.processor.cpu)?) };
+    let run = || on_gpu(gpu, view.channels())?.filter(&GpuImage::upload(gpu, view)?)?.download();
+    match run() {
+        Err(error @ tiepoint::Error::DeviceMemory { .. }) => {
+            session.note(&format!("{error}; the CPU takes this image"));
+            Ok(on_cpu(&session.processor.cpu)?)
+        }
+        result => Ok(result?),
+    }
+}
+
+fn find_blobs<T: GpuPixel>(
+    view: ImageView<'_, T>,
+    options: &HessianOptions,
+    session: &Session,
+) -> Outcome<Vec<Blob>> {
+    Ok(match &session.processor.gpu {
+        Some(gpu) => GpuBlobs::new(gpu, options)?.blobs(&GpuImage::upload(gpu, view)?)?,
+        None => hessian::blobs(view, options, &session.processor.cpu)?,
+    })
+}
+
+fn convolved<I: GpuPixel, O: GpuPixel>(
+    view: ImageView<'_, I>,
+    kernel: &Kernel,
+    options: &ConvolveOptions,
+    session: &Session,
+) -> Outcome<Image<O>> {
+    on_device(
+        view,
+        session,
+        |gpu, channels| GpuFilter::convolve(gpu, kernel, options, channels),
+        |cpu| convolve(view, kernel, options, cpu),
+    )
+}
+
 /// The kernel applied in the image's own type.
-fn same_type<T: Pixel>(
+fn same_type<T: GpuPixel>(
     view: ImageView<'_, T>,
     kernel: &Kernel,
     options: &ConvolveOptions,
@@ -120,8 +178,7 @@ fn same_type<T: Pixel>(
 where
     Image<T>: Into<AnyImage>,
 {
-    let out: Image<T> = convolve(view, kernel, options, &session.processor.cpu)?;
-    Ok(out.into())
+    Ok(convolved::<T, T>(view, kernel, options, session)?.into())
 }
 
 /// |v|, the greatest 1: what a picture without signs shows.
@@ -173,7 +230,7 @@ fn parse_kernel(text: &str, normalise: bool) -> Outcome<Kernel> {
 }
 
 /// Magnitudes in the image's type, as they are shown; derivatives as floats, which keep their sign.
-fn gradient<T: Sobel>(
+fn gradient<T: Sobel + GpuPixel>(
     view: ImageView<'_, T>,
     part: Gradient,
     options: &SobelOptions,
@@ -181,7 +238,7 @@ fn gradient<T: Sobel>(
 ) -> Outcome<AnyImage>
 where
     Image<T>: Into<AnyImage>,
-    T::Gradient: Into<f64>,
+    T::Gradient: Into<f64> + Element,
 {
     let signed = |image: Image<T::Gradient>| {
         let (size, channels) = (image.size(), image.channels());
@@ -189,8 +246,24 @@ where
         Ok::<_, tiepoint::Error>(AnyImage::F32(Image::from_vec(values, size, channels)?))
     };
     Ok(match part {
-        Gradient::Magnitude => sobel::magnitude(view, options, &session.processor.cpu)?.into(),
-        Gradient::Gx => signed(sobel::x(view, options, &session.processor.cpu)?)?,
-        Gradient::Gy => signed(sobel::y(view, options, &session.processor.cpu)?)?,
+        Gradient::Magnitude => on_device(
+            view,
+            session,
+            |gpu, channels| GpuFilter::sobel_magnitude(gpu, options, channels),
+            |cpu| sobel::magnitude(view, options, cpu),
+        )?
+        .into(),
+        Gradient::Gx => signed(on_device(
+            view,
+            session,
+            |gpu, channels| GpuFilter::sobel_x(gpu, options, channels),
+            |cpu| sobel::x(view, options, cpu),
+        )?)?,
+        Gradient::Gy => signed(on_device(
+            view,
+            session,
+            |gpu, channels| GpuFilter::sobel_y(gpu, options, channels),
+            |cpu| sobel::y(view, options, cpu),
+        )?)?,
     })
 }

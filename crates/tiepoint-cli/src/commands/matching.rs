@@ -2,7 +2,7 @@
 
 use super::detect;
 use crate::arguments::{Match, Matching, ModelName};
-use crate::detector::{Detector, DetectorArguments};
+use crate::detector::{DetectorArguments, Finder};
 use crate::draw::{Canvas, Tie, side_by_side};
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Picture};
@@ -105,15 +105,15 @@ impl Asked<'_> {
         session: &Session,
     ) -> Outcome<Found> {
         let options = self.matching.options()?;
-        let mut detector = self.detector.open()?;
+        let mut finder = self.detector.open(session)?;
         let masks = [self.detector.mask.as_deref(), self.matching.mask_b.as_deref()];
-        let (cpu, progress) = (&session.processor.cpu, &session.progress);
-        let mut one = |i: usize, detector: &mut Detector| {
+        let progress = &session.progress;
+        let mut one = |i: usize, finder: &mut Finder| {
             progress.say(&format!("features of {}", paths[i].display()));
-            detect::features(paths[i], colour, self.detector, masks[i], detector, clock, cpu)
+            detect::features(paths[i], colour, self.detector, masks[i], finder, clock, session)
         };
-        let (picture_a, a) = one(0, &mut detector)?;
-        let (picture_b, b) = one(1, &mut detector)?;
+        let (picture_a, a) = one(0, &mut finder)?;
+        let (picture_b, b) = one(1, &mut finder)?;
         progress.say("matching");
         let tie = clock.time(Part::Compute, || tie_points(&a, &b, &options, &session.processor))?;
         Ok(Found { pictures: [picture_a, picture_b], features: [a, b], tie })

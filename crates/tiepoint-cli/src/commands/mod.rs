@@ -20,7 +20,7 @@ use crate::session::Session;
 /// Runs the command and prints the profile, if one is wanted, also after a failure.
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
     let command = &arguments.command;
-    let has_gpu_form = !matches!(command, Command::Stereo(_) | Command::Evaluate(_) | Command::Devices);
+    let has_gpu_form = !matches!(command, Command::Stereo(_) | Command::Devices);
     let session = Session::open(&arguments.common, has_gpu_form)?;
     let outcome = match command {
         Command::Detect(a) => detect::run(a, &session),

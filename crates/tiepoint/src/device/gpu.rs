@@ -4,7 +4,7 @@
 //! name in the dialect of [`tiepoint_gpu::dialect`]. Its results are the CPU's, bit for bit, unless its contract says
 //! otherwise.
 
-pub use tiepoint_gpu::{Api, Buffer, Commands, Gpu, Graph, Info, Pinned, StageTime, devices};
+pub use tiepoint_gpu::{Api, Buffer, Commands, Element, Gpu, Graph, Info, Pinned, StageTime, devices};
 
 impl From<tiepoint_gpu::Error> for crate::Error {
     fn from(error: tiepoint_gpu::Error) -> Self {

@@ -1,8 +1,8 @@
-//! A detector by name and options.
+//! A detector by name and options, on any device.
 
 use super::Features;
-use super::sift::{self, SiftOptions};
-use super::surf::{self, SurfOptions};
+use super::sift::{GpuSift, Sift, SiftOptions};
+use super::surf::{GpuSurf, Surf, SurfOptions};
 use crate::Result;
 use crate::device::Processor;
 use crate::for_any_image;
@@ -35,20 +35,66 @@ impl Detector {
         }
     }
 
-    /// The features of a grey image; none where `mask` is 0.
+    /// A finder of these features on the processor's GPU, or on its CPU where it has none.
     ///
     /// # Errors
-    /// As [`sift::detect`] and [`surf::detect`].
+    /// As [`check`](Self::check), and [`crate::Error::Device`] when the GPU refuses the kernels.
+    pub fn open(&self, processor: &Processor) -> Result<Finder> {
+        Ok(Finder(match (self, &processor.gpu) {
+            (Self::Sift(options), None) => Form::Sift(Box::new(Sift::new(*options)?)),
+            (Self::Surf(options), None) => Form::Surf(Box::new(Surf::new(*options)?)),
+            (Self::Sift(options), Some(gpu)) => Form::GpuSift(Box::new(GpuSift::new(gpu, *options)?)),
+            (Self::Surf(options), Some(gpu)) => Form::GpuSurf(Box::new(GpuSurf::new(gpu, *options)?)),
+        }))
+    }
+
+    /// The features of a grey image; none where `mask` is 0. For several images [`open`](Self::open) once.
+    ///
+    /// # Errors
+    /// As [`Finder::detect`].
     pub fn detect(
         &self,
         image: &AnyImage,
         mask: Option<ImageView<'_, u8>>,
         processor: &Processor,
     ) -> Result<Features> {
+        self.open(processor)?.detect(image, mask, processor)
+    }
+}
+
+/// A detector on the device that it was opened for, which keeps its memory from image to image. The device changes no
+/// bit of the result.
+#[derive(Debug)]
+pub struct Finder(Form);
+
+#[derive(Debug)]
+enum Form {
+    Sift(Box<Sift>),
+    Surf(Box<Surf>),
+    GpuSift(Box<GpuSift>),
+    GpuSurf(Box<GpuSurf>),
+}
+
+impl Finder {
+    /// The features of a grey image; none where `mask` is 0.
+    ///
+    /// # Errors
+    /// As [`Sift::detect`] and [`Surf::detect`]; [`crate::Error::DeviceMemory`] when the image is too large for the
+    /// GPU.
+    pub fn detect(
+        &mut self,
+        image: &AnyImage,
+        mask: Option<ImageView<'_, u8>>,
+        processor: &Processor,
+    ) -> Result<Features> {
         let cpu = &processor.cpu;
-        match self {
-            Self::Sift(options) => for_any_image!(image, view => sift::detect(view, options, mask, cpu)),
-            Self::Surf(options) => for_any_image!(image, view => surf::detect(view, options, mask, cpu)),
-        }
+        let found = match &mut self.0 {
+            Form::Sift(sift) => for_any_image!(image, view => sift.detect(view, mask, cpu)),
+            Form::Surf(surf) => for_any_image!(image, view => surf.detect(view, mask, cpu)),
+            Form::GpuSift(sift) => for_any_image!(image, view => sift.detect_view(view, mask)),
+            Form::GpuSurf(surf) => for_any_image!(image, view => surf.detect_view(view, mask)),
+        };
+        processor.collect_times();
+        found
     }
 }

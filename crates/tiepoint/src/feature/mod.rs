@@ -7,7 +7,7 @@ pub mod select;
 pub mod sift;
 pub mod surf;
 
-pub use detector::Detector;
+pub use detector::{Detector, Finder};
 
 use crate::device::Cpu;
 use crate::image::Size;

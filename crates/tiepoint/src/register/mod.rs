@@ -11,9 +11,10 @@ pub use tie::{Rematch, TieOptions, TiePoints, tie_points};
 
 use crate::device::Processor;
 use crate::feature::{Detector, Features};
-use crate::geometry::warp::{Interpolation, warp};
+use crate::geometry::warp::{GpuWarp, Interpolation, warp};
 use crate::geometry::{Model, ModelKind};
-use crate::image::{AnyImage, Image, Pixel, Prepared, Range, grey, prepare};
+use crate::image::gpu::{GpuImage, GpuPixel};
+use crate::image::{AnyImage, Image, Prepared, Range, grey, prepare};
 use crate::{Error, Result};
 
 /// How to register.
@@ -112,14 +113,21 @@ pub fn lay(
     interpolation: Interpolation,
     processor: &Processor,
 ) -> Result<AnyImage> {
-    fn onto<T: Pixel>(
+    fn onto<T: GpuPixel>(
         image: &Image<T>,
         back: &crate::geometry::Homography,
         reference: &AnyImage,
         interpolation: Interpolation,
         processor: &Processor,
     ) -> Result<Image<T>> {
-        warp(image.view(), back, reference.size(), interpolation, T::default(), &processor.cpu)
+        let (size, fill) = (reference.size(), T::default());
+        let Some(gpu) = &processor.gpu else {
+            return warp(image.view(), back, size, interpolation, fill, &processor.cpu);
+        };
+        let warp = GpuWarp::new(gpu, interpolation, image.channels())?;
+        let laid = warp.warp(&GpuImage::upload(gpu, image.view())?, back, size, fill)?.download();
+        processor.collect_times();
+        laid
     }
     let name = model.kind().name();
     let no_map =

@@ -1,10 +1,11 @@
 //! Verified tie points from two sets of features.
 
-use crate::device::{Cpu, Processor};
+use crate::device::Processor;
 use crate::feature::Features;
+use crate::feature::gpu::GpuFeatures;
 use crate::geometry::estimate::refine;
 use crate::geometry::{Correspondence, Estimate, Model, ModelKind, RobustOptions, estimate};
-use crate::matching::{Guide, Match, MatchOptions, match_features};
+use crate::matching::{GpuMatcher, Guide, Match, MatchOptions, match_features};
 use crate::{Error, Result};
 
 /// How to find tie points.
@@ -97,7 +98,34 @@ pub(super) fn correspondences(a: &Features, b: &Features, matches: &[Match]) -> 
     matches.iter().map(pair).collect()
 }
 
-/// Tie points between two images.
+/// Two sets of features, on the device that matches them.
+#[derive(Debug)]
+enum Matcher<'f> {
+    Cpu([&'f Features; 2]),
+    Gpu(GpuMatcher, [GpuFeatures; 2]),
+}
+
+impl<'f> Matcher<'f> {
+    fn new(a: &'f Features, b: &'f Features, processor: &Processor) -> Result<Self> {
+        Ok(match &processor.gpu {
+            Some(gpu) => {
+                Self::Gpu(GpuMatcher::new(gpu), [GpuFeatures::upload(gpu, a)?, GpuFeatures::upload(gpu, b)?])
+            }
+            None => Self::Cpu([a, b]),
+        })
+    }
+
+    fn matches(&self, options: &MatchOptions, processor: &Processor) -> Result<Vec<Match>> {
+        let found = match self {
+            Self::Cpu([a, b]) => match_features(a, b, options, &processor.cpu),
+            Self::Gpu(matcher, [a, b]) => matcher.match_features(a, b, options),
+        };
+        processor.collect_times();
+        found
+    }
+}
+
+/// Tie points between two images. Matching runs on the processor's GPU where there is one.
 ///
 /// # Errors
 /// As [`TieOptions::check`], [`match_features`] and [`estimate()`].
@@ -107,9 +135,10 @@ pub fn tie_points(
     options: &TieOptions,
     processor: &Processor,
 ) -> Result<TiePoints> {
-    let cpu = &processor.cpu;
     options.check()?;
-    let mut matches = match_features(a, b, &options.matching, cpu)?;
+    let cpu = &processor.cpu;
+    let matcher = Matcher::new(a, b, processor)?;
+    let mut matches = matcher.matches(&options.matching, processor)?;
     let Some(kind) = options.model else {
         let inliers = (0..matches.len()).collect();
         return Ok(TiePoints { matches, model: None, inliers, rms_px: 0.0, iterations: 0 });
@@ -117,7 +146,7 @@ pub fn tie_points(
     let mut found = estimate(kind, &correspondences(a, b, &matches), &options.robust, cpu)?;
     let iterations = found.iterations;
     for _ in 0..options.rematch.map_or(0, |r| r.rounds) {
-        let Some((again, refined)) = improve(a, b, options, &found, cpu) else { break };
+        let Some((again, refined)) = improve(a, b, &matcher, options, &found, processor) else { break };
         let settled = again == matches;
         (matches, found) = (again, refined);
         if settled {
@@ -137,15 +166,17 @@ pub fn tie_points(
 fn improve(
     a: &Features,
     b: &Features,
+    matcher: &Matcher<'_>,
     options: &TieOptions,
     found: &Estimate,
-    cpu: &Cpu,
+    processor: &Processor,
 ) -> Option<(Vec<Match>, Estimate)> {
     let rematch = options.rematch?;
     let radius = rematch.radius * options.robust.threshold_px;
     let guide = Some(Guide { model: found.model, radius });
     let matching = MatchOptions { guide, ratio: Some(rematch.ratio), mutual: true, ..options.matching };
-    let matches = match_features(a, b, &matching, cpu).ok()?;
-    let refined = refine(&found.model, &correspondences(a, b, &matches), &options.robust, cpu).ok()?;
+    let matches = matcher.matches(&matching, processor).ok()?;
+    let refined =
+        refine(&found.model, &correspondences(a, b, &matches), &options.robust, &processor.cpu).ok()?;
     (refined.inliers.len() >= found.inliers.len()).then_some((matches, refined))
 }

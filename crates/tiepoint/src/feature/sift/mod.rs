@@ -16,6 +16,8 @@
 //!
 //! Both take their gradients from [`window`].
 //!
+//! [`GpuSift`] does the same on a GPU.
+//!
 //! # Memory
 //! The octaves are streamed: bands of rows enter at the top, and of every level only the rows that a later stage
 //! still needs are alive, a few hundred. Memory follows the width of the image, not its area, and the result

@@ -70,7 +70,8 @@ fn compare<T: Pixel>(view: ImageView<'_, T>, options: &SurfOptions) -> usize {
     expected.len()
 }
 
-pub(super) const PRESETS: [SurfOptions; 3] = [SurfOptions::paper(), SurfOptions::opensurf(), SurfOptions::opencv()];
+pub(super) const PRESETS: [SurfOptions; 3] =
+    [SurfOptions::paper(), SurfOptions::opensurf(), SurfOptions::opencv()];
 
 #[test]
 fn presets_equal_the_reference() {

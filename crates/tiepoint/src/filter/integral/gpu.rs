@@ -12,6 +12,7 @@ use tiepoint_gpu::{Element, Kernel, Source, arguments};
 pub trait GpuSum: Sum + Element {}
 
 impl GpuSum for u32 {}
+
 impl GpuSum for u64 {}
 
 /// Lanes of a group.
