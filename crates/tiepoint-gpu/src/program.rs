@@ -126,7 +126,11 @@ impl Program {
 fn parameters(source: &str, name: &str) -> Option<usize> {
     let mut rest = source;
     loop {
-        let (_, after) = rest.split_once("KERNEL(")?;
+        let (_, after) = rest.split_once("KERNEL")?;
+        rest = after;
+        let Some(after) = after.strip_prefix("_RESIDENT").unwrap_or(after).strip_prefix('(') else {
+            continue;
+        };
         let (_, declared) = after.split_once(')')?;
         rest = declared;
         let Some(list) = declared.trim_start().strip_prefix(name) else { continue };
@@ -172,6 +176,8 @@ mod tests {
         assert_eq!(parameters(source, "none"), Some(0), "no parameter");
         assert_eq!(parameters(source, "none_too"), Some(2), "two");
         assert_eq!(parameters(source, "f"), None, "no kernel");
+        let resident = "KERNEL_RESIDENT(N, 1, 4) three(u32 a, u32 b, u32 c) {}";
+        assert_eq!(parameters(resident, "three"), Some(3), "declared with its residents");
     }
 
     #[test]
