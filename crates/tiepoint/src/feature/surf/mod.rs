@@ -16,6 +16,8 @@
 //! layer only the rows still needed are kept, and a keypoint is described as soon as the rows below it are
 //! there ([`stream`]). Memory follows the width of the image and not its area.
 //!
+//! **GPU.** [`GpuSurf`] holds the whole image in the device's memory; stage by stage it has the bits of the CPU.
+//!
 //! **Numbers.** Pixels are integers (8-bit 0 to 255, others 0 to 65535), so that box sums and wavelets are
 //! exact. From there on every stage states the order of its f32 operations; sums over the samples of an
 //! orientation are taken in integers, those of a descriptor cell row by row. The result is the same for

@@ -10,6 +10,8 @@
 //!
 //! **Threads.** Sums of columns over each band of rows give the row above every band; then the bands are
 //! independent.
+//!
+//! **GPU.** [`GpuIntegrator`] sums batches of images in one pass, into a [`GpuIntegral`].
 
 mod gpu;
 
