@@ -7,7 +7,8 @@
 //! f32 images; medians of the device's own clock over a batch that exceeds its caches. GB/s count one read and one write
 //! of every pixel. `--check` compares one image of each filter with the CPU's, bit by bit, and measures nothing.
 
-use std::fmt::Debug;
+#![expect(clippy::print_stdout, reason = "a program's answer")]
+
 use tiepoint::device::Cpu;
 use tiepoint::device::gpu::{Api, Commands, Gpu};
 use tiepoint::filter::convolve::{ConvolveOptions, Kernel, convolve};
@@ -64,7 +65,7 @@ impl Bench {
     fn filter(
         &self,
         name: &str,
-        plan: GpuFilter<f32, f32>,
+        plan: &GpuFilter<f32, f32>,
         cpu: impl Fn(ImageView<'_, f32>) -> tiepoint::Result<Image<f32>>,
     ) -> Result<()> {
         if self.check {
@@ -106,13 +107,13 @@ impl Bench {
             ("gauss sigma 20", Taps::Sigma(20.0)),
         ] {
             let options = GaussOptions { taps, ..GaussOptions::default() };
-            self.filter(name, GpuFilter::gauss(gpu, &options, 1)?, |v| gauss(v, &options, cpu))?;
+            self.filter(name, &GpuFilter::gauss(gpu, &options, 1)?, |v| gauss(v, &options, cpu))?;
         }
         let options = SobelOptions::default();
-        self.filter("sobel x", GpuFilter::sobel_x(gpu, &options, 1)?, |v| sobel::x(v, &options, cpu))?;
-        self.filter("sobel y", GpuFilter::sobel_y(gpu, &options, 1)?, |v| sobel::y(v, &options, cpu))?;
+        self.filter("sobel x", &GpuFilter::sobel_x(gpu, &options, 1)?, |v| sobel::x(v, &options, cpu))?;
+        self.filter("sobel y", &GpuFilter::sobel_y(gpu, &options, 1)?, |v| sobel::y(v, &options, cpu))?;
         let magnitude = GpuFilter::sobel_magnitude(gpu, &options, 1)?;
-        self.filter("sobel magnitude", magnitude, |v| sobel::magnitude(v, &options, cpu))?;
+        self.filter("sobel magnitude", &magnitude, |v| sobel::magnitude(v, &options, cpu))?;
         let options = ConvolveOptions::default();
         let ramp = |n: usize| (0..n).map(|i| ((i * 7 % 5) as f32 - 1.5) / n as f32).collect::<Vec<_>>();
         for (name, kernel) in [
@@ -121,13 +122,13 @@ impl Bench {
             ("convolve 7x7", Kernel::new(ramp(49), Size::new(7, 7))?),
         ] {
             let plan = GpuFilter::convolve(gpu, &kernel, &options, 1)?;
-            self.filter(name, plan, |v| convolve(v, &kernel, &options, cpu))?;
+            self.filter(name, &plan, |v| convolve(v, &kernel, &options, cpu))?;
         }
         let options = HessianOptions::default();
-        self.filter("hessian", GpuFilter::hessian(gpu, &options)?, |v| response(v, &options, cpu))?;
-        self.filter("double", GpuFilter::double(gpu, 1)?, |v| resample::double(v, cpu))?;
-        self.filter("halve", GpuFilter::halve(gpu, 1)?, |v| resample::halve(v, cpu))?;
-        self.filter("halve_mean", GpuFilter::halve_mean(gpu, 1)?, |v| resample::halve_mean(v, cpu))?;
+        self.filter("hessian", &GpuFilter::hessian(gpu, &options)?, |v| response(v, &options, cpu))?;
+        self.filter("double", &GpuFilter::double(gpu, 1)?, |v| resample::double(v, cpu))?;
+        self.filter("halve", &GpuFilter::halve(gpu, 1)?, |v| resample::halve(v, cpu))?;
+        self.filter("halve_mean", &GpuFilter::halve_mean(gpu, 1)?, |v| resample::halve_mean(v, cpu))?;
         let map = Homography::new([[0.98, 0.05, 3.5], [-0.04, 1.02, 7.25], [1e-6, -2e-6, 1.0]])?;
         self.warp("warp bilinear", Interpolation::Bilinear, map, cpu)?;
         self.warp("warp bicubic", Interpolation::Bicubic, map, cpu)?;
@@ -135,16 +136,16 @@ impl Bench {
     }
 }
 
-fn option<T: std::str::FromStr<Err: Debug>>(arguments: &[String], name: &str, default: T) -> T {
+fn option<'a>(arguments: &'a [String], name: &str, default: &'a str) -> &'a str {
     let at = arguments.iter().position(|a| a == name);
-    at.and_then(|i| arguments.get(i + 1)).map_or(default, |v| v.parse().expect("a number follows"))
+    at.and_then(|i| arguments.get(i + 1)).map_or(default, String::as_str)
 }
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let has = |name: &str| arguments.iter().any(|a| a == name);
     let api = if has("opencl") { Api::OpenCl } else { Api::Cuda };
-    let size = option(&arguments, "--size", "3840x2160".to_string());
+    let size = option(&arguments, "--size", "3840x2160");
     let (width, height) = size.split_once('x').ok_or("a size is written 3840x2160")?;
     let size = Size::new(width.parse()?, height.parse()?);
     let gpu = Gpu::open(api, 0)?;
@@ -155,10 +156,10 @@ fn main() -> Result<()> {
     };
     let image = Image::from_fn(size, noise);
     let check = has("--check");
-    let count = if check { 1 } else { option(&arguments, "--images", 32) };
+    let count = if check { 1 } else { option(&arguments, "--images", "32").parse()? };
     let views = vec![image.view(); count];
     let batch = GpuStack::upload(&gpu, &views)?;
-    let runs = option(&arguments, "--runs", 20);
+    let runs = option(&arguments, "--runs", "20").parse()?;
     let mut bench = Bench { gpu, batch, image, runs, check, copy: 0.0 };
     if !check {
         let to = bench.gpu.buffer::<f32>(bench.batch.buffer().len())?;
