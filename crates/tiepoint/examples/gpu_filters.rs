@@ -1,0 +1,175 @@
+//! Times of the filters on a device, against its own copy:
+//!
+//! ```text
+//! cargo run --release --example gpu_filters [cuda|opencl] [--images 32] [--size 3840x2160] [--runs 20] [--check]
+//! ```
+//!
+//! f32 images; medians of the device's own clock over a batch that exceeds its caches. GB/s count one read and one write
+//! of every pixel. `--check` compares one image of each filter with the CPU's, bit by bit, and measures nothing.
+
+#![expect(clippy::print_stdout, reason = "a program's answer")]
+
+use tiepoint::device::Cpu;
+use tiepoint::device::gpu::{Api, Commands, Gpu};
+use tiepoint::filter::convolve::{ConvolveOptions, Kernel, convolve};
+use tiepoint::filter::gauss::{GaussOptions, Taps, gauss};
+use tiepoint::filter::gpu::GpuFilter;
+use tiepoint::filter::hessian::{HessianOptions, response};
+use tiepoint::filter::resample;
+use tiepoint::filter::sobel::{self, SobelOptions};
+use tiepoint::geometry::Homography;
+use tiepoint::geometry::warp::{GpuWarp, Interpolation, warp};
+use tiepoint::image::gpu::{GpuImage, GpuStack};
+use tiepoint::image::{Image, ImageView, Size};
+
+type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
+
+struct Bench {
+    gpu: Gpu,
+    batch: GpuStack<f32>,
+    image: Image<f32>,
+    runs: usize,
+    check: bool,
+    /// Bytes a second of the device's copy.
+    copy: f64,
+}
+
+impl Bench {
+    /// Median seconds of some work.
+    fn seconds(&self, commands: Commands) -> Result<f64> {
+        let graph = self.gpu.graph(commands)?;
+        graph.run()?;
+        let mut times = Vec::new();
+        for _ in 0..self.runs {
+            times.push(self.gpu.seconds(|| graph.run())?);
+        }
+        times.sort_by(f64::total_cmp);
+        Ok(times[times.len() / 2])
+    }
+
+    /// One line of the table; `bytes` are read and written.
+    fn line(&self, name: &str, seconds: f64, bytes: usize) {
+        let rate = bytes as f64 / seconds;
+        let each = seconds * 1e6 / self.batch.count() as f64;
+        let share = 100.0 * rate / self.copy;
+        println!("{name:<22} {each:>9.1} us an image {:>8.1} GB/s {share:>6.1} % of the copy", rate * 1e-9);
+    }
+
+    fn compare(&self, name: &str, found: &Image<f32>, expected: &Image<f32>) {
+        let pairs = found.data().iter().zip(expected.data());
+        let wrong = pairs.filter(|(a, b)| a.to_bits() != b.to_bits()).count();
+        let verdict = if wrong == 0 && found.size() == expected.size() { "same bits" } else { "DIFFERS" };
+        println!("{name:<22} {verdict} ({wrong} of {} values differ)", expected.data().len());
+    }
+
+    fn filter(
+        &self,
+        name: &str,
+        plan: &GpuFilter<f32, f32>,
+        cpu: impl Fn(ImageView<'_, f32>) -> tiepoint::Result<Image<f32>>,
+    ) -> Result<()> {
+        if self.check {
+            let image = GpuImage::upload(&self.gpu, self.image.view())?;
+            self.compare(name, &plan.filter(&image)?.download()?, &cpu(self.image.view())?);
+            return Ok(());
+        }
+        let out = GpuStack::new(&self.gpu, plan.output_size(self.batch.size()), 1, self.batch.count())?;
+        let mut commands = Commands::new();
+        plan.record_batch(&mut commands, &self.batch, &out)?;
+        let pixels = (self.batch.size().area() + out.size().area()) * self.batch.count();
+        self.line(name, self.seconds(commands)?, 4 * pixels);
+        Ok(())
+    }
+
+    fn warp(&self, name: &str, kind: Interpolation, map: Homography, cpu: &Cpu) -> Result<()> {
+        let plan = GpuWarp::new(&self.gpu, kind, 1)?;
+        let size = self.batch.size();
+        if self.check {
+            let image = GpuImage::upload(&self.gpu, self.image.view())?;
+            let found = plan.warp(&image, &map, size, 0.0)?.download()?;
+            self.compare(name, &found, &warp(self.image.view(), &map, size, kind, 0.0, cpu)?);
+            return Ok(());
+        }
+        let out = GpuStack::new(&self.gpu, size, 1, self.batch.count())?;
+        let mut commands = Commands::new();
+        plan.record_batch(&mut commands, &self.batch, &map, 0.0, &out)?;
+        self.line(name, self.seconds(commands)?, 8 * size.area() * self.batch.count());
+        Ok(())
+    }
+
+    fn all(&self) -> Result<()> {
+        let (gpu, cpu) = (&self.gpu, &Cpu::default());
+        for (name, taps) in [
+            ("gauss 15x15", Taps::Size(15)),
+            ("gauss sigma 1.6", Taps::Sigma(1.6)),
+            ("gauss 3x3", Taps::Size(3)),
+            ("gauss sigma 5", Taps::Sigma(5.0)),
+            ("gauss sigma 20", Taps::Sigma(20.0)),
+        ] {
+            let options = GaussOptions { taps, ..GaussOptions::default() };
+            self.filter(name, &GpuFilter::gauss(gpu, &options, 1)?, |v| gauss(v, &options, cpu))?;
+        }
+        let options = SobelOptions::default();
+        self.filter("sobel x", &GpuFilter::sobel_x(gpu, &options, 1)?, |v| sobel::x(v, &options, cpu))?;
+        self.filter("sobel y", &GpuFilter::sobel_y(gpu, &options, 1)?, |v| sobel::y(v, &options, cpu))?;
+        let magnitude = GpuFilter::sobel_magnitude(gpu, &options, 1)?;
+        self.filter("sobel magnitude", &magnitude, |v| sobel::magnitude(v, &options, cpu))?;
+        let options = ConvolveOptions::default();
+        let ramp = |n: usize| (0..n).map(|i| ((i * 7 % 5) as f32 - 1.5) / n as f32).collect::<Vec<_>>();
+        for (name, kernel) in [
+            ("convolve 7x7 product", Kernel::separable(ramp(7), ramp(7))?),
+            ("convolve 3x3", Kernel::new(ramp(9), Size::new(3, 3))?),
+            ("convolve 7x7", Kernel::new(ramp(49), Size::new(7, 7))?),
+        ] {
+            let plan = GpuFilter::convolve(gpu, &kernel, &options, 1)?;
+            self.filter(name, &plan, |v| convolve(v, &kernel, &options, cpu))?;
+        }
+        let options = HessianOptions::default();
+        self.filter("hessian", &GpuFilter::hessian(gpu, &options)?, |v| response(v, &options, cpu))?;
+        self.filter("double", &GpuFilter::double(gpu, 1)?, |v| resample::double(v, cpu))?;
+        self.filter("halve", &GpuFilter::halve(gpu, 1)?, |v| resample::halve(v, cpu))?;
+        self.filter("halve_mean", &GpuFilter::halve_mean(gpu, 1)?, |v| resample::halve_mean(v, cpu))?;
+        let map = Homography::new([[0.98, 0.05, 3.5], [-0.04, 1.02, 7.25], [1e-6, -2e-6, 1.0]])?;
+        self.warp("warp bilinear", Interpolation::Bilinear, map, cpu)?;
+        self.warp("warp bicubic", Interpolation::Bicubic, map, cpu)?;
+        self.warp("warp lanczos", Interpolation::Lanczos3, map, cpu)
+    }
+}
+
+fn option<'a>(arguments: &'a [String], name: &str, default: &'a str) -> &'a str {
+    let at = arguments.iter().position(|a| a == name);
+    at.and_then(|i| arguments.get(i + 1)).map_or(default, String::as_str)
+}
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let has = |name: &str| arguments.iter().any(|a| a == name);
+    let api = if has("opencl") { Api::OpenCl } else { Api::Cuda };
+    let size = option(&arguments, "--size", "3840x2160");
+    let (width, height) = size.split_once('x').ok_or("a size is written 3840x2160")?;
+    let size = Size::new(width.parse()?, height.parse()?);
+    let gpu = Gpu::open(api, 0)?;
+    println!("{}", gpu.info());
+    let noise = |x: usize, y: usize| {
+        let mixed = (x as u32).wrapping_mul(0x9e37_79b9) ^ (y as u32).wrapping_mul(0x85eb_ca6b);
+        (mixed.wrapping_mul(0xc2b2_ae35) >> 8) as f32 / (1 << 24) as f32
+    };
+    let image = Image::from_fn(size, noise);
+    let check = has("--check");
+    let count = if check { 1 } else { option(&arguments, "--images", "32").parse()? };
+    let views = vec![image.view(); count];
+    let batch = GpuStack::upload(&gpu, &views)?;
+    let runs = option(&arguments, "--runs", "20").parse()?;
+    let mut bench = Bench { gpu, batch, image, runs, check, copy: 0.0 };
+    if !check {
+        let to = bench.gpu.buffer::<f32>(bench.batch.buffer().len())?;
+        let mut commands = Commands::new();
+        commands.copy((bench.batch.buffer(), 0), (&to, 0), to.len())?;
+        let bytes = 8 * to.len();
+        let seconds = bench.seconds(commands)?;
+        bench.copy = bytes as f64 / seconds;
+        println!("{count} images of {size}, f32; median of {runs}");
+        bench.line("copy", seconds, bytes);
+    }
+    bench.all()
+}
