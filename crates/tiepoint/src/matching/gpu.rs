@@ -85,8 +85,6 @@ struct Kind {
     form: Form,
     floats: bool,
     dimension: usize,
-    /// A CPU has no registers to keep unrolled loops in, and takes seconds to compile them.
-    on_cpu: bool,
 }
 
 impl Kind {
@@ -101,7 +99,6 @@ impl Kind {
             .define("FLOATS", u8::from(self.floats))
             .define("BLOCK", self.form.block())
             .define("TILE", self.form.tile())
-            .text(if self.on_cpu { "#undef UNROLL\n#define UNROLL" } else { "" })
     }
 
     /// What depends on no dimension.
@@ -268,8 +265,7 @@ impl GpuMatcher {
         let form = if guided { Form::Portable } else { self.form(floats, a.dimension) };
         // Bright and dark features begin at blocks of their own.
         let span = |f: &GpuFeatures| (f.capacity() as u32).next_multiple_of(form.block()) + form.block();
-        let on_cpu = self.gpu.info().is_cpu;
-        let kind = Kind { form, floats, dimension: a.dimension, on_cpu };
+        let kind = Kind { form, floats, dimension: a.dimension };
         Ok(Pair { sides: [a, b], kind, spans: [span(a), span(b)] })
     }
 

@@ -4,10 +4,9 @@
 //
 // From Rust besides: MODEL, 0 a homography, 1 an affine map, 2 a fundamental matrix.
 
-#if OPENCL
-#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+#if OPENCL && !defined(cl_khr_fp64)
+#error "guided matching needs f64, which this device lacks: match without a model, or on the cpu"
 #endif
-typedef double f64;
 
 FUNCTION i32 is_finite(f64 v) { return v - v == 0.0; }
 
@@ -19,8 +18,8 @@ typedef struct {
 
 // The same for the test in f32: lines have norm 1, and `w` is how far apart two may be, summed over both, with what f32
 // may be wrong by: a share of 2^-20 where 2^-22 suffices. Below all numbers where nothing can match.
-FUNCTION float4 roughly(Place place, f64 radius, i32 predicted, i32 allowed) {
-    float4 rough;
+FUNCTION f32x4 roughly(Place place, f64 radius, i32 predicted, i32 allowed) {
+    f32x4 rough;
     f64 scale = 1.0, wrong = 1.0 / 1048576.0;
 #if MODEL == 2
     if (predicted) scale = 1.0 / sqrt(place.x * place.x + place.y * place.y);
@@ -36,7 +35,7 @@ FUNCTION float4 roughly(Place place, f64 radius, i32 predicted, i32 allowed) {
 }
 
 // One group for every block of rows. The model is given row by row.
-KERNEL(BLOCK, 1) predict(GLOBAL Place *RESTRICT places, GLOBAL float4 *RESTRICT rough, const GLOBAL u32 *RESTRICT order,
+KERNEL(BLOCK, 1) predict(GLOBAL Place *RESTRICT places, GLOBAL f32x4 *RESTRICT rough, const GLOBAL u32 *RESTRICT order,
                          const GLOBAL u32 *RESTRICT regions, const GLOBAL Keypoint *keypoints_a,
                          const GLOBAL Keypoint *keypoints_b, u32 span, f64 m00, f64 m01, f64 m02, f64 m10, f64 m11,
                          f64 m12, f64 m20, f64 m21, f64 m22, f64 radius) {
@@ -75,7 +74,7 @@ KERNEL(BLOCK, 1) predict(GLOBAL Place *RESTRICT places, GLOBAL float4 *RESTRICT 
 }
 
 // Whether two may pass the test. Where f32 does not suffice and a NaN comes out, they may.
-FUNCTION i32 may_allow(float4 predicted, float4 place) {
+FUNCTION i32 may_allow(f32x4 predicted, f32x4 place) {
     f32 reach = predicted.w + place.w;
 #if MODEL == 2
     return !(ABS(FMA(predicted.x, place.x, FMA(predicted.y, place.y, predicted.z))) > reach);
@@ -107,16 +106,16 @@ FUNCTION Distance distance_of(const GLOBAL VALUE *a, const GLOBAL VALUE *b) {
 }
 
 KERNEL(BLOCK, 1) search_guided(GLOBAL u32 *RESTRICT found, const GLOBAL Place *RESTRICT places,
-                               const GLOBAL float4 *RESTRICT rough, const GLOBAL u32 *RESTRICT order,
+                               const GLOBAL f32x4 *RESTRICT rough, const GLOBAL u32 *RESTRICT order,
                                const GLOBAL u32 *RESTRICT regions, const GLOBAL VALUE *a, const GLOBAL VALUE *b,
                                u32 span, u32 parts) {
-    LOCAL float4 rough_targets[TILE];
+    LOCAL f32x4 rough_targets[TILE];
     Work work = work_of(regions, span, parts);
     if (!work.exists) return;
     u32 lane = (u32)LANE_X, row = work.query + (lane < work.queries ? lane : 0);
     i32 forth = work.query < span;
     Place own = places[row];
-    float4 rough_own = rough[row];
+    f32x4 rough_own = rough[row];
     if (lane >= work.queries) rough_own.w = FLOAT_OF(0xff800000u);
     if (lane >= work.queries) own.x = NO_NUMBER;
     const GLOBAL VALUE *query = (forth ? a : b) + (u64)order[row] * DIMENSION, *targets = forth ? b : a;
@@ -127,7 +126,7 @@ KERNEL(BLOCK, 1) search_guided(GLOBAL u32 *RESTRICT found, const GLOBAL Place *R
         if (lane < here) rough_targets[lane] = rough[work.target + first + lane];
         BARRIER();
         for (u32 i = 0; i < here; i++) {
-            float4 other = rough_targets[i];
+            f32x4 other = rough_targets[i];
             if (!(forth ? may_allow(rough_own, other) : may_allow(other, rough_own))) continue;
             Place exact = places[work.target + first + i];
             if (!(forth ? allows(own, exact) : allows(exact, own))) continue;

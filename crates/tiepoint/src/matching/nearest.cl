@@ -11,12 +11,12 @@
 
 KERNEL(256, 1) search(GLOBAL u32 *RESTRICT found, const GLOBAL u32 *RESTRICT packed, const GLOBAL u32 *RESTRICT norms,
                       const GLOBAL u32 *RESTRICT regions, u32 span, u32 parts) {
-    LOCAL uint4 queries[CHUNK * BLOCK / 4], targets[CHUNK * BLOCK / 4];
+    LOCAL u32x4 queries[CHUNK * BLOCK / 4], targets[CHUNK * BLOCK / 4];
     LOCAL u32 staged[3 * BLOCK / 2 * 16];
     Work work = work_of(regions, span, parts);
     if (!work.exists) return;
     u32 lane = (u32)LANE_X, x = lane & 15, y = lane >> 4;
-    const GLOBAL uint4 *query = (const GLOBAL uint4 *)(packed + (u64)(work.query / BLOCK) * WORDS * BLOCK);
+    const GLOBAL u32x4 *query = (const GLOBAL u32x4 *)(packed + (u64)(work.query / BLOCK) * WORDS * BLOCK);
     Best best[8];
     Distance length[8];
     UNROLL
@@ -26,7 +26,7 @@ KERNEL(256, 1) search(GLOBAL u32 *RESTRICT found, const GLOBAL u32 *RESTRICT pac
     }
     for (u32 tile = work.from; tile < work.to; tile++) {
         u32 first = work.target + tile * BLOCK;
-        const GLOBAL uint4 *target = (const GLOBAL uint4 *)(packed + (u64)(first / BLOCK) * WORDS * BLOCK);
+        const GLOBAL u32x4 *target = (const GLOBAL u32x4 *)(packed + (u64)(first / BLOCK) * WORDS * BLOCK);
         Distance product[8][8];
         UNROLL
         for (u32 r = 0; r < 8; r++) {
@@ -44,8 +44,8 @@ KERNEL(256, 1) search(GLOBAL u32 *RESTRICT found, const GLOBAL u32 *RESTRICT pac
             _Pragma("unroll 2")
             for (u32 word = 0; word < CHUNK; word++) {
                 u32 line = word * BLOCK / 4;
-                uint4 q0 = queries[line + y], q1 = queries[line + BLOCK / 8 + y];
-                uint4 t0 = targets[line + x], t1 = targets[line + BLOCK / 8 + x];
+                u32x4 q0 = queries[line + y], q1 = queries[line + BLOCK / 8 + y];
+                u32x4 t0 = targets[line + x], t1 = targets[line + BLOCK / 8 + x];
                 u32 q[8] = {q0.x, q0.y, q0.z, q0.w, q1.x, q1.y, q1.z, q1.w};
                 u32 t[8] = {t0.x, t0.y, t0.z, t0.w, t1.x, t1.y, t1.z, t1.w};
                 UNROLL

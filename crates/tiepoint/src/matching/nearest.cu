@@ -64,9 +64,9 @@ FUNCTION void fetch_tile(u32 to, u32 keys, const u32 *packed, const u32 *norms, 
     if (threadIdx.x < TILE / 4) fetch_16(keys + threadIdx.x * 16, norms + first + threadIdx.x * 4);
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, GROUPS)
-    search(u32 *__restrict__ found, const u32 *__restrict__ packed, const u32 *__restrict__ norms,
-           const u32 *__restrict__ regions, u32 span, u32 parts) {
+KERNEL_RESIDENT(THREADS, 1, GROUPS)
+search(u32 *__restrict__ found, const u32 *__restrict__ packed, const u32 *__restrict__ norms,
+       const u32 *__restrict__ regions, u32 span, u32 parts) {
     __shared__ __align__(16) u8 tiles[STAGES][TILE * STRIDE];
     __shared__ __align__(16) i32 keys[STAGES][TILE];
     Work work = work_of(regions, span, parts);

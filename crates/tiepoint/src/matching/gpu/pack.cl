@@ -17,7 +17,7 @@ KERNEL(BLOCK, 1) pack_rows(GLOBAL u32 *RESTRICT packed, GLOBAL u32 *RESTRICT nor
     const GLOBAL VALUE *from = (side != 0 ? b : a) + (u64)(exists ? order[row] : 0) * DIMENSION;
     Distance length = 0;
     for (u32 word = 0; word < WORDS; word += 4) {
-        uint4 words = words_of(from, word);
+        u32x4 words = words_of(from, word);
         if (!exists) words.x = words.y = words.z = words.w = 0;
         length = MULTIPLY_ADD(words.x, words.x, length);
         length = MULTIPLY_ADD(words.y, words.y, length);
@@ -30,7 +30,7 @@ KERNEL(BLOCK, 1) pack_rows(GLOBAL u32 *RESTRICT packed, GLOBAL u32 *RESTRICT nor
         to[2 * BLOCK] = words.z;
         to[3 * BLOCK] = words.w;
 #else
-        ((GLOBAL uint4 *)packed)[((u64)row * WORDS + word) / 4] = words;
+        ((GLOBAL u32x4 *)packed)[((u64)row * WORDS + word) / 4] = words;
 #endif
     }
 #if SHIFT

@@ -145,11 +145,11 @@ FUNCTION u32 word_of(const GLOBAL u8 *descriptor, u32 word) {
 #endif
 
 // Four words beside one another, from `word` on, a multiple of 4.
-FUNCTION uint4 words_of(const GLOBAL VALUE *descriptor, u32 word) {
-    uint4 words;
+FUNCTION u32x4 words_of(const GLOBAL VALUE *descriptor, u32 word) {
+    u32x4 words;
 #if DIMENSION % 16 == 0
     words.x = words.y = words.z = words.w = 0;
-    if (word < (FLOATS ? DIMENSION : DIMENSION / 4)) words = ((const GLOBAL uint4 *)descriptor)[word / 4];
+    if (word < (FLOATS ? DIMENSION : DIMENSION / 4)) words = ((const GLOBAL u32x4 *)descriptor)[word / 4];
 #else
     words.x = word_of(descriptor, word);
     words.y = word_of(descriptor, word + 1);

@@ -238,11 +238,11 @@ fn kernels_compile_for_every_card() {
     let mut sources = vec![];
     for dimension in [64, 128] {
         for (form, floats) in [(Form::Portable, false), (Form::Portable, true), (Form::Tensor, false)] {
-            let kind = Kind { form, floats, dimension, on_cpu: false };
+            let kind = Kind { form, floats, dimension };
             sources.extend([kind.source(), kind.rows_source()]);
         }
     }
-    let kind = Kind { form: Form::Portable, floats: false, dimension: 64, on_cpu: false };
+    let kind = Kind { form: Form::Portable, floats: false, dimension: 64 };
     for model in [ModelKind::Homography, ModelKind::Affine, ModelKind::Fundamental] {
         sources.extend([kind, Kind { floats: true, ..kind }].map(|kind| kind.guided_source(model)));
     }
