@@ -87,7 +87,7 @@ fn points<T: GpuPixel>(
     let levels = scale_space(gpu, images, options, &mut commands);
     let Size { width, height } = images[0].size();
     let masks =
-        masks.map(|m| gpu.upload(&m.iter().flat_map(|m| m.data()).copied().collect::<Vec<u8>>()).unwrap());
+        masks.map(|m| gpu.upload(&m.iter().flat_map(Image::data).copied().collect::<Vec<u8>>()).unwrap());
     let masks = masks.as_ref().map(|buffer| Masks { buffer, pitch: width, stride: width * height });
     let points = GpuPoints::new(gpu, images.len(), capacity).unwrap();
     GpuExtrema::new(gpu, options).unwrap().record(&mut commands, &levels, masks, &points).unwrap();
