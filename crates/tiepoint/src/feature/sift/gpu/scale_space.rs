@@ -31,7 +31,7 @@ const ROWS: usize = 8;
 /// f32s of a row of a tile. Four more than a multiple of 32, so that two rows lie in different banks.
 const TILE_PITCH: usize = GROUP + 4;
 /// Lanes of the group that makes the last octaves.
-const SMALL_GROUP: usize = 512;
+const SMALL_GROUP: usize = 256;
 /// f32s of a level in that group's local memory, which holds two.
 const SMALL_TILE: usize = 5888;
 /// Tasks of a launch: with one level an octave, three octaves are under way at a time.
