@@ -17,7 +17,6 @@ KERNEL_RESIDENT(GROUP, 1, RESIDENT) blur_base(GLOBAL f32 *RESTRICT to, const GLO
 #else
 // What one launch does: a level of each of up to three octaves that do not depend on each other. A task is the level,
 // the octave's size, its place, the rows a group takes, and whether level LEVELS becomes level 0 of a next octave.
-#define TASK(n) i32 level##n, i32 width##n, i32 height##n, u64 offset##n, i32 rows##n, i32 decimates##n
 #define TAKE(n) \
     level = level##n, width = width##n, height = height##n, offset = offset##n, rows = rows##n, decimates = decimates##n
 
@@ -27,8 +26,10 @@ FUNCTION i32 strips_of(i32 width) { return (width + WIDTH - 1) / WIDTH; }
 FUNCTION i32 groups_of(i32 width, i32 height, i32 rows) { return strips_of(width) * ((height + rows - 1) / rows); }
 
 // `to` and `from` are the same memory; no launch writes what it reads.
-KERNEL_RESIDENT(GROUP, 1, RESIDENT) blur_levels(GLOBAL f32 *RESTRICT to, const GLOBAL f32 *RESTRICT from, u64 image_stride, TASK(0),
-                             TASK(1), TASK(2)) {
+KERNEL_RESIDENT(GROUP, 1, RESIDENT) blur_levels(GLOBAL f32 *RESTRICT to, const GLOBAL f32 *RESTRICT from, u64 image_stride,
+                            i32 level0, i32 width0, i32 height0, u64 offset0, i32 rows0, i32 decimates0,
+                            i32 level1, i32 width1, i32 height1, u64 offset1, i32 rows1, i32 decimates1,
+                            i32 level2, i32 width2, i32 height2, u64 offset2, i32 rows2, i32 decimates2) {
     LOCAL float4 tile4[TILE / 4];
     LOCAL_POINTER f32 *tile = (LOCAL_POINTER f32 *)tile4;
     i32 group = GROUP_X;
