@@ -122,7 +122,8 @@ impl Program {
     }
 }
 
-/// How many parameters the kernel of this name declares. CUDA does not tell, except by a call that fails.
+/// How many parameters the kernel of this name declares, each written out: CUDA does not tell, except by a call that
+/// fails.
 fn parameters(source: &str, name: &str) -> Option<usize> {
     let mut rest = source;
     loop {

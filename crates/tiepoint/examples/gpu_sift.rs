@@ -7,6 +7,8 @@
 //!
 //! The last two words are the first octave, −1 (doubled, the default) or 0, and whether to compare with the CPU.
 
+#![expect(clippy::print_stdout, reason = "a program's answer")]
+
 use std::time::{Duration, Instant};
 use tiepoint::device::Cpu;
 use tiepoint::device::gpu::{Api, Gpu};
@@ -54,7 +56,7 @@ fn main() -> Outcome<()> {
 
 /// The image, continued by its mirror images.
 fn mirrored(image: &Image<u8>, size: Size) -> Image<u8> {
-    let at = |i: usize, n: usize| if i / n % 2 == 0 { i % n } else { n - 1 - i % n };
+    let at = |i: usize, n: usize| if (i / n).is_multiple_of(2) { i % n } else { n - 1 - i % n };
     let from = image.size();
     Image::from_fn(size, |x, y| image.row(at(y, from.height))[at(x, from.width)])
 }
@@ -70,7 +72,9 @@ fn measure(gpu: &Gpu, image: &Image<u8>, options: SiftOptions) -> Outcome<()> {
     println!("image on the device to features on the host  {}", milliseconds(of_device));
     let mut seconds = Vec::new();
     for _ in 0..RUNS {
-        seconds.push(gpu.seconds(|| sift.enqueue(&[on_device.clone()], None).map_err(to_device_error))?);
+        seconds.push(gpu.seconds(|| {
+            sift.enqueue(std::slice::from_ref(&on_device), None).map_err(|e| to_device_error(&e))
+        })?);
     }
     seconds.sort_by(f64::total_cmp);
     println!("device's own time                            {:.3} ms", seconds[RUNS / 2] * 1e3);
@@ -95,7 +99,7 @@ fn measure(gpu: &Gpu, image: &Image<u8>, options: SiftOptions) -> Outcome<()> {
 }
 
 /// The device's clock takes only the device's errors.
-fn to_device_error(error: tiepoint::Error) -> tiepoint_gpu::Error {
+fn to_device_error(error: &tiepoint::Error) -> tiepoint_gpu::Error {
     tiepoint_gpu::Error::Usage(error.to_string())
 }
 

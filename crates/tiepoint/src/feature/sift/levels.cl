@@ -27,9 +27,9 @@ FUNCTION i32 groups_of(i32 width, i32 height, i32 rows) { return strips_of(width
 
 // `to` and `from` are the same memory; no launch writes what it reads.
 KERNEL_RESIDENT(GROUP, 1, RESIDENT) blur_levels(GLOBAL f32 *RESTRICT to, const GLOBAL f32 *RESTRICT from, u64 image_stride,
-                             i32 level0, i32 width0, i32 height0, u64 offset0, i32 rows0, i32 decimates0,
-                             i32 level1, i32 width1, i32 height1, u64 offset1, i32 rows1, i32 decimates1,
-                             i32 level2, i32 width2, i32 height2, u64 offset2, i32 rows2, i32 decimates2) {
+                            i32 level0, i32 width0, i32 height0, u64 offset0, i32 rows0, i32 decimates0,
+                            i32 level1, i32 width1, i32 height1, u64 offset1, i32 rows1, i32 decimates1,
+                            i32 level2, i32 width2, i32 height2, u64 offset2, i32 rows2, i32 decimates2) {
     LOCAL float4 tile4[TILE / 4];
     LOCAL_POINTER f32 *tile = (LOCAL_POINTER f32 *)tile4;
     i32 group = GROUP_X;

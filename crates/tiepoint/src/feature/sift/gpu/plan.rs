@@ -11,7 +11,7 @@ use tiepoint_gpu::Source;
 /// The layout of the Gaussian levels of some images of one size.
 ///
 /// Level l (0 to `levels` + 2) of octave o of image i begins at f32 number
-/// `i · image_stride + octaves[o].offset + l · octaves[o].level_len()`. Rows begin at multiples of 128 bytes; what lies
+/// `i · image_stride + octaves[o].offset + l · pitch · height`. Rows begin at multiples of 128 bytes; what lies
 /// between width and pitch is undefined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
@@ -42,6 +42,7 @@ pub(crate) struct OctavePlan {
 
 impl OctavePlan {
     /// f32s from one level to the next.
+    #[cfg(test)]
     pub(crate) fn level_len(&self) -> usize {
         self.pitch * self.size.height
     }
