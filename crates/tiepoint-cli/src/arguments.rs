@@ -174,7 +174,7 @@ pub(crate) struct Rectify {
     /// A picture of both outputs with lines along rows
     #[arg(long, value_name = "PNG")]
     pub(crate) draw: Option<PathBuf>,
-    /// What of the input to show. Without a calibration the result may be wider than said here, so that
+    /// What of the input to show. Without a calibration all but `valid` may be wider than said here, so that
     /// disparities begin at 0 [default: input with a calibration, fit without]
     #[arg(long, value_enum)]
     pub(crate) crop: Option<CropName>,
@@ -201,7 +201,8 @@ pub(crate) enum CropName {
     Input,
     /// Scale of the input, all columns, the rows that both see
     Fit,
-    /// Size of the input, scaled until every pixel is valid
+    /// Only pixels that are valid in both. With a calibration the size of the input, scaled; without, the scale of the
+    /// input and the largest rectangle
     Valid,
     /// Size of the input, scaled until nothing is cut off
     All,

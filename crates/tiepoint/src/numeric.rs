@@ -115,6 +115,7 @@ const ARTANH: [f64; 12] = {
 /// 10⁻¹⁵, absolute below 10⁻¹⁶ near 1.
 ///
 /// x = 2ⁿ m with m between √½ and √2, and ln m = 2 artanh((m − 1) / (m + 1)) by its series.
+#[inline(always)]
 pub fn ln(x: f64) -> f64 {
     let bits = x.to_bits();
     let exponent = (bits >> 52) as i64 - 1023;

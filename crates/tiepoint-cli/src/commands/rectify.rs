@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &Rectify, session: &Session) -> Outcome {
     session.progress.say("rectifying");
     let pair = clock.time(Part::Compute, || match &rig {
         Some(rig) => calibrated(rig, &found, arguments),
-        None => uncalibrated(&found, arguments),
+        None => uncalibrated(&found, arguments, &session.cpu),
     })?;
     let images = clock.time(Part::Compute, || pair.warp(&found, arguments, &session.processor.cpu))?;
     clock.time(Part::Write, || write(arguments, &pair, &images, &session.processor.cpu))?;
@@ -128,7 +128,7 @@ fn calibrated(rig: &StereoCalibration, found: &Found, arguments: &Rectify) -> Ou
     Ok(Pair::new(rectification, agreement, exchanged))
 }
 
-fn uncalibrated(found: &Found, arguments: &Rectify) -> Outcome<Pair> {
+fn uncalibrated(found: &Found, arguments: &Rectify, cpu: &Cpu) -> Outcome<Pair> {
     let Some(Model::Fundamental(f)) = found.tie.model else {
         return Err(Failure::work("the tie points gave no epipolar geometry"));
     };
@@ -137,7 +137,7 @@ fn uncalibrated(found: &Found, arguments: &Rectify) -> Outcome<Pair> {
     let sizes = [0, 1].map(|i| original(found, i).size());
     let canvas = arguments.crop.unwrap_or(CropName::Fit).canvas();
     let options = SelfCalibrationOptions { focal: arguments.focal };
-    let pair = from_tie_points(&f, &inliers, sizes, &options, canvas)?;
+    let pair = from_tie_points(&f, &inliers, sizes, &options, canvas, cpu)?;
     Ok(Pair::new(pair.rectification, Some(pair.agreement), pair.exchanged))
 }
 

@@ -100,6 +100,34 @@ fn tie_points_alone_do() {
     let pair = RectifiedCalibration::read(e).unwrap();
     assert!(pair.size == Some(size) && (pair.baseline - 1.0).abs() < 1e-9, "{pair:?}");
     assert_eq!(works(&["rectify", &left, &right, "-q"]), "", "quiet");
+    // The largest rectangle that is valid in both.
+    let json = works(&[
+        "rectify",
+        &left,
+        &right,
+        "--crop",
+        "valid",
+        "--valid-left",
+        c,
+        "--valid-right",
+        d,
+        "--output-left",
+        a,
+        "--output-right",
+        b,
+        "--json",
+    ]);
+    let size = Size::new(number(&json, "width") as usize, number(&json, "height") as usize);
+    assert!(2 * size.area() > 400 * 300, "{json}");
+    for name in [c, d] {
+        let AnyImage::U8(mask) = image::read(name, &ReadOptions::default()).unwrap() else {
+            panic!("8 bits")
+        };
+        assert!(mask.size() == size && mask.data().iter().all(|v| *v == 255), "{name}: all of {size}");
+    }
+    for name in [a, b] {
+        assert_eq!(image::read(name, &ReadOptions::default()).unwrap().size(), size, "{name}");
+    }
 }
 
 #[test]

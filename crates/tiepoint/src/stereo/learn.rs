@@ -48,16 +48,16 @@ fn iterate(
     workspace: &mut Workspace,
     cpu: &Cpu,
 ) -> Result<Table> {
-    let mut table = taught(pair, &zero(pair.size(), options), cpu);
+    let mut table = taught(pair, (&zero(pair.size(), options), 1), cpu);
     for _ in 1..runs {
-        table = taught(pair, &disparities(pair, options, &table, workspace, cpu)?, cpu);
+        table = taught(pair, (&disparities(pair, options, &table, workspace, cpu)?, 1), cpu);
     }
     Ok(table)
 }
 
-fn taught(pair: &Pair, disparity: &Image<f32>, cpu: &Cpu) -> Table {
-    let [left, right] = pair.values();
-    Table::learn(left, right, disparity, pair.right_mask(), cpu)
+/// What disparities teach, those of the pair (step 1) or of the pair at half the size (step 2).
+fn taught(pair: &Pair, disparity: (&Image<f32>, usize), cpu: &Cpu) -> Table {
+    Table::learn(pair.values(), disparity, pair.right_mask(), cpu)
 }
 
 /// Disparities by a table, those that pass the left-right check.
@@ -104,15 +104,7 @@ fn coarse_to_fine(
         // What this level's table gives teaches the next finer one.
         let disparity = disparities(&pairs[level], &at(level + 1), &table, workspace, cpu)?;
         let finer = if level == 0 { pair } else { &pairs[level - 1] };
-        table = taught(finer, &doubled(&disparity, finer.size()), cpu);
+        table = taught(finer, (&disparity, 2), cpu);
     }
     Ok(table)
-}
-
-/// Disparities for an image of twice the size.
-fn doubled(disparity: &Image<f32>, size: Size) -> Image<f32> {
-    let last = disparity.size();
-    Image::from_fn(size, |x, y| {
-        2.0 * disparity.row((y / 2).min(last.height - 1))[(x / 2).min(last.width - 1)]
-    })
 }

@@ -164,7 +164,9 @@ impl Stereo {
         let Self { options, workspace } = self;
         let pair = Pair::new(left, right, masks, options.cost, cpu)?;
         let table = match (own, options.cost) {
-            (None, Cost::MutualInformation) => Some(learn::table(&pair, options, workspace, cpu)?),
+            (None, Cost::MutualInformation) => {
+                Some(cpu.run(|| learn::table(&pair, options, workspace, cpu))?)
+            }
             _ => None,
         };
         let problem = pair.problem(options, own, table.as_ref());

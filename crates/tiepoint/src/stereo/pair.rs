@@ -56,8 +56,9 @@ impl Pair {
                 Some([green(left, cpu)?, green(right, cpu)?])
             }
             Cost::MutualInformation => {
-                let own = |grey: &Grey| Bytes::of([grey, grey]).image(grey, cpu);
-                Some([own(&grey[0]), own(&grey[1])])
+                let own = grey.each_ref().map(|grey| Bytes::of([grey, grey]));
+                // Both on one scale are on that of the pair.
+                (own != [scale; 2]).then(|| [0, 1].map(|i| own[i].image(&grey[i], cpu)))
             }
             _ => None,
         };

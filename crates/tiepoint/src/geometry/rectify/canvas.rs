@@ -5,6 +5,7 @@
 //! that is not turned far fills it. Boxes are in units of the focal length.
 
 use super::RectifyOptions;
+use super::valid::NOTHING_VALID;
 use crate::geometry::calibration::Camera;
 use crate::geometry::matrix::{Mat3, determinant, times};
 use crate::image::Size;
@@ -18,7 +19,8 @@ pub enum Canvas {
     Input,
     /// The scale of the input; every column, and the rows that both see. The size follows.
     Fit,
-    /// The size of the input, scaled so that every pixel is valid in both.
+    /// The size of the input, scaled so that every pixel is valid in both. From tie points: the scale of the input and
+    /// the largest rectangle that is valid in both; the size follows.
     Valid,
     /// The size of the input, scaled so that nothing is cut off.
     All,
@@ -185,7 +187,7 @@ fn columns(spans: [Span; 2], options: &RectifyOptions) -> ([Span; 2], f64) {
 
 fn check(rows: Span, width: f64, valid: bool) -> Result<()> {
     let reason = match valid {
-        true => "no rectangle is valid in both pictures; leave the crop to valid pixels out",
+        true => NOTHING_VALID,
         false => "the pictures share no row once they are turned",
     };
     if length(rows) > 1e-9 && width > 1e-9 {

@@ -17,6 +17,7 @@ mod canvas;
 mod half;
 mod relative;
 mod self_calibrate;
+mod valid;
 
 pub use agreement::Agreement;
 pub use canvas::{Canvas, Principal};

@@ -7,6 +7,7 @@
 
 use super::relative::{Prior, Relative};
 use super::{Agreement, Canvas, Principal, Rectification, RectifyOptions};
+use crate::device::Cpu;
 use crate::geometry::calibration::{Camera, StereoCalibration};
 use crate::geometry::matrix::{Mat3, product, transpose};
 use crate::geometry::{Correspondence, Fundamental};
@@ -134,22 +135,25 @@ pub fn self_calibrate(
 }
 
 /// Rectifies two pictures from their tie points: cameras, order, canvas, and a shift after which disparities
-/// begin at 0.
+/// begin at 0. [`Canvas::Valid`] is cut out after the shift, which moves what is valid.
 ///
 /// # Errors
-/// As [`self_calibrate`] and [`Rectification::new`].
+/// As [`self_calibrate`], [`Rectification::new`] and [`Rectification::crop_to_valid`].
 pub fn from_tie_points(
     fundamental: &Fundamental,
     pairs: &[Correspondence],
     sizes: [Size; 2],
     options: &SelfCalibrationOptions,
     canvas: Canvas,
+    cpu: &Cpu,
 ) -> Result<FromTiePoints> {
     let rig = self_calibrate(fundamental, pairs, sizes, options)?.calibration;
     let exchanged = !Rectification::in_order(&rig);
     let turn = |p: &Correspondence| if exchanged { Correspondence { a: p.b, b: p.a, ..*p } } else { *p };
     let pairs: Vec<_> = pairs.iter().map(turn).collect();
     let (rig, sizes) = if exchanged { (rig.exchanged(), [sizes[1], sizes[0]]) } else { (rig, sizes) };
+    let cut = canvas == Canvas::Valid;
+    let canvas = if cut { Canvas::Fit } else { canvas };
     let options = RectifyOptions { canvas, principal: Principal::Own };
     let mut rectification = Rectification::new(&rig, sizes, &options)?;
     let nothing =
@@ -164,6 +168,9 @@ pub fn from_tie_points(
         });
     }
     rectification.start_at(low);
+    if cut {
+        rectification.crop_to_valid(cpu)?;
+    }
     let agreement = Agreement { disparities: [0.0, high - low], ..agreement };
     Ok(FromTiePoints { rectification, agreement, exchanged })
 }

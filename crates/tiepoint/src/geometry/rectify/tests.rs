@@ -243,7 +243,8 @@ fn cameras_come_back_from_tie_points() {
         assert!(off(&found.calibration.translation, &direction) < 1e-4, "direction");
         assert!(off(found.calibration.rotation.as_flattened(), rotation.as_flattened()) < 1e-4, "rotation");
         let rectified =
-            from_tie_points(&fundamental(&truth), &pairs, [SIZE; 2], &known, Canvas::Fit).unwrap();
+            from_tie_points(&fundamental(&truth), &pairs, [SIZE; 2], &known, Canvas::Fit, &Cpu::sequential())
+                .unwrap();
         assert_eq!(rectified.exchanged, translation[0] > 0.0, "order");
         assert!(rectified.agreement.rms_vertical_px < 1e-3, "{:?}", rectified.agreement);
         let turned = |p: &Correspondence| Correspondence { a: p.b, b: p.a, quality: 0.0 };
@@ -268,6 +269,7 @@ fn noise_does_little_harm() {
         [SIZE; 2],
         &SelfCalibrationOptions::default(),
         Canvas::Fit,
+        &Cpu::sequential(),
     )
     .unwrap();
     // Even noise of ±0.5 px in both: 0.5 √(2/3) px between the rows.
@@ -287,8 +289,69 @@ fn too_little_is_told() {
     let forward = rig(IDENTITY, [-0.05, 0.0, -1.0], [Distortion::default(); 2]);
     let (pairs, _) = scene(&forward, 300, 0.0);
     let known = SelfCalibrationOptions { focal: Some(600.0) };
-    let error = from_tie_points(&fundamental(&forward), &pairs, [SIZE; 2], &known, Canvas::Fit).unwrap_err();
+    let error =
+        from_tie_points(&fundamental(&forward), &pairs, [SIZE; 2], &known, Canvas::Fit, &Cpu::sequential())
+            .unwrap_err();
     assert!(error.to_string().contains("forward"), "{error}");
+}
+
+/// Rectified from tie points, cut to what is valid, and the whole of it.
+fn valid_and_fit(
+    f: &super::super::Fundamental,
+    pairs: &[Correspondence],
+    sizes: [Size; 2],
+    cpu: &Cpu,
+) -> [FromTiePoints; 2] {
+    let options = SelfCalibrationOptions::default();
+    [Canvas::Valid, Canvas::Fit].map(|c| from_tie_points(f, pairs, sizes, &options, c, cpu).unwrap())
+}
+
+/// No pixel is filled, and a rectangle one pixel larger on any side would hold one that is.
+fn assert_tight(valid: &FromTiePoints, fit: &FromTiePoints, cpu: &Cpu) {
+    let [cut, whole] = [valid, fit].map(|f| &f.rectification);
+    for view in [&cut.left, &cut.right] {
+        assert!(view.coverage(cpu).unwrap().data().iter().all(|v| *v == 255), "no filled pixel");
+    }
+    assert_eq!(valid.agreement, fit.agreement, "rows and disparities stay");
+    assert_eq!(cut.left.focal, whole.left.focal, "so does the scale");
+    let [x, y] = [0, 1].map(|c| (whole.left.principal[c] - cut.left.principal[c]).round() as usize);
+    let Size { width, height } = cut.left.size;
+    let covered = [&whole.left, &whole.right].map(|v| v.coverage(cpu).unwrap());
+    let hole = |x: usize, y: usize| {
+        let valid = |c: &Image<u8>| x < c.size().width && y < c.size().height && c.row(y)[x] == 255;
+        !covered.iter().all(valid)
+    };
+    let (columns, rows) = (x..x + width, y..y + height);
+    assert!(x == 0 || rows.clone().any(|y| hole(x - 1, y)), "left");
+    assert!(rows.clone().any(|y| hole(x + width, y)), "right");
+    assert!(y == 0 || columns.clone().any(|x| hole(x, y - 1)), "above");
+    assert!(columns.clone().any(|x| hole(x, y + height)), "below");
+}
+
+#[test]
+fn valid_from_tie_points() {
+    let cpu = Cpu::with_threads(2).unwrap();
+    for (rotation, translation) in [
+        (turn(0.02, 0.15, 0.05), [-1.0, 0.1, -0.05]),
+        (turn(-0.1, -0.2, 0.3), [-1.0, 0.5, 0.3]),
+        (turn(0.05, -0.1, 0.0), [1.0, 0.3, 0.1]),
+    ] {
+        let truth = rig(rotation, translation, [Distortion::default(); 2]);
+        let (pairs, _) = scene(&truth, 400, 0.0);
+        let [valid, fit] = valid_and_fit(&fundamental(&truth), &pairs, [SIZE; 2], &cpu);
+        assert_tight(&valid, &fit, &cpu);
+        assert!(5 * valid.rectification.left.size.area() > SIZE.area(), "{}", valid.rectification.left.size);
+    }
+    // Views that lie beside each other.
+    let mut apart = Rectification::new(
+        &rig(IDENTITY, [-1.0, 0.0, 0.0], [Distortion::default(); 2]),
+        [SIZE; 2],
+        &RectifyOptions::default(),
+    )
+    .unwrap();
+    apart.right.principal[0] += 640.0;
+    let error = apart.crop_to_valid(&cpu).unwrap_err();
+    assert!(error.to_string().contains("valid in both"), "{error}");
 }
 
 fn sift_of(path: &std::path::Path, cpu: &Cpu) -> (Features, Size) {
@@ -326,8 +389,13 @@ fn real_pairs_without_calibration() {
         let Some(Model::Fundamental(f)) = tie.model else { panic!("a fundamental matrix") };
         let pairs = pairs_of(&a, &b, &tie);
         let options = SelfCalibrationOptions::default();
-        let found = from_tie_points(&f, &pairs, [size_a, size_b], &options, Canvas::Fit).unwrap();
+        let found = from_tie_points(&f, &pairs, [size_a, size_b], &options, Canvas::Fit, &cpu).unwrap();
         println!("{names:?}: {:?}", found.agreement);
+        let [valid, fit] = valid_and_fit(&f, &pairs, [size_a, size_b], &cpu);
+        assert_tight(&valid, &fit, &cpu);
+        let kept = valid.rectification.left.size;
+        // What both see, as wide as the shift leaves it.
+        assert!(3 * kept.area() > size_a.area(), "{names:?}: {kept} of {size_a}");
         assert!(found.agreement.rms_vertical_px < limit, "{names:?}: {:?}", found.agreement);
         let [low, high] = found.agreement.disparities;
         let width = found.rectification.left.size.width as f64;

@@ -19,7 +19,8 @@
 
 use super::MI_LIMIT;
 use crate::{device::Cpu, image::Image, numeric, stereo::aggregate::Value};
-use fearless_simd::{Simd, prelude::*};
+use fearless_simd::{Simd, dispatch, prelude::*};
+use fearless_simd_macros::simd;
 
 /// The Gaussian.
 const TAPS: [f64; 7] = [0.006, 0.061, 0.242, 0.383, 0.242, 0.061, 0.006];
@@ -31,8 +32,10 @@ const SCALE: f64 = 4.0;
 const FREE: f64 = 0.05;
 
 const VALUES: usize = 256;
+/// The Gaussian reaches so far to either side.
+const REACH: usize = TAPS.len() / 2;
 /// Rows of the table in a task.
-const ROWS: usize = 16;
+const ROWS: usize = 32;
 
 /// The cost of every pair of grey values, rows by the left value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,17 +48,17 @@ impl Table {
         &self.0[usize::from(left) * VALUES..][..VALUES]
     }
 
-    /// The table that a disparity map teaches. Where x − d leaves the right image its nearest column stands in; pixels
-    /// without a disparity teach nothing.
+    /// The table that a disparity map teaches, of the pair's size or, with `step` 2, of half that: its pixel (x, y)
+    /// then speaks for four, with twice its disparity. Where x − d leaves the right image its nearest column stands in;
+    /// pixels without a disparity teach nothing.
     pub(in crate::stereo) fn learn(
-        left: &Image<u8>,
-        right: &Image<u8>,
-        disparity: &Image<f32>,
+        [left, right]: [&Image<u8>; 2],
+        (disparity, step): (&Image<f32>, usize),
         right_mask: Option<&Image<u8>>,
         cpu: &Cpu,
     ) -> Self {
         let _stage = cpu.stage("mutual information");
-        Self::of(&joint(left, right, disparity, right_mask, cpu), cpu)
+        Self::of(&joint([left, right], (disparity, step), right_mask, cpu), cpu)
     }
 
     /// The table for the pair with its images exchanged.
@@ -65,30 +68,21 @@ impl Table {
 
     /// The table of a joint histogram.
     fn of(counts: &[u64], cpu: &Cpu) -> Self {
-        let total = counts.iter().sum::<u64>().max(1) as f64;
-        let shares: Vec<f64> = counts.iter().map(|&c| c as f64 / total).collect();
-        let mut margins = [[0.0_f64; VALUES]; 2];
-        for (n, &share) in shares.iter().enumerate() {
-            margins[0][n / VALUES] += share;
-            margins[1][n % VALUES] += share;
-        }
-        let joint = entropy(&shares, |a| smooth_both(a, cpu), cpu);
-        let [left, right] = margins.map(|m| entropy(&m, smooth, cpu));
-        let mut values = joint;
-        for (row, &l) in values.chunks_mut(VALUES).zip(&left) {
-            row.iter_mut().zip(&right).for_each(|(v, &r)| *v = *v - l - r);
-        }
+        let values = unlikeness(counts, cpu);
         let offset = quantile(&values, counts);
-        let cost = |&v: &f64| (SCALE * (v - offset)).round().clamp(0.0, f64::from(MI_LIMIT)) as u8;
-        Self(values.iter().map(cost).collect())
+        let mut table = vec![0; values.len()];
+        cpu.for_chunks(&mut table, ROWS * VALUES, |chunk, table| {
+            let values = &values[chunk * ROWS * VALUES..];
+            dispatch!(cpu.level(), simd => costs(simd, values, offset, table));
+        });
+        Self(table)
     }
 }
 
 /// How often each pair of values lies upon each other, rows by the left value.
 fn joint(
-    left: &Image<u8>,
-    right: &Image<u8>,
-    disparity: &Image<f32>,
+    [left, right]: [&Image<u8>; 2],
+    (disparity, step): (&Image<f32>, usize),
     right_mask: Option<&Image<u8>>,
     cpu: &Cpu,
 ) -> Vec<u64> {
@@ -98,11 +92,15 @@ fn joint(
         let mut counts = vec![0_u64; VALUES * VALUES];
         for y in part * height / parts..(part + 1) * height / parts {
             let (left, right) = (left.row(y), right.row(y));
-            for (x, &d) in disparity.row(y).iter().enumerate().filter(|(_, d)| d.is_finite()) {
-                // The nearest column, halves upwards.
-                let other = ((x as f32 - d + 0.5).max(0.0) as usize).min(width - 1);
-                if right_mask.is_none_or(|m| m.row(y)[other] != 0) {
-                    counts[usize::from(left[x]) * VALUES + usize::from(right[other])] += 1;
+            let mask = right_mask.map(|m| m.row(y));
+            for (n, &d) in disparity.row(y / step).iter().enumerate().filter(|(_, d)| d.is_finite()) {
+                let d = step as f32 * d;
+                for x in n * step..(n * step + step).min(width) {
+                    // The nearest column, halves upwards.
+                    let other = ((x as f32 - d + 0.5).max(0.0) as usize).min(width - 1);
+                    if mask.is_none_or(|m| m[other] != 0) {
+                        counts[usize::from(left[x]) * VALUES + usize::from(right[other])] += 1;
+                    }
                 }
             }
         }
@@ -115,50 +113,106 @@ fn joint(
     counted.into_iter().reduce(add).unwrap_or_default()
 }
 
-/// −ln(a ⊗ g + ε) ⊗ g.
-fn entropy(shares: &[f64], smooth: impl Fn(&[f64]) -> Vec<f64>, cpu: &Cpu) -> Vec<f64> {
-    // Most pairs of values never meet.
-    let never = -numeric::ln(EPSILON);
-    let mut values = smooth(shares);
-    cpu.for_chunks(&mut values, ROWS * VALUES, |_, values| {
-        values.iter_mut().for_each(|p| *p = if *p == 0.0 { never } else { -numeric::ln(*p + EPSILON) });
-    });
-    smooth(&values)
-}
-
-fn smooth(a: &[f64]) -> Vec<f64> {
-    let reach = TAPS.len() / 2;
-    let [first, last] =
-        [a.first(), a.last()].map(|end| std::iter::repeat_n(end.copied().unwrap_or(0.0), reach));
-    let padded: Vec<f64> = first.chain(a.iter().copied()).chain(last).collect();
-    let sum = |around: &[f64]| around.iter().zip(TAPS).fold(0.0, |sum, (v, tap)| sum + tap * v);
-    padded.windows(TAPS.len()).map(sum).collect()
-}
-
-/// Along the rows, then along the columns.
-fn smooth_both(a: &[f64], cpu: &Cpu) -> Vec<f64> {
-    let turned =
-        |a: &[f64]| -> Vec<f64> { (0..a.len()).map(|n| a[(n % VALUES) * VALUES + n / VALUES]).collect() };
-    let rows = |a: &[f64]| -> Vec<f64> {
-        let mut out = vec![0.0; a.len()];
-        cpu.for_chunks(&mut out, ROWS * VALUES, |chunk, out| {
-            for (out, row) in out.chunks_mut(VALUES).zip(a.chunks(VALUES).skip(chunk * ROWS)) {
-                out.copy_from_slice(&smooth(row));
-            }
+/// v of every pair of values.
+fn unlikeness(counts: &[u64], cpu: &Cpu) -> Vec<f64> {
+    let mut shares = vec![0.0; counts.len()];
+    let margins = dispatch!(cpu.level(), simd => shares_and_margins(simd, counts, &mut shares));
+    let [left, right] = margins.map(|m| smooth(&smooth(&m).map(|p| -numeric::ln(p + EPSILON))));
+    let mut logarithms = vec![0.0; counts.len()];
+    cpu.for_chunks(&mut logarithms, ROWS * VALUES, |chunk, out| {
+        dispatch!(cpu.level(), simd => {
+            smooth_both(simd, &shares, chunk * ROWS, out);
+            negative_logarithms(simd, out);
         });
-        out
-    };
-    turned(&rows(&turned(&rows(a))))
+    });
+    let mut values = shares;
+    cpu.for_chunks(&mut values, ROWS * VALUES, |chunk, out| {
+        dispatch!(cpu.level(), simd => {
+            smooth_both(simd, &logarithms, chunk * ROWS, out);
+            less_margins(simd, &left[chunk * ROWS..], &right, out);
+        });
+    });
+    values
+}
+
+/// P, and its sums along the rows and along the columns, from the first to the last.
+#[simd]
+fn shares_and_margins<S: Simd>(_simd: S, counts: &[u64], shares: &mut [f64]) -> [[f64; VALUES]; 2] {
+    let total = counts.iter().sum::<u64>().max(1) as f64;
+    shares.iter_mut().zip(counts).for_each(|(share, &count)| *share = count as f64 / total);
+    let mut margins = [[0.0; VALUES]; 2];
+    let [left, right] = &mut margins;
+    for (row, left) in shares.chunks_exact(VALUES).zip(left) {
+        row.iter().for_each(|share| *left += share);
+        right.iter_mut().zip(row).for_each(|(right, share)| *right += share);
+    }
+    margins
+}
+
+fn smooth(a: &[f64; VALUES]) -> [f64; VALUES] {
+    let mut out = [0.0; VALUES];
+    smooth_row(a, &mut out);
+    out
+}
+
+#[inline(always)]
+fn smooth_row(row: &[f64], out: &mut [f64]) {
+    let mut padded = [0.0; VALUES + 2 * REACH];
+    padded[..REACH].fill(row[0]);
+    padded[REACH..][..VALUES].copy_from_slice(row);
+    padded[REACH + VALUES..].fill(row[VALUES - 1]);
+    out.fill(0.0);
+    for (t, tap) in TAPS.iter().enumerate() {
+        out.iter_mut().zip(&padded[t..]).for_each(|(out, v)| *out += tap * v);
+    }
+}
+
+/// The rows of `a ⊗ g` from `first` on, as many as `out` holds: along the rows, then along the columns.
+#[simd]
+fn smooth_both<S: Simd>(_simd: S, a: &[f64], first: usize, out: &mut [f64]) {
+    let mut along = [0.0; (ROWS + 2 * REACH) * VALUES];
+    for (n, along) in along.chunks_exact_mut(VALUES).enumerate() {
+        let y = (first + n).saturating_sub(REACH).min(VALUES - 1);
+        smooth_row(&a[y * VALUES..][..VALUES], along);
+    }
+    for (n, out) in out.chunks_exact_mut(VALUES).enumerate() {
+        out.fill(0.0);
+        for (t, tap) in TAPS.iter().enumerate() {
+            let row = &along[(n + t) * VALUES..][..VALUES];
+            out.iter_mut().zip(row).for_each(|(out, v)| *out += tap * v);
+        }
+    }
+}
+
+#[simd]
+fn negative_logarithms<S: Simd>(_simd: S, shares: &mut [f64]) {
+    shares.iter_mut().for_each(|p| *p = -numeric::ln(*p + EPSILON));
+}
+
+#[simd]
+fn less_margins<S: Simd>(_simd: S, left: &[f64], right: &[f64], values: &mut [f64]) {
+    for (row, l) in values.chunks_exact_mut(VALUES).zip(left) {
+        row.iter_mut().zip(right).for_each(|(v, r)| *v = *v - l - r);
+    }
+}
+
+#[simd]
+fn costs<S: Simd>(_simd: S, values: &[f64], offset: f64, out: &mut [u8]) {
+    for (out, v) in out.iter_mut().zip(values) {
+        *out = (SCALE * (v - offset)).round().clamp(0.0, f64::from(MI_LIMIT)) as u8;
+    }
 }
 
 /// The least of `values` that is not exceeded on [`FREE`] of what is counted. Only the values around it are sorted.
 fn quantile(values: &[f64], counts: &[u64]) -> f64 {
     const CLASSES: usize = 1024;
-    let met = || values.iter().copied().zip(counts.iter().copied()).filter(|m| m.1 > 0);
-    let (low, high) = met().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), (v, _)| (l.min(v), h.max(v)));
+    let met: Vec<(f64, u64)> =
+        values.iter().copied().zip(counts.iter().copied()).filter(|m| m.1 > 0).collect();
+    let (low, high) =
+        met.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), m| (l.min(m.0), h.max(m.0)));
     let class = |v: f64| (((v - low) / (high - low) * CLASSES as f64) as usize).min(CLASSES - 1);
     let mut classes = [0_u64; CLASSES];
-    met().for_each(|(v, count)| classes[class(v)] += count);
+    met.iter().for_each(|&(v, count)| classes[class(v)] += count);
     let wanted = FREE * counts.iter().sum::<u64>() as f64;
     let mut seen = 0_u64;
     let reached = classes.iter().position(|count| {
@@ -166,7 +220,7 @@ fn quantile(values: &[f64], counts: &[u64]) -> f64 {
         seen += if here { 0 } else { *count };
         here
     });
-    let mut around: Vec<(f64, u64)> = met().filter(|m| Some(class(m.0)) == reached).collect();
+    let mut around: Vec<(f64, u64)> = met.into_iter().filter(|m| Some(class(m.0)) == reached).collect();
     around.sort_by(|a, b| a.0.total_cmp(&b.0));
     let found = around.iter().find(|(_, count)| {
         seen += count;
@@ -210,7 +264,7 @@ fn of_parts<S: Simd>(parts: [S::u8s; 4], values: S::u8s) -> S::u8s {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::Size;
+    use crate::{image::Size, stereo::testing::cpus, synth::Random};
 
     /// The formula, value by value.
     #[test]
@@ -260,11 +314,35 @@ mod tests {
         (0..met.len()).find(|&n| met[n].1 > 0 && before(n) >= wanted).map_or(0.0, |n| met[n].0)
     }
 
+    /// A map at half the size, threads and SIMD levels do not matter.
+    #[test]
+    fn halves_teach_what_wholes_do() {
+        let mut random = Random::new(11);
+        for size in [Size::new(1, 1), Size::new(37, 1), Size::new(1, 20), Size::new(51, 34)] {
+            let mut image =
+                || Image::from_fn(size, |x, y| (random.bits() as usize % 40 + 3 * x + 5 * y) as u8);
+            let (left, right, mask) = (image(), image(), image());
+            let mask = Image::from_fn(size, |x, y| u8::from(mask.row(y)[x] % 8 != 0));
+            let half = Size::new(size.width.div_ceil(2), size.height.div_ceil(2));
+            let half = Image::from_fn(half, |_, _| match random.bits() % 5 {
+                0 => f32::INFINITY,
+                n => n as f32 * 1.3 - 2.0,
+            });
+            let whole = Image::from_fn(size, |x, y| 2.0 * half.row(y / 2)[x / 2]);
+            let images = [&left, &right];
+            let expected = Table::learn(images, (&whole, 1), Some(&mask), &Cpu::sequential());
+            for cpu in cpus() {
+                let found = Table::learn(images, (&half, 2), Some(&mask), &cpu);
+                assert!(found == expected, "{size}, {} threads, {}", cpu.threads(), cpu.level_name());
+            }
+        }
+    }
+
     #[test]
     fn nothing_teaches_nothing() {
         let image = Image::filled(Size::new(5, 4), 1, 9_u8);
         let nowhere = Image::filled(Size::new(5, 4), 1, f32::INFINITY);
-        let table = Table::learn(&image, &image, &nowhere, None, &Cpu::sequential());
+        let table = Table::learn([&image; 2], (&nowhere, 1), None, &Cpu::sequential());
         assert!(table.0.iter().all(|&c| c == table.0[0]), "one cost for all");
     }
 }

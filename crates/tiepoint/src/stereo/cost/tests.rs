@@ -102,7 +102,7 @@ fn costs_are_their_formulas() {
         };
         check(&with(Source::Absolute { left, right }, AD_LIMIT.into()), difference, &format!("case {n}, AD"));
         let zero = Image::new(size);
-        let table = Table::learn(left, right, &zero, None, &Cpu::sequential());
+        let table = Table::learn([left, right], (&zero, 1), None, &Cpu::sequential());
         let entry = |x: usize, other: usize, y: usize| {
             u16::from(table.row(left.row(y)[x])[usize::from(right.row(y)[other])])
         };
