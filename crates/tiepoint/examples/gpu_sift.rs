@@ -5,7 +5,8 @@
 //! cargo run --release -p tiepoint --example gpu_sift -- left.pgm 1920x1080 cuda -1 --check
 //! ```
 //!
-//! The last two words are the first octave, −1 (doubled, the default) or 0, and whether to compare with the CPU.
+//! `-1` is the first octave, doubled (the default), or `0`; `--contrast C` changes the number of features; `--check`
+//! compares with the CPU.
 
 #![expect(clippy::print_stdout, reason = "a program's answer")]
 
@@ -27,8 +28,13 @@ fn main() -> Outcome<()> {
     let words = arguments.len();
     arguments.retain(|a| a != "--check");
     let check = arguments.len() < words;
+    let mut contrast = SiftOptions::default().contrast;
+    if let Some(at) = arguments.iter().position(|a| a == "--contrast") {
+        contrast = arguments.get(at + 1).ok_or("--contrast needs a number")?.parse()?;
+        arguments.drain(at..at + 2);
+    }
     let [path, size, rest @ ..] = &arguments[..] else {
-        return Err("usage: gpu_sift IMAGE WIDTHxHEIGHT [cuda|opencl] [FIRST_OCTAVE] [--check]".into());
+        return Err("usage: gpu_sift IMAGE WIDTHxHEIGHT [cuda|opencl] [FIRST_OCTAVE] [--contrast C] [--check]".into());
     };
     let (width, height) = size.split_once('x').ok_or("the size is not WIDTHxHEIGHT")?;
     let size = Size::new(width.parse()?, height.parse()?);
@@ -38,7 +44,7 @@ fn main() -> Outcome<()> {
         other => return Err(format!("{other} is neither cuda nor opencl").into()),
     };
     let first_octave = rest.get(1).map_or(Ok(-1), |s| s.parse())?;
-    let options = SiftOptions { first_octave, ..SiftOptions::default() };
+    let options = SiftOptions { first_octave, contrast, ..SiftOptions::default() };
     let cpu = Cpu::with_threads(std::thread::available_parallelism()?.get())?;
     let AnyImage::U8(photograph) = image::read_grey(path, &Default::default(), &cpu)? else {
         return Err("the photograph must have 8 bits".into());
