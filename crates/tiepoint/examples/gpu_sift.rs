@@ -34,7 +34,9 @@ fn main() -> Outcome<()> {
         arguments.drain(at..at + 2);
     }
     let [path, size, rest @ ..] = &arguments[..] else {
-        return Err("usage: gpu_sift IMAGE WIDTHxHEIGHT [cuda|opencl] [FIRST_OCTAVE] [--contrast C] [--check]".into());
+        return Err(
+            "usage: gpu_sift IMAGE WIDTHxHEIGHT [cuda|opencl] [FIRST_OCTAVE] [--contrast C] [--check]".into(),
+        );
     };
     let (width, height) = size.split_once('x').ok_or("the size is not WIDTHxHEIGHT")?;
     let size = Size::new(width.parse()?, height.parse()?);
@@ -52,7 +54,7 @@ fn main() -> Outcome<()> {
     let image = mirrored(&photograph, size);
     let gpu = Gpu::open(api, 0)?;
     println!("{}", gpu.info());
-    measure(&gpu, &image, options)?;
+    measure(&gpu, &image, options, &cpu)?;
     if check {
         let found = GpuSift::new(&gpu, options)?.detect_view(image.view(), None)?;
         compare(&found, &sift::detect(image.view(), &options, None, &cpu)?);
@@ -67,8 +69,8 @@ fn mirrored(image: &Image<u8>, size: Size) -> Image<u8> {
     Image::from_fn(size, |x, y| image.row(at(y, from.height))[at(x, from.width)])
 }
 
-fn measure(gpu: &Gpu, image: &Image<u8>, options: SiftOptions) -> Outcome<()> {
-    let mut sift = GpuSift::new(gpu, options)?;
+fn measure(gpu: &Gpu, image: &Image<u8>, options: SiftOptions, cpu: &Cpu) -> Outcome<()> {
+    let mut sift = GpuSift::new(gpu, options)?.with_cpu(cpu);
     let on_device = GpuImage::upload(gpu, image.view())?;
     let features = sift.detect(&on_device, None)?;
     let launches = sift.launches();
@@ -99,6 +101,8 @@ fn measure(gpu: &Gpu, image: &Image<u8>, options: SiftOptions) -> Outcome<()> {
 
     let batch = vec![on_device; BATCH];
     sift.detect_batch(&batch)?;
+    let of_device = gpu.seconds(|| sift.enqueue(&batch, None).map_err(|e| to_device_error(&e)))? / BATCH as f64;
+    println!("batch of {BATCH}, each image, device's own time   {:.3} ms", of_device * 1e3);
     let of_batch = median(|| sift.detect_batch(&batch).map(drop))? / BATCH as u32;
     println!("batch of {BATCH}, each image                      {}", milliseconds(of_batch));
     Ok(())

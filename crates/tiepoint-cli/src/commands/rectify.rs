@@ -30,7 +30,7 @@ pub(crate) fn run(arguments: &Rectify, session: &Session) -> Outcome {
     session.progress.say("rectifying");
     let pair = clock.time(Part::Compute, || match &rig {
         Some(rig) => calibrated(rig, &found, arguments),
-        None => uncalibrated(&found, arguments, &session.cpu),
+        None => uncalibrated(&found, arguments, &session.processor.cpu),
     })?;
     let images = clock.time(Part::Compute, || pair.warp(&found, arguments, &session.processor.cpu))?;
     clock.time(Part::Write, || write(arguments, &pair, &images, &session.processor.cpu))?;

@@ -43,8 +43,12 @@ impl Detector {
         Ok(Finder(match (self, &processor.gpu) {
             (Self::Sift(options), None) => Form::Sift(Box::new(Sift::new(*options)?)),
             (Self::Surf(options), None) => Form::Surf(Box::new(Surf::new(*options)?)),
-            (Self::Sift(options), Some(gpu)) => Form::GpuSift(Box::new(GpuSift::new(gpu, *options)?)),
-            (Self::Surf(options), Some(gpu)) => Form::GpuSurf(Box::new(GpuSurf::new(gpu, *options)?)),
+            (Self::Sift(options), Some(gpu)) => {
+                Form::GpuSift(Box::new(GpuSift::new(gpu, *options)?.with_cpu(&processor.cpu)))
+            }
+            (Self::Surf(options), Some(gpu)) => {
+                Form::GpuSurf(Box::new(GpuSurf::new(gpu, *options)?.with_cpu(&processor.cpu)))
+            }
         }))
     }
 

@@ -18,7 +18,7 @@
 // Lanes that scan a row, or visit tiles to the left, together.
 #define PARTS (GROUP / TILE_HEIGHT)
 // Tiles above that are asked at a time.
-#define WINDOW 4
+#define WINDOW 2
 
 // A published sum of a row: 24 bits and the mark. Of a column: SUM_BITS, what it is, and the mark.
 #define ROW_BITS 24

@@ -19,7 +19,7 @@ use super::window::UNIT;
 use super::{DIMENSION, DescriptorKind, SiftOptions, SiftPreset};
 use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu, Graph, Pinned};
-use crate::feature::gpu::{self, GpuDescriptors, GpuFeatures, GpuOrder, WORDS, from_words};
+use crate::feature::gpu::{self, GpuDescriptors, GpuFeatures, GpuOrder, WORDS, copied, keypoints};
 use crate::feature::select::Selection;
 use crate::feature::{Descriptors, Features};
 use crate::image::gpu::{GpuImage, GpuPixel};
@@ -82,6 +82,8 @@ pub struct GpuSift {
     orient: GpuOrient,
     order: GpuOrder,
     describe: GpuDescribe,
+    /// Whose threads bring the results to the host.
+    cpu: Cpu,
     /// Room for features of an image, where the usual has proved too small.
     capacity: usize,
     work: Option<Work>,
@@ -143,11 +145,18 @@ impl GpuSift {
             orient: GpuOrient::new(gpu, &options)?,
             order: GpuOrder::new(gpu)?,
             describe: GpuDescribe::new(gpu, &options)?,
+            cpu: Cpu::sequential(),
             capacity: 0,
             work: None,
             results: None,
             input: None,
         })
+    }
+
+    /// Takes the threads of this CPU to bring the results to the host, instead of the calling one alone.
+    #[must_use]
+    pub fn with_cpu(self, cpu: &Cpu) -> Self {
+        Self { cpu: cpu.clone(), ..self }
     }
 
     /// The options.
@@ -394,14 +403,13 @@ impl GpuSift {
         for &count in counts {
             let values = count * dimension;
             let descriptors = match &work.descriptors {
-                GpuDescriptors::U8(_) => Descriptors::U8(split_off(&mut bytes, values).to_vec()),
-                GpuDescriptors::F32(_) => Descriptors::F32(split_off(&mut floats, values).to_vec()),
+                GpuDescriptors::U8(_) => Descriptors::U8(copied(split_off(&mut bytes, values), &self.cpu)),
+                GpuDescriptors::F32(_) => Descriptors::F32(copied(split_off(&mut floats, values), &self.cpu)),
             };
-            let keypoints =
-                split_off(&mut words, count * WORDS).chunks_exact(WORDS).map(from_words).collect();
+            let keypoints = keypoints(split_off(&mut words, count * WORDS), &self.cpu);
             let all = Features { keypoints, descriptors, dimension, image: work.purpose.size };
             features.push(match self.options.selection {
-                Selection::Even(_) => self.options.selection.apply(&all, &Cpu::sequential()),
+                Selection::Even(_) => self.options.selection.apply(&all, &self.cpu),
                 // In their order, and no more than wanted.
                 _ => all,
             });

@@ -58,6 +58,8 @@ pub struct GpuSurf {
     gpu: Gpu,
     options: SurfOptions,
     order: GpuOrder,
+    /// Whose threads bring the results to the host.
+    cpu: Cpu,
     /// The [`Pipeline`] for the latest kind of images.
     pipeline: Option<Box<dyn Any + Send + Sync>>,
     launches: usize,
@@ -93,6 +95,7 @@ impl GpuSurf {
             gpu: gpu.clone(),
             options,
             order: GpuOrder::new(gpu)?,
+            cpu: Cpu::sequential(),
             pipeline: None,
             launches: 0,
             capacity: 0,
@@ -103,6 +106,12 @@ impl GpuSurf {
     /// The options it was made with.
     pub fn options(&self) -> &SurfOptions {
         &self.options
+    }
+
+    /// Takes the threads of this CPU to bring the results to the host, instead of the calling one alone.
+    #[must_use]
+    pub fn with_cpu(self, cpu: &Cpu) -> Self {
+        Self { cpu: cpu.clone(), ..self }
     }
 
     /// Makes room for this many features of an image, instead of a number guessed from its size. Where there are more,
@@ -218,9 +227,7 @@ impl GpuSurf {
             _ => self.read::<T, u64>(images, mask)?,
         };
         Ok(match self.options.selection {
-            Selection::Even(_) => {
-                found.iter().map(|f| self.options.selection.apply(f, &Cpu::sequential())).collect()
-            }
+            Selection::Even(_) => found.iter().map(|f| self.options.selection.apply(f, &self.cpu)).collect(),
             // Sorted and cut on the device.
             Selection::All | Selection::Strongest(_) => found,
         })
@@ -232,7 +239,8 @@ impl GpuSurf {
         mask: Option<&GpuImage<u8>>,
     ) -> Result<Vec<Features>> {
         let counts = self.run::<T, A>(images, mask, true)?;
-        self.ready::<T, A>(images, mask.is_some())?.read(&counts)
+        let cpu = self.cpu.clone();
+        self.ready::<T, A>(images, mask.is_some())?.read(&counts, &cpu)
     }
 
     fn kept<T: GpuPixel, A: GpuSum>(

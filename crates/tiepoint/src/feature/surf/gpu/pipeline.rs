@@ -4,8 +4,9 @@ use super::super::{SurfOptions, plan};
 use super::layers::Layers;
 use super::stages::{DeviceLayers, Found, Stages, most};
 use crate::Result;
+use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu, Graph, Pinned};
-use crate::feature::gpu::{GpuDescriptors, GpuFeatures, GpuOrder, WORDS, from_words};
+use crate::feature::gpu::{GpuDescriptors, GpuFeatures, GpuOrder, WORDS, copied, keypoints};
 use crate::feature::{Descriptors, Features};
 use crate::filter::integral::{GpuIntegral, GpuIntegrator, GpuSum};
 use crate::image::Size;
@@ -165,7 +166,7 @@ impl<T: GpuPixel, A: GpuSum> Pipeline<T, A> {
     }
 
     /// The features of every image, of which there are `found`.
-    pub(super) fn read(&mut self, found: &[usize]) -> Result<Vec<Features>> {
+    pub(super) fn read(&mut self, found: &[usize], cpu: &Cpu) -> Result<Vec<Features>> {
         let kept: Vec<usize> = found.iter().map(|&n| n.min(most(&self.options))).collect();
         let longest = kept.iter().copied().max().unwrap_or(0);
         let capacity = self.kind.capacity;
@@ -184,11 +185,8 @@ impl<T: GpuPixel, A: GpuSum> Pipeline<T, A> {
         let (words, values) = (self.results.keypoints.numbers()?, self.results.values.numbers()?);
         let (room, dimension) = (self.results.room, self.options.dimension());
         let features = |(i, &count): (usize, &usize)| Features {
-            keypoints: words[i * room * WORDS..][..count * WORDS]
-                .chunks_exact(WORDS)
-                .map(from_words)
-                .collect(),
-            descriptors: Descriptors::F32(values[i * room * dimension..][..count * dimension].to_vec()),
+            keypoints: keypoints(&words[i * room * WORDS..][..count * WORDS], cpu),
+            descriptors: Descriptors::F32(copied(&values[i * room * dimension..][..count * dimension], cpu)),
             dimension,
             image: self.kind.size,
         };
