@@ -101,7 +101,8 @@ fn measure(gpu: &Gpu, image: &Image<u8>, options: SiftOptions, cpu: &Cpu) -> Out
 
     let batch = vec![on_device; BATCH];
     sift.detect_batch(&batch)?;
-    let of_device = gpu.seconds(|| sift.enqueue(&batch, None).map_err(|e| to_device_error(&e)))? / BATCH as f64;
+    let of_device =
+        gpu.seconds(|| sift.enqueue(&batch, None).map_err(|e| to_device_error(&e)))? / BATCH as f64;
     println!("batch of {BATCH}, each image, device's own time   {:.3} ms", of_device * 1e3);
     let of_batch = median(|| sift.detect_batch(&batch).map(drop))? / BATCH as u32;
     println!("batch of {BATCH}, each image                      {}", milliseconds(of_batch));

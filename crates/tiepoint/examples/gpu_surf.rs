@@ -7,6 +7,8 @@
 //!
 //! `--check` compares with the CPU; `--extended`, `--upright`, `--opencv` and `--opensurf` change the options.
 
+#![expect(clippy::print_stdout, reason = "an example talks to people")]
+
 use std::time::{Duration, Instant};
 use tiepoint::device::Cpu;
 use tiepoint::device::gpu::{Api, Commands, Gpu};
@@ -58,7 +60,7 @@ fn main() -> Outcome<()> {
     let image = mirrored(&photograph, size);
     let gpu = Gpu::open(api, 0)?;
     println!("{}", gpu.info());
-    measure(&gpu, &image, options)?;
+    measure(&gpu, &image, options, &cpu)?;
     if check {
         let found = GpuSurf::new(&gpu, options)?.detect_view(image.view(), None)?;
         compare(&found, &surf::detect(image.view(), &options, None, &cpu)?);
@@ -79,13 +81,13 @@ fn main() -> Outcome<()> {
 
 /// The image, continued by its mirror images.
 fn mirrored(image: &Image<u8>, size: Size) -> Image<u8> {
-    let at = |i: usize, n: usize| if i / n % 2 == 0 { i % n } else { n - 1 - i % n };
+    let at = |i: usize, n: usize| if (i / n).is_multiple_of(2) { i % n } else { n - 1 - i % n };
     let from = image.size();
     Image::from_fn(size, |x, y| image.row(at(y, from.height))[at(x, from.width)])
 }
 
-fn measure(gpu: &Gpu, image: &Image<u8>, options: SurfOptions) -> Outcome<()> {
-    let mut surf = GpuSurf::new(gpu, options)?;
+fn measure(gpu: &Gpu, image: &Image<u8>, options: SurfOptions, cpu: &Cpu) -> Outcome<()> {
+    let mut surf = GpuSurf::new(gpu, options)?.with_cpu(cpu);
     let on_device = GpuImage::upload(gpu, image.view())?;
     let features = surf.detect(&on_device, None)?;
     let launches = surf.launches();

@@ -2,8 +2,7 @@
 
 use super::{Descriptors, Features, Keypoint};
 use crate::Result;
-use crate::device::Cpu;
-use crate::device::gpu::{Buffer, Commands, Element, Gpu};
+use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::image::Size;
 use tiepoint_gpu::{Kernel, Source, arguments};
 
@@ -99,25 +98,6 @@ pub(crate) fn from_words(words: &[u32]) -> Keypoint {
         octave: ((words[5] >> 8 & 255) as i32 - 128) as i8,
         layer: words[5] as u8,
     }
-}
-
-/// Keypoints from their words, on all threads: for tens of thousands one thread takes as long as the device for all.
-pub(crate) fn keypoints(words: &[u32], cpu: &Cpu) -> Vec<Keypoint> {
-    const PIECE: usize = 4096;
-    let mut keypoints = vec![from_words(&[0; WORDS]); words.len() / WORDS];
-    cpu.for_chunks(&mut keypoints, PIECE, |i, piece| {
-        let words = words[i * PIECE * WORDS..].chunks_exact(WORDS);
-        piece.iter_mut().zip(words).for_each(|(to, words)| *to = from_words(words));
-    });
-    keypoints
-}
-
-/// A copy of some numbers, made on all threads.
-pub(crate) fn copied<T: Element>(numbers: &[T], cpu: &Cpu) -> Vec<T> {
-    const PIECE: usize = 1 << 17;
-    let mut copy = vec![T::default(); numbers.len()];
-    cpu.for_chunks(&mut copy, PIECE, |i, to| to.copy_from_slice(&numbers[i * PIECE..][..to.len()]));
-    copy
 }
 
 /// For kernels: the type `Keypoint`, and its order.

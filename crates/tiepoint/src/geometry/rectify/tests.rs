@@ -385,7 +385,7 @@ fn real_pairs_without_calibration() {
             rematch: Some(Rematch::default()),
             ..TieOptions::default()
         };
-        let tie = tie_points(&a, &b, &options, &cpu.into()).unwrap();
+        let tie = tie_points(&a, &b, &options, &cpu.clone().into()).unwrap();
         let Some(Model::Fundamental(f)) = tie.model else { panic!("a fundamental matrix") };
         let pairs = pairs_of(&a, &b, &tie);
         let options = SelfCalibrationOptions::default();

@@ -108,7 +108,7 @@ impl GpuSurf {
         &self.options
     }
 
-    /// Takes the threads of this CPU to bring the results to the host, instead of the calling one alone.
+    /// Takes the threads of this CPU to bring the results of a batch to the host, instead of the calling one alone.
     #[must_use]
     pub fn with_cpu(self, cpu: &Cpu) -> Self {
         Self { cpu: cpu.clone(), ..self }

@@ -6,7 +6,7 @@ use super::stages::{DeviceLayers, Found, Stages, most};
 use crate::Result;
 use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu, Graph, Pinned};
-use crate::feature::gpu::{GpuDescriptors, GpuFeatures, GpuOrder, WORDS, copied, keypoints};
+use crate::feature::gpu::{GpuDescriptors, GpuFeatures, GpuOrder, WORDS, from_words};
 use crate::feature::{Descriptors, Features};
 use crate::filter::integral::{GpuIntegral, GpuIntegrator, GpuSum};
 use crate::image::Size;
@@ -184,13 +184,16 @@ impl<T: GpuPixel, A: GpuSum> Pipeline<T, A> {
         self.expected = (longest + longest / 16).min(self.results.room);
         let (words, values) = (self.results.keypoints.numbers()?, self.results.values.numbers()?);
         let (room, dimension) = (self.results.room, self.options.dimension());
-        let features = |(i, &count): (usize, &usize)| Features {
-            keypoints: keypoints(&words[i * room * WORDS..][..count * WORDS], cpu),
-            descriptors: Descriptors::F32(copied(&values[i * room * dimension..][..count * dimension], cpu)),
+        let features = |i: usize| Features {
+            keypoints: words[i * room * WORDS..][..kept[i] * WORDS]
+                .chunks_exact(WORDS)
+                .map(from_words)
+                .collect(),
+            descriptors: Descriptors::F32(values[i * room * dimension..][..kept[i] * dimension].to_vec()),
             dimension,
             image: self.kind.size,
         };
-        Ok(kept.iter().enumerate().map(features).collect())
+        Ok(cpu.map(kept.len(), features))
     }
 
     /// The features of the first image, of which there are `found`, in memory of their own.
