@@ -182,6 +182,7 @@ impl Cuda {
         groups: [u32; 3],
         group: [u32; 2],
         arguments: &[Argument],
+        stream: sys::CUstream,
     ) -> Result<()> {
         let mut values: Vec<[u8; 8]> = arguments.iter().map(value).collect();
         let mut pointers: Vec<*mut c_void> = values.iter_mut().map(|v| v.as_mut_ptr().cast()).collect();
@@ -198,7 +199,7 @@ impl Cuda {
                     group[1],
                     1,
                     0,
-                    self.stream.stream,
+                    stream,
                     pointers.as_mut_ptr(),
                     ptr::null_mut(),
                 ),
@@ -206,15 +207,46 @@ impl Cuda {
         }
     }
 
-    /// Notes commands instead of running them.
-    fn capture(&self, commands: &[Command]) -> Result<sys::CUgraph> {
-        let mut graph = ptr::null_mut();
-        let mode = sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
-        // SAFETY: the stream is ours; a capture that was begun is ended whatever happens between.
+    fn enqueue_into(&self, stream: sys::CUstream, command: &Command) -> Result<()> {
+        // SAFETY: ranges were checked when the commands were made, which keep all memory alive.
         unsafe {
-            call!(cuStreamBeginCapture_v2(self.stream.stream, mode))?;
-            let enqueued = commands.iter().try_for_each(|c| self.enqueue(c));
-            let ended = call!(cuStreamEndCapture(self.stream.stream, &raw mut graph));
+            match command {
+                Command::Launch { kernel, groups, group, arguments } => {
+                    let kernel = kernel.as_any().downcast_ref::<CudaKernel>().ok_or_else(foreign)?;
+                    self.launch(kernel, *groups, *group, arguments, stream)
+                }
+                Command::Zero { memory, bytes } => call!(cuMemsetD8Async(memory.raw.0, 0, *bytes, stream)),
+                Command::Copy { from, from_offset, to, to_offset, bytes } => call!(cuMemcpyDtoDAsync_v2(
+                    to.raw.0 + *to_offset as u64,
+                    from.raw.0 + *from_offset as u64,
+                    *bytes,
+                    stream
+                )),
+                Command::Upload { from, to, bytes } => {
+                    call!(cuMemcpyHtoDAsync_v2(to.raw.0, from.start.cast(), *bytes, stream))
+                }
+                Command::Download { from, from_offset, to, to_offset, bytes } => call!(cuMemcpyDtoHAsync_v2(
+                    to.start.add(*to_offset).cast(),
+                    from.raw.0 + *from_offset as u64,
+                    *bytes,
+                    stream
+                )),
+            }
+        }
+    }
+
+    /// Notes commands instead of running them, in a stream of its own: other threads go on using the queue.
+    fn capture(&self, commands: &[Command]) -> Result<sys::CUgraph> {
+        let (mut graph, mut stream) = (ptr::null_mut(), ptr::null_mut());
+        let mode = sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        // SAFETY: the stream is nobody else's; a capture that was begun is ended whatever happens between.
+        unsafe {
+            call!(cuStreamCreate(&raw mut stream, sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32))?;
+            let begun = call!(cuStreamBeginCapture_v2(stream, mode));
+            let enqueued =
+                begun.and_then(|()| commands.iter().try_for_each(|c| self.enqueue_into(stream, c)));
+            let ended = call!(cuStreamEndCapture(stream, &raw mut graph));
+            let _ = sys::cuStreamDestroy_v2(stream);
             enqueued?;
             ended?;
         }
@@ -425,32 +457,7 @@ impl Driver for Cuda {
 
     fn enqueue(&self, command: &Command) -> Result<()> {
         self.stream.enter()?;
-        let stream = self.stream.stream;
-        // SAFETY: ranges were checked when the commands were made, which keep all memory alive.
-        unsafe {
-            match command {
-                Command::Launch { kernel, groups, group, arguments } => {
-                    let kernel = kernel.as_any().downcast_ref::<CudaKernel>().ok_or_else(foreign)?;
-                    self.launch(kernel, *groups, *group, arguments)
-                }
-                Command::Zero { memory, bytes } => call!(cuMemsetD8Async(memory.raw.0, 0, *bytes, stream)),
-                Command::Copy { from, from_offset, to, to_offset, bytes } => call!(cuMemcpyDtoDAsync_v2(
-                    to.raw.0 + *to_offset as u64,
-                    from.raw.0 + *from_offset as u64,
-                    *bytes,
-                    stream
-                )),
-                Command::Upload { from, to, bytes } => {
-                    call!(cuMemcpyHtoDAsync_v2(to.raw.0, from.start.cast(), *bytes, stream))
-                }
-                Command::Download { from, from_offset, to, to_offset, bytes } => call!(cuMemcpyDtoHAsync_v2(
-                    to.start.add(*to_offset).cast(),
-                    from.raw.0 + *from_offset as u64,
-                    *bytes,
-                    stream
-                )),
-            }
-        }
+        self.enqueue_into(self.stream.stream, command)
     }
 
     fn mark(&self) -> Result<Arc<dyn DriverMark>> {
