@@ -17,8 +17,8 @@ KERNEL(BLOCK, 1) pack_rows(GLOBAL u32 *RESTRICT packed, GLOBAL u32 *RESTRICT nor
     const GLOBAL VALUE *from = (side != 0 ? b : a) + (u64)(exists ? order[row] : 0) * DIMENSION;
     Distance length = 0;
     for (u32 word = 0; word < WORDS; word += 4) {
-        u32x4 words = words_of(from, word);
-        if (!exists) words.x = words.y = words.z = words.w = 0;
+        u32x4 words = U32X4(0, 0, 0, 0);
+        if (exists) words = words_of(from, word);
         length = MULTIPLY_ADD(words.x, words.x, length);
         length = MULTIPLY_ADD(words.y, words.y, length);
         length = MULTIPLY_ADD(words.z, words.z, length);
