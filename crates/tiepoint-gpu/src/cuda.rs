@@ -153,7 +153,7 @@ impl Cuda {
         start()?;
         let count = count()?;
         if index >= count {
-            let found = format!("there are {count} devices, numbered from 0");
+            let found = crate::numbered(count as usize);
             return Err(Error::Index { api: Api::Cuda, index, found });
         }
         compiler()?;

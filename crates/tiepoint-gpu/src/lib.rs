@@ -109,6 +109,14 @@ pub fn devices(api: Api) -> Result<Vec<Info>> {
     }
 }
 
+/// How many devices there are, for people.
+fn numbered(count: usize) -> String {
+    match count {
+        1 => "the only device has number 0".into(),
+        n => format!("there are {n} devices, numbered from 0"),
+    }
+}
+
 /// Compiles a program for a CUDA architecture such as `sm_90`, without any device, and returns the binary.
 ///
 /// # Errors

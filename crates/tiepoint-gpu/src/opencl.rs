@@ -110,7 +110,7 @@ impl OpenCl {
         let device = devices.into_iter().nth(index as usize).ok_or_else(|| Error::Index {
             api: Api::OpenCl,
             index,
-            found: format!("there are {count} devices, numbered from 0"),
+            found: crate::numbered(count as usize),
         })?;
         let info = info(&device, index)?;
         let exact = CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT | CL_FP_DENORM | CL_FP_FMA;
