@@ -7,6 +7,7 @@ use super::{
     cost::Table,
     median::median,
     pair::Pair,
+    projection::{Colour, Projection},
 };
 use crate::{
     Result,
@@ -32,6 +33,46 @@ pub(super) fn table(
         Learning::Iterations(n) => iterate(pair, options, usize::from(n), workspace, cpu),
         Learning::CoarseToFine => coarse_to_fine(pair, options, workspace, cpu),
     }
+}
+
+/// Rounds of choosing a projection by disparities that the one before gave, at most.
+const ROUNDS: usize = 3;
+
+/// Chooses the grey of the colour image that belongs to the grey one.
+pub(super) fn project(
+    pair: &mut Pair,
+    colour: &Colour,
+    options: &StereoOptions,
+    workspace: &mut Workspace,
+    cpu: &Cpu,
+) -> Result<()> {
+    if pair.size().width.min(pair.size().height) < 2 * LEAST_SIDE {
+        return Ok(());
+    }
+    let luma = pair.values()[colour.side].clone();
+    let options = halved(options, 1);
+    let mut last = Projection::LUMA;
+    for _ in 0..ROUNDS {
+        let half = pair.half(cpu)?;
+        let table = coarse_to_fine(&half, &options, workspace, cpu)?;
+        let disparity = disparities(&half, &options, &table, workspace, cpu)?;
+        let _stage = cpu.stage("projection");
+        let projection = colour.projection(pair, &disparity, cpu);
+        if projection == last {
+            break;
+        }
+        last = projection;
+        let values = if last == Projection::LUMA { luma.clone() } else { colour.values(last, cpu) };
+        pair.set_values(colour.side, values);
+    }
+    Ok(())
+}
+
+/// The options for a pair halved so many times.
+fn halved(options: &StereoOptions, times: usize) -> StereoOptions {
+    let first = options.min_disparity >> times;
+    let last = (options.min_disparity + options.disparities as i32 - 1) >> times;
+    StereoOptions { min_disparity: first, disparities: (last - first + 1) as usize, ..*options }
 }
 
 /// The disparity in range that is nearest to zero, everywhere.
@@ -93,16 +134,11 @@ fn coarse_to_fine(
         }
         pairs.push(last.half(cpu)?);
     }
-    let at = |level: usize| {
-        let first = options.min_disparity >> level;
-        let last = (options.min_disparity + options.disparities as i32 - 1) >> level;
-        StereoOptions { min_disparity: first, disparities: (last - first + 1) as usize, ..*options }
-    };
     let coarsest = pairs.last().unwrap_or(pair);
-    let mut table = iterate(coarsest, &at(pairs.len()), FIRST, workspace, cpu)?;
+    let mut table = iterate(coarsest, &halved(options, pairs.len()), FIRST, workspace, cpu)?;
     for level in (0..pairs.len()).rev() {
         // What this level's table gives teaches the next finer one.
-        let disparity = disparities(&pairs[level], &at(level + 1), &table, workspace, cpu)?;
+        let disparity = disparities(&pairs[level], &halved(options, level + 1), &table, workspace, cpu)?;
         let finer = if level == 0 { pair } else { &pairs[level - 1] };
         table = taught(finer, (&disparity, 2), cpu);
     }

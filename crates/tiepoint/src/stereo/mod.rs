@@ -49,6 +49,7 @@ mod learn;
 pub mod median;
 mod options;
 mod pair;
+mod projection;
 mod refine;
 mod select;
 pub mod speckle;
@@ -69,6 +70,7 @@ use crate::{
 use aggregate::{Results, Workspace, aggregate};
 use cost::Table;
 use pair::Pair;
+use projection::Colour;
 
 /// The disparity of a pixel that has none.
 pub const INVALID: f32 = f32::INFINITY;
@@ -162,7 +164,12 @@ impl Stereo {
         cpu: &Cpu,
     ) -> Result<StereoResult> {
         let Self { options, workspace } = self;
-        let pair = Pair::new(left, right, masks, options.cost, cpu)?;
+        let mut pair = Pair::new(left, right, masks, options.cost, cpu)?;
+        if let (None, Cost::MutualInformation) = (own, options.cost)
+            && let Some(colour) = Colour::of(left, right, cpu)?
+        {
+            cpu.run(|| learn::project(&mut pair, &colour, options, workspace, cpu))?;
+        }
         let table = match (own, options.cost) {
             (None, Cost::MutualInformation) => {
                 Some(cpu.run(|| learn::table(&pair, options, workspace, cpu))?)

@@ -15,7 +15,7 @@ pub enum Cost {
     AbsoluteDifference,
     /// Mutual information (Hirschmüller, PAMI 2008, section 2.1): learns from the pair which grey values belong
     /// together. Withstands any mapping of brightness, inversion included. Of two colour images the green channels are
-    /// compared.
+    /// compared; of a colour image and a grey one the grey, and of the colours that grey which tells most about it.
     MutualInformation,
 }
 

@@ -4,6 +4,7 @@ use super::{
     Cost, Masks, MatchingCost, StereoOptions,
     aggregate::Problem,
     cost::{Bytes, Costs, Grey, Source, Table, holes},
+    projection::is_colour,
     select::Choice,
 };
 use crate::{
@@ -51,8 +52,8 @@ impl Pair {
         let scale = Bytes::of([&grey[0], &grey[1]]);
         let bytes = [scale.image(&grey[0], cpu), scale.image(&grey[1], cpu)];
         let values = match cost {
-            // Of a colour image and a grey one the grey of both: green and grey belong together less.
-            Cost::MutualInformation if left.channels() > 2 && right.channels() > 2 => {
+            // Of a colour image and a grey one the grey of both, until it is known which grey (`projection`).
+            Cost::MutualInformation if is_colour(left) && is_colour(right) => {
                 Some([green(left, cpu)?, green(right, cpu)?])
             }
             Cost::MutualInformation => {
@@ -73,6 +74,11 @@ impl Pair {
     /// What mutual information compares.
     pub(super) fn values(&self) -> [&Image<u8>; 2] {
         self.values.as_ref().unwrap_or(&self.bytes).each_ref()
+    }
+
+    /// Puts other values for those of one image in what mutual information compares.
+    pub(super) fn set_values(&mut self, side: usize, values: Image<u8>) {
+        self.values.get_or_insert_with(|| self.bytes.clone())[side] = values;
     }
 
     /// Which right pixels hold something.
@@ -164,8 +170,13 @@ fn green(image: &AnyImage, cpu: &Cpu) -> Result<Image<u8>> {
         AnyImage::U16(i) => AnyImage::U16(second(i)),
         AnyImage::F32(i) => AnyImage::F32(second(i)),
     };
-    let green = Grey::new(&green, cpu)?;
-    Ok(Bytes::of([&green, &green]).image(&green, cpu))
+    own_bytes(&green, cpu)
+}
+
+/// Grey in 8 bits, on the scale of this image alone.
+pub(super) fn own_bytes(image: &AnyImage, cpu: &Cpu) -> Result<Image<u8>> {
+    let grey = Grey::new(image, cpu)?;
+    Ok(Bytes::of([&grey, &grey]).image(&grey, cpu))
 }
 
 /// The second channel.

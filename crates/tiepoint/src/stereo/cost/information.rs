@@ -113,6 +113,13 @@ fn joint(
     counted.into_iter().reduce(add).unwrap_or_default()
 }
 
+/// The mutual information of a joint histogram, in nats: the mean of −v over what is counted, in order.
+pub(in crate::stereo) fn information(counts: &[u64], cpu: &Cpu) -> f64 {
+    let values = unlikeness(counts, cpu);
+    let total = counts.iter().sum::<u64>().max(1) as f64;
+    -counts.iter().zip(&values).filter(|m| *m.0 > 0).fold(0.0, |sum, (&n, v)| sum + n as f64 * v) / total
+}
+
 /// v of every pair of values.
 fn unlikeness(counts: &[u64], cpu: &Cpu) -> Vec<f64> {
     let mut shares = vec![0.0; counts.len()];

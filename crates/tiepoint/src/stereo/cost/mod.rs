@@ -17,7 +17,7 @@ mod tests;
 
 pub use census::CensusWindow;
 pub(super) use grey::{Bytes, Grey, holes};
-pub(super) use information::Table;
+pub(super) use information::{Table, information};
 
 use super::aggregate::Value;
 use crate::image::{Image, Size};

@@ -1,0 +1,227 @@
+//! Which grey of a colour image belongs to a grey one.
+//!
+//! Mutual information learns any mapping of values, but not that of one grey to another grey of the same colours:
+//! Rec. 601 and Rec. 709 luma differ by so much that one is no function of the other. So where one image of a pair is
+//! colour and the other grey, the pair itself says what the grey was made of:
+//!
+//! ```text
+//! value = 255 (Σ w_c (c / 255)^p)^(1/p),   w ≥ 0,  Σ w_c = 1,  p = 1 or 2 (near light before gamma)
+//! ```
+//!
+//! with the w and p whose values tell most about the other image (the information of the smoothed histogram) where
+//! coarse disparities lay the pixels upon each other. Luma, the mean and green are tried first, then weights in the
+//! direction of the steepest rise, moved by ⅛ to ¹⁄₆₄. Weights of no standard must tell a fiftieth more than the best
+//! standard: where colours are few, many weights do.
+//!
+//! **Numbers.** Integers, but for a square root and the information, f64 in a stated order.
+
+use super::{cost::information, pair::Pair};
+use crate::{
+    Result,
+    device::Cpu,
+    image::{AnyImage, Image, Size},
+};
+
+/// What weights add up to.
+const UNIT: u32 = 10_000;
+/// Pixels that are asked, about.
+const ASKED: usize = 100_000;
+
+/// How a colour becomes a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Projection {
+    weights: [u32; 3],
+    squares: bool,
+}
+
+impl Projection {
+    /// Rec. 709 luma: what costs are computed from everywhere else.
+    pub(super) const LUMA: Self = Self { weights: [2126, 7152, 722], squares: false };
+
+    /// Rec. 709, Rec. 601, the mean and green, of the values and of their squares.
+    fn standards() -> Vec<Self> {
+        let weights = [Self::LUMA.weights, [2990, 5870, 1140], [3334, 3333, 3333], [0, UNIT, 0]];
+        let with = |squares| weights.map(|weights| Self { weights, squares });
+        with(false).into_iter().chain(with(true)).collect()
+    }
+
+    /// The other power, and `step` of the weights moved from each channel to each.
+    fn neighbours(self, step: u32) -> Vec<Self> {
+        let mut all = vec![Self { squares: !self.squares, ..self }];
+        for (from, to) in [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)] {
+            let mut weights = self.weights;
+            let moved = step.min(weights[from]);
+            weights[from] -= moved;
+            weights[to] += moved;
+            all.push(Self { weights, ..self });
+        }
+        all
+    }
+
+    #[inline(always)]
+    fn value(self, colour: [u8; 3]) -> u8 {
+        let sum = |power: u32| -> u32 {
+            self.weights.iter().zip(colour).map(|(w, c)| w * u32::from(c).pow(power)).sum()
+        };
+        match self.squares {
+            false => ((sum(1) + UNIT / 2) / UNIT) as u8,
+            true => ((f64::from(sum(2)) / f64::from(UNIT)).sqrt() + 0.5) as u8,
+        }
+    }
+
+    /// That which tells most about the other image.
+    fn best(samples: &[([u8; 3], u8)], cpu: &Cpu) -> Self {
+        let tells = |p: &Self| {
+            let mut counts = vec![0_u64; 1 << 16];
+            let met = samples.iter().map(|&(colour, other)| (p.value(colour), other));
+            met.for_each(|(a, b)| counts[usize::from(a) << 8 | usize::from(b)] += 1);
+            information(&counts, &Cpu::sequential())
+        };
+        // The first of the best.
+        let most = |all: Vec<Self>| -> (f64, Self) {
+            let told = cpu.map(all.len(), |i| tells(&all[i]));
+            let told = told.into_iter().zip(all);
+            told.reduce(|a, b| if b.0 > a.0 { b } else { a }).unwrap_or((0.0, Self::LUMA))
+        };
+        let standard = most(Self::standards());
+        let mut own = standard;
+        for step in [UNIT / 8, UNIT / 16, UNIT / 32, UNIT / 64] {
+            loop {
+                let next = most(own.1.neighbours(step));
+                if next.0 <= own.0 {
+                    break;
+                }
+                own = next;
+            }
+        }
+        if own.0 > 1.02 * standard.0 { own.1 } else { standard.1 }
+    }
+}
+
+/// The colour image of a pair whose other image is grey.
+pub(super) struct Colour {
+    /// Red, green and blue in 8 bits, pixel by pixel.
+    channels: Image<u8>,
+    /// 0: the left image.
+    pub(super) side: usize,
+}
+
+impl Colour {
+    /// `None` unless one image is colour and the other is not.
+    pub(super) fn of(left: &AnyImage, right: &AnyImage, cpu: &Cpu) -> Result<Option<Self>> {
+        let (image, side) = match (is_colour(left), is_colour(right)) {
+            (true, false) => (left, 0),
+            (false, true) => (right, 1),
+            _ => return Ok(None),
+        };
+        let side_by_side = match image {
+            AnyImage::U8(i) => AnyImage::U8(spread(i)),
+            AnyImage::U16(i) => AnyImage::U16(spread(i)),
+            AnyImage::F32(i) => AnyImage::F32(spread(i)),
+        };
+        Ok(Some(Self { channels: super::pair::own_bytes(&side_by_side, cpu)?, side }))
+    }
+
+    /// The projection of what disparities at half the size lay upon each other.
+    pub(super) fn projection(&self, pair: &Pair, disparity: &Image<f32>, cpu: &Cpu) -> Projection {
+        let Size { width, height } = pair.size();
+        let mut samples = Vec::new();
+        for y in (0..height).step_by((width * height).div_ceil(ASKED).max(1)) {
+            let colours = self.channels.row(y).as_chunks::<3>().0;
+            let grey = pair.values()[1 - self.side].row(y);
+            let seen = pair.right_mask().map(|m| m.row(y));
+            for (x, d) in (0..width).map(|x| (x, 2.0 * disparity.row(y / 2)[x / 2])) {
+                let other = ((x as f32 - d + 0.5).max(0.0) as usize).min(width - 1);
+                if d.is_finite() && seen.is_none_or(|m| m[other] != 0) {
+                    let [at, there] = if self.side == 0 { [x, other] } else { [other, x] };
+                    samples.push((colours[at], grey[there]));
+                }
+            }
+        }
+        Projection::best(&samples, cpu)
+    }
+
+    /// The values that a projection makes of the image.
+    pub(super) fn values(&self, projection: Projection, cpu: &Cpu) -> Image<u8> {
+        let Size { width, height } = self.channels.size();
+        let mut values = Image::new(Size::new(width / 3, height));
+        cpu.for_chunks(values.data_mut(), width / 3, |y, out| {
+            let colours = self.channels.row(y).as_chunks::<3>().0;
+            out.iter_mut().zip(colours).for_each(|(out, colour)| *out = projection.value(*colour));
+        });
+        values
+    }
+}
+
+/// Whether the channels of a pixel differ anywhere: grey may have been stored as colour.
+pub(super) fn is_colour(image: &AnyImage) -> bool {
+    fn differ<T: PartialEq>(data: &[T], channels: usize) -> bool {
+        channels > 2 && data.chunks_exact(channels).any(|p| p[0] != p[1] || p[0] != p[2])
+    }
+    match image {
+        AnyImage::U8(i) => differ(i.data(), i.channels()),
+        AnyImage::U16(i) => differ(i.data(), i.channels()),
+        AnyImage::F32(i) => differ(i.data(), i.channels()),
+    }
+}
+
+/// Three channels as pixels beside each other, so that they share one scale.
+fn spread<T: Copy + Default>(image: &Image<T>) -> Image<T> {
+    let Size { width, height } = image.size();
+    let n = image.channels();
+    Image::from_fn(Size::new(3 * width, height), |x, y| image.row(y)[x / 3 * n + x % 3])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{stereo::testing::cpus, synth::Random};
+
+    /// Random colours, and what `f` makes of them.
+    fn samples(f: impl Fn([f64; 3]) -> f64) -> Vec<([u8; 3], u8)> {
+        let mut random = Random::new(3);
+        let colour = |bits: u64| [bits as u8, (bits >> 8) as u8, (bits >> 16) as u8];
+        let all = (0..40_000).map(|_| colour(random.bits()));
+        all.map(|c| (c, f(c.map(|v| f64::from(v) / 255.0)).mul_add(255.0, 0.5) as u8)).collect()
+    }
+
+    fn weigh(w: [f64; 3], c: [f64; 3]) -> f64 {
+        w.iter().zip(c).map(|(w, c)| w * c).sum()
+    }
+
+    #[test]
+    fn the_grey_that_was_made_is_found() {
+        let cpu = Cpu::with_threads(2).unwrap();
+        let best = |f: &dyn Fn([f64; 3]) -> f64| Projection::best(&samples(f), &cpu);
+        let rec_601 = [0.299, 0.587, 0.114];
+        assert_eq!(best(&|c| weigh([0.2126, 0.7152, 0.0722], c).powf(1.8)), Projection::LUMA, "gamma after");
+        let expected = Projection { weights: [2990, 5870, 1140], squares: false };
+        assert_eq!(best(&|c| 1.0 - weigh(rec_601, c)), expected, "inverted");
+        let expected = Projection { squares: true, ..expected };
+        assert_eq!(best(&|c| weigh(rec_601, c.map(|v| v * v))), expected, "gamma before");
+        let found = best(&|c| weigh([0.7, 0.1, 0.2], c));
+        assert!(!found.squares, "{found:?}");
+        for (found, expected) in found.weights.iter().zip([7000_u32, 1000, 2000]) {
+            assert!(found.abs_diff(expected) < 350, "a filter of one's own: {found} for {expected}");
+        }
+    }
+
+    #[test]
+    fn one_answer_for_threads_and_levels() {
+        let samples = samples(|[r, g, b]| 0.5 * r + 0.4 * g * g + 0.1 * b);
+        let expected = Projection::best(&samples, &Cpu::sequential());
+        for cpu in cpus() {
+            assert_eq!(Projection::best(&samples, &cpu), expected, "{} threads", cpu.threads());
+        }
+        assert_eq!(Projection::best(&[], &Cpu::sequential()), Projection::LUMA, "nothing to choose by");
+    }
+
+    #[test]
+    fn grey_stored_as_colour_is_grey() {
+        let size = Size::new(3, 2);
+        let grey = Image::from_vec(vec![9_u8; 18], size, 3).unwrap();
+        let mut colour = grey.clone();
+        colour.data_mut()[16] = 8;
+        assert!(!is_colour(&AnyImage::U8(grey)) && is_colour(&AnyImage::U8(colour)), "by its values");
+    }
+}
