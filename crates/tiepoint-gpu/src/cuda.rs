@@ -3,7 +3,7 @@
 
 use crate::buffer::Place;
 use crate::commands::{Argument, Command};
-use crate::driver::{Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw};
+use crate::driver::{Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw, foreign};
 use crate::{Api, Error, Info, Result};
 use cudarc::driver::sys::{self, CUresult};
 use cudarc::nvrtc::sys as nvrtc;
@@ -499,10 +499,6 @@ impl Driver for Cuda {
         // SAFETY: the stream is ours.
         unsafe { call!(cuStreamSynchronize(self.stream.stream)) }
     }
-}
-
-fn foreign() -> Error {
-    Error::Usage("a kernel or mark of one device was given to another".into())
 }
 
 #[derive(Debug)]

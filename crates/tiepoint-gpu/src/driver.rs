@@ -2,7 +2,7 @@
 
 use crate::buffer::Place;
 use crate::commands::Command;
-use crate::{Info, Result};
+use crate::{Error, Info, Result};
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -61,4 +61,9 @@ pub(crate) trait Driver: Debug + Send + Sync {
     /// `None` where the driver has nothing better than the commands one by one.
     fn graph(&self, commands: &[Command]) -> Result<Option<Arc<dyn DriverGraph>>>;
     fn finish(&self) -> Result<()>;
+}
+
+/// For a driver that is handed what it did not make.
+pub(crate) fn foreign() -> Error {
+    Error::Usage("a kernel or mark of one device was given to another".into())
 }

@@ -3,7 +3,7 @@
 
 use crate::buffer::Place;
 use crate::commands::{Argument, Command};
-use crate::driver::{Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw};
+use crate::driver::{Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw, foreign};
 use crate::{Api, Error, Info, Result};
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
 use opencl3::context::Context;
@@ -429,10 +429,6 @@ impl Driver for OpenCl {
     fn finish(&self) -> Result<()> {
         self.queue.finish().map_err(|e| failed("clFinish", e))
     }
-}
-
-fn foreign() -> Error {
-    Error::Usage("a kernel or mark of one device was given to another".into())
 }
 
 #[derive(Debug)]
