@@ -10,17 +10,17 @@
 
 #![expect(clippy::print_stdout, reason = "a program's answer")]
 
-use std::time::{Duration, Instant};
+mod timing;
+
 use tiepoint::device::Cpu;
 use tiepoint::device::gpu::{Api, Gpu};
-use tiepoint::feature::Features;
 use tiepoint::feature::sift::{self, GpuSift, SiftOptions};
 use tiepoint::image::gpu::GpuImage;
 use tiepoint::image::{self, AnyImage, Image, Size};
+use timing::{RUNS, compare, median, milliseconds, mirrored};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-const RUNS: usize = 50;
 const BATCH: usize = 16;
 
 fn main() -> Outcome<()> {
@@ -60,13 +60,6 @@ fn main() -> Outcome<()> {
         compare(&found, &sift::detect(image.view(), &options, None, &cpu)?);
     }
     Ok(())
-}
-
-/// The image, continued by its mirror images.
-fn mirrored(image: &Image<u8>, size: Size) -> Image<u8> {
-    let at = |i: usize, n: usize| if (i / n).is_multiple_of(2) { i % n } else { n - 1 - i % n };
-    let from = image.size();
-    Image::from_fn(size, |x, y| image.row(at(y, from.height))[at(x, from.width)])
 }
 
 fn measure(gpu: &Gpu, image: &Image<u8>, options: SiftOptions, cpu: &Cpu) -> Outcome<()> {
@@ -112,29 +105,4 @@ fn measure(gpu: &Gpu, image: &Image<u8>, options: SiftOptions, cpu: &Cpu) -> Out
 /// The device's clock takes only the device's errors.
 fn to_device_error(error: &tiepoint::Error) -> tiepoint_gpu::Error {
     tiepoint_gpu::Error::Usage(error.to_string())
-}
-
-fn median(mut work: impl FnMut() -> tiepoint::Result<()>) -> tiepoint::Result<Duration> {
-    let mut times = Vec::new();
-    for _ in 0..RUNS {
-        let start = Instant::now();
-        work()?;
-        times.push(start.elapsed());
-    }
-    times.sort();
-    Ok(times[RUNS / 2])
-}
-
-fn milliseconds(time: Duration) -> String {
-    format!("{:.3} ms", time.as_secs_f64() * 1e3)
-}
-
-fn compare(found: &Features, expected: &Features) {
-    if found == expected {
-        println!("equal to the CPU's {} features in every byte", expected.len());
-        return;
-    }
-    let pairs = found.keypoints.iter().zip(&expected.keypoints);
-    let first = pairs.enumerate().find(|(_, (a, b))| a != b);
-    println!("DIFFERENT: {} features, the CPU has {}; first: {first:?}", found.len(), expected.len());
 }

@@ -9,18 +9,18 @@
 
 #![expect(clippy::print_stdout, reason = "an example talks to people")]
 
-use std::time::{Duration, Instant};
+mod timing;
+
 use tiepoint::device::Cpu;
 use tiepoint::device::gpu::{Api, Commands, Gpu};
-use tiepoint::feature::Features;
 use tiepoint::feature::surf::{self, GpuSurf, SurfOptions};
 use tiepoint::filter::integral::{GpuIntegral, GpuIntegrator, GpuSum, Integral};
 use tiepoint::image::gpu::{GpuImage, GpuPixel};
 use tiepoint::image::{self, AnyImage, Image, Size};
+use timing::{RUNS, compare, median, milliseconds, mirrored};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
-const RUNS: usize = 50;
 const BATCH: usize = 16;
 
 fn main() -> Outcome<()> {
@@ -77,13 +77,6 @@ fn main() -> Outcome<()> {
     integrals::<f32, u32>(&gpu, &floats, images, &cpu)?;
     integrals::<u8, u32>(&gpu, &large, images, &cpu)?;
     Ok(())
-}
-
-/// The image, continued by its mirror images.
-fn mirrored(image: &Image<u8>, size: Size) -> Image<u8> {
-    let at = |i: usize, n: usize| if (i / n).is_multiple_of(2) { i % n } else { n - 1 - i % n };
-    let from = image.size();
-    Image::from_fn(size, |x, y| image.row(at(y, from.height))[at(x, from.width)])
 }
 
 fn measure(gpu: &Gpu, image: &Image<u8>, options: SurfOptions, cpu: &Cpu) -> Outcome<()> {
@@ -173,29 +166,4 @@ fn device_seconds(gpu: &Gpu, mut work: impl FnMut() -> tiepoint::Result<()>) -> 
     let mut seconds = (0..RUNS).map(|_| gpu.seconds(&mut run)).collect::<Result<Vec<_>, _>>()?;
     seconds.sort_by(f64::total_cmp);
     Ok(seconds[RUNS / 2])
-}
-
-fn median(mut work: impl FnMut() -> tiepoint::Result<()>) -> tiepoint::Result<Duration> {
-    let mut times = Vec::new();
-    for _ in 0..RUNS {
-        let start = Instant::now();
-        work()?;
-        times.push(start.elapsed());
-    }
-    times.sort();
-    Ok(times[RUNS / 2])
-}
-
-fn milliseconds(time: Duration) -> String {
-    format!("{:.3} ms", time.as_secs_f64() * 1e3)
-}
-
-fn compare(found: &Features, expected: &Features) {
-    if found == expected {
-        println!("equal to the CPU's {} features in every byte", expected.len());
-        return;
-    }
-    let pairs = found.keypoints.iter().zip(&expected.keypoints);
-    let first = pairs.enumerate().find(|(_, (a, b))| a != b);
-    println!("DIFFERENT: {} features, the CPU has {}; first: {first:?}", found.len(), expected.len());
 }
