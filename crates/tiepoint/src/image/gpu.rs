@@ -1,8 +1,9 @@
 //! Images in a device's memory.
 
 use super::{Image, ImageView, Pixel, Size};
-use crate::device::gpu::{Buffer, Gpu};
+use crate::device::gpu::{Buffer, Commands, Gpu, Pinned};
 use crate::{Error, Result};
+use std::any::Any;
 use tiepoint_gpu::{Element, Source};
 
 /// A pixel that lies in a device's memory.
@@ -112,6 +113,38 @@ impl<T: Element> GpuImage<T> {
     /// [`Error::Device`] when it failed.
     pub fn download(&self) -> Result<Image<T>> {
         packed(&self.buffer.to_vec()?, self.size, self.channels, self.pitch)
+    }
+}
+
+/// A staging buffer, and the image on the device that it fills: for images of one size that come from the host one
+/// after the other, without memory of their own for each.
+pub(crate) struct Staging<T: Element> {
+    host: Pinned<T>,
+    image: GpuImage<T>,
+}
+
+impl<T: Element> Staging<T> {
+    /// The one that was `kept`, if it is for grey images of this type and size, or a new one.
+    pub(crate) fn of(kept: Option<Box<dyn Any + Send + Sync>>, gpu: &Gpu, size: Size) -> Result<Box<Self>> {
+        match kept.and_then(|kept| kept.downcast::<Self>().ok()) {
+            Some(kept) if kept.image.size() == size => Ok(kept),
+            _ => {
+                let image = GpuImage::new(gpu, size)?;
+                Ok(Box::new(Self { host: gpu.pinned(image.buffer().len())?, image }))
+            }
+        }
+    }
+
+    /// The same pixels on the device, once the work in its queue has come there.
+    pub(crate) fn fill(&mut self, view: ImageView<'_, T>) -> Result<&GpuImage<T>> {
+        let (pitch, width) = (self.image.pitch(), self.image.size().width);
+        for (y, row) in self.host.numbers_mut()?.chunks_exact_mut(pitch).enumerate() {
+            row[..width].copy_from_slice(view.row(y));
+        }
+        let mut commands = Commands::new();
+        commands.upload(&self.host, self.image.buffer())?;
+        self.image.gpu().run(&commands)?;
+        Ok(&self.image)
     }
 }
 
@@ -235,7 +268,7 @@ fn packed<T: Element>(rows: &[T], size: Size, channels: usize, pitch: usize) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::gpu::{Commands, all};
+    use crate::device::gpu::all;
     use tiepoint_gpu::arguments;
 
     const CONVERSIONS: &str = "

@@ -22,7 +22,7 @@ use crate::device::gpu::{Buffer, Commands, Gpu, Graph, Pinned};
 use crate::feature::gpu::{self, GpuDescriptors, GpuFeatures, GpuOrder, WORDS, from_words};
 use crate::feature::select::Selection;
 use crate::feature::{Descriptors, Features};
-use crate::image::gpu::{GpuImage, GpuPixel};
+use crate::image::gpu::{GpuImage, GpuPixel, Staging};
 use crate::image::{ImageView, Size};
 use crate::numeric;
 use crate::{Error, Result};
@@ -88,7 +88,7 @@ pub struct GpuSift {
     capacity: usize,
     work: Option<Work>,
     results: Option<Results>,
-    /// The [`Input`] of images that came from the host.
+    /// The [`Staging`] of images that came from the host.
     input: Option<Box<dyn Any + Send + Sync>>,
 }
 
@@ -123,12 +123,6 @@ struct Results {
     keypoints: Pinned<u32>,
     bytes: Pinned<u8>,
     floats: Pinned<f32>,
-}
-
-/// An image on its way from the host.
-struct Input<T: Element> {
-    host: Pinned<T>,
-    image: GpuImage<T>,
 }
 
 impl GpuSift {
@@ -190,21 +184,8 @@ impl GpuSift {
     ) -> Result<Features> {
         image.require_grey()?;
         let mask = mask.map(|mask| GpuImage::upload(&self.gpu, mask)).transpose()?;
-        let mut input = match self.input.take().and_then(|input| input.downcast::<Input<T>>().ok()) {
-            Some(input) if input.image.size() == image.size() => input,
-            _ => {
-                let on_device = GpuImage::new(&self.gpu, image.size())?;
-                Box::new(Input { host: self.gpu.pinned(on_device.buffer().len())?, image: on_device })
-            }
-        };
-        let pitch = input.image.pitch();
-        for (y, row) in input.host.numbers_mut()?.chunks_exact_mut(pitch).enumerate() {
-            row[..image.size().width].copy_from_slice(image.row(y));
-        }
-        let mut commands = Commands::new();
-        commands.upload(&input.host, input.image.buffer())?;
-        self.gpu.run(&commands)?;
-        let features = self.detect(&input.image, mask.as_ref());
+        let mut input = Staging::of(self.input.take(), &self.gpu, image.size())?;
+        let features = self.detect(input.fill(image)?, mask.as_ref());
         self.input = Some(input);
         features
     }

@@ -22,12 +22,11 @@ use crate::feature::gpu::{GpuFeatures, GpuOrder};
 use crate::feature::select::Selection;
 use crate::filter::integral::GpuSum;
 use crate::image::ImageView;
-use crate::image::gpu::{GpuImage, GpuPixel};
+use crate::image::gpu::{GpuImage, GpuPixel, Staging};
 use crate::{Error, Result};
 use pipeline::{Kind, Pipeline};
 use std::any::Any;
 use std::slice;
-use tiepoint_gpu::{Commands, Element, Pinned};
 
 /// Lanes of a group that computes or searches responses.
 const TILE: [u32; 2] = [32, 8];
@@ -65,14 +64,8 @@ pub struct GpuSurf {
     launches: usize,
     /// Features of an image that there is room for at least; 0 for a guess from the image's size.
     capacity: usize,
-    /// The [`Input`] of images that came from the host.
+    /// The [`Staging`] of images that came from the host.
     input: Option<Box<dyn Any + Send + Sync>>,
-}
-
-/// An image on its way from the host.
-struct Input<T: Element> {
-    host: Pinned<T>,
-    image: GpuImage<T>,
 }
 
 impl std::fmt::Debug for GpuSurf {
@@ -146,21 +139,8 @@ impl GpuSurf {
     ) -> Result<Features> {
         view.require_grey()?;
         let mask = mask.map(|mask| GpuImage::upload(&self.gpu, mask)).transpose()?;
-        let mut input = match self.input.take().and_then(|input| input.downcast::<Input<T>>().ok()) {
-            Some(input) if input.image.size() == view.size() => input,
-            _ => {
-                let image = GpuImage::new(&self.gpu, view.size())?;
-                Box::new(Input { host: self.gpu.pinned(image.buffer().len())?, image })
-            }
-        };
-        let pitch = input.image.pitch();
-        for (y, row) in input.host.numbers_mut()?.chunks_exact_mut(pitch).enumerate() {
-            row[..view.size().width].copy_from_slice(view.row(y));
-        }
-        let mut commands = Commands::new();
-        commands.upload(&input.host, input.image.buffer())?;
-        self.gpu.run(&commands)?;
-        let features = self.detect(&input.image, mask.as_ref());
+        let mut input = Staging::of(self.input.take(), &self.gpu, view.size())?;
+        let features = self.detect(input.fill(view)?, mask.as_ref());
         self.input = Some(input);
         features
     }

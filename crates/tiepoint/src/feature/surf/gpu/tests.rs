@@ -10,7 +10,7 @@ use super::super::{Surf, extrema, plan, refine};
 use super::layers::Layers;
 use super::stages::{DeviceLayers, Found, Stages};
 use super::*;
-use crate::device::gpu::{all, compiles_everywhere};
+use crate::device::gpu::{Commands, all, compiles_everywhere};
 use crate::feature::Keypoint;
 use crate::feature::gpu::{WORDS, from_words, to_words};
 use crate::filter::integral::GpuIntegral;
