@@ -49,10 +49,11 @@ fn groups(points: &GpuPoints) -> [usize; 3] {
 
 /// For kernels: keypoints, and the pixels around them.
 fn window_for_kernels(source: Source, options: &SiftOptions) -> Source {
-    plan::for_kernels(gpu::for_kernels(numeric::for_kernels(source)), options)
+    gpu::for_kernels(numeric::for_kernels(source))
         .define("LANES", LANES)
         .define("EXACT", u8::from(options.preset != SiftPreset::OpenCv))
         .define_f32("UNIT", UNIT)
+        .text(plan::OCTAVE)
         .text(include_str!("../window.cl"))
 }
 
