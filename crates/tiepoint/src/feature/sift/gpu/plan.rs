@@ -145,7 +145,8 @@ impl Plan {
             let [width, height, pitch] = [o.size.width, o.size.height, o.pitch].map(|n| n as u32);
             let number = i32::from(o.number) as u32;
             let [first_row, from, to, whole] =
-                [part.first, part.taken.start, part.taken.end, self.whole.height].map(|n| o.rows_of(n) as u32);
+                [part.first, part.taken.start, part.taken.end, self.whole.height]
+                    .map(|n| o.rows_of(n) as u32);
             let (low, high) = (o.offset as u32, (o.offset as u64 >> 32) as u32);
             let words: [u32; Self::OCTAVE_WORDS] = [
                 width,
