@@ -168,7 +168,7 @@ impl GpuSift {
     /// searched in bands of rows, with the same result. For a device that is shared; otherwise all that is free is taken.
     #[must_use]
     pub fn with_memory(self, bytes: u64) -> Self {
-        Self { limit: Some(bytes), ..self }
+        Self { limit: Some(bytes), work: None, bands: None, ..self }
     }
 
     /// The options.
@@ -228,8 +228,8 @@ impl GpuSift {
         image: &GpuImage<T>,
         mask: Option<&GpuImage<u8>>,
     ) -> Result<GpuFeatures> {
-        if let Selection::Even(_) = self.options.selection {
-            // The host knows which to keep.
+        // The host knows which to keep, and puts parts together.
+        if matches!(self.options.selection, Selection::Even(_)) || self.bands.is_some() {
             let features = self.detect(image, mask)?;
             return GpuFeatures::upload(&self.gpu, &features);
         }
@@ -313,6 +313,7 @@ impl GpuSift {
             // Levels stay when only lists must grow. Otherwise the old memory may be what makes room for the new.
             old => old.map(|w| w.levels).filter(|l| l.plan == purpose.plan),
         };
+        self.bands = None;
         self.within_limit::<T>(&purpose.plan, masked)?;
         let whole = purpose.plan.whole;
         self.mask = match self.mask.take() {

@@ -23,16 +23,17 @@ pub(super) struct Cut {
 }
 
 impl Cut {
-    /// Bands of `octaves` octaves and about `step` rows beside the halo; `None` where the image has no two such bands.
-    pub(super) fn new(whole: &Plan, options: &SiftOptions, octaves: usize, step: usize) -> Option<Self> {
-        let (height, alignment) = (whole.whole.height, alignment(options, octaves));
-        // f32 must hold all rows of the first octave, so that a band's can be told from the image's.
-        let exact = whole.octaves[0].size.height <= 1 << f32::MANTISSA_DIGITS;
-        let (halo, step) = (halo(options, octaves), step.next_multiple_of(alignment));
+    /// Bands of about `step` rows beside the halo; `None` where the image has no two such bands.
+    pub(super) fn new(whole: &Plan, seam: &Seam, step: usize) -> Option<Self> {
+        let (height, step) = (whole.whole.height, step.next_multiple_of(seam.alignment));
         // The last band ends with the image.
-        let rows = 2 * halo + step + height % alignment;
-        let cut = || Some(Self { band: whole.band(octaves, rows)?, rest: whole.rest(octaves), step, halo });
-        (exact && rows < height).then(cut)?
+        let rows = 2 * seam.halo + step + height % seam.alignment;
+        // f32 must hold all rows of the first octave, so that a band's can be told from the image's.
+        if rows >= height || whole.octaves[0].size.height > 1 << f32::MANTISSA_DIGITS {
+            return None;
+        }
+        let (band, rest) = (whole.band(seam.octaves, rows)?, whole.rest(seam.octaves));
+        Some(Self { band, rest, step, halo: seam.halo })
     }
 
     /// The cut with the fewest rows computed of those that take so many bytes at most.
@@ -44,8 +45,9 @@ impl Cut {
     ) -> Option<Self> {
         let height = whole.whole.height;
         let fitting = |octaves: usize| {
-            let steps = (2..height).map(|bands| height.div_ceil(bands));
-            let cuts = steps.filter_map(|step| Self::new(whole, options, octaves, step));
+            let seam = Seam::new(options, octaves);
+            let inside = height.saturating_sub(2 * seam.halo);
+            let cuts = (2..=inside).filter_map(|n| Self::new(whole, &seam, inside.div_ceil(n)));
             cuts.take_while(|cut| cut.rows_computed() <= MOST_WORK * height).find(|cut| bytes(cut) <= limit)
         };
         (1..=whole.octaves.len()).filter_map(fitting).min_by_key(Self::rows_computed)
@@ -76,23 +78,30 @@ impl Cut {
     }
 }
 
-/// Rows of the image that are a whole and even number of rows in every octave of a band, and whole in the next.
-fn alignment(options: &SiftOptions, octaves: usize) -> usize {
-    (1 << octaves) >> usize::from(options.first_octave < 0)
+/// What bands of some octaves must keep to where they are cut.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seam {
+    octaves: usize,
+    /// Rows of the image that are a whole and even number of rows in each of the octaves, and whole in the next.
+    alignment: usize,
+    /// Rows of the image on either side of a core that its features, and what octaves after the band's need, touch.
+    halo: usize,
 }
 
-/// Rows of the image on either side of a core that its features, and what octaves after the band's need, may touch.
-fn halo(options: &SiftOptions, octaves: usize) -> usize {
-    let radii: Vec<usize> = taps(options).iter().map(|t| t.len() - 1).collect();
-    let (to_level_0, between) = radii.split_at(1);
-    let doubled = options.first_octave < 0;
-    // A row of the doubled image has an input row of either side.
-    let mut wrong = to_level_0[0] + usize::from(doubled);
-    let mut most = 0;
-    for octave in 0..octaves {
-        let around = wrong + between.iter().sum::<usize>() + REACH + reach(options);
-        most = most.max(around << octave);
-        wrong = (wrong + between[..usize::from(options.levels)].iter().sum::<usize>()).div_ceil(2);
+impl Seam {
+    pub(super) fn new(options: &SiftOptions, octaves: usize) -> Self {
+        let doubled = usize::from(options.first_octave < 0);
+        let radii: Vec<usize> = taps(options).iter().map(|t| t.len() - 1).collect();
+        let blurred = |levels: std::ops::RangeInclusive<usize>| radii[levels].iter().sum::<usize>();
+        let levels = usize::from(options.levels);
+        // Rows of level 0 that the cut makes wrong. A row of the doubled image lies between two of the image.
+        let mut wrong = doubled + radii[0];
+        let mut halo = 0;
+        for octave in 0..octaves {
+            halo = halo.max((wrong + blurred(1..=levels + 2) + REACH + reach(options)) << octave);
+            wrong = (wrong + blurred(1..=levels)).div_ceil(2);
+        }
+        let alignment = (1 << octaves) >> doubled;
+        Self { octaves, alignment, halo: halo.div_ceil(1 << doubled).next_multiple_of(alignment) }
     }
-    most.div_ceil(1 << usize::from(doubled)).next_multiple_of(alignment(options, octaves))
 }

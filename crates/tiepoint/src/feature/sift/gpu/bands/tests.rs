@@ -2,40 +2,48 @@
 
 use super::super::detect_tests::{PRESETS, difference, photograph};
 use super::super::plan::Plan;
-use super::{Bands, Cut};
+use super::cut::{Cut, Seam};
+use super::{Bands, is_of_memory};
 use crate::Error;
 use crate::device::Cpu;
 use crate::device::gpu::{Gpu, all};
+use crate::feature::Features;
 use crate::feature::select::Selection;
 use crate::feature::sift::tests::scene;
-use crate::feature::sift::{self, DescriptorKind, GpuSift, SiftOptions, SiftPreset};
+use crate::feature::sift::{self, DescriptorKind, GpuSift, SiftOptions};
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{Image, Size};
 
-/// The cuts of an image with all numbers of octaves for which it has room, of bands of the least height and about
+/// The cuts of an image with all numbers of octaves for which it has room, of bands of the least height and of about
 /// `step` rows more.
 fn cuts(size: Size, options: &SiftOptions, step: usize) -> Vec<Cut> {
     let whole = Plan::new(size, 1, options).unwrap();
-    let octaves = 1..=whole.octaves.len();
-    octaves.flat_map(|o| [1, step].map(|step| Cut::new(&whole, options, o, step))).flatten().collect()
+    let seams = (1..=whole.octaves.len()).map(|octaves| Seam::new(options, octaves));
+    seams.flat_map(|seam| [1, step].map(|step| Cut::new(&whole, &seam, step))).flatten().collect()
+}
+
+/// A detector that has already cut such images.
+fn cut_so<T: GpuPixel>(gpu: &Gpu, cut: &Cut, masked: bool, options: &SiftOptions) -> GpuSift {
+    let mut sift = GpuSift::new(gpu, *options).unwrap();
+    let bands = Bands::new::<T>(sift.for_parts().unwrap(), cut.clone(), masked).unwrap();
+    sift.bands = Some(Box::new(bands));
+    sift
+}
+
+fn of_cpu<T: GpuPixel>(image: &Image<T>, mask: Option<&Image<u8>>, options: &SiftOptions) -> Features {
+    let cpu = Cpu::with_threads(2).unwrap();
+    sift::detect(image.view(), options, mask.map(Image::view), &cpu).unwrap()
 }
 
 /// Compares the features of every cut with the CPU's; gives how many cuts there were.
 fn agree<T: GpuPixel>(gpu: &Gpu, image: &Image<T>, mask: Option<&Image<u8>>, options: &SiftOptions) -> usize {
-    let expected =
-        sift::detect(image.view(), options, mask.map(Image::view), &Cpu::with_threads(2).unwrap()).unwrap();
+    let expected = of_cpu(image, mask, options);
     let cuts = cuts(image.size(), options, image.size().height / 3);
     for cut in &cuts {
-        let mut sift = GpuSift::new(gpu, *options).unwrap();
-        let bands = Bands::new::<T>(sift.for_parts().unwrap(), cut.clone(), mask.is_some()).unwrap();
-        sift.bands = Some(Box::new(bands));
+        let mut sift = cut_so::<T>(gpu, cut, mask.is_some(), options);
         let found = sift.detect_view(image.view(), mask.map(Image::view)).unwrap();
-        assert!(
-            found == expected,
-            "{gpu:?}, {}, {options:?}, {cut:?}: {}",
-            image.size(),
-            difference(&found, &expected)
-        );
+        let what = difference(&found, &expected);
+        assert!(found == expected, "{gpu:?}, {}, {options:?}, {cut:?}: {what}", image.size());
         assert_eq!(sift.parts(), cut.count(), "it was searched in bands");
     }
     cuts.len()
@@ -63,6 +71,22 @@ fn cores_cover_the_image_once_and_bands_lie_in_it() {
 }
 
 #[test]
+fn the_cheapest_cut_is_taken_that_fits() {
+    let options = SiftOptions::default();
+    let whole = Plan::new(Size::new(40_000, 30_000), 1, &options).unwrap();
+    let bytes = |cut: &Cut| 4 * (cut.band.len() + cut.rest.as_ref().map_or(0, Plan::len)) as u64;
+    let mut rows = 0;
+    for gigabytes in [60, 20, 10, 6] {
+        let cut = Cut::within(&whole, &options, gigabytes << 30, bytes).unwrap();
+        assert!(bytes(&cut) <= gigabytes << 30, "{gigabytes} GiB, {cut:?}");
+        let more = cut.count() * cut.band.input.height;
+        assert!(more >= rows && more < 90_000, "{more} rows with {gigabytes} GiB, {rows} with more");
+        rows = more;
+    }
+    assert!(Cut::within(&whole, &options, 100 << 20, bytes).is_none(), "too little for any");
+}
+
+#[test]
 fn bands_of_every_height_give_the_features_of_the_cpu_for_every_preset() {
     for gpu in all() {
         let mut count = 0;
@@ -75,7 +99,84 @@ fn bands_of_every_height_give_the_features_of_the_cpu_for_every_preset() {
                 }
             }
         }
-        println!("{count} cuts");
         assert!(count >= 24, "{count} cuts");
+    }
+}
+
+#[test]
+fn bands_give_the_features_of_the_cpu_for_every_option_and_pixel() {
+    let image = scene(Size::new(70, 260), 7);
+    let mask = Image::from_fn(image.size(), |x, y| u8::from((x / 9 + y / 7) % 3 != 0));
+    let deep = Image::from_fn(image.size(), |x, y| u16::from(image.row(y)[x]) * 200 + x as u16);
+    let float = Image::from_fn(image.size(), |x, y| f32::from(image.row(y)[x]) * 0.005 - 0.01);
+    let base = SiftOptions { contrast: 0.01, ..SiftOptions::default() };
+    let options = [
+        SiftOptions { upright: true, ..base },
+        SiftOptions { descriptors: DescriptorKind::F32, root: true, ..base },
+        SiftOptions { descriptors: DescriptorKind::None, ..base },
+        SiftOptions { levels: 1, ..base },
+        SiftOptions { levels: 5, first_octave: 0, ..base },
+        SiftOptions { octaves: Some(1), ..base },
+        SiftOptions { sigma: 2.3, input_sigma: 1.1, edge: 5.0, ..base },
+        SiftOptions { selection: Selection::Strongest(10), ..base },
+        SiftOptions { selection: Selection::Even(20), ..base },
+        SiftOptions { contrast: 0.0, edge: 1e4, ..base },
+    ];
+    for gpu in all() {
+        for options in options {
+            assert!(agree(gpu, &image, None, &options) > 0, "{options:?}");
+            agree(gpu, &image, Some(&mask), &options);
+        }
+        assert!(agree(gpu, &deep, Some(&mask), &base) + agree(gpu, &float, None, &base) > 4, "cuts");
+    }
+}
+
+#[test]
+fn more_features_than_bands_have_room_for_are_found() {
+    let image = scene(Size::new(80, 300), 3);
+    let options = SiftOptions { contrast: 0.005, ..SiftOptions::default() };
+    let expected = of_cpu(&image, None, &options);
+    for gpu in all() {
+        for cut in cuts(image.size(), &options, 60) {
+            let mut sift = cut_so::<u8>(gpu, &cut, false, &options);
+            let bands = sift.bands.as_mut().unwrap();
+            bands.band.capacity = 9;
+            bands.rest.as_mut().unwrap().capacity = 1;
+            let found = sift.detect_view(image.view(), None).unwrap();
+            assert!(found == expected, "{gpu:?}, {cut:?}: {}", difference(&found, &expected));
+        }
+    }
+}
+
+/// The least memory for which a photograph is still cut, less than which is refused.
+#[test]
+fn a_photograph_takes_no_more_memory_than_is_allowed_and_keeps_its_features() {
+    let image = photograph("pairs/cudasift/left.pgm", Size::new(130, 960));
+    let mask = Image::from_fn(image.size(), |x, _| u8::from(x > 20));
+    let options = SiftOptions::default();
+    let (expected, masked) = (of_cpu(&image, None, &options), of_cpu(&image, Some(&mask), &options));
+    for gpu in all() {
+        let whole = Plan::new(image.size(), 1, &options).unwrap();
+        let needed = GpuSift::new(gpu, options).unwrap().needed::<u8>(&whole, true);
+        let on_device = GpuImage::upload(gpu, image.view()).unwrap();
+        let mask_there = GpuImage::upload(gpu, mask.view()).unwrap();
+        let mut most = 1;
+        for limit in [needed, needed / 2, needed * 2 / 5] {
+            let mut sift = GpuSift::new(gpu, options).unwrap().with_memory(limit);
+            assert!(sift.detect_view(image.view(), None).unwrap() == expected, "{gpu:?} from the host");
+            assert!(sift.detect(&on_device, None).unwrap() == expected, "{gpu:?} on the device");
+            assert_eq!(sift.parts() > 1, limit < needed, "{} parts", sift.parts());
+            assert!(sift.detect(&on_device, Some(&mask_there)).unwrap() == masked, "{gpu:?} with a mask");
+            let there = sift.detect_on_device(&on_device, Some(&mask_there)).unwrap();
+            assert!(there.download().unwrap() == masked, "{gpu:?} left there");
+            let batch = sift.detect_batch(&[on_device.clone(), on_device.clone()]).unwrap();
+            assert!(batch.iter().all(|found| *found == expected), "{gpu:?}, two at once");
+            most = most.max(sift.parts());
+        }
+        assert!(most > 2, "{most} parts at most");
+        let mut sift = GpuSift::new(gpu, options).unwrap().with_memory(needed / 9);
+        let refused = sift.detect_view(image.view(), None);
+        assert!(matches!(refused, Err(Error::Memory { limit, .. }) if limit == needed / 9), "{refused:?}");
+        assert!(sift.enqueue(&[on_device], None).is_err_and(|e| is_of_memory(&e)), "no bands here");
     }
 }
