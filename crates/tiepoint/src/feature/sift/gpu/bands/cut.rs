@@ -83,9 +83,9 @@ impl Cut {
 pub(super) struct Seam {
     octaves: usize,
     /// Rows of the image that are a whole and even number of rows in each of the octaves, and whole in the next.
-    alignment: usize,
+    pub(super) alignment: usize,
     /// Rows of the image on either side of a core that its features, and what octaves after the band's need, touch.
-    halo: usize,
+    pub(super) halo: usize,
 }
 
 impl Seam {

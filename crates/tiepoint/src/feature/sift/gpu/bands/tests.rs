@@ -3,16 +3,18 @@
 use super::super::detect_tests::{PRESETS, difference, photograph};
 use super::super::plan::Plan;
 use super::cut::{Cut, Seam};
-use super::{Bands, is_of_memory};
+use super::{Bands, Source, is_of_memory};
 use crate::Error;
 use crate::device::Cpu;
 use crate::device::gpu::{Gpu, all};
 use crate::feature::Features;
 use crate::feature::select::Selection;
+use crate::feature::sift::describe::reach;
+use crate::feature::sift::refine::REACH;
 use crate::feature::sift::tests::scene;
-use crate::feature::sift::{self, DescriptorKind, GpuSift, SiftOptions};
+use crate::feature::sift::{self, DescriptorKind, GpuSift, SiftOptions, reference};
 use crate::image::gpu::{GpuImage, GpuPixel};
-use crate::image::{Image, Size};
+use crate::image::{Image, Rect, Size};
 
 /// The cuts of an image with all numbers of octaves for which it has room, of bands of the least height and of about
 /// `step` rows more.
@@ -68,6 +70,29 @@ fn cores_cover_the_image_once_and_bands_lie_in_it() {
         }
     }
     assert!(count > 50, "{count} cuts");
+}
+
+/// Light comes into a black band from above the cut, where a band of its own would be black all over. How far it comes
+/// is what the halo must hold, and it holds little more.
+#[test]
+fn what_a_cut_makes_wrong_lies_in_the_halo() {
+    for preset in PRESETS {
+        for (first_octave, levels) in [(-1, 3), (0, 3), (-1, 1), (0, 2)] {
+            let options =
+                SiftOptions { first_octave, levels, octaves: Some(2), ..SiftOptions::preset(preset) };
+            let seam = Seam::new(&options, 2);
+            let image = Image::from_fn(Size::new(24, 400), |_, y| if y < 64 { 255_u8 } else { 0 });
+            let mut most = 0;
+            for (i, octave) in reference::octaves(image.view(), &options).iter().enumerate() {
+                let level = octave.gaussians.last().unwrap();
+                let cut = 64 * level.size().height / image.size().height;
+                let lit = (cut..level.size().height).rfind(|&y| level.row(y)[0] != 0.0).unwrap() + 1 - cut;
+                most = most.max((lit + REACH + reach(&options)) << i);
+            }
+            let halo = if first_octave < 0 { 2 * seam.halo } else { seam.halo };
+            assert!(most <= halo && most + 8 > halo, "{most} of {halo} rows, {options:?}");
+        }
+    }
 }
 
 #[test]
@@ -178,5 +203,30 @@ fn a_photograph_takes_no_more_memory_than_is_allowed_and_keeps_its_features() {
         let refused = sift.detect_view(image.view(), None);
         assert!(matches!(refused, Err(Error::Memory { limit, .. }) if limit == needed / 9), "{refused:?}");
         assert!(sift.enqueue(&[on_device], None).is_err_and(|e| is_of_memory(&e)), "no bands here");
+    }
+}
+
+#[test]
+fn what_a_device_refuses_is_searched_in_bands() {
+    let image = scene(Size::new(60, 700), 5);
+    let options = SiftOptions::default();
+    let expected = of_cpu(&image, None, &options);
+    for gpu in all() {
+        let refused = || Error::DeviceMemory { device: "full".into(), needed: 1 << 40, free: None };
+        let mut sift = GpuSift::new(gpu, options).unwrap();
+        let found = sift.in_bands(Source::Host(image.view()), None, refused()).unwrap();
+        assert!(found == expected, "{gpu:?}: {}", difference(&found, &expected));
+        let parts = sift.parts();
+        assert!(sift.detect_view(image.view(), None).unwrap() == expected, "{gpu:?}, the next image");
+        assert!(parts == sift.parts() && (parts > 1 || gpu.free_memory().is_some()), "{parts} parts at once");
+        let small =
+            image.view().crop(Rect { size: Size::new(50, 40), ..Rect::default() }).unwrap().to_image();
+        assert!(sift.detect_view(small.view(), None).unwrap() == of_cpu(&small, None, &options), "{gpu:?}");
+        assert_eq!(sift.parts(), 1, "another size has a chance of its own");
+        let other = sift.in_bands(Source::Host(small.view()), None, refused());
+        assert!(
+            matches!(other, Err(Error::DeviceMemory { needed: 1_099_511_627_776, .. })),
+            "too small to cut"
+        );
     }
 }
