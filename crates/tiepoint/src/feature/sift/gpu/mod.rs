@@ -3,7 +3,7 @@
 //! From the image to the descriptors nothing waits for the host: every stage counts what it finds on the device, and
 //! all launches but the first, which reads the image, are one graph. Lists have room for as many features as
 //! photographs give; when there are more, which the host sees at the end, the lists grow and the image is searched
-//! again.
+//! again. An image too large for the memory is searched in [`bands`] of rows.
 
 mod bands;
 mod describe;
@@ -164,8 +164,9 @@ impl GpuSift {
         Self { cpu: cpu.clone(), ..self }
     }
 
-    /// Takes at most about this many bytes of the device's memory, what the caller has put there aside: larger images are
-    /// searched in bands of rows, with the same result. For a device that is shared; otherwise all that is free is taken.
+    /// Takes at most this many bytes of the device's memory for work and image, what the caller has put there aside: an
+    /// image that needs more is searched in bands of rows, with the same result. For a device that is shared; without a
+    /// limit all that is free may be taken.
     #[must_use]
     pub fn with_memory(self, bytes: u64) -> Self {
         Self { limit: Some(bytes), work: None, bands: None, ..self }
@@ -180,7 +181,8 @@ impl GpuSift {
     ///
     /// # Errors
     /// [`Error::Image`] when the image has several channels, [`Error::Mismatch`] when the mask has another size,
-    /// [`Error::Device`] when the device fails or its memory is too small.
+    /// [`Error::Device`] when the device fails, [`Error::DeviceMemory`] when its memory is too small even for bands, or
+    /// [`Error::Memory`] when the limit that was set is.
     pub fn detect<T: GpuPixel>(
         &mut self,
         image: &GpuImage<T>,
