@@ -64,7 +64,8 @@ fn window_for_kernels(source: Source, options: &SiftOptions) -> Source {
 /// The memory for images of one size is kept; for another size, another number of images or another type of pixel it
 /// is made anew. It is about 4 · (levels + 3) · 4/3 bytes for every pixel of the first octave: 32 for a pixel of an
 /// image that is not doubled, 128 for one that is. An image for which there is no such memory is searched in bands of
-/// rows, with the same result: [`parts`](Self::parts) tells how many.
+/// rows, with the same result: [`parts`](Self::parts) tells how many. The narrower they are, the more is computed twice:
+/// of 400 megapixels, doubled, a fifth with 16 bytes a pixel and as much again with 8; with less than 6 it is refused.
 ///
 /// ```no_run
 /// use tiepoint::device::gpu::{Api, Gpu};

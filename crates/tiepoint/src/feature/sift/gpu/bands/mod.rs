@@ -58,7 +58,7 @@ pub(super) struct Bands {
 }
 
 impl Bands {
-    /// Reserves the memory, of which the bands may take so many bytes.
+    /// Reserves the memory. `band` is a detector [for parts](GpuSift::for_parts).
     fn new<T: GpuPixel>(mut band: GpuSift, cut: Cut, masked: bool) -> Result<Self> {
         band.reserve::<T>(cut.band.clone(), masked)?;
         let rest = cut.rest.clone().map(|plan| {

@@ -101,11 +101,11 @@ fn the_cheapest_cut_is_taken_that_fits() {
     let whole = Plan::new(Size::new(40_000, 30_000), 1, &options).unwrap();
     let bytes = |cut: &Cut| 4 * (cut.band.len() + cut.rest.as_ref().map_or(0, Plan::len)) as u64;
     let mut rows = 0;
-    for gigabytes in [60, 20, 10, 6] {
+    for (gigabytes, most) in [(60, 31_000), (20, 36_000), (10, 45_000), (6, 75_000)] {
         let cut = Cut::within(&whole, &options, gigabytes << 30, bytes).unwrap();
         assert!(bytes(&cut) <= gigabytes << 30, "{gigabytes} GiB, {cut:?}");
         let more = cut.count() * cut.band.input.height;
-        assert!(more >= rows && more < 90_000, "{more} rows with {gigabytes} GiB, {rows} with more");
+        assert!(more >= rows && more < most, "{more} rows with {gigabytes} GiB, {rows} with more");
         rows = more;
     }
     assert!(Cut::within(&whole, &options, 100 << 20, bytes).is_none(), "too little for any");
@@ -148,9 +148,9 @@ fn bands_give_the_features_of_the_cpu_for_every_option_and_pixel() {
         SiftOptions { contrast: 0.0, edge: 1e4, ..base },
     ];
     for gpu in all() {
-        for options in options {
-            assert!(agree(gpu, &image, None, &options) > 0, "{options:?}");
-            agree(gpu, &image, Some(&mask), &options);
+        for (i, options) in options.into_iter().enumerate() {
+            let mask = (i % 2 == 0).then_some(&mask);
+            assert!(agree(gpu, &image, mask, &options) > 0, "{options:?}");
         }
         assert!(agree(gpu, &deep, Some(&mask), &base) + agree(gpu, &float, None, &base) > 4, "cuts");
     }
