@@ -1,5 +1,11 @@
 //! Features in a device's memory, and their total order.
 
+mod results;
+
+#[cfg(test)]
+pub(crate) use results::AT_A_TIME;
+pub(crate) use results::{Lists, Results, Search};
+
 use super::{Descriptors, Features, Keypoint};
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};

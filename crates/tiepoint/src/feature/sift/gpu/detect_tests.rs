@@ -8,6 +8,7 @@ use super::plan::{GpuLevels, GpuPoints, Plan};
 use crate::Error;
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu, all, compiles_everywhere};
+use crate::feature::gpu::{AT_A_TIME, Search};
 use crate::feature::gpu::{GpuDescriptors, GpuFeatures, GpuOrder, to_words};
 use crate::feature::select::Selection;
 use crate::feature::{Features, Keypoint, sift};
@@ -264,14 +265,20 @@ fn batches_give_what_single_images_give() {
         for gpu in all() {
             let on_device: Vec<_> = images.iter().map(|i| GpuImage::upload(gpu, i.view()).unwrap()).collect();
             let mut sift = GpuSift::new(gpu, options).unwrap();
-            sift.capacity = 9;
-            let found = sift.detect_batch(&on_device).unwrap();
-            assert_eq!(found.len(), 3, "one for each image");
-            for (i, (found, image)) in found.iter().zip(&images).enumerate() {
-                let expected = sift::detect(image.view(), &options, None, &Cpu::sequential()).unwrap();
-                assert!(*found == expected, "{gpu:?}, image {i}: {}", difference(found, &expected));
-                assert_eq!(found.is_empty(), i == 1, "a blank image has none, the others some");
+            // All at once, by twos, and alone, while the room on either side grows.
+            for pixels_an_image in [1, AT_A_TIME / 2, AT_A_TIME] {
+                sift.capacity = 9;
+                let found = sift.in_turn(&on_device, pixels_an_image).unwrap();
+                assert_eq!(found.len(), 3, "one for each image");
+                for (i, (found, image)) in found.iter().zip(&images).enumerate() {
+                    let expected = sift::detect(image.view(), &options, None, &Cpu::sequential()).unwrap();
+                    assert!(*found == expected, "{gpu:?}, image {i}: {}", difference(found, &expected));
+                    assert_eq!(found.is_empty(), i == 1, "a blank image has none, the others some");
+                }
+                let again = sift.in_turn(&on_device, pixels_an_image).unwrap();
+                assert!(again == found, "{gpu:?}: with room enough");
             }
+            assert_eq!(sift.detect_batch(&on_device).unwrap().len(), 3, "one for each image");
             assert!(sift.detect_batch::<u8>(&[]).unwrap().is_empty(), "no image, no features");
         }
     }

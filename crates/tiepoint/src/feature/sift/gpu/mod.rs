@@ -19,10 +19,10 @@ mod tests;
 use super::window::UNIT;
 use super::{DIMENSION, DescriptorKind, SiftOptions, SiftPreset};
 use crate::device::Cpu;
-use crate::device::gpu::{Buffer, Commands, Gpu, Graph, Pinned};
-use crate::feature::gpu::{self, GpuDescriptors, GpuFeatures, GpuOrder, WORDS, from_words};
+use crate::device::gpu::{Buffer, Commands, Gpu, Graph};
+use crate::feature::Features;
+use crate::feature::gpu::{self, GpuDescriptors, GpuFeatures, GpuOrder, Lists, Results, Search};
 use crate::feature::select::Selection;
-use crate::feature::{Descriptors, Features};
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{ImageView, Size};
 use crate::numeric;
@@ -35,7 +35,7 @@ use plan::{GpuLevels, GpuPoints, Plan};
 use scale_space::GpuScaleSpace;
 use std::any::Any;
 use std::slice;
-use tiepoint_gpu::{Element, Source};
+use tiepoint_gpu::Source;
 
 /// Lanes of a group that looks around one keypoint: of a warp, so that a barrier costs little; a power of two.
 const LANES: u32 = 32;
@@ -98,7 +98,8 @@ pub struct GpuSift {
     work: Option<Work>,
     /// For images whose whole work the device had no memory for.
     bands: Option<Box<Bands>>,
-    results: Option<Results>,
+    /// Of this search and the one before.
+    results: [Results; 2],
     /// The [`Staging`] of images that came from the host.
     input: Option<Box<dyn Any + Send + Sync>>,
 }
@@ -119,19 +120,24 @@ struct Work {
     scale_space: GpuScaleSpace,
     levels: GpuLevels,
     /// How many points and how many features were found in every image, had there been room.
-    found: Pinned<u32>,
+    found: [Buffer<u32>; 2],
     described: GpuPoints,
     descriptors: GpuDescriptors,
     launches: usize,
     graph: Graph,
 }
 
-/// Where results arrive on the host.
-#[derive(Debug)]
-struct Results {
-    keypoints: Pinned<u32>,
-    bytes: Pinned<u8>,
-    floats: Pinned<f32>,
+impl Work {
+    fn lists(&self, dimension: usize) -> Lists<'_> {
+        Lists {
+            counts: self.found.iter().collect(),
+            keypoints: &self.described.keypoints,
+            descriptors: &self.descriptors,
+            dimension,
+            capacity: self.purpose.capacity,
+            size: self.purpose.plan.input,
+        }
+    }
 }
 
 impl GpuSift {
@@ -154,7 +160,7 @@ impl GpuSift {
             mask: None,
             work: None,
             bands: None,
-            results: None,
+            results: [Results::new(gpu)?, Results::new(gpu)?],
             input: None,
         })
     }
@@ -213,12 +219,14 @@ impl GpuSift {
     /// # Errors
     /// As [`detect`](Self::detect), and [`Error::Mismatch`] when the sizes differ.
     pub fn detect_batch<T: GpuPixel>(&mut self, images: &[GpuImage<T>]) -> Result<Vec<Features>> {
-        match self.search(images, None) {
-            Ok(counts) => self.download(&counts),
+        let Some(image) = images.first() else { return Ok(Vec::new()) };
+        check(images, None)?;
+        let octave = Plan::new(image.size(), 1, &self.options)?.octaves[0].size;
+        match self.in_turn(images, octave.area()) {
             Err(refused) if bands::is_of_memory(&refused) => {
                 images.iter().map(|image| self.detect(image, None)).collect()
             }
-            Err(other) => Err(other),
+            found => found,
         }
     }
 
@@ -236,26 +244,13 @@ impl GpuSift {
             let features = self.detect(image, mask)?;
             return GpuFeatures::upload(&self.gpu, &features);
         }
-        let counts = match self.search(slice::from_ref(image), mask) {
-            Ok(counts) => counts,
+        match self.search(slice::from_ref(image), mask) {
+            Ok(count) => self.reserved()?.lists(self.dimension()).keep(count),
             Err(refused) => {
                 let features = self.in_bands(Pixels::Device(image), mask, refused)?;
-                return GpuFeatures::upload(&self.gpu, &features);
+                GpuFeatures::upload(&self.gpu, &features)
             }
-        };
-        let work = self.reserved()?;
-        let (count, dimension) = (counts[0], self.dimension());
-        let keypoints = self.gpu.buffer(count * WORDS)?;
-        let mut commands = Commands::new();
-        commands.copy((&work.described.keypoints, 0), (&keypoints, 0), count * WORDS)?;
-        let values = count * dimension;
-        let descriptors = match &work.descriptors {
-            GpuDescriptors::U8(from) => GpuDescriptors::U8(copy_of(&mut commands, from, values)?),
-            GpuDescriptors::F32(from) => GpuDescriptors::F32(copy_of(&mut commands, from, values)?),
-        };
-        self.gpu.run(&commands)?;
-        let count = self.gpu.upload(&[count as u32])?;
-        Ok(GpuFeatures { count, keypoints, descriptors, dimension, image: image.size() })
+        }
     }
 
     /// Puts the search of some grey images of one size into the device's queue and does not wait: what it takes by the
@@ -329,7 +324,7 @@ impl GpuSift {
 
     /// The work that was last made ready.
     fn reserved(&self) -> Result<&Work> {
-        self.work.as_ref().ok_or_else(|| Error::Image("no image".into()))
+        self.work.as_ref().ok_or_else(nothing)
     }
 
     /// Reserves the memory and prepares the work.
@@ -347,7 +342,6 @@ impl GpuSift {
             _ => GpuDescriptors::U8(gpu.buffer(values)?),
         };
         let [indices, spare] = [gpu.buffer(images * capacity)?, gpu.buffer(images * capacity)?];
-        let mut found = gpu.pinned(2 * images)?;
 
         let mut commands = Commands::new();
         commands.stage("scale space");
@@ -370,122 +364,79 @@ impl GpuSift {
         };
         let described_as = (&described, &descriptors);
         self.describe.record(&mut commands, described_as, (&features, order), limit, &levels)?;
-        commands.stage("counts to the host");
-        commands.download_part((&points.counts, 0), (&mut found, 0), images)?;
-        commands.download_part((&features.counts, 0), (&mut found, images), images)?;
         let launches = commands.launches() + images;
         let graph = gpu.graph(commands)?;
+        let found = [points.counts, features.counts];
         Ok(Work { purpose, scale_space, levels, found, described, descriptors, launches, graph })
     }
 
-    /// Searches images until all that is found has room; gives the number of features of each.
-    fn search<T: GpuPixel>(
-        &mut self,
-        images: &[GpuImage<T>],
-        mask: Option<&GpuImage<u8>>,
-    ) -> Result<Vec<usize>> {
-        if images.is_empty() {
-            return Ok(Vec::new());
-        }
+    /// Searches an image until all that is found has room; gives the number of features, which stay on the device.
+    fn search<T: GpuPixel>(&mut self, images: &[GpuImage<T>], mask: Option<&GpuImage<u8>>) -> Result<usize> {
         loop {
             self.enqueue(images, mask)?;
-            if let Some(counts) = self.counts()? {
-                return Ok(counts);
+            let work = self.reserved()?;
+            let [points, features] = [work.found[0].to_vec()?[0], work.found[1].to_vec()?[0]];
+            let most = points.max(features) as usize;
+            if most <= work.purpose.capacity {
+                return Ok((features as usize).min(self.most()));
             }
+            self.make_room(most);
         }
     }
 
-    /// The number of features of each image, or `None` when there was too little room, of which there will be more.
-    fn counts(&mut self) -> Result<Option<Vec<usize>>> {
-        let work = self.reserved()?;
-        let found: Vec<usize> = work.found.numbers()?.iter().map(|&n| n as usize).collect();
-        let most = found.iter().copied().max().unwrap_or(0);
-        if most <= work.purpose.capacity {
-            let most = match self.options.selection {
-                Selection::Strongest(n) => n,
-                _ => usize::MAX,
-            };
-            return Ok(Some(found[found.len() / 2..].iter().map(|&n| n.min(most)).collect()));
+    /// Sends the results of what was searched on their way to one of two places.
+    fn fetch(&mut self, place: usize) -> Result<()> {
+        let work = self.work.as_ref().ok_or_else(nothing)?;
+        self.results[place].fetch(&work.lists(self.dimension()))
+    }
+
+    /// The features from a place, once they have come and are selected from; `None` when the lists had too little room,
+    /// of which there will be more. `last`: nothing was searched since.
+    fn fetched(&mut self, place: usize, last: bool) -> Result<Option<Vec<Features>>> {
+        let (most, dimension) = (self.most(), self.dimension());
+        let results = &mut self.results[place];
+        if let Some(most) = results.beyond_capacity()? {
+            self.make_room(most);
+            return Ok(None);
         }
+        let work = self.work.as_ref().ok_or_else(nothing)?;
+        let found = results.features(&work.lists(dimension), most, last, &self.cpu)?;
+        Ok(match self.options.selection {
+            Selection::Even(_) => {
+                found.map(|found| found.iter().map(|f| self.options.selection.apply(f, &self.cpu)).collect())
+            }
+            // In their order, and no more than wanted.
+            _ => found,
+        })
+    }
+
+    /// Features of an image at most.
+    fn most(&self) -> usize {
+        match self.options.selection {
+            Selection::Strongest(n) => n,
+            _ => usize::MAX,
+        }
+    }
+
+    fn make_room(&mut self, most: usize) {
         // A point may have more than one direction.
         self.capacity = (most + most / 2).next_multiple_of(1024);
-        Ok(None)
-    }
-
-    /// Reads the features of all images that were searched, and selects.
-    fn download(&mut self, counts: &[usize]) -> Result<Vec<Features>> {
-        let Some(work) = &self.work else { return Ok(Vec::new()) };
-        let (dimension, total) = (self.dimension(), counts.iter().sum::<usize>());
-        let results = match self.results.take() {
-            Some(results) if results.room() >= total => results,
-            _ => Results::new(&self.gpu, &work.descriptors, total + total / 4, dimension)?,
-        };
-        let results = self.results.insert(results);
-        let mut commands = Commands::new();
-        commands.stage("features to the host");
-        let (mut first, capacity) = (0, work.purpose.capacity);
-        for (i, &count) in counts.iter().enumerate() {
-            let keypoints = (&mut results.keypoints, first * WORDS);
-            let from = (&work.described.keypoints, i * capacity * WORDS);
-            commands.download_part(from, keypoints, count * WORDS)?;
-            let (from, to, values) = (i * capacity * dimension, first * dimension, count * dimension);
-            match &work.descriptors {
-                GpuDescriptors::U8(b) => {
-                    commands.download_part((b, from), (&mut results.bytes, to), values)?;
-                }
-                GpuDescriptors::F32(b) => {
-                    commands.download_part((b, from), (&mut results.floats, to), values)?;
-                }
-            }
-            first += count;
-        }
-        self.gpu.run(&commands)?;
-        let (words, bytes) = (results.keypoints.numbers()?, results.bytes.numbers()?);
-        let floats = results.floats.numbers()?;
-        let firsts: Vec<usize> =
-            counts.iter().scan(0, |sum, n| Some(std::mem::replace(sum, *sum + n))).collect();
-        // One thread an image. 2026-11-21: several threads for one image took twice as long, in faults on new pages.
-        Ok(self.cpu.map(counts.len(), |i| {
-            let (first, count) = (firsts[i], counts[i]);
-            let values = first * dimension..(first + count) * dimension;
-            let descriptors = match &work.descriptors {
-                GpuDescriptors::U8(_) => Descriptors::U8(bytes[values].to_vec()),
-                GpuDescriptors::F32(_) => Descriptors::F32(floats[values].to_vec()),
-            };
-            let words = words[first * WORDS..(first + count) * WORDS].chunks_exact(WORDS);
-            let keypoints = words.map(from_words).collect();
-            let all = Features { keypoints, descriptors, dimension, image: work.purpose.plan.input };
-            match self.options.selection {
-                Selection::Even(_) => self.options.selection.apply(&all, &Cpu::sequential()),
-                // In their order, and no more than wanted.
-                _ => all,
-            }
-        }))
     }
 }
 
-impl Results {
-    fn new(gpu: &Gpu, kind: &GpuDescriptors, room: usize, dimension: usize) -> Result<Self> {
-        let values = room * dimension;
-        let (bytes, floats) = match kind {
-            GpuDescriptors::U8(_) => (values, 0),
-            GpuDescriptors::F32(_) => (0, values),
-        };
-        let keypoints = gpu.pinned(room * WORDS)?;
-        Ok(Self { keypoints, bytes: gpu.pinned(bytes)?, floats: gpu.pinned(floats)? })
+impl<T: GpuPixel> Search<T> for GpuSift {
+    fn begin(&mut self, images: &[GpuImage<T>], place: usize) -> Result<()> {
+        self.enqueue(images, None)?;
+        self.fetch(place)
     }
 
-    /// How many features have room.
-    fn room(&self) -> usize {
-        self.keypoints.len() / WORDS
+    fn end(&mut self, place: usize, last: bool) -> Result<Option<Vec<Features>>> {
+        self.fetched(place, last)
     }
 }
 
-/// A buffer that will hold the first numbers of another.
-fn copy_of<T: Element>(commands: &mut Commands, from: &Buffer<T>, len: usize) -> Result<Buffer<T>> {
-    let to = from.gpu().buffer(len)?;
-    commands.copy((from, 0), (&to, 0), len)?;
-    Ok(to)
+fn nothing() -> Error {
+    Error::Image("no image".into())
 }
 
 /// The size of some images, which must be grey and of one size, as the mask must.

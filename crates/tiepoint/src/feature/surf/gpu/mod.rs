@@ -18,13 +18,14 @@ use super::SurfOptions;
 use crate::device::Cpu;
 use crate::device::gpu::Gpu;
 use crate::feature::Features;
-use crate::feature::gpu::{GpuFeatures, GpuOrder};
+use crate::feature::gpu::{GpuFeatures, GpuOrder, Results, Search};
 use crate::feature::select::Selection;
 use crate::filter::integral::GpuSum;
 use crate::image::ImageView;
 use crate::image::gpu::{GpuImage, GpuPixel, Staging};
 use crate::{Error, Result};
 use pipeline::{Kind, Pipeline};
+use stages::most;
 use std::any::Any;
 use std::slice;
 
@@ -62,6 +63,8 @@ pub struct GpuSurf {
     cpu: Cpu,
     /// The [`Pipeline`] for the latest kind of images.
     pipeline: Option<Box<dyn Any + Send + Sync>>,
+    /// Of this search and the one before.
+    results: [Results; 2],
     launches: usize,
     /// Features of an image that there is room for at least; 0 for a guess from the image's size.
     capacity: usize,
@@ -91,6 +94,7 @@ impl GpuSurf {
             order: GpuOrder::new(gpu)?,
             cpu: Cpu::sequential(),
             pipeline: None,
+            results: [Results::new(gpu)?, Results::new(gpu)?],
             launches: 0,
             capacity: 0,
             input: None,
@@ -125,8 +129,12 @@ impl GpuSurf {
         image: &GpuImage<T>,
         mask: Option<&GpuImage<u8>>,
     ) -> Result<Features> {
-        let mut features = self.on_host(slice::from_ref(image), mask)?;
-        features.pop().ok_or_else(|| Error::Image("no image".into()))
+        loop {
+            self.search(slice::from_ref(image), mask, 0)?;
+            if let Some(mut features) = Search::<T>::end(self, 0, true)? {
+                return features.pop().ok_or_else(nothing);
+            }
+        }
     }
 
     /// The features of a grey image in the host's memory.
@@ -151,7 +159,9 @@ impl GpuSurf {
     /// # Errors
     /// As [`detect`](Self::detect), and [`Error::Mismatch`] when sizes differ.
     pub fn detect_batch<T: GpuPixel>(&mut self, images: &[GpuImage<T>]) -> Result<Vec<Features>> {
-        self.on_host(images, None)
+        let Some(image) = images.first() else { return Ok(Vec::new()) };
+        self.check(images, None)?;
+        self.in_turn(images, image.size().area())
     }
 
     /// As [`detect`](Self::detect), and the features stay on the device.
@@ -195,62 +205,51 @@ impl GpuSurf {
         self.launches
     }
 
-    fn on_host<T: GpuPixel>(
+    /// Puts a search, and the way of its results to one of two places, into the queue.
+    fn search<T: GpuPixel>(
         &mut self,
         images: &[GpuImage<T>],
         mask: Option<&GpuImage<u8>>,
-    ) -> Result<Vec<Features>> {
-        if images.is_empty() {
-            return Ok(vec![]);
+        place: usize,
+    ) -> Result<()> {
+        self.enqueue(images, mask)?;
+        match T::WHITE {
+            255.0 => self.results[place].fetch(&latest::<T, u32>(self.pipeline.as_deref())?.lists()),
+            _ => self.results[place].fetch(&latest::<T, u64>(self.pipeline.as_deref())?.lists()),
         }
-        let found = match T::WHITE {
-            255.0 => self.read::<T, u32>(images, mask)?,
-            _ => self.read::<T, u64>(images, mask)?,
-        };
+    }
+
+    fn fetched<T: GpuPixel, A: GpuSum>(&mut self, place: usize, last: bool) -> Result<Option<Vec<Features>>> {
+        let results = &mut self.results[place];
+        if let Some(most) = results.beyond_capacity()? {
+            self.capacity = most.next_power_of_two();
+            return Ok(None);
+        }
+        let pipeline = latest::<T, A>(self.pipeline.as_deref())?;
+        let found = results.features(&pipeline.lists(), most(&self.options), last, &self.cpu)?;
         Ok(match self.options.selection {
-            Selection::Even(_) => found.iter().map(|f| self.options.selection.apply(f, &self.cpu)).collect(),
+            Selection::Even(_) => {
+                found.map(|f| f.iter().map(|f| self.options.selection.apply(f, &self.cpu)).collect())
+            }
             // Sorted and cut on the device.
             Selection::All | Selection::Strongest(_) => found,
         })
     }
 
-    fn read<T: GpuPixel, A: GpuSum>(
-        &mut self,
-        images: &[GpuImage<T>],
-        mask: Option<&GpuImage<u8>>,
-    ) -> Result<Vec<Features>> {
-        let counts = self.run::<T, A>(images, mask, true)?;
-        let cpu = self.cpu.clone();
-        self.ready::<T, A>(images, mask.is_some())?.read(&counts, &cpu)
-    }
-
+    /// The features of an image in memory of their own on the device.
     fn kept<T: GpuPixel, A: GpuSum>(
         &mut self,
         image: &GpuImage<T>,
         mask: Option<&GpuImage<u8>>,
     ) -> Result<GpuFeatures> {
-        let images = slice::from_ref(image);
-        let counts = self.run::<T, A>(images, mask, false)?;
-        self.ready::<T, A>(images, mask.is_some())?.keep(counts[0])
-    }
-
-    /// Runs all stages, again with more room as long as features do not fit; the numbers of features.
-    fn run<T: GpuPixel, A: GpuSum>(
-        &mut self,
-        images: &[GpuImage<T>],
-        mask: Option<&GpuImage<u8>>,
-        read: bool,
-    ) -> Result<Vec<usize>> {
-        self.check(images, mask)?;
         loop {
-            let pipeline = self.ready::<T, A>(images, mask.is_some())?;
-            pipeline.enqueue(images, mask)?;
-            let counts = pipeline.counts(read)?;
-            let most = counts.iter().copied().max().unwrap_or(0);
-            if most <= pipeline.kind.capacity {
-                return Ok(counts);
+            self.enqueue(slice::from_ref(image), mask)?;
+            let pipeline = latest::<T, A>(self.pipeline.as_deref())?;
+            let count = pipeline.count()?;
+            if count <= pipeline.kind.capacity {
+                return pipeline.lists().keep(count.min(most(&self.options)));
             }
-            self.capacity = most.next_power_of_two();
+            self.capacity = count.next_power_of_two();
         }
     }
 
@@ -281,7 +280,7 @@ impl GpuSurf {
 
     fn check<T: GpuPixel>(&self, images: &[GpuImage<T>], mask: Option<&GpuImage<u8>>) -> Result<()> {
         let Some(size) = images.first().map(GpuImage::size) else {
-            return Err(Error::Image("no image".into()));
+            return Err(nothing());
         };
         if size.width.max(size.height) > 1 << 24 {
             return Err(Error::Image(format!("{size}: SURF takes sides up to 16777216 pixels; cut it")));
@@ -314,6 +313,28 @@ impl GpuSurf {
             false => Err(Error::Mismatch(format!("an image on {gpu:?} for a detector on {:?}", self.gpu))),
         }
     }
+}
+
+impl<T: GpuPixel> Search<T> for GpuSurf {
+    fn begin(&mut self, images: &[GpuImage<T>], place: usize) -> Result<()> {
+        self.search(images, None, place)
+    }
+
+    fn end(&mut self, place: usize, last: bool) -> Result<Option<Vec<Features>>> {
+        match T::WHITE {
+            255.0 => self.fetched::<T, u32>(place, last),
+            _ => self.fetched::<T, u64>(place, last),
+        }
+    }
+}
+
+/// The pipeline that was last made ready.
+fn latest<T: GpuPixel, A: GpuSum>(pipeline: Option<&(dyn Any + Send + Sync)>) -> Result<&Pipeline<T, A>> {
+    pipeline.and_then(|p| p.downcast_ref()).ok_or_else(nothing)
+}
+
+fn nothing() -> Error {
+    Error::Image("no image".into())
 }
 
 fn grey(channels: usize) -> Result<()> {

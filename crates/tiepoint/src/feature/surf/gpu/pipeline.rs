@@ -2,12 +2,10 @@
 
 use super::super::{SurfOptions, plan};
 use super::layers::Layers;
-use super::stages::{DeviceLayers, Found, Stages, most};
+use super::stages::{DeviceLayers, Found, Stages};
 use crate::Result;
-use crate::device::Cpu;
-use crate::device::gpu::{Buffer, Commands, Gpu, Graph, Pinned};
-use crate::feature::gpu::{GpuDescriptors, GpuFeatures, GpuOrder, WORDS, from_words};
-use crate::feature::{Descriptors, Features};
+use crate::device::gpu::{Buffer, Commands, Gpu, Graph};
+use crate::feature::gpu::{GpuDescriptors, GpuOrder, Lists, WORDS};
 use crate::filter::integral::{GpuIntegral, GpuIntegrator, GpuSum};
 use crate::image::Size;
 use crate::image::gpu::{GpuImage, GpuPixel};
@@ -32,28 +30,8 @@ pub(super) struct Pipeline<T, A> {
     input: Buffer<T>,
     mask: Option<Buffer<u8>>,
     memory: Memory<A>,
+    descriptors: GpuDescriptors,
     graph: Graph,
-    results: Results,
-    /// Features of an image that are read along with the counts: a few more than the images before had.
-    expected: usize,
-}
-
-/// Where results arrive on the host.
-#[derive(Debug)]
-struct Results {
-    counts: Pinned<u32>,
-    keypoints: Pinned<u32>,
-    values: Pinned<f32>,
-    /// Features of an image.
-    room: usize,
-}
-
-impl Results {
-    fn new(gpu: &Gpu, images: usize, room: usize, dimension: usize) -> Result<Self> {
-        let keypoints = gpu.pinned(images * room * WORDS)?;
-        let values = gpu.pinned(images * room * dimension)?;
-        Ok(Self { counts: gpu.pinned(images)?, keypoints, values, room })
-    }
 }
 
 /// What the stages hand on.
@@ -119,9 +97,9 @@ impl<T: GpuPixel, A: GpuSum> Pipeline<T, A> {
         stages.describe(&mut commands, integral, found, directions, descriptors)?;
         let launches = commands.launches();
         let graph = gpu.graph(commands)?;
-        let results = Results::new(gpu, kind.images, 0, options.dimension())?;
         let (options, gpu) = (*options, gpu.clone());
-        Ok(Self { kind, launches, options, gpu, input, mask, memory, graph, results, expected: 0 })
+        let descriptors = GpuDescriptors::F32(memory.descriptors.clone());
+        Ok(Self { kind, launches, options, gpu, input, mask, memory, descriptors, graph })
     }
 
     /// Puts all stages into the device's queue.
@@ -139,78 +117,20 @@ impl<T: GpuPixel, A: GpuSum> Pipeline<T, A> {
         Ok(self.graph.run()?)
     }
 
-    /// The numbers of keypoints found by what was put into the queue, which may exceed the capacity. Where `features`
-    /// will be asked for, as many as are expected come along, so that the host waits once.
-    pub(super) fn counts(&mut self, features: bool) -> Result<Vec<usize>> {
-        let mut commands = Commands::new();
-        commands.stage("to the host");
-        commands.download(&self.memory.counts, &mut self.results.counts)?;
-        if features {
-            self.download(&mut commands, self.expected)?;
-        }
-        self.gpu.run(&commands)?;
-        Ok(self.results.counts.numbers()?.iter().map(|&n| n as usize).collect())
+    /// How many features the first image has, once the device has finished.
+    pub(super) fn count(&self) -> Result<usize> {
+        Ok(self.memory.counts.to_vec()?.first().map_or(0, |&n| n as usize))
     }
 
-    /// The first `count` features of every image.
-    fn download(&mut self, commands: &mut Commands, count: usize) -> Result<()> {
-        let (capacity, room, dimension) = (self.kind.capacity, self.results.room, self.options.dimension());
-        let Memory { oriented, descriptors, .. } = &self.memory;
-        for i in 0..self.kind.images {
-            let (from, to) = (i * capacity * WORDS, i * room * WORDS);
-            commands.download_part((oriented, from), (&mut self.results.keypoints, to), count * WORDS)?;
-            let (from, to) = (i * capacity * dimension, i * room * dimension);
-            commands.download_part((descriptors, from), (&mut self.results.values, to), count * dimension)?;
+    /// Where the results lie.
+    pub(super) fn lists(&self) -> Lists<'_> {
+        Lists {
+            counts: vec![&self.memory.counts],
+            keypoints: &self.memory.oriented,
+            descriptors: &self.descriptors,
+            dimension: self.options.dimension(),
+            capacity: self.kind.capacity,
+            size: self.kind.size,
         }
-        Ok(())
-    }
-
-    /// The features of every image, of which there are `found`.
-    pub(super) fn read(&mut self, found: &[usize], cpu: &Cpu) -> Result<Vec<Features>> {
-        let kept: Vec<usize> = found.iter().map(|&n| n.min(most(&self.options))).collect();
-        let longest = kept.iter().copied().max().unwrap_or(0);
-        let capacity = self.kind.capacity;
-        if longest > self.results.room {
-            let room = (longest + longest / 4).next_multiple_of(256).min(capacity);
-            self.results = Results::new(&self.gpu, self.kind.images, room, self.options.dimension())?;
-            self.expected = 0;
-        }
-        if longest > self.expected {
-            let mut commands = Commands::new();
-            commands.stage("to the host");
-            self.download(&mut commands, longest)?;
-            self.gpu.run(&commands)?;
-        }
-        self.expected = (longest + longest / 16).min(self.results.room);
-        let (words, values) = (self.results.keypoints.numbers()?, self.results.values.numbers()?);
-        let (room, dimension) = (self.results.room, self.options.dimension());
-        let features = |i: usize| Features {
-            keypoints: words[i * room * WORDS..][..kept[i] * WORDS]
-                .chunks_exact(WORDS)
-                .map(from_words)
-                .collect(),
-            descriptors: Descriptors::F32(values[i * room * dimension..][..kept[i] * dimension].to_vec()),
-            dimension,
-            image: self.kind.size,
-        };
-        Ok(cpu.map(kept.len(), features))
-    }
-
-    /// The features of the first image, of which there are `found`, in memory of their own.
-    pub(super) fn keep(&self, found: usize) -> Result<GpuFeatures> {
-        let (count, dimension) = (found.min(most(&self.options)), self.options.dimension());
-        let keypoints = self.gpu.buffer(count * WORDS)?;
-        let descriptors = self.gpu.buffer(count * dimension)?;
-        let mut commands = Commands::new();
-        commands.copy((&self.memory.oriented, 0), (&keypoints, 0), keypoints.len())?;
-        commands.copy((&self.memory.descriptors, 0), (&descriptors, 0), descriptors.len())?;
-        self.gpu.run(&commands)?;
-        Ok(GpuFeatures {
-            count: self.gpu.upload(&[count as u32])?,
-            keypoints,
-            descriptors: GpuDescriptors::F32(descriptors),
-            dimension,
-            image: self.kind.size,
-        })
     }
 }

@@ -12,6 +12,7 @@ use super::stages::{DeviceLayers, Found, Stages};
 use super::*;
 use crate::device::gpu::{Commands, all, compiles_everywhere};
 use crate::feature::Keypoint;
+use crate::feature::gpu::{AT_A_TIME, Search};
 use crate::feature::gpu::{WORDS, from_words, to_words};
 use crate::filter::integral::GpuIntegral;
 use crate::image::{AnyImage, Image, Size, read_grey};
@@ -120,12 +121,16 @@ fn batches_equal_single_images() {
     for gpu in all() {
         let on_device: Vec<_> = images.iter().map(|i| GpuImage::upload(gpu, i.view()).unwrap()).collect();
         let mut surf = GpuSurf::new(gpu, options).unwrap();
-        let found = surf.detect_batch(&on_device).unwrap();
-        assert_eq!(found.len(), 3, "as many as were given");
-        for (image, found) in images.iter().zip(found) {
-            let expected = super::super::detect(image.view(), &options, None, &cpu).unwrap();
-            assert_same(&found, &expected, &format!("{gpu:?}: in a batch"));
+        for pixels_an_image in [1, AT_A_TIME / 2, AT_A_TIME] {
+            surf.capacity = 5;
+            let found = surf.in_turn(&on_device, pixels_an_image).unwrap();
+            assert_eq!(found.len(), 3, "as many as were given");
+            for (image, found) in images.iter().zip(found) {
+                let expected = super::super::detect(image.view(), &options, None, &cpu).unwrap();
+                assert_same(&found, &expected, &format!("{gpu:?}: in a batch"));
+            }
         }
+        assert_eq!(surf.detect_batch(&on_device).unwrap().len(), 3, "as many as were given");
         assert!(surf.detect_batch::<u8>(&[]).unwrap().is_empty(), "nothing of nothing");
     }
 }

@@ -101,7 +101,7 @@ impl Bands {
 
     fn search_band<T: GpuPixel>(&mut self, image: &GpuImage<T>, part: &Part) -> Result<Features> {
         let masked = self.band.mask.is_some();
-        let counts = loop {
+        loop {
             self.band.reserve::<T>(self.cut.band.clone(), masked)?;
             let work = self.band.reserved()?;
             work.levels.place(part)?;
@@ -110,12 +110,11 @@ impl Bands {
             work.scale_space.record_base(&mut commands, image, 0, &work.levels)?;
             image.gpu().run(&commands)?;
             work.graph.run()?;
-            if let Some(counts) = self.band.counts()? {
-                break counts;
+            self.hand_on(part)?;
+            if let Some(features) = self.band.fetch_one()? {
+                return Ok(features);
             }
-        };
-        self.hand_on(part)?;
-        self.band.download_one(&counts)
+        }
     }
 
     /// Gives the core's rows to the octaves after the band's.
@@ -137,8 +136,8 @@ impl Bands {
         loop {
             rest.reserve::<T>(plan.clone(), rest.mask.is_some())?;
             rest.reserved()?.graph.run()?;
-            if let Some(counts) = rest.counts()? {
-                return rest.download_one(&counts).map(Some);
+            if let Some(features) = rest.fetch_one()? {
+                return Ok(Some(features));
             }
         }
     }
@@ -180,10 +179,12 @@ impl GpuSift {
         mask: Option<&GpuImage<u8>>,
     ) -> Result<Features> {
         match image {
-            Source::Device(image) => {
-                let counts = self.search(slice::from_ref(image), mask)?;
-                self.download_one(&counts)
-            }
+            Source::Device(image) => loop {
+                self.enqueue(slice::from_ref(image), mask)?;
+                if let Some(features) = self.fetch_one()? {
+                    return Ok(features);
+                }
+            },
             Source::Host(view) => {
                 // So that its pixels do not travel in vain.
                 self.reserve::<T>(Plan::new(view.size(), 1, &self.options)?, mask.is_some())?;
@@ -235,8 +236,10 @@ impl GpuSift {
         Ok(self.options.selection.apply(&found, &self.cpu))
     }
 
-    fn download_one(&mut self, counts: &[usize]) -> Result<Features> {
-        self.download(counts)?.pop().ok_or_else(|| Error::Image("no image".into()))
+    /// The features of the one image that was searched, or `None`, as [`fetched`](Self::fetched).
+    fn fetch_one(&mut self) -> Result<Option<Features>> {
+        self.fetch(0)?;
+        Ok(self.fetched(0, true)?.and_then(|mut found| found.pop()))
     }
 
     /// The same for parts of an image, whose features are yet to be selected from.
