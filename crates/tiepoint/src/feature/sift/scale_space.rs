@@ -269,6 +269,11 @@ impl Pyramid {
         self.input
     }
 
+    /// Rows of the first octave: the steps of [`run`](Self::run).
+    pub(super) fn rows(&self) -> usize {
+        self.octaves[0].size.height
+    }
+
     /// Streams `image` through all octaves; `search` is called whenever an octave has got further.
     pub(super) fn run<T: Pixel>(
         &mut self,
@@ -284,6 +289,7 @@ impl Pyramid {
         }
         let size = self.octaves[0].size;
         while self.source.end() < size.height {
+            let first = self.source.end();
             let stage = cpu.stage("scale space");
             self.read(image, size, cpu);
             blur(&self.source, &mut self.octaves[0].levels[0], size, &self.source_taps, self.border, cpu);
@@ -291,6 +297,7 @@ impl Pyramid {
             self.source.forget_before(read_again);
             drop(stage);
             self.advance(cpu, &mut search);
+            cpu.advance(self.source.end() - first);
         }
     }
 

@@ -1,4 +1,5 @@
 use super::*;
+use crate::device::progress::tests::told;
 use crate::geometry::Affine;
 use proptest::prelude::*;
 
@@ -147,5 +148,15 @@ proptest! {
                 prop_assert_eq!(&found, &expected, "{:?} {:?} {}", ALL[kind], level, threads);
             }
         }
+    }
+}
+
+#[test]
+fn progress_is_told_of_rows() {
+    let (image, map) = (noise(Size::new(20, 20), 1), shift(2.0, 3.0));
+    for threads in [1, 5] {
+        let (cpu, size) = (Cpu::with_threads(threads).unwrap(), Size::new(30, 100));
+        let warp = |cpu: &Cpu| warp(image.view(), &map, size, Interpolation::Bilinear, 0, cpu).unwrap();
+        assert!(told(&cpu, 6, warp).iter().all(|p| p.work == "warp" && p.total == 100), "rows of the output");
     }
 }
