@@ -1,6 +1,7 @@
 use super::*;
 use crate::device::progress::tests::told;
 use crate::geometry::Affine;
+use crate::image::testing::assert_same;
 use proptest::prelude::*;
 
 const ALL: [Interpolation; 3] = [Interpolation::Bilinear, Interpolation::Bicubic, Interpolation::Lanczos3];
@@ -145,7 +146,7 @@ proptest! {
             for threads in [1, 2, 5] {
                 let cpu = Cpu::with_threads(threads).unwrap().at_level(level).unwrap();
                 let found = warp(image.view(), &map, size, ALL[kind], 77, &cpu).unwrap();
-                prop_assert_eq!(&found, &expected, "{:?} {:?} {}", ALL[kind], level, threads);
+                assert_same(&found, &expected, format_args!("{:?} {level:?} {threads}", ALL[kind]));
             }
         }
     }
