@@ -44,7 +44,15 @@ FUNCTION f32 first_bin(f32 v) {
     return rounded > 0.0f ? rounded : 0.0f;
 }
 
-// Adds a pixel's gradient to its eight bins in the lane's column.
+// Shares out between two neighbouring directions of a cell.
+FUNCTION void add_to_cell(LOCAL_POINTER u32 *cell, i32 first, i32 second, f32 part, f32 share_of_second) {
+    f32 second_part = part * share_of_second;
+    ATOMIC_ADD(cell + first, (u32)to_integer(part - second_part));
+    ATOMIC_ADD(cell + second, (u32)to_integer(second_part));
+}
+
+// Adds a pixel's gradient to its eight bins in a column, which lanes share whose pixels lie COLUMNS apart: seldom in one
+// bin. A column for every lane would need no atomics, but four times the local memory, and then a third of the lanes.
 FUNCTION void add_gradient(LOCAL_POINTER u32 *column, const Sample *s, const Frame *f) {
     f32 gx = s->right - s->left, gy = s->below - s->above;
     f32 dx = (f32)s->x - f->x, dy = (f32)s->y - f->y;
@@ -61,32 +69,16 @@ FUNCTION void add_gradient(LOCAL_POINTER u32 *column, const Sample *s, const Fra
     f32 row0 = strength - row1;
     f32 p01 = row0 * c1, p11 = row1 * c1;
     f32 p00 = row0 - p01, p10 = row1 - p11;
-    // Row r - 1 and row r of cells, and columns alike. Beyond the last cell a share is dropped: it becomes 0 and goes
-    // round to the other side, where no other of the eight goes, so that all can be read before any is written.
+    // Row r - 1 and row r of cells, and columns alike. Beyond the last cell a share is dropped.
     i32 row = (i32)r, col = (i32)c, direction = (i32)o;
     i32 has_row0 = row > 0, has_row1 = row < CELLS, has_col0 = col > 0, has_col1 = col < CELLS;
-    p00 = has_row0 & has_col0 ? p00 : 0.0f;
-    p01 = has_row0 & has_col1 ? p01 : 0.0f;
-    p10 = has_row1 & has_col0 ? p10 : 0.0f;
-    p11 = has_row1 & has_col1 ? p11 : 0.0f;
-    f32 q00 = p00 * o1, q01 = p01 * o1, q10 = p10 * o1, q11 = p11 * o1;
-    i32 above = ((row + CELLS - 1) & (CELLS - 1)) * CELLS, below = (row & (CELLS - 1)) * CELLS;
-    i32 left = (col + CELLS - 1) & (CELLS - 1), right = col & (CELLS - 1);
-    i32 first = (direction & (DIRECTIONS - 1)) * LANES, second = ((direction + 1) & (DIRECTIONS - 1)) * LANES;
-    LOCAL_POINTER u32 *c00 = column + (above + left) * (DIRECTIONS * LANES);
-    LOCAL_POINTER u32 *c01 = column + (above + right) * (DIRECTIONS * LANES);
-    LOCAL_POINTER u32 *c10 = column + (below + left) * (DIRECTIONS * LANES);
-    LOCAL_POINTER u32 *c11 = column + (below + right) * (DIRECTIONS * LANES);
-    u32 a00 = c00[first], a01 = c01[first], a10 = c10[first], a11 = c11[first];
-    u32 b00 = c00[second], b01 = c01[second], b10 = c10[second], b11 = c11[second];
-    c00[first] = a00 + (u32)to_integer(p00 - q00);
-    c01[first] = a01 + (u32)to_integer(p01 - q01);
-    c10[first] = a10 + (u32)to_integer(p10 - q10);
-    c11[first] = a11 + (u32)to_integer(p11 - q11);
-    c00[second] = b00 + (u32)to_integer(q00);
-    c01[second] = b01 + (u32)to_integer(q01);
-    c10[second] = b10 + (u32)to_integer(q10);
-    c11[second] = b11 + (u32)to_integer(q11);
+    LOCAL_POINTER u32 *cell = column + ((row - 1) * CELLS + col - 1) * (DIRECTIONS * COLUMNS);
+    i32 first = (direction & (DIRECTIONS - 1)) * COLUMNS, second = ((direction + 1) & (DIRECTIONS - 1)) * COLUMNS;
+    if (has_row0 && has_col0) add_to_cell(cell, first, second, p00, o1);
+    if (has_row0 && has_col1) add_to_cell(cell + DIRECTIONS * COLUMNS, first, second, p01, o1);
+    cell += CELLS * DIRECTIONS * COLUMNS;
+    if (has_row1 && has_col0) add_to_cell(cell, first, second, p10, o1);
+    if (has_row1 && has_col1) add_to_cell(cell + DIRECTIONS * COLUMNS, first, second, p11, o1);
 }
 
 // The last step of every sum of 128 values: sixteen partial sums, as a binary tree.
@@ -106,7 +98,7 @@ KERNEL(LANES, 1) describe(GLOBAL u32 *RESTRICT keypoints, GLOBAL VALUE *RESTRICT
                           const GLOBAL Keypoint *RESTRICT features, const GLOBAL u32 *RESTRICT feature_counts,
                           u32 capacity, const GLOBAL f32 *RESTRICT pyramid, u64 image_stride,
                           const GLOBAL Octave *RESTRICT octaves) {
-    LOCAL u32 sums[DIMENSION * LANES];
+    LOCAL u32 sums[DIMENSION * COLUMNS];
     LOCAL i32 first_of_row[ROWS + 1];
     LOCAL i32 column_less_first[ROWS];
     LOCAL i32 of_lanes[LANES];
@@ -121,7 +113,7 @@ KERNEL(LANES, 1) describe(GLOBAL u32 *RESTRICT keypoints, GLOBAL VALUE *RESTRICT
     keypoints += (u64)GROUP_Y * capacity * WORDS;
     descriptors += (u64)GROUP_Y * capacity * VALUES;
     pyramid += (u64)GROUP_Y * image_stride;
-    LOCAL_POINTER u32 *column = sums + lane;
+    LOCAL_POINTER u32 *column = sums + (lane & (COLUMNS - 1));
     for (u32 rank = (u32)GROUP_X; rank < count; rank += (u32)GROUPS_X) {
         const GLOBAL Keypoint *feature = features + indices[rank];
         for (i32 w = lane; w < WORDS; w += LANES)
@@ -145,7 +137,7 @@ KERNEL(LANES, 1) describe(GLOBAL u32 *RESTRICT keypoints, GLOBAL VALUE *RESTRICT
             pixels += span.high - span.low;
         }
         of_lanes[lane] = pixels;
-        for (i32 bin = 0; bin < DIMENSION; bin++) column[bin * LANES] = 0;
+        for (i32 i = lane; i < DIMENSION * COLUMNS; i += LANES) sums[i] = 0;
         BARRIER();
         i32 before = 0, n = 0;
         for (i32 l = 0; l < LANES; l++) {
@@ -175,7 +167,7 @@ KERNEL(LANES, 1) describe(GLOBAL u32 *RESTRICT keypoints, GLOBAL VALUE *RESTRICT
         }
         BARRIER();
 
-        for (i32 i = lane; i < DIMENSION; i += LANES) values[i] = (f32)(i32)sum_of_bin(sums, i, lane);
+        for (i32 i = lane; i < DIMENSION; i += LANES) values[i] = (f32)(i32)sum_of_bin(sums, COLUMNS, i, lane);
         BARRIER();
         for (i32 i = lane; i < 16; i += LANES) {
             f32 sum = 0.0f;

@@ -84,7 +84,7 @@ KERNEL(LANES, 1) orient(GLOBAL Keypoint *features, GLOBAL u32 *feature_counts, u
             }
         }
         BARRIER();
-        for (i32 bin = lane; bin < BINS; bin += LANES) histogram[bin] = (i64)sum_of_bin(sums, bin, lane);
+        for (i32 bin = lane; bin < BINS; bin += LANES) histogram[bin] = (i64)sum_of_bin(sums, LANES, bin, lane);
         BARRIER();
 #if SMOOTHED_SIX_TIMES
         for (i32 pass = 0; pass < 3; pass++) {

@@ -4,9 +4,9 @@
 // takes pixels l, l + LANES, ...: no lane idles however narrow or slanted the window is, and neighbouring lanes read
 // neighbouring pixels.
 //
-// Every lane adds into a column of its own of the histogram, `[bin][lane]`: neighbouring pixels fall into the same
-// bins, and atomics on shared bins would wait for each other; columns never do, and lie in different banks. At the end
-// the columns are added up; sums are of integers, so that their order does not matter.
+// Neighbouring pixels fall into the same bins, where atomics would wait for each other. So a histogram has several
+// columns, `[bin][column]`, and neighbouring lanes add into different ones. At the end the columns are added up; sums
+// are of integers, so that their order does not matter.
 //
 // 32 bits are enough. The most that options allow is a scale of 22.6 (sigma 4, one level, VLFeat's offset of 1.5
 // layers) in a level that was blurred by 6.9: differences of neighbours are below 0.12 in x and y, and the weights of
@@ -72,9 +72,10 @@ FUNCTION Sample sample_at(const Point *point, i32 x, i32 y) {
     return s;
 }
 
-// One bin's columns added up. Lanes begin at different columns, and so in different banks.
-FUNCTION u32 sum_of_bin(const LOCAL_POINTER u32 *sums, i32 bin, i32 lane) {
+// The columns of one bin added up, 32 or a part of them. Lanes begin at different columns, and so in different banks.
+FUNCTION u32 sum_of_bin(const LOCAL_POINTER u32 *sums, i32 columns, i32 bin, i32 lane) {
     u32 total = 0;
-    for (i32 i = 0; i < LANES; i++) total += sums[bin * LANES + ((i + lane) & (LANES - 1))];
+    i32 first = lane / (LANES / columns);
+    for (i32 i = 0; i < columns; i++) total += sums[bin * columns + ((i + first) & (columns - 1))];
     return total;
 }

@@ -10,6 +10,9 @@ use crate::feature::gpu::{GpuDescriptors, WORDS};
 use std::f32::consts::{SQRT_2, TAU};
 use tiepoint_gpu::{Argument, Kernel, Source, arguments};
 
+/// Columns of the histogram, one or more lanes each.
+const COLUMNS: u32 = 8;
+
 /// Describes features in their order.
 #[derive(Clone, Debug)]
 pub(super) struct GpuDescribe {
@@ -25,6 +28,7 @@ impl GpuDescribe {
             .define("DIRECTIONS", DIRECTIONS)
             .define("DIMENSION", DIMENSION)
             .define("WORDS", WORDS)
+            .define("COLUMNS", COLUMNS)
             .define_f32("CELL", CELL)
             // Half the window's side in cells.
             .define_f32("HALF", (CELLS + 1) as f32 * 0.5)
