@@ -335,6 +335,26 @@ impl Pyramid {
     }
 }
 
+/// All levels of all octaves of the streamed form, for tests of what is made of them.
+#[cfg(test)]
+pub(super) fn whole<T: Pixel>(
+    image: ImageView<'_, T>,
+    options: &SiftOptions,
+    cpu: &Cpu,
+) -> Vec<Vec<crate::image::Image<f32>>> {
+    use crate::image::Image;
+    let mut pyramid = Pyramid::new(image.size(), options);
+    let empty = |octave: &Octave| octave.levels.iter().map(|_| Image::new(octave.size)).collect();
+    let mut octaves: Vec<Vec<Image<f32>>> = pyramid.octaves.iter().map(empty).collect();
+    pyramid.run(image, cpu, |octave, _| {
+        let levels = &mut octaves[usize::from(octave.number.abs_diff(options.first_octave))];
+        for (level, whole) in octave.levels.iter().zip(levels) {
+            (level.first..level.end()).for_each(|y| whole.row_mut(y).copy_from_slice(level.row(y)));
+        }
+    });
+    octaves
+}
+
 /// Fills rows `first..` of the source.
 #[simd]
 fn read_rows<S: Simd, T: Pixel>(

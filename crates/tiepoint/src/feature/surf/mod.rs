@@ -37,7 +37,7 @@
 mod accuracy;
 mod describe;
 mod extrema;
-mod gpu;
+pub(crate) mod gpu;
 mod integral;
 mod orient;
 mod plan;

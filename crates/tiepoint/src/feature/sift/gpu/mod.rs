@@ -5,6 +5,8 @@
 //! photographs give; when there are more, which the host sees at the end, the lists grow and the image is searched
 //! again.
 
+#[cfg(test)]
+pub(crate) mod bisect;
 mod describe;
 #[cfg(test)]
 mod detect_tests;
