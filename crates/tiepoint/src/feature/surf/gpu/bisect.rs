@@ -7,7 +7,7 @@ use super::layers::Layers;
 use super::stages::{self, DeviceLayers, Found};
 use super::tests::{extrema_of, responses_of, rows_of};
 use crate::device::Cpu;
-use crate::device::gpu::{Commands, Gpu};
+use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::feature::Keypoint;
 use crate::feature::bisect::{Run, Runs};
 use crate::feature::gpu::{GpuDescriptors, GpuFeatures, GpuOrder, WORDS, to_words};
@@ -77,65 +77,104 @@ impl<'i, T: GpuPixel, A: GpuSum + Total> Stages<'i, T, A> {
 
     /// The features when the GPU begins with a stage, by its number in [`STAGES`].
     fn run(&self, first: usize, gpu: &Gpu) -> Run {
-        let (options, size) = (&self.options, self.image.size());
         // Many times too many is a difference, too.
         let capacity = 2 * self.extrema.len() + 1024;
-        let stages = stages::Stages::new::<A>(gpu, options).unwrap();
-        let layers = Layers::new(&self.octaves, size, self.white);
-        let table = DeviceLayers::upload(gpu, layers).unwrap();
-        let integral = match first {
-            0 => {
-                let image = GpuImage::upload(gpu, self.image).unwrap();
-                GpuIntegrator::<T, A>::new(gpu).unwrap().integral(&image)
-            }
-            _ => GpuIntegral::upload(gpu, &self.integral),
-        };
-        let integral = integral.unwrap();
-        let responses = gpu.upload(&self.responses).unwrap();
-        let mut commands = Commands::new();
-        if first < 2 {
-            commands.zero(&responses);
-            stages.respond(&mut commands, &integral, &table, &responses).unwrap();
-        }
-        let words = |keypoints: &mut dyn Iterator<Item = &Keypoint>| {
-            let mut words: Vec<u32> = keypoints.flat_map(to_words).collect();
-            words.resize(capacity * WORDS, 0);
-            gpu.upload(&words).unwrap()
-        };
-        // Against their order, so that there is something to sort.
-        let keypoints = words(&mut self.extrema.iter().rev());
-        let counts = gpu.upload(&[self.extrema.len() as u32]).unwrap();
+        let kernels = stages::Stages::new::<A>(gpu, &self.options).unwrap();
+        let mut way = Way { cpu: self, gpu, first, capacity, kernels, commands: Commands::new() };
+        let integral = way.integral();
+        let (keypoints, counts) = way.extrema(&integral);
         let found = Found { keypoints: &keypoints, counts: &counts, capacity };
-        if first < 3 {
-            stages.search(&mut commands, &responses, &table, None, size, found).unwrap();
-        }
-        let mut indices: Vec<u32> = (0..self.extrema.len() as u32).rev().collect();
-        indices.resize(capacity, 0);
-        let (indices, spare) = (gpu.upload(&indices).unwrap(), gpu.buffer(capacity).unwrap());
-        let order = GpuOrder::new(gpu).unwrap();
-        let order = match first {
-            0..4 => order.record(&mut commands, &keypoints, &counts, capacity, (&indices, &spare)),
-            _ => Ok(&indices),
-        };
-        let oriented = words(&mut self.oriented.iter());
-        let mut directions = self.directions.clone();
-        directions.resize(2 * capacity, 0.0);
-        let directions = gpu.upload(&directions).unwrap();
-        if first < 5 {
-            let to = (&oriented, &directions);
-            stages.orient(&mut commands, &integral, found, order.unwrap(), to).unwrap();
-        }
-        let descriptors = gpu.buffer(capacity * options.dimension()).unwrap();
+        let order = way.order(found);
+        let (oriented, directions) = way.oriented(&integral, found, &order);
+        let descriptors = gpu.buffer(capacity * self.options.dimension()).unwrap();
         let found = Found { keypoints: &oriented, ..found };
-        stages.describe(&mut commands, &integral, found, &directions, &descriptors).unwrap();
-        gpu.run(&commands).unwrap();
+        way.kernels.describe(&mut way.commands, &integral, found, &directions, &descriptors).unwrap();
+        gpu.run(&way.commands).unwrap();
         let count = counts.to_vec().unwrap()[0] as usize;
         if count > capacity {
             return Err(format!("{count} features in place of {}", self.extrema.len()));
         }
-        let (dimension, descriptors) = (options.dimension(), GpuDescriptors::F32(descriptors));
-        let features =
-            GpuFeatures { count: counts, keypoints: oriented, descriptors, dimension, image: size };
+        let (dimension, descriptors) = (self.options.dimension(), GpuDescriptors::F32(descriptors));
+        let image = self.image.size();
+        let features = GpuFeatures { count: counts, keypoints: oriented, descriptors, dimension, image };
         Ok(features.download().unwrap())
+    }
+}
+
+/// What the CPU made before stage `first`, uploaded, and the work of the GPU from there.
+struct Way<'w, T, A> {
+    cpu: &'w Stages<'w, T, A>,
+    gpu: &'w Gpu,
+    first: usize,
+    capacity: usize,
+    kernels: stages::Stages,
+    commands: Commands,
+}
+
+impl<T: GpuPixel, A: GpuSum + Total> Way<'_, T, A> {
+    fn integral(&self) -> GpuIntegral<A> {
+        if self.first > 0 {
+            return GpuIntegral::upload(self.gpu, &self.cpu.integral).unwrap();
+        }
+        let image = GpuImage::upload(self.gpu, self.cpu.image).unwrap();
+        GpuIntegrator::<T, A>::new(self.gpu).unwrap().integral(&image).unwrap()
+    }
+
+    /// Responses, and the extrema among them with their number; the CPU's against their order, so that there is
+    /// something to sort.
+    fn extrema(&mut self, integral: &GpuIntegral<A>) -> (Buffer<u32>, Buffer<u32>) {
+        let Stages { image, octaves, white, responses, extrema, .. } = self.cpu;
+        let layers = Layers::new(octaves, image.size(), *white);
+        let table = DeviceLayers::upload(self.gpu, layers).unwrap();
+        let responses = self.gpu.upload(responses).unwrap();
+        if self.first <= 1 {
+            self.commands.zero(&responses);
+            self.kernels.respond(&mut self.commands, integral, &table, &responses).unwrap();
+        }
+        let keypoints = self.list(extrema.iter().rev());
+        let counts = self.gpu.upload(&[extrema.len() as u32]).unwrap();
+        let found = Found { keypoints: &keypoints, counts: &counts, capacity: self.capacity };
+        if self.first <= 2 {
+            let (commands, size) = (&mut self.commands, image.size());
+            self.kernels.search(commands, &responses, &table, None, size, found).unwrap();
+        }
+        (keypoints, counts)
+    }
+
+    fn order(&mut self, found: Found<'_>) -> Buffer<u32> {
+        let mut indices: Vec<u32> = (0..self.cpu.extrema.len() as u32).rev().collect();
+        indices.resize(self.capacity, 0);
+        let (indices, spare) = (self.gpu.upload(&indices).unwrap(), self.gpu.buffer(self.capacity).unwrap());
+        if self.first > 3 {
+            return indices;
+        }
+        let Found { keypoints, counts, capacity } = found;
+        let order = GpuOrder::new(self.gpu).unwrap();
+        order.record(&mut self.commands, keypoints, counts, capacity, (&indices, &spare)).unwrap().clone()
+    }
+
+    /// The keypoints in their order with their angles, and the cosines and sines of these.
+    fn oriented(
+        &mut self,
+        integral: &GpuIntegral<A>,
+        found: Found<'_>,
+        order: &Buffer<u32>,
+    ) -> (Buffer<u32>, Buffer<f32>) {
+        let oriented = self.list(self.cpu.oriented.iter());
+        let mut directions = self.cpu.directions.clone();
+        directions.resize(2 * self.capacity, 0.0);
+        let directions = self.gpu.upload(&directions).unwrap();
+        if self.first <= 4 {
+            let to = (&oriented, &directions);
+            self.kernels.orient(&mut self.commands, integral, found, order, to).unwrap();
+        }
+        (oriented, directions)
+    }
+
+    /// Keypoints on the device, with room for as many as may be found.
+    fn list<'k>(&self, keypoints: impl Iterator<Item = &'k Keypoint>) -> Buffer<u32> {
+        let mut words: Vec<u32> = keypoints.flat_map(to_words).collect();
+        words.resize(self.capacity * WORDS, 0);
+        self.gpu.upload(&words).unwrap()
     }
 }
