@@ -9,7 +9,7 @@ use crate::device::Cpu;
 use crate::device::gpu::{Gpu, all};
 use crate::for_any_image;
 use crate::image::gpu::GpuPixel;
-use crate::image::{AnyImage, ImageView, ReadOptions, Size, read_grey};
+use crate::image::{AnyImage, ImageView, Range, ReadOptions, Size, prepare, read_grey};
 use crate::synth::Texture;
 
 /// An image's file.
@@ -27,7 +27,10 @@ fn asked(variable: &str) -> Option<String> {
 fn the_gpu_may_begin_with_any_stage() {
     let cpu = Cpu::with_threads(2).unwrap();
     let image: AnyImage = match asked(IMAGE) {
-        Some(path) => read_grey(path, &ReadOptions::default(), &cpu).unwrap(),
+        Some(path) => {
+            let grey = read_grey(path, &ReadOptions::default(), &cpu).unwrap();
+            prepare(grey, Range::Auto, &cpu).unwrap().image
+        }
         None => Texture::new(5).image::<u8>(Size::new(300, 200), &cpu).into(),
     };
     let name = |gpu: &Gpu| format!("{}:{}", gpu.info().api, gpu.info().index);
