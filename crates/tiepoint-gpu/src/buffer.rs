@@ -2,7 +2,7 @@
 
 use crate::driver::{Driver, Raw};
 use crate::element::{bytes, bytes_mut};
-use crate::{Element, Error, Gpu, Result};
+use crate::{Element, Error, Gpu, Mark, Result};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -250,6 +250,17 @@ impl<T: Element> Pinned<T> {
         #[expect(unsafe_code, reason = "the memory lies with the driver")]
         // SAFETY: `len` numbers were allocated and written; the device has finished, and new work that writes here
         // needs a `&mut` of this object.
+        Ok(unsafe { std::slice::from_raw_parts(self.place.start.cast(), self.len) })
+    }
+
+    /// The numbers, once the queue has come to a mark, whatever follows in it. What follows must not write here.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when the device fails.
+    pub fn numbers_at(&self, mark: &Mark) -> Result<&[T]> {
+        self.gpu.wait(mark)?;
+        #[expect(unsafe_code, reason = "the memory lies with the driver")]
+        // SAFETY: as `numbers`; the caller has put no work that writes here behind the mark.
         Ok(unsafe { std::slice::from_raw_parts(self.place.start.cast(), self.len) })
     }
 

@@ -471,6 +471,13 @@ impl Driver for Cuda {
         Ok(Arc::new(mark))
     }
 
+    fn wait(&self, mark: &dyn DriverMark) -> Result<()> {
+        self.stream.enter()?;
+        let mark = mark.as_any().downcast_ref::<CudaMark>().ok_or_else(foreign)?;
+        // SAFETY: the event was recorded when the mark was made.
+        unsafe { call!(cuEventSynchronize(mark.event)) }
+    }
+
     fn seconds_between(&self, start: &dyn DriverMark, end: &dyn DriverMark) -> Result<f64> {
         let event = |mark: &dyn DriverMark| {
             mark.as_any().downcast_ref::<CudaMark>().map(|m| m.event).ok_or_else(foreign)

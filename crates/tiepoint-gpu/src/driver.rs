@@ -57,6 +57,8 @@ pub(crate) trait Driver: Debug + Send + Sync {
     -> Result<()>;
     fn enqueue(&self, command: &Command) -> Result<()>;
     fn mark(&self) -> Result<Arc<dyn DriverMark>>;
+    /// Waits until the queue has come to the mark.
+    fn wait(&self, mark: &dyn DriverMark) -> Result<()>;
     fn seconds_between(&self, start: &dyn DriverMark, end: &dyn DriverMark) -> Result<f64>;
     /// `None` where the driver has nothing better than the commands one by one.
     fn graph(&self, commands: &[Command]) -> Result<Option<Arc<dyn DriverGraph>>>;

@@ -287,6 +287,14 @@ impl Gpu {
         self.driver().mark().map(Mark)
     }
 
+    /// Waits until the queue has come to a mark.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when the work before it failed.
+    pub fn wait(&self, mark: &Mark) -> Result<()> {
+        self.driver().wait(mark.0.as_ref())
+    }
+
     /// Fills a buffer from host memory beside the work in the queue: the transfer begins when the queue has come to
     /// `after` (at once, if `None`), and work that is put in later waits for it. So the next image travels while this
     /// one is computed, given two buffers and the mark after the last work that reads the one to be filled.

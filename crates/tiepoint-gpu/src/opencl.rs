@@ -411,7 +411,15 @@ impl Driver for OpenCl {
     fn mark(&self) -> Result<Arc<dyn DriverMark>> {
         // SAFETY: no events are waited for by name.
         let event = unsafe { self.queue.enqueue_marker_with_wait_list(&[]) };
-        Ok(Arc::new(OpenClMark { event: event.map_err(|e| failed("clEnqueueMarker", e))? }))
+        let event = event.map_err(|e| failed("clEnqueueMarker", e))?;
+        // So that the work begins before anyone waits for it.
+        self.queue.flush().map_err(|e| failed("clFlush", e))?;
+        Ok(Arc::new(OpenClMark { event }))
+    }
+
+    fn wait(&self, mark: &dyn DriverMark) -> Result<()> {
+        let mark = mark.as_any().downcast_ref::<OpenClMark>().ok_or_else(foreign)?;
+        mark.event.wait().map_err(|e| failed("clWaitForEvents", e))
     }
 
     fn seconds_between(&self, start: &dyn DriverMark, end: &dyn DriverMark) -> Result<f64> {

@@ -182,15 +182,16 @@ fn memory_comes_and_goes_as_it_was() {
     }
 }
 
+const ADD: &str = "KERNEL(64, 1) add(GLOBAL u32 *sum, const GLOBAL u32 *part, i32 n) {
+    i32 i = GROUP_X * 64 + LANE_X;
+    if (i < n) sum[i] = 3u * sum[i] + part[i];
+}";
+
 #[test]
 fn transfers_run_beside_the_work_and_in_order() {
-    let text = "KERNEL(64, 1) add(GLOBAL u32 *sum, const GLOBAL u32 *part, i32 n) {
-        i32 i = GROUP_X * 64 + LANE_X;
-        if (i < n) sum[i] = 3u * sum[i] + part[i];
-    }";
     const N: usize = 100_000;
     for gpu in all() {
-        let kernel = gpu.program(&Source::new("add").text(text)).unwrap().kernel("add", [64, 1]).unwrap();
+        let kernel = gpu.program(&Source::new("add").text(ADD)).unwrap().kernel("add", [64, 1]).unwrap();
         let sum = gpu.upload(&vec![0_u32; N]).unwrap();
         let parts = [(); 2].map(|()| gpu.buffer::<u32>(N).unwrap());
         let pinned = [1_u32, 20, 300, 4000, 50_000].map(|v| {
@@ -210,6 +211,28 @@ fn transfers_run_beside_the_work_and_in_order() {
         let expected = [1_u32, 20, 300, 4000, 50_000].iter().fold(0, |s, v| 3 * s + v);
         assert!(sum.to_vec().unwrap().iter().all(|&v| v == expected), "{gpu:?}: in order");
         assert!(gpu.upload_beside(&pinned[0], &gpu.buffer(N - 1).unwrap(), None).is_err(), "too small");
+    }
+}
+
+#[test]
+fn results_are_read_while_later_work_runs() {
+    const N: usize = 100_000;
+    for gpu in all() {
+        let kernel = gpu.program(&Source::new("add").text(ADD)).unwrap().kernel("add", [64, 1]).unwrap();
+        let (sum, one) = (gpu.upload(&vec![0_u32; N]).unwrap(), gpu.upload(&vec![1_u32; N]).unwrap());
+        let mut results = [gpu.pinned::<u32>(N).unwrap(), gpu.pinned(N).unwrap(), gpu.pinned(N).unwrap()];
+        let mut marks = Vec::new();
+        for result in &mut results {
+            let mut commands = Commands::new();
+            commands.launch(&kernel, kernel.covering(N, 1), arguments![&sum, &one, N as i32]).unwrap();
+            commands.download(&sum, result).unwrap();
+            gpu.run(&commands).unwrap();
+            marks.push(gpu.mark().unwrap());
+        }
+        for (round, (result, mark)) in results.iter().zip(&marks).enumerate() {
+            let expected = [1, 4, 13][round];
+            assert!(result.numbers_at(mark).unwrap().iter().all(|&v| v == expected), "{gpu:?}: {round}");
+        }
     }
 }
 

@@ -10,7 +10,11 @@ typedef unsigned int u32;
 typedef unsigned long long u64;
 typedef float f32;
 typedef double f64;
-// Four numbers side by side, aligned to their size: .x .y .z .w.
+// Two or four numbers side by side, aligned to their size: .x .y .z .w.
+typedef uchar2 u8x2;
+typedef ushort2 u16x2;
+typedef int2 i32x2;
+typedef float2 f32x2;
 typedef uchar4 u8x4;
 typedef ushort4 u16x4;
 typedef short4 i16x4;

@@ -14,6 +14,10 @@ typedef float f32;
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 typedef double f64;
 #endif
+typedef uchar2 u8x2;
+typedef ushort2 u16x2;
+typedef int2 i32x2;
+typedef float2 f32x2;
 typedef uchar4 u8x4;
 typedef ushort4 u16x4;
 typedef short4 i16x4;

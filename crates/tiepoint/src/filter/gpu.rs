@@ -104,12 +104,13 @@ impl<I: Element, O: Element> GpuFilter<I, O> {
         let program = gpu.program(&shape.source::<I, O>(stage, definitions))?;
         let steps = match shape.tile() {
             Some(tile) => Steps::One(Step {
-                kernel: program.kernel("tile", [tile.lanes, 1])?,
+                kernel: program.kernel("tile", [LANES, 1])?,
                 covers: tile.size,
                 weights: None,
             }),
             None => {
-                let columns = Step::new(&program, "columns", Size::new(4 * LANES as usize, ROWS))?;
+                let columns =
+                    Step::new(&program, "columns", Size::new(ACROSS * LANES as usize, shape.rows_a_lane()))?;
                 Steps::Two(columns, Step::new(&program, "rows", Size::new(LANES as usize, 1))?)
             }
         };
@@ -182,11 +183,14 @@ impl<I: Element, O: Element> GpuFilter<I, O> {
 /// Lanes of a group, unless a tile says otherwise.
 pub(crate) const LANES: u32 = 256;
 
-/// Outputs below each other that a lane makes while it goes down a column: the row that it loads serves them all.
-pub(super) const ROWS: usize = 8;
+/// Outputs beside each other that it makes.
+const ACROSS: usize = 2;
 
-/// Elements of a tile's row.
+/// Elements of a tile's row with its margins.
 const TILE_WIDTH: usize = 128;
+
+/// Most rows of a lane's window that are read before the first is used.
+const WHOLE_WINDOW: usize = 32;
 
 /// Elements at either side of a tile that it can have for its neighbours' sake: a lane holds its window in registers.
 const MARGIN: usize = 32;
@@ -228,7 +232,6 @@ pub(super) struct Shape {
 /// The tile of a filter.
 struct Tile {
     size: Size,
-    lanes: u32,
     /// Elements more at the left and the right, for the vectors' sake whole fours.
     margins: [usize; 2],
 }
@@ -239,14 +242,29 @@ impl Shape {
         self.columns.map(|n| n * self.channels)
     }
 
+    /// Outputs below each other that a lane makes while it goes down a column: the row that it loads serves them all.
+    fn rows_a_lane(&self) -> usize {
+        // Local memory is to hold every plane of a tile.
+        if self.planes == 1 { 16 } else { 8 }
+    }
+
+    /// Rows of a lane's window.
+    fn window(&self) -> usize {
+        self.rows[0] + self.rows_a_lane() + self.rows[1]
+    }
+
+    /// Groups that a multiprocessor is to hold at a time, with windows and sums in registers.
+    fn resident(&self) -> usize {
+        if self.planes < 3 && self.window() <= WHOLE_WINDOW { 3 } else { 2 }
+    }
+
     /// `None` when the filter reaches too far.
     fn tile(&self) -> Option<Tile> {
         let margins = self.reach().map(|n| n.next_multiple_of(4));
-        // Local memory is to hold every plane.
-        let lanes = if self.planes == 1 { LANES } else { LANES / 2 };
-        let segments = lanes as usize / ((TILE_WIDTH + margins[0] + margins[1]) / 4);
+        let segments = LANES as usize / (TILE_WIDTH / ACROSS);
         let fits = margins.iter().all(|&n| n <= MARGIN) && self.rows.iter().all(|&n| n <= MARGIN);
-        fits.then(|| Tile { size: Size::new(TILE_WIDTH, segments * ROWS), lanes, margins })
+        let size = || Size::new(TILE_WIDTH - margins[0] - margins[1], segments * self.rows_a_lane());
+        fits.then(|| Tile { size: size(), margins })
     }
 
     /// The program; `definitions` adds the stage's.
@@ -261,17 +279,20 @@ impl Shape {
             .define("OUT", O::NAME)
             .define("MID", self.sum)
             .define("PLANES", self.planes)
-            .define("V", ROWS)
+            .define("V", self.rows_a_lane())
             .define("UP", self.rows[0])
             .define("DOWN", self.rows[1])
             .define("LEFT", self.reach()[0])
             .define("RIGHT", self.reach()[1]);
+        if self.window() <= WHOLE_WINDOW {
+            source = source.define("WHOLE_WINDOW", 1);
+        }
         if let Some(tile) = &tile {
             source = source
                 .define("FUSED", 1)
                 .define("TILE_WIDTH", tile.size.width)
                 .define("TILE_HEIGHT", tile.size.height)
-                .define("TILE_LANES", tile.lanes)
+                .define("RESIDENT", self.resident())
                 .define("HALO_LEFT", tile.margins[0])
                 .define("HALO_RIGHT", tile.margins[1]);
         }

@@ -1,23 +1,21 @@
 // The two passes of a filter whose reach exceeds a tile's, through an image of the sums between them.
 
-// `down` over the whole image: a lane makes V rows of four elements.
+// `down` over the whole image: a lane makes V rows of two elements.
 KERNEL(LANES, 1) columns(GLOBAL MID *RESTRICT to, const GLOBAL IN *RESTRICT from, i32 to_row, i32 to_height,
                          i32 to_pitch, u64 to_step, i32 from_row, i32 from_height, i32 from_pitch, u64 from_step,
                          i32 groups) {
-    i32 x = (GROUP_X % groups * LANES + LANE_X) * 4, y = GROUP_X / groups * V;
+    i32 x = (GROUP_X % groups * LANES + LANE_X) * 2, y = GROUP_X / groups * V;
     if (x >= to_row) return;
     from += from_step * (u64)GROUP_Z;
     to += to_step * (u64)GROUP_Z;
-    MID v[PLANES][V][4];
+    MID v[PLANES][V][2];
     down_by_rule(v, from, x, y, from_row, from_height, from_pitch);
     UNROLL
     for (i32 r = 0; r < V; r++) {
-        VECTOR(MID) four;
-        four.x = v[0][r][0];
-        four.y = v[0][r][1];
-        four.z = v[0][r][2];
-        four.w = v[0][r][3];
-        if (y + r < to_height) *(GLOBAL VECTOR(MID) *)(to + (i64)(y + r) * to_pitch + x) = four;
+        PAIR(MID) two;
+        two.x = v[0][r][0];
+        two.y = v[0][r][1];
+        if (y + r < to_height) *(GLOBAL PAIR(MID) *)(to + (i64)(y + r) * to_pitch + x) = two;
     }
 }
 

@@ -1,21 +1,22 @@
 // A filter of columns, then rows, in one kernel: each pixel is read once and written once.
 //
-// A group makes a tile. Its lanes first walk down columns, each over V rows of four neighbouring elements, and put the
+// A group makes a tile. Its lanes first walk down columns, each over V rows of two neighbouring elements, and put the
 // sums into local memory, with HALO_LEFT and HALO_RIGHT elements more at either side; then they go along the rows, each
 // making four elements from a window in registers. A source row serves V outputs from registers and the segments above
-// and below from the first-level cache, so that device memory sees little more than the tile itself. Only tiles at the
-// image's edge know of the border.
+// and below from the first-level cache, so that device memory sees little more than the tile itself. Two elements and
+// many rows, for then few rows are read twice and yet the window is small enough for RESIDENT groups, which hide each
+// other's waiting. Only tiles at the image's edge know of the border.
 //
 // gpu.rs defines the types IN, OUT, MID (between the passes: f32 or i32) and VECTOR(type), the number PLANES of sums a
 // column has, the tile, and the filter's reach UP, DOWN, LEFT, RIGHT. The stage's own text gives READ (an input as MID),
 // SKIPPED (an output where the window leaves the image, for Border::Skip), and the functions `down` and `along`.
 
-// Four neighbouring elements of a row, at whatever row.
+// Two neighbouring elements of a row, at whatever row.
 typedef struct {
     const GLOBAL IN *from;
     i32 pitch, height;
     // -1 where the border rule gives none.
-    i32 at[4];
+    i32 at[2];
 } Column;
 
 // How to read them, known when compiled: all rows in the image, elements side by side and aligned; rows by the border
@@ -25,44 +26,41 @@ typedef struct {
 #define ALL_BY_RULE 2
 
 // The sums of a column at the rows y to y + V - 1.
-FUNCTION void down(MID v[PLANES][V][4], const Column *column, i32 y, const i32 kind);
-FUNCTION void load(MID v[4], const Column *column, i32 y, const i32 kind) {
+FUNCTION void down(MID v[PLANES][V][2], const Column *column, i32 y, const i32 kind);
+FUNCTION void load(MID v[2], const Column *column, i32 y, const i32 kind) {
     if (kind != PLAIN) y = border_index(y, column->height);
     const GLOBAL IN *row = column->from + (i64)y * column->pitch;
     if (kind != PLAIN && y < 0) {
-        UNROLL
-        for (i32 i = 0; i < 4; i++) v[i] = 0;
+        v[0] = v[1] = 0;
     } else if (kind != ALL_BY_RULE) {
-        VECTOR(IN) pixels = *(const GLOBAL VECTOR(IN) *)(row + column->at[0]);
+        PAIR(IN) pixels = *(const GLOBAL PAIR(IN) *)(row + column->at[0]);
         v[0] = READ(pixels.x);
         v[1] = READ(pixels.y);
-        v[2] = READ(pixels.z);
-        v[3] = READ(pixels.w);
     } else {
         UNROLL
-        for (i32 i = 0; i < 4; i++) v[i] = column->at[i] < 0 ? 0 : READ(row[column->at[i]]);
+        for (i32 i = 0; i < 2; i++) v[i] = column->at[i] < 0 ? 0 : READ(row[column->at[i]]);
     }
 }
 
-// `down` for the four elements from x on; what the border rule gives no pixel for is 0 between the passes, too.
-FUNCTION void down_by_rule(MID v[PLANES][V][4], const GLOBAL IN *from, i32 x, i32 y, i32 row, i32 height,
+// `down` for the two elements from x on; what the border rule gives no pixel for is 0 between the passes, too.
+FUNCTION void down_by_rule(MID v[PLANES][V][2], const GLOBAL IN *from, i32 x, i32 y, i32 row, i32 height,
                            i32 pitch) {
     Column column;
     column.from = from;
     column.pitch = pitch;
     column.height = height;
-    if (x >= 0 && x + 4 <= row) {
+    if (x >= 0 && x + 2 <= row) {
         column.at[0] = x;
         if (y >= UP && y + V + DOWN <= height) down(v, &column, y, PLAIN);
         else down(v, &column, y, ROWS_BY_RULE);
         return;
     }
     UNROLL
-    for (i32 i = 0; i < 4; i++) column.at[i] = border_element(x + i, row);
+    for (i32 i = 0; i < 2; i++) column.at[i] = border_element(x + i, row);
     down(v, &column, y, ALL_BY_RULE);
     UNROLL
-    for (i32 i = 0; i < PLANES * V * 4; i++) {
-        if (column.at[i % 4] < 0) v[i / (V * 4)][i / 4 % V][i % 4] = 0;
+    for (i32 i = 0; i < PLANES * V * 2; i++) {
+        if (column.at[i % 2] < 0) v[i / (V * 2)][i / 2 % V][i % 2] = 0;
     }
 }
 
@@ -84,37 +82,37 @@ FUNCTION void store(GLOBAL OUT *to, const GLOBAL IN *from, const OUT out[4], i32
 
 #ifdef FUSED
 #define QUADS ((TILE_WIDTH + HALO_LEFT + HALO_RIGHT) / 4)
+#define PAIRS (2 * QUADS)
 #define WINDOW (HALO_LEFT + 4 + HALO_RIGHT)
 
 // Four outputs; w[plane][HALO_LEFT] is the sum at the first of them.
 FUNCTION void along(OUT out[4], MID w[PLANES][WINDOW]);
 
-KERNEL(TILE_LANES, 1) tile(GLOBAL OUT *RESTRICT to, const GLOBAL IN *RESTRICT from, i32 to_row, i32 to_height,
-                           i32 to_pitch, u64 to_step, i32 from_row, i32 from_height, i32 from_pitch, u64 from_step,
-                           i32 groups) {
+KERNEL_RESIDENT(LANES, 1, RESIDENT)
+tile(GLOBAL OUT *RESTRICT to, const GLOBAL IN *RESTRICT from, i32 to_row, i32 to_height, i32 to_pitch, u64 to_step,
+     i32 from_row, i32 from_height, i32 from_pitch, u64 from_step, i32 groups) {
     LOCAL VECTOR(MID) mid[PLANES * TILE_HEIGHT * QUADS];
     i32 left = GROUP_X % groups * TILE_WIDTH, top = GROUP_X / groups * TILE_HEIGHT;
     from += from_step * (u64)GROUP_Z;
     to += to_step * (u64)GROUP_Z;
-    i32 quad = LANE_X % QUADS, segment = LANE_X / QUADS;
-    if (segment < TILE_HEIGHT / V) {
-        MID v[PLANES][V][4];
-        down_by_rule(v, from, left - HALO_LEFT + 4 * quad, top + segment * V, from_row, from_height, from_pitch);
+    {
+        i32 pair = LANE_X % PAIRS, segment = LANE_X / PAIRS;
+        MID v[PLANES][V][2];
+        down_by_rule(v, from, left - HALO_LEFT + 2 * pair, top + segment * V, from_row, from_height, from_pitch);
+        LOCAL_POINTER PAIR(MID) *sums = (LOCAL_POINTER PAIR(MID) *)mid;
         UNROLL
         for (i32 p = 0; p < PLANES; p++) {
             UNROLL
             for (i32 r = 0; r < V; r++) {
-                VECTOR(MID) four;
-                four.x = v[p][r][0];
-                four.y = v[p][r][1];
-                four.z = v[p][r][2];
-                four.w = v[p][r][3];
-                mid[(p * TILE_HEIGHT + segment * V + r) * QUADS + quad] = four;
+                PAIR(MID) two;
+                two.x = v[p][r][0];
+                two.y = v[p][r][1];
+                sums[(p * TILE_HEIGHT + segment * V + r) * PAIRS + pair] = two;
             }
         }
     }
     BARRIER();
-    for (i32 i = LANE_X; i < TILE_HEIGHT * (TILE_WIDTH / 4); i += TILE_LANES) {
+    for (i32 i = LANE_X; i < TILE_HEIGHT * (TILE_WIDTH / 4); i += LANES) {
         i32 line = i / (TILE_WIDTH / 4), at = i % (TILE_WIDTH / 4);
         i32 x = left + 4 * at, y = top + line;
         if (x < to_row && y < to_height) {

@@ -1,3 +1,5 @@
-// Four neighbours in one access.
+// Four neighbours, or two, in one access.
 #define VECTOR(type) VECTOR_OF(type)
 #define VECTOR_OF(type) type##x4
+#define PAIR(type) PAIR_OF(type)
+#define PAIR_OF(type) type##x2

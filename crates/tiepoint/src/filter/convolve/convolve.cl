@@ -6,27 +6,27 @@
 #define UNROLL_TAPS _Pragma("unroll 8")
 #endif
 
-FUNCTION void down(MID v[PLANES][V][4], const Column *column, i32 y, const i32 kind) {
+FUNCTION void down(MID v[PLANES][V][2], const Column *column, i32 y, const i32 kind) {
     // The row of each output at this weight: its neighbour's at the next.
-    MID rows[V][4];
+    MID rows[V][2];
     UNROLL
     for (i32 r = 0; r < V; r++) {
         load(rows[r], column, y - UP + r, kind);
         UNROLL
-        for (i32 i = 0; i < 4; i++) v[0][r][i] = COLUMN[0] * rows[r][i];
+        for (i32 i = 0; i < 2; i++) v[0][r][i] = COLUMN[0] * rows[r][i];
     }
     UNROLL_TAPS
     for (i32 k = 1; k <= UP + DOWN; k++) {
         UNROLL
         for (i32 r = 1; r < V; r++) {
             UNROLL
-            for (i32 i = 0; i < 4; i++) rows[r - 1][i] = rows[r][i];
+            for (i32 i = 0; i < 2; i++) rows[r - 1][i] = rows[r][i];
         }
         load(rows[V - 1], column, y - UP + k + V - 1, kind);
         UNROLL
         for (i32 r = 0; r < V; r++) {
             UNROLL
-            for (i32 i = 0; i < 4; i++) v[0][r][i] = FMA(COLUMN[k], rows[r][i], v[0][r][i]);
+            for (i32 i = 0; i < 2; i++) v[0][r][i] = FMA(COLUMN[k], rows[r][i], v[0][r][i]);
         }
     }
 }

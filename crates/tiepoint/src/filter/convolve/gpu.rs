@@ -3,10 +3,13 @@
 use super::{ConvolveOptions, Kernel};
 use crate::Result;
 use crate::device::gpu::Gpu;
-use crate::filter::gpu::{self, GpuFilter, LANES, ROWS, Shape, Step};
+use crate::filter::gpu::{self, GpuFilter, LANES, Shape, Step};
 use crate::image::Size;
 use crate::image::gpu::GpuPixel;
 use tiepoint_gpu::{Element, Source};
+
+/// Outputs below each other that a lane makes with a kernel that is no product.
+const ROWS: usize = 8;
 
 /// Weights at most that are part of the program, all in one expression; more are read from memory.
 const SMALL: usize = 81;

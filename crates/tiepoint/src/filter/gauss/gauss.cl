@@ -1,5 +1,25 @@
 // Symmetric taps, centre and one side, in the order of rows.rs: f32 with FMA, or whole numbers of 1/256 (bytes.rs).
 
+#ifdef WHOLE_WINDOW
+FUNCTION void down(MID v[PLANES][V][2], const Column *column, i32 y, const i32 kind) {
+    // All rows are on their way before the first sum needs them.
+    MID rows[UP + V + DOWN][2];
+    UNROLL
+    for (i32 r = 0; r < UP + V + DOWN; r++) load(rows[r], column, y - UP + r, kind);
+    UNROLL
+    for (i32 r = 0; r < V; r++) {
+        UNROLL
+        for (i32 i = 0; i < 2; i++) {
+            MID sum = rows[UP + r][i] * TAPS[0];
+            UNROLL
+            for (i32 k = 1; k <= UP; k++) {
+                sum = MULTIPLY_ADD(TAPS[k], rows[UP + r - k][i] + rows[UP + r + k][i], sum);
+            }
+            v[0][r][i] = sum;
+        }
+    }
+}
+#else
 #if UP <= 32
 #define UNROLL_TAPS UNROLL
 #else
@@ -7,14 +27,14 @@
 #define UNROLL_TAPS _Pragma("unroll 8")
 #endif
 
-FUNCTION void down(MID v[PLANES][V][4], const Column *column, i32 y, const i32 kind) {
+FUNCTION void down(MID v[PLANES][V][2], const Column *column, i32 y, const i32 kind) {
     // The rows k above and k below the V outputs: at the next k, those of the neighbours at this one.
-    MID low[V][4], high[V][4];
+    MID low[V][2], high[V][2];
     UNROLL
     for (i32 r = 0; r < V; r++) {
         load(low[r], column, y + r, kind);
         UNROLL
-        for (i32 i = 0; i < 4; i++) {
+        for (i32 i = 0; i < 2; i++) {
             high[r][i] = low[r][i];
             v[0][r][i] = low[r][i] * TAPS[0];
         }
@@ -24,7 +44,7 @@ FUNCTION void down(MID v[PLANES][V][4], const Column *column, i32 y, const i32 k
         UNROLL
         for (i32 r = 1; r < V; r++) {
             UNROLL
-            for (i32 i = 0; i < 4; i++) {
+            for (i32 i = 0; i < 2; i++) {
                 low[V - r][i] = low[V - r - 1][i];
                 high[r - 1][i] = high[r][i];
             }
@@ -34,10 +54,11 @@ FUNCTION void down(MID v[PLANES][V][4], const Column *column, i32 y, const i32 k
         UNROLL
         for (i32 r = 0; r < V; r++) {
             UNROLL
-            for (i32 i = 0; i < 4; i++) v[0][r][i] = MULTIPLY_ADD(TAPS[k], low[r][i] + high[r][i], v[0][r][i]);
+            for (i32 i = 0; i < 2; i++) v[0][r][i] = MULTIPLY_ADD(TAPS[k], low[r][i] + high[r][i], v[0][r][i]);
         }
     }
 }
+#endif
 
 #ifdef FUSED
 FUNCTION void along(OUT out[4], MID w[PLANES][WINDOW]) {

@@ -5,14 +5,14 @@
 #define LOBES 1
 #define HALVES 2
 
-FUNCTION void down(MID v[PLANES][V][4], const Column *column, i32 y, const i32 kind) {
-    MID rows[V + 8][4];
+FUNCTION void down(MID v[PLANES][V][2], const Column *column, i32 y, const i32 kind) {
+    MID rows[V + 8][2];
     UNROLL
     for (i32 j = 0; j < V + 8; j++) load(rows[j], column, y - 4 + j, kind);
     UNROLL
     for (i32 r = 0; r < V; r++) {
         UNROLL
-        for (i32 i = 0; i < 4; i++) {
+        for (i32 i = 0; i < 2; i++) {
 #define AT(j) rows[r + (j)][i]
             MID middle = AT(3) + AT(4) + AT(5);
             v[FIVE][r][i] = AT(2) + middle + AT(6);

@@ -70,18 +70,25 @@ KERNEL_RESIDENT(GROUP, 1, 4) integral(GLOBAL SUM *out, const GLOBAL PIXEL *RESTR
     // Levels, summed along the row inside a lane.
     i32 quad = lane % QUADS, row_group = lane / QUADS;
     i32 x = tx * TILE_WIDTH + 4 * quad, row = row_group * ROWS, y = ty * TILE_HEIGHT + row;
+    // All are on their way before the first is looked at.
+    PIXEL_X4 four[ROWS];
+    UNROLL
+    for (i32 r = 0; r < ROWS; r++) {
+        four[r].x = four[r].y = four[r].z = four[r].w = 0;
+        // Rows are padded beyond the last four pixels; what lies there ends in no sum that is asked for.
+        if (x < width && y + r < height) four[r] = *(const GLOBAL PIXEL_X4 *)(pixels + (u64)(y + r) * pitch + x);
+    }
     u32 v[ROWS][4];
     UNROLL
     for (i32 r = 0; r < ROWS; r++) {
-        u32 a = 0, b = 0, c = 0, d = 0;
-        if (x < width && y + r < height) {
-            // Rows are padded beyond the last four pixels; what lies there ends in no sum that is asked for.
-            PIXEL_X4 four = *(const GLOBAL PIXEL_X4 *)(pixels + (u64)(y + r) * pitch + x);
-            a = pixel_level(four.x), b = pixel_level(four.y), c = pixel_level(four.z), d = pixel_level(four.w);
-        }
+        u32 a = pixel_level(four[r].x), b = pixel_level(four[r].y);
+        u32 c = pixel_level(four[r].z), d = pixel_level(four[r].w);
         v[r][0] = a, v[r][1] = a + b, v[r][2] = a + b + c, v[r][3] = a + b + c + d;
         quads[row + r][quad] = v[r][3];
     }
+    // The bottom row of the tile above has mostly been published for long: its way here is hidden by what comes first.
+    volatile GLOBAL u64 *words = column_words + (u64)tile * TILE_WIDTH + lane;
+    u64 just_above = ty > 0 ? words[-((i64)next_row * TILE_WIDTH)] : 0;
     BARRIER();
 
     // The rows of the tile: PARTS lanes scan one.
@@ -94,7 +101,8 @@ KERNEL_RESIDENT(GROUP, 1, 4) integral(GLOBAL SUM *out, const GLOBAL PIXEL *RESTR
         parts[scanned][part] = sum;
         BARRIER();
         u32 before = 0;
-        for (i32 k = 0; k < part; k++) before += parts[scanned][k];
+        UNROLL
+        for (i32 k = 0; k < PARTS; k++) before += k < part ? parts[scanned][k] : 0u;
         UNROLL
         for (i32 k = 0; k < QUADS / PARTS; k++) {
             u32 value = own[k];
@@ -129,10 +137,15 @@ KERNEL_RESIDENT(GROUP, 1, 4) integral(GLOBAL SUM *out, const GLOBAL PIXEL *RESTR
     BARRIER();
     if (lane < TILE_HEIGHT) {
         SUM sum = 0;
-        for (i32 r = 0; r <= lane; r++) {
-            UNROLL
-            for (i32 k = 0; k < PARTS; k++) sum += partial[k][r];
-        }
+        UNROLL
+        for (i32 k = 0; k < PARTS; k++) sum += partial[k][lane];
+        partial[0][lane] = sum;
+    }
+    BARRIER();
+    if (lane < TILE_HEIGHT) {
+        SUM sum = 0;
+        UNROLL
+        for (i32 r = 0; r < TILE_HEIGHT; r++) sum += r <= lane ? partial[0][r] : 0;
         left[lane] = sum;
     }
     BARRIER();
@@ -142,13 +155,15 @@ KERNEL_RESIDENT(GROUP, 1, 4) integral(GLOBAL SUM *out, const GLOBAL PIXEL *RESTR
         SUM own = left[TILE_HEIGHT - 1];
         UNROLL
         for (i32 k = 0; k < ROW_GROUPS; k++) own += columns[k][lane];
-        // The words of one column of tiles, from the bottom up.
-        volatile GLOBAL u64 *words = column_words + (u64)tile * TILE_WIDTH + lane;
         u64 word_mask = ((u64)1 << SUM_BITS) - 1;
         u32 is_sum = mark << 2 | COLUMN_SUM, is_bottom = mark << 2 | BOTTOM_ROW;
-        words[0] = (u64)is_sum << SUM_BITS | own;
         SUM above = 0;
         i32 looking = ty, at = 1;
+        if ((u32)(just_above >> SUM_BITS) == is_bottom) {
+            above = (SUM)(just_above & word_mask);
+            looking = 0;
+        }
+        if (looking > 0) words[0] = (u64)is_sum << SUM_BITS | own;
         while (looking > 0) {
             u64 window[WINDOW];
             UNROLL

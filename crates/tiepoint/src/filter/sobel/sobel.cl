@@ -24,15 +24,15 @@ FUNCTION PIXEL magnitude(MID x, MID y) {
 }
 #endif
 
-FUNCTION void down(MID v[PLANES][V][4], const Column *column, i32 y, const i32 kind) {
-    MID above[4], centre[4], below[4];
+FUNCTION void down(MID v[PLANES][V][2], const Column *column, i32 y, const i32 kind) {
+    MID above[2], centre[2], below[2];
     load(above, column, y - 1, kind);
     load(centre, column, y, kind);
     UNROLL
     for (i32 r = 0; r < V; r++) {
         load(below, column, y + r + 1, kind);
         UNROLL
-        for (i32 i = 0; i < 4; i++) {
+        for (i32 i = 0; i < 2; i++) {
 #ifdef SUMS
             v[SUMS][r][i] = smooth(above[i], centre[i], below[i]);
 #endif
