@@ -5,8 +5,8 @@
 //! IMAGE` asks for an image by the variables below; otherwise the image is synthetic.
 
 use super::{Descriptors, Features, Keypoint, sift, surf};
-use crate::device::Cpu;
 use crate::device::gpu::{Gpu, all};
+use crate::device::{Cpu, Device};
 use crate::for_any_image;
 use crate::image::gpu::GpuPixel;
 use crate::image::{AnyImage, ImageView, Range, ReadOptions, Size, prepare, read_grey};
@@ -34,7 +34,7 @@ fn the_gpu_may_begin_with_any_stage() {
         None => Texture::new(5).image::<u8>(Size::new(300, 200), &cpu).into(),
     };
     let name = |gpu: &Gpu| format!("{}:{}", gpu.info().api, gpu.info().index);
-    let device = asked(DEVICE);
+    let device = asked(DEVICE).map(|device| device.parse::<Device>().unwrap().to_string());
     let gpus = || all().iter().filter(|gpu| device.as_ref().is_none_or(|device| name(gpu) == *device));
     assert!(device.is_none() || gpus().count() > 0, "{device:?} is not among {:?}", all());
     let mut guilty = Vec::new();
