@@ -205,7 +205,8 @@ impl DetectorArguments {
     }
 }
 
-/// A finder on the session's device. An image too large for a GPU is done by the CPU, with the same result.
+/// A finder on the session's device. An image too large for a GPU, by SIFT even in parts, is done by the CPU,
+/// with the same result.
 #[derive(Debug)]
 pub(crate) struct Finder {
     detector: Detector,
@@ -226,7 +227,12 @@ impl Finder {
                 session.note(&format!("{error}; the CPU takes this image"));
                 Ok(self.detector.detect(image, mask, &session.processor.cpu.clone().into())?)
             }
-            found => Ok(found?),
+            found => {
+                if let (parts @ 2.., Ok(_)) = (self.finder.parts(), &found) {
+                    session.explain(&format!("too large for the GPU's memory: searched in {parts} parts"));
+                }
+                Ok(found?)
+            }
         }
     }
 }

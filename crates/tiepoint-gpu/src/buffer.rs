@@ -84,6 +84,12 @@ impl<T: Element> Buffer<T> {
         Ok(Self { memory: Arc::new(Memory::new(gpu, bytes)?), len, element: PhantomData })
     }
 
+    /// Bytes of the device's memory that `len` numbers take: somewhat more than they have, so that buffers of similar
+    /// size can follow each other in the same memory.
+    pub fn taken(len: usize) -> usize {
+        Memory::rounded(len.saturating_mul(size_of::<T>()).min(isize::MAX as usize / 2))
+    }
+
     /// How many numbers.
     pub fn len(&self) -> usize {
         self.len

@@ -5,8 +5,9 @@
 //! cargo run --release -p tiepoint --example gpu_sift -- left.pgm 1920x1080 cuda -1 --check
 //! ```
 //!
-//! `-1` is the first octave, doubled (the default), or `0`; `--contrast C` changes the number of features; `--check`
-//! compares with the CPU.
+//! `-1` is the first octave, doubled (the default), or `0`; `--contrast C` changes the number of features; `--memory M`
+//! allows so many MiB of the device's memory, with less than needed the image is searched in parts; `--check` compares
+//! with the CPU.
 
 #![expect(clippy::print_stdout, reason = "a program's answer")]
 
@@ -28,14 +29,12 @@ fn main() -> Outcome<()> {
     let words = arguments.len();
     arguments.retain(|a| a != "--check");
     let check = arguments.len() < words;
-    let mut contrast = SiftOptions::default().contrast;
-    if let Some(at) = arguments.iter().position(|a| a == "--contrast") {
-        contrast = arguments.get(at + 1).ok_or("--contrast needs a number")?.parse()?;
-        arguments.drain(at..at + 2);
-    }
+    let contrast = take(&mut arguments, "--contrast")?.unwrap_or(SiftOptions::default().contrast);
+    let memory = take::<u64>(&mut arguments, "--memory")?.map_or(u64::MAX, |m| m << 20);
     let [path, size, rest @ ..] = &arguments[..] else {
         return Err(
-            "usage: gpu_sift IMAGE WIDTHxHEIGHT [cuda|opencl] [FIRST_OCTAVE] [--contrast C] [--check]".into(),
+            "usage: gpu_sift IMAGE WIDTHxHEIGHT [cuda|opencl] [FIRST_OCTAVE] [--contrast C] [--memory M] [--check]"
+                .into(),
         );
     };
     let (width, height) = size.split_once('x').ok_or("the size is not WIDTHxHEIGHT")?;
@@ -54,16 +53,24 @@ fn main() -> Outcome<()> {
     let image = mirrored(&photograph, size);
     let gpu = Gpu::open(api, 0)?;
     println!("{}", gpu.info());
-    measure(&gpu, &image, options, &cpu)?;
+    let sift = || Ok::<_, tiepoint::Error>(GpuSift::new(&gpu, options)?.with_cpu(&cpu).with_memory(memory));
+    measure(sift()?, &gpu, &image)?;
     if check {
-        let found = GpuSift::new(&gpu, options)?.detect_view(image.view(), None)?;
+        let found = sift()?.detect_view(image.view(), None)?;
         compare(&found, &sift::detect(image.view(), &options, None, &cpu)?);
     }
     Ok(())
 }
 
-fn measure(gpu: &Gpu, image: &Image<u8>, options: SiftOptions, cpu: &Cpu) -> Outcome<()> {
-    let mut sift = GpuSift::new(gpu, options)?.with_cpu(cpu);
+/// The value of an option.
+fn take<T: std::str::FromStr>(arguments: &mut Vec<String>, name: &str) -> Outcome<Option<T>> {
+    let Some(at) = arguments.iter().position(|a| a == name) else { return Ok(None) };
+    let value = arguments.get(at + 1).and_then(|v| v.parse().ok()).ok_or(format!("{name} needs a number"))?;
+    arguments.drain(at..at + 2);
+    Ok(Some(value))
+}
+
+fn measure(mut sift: GpuSift, gpu: &Gpu, image: &Image<u8>) -> Outcome<()> {
     let on_device = GpuImage::upload(gpu, image.view())?;
     let features = sift.detect(&on_device, None)?;
     let launches = sift.launches();
@@ -71,6 +78,12 @@ fn measure(gpu: &Gpu, image: &Image<u8>, options: SiftOptions, cpu: &Cpu) -> Out
 
     let of_device = median(|| sift.detect(&on_device, None).map(drop))?;
     println!("image on the device to features on the host  {}", milliseconds(of_device));
+    if sift.parts() > 1 {
+        let of_host = median(|| sift.detect_view(image.view(), None).map(drop))?;
+        println!("host image to features on the host           {}", milliseconds(of_host));
+        println!("in {} parts", sift.parts());
+        return Ok(());
+    }
     let mut seconds = Vec::new();
     for _ in 0..RUNS {
         seconds.push(gpu.seconds(|| {

@@ -84,7 +84,7 @@ impl Finder {
     ///
     /// # Errors
     /// As [`Sift::detect`] and [`Surf::detect`]; [`crate::Error::DeviceMemory`] when the image is too large for the
-    /// GPU.
+    /// GPU, for SIFT even in parts.
     pub fn detect(
         &mut self,
         image: &AnyImage,
@@ -100,5 +100,13 @@ impl Finder {
         };
         processor.collect_times();
         found
+    }
+
+    /// In how many parts the last image was searched for want of the GPU's memory; 1 is the whole.
+    pub fn parts(&self) -> usize {
+        match &self.0 {
+            Form::GpuSift(sift) => sift.parts(),
+            _ => 1,
+        }
     }
 }

@@ -146,6 +146,19 @@ impl<T: Element> Staging<T> {
         self.image.gpu().run(&commands)?;
         Ok(&self.image)
     }
+
+    /// The same rows as another image's on the device, which is as wide, from `first` on.
+    pub(crate) fn copy_rows(&mut self, image: &GpuImage<T>, first: usize) -> Result<&GpuImage<T>> {
+        let (to, pitch) = (self.image.buffer(), image.pitch());
+        let mut commands = Commands::new();
+        commands.copy((image.buffer(), first * pitch), (to, 0), to.len())?;
+        image.gpu().run(&commands)?;
+        Ok(&self.image)
+    }
+
+    pub(crate) fn size(&self) -> Size {
+        self.image.size()
+    }
 }
 
 /// Images of one size in a device's memory, one behind the other, for kernels that take many at once. A clone is the

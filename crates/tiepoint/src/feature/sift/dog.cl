@@ -4,8 +4,12 @@
 typedef struct {
     const GLOBAL f32 *level0;
     u64 level_len;
-    i32 width, height, pitch, number;
+    i32 width, pitch, number;
     f32 pixel;
+    // The first row's number in the octave of the whole image.
+    i32 first_row;
+    // Rows in which the image's border leaves room for points. Of a band they may lie beyond its own.
+    i32 top, bottom;
 } Levels;
 
 // DoG of layer `layer` at (x, y).

@@ -76,9 +76,9 @@ FUNCTION void blur_four(f32 *sums, const LOCAL_POINTER f32 *at, i32 stride, CONS
 }
 
 // All levels of the last octaves, from level 0 of the first of them: one group an image, everything in local memory.
-// They are so small that launches would take longer than the work.
+// They are so small that launches would take longer than the work. Octaves before `decimated` give level 0 of the next.
 KERNEL(SMALL_GROUP, 1) blur_small(GLOBAL f32 *levels, const GLOBAL Octave *RESTRICT octaves, u64 image_stride, i32 first,
-                                  i32 end) {
+                                  i32 end, i32 decimated) {
     // A level with HALO rows before it and after, and its vertical sums with HALO columns.
     LOCAL f32 level[SMALL_TILE];
     LOCAL f32 between[SMALL_TILE];
@@ -132,7 +132,7 @@ KERNEL(SMALL_GROUP, 1) blur_small(GLOBAL f32 *levels, const GLOBAL Octave *RESTR
             for (i32 i = lane; i < area; i += SMALL_GROUP) {
                 i32 x = i % width, y = i / width;
                 out[y * pitch + x] = inside[i];
-                i32 kept = l == LEVELS && o + 1 < end && (x | y) % 2 == 0 && x / 2 < width / 2 && y / 2 < height / 2;
+                i32 kept = l == LEVELS && o < decimated && (x | y) % 2 == 0 && x / 2 < width / 2 && y / 2 < height / 2;
                 // Three levels further on lies the next octave.
                 if (kept) out[3 * pitch * height + y / 2 * half_pitch + x / 2] = inside[i];
             }

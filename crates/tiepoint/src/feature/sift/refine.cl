@@ -30,7 +30,7 @@ FUNCTION i32 refine(const Levels *levels, i32 x, i32 y, i32 layer, f32 least_con
         if (!(is_finite(dx) && is_finite(dy) && is_finite(ds))) return 0;
         i32 nx = x + step_towards(dx), ny = y + step_towards(dy);
         i32 next_layer = IN_PLACE ? layer : layer + step_towards(ds);
-        i32 inside = nx >= BORDER && nx < levels->width - BORDER && ny >= BORDER && ny < levels->height - BORDER &&
+        i32 inside = nx >= BORDER && nx < levels->width - BORDER && ny >= levels->top && ny < levels->bottom &&
                      next_layer >= 1 && next_layer <= LEVELS;
         i32 settled = nx == x && ny == y && next_layer == layer;
 #if IN_PLACE
@@ -52,7 +52,8 @@ FUNCTION i32 refine(const Levels *levels, i32 x, i32 y, i32 layer, f32 least_con
         if (!(response >= least_contrast && det2 > 0.0f && trace * trace * edge < edge1 * edge1 * det2)) return 0;
         f32 scale = sigma * exp_f32(((f32)layer + ds) / (f32)LEVELS * LN_2);
         point->x = ((f32)x + dx) * levels->pixel;
-        point->y = ((f32)y + dy) * levels->pixel;
+        // Rounded as in the whole image.
+        point->y = ((f32)(y + levels->first_row) + dy) * levels->pixel;
         point->scale = scale * levels->pixel;
         point->angle = 0.0f;
         point->response = response;

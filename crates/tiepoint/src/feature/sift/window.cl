@@ -20,11 +20,12 @@ typedef struct {
     f32 x, y, scale;
 } Point;
 
-// The octaves' pixels differ by powers of two, so that this takes back exactly what refinement multiplied by.
+// The octaves' pixels differ by powers of two, so that this takes back exactly what refinement multiplied by; a band's
+// first row is taken off exactly, for that leaves no smaller bits than there were.
 FUNCTION Point point_of(const GLOBAL Keypoint *keypoint, const GLOBAL f32 *image, const GLOBAL Octave *octaves) {
     u32 place = keypoint->place;
     i32 number = (i32)(place >> 8) - 128;
-    const GLOBAL Octave *octave = octaves + (number - FIRST_OCTAVE);
+    const GLOBAL Octave *octave = octaves + (number - octaves->number);
     f32 per_pixel = FLOAT_OF((u32)(127 - number) << 23);
     Point p;
     p.pixels = image + octave->offset + (u64)(place & 255u) * (u32)octave->height * (u32)octave->pitch;
@@ -32,7 +33,7 @@ FUNCTION Point point_of(const GLOBAL Keypoint *keypoint, const GLOBAL f32 *image
     p.height = octave->height;
     p.pitch = octave->pitch;
     p.x = keypoint->x * per_pixel;
-    p.y = keypoint->y * per_pixel;
+    p.y = keypoint->y * per_pixel - (f32)octave->first_row;
     p.scale = keypoint->scale * per_pixel;
     return p;
 }

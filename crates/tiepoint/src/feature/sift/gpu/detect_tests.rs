@@ -14,7 +14,7 @@ use crate::feature::{Features, Keypoint, sift};
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{self, AnyImage, Image, ReadOptions, Size};
 
-const PRESETS: [SiftPreset; 3] = [SiftPreset::Default, SiftPreset::OpenCv, SiftPreset::VlFeat];
+pub(super) const PRESETS: [SiftPreset; 3] = [SiftPreset::Default, SiftPreset::OpenCv, SiftPreset::VlFeat];
 
 /// Options that differ in what orientation and description do.
 fn variants() -> Vec<SiftOptions> {
@@ -144,7 +144,7 @@ fn orientations_and_descriptors_are_those_of_the_reference() {
 }
 
 /// The photograph, or where it is not at hand a synthetic one.
-fn photograph(name: &str, size: Size) -> Image<u8> {
+pub(super) fn photograph(name: &str, size: Size) -> Image<u8> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
     let root = std::env::var("TIEPOINT_DATA").unwrap_or_else(|_| beside.into());
     let path = format!("{root}/{name}");
@@ -167,7 +167,7 @@ fn agree<T: GpuPixel>(gpu: &Gpu, image: &Image<T>, options: &SiftOptions) -> Fea
 }
 
 /// Where two sets of features part.
-fn difference(found: &Features, expected: &Features) -> String {
+pub(super) fn difference(found: &Features, expected: &Features) -> String {
     let pairs = found.keypoints.iter().zip(&expected.keypoints);
     match pairs.enumerate().find(|(_, (a, b))| a != b) {
         Some((i, (a, b))) => format!("keypoint {i} is {a:?}, not {b:?}"),

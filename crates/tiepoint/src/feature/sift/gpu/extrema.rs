@@ -91,8 +91,8 @@ impl GpuExtrema {
             masks.buffer,
             masks.pitch as i32,
             masks.stride as u64,
-            plan.input.width as i32,
-            plan.input.height as i32
+            plan.whole.width as i32,
+            plan.whole.height as i32
         ];
         arguments.extend(self.limits.map(Argument::from));
         commands.zero(&points.counts);

@@ -3,8 +3,9 @@
 //! From the image to the descriptors nothing waits for the host: every stage counts what it finds on the device, and
 //! all launches but the first, which reads the image, are one graph. Lists have room for as many features as
 //! photographs give; when there are more, which the host sees at the end, the lists grow and the image is searched
-//! again.
+//! again. An image too large for the memory is searched in [`bands`] of rows.
 
+mod bands;
 #[cfg(test)]
 pub(crate) mod bisect;
 mod describe;
@@ -24,10 +25,11 @@ use crate::device::gpu::{Buffer, Commands, Gpu, Graph, Pinned};
 use crate::feature::gpu::{self, GpuDescriptors, GpuFeatures, GpuOrder, WORDS, from_words};
 use crate::feature::select::Selection;
 use crate::feature::{Descriptors, Features};
-use crate::image::gpu::{GpuImage, GpuPixel, Staging};
+use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{ImageView, Size};
 use crate::numeric;
 use crate::{Error, Result};
+use bands::{Bands, Source as Pixels};
 use describe::GpuDescribe;
 use extrema::{GpuExtrema, Masks};
 use orient::GpuOrient;
@@ -51,10 +53,11 @@ fn groups(points: &GpuPoints) -> [usize; 3] {
 
 /// For kernels: keypoints, and the pixels around them.
 fn window_for_kernels(source: Source, options: &SiftOptions) -> Source {
-    plan::for_kernels(gpu::for_kernels(numeric::for_kernels(source)), options)
+    gpu::for_kernels(numeric::for_kernels(source))
         .define("LANES", LANES)
         .define("EXACT", u8::from(options.preset != SiftPreset::OpenCv))
         .define_f32("UNIT", UNIT)
+        .text(plan::OCTAVE)
         .text(include_str!("../window.cl"))
 }
 
@@ -62,7 +65,9 @@ fn window_for_kernels(source: Source, options: &SiftOptions) -> Source {
 ///
 /// The memory for images of one size is kept; for another size, another number of images or another type of pixel it
 /// is made anew. It is about 4 · (levels + 3) · 4/3 bytes for every pixel of the first octave: 32 for a pixel of an
-/// image that is not doubled, 128 for one that is.
+/// image that is not doubled, 128 for one that is. An image for which there is no such memory is searched in bands of
+/// rows, with the same result: [`parts`](Self::parts) tells how many. The narrower they are, the more is computed twice:
+/// of 400 megapixels, doubled, a fifth with 16 bytes a pixel and as much again with 8; with less than 6 it is refused.
 ///
 /// ```no_run
 /// use tiepoint::device::gpu::{Api, Gpu};
@@ -88,17 +93,22 @@ pub struct GpuSift {
     cpu: Cpu,
     /// Room for features of an image, where the usual has proved too small.
     capacity: usize,
+    /// Bytes of the device's memory that may be taken.
+    limit: Option<u64>,
+    /// The mask that the work reads.
+    mask: Option<GpuImage<u8>>,
     work: Option<Work>,
+    /// For images whose whole work the device had no memory for.
+    bands: Option<Box<Bands>>,
     results: Option<Results>,
     /// The [`Staging`] of images that came from the host.
     input: Option<Box<dyn Any + Send + Sync>>,
 }
 
 /// What the memory and the graph are made for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Purpose {
-    size: Size,
-    images: usize,
+    plan: Plan,
     pixel: &'static str,
     masked: bool,
     capacity: usize,
@@ -110,7 +120,6 @@ struct Work {
     purpose: Purpose,
     scale_space: GpuScaleSpace,
     levels: GpuLevels,
-    mask: Option<GpuImage<u8>>,
     /// How many points and how many features were found in every image, had there been room.
     found: Pinned<u32>,
     described: GpuPoints,
@@ -143,7 +152,10 @@ impl GpuSift {
             describe: GpuDescribe::new(gpu, &options)?,
             cpu: Cpu::sequential(),
             capacity: 0,
+            limit: None,
+            mask: None,
             work: None,
+            bands: None,
             results: None,
             input: None,
         })
@@ -155,6 +167,14 @@ impl GpuSift {
         Self { cpu: cpu.clone(), ..self }
     }
 
+    /// Takes at most this many bytes of the device's memory for work and image, what the caller has put there aside: an
+    /// image that needs more is searched in bands of rows, with the same result. For a device that is shared; without a
+    /// limit all that is free may be taken.
+    #[must_use]
+    pub fn with_memory(self, bytes: u64) -> Self {
+        Self { limit: Some(bytes), work: None, bands: None, ..self }
+    }
+
     /// The options.
     pub fn options(&self) -> &SiftOptions {
         &self.options
@@ -164,15 +184,15 @@ impl GpuSift {
     ///
     /// # Errors
     /// [`Error::Image`] when the image has several channels, [`Error::Mismatch`] when the mask has another size,
-    /// [`Error::Device`] when the device fails or its memory is too small.
+    /// [`Error::Device`] when the device fails, [`Error::DeviceMemory`] when its memory is too small even for bands, or
+    /// [`Error::Memory`] when the limit that was set is.
     pub fn detect<T: GpuPixel>(
         &mut self,
         image: &GpuImage<T>,
         mask: Option<&GpuImage<u8>>,
     ) -> Result<Features> {
-        let counts = self.search(slice::from_ref(image), mask)?;
-        let mut features = self.download(&counts)?;
-        features.pop().ok_or_else(|| Error::Image("no image".into()))
+        check(slice::from_ref(image), mask)?;
+        self.whole_or_bands(Pixels::Device(image), mask)
     }
 
     /// Finds the features of an image that lies in the host's memory.
@@ -186,10 +206,8 @@ impl GpuSift {
     ) -> Result<Features> {
         image.require_grey()?;
         let mask = mask.map(|mask| GpuImage::upload(&self.gpu, mask)).transpose()?;
-        let mut input = Staging::of(self.input.take(), &self.gpu, image.size())?;
-        let features = self.detect(input.fill(image)?, mask.as_ref());
-        self.input = Some(input);
-        features
+        check_mask(image.size(), mask.as_ref())?;
+        self.whole_or_bands(Pixels::Host(image), mask.as_ref())
     }
 
     /// Finds the features of several grey images of one size, which together fill the device better than one.
@@ -197,8 +215,13 @@ impl GpuSift {
     /// # Errors
     /// As [`detect`](Self::detect), and [`Error::Mismatch`] when the sizes differ.
     pub fn detect_batch<T: GpuPixel>(&mut self, images: &[GpuImage<T>]) -> Result<Vec<Features>> {
-        let counts = self.search(images, None)?;
-        self.download(&counts)
+        match self.search(images, None) {
+            Ok(counts) => self.download(&counts),
+            Err(refused) if bands::is_of_memory(&refused) => {
+                images.iter().map(|image| self.detect(image, None)).collect()
+            }
+            Err(other) => Err(other),
+        }
     }
 
     /// Finds the features of one grey image and leaves them on the device.
@@ -210,13 +233,19 @@ impl GpuSift {
         image: &GpuImage<T>,
         mask: Option<&GpuImage<u8>>,
     ) -> Result<GpuFeatures> {
-        if let Selection::Even(_) = self.options.selection {
-            // The host knows which to keep.
+        // The host knows which to keep, and puts parts together.
+        if matches!(self.options.selection, Selection::Even(_)) || self.bands.is_some() {
             let features = self.detect(image, mask)?;
             return GpuFeatures::upload(&self.gpu, &features);
         }
-        let counts = self.search(slice::from_ref(image), mask)?;
-        let work = self.work.as_ref().ok_or_else(|| Error::Image("no image".into()))?;
+        let counts = match self.search(slice::from_ref(image), mask) {
+            Ok(counts) => counts,
+            Err(refused) => {
+                let features = self.in_bands(Pixels::Device(image), mask, refused)?;
+                return GpuFeatures::upload(&self.gpu, &features);
+            }
+        };
+        let work = self.reserved()?;
         let (count, dimension) = (counts[0], self.dimension());
         let keypoints = self.gpu.buffer(count * WORDS)?;
         let mut commands = Commands::new();
@@ -232,7 +261,7 @@ impl GpuSift {
     }
 
     /// Puts the search of some grey images of one size into the device's queue and does not wait: what it takes by the
-    /// device's clock, [`Gpu::seconds`] tells. The features are not read.
+    /// device's clock, [`Gpu::seconds`] tells. The features are not read. Images too large for the memory are refused.
     ///
     /// # Errors
     /// As [`detect`](Self::detect).
@@ -242,19 +271,14 @@ impl GpuSift {
         mask: Option<&GpuImage<u8>>,
     ) -> Result<()> {
         let size = check(images, mask)?;
-        let purpose = self.purpose::<T>(size, images.len(), mask.is_some());
-        if self.work.as_ref().is_none_or(|w| w.purpose != purpose) {
-            // The old memory may be what makes room for the new.
-            self.work = None;
-            self.work = Some(self.work::<T>(purpose)?);
-        }
-        let work = self.work.as_ref().ok_or_else(|| Error::Image("no image".into()))?;
+        self.reserve::<T>(Plan::new(size, images.len(), &self.options)?, mask.is_some())?;
+        let work = self.reserved()?;
         let mut commands = Commands::new();
         commands.stage("scale space");
         for (i, image) in images.iter().enumerate() {
             work.scale_space.record_base(&mut commands, image, i, &work.levels)?;
         }
-        if let (Some(mask), Some(own)) = (mask, &work.mask) {
+        if let (Some(mask), Some(own)) = (mask, &self.mask) {
             commands.copy((mask.buffer(), 0), (own.buffer(), 0), own.buffer().len())?;
         }
         self.gpu.run(&commands)?;
@@ -266,26 +290,56 @@ impl GpuSift {
         self.work.as_ref().map_or(0, |w| w.launches)
     }
 
+    /// In how many parts the last image was searched; 1 is the whole.
+    pub fn parts(&self) -> usize {
+        self.bands.as_ref().map_or(1, |b| b.count())
+    }
+
     fn dimension(&self) -> usize {
         if self.options.descriptors == DescriptorKind::None { 0 } else { DIMENSION }
     }
 
-    /// What memory must be there for.
-    fn purpose<T: GpuPixel>(&self, size: Size, images: usize, masked: bool) -> Purpose {
-        // A textured photograph has a feature in 130 pixels when doubled, in 280 when not.
-        let pixels_a_feature = if self.options.first_octave < 0 { 96 } else { 192 };
-        let usual = (1024 + size.area() / pixels_a_feature).next_multiple_of(1024);
-        let capacity = if self.capacity > 0 { self.capacity } else { usual };
-        Purpose { size, images, pixel: T::NAME, masked, capacity }
+    /// How many features of an image have room.
+    fn capacity(&self, plan: &Plan) -> usize {
+        // A textured photograph has a feature in 520 pixels of the doubled octave, in 280 of one that is not.
+        let pixels_a_feature = if plan.octaves[0].number < 0 { 384 } else { 192 };
+        let usual = (1024 + plan.octaves[0].size.area() / pixels_a_feature).next_multiple_of(1024);
+        if self.capacity > 0 { self.capacity } else { usual }
+    }
+
+    /// Has memory and work ready for these images.
+    fn reserve<T: GpuPixel>(&mut self, plan: Plan, masked: bool) -> Result<()> {
+        let purpose = Purpose { capacity: self.capacity(&plan), plan, pixel: T::NAME, masked };
+        let levels = match self.work.take() {
+            Some(work) if work.purpose == purpose => {
+                self.work = Some(work);
+                return Ok(());
+            }
+            // Levels stay when only lists must grow. Otherwise the old memory may be what makes room for the new.
+            old => old.map(|w| w.levels).filter(|l| l.plan == purpose.plan),
+        };
+        self.bands = None;
+        self.within_limit::<T>(&purpose.plan, masked)?;
+        let whole = purpose.plan.whole;
+        self.mask = match self.mask.take() {
+            Some(mask) if masked && mask.size() == whole => Some(mask),
+            _ => masked.then(|| GpuImage::new(&self.gpu, whole)).transpose()?,
+        };
+        self.work = Some(self.work::<T>(purpose, levels)?);
+        Ok(())
+    }
+
+    /// The work that was last made ready.
+    fn reserved(&self) -> Result<&Work> {
+        self.work.as_ref().ok_or_else(|| Error::Image("no image".into()))
     }
 
     /// Reserves the memory and prepares the work.
-    fn work<T: GpuPixel>(&self, purpose: Purpose) -> Result<Work> {
-        let Purpose { size, images, capacity, masked, .. } = purpose;
+    fn work<T: GpuPixel>(&self, purpose: Purpose, levels: Option<GpuLevels>) -> Result<Work> {
+        let (images, capacity) = (purpose.plan.images, purpose.capacity);
         let (gpu, options) = (&self.gpu, &self.options);
         let scale_space = GpuScaleSpace::new::<T>(gpu, options)?;
-        let levels = GpuLevels::new(gpu, Plan::new(size, images, options)?)?;
-        let mask = masked.then(|| GpuImage::new(gpu, size)).transpose()?;
+        let levels = levels.map_or_else(|| GpuLevels::new(gpu, purpose.plan.clone()), Ok)?;
         let list = || GpuPoints::new(gpu, images, capacity);
         let (points, described) = (list()?, list()?);
         let features = if options.upright { points.clone() } else { list()? };
@@ -301,7 +355,7 @@ impl GpuSift {
         commands.stage("scale space");
         scale_space.record_levels(&mut commands, &levels)?;
         commands.stage("extrema, refine");
-        let masks = mask.as_ref().map(|m| Masks { buffer: m.buffer(), pitch: m.pitch(), stride: 0 });
+        let masks = self.mask.as_ref().map(|m| Masks { buffer: m.buffer(), pitch: m.pitch(), stride: 0 });
         self.extrema.record(&mut commands, &levels, masks, &points)?;
         if !options.upright {
             commands.stage("orient");
@@ -323,7 +377,7 @@ impl GpuSift {
         commands.download_part((&features.counts, 0), (&mut found, images), images)?;
         let launches = commands.launches() + images;
         let graph = gpu.graph(commands)?;
-        Ok(Work { purpose, scale_space, levels, mask, found, described, descriptors, launches, graph })
+        Ok(Work { purpose, scale_space, levels, found, described, descriptors, launches, graph })
     }
 
     /// Searches images until all that is found has room; gives the number of features of each.
@@ -337,19 +391,27 @@ impl GpuSift {
         }
         loop {
             self.enqueue(images, mask)?;
-            let work = self.work.as_ref().ok_or_else(|| Error::Image("no image".into()))?;
-            let found: Vec<usize> = work.found.numbers()?.iter().map(|&n| n as usize).collect();
-            let most = found.iter().copied().max().unwrap_or(0);
-            if most <= work.purpose.capacity {
-                let most = match self.options.selection {
-                    Selection::Strongest(n) => n,
-                    _ => usize::MAX,
-                };
-                return Ok(found[images.len()..].iter().map(|&n| n.min(most)).collect());
+            if let Some(counts) = self.counts()? {
+                return Ok(counts);
             }
-            // A point may have more than one direction.
-            self.capacity = (most + most / 2).next_multiple_of(1024);
         }
+    }
+
+    /// The number of features of each image, or `None` when there was too little room, of which there will be more.
+    fn counts(&mut self) -> Result<Option<Vec<usize>>> {
+        let work = self.reserved()?;
+        let found: Vec<usize> = work.found.numbers()?.iter().map(|&n| n as usize).collect();
+        let most = found.iter().copied().max().unwrap_or(0);
+        if most <= work.purpose.capacity {
+            let most = match self.options.selection {
+                Selection::Strongest(n) => n,
+                _ => usize::MAX,
+            };
+            return Ok(Some(found[found.len() / 2..].iter().map(|&n| n.min(most)).collect()));
+        }
+        // A point may have more than one direction.
+        self.capacity = (most + most / 2).next_multiple_of(1024);
+        Ok(None)
     }
 
     /// Reads the features of all images that were searched, and selects.
@@ -394,7 +456,7 @@ impl GpuSift {
             };
             let words = words[first * WORDS..(first + count) * WORDS].chunks_exact(WORDS);
             let keypoints = words.map(from_words).collect();
-            let all = Features { keypoints, descriptors, dimension, image: work.purpose.size };
+            let all = Features { keypoints, descriptors, dimension, image: work.purpose.plan.input };
             match self.options.selection {
                 Selection::Even(_) => self.options.selection.apply(&all, &Cpu::sequential()),
                 // In their order, and no more than wanted.
@@ -447,11 +509,18 @@ fn check<T: GpuPixel>(images: &[GpuImage<T>], mask: Option<&GpuImage<u8>>) -> Re
             )));
         }
     }
-    if let Some(mask) = mask.filter(|m| m.size() != size || m.channels() != 1) {
-        let found = mask.size();
-        return Err(Error::Mismatch(format!(
-            "the mask is {found}, the image {size}: one mask value a pixel is needed"
-        )));
-    }
+    check_mask(size, mask)?;
     Ok(size)
+}
+
+fn check_mask(size: Size, mask: Option<&GpuImage<u8>>) -> Result<()> {
+    match mask.filter(|m| m.size() != size || m.channels() != 1) {
+        None => Ok(()),
+        Some(mask) => {
+            let found = mask.size();
+            Err(Error::Mismatch(format!(
+                "the mask is {found}, the image {size}: one mask value a pixel is needed"
+            )))
+        }
+    }
 }

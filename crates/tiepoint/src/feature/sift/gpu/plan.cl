@@ -9,4 +9,8 @@ typedef struct {
     f32 pixel;
     // Work group that begins the search for this octave's extrema.
     i32 first_group;
+    // Of a band: its first row in the octave of the whole image, and how many rows that octave has.
+    i32 first_row, whole_height;
+    // Rows in which extrema are taken.
+    i32 taken_from, taken_to;
 } Octave;

@@ -6,23 +6,27 @@ use crate::feature::sift::SiftOptions;
 use crate::feature::sift::scale_space::octave_sizes;
 use crate::image::Size;
 use crate::{Error, Result};
-use tiepoint_gpu::Source;
+use std::ops::Range;
 
-/// The layout of the Gaussian levels of some images of one size.
+/// The layout of the Gaussian levels of some images of one size, or of some octaves of a band of rows.
 ///
 /// Level l (0 to `levels` + 2) of octave o of image i begins at f32 number
 /// `i · image_stride + octaves[o].offset + l · pitch · height`. Rows begin at multiples of 128 bytes; what lies
 /// between width and pitch is undefined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
-    /// The size of the images.
+    /// The size of the images, or of the band of them.
     pub(crate) input: Size,
+    /// The size of the images.
+    pub(crate) whole: Size,
     /// How many images.
     pub(crate) images: usize,
     /// Levels of an octave that are searched: `options.levels`.
     pub(crate) levels: usize,
     /// Finest first; as many as on the CPU.
     pub(crate) octaves: Vec<OctavePlan>,
+    /// Of a band: level 0 of the octave that would be next, behind the last octave's levels.
+    pub(crate) seed: Option<OctavePlan>,
     /// f32s from one image's levels to the next's.
     pub(crate) image_stride: usize,
 }
@@ -42,10 +46,24 @@ pub(crate) struct OctavePlan {
 
 impl OctavePlan {
     /// f32s from one level to the next.
-    #[cfg(test)]
     pub(crate) fn level_len(&self) -> usize {
         self.pitch * self.size.height
     }
+
+    /// How many rows the octave makes of this many of the image.
+    pub(crate) fn rows_of(&self, rows: usize) -> usize {
+        if self.number < 0 { rows * 2 } else { rows >> self.number }
+    }
+}
+
+/// Which rows of an image a plan is for. The octaves' rows are whole ones of the image's, also beyond `first` and
+/// `taken`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// The row of the image that comes first.
+    pub(crate) first: usize,
+    /// Rows of the image in which extrema are taken.
+    pub(crate) taken: Range<usize>,
 }
 
 impl Plan {
@@ -54,7 +72,7 @@ impl Plan {
     /// Columns and rows that one work group searches for extrema.
     pub(crate) const SEARCHED: [usize; 2] = [256, 16];
     /// Words of an octave in [`table`](Self::table).
-    const OCTAVE_WORDS: usize = 8;
+    const OCTAVE_WORDS: usize = 12;
 
     /// The layout for `images` images of size `input`.
     ///
@@ -67,17 +85,33 @@ impl Plan {
             return Err(too_large());
         }
         let levels = usize::from(options.levels);
-        let mut image_stride = 0_usize;
-        let mut octaves = Vec::new();
-        for (size, number) in octave_sizes(input, options).into_iter().zip(options.first_octave..) {
-            let pitch = size.width.next_multiple_of(Self::ALIGNMENT);
-            let octave = OctavePlan { number, size, pitch, offset: image_stride };
-            let len = pitch.checked_mul(size.height).and_then(|n| n.checked_mul(levels + 3));
-            image_stride = len.and_then(|n| n.checked_add(image_stride)).ok_or_else(too_large)?;
-            octaves.push(octave);
-        }
+        let octaves = octave_sizes(input, options).into_iter().zip(options.first_octave..);
+        let (octaves, image_stride) = lay(octaves, levels).ok_or_else(too_large)?;
         image_stride.checked_mul(images).and_then(|n| n.checked_mul(4)).ok_or_else(too_large)?;
-        Ok(Self { input, images, levels, octaves, image_stride })
+        Ok(Self { input, whole: input, images, levels, octaves, seed: None, image_stride })
+    }
+
+    /// The first `octaves` of a band of so many rows of one image, with the seed of the others.
+    pub(crate) fn band(&self, octaves: usize, rows: usize) -> Option<Self> {
+        let of_rows = |o: &OctavePlan| Size { height: o.rows_of(rows), ..o.size };
+        let (first, others) = self.octaves.split_at_checked(octaves)?;
+        let (octaves, len) = lay(first.iter().map(|o| (of_rows(o), o.number)), self.levels)?;
+        let seed = others.first().map(|o| OctavePlan { size: of_rows(o), offset: len, ..*o });
+        let image_stride = len.checked_add(seed.map_or(0, |s| s.level_len()))?;
+        let input = Size { height: rows, ..self.whole };
+        Some(Self { input, images: 1, octaves, seed, image_stride, ..*self })
+    }
+
+    /// The octaves after the first `octaves` of one image, if there are any.
+    pub(crate) fn rest(&self, octaves: usize) -> Option<Self> {
+        let rest = self.octaves.get(octaves..).filter(|rest| !rest.is_empty())?;
+        let (octaves, image_stride) = lay(rest.iter().map(|o| (o.size, o.number)), self.levels)?;
+        Some(Self { images: 1, octaves, seed: None, image_stride, ..*self })
+    }
+
+    /// How many octaves give level 0 of the next.
+    pub(crate) fn decimated(&self) -> usize {
+        self.octaves.len() - usize::from(self.seed.is_none())
     }
 
     /// f32s of all levels of all images.
@@ -96,8 +130,13 @@ impl Plan {
         self.octaves.iter().map(Self::groups).sum()
     }
 
-    /// The octaves as a kernel's `Octave[]`.
+    /// The octaves as a kernel's `Octave[]`, of the whole image.
     pub(crate) fn table(&self) -> Vec<u32> {
+        self.table_of(&Part { first: 0, taken: 0..self.whole.height })
+    }
+
+    /// The octaves as a kernel's `Octave[]`, of a part of it.
+    pub(crate) fn table_of(&self, part: &Part) -> Vec<u32> {
         let mut first_group = 0;
         let octaves = self.octaves.iter().flat_map(|o| {
             let first = first_group;
@@ -105,23 +144,45 @@ impl Plan {
             let pixel = 2_f32.powi(i32::from(o.number)).to_bits();
             let [width, height, pitch] = [o.size.width, o.size.height, o.pitch].map(|n| n as u32);
             let number = i32::from(o.number) as u32;
-            let words: [u32; Self::OCTAVE_WORDS] =
-                [width, height, pitch, number, o.offset as u32, (o.offset as u64 >> 32) as u32, pixel, first];
+            let [first_row, from, to, whole] =
+                [part.first, part.taken.start, part.taken.end, self.whole.height]
+                    .map(|n| o.rows_of(n) as u32);
+            let (low, high) = (o.offset as u32, (o.offset as u64 >> 32) as u32);
+            let words: [u32; Self::OCTAVE_WORDS] = [
+                width,
+                height,
+                pitch,
+                number,
+                low,
+                high,
+                pixel,
+                first,
+                first_row,
+                whole,
+                from - first_row,
+                to - first_row,
+            ];
             words
         });
         octaves.collect()
     }
 }
 
-/// For kernels: the type `Octave`, `LEVELS` that are searched, and `FIRST_OCTAVE`, the number of the first.
-pub(crate) fn for_kernels(source: Source, options: &SiftOptions) -> Source {
-    source
-        .define("LEVELS", options.levels)
-        .define("FIRST_OCTAVE", format!("({})", options.first_octave))
-        .text(OCTAVE)
+/// The octaves of these sizes and numbers one behind the other, and the f32s of them all.
+fn lay(octaves: impl Iterator<Item = (Size, i8)>, levels: usize) -> Option<(Vec<OctavePlan>, usize)> {
+    let mut offset = 0_usize;
+    let octaves = octaves.map(|(size, number)| {
+        let pitch = size.width.next_multiple_of(Plan::ALIGNMENT);
+        let octave = OctavePlan { number, size, pitch, offset };
+        let len = pitch.checked_mul(size.height)?.checked_mul(levels + 3)?;
+        offset = offset.checked_add(len)?;
+        Some(octave)
+    });
+    let octaves = octaves.collect::<Option<Vec<_>>>()?;
+    Some((octaves, offset))
 }
 
-/// The type `Octave` alone.
+/// For kernels: the type `Octave`.
 pub(crate) const OCTAVE: &str = include_str!("plan.cl");
 
 /// The Gaussian levels of some images in a device's memory.
@@ -141,6 +202,14 @@ impl GpuLevels {
     /// [`Error::Device`] when it is too small.
     pub(crate) fn new(gpu: &Gpu, plan: Plan) -> Result<Self> {
         Ok(Self { values: gpu.buffer(plan.len())?, octaves: gpu.upload(&plan.table())?, plan })
+    }
+
+    /// From now on these are of that part of the image.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when the device fails.
+    pub(crate) fn place(&self, part: &Part) -> Result<()> {
+        Ok(self.octaves.write(0, &self.plan.table_of(part))?)
     }
 }
 

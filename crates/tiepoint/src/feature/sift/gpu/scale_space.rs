@@ -199,7 +199,7 @@ impl GpuScaleSpace {
         for turn in 1.. {
             let begun = octaves[..small].iter().enumerate().map_while(|(o, octave)| {
                 let level = turn - plan.levels.checked_mul(o).filter(|&behind| behind < turn)?;
-                Some(Task { octave, level, decimates: level == plan.levels && o + 1 < octaves.len() })
+                Some(Task { octave, level, decimates: level == plan.levels && o < plan.decimated() })
             });
             let tasks: Vec<Task<'_>> = begun.filter(|t| t.level < plan.levels + 3).collect();
             if tasks.is_empty() {
@@ -213,7 +213,8 @@ impl GpuScaleSpace {
                 &levels.octaves,
                 plan.image_stride as u64,
                 small as i32,
-                octaves.len() as i32
+                octaves.len() as i32,
+                plan.decimated() as i32
             ];
             commands.launch(&self.small, [1, 1, plan.images], arguments)?;
         }

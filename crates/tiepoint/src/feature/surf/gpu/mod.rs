@@ -41,7 +41,8 @@ const ROWS_PER_LANE: usize = 4;
 /// size, the kind or the number of images changes. Its features are those of [`super::Surf`], bit for bit.
 ///
 /// With the paper's options it takes 24 (8 bits) to 31 bytes (f32) a pixel: the image, its sums and the responses, of
-/// which the first octave has 16.
+/// which the first octave has 16. There are no parts as for SIFT: an image for which the memory is too small is refused
+/// with [`crate::Error::DeviceMemory`].
 ///
 /// ```no_run
 /// use tiepoint::device::gpu::{Api, Gpu};

@@ -1,0 +1,233 @@
+//! Bands against the whole, which on the CPU is streamed.
+
+use super::super::detect_tests::{PRESETS, difference, photograph};
+use super::super::plan::Plan;
+use super::cut::{Cut, Seam};
+use super::{Bands, Source, is_of_memory};
+use crate::Error;
+use crate::device::Cpu;
+use crate::device::gpu::{Gpu, all};
+use crate::feature::Features;
+use crate::feature::select::Selection;
+use crate::feature::sift::describe::reach;
+use crate::feature::sift::refine::REACH;
+use crate::feature::sift::tests::scene;
+use crate::feature::sift::{self, DescriptorKind, GpuSift, SiftOptions, reference};
+use crate::image::gpu::{GpuImage, GpuPixel};
+use crate::image::{Image, Rect, Size};
+
+/// The cuts of an image with all numbers of octaves for which it has room, of bands of the least height and of about
+/// `step` rows more.
+fn cuts(size: Size, options: &SiftOptions, step: usize) -> Vec<Cut> {
+    let whole = Plan::new(size, 1, options).unwrap();
+    let seams = (1..=whole.octaves.len()).map(|octaves| Seam::new(options, octaves));
+    seams.flat_map(|seam| [1, step].map(|step| Cut::new(&whole, &seam, step))).flatten().collect()
+}
+
+/// A detector that has already cut such images.
+fn cut_so<T: GpuPixel>(gpu: &Gpu, cut: &Cut, masked: bool, options: &SiftOptions) -> GpuSift {
+    let mut sift = GpuSift::new(gpu, *options).unwrap();
+    let bands = Bands::new::<T>(sift.for_parts().unwrap(), cut.clone(), masked).unwrap();
+    sift.bands = Some(Box::new(bands));
+    sift
+}
+
+fn of_cpu<T: GpuPixel>(image: &Image<T>, mask: Option<&Image<u8>>, options: &SiftOptions) -> Features {
+    let cpu = Cpu::with_threads(2).unwrap();
+    sift::detect(image.view(), options, mask.map(Image::view), &cpu).unwrap()
+}
+
+/// Compares the features of every cut into not too many bands with the CPU's; gives how many cuts there were.
+fn agree<T: GpuPixel>(gpu: &Gpu, image: &Image<T>, mask: Option<&Image<u8>>, options: &SiftOptions) -> usize {
+    let expected = of_cpu(image, mask, options);
+    let mut cuts = cuts(image.size(), options, image.size().height / 3);
+    cuts.retain(|cut| cut.count() <= 16);
+    for cut in &cuts {
+        let mut sift = cut_so::<T>(gpu, cut, mask.is_some(), options);
+        let found = sift.detect_view(image.view(), mask.map(Image::view)).unwrap();
+        let what = difference(&found, &expected);
+        assert!(found == expected, "{gpu:?}, {}, {options:?}, {cut:?}: {what}", image.size());
+        assert_eq!(sift.parts(), cut.count(), "it was searched in bands");
+    }
+    cuts.len()
+}
+
+#[test]
+fn cores_cover_the_image_once_and_bands_lie_in_it() {
+    let mut count = 0;
+    for (height, first_octave) in [(1000, -1), (1003, -1), (777, 0), (1024, 0)] {
+        let options = SiftOptions { first_octave, ..SiftOptions::default() };
+        for cut in [5, 20, 64, 200].iter().flat_map(|&step| cuts(Size::new(40, height), &options, step)) {
+            let parts: Vec<_> = cut.parts().collect();
+            assert_eq!(parts.len(), cut.count(), "as many as were said, {cut:?}");
+            let mut next = 0;
+            for part in &parts {
+                assert_eq!(part.taken.start, next, "no gap, {cut:?}");
+                assert!(part.taken.end > next && part.first + cut.band.input.height <= height, "{cut:?}");
+                next = part.taken.end;
+            }
+            assert_eq!(next, height, "to the end, {cut:?}");
+            count += 1;
+        }
+    }
+    assert!(count > 50, "{count} cuts");
+}
+
+/// Light comes into a black band from above the cut, where a band of its own would be black all over. How far it comes
+/// is what the halo must hold, and it holds little more.
+#[test]
+fn what_a_cut_makes_wrong_lies_in_the_halo() {
+    for preset in PRESETS {
+        for (first_octave, levels) in [(-1, 3), (0, 3), (-1, 1), (0, 2)] {
+            let options =
+                SiftOptions { first_octave, levels, octaves: Some(2), ..SiftOptions::preset(preset) };
+            let seam = Seam::new(&options, 2);
+            let image = Image::from_fn(Size::new(24, 400), |_, y| if y < 64 { 255_u8 } else { 0 });
+            let mut most = 0;
+            for (i, octave) in reference::octaves(image.view(), &options).iter().enumerate() {
+                let level = octave.gaussians.last().unwrap();
+                let cut = 64 * level.size().height / image.size().height;
+                let lit = (cut..level.size().height).rfind(|&y| level.row(y)[0] != 0.0).unwrap() + 1 - cut;
+                most = most.max((lit + REACH + reach(&options)) << i);
+            }
+            let halo = if first_octave < 0 { 2 * seam.halo } else { seam.halo };
+            assert!(most <= halo && most + 8 > halo, "{most} of {halo} rows, {options:?}");
+        }
+    }
+}
+
+#[test]
+fn the_cheapest_cut_is_taken_that_fits() {
+    let options = SiftOptions::default();
+    let whole = Plan::new(Size::new(40_000, 30_000), 1, &options).unwrap();
+    let bytes = |cut: &Cut| 4 * (cut.band.len() + cut.rest.as_ref().map_or(0, Plan::len)) as u64;
+    let mut rows = 0;
+    for (gigabytes, most) in [(60, 31_000), (20, 36_000), (10, 45_000), (6, 75_000)] {
+        let cut = Cut::within(&whole, &options, gigabytes << 30, bytes).unwrap();
+        assert!(bytes(&cut) <= gigabytes << 30, "{gigabytes} GiB, {cut:?}");
+        let more = cut.count() * cut.band.input.height;
+        assert!(more >= rows && more < most, "{more} rows with {gigabytes} GiB, {rows} with more");
+        rows = more;
+    }
+    assert!(Cut::within(&whole, &options, 100 << 20, bytes).is_none(), "too little for any");
+}
+
+#[test]
+fn bands_of_every_height_give_the_features_of_the_cpu_for_every_preset() {
+    for gpu in all() {
+        let mut count = 0;
+        for (i, (width, height)) in [(61, 112), (90, 222), (40, 447)].into_iter().enumerate() {
+            let image = scene(Size::new(width, height), i as u64 + 1);
+            for preset in PRESETS {
+                for first_octave in [-1, 0] {
+                    let options = SiftOptions { first_octave, contrast: 0.01, ..SiftOptions::preset(preset) };
+                    count += agree(gpu, &image, None, &options);
+                }
+            }
+        }
+        assert!(count >= 24, "{count} cuts");
+    }
+}
+
+#[test]
+fn bands_give_the_features_of_the_cpu_for_every_option_and_pixel() {
+    let image = scene(Size::new(70, 222), 7);
+    let mask = Image::from_fn(image.size(), |x, y| u8::from((x / 9 + y / 7) % 3 != 0));
+    let deep = Image::from_fn(image.size(), |x, y| u16::from(image.row(y)[x]) * 200 + x as u16);
+    let float = Image::from_fn(image.size(), |x, y| f32::from(image.row(y)[x]) * 0.005 - 0.01);
+    let base = SiftOptions { contrast: 0.01, ..SiftOptions::default() };
+    let options = [
+        SiftOptions { upright: true, ..base },
+        SiftOptions { descriptors: DescriptorKind::F32, root: true, ..base },
+        SiftOptions { descriptors: DescriptorKind::None, ..base },
+        SiftOptions { levels: 1, ..base },
+        SiftOptions { levels: 5, first_octave: 0, ..base },
+        SiftOptions { octaves: Some(1), ..base },
+        SiftOptions { sigma: 2.3, input_sigma: 1.1, edge: 5.0, ..base },
+        SiftOptions { selection: Selection::Strongest(10), ..base },
+        SiftOptions { selection: Selection::Even(20), ..base },
+        SiftOptions { contrast: 0.0, edge: 1e4, ..base },
+    ];
+    for gpu in all() {
+        for (i, options) in options.into_iter().enumerate() {
+            let mask = (i % 2 == 0).then_some(&mask);
+            assert!(agree(gpu, &image, mask, &options) > 0, "{options:?}");
+        }
+        assert!(agree(gpu, &deep, Some(&mask), &base) + agree(gpu, &float, None, &base) >= 4, "cuts");
+    }
+}
+
+#[test]
+fn more_features_than_bands_have_room_for_are_found() {
+    let image = scene(Size::new(80, 300), 3);
+    let options = SiftOptions { contrast: 0.005, ..SiftOptions::default() };
+    let expected = of_cpu(&image, None, &options);
+    for gpu in all() {
+        for cut in cuts(image.size(), &options, 60) {
+            let mut sift = cut_so::<u8>(gpu, &cut, false, &options);
+            let bands = sift.bands.as_mut().unwrap();
+            bands.band.capacity = 9;
+            bands.rest.as_mut().unwrap().capacity = 1;
+            let found = sift.detect_view(image.view(), None).unwrap();
+            assert!(found == expected, "{gpu:?}, {cut:?}: {}", difference(&found, &expected));
+        }
+    }
+}
+
+/// The least memory for which a photograph is still cut, less than which is refused.
+#[test]
+fn a_photograph_takes_no_more_memory_than_is_allowed_and_keeps_its_features() {
+    let image = photograph("pairs/cudasift/left.pgm", Size::new(130, 960));
+    let mask = Image::from_fn(image.size(), |x, _| u8::from(x > 20));
+    let options = SiftOptions::default();
+    let (expected, masked) = (of_cpu(&image, None, &options), of_cpu(&image, Some(&mask), &options));
+    for gpu in all() {
+        let whole = Plan::new(image.size(), 1, &options).unwrap();
+        let needed = GpuSift::new(gpu, options).unwrap().needed::<u8>(&whole, true);
+        let on_device = GpuImage::upload(gpu, image.view()).unwrap();
+        let mask_there = GpuImage::upload(gpu, mask.view()).unwrap();
+        let mut most = 1;
+        for limit in [needed, needed / 2, needed * 2 / 5] {
+            let mut sift = GpuSift::new(gpu, options).unwrap().with_memory(limit);
+            assert!(sift.detect_view(image.view(), None).unwrap() == expected, "{gpu:?} from the host");
+            assert!(sift.detect(&on_device, None).unwrap() == expected, "{gpu:?} on the device");
+            assert_eq!(sift.parts() > 1, limit < needed, "{} parts", sift.parts());
+            assert!(sift.detect(&on_device, Some(&mask_there)).unwrap() == masked, "{gpu:?} with a mask");
+            let there = sift.detect_on_device(&on_device, Some(&mask_there)).unwrap();
+            assert!(there.download().unwrap() == masked, "{gpu:?} left there");
+            let batch = sift.detect_batch(&[on_device.clone(), on_device.clone()]).unwrap();
+            assert!(batch.iter().all(|found| *found == expected), "{gpu:?}, two at once");
+            most = most.max(sift.parts());
+        }
+        assert!(most > 2, "{most} parts at most");
+        let mut sift = GpuSift::new(gpu, options).unwrap().with_memory(needed / 9);
+        let refused = sift.detect_view(image.view(), None);
+        assert!(matches!(refused, Err(Error::Memory { limit, .. }) if limit == needed / 9), "{refused:?}");
+        assert!(sift.enqueue(&[on_device], None).is_err_and(|e| is_of_memory(&e)), "no bands here");
+    }
+}
+
+#[test]
+fn what_a_device_refuses_is_searched_in_bands() {
+    let image = scene(Size::new(60, 700), 5);
+    let options = SiftOptions::default();
+    let expected = of_cpu(&image, None, &options);
+    for gpu in all() {
+        let refused = || Error::DeviceMemory { device: "full".into(), needed: 1 << 40, free: None };
+        let mut sift = GpuSift::new(gpu, options).unwrap();
+        let found = sift.in_bands(Source::Host(image.view()), None, refused()).unwrap();
+        assert!(found == expected, "{gpu:?}: {}", difference(&found, &expected));
+        let parts = sift.parts();
+        assert!(sift.detect_view(image.view(), None).unwrap() == expected, "{gpu:?}, the next image");
+        assert!(parts == sift.parts() && (parts > 1 || gpu.free_memory().is_some()), "{parts} parts at once");
+        let small =
+            image.view().crop(Rect { size: Size::new(50, 40), ..Rect::default() }).unwrap().to_image();
+        assert!(sift.detect_view(small.view(), None).unwrap() == of_cpu(&small, None, &options), "{gpu:?}");
+        assert_eq!(sift.parts(), 1, "another size has a chance of its own");
+        let other = sift.in_bands(Source::Host(small.view()), None, refused());
+        assert!(
+            matches!(other, Err(Error::DeviceMemory { needed: 1_099_511_627_776, .. })),
+            "too small to cut"
+        );
+    }
+}
