@@ -1,7 +1,8 @@
-//! The project's own commands: `cargo xtask test`, `cargo xtask bench`, `cargo xtask parity`.
+//! The project's own commands: `cargo xtask test`, `bench`, `parity` and `bisect`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command talks to people")]
 
 mod bench;
+mod bisect;
 mod gpu;
 mod parity;
 mod python;
@@ -16,10 +17,14 @@ fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let result = match arguments.next().as_deref() {
         Some("bench") => bench::run(&arguments.collect::<Vec<_>>()),
+        Some("bisect") => bisect::run(&arguments.collect::<Vec<_>>()),
         Some("parity") => parity::run(),
         Some("has-opencl") => gpu::has_opencl(),
         Some("test") => test::run(&arguments.collect::<Vec<_>>()),
-        _ => Err("usage: cargo xtask test [ARGUMENTS OF cargo test] | bench [FILTER] | parity".into()),
+        _ => {
+            Err("usage: cargo xtask test [ARGUMENTS OF cargo test] | bench [FILTER] | parity | bisect IMAGE"
+                .into())
+        }
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

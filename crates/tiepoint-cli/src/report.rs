@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write as _};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 use tiepoint::device::{Cpu, Profile, StageTime};
 
 /// A JSON object under way; keys keep the order in which they came.
@@ -166,34 +167,94 @@ pub(crate) fn profile_table(cpu: &Cpu) -> String {
     out
 }
 
-/// Says what is under way, on a terminal only; the line is wiped when this goes.
+/// Says what is under way and how far it has got, on a terminal only; the line is wiped when this goes.
 #[derive(Debug)]
-pub(crate) struct Progress {
-    shown: bool,
+pub(crate) struct Progress(Option<Arc<Mutex<Line>>>);
+
+/// The line on the terminal.
+#[derive(Debug)]
+struct Line {
+    message: String,
+    drawn: Instant,
+}
+
+/// Time between two pictures of the line; work that is over sooner is not worth a number.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Columns of the line: a longer one would not be wiped whole on the narrowest of the usual terminals.
+const COLUMNS: usize = 79;
+
+impl Line {
+    fn draw(&mut self, text: &str) {
+        let _ = write!(std::io::stderr(), "\r\x1b[K{text}");
+        self.drawn = Instant::now();
+    }
+}
+
+/// The message cut to its columns, after the share of the work that is done.
+fn text(message: &str, share: Option<f64>) -> String {
+    // Rounded down: 100 % would be over.
+    let share = share.map(|s| format!("{:2.0} %  ", (s * 100.0).floor())).unwrap_or_default();
+    share.chars().chain(message.chars()).take(COLUMNS).collect()
 }
 
 impl Progress {
     pub(crate) fn new(wanted: bool) -> Self {
-        Self { shown: wanted && std::io::stderr().is_terminal() }
+        let line = || Arc::new(Mutex::new(Line { message: String::new(), drawn: Instant::now() }));
+        Self((wanted && std::io::stderr().is_terminal()).then(line))
     }
 
+    /// What is under way from now on.
     pub(crate) fn say(&self, message: &str) {
-        if self.shown {
-            let short: String = message.chars().take(100).collect();
-            let _ = write!(std::io::stderr(), "\r\x1b[K{short}");
+        self.with(|line| {
+            message.clone_into(&mut line.message);
+            line.draw(&text(message, None));
+        });
+    }
+
+    /// Makes room for another line; what is under way goes on.
+    pub(crate) fn wipe(&self) {
+        self.with(|line| line.draw(""));
+    }
+
+    /// The device, whose work moves the line if there is one.
+    pub(crate) fn watch(&self, cpu: Cpu) -> Cpu {
+        let Some(line) = self.0.clone() else { return cpu };
+        cpu.observed(move |work| {
+            let mut line = line.lock().unwrap_or_else(PoisonError::into_inner);
+            let ends = work.done == work.total;
+            if ends || line.drawn.elapsed() >= PAUSE {
+                let share = (!ends).then(|| work.share());
+                let text = text(&line.message, share);
+                line.draw(&text);
+            }
+        })
+    }
+
+    fn with(&self, change: impl FnOnce(&mut Line)) {
+        if let Some(line) = &self.0 {
+            change(&mut line.lock().unwrap_or_else(PoisonError::into_inner));
         }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.say("");
+        self.wipe();
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn progress_fits_a_line() {
+        assert_eq!(text("1/2 a.png", None), "1/2 a.png");
+        assert_eq!(text("1/2 a.png", Some(0.0)), " 0 %  1/2 a.png");
+        assert_eq!(text("1/2 a.png", Some(0.999)), "99 %  1/2 a.png");
+        assert_eq!(text(&"é".repeat(200), Some(0.5)).chars().count(), COLUMNS);
+    }
 
     #[test]
     fn json_is_json() {

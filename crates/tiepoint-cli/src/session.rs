@@ -27,14 +27,15 @@ impl Session {
             false => common.device.open_cpu(threads).map(Processor::from),
         };
         let mut processor = processor.map_err(unavailable)?;
-        processor.cpu = processor.cpu.profiled();
+        let progress = Progress::new(!common.quiet && !common.json);
+        processor.cpu = progress.watch(processor.cpu.profiled());
         if let Some(gpu) = &processor.gpu {
             gpu.profile(common.profile);
         }
         let session = Self {
             processor,
             json: common.json,
-            progress: Progress::new(!common.quiet && !common.json),
+            progress,
             profile: common.profile,
             verbose: common.verbose,
             quiet: common.quiet,
@@ -61,14 +62,14 @@ impl Session {
         if self.json || self.quiet {
             return Ok(());
         }
-        self.progress.say("");
+        self.progress.wipe();
         print(line)
     }
 
     /// A line on stderr that changes nothing about the result; not with --quiet.
     pub(crate) fn note(&self, line: &str) {
         if !self.quiet {
-            self.progress.say("");
+            self.progress.wipe();
             let _ = writeln!(std::io::stderr(), "tiepoint: {line}");
         }
     }
@@ -88,7 +89,7 @@ impl Session {
     /// The stage times, with --profile.
     pub(crate) fn close(&self) {
         if self.profile {
-            self.progress.say("");
+            self.progress.wipe();
             let _ = write!(std::io::stderr(), "{}", profile_table(&self.processor.cpu));
         }
     }

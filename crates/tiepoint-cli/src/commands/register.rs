@@ -24,6 +24,7 @@ pub(crate) fn run(arguments: &Register, session: &Session) -> Outcome {
     let asked = Asked { detector: &arguments.detector, matching: &arguments.matching };
     // A is MOVING, B is REFERENCE: the matrix leads from MOVING to REFERENCE.
     let found = asked.run([&arguments.moving, &arguments.reference], true, &mut clock, session)?;
+    session.progress.say("warping");
     let laid = clock.time(Part::Compute, || Laid::of(&found, arguments, session))?;
     clock.time(Part::Write, || write(arguments, &found, &laid))?;
     let between = format!("{} on {}", arguments.moving.display(), arguments.reference.display());

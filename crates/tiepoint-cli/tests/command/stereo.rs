@@ -33,6 +33,47 @@ fn scene(disparities: [f64; 2]) -> StereoSceneOptions {
 }
 
 #[test]
+fn progress_is_for_terminals() {
+    let folder = Folder::new("progress");
+    let size = Size::new(700, 500);
+    let rig = folder.stereo("", &StereoSceneOptions { size, ..scene([2.0, 24.0]) });
+    let map = folder.at("d.pfm");
+    // Long enough to be worth a number.
+    let run = [
+        "stereo",
+        &rig.left,
+        &rig.right,
+        "--disparities",
+        "512",
+        "--paths",
+        "16",
+        "--threads",
+        "1",
+        "-o",
+        &map,
+    ];
+    let piped = tiepoint(&run);
+    assert!(piped.status.success() && piped.stderr.is_empty(), "no terminal: {piped:?}");
+    // As on a terminal, where the system has the means to pretend one.
+    let on_terminal = |more: &str| {
+        let line = [&[env!("CARGO_BIN_EXE_tiepoint")], &run[..]].concat().join(" ");
+        let pretended =
+            Command::new("script").args(["-qec", &format!("{line} {more}"), "/dev/null"]).output();
+        pretended.ok().filter(|o| o.status.success()).map(|o| String::from_utf8(o.stdout).unwrap())
+    };
+    let Some(shown) = on_terminal("").filter(|_| cfg!(target_os = "linux")) else {
+        eprintln!("skipped: there is no script(1) to pretend a terminal");
+        return;
+    };
+    assert!(shown.contains(" %  1/1 "), "a number within the pair: {shown:?}");
+    let last = shown.rfind('\r').unwrap();
+    assert!(shown[last..].ends_with("\x1b[K"), "the line is wiped: {shown:?}");
+    for quiet in ["--quiet", "--json"] {
+        assert!(!on_terminal(quiet).unwrap().contains(" %  "), "{quiet}");
+    }
+}
+
+#[test]
 fn finds_the_truth_and_says_so() {
     let folder = Folder::new("stereo");
     let rig = folder.stereo("", &scene([2.0, 24.0]));

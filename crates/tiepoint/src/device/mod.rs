@@ -1,16 +1,20 @@
-//! Where the work runs: the threads and SIMD level of the CPU, a [`gpu`], and the time that each stage took.
+//! Where the work runs: the threads and SIMD level of the CPU, a [`gpu`], the time that each stage took, and how far
+//! long work has got.
 //!
 //! A [`Cpu`] is handed to every call that computes. It borrows the caller's thread pool; the library never
 //! touches rayon's global one. Neither the thread count nor the SIMD level changes a result.
 
 pub mod gpu;
 mod profile;
+pub(crate) mod progress;
 
 pub use profile::{Profile, Stage, StageTime};
+pub use progress::Progress;
 
 use crate::{Error, Result};
 use fearless_simd::Level;
 use gpu::{Api, Gpu};
+use progress::Watch;
 use rayon::{ThreadPool, ThreadPoolBuilder, prelude::*};
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -29,12 +33,13 @@ pub enum SimdLevel {
     Best,
 }
 
-/// The CPU as a device: a thread pool, a SIMD level and, if asked for, a profile of stage times.
+/// The CPU as a device: a thread pool, a SIMD level and, if asked for, a profile of stage times and an observer.
 #[derive(Clone, Debug)]
 pub struct Cpu {
     pool: Option<Arc<ThreadPool>>,
     level: Level,
     profile: Option<Arc<Profile>>,
+    watch: Option<Watch>,
 }
 
 impl Default for Cpu {
@@ -46,7 +51,7 @@ impl Default for Cpu {
 impl Cpu {
     /// The calling thread alone, at the best SIMD level present.
     pub fn sequential() -> Self {
-        Self { pool: None, level: Level::new(), profile: None }
+        Self { pool: None, level: Level::new(), profile: None, watch: None }
     }
 
     /// A pool of `threads` threads made for this `Cpu`; one thread means the calling thread.
@@ -112,6 +117,40 @@ impl Cpu {
     /// The times noted so far, if this device is [`profiled`](Self::profiled).
     pub fn profile(&self) -> Option<&Profile> {
         self.profile.as_deref()
+    }
+
+    /// The same device, which from now on tells `observer` how far long work has got, from any of its threads. Calls
+    /// for one piece of work come one after the other and hold it up: the observer should be quick, and not use the
+    /// device.
+    ///
+    /// ```
+    /// use tiepoint::{device::Cpu, feature::sift, image::Image};
+    /// let cpu = Cpu::sequential().observed(|p| eprintln!("{}: {:.0} %", p.work, 100.0 * p.share()));
+    /// let image = Image::<u8>::new(tiepoint::image::Size::new(300, 200));
+    /// assert!(sift::detect(image.view(), &Default::default(), None, &cpu)?.is_empty());
+    /// # Ok::<(), tiepoint::Error>(())
+    /// ```
+    #[must_use]
+    pub fn observed(self, observer: impl Fn(Progress) + Send + Sync + 'static) -> Self {
+        Self { watch: Some(Watch::Observer(Arc::new(observer))), ..self }
+    }
+
+    /// The same device, on which work of `total` steps begins; it ends when this and its clones are dropped.
+    pub(crate) fn work(&self, name: &'static str, total: usize) -> Self {
+        let watch = self.watch.as_ref().and_then(|w| w.work(name, total as u64));
+        Self { watch, ..self.clone() }
+    }
+
+    /// The same device, on which the next work fills `steps` of that under way.
+    pub(crate) fn part(&self, steps: usize) -> Self {
+        Self { watch: self.watch.as_ref().and_then(|w| w.part(steps as u64)), ..self.clone() }
+    }
+
+    /// Notes that steps of the work under way are done.
+    pub(crate) fn advance(&self, steps: usize) {
+        if let Some(watch) = &self.watch {
+            watch.advance(steps as u64);
+        }
     }
 
     /// How many threads work.

@@ -1,5 +1,7 @@
 //! Keypoints and descriptors, whichever detector made them.
 
+#[cfg(test)]
+mod bisect;
 mod detector;
 pub mod files;
 pub mod gpu;

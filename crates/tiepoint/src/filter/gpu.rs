@@ -308,32 +308,8 @@ pub(crate) mod testing {
     use crate::device::gpu::all;
     use crate::filter::testing::{data, strided};
     use crate::image::gpu::GpuPixel;
+    use crate::image::testing::{Value, assert_same};
     use crate::image::{Image, ImageView};
-
-    /// The same bits; NaN may have any.
-    fn same<T: GpuPixel>(a: T, b: T) -> bool {
-        let bits = |v: T| v.to_f32().to_bits();
-        bits(a) == bits(b) || a.to_f32().is_nan() && b.to_f32().is_nan()
-    }
-
-    /// Asserts that two images are equal, bit for bit.
-    pub(crate) fn assert_same<T: Element + PartialEq + std::fmt::Debug>(
-        found: &Image<T>,
-        expected: &Image<T>,
-        same: impl Fn(T, T) -> bool,
-        context: &dyn std::fmt::Display,
-    ) {
-        assert_eq!((found.size(), found.channels()), (expected.size(), expected.channels()), "{context}");
-        let differs = found.data().iter().zip(expected.data()).position(|(&a, &b)| !same(a, b));
-        if let Some(i) = differs {
-            let (x, y) = (i % found.row_len(), i / found.row_len());
-            panic!(
-                "{context}: {:?} in place of {:?} at element {x} of row {y}",
-                found.data()[i],
-                expected.data()[i]
-            );
-        }
-    }
 
     /// Sizes around the seams of tiles, and images of several tiles in both directions.
     pub(crate) fn shapes(channels: usize) -> Vec<Size> {
@@ -369,11 +345,10 @@ pub(crate) mod testing {
     }
 
     /// Asserts that a device's form gives the CPU's bits, alone and in a stack.
-    pub(crate) fn twins<I: GpuPixel, O: Element + PartialEq + std::fmt::Debug>(
+    pub(crate) fn twins<I: GpuPixel, O: Element + Value>(
         images: &[Image<I>],
         plan: impl Fn(&Gpu) -> Result<GpuFilter<I, O>>,
         cpu: impl Fn(ImageView<'_, I>) -> Image<O>,
-        same: impl Fn(O, O) -> bool + Copy,
         context: &dyn std::fmt::Display,
     ) {
         for gpu in all() {
@@ -382,7 +357,7 @@ pub(crate) mod testing {
                 let context = format!("{gpu:?}, {}, {context}", image.size());
                 let on_device = GpuImage::upload(gpu, image.view()).unwrap();
                 let found = plan.filter(&on_device).unwrap().download().unwrap();
-                assert_same(&found, &cpu(image.view()), same, &context);
+                assert_same(&found, &cpu(image.view()), context);
             }
             let image = &images[images.len().min(5) - 1];
             let mut turned = image.clone();
@@ -394,25 +369,10 @@ pub(crate) mod testing {
             plan.record_batch(&mut commands, &stack, &out).unwrap();
             gpu.run(&commands).unwrap();
             for (i, image) in [image, &turned, image].into_iter().enumerate() {
-                let found = out.download(i).unwrap();
-                assert_same(
-                    &found,
-                    &cpu(image.view()),
-                    same,
-                    &format!("{gpu:?}, image {i} of a stack, {context}"),
-                );
+                let context = format!("{gpu:?}, image {i} of a stack, {context}");
+                assert_same(&out.download(i).unwrap(), &cpu(image.view()), context);
             }
         }
-    }
-
-    /// [`twins`] of pixels.
-    pub(crate) fn pixel_twins<I: GpuPixel, O: GpuPixel>(
-        images: &[Image<I>],
-        plan: impl Fn(&Gpu) -> Result<GpuFilter<I, O>>,
-        cpu: impl Fn(ImageView<'_, I>) -> Image<O>,
-        context: &dyn std::fmt::Display,
-    ) {
-        twins(images, plan, cpu, same, context);
     }
 
     #[test]

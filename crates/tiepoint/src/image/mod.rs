@@ -14,6 +14,8 @@ mod pnm;
 mod range;
 mod read;
 mod rows;
+#[cfg(test)]
+pub(crate) mod testing;
 mod tiff;
 mod write;
 

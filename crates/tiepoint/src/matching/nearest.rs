@@ -178,12 +178,13 @@ const STRIPS: usize = 32;
 
 /// Searches the descriptors of A from `first` on, all of `values`, in all of B.
 fn search_run<E: Element>(
-    level: Level,
+    cpu: &Cpu,
     (first, values): (usize, &[E]),
     dimension: usize,
     panels: &Panels<E::Sum>,
     count_b: usize,
 ) -> Found<E::Sum> {
+    let level = cpu.level();
     let mut rows = Vec::with_capacity(values.len() / dimension);
     let mut columns = vec![Columns::new(); panels.norms.len()];
     let mut tile: Tile<E::Sum> = [Line([E::Sum::default(); COLUMNS]); ROWS];
@@ -201,6 +202,7 @@ fn search_run<E: Element>(
             }
         }
         rows.extend(strips.iter().flat_map(|s| &s.best[..s.rows]));
+        cpu.advance(block.len() / dimension);
     }
     (rows, columns)
 }
@@ -208,12 +210,12 @@ fn search_run<E: Element>(
 /// The nearest two in B for every descriptor of A, and in A for every descriptor of B.
 pub(super) fn search<E: Element>(a: &[E], b: &[E], dimension: usize, cpu: &Cpu) -> [Vec<Best<E::Sum>>; 2] {
     let (count_a, count_b) = (a.len() / dimension, b.len() / dimension);
-    let level = cpu.level();
-    let panels = Panels::pack(level, b, dimension, cpu);
+    let cpu = &cpu.work("match", count_a);
+    let panels = Panels::pack(cpu.level(), b, dimension, cpu);
     let run = count_a.div_ceil(cpu.threads()).max(ROWS);
     let runs = cpu.map(count_a.div_ceil(run), |i| {
         let part = &a[i * run * dimension..((i + 1) * run).min(count_a) * dimension];
-        search_run(level, (i * run, part), dimension, &panels, count_b)
+        search_run(cpu, (i * run, part), dimension, &panels, count_b)
     });
     let mut rows = Vec::with_capacity(count_a);
     let mut columns = vec![Best::NONE; count_b];

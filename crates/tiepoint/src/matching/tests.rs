@@ -1,6 +1,7 @@
 use super::nearest::search;
 use super::product::{Distance, Element};
 use super::*;
+use crate::device::progress::tests::told;
 use crate::feature::Keypoint;
 use crate::geometry::{Fundamental, Homography};
 use crate::image::Size;
@@ -301,5 +302,16 @@ fn what_does_not_fit_is_an_error() {
         },
     ] {
         assert!(matches!(wrong.check(), Err(Error::Option { .. })), "{wrong:?}");
+    }
+}
+
+#[test]
+fn progress_is_told_of_descriptors() {
+    let mut numbers = Numbers(9);
+    let (a, b) = (numbers.bytes(1000 * 16, 256), numbers.bytes(50 * 16, 256));
+    for threads in [1, 5] {
+        let cpu = Cpu::with_threads(threads).unwrap();
+        let told = told(&cpu, 5, |cpu| search(&a, &b, 16, cpu));
+        assert!(told.iter().all(|p| p.work == "match" && p.total == 1000), "descriptors of A");
     }
 }

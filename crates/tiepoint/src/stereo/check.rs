@@ -124,7 +124,8 @@ mod tests {
     use super::*;
     use crate::{
         image::Size,
-        stereo::testing::{bits, cpus, maps},
+        image::testing::assert_same,
+        stereo::testing::{cpus, maps},
     };
 
     fn reference(map: &Image<f32>, other: &Image<f32>, view: View, limit: f32) -> Image<f32> {
@@ -150,11 +151,11 @@ mod tests {
         let maps = maps();
         for pair in maps.windows(2).filter(|p| p[0].size() == p[1].size()) {
             for (view, limit) in [(View::Left, 1.0), (View::Right, 0.0), (View::Left, 2.5)] {
-                let expected = bits(&reference(&pair[0], &pair[1], view, limit));
+                let expected = reference(&pair[0], &pair[1], view, limit);
                 for cpu in cpus() {
                     let mut found = pair[0].clone();
                     check(&mut found, &pair[1], view, limit, &cpu).unwrap();
-                    assert_eq!(bits(&found), expected, "{} {view:?} {limit}", found.size());
+                    assert_same(&found, &expected, format_args!("{} {view:?} {limit}", found.size()));
                 }
             }
         }

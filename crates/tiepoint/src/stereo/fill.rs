@@ -171,7 +171,8 @@ fn higher(a: f32, b: f32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::stereo::testing::{bits, cpus, maps};
+    use crate::image::testing::assert_same;
+    use crate::stereo::testing::{cpus, maps};
 
     const RAYS: [(i64, i64); 8] = [(-1, 0), (1, 0), (0, -1), (0, 1), (-1, -1), (1, -1), (-1, 1), (1, 1)];
 
@@ -207,11 +208,11 @@ mod tests {
             map.data_mut().iter_mut().for_each(|v| *v += 0.0);
             let occluded = Image::from_fn(map.size(), |x, y| (x / 3 + y) % 2 == 0);
             for occluded in [None, Some(&occluded)] {
-                let expected = bits(&reference(&map, occluded));
+                let expected = reference(&map, occluded);
                 for cpu in cpus() {
                     let mut found = map.clone();
                     fill(&mut found, occluded, &cpu).unwrap();
-                    assert_eq!(bits(&found), expected, "{}", map.size());
+                    assert_same(&found, &expected, map.size());
                 }
             }
         }

@@ -35,8 +35,21 @@ pub(super) fn table(
     }
 }
 
+/// About what [`table`] takes, in units of `whole` for an aggregation of the pair: each halving takes an eighth.
+pub(super) fn table_steps(options: &StereoOptions, whole: usize) -> usize {
+    match options.learning {
+        Learning::Iterations(n) => usize::from(n).saturating_sub(1) * whole,
+        Learning::CoarseToFine => whole / 6,
+    }
+}
+
 /// Rounds of choosing a projection by disparities that the one before gave, at most.
 const ROUNDS: usize = 3;
+
+/// About what [`project`] takes: an aggregation at half the size, and a table for it, each round.
+pub(super) fn project_steps(options: &StereoOptions, whole: usize) -> usize {
+    ROUNDS * (whole / 8 + table_steps(options, whole / 8))
+}
 
 /// Chooses the grey of the colour image that belongs to the grey one.
 pub(super) fn project(
@@ -51,11 +64,14 @@ pub(super) fn project(
     }
     let luma = pair.values()[colour.side].clone();
     let options = halved(options, 1);
+    let whole = pair.size().area() / 8;
+    let learning = table_steps(&options, whole);
+    let cpu = &cpu.work("project", ROUNDS * (whole + learning));
     let mut last = Projection::LUMA;
     for _ in 0..ROUNDS {
         let half = pair.half(cpu)?;
-        let table = coarse_to_fine(&half, &options, workspace, cpu)?;
-        let disparity = disparities(&half, &options, &table, workspace, cpu)?;
+        let table = coarse_to_fine(&half, &options, workspace, &cpu.part(learning))?;
+        let disparity = disparities(&half, &options, &table, workspace, &cpu.part(whole))?;
         let _stage = cpu.stage("projection");
         let projection = colour.projection(pair, &disparity, cpu);
         if projection == last {
@@ -89,9 +105,11 @@ fn iterate(
     workspace: &mut Workspace,
     cpu: &Cpu,
 ) -> Result<Table> {
+    let step = pair.size().area();
+    let cpu = &cpu.work("iterate", runs.saturating_sub(1) * step);
     let mut table = taught(pair, (&zero(pair.size(), options), 1), cpu);
     for _ in 1..runs {
-        table = taught(pair, (&disparities(pair, options, &table, workspace, cpu)?, 1), cpu);
+        table = taught(pair, (&disparities(pair, options, &table, workspace, &cpu.part(step))?, 1), cpu);
     }
     Ok(table)
 }
@@ -135,12 +153,16 @@ fn coarse_to_fine(
         pairs.push(last.half(cpu)?);
     }
     let coarsest = pairs.last().unwrap_or(pair);
-    let mut table = iterate(coarsest, &halved(options, pairs.len()), FIRST, workspace, cpu)?;
+    let steps = |level: usize| pairs[level].size().area() * halved(options, level + 1).disparities;
+    let first = (FIRST - 1) * coarsest.size().area() * halved(options, pairs.len()).disparities;
+    let cpu = &cpu.work("learn", first + (0..pairs.len()).map(steps).sum::<usize>());
+    let mut table = iterate(coarsest, &halved(options, pairs.len()), FIRST, workspace, &cpu.part(first))?;
     for level in (0..pairs.len()).rev() {
         // What this level's table gives teaches the next finer one.
-        let disparity = disparities(&pairs[level], &halved(options, level + 1), &table, workspace, cpu)?;
+        let (options, cpu) = (halved(options, level + 1), cpu.part(steps(level)));
+        let disparity = disparities(&pairs[level], &options, &table, workspace, &cpu)?;
         let finer = if level == 0 { pair } else { &pairs[level - 1] };
-        table = taught(finer, (&disparity, 2), cpu);
+        table = taught(finer, (&disparity, 2), &cpu);
     }
     Ok(table)
 }

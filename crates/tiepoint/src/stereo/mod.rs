@@ -165,17 +165,23 @@ impl Stereo {
     ) -> Result<StereoResult> {
         let Self { options, workspace } = self;
         let mut pair = Pair::new(left, right, masks, options.cost, cpu)?;
-        if let (None, Cost::MutualInformation) = (own, options.cost)
-            && let Some(colour) = Colour::of(left, right, cpu)?
-        {
-            cpu.run(|| learn::project(&mut pair, &colour, options, workspace, cpu))?;
+        let learns = own.is_none() && options.cost == Cost::MutualInformation;
+        let colour = if learns { Colour::of(left, right, cpu)? } else { None };
+        // An aggregation is as many steps as there are pixels; what follows takes little beside it.
+        let step = pair.size().area();
+        let projecting = colour.as_ref().map_or(0, |_| learn::project_steps(options, step));
+        let learning = if learns { learn::table_steps(options, step) } else { 0 };
+        let aggregations = 1 + usize::from(options.right_view == RightView::Aggregated);
+        let cpu = &cpu.work("stereo", projecting + learning + aggregations * step);
+        if let Some(colour) = colour {
+            let cpu = cpu.part(projecting);
+            cpu.run(|| learn::project(&mut pair, &colour, options, workspace, &cpu))?;
         }
-        let table = match (own, options.cost) {
-            (None, Cost::MutualInformation) => {
-                Some(cpu.run(|| learn::table(&pair, options, workspace, cpu))?)
-            }
-            _ => None,
-        };
+        let table = learns.then(|| {
+            let cpu = cpu.part(learning);
+            cpu.run(|| learn::table(&pair, options, workspace, &cpu))
+        });
+        let table = table.transpose()?;
         let problem = pair.problem(options, own, table.as_ref());
         if problem.greatest_sum() > u32::from(u16::MAX) {
             let expected = "so that paths times (greatest cost + p2) is at most 65535";
@@ -198,9 +204,9 @@ impl Stereo {
             confidence: out.confidence.as_mut(),
             sums: None,
         };
-        aggregate(&problem, results, workspace, cpu)?;
+        aggregate(&problem, results, workspace, &cpu.part(step))?;
         if options.right_view == RightView::Aggregated {
-            out.right = Some(right_view(&pair, options, table.as_ref(), workspace, cpu)?);
+            out.right = Some(right_view(&pair, options, table.as_ref(), workspace, &cpu.part(step))?);
         }
         refine::refine(&mut out, options, cpu)?;
         out.right = out.right.filter(|_| options.right);

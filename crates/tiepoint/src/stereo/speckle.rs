@@ -246,7 +246,8 @@ mod tests {
     use super::*;
     use crate::{
         image::Size,
-        stereo::testing::{bits, cpus, maps},
+        image::testing::assert_same,
+        stereo::testing::{cpus, maps},
     };
 
     fn reference(map: &Image<f32>, options: &SpeckleOptions) -> Image<f32> {
@@ -286,11 +287,11 @@ mod tests {
         for map in maps() {
             for (size, difference) in [(2, 0.0), (5, 0.75), (30, 1.0), (400, 2.0), (usize::MAX, 1.0)] {
                 let options = SpeckleOptions { size, difference };
-                let expected = bits(&reference(&map, &options));
+                let expected = reference(&map, &options);
                 for cpu in cpus() {
                     let mut found = map.clone();
                     speckle(&mut found, &options, &cpu).unwrap();
-                    assert_eq!(bits(&found), expected, "{} {options:?}", map.size());
+                    assert_same(&found, &expected, format_args!("{} {options:?}", map.size()));
                 }
             }
         }

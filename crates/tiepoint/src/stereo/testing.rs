@@ -36,8 +36,3 @@ pub(super) fn maps() -> Vec<Image<f32>> {
     }
     maps
 }
-
-/// The map's bits, so that infinities and signs of zero count.
-pub(super) fn bits(map: &Image<f32>) -> Vec<u32> {
-    map.data().iter().map(|v| v.to_bits()).collect()
-}

@@ -2,8 +2,8 @@
 
 use super::{Cost, INVALID, Learning, Masks, Paths, RightView, Stereo, StereoOptions, StereoResult};
 use crate::{
-    device::Cpu,
-    image::{AnyImage, Image, Size},
+    device::{Cpu, progress::tests::told},
+    image::{AnyImage, Image, Size, testing::assert_same},
     synth::Texture,
 };
 
@@ -119,9 +119,43 @@ fn one_answer_for_threads_levels_and_memory() {
                 for memory in [None, Some(1_000_000)] {
                     let cpu = Cpu::with_threads(threads).unwrap().at_level(level).unwrap();
                     let found = compute(StereoOptions { memory, ..options }, &pair, Masks::default(), &cpu);
-                    assert!(found == expected, "{cost:?}, {level:?}, {threads} threads, {memory:?}");
+                    let what = format!("{cost:?}, {level:?}, {threads} threads, {memory:?}");
+                    assert_same(&found.disparity, &expected.disparity, &what);
+                    assert!(found == expected, "{what}: all but disparities");
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn progress_is_told_band_by_band_and_of_every_iteration() {
+    let pair = shifted(Size::new(150, 120), 11, 8);
+    let tinted = Image::from_vec(
+        pair[0].data().iter().flat_map(|&v| [v, 255 - v, v / 2]).collect(),
+        pair[0].size(),
+        3,
+    );
+    let colour = [AnyImage::U8(tinted.unwrap()), pair[1].clone().into()];
+    let pair = pair.map(AnyImage::U8);
+    let base = StereoOptions { disparities: 24, ..Default::default() };
+    let (cost, bands) = (Cost::MutualInformation, 2 * 120 / 8);
+    for (options, pair, least) in [
+        (base, &pair, bands),
+        (StereoOptions { memory: Some(1_000_000), ..base }, &pair, bands + 4),
+        (StereoOptions { right_view: RightView::Aggregated, ..base }, &pair, 2 * bands),
+        (StereoOptions { cost, ..base }, &pair, 2 * bands),
+        (StereoOptions { cost, learning: Learning::Iterations(3), ..base }, &pair, 3 * bands),
+        (StereoOptions { cost, ..base }, &colour, 3 * bands),
+    ] {
+        for threads in [1, 2, 5] {
+            let cpu = Cpu::with_threads(threads).unwrap();
+            let told = told(&cpu, least, |cpu| {
+                Stereo::new(options).unwrap().compute(&pair[0], &pair[1], Masks::default(), cpu).unwrap()
+            });
+            assert!(told.iter().all(|p| p.work == "stereo"), "one piece of work");
+            let jump = told.iter().zip(&told[1..]).map(|(a, b)| b.share() - a.share()).fold(0.0, f64::max);
+            assert!(jump < 0.2, "{options:?}: {jump} of the work at once");
         }
     }
 }

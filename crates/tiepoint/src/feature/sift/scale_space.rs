@@ -269,6 +269,11 @@ impl Pyramid {
         self.input
     }
 
+    /// Rows of the first octave: the steps of [`run`](Self::run).
+    pub(super) fn rows(&self) -> usize {
+        self.octaves[0].size.height
+    }
+
     /// Streams `image` through all octaves; `search` is called whenever an octave has got further.
     pub(super) fn run<T: Pixel>(
         &mut self,
@@ -284,6 +289,7 @@ impl Pyramid {
         }
         let size = self.octaves[0].size;
         while self.source.end() < size.height {
+            let first = self.source.end();
             let stage = cpu.stage("scale space");
             self.read(image, size, cpu);
             blur(&self.source, &mut self.octaves[0].levels[0], size, &self.source_taps, self.border, cpu);
@@ -291,6 +297,7 @@ impl Pyramid {
             self.source.forget_before(read_again);
             drop(stage);
             self.advance(cpu, &mut search);
+            cpu.advance(self.source.end() - first);
         }
     }
 
@@ -326,6 +333,26 @@ impl Pyramid {
         });
         self.source.append(rows);
     }
+}
+
+/// All levels of all octaves of the streamed form, for tests of what is made of them.
+#[cfg(test)]
+pub(super) fn whole<T: Pixel>(
+    image: ImageView<'_, T>,
+    options: &SiftOptions,
+    cpu: &Cpu,
+) -> Vec<Vec<crate::image::Image<f32>>> {
+    use crate::image::Image;
+    let mut pyramid = Pyramid::new(image.size(), options);
+    let empty = |octave: &Octave| octave.levels.iter().map(|_| Image::new(octave.size)).collect();
+    let mut octaves: Vec<Vec<Image<f32>>> = pyramid.octaves.iter().map(empty).collect();
+    pyramid.run(image, cpu, |octave, _| {
+        let levels = &mut octaves[usize::from(octave.number.abs_diff(options.first_octave))];
+        for (level, whole) in octave.levels.iter().zip(levels) {
+            (level.first..level.end()).for_each(|y| whole.row_mut(y).copy_from_slice(level.row(y)));
+        }
+    });
+    octaves
 }
 
 /// Fills rows `first..` of the source.

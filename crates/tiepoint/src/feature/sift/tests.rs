@@ -1,6 +1,7 @@
 //! The streamed form against the reference, and what the method promises.
 
 use super::*;
+use crate::device::progress::tests::told;
 use crate::geometry::warp::{Interpolation, warp};
 use crate::geometry::{Affine, Homography};
 use crate::image::Image;
@@ -97,6 +98,16 @@ fn equals_the_reference_for_every_option() {
                 "{options:?} on {cpu:?}"
             );
         }
+    }
+}
+
+#[test]
+fn progress_is_told_band_by_band() {
+    let image = scene(Size::new(60, 500), 5);
+    for threads in [1, 5] {
+        let cpu = Cpu::with_threads(threads).unwrap();
+        let told = told(&cpu, 15, |cpu| detect(image.view(), &SiftOptions::default(), None, cpu).unwrap());
+        assert!(told.iter().all(|p| p.work == "SIFT" && p.total == 1000), "rows of the doubled image");
     }
 }
 

@@ -167,6 +167,7 @@ impl<A: Total> Buffers<A> {
             }
             let _stage = cpu.stage("describe");
             self.describe(tables, options, cpu, &mut found);
+            cpu.advance(end - first);
         }
         let descriptors = Descriptors::F32(found.values);
         Features { keypoints: found.keypoints, descriptors, dimension: options.dimension(), image: size }

@@ -2,7 +2,7 @@
 
 use super::{reference, *};
 use crate::{
-    device::SimdLevel,
+    device::{SimdLevel, progress::tests::told},
     image::{Image, Size},
 };
 use proptest::prelude::*;
@@ -200,4 +200,14 @@ fn mask_and_selection_keep_a_part() {
     let options = SurfOptions { selection: Selection::Strongest(10), ..SurfOptions::paper() };
     let ten = detect(image.view(), &options, None, &cpu).unwrap();
     assert_same(&ten, &all.subset(&(0..10).collect::<Vec<_>>()), "strongest ten");
+}
+
+#[test]
+fn progress_is_told_band_by_band() {
+    let image = texture(Size::new(60, 500), 5);
+    for threads in [1, 5] {
+        let cpu = Cpu::with_threads(threads).unwrap();
+        let told = told(&cpu, 7, |cpu| detect(image.view(), &SurfOptions::paper(), None, cpu).unwrap());
+        assert!(told.iter().all(|p| p.work == "SURF" && p.total == 500), "rows of the image");
+    }
 }

@@ -87,7 +87,7 @@ mod tests {
     use crate::device::Cpu;
     use crate::device::gpu::compiles_everywhere;
     use crate::filter::convolve::convolve;
-    use crate::filter::gpu::testing::{images, pixel_twins};
+    use crate::filter::gpu::testing::{self, images};
     use crate::filter::testing::{BORDERS, noise};
 
     /// Weights of either sign.
@@ -110,7 +110,7 @@ mod tests {
             let options = ConvolveOptions { border: BORDERS[(k + channels) % 4] };
             let plan = |gpu: &Gpu| GpuFilter::<I, O>::convolve(gpu, kernel, &options, channels);
             let context = format!("{} x {channels} to {}, {}, {options:?}", I::NAME, O::NAME, kernel.size());
-            pixel_twins(&images, plan, |view| convolve(view, kernel, &options, &cpu).unwrap(), &context);
+            testing::twins(&images, plan, |view| convolve(view, kernel, &options, &cpu).unwrap(), &context);
         }
     }
 

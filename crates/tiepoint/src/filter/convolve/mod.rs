@@ -293,6 +293,7 @@ fn keep<T: Pixel, O: Pixel>(view: ImageView<'_, T>, kernel: Size, first: usize, 
 mod tests {
     use super::*;
     use crate::filter::testing::{BORDERS, cpus, noise, sizes, strided};
+    use crate::image::testing::assert_same;
 
     fn reference<T: Pixel, O: Pixel>(view: ImageView<'_, T>, kernel: &Kernel, border: Border) -> Vec<O> {
         let (size, channels, k) = (view.size(), view.channels(), kernel.size);
@@ -345,10 +346,12 @@ mod tests {
             let view = ImageView::new(&buffer, size, channels, stride).unwrap();
             for (k, kernel) in kernels.iter().enumerate() {
                 let border = BORDERS[(n + k) % 4];
-                let expected: Vec<O> = reference(view, kernel, border);
+                let expected: Image<O> =
+                    Image::from_vec(reference(view, kernel, border), size, channels).unwrap();
                 for cpu in cpus() {
                     let found = convolve::<T, O>(view, kernel, &ConvolveOptions { border }, &cpu).unwrap();
-                    assert_eq!(found.data(), expected, "{size} x {channels}, {border:?}, {:?}", kernel.size);
+                    let what = format_args!("{size} x {channels}, {border:?}, {:?}", kernel.size);
+                    assert_same(&found, &expected, what);
                 }
             }
         }

@@ -53,7 +53,7 @@ mod tests {
     use crate::device::Cpu;
     use crate::device::gpu::compiles_everywhere;
     use crate::filter::gauss::{Taps, gauss};
-    use crate::filter::gpu::testing::{images, pixel_twins};
+    use crate::filter::gpu::testing::{self, images};
     use crate::filter::testing::BORDERS;
     use crate::image::Border;
 
@@ -65,7 +65,7 @@ mod tests {
             let plan = |gpu: &Gpu| GpuFilter::<T, T>::gauss(gpu, &options, channels);
             let name = T::NAME;
             let context = format_args!("{name} x {channels}, {options:?}").to_string();
-            pixel_twins(&images, plan, |view| gauss(view, &options, &cpu).unwrap(), &context);
+            testing::twins(&images, plan, |view| gauss(view, &options, &cpu).unwrap(), &context);
         }
     }
 

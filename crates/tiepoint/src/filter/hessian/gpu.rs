@@ -176,7 +176,7 @@ mod tests {
     use super::*;
     use crate::device::Cpu;
     use crate::device::gpu::{all, compiles_everywhere};
-    use crate::filter::gpu::testing::{images, pixel_twins};
+    use crate::filter::gpu::testing::{self, images};
     use crate::filter::hessian::{blobs, response};
     use crate::image::Border;
 
@@ -187,7 +187,7 @@ mod tests {
             let options = HessianOptions { border, weight: 0.81, threshold: 0.0001 };
             let context = format!("{}, {border:?}", T::NAME);
             let plan = |gpu: &Gpu| GpuFilter::<T, f32>::hessian(gpu, &options);
-            pixel_twins(&images, plan, |view| response(view, &options, &cpu).unwrap(), &context);
+            testing::twins(&images, plan, |view| response(view, &options, &cpu).unwrap(), &context);
             for gpu in all() {
                 let plan = GpuBlobs::<T>::new(gpu, &options).unwrap();
                 let mut most = 0;

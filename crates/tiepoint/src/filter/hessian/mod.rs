@@ -260,7 +260,7 @@ mod tests {
     use super::*;
     use crate::{
         filter::testing::{BORDERS, cpus, sizes, strided},
-        image::Size,
+        image::{Size, testing::assert_same},
     };
 
     fn reference<T: Pixel>(view: ImageView<'_, T>, options: &HessianOptions) -> Vec<f32> {
@@ -280,10 +280,11 @@ mod tests {
             let (buffer, stride) = strided::<T>(size, 1, n as u32, white);
             let view = ImageView::new(&buffer, size, 1, stride).unwrap();
             let options = HessianOptions { border: BORDERS[n % 4], weight: 0.81, ..Default::default() };
-            let expected = reference(view, &options);
+            let expected = Image::from_vec(reference(view, &options), size, 1).unwrap();
             let one = blobs(view, &options, &Cpu::sequential()).unwrap();
             for cpu in cpus() {
-                assert_eq!(response(view, &options, &cpu).unwrap().data(), expected, "{size}, {options:?}");
+                let found = response(view, &options, &cpu).unwrap();
+                assert_same(&found, &expected, format_args!("{size}, {options:?}"));
                 assert_eq!(blobs(view, &options, &cpu).unwrap(), one, "{size}, {options:?}");
             }
         }

@@ -219,9 +219,15 @@ mod tests {
     use crate::device::gpu::{all, compiles_everywhere};
     use crate::filter::testing::{noise, sizes};
     use crate::image::Image;
+    use crate::image::testing::{Value, assert_same};
+
+    fn picture<A: GpuSum>(integral: Integral<A>) -> Image<A> {
+        let Integral { values, size } = integral;
+        Image::from_vec(values, Size::new(size.width + 1, size.height + 1), 1).unwrap()
+    }
 
     /// A batch of three images against the CPU.
-    fn twins<T: GpuPixel, A: GpuSum>(gpu: &Gpu, size: Size, white: f32) {
+    fn twins<T: GpuPixel, A: GpuSum + Value>(gpu: &Gpu, size: Size, white: f32) {
         let images: Vec<Image<T>> =
             (0..3).map(|seed| Image::from_vec(noise(size.area(), seed, white), size, 1).unwrap()).collect();
         let one = GpuImage::upload(gpu, images[0].view()).unwrap();
@@ -238,7 +244,8 @@ mod tests {
         gpu.run(&commands).unwrap();
         for (i, image) in images.iter().enumerate() {
             let expected = Integral::<A>::new(image.view(), &Cpu::sequential()).unwrap();
-            assert!(integral.download(i).unwrap() == expected, "{gpu:?}: image {i} of {size}, {}", T::NAME);
+            let what = format_args!("{gpu:?}: image {i} of {size}, {}", T::NAME);
+            assert_same(&picture(integral.download(i).unwrap()), &picture(expected), what);
         }
         let again = integrator.integral(&one).unwrap().download(0).unwrap();
         assert!(again == integral.download(0).unwrap(), "{gpu:?}: alone");

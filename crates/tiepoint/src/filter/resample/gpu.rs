@@ -65,7 +65,7 @@ mod tests {
     use super::*;
     use crate::device::Cpu;
     use crate::device::gpu::compiles_everywhere;
-    use crate::filter::gpu::testing::{images, pixel_twins};
+    use crate::filter::gpu::testing::{self, images};
     use crate::filter::resample;
 
     fn twins<T: GpuPixel>(channels: usize) {
@@ -73,11 +73,11 @@ mod tests {
         let cpu = Cpu::default();
         let context = format!("{} x {channels}", T::NAME);
         let double = |gpu: &Gpu| GpuFilter::<T, T>::double(gpu, channels);
-        pixel_twins(&images, double, |view| resample::double(view, &cpu).unwrap(), &context);
+        testing::twins(&images, double, |view| resample::double(view, &cpu).unwrap(), &context);
         let halve = |gpu: &Gpu| GpuFilter::<T, T>::halve(gpu, channels);
-        pixel_twins(&images, halve, |view| resample::halve(view, &cpu).unwrap(), &context);
+        testing::twins(&images, halve, |view| resample::halve(view, &cpu).unwrap(), &context);
         let means = |gpu: &Gpu| GpuFilter::<T, T>::halve_mean(gpu, channels);
-        pixel_twins(&images, means, |view| resample::halve_mean(view, &cpu).unwrap(), &context);
+        testing::twins(&images, means, |view| resample::halve_mean(view, &cpu).unwrap(), &context);
     }
 
     #[test]

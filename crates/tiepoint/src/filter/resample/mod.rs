@@ -163,6 +163,7 @@ fn pairs<S: Simd, T: Pixel>(_: S, row: &[f32], channels: usize, out: &mut [T]) {
 mod tests {
     use super::*;
     use crate::filter::testing::{cpus, sizes, strided};
+    use crate::image::testing::assert_same;
 
     fn twins<T: Pixel>(scale: f32) {
         for (n, (size, channels)) in sizes().into_iter().enumerate() {
@@ -176,30 +177,24 @@ mod tests {
                 let column = |x| 0.5 * (at(x, y, c).to_f32() + at(x, y1, c).to_f32());
                 T::from_f32(if x == x1 { column(x) } else { 0.5 * (column(x) + column(x1)) })
             };
+            let (large, small) = (Size::new(2 * size.width, 2 * size.height), half(size));
+            let twice = image(large, channels, |x, y, c| mean(x / 2, x / 2 + x % 2, y / 2, y / 2 + y % 2, c));
+            let every = image(small, channels, |x, y, c| at(2 * x, 2 * y, c));
+            let means = image(small, channels, |x, y, c| mean(2 * x, 2 * x + 1, 2 * y, 2 * y + 1, c));
             for cpu in cpus() {
-                let (twice, small, means) = (
-                    double(view, &cpu).unwrap(),
-                    halve(view, &cpu).unwrap(),
-                    halve_mean(view, &cpu).unwrap(),
-                );
-                assert_eq!(twice.size(), Size::new(2 * size.width, 2 * size.height), "{size} doubled");
-                assert_eq!([small.size(), means.size()], [half(size); 2], "{size} halved");
-                for (y, x, c) in all(twice.size(), channels) {
-                    let expected = mean(x / 2, x / 2 + x % 2, y / 2, y / 2 + y % 2, c);
-                    assert_eq!(twice.row(y)[x * channels + c], expected, "{size}, double at ({x}, {y})");
-                }
-                for (y, x, c) in all(small.size(), channels) {
-                    assert_eq!(small.row(y)[x * channels + c], at(2 * x, 2 * y, c), "{size} at ({x}, {y})");
-                    let expected = mean(2 * x, 2 * x + 1, 2 * y, 2 * y + 1, c);
-                    assert_eq!(means.row(y)[x * channels + c], expected, "{size}, mean at ({x}, {y})");
-                }
+                let what = format_args!("{size} x {channels}");
+                assert_same(&double(view, &cpu).unwrap(), &twice, format_args!("{what} doubled"));
+                assert_same(&halve(view, &cpu).unwrap(), &every, format_args!("{what} halved"));
+                assert_same(&halve_mean(view, &cpu).unwrap(), &means, format_args!("{what}, means"));
             }
         }
     }
 
-    fn all(size: Size, channels: usize) -> impl Iterator<Item = (usize, usize, usize)> {
-        let columns = move |y| (0..size.width).flat_map(move |x| (0..channels).map(move |c| (y, x, c)));
-        (0..size.height).flat_map(columns)
+    /// An image from a function of (x, y) and the channel.
+    fn image<T: Pixel>(size: Size, channels: usize, f: impl Fn(usize, usize, usize) -> T) -> Image<T> {
+        let f = &f;
+        let row = |y| (0..size.width).flat_map(move |x| (0..channels).map(move |c| f(x, y, c)));
+        Image::from_vec((0..size.height).flat_map(row).collect(), size, channels).unwrap()
     }
 
     #[test]

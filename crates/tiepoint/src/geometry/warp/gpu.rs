@@ -168,9 +168,10 @@ mod tests {
     use super::*;
     use crate::device::Cpu;
     use crate::device::gpu::{all, compiles_everywhere};
-    use crate::filter::gpu::testing::{assert_same, images};
+    use crate::filter::gpu::testing::images;
     use crate::geometry::warp::{coverage, warp};
     use crate::geometry::{Affine, Similarity};
+    use crate::image::testing::assert_same;
 
     const ALL: [Interpolation; 3] =
         [Interpolation::Bilinear, Interpolation::Bicubic, Interpolation::Lanczos3];
@@ -214,10 +215,9 @@ mod tests {
                     let context = format!("{gpu:?}, {kind:?}, {} x {channels}, map {m}", image.size());
                     let found = plan.warp(&on_device, map, size, fill).unwrap().download().unwrap();
                     let expected = warp(image.view(), map, size, kind, fill, &cpu).unwrap();
-                    let same = |a: T, b: T| a.to_f32().to_bits() == b.to_f32().to_bits();
-                    assert_same(&found, &expected, same, &context);
+                    assert_same(&found, &expected, &context);
                     let found = plan.coverage(image.size(), map, size).unwrap().download().unwrap();
-                    assert_eq!(found, coverage(image.size(), map, size, &cpu).unwrap(), "{context}");
+                    assert_same(&found, &coverage(image.size(), map, size, &cpu).unwrap(), &context);
                 }
             }
         }
@@ -249,7 +249,7 @@ mod tests {
             for (i, image) in [&images[7], &second].into_iter().enumerate() {
                 let cpu = Cpu::default();
                 let expected = warp(image.view(), &map, size, Interpolation::Bicubic, 0.0, &cpu).unwrap();
-                assert_eq!(out.download(i).unwrap(), expected, "{gpu:?}: image {i}");
+                assert_same(&out.download(i).unwrap(), &expected, format!("{gpu:?}: image {i}"));
             }
             assert!(plan.warp(&GpuImage::with_channels(gpu, size, 2).unwrap(), &map, size, 0.0).is_err());
         }

@@ -90,6 +90,7 @@ pub(crate) fn warp_by<T: Pixel>(
         return Err(Error::Image(format!("the image to warp is empty ({})", input.size())));
     }
     let _stage = cpu.stage("warp");
+    let cpu = &cpu.work("warp", size.height);
     let weights = Weights::new(interpolation);
     let mut output = Image::filled(size, input.channels(), fill);
     let row = output.row_len();
@@ -103,6 +104,7 @@ pub(crate) fn warp_by<T: Pixel>(
                 Interpolation::Lanczos3 => resample::<_, T, 6>(simd, input, [&places.u, &places.v], &weights, out),
             });
         }
+        cpu.advance(ROWS);
     });
     Ok(output)
 }

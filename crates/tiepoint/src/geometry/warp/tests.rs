@@ -1,5 +1,7 @@
 use super::*;
+use crate::device::progress::tests::told;
 use crate::geometry::Affine;
+use crate::image::testing::assert_same;
 use proptest::prelude::*;
 
 const ALL: [Interpolation; 3] = [Interpolation::Bilinear, Interpolation::Bicubic, Interpolation::Lanczos3];
@@ -144,8 +146,18 @@ proptest! {
             for threads in [1, 2, 5] {
                 let cpu = Cpu::with_threads(threads).unwrap().at_level(level).unwrap();
                 let found = warp(image.view(), &map, size, ALL[kind], 77, &cpu).unwrap();
-                prop_assert_eq!(&found, &expected, "{:?} {:?} {}", ALL[kind], level, threads);
+                assert_same(&found, &expected, format_args!("{:?} {level:?} {threads}", ALL[kind]));
             }
         }
+    }
+}
+
+#[test]
+fn progress_is_told_of_rows() {
+    let (image, map) = (noise(Size::new(20, 20), 1), shift(2.0, 3.0));
+    for threads in [1, 5] {
+        let (cpu, size) = (Cpu::with_threads(threads).unwrap(), Size::new(30, 100));
+        let warp = |cpu: &Cpu| warp(image.view(), &map, size, Interpolation::Bilinear, 0, cpu).unwrap();
+        assert!(told(&cpu, 6, warp).iter().all(|p| p.work == "warp" && p.total == 100), "rows of the output");
     }
 }

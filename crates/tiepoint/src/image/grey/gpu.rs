@@ -36,14 +36,14 @@ mod tests {
     use super::*;
     use crate::device::Cpu;
     use crate::device::gpu::compiles_everywhere;
-    use crate::filter::gpu::testing::{images, pixel_twins};
+    use crate::filter::gpu::testing::{self, images};
     use crate::image::grey::grey_view;
 
     fn twins<T: GpuPixel>() {
         for channels in 1..=4 {
             let plan = |gpu: &Gpu| GpuFilter::<T, T>::grey(gpu, channels);
             let cpu = |view: crate::image::ImageView<'_, T>| grey_view(view, &Cpu::default()).unwrap();
-            pixel_twins(&images(channels), plan, cpu, &format!("{} x {channels}", T::NAME));
+            testing::twins(&images(channels), plan, cpu, &format!("{} x {channels}", T::NAME));
         }
     }
 

@@ -156,6 +156,8 @@ where
     let needed = groups.rows.min(height).div_ceil(BAND) * band_sums(BAND);
     let sums = A::stored(workspace, needed)?;
     let last = groups.count() - 1;
+    // Rows above the last group are swept forward twice.
+    let cpu = &cpu.work("aggregate", 2 * height + groups.range(last).start);
     let mut checkpoints = Vec::new();
     let mut edge = Edge::new(width);
     for group in 0..=last {
@@ -253,7 +255,9 @@ fn run<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
         loop {
             let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some(rows) = next else { break };
+            let count = rows.count;
             at_level::<T, A, D, N>(cpu.level(), sweep, rows, &mut scratch);
+            cpu.advance(count);
         }
     });
 }

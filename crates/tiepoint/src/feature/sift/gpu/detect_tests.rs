@@ -8,8 +8,7 @@ use super::plan::{GpuLevels, GpuPoints, Plan};
 use crate::Error;
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu, all, compiles_everywhere};
-use crate::feature::gpu::{AT_A_TIME, Search};
-use crate::feature::gpu::{GpuDescriptors, GpuFeatures, GpuOrder, to_words};
+use crate::feature::gpu::{AT_A_TIME, GpuDescriptors, GpuFeatures, GpuOrder, Search, WORDS, to_words};
 use crate::feature::select::Selection;
 use crate::feature::{Features, Keypoint, sift};
 use crate::image::gpu::{GpuImage, GpuPixel};
@@ -33,20 +32,18 @@ fn variants() -> Vec<SiftOptions> {
 }
 
 /// The levels of one image as the pipeline lays them.
-fn upload_levels(
+pub(super) fn upload_levels<'l>(
     gpu: &Gpu,
-    octaves: &[reference::Octave<'_>],
+    octaves: impl ExactSizeIterator<Item = &'l [Image<f32>]>,
     options: &SiftOptions,
     input: Size,
 ) -> GpuLevels {
     let plan = Plan::new(input, 1, options).unwrap();
     assert_eq!(plan.octaves.len(), octaves.len(), "as many octaves as on the CPU");
     let mut values = vec![f32::NAN; plan.len()];
-    for (to, octave) in plan.octaves.iter().zip(octaves) {
-        assert_eq!((to.number, to.size), (octave.number, octave.gaussians[0].size()), "the same octave");
-        for (level, to_level) in
-            octave.gaussians.iter().zip(values[to.offset..].chunks_exact_mut(to.level_len()))
-        {
+    for (to, levels) in plan.octaves.iter().zip(octaves) {
+        assert_eq!(to.size, levels[0].size(), "the same octave");
+        for (level, to_level) in levels.iter().zip(values[to.offset..].chunks_exact_mut(to.level_len())) {
             for (y, row) in to_level.chunks_exact_mut(to.pitch).enumerate() {
                 row[..to.size.width].copy_from_slice(level.row(y));
             }
@@ -88,10 +85,11 @@ fn points<'o, 'p>(
     points
 }
 
-fn upload_list(gpu: &Gpu, keypoints: &[Keypoint]) -> GpuPoints {
-    let words: Vec<u32> = keypoints.iter().flat_map(to_words).collect();
+pub(super) fn upload_list(gpu: &Gpu, keypoints: &[Keypoint], capacity: usize) -> GpuPoints {
+    let mut words: Vec<u32> = keypoints.iter().flat_map(to_words).collect();
+    words.resize(capacity * WORDS, 0);
     let counts = gpu.upload(&[keypoints.len() as u32]).unwrap();
-    GpuPoints { keypoints: gpu.upload(&words).unwrap(), counts, capacity: keypoints.len() }
+    GpuPoints { keypoints: gpu.upload(&words).unwrap(), counts, capacity }
 }
 
 fn oriented_and_described(
@@ -100,7 +98,7 @@ fn oriented_and_described(
     points: &[Keypoint],
     levels: &GpuLevels,
 ) -> Features {
-    let points = upload_list(gpu, points);
+    let points = upload_list(gpu, points, points.len());
     let capacity = 4 * points.capacity;
     let [features, described] = [(); 2].map(|()| GpuPoints::new(gpu, 1, capacity).unwrap());
     let descriptors = match options.descriptors {
@@ -136,7 +134,8 @@ fn orientations_and_descriptors_are_those_of_the_reference() {
         assert!(expected.len() > 40, "{} features", expected.len());
         let keypoints: Vec<_> = points.iter().map(|(_, p)| p.keypoint).collect();
         for gpu in all() {
-            let levels = upload_levels(gpu, &octaves, &options, image.size());
+            let gaussians = octaves.iter().map(|o| &o.gaussians[..]);
+            let levels = upload_levels(gpu, gaussians, &options, image.size());
             let found = oriented_and_described(gpu, &options, &keypoints, &levels);
             assert!(found.keypoints == expected.keypoints, "{gpu:?}, keypoints with {options:?}");
             assert!(found == expected, "{gpu:?}, descriptors with {options:?}");

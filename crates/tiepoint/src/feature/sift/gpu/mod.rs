@@ -6,6 +6,8 @@
 //! again. An image too large for the memory is searched in [`bands`] of rows.
 
 mod bands;
+#[cfg(test)]
+pub(crate) mod bisect;
 mod describe;
 #[cfg(test)]
 mod detect_tests;

@@ -8,6 +8,8 @@
 //!
 //! [`Selection::Strongest`] is applied before keypoints are described, [`Selection::Even`] by the host.
 
+#[cfg(test)]
+pub(crate) mod bisect;
 mod layers;
 mod pipeline;
 mod stages;

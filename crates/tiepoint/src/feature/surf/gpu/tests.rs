@@ -1,7 +1,7 @@
 //! SURF on every device against the CPU, stage by stage and as a whole: equal in every bit.
 
 use super::super::describe::Square;
-use super::super::integral::Total;
+use super::super::integral::{Integral, Total};
 use super::super::orient::Disc;
 use super::super::response::Job;
 use super::super::stream::inner;
@@ -12,10 +12,9 @@ use super::stages::{DeviceLayers, Found, Stages};
 use super::*;
 use crate::device::gpu::{Commands, all, compiles_everywhere};
 use crate::feature::Keypoint;
-use crate::feature::gpu::{AT_A_TIME, Search};
-use crate::feature::gpu::{WORDS, from_words, to_words};
+use crate::feature::gpu::{AT_A_TIME, Search, WORDS, from_words, to_words};
 use crate::filter::integral::GpuIntegral;
-use crate::image::{AnyImage, Image, Size, read_grey};
+use crate::image::{AnyImage, Image, ImageView, Size, read_grey};
 
 fn assert_same(found: &Features, expected: &Features, what: &str) {
     assert_eq!(found.len(), expected.len(), "number of features, {what}");
@@ -229,11 +228,7 @@ fn stages_equal_the_cpu() {
 
 fn stages_alone<T: GpuPixel, A: GpuSum + Total>(gpu: &Gpu, image: &Image<T>, options: &SurfOptions) {
     let (size, cpu) = (image.size(), Cpu::sequential());
-    let mut rows = super::super::integral::Integral::<A>::default();
-    rows.start(size, usize::MAX / 4);
-    while rows.rows() < size.height {
-        rows.advance(image.view(), &cpu);
-    }
+    let rows = rows_of::<T, A>(image.view(), &cpu);
     let sums = crate::filter::integral::Integral::<A>::new(image.view(), &cpu).unwrap();
     let sums = GpuIntegral::upload(gpu, &sums).unwrap();
     let stages = Stages::new::<A>(gpu, options).unwrap();
@@ -241,23 +236,23 @@ fn stages_alone<T: GpuPixel, A: GpuSum + Total>(gpu: &Gpu, image: &Image<T>, opt
     let white = if T::WHITE == 255.0 { 255.0 } else { 65535.0 };
     let table = DeviceLayers::upload(gpu, Layers::new(&octaves, size, white)).unwrap();
     let what = format!("{gpu:?}: {} {:?}", T::NAME, options.convention);
-
-    let mut expected = vec![0.0_f32; table.layers.len];
-    for (octave, grids) in octaves.iter().zip(&table.layers.grids) {
-        for (layer, grid) in octave.layers.iter().zip(grids).filter(|(l, _)| l.shared.is_none()) {
-            let rows_inside = layer.filter.inside(octave.step, size.height);
-            let (filter, step, stride) = (&layer.filter, octave.step, grid.pitch);
-            let out = &mut expected[grid.first + rows_inside.start * stride..];
-            Job { filter, step, rows: rows_inside, out, stride }.run(&rows, white, cpu.level());
-        }
-    }
+    let expected = responses_of(&rows, &octaves, &table.layers, white, &cpu);
     let responses = gpu.buffer(table.layers.len).unwrap();
     let mut commands = Commands::new();
     commands.zero(&responses);
     stages.respond(&mut commands, &sums, &table, &responses).unwrap();
     gpu.run(&commands).unwrap();
-    let bits = |v: &[f32]| v.iter().map(|v| v.to_bits()).collect::<Vec<_>>();
-    assert!(bits(&responses.to_vec().unwrap()) == bits(&expected), "{what}: responses");
+    let responses_found = responses.to_vec().unwrap();
+    for (o, (octave, grids)) in octaves.iter().zip(&table.layers.grids).enumerate() {
+        for (l, grid) in grids.iter().enumerate().filter(|(l, _)| octave.layers[*l].shared.is_none()) {
+            let layer = Size::new(grid.pitch, size.height.div_ceil(octave.step));
+            let picture = |values: &[f32]| {
+                Image::from_vec(values[grid.first..][..layer.area()].to_vec(), layer, 1).unwrap()
+            };
+            let what = format_args!("{what}: responses of octave {o}, layer {l}");
+            crate::image::testing::assert_same(&picture(&responses_found), &picture(&expected), what);
+        }
+    }
 
     let capacity = 4096;
     let counts = gpu.buffer::<u32>(1).unwrap();
@@ -305,8 +300,38 @@ fn stages_alone<T: GpuPixel, A: GpuSum + Total>(gpu: &Gpu, image: &Image<T>, opt
     }
 }
 
+/// The CPU's integral image, all rows of it.
+pub(super) fn rows_of<T: GpuPixel, A: Total>(image: ImageView<'_, T>, cpu: &Cpu) -> Integral<A> {
+    let mut rows = Integral::<A>::default();
+    rows.start(image.size(), usize::MAX / 4);
+    while rows.rows() < image.size().height {
+        rows.advance(image, cpu);
+    }
+    rows
+}
+
+/// The CPU's responses as they lie on the device.
+pub(super) fn responses_of<A: Total>(
+    rows: &Integral<A>,
+    octaves: &[plan::Octave],
+    layers: &Layers,
+    white: f32,
+    cpu: &Cpu,
+) -> Vec<f32> {
+    let mut responses = vec![0.0; layers.len];
+    for (octave, grids) in octaves.iter().zip(&layers.grids) {
+        for (layer, grid) in octave.layers.iter().zip(grids).filter(|(l, _)| l.shared.is_none()) {
+            let inside = layer.filter.inside(octave.step, rows.size().height);
+            let (filter, step, stride) = (&layer.filter, octave.step, grid.pitch);
+            let out = &mut responses[grid.first + inside.start * stride..];
+            Job { filter, step, rows: inside, out, stride }.run(rows, white, cpu.level());
+        }
+    }
+    responses
+}
+
 /// The CPU's extrema of all layers.
-fn extrema_of(
+pub(super) fn extrema_of(
     octaves: &[plan::Octave],
     grids: &[Vec<layers::Grid>],
     responses: &[f32],
