@@ -12,8 +12,8 @@ use tiepoint_gpu::{Element, Mark};
 /// What a search of some images of one size leaves in the device's memory.
 #[derive(Clone, Debug)]
 pub(crate) struct Lists<'d> {
-    /// What was counted in every image, the features last: more than `capacity` where that was too small.
-    pub(crate) counts: Vec<&'d Buffer<u32>>,
+    /// How many there are in every image: more than `capacity` where that was too small, and not all are there.
+    pub(crate) counts: &'d Buffer<u32>,
     /// In their total order; those of image i begin at number i · `capacity`.
     pub(crate) keypoints: &'d Buffer<u32>,
     pub(crate) descriptors: &'d GpuDescriptors,
@@ -25,7 +25,7 @@ pub(crate) struct Lists<'d> {
 
 impl Lists<'_> {
     fn images(&self) -> usize {
-        self.counts.first().map_or(0, |c| c.len())
+        self.counts.len()
     }
 
     /// The first `count` features of the first image in memory of their own.
@@ -93,11 +93,8 @@ impl Results {
         self.capacity = lists.capacity;
         let mut commands = Commands::new();
         commands.stage("features to the host");
-        let images = lists.images();
-        for (i, counts) in lists.counts.iter().enumerate() {
-            commands.download_part((counts, 0), (&mut self.counts, i * images), images)?;
-        }
-        for i in 0..images {
+        commands.download(lists.counts, &mut self.counts)?;
+        for i in 0..lists.images() {
             let (from, to) = (i * lists.capacity, i * self.room);
             let words = (&mut self.keypoints, to * WORDS);
             commands.download_part((lists.keypoints, from * WORDS), words, self.expected * WORDS)?;
@@ -119,9 +116,9 @@ impl Results {
 
     /// Has room for what is expected.
     fn reserve(&mut self, gpu: &Gpu, lists: &Lists<'_>) -> Result<()> {
-        let (images, counts) = (lists.images(), lists.images() * lists.counts.len());
+        let images = lists.images();
         self.expected = self.expected.min(lists.capacity);
-        if self.counts.len() != counts || self.room < self.expected {
+        if self.counts.len() != images || self.room < self.expected {
             let room = self.expected.next_multiple_of(KEYPOINTS);
             let values = images * room * lists.dimension;
             let (bytes, floats) = match lists.descriptors {
@@ -129,7 +126,7 @@ impl Results {
                 GpuDescriptors::F32(_) => (0, values),
             };
             self.arrived = None;
-            self.counts = gpu.pinned(counts)?;
+            self.counts = gpu.pinned(images)?;
             self.keypoints = gpu.pinned(images * room * WORDS)?;
             (self.bytes, self.floats) = (gpu.pinned(bytes)?, gpu.pinned(floats)?);
             self.room = room;
@@ -156,8 +153,7 @@ impl Results {
         kept: bool,
         cpu: &Cpu,
     ) -> Result<Option<Vec<Features>>> {
-        let counts = self.counts()?;
-        let found: Vec<_> = counts[counts.len() - lists.images()..].iter().map(|&n| n.min(most)).collect();
+        let found: Vec<_> = self.counts()?.into_iter().map(|n| n.min(most)).collect();
         let longest = found.iter().copied().max().unwrap_or(0);
         let came = self.expected;
         self.expected = longest + longest / 16;
@@ -167,8 +163,8 @@ impl Results {
             }
             self.fetch(lists)?;
         }
-        let images = found.into_iter().enumerate();
-        images.map(|(i, count)| self.image(i, count, lists, cpu)).collect::<Result<_>>().map(Some)
+        let images = cpu.map(found.len(), |i| self.image(i, found[i], lists, cpu));
+        images.into_iter().collect::<Result<_>>().map(Some)
     }
 
     fn image(&self, i: usize, count: usize, lists: &Lists<'_>, cpu: &Cpu) -> Result<Features> {

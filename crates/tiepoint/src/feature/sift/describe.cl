@@ -91,11 +91,19 @@ FUNCTION f32 sum_of_partial(const LOCAL_POINTER f32 *partial) {
     return (s[0] + s[2]) + (s[1] + s[3]);
 }
 
+// How many features an image has, for the host. More than the capacity when there was too little room for them, or for
+// the points that they come from.
+FUNCTION u32 found_in(const GLOBAL u32 *feature_counts, const GLOBAL u32 *point_counts, u32 capacity, i32 image) {
+    u32 features = feature_counts[image], points = point_counts[image];
+    return points > capacity && points > features ? points : features;
+}
+
 // Describes the first `limit` features of an image (the second dimension) in the order of `indices`, and writes
-// features, descriptors and their number in that order.
+// features and descriptors in that order, and how many features there were.
 KERNEL(LANES, 1) describe(GLOBAL u32 *RESTRICT keypoints, GLOBAL VALUE *RESTRICT descriptors,
-                          GLOBAL u32 *RESTRICT counts, u32 limit, const GLOBAL u32 *RESTRICT indices,
-                          const GLOBAL Keypoint *RESTRICT features, const GLOBAL u32 *RESTRICT feature_counts,
+                          GLOBAL u32 *RESTRICT counts, u32 limit,
+                          const GLOBAL u32 *RESTRICT indices, const GLOBAL Keypoint *RESTRICT features,
+                          const GLOBAL u32 *RESTRICT feature_counts, const GLOBAL u32 *RESTRICT point_counts,
                           u32 capacity, const GLOBAL f32 *RESTRICT pyramid, u64 image_stride,
                           const GLOBAL Octave *RESTRICT octaves) {
     LOCAL u32 sums[DIMENSION * COLUMNS];
@@ -107,7 +115,7 @@ KERNEL(LANES, 1) describe(GLOBAL u32 *RESTRICT keypoints, GLOBAL VALUE *RESTRICT
     i32 lane = LANE_X;
     u32 most = limit < capacity ? limit : capacity;
     u32 count = feature_counts[GROUP_Y] < most ? feature_counts[GROUP_Y] : most;
-    if (GROUP_X == 0 && lane == 0) counts[GROUP_Y] = count;
+    if (GROUP_X == 0 && lane == 0) counts[GROUP_Y] = found_in(feature_counts, point_counts, capacity, GROUP_Y);
     features += (u64)GROUP_Y * capacity;
     indices += (u64)GROUP_Y * capacity;
     keypoints += (u64)GROUP_Y * capacity * WORDS;
@@ -207,14 +215,15 @@ KERNEL(LANES, 1) describe(GLOBAL u32 *RESTRICT keypoints, GLOBAL VALUE *RESTRICT
     }
 }
 
-// Without descriptors: the first `limit` features in their order, and their number.
+// Without descriptors: the first `limit` features in their order, and how many there were.
 KERNEL(LANES, 1) arrange(GLOBAL u32 *RESTRICT keypoints, GLOBAL u32 *RESTRICT counts, u32 limit,
                          const GLOBAL u32 *RESTRICT indices, const GLOBAL Keypoint *RESTRICT features,
-                         const GLOBAL u32 *RESTRICT feature_counts, u32 capacity) {
+                         const GLOBAL u32 *RESTRICT feature_counts, const GLOBAL u32 *RESTRICT point_counts,
+                         u32 capacity) {
     u32 most = limit < capacity ? limit : capacity;
     u32 count = feature_counts[GROUP_Y] < most ? feature_counts[GROUP_Y] : most;
     u64 first = (u64)GROUP_Y * capacity;
-    if (GROUP_X == 0 && LANE_X == 0) counts[GROUP_Y] = count;
+    if (GROUP_X == 0 && LANE_X == 0) counts[GROUP_Y] = found_in(feature_counts, point_counts, capacity, GROUP_Y);
     for (u32 i = (u32)GROUP_X * LANES + (u32)LANE_X; i < count * WORDS; i += (u32)GROUPS_X * LANES) {
         u32 from = indices[first + i / WORDS];
         keypoints[first * WORDS + i] = ((const GLOBAL u32 *)(features + first + from))[i % WORDS];

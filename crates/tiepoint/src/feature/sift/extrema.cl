@@ -1,5 +1,19 @@
 // Extrema among the 26 neighbours in place and scale, refined at once. Contract and ties as extrema.rs.
 
+FUNCTION Levels levels_of(const LOCAL_POINTER Octave *octave, const GLOBAL f32 *image) {
+    Levels levels;
+    levels.width = octave->width;
+    levels.pitch = octave->pitch;
+    levels.number = octave->number;
+    levels.pixel = octave->pixel;
+    levels.first_row = octave->first_row;
+    levels.top = BORDER - octave->first_row;
+    levels.bottom = octave->whole_height - BORDER - octave->first_row;
+    levels.level_len = (u64)octave->pitch * octave->height;
+    levels.level0 = image + octave->offset;
+    return levels;
+}
+
 // Whether |D| at (x, y) beats the neighbours that a lane does not hold itself. Of the three layers the own one comes
 // first: blurred images are smooth, and few pixels get beyond it.
 FUNCTION i32 beats_the_rest(const Levels *levels, i32 layer, i32 x, i32 y, f32 value) {
@@ -30,25 +44,22 @@ find_points(GLOBAL Keypoint *RESTRICT points, GLOBAL u32 *RESTRICT counts, u32 c
             f32 threshold, f32 least_contrast, f32 edge, f32 sigma) {
     LOCAL u16 candidates[SEARCH_COLUMNS * SEARCH_ROWS / 2 * ((LEVELS + 1) / 2)];
     LOCAL u32 found;
-    i32 lane = LANE_X, group = GROUP_X, o = 0;
-    while (o + 1 < octave_count && group >= octaves[o + 1].first_group) o++;
-    Levels levels;
-    levels.width = octaves[o].width;
-    levels.pitch = octaves[o].pitch;
-    levels.number = octaves[o].number;
-    levels.pixel = octaves[o].pixel;
-    levels.first_row = octaves[o].first_row;
-    levels.top = BORDER - levels.first_row;
-    levels.bottom = octaves[o].whole_height - BORDER - levels.first_row;
-    levels.level_len = (u64)levels.pitch * octaves[o].height;
-    levels.level0 = values + ((u64)GROUP_Z * image_stride + octaves[o].offset);
-    group -= octaves[o].first_group;
+    LOCAL Octave octave;
+    i32 lane = LANE_X;
+    if (lane == 0) {
+        i32 o = 0;
+        while (o + 1 < octave_count && GROUP_X >= octaves[o + 1].first_group) o++;
+        octave = octaves[o];
+        found = 0;
+    }
+    BARRIER();
+    values += (u64)GROUP_Z * image_stride;
+    Levels levels = levels_of(&octave, values);
+    i32 group = GROUP_X - octave.first_group;
     i32 tiles = (levels.width + SEARCH_COLUMNS - 1) / SEARCH_COLUMNS;
     i32 x0 = group % tiles * SEARCH_COLUMNS, y0 = group / tiles * SEARCH_ROWS;
-    i32 first = MAX_I(MAX_I(y0, octaves[o].taken_from), levels.top);
-    i32 end = MIN_I(MIN_I(y0 + SEARCH_ROWS, octaves[o].taken_to), levels.bottom);
-    if (lane == 0) found = 0;
-    BARRIER();
+    i32 first = MAX_I(MAX_I(y0, octave.taken_from), levels.top);
+    i32 end = MIN_I(MIN_I(y0 + SEARCH_ROWS, octave.taken_to), levels.bottom);
     i32 x = x0 + lane;
     if (x >= BORDER && x < levels.width - BORDER && first < end) {
         f32 above[LEVELS + 2], own[LEVELS + 2], below[LEVELS + 2];
@@ -94,6 +105,8 @@ find_points(GLOBAL Keypoint *RESTRICT points, GLOBAL u32 *RESTRICT counts, u32 c
         }
     }
     BARRIER();
+    // Anew, so that what refinement alone needs took no registers from the search.
+    levels = levels_of(&octave, values);
     points += (u64)GROUP_Z * capacity;
     for (u32 i = (u32)lane; i < found; i += SEARCH_COLUMNS) {
         u32 candidate = candidates[i];

@@ -133,7 +133,7 @@ impl<T: GpuPixel> Way<'_, T> {
         let descriptors = GpuDescriptors::U8(self.gpu.buffer(self.capacity * DIMENSION).unwrap());
         let describe = GpuDescribe::new(self.gpu, &self.cpu.options).unwrap();
         let to = (&described, &descriptors);
-        describe.record(&mut self.commands, to, (features, order), usize::MAX, levels).unwrap();
+        describe.record(&mut self.commands, to, (features, features, order), usize::MAX, levels).unwrap();
         let GpuPoints { keypoints, counts: count, .. } = described;
         GpuFeatures { count, keypoints, descriptors, dimension: DIMENSION, image: self.cpu.image.size() }
     }

@@ -50,13 +50,14 @@ impl GpuDescribe {
         Ok(Self { kernel, has_descriptors })
     }
 
-    /// Writes the first `limit` of the `features` of every image in the order of `indices`, their descriptors and
-    /// their number. The capacities of `described`, `descriptors` and `features` are the same.
+    /// Writes the first `limit` of the `features` of every image in the order of `indices` and their descriptors, and
+    /// how many features there were: more than the capacity, which is the same for all lists, when there was too
+    /// little room for them or for the points that they come from.
     pub(super) fn record(
         &self,
         commands: &mut Commands,
         (described, descriptors): (&GpuPoints, &GpuDescriptors),
-        (features, indices): (&GpuPoints, &Buffer<u32>),
+        (points, features, indices): (&GpuPoints, &GpuPoints, &Buffer<u32>),
         limit: usize,
         levels: &GpuLevels,
     ) -> Result<()> {
@@ -74,6 +75,7 @@ impl GpuDescribe {
             indices,
             &features.keypoints,
             &features.counts,
+            &points.counts,
             features.capacity as u32,
         ]);
         if self.has_descriptors {

@@ -121,8 +121,6 @@ struct Work {
     purpose: Purpose,
     scale_space: GpuScaleSpace,
     levels: GpuLevels,
-    /// How many points and how many features were found in every image, had there been room.
-    found: [Buffer<u32>; 2],
     described: GpuPoints,
     descriptors: GpuDescriptors,
     launches: usize,
@@ -132,7 +130,7 @@ struct Work {
 impl Work {
     fn lists(&self, dimension: usize) -> Lists<'_> {
         Lists {
-            counts: self.found.iter().collect(),
+            counts: &self.described.counts,
             keypoints: &self.described.keypoints,
             descriptors: &self.descriptors,
             dimension,
@@ -365,11 +363,10 @@ impl GpuSift {
             _ => usize::MAX,
         };
         let described_as = (&described, &descriptors);
-        self.describe.record(&mut commands, described_as, (&features, order), limit, &levels)?;
+        self.describe.record(&mut commands, described_as, (&points, &features, order), limit, &levels)?;
         let launches = commands.launches() + images;
         let graph = gpu.graph(commands)?;
-        let found = [points.counts, features.counts];
-        Ok(Work { purpose, scale_space, levels, found, described, descriptors, launches, graph })
+        Ok(Work { purpose, scale_space, levels, described, descriptors, launches, graph })
     }
 
     /// Searches an image until all that is found has room; gives the number of features, which stay on the device.
@@ -377,12 +374,11 @@ impl GpuSift {
         loop {
             self.enqueue(images, mask)?;
             let work = self.reserved()?;
-            let [points, features] = [work.found[0].to_vec()?[0], work.found[1].to_vec()?[0]];
-            let most = points.max(features) as usize;
-            if most <= work.purpose.capacity {
-                return Ok((features as usize).min(self.most()));
+            let count = work.described.counts.to_vec()?[0] as usize;
+            if count <= work.purpose.capacity {
+                return Ok(count.min(self.most()));
             }
-            self.make_room(most);
+            self.make_room(count);
         }
     }
 

@@ -125,7 +125,7 @@ impl<T: GpuPixel, A: GpuSum> Pipeline<T, A> {
     /// Where the results lie.
     pub(super) fn lists(&self) -> Lists<'_> {
         Lists {
-            counts: vec![&self.memory.counts],
+            counts: &self.memory.counts,
             keypoints: &self.memory.oriented,
             descriptors: &self.descriptors,
             dimension: self.options.dimension(),
