@@ -58,10 +58,12 @@ FUNCTION void down_by_rule(MID v[PLANES][V][2], const GLOBAL IN *from, i32 x, i3
     UNROLL
     for (i32 i = 0; i < 2; i++) column.at[i] = border_element(x + i, row);
     down(v, &column, y, ALL_BY_RULE);
+#if BORDER == ZERO || BORDER == SKIP
     UNROLL
     for (i32 i = 0; i < PLANES * V * 2; i++) {
         if (column.at[i % 2] < 0) v[i / (V * 2)][i / 2 % V][i % 2] = 0;
     }
+#endif
 }
 
 FUNCTION void store(GLOBAL OUT *to, const GLOBAL IN *from, const OUT out[4], i32 x, i32 y, i32 row, i32 height) {

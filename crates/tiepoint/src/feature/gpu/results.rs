@@ -163,7 +163,9 @@ impl Results {
             }
             self.fetch(lists)?;
         }
-        let images = cpu.map(found.len(), |i| self.image(i, found[i], lists, cpu));
+        let alone = Cpu::sequential();
+        let within = if found.len() == 1 && longest >= MANY { cpu } else { &alone };
+        let images = cpu.map(found.len(), |i| self.image(i, found[i], lists, within));
         images.into_iter().collect::<Result<_>>().map(Some)
     }
 
@@ -188,6 +190,10 @@ fn nothing() -> Error {
     Error::Image("nothing was searched".into())
 }
 
+/// So many features of one image are worth several threads. Of fewer the device's writing is slowed down more, by pages
+/// that then lie in the caches of many cores, than the copy gains.
+const MANY: usize = 1 << 15;
+
 /// Keypoints that a task turns into the host's form.
 const KEYPOINTS: usize = 128;
 
@@ -206,6 +212,9 @@ fn keypoints(words: &[u32], count: usize, cpu: &Cpu) -> Vec<Keypoint> {
 // 2026-11-21: into memory that was zeroed first several threads took twice as long as one.
 fn copied<T: Element>(values: &[T], cpu: &Cpu) -> Vec<T> {
     const TASK: usize = 4096;
+    if cpu.threads() == 1 {
+        return values.to_vec();
+    }
     let (tasks, rest) = values.as_chunks::<TASK>();
     let last = || std::array::from_fn(|k| rest.get(k).copied().unwrap_or_default());
     let task = |i: usize| -> [T; TASK] { tasks.get(i).copied().unwrap_or_else(last) };
@@ -214,9 +223,9 @@ fn copied<T: Element>(values: &[T], cpu: &Cpu) -> Vec<T> {
     copy
 }
 
-/// Pixels, as the detector's first octave has them, that are searched at a time: enough to fill a device, and few
-/// enough that the host brings home the results of some images while the next are searched.
-pub(crate) const AT_A_TIME: usize = 1 << 25;
+/// Pixels, as the detector's first octave has them, that are searched at a time: few enough for a device's memory.
+// 2026-11-21: a quarter as many, so that more of the way home is hidden, lost more on the device than that gained.
+pub(crate) const AT_A_TIME: usize = 1 << 27;
 
 /// A detector that can begin a search before the results of the last one were read.
 pub(crate) trait Search<T: GpuPixel> {
