@@ -5,9 +5,9 @@
 //! cargo run --release -p tiepoint --example gpu_sift -- left.pgm 1920x1080 cuda -1 --check
 //! ```
 //!
-//! `-1` is the first octave, doubled (the default), or `0`; `--contrast C` changes the number of features; `--memory M`
-//! allows so many MiB of the device's memory, with less than needed the image is searched in parts; `--check` compares
-//! with the CPU.
+//! `-1` is the first octave, doubled (the default), or `0`; `--contrast C` and `--sigma S`, the scale of the finest
+//! level, change the number of features; `--memory M` allows so many MiB of the device's memory, with less than needed
+//! the image is searched in parts; `--check` compares with the CPU.
 
 #![expect(clippy::print_stdout, reason = "a program's answer")]
 
@@ -29,11 +29,14 @@ fn main() -> Outcome<()> {
     let words = arguments.len();
     arguments.retain(|a| a != "--check");
     let check = arguments.len() < words;
-    let contrast = take(&mut arguments, "--contrast")?.unwrap_or(SiftOptions::default().contrast);
+    let default = SiftOptions::default();
+    let contrast = take(&mut arguments, "--contrast")?.unwrap_or(default.contrast);
+    let sigma = take(&mut arguments, "--sigma")?.unwrap_or(default.sigma);
     let memory = take::<u64>(&mut arguments, "--memory")?.map_or(u64::MAX, |m| m << 20);
     let [path, size, rest @ ..] = &arguments[..] else {
         return Err(
-            "usage: gpu_sift IMAGE WIDTHxHEIGHT [cuda|opencl] [FIRST_OCTAVE] [--contrast C] [--memory M] [--check]"
+            "usage: gpu_sift IMAGE WIDTHxHEIGHT [cuda|opencl] [FIRST_OCTAVE] [--contrast C] [--sigma S] [--memory M] \
+             [--check]"
                 .into(),
         );
     };
@@ -45,7 +48,7 @@ fn main() -> Outcome<()> {
         other => return Err(format!("{other} is neither cuda nor opencl").into()),
     };
     let first_octave = rest.get(1).map_or(Ok(-1), |s| s.parse())?;
-    let options = SiftOptions { first_octave, contrast, ..SiftOptions::default() };
+    let options = SiftOptions { first_octave, contrast, sigma, ..default };
     let cpu = Cpu::with_threads(std::thread::available_parallelism()?.get())?;
     let AnyImage::U8(photograph) = image::read_grey(path, &Default::default(), &cpu)? else {
         return Err("the photograph must have 8 bits".into());

@@ -164,7 +164,7 @@ impl Results {
             self.fetch(lists)?;
         }
         let alone = Cpu::sequential();
-        let within = if found.len() == 1 && longest >= MANY { cpu } else { &alone };
+        let within = if longest >= MANY { cpu } else { &alone };
         let images = cpu.map(found.len(), |i| self.image(i, found[i], lists, within));
         images.into_iter().collect::<Result<_>>().map(Some)
     }
