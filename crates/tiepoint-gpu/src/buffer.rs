@@ -280,4 +280,16 @@ impl<T: Element> Pinned<T> {
         // SAFETY: as `numbers`, borrowed mutably.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.place.start.cast(), self.len) })
     }
+
+    /// The numbers to be written, once the queue has come to a mark, whatever follows in it; at once, if `None`. What
+    /// follows, or all work, must not use them.
+    ///
+    /// # Errors
+    /// [`Error::Driver`] when the device fails.
+    pub fn numbers_mut_after(&mut self, mark: Option<&Mark>) -> Result<&mut [T]> {
+        mark.map_or(Ok(()), |mark| self.gpu.wait(mark))?;
+        #[expect(unsafe_code, reason = "the memory lies with the driver")]
+        // SAFETY: as `numbers_at`, borrowed mutably.
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.place.start.cast(), self.len) })
+    }
 }

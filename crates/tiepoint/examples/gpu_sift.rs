@@ -115,6 +115,10 @@ fn measure(mut sift: GpuSift, gpu: &Gpu, image: &Image<u8>) -> Outcome<()> {
     println!("batch of {BATCH}, each image, device's own time   {:.3} ms", of_device * 1e3);
     let of_batch = median(|| sift.detect_batch(&batch).map(drop))? / BATCH as u32;
     println!("batch of {BATCH}, each image                      {}", milliseconds(of_batch));
+    let views = vec![image.view(); BATCH];
+    sift.detect_views(&views)?;
+    let of_batch = median(|| sift.detect_views(&views).map(drop))? / BATCH as u32;
+    println!("batch of {BATCH} from the host, each image        {}", milliseconds(of_batch));
     Ok(())
 }
 

@@ -1,10 +1,12 @@
 //! Features in a device's memory, and their total order.
 
 mod results;
+mod search;
 
+pub(crate) use results::{Lists, Results};
 #[cfg(test)]
-pub(crate) use results::AT_A_TIME;
-pub(crate) use results::{Lists, Results, Search};
+pub(crate) use search::AT_A_TIME;
+pub(crate) use search::{Feed, Search, same_size, size_of_all};
 
 use super::{Descriptors, Features, Keypoint};
 use crate::Result;

@@ -1,10 +1,11 @@
 //! Images in a device's memory.
 
 use super::{Image, ImageView, Pixel, Size};
+use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu, Pinned};
 use crate::{Error, Result};
 use std::any::Any;
-use tiepoint_gpu::{Element, Source};
+use tiepoint_gpu::{Element, Mark, Source};
 
 /// A pixel that lies in a device's memory.
 pub trait GpuPixel: Pixel + Element {}
@@ -118,20 +119,23 @@ impl<T: Element> GpuImage<T> {
 
 /// A staging buffer, and the image on the device that it fills: for images of one size that come from the host one
 /// after the other, without memory of their own for each.
+#[derive(Debug)]
 pub(crate) struct Staging<T: Element> {
     host: Pinned<T>,
     image: GpuImage<T>,
 }
 
 impl<T: Element> Staging<T> {
+    pub(crate) fn new(gpu: &Gpu, size: Size) -> Result<Self> {
+        let image = GpuImage::new(gpu, size)?;
+        Ok(Self { host: gpu.pinned(image.buffer().len())?, image })
+    }
+
     /// The one that was `kept`, if it is for grey images of this type and size, or a new one.
     pub(crate) fn of(kept: Option<Box<dyn Any + Send + Sync>>, gpu: &Gpu, size: Size) -> Result<Box<Self>> {
         match kept.and_then(|kept| kept.downcast::<Self>().ok()) {
             Some(kept) if kept.image.size() == size => Ok(kept),
-            _ => {
-                let image = GpuImage::new(gpu, size)?;
-                Ok(Box::new(Self { host: gpu.pinned(image.buffer().len())?, image }))
-            }
+            _ => Self::new(gpu, size).map(Box::new),
         }
     }
 
@@ -144,6 +148,20 @@ impl<T: Element> Staging<T> {
         let mut commands = Commands::new();
         commands.upload(&self.host, self.image.buffer())?;
         self.image.gpu().run(&commands)?;
+        Ok(&self.image)
+    }
+
+    /// As [`fill`](Self::fill), beside the work in the queue, of which that up to `free` may read the image before.
+    pub(crate) fn send(
+        &mut self,
+        view: ImageView<'_, T>,
+        free: Option<&Mark>,
+        cpu: &Cpu,
+    ) -> Result<&GpuImage<T>> {
+        let (pitch, width) = (self.image.pitch(), self.image.size().width);
+        let rows = self.host.numbers_mut_after(free)?;
+        cpu.for_chunks(rows, pitch, |y, row| row[..width].copy_from_slice(view.row(y)));
+        self.image.gpu().upload_beside(&self.host, self.image.buffer(), free)?;
         Ok(&self.image)
     }
 

@@ -5,7 +5,6 @@ use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu, Pinned};
 use crate::feature::{Descriptors, Features, Keypoint};
 use crate::image::Size;
-use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::{Error, Result};
 use tiepoint_gpu::{Element, Mark};
 
@@ -221,55 +220,4 @@ fn copied<T: Element>(values: &[T], cpu: &Cpu) -> Vec<T> {
     let mut copy = cpu.map(values.len().div_ceil(TASK), task).into_flattened();
     copy.truncate(values.len());
     copy
-}
-
-/// Pixels, as the detector's first octave has them, that are searched at a time: few enough for a device's memory.
-// 2026-11-21: a quarter as many, so that more of the way home is hidden, lost more on the device than that gained.
-pub(crate) const AT_A_TIME: usize = 1 << 27;
-
-/// A detector that can begin a search before the results of the last one were read.
-pub(crate) trait Search<T: GpuPixel> {
-    /// Puts the search of some images into the queue, with the way of its results to one of two places.
-    fn begin(&mut self, images: &[GpuImage<T>], place: usize) -> Result<()>;
-
-    /// The features from a place; `None` when there was too little room, of which there will be more. `last`: nothing
-    /// was begun since.
-    fn end(&mut self, place: usize, last: bool) -> Result<Option<Vec<Features>>>;
-
-    /// Searches until there is room.
-    fn at_once(&mut self, images: &[GpuImage<T>]) -> Result<Vec<Features>> {
-        loop {
-            self.begin(images, 0)?;
-            if let Some(features) = self.end(0, true)? {
-                return Ok(features);
-            }
-        }
-    }
-
-    /// Searches images of one size, some at a time: while their results come home, the next are searched.
-    fn in_turn(&mut self, images: &[GpuImage<T>], pixels_an_image: usize) -> Result<Vec<Features>> {
-        let most = (AT_A_TIME / pixels_an_image.max(1)).max(1);
-        let part = images.len().div_ceil(images.len().div_ceil(most).max(1)).max(1);
-        let parts: Vec<_> = images.chunks(part).map(|images| filled(images, part)).collect();
-        let mut found = Vec::new();
-        for (i, images) in parts.iter().enumerate() {
-            self.begin(images, i % 2)?;
-            if i > 0 {
-                found.push(self.end((i - 1) % 2, false)?);
-            }
-        }
-        if let Some(last) = parts.len().checked_sub(1) {
-            found.push(self.end(last % 2, true)?);
-        }
-        let again =
-            |(images, found): (&Vec<_>, Option<Vec<_>>)| found.map_or_else(|| self.at_once(images), Ok);
-        let found: Vec<Vec<Features>> = parts.iter().zip(found).map(again).collect::<Result<_>>()?;
-        Ok(found.into_iter().flatten().take(images.len()).collect())
-    }
-}
-
-/// So many images, the last one repeated: memory and work are for one number of them.
-fn filled<T: GpuPixel>(images: &[GpuImage<T>], number: usize) -> Vec<GpuImage<T>> {
-    let last = images.last().into_iter().cycle();
-    images.iter().chain(last).take(number).cloned().collect()
 }

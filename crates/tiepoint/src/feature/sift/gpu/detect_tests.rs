@@ -267,17 +267,28 @@ fn batches_give_what_single_images_give() {
             // All at once, by twos, and alone, while the room on either side grows.
             for pixels_an_image in [1, AT_A_TIME / 2, AT_A_TIME] {
                 sift.capacity = 9;
-                let found = sift.in_turn(&on_device, pixels_an_image).unwrap();
+                let found = sift.images_in_turn(&on_device, pixels_an_image).unwrap();
                 assert_eq!(found.len(), 3, "one for each image");
                 for (i, (found, image)) in found.iter().zip(&images).enumerate() {
                     let expected = sift::detect(image.view(), &options, None, &Cpu::sequential()).unwrap();
                     assert!(*found == expected, "{gpu:?}, image {i}: {}", difference(found, &expected));
                     assert_eq!(found.is_empty(), i == 1, "a blank image has none, the others some");
                 }
-                let again = sift.in_turn(&on_device, pixels_an_image).unwrap();
+                let again = sift.images_in_turn(&on_device, pixels_an_image).unwrap();
                 assert!(again == found, "{gpu:?}: with room enough");
             }
-            assert_eq!(sift.detect_batch(&on_device).unwrap().len(), 3, "one for each image");
+            let found = sift.detect_batch(&on_device).unwrap();
+            assert_eq!(found.len(), 3, "one for each image");
+            let views: Vec<_> = images.iter().chain(&images).map(Image::view).collect();
+            for number in [1, 2, 3, 5, 6, 6] {
+                sift.capacity = if number == 5 { 9 } else { sift.capacity };
+                let from_host = sift.detect_views(&views[..number]).unwrap();
+                assert!(
+                    from_host.iter().eq(found.iter().cycle().take(number)),
+                    "{gpu:?}: {number} from the host"
+                );
+            }
+            assert!(sift.detect_views::<u8>(&[]).unwrap().is_empty(), "no image, no features");
             assert!(sift.detect_batch::<u8>(&[]).unwrap().is_empty(), "no image, no features");
         }
     }

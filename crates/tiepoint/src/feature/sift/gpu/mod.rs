@@ -21,9 +21,11 @@ mod tests;
 use super::window::UNIT;
 use super::{DIMENSION, DescriptorKind, SiftOptions, SiftPreset};
 use crate::device::Cpu;
-use crate::device::gpu::{Buffer, Commands, Gpu, Graph};
+use crate::device::gpu::{Commands, Gpu, Graph};
 use crate::feature::Features;
-use crate::feature::gpu::{self, GpuDescriptors, GpuFeatures, GpuOrder, Lists, Results, Search};
+use crate::feature::gpu::{
+    self, Feed, GpuDescriptors, GpuFeatures, GpuOrder, Lists, Results, Search, same_size, size_of_all,
+};
 use crate::feature::select::Selection;
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{ImageView, Size};
@@ -104,6 +106,8 @@ pub struct GpuSift {
     results: [Results; 2],
     /// The [`Staging`] of images that came from the host.
     input: Option<Box<dyn Any + Send + Sync>>,
+    /// The [`Feed`] of many such.
+    feed: Option<Box<dyn Any + Send + Sync>>,
 }
 
 /// What the memory and the graph are made for.
@@ -162,6 +166,7 @@ impl GpuSift {
             bands: None,
             results: [Results::new(gpu)?, Results::new(gpu)?],
             input: None,
+            feed: None,
         })
     }
 
@@ -222,9 +227,31 @@ impl GpuSift {
         let Some(image) = images.first() else { return Ok(Vec::new()) };
         check(images, None)?;
         let octave = Plan::new(image.size(), 1, &self.options)?.octaves[0].size;
-        match self.in_turn(images, octave.area()) {
+        match self.images_in_turn(images, octave.area()) {
             Err(refused) if bands::is_of_memory(&refused) => {
                 images.iter().map(|image| self.detect(image, None)).collect()
+            }
+            found => found,
+        }
+    }
+
+    /// Finds the features of several grey images of one size in the host's memory: while some are searched, the next
+    /// travel to the device.
+    ///
+    /// # Errors
+    /// As [`detect_batch`](Self::detect_batch).
+    pub fn detect_views<T: GpuPixel>(&mut self, images: &[ImageView<'_, T>]) -> Result<Vec<Features>> {
+        let Some(size) = size_of_all(images)? else { return Ok(Vec::new()) };
+        let pixels = Plan::new(size, 1, &self.options)?.octaves[0].size.area();
+        let feed = Feed::of(self.feed.take(), (&self.gpu, &self.cpu), size, images.len(), pixels);
+        let found = feed.and_then(|mut feed| {
+            let found = self.views_in_turn(images, &mut feed)?;
+            self.feed = Some(feed);
+            Ok(found)
+        });
+        match found {
+            Err(refused) if bands::is_of_memory(&refused) => {
+                images.iter().map(|&image| self.detect_view(image, None)).collect()
             }
             found => found,
         }
@@ -449,12 +476,7 @@ fn check<T: GpuPixel>(images: &[GpuImage<T>], mask: Option<&GpuImage<u8>>) -> Re
                 "expected one channel, found {n}; convert with image::grey first"
             )));
         }
-        if image.size() != size {
-            let found = image.size();
-            return Err(Error::Mismatch(format!(
-                "the images of a batch are {size} and {found}: one size is needed"
-            )));
-        }
+        same_size(size, image.size())?;
     }
     check_mask(size, mask)?;
     Ok(size)

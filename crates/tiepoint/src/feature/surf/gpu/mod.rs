@@ -20,7 +20,7 @@ use super::SurfOptions;
 use crate::device::Cpu;
 use crate::device::gpu::Gpu;
 use crate::feature::Features;
-use crate::feature::gpu::{GpuFeatures, GpuOrder, Results, Search};
+use crate::feature::gpu::{Feed, GpuFeatures, GpuOrder, Results, Search, same_size, size_of_all};
 use crate::feature::select::Selection;
 use crate::filter::integral::GpuSum;
 use crate::image::ImageView;
@@ -72,6 +72,8 @@ pub struct GpuSurf {
     capacity: usize,
     /// The [`Staging`] of images that came from the host.
     input: Option<Box<dyn Any + Send + Sync>>,
+    /// The [`Feed`] of many such.
+    feed: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl std::fmt::Debug for GpuSurf {
@@ -100,6 +102,7 @@ impl GpuSurf {
             launches: 0,
             capacity: 0,
             input: None,
+            feed: None,
         })
     }
 
@@ -163,7 +166,21 @@ impl GpuSurf {
     pub fn detect_batch<T: GpuPixel>(&mut self, images: &[GpuImage<T>]) -> Result<Vec<Features>> {
         let Some(image) = images.first() else { return Ok(Vec::new()) };
         self.check(images, None)?;
-        self.in_turn(images, image.size().area())
+        self.images_in_turn(images, image.size().area())
+    }
+
+    /// The features of several images of one size in the host's memory: while some are searched, the next travel to the
+    /// device.
+    ///
+    /// # Errors
+    /// As [`detect_batch`](Self::detect_batch).
+    pub fn detect_views<T: GpuPixel>(&mut self, images: &[ImageView<'_, T>]) -> Result<Vec<Features>> {
+        let Some(size) = size_of_all(images)? else { return Ok(Vec::new()) };
+        let device = (&self.gpu, &self.cpu);
+        let mut feed = Feed::of(self.feed.take(), device, size, images.len(), size.area())?;
+        let found = self.views_in_turn(images, &mut feed)?;
+        self.feed = Some(feed);
+        Ok(found)
     }
 
     /// As [`detect`](Self::detect), and the features stay on the device.
@@ -290,12 +307,7 @@ impl GpuSurf {
         for image in images {
             grey(image.channels())?;
             self.here(image.gpu())?;
-            if image.size() != size {
-                return Err(Error::Mismatch(format!(
-                    "a batch holds images of {size} and of {}: expected equal sizes",
-                    image.size()
-                )));
-            }
+            same_size(size, image.size())?;
         }
         let Some(mask) = mask else { return Ok(()) };
         grey(mask.channels())?;

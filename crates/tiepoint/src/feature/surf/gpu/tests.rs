@@ -122,14 +122,22 @@ fn batches_equal_single_images() {
         let mut surf = GpuSurf::new(gpu, options).unwrap();
         for pixels_an_image in [1, AT_A_TIME / 2, AT_A_TIME] {
             surf.capacity = 5;
-            let found = surf.in_turn(&on_device, pixels_an_image).unwrap();
+            let found = surf.images_in_turn(&on_device, pixels_an_image).unwrap();
             assert_eq!(found.len(), 3, "as many as were given");
             for (image, found) in images.iter().zip(found) {
                 let expected = super::super::detect(image.view(), &options, None, &cpu).unwrap();
                 assert_same(&found, &expected, &format!("{gpu:?}: in a batch"));
             }
         }
-        assert_eq!(surf.detect_batch(&on_device).unwrap().len(), 3, "as many as were given");
+        let found = surf.detect_batch(&on_device).unwrap();
+        let views: Vec<_> = images.iter().chain(&images).map(Image::view).collect();
+        for number in [1, 2, 3, 5, 6, 6] {
+            let from_host = surf.detect_views(&views[..number]).unwrap();
+            assert!(
+                from_host.iter().eq(found.iter().cycle().take(number)),
+                "{gpu:?}: {number} from the host"
+            );
+        }
         assert!(surf.detect_batch::<u8>(&[]).unwrap().is_empty(), "nothing of nothing");
     }
 }
