@@ -117,6 +117,9 @@ impl<T: Element> GpuImage<T> {
     }
 }
 
+/// Rows that a thread copies at a time.
+const ROWS_A_TASK: usize = 64;
+
 /// A staging buffer, and the image on the device that it fills: for images of one size that come from the host one
 /// after the other, without memory of their own for each.
 #[derive(Debug)]
@@ -160,7 +163,11 @@ impl<T: Element> Staging<T> {
     ) -> Result<&GpuImage<T>> {
         let (pitch, width) = (self.image.pitch(), self.image.size().width);
         let rows = self.host.numbers_mut_after(free)?;
-        cpu.for_chunks(rows, pitch, |y, row| row[..width].copy_from_slice(view.row(y)));
+        cpu.for_chunks(rows, ROWS_A_TASK * pitch, |task, rows| {
+            for (y, row) in (task * ROWS_A_TASK..).zip(rows.chunks_exact_mut(pitch)) {
+                row[..width].copy_from_slice(view.row(y));
+            }
+        });
         self.image.gpu().upload_beside(&self.host, self.image.buffer(), free)?;
         Ok(&self.image)
     }
