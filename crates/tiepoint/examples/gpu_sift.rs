@@ -18,7 +18,7 @@ use tiepoint::device::gpu::{Api, Gpu};
 use tiepoint::feature::sift::{self, GpuSift, SiftOptions};
 use tiepoint::image::gpu::GpuImage;
 use tiepoint::image::{self, AnyImage, Image, Size};
-use timing::{RUNS, compare, median, milliseconds, mirrored};
+use timing::{compare, device_seconds, median, milliseconds, mirrored, stages};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -87,31 +87,17 @@ fn measure(mut sift: GpuSift, gpu: &Gpu, image: &Image<u8>) -> Outcome<()> {
         println!("in {} parts", sift.parts());
         return Ok(());
     }
-    let mut seconds = Vec::new();
-    for _ in 0..RUNS {
-        seconds.push(gpu.seconds(|| {
-            sift.enqueue(std::slice::from_ref(&on_device), None).map_err(|e| to_device_error(&e))
-        })?);
-    }
-    seconds.sort_by(f64::total_cmp);
-    println!("device's own time                            {:.3} ms", seconds[RUNS / 2] * 1e3);
+    let images = [on_device.clone()];
+    let seconds = device_seconds(gpu, || sift.enqueue(&images, None))?;
+    println!("device's own time                            {:.3} ms", seconds * 1e3);
     let of_host = median(|| sift.detect_view(image.view(), None).map(drop))?;
     println!("host image to features on the host           {}", milliseconds(of_host));
 
-    gpu.profile(true);
-    gpu.take_stages();
-    for _ in 0..RUNS {
-        sift.detect(&on_device, None)?;
-    }
-    for stage in gpu.take_stages().iter().filter(|s| s.name != "other") {
-        println!("    {:22} {:.3} ms", stage.name, stage.seconds / RUNS as f64 * 1e3);
-    }
-    gpu.profile(false);
+    stages(gpu, || sift.detect(&on_device, None).map(drop))?;
 
     let batch = vec![on_device; BATCH];
     sift.detect_batch(&batch)?;
-    let of_device =
-        gpu.seconds(|| sift.enqueue(&batch, None).map_err(|e| to_device_error(&e)))? / BATCH as f64;
+    let of_device = device_seconds(gpu, || sift.enqueue(&batch, None))? / BATCH as f64;
     println!("batch of {BATCH}, each image, device's own time   {:.3} ms", of_device * 1e3);
     let of_batch = median(|| sift.detect_batch(&batch).map(drop))? / BATCH as u32;
     println!("batch of {BATCH}, each image                      {}", milliseconds(of_batch));
@@ -120,9 +106,4 @@ fn measure(mut sift: GpuSift, gpu: &Gpu, image: &Image<u8>) -> Outcome<()> {
     let of_batch = median(|| sift.detect_views(&views).map(drop))? / BATCH as u32;
     println!("batch of {BATCH} from the host, each image        {}", milliseconds(of_batch));
     Ok(())
-}
-
-/// The device's clock takes only the device's errors.
-fn to_device_error(error: &tiepoint::Error) -> tiepoint_gpu::Error {
-    tiepoint_gpu::Error::Usage(error.to_string())
 }

@@ -17,7 +17,7 @@ use tiepoint::feature::surf::{self, GpuSurf, SurfOptions};
 use tiepoint::filter::integral::{GpuIntegral, GpuIntegrator, GpuSum, Integral};
 use tiepoint::image::gpu::{GpuImage, GpuPixel};
 use tiepoint::image::{self, AnyImage, Image, Size};
-use timing::{RUNS, compare, median, milliseconds, mirrored};
+use timing::{compare, device_seconds, median, milliseconds, mirrored, stages};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -94,15 +94,7 @@ fn measure(gpu: &Gpu, image: &Image<u8>, options: SurfOptions, cpu: &Cpu) -> Out
     let of_host = median(|| surf.detect_view(image.view(), None).map(drop))?;
     println!("host image to features on the host           {}", milliseconds(of_host));
 
-    gpu.profile(true);
-    gpu.take_stages();
-    for _ in 0..RUNS {
-        surf.detect(&on_device, None)?;
-    }
-    for stage in gpu.take_stages().iter().filter(|s| s.name != "other") {
-        println!("    {:22} {:.4} ms", stage.name, stage.seconds / RUNS as f64 * 1e3);
-    }
-    gpu.profile(false);
+    stages(gpu, || surf.detect(&on_device, None).map(drop))?;
 
     let batch = vec![on_device; BATCH];
     surf.detect_batch(&batch)?;
@@ -156,14 +148,4 @@ fn integrals<T: GpuPixel, A: GpuSum>(gpu: &Gpu, image: &Image<T>, images: usize,
     let seconds = device_seconds(gpu, || Ok(graph.run()?))?;
     println!("        one alone: {:.1} µs", seconds * 1e6);
     Ok(())
-}
-
-/// The median of what some work takes by the device's clock.
-fn device_seconds(gpu: &Gpu, mut work: impl FnMut() -> tiepoint::Result<()>) -> Outcome<f64> {
-    // The device's clock takes only the device's errors.
-    let mut run = || work().map_err(|e| tiepoint_gpu::Error::Usage(e.to_string()));
-    run()?;
-    let mut seconds = (0..RUNS).map(|_| gpu.seconds(&mut run)).collect::<Result<Vec<_>, _>>()?;
-    seconds.sort_by(f64::total_cmp);
-    Ok(seconds[RUNS / 2])
 }

@@ -1,11 +1,12 @@
 //! What the examples that time detectors on a GPU share.
 
 use std::time::{Duration, Instant};
+use tiepoint::device::gpu::Gpu;
 use tiepoint::feature::Features;
 use tiepoint::image::{Image, Size};
 
 /// Of so many runs the median is taken.
-pub(crate) const RUNS: usize = 50;
+const RUNS: usize = 50;
 
 /// The image, continued by its mirror images.
 pub(crate) fn mirrored(image: &Image<u8>, size: Size) -> Image<u8> {
@@ -24,6 +25,31 @@ pub(crate) fn median(mut work: impl FnMut() -> tiepoint::Result<()>) -> tiepoint
     }
     times.sort();
     Ok(times[RUNS / 2])
+}
+
+/// The median of what some work takes by the device's clock.
+pub(crate) fn device_seconds(
+    gpu: &Gpu,
+    mut work: impl FnMut() -> tiepoint::Result<()>,
+) -> tiepoint::Result<f64> {
+    // The device's clock takes only the device's errors.
+    let mut run = || work().map_err(|e| tiepoint_gpu::Error::Usage(e.to_string()));
+    run()?;
+    let mut seconds = (0..RUNS).map(|_| gpu.seconds(&mut run)).collect::<Result<Vec<_>, _>>()?;
+    seconds.sort_by(f64::total_cmp);
+    Ok(seconds[RUNS / 2])
+}
+
+/// Prints what every stage of some work takes by the device's clock.
+pub(crate) fn stages(gpu: &Gpu, mut work: impl FnMut() -> tiepoint::Result<()>) -> tiepoint::Result<()> {
+    gpu.profile(true);
+    gpu.take_stages();
+    (0..RUNS).try_for_each(|_| work())?;
+    for stage in gpu.take_stages().iter().filter(|s| s.name != "other") {
+        println!("    {:22} {:.4} ms", stage.name, stage.seconds / RUNS as f64 * 1e3);
+    }
+    gpu.profile(false);
+    Ok(())
 }
 
 /// For people.

@@ -3,7 +3,7 @@
 mod results;
 mod search;
 
-pub(crate) use results::{Lists, Results};
+pub(crate) use results::{Lists, Results, nothing};
 #[cfg(test)]
 pub(crate) use search::AT_A_TIME;
 pub(crate) use search::{Feed, Search, same_size, size_of_all};

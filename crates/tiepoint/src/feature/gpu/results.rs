@@ -185,8 +185,9 @@ impl Results {
     }
 }
 
-fn nothing() -> Error {
-    Error::Image("nothing was searched".into())
+/// For results of no search.
+pub(crate) fn nothing() -> Error {
+    Error::Image("no image was searched".into())
 }
 
 /// So many features of one image are worth several threads. Of fewer the device's writing is slowed down more, by pages

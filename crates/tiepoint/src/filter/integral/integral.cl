@@ -2,10 +2,10 @@
 //
 // Tiles of TILE_WIDTH x TILE_HEIGHT pixels, one a group, in the order of a counter, so that a group waits only for
 // groups that have started. A tile publishes the sums of its rows; those of all tiles to its left give it the sum of
-// every row up to its left edge. Then it publishes the sums of its columns, each over whole rows from the image's left
-// edge on, and looks upwards: over tiles that have published such sums, to the first that has published its bottom row
-// of I (the look-back of Merrill and Garland 2016, over columns). Waits are short, since neither of the two sums that
-// tiles publish first waits for the tiles above.
+// every row up to its left edge. Unless the tile above has published its bottom row of I by then, it publishes the sums
+// of its columns, each over whole rows from the image's left edge on, and looks upwards: over tiles that have published
+// such sums, to the first that has published its bottom row (the look-back of Merrill and Garland 2016, over columns).
+// Waits are short, since neither of the two sums that tiles publish first waits for the tiles above.
 //
 // What is published is one word: the sum, and above it the mark of this run, so that a word is either old or complete
 // and needs neither a fence nor to be cleared. The last group of a run makes the mark of the next.

@@ -24,14 +24,15 @@ use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu, Graph};
 use crate::feature::Features;
 use crate::feature::gpu::{
-    self, Feed, GpuDescriptors, GpuFeatures, GpuOrder, Lists, Results, Search, same_size, size_of_all,
+    self, Feed, GpuDescriptors, GpuFeatures, GpuOrder, Lists, Results, Search, nothing, same_size,
+    size_of_all,
 };
 use crate::feature::select::Selection;
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{ImageView, Size};
 use crate::numeric;
 use crate::{Error, Result};
-use bands::{Bands, Source as Pixels};
+use bands::{Bands, Pixels};
 use describe::GpuDescribe;
 use extrema::{GpuExtrema, Masks};
 use orient::GpuOrient;
@@ -458,10 +459,6 @@ impl<T: GpuPixel> Search<T> for GpuSift {
     fn end(&mut self, place: usize, last: bool) -> Result<Option<Vec<Features>>> {
         self.fetched(place, last)
     }
-}
-
-fn nothing() -> Error {
-    Error::Image("no image".into())
 }
 
 /// The size of some images, which must be grey and of one size, as the mask must.

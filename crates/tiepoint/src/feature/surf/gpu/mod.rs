@@ -20,7 +20,7 @@ use super::SurfOptions;
 use crate::device::Cpu;
 use crate::device::gpu::Gpu;
 use crate::feature::Features;
-use crate::feature::gpu::{Feed, GpuFeatures, GpuOrder, Results, Search, same_size, size_of_all};
+use crate::feature::gpu::{Feed, GpuFeatures, GpuOrder, Results, Search, nothing, same_size, size_of_all};
 use crate::feature::select::Selection;
 use crate::filter::integral::GpuSum;
 use crate::image::ImageView;
@@ -345,10 +345,6 @@ impl<T: GpuPixel> Search<T> for GpuSurf {
 /// The pipeline that was last made ready.
 fn latest<T: GpuPixel, A: GpuSum>(pipeline: Option<&(dyn Any + Send + Sync)>) -> Result<&Pipeline<T, A>> {
     pipeline.and_then(|p| p.downcast_ref()).ok_or_else(nothing)
-}
-
-fn nothing() -> Error {
-    Error::Image("no image".into())
 }
 
 fn grey(channels: usize) -> Result<()> {

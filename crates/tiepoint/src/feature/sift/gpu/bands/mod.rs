@@ -27,12 +27,12 @@ use std::slice;
 
 /// Where the pixels of an image lie.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Source<'a, T> {
+pub(super) enum Pixels<'a, T> {
     Device(&'a GpuImage<T>),
     Host(ImageView<'a, T>),
 }
 
-impl<T: GpuPixel> Source<'_, T> {
+impl<T: GpuPixel> Pixels<'_, T> {
     fn size(&self) -> Size {
         match self {
             Self::Device(image) => image.size(),
@@ -81,7 +81,7 @@ impl Bands {
     }
 
     /// All features in no particular order.
-    fn detect<T: GpuPixel>(&mut self, image: Source<'_, T>, mask: Option<&GpuImage<u8>>) -> Result<Features> {
+    fn detect<T: GpuPixel>(&mut self, image: Pixels<'_, T>, mask: Option<&GpuImage<u8>>) -> Result<Features> {
         let gpu = self.band.gpu.clone();
         if let (Some(mask), Some(own)) = (mask, &self.band.mask) {
             let mut commands = Commands::new();
@@ -158,7 +158,7 @@ impl GpuSift {
     /// The features of an image, in bands when the memory is too small for the whole.
     pub(super) fn whole_or_bands<T: GpuPixel>(
         &mut self,
-        image: Source<'_, T>,
+        image: Pixels<'_, T>,
         mask: Option<&GpuImage<u8>>,
     ) -> Result<Features> {
         // What there was no memory for is not tried again.
@@ -175,21 +175,21 @@ impl GpuSift {
 
     fn search_whole<T: GpuPixel>(
         &mut self,
-        image: Source<'_, T>,
+        image: Pixels<'_, T>,
         mask: Option<&GpuImage<u8>>,
     ) -> Result<Features> {
         match image {
-            Source::Device(image) => loop {
+            Pixels::Device(image) => loop {
                 self.enqueue(slice::from_ref(image), mask)?;
                 if let Some(features) = self.fetch_one()? {
                     return Ok(features);
                 }
             },
-            Source::Host(view) => {
+            Pixels::Host(view) => {
                 // So that its pixels do not travel in vain.
                 self.reserve::<T>(Plan::new(view.size(), 1, &self.options)?, mask.is_some())?;
                 let mut input = Staging::of(self.input.take(), &self.gpu, view.size())?;
-                let found = self.search_whole(Source::Device(input.fill(view)?), mask);
+                let found = self.search_whole(Pixels::Device(input.fill(view)?), mask);
                 self.input = Some(input);
                 found
             }
@@ -199,7 +199,7 @@ impl GpuSift {
     /// What is tried when memory was refused: bands for what is free, or for ever less.
     pub(super) fn in_bands<T: GpuPixel>(
         &mut self,
-        image: Source<'_, T>,
+        image: Pixels<'_, T>,
         mask: Option<&GpuImage<u8>>,
         refused: Error,
     ) -> Result<Features> {
@@ -228,7 +228,7 @@ impl GpuSift {
     fn search_bands<T: GpuPixel>(
         &mut self,
         mut bands: Box<Bands>,
-        image: Source<'_, T>,
+        image: Pixels<'_, T>,
         mask: Option<&GpuImage<u8>>,
     ) -> Result<Features> {
         let found = bands.detect(image, mask)?;

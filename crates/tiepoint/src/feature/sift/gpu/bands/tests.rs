@@ -3,7 +3,7 @@
 use super::super::detect_tests::{PRESETS, difference, photograph};
 use super::super::plan::Plan;
 use super::cut::{Cut, Seam};
-use super::{Bands, Source, is_of_memory};
+use super::{Bands, Pixels, is_of_memory};
 use crate::Error;
 use crate::device::Cpu;
 use crate::device::gpu::{Gpu, all};
@@ -215,7 +215,7 @@ fn what_a_device_refuses_is_searched_in_bands() {
     for gpu in all() {
         let refused = || Error::DeviceMemory { device: "full".into(), needed: 1 << 40, free: None };
         let mut sift = GpuSift::new(gpu, options).unwrap();
-        let found = sift.in_bands(Source::Host(image.view()), None, refused()).unwrap();
+        let found = sift.in_bands(Pixels::Host(image.view()), None, refused()).unwrap();
         assert!(found == expected, "{gpu:?}: {}", difference(&found, &expected));
         let parts = sift.parts();
         assert!(sift.detect_view(image.view(), None).unwrap() == expected, "{gpu:?}, the next image");
@@ -224,7 +224,7 @@ fn what_a_device_refuses_is_searched_in_bands() {
             image.view().crop(Rect { size: Size::new(50, 40), ..Rect::default() }).unwrap().to_image();
         assert!(sift.detect_view(small.view(), None).unwrap() == of_cpu(&small, None, &options), "{gpu:?}");
         assert_eq!(sift.parts(), 1, "another size has a chance of its own");
-        let other = sift.in_bands(Source::Host(small.view()), None, refused());
+        let other = sift.in_bands(Pixels::Host(small.view()), None, refused());
         assert!(
             matches!(other, Err(Error::DeviceMemory { needed: 1_099_511_627_776, .. })),
             "too small to cut"
