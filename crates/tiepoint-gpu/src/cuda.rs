@@ -1,60 +1,20 @@
 //! The CUDA driver, with NVRTC as its compiler.
 #![expect(unsafe_code, reason = "a driver is foreign code")]
 
+mod library;
+mod nvrtc;
+
+pub(crate) use nvrtc::compile;
+
 use crate::buffer::Place;
 use crate::commands::{Argument, Command};
 use crate::driver::{Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw, foreign};
 use crate::{Api, Error, Info, Result};
 use cudarc::driver::sys::{self, CUresult};
-use cudarc::nvrtc::sys as nvrtc;
+use library::{call, check, error, start};
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ptr;
 use std::sync::Arc;
-
-/// The oldest driver interface with all the calls made here (R570, 2025).
-const OLDEST: c_int = 12_080;
-
-fn error(reason: String) -> Error {
-    Error::Driver { api: Api::Cuda, reason }
-}
-
-/// The driver's answer as a result.
-fn check(call: &str, result: CUresult) -> Result<()> {
-    match result.result() {
-        Ok(()) => Ok(()),
-        Err(e) => {
-            let text = e.error_string().map(|t| t.to_string_lossy().into_owned());
-            Err(error(format!("{call}: {}", text.unwrap_or_else(|_| format!("{result:?}")))))
-        }
-    }
-}
-
-/// Calls `$f(arguments…)` of the driver and names it in the error.
-macro_rules! call {
-    ($f:ident($($argument:expr),* $(,)?)) => { check(stringify!($f), sys::$f($($argument),*)) };
-}
-
-/// Loads the driver once.
-fn start() -> Result<()> {
-    // SAFETY: opens a library, as every call below would.
-    if !unsafe { sys::is_culib_present() } {
-        return Err(error("no driver: libcuda.so.1 cannot be loaded; use cpu or opencl".into()));
-    }
-    // SAFETY: cuInit takes no flags, and may be called often.
-    unsafe {
-        let mut version = 0;
-        call!(cuInit(0))?;
-        call!(cuDriverGetVersion(&raw mut version))?;
-        match version >= OLDEST {
-            true => Ok(()),
-            false => Err(error(format!(
-                "the driver speaks CUDA {}.{}, 12.8 or newer is needed; update it, or use opencl",
-                version / 1000,
-                version % 1000 / 10
-            ))),
-        }
-    }
-}
 
 fn count() -> Result<u32> {
     let mut count = 0;
@@ -156,9 +116,9 @@ impl Cuda {
             let found = crate::numbered(count as usize);
             return Err(Error::Index { api: Api::Cuda, index, found });
         }
-        compiler()?;
         let device = device(index)?;
         let info = info(device, index)?;
+        nvrtc::compiles_for(info.capability)?;
         let (context, none) = (ptr::null_mut(), ptr::null_mut());
         let mut stream = Stream { device, context, stream: none, transfers: none };
         // SAFETY: writes one handle each; the context is current before a stream is made in it.
@@ -263,74 +223,6 @@ fn value(argument: &Argument) -> [u8; 8] {
     }
 }
 
-/// Fails where NVRTC is not there.
-fn compiler() -> Result<()> {
-    // SAFETY: opens a library.
-    match unsafe { nvrtc::is_culib_present() } {
-        true => Ok(()),
-        false => Err(error(
-            "no compiler: libnvrtc.so cannot be loaded; install CUDA's NVRTC (it also comes as a Python wheel, \
-             nvidia-cuda-nvrtc) where the loader finds it, or use opencl"
-                .into(),
-        )),
-    }
-}
-
-/// Compiles for an architecture such as `sm_90`, whether there is such a device or not.
-pub(crate) fn compile(name: &str, source: &str, architecture: &str) -> Result<Vec<u8>> {
-    compiler()?;
-    let wrong = |what: &str| Error::Usage(format!("{name}: {what} holds a zero byte"));
-    let text = CString::new(source).map_err(|_| wrong("the source"))?;
-    let title = CString::new(name).map_err(|_| wrong("the name"))?;
-    let options = [
-        format!("--gpu-architecture={architecture}"),
-        "--std=c++17".into(),
-        // The arithmetic of the dialect: fused only where written, IEEE division and roots, denormals kept.
-        "--fmad=false".into(),
-        "--prec-div=true".into(),
-        "--prec-sqrt=true".into(),
-        "--ftz=false".into(),
-    ];
-    let options: Vec<CString> = options.iter().filter_map(|o| CString::new(o.as_str()).ok()).collect();
-    let pointers: Vec<_> = options.iter().map(|o| o.as_ptr()).collect();
-    let failed = |what: &str, e: nvrtc::nvrtcResult| error(format!("NVRTC, {what} of {name}: {e:?}"));
-    let ok = nvrtc::nvrtcResult::NVRTC_SUCCESS;
-    // SAFETY: every pointer lives during its call, every buffer has the length that NVRTC names before.
-    unsafe {
-        let mut program = ptr::null_mut();
-        let made = nvrtc::nvrtcCreateProgram(
-            &raw mut program,
-            text.as_ptr(),
-            title.as_ptr(),
-            0,
-            ptr::null(),
-            ptr::null(),
-        );
-        if made != ok {
-            return Err(failed("opening", made));
-        }
-        let compiled = nvrtc::nvrtcCompileProgram(program, pointers.len() as c_int, pointers.as_ptr());
-        let result = if compiled == ok {
-            let mut len = 0;
-            let mut asked = nvrtc::nvrtcGetCUBINSize(program, &raw mut len);
-            let mut binary = vec![0_u8; len];
-            if asked == ok {
-                asked = nvrtc::nvrtcGetCUBIN(program, binary.as_mut_ptr().cast());
-            }
-            if asked == ok { Ok(binary) } else { Err(failed("binary", asked)) }
-        } else {
-            let mut len = 0;
-            let _ = nvrtc::nvrtcGetProgramLogSize(program, &raw mut len);
-            let mut log = vec![0_u8; len];
-            let _ = nvrtc::nvrtcGetProgramLog(program, log.as_mut_ptr().cast());
-            let log = String::from_utf8_lossy(&log).trim_end_matches('\0').to_owned();
-            Err(Error::Compile { program: name.into(), device: architecture.into(), log })
-        };
-        let _ = nvrtc::nvrtcDestroyProgram(&raw mut program);
-        result
-    }
-}
-
 impl Driver for Cuda {
     fn info(&self) -> &Info {
         &self.info
@@ -382,10 +274,7 @@ impl Driver for Cuda {
     }
 
     fn binary_key(&self) -> String {
-        let (mut major, mut minor) = (0, 0);
-        // SAFETY: the library was there when the device was opened; writes two integers.
-        let _ = unsafe { nvrtc::nvrtcVersion(&raw mut major, &raw mut minor) };
-        format!("{} nvrtc {major}.{minor}", self.architecture())
+        format!("{} nvrtc {}", self.architecture(), nvrtc::version())
     }
 
     fn compile(&self, name: &str, source: &str) -> Result<Vec<u8>> {

@@ -112,6 +112,7 @@ pub fn devices(api: Api) -> Result<Vec<Info>> {
 /// How many devices there are, for people.
 fn numbered(count: usize) -> String {
     match count {
+        0 => "it has no device".into(),
         1 => "the only device has number 0".into(),
         n => format!("there are {n} devices, numbered from 0"),
     }

@@ -11,7 +11,9 @@ use opencl3::device::{
     CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT, CL_FP_DENORM, CL_FP_FMA,
     Device,
 };
-use opencl3::error_codes::{CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES, ClError};
+use opencl3::error_codes::{
+    CL_DEVICE_NOT_FOUND, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES, ClError,
+};
 use opencl3::event::Event;
 use opencl3::kernel::Kernel;
 use opencl3::memory::CL_MEM_READ_WRITE;
@@ -48,13 +50,19 @@ fn all() -> Result<Vec<Device>> {
     // The loader of some systems aborts a call when it finds no library of its own.
     let platforms = catch_unwind(AssertUnwindSafe(opencl3::platform::get_platforms));
     let platforms = platforms.map_err(|_| missing("its loader failed".into()))?;
-    let platforms = platforms.map_err(|e| missing(format!("no platform: {e}")))?;
-    let devices = platforms.iter().filter_map(|p| p.get_devices(CL_DEVICE_TYPE_ALL).ok()).flatten();
-    let mut devices: Vec<Device> = devices.map(Device::new).collect();
+    let platforms = platforms.map_err(|e| missing(format!("no platform: clGetPlatformIDs: {e}")))?;
+    let (mut devices, mut refused) = (Vec::new(), String::new());
+    for platform in platforms {
+        match platform.get_devices(CL_DEVICE_TYPE_ALL) {
+            Ok(found) => devices.extend(found.into_iter().map(Device::new)),
+            Err(ClError(CL_DEVICE_NOT_FOUND)) => {}
+            Err(e) => refused = format!(": clGetDeviceIDs: {e}"),
+        }
+    }
     devices.retain(|d| d.available().unwrap_or(false) && d.compiler_available().unwrap_or(false));
     devices.sort_by_key(is_cpu);
     match devices.is_empty() {
-        true => Err(missing("no device".into())),
+        true => Err(missing(format!("no device{refused}"))),
         false => Ok(devices),
     }
 }

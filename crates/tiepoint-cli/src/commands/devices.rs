@@ -3,24 +3,26 @@
 use crate::failure::Outcome;
 use crate::report::Object;
 use crate::session::Session;
+use tiepoint::device::Device;
 use tiepoint::device::gpu::{Api, Info, devices};
 
 pub(crate) fn run(session: &Session) -> Outcome {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let simd = session.processor.cpu.level_name();
-    let found = [Api::Cuda, Api::OpenCl].map(|api| (api, devices(api)));
-    let gpus: Vec<&Info> = found.iter().flat_map(|(_, f)| f.as_deref().unwrap_or_default()).collect();
-    let first = gpus.iter().find(|g| !g.is_cpu);
+    let found = [Api::Cuda, Api::OpenCl].map(devices);
+    let gpus: Vec<&Info> = found.iter().flat_map(|f| f.as_deref().unwrap_or_default()).collect();
+    // A device that is listed may still refuse to be opened.
+    let auto = Device::Auto.open(1)?;
+    let first = auto.gpu.as_ref().map(|gpu| gpu.info());
     let chosen = |is: bool| if is { "  (auto)" } else { "" };
     session.say(&format!("cpu  {cores} cores, {simd}{}", chosen(first.is_none())))?;
     for gpu in &gpus {
-        session.say(&format!("{gpu}{}", chosen(Some(gpu) == first)))?;
+        session.say(&format!("{gpu}{}", chosen(Some(*gpu) == first)))?;
     }
-    for (_, missing) in &found {
-        if let Err(error) = missing {
-            session.say(&error.to_string())?;
-        }
-    }
+    let mut missing = auto.notes;
+    let not_listed = found.iter().filter_map(|f| f.as_ref().err()).map(ToString::to_string);
+    missing.extend(not_listed.filter(|reason| !missing.contains(reason)).collect::<Vec<_>>());
+    missing.iter().try_for_each(|reason| session.say(reason))?;
     session.report(|| {
         let cpu = Object::new().text("device", "cpu").count("cores", cores).text("simd", &simd);
         let objects: Vec<Object> = std::iter::once(cpu).chain(gpus.iter().map(|g| object(g))).collect();

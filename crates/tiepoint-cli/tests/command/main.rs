@@ -1,6 +1,8 @@
 //! The built command, as a user runs it.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[cfg(target_os = "linux")]
+mod drivers;
 mod rectify;
 mod stereo;
 

@@ -1,0 +1,216 @@
+//! Drivers that are not there, are none, or refuse: stand-ins before the machine's own, where the loader of Linux looks
+//! first. Elsewhere nothing of the kind is tried.
+
+use super::{Folder, SIZE};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::Mutex;
+
+/// All names under which a library is looked for, lest the machine's own be found under another.
+fn names(library: &str) -> Vec<String> {
+    let versions = ["", ".1", ".9", ".10", ".11", ".12", ".13"];
+    versions.iter().map(|v| format!("lib{library}.so{v}")).collect()
+}
+
+/// A compiled stand-in; all tests share it. That called `empty` is a library without any function.
+fn stand_in(name: &str) -> &'static [u8] {
+    static COMPILED: Mutex<BTreeMap<String, &[u8]>> = Mutex::new(BTreeMap::new());
+    COMPILED.lock().unwrap().entry(name.to_owned()).or_insert_with(|| compiled(name).leak())
+}
+
+fn compiled(name: &str) -> Vec<u8> {
+    let folder = Folder::new(&format!("stand-in-{name}"));
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/command/drivers");
+    let library = folder.at("library.so");
+    // The compiler that this test was built with lies beside its cargo.
+    let beside = std::env::var_os("CARGO").map(|cargo| Path::new(&cargo).with_file_name("rustc"));
+    let mut rustc = Command::new(beside.filter(|path| path.exists()).unwrap_or("rustc".into()));
+    rustc.args(["--edition", "2024", "--crate-type", "cdylib", "-o", &library]);
+    let output = rustc.arg(here.join(format!("lib{name}.rs"))).output().unwrap();
+    assert!(output.status.success(), "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    std::fs::read(library).unwrap()
+}
+
+/// A machine whose libraries stand before the real ones.
+struct Machine {
+    folder: Folder,
+    image: String,
+    icd: bool,
+}
+
+impl Machine {
+    fn new(test: &str) -> Self {
+        let folder = Folder::new(test);
+        let image = folder.texture("a.png", SIZE, 1);
+        std::fs::create_dir(folder.at("lib")).unwrap();
+        Self { folder, image, icd: false }
+    }
+
+    /// With a library of this content.
+    fn with(self, library: &str, content: &[u8]) -> Self {
+        for name in names(library) {
+            std::fs::write(self.folder.at(&format!("lib/{name}")), content).unwrap();
+        }
+        self
+    }
+
+    /// With a stand-in that answers.
+    fn answering(self, library: &str) -> Self {
+        self.with(library, stand_in(&library.to_lowercase()))
+    }
+
+    /// With a library that cannot be loaded.
+    fn garbage(self, library: &str) -> Self {
+        self.with(library, b"not a library")
+    }
+
+    /// OpenCL's vendors are those that this file names.
+    fn vendor(mut self, file: &str) -> Self {
+        std::fs::create_dir(self.folder.at("vendors")).unwrap();
+        std::fs::write(self.folder.at("vendors/vendor.icd"), file).unwrap();
+        self.icd = true;
+        self
+    }
+
+    fn run(&self, answers: &str, arguments: &[&str]) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tiepoint"));
+        let others = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
+        command.env("LD_LIBRARY_PATH", format!("{}:{others}", self.folder.at("lib")));
+        command.env("STAND_IN", answers).env("TIEPOINT_CACHE", "").env_remove("OPENCL_DYLIB_PATH");
+        if self.icd {
+            command.env("OCL_ICD_VENDORS", self.folder.at("vendors"));
+        }
+        command.args(arguments).output().unwrap()
+    }
+
+    /// What `devices` prints, which never fails.
+    fn devices(&self, answers: &str) -> String {
+        let output = self.run(answers, &["devices"]);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && stderr.is_empty(), "{answers}: {stderr}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// Asked for this device, the command must say all of these and nothing else, with this code.
+    fn refuses(&self, device: &str, answers: &str, code: i32, wanted: &[&str]) {
+        let output = self.run(answers, &["detect", &self.image, "--device", device]);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{answers}: {stderr}");
+        assert!(stderr.starts_with("tiepoint: ") && !stderr.contains("panicked"), "{answers}: {stderr}");
+        for wanted in wanted {
+            assert!(stderr.contains(wanted), "{answers}: no {wanted:?} in: {stderr}");
+        }
+    }
+
+    /// Left the choice, the command goes on without this driver, says all of these with `-v`, and finds what it finds
+    /// on the CPU.
+    fn goes_on(&self, answers: &str, wanted: &[&str]) {
+        let [cpu, auto] = ["cpu.csv", "auto.csv"].map(|name| self.folder.at(name));
+        let output = self.run(answers, &["detect", &self.image, "--device", "auto", "-v", "-o", &auto]);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success() && !stderr.contains("panicked"), "{answers}: {stderr}");
+        for wanted in wanted {
+            assert!(stderr.contains(wanted), "{answers}: no {wanted:?} in: {stderr}");
+        }
+        super::works(&["detect", &self.image, "--device", "cpu", "-o", &cpu]);
+        let [cpu, auto] = [cpu, auto].map(|path| std::fs::read(path).unwrap());
+        assert!(cpu == auto, "{answers}: the same bytes");
+    }
+
+    /// All of this: the device is refused, listed as absent for the reason, and passed over.
+    fn lacks(&self, device: &str, answers: &str, wanted: &[&str]) {
+        self.refuses(device, answers, 2, wanted);
+        let listed = self.devices(answers);
+        for wanted in wanted {
+            assert!(listed.contains(wanted), "{answers}: no {wanted:?} in: {listed}");
+        }
+        self.goes_on(answers, if device == "cuda" { wanted } else { &[] });
+    }
+}
+
+#[test]
+fn a_cuda_driver_that_refuses() {
+    let machine = Machine::new("cuda-refuses").answering("cuda").answering("nvrtc");
+    for (code, name) in [
+        (100, "CUDA_ERROR_NO_DEVICE"),
+        (803, "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH"),
+        (999, "CUDA_ERROR_UNKNOWN"),
+        (34, "CUDA_ERROR_STUB_LIBRARY"),
+    ] {
+        machine.lacks(
+            "cuda",
+            &format!("cuInit={code}"),
+            &["cuInit", name, "nvidia-smi", "use cpu or opencl"],
+        );
+    }
+    machine.lacks("cuda", "version=11040", &["CUDA 11.4", "12.8", "update"]);
+    machine.lacks("cuda", "cuDeviceGetCount=3", &["cuDeviceGetCount", "CUDA_ERROR_NOT_INITIALIZED"]);
+    machine.lacks("cuda", "cuDeviceGetName=101", &["cuDeviceGetName", "CUDA_ERROR_INVALID_DEVICE"]);
+    machine.refuses("cuda", "count=0", 2, &["cuda:0 is not there: it has no device", "tiepoint devices"]);
+    machine.refuses("cuda:1", "", 2, &["cuda:1 is not there", "the only device has number 0"]);
+}
+
+#[test]
+fn a_library_that_is_no_cuda_driver() {
+    let wanted = ["libcuda.so.1", "use cpu or opencl"];
+    Machine::new("cuda-garbage").garbage("cuda").lacks("cuda", "", &wanted);
+    Machine::new("cuda-nothing").with("cuda", b"").lacks("cuda", "", &wanted);
+    let empty = Machine::new("cuda-empty").with("cuda", stand_in("empty"));
+    empty.lacks("cuda", "", &["libcuda.so.1 has no cuInit", "use cpu or opencl"]);
+}
+
+#[test]
+fn a_cuda_driver_without_its_compiler() {
+    let wanted = ["libnvrtc.so", "opencl"];
+    let garbage = Machine::new("nvrtc-garbage").answering("cuda").garbage("nvrtc");
+    garbage.lacks("cuda", "", &wanted);
+    assert!(
+        garbage.devices("").contains("cuda:0  Stand-in, 1024 units, 16.0 GiB, driver CUDA 13.0\n"),
+        "listed"
+    );
+    let empty = Machine::new("nvrtc-empty").answering("cuda").with("nvrtc", stand_in("empty"));
+    empty.lacks("cuda", "", &[&wanted[..], &["has no nvrtc"]].concat());
+    let other = Machine::new("nvrtc-other").answering("cuda").answering("nvrtc");
+    other.lacks("cuda", "capability=120", &["NVRTC 12.9", "sm_120", "sm_75", "sm_90", "use opencl"]);
+    other.refuses("cuda", "nvrtcCreateProgram=1", 1, &["NVRTC", "NVRTC_ERROR_OUT_OF_MEMORY"]);
+    other.refuses(
+        "cuda",
+        "nvrtcCompileProgram=6",
+        1,
+        &["does not compile for sm_90", "the stand-in does not like"],
+    );
+}
+
+#[test]
+fn a_cuda_card_that_fails() {
+    let machine = Machine::new("cuda-fails").answering("cuda").answering("nvrtc");
+    let busy = ["cuDevicePrimaryCtxRetain", "CUDA_ERROR_DEVICE_UNAVAILABLE"];
+    machine.lacks("cuda", "cuDevicePrimaryCtxRetain=46", &busy);
+    machine.refuses("cuda", "cuModuleLoadData=200", 1, &["loading", "CUDA_ERROR_INVALID_IMAGE"]);
+    machine.refuses("cuda", "cuGraphLaunch=719", 1, &["cuGraphLaunch", "CUDA_ERROR_LAUNCH_FAILED"]);
+    let [found, wanted] = ["cuda.csv", "cpu.csv"].map(|name| machine.folder.at(name));
+    let arguments = ["detect", &machine.image, "--device", "cuda", "-o", &found];
+    let output = machine.run("room=10000", &arguments);
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{stderr}");
+    assert!(
+        stderr.contains("Stand-in cannot give") && stderr.contains("the CPU takes this image"),
+        "{stderr}"
+    );
+    super::works(&["detect", &machine.image, "--device", "cpu", "-o", &wanted]);
+    let [found, wanted] = [found, wanted].map(|path| std::fs::read(path).unwrap());
+    assert!(found == wanted, "the CPU's bytes");
+}
+
+#[test]
+fn opencl_that_is_not_there_or_refuses() {
+    let wanted = ["PoCL", "libOpenCL.so.1"];
+    Machine::new("opencl-garbage").garbage("OpenCL").lacks("opencl", "", &wanted);
+    Machine::new("opencl-empty").with("OpenCL", stand_in("empty")).lacks("opencl", "", &wanted);
+    Machine::new("opencl-vendor").vendor("libnot-there.so.1\n").lacks("opencl", "", &["no platform", "PoCL"]);
+    let machine = Machine::new("opencl-refuses").answering("OpenCL");
+    machine.lacks("opencl", "clGetPlatformIDs=-6", &["clGetPlatformIDs", "CL_OUT_OF_HOST_MEMORY"]);
+    machine.lacks("opencl", "clGetDeviceIDs=-5", &["clGetDeviceIDs", "CL_OUT_OF_RESOURCES"]);
+    machine.lacks("opencl", "clGetDeviceInfo=-33", &["no device"]);
+}
