@@ -2,6 +2,7 @@
 
 use crate::arguments::range;
 use crate::failure::{Failure, Outcome};
+use crate::input::Picture;
 use crate::session::Session;
 use clap::{Args, ValueEnum};
 use tiepoint::feature::select::Selection;
@@ -214,25 +215,47 @@ pub(crate) struct Finder {
 }
 
 impl Finder {
-    /// The features of a grey image on the scale of its type.
+    /// The features of a picture; `before` is called before anything is said about it.
     pub(crate) fn detect(
         &mut self,
-        image: &AnyImage,
-        mask: Option<&Image<u8>>,
+        picture: &Picture,
+        before: &mut dyn FnMut() -> Outcome,
         session: &Session,
     ) -> Outcome<Features> {
-        let mask = mask.map(Image::view);
+        let (image, mask) = (&picture.image, picture.mask.as_ref().map(Image::view));
         match self.finder.detect(image, mask, &session.processor) {
             Err(error @ tiepoint::Error::DeviceMemory { .. }) => {
+                before()?;
                 session.note(&format!("{error}; the CPU takes this image"));
                 Ok(self.detector.detect(image, mask, &session.processor.cpu.clone().into())?)
             }
             found => {
                 if let (parts @ 2.., Ok(_)) = (self.finder.parts(), &found) {
+                    before()?;
                     session.explain(&format!("too large for the GPU's memory: searched in {parts} parts"));
                 }
                 Ok(found?)
             }
         }
+    }
+
+    /// The features of several pictures that [go together](Self::takes_together), or `None` when each is to be searched
+    /// alone: too large, or not as they should be.
+    pub(crate) fn detect_together(
+        &mut self,
+        pictures: &[&Picture],
+        session: &Session,
+    ) -> Option<Vec<Features>> {
+        let images: Vec<&AnyImage> = pictures.iter().map(|p| &p.image).collect();
+        let found = self.finder.detect_many(&images, &session.processor).ok();
+        found.filter(|_| self.finder.parts() == 1)
+    }
+
+    /// Whether two pictures are searched together, as a GPU does better: they must be of one kind, have no masks, and
+    /// not be too large.
+    pub(crate) fn takes_together(&self, a: &Picture, b: &Picture, session: &Session) -> bool {
+        let same_type = std::mem::discriminant(&a.image) == std::mem::discriminant(&b.image);
+        let alike = same_type && a.image.size() == b.image.size() && a.mask.is_none() && b.mask.is_none();
+        alike && session.processor.gpu.is_some() && self.finder.parts() == 1
     }
 }

@@ -1,5 +1,6 @@
 //! Which images to read, and where their results go.
 
+use crate::ahead::Weight;
 use crate::failure::{Failure, Outcome};
 use crate::report::{Clock, Part};
 use std::collections::HashMap;
@@ -46,6 +47,18 @@ impl Picture {
             None => holes,
         };
         Ok(Self { original, image, mask })
+    }
+}
+
+impl Weight for Picture {
+    fn bytes(&self) -> usize {
+        let bytes = |image: &AnyImage| match image {
+            AnyImage::U8(i) => i.data().len(),
+            AnyImage::U16(i) => 2 * i.data().len(),
+            AnyImage::F32(i) => 4 * i.data().len(),
+        };
+        let mask = self.mask.as_ref().map_or(0, |m| m.data().len());
+        self.original.as_ref().map_or(0, bytes) + bytes(&self.image) + mask
     }
 }
 

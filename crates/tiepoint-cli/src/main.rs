@@ -1,5 +1,6 @@
 //! The `tiepoint` command: tie points between pictures, and what follows from them.
 
+mod ahead;
 mod arguments;
 mod commands;
 mod detector;

@@ -94,14 +94,12 @@ fn quote(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Wall-clock times of one image or pair: reading, computing, writing, and the stages inside.
+/// Takes the wall-clock times of one image or pair.
 #[derive(Debug)]
 pub(crate) struct Clock {
     start: Instant,
     before: Vec<StageTime>,
-    read: f64,
-    compute: f64,
-    write: f64,
+    spent: Spent,
 }
 
 /// What a piece of work is booked as.
@@ -116,7 +114,7 @@ impl Clock {
     /// Starts now; stage times noted before do not count.
     pub(crate) fn start(cpu: &Cpu) -> Self {
         let before = cpu.profile().map(Profile::stages).unwrap_or_default();
-        Self { start: Instant::now(), before, read: 0.0, compute: 0.0, write: 0.0 }
+        Self { start: Instant::now(), before, spent: Spent::default() }
     }
 
     /// Runs `work` and books its time.
@@ -125,31 +123,76 @@ impl Clock {
         let result = work();
         let spent = start.elapsed().as_secs_f64();
         match part {
-            Part::Read => self.read += spent,
-            Part::Compute => self.compute += spent,
-            Part::Write => self.write += spent,
+            Part::Read => self.spent.read += spent,
+            Part::Compute => self.spent.compute += spent,
+            Part::Write => self.spent.write += spent,
         }
         result
     }
 
-    pub(crate) fn total(&self) -> f64 {
-        self.start.elapsed().as_secs_f64()
+    pub(crate) fn compute(&self) -> f64 {
+        self.spent.compute
     }
 
-    pub(crate) fn compute(&self) -> f64 {
-        self.compute
+    /// What was spent until now, with the stages that the CPU has noted.
+    pub(crate) fn spent(&self, cpu: &Cpu) -> Spent {
+        let mut stages = cpu.profile().map(Profile::stages).unwrap_or_default();
+        for stage in &mut stages {
+            if let Some(before) = self.before.iter().find(|b| b.name == stage.name) {
+                stage.seconds -= before.seconds;
+                stage.calls -= before.calls;
+            }
+        }
+        Spent { total: self.start.elapsed().as_secs_f64(), stages, ..self.spent.clone() }
     }
 
     /// The `seconds` of a JSON object.
     pub(crate) fn seconds(&self, cpu: &Cpu) -> Object {
+        self.spent(cpu).seconds()
+    }
+}
+
+/// Seconds of one image or pair: in all, reading, computing, writing, and of the stages inside.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spent {
+    total: f64,
+    read: f64,
+    pub(crate) compute: f64,
+    write: f64,
+    pub(crate) stages: Vec<StageTime>,
+}
+
+impl Spent {
+    /// Adds more of the same image.
+    pub(crate) fn add(&mut self, more: &Self) {
+        for stage in &more.stages {
+            match self.stages.iter_mut().find(|s| s.name == stage.name) {
+                Some(own) => own.seconds += stage.seconds,
+                None => self.stages.push(*stage),
+            }
+        }
+        self.total += more.total;
+        self.read += more.read;
+        self.compute += more.compute;
+        self.write += more.write;
+    }
+
+    /// Of one of several images that were worked on together.
+    pub(crate) fn share(mut self, images: usize) -> Self {
+        let share = 1.0 / images.max(1) as f64;
+        self.stages.iter_mut().for_each(|s| s.seconds *= share);
+        let [total, read, compute, write] =
+            [self.total, self.read, self.compute, self.write].map(|v| v * share);
+        Self { total, read, compute, write, ..self }
+    }
+
+    /// The `seconds` of a JSON object.
+    pub(crate) fn seconds(&self) -> Object {
         let own =
-            [("total", self.total()), ("read", self.read), ("compute", self.compute), ("write", self.write)];
+            [("total", self.total), ("read", self.read), ("compute", self.compute), ("write", self.write)];
         let object = own.iter().fold(Object::new(), |o, (k, v)| o.number(k, *v));
-        let stages = cpu.profile().map(Profile::stages).unwrap_or_default();
-        stages.iter().filter(|s| own.iter().all(|(k, _)| *k != s.name)).fold(object, |o, s| {
-            let earlier = self.before.iter().find(|b| b.name == s.name).map_or(0.0, |b| b.seconds);
-            o.number(s.name, s.seconds - earlier)
-        })
+        let stages = self.stages.iter().filter(|s| own.iter().all(|(k, _)| *k != s.name));
+        stages.fold(object, |o, s| o.number(s.name, s.seconds))
     }
 }
 

@@ -4,7 +4,7 @@ use crate::arguments::Common;
 use crate::failure::{Failure, Outcome};
 use crate::report::{Object, Progress, profile_table};
 use std::io::Write;
-use tiepoint::device::Processor;
+use tiepoint::device::{Processor, StageTime};
 
 /// The device, and what the user wants to hear.
 #[derive(Debug)]
@@ -83,6 +83,13 @@ impl Session {
     pub(crate) fn explain(&self, line: &str) {
         if self.verbose {
             let _ = writeln!(std::io::stderr(), "{line}");
+        }
+    }
+
+    /// Brings in the times of stages that ran beside.
+    pub(crate) fn add_stages(&self, stages: &[StageTime]) {
+        if let Some(profile) = self.processor.cpu.profile() {
+            profile.extend(stages);
         }
     }
 

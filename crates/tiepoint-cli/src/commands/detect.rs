@@ -1,15 +1,18 @@
 //! `tiepoint detect`: keypoints and descriptors of images.
 
+use crate::ahead::{Ahead, Line, Weight};
 use crate::arguments::Detect;
 use crate::detector::{DetectorArguments, Finder};
 use crate::draw::{Canvas, keypoints};
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Picture};
-use crate::report::{Clock, Object, Part};
+use crate::report::{Clock, Object, Part, Spent};
 use crate::session::Session;
 use std::path::{Path, PathBuf};
+use std::thread;
+use tiepoint::device::Cpu;
 use tiepoint::feature::{Features, files};
-use tiepoint::image;
+use tiepoint::image::{self, Size};
 
 pub(crate) fn run(arguments: &Detect, session: &Session) -> Outcome {
     let images = input::expand(&arguments.images, arguments.list.as_deref())?;
@@ -22,26 +25,19 @@ pub(crate) fn run(arguments: &Detect, session: &Session) -> Outcome {
         input::writable(path)?;
     }
     drawings.iter().flatten().try_for_each(|p| input::writable_image(p))?;
-    let mut finder = arguments.detector.open(session)?;
-    let mut failed = 0;
-    for (i, path) in images.iter().enumerate() {
-        session.progress.say(&format!("{}/{} {}", i + 1, images.len(), path.display()));
-        let at = |places: &Option<Vec<PathBuf>>| places.as_ref().map(|p| p[i].clone());
-        let task = Task { path, output: at(&outputs), drawing: at(&drawings) };
-        match task.run(&arguments.detector, &mut finder, session) {
-            Ok(()) => {}
-            // One bad image does not stop the others.
-            Err(Failure::Work(message)) if images.len() > 1 => {
-                crate::complain(&Failure::Work(message));
-                failed += 1;
-            }
-            Err(other) => return Err(other),
-        }
+    let finder = arguments.detector.open(session)?;
+    let at = |places: &Option<Vec<PathBuf>>, i: usize| places.as_ref().map(|p| p[i].clone());
+    let tasks = images.iter().enumerate().map(|(i, path)| Task {
+        number: i + 1,
+        path,
+        output: at(&outputs, i),
+        drawing: at(&drawings, i),
+    });
+    let tasks: Vec<Task<'_>> = tasks.collect();
+    match search(&tasks, finder, &arguments.detector, session)? {
+        0 => Ok(()),
+        failed => Err(Failure::work(format!("{failed} of {} images failed", images.len()))),
     }
-    if failed > 0 {
-        return Err(Failure::work(format!("{failed} of {} images failed", images.len())));
-    }
-    Ok(())
 }
 
 /// Reads one image of one or two for a detector and finds its features.
@@ -57,43 +53,122 @@ pub(crate) fn features(
     let mask = mask.map(|m| PathBuf::from(input::fill(m, path)));
     let cpu = &session.processor.cpu;
     let picture = Picture::read(path, colour, mask.as_deref(), arguments.range, clock, cpu)?;
-    let found = clock.time(Part::Compute, || finder.detect(&picture.image, picture.mask.as_ref(), session));
-    match found {
-        Ok(features) => Ok((picture, features)),
-        Err(Failure::Work(message)) => Err(Failure::work(format!("{}: {message}", path.display()))),
-        Err(other) => Err(other),
+    let found = clock.time(Part::Compute, || finder.detect(&picture, &mut || Ok(()), session));
+    Ok((picture, found.map_err(|failure| about(path, failure))?))
+}
+
+/// A failure that does not know the file it is about.
+fn about(path: &Path, failure: Failure) -> Failure {
+    match failure {
+        Failure::Work(message) => Failure::work(format!("{}: {message}", path.display())),
+        other => other,
     }
+}
+
+/// Searches the images, and tells how many failed. With several threads the next are read beside the search; with a GPU
+/// those that wait are searched together, and those before are written beside it too. What is said and written is what it
+/// would be one after the other.
+fn search(
+    tasks: &[Task<'_>],
+    mut finder: Finder,
+    arguments: &DetectorArguments,
+    session: &Session,
+) -> Outcome<usize> {
+    let cpu = &session.processor.cpu;
+    let beside = cpu.threads() > 1 && tasks.len() > 1;
+    let unwritten = if beside && session.processor.gpu.is_some() { cpu.threads() } else { 0 };
+    let read = |i: usize| {
+        // With stages of its own: those of several images would be taken for each other's.
+        let cpu = if beside { Cpu::sequential() } else { cpu.clone() }.profiled();
+        tasks[i].read(arguments, &cpu)
+    };
+    thread::scope(|scope| {
+        let scope = Some(scope).filter(|_| beside);
+        let mut ahead = Ahead::new(tasks.len(), &read, scope, cpu.threads());
+        let mut reports =
+            Reports { writing: Line::new(scope), of: tasks.len(), failed: 0, arguments, session };
+        loop {
+            let images = ahead.next(|a, b| a.goes_with(b, &finder, session));
+            let Some(first) = images.first() else { break };
+            let Task { number, path, .. } = first.task;
+            session.progress.say(&format!("{number}/{} {}", tasks.len(), path.display()));
+            images.iter().for_each(|image| session.add_stages(&image.spent.stages));
+            match together(&images, &mut finder, session) {
+                Some((found, spent)) => images.into_iter().zip(found).for_each(|(image, features)| {
+                    reports.write(image.with(|_| Ok((features, spent.clone()))));
+                }),
+                None => images.into_iter().for_each(|image| {
+                    let found = image.with(|picture| alone(picture, &mut finder, &mut reports, session));
+                    reports.write(found);
+                }),
+            }
+            reports.until(unwritten)?;
+        }
+        reports.until(0)?;
+        Ok(reports.failed)
+    })
+}
+
+/// The features of several images, and what each took; `None` when each is to be searched alone.
+fn together(images: &[Read<'_>], finder: &mut Finder, session: &Session) -> Option<(Vec<Features>, Spent)> {
+    let pictures: Vec<&Picture> = images.iter().filter_map(|image| image.picture.as_ref().ok()).collect();
+    if pictures.len() < 2 {
+        return None;
+    }
+    let mut clock = Clock::start(&session.processor.cpu);
+    let found = clock.time(Part::Compute, || finder.detect_together(&pictures, session))?;
+    Some((found, clock.spent(&session.processor.cpu).share(pictures.len())))
+}
+
+/// The features of one image, and what it took. Before something is said about it, what is left to say of others is.
+fn alone<'scope, 'a: 'scope>(
+    picture: &Picture,
+    finder: &mut Finder,
+    reports: &mut Reports<'scope, '_, 'a>,
+    session: &Session,
+) -> Outcome<(Features, Spent)> {
+    let mut clock = Clock::start(&session.processor.cpu);
+    let mut before = || reports.until(0);
+    let features = clock.time(Part::Compute, || finder.detect(picture, &mut before, session))?;
+    Ok((features, clock.spent(&session.processor.cpu)))
 }
 
 /// One image and where its results go.
 struct Task<'a> {
+    number: usize,
     path: &'a Path,
     output: Option<PathBuf>,
     drawing: Option<PathBuf>,
 }
 
+/// An image that was read, or was not.
+struct Read<'a> {
+    task: &'a Task<'a>,
+    picture: Outcome<Picture>,
+    spent: Spent,
+}
+
+/// An image that was searched, or was not.
+struct Found<'a> {
+    task: &'a Task<'a>,
+    found: Outcome<(Picture, Features)>,
+    spent: Spent,
+}
+
+/// An image whose results are written, or are not: its size and number of features.
+struct Done<'a> {
+    task: &'a Task<'a>,
+    done: Outcome<(Size, usize)>,
+    spent: Spent,
+}
+
 impl Task<'_> {
-    fn run(&self, arguments: &DetectorArguments, finder: &mut Finder, session: &Session) -> Outcome {
-        let cpu = &session.processor.cpu;
+    fn read(&self, arguments: &DetectorArguments, cpu: &Cpu) -> Read<'_> {
         let mut clock = Clock::start(cpu);
-        let (colour, mask) = (self.drawing.is_some(), arguments.mask.as_deref());
-        let (picture, features) = features(self.path, colour, arguments, mask, finder, &mut clock, session)?;
-        clock.time(Part::Write, || self.write(&picture, &features))?;
-        let name = self.path.display();
-        let (n, milliseconds) = (features.len(), clock.compute() * 1e3);
-        session.say(&format!("{name}: {n} features, {}, {milliseconds:.1} ms", features.image))?;
-        session.report(|| {
-            Object::new()
-                .text("image", &name.to_string())
-                .count("width", features.image.width)
-                .count("height", features.image.height)
-                .text("detector", arguments.detector.name())
-                .text("preset", arguments.preset_name())
-                .count("features", features.len())
-                .text("device", &session.device())
-                .count("threads", cpu.threads())
-                .object("seconds", &clock.seconds(cpu))
-        })
+        let mask = arguments.mask.as_ref().map(|m| PathBuf::from(input::fill(m, self.path)));
+        let (colour, mask) = (self.drawing.is_some(), mask.as_deref());
+        let picture = Picture::read(self.path, colour, mask, arguments.range, &mut clock, cpu);
+        Read { task: self, picture, spent: clock.spent(cpu) }
     }
 
     fn write(&self, picture: &Picture, features: &Features) -> Outcome {
@@ -106,5 +181,94 @@ impl Task<'_> {
             image::write(path, &canvas.into_image())?;
         }
         Ok(())
+    }
+}
+
+impl<'a> Read<'a> {
+    fn goes_with(&self, other: &Self, finder: &Finder, session: &Session) -> bool {
+        let pictures = self.picture.as_ref().ok().zip(other.picture.as_ref().ok());
+        pictures.is_some_and(|(a, b)| finder.takes_together(a, b, session))
+    }
+
+    /// With what `find` finds in it.
+    fn with(mut self, find: impl FnOnce(&Picture) -> Outcome<(Features, Spent)>) -> Found<'a> {
+        let found = self.picture.and_then(|picture| {
+            let (features, spent) = find(&picture).map_err(|failure| about(self.task.path, failure))?;
+            self.spent.add(&spent);
+            Ok((picture, features))
+        });
+        Found { task: self.task, found, spent: self.spent }
+    }
+}
+
+impl Weight for Read<'_> {
+    fn bytes(&self) -> usize {
+        self.picture.as_ref().map_or(0, Picture::bytes)
+    }
+}
+
+impl<'a> Found<'a> {
+    fn write(mut self) -> Done<'a> {
+        let cpu = Cpu::sequential();
+        let done = self.found.and_then(|(picture, features)| {
+            let mut clock = Clock::start(&cpu);
+            clock.time(Part::Write, || self.task.write(&picture, &features))?;
+            self.spent.add(&clock.spent(&cpu));
+            Ok((features.image, features.len()))
+        });
+        Done { task: self.task, done, spent: self.spent }
+    }
+}
+
+impl Done<'_> {
+    fn report(self, arguments: &DetectorArguments, session: &Session) -> Outcome {
+        let (size, features) = self.done?;
+        let (name, milliseconds) = (self.task.path.display(), self.spent.compute * 1e3);
+        session.say(&format!("{name}: {features} features, {size}, {milliseconds:.1} ms"))?;
+        session.report(|| {
+            Object::new()
+                .text("image", &name.to_string())
+                .count("width", size.width)
+                .count("height", size.height)
+                .text("detector", arguments.detector.name())
+                .text("preset", arguments.preset_name())
+                .count("features", features)
+                .text("device", &session.device())
+                .count("threads", session.processor.cpu.threads())
+                .object("seconds", &self.spent.seconds())
+        })
+    }
+}
+
+/// What is being written, and then said in the order of the images.
+struct Reports<'scope, 'env, 'a> {
+    writing: Line<'scope, 'env, Done<'a>>,
+    of: usize,
+    failed: usize,
+    arguments: &'a DetectorArguments,
+    session: &'a Session,
+}
+
+impl<'scope, 'a: 'scope> Reports<'scope, '_, 'a> {
+    fn write(&mut self, found: Found<'a>) {
+        self.writing.put(|| found.write());
+    }
+
+    /// Reports what is written, and waits until no more than `unwritten` images are not.
+    fn until(&mut self, unwritten: usize) -> Outcome {
+        loop {
+            let waits = self.writing.len() > unwritten;
+            let Some(done) = (if waits { self.writing.wait() } else { self.writing.ready() }) else {
+                return Ok(());
+            };
+            match done.report(self.arguments, self.session) {
+                // One bad image does not stop the others.
+                Err(Failure::Work(message)) if self.of > 1 => {
+                    crate::complain(&Failure::Work(message));
+                    self.failed += 1;
+                }
+                other => other?,
+            }
+        }
     }
 }

@@ -26,6 +26,11 @@ impl Profile {
         self.stages.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Adds times that were noted elsewhere.
+    pub fn extend(&self, stages: &[StageTime]) {
+        stages.iter().for_each(|s| self.add(s.name, s.seconds, s.calls));
+    }
+
     pub(super) fn add(&self, name: &'static str, seconds: f64, calls: u64) {
         let mut stages = self.stages.lock().unwrap_or_else(PoisonError::into_inner);
         match stages.iter_mut().find(|s| s.name == name) {

@@ -3,10 +3,10 @@
 use super::Features;
 use super::sift::{GpuSift, Sift, SiftOptions};
 use super::surf::{GpuSurf, Surf, SurfOptions};
-use crate::Result;
 use crate::device::Processor;
 use crate::for_any_image;
 use crate::image::{AnyImage, ImageView};
+use crate::{Error, Result};
 
 /// Which features to find, and how.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,7 +27,7 @@ impl Detector {
     /// Checks the options.
     ///
     /// # Errors
-    /// [`crate::Error::Option`] names the first that is out of range.
+    /// [`Error::Option`] names the first that is out of range.
     pub fn check(&self) -> Result<()> {
         match self {
             Self::Sift(options) => options.check(),
@@ -38,7 +38,7 @@ impl Detector {
     /// A finder of these features on the processor's GPU, or on its CPU where it has none.
     ///
     /// # Errors
-    /// As [`check`](Self::check), and [`crate::Error::Device`] when the GPU refuses the kernels.
+    /// As [`check`](Self::check), and [`Error::Device`] when the GPU refuses the kernels.
     pub fn open(&self, processor: &Processor) -> Result<Finder> {
         Ok(Finder(match (self, &processor.gpu) {
             (Self::Sift(options), None) => Form::Sift(Box::new(Sift::new(*options)?)),
@@ -66,6 +66,25 @@ impl Detector {
     }
 }
 
+/// Runs one generic expression for views of several images, whichever type of pixel all of them have.
+macro_rules! for_views {
+    ($images:expr, $views:ident => $body:expr) => {
+        match $images.first() {
+            None => Ok(Vec::new()),
+            Some(AnyImage::U8(_)) => for_views!($images, U8, $views => $body),
+            Some(AnyImage::U16(_)) => for_views!($images, U16, $views => $body),
+            Some(AnyImage::F32(_)) => for_views!($images, F32, $views => $body),
+        }
+    };
+    ($images:expr, $type:ident, $views:ident => $body:expr) => {{
+        let views = $images.iter().map(|image| match image {
+            AnyImage::$type(image) => Ok(image.view()),
+            _ => Err(Error::Mismatch("the images of a batch have several types of pixel: one is needed".into())),
+        });
+        views.collect::<Result<Vec<_>>>().and_then(|$views| $body)
+    }};
+}
+
 /// A detector on the device that it was opened for, which keeps its memory from image to image. The device changes no
 /// bit of the result.
 #[derive(Debug)]
@@ -83,7 +102,7 @@ impl Finder {
     /// The features of a grey image; none where `mask` is 0.
     ///
     /// # Errors
-    /// As [`Sift::detect`] and [`Surf::detect`]; [`crate::Error::DeviceMemory`] when the image is too large for the
+    /// As [`Sift::detect`] and [`Surf::detect`]; [`Error::DeviceMemory`] when the image is too large for the
     /// GPU, for SIFT even in parts.
     pub fn detect(
         &mut self,
@@ -97,6 +116,23 @@ impl Finder {
             Form::Surf(surf) => for_any_image!(image, view => surf.detect(view, mask, cpu)),
             Form::GpuSift(sift) => for_any_image!(image, view => sift.detect_view(view, mask)),
             Form::GpuSurf(surf) => for_any_image!(image, view => surf.detect_view(view, mask)),
+        };
+        processor.collect_times();
+        found
+    }
+
+    /// The features of several grey images of one size and one type of pixel, which a GPU searches together. They are
+    /// those of [`detect`](Self::detect).
+    ///
+    /// # Errors
+    /// As [`detect`](Self::detect), and [`Error::Mismatch`] when sizes or types differ.
+    pub fn detect_many(&mut self, images: &[&AnyImage], processor: &Processor) -> Result<Vec<Features>> {
+        let found = match &mut self.0 {
+            Form::Sift(_) | Form::Surf(_) => {
+                return images.iter().map(|image| self.detect(image, None, processor)).collect();
+            }
+            Form::GpuSift(sift) => for_views!(images, views => sift.detect_views(&views)),
+            Form::GpuSurf(surf) => for_views!(images, views => surf.detect_views(&views)),
         };
         processor.collect_times();
         found
