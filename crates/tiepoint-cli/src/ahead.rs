@@ -181,7 +181,7 @@ mod tests {
     #[test]
     fn memory_is_bounded_and_the_order_kept() {
         for (beside, bytes, most, bound) in
-            [(true, 1, 5, 5), (true, BYTES / 3, 5, 3), (true, BYTES * 2, 5, 1), (false, 1, 5, 0)]
+            [(true, 1, 5, 5), (true, BYTES / 3, 5, 3), (true, BYTES * 2, 5, 0), (false, 1, 5, 0)]
         {
             let alive = AtomicUsize::new(0);
             let read = |task| Counted::new(task, bytes, &alive);
@@ -191,10 +191,8 @@ mod tests {
                 loop {
                     let pieces = ahead.next(|a, b| a.0 / 7 == b.0 / 7);
                     let (taken, alive) = (pieces.len(), alive.load(Ordering::Relaxed));
-                    assert!(
-                        taken <= bound.max(1) && alive <= taken + bound + 1,
-                        "{taken} of {alive}: {bound}"
-                    );
+                    // One may have been held back from the pieces before, and one from these.
+                    assert!(taken <= bound + 1 && alive <= taken + bound + 1, "{taken} of {alive}: {bound}");
                     assert!(pieces.iter().all(|p| p.0 / 7 == pieces[0].0 / 7), "together");
                     seen.extend(pieces.iter().map(|p| p.0));
                     if pieces.is_empty() {

@@ -269,6 +269,38 @@ fn many_images_in_one_call() {
 }
 
 #[test]
+fn what_is_read_ahead_changes_nothing() {
+    let folder = Folder::new("ahead");
+    let mut images: Vec<_> = (0..8)
+        .map(|i| folder.texture(&format!("{i}.png"), if i == 3 { Size::new(90, 70) } else { SIZE }, i))
+        .collect();
+    let bad = folder.at("bad.pgm");
+    std::fs::write(&bad, "no image").unwrap();
+    images.insert(5, bad);
+    images.push(folder.at("absent.png"));
+    std::fs::create_dir(folder.at("out")).unwrap();
+    let out = folder.at("out/");
+    let run = |device: &str, threads: &str| {
+        let images = images.iter().map(String::as_str);
+        let more = ["--device", device, "--threads", threads, "-o", &out];
+        let output = tiepoint(&["detect"].into_iter().chain(images).chain(more).collect::<Vec<_>>());
+        let [said, told] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        // All but the time.
+        let said: Vec<_> = said.lines().map(|line| line.rsplit_once(',').unwrap().0.to_owned()).collect();
+        let files = (0..8).map(|i| std::fs::read(folder.at(&format!("out/{i}.csv"))).unwrap());
+        (output.status.code(), said, told, files.collect::<Vec<_>>())
+    };
+    let wanted = run("cpu", "1");
+    assert_eq!((wanted.0, wanted.1.len()), (Some(1), 8), "eight good images");
+    let has_gpu = works(&["devices"]).contains("opencl:0 ");
+    for device in ["cpu", "opencl"].iter().take(1 + usize::from(has_gpu)) {
+        for threads in ["1", "2", "5"] {
+            assert!(run(device, threads) == wanted, "{device}, {threads} threads");
+        }
+    }
+}
+
+#[test]
 fn options_reach_the_detector() {
     let folder = Folder::new("options");
     let image = folder.texture("a.png", SIZE, 5);

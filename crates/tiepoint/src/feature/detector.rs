@@ -125,7 +125,7 @@ impl Finder {
     /// those of [`detect`](Self::detect).
     ///
     /// # Errors
-    /// As [`detect`](Self::detect), and [`Error::Mismatch`] when sizes or types differ.
+    /// As [`detect`](Self::detect), and [`Error::Mismatch`] when a GPU is given several sizes or types.
     pub fn detect_many(&mut self, images: &[&AnyImage], processor: &Processor) -> Result<Vec<Features>> {
         let found = match &mut self.0 {
             Form::Sift(_) | Form::Surf(_) => {
@@ -143,6 +143,38 @@ impl Finder {
         match &self.0 {
             Form::GpuSift(sift) => sift.parts(),
             _ => 1,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Cpu;
+    use crate::device::gpu::all;
+    use crate::image::{Image, Size};
+    use crate::synth::Texture;
+
+    #[test]
+    fn many_are_what_each_alone_is() {
+        let cpu = Cpu::with_threads(2).unwrap();
+        let texture = |seed| AnyImage::from(Texture::new(seed).image::<u8>(Size::new(120, 90), &cpu));
+        let images: Vec<AnyImage> = (0..5).map(texture).collect();
+        let images: Vec<&AnyImage> = images.iter().collect();
+        let float = AnyImage::from(Image::<f32>::new(Size::new(120, 90)));
+        let gpus = all().iter().map(|gpu| Processor { gpu: Some(gpu.clone()), ..cpu.clone().into() });
+        for processor in gpus.chain([cpu.clone().into()]) {
+            for detector in [Detector::default(), Detector::Surf(SurfOptions::default())] {
+                let mut finder = detector.open(&processor).unwrap();
+                assert!(finder.detect_many(&[], &processor).unwrap().is_empty(), "none of none");
+                let alone = |image: &&AnyImage| detector.detect(image, None, &processor).unwrap();
+                let wanted: Vec<Features> = images.iter().map(alone).collect();
+                assert!(wanted.iter().all(|found| found.len() > 20), "features of a rich texture");
+                assert_eq!(finder.detect_many(&images, &processor).unwrap(), wanted, "{detector:?}");
+                let mixed = finder.detect_many(&[images[0], &float], &processor);
+                let refused = matches!(mixed, Err(Error::Mismatch(_)));
+                assert_eq!(refused, processor.gpu.is_some(), "two types of pixel");
+            }
         }
     }
 }
