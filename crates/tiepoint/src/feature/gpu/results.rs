@@ -3,10 +3,12 @@
 use super::{GpuDescriptors, GpuFeatures, WORDS, from_words};
 use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu, Pinned};
+use crate::feature::select::Selection;
 use crate::feature::{Descriptors, Features, Keypoint};
 use crate::image::Size;
 use crate::{Error, Result};
-use tiepoint_gpu::{Element, Mark};
+use std::ops::Range;
+use tiepoint_gpu::{Element, Mark, Transfer};
 
 /// What a search of some images of one size leaves in the device's memory.
 #[derive(Clone, Debug)]
@@ -54,7 +56,7 @@ fn first_of<T: Element>(all: &Buffer<T>, len: usize, commands: &mut Commands) ->
 }
 
 /// Where results arrive on the host: as many features of an image as are expected come along with the counts, so that
-/// the host waits once.
+/// the host waits once. Those of many images come in parcels, of which the device still makes one while another travels.
 #[derive(Debug)]
 pub(crate) struct Results {
     counts: Pinned<u32>,
@@ -65,10 +67,31 @@ pub(crate) struct Results {
     room: usize,
     /// Features of an image that are on their way: a few more than the images before had.
     expected: usize,
-    /// Of the lists they come from.
-    capacity: usize,
-    /// After all of them.
-    arrived: Option<Mark>,
+    /// Images in their order, and their way.
+    parcels: Vec<(Range<usize>, Transfer)>,
+}
+
+/// What came of a search.
+pub(crate) enum Arrival {
+    All(Vec<Features>),
+    /// An image has so many features, more than the lists have room for.
+    BeyondCapacity(usize),
+    /// There were more than had been expected, and the lists have been written again since. Next time they will be.
+    Unexpected,
+}
+
+impl Arrival {
+    /// The features; otherwise the images must be searched again, after room was made where it was too little.
+    pub(crate) fn or_else_room(self, make_room: impl FnOnce(usize)) -> Option<Vec<Features>> {
+        match self {
+            Self::All(found) => Some(found),
+            Self::BeyondCapacity(most) => {
+                make_room(most);
+                None
+            }
+            Self::Unexpected => None,
+        }
+    }
 }
 
 impl Results {
@@ -80,20 +103,59 @@ impl Results {
             floats: gpu.pinned(0)?,
             room: 0,
             expected: 0,
-            capacity: 0,
-            arrived: None,
+            parcels: Vec::new(),
         })
     }
 
-    /// Sends the counts and the expected features of all images on their way.
+    /// Sends the results of all images on their way, as part of the work in the queue.
     pub(crate) fn fetch(&mut self, lists: &Lists<'_>) -> Result<()> {
-        let gpu = lists.keypoints.gpu();
-        self.reserve(gpu, lists)?;
-        self.capacity = lists.capacity;
+        self.prepare(lists)?;
+        let images = 0..lists.images();
+        let commands = self.downloads(lists, images.clone())?;
+        self.parcels.push((images, lists.keypoints.gpu().download(commands)?));
+        Ok(())
+    }
+
+    /// Forgets what came, and has room for what is expected.
+    pub(crate) fn prepare(&mut self, lists: &Lists<'_>) -> Result<()> {
+        let (gpu, images) = (lists.keypoints.gpu(), lists.images());
+        self.parcels.clear();
+        self.expected = self.expected.min(lists.capacity);
+        if self.counts.len() != images || self.room < self.expected {
+            let room = self.expected.next_multiple_of(KEYPOINTS);
+            let values = images * room * lists.dimension;
+            let (bytes, floats) = match lists.descriptors {
+                GpuDescriptors::U8(_) => (values, 0),
+                GpuDescriptors::F32(_) => (0, values),
+            };
+            self.counts = gpu.pinned(images)?;
+            self.keypoints = gpu.pinned(images * room * WORDS)?;
+            (self.bytes, self.floats) = (gpu.pinned(bytes)?, gpu.pinned(floats)?);
+            self.room = room;
+        }
+        Ok(())
+    }
+
+    /// Sends the results of some images on their way beside what is put into the queue later. The parcels must have all
+    /// images in their order.
+    pub(crate) fn fetch_beside(&mut self, lists: &Lists<'_>, images: Range<usize>) -> Result<()> {
+        let commands = self.downloads(lists, images.clone())?;
+        self.parcels.push((images, lists.keypoints.gpu().download_beside(commands)?));
+        Ok(())
+    }
+
+    /// Work that is put into the queue later may write the lists that parcels came from.
+    pub(crate) fn hold(&self) -> Result<()> {
+        self.parcels.iter().try_for_each(|(_, sent)| Ok(sent.hold()?))
+    }
+
+    /// The counts and the expected features of some images.
+    fn downloads(&mut self, lists: &Lists<'_>, images: Range<usize>) -> Result<Commands> {
         let mut commands = Commands::new();
         commands.stage("features to the host");
-        commands.download(lists.counts, &mut self.counts)?;
-        for i in 0..lists.images() {
+        let counts = (&mut self.counts, images.start);
+        commands.download_part((lists.counts, images.start), counts, images.len())?;
+        for i in images {
             let (from, to) = (i * lists.capacity, i * self.room);
             let words = (&mut self.keypoints, to * WORDS);
             commands.download_part((lists.keypoints, from * WORDS), words, self.expected * WORDS)?;
@@ -108,78 +170,78 @@ impl Results {
                 }
             }
         }
-        gpu.run(&commands)?;
-        self.arrived = Some(gpu.mark()?);
-        Ok(())
+        Ok(commands)
     }
 
-    /// Has room for what is expected.
-    fn reserve(&mut self, gpu: &Gpu, lists: &Lists<'_>) -> Result<()> {
-        let images = lists.images();
-        self.expected = self.expected.min(lists.capacity);
-        if self.counts.len() != images || self.room < self.expected {
-            let room = self.expected.next_multiple_of(KEYPOINTS);
-            let values = images * room * lists.dimension;
-            let (bytes, floats) = match lists.descriptors {
-                GpuDescriptors::U8(_) => (values, 0),
-                GpuDescriptors::F32(_) => (0, values),
-            };
-            self.arrived = None;
-            self.counts = gpu.pinned(images)?;
-            self.keypoints = gpu.pinned(images * room * WORDS)?;
-            (self.bytes, self.floats) = (gpu.pinned(bytes)?, gpu.pinned(floats)?);
-            self.room = room;
-        }
-        Ok(())
-    }
-
-    fn counts(&self) -> Result<Vec<usize>> {
-        let arrived = self.arrived.as_ref().ok_or_else(nothing)?;
-        Ok(self.counts.numbers_at(arrived)?.iter().map(|&n| n as usize).collect())
-    }
-
-    /// The greatest of the counts when it is beyond the capacity, and what was found is not all there.
-    pub(crate) fn beyond_capacity(&self) -> Result<Option<usize>> {
-        Ok(self.counts()?.into_iter().max().filter(|&most| most > self.capacity))
-    }
-
-    /// The features of every image, `most` at most. When there are more than were expected, the rest is fetched if the
-    /// lists are still what was searched (`kept`), and otherwise there is nothing.
-    pub(crate) fn features(
+    /// The features of every image, once they have come, and what is selected of them: the lists are in the features'
+    /// order. When there are more than were expected, the rest is fetched if the lists are still what was searched
+    /// (`kept`).
+    pub(crate) fn arrival(
         &mut self,
         lists: &Lists<'_>,
-        most: usize,
+        selection: Selection,
         kept: bool,
         cpu: &Cpu,
-    ) -> Result<Option<Vec<Features>>> {
-        let found: Vec<_> = self.counts()?.into_iter().map(|n| n.min(most)).collect();
-        let longest = found.iter().copied().max().unwrap_or(0);
-        let came = self.expected;
-        self.expected = longest + longest / 16;
-        if longest > came {
-            if !kept {
-                return Ok(None);
+    ) -> Result<Arrival> {
+        let (mut all, mut greatest) = (Vec::new(), 0);
+        for (images, sent) in &self.parcels {
+            let counts = self.counts.numbers_at(sent.done(), images.clone())?;
+            greatest = counts.iter().fold(greatest, |greatest, &n| greatest.max(n as usize));
+            if greatest.min(selection.most()) <= self.expected {
+                all.extend(self.parcel((images, sent), counts, selection, lists, cpu)?);
             }
-            self.fetch(lists)?;
         }
-        let alone = Cpu::sequential();
-        let within = if longest >= MANY { cpu } else { &alone };
-        let images = cpu.map(found.len(), |i| self.image(i, found[i], lists, within));
-        images.into_iter().collect::<Result<_>>().map(Some)
+        if greatest > lists.capacity {
+            return Ok(Arrival::BeyondCapacity(greatest));
+        }
+        let (longest, came) = (greatest.min(selection.most()), self.expected);
+        self.expected = longest + longest / 16;
+        match longest <= came {
+            true => Ok(Arrival::All(all)),
+            false if kept => {
+                self.fetch(lists)?;
+                self.arrival(lists, selection, kept, cpu)
+            }
+            false => Ok(Arrival::Unexpected),
+        }
     }
 
-    fn image(&self, i: usize, count: usize, lists: &Lists<'_>, cpu: &Cpu) -> Result<Features> {
-        let arrived = self.arrived.as_ref().ok_or_else(nothing)?;
+    /// The features of the images of a parcel.
+    fn parcel(
+        &self,
+        (images, sent): (&Range<usize>, &Transfer),
+        counts: &[u32],
+        selection: Selection,
+        lists: &Lists<'_>,
+        cpu: &Cpu,
+    ) -> Result<Vec<Features>> {
+        let alone = Cpu::sequential();
+        let count = |i: usize| (counts[i] as usize).min(selection.most());
+        let within = if (0..images.len()).any(|i| count(i) >= MANY) { cpu } else { &alone };
+        let image = |i: usize| {
+            let found = self.image(images.start + i, count(i), sent.done(), lists, within)?;
+            Ok(match selection {
+                Selection::Even(_) => selection.apply(&found, within),
+                Selection::All | Selection::Strongest(_) => found,
+            })
+        };
+        cpu.map(images.len(), image).into_iter().collect()
+    }
+
+    fn image(
+        &self,
+        i: usize,
+        count: usize,
+        arrived: &Mark,
+        lists: &Lists<'_>,
+        cpu: &Cpu,
+    ) -> Result<Features> {
         let (first, dimension) = (i * self.room, lists.dimension);
-        let words = &self.keypoints.numbers_at(arrived)?[first * WORDS..][..self.room * WORDS];
-        let (first, values) = (first * dimension, count * dimension);
+        let words = self.keypoints.numbers_at(arrived, first * WORDS..(first + self.room) * WORDS)?;
+        let values = first * dimension..(first + count) * dimension;
         let descriptors = match lists.descriptors {
-            GpuDescriptors::U8(_) => {
-                Descriptors::U8(copied(&self.bytes.numbers_at(arrived)?[first..][..values], cpu))
-            }
-            GpuDescriptors::F32(_) => {
-                Descriptors::F32(copied(&self.floats.numbers_at(arrived)?[first..][..values], cpu))
-            }
+            GpuDescriptors::U8(_) => Descriptors::U8(copied(self.bytes.numbers_at(arrived, values)?, cpu)),
+            GpuDescriptors::F32(_) => Descriptors::F32(copied(self.floats.numbers_at(arrived, values)?, cpu)),
         };
         Ok(Features { keypoints: keypoints(words, count, cpu), descriptors, dimension, image: lists.size })
     }

@@ -115,7 +115,13 @@ fn oriented_and_described(
         .unwrap();
     GpuDescribe::new(gpu, options)
         .unwrap()
-        .record(&mut commands, (&described, &descriptors), (&features, &features, sorted), usize::MAX, levels)
+        .record(
+            &mut commands,
+            (&described, &descriptors),
+            (&features, &features, sorted),
+            (0..1, usize::MAX),
+            levels,
+        )
         .unwrap();
     gpu.run(&commands).unwrap();
     let dimension = if options.descriptors == DescriptorKind::None { 0 } else { DIMENSION };

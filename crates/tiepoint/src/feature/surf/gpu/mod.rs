@@ -27,7 +27,6 @@ use crate::image::ImageView;
 use crate::image::gpu::{GpuImage, GpuPixel, Staging};
 use crate::{Error, Result};
 use pipeline::{Kind, Pipeline};
-use stages::most;
 use std::any::Any;
 use std::slice;
 
@@ -239,20 +238,10 @@ impl GpuSurf {
     }
 
     fn fetched<T: GpuPixel, A: GpuSum>(&mut self, place: usize, last: bool) -> Result<Option<Vec<Features>>> {
-        let results = &mut self.results[place];
-        if let Some(most) = results.beyond_capacity()? {
-            self.capacity = most.next_power_of_two();
-            return Ok(None);
-        }
         let pipeline = latest::<T, A>(self.pipeline.as_deref())?;
-        let found = results.features(&pipeline.lists(), most(&self.options), last, &self.cpu)?;
-        Ok(match self.options.selection {
-            Selection::Even(_) => {
-                found.map(|f| f.iter().map(|f| self.options.selection.apply(f, &self.cpu)).collect())
-            }
-            // Sorted and cut on the device.
-            Selection::All | Selection::Strongest(_) => found,
-        })
+        let arrival =
+            self.results[place].arrival(&pipeline.lists(), self.options.selection, last, &self.cpu)?;
+        Ok(arrival.or_else_room(|most| self.capacity = most.next_power_of_two()))
     }
 
     /// The features of an image in memory of their own on the device.
@@ -266,7 +255,7 @@ impl GpuSurf {
             let pipeline = latest::<T, A>(self.pipeline.as_deref())?;
             let count = pipeline.count()?;
             if count <= pipeline.kind.capacity {
-                return pipeline.lists().keep(count.min(most(&self.options)));
+                return pipeline.lists().keep(count.min(self.options.selection.most()));
             }
             self.capacity = count.next_power_of_two();
         }
