@@ -20,7 +20,7 @@ pub(crate) mod scale_space;
 mod tests;
 
 use super::window::UNIT;
-use super::{DIMENSION, DescriptorKind, SiftOptions, SiftPreset};
+use super::{DescriptorKind, SiftOptions, SiftPreset};
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu, Graph};
 use crate::feature::Features;
@@ -107,8 +107,7 @@ pub struct GpuSift {
     work: Option<Work>,
     /// For images whose whole work the device had no memory for.
     bands: Option<Box<Bands>>,
-    /// Of this search and the one before.
-    results: [Results; 2],
+    results: Results,
     /// The [`Staging`] of images that came from the host.
     input: Option<Box<dyn Any + Send + Sync>>,
     /// The [`Feed`] of many such.
@@ -140,13 +139,14 @@ struct Work {
 }
 
 impl Work {
-    fn lists(&self, dimension: usize) -> Lists<'_> {
+    fn lists(&self, options: &SiftOptions) -> Lists<'_> {
         Lists {
             counts: &self.described.counts,
             keypoints: &self.described.keypoints,
             descriptors: &self.descriptors,
-            dimension,
+            dimension: options.dimension(),
             capacity: self.purpose.capacity,
+            selection: options.selection,
             size: self.purpose.plan.input,
         }
     }
@@ -172,7 +172,7 @@ impl GpuSift {
             mask: None,
             work: None,
             bands: None,
-            results: [Results::new(gpu)?, Results::new(gpu)?],
+            results: Results::new(gpu)?,
             input: None,
             feed: None,
         })
@@ -265,6 +265,12 @@ impl GpuSift {
         }
     }
 
+    /// Takes features that are no longer needed, of any image: the next take their memory. That is worth it for many
+    /// images in a row, as new memory can cost more time than the search.
+    pub fn recycle(&mut self, features: impl IntoIterator<Item = Features>) {
+        self.results.recycle(features);
+    }
+
     /// Finds the features of one grey image and leaves them on the device.
     ///
     /// # Errors
@@ -280,7 +286,7 @@ impl GpuSift {
             return GpuFeatures::upload(&self.gpu, &features);
         }
         match self.search(slice::from_ref(image), mask) {
-            Ok(count) => self.reserved()?.lists(self.dimension()).keep(count),
+            Ok(count) => self.reserved()?.lists(&self.options).keep(count),
             Err(refused) => {
                 let features = self.in_bands(Pixels::Device(image), mask, refused)?;
                 GpuFeatures::upload(&self.gpu, &features)
@@ -333,10 +339,6 @@ impl GpuSift {
         self.bands.as_ref().map_or(1, |b| b.count())
     }
 
-    fn dimension(&self) -> usize {
-        if self.options.descriptors == DescriptorKind::None { 0 } else { DIMENSION }
-    }
-
     /// How many features of an image have room.
     fn capacity(&self, plan: &Plan) -> usize {
         // A textured photograph has a feature in 520 pixels of the doubled octave, in 280 of one that is not.
@@ -381,7 +383,7 @@ impl GpuSift {
         let list = || GpuPoints::new(gpu, images, capacity);
         let (points, described) = (list()?, list()?);
         let features = if options.upright { points.clone() } else { list()? };
-        let values = images.saturating_mul(capacity).saturating_mul(self.dimension());
+        let values = images.saturating_mul(capacity).saturating_mul(options.dimension());
         let descriptors = match options.descriptors {
             DescriptorKind::F32 => GpuDescriptors::F32(gpu.buffer(values)?),
             _ => GpuDescriptors::U8(gpu.buffer(values)?),
@@ -435,7 +437,7 @@ impl GpuSift {
             let work = self.reserved()?;
             let count = work.described.counts.to_vec()?[0] as usize;
             if count <= work.purpose.capacity {
-                return Ok(count.min(self.options.selection.most()));
+                return Ok(count);
             }
             self.make_room(count);
         }
@@ -444,26 +446,18 @@ impl GpuSift {
     /// Sends the results of what was searched on their way to one of two places; many images are described first.
     fn fetch(&mut self, place: usize) -> Result<()> {
         let work = self.work.as_ref().ok_or_else(nothing)?;
-        let lists = work.lists(self.dimension());
-        if work.parcels.is_empty() {
-            return self.results[place].fetch(&lists);
+        let lists = work.lists(&self.options);
+        match work.parcels.is_empty() {
+            true => self.results.fetch(place, &lists),
+            false => self.results.fetch_completed(place, &lists, &work.parcels),
         }
-        // The lists may still be read for the other place.
-        self.results[1 - place].hold()?;
-        self.results[place].prepare(&lists)?;
-        for (images, describe) in &work.parcels {
-            self.gpu.run(describe)?;
-            self.results[place].fetch_beside(&lists, images.clone())?;
-        }
-        Ok(())
     }
 
-    /// The features from a place, once they have come and are selected from; `None` when there was too little room for
-    /// them, of which there will be more. `last`: nothing was searched since.
+    /// The features from a place, once they have come; `None` when there was too little room for them, of which there
+    /// will be more. `last`: nothing was searched since.
     fn fetched(&mut self, place: usize, last: bool) -> Result<Option<Vec<Features>>> {
         let work = self.work.as_ref().ok_or_else(nothing)?;
-        let lists = work.lists(self.dimension());
-        let arrival = self.results[place].arrival(&lists, self.options.selection, last, &self.cpu)?;
+        let arrival = self.results.arrival(place, &work.lists(&self.options), last, &self.cpu)?;
         Ok(arrival.or_else_room(|most| self.make_room(most)))
     }
 

@@ -64,8 +64,7 @@ pub struct GpuSurf {
     cpu: Cpu,
     /// The [`Pipeline`] for the latest kind of images.
     pipeline: Option<Box<dyn Any + Send + Sync>>,
-    /// Of this search and the one before.
-    results: [Results; 2],
+    results: Results,
     launches: usize,
     /// Features of an image that there is room for at least; 0 for a guess from the image's size.
     capacity: usize,
@@ -97,7 +96,7 @@ impl GpuSurf {
             order: GpuOrder::new(gpu)?,
             cpu: Cpu::sequential(),
             pipeline: None,
-            results: [Results::new(gpu)?, Results::new(gpu)?],
+            results: Results::new(gpu)?,
             launches: 0,
             capacity: 0,
             input: None,
@@ -182,6 +181,12 @@ impl GpuSurf {
         Ok(found)
     }
 
+    /// Takes features that are no longer needed, of any image: the next take their memory. That is worth it for many
+    /// images in a row, as new memory can cost more time than the search.
+    pub fn recycle(&mut self, features: impl IntoIterator<Item = Features>) {
+        self.results.recycle(features);
+    }
+
     /// As [`detect`](Self::detect), and the features stay on the device.
     ///
     /// # Errors
@@ -232,15 +237,14 @@ impl GpuSurf {
     ) -> Result<()> {
         self.enqueue(images, mask)?;
         match T::WHITE {
-            255.0 => self.results[place].fetch(&latest::<T, u32>(self.pipeline.as_deref())?.lists()),
-            _ => self.results[place].fetch(&latest::<T, u64>(self.pipeline.as_deref())?.lists()),
+            255.0 => self.results.fetch(place, &latest::<T, u32>(self.pipeline.as_deref())?.lists()),
+            _ => self.results.fetch(place, &latest::<T, u64>(self.pipeline.as_deref())?.lists()),
         }
     }
 
     fn fetched<T: GpuPixel, A: GpuSum>(&mut self, place: usize, last: bool) -> Result<Option<Vec<Features>>> {
         let pipeline = latest::<T, A>(self.pipeline.as_deref())?;
-        let arrival =
-            self.results[place].arrival(&pipeline.lists(), self.options.selection, last, &self.cpu)?;
+        let arrival = self.results.arrival(place, &pipeline.lists(), last, &self.cpu)?;
         Ok(arrival.or_else_room(|most| self.capacity = most.next_power_of_two()))
     }
 
@@ -255,7 +259,7 @@ impl GpuSurf {
             let pipeline = latest::<T, A>(self.pipeline.as_deref())?;
             let count = pipeline.count()?;
             if count <= pipeline.kind.capacity {
-                return pipeline.lists().keep(count.min(self.options.selection.most()));
+                return pipeline.lists().keep(count);
             }
             self.capacity = count.next_power_of_two();
         }
