@@ -1,5 +1,6 @@
 //! Features in a device's memory, and their total order.
 
+mod place;
 mod results;
 mod search;
 

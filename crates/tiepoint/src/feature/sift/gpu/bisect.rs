@@ -133,7 +133,8 @@ impl<T: GpuPixel> Way<'_, T> {
         let descriptors = GpuDescriptors::U8(self.gpu.buffer(self.capacity * DIMENSION).unwrap());
         let describe = GpuDescribe::new(self.gpu, &self.cpu.options).unwrap();
         let to = (&described, &descriptors);
-        describe.record(&mut self.commands, to, (features, features, order), usize::MAX, levels).unwrap();
+        let all = (0..1, usize::MAX);
+        describe.record(&mut self.commands, to, (features, features, order), all, levels).unwrap();
         let GpuPoints { keypoints, counts: count, .. } = described;
         GpuFeatures { count, keypoints, descriptors, dimension: DIMENSION, image: self.cpu.image.size() }
     }

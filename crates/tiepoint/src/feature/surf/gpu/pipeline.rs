@@ -130,6 +130,7 @@ impl<T: GpuPixel, A: GpuSum> Pipeline<T, A> {
             descriptors: &self.descriptors,
             dimension: self.options.dimension(),
             capacity: self.kind.capacity,
+            selection: self.options.selection,
             size: self.kind.size,
         }
     }

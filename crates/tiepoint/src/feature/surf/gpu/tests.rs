@@ -137,6 +137,7 @@ fn batches_equal_single_images() {
                 from_host.iter().eq(found.iter().cycle().take(number)),
                 "{gpu:?}: {number} from the host"
             );
+            surf.recycle(from_host);
         }
         assert!(surf.detect_batch::<u8>(&[]).unwrap().is_empty(), "nothing of nothing");
     }
