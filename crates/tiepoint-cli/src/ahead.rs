@@ -19,6 +19,10 @@ enum Piece<'scope, T> {
 }
 
 impl<T> Piece<'_, T> {
+    fn is_ready(&self) -> bool {
+        matches!(self, Self::Beside(thread) if thread.is_finished())
+    }
+
     fn finish(self) -> T {
         match self {
             Self::Beside(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
@@ -51,8 +55,7 @@ impl<'scope, 'env, T: Send + 'scope> Line<'scope, 'env, T> {
 
     /// The first result, if it is there already.
     pub(crate) fn ready(&mut self) -> Option<T> {
-        let is_ready = |piece: &Piece<'_, T>| matches!(piece, Piece::Beside(thread) if thread.is_finished());
-        if self.pieces.front().is_some_and(is_ready) { self.wait() } else { None }
+        if self.pieces.front().is_some_and(Piece::is_ready) { self.wait() } else { None }
     }
 }
 
@@ -61,12 +64,20 @@ pub(crate) struct Ahead<'scope, 'env, T, R> {
     tasks: Range<usize>,
     read: &'env R,
     line: Line<'scope, 'env, T>,
-    /// Was taken out of the line too early.
-    held: Option<T>,
-    /// Pieces that may be in the line.
-    most: usize,
+    /// Read, and the next to be worked on.
+    waiting: VecDeque<T>,
     /// Bytes of the largest piece so far.
     largest: Arc<AtomicUsize>,
+    reach: Reach,
+}
+
+/// How far to read ahead.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reach {
+    /// Pieces at most that are being read or waiting.
+    pub(crate) pieces: usize,
+    /// Pieces that are worked on together, when so many are waiting that go together; otherwise one is.
+    pub(crate) together: usize,
 }
 
 /// Bytes that what is read ahead may take, judged by its largest piece so far; what is worked on may take as much again,
@@ -83,41 +94,41 @@ where
     T: Weight + Send + 'scope,
     R: Fn(usize) -> T + Sync,
 {
-    /// At most `most` threads read in the scope, if there is one.
+    /// Without a scope for threads nothing is read ahead.
     pub(crate) fn new(
         tasks: usize,
         read: &'env R,
         scope: Option<&'scope Scope<'scope, 'env>>,
-        most: usize,
+        reach: Reach,
     ) -> Self {
-        let line = Line::new(scope);
-        Self { tasks: 0..tasks, read, line, held: None, most, largest: Arc::default() }
+        let (line, waiting) = (Line::new(scope), VecDeque::new());
+        Self { tasks: 0..tasks, read, line, waiting, largest: Arc::default(), reach }
     }
 
-    /// The next piece, and then those that are read already and go together with it; none at the end.
-    pub(crate) fn next(&mut self, together: impl Fn(&T, &T) -> bool) -> Vec<T> {
-        let first = self.held.take().or_else(|| {
+    /// The next piece, or pieces that go together; none at the end.
+    pub(crate) fn next(&mut self, alike: impl Fn(&T, &T) -> bool) -> Vec<T> {
+        if self.waiting.is_empty() {
             self.fill(1);
-            self.line.wait()
-        });
-        let mut pieces = Vec::from_iter(first);
-        while let (Some(first), None) = (pieces.first(), &self.held) {
-            match self.line.ready() {
-                Some(next) if together(first, &next) => pieces.push(next),
-                Some(next) => self.held = Some(next),
-                None => break,
-            }
+            self.waiting.extend(self.line.wait());
         }
+        while let Some(next) = self.line.ready() {
+            self.waiting.push_back(next);
+        }
+        let first = self.waiting.front();
+        let alike =
+            first.map_or(0, |first| self.waiting.iter().take_while(|next| alike(first, next)).count());
+        let taken = if alike >= self.reach.together { self.reach.together } else { 1 };
+        let pieces = self.waiting.drain(..taken.min(self.waiting.len())).collect();
         // Nothing is known of the memory before a first piece was read.
         if self.line.scope.is_some() {
-            self.fill(self.most.min(BYTES / self.largest.load(Ordering::Relaxed).max(1)));
+            self.fill(self.reach.pieces.min(BYTES / self.largest.load(Ordering::Relaxed).max(1)));
         }
         pieces
     }
 
-    /// Has so many pieces in the line, if there are as many tasks.
+    /// Has so many pieces being read or waiting, if there are as many tasks.
     fn fill(&mut self, pieces: usize) {
-        while self.line.len() < pieces {
+        while self.line.len() + self.waiting.len() < pieces {
             let Some(task) = self.tasks.next() else { return };
             let (read, largest) = (self.read, self.largest.clone());
             self.line.put(move || {
@@ -167,7 +178,7 @@ mod tests {
             Counted::new(task, 1, &alive)
         };
         scope(|scope| {
-            let mut ahead = Ahead::new(9, &read, Some(scope), 3);
+            let mut ahead = Ahead::new(9, &read, Some(scope), Reach { pieces: 3, together: 1 });
             assert_eq!(ahead.next(|_, _| false)[0].0, 0, "the first");
             // The main thread is at work, and does not ask for more.
             let mut begun: Vec<_> =
@@ -180,20 +191,21 @@ mod tests {
 
     #[test]
     fn memory_is_bounded_and_the_order_kept() {
-        for (beside, bytes, most, bound) in
-            [(true, 1, 5, 5), (true, BYTES / 3, 5, 3), (true, BYTES * 2, 5, 0), (false, 1, 5, 0)]
+        for (beside, bytes, bound) in
+            [(true, 1, 5), (true, BYTES / 3, 3), (true, BYTES * 2, 0), (false, 1, 0)]
         {
             let alive = AtomicUsize::new(0);
             let read = |task| Counted::new(task, bytes, &alive);
             scope(|scope| {
-                let mut ahead = Ahead::new(200, &read, Some(scope).filter(|_| beside), most);
+                let reach = Reach { pieces: 5, together: 3 };
+                let mut ahead = Ahead::new(200, &read, Some(scope).filter(|_| beside), reach);
                 let mut seen = Vec::new();
                 loop {
                     let pieces = ahead.next(|a, b| a.0 / 7 == b.0 / 7);
                     let (taken, alive) = (pieces.len(), alive.load(Ordering::Relaxed));
-                    // One may have been held back from the pieces before, and one from these.
-                    assert!(taken <= bound + 1 && alive <= taken + bound + 1, "{taken} of {alive}: {bound}");
-                    assert!(pieces.iter().all(|p| p.0 / 7 == pieces[0].0 / 7), "together");
+                    assert!(alive <= taken + bound, "{alive} of {bound} beside {taken}");
+                    assert!([0, 1, 3].contains(&taken), "{taken} together");
+                    assert!(pieces.iter().all(|p| p.0 / 7 == pieces[0].0 / 7), "alike");
                     seen.extend(pieces.iter().map(|p| p.0));
                     if pieces.is_empty() {
                         break;
@@ -203,6 +215,25 @@ mod tests {
             });
             assert_eq!(alive.load(Ordering::Relaxed), 0, "all gone");
         }
+    }
+
+    #[test]
+    fn those_that_wait_go_together() {
+        let alive = AtomicUsize::new(0);
+        let read = |task| Counted::new(task, 1, &alive);
+        scope(|scope| {
+            let mut ahead = Ahead::new(9, &read, Some(scope), Reach { pieces: 8, together: 4 });
+            let mut next = || {
+                while !ahead.line.pieces.iter().all(Piece::is_ready) {
+                    std::thread::yield_now();
+                }
+                ahead.next(|a, b| (a.0 < 5) == (b.0 < 5)).iter().map(|p| p.0).collect::<Vec<_>>()
+            };
+            assert_eq!(next(), [0], "the first alone");
+            assert_eq!(next(), [1, 2, 3, 4], "four are waiting");
+            assert_eq!(next(), [5, 6, 7, 8], "four others");
+            assert!(next().is_empty(), "the end");
+        });
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `tiepoint detect`: keypoints and descriptors of images.
 
-use crate::ahead::{Ahead, Line, Weight};
+use crate::ahead::{Ahead, Line, Reach, Weight};
 use crate::arguments::Detect;
 use crate::detector::{DetectorArguments, Finder};
 use crate::draw::{Canvas, keypoints};
@@ -65,6 +65,9 @@ fn about(path: &Path, failure: Failure) -> Failure {
     }
 }
 
+/// Images that a GPU searches together: always as many, as it keeps memory for one number.
+const TOGETHER: usize = 16;
+
 /// Searches the images, and tells how many failed. With several threads the next are read beside the search; with a GPU
 /// those that wait are searched together, and those before are written beside it too. What is said and written is what it
 /// would be one after the other.
@@ -75,8 +78,13 @@ fn search(
     session: &Session,
 ) -> Outcome<usize> {
     let cpu = &session.processor.cpu;
-    let beside = cpu.threads() > 1 && tasks.len() > 1;
-    let unwritten = if beside && session.processor.gpu.is_some() { cpu.threads() } else { 0 };
+    let (threads, has_gpu) = (cpu.threads(), session.processor.gpu.is_some());
+    let beside = threads > 1 && tasks.len() > 1;
+    let unwritten = if beside && has_gpu { threads } else { 0 };
+    let reach = match has_gpu {
+        true => Reach { pieces: 2 * threads, together: threads.min(TOGETHER) },
+        false => Reach { pieces: threads, together: 1 },
+    };
     let read = |i: usize| {
         // With stages of its own: those of several images would be taken for each other's.
         let cpu = if beside { Cpu::sequential() } else { cpu.clone() }.profiled();
@@ -84,7 +92,7 @@ fn search(
     };
     thread::scope(|scope| {
         let scope = Some(scope).filter(|_| beside);
-        let mut ahead = Ahead::new(tasks.len(), &read, scope, cpu.threads());
+        let mut ahead = Ahead::new(tasks.len(), &read, scope, reach);
         let mut reports =
             Reports { writing: Line::new(scope), of: tasks.len(), failed: 0, arguments, session };
         loop {
