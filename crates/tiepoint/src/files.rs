@@ -1,4 +1,4 @@
-//! Writing files so that no half of one is ever seen.
+//! Writing files so that no half of one is ever seen, and what is wrong with files that are read.
 
 use crate::{Error, Result};
 use std::{
@@ -74,6 +74,44 @@ impl Drop for Temporary {
     fn drop(&mut self) {
         // Nothing can be done about a failure here, and after a rename failing is what is expected.
         let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// Why a file could not be read, before the file's name is put to it.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    Io(io::Error),
+    Bad(String),
+}
+
+impl Fault {
+    /// The error for a person, with the file's name; `end` says before what a file ends that is cut off.
+    pub(crate) fn at(self, path: &Path, end: &str) -> Error {
+        match self {
+            Self::Io(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
+                Error::format(path, format!("the file ends before {end}; it is truncated"))
+            }
+            Self::Io(source) => Error::io(path, source),
+            Self::Bad(reason) => Error::format(path, reason),
+        }
+    }
+}
+
+impl From<io::Error> for Fault {
+    fn from(e: io::Error) -> Self {
+        Self::Io(e)
+    }
+}
+
+impl From<String> for Fault {
+    fn from(reason: String) -> Self {
+        Self::Bad(reason)
+    }
+}
+
+impl From<&str> for Fault {
+    fn from(reason: &str) -> Self {
+        Self::Bad(reason.into())
     }
 }
 

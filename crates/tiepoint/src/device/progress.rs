@@ -16,7 +16,7 @@ pub struct Progress {
     pub work: &'static str,
     /// Steps done; it never falls, and reaches `total` when the work ends, however it ends.
     pub done: u64,
-    /// Steps in all, at least 1. A step is a few rows, or what takes as long.
+    /// Steps in all, at least 1. A step is a few rows, some images of a batch, or what takes as long.
     pub total: u64,
 }
 

@@ -152,6 +152,7 @@ mod tests {
     use super::*;
     use crate::device::Cpu;
     use crate::device::gpu::all;
+    use crate::device::progress::tests::told;
     use crate::image::{Image, Size};
     use crate::synth::Texture;
 
@@ -171,6 +172,12 @@ mod tests {
                 let wanted: Vec<Features> = images.iter().map(alone).collect();
                 assert!(wanted.iter().all(|found| found.len() > 20), "features of a rich texture");
                 assert_eq!(finder.detect_many(&images, &processor).unwrap(), wanted, "{detector:?}");
+                if processor.gpu.is_some() {
+                    told(&cpu, 2, |cpu| {
+                        let observed = Processor { cpu: cpu.clone(), ..processor.clone() };
+                        detector.open(&observed).unwrap().detect_many(&images, &observed).unwrap()
+                    });
+                }
                 let mixed = finder.detect_many(&[images[0], &float], &processor);
                 let refused = matches!(mixed, Err(Error::Mismatch(_)));
                 assert_eq!(refused, processor.gpu.is_some(), "two types of pixel");

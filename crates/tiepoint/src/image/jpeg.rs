@@ -2,8 +2,9 @@
 
 use super::{
     AnyImage, Image, Size,
-    rows::{Fault, Request, Rows, Source, reserve, zeros},
+    rows::{Request, Rows, Source, reserve, zeros},
 };
+use crate::files::Fault;
 use zune_core::{bytestream::ZCursor, colorspace::ColorSpace, options::DecoderOptions};
 use zune_jpeg::{JpegDecoder, errors::DecodeErrors};
 

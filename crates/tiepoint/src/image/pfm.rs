@@ -3,8 +3,9 @@
 use super::{
     AnyImage, AnyView, ImageView, Pixel, Size,
     pnm::Header,
-    rows::{Fault, Request, Rows, Source, zeros},
+    rows::{Request, Rows, Source, zeros},
 };
+use crate::files::Fault;
 use std::io::{self, SeekFrom, Write};
 
 pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<AnyImage, Fault> {

@@ -2,8 +2,9 @@
 
 use super::{
     AnyImage, AnyView, ImageView, Pixel, Size,
-    rows::{Fault, Request, Rows, Source, zeros},
+    rows::{Request, Rows, Source, zeros},
 };
+use crate::files::Fault;
 use ::png::{BitDepth, ColorType, Compression, Decoder, DecodingError, Encoder, Reader, Transformations};
 use std::io::{self, Write};
 

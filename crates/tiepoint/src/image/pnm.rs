@@ -4,8 +4,9 @@
 
 use super::{
     AnyImage, AnyView, Image, ImageView, Pixel, Size,
-    rows::{Fault, Request, Rows, Source, zeros},
+    rows::{Request, Rows, Source, zeros},
 };
+use crate::files::Fault;
 use std::io::{self, Write};
 
 /// Reads the words of a PNM or PFM header: separated by white space, `#` starts a comment up to the line's end.

@@ -2,9 +2,10 @@
 
 use super::{
     AnyImage, grey, jpeg, pfm, png, pnm,
-    rows::{Fault, Request, Source},
+    rows::{Request, Source},
     tiff,
 };
+use crate::files::Fault;
 use crate::{Error, Result, device::Cpu};
 use std::{
     fs::File,
@@ -103,7 +104,7 @@ fn read_source(
 ) -> Result<AnyImage> {
     let request = Request { options, grey, file_len };
     let image = source.fill_buf().map_err(Fault::Io).map(<[u8]>::to_vec);
-    image.and_then(|head| read_as(&head, source, &request)).map_err(|fault| fault.at(path))
+    image.and_then(|head| read_as(&head, source, &request)).map_err(|fault| fault.at(path, "the image does"))
 }
 
 /// Reads with the reader of the format that begins with `head`.

@@ -1,53 +1,12 @@
 //! Rows on their way from a file into an image.
 
 use super::{AnyImage, Image, Pixel, ReadOptions, Size, grey};
-use crate::Error;
-use std::{
-    io::{self, BufRead, Seek},
-    path::Path,
-};
+use crate::files::Fault;
+use std::io::{BufRead, Seek};
 
 /// Where an image file's bytes come from.
 pub(super) trait Source: BufRead + Seek {}
 impl<S: BufRead + Seek> Source for S {}
-
-/// Why a file could not be read, before the file's name is put to it.
-#[derive(Debug)]
-pub(super) enum Fault {
-    Io(io::Error),
-    Bad(String),
-}
-
-impl Fault {
-    /// The error for a person, with the file's name.
-    pub(super) fn at(self, path: &Path) -> Error {
-        match self {
-            Self::Io(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
-                Error::format(path, "the file ends before the image does; it is truncated")
-            }
-            Self::Io(source) => Error::io(path, source),
-            Self::Bad(reason) => Error::format(path, reason),
-        }
-    }
-}
-
-impl From<io::Error> for Fault {
-    fn from(e: io::Error) -> Self {
-        Self::Io(e)
-    }
-}
-
-impl From<String> for Fault {
-    fn from(reason: String) -> Self {
-        Self::Bad(reason)
-    }
-}
-
-impl From<&str> for Fault {
-    fn from(reason: &str) -> Self {
-        Self::Bad(reason.into())
-    }
-}
 
 /// What is asked of a format's reader.
 #[derive(Clone, Copy, Debug)]

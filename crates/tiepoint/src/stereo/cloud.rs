@@ -9,7 +9,7 @@
 //! byte, floats run from 0 to 1; grey is written as three equal channels, alpha is left out.
 
 use super::depth::check;
-use crate::files::write_atomically;
+use crate::files::{Fault, write_atomically};
 use crate::geometry::calibration::RectifiedCalibration;
 use crate::image::{AnyImage, Image, Pixel};
 use crate::{Error, Result};
@@ -191,30 +191,7 @@ pub fn read_ply(path: impl AsRef<Path>) -> Result<Vec<Point>> {
 /// # Errors
 /// As [`read_ply`].
 pub fn parse_ply(mut source: impl BufRead, name: impl AsRef<Path>) -> Result<Vec<Point>> {
-    points(&mut source).map_err(|fault| match fault {
-        Fault::Io(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
-            Error::format(name.as_ref(), "the file ends before its last point; it is truncated")
-        }
-        Fault::Io(e) => Error::io(name.as_ref(), e),
-        Fault::Bad(reason) => Error::format(name.as_ref(), reason),
-    })
-}
-
-enum Fault {
-    Io(io::Error),
-    Bad(String),
-}
-
-impl From<io::Error> for Fault {
-    fn from(e: io::Error) -> Self {
-        Self::Io(e)
-    }
-}
-
-impl From<String> for Fault {
-    fn from(reason: String) -> Self {
-        Self::Bad(reason)
-    }
+    points(&mut source).map_err(|fault| fault.at(name.as_ref(), "its last point"))
 }
 
 fn points(source: &mut impl BufRead) -> std::result::Result<Vec<Point>, Fault> {

@@ -1,8 +1,9 @@
 //! Strips and tiles into rows.
 
+use crate::files::Fault;
 use crate::image::{
     AnyImage, Image, Pixel, Size, jpeg,
-    rows::{Fault, Request, Rows, Source, zeros},
+    rows::{Request, Rows, Source, zeros},
 };
 use ::tiff::{
     ColorType, TiffError,

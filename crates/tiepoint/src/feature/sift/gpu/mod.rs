@@ -468,6 +468,10 @@ impl GpuSift {
 }
 
 impl<T: GpuPixel> Search<T> for GpuSift {
+    fn work(&self, steps: usize) -> Cpu {
+        self.cpu.work("SIFT", steps)
+    }
+
     fn begin(&mut self, images: &[GpuImage<T>], place: usize) -> Result<()> {
         self.begin_search(images, None)?;
         self.fetch(place)

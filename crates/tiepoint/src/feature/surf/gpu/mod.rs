@@ -323,6 +323,10 @@ impl GpuSurf {
 }
 
 impl<T: GpuPixel> Search<T> for GpuSurf {
+    fn work(&self, steps: usize) -> Cpu {
+        self.cpu.work("SURF", steps)
+    }
+
     fn begin(&mut self, images: &[GpuImage<T>], place: usize) -> Result<()> {
         self.search(images, None, place)
     }

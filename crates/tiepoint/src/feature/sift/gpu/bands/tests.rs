@@ -7,6 +7,7 @@ use super::{Bands, Pixels, is_of_memory};
 use crate::Error;
 use crate::device::Cpu;
 use crate::device::gpu::{Gpu, all};
+use crate::device::progress::tests::told;
 use crate::feature::Features;
 use crate::feature::select::Selection;
 use crate::feature::sift::describe::reach;
@@ -229,5 +230,23 @@ fn what_a_device_refuses_is_searched_in_bands() {
             matches!(other, Err(Error::DeviceMemory { needed: 1_099_511_627_776, .. })),
             "too small to cut"
         );
+    }
+}
+
+#[test]
+fn each_band_is_told_of() {
+    let image = scene(Size::new(60, 700), 5);
+    let options = SiftOptions::default();
+    let cut = cuts(image.size(), &options, 100).into_iter().max_by_key(Cut::count).unwrap();
+    let steps = cut.count() + usize::from(cut.rest.is_some());
+    assert!(steps > 3, "{steps} steps");
+    for gpu in all() {
+        let told = told(&Cpu::sequential(), steps, |cpu| {
+            let mut sift = GpuSift::new(gpu, options).unwrap().with_cpu(cpu);
+            let bands = Bands::new::<u8>(sift.for_parts().unwrap(), cut.clone(), false).unwrap();
+            sift.bands = Some(Box::new(bands));
+            sift.detect_view(image.view(), None).unwrap()
+        });
+        assert!(told.iter().all(|p| p.work == "SIFT" && p.total == steps as u64), "{gpu:?}: {told:?}");
     }
 }
