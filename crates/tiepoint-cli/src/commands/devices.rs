@@ -4,7 +4,7 @@ use crate::failure::Outcome;
 use crate::report::Object;
 use crate::session::Session;
 use tiepoint::device::Device;
-use tiepoint::device::gpu::{Api, Info, devices};
+use tiepoint::device::gpu::{Api, Gpu, Info, devices};
 
 pub(crate) fn run(session: &Session) -> Outcome {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
@@ -13,7 +13,7 @@ pub(crate) fn run(session: &Session) -> Outcome {
     let gpus: Vec<&Info> = found.iter().flat_map(|f| f.as_deref().unwrap_or_default()).collect();
     // A device that is listed may still refuse to be opened.
     let auto = Device::Auto.open(1)?;
-    let first = auto.gpu.as_ref().map(|gpu| gpu.info());
+    let first = auto.gpu.as_ref().map(Gpu::info);
     let chosen = |is: bool| if is { "  (auto)" } else { "" };
     session.say(&format!("cpu  {cores} cores, {simd}{}", chosen(first.is_none())))?;
     for gpu in &gpus {
