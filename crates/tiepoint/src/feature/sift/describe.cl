@@ -98,11 +98,11 @@ FUNCTION u32 found_in(const GLOBAL u32 *feature_counts, const GLOBAL u32 *point_
     return points > capacity && points > features ? points : features;
 }
 
-// Describes the first `limit` features of an image (from `first_image` on, in the second dimension) in the order of `indices`, and writes
-// features and descriptors in that order, and how many features there were.
+// Describes the first `limit` features of an image (the second dimension, from `first_image` on) in their `order`, and
+// writes features and descriptors in it, and how many features there were.
 KERNEL(LANES, 1) describe(GLOBAL u32 *RESTRICT keypoints, GLOBAL VALUE *RESTRICT descriptors,
                           GLOBAL u32 *RESTRICT counts, i32 first_image, u32 limit,
-                          const GLOBAL u32 *RESTRICT indices, const GLOBAL Keypoint *RESTRICT features,
+                          const GLOBAL u64 *RESTRICT order, const GLOBAL Keypoint *RESTRICT features,
                           const GLOBAL u32 *RESTRICT feature_counts, const GLOBAL u32 *RESTRICT point_counts,
                           u32 capacity, const GLOBAL f32 *RESTRICT pyramid, u64 image_stride,
                           const GLOBAL Octave *RESTRICT octaves) {
@@ -117,13 +117,13 @@ KERNEL(LANES, 1) describe(GLOBAL u32 *RESTRICT keypoints, GLOBAL VALUE *RESTRICT
     u32 count = feature_counts[image] < most ? feature_counts[image] : most;
     if (GROUP_X == 0 && lane == 0) counts[image] = found_in(feature_counts, point_counts, capacity, image);
     features += (u64)image * capacity;
-    indices += (u64)image * capacity;
+    order += (u64)image * capacity;
     keypoints += (u64)image * capacity * WORDS;
     descriptors += (u64)image * capacity * VALUES;
     pyramid += (u64)image * image_stride;
     LOCAL_POINTER u32 *column = sums + (lane & (COLUMNS - 1));
     for (u32 rank = (u32)GROUP_X; rank < count; rank += (u32)GROUPS_X) {
-        const GLOBAL Keypoint *feature = features + indices[rank];
+        const GLOBAL Keypoint *feature = features + (u32)order[rank];
         for (i32 w = lane; w < WORDS; w += LANES)
             keypoints[(u64)rank * WORDS + w] = ((const GLOBAL u32 *)feature)[w];
         Point point = point_of(feature, pyramid, octaves);
@@ -217,7 +217,7 @@ KERNEL(LANES, 1) describe(GLOBAL u32 *RESTRICT keypoints, GLOBAL VALUE *RESTRICT
 
 // Without descriptors: the first `limit` features in their order, and how many there were.
 KERNEL(LANES, 1) arrange(GLOBAL u32 *RESTRICT keypoints, GLOBAL u32 *RESTRICT counts, i32 first_image, u32 limit,
-                         const GLOBAL u32 *RESTRICT indices, const GLOBAL Keypoint *RESTRICT features,
+                         const GLOBAL u64 *RESTRICT order, const GLOBAL Keypoint *RESTRICT features,
                          const GLOBAL u32 *RESTRICT feature_counts, const GLOBAL u32 *RESTRICT point_counts,
                          u32 capacity) {
     i32 image = first_image + GROUP_Y;
@@ -226,7 +226,7 @@ KERNEL(LANES, 1) arrange(GLOBAL u32 *RESTRICT keypoints, GLOBAL u32 *RESTRICT co
     u64 first = (u64)image * capacity;
     if (GROUP_X == 0 && LANE_X == 0) counts[image] = found_in(feature_counts, point_counts, capacity, image);
     for (u32 i = (u32)GROUP_X * LANES + (u32)LANE_X; i < count * WORDS; i += (u32)GROUPS_X * LANES) {
-        u32 from = indices[first + i / WORDS];
+        u32 from = (u32)order[first + i / WORDS];
         keypoints[first * WORDS + i] = ((const GLOBAL u32 *)(features + first + from))[i % WORDS];
     }
 }

@@ -51,14 +51,14 @@ impl GpuDescribe {
         Ok(Self { kernel, has_descriptors })
     }
 
-    /// Writes the first `limit` of the `features` of some images in the order of `indices` and their descriptors, and
+    /// Writes the first `limit` of the `features` of some images in their `order` and their descriptors, and
     /// how many features there were: more than the capacity, which is the same for all lists, when there was too
     /// little room for them or for the points that they come from.
     pub(super) fn record(
         &self,
         commands: &mut Commands,
         (described, descriptors): (&GpuPoints, &GpuDescriptors),
-        (points, features, indices): (&GpuPoints, &GpuPoints, &Buffer<u32>),
+        (points, features, order): (&GpuPoints, &GpuPoints, &Buffer<u64>),
         (images, limit): (Range<usize>, usize),
         levels: &GpuLevels,
     ) -> Result<()> {
@@ -74,7 +74,7 @@ impl GpuDescribe {
             &described.counts,
             images.start as i32,
             limit,
-            indices,
+            order,
             &features.keypoints,
             &features.counts,
             &points.counts,

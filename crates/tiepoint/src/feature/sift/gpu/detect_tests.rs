@@ -105,13 +105,13 @@ fn oriented_and_described(
         DescriptorKind::F32 => GpuDescriptors::F32(gpu.buffer(capacity * DIMENSION).unwrap()),
         _ => GpuDescriptors::U8(gpu.buffer(capacity * DIMENSION).unwrap()),
     };
-    let [indices, spare] = [(); 2].map(|()| gpu.buffer(capacity).unwrap());
+    let [first, spare] = [(); 2].map(|()| gpu.buffer(capacity).unwrap());
     let mut commands = Commands::new();
     commands.zero(&features.counts);
     GpuOrient::new(gpu, options).unwrap().record(&mut commands, &features, &points, levels).unwrap();
     let order = GpuOrder::new(gpu).unwrap();
     let sorted = order
-        .record(&mut commands, &features.keypoints, &features.counts, capacity, (&indices, &spare))
+        .record(&mut commands, &features.keypoints, &features.counts, capacity, (&first, &spare))
         .unwrap();
     GpuDescribe::new(gpu, options)
         .unwrap()

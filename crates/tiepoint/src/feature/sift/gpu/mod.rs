@@ -388,7 +388,7 @@ impl GpuSift {
             DescriptorKind::F32 => GpuDescriptors::F32(gpu.buffer(values)?),
             _ => GpuDescriptors::U8(gpu.buffer(values)?),
         };
-        let [indices, spare] = [gpu.buffer(images * capacity)?, gpu.buffer(images * capacity)?];
+        let [order, spare] = [gpu.buffer(images * capacity)?, gpu.buffer(images * capacity)?];
 
         let mut commands = Commands::new();
         commands.stage("scale space");
@@ -403,7 +403,7 @@ impl GpuSift {
         }
         commands.stage("order, select");
         let (keypoints, counts) = (&features.keypoints, &features.counts);
-        let order = self.order.record(&mut commands, keypoints, counts, capacity, (&indices, &spare))?;
+        let order = self.order.record(&mut commands, keypoints, counts, capacity, (&order, &spare))?;
         let describe = |images: Range<usize>| -> Result<_> {
             let mut commands = Commands::new();
             commands.stage("describe");

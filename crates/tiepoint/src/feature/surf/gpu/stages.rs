@@ -198,7 +198,7 @@ impl Stages {
         commands: &mut Commands,
         integral: &GpuIntegral<A>,
         found: Found<'_>,
-        order: &Buffer<u32>,
+        order: &Buffer<u64>,
         (oriented, directions): (&Buffer<u32>, &Buffer<f32>),
     ) -> Result<()> {
         commands.stage("orient");

@@ -281,7 +281,7 @@ fn stages_alone<T: GpuPixel, A: GpuSum + Total>(gpu: &Gpu, image: &Image<T>, opt
     assert!(count > 20 && on_device == extrema, "{what}: extrema");
 
     // In the reverse order, which need not be that of the keypoints.
-    let reversed: Vec<u32> = (0..count as u32).rev().collect();
+    let reversed: Vec<u64> = (0..count as u64).rev().collect();
     let order = gpu.upload(&reversed).unwrap();
     let words: Vec<u32> = extrema.iter().flat_map(to_words).collect();
     keypoints.write(0, &words).unwrap();

@@ -276,7 +276,7 @@ impl GpuSift {
             DescriptorKind::F32 => Buffer::<f32>::taken(room * self.options.dimension()),
             _ => Buffer::<u8>::taken(room * self.options.dimension()),
         };
-        let order = 2 * Buffer::<u32>::taken(room);
+        let order = 2 * Buffer::<u64>::taken(room);
         (Buffer::<f32>::taken(plan.len()) + lists + descriptors + order) as u64
     }
 
