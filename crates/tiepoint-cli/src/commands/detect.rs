@@ -65,6 +65,9 @@ fn about(path: &Path, failure: Failure) -> Failure {
     }
 }
 
+/// Threads that read, and images that are yet to be written: more do not make a device wait less.
+const BESIDE: usize = 32;
+
 /// Images that a GPU searches together: always as many, as it keeps memory for one number.
 const TOGETHER: usize = 16;
 
@@ -78,7 +81,7 @@ fn search(
     session: &Session,
 ) -> Outcome<usize> {
     let cpu = &session.processor.cpu;
-    let (threads, has_gpu) = (cpu.threads(), session.processor.gpu.is_some());
+    let (threads, has_gpu) = (cpu.threads().min(BESIDE), session.processor.gpu.is_some());
     let beside = threads > 1 && tasks.len() > 1;
     let unwritten = if beside && has_gpu { threads } else { 0 };
     let reach = match has_gpu {
