@@ -29,7 +29,8 @@ KERNEL(GROUP, 1) sort_runs(GLOBAL u64 *RESTRICT order, const GLOBAL Keypoint *RE
         for (u32 step = size / 2; step > 0; step /= 2) {
             BARRIER();
             for (u32 pair = lane; pair < RUN / 2; pair += GROUP) {
-                u32 low = pair / step * step + pair;
+                // As many pairs as `step`, then as many that are their partners.
+                u32 low = (pair & ~(step - 1)) + pair;
                 u64 a = run[low], b = run[low + step];
                 // The lower of two keeps the earlier in an ascending part, the later in a descending one.
                 if (before(keypoints, count, b, a) == ((low & size) == 0)) {

@@ -18,31 +18,25 @@ pub(crate) mod plan;
 pub(crate) mod scale_space;
 #[cfg(test)]
 mod tests;
+mod work;
 
 use super::window::UNIT;
-use super::{DescriptorKind, SiftOptions, SiftPreset};
+use super::{SiftOptions, SiftPreset};
 use crate::device::Cpu;
-use crate::device::gpu::{Commands, Gpu, Graph};
+use crate::device::gpu::Gpu;
 use crate::feature::Features;
-use crate::feature::gpu::{
-    self, Feed, GpuDescriptors, GpuFeatures, GpuOrder, Lists, Results, Search, nothing, same_size,
-    size_of_all,
-};
+use crate::feature::gpu::{self, Feed, GpuFeatures, Results, Search, nothing, same_size, size_of_all};
 use crate::feature::select::Selection;
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{ImageView, Size};
 use crate::numeric;
 use crate::{Error, Result};
 use bands::{Bands, Pixels};
-use describe::GpuDescribe;
-use extrema::{GpuExtrema, Masks};
-use orient::GpuOrient;
-use plan::{GpuLevels, GpuPoints, Plan};
-use scale_space::GpuScaleSpace;
+use plan::{GpuPoints, Plan};
 use std::any::Any;
-use std::ops::Range;
 use std::slice;
 use tiepoint_gpu::Source;
+use work::{Purpose, Stages, Work};
 
 /// Lanes of a group that looks around one keypoint: of a warp, so that a barrier costs little; a power of two.
 const LANES: u32 = 32;
@@ -54,9 +48,6 @@ const GROUPS: usize = 1 << 15;
 fn groups(points: &GpuPoints, images: usize) -> [usize; 3] {
     [points.capacity.min((GROUPS / images).max(64)), images, 1]
 }
-
-/// Parcels in which the results of many images come.
-const PARCELS: usize = 4;
 
 /// For kernels: keypoints, and the pixels around them.
 fn window_for_kernels(source: Source, options: &SiftOptions) -> Source {
@@ -92,10 +83,7 @@ fn window_for_kernels(source: Source, options: &SiftOptions) -> Source {
 pub struct GpuSift {
     gpu: Gpu,
     options: SiftOptions,
-    extrema: GpuExtrema,
-    orient: GpuOrient,
-    order: GpuOrder,
-    describe: GpuDescribe,
+    stages: Stages,
     /// Whose threads bring the results to the host.
     cpu: Cpu,
     /// Room for features of an image, where the usual has proved too small.
@@ -114,44 +102,6 @@ pub struct GpuSift {
     feed: Option<Box<dyn Any + Send + Sync>>,
 }
 
-/// What the memory and the graph are made for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Purpose {
-    plan: Plan,
-    pixel: &'static str,
-    masked: bool,
-    capacity: usize,
-}
-
-/// The memory between the stages, and the work in it.
-#[derive(Debug)]
-struct Work {
-    purpose: Purpose,
-    scale_space: GpuScaleSpace,
-    levels: GpuLevels,
-    described: GpuPoints,
-    descriptors: GpuDescriptors,
-    launches: usize,
-    /// Up to the description; of one image with it.
-    graph: Graph,
-    /// The description of some images each, if they are many.
-    parcels: Vec<(Range<usize>, Commands)>,
-}
-
-impl Work {
-    fn lists(&self, options: &SiftOptions) -> Lists<'_> {
-        Lists {
-            counts: &self.described.counts,
-            keypoints: &self.described.keypoints,
-            descriptors: &self.descriptors,
-            dimension: options.dimension(),
-            capacity: self.purpose.capacity,
-            selection: options.selection,
-            size: self.purpose.plan.input,
-        }
-    }
-}
-
 impl GpuSift {
     /// A detector with these options.
     ///
@@ -162,10 +112,7 @@ impl GpuSift {
         Ok(Self {
             gpu: gpu.clone(),
             options,
-            extrema: GpuExtrema::new(gpu, &options)?,
-            orient: GpuOrient::new(gpu, &options)?,
-            order: GpuOrder::new(gpu)?,
-            describe: GpuDescribe::new(gpu, &options)?,
+            stages: Stages::new(gpu, options)?,
             cpu: Cpu::sequential(),
             capacity: 0,
             limit: None,
@@ -286,7 +233,7 @@ impl GpuSift {
             return GpuFeatures::upload(&self.gpu, &features);
         }
         match self.search(slice::from_ref(image), mask) {
-            Ok(count) => self.reserved()?.lists(&self.options).keep(count),
+            Ok(count) => self.reserved()?.lists().keep(count),
             Err(refused) => {
                 let features = self.in_bands(Pixels::Device(image), mask, refused)?;
                 GpuFeatures::upload(&self.gpu, &features)
@@ -305,7 +252,8 @@ impl GpuSift {
         mask: Option<&GpuImage<u8>>,
     ) -> Result<()> {
         self.begin_search(images, mask)?;
-        self.reserved()?.parcels.iter().try_for_each(|(_, describe)| Ok(self.gpu.run(describe)?))
+        let parcels = &self.reserved()?.parcels;
+        parcels.iter().try_for_each(|(_, describe)| Ok(self.gpu.run(describe)?))
     }
 
     /// Puts the search into the queue, of many images without the description.
@@ -316,17 +264,7 @@ impl GpuSift {
     ) -> Result<()> {
         let size = check(images, mask)?;
         self.reserve::<T>(Plan::new(size, images.len(), &self.options)?, mask.is_some())?;
-        let work = self.reserved()?;
-        let mut commands = Commands::new();
-        commands.stage("scale space");
-        for (i, image) in images.iter().enumerate() {
-            work.scale_space.record_base(&mut commands, image, i, &work.levels)?;
-        }
-        if let (Some(mask), Some(own)) = (mask, &self.mask) {
-            commands.copy((mask.buffer(), 0), (own.buffer(), 0), own.buffer().len())?;
-        }
-        self.gpu.run(&commands)?;
-        Ok(work.graph.run()?)
+        self.reserved()?.begin(images, mask.zip(self.mask.as_ref()))
     }
 
     /// How many kernels the search launches, once an image was searched.
@@ -365,69 +303,13 @@ impl GpuSift {
             Some(mask) if masked && mask.size() == whole => Some(mask),
             _ => masked.then(|| GpuImage::new(&self.gpu, whole)).transpose()?,
         };
-        self.work = Some(self.work::<T>(purpose, levels)?);
+        self.work = Some(Work::new::<T>(&self.gpu, &self.stages, purpose, levels, self.mask.as_ref())?);
         Ok(())
     }
 
     /// The work that was last made ready.
     fn reserved(&self) -> Result<&Work> {
         self.work.as_ref().ok_or_else(nothing)
-    }
-
-    /// Reserves the memory and prepares the work.
-    fn work<T: GpuPixel>(&self, purpose: Purpose, levels: Option<GpuLevels>) -> Result<Work> {
-        let (images, capacity) = (purpose.plan.images, purpose.capacity);
-        let (gpu, options) = (&self.gpu, &self.options);
-        let scale_space = GpuScaleSpace::new::<T>(gpu, options)?;
-        let levels = levels.map_or_else(|| GpuLevels::new(gpu, purpose.plan.clone()), Ok)?;
-        let list = || GpuPoints::new(gpu, images, capacity);
-        let (points, described) = (list()?, list()?);
-        let features = if options.upright { points.clone() } else { list()? };
-        let values = images.saturating_mul(capacity).saturating_mul(options.dimension());
-        let descriptors = match options.descriptors {
-            DescriptorKind::F32 => GpuDescriptors::F32(gpu.buffer(values)?),
-            _ => GpuDescriptors::U8(gpu.buffer(values)?),
-        };
-        let [order, spare] = [gpu.buffer(images * capacity)?, gpu.buffer(images * capacity)?];
-
-        let mut commands = Commands::new();
-        commands.stage("scale space");
-        scale_space.record_levels(&mut commands, &levels)?;
-        commands.stage("extrema, refine");
-        let masks = self.mask.as_ref().map(|m| Masks { buffer: m.buffer(), pitch: m.pitch(), stride: 0 });
-        self.extrema.record(&mut commands, &levels, masks, &points)?;
-        if !options.upright {
-            commands.stage("orient");
-            commands.zero(&features.counts);
-            self.orient.record(&mut commands, &features, &points, &levels)?;
-        }
-        commands.stage("order, select");
-        let (keypoints, counts) = (&features.keypoints, &features.counts);
-        let order = self.order.record(&mut commands, keypoints, counts, capacity, (&order, &spare))?;
-        let describe = |images: Range<usize>| -> Result<_> {
-            let mut commands = Commands::new();
-            commands.stage("describe");
-            let (to, from) = ((&described, &descriptors), (&points, &features, order));
-            self.describe.record(
-                &mut commands,
-                to,
-                from,
-                (images.clone(), self.options.selection.most()),
-                &levels,
-            )?;
-            Ok((images, commands))
-        };
-        let mut parcels = Vec::new();
-        if images == 1 {
-            commands.append(describe(0..1)?.1);
-        } else {
-            let parcel = images.div_ceil(PARCELS);
-            let cut = (0..images).step_by(parcel).map(|first| describe(first..images.min(first + parcel)));
-            parcels = cut.collect::<Result<_>>()?;
-        }
-        let launches = images + commands.launches() + parcels.len();
-        let graph = gpu.graph(commands)?;
-        Ok(Work { purpose, scale_space, levels, described, descriptors, launches, graph, parcels })
     }
 
     /// Searches an image until all that is found has room; gives the number of features, which stay on the device.
@@ -446,7 +328,7 @@ impl GpuSift {
     /// Sends the results of what was searched on their way to one of two places; many images are described first.
     fn fetch(&mut self, place: usize) -> Result<()> {
         let work = self.work.as_ref().ok_or_else(nothing)?;
-        let lists = work.lists(&self.options);
+        let lists = work.lists();
         match work.parcels.is_empty() {
             true => self.results.fetch(place, &lists),
             false => self.results.fetch_completed(place, &lists, &work.parcels),
@@ -457,7 +339,7 @@ impl GpuSift {
     /// will be more. `last`: nothing was searched since.
     fn fetched(&mut self, place: usize, last: bool) -> Result<Option<Vec<Features>>> {
         let work = self.work.as_ref().ok_or_else(nothing)?;
-        let arrival = self.results.arrival(place, &work.lists(&self.options), last, &self.cpu)?;
+        let arrival = self.results.arrival(place, &work.lists(), last, &self.cpu)?;
         Ok(arrival.or_else_room(|most| self.make_room(most)))
     }
 

@@ -107,11 +107,7 @@ impl Bands {
             self.band.reserve::<T>(self.cut.band.clone(), masked)?;
             let work = self.band.reserved()?;
             work.levels.place(part)?;
-            let mut commands = Commands::new();
-            commands.stage("scale space");
-            work.scale_space.record_base(&mut commands, image, 0, &work.levels)?;
-            image.gpu().run(&commands)?;
-            work.graph.run()?;
+            work.begin(slice::from_ref(image), None)?;
             self.hand_on(part)?;
             if let Some(features) = self.band.fetch_one()? {
                 return Ok(features);
