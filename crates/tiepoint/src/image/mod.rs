@@ -104,7 +104,11 @@ impl Border {
 
 pub(crate) mod sealed {
     /// Tells what a pixel type is: a slice as itself, for code with a faster form for one type.
-    pub trait Sealed: Sized {
+    pub trait Sealed: Copy {
+        /// 0.5 · (a + b), rounded once: to nearest even.
+        fn mean_of_two(a: Self, b: Self) -> Self;
+        /// The mean of the means of a and of b, rounded once for integers.
+        fn mean_of_four(a: [Self; 2], b: [Self; 2]) -> Self;
         fn u8s(_: &[Self]) -> Option<&[u8]> {
             None
         }
@@ -125,6 +129,16 @@ pub(crate) mod sealed {
         }
     }
     impl Sealed for u8 {
+        #[inline(always)]
+        fn mean_of_two(a: Self, b: Self) -> Self {
+            let sum = u16::from(a) + u16::from(b);
+            ((sum + (sum >> 1 & 1)) >> 1) as Self
+        }
+        #[inline(always)]
+        fn mean_of_four(a: [Self; 2], b: [Self; 2]) -> Self {
+            let sum = u16::from(a[0]) + u16::from(a[1]) + u16::from(b[0]) + u16::from(b[1]);
+            ((sum + 1 + (sum >> 2 & 1)) >> 2) as Self
+        }
         fn u8s(values: &[Self]) -> Option<&[u8]> {
             Some(values)
         }
@@ -133,6 +147,16 @@ pub(crate) mod sealed {
         }
     }
     impl Sealed for u16 {
+        #[inline(always)]
+        fn mean_of_two(a: Self, b: Self) -> Self {
+            let sum = u32::from(a) + u32::from(b);
+            ((sum + (sum >> 1 & 1)) >> 1) as Self
+        }
+        #[inline(always)]
+        fn mean_of_four(a: [Self; 2], b: [Self; 2]) -> Self {
+            let sum = u32::from(a[0]) + u32::from(a[1]) + u32::from(b[0]) + u32::from(b[1]);
+            ((sum + 1 + (sum >> 2 & 1)) >> 2) as Self
+        }
         fn u16s(values: &[Self]) -> Option<&[u16]> {
             Some(values)
         }
@@ -141,6 +165,14 @@ pub(crate) mod sealed {
         }
     }
     impl Sealed for f32 {
+        #[inline(always)]
+        fn mean_of_two(a: Self, b: Self) -> Self {
+            0.5 * (a + b)
+        }
+        #[inline(always)]
+        fn mean_of_four(a: [Self; 2], b: [Self; 2]) -> Self {
+            0.5 * (0.5 * (a[0] + a[1]) + 0.5 * (b[0] + b[1]))
+        }
         fn f32s(values: &[Self]) -> Option<&[f32]> {
             Some(values)
         }
