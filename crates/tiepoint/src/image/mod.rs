@@ -203,6 +203,16 @@ pub trait Pixel:
     fn level(self) -> u32;
 }
 
+/// The nearest of 0, 1, …, `most`, ties to even, NaN as 0. Above 2²³ the values of f32 are the whole numbers: adding it
+/// rounds, and leaves the number in the last bits. Unlike a conversion this has a vector form for every type.
+#[inline(always)]
+fn nearest(v: f32, most: f32) -> u32 {
+    // Not `clamp`, which keeps NaN.
+    let v = if v > 0.0 { v } else { 0.0 };
+    let v = if v < most { v } else { most };
+    (v + 8_388_608.0).to_bits() & 0xffff
+}
+
 impl Pixel for u8 {
     const WHITE: f32 = 255.0;
 
@@ -213,7 +223,7 @@ impl Pixel for u8 {
 
     #[inline(always)]
     fn from_f32(v: f32) -> Self {
-        v.round_ties_even() as Self
+        nearest(v, Self::WHITE) as Self
     }
 
     #[inline(always)]
@@ -237,7 +247,7 @@ impl Pixel for u16 {
 
     #[inline(always)]
     fn from_f32(v: f32) -> Self {
-        v.round_ties_even() as Self
+        nearest(v, Self::WHITE) as Self
     }
 
     #[inline(always)]
@@ -548,6 +558,11 @@ mod tests {
             [u8::from_f32(-1.0), u8::from_f32(2.5), u8::from_f32(300.0), u8::from_f32(f32::NAN)],
             [0, 2, 255, 0]
         );
+        let halves = (-9..=131_080).map(|i| i as f32 * 0.5);
+        for v in halves.chain((0..=u32::MAX).step_by(9973).map(f32::from_bits)) {
+            assert_eq!(u8::from_f32(v), v.round_ties_even() as u8, "{v}");
+            assert_eq!(u16::from_f32(v), v.round_ties_even() as u16, "{v}");
+        }
         assert_eq!(
             [f32::NAN.unit(), (-1.0_f32).unit(), 2.0_f32.unit(), f32::INFINITY.unit()],
             [0.0, 0.0, 1.0, 1.0]
