@@ -18,9 +18,6 @@ const LANES: usize = 16;
 /// Neighbours in a row of the patch that the lanes may reach.
 const WINDOW: usize = 2 * LANES;
 
-/// Rows that they may reach.
-const TALLEST: usize = 2 * LANES;
-
 /// Values of a patch at most: so many for each pixel of the tile.
 const MOST: usize = 16 * COLUMNS * ROWS;
 
@@ -29,6 +26,7 @@ pub(super) struct Resampler<'a, T> {
     input: ImageView<'a, T>,
     weights: &'a Weights,
     fill: T,
+    places: [[f64; COLUMNS]; 2],
     lines: Vec<Line>,
     patch: Patch,
     /// Results of a line, channel by channel.
@@ -38,7 +36,8 @@ pub(super) struct Resampler<'a, T> {
 impl<'a, T: Pixel> Resampler<'a, T> {
     pub(super) fn new(input: ImageView<'a, T>, weights: &'a Weights, fill: T) -> Self {
         let values = vec![[0.0; COLUMNS]; input.channels()];
-        Self { input, weights, fill, lines: vec![Line::NOWHERE; ROWS], patch: Patch::default(), values }
+        let (places, lines) = ([[0.0; COLUMNS]; 2], vec![Line::NOWHERE; ROWS]);
+        Self { input, weights, fill, places, lines, patch: Patch::default(), values }
     }
 
     /// Fills `rows`, each of `row_len` values, the first of which is row `y` of the output.
@@ -47,7 +46,9 @@ impl<'a, T: Pixel> Resampler<'a, T> {
         for first in (0..row_len).step_by(COLUMNS * channels) {
             let last = row_len.min(first + COLUMNS * channels);
             let lines = self.lines.iter_mut().enumerate().take(rows.len() / row_len);
-            lines.for_each(|(j, line)| line.find(map, first / channels, y + j, size, level));
+            for (j, line) in lines {
+                line.find(map, [first / channels, y + j], size, &mut self.places, level);
+            }
             let mut out: Vec<&mut [T]> =
                 rows.chunks_exact_mut(row_len).map(|r| &mut r[first..last]).collect();
             dispatch!(level, simd => match self.weights.taps() {
@@ -64,7 +65,6 @@ impl<'a, T: Pixel> Resampler<'a, T> {
 fn tile<S: Simd, T: Pixel, const TAPS: usize>(simd: S, task: &mut Resampler<'_, T>, out: &mut [&mut [T]]) {
     let lines = &task.lines[..out.len()];
     let patch = if S::f32s::LEN == LANES { task.patch.load(simd, task.input, lines, TAPS) } else { None };
-    let mut sums = [f32x16::splat(simd, 0.0); TALLEST];
     for (line, out) in lines.iter().zip(out) {
         for at in (0..COLUMNS).step_by(LANES) {
             let lanes = at..at + LANES;
@@ -74,13 +74,18 @@ fn tile<S: Simd, T: Pixel, const TAPS: usize>(simd: S, task: &mut Resampler<'_, 
             }
             let [wx, wy] = [&line.x, &line.y].map(|f| f32x16::from_slice(simd, &f[lanes.clone()]));
             let (wx, wy) = (task.weights.of::<S, TAPS>(simd, wx), task.weights.of::<S, TAPS>(simd, wy));
-            let window = patch.as_ref().and_then(|p| Window::<S, TAPS>::new(simd, p, left, top));
-            for (c, values) in task.values.iter_mut().enumerate() {
-                let sum = match &window {
-                    Some(window) => window.sum(simd, c, [&wx, &wy], &mut sums),
-                    None => gather(simd, task.input, c, [left, top], [&wx, &wy]),
-                };
-                sum.store_slice(&mut values[lanes.clone()]);
+            let values = task.values.iter_mut().map(|v| &mut v[lanes.clone()]).enumerate();
+            match patch.as_ref().and_then(|p| Window::<S, TAPS>::new(simd, p, left, top)) {
+                Some(window) => {
+                    for (c, values) in values {
+                        window.sum(simd, c, [&wx, &wy]).store_slice(values);
+                    }
+                }
+                None => {
+                    for (c, values) in values {
+                        gather(simd, task.input, c, [left, top], [&wx, &wy]).store_slice(values);
+                    }
+                }
             }
         }
         finish(task.values.len(), line, &task.values, task.fill, out);
@@ -97,6 +102,9 @@ struct Patch {
     /// The least of the tile's `left` and `top`.
     left: i32,
     top: i32,
+    /// Rows from the first to the last of sixteen neighbours, at most. All go through as many: a number that changed
+    /// between them would be guessed wrong. The patch has as many rows more than it needs, with anything in them.
+    span: usize,
 }
 
 impl Patch {
@@ -113,11 +121,12 @@ impl Patch {
         let [top, bottom] = extent(simd, lines.iter().map(|l| &l.top))?;
         let (width, height) = ((right - left) as usize + taps, (bottom - top) as usize + taps);
         let width = width.next_multiple_of(LANES);
-        let (stride, channels) = (width + WINDOW, input.channels());
-        if stride.saturating_mul(height) > MOST {
+        let (stride, channels, span) = (width + WINDOW, input.channels(), span(lines));
+        if stride.saturating_mul(height + span) > MOST {
             return None;
         }
-        (self.left, self.top, self.stride, self.plane) = (left, top, stride, stride * height);
+        (self.left, self.top, self.span) = (left, top, span);
+        (self.stride, self.plane) = (stride, stride * (height + span));
         if self.values.len() < self.plane * channels {
             self.values.resize(self.plane * channels, 0.0);
         }
@@ -153,6 +162,14 @@ fn extent<'a, S: Simd>(simd: S, lines: impl Iterator<Item = &'a [i32; COLUMNS]>)
     (ends[1] != NOWHERE).then_some(ends)
 }
 
+/// The greatest number of rows between the ends of sixteen neighbours.
+#[inline(always)]
+fn span(lines: &[Line]) -> usize {
+    let neighbours = lines.iter().flat_map(|l| l.top.chunks_exact(LANES));
+    let ends = neighbours.map(|t| (t[0], t[LANES - 1])).filter(|&(a, b)| a.min(b) != NOWHERE);
+    ends.map(|(a, b)| a.abs_diff(b) as usize).max().unwrap_or(0)
+}
+
 /// One channel of a row from pixel `first` on, the pixels at its ends repeated.
 #[inline(always)]
 fn bring<T: Pixel>(row: &[T], channels: usize, channel: usize, first: i32, out: &mut [f32]) {
@@ -171,9 +188,8 @@ struct Window<'a, S: Simd, const TAPS: usize> {
     patch: &'a Patch,
     /// Where its first row begins in a plane.
     start: usize,
-    /// How far below that row the pixels' first taps lie, and how far at most.
+    /// How far below that row the pixels' first taps lie.
     below: u32x16<S>,
-    span: usize,
     /// Which bytes of a row are the first tap.
     bytes: u32x16<S>,
 }
@@ -188,47 +204,52 @@ impl<'a, S: Simd, const TAPS: usize> Window<'a, S, TAPS> {
         if from == NOWHERE {
             return None;
         }
-        let span = t[0].max(t[1]).abs_diff(upper);
         let right = (i32x16::from_slice(simd, left) - from).bitcast::<u32x16<S>>();
         let below = (i32x16::from_slice(simd, top) - upper).bitcast::<u32x16<S>>();
-        let fits = right.simd_le((WINDOW - TAPS) as u32) & below.simd_le(span);
-        (fits.all_true() && span as usize + TAPS <= TALLEST).then(|| Self {
+        let fits = right.simd_le((WINDOW - TAPS) as u32) & below.simd_le(patch.span as u32);
+        fits.all_true().then(|| Self {
             patch,
             start: (upper - patch.top) as usize * patch.stride + (from - patch.left) as usize,
             below,
-            span: span as usize,
             bytes: right * 0x0404_0404 + 0x0302_0100,
         })
     }
 
-    /// The interpolated values of one channel; `sums` are those along rows.
+    /// The interpolated values of one channel.
     #[inline(always)]
-    fn sum(
-        &self,
-        simd: S,
-        channel: usize,
-        [wx, wy]: [&[f32x16<S>; TAPS]; 2],
-        sums: &mut [f32x16<S>; TALLEST],
-    ) -> f32x16<S> {
-        let plane = &self.patch.values[channel * self.patch.plane + self.start..];
-        let rows = plane.chunks(self.patch.stride);
-        for (sum, row) in sums[..self.span + TAPS].iter_mut().zip(rows) {
-            let [a, b] = [0, LANES].map(|i| f32x16::from_slice(simd, &row[i..i + LANES]));
-            *sum = wx[0] * a.concat_swizzle_dyn(b, self.bytes.bitcast::<u8x64<S>>());
-            for (i, &w) in wx.iter().enumerate().skip(1) {
-                let bytes = self.bytes + i as u32 * 0x0404_0404;
-                *sum = w.mul_add_precise(a.concat_swizzle_dyn(b, bytes.bitcast::<u8x64<S>>()), *sum);
-            }
-        }
+    fn sum(&self, simd: S, channel: usize, [wx, wy]: [&[f32x16<S>; TAPS]; 2]) -> f32x16<S> {
+        let start = channel * self.patch.plane + self.start;
         let mut all = f32x16::splat(simd, 0.0);
-        for (below, sums) in sums[..self.span + TAPS].windows(TAPS).enumerate() {
-            let mut sum = wy[0] * sums[0];
-            for (&w, &along) in wy.iter().zip(sums).skip(1) {
-                sum = w.mul_add_precise(along, sum);
+        // Sums along the rows that a pixel needs, which move up by one from row to row.
+        let mut rows = [all; TAPS];
+        for row in 0..TAPS - 1 {
+            rows[row + 1] = self.along(simd, start, row, wx);
+        }
+        for below in 0..=self.patch.span {
+            for i in 1..TAPS {
+                rows[i - 1] = rows[i];
+            }
+            rows[TAPS - 1] = self.along(simd, start, below + TAPS - 1, wx);
+            let mut sum = wy[0] * rows[0];
+            for i in 1..TAPS {
+                sum = wy[i].mul_add_precise(rows[i], sum);
             }
             all = self.below.simd_eq(below as u32).select(sum, all);
         }
         all
+    }
+
+    /// The sums along one row.
+    #[inline(always)]
+    fn along(&self, simd: S, start: usize, row: usize, wx: &[f32x16<S>; TAPS]) -> f32x16<S> {
+        let values = &self.patch.values[start + row * self.patch.stride..][..WINDOW];
+        let [a, b] = [0, LANES].map(|i| f32x16::from_slice(simd, &values[i..i + LANES]));
+        let mut sum = wx[0] * a.concat_swizzle_dyn(b, self.bytes.bitcast::<u8x64<S>>());
+        for i in 1..TAPS {
+            let bytes = self.bytes + i as u32 * 0x0404_0404;
+            sum = wx[i].mul_add_precise(a.concat_swizzle_dyn(b, bytes.bitcast::<u8x64<S>>()), sum);
+        }
+        sum
     }
 }
 
