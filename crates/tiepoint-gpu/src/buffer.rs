@@ -5,6 +5,7 @@ use crate::element::{bytes, bytes_mut};
 use crate::{Element, Error, Gpu, Mark, Result};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Freed memory by its size, kept for the next buffer of that size. All work runs in one queue, so that memory can be
@@ -259,15 +260,18 @@ impl<T: Element> Pinned<T> {
         Ok(unsafe { std::slice::from_raw_parts(self.place.start.cast(), self.len) })
     }
 
-    /// The numbers, once the queue has come to a mark, whatever follows in it. What follows must not write here.
+    /// Some of the numbers, once a queue has come to a mark, whatever follows in it. What follows must not write them.
     ///
     /// # Errors
-    /// [`Error::Driver`] when the device fails.
-    pub fn numbers_at(&self, mark: &Mark) -> Result<&[T]> {
+    /// [`Error::Usage`] beyond the end, [`Error::Driver`] when the device fails.
+    pub fn numbers_at(&self, mark: &Mark, range: Range<usize>) -> Result<&[T]> {
+        if range.start > range.end || range.end > self.len {
+            return Err(Error::Usage(format!("the numbers {range:?} leave host memory of {}", self.len)));
+        }
         self.gpu.wait(mark)?;
         #[expect(unsafe_code, reason = "the memory lies with the driver")]
-        // SAFETY: as `numbers`; the caller has put no work that writes here behind the mark.
-        Ok(unsafe { std::slice::from_raw_parts(self.place.start.cast(), self.len) })
+        // SAFETY: as `numbers`, a part of them; the caller has put no work that writes here behind the mark.
+        Ok(unsafe { std::slice::from_raw_parts(self.place.start.cast::<T>().add(range.start), range.len()) })
     }
 
     /// The numbers to be written, once all work has finished.

@@ -1,9 +1,8 @@
 //! The CUDA driver, with NVRTC as its compiler.
 #![expect(unsafe_code, reason = "a driver is foreign code")]
 
-use crate::buffer::Place;
 use crate::commands::{Argument, Command};
-use crate::driver::{Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw, foreign};
+use crate::driver::{Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw, Way, foreign};
 use crate::{Api, Error, Info, Result};
 use cudarc::driver::sys::{self, CUresult};
 use cudarc::nvrtc::sys as nvrtc;
@@ -113,8 +112,8 @@ struct Stream {
     device: sys::CUdevice,
     context: sys::CUcontext,
     stream: sys::CUstream,
-    /// For transfers beside it.
-    transfers: sys::CUstream,
+    /// For transfers beside it, by their [`Way`].
+    transfers: [sys::CUstream; 2],
 }
 
 // SAFETY: contexts and streams may be used from any thread on which the context is current.
@@ -136,7 +135,9 @@ impl Drop for Stream {
         // SAFETY: made by `open`; nothing uses them any more.
         unsafe {
             let _ = sys::cuStreamDestroy_v2(self.stream);
-            let _ = sys::cuStreamDestroy_v2(self.transfers);
+            for transfers in self.transfers {
+                let _ = sys::cuStreamDestroy_v2(transfers);
+            }
             let _ = sys::cuDevicePrimaryCtxRelease_v2(self.device);
         }
     }
@@ -160,14 +161,16 @@ impl Cuda {
         let device = device(index)?;
         let info = info(device, index)?;
         let (context, none) = (ptr::null_mut(), ptr::null_mut());
-        let mut stream = Stream { device, context, stream: none, transfers: none };
+        let mut stream = Stream { device, context, stream: none, transfers: [none; 2] };
         // SAFETY: writes one handle each; the context is current before a stream is made in it.
         unsafe {
             call!(cuDevicePrimaryCtxRetain(&raw mut stream.context, device))?;
             stream.enter()?;
             let flags = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32;
             call!(cuStreamCreate(&raw mut stream.stream, flags))?;
-            call!(cuStreamCreate(&raw mut stream.transfers, flags))?;
+            for transfers in &mut stream.transfers {
+                call!(cuStreamCreate(&raw mut *transfers, flags))?;
+            }
         }
         Ok(Self { info, stream: Arc::new(stream) })
     }
@@ -205,6 +208,16 @@ impl Cuda {
                 ),
             )
         }
+    }
+
+    fn mark_in(&self, stream: sys::CUstream) -> Result<Arc<dyn DriverMark>> {
+        let mut mark = CudaMark { event: ptr::null_mut(), stream: self.stream.clone() };
+        // SAFETY: writes one handle, which is recorded in the context where it was made.
+        unsafe {
+            call!(cuEventCreate(&raw mut mark.event, 0))?;
+            call!(cuEventRecord(mark.event, stream))?;
+        }
+        Ok(Arc::new(mark))
     }
 
     fn enqueue_into(&self, stream: sys::CUstream, command: &Command) -> Result<()> {
@@ -429,30 +442,26 @@ impl Driver for Cuda {
         self.finish()
     }
 
-    fn write_beside(
+    fn beside(
         &self,
-        from: &Place,
-        to: Raw,
-        bytes: usize,
+        way: Way,
+        transfers: &[Command],
         after: Option<&dyn DriverMark>,
-    ) -> Result<()> {
+    ) -> Result<Arc<dyn DriverMark>> {
         self.stream.enter()?;
-        let transfers = self.stream.transfers;
-        let mut done = CudaMark { event: ptr::null_mut(), stream: self.stream.clone() };
-        // SAFETY: the caller checked the size; the place outlives the work of the stream, which waits for this.
-        unsafe {
-            if let Some(mark) = after {
-                let mark = mark.as_any().downcast_ref::<CudaMark>().ok_or_else(foreign)?;
-                call!(cuStreamWaitEvent(transfers, mark.event, 0))?;
-            }
-            call!(cuMemcpyHtoDAsync_v2(to.0, from.start.cast(), bytes, transfers))?;
-            call!(cuEventCreate(
-                &raw mut done.event,
-                sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING as u32
-            ))?;
-            call!(cuEventRecord(done.event, transfers))?;
-            call!(cuStreamWaitEvent(self.stream.stream, done.event, 0))
+        let stream = self.stream.transfers[way as usize];
+        if let Some(mark) = after {
+            // SAFETY: the event was recorded when the mark was made.
+            unsafe { call!(cuStreamWaitEvent(stream, event(mark)?, 0))? }
         }
+        transfers.iter().try_for_each(|transfer| self.enqueue_into(stream, transfer))?;
+        self.mark_in(stream)
+    }
+
+    fn hold(&self, mark: &dyn DriverMark) -> Result<()> {
+        self.stream.enter()?;
+        // SAFETY: the event was recorded when the mark was made.
+        unsafe { call!(cuStreamWaitEvent(self.stream.stream, event(mark)?, 0)) }
     }
 
     fn enqueue(&self, command: &Command) -> Result<()> {
@@ -462,26 +471,16 @@ impl Driver for Cuda {
 
     fn mark(&self) -> Result<Arc<dyn DriverMark>> {
         self.stream.enter()?;
-        let mut mark = CudaMark { event: ptr::null_mut(), stream: self.stream.clone() };
-        // SAFETY: writes one handle, which is recorded in the context where it was made.
-        unsafe {
-            call!(cuEventCreate(&raw mut mark.event, 0))?;
-            call!(cuEventRecord(mark.event, self.stream.stream))?;
-        }
-        Ok(Arc::new(mark))
+        self.mark_in(self.stream.stream)
     }
 
     fn wait(&self, mark: &dyn DriverMark) -> Result<()> {
         self.stream.enter()?;
-        let mark = mark.as_any().downcast_ref::<CudaMark>().ok_or_else(foreign)?;
         // SAFETY: the event was recorded when the mark was made.
-        unsafe { call!(cuEventSynchronize(mark.event)) }
+        unsafe { call!(cuEventSynchronize(event(mark)?)) }
     }
 
     fn seconds_between(&self, start: &dyn DriverMark, end: &dyn DriverMark) -> Result<f64> {
-        let event = |mark: &dyn DriverMark| {
-            mark.as_any().downcast_ref::<CudaMark>().map(|m| m.event).ok_or_else(foreign)
-        };
         let mut milliseconds = 0.0_f32;
         // SAFETY: both events were recorded; writes one number.
         unsafe { call!(cuEventElapsedTime_v2(&raw mut milliseconds, event(start)?, event(end)?)) }?;
@@ -586,6 +585,10 @@ impl Drop for CudaMark {
         // SAFETY: made once, destroyed once; the driver waits by itself.
         let _ = unsafe { sys::cuEventDestroy_v2(self.event) };
     }
+}
+
+fn event(mark: &dyn DriverMark) -> Result<sys::CUevent> {
+    mark.as_any().downcast_ref::<CudaMark>().map(|mark| mark.event).ok_or_else(foreign)
 }
 
 impl DriverMark for CudaMark {

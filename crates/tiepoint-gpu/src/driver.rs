@@ -1,6 +1,5 @@
 //! What is asked of a driver: the whole difference between CUDA and OpenCL lies behind this.
 
-use crate::buffer::Place;
 use crate::commands::Command;
 use crate::{Error, Info, Result};
 use std::fmt::Debug;
@@ -32,7 +31,14 @@ pub(crate) trait DriverMark: Debug + Send + Sync {
     fn as_any(&self) -> &dyn std::any::Any;
 }
 
-/// One device with one queue, which runs commands in their order.
+/// The direction of transfers, each with a queue of its own: the lines of a bus carry both at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    ToDevice,
+    ToHost,
+}
+
+/// One device with one queue, which runs commands in their order, and two beside it for transfers.
 pub(crate) trait Driver: Debug + Send + Sync {
     fn info(&self) -> &Info;
 
@@ -51,10 +57,16 @@ pub(crate) trait Driver: Debug + Send + Sync {
 
     fn write(&self, to: Raw, offset: usize, from: &[u8]) -> Result<()>;
     fn read(&self, from: Raw, offset: usize, to: &mut [u8]) -> Result<()>;
-    /// Starts a transfer beside the queue, once the queue has come to `after`; what is put into the queue later waits
-    /// for it.
-    fn write_beside(&self, from: &Place, to: Raw, bytes: usize, after: Option<&dyn DriverMark>)
-    -> Result<()>;
+    /// Runs transfers of one direction beside the queue, once the queue has come to `after`, and gives the place after
+    /// them.
+    fn beside(
+        &self,
+        way: Way,
+        transfers: &[Command],
+        after: Option<&dyn DriverMark>,
+    ) -> Result<Arc<dyn DriverMark>>;
+    /// What is put into the queue from now on waits for a mark.
+    fn hold(&self, mark: &dyn DriverMark) -> Result<()>;
     fn enqueue(&self, command: &Command) -> Result<()>;
     fn mark(&self) -> Result<Arc<dyn DriverMark>>;
     /// Waits until the queue has come to the mark.

@@ -34,12 +34,14 @@ mod element;
 mod error;
 mod opencl;
 mod program;
+mod transfer;
 
 pub use buffer::{Buffer, Pinned};
 pub use commands::{Argument, Commands, Graph, Handle};
 pub use element::Element;
 pub use error::{Error, Result};
 pub use program::{Kernel, Program, Source};
+pub use transfer::Transfer;
 
 use driver::{Driver, DriverMark};
 use std::collections::HashMap;
@@ -293,23 +295,6 @@ impl Gpu {
     /// [`Error::Driver`] when the work before it failed.
     pub fn wait(&self, mark: &Mark) -> Result<()> {
         self.driver().wait(mark.0.as_ref())
-    }
-
-    /// Fills a buffer from host memory beside the work in the queue: the transfer begins when the queue has come to
-    /// `after` (at once, if `None`), and work that is put in later waits for it. So the next image travels while this
-    /// one is computed, given two buffers and the mark after the last work that reads the one to be filled.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] when the buffer is too small, [`Error::Driver`].
-    pub fn upload_beside<T: Element>(
-        &self,
-        from: &Pinned<T>,
-        to: &Buffer<T>,
-        after: Option<&Mark>,
-    ) -> Result<()> {
-        Commands::fits(from.len(), to.len())?;
-        let after = after.map(|m| m.0.as_ref());
-        self.driver().write_beside(&from.place, to.memory.raw, from.bytes(), after)
     }
 
     /// The seconds that some work takes on the device, from its own clock.

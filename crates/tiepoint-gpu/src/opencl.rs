@@ -1,9 +1,8 @@
 //! The OpenCL driver: version 1.2 of the interface, which every vendor has.
 #![expect(unsafe_code, reason = "a driver is foreign code")]
 
-use crate::buffer::Place;
 use crate::commands::{Argument, Command};
-use crate::driver::{Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw, foreign};
+use crate::driver::{Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw, Way, foreign};
 use crate::{Api, Error, Info, Result};
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
 use opencl3::context::Context;
@@ -17,7 +16,6 @@ use opencl3::kernel::Kernel;
 use opencl3::memory::CL_MEM_READ_WRITE;
 use opencl3::program::{CL_PROGRAM_BUILD_LOG, Program};
 use opencl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_event, cl_mem};
-use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -91,8 +89,8 @@ pub(crate) struct OpenCl {
     info: Info,
     device: Device,
     queue: CommandQueue,
-    /// For transfers beside it.
-    transfers: CommandQueue,
+    /// For transfers beside it, by their [`Way`].
+    transfers: [CommandQueue; 2],
     context: Arc<Context>,
     /// Arguments are set on a kernel object: nobody else may until it is in the queue.
     launching: Mutex<()>,
@@ -129,12 +127,13 @@ impl OpenCl {
             CommandQueue::create_default(&context, CL_QUEUE_PROFILING_ENABLE)
                 .map_err(|e| failed("clCreateCommandQueue", e))
         };
-        let (queue, transfers) = (queue()?, queue()?);
+        let (queue, transfers) = (queue()?, [queue()?, queue()?]);
         Ok(Self { info, device, queue, transfers, context: Arc::new(context), launching: Mutex::default() })
     }
 
     fn launch(
         &self,
+        queue: &CommandQueue,
         kernel: &Kernel,
         groups: [u32; 3],
         group: [u32; 2],
@@ -158,23 +157,106 @@ impl OpenCl {
         let global: [usize; 3] = std::array::from_fn(|i| groups[i] as usize * local[i]);
         // SAFETY: three sizes each, alive during the call; the buffers live as long as the command list.
         let event = unsafe {
-            self.queue.enqueue_nd_range_kernel(
-                kernel.get(),
-                3,
-                ptr::null(),
-                global.as_ptr(),
-                local.as_ptr(),
-                &[],
-            )
+            queue.enqueue_nd_range_kernel(kernel.get(), 3, ptr::null(), global.as_ptr(), local.as_ptr(), &[])
         };
         event
             .map(drop)
             .map_err(|e| failed(&format!("launching {}", kernel.function_name().unwrap_or_default()), e))
     }
 
-    fn queue(&self) -> *mut c_void {
-        self.queue.get()
+    fn enqueue_into(&self, queue: &CommandQueue, command: &Command) -> Result<()> {
+        match command {
+            Command::Launch { kernel, groups, group, arguments } => {
+                let kernel = kernel.as_any().downcast_ref::<OpenClKernel>().ok_or_else(foreign)?;
+                self.launch(queue, &kernel.kernel, *groups, *group, arguments)
+            }
+            Command::Zero { memory, bytes } => {
+                let zero = 0_u8;
+                // SAFETY: one byte of pattern; the buffer has at least these bytes.
+                let event = unsafe {
+                    cl3::command_queue::enqueue_fill_buffer(
+                        queue.get(),
+                        mem(memory.raw),
+                        (&raw const zero).cast(),
+                        1,
+                        0,
+                        *bytes,
+                        0,
+                        ptr::null(),
+                    )
+                };
+                done("clEnqueueFillBuffer", event)
+            }
+            Command::Copy { from, from_offset, to, to_offset, bytes } => {
+                // SAFETY: both ranges were checked when the command was made.
+                let event = unsafe {
+                    cl3::command_queue::enqueue_copy_buffer(
+                        queue.get(),
+                        mem(from.raw),
+                        mem(to.raw),
+                        *from_offset,
+                        *to_offset,
+                        *bytes,
+                        0,
+                        ptr::null(),
+                    )
+                };
+                done("clEnqueueCopyBuffer", event)
+            }
+            Command::Upload { from, to, bytes } => {
+                // SAFETY: the place outlives the queue's work: it waits when dropped.
+                let event = unsafe {
+                    cl3::command_queue::enqueue_write_buffer(
+                        queue.get(),
+                        mem(to.raw),
+                        CL_NON_BLOCKING,
+                        0,
+                        *bytes,
+                        from.start.cast(),
+                        0,
+                        ptr::null(),
+                    )
+                };
+                done("clEnqueueWriteBuffer", event)
+            }
+            Command::Download { from, from_offset, to, to_offset, bytes } => {
+                // SAFETY: as above; both ranges were checked when the command was made.
+                let event = unsafe {
+                    cl3::command_queue::enqueue_read_buffer(
+                        queue.get(),
+                        mem(from.raw),
+                        CL_NON_BLOCKING,
+                        *from_offset,
+                        *bytes,
+                        to.start.add(*to_offset).cast(),
+                        0,
+                        ptr::null(),
+                    )
+                };
+                done("clEnqueueReadBuffer", event)
+            }
+        }
     }
+}
+
+fn mark_in(queue: &CommandQueue) -> Result<Arc<dyn DriverMark>> {
+    // SAFETY: no events are waited for by name.
+    let event = unsafe { queue.enqueue_marker_with_wait_list(&[]) };
+    let event = event.map_err(|e| failed("clEnqueueMarker", e))?;
+    // So that the work begins before anyone waits for it.
+    queue.flush().map_err(|e| failed("clFlush", e))?;
+    Ok(Arc::new(OpenClMark { event }))
+}
+
+/// What is put into `queue` from now on waits for a mark.
+fn wait_in(queue: &CommandQueue, mark: &dyn DriverMark) -> Result<()> {
+    // SAFETY: one event, which the mark keeps.
+    let waits = unsafe { queue.enqueue_barrier_with_wait_list(&[event(mark)?.get()]) };
+    waits.map(drop).map_err(|e| failed("clEnqueueBarrier", e))
+}
+
+fn event(mark: &dyn DriverMark) -> Result<&Event> {
+    mark.as_any().downcast_ref::<OpenClMark>().map(|mark| &mark.event).ok_or_else(foreign)
 }
 
 fn mem(memory: Raw) -> cl_mem {
@@ -206,7 +288,7 @@ impl Driver for OpenCl {
         let touched = unsafe {
             let zero = 0_u8;
             cl3::command_queue::enqueue_write_buffer(
-                self.queue(),
+                self.queue.get(),
                 memory,
                 CL_BLOCKING,
                 bytes - 1,
@@ -271,7 +353,7 @@ impl Driver for OpenCl {
         // SAFETY: the caller checked the range; the call blocks until `from` was read.
         let event = unsafe {
             cl3::command_queue::enqueue_write_buffer(
-                self.queue(),
+                self.queue.get(),
                 mem(to),
                 CL_BLOCKING,
                 offset,
@@ -288,7 +370,7 @@ impl Driver for OpenCl {
         // SAFETY: the caller checked the range; the call blocks until `to` is written.
         let event = unsafe {
             cl3::command_queue::enqueue_read_buffer(
-                self.queue(),
+                self.queue.get(),
                 mem(from),
                 CL_BLOCKING,
                 offset,
@@ -301,131 +383,39 @@ impl Driver for OpenCl {
         done("clEnqueueReadBuffer", event)
     }
 
-    fn write_beside(
+    fn beside(
         &self,
-        from: &Place,
-        to: Raw,
-        bytes: usize,
+        way: Way,
+        transfers: &[Command],
         after: Option<&dyn DriverMark>,
-    ) -> Result<()> {
-        let after: Vec<cl_event> = match after {
-            Some(mark) => vec![mark.as_any().downcast_ref::<OpenClMark>().ok_or_else(foreign)?.event.get()],
-            None => Vec::new(),
-        };
-        let first = if after.is_empty() { ptr::null() } else { after.as_ptr() };
-        // SAFETY: the caller checked the size; the place outlives the work of the queue, which waits for this.
-        let written = unsafe {
-            cl3::command_queue::enqueue_write_buffer(
-                self.transfers.get(),
-                mem(to),
-                CL_NON_BLOCKING,
-                0,
-                bytes,
-                from.start.cast(),
-                after.len() as u32,
-                first,
-            )
-        };
-        let written = Event::new(written.map_err(|e| failed("clEnqueueWriteBuffer", ClError(e)))?);
-        let flushed = cl3::command_queue::flush(self.transfers.get());
-        flushed.map_err(|e| failed("clFlush", ClError(e)))?;
-        // SAFETY: one event, which was just made.
-        let waits = unsafe { self.queue.enqueue_barrier_with_wait_list(&[written.get()]) };
-        waits.map(drop).map_err(|e| failed("clEnqueueBarrier", e))
+    ) -> Result<Arc<dyn DriverMark>> {
+        let queue = &self.transfers[way as usize];
+        if let Some(mark) = after {
+            wait_in(queue, mark)?;
+        }
+        transfers.iter().try_for_each(|transfer| self.enqueue_into(queue, transfer))?;
+        mark_in(queue)
+    }
+
+    fn hold(&self, mark: &dyn DriverMark) -> Result<()> {
+        wait_in(&self.queue, mark)
     }
 
     fn enqueue(&self, command: &Command) -> Result<()> {
-        match command {
-            Command::Launch { kernel, groups, group, arguments } => {
-                let kernel = kernel.as_any().downcast_ref::<OpenClKernel>().ok_or_else(foreign)?;
-                self.launch(&kernel.kernel, *groups, *group, arguments)
-            }
-            Command::Zero { memory, bytes } => {
-                let zero = 0_u8;
-                // SAFETY: one byte of pattern; the buffer has at least these bytes.
-                let event = unsafe {
-                    cl3::command_queue::enqueue_fill_buffer(
-                        self.queue(),
-                        mem(memory.raw),
-                        (&raw const zero).cast(),
-                        1,
-                        0,
-                        *bytes,
-                        0,
-                        ptr::null(),
-                    )
-                };
-                done("clEnqueueFillBuffer", event)
-            }
-            Command::Copy { from, from_offset, to, to_offset, bytes } => {
-                // SAFETY: both ranges were checked when the command was made.
-                let event = unsafe {
-                    cl3::command_queue::enqueue_copy_buffer(
-                        self.queue(),
-                        mem(from.raw),
-                        mem(to.raw),
-                        *from_offset,
-                        *to_offset,
-                        *bytes,
-                        0,
-                        ptr::null(),
-                    )
-                };
-                done("clEnqueueCopyBuffer", event)
-            }
-            Command::Upload { from, to, bytes } => {
-                // SAFETY: the place outlives the queue's work: it waits when dropped.
-                let event = unsafe {
-                    cl3::command_queue::enqueue_write_buffer(
-                        self.queue(),
-                        mem(to.raw),
-                        CL_NON_BLOCKING,
-                        0,
-                        *bytes,
-                        from.start.cast(),
-                        0,
-                        ptr::null(),
-                    )
-                };
-                done("clEnqueueWriteBuffer", event)
-            }
-            Command::Download { from, from_offset, to, to_offset, bytes } => {
-                // SAFETY: as above; both ranges were checked when the command was made.
-                let event = unsafe {
-                    cl3::command_queue::enqueue_read_buffer(
-                        self.queue(),
-                        mem(from.raw),
-                        CL_NON_BLOCKING,
-                        *from_offset,
-                        *bytes,
-                        to.start.add(*to_offset).cast(),
-                        0,
-                        ptr::null(),
-                    )
-                };
-                done("clEnqueueReadBuffer", event)
-            }
-        }
+        self.enqueue_into(&self.queue, command)
     }
 
     fn mark(&self) -> Result<Arc<dyn DriverMark>> {
-        // SAFETY: no events are waited for by name.
-        let event = unsafe { self.queue.enqueue_marker_with_wait_list(&[]) };
-        let event = event.map_err(|e| failed("clEnqueueMarker", e))?;
-        // So that the work begins before anyone waits for it.
-        self.queue.flush().map_err(|e| failed("clFlush", e))?;
-        Ok(Arc::new(OpenClMark { event }))
+        mark_in(&self.queue)
     }
 
     fn wait(&self, mark: &dyn DriverMark) -> Result<()> {
-        let mark = mark.as_any().downcast_ref::<OpenClMark>().ok_or_else(foreign)?;
-        mark.event.wait().map_err(|e| failed("clWaitForEvents", e))
+        event(mark)?.wait().map_err(|e| failed("clWaitForEvents", e))
     }
 
     fn seconds_between(&self, start: &dyn DriverMark, end: &dyn DriverMark) -> Result<f64> {
         let time = |mark: &dyn DriverMark| {
-            let mark = mark.as_any().downcast_ref::<OpenClMark>().ok_or_else(foreign)?;
-            mark.event.profiling_command_end().map_err(|e| failed("clGetEventProfilingInfo", e))
+            event(mark)?.profiling_command_end().map_err(|e| failed("clGetEventProfilingInfo", e))
         };
         Ok(time(end)?.saturating_sub(time(start)?) as f64 * 1e-9)
     }

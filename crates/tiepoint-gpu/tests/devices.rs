@@ -231,7 +231,39 @@ fn results_are_read_while_later_work_runs() {
         }
         for (round, (result, mark)) in results.iter().zip(&marks).enumerate() {
             let expected = [1, 4, 13][round];
-            assert!(result.numbers_at(mark).unwrap().iter().all(|&v| v == expected), "{gpu:?}: {round}");
+            assert!(
+                result.numbers_at(mark, 0..N).unwrap().iter().all(|&v| v == expected),
+                "{gpu:?}: {round}"
+            );
+        }
+    }
+}
+
+#[test]
+fn results_travel_beside_later_work() {
+    const N: usize = 100_000;
+    for gpu in all() {
+        let kernel = gpu.program(&Source::new("add").text(ADD)).unwrap().kernel("add", [64, 1]).unwrap();
+        let (sum, one) = (gpu.upload(&vec![0_u32; N]).unwrap(), gpu.upload(&vec![1_u32; N]).unwrap());
+        let mut results = [gpu.pinned::<u32>(N).unwrap(), gpu.pinned(N).unwrap(), gpu.pinned(N).unwrap()];
+        let mut sent = Vec::new();
+        for (round, result) in results.iter_mut().enumerate() {
+            let mut add = Commands::new();
+            add.launch(&kernel, kernel.covering(N, 1), arguments![&sum, &one, N as i32]).unwrap();
+            gpu.run(&add).unwrap();
+            assert!(gpu.download_beside(add).is_err(), "{gpu:?}: a kernel is no download");
+            let mut read = Commands::new();
+            read.download(&sum, result).unwrap();
+            sent.push(gpu.download_beside(read).unwrap());
+            // The next round writes what this one reads.
+            sent[round].hold().unwrap();
+        }
+        for (round, (result, sent)) in results.iter().zip(&sent).enumerate() {
+            let expected = [1, 4, 13][round];
+            let found = result.numbers_at(sent.done(), 7..N).unwrap();
+            assert_eq!(found.len(), N - 7);
+            assert!(found.iter().all(|&v| v == expected), "{gpu:?}: {round}");
+            assert!(result.numbers_at(sent.done(), 7..N + 1).is_err(), "beyond the end");
         }
     }
 }

@@ -79,7 +79,7 @@ fn measure(mut sift: GpuSift, gpu: &Gpu, image: &Image<u8>) -> Outcome<()> {
     let launches = sift.launches();
     println!("{}: {} features, {launches} launches", image.size(), features.len());
 
-    let of_device = median(|| sift.detect(&on_device, None).map(drop))?;
+    let of_device = median(|| sift.detect(&on_device, None).map(|f| sift.recycle([f])))?;
     println!("image on the device to features on the host  {}", milliseconds(of_device));
     if sift.parts() > 1 {
         let of_host = median(|| sift.detect_view(image.view(), None).map(drop))?;
@@ -90,20 +90,23 @@ fn measure(mut sift: GpuSift, gpu: &Gpu, image: &Image<u8>) -> Outcome<()> {
     let images = [on_device.clone()];
     let seconds = device_seconds(gpu, || sift.enqueue(&images, None))?;
     println!("device's own time                            {:.3} ms", seconds * 1e3);
-    let of_host = median(|| sift.detect_view(image.view(), None).map(drop))?;
+    let of_host = median(|| sift.detect_view(image.view(), None).map(|f| sift.recycle([f])))?;
     println!("host image to features on the host           {}", milliseconds(of_host));
 
     stages(gpu, || sift.detect(&on_device, None).map(drop))?;
 
     let batch = vec![on_device; BATCH];
-    sift.detect_batch(&batch)?;
+    let found = sift.detect_batch(&batch)?;
+    sift.recycle(found);
     let of_device = device_seconds(gpu, || sift.enqueue(&batch, None))? / BATCH as f64;
     println!("batch of {BATCH}, each image, device's own time   {:.3} ms", of_device * 1e3);
-    let of_batch = median(|| sift.detect_batch(&batch).map(drop))? / BATCH as u32;
+    stages(gpu, || sift.enqueue(&batch, None))?;
+    let of_batch = median(|| sift.detect_batch(&batch).map(|f| sift.recycle(f)))? / BATCH as u32;
     println!("batch of {BATCH}, each image                      {}", milliseconds(of_batch));
     let views = vec![image.view(); BATCH];
-    sift.detect_views(&views)?;
-    let of_batch = median(|| sift.detect_views(&views).map(drop))? / BATCH as u32;
+    let found = sift.detect_views(&views)?;
+    sift.recycle(found);
+    let of_batch = median(|| sift.detect_views(&views).map(|f| sift.recycle(f)))? / BATCH as u32;
     println!("batch of {BATCH} from the host, each image        {}", milliseconds(of_batch));
     Ok(())
 }

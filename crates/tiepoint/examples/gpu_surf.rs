@@ -86,19 +86,20 @@ fn measure(gpu: &Gpu, image: &Image<u8>, options: SurfOptions, cpu: &Cpu) -> Out
     let launches = surf.launches();
     println!("{}: {} features, {launches} launches", image.size(), features.len());
 
-    let of_device = median(|| surf.detect(&on_device, None).map(drop))?;
+    let of_device = median(|| surf.detect(&on_device, None).map(|f| surf.recycle([f])))?;
     println!("image on the device to features on the host  {}", milliseconds(of_device));
     let images = [on_device.clone()];
     let seconds = device_seconds(gpu, || surf.enqueue(&images, None))?;
     println!("of these the device's own time               {:.3} ms", seconds * 1e3);
-    let of_host = median(|| surf.detect_view(image.view(), None).map(drop))?;
+    let of_host = median(|| surf.detect_view(image.view(), None).map(|f| surf.recycle([f])))?;
     println!("host image to features on the host           {}", milliseconds(of_host));
 
-    stages(gpu, || surf.detect(&on_device, None).map(drop))?;
+    stages(gpu, || surf.detect(&on_device, None).map(|f| surf.recycle([f])))?;
 
     let batch = vec![on_device; BATCH];
-    surf.detect_batch(&batch)?;
-    let of_batch = median(|| surf.detect_batch(&batch).map(drop))? / BATCH as u32;
+    let found = surf.detect_batch(&batch)?;
+    surf.recycle(found);
+    let of_batch = median(|| surf.detect_batch(&batch).map(|f| surf.recycle(f)))? / BATCH as u32;
     println!("batch of {BATCH}, each image                      {}", milliseconds(of_batch));
     Ok(())
 }

@@ -1,5 +1,6 @@
 //! Features in a device's memory, and their total order.
 
+mod place;
 mod results;
 mod search;
 
@@ -121,11 +122,16 @@ pub(crate) struct GpuOrder {
 }
 
 impl GpuOrder {
-    /// Lanes of a group, and indices of a first run.
+    /// Lanes of a group.
     const GROUP: u32 = 256;
+    /// Keypoints of a first run.
+    const RUN: usize = 512;
+    /// Runs that are merged at a time.
+    const WAYS: usize = 8;
 
     pub(crate) fn source() -> Source {
-        for_kernels(Source::new("order").define("GROUP", Self::GROUP)).text(include_str!("order.cl"))
+        let source = Source::new("order").define("GROUP", Self::GROUP).define("RUN", Self::RUN);
+        for_kernels(source.define("WAYS", Self::WAYS)).text(include_str!("order.cl"))
     }
 
     pub(crate) fn new(gpu: &Gpu) -> Result<Self> {
@@ -136,26 +142,26 @@ impl GpuOrder {
         })
     }
 
-    /// Writes, for each of several images, the indices of its first `counts[image]` keypoints in their order. The
-    /// keypoints of image i begin at i · `capacity`, and so do its indices. `spare` is as large as `indices`; the
-    /// result is in the one that is returned.
+    /// Writes, for each of several images, its first `counts[image]` keypoints in their order: the lower halves are
+    /// their indices. The keypoints of image i begin at i · `capacity`, and so does their order. `spare` is as large as
+    /// `order`; the result is in the one that is returned.
     pub(crate) fn record<'b>(
         &self,
         commands: &mut Commands,
         keypoints: &Buffer<u32>,
         counts: &Buffer<u32>,
         capacity: usize,
-        (indices, spare): (&'b Buffer<u32>, &'b Buffer<u32>),
-    ) -> Result<&'b Buffer<u32>> {
-        let groups = [capacity.div_ceil(Self::GROUP as usize), counts.len(), 1];
-        let (mut from, mut to) = (indices, spare);
-        let room = capacity as u32;
-        commands.launch(&self.sort_runs, groups, arguments![from, keypoints, counts, room])?;
-        let mut size = Self::GROUP;
-        while (size as usize) < capacity {
-            commands.launch(&self.merge_runs, groups, arguments![to, from, keypoints, counts, room, size])?;
+        (order, spare): (&'b Buffer<u64>, &'b Buffer<u64>),
+    ) -> Result<&'b Buffer<u64>> {
+        let groups = |of: usize| [capacity.div_ceil(of), counts.len(), 1];
+        let (mut from, mut to, room) = (order, spare, capacity as u32);
+        commands.launch(&self.sort_runs, groups(Self::RUN), arguments![from, keypoints, counts, room])?;
+        let mut size = Self::RUN;
+        while size < capacity {
+            let arguments = arguments![to, from, keypoints, counts, room, size as u32];
+            commands.launch(&self.merge_runs, groups(Self::GROUP as usize), arguments)?;
             std::mem::swap(&mut from, &mut to);
-            size *= 2;
+            size *= Self::WAYS;
         }
         Ok(from)
     }
@@ -190,9 +196,13 @@ mod tests {
     fn the_order_is_that_of_the_cpu() {
         for gpu in all() {
             let order = GpuOrder::new(gpu).unwrap();
-            for (capacity, counts) in
-                [(1, [1, 0]), (300, [299, 257]), (5000, [5000, 2049]), (1024, [256, 512])]
-            {
+            for (capacity, counts) in [
+                (1, [1, 0]),
+                (300, [299, 257]),
+                (1024, [512, 513]),
+                (5000, [5000, 4097]),
+                (33_000, [32_769, 9]),
+            ] {
                 let images: Vec<_> = counts.iter().map(|&n| keypoints(n, n as u32)).collect();
                 let mut words = vec![0; 2 * capacity * WORDS];
                 for (i, image) in images.iter().enumerate() {
@@ -208,7 +218,8 @@ mod tests {
                 gpu.run(&commands).unwrap();
                 let sorted = sorted.to_vec().unwrap();
                 for (i, image) in images.into_iter().enumerate() {
-                    let found = sorted[i * capacity..][..image.len()].iter().map(|&at| image[at as usize]);
+                    let found =
+                        sorted[i * capacity..][..image.len()].iter().map(|&at| image[at as u32 as usize]);
                     let mut expected = image.clone();
                     expected.sort_by(Keypoint::order);
                     assert!(found.eq(expected), "{gpu:?}: {} of {capacity}", image.len());

@@ -17,14 +17,17 @@ FUNCTION u32 sortable(f32 v) {
 
 FUNCTION i32 compare(u32 a, u32 b) { return a < b ? -1 : (a > b ? 1 : 0); }
 
+// The order of two numbers, or where they are equal that by later keys.
+FUNCTION i32 compare_f32(f32 a, f32 b, i32 later) {
+    i32 c = compare(sortable(a), sortable(b));
+    return c != 0 ? c : later;
+}
+
 // Negative when `a` comes before `b` in the total order of keypoints: response descending, then y, x, scale, angle,
-// octave and layer ascending.
+// octave and layer ascending. From the last key to the first, so that no read waits for a comparison: keypoints with
+// several directions agree in all keys but the last ones.
 FUNCTION i32 keypoint_order(const GLOBAL Keypoint *a, const GLOBAL Keypoint *b) {
-    i32 c = compare(sortable(b->response), sortable(a->response));
-    if (c == 0) c = compare(sortable(a->y), sortable(b->y));
-    if (c == 0) c = compare(sortable(a->x), sortable(b->x));
-    if (c == 0) c = compare(sortable(a->scale), sortable(b->scale));
-    if (c == 0) c = compare(sortable(a->angle), sortable(b->angle));
-    if (c == 0) c = compare(a->place, b->place);
-    return c;
+    i32 c = compare_f32(a->angle, b->angle, compare(a->place, b->place));
+    c = compare_f32(a->x, b->x, compare_f32(a->scale, b->scale, c));
+    return compare_f32(b->response, a->response, compare_f32(a->y, b->y, c));
 }

@@ -1,42 +1,50 @@
-// The total order of keypoints, by merging: runs of GROUP are sorted in local memory, then pairs of runs are merged,
-// every element finding its place by a search in the other run. Indices move, keypoints stay.
+// The total order of keypoints, by merging: runs of RUN are sorted in local memory, then WAYS runs at a time are merged,
+// every keypoint finding its place by a search in each of the others. Keypoints stay; what moves is, in 64 bits, an
+// index below its keypoint's first key, which most comparisons need nothing beside.
 
 // Whether `a` comes before `b`; an index beyond the count comes last. Equal keypoints are equal in every word, so that
 // the index, which depends on the order of threads, decides nothing that anyone sees.
-FUNCTION i32 before(const GLOBAL Keypoint *keypoints, u32 count, u32 a, u32 b) {
-    if (a >= count || b >= count) return a < b;
-    i32 c = keypoint_order(keypoints + a, keypoints + b);
-    return c < 0 || (c == 0 && a < b);
+FUNCTION i32 before(const GLOBAL Keypoint *keypoints, u32 count, u64 a, u64 b) {
+    u32 i = (u32)a, j = (u32)b;
+    if (a >> 32 != b >> 32 || i >= count || j >= count) return a < b;
+    i32 c = keypoint_order(keypoints + i, keypoints + j);
+    return c < 0 || (c == 0 && i < j);
 }
 
-// Sorts runs of GROUP indices (bitonic), one group a run; the second dimension is the image.
-KERNEL(GROUP, 1) sort_runs(GLOBAL u32 *RESTRICT indices, const GLOBAL Keypoint *RESTRICT keypoints,
+// Sorts runs of RUN (bitonic), one group a run; the second dimension is the image.
+KERNEL(GROUP, 1) sort_runs(GLOBAL u64 *RESTRICT order, const GLOBAL Keypoint *RESTRICT keypoints,
                            const GLOBAL u32 *RESTRICT counts, u32 capacity) {
-    LOCAL u32 run[GROUP];
+    LOCAL u64 run[RUN];
     u32 count = counts[GROUP_Y] < capacity ? counts[GROUP_Y] : capacity;
-    u32 first = (u32)GROUP_X * GROUP, lane = (u32)LANE_X;
+    u32 first = (u32)GROUP_X * RUN, lane = (u32)LANE_X;
     if (first >= count) return;
     keypoints += (u64)GROUP_Y * capacity;
-    indices += (u64)GROUP_Y * capacity;
-    run[lane] = first + lane;
-    BARRIER();
-    for (u32 size = 2; size <= GROUP; size *= 2) {
+    order += (u64)GROUP_Y * capacity;
+    for (u32 i = lane; i < RUN; i += GROUP) {
+        u32 at = first + i;
+        u32 key = at < count ? ~sortable(keypoints[at].response) : 0xffffffffu;
+        run[i] = (u64)key << 32 | at;
+    }
+    for (u32 size = 2; size <= RUN; size *= 2) {
         for (u32 step = size / 2; step > 0; step /= 2) {
-            u32 other = lane ^ step;
-            u32 a = run[lane], b = run[other];
-            // The lower of two keeps the earlier in an ascending part, the later in a descending one.
-            i32 keep_early = ((lane & size) == 0) == (lane < other);
-            u32 kept = before(keypoints, count, a, b) == keep_early ? a : b;
             BARRIER();
-            run[lane] = kept;
-            BARRIER();
+            for (u32 pair = lane; pair < RUN / 2; pair += GROUP) {
+                u32 low = pair / step * step + pair;
+                u64 a = run[low], b = run[low + step];
+                // The lower of two keeps the earlier in an ascending part, the later in a descending one.
+                if (before(keypoints, count, b, a) == ((low & size) == 0)) {
+                    run[low] = b;
+                    run[low + step] = a;
+                }
+            }
         }
     }
-    if (first + lane < count) indices[first + lane] = run[lane];
+    BARRIER();
+    for (u32 i = lane; i < RUN && first + i < count; i += GROUP) order[first + i] = run[i];
 }
 
-// Merges pairs of sorted runs of `size` indices.
-KERNEL(GROUP, 1) merge_runs(GLOBAL u32 *RESTRICT to, const GLOBAL u32 *RESTRICT from,
+// Merges WAYS sorted runs of `size`, a power of two.
+KERNEL(GROUP, 1) merge_runs(GLOBAL u64 *RESTRICT to, const GLOBAL u64 *RESTRICT from,
                             const GLOBAL Keypoint *RESTRICT keypoints, const GLOBAL u32 *RESTRICT counts,
                             u32 capacity, u32 size) {
     u32 count = counts[GROUP_Y] < capacity ? counts[GROUP_Y] : capacity;
@@ -45,16 +53,24 @@ KERNEL(GROUP, 1) merge_runs(GLOBAL u32 *RESTRICT to, const GLOBAL u32 *RESTRICT 
     keypoints += (u64)GROUP_Y * capacity;
     to += (u64)GROUP_Y * capacity;
     from += (u64)GROUP_Y * capacity;
-    u32 pair = i / (2 * size) * (2 * size);
-    u32 in_second = i - pair >= size;
-    u32 other = in_second ? pair : pair + size;
-    u32 low = 0, high = other >= count ? 0 : (count - other < size ? count - other : size);
-    u32 own = from[i];
-    while (low < high) {
-        u32 middle = (low + high) / 2;
-        if (before(keypoints, count, from[other + middle], own)) low = middle + 1;
-        else high = middle;
+    u64 own = from[i];
+    u32 first = i / (WAYS * size) * (WAYS * size), of_own = (i - first) / size;
+    // How many of each run come before; all searches go together, so that their reads do.
+    u32 places[WAYS];
+    UNROLL
+    for (u32 r = 0; r < WAYS; r++) places[r] = r == of_own ? i - first - r * size : 0;
+    for (u32 step = size; step > 0; step /= 2) {
+        u64 probed[WAYS];
+        UNROLL
+        for (u32 r = 0; r < WAYS; r++) {
+            u32 place = places[r] + step, at = first + r * size + place - 1;
+            probed[r] = r != of_own && place <= size && at < count ? from[at] : ~(u64)0;
+        }
+        UNROLL
+        for (u32 r = 0; r < WAYS; r++) places[r] += before(keypoints, count, probed[r], own) ? step : 0;
     }
-    u32 rank_in_own = i - (in_second ? pair + size : pair);
-    to[pair + rank_in_own + low] = own;
+    u32 place = first;
+    UNROLL
+    for (u32 r = 0; r < WAYS; r++) place += places[r];
+    to[place] = own;
 }

@@ -18,6 +18,14 @@ pub enum Selection {
 }
 
 impl Selection {
+    /// It takes none but the strongest so many.
+    pub(crate) fn most(self) -> usize {
+        match self {
+            Self::Strongest(n) => n,
+            Self::All | Self::Even(_) => usize::MAX,
+        }
+    }
+
     /// The selected ones of `found`, in the total [order](super::Keypoint::order) of features.
     #[must_use]
     pub fn apply(self, found: &Features, cpu: &Cpu) -> Features {

@@ -98,11 +98,11 @@ FUNCTION u32 found_in(const GLOBAL u32 *feature_counts, const GLOBAL u32 *point_
     return points > capacity && points > features ? points : features;
 }
 
-// Describes the first `limit` features of an image (the second dimension) in the order of `indices`, and writes
-// features and descriptors in that order, and how many features there were.
+// Describes the first `limit` features of an image (the second dimension, from `first_image` on) in their `order`, and
+// writes features and descriptors in it, and how many features there were.
 KERNEL(LANES, 1) describe(GLOBAL u32 *RESTRICT keypoints, GLOBAL VALUE *RESTRICT descriptors,
-                          GLOBAL u32 *RESTRICT counts, u32 limit,
-                          const GLOBAL u32 *RESTRICT indices, const GLOBAL Keypoint *RESTRICT features,
+                          GLOBAL u32 *RESTRICT counts, i32 first_image, u32 limit,
+                          const GLOBAL u64 *RESTRICT order, const GLOBAL Keypoint *RESTRICT features,
                           const GLOBAL u32 *RESTRICT feature_counts, const GLOBAL u32 *RESTRICT point_counts,
                           u32 capacity, const GLOBAL f32 *RESTRICT pyramid, u64 image_stride,
                           const GLOBAL Octave *RESTRICT octaves) {
@@ -112,18 +112,18 @@ KERNEL(LANES, 1) describe(GLOBAL u32 *RESTRICT keypoints, GLOBAL VALUE *RESTRICT
     LOCAL i32 of_lanes[LANES];
     LOCAL f32 values[DIMENSION];
     LOCAL f32 partial[16];
-    i32 lane = LANE_X;
+    i32 lane = LANE_X, image = first_image + GROUP_Y;
     u32 most = limit < capacity ? limit : capacity;
-    u32 count = feature_counts[GROUP_Y] < most ? feature_counts[GROUP_Y] : most;
-    if (GROUP_X == 0 && lane == 0) counts[GROUP_Y] = found_in(feature_counts, point_counts, capacity, GROUP_Y);
-    features += (u64)GROUP_Y * capacity;
-    indices += (u64)GROUP_Y * capacity;
-    keypoints += (u64)GROUP_Y * capacity * WORDS;
-    descriptors += (u64)GROUP_Y * capacity * VALUES;
-    pyramid += (u64)GROUP_Y * image_stride;
+    u32 count = feature_counts[image] < most ? feature_counts[image] : most;
+    if (GROUP_X == 0 && lane == 0) counts[image] = found_in(feature_counts, point_counts, capacity, image);
+    features += (u64)image * capacity;
+    order += (u64)image * capacity;
+    keypoints += (u64)image * capacity * WORDS;
+    descriptors += (u64)image * capacity * VALUES;
+    pyramid += (u64)image * image_stride;
     LOCAL_POINTER u32 *column = sums + (lane & (COLUMNS - 1));
     for (u32 rank = (u32)GROUP_X; rank < count; rank += (u32)GROUPS_X) {
-        const GLOBAL Keypoint *feature = features + indices[rank];
+        const GLOBAL Keypoint *feature = features + (u32)order[rank];
         for (i32 w = lane; w < WORDS; w += LANES)
             keypoints[(u64)rank * WORDS + w] = ((const GLOBAL u32 *)feature)[w];
         Point point = point_of(feature, pyramid, octaves);
@@ -216,16 +216,17 @@ KERNEL(LANES, 1) describe(GLOBAL u32 *RESTRICT keypoints, GLOBAL VALUE *RESTRICT
 }
 
 // Without descriptors: the first `limit` features in their order, and how many there were.
-KERNEL(LANES, 1) arrange(GLOBAL u32 *RESTRICT keypoints, GLOBAL u32 *RESTRICT counts, u32 limit,
-                         const GLOBAL u32 *RESTRICT indices, const GLOBAL Keypoint *RESTRICT features,
+KERNEL(LANES, 1) arrange(GLOBAL u32 *RESTRICT keypoints, GLOBAL u32 *RESTRICT counts, i32 first_image, u32 limit,
+                         const GLOBAL u64 *RESTRICT order, const GLOBAL Keypoint *RESTRICT features,
                          const GLOBAL u32 *RESTRICT feature_counts, const GLOBAL u32 *RESTRICT point_counts,
                          u32 capacity) {
+    i32 image = first_image + GROUP_Y;
     u32 most = limit < capacity ? limit : capacity;
-    u32 count = feature_counts[GROUP_Y] < most ? feature_counts[GROUP_Y] : most;
-    u64 first = (u64)GROUP_Y * capacity;
-    if (GROUP_X == 0 && LANE_X == 0) counts[GROUP_Y] = found_in(feature_counts, point_counts, capacity, GROUP_Y);
+    u32 count = feature_counts[image] < most ? feature_counts[image] : most;
+    u64 first = (u64)image * capacity;
+    if (GROUP_X == 0 && LANE_X == 0) counts[image] = found_in(feature_counts, point_counts, capacity, image);
     for (u32 i = (u32)GROUP_X * LANES + (u32)LANE_X; i < count * WORDS; i += (u32)GROUPS_X * LANES) {
-        u32 from = indices[first + i / WORDS];
+        u32 from = (u32)order[first + i / WORDS];
         keypoints[first * WORDS + i] = ((const GLOBAL u32 *)(features + first + from))[i % WORDS];
     }
 }

@@ -218,7 +218,7 @@ impl<'m> Found<'m> {
             DescriptorKind::F32 => Descriptors::F32(std::mem::take(&mut self.floats)),
             _ => Descriptors::U8(std::mem::take(&mut self.bytes)),
         };
-        let dimension = if self.options.descriptors == DescriptorKind::None { 0 } else { DIMENSION };
+        let dimension = self.options.dimension();
         let features = Features { keypoints, descriptors, dimension, image: self.size };
         self.options.selection.apply(&features, cpu)
     }

@@ -85,6 +85,11 @@ impl SiftOptions {
         Self { preset, ..Self::default() }
     }
 
+    /// Values of a descriptor; 0 when none is wanted.
+    pub(crate) fn dimension(&self) -> usize {
+        if self.descriptors == DescriptorKind::None { 0 } else { super::DIMENSION }
+    }
+
     /// Checks every field.
     ///
     /// # Errors

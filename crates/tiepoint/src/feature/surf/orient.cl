@@ -2,7 +2,7 @@
 // then one a window. Keypoints move to their place in the total order.
 
 KERNEL(ORIENT_GROUP, 1) orient(GLOBAL Keypoint *RESTRICT oriented, GLOBAL f32 *RESTRICT directions,
-                               const GLOBAL Keypoint *RESTRICT keypoints, const GLOBAL u32 *RESTRICT order,
+                               const GLOBAL Keypoint *RESTRICT keypoints, const GLOBAL u64 *RESTRICT order,
                                const GLOBAL u32 *RESTRICT counts, const GLOBAL SUM *RESTRICT sums,
                                const GLOBAL f32 *RESTRICT disc, u32 capacity, u32 most, i32 pitch, i32 width, i32 height,
                                u64 origin, u64 image_sums) {
@@ -16,7 +16,7 @@ KERNEL(ORIENT_GROUP, 1) orient(GLOBAL Keypoint *RESTRICT oriented, GLOBAL f32 *R
     sums += origin + (u64)GROUP_Y * image_sums;
     i32 lane = LANE_X;
     for (u32 at = (u32)GROUP_X; at < count; at += (u32)GROUPS_X) {
-        Keypoint k = keypoints[first + order[first + at]];
+        Keypoint k = keypoints[first + (u32)order[first + at]];
         f32 angle = UPRIGHT_ANGLE, cosine = UPRIGHT_COS, sine = UPRIGHT_SIN;
 #if !UPRIGHT
 #if OPENSURF

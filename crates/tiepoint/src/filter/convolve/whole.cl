@@ -12,24 +12,19 @@
 #define WEIGHT(j, i) weights[(j) * WIDTH + (i)]
 #endif
 
-KERNEL(LANES, 1) whole(GLOBAL OUT *RESTRICT to, const GLOBAL IN *RESTRICT from, i32 to_row, i32 to_height,
-                       i32 to_pitch, u64 to_step, i32 from_row, i32 from_height, i32 from_pitch, u64 from_step,
-                       i32 groups, const GLOBAL f32 *RESTRICT weights) {
-    i32 x = GROUP_X % groups * LANES + LANE_X, top = GROUP_X / groups * V;
-    if (x >= to_row) return;
-    from += from_step * (u64)GROUP_Z;
-    to += to_step * (u64)GROUP_Z;
-    f32 sums[V];
-    i32 inside = x >= LEFT && x + RIGHT < from_row;
+// The sums at V rows from `top` on. PLAIN, known when compiled: the windows lie inside of the image.
+FUNCTION void sums_at(f32 sums[V], const GLOBAL IN *from, i32 x, i32 top, i32 row, i32 height, i32 pitch,
+                      const GLOBAL f32 *RESTRICT weights, const i32 plain) {
     UNROLL_WEIGHTS
     for (i32 j = 0; j < HEIGHT + V - 1; j++) {
-        i32 y = border_index(top - UP + j, from_height);
-        const GLOBAL IN *line = from + (i64)(y < 0 ? 0 : y) * from_pitch;
+        i32 y = top - UP + j;
+        if (!plain) y = border_index(y, height);
+        const GLOBAL IN *line = from + (i64)(y < 0 ? 0 : y) * pitch;
         UNROLL_WEIGHTS
         for (i32 i = 0; i < WIDTH; i++) {
             i32 at = x - LEFT + i * CHANNELS;
-            if (!inside) at = border_element(at, from_row);
-            f32 value = y < 0 || at < 0 ? 0.0f : (f32)line[at];
+            if (!plain) at = border_element(at, row);
+            f32 value = !plain && (y < 0 || at < 0) ? 0.0f : (f32)line[at];
             UNROLL
             for (i32 r = 0; r < V; r++) {
                 if (j - r >= 0 && j - r < HEIGHT) {
@@ -39,6 +34,20 @@ KERNEL(LANES, 1) whole(GLOBAL OUT *RESTRICT to, const GLOBAL IN *RESTRICT from, 
             }
         }
     }
+}
+
+KERNEL(LANES, 1) whole(GLOBAL OUT *RESTRICT to, const GLOBAL IN *RESTRICT from, i32 to_row, i32 to_height,
+                       i32 to_pitch, u64 to_step, i32 from_row, i32 from_height, i32 from_pitch, u64 from_step,
+                       i32 groups, const GLOBAL f32 *RESTRICT weights) {
+    i32 left = GROUP_X % groups * LANES, x = left + LANE_X, top = GROUP_X / groups * V;
+    if (x >= to_row) return;
+    from += from_step * (u64)GROUP_Z;
+    to += to_step * (u64)GROUP_Z;
+    f32 sums[V];
+    // Of the whole group, so that all lanes go the same way.
+    i32 across = left >= LEFT && left + LANES + RIGHT <= from_row, down = top >= UP && top + V + DOWN <= from_height;
+    if (across && down) sums_at(sums, from, x, top, from_row, from_height, from_pitch, weights, 1);
+    else sums_at(sums, from, x, top, from_row, from_height, from_pitch, weights, 0);
     UNROLL
     for (i32 r = 0; r < V; r++) {
         i32 y = top + r;

@@ -24,11 +24,17 @@ pub struct GpuWarp<T> {
 /// Lanes of a group: a patch of the output, whose input is a patch, too.
 const GROUP: [u32; 2] = [32, 8];
 
+/// Weights of a row of the table: whole vectors.
+fn weights_a_row(interpolation: Interpolation) -> usize {
+    interpolation.taps().next_multiple_of(4)
+}
+
 fn source<T: GpuPixel>(interpolation: Interpolation, channels: usize) -> Source {
     gpu::for_kernels::<T>(Source::new("warp"))
         .define("GROUP_WIDTH", GROUP[0])
         .define("GROUP_HEIGHT", GROUP[1])
         .define("TAPS", interpolation.taps())
+        .define("WEIGHTS", weights_a_row(interpolation))
         .define_f32("PHASES", PHASES as f32)
         .define("CHANNELS", channels)
         .text(include_str!("warp.cl"))
@@ -52,9 +58,10 @@ impl<T: GpuPixel> GpuWarp<T> {
     pub fn new(gpu: &Gpu, interpolation: Interpolation, channels: usize) -> Result<Self> {
         let program = gpu.program(&source::<T>(interpolation, channels))?;
         let weights = Weights::new(interpolation);
-        let rows = weights.rows().flat_map(|row| row[..interpolation.taps()].to_vec());
+        let len = weights_a_row(interpolation);
+        let rows = weights.rows().flat_map(|row| row.iter().copied().chain([0.0; 2]).take(len));
         let mut weights: Vec<f32> = rows.collect();
-        weights.resize(weights.len().max(1), 0.0);
+        weights.resize(weights.len().max(4), 0.0);
         Ok(Self {
             gpu: gpu.clone(),
             warp: program.kernel("warp", GROUP)?,

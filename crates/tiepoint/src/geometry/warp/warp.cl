@@ -14,8 +14,13 @@ FUNCTION Place place(i32 x, i32 y, i32 width, i32 height, f64 m0, f64 m1, f64 m2
     f64 w = m6 * at + c;
     // A negative denominator lies beyond the horizon where the last element is 1.
     f64 front = m8 == 1.0 ? w : (w < 0.0 ? -w : w);
-    p.u = (m0 * at + a) / w;
-    p.v = (m3 * at + b) / w;
+    p.u = m0 * at + a;
+    p.v = m3 * at + b;
+    // An affine map needs no divisions, half of the arithmetic.
+    if (w != 1.0) {
+        p.u /= w;
+        p.v /= w;
+    }
     // Not a number fails every comparison.
     p.inside = front > 1e-12 && p.u >= -0.5 && p.v >= -0.5 && p.u < (f64)width - 0.5 && p.v < (f64)height - 0.5;
     return p;
@@ -27,15 +32,22 @@ FUNCTION i32 floor_of(f64 v) {
     return v < (f64)whole ? whole - 1 : whole;
 }
 
-// The weights of the TAPS pixels about a fraction.
-FUNCTION void weights_at(f32 w[TAPS], f32 fraction, const GLOBAL f32 *RESTRICT table) {
+// The weights of the TAPS pixels about a fraction. Rows of the table are of whole vectors: neighbouring lanes read
+// different rows, which costs as much for four numbers as for one.
+FUNCTION void weights_at(f32 w[WEIGHTS], f32 fraction, const GLOBAL f32x4 *RESTRICT table) {
 #if TAPS == 2
     w[0] = 1.0f - fraction;
     w[1] = fraction;
 #else
-    const GLOBAL f32 *row = table + (i32)ROUND_EVEN(fraction * PHASES) * TAPS;
+    const GLOBAL f32x4 *row = table + (i32)ROUND_EVEN(fraction * PHASES) * (WEIGHTS / 4);
     UNROLL
-    for (i32 i = 0; i < TAPS; i++) w[i] = row[i];
+    for (i32 i = 0; i < WEIGHTS / 4; i++) {
+        f32x4 four = row[i];
+        w[4 * i] = four.x;
+        w[4 * i + 1] = four.y;
+        w[4 * i + 2] = four.z;
+        w[4 * i + 3] = four.w;
+    }
 #endif
 }
 
@@ -43,7 +55,7 @@ FUNCTION i32 clamped(i32 i, i32 n) { return i < 0 ? 0 : (i < n ? i : n - 1); }
 
 KERNEL(GROUP_WIDTH, GROUP_HEIGHT) warp(GLOBAL PIXEL *RESTRICT to, const GLOBAL PIXEL *RESTRICT from, i32 to_width,
                                        i32 to_height, i32 to_pitch, u64 to_step, i32 width, i32 height, i32 pitch,
-                                       u64 step, i32 groups, const GLOBAL f32 *RESTRICT table, f32 fill, f64 m0,
+                                       u64 step, i32 groups, const GLOBAL f32x4 *RESTRICT table, f32 fill, f64 m0,
                                        f64 m1, f64 m2, f64 m3, f64 m4, f64 m5, f64 m6, f64 m7, f64 m8) {
     i32 x = GROUP_X % groups * GROUP_WIDTH + LANE_X, y = GROUP_X / groups * GROUP_HEIGHT + LANE_Y;
     if (x >= to_width || y >= to_height) return;
@@ -55,7 +67,7 @@ KERNEL(GROUP_WIDTH, GROUP_HEIGHT) warp(GLOBAL PIXEL *RESTRICT to, const GLOBAL P
         return;
     }
     i32 left = floor_of(p.u), top = floor_of(p.v);
-    f32 wx[TAPS], wy[TAPS];
+    f32 wx[WEIGHTS], wy[WEIGHTS];
     weights_at(wx, (f32)(p.u - (f64)left), table);
     weights_at(wy, (f32)(p.v - (f64)top), table);
     left -= TAPS / 2 - 1;

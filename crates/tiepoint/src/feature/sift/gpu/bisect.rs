@@ -116,24 +116,25 @@ impl<T: GpuPixel> Way<'_, T> {
         features
     }
 
-    fn order(&mut self, features: &GpuPoints) -> Buffer<u32> {
-        let mut indices: Vec<u32> = (0..self.cpu.oriented.len() as u32).rev().collect();
-        indices.resize(self.capacity, 0);
-        let (indices, spare) = (self.gpu.upload(&indices).unwrap(), self.gpu.buffer(self.capacity).unwrap());
+    fn order(&mut self, features: &GpuPoints) -> Buffer<u64> {
+        let mut order: Vec<u64> = (0..self.cpu.oriented.len() as u64).rev().collect();
+        order.resize(self.capacity, 0);
+        let (first, spare) = (self.gpu.upload(&order).unwrap(), self.gpu.buffer(self.capacity).unwrap());
         if self.first > 3 {
-            return indices;
+            return first;
         }
         let GpuPoints { keypoints, counts, capacity } = features;
         let order = GpuOrder::new(self.gpu).unwrap();
-        order.record(&mut self.commands, keypoints, counts, *capacity, (&indices, &spare)).unwrap().clone()
+        order.record(&mut self.commands, keypoints, counts, *capacity, (&first, &spare)).unwrap().clone()
     }
 
-    fn described(&mut self, features: &GpuPoints, order: &Buffer<u32>, levels: &GpuLevels) -> GpuFeatures {
+    fn described(&mut self, features: &GpuPoints, order: &Buffer<u64>, levels: &GpuLevels) -> GpuFeatures {
         let described = GpuPoints::new(self.gpu, 1, self.capacity).unwrap();
         let descriptors = GpuDescriptors::U8(self.gpu.buffer(self.capacity * DIMENSION).unwrap());
         let describe = GpuDescribe::new(self.gpu, &self.cpu.options).unwrap();
         let to = (&described, &descriptors);
-        describe.record(&mut self.commands, to, (features, features, order), usize::MAX, levels).unwrap();
+        let all = (0..1, usize::MAX);
+        describe.record(&mut self.commands, to, (features, features, order), all, levels).unwrap();
         let GpuPoints { keypoints, counts: count, .. } = described;
         GpuFeatures { count, keypoints, descriptors, dimension: DIMENSION, image: self.cpu.image.size() }
     }

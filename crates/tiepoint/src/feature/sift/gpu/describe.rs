@@ -8,6 +8,7 @@ use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::feature::gpu::{GpuDescriptors, WORDS};
 use std::f32::consts::{SQRT_2, TAU};
+use std::ops::Range;
 use tiepoint_gpu::{Argument, Kernel, Source, arguments};
 
 /// Columns of the histogram, one or more lanes each.
@@ -50,15 +51,15 @@ impl GpuDescribe {
         Ok(Self { kernel, has_descriptors })
     }
 
-    /// Writes the first `limit` of the `features` of every image in the order of `indices` and their descriptors, and
+    /// Writes the first `limit` of the `features` of some images in their `order` and their descriptors, and
     /// how many features there were: more than the capacity, which is the same for all lists, when there was too
     /// little room for them or for the points that they come from.
     pub(super) fn record(
         &self,
         commands: &mut Commands,
         (described, descriptors): (&GpuPoints, &GpuDescriptors),
-        (points, features, indices): (&GpuPoints, &GpuPoints, &Buffer<u32>),
-        limit: usize,
+        (points, features, order): (&GpuPoints, &GpuPoints, &Buffer<u64>),
+        (images, limit): (Range<usize>, usize),
         levels: &GpuLevels,
     ) -> Result<()> {
         let limit = u32::try_from(limit).unwrap_or(u32::MAX);
@@ -71,8 +72,9 @@ impl GpuDescribe {
         }
         arguments.extend(arguments![
             &described.counts,
+            images.start as i32,
             limit,
-            indices,
+            order,
             &features.keypoints,
             &features.counts,
             &points.counts,
@@ -81,6 +83,6 @@ impl GpuDescribe {
         if self.has_descriptors {
             arguments.extend(arguments![&levels.values, levels.plan.image_stride as u64, &levels.octaves]);
         }
-        Ok(commands.launch(&self.kernel, groups(features), arguments)?)
+        Ok(commands.launch(&self.kernel, groups(features, images.len()), arguments)?)
     }
 }

@@ -10,7 +10,7 @@ use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu, all, compiles_everywhere};
 use crate::feature::gpu::{AT_A_TIME, GpuDescriptors, GpuFeatures, GpuOrder, Search, WORDS, to_words};
 use crate::feature::select::Selection;
-use crate::feature::{Features, Keypoint, sift};
+use crate::feature::{Descriptors, Features, Keypoint, sift};
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{self, AnyImage, Image, ReadOptions, Size};
 
@@ -105,17 +105,23 @@ fn oriented_and_described(
         DescriptorKind::F32 => GpuDescriptors::F32(gpu.buffer(capacity * DIMENSION).unwrap()),
         _ => GpuDescriptors::U8(gpu.buffer(capacity * DIMENSION).unwrap()),
     };
-    let [indices, spare] = [(); 2].map(|()| gpu.buffer(capacity).unwrap());
+    let [first, spare] = [(); 2].map(|()| gpu.buffer(capacity).unwrap());
     let mut commands = Commands::new();
     commands.zero(&features.counts);
     GpuOrient::new(gpu, options).unwrap().record(&mut commands, &features, &points, levels).unwrap();
     let order = GpuOrder::new(gpu).unwrap();
     let sorted = order
-        .record(&mut commands, &features.keypoints, &features.counts, capacity, (&indices, &spare))
+        .record(&mut commands, &features.keypoints, &features.counts, capacity, (&first, &spare))
         .unwrap();
     GpuDescribe::new(gpu, options)
         .unwrap()
-        .record(&mut commands, (&described, &descriptors), (&features, &features, sorted), usize::MAX, levels)
+        .record(
+            &mut commands,
+            (&described, &descriptors),
+            (&features, &features, sorted),
+            (0..1, usize::MAX),
+            levels,
+        )
         .unwrap();
     gpu.run(&commands).unwrap();
     let dimension = if options.descriptors == DescriptorKind::None { 0 } else { DIMENSION };
@@ -274,6 +280,9 @@ fn batches_give_what_single_images_give() {
                     assert!(*found == expected, "{gpu:?}, image {i}: {}", difference(found, &expected));
                     assert_eq!(found.is_empty(), i == 1, "a blank image has none, the others some");
                 }
+                // With memory that was used before, some of it for the other kind of descriptors.
+                let other = Features { descriptors: Descriptors::U8(vec![1; 9]), ..found[1].clone() };
+                sift.recycle(found.iter().chain(&found).cloned().chain([other]));
                 let again = sift.images_in_turn(&on_device, pixels_an_image).unwrap();
                 assert!(again == found, "{gpu:?}: with room enough");
             }
@@ -287,6 +296,7 @@ fn batches_give_what_single_images_give() {
                     from_host.iter().eq(found.iter().cycle().take(number)),
                     "{gpu:?}: {number} from the host"
                 );
+                sift.recycle(from_host);
             }
             assert!(sift.detect_views::<u8>(&[]).unwrap().is_empty(), "no image, no features");
             assert!(sift.detect_batch::<u8>(&[]).unwrap().is_empty(), "no image, no features");

@@ -1,7 +1,8 @@
 //! SIFT on a GPU: the stages of the CPU with their names and their bits.
 //!
 //! From the image to the descriptors nothing waits for the host: every stage counts what it finds on the device, and
-//! all launches but the first, which reads the image, are one graph. Lists have room for as many features as
+//! all launches but the first, which reads the image, are one graph. Many images are described a few at a time, and the
+//! features of some are on their way to the host while others are described. Lists have room for as many features as
 //! photographs give; when there are more, which the host sees at the end, the lists grow and the image is searched
 //! again. An image too large for the memory is searched in [`bands`] of rows.
 
@@ -19,7 +20,7 @@ pub(crate) mod scale_space;
 mod tests;
 
 use super::window::UNIT;
-use super::{DIMENSION, DescriptorKind, SiftOptions, SiftPreset};
+use super::{DescriptorKind, SiftOptions, SiftPreset};
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu, Graph};
 use crate::feature::Features;
@@ -39,20 +40,23 @@ use orient::GpuOrient;
 use plan::{GpuLevels, GpuPoints, Plan};
 use scale_space::GpuScaleSpace;
 use std::any::Any;
+use std::ops::Range;
 use std::slice;
 use tiepoint_gpu::Source;
 
 /// Lanes of a group that looks around one keypoint: of a warp, so that a barrier costs little; a power of two.
 const LANES: u32 = 32;
 
-/// Groups that share the keypoints of all images of a launch.
-const GROUPS: usize = 4096;
+/// Groups that share the keypoints of all images of a launch: many more than run at a time, since windows differ in size.
+const GROUPS: usize = 1 << 15;
 
 /// The groups that look around some points, each around one at a time; images in the second dimension.
-fn groups(points: &GpuPoints) -> [usize; 3] {
-    let images = points.counts.len();
+fn groups(points: &GpuPoints, images: usize) -> [usize; 3] {
     [points.capacity.min((GROUPS / images).max(64)), images, 1]
 }
+
+/// Parcels in which the results of many images come.
+const PARCELS: usize = 4;
 
 /// For kernels: keypoints, and the pixels around them.
 fn window_for_kernels(source: Source, options: &SiftOptions) -> Source {
@@ -103,8 +107,7 @@ pub struct GpuSift {
     work: Option<Work>,
     /// For images whose whole work the device had no memory for.
     bands: Option<Box<Bands>>,
-    /// Of this search and the one before.
-    results: [Results; 2],
+    results: Results,
     /// The [`Staging`] of images that came from the host.
     input: Option<Box<dyn Any + Send + Sync>>,
     /// The [`Feed`] of many such.
@@ -129,17 +132,21 @@ struct Work {
     described: GpuPoints,
     descriptors: GpuDescriptors,
     launches: usize,
+    /// Up to the description; of one image with it.
     graph: Graph,
+    /// The description of some images each, if they are many.
+    parcels: Vec<(Range<usize>, Commands)>,
 }
 
 impl Work {
-    fn lists(&self, dimension: usize) -> Lists<'_> {
+    fn lists(&self, options: &SiftOptions) -> Lists<'_> {
         Lists {
             counts: &self.described.counts,
             keypoints: &self.described.keypoints,
             descriptors: &self.descriptors,
-            dimension,
+            dimension: options.dimension(),
             capacity: self.purpose.capacity,
+            selection: options.selection,
             size: self.purpose.plan.input,
         }
     }
@@ -165,7 +172,7 @@ impl GpuSift {
             mask: None,
             work: None,
             bands: None,
-            results: [Results::new(gpu)?, Results::new(gpu)?],
+            results: Results::new(gpu)?,
             input: None,
             feed: None,
         })
@@ -258,6 +265,12 @@ impl GpuSift {
         }
     }
 
+    /// Takes features that are no longer needed, of any image: the next take their memory. That is worth it for many
+    /// images in a row, as new memory can cost more time than the search.
+    pub fn recycle(&mut self, features: impl IntoIterator<Item = Features>) {
+        self.results.recycle(features);
+    }
+
     /// Finds the features of one grey image and leaves them on the device.
     ///
     /// # Errors
@@ -273,7 +286,7 @@ impl GpuSift {
             return GpuFeatures::upload(&self.gpu, &features);
         }
         match self.search(slice::from_ref(image), mask) {
-            Ok(count) => self.reserved()?.lists(self.dimension()).keep(count),
+            Ok(count) => self.reserved()?.lists(&self.options).keep(count),
             Err(refused) => {
                 let features = self.in_bands(Pixels::Device(image), mask, refused)?;
                 GpuFeatures::upload(&self.gpu, &features)
@@ -287,6 +300,16 @@ impl GpuSift {
     /// # Errors
     /// As [`detect`](Self::detect).
     pub fn enqueue<T: GpuPixel>(
+        &mut self,
+        images: &[GpuImage<T>],
+        mask: Option<&GpuImage<u8>>,
+    ) -> Result<()> {
+        self.begin_search(images, mask)?;
+        self.reserved()?.parcels.iter().try_for_each(|(_, describe)| Ok(self.gpu.run(describe)?))
+    }
+
+    /// Puts the search into the queue, of many images without the description.
+    fn begin_search<T: GpuPixel>(
         &mut self,
         images: &[GpuImage<T>],
         mask: Option<&GpuImage<u8>>,
@@ -314,10 +337,6 @@ impl GpuSift {
     /// In how many parts the last image was searched; 1 is the whole.
     pub fn parts(&self) -> usize {
         self.bands.as_ref().map_or(1, |b| b.count())
-    }
-
-    fn dimension(&self) -> usize {
-        if self.options.descriptors == DescriptorKind::None { 0 } else { DIMENSION }
     }
 
     /// How many features of an image have room.
@@ -364,12 +383,12 @@ impl GpuSift {
         let list = || GpuPoints::new(gpu, images, capacity);
         let (points, described) = (list()?, list()?);
         let features = if options.upright { points.clone() } else { list()? };
-        let values = images.saturating_mul(capacity).saturating_mul(self.dimension());
+        let values = images.saturating_mul(capacity).saturating_mul(options.dimension());
         let descriptors = match options.descriptors {
             DescriptorKind::F32 => GpuDescriptors::F32(gpu.buffer(values)?),
             _ => GpuDescriptors::U8(gpu.buffer(values)?),
         };
-        let [indices, spare] = [gpu.buffer(images * capacity)?, gpu.buffer(images * capacity)?];
+        let [order, spare] = [gpu.buffer(images * capacity)?, gpu.buffer(images * capacity)?];
 
         let mut commands = Commands::new();
         commands.stage("scale space");
@@ -384,17 +403,31 @@ impl GpuSift {
         }
         commands.stage("order, select");
         let (keypoints, counts) = (&features.keypoints, &features.counts);
-        let order = self.order.record(&mut commands, keypoints, counts, capacity, (&indices, &spare))?;
-        commands.stage("describe");
-        let limit = match options.selection {
-            Selection::Strongest(n) => n,
-            _ => usize::MAX,
+        let order = self.order.record(&mut commands, keypoints, counts, capacity, (&order, &spare))?;
+        let describe = |images: Range<usize>| -> Result<_> {
+            let mut commands = Commands::new();
+            commands.stage("describe");
+            let (to, from) = ((&described, &descriptors), (&points, &features, order));
+            self.describe.record(
+                &mut commands,
+                to,
+                from,
+                (images.clone(), self.options.selection.most()),
+                &levels,
+            )?;
+            Ok((images, commands))
         };
-        let described_as = (&described, &descriptors);
-        self.describe.record(&mut commands, described_as, (&points, &features, order), limit, &levels)?;
-        let launches = commands.launches() + images;
+        let mut parcels = Vec::new();
+        if images == 1 {
+            commands.append(describe(0..1)?.1);
+        } else {
+            let parcel = images.div_ceil(PARCELS);
+            let cut = (0..images).step_by(parcel).map(|first| describe(first..images.min(first + parcel)));
+            parcels = cut.collect::<Result<_>>()?;
+        }
+        let launches = images + commands.launches() + parcels.len();
         let graph = gpu.graph(commands)?;
-        Ok(Work { purpose, scale_space, levels, described, descriptors, launches, graph })
+        Ok(Work { purpose, scale_space, levels, described, descriptors, launches, graph, parcels })
     }
 
     /// Searches an image until all that is found has room; gives the number of features, which stay on the device.
@@ -404,44 +437,28 @@ impl GpuSift {
             let work = self.reserved()?;
             let count = work.described.counts.to_vec()?[0] as usize;
             if count <= work.purpose.capacity {
-                return Ok(count.min(self.most()));
+                return Ok(count);
             }
             self.make_room(count);
         }
     }
 
-    /// Sends the results of what was searched on their way to one of two places.
+    /// Sends the results of what was searched on their way to one of two places; many images are described first.
     fn fetch(&mut self, place: usize) -> Result<()> {
         let work = self.work.as_ref().ok_or_else(nothing)?;
-        self.results[place].fetch(&work.lists(self.dimension()))
+        let lists = work.lists(&self.options);
+        match work.parcels.is_empty() {
+            true => self.results.fetch(place, &lists),
+            false => self.results.fetch_completed(place, &lists, &work.parcels),
+        }
     }
 
-    /// The features from a place, once they have come and are selected from; `None` when the lists had too little room,
-    /// of which there will be more. `last`: nothing was searched since.
+    /// The features from a place, once they have come; `None` when there was too little room for them, of which there
+    /// will be more. `last`: nothing was searched since.
     fn fetched(&mut self, place: usize, last: bool) -> Result<Option<Vec<Features>>> {
-        let (most, dimension) = (self.most(), self.dimension());
-        let results = &mut self.results[place];
-        if let Some(most) = results.beyond_capacity()? {
-            self.make_room(most);
-            return Ok(None);
-        }
         let work = self.work.as_ref().ok_or_else(nothing)?;
-        let found = results.features(&work.lists(dimension), most, last, &self.cpu)?;
-        Ok(match self.options.selection {
-            Selection::Even(_) => {
-                found.map(|found| found.iter().map(|f| self.options.selection.apply(f, &self.cpu)).collect())
-            }
-            // In their order, and no more than wanted.
-            _ => found,
-        })
-    }
-
-    /// Features of an image at most.
-    fn most(&self) -> usize {
-        match self.options.selection {
-            Selection::Strongest(n) => n,
-            _ => usize::MAX,
-        }
+        let arrival = self.results.arrival(place, &work.lists(&self.options), last, &self.cpu)?;
+        Ok(arrival.or_else_room(|most| self.make_room(most)))
     }
 
     fn make_room(&mut self, most: usize) {
@@ -452,7 +469,7 @@ impl GpuSift {
 
 impl<T: GpuPixel> Search<T> for GpuSift {
     fn begin(&mut self, images: &[GpuImage<T>], place: usize) -> Result<()> {
-        self.enqueue(images, None)?;
+        self.begin_search(images, None)?;
         self.fetch(place)
     }
 

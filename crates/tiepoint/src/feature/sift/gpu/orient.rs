@@ -51,6 +51,6 @@ impl GpuOrient {
             levels.plan.image_stride as u64,
             &levels.octaves,
         ];
-        Ok(commands.launch(&self.0, groups(points), arguments)?)
+        Ok(commands.launch(&self.0, groups(points, levels.plan.images), arguments)?)
     }
 }

@@ -28,6 +28,8 @@ const HALO: usize = 16;
 const WIDTH: usize = GROUP - 2 * HALO;
 /// Rows that a lane blurs at a time.
 const ROWS: usize = 8;
+/// Rows that take as long as filling a window.
+const FILLING: usize = 16;
 /// f32s of a row of a tile. Four more than a multiple of 32, so that two rows lie in different banks.
 const TILE_PITCH: usize = GROUP + 4;
 /// Lanes of the group that makes the last octaves.
@@ -168,7 +170,7 @@ impl GpuScaleSpace {
             )));
         }
         let first = plan.octaves[0];
-        let rows = self.rows(&first, 1);
+        let rows = self.rows(&[first.size], 1);
         let groups = [first.size.width.div_ceil(WIDTH), first.size.height.div_ceil(rows), 1];
         let offset = (index * plan.image_stride + first.offset) as u64;
         let [pitch, input_width, input_height, width, height, rows] =
@@ -223,28 +225,32 @@ impl GpuScaleSpace {
 
     fn record_turn(&self, commands: &mut Commands, tasks: &[Task<'_>], levels: &GpuLevels) -> Result<()> {
         let images = levels.plan.images;
-        let mut groups = 0;
+        let sizes: Vec<Size> = tasks.iter().map(|task| task.octave.size).collect();
+        let rows = self.rows(&sizes, images);
         let mut arguments = arguments![&levels.values, &levels.values, levels.plan.image_stride as u64];
         for i in 0..TASKS {
             // A missing task repeats the last one's numbers; no group comes to it.
             let Task { octave, level, decimates } = tasks[i.min(tasks.len() - 1)];
-            let rows = self.rows(octave, images);
-            if i < tasks.len() {
-                groups += octave.size.width.div_ceil(WIDTH) * octave.size.height.div_ceil(rows);
-            }
             arguments
                 .extend([level, octave.size.width, octave.size.height].map(|n| Argument::from(n as i32)));
             arguments.extend(arguments![octave.offset as u64, rows as i32, i32::from(decimates)]);
         }
-        Ok(commands.launch(&self.levels, [groups, 1, images], arguments)?)
+        Ok(commands.launch(&self.levels, [groups_of(&sizes, rows), 1, images], arguments)?)
     }
 
-    /// Rows that a group goes down: as many as let all groups run at the same time, for each begins by filling its
-    /// window.
-    fn rows(&self, octave: &OctavePlan, images: usize) -> usize {
-        let strips = octave.size.width.div_ceil(WIDTH) * images;
-        (octave.size.height * strips).div_ceil(self.room).next_multiple_of(ROWS).max(ROWS)
+    /// Rows that a group goes down. Each begins by filling its window: few groups are less work. But they run some at a
+    /// time, and the last of them should leave little of the device idle.
+    fn rows(&self, sizes: &[Size], images: usize) -> usize {
+        let turns = |rows| (groups_of(sizes, rows) * images).div_ceil(self.room);
+        let highest = sizes.iter().map(|size| size.height).max().unwrap_or(0);
+        let possible = (ROWS..highest + ROWS).step_by(ROWS);
+        possible.min_by_key(|&rows| turns(rows) * (rows + FILLING)).unwrap_or(ROWS)
     }
+}
+
+/// Work groups of levels of these sizes.
+fn groups_of(sizes: &[Size], rows: usize) -> usize {
+    sizes.iter().map(|size| size.width.div_ceil(WIDTH) * size.height.div_ceil(rows)).sum()
 }
 
 /// Whether a level with rows, or columns, on either side fits into a [`SMALL_TILE`]. Four more are for sums that begin

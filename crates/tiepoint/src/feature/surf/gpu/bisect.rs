@@ -141,16 +141,16 @@ impl<T: GpuPixel, A: GpuSum + Total> Way<'_, T, A> {
         (keypoints, counts)
     }
 
-    fn order(&mut self, found: Found<'_>) -> Buffer<u32> {
-        let mut indices: Vec<u32> = (0..self.cpu.extrema.len() as u32).rev().collect();
-        indices.resize(self.capacity, 0);
-        let (indices, spare) = (self.gpu.upload(&indices).unwrap(), self.gpu.buffer(self.capacity).unwrap());
+    fn order(&mut self, found: Found<'_>) -> Buffer<u64> {
+        let mut order: Vec<u64> = (0..self.cpu.extrema.len() as u64).rev().collect();
+        order.resize(self.capacity, 0);
+        let (first, spare) = (self.gpu.upload(&order).unwrap(), self.gpu.buffer(self.capacity).unwrap());
         if self.first > 3 {
-            return indices;
+            return first;
         }
         let Found { keypoints, counts, capacity } = found;
         let order = GpuOrder::new(self.gpu).unwrap();
-        order.record(&mut self.commands, keypoints, counts, capacity, (&indices, &spare)).unwrap().clone()
+        order.record(&mut self.commands, keypoints, counts, capacity, (&first, &spare)).unwrap().clone()
     }
 
     /// The keypoints in their order with their angles, and the cosines and sines of these.
@@ -158,7 +158,7 @@ impl<T: GpuPixel, A: GpuSum + Total> Way<'_, T, A> {
         &mut self,
         integral: &GpuIntegral<A>,
         found: Found<'_>,
-        order: &Buffer<u32>,
+        order: &Buffer<u64>,
     ) -> (Buffer<u32>, Buffer<f32>) {
         let oriented = self.list(self.cpu.oriented.iter());
         let mut directions = self.cpu.directions.clone();

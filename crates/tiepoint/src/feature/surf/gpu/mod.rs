@@ -27,7 +27,6 @@ use crate::image::ImageView;
 use crate::image::gpu::{GpuImage, GpuPixel, Staging};
 use crate::{Error, Result};
 use pipeline::{Kind, Pipeline};
-use stages::most;
 use std::any::Any;
 use std::slice;
 
@@ -65,8 +64,7 @@ pub struct GpuSurf {
     cpu: Cpu,
     /// The [`Pipeline`] for the latest kind of images.
     pipeline: Option<Box<dyn Any + Send + Sync>>,
-    /// Of this search and the one before.
-    results: [Results; 2],
+    results: Results,
     launches: usize,
     /// Features of an image that there is room for at least; 0 for a guess from the image's size.
     capacity: usize,
@@ -98,7 +96,7 @@ impl GpuSurf {
             order: GpuOrder::new(gpu)?,
             cpu: Cpu::sequential(),
             pipeline: None,
-            results: [Results::new(gpu)?, Results::new(gpu)?],
+            results: Results::new(gpu)?,
             launches: 0,
             capacity: 0,
             input: None,
@@ -183,6 +181,12 @@ impl GpuSurf {
         Ok(found)
     }
 
+    /// Takes features that are no longer needed, of any image: the next take their memory. That is worth it for many
+    /// images in a row, as new memory can cost more time than the search.
+    pub fn recycle(&mut self, features: impl IntoIterator<Item = Features>) {
+        self.results.recycle(features);
+    }
+
     /// As [`detect`](Self::detect), and the features stay on the device.
     ///
     /// # Errors
@@ -233,26 +237,15 @@ impl GpuSurf {
     ) -> Result<()> {
         self.enqueue(images, mask)?;
         match T::WHITE {
-            255.0 => self.results[place].fetch(&latest::<T, u32>(self.pipeline.as_deref())?.lists()),
-            _ => self.results[place].fetch(&latest::<T, u64>(self.pipeline.as_deref())?.lists()),
+            255.0 => self.results.fetch(place, &latest::<T, u32>(self.pipeline.as_deref())?.lists()),
+            _ => self.results.fetch(place, &latest::<T, u64>(self.pipeline.as_deref())?.lists()),
         }
     }
 
     fn fetched<T: GpuPixel, A: GpuSum>(&mut self, place: usize, last: bool) -> Result<Option<Vec<Features>>> {
-        let results = &mut self.results[place];
-        if let Some(most) = results.beyond_capacity()? {
-            self.capacity = most.next_power_of_two();
-            return Ok(None);
-        }
         let pipeline = latest::<T, A>(self.pipeline.as_deref())?;
-        let found = results.features(&pipeline.lists(), most(&self.options), last, &self.cpu)?;
-        Ok(match self.options.selection {
-            Selection::Even(_) => {
-                found.map(|f| f.iter().map(|f| self.options.selection.apply(f, &self.cpu)).collect())
-            }
-            // Sorted and cut on the device.
-            Selection::All | Selection::Strongest(_) => found,
-        })
+        let arrival = self.results.arrival(place, &pipeline.lists(), last, &self.cpu)?;
+        Ok(arrival.or_else_room(|most| self.capacity = most.next_power_of_two()))
     }
 
     /// The features of an image in memory of their own on the device.
@@ -266,7 +259,7 @@ impl GpuSurf {
             let pipeline = latest::<T, A>(self.pipeline.as_deref())?;
             let count = pipeline.count()?;
             if count <= pipeline.kind.capacity {
-                return pipeline.lists().keep(count.min(most(&self.options)));
+                return pipeline.lists().keep(count);
             }
             self.capacity = count.next_power_of_two();
         }

@@ -41,7 +41,7 @@ struct Memory<A> {
     responses: Buffer<f32>,
     counts: Buffer<u32>,
     keypoints: Buffer<u32>,
-    order: [Buffer<u32>; 2],
+    order: [Buffer<u64>; 2],
     oriented: Buffer<u32>,
     directions: Buffer<f32>,
     descriptors: Buffer<f32>,
@@ -130,6 +130,7 @@ impl<T: GpuPixel, A: GpuSum> Pipeline<T, A> {
             descriptors: &self.descriptors,
             dimension: self.options.dimension(),
             capacity: self.kind.capacity,
+            selection: self.options.selection,
             size: self.kind.size,
         }
     }

@@ -8,7 +8,7 @@ use super::super::{
 use super::layers::Layers;
 use super::{ROWS_PER_LANE, TILE};
 use crate::device::gpu::{Buffer, Commands, Gpu};
-use crate::feature::{gpu as features, select::Selection};
+use crate::feature::gpu as features;
 use crate::filter::integral::{GpuIntegral, GpuSum};
 use crate::image::Size;
 use crate::{Result, numeric};
@@ -25,14 +25,6 @@ pub(super) struct Found<'a> {
     /// An image's number of keypoints, which may exceed the capacity.
     pub counts: &'a Buffer<u32>,
     pub capacity: usize,
-}
-
-/// How many keypoints of an image are described: the host's selection needs all.
-pub(super) fn most(options: &SurfOptions) -> usize {
-    match options.selection {
-        Selection::Strongest(n) => n,
-        Selection::All | Selection::Even(_) => usize::MAX,
-    }
 }
 
 /// A layer table on the device.
@@ -139,7 +131,7 @@ impl Stages {
             disc: gpu.upload(&disc)?,
             square: gpu.upload(&[u, v, weights, members].concat())?,
             threshold: options.threshold,
-            most: most(options).min(u32::MAX as usize) as u32,
+            most: options.selection.most().min(u32::MAX as usize) as u32,
             dimension: options.dimension(),
             groups: gpu.info().units as usize * RESIDENT,
         })
@@ -206,7 +198,7 @@ impl Stages {
         commands: &mut Commands,
         integral: &GpuIntegral<A>,
         found: Found<'_>,
-        order: &Buffer<u32>,
+        order: &Buffer<u64>,
         (oriented, directions): (&Buffer<u32>, &Buffer<f32>),
     ) -> Result<()> {
         commands.stage("orient");

@@ -137,6 +137,7 @@ fn batches_equal_single_images() {
                 from_host.iter().eq(found.iter().cycle().take(number)),
                 "{gpu:?}: {number} from the host"
             );
+            surf.recycle(from_host);
         }
         assert!(surf.detect_batch::<u8>(&[]).unwrap().is_empty(), "nothing of nothing");
     }
@@ -280,7 +281,7 @@ fn stages_alone<T: GpuPixel, A: GpuSum + Total>(gpu: &Gpu, image: &Image<T>, opt
     assert!(count > 20 && on_device == extrema, "{what}: extrema");
 
     // In the reverse order, which need not be that of the keypoints.
-    let reversed: Vec<u32> = (0..count as u32).rev().collect();
+    let reversed: Vec<u64> = (0..count as u64).rev().collect();
     let order = gpu.upload(&reversed).unwrap();
     let words: Vec<u32> = extrema.iter().flat_map(to_words).collect();
     keypoints.write(0, &words).unwrap();

@@ -271,10 +271,10 @@ impl GpuSift {
         let room = plan.images * self.capacity(plan);
         let lists = if self.options.upright { 2 } else { 3 } * Buffer::<u32>::taken(room * WORDS);
         let descriptors = match self.options.descriptors {
-            DescriptorKind::F32 => Buffer::<f32>::taken(room * self.dimension()),
-            _ => Buffer::<u8>::taken(room * self.dimension()),
+            DescriptorKind::F32 => Buffer::<f32>::taken(room * self.options.dimension()),
+            _ => Buffer::<u8>::taken(room * self.options.dimension()),
         };
-        let order = 2 * Buffer::<u32>::taken(room);
+        let order = 2 * Buffer::<u64>::taken(room);
         (Buffer::<f32>::taken(plan.len()) + lists + descriptors + order) as u64
     }
 

@@ -1,0 +1,240 @@
+//! Where features arrive in the host's memory.
+
+use super::results::{Arrival, Lists};
+use super::{GpuDescriptors, WORDS, from_words};
+use crate::Result;
+use crate::device::Cpu;
+use crate::device::gpu::{Commands, Gpu, Pinned};
+use crate::feature::select::Selection;
+use crate::feature::{Descriptors, Features, Keypoint};
+use std::mem::discriminant;
+use std::ops::Range;
+use tiepoint_gpu::{Element, Transfer};
+
+/// Memory that the device writes: as many features of an image as are expected come along with the counts, so that the
+/// host waits once. Those of many images come in parcels, of which the device still makes one while another travels.
+#[derive(Debug)]
+pub(super) struct Place {
+    counts: Pinned<u32>,
+    keypoints: Pinned<u32>,
+    bytes: Pinned<u8>,
+    floats: Pinned<f32>,
+    /// Features of an image that there is room for.
+    room: usize,
+    /// Features of an image that are on their way: a few more than the images before had.
+    expected: usize,
+    /// Images in their order, and their way.
+    parcels: Vec<(Range<usize>, Transfer)>,
+}
+
+impl Place {
+    pub(super) fn new(gpu: &Gpu) -> Result<Self> {
+        Ok(Self {
+            counts: gpu.pinned(0)?,
+            keypoints: gpu.pinned(0)?,
+            bytes: gpu.pinned(0)?,
+            floats: gpu.pinned(0)?,
+            room: 0,
+            expected: 0,
+            parcels: Vec::new(),
+        })
+    }
+
+    /// Forgets what came, and has room for what is expected.
+    pub(super) fn prepare(&mut self, lists: &Lists<'_>) -> Result<()> {
+        let (gpu, images) = (lists.keypoints.gpu(), lists.images());
+        self.parcels.clear();
+        self.expected = self.expected.min(lists.capacity);
+        if self.counts.len() != images || self.room < self.expected {
+            let room = self.expected.next_multiple_of(TASK);
+            let values = images * room * lists.dimension;
+            let (bytes, floats) = match lists.descriptors {
+                GpuDescriptors::U8(_) => (values, 0),
+                GpuDescriptors::F32(_) => (0, values),
+            };
+            self.counts = gpu.pinned(images)?;
+            self.keypoints = gpu.pinned(images * room * WORDS)?;
+            (self.bytes, self.floats) = (gpu.pinned(bytes)?, gpu.pinned(floats)?);
+            self.room = room;
+        }
+        Ok(())
+    }
+
+    /// Sends the results of all images on their way, as part of the work in the queue.
+    pub(super) fn fetch(&mut self, lists: &Lists<'_>) -> Result<()> {
+        let images = 0..lists.images();
+        let commands = self.downloads(lists, images.clone())?;
+        self.parcels = vec![(images, lists.keypoints.gpu().download(commands)?)];
+        Ok(())
+    }
+
+    /// Sends the results of some images, which follow those of the last call, beside what is put into the queue later.
+    pub(super) fn fetch_beside(&mut self, lists: &Lists<'_>, images: Range<usize>) -> Result<()> {
+        let commands = self.downloads(lists, images.clone())?;
+        self.parcels.push((images, lists.keypoints.gpu().download_beside(commands)?));
+        Ok(())
+    }
+
+    /// Work that is put into the queue later may write the lists that parcels come from.
+    pub(super) fn hold(&self) -> Result<()> {
+        self.parcels.iter().try_for_each(|(_, sent)| Ok(sent.hold()?))
+    }
+
+    /// The counts and the expected features of some images.
+    fn downloads(&mut self, lists: &Lists<'_>, images: Range<usize>) -> Result<Commands> {
+        let mut commands = Commands::new();
+        commands.stage("features to the host");
+        let counts = (&mut self.counts, images.start);
+        commands.download_part((lists.counts, images.start), counts, images.len())?;
+        for i in images {
+            let (from, to) = (i * lists.capacity, i * self.room);
+            let words = (&mut self.keypoints, to * WORDS);
+            commands.download_part((lists.keypoints, from * WORDS), words, self.expected * WORDS)?;
+            let (from, to) = (from * lists.dimension, to * lists.dimension);
+            let values = self.expected * lists.dimension;
+            match lists.descriptors {
+                GpuDescriptors::U8(all) => {
+                    commands.download_part((all, from), (&mut self.bytes, to), values)?;
+                }
+                GpuDescriptors::F32(all) => {
+                    commands.download_part((all, from), (&mut self.floats, to), values)?;
+                }
+            }
+        }
+        Ok(commands)
+    }
+
+    /// See [`super::Results::arrival`]; the features take the memory of spare ones.
+    pub(super) fn arrival(
+        &mut self,
+        lists: &Lists<'_>,
+        kept: bool,
+        spare: &mut Vec<Features>,
+        cpu: &Cpu,
+    ) -> Result<Arrival> {
+        let most = lists.selection.most();
+        let (mut all, mut greatest) = (Vec::new(), 0);
+        for (images, sent) in &self.parcels {
+            let counts = self.counts.numbers_at(sent.done(), images.clone())?;
+            greatest = counts.iter().fold(greatest, |greatest, &n| greatest.max(n as usize));
+            if greatest.min(most) <= self.expected {
+                let counts: Vec<usize> = counts.iter().map(|&n| most.min(n as usize)).collect();
+                all.extend(self.features((images, sent), &counts, lists, spare, cpu)?);
+            }
+        }
+        if greatest > lists.capacity {
+            return Ok(Arrival::BeyondCapacity(greatest));
+        }
+        let (longest, came) = (greatest.min(most), self.expected);
+        self.expected = longest + longest / 16;
+        match longest <= came {
+            true => Ok(Arrival::All(all)),
+            false if kept => {
+                self.prepare(lists)?;
+                self.fetch(lists)?;
+                self.arrival(lists, kept, spare, cpu)
+            }
+            false => Ok(Arrival::Unexpected),
+        }
+    }
+
+    /// The features of the images of a parcel.
+    fn features(
+        &self,
+        (images, sent): (&Range<usize>, &Transfer),
+        counts: &[usize],
+        lists: &Lists<'_>,
+        spare: &mut Vec<Features>,
+        cpu: &Cpu,
+    ) -> Result<Vec<Features>> {
+        let of = |len: usize| images.start * self.room * len..images.end * self.room * len;
+        let words = self.keypoints.numbers_at(sent.done(), of(WORDS))?;
+        let (bytes, floats) = match lists.descriptors {
+            GpuDescriptors::U8(_) => (self.bytes.numbers_at(sent.done(), of(lists.dimension))?, &[][..]),
+            GpuDescriptors::F32(_) => (&[][..], self.floats.numbers_at(sent.done(), of(lists.dimension))?),
+        };
+        let alone = Cpu::sequential();
+        let within = if counts.iter().any(|&n| n >= MANY) { cpu } else { &alone };
+        let none = lists.none();
+        spare.retain(|f| discriminant(&f.descriptors) == discriminant(&none.descriptors));
+        let mut found = spare.split_off(spare.len().saturating_sub(counts.len()));
+        found.resize(counts.len(), none);
+        cpu.for_chunks(&mut found, 1, |i, found| {
+            for found in found {
+                let words = &words[i * self.room * WORDS..][..self.room * WORDS];
+                let values = i * self.room * lists.dimension..;
+                take_keypoints(words, counts[i], &mut found.keypoints, within);
+                let len = counts[i] * lists.dimension;
+                match &mut found.descriptors {
+                    Descriptors::U8(to) => take_values(&bytes[values][..len], to, within),
+                    Descriptors::F32(to) => take_values(&floats[values][..len], to, within),
+                }
+                (found.dimension, found.image) = (lists.dimension, lists.size);
+                if let Selection::Even(_) = lists.selection {
+                    *found = lists.selection.apply(found, within);
+                }
+            }
+        });
+        Ok(found)
+    }
+}
+
+/// So many features of one image are worth several threads. Of fewer the device's writing is slowed down more, by pages
+/// that then lie in the caches of many cores, than the copy gains.
+const MANY: usize = 1 << 15;
+
+/// Keypoints that a task turns into the host's form.
+const TASK: usize = 128;
+
+/// The first `count` keypoints; the words are those of whole tasks.
+fn take_keypoints(words: &[u32], count: usize, to: &mut Vec<Keypoint>, cpu: &Cpu) {
+    let (tasks, _) = words.as_chunks::<{ TASK * WORDS }>();
+    let task = |i: usize| -> [Keypoint; TASK] {
+        std::array::from_fn(|k| from_words(&tasks[i][k * WORDS..][..WORDS]))
+    };
+    renew(to, count, task, cpu);
+}
+
+fn take_values<T: Element>(values: &[T], to: &mut Vec<T>, cpu: &Cpu) {
+    let (tasks, rest) = values.as_chunks::<4096>();
+    let last = || std::array::from_fn(|k| rest.get(k).copied().unwrap_or_default());
+    renew(to, values.len(), |i| tasks.get(i).copied().unwrap_or_else(last), cpu);
+}
+
+/// Fills a vector with what tasks give, in its own memory if there is enough.
+// 2026-11-21: into new memory that was zeroed first several threads took twice as long as one.
+fn renew<const N: usize, T: Copy + Send>(
+    to: &mut Vec<T>,
+    len: usize,
+    task: impl Fn(usize) -> [T; N] + Sync + Send,
+    cpu: &Cpu,
+) {
+    let tasks = len.div_ceil(N);
+    if cpu.threads() == 1 {
+        to.clear();
+        to.reserve(tasks * N);
+        (0..tasks).for_each(|i| to.extend_from_slice(&task(i)));
+    } else if to.len() < len {
+        *to = cpu.map(tasks, task).into_flattened();
+    } else {
+        cpu.for_chunks(&mut to[..len], N, |i, to| to.copy_from_slice(&task(i)[..to.len()]));
+    }
+    to.truncate(len);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn vectors_are_renewed_whatever_they_held() {
+        for (threads, len, held) in [1, 3].into_iter().flat_map(|threads| {
+            [0, 1, 7, 8, 100].into_iter().flat_map(move |len| [0, 5, 300].map(|held| (threads, len, held)))
+        }) {
+            let cpu = Cpu::with_threads(threads).unwrap();
+            let mut to = vec![9; held];
+            renew(&mut to, len, |i| std::array::from_fn::<_, 8, _>(|k| 8 * i + k), &cpu);
+            assert!(to.iter().copied().eq(0..len), "{threads} threads, {len} in place of {held}");
+        }
+    }
+}
