@@ -323,7 +323,7 @@ fn sums<S: Simd>(
         let lines = [(y + LINES).saturating_sub(rows.len()), y.min(LINES - 1)];
         match lines {
             [0, last] if last == LINES - 1 => {
-                add_row::<S, true>(simd, weights, channels, &row[at..], lines, &mut sums)
+                add_row::<S, true>(simd, weights, channels, &row[at..], lines, &mut sums);
             }
             _ => add_row::<S, false>(simd, weights, channels, &row[at..], lines, &mut sums),
         }

@@ -245,9 +245,9 @@ impl<'a, S: Simd, const TAPS: usize> Window<'a, S, TAPS> {
         let values = &self.patch.values[start + row * self.patch.stride..][..WINDOW];
         let [a, b] = [0, LANES].map(|i| f32x16::from_slice(simd, &values[i..i + LANES]));
         let mut sum = wx[0] * a.concat_swizzle_dyn(b, self.bytes.bitcast::<u8x64<S>>());
-        for i in 1..TAPS {
+        for (i, &w) in wx.iter().enumerate().skip(1) {
             let bytes = self.bytes + i as u32 * 0x0404_0404;
-            sum = wx[i].mul_add_precise(a.concat_swizzle_dyn(b, bytes.bitcast::<u8x64<S>>()), sum);
+            sum = w.mul_add_precise(a.concat_swizzle_dyn(b, bytes.bitcast::<u8x64<S>>()), sum);
         }
         sum
     }
