@@ -251,6 +251,11 @@ impl Finder {
         found.filter(|_| self.finder.parts() == 1)
     }
 
+    /// Takes features back, for their memory.
+    pub(crate) fn recycle(&mut self, features: impl IntoIterator<Item = Features>) {
+        self.finder.recycle(features);
+    }
+
     /// Whether two pictures are searched together, as a GPU does better: they must be of one kind, have no masks, and
     /// not be too large.
     pub(crate) fn takes_together(&self, a: &Picture, b: &Picture, session: &Session) -> bool {

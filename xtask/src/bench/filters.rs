@@ -12,7 +12,7 @@ use tiepoint::{
     },
     geometry::{
         Homography,
-        warp::{Interpolation, warp},
+        warp::{Interpolation, warp_into},
     },
     image::{Image, Pixel, Size},
 };
@@ -74,8 +74,10 @@ impl Scene {
         rows.extend(resample_rows("8-bit", "u8", &self.bytes));
         rows.extend(resample_rows("f32", "f32", &self.floats));
         let map = Homography::new(WARP).map_err(|e| e.to_string())?;
-        rows.push(warp_row("8-bit", "u8", &self.bytes, map));
-        rows.push(warp_row("f32", "f32", &self.floats, map));
+        for kind in [Interpolation::Bilinear, Interpolation::Bicubic, Interpolation::Lanczos3] {
+            rows.push(warp_row("8-bit", "u8", &self.bytes, map, kind));
+            rows.push(warp_row("f32", "f32", &self.floats, map, kind));
+        }
         Ok(rows)
     }
 
@@ -128,11 +130,21 @@ fn resample_rows<'a, T: Pixel>(kind: &str, image: &str, input: &'a Image<T>) -> 
     ]
 }
 
-/// `warp` makes a new image every time; OpenCV's is used again.
-fn warp_row<'a, T: Pixel>(kind: &str, image: &str, input: &'a Image<T>, map: Homography) -> Row<'a> {
+fn warp_row<'a, T: Pixel>(
+    kind: &str,
+    image: &str,
+    input: &'a Image<T>,
+    map: Homography,
+    interpolation: Interpolation,
+) -> Row<'a> {
+    let (name, theirs) = match interpolation {
+        Interpolation::Bilinear => ("bilinear", "linear"),
+        Interpolation::Bicubic => ("bicubic", "cubic"),
+        Interpolation::Lanczos3 => ("Lanczos", "lanczos"),
+    };
     let numbers = map.matrix().map(|row| row.map(|v| v.to_string()).join(" ")).join(" ");
-    Row::new(format!("warp bilinear, {kind}"), format!("warp {image} {numbers}"), move |cpu| {
-        let fill = T::from_f32(0.0);
-        warp(input.view(), &map, input.size(), Interpolation::Bilinear, fill, cpu).map(drop)
+    let (fill, mut out) = (T::from_f32(0.0), Image::default());
+    Row::new(format!("warp {name}, {kind}"), format!("warp {image} {theirs} {numbers}"), move |cpu| {
+        warp_into(input.view(), &map, input.size(), interpolation, fill, cpu, &mut out)
     })
 }

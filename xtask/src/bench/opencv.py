@@ -7,7 +7,7 @@ sobel NAME X Y
 filter NAME KERNEL
 integral NAME
 resize NAME FACTOR nearest|linear|area
-warp NAME H11 H12 .. H33             from output to input, bilinear
+warp NAME linear|cubic|lanczos H11 H12 .. H33    from output to input
 count NAME                           answers how many features SIFT finds
 sift NAME                            detect and describe; answers "ms features"
 match NAME NAME                      descriptors, one way, two nearest neighbours
@@ -80,11 +80,12 @@ def resize(name, factor, how):
     return best(lambda: cv2.resize(image, size, dst=out, interpolation=how))
 
 
-def warp(name, *matrix):
+def warp(name, how, *matrix):
     image, matrix = images[name], np.array(matrix, float).reshape(3, 3)
     out, size = np.empty_like(image), image.shape[::-1]
-    how = cv2.INTER_LINEAR | cv2.WARP_INVERSE_MAP
-    return best(lambda: cv2.warpPerspective(image, matrix, size, dst=out, flags=how))
+    how = {"linear": cv2.INTER_LINEAR, "cubic": cv2.INTER_CUBIC, "lanczos": cv2.INTER_LANCZOS4}[how]
+    flags = how | cv2.WARP_INVERSE_MAP
+    return best(lambda: cv2.warpPerspective(image, matrix, size, dst=out, flags=flags))
 
 
 def detector():

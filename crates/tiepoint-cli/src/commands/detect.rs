@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use tiepoint::device::Cpu;
 use tiepoint::feature::{Features, files};
-use tiepoint::image::{self, Size};
+use tiepoint::image;
 
 pub(crate) fn run(arguments: &Detect, session: &Session) -> Outcome {
     let images = input::expand(&arguments.images, arguments.list.as_deref())?;
@@ -96,8 +96,14 @@ fn search(
     thread::scope(|scope| {
         let scope = Some(scope).filter(|_| beside);
         let mut ahead = Ahead::new(tasks.len(), &read, scope, reach);
-        let mut reports =
-            Reports { writing: Line::new(scope), of: tasks.len(), failed: 0, arguments, session };
+        let mut reports = Reports {
+            writing: Line::new(scope),
+            spare: Vec::new(),
+            of: tasks.len(),
+            failed: 0,
+            arguments,
+            session,
+        };
         loop {
             let images = ahead.next(|a, b| a.goes_with(b, &finder, session));
             let Some(first) = images.first() else { break };
@@ -114,6 +120,7 @@ fn search(
                 }),
             }
             reports.until(unwritten)?;
+            finder.recycle(reports.spare.drain(..));
         }
         reports.until(0)?;
         Ok(reports.failed)
@@ -166,10 +173,10 @@ struct Found<'a> {
     spent: Spent,
 }
 
-/// An image whose results are written, or are not: its size and number of features.
+/// An image whose results are written, or are not.
 struct Done<'a> {
     task: &'a Task<'a>,
-    done: Outcome<(Size, usize)>,
+    done: Outcome<Features>,
     spent: Spent,
 }
 
@@ -225,15 +232,17 @@ impl<'a> Found<'a> {
             let mut clock = Clock::start(&cpu);
             clock.time(Part::Write, || self.task.write(&picture, &features))?;
             self.spent.add(&clock.spent(&cpu));
-            Ok((features.image, features.len()))
+            Ok(features)
         });
         Done { task: self.task, done, spent: self.spent }
     }
 }
 
 impl Done<'_> {
-    fn report(self, arguments: &DetectorArguments, session: &Session) -> Outcome {
-        let (size, features) = self.done?;
+    /// Gives the features back, of which no more is wanted.
+    fn report(self, arguments: &DetectorArguments, session: &Session) -> Outcome<Features> {
+        let found = self.done?;
+        let (size, features) = (found.image, found.len());
         let (name, milliseconds) = (self.task.path.display(), self.spent.compute * 1e3);
         session.say(&format!("{name}: {features} features, {size}, {milliseconds:.1} ms"))?;
         session.report(|| {
@@ -247,13 +256,16 @@ impl Done<'_> {
                 .text("device", &session.device())
                 .count("threads", session.processor.cpu.threads())
                 .object("seconds", &self.spent.seconds())
-        })
+        })?;
+        Ok(found)
     }
 }
 
 /// What is being written, and then said in the order of the images.
 struct Reports<'scope, 'env, 'a> {
     writing: Line<'scope, 'env, Done<'a>>,
+    /// What was said: memory for the next.
+    spare: Vec<Features>,
     of: usize,
     failed: usize,
     arguments: &'a DetectorArguments,
@@ -278,7 +290,7 @@ impl<'scope, 'a: 'scope> Reports<'scope, '_, 'a> {
                     crate::complain(&Failure::Work(message));
                     self.failed += 1;
                 }
-                other => other?,
+                other => self.spare.push(other?),
             }
         }
     }

@@ -138,6 +138,15 @@ impl Finder {
         found
     }
 
+    /// Takes features that are no longer needed: see [`GpuSift::recycle`]. On a CPU they are dropped.
+    pub fn recycle(&mut self, features: impl IntoIterator<Item = Features>) {
+        match &mut self.0 {
+            Form::Sift(_) | Form::Surf(_) => features.into_iter().for_each(drop),
+            Form::GpuSift(sift) => sift.recycle(features),
+            Form::GpuSurf(surf) => surf.recycle(features),
+        }
+    }
+
     /// In how many parts the last image was searched for want of the GPU's memory; 1 is the whole.
     pub fn parts(&self) -> usize {
         match &self.0 {
@@ -171,7 +180,11 @@ mod tests {
                 let alone = |image: &&AnyImage| detector.detect(image, None, &processor).unwrap();
                 let wanted: Vec<Features> = images.iter().map(alone).collect();
                 assert!(wanted.iter().all(|found| found.len() > 20), "features of a rich texture");
-                assert_eq!(finder.detect_many(&images, &processor).unwrap(), wanted, "{detector:?}");
+                for _ in 0..2 {
+                    let found = finder.detect_many(&images, &processor).unwrap();
+                    assert_eq!(found, wanted, "{detector:?}");
+                    finder.recycle(found);
+                }
                 if processor.gpu.is_some() {
                     told(&cpu, 2, |cpu| {
                         let observed = Processor { cpu: cpu.clone(), ..processor.clone() };

@@ -104,7 +104,11 @@ impl Border {
 
 pub(crate) mod sealed {
     /// Tells what a pixel type is: a slice as itself, for code with a faster form for one type.
-    pub trait Sealed: Sized {
+    pub trait Sealed: Copy {
+        /// 0.5 · (a + b), rounded once: to nearest even.
+        fn mean_of_two(a: Self, b: Self) -> Self;
+        /// The mean of the means of a and of b, rounded once for integers.
+        fn mean_of_four(a: [Self; 2], b: [Self; 2]) -> Self;
         fn u8s(_: &[Self]) -> Option<&[u8]> {
             None
         }
@@ -125,6 +129,16 @@ pub(crate) mod sealed {
         }
     }
     impl Sealed for u8 {
+        #[inline(always)]
+        fn mean_of_two(a: Self, b: Self) -> Self {
+            let sum = u16::from(a) + u16::from(b);
+            ((sum + (sum >> 1 & 1)) >> 1) as Self
+        }
+        #[inline(always)]
+        fn mean_of_four(a: [Self; 2], b: [Self; 2]) -> Self {
+            let sum = u16::from(a[0]) + u16::from(a[1]) + u16::from(b[0]) + u16::from(b[1]);
+            ((sum + 1 + (sum >> 2 & 1)) >> 2) as Self
+        }
         fn u8s(values: &[Self]) -> Option<&[u8]> {
             Some(values)
         }
@@ -133,6 +147,16 @@ pub(crate) mod sealed {
         }
     }
     impl Sealed for u16 {
+        #[inline(always)]
+        fn mean_of_two(a: Self, b: Self) -> Self {
+            let sum = u32::from(a) + u32::from(b);
+            ((sum + (sum >> 1 & 1)) >> 1) as Self
+        }
+        #[inline(always)]
+        fn mean_of_four(a: [Self; 2], b: [Self; 2]) -> Self {
+            let sum = u32::from(a[0]) + u32::from(a[1]) + u32::from(b[0]) + u32::from(b[1]);
+            ((sum + 1 + (sum >> 2 & 1)) >> 2) as Self
+        }
         fn u16s(values: &[Self]) -> Option<&[u16]> {
             Some(values)
         }
@@ -141,6 +165,14 @@ pub(crate) mod sealed {
         }
     }
     impl Sealed for f32 {
+        #[inline(always)]
+        fn mean_of_two(a: Self, b: Self) -> Self {
+            0.5 * (a + b)
+        }
+        #[inline(always)]
+        fn mean_of_four(a: [Self; 2], b: [Self; 2]) -> Self {
+            0.5 * (0.5 * (a[0] + a[1]) + 0.5 * (b[0] + b[1]))
+        }
         fn f32s(values: &[Self]) -> Option<&[f32]> {
             Some(values)
         }
@@ -171,6 +203,16 @@ pub trait Pixel:
     fn level(self) -> u32;
 }
 
+/// The nearest of 0, 1, …, `most`, ties to even, NaN as 0. Above 2²³ the values of f32 are the whole numbers: adding it
+/// rounds, and leaves the number in the last bits. Unlike a conversion this has a vector form for every type.
+#[inline(always)]
+fn nearest(v: f32, most: f32) -> u32 {
+    // Not `clamp`, which keeps NaN.
+    let v = if v > 0.0 { v } else { 0.0 };
+    let v = if v < most { v } else { most };
+    (v + 8_388_608.0).to_bits() & 0xffff
+}
+
 impl Pixel for u8 {
     const WHITE: f32 = 255.0;
 
@@ -181,7 +223,7 @@ impl Pixel for u8 {
 
     #[inline(always)]
     fn from_f32(v: f32) -> Self {
-        v.round_ties_even() as Self
+        nearest(v, Self::WHITE) as Self
     }
 
     #[inline(always)]
@@ -205,7 +247,7 @@ impl Pixel for u16 {
 
     #[inline(always)]
     fn from_f32(v: f32) -> Self {
-        v.round_ties_even() as Self
+        nearest(v, Self::WHITE) as Self
     }
 
     #[inline(always)]
@@ -516,6 +558,11 @@ mod tests {
             [u8::from_f32(-1.0), u8::from_f32(2.5), u8::from_f32(300.0), u8::from_f32(f32::NAN)],
             [0, 2, 255, 0]
         );
+        let halves = (-9..=131_080).map(|i| i as f32 * 0.5);
+        for v in halves.chain((0..=u32::MAX).step_by(9973).map(f32::from_bits)) {
+            assert_eq!(u8::from_f32(v), v.round_ties_even() as u8, "{v}");
+            assert_eq!(u16::from_f32(v), v.round_ties_even() as u16, "{v}");
+        }
         assert_eq!(
             [f32::NAN.unit(), (-1.0_f32).unit(), 2.0_f32.unit(), f32::INFINITY.unit()],
             [0.0, 0.0, 1.0, 1.0]

@@ -23,14 +23,21 @@ use crate::{
     device::Cpu,
     image::{Border, Image, ImageView, Pixel, Size},
 };
-use fearless_simd::{Simd, dispatch};
+use fearless_simd::{Simd, dispatch, prelude::*};
 use fearless_simd_macros::simd;
 
 /// Longest side of a kernel.
 pub const MAX_SIZE: usize = 255;
 
-/// Outputs summed at a time: their sums stay in registers.
+/// Outputs summed at a time in a pass of two: their sums stay in registers.
 const TILE: usize = 64;
+
+/// Rows, and vectors in each, summed at a time by a kernel that is no product.
+const LINES: usize = 4;
+const VECTORS: usize = 3;
+
+/// Lanes of the longest vector.
+const MOST_LANES: usize = 16;
 
 /// The weights of a filter.
 #[derive(Clone, Debug, PartialEq)]
@@ -171,26 +178,28 @@ pub fn convolve_into<T: Pixel, O: Pixel>(
     Ok(())
 }
 
-/// The rows that a band reads, as f32, each with the widths of the kernel's reach at either end left free.
-fn load<T: Pixel>(
+/// Row `y` of an image as f32, a margin of the kernel's reach at either end, as the border has it; `row` may be longer.
+fn bring<T: Pixel>(
     view: ImageView<'_, T>,
     reach: Reach,
     border: Border,
-    first: usize,
-    n: usize,
-) -> Vec<Vec<f32>> {
-    let row_len = view.size().width * view.channels();
-    let margin = reach.margin * view.channels();
-    (0..n)
-        .map(|j| {
-            let mut row = vec![0.0; row_len + 2 * margin];
-            if let Some(y) = border.index((first + j) as isize - reach.above as isize, view.size().height) {
-                let inside = row[margin..].iter_mut();
-                inside.zip(view.row(y)).for_each(|(o, v)| *o = v.to_f32());
-            }
-            row
-        })
-        .collect()
+    y: isize,
+    row: &mut [f32],
+    cpu: &Cpu,
+) {
+    let channels = view.channels();
+    let (row_len, margin) = (view.size().width * channels, reach.margin * channels);
+    let inside = &mut row[margin..margin + row_len];
+    match border.index(y, view.size().height) {
+        Some(y) => dispatch!(cpu.level(), simd => convert(simd, view.row(y), inside)),
+        None => inside.fill(0.0),
+    }
+    extend(&mut row[..row_len + 2 * margin], reach.margin, channels, border, 0.0);
+}
+
+#[simd]
+fn convert<S: Simd, T: Pixel>(_: S, from: &[T], to: &mut [f32]) {
+    to.iter_mut().zip(from).for_each(|(o, v)| *o = v.to_f32());
 }
 
 /// Pixels that a kernel reaches from its anchor.
@@ -222,7 +231,11 @@ fn two_passes<T: Pixel, O: Pixel>(
     let reach = Reach::new(Size::new(row.len(), column.len()));
     let margin = reach.margin * channels;
     let lines = out.len() / row_len;
-    let rows = load(view, Reach { margin: 0, ..reach }, border, first, lines + column.len() - 1);
+    let mut rows = vec![vec![0.0; row_len]; lines + column.len() - 1];
+    for (j, row) in rows.iter_mut().enumerate() {
+        let y = (first + j) as isize - reach.above as isize;
+        bring(view, Reach { margin: 0, ..reach }, border, y, row, cpu);
+    }
     let mut padded = vec![0.0; row_len + 2 * margin];
     for (i, out) in out.chunks_mut(row_len).enumerate() {
         let taps: Vec<(f32, &[f32])> = column.iter().zip(&rows[i..]).map(|(&k, r)| (k, &r[..])).collect();
@@ -246,16 +259,101 @@ fn one_pass<T: Pixel, O: Pixel>(
     let channels = view.channels();
     let row_len = view.size().width * channels;
     let reach = Reach::new(kernel.size);
-    let lines = out.len() / row_len;
-    let mut rows = load(view, reach, border, first, lines + kernel.size.height - 1);
-    rows.iter_mut().for_each(|row| extend(row, reach.margin, channels, border, 0.0));
-    for (line, out) in out.chunks_mut(row_len).enumerate() {
-        let at = |i: usize| {
-            let (x, y) = (i % kernel.size.width, i / kernel.size.width);
-            &rows[line + y][(x + reach.margin - reach.left) * channels..][..row_len]
-        };
-        let taps: Vec<(f32, &[f32])> = kernel.weights.iter().enumerate().map(|(i, &k)| (k, at(i))).collect();
-        dispatch!(cpu.level(), simd => weigh(simd, &taps, out));
+    let weights = weights_by_place(kernel);
+    // A vector may read beyond the end; what it makes of it is dropped.
+    let padded = row_len + 2 * reach.margin * channels + VECTORS * MOST_LANES;
+    let mut rows = vec![vec![0.0; padded]; LINES + kernel.size.height - 1];
+    for (group, out) in out.chunks_mut(LINES * row_len).enumerate() {
+        let known = if group == 0 { 0 } else { kernel.size.height - 1 };
+        rows.rotate_left(if group == 0 { 0 } else { LINES });
+        for (j, row) in rows.iter_mut().enumerate().skip(known) {
+            let y = (first + group * LINES + j) as isize - reach.above as isize;
+            bring(view, reach, border, y, row, cpu);
+        }
+        dispatch!(cpu.level(), simd => lines(simd, &weights, channels, &rows, row_len, out));
+    }
+}
+
+/// For each place of the window of [`LINES`] rows of outputs the weight that it has in each row, 0 where it is no part.
+fn weights_by_place(kernel: &Kernel) -> Vec<[f32; LINES]> {
+    let Size { width, height } = kernel.size;
+    let places = (0..height + LINES - 1).flat_map(|y| (0..width).map(move |x| (x, y)));
+    let weight = |x, y: usize, line| y.checked_sub(line).and_then(|y| kernel.weights.get(y * width + x));
+    places.map(|(x, y)| std::array::from_fn(|line| weight(x, y, line).copied().unwrap_or(0.0))).collect()
+}
+
+/// At most [`LINES`] rows of the output, the window of the first of which begins with the first of `rows`.
+#[simd]
+fn lines<S: Simd, O: Pixel>(
+    simd: S,
+    weights: &[[f32; LINES]],
+    channels: usize,
+    rows: &[Vec<f32>],
+    row_len: usize,
+    out: &mut [O],
+) {
+    for at in (0..row_len).step_by(VECTORS * S::f32s::LEN) {
+        let sums = sums(simd, weights, channels, rows, at);
+        for (sums, out) in sums.iter().zip(out.chunks_mut(row_len)) {
+            for (sum, out) in sums.iter().zip(out[at..].chunks_mut(S::f32s::LEN)) {
+                match O::f32s_mut(out) {
+                    Some(out) if out.len() == S::f32s::LEN => sum.store_slice(out),
+                    _ => out.iter_mut().zip(sum.as_slice()).for_each(|(o, &s)| *o = O::from_f32(s)),
+                }
+            }
+        }
+    }
+}
+
+/// Σ weight · pixel of a few vectors of outputs in each of a few rows, whose sums stay in registers: a vector of pixels
+/// is loaded once for all rows.
+#[inline(always)]
+fn sums<S: Simd>(
+    simd: S,
+    weights: &[[f32; LINES]],
+    channels: usize,
+    rows: &[Vec<f32>],
+    at: usize,
+) -> [[S::f32s; VECTORS]; LINES] {
+    // With this a fused multiply-add gives the plain product, also its sign of zero.
+    let mut sums = [[S::f32s::splat(simd, -0.0); VECTORS]; LINES];
+    let width = weights.len() / rows.len();
+    for (y, (row, weights)) in rows.iter().zip(weights.chunks_exact(width)).enumerate() {
+        // Row y is the last of the window of output y + 1 − height.
+        let lines = [(y + LINES).saturating_sub(rows.len()), y.min(LINES - 1)];
+        match lines {
+            [0, last] if last == LINES - 1 => {
+                add_row::<S, true>(simd, weights, channels, &row[at..], lines, &mut sums);
+            }
+            _ => add_row::<S, false>(simd, weights, channels, &row[at..], lines, &mut sums),
+        }
+    }
+    sums
+}
+
+/// Adds a row of the window to the sums of some rows of outputs, or to those of all.
+#[inline(always)]
+fn add_row<S: Simd, const ALL: bool>(
+    simd: S,
+    weights: &[[f32; LINES]],
+    channels: usize,
+    row: &[f32],
+    [first, last]: [usize; 2],
+    sums: &mut [[S::f32s; VECTORS]; LINES],
+) {
+    let lanes = S::f32s::LEN;
+    for (x, weights) in weights.iter().enumerate() {
+        let row = &row[x * channels..][..VECTORS * lanes];
+        let pixels: [S::f32s; VECTORS] =
+            std::array::from_fn(|v| S::f32s::from_slice(simd, &row[v * lanes..(v + 1) * lanes]));
+        for (line, (&weight, sums)) in weights.iter().zip(sums.iter_mut()).enumerate() {
+            if ALL || (first <= line && line <= last) {
+                let weight = S::f32s::splat(simd, weight);
+                for (sum, &pixels) in sums.iter_mut().zip(&pixels) {
+                    *sum = weight.mul_add_precise(pixels, *sum);
+                }
+            }
+        }
     }
 }
 

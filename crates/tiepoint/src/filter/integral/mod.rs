@@ -23,11 +23,35 @@ use crate::{
     device::Cpu,
     image::{ImageView, Pixel, Rect, Size},
 };
-use fearless_simd::{Simd, dispatch};
+use fearless_simd::{Simd, dispatch, prelude::*};
 use fearless_simd_macros::simd;
 
+/// Lanes of the longest vector.
+const MOST_LANES: usize = 16;
+
+mod sealed {
+    /// Tells what a type of sums is: a slice as itself, for code with a faster form for one type.
+    pub trait Sealed: Sized {
+        fn u32s(_: &[Self]) -> Option<&[u32]> {
+            None
+        }
+        fn u32s_mut(_: &mut [Self]) -> Option<&mut [u32]> {
+            None
+        }
+    }
+    impl Sealed for u32 {
+        fn u32s(values: &[Self]) -> Option<&[u32]> {
+            Some(values)
+        }
+        fn u32s_mut(values: &mut [Self]) -> Option<&mut [u32]> {
+            Some(values)
+        }
+    }
+    impl Sealed for u64 {}
+}
+
 /// The type of sums: `u32` (half the memory, wraps) or `u64`.
-pub trait Sum: Copy + Default + PartialEq + Send + Sync + std::fmt::Debug + 'static {
+pub trait Sum: Copy + Default + PartialEq + Send + Sync + std::fmt::Debug + sealed::Sealed + 'static {
     /// A level as a sum.
     fn new(level: u32) -> Self;
     /// The sum of both, modulo the type's range.
@@ -155,7 +179,7 @@ fn add_levels<S: Simd, T: Pixel, A: Sum>(_: S, row: &[T], sums: &mut [A]) {
 /// The rows of one band, the first standing on `base`.
 #[simd]
 fn accumulate<S: Simd, T: Pixel, A: Sum>(
-    _: S,
+    simd: S,
     view: ImageView<'_, T>,
     first: usize,
     base: &[A],
@@ -165,15 +189,49 @@ fn accumulate<S: Simd, T: Pixel, A: Sum>(
     for i in 0..out.len() / stride {
         let (done, rest) = out.split_at_mut(i * stride);
         let above = if i == 0 { base } else { &done[(i - 1) * stride..] };
-        let row = &mut rest[..stride];
-        let mut sum = A::default();
-        row[0] = sum;
-        for (o, v) in row[1..].iter_mut().zip(view.row(first + i)) {
-            sum = sum.plus(A::new(v.level()));
-            *o = sum;
+        let (row, above, out) = (view.row(first + i), &above[..stride], &mut rest[..stride]);
+        match (A::u32s(above), A::u32s_mut(out)) {
+            (Some(above), Some(out)) => accumulate_vectors(simd, row, above, out),
+            _ => accumulate_values(row, A::default(), above, out),
         }
-        row.iter_mut().zip(above).for_each(|(o, &a)| *o = o.plus(a));
     }
+}
+
+/// One row of I, one value longer than `row`, from that above it; `sum` stands for what lies left of it.
+#[inline(always)]
+fn accumulate_values<T: Pixel, A: Sum>(row: &[T], mut sum: A, above: &[A], out: &mut [A]) {
+    out[0] = above[0].plus(sum);
+    for ((o, &above), v) in out[1..].iter_mut().zip(&above[1..]).zip(row) {
+        sum = sum.plus(A::new(v.level()));
+        *o = above.plus(sum);
+    }
+}
+
+/// [`accumulate_values`] vector by vector: sums within each first, then what came before it.
+#[inline(always)]
+fn accumulate_vectors<S: Simd, T: Pixel>(simd: S, row: &[T], above: &[u32], out: &mut [u32]) {
+    let lanes = S::u32s::LEN;
+    let last = S::u8s::from_fn(simd, |i| (4 * (lanes - 1) + i % 4) as u8);
+    let mut before = S::u32s::splat(simd, 0);
+    out[0] = above[0];
+    let vectors = row.chunks_exact(lanes).zip(above[1..].chunks_exact(lanes));
+    for ((row, above), out) in vectors.zip(out[1..].chunks_exact_mut(lanes)) {
+        let mut levels = [0; MOST_LANES];
+        levels.iter_mut().zip(row).for_each(|(l, v)| *l = v.level());
+        let mut sums = S::u32s::from_slice(simd, &levels[..lanes]);
+        sums += sums.shift_elements_right::<1>(0);
+        sums += sums.shift_elements_right::<2>(0);
+        if lanes > 4 {
+            sums += sums.shift_elements_right::<4>(0);
+        }
+        if lanes > 8 {
+            sums += sums.shift_elements_right::<8>(0);
+        }
+        (before + sums + S::u32s::from_slice(simd, above)).store_slice(out);
+        before += sums.swizzle_dyn(last);
+    }
+    let done = row.len() - row.len() % lanes;
+    accumulate_values(&row[done..], before.as_slice()[0], &above[done..], &mut out[done..]);
 }
 
 #[cfg(test)]

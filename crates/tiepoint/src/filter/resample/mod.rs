@@ -11,7 +11,7 @@
 //! a quarter of a new pixel. Halves are rounded up: width ⌈w/2⌉.
 //!
 //! **Numbers.** Two rows are averaged first, then neighbours in the row, as 0.5 · (a + b) in f32: exact for
-//! integers, which are rounded once, to nearest even.
+//! integers, which are rounded once, to nearest even. They are summed as integers, which gives the same.
 
 mod gpu;
 
@@ -41,12 +41,9 @@ pub fn double<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu) -> Result<Image<T>> {
 pub fn double_into<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu, out: &mut Image<T>) -> Result<()> {
     let Size { width, height } = view.size();
     out.reshape(Size::new(width * 2, height * 2), view.channels());
-    by_rows(view, cpu, out, "double", |y, between, out| {
+    by_rows(cpu, out, "double", |y, out| {
         let (upper, lower) = (view.row(y / 2), view.row((y / 2 + y % 2).min(height - 1)));
-        dispatch!(cpu.level(), simd => {
-            mean(simd, upper, lower, between);
-            spread(simd, between, view.channels(), out);
-        });
+        dispatch!(cpu.level(), simd => spread(simd, view.channels(), upper, lower, out));
     });
     Ok(())
 }
@@ -67,7 +64,7 @@ pub fn halve<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu) -> Result<Image<T>> {
 /// As [`halve`].
 pub fn halve_into<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu, out: &mut Image<T>) -> Result<()> {
     out.reshape(half(view.size()), view.channels());
-    by_rows(view, cpu, out, "halve", |y, _, out| {
+    by_rows(cpu, out, "halve", |y, out| {
         dispatch!(cpu.level(), simd => every_second(simd, view.row(2 * y), view.channels(), out));
     });
     Ok(())
@@ -90,11 +87,9 @@ pub fn halve_mean<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu) -> Result<Image<T
 pub fn halve_mean_into<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu, out: &mut Image<T>) -> Result<()> {
     out.reshape(half(view.size()), view.channels());
     let last = view.size().height.saturating_sub(1);
-    by_rows(view, cpu, out, "halve", |y, between, out| {
-        dispatch!(cpu.level(), simd => {
-            mean(simd, view.row(2 * y), view.row((2 * y + 1).min(last)), between);
-            pairs(simd, between, view.channels(), out);
-        });
+    by_rows(cpu, out, "halve", |y, out| {
+        let (upper, lower) = (view.row(2 * y), view.row((2 * y + 1).min(last)));
+        dispatch!(cpu.level(), simd => pairs(simd, view.channels(), upper, lower, out));
     });
     Ok(())
 }
@@ -103,41 +98,49 @@ fn half(size: Size) -> Size {
     Size::new(size.width.div_ceil(2), size.height.div_ceil(2))
 }
 
-/// Runs `row(y, buffer as long as a row of the view, row of out)` for every row of `out`.
+/// Runs `row(y, row of out)` for every row of `out`.
 fn by_rows<T: Pixel>(
-    view: ImageView<'_, T>,
     cpu: &Cpu,
     out: &mut Image<T>,
     stage: &'static str,
-    row: impl Fn(usize, &mut [f32], &mut [T]) + Sync + Send,
+    row: impl Fn(usize, &mut [T]) + Sync + Send,
 ) {
     let _stage = cpu.stage(stage);
     let row_len = out.row_len();
     cpu.for_chunks(out.data_mut(), row_len * BAND, |band, out| {
-        let mut between = vec![0.0; view.size().width * view.channels()];
         for (i, out) in out.chunks_mut(row_len).enumerate() {
-            row(band * BAND + i, &mut between, out);
+            row(band * BAND + i, out);
         }
     });
 }
 
+/// A row of twice the length between two rows, of which `upper` may be `lower`.
 #[simd]
-fn mean<S: Simd, T: Pixel>(_: S, upper: &[T], lower: &[T], out: &mut [f32]) {
-    for ((o, a), b) in out.iter_mut().zip(upper).zip(lower) {
-        *o = 0.5 * (a.to_f32() + b.to_f32());
+fn spread<S: Simd, T: Pixel>(_: S, channels: usize, upper: &[T], lower: &[T], out: &mut [T]) {
+    // Loops over a number of channels known here are unrolled and run in vectors.
+    match channels {
+        1 => spread_pixels(1, upper, lower, out),
+        3 => spread_pixels(3, upper, lower, out),
+        4 => spread_pixels(4, upper, lower, out),
+        n => spread_pixels(n, upper, lower, out),
     }
 }
 
-#[simd]
-fn spread<S: Simd, T: Pixel>(_: S, row: &[f32], channels: usize, out: &mut [T]) {
-    let mut put = |i: usize, a: f32, b: f32| {
-        let at = 2 * (i - i % channels) + i % channels;
-        out[at] = T::from_f32(a);
-        out[at + channels] = T::from_f32(0.5 * (a + b));
-    };
-    let inner = row.len() - channels;
-    (0..inner).for_each(|i| put(i, row[i], row[i + channels]));
-    (inner..row.len()).for_each(|i| put(i, row[i], row[i]));
+#[inline(always)]
+fn spread_pixels<T: Pixel>(channels: usize, upper: &[T], lower: &[T], out: &mut [T]) {
+    let last = upper.len() - channels;
+    for x in (0..last).step_by(channels) {
+        let (a, b) = (&upper[x..x + 2 * channels], &lower[x..x + 2 * channels]);
+        let out = &mut out[2 * x..2 * x + 2 * channels];
+        for c in 0..channels {
+            out[c] = T::mean_of_two(a[c], b[c]);
+            out[c + channels] = T::mean_of_four([a[c], b[c]], [a[c + channels], b[c + channels]]);
+        }
+    }
+    for (c, (&a, &b)) in upper[last..].iter().zip(&lower[last..]).enumerate() {
+        let end = T::mean_of_two(a, b);
+        (out[2 * last + c], out[2 * last + channels + c]) = (end, end);
+    }
 }
 
 #[simd]
@@ -149,14 +152,29 @@ fn every_second<S: Simd, T: Pixel>(_: S, row: &[T], channels: usize, out: &mut [
     pixels.for_each(|(o, v)| o.copy_from_slice(v));
 }
 
+/// A row of half the length from two rows, of which `upper` may be `lower`; channels as in [`spread`].
 #[simd]
-fn pairs<S: Simd, T: Pixel>(_: S, row: &[f32], channels: usize, out: &mut [T]) {
-    for (out, two) in out.chunks_exact_mut(channels).zip(row.chunks(2 * channels)) {
-        let second = &two[two.len() - channels..];
-        for ((o, a), b) in out.iter_mut().zip(two).zip(second) {
-            *o = T::from_f32(0.5 * (a + b));
+fn pairs<S: Simd, T: Pixel>(_: S, channels: usize, upper: &[T], lower: &[T], out: &mut [T]) {
+    match channels {
+        1 => pairs_of_pixels(1, upper, lower, out),
+        3 => pairs_of_pixels(3, upper, lower, out),
+        4 => pairs_of_pixels(4, upper, lower, out),
+        n => pairs_of_pixels(n, upper, lower, out),
+    }
+}
+
+#[inline(always)]
+fn pairs_of_pixels<T: Pixel>(channels: usize, upper: &[T], lower: &[T], out: &mut [T]) {
+    let last = out.len() - upper.len() / channels % 2 * channels;
+    for x in (0..last).step_by(channels) {
+        let (a, b) = (&upper[2 * x..2 * x + 2 * channels], &lower[2 * x..2 * x + 2 * channels]);
+        let out = &mut out[x..x + channels];
+        for c in 0..channels {
+            out[c] = T::mean_of_four([a[c], b[c]], [a[c + channels], b[c + channels]]);
         }
     }
+    let ends = upper[2 * last..].iter().zip(&lower[2 * last..]);
+    out[last..].iter_mut().zip(ends).for_each(|(o, (&a, &b))| *o = T::mean_of_two(a, b));
 }
 
 #[cfg(test)]

@@ -258,21 +258,22 @@ impl Inverse {
 }
 
 impl Map for Inverse {
-    fn row(&self, y: f64, u: &mut [f64], v: &mut [f64], level: Level) {
-        dispatch!(level, simd => sources(simd, self, y, u, v));
+    fn part(&self, first: usize, y: f64, u: &mut [f64], v: &mut [f64], level: Level) {
+        dispatch!(level, simd => sources(simd, self, first, y, u, v));
     }
 }
 
-/// [`RectifiedView::source`] for a row, operation by operation.
+/// [`RectifiedView::source`] for a row from pixel `first` on, operation by operation.
 #[simd]
-fn sources<S: Simd>(_simd: S, map: &Inverse, y: f64, us: &mut [f64], vs: &mut [f64]) {
+fn sources<S: Simd>(_simd: S, map: &Inverse, first: usize, y: f64, us: &mut [f64], vs: &mut [f64]) {
     let (focal, camera, reach) = (map.focal, map.camera, map.reach);
     let ray_y = (y - map.principal[1]) / focal;
     let m = map.back;
     let n = us.len();
     let vs = &mut vs[..n];
     for i in 0..n {
-        let ray_x = (i as i32 as f64 - map.principal[0]) / focal;
+        let x = f64::from((first as i32).wrapping_add(i as i32));
+        let ray_x = (x - map.principal[0]) / focal;
         let x = m[0][0] * ray_x + m[0][1] * ray_y + m[0][2];
         let y = m[1][0] * ray_x + m[1][1] * ray_y + m[1][2];
         let z = m[2][0] * ray_x + m[2][1] * ray_y + m[2][2];

@@ -1,21 +1,27 @@
 //! Interpolation weights for a fraction of a pixel.
 
 use super::Interpolation;
+use fearless_simd::{Simd, f32x8, f32x16, i32x16, prelude::*};
 use std::f64::consts::PI;
 
 /// Steps of the table across a pixel.
 pub(super) const PHASES: usize = 1024;
 
+/// Numbers of a row of the table, as many of them used as there are taps.
+const ROW: usize = 8;
+
 /// The weights of one kind of interpolation.
 pub(super) struct Weights {
     /// Weights at 0, 1/1024, …, 1; empty for bilinear, which needs no table.
-    table: Vec<[f32; 6]>,
+    table: Vec<[f32; ROW]>,
+    taps: usize,
 }
 
 impl Weights {
     pub(super) fn new(interpolation: Interpolation) -> Self {
         let at = |i: usize| i as f64 / PHASES as f64;
         Self {
+            taps: interpolation.taps(),
             table: match interpolation {
                 Interpolation::Bilinear => vec![],
                 Interpolation::Bicubic => (0..=PHASES).map(|i| row::<4>(at(i), keys)).collect(),
@@ -24,24 +30,48 @@ impl Weights {
         }
     }
 
+    /// Pixels in each direction that make a value.
+    pub(super) fn taps(&self) -> usize {
+        self.taps
+    }
+
     /// The rows of the table, of which as many numbers count as there are taps.
-    pub(super) fn rows(&self) -> impl Iterator<Item = &[f32; 6]> {
+    pub(super) fn rows(&self) -> impl Iterator<Item = &[f32; ROW]> {
         self.table.iter()
     }
 
-    /// The weights of the `TAPS` pixels around a place at `fraction`, 0 to 1, behind the middle-left one.
+    /// The weights of the `TAPS` pixels around places at `fractions`, 0 to 1, behind the middle-left one.
     #[inline(always)]
-    pub(super) fn at<const TAPS: usize>(&self, fraction: f32) -> [f32; TAPS] {
-        let row = match TAPS {
-            2 => [1.0 - fraction, fraction, 0.0, 0.0, 0.0, 0.0],
-            _ => self.table[(fraction * PHASES as f32).round_ties_even() as usize],
+    pub(super) fn of<S: Simd, const TAPS: usize>(&self, simd: S, fractions: f32x16<S>) -> [f32x16<S>; TAPS] {
+        let (3.., Some(table)) = (TAPS, self.table.first_chunk::<{ PHASES + 1 }>()) else {
+            return std::array::from_fn(|i| if i == 0 { 1.0 - fractions } else { fractions });
         };
+        let phases: i32x16<S> = (fractions * PHASES as f32).round_ties_even().to_int();
+        let phases = phases.to_array().map(|p| &table[(p as usize).min(PHASES)]);
+        // Vector k begins as the rows of lanes 2k and 2k + 1; three perfect shuffles bring together what is of one tap.
+        let mut rows: [f32x16<S>; ROW] = std::array::from_fn(|k| {
+            let [a, b] = [phases[2 * k], phases[2 * k + 1]].map(|row| f32x8::from_slice(simd, row));
+            a.combine(b)
+        });
+        for _ in 0..3 {
+            rows = std::array::from_fn(|k| match k {
+                k if k < 4 => rows[2 * k].unzip_low(rows[2 * k + 1]),
+                k => rows[2 * k - 8].unzip_high(rows[2 * k - 7]),
+            });
+        }
+        std::array::from_fn(|tap| rows[tap])
+    }
+
+    /// One place's weights, for tests.
+    #[cfg(test)]
+    pub(super) fn at<const TAPS: usize>(&self, fraction: f32) -> [f32; TAPS] {
+        let row = self.table[(fraction * PHASES as f32).round_ties_even() as usize];
         std::array::from_fn(|i| row[i])
     }
 }
 
 /// The kernel at the distances of `TAPS` pixels, scaled to sum 1.
-fn row<const TAPS: usize>(fraction: f64, kernel: fn(f64) -> f64) -> [f32; 6] {
+fn row<const TAPS: usize>(fraction: f64, kernel: fn(f64) -> f64) -> [f32; ROW] {
     let distance = |i: usize| (i as f64 - (TAPS / 2 - 1) as f64 - fraction).abs();
     let sum: f64 = (0..TAPS).map(|i| kernel(distance(i))).sum();
     std::array::from_fn(|i| if i < TAPS { (kernel(distance(i)) / sum) as f32 } else { 0.0 })

@@ -153,6 +153,27 @@ proptest! {
 }
 
 #[test]
+fn windows_of_whole_tiles_equal_the_reference() {
+    let turned = [[0.0, 1.0, -3.2], [-1.0, 0.0, 140.7], [0.0, 0.0, 1.0]];
+    let gentle = [[0.98, -0.05, 6.0], [0.04, 0.99, -4.0], [4e-5, -3e-5, 1.0]];
+    let [half, third] = [2.0, 3.1].map(|s| [[s, 0.4, -5.0], [-0.3, s, 3.0], [0.0, 1e-4, 1.0]]);
+    let flipped = [[-0.9, 0.1, 140.0], [0.2, -1.1, 120.0], [0.0, 0.0, 1.0]];
+    for (map, channels) in [turned, gentle, half, third, flipped].into_iter().zip([1, 1, 3, 1, 4]) {
+        let (image, map) = (noise(Size::new(150, 140), channels), Homography::new(map).unwrap());
+        let size = Size::new(170, 50);
+        for kind in ALL {
+            let expected = reference(&image, &map, size, kind, 3);
+            for level in Cpu::levels() {
+                let cpu = Cpu::sequential().at_level(level).unwrap();
+                let mut found = Image::filled(Size::new(9, 9), 2, 200);
+                warp_into(image.view(), &map, size, kind, 3, &cpu, &mut found).unwrap();
+                assert_same(&found, &expected, format_args!("{map:?} {kind:?} {level:?}"));
+            }
+        }
+    }
+}
+
+#[test]
 fn progress_is_told_of_rows() {
     let (image, map) = (noise(Size::new(20, 20), 1), shift(2.0, 3.0));
     for threads in [1, 5] {
