@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Freed memory by its size, kept for the next buffer of that size. All work runs in one queue, so that memory can be
-/// handed on while commands that use it still wait: later ones come after them.
+/// handed on while commands that use it still wait: later ones come after them. Transfers beside it keep to marks.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     free: Mutex<BTreeMap<usize, Vec<Raw>>>,
@@ -285,13 +285,13 @@ impl<T: Element> Pinned<T> {
         Ok(unsafe { std::slice::from_raw_parts_mut(self.place.start.cast(), self.len) })
     }
 
-    /// The numbers to be written, once the queue has come to a mark, whatever follows in it; at once, if `None`. What
-    /// follows, or all work, must not use them.
+    /// The numbers to be written, once the queue has come to a mark, whatever follows in it. What follows must not use
+    /// them.
     ///
     /// # Errors
     /// [`Error::Driver`] when the device fails.
-    pub fn numbers_mut_after(&mut self, mark: Option<&Mark>) -> Result<&mut [T]> {
-        mark.map_or(Ok(()), |mark| self.gpu.wait(mark))?;
+    pub fn numbers_mut_after(&mut self, mark: &Mark) -> Result<&mut [T]> {
+        self.gpu.wait(mark)?;
         #[expect(unsafe_code, reason = "the memory lies with the driver")]
         // SAFETY: as `numbers_at`, borrowed mutably.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.place.start.cast(), self.len) })

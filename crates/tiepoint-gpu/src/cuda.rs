@@ -331,18 +331,11 @@ impl Driver for Cuda {
         self.finish()
     }
 
-    fn beside(
-        &self,
-        way: Way,
-        transfers: &[Command],
-        after: Option<&dyn DriverMark>,
-    ) -> Result<Arc<dyn DriverMark>> {
+    fn beside(&self, way: Way, transfers: &[Command], after: &dyn DriverMark) -> Result<Arc<dyn DriverMark>> {
         self.stream.enter()?;
         let stream = self.stream.transfers[way as usize];
-        if let Some(mark) = after {
-            // SAFETY: the event was recorded when the mark was made.
-            unsafe { call!(cuStreamWaitEvent(stream, event(mark)?, 0))? }
-        }
+        // SAFETY: the event was recorded when the mark was made.
+        unsafe { call!(cuStreamWaitEvent(stream, event(after)?, 0))? }
         transfers.iter().try_for_each(|transfer| self.enqueue_into(stream, transfer))?;
         self.mark_in(stream)
     }

@@ -59,12 +59,7 @@ pub(crate) trait Driver: Debug + Send + Sync {
     fn read(&self, from: Raw, offset: usize, to: &mut [u8]) -> Result<()>;
     /// Runs transfers of one direction beside the queue, once the queue has come to `after`, and gives the place after
     /// them.
-    fn beside(
-        &self,
-        way: Way,
-        transfers: &[Command],
-        after: Option<&dyn DriverMark>,
-    ) -> Result<Arc<dyn DriverMark>>;
+    fn beside(&self, way: Way, transfers: &[Command], after: &dyn DriverMark) -> Result<Arc<dyn DriverMark>>;
     /// What is put into the queue from now on waits for a mark.
     fn hold(&self, mark: &dyn DriverMark) -> Result<()>;
     fn enqueue(&self, command: &Command) -> Result<()>;

@@ -391,16 +391,9 @@ impl Driver for OpenCl {
         done("clEnqueueReadBuffer", event)
     }
 
-    fn beside(
-        &self,
-        way: Way,
-        transfers: &[Command],
-        after: Option<&dyn DriverMark>,
-    ) -> Result<Arc<dyn DriverMark>> {
+    fn beside(&self, way: Way, transfers: &[Command], after: &dyn DriverMark) -> Result<Arc<dyn DriverMark>> {
         let queue = &self.transfers[way as usize];
-        if let Some(mark) = after {
-            wait_in(queue, mark)?;
-        }
+        wait_in(queue, after)?;
         transfers.iter().try_for_each(|transfer| self.enqueue_into(queue, transfer))?;
         mark_in(queue)
     }

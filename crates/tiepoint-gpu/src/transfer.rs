@@ -38,21 +38,16 @@ impl Drop for Transfer {
 
 impl Gpu {
     /// Fills a buffer from host memory beside the work in the queue: the transfer begins when the queue has come to
-    /// `after` (at once, if `None`), and work that is put in later waits for it. So the next image travels while this
-    /// one is computed, given two buffers and the mark after the last work that reads the one to be filled.
+    /// `after`, and work that is put in later waits for it. So the next image travels while this one is computed, given
+    /// two buffers. The mark is the one after the last work on the buffer, or after the buffer was made: its memory may
+    /// have been another's, whose work is still to be done.
     ///
     /// # Errors
     /// [`Error::Usage`] when the buffer is too small, [`Error::Driver`].
-    pub fn upload_beside<T: Element>(
-        &self,
-        from: &Pinned<T>,
-        to: &Buffer<T>,
-        after: Option<&Mark>,
-    ) -> Result<()> {
+    pub fn upload_beside<T: Element>(&self, from: &Pinned<T>, to: &Buffer<T>, after: &Mark) -> Result<()> {
         let mut commands = Commands::new();
         commands.upload(from, to)?;
-        let after = after.map(|mark| mark.0.as_ref());
-        let done = self.driver().beside(Way::ToDevice, &commands.list, after)?;
+        let done = self.driver().beside(Way::ToDevice, &commands.list, after.0.as_ref())?;
         self.driver().hold(done.as_ref())
     }
 
@@ -69,7 +64,7 @@ impl Gpu {
             return self.download(commands);
         }
         let after = self.driver().mark()?;
-        let done = self.driver().beside(Way::ToHost, &commands.list, Some(after.as_ref()))?;
+        let done = self.driver().beside(Way::ToHost, &commands.list, after.as_ref())?;
         Ok(Transfer { gpu: self.clone(), done: Mark(done), _commands: commands })
     }
 

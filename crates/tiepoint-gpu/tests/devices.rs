@@ -199,18 +199,46 @@ fn transfers_run_beside_the_work_and_in_order() {
             pinned.numbers_mut().unwrap().fill(v);
             pinned
         });
-        let mut read = [None, None];
+        let mut read = [gpu.mark().unwrap(), gpu.mark().unwrap()];
         for (i, from) in pinned.iter().enumerate() {
             let part = &parts[i % 2];
-            gpu.upload_beside(from, part, read[i % 2].as_ref()).unwrap();
+            gpu.upload_beside(from, part, &read[i % 2]).unwrap();
             let mut commands = Commands::new();
             commands.launch(&kernel, kernel.covering(N, 1), arguments![&sum, part, N as i32]).unwrap();
             gpu.run(&commands).unwrap();
-            read[i % 2] = Some(gpu.mark().unwrap());
+            read[i % 2] = gpu.mark().unwrap();
         }
         let expected = [1_u32, 20, 300, 4000, 50_000].iter().fold(0, |s, v| 3 * s + v);
         assert!(sum.to_vec().unwrap().iter().all(|&v| v == expected), "{gpu:?}: in order");
-        assert!(gpu.upload_beside(&pinned[0], &gpu.buffer(N - 1).unwrap(), None).is_err(), "too small");
+        assert!(gpu.upload_beside(&pinned[0], &gpu.buffer(N - 1).unwrap(), &read[0]).is_err(), "too small");
+    }
+}
+
+/// A buffer may have memory whose last owner is gone and whose work is still to be done.
+#[test]
+fn memory_is_handed_on_to_transfers_when_its_last_work_is_done() {
+    const N: usize = 100_000;
+    for gpu in all() {
+        let kernel = gpu.program(&Source::new("add").text(ADD)).unwrap().kernel("add", [64, 1]).unwrap();
+        let zeroes = gpu.upload(&vec![0_u32; N]).unwrap();
+        let mut other = gpu.pinned::<u32>(N).unwrap();
+        other.numbers_mut().unwrap().fill(77);
+        let mut result = gpu.pinned::<u32>(N).unwrap();
+        for _ in 0..20 {
+            let sum = gpu.upload(&vec![1_u32; N]).unwrap();
+            let mut commands = Commands::new();
+            for _ in 0..8 {
+                let arguments = arguments![&sum, &zeroes, N as i32];
+                commands.launch(&kernel, kernel.covering(N, 1), arguments).unwrap();
+            }
+            commands.download(&sum, &mut result).unwrap();
+            gpu.run(&commands).unwrap();
+            drop((sum, commands));
+            let next = gpu.buffer::<u32>(N).unwrap();
+            gpu.upload_beside(&other, &next, &gpu.mark().unwrap()).unwrap();
+            assert!(next.to_vec().unwrap().iter().all(|&v| v == 77), "{gpu:?}: the new owner's");
+            assert!(result.numbers().unwrap().iter().all(|&v| v == 6561), "{gpu:?}: the last owner's");
+        }
     }
 }
 

@@ -155,12 +155,7 @@ impl<T: Element> Staging<T> {
     }
 
     /// As [`fill`](Self::fill), beside the work in the queue, of which that up to `free` may read the image before.
-    pub(crate) fn send(
-        &mut self,
-        view: ImageView<'_, T>,
-        free: Option<&Mark>,
-        cpu: &Cpu,
-    ) -> Result<&GpuImage<T>> {
+    pub(crate) fn send(&mut self, view: ImageView<'_, T>, free: &Mark, cpu: &Cpu) -> Result<&GpuImage<T>> {
         let (pitch, width) = (self.image.pitch(), self.image.size().width);
         let rows = self.host.numbers_mut_after(free)?;
         cpu.for_chunks(rows, ROWS_A_TASK * pitch, |task, rows| {

@@ -111,8 +111,8 @@ pub(crate) struct Feed<T: GpuPixel> {
     gpu: Gpu,
     cpu: Cpu,
     sets: [Vec<Staging<T>>; 2],
-    /// After the last search of each set.
-    searched: [Option<Mark>; 2],
+    /// After the last search of each set, or when it was made.
+    searched: [Mark; 2],
 }
 
 impl<T: GpuPixel> Feed<T> {
@@ -134,7 +134,8 @@ impl<T: GpuPixel> Feed<T> {
             None => {
                 let set = || (0..part).map(|_| Staging::new(gpu, size)).collect::<Result<_>>();
                 let sets = [set()?, set()?];
-                Ok(Box::new(Self { gpu: gpu.clone(), cpu: cpu.clone(), sets, searched: [None, None] }))
+                let searched = [gpu.mark()?, gpu.mark()?];
+                Ok(Box::new(Self { gpu: gpu.clone(), cpu: cpu.clone(), sets, searched }))
             }
         }
     }
@@ -148,8 +149,8 @@ impl<T: GpuPixel> Feed<T> {
     where
         T: 'v,
     {
-        self.searched[(i + 1) % 2] = Some(self.gpu.mark()?);
-        let (set, free) = (&mut self.sets[i % 2], self.searched[i % 2].as_ref());
+        self.searched[(i + 1) % 2] = self.gpu.mark()?;
+        let (set, free) = (&mut self.sets[i % 2], &self.searched[i % 2]);
         set.iter_mut().zip(views).map(|(to, view)| to.send(*view, free, &self.cpu).cloned()).collect()
     }
 }
