@@ -59,8 +59,7 @@ impl<T: GpuPixel> GpuWarp<T> {
         let program = gpu.program(&source::<T>(interpolation, channels))?;
         let weights = Weights::new(interpolation);
         let len = weights_a_row(interpolation);
-        let rows = weights.rows().flat_map(|row| row.iter().copied().chain([0.0; 2]).take(len));
-        let mut weights: Vec<f32> = rows.collect();
+        let mut weights: Vec<f32> = weights.rows().flat_map(|row| row[..len].to_vec()).collect();
         weights.resize(weights.len().max(4), 0.0);
         Ok(Self {
             gpu: gpu.clone(),
