@@ -4,7 +4,7 @@ use crate::arguments::Common;
 use crate::failure::{Failure, Outcome};
 use crate::report::{Object, Progress, profile_table};
 use std::io::Write;
-use tiepoint::device::{Processor, StageTime};
+use tiepoint::device::{Device, Processor, StageTime};
 
 /// The device, and what the user wants to hear.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Opens the devices; a GPU only for a command that has a form for it.
+    /// Opens the devices; a command without a GPU form takes the CPU, with the same result.
     pub(crate) fn open(common: &Common, has_gpu_form: bool) -> Outcome<Self> {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = common.threads.map_or_else(cores, usize::from).min(1024);
@@ -40,6 +40,12 @@ impl Session {
             verbose: common.verbose,
             quiet: common.quiet,
         };
+        if !has_gpu_form && matches!(common.device, Device::Cuda(_) | Device::OpenCl(_)) {
+            session.note(&format!(
+                "this command has no GPU form: the CPU computes in place of {}",
+                common.device
+            ));
+        }
         let Processor { cpu, gpu, notes } = &session.processor;
         notes.iter().for_each(|note| session.explain(note));
         session.explain(&format!("{} threads, {}", cpu.threads(), cpu.level_name()));

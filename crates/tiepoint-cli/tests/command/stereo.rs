@@ -209,6 +209,12 @@ fn threads_and_memory_do_not_change_a_byte() {
         assert!(run(&["--threads", threads]) == one, "{threads} threads");
     }
     assert!(run(&["--memory", "1400K"]) == one, "in groups of rows");
+    if works(&["devices"]).contains("opencl:0 ") {
+        let json = |more: &[&str]| works(&[&["stereo", &rig.left, &rig.right, "--json"], more].concat());
+        let told = json(&["--disparities", "40", "--device", "opencl", "-o", &out]);
+        assert!(told.contains(r#""device":"cpu""#), "what computed: {told}");
+        assert!(std::fs::read(&out).unwrap() == one, "a GPU has nothing to do");
+    }
     assert!(run(&["--paths", "4"]) != one, "four directions are others");
 }
 
@@ -292,6 +298,8 @@ fn wrong_usage() {
     let folder = Folder::new("stereo-usage");
     let image = folder.texture("a.png", Size::new(80, 60), 5);
     let out = folder.at("d.pfm");
+    let pair = ["stereo", &image, &image, "--disparities", "16", "-o", &out];
+    fails(&[&pair[..], &["--device", "opencl:77"]].concat(), 2);
     for more in [
         &["--disparities", "0"][..],
         &["--disparities", "-5"],

@@ -290,17 +290,15 @@ impl Device {
         Gpu::open(api, index).map_err(|e| Error::Device { device: self.to_string(), reason: e.to_string() })
     }
 
-    /// Opens the CPU for work that has no GPU form.
+    /// Opens the CPU for work that has no GPU form. A GPU that is asked for has nothing to do, and must be there all the
+    /// same.
     ///
     /// # Errors
-    /// [`Error::Device`] when a GPU was asked for, and as [`Cpu::with_threads`].
+    /// As [`open`](Self::open).
     pub fn open_cpu(self, threads: usize) -> Result<Cpu> {
         match self {
             Self::Auto | Self::Cpu => Cpu::with_threads(threads),
-            Self::Cuda(_) | Self::OpenCl(_) => Err(Error::Device {
-                device: self.to_string(),
-                reason: "this work has no GPU form; use `auto` or `cpu`".into(),
-            }),
+            Self::Cuda(_) | Self::OpenCl(_) => self.open(threads).map(|processor| processor.cpu),
         }
     }
 }
