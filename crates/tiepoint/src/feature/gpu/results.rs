@@ -124,14 +124,14 @@ impl Results {
         parcels: &[(Range<usize>, Commands)],
     ) -> Result<()> {
         let gpu = lists.keypoints.gpu();
+        // The lists may still be read for the other place.
+        self.places[1 - place].hold()?;
         // 2026-11-22: new pages that are taken while the device writes to others take so long (0.75 ms an image of
         // 10 000 features in place of 0.60) that parcels pay for memory that was given back alone.
         if self.spare.len() < lists.images() {
             parcels.iter().try_for_each(|(_, complete)| gpu.run(complete))?;
             return self.fetch(place, lists);
         }
-        // The lists may still be read for the other place.
-        self.places[1 - place].hold()?;
         self.places[place].prepare(lists)?;
         for (images, complete) in parcels {
             gpu.run(complete)?;

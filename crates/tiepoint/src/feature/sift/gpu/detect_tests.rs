@@ -288,6 +288,13 @@ fn batches_give_what_single_images_give() {
             }
             let found = sift.detect_batch(&on_device).unwrap();
             assert_eq!(found.len(), 3, "one for each image");
+            // Memory for the first parts alone: those after them come home in another way.
+            let more: Vec<_> = on_device.iter().cycle().take(9).cloned().collect();
+            for _ in 0..4 {
+                sift.recycle(found[..2].iter().cloned());
+                let again = sift.images_in_turn(&more, AT_A_TIME / 2).unwrap();
+                assert!(again.iter().eq(found.iter().cycle().take(9)), "{gpu:?}: memory that does not last");
+            }
             let views: Vec<_> = images.iter().chain(&images).map(Image::view).collect();
             for number in [1, 2, 3, 5, 6, 6] {
                 sift.capacity = if number == 5 { 9 } else { sift.capacity };
