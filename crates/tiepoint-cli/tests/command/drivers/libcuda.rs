@@ -40,15 +40,6 @@ writes! {
     cuGraphInstantiateWithFlags: usize = HANDLE;
 }
 
-macro_rules! answers {
-    ($($name:ident)*) => { $(
-        #[unsafe(no_mangle)]
-        extern "C" fn $name() -> u32 {
-            told(stringify!($name), 0)
-        }
-    )* };
-}
-
 answers! {
     cuInit cuDevicePrimaryCtxRelease_v2 cuCtxSetCurrent cuStreamDestroy_v2 cuStreamBeginCapture_v2 cuStreamSynchronize
     cuStreamWaitEvent cuEventRecord cuEventSynchronize cuEventDestroy_v2 cuModuleUnload cuLaunchKernel cuMemFree_v2
