@@ -151,7 +151,7 @@ pub(crate) fn for_kernels(source: Source) -> Source {
         .table_f32("ATAN", &ATAN)
         .table_f32("SIN", &SIN)
         .table_f32("COS", &COS)
-        .text(include_str!("numeric.cl"))
+        .text(include_str!("numeric.h"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Filters on a device: one plan for every kind, and what their kernels share.
 //!
-//! [`GpuFilter`] has a constructor for every filter, beside its CPU form. The separable ones share a kernel, `tile.cl`,
-//! which makes columns and rows in one go; filters that reach farther than a tile's margin take two, `passes.cl`.
+//! [`GpuFilter`] has a constructor for every filter, beside its CPU form. The separable ones share a kernel, `tile.h`,
+//! which makes columns and rows in one go; filters that reach farther than a tile's margin take two, `passes.h`.
 
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::image::gpu::{GpuImage, GpuStack};
@@ -40,7 +40,7 @@ enum Steps {
     Two(Step, Step),
 }
 
-/// A kernel whose parameters begin as those of `tile` in tile.cl do: both images, their shapes, and how many groups lie
+/// A kernel whose parameters begin as those of `tile` in tile.h do: both images, their shapes, and how many groups lie
 /// beside each other. Groups are counted along one dimension, as there may be many below each other, and images along
 /// the third.
 #[derive(Clone, Debug)]
@@ -197,7 +197,7 @@ const MARGIN: usize = 32;
 
 /// For kernels: `LANES`, `CHANNELS` and `VECTOR`.
 pub(crate) fn for_kernels(source: Source, channels: usize) -> Source {
-    source.define("LANES", LANES).define("CHANNELS", channels).text(include_str!("vector.cl"))
+    source.define("LANES", LANES).define("CHANNELS", channels).text(include_str!("vector.h"))
 }
 
 /// For kernels: `border_index` and its like.
@@ -210,7 +210,7 @@ pub(super) fn border_for_kernels(source: Source, border: Border) -> Source {
         .define("ZERO", 2)
         .define("SKIP", 3)
         .define("BORDER", number.unwrap_or(0))
-        .text(include_str!("border.cl"))
+        .text(include_str!("border.h"))
 }
 
 /// What a separable filter is to its kernel.
@@ -297,8 +297,8 @@ impl Shape {
                 .define("HALO_RIGHT", tile.margins[1]);
         }
         let source = border_for_kernels(source, self.border);
-        let source = definitions(source).text(include_str!("tile.cl")).text(self.text);
-        if tile.is_some() { source } else { source.text(include_str!("passes.cl")) }
+        let source = definitions(source).text(include_str!("tile.h")).text(self.text);
+        if tile.is_some() { source } else { source.text(include_str!("passes.h")) }
     }
 }
 

@@ -18,7 +18,7 @@ pub(crate) fn for_kernels<T: GpuPixel>(source: Source) -> Source {
         .define("PIXEL", T::NAME)
         .define("PIXEL_IS_FLOAT", u8::from(T::WHITE == 1.0))
         .define_f32("WHITE", T::WHITE)
-        .text(include_str!("pixel.cl"))
+        .text(include_str!("pixel.h"))
 }
 
 /// An image in a device's memory: rows of `pitch` numbers, of which the first width · channels are pixels; what

@@ -23,7 +23,7 @@ use fearless_simd_macros::simd;
 use std::ops::Range;
 
 /// Fills the invalid pixels of `disparity`. `occluded` tells which of them are occlusions (see
-/// [`check::occluded`](super::check::occluded)); without it all are.
+/// [`consistency_check::occluded`](super::consistency_check::occluded)); without it all are.
 ///
 /// # Errors
 /// [`Error::Image`] for an empty map or several channels, [`Error::Mismatch`] when the sizes differ.

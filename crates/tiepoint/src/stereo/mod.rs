@@ -38,25 +38,23 @@
 //! one holds [`INVALID`]: it has no data, is hidden from the right camera, or was not confirmed by its view. The right
 //! view's disparities have the same sign: `right(x, y)` shows what `left(x + d, y)` shows.
 
-mod aggregate;
-pub mod check;
+mod aggregation;
 pub mod cloud;
+pub mod consistency_check;
 pub mod cost;
 pub mod depth;
 pub mod files;
 pub mod fill;
-mod learn;
 pub mod median;
 mod options;
 mod pair;
-mod projection;
-mod refine;
-mod select;
+mod refinement;
 pub mod speckle;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
 mod tests;
+mod winner_takes_all;
 
 pub use options::{Cost, Learning, Paths, Penalties, RightView, StereoOptions, Subpixel};
 
@@ -67,10 +65,10 @@ use crate::{
     device::Cpu,
     image::{AnyImage, Image},
 };
-use aggregate::{Results, Workspace, aggregate};
+use aggregation::{AggregationOutput, Workspace, aggregate};
 use cost::Table;
+use cost::mutual_information::{Colour, learn};
 use pair::Pair;
-use projection::Colour;
 
 /// The disparity of a pixel that has none.
 pub const INVALID: f32 = f32::INFINITY;
@@ -182,8 +180,8 @@ impl Stereo {
             cpu.run(|| learn::table(&pair, options, workspace, &cpu))
         });
         let table = table.transpose()?;
-        let problem = pair.problem(options, own, table.as_ref());
-        if problem.greatest_sum() > u32::from(u16::MAX) {
+        let input = pair.input(options, own, table.as_ref());
+        if input.greatest_sum() > u32::from(u16::MAX) {
             let expected = "so that paths times (greatest cost + p2) is at most 65535";
             return Err(Error::option("p2", options.penalties().p2, expected));
         }
@@ -198,17 +196,17 @@ impl Stereo {
             right: diagonal.then(image),
             confidence: options.confidence.then(image),
         };
-        let results = Results {
+        let results = AggregationOutput {
             disparity: Some(&mut out.disparity),
             right: out.right.as_mut(),
             confidence: out.confidence.as_mut(),
             sums: None,
         };
-        aggregate(&problem, results, workspace, &cpu.part(step))?;
+        aggregate(&input, results, workspace, &cpu.part(step))?;
         if options.right_view == RightView::Aggregated {
             out.right = Some(right_view(&pair, options, table.as_ref(), workspace, &cpu.part(step))?);
         }
-        refine::refine(&mut out, options, cpu)?;
+        refinement::refine(&mut out, options, cpu)?;
         out.right = out.right.filter(|_| options.right);
         Ok(out)
     }
@@ -224,7 +222,7 @@ fn right_view(
 ) -> Result<Image<f32>> {
     let (pair, table) = (pair.exchanged(), table.map(Table::exchanged));
     let mut disparity = Image::new(pair.size());
-    let results = Results { disparity: Some(&mut disparity), ..Results::default() };
-    aggregate(&pair.problem(options, None, table.as_ref()), results, workspace, cpu)?;
+    let results = AggregationOutput { disparity: Some(&mut disparity), ..AggregationOutput::default() };
+    aggregate(&pair.input(options, None, table.as_ref()), results, workspace, cpu)?;
     Ok(pair::mirrored(&disparity))
 }

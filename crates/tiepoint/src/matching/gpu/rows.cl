@@ -1,4 +1,4 @@
-// Which feature every row of regions.cl is, before a search, and whose nearest neighbours were found, after it.
+// Which feature every row of regions.h is, before a search, and whose nearest neighbours were found, after it.
 
 // Lanes of the groups that order features.
 #define LANES 256

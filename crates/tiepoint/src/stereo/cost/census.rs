@@ -6,7 +6,7 @@
 
 use crate::{
     image::{Image, Pixel},
-    stereo::aggregate::Value,
+    stereo::aggregation::Value,
 };
 use fearless_simd::{Simd, prelude::*};
 
@@ -65,7 +65,7 @@ impl CensusWindow {
 }
 
 /// The census of row y: its planes, one after the other.
-pub(super) fn transform<T: Pixel>(image: &Image<T>, window: CensusWindow, y: usize) -> Vec<u8> {
+pub(in crate::stereo) fn transform<T: Pixel>(image: &Image<T>, window: CensusWindow, y: usize) -> Vec<u8> {
     let (width, height) = (image.size().width, image.size().height);
     let (rx, ry) = window.radius();
     // The rows of the window, with the columns outside the image.

@@ -5,21 +5,22 @@
 //! of 2010 that this follows), which errs less than leaving the disparity out. A left pixel without data costs
 //! nothing at any disparity, so that paths cross it unchanged; a right one costs the most.
 //!
-//! Costs are not stored. For each row in work a [`Line`] holds what they are computed from, the right row reversed,
+//! Costs are not stored. For each row in work a [`CostRow`] holds what they are computed from, the right row reversed,
 //! so that rising disparities lie side by side.
 
-mod absolute;
+mod absolute_difference;
 mod census;
-mod grey;
-mod information;
+
+pub(super) mod mutual_information;
 #[cfg(test)]
 mod tests;
 
 pub use census::CensusWindow;
-pub(super) use grey::{Bytes, Grey, holes};
-pub(super) use information::{Table, information};
+pub(in crate::stereo) use census::transform;
 
-use super::aggregate::Value;
+pub(super) use mutual_information::information::Table;
+
+use super::{aggregation::Value, pair::Grey};
 use crate::image::{Image, Size};
 use fearless_simd::Simd;
 
@@ -40,17 +41,17 @@ pub trait MatchingCost: Sync {
 
 /// Where costs come from.
 #[derive(Clone, Copy)]
-pub(super) enum Source<'a> {
+pub(super) enum CostSource<'a> {
     Census { window: CensusWindow, left: &'a Grey, right: &'a Grey },
     Absolute { left: &'a Image<u8>, right: &'a Image<u8> },
     Information { left: &'a Image<u8>, right: &'a Image<u8>, table: &'a Table },
-    Own(&'a dyn MatchingCost),
+    Custom(&'a dyn MatchingCost),
 }
 
 /// The costs of a pair: where they come from, which disparities, which pixels hold nothing.
 #[derive(Clone, Copy)]
 pub(super) struct Costs<'a> {
-    pub(super) source: Source<'a>,
+    pub(super) source: CostSource<'a>,
     pub(super) size: Size,
     pub(super) min_disparity: i32,
     pub(super) disparities: usize,
@@ -63,7 +64,7 @@ pub(super) struct Costs<'a> {
 
 /// What the costs of a row are computed from.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Line {
+pub(super) struct CostRow {
     /// One byte a pixel, or a byte of the census of every pixel, then the next.
     left: Vec<u8>,
     /// The same of the right row, reversed: place j belongs to x = width − 1 − j, less the least disparity, held to
@@ -77,7 +78,7 @@ pub(super) struct Line {
     own: Vec<u16>,
 }
 
-impl Line {
+impl CostRow {
     /// Whether the left pixel holds nothing.
     #[inline(always)]
     pub(super) fn is_hole(&self, x: usize) -> bool {
@@ -87,20 +88,20 @@ impl Line {
 
 impl Costs<'_> {
     /// Prepares the row y for `padded` disparities.
-    pub(super) fn line(&self, y: usize, padded: usize, line: &mut Line) {
+    pub(super) fn line(&self, y: usize, padded: usize, line: &mut CostRow) {
         line.left.clear();
         line.right.clear();
         match self.source {
-            Source::Census { window, left, right } => {
+            CostSource::Census { window, left, right } => {
                 let (left, right) = (left.census(window, y), right.census(window, y));
                 line.left.extend(left);
                 right.chunks(self.size.width).for_each(|plane| self.reverse(plane, padded, &mut line.right));
             }
-            Source::Absolute { left, right } | Source::Information { left, right, .. } => {
+            CostSource::Absolute { left, right } | CostSource::Information { left, right, .. } => {
                 line.left.extend_from_slice(left.row(y));
                 self.reverse(right.row(y), padded, &mut line.right);
             }
-            Source::Own(_) => line.own.resize(self.disparities, 0),
+            CostSource::Custom(_) => line.own.resize(self.disparities, 0),
         }
         line.left_mask.clear();
         line.left_mask.extend(self.left_mask.iter().flat_map(|m| m.row(y)));
@@ -127,14 +128,21 @@ impl Costs<'_> {
     /// The costs of a pixel of the row, for as many disparities as `out` has: a multiple of the bytes of a vector.
     /// What is written beyond the last disparity has no meaning.
     #[inline(always)]
-    pub(super) fn at<S: Simd, T: Value>(&self, simd: S, line: &mut Line, x: usize, y: usize, out: &mut [T]) {
+    pub(super) fn at<S: Simd, T: Value>(
+        &self,
+        simd: S,
+        line: &mut CostRow,
+        x: usize,
+        y: usize,
+        out: &mut [T],
+    ) {
         if line.is_hole(x) {
             return out.fill(T::default());
         }
         let (width, start) = (self.size.width, self.size.width - 1 - x);
         let reach = width + out.len();
         match &self.source {
-            Source::Census { window, .. } => {
+            CostSource::Census { window, .. } => {
                 let planes =
                     census::Planes { left: &line.left[x..], width, right: &line.right[start..], reach };
                 match window.planes() {
@@ -144,11 +152,19 @@ impl Costs<'_> {
                     _ => planes.distance::<S, T, 8>(simd, out),
                 }
             }
-            Source::Absolute { .. } => absolute::difference(simd, line.left[x], &line.right[start..], out),
-            Source::Information { table, .. } => {
-                information::look_up(simd, table, line.left[x], &line.right[start..], out);
+            CostSource::Absolute { .. } => {
+                absolute_difference::difference(simd, line.left[x], &line.right[start..], out)
             }
-            Source::Own(cost) => {
+            CostSource::Information { table, .. } => {
+                mutual_information::information::look_up(
+                    simd,
+                    table,
+                    line.left[x],
+                    &line.right[start..],
+                    out,
+                );
+            }
+            CostSource::Custom(cost) => {
                 cost.costs(x, y, &mut line.own);
                 let greatest = self.greatest;
                 out.iter_mut().zip(&line.own).for_each(|(o, &c)| *o = T::of(c.min(greatest)));

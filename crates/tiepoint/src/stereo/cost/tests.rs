@@ -1,10 +1,10 @@
 //! Every cost against its formula.
 
-use super::{AD_LIMIT, CensusWindow, Costs, Grey, Line, Source, Table};
+use super::{AD_LIMIT, CensusWindow, CostRow, CostSource, Costs, Table};
 use crate::{
     device::Cpu,
     image::{AnyImage, Image, Size},
-    stereo::aggregate::Value,
+    stereo::{aggregation::Value, pair::Grey},
     synth::Random,
 };
 use fearless_simd::{Simd, dispatch, prelude::*};
@@ -12,7 +12,7 @@ use fearless_simd::{Simd, dispatch, prelude::*};
 #[inline(always)]
 fn row<S: Simd, T: Value>(simd: S, costs: &Costs<'_>, y: usize) -> Vec<Vec<T>> {
     let padded = costs.disparities.next_multiple_of(S::u8s::LEN);
-    let mut line = Line::default();
+    let mut line = CostRow::default();
     costs.line(y, padded, &mut line);
     let mut at = |x| {
         let mut out = vec![T::MAX; padded];
@@ -92,7 +92,7 @@ fn costs_are_their_formulas() {
         for window in
             [CensusWindow::Five, CensusWindow::Seven, CensusWindow::NineBySeven, CensusWindow::Symmetric]
         {
-            let source = Source::Census { window, left: &greys[0], right: &greys[1] };
+            let source = CostSource::Census { window, left: &greys[0], right: &greys[1] };
             let formula = |x, other, y| hamming(&images, window, x, other, y);
             check(&with(source, window.bits().into()), formula, &format!("case {n}, {window:?}"));
         }
@@ -100,13 +100,17 @@ fn costs_are_their_formulas() {
         let difference = |x: usize, other: usize, y: usize| {
             left.row(y)[x].abs_diff(right.row(y)[other]).min(AD_LIMIT).into()
         };
-        check(&with(Source::Absolute { left, right }, AD_LIMIT.into()), difference, &format!("case {n}, AD"));
+        check(
+            &with(CostSource::Absolute { left, right }, AD_LIMIT.into()),
+            difference,
+            &format!("case {n}, AD"),
+        );
         let zero = Image::new(size);
         let table = Table::learn([left, right], (&zero, 1), None, &Cpu::sequential());
         let entry = |x: usize, other: usize, y: usize| {
             u16::from(table.row(left.row(y)[x])[usize::from(right.row(y)[other])])
         };
-        let source = Source::Information { left, right, table: &table };
+        let source = CostSource::Information { left, right, table: &table };
         check(&with(source, super::MI_LIMIT.into()), entry, &format!("case {n}, MI"));
     }
 }

@@ -3,7 +3,7 @@
 //! Bytes lie in memory mapped for them, in huge pages where the system has them: filling a fresh quarter of a
 //! gigabyte in pages of 4 KB takes as long as a third of the work.
 
-use super::step::Value;
+use super::recurrence::Value;
 use crate::{Error, Result};
 use memmap2::MmapMut;
 

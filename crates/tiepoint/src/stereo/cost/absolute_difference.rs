@@ -3,7 +3,7 @@
 //! The limit keeps one noisy or occluded pixel from outweighing its neighbours, and costs in a byte.
 
 use super::AD_LIMIT;
-use crate::stereo::aggregate::Value;
+use crate::stereo::aggregation::Value;
 use fearless_simd::{Simd, prelude::*};
 
 /// `right` rises with the disparity.

@@ -15,7 +15,8 @@
 //!
 //! **Numbers.** Integers, but for a square root and the information, f64 in a stated order.
 
-use super::{cost::information, pair::Pair};
+use super::information::information;
+use crate::stereo::pair::{Pair, own_bytes};
 use crate::{
     Result,
     device::Cpu,
@@ -29,14 +30,14 @@ const ASKED: usize = 100_000;
 
 /// How a colour becomes a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Projection {
+pub(in crate::stereo) struct Projection {
     weights: [u32; 3],
     squares: bool,
 }
 
 impl Projection {
     /// Rec. 709 luma: what costs are computed from everywhere else.
-    pub(super) const LUMA: Self = Self { weights: [2126, 7152, 722], squares: false };
+    pub(in crate::stereo) const LUMA: Self = Self { weights: [2126, 7152, 722], squares: false };
 
     /// Rec. 709, Rec. 601, the mean and green, of the values and of their squares.
     fn standards() -> Vec<Self> {
@@ -99,16 +100,16 @@ impl Projection {
 }
 
 /// The colour image of a pair whose other image is grey.
-pub(super) struct Colour {
+pub(in crate::stereo) struct Colour {
     /// Red, green and blue in 8 bits, pixel by pixel.
     channels: Image<u8>,
     /// 0: the left image.
-    pub(super) side: usize,
+    pub(in crate::stereo) side: usize,
 }
 
 impl Colour {
     /// `None` unless one image is colour and the other is not.
-    pub(super) fn of(left: &AnyImage, right: &AnyImage, cpu: &Cpu) -> Result<Option<Self>> {
+    pub(in crate::stereo) fn of(left: &AnyImage, right: &AnyImage, cpu: &Cpu) -> Result<Option<Self>> {
         let (image, side) = match (is_colour(left), is_colour(right)) {
             (true, false) => (left, 0),
             (false, true) => (right, 1),
@@ -119,11 +120,11 @@ impl Colour {
             AnyImage::U16(i) => AnyImage::U16(spread(i)),
             AnyImage::F32(i) => AnyImage::F32(spread(i)),
         };
-        Ok(Some(Self { channels: super::pair::own_bytes(&side_by_side, cpu)?, side }))
+        Ok(Some(Self { channels: own_bytes(&side_by_side, cpu)?, side }))
     }
 
     /// The projection of what disparities at half the size lay upon each other.
-    pub(super) fn projection(&self, pair: &Pair, disparity: &Image<f32>, cpu: &Cpu) -> Projection {
+    pub(in crate::stereo) fn projection(&self, pair: &Pair, disparity: &Image<f32>, cpu: &Cpu) -> Projection {
         let Size { width, height } = pair.size();
         let mut samples = Vec::new();
         for y in (0..height).step_by((width * height).div_ceil(ASKED).max(1)) {
@@ -142,7 +143,7 @@ impl Colour {
     }
 
     /// The values that a projection makes of the image.
-    pub(super) fn values(&self, projection: Projection, cpu: &Cpu) -> Image<u8> {
+    pub(in crate::stereo) fn values(&self, projection: Projection, cpu: &Cpu) -> Image<u8> {
         let Size { width, height } = self.channels.size();
         let mut values = Image::new(Size::new(width / 3, height));
         cpu.for_chunks(values.data_mut(), width / 3, |y, out| {
@@ -154,7 +155,7 @@ impl Colour {
 }
 
 /// Whether the channels of a pixel differ anywhere: grey may have been stored as colour.
-pub(super) fn is_colour(image: &AnyImage) -> bool {
+pub(in crate::stereo) fn is_colour(image: &AnyImage) -> bool {
     fn differ<T: PartialEq>(data: &[T], channels: usize) -> bool {
         channels > 2 && data.chunks_exact(channels).any(|p| p[0] != p[1] || p[0] != p[2])
     }

@@ -1,4 +1,4 @@
-// The search for nearest neighbours of gpu/regions.cl among the pairs that a known model allows: every pair is tested,
+// The search for nearest neighbours of matching/gpu/regions.h among the pairs that a known model allows: every pair is tested,
 // one lane a query, and the descriptors of those that pass are compared. The test is that of guided.rs in f64; one in
 // f32, which lets through whatever could pass, goes before it, as many cards do f64 at a small share of the speed.
 //

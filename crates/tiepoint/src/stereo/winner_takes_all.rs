@@ -15,8 +15,8 @@
 
 use super::{
     INVALID, Subpixel,
-    aggregate::{Problem, Results, Value},
-    cost::Line,
+    aggregation::{AggregationInput, AggregationOutput, Value},
+    cost::CostRow,
 };
 use crate::image::Image;
 use fearless_simd::{Simd, prelude::*};
@@ -40,20 +40,20 @@ pub(super) struct Row<'a> {
 
 /// The rows of a range of the results.
 pub(super) fn rows<'a>(
-    results: &'a mut Results<'_>,
-    problem: &Problem<'_>,
+    results: &'a mut AggregationOutput<'_>,
+    input: &AggregationInput<'_>,
     range: std::ops::Range<usize>,
 ) -> Vec<Row<'a>> {
-    let width = problem.size.width;
+    let width = input.size.width;
     let pixels = range.start * width..range.end * width;
     let cut = |image: &'a mut Option<&mut Image<f32>>| {
         let data = image.as_mut().map(|i| &mut i.data_mut()[pixels.clone()]);
         let mut rows = data.map(|d| d.chunks_mut(width));
         move || rows.as_mut().and_then(Iterator::next)
     };
-    let Results { disparity, right, confidence, sums } = results;
+    let AggregationOutput { disparity, right, confidence, sums } = results;
     let (mut disparity, mut right, mut confidence) = (cut(disparity), cut(right), cut(confidence));
-    let count = problem.disparities();
+    let count = input.disparities();
     let sums = sums.as_mut().map(|s| &mut s[pixels.start * count..pixels.end * count]);
     let mut sums = sums.map(|s| s.chunks_mut(width * count));
     range
@@ -88,8 +88,8 @@ impl Keys {
     /// The greatest key of all stands for none, so the greatest sum must stay below what remains of 16 bits. With
     /// penalties so large that this leaves no room for a vector of disparities, sums are sought one by one.
     #[inline(always)]
-    fn of(problem: &Problem<'_>) -> Option<Self> {
-        let bits = (problem.greatest_sum() + 1).leading_zeros().saturating_sub(16);
+    fn of(input: &AggregationInput<'_>) -> Option<Self> {
+        let bits = (input.greatest_sum() + 1).leading_zeros().saturating_sub(16);
         (bits >= 5).then_some(Self { bits })
     }
 
@@ -118,11 +118,11 @@ impl Keys {
 }
 
 impl RightRow {
-    pub(super) fn clear(&mut self, problem: &Problem<'_>, padded: usize) {
-        self.len = problem.size.width + padded;
+    pub(super) fn clear(&mut self, input: &AggregationInput<'_>, padded: usize) {
+        self.len = input.size.width + padded;
         self.keys.clear();
         // Without keys: the sums, then their disparities.
-        let blocks = Keys::of(problem).map_or(2, |keys| padded.div_ceil(keys.block()));
+        let blocks = Keys::of(input).map_or(2, |keys| padded.div_ceil(keys.block()));
         self.keys.resize(self.len * blocks, u16::MAX);
     }
 
@@ -140,11 +140,11 @@ impl RightRow {
     }
 
     /// Writes the disparities of the right row.
-    pub(super) fn finish(&self, problem: &Problem<'_>, y: usize, row: &mut Row<'_>) {
+    pub(super) fn finish(&self, input: &AggregationInput<'_>, y: usize, row: &mut Row<'_>) {
         let Some(out) = &mut row.right else { return };
-        let mask = problem.cost.right_mask.map(|m| m.row(y));
-        let keys = Keys::of(problem);
-        let (width, min) = (problem.size.width as i64, problem.cost.min_disparity);
+        let mask = input.cost.right_mask.map(|m| m.row(y));
+        let keys = Keys::of(input);
+        let (width, min) = (input.size.width as i64, input.cost.min_disparity);
         for (x, out) in out.iter_mut().enumerate() {
             let place = usize::try_from(width - 1 - i64::from(min) - x as i64).ok();
             let place = place.filter(|&j| j < self.len && mask.is_none_or(|m| m[x] != 0));
@@ -169,16 +169,16 @@ fn ramp<S: Simd>(simd: S) -> S::u16s {
 #[inline(always)]
 fn least<S: Simd, A: Value>(
     simd: S,
-    problem: &Problem<'_>,
+    input: &AggregationInput<'_>,
     parts: [&[A]; 2],
     sums: &mut [u16],
     mut right: Option<&mut RightRow>,
     start: usize,
 ) -> (usize, u16) {
-    let Some(keys) = Keys::of(problem) else {
-        return least_one_by_one(simd, problem, parts, sums, right, start);
+    let Some(keys) = Keys::of(input) else {
+        return least_one_by_one(simd, input, parts, sums, right, start);
     };
-    let (n, count) = (S::u16s::LEN, problem.disparities());
+    let (n, count) = (S::u16s::LEN, input.disparities());
     let ramp = ramp(simd);
     let mut best = (0, u16::MAX);
     let mut least = S::u16s::splat(simd, u16::MAX);
@@ -215,13 +215,13 @@ fn least<S: Simd, A: Value>(
 #[inline(always)]
 fn least_one_by_one<S: Simd, A: Value>(
     simd: S,
-    problem: &Problem<'_>,
+    input: &AggregationInput<'_>,
     parts: [&[A]; 2],
     sums: &mut [u16],
     right: Option<&mut RightRow>,
     start: usize,
 ) -> (usize, u16) {
-    let (n, count) = (S::u16s::LEN, problem.disparities());
+    let (n, count) = (S::u16s::LEN, input.disparities());
     let pairs = parts[0].chunks_exact(2 * n).zip(parts[1].chunks_exact(2 * n));
     for ((a, b), out) in pairs.zip(sums.chunks_exact_mut(2 * n)) {
         let [low, high] = A::totals(simd, a, b);
@@ -248,18 +248,18 @@ fn least_one_by_one<S: Simd, A: Value>(
 #[inline(always)]
 pub(super) fn pixel<S: Simd, A: Value>(
     simd: S,
-    problem: &Problem<'_>,
-    line: &Line,
+    input: &AggregationInput<'_>,
+    line: &CostRow,
     x: usize,
     parts: [&[A]; 2],
     sums: &mut [u16],
     (row, right): (&mut Row<'_>, &mut RightRow),
 ) {
-    let count = problem.disparities();
+    let count = input.disparities();
     // A pixel without data has no say in the right view.
     let hole = line.is_hole(x);
     let right = (row.right.is_some() && !hole).then_some(right);
-    let (best, value) = least(simd, problem, parts, sums, right, problem.size.width - 1 - x);
+    let (best, value) = least(simd, input, parts, sums, right, input.size.width - 1 - x);
     if let Some(out) = &mut row.sums {
         out[x * count..(x + 1) * count].copy_from_slice(&sums[..count]);
     }
@@ -270,7 +270,7 @@ pub(super) fn pixel<S: Simd, A: Value>(
         }
         return;
     }
-    let Choice { subpixel, uniqueness } = problem.choice;
+    let Choice { subpixel, uniqueness } = input.choice;
     let mut unique = true;
     if uniqueness > 0 || row.confidence.is_some() {
         let beside = best.saturating_sub(1)..(best + 2).min(count);
@@ -287,7 +287,7 @@ pub(super) fn pixel<S: Simd, A: Value>(
         } else {
             0.0
         };
-        (problem.cost.min_disparity + best as i32) as f32 + offset
+        (input.cost.min_disparity + best as i32) as f32 + offset
     } else {
         INVALID
     };

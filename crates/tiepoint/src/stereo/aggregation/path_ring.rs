@@ -5,7 +5,7 @@
 //! pixel, with a pad on either side that holds [`Value::MAX`] and stands for the disparities that do not exist. One
 //! more slot is zero: paths that begin at the border of the image come from there, and get L = C.
 
-use super::{Directions, step::Value};
+use super::{Directions, recurrence::Value};
 
 /// Places before the first disparity of a slot: a cache line of bytes, so that slots are aligned.
 const PAD: usize = 64;
@@ -25,7 +25,7 @@ pub(super) struct Shape {
 
 /// The slots of a band.
 #[derive(Debug, Default)]
-pub(super) struct Ring<T> {
+pub(super) struct PathRing<T> {
     shape: Shape,
     /// Paths from above: by row, column, direction. Rows above the band come first.
     paths: Vec<T>,
@@ -70,7 +70,7 @@ pub(super) struct Places<'a, T, const N: usize> {
     pub(super) to_least: (&'a mut T, &'a mut [T]),
 }
 
-impl<T: Value> Ring<T> {
+impl<T: Value> PathRing<T> {
     /// Makes room for a band of `rows` rows and `padded` disparities.
     pub(super) fn prepare<D: Directions<N>, const N: usize>(&mut self, rows: usize, padded: usize) {
         let (columns, vertical) = (D::COLUMNS, N - 1);
@@ -90,7 +90,7 @@ impl<T: Value> Ring<T> {
 }
 
 /// The slots of a band at work.
-pub(super) struct Work<'a, T> {
+pub(super) struct PathSlots<'a, T> {
     shape: Shape,
     paths: &'a mut [T],
     least: &'a mut [T],
@@ -99,14 +99,14 @@ pub(super) struct Work<'a, T> {
     zeros: &'a [T],
 }
 
-impl<T: Value> Ring<T> {
+impl<T: Value> PathRing<T> {
     /// The slots, from the pad before the first.
-    pub(super) fn work(&mut self) -> Work<'_, T> {
+    pub(super) fn work(&mut self) -> PathSlots<'_, T> {
         let shape = self.shape;
         let (count, rows) = (self.least.len(), self.along_least.len());
         let first = slots(&mut self.paths, count, shape) - 1;
         let along = slots(&mut self.along, 2 * rows, shape) - 1;
-        Work {
+        PathSlots {
             shape,
             paths: &mut self.paths[first..],
             least: &mut self.least,
@@ -117,7 +117,7 @@ impl<T: Value> Ring<T> {
     }
 }
 
-impl<T: Value> Work<'_, T> {
+impl<T: Value> PathSlots<'_, T> {
     /// The paths of direction `k` ≥ 1 at a row and column, and their least value.
     pub(super) fn path(&mut self, row: isize, column: usize, k: usize) -> (&mut [T], &mut T) {
         let slot = self.shape.slot(row, column) + k - 1;

@@ -1,4 +1,4 @@
-// Descriptors in the rows of regions.cl.
+// Descriptors in the rows of regions.h.
 //
 // From Rust besides: SHIFT, bits below the squared length in `norms`; PANELS, 1 for rows interleaved by BLOCK, 0 for rows
 // one by one.

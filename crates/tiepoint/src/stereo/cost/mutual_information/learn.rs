@@ -1,13 +1,13 @@
 //! Learning mutual information: disparities teach a table of costs, which gives better disparities.
 
-use super::{
+use super::projection::{Colour, Projection};
+use crate::stereo::{
     Learning, StereoOptions,
-    aggregate::{Results, Workspace, aggregate},
-    check::{View, check},
+    aggregation::{AggregationOutput, Workspace, aggregate},
+    consistency_check::{View, check},
     cost::Table,
     median::median,
     pair::Pair,
-    projection::{Colour, Projection},
 };
 use crate::{
     Result,
@@ -23,7 +23,7 @@ const LEAST_SIDE: usize = 24;
 const FIRST: usize = 3;
 
 /// The table for the pair at its full size.
-pub(super) fn table(
+pub(in crate::stereo) fn table(
     pair: &Pair,
     options: &StereoOptions,
     workspace: &mut Workspace,
@@ -36,7 +36,7 @@ pub(super) fn table(
 }
 
 /// About what [`table`] takes, in units of `whole` for an aggregation of the pair: each halving takes an eighth.
-pub(super) fn table_steps(options: &StereoOptions, whole: usize) -> usize {
+pub(in crate::stereo) fn table_steps(options: &StereoOptions, whole: usize) -> usize {
     match options.learning {
         Learning::Iterations(n) => usize::from(n).saturating_sub(1) * whole,
         Learning::CoarseToFine => whole / 6,
@@ -47,12 +47,12 @@ pub(super) fn table_steps(options: &StereoOptions, whole: usize) -> usize {
 const ROUNDS: usize = 3;
 
 /// About what [`project`] takes: an aggregation at half the size, and a table for it, each round.
-pub(super) fn project_steps(options: &StereoOptions, whole: usize) -> usize {
+pub(in crate::stereo) fn project_steps(options: &StereoOptions, whole: usize) -> usize {
     ROUNDS * (whole / 8 + table_steps(options, whole / 8))
 }
 
 /// Chooses the grey of the colour image that belongs to the grey one.
-pub(super) fn project(
+pub(in crate::stereo) fn project(
     pair: &mut Pair,
     colour: &Colour,
     options: &StereoOptions,
@@ -127,10 +127,14 @@ fn disparities(
     workspace: &mut Workspace,
     cpu: &Cpu,
 ) -> Result<Image<f32>> {
-    let problem = pair.problem(options, None, Some(table));
+    let input = pair.input(options, None, Some(table));
     let (mut left, mut right) = (Image::new(pair.size()), Image::new(pair.size()));
-    let results = Results { disparity: Some(&mut left), right: Some(&mut right), ..Results::default() };
-    aggregate(&problem, results, workspace, cpu)?;
+    let results = AggregationOutput {
+        disparity: Some(&mut left),
+        right: Some(&mut right),
+        ..AggregationOutput::default()
+    };
+    aggregate(&input, results, workspace, cpu)?;
     let (mut left, right) = (median(&left, 3, cpu)?, median(&right, 3, cpu)?);
     check(&mut left, &right, View::Left, 1.0, cpu)?;
     Ok(left)

@@ -1,4 +1,4 @@
-// The search for nearest neighbours of gpu/regions.cl on tensor cores, for 8-bit descriptors of up to 128 values: the same bits, as the products
+// The search for nearest neighbours of matching/gpu/regions.h on tensor cores, for 8-bit descriptors of up to 128 values: the same bits, as the products
 // are whole numbers. sm_80 and later.
 //
 // A group holds BLOCK queries in the registers of its warps, as the A of D = A B, and fetches TILE targets at a time

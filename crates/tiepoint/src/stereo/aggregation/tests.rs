@@ -1,13 +1,13 @@
 //! The fast form against the formula.
 
-use super::{Problem, Results, Workspace, aggregate, reference};
+use super::{AggregationInput, AggregationOutput, Workspace, aggregate, reference};
 use crate::{
     device::Cpu,
     image::{Image, Size, testing::assert_same},
     stereo::{
         INVALID, MatchingCost, Paths, Penalties, Subpixel,
-        cost::{Costs, Source},
-        select::Choice,
+        cost::{CostSource, Costs},
+        winner_takes_all::Choice,
     },
     synth::Random,
 };
@@ -81,7 +81,7 @@ impl Case {
     fn found(&self, memory: Option<u64>, cpu: &Cpu) -> crate::Result<Found> {
         let Noise { size, disparities, greatest, .. } = self.noise;
         let cost = Costs {
-            source: Source::Own(&self.noise),
+            source: CostSource::Custom(&self.noise),
             size,
             min_disparity: 0,
             disparities,
@@ -89,7 +89,7 @@ impl Case {
             left_mask: None,
             right_mask: None,
         };
-        let problem = Problem {
+        let input = AggregationInput {
             size,
             cost,
             grey: &self.grey,
@@ -103,13 +103,13 @@ impl Case {
             disparity: Image::new(size),
             right: Image::new(size),
         };
-        let results = Results {
+        let results = AggregationOutput {
             disparity: Some(&mut found.disparity),
             right: Some(&mut found.right),
             confidence: None,
             sums: Some(&mut found.sums),
         };
-        aggregate(&problem, results, &mut Workspace::default(), cpu)?;
+        aggregate(&input, results, &mut Workspace::default(), cpu)?;
         Ok(found)
     }
 }

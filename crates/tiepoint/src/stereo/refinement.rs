@@ -5,7 +5,7 @@
 
 use super::{
     RightView, StereoOptions, StereoResult,
-    check::{self, View},
+    consistency_check::{self, View},
     fill, median, speckle,
 };
 use crate::{Result, device::Cpu, image::Image};
@@ -25,12 +25,12 @@ pub(super) fn refine(found: &mut StereoResult, options: &StereoOptions, cpu: &Cp
     }
     let mut occluded = None;
     if let Some(right) = right.as_mut() {
-        occluded = options.fill.then(|| check::occluded(right, cpu)).transpose()?;
+        occluded = options.fill.then(|| consistency_check::occluded(right, cpu)).transpose()?;
         if options.right_view != RightView::Off {
             let left = options.right.then(|| disparity.clone());
-            check::check(disparity, right, View::Left, options.max_difference, cpu)?;
+            consistency_check::check(disparity, right, View::Left, options.max_difference, cpu)?;
             if let Some(left) = left {
-                check::check(right, &left, View::Right, options.max_difference, cpu)?;
+                consistency_check::check(right, &left, View::Right, options.max_difference, cpu)?;
             }
         }
     }

@@ -1,6 +1,6 @@
-//! One pixel of all directions of a sweep.
+//! One pixel of all directions of a pass.
 
-use super::ring::Places;
+use super::path_ring::Places;
 use fearless_simd::{Simd, SimdIntElement, prelude::*};
 
 /// What a path value is held in: a byte or 16 bits.
@@ -78,7 +78,7 @@ impl Value for u16 {
     }
 }
 
-/// What the sum of the paths of a sweep is held in.
+/// What the sum of the paths of a pass is held in.
 pub(super) trait Sum<T: Value>: Value {
     /// The sums of as many disparities as a vector of `T` has.
     type Gathered<S: Simd>: Copy;

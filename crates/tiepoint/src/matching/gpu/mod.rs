@@ -103,7 +103,7 @@ impl Kind {
 
     /// What depends on no dimension.
     fn rows_source(self) -> Source {
-        self.base("match rows").text(include_str!("gpu/regions.cl")).text(include_str!("gpu/rows.cl"))
+        self.base("match rows").text(include_str!("regions.h")).text(include_str!("rows.cl"))
     }
 
     fn descriptors(self, name: &'static str) -> Source {
@@ -111,7 +111,7 @@ impl Kind {
             .define("VALUE", if self.floats { "f32" } else { "u8" })
             .define("DIMENSION", self.dimension)
             .define("WORDS", self.words())
-            .text(include_str!("gpu/regions.cl"))
+            .text(include_str!("regions.h"))
     }
 
     fn source(self) -> Source {
@@ -120,8 +120,8 @@ impl Kind {
                 .descriptors("nearest")
                 .define("SHIFT", 0)
                 .define("PANELS", 1)
-                .text(include_str!("gpu/pack.cl"))
-                .text(include_str!("nearest.cl")),
+                .text(include_str!("../nearest/pack.cl"))
+                .text(include_str!("../nearest/nearest.cl")),
             Form::Tensor => self
                 .descriptors("nearest on tensor cores")
                 .define("SHIFT", tensor::SHIFT)
@@ -130,8 +130,8 @@ impl Kind {
                 .define("ROW_TILES", tensor::ROW_TILES)
                 .define("STAGES", tensor::STAGES)
                 .define("GROUPS", tensor::GROUPS)
-                .text(include_str!("gpu/pack.cl"))
-                .text(include_str!("nearest.cu")),
+                .text(include_str!("../nearest/pack.cl"))
+                .text(include_str!("../nearest/nearest.cu")),
         }
     }
 
@@ -141,7 +141,7 @@ impl Kind {
             ModelKind::Affine | ModelKind::Similarity => 1,
             ModelKind::Fundamental => 2,
         };
-        self.descriptors("guided").define("MODEL", model).text(include_str!("guided.cl"))
+        self.descriptors("guided").define("MODEL", model).text(include_str!("../guided/guided.cl"))
     }
 }
 

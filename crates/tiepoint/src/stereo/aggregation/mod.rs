@@ -12,10 +12,10 @@
 //! greatest cost, no L exceeds the greatest cost plus P2: where this is below 256 paths hold bytes, else 16 bits, and
 //! where four such paths stay below 256 their sum is held in a byte too. The result is the same.
 //!
-//! **Order of work** ([`sweep`]). A forward sweep gathers half of the directions, row by row from the top, and notes
-//! their sum; a backward sweep from the bottom gathers the others and finishes every pixel: nothing of the size of
-//! the cost volume is kept but that sum. Costs are computed anew in each sweep, which takes less time than fetching
-//! them. Within a sweep a band of rows is walked column by column, each row a little behind the one above, so that
+//! **Order of work** ([`pass`]). A forward pass gathers half of the directions, row by row from the top, and notes
+//! their sum; a backward pass from the bottom gathers the others and finishes every pixel: nothing of the size of
+//! the cost volume is kept but that sum. Costs are computed anew in each pass, which takes less time than fetching
+//! them. Within a pass a band of rows is walked column by column, each row a little behind the one above, so that
 //! the paths of a whole band stay in the first-level cache; bands run on different threads, each behind the one
 //! before it. Only the paths of a band's last row are handed on.
 //!
@@ -24,21 +24,21 @@
 //! handed over the borders of groups, so the result is that of the whole image.
 
 mod band;
-mod edge;
+mod boundary;
 mod memory;
+mod pass;
+mod path_ring;
+mod recurrence;
 #[cfg(test)]
 mod reference;
-mod ring;
-mod step;
-mod sweep;
 #[cfg(test)]
 mod tests;
 
 pub(super) use memory::Workspace;
-pub(super) use step::Value;
-pub(super) use sweep::{Problem, Results, aggregate};
+pub(super) use pass::{AggregationInput, AggregationOutput, aggregate};
+pub(super) use recurrence::Value;
 
-/// The half of the directions that a sweep gathers, as steps (dx, dy) from p − r to p in the sweep's own coordinates,
+/// The half of the directions that a pass gathers, as steps (dx, dy) from p − r to p in the pass's own coordinates,
 /// in which it goes down and to the right. The first runs along the row.
 trait Directions<const N: usize>: Sync {
     /// The steps.

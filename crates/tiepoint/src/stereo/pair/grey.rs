@@ -1,11 +1,11 @@
 //! The grey images that costs are computed from, and where they hold nothing.
 
-use super::census::{CensusWindow, transform};
+use super::mirrored;
 use crate::{
     Result,
     device::Cpu,
     image::{AnyImage, Image, Pixel, grey},
-    stereo::pair::mirrored,
+    stereo::cost::{CensusWindow, transform},
 };
 
 /// A grey image in its own type: a census only asks which of two pixels is darker.
@@ -38,7 +38,7 @@ impl Grey {
     }
 
     /// The census of row y, plane by plane.
-    pub(super) fn census(&self, window: CensusWindow, y: usize) -> Vec<u8> {
+    pub(in crate::stereo) fn census(&self, window: CensusWindow, y: usize) -> Vec<u8> {
         match &self.image {
             AnyImage::U8(i) => transform(i, window, y),
             AnyImage::U16(i) => transform(i, window, y),

@@ -17,8 +17,8 @@
 //! is Σ g(t) a(x + t), t ascending, values beyond 0…255 being those at the end; the logarithm is
 //! [`numeric::ln`](crate::numeric::ln).
 
-use super::MI_LIMIT;
-use crate::{device::Cpu, image::Image, numeric, stereo::aggregate::Value};
+use crate::stereo::cost::MI_LIMIT;
+use crate::{device::Cpu, image::Image, numeric, stereo::aggregation::Value};
 use fearless_simd::{Simd, dispatch, prelude::*};
 use fearless_simd_macros::simd;
 
@@ -44,7 +44,7 @@ pub(in crate::stereo) struct Table(Vec<u8>);
 impl Table {
     /// The costs of a left value.
     #[inline(always)]
-    pub(super) fn row(&self, left: u8) -> &[u8] {
+    pub(in crate::stereo) fn row(&self, left: u8) -> &[u8] {
         &self.0[usize::from(left) * VALUES..][..VALUES]
     }
 
@@ -238,7 +238,13 @@ fn quantile(values: &[f64], counts: &[u64]) -> f64 {
 
 /// Costs of a left value against right values.
 #[inline(always)]
-pub(super) fn look_up<S: Simd, T: Value>(simd: S, table: &Table, left: u8, right: &[u8], out: &mut [T]) {
+pub(in crate::stereo) fn look_up<S: Simd, T: Value>(
+    simd: S,
+    table: &Table,
+    left: u8,
+    right: &[u8],
+    out: &mut [T],
+) {
     let row = table.row(left);
     let n = S::u8s::LEN;
     if n == 64 {

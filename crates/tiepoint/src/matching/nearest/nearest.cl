@@ -1,4 +1,4 @@
-// The search for the two nearest neighbours of gpu/regions.cl by multiply-adds, on any device. Both ways are searched
+// The search for the two nearest neighbours of matching/gpu/regions.h by multiply-adds, on any device. Both ways are searched
 // alike; no product of all pairs is ever stored.
 //
 // A group is 16 x 16 lanes of 8 x 8 products; CHUNK words of both sides at a time lie in local memory, interleaved so

@@ -1,18 +1,22 @@
 //! A pair made ready: grey, grey in 8 bits, what mutual information compares, and where either image holds nothing.
 
+mod grey;
+
 use super::{
     Cost, Masks, MatchingCost, StereoOptions,
-    aggregate::Problem,
-    cost::{Bytes, Costs, Grey, Source, Table, holes},
-    projection::is_colour,
-    select::Choice,
+    aggregation::AggregationInput,
+    cost::{CostSource, Costs, Table, mutual_information::is_colour},
+    winner_takes_all::Choice,
 };
+pub(super) use grey::Grey;
+
 use crate::{
     Error, Result,
     device::Cpu,
     filter::resample::halve_mean,
     image::{AnyImage, Image, Size},
 };
+use grey::{Bytes, holes};
 
 /// The two images of a pair, the left one first.
 pub(super) struct Pair {
@@ -122,23 +126,23 @@ impl Pair {
     }
 
     /// What is to be aggregated.
-    pub(super) fn problem<'a>(
+    pub(super) fn input<'a>(
         &'a self,
         options: &StereoOptions,
         own: Option<&'a dyn MatchingCost>,
         table: Option<&'a Table>,
-    ) -> Problem<'a> {
+    ) -> AggregationInput<'a> {
         let [left, right] = &self.bytes;
         let source = match (own, options.cost, table) {
-            (Some(own), ..) => Source::Own(own),
+            (Some(own), ..) => CostSource::Custom(own),
             (None, Cost::Census(window), _) => {
-                Source::Census { window, left: &self.grey[0], right: &self.grey[1] }
+                CostSource::Census { window, left: &self.grey[0], right: &self.grey[1] }
             }
             (None, _, Some(table)) => {
                 let [left, right] = self.values();
-                Source::Information { left, right, table }
+                CostSource::Information { left, right, table }
             }
-            (None, _, None) => Source::Absolute { left, right },
+            (None, _, None) => CostSource::Absolute { left, right },
         };
         let cost = Costs {
             source,
@@ -149,7 +153,7 @@ impl Pair {
             left_mask: self.masks[0].as_ref(),
             right_mask: self.masks[1].as_ref(),
         };
-        Problem {
+        AggregationInput {
             size: self.size(),
             cost,
             grey: left,

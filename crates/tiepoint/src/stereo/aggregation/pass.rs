@@ -2,10 +2,10 @@
 
 use super::{
     Cross, Directions, Knight, Row, Star,
-    band::{Rows, Scratch, Sweep, band, sums_len},
-    edge::{Edge, Progress},
+    band::{Pass, Rows, Scratch, band, sums_len},
+    boundary::{Boundary, Wavefront},
     memory::{Stored, Workspace},
-    step::{Sum, Value},
+    recurrence::{Sum, Value},
 };
 use crate::{
     Error, Result,
@@ -14,7 +14,7 @@ use crate::{
     stereo::{
         Paths, Penalties,
         cost::Costs,
-        select::{self, Choice},
+        winner_takes_all::{self, Choice},
     },
 };
 use fearless_simd::{Level, Simd, dispatch, prelude::*};
@@ -27,7 +27,7 @@ const BAND: usize = 8;
 const BESIDE: u64 = 20;
 
 /// What is to be aggregated, and how a disparity is chosen from the sums.
-pub(in crate::stereo) struct Problem<'a> {
+pub(in crate::stereo) struct AggregationInput<'a> {
     pub(in crate::stereo) size: Size,
     pub(in crate::stereo) cost: Costs<'a>,
     /// Grey of the left image, whose differences P2 follows.
@@ -39,7 +39,7 @@ pub(in crate::stereo) struct Problem<'a> {
     pub(in crate::stereo) memory: Option<u64>,
 }
 
-impl Problem<'_> {
+impl AggregationInput<'_> {
     pub(in crate::stereo) const fn disparities(&self) -> usize {
         self.cost.disparities
     }
@@ -53,7 +53,7 @@ impl Problem<'_> {
 
 /// The images that results go to, those that are wanted.
 #[derive(Default)]
-pub(in crate::stereo) struct Results<'a> {
+pub(in crate::stereo) struct AggregationOutput<'a> {
     pub(in crate::stereo) disparity: Option<&'a mut Image<f32>>,
     pub(in crate::stereo) right: Option<&'a mut Image<f32>>,
     pub(in crate::stereo) confidence: Option<&'a mut Image<f32>>,
@@ -66,25 +66,25 @@ pub(in crate::stereo) struct Results<'a> {
 /// [`Error::Memory`] when even the smallest groups of rows exceed the limit, [`Error::Refused`] when the system has
 /// no more.
 pub(in crate::stereo) fn aggregate(
-    problem: &Problem<'_>,
-    results: Results<'_>,
+    input: &AggregationInput<'_>,
+    results: AggregationOutput<'_>,
     workspace: &mut Workspace,
     cpu: &Cpu,
 ) -> Result<()> {
-    let most = u32::from(problem.cost.greatest) + u32::from(problem.penalties.p2);
+    let most = u32::from(input.cost.greatest) + u32::from(input.penalties.p2);
     let fits = |paths: u32| most * paths <= 255;
     // Not all pairs of path and sum: every one is compiled for every SIMD level.
-    match problem.paths {
-        Paths::Four if fits(2) => image::<u8, u8, Cross, Cross, 2, 2>(problem, results, workspace, cpu),
-        Paths::Four => image::<u16, u16, Cross, Cross, 2, 2>(problem, results, workspace, cpu),
-        Paths::Five if fits(4) => image::<u8, u8, Star, Row, 4, 1>(problem, results, workspace, cpu),
-        Paths::Five if fits(1) => image::<u8, u16, Star, Row, 4, 1>(problem, results, workspace, cpu),
-        Paths::Five => image::<u16, u16, Star, Row, 4, 1>(problem, results, workspace, cpu),
-        Paths::Eight if fits(4) => image::<u8, u8, Star, Star, 4, 4>(problem, results, workspace, cpu),
-        Paths::Eight if fits(1) => image::<u8, u16, Star, Star, 4, 4>(problem, results, workspace, cpu),
-        Paths::Eight => image::<u16, u16, Star, Star, 4, 4>(problem, results, workspace, cpu),
-        Paths::Sixteen if fits(1) => image::<u8, u16, Knight, Knight, 8, 8>(problem, results, workspace, cpu),
-        Paths::Sixteen => image::<u16, u16, Knight, Knight, 8, 8>(problem, results, workspace, cpu),
+    match input.paths {
+        Paths::Four if fits(2) => image::<u8, u8, Cross, Cross, 2, 2>(input, results, workspace, cpu),
+        Paths::Four => image::<u16, u16, Cross, Cross, 2, 2>(input, results, workspace, cpu),
+        Paths::Five if fits(4) => image::<u8, u8, Star, Row, 4, 1>(input, results, workspace, cpu),
+        Paths::Five if fits(1) => image::<u8, u16, Star, Row, 4, 1>(input, results, workspace, cpu),
+        Paths::Five => image::<u16, u16, Star, Row, 4, 1>(input, results, workspace, cpu),
+        Paths::Eight if fits(4) => image::<u8, u8, Star, Star, 4, 4>(input, results, workspace, cpu),
+        Paths::Eight if fits(1) => image::<u8, u16, Star, Star, 4, 4>(input, results, workspace, cpu),
+        Paths::Eight => image::<u16, u16, Star, Star, 4, 4>(input, results, workspace, cpu),
+        Paths::Sixteen if fits(1) => image::<u8, u16, Knight, Knight, 8, 8>(input, results, workspace, cpu),
+        Paths::Sixteen => image::<u16, u16, Knight, Knight, 8, 8>(input, results, workspace, cpu),
     }
 }
 
@@ -96,11 +96,11 @@ struct Groups {
 
 impl Groups {
     /// Bytes of a row of sums and of the paths kept between groups.
-    fn plan(problem: &Problem<'_>, row: u64, paths: u64, overhead: u64) -> Result<Self> {
-        let height = problem.size.height;
-        let Some(limit) = problem.memory else { return Ok(Self { rows: height, height }) };
+    fn plan(input: &AggregationInput<'_>, row: u64, paths: u64, overhead: u64) -> Result<Self> {
+        let height = input.size.height;
+        let Some(limit) = input.memory else { return Ok(Self { rows: height, height }) };
         // Grey and the maps on their way take their part, but not more than half.
-        let beside = ((problem.size.width * height) as u64).saturating_mul(BESIDE);
+        let beside = ((input.size.width * height) as u64).saturating_mul(BESIDE);
         let room = limit.saturating_sub(beside).max(limit / 2);
         let needed = |rows: usize| {
             let groups = height.div_ceil(rows) as u64;
@@ -130,8 +130,8 @@ impl Groups {
 }
 
 fn image<T, A, F, B, const N: usize, const M: usize>(
-    problem: &Problem<'_>,
-    mut results: Results<'_>,
+    input: &AggregationInput<'_>,
+    mut results: AggregationOutput<'_>,
     workspace: &mut Workspace,
     cpu: &Cpu,
 ) -> Result<()>
@@ -141,41 +141,41 @@ where
     F: Directions<N> + Default,
     B: Directions<M> + Default,
 {
-    let Size { width, height } = problem.size;
+    let Size { width, height } = input.size;
     if width == 0 || height == 0 {
         return Ok(());
     }
     let lanes = dispatch!(cpu.level(), simd => vector(simd));
-    let padded = problem.disparities().next_multiple_of(lanes);
+    let padded = input.disparities().next_multiple_of(lanes);
     let pixel = (padded * size_of::<T>()) as u64;
     let paths = (width * F::DEPTH * (N - 1)) as u64 * pixel;
     let band_sums = |rows| sums_len(width, rows, F::SKEW, padded);
     let row = (band_sums(BAND) * size_of::<A>()).div_ceil(BAND) as u64;
     let ring = ((BAND + 2) * 8 * N) as u64 * (pixel + 64);
-    let groups = Groups::plan(problem, row, paths, cpu.threads() as u64 * ring)?;
+    let groups = Groups::plan(input, row, paths, cpu.threads() as u64 * ring)?;
     let needed = groups.rows.min(height).div_ceil(BAND) * band_sums(BAND);
     let sums = A::stored(workspace, needed)?;
     let last = groups.count() - 1;
     // Rows above the last group are swept forward twice.
     let cpu = &cpu.work("aggregate", 2 * height + groups.range(last).start);
     let mut checkpoints = Vec::new();
-    let mut edge = Edge::new(width);
+    let mut edge = Boundary::new(width);
     for group in 0..=last {
         if group > 0 {
             checkpoints.push(edge.checkpoint());
         }
         let rows = groups.range(group);
         let stored = (group == last).then_some(&mut sums[..]);
-        forward::<T, A, F, N>(problem, rows, stored, &edge, padded, cpu);
+        forward::<T, A, F, N>(input, rows, stored, &edge, padded, cpu);
     }
-    let below = Edge::new(width);
+    let below = Boundary::new(width);
     for group in (0..=last).rev() {
         let rows = groups.range(group);
         if group < last {
-            edge = if group == 0 { Edge::new(width) } else { checkpoints.swap_remove(group - 1) };
-            forward::<T, A, F, N>(problem, rows.clone(), Some(&mut sums[..]), &edge, padded, cpu);
+            edge = if group == 0 { Boundary::new(width) } else { checkpoints.swap_remove(group - 1) };
+            forward::<T, A, F, N>(input, rows.clone(), Some(&mut sums[..]), &edge, padded, cpu);
         }
-        backward::<T, A, B, M>(problem, rows, sums, &mut results, &below, padded, cpu);
+        backward::<T, A, B, M>(input, rows, sums, &mut results, &below, padded, cpu);
     }
     Ok(())
 }
@@ -186,77 +186,77 @@ fn vector<S: Simd>(_: S) -> usize {
     S::u8s::LEN
 }
 
-fn penalties<T: Value>(problem: &Problem<'_>) -> [T; 256] {
-    problem.penalties.table().map(T::of)
+fn penalties<T: Value>(input: &AggregationInput<'_>) -> [T; 256] {
+    input.penalties.table().map(T::of)
 }
 
 fn forward<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
-    problem: &Problem<'_>,
+    input: &AggregationInput<'_>,
     range: std::ops::Range<usize>,
     sums: Option<&mut [A]>,
-    edge: &Edge<T>,
+    edge: &Boundary<T>,
     padded: usize,
     cpu: &Cpu,
 ) {
     let _stage = cpu.stage("forward");
     let bands = range.len().div_ceil(BAND);
-    let mut pieces = sums.map(|s| s.chunks_mut(sums_len(problem.size.width, BAND, D::SKEW, padded)));
+    let mut pieces = sums.map(|s| s.chunks_mut(sums_len(input.size.width, BAND, D::SKEW, padded)));
     let bands = (0..bands).map(|number| {
         let first = range.start + number * BAND;
         let sums = pieces.as_mut().and_then(Iterator::next);
         Rows { first, number, count: BAND.min(range.end - first), sums, results: Vec::new() }
     });
-    let progress = Progress::new(range.len().div_ceil(BAND));
-    let sweep = Sweep { problem, backward: false, p2: penalties(problem), edge, progress: &progress, padded };
-    run::<T, A, D, N>(&sweep, bands.collect(), cpu);
+    let progress = Wavefront::new(range.len().div_ceil(BAND));
+    let pass = Pass { input, backward: false, p2: penalties(input), edge, progress: &progress, padded };
+    run::<T, A, D, N>(&pass, bands.collect(), cpu);
 }
 
 fn backward<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
-    problem: &Problem<'_>,
+    input: &AggregationInput<'_>,
     range: std::ops::Range<usize>,
     sums: &mut [A],
-    results: &mut Results<'_>,
-    edge: &Edge<T>,
+    results: &mut AggregationOutput<'_>,
+    edge: &Boundary<T>,
     padded: usize,
     cpu: &Cpu,
 ) {
     let _stage = cpu.stage("backward and select");
-    let Size { width, height } = problem.size;
-    // The bands of the forward sweep, from the last.
+    let Size { width, height } = input.size;
+    // The bands of the forward pass, from the last.
     let bands = range.len().div_ceil(BAND);
     let pieces = sums.chunks_mut(sums_len(width, BAND, D::SKEW, padded)).take(bands);
-    let mut rows = select::rows(results, problem, range.clone()).into_iter();
+    let mut rows = winner_takes_all::rows(results, input, range.clone()).into_iter();
     let mut bands: Vec<_> = pieces
         .zip((range.start..).step_by(BAND))
         .map(|(sums, start)| {
-            let results: Vec<select::Row<'_>> = rows.by_ref().take(BAND).collect();
+            let results: Vec<winner_takes_all::Row<'_>> = rows.by_ref().take(BAND).collect();
             let count = results.len();
             Rows { first: height - start - count, number: 0, count, sums: Some(sums), results }
         })
         .collect();
     bands.reverse();
     bands.iter_mut().enumerate().for_each(|(number, band)| band.number = number);
-    let progress = Progress::new(range.len().div_ceil(BAND));
-    let sweep = Sweep { problem, backward: true, p2: penalties(problem), edge, progress: &progress, padded };
-    run::<T, A, D, N>(&sweep, bands, cpu);
+    let progress = Wavefront::new(range.len().div_ceil(BAND));
+    let pass = Pass { input, backward: true, p2: penalties(input), edge, progress: &progress, padded };
+    run::<T, A, D, N>(&pass, bands, cpu);
 }
 
 /// Threads take bands in their order, so that the band that one waits for is always at work.
 fn run<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
-    sweep: &Sweep<'_, T>,
+    pass: &Pass<'_, T>,
     bands: Vec<Rows<'_, A>>,
     cpu: &Cpu,
 ) {
     let workers = cpu.threads().min(bands.len());
     let queue = Mutex::new(bands.into_iter());
     cpu.map(workers, |_| {
-        let _guard = sweep.progress.guard();
+        let _guard = pass.progress.guard();
         let mut scratch = Scratch::default();
         loop {
             let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some(rows) = next else { break };
             let count = rows.count;
-            at_level::<T, A, D, N>(cpu.level(), sweep, rows, &mut scratch);
+            at_level::<T, A, D, N>(cpu.level(), pass, rows, &mut scratch);
             cpu.advance(count);
         }
     });
@@ -265,19 +265,19 @@ fn run<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
 /// Runs a band. On x86-64 it is compiled for three levels: that between SSE2 and AVX2 would only cost time to build.
 fn at_level<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
     level: Level,
-    sweep: &Sweep<'_, T>,
+    pass: &Pass<'_, T>,
     rows: Rows<'_, A>,
     scratch: &mut Scratch<T, A>,
 ) {
     let directions = D::default();
     #[cfg(target_arch = "x86_64")]
     if let Some(avx512) = level.as_avx512() {
-        band(avx512, sweep, rows, scratch, directions);
+        band(avx512, pass, rows, scratch, directions);
     } else if let Some(avx2) = level.as_avx2() {
-        band(avx2, sweep, rows, scratch, directions);
+        band(avx2, pass, rows, scratch, directions);
     } else if let Some(sse2) = level.as_sse2() {
-        band(sse2, sweep, rows, scratch, directions);
+        band(sse2, pass, rows, scratch, directions);
     }
     #[cfg(not(target_arch = "x86_64"))]
-    dispatch!(level, simd => band(simd, sweep, rows, scratch, directions));
+    dispatch!(level, simd => band(simd, pass, rows, scratch, directions));
 }

@@ -6,51 +6,51 @@ use std::sync::{
 };
 
 /// Columns in a piece.
-pub(super) const PIECE: usize = 32;
+pub(super) const SEGMENT: usize = 32;
 
-/// The paths of up to [`PIECE`] columns: for each column, row and direction the path values of all disparities.
+/// The paths of up to [`SEGMENT`] columns: for each column, row and direction the path values of all disparities.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Piece<T> {
+pub(super) struct Segment<T> {
     pub(super) values: Vec<T>,
     pub(super) least: Vec<T>,
 }
 
 /// The pieces along a row. One band puts them, from the left; the next takes them.
 #[derive(Debug)]
-pub(super) struct Edge<T> {
-    pieces: Vec<Mutex<Option<Piece<T>>>>,
+pub(super) struct Boundary<T> {
+    pieces: Vec<Mutex<Option<Segment<T>>>>,
 }
 
-impl<T: Clone> Edge<T> {
+impl<T: Clone> Boundary<T> {
     pub(super) fn new(width: usize) -> Self {
-        Self { pieces: (0..width.div_ceil(PIECE)).map(|_| Mutex::new(None)).collect() }
+        Self { pieces: (0..width.div_ceil(SEGMENT)).map(|_| Mutex::new(None)).collect() }
     }
 
-    pub(super) fn put(&self, index: usize, piece: Piece<T>) {
+    pub(super) fn put(&self, index: usize, piece: Segment<T>) {
         *self.pieces[index].lock().unwrap_or_else(PoisonError::into_inner) = Some(piece);
     }
 
-    pub(super) fn take(&self, index: usize) -> Option<Piece<T>> {
+    pub(super) fn take(&self, index: usize) -> Option<Segment<T>> {
         self.pieces[index].lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// A copy, to begin again from here.
     pub(super) fn checkpoint(&self) -> Self {
-        let copy = |p: &Mutex<Option<Piece<T>>>| {
+        let copy = |p: &Mutex<Option<Segment<T>>>| {
             Mutex::new(p.lock().unwrap_or_else(PoisonError::into_inner).clone())
         };
         Self { pieces: self.pieces.iter().map(copy).collect() }
     }
 }
 
-/// How many pieces each band of a sweep has put.
+/// How many pieces each band of a pass has put.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct Wavefront {
     put: Vec<AtomicUsize>,
     failed: AtomicBool,
 }
 
-impl Progress {
+impl Wavefront {
     pub(super) fn new(bands: usize) -> Self {
         Self { put: (0..bands).map(|_| AtomicUsize::new(0)).collect(), failed: AtomicBool::new(false) }
     }
