@@ -252,6 +252,12 @@ impl Processor {
         Self { gpu: Some(gpu), ..cpu.into() }
     }
 
+    /// The same processor with another CPU: other threads, or an observer.
+    #[must_use]
+    pub fn with_cpu(self, cpu: Cpu) -> Self {
+        Self { cpu, ..self }
+    }
+
     /// Leaves a note for people: what was passed over, or done by the CPU instead, and why. The same note is kept once.
     pub fn note(&self, note: impl Into<String>) {
         let (mut notes, note) = (self.notes.lock().unwrap_or_else(PoisonError::into_inner), note.into());

@@ -187,7 +187,7 @@ mod tests {
                 }
                 if processor.gpu.is_some() {
                     told(&cpu, 2, |cpu| {
-                        let observed = Processor { cpu: cpu.clone(), ..processor.clone() };
+                        let observed = processor.clone().with_cpu(cpu.clone());
                         detector.open(&observed).unwrap().detect_many(&images, &observed).unwrap()
                     });
                 }
