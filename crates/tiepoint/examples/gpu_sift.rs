@@ -48,7 +48,7 @@ fn main() -> Outcome<()> {
         other => return Err(format!("{other} is neither cuda nor opencl").into()),
     };
     let first_octave = rest.get(1).map_or(Ok(-1), |s| s.parse())?;
-    let options = SiftOptions { first_octave, contrast, sigma, ..default };
+    let options = default.with_first_octave(first_octave).with_contrast(contrast).with_sigma(sigma);
     let cpu = Cpu::with_threads(std::thread::available_parallelism()?.get())?;
     let AnyImage::U8(photograph) = image::read_grey(path, &Default::default(), &cpu)? else {
         return Err("the photograph must have 8 bits".into());

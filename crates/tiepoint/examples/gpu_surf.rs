@@ -13,7 +13,7 @@ mod timing;
 
 use tiepoint::device::Cpu;
 use tiepoint::device::gpu::{Api, Commands, Gpu};
-use tiepoint::feature::surf::{self, GpuSurf, SurfOptions};
+use tiepoint::feature::surf::{self, GpuSurf, SurfOptions, SurfPreset};
 use tiepoint::filter::integral::{GpuIntegral, GpuIntegrator, GpuSum, Integral};
 use tiepoint::image::gpu::{GpuImage, GpuPixel};
 use tiepoint::image::{self, AnyImage, Image, Size};
@@ -31,12 +31,12 @@ fn main() -> Outcome<()> {
         words.len() < before
     };
     let check = flag("--check");
-    let mut options = SurfOptions::paper();
+    let mut options = SurfOptions::default();
     if flag("--opencv") {
-        options = SurfOptions::opencv();
+        options = SurfOptions::preset(SurfPreset::OpenCv);
     }
     if flag("--opensurf") {
-        options = SurfOptions::opensurf();
+        options = SurfOptions::preset(SurfPreset::OpenSurf);
     }
     (options.extended, options.upright) = (flag("--extended"), flag("--upright"));
     if let Some(at) = words.iter().position(|w| w == "--threshold") {

@@ -5,7 +5,6 @@ use super::results::{Arrival, Lists};
 use crate::Result;
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu, Pinned};
-use crate::feature::select::Selection;
 use crate::feature::{Descriptors, Features, Keypoint, WORDS, from_words};
 use std::mem::discriminant;
 use std::ops::Range;
@@ -112,7 +111,7 @@ impl Place {
         spare: &mut Vec<Features>,
         cpu: &Cpu,
     ) -> Result<Arrival> {
-        let most = lists.selection.most();
+        let most = lists.selection.early_limit();
         let (mut all, mut greatest) = (Vec::new(), 0);
         for (images, sent) in &self.parcels {
             let counts = self.counts.numbers_at(sent.done(), images.clone())?;
@@ -170,8 +169,8 @@ impl Place {
                     Descriptors::F32(to) => take_values(&floats[values][..len], to, within),
                 }
                 (found.dimension, found.image) = (lists.dimension, lists.size);
-                if let Selection::Even(_) = lists.selection {
-                    *found = lists.selection.apply(found, within);
+                if lists.selection.is_finished_by_host() {
+                    *found = lists.selection.of(found, within);
                 }
             }
         });

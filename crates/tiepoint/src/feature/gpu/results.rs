@@ -47,7 +47,7 @@ impl Lists<'_> {
     /// [`Error::Device`] when it is too small.
     pub(crate) fn keep(&self, count: usize) -> Result<GpuFeatures> {
         let gpu = self.keypoints.gpu();
-        let count = count.min(self.selection.most());
+        let count = count.min(self.selection.early_limit());
         let mut commands = Commands::new();
         let keypoints = first_of(self.keypoints, count * WORDS, &mut commands)?;
         let values = count * self.dimension;

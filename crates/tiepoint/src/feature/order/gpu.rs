@@ -1,5 +1,6 @@
 //! The total order of keypoints on a GPU.
 
+use super::Rank;
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::feature::for_kernels;
@@ -20,13 +21,16 @@ impl GpuOrder {
     /// Runs that are merged at a time.
     const WAYS: usize = 8;
 
-    pub(crate) fn source() -> Source {
-        let source = Source::new("order").define("GROUP", Self::GROUP).define("RUN", Self::RUN);
+    pub(crate) fn source(rank: Rank) -> Source {
+        let source = Source::new("order")
+            .define("GROUP", Self::GROUP)
+            .define("RUN", Self::RUN)
+            .define("RANK", rank.field);
         for_kernels(source.define("WAYS", Self::WAYS)).text(include_str!("order.cl"))
     }
 
-    pub(crate) fn new(gpu: &Gpu) -> Result<Self> {
-        let program = gpu.program(&Self::source())?;
+    pub(crate) fn new(gpu: &Gpu, rank: Rank) -> Result<Self> {
+        let program = gpu.program(&Self::source(rank))?;
         Ok(Self {
             sort_runs: program.kernel("sort_runs", [Self::GROUP, 1])?,
             merge_runs: program.kernel("merge_runs", [Self::GROUP, 1])?,
@@ -87,7 +91,7 @@ pub(crate) mod tests {
     #[test]
     fn the_order_is_that_of_the_cpu() {
         for gpu in all() {
-            let order = GpuOrder::new(gpu).unwrap();
+            let order = GpuOrder::new(gpu, Rank::RESPONSE).unwrap();
             for (capacity, counts) in [
                 (1, [1, 0]),
                 (300, [299, 257]),
@@ -122,6 +126,6 @@ pub(crate) mod tests {
 
     #[test]
     fn kernels_compile_for_every_card() {
-        compiles_everywhere(&[GpuOrder::source()]);
+        compiles_everywhere(&[GpuOrder::source(Rank::RESPONSE)]);
     }
 }

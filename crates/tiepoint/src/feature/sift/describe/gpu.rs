@@ -3,11 +3,12 @@
 use super::{CELL, CELLS, DIRECTIONS, reach};
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::feature::DescriptorKind;
 use crate::feature::WORDS;
 use crate::feature::gpu::GpuDescriptors;
 use crate::feature::sift::gpu::plan::{GpuLevels, GpuPoints};
 use crate::feature::sift::window::{self, GROUP};
-use crate::feature::sift::{DIMENSION, DescriptorKind, SiftOptions};
+use crate::feature::sift::{DIMENSION, SiftOptions};
 use std::f32::consts::{SQRT_2, TAU};
 use std::ops::Range;
 use tiepoint_gpu::{Argument, Kernel, Source, arguments};

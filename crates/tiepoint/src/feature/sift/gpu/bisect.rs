@@ -4,16 +4,16 @@ use super::detect_tests::{upload_levels, upload_list};
 use super::plan::{GpuLevels, GpuPoints, Plan};
 use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu};
-use crate::feature::Keypoint;
 use crate::feature::bisect::{Run, Runs};
 use crate::feature::gpu::{GpuDescriptors, GpuFeatures};
-use crate::feature::order::GpuOrder;
+use crate::feature::order::{GpuOrder, Rank};
 use crate::feature::sift::describe::gpu::GpuDescribe;
 use crate::feature::sift::extrema::gpu::GpuExtrema;
 use crate::feature::sift::orient::gpu::GpuOrient;
 use crate::feature::sift::scale_space::gpu::GpuScaleSpace;
 use crate::feature::sift::scale_space::whole;
-use crate::feature::sift::{DIMENSION, DescriptorKind, SiftOptions, detect};
+use crate::feature::sift::{DIMENSION, SiftOptions, detect};
+use crate::feature::{DescriptorKind, Keypoint};
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{Image, ImageView};
 
@@ -125,7 +125,7 @@ impl<T: GpuPixel> Way<'_, T> {
             return first;
         }
         let GpuPoints { keypoints, counts, capacity } = features;
-        let order = GpuOrder::new(self.gpu).unwrap();
+        let order = GpuOrder::new(self.gpu, Rank::RESPONSE).unwrap();
         order.record(&mut self.commands, keypoints, counts, *capacity, (&first, &spare)).unwrap().clone()
     }
 

@@ -1,17 +1,17 @@
 //! Every stage on every device against the scalar reference, and the whole against the CPU.
 
-use super::super::tests::scene;
-use super::super::{DIMENSION, DescriptorKind, GpuSift, SiftOptions, SiftPreset, reference};
+use super::super::tests::{scene, selections};
+use super::super::{DIMENSION, GpuSift, SiftOptions, SiftPreset, reference};
 use super::plan::{GpuLevels, GpuPoints, Plan};
 use crate::Error;
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu, all, compiles_everywhere};
 use crate::feature::gpu::{AT_A_TIME, GpuDescriptors, GpuFeatures, Search};
-use crate::feature::order::GpuOrder;
+use crate::feature::order::{GpuOrder, Rank};
 use crate::feature::select::Selection;
 use crate::feature::sift::describe::gpu::GpuDescribe;
 use crate::feature::sift::orient::gpu::GpuOrient;
-use crate::feature::{Descriptors, Features, Keypoint, sift};
+use crate::feature::{DescriptorKind, Descriptors, Features, Keypoint, sift};
 use crate::feature::{WORDS, to_words};
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{self, AnyImage, Image, ReadOptions, Size};
@@ -111,7 +111,7 @@ fn oriented_and_described(
     let mut commands = Commands::new();
     commands.zero(&features.counts);
     GpuOrient::new(gpu, options).unwrap().record(&mut commands, &features, &points, levels).unwrap();
-    let order = GpuOrder::new(gpu).unwrap();
+    let order = GpuOrder::new(gpu, Rank::RESPONSE).unwrap();
     let sorted = order
         .record(&mut commands, &features.keypoints, &features.counts, capacity, (&first, &spare))
         .unwrap();
@@ -215,13 +215,12 @@ fn features_are_those_of_the_cpu_for_every_option_and_pixel() {
         SiftOptions { levels: 5, ..base },
         SiftOptions { octaves: Some(2), ..base },
         SiftOptions { sigma: 2.3, input_sigma: 1.1, edge: 5.0, ..base },
-        SiftOptions { selection: Selection::Strongest(10), ..base },
-        SiftOptions { selection: Selection::Strongest(0), ..base },
-        SiftOptions { selection: Selection::Even(20), ..base },
     ];
+    let selections = [selections(&base, 10), selections(&base, 0)].concat();
+    let options: Vec<SiftOptions> = options.into_iter().chain(selections).collect();
     for gpu in all() {
-        for options in options {
-            agree(gpu, &image, &options);
+        for options in &options {
+            agree(gpu, &image, options);
         }
         assert!(agree(gpu, &deep, &base).len() > 40, "enough to compare");
         assert!(agree(gpu, &float, &base).len() > 40, "enough to compare");

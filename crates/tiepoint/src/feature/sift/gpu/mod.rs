@@ -21,7 +21,6 @@ use crate::device::Cpu;
 use crate::device::gpu::Gpu;
 use crate::feature::Features;
 use crate::feature::gpu::{Feed, GpuFeatures, Results, Search, nothing, same_size, size_of_all};
-use crate::feature::select::Selection;
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{ImageView, Size};
 use crate::{Error, Result};
@@ -200,7 +199,7 @@ impl GpuSift {
         mask: Option<&GpuImage<u8>>,
     ) -> Result<GpuFeatures> {
         // The host knows which to keep, and puts parts together.
-        if matches!(self.options.selection, Selection::Even(_)) || self.bands.is_some() {
+        if self.options.selection.is_finished_by_host() || self.bands.is_some() {
             let features = self.detect(image, mask)?;
             return GpuFeatures::upload(&self.gpu, &features);
         }

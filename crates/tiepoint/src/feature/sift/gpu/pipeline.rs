@@ -3,13 +3,14 @@
 use super::plan::{GpuLevels, GpuPoints, Plan};
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu, Graph};
+use crate::feature::DescriptorKind;
 use crate::feature::gpu::{GpuDescriptors, Lists};
 use crate::feature::order::GpuOrder;
+use crate::feature::sift::SiftOptions;
 use crate::feature::sift::describe::gpu::GpuDescribe;
 use crate::feature::sift::extrema::gpu::{GpuExtrema, Masks};
 use crate::feature::sift::orient::gpu::GpuOrient;
 use crate::feature::sift::scale_space::gpu::GpuScaleSpace;
-use crate::feature::sift::{DescriptorKind, SiftOptions};
 use crate::image::gpu::{GpuImage, GpuPixel};
 use std::ops::Range;
 
@@ -33,7 +34,7 @@ impl Stages {
             options,
             extrema: GpuExtrema::new(gpu, &options)?,
             orient: GpuOrient::new(gpu, &options)?,
-            order: GpuOrder::new(gpu)?,
+            order: GpuOrder::new(gpu, options.selection.rank())?,
             describe: GpuDescribe::new(gpu, &options)?,
         })
     }
@@ -87,7 +88,7 @@ impl Between {
             described: list()?,
             descriptors: match options.descriptors {
                 DescriptorKind::F32 => GpuDescriptors::F32(gpu.buffer(values)?),
-                _ => GpuDescriptors::U8(gpu.buffer(values)?),
+                DescriptorKind::U8 | DescriptorKind::None => GpuDescriptors::U8(gpu.buffer(values)?),
             },
         })
     }
@@ -194,6 +195,6 @@ impl Stages {
         commands.stage("describe");
         let to = (&between.described, &between.descriptors);
         let from = (&between.points, &between.features, order);
-        self.describe.record(commands, to, from, (images, self.options.selection.most()), levels)
+        self.describe.record(commands, to, from, (images, self.options.selection.early_limit()), levels)
     }
 }

@@ -3,10 +3,11 @@
 use super::plan::{GpuLevels, GpuPoints, Plan};
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu, all, compiles_everywhere};
+use crate::feature::DescriptorKind;
 use crate::feature::Keypoint;
 use crate::feature::sift::extrema::gpu::{GpuExtrema, Masks};
 use crate::feature::sift::scale_space::gpu::GpuScaleSpace;
-use crate::feature::sift::{DescriptorKind, SiftOptions, SiftPreset, reference, tests::photo, tests::scene};
+use crate::feature::sift::{SiftOptions, SiftPreset, reference, tests::photo, tests::scene};
 use crate::feature::{WORDS, from_words};
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::testing::assert_same;

@@ -11,7 +11,7 @@ use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::feature::Keypoint;
 use crate::feature::bisect::{Run, Runs};
 use crate::feature::gpu::{GpuDescriptors, GpuFeatures};
-use crate::feature::order::GpuOrder;
+use crate::feature::order::{GpuOrder, Rank};
 use crate::feature::{WORDS, to_words};
 use crate::filter::{
     self,
@@ -56,7 +56,7 @@ impl<'i, T: GpuPixel, A: GpuSum + Total> Stages<'i, T, A> {
         let responses = responses_of(&rows, &octaves, &layers, white, cpu);
         let mut extrema = extrema_of(&octaves, &layers.grids, &responses, size, &options);
         extrema.sort_by(Keypoint::order);
-        let disc = Disc::new(options.convention);
+        let disc = Disc::new(options.preset);
         let found: Vec<_> = extrema.iter().map(|k| disc.direction(&rows, k)).collect();
         let oriented = extrema.iter().zip(&found).map(|(k, d)| Keypoint { angle: d.angle, ..*k }).collect();
         Self {
@@ -151,7 +151,7 @@ impl<T: GpuPixel, A: GpuSum + Total> Way<'_, T, A> {
             return first;
         }
         let Found { keypoints, counts, capacity } = found;
-        let order = GpuOrder::new(self.gpu).unwrap();
+        let order = GpuOrder::new(self.gpu, Rank::RESPONSE).unwrap();
         order.record(&mut self.commands, keypoints, counts, capacity, (&first, &spare)).unwrap().clone()
     }
 

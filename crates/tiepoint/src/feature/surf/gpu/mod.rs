@@ -6,7 +6,7 @@
 //! for every keypoint, by one group, its direction and its descriptor. Only then the host reads the counts and as many
 //! features. Where there are more than there is room for, it makes room and runs the graph again.
 //!
-//! [`Selection::Strongest`] is applied before keypoints are described, [`Selection::Even`] by the host.
+//! No keypoints are described but those that the selection may take; the host does the rest of it.
 
 #[cfg(test)]
 pub(crate) mod bisect;
@@ -22,7 +22,6 @@ use crate::device::gpu::Gpu;
 use crate::feature::Features;
 use crate::feature::gpu::{Feed, GpuFeatures, Results, Search, nothing, same_size, size_of_all};
 use crate::feature::order::GpuOrder;
-use crate::feature::select::Selection;
 use crate::filter::integral::GpuSum;
 use crate::image::ImageView;
 use crate::image::gpu::{GpuImage, GpuPixel, Staging};
@@ -94,7 +93,7 @@ impl GpuSurf {
         Ok(Self {
             gpu: gpu.clone(),
             options,
-            order: GpuOrder::new(gpu)?,
+            order: GpuOrder::new(gpu, options.selection.rank())?,
             cpu: Cpu::sequential(),
             pipeline: None,
             results: Results::new(gpu)?,
@@ -197,7 +196,7 @@ impl GpuSurf {
         image: &GpuImage<T>,
         mask: Option<&GpuImage<u8>>,
     ) -> Result<GpuFeatures> {
-        if let Selection::Even(_) = self.options.selection {
+        if self.options.selection.is_finished_by_host() {
             let features = self.detect(image, mask)?;
             return GpuFeatures::upload(&self.gpu, &features);
         }

@@ -1,7 +1,7 @@
 //! The kernels of SURF and their launches, one function a stage.
 
 use super::super::{
-    Convention, SurfOptions,
+    SurfOptions, SurfPreset,
     describe::{CELLS, Square},
     orient::{Direction, Disc, SAMPLES},
 };
@@ -69,7 +69,7 @@ impl Stages {
                 .text(include_str!("../integral.h"))
         };
         let detect = with_sums("SURF, responses and extrema")
-            .define("OPENCV", u8::from(options.convention == Convention::OpenCv))
+            .define("OPENCV", u8::from(options.preset == SurfPreset::OpenCv))
             .define("TILE_X", TILE[0])
             .define("TILE_Y", TILE[1])
             .define("ROWS_PER_LANE", ROWS_PER_LANE)
@@ -77,10 +77,10 @@ impl Stages {
             .text(include_str!("../response/response.cl"))
             .text(include_str!("../extrema/extrema.cl"));
 
-        let disc = Disc::new(options.convention);
-        let upright = Direction::upright(options.convention);
+        let disc = Disc::new(options.preset);
+        let upright = Direction::upright(options.preset);
         let orient = numeric::for_kernels(with_sums("SURF, orientation"))
-            .define("OPENSURF", u8::from(options.convention == Convention::OpenSurf))
+            .define("OPENSURF", u8::from(options.preset == SurfPreset::OpenSurf))
             .define("ORIENT_GROUP", SAMPLES)
             .define("SAMPLES_OF_DISC", disc.weights.iter().filter(|&&w| w > 0).count())
             .define("BINS", disc.bins)
@@ -116,7 +116,7 @@ impl Stages {
         let detect = gpu.program(&detect)?;
         let orient = gpu.program(&orient)?.kernel("orient", [SAMPLES as u32, 1])?;
         let describe = gpu.program(&describe)?.kernel("describe", [DESCRIBE_GROUP, 1])?;
-        let disc = Disc::new(options.convention);
+        let disc = Disc::new(options.preset);
         let weights = disc.weights.iter().map(|&w| w as f32);
         let disc: Vec<f32> = disc.x.into_iter().chain(disc.y).chain(weights).collect();
         let Square { u, v, weights, members, .. } = Square::new(options);
@@ -131,7 +131,7 @@ impl Stages {
             disc: gpu.upload(&disc)?,
             square: gpu.upload(&[u, v, weights, members].concat())?,
             threshold: options.threshold,
-            most: options.selection.most().min(u32::MAX as usize) as u32,
+            most: options.selection.early_limit().min(u32::MAX as usize) as u32,
             dimension: options.dimension(),
             groups: gpu.info().units as usize * RESIDENT,
         })

@@ -5,14 +5,14 @@ use super::super::integral::{Integral, Total};
 use super::super::orient::Disc;
 use super::super::response::Job;
 use super::super::stream::inner;
-use super::super::tests::{PRESETS, texture, to_u8, to_u16};
-use super::super::{Surf, extrema, plan, refine};
+use super::super::tests::{PRESETS, selections, texture, to_u8, to_u16};
+use super::super::{Surf, SurfPreset, extrema, plan, refine};
 use super::layers::Layers;
 use super::stages::{DeviceLayers, Found, Stages};
 use super::*;
 use crate::device::gpu::{Commands, all, compiles_everywhere};
-use crate::feature::Keypoint;
 use crate::feature::gpu::{AT_A_TIME, Search};
+use crate::feature::{DescriptorKind, Keypoint};
 use crate::feature::{WORDS, from_words, to_words};
 use crate::filter::integral::GpuIntegral;
 use crate::image::{AnyImage, Image, ImageView, Size, read_grey};
@@ -62,14 +62,12 @@ fn variants_equal_the_cpu() {
         let variants = [
             SurfOptions { upright: true, ..preset },
             SurfOptions { extended: true, ..preset },
-            SurfOptions { descriptors: false, step: 2, ..preset },
-            SurfOptions { intervals: 3, octaves: 2, step: 4, threshold: 0.0, ..preset },
-            SurfOptions { intervals: 8, octaves: 6, step: 1, ..preset },
-            SurfOptions { selection: Selection::Strongest(7), ..preset },
-            SurfOptions { selection: Selection::Strongest(0), ..preset },
-            SurfOptions { selection: Selection::Even(9), ..preset },
+            SurfOptions { descriptors: DescriptorKind::None, step: 2, ..preset },
+            SurfOptions { intervals: 3, octaves: Some(2), step: 4, threshold: 0.0, ..preset },
+            SurfOptions { intervals: 8, octaves: Some(6), step: 1, ..preset },
         ];
-        for options in variants {
+        let selections = [selections(&preset, 7), selections(&preset, 0)].concat();
+        for options in variants.into_iter().chain(selections) {
             compare(&image, options, None);
         }
     }
@@ -79,8 +77,8 @@ fn variants_equal_the_cpu() {
 fn masks_equal_the_cpu() {
     let image = texture(Size::new(240, 200), 5);
     let mask = Image::from_fn(image.size(), |x, y| u8::from((x / 20 + y / 30) % 3 > 0));
-    let all = compare(&image, SurfOptions::paper(), None);
-    let some = compare(&image, SurfOptions::paper(), Some(&mask));
+    let all = compare(&image, SurfOptions::default(), None);
+    let some = compare(&image, SurfOptions::default(), Some(&mask));
     assert!(some > 10 && some < all, "{some} of {all} features under the mask");
 }
 
@@ -116,7 +114,7 @@ fn strange_pixels_equal_the_cpu() {
 #[test]
 fn batches_equal_single_images() {
     let images: Vec<_> = (1..4).map(|seed| to_u8(&texture(Size::new(200, 150), seed))).collect();
-    let options = SurfOptions { threshold: 1e-4, ..SurfOptions::paper() };
+    let options = SurfOptions { threshold: 1e-4, ..SurfOptions::default() };
     let cpu = Cpu::sequential();
     for gpu in all() {
         let on_device: Vec<_> = images.iter().map(|i| GpuImage::upload(gpu, i.view()).unwrap()).collect();
@@ -148,7 +146,7 @@ fn batches_equal_single_images() {
 #[test]
 fn room_grows() {
     let image = texture(Size::new(200, 190), 3);
-    let options = SurfOptions { threshold: 0.0, ..SurfOptions::paper() };
+    let options = SurfOptions { threshold: 0.0, ..SurfOptions::default() };
     let cpu = Cpu::sequential();
     let expected = super::super::detect(image.view(), &options, None, &cpu).unwrap();
     let bytes = to_u8(&image);
@@ -169,9 +167,9 @@ fn room_grows() {
 #[test]
 fn wrong_input_is_an_error() {
     for gpu in all() {
-        let bad = SurfOptions { octaves: 7, ..SurfOptions::paper() };
+        let bad = SurfOptions { octaves: Some(7), ..SurfOptions::default() };
         assert!(matches!(GpuSurf::new(gpu, bad), Err(Error::Option { .. })), "octaves");
-        let mut surf = GpuSurf::new(gpu, SurfOptions::paper()).unwrap();
+        let mut surf = GpuSurf::new(gpu, SurfOptions::default()).unwrap();
         let image = |w, h| GpuImage::<u8>::upload(gpu, Image::new(Size::new(w, h)).view()).unwrap();
         assert!(matches!(surf.detect(&image(9, 9), Some(&image(9, 8))), Err(Error::Mismatch(_))), "mask");
         assert!(matches!(surf.detect_batch(&[image(9, 9), image(8, 9)]), Err(Error::Mismatch(_))), "sizes");
@@ -182,9 +180,9 @@ fn wrong_input_is_an_error() {
 
 #[test]
 fn kernels_compile_for_every_card() {
-    let extended = SurfOptions { extended: true, upright: true, ..SurfOptions::opencv() };
-    compiles_everywhere(&Stages::sources::<u32>(&SurfOptions::paper()));
-    compiles_everywhere(&Stages::sources::<u64>(&SurfOptions::opensurf()));
+    let extended = SurfOptions { extended: true, upright: true, ..SurfOptions::preset(SurfPreset::OpenCv) };
+    compiles_everywhere(&Stages::sources::<u32>(&SurfOptions::default()));
+    compiles_everywhere(&Stages::sources::<u64>(&SurfOptions::preset(SurfPreset::OpenSurf)));
     compiles_everywhere(&Stages::sources::<u64>(&extended));
 }
 
@@ -209,7 +207,7 @@ fn photographs_equal_the_cpu() {
 fn views_equal_the_cpu() {
     let image = texture(Size::new(150, 130), 8);
     let wide = texture(Size::new(210, 90), 9);
-    let options = SurfOptions { threshold: 1e-4, ..SurfOptions::paper() };
+    let options = SurfOptions { threshold: 1e-4, ..SurfOptions::default() };
     let cpu = Cpu::sequential();
     for gpu in all() {
         let mut surf = GpuSurf::new(gpu, options).unwrap();
@@ -245,7 +243,7 @@ fn stages_alone<T: GpuPixel, A: GpuSum + Total>(gpu: &Gpu, image: &Image<T>, opt
     let octaves = plan::octaves(options);
     let white = if T::WHITE == 255.0 { 255.0 } else { 65535.0 };
     let table = DeviceLayers::upload(gpu, Layers::new(&octaves, size, white)).unwrap();
-    let what = format!("{gpu:?}: {} {:?}", T::NAME, options.convention);
+    let what = format!("{gpu:?}: {} {:?}", T::NAME, options.preset);
     let expected = responses_of(&rows, &octaves, &table.layers, white, &cpu);
     let responses = gpu.buffer(table.layers.len).unwrap();
     let mut commands = Commands::new();
@@ -295,7 +293,7 @@ fn stages_alone<T: GpuPixel, A: GpuSum + Total>(gpu: &Gpu, image: &Image<T>, opt
     gpu.run(&commands).unwrap();
     let (words, directions) = (oriented.to_vec().unwrap(), directions.to_vec().unwrap());
     let values = descriptors.to_vec().unwrap();
-    let (disc, square) = (Disc::new(options.convention), Square::new(options));
+    let (disc, square) = (Disc::new(options.preset), Square::new(options));
     for (i, k) in extrema.iter().rev().enumerate() {
         let direction = disc.direction(&rows, k);
         assert_eq!(
@@ -368,7 +366,7 @@ pub(super) fn extrema_of(
                     let response = rows[1][1][column];
                     let sample = refine::Sample { octave: o, layer, row, column, response };
                     let offset = refine::offset(&extrema::cube(&rows, column));
-                    found.extend(refine::keypoint(options.convention, octave, sample, offset));
+                    found.extend(refine::keypoint(options.preset, octave, sample, offset));
                 });
             }
         }

@@ -16,9 +16,8 @@ use super::GpuSift;
 use super::plan::{Part, Plan};
 use crate::device::gpu::{Buffer, Commands};
 use crate::feature::WORDS;
-use crate::feature::select::Selection;
-use crate::feature::sift::{DescriptorKind, SiftOptions};
-use crate::feature::{Descriptors, Features};
+use crate::feature::sift::SiftOptions;
+use crate::feature::{DescriptorKind, Descriptors, Features};
 use crate::image::gpu::{GpuImage, GpuPixel, Staging};
 use crate::image::{ImageView, Rect, Size};
 use crate::{Error, Result};
@@ -231,7 +230,7 @@ impl GpuSift {
     ) -> Result<Features> {
         let found = bands.detect(image, mask)?;
         self.bands = Some(bands);
-        Ok(self.options.selection.apply(&found, &self.cpu))
+        Ok(self.options.selection.of(&found, &self.cpu))
     }
 
     /// The features of the one image that was searched, or `None`, as [`fetched`](Self::fetched).
@@ -242,10 +241,7 @@ impl GpuSift {
 
     /// The same for parts of an image, whose features are yet to be selected from.
     fn for_parts(&self) -> Result<Self> {
-        let selection = match self.options.selection {
-            Selection::Even(_) => Selection::All,
-            other => other,
-        };
+        let selection = self.options.selection.of_part();
         Ok(Self::new(&self.gpu, SiftOptions { selection, ..self.options })?.with_cpu(&self.cpu))
     }
 
@@ -270,7 +266,7 @@ impl GpuSift {
         let lists = if self.options.upright { 2 } else { 3 } * Buffer::<u32>::taken(room * WORDS);
         let descriptors = match self.options.descriptors {
             DescriptorKind::F32 => Buffer::<f32>::taken(room * self.options.dimension()),
-            _ => Buffer::<u8>::taken(room * self.options.dimension()),
+            DescriptorKind::U8 | DescriptorKind::None => Buffer::<u8>::taken(room * self.options.dimension()),
         };
         let order = 2 * Buffer::<u64>::taken(room);
         (Buffer::<f32>::taken(plan.len()) + lists + descriptors + order) as u64
