@@ -5,8 +5,8 @@ use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::feature::DescriptorKind;
 use crate::feature::WORDS;
-use crate::feature::gpu::GpuDescriptors;
-use crate::feature::sift::gpu::plan::{GpuLevels, GpuPoints};
+use crate::feature::gpu::{GpuDescriptors, GpuKeypoints};
+use crate::feature::sift::gpu::plan::{GpuLevels, groups};
 use crate::feature::sift::window::{self, GROUP};
 use crate::feature::sift::{DIMENSION, SiftOptions};
 use std::f32::consts::{SQRT_2, TAU};
@@ -59,8 +59,8 @@ impl GpuDescribe {
     pub(crate) fn record(
         &self,
         commands: &mut Commands,
-        (described, descriptors): (&GpuPoints, &GpuDescriptors),
-        (points, features, order): (&GpuPoints, &GpuPoints, &Buffer<u64>),
+        (described, descriptors): (&GpuKeypoints, &GpuDescriptors),
+        (points, features, order): (&GpuKeypoints, &GpuKeypoints, &Buffer<u64>),
         (images, limit): (Range<usize>, usize),
         levels: &GpuLevels,
     ) -> Result<()> {
@@ -85,6 +85,6 @@ impl GpuDescribe {
         if self.has_descriptors {
             arguments.extend(arguments![&levels.values, levels.plan.image_stride as u64, &levels.octaves]);
         }
-        Ok(commands.launch(&self.kernel, features.groups(images.len()), arguments)?)
+        Ok(commands.launch(&self.kernel, groups(features, images.len()), arguments)?)
     }
 }
