@@ -9,7 +9,7 @@ use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::feature::gpu::{GpuDescriptors, WORDS};
 use std::f32::consts::{SQRT_2, TAU};
 use std::ops::Range;
-use tiepoint_gpu::{Argument, Kernel, Source, arguments};
+use tiepoint_gpu::{Kernel, KernelSource, Positional, arguments};
 
 /// Columns of the histogram, one or more lanes each.
 const COLUMNS: u32 = 8;
@@ -22,9 +22,9 @@ pub(super) struct GpuDescribe {
 }
 
 impl GpuDescribe {
-    pub(super) fn source(options: &SiftOptions) -> Source {
+    pub(super) fn source(options: &SiftOptions) -> KernelSource {
         let bytes = options.descriptors != DescriptorKind::F32;
-        window_for_kernels(Source::new("describe"), options)
+        window_for_kernels(KernelSource::new("describe"), options)
             .define("CELLS", CELLS)
             .define("DIRECTIONS", DIRECTIONS)
             .define("DIMENSION", DIMENSION)
@@ -47,7 +47,7 @@ impl GpuDescribe {
     pub(super) fn new(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
         let has_descriptors = options.descriptors != DescriptorKind::None;
         let name = if has_descriptors { "describe" } else { "arrange" };
-        let kernel = gpu.program(&Self::source(options))?.kernel(name, [LANES, 1])?;
+        let kernel = gpu.program(&Self::source(options))?.untyped_kernel(name, [LANES, 1])?;
         Ok(Self { kernel, has_descriptors })
     }
 
@@ -66,8 +66,8 @@ impl GpuDescribe {
         let mut arguments = arguments![&described.keypoints];
         if self.has_descriptors {
             arguments.push(match descriptors {
-                GpuDescriptors::U8(buffer) => Argument::from(buffer),
-                GpuDescriptors::F32(buffer) => Argument::from(buffer),
+                GpuDescriptors::U8(buffer) => Positional::from(buffer),
+                GpuDescriptors::F32(buffer) => Positional::from(buffer),
             });
         }
         arguments.extend(arguments![
@@ -83,6 +83,6 @@ impl GpuDescribe {
         if self.has_descriptors {
             arguments.extend(arguments![&levels.values, levels.plan.image_stride as u64, &levels.octaves]);
         }
-        Ok(commands.launch(&self.kernel, groups(features, images.len()), arguments)?)
+        Ok(commands.launch_untyped(&self.kernel, groups(features, images.len()), arguments)?)
     }
 }

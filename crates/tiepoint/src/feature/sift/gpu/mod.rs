@@ -35,7 +35,7 @@ use bands::{Bands, Pixels};
 use plan::{GpuPoints, Plan};
 use std::any::Any;
 use std::slice;
-use tiepoint_gpu::Source;
+use tiepoint_gpu::KernelSource;
 use work::{Purpose, Stages, Work};
 
 /// Lanes of a group that looks around one keypoint: of a warp, so that a barrier costs little; a power of two.
@@ -50,7 +50,7 @@ fn groups(points: &GpuPoints, images: usize) -> [usize; 3] {
 }
 
 /// For kernels: keypoints, and the pixels around them.
-fn window_for_kernels(source: Source, options: &SiftOptions) -> Source {
+fn window_for_kernels(source: KernelSource, options: &SiftOptions) -> KernelSource {
     gpu::for_kernels(numeric::for_kernels(source))
         .define("LANES", LANES)
         .define("EXACT", u8::from(options.preset != SiftPreset::OpenCv))
