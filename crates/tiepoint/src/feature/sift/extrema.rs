@@ -6,8 +6,8 @@
 
 use super::SiftOptions;
 use super::scale_space::Octave;
-use crate::device::Cpu;
-use fearless_simd::{Simd, dispatch, prelude::*};
+use crate::device::{Cpu, dispatch};
+use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
 use std::ops::Range;
 
