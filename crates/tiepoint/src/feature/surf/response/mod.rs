@@ -9,11 +9,11 @@
 //! them horizontally: 20 reads a response in the place of 32. Responses are independent of each other, so
 //! neither tiles nor the rows of a job matter.
 
-use super::{
+use crate::device::dispatch;
+use crate::feature::surf::{
     integral::{Integral, Total},
     plan::Filter,
 };
-use crate::device::dispatch;
 use fearless_simd::Simd;
 use fearless_simd_macros::simd;
 use std::ops::Range;
