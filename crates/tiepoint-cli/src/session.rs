@@ -46,8 +46,8 @@ impl Session {
                 common.device
             ));
         }
-        let Processor { cpu, gpu, notes } = &session.processor;
-        notes.iter().for_each(|note| session.explain(note));
+        let Processor { cpu, gpu, .. } = &session.processor;
+        session.processor.take_notes().iter().for_each(|note| session.explain(note));
         session.explain(&format!("{} threads, {}", cpu.threads(), cpu.level_name()));
         if let Some(gpu) = gpu {
             session.explain(&gpu.info().to_string());

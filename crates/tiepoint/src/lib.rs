@@ -30,6 +30,7 @@ pub mod geometry;
 pub mod image;
 pub mod matching;
 pub mod numeric;
+pub mod options;
 pub mod register;
 pub mod stereo;
 pub mod synth;

@@ -19,7 +19,7 @@ pub(crate) fn run(session: &Session) -> Outcome {
     for gpu in &gpus {
         session.say(&format!("{gpu}{}", chosen(Some(*gpu) == first)))?;
     }
-    let mut missing = auto.notes;
+    let mut missing = auto.take_notes();
     let not_listed = found.iter().filter_map(|f| f.as_ref().err()).map(ToString::to_string);
     missing.extend(not_listed.filter(|reason| !missing.contains(reason)).collect::<Vec<_>>());
     missing.iter().try_for_each(|reason| session.say(reason))?;

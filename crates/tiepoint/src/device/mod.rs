@@ -7,9 +7,11 @@
 pub mod gpu;
 mod profile;
 pub(crate) mod progress;
+mod scratch;
 
 pub use profile::{Profile, Stage, StageTime};
 pub use progress::Progress;
+pub(crate) use scratch::Scratch;
 
 use crate::{Error, Result};
 use fearless_simd::Level;
@@ -17,7 +19,7 @@ use gpu::{Api, Gpu};
 use progress::Watch;
 use rayon::{ThreadPool, ThreadPoolBuilder, prelude::*};
 use std::cmp::Ordering;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The SIMD levels that a [`Cpu`] can be held to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -232,18 +234,43 @@ pub enum Device {
     OpenCl(u32),
 }
 
-/// What computes: the CPU, and a GPU where one was chosen. Stages that have no GPU form run on the CPU.
+/// What computes: the CPU, and a GPU where one was chosen. Stages that have no GPU form run on the CPU, and so does what
+/// a GPU cannot do (for want of memory or of 64-bit floats): the result is the same, and a note says so.
 #[derive(Clone, Debug)]
 pub struct Processor {
     /// Threads and SIMD level.
     pub cpu: Cpu,
     /// The GPU.
     pub gpu: Option<Gpu>,
-    /// For people: what was passed over, and why.
-    pub notes: Vec<String>,
+    /// Shared by clones.
+    notes: Arc<Mutex<Vec<String>>>,
 }
 
 impl Processor {
+    /// A CPU with a GPU beside it.
+    pub fn with_gpu(cpu: Cpu, gpu: Gpu) -> Self {
+        Self { gpu: Some(gpu), ..cpu.into() }
+    }
+
+    /// The same processor with another CPU: other threads, or an observer.
+    #[must_use]
+    pub fn with_cpu(self, cpu: Cpu) -> Self {
+        Self { cpu, ..self }
+    }
+
+    /// Leaves a note for people: what was passed over, or done by the CPU instead, and why. The same note is kept once.
+    pub fn note(&self, note: impl Into<String>) {
+        let (mut notes, note) = (self.notes.lock().unwrap_or_else(PoisonError::into_inner), note.into());
+        if !notes.contains(&note) {
+            notes.push(note);
+        }
+    }
+
+    /// The notes left since the last call, oldest first.
+    pub fn take_notes(&self) -> Vec<String> {
+        std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Brings the stage times of a profiled GPU, from its own clock, into the profile of the CPU.
     pub(crate) fn collect_times(&self) {
         if let (Some(gpu), Some(profile)) = (&self.gpu, self.cpu.profile()) {
@@ -255,7 +282,7 @@ impl Processor {
 impl From<Cpu> for Processor {
     /// The CPU alone.
     fn from(cpu: Cpu) -> Self {
-        Self { cpu, gpu: None, notes: Vec::new() }
+        Self { cpu, gpu: None, notes: Arc::default() }
     }
 }
 
@@ -283,7 +310,7 @@ impl Device {
                 })
             }),
         };
-        Ok(Processor { cpu, gpu, notes })
+        Ok(Processor { cpu, gpu, notes: Arc::new(Mutex::new(notes)) })
     }
 
     fn open_gpu(self, api: Api, index: u32) -> Result<Gpu> {

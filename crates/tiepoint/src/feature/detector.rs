@@ -172,7 +172,7 @@ mod tests {
         let images: Vec<AnyImage> = (0..5).map(texture).collect();
         let images: Vec<&AnyImage> = images.iter().collect();
         let float = AnyImage::from(Image::<f32>::new(Size::new(120, 90)));
-        let gpus = all().iter().map(|gpu| Processor { gpu: Some(gpu.clone()), ..cpu.clone().into() });
+        let gpus = all().iter().map(|gpu| Processor::with_gpu(cpu.clone(), gpu.clone()));
         for processor in gpus.chain([cpu.clone().into()]) {
             for detector in [Detector::default(), Detector::Surf(SurfOptions::default())] {
                 let mut finder = detector.open(&processor).unwrap();
@@ -187,7 +187,7 @@ mod tests {
                 }
                 if processor.gpu.is_some() {
                     told(&cpu, 2, |cpu| {
-                        let observed = Processor { cpu: cpu.clone(), ..processor.clone() };
+                        let observed = processor.clone().with_cpu(cpu.clone());
                         detector.open(&observed).unwrap().detect_many(&images, &observed).unwrap()
                     });
                 }

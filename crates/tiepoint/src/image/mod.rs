@@ -9,6 +9,7 @@ pub mod gpu;
 mod grey;
 mod jpeg;
 mod pfm;
+mod pixel;
 mod png;
 mod pnm;
 mod range;
@@ -17,14 +18,18 @@ mod rows;
 #[cfg(test)]
 pub(crate) mod testing;
 mod tiff;
+mod view;
 mod write;
 
 pub use grey::grey;
+pub use pixel::Pixel;
 pub use range::{HOLE_MARGIN, Prepared, Range, prepare};
 pub use read::{ReadOptions, decode, decode_grey, read, read_grey};
+pub use view::{AnyView, ImageView, ImageViewMut};
 pub(crate) use write::write_values;
-pub use write::{AnyView, OutputFormat, write};
+pub use write::{OutputFormat, write};
 
+use crate::options::named;
 use crate::{Error, Result};
 
 /// Width and height in pixels. Either may be zero.
@@ -84,6 +89,13 @@ pub enum Border {
     Skip,
 }
 
+named!(Border as "border" {
+    "clamp": Border::Clamp, "The edge pixel repeated: aaa|abcd|ddd";
+    "reflect": Border::Reflect, "The image mirrored about its edge pixel: dcb|abcd|cba";
+    "zero": Border::Zero, "Black";
+    "skip": Border::Skip, "Pixels whose window leaves the image keep their value";
+});
+
 impl Border {
     /// The index inside `0..n` that stands for `i`, or `None` where the border rule gives no pixel.
     /// `n` must not be 0.
@@ -99,190 +111,6 @@ impl Border {
             }
             Self::Zero | Self::Skip => None,
         }
-    }
-}
-
-pub(crate) mod sealed {
-    /// Tells what a pixel type is: a slice as itself, for code with a faster form for one type.
-    pub trait Sealed: Copy {
-        /// 0.5 · (a + b), rounded once: to nearest even.
-        fn mean_of_two(a: Self, b: Self) -> Self;
-        /// The mean of the means of a and of b, rounded once for integers.
-        fn mean_of_four(a: [Self; 2], b: [Self; 2]) -> Self;
-        fn u8s(_: &[Self]) -> Option<&[u8]> {
-            None
-        }
-        fn u8s_mut(_: &mut [Self]) -> Option<&mut [u8]> {
-            None
-        }
-        fn u16s(_: &[Self]) -> Option<&[u16]> {
-            None
-        }
-        fn u16s_mut(_: &mut [Self]) -> Option<&mut [u16]> {
-            None
-        }
-        fn f32s(_: &[Self]) -> Option<&[f32]> {
-            None
-        }
-        fn f32s_mut(_: &mut [Self]) -> Option<&mut [f32]> {
-            None
-        }
-    }
-    impl Sealed for u8 {
-        #[inline(always)]
-        fn mean_of_two(a: Self, b: Self) -> Self {
-            let sum = u16::from(a) + u16::from(b);
-            ((sum + (sum >> 1 & 1)) >> 1) as Self
-        }
-        #[inline(always)]
-        fn mean_of_four(a: [Self; 2], b: [Self; 2]) -> Self {
-            let sum = u16::from(a[0]) + u16::from(a[1]) + u16::from(b[0]) + u16::from(b[1]);
-            ((sum + 1 + (sum >> 2 & 1)) >> 2) as Self
-        }
-        fn u8s(values: &[Self]) -> Option<&[u8]> {
-            Some(values)
-        }
-        fn u8s_mut(values: &mut [Self]) -> Option<&mut [u8]> {
-            Some(values)
-        }
-    }
-    impl Sealed for u16 {
-        #[inline(always)]
-        fn mean_of_two(a: Self, b: Self) -> Self {
-            let sum = u32::from(a) + u32::from(b);
-            ((sum + (sum >> 1 & 1)) >> 1) as Self
-        }
-        #[inline(always)]
-        fn mean_of_four(a: [Self; 2], b: [Self; 2]) -> Self {
-            let sum = u32::from(a[0]) + u32::from(a[1]) + u32::from(b[0]) + u32::from(b[1]);
-            ((sum + 1 + (sum >> 2 & 1)) >> 2) as Self
-        }
-        fn u16s(values: &[Self]) -> Option<&[u16]> {
-            Some(values)
-        }
-        fn u16s_mut(values: &mut [Self]) -> Option<&mut [u16]> {
-            Some(values)
-        }
-    }
-    impl Sealed for f32 {
-        #[inline(always)]
-        fn mean_of_two(a: Self, b: Self) -> Self {
-            0.5 * (a + b)
-        }
-        #[inline(always)]
-        fn mean_of_four(a: [Self; 2], b: [Self; 2]) -> Self {
-            0.5 * (0.5 * (a[0] + a[1]) + 0.5 * (b[0] + b[1]))
-        }
-        fn f32s(values: &[Self]) -> Option<&[f32]> {
-            Some(values)
-        }
-        fn f32s_mut(values: &mut [Self]) -> Option<&mut [f32]> {
-            Some(values)
-        }
-    }
-}
-
-/// The type of one channel of a pixel: `u8`, `u16` or `f32`.
-pub trait Pixel:
-    Copy + Default + PartialOrd + PartialEq + Send + Sync + std::fmt::Debug + sealed::Sealed + 'static
-{
-    /// The value of white: 255, 65535 or 1.
-    const WHITE: f32;
-
-    /// The value as it is.
-    fn to_f32(self) -> f32;
-
-    /// The nearest value of this type, ties to even; integers saturate and take NaN as 0.
-    fn from_f32(v: f32) -> Self;
-
-    /// The value on the scale from 0 (black) to 1 (white). For f32: clamped to it, NaN as 0.
-    fn unit(self) -> f32;
-
-    /// The value on an integer scale of 0 to 65535 (8-bit: 0 to 255), for exact sums. f32: rounded to nearest
-    /// even from 0 to 1 onto 0 to 65535, NaN as 0.
-    fn level(self) -> u32;
-}
-
-/// The nearest of 0, 1, …, `most`, ties to even, NaN as 0. Above 2²³ the values of f32 are the whole numbers: adding it
-/// rounds, and leaves the number in the last bits. Unlike a conversion this has a vector form for every type.
-#[inline(always)]
-fn nearest(v: f32, most: f32) -> u32 {
-    // Not `clamp`, which keeps NaN.
-    let v = if v > 0.0 { v } else { 0.0 };
-    let v = if v < most { v } else { most };
-    (v + 8_388_608.0).to_bits() & 0xffff
-}
-
-impl Pixel for u8 {
-    const WHITE: f32 = 255.0;
-
-    #[inline(always)]
-    fn to_f32(self) -> f32 {
-        f32::from(self)
-    }
-
-    #[inline(always)]
-    fn from_f32(v: f32) -> Self {
-        nearest(v, Self::WHITE) as Self
-    }
-
-    #[inline(always)]
-    fn unit(self) -> f32 {
-        f32::from(self) * (1.0 / 255.0)
-    }
-
-    #[inline(always)]
-    fn level(self) -> u32 {
-        u32::from(self)
-    }
-}
-
-impl Pixel for u16 {
-    const WHITE: f32 = 65535.0;
-
-    #[inline(always)]
-    fn to_f32(self) -> f32 {
-        f32::from(self)
-    }
-
-    #[inline(always)]
-    fn from_f32(v: f32) -> Self {
-        nearest(v, Self::WHITE) as Self
-    }
-
-    #[inline(always)]
-    fn unit(self) -> f32 {
-        f32::from(self) * (1.0 / 65535.0)
-    }
-
-    #[inline(always)]
-    fn level(self) -> u32 {
-        u32::from(self)
-    }
-}
-
-impl Pixel for f32 {
-    const WHITE: f32 = 1.0;
-
-    #[inline(always)]
-    fn to_f32(self) -> f32 {
-        self
-    }
-
-    #[inline(always)]
-    fn from_f32(v: f32) -> Self {
-        v
-    }
-
-    #[inline(always)]
-    fn unit(self) -> f32 {
-        // NaN fails the comparison and becomes 0.
-        if self > 0.0 { self.min(1.0) } else { 0.0 }
-    }
-
-    #[inline(always)]
-    fn level(self) -> u32 {
-        (self.unit() * 65535.0).round_ties_even() as u32
     }
 }
 
@@ -381,99 +209,12 @@ impl<T: Copy + Default> Image<T> {
 
     /// The image borrowed.
     pub fn view(&self) -> ImageView<'_, T> {
-        ImageView { data: &self.data, size: self.size, channels: self.channels, stride: self.row_len() }
-    }
-}
-
-/// A borrowed image whose rows start `stride` elements apart.
-#[derive(Clone, Copy, Debug)]
-pub struct ImageView<'a, T> {
-    data: &'a [T],
-    size: Size,
-    channels: usize,
-    stride: usize,
-}
-
-impl<'a, T: Copy> ImageView<'a, T> {
-    /// A view of `data`.
-    ///
-    /// # Errors
-    /// [`Error::Image`] when a row is longer than the stride or the data end before the last row does.
-    pub fn new(data: &'a [T], size: Size, channels: usize, stride: usize) -> Result<Self> {
-        let row = size.width.checked_mul(channels).filter(|_| channels > 0);
-        let fits = row.is_some_and(|row| {
-            size.is_empty()
-                || row <= stride
-                    && (size.height - 1)
-                        .checked_mul(stride)
-                        .and_then(|n| n.checked_add(row))
-                        .is_some_and(|n| n <= data.len())
-        });
-        if !fits {
-            return Err(Error::Image(format!(
-                "{} values with a stride of {stride} do not hold {size} pixels of {channels} channels",
-                data.len()
-            )));
-        }
-        Ok(Self { data, size, channels, stride })
+        ImageView::packed(&self.data, self.size, self.channels)
     }
 
-    /// Width and height.
-    pub fn size(&self) -> Size {
-        self.size
-    }
-
-    /// Channels of a pixel, at least 1.
-    pub fn channels(&self) -> usize {
-        self.channels
-    }
-
-    /// Elements from the start of one row to the start of the next.
-    pub fn stride(&self) -> usize {
-        self.stride
-    }
-
-    /// Row `y`: width · channels elements.
-    pub fn row(&self, y: usize) -> &'a [T] {
-        &self.data[y * self.stride..y * self.stride + self.size.width * self.channels]
-    }
-
-    /// The part of this view inside `rect`.
-    ///
-    /// # Errors
-    /// [`Error::Image`] when the rectangle leaves the image.
-    pub fn crop(&self, rect: Rect) -> Result<Self> {
-        let inside = |at: usize, n: usize, of: usize| at.checked_add(n).is_some_and(|end| end <= of);
-        if !inside(rect.x, rect.size.width, self.size.width)
-            || !inside(rect.y, rect.size.height, self.size.height)
-        {
-            return Err(Error::Image(format!(
-                "{} at ({}, {}) leaves an image of {}",
-                rect.size, rect.x, rect.y, self.size
-            )));
-        }
-        let start = if rect.size.is_empty() { 0 } else { rect.y * self.stride + rect.x * self.channels };
-        Ok(Self { data: &self.data[start..], size: rect.size, ..*self })
-    }
-
-    /// A packed copy.
-    pub fn to_image(&self) -> Image<T> {
-        let mut data = Vec::with_capacity(self.size.area() * self.channels);
-        for y in 0..self.size.height {
-            data.extend_from_slice(self.row(y));
-        }
-        Image { data, size: self.size, channels: self.channels }
-    }
-
-    /// Fails unless the image has one channel and at least one pixel; what every detector asks of its input.
-    pub(crate) fn require_grey(&self) -> Result<()> {
-        match (self.channels, self.size.is_empty()) {
-            (_, true) => Err(Error::Image(format!("the image is empty ({})", self.size))),
-            (1, _) => Ok(()),
-            (n, _) => {
-                Err(Error::Image(format!("expected one channel, found {n}; convert with image::grey first")))
-            }
-        }
+    /// The image borrowed to be written.
+    pub fn view_mut(&mut self) -> ImageViewMut<'_, T> {
+        ImageViewMut::packed(&mut self.data, self.size, self.channels)
     }
 }
 
@@ -520,6 +261,11 @@ impl AnyImage {
     pub fn channels(&self) -> usize {
         for_any_image!(self, v => v.channels())
     }
+
+    /// The image borrowed.
+    pub fn view(&self) -> AnyView<'_> {
+        self.into()
+    }
 }
 
 #[cfg(test)]
@@ -534,39 +280,5 @@ mod tests {
         assert_eq!(see(Border::Reflect), some([1, 2, 3, 2, 1, 0, 1, 2, 3, 2, 1, 0, 1, 2]), "reflect");
         assert_eq!(Border::Reflect.index(-7, 1), Some(0), "one pixel mirrors to itself");
         assert_eq!(Border::Zero.index(-1, 4), None, "zero has no pixel outside");
-    }
-
-    #[test]
-    fn views_are_checked() {
-        let data = [0_u8; 10];
-        assert!(ImageView::new(&data, Size::new(3, 3), 1, 3).is_ok(), "fits");
-        assert!(ImageView::new(&data, Size::new(4, 3), 1, 3).is_err(), "row longer than stride");
-        assert!(ImageView::new(&data, Size::new(2, 3), 1, 5).is_err(), "data too short");
-        assert!(ImageView::new(&data, Size::new(usize::MAX, 3), 3, 5).is_err(), "overflow");
-        let view = ImageView::new(&data, Size::new(3, 3), 1, 3).unwrap();
-        assert!(view.crop(Rect { x: 2, y: 0, size: Size::new(2, 1) }).is_err(), "leaves the image");
-        assert_eq!(
-            view.crop(Rect { x: 1, y: 1, size: Size::new(2, 2) }).unwrap().to_image().data().len(),
-            4,
-            "crop"
-        );
-    }
-
-    #[test]
-    fn pixel_conversions() {
-        assert_eq!(
-            [u8::from_f32(-1.0), u8::from_f32(2.5), u8::from_f32(300.0), u8::from_f32(f32::NAN)],
-            [0, 2, 255, 0]
-        );
-        let halves = (-9..=131_080).map(|i| i as f32 * 0.5);
-        for v in halves.chain((0..=u32::MAX).step_by(9973).map(f32::from_bits)) {
-            assert_eq!(u8::from_f32(v), v.round_ties_even() as u8, "{v}");
-            assert_eq!(u16::from_f32(v), v.round_ties_even() as u16, "{v}");
-        }
-        assert_eq!(
-            [f32::NAN.unit(), (-1.0_f32).unit(), 2.0_f32.unit(), f32::INFINITY.unit()],
-            [0.0, 0.0, 1.0, 1.0]
-        );
-        assert_eq!([255_u8.unit(), 65535_u16.unit()], [1.0, 1.0]);
     }
 }

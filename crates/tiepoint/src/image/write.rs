@@ -1,74 +1,8 @@
 //! Writing image files, the format chosen by the name's extension.
 
-use super::{AnyImage, Image, ImageView, Pixel, Size, pfm, png, pnm, tiff};
+use super::{AnyView, ImageView, pfm, png, pnm, tiff};
 use crate::{Error, Result, files::write_atomically};
 use std::path::Path;
-
-/// A borrowed image of any pixel type; made by `into()` from an [`AnyImage`], [`Image`] or [`ImageView`].
-#[derive(Clone, Copy, Debug)]
-pub enum AnyView<'a> {
-    /// 8 bits a channel.
-    U8(ImageView<'a, u8>),
-    /// 16 bits a channel.
-    U16(ImageView<'a, u16>),
-    /// 32-bit float a channel.
-    F32(ImageView<'a, f32>),
-}
-
-impl AnyView<'_> {
-    /// Width and height.
-    pub fn size(&self) -> Size {
-        match self {
-            Self::U8(v) => v.size(),
-            Self::U16(v) => v.size(),
-            Self::F32(v) => v.size(),
-        }
-    }
-
-    /// Channels of a pixel.
-    pub fn channels(&self) -> usize {
-        match self {
-            Self::U8(v) => v.channels(),
-            Self::U16(v) => v.channels(),
-            Self::F32(v) => v.channels(),
-        }
-    }
-}
-
-macro_rules! conversions {
-    ($($pixel:ty => $kind:ident),*) => {$(
-        impl<'a> From<ImageView<'a, $pixel>> for AnyView<'a> {
-            fn from(view: ImageView<'a, $pixel>) -> Self {
-                Self::$kind(view)
-            }
-        }
-        impl From<Image<$pixel>> for AnyImage {
-            fn from(image: Image<$pixel>) -> Self {
-                Self::$kind(image)
-            }
-        }
-    )*};
-}
-conversions!(u8 => U8, u16 => U16, f32 => F32);
-
-impl<'a, T: Pixel> From<&'a Image<T>> for AnyView<'a>
-where
-    Self: From<ImageView<'a, T>>,
-{
-    fn from(image: &'a Image<T>) -> Self {
-        image.view().into()
-    }
-}
-
-impl<'a> From<&'a AnyImage> for AnyView<'a> {
-    fn from(image: &'a AnyImage) -> Self {
-        match image {
-            AnyImage::U8(i) => i.into(),
-            AnyImage::U16(i) => i.into(),
-            AnyImage::F32(i) => i.into(),
-        }
-    }
-}
 
 /// An image format that can be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,56 @@
+//! Working memory that threads share: each call takes one piece, or makes one, and gives it back.
+
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+
+/// Pieces of working memory that are waiting to be used again. An object that holds them can be used by several threads
+/// at a time: a call that finds none makes a new one, so that there are as many as calls ran side by side.
+pub(crate) struct Scratch<T>(Mutex<Vec<T>>);
+
+impl<T> Default for Scratch<T> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<T> fmt::Debug for Scratch<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Scratch({} waiting)", self.pieces().len())
+    }
+}
+
+impl<T> Scratch<T> {
+    /// Runs `f` with the piece that was given back last, or with a new one. After an error or a panic of `f` the piece is
+    /// dropped: nothing half done is used again.
+    pub(crate) fn with<R, E>(
+        &self,
+        make: impl FnOnce() -> Result<T, E>,
+        f: impl FnOnce(&mut T) -> Result<R, E>,
+    ) -> Result<R, E> {
+        let waiting = self.pieces().pop();
+        let mut piece = waiting.map_or_else(make, Ok)?;
+        let result = f(&mut piece)?;
+        self.pieces().push(piece);
+        Ok(result)
+    }
+
+    fn pieces(&self) -> std::sync::MutexGuard<'_, Vec<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Scratch;
+
+    #[test]
+    fn pieces_are_used_again_unless_a_call_failed() {
+        let scratch = Scratch::<Vec<u8>>::default();
+        let make = || Ok::<_, String>(Vec::new());
+        scratch.with(make, |piece| Ok(piece.push(1))).unwrap();
+        let nested = scratch.with(make, |outer| scratch.with(make, |inner| Ok((outer.len(), inner.len()))));
+        assert_eq!(nested.unwrap(), (1, 0), "the second of two calls at a time has a piece of its own");
+        assert!(scratch.with(make, |_| Err::<(), _>("fails".to_owned())).is_err(), "the error comes through");
+        assert_eq!(scratch.pieces().len(), 1, "the piece of the call that failed is gone");
+    }
+}

@@ -1,0 +1,123 @@
+//! What option structs and small sets of named values have in common.
+//!
+//! Every option struct is `#[non_exhaustive]`, has a [`Default`], a `with_…` setter for each field, made by `setters!`,
+//! and a `check()` that names the first option out of its range. A set of named values implements [`Named`]: names,
+//! help and parsing stand beside the values, and the command and other front ends take them from there.
+
+use crate::{Error, Result};
+
+/// One value of a [`Named`] set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Choice<T> {
+    /// The value.
+    pub value: T,
+    /// Its name, as the command and files spell it.
+    pub name: &'static str,
+    /// What it means, in one line.
+    pub help: &'static str,
+}
+
+/// A small set of values, each with a name.
+pub trait Named: Copy + 'static {
+    /// What is chosen, as errors name it.
+    const OPTION: &'static str;
+    /// The names separated by commas, for errors.
+    const EXPECTED: &'static str;
+    /// Every value that has a name, the default first or where it belongs in the order.
+    const ALL: &'static [Choice<Self>];
+
+    /// The name of this value.
+    fn name(self) -> &'static str;
+
+    /// The value of this name.
+    ///
+    /// # Errors
+    /// [`Error::Option`] with the names there are.
+    fn from_name(name: &str) -> Result<Self> {
+        let found = Self::ALL.iter().find(|choice| choice.name == name);
+        found.map(|choice| choice.value).ok_or_else(|| Error::option(Self::OPTION, name, Self::EXPECTED))
+    }
+}
+
+/// Implements [`Named`], `Display` and `FromStr` for an enum. Each line is a pattern that is also an expression, a name
+/// and its help; a new variant without a line does not compile.
+macro_rules! named {
+    ($type:ty as $option:literal { $first:literal: $first_value:path, $first_help:literal; $($name:literal: $value:path, $help:literal;)* }) => {
+        impl $crate::options::Named for $type {
+            const OPTION: &'static str = $option;
+            const EXPECTED: &'static str = concat!($first $(, ", ", $name)*);
+            const ALL: &'static [$crate::options::Choice<Self>] = &[
+                $crate::options::Choice { value: $first_value, name: $first, help: $first_help },
+                $($crate::options::Choice { value: $value, name: $name, help: $help },)*
+            ];
+
+            fn name(self) -> &'static str {
+                match self {
+                    $first_value => $first,
+                    $($value => $name,)*
+                }
+            }
+        }
+
+        impl std::fmt::Display for $type {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str($crate::options::Named::name(*self))
+            }
+        }
+
+        impl std::str::FromStr for $type {
+            type Err = $crate::Error;
+
+            fn from_str(name: &str) -> $crate::Result<Self> {
+                $crate::options::Named::from_name(name)
+            }
+        }
+    };
+}
+pub(crate) use named;
+
+/// Gives an option struct a setter for each field: `setters!(Options { with_levels: levels = u8, … })`.
+macro_rules! setters {
+    ($options:ty { $($setter:ident: $field:ident = $type:ty),* $(,)? }) => {
+        impl $options {
+            $(
+                #[doc = concat!("These options with another [`", stringify!($field), "`](Self#structfield.", stringify!($field), ").")]
+                #[must_use]
+                pub fn $setter(mut self, $field: $type) -> Self {
+                    self.$field = $field;
+                    self
+                }
+            )*
+        }
+    };
+}
+pub(crate) use setters;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::Border;
+
+    #[test]
+    fn names_lead_back_to_their_values() {
+        for choice in Border::ALL {
+            assert_eq!(choice.name.parse::<Border>().unwrap(), choice.value, "{}", choice.name);
+            assert_eq!(choice.value.to_string(), choice.name, "shown as it is spelt");
+        }
+        let error = "nearest".parse::<Border>().unwrap_err().to_string();
+        assert_eq!(error, "option border is nearest: expected clamp, reflect, zero, skip");
+    }
+
+    /// Options of a test.
+    #[derive(Debug, Default, PartialEq)]
+    pub struct Options {
+        /// A field.
+        levels: u8,
+    }
+    setters!(Options { with_levels: levels = u8 });
+
+    #[test]
+    fn setters_change_their_field() {
+        assert_eq!(Options::default().with_levels(3), Options { levels: 3 }, "the field");
+    }
+}
