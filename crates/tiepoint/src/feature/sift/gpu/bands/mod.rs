@@ -15,7 +15,7 @@ mod tests;
 use super::GpuSift;
 use super::plan::{Part, Plan};
 use crate::device::gpu::{Buffer, Commands};
-use crate::feature::gpu::WORDS;
+use crate::feature::WORDS;
 use crate::feature::select::Selection;
 use crate::feature::sift::{DescriptorKind, SiftOptions};
 use crate::feature::{Descriptors, Features};

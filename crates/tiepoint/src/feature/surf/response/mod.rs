@@ -9,7 +9,7 @@
 //! them horizontally: 20 reads a response in the place of 32. Responses are independent of each other, so
 //! neither tiles nor the rows of a job matter.
 
-use super::{
+use crate::feature::surf::{
     integral::{Integral, Total},
     plan::Filter,
 };
