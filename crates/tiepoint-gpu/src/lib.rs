@@ -42,6 +42,7 @@ pub mod dialect;
 mod driver;
 mod element;
 mod error;
+mod ieee;
 mod opencl;
 mod program;
 mod source;
@@ -217,14 +218,18 @@ impl Gpu {
         };
         let Info { api, index, name, .. } = driver.info();
         let id = DeviceId(format!("{api}:{index} ({name})").into());
-        Ok(Self(Arc::new(Shared {
+        let gpu = Self(Arc::new(Shared {
             id,
             programs: Mutex::default(),
             pool: buffer::Pool::default(),
             profiled: AtomicBool::new(false),
             stages: Mutex::default(),
             driver,
-        })))
+        }));
+        if !gpu.driver().promises_ieee() {
+            ieee::check(&gpu)?;
+        }
+        Ok(gpu)
     }
 
     fn driver(&self) -> &dyn Driver {
