@@ -46,11 +46,15 @@ impl Selection {
         self.rule().rank
     }
 
-    /// No more than the first so many by rank can be selected: a device describes no others, and none but they are kept
-    /// while the search goes on.
+    /// No more than the first so many by rank can be selected: others need not be kept while the search goes on.
     pub(crate) fn early_limit(self) -> usize {
         let Rule { limit, even, .. } = self.rule();
         if even { usize::MAX } else { limit }
+    }
+
+    /// The same for kernels, which count in 32 bits.
+    pub(crate) fn device_limit(self) -> u32 {
+        u32::try_from(self.early_limit()).unwrap_or(u32::MAX)
     }
 
     /// Whether the first [`early_limit`](Self::early_limit) features are not yet the selected ones, so that the host

@@ -67,9 +67,8 @@ impl<P: Pipeline> Search<P> {
         feed: &mut Feed,
     ) -> Result<Vec<Features>> {
         let part = feed.sets[0].len();
-        let found = self.in_turn(core, views.len().div_ceil(part), |i| {
-            feed.send(filled(&views[i * part..], part), i)
-        })?;
+        let found = self
+            .in_turn(core, views.len().div_ceil(part), |i| feed.send(filled(&views[i * part..], part), i))?;
         Ok(found.into_iter().take(views.len()).collect())
     }
 
@@ -80,7 +79,7 @@ impl<P: Pipeline> Search<P> {
         parts: usize,
         mut images: impl FnMut(usize) -> Result<Vec<AnyGpuImage>>,
     ) -> Result<Vec<Features>> {
-        let cpu = core.cpu.work(P::NAME, parts);
+        let cpu = core.cpu.begin_task(P::NAME, parts);
         let mut found = Vec::new();
         for i in 0..parts {
             self.begin_part(core, &images(i)?, i % 2)?;

@@ -110,9 +110,8 @@ impl<P: Pipeline> GpuDetector<P> {
         }
         let together = self.search(|search| search.detect_batch(&self.core, &images, pixels));
         match together {
-            Err(refused) if is_of_memory(&refused) => self.search(|search| {
-                images.iter().map(|image| search.detect(&self.core, image, None)).collect()
-            }),
+            Err(refused) if is_of_memory(&refused) => self
+                .search(|search| images.iter().map(|image| search.detect(&self.core, image, None)).collect()),
             found => found,
         }
     }

@@ -113,6 +113,12 @@ impl GpuFeatures {
     }
 }
 
+/// A GPU beside the calling thread, for tests.
+#[cfg(test)]
+pub(crate) fn beside(gpu: &Gpu) -> crate::device::Processor {
+    crate::device::Processor::with_gpu(crate::device::Cpu::sequential(), gpu.clone())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,12 +2,12 @@
 
 use super::readback::ReadbackSlot;
 use super::{GpuDescriptors, GpuFeatures};
+use crate::Result;
 use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::feature::select::Selection;
 use crate::feature::{Descriptors, Features, WORDS};
 use crate::image::Size;
-use crate::Result;
 use std::mem::discriminant;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};

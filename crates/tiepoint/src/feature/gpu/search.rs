@@ -6,8 +6,8 @@ use super::pipeline::{Core, Parts, Pipeline, Purpose, is_of_memory};
 use super::results::Results;
 use super::staging::Staging;
 use crate::feature::Features;
-use crate::image::gpu::{AnyGpuImage, GpuImage, PixelKind};
 use crate::image::AnyView;
+use crate::image::gpu::{AnyGpuImage, GpuImage, PixelKind};
 use crate::{Error, Result};
 use std::slice;
 
@@ -24,7 +24,7 @@ pub(crate) struct Search<P: Pipeline> {
     /// For many such.
     pub(super) feed: Option<super::batch::Feed>,
     /// For images for which there is too little memory.
-    pub(crate) parts: Option<P::Parts>,
+    pub(crate) parts: Option<Box<P::Parts>>,
     results: Results,
 }
 
@@ -44,7 +44,7 @@ impl<P: Pipeline> Search<P> {
 
     /// In how many parts the last image was searched; 1 is the whole.
     pub(super) fn parts(&self) -> usize {
-        self.parts.as_ref().map_or(1, Parts::count)
+        self.parts.as_ref().map_or(1, |parts| parts.count())
     }
 
     /// How many kernels the search of the last image launched.
@@ -146,16 +146,11 @@ impl<P: Pipeline> Search<P> {
     ) -> Result<Features> {
         (self.pipeline, self.mask, self.input, self.feed, self.parts) = (None, None, None, None, None);
         let (parts, found) = P::Parts::fit(core, image, mask, refused)?;
-        self.parts = Some(parts);
+        self.parts = Some(Box::new(parts));
         Ok(P::selection(&core.options).of(&found, &core.cpu))
     }
 
-    fn whole(
-        &mut self,
-        core: &Core<P>,
-        image: &Pixels<'_>,
-        mask: Option<&GpuImage<u8>>,
-    ) -> Result<Features> {
+    fn whole(&mut self, core: &Core<P>, image: &Pixels<'_>, mask: Option<&GpuImage<u8>>) -> Result<Features> {
         match image {
             Pixels::Device(image) => self.whole_on_device(core, image, mask),
             Pixels::Host(view) => {
@@ -168,12 +163,7 @@ impl<P: Pipeline> Search<P> {
     }
 
     /// Sends an image to the device. The memory for its search is reserved before, so that it does not travel in vain.
-    fn stage(
-        &mut self,
-        core: &Core<P>,
-        view: AnyView<'_>,
-        masked: bool,
-    ) -> Result<(AnyGpuImage, Staging)> {
+    fn stage(&mut self, core: &Core<P>, view: AnyView<'_>, masked: bool) -> Result<(AnyGpuImage, Staging)> {
         self.reserve(core, P::layout(&core.options, view.size(), 1)?, view.pixel(), masked)?;
         let mut staging = Staging::of(self.input.take(), &core.gpu, view.pixel(), view.size())?;
         Ok((staging.fill(view)?, staging))
@@ -276,4 +266,3 @@ impl<P: Pipeline> Search<P> {
 fn nothing() -> Error {
     Error::Image("no image was searched".into())
 }
-

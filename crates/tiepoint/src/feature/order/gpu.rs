@@ -4,11 +4,12 @@ use super::Rank;
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::feature::for_kernels;
-use tiepoint_gpu::{Kernel, Source, arguments};
+use crate::feature::gpu::GpuKeypoints;
+use tiepoint_gpu::{Kernel, KernelSource, arguments};
 
 /// Puts keypoints into their total order.
 #[derive(Clone, Debug)]
-pub(crate) struct GpuOrder {
+pub struct GpuOrder {
     sort_runs: Kernel,
     merge_runs: Kernel,
 }
@@ -21,8 +22,8 @@ impl GpuOrder {
     /// Runs that are merged at a time.
     const WAYS: usize = 8;
 
-    pub(crate) fn source(rank: Rank) -> Source {
-        let source = Source::new("order")
+    pub(crate) fn source(rank: Rank) -> KernelSource {
+        let source = KernelSource::new("order")
             .define("GROUP", Self::GROUP)
             .define("RUN", Self::RUN)
             .define("RANK", rank.field);
@@ -32,8 +33,8 @@ impl GpuOrder {
     pub(crate) fn new(gpu: &Gpu, rank: Rank) -> Result<Self> {
         let program = gpu.program(&Self::source(rank))?;
         Ok(Self {
-            sort_runs: program.kernel("sort_runs", [Self::GROUP, 1])?,
-            merge_runs: program.kernel("merge_runs", [Self::GROUP, 1])?,
+            sort_runs: program.untyped_kernel("sort_runs", [Self::GROUP, 1])?,
+            merge_runs: program.untyped_kernel("merge_runs", [Self::GROUP, 1])?,
         })
     }
 
@@ -43,18 +44,22 @@ impl GpuOrder {
     pub(crate) fn record<'b>(
         &self,
         commands: &mut Commands,
-        keypoints: &Buffer<u32>,
-        counts: &Buffer<u32>,
-        capacity: usize,
+        found: &GpuKeypoints,
         (order, spare): (&'b Buffer<u64>, &'b Buffer<u64>),
     ) -> Result<&'b Buffer<u64>> {
+        let GpuKeypoints { keypoints, counts, capacity } = found;
+        let capacity = *capacity;
         let groups = |of: usize| [capacity.div_ceil(of), counts.len(), 1];
         let (mut from, mut to, room) = (order, spare, capacity as u32);
-        commands.launch(&self.sort_runs, groups(Self::RUN), arguments![from, keypoints, counts, room])?;
+        commands.launch_untyped(
+            &self.sort_runs,
+            groups(Self::RUN),
+            arguments![from, keypoints, counts, room],
+        )?;
         let mut size = Self::RUN;
         while size < capacity {
             let arguments = arguments![to, from, keypoints, counts, room, size as u32];
-            commands.launch(&self.merge_runs, groups(Self::GROUP as usize), arguments)?;
+            commands.launch_untyped(&self.merge_runs, groups(Self::GROUP as usize), arguments)?;
             std::mem::swap(&mut from, &mut to);
             size *= Self::WAYS;
         }
@@ -108,9 +113,10 @@ pub(crate) mod tests {
                 }
                 let on_device = gpu.upload(&words).unwrap();
                 let counts = gpu.upload(&counts.map(|n| n as u32)).unwrap();
+                let found = GpuKeypoints { keypoints: on_device, counts, capacity };
                 let [a, b] = [(); 2].map(|()| gpu.buffer(2 * capacity).unwrap());
                 let mut commands = Commands::new();
-                let sorted = order.record(&mut commands, &on_device, &counts, capacity, (&a, &b)).unwrap();
+                let sorted = order.record(&mut commands, &found, (&a, &b)).unwrap();
                 gpu.run(&commands).unwrap();
                 let sorted = sorted.to_vec().unwrap();
                 for (i, image) in images.into_iter().enumerate() {

@@ -44,10 +44,11 @@ mod window;
 pub use gpu::GpuSift;
 pub use options::{SiftOptions, SiftPreset};
 
+use super::gpu::check_mask;
 use super::{DescriptorKind, Descriptors, Features, Keypoint};
+use crate::Result;
 use crate::device::{Cpu, Scratch};
 use crate::image::{ImageView, Pixel, Size};
-use crate::{Error, Result};
 use refine::Point;
 use scale_space::{Octave, Pyramid, Ready};
 use std::ops::Range;
@@ -105,12 +106,7 @@ impl Sift {
     ) -> Result<Features> {
         image.require_grey()?;
         let size = image.size();
-        if let Some(mask) = mask.filter(|m| m.size() != size || m.channels() != 1) {
-            let found = mask.size();
-            return Err(Error::Mismatch(format!(
-                "the mask is {found}, the image {size}: one mask value a pixel is needed"
-            )));
-        }
+        check_mask(mask, size)?;
         self.pyramids.with(
             || Ok(None),
             |kept| {
@@ -119,7 +115,7 @@ impl Sift {
                 }
                 let pyramid = kept.get_or_insert_with(|| Pyramid::new(size, &self.options));
                 let mut search = Search::new(size, &self.options, mask);
-                let cpu = &cpu.work("SIFT", pyramid.rows());
+                let cpu = &cpu.begin_task("SIFT", pyramid.rows());
                 cpu.run(|| pyramid.run(image, cpu, |octave, ready| search.advance(octave, ready, cpu)));
                 Ok(search.into_features(cpu))
             },

@@ -1,6 +1,7 @@
 //! The streamed form against the reference, and what the method promises.
 
 use super::*;
+use crate::Error;
 use crate::device::progress::tests::told;
 use crate::feature::select::Selection;
 use crate::geometry::warp::{Interpolation, warp};
@@ -113,7 +114,7 @@ fn progress_is_told_band_by_band() {
     for threads in [1, 5] {
         let cpu = Cpu::with_threads(threads).unwrap();
         let told = told(&cpu, 15, |cpu| detect(image.view(), &SiftOptions::default(), None, cpu).unwrap());
-        assert!(told.iter().all(|p| p.work == "SIFT" && p.total == 1000), "rows of the doubled image");
+        assert!(told.iter().all(|p| p.task == "SIFT" && p.total == 1000), "rows of the doubled image");
     }
 }
 

@@ -54,10 +54,11 @@ pub use gpu::GpuSurf;
 pub use options::{SurfOptions, SurfPreset};
 
 use super::Features;
+use super::gpu::check_mask;
 use crate::{
     Error, Result,
     device::{Cpu, Scratch},
-    image::{ImageView, Pixel},
+    image::{ImageView, Pixel, Size},
 };
 
 /// A SURF detector whose tables and buffers are kept from image to image, and made anew only when the size or
@@ -103,21 +104,11 @@ impl Surf {
     ) -> Result<Features> {
         view.require_grey()?;
         let size = view.size();
-        if size.width.max(size.height) > 1 << 24 {
-            return Err(Error::Image(format!("{size}: SURF takes sides up to 16777216 pixels; cut it")));
-        }
-        if let Some(mask) = mask {
-            mask.require_grey()?;
-            if mask.size() != size {
-                return Err(Error::Mismatch(format!(
-                    "the mask has {} pixels, the image {size}: expected equal sizes",
-                    mask.size()
-                )));
-            }
-        }
+        check_size(size)?;
+        check_mask(mask, size)?;
         // A sum of 8-bit pixels may wrap around in 32 bits; differences come out right all the same.
         let (tables, options) = (&self.tables, &self.options);
-        let cpu = &cpu.work("SURF", size.height);
+        let cpu = &cpu.begin_task("SURF", size.height);
         let features = cpu.run(|| match T::WHITE {
             255.0 => self.narrow.with(
                 || Ok(stream::Buffers::default()),
@@ -144,4 +135,12 @@ pub fn detect<T: Pixel>(
     cpu: &Cpu,
 ) -> Result<Features> {
     Surf::new(*options)?.detect(view, mask, cpu)
+}
+
+/// Refuses images whose positions f32 cannot tell apart.
+fn check_size(size: Size) -> Result<()> {
+    match size.width.max(size.height) <= 1 << 24 {
+        true => Ok(()),
+        false => Err(Error::Image(format!("{size}: SURF takes sides up to 16777216 pixels; cut it"))),
+    }
 }

@@ -228,6 +228,6 @@ fn progress_is_told_band_by_band() {
     for threads in [1, 5] {
         let cpu = Cpu::with_threads(threads).unwrap();
         let told = told(&cpu, 7, |cpu| detect(image.view(), &SurfOptions::default(), None, cpu).unwrap());
-        assert!(told.iter().all(|p| p.work == "SURF" && p.total == 500), "rows of the image");
+        assert!(told.iter().all(|p| p.task == "SURF" && p.total == 500), "rows of the image");
     }
 }

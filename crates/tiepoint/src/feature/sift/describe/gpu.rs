@@ -11,7 +11,7 @@ use crate::feature::sift::window::{self, GROUP};
 use crate::feature::sift::{DIMENSION, SiftOptions};
 use std::f32::consts::{SQRT_2, TAU};
 use std::ops::Range;
-use tiepoint_gpu::{Argument, Kernel, Source, arguments};
+use tiepoint_gpu::{Kernel, KernelSource, Positional, arguments};
 
 /// Columns of the histogram, one or more lanes each.
 const COLUMNS: u32 = 8;
@@ -24,9 +24,9 @@ pub(crate) struct GpuDescribe {
 }
 
 impl GpuDescribe {
-    pub(crate) fn source(options: &SiftOptions) -> Source {
+    pub(crate) fn source(options: &SiftOptions) -> KernelSource {
         let bytes = options.descriptors != DescriptorKind::F32;
-        window::for_kernels(Source::new("describe"), options)
+        window::for_kernels(KernelSource::new("describe"), options)
             .define("CELLS", CELLS)
             .define("DIRECTIONS", DIRECTIONS)
             .define("DIMENSION", DIMENSION)
@@ -49,7 +49,7 @@ impl GpuDescribe {
     pub(crate) fn new(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
         let has_descriptors = options.descriptors != DescriptorKind::None;
         let name = if has_descriptors { "describe" } else { "arrange" };
-        let kernel = gpu.program(&Self::source(options))?.kernel(name, [GROUP, 1])?;
+        let kernel = gpu.program(&Self::source(options))?.untyped_kernel(name, [GROUP, 1])?;
         Ok(Self { kernel, has_descriptors })
     }
 
@@ -61,15 +61,14 @@ impl GpuDescribe {
         commands: &mut Commands,
         (described, descriptors): (&GpuKeypoints, &GpuDescriptors),
         (points, features, order): (&GpuKeypoints, &GpuKeypoints, &Buffer<u64>),
-        (images, limit): (Range<usize>, usize),
+        (images, limit): (Range<usize>, u32),
         levels: &GpuLevels,
     ) -> Result<()> {
-        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
         let mut arguments = arguments![&described.keypoints];
         if self.has_descriptors {
             arguments.push(match descriptors {
-                GpuDescriptors::U8(buffer) => Argument::from(buffer),
-                GpuDescriptors::F32(buffer) => Argument::from(buffer),
+                GpuDescriptors::U8(buffer) => Positional::from(buffer),
+                GpuDescriptors::F32(buffer) => Positional::from(buffer),
             });
         }
         arguments.extend(arguments![
@@ -85,6 +84,6 @@ impl GpuDescribe {
         if self.has_descriptors {
             arguments.extend(arguments![&levels.values, levels.plan.image_stride as u64, &levels.octaves]);
         }
-        Ok(commands.launch(&self.kernel, groups(features, images.len()), arguments)?)
+        Ok(commands.launch_untyped(&self.kernel, groups(features, images.len()), arguments)?)
     }
 }

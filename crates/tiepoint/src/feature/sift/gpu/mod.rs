@@ -11,7 +11,7 @@ pub(crate) mod plan;
 #[cfg(test)]
 mod tests;
 
-pub use pipeline::SiftPipeline;
+use pipeline::SiftPipeline;
 
 use crate::feature::gpu::GpuDetector;
 

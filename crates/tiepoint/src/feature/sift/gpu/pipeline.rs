@@ -9,6 +9,7 @@ use super::plan::{GpuLevels, Plan};
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu, Graph};
 use crate::feature::DescriptorKind;
+use crate::feature::WORDS;
 use crate::feature::gpu::pipeline::{Core, Pipeline, Purpose};
 use crate::feature::gpu::results::Lists;
 use crate::feature::gpu::{GpuDescriptors, GpuKeypoints};
@@ -19,7 +20,6 @@ use crate::feature::sift::describe::gpu::GpuDescribe;
 use crate::feature::sift::extrema::gpu::{GpuExtrema, Masks};
 use crate::feature::sift::orient::gpu::GpuOrient;
 use crate::feature::sift::scale_space::gpu::GpuScaleSpace;
-use crate::feature::WORDS;
 use crate::image::Size;
 use crate::image::gpu::{AnyGpuImage, GpuImage, for_any_gpu_image, for_pixel};
 use std::ops::Range;
@@ -246,12 +246,11 @@ impl Stages {
         self.extrema.record(commands, levels, masks, points)?;
         if !self.options.upright {
             commands.stage("orient");
-            commands.zero(&features.counts);
+            commands.zero(&features.counts)?;
             self.orient.record(commands, features, points, levels)?;
         }
         commands.stage("order, select");
-        let GpuKeypoints { keypoints, counts, capacity } = features;
-        self.order.record(commands, keypoints, counts, *capacity, (order, spare))
+        self.order.record(commands, features, (order, spare))
     }
 
     /// The description of some images.
@@ -265,6 +264,6 @@ impl Stages {
         commands.stage("describe");
         let to = (&between.described, &between.descriptors);
         let from = (&between.points, &between.features, order);
-        self.describe.record(commands, to, from, (images, self.options.selection.early_limit()), levels)
+        self.describe.record(commands, to, from, (images, self.options.selection.device_limit()), levels)
     }
 }

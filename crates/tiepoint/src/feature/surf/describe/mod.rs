@@ -10,6 +10,8 @@
 //! samples row by row, each as sum = fma(weight, value, sum). The squared length is summed in a cell by fma in
 //! the order of its values, then over the cells in a tree: c and c + 8, c and c + 4, c and c + 2, c and c + 1.
 
+pub(super) mod gpu;
+
 use crate::feature::surf::{
     SurfOptions, SurfPreset,
     integral::{Integral, Total},

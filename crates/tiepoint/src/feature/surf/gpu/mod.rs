@@ -14,7 +14,7 @@ mod pipeline;
 #[cfg(test)]
 mod tests;
 
-pub use pipeline::SurfPipeline;
+use pipeline::SurfPipeline;
 
 use crate::feature::gpu::GpuDetector;
 

@@ -10,6 +10,8 @@
 //! the squared length fma(X, X, Y·Y) of a window's sum, and the direction of the best, atan2(Y, X) and
 //! (X, Y)/√length.
 
+pub(super) mod gpu;
+
 use crate::feature::surf::{
     SurfPreset,
     integral::{Integral, Total},

@@ -119,7 +119,7 @@ impl Parts<SiftPipeline> for Bands {
         }
         let mut staging = Staging::of(self.band.input.take(), &gpu, image.pixel(), self.cut.band.input)?;
         let steps = self.cut.count() + usize::from(self.rest.is_some());
-        let cpu = self.core.cpu.work(SiftPipeline::NAME, steps);
+        let cpu = self.core.cpu.begin_task(SiftPipeline::NAME, steps);
         let mut found = Vec::new();
         for part in self.cut.parts() {
             found.push(self.search_band(&staging.rows(image, part.first)?, &part)?);
@@ -146,9 +146,8 @@ impl Parts<SiftPipeline> for Bands {
         let needed = SiftPipeline::bytes(options, &purpose(&whole));
         let mut limit = memory(core)?.unwrap_or(needed / 2);
         loop {
-            let others = |cut: &Cut| {
-                cut.rest.as_ref().map_or(0, |rest| lists_and_levels(options, &purpose(rest)))
-            };
+            let others =
+                |cut: &Cut| cut.rest.as_ref().map_or(0, |rest| lists_and_levels(options, &purpose(rest)));
             let bytes = |cut: &Cut| SiftPipeline::bytes(options, &purpose(&cut.band)) + others(cut);
             let Some(cut) = Cut::within(&whole, options, limit, bytes) else { return Err(refused) };
             let taken = bytes(&cut);

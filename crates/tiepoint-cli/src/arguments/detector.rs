@@ -1,15 +1,15 @@
 //! The options of the detectors as flags, and the detector that follows from them.
 
-use crate::arguments::range;
+use super::values::range;
+use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::input::Picture;
-use crate::session::Session;
 use clap::{Args, ValueEnum};
 use tiepoint::feature::select::Selection;
 use tiepoint::feature::sift::SiftOptions;
 use tiepoint::feature::surf::SurfOptions;
 use tiepoint::feature::{DescriptorKind, Detector, Features};
-use tiepoint::image::{AnyImage, Image, Range};
+use tiepoint::image::{Image, Range};
 use tiepoint::options::Named;
 
 /// What finds keypoints, and how.
@@ -100,13 +100,13 @@ pub(crate) enum DescriptorName {
 
 impl DetectorArguments {
     /// The detector with all its options checked.
-    pub(crate) fn open(&self, session: &Session) -> Outcome<Finder> {
+    pub(crate) fn open(&self, context: &Context) -> Outcome<Finder> {
         self.refuse_foreign()?;
         let detector = match self.detector {
             DetectorName::Sift => Detector::Sift(self.sift()?),
             DetectorName::Surf => Detector::Surf(self.surf()?),
         };
-        Ok(Finder { detector, finder: detector.open(&session.processor)? })
+        Ok(Finder(detector.open(&context.processor)?))
     }
 
     /// The preset's name, the default's spelled out.
@@ -201,61 +201,44 @@ impl DetectorArguments {
     }
 }
 
-/// A finder on the session's device. An image too large for a GPU, by SIFT even in parts, is done by the CPU,
-/// with the same result.
+/// A finder on the context's device.
 #[derive(Debug)]
-pub(crate) struct Finder {
-    detector: Detector,
-    finder: tiepoint::feature::Finder,
-}
+pub(crate) struct Finder(tiepoint::feature::Finder);
 
 impl Finder {
     /// The features of a picture; `before` is called before anything is said about it.
     pub(crate) fn detect(
-        &mut self,
+        &self,
         picture: &Picture,
         before: &mut dyn FnMut() -> Outcome,
-        session: &Session,
+        context: &Context,
     ) -> Outcome<Features> {
-        let (image, mask) = (&picture.image, picture.mask.as_ref().map(Image::view));
-        match self.finder.detect(image, mask, &session.processor) {
-            Err(error @ tiepoint::Error::DeviceMemory { .. }) => {
-                before()?;
-                session.note(&format!("{error}; the CPU takes this image"));
-                Ok(self.detector.detect(image, mask, &session.processor.cpu.clone().into())?)
-            }
-            found => {
-                if let (parts @ 2.., Ok(_)) = (self.finder.parts(), &found) {
-                    before()?;
-                    session.explain(&format!("too large for the GPU's memory: searched in {parts} parts"));
-                }
-                Ok(found?)
-            }
+        let found = self.0.detect(&picture.image, picture.mask.as_ref().map(Image::view));
+        let notes = context.processor.take_notes();
+        if !notes.is_empty() {
+            before()?;
+            notes.iter().for_each(|note| context.note(note));
         }
+        Ok(found?)
     }
 
-    /// The features of several pictures that [go together](Self::takes_together), or `None` when each is to be searched
-    /// alone: too large, or not as they should be.
-    pub(crate) fn detect_together(
-        &mut self,
-        pictures: &[&Picture],
-        session: &Session,
-    ) -> Option<Vec<Features>> {
-        let images: Vec<&AnyImage> = pictures.iter().map(|p| &p.image).collect();
-        let found = self.finder.detect_many(&images, &session.processor).ok();
-        found.filter(|_| self.finder.parts() == 1)
+    /// The features of several pictures that [go together](Self::takes_together).
+    pub(crate) fn detect_together(&self, pictures: &[&Picture], context: &Context) -> Vec<Outcome<Features>> {
+        let found = self.0.detect_batch(pictures.iter().map(|picture| &picture.image));
+        context.processor.take_notes().iter().for_each(|note| context.note(note));
+        found.into_iter().map(|found| Ok(found?)).collect()
     }
 
     /// Takes features back, for their memory.
-    pub(crate) fn recycle(&mut self, features: impl IntoIterator<Item = Features>) {
-        self.finder.recycle(features);
+    pub(crate) fn recycle(&self, features: impl IntoIterator<Item = Features>) {
+        self.0.recycle(features);
     }
 
     /// Whether two pictures are searched together, as a GPU does better: they must be of one kind, have no masks, and
     /// not be too large.
-    pub(crate) fn takes_together(&self, a: &Picture, b: &Picture, session: &Session) -> bool {
+    pub(crate) fn takes_together(&self, a: &Picture, b: &Picture, context: &Context) -> bool {
         let same_type = std::mem::discriminant(&a.image) == std::mem::discriminant(&b.image);
         let alike = same_type && a.image.size() == b.image.size() && a.mask.is_none() && b.mask.is_none();
-        alike && session.processor.gpu.is_some() && self.finder.parts() == 1
+        alike && context.processor.gpu.is_some() && self.0.parts() == 1
     }
 }
