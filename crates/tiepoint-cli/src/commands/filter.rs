@@ -135,7 +135,7 @@ fn on_device<I: GpuPixel, O: Element + Copy + Default>(
     let Some(gpu) = &session.processor.gpu else { return Ok(on_cpu(&session.processor.cpu)?) };
     let run = || on_gpu(gpu, view.channels())?.filter(&GpuImage::upload(gpu, view)?)?.download();
     match run() {
-        Err(error @ tiepoint::Error::DeviceMemory { .. }) => {
+        Err(error) if error.is_device_limit() => {
             session.note(&format!("{error}; the CPU takes this image"));
             Ok(on_cpu(&session.processor.cpu)?)
         }

@@ -9,7 +9,8 @@ mod tie;
 
 pub use tie::{Rematch, TieOptions, TiePoints, tie_points};
 
-use crate::device::Processor;
+use crate::device::gpu::Gpu;
+use crate::device::{Cpu, Processor};
 use crate::feature::{Detector, Features};
 use crate::geometry::warp::{GpuWarp, Interpolation, warp};
 use crate::geometry::{Model, ModelKind};
@@ -121,13 +122,12 @@ pub fn lay(
         processor: &Processor,
     ) -> Result<Image<T>> {
         let (size, fill) = (reference.size(), T::default());
-        let Some(gpu) = &processor.gpu else {
-            return warp(image.view(), back, size, interpolation, fill, &processor.cpu);
+        let on_gpu = |gpu: &Gpu| {
+            let warp = GpuWarp::new(gpu, interpolation, image.channels())?;
+            warp.warp(&GpuImage::upload(gpu, image.view())?, back, size, fill)?.download()
         };
-        let warp = GpuWarp::new(gpu, interpolation, image.channels())?;
-        let laid = warp.warp(&GpuImage::upload(gpu, image.view())?, back, size, fill)?.download();
-        processor.collect_times();
-        laid
+        let on_cpu = |cpu: &Cpu| warp(image.view(), back, size, interpolation, fill, cpu);
+        processor.gpu_or_cpu("warping", on_gpu, on_cpu)
     }
     let name = model.kind().name();
     let no_map =

@@ -218,12 +218,14 @@ impl GpuFeatures {
     /// Whether every keypoint has a descriptor.
     fn check(&self) -> Result<()> {
         let (capacity, dimension, values) = (self.capacity(), self.dimension, self.descriptors.values());
-        if capacity >= NONE as usize / 4 || dimension > MAX_DIMENSION {
+        if dimension > MAX_DIMENSION {
             return Err(Error::Mismatch(format!(
-                "{capacity} features of {dimension} values: at most {} features of {MAX_DIMENSION} values can be \
-                 matched on a GPU",
-                NONE / 4 - 1
+                "descriptors of {dimension} values: at most {MAX_DIMENSION} can be matched"
             )));
+        }
+        if capacity >= NONE as usize / 4 {
+            let feature = format!("indices for {capacity} features; at most {} can be matched", NONE / 4 - 1);
+            return Err(Error::Unsupported { device: "a GPU".into(), feature });
         }
         if dimension == 0 || capacity.checked_mul(dimension).is_none_or(|n| n > values) {
             return Err(Error::Mismatch(format!(
@@ -273,8 +275,8 @@ impl GpuMatcher {
     /// `guide` matter here. Both sides may come from commands before these: their numbers are read on the device.
     ///
     /// # Errors
-    /// As [`super::match_features`] for what is known before; [`Error::Device`] when the device's memory is too small,
-    /// or a guided search is asked of one without f64.
+    /// As [`super::match_features`] for what is known before; [`Error::Memory`] when the device's memory is too small,
+    /// [`Error::Unsupported`] for a guided search by a device without f64.
     pub fn record(
         &self,
         commands: &mut Commands,
@@ -284,6 +286,9 @@ impl GpuMatcher {
     ) -> Result<GpuNearest> {
         options.check()?;
         let pair = self.pair(a, b, options.guide.is_some())?;
+        if options.guide.is_some() {
+            self.gpu.require_f64()?;
+        }
         let (form, blocks, span) = (pair.kind.form, pair.blocks(), pair.spans[0]);
         let parts = self.gpu.info().units * GROUPS_A_UNIT;
         let groups = blocks.max(parts as usize);
