@@ -7,10 +7,12 @@ use crate::feature::gpu::GpuFeatures;
 use crate::geometry::estimate::refine;
 use crate::geometry::{Correspondence, Estimate, Model, ModelKind, RobustOptions, estimate};
 use crate::matching::{GpuMatcher, Guide, Match, MatchOptions, match_features};
+use crate::options::setters;
 use crate::{Error, Result};
 
 /// How to find tie points.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct TieOptions {
     /// The first matching.
     pub matching: MatchOptions,
@@ -24,8 +26,9 @@ pub struct TieOptions {
 
 /// The search that is repeated with the model's help.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Rematch {
-    /// Search radius around the predicted place, or half width of the band along the epipolar line, as a
+    /// Search radius around the predicted point, or half width of the band along the epipolar line, as a
     /// multiple of the inlier threshold; 1 to 100. Default 2.
     pub radius: f64,
     /// Ratio among the candidates there; above 0 and at most 1. Default 0.9.
@@ -34,6 +37,15 @@ pub struct Rematch {
     /// round before. Default 2.
     pub rounds: u8,
 }
+
+setters!(Rematch { with_radius: radius = f64, with_ratio: ratio = f32, with_rounds: rounds = u8 });
+
+setters!(TieOptions {
+    with_matching: matching = MatchOptions,
+    with_model: model = Option<ModelKind>,
+    with_robust: robust = RobustOptions,
+    with_rematch: rematch = Option<Rematch>,
+});
 
 impl Default for Rematch {
     fn default() -> Self {
@@ -80,7 +92,7 @@ pub struct TiePoints {
     /// Matches in the order of their index in A.
     pub matches: Vec<Match>,
     /// The model from A to B, if one was asked for.
-    pub model: Option<Model>,
+    pub b_from_a: Option<Model>,
     /// Indices into `matches` of those that agree with the model, ascending; all without a model.
     pub inliers: Vec<usize>,
     /// Root mean square residual of the inliers, pixels; 0 without a model.
@@ -155,15 +167,15 @@ fn tie_points_by(
     let mut matches = search(&options.matching)?;
     let Some(kind) = options.model else {
         let inliers = (0..matches.len()).collect();
-        return Ok(TiePoints { matches, model: None, inliers, rms_px: 0.0, iterations: 0 });
+        return Ok(TiePoints { matches, b_from_a: None, inliers, rms_px: 0.0, iterations: 0 });
     };
     let mut found = estimate(kind, &correspondences(a, b, &matches), &options.robust, cpu)?;
     let iterations = found.iterations;
     if let Some(rematch) = options.rematch {
         for _ in 0..rematch.rounds {
-            let again = search(&guided(&found.model, &rematch, options))?;
+            let again = search(&guided(&found.b_from_a, &rematch, options))?;
             let pairs = correspondences(a, b, &again);
-            let Some(refined) = determined(refine(&found.model, &pairs, &options.robust, cpu))? else {
+            let Some(refined) = determined(refine(&found.b_from_a, &pairs, &options.robust, cpu))? else {
                 break;
             };
             if refined.inliers.len() < found.inliers.len() {
@@ -178,7 +190,7 @@ fn tie_points_by(
     }
     Ok(TiePoints {
         matches,
-        model: Some(found.model),
+        b_from_a: Some(found.b_from_a),
         inliers: found.inliers,
         rms_px: found.rms_px,
         iterations,
@@ -186,8 +198,8 @@ fn tie_points_by(
 }
 
 /// How to search near what a model predicts.
-fn guided(model: &Model, rematch: &Rematch, options: &TieOptions) -> MatchOptions {
-    let guide = Some(Guide { model: *model, radius: rematch.radius * options.robust.threshold_px });
+fn guided(b_from_a: &Model, rematch: &Rematch, options: &TieOptions) -> MatchOptions {
+    let guide = Some(Guide { b_from_a: *b_from_a, radius: rematch.radius * options.robust.threshold_px });
     MatchOptions { guide, ratio: Some(rematch.ratio), mutual: true, ..options.matching }
 }
 

@@ -10,7 +10,8 @@
 
 use super::Scored;
 use super::local::Judge;
-use super::sampler::Random;
+use crate::options::Named;
+use crate::synth::Random;
 use crate::geometry::matrix::{Mat3, cross, dot, inverse, product, skew, times};
 use crate::geometry::model::epipole;
 use crate::geometry::{ModelKind, linear::eigen, matrix::transpose};

@@ -302,7 +302,7 @@ impl GpuMatcher {
         };
         let regions = &result.regions;
         let program = self.gpu.program(&match options.guide {
-            Some(guide) => pair.kind.guided_source(guide.model.kind()),
+            Some(guide) => pair.kind.guided_source(guide.b_from_a.kind()),
             None => pair.kind.source(),
         })?;
         let rows = self.gpu.program(&pair.kind.rows_source())?;
@@ -442,7 +442,7 @@ impl GpuNearest {
 
 /// The model's matrix and the radius, for `predict`.
 fn model_arguments(guide: &Guide) -> Vec<Argument> {
-    let numbers = guide.model.matrix().into_iter().flatten().chain([guide.radius]);
+    let numbers = guide.b_from_a.matrix().into_iter().flatten().chain([guide.radius]);
     numbers.map(|v| v.to_bits().into()).collect()
 }
 
