@@ -20,10 +20,10 @@ pub enum ModelKind {
 }
 
 named!(ModelKind as "model" {
-    "homography": Self::Homography, "a plane, or a scene from one place: 8 degrees of freedom";
-    "affine": Self::Affine, "parallel lines stay parallel: 6 degrees of freedom";
-    "similarity": Self::Similarity, "rotation, scale and translation: 4 degrees of freedom";
-    "fundamental": Self::Fundamental, "a rigid scene from two places: epipolar geometry";
+    "homography": Self::Homography, "A plane, or a camera that only turns";
+    "affine": Self::Affine, "Six parameters: also shear and unequal scales";
+    "similarity": Self::Similarity, "Four parameters: turned, scaled, shifted";
+    "fundamental": Self::Fundamental, "Two views of anything: epipolar geometry";
 });
 
 impl ModelKind {

@@ -5,20 +5,20 @@ mod stereo;
 
 use super::evaluate::Scores;
 use super::filter::magnitude;
-use super::matching::lines;
-use crate::arguments::Demo;
+use super::r#match::lines;
+use crate::arguments::demo::DemoArguments;
+use crate::context::Context;
 use crate::draw::{Blend, Canvas, keypoints, overlay, side_by_side};
 use crate::failure::{Failure, Outcome};
-use crate::report::{Clock, Object, Part};
-use crate::session::Session;
+use crate::output::{Clock, Object, Part};
 use std::path::Path;
 use tiepoint::feature::{Detector, Features, sift::SiftOptions, surf::SurfOptions};
 use tiepoint::filter::gauss::{GaussOptions, gauss};
 use tiepoint::filter::hessian::{self, HessianOptions};
 use tiepoint::filter::sobel;
-use tiepoint::geometry::warp::{Interpolation, coverage};
+use tiepoint::geometry::warp::Interpolation;
 use tiepoint::image::{self, AnyImage, Image, Size};
-use tiepoint::register::{TieOptions, TiePoints, lay, tie_points};
+use tiepoint::register::{TieOptions, TiePoints, Warped, tie_points, warp_onto};
 use tiepoint::synth::{Scene, SceneOptions, viewpoint};
 
 /// A scene of the demo.
@@ -43,44 +43,48 @@ struct Outcomes {
 
 const SIZE: Size = Size::new(800, 600);
 
-fn subjects(seed: u64) -> [Subject; 3] {
-    let scene = |name, title, homography| Subject {
+fn subjects(seed: u64) -> Outcome<[Subject; 3]> {
+    let plain = SceneOptions::default().with_size(SIZE).with_seed(seed);
+    let scene = |name, title, view| Subject {
         name,
         title,
-        options: SceneOptions { size: SIZE, homography, seed, ..Default::default() },
+        options: plain.with_moving_from_reference(view),
     };
-    let turned =
-        scene("turned", "Turned by 35° and nearer", viewpoint(SIZE, 0.61, 1.3, [0.0; 2], [20.0, -15.0]));
-    let tilted = scene("tilted", "Seen at a slant", viewpoint(SIZE, -0.15, 0.95, [0.35, 0.1], [-10.0, 8.0]));
-    let mut poor =
-        scene("poor", "Dark, blurred and noisy", viewpoint(SIZE, 0.12, 0.85, [0.05, -0.1], [30.0, 12.0]));
+    let turned = viewpoint(SIZE, 0.61, 1.3, [0.0; 2], [20.0, -15.0])?;
+    let tilted = viewpoint(SIZE, -0.15, 0.95, [0.35, 0.1], [-10.0, 8.0])?;
+    let poor = viewpoint(SIZE, 0.12, 0.85, [0.05, -0.1], [30.0, 12.0])?;
+    let mut poor = scene("poor", "Dark, blurred and noisy", poor);
     poor.options =
-        SceneOptions { blur: 1.5, noise: 0.03, gain: 0.45, bias: 0.05, seed: seed + 1, ..poor.options };
-    [turned, tilted, poor]
+        poor.options.with_blur(1.5).with_noise(0.03).with_gain(0.45).with_bias(0.05).with_seed(seed + 1);
+    Ok([
+        scene("turned", "Turned by 35° and nearer", turned),
+        scene("tilted", "Seen at a slant", tilted),
+        poor,
+    ])
 }
 
-pub(crate) fn run(arguments: &Demo, session: &Session) -> Outcome {
+pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
     let folder = &arguments.folder;
     let failed = |e: std::io::Error| Failure::work(format!("{}: {e}", folder.display()));
     std::fs::create_dir_all(folder).map_err(failed)?;
-    let mut clock = Clock::start(&session.processor.cpu);
+    let mut clock = Clock::start(&context.processor.cpu);
     let mut outcomes = Vec::new();
-    let subjects = subjects(arguments.seed);
-    session.say(&format!(
+    let subjects = subjects(arguments.seed)?;
+    context.say(&format!(
         "{:<8}{:<6}{:>12}{:>9}{:>9}{:>14}{:>14}{:>10}",
         "scene", "", "features", "matches", "inliers", "right to 3 px", "corner error", "ms"
     ))?;
     for (i, subject) in subjects.iter().enumerate() {
-        session.progress.say(&format!("drawing {}", subject.title));
-        let scene = Scene::<u8>::render(&subject.options, &session.processor.cpu)?;
+        context.progress.say(&format!("drawing {}", subject.title));
+        let scene = Scene::<u8>::render(&subject.options, &context.processor.cpu)?;
         let pair = [scene.reference, scene.moving].map(AnyImage::U8);
         for (image, which) in pair.iter().zip(["a", "b"]) {
             image::write(folder.join(format!("{}-{which}.png", subject.name)), image)?;
         }
         for (name, detector) in detectors() {
-            let found = clock.time(Part::Compute, || Found::of(&pair, &detector, session))?;
+            let found = clock.time(Part::Compute, || Found::of(&pair, &detector, context))?;
             clock.time(Part::Write, || found.draw(&pair, &folder.join(subject.name), name))?;
-            let scores = Scores::of(&found.features, &found.tie, &scene.homography)?;
+            let scores = Scores::of(&found.features, &found.tie, &scene.moving_from_reference)?;
             let features = [found.features[0].len(), found.features[1].len()];
             let outcome = Outcomes {
                 scene: subject.name,
@@ -90,27 +94,27 @@ pub(crate) fn run(arguments: &Demo, session: &Session) -> Outcome {
                 scores,
                 seconds: found.seconds,
             };
-            session.say(&outcome.line())?;
+            context.say(&outcome.line())?;
             outcomes.push(outcome);
         }
         if i == 0 {
-            filters(&pair[0], folder, session)?;
+            filters(&pair[0], folder, context)?;
         }
     }
-    let depth = clock.time(Part::Compute, || stereo::run(folder, arguments.seed, session))?;
-    session.say(&depth.line())?;
-    let page = page::html(&subjects, &outcomes, &depth, &session.processor.cpu);
+    let depth = clock.time(Part::Compute, || stereo::run(folder, arguments.seed, context))?;
+    context.say(&depth.line())?;
+    let page = page::html(&subjects, &outcomes, &depth, &context.processor.cpu);
     let path = folder.join("index.html");
     tiepoint::files::write_atomically(&path, |out| std::io::Write::write_all(out, page.as_bytes()))?;
-    session.say(&format!("open {}", path.display()))?;
-    session.report(|| {
+    context.say(&format!("open {}", path.display()))?;
+    context.report(|| {
         let all: Vec<Object> = outcomes.iter().map(Outcomes::object).collect();
         let page = path.display().to_string();
         Object::new()
             .text("page", &page)
             .objects("scenes", &all)
             .object("stereo", &depth.object())
-            .object("seconds", &clock.seconds(&session.processor.cpu))
+            .object("seconds", &clock.seconds(&context.processor.cpu))
     })
 }
 
@@ -151,25 +155,22 @@ impl Outcomes {
 struct Found {
     features: [Features; 2],
     tie: TiePoints,
-    /// B on the pixels of A, and where it shows something.
-    laid: (AnyImage, Image<u8>),
+    /// B on the pixels of A.
+    warped: Warped,
     seconds: f64,
 }
 
 impl Found {
-    fn of([a, b]: &[AnyImage; 2], detector: &Detector, session: &Session) -> Outcome<Self> {
+    fn of([a, b]: &[AnyImage; 2], detector: &Detector, context: &Context) -> Outcome<Self> {
         let start = std::time::Instant::now();
-        let processor = &session.processor;
+        let processor = &context.processor;
         let features = [detector.detect(a, None, processor)?, detector.detect(b, None, processor)?];
         let tie = tie_points(&features[0], &features[1], &TieOptions::default(), processor)?;
-        let no_model = || Failure::work("the model has no inverse");
-        let model = tie.model.ok_or_else(no_model)?;
-        let back = model.inverse().ok_or_else(no_model)?;
-        let laid = lay(b, a, &back, Interpolation::Bicubic, processor)?;
+        let a_from_b = tie.b_from_a.and_then(|model| model.inverse());
+        let a_from_b = a_from_b.ok_or_else(|| Failure::work("the model has no inverse"))?;
+        let warped = warp_onto(b, a.size(), &a_from_b, Interpolation::Bicubic, processor)?;
         let seconds = start.elapsed().as_secs_f64();
-        let map = model.homography().ok_or_else(no_model)?;
-        let valid = coverage(b.size(), &map, a.size(), &processor.cpu)?;
-        Ok(Self { features, tie, laid: (laid, valid), seconds })
+        Ok(Self { features, tie, warped, seconds })
     }
 
     /// Pictures of the keypoints, of the matches, and of B laid on A.
@@ -185,9 +186,9 @@ impl Found {
         let step = (ties.len() / 100).max(1);
         let some: Vec<_> = ties.into_iter().step_by(step).collect();
         image::write(file("matches"), &side_by_side(Canvas::of(a), Canvas::of(b), &some).into_image())?;
-        let (image, valid) = &self.laid;
+        let Warped { image, covered } = &self.warped;
         for (what, blend) in [("checker", Blend::Checker), ("anaglyph", Blend::Anaglyph)] {
-            let picture = overlay(Canvas::of(a), &Canvas::of(image), valid, blend);
+            let picture = overlay(Canvas::of(a), &Canvas::of(image), covered, blend);
             image::write(file(what), &picture.into_image())?;
         }
         Ok(())
@@ -195,9 +196,9 @@ impl Found {
 }
 
 /// The filters on one image.
-fn filters(image: &AnyImage, folder: &Path, session: &Session) -> Outcome {
+fn filters(image: &AnyImage, folder: &Path, context: &Context) -> Outcome {
     let AnyImage::U8(image) = image else { return Ok(()) };
-    let cpu = &session.processor.cpu;
+    let cpu = &context.processor.cpu;
     let smooth = gauss(image.view(), &GaussOptions::sigma(4.0), cpu)?;
     let edges = sobel::magnitude(image.view(), &sobel::SobelOptions::default(), cpu)?;
     let blobs = magnitude(hessian::response(image.view(), &HessianOptions::default(), cpu)?);

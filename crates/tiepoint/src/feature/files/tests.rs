@@ -1,7 +1,7 @@
 //! Feature and match files: round trips and damage.
 
 use super::*;
-use crate::{feature::Keypoint, image::Size};
+use crate::{feature::Keypoint, image::Size, matching::Match};
 use proptest::prelude::*;
 use std::f32::consts::TAU;
 
@@ -49,7 +49,7 @@ fn encoded(format: FeatureFormat, features: &Features) -> Vec<u8> {
 }
 
 fn decoded(format: FeatureFormat, bytes: &[u8]) -> Result<Features> {
-    decode(bytes, format, "test")
+    parse(bytes, format, "test")
 }
 
 /// The places alone, as foreign formats keep them.
@@ -168,8 +168,23 @@ fn errors_name_the_line_and_the_field() {
     assert!(error(FeatureFormat::Colmap, "2 64\n").contains("N 128"), "dimension");
     assert!(error(FeatureFormat::Json, "{\"features\":[]}").contains("dimension"), "json");
     assert!(error(FeatureFormat::Json, &"[".repeat(100)).contains("expected"), "json");
+    assert!(error(FeatureFormat::Json, "{\"dimension\":1,\n\"descriptors\":\"u9\"}").contains("line 2"), "json");
     let deep = format!("{{\"a\":{}", "[".repeat(100_000));
-    assert!(error(FeatureFormat::Json, &deep).contains("deep"), "json nested without end");
+    assert!(error(FeatureFormat::Json, &deep).contains("EOF"), "json nested without end");
+    let feature = "{\"x\":1,\"y\":2,\"scale\":3,\"angle\":4,\"response\":5,\"sign\":1,\"octave\":0,\"layer\":0,\"descriptor\":[7]}";
+    let file = |features: &str, kind: &str| {
+        format!("{{\"dimension\":1,\"unknown\":{{\"a\":[null]}},\"features\":[{features}],\"descriptors\":\"{kind}\"}}")
+    };
+    let read = |text: &str| decoded(FeatureFormat::Json, text.as_bytes()).unwrap().descriptors;
+    assert_eq!(read(&file(feature, "u8")), Descriptors::U8(vec![7]), "the kind may follow");
+    assert_eq!(read(&file(feature, "f32")), Descriptors::F32(vec![7.0]), "whole floats");
+    let torn = feature.replace("[7]", "[7,8]");
+    assert!(error(FeatureFormat::Json, &file(&torn, "u8")).contains("feature 0 has 2"), "json lengths");
+    let fraction = feature.replace("[7]", "[7.5]");
+    assert!(error(FeatureFormat::Json, &file(&fraction, "u8")).contains("whole number"), "json kinds");
+    let twice = feature.replace("\"x\":1", "\"x\":1,\"x\":1");
+    assert!(error(FeatureFormat::Json, &file(&twice, "u8")).contains("duplicate"), "json keys");
+    assert!(error(FeatureFormat::Json, &file(&feature.replace("\"x\":1", "\"x\":1e99"), "u8")).contains("out of range"), "json numbers");
     assert!(error(FeatureFormat::Npz, "PK").contains("end record"), "npz");
 }
 
@@ -185,16 +200,9 @@ fn foreign_angles_are_brought_into_one_turn() {
 #[test]
 fn matches_look_as_documented() {
     let path = |e: &str| std::env::temp_dir().join(format!("tiepoint-matches-{}.{e}", std::process::id()));
-    let row = MatchRow {
-        a: 3,
-        b: 4,
-        a_xy: [1.0, 2.5],
-        b_xy: [0.1, 7.0],
-        distance: 12.0,
-        ratio: f32::NAN,
-        inlier: true,
-    };
-    let rows = [row, MatchRow { ratio: 0.5, inlier: false, ..row }];
+    let pair = Match { a: 3, b: 4, distance: 12.0, ratio: f32::NAN };
+    let row = MatchRow { pair, a_xy: [1.0, 2.5], b_xy: [0.1, 7.0], inlier: true };
+    let rows = [row, MatchRow { pair: Match { ratio: 0.5, ..pair }, inlier: false, ..row }];
     let text = |extension: &str| {
         write_matches(path(extension), ["a \"1\".png", "b.png"], &rows)?;
         let text = std::fs::read_to_string(path(extension)).unwrap();

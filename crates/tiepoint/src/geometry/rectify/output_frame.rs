@@ -28,15 +28,15 @@ pub enum OutputFrame {
 }
 
 named!(OutputFrame as "frame" {
-    "input": Self::Input, "size and scale of the input, centred on what both see";
-    "fit": Self::Fit, "scale of the input, every column and the rows that both see; the size follows";
-    "valid": Self::Valid, "size of the input, scaled so that every pixel is valid in both";
-    "all": Self::All, "size of the input, scaled so that nothing is cut off";
+    "input": Self::Input, "Size and scale of the input, centred on what both see";
+    "fit": Self::Fit, "Scale of the input, all columns, the rows that both see";
+    "valid": Self::Valid, "Only pixels that are valid in both. With a calibration the size of the input, scaled; without, the scale of the input and the largest rectangle";
+    "all": Self::All, "Size of the input, scaled until nothing is cut off";
 });
 
 named!(Principal as "principal" {
-    "shared": Self::Shared, "one principal point: disparities are above 0 and 0 is infinitely far";
-    "own": Self::Own, "each view centred by itself";
+    "shared": Self::Shared, "One principal point: disparities are above 0, and 0 is infinitely far";
+    "own": Self::Own, "Each view centred by itself";
 });
 
 /// Where the principal points lie.
