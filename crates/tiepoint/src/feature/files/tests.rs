@@ -185,7 +185,7 @@ fn errors_name_the_line_and_the_field() {
     let twice = feature.replace("\"x\":1", "\"x\":1,\"x\":1");
     assert!(error(FeatureFormat::Json, &file(&twice, "u8")).contains("duplicate"), "json keys");
     assert!(error(FeatureFormat::Json, &file(&feature.replace("\"x\":1", "\"x\":1e99"), "u8")).contains("out of range"), "json numbers");
-    assert!(error(FeatureFormat::Npz, "PK").contains("end record"), "npz");
+    assert!(error(FeatureFormat::Npz, "PK").contains("not an .npz file"), "npz");
 }
 
 #[test]
@@ -220,4 +220,39 @@ fn matches_look_as_documented() {
     assert_eq!(std::fs::read_to_string(path("txt")).unwrap(), "a.png b.png\n3 4\n\n", "COLMAP");
     std::fs::remove_file(path("txt")).unwrap();
     assert!(text("xyz").unwrap_err().to_string().contains(".json"), "the known extensions are listed");
+}
+
+/// An archive with all arrays of `features` deflated, as `numpy.savez_compressed` makes it.
+fn compressed(features: &Features, swap: Option<(&str, Vec<u8>)>) -> Vec<u8> {
+    let plain = encoded(FeatureFormat::Npz, features);
+    let plain = rawzip::ZipArchive::from_slice(&plain).unwrap();
+    let mut out = Vec::new();
+    let mut zip = rawzip::ZipArchiveWriter::new(&mut out);
+    let mut records = plain.entries();
+    while let Some(record) = records.next_entry().unwrap() {
+        let name = String::from_utf8(record.file_path().as_ref().to_vec()).unwrap();
+        let data = plain.get_entry(record.wayfinder()).unwrap().data();
+        let data = swap.as_ref().filter(|(n, _)| *n == name).map_or(data, |(_, other)| other);
+        let file = zip.new_file(&name).compression_method(rawzip::CompressionMethod::DEFLATE);
+        let (mut entry, config) = file.start().unwrap();
+        let encoder = flate2::write::DeflateEncoder::new(&mut entry, flate2::Compression::default());
+        let mut writer = config.wrap(encoder);
+        writer.write_all(data).unwrap();
+        let (encoder, sizes) = writer.finish().unwrap();
+        encoder.finish().unwrap();
+        entry.finish(sizes).unwrap();
+    }
+    zip.finish().unwrap();
+    out
+}
+
+#[test]
+fn compressed_arrays_are_read_within_bounds() {
+    let features = one(Descriptors::U8((0..64).collect()), 64);
+    let file = compressed(&features, None);
+    assert_eq!(decoded(FeatureFormat::Npz, &file).unwrap(), features, "as numpy.savez_compressed writes it");
+    let bomb = compressed(&features, Some(("xy.npy", vec![0; 1 << 24])));
+    assert!(bomb.len() < 1 << 16, "{} bytes", bomb.len());
+    let refused = decoded(FeatureFormat::Npz, &bomb).unwrap_err().to_string();
+    assert!(refused.contains("xy would grow"), "{refused}");
 }
