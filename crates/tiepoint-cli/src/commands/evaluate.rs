@@ -44,9 +44,8 @@ fn matrices(found: &Path, truth: &Path, size: Size, context: &Context) -> Outcom
 
 /// A disparity map against the true one.
 fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
-    let scoring = DisparityScoring::default()
-        .with_thresholds(arguments.threshold.clone())
-        .with_fill(arguments.fill);
+    let scoring =
+        DisparityScoring::default().with_thresholds(arguments.threshold.clone()).with_fill(arguments.fill);
     scoring.check()?;
     let reading = DisparityReading { scale: arguments.scale, signed: arguments.signed };
     reading.check()?;

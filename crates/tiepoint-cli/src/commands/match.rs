@@ -83,8 +83,7 @@ impl MatchingArguments {
             ..MatchOptions::default()
         };
         let start = RobustOptions::default();
-        let robust =
-            start.with_threshold_px(self.inlier_distance.unwrap_or(start.threshold_px));
+        let robust = start.with_threshold_px(self.inlier_distance.unwrap_or(start.threshold_px));
         if !(robust.threshold_px > 0.0 && robust.threshold_px.is_finite()) {
             let given = robust.threshold_px;
             return Err(Failure::usage(format!("--inlier-distance is {given}: expected pixels, above 0")));

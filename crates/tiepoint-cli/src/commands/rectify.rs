@@ -12,7 +12,8 @@ use std::path::Path;
 use tiepoint::device::Cpu;
 use tiepoint::geometry::calibration::{RectifiedCalibration, StereoCalibration};
 use tiepoint::geometry::rectify::{
-    Agreement, OutputFrame, Rectification, RectifiedView, RectifyOptions, SelfCalibrationOptions, from_tie_points,
+    Agreement, OutputFrame, Rectification, RectifiedView, RectifyOptions, SelfCalibrationOptions,
+    from_tie_points,
 };
 use tiepoint::geometry::{Correspondence, Model};
 use tiepoint::image::{self, AnyImage, Image};

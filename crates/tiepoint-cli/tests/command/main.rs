@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tiepoint::device::Cpu;
 use tiepoint::evaluate::corner_error;
-use tiepoint::image::{self, AnyImage, Image, ReadOptions, Size};
 use tiepoint::geometry::Homography;
+use tiepoint::image::{self, AnyImage, Image, ReadOptions, Size};
 use tiepoint::synth::{Scene, SceneOptions, Texture, viewpoint};
 
 const SIZE: Size = Size::new(320, 240);

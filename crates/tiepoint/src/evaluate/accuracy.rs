@@ -48,11 +48,7 @@ pub struct PositionError {
 
 /// The position error of the matches within `within` pixels of the truth `b_from_a`; the others are wrong matches and
 /// say nothing of positions. All zero when there are none.
-pub fn position_error(
-    matches: &[([f64; 2], [f64; 2])],
-    b_from_a: &Homography,
-    within: f64,
-) -> PositionError {
+pub fn position_error(matches: &[([f64; 2], [f64; 2])], b_from_a: &Homography, within: f64) -> PositionError {
     let right = matches.iter().filter(|&&(a, b)| distance(b_from_a, a, b) <= within);
     let difference = |&(a, b): &([f64; 2], [f64; 2])| b_from_a.apply(a).map(|[x, y]| [b[0] - x, b[1] - y]);
     let differences: Vec<[f64; 2]> = right.filter_map(difference).collect();
@@ -148,7 +144,10 @@ mod tests {
         );
         let double = homography([[2.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 1.0]]);
         let expected = (0.0 + 100.0 + 100_f64.hypot(50.0) + 50.0) / 4.0;
-        assert!((corner_error(&double, &Homography::default(), size) - expected).abs() < 1e-12, "twice the size");
+        assert!(
+            (corner_error(&double, &Homography::default(), size) - expected).abs() < 1e-12,
+            "twice the size"
+        );
         let scaled = homography(shift().matrix().map(|row| row.map(|v| -3.0 * v)));
         assert!(corner_error(&scaled, &shift(), size) < 1e-12, "the scale of the matrix does not count");
         let lost = homography([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-0.01, 0.0, 1.0]]);

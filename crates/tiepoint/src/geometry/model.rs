@@ -447,11 +447,10 @@ mod tests {
     fn a_matrix_that_ends_in_one_keeps_its_bits_and_is_shown_by_rows() {
         let matrix = [[0.1, 0.7, 3.3], [-0.3, 1.1, 1.0 / 3.0], [1e-4, -2e-4, 1.0]];
         assert_eq!(Homography::new(matrix).unwrap().matrix(), matrix, "as given");
-        let shown = Homography::new([[1.0, 0.5, 2.0], [0.0, 1.0, -3.0], [0.0, 0.0, 1.0]]).unwrap().to_string();
-        let rows: Vec<Vec<f64>> = shown
-            .lines()
-            .map(|row| row.split_whitespace().map(|v| v.parse().unwrap()).collect())
-            .collect();
+        let shown =
+            Homography::new([[1.0, 0.5, 2.0], [0.0, 1.0, -3.0], [0.0, 0.0, 1.0]]).unwrap().to_string();
+        let rows: Vec<Vec<f64>> =
+            shown.lines().map(|row| row.split_whitespace().map(|v| v.parse().unwrap()).collect()).collect();
         assert_eq!(rows, [[1.0, 0.5, 2.0], [0.0, 1.0, -3.0], [0.0, 0.0, 1.0]], "{shown}");
     }
 

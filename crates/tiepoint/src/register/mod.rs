@@ -105,7 +105,11 @@ impl RegisterInput<'_> {
 /// The pixels that count in both masks.
 fn intersection(mut valid: Image<u8>, mask: ImageView<'_, u8>) -> Result<Image<u8>> {
     if (valid.size(), 1) != (mask.size(), mask.channels()) {
-        return Err(Error::Mismatch(format!("the mask is {}, but the image is {}", mask.size(), valid.size())));
+        return Err(Error::Mismatch(format!(
+            "the mask is {}, but the image is {}",
+            mask.size(),
+            valid.size()
+        )));
     }
     for y in 0..mask.size().height {
         let pairs = valid.row_mut(y).iter_mut().zip(mask.row(y));
@@ -153,8 +157,7 @@ pub fn register<'a>(
     let (tie, reference_from_moving) =
         register_features(&features[0], &features[1], &options.tie, processor)?;
     let size = reference.image.size();
-    let warped =
-        warp_onto(moving.image, size, &reference_from_moving, options.interpolation, processor)?;
+    let warped = warp_onto(moving.image, size, &reference_from_moving, options.interpolation, processor)?;
     Ok(Registration { features, tie, reference_from_moving, warped })
 }
 
@@ -186,7 +189,8 @@ pub fn warp_onto<'a>(
 ) -> Result<Warped> {
     let moving = moving.into();
     let model = reference_from_moving.kind().name();
-    let no_inverse = Error::Degenerate { model, reason: "it has no inverse between points, so it cannot warp" };
+    let no_inverse =
+        Error::Degenerate { model, reason: "it has no inverse between points, so it cannot warp" };
     let moving_from_reference =
         reference_from_moving.homography().and_then(|h| h.inverse()).ok_or(no_inverse)?;
     let image = for_any_view!(moving, view => {

@@ -124,7 +124,12 @@ impl<T: Pixel> Scene<T> {
 }
 
 /// One image: the texture seen through the map from image to texture, blurred, with gain, bias and noise.
-fn draw<T: Pixel>(options: &SceneOptions, texture_from_image: &Homography, stream: u64, cpu: &Cpu) -> Image<T> {
+fn draw<T: Pixel>(
+    options: &SceneOptions,
+    texture_from_image: &Homography,
+    stream: u64,
+    cpu: &Cpu,
+) -> Image<T> {
     let Size { width, .. } = options.size;
     let texture = Texture::of_kind(options.texture, options.seed);
     let mut grey: Image<f32> = Image::new(options.size);

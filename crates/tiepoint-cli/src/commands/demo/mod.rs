@@ -17,7 +17,7 @@ use tiepoint::filter::gauss::{GaussOptions, gauss};
 use tiepoint::filter::hessian::{self, HessianOptions};
 use tiepoint::filter::sobel;
 use tiepoint::geometry::warp::Interpolation;
-use tiepoint::image::{self, AnyImage, Image, Size};
+use tiepoint::image::{self, AnyImage, Size};
 use tiepoint::register::{TieOptions, TiePoints, Warped, tie_points, warp_onto};
 use tiepoint::synth::{Scene, SceneOptions, viewpoint};
 
@@ -45,11 +45,7 @@ const SIZE: Size = Size::new(800, 600);
 
 fn subjects(seed: u64) -> Outcome<[Subject; 3]> {
     let plain = SceneOptions::default().with_size(SIZE).with_seed(seed);
-    let scene = |name, title, view| Subject {
-        name,
-        title,
-        options: plain.with_moving_from_reference(view),
-    };
+    let scene = |name, title, view| Subject { name, title, options: plain.with_moving_from_reference(view) };
     let turned = viewpoint(SIZE, 0.61, 1.3, [0.0; 2], [20.0, -15.0])?;
     let tilted = viewpoint(SIZE, -0.15, 0.95, [0.35, 0.1], [-10.0, 8.0])?;
     let poor = viewpoint(SIZE, 0.12, 0.85, [0.05, -0.1], [30.0, 12.0])?;

@@ -75,7 +75,7 @@ pub(super) fn write(out: &mut impl Write, features: &Features) -> io::Result<()>
 
 /// Adds an uncompressed entry.
 fn add<W: Write>(zip: &mut ZipArchiveWriter<W>, name: &str, array: &Array) -> io::Result<()> {
-    let file = zip.new_file(&format!("{name}.npy")).last_modified(UtcDateTime::from_unix(DATE));
+    let file = zip.new_file(format!("{name}.npy")).last_modified(UtcDateTime::from_unix(DATE));
     let (mut entry, config) = file.start().map_err(io_error)?;
     let mut writer = config.wrap(&mut entry);
     writer.write_all(&array.header())?;

@@ -168,12 +168,17 @@ fn errors_name_the_line_and_the_field() {
     assert!(error(FeatureFormat::Colmap, "2 64\n").contains("N 128"), "dimension");
     assert!(error(FeatureFormat::Json, "{\"features\":[]}").contains("dimension"), "json");
     assert!(error(FeatureFormat::Json, &"[".repeat(100)).contains("expected"), "json");
-    assert!(error(FeatureFormat::Json, "{\"dimension\":1,\n\"descriptors\":\"u9\"}").contains("line 2"), "json");
+    assert!(
+        error(FeatureFormat::Json, "{\"dimension\":1,\n\"descriptors\":\"u9\"}").contains("line 2"),
+        "json"
+    );
     let deep = format!("{{\"a\":{}", "[".repeat(100_000));
     assert!(error(FeatureFormat::Json, &deep).contains("EOF"), "json nested without end");
     let feature = "{\"x\":1,\"y\":2,\"scale\":3,\"angle\":4,\"response\":5,\"sign\":1,\"octave\":0,\"layer\":0,\"descriptor\":[7]}";
     let file = |features: &str, kind: &str| {
-        format!("{{\"dimension\":1,\"unknown\":{{\"a\":[null]}},\"features\":[{features}],\"descriptors\":\"{kind}\"}}")
+        format!(
+            "{{\"dimension\":1,\"unknown\":{{\"a\":[null]}},\"features\":[{features}],\"descriptors\":\"{kind}\"}}"
+        )
     };
     let read = |text: &str| decoded(FeatureFormat::Json, text.as_bytes()).unwrap().descriptors;
     assert_eq!(read(&file(feature, "u8")), Descriptors::U8(vec![7]), "the kind may follow");
@@ -184,7 +189,11 @@ fn errors_name_the_line_and_the_field() {
     assert!(error(FeatureFormat::Json, &file(&fraction, "u8")).contains("whole number"), "json kinds");
     let twice = feature.replace("\"x\":1", "\"x\":1,\"x\":1");
     assert!(error(FeatureFormat::Json, &file(&twice, "u8")).contains("duplicate"), "json keys");
-    assert!(error(FeatureFormat::Json, &file(&feature.replace("\"x\":1", "\"x\":1e99"), "u8")).contains("out of range"), "json numbers");
+    assert!(
+        error(FeatureFormat::Json, &file(&feature.replace("\"x\":1", "\"x\":1e99"), "u8"))
+            .contains("out of range"),
+        "json numbers"
+    );
     assert!(error(FeatureFormat::Npz, "PK").contains("not an .npz file"), "npz");
 }
 

@@ -11,7 +11,8 @@ const MAX_NODES: u32 = 1 << 16;
 
 pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
     let options = ParsingOptions { nodes_limit: MAX_NODES, ..ParsingOptions::default() };
-    let document = Document::parse_with_options(text, options).map_err(|e| format!("not well-formed XML: {e}"))?;
+    let document =
+        Document::parse_with_options(text, options).map_err(|e| format!("not well-formed XML: {e}"))?;
     let (lines, root) = (Lines::of(text), document.root_element());
     let name = root.tag_name().name();
     if name != "opencv_storage" {
@@ -56,9 +57,8 @@ fn entry(child: Node<'_, '_>, lines: &Lines) -> Parsed<Entry> {
 
 fn matrix(node: Node<'_, '_>, lines: &Lines) -> Parsed<Value> {
     let key = node.tag_name().name();
-    let wrong = |at: Node<'_, '_>| {
-        format!("line {}: expected rows, cols, dt and data in {key}", lines.of_node(at))
-    };
+    let wrong =
+        |at: Node<'_, '_>| format!("line {}: expected rows, cols, dt and data in {key}", lines.of_node(at));
     if let Some(stray) = stray_text(node) {
         return Err(wrong(stray));
     }

@@ -1,5 +1,5 @@
-use crate::synth::Random;
 use super::*;
+use crate::synth::Random;
 use proptest::prelude::*;
 
 const KINDS: [ModelKind; 4] =

@@ -242,9 +242,15 @@ fn cameras_come_back_from_tie_points() {
         let off = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         assert!(off(&found.calibration.translation, &direction) < 1e-4, "direction");
         assert!(off(found.calibration.rotation.as_flattened(), rotation.as_flattened()) < 1e-4, "rotation");
-        let rectified =
-            from_tie_points(&fundamental(&truth), &pairs, [SIZE; 2], &known, OutputFrame::Fit, &Cpu::sequential())
-                .unwrap();
+        let rectified = from_tie_points(
+            &fundamental(&truth),
+            &pairs,
+            [SIZE; 2],
+            &known,
+            OutputFrame::Fit,
+            &Cpu::sequential(),
+        )
+        .unwrap();
         assert_eq!(rectified.exchanged, translation[0] > 0.0, "order");
         assert!(rectified.agreement.rms_vertical_px < 1e-3, "{:?}", rectified.agreement);
         let turned = |p: &Correspondence| Correspondence { a: p.b, b: p.a, quality: 0.0 };
@@ -289,9 +295,15 @@ fn too_little_is_told() {
     let forward = rig(IDENTITY, [-0.05, 0.0, -1.0], [Distortion::default(); 2]);
     let (pairs, _) = scene(&forward, 300, 0.0);
     let known = SelfCalibrationOptions { focal: Some(600.0) };
-    let error =
-        from_tie_points(&fundamental(&forward), &pairs, [SIZE; 2], &known, OutputFrame::Fit, &Cpu::sequential())
-            .unwrap_err();
+    let error = from_tie_points(
+        &fundamental(&forward),
+        &pairs,
+        [SIZE; 2],
+        &known,
+        OutputFrame::Fit,
+        &Cpu::sequential(),
+    )
+    .unwrap_err();
     assert!(error.to_string().contains("forward"), "{error}");
 }
 
@@ -303,7 +315,8 @@ fn valid_and_fit(
     cpu: &Cpu,
 ) -> [FromTiePoints; 2] {
     let options = SelfCalibrationOptions::default();
-    [OutputFrame::Valid, OutputFrame::Fit].map(|c| from_tie_points(f, pairs, sizes, &options, c, cpu).unwrap())
+    [OutputFrame::Valid, OutputFrame::Fit]
+        .map(|c| from_tie_points(f, pairs, sizes, &options, c, cpu).unwrap())
 }
 
 /// No pixel is filled, and a rectangle one pixel larger on any side would hold one that is.
