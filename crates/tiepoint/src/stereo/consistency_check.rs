@@ -11,7 +11,7 @@
 //!
 //! **Numbers.** One subtraction in f32, compared. Whatever is not finite is invalid and agrees with nothing.
 
-use super::INVALID;
+use super::{INVALID, View};
 use crate::{Error, Result, device::Cpu, image::Image};
 use fearless_simd::{Simd, dispatch};
 use fearless_simd_macros::simd;
@@ -21,15 +21,6 @@ pub const SURFACE: f32 = 1.0;
 
 /// Rows of one task.
 const BAND: usize = 16;
-
-/// The view whose disparities are meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum View {
-    /// Its pixel x corresponds to x − d.
-    Left,
-    /// Its pixel x corresponds to x + d.
-    Right,
-}
 
 /// Makes every pixel of `map`, the disparities of `view`, invalid that `other` does not confirm within
 /// `max_difference` pixels.

@@ -3,11 +3,7 @@
 //! Both views are smoothed by a median of 3×3, so that single errors do not spoil the check; what the other view does
 //! not confirm is dropped; then small regions that differ from all around; a last median; and, if wanted, filling.
 
-use super::{
-    RightView, StereoOptions, StereoResult,
-    consistency_check::{self, View},
-    fill, median, speckle,
-};
+use super::{RightView, StereoOptions, StereoResult, View, consistency_check, fill, median, speckle};
 use crate::{Result, device::Cpu, image::Image};
 
 /// Refines the left view of `found`, and the right one if it is there.

@@ -15,6 +15,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::image::{self, AnyImage, Image, Pixel, Range, ReadOptions};
+use tiepoint::options::Named;
 use tiepoint::stereo::cloud::{CloudOptions, PlyFormat, write_ply};
 use tiepoint::stereo::depth::depth;
 use tiepoint::stereo::files::{self, DisparityFormat};
@@ -29,12 +30,12 @@ pub(crate) fn run(arguments: &StereoCommand, session: &Session) -> Outcome {
     let tasks = tasks(arguments, &pairs)?;
     check_places(&tasks, &options)?;
     let wanted = Wanted::of(arguments, calibration)?;
-    let mut stereo = Stereo::new(options)?;
+    let stereo = Stereo::new(options)?;
     let mut failed = 0;
     for (i, task) in tasks.iter().enumerate() {
         let (left, right) = (task.pair.left.display(), task.pair.right.display());
         session.progress.say(&format!("{}/{} {left} {right}", i + 1, tasks.len()));
-        match task.run(arguments, &wanted, &mut stereo, session) {
+        match task.run(arguments, &wanted, &stereo, session) {
             Ok(()) => {}
             // One bad pair does not stop the others.
             Err(Failure::Work(message)) if tasks.len() > 1 => {
@@ -148,13 +149,7 @@ impl Task<'_> {
         self.confidence.iter().chain(&self.preview).try_for_each(|p| input::writable_image(p))
     }
 
-    fn run(
-        &self,
-        arguments: &StereoCommand,
-        wanted: &Wanted,
-        stereo: &mut Stereo,
-        session: &Session,
-    ) -> Outcome {
+    fn run(&self, arguments: &StereoCommand, wanted: &Wanted, stereo: &Stereo, session: &Session) -> Outcome {
         let cpu = &session.processor.cpu;
         let mut clock = Clock::start(cpu);
         let Pair { left, right, .. } = self.pair;
@@ -165,8 +160,11 @@ impl Task<'_> {
             let (left, found) = (left.display(), a.image.size());
             return Err(Failure::work(format!("{left} is {found}, but the calibration is for {size}")));
         }
-        let masks = Masks { left: a.mask.as_ref(), right: b.mask.as_ref() };
-        let found = clock.time(Part::Compute, || stereo.compute(&a.image, &b.image, masks, cpu));
+        let [left_mask, right_mask] = [&a, &b].map(|side| side.mask.as_ref().map(Image::view));
+        let masks = Masks { left: left_mask, right: right_mask };
+        let found = clock.time(Part::Compute, || {
+            stereo.compute((&a.image).into(), (&b.image).into(), masks, &session.processor)
+        });
         let found = found.map_err(|e| match Failure::from(e) {
             Failure::Work(message) => {
                 Failure::work(format!("{} {}: {message}", left.display(), right.display()))
@@ -198,7 +196,7 @@ impl Task<'_> {
                 .number("valid", valid);
             points
                 .map_or(object.clone(), |n| object.number("points", n as f64))
-                .text("cost", arguments.options.cost_name())
+                .text("cost", stereo.options().cost.name())
                 .count("paths", options.paths.count())
                 .text("device", &session.device())
                 .count("threads", cpu.threads())

@@ -54,7 +54,7 @@ trait Directions<const N: usize>: Sync {
 
 /// Along the row only: the second half of five directions.
 #[derive(Default)]
-struct Row;
+struct Horizontal;
 /// Along the row and down: half of four directions.
 #[derive(Default)]
 struct Cross;
@@ -65,7 +65,7 @@ struct Star;
 #[derive(Default)]
 struct Knight;
 
-impl Directions<1> for Row {
+impl Directions<1> for Horizontal {
     const STEPS: [(isize, usize); 1] = [(1, 0)];
 }
 

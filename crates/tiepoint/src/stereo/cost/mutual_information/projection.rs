@@ -16,11 +16,14 @@
 //! **Numbers.** Integers, but for a square root and the information, f64 in a stated order.
 
 use super::information::information;
-use crate::stereo::pair::{Pair, own_bytes};
+use crate::stereo::{
+    View,
+    pair::{Pair, Pictures},
+};
 use crate::{
     Result,
     device::Cpu,
-    image::{AnyImage, Image, Size},
+    image::{Image, Size},
 };
 
 /// What weights add up to.
@@ -30,14 +33,14 @@ const ASKED: usize = 100_000;
 
 /// How a colour becomes a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::stereo) struct Projection {
+pub(super) struct Projection {
     weights: [u32; 3],
     squares: bool,
 }
 
 impl Projection {
     /// Rec. 709 luma: what costs are computed from everywhere else.
-    pub(in crate::stereo) const LUMA: Self = Self { weights: [2126, 7152, 722], squares: false };
+    pub(super) const LUMA: Self = Self { weights: [2126, 7152, 722], squares: false };
 
     /// Rec. 709, Rec. 601, the mean and green, of the values and of their squares.
     fn standards() -> Vec<Self> {
@@ -100,41 +103,36 @@ impl Projection {
 }
 
 /// The colour image of a pair whose other image is grey.
-pub(in crate::stereo) struct Colour {
+pub(super) struct ColourImage {
     /// Red, green and blue in 8 bits, pixel by pixel.
     channels: Image<u8>,
-    /// 0: the left image.
-    pub(in crate::stereo) side: usize,
+    /// Which of the two it is.
+    pub(super) view: View,
 }
 
-impl Colour {
+impl ColourImage {
     /// `None` unless one image is colour and the other is not.
-    pub(in crate::stereo) fn of(left: &AnyImage, right: &AnyImage, cpu: &Cpu) -> Result<Option<Self>> {
-        let (image, side) = match (is_colour(left), is_colour(right)) {
-            (true, false) => (left, 0),
-            (false, true) => (right, 1),
-            _ => return Ok(None),
+    pub(super) fn of(pictures: &Pictures<'_>, cpu: &Cpu) -> Result<Option<Self>> {
+        let view = match pictures.are_colour() {
+            [true, false] => View::Left,
+            [false, true] => View::Right,
+            [true, true] | [false, false] => return Ok(None),
         };
-        let side_by_side = match image {
-            AnyImage::U8(i) => AnyImage::U8(spread(i)),
-            AnyImage::U16(i) => AnyImage::U16(spread(i)),
-            AnyImage::F32(i) => AnyImage::F32(spread(i)),
-        };
-        Ok(Some(Self { channels: own_bytes(&side_by_side, cpu)?, side }))
+        Ok(Some(Self { channels: pictures.channels(view, &[0, 1, 2], cpu)?, view }))
     }
 
     /// The projection of what disparities at half the size lay upon each other.
-    pub(in crate::stereo) fn projection(&self, pair: &Pair, disparity: &Image<f32>, cpu: &Cpu) -> Projection {
+    pub(super) fn projection(&self, pair: &Pair, disparity: &Image<f32>, cpu: &Cpu) -> Projection {
         let Size { width, height } = pair.size();
         let mut samples = Vec::new();
         for y in (0..height).step_by((width * height).div_ceil(ASKED).max(1)) {
             let colours = self.channels.row(y).as_chunks::<3>().0;
-            let grey = pair.values()[1 - self.side].row(y);
-            let seen = pair.right_mask().map(|m| m.row(y));
+            let grey = pair.compared(self.view.other()).row(y);
+            let seen = pair.mask(View::Right).map(|m| m.row(y));
             for (x, d) in (0..width).map(|x| (x, 2.0 * disparity.row(y / 2)[x / 2])) {
                 let other = ((x as f32 - d + 0.5).max(0.0) as usize).min(width - 1);
                 if d.is_finite() && seen.is_none_or(|m| m[other] != 0) {
-                    let [at, there] = if self.side == 0 { [x, other] } else { [other, x] };
+                    let [at, there] = if self.view == View::Left { [x, other] } else { [other, x] };
                     samples.push((colours[at], grey[there]));
                 }
             }
@@ -143,34 +141,15 @@ impl Colour {
     }
 
     /// The values that a projection makes of the image.
-    pub(in crate::stereo) fn values(&self, projection: Projection, cpu: &Cpu) -> Image<u8> {
+    pub(super) fn values(&self, projection: Projection, cpu: &Cpu) -> Image<u8> {
         let Size { width, height } = self.channels.size();
-        let mut values = Image::new(Size::new(width / 3, height));
-        cpu.for_chunks(values.data_mut(), width / 3, |y, out| {
+        let mut values = Image::new(Size::new(width, height));
+        cpu.for_chunks(values.data_mut(), width, |y, out| {
             let colours = self.channels.row(y).as_chunks::<3>().0;
             out.iter_mut().zip(colours).for_each(|(out, colour)| *out = projection.value(*colour));
         });
         values
     }
-}
-
-/// Whether the channels of a pixel differ anywhere: grey may have been stored as colour.
-pub(in crate::stereo) fn is_colour(image: &AnyImage) -> bool {
-    fn differ<T: PartialEq>(data: &[T], channels: usize) -> bool {
-        channels > 2 && data.chunks_exact(channels).any(|p| p[0] != p[1] || p[0] != p[2])
-    }
-    match image {
-        AnyImage::U8(i) => differ(i.data(), i.channels()),
-        AnyImage::U16(i) => differ(i.data(), i.channels()),
-        AnyImage::F32(i) => differ(i.data(), i.channels()),
-    }
-}
-
-/// Three channels as pixels beside each other, so that they share one scale.
-fn spread<T: Copy + Default>(image: &Image<T>) -> Image<T> {
-    let Size { width, height } = image.size();
-    let n = image.channels();
-    Image::from_fn(Size::new(3 * width, height), |x, y| image.row(y)[x / 3 * n + x % 3])
 }
 
 #[cfg(test)]
@@ -215,14 +194,5 @@ mod tests {
             assert_eq!(Projection::best(&samples, &cpu), expected, "{} threads", cpu.threads());
         }
         assert_eq!(Projection::best(&[], &Cpu::sequential()), Projection::LUMA, "nothing to choose by");
-    }
-
-    #[test]
-    fn grey_stored_as_colour_is_grey() {
-        let size = Size::new(3, 2);
-        let grey = Image::from_vec(vec![9_u8; 18], size, 3).unwrap();
-        let mut colour = grey.clone();
-        colour.data_mut()[16] = 8;
-        assert!(!is_colour(&AnyImage::U8(grey)) && is_colour(&AnyImage::U8(colour)), "by its values");
     }
 }
