@@ -64,11 +64,24 @@ pub use options::{Learning, Paths, Penalties, RightView, StereoOptions, Subpixel
 use crate::{
     Error, Result,
     device::{Cpu, Processor, Scratch},
-    image::{AnyView, Image, ImageView},
+    image::{AnyView, Image, ImageView, ImageViewMut},
 };
 use aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate};
 use cost::{CostSource, Custom, Learn};
 use pair::{Pair, Pictures};
+
+/// Calls `f(first row, band)` for bands of `rows` rows of an image.
+fn for_bands<T: Copy + Send>(
+    view: ImageViewMut<'_, T>,
+    rows: usize,
+    cpu: &Cpu,
+    f: impl Fn(usize, ImageViewMut<'_, T>) + Sync + Send,
+) {
+    let mut bands: Vec<_> = view.bands(rows).collect();
+    cpu.for_chunks(&mut bands, 1, |i, band| {
+        band.iter_mut().for_each(|band| f(i * rows, band.reborrow()));
+    });
+}
 
 /// The disparity of a pixel that has none.
 pub const INVALID: f32 = f32::INFINITY;

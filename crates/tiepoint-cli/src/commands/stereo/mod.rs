@@ -73,10 +73,9 @@ struct Wanted {
 
 impl Wanted {
     fn of(arguments: &StereoCommand, calibration: Option<RectifiedCalibration>) -> Outcome<Self> {
-        let cloud = CloudOptions {
-            format: if arguments.ascii { PlyFormat::Ascii } else { PlyFormat::Binary },
-            max_depth: arguments.max_depth.unwrap_or(f64::INFINITY),
-        };
+        let cloud = CloudOptions::default()
+            .with_format(if arguments.ascii { PlyFormat::Ascii } else { PlyFormat::Binary })
+            .with_max_depth(arguments.max_depth.unwrap_or(f64::INFINITY));
         cloud.check()?;
         Ok(Self { colours: arguments.preview_range, calibration, cloud })
     }
@@ -207,10 +206,10 @@ impl Task<'_> {
     /// Writes all that was asked for; gives the number of points of a cloud.
     fn write(&self, found: &StereoResult, wanted: &Wanted, session: &Session) -> Outcome<Option<u64>> {
         if let Some(path) = &self.output {
-            files::write(path, &found.disparity)?;
+            files::write(path, found.disparity.view())?;
         }
         if let Some((path, right)) = self.right.as_ref().zip(found.right.as_ref()) {
-            files::write(path, right)?;
+            files::write(path, right.view())?;
         }
         if let Some((path, confidence)) = self.confidence.as_ref().zip(found.confidence.as_ref()) {
             image::write(path, confidence)?;
@@ -224,12 +223,13 @@ impl Task<'_> {
         }
         let Some(calibration) = &wanted.calibration else { return Ok(None) };
         if let Some(path) = &self.depth {
-            files::write(path, &depth(&found.disparity, calibration, &session.processor.cpu)?)?;
+            let depth = depth(found.disparity.view(), calibration, &session.processor.cpu)?;
+            files::write(path, depth.view())?;
         }
         let Some(path) = &self.cloud else { return Ok(None) };
         // Read again: nothing else needs the colours.
         let colours = image::read(&self.pair.left, &ReadOptions::default())?;
-        Ok(Some(write_ply(path, &found.disparity, &colours, calibration, &wanted.cloud)?))
+        Ok(Some(write_ply(path, found.disparity.view(), (&colours).into(), calibration, &wanted.cloud)?))
     }
 }
 

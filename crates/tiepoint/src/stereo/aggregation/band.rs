@@ -12,7 +12,7 @@ use crate::stereo::{
     cost::{Column, CostRow},
     winner_takes_all::{OutputRow, RightRow, select_column},
 };
-use fearless_simd::Simd;
+use fearless_simd::{Level, Simd};
 use fearless_simd_macros::simd;
 use std::ops::Range;
 
@@ -50,6 +50,7 @@ pub(super) struct BandScratch<T, A> {
 /// What all bands of a pass have in common.
 pub(super) struct Pass<'a, T> {
     pub(super) input: &'a AggregationInput<'a>,
+    pub(super) level: Level,
     pub(super) backward: bool,
     /// P2 by difference of grey.
     pub(super) p2: [T; 256],
@@ -261,7 +262,7 @@ pub(super) fn aggregate_band<S: Simd, T: Value, A: Sum<T>, D: Directions<N>, con
         if !active.is_empty() {
             let column = walk.column(t, &active);
             let costs = &mut costs[..active.len() * padded];
-            input.costs.column(simd.level(), column, &mut rows[active.clone()], costs);
+            input.costs.column(pass.level, column, &mut rows[active.clone()], costs);
             for (r, costs) in active.clone().zip(costs.chunks_exact(padded)) {
                 let u = walk.u(t, r);
                 let v = band.first + r;

@@ -226,7 +226,15 @@ fn forward<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
         Band { first, number, count: BAND.min(range.end - first), sums, output: Vec::new() }
     });
     let wavefront = Wavefront::new(range.len().div_ceil(BAND));
-    let pass = Pass { input, backward: false, p2: p2_by_difference(input), boundary, wavefront, padded };
+    let pass = Pass {
+        input,
+        level: cpu.level(),
+        backward: false,
+        p2: p2_by_difference(input),
+        boundary,
+        wavefront,
+        padded,
+    };
     run::<T, A, D, N>(&pass, bands.collect(), cpu);
 }
 
@@ -257,7 +265,15 @@ fn backward<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
     bands.reverse();
     bands.iter_mut().enumerate().for_each(|(number, band)| band.number = number);
     let wavefront = Wavefront::new(range.len().div_ceil(BAND));
-    let pass = Pass { input, backward: true, p2: p2_by_difference(input), boundary, wavefront, padded };
+    let pass = Pass {
+        input,
+        level: cpu.level(),
+        backward: true,
+        p2: p2_by_difference(input),
+        boundary,
+        wavefront,
+        padded,
+    };
     run::<T, A, D, N>(&pass, bands, cpu);
 }
 

@@ -146,8 +146,8 @@ fn disparities(
         ..AggregationOutput::default()
     };
     aggregate(&input, results, workspace, cpu)?;
-    let (mut left, right) = (median(&left, 3, cpu)?, median(&right, 3, cpu)?);
-    check(&mut left, &right, View::Left, 1.0, cpu)?;
+    let (mut left, right) = (median(left.view(), 3, cpu)?, median(right.view(), 3, cpu)?);
+    check(left.view_mut(), right.view(), View::Left, 1.0, cpu)?;
     Ok(left)
 }
 
