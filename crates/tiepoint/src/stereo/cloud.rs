@@ -190,7 +190,7 @@ pub fn read_ply(path: impl AsRef<Path>) -> Result<Vec<Point>> {
     parse_ply(BufReader::new(file), path)
 }
 
-/// As [`read_ply`], from any source; `name` stands for it in errors.
+/// As [`read_ply`], from any source; errors call it `name`.
 ///
 /// # Errors
 /// As [`read_ply`].

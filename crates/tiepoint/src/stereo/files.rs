@@ -154,7 +154,7 @@ fn from_image(image: &AnyImage, reading: &DisparityReading) -> std::result::Resu
 
 fn convert<T: Pixel>(image: &Image<T>, scale: f32, signed: bool) -> std::result::Result<Image<f32>, String> {
     let channels = image.channels();
-    // An even count ends in alpha, which says nothing of disparity.
+    // An even count ends in alpha, which is ignored.
     let colours = channels - usize::from(channels.is_multiple_of(2));
     let disparity = |p: &[T]| {
         let d = p[0].to_f32() / scale;

@@ -80,7 +80,8 @@ impl Rays {
 #[simd]
 fn look<S: Simd>(simd: S, map: ImageView<'_, f32>, gaps: &[Vec<Range<usize>>], upwards: bool) -> Rays {
     let Size { width, height } = map.size();
-    // What each pixel of the row before would show, itself or what it sees; a pixel more at both ends.
+    // The disparity of each pixel of the row before or, where it has none, the one found along its ray; one more pixel at
+    // both ends.
     let mut before = [vec![INVALID; width + 2], vec![INVALID; width + 2], vec![INVALID; width + 2]];
     let mut here = before.clone();
     let count = gaps.iter().flatten().map(Range::len).sum();

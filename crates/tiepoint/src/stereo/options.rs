@@ -56,7 +56,7 @@ pub struct Penalties {
     pub gradient: u8,
 }
 
-/// Where between the whole disparities the least cost is supposed.
+/// How the least cost is placed between whole disparities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Subpixel {
     /// At the whole disparity.
@@ -83,7 +83,7 @@ pub enum RightView {
     /// The sums of the left view read along their diagonals; costs next to nothing.
     #[default]
     Diagonal,
-    /// An aggregation of its own with the right image as the reference; costs as much as the left one.
+    /// A second aggregation with the right image as the reference; costs as much as the first.
     Aggregated,
 }
 
@@ -114,7 +114,7 @@ pub struct StereoOptions {
     pub disparities: usize,
     /// The matching cost. Default census 5×5.
     pub cost: Cost,
-    /// How mutual information is learnt; nothing to other costs. Default from coarse to fine.
+    /// How mutual information is learnt; other costs ignore it. Default from coarse to fine.
     pub learning: Learning,
     /// The directions of aggregation. Default eight.
     pub paths: Paths,
@@ -137,12 +137,11 @@ pub struct StereoOptions {
     /// Default 5.
     pub median: usize,
     /// Fill invalid pixels, occlusions from the background and mismatches from all around (Hirschmüller 2008,
-    /// section 2.5.3). Default off: what was not measured is
-    /// said to be invalid.
+    /// section 2.5.3). Default off: what was not measured stays invalid.
     pub fill: bool,
-    /// Bytes that the work may take besides the images and results, at least half of it for sums and paths. Where the
-    /// image needs more it is worked on in groups of rows, with the same result, in up to 1.7 times the time. `None`:
-    /// no limit. Default 1 GiB, beyond which fresh memory costs more than computing twice.
+    /// Bytes that may be used besides the images and results, at least half of it for sums and paths. An image that
+    /// needs more is computed in groups of rows, with the same result, in up to 1.7 times the time. `None`: no limit.
+    /// Default 1 GiB, beyond which fresh memory costs more than computing twice.
     pub memory: Option<u64>,
     /// Also give the disparities of the right view. Default off.
     pub right: bool,

@@ -11,7 +11,7 @@
 //!
 //! **Uniqueness**: with s₂ the least sum of the disparities that are not within 1 of the best,
 //! (100 − u) s₂ < 100 s₀ makes the pixel invalid. **Confidence** is (s₂ − s₀) / s₂: 0 when another disparity is as
-//! good, near 1 when the best stands alone (the peak ratio of X. Hu and P. Mordohai, PAMI 2012, turned to 0…1).
+//! good, near 1 when the best stands alone (the peak ratio of X. Hu and P. Mordohai, PAMI 2012, mapped to 0…1).
 
 use super::{
     INVALID, Subpixel, View,
@@ -69,7 +69,7 @@ pub(super) struct RightRow {
     len: usize,
 }
 
-/// How a sum and its disparity are put together into one number, of which the least is sought.
+/// A sum and its disparity packed into one number, so that one minimum finds both.
 ///
 /// Disparities are taken in blocks of 2ᵇ; a key is the sum times 2ᵇ plus the place in the block. A block has as many
 /// disparities as the greatest sum leaves room for in 16 bits.
@@ -79,8 +79,8 @@ struct Keys {
 }
 
 impl Keys {
-    /// The greatest key of all stands for none, so the greatest sum must stay below what remains of 16 bits. With
-    /// penalties so large that this leaves no room for a vector of disparities, sums are sought one by one.
+    /// The greatest key of all means none, so the greatest sum must stay below what remains of 16 bits. Where penalties
+    /// are so large that there is no room for the disparities of a vector, sums are compared one by one.
     #[inline(always)]
     fn of(input: &AggregationInput<'_>) -> Option<Self> {
         let bits = (input.greatest_sum() + 1).leading_zeros().saturating_sub(16);
@@ -254,7 +254,7 @@ pub(super) fn select_column<S: Simd, A: Value>(
     let outputs = output.iter_mut().zip(right);
     for (r, ((row, (before, after)), (output, right))) in rows.iter().zip(parts).zip(outputs).enumerate() {
         let x = column.x(r);
-        // A pixel without data has no say in the right view.
+        // A pixel without data does not count in the right view.
         let hole = row.is_hole(x);
         let right = (output.right.is_some() && !hole).then_some(right);
         let start = input.size().width - 1 - x;

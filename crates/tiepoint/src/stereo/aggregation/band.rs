@@ -26,7 +26,7 @@ pub(super) struct Band<'a, A> {
     pub(super) count: usize,
     /// Sums of the forward pass: written by it, read by the backward pass; [`sums_len`] values.
     pub(super) sums: Option<&'a mut [A]>,
-    /// In the backward pass, what is made of the sums of each row.
+    /// In the backward pass, where the disparities of each row go.
     pub(super) output: Vec<OutputRow<'a>>,
 }
 

@@ -22,10 +22,10 @@ use fearless_simd::{Simd, prelude::*};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-/// Rows that one thread walks together.
+/// Rows of a band.
 const BAND: usize = 8;
 
-/// Bytes a pixel of what lies beside the sums: grey, and the maps of both views while they are refined.
+/// Bytes a pixel of everything else: grey, and the maps of both views while they are refined.
 const BESIDE: u64 = 20;
 
 /// What is to be aggregated, and how a disparity is chosen from the sums.
@@ -35,7 +35,7 @@ pub(in crate::stereo) struct AggregationInput<'a> {
     pub(in crate::stereo) paths: Paths,
     pub(in crate::stereo) subpixel: Subpixel,
     pub(in crate::stereo) uniqueness: u8,
-    /// Bytes that may be taken; `None`: what it takes.
+    /// The most bytes that may be used; `None`: no limit.
     pub(in crate::stereo) memory: Option<u64>,
 }
 
@@ -92,7 +92,7 @@ pub(in crate::stereo) fn aggregate(
 ) -> Result<()> {
     let most = input.greatest_path_cost();
     let fits = |paths: u32| most * paths <= 255;
-    // Not all pairs of path and sum: every one is compiled for every SIMD level.
+    // Not every pair of types of path and sum: each is compiled for every SIMD level.
     match input.paths {
         Paths::Four if fits(2) => image::<u8, u8, Cross, Cross, 2, 2>(input, output, workspace, cpu),
         Paths::Four => image::<u16, u16, Cross, Cross, 2, 2>(input, output, workspace, cpu),
@@ -107,7 +107,7 @@ pub(in crate::stereo) fn aggregate(
     }
 }
 
-/// How the rows are cut so that the memory suffices.
+/// How the rows are grouped so that the memory suffices.
 struct Groups {
     rows: usize,
     height: usize,
@@ -118,13 +118,13 @@ impl Groups {
     fn plan(input: &AggregationInput<'_>, row: u64, paths: u64, overhead: u64) -> Result<Self> {
         let height = input.size().height;
         let Some(limit) = input.memory else { return Ok(Self { rows: height, height }) };
-        // Grey and the maps on their way take their part, but not more than half.
+        // Grey and the maps take their part, but not more than half.
         let beside = (input.size().area() as u64).saturating_mul(BESIDE);
         let room = limit.saturating_sub(beside).max(limit / 2);
         let needed = |rows: usize| {
             let groups = height.div_ceil(rows) as u64;
-            let kept = if groups > 1 { (groups + 1) * paths } else { 2 * paths };
-            overhead + rows as u64 * row + kept
+            let kept = paths.saturating_mul(if groups > 1 { groups + 1 } else { 2 });
+            (rows as u64).saturating_mul(row).saturating_add(overhead).saturating_add(kept)
         };
         if needed(height) <= room {
             return Ok(Self { rows: height, height });
@@ -167,12 +167,12 @@ where
     let lanes = at_level!(cpu.level(), simd => vector(simd));
     let padded = input.disparities().next_multiple_of(lanes);
     let pixel = (padded * size_of::<T>()) as u64;
-    let paths = (width * F::DEPTH * (N - 1)) as u64 * pixel;
+    let paths = (width as u64).saturating_mul((F::DEPTH * (N - 1)) as u64 * pixel);
     let band_sums = |rows| sums_len(width, rows, F::SKEW, padded);
-    let row = (band_sums(BAND) * size_of::<A>()).div_ceil(BAND) as u64;
+    let row = (band_sums(BAND).saturating_mul(size_of::<A>())).div_ceil(BAND) as u64;
     let ring = ((BAND + 2) * 8 * N) as u64 * (pixel + 64);
     let groups = Groups::plan(input, row, paths, cpu.threads() as u64 * ring)?;
-    let needed = groups.rows.min(height).div_ceil(BAND) * band_sums(BAND);
+    let needed = groups.rows.min(height).div_ceil(BAND).saturating_mul(band_sums(BAND));
     let sums = A::stored(workspace, needed)?;
     let last = groups.count() - 1;
     // Rows above the last group are swept forward twice.
@@ -277,7 +277,7 @@ fn backward<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
     run::<T, A, D, N>(&pass, bands, cpu);
 }
 
-/// Threads take bands in their order, so that the band that one waits for is always at work.
+/// Threads take bands in order, so that the band another one waits for is always being computed.
 fn run<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
     pass: &Pass<'_, T>,
     bands: Vec<Band<'_, A>>,

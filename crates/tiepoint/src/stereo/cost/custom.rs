@@ -41,16 +41,16 @@ impl Custom<'_> {
                 out.fill(T::default());
                 continue;
             }
-            if !row.custom.0.contains(&x) {
+            if !row.block.columns.contains(&x) {
                 let start = x / BLOCK * BLOCK;
                 let columns = start..(start + BLOCK).min(costs.pair.size().width);
-                row.custom.1.clear();
-                row.custom.1.resize(columns.len() * count, 0);
-                self.0.row(row.y, columns.clone(), &mut row.custom.1);
-                row.custom.0 = columns;
+                row.block.costs.clear();
+                row.block.costs.resize(columns.len() * count, 0);
+                self.0.row(row.y, columns.clone(), &mut row.block.costs);
+                row.block.columns = columns;
             }
-            let start = (x - row.custom.0.start) * count;
-            let given = &row.custom.1[start..start + count];
+            let start = (x - row.block.columns.start) * count;
+            let given = &row.block.costs[start..start + count];
             out.iter_mut().zip(given).for_each(|(out, &cost)| *out = T::of(cost.min(greatest)));
             row.mask(x, T::of(greatest), out);
         }
@@ -64,7 +64,7 @@ impl CostSource for Custom<'_> {
 
     fn prepare(&self, pair: &Pair, y: usize, layout: RowLayout, row: &mut CostRow) {
         row.prepare(pair, y, layout);
-        row.custom.0 = 0..0;
+        row.block.columns = 0..0;
     }
 
     fn column_u8(&self, _: Level, costs: &Costs<'_>, column: Column, rows: &mut [CostRow], out: &mut [u8]) {

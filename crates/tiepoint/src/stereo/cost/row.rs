@@ -83,8 +83,15 @@ pub(in crate::stereo) struct CostRow {
     right_mask: Vec<u8>,
     /// The descriptors of the right row as they were made.
     planes: Vec<u8>,
-    /// A block of columns of a custom cost: the columns, and the costs of each for all disparities.
-    pub(super) custom: (Range<usize>, Vec<u16>),
+    /// Some columns of a custom cost.
+    pub(super) block: Block,
+}
+
+/// The costs of some columns of a row at all disparities, those of a column side by side.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Block {
+    pub(super) columns: Range<usize>,
+    pub(super) costs: Vec<u16>,
 }
 
 impl CostRow {

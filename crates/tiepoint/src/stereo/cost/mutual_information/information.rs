@@ -1,7 +1,7 @@
 //! The table of costs that a disparity map yields.
 //!
 //! **Formula** (H. Hirschmüller, PAMI 2008, section 2.1; the taps are those of the CUDA program of 2010). A disparity
-//! map says which pixels lie upon each other. P(i, k) is the share of them whose left value is i and whose right value
+//! map says which pixels correspond. P(i, k) is the share of them whose left value is i and whose right value
 //! is k; its margins are P(i) and P(k). With ⊗g a Gaussian of seven taps
 //!
 //! ```text
@@ -37,9 +37,9 @@ const REACH: usize = TAPS.len() / 2;
 const ROWS: usize = 32;
 
 impl CostTable {
-    /// The table that a disparity map teaches, of the pair's size or, with `step` 2, of half that: its pixel (x, y)
-    /// then speaks for four, with twice its disparity. Where x − d leaves the right image its nearest column stands in;
-    /// pixels without a disparity teach nothing.
+    /// The table of a disparity map of the pair's size or, with `step` 2, of half that: its pixel (x, y) then counts for
+    /// four, with twice its disparity. Where x − d leaves the right image its nearest column counts; pixels without a
+    /// disparity do not count.
     pub(super) fn learn(
         [left, right]: [&Image<u8>; 2],
         (disparity, step): (&Image<f32>, usize),
@@ -63,7 +63,7 @@ impl CostTable {
     }
 }
 
-/// How often each pair of values lies upon each other, rows by the left value.
+/// The joint histogram: how often each pair of values corresponds, rows by the left value.
 fn joint(
     [left, right]: [&Image<u8>; 2],
     (disparity, step): (&Image<f32>, usize),
@@ -275,7 +275,7 @@ mod tests {
 
     /// A map at half the size, threads and SIMD levels do not matter.
     #[test]
-    fn halves_teach_what_wholes_do() {
+    fn a_map_at_half_the_size_counts_four_times() {
         let mut random = Random::new(11);
         for size in [Size::new(1, 1), Size::new(37, 1), Size::new(1, 20), Size::new(51, 34)] {
             let mut image =
@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_teaches_nothing() {
+    fn without_disparities_all_costs_are_equal() {
         let image = Image::filled(Size::new(5, 4), 1, 9_u8);
         let nowhere = Image::filled(Size::new(5, 4), 1, f32::INFINITY);
         let table = CostTable::learn([&image; 2], (&nowhere, 1), None, &Cpu::sequential());

@@ -2,16 +2,16 @@
 //!
 //! Mutual information learns any mapping of values, but not that of one grey to another grey of the same colours:
 //! Rec. 601 and Rec. 709 luma differ by so much that one is no function of the other. So where one image of a pair is
-//! colour and the other grey, the pair itself says what the grey was made of:
+//! colour and the other grey, the grey is estimated from the pair itself:
 //!
 //! ```text
 //! value = 255 (Σ w_c (c / 255)^p)^(1/p),   w ≥ 0,  Σ w_c = 1,  p = 1 or 2 (near light before gamma)
 //! ```
 //!
-//! with the w and p whose values tell most about the other image (the information of the smoothed histogram) where
-//! coarse disparities lay the pixels upon each other. Luma, the mean and green are tried first, then weights in the
-//! direction of the steepest rise, moved by ⅛ to ¹⁄₆₄. Weights of no standard must tell a fiftieth more than the best
-//! standard: where colours are few, many weights do.
+//! with the w and p whose values have the greatest mutual information (of the smoothed histogram) with the other image
+//! at corresponding pixels, by coarse disparities. Luma, the mean and green are tried first, then hill climbing in steps
+//! of ⅛ to ¹⁄₆₄. Weights of no standard must have a fiftieth more information than the best standard: where colours are
+//! few, many weights do.
 //!
 //! **Numbers.** Integers, but for a square root and the information, f64 in a stated order.
 
@@ -28,8 +28,8 @@ use crate::{
 
 /// What weights add up to.
 const UNIT: u32 = 10_000;
-/// Pixels that are asked, about.
-const ASKED: usize = 100_000;
+/// Pixels that are sampled, about.
+const SAMPLED: usize = 100_000;
 
 /// How a colour becomes a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,19 +73,22 @@ impl Projection {
         }
     }
 
-    /// That which tells most about the other image.
+    /// The projection with the greatest mutual information with the other image.
     fn best(samples: &[([u8; 3], u8)], cpu: &Cpu) -> Self {
-        let tells = |p: &Self| {
+        let information_of = |p: &Self| {
             let mut counts = vec![0_u64; 1 << 16];
-            let met = samples.iter().map(|&(colour, other)| (p.value(colour), other));
-            met.for_each(|(a, b)| counts[usize::from(a) << 8 | usize::from(b)] += 1);
+            let values = samples.iter().map(|&(colour, other)| (p.value(colour), other));
+            values.for_each(|(a, b)| counts[usize::from(a) << 8 | usize::from(b)] += 1);
             information(&counts, &Cpu::sequential())
         };
         // The first of the best.
         let most = |all: Vec<Self>| -> (f64, Self) {
-            let told = cpu.map(all.len(), |i| tells(&all[i]));
-            let told = told.into_iter().zip(all);
-            told.reduce(|a, b| if b.0 > a.0 { b } else { a }).unwrap_or((0.0, Self::LUMA))
+            let found = cpu.map(all.len(), |i| information_of(&all[i]));
+            found
+                .into_iter()
+                .zip(all)
+                .reduce(|a, b| if b.0 > a.0 { b } else { a })
+                .unwrap_or((0.0, Self::LUMA))
         };
         let standard = most(Self::standards());
         let mut own = standard;
@@ -121,11 +124,11 @@ impl ColourImage {
         Ok(Some(Self { channels: pictures.channels(view, &[0, 1, 2], cpu)?, view }))
     }
 
-    /// The projection of what disparities at half the size lay upon each other.
+    /// The projection by disparities at half the size.
     pub(super) fn projection(&self, pair: &Pair, disparity: &Image<f32>, cpu: &Cpu) -> Projection {
         let Size { width, height } = pair.size();
         let mut samples = Vec::new();
-        for y in (0..height).step_by((width * height).div_ceil(ASKED).max(1)) {
+        for y in (0..height).step_by(pair.size().area().div_ceil(SAMPLED).max(1)) {
             let colours = self.channels.row(y).as_chunks::<3>().0;
             let grey = pair.compared(self.view.other()).row(y);
             let seen = pair.mask(View::Right).map(|m| m.row(y));
