@@ -93,16 +93,16 @@ pub(in crate::stereo) struct Bytes {
 }
 
 impl Bytes {
-    /// The scale that suits both images.
-    pub(in crate::stereo) fn of(pair: [&Grey; 2]) -> Self {
-        let most = pair.iter().map(|g| match &g.image {
+    /// The scale that suits all of these images.
+    pub(in crate::stereo) fn of(greys: &[&Grey]) -> Self {
+        let most = greys.iter().map(|g| match &g.image {
             AnyImage::U16(i) if g.shift.is_none() => i.data().iter().copied().max().unwrap_or(0),
             _ => 0,
         });
         let most = most.max().unwrap_or(0);
         let shift = [(1023, 2), (2047, 3), (4095, 4)].iter().find(|s| most <= s.0).map_or(8, |s| s.1);
         let (mut low, mut high) = (0.0_f32, 1.0_f32);
-        for grey in pair {
+        for grey in greys {
             if let AnyImage::F32(i) = &grey.image {
                 low = i.data().iter().copied().fold(low, f32::min);
                 high = i.data().iter().copied().fold(high, f32::max);

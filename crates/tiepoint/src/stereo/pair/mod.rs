@@ -35,7 +35,7 @@ impl Pair {
         }
         let [left, right] = pictures.views;
         let grey = [Grey::new(left, cpu)?, Grey::new(right, cpu)?];
-        let scale = Bytes::of([&grey[0], &grey[1]]);
+        let scale = Bytes::of(&[&grey[0], &grey[1]]);
         let bytes = [scale.image(&grey[0], cpu), scale.image(&grey[1], cpu)];
         let masks = [validity(left, masks.left), validity(right, masks.right)];
         Ok(Self { grey, bytes, scale, compared: None, masks })

@@ -35,17 +35,27 @@ impl<'a> Pictures<'a> {
         self.are_colour
     }
 
-    /// Channels of one picture in 8 bits, interleaved, together on a scale of this picture alone. The picture must have
-    /// them.
-    pub(in crate::stereo) fn channels(&self, view: View, channels: &[usize], cpu: &Cpu) -> Result<Image<u8>> {
-        let side_by_side = match self.views[view.index()] {
-            AnyView::U8(v) => spread(v, channels).into(),
-            AnyView::U16(v) => spread(v, channels).into(),
-            AnyView::F32(v) => spread(v, channels).into(),
-        };
-        let grey = Grey::from_image(side_by_side);
-        let bytes = Bytes::of([&grey, &grey]).image(&grey, cpu);
-        Image::from_vec(bytes.into_vec(), self.size(), channels.len())
+    /// Channels of some of the pictures in 8 bits, interleaved, all on one scale ([`Bytes`]). A grey picture has the same
+    /// values in every channel.
+    pub(in crate::stereo) fn channels<const N: usize>(
+        &self,
+        views: [View; N],
+        channels: &[usize],
+        cpu: &Cpu,
+    ) -> Result<[Image<u8>; N]> {
+        let greys = views.map(|view| {
+            Grey::from_image(match self.views[view.index()] {
+                AnyView::U8(v) => side_by_side(v, channels).into(),
+                AnyView::U16(v) => side_by_side(v, channels).into(),
+                AnyView::F32(v) => side_by_side(v, channels).into(),
+            })
+        });
+        let scale = Bytes::of(&greys.each_ref()[..]);
+        let mut images = greys.map(|grey| scale.image(&grey, cpu));
+        for image in &mut images {
+            *image = Image::from_vec(std::mem::take(image).into_vec(), self.size(), channels.len())?;
+        }
+        Ok(images)
     }
 }
 
@@ -72,11 +82,12 @@ fn is_colour(view: AnyView<'_>) -> bool {
     }
 }
 
-/// Channels as grey pixels side by side, so that they share one scale.
-fn spread<T: Copy + Default>(view: ImageView<'_, T>, channels: &[usize]) -> Image<T> {
+/// Channels as grey pixels side by side.
+fn side_by_side<T: Copy + Default>(view: ImageView<'_, T>, channels: &[usize]) -> Image<T> {
     let (Size { width, height }, of, n) = (view.size(), view.channels(), channels.len());
+    let channel = |c| if of < 3 { 0 } else { c };
     let size = Size::new(width.saturating_mul(n), height);
-    Image::from_fn(size, |x, y| view.row(y)[x / n * of + channels[x % n]])
+    Image::from_fn(size, |x, y| view.row(y)[x / n * of + channel(channels[x % n])])
 }
 
 #[cfg(test)]

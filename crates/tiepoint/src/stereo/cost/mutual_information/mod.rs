@@ -48,10 +48,11 @@ impl CostDefinition for MutualInformation {
     /// ([`projection`]).
     fn compared(&self, pictures: &Pictures<'_>, pair: &Pair, cpu: &Cpu) -> Result<Option<[Image<u8>; 2]>> {
         if pictures.are_colour() == [true, true] {
-            let green = |view| pictures.channels(view, &[GREEN], cpu);
-            return Ok(Some([green(View::Left)?, green(View::Right)?]));
+            let [left] = pictures.channels([View::Left], &[GREEN], cpu)?;
+            let [right] = pictures.channels([View::Right], &[GREEN], cpu)?;
+            return Ok(Some([left, right]));
         }
-        let own = pair.greys().each_ref().map(|grey| Bytes::of([grey, grey]));
+        let own = pair.greys().each_ref().map(|grey| Bytes::of(&[grey]));
         // Both on one scale are on that of the pair.
         Ok((own != [pair.scale(); 2]).then(|| [0, 1].map(|i| own[i].image(&pair.greys()[i], cpu))))
     }

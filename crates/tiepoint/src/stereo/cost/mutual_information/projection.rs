@@ -121,7 +121,8 @@ impl ColourImage {
             [false, true] => View::Right,
             [true, true] | [false, false] => return Ok(None),
         };
-        Ok(Some(Self { channels: pictures.channels(view, &[0, 1, 2], cpu)?, view }))
+        let [channels] = pictures.channels([view], &[0, 1, 2], cpu)?;
+        Ok(Some(Self { channels, view }))
     }
 
     /// The projection by disparities at half the size.
