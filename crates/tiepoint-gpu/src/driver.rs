@@ -42,6 +42,11 @@ pub(crate) enum Way {
 pub(crate) trait Driver: Debug + Send + Sync {
     fn info(&self) -> &Info;
 
+    /// Whether the driver promises f32 arithmetic as IEEE 754 has it, with denormals; otherwise it is tried out.
+    fn promises_ieee(&self) -> bool {
+        true
+    }
+
     fn allocate(&self, bytes: usize) -> Result<Raw>;
     fn free(&self, memory: Raw);
     fn free_bytes(&self) -> Option<u64>;

@@ -32,6 +32,7 @@ pub mod dialect;
 mod driver;
 mod element;
 mod error;
+mod ieee;
 mod opencl;
 mod program;
 mod transfer;
@@ -178,13 +179,17 @@ impl Gpu {
             Api::Cuda => Box::new(cuda::Cuda::open(index)?),
             Api::OpenCl => Box::new(opencl::OpenCl::open(index)?),
         };
-        Ok(Self(Arc::new(Shared {
+        let gpu = Self(Arc::new(Shared {
             programs: Mutex::default(),
             pool: buffer::Pool::default(),
             profiled: AtomicBool::new(false),
             stages: Mutex::default(),
             driver,
-        })))
+        }));
+        if !gpu.driver().promises_ieee() {
+            ieee::check(&gpu)?;
+        }
+        Ok(gpu)
     }
 
     fn driver(&self) -> &dyn Driver {

@@ -309,16 +309,18 @@ fn stages_are_timed() {
                 arguments![&total, &most, 2000, 2000, -5_000_000_000_i64, 0xfedc_ba98_7654_3210_u64];
             commands.launch(&kernel, kernel.covering(2000, 2000), arguments).unwrap();
         }
+        // Mesa 22.3 has no clock: it answers 0 for every event.
+        let has_clock = !gpu.info().name.starts_with("llvmpipe");
         gpu.profile(true);
         gpu.run(&commands).unwrap();
         gpu.graph(commands.clone()).unwrap().run().unwrap();
         let stages = gpu.take_stages();
         for name in ["first", "second"] {
             let stage = stages.iter().find(|s| s.name == name).expect("was run");
-            assert!(stage.calls == 2 && stage.seconds > 0.0, "{gpu:?}: {stage:?}");
+            assert!(stage.calls == 2 && (stage.seconds > 0.0) == has_clock, "{gpu:?}: {stage:?}");
         }
         gpu.profile(false);
-        assert!(gpu.seconds(|| gpu.run(&commands)).unwrap() > 0.0, "{gpu:?}: some time");
+        assert_eq!(gpu.seconds(|| gpu.run(&commands)).unwrap() > 0.0, has_clock, "{gpu:?}: some time");
         assert!(gpu.take_stages().is_empty(), "no longer profiled");
     }
 }

@@ -51,7 +51,62 @@ typedef ulong2 u64x2;
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
 #define FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
 
+#ifdef FMA_IN_INTEGERS
+// a * b + c rounded once, for devices that have no such instruction.
+FUNCTION f32 fma_in_integers(f32 a, f32 b, f32 c) {
+    // Nothing finite is lost where one factor is 0 or something is infinite or no number.
+    const f32 product = a * b;
+    const u32 ab = (as_uint(a) ^ as_uint(b)) & 0x80000000u;
+    const u32 a_bits = as_uint(a) & 0x7fffffffu, b_bits = as_uint(b) & 0x7fffffffu, c_bits = as_uint(c) & 0x7fffffffu;
+    if (a_bits == 0u || b_bits == 0u || a_bits >= 0x7f800000u || b_bits >= 0x7f800000u) return product + c;
+    if (c_bits >= 0x7f800000u) return c;
+    if (c_bits == 0u) return product;
+
+    // Whole numbers of 24 bits and the exponents of their last bits, denormals shifted up.
+    i32 a_exponent = max((i32)(a_bits >> 23), 1) - 150, b_exponent = max((i32)(b_bits >> 23), 1) - 150;
+    i32 c_exponent = max((i32)(c_bits >> 23), 1) - 150;
+    u32 a_digits = (a_bits & 0x7fffffu) | (a_bits >> 23 ? 0x800000u : 0u);
+    u32 b_digits = (b_bits & 0x7fffffu) | (b_bits >> 23 ? 0x800000u : 0u);
+    u32 c_digits = (c_bits & 0x7fffffu) | (c_bits >> 23 ? 0x800000u : 0u);
+    const i32 a_up = (i32)clz(a_digits) - 8, b_up = (i32)clz(b_digits) - 8, c_up = (i32)clz(c_digits) - 8;
+    // The product lies in 2^60 .. 2^62, the summand in 2^61 .. 2^62.
+    u64 p = ((u64)(a_digits << a_up) * (u64)(b_digits << b_up)) << 14, s = (u64)(c_digits << c_up) << 38;
+    i32 exponent = a_exponent - a_up + b_exponent - b_up - 14;
+    const i32 apart = exponent - (c_exponent - c_up - 38);
+
+    // To one exponent. A last bit stands for all that are shifted out: more than one bit cancels only where none is.
+    if (apart > 0) {
+        s = apart > 63 ? 1ul : (s >> apart) | (u64)((s & ((1ul << apart) - 1ul)) != 0ul);
+    } else if (apart < 0) {
+        p = apart < -63 ? 1ul : (p >> -apart) | (u64)((p & ((1ul << -apart) - 1ul)) != 0ul);
+        exponent -= apart;
+    }
+    u32 sign = ab;
+    u64 sum = p + s;
+    if (ab != (as_uint(c) & 0x80000000u)) {
+        if (p == s) return 0.0f;
+        sum = p > s ? p - s : s - p;
+        sign = p > s ? ab : ab ^ 0x80000000u;
+    }
+
+    // 24 bits stay, fewer of a denormal number.
+    const i32 top = 63 - (i32)clz(sum);
+    const i32 drop = max(top - 23, -149 - exponent);
+    if (drop > top + 1) return as_float(sign);
+    u64 digits = drop < 0 ? sum << -drop : sum;
+    if (drop > 0) {
+        const u64 rest = sum & ((1ul << drop) - 1ul), middle = 1ul << (drop - 1);
+        digits = sum >> drop;
+        digits += (u64)(rest > middle || (rest == middle && (digits & 1ul) != 0ul));
+    }
+    exponent += drop;
+    // The leading bit of the digits adds the 1 that lacks in the exponent's field.
+    return as_float(sign | (exponent > 104 ? 0x7f800000u : ((u32)(exponent + 149) << 23) + (u32)digits));
+}
+#define FMA(a, b, c) fma_in_integers(a, b, c)
+#else
 #define FMA(a, b, c) fma(a, b, c)
+#endif
 #define SQRT(a) sqrt(a)
 #define ABS(a) fabs(a)
 #define FLOOR(a) floor(a)

@@ -5,52 +5,18 @@ mod bisect;
 mod detector;
 pub mod files;
 pub mod gpu;
+mod keypoint;
+pub(crate) mod order;
 pub mod select;
 pub mod sift;
 pub mod surf;
 
 pub use detector::{Detector, Finder};
+pub use keypoint::Keypoint;
+pub(crate) use keypoint::{WORDS, for_kernels, from_words, to_words};
 
 use crate::device::Cpu;
 use crate::image::Size;
-use std::cmp::Ordering;
-
-/// A place in an image with a scale and a direction.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Keypoint {
-    /// Column in pixels of the input image; 0 is the centre of the first.
-    pub x: f32,
-    /// Row in pixels of the input image; 0 is the centre of the first.
-    pub y: f32,
-    /// Standard deviation σ of the Gaussian of this scale, in pixels of the input image.
-    pub scale: f32,
-    /// Direction in radians, \[0, 2π), from +x towards +y.
-    pub angle: f32,
-    /// Strength of the response, never negative. SIFT: |DoG| at the refined place, for an image from 0 to 1,
-    /// per level step; SURF: determinant of the Hessian.
-    pub response: f32,
-    /// +1 for bright on dark, −1 for dark on bright.
-    pub sign: i8,
-    /// Octave in which it was found; −1 is the image at twice its size.
-    pub octave: i8,
-    /// Layer inside the octave.
-    pub layer: u8,
-}
-
-impl Keypoint {
-    /// The order of every output: response descending, then y, x, scale, angle ascending (then octave and layer).
-    pub fn order(&self, other: &Self) -> Ordering {
-        other
-            .response
-            .total_cmp(&self.response)
-            .then(self.y.total_cmp(&other.y))
-            .then(self.x.total_cmp(&other.x))
-            .then(self.scale.total_cmp(&other.scale))
-            .then(self.angle.total_cmp(&other.angle))
-            .then(self.octave.cmp(&other.octave))
-            .then(self.layer.cmp(&other.layer))
-    }
-}
 
 /// The descriptors of a set of keypoints, one after the other.
 #[derive(Clone, Debug, PartialEq)]

@@ -14,10 +14,10 @@
 use super::{INVALID, View, for_bands};
 use crate::{
     Error, Result,
-    device::Cpu,
+    device::{Cpu, dispatch},
     image::{Image, ImageView, ImageViewMut},
 };
-use fearless_simd::{Simd, dispatch};
+use fearless_simd::Simd;
 use fearless_simd_macros::simd;
 
 /// How far from a whole pixel a surface of the right view still covers it, in pixels.

@@ -15,10 +15,10 @@
 use super::{INVALID, for_bands};
 use crate::{
     Error, Result,
-    device::Cpu,
+    device::{Cpu, dispatch},
     image::{ImageView, ImageViewMut, Size},
 };
-use fearless_simd::{Simd, dispatch, prelude::*};
+use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
 use std::ops::Range;
 

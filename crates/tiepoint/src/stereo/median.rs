@@ -14,10 +14,10 @@
 use super::{INVALID, for_bands};
 use crate::{
     Error, Result,
-    device::Cpu,
+    device::{Cpu, dispatch},
     image::{Image, ImageView, ImageViewMut},
 };
-use fearless_simd::{Simd, dispatch, prelude::*};
+use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
 
 /// Rows that one task filters: the rows above and below are prepared again by its neighbours.

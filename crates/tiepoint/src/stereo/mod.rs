@@ -38,8 +38,6 @@
 //! one holds [`INVALID`]: it has no data, is hidden from the right camera, or was not confirmed by its view. The right
 //! view's disparities have the same sign: `right(x, y)` shows what `left(x + d, y)` shows.
 
-#[macro_use]
-mod level;
 mod aggregation;
 pub mod cloud;
 pub mod consistency_check;
@@ -228,7 +226,7 @@ impl Stereo {
     ) -> Result<StereoResult> {
         let penalties = self.options.penalties.unwrap_or_else(|| cost.penalties());
         penalties.check()?;
-        let cpu = &cpu.work("stereo", pair.size().area());
+        let cpu = &cpu.begin_task("stereo", pair.size().area());
         self.disparities(pair, &Custom(cost), penalties, workspace, cpu)
     }
 
@@ -248,7 +246,7 @@ impl Stereo {
         let pixels = pair.size().area();
         let learning = options.cost.learning_steps(pictures, options, pixels);
         let aggregations = 1 + usize::from(options.right_view == RightView::Aggregated);
-        let cpu = &cpu.work("stereo", pixels.saturating_mul(aggregations).saturating_add(learning));
+        let cpu = &cpu.begin_task("stereo", pixels.saturating_mul(aggregations).saturating_add(learning));
         let learn = Learn { pair: &mut pair, pictures, options, workspace, cpu };
         let source = options.cost.source(learn)?;
         self.disparities(&pair, &*source, options.penalties(), workspace, cpu)

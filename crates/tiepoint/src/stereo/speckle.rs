@@ -14,11 +14,11 @@
 use super::{INVALID, for_bands};
 use crate::{
     Error, Result,
-    device::Cpu,
+    device::{Cpu, dispatch},
     image::{ImageView, ImageViewMut},
     options::setters,
 };
-use fearless_simd::{Simd, dispatch, prelude::*};
+use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
 use std::ops::Range;
 

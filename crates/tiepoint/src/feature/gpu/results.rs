@@ -1,11 +1,11 @@
 //! The way of features from a device's lists to the host's memory.
 
-use super::place::Place;
-use super::{GpuDescriptors, GpuFeatures, WORDS};
+use super::readback::Place;
+use super::{GpuDescriptors, GpuFeatures};
 use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::feature::select::Selection;
-use crate::feature::{Descriptors, Features};
+use crate::feature::{Descriptors, Features, WORDS};
 use crate::image::Size;
 use crate::{Error, Result};
 use std::ops::Range;

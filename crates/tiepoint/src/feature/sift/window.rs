@@ -3,9 +3,13 @@
 //! The rows of a window are seldom a whole number of vectors long. So they are laid one after the other without gaps
 //! before anything is computed from them.
 
+use super::gpu::plan;
 use super::scale_space::Level;
+use super::{SiftOptions, SiftPreset};
+use crate::{feature, numeric};
 use fearless_simd::Simd;
 use std::ops::Range;
+use tiepoint_gpu::Source;
 
 /// Fixed-point units of a gradient of 1. A gradient is at most √2, so a contribution stays below 2²².
 pub(super) const UNIT: f32 = 2_097_152.0;
@@ -151,4 +155,17 @@ impl Gathered {
         }
         self.len -= from;
     }
+}
+
+/// Lanes of a group that looks around one keypoint: of a warp, so that a barrier costs little; a power of two.
+pub(super) const GROUP: u32 = 32;
+
+/// For kernels: keypoints, and the pixels around them.
+pub(super) fn for_kernels(source: Source, options: &SiftOptions) -> Source {
+    feature::for_kernels(numeric::for_kernels(source))
+        .define("LANES", GROUP)
+        .define("EXACT", u8::from(options.preset != SiftPreset::OpenCv))
+        .define_f32("UNIT", UNIT)
+        .text(plan::OCTAVE)
+        .text(include_str!("window.h"))
 }

@@ -7,12 +7,15 @@ use super::{
     path_ring::{PathRing, PathSlots},
     recurrence::{Sum, Value, update_paths},
 };
-use crate::stereo::{
-    View,
-    cost::{Column, CostRow},
-    winner_takes_all::{OutputRow, RightRow, select_column},
+use crate::{
+    device::Level,
+    stereo::{
+        View,
+        cost::{Column, CostRow},
+        winner_takes_all::{OutputRow, RightRow, select_column},
+    },
 };
-use fearless_simd::{Level, Simd};
+use fearless_simd::Simd;
 use fearless_simd_macros::simd;
 use std::ops::Range;
 

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    device::Cpu,
+    device::{Cpu, dispatch},
     image::{Image, Size},
     stereo::{
         Paths, Penalties, StereoOptions, Subpixel,
@@ -164,7 +164,7 @@ where
     if width == 0 || height == 0 {
         return Ok(());
     }
-    let lanes = at_level!(cpu.level(), simd => vector(simd));
+    let lanes = dispatch!(cpu.level(), simd => vector(simd));
     let padded = input.disparities().next_multiple_of(lanes);
     let pixel = (padded * size_of::<T>()) as u64;
     let paths = (width as u64).saturating_mul((F::DEPTH * (N - 1)) as u64 * pixel);
@@ -176,7 +176,7 @@ where
     let sums = A::stored(workspace, needed)?;
     let last = groups.count() - 1;
     // Rows above the last group are swept forward twice.
-    let cpu = &cpu.work("aggregate", 2 * height + groups.range(last).start);
+    let cpu = &cpu.begin_task("aggregate", 2 * height + groups.range(last).start);
     let mut checkpoints = Vec::new();
     let mut boundary = Boundary::new(width);
     for group in 0..=last {
@@ -292,7 +292,7 @@ fn run<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
             let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some(band) = next else { break };
             let count = band.count;
-            at_level!(cpu.level(), simd => aggregate_band(simd, pass, band, &mut scratch, D::default()));
+            dispatch!(cpu.level(), simd => aggregate_band(simd, pass, band, &mut scratch, D::default()));
             cpu.advance(count);
         }
     });

@@ -1,8 +1,11 @@
 //! The recurrence of the path costs L, for one pixel and all directions of a pass.
 
 use super::path_ring::PixelPaths;
-use crate::stereo::cost::{Column, CostRow, Costs};
-use fearless_simd::{Level, Simd, SimdIntElement, prelude::*};
+use crate::{
+    device::Level,
+    stereo::cost::{Column, CostRow, Costs},
+};
+use fearless_simd::{Simd, SimdIntElement, prelude::*};
 
 /// The type of costs and path costs: a byte or 16 bits.
 pub(in crate::stereo) trait Value:

@@ -1,8 +1,10 @@
 //! Costs that the caller computes.
 
 use super::{Column, CostRow, CostSource, Costs, RowLayout, Value};
-use crate::stereo::{Penalties, pair::Pair};
-use fearless_simd::Level;
+use crate::{
+    device::Level,
+    stereo::{Penalties, pair::Pair},
+};
 use std::ops::Range;
 
 /// Columns that are asked for at a time.

@@ -34,12 +34,12 @@ use super::{
 };
 use crate::{
     Error, Result,
-    device::Cpu,
+    device::{Cpu, Level, dispatch},
     image::Image,
     options::{Choice, Named},
 };
 use absolute_difference::AbsoluteDifference;
-use fearless_simd::{Level, Simd};
+use fearless_simd::Simd;
 use fearless_simd_macros::simd;
 use mutual_information::MutualInformation;
 
@@ -267,7 +267,7 @@ impl<C: DescriptorCost> CostSource for C {
         rows: &mut [CostRow],
         out: &mut [u8],
     ) {
-        at_level!(level, simd => descriptor_costs(simd, self, costs, column, rows, out));
+        dispatch!(level, simd => descriptor_costs(simd, self, costs, column, rows, out));
     }
 
     fn column_u16(
@@ -278,7 +278,7 @@ impl<C: DescriptorCost> CostSource for C {
         rows: &mut [CostRow],
         out: &mut [u16],
     ) {
-        at_level!(level, simd => descriptor_costs(simd, self, costs, column, rows, out));
+        dispatch!(level, simd => descriptor_costs(simd, self, costs, column, rows, out));
     }
 
     fn exchanged(&self) -> Option<Box<dyn CostSource>> {

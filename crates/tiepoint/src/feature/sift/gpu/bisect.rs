@@ -1,16 +1,17 @@
 //! SIFT on the CPU up to a stage, and on the GPU from there.
 
-use super::describe::GpuDescribe;
 use super::detect_tests::{upload_levels, upload_list};
-use super::extrema::GpuExtrema;
-use super::orient::GpuOrient;
 use super::plan::{GpuLevels, GpuPoints, Plan};
-use super::scale_space::GpuScaleSpace;
 use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::feature::Keypoint;
 use crate::feature::bisect::{Run, Runs};
-use crate::feature::gpu::{GpuDescriptors, GpuFeatures, GpuOrder};
+use crate::feature::gpu::{GpuDescriptors, GpuFeatures};
+use crate::feature::order::GpuOrder;
+use crate::feature::sift::describe::gpu::GpuDescribe;
+use crate::feature::sift::extrema::gpu::GpuExtrema;
+use crate::feature::sift::orient::gpu::GpuOrient;
+use crate::feature::sift::scale_space::gpu::GpuScaleSpace;
 use crate::feature::sift::scale_space::whole;
 use crate::feature::sift::{DIMENSION, DescriptorKind, SiftOptions, detect};
 use crate::image::gpu::{GpuImage, GpuPixel};

@@ -2,15 +2,17 @@
 
 use super::super::tests::scene;
 use super::super::{DIMENSION, DescriptorKind, GpuSift, SiftOptions, SiftPreset, reference};
-use super::describe::GpuDescribe;
-use super::orient::GpuOrient;
 use super::plan::{GpuLevels, GpuPoints, Plan};
 use crate::Error;
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu, all, compiles_everywhere};
-use crate::feature::gpu::{AT_A_TIME, GpuDescriptors, GpuFeatures, GpuOrder, Search, WORDS, to_words};
+use crate::feature::gpu::{AT_A_TIME, GpuDescriptors, GpuFeatures, Search};
+use crate::feature::order::GpuOrder;
 use crate::feature::select::Selection;
+use crate::feature::sift::describe::gpu::GpuDescribe;
+use crate::feature::sift::orient::gpu::GpuOrient;
 use crate::feature::{Descriptors, Features, Keypoint, sift};
+use crate::feature::{WORDS, to_words};
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{self, AnyImage, Image, ReadOptions, Size};
 

@@ -9,55 +9,27 @@
 mod bands;
 #[cfg(test)]
 pub(crate) mod bisect;
-mod describe;
 #[cfg(test)]
 mod detect_tests;
-pub(crate) mod extrema;
-mod orient;
+mod pipeline;
 pub(crate) mod plan;
-pub(crate) mod scale_space;
 #[cfg(test)]
 mod tests;
-mod work;
 
-use super::window::UNIT;
-use super::{SiftOptions, SiftPreset};
+use super::SiftOptions;
 use crate::device::Cpu;
 use crate::device::gpu::Gpu;
 use crate::feature::Features;
-use crate::feature::gpu::{self, Feed, GpuFeatures, Results, Search, nothing, same_size, size_of_all};
+use crate::feature::gpu::{Feed, GpuFeatures, Results, Search, nothing, same_size, size_of_all};
 use crate::feature::select::Selection;
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{ImageView, Size};
-use crate::numeric;
 use crate::{Error, Result};
 use bands::{Bands, Pixels};
-use plan::{GpuPoints, Plan};
+use pipeline::{Purpose, Stages, Work};
+use plan::Plan;
 use std::any::Any;
 use std::slice;
-use tiepoint_gpu::Source;
-use work::{Purpose, Stages, Work};
-
-/// Lanes of a group that looks around one keypoint: of a warp, so that a barrier costs little; a power of two.
-const LANES: u32 = 32;
-
-/// Groups that share the keypoints of all images of a launch: many more than run at a time, since windows differ in size.
-const GROUPS: usize = 1 << 15;
-
-/// The groups that look around some points, each around one at a time; images in the second dimension.
-fn groups(points: &GpuPoints, images: usize) -> [usize; 3] {
-    [points.capacity.min((GROUPS / images).max(64)), images, 1]
-}
-
-/// For kernels: keypoints, and the pixels around them.
-fn window_for_kernels(source: Source, options: &SiftOptions) -> Source {
-    gpu::for_kernels(numeric::for_kernels(source))
-        .define("LANES", LANES)
-        .define("EXACT", u8::from(options.preset != SiftPreset::OpenCv))
-        .define_f32("UNIT", UNIT)
-        .text(plan::OCTAVE)
-        .text(include_str!("../window.cl"))
-}
 
 /// A SIFT detector on a GPU. Its features are those of [`super::Sift`], bit for bit.
 ///
@@ -350,8 +322,8 @@ impl GpuSift {
 }
 
 impl<T: GpuPixel> Search<T> for GpuSift {
-    fn work(&self, steps: usize) -> Cpu {
-        self.cpu.work("SIFT", steps)
+    fn begin_task(&self, steps: usize) -> Cpu {
+        self.cpu.begin_task("SIFT", steps)
     }
 
     fn begin(&mut self, images: &[GpuImage<T>], place: usize) -> Result<()> {

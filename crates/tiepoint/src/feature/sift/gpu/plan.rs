@@ -1,7 +1,7 @@
 //! Where everything lies in the device's memory.
 
 use crate::device::gpu::{Buffer, Gpu};
-use crate::feature::gpu::WORDS;
+use crate::feature::WORDS;
 use crate::feature::sift::SiftOptions;
 use crate::feature::sift::scale_space::octave_sizes;
 use crate::image::Size;
@@ -183,7 +183,7 @@ fn lay(octaves: impl Iterator<Item = (Size, i8)>, levels: usize) -> Option<(Vec<
 }
 
 /// For kernels: the type `Octave`.
-pub(crate) const OCTAVE: &str = include_str!("plan.cl");
+pub(crate) const OCTAVE: &str = include_str!("plan.h");
 
 /// The Gaussian levels of some images in a device's memory.
 #[derive(Clone, Debug)]
@@ -213,6 +213,9 @@ impl GpuLevels {
     }
 }
 
+/// Groups that share the keypoints of all images of a launch: many more than run at a time, since windows differ in size.
+const GROUPS: usize = 1 << 15;
+
 /// Refined points of some images in a device's memory, in any order: keypoints whose angle is still 0.
 #[derive(Clone, Debug)]
 pub(crate) struct GpuPoints {
@@ -232,6 +235,11 @@ impl GpuPoints {
     pub(crate) fn new(gpu: &Gpu, images: usize, capacity: usize) -> Result<Self> {
         let words = capacity.saturating_mul(images).saturating_mul(WORDS);
         Ok(Self { keypoints: gpu.buffer(words)?, counts: gpu.buffer(images)?, capacity })
+    }
+
+    /// The groups that look around the points, each around one at a time; images in the second dimension.
+    pub(crate) fn groups(&self, images: usize) -> [usize; 3] {
+        [self.capacity.min((GROUPS / images).max(64)), images, 1]
     }
 }
 

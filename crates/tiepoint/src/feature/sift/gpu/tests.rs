@@ -1,13 +1,13 @@
 //! The GPU's stages against the CPU's: the scale space against the reference, points against the streamed form.
 
-use super::extrema::{GpuExtrema, Masks};
 use super::plan::{GpuLevels, GpuPoints, Plan};
-use super::scale_space::GpuScaleSpace;
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu, all, compiles_everywhere};
 use crate::feature::Keypoint;
-use crate::feature::gpu::{WORDS, from_words};
+use crate::feature::sift::extrema::gpu::{GpuExtrema, Masks};
+use crate::feature::sift::scale_space::gpu::GpuScaleSpace;
 use crate::feature::sift::{DescriptorKind, SiftOptions, SiftPreset, reference, tests::photo, tests::scene};
+use crate::feature::{WORDS, from_words};
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::testing::assert_same;
 use crate::image::{Image, ImageView, Size};

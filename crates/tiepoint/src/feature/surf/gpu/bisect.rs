@@ -10,7 +10,9 @@ use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::feature::Keypoint;
 use crate::feature::bisect::{Run, Runs};
-use crate::feature::gpu::{GpuDescriptors, GpuFeatures, GpuOrder, WORDS, to_words};
+use crate::feature::gpu::{GpuDescriptors, GpuFeatures};
+use crate::feature::order::GpuOrder;
+use crate::feature::{WORDS, to_words};
 use crate::filter::{
     self,
     integral::{GpuIntegral, GpuIntegrator, GpuSum},

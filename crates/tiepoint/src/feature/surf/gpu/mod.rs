@@ -20,7 +20,8 @@ use super::SurfOptions;
 use crate::device::Cpu;
 use crate::device::gpu::Gpu;
 use crate::feature::Features;
-use crate::feature::gpu::{Feed, GpuFeatures, GpuOrder, Results, Search, nothing, same_size, size_of_all};
+use crate::feature::gpu::{Feed, GpuFeatures, Results, Search, nothing, same_size, size_of_all};
+use crate::feature::order::GpuOrder;
 use crate::feature::select::Selection;
 use crate::filter::integral::GpuSum;
 use crate::image::ImageView;
@@ -323,8 +324,8 @@ impl GpuSurf {
 }
 
 impl<T: GpuPixel> Search<T> for GpuSurf {
-    fn work(&self, steps: usize) -> Cpu {
-        self.cpu.work("SURF", steps)
+    fn begin_task(&self, steps: usize) -> Cpu {
+        self.cpu.begin_task("SURF", steps)
     }
 
     fn begin(&mut self, images: &[GpuImage<T>], place: usize) -> Result<()> {

@@ -8,7 +8,7 @@ use super::super::{
 use super::layers::Layers;
 use super::{ROWS_PER_LANE, TILE};
 use crate::device::gpu::{Buffer, Commands, Gpu};
-use crate::feature::gpu as features;
+use crate::feature::for_kernels;
 use crate::filter::integral::{GpuIntegral, GpuSum};
 use crate::image::Size;
 use crate::{Result, numeric};
@@ -63,10 +63,10 @@ impl Stages {
     /// The programs of `respond` and `search`, of `orient`, and of `describe`.
     pub(super) fn sources<A: GpuSum>(options: &SurfOptions) -> [Source; 3] {
         let with_sums = |name| {
-            features::for_kernels(Source::new(name))
+            for_kernels(Source::new(name))
                 .define("SUM", A::NAME)
                 .define("SIGNED", if size_of::<A>() == 8 { "i64" } else { "i32" })
-                .text(include_str!("../integral.cl"))
+                .text(include_str!("../integral.h"))
         };
         let detect = with_sums("SURF, responses and extrema")
             .define("OPENCV", u8::from(options.convention == Convention::OpenCv))
@@ -74,8 +74,8 @@ impl Stages {
             .define("TILE_Y", TILE[1])
             .define("ROWS_PER_LANE", ROWS_PER_LANE)
             .define_f32("SCALE_PER_SIZE", 1.2 / 9.0)
-            .text(include_str!("../response.cl"))
-            .text(include_str!("../extrema.cl"));
+            .text(include_str!("../response/response.cl"))
+            .text(include_str!("../extrema/extrema.cl"));
 
         let disc = Disc::new(options.convention);
         let upright = Direction::upright(options.convention);
@@ -89,7 +89,7 @@ impl Stages {
             .define_f32("UPRIGHT_ANGLE", upright.angle)
             .define_f32("UPRIGHT_COS", upright.cos)
             .define_f32("UPRIGHT_SIN", upright.sin)
-            .text(include_str!("../orient.cl"));
+            .text(include_str!("../orient/orient.cl"));
 
         let square = Square::new(options);
         let order: Vec<i32> = match options.extended {
@@ -107,7 +107,7 @@ impl Stages {
             .define("COLUMNS_OUTER", u8::from(square.columns_outer))
             .define_f32("TO_CORNER", square.to_corner)
             .table_i32("ORDER", &order)
-            .text(include_str!("../describe.cl"));
+            .text(include_str!("../describe/describe.cl"));
         [detect, orient, describe]
     }
 

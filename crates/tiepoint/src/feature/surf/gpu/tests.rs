@@ -12,7 +12,8 @@ use super::stages::{DeviceLayers, Found, Stages};
 use super::*;
 use crate::device::gpu::{Commands, all, compiles_everywhere};
 use crate::feature::Keypoint;
-use crate::feature::gpu::{AT_A_TIME, Search, WORDS, from_words, to_words};
+use crate::feature::gpu::{AT_A_TIME, Search};
+use crate::feature::{WORDS, from_words, to_words};
 use crate::filter::integral::GpuIntegral;
 use crate::image::{AnyImage, Image, ImageView, Size, read_grey};
 

@@ -18,8 +18,12 @@
 //! [`numeric::ln`](crate::numeric::ln).
 
 use super::{CostTable, LIMIT, VALUES};
-use crate::{device::Cpu, image::Image, numeric};
-use fearless_simd::{Simd, dispatch};
+use crate::{
+    device::{Cpu, dispatch},
+    image::Image,
+    numeric,
+};
+use fearless_simd::Simd;
 use fearless_simd_macros::simd;
 
 /// The Gaussian.

@@ -68,7 +68,7 @@ pub(super) fn project(
     let options = halved(options, 1);
     let whole = pair.size().area() / 8;
     let learning = table_steps(&options, whole);
-    let cpu = &cpu.work("project", ROUNDS * (whole + learning));
+    let cpu = &cpu.begin_task("project", ROUNDS * (whole + learning));
     let mut last = Projection::LUMA;
     for _ in 0..ROUNDS {
         let half = pair.half(cpu)?;
@@ -108,7 +108,7 @@ fn iterate(
     cpu: &Cpu,
 ) -> Result<CostTable> {
     let step = pair.size().area();
-    let cpu = &cpu.work("iterate", runs.saturating_sub(1) * step);
+    let cpu = &cpu.begin_task("iterate", runs.saturating_sub(1) * step);
     let mut table = from_disparities(pair, (&zero(pair.size(), options), 1), cpu);
     for _ in 1..runs {
         table = from_disparities(
@@ -172,7 +172,7 @@ fn coarse_to_fine(
         |level: usize| pairs[level].size().area().saturating_mul(halved(options, level + 1).disparities);
     let first =
         ((FIRST - 1) * halved(options, pairs.len()).disparities).saturating_mul(coarsest.size().area());
-    let cpu = &cpu.work("learn", first + (0..pairs.len()).map(steps).sum::<usize>());
+    let cpu = &cpu.begin_task("learn", first + (0..pairs.len()).map(steps).sum::<usize>());
     let mut table = iterate(coarsest, &halved(options, pairs.len()), FIRST, workspace, &cpu.part(first))?;
     for level in (0..pairs.len()).rev() {
         // The disparities by this level's table make the table of the next finer level.

@@ -1,4 +1,4 @@
-// Descriptors, as describe.rs beside this: one group a keypoint. Wavelets first, a sample a lane; then the sums of cells,
+// Descriptors, as mod.rs beside this: one group a keypoint. Wavelets first, a sample a lane; then the sums of cells,
 // a value of a cell a lane, each in its stated order.
 
 KERNEL(DESCRIBE_GROUP, 1) describe(GLOBAL f32 *RESTRICT descriptors, const GLOBAL Keypoint *RESTRICT oriented,

@@ -1,7 +1,7 @@
 // One step of the scale space for a strip of WIDTH columns and rows y0 to y1 - 1; instantiated for each level with
 //   BLUR            the function's name
 //   RADIUS, TAP(k)  the Gaussian: centre and one side
-// What is blurred comes from scale_space.cl.
+// What is blurred comes from input.h.
 //
 // A lane goes down one column: the rows under its window stay in registers, ROWS vertical sums come at a time and go
 // to local memory, where each lane takes 8 neighbours of a row for the horizontal sums. So a pixel is read once

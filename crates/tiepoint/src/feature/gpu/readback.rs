@@ -1,12 +1,12 @@
 //! Where features arrive in the host's memory.
 
+use super::GpuDescriptors;
 use super::results::{Arrival, Lists};
-use super::{GpuDescriptors, WORDS, from_words};
 use crate::Result;
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu, Pinned};
 use crate::feature::select::Selection;
-use crate::feature::{Descriptors, Features, Keypoint};
+use crate::feature::{Descriptors, Features, Keypoint, WORDS, from_words};
 use std::mem::discriminant;
 use std::ops::Range;
 use tiepoint_gpu::{Element, Transfer};

@@ -8,18 +8,20 @@
 //! the keypoint's frame. Directions turn from +x towards −y, as in Lowe's program, OpenCV and COLMAP (VLFeat's
 //! turn the other way: its direction o is (8 − o) mod 8 here).
 //!
-//! Contributions are fixed point as in [`super::orient`], so their order does not matter. The norms are sums of
+//! Contributions are fixed point as in [`orient`](super::orient), so their order does not matter. The norms are sums of
 //! rounded squares in sixteen partial sums (by index modulo 16, ascending), added as a binary tree.
 
-use super::orient::orient;
-use super::refine::Point;
-use super::scale_space::Octave;
-use super::window::{LANES, Samples, UNIT, Window, around, to_integer, visit};
-use super::{DIMENSION, DescriptorKind, SiftOptions, SiftPreset};
-use crate::device::Cpu;
+pub(crate) mod gpu;
+
+use crate::device::{Cpu, dispatch};
+use crate::feature::sift::orient::orient;
+use crate::feature::sift::refine::Point;
+use crate::feature::sift::scale_space::Octave;
+use crate::feature::sift::window::{LANES, Samples, UNIT, Window, around, to_integer, visit};
+use crate::feature::sift::{DIMENSION, DescriptorKind, SiftOptions, SiftPreset};
 use crate::feature::{Descriptors, Keypoint};
 use crate::numeric;
-use fearless_simd::{Simd, dispatch, i32x16, prelude::*};
+use fearless_simd::{Simd, i32x16, prelude::*};
 use fearless_simd_macros::simd;
 use std::f32::consts::{SQRT_2, TAU};
 use std::ops::Range;

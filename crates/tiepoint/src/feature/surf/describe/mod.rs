@@ -10,7 +10,7 @@
 //! samples row by row, each as sum = fma(weight, value, sum). The squared length is summed in a cell by fma in
 //! the order of its values, then over the cells in a tree: c and c + 8, c and c + 4, c and c + 2, c and c + 1.
 
-use super::{
+use crate::feature::surf::{
     Convention, SurfOptions,
     integral::{Integral, Total},
     orient::Direction,

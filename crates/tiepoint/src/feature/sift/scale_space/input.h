@@ -1,4 +1,4 @@
-// The scale space: what its kernels share. Bits as scale_space.rs; the order of a sum is that of filter/gauss/rows.rs.
+// The scale space: what its kernels share. Bits as mod.rs; the order of a sum is that of filter/gauss/rows.rs.
 
 // The index inside 0..n that stands for `i`.
 FUNCTION i32 border_index(i32 i, i32 n) {

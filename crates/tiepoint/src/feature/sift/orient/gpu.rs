@@ -1,23 +1,23 @@
-//! The directions of keypoints on a GPU: as [`super::super::orient`], bit for bit.
+//! The directions of keypoints on a GPU: as [`super`], bit for bit.
 
-use super::super::orient::BINS;
-use super::super::{SiftOptions, SiftPreset};
-use super::plan::{GpuLevels, GpuPoints};
-use super::{LANES, groups, window_for_kernels};
+use super::BINS;
 use crate::Result;
 use crate::device::gpu::{Commands, Gpu};
+use crate::feature::sift::gpu::plan::{GpuLevels, GpuPoints};
+use crate::feature::sift::window::{self, GROUP};
+use crate::feature::sift::{SiftOptions, SiftPreset};
 use std::f32::consts::TAU;
 use tiepoint_gpu::{Kernel, Source, arguments};
 
 /// Finds the directions of points.
 #[derive(Clone, Debug)]
-pub(super) struct GpuOrient(Kernel);
+pub(crate) struct GpuOrient(Kernel);
 
 impl GpuOrient {
-    pub(super) fn source(options: &SiftOptions) -> Source {
+    pub(crate) fn source(options: &SiftOptions) -> Source {
         let vlfeat = options.preset == SiftPreset::VlFeat;
         let exact = options.preset != SiftPreset::OpenCv;
-        window_for_kernels(Source::new("orient"), options)
+        window::for_kernels(Source::new("orient"), options)
             .define("BINS", BINS)
             .define_f32("BINS_PER_RADIAN", BINS as f32 / TAU)
             .define_f32("RADIANS_PER_BIN", TAU / BINS as f32)
@@ -25,15 +25,15 @@ impl GpuOrient {
             .define_f32("CENTRE", if exact { 0.5 } else { 0.0 })
             .define("SMOOTHED_SIX_TIMES", u8::from(vlfeat))
             .define("MOST_ANGLES", if vlfeat { 4 } else { BINS })
-            .text(include_str!("../orient.cl"))
+            .text(include_str!("orient.cl"))
     }
 
-    pub(super) fn new(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
-        Ok(Self(gpu.program(&Self::source(options))?.kernel("orient", [LANES, 1])?))
+    pub(crate) fn new(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
+        Ok(Self(gpu.program(&Self::source(options))?.kernel("orient", [GROUP, 1])?))
     }
 
     /// Appends every point with every of its directions to `features`, whose counts must be 0.
-    pub(super) fn record(
+    pub(crate) fn record(
         &self,
         commands: &mut Commands,
         features: &GpuPoints,
@@ -51,6 +51,6 @@ impl GpuOrient {
             levels.plan.image_stride as u64,
             &levels.octaves,
         ];
-        Ok(commands.launch(&self.0, groups(points, levels.plan.images), arguments)?)
+        Ok(commands.launch(&self.0, points.groups(levels.plan.images), arguments)?)
     }
 }

@@ -4,10 +4,12 @@
 //! is and does. Neighbours before it (in layer, then row, then column) must be beaten strictly, those after it at
 //! least equalled: of two equal neighbours exactly one is found.
 
-use super::SiftOptions;
-use super::scale_space::Octave;
-use crate::device::Cpu;
-use fearless_simd::{Simd, dispatch, prelude::*};
+pub(crate) mod gpu;
+
+use crate::device::{Cpu, dispatch};
+use crate::feature::sift::SiftOptions;
+use crate::feature::sift::scale_space::Octave;
+use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
 use std::ops::Range;
 

@@ -1,118 +1,9 @@
-//! Features in a device's memory, and their total order.
+//! The total order of keypoints on a GPU.
 
-mod place;
-mod results;
-mod search;
-
-pub(crate) use results::{Lists, Results, nothing};
-#[cfg(test)]
-pub(crate) use search::AT_A_TIME;
-pub(crate) use search::{Feed, Search, same_size, size_of_all};
-
-use super::{Descriptors, Features, Keypoint};
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
-use crate::image::Size;
+use crate::feature::for_kernels;
 use tiepoint_gpu::{Kernel, Source, arguments};
-
-/// Words of a keypoint in a device's memory, as `keypoint.cl` names them.
-pub(crate) const WORDS: usize = 8;
-
-/// What a detector found in one image, in a device's memory. A clone is the same memory.
-#[derive(Clone, Debug)]
-pub struct GpuFeatures {
-    /// How many there are: one number.
-    pub(crate) count: Buffer<u32>,
-    /// Keypoints in their total order, [`WORDS`] each.
-    pub(crate) keypoints: Buffer<u32>,
-    pub(crate) descriptors: GpuDescriptors,
-    pub(crate) dimension: usize,
-    pub(crate) image: Size,
-}
-
-/// The descriptors of [`GpuFeatures`], in the order of the keypoints.
-#[derive(Clone, Debug)]
-pub(crate) enum GpuDescriptors {
-    U8(Buffer<u8>),
-    F32(Buffer<f32>),
-}
-
-impl GpuFeatures {
-    /// The same features on a device.
-    ///
-    /// # Errors
-    /// [`crate::Error::Device`] when its memory is too small.
-    pub fn upload(gpu: &Gpu, features: &Features) -> Result<Self> {
-        let words: Vec<u32> = features.keypoints.iter().flat_map(to_words).collect();
-        Ok(Self {
-            count: gpu.upload(&[features.len() as u32])?,
-            keypoints: gpu.upload(&words)?,
-            descriptors: match &features.descriptors {
-                Descriptors::U8(v) => GpuDescriptors::U8(gpu.upload(v)?),
-                Descriptors::F32(v) => GpuDescriptors::F32(gpu.upload(v)?),
-            },
-            dimension: features.dimension,
-            image: features.image,
-        })
-    }
-
-    /// The features, when the device has finished.
-    ///
-    /// # Errors
-    /// [`crate::Error::Device`] when it failed.
-    pub fn download(&self) -> Result<Features> {
-        let mut count = [0];
-        self.count.read(0, &mut count)?;
-        let count = count[0] as usize;
-        let mut words = vec![0; count * WORDS];
-        self.keypoints.read(0, &mut words)?;
-        let values = count * self.dimension;
-        let descriptors = match &self.descriptors {
-            GpuDescriptors::U8(buffer) => {
-                let mut bytes = vec![0; values];
-                buffer.read(0, &mut bytes)?;
-                Descriptors::U8(bytes)
-            }
-            GpuDescriptors::F32(buffer) => {
-                let mut floats = vec![0.0; values];
-                buffer.read(0, &mut floats)?;
-                Descriptors::F32(floats)
-            }
-        };
-        let keypoints = words.chunks_exact(WORDS).map(from_words).collect();
-        Ok(Features { keypoints, descriptors, dimension: self.dimension, image: self.image })
-    }
-
-    /// How many features fit into the memory.
-    pub fn capacity(&self) -> usize {
-        self.keypoints.len() / WORDS
-    }
-}
-
-pub(crate) fn to_words(k: &Keypoint) -> [u32; WORDS] {
-    let place = (i32::from(k.octave) + 128).unsigned_abs() << 8 | u32::from(k.layer);
-    let [x, y, scale, angle, response] = [k.x, k.y, k.scale, k.angle, k.response].map(f32::to_bits);
-    [x, y, scale, angle, response, place, i32::from(k.sign) as u32, 0]
-}
-
-pub(crate) fn from_words(words: &[u32]) -> Keypoint {
-    let float = |i: usize| f32::from_bits(words[i]);
-    Keypoint {
-        x: float(0),
-        y: float(1),
-        scale: float(2),
-        angle: float(3),
-        response: float(4),
-        sign: words[6] as i32 as i8,
-        octave: ((words[5] >> 8 & 255) as i32 - 128) as i8,
-        layer: words[5] as u8,
-    }
-}
-
-/// For kernels: the type `Keypoint`, and its order.
-pub(crate) fn for_kernels(source: Source) -> Source {
-    source.text(include_str!("keypoint.cl"))
-}
 
 /// Puts keypoints into their total order.
 #[derive(Clone, Debug)]
@@ -168,12 +59,13 @@ impl GpuOrder {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::device::gpu::{all, compiles_everywhere};
+    use crate::feature::{Keypoint, WORDS, to_words};
 
     /// Keypoints with many equal keys; `n` of them.
-    fn keypoints(n: usize, seed: u32) -> Vec<Keypoint> {
+    pub(crate) fn keypoints(n: usize, seed: u32) -> Vec<Keypoint> {
         let mut state = seed;
         let mut next = |n: u32| {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -225,21 +117,6 @@ mod tests {
                     assert!(found.eq(expected), "{gpu:?}: {} of {capacity}", image.len());
                 }
             }
-        }
-    }
-
-    #[test]
-    fn features_come_back_as_they_went() {
-        for gpu in all() {
-            let features = Features {
-                keypoints: keypoints(77, 5),
-                descriptors: Descriptors::U8((0..77 * 128).map(|i| i as u8).collect()),
-                dimension: 128,
-                image: Size::new(640, 480),
-            };
-            let on_device = GpuFeatures::upload(gpu, &features).unwrap();
-            assert_eq!(on_device.capacity(), 77, "as many as were uploaded");
-            assert_eq!(on_device.download().unwrap(), features, "{gpu:?}");
         }
     }
 

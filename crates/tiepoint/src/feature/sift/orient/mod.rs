@@ -6,10 +6,12 @@
 //!
 //! Contributions are magnitude · weight in units of 2⁻²¹, rounded to nearest even, and added as integers.
 
-use super::refine::Point;
-use super::scale_space::Octave;
-use super::window::{LANES, Samples, UNIT, Window, around, to_integer, visit};
-use super::{SiftOptions, SiftPreset};
+pub(crate) mod gpu;
+
+use crate::feature::sift::refine::Point;
+use crate::feature::sift::scale_space::Octave;
+use crate::feature::sift::window::{LANES, Samples, UNIT, Window, around, to_integer, visit};
+use crate::feature::sift::{SiftOptions, SiftPreset};
 use crate::numeric;
 use fearless_simd::Simd;
 use fearless_simd_macros::simd;

@@ -1,4 +1,4 @@
-// Directions of keypoints, as orient.rs beside this: one group a keypoint, one lane a sample of the disc, then one a bin,
+// Directions of keypoints, as mod.rs beside this: one group a keypoint, one lane a sample of the disc, then one a bin,
 // then one a window. Keypoints move to their place in the total order.
 
 KERNEL(ORIENT_GROUP, 1) orient(GLOBAL Keypoint *RESTRICT oriented, GLOBAL f32 *RESTRICT directions,

@@ -1,12 +1,13 @@
-//! Descriptors on a GPU: as [`super::super::describe`], bit for bit.
+//! Descriptors on a GPU: as [`super`], bit for bit.
 
-use super::super::describe::{CELL, CELLS, DIRECTIONS, reach};
-use super::super::{DIMENSION, DescriptorKind, SiftOptions};
-use super::plan::{GpuLevels, GpuPoints};
-use super::{LANES, groups, window_for_kernels};
+use super::{CELL, CELLS, DIRECTIONS, reach};
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
-use crate::feature::gpu::{GpuDescriptors, WORDS};
+use crate::feature::WORDS;
+use crate::feature::gpu::GpuDescriptors;
+use crate::feature::sift::gpu::plan::{GpuLevels, GpuPoints};
+use crate::feature::sift::window::{self, GROUP};
+use crate::feature::sift::{DIMENSION, DescriptorKind, SiftOptions};
 use std::f32::consts::{SQRT_2, TAU};
 use std::ops::Range;
 use tiepoint_gpu::{Argument, Kernel, Source, arguments};
@@ -16,15 +17,15 @@ const COLUMNS: u32 = 8;
 
 /// Describes features in their order.
 #[derive(Clone, Debug)]
-pub(super) struct GpuDescribe {
+pub(crate) struct GpuDescribe {
     kernel: Kernel,
     has_descriptors: bool,
 }
 
 impl GpuDescribe {
-    pub(super) fn source(options: &SiftOptions) -> Source {
+    pub(crate) fn source(options: &SiftOptions) -> Source {
         let bytes = options.descriptors != DescriptorKind::F32;
-        window_for_kernels(Source::new("describe"), options)
+        window::for_kernels(Source::new("describe"), options)
             .define("CELLS", CELLS)
             .define("DIRECTIONS", DIRECTIONS)
             .define("DIMENSION", DIMENSION)
@@ -41,20 +42,20 @@ impl GpuDescribe {
             .define("IN_BYTES", u8::from(bytes))
             .define("VALUE", if bytes { "u32" } else { "f32" })
             .define("VALUES", if bytes { DIMENSION / 4 } else { DIMENSION })
-            .text(include_str!("../describe.cl"))
+            .text(include_str!("describe.cl"))
     }
 
-    pub(super) fn new(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
+    pub(crate) fn new(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
         let has_descriptors = options.descriptors != DescriptorKind::None;
         let name = if has_descriptors { "describe" } else { "arrange" };
-        let kernel = gpu.program(&Self::source(options))?.kernel(name, [LANES, 1])?;
+        let kernel = gpu.program(&Self::source(options))?.kernel(name, [GROUP, 1])?;
         Ok(Self { kernel, has_descriptors })
     }
 
     /// Writes the first `limit` of the `features` of some images in their `order` and their descriptors, and
     /// how many features there were: more than the capacity, which is the same for all lists, when there was too
     /// little room for them or for the points that they come from.
-    pub(super) fn record(
+    pub(crate) fn record(
         &self,
         commands: &mut Commands,
         (described, descriptors): (&GpuPoints, &GpuDescriptors),
@@ -83,6 +84,6 @@ impl GpuDescribe {
         if self.has_descriptors {
             arguments.extend(arguments![&levels.values, levels.plan.image_stride as u64, &levels.octaves]);
         }
-        Ok(commands.launch(&self.kernel, groups(features, images.len()), arguments)?)
+        Ok(commands.launch(&self.kernel, features.groups(images.len()), arguments)?)
     }
 }

@@ -1,4 +1,4 @@
-// The kernels of the scale space; the functions blur_0, blur_1, ... are instances of blur.cl.
+// The kernels of the scale space; the functions blur_0, blur_1, ... are instances of blur.h.
 
 #if BASE
 // Level 0 of the first octave of one image.

@@ -7,13 +7,15 @@
 //!
 //! Every row of a level depends on rows of the level before only, never on the band it was computed in.
 
-use super::refine::REACH;
-use super::{SiftOptions, SiftPreset};
-use crate::device::Cpu;
+pub(crate) mod gpu;
+
+use crate::device::{Cpu, dispatch};
+use crate::feature::sift::refine::REACH;
+use crate::feature::sift::{SiftOptions, SiftPreset};
 use crate::filter::gauss::rows::{ROWS, horizontal, vertical, vertical_rows};
 use crate::image::{Border, ImageView, Pixel, Size};
 use crate::numeric::exp_f64;
-use fearless_simd::{Simd, dispatch};
+use fearless_simd::Simd;
 use fearless_simd_macros::simd;
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut, Range};
@@ -249,7 +251,7 @@ impl Pyramid {
             levels: (0..levels + 3).map(|_| Level::default()).collect(),
             searched: 0,
             described: 0,
-            reach: super::describe::reach(options),
+            reach: crate::feature::sift::describe::reach(options),
             band: (BAND << index.min(3)).min(size.height),
         });
         let octaves = octaves.collect();

@@ -1,4 +1,4 @@
-//! The [scale space](super::super::scale_space) on a GPU: whole levels, each once from memory and once to it.
+//! The [scale space](super) on a GPU: whole levels, each once from memory and once to it.
 //!
 //! # Launches
 //! Level l of an octave needs level l − 1, and level 0 of the next octave is every second pixel of level S, written
@@ -10,9 +10,9 @@
 //! With the default options a pixel of an octave takes 178 additions and multiplications, 6 writes and 5 reads; at
 //! 3840x2160 with all octaves 2 · 10⁹ operations and 0.48 GB, either of which takes an H200 about 0.1 ms.
 
-use super::plan::{self, GpuLevels, OctavePlan, Plan};
+use super::{border, taps};
 use crate::device::gpu::{Commands, Gpu};
-use crate::feature::sift::scale_space::{border, taps};
+use crate::feature::sift::gpu::plan::{self, GpuLevels, OctavePlan, Plan};
 use crate::feature::sift::{SiftOptions, SiftPreset};
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{self, Border, Size};
@@ -121,15 +121,15 @@ impl GpuScaleSpace {
             .table_f32("TAPS", &taps.concat())
             .table_i32("RADII", &radii)
             .table_i32("FIRST_TAPS", &first)
-            .text(include_str!("../scale_space.cl"));
+            .text(include_str!("input.h"));
         let instances = levels.fold(source, |source, l| {
             source
                 .define("BLUR", format!("blur_{l}"))
                 .define("RADIUS", radii[l])
                 .define("TAP(k)", format!("TAPS[{} + (k)]", first[l]))
-                .text(include_str!("../blur.cl"))
+                .text(include_str!("blur.h"))
         });
-        instances.text(include_str!("../levels.cl"))
+        instances.text(include_str!("scale_space.cl"))
     }
 
     /// For images of pixel `T`.

@@ -1,4 +1,4 @@
-// The responses of all layers that are computed, as response.rs beside this: 32 reads of the integral image each, almost
+// The responses of all layers that are computed, as mod.rs beside this: 32 reads of the integral image each, almost
 // all from the first-level cache, since a group's samples lie together.
 
 // A layer, as gpu/response.rs writes it.

@@ -1,13 +1,14 @@
 //! The stages one after the other, and the memory between them.
 
-use super::describe::GpuDescribe;
-use super::extrema::{GpuExtrema, Masks};
-use super::orient::GpuOrient;
 use super::plan::{GpuLevels, GpuPoints, Plan};
-use super::scale_space::GpuScaleSpace;
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu, Graph};
-use crate::feature::gpu::{GpuDescriptors, GpuOrder, Lists};
+use crate::feature::gpu::{GpuDescriptors, Lists};
+use crate::feature::order::GpuOrder;
+use crate::feature::sift::describe::gpu::GpuDescribe;
+use crate::feature::sift::extrema::gpu::{GpuExtrema, Masks};
+use crate::feature::sift::orient::gpu::GpuOrient;
+use crate::feature::sift::scale_space::gpu::GpuScaleSpace;
 use crate::feature::sift::{DescriptorKind, SiftOptions};
 use crate::image::gpu::{GpuImage, GpuPixel};
 use std::ops::Range;

@@ -1,4 +1,4 @@
-// Places stronger than the threshold and than all 26 neighbours, as extrema.rs beside this, refined as in refine.rs and
+// Places stronger than the threshold and than all 26 neighbours, as mod.rs beside this, refined as in refine.rs and
 // appended to the keypoints in any order.
 
 // A searched layer, as gpu/extrema.rs writes it.

@@ -1,10 +1,10 @@
-//! [Extrema](super::super::extrema) of all octaves of some images, [refined](super::super::refine): one launch.
+//! [Extrema](super) of all octaves of some images, [refined](crate::feature::sift::refine): one launch.
 //!
 //! Cost: every level is read once, at 3840x2160 with all octaves 0.26 GB, which takes an H200 0.065 ms. The order of
-//! the points is that of the device's threads; see [`GpuOrder`](crate::feature::gpu::GpuOrder).
+//! the points is that of the device's threads; see [`GpuOrder`](crate::feature::order::GpuOrder).
 
-use super::plan::{self, GpuLevels, GpuPoints, Plan};
 use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::feature::sift::gpu::plan::{self, GpuLevels, GpuPoints, Plan};
 use crate::feature::sift::refine::MOST_MOVES;
 use crate::feature::sift::{SiftOptions, SiftPreset};
 use crate::{Result, feature, numeric};
@@ -51,10 +51,10 @@ impl GpuExtrema {
             .define_f32("SETTLED_BELOW", options.settled_below())
             .define_f32("LN_2", std::f32::consts::LN_2)
             .text(plan::OCTAVE);
-        feature::gpu::for_kernels(numeric::for_kernels(source))
-            .text(include_str!("../dog.cl"))
-            .text(include_str!("../refine.cl"))
-            .text(include_str!("../extrema.cl"))
+        feature::for_kernels(numeric::for_kernels(source))
+            .text(include_str!("../scale_space/dog.h"))
+            .text(include_str!("../refine.h"))
+            .text(include_str!("extrema.cl"))
     }
 
     /// With these options.

@@ -10,7 +10,7 @@
 //! the squared length fma(X, X, Y·Y) of a window's sum, and the direction of the best, atan2(Y, X) and
 //! (X, Y)/√length.
 
-use super::{
+use crate::feature::surf::{
     Convention,
     integral::{Integral, Total},
 };

@@ -1,0 +1,73 @@
+//! Whether a device computes f32 as IEEE 754 says, tried out where its driver does not promise it.
+//!
+//! Mesa's rusticl promises neither denormals nor correctly rounded division, and has both. A trial proves nothing of the
+//! values that it leaves out, but no device is known that rounds wrongly or drops denormals only now and then.
+
+use crate::{Commands, Error, Gpu, Result, Source, arguments};
+
+const OPERATIONS: usize = 5;
+const COUNT: usize = 1 << 14;
+
+const KERNEL: &str = "
+KERNEL(64, 1) ieee(GLOBAL f32 *RESTRICT out, const GLOBAL f32 *RESTRICT a, const GLOBAL f32 *RESTRICT b,
+                   const GLOBAL f32 *RESTRICT c, i32 n) {
+    i32 i = GROUP_X * 64 + LANE_X;
+    if (i >= n) return;
+    out[5 * i] = a[i] + b[i];
+    out[5 * i + 1] = a[i] * b[i];
+    out[5 * i + 2] = a[i] / b[i];
+    out[5 * i + 3] = SQRT(ABS(a[i]));
+    out[5 * i + 4] = FMA(a[i], b[i], c[i]);
+}";
+
+/// Sum, product, quotient, root and fused product and sum of numbers of every size.
+///
+/// # Errors
+/// [`Error::Driver`] when a result differs from the CPU's; whatever a kernel can end with.
+pub(crate) fn check(gpu: &Gpu) -> Result<()> {
+    let kernel = gpu.program(&Source::new("ieee").text(KERNEL))?.kernel("ieee", [64, 1])?;
+    let [a, b, c] = [1, 2, 3].map(numbers);
+    let (da, db, dc) = (gpu.upload(&a)?, gpu.upload(&b)?, gpu.upload(&c)?);
+    let out = gpu.buffer::<f32>(OPERATIONS * COUNT)?;
+    let mut commands = Commands::new();
+    commands.launch(&kernel, kernel.covering(COUNT, 1), arguments![&out, &da, &db, &dc, COUNT as i32])?;
+    gpu.run(&commands)?;
+    for (i, found) in out.to_vec()?.chunks_exact(OPERATIONS).enumerate() {
+        let (a, b, c) = (a[i], b[i], c[i]);
+        let expected = [a + b, a * b, a / b, a.abs().sqrt(), a.mul_add(b, c)];
+        let names = ["sum", "product", "quotient", "root", "fused product and sum"];
+        for ((found, expected), name) in found.iter().zip(expected).zip(names) {
+            if found.to_bits() != expected.to_bits() && !(found.is_nan() && expected.is_nan()) {
+                let info = gpu.info();
+                return Err(Error::Driver {
+                    api: info.api,
+                    reason: format!(
+                        "{} does not compute as IEEE 754 says (the {name} of {a:e}, {b:e}, {c:e} is {found:e}, not \
+                         {expected:e}), so that its results would differ from the CPU's; use another device",
+                        info.name
+                    ),
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Every other number is of moderate size, the rest has any bits, denormals and infinities among them.
+fn numbers(seed: u32) -> Vec<f32> {
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        state >> 16
+    };
+    let mut number = |i: usize| {
+        let bits = next() << 16 | next();
+        match i % 4 {
+            0 => f32::from_bits(bits),
+            1 => f32::from_bits(bits & 0x80ff_ffff),
+            2 => f32::from_bits(bits & 0x83ff_ffff | 0x3c00_0000),
+            _ => f32::from_bits(bits & 0x87ff_ffff | 0x1c00_0000),
+        }
+    };
+    (0..COUNT).map(&mut number).collect()
+}

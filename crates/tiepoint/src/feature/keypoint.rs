@@ -1,0 +1,69 @@
+//! Keypoints, in the host's memory and as words in a device's.
+
+use std::cmp::Ordering;
+use tiepoint_gpu::Source;
+
+/// A place in an image with a scale and a direction.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Keypoint {
+    /// Column in pixels of the input image; 0 is the centre of the first.
+    pub x: f32,
+    /// Row in pixels of the input image; 0 is the centre of the first.
+    pub y: f32,
+    /// Standard deviation σ of the Gaussian of this scale, in pixels of the input image.
+    pub scale: f32,
+    /// Direction in radians, \[0, 2π), from +x towards +y.
+    pub angle: f32,
+    /// Strength of the response, never negative. SIFT: |DoG| at the refined place, for an image from 0 to 1,
+    /// per level step; SURF: determinant of the Hessian.
+    pub response: f32,
+    /// +1 for bright on dark, −1 for dark on bright.
+    pub sign: i8,
+    /// Octave in which it was found; −1 is the image at twice its size.
+    pub octave: i8,
+    /// Layer inside the octave.
+    pub layer: u8,
+}
+
+impl Keypoint {
+    /// The order of every output: response descending, then y, x, scale, angle ascending (then octave and layer).
+    pub fn order(&self, other: &Self) -> Ordering {
+        other
+            .response
+            .total_cmp(&self.response)
+            .then(self.y.total_cmp(&other.y))
+            .then(self.x.total_cmp(&other.x))
+            .then(self.scale.total_cmp(&other.scale))
+            .then(self.angle.total_cmp(&other.angle))
+            .then(self.octave.cmp(&other.octave))
+            .then(self.layer.cmp(&other.layer))
+    }
+}
+
+/// Words of a keypoint in a device's memory, as `keypoint.h` names them.
+pub(crate) const WORDS: usize = 8;
+
+pub(crate) fn to_words(k: &Keypoint) -> [u32; WORDS] {
+    let place = (i32::from(k.octave) + 128).unsigned_abs() << 8 | u32::from(k.layer);
+    let [x, y, scale, angle, response] = [k.x, k.y, k.scale, k.angle, k.response].map(f32::to_bits);
+    [x, y, scale, angle, response, place, i32::from(k.sign) as u32, 0]
+}
+
+pub(crate) fn from_words(words: &[u32]) -> Keypoint {
+    let float = |i: usize| f32::from_bits(words[i]);
+    Keypoint {
+        x: float(0),
+        y: float(1),
+        scale: float(2),
+        angle: float(3),
+        response: float(4),
+        sign: words[6] as i32 as i8,
+        octave: ((words[5] >> 8 & 255) as i32 - 128) as i8,
+        layer: words[5] as u8,
+    }
+}
+
+/// For kernels: the type `Keypoint`, and its order.
+pub(crate) fn for_kernels(source: Source) -> Source {
+    source.text(include_str!("keypoint.h"))
+}
