@@ -47,10 +47,10 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
     let scoring =
         DisparityScoring::default().with_thresholds(arguments.threshold.clone()).with_fill(arguments.fill);
     scoring.check()?;
-    let reading = DisparityReading { scale: arguments.scale, signed: arguments.signed };
+    let reading = DisparityReading::default().with_scale(arguments.scale).with_signed(arguments.signed);
     reading.check()?;
     let mut clock = Clock::start(&context.processor.cpu);
-    let own = DisparityReading { scale: arguments.found_scale, signed: true };
+    let own = DisparityReading::default().with_scale(arguments.found_scale).with_signed(true);
     let mut read =
         |path: &Path, reading: DisparityReading| clock.time(Part::Read, || files::read(path, &reading));
     let found = read(&arguments.found, own)?;
