@@ -6,7 +6,7 @@ use super::sift::{GpuSift, Sift, SiftOptions};
 use super::surf::{GpuSurf, Surf, SurfOptions};
 use crate::device::Processor;
 use crate::image::{AnyView, ImageView};
-use crate::{Result, for_any_view};
+use crate::{Error, Result, for_any_view};
 
 /// Which features to find, and how.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -27,7 +27,7 @@ impl Detector {
     /// Checks the options.
     ///
     /// # Errors
-    /// [`Error::Option`](crate::Error::Option) names the first that is out of range.
+    /// [`Error::Option`] names the first that is out of range.
     pub fn check(&self) -> Result<()> {
         match self {
             Self::Sift(options) => options.check(),
@@ -38,16 +38,27 @@ impl Detector {
     /// A finder of these features on the processor's GPU, or on its CPU where it has none.
     ///
     /// # Errors
-    /// As [`check`](Self::check), and [`Error::Device`](crate::Error::Device) when the GPU refuses the kernels.
+    /// As [`check`](Self::check), and [`Error::Device`] when the GPU refuses the kernels.
     pub fn open(&self, processor: &Processor) -> Result<Finder> {
         let on_cpu = match self {
             Self::Sift(options) => OnCpu::Sift(Sift::new(*options)?),
             Self::Surf(options) => OnCpu::Surf(Box::new(Surf::new(*options)?)),
         };
         let on_gpu = match (self, &processor.gpu) {
-            (_, None) => None,
-            (Self::Sift(options), Some(_)) => Some(OnGpu::Sift(Box::new(GpuSift::new(processor, *options)?))),
-            (Self::Surf(options), Some(_)) => Some(OnGpu::Surf(Box::new(GpuSurf::new(processor, *options)?))),
+            (_, None) => Ok(None),
+            (Self::Sift(options), Some(_)) => {
+                GpuSift::new(processor, *options).map(|sift| Some(OnGpu::Sift(Box::new(sift))))
+            }
+            (Self::Surf(options), Some(_)) => {
+                GpuSurf::new(processor, *options).map(|surf| Some(OnGpu::Surf(Box::new(surf))))
+            }
+        };
+        let on_gpu = match on_gpu {
+            Err(error) if is_for_cpu(&error) => {
+                processor.note(format!("{} on the CPU: {error}", on_cpu.name()));
+                None
+            }
+            opened => opened?,
         };
         Ok(Finder { processor: processor.clone(), on_cpu, on_gpu })
     }
@@ -67,7 +78,7 @@ impl Detector {
 }
 
 /// A detector on the device that it was opened for, which keeps its memory from image to image. Threads may share it. The
-/// device changes no bit of the result: what a GPU has not the memory for, the CPU does, and a
+/// device changes no bit of the result: what a GPU has not the memory or a feature for, the CPU does, and a
 /// [note](Processor::take_notes) says so.
 #[derive(Debug)]
 pub struct Finder {
@@ -88,6 +99,20 @@ enum OnGpu {
     Surf(Box<GpuSurf>),
 }
 
+impl OnCpu {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Sift(_) => "SIFT",
+            Self::Surf(_) => "SURF",
+        }
+    }
+}
+
+/// Whether a GPU is too small or too simple, and the CPU is not.
+fn is_for_cpu(error: &Error) -> bool {
+    is_of_memory(error) || error.is_device_limit()
+}
+
 /// Runs one expression for either detector on a GPU.
 macro_rules! on_gpu {
     ($gpu:expr, $detector:ident => $body:expr) => {
@@ -102,7 +127,7 @@ impl Finder {
     /// The features of a grey image; none where `mask` is 0.
     ///
     /// # Errors
-    /// As [`Sift::detect`] and [`Surf::detect`], and [`Error::Device`](crate::Error::Device) when a GPU fails.
+    /// As [`Sift::detect`] and [`Surf::detect`], and [`Error::Device`] when a GPU fails.
     pub fn detect<'a>(
         &self,
         image: impl Into<AnyView<'a>>,
@@ -112,8 +137,8 @@ impl Finder {
         let found = match &self.on_gpu {
             None => self.on_cpu(image, mask),
             Some(gpu) => match on_gpu!(gpu, detector => detector.detect(image, mask)) {
-                Err(error) if is_of_memory(&error) => {
-                    self.processor.note(format!("{error}; the CPU takes this image"));
+                Err(error) if is_for_cpu(&error) => {
+                    self.processor.note(format!("{} on the CPU: {error}", self.on_cpu.name()));
                     self.on_cpu(image, mask)
                 }
                 found => {
@@ -197,7 +222,6 @@ impl Finder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Error;
     use crate::device::Cpu;
     use crate::device::gpu::all;
     use crate::device::progress::tests::told;
@@ -260,7 +284,7 @@ mod tests {
                 let wanted = detector.detect(&image, None, &cpu.clone().into()).unwrap();
                 assert_eq!(finder.detect(&image, None).unwrap(), wanted, "{detector:?} on {gpu:?}");
                 let notes = processor.take_notes();
-                assert!(notes.len() == 1 && notes[0].ends_with("the CPU takes this image"), "{notes:?}");
+                assert!(notes.len() == 1 && notes[0].contains(" on the CPU: "), "{notes:?}");
                 for found in finder.detect_batch([&image, &image]) {
                     assert_eq!(found.unwrap(), wanted, "{detector:?} on {gpu:?}");
                 }

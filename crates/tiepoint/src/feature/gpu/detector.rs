@@ -71,8 +71,8 @@ impl<P: Pipeline> GpuDetector<P> {
     /// # Errors
     /// [`Error::Image`] when the image is empty, too large for the detector or has several channels,
     /// [`Error::Mismatch`] when the mask has another size or the image lies on another device, [`Error::Device`] when the
-    /// device fails, [`Error::DeviceMemory`] when its memory is too small, for SIFT even for bands, or
-    /// [`Error::Memory`] when the limit that was set is.
+    /// device fails, [`Error::Memory`] when its memory or the limit that was set is too small, for SIFT even for
+    /// bands.
     pub fn detect<'a>(
         &self,
         image: impl Into<Pixels<'a>>,

@@ -47,7 +47,7 @@ impl GpuKeypoints {
     /// Memory for this many keypoints an image.
     ///
     /// # Errors
-    /// [`crate::Error::DeviceMemory`] when the device has not so much.
+    /// [`crate::Error::Memory`] when the device has not so much.
     pub(crate) fn new(gpu: &Gpu, images: usize, capacity: usize) -> Result<Self> {
         let words = capacity.saturating_mul(images).saturating_mul(WORDS);
         Ok(Self { keypoints: gpu.buffer(words)?, counts: gpu.buffer(images)?, capacity })

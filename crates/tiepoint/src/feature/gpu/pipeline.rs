@@ -4,6 +4,7 @@ use super::input::Pixels;
 use super::results::{Lists, Recycled};
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu};
+use crate::error::{ErrorKind, Shortage};
 use crate::feature::Features;
 use crate::feature::select::Selection;
 use crate::image::Size;
@@ -168,7 +169,7 @@ impl<P: Pipeline> Core<P> {
         let needed = P::bytes(&self.options, purpose);
         match self.limit {
             Some(limit) if needed > limit => {
-                Err(Error::Memory { what: "a detector on a GPU", needed, limit })
+                Err(Error::Memory { what: P::NAME, needed, shortage: Shortage::Limit(limit) })
             }
             Some(_) | None => Ok(()),
         }
@@ -177,5 +178,5 @@ impl<P: Pipeline> Core<P> {
 
 /// Whether something smaller may succeed.
 pub(crate) fn is_of_memory(error: &Error) -> bool {
-    matches!(error, Error::DeviceMemory { .. } | Error::Memory { .. })
+    matches!(error.kind(), ErrorKind::DeviceMemory | ErrorKind::MemoryLimit)
 }

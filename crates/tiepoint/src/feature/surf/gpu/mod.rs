@@ -22,7 +22,7 @@ use crate::feature::gpu::GpuDetector;
 ///
 /// With the paper's options it takes 24 (8 bits) to 31 bytes (f32) a pixel: the image, its sums and the responses, of
 /// which the first octave has 16. There are no parts as for SIFT: an image for which the memory is too small is refused
-/// with [`crate::Error::DeviceMemory`].
+/// with [`crate::Error::Memory`].
 ///
 /// ```no_run
 /// use tiepoint::device::Device;

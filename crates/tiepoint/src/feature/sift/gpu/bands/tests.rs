@@ -8,6 +8,7 @@ use crate::Error;
 use crate::device::gpu::{Gpu, all};
 use crate::device::progress::tests::told;
 use crate::device::{Cpu, Processor};
+use crate::error::Shortage;
 use crate::feature::gpu::pipeline::{Parts, Pipeline, Purpose};
 use crate::feature::gpu::search::Search;
 use crate::feature::gpu::{Pixels, beside};
@@ -229,7 +230,10 @@ fn a_photograph_takes_no_more_memory_than_is_allowed_and_keeps_its_features() {
         assert!(most > 2, "{most} parts at most");
         let sift = GpuSift::new(&beside(gpu), options).unwrap().with_memory(needed / 9);
         let refused = sift.detect(image.view(), None);
-        assert!(matches!(refused, Err(Error::Memory { limit, .. }) if limit == needed / 9), "{refused:?}");
+        assert!(
+            matches!(refused, Err(Error::Memory { shortage: Shortage::Limit(l), .. }) if l == needed / 9),
+            "{refused:?}"
+        );
         assert!(sift.enqueue(&[on_device.into()], None).is_err_and(|e| is_of_memory(&e)), "no bands here");
     }
 }
@@ -240,7 +244,10 @@ fn what_a_device_refuses_is_searched_in_bands() {
     let options = SiftOptions::default();
     let expected = of_cpu(&image, None, &options);
     for gpu in all() {
-        let refused = || Error::DeviceMemory { device: "full".into(), needed: 1 << 40, free: None };
+        let refused = || {
+            let shortage = Shortage::Device { name: "full".into(), free: None };
+            Error::Memory { what: "a test", needed: 1 << 40, shortage }
+        };
         let sift = GpuSift::new(&beside(gpu), options).unwrap();
         let pixels = Pixels::from(&image);
         let (bands, found) = Bands::fit(&for_parts(&sift.core).unwrap(), &pixels, None, refused()).unwrap();
@@ -256,7 +263,7 @@ fn what_a_device_refuses_is_searched_in_bands() {
         assert_eq!(sift.parts(), 1, "another size has a chance of its own");
         let other = Bands::fit(&sift.core, &Pixels::from(&small), None, refused());
         assert!(
-            matches!(other.map(drop), Err(Error::DeviceMemory { needed: 1_099_511_627_776, .. })),
+            matches!(other.map(drop), Err(Error::Memory { needed: 1_099_511_627_776, .. })),
             "too small to cut"
         );
     }
