@@ -37,8 +37,12 @@ pub(super) fn run(folder: &Path, seed: u64, context: &Context) -> Outcome<Depth>
     )?;
     let found = found.disparity;
     let seconds = start.elapsed().as_secs_f64();
-    let score =
-        disparity_score(&found, &scene.truth_left, Some(&scene.visible), &DisparityScoring::default())?;
+    let score = disparity_score(
+        found.view(),
+        scene.truth_left.view(),
+        Some(scene.visible.view()),
+        &DisparityScoring::default(),
+    )?;
     let range = usual_range(&scene.truth_left);
     let file = |what: &str| folder.join(format!("stereo-{what}.png"));
     for (what, image) in ["left", "right"].iter().zip(&pair) {

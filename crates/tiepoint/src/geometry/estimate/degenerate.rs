@@ -32,7 +32,7 @@ pub(super) fn explain(judge: &Judge<'_>) -> Error {
     let all: Vec<usize> = (0..judge.points.len()).collect();
     match spread(judge, &all) {
         [major, _] if major < judge.threshold * judge.threshold => {
-            error(judge.kind, "all matches lie in one place")
+            error(judge.kind, "all matches lie at one point")
         }
         [_, minor] if minor < judge.threshold * judge.threshold => {
             error(judge.kind, "all matches lie on a line")
@@ -41,7 +41,7 @@ pub(super) fn explain(judge: &Judge<'_>) -> Error {
     }
 }
 
-/// The variances along the major and minor axis of the places at `indices`: the lesser of both images.
+/// The variances along the major and minor axis of the points at `indices`: the lesser of both images.
 fn spread(judge: &Judge<'_>, indices: &[usize]) -> [f64; 2] {
     let axes = |place: &dyn Fn(usize) -> [f64; 3]| {
         let n = indices.len().max(1) as f64;
@@ -56,7 +56,7 @@ fn spread(judge: &Judge<'_>, indices: &[usize]) -> [f64; 2] {
     [a[1].min(b[1]), a[0].min(b[0])]
 }
 
-/// How many different places of A, or of B if fewer, the matches at `indices` have.
+/// How many different points of A, or of B if fewer, the matches at `indices` have.
 fn distinct(judge: &Judge<'_>, indices: &[usize]) -> usize {
     let count = |place: &dyn Fn(usize) -> [f64; 3]| {
         let mut bits: Vec<_> = indices.iter().map(|&i| place(i).map(f64::to_bits)).collect();
@@ -79,7 +79,7 @@ fn chance(judge: &Judge<'_>) -> f64 {
     let t = judge.threshold;
     let reached = match judge.kind {
         ModelKind::Fundamental => 2.0 * t * (width * width + height * height).sqrt(),
-        _ => std::f64::consts::PI * t * t,
+        ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => std::f64::consts::PI * t * t,
     };
     (reached / (width * height)).min(1.0)
 }

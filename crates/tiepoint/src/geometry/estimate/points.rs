@@ -73,7 +73,7 @@ impl Points {
     pub(super) fn to_pixels(&self, kind: ModelKind, m: &Mat3) -> Mat3 {
         let left = match kind {
             ModelKind::Fundamental => transpose(&self.forth(self.centre_b)),
-            _ => self.back(self.centre_b),
+            ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => self.back(self.centre_b),
         };
         product(&product(&left, m), &self.forth(self.centre_a))
     }
@@ -82,7 +82,7 @@ impl Points {
     pub(super) fn normalised(&self, kind: ModelKind, m: &Mat3) -> Mat3 {
         let left = match kind {
             ModelKind::Fundamental => transpose(&self.back(self.centre_b)),
-            _ => self.forth(self.centre_b),
+            ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => self.forth(self.centre_b),
         };
         product(&product(&left, m), &self.back(self.centre_a))
     }

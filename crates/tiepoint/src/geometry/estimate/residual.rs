@@ -21,7 +21,9 @@ use fearless_simd_macros::simd;
 pub(super) fn residuals(kind: ModelKind, level: Level, m: &Mat3, p: &Points, out: &mut [f64]) {
     match kind {
         ModelKind::Fundamental => dispatch!(level, simd => epipolar(simd, m, p, out)),
-        _ => dispatch!(level, simd => transfer(simd, m, p, out)),
+        ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => {
+            dispatch!(level, simd => transfer(simd, m, p, out));
+        }
     }
 }
 
@@ -112,7 +114,9 @@ impl Normal {
             let (a, b) = ([p.xa[i], p.ya[i]], [p.xb[i], p.yb[i]]);
             match kind {
                 ModelKind::Fundamental => normal.add_epipolar(m, a, b, weight),
-                _ => normal.add_transfer(m, a, b, weight),
+                ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => {
+                    normal.add_transfer(m, a, b, weight);
+                }
             }
         }
         for i in 0..9 {
