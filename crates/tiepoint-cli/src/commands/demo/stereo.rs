@@ -24,7 +24,8 @@ pub(super) struct Depth {
 pub(super) fn run(folder: &Path, seed: u64, context: &Context) -> Outcome<Depth> {
     context.progress.say("stereo");
     let cpu = &context.processor.cpu;
-    let drawn = StereoSceneOptions { size: SIZE, surfaces: 14, seed, noise: 0.01, ..Default::default() };
+    let drawn =
+        StereoSceneOptions::default().with_size(SIZE).with_surfaces(14).with_seed(seed).with_noise(0.01);
     let scene: StereoPair = StereoScene::new(&drawn)?.render(cpu);
     let pair = [scene.left, scene.right].map(AnyImage::U8);
     let options = StereoOptions::default().with_disparities(64);

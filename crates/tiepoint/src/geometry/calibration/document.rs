@@ -74,7 +74,9 @@ impl Document {
     pub(super) fn number(&self, entry: &Entry) -> Result<f64> {
         match &entry.value {
             Value::Number(v) => Ok(*v),
-            _ => Err(self.wrong(format!("line {}: {} is not a number", entry.line, entry.key))),
+            Value::Matrix(_) | Value::Other => {
+                Err(self.wrong(format!("line {}: {} is not a number", entry.line, entry.key)))
+            }
         }
     }
 
@@ -82,7 +84,9 @@ impl Document {
     pub(super) fn matrix<'a>(&self, entry: &'a Entry) -> Result<&'a Matrix> {
         match &entry.value {
             Value::Matrix(m) => Ok(m),
-            _ => Err(self.wrong(format!("line {}: {} is not a matrix", entry.line, entry.key))),
+            Value::Number(_) | Value::Other => {
+                Err(self.wrong(format!("line {}: {} is not a matrix", entry.line, entry.key)))
+            }
         }
     }
 
