@@ -4,7 +4,7 @@
 //! - A fundamental matrix from a sample with five or more matches on one plane fits the plane and says
 //!   nothing of the rest (DEGENSAC: Chum, Werner, Matas 2005). The homography of the plane is found from the
 //!   sample, and F = \[e'\]× H completed with two matches off the plane.
-//! - Results: inliers on a line or in one place; and agreement that chance explains, by the number of false
+//! - Results: inliers on a line or at one point; and agreement that chance explains, by the number of false
 //!   alarms of Moisan and Stival (2004): with n matches, k inliers, samples of m and a probability p that a
 //!   wrong match falls within the threshold, (n − m) C(n, k) C(k, m) p^(k−m) must stay below 0.01.
 
@@ -67,7 +67,7 @@ fn distinct(judge: &Judge<'_>, indices: &[usize]) -> usize {
     count(&|i| judge.points.a(i)).min(count(&|i| judge.points.b(i)))
 }
 
-/// The probability that a wrong match lies within the threshold, places in B being as likely anywhere in
+/// The probability that a wrong match lies within the threshold, points in B being as likely anywhere in
 /// their bounding box.
 fn chance(judge: &Judge<'_>) -> f64 {
     let range = |v: &[f64]| {
@@ -97,14 +97,14 @@ pub(super) fn check(judge: &Judge<'_>, model: &Mat3, inliers: &[usize]) -> Resul
     let (kind, sample) = (judge.kind, judge.kind.minimum());
     let all: Vec<usize> = (0..judge.points.len()).collect();
     let (n, k) = (distinct(judge, &all), distinct(judge, inliers));
-    // Places within a third of a threshold of a line, or of a point, are not told from ones on it.
+    // Places within a third of a threshold of a line, or of a point, count as lying on it.
     let least = judge.threshold * judge.threshold / 9.0;
     let [major, minor] = spread(judge, inliers);
     if k < sample {
         return Err(error(kind, "fewer different places agree than determine one"));
     }
     if major < least {
-        return Err(error(kind, "the matches that agree lie in one place"));
+        return Err(error(kind, "the matches that agree lie at one point"));
     }
     if kind != ModelKind::Similarity && minor < least {
         return Err(error(kind, "the matches that agree lie on a line"));

@@ -49,7 +49,7 @@ fn epipolar<S: Simd>(_simd: S, f: &Mat3, p: &Points, out: &mut [f64]) {
 
 /// A transfer error with what its weighting needs.
 struct Transfer {
-    /// Denominator, and place in B.
+    /// Denominator, and point in B.
     w: f64,
     place: [f64; 2],
     e: [f64; 2],

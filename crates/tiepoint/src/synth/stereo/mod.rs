@@ -1,7 +1,7 @@
 //! Rectified pairs with exact disparities and occlusions.
 //!
 //! A scene is a background and surfaces before it, each with a disparity in closed form on the left image
-//! ([`Surface`]) and a texture of its own that is fixed to the surface. Either view shows at the centre of each
+//! ([`Surface`]) and its own texture, which is fixed to the surface. Either view shows at the centre of each
 //! pixel the surface of greatest disparity there, and its texture at that very point: neither image is resampled
 //! from the other, so a point seen by both has the same brightness in both to the last bit, at any sub-pixel
 //! disparity. Any rows of either view can be made without the rest.
