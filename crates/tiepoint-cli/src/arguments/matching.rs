@@ -1,6 +1,10 @@
 //! The options of matching and verification as flags, for the commands that match two images.
 
+use crate::failure::{Failure, Outcome};
 use clap::{Args, ValueEnum};
+use tiepoint::geometry::{ModelKind, RobustOptions};
+use tiepoint::matching::MatchOptions;
+use tiepoint::register::{Rematch, TieOptions};
 
 /// How matches are found and verified.
 #[derive(Clone, Debug, Args)]
@@ -42,4 +46,40 @@ pub(crate) enum ModelName {
     Fundamental,
     /// No verification
     None,
+}
+
+impl ModelName {
+    /// `None` for no verification.
+    pub(crate) fn kind(self) -> Option<ModelKind> {
+        match self {
+            Self::Homography => Some(ModelKind::Homography),
+            Self::Affine => Some(ModelKind::Affine),
+            Self::Similarity => Some(ModelKind::Similarity),
+            Self::Fundamental => Some(ModelKind::Fundamental),
+            Self::None => None,
+        }
+    }
+}
+
+impl MatchingArguments {
+    /// The options, checked.
+    pub(crate) fn options(&self) -> Outcome<TieOptions> {
+        let matching = MatchOptions {
+            ratio: Some(self.ratio).filter(|r| *r != 1.0),
+            mutual: !self.one_way,
+            same_sign: !self.any_sign,
+            ..MatchOptions::default()
+        };
+        let start = RobustOptions::default();
+        let robust =
+            RobustOptions { threshold_px: self.inlier_distance.unwrap_or(start.threshold_px), ..start };
+        if !(robust.threshold_px > 0.0 && robust.threshold_px.is_finite()) {
+            let given = robust.threshold_px;
+            return Err(Failure::usage(format!("--inlier-distance is {given}: expected pixels, above 0")));
+        }
+        let rematch = (!self.no_rematch).then(Rematch::default);
+        let options = TieOptions { matching, model: self.model.kind(), robust, rematch };
+        options.check()?;
+        Ok(options)
+    }
 }

@@ -1,13 +1,14 @@
 //! `tiepoint register`: MOVING warped onto REFERENCE.
 
-use super::r#match::{Asked, Found};
+use super::matched_pair::{MatchedPair, PairSearch};
 use crate::arguments::matching::ModelName;
 use crate::arguments::register::RegisterArguments;
 use crate::context::Context;
 use crate::draw::{Canvas, overlay};
 use crate::failure::{Failure, Outcome};
-use crate::input::{self, Picture};
-use crate::output::{Clock, Object, Part};
+use crate::input::Picture;
+use crate::output::{self, Clock, Part};
+use serde_json::json;
 use tiepoint::geometry::Homography;
 use tiepoint::geometry::warp::coverage;
 use tiepoint::image::{self, AnyImage, Image};
@@ -20,27 +21,29 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
         ));
     }
     let pictures = [&arguments.output, &arguments.overlay, &arguments.draw];
-    pictures.iter().filter_map(|p| p.as_deref()).try_for_each(input::writable_image)?;
+    pictures.iter().filter_map(|p| p.as_deref()).try_for_each(output::check_image)?;
     let mut clock = Clock::start(&context.processor.cpu);
-    let asked = Asked { detector: &arguments.detector, matching: &arguments.matching };
+    let search = PairSearch { detector: &arguments.detector, matching: &arguments.matching };
     // A is MOVING, B is REFERENCE: the matrix leads from MOVING to REFERENCE.
-    let found = asked.run([&arguments.moving, &arguments.reference], true, &mut clock, context)?;
+    let pair = search.run([&arguments.moving, &arguments.reference], true, &mut clock, context)?;
     context.progress.say("warping");
-    let laid = clock.time(Part::Compute, || Laid::of(&found, arguments, context))?;
-    clock.time(Part::Write, || write(arguments, &found, &laid))?;
+    let warped = clock.time(Part::Compute, || Warped::of(&pair, arguments, context))?;
+    clock.time(Part::Write, || write(arguments, &pair, &warped))?;
     let between = format!("{} on {}", arguments.moving.display(), arguments.reference.display());
-    context.say(&format!("{between}: {}, {:.1} ms", found.summary(), clock.compute() * 1e3))?;
+    context.say(&format!("{between}: {}, {:.1} ms", pair.summary(), clock.compute() * 1e3))?;
     context.report(|| {
-        let object = Object::new()
-            .text("reference", &arguments.reference.display().to_string())
-            .text("moving", &arguments.moving.display().to_string());
-        let size = found.features[1].image;
-        found
-            .describe(object, &asked, context)
-            .count("width", size.width)
-            .count("height", size.height)
-            .number("covered", laid.share())
-            .object("seconds", &clock.seconds(&context.processor.cpu))
+        let names = json!({
+            "reference": arguments.reference.display().to_string(),
+            "moving": arguments.moving.display().to_string(),
+        });
+        let size = pair.features[1].image;
+        let result = json!({
+            "width": size.width,
+            "height": size.height,
+            "covered": warped.share(),
+            "seconds": clock.seconds(&context.processor.cpu),
+        });
+        output::joined([names, pair.describe(&search, context), result])
     })
 }
 
@@ -51,17 +54,17 @@ fn original(picture: &Picture) -> &AnyImage {
 
 /// MOVING on the pixels of REFERENCE.
 #[derive(Debug)]
-struct Laid {
+struct Warped {
     image: AnyImage,
     /// 0 where MOVING shows nothing.
     valid: Image<u8>,
 }
 
-impl Laid {
-    fn of(found: &Found, arguments: &RegisterArguments, context: &Context) -> Outcome<Self> {
+impl Warped {
+    fn of(pair: &MatchedPair, arguments: &RegisterArguments, context: &Context) -> Outcome<Self> {
         let no_model = || Failure::work("no model was found");
-        let model = found.tie.model.ok_or_else(no_model)?;
-        let [moving, reference] = [0, 1].map(|i| original(&found.pictures[i]));
+        let model = pair.tie.model.ok_or_else(no_model)?;
+        let [moving, reference] = [0, 1].map(|i| original(&pair.pictures[i]));
         let image = lay(moving, reference, &model, arguments.interpolation.into(), &context.processor)?;
         let back = model.homography().as_ref().and_then(Homography::inverse).ok_or_else(no_model)?;
         let valid = coverage(moving.size(), &back, reference.size(), &context.processor.cpu)?;
@@ -75,14 +78,14 @@ impl Laid {
     }
 }
 
-fn write(arguments: &RegisterArguments, found: &Found, laid: &Laid) -> Outcome {
+fn write(arguments: &RegisterArguments, pair: &MatchedPair, warped: &Warped) -> Outcome {
     if let Some(path) = &arguments.output {
-        image::write(path, &laid.image)?;
+        image::write(path, &warped.image)?;
     }
     if let Some(path) = &arguments.overlay {
-        let reference = Canvas::of(original(&found.pictures[1]));
-        let picture = overlay(reference, &Canvas::of(&laid.image), &laid.valid, arguments.blend);
+        let reference = Canvas::of(original(&pair.pictures[1]));
+        let picture = overlay(reference, &Canvas::of(&warped.image), &warped.valid, arguments.blend);
         image::write(path, &picture.into_image())?;
     }
-    arguments.draw.as_deref().map_or(Ok(()), |path| found.draw(path))
+    arguments.draw.as_deref().map_or(Ok(()), |path| pair.draw(path))
 }
