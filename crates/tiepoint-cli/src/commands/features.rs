@@ -38,7 +38,7 @@ pub(super) fn find(
     let (image, mask) = (&picture.image, picture.mask.as_ref().map(Image::view));
     let processor = &context.processor;
     let found = match finder.detect(image, mask, processor) {
-        Err(error @ tiepoint::Error::DeviceMemory { .. }) => {
+        Err(error) if error.is_device_limit() => {
             processor.note(format!("{error}; the CPU takes this image"));
             detector.detect(image, mask, &processor.cpu.clone().into())
         }

@@ -1,6 +1,6 @@
 //! `tiepoint match`: verified tie points of two images.
 
-use super::matched_pair::{PairSearch, matrix};
+use super::matched_pair::PairSearch;
 use crate::arguments::r#match::MatchArguments;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
@@ -27,8 +27,8 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
     })?;
     let between = format!("{} - {}", arguments.a.display(), arguments.b.display());
     context.say(&format!("{between}: {}, {:.1} ms", pair.summary(), clock.compute() * 1e3))?;
-    if let (false, Some(matrix)) = (context.json, matrix(&pair.tie)) {
-        matrix.chunks(3).try_for_each(|r| context.say(&format!("{:>22} {:>22} {:>22}", r[0], r[1], r[2])))?;
+    if let Some(model) = &pair.tie.b_from_a {
+        context.say(&model.to_string())?;
     }
     context.report(|| {
         let names = json!({ "a": arguments.a.display().to_string(), "b": arguments.b.display().to_string() });

@@ -14,6 +14,7 @@ use tiepoint::feature::files::MatchRow;
 use tiepoint::feature::{Features, Finder};
 use tiepoint::image;
 use tiepoint::matching::Match;
+use tiepoint::options::Named;
 use tiepoint::register::{TiePoints, tie_points};
 
 /// How a pair is searched.
@@ -80,18 +81,12 @@ pub(crate) fn lines(a: &Features, b: &Features, tie: &TiePoints) -> Vec<Tie> {
     ends.map(|((a, b), inlier)| Tie { a, b, inlier }).collect()
 }
 
-/// The model's matrix row by row.
-pub(crate) fn matrix(tie: &TiePoints) -> Option<[f64; 9]> {
-    let m = tie.model?.matrix();
-    Some([m[0][0], m[0][1], m[0][2], m[1][0], m[1][1], m[1][2], m[2][0], m[2][1], m[2][2]])
-}
-
 impl MatchedPair {
     /// For people.
     pub(crate) fn summary(&self) -> String {
         let [a, b] = &self.features;
         let counts = format!("{} and {} features, {} matches", a.len(), b.len(), self.tie.matches.len());
-        match &self.tie.model {
+        match &self.tie.b_from_a {
             Some(m) => {
                 let (n, model) = (self.tie.inliers.len(), m.kind());
                 format!("{counts}, {n} agree on a {model} to {:.2} px", self.tie.rms_px)
@@ -109,11 +104,13 @@ impl MatchedPair {
             "matches": self.tie.matches.len(),
             "inliers": self.tie.inliers.len(),
         });
-        let model = match (&self.tie.model, matrix(&self.tie)) {
-            (Some(model), Some(matrix)) => {
-                json!({ "model": model.kind().name(), "matrix": matrix, "rms_px": self.tie.rms_px })
-            }
-            _ => json!({ "model": "none" }),
+        let model = match &self.tie.b_from_a {
+            Some(model) => json!({
+                "model": model.kind().name(),
+                "matrix": model.matrix().as_flattened(),
+                "rms_px": self.tie.rms_px,
+            }),
+            None => json!({ "model": "none" }),
         };
         let device = json!({ "device": context.device(), "threads": context.processor.cpu.threads() });
         joined([counts, model, device])
@@ -123,10 +120,8 @@ impl MatchedPair {
     pub(crate) fn rows(&self) -> Vec<MatchRow> {
         let [a, b] = &self.features;
         let row = |(m, inlier): (&Match, bool)| {
-            let (i, j) = (m.a as usize, m.b as usize);
-            let (p, q) = (&a.keypoints[i], &b.keypoints[j]);
-            let (distance, ratio) = (m.distance, m.ratio);
-            MatchRow { a: i, b: j, a_xy: [p.x, p.y], b_xy: [q.x, q.y], distance, ratio, inlier }
+            let (p, q) = (&a.keypoints[m.a as usize], &b.keypoints[m.b as usize]);
+            MatchRow { pair: *m, a_xy: [p.x, p.y], b_xy: [q.x, q.y], inlier }
         };
         self.tie.matches.iter().zip(agreeing(&self.tie)).map(row).collect()
     }

@@ -1,10 +1,11 @@
 //! `tiepoint rectify`: LEFT and RIGHT turned so that what corresponds lies in the same row.
 
 use super::matched_pair::{MatchedPair, PairSearch, places};
-use crate::arguments::matching::{MatchingArguments, ModelName};
-use crate::arguments::rectify::{CropName, RectifyArguments};
+use crate::arguments::matching::MatchingArguments;
+use crate::arguments::rectify::RectifyArguments;
+use crate::arguments::values::OrNone;
 use crate::context::Context;
-use crate::draw::{Canvas as Drawing, rows};
+use crate::draw::{Canvas, rows};
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Clock, Part};
 use serde_json::{Value, json};
@@ -13,9 +14,10 @@ use tiepoint::device::Cpu;
 use tiepoint::feature::Features;
 use tiepoint::geometry::calibration::{RectifiedCalibration, StereoCalibration};
 use tiepoint::geometry::rectify::{
-    Agreement, Canvas, Rectification, RectifiedView, RectifyOptions, SelfCalibrationOptions, from_tie_points,
+    Agreement, OutputFrame, Rectification, RectifiedView, RectifyOptions, SelfCalibrationOptions,
+    from_tie_points,
 };
-use tiepoint::geometry::{Correspondence, Model};
+use tiepoint::geometry::{Correspondence, Model, ModelKind};
 use tiepoint::image::{self, AnyImage, Image};
 
 pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
@@ -59,7 +61,7 @@ fn check(arguments: &RectifyArguments) -> Outcome {
     if !arguments.calibration.is_empty() && arguments.focal.is_some() {
         return Err(Failure::usage("--focal: the calibration file says what the focal lengths are"));
     }
-    SelfCalibrationOptions { focal: arguments.focal }.check()?;
+    SelfCalibrationOptions::default().with_focal(arguments.focal).check()?;
     let pictures = [
         &arguments.output_left,
         &arguments.output_right,
@@ -74,11 +76,11 @@ fn check(arguments: &RectifyArguments) -> Outcome {
 /// With a calibration, matches are only looked at; without, they must obey a fundamental matrix.
 fn matching(arguments: &RectifyArguments, calibrated: bool) -> MatchingArguments {
     MatchingArguments {
-        model: if calibrated { ModelName::None } else { ModelName::Fundamental },
+        model: OrNone((!calibrated).then_some(ModelKind::Fundamental)),
         ratio: arguments.ratio,
         one_way: false,
         any_sign: false,
-        inlier_distance: Some(arguments.inlier_distance),
+        inlier_distance: arguments.inlier_distance,
         no_rematch: false,
         mask_b: arguments.mask_b.clone(),
     }
@@ -104,25 +106,14 @@ fn original(found: &MatchedPair, side: usize) -> &AnyImage {
     picture.original.as_ref().unwrap_or(&picture.image)
 }
 
-impl CropName {
-    fn canvas(self) -> Canvas {
-        match self {
-            Self::Input => Canvas::Input,
-            Self::Fit => Canvas::Fit,
-            Self::Valid => Canvas::Valid,
-            Self::All => Canvas::All,
-        }
-    }
-}
-
 fn calibrated(rig: &StereoCalibration, found: &MatchedPair, arguments: &RectifyArguments) -> Outcome<Pair> {
     let sizes = [0, 1].map(|i| original(found, i).size());
     let exchanged = !arguments.stored && !Rectification::in_order(rig);
     let rectification = if arguments.stored {
         Rectification::stored(rig, sizes)?
     } else {
-        let canvas = arguments.crop.unwrap_or(CropName::Input).canvas();
-        let options = RectifyOptions { canvas, ..RectifyOptions::default() };
+        let frame = arguments.crop.unwrap_or(OutputFrame::Input);
+        let options = RectifyOptions::default().with_frame(frame);
         let swapped = exchanged.then(|| rig.exchanged());
         let sizes = if exchanged { [sizes[1], sizes[0]] } else { sizes };
         Rectification::new(swapped.as_ref().unwrap_or(rig), sizes, &options)?
@@ -134,15 +125,15 @@ fn calibrated(rig: &StereoCalibration, found: &MatchedPair, arguments: &RectifyA
 }
 
 fn uncalibrated(found: &MatchedPair, arguments: &RectifyArguments, cpu: &Cpu) -> Outcome<Pair> {
-    let Some(Model::Fundamental(f)) = found.tie.model else {
+    let Some(Model::Fundamental(f)) = found.tie.b_from_a else {
         return Err(Failure::work("the tie points gave no epipolar geometry"));
     };
     let all = correspondences(found);
     let inliers: Vec<_> = found.tie.inliers.iter().map(|&i| all[i]).collect();
     let sizes = [0, 1].map(|i| original(found, i).size());
-    let canvas = arguments.crop.unwrap_or(CropName::Fit).canvas();
-    let options = SelfCalibrationOptions { focal: arguments.focal };
-    let pair = from_tie_points(&f, &inliers, sizes, &options, canvas, cpu)?;
+    let frame = arguments.crop.unwrap_or(OutputFrame::Fit);
+    let options = SelfCalibrationOptions::default().with_focal(arguments.focal);
+    let pair = from_tie_points(&f, &inliers, sizes, &options, frame, cpu)?;
     Ok(Pair::new(pair.rectification, Some(pair.agreement), pair.exchanged))
 }
 
@@ -159,7 +150,7 @@ impl Pair {
 
     fn warp(&self, found: &MatchedPair, arguments: &RectifyArguments, cpu: &Cpu) -> Outcome<[AnyImage; 2]> {
         let warped = |side: usize| -> Outcome<AnyImage> {
-            let (view, kind) = (self.views()[side], arguments.interpolation.into());
+            let (view, kind) = (self.views()[side], arguments.interpolation);
             let source = if self.exchanged { 1 - side } else { side };
             Ok(match original(found, source) {
                 AnyImage::U8(i) => view.warp(i.view(), kind, 0, cpu)?.into(),
@@ -215,7 +206,7 @@ fn write(arguments: &RectifyArguments, pair: &Pair, images: &[AnyImage; 2], cpu:
         pair.calibration.write(path)?;
     }
     if let Some(path) = &arguments.draw {
-        let [left, right] = images.each_ref().map(Drawing::of);
+        let [left, right] = images.each_ref().map(Canvas::of);
         image::write(path, &rows(&left, &right).into_image())?;
     }
     Ok(())

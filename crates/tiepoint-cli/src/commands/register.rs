@@ -1,7 +1,6 @@
 //! `tiepoint register`: MOVING warped onto REFERENCE.
 
 use super::matched_pair::{MatchedPair, PairSearch};
-use crate::arguments::matching::ModelName;
 use crate::arguments::register::RegisterArguments;
 use crate::context::Context;
 use crate::draw::{Canvas, overlay};
@@ -9,13 +8,12 @@ use crate::failure::{Failure, Outcome};
 use crate::input::Picture;
 use crate::output::{self, Clock, Part};
 use serde_json::json;
-use tiepoint::geometry::Homography;
-use tiepoint::geometry::warp::coverage;
-use tiepoint::image::{self, AnyImage, Image};
-use tiepoint::register::lay;
+use tiepoint::geometry::ModelKind;
+use tiepoint::image::{self, AnyImage};
+use tiepoint::register::{Warped, warp_onto};
 
 pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
-    if matches!(arguments.matching.model, ModelName::Fundamental | ModelName::None) {
+    if matches!(arguments.matching.model.0, Some(ModelKind::Fundamental) | None) {
         return Err(Failure::usage(
             "--model: expected homography, affine or similarity; nothing else says where a pixel goes",
         ));
@@ -27,7 +25,8 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     // A is MOVING, B is REFERENCE: the matrix leads from MOVING to REFERENCE.
     let pair = search.run([&arguments.moving, &arguments.reference], true, &mut clock, context)?;
     context.progress.say("warping");
-    let warped = clock.time(Part::Compute, || Warped::of(&pair, arguments, context))?;
+    let warped = clock.time(Part::Compute, || warped(&pair, arguments, context))?;
+    context.print_notes();
     clock.time(Part::Write, || write(arguments, &pair, &warped))?;
     let between = format!("{} on {}", arguments.moving.display(), arguments.reference.display());
     context.say(&format!("{between}: {}, {:.1} ms", pair.summary(), clock.compute() * 1e3))?;
@@ -40,7 +39,7 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
         let result = json!({
             "width": size.width,
             "height": size.height,
-            "covered": warped.share(),
+            "covered": covered(&warped),
             "seconds": clock.seconds(&context.processor.cpu),
         });
         output::joined([names, pair.describe(&search, context), result])
@@ -53,29 +52,17 @@ fn original(picture: &Picture) -> &AnyImage {
 }
 
 /// MOVING on the pixels of REFERENCE.
-#[derive(Debug)]
-struct Warped {
-    image: AnyImage,
-    /// 0 where MOVING shows nothing.
-    valid: Image<u8>,
+fn warped(pair: &MatchedPair, arguments: &RegisterArguments, context: &Context) -> Outcome<Warped> {
+    let reference_from_moving = pair.tie.b_from_a.ok_or_else(|| Failure::work("no model was found"))?;
+    let [moving, reference] = [0, 1].map(|i| original(&pair.pictures[i]));
+    let (size, interpolation) = (reference.size(), arguments.interpolation);
+    Ok(warp_onto(moving, size, &reference_from_moving, interpolation, &context.processor)?)
 }
 
-impl Warped {
-    fn of(pair: &MatchedPair, arguments: &RegisterArguments, context: &Context) -> Outcome<Self> {
-        let no_model = || Failure::work("no model was found");
-        let model = pair.tie.model.ok_or_else(no_model)?;
-        let [moving, reference] = [0, 1].map(|i| original(&pair.pictures[i]));
-        let image = lay(moving, reference, &model, arguments.interpolation.into(), &context.processor)?;
-        let back = model.homography().as_ref().and_then(Homography::inverse).ok_or_else(no_model)?;
-        let valid = coverage(moving.size(), &back, reference.size(), &context.processor.cpu)?;
-        Ok(Self { image, valid })
-    }
-
-    /// The share of the reference that is covered.
-    fn share(&self) -> f64 {
-        let covered = self.valid.data().iter().filter(|v| **v != 0).count();
-        covered as f64 / self.valid.data().len().max(1) as f64
-    }
+/// The share of REFERENCE that MOVING covers.
+fn covered(warped: &Warped) -> f64 {
+    let covered = warped.covered.data();
+    covered.iter().filter(|v| **v != 0).count() as f64 / covered.len().max(1) as f64
 }
 
 fn write(arguments: &RegisterArguments, pair: &MatchedPair, warped: &Warped) -> Outcome {
@@ -84,7 +71,7 @@ fn write(arguments: &RegisterArguments, pair: &MatchedPair, warped: &Warped) -> 
     }
     if let Some(path) = &arguments.overlay {
         let reference = Canvas::of(original(&pair.pictures[1]));
-        let picture = overlay(reference, &Canvas::of(&warped.image), &warped.valid, arguments.blend);
+        let picture = overlay(reference, &Canvas::of(&warped.image), &warped.covered, arguments.blend);
         image::write(path, &picture.into_image())?;
     }
     arguments.draw.as_deref().map_or(Ok(()), |path| pair.draw(path))

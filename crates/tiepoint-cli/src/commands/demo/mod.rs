@@ -17,9 +17,9 @@ use tiepoint::feature::{Detector, Features, sift::SiftOptions, surf::SurfOptions
 use tiepoint::filter::gauss::{GaussOptions, gauss};
 use tiepoint::filter::hessian::{self, HessianOptions};
 use tiepoint::filter::sobel;
-use tiepoint::geometry::warp::{Interpolation, coverage};
-use tiepoint::image::{self, AnyImage, Image, Size};
-use tiepoint::register::{TieOptions, TiePoints, lay, tie_points};
+use tiepoint::geometry::warp::Interpolation;
+use tiepoint::image::{self, AnyImage, Size};
+use tiepoint::register::{TieOptions, TiePoints, Warped, tie_points, warp_onto};
 use tiepoint::synth::{Scene, SceneOptions, viewpoint};
 
 /// A scene of the demo.
@@ -44,20 +44,23 @@ struct Score {
 
 const SIZE: Size = Size::new(800, 600);
 
-fn scenes(seed: u64) -> [DemoScene; 3] {
-    let scene = |name, title, homography| DemoScene {
-        name,
-        title,
-        options: SceneOptions { size: SIZE, homography, seed, ..Default::default() },
+fn scenes(seed: u64) -> Outcome<[DemoScene; 3]> {
+    let plain = SceneOptions::default().with_size(SIZE).with_seed(seed);
+    let scene = |name, title, view| {
+        let options = plain.with_moving_from_reference(view);
+        DemoScene { name, title, options }
     };
-    let turned =
-        scene("turned", "Turned by 35° and nearer", viewpoint(SIZE, 0.61, 1.3, [0.0; 2], [20.0, -15.0]));
-    let tilted = scene("tilted", "Seen at a slant", viewpoint(SIZE, -0.15, 0.95, [0.35, 0.1], [-10.0, 8.0]));
-    let mut poor =
-        scene("poor", "Dark, blurred and noisy", viewpoint(SIZE, 0.12, 0.85, [0.05, -0.1], [30.0, 12.0]));
+    let turned = viewpoint(SIZE, 0.61, 1.3, [0.0; 2], [20.0, -15.0])?;
+    let tilted = viewpoint(SIZE, -0.15, 0.95, [0.35, 0.1], [-10.0, 8.0])?;
+    let poor = viewpoint(SIZE, 0.12, 0.85, [0.05, -0.1], [30.0, 12.0])?;
+    let mut poor = scene("poor", "Dark, blurred and noisy", poor);
     poor.options =
-        SceneOptions { blur: 1.5, noise: 0.03, gain: 0.45, bias: 0.05, seed: seed + 1, ..poor.options };
-    [turned, tilted, poor]
+        poor.options.with_blur(1.5).with_noise(0.03).with_gain(0.45).with_bias(0.05).with_seed(seed + 1);
+    Ok([
+        scene("turned", "Turned by 35° and nearer", turned),
+        scene("tilted", "Seen at a slant", tilted),
+        poor,
+    ])
 }
 
 pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
@@ -66,7 +69,7 @@ pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
     std::fs::create_dir_all(folder).map_err(failed)?;
     let mut clock = Clock::start(&context.processor.cpu);
     let mut outcomes = Vec::new();
-    let scenes = scenes(arguments.seed);
+    let scenes = scenes(arguments.seed)?;
     context.say(&format!(
         "{:<8}{:<6}{:>12}{:>9}{:>9}{:>14}{:>14}{:>10}",
         "scene", "", "features", "matches", "inliers", "right to 3 px", "corner error", "ms"
@@ -81,7 +84,7 @@ pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
         for (name, detector) in detectors() {
             let found = clock.time(Part::Compute, || Tied::of(&pair, &detector, context))?;
             clock.time(Part::Write, || found.draw(&pair, &folder.join(scene.name), name))?;
-            let scores = Scores::of(&found.features, &found.tie, &rendered.homography)?;
+            let scores = Scores::of(&found.features, &found.tie, &rendered.moving_from_reference)?;
             let features = [found.features[0].len(), found.features[1].len()];
             let outcome = Score {
                 scene: scene.name,
@@ -153,8 +156,8 @@ impl Score {
 struct Tied {
     features: [Features; 2],
     tie: TiePoints,
-    /// B warped onto the pixels of A, and where it has pixels.
-    warped: (AnyImage, Image<u8>),
+    /// B on the pixels of A.
+    warped: Warped,
     seconds: f64,
 }
 
@@ -164,14 +167,11 @@ impl Tied {
         let processor = &context.processor;
         let features = [detector.detect(a, None, processor)?, detector.detect(b, None, processor)?];
         let tie = tie_points(&features[0], &features[1], &TieOptions::default(), processor)?;
-        let no_model = || Failure::work("the model has no inverse");
-        let model = tie.model.ok_or_else(no_model)?;
-        let back = model.inverse().ok_or_else(no_model)?;
-        let warped = lay(b, a, &back, Interpolation::Bicubic, processor)?;
+        let a_from_b = tie.b_from_a.and_then(|model| model.inverse());
+        let a_from_b = a_from_b.ok_or_else(|| Failure::work("the model has no inverse"))?;
+        let warped = warp_onto(b, a.size(), &a_from_b, Interpolation::Bicubic, processor)?;
         let seconds = start.elapsed().as_secs_f64();
-        let map = model.homography().ok_or_else(no_model)?;
-        let valid = coverage(b.size(), &map, a.size(), &processor.cpu)?;
-        Ok(Self { features, tie, warped: (warped, valid), seconds })
+        Ok(Self { features, tie, warped, seconds })
     }
 
     /// Pictures of the keypoints, of the matches, and of B warped onto A.
@@ -187,9 +187,9 @@ impl Tied {
         let step = (ties.len() / 100).max(1);
         let some: Vec<_> = ties.into_iter().step_by(step).collect();
         image::write(file("matches"), &side_by_side(Canvas::of(a), Canvas::of(b), &some).into_image())?;
-        let (image, valid) = &self.warped;
+        let Warped { image, covered } = &self.warped;
         for (what, blend) in [("checker", Blend::Checker), ("anaglyph", Blend::Anaglyph)] {
-            let picture = overlay(Canvas::of(a), &Canvas::of(image), valid, blend);
+            let picture = overlay(Canvas::of(a), &Canvas::of(image), covered, blend);
             image::write(file(what), &picture.into_image())?;
         }
         Ok(())

@@ -14,6 +14,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::image::{self, AnyImage, Image, Pixel, Range, ReadOptions};
+use tiepoint::options::Named;
 use tiepoint::stereo::cloud::{CloudOptions, PlyFormat, write_ply};
 use tiepoint::stereo::depth::depth;
 use tiepoint::stereo::files::{self, DisparityFormat};
@@ -28,12 +29,12 @@ pub(crate) fn run(arguments: &StereoArguments, context: &Context) -> Outcome {
     let tasks = tasks(arguments, &pairs)?;
     check_places(&tasks, &options)?;
     let wanted = Wanted::of(arguments, calibration)?;
-    let mut stereo = Stereo::new(options)?;
+    let stereo = Stereo::new(options)?;
     let mut failed = 0;
     for (i, task) in tasks.iter().enumerate() {
         let (left, right) = (task.pair.left.display(), task.pair.right.display());
         context.progress.say(&format!("{}/{} {left} {right}", i + 1, tasks.len()));
-        match task.run(arguments, &wanted, &mut stereo, context) {
+        match task.run(arguments, &wanted, &stereo, context) {
             Ok(()) => {}
             // One bad pair does not stop the others.
             Err(failure @ Failure::Work(_)) if tasks.len() > 1 => {
@@ -71,10 +72,9 @@ struct Wanted {
 
 impl Wanted {
     fn of(arguments: &StereoArguments, calibration: Option<RectifiedCalibration>) -> Outcome<Self> {
-        let cloud = CloudOptions {
-            format: if arguments.ascii { PlyFormat::Ascii } else { PlyFormat::Binary },
-            max_depth: arguments.max_depth.unwrap_or(f64::INFINITY),
-        };
+        let cloud = CloudOptions::default()
+            .with_format(if arguments.ascii { PlyFormat::Ascii } else { PlyFormat::Binary })
+            .with_max_depth(arguments.max_depth.unwrap_or(f64::INFINITY));
         cloud.check()?;
         Ok(Self { colours: arguments.preview_range, calibration, cloud })
     }
@@ -151,7 +151,7 @@ impl Task<'_> {
         &self,
         arguments: &StereoArguments,
         wanted: &Wanted,
-        stereo: &mut Stereo,
+        stereo: &Stereo,
         context: &Context,
     ) -> Outcome {
         let cpu = &context.processor.cpu;
@@ -164,8 +164,11 @@ impl Task<'_> {
             let (left, found) = (left.display(), a.image.size());
             return Err(Failure::work(format!("{left} is {found}, but the calibration is for {size}")));
         }
-        let masks = Masks { left: a.mask.as_ref(), right: b.mask.as_ref() };
-        let found = clock.time(Part::Compute, || stereo.compute(&a.image, &b.image, masks, cpu));
+        let [left_mask, right_mask] = [&a, &b].map(|side| side.mask.as_ref().map(Image::view));
+        let masks = Masks { left: left_mask, right: right_mask };
+        let found = clock.time(Part::Compute, || {
+            stereo.compute((&a.image).into(), (&b.image).into(), masks, &context.processor)
+        });
         let found =
             found.map_err(|e| Failure::from(e).about(format!("{} {}", left.display(), right.display())))?;
         let points = clock.time(Part::Write, || self.write(&found, wanted, context))?;
@@ -194,7 +197,7 @@ impl Task<'_> {
             });
             let points = points.map_or(json!({}), |n| json!({ "points": n }));
             let options = json!({
-                "cost": arguments.search.cost_name(),
+                "cost": options.cost.name(),
                 "paths": options.paths.count(),
                 "device": context.device(),
                 "threads": cpu.threads(),
@@ -207,10 +210,10 @@ impl Task<'_> {
     /// Writes all that was asked for; gives the number of points of a cloud.
     fn write(&self, found: &StereoResult, wanted: &Wanted, context: &Context) -> Outcome<Option<u64>> {
         if let Some(path) = &self.output {
-            files::write(path, &found.disparity)?;
+            files::write(path, found.disparity.view())?;
         }
         if let Some((path, right)) = self.right.as_ref().zip(found.right.as_ref()) {
-            files::write(path, right)?;
+            files::write(path, right.view())?;
         }
         if let Some((path, confidence)) = self.confidence.as_ref().zip(found.confidence.as_ref()) {
             image::write(path, confidence)?;
@@ -224,12 +227,13 @@ impl Task<'_> {
         }
         let Some(calibration) = &wanted.calibration else { return Ok(None) };
         if let Some(path) = &self.depth {
-            files::write(path, &depth(&found.disparity, calibration, &context.processor.cpu)?)?;
+            let depth = depth(found.disparity.view(), calibration, &context.processor.cpu)?;
+            files::write(path, depth.view())?;
         }
         let Some(path) = &self.cloud else { return Ok(None) };
         // Read again: nothing else needs the colours.
         let colours = image::read(&self.pair.left, &ReadOptions::default())?;
-        Ok(Some(write_ply(path, &found.disparity, &colours, calibration, &wanted.cloud)?))
+        Ok(Some(write_ply(path, found.disparity.view(), (&colours).into(), calibration, &wanted.cloud)?))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::feature::for_kernels;
 use crate::feature::gpu::{GpuDescriptors, GpuFeatures};
 use crate::geometry::ModelKind;
 use crate::{Error, Result};
-use tiepoint_gpu::{Argument, Program, Source, arguments};
+use tiepoint_gpu::{KernelSource, Positional, Program, arguments};
 
 /// Lanes of the groups that order features, as `rows.cl` has it.
 const LANES: u32 = 256;
@@ -95,19 +95,19 @@ impl Kind {
         self.dimension.div_ceil(if self.floats { 1 } else { 4 }).next_multiple_of(16)
     }
 
-    fn base(self, name: &'static str) -> Source {
-        for_kernels(Source::new(name))
+    fn base(self, name: &'static str) -> KernelSource {
+        for_kernels(KernelSource::new(name))
             .define("FLOATS", u8::from(self.floats))
             .define("BLOCK", self.form.block())
             .define("TILE", self.form.tile())
     }
 
     /// What depends on no dimension.
-    fn rows_source(self) -> Source {
+    fn rows_source(self) -> KernelSource {
         self.base("match rows").text(include_str!("regions.h")).text(include_str!("rows.cl"))
     }
 
-    fn descriptors(self, name: &'static str) -> Source {
+    fn descriptors(self, name: &'static str) -> KernelSource {
         self.base(name)
             .define("VALUE", if self.floats { "f32" } else { "u8" })
             .define("DIMENSION", self.dimension)
@@ -115,7 +115,7 @@ impl Kind {
             .text(include_str!("regions.h"))
     }
 
-    fn source(self) -> Source {
+    fn source(self) -> KernelSource {
         match self.form {
             Form::Portable => self
                 .descriptors("nearest")
@@ -136,7 +136,7 @@ impl Kind {
         }
     }
 
-    fn guided_source(self, model: ModelKind) -> Source {
+    fn guided_source(self, model: ModelKind) -> KernelSource {
         let model = match model {
             ModelKind::Homography => 0,
             ModelKind::Affine | ModelKind::Similarity => 1,
@@ -178,18 +178,18 @@ impl Pair<'_> {
     }
 
     /// Keypoints, their number and how many fit: of A, then of B.
-    fn keypoints(&self) -> Vec<Argument> {
+    fn keypoints(&self) -> Vec<Positional> {
         let of = |f: &GpuFeatures| arguments![&f.keypoints, &f.count, f.capacity() as u32];
         self.sides.iter().flat_map(|f| of(f)).collect()
     }
 
-    fn descriptors(&self) -> Vec<Argument> {
+    fn descriptors(&self) -> Vec<Positional> {
         self.sides.iter().map(|f| f.descriptors.argument()).collect()
     }
 }
 
 impl GpuDescriptors {
-    fn argument(&self) -> Argument {
+    fn argument(&self) -> Positional {
         match self {
             Self::U8(buffer) => buffer.into(),
             Self::F32(buffer) => buffer.into(),
@@ -219,12 +219,14 @@ impl GpuFeatures {
     /// Whether every keypoint has a descriptor.
     fn check(&self) -> Result<()> {
         let (capacity, dimension, values) = (self.capacity(), self.dimension, self.descriptors.values());
-        if capacity >= NONE as usize / 4 || dimension > MAX_DIMENSION {
+        if dimension > MAX_DIMENSION {
             return Err(Error::Mismatch(format!(
-                "{capacity} features of {dimension} values: at most {} features of {MAX_DIMENSION} values can be \
-                 matched on a GPU",
-                NONE / 4 - 1
+                "descriptors of {dimension} values: at most {MAX_DIMENSION} can be matched"
             )));
+        }
+        if capacity >= NONE as usize / 4 {
+            let feature = format!("indices for {capacity} features; at most {} can be matched", NONE / 4 - 1);
+            return Err(Error::Unsupported { device: "a GPU".into(), feature });
         }
         if dimension == 0 || capacity.checked_mul(dimension).is_none_or(|n| n > values) {
             return Err(Error::Mismatch(format!(
@@ -274,8 +276,8 @@ impl GpuMatcher {
     /// `guide` matter here. Both sides may come from commands before these: their numbers are read on the device.
     ///
     /// # Errors
-    /// As [`super::match_features`] for what is known before; [`Error::Device`] when the device's memory is too small,
-    /// or a guided search is asked of one without f64.
+    /// As [`super::match_features`] for what is known before; [`Error::Memory`] when the device's memory is too small,
+    /// [`Error::Unsupported`] for a guided search by a device without f64.
     pub fn record(
         &self,
         commands: &mut Commands,
@@ -285,6 +287,9 @@ impl GpuMatcher {
     ) -> Result<GpuNearest> {
         options.check()?;
         let pair = self.pair(a, b, options.guide.is_some())?;
+        if options.guide.is_some() {
+            self.gpu.require_f64()?;
+        }
         let (form, blocks, span) = (pair.kind.form, pair.blocks(), pair.spans[0]);
         let parts = self.gpu.info().units * GROUPS_A_UNIT;
         let groups = blocks.max(parts as usize);
@@ -298,11 +303,11 @@ impl GpuMatcher {
         };
         let regions = &result.regions;
         let program = self.gpu.program(&match options.guide {
-            Some(guide) => pair.kind.guided_source(guide.model.kind()),
+            Some(guide) => pair.kind.guided_source(guide.b_from_a.kind()),
             None => pair.kind.source(),
         })?;
         let rows = self.gpu.program(&pair.kind.rows_source())?;
-        let kernel = |name, lanes| program.kernel(name, [lanes, 1]);
+        let kernel = |name, lanes| program.untyped_kernel(name, [lanes, 1]);
 
         commands.stage("match order");
         self.record_order(commands, &rows, &pair, options.same_sign, (&order, regions))?;
@@ -311,12 +316,12 @@ impl GpuMatcher {
             let rough = self.gpu.buffer::<f32>(order.len() * 4)?;
             let mut list = arguments![&places, &rough, &order, regions, &a.keypoints, &b.keypoints, span];
             list.extend(model_arguments(&guide));
-            commands.launch(&kernel("predict", form.block())?, [blocks, 1, 1], list)?;
+            commands.launch_untyped(&kernel("predict", form.block())?, [blocks, 1, 1], list)?;
             commands.stage("match search");
             let mut list = arguments![&found, &places, &rough, &order, regions];
             list.extend(pair.descriptors());
             list.extend(arguments![span, parts]);
-            commands.launch(&kernel("search_guided", form.block())?, [groups, 1, 1], list)?;
+            commands.launch_untyped(&kernel("search_guided", form.block())?, [groups, 1, 1], list)?;
         } else {
             commands.stage("match pack");
             let packed = self.gpu.buffer::<u32>(order.len() * pair.kind.words())?;
@@ -324,15 +329,19 @@ impl GpuMatcher {
             let mut list = arguments![&packed, &norms, &order, regions];
             list.extend(pair.descriptors());
             list.push(span.into());
-            commands.launch(&kernel("pack_rows", form.block())?, [blocks, 1, 1], list)?;
+            commands.launch_untyped(&kernel("pack_rows", form.block())?, [blocks, 1, 1], list)?;
             commands.stage("match search");
             let list = arguments![&found, &packed, &norms, regions, span, parts];
-            commands.launch(&kernel("search", form.lanes())?, [groups, 1, 1], list)?;
+            commands.launch_untyped(&kernel("search", form.lanes())?, [groups, 1, 1], list)?;
         }
         commands.stage("match merge");
         let list =
             arguments![&result.nearest, &found, &order, regions, span, parts, result.capacity_a as u32];
-        commands.launch(&rows.kernel("merge_found", [form.block(), 1])?, [blocks, 1, 1], list)?;
+        commands.launch_untyped(
+            &rows.untyped_kernel("merge_found", [form.block(), 1])?,
+            [blocks, 1, 1],
+            list,
+        )?;
         Ok(result)
     }
 
@@ -352,12 +361,12 @@ impl GpuMatcher {
         if by_sign {
             let mut list = arguments![&bright];
             list.extend(pair.keypoints());
-            commands.launch(&rows.kernel("count_bright", [LANES, 1])?, [runs, 2, 1], list)?;
+            commands.launch_untyped(&rows.untyped_kernel("count_bright", [LANES, 1])?, [runs, 2, 1], list)?;
         }
         let mut list = arguments![order, regions, &bright];
         list.extend(pair.keypoints());
         list.extend(arguments![pair.spans[0], u32::from(by_sign)]);
-        Ok(commands.launch(&rows.kernel("order_rows", [LANES, 1])?, [runs, 2, 1], list)?)
+        Ok(commands.launch_untyped(&rows.untyped_kernel("order_rows", [LANES, 1])?, [runs, 2, 1], list)?)
     }
 
     /// The two nearest neighbours of every feature: first those of A in B, then those of B in A, as
@@ -437,8 +446,8 @@ impl GpuNearest {
 }
 
 /// The model's matrix and the radius, for `predict`.
-fn model_arguments(guide: &Guide) -> Vec<Argument> {
-    let numbers = guide.model.matrix().into_iter().flatten().chain([guide.radius]);
+fn model_arguments(guide: &Guide) -> Vec<Positional> {
+    let numbers = guide.b_from_a.matrix().into_iter().flatten().chain([guide.radius]);
     numbers.map(|v| v.to_bits().into()).collect()
 }
 
