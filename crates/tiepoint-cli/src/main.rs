@@ -1,14 +1,13 @@
 //! The `tiepoint` command: tie points between pictures, and what follows from them.
 
-mod ahead;
 mod arguments;
 mod commands;
-mod detector;
+mod context;
 mod draw;
 mod failure;
 mod input;
-mod report;
-mod session;
+mod output;
+mod prefetch;
 
 use clap::Parser;
 use failure::Failure;

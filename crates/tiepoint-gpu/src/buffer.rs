@@ -2,7 +2,7 @@
 
 use crate::driver::{Driver, Raw};
 use crate::element::{bytes, bytes_mut};
-use crate::{Element, Error, Gpu, Mark, Result};
+use crate::{DeviceId, Element, Error, Gpu, Mark, Result};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -61,6 +61,10 @@ impl Memory {
             })?,
         };
         Ok(Self { gpu: gpu.clone(), raw, bytes })
+    }
+
+    pub(crate) fn device(&self) -> &DeviceId {
+        self.gpu.id()
     }
 }
 
@@ -156,15 +160,14 @@ impl<T: Element> Buffer<T> {
 /// other work does. See [`crate::Commands::upload`] and [`crate::Commands::download`].
 #[derive(Debug)]
 pub struct Pinned<T: Element> {
-    gpu: Gpu,
-    pub(crate) place: Arc<Place>,
+    pub(crate) memory: Arc<PinnedMemory>,
     len: usize,
     element: PhantomData<T>,
 }
 
-/// Where a [`Pinned`] lies.
+/// The memory of a [`Pinned`].
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct PinnedMemory {
     gpu: Gpu,
     pub(crate) start: *mut u8,
     /// In bytes.
@@ -176,14 +179,14 @@ pub(crate) struct Place {
 /// Pages, so that any driver finds them well aligned.
 const ALIGNMENT: usize = 4096;
 
-#[expect(unsafe_code, reason = "the memory is nobody's but the place's")]
-// SAFETY: a place is plain memory; `Pinned` reads and writes it only when the device has finished.
-unsafe impl Send for Place {}
-#[expect(unsafe_code, reason = "the memory is nobody's but the place's")]
+#[expect(unsafe_code, reason = "a pointer to memory of its own")]
+// SAFETY: it is plain memory; `Pinned` reads and writes it only when the device has finished.
+unsafe impl Send for PinnedMemory {}
+#[expect(unsafe_code, reason = "a pointer to memory of its own")]
 // SAFETY: as above; writing takes `&mut Pinned`.
-unsafe impl Sync for Place {}
+unsafe impl Sync for PinnedMemory {}
 
-impl Place {
+impl PinnedMemory {
     fn new(gpu: &Gpu, len: usize) -> Result<Self> {
         let len = len.max(1);
         if let Some(start) = gpu.driver().allocate_host(len)? {
@@ -203,9 +206,13 @@ impl Place {
         std::alloc::Layout::from_size_align(len, ALIGNMENT)
             .map_err(|_| Error::Usage(format!("{len} bytes exceed memory")))
     }
+
+    pub(crate) fn device(&self) -> &DeviceId {
+        self.gpu.id()
+    }
 }
 
-impl Drop for Place {
+impl Drop for PinnedMemory {
     fn drop(&mut self) {
         // A transfer may still be under way.
         let _ = self.gpu.driver().finish();
@@ -225,13 +232,13 @@ impl<T: Element> Pinned<T> {
     pub(crate) fn new(gpu: &Gpu, len: usize) -> Result<Self> {
         let bytes = len.checked_mul(size_of::<T>()).filter(|&b| isize::try_from(b).is_ok());
         let bytes = bytes.ok_or_else(|| Error::Usage(format!("a buffer of {len} numbers exceeds memory")))?;
-        let place = Place::new(gpu, bytes)?;
+        let memory = PinnedMemory::new(gpu, bytes)?;
         #[expect(unsafe_code, reason = "driver memory comes with anything in it")]
-        // SAFETY: `bytes` bytes from `start` are this place's.
+        // SAFETY: `bytes` bytes from `start` were just allocated.
         unsafe {
-            place.start.write_bytes(0, bytes);
+            memory.start.write_bytes(0, bytes);
         }
-        Ok(Self { gpu: gpu.clone(), place: Arc::new(place), len, element: PhantomData })
+        Ok(Self { memory: Arc::new(memory), len, element: PhantomData })
     }
 
     /// How many numbers.
@@ -253,11 +260,11 @@ impl<T: Element> Pinned<T> {
     /// # Errors
     /// [`Error::Driver`] when the device fails.
     pub fn numbers(&self) -> Result<&[T]> {
-        self.gpu.driver().finish()?;
+        self.memory.gpu.driver().finish()?;
         #[expect(unsafe_code, reason = "the memory lies with the driver")]
         // SAFETY: `len` numbers were allocated and written; the device has finished, and new work that writes here
         // needs a `&mut` of this object.
-        Ok(unsafe { std::slice::from_raw_parts(self.place.start.cast(), self.len) })
+        Ok(unsafe { std::slice::from_raw_parts(self.memory.start.cast(), self.len) })
     }
 
     /// Some of the numbers, once a queue has come to a mark, whatever follows in it. What follows must not write them.
@@ -268,10 +275,10 @@ impl<T: Element> Pinned<T> {
         if range.start > range.end || range.end > self.len {
             return Err(Error::Usage(format!("the numbers {range:?} leave host memory of {}", self.len)));
         }
-        self.gpu.wait(mark)?;
+        self.memory.gpu.wait(mark)?;
         #[expect(unsafe_code, reason = "the memory lies with the driver")]
         // SAFETY: as `numbers`, a part of them; the caller has put no work that writes here behind the mark.
-        Ok(unsafe { std::slice::from_raw_parts(self.place.start.cast::<T>().add(range.start), range.len()) })
+        Ok(unsafe { std::slice::from_raw_parts(self.memory.start.cast::<T>().add(range.start), range.len()) })
     }
 
     /// The numbers to be written, once all work has finished.
@@ -279,10 +286,10 @@ impl<T: Element> Pinned<T> {
     /// # Errors
     /// [`Error::Driver`] when the device fails.
     pub fn numbers_mut(&mut self) -> Result<&mut [T]> {
-        self.gpu.driver().finish()?;
+        self.memory.gpu.driver().finish()?;
         #[expect(unsafe_code, reason = "the memory lies with the driver")]
         // SAFETY: as `numbers`, borrowed mutably.
-        Ok(unsafe { std::slice::from_raw_parts_mut(self.place.start.cast(), self.len) })
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.memory.start.cast(), self.len) })
     }
 
     /// The numbers to be written, once the queue has come to a mark, whatever follows in it. What follows must not use
@@ -291,9 +298,9 @@ impl<T: Element> Pinned<T> {
     /// # Errors
     /// [`Error::Driver`] when the device fails.
     pub fn numbers_mut_after(&mut self, mark: &Mark) -> Result<&mut [T]> {
-        self.gpu.wait(mark)?;
+        self.memory.gpu.wait(mark)?;
         #[expect(unsafe_code, reason = "the memory lies with the driver")]
         // SAFETY: as `numbers_at`, borrowed mutably.
-        Ok(unsafe { std::slice::from_raw_parts_mut(self.place.start.cast(), self.len) })
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.memory.start.cast(), self.len) })
     }
 }

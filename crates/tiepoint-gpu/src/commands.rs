@@ -1,47 +1,16 @@
 //! A list of work for the device: the pipeline as data.
 
-use crate::buffer::{Memory, Place};
+use crate::arguments::{Block, KernelArguments};
+use crate::buffer::{Memory, PinnedMemory};
 use crate::driver::{DriverGraph, DriverKernel};
-use crate::{Buffer, Element, Error, Gpu, Kernel, Pinned, Result};
+use crate::{Buffer, DeviceId, Element, Error, Gpu, Kernel, Pinned, Result};
 use std::sync::Arc;
 
-/// An argument of a kernel.
+/// An argument as a driver takes it.
 #[derive(Clone, Debug)]
-pub enum Argument {
-    /// `GLOBAL T *`.
-    Buffer(Handle),
-    /// `i32`, `u32` or `f32`.
-    Word([u8; 4]),
-    /// `i64`, `u64` or `f64`.
-    Long([u8; 8]),
-}
-
-/// The memory of a buffer, kept alive.
-#[derive(Clone, Debug)]
-pub struct Handle(pub(crate) Arc<Memory>);
-
-impl<T: Element> From<&Buffer<T>> for Argument {
-    fn from(buffer: &Buffer<T>) -> Self {
-        Self::Buffer(Handle(buffer.memory.clone()))
-    }
-}
-
-macro_rules! argument {
-    ($($t:ty => $kind:ident),*) => {
-        $(impl From<$t> for Argument {
-            fn from(value: $t) -> Self {
-                Self::$kind(value.to_ne_bytes())
-            }
-        })*
-    };
-}
-
-argument!(i32 => Word, u32 => Word, f32 => Word, i64 => Long, u64 => Long, f64 => Long);
-
-/// The arguments of a launch: `arguments![&buffer, width, 0.5_f32]`.
-#[macro_export]
-macro_rules! arguments {
-    ($($value:expr),* $(,)?) => { vec![$($crate::Argument::from($value)),*] };
+pub(crate) enum Argument {
+    Buffer(Arc<Memory>),
+    Values(Block),
 }
 
 /// One piece of work.
@@ -66,14 +35,14 @@ pub(crate) enum Command {
         bytes: usize,
     },
     Upload {
-        from: Arc<Place>,
+        from: Arc<PinnedMemory>,
         to: Arc<Memory>,
         bytes: usize,
     },
     Download {
         from: Arc<Memory>,
         from_offset: usize,
-        to: Arc<Place>,
+        to: Arc<PinnedMemory>,
         to_offset: usize,
         bytes: usize,
     },
@@ -81,10 +50,12 @@ pub(crate) enum Command {
 
 /// Work in its order, to be run once with [`Gpu::run`] or many times as a [`Graph`].
 ///
-/// A kernel is trusted as any code of this program is: one that writes beyond its buffers is not held back.
+/// All of it belongs to one device, that of the first kernel or memory: what another [`Gpu::open`] made is refused.
 #[derive(Clone, Debug, Default)]
 pub struct Commands {
     pub(crate) list: Vec<Command>,
+    /// Whose kernels and memory `list` names; `None` as long as it is empty.
+    device: Option<DeviceId>,
     /// Where stages begin: index into `list`, name.
     pub(crate) stages: Vec<(usize, &'static str)>,
 }
@@ -100,30 +71,62 @@ impl Commands {
         self.stages.push((self.list.len(), name));
     }
 
+    /// Fails for what another device, or another [`Gpu::open`] of the same one, made.
+    pub(crate) fn belongs(&mut self, device: &DeviceId) -> Result<()> {
+        match &self.device {
+            Some(first) => first.check(device),
+            None => {
+                self.device = Some(device.clone());
+                Ok(())
+            }
+        }
+    }
+
+    /// Fails when the commands are another device's.
+    pub(crate) fn run_on(&self, device: &DeviceId) -> Result<()> {
+        self.device.as_ref().map_or(Ok(()), |own| own.check(device))
+    }
+
     /// Runs a kernel on `groups` work groups. Nothing happens where one of the numbers is 0.
     ///
     /// # Errors
-    /// [`Error::Usage`] when the number of arguments is not the kernel's, or that of groups more than devices take.
-    pub fn launch(&mut self, kernel: &Kernel, groups: [usize; 3], arguments: Vec<Argument>) -> Result<()> {
-        let (expected, found) = (kernel.parameters, arguments.len());
-        if expected != found {
-            let name = kernel.name();
-            return Err(Error::Usage(format!(
-                "kernel {name} takes {expected} arguments and was given {found}"
-            )));
+    /// [`Error::Usage`] when a buffer is shorter than the kernel needs, one that is written is given twice, kernel and
+    /// buffers are not of one device, or there are more groups than devices take.
+    pub fn launch<A: KernelArguments>(
+        &mut self,
+        kernel: &Kernel<A::Static>,
+        groups: [usize; 3],
+        arguments: A,
+    ) -> Result<()> {
+        let bound = arguments.bind(groups.map(|n| n as i128))?;
+        let mut list = Vec::with_capacity(bound.buffers.len() + 1);
+        for (memory, _) in bound.buffers {
+            self.belongs(memory.device())?;
+            list.push(Argument::Buffer(memory));
         }
+        if !bound.values.bytes().is_empty() {
+            list.push(Argument::Values(bound.values));
+        }
+        self.push_launch(kernel, groups, list)
+    }
+
+    pub(crate) fn push_launch<A>(
+        &mut self,
+        kernel: &Kernel<A>,
+        groups: [usize; 3],
+        arguments: Vec<Argument>,
+    ) -> Result<()> {
+        self.belongs(&kernel.device)?;
         if groups.contains(&0) {
             return Ok(());
         }
-        let wrong = || Error::Usage(format!("{}: {groups:?} work groups are too many", kernel.name()));
         let most = [i32::MAX as usize, 65_535, 65_535];
         if groups.iter().zip(most).any(|(&n, most)| n > most) {
-            return Err(wrong());
+            return Err(Error::Usage(format!("{}: {groups:?} work groups are too many", kernel.name())));
         }
-        let groups = groups.map(|n| n as u32);
         self.list.push(Command::Launch {
             kernel: kernel.kernel.clone(),
-            groups,
+            groups: groups.map(|n| n as u32),
             group: kernel.group(),
             arguments,
         });
@@ -131,22 +134,29 @@ impl Commands {
     }
 
     /// Fills a buffer with zeroes.
-    pub fn zero<T: Element>(&mut self, buffer: &Buffer<T>) {
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when it lies on another device than the commands before.
+    pub fn zero<T: Element>(&mut self, buffer: &Buffer<T>) -> Result<()> {
+        self.belongs(buffer.memory.device())?;
         if !buffer.is_empty() {
             self.list.push(Command::Zero { memory: buffer.memory.clone(), bytes: buffer.bytes() });
         }
+        Ok(())
     }
 
     /// Copies `len` numbers from one place of the device to another; the two must not overlap.
     ///
     /// # Errors
-    /// [`Error::Usage`] when they leave a buffer.
+    /// [`Error::Usage`] when they leave a buffer, or the buffers do not lie on the device of the commands before.
     pub fn copy<T: Element>(
         &mut self,
         (from, from_first): (&Buffer<T>, usize),
         (to, to_first): (&Buffer<T>, usize),
         len: usize,
     ) -> Result<()> {
+        self.belongs(from.memory.device())?;
+        self.belongs(to.memory.device())?;
         if from_first.saturating_add(len) > from.len() || to_first.saturating_add(len) > to.len() {
             return Err(Error::Usage(format!(
                 "a copy of {len} numbers from {from_first} of {} to {to_first} of {} leaves a buffer",
@@ -169,11 +179,13 @@ impl Commands {
     /// Fills a buffer from host memory, which is read when the work is run.
     ///
     /// # Errors
-    /// [`Error::Usage`] when the buffer is too small.
+    /// [`Error::Usage`] when the buffer is too small, or the two do not belong to the device of the commands before.
     pub fn upload<T: Element>(&mut self, from: &Pinned<T>, to: &Buffer<T>) -> Result<()> {
+        self.belongs(from.memory.device())?;
+        self.belongs(to.memory.device())?;
         Self::fits(from.len(), to.len())?;
         self.list.push(Command::Upload {
-            from: from.place.clone(),
+            from: from.memory.clone(),
             to: to.memory.clone(),
             bytes: from.bytes(),
         });
@@ -183,7 +195,7 @@ impl Commands {
     /// Reads the first numbers of a buffer into host memory, as many as it holds.
     ///
     /// # Errors
-    /// [`Error::Usage`] when the buffer holds fewer.
+    /// [`Error::Usage`] when the buffer holds fewer, or the two do not belong to the device of the commands before.
     pub fn download<T: Element>(&mut self, from: &Buffer<T>, to: &mut Pinned<T>) -> Result<()> {
         let len = to.len();
         self.download_part((from, 0), (to, 0), len)
@@ -192,20 +204,22 @@ impl Commands {
     /// Reads `len` numbers of a buffer, from one on, into a part of host memory.
     ///
     /// # Errors
-    /// [`Error::Usage`] when they leave either.
+    /// [`Error::Usage`] when they leave either, or the two do not belong to the device of the commands before.
     pub fn download_part<T: Element>(
         &mut self,
         (from, from_first): (&Buffer<T>, usize),
         (to, to_first): (&mut Pinned<T>, usize),
         len: usize,
     ) -> Result<()> {
+        self.belongs(from.memory.device())?;
+        self.belongs(to.memory.device())?;
         Self::fits(from_first.saturating_add(len), from.len())?;
         Self::fits(to_first.saturating_add(len), to.len())?;
         if len > 0 {
             self.list.push(Command::Download {
                 from: from.memory.clone(),
                 from_offset: from_first * size_of::<T>(),
-                to: to.place.clone(),
+                to: to.memory.clone(),
                 to_offset: to_first * size_of::<T>(),
                 bytes: len * size_of::<T>(),
             });
@@ -226,10 +240,17 @@ impl Commands {
     }
 
     /// All of `other` after what is here.
-    pub fn append(&mut self, other: Self) {
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when it belongs to another device.
+    pub fn append(&mut self, other: Self) -> Result<()> {
+        if let Some(device) = &other.device {
+            self.belongs(device)?;
+        }
         let shift = self.list.len();
         self.stages.extend(other.stages.into_iter().map(|(at, name)| (at + shift, name)));
         self.list.extend(other.list);
+        Ok(())
     }
 }
 
@@ -245,6 +266,7 @@ pub struct Graph {
 
 impl Graph {
     pub(crate) fn new(gpu: &Gpu, commands: Commands) -> Result<Self> {
+        commands.run_on(gpu.id())?;
         let graph = gpu.driver().graph(&commands.list)?;
         Ok(Self { gpu: gpu.clone(), commands, graph })
     }

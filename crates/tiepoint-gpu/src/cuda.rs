@@ -147,9 +147,9 @@ impl Cuda {
         arguments: &[Argument],
         stream: sys::CUstream,
     ) -> Result<()> {
-        let mut values: Vec<[u8; 8]> = arguments.iter().map(value).collect();
-        let mut pointers: Vec<*mut c_void> = values.iter_mut().map(|v| v.as_mut_ptr().cast()).collect();
-        // SAFETY: as many pointers as the kernel has parameters, each to eight bytes that live during the call.
+        let mut pointers: Vec<*mut c_void> = arguments.iter().map(pointer).collect();
+        // SAFETY: as many pointers as the kernel has parameters, each to one of its size that lives during the call and
+        // is only read.
         unsafe {
             check(
                 &format!("launching {}", kernel.name),
@@ -227,12 +227,11 @@ impl Cuda {
     }
 }
 
-/// An argument's bytes, in the order of this machine.
-fn value(argument: &Argument) -> [u8; 8] {
+/// Where the driver finds an argument: a buffer's address, or the values.
+fn pointer(argument: &Argument) -> *mut c_void {
     match argument {
-        Argument::Buffer(handle) => handle.0.raw.0.to_ne_bytes(),
-        Argument::Word(word) => [word[0], word[1], word[2], word[3], 0, 0, 0, 0],
-        Argument::Long(long) => *long,
+        Argument::Buffer(memory) => (&raw const memory.raw.0).cast_mut().cast(),
+        Argument::Values(block) => block.bytes().as_ptr().cast_mut().cast(),
     }
 }
 

@@ -3,16 +3,29 @@
 //! Mesa's rusticl promises neither denormals nor correctly rounded division, and has both. A trial proves nothing of the
 //! values that it leaves out, but no device is known that rounds wrongly or drops denormals only now and then.
 
-use crate::{Commands, Error, Gpu, Result, Source, arguments};
+#![expect(unsafe_code, reason = "the kernel's promise, see its declaration")]
+
+use crate::{Commands, Error, Gpu, KernelSource, Result};
 
 const OPERATIONS: usize = 5;
 const COUNT: usize = 1 << 14;
 
+crate::kernel! {
+    /// A result of every operation for each of `n` triples of numbers.
+    unsafe kernel ieee(groups) = Ieee {
+        write out: f32 [5 * n],
+        read a: f32 [n],
+        read b: f32 [n],
+        read c: f32 [n],
+    } {
+        n: i32,
+    }
+}
+
 const KERNEL: &str = "
-KERNEL(64, 1) ieee(GLOBAL f32 *RESTRICT out, const GLOBAL f32 *RESTRICT a, const GLOBAL f32 *RESTRICT b,
-                   const GLOBAL f32 *RESTRICT c, i32 n) {
+KERNEL(ieee) {
     i32 i = GROUP_X * 64 + LANE_X;
-    if (i >= n) return;
+    if (i >= args.n) return;
     out[5 * i] = a[i] + b[i];
     out[5 * i + 1] = a[i] * b[i];
     out[5 * i + 2] = a[i] / b[i];
@@ -25,12 +38,14 @@ KERNEL(64, 1) ieee(GLOBAL f32 *RESTRICT out, const GLOBAL f32 *RESTRICT a, const
 /// # Errors
 /// [`Error::Driver`] when a result differs from the CPU's; whatever a kernel can end with.
 pub(crate) fn check(gpu: &Gpu) -> Result<()> {
-    let kernel = gpu.program(&Source::new("ieee").text(KERNEL))?.kernel("ieee", [64, 1])?;
+    let source = KernelSource::new("ieee").kernel::<Ieee<'_>>([64, 1]).text(KERNEL);
+    let kernel = gpu.program(&source)?.kernel::<Ieee<'_>>()?;
     let [a, b, c] = [1, 2, 3].map(numbers);
     let (da, db, dc) = (gpu.upload(&a)?, gpu.upload(&b)?, gpu.upload(&c)?);
     let out = gpu.buffer::<f32>(OPERATIONS * COUNT)?;
     let mut commands = Commands::new();
-    commands.launch(&kernel, kernel.covering(COUNT, 1), arguments![&out, &da, &db, &dc, COUNT as i32])?;
+    let arguments = Ieee { out: &out, a: &da, b: &db, c: &dc, n: COUNT as i32 };
+    commands.launch(&kernel, kernel.covering(COUNT, 1), arguments)?;
     gpu.run(&commands)?;
     for (i, found) in out.to_vec()?.chunks_exact(OPERATIONS).enumerate() {
         let (a, b, c) = (a[i], b[i], c[i]);

@@ -1,29 +1,39 @@
 //! CUDA and OpenCL behind one small interface.
 //!
-//! A [`Gpu`] is one device with one queue: work runs in the order in which it was given. [`Source`] is a program in
-//! the [`dialect`] that both drivers compile; its [`Kernel`]s are put into a list of [`Commands`] over [`Buffer`]s,
-//! which is [run](Gpu::run) once or kept as a [`Graph`]. Nothing here knows of images.
+//! A [`Gpu`] is one device with one queue: work runs in the order in which it was given. A [`KernelSource`] is a
+//! program in the [`dialect`] that both drivers compile; its [`Kernel`]s, whose arguments [`kernel!`] declares, are put
+//! into a list of [`Commands`] over [`Buffer`]s, which is [run](Gpu::run) once or kept as a [`Graph`]. Nothing here
+//! knows of images.
 //!
 //! Both drivers are loaded at run time. Where there is none, [`devices`] is empty and [`Gpu::open`] says so.
 //!
 //! ```no_run
-//! use tiepoint_gpu::{Api, Commands, Gpu, Source, arguments};
-//! let gpu = Gpu::open(Api::OpenCl, 0)?;
-//! let source = Source::new("double").text(
-//!     "KERNEL(64, 1) twice(GLOBAL f32 *data, i32 n) {
+//! use tiepoint_gpu::{Api, Commands, Gpu, KernelSource, kernel};
+//! kernel! {
+//!     /// Doubles numbers.
+//!     unsafe kernel twice(groups) = Twice {
+//!         write data: f32 [n],
+//!     } {
+//!         n: i32,
+//!     }
+//! }
+//! let source = KernelSource::new("double").kernel::<Twice>([64, 1]).text(
+//!     "KERNEL(twice) {
 //!          i32 i = GROUP_X * 64 + LANE_X;
-//!          if (i < n) data[i] = data[i] * 2.0f;
+//!          if (i < args.n) data[i] = data[i] * 2.0f;
 //!      }",
 //! );
-//! let twice = gpu.program(&source)?.kernel("twice", [64, 1])?;
+//! let gpu = Gpu::open(Api::OpenCl, 0)?;
+//! let twice = gpu.program(&source)?.kernel::<Twice>()?;
 //! let data = gpu.upload(&[1.0_f32, 2.0, 3.0])?;
 //! let mut commands = Commands::new();
-//! commands.launch(&twice, [1, 1, 1], arguments![&data, 3])?;
+//! commands.launch(&twice, [1, 1, 1], Twice { data: &data, n: 3 })?;
 //! gpu.run(&commands)?;
 //! assert_eq!(data.to_vec()?, [2.0, 4.0, 6.0]);
 //! # Ok::<(), tiepoint_gpu::Error>(())
 //! ```
 
+mod arguments;
 mod buffer;
 mod cache;
 mod commands;
@@ -35,14 +45,19 @@ mod error;
 mod ieee;
 mod opencl;
 mod program;
+mod source;
 mod transfer;
+mod untyped;
 
+pub use arguments::{Access, Bound, Definitions, KernelArguments, Value, parameter_list};
 pub use buffer::{Buffer, Pinned};
-pub use commands::{Argument, Commands, Graph, Handle};
+pub use commands::{Commands, Graph};
 pub use element::Element;
 pub use error::{Error, Result};
-pub use program::{Kernel, Program, Source};
+pub use program::{Kernel, Program};
+pub use source::KernelSource;
 pub use transfer::Transfer;
+pub use untyped::{Positional, Untyped};
 
 use driver::{Driver, DriverMark};
 use std::collections::HashMap;
@@ -125,13 +140,34 @@ fn numbered(count: usize) -> String {
 ///
 /// # Errors
 /// [`Error::Driver`] when NVRTC is not there, [`Error::Compile`] with its log.
-pub fn compile_for_cuda(source: &Source, architecture: &str) -> Result<Vec<u8>> {
+pub fn compile_for_cuda(source: &KernelSource, architecture: &str) -> Result<Vec<u8>> {
     cuda::compile(source.name(), &source.for_api(Api::Cuda), architecture)
 }
 
-/// A place in a device's queue.
+/// A point in a device's queue.
 #[derive(Clone, Debug)]
-pub struct Mark(Arc<dyn DriverMark>);
+pub struct Mark {
+    mark: Arc<dyn DriverMark>,
+    device: DeviceId,
+}
+
+/// Tells what one [`Gpu::open`] made from what any other did: memory and kernels are of no use elsewhere.
+#[derive(Clone, Debug)]
+pub(crate) struct DeviceId(Arc<str>);
+
+impl DeviceId {
+    /// Fails unless both are the same.
+    fn check(&self, other: &Self) -> Result<()> {
+        match Arc::ptr_eq(&self.0, &other.0) {
+            true => Ok(()),
+            false => Err(Error::Usage(format!(
+                "memory, kernels and marks belong to the device object that made them: {} and another of {} cannot \
+                 be used together",
+                self.0, other.0
+            ))),
+        }
+    }
+}
 
 /// One device and its queue. A clone is the same device and queue.
 #[derive(Clone)]
@@ -143,6 +179,7 @@ struct Shared {
     pool: buffer::Pool,
     profiled: AtomicBool,
     stages: Mutex<Vec<StageTime>>,
+    id: DeviceId,
     driver: Box<dyn Driver>,
 }
 
@@ -158,7 +195,7 @@ impl fmt::Debug for Gpu {
     }
 }
 
-/// The device's own time for a stage of [`Commands`].
+/// The time of a stage; here the device's own, of a stage of [`Commands`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StageTime {
     /// The stage's name.
@@ -179,7 +216,10 @@ impl Gpu {
             Api::Cuda => Box::new(cuda::Cuda::open(index)?),
             Api::OpenCl => Box::new(opencl::OpenCl::open(index)?),
         };
+        let Info { api, index, name, .. } = driver.info();
+        let id = DeviceId(format!("{api}:{index} ({name})").into());
         let gpu = Self(Arc::new(Shared {
+            id,
             programs: Mutex::default(),
             pool: buffer::Pool::default(),
             profiled: AtomicBool::new(false),
@@ -194,6 +234,10 @@ impl Gpu {
 
     fn driver(&self) -> &dyn Driver {
         self.0.driver.as_ref()
+    }
+
+    pub(crate) fn id(&self) -> &DeviceId {
+        &self.0.id
     }
 
     fn pool(&self) -> &buffer::Pool {
@@ -250,7 +294,7 @@ impl Gpu {
     ///
     /// # Errors
     /// [`Error::Compile`] with the compiler's log, [`Error::Driver`].
-    pub fn program(&self, source: &Source) -> Result<Program> {
+    pub fn program(&self, source: &KernelSource) -> Result<Program> {
         let key = source.for_api(self.info().api);
         let mut programs = self.0.programs.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(program) = programs.get(&key) {
@@ -264,8 +308,9 @@ impl Gpu {
     /// Puts work into the queue. Only a profiled device waits for it.
     ///
     /// # Errors
-    /// [`Error::Driver`].
+    /// [`Error::Usage`] when the work belongs to another device, [`Error::Driver`].
     pub fn run(&self, commands: &Commands) -> Result<()> {
+        commands.run_on(self.id())?;
         if !self.is_profiled() {
             return commands.list.iter().try_for_each(|c| self.driver().enqueue(c));
         }
@@ -287,20 +332,21 @@ impl Gpu {
         Ok(())
     }
 
-    /// The place in the queue after all work so far.
+    /// The point in the queue after all work so far.
     ///
     /// # Errors
     /// [`Error::Driver`].
     pub fn mark(&self) -> Result<Mark> {
-        self.driver().mark().map(Mark)
+        Ok(Mark { mark: self.driver().mark()?, device: self.id().clone() })
     }
 
     /// Waits until the queue has come to a mark.
     ///
     /// # Errors
-    /// [`Error::Driver`] when the work before it failed.
+    /// [`Error::Usage`] for another device's mark, [`Error::Driver`] when the work before it failed.
     pub fn wait(&self, mark: &Mark) -> Result<()> {
-        self.driver().wait(mark.0.as_ref())
+        self.id().check(&mark.device)?;
+        self.driver().wait(mark.mark.as_ref())
     }
 
     /// The seconds that some work takes on the device, from its own clock.
@@ -318,7 +364,7 @@ impl Gpu {
     /// Work to be run again and again.
     ///
     /// # Errors
-    /// [`Error::Driver`].
+    /// [`Error::Usage`] when the work belongs to another device, [`Error::Driver`].
     pub fn graph(&self, commands: Commands) -> Result<Graph> {
         Graph::new(self, commands)
     }

@@ -159,16 +159,23 @@ impl OpenCl {
     ) -> Result<()> {
         let _alone = self.launching.lock().unwrap_or_else(PoisonError::into_inner);
         for (at, argument) in (0..).zip(arguments) {
-            // SAFETY: the number of arguments was compared when the command was made; the driver compares their sizes.
-            let set = unsafe {
-                match argument {
-                    Argument::Buffer(handle) => kernel.set_arg(at, &mem(handle.0.raw)),
-                    Argument::Word(word) => kernel.set_arg(at, word),
-                    Argument::Long(long) => kernel.set_arg(at, long),
+            let mut handle = ptr::null_mut();
+            let bytes = match argument {
+                Argument::Buffer(memory) => {
+                    handle = mem(memory.raw);
+                    None
                 }
+                Argument::Values(block) => Some(block.bytes()),
             };
+            let (size, value) = match bytes {
+                Some(bytes) => (bytes.len(), bytes.as_ptr().cast()),
+                None => (size_of::<cl_mem>(), (&raw const handle).cast()),
+            };
+            // SAFETY: `size` bytes lie at `value`; the driver compares number and sizes with the kernel's.
+            let set = unsafe { cl3::kernel::set_kernel_arg(kernel.get(), at, size, value) };
             set.map_err(|e| {
-                failed(&format!("argument {at} of {}", kernel.function_name().unwrap_or_default()), e)
+                let name = kernel.function_name().unwrap_or_default();
+                failed(&format!("argument {at} of {name}"), ClError(e))
             })?;
         }
         let local = [group[0] as usize, group[1] as usize, 1];

@@ -25,7 +25,7 @@ impl Transfer {
     /// # Errors
     /// [`Error::Driver`].
     pub fn hold(&self) -> Result<()> {
-        self.gpu.driver().hold(self.done.0.as_ref())
+        self.gpu.driver().hold(self.done.mark.as_ref())
     }
 }
 
@@ -43,11 +43,13 @@ impl Gpu {
     /// have been another's, whose work is still to be done.
     ///
     /// # Errors
-    /// [`Error::Usage`] when the buffer is too small, [`Error::Driver`].
+    /// [`Error::Usage`] when the buffer is too small or something belongs to another device, [`Error::Driver`].
     pub fn upload_beside<T: Element>(&self, from: &Pinned<T>, to: &Buffer<T>, after: &Mark) -> Result<()> {
         let mut commands = Commands::new();
         commands.upload(from, to)?;
-        let done = self.driver().beside(Way::ToDevice, &commands.list, after.0.as_ref())?;
+        commands.run_on(self.id())?;
+        self.id().check(&after.device)?;
+        let done = self.driver().beside(Way::ToDevice, &commands.list, after.mark.as_ref())?;
         self.driver().hold(done.as_ref())
     }
 
@@ -55,17 +57,19 @@ impl Gpu {
     /// is read, unless the transfer was [held](Transfer::hold).
     ///
     /// # Errors
-    /// [`Error::Usage`] for commands other than downloads, [`Error::Driver`].
+    /// [`Error::Usage`] for commands other than downloads or of another device, [`Error::Driver`].
     pub fn download_beside(&self, commands: Commands) -> Result<Transfer> {
         if !commands.list.iter().all(|command| matches!(command, Command::Download { .. })) {
             return Err(Error::Usage("only downloads can run beside the work".into()));
         }
+        commands.run_on(self.id())?;
         if self.is_profiled() {
             return self.download(commands);
         }
         let after = self.driver().mark()?;
         let done = self.driver().beside(Way::ToHost, &commands.list, after.as_ref())?;
-        Ok(Transfer { gpu: self.clone(), done: Mark(done), _commands: commands })
+        let done = Mark { mark: done, device: self.id().clone() };
+        Ok(Transfer { gpu: self.clone(), done, _commands: commands })
     }
 
     /// Reads results as part of the work in the queue.

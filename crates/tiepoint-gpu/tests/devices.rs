@@ -1,7 +1,7 @@
 //! Every device that this machine has keeps the contract of the dialect and of the queue.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests; a skipped one says so")]
 
-use tiepoint_gpu::{Api, Commands, Error, Gpu, Source, arguments, devices};
+use tiepoint_gpu::{Api, Buffer, Commands, Error, Gpu, Kernel, KernelSource, devices, kernel, kernel_struct};
 
 /// All devices; without any a test cannot say anything, which is a failure where devices are promised.
 fn all() -> Vec<Gpu> {
@@ -30,11 +30,21 @@ fn floats(n: usize, mut seed: u32, spread: u32) -> Vec<f32> {
     (0..n).map(|_| value(next(), next() % spread)).collect()
 }
 
+kernel! {
+    unsafe kernel arithmetic(groups) = Arithmetic {
+        write out: f32 [8 * n],
+        read a: f32 [n],
+        read b: f32 [n],
+        read c: f32 [n],
+    } {
+        n: i32,
+    }
+}
+
 const ARITHMETIC: &str = "
-KERNEL(64, 1) arithmetic(GLOBAL f32 *RESTRICT out, const GLOBAL f32 *RESTRICT a, const GLOBAL f32 *RESTRICT b,
-                         const GLOBAL f32 *RESTRICT c, i32 n) {
+KERNEL(arithmetic) {
     i32 i = GROUP_X * 64 + LANE_X;
-    if (i >= n) return;
+    if (i >= args.n) return;
     f32 x = a[i], y = b[i], z = c[i];
     out[8 * i] = FMA(x, y, z);
     out[8 * i + 1] = x * y + z;
@@ -53,13 +63,13 @@ fn arithmetic_has_the_bits_of_rust() {
     for gpu in all() {
         for (n, spread) in [(1 << 18, 24), (1 << 16, 250)] {
             let [a, b, c] = [1, 2, 3].map(|s| floats(n, s, spread));
-            let source =
-                Source::new("arithmetic").table_f32("TABLE", &table).define_f32("HALF", 0.5).text(ARITHMETIC);
-            let kernel = gpu.program(&source).unwrap().kernel("arithmetic", [64, 1]).unwrap();
+            let source = KernelSource::new("arithmetic").table_f32("TABLE", &table).define_f32("HALF", 0.5);
+            let source = source.kernel::<Arithmetic<'_>>([64, 1]).text(ARITHMETIC);
+            let kernel = gpu.program(&source).unwrap().kernel::<Arithmetic<'_>>().unwrap();
             let out = gpu.buffer::<f32>(8 * n).unwrap();
             let [da, db, dc] = [&a, &b, &c].map(|v| gpu.upload(v).unwrap());
             let mut commands = Commands::new();
-            let arguments = arguments![&out, &da, &db, &dc, n as i32];
+            let arguments = Arithmetic { out: &out, a: &da, b: &db, c: &dc, n: n as i32 };
             commands.launch(&kernel, kernel.covering(n, 1), arguments).unwrap();
             gpu.run(&commands).unwrap();
             let found = out.to_vec().unwrap();
@@ -86,8 +96,33 @@ fn arithmetic_has_the_bits_of_rust() {
     }
 }
 
+kernel! {
+    unsafe kernel count(groups) = Count {
+        write total: u32 [1],
+        write most: u32 [1],
+    } {
+        width: i32,
+        far: i64,
+        height: i32,
+        mask: u64,
+    }
+}
+
+impl<'b> Count<'b> {
+    fn new(total: &'b Buffer<u32>, most: &'b Buffer<u32>, width: usize, height: usize) -> Self {
+        let (far, mask) = (-5_000_000_000_i64, 0xfedc_ba98_7654_3210_u64);
+        Self { total, most, width: width as i32, far, height: height as i32, mask }
+    }
+}
+
+fn count_kernel(gpu: &Gpu) -> Kernel<Count<'static>> {
+    let source = KernelSource::new("count").kernel::<Count<'_>>([32, 4]).text(COUNT);
+    gpu.program(&source).unwrap().kernel::<Count<'_>>().unwrap()
+}
+
 const COUNT: &str = "
-KERNEL(32, 4) count(GLOBAL u32 *total, GLOBAL u32 *most, i32 width, i32 height, i64 far, u64 mask) {
+KERNEL(count) {
+    i32 width = args.width, height = args.height;
     LOCAL u32 group[1];
     i32 x = GROUP_X * 32 + LANE_X, y = GROUP_Y * 4 + LANE_Y;
     if (LANE_X == 0 && LANE_Y == 0) group[0] = 0;
@@ -99,29 +134,21 @@ KERNEL(32, 4) count(GLOBAL u32 *total, GLOBAL u32 *most, i32 width, i32 height, 
     BARRIER();
     if (LANE_X == 0 && LANE_Y == 0) {
         ATOMIC_ADD(total, group[0]);
-        if (far != -5000000000l || mask != 0xfedcba9876543210ul) ATOMIC_ADD(total, 1000000u);
+        if (args.far != -5000000000l || args.mask != 0xfedcba9876543210ul) ATOMIC_ADD(total, 1000000u);
     }
 }";
 
 #[test]
 fn groups_barriers_and_atomics_count() {
     for gpu in all() {
-        let kernel =
-            gpu.program(&Source::new("count").text(COUNT)).unwrap().kernel("count", [32, 4]).unwrap();
+        let kernel = count_kernel(&gpu);
         let (total, most) = (gpu.buffer::<u32>(1).unwrap(), gpu.buffer::<u32>(1).unwrap());
         for (width, height) in [(1, 1), (33, 5), (640, 1), (1, 70), (257, 129)] {
             let mut commands = Commands::new();
-            commands.zero(&total);
-            commands.zero(&most);
+            commands.zero(&total).unwrap();
+            commands.zero(&most).unwrap();
             commands.stage("count");
-            let arguments = arguments![
-                &total,
-                &most,
-                width as i32,
-                height as i32,
-                -5_000_000_000_i64,
-                0xfedc_ba98_7654_3210_u64
-            ];
+            let arguments = Count::new(&total, &most, width, height);
             commands.launch(&kernel, kernel.covering(width, height), arguments).unwrap();
             assert_eq!(commands.launches(), 1, "one launch was put in");
             let graph = gpu.graph(commands).unwrap();
@@ -171,7 +198,7 @@ fn memory_comes_and_goes_as_it_was() {
         pinned.numbers_mut().unwrap().fill(9);
         let mut commands = Commands::new();
         commands.upload(&pinned, &buffer).unwrap();
-        commands.zero(&copy);
+        commands.zero(&copy).unwrap();
         gpu.run(&commands).unwrap();
         let mut some = [0; 2];
         buffer.read(499, &mut some).unwrap();
@@ -182,16 +209,30 @@ fn memory_comes_and_goes_as_it_was() {
     }
 }
 
-const ADD: &str = "KERNEL(64, 1) add(GLOBAL u32 *sum, const GLOBAL u32 *part, i32 n) {
+kernel! {
+    unsafe kernel add(groups) = Add {
+        write sum: u32 [n],
+        read part: u32 [n],
+    } {
+        n: u32,
+    }
+}
+
+fn add_kernel(gpu: &Gpu) -> Kernel<Add<'static>> {
+    let source = KernelSource::new("add").kernel::<Add<'_>>([64, 1]).text(ADD);
+    gpu.program(&source).unwrap().kernel::<Add<'_>>().unwrap()
+}
+
+const ADD: &str = "KERNEL(add) {
     i32 i = GROUP_X * 64 + LANE_X;
-    if (i < n) sum[i] = 3u * sum[i] + part[i];
+    if (i < args.n) sum[i] = 3u * sum[i] + part[i];
 }";
 
 #[test]
 fn transfers_run_beside_the_work_and_in_order() {
     const N: usize = 100_000;
     for gpu in all() {
-        let kernel = gpu.program(&Source::new("add").text(ADD)).unwrap().kernel("add", [64, 1]).unwrap();
+        let kernel = add_kernel(&gpu);
         let sum = gpu.upload(&vec![0_u32; N]).unwrap();
         let parts = [(); 2].map(|()| gpu.buffer::<u32>(N).unwrap());
         let pinned = [1_u32, 20, 300, 4000, 50_000].map(|v| {
@@ -204,7 +245,9 @@ fn transfers_run_beside_the_work_and_in_order() {
             let part = &parts[i % 2];
             gpu.upload_beside(from, part, &read[i % 2]).unwrap();
             let mut commands = Commands::new();
-            commands.launch(&kernel, kernel.covering(N, 1), arguments![&sum, part, N as i32]).unwrap();
+            commands
+                .launch(&kernel, kernel.covering(N, 1), Add { sum: &sum, part: part, n: N as u32 })
+                .unwrap();
             gpu.run(&commands).unwrap();
             read[i % 2] = gpu.mark().unwrap();
         }
@@ -219,7 +262,7 @@ fn transfers_run_beside_the_work_and_in_order() {
 fn memory_is_handed_on_to_transfers_when_its_last_work_is_done() {
     const N: usize = 100_000;
     for gpu in all() {
-        let kernel = gpu.program(&Source::new("add").text(ADD)).unwrap().kernel("add", [64, 1]).unwrap();
+        let kernel = add_kernel(&gpu);
         let zeroes = gpu.upload(&vec![0_u32; N]).unwrap();
         let mut other = gpu.pinned::<u32>(N).unwrap();
         other.numbers_mut().unwrap().fill(77);
@@ -228,7 +271,7 @@ fn memory_is_handed_on_to_transfers_when_its_last_work_is_done() {
             let sum = gpu.upload(&vec![1_u32; N]).unwrap();
             let mut commands = Commands::new();
             for _ in 0..8 {
-                let arguments = arguments![&sum, &zeroes, N as i32];
+                let arguments = Add { sum: &sum, part: &zeroes, n: N as u32 };
                 commands.launch(&kernel, kernel.covering(N, 1), arguments).unwrap();
             }
             commands.download(&sum, &mut result).unwrap();
@@ -246,13 +289,15 @@ fn memory_is_handed_on_to_transfers_when_its_last_work_is_done() {
 fn results_are_read_while_later_work_runs() {
     const N: usize = 100_000;
     for gpu in all() {
-        let kernel = gpu.program(&Source::new("add").text(ADD)).unwrap().kernel("add", [64, 1]).unwrap();
+        let kernel = add_kernel(&gpu);
         let (sum, one) = (gpu.upload(&vec![0_u32; N]).unwrap(), gpu.upload(&vec![1_u32; N]).unwrap());
         let mut results = [gpu.pinned::<u32>(N).unwrap(), gpu.pinned(N).unwrap(), gpu.pinned(N).unwrap()];
         let mut marks = Vec::new();
         for result in &mut results {
             let mut commands = Commands::new();
-            commands.launch(&kernel, kernel.covering(N, 1), arguments![&sum, &one, N as i32]).unwrap();
+            commands
+                .launch(&kernel, kernel.covering(N, 1), Add { sum: &sum, part: &one, n: N as u32 })
+                .unwrap();
             commands.download(&sum, result).unwrap();
             gpu.run(&commands).unwrap();
             marks.push(gpu.mark().unwrap());
@@ -271,13 +316,13 @@ fn results_are_read_while_later_work_runs() {
 fn results_travel_beside_later_work() {
     const N: usize = 100_000;
     for gpu in all() {
-        let kernel = gpu.program(&Source::new("add").text(ADD)).unwrap().kernel("add", [64, 1]).unwrap();
+        let kernel = add_kernel(&gpu);
         let (sum, one) = (gpu.upload(&vec![0_u32; N]).unwrap(), gpu.upload(&vec![1_u32; N]).unwrap());
         let mut results = [gpu.pinned::<u32>(N).unwrap(), gpu.pinned(N).unwrap(), gpu.pinned(N).unwrap()];
         let mut sent = Vec::new();
         for (round, result) in results.iter_mut().enumerate() {
             let mut add = Commands::new();
-            add.launch(&kernel, kernel.covering(N, 1), arguments![&sum, &one, N as i32]).unwrap();
+            add.launch(&kernel, kernel.covering(N, 1), Add { sum: &sum, part: &one, n: N as u32 }).unwrap();
             gpu.run(&add).unwrap();
             assert!(gpu.download_beside(add).is_err(), "{gpu:?}: a kernel is no download");
             let mut read = Commands::new();
@@ -299,14 +344,12 @@ fn results_travel_beside_later_work() {
 #[test]
 fn stages_are_timed() {
     for gpu in all() {
-        let kernel =
-            gpu.program(&Source::new("count").text(COUNT)).unwrap().kernel("count", [32, 4]).unwrap();
+        let kernel = count_kernel(&gpu);
         let (total, most) = (gpu.upload(&[0_u32]).unwrap(), gpu.upload(&[0_u32]).unwrap());
         let mut commands = Commands::new();
         for name in ["first", "second"] {
             commands.stage(name);
-            let arguments =
-                arguments![&total, &most, 2000, 2000, -5_000_000_000_i64, 0xfedc_ba98_7654_3210_u64];
+            let arguments = Count::new(&total, &most, 2000, 2000);
             commands.launch(&kernel, kernel.covering(2000, 2000), arguments).unwrap();
         }
         // Mesa 22.3 has no clock: it answers 0 for every event.
@@ -325,23 +368,147 @@ fn stages_are_timed() {
     }
 }
 
+kernel_struct! {
+    struct Rows {
+        step: u64,
+        scale: f32,
+        pair: [i32; 2],
+    }
+}
+
+kernel! {
+    unsafe kernel spread(groups) = Spread {
+        write to: i32 as i32x2 [2 * n],
+        shared counter: u32 [1],
+    } {
+        byte: u32,
+        rows: Rows,
+        m: [f32; 9],
+        n: i32,
+        more: Rows,
+    }
+}
+
+const SPREAD: &str = "
+FUNCTION i32 second(Rows rows) { return rows.pair[1] + (i32)rows.scale; }
+KERNEL(spread) {
+    i32 i = GROUP_X * 32 + LANE_X;
+    if (i >= args.n) return;
+    ATOMIC_ADD(counter, 1u);
+    to[i].x = (i32)args.m[i % 9] + (i32)args.byte + args.rows.pair[0] + (i32)(args.more.step - args.rows.step);
+    to[i].y = second(args.rows) * 100 + second(args.more);
+}";
+
+/// Members of every size, arrays and structs lie in a kernel where Rust put them.
+#[test]
+fn blocks_of_values_have_one_layout() {
+    for gpu in all() {
+        let source =
+            KernelSource::new("spread").structure::<Rows>().kernel::<Spread<'_>>([32, 1]).text(SPREAD);
+        let kernel = gpu.program(&source).unwrap().kernel::<Spread<'_>>().unwrap();
+        let (to, counter) = (gpu.buffer::<i32>(80).unwrap(), gpu.upload(&[0_u32]).unwrap());
+        let mut commands = Commands::new();
+        let arguments = Spread {
+            to: &to,
+            counter: &counter,
+            byte: 1000,
+            rows: Rows { step: 5_000_000_000, scale: 3.5, pair: [20_000, 4] },
+            m: [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0],
+            n: 40,
+            more: Rows { step: 5_000_300_000, scale: 1.0, pair: [0, 7] },
+        };
+        commands.launch(&kernel, kernel.covering(40, 1), arguments).unwrap();
+        gpu.run(&commands).unwrap();
+        let expected = (0..40).flat_map(|i| [i % 9 + 1 + 1000 + 20_000 + 300_000, 7 * 100 + 8]);
+        assert!(to.to_vec().unwrap().into_iter().eq(expected), "{gpu:?}: {:?}", to.to_vec().unwrap());
+        assert_eq!(counter.to_vec().unwrap(), [40], "{gpu:?}");
+    }
+}
+
+/// What another `Gpu::open` made is refused wherever it is named: the same number may be another device's memory.
+#[test]
+fn what_another_device_made_is_refused() {
+    for gpu in all() {
+        let other = Gpu::open(gpu.info().api, gpu.info().index).unwrap();
+        let (kernel, foreign_kernel) = (add_kernel(&gpu), add_kernel(&other));
+        let [own, part, foreign] = [&gpu, &gpu, &other].map(|gpu| gpu.upload(&[1_u32; 64]).unwrap());
+        let refused = |result: Result<(), Error>| match result {
+            Err(Error::Usage(message)) => assert!(message.contains("made them"), "{message}"),
+            unexpected => panic!("{gpu:?}: {unexpected:?}"),
+        };
+        let add = |sum, part| Add { sum, part, n: 64 };
+        refused(Commands::new().launch(&kernel, [1, 1, 1], add(&own, &foreign)));
+        refused(Commands::new().launch(&foreign_kernel, [1, 1, 1], add(&own, &part)));
+        let mut commands = Commands::new();
+        commands.launch(&kernel, [1, 1, 1], add(&own, &part)).unwrap();
+        refused(commands.zero(&foreign));
+        refused(commands.copy((&own, 0), (&foreign, 0), 64));
+        let (pinned, mut foreign_pinned) = (gpu.pinned::<u32>(64).unwrap(), other.pinned::<u32>(64).unwrap());
+        refused(commands.upload(&foreign_pinned, &own));
+        refused(commands.download(&own, &mut foreign_pinned));
+        let mut foreign_commands = Commands::new();
+        foreign_commands.zero(&foreign).unwrap();
+        refused(commands.append(foreign_commands.clone()));
+        refused(gpu.run(&foreign_commands));
+        refused(gpu.graph(foreign_commands).map(drop));
+        let mark = other.mark().unwrap();
+        refused(gpu.wait(&mark));
+        refused(gpu.upload_beside(&pinned, &own, &mark));
+        refused(other.upload_beside(&pinned, &own, &mark));
+        refused(pinned.numbers_at(&mark, 0..1).map(drop));
+        let mut read = Commands::new();
+        read.download(&foreign, &mut foreign_pinned).unwrap();
+        refused(gpu.download_beside(read).map(drop));
+        gpu.run(&commands).unwrap();
+        assert_eq!(own.to_vec().unwrap(), [4; 64], "{gpu:?}: what was refused left nothing behind");
+    }
+}
+
+#[test]
+fn short_and_shared_buffers_are_refused() {
+    for gpu in all() {
+        let (kernel, mut commands) = (add_kernel(&gpu), Commands::new());
+        let [sum, part] = [64, 63].map(|n| gpu.upload(&vec![1_u32; n]).unwrap());
+        let wrong = commands.launch(&kernel, [1, 1, 1], Add { sum: &sum, part: &part, n: 64 });
+        let message = wrong.unwrap_err().to_string();
+        assert!(["add", "`part`", "63", "64"].iter().all(|word| message.contains(word)), "{message}");
+        let message = commands.launch(&kernel, [1, 1, 1], Add { sum: &sum, part: &sum, n: 64 });
+        let message = message.unwrap_err().to_string();
+        assert!(message.contains("`part` is written"), "{message}");
+        commands.launch(&kernel, [1, 1, 1], Add { sum: &sum, part: &part, n: 63 }).unwrap();
+        assert_eq!(commands.launches(), 1, "{gpu:?}: the last");
+    }
+}
+
+kernel! {
+    unsafe kernel broken(groups) = Broken {
+        write a: f32 [1],
+    } {}
+}
+
 #[test]
 fn errors_say_what_was_wrong() {
     for gpu in all() {
         let api = gpu.info().api;
-        let broken = gpu
-            .program(&Source::new("broken").text("KERNEL(1, 1) broken(GLOBAL f32 *a) { a[0] = nonsense; }"));
+        let broken = gpu.program(
+            &KernelSource::new("broken")
+                .kernel::<Broken<'_>>([1, 1])
+                .text("KERNEL(broken) { a[0] = nonsense; }"),
+        );
         let message = broken.unwrap_err().to_string();
         assert!(message.contains("broken") && message.contains("nonsense"), "the compiler's log: {message}");
 
-        let program = gpu.program(&Source::new("count").text(COUNT)).unwrap();
-        assert!(program.kernel("none", [1, 1]).unwrap_err().to_string().contains("none"), "names the kernel");
-        let kernel = program.kernel("count", [32, 4]).unwrap();
-        let mut commands = Commands::new();
-        let message = commands.launch(&kernel, [1, 1, 1], arguments![1, 2]).unwrap_err().to_string();
-        assert!(message.contains("6 arguments") && message.contains('2'), "{message}");
-        let (total, six) = (gpu.upload(&[0_u32]).unwrap(), |t| arguments![t, t, 1, 1, 0_i64, 0_u64]);
-        assert!(commands.launch(&kernel, [1, 70_000, 1], six(&total)).is_err(), "too many groups");
+        let declared = KernelSource::new("count").kernel::<Count<'_>>([32, 4]);
+        let program = gpu.program(&declared.clone().text(COUNT)).unwrap();
+        let message = program.kernel::<Add<'_>>().unwrap_err().to_string();
+        assert!(message.contains("count declares no kernel add"), "{message}");
+        let program = gpu.program(&declared.kernel::<Broken<'_>>([1, 1]).text(COUNT)).unwrap();
+        let message = program.kernel::<Broken<'_>>().unwrap_err().to_string();
+        assert!(message.contains("broken"), "names the kernel that the text lacks: {message}");
+        let (kernel, mut commands) = (program.kernel::<Count<'_>>().unwrap(), Commands::new());
+        let [total, most] = [(); 2].map(|()| gpu.upload(&[0_u32]).unwrap());
+        let result = commands.launch(&kernel, [1, 70_000, 1], Count::new(&total, &most, 1, 1));
+        assert!(result.unwrap_err().to_string().contains("too many"), "too many groups");
 
         let far = Gpu::open(api, 4_000).unwrap_err().to_string();
         assert!(far.contains(&format!("{api}:4000")) && far.contains("number"), "{far}");

@@ -109,7 +109,7 @@ fn copy(gpu: &Gpu) -> Outcome<f64> {
     let len = if gpu.info().is_cpu { 1 << 24 } else { 1 << 28 };
     let (from, to) = (gpu.buffer::<f32>(len)?, gpu.buffer::<f32>(len)?);
     let mut commands = Commands::new();
-    commands.zero(&from);
+    commands.zero(&from)?;
     gpu.run(&commands)?;
     let mut commands = Commands::new();
     commands.copy((&from, 0), (&to, 0), len)?;

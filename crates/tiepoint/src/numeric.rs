@@ -5,7 +5,7 @@
 //! without branches, a loop over them vectorises. The coefficients are minimax fits made for this project.
 
 use std::f32::consts::{FRAC_2_PI, FRAC_PI_2, PI, TAU};
-use tiepoint_gpu::Source;
+use tiepoint_gpu::KernelSource;
 
 /// Adding and subtracting 1.5·2²³ rounds a float of modest size to the nearest integer, ties to even.
 const ROUNDER: f32 = 12_582_912.0;
@@ -135,7 +135,7 @@ pub fn ln(x: f64) -> f64 {
 }
 
 /// The same functions for kernels: `exp_f32`, `atan2_f32`, `sin_cos_f32`, and the turns in radians.
-pub(crate) fn for_kernels(source: Source) -> Source {
+pub(crate) fn for_kernels(source: KernelSource) -> KernelSource {
     source
         .define_f32("ROUNDER", ROUNDER)
         .define_f32("LOG2_E", std::f32::consts::LOG2_E)
@@ -184,13 +184,13 @@ KERNEL(64, 1) all_four(GLOBAL f32 *out, const GLOBAL f32 *x, const GLOBAL f32 *y
         x.extend([0.0, -0.0, 1.0, -1.0, f32::INFINITY, f32::NEG_INFINITY, 1e-40]);
         y.extend([0.0, -0.0, -1e-30, 0.0, 1.0, -1.0, -1e-40]);
         for gpu in all() {
-            let source = for_kernels(Source::new("all_four")).text(ALL_FOUR);
-            let kernel = gpu.program(&source).unwrap().kernel("all_four", [64, 1]).unwrap();
+            let source = for_kernels(KernelSource::new("all_four")).text(ALL_FOUR);
+            let kernel = gpu.program(&source).unwrap().untyped_kernel("all_four", [64, 1]).unwrap();
             let (dx, dy, out) =
                 (gpu.upload(&x).unwrap(), gpu.upload(&y).unwrap(), gpu.buffer::<f32>(4 * x.len()).unwrap());
             let mut commands = Commands::new();
             let arguments = arguments![&out, &dx, &dy, x.len() as i32];
-            commands.launch(&kernel, kernel.covering(x.len(), 1), arguments).unwrap();
+            commands.launch_untyped(&kernel, kernel.covering(x.len(), 1), arguments).unwrap();
             gpu.run(&commands).unwrap();
             for (i, found) in out.to_vec().unwrap().chunks_exact(4).enumerate() {
                 let angle = atan2(y[i], x[i]);

@@ -1,10 +1,10 @@
 //! `tiepoint bench`: the time of every stage, on images or on a synthetic scene.
 
-use crate::arguments::Bench;
+use crate::arguments::bench::BenchArguments;
+use crate::context::Context;
 use crate::failure::Outcome;
 use crate::input::Picture;
-use crate::report::{Clock, Object};
-use crate::session::Session;
+use crate::output::{Clock, Object};
 use std::time::Instant;
 use tiepoint::device::{Processor, Profile, StageTime};
 use tiepoint::feature::{Detector, Features, sift::SiftOptions, surf::SurfOptions};
@@ -15,21 +15,21 @@ use tiepoint::matching::{MatchOptions, match_features};
 use tiepoint::register::{TieOptions, tie_points};
 use tiepoint::synth::{Scene, SceneOptions, viewpoint};
 
-pub(crate) fn run(arguments: &Bench, session: &Session) -> Outcome {
+pub(crate) fn run(arguments: &BenchArguments, context: &Context) -> Outcome {
     let repeat = usize::from(arguments.repeat);
     if arguments.images.is_empty() {
-        session.progress.say("drawing a synthetic scene");
+        context.progress.say("drawing a synthetic scene");
         let size = arguments.size;
         let homography = viewpoint(size, 0.2, 1.1, [0.05, 0.05], [8.0, 5.0]);
         let options = SceneOptions { size, homography, noise: 0.01, ..Default::default() };
-        let scene = Scene::<u8>::render(&options, &session.processor.cpu)?;
+        let scene = Scene::<u8>::render(&options, &context.processor.cpu)?;
         let pair = [AnyImage::U8(scene.reference), AnyImage::U8(scene.moving)];
-        return measure("synthetic scene", &pair[0], Some(&pair[1]), repeat, session);
+        return measure("synthetic scene", &pair[0], Some(&pair[1]), repeat, context);
     }
     for path in &arguments.images {
-        let mut clock = Clock::start(&session.processor.cpu);
-        let picture = Picture::read(path, false, None, Range::Auto, &mut clock, &session.processor.cpu)?;
-        measure(&path.display().to_string(), &picture.image, None, repeat, session)?;
+        let mut clock = Clock::start(&context.processor.cpu);
+        let picture = Picture::read(path, false, None, Range::Auto, &mut clock, &context.processor.cpu)?;
+        measure(&path.display().to_string(), &picture.image, None, repeat, context)?;
     }
     Ok(())
 }
@@ -46,7 +46,7 @@ struct Row {
 }
 
 /// Times everything on one image; matching only where there is a second one.
-fn measure(name: &str, a: &AnyImage, b: Option<&AnyImage>, repeat: usize, session: &Session) -> Outcome {
+fn measure(name: &str, a: &AnyImage, b: Option<&AnyImage>, repeat: usize, context: &Context) -> Outcome {
     let detectors = [
         ("sift", Detector::Sift(SiftOptions::default())),
         ("sift, octave 0", Detector::Sift(SiftOptions { first_octave: 0, ..Default::default() })),
@@ -54,17 +54,17 @@ fn measure(name: &str, a: &AnyImage, b: Option<&AnyImage>, repeat: usize, sessio
     ];
     let mut rows = Vec::new();
     for (name, detector) in detectors {
-        session.progress.say(name);
-        let (mut row, features) = fastest(name, repeat, session, |p| Ok(detector.detect(a, None, p)?))?;
+        context.progress.say(name);
+        let (mut row, features) = fastest(name, repeat, context, |p| Ok(detector.detect(a, None, p)?))?;
         row.result = format!("{} features", features.len());
         rows.push(row);
         if let Some(b) = b.filter(|_| !name.contains(',')) {
             rows.extend(pair_rows(
                 name,
                 &features,
-                &detector.detect(b, None, &session.processor)?,
+                &detector.detect(b, None, &context.processor)?,
                 repeat,
-                session,
+                context,
             )?);
         }
     }
@@ -72,9 +72,9 @@ fn measure(name: &str, a: &AnyImage, b: Option<&AnyImage>, repeat: usize, sessio
         let options = GaussOptions::sigma(sigma);
         let smooth =
             |p: &Processor| Ok(for_any_image!(a, view => AnyImage::from(gauss(view, &options, &p.cpu)?)));
-        rows.push(fastest(name, repeat, session, smooth)?.0);
+        rows.push(fastest(name, repeat, context, smooth)?.0);
     }
-    print(name, a, &rows, session)
+    print(name, a, &rows, context)
 }
 
 /// Matching and verification of two sets of features.
@@ -83,7 +83,7 @@ fn pair_rows(
     a: &Features,
     b: &Features,
     repeat: usize,
-    session: &Session,
+    context: &Context,
 ) -> Outcome<Vec<Row>> {
     let (plain, verified) = match detector {
         "sift" => ("match sift", "tie points sift"),
@@ -91,10 +91,10 @@ fn pair_rows(
     };
     let options = MatchOptions::default();
     let (mut matching, matches) =
-        fastest(plain, repeat, session, |p| Ok(match_features(a, b, &options, &p.cpu)?))?;
+        fastest(plain, repeat, context, |p| Ok(match_features(a, b, &options, &p.cpu)?))?;
     matching.result = format!("{} matches", matches.len());
     let options = TieOptions::default();
-    let (mut tying, tie) = fastest(verified, repeat, session, |p| Ok(tie_points(a, b, &options, p)?))?;
+    let (mut tying, tie) = fastest(verified, repeat, context, |p| Ok(tie_points(a, b, &options, p)?))?;
     tying.result = format!("{} inliers", tie.inliers.len());
     Ok(vec![matching, tying])
 }
@@ -103,12 +103,12 @@ fn pair_rows(
 fn fastest<R>(
     name: &'static str,
     repeat: usize,
-    session: &Session,
+    context: &Context,
     work: impl Fn(&Processor) -> Outcome<R>,
 ) -> Outcome<(Row, R)> {
     let mut best: Option<(Row, R)> = None;
     for _ in 0..repeat.max(1) {
-        let mut processor = session.processor.clone();
+        let mut processor = context.processor.clone();
         processor.cpu = processor.cpu.profiled();
         let start = Instant::now();
         let result = work(&processor)?;
@@ -121,15 +121,15 @@ fn fastest<R>(
     best.ok_or_else(|| crate::failure::Failure::work("nothing was run"))
 }
 
-fn print(name: &str, image: &AnyImage, rows: &[Row], session: &Session) -> Outcome {
+fn print(name: &str, image: &AnyImage, rows: &[Row], context: &Context) -> Outcome {
     let size = image.size();
     let pixels = size.area() as f64;
-    let threads = session.processor.cpu.threads();
-    session.say(&format!("{name}, {size}, {threads} threads, {}", session.processor.cpu.level_name()))?;
-    session.say(&format!("  {:<24}{:>10}{:>10}", "", "ms", "ns/pixel"))?;
+    let threads = context.processor.cpu.threads();
+    context.say(&format!("{name}, {size}, {threads} threads, {}", context.processor.cpu.level_name()))?;
+    context.say(&format!("  {:<24}{:>10}{:>10}", "", "ms", "ns/pixel"))?;
     for row in rows {
         let per_pixel = row.seconds * 1e9 / pixels;
-        session.say(&format!(
+        context.say(&format!(
             "  {:<24}{:>10.2}{per_pixel:>10.2}  {}",
             row.name,
             row.seconds * 1e3,
@@ -137,18 +137,18 @@ fn print(name: &str, image: &AnyImage, rows: &[Row], session: &Session) -> Outco
         ))?;
         // A single stage of the same duration would be said twice.
         for stage in row.stages.iter().filter(|_| row.stages.len() > 1) {
-            session.say(&format!("    {:<22}{:>10.2}", stage.name, stage.seconds * 1e3))?;
+            context.say(&format!("    {:<22}{:>10.2}", stage.name, stage.seconds * 1e3))?;
         }
     }
-    session.report(|| {
+    context.report(|| {
         let lines: Vec<Object> = rows.iter().map(row_object).collect();
         Object::new()
             .text("image", name)
             .count("width", size.width)
             .count("height", size.height)
-            .text("device", &session.device())
+            .text("device", &context.device())
             .count("threads", threads)
-            .text("simd", &session.processor.cpu.level_name())
+            .text("simd", &context.processor.cpu.level_name())
             .objects("runs", &lines)
     })
 }

@@ -1,20 +1,20 @@
 //! `tiepoint detect`: keypoints and descriptors of images.
 
-use crate::ahead::{Ahead, Line, Reach, Weight};
-use crate::arguments::Detect;
-use crate::detector::{DetectorArguments, Finder};
+use crate::arguments::detect::DetectArguments;
+use crate::arguments::detector::{DetectorArguments, Finder};
+use crate::context::Context;
 use crate::draw::{Canvas, keypoints};
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Picture};
-use crate::report::{Clock, Object, Part, Spent};
-use crate::session::Session;
+use crate::output::{Clock, Object, Part, Spent};
+use crate::prefetch::{Ahead, Line, Reach, Weight};
 use std::path::{Path, PathBuf};
 use std::thread;
 use tiepoint::device::Cpu;
 use tiepoint::feature::{Features, files};
 use tiepoint::image;
 
-pub(crate) fn run(arguments: &Detect, session: &Session) -> Outcome {
+pub(crate) fn run(arguments: &DetectArguments, context: &Context) -> Outcome {
     let images = input::expand(&arguments.images, arguments.list.as_deref())?;
     let places = |given: &Option<String>, extension| {
         given.as_deref().map(|g| input::outputs(g, &images, extension)).transpose()
@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &Detect, session: &Session) -> Outcome {
         input::writable(path)?;
     }
     drawings.iter().flatten().try_for_each(|p| input::writable_image(p))?;
-    let finder = arguments.detector.open(session)?;
+    let finder = arguments.detector.open(context)?;
     let at = |places: &Option<Vec<PathBuf>>, i: usize| places.as_ref().map(|p| p[i].clone());
     let tasks = images.iter().enumerate().map(|(i, path)| Task {
         number: i + 1,
@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &Detect, session: &Session) -> Outcome {
         drawing: at(&drawings, i),
     });
     let tasks: Vec<Task<'_>> = tasks.collect();
-    match search(&tasks, finder, &arguments.detector, session)? {
+    match search(&tasks, finder, &arguments.detector, context)? {
         0 => Ok(()),
         failed => Err(Failure::work(format!("{failed} of {} images failed", images.len()))),
     }
@@ -48,12 +48,12 @@ pub(crate) fn features(
     mask: Option<&str>,
     finder: &mut Finder,
     clock: &mut Clock,
-    session: &Session,
+    context: &Context,
 ) -> Outcome<(Picture, Features)> {
     let mask = mask.map(|m| PathBuf::from(input::fill(m, path)));
-    let cpu = &session.processor.cpu;
+    let cpu = &context.processor.cpu;
     let picture = Picture::read(path, colour, mask.as_deref(), arguments.range, clock, cpu)?;
-    let found = clock.time(Part::Compute, || finder.detect(&picture, &mut || Ok(()), session));
+    let found = clock.time(Part::Compute, || finder.detect(&picture, &mut || Ok(()), context));
     Ok((picture, found.map_err(|failure| about(path, failure))?))
 }
 
@@ -78,10 +78,10 @@ fn search(
     tasks: &[Task<'_>],
     mut finder: Finder,
     arguments: &DetectorArguments,
-    session: &Session,
+    context: &Context,
 ) -> Outcome<usize> {
-    let cpu = &session.processor.cpu;
-    let (threads, has_gpu) = (cpu.threads().min(BESIDE), session.processor.gpu.is_some());
+    let cpu = &context.processor.cpu;
+    let (threads, has_gpu) = (cpu.threads().min(BESIDE), context.processor.gpu.is_some());
     let beside = threads > 1 && tasks.len() > 1;
     let unwritten = if beside && has_gpu { threads } else { 0 };
     let reach = match has_gpu {
@@ -102,20 +102,20 @@ fn search(
             of: tasks.len(),
             failed: 0,
             arguments,
-            session,
+            context,
         };
         loop {
-            let images = ahead.next(|a, b| a.goes_with(b, &finder, session));
+            let images = ahead.next(|a, b| a.goes_with(b, &finder, context));
             let Some(first) = images.first() else { break };
             let Task { number, path, .. } = first.task;
-            session.progress.say(&format!("{number}/{} {}", tasks.len(), path.display()));
-            images.iter().for_each(|image| session.add_stages(&image.spent.stages));
-            match together(&images, &mut finder, session) {
+            context.progress.say(&format!("{number}/{} {}", tasks.len(), path.display()));
+            images.iter().for_each(|image| context.add_stages(&image.spent.stages));
+            match together(&images, &mut finder, context) {
                 Some((found, spent)) => images.into_iter().zip(found).for_each(|(image, features)| {
                     reports.write(image.with(|_| Ok((features, spent.clone()))));
                 }),
                 None => images.into_iter().for_each(|image| {
-                    let found = image.with(|picture| alone(picture, &mut finder, &mut reports, session));
+                    let found = image.with(|picture| alone(picture, &mut finder, &mut reports, context));
                     reports.write(found);
                 }),
             }
@@ -128,14 +128,14 @@ fn search(
 }
 
 /// The features of several images, and what each took; `None` when each is to be searched alone.
-fn together(images: &[Read<'_>], finder: &mut Finder, session: &Session) -> Option<(Vec<Features>, Spent)> {
+fn together(images: &[Read<'_>], finder: &mut Finder, context: &Context) -> Option<(Vec<Features>, Spent)> {
     let pictures: Vec<&Picture> = images.iter().filter_map(|image| image.picture.as_ref().ok()).collect();
     if pictures.len() < 2 {
         return None;
     }
-    let mut clock = Clock::start(&session.processor.cpu);
-    let found = clock.time(Part::Compute, || finder.detect_together(&pictures, session))?;
-    Some((found, clock.spent(&session.processor.cpu).share(pictures.len())))
+    let mut clock = Clock::start(&context.processor.cpu);
+    let found = clock.time(Part::Compute, || finder.detect_together(&pictures, context))?;
+    Some((found, clock.spent(&context.processor.cpu).share(pictures.len())))
 }
 
 /// The features of one image, and what it took. Before something is said about it, what is left to say of others is.
@@ -143,12 +143,12 @@ fn alone<'scope, 'a: 'scope>(
     picture: &Picture,
     finder: &mut Finder,
     reports: &mut Reports<'scope, '_, 'a>,
-    session: &Session,
+    context: &Context,
 ) -> Outcome<(Features, Spent)> {
-    let mut clock = Clock::start(&session.processor.cpu);
+    let mut clock = Clock::start(&context.processor.cpu);
     let mut before = || reports.until(0);
-    let features = clock.time(Part::Compute, || finder.detect(picture, &mut before, session))?;
-    Ok((features, clock.spent(&session.processor.cpu)))
+    let features = clock.time(Part::Compute, || finder.detect(picture, &mut before, context))?;
+    Ok((features, clock.spent(&context.processor.cpu)))
 }
 
 /// One image and where its results go.
@@ -203,9 +203,9 @@ impl Task<'_> {
 }
 
 impl<'a> Read<'a> {
-    fn goes_with(&self, other: &Self, finder: &Finder, session: &Session) -> bool {
+    fn goes_with(&self, other: &Self, finder: &Finder, context: &Context) -> bool {
         let pictures = self.picture.as_ref().ok().zip(other.picture.as_ref().ok());
-        pictures.is_some_and(|(a, b)| finder.takes_together(a, b, session))
+        pictures.is_some_and(|(a, b)| finder.takes_together(a, b, context))
     }
 
     /// With what `find` finds in it.
@@ -240,12 +240,12 @@ impl<'a> Found<'a> {
 
 impl Done<'_> {
     /// Gives the features back, of which no more is wanted.
-    fn report(self, arguments: &DetectorArguments, session: &Session) -> Outcome<Features> {
+    fn report(self, arguments: &DetectorArguments, context: &Context) -> Outcome<Features> {
         let found = self.done?;
         let (size, features) = (found.image, found.len());
         let (name, milliseconds) = (self.task.path.display(), self.spent.compute * 1e3);
-        session.say(&format!("{name}: {features} features, {size}, {milliseconds:.1} ms"))?;
-        session.report(|| {
+        context.say(&format!("{name}: {features} features, {size}, {milliseconds:.1} ms"))?;
+        context.report(|| {
             Object::new()
                 .text("image", &name.to_string())
                 .count("width", size.width)
@@ -253,8 +253,8 @@ impl Done<'_> {
                 .text("detector", arguments.detector.name())
                 .text("preset", arguments.preset_name())
                 .count("features", features)
-                .text("device", &session.device())
-                .count("threads", session.processor.cpu.threads())
+                .text("device", &context.device())
+                .count("threads", context.processor.cpu.threads())
                 .object("seconds", &self.spent.seconds())
         })?;
         Ok(found)
@@ -269,7 +269,7 @@ struct Reports<'scope, 'env, 'a> {
     of: usize,
     failed: usize,
     arguments: &'a DetectorArguments,
-    session: &'a Session,
+    context: &'a Context,
 }
 
 impl<'scope, 'a: 'scope> Reports<'scope, '_, 'a> {
@@ -284,7 +284,7 @@ impl<'scope, 'a: 'scope> Reports<'scope, '_, 'a> {
             let Some(done) = (if waits { self.writing.wait() } else { self.writing.ready() }) else {
                 return Ok(());
             };
-            match done.report(self.arguments, self.session) {
+            match done.report(self.arguments, self.context) {
                 // One bad image does not stop the others.
                 Err(Failure::Work(message)) if self.of > 1 => {
                     crate::complain(&Failure::Work(message));

@@ -1,29 +1,29 @@
 //! `tiepoint devices`: what can run here.
 
+use crate::context::Context;
 use crate::failure::Outcome;
-use crate::report::Object;
-use crate::session::Session;
+use crate::output::Object;
 use tiepoint::device::Device;
 use tiepoint::device::gpu::{Api, Gpu, Info, devices};
 
-pub(crate) fn run(session: &Session) -> Outcome {
+pub(crate) fn run(context: &Context) -> Outcome {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let simd = session.processor.cpu.level_name();
+    let simd = context.processor.cpu.level_name();
     let found = [Api::Cuda, Api::OpenCl].map(devices);
     let gpus: Vec<&Info> = found.iter().flat_map(|f| f.as_deref().unwrap_or_default()).collect();
     // A device that is listed may still refuse to be opened.
     let auto = Device::Auto.open(1)?;
     let first = auto.gpu.as_ref().map(Gpu::info);
     let chosen = |is: bool| if is { "  (auto)" } else { "" };
-    session.say(&format!("cpu  {cores} cores, {simd}{}", chosen(first.is_none())))?;
+    context.say(&format!("cpu  {cores} cores, {simd}{}", chosen(first.is_none())))?;
     for gpu in &gpus {
-        session.say(&format!("{gpu}{}", chosen(Some(*gpu) == first)))?;
+        context.say(&format!("{gpu}{}", chosen(Some(*gpu) == first)))?;
     }
     let mut missing = auto.take_notes();
     let not_listed = found.iter().filter_map(|f| f.as_ref().err()).map(ToString::to_string);
     missing.extend(not_listed.filter(|reason| !missing.contains(reason)).collect::<Vec<_>>());
-    missing.iter().try_for_each(|reason| session.say(reason))?;
-    session.report(|| {
+    missing.iter().try_for_each(|reason| context.say(reason))?;
+    context.report(|| {
         let cpu = Object::new().text("device", "cpu").count("cores", cores).text("simd", &simd);
         let objects: Vec<Object> = std::iter::once(cpu).chain(gpus.iter().map(|g| object(g))).collect();
         let auto = first.map_or_else(|| "cpu".into(), |g| format!("{}:{}", g.api, g.index));

@@ -1,11 +1,12 @@
 //! `tiepoint evaluate`: scores against ground truth.
 
-use super::matching::{Asked, matrix, places};
-use crate::arguments::{Evaluate, EvaluateDisparity, EvaluateHomography, ModelName};
+use super::r#match::{Asked, matrix, places};
+use crate::arguments::evaluate::{EvaluateArguments, EvaluateDisparity, EvaluateHomography};
+use crate::arguments::matching::ModelName;
+use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::input;
-use crate::report::{Clock, Object, Part};
-use crate::session::Session;
+use crate::output::{Clock, Object, Part};
 use std::path::Path;
 use tiepoint::evaluate::ground_truth::read_homography;
 use tiepoint::evaluate::{
@@ -17,36 +18,36 @@ use tiepoint::image::Size;
 use tiepoint::register::TiePoints;
 use tiepoint::stereo::files::{self, DisparityReading};
 
-pub(crate) fn run(evaluate: &Evaluate, session: &Session) -> Outcome {
+pub(crate) fn run(evaluate: &EvaluateArguments, context: &Context) -> Outcome {
     let arguments = match evaluate {
-        Evaluate::Homography(arguments) => arguments,
-        Evaluate::Disparity(arguments) => return disparity(arguments, session),
+        EvaluateArguments::Homography(arguments) => arguments,
+        EvaluateArguments::Disparity(arguments) => return disparity(arguments, context),
     };
     match (&arguments.files[..], arguments.size) {
-        ([found, truth], Some(size)) => matrices(found, truth, size, session),
+        ([found, truth], Some(size)) => matrices(found, truth, size, context),
         ([_, _], None) => {
             Err(Failure::usage("FOUND TRUTH also needs --size, the size of image A: WIDTHxHEIGHT"))
         }
         ([_, _, _], Some(_)) => Err(Failure::usage("--size is for FOUND TRUTH; images know their own")),
-        ([a, b, truth], None) => images(arguments, [a, b], truth, session),
+        ([a, b, truth], None) => images(arguments, [a, b], truth, context),
         _ => Err(Failure::usage("expected A B TRUTH, or FOUND TRUTH")),
     }
 }
 
 /// A found homography against the true one.
-fn matrices(found: &Path, truth: &Path, size: Size, session: &Session) -> Outcome {
+fn matrices(found: &Path, truth: &Path, size: Size, context: &Context) -> Outcome {
     let error = corner_error(&read_homography(found)?, &read_homography(truth)?, size);
-    session.say(&format!("corner error  {error:.3} px"))?;
-    session.report(|| Object::new().number("corner_error", error))
+    context.say(&format!("corner error  {error:.3} px"))?;
+    context.report(|| Object::new().number("corner_error", error))
 }
 
 /// A disparity map against the true one.
-fn disparity(arguments: &EvaluateDisparity, session: &Session) -> Outcome {
+fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
     let scoring = DisparityScoring { thresholds: arguments.threshold.clone(), fill: arguments.fill };
     scoring.check()?;
     let reading = DisparityReading { scale: arguments.scale, signed: arguments.signed };
     reading.check()?;
-    let mut clock = Clock::start(&session.processor.cpu);
+    let mut clock = Clock::start(&context.processor.cpu);
     let own = DisparityReading { scale: arguments.found_scale, signed: true };
     let mut read =
         |path: &Path, reading: DisparityReading| clock.time(Part::Read, || files::read(path, &reading));
@@ -56,7 +57,7 @@ fn disparity(arguments: &EvaluateDisparity, session: &Session) -> Outcome {
     let given = arguments
         .mask
         .as_deref()
-        .map(|m| input::read_mask(m, truth.size(), &session.processor.cpu))
+        .map(|m| input::read_mask(m, truth.size(), &context.processor.cpu))
         .transpose()?;
     let score = clock.time(Part::Compute, || {
         let seen = right.map(|right| non_occluded(&truth, &right)).transpose()?;
@@ -67,11 +68,11 @@ fn disparity(arguments: &EvaluateDisparity, session: &Session) -> Outcome {
         disparity_score(&found, &truth, mask.as_ref(), &scoring)
     })?;
     for (t, bad) in scoring.thresholds.iter().zip(&score.bad) {
-        session.say(&format!("off by more than {t} px  {:.2} %", bad * 100.0))?;
+        context.say(&format!("off by more than {t} px  {:.2} %", bad * 100.0))?;
     }
-    session.say(&format!("mean error  {:.3} px", score.epe))?;
-    session.say(&format!("density     {:.2} % of {} pixels", score.density * 100.0, score.pixels))?;
-    session.report(|| {
+    context.say(&format!("mean error  {:.3} px", score.epe))?;
+    context.say(&format!("density     {:.2} % of {} pixels", score.density * 100.0, score.pixels))?;
+    context.report(|| {
         let first = |shares: &[f64]| shares.first().copied().unwrap_or(f64::NAN);
         Object::new()
             .count("pixels", score.pixels)
@@ -81,26 +82,26 @@ fn disparity(arguments: &EvaluateDisparity, session: &Session) -> Outcome {
             .number("epe", score.epe)
             .numbers("thresholds", &scoring.thresholds.iter().map(|t| f64::from(*t)).collect::<Vec<_>>())
             .numbers("bad_at", &score.bad)
-            .text("device", &session.device())
-            .object("seconds", &clock.seconds(&session.processor.cpu))
+            .text("device", &context.device())
+            .object("seconds", &clock.seconds(&context.processor.cpu))
     })
 }
 
 /// Two images through detector, matching and model, against the true homography.
-fn images(arguments: &EvaluateHomography, paths: [&Path; 2], truth: &Path, session: &Session) -> Outcome {
+fn images(arguments: &EvaluateHomography, paths: [&Path; 2], truth: &Path, context: &Context) -> Outcome {
     if arguments.matching.model == ModelName::Fundamental {
         return Err(Failure::usage("a fundamental matrix has no corner error: use another --model"));
     }
     let truth = read_homography(truth)?;
     let asked = Asked { detector: &arguments.detector, matching: &arguments.matching };
-    let mut clock = Clock::start(&session.processor.cpu);
-    let found = asked.run(paths, false, &mut clock, session)?;
+    let mut clock = Clock::start(&context.processor.cpu);
+    let found = asked.run(paths, false, &mut clock, context)?;
     let scores = clock.time(Part::Compute, || Scores::of(&found.features, &found.tie, &truth))?;
-    scores.lines().iter().try_for_each(|l| session.say(l))?;
-    session.report(|| {
+    scores.lines().iter().try_for_each(|l| context.say(l))?;
+    context.report(|| {
         let [a, b] = paths.map(|p| p.display().to_string());
-        let object = found.describe(Object::new().text("a", &a).text("b", &b), &asked, session);
-        scores.describe(object).object("seconds", &clock.seconds(&session.processor.cpu))
+        let object = found.describe(Object::new().text("a", &a).text("b", &b), &asked, context);
+        scores.describe(object).object("seconds", &clock.seconds(&context.processor.cpu))
     })
 }
 

@@ -1,10 +1,10 @@
 //! `tiepoint filter`: one filter on one image.
 
-use crate::arguments::{Filter, Gradient};
+use crate::arguments::filter::{FilterArguments, Gradient};
+use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::input;
-use crate::report::{Clock, Object, Part};
-use crate::session::Session;
+use crate::output::{Clock, Object, Part};
 use std::io::Write;
 use std::path::Path;
 use tiepoint::device::Cpu;
@@ -18,25 +18,25 @@ use tiepoint::for_any_image;
 use tiepoint::image::gpu::{GpuImage, GpuPixel};
 use tiepoint::image::{self, AnyImage, Image, ImageView, OutputFormat, ReadOptions, Size};
 
-pub(crate) fn run(filter: &Filter, session: &Session) -> Outcome {
+pub(crate) fn run(filter: &FilterArguments, context: &Context) -> Outcome {
     let (name, input, output) = match filter {
-        Filter::Gauss { input, output, .. } => ("gauss", input, output),
-        Filter::Sobel { input, output, .. } => ("sobel", input, output),
-        Filter::Hessian { input, output, .. } => ("hessian", input, output),
-        Filter::Convolve { input, output, .. } => ("convolve", input, output),
+        FilterArguments::Gauss { input, output, .. } => ("gauss", input, output),
+        FilterArguments::Sobel { input, output, .. } => ("sobel", input, output),
+        FilterArguments::Hessian { input, output, .. } => ("hessian", input, output),
+        FilterArguments::Convolve { input, output, .. } => ("convolve", input, output),
     };
     input::writable_image(output)?;
     keeps_sign(filter, output)?;
-    if let Filter::Hessian { blobs: Some(path), .. } = filter {
+    if let FilterArguments::Hessian { blobs: Some(path), .. } = filter {
         input::writable(path)?;
     }
-    let mut clock = Clock::start(&session.processor.cpu);
+    let mut clock = Clock::start(&context.processor.cpu);
     let image = clock.time(Part::Read, || image::read(input, &ReadOptions::default()))?;
-    let filtered = clock.time(Part::Compute, || apply(filter, &image, session))?;
+    let filtered = clock.time(Part::Compute, || apply(filter, &image, context))?;
     clock.time(Part::Write, || image::write(output, &filtered))?;
     let size = filtered.size();
-    session.say(&format!("{}: {size}, {:.1} ms", output.display(), clock.compute() * 1e3))?;
-    session.report(|| {
+    context.say(&format!("{}: {size}, {:.1} ms", output.display(), clock.compute() * 1e3))?;
+    context.report(|| {
         Object::new()
             .text("image", &path_text(input))
             .text("output", &path_text(output))
@@ -44,17 +44,18 @@ pub(crate) fn run(filter: &Filter, session: &Session) -> Outcome {
             .count("width", size.width)
             .count("height", size.height)
             .count("channels", filtered.channels())
-            .text("device", &session.device())
-            .count("threads", session.processor.cpu.threads())
-            .object("seconds", &clock.seconds(&session.processor.cpu))
+            .text("device", &context.device())
+            .count("threads", context.processor.cpu.threads())
+            .object("seconds", &clock.seconds(&context.processor.cpu))
     })
 }
 
 /// Derivatives are negative as often as not, which most formats cannot hold.
-fn keeps_sign(filter: &Filter, output: &Path) -> Outcome {
+fn keeps_sign(filter: &FilterArguments, output: &Path) -> Outcome {
     let signed = matches!(
         filter,
-        Filter::Sobel { part: Gradient::Gx | Gradient::Gy, .. } | Filter::Convolve { float: true, .. }
+        FilterArguments::Sobel { part: Gradient::Gx | Gradient::Gy, .. }
+            | FilterArguments::Convolve { float: true, .. }
     );
     if signed && !holds_floats(output) {
         let path = output.display();
@@ -73,10 +74,10 @@ fn path_text(path: &Path) -> String {
     path.display().to_string()
 }
 
-fn apply(filter: &Filter, image: &AnyImage, session: &Session) -> Outcome<AnyImage> {
-    let cpu = &session.processor.cpu;
+fn apply(filter: &FilterArguments, image: &AnyImage, context: &Context) -> Outcome<AnyImage> {
+    let cpu = &context.processor.cpu;
     match filter {
-        Filter::Gauss { sigma, size, power_of_two, border, .. } => {
+        FilterArguments::Gauss { sigma, size, power_of_two, border, .. } => {
             let taps = match (*sigma, *size) {
                 (_, Some(n)) if *power_of_two => Taps::PowerOfTwo(n),
                 (Some(s), Some(n)) => Taps::SigmaAndSize(s, n),
@@ -84,60 +85,60 @@ fn apply(filter: &Filter, image: &AnyImage, session: &Session) -> Outcome<AnyIma
                 (Some(s), None) => Taps::Sigma(s),
                 (None, None) => Taps::default(),
             };
-            let options = GaussOptions { taps, border: (*border).into() };
+            let options = GaussOptions { taps, border: *border };
             Ok(for_any_image!(image, view => on_device(
                 view,
-                session,
+                context,
                 |gpu, channels| GpuFilter::gauss(gpu, &options, channels),
                 |cpu| gauss(view, &options, cpu),
             )?.into()))
         }
-        Filter::Sobel { part, border, .. } => {
-            let options = SobelOptions { border: (*border).into() };
-            for_any_image!(image, view => gradient(view, *part, &options, session))
+        FilterArguments::Sobel { part, border, .. } => {
+            let options = SobelOptions { border: *border };
+            for_any_image!(image, view => gradient(view, *part, &options, context))
         }
-        Filter::Hessian { output, blobs, threshold, weight, border, .. } => {
+        FilterArguments::Hessian { output, blobs, threshold, weight, border, .. } => {
             let start = HessianOptions::default();
             let (threshold, weight) = (threshold.unwrap_or(start.threshold), weight.unwrap_or(start.weight));
-            let options = HessianOptions { threshold, weight, border: (*border).into() };
+            let options = HessianOptions { threshold, weight, border: *border };
             let grey = image::grey(image.clone(), cpu)?;
             let response = for_any_image!(&grey, view => on_device(
                 view,
-                session,
+                context,
                 |gpu, _| GpuFilter::hessian(gpu, &options),
                 |cpu| hessian::response(view, &options, cpu),
             )?);
             if let Some(path) = blobs {
-                write_blobs(path, &for_any_image!(&grey, view => find_blobs(view, &options, session)?))?;
+                write_blobs(path, &for_any_image!(&grey, view => find_blobs(view, &options, context)?))?;
             }
             Ok(AnyImage::F32(if holds_floats(output) { response } else { magnitude(response) }))
         }
-        Filter::Convolve { kernel, normalise, float, border, .. } => {
+        FilterArguments::Convolve { kernel, normalise, float, border, .. } => {
             let kernel = parse_kernel(kernel, *normalise)?;
-            let options = ConvolveOptions { border: (*border).into() };
+            let options = ConvolveOptions { border: *border };
             if *float {
                 let out: Image<f32> =
-                    for_any_image!(image, view => convolved(view, &kernel, &options, session)?);
+                    for_any_image!(image, view => convolved(view, &kernel, &options, context)?);
                 return Ok(out.into());
             }
-            Ok(for_any_image!(image, view => same_type(view, &kernel, &options, session)?))
+            Ok(for_any_image!(image, view => same_type(view, &kernel, &options, context)?))
         }
     }
 }
 
-/// A filter's result from the session's GPU, or from its CPU where it has none.
+/// A filter's result from the context's GPU, or from its CPU where it has none.
 fn on_device<I: GpuPixel, O: Element + Copy + Default>(
     view: ImageView<'_, I>,
-    session: &Session,
+    context: &Context,
     on_gpu: impl FnOnce(&Gpu, usize) -> tiepoint::Result<GpuFilter<I, O>>,
     on_cpu: impl FnOnce(&Cpu) -> tiepoint::Result<Image<O>>,
 ) -> Outcome<Image<O>> {
-    let Some(gpu) = &session.processor.gpu else { return Ok(on_cpu(&session.processor.cpu)?) };
+    let Some(gpu) = &context.processor.gpu else { return Ok(on_cpu(&context.processor.cpu)?) };
     let run = || on_gpu(gpu, view.channels())?.filter(&GpuImage::upload(gpu, view)?)?.download();
     match run() {
         Err(error @ tiepoint::Error::DeviceMemory { .. }) => {
-            session.note(&format!("{error}; the CPU takes this image"));
-            Ok(on_cpu(&session.processor.cpu)?)
+            context.note(&format!("{error}; the CPU takes this image"));
+            Ok(on_cpu(&context.processor.cpu)?)
         }
         result => Ok(result?),
     }
@@ -146,11 +147,11 @@ fn on_device<I: GpuPixel, O: Element + Copy + Default>(
 fn find_blobs<T: GpuPixel>(
     view: ImageView<'_, T>,
     options: &HessianOptions,
-    session: &Session,
+    context: &Context,
 ) -> Outcome<Vec<Blob>> {
-    Ok(match &session.processor.gpu {
+    Ok(match &context.processor.gpu {
         Some(gpu) => GpuBlobs::new(gpu, options)?.blobs(&GpuImage::upload(gpu, view)?)?,
-        None => hessian::blobs(view, options, &session.processor.cpu)?,
+        None => hessian::blobs(view, options, &context.processor.cpu)?,
     })
 }
 
@@ -158,11 +159,11 @@ fn convolved<I: GpuPixel, O: GpuPixel>(
     view: ImageView<'_, I>,
     kernel: &Kernel,
     options: &ConvolveOptions,
-    session: &Session,
+    context: &Context,
 ) -> Outcome<Image<O>> {
     on_device(
         view,
-        session,
+        context,
         |gpu, channels| GpuFilter::convolve(gpu, kernel, options, channels),
         |cpu| convolve(view, kernel, options, cpu),
     )
@@ -173,12 +174,12 @@ fn same_type<T: GpuPixel>(
     view: ImageView<'_, T>,
     kernel: &Kernel,
     options: &ConvolveOptions,
-    session: &Session,
+    context: &Context,
 ) -> Outcome<AnyImage>
 where
     Image<T>: Into<AnyImage>,
 {
-    Ok(convolved::<T, T>(view, kernel, options, session)?.into())
+    Ok(convolved::<T, T>(view, kernel, options, context)?.into())
 }
 
 /// |v|, the greatest 1: what a picture without signs shows.
@@ -234,7 +235,7 @@ fn gradient<T: Sobel + GpuPixel>(
     view: ImageView<'_, T>,
     part: Gradient,
     options: &SobelOptions,
-    session: &Session,
+    context: &Context,
 ) -> Outcome<AnyImage>
 where
     Image<T>: Into<AnyImage>,
@@ -248,20 +249,20 @@ where
     Ok(match part {
         Gradient::Magnitude => on_device(
             view,
-            session,
+            context,
             |gpu, channels| GpuFilter::sobel_magnitude(gpu, options, channels),
             |cpu| sobel::magnitude(view, options, cpu),
         )?
         .into(),
         Gradient::Gx => signed(on_device(
             view,
-            session,
+            context,
             |gpu, channels| GpuFilter::sobel_x(gpu, options, channels),
             |cpu| sobel::x(view, options, cpu),
         )?)?,
         Gradient::Gy => signed(on_device(
             view,
-            session,
+            context,
             |gpu, channels| GpuFilter::sobel_y(gpu, options, channels),
             |cpu| sobel::y(view, options, cpu),
         )?)?,

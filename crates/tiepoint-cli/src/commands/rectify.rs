@@ -1,12 +1,13 @@
 //! `tiepoint rectify`: LEFT and RIGHT turned so that what corresponds lies in the same row.
 
-use super::matching::{Asked, Found, places};
-use crate::arguments::{CropName, Matching, ModelName, Rectify};
+use super::r#match::{Asked, Found, places};
+use crate::arguments::matching::{MatchingArguments, ModelName};
+use crate::arguments::rectify::{CropName, RectifyArguments};
+use crate::context::Context;
 use crate::draw::{Canvas as Drawing, rows};
 use crate::failure::{Failure, Outcome};
 use crate::input;
-use crate::report::{Clock, Object, Part};
-use crate::session::Session;
+use crate::output::{Clock, Object, Part};
 use std::path::Path;
 use tiepoint::device::Cpu;
 use tiepoint::geometry::calibration::{RectifiedCalibration, StereoCalibration};
@@ -16,9 +17,9 @@ use tiepoint::geometry::rectify::{
 use tiepoint::geometry::{Correspondence, Model};
 use tiepoint::image::{self, AnyImage, Image};
 
-pub(crate) fn run(arguments: &Rectify, session: &Session) -> Outcome {
+pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
     check(arguments)?;
-    let mut clock = Clock::start(&session.processor.cpu);
+    let mut clock = Clock::start(&context.processor.cpu);
     let rig = arguments
         .calibration
         .first()
@@ -26,28 +27,28 @@ pub(crate) fn run(arguments: &Rectify, session: &Session) -> Outcome {
     let rig = rig.transpose()?;
     let matching = matching(arguments, rig.is_some());
     let asked = Asked { detector: &arguments.detector, matching: &matching };
-    let found = asked.run([&arguments.left, &arguments.right], true, &mut clock, session)?;
-    session.progress.say("rectifying");
+    let found = asked.run([&arguments.left, &arguments.right], true, &mut clock, context)?;
+    context.progress.say("rectifying");
     let pair = clock.time(Part::Compute, || match &rig {
         Some(rig) => calibrated(rig, &found, arguments),
-        None => uncalibrated(&found, arguments, &session.processor.cpu),
+        None => uncalibrated(&found, arguments, &context.processor.cpu),
     })?;
-    let images = clock.time(Part::Compute, || pair.warp(&found, arguments, &session.processor.cpu))?;
-    clock.time(Part::Write, || write(arguments, &pair, &images, &session.processor.cpu))?;
-    speak(arguments, &pair, &clock, session)?;
-    session.report(|| {
+    let images = clock.time(Part::Compute, || pair.warp(&found, arguments, &context.processor.cpu))?;
+    clock.time(Part::Write, || write(arguments, &pair, &images, &context.processor.cpu))?;
+    speak(arguments, &pair, &clock, context)?;
+    context.report(|| {
         let object = Object::new()
             .text("left", &arguments.left.display().to_string())
             .text("right", &arguments.right.display().to_string());
         pair.describe(object, &found, rig.is_some())
-            .text("device", &session.device())
-            .count("threads", session.processor.cpu.threads())
-            .object("seconds", &clock.seconds(&session.processor.cpu))
+            .text("device", &context.device())
+            .count("threads", context.processor.cpu.threads())
+            .object("seconds", &clock.seconds(&context.processor.cpu))
     })
 }
 
 /// What can be told before any work.
-fn check(arguments: &Rectify) -> Outcome {
+fn check(arguments: &RectifyArguments) -> Outcome {
     if arguments.calibration.is_empty() && arguments.stored {
         return Err(Failure::usage("--stored: the rectification of which file? Give --calibration FILE"));
     }
@@ -67,8 +68,8 @@ fn check(arguments: &Rectify) -> Outcome {
 }
 
 /// With a calibration, matches are only looked at; without, they must obey a fundamental matrix.
-fn matching(arguments: &Rectify, calibrated: bool) -> Matching {
-    Matching {
+fn matching(arguments: &RectifyArguments, calibrated: bool) -> MatchingArguments {
+    MatchingArguments {
         model: if calibrated { ModelName::None } else { ModelName::Fundamental },
         ratio: arguments.ratio,
         one_way: false,
@@ -110,7 +111,7 @@ impl CropName {
     }
 }
 
-fn calibrated(rig: &StereoCalibration, found: &Found, arguments: &Rectify) -> Outcome<Pair> {
+fn calibrated(rig: &StereoCalibration, found: &Found, arguments: &RectifyArguments) -> Outcome<Pair> {
     let sizes = [0, 1].map(|i| original(found, i).size());
     let exchanged = !arguments.stored && !Rectification::in_order(rig);
     let rectification = if arguments.stored {
@@ -128,7 +129,7 @@ fn calibrated(rig: &StereoCalibration, found: &Found, arguments: &Rectify) -> Ou
     Ok(Pair::new(rectification, agreement, exchanged))
 }
 
-fn uncalibrated(found: &Found, arguments: &Rectify, cpu: &Cpu) -> Outcome<Pair> {
+fn uncalibrated(found: &Found, arguments: &RectifyArguments, cpu: &Cpu) -> Outcome<Pair> {
     let Some(Model::Fundamental(f)) = found.tie.model else {
         return Err(Failure::work("the tie points gave no epipolar geometry"));
     };
@@ -152,7 +153,7 @@ impl Pair {
         [&self.rectification.left, &self.rectification.right]
     }
 
-    fn warp(&self, found: &Found, arguments: &Rectify, cpu: &Cpu) -> Outcome<[AnyImage; 2]> {
+    fn warp(&self, found: &Found, arguments: &RectifyArguments, cpu: &Cpu) -> Outcome<[AnyImage; 2]> {
         let warped = |side: usize| -> Outcome<AnyImage> {
             let (view, kind) = (self.views()[side], arguments.interpolation.into());
             let source = if self.exchanged { 1 - side } else { side };
@@ -196,7 +197,7 @@ impl Pair {
     }
 }
 
-fn write(arguments: &Rectify, pair: &Pair, images: &[AnyImage; 2], cpu: &Cpu) -> Outcome {
+fn write(arguments: &RectifyArguments, pair: &Pair, images: &[AnyImage; 2], cpu: &Cpu) -> Outcome {
     let outputs = [&arguments.output_left, &arguments.output_right];
     for (path, image) in outputs.iter().zip(images) {
         path.as_deref().map_or(Ok(()), |path: &Path| image::write(path, image))?;
@@ -217,7 +218,7 @@ fn write(arguments: &Rectify, pair: &Pair, images: &[AnyImage; 2], cpu: &Cpu) ->
     Ok(())
 }
 
-fn speak(arguments: &Rectify, pair: &Pair, clock: &Clock, session: &Session) -> Outcome {
+fn speak(arguments: &RectifyArguments, pair: &Pair, clock: &Clock, context: &Context) -> Outcome {
     let between = format!("{} - {}", arguments.left.display(), arguments.right.display());
     let size = pair.rectification.left.size;
     let agreement = match pair.agreement {
@@ -227,10 +228,10 @@ fn speak(arguments: &Rectify, pair: &Pair, clock: &Clock, session: &Session) -> 
         ),
         None => "no tie points to check the rows by".into(),
     };
-    session.say(&format!("{between}: {size}, {agreement}, {:.1} ms", clock.compute() * 1e3))?;
+    context.say(&format!("{between}: {size}, {agreement}, {:.1} ms", clock.compute() * 1e3))?;
     if pair.exchanged {
         let second = arguments.right.display();
-        session.say(&format!(
+        context.say(&format!(
             "{second} shows the scene from the left: it is the left picture of the rectified pair"
         ))?;
     }

@@ -1,18 +1,19 @@
 //! `tiepoint register`: MOVING warped onto REFERENCE.
 
-use super::matching::{Asked, Found};
-use crate::arguments::{ModelName, Register};
+use super::r#match::{Asked, Found};
+use crate::arguments::matching::ModelName;
+use crate::arguments::register::RegisterArguments;
+use crate::context::Context;
 use crate::draw::{Canvas, overlay};
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Picture};
-use crate::report::{Clock, Object, Part};
-use crate::session::Session;
+use crate::output::{Clock, Object, Part};
 use tiepoint::geometry::Homography;
 use tiepoint::geometry::warp::coverage;
 use tiepoint::image::{self, AnyImage, Image};
 use tiepoint::register::lay;
 
-pub(crate) fn run(arguments: &Register, session: &Session) -> Outcome {
+pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     if matches!(arguments.matching.model, ModelName::Fundamental | ModelName::None) {
         return Err(Failure::usage(
             "--model: expected homography, affine or similarity; nothing else says where a pixel goes",
@@ -20,26 +21,26 @@ pub(crate) fn run(arguments: &Register, session: &Session) -> Outcome {
     }
     let pictures = [&arguments.output, &arguments.overlay, &arguments.draw];
     pictures.iter().filter_map(|p| p.as_deref()).try_for_each(input::writable_image)?;
-    let mut clock = Clock::start(&session.processor.cpu);
+    let mut clock = Clock::start(&context.processor.cpu);
     let asked = Asked { detector: &arguments.detector, matching: &arguments.matching };
     // A is MOVING, B is REFERENCE: the matrix leads from MOVING to REFERENCE.
-    let found = asked.run([&arguments.moving, &arguments.reference], true, &mut clock, session)?;
-    session.progress.say("warping");
-    let laid = clock.time(Part::Compute, || Laid::of(&found, arguments, session))?;
+    let found = asked.run([&arguments.moving, &arguments.reference], true, &mut clock, context)?;
+    context.progress.say("warping");
+    let laid = clock.time(Part::Compute, || Laid::of(&found, arguments, context))?;
     clock.time(Part::Write, || write(arguments, &found, &laid))?;
     let between = format!("{} on {}", arguments.moving.display(), arguments.reference.display());
-    session.say(&format!("{between}: {}, {:.1} ms", found.summary(), clock.compute() * 1e3))?;
-    session.report(|| {
+    context.say(&format!("{between}: {}, {:.1} ms", found.summary(), clock.compute() * 1e3))?;
+    context.report(|| {
         let object = Object::new()
             .text("reference", &arguments.reference.display().to_string())
             .text("moving", &arguments.moving.display().to_string());
         let size = found.features[1].image;
         found
-            .describe(object, &asked, session)
+            .describe(object, &asked, context)
             .count("width", size.width)
             .count("height", size.height)
             .number("covered", laid.share())
-            .object("seconds", &clock.seconds(&session.processor.cpu))
+            .object("seconds", &clock.seconds(&context.processor.cpu))
     })
 }
 
@@ -57,13 +58,13 @@ struct Laid {
 }
 
 impl Laid {
-    fn of(found: &Found, arguments: &Register, session: &Session) -> Outcome<Self> {
+    fn of(found: &Found, arguments: &RegisterArguments, context: &Context) -> Outcome<Self> {
         let no_model = || Failure::work("no model was found");
         let model = found.tie.model.ok_or_else(no_model)?;
         let [moving, reference] = [0, 1].map(|i| original(&found.pictures[i]));
-        let image = lay(moving, reference, &model, arguments.interpolation.into(), &session.processor)?;
+        let image = lay(moving, reference, &model, arguments.interpolation.into(), &context.processor)?;
         let back = model.homography().as_ref().and_then(Homography::inverse).ok_or_else(no_model)?;
-        let valid = coverage(moving.size(), &back, reference.size(), &session.processor.cpu)?;
+        let valid = coverage(moving.size(), &back, reference.size(), &context.processor.cpu)?;
         Ok(Self { image, valid })
     }
 
@@ -74,7 +75,7 @@ impl Laid {
     }
 }
 
-fn write(arguments: &Register, found: &Found, laid: &Laid) -> Outcome {
+fn write(arguments: &RegisterArguments, found: &Found, laid: &Laid) -> Outcome {
     if let Some(path) = &arguments.output {
         image::write(path, &laid.image)?;
     }

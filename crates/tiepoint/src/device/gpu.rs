@@ -4,7 +4,7 @@
 //! name in the dialect of [`tiepoint_gpu::dialect`]. Its results are the CPU's, bit for bit, unless its contract says
 //! otherwise.
 
-pub use tiepoint_gpu::{Api, Buffer, Commands, Element, Gpu, Graph, Info, Pinned, StageTime, devices};
+pub use tiepoint_gpu::{Api, Buffer, Commands, Element, Gpu, Graph, Info, Pinned, devices};
 
 impl From<tiepoint_gpu::Error> for crate::Error {
     fn from(error: tiepoint_gpu::Error) -> Self {
@@ -36,7 +36,7 @@ pub(crate) fn all() -> &'static [Gpu] {
 
 /// Compiles programs for three generations of CUDA cards, none of which need be there; for tests.
 #[cfg(test)]
-pub(crate) fn compiles_everywhere(sources: &[tiepoint_gpu::Source]) {
+pub(crate) fn compiles_everywhere(sources: &[tiepoint_gpu::KernelSource]) {
     for source in sources {
         for architecture in ["sm_75", "sm_80", "sm_90"] {
             match tiepoint_gpu::compile_for_cuda(source, architecture) {

@@ -5,35 +5,23 @@
 //! touches rayon's global one. Neither the thread count nor the SIMD level changes a result.
 
 pub mod gpu;
+mod level;
 mod profile;
 pub(crate) mod progress;
 mod scratch;
 
+pub use level::SimdLevel;
+pub(crate) use level::{Level, dispatch};
 pub use profile::{Profile, Stage, StageTime};
 pub use progress::Progress;
 pub(crate) use scratch::Scratch;
 
 use crate::{Error, Result};
-use fearless_simd::Level;
 use gpu::{Api, Gpu};
 use progress::Watch;
 use rayon::{ThreadPool, ThreadPoolBuilder, prelude::*};
 use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
-
-/// The SIMD levels that a [`Cpu`] can be held to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SimdLevel {
-    /// What every CPU of this architecture has (SSE2 on x86-64, NEON on AArch64).
-    Baseline,
-    /// x86-64-v3: AVX2 and FMA.
-    Avx2,
-    /// The AVX-512 set of Ice Lake, VNNI included.
-    Avx512,
-    /// The best that this machine has.
-    Best,
-}
 
 /// The CPU as a device: a thread pool, a SIMD level and, if asked for, a profile of stage times and an observer.
 #[derive(Clone, Debug)]
@@ -53,7 +41,7 @@ impl Default for Cpu {
 impl Cpu {
     /// The calling thread alone, at the best SIMD level present.
     pub fn sequential() -> Self {
-        Self { pool: None, level: Level::new(), profile: None, watch: None }
+        Self { pool: None, level: Level::best(), profile: None, watch: None }
     }
 
     /// A pool of `threads` threads made for this `Cpu`; one thread means the calling thread.
@@ -85,18 +73,7 @@ impl Cpu {
     /// # Errors
     /// [`Error::Device`] when this machine lacks the level.
     pub fn at_level(self, level: SimdLevel) -> Result<Self> {
-        let best = Level::new();
-        let chosen = match level {
-            SimdLevel::Best => Some(best),
-            SimdLevel::Baseline => Some(Level::baseline()),
-            #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-            SimdLevel::Avx2 => best.as_avx2().map(Level::Avx2),
-            #[cfg(any(target_arch = "x86", target_arch = "x86_64"))]
-            SimdLevel::Avx512 => best.as_avx512().map(Level::Avx512),
-            #[cfg(not(any(target_arch = "x86", target_arch = "x86_64")))]
-            _ => None,
-        };
-        match chosen {
+        match Level::of(level) {
             Some(level) => Ok(Self { level, ..self }),
             None => {
                 Err(Error::Device { device: "cpu".into(), reason: format!("this machine has no {level:?}") })
@@ -127,7 +104,7 @@ impl Cpu {
     ///
     /// ```
     /// use tiepoint::{device::Cpu, feature::sift, image::Image};
-    /// let cpu = Cpu::sequential().observed(|p| eprintln!("{}: {:.0} %", p.work, 100.0 * p.share()));
+    /// let cpu = Cpu::sequential().observed(|p| eprintln!("{}: {:.0} %", p.task, 100.0 * p.share()));
     /// let image = Image::<u8>::new(tiepoint::image::Size::new(300, 200));
     /// assert!(sift::detect(image.view(), &Default::default(), None, &cpu)?.is_empty());
     /// # Ok::<(), tiepoint::Error>(())
@@ -137,18 +114,18 @@ impl Cpu {
         Self { watch: Some(Watch::Observer(Arc::new(observer))), ..self }
     }
 
-    /// The same device, on which work of `total` steps begins; it ends when this and its clones are dropped.
-    pub(crate) fn work(&self, name: &'static str, total: usize) -> Self {
-        let watch = self.watch.as_ref().and_then(|w| w.work(name, total as u64));
+    /// The same device, on which a task of `total` steps begins; it ends when this and its clones are dropped.
+    pub(crate) fn begin_task(&self, name: &'static str, total: usize) -> Self {
+        let watch = self.watch.as_ref().and_then(|w| w.begin_task(name, total as u64));
         Self { watch, ..self.clone() }
     }
 
-    /// The same device, on which the next work fills `steps` of that under way.
+    /// The same device, on which the next task fills `steps` of the one under way.
     pub(crate) fn part(&self, steps: usize) -> Self {
         Self { watch: self.watch.as_ref().and_then(|w| w.part(steps as u64)), ..self.clone() }
     }
 
-    /// Notes that steps of the work under way are done.
+    /// Notes that steps of the task under way are done.
     pub(crate) fn advance(&self, steps: usize) {
         if let Some(watch) = &self.watch {
             watch.advance(steps as u64);
@@ -161,9 +138,8 @@ impl Cpu {
     }
 
     /// The name of the SIMD level in use, for people.
-    pub fn level_name(&self) -> String {
-        let name = format!("{:?}", self.level);
-        name.split('(').next().unwrap_or_default().to_lowercase()
+    pub fn level_name(&self) -> &'static str {
+        self.level.name()
     }
 
     /// The SIMD level in use.

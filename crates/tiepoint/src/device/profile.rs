@@ -2,22 +2,12 @@
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
+pub use tiepoint_gpu::StageTime;
 
 /// Wall-clock times of stages, added up by name in the order in which the names first came.
 #[derive(Debug, Default)]
 pub struct Profile {
     stages: Mutex<Vec<StageTime>>,
-}
-
-/// One line of a [`Profile`].
-#[derive(Clone, Copy, Debug)]
-pub struct StageTime {
-    /// The stage's name.
-    pub name: &'static str,
-    /// Seconds spent in it, all calls together.
-    pub seconds: f64,
-    /// How often it ran.
-    pub calls: u64,
 }
 
 impl Profile {

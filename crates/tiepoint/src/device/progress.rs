@@ -1,20 +1,19 @@
-//! How far long work has got, for people who wait.
+//! Progress of long tasks, for people who wait.
 //!
-//! A caller watches by [`Cpu::observed`](super::Cpu::observed). A stage that may take long says at its start of how many
-//! steps it consists ([`Cpu::work`](super::Cpu::work)), and each thread says when it has done some
-//! ([`Cpu::advance`](super::Cpu::advance)), a band of rows at a time; what it calls can be told to fill a part of its own
-//! steps ([`Cpu::part`](super::Cpu::part)). Nothing waits for it and no result depends on it. Unobserved, a step costs
-//! one comparison.
+//! A caller watches through [`Cpu::observed`](super::Cpu::observed). A stage that may take long begins a task of so many
+//! steps ([`Cpu::begin_task`](super::Cpu::begin_task)), and each thread reports steps that are done, a band of rows at a
+//! time ([`Cpu::advance`](super::Cpu::advance)). A task inside a task counts as some of the outer one's steps
+//! ([`Cpu::part`](super::Cpu::part)). No result depends on progress. Without an observer a step costs one comparison.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// How far a piece of work has got.
+/// How far a task has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
     /// What is being done: `SIFT`, `SURF`, `match`, `warp` or `stereo`.
-    pub work: &'static str,
-    /// Steps done; it never falls, and reaches `total` when the work ends, however it ends.
+    pub task: &'static str,
+    /// Steps done; it never falls, and reaches `total` when the task ends, even by an error.
     pub done: u64,
     /// Steps in all, at least 1. A step is a few rows, some images of a batch, or what takes as long.
     pub total: u64,
@@ -27,58 +26,58 @@ impl Progress {
     }
 }
 
-/// Who is told.
+/// What receives the steps that are reported.
 #[derive(Clone)]
 pub(super) enum Watch {
-    /// The caller, of the work that is begun next.
+    /// The caller; the next task reports to it.
     Observer(Arc<dyn Fn(Progress) + Send + Sync>),
-    /// The work under way.
-    Work(Arc<Work>),
-    /// The work under way; the work that is begun next is so many of its steps.
-    Part(Arc<Work>, u64),
+    /// The task under way.
+    Task(Arc<Task>),
+    /// The task under way, of which the next task is so many steps.
+    Part(Arc<Task>, u64),
 }
 
-/// Work under way.
-pub(super) struct Work {
+/// A task under way.
+pub(super) struct Task {
     name: &'static str,
     total: u64,
     done: Mutex<u64>,
-    told: Watch,
+    reports_to: Watch,
 }
 
 impl Watch {
-    /// Begins work of `total` steps. Work within work is told of only as its part.
-    pub(super) fn work(&self, name: &'static str, total: u64) -> Option<Self> {
-        let told = match self {
-            Self::Work(_) => return None,
-            told => told.clone(),
+    /// Begins a task of `total` steps. Inside another task it reports only if it is a part of it.
+    pub(super) fn begin_task(&self, name: &'static str, total: u64) -> Option<Self> {
+        let reports_to = match self {
+            Self::Task(_) => return None,
+            Self::Observer(_) | Self::Part(..) => self.clone(),
         };
-        Some(Self::Work(Arc::new(Work { name, total: total.max(1), done: Mutex::new(0), told })))
+        Some(Self::Task(Arc::new(Task { name, total: total.max(1), done: Mutex::new(0), reports_to })))
     }
 
     pub(super) fn part(&self, steps: u64) -> Option<Self> {
         match self {
-            Self::Work(work) => Some(Self::Part(work.clone(), steps)),
-            _ => None,
+            Self::Task(task) => Some(Self::Part(task.clone(), steps)),
+            Self::Observer(_) | Self::Part(..) => None,
         }
     }
 
     pub(super) fn advance(&self, steps: u64) {
-        if let Self::Work(work) = self {
-            work.advance(steps);
+        if let Self::Task(task) = self {
+            task.advance(steps);
         }
     }
 }
 
-impl Work {
-    /// Under the lock, so that what is told never falls.
+impl Task {
+    /// Reports under the lock, so that the numbers that arrive never fall.
     fn advance(&self, steps: u64) {
         let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
         let before = *done;
         *done = before.saturating_add(steps).min(self.total);
-        match &self.told {
+        match &self.reports_to {
             Watch::Observer(observer) if *done > before => {
-                observer(Progress { work: self.name, done: *done, total: self.total });
+                observer(Progress { task: self.name, done: *done, total: self.total });
             }
             Watch::Part(whole, part) => {
                 let of_part = |n: u64| (u128::from(n) * u128::from(*part) / u128::from(self.total)) as u64;
@@ -89,8 +88,8 @@ impl Work {
     }
 }
 
-impl Drop for Work {
-    /// Work that took a short cut, or failed, is done too.
+impl Drop for Task {
+    /// A task that ended early, or failed, is done too.
     fn drop(&mut self) {
         if !std::thread::panicking() {
             self.advance(self.total);
@@ -102,8 +101,8 @@ impl fmt::Debug for Watch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Observer(_) => f.write_str("Observer"),
-            Self::Work(work) => write!(f, "Work({})", work.name),
-            Self::Part(work, steps) => write!(f, "Part({}, {steps})", work.name),
+            Self::Task(task) => write!(f, "Task({})", task.name),
+            Self::Part(task, steps) => write!(f, "Part({}, {steps})", task.name),
         }
     }
 }
@@ -113,8 +112,8 @@ pub(crate) mod tests {
     use super::*;
     use crate::device::Cpu;
 
-    /// Runs `work` on an observed device and gives what was told, which must rise to the total in at least `least`
-    /// calls; the results must be those of the device unobserved.
+    /// Runs `work` on an observed device and returns what the observer was told, which must rise to the total in at
+    /// least `least` calls. The results must equal those without an observer.
     pub(crate) fn told<R: PartialEq>(cpu: &Cpu, least: usize, work: impl Fn(&Cpu) -> R) -> Vec<Progress> {
         let told = Arc::new(Mutex::new(Vec::new()));
         let to = told.clone();
@@ -135,14 +134,14 @@ pub(crate) mod tests {
         for threads in [1, 2, 5] {
             let cpu = Cpu::with_threads(threads).unwrap();
             let told = told(&cpu, 100, |cpu| {
-                let cpu = &cpu.work("whole", 1000);
+                let cpu = &cpu.begin_task("whole", 1000);
                 cpu.map(100, |_| cpu.advance(3));
-                let part = &cpu.part(500).work("part", 7);
+                let part = &cpu.part(500).begin_task("part", 7);
                 (0..7).for_each(|_| part.advance(1));
-                part.work("within, no part", 3).advance(1);
+                part.begin_task("within, no part", 3).advance(1);
                 part.advance(10);
             });
-            assert!(told.iter().all(|p| p.work == "whole" && p.total == 1000), "the whole is told of");
+            assert!(told.iter().all(|p| p.task == "whole" && p.total == 1000), "the whole is told of");
             assert!(told.iter().any(|p| p.done == 300 + 500 / 7), "a seventh of the part");
             assert_eq!(told[told.len() - 2].done, 800, "before the end");
         }
@@ -151,11 +150,11 @@ pub(crate) mod tests {
     #[test]
     fn work_that_fails_or_has_no_steps_ends() {
         let fails = |cpu: &Cpu| {
-            let cpu = cpu.work("fails", 10);
+            let cpu = cpu.begin_task("fails", 10);
             cpu.advance(1);
             "failed"
         };
         assert_eq!(told(&Cpu::sequential(), 2, fails).len(), 2);
-        told(&Cpu::sequential(), 1, |cpu| drop(cpu.work("empty", 0)));
+        told(&Cpu::sequential(), 1, |cpu| drop(cpu.begin_task("empty", 0)));
     }
 }

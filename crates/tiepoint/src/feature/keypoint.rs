@@ -1,7 +1,7 @@
 //! Keypoints, in the host's memory and as words in a device's.
 
 use std::cmp::Ordering;
-use tiepoint_gpu::Source;
+use tiepoint_gpu::KernelSource;
 
 /// A place in an image with a scale and a direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,6 +64,6 @@ pub(crate) fn from_words(words: &[u32]) -> Keypoint {
 }
 
 /// For kernels: the type `Keypoint`, and its order.
-pub(crate) fn for_kernels(source: Source) -> Source {
+pub(crate) fn for_kernels(source: KernelSource) -> KernelSource {
     source.text(include_str!("keypoint.h"))
 }

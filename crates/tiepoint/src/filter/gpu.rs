@@ -8,7 +8,7 @@ use crate::image::gpu::{GpuImage, GpuStack};
 use crate::image::{Border, Size};
 use crate::{Error, Result};
 use std::marker::PhantomData;
-use tiepoint_gpu::{Argument, Element, Kernel, Program, Source, arguments};
+use tiepoint_gpu::{Element, Kernel, KernelSource, Positional, Program, arguments};
 
 /// A filter for images of one pixel type and number of channels, compiled for a device.
 ///
@@ -54,7 +54,7 @@ pub(crate) struct Step {
 
 impl Step {
     pub(crate) fn new(program: &Program, name: &'static str, covers: Size) -> Result<Self> {
-        Ok(Self { kernel: program.kernel(name, [LANES, 1])?, covers, weights: None })
+        Ok(Self { kernel: program.untyped_kernel(name, [LANES, 1])?, covers, weights: None })
     }
 
     pub(crate) fn with_weights(self, weights: Buffer<f32>) -> Self {
@@ -66,7 +66,7 @@ impl Step {
         commands: &mut Commands,
         from: &GpuStack<I>,
         to: &GpuStack<O>,
-        more: Vec<Argument>,
+        more: Vec<Positional>,
     ) -> Result<()> {
         let row = |size: Size, channels| size.width * channels;
         let (to_row, from_row) = (row(to.size(), to.channels()), row(from.size(), from.channels()));
@@ -76,9 +76,9 @@ impl Step {
         arguments.extend(arguments![to.pitch() as i32, to.step() as u64, from_row as i32]);
         arguments.extend(arguments![from.size().height as i32, from.pitch() as i32, from.step() as u64]);
         arguments.push((across as i32).into());
-        arguments.extend(self.weights.iter().map(Argument::from));
+        arguments.extend(self.weights.iter().map(Positional::from));
         arguments.extend(more);
-        Ok(commands.launch(&self.kernel, [groups, 1, to.count()], arguments)?)
+        Ok(commands.launch_untyped(&self.kernel, [groups, 1, to.count()], arguments)?)
     }
 }
 
@@ -98,13 +98,13 @@ impl<I: Element, O: Element> GpuFilter<I, O> {
         gpu: &Gpu,
         stage: &'static str,
         shape: &Shape,
-        definitions: impl Fn(Source) -> Source,
+        definitions: impl Fn(KernelSource) -> KernelSource,
     ) -> Result<Self> {
         let channels = shape.channels;
         let program = gpu.program(&shape.source::<I, O>(stage, definitions))?;
         let steps = match shape.tile() {
             Some(tile) => Steps::One(Step {
-                kernel: program.kernel("tile", [LANES, 1])?,
+                kernel: program.untyped_kernel("tile", [LANES, 1])?,
                 covers: tile.size,
                 weights: None,
             }),
@@ -196,12 +196,12 @@ const WHOLE_WINDOW: usize = 32;
 const MARGIN: usize = 32;
 
 /// For kernels: `LANES`, `CHANNELS` and `VECTOR`.
-pub(crate) fn for_kernels(source: Source, channels: usize) -> Source {
+pub(crate) fn for_kernels(source: KernelSource, channels: usize) -> KernelSource {
     source.define("LANES", LANES).define("CHANNELS", channels).text(include_str!("vector.h"))
 }
 
 /// For kernels: `border_index` and its like.
-pub(super) fn border_for_kernels(source: Source, border: Border) -> Source {
+pub(super) fn border_for_kernels(source: KernelSource, border: Border) -> KernelSource {
     let number =
         [Border::Clamp, Border::Reflect, Border::Zero, Border::Skip].iter().position(|&b| b == border);
     source
@@ -271,10 +271,10 @@ impl Shape {
     pub(super) fn source<I: Element, O: Element>(
         &self,
         name: &'static str,
-        definitions: impl Fn(Source) -> Source,
-    ) -> Source {
+        definitions: impl Fn(KernelSource) -> KernelSource,
+    ) -> KernelSource {
         let tile = self.tile();
-        let mut source = for_kernels(Source::new(name), self.channels)
+        let mut source = for_kernels(KernelSource::new(name), self.channels)
             .define("IN", I::NAME)
             .define("OUT", O::NAME)
             .define("MID", self.sum)

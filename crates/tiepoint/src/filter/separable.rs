@@ -7,10 +7,10 @@
 
 use super::border::{BAND, keep_ends, leaves};
 use crate::{
-    device::Cpu,
+    device::{Cpu, dispatch},
     image::{Border, Image, ImageView, Pixel},
 };
-use fearless_simd::{Simd, dispatch};
+use fearless_simd::Simd;
 use fearless_simd_macros::simd;
 
 /// The arithmetic of a separable filter of 2r + 1 rows and columns.

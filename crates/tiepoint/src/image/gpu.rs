@@ -5,7 +5,7 @@ use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu, Pinned};
 use crate::{Error, Result};
 use std::any::Any;
-use tiepoint_gpu::{Element, Mark, Source};
+use tiepoint_gpu::{Element, KernelSource, Mark};
 
 /// A pixel that lies in a device's memory.
 pub trait GpuPixel: Pixel + Element {}
@@ -13,7 +13,7 @@ pub trait GpuPixel: Pixel + Element {}
 impl<T: Pixel + Element> GpuPixel for T {}
 
 /// For kernels: the type `PIXEL`, and its conversions `pixel_unit`, `pixel_level` and `pixel_from`.
-pub(crate) fn for_kernels<T: GpuPixel>(source: Source) -> Source {
+pub(crate) fn for_kernels<T: GpuPixel>(source: KernelSource) -> KernelSource {
     source
         .define("PIXEL", T::NAME)
         .define("PIXEL_IS_FLOAT", u8::from(T::WHITE == 1.0))
@@ -318,8 +318,8 @@ KERNEL(64, 1) conversions(GLOBAL f32 *unit, GLOBAL u32 *level, GLOBAL PIXEL *bac
         let mut values: Vec<f32> = (-500..70_000).map(|i| i as f32 * 1.25 * T::WHITE / 65535.0).collect();
         values.extend([0.5, 1.5, 2.5, 254.5, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0]);
         let pixels: Vec<T> = values.iter().map(|&v| T::from_f32(v)).collect();
-        let source = for_kernels::<T>(Source::new("conversions")).text(CONVERSIONS);
-        let kernel = gpu.program(&source).unwrap().kernel("conversions", [64, 1]).unwrap();
+        let source = for_kernels::<T>(KernelSource::new("conversions")).text(CONVERSIONS);
+        let kernel = gpu.program(&source).unwrap().untyped_kernel("conversions", [64, 1]).unwrap();
         let n = values.len();
         let unit = gpu.buffer::<f32>(n).unwrap();
         let level = gpu.buffer::<u32>(n).unwrap();
@@ -327,7 +327,7 @@ KERNEL(64, 1) conversions(GLOBAL f32 *unit, GLOBAL u32 *level, GLOBAL PIXEL *bac
         let (on_device, floats) = (gpu.upload(&pixels).unwrap(), gpu.upload(&values).unwrap());
         let mut commands = Commands::new();
         let arguments = arguments![&unit, &level, &back, &on_device, &floats, n as i32];
-        commands.launch(&kernel, kernel.covering(n, 1), arguments).unwrap();
+        commands.launch_untyped(&kernel, kernel.covering(n, 1), arguments).unwrap();
         gpu.run(&commands).unwrap();
         let (unit, level, back) = (unit.to_vec().unwrap(), level.to_vec().unwrap(), back.to_vec().unwrap());
         for (i, pixel) in pixels.into_iter().enumerate() {

@@ -10,7 +10,8 @@
 //! with the squares' sums taken as the same chain; it is exactly 0 for equal descriptors and the same seen
 //! from either side.
 
-use fearless_simd::{Level, Simd, dispatch, f32x16, i32x16, prelude::*};
+use crate::device::{Level, dispatch};
+use fearless_simd::{Simd, f32x16, i32x16, prelude::*};
 use fearless_simd_macros::simd;
 
 /// Descriptors of A in a strip.
@@ -126,7 +127,7 @@ impl Distance for f32 {
 /// Whether 8-bit words hold four bytes for `vpdpbusd`; elsewhere they hold two 16-bit values.
 fn bytes(level: Level) -> bool {
     #[cfg(target_arch = "x86_64")]
-    return level.as_avx512().is_some();
+    return matches!(level, Level::Avx512(_));
     #[cfg(not(target_arch = "x86_64"))]
     return {
         let _ = level;
@@ -160,17 +161,12 @@ impl Element for u8 {
     #[inline]
     fn products(level: Level, strip: &[[i32; ROWS]], panel: &[Line<i32>], out: &mut Tile<i32>) {
         #[cfg(target_arch = "x86_64")]
-        {
-            if let Some(avx512) = level.as_avx512() {
-                return quads_avx512(avx512, strip, panel, out);
-            }
-            if let Some(avx2) = level.as_avx2() {
-                return pairs_avx2(avx2, strip, panel, out);
-            }
-            if let Some(sse2) = level.as_sse2() {
-                return pairs_sse2(sse2, strip, panel, out);
-            }
+        match level {
+            Level::Avx512(avx512) => quads_avx512(avx512, strip, panel, out),
+            Level::Avx2(avx2) => pairs_avx2(avx2, strip, panel, out),
+            Level::Sse2(sse2) => pairs_sse2(sse2, strip, panel, out),
         }
+        #[cfg(not(target_arch = "x86_64"))]
         dispatch!(level, simd => pairs(simd, strip, panel, out));
     }
 
@@ -208,9 +204,12 @@ impl Element for f32 {
     #[inline]
     fn products(level: Level, strip: &[[Self; ROWS]], panel: &[Line<Self>], out: &mut Tile<Self>) {
         #[cfg(target_arch = "x86_64")]
-        if let Some(avx512) = level.as_avx512() {
-            return singles::<_, 4>(avx512, strip, panel, out);
+        match level {
+            Level::Avx512(avx512) => singles::<_, 4>(avx512, strip, panel, out),
+            Level::Avx2(avx2) => singles::<_, 1>(avx2, strip, panel, out),
+            Level::Sse2(sse2) => singles::<_, 1>(sse2, strip, panel, out),
         }
+        #[cfg(not(target_arch = "x86_64"))]
         dispatch!(level, simd => singles::<_, 1>(simd, strip, panel, out));
     }
 
@@ -336,6 +335,7 @@ pairs_kernel!(pairs_avx2, Avx2, i32x8, __m256i, _mm256_set1_epi32, _mm256_add_ep
 pairs_kernel!(pairs_sse2, Sse2, i32x4, __m128i, _mm_set1_epi32, _mm_add_epi32, _mm_madd_epi16);
 
 /// Words of two 16-bit values by plain loops, for other architectures.
+#[cfg(not(target_arch = "x86_64"))]
 #[simd]
 fn pairs<S: Simd>(_simd: S, strip: &[[i32; ROWS]], panel: &[Line<i32>], out: &mut Tile<i32>) {
     for (r, Line(out)) in out.iter_mut().enumerate() {

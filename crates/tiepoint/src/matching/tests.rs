@@ -312,6 +312,6 @@ fn progress_is_told_of_descriptors() {
     for threads in [1, 5] {
         let cpu = Cpu::with_threads(threads).unwrap();
         let told = told(&cpu, 5, |cpu| search(&a, &b, 16, cpu));
-        assert!(told.iter().all(|p| p.work == "match" && p.total == 1000), "descriptors of A");
+        assert!(told.iter().all(|p| p.task == "match" && p.total == 1000), "descriptors of A");
     }
 }

@@ -12,8 +12,12 @@
 //! **Numbers.** One subtraction in f32, compared. Whatever is not finite is invalid and agrees with nothing.
 
 use super::INVALID;
-use crate::{Error, Result, device::Cpu, image::Image};
-use fearless_simd::{Simd, dispatch};
+use crate::{
+    Error, Result,
+    device::{Cpu, dispatch},
+    image::Image,
+};
+use fearless_simd::Simd;
 use fearless_simd_macros::simd;
 
 /// How far from a whole pixel a surface of the right view still covers it, in pixels.

@@ -12,8 +12,12 @@
 //! pixels that both windows see are taken first, and once.
 
 use super::INVALID;
-use crate::{Error, Result, device::Cpu, image::Image};
-use fearless_simd::{Simd, dispatch, prelude::*};
+use crate::{
+    Error, Result,
+    device::{Cpu, dispatch},
+    image::Image,
+};
+use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
 
 /// Rows that one task filters: the rows above and below are prepared again by its neighbours.

@@ -170,7 +170,7 @@ impl Stereo {
         let projecting = colour.as_ref().map_or(0, |_| learn::project_steps(options, step));
         let learning = if learns { learn::table_steps(options, step) } else { 0 };
         let aggregations = 1 + usize::from(options.right_view == RightView::Aggregated);
-        let cpu = &cpu.work("stereo", projecting + learning + aggregations * step);
+        let cpu = &cpu.begin_task("stereo", projecting + learning + aggregations * step);
         if let Some(colour) = colour {
             let cpu = cpu.part(projecting);
             cpu.run(|| learn::project(&mut pair, &colour, options, workspace, &cpu))?;

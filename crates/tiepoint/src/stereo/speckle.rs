@@ -12,8 +12,12 @@
 //! first; union-find joins the runs. Bands of rows are joined on their own and then with each other.
 
 use super::INVALID;
-use crate::{Error, Result, device::Cpu, image::Image};
-use fearless_simd::{Simd, dispatch, prelude::*};
+use crate::{
+    Error, Result,
+    device::{Cpu, dispatch},
+    image::Image,
+};
+use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
 use std::ops::Range;
 

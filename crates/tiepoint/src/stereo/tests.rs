@@ -153,7 +153,7 @@ fn progress_is_told_band_by_band_and_of_every_iteration() {
             let told = told(&cpu, least, |cpu| {
                 Stereo::new(options).unwrap().compute(&pair[0], &pair[1], Masks::default(), cpu).unwrap()
             });
-            assert!(told.iter().all(|p| p.work == "stereo"), "one piece of work");
+            assert!(told.iter().all(|p| p.task == "stereo"), "one task");
             let jump = told.iter().zip(&told[1..]).map(|(a, b)| b.share() - a.share()).fold(0.0, f64::max);
             assert!(jump < 0.2, "{options:?}: {jump} of the work at once");
         }

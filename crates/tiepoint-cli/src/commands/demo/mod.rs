@@ -5,12 +5,12 @@ mod stereo;
 
 use super::evaluate::Scores;
 use super::filter::magnitude;
-use super::matching::lines;
-use crate::arguments::Demo;
+use super::r#match::lines;
+use crate::arguments::demo::DemoArguments;
+use crate::context::Context;
 use crate::draw::{Blend, Canvas, keypoints, overlay, side_by_side};
 use crate::failure::{Failure, Outcome};
-use crate::report::{Clock, Object, Part};
-use crate::session::Session;
+use crate::output::{Clock, Object, Part};
 use std::path::Path;
 use tiepoint::feature::{Detector, Features, sift::SiftOptions, surf::SurfOptions};
 use tiepoint::filter::gauss::{GaussOptions, gauss};
@@ -59,26 +59,26 @@ fn subjects(seed: u64) -> [Subject; 3] {
     [turned, tilted, poor]
 }
 
-pub(crate) fn run(arguments: &Demo, session: &Session) -> Outcome {
+pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
     let folder = &arguments.folder;
     let failed = |e: std::io::Error| Failure::work(format!("{}: {e}", folder.display()));
     std::fs::create_dir_all(folder).map_err(failed)?;
-    let mut clock = Clock::start(&session.processor.cpu);
+    let mut clock = Clock::start(&context.processor.cpu);
     let mut outcomes = Vec::new();
     let subjects = subjects(arguments.seed);
-    session.say(&format!(
+    context.say(&format!(
         "{:<8}{:<6}{:>12}{:>9}{:>9}{:>14}{:>14}{:>10}",
         "scene", "", "features", "matches", "inliers", "right to 3 px", "corner error", "ms"
     ))?;
     for (i, subject) in subjects.iter().enumerate() {
-        session.progress.say(&format!("drawing {}", subject.title));
-        let scene = Scene::<u8>::render(&subject.options, &session.processor.cpu)?;
+        context.progress.say(&format!("drawing {}", subject.title));
+        let scene = Scene::<u8>::render(&subject.options, &context.processor.cpu)?;
         let pair = [scene.reference, scene.moving].map(AnyImage::U8);
         for (image, which) in pair.iter().zip(["a", "b"]) {
             image::write(folder.join(format!("{}-{which}.png", subject.name)), image)?;
         }
         for (name, detector) in detectors() {
-            let found = clock.time(Part::Compute, || Found::of(&pair, &detector, session))?;
+            let found = clock.time(Part::Compute, || Found::of(&pair, &detector, context))?;
             clock.time(Part::Write, || found.draw(&pair, &folder.join(subject.name), name))?;
             let scores = Scores::of(&found.features, &found.tie, &scene.homography)?;
             let features = [found.features[0].len(), found.features[1].len()];
@@ -90,27 +90,27 @@ pub(crate) fn run(arguments: &Demo, session: &Session) -> Outcome {
                 scores,
                 seconds: found.seconds,
             };
-            session.say(&outcome.line())?;
+            context.say(&outcome.line())?;
             outcomes.push(outcome);
         }
         if i == 0 {
-            filters(&pair[0], folder, session)?;
+            filters(&pair[0], folder, context)?;
         }
     }
-    let depth = clock.time(Part::Compute, || stereo::run(folder, arguments.seed, session))?;
-    session.say(&depth.line())?;
-    let page = page::html(&subjects, &outcomes, &depth, &session.processor.cpu);
+    let depth = clock.time(Part::Compute, || stereo::run(folder, arguments.seed, context))?;
+    context.say(&depth.line())?;
+    let page = page::html(&subjects, &outcomes, &depth, &context.processor.cpu);
     let path = folder.join("index.html");
     tiepoint::files::write_atomically(&path, |out| std::io::Write::write_all(out, page.as_bytes()))?;
-    session.say(&format!("open {}", path.display()))?;
-    session.report(|| {
+    context.say(&format!("open {}", path.display()))?;
+    context.report(|| {
         let all: Vec<Object> = outcomes.iter().map(Outcomes::object).collect();
         let page = path.display().to_string();
         Object::new()
             .text("page", &page)
             .objects("scenes", &all)
             .object("stereo", &depth.object())
-            .object("seconds", &clock.seconds(&session.processor.cpu))
+            .object("seconds", &clock.seconds(&context.processor.cpu))
     })
 }
 
@@ -157,9 +157,9 @@ struct Found {
 }
 
 impl Found {
-    fn of([a, b]: &[AnyImage; 2], detector: &Detector, session: &Session) -> Outcome<Self> {
+    fn of([a, b]: &[AnyImage; 2], detector: &Detector, context: &Context) -> Outcome<Self> {
         let start = std::time::Instant::now();
-        let processor = &session.processor;
+        let processor = &context.processor;
         let features = [detector.detect(a, None, processor)?, detector.detect(b, None, processor)?];
         let tie = tie_points(&features[0], &features[1], &TieOptions::default(), processor)?;
         let no_model = || Failure::work("the model has no inverse");
@@ -195,9 +195,9 @@ impl Found {
 }
 
 /// The filters on one image.
-fn filters(image: &AnyImage, folder: &Path, session: &Session) -> Outcome {
+fn filters(image: &AnyImage, folder: &Path, context: &Context) -> Outcome {
     let AnyImage::U8(image) = image else { return Ok(()) };
-    let cpu = &session.processor.cpu;
+    let cpu = &context.processor.cpu;
     let smooth = gauss(image.view(), &GaussOptions::sigma(4.0), cpu)?;
     let edges = sobel::magnitude(image.view(), &sobel::SobelOptions::default(), cpu)?;
     let blobs = magnitude(hessian::response(image.view(), &HessianOptions::default(), cpu)?);

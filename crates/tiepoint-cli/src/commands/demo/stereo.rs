@@ -1,10 +1,10 @@
 //! The stereo scene of the demo: surfaces at known disparities.
 
 use super::SIZE;
+use crate::context::Context;
 use crate::draw::{disparity, usual_range};
 use crate::failure::Outcome;
-use crate::report::Object;
-use crate::session::Session;
+use crate::output::Object;
 use std::path::Path;
 use std::time::Instant;
 use tiepoint::evaluate::{DisparityScore, DisparityScoring, disparity_score};
@@ -21,9 +21,9 @@ pub(super) struct Depth {
 
 /// Draws the scene, finds its disparities with default options, scores them where both images see the same, and
 /// writes the pictures.
-pub(super) fn run(folder: &Path, seed: u64, session: &Session) -> Outcome<Depth> {
-    session.progress.say("stereo");
-    let cpu = &session.processor.cpu;
+pub(super) fn run(folder: &Path, seed: u64, context: &Context) -> Outcome<Depth> {
+    context.progress.say("stereo");
+    let cpu = &context.processor.cpu;
     let drawn = StereoSceneOptions { size: SIZE, surfaces: 14, seed, noise: 0.01, ..Default::default() };
     let scene: StereoPair = StereoScene::new(&drawn)?.render(cpu);
     let pair = [scene.left, scene.right].map(AnyImage::U8);

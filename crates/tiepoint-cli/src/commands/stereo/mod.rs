@@ -1,15 +1,13 @@
 //! `tiepoint stereo`: disparities of rectified pairs.
 
-mod arguments;
 mod pairs;
 
-pub(crate) use arguments::StereoCommand;
-
+use crate::arguments::stereo::StereoArguments;
+use crate::context::Context;
 use crate::draw::{disparity, usual_range};
 use crate::failure::{Failure, Outcome};
 use crate::input;
-use crate::report::{Clock, Object, Part};
-use crate::session::Session;
+use crate::output::{Clock, Object, Part};
 use pairs::Pair;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -20,7 +18,7 @@ use tiepoint::stereo::depth::depth;
 use tiepoint::stereo::files::{self, DisparityFormat};
 use tiepoint::stereo::{Masks, Stereo, StereoOptions, StereoResult};
 
-pub(crate) fn run(arguments: &StereoCommand, session: &Session) -> Outcome {
+pub(crate) fn run(arguments: &StereoArguments, context: &Context) -> Outcome {
     let calibration = arguments.calibration.as_deref().map(RectifiedCalibration::read).transpose()?;
     let mut options = arguments.options.options(calibration.and_then(|c| c.range))?;
     options.right = arguments.output_right.is_some();
@@ -33,8 +31,8 @@ pub(crate) fn run(arguments: &StereoCommand, session: &Session) -> Outcome {
     let mut failed = 0;
     for (i, task) in tasks.iter().enumerate() {
         let (left, right) = (task.pair.left.display(), task.pair.right.display());
-        session.progress.say(&format!("{}/{} {left} {right}", i + 1, tasks.len()));
-        match task.run(arguments, &wanted, &mut stereo, session) {
+        context.progress.say(&format!("{}/{} {left} {right}", i + 1, tasks.len()));
+        match task.run(arguments, &wanted, &mut stereo, context) {
             Ok(()) => {}
             // One bad pair does not stop the others.
             Err(Failure::Work(message)) if tasks.len() > 1 => {
@@ -71,7 +69,7 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn of(arguments: &StereoCommand, calibration: Option<RectifiedCalibration>) -> Outcome<Self> {
+    fn of(arguments: &StereoArguments, calibration: Option<RectifiedCalibration>) -> Outcome<Self> {
         let cloud = CloudOptions {
             format: if arguments.ascii { PlyFormat::Ascii } else { PlyFormat::Binary },
             max_depth: arguments.max_depth.unwrap_or(f64::INFINITY),
@@ -81,7 +79,7 @@ impl Wanted {
     }
 }
 
-fn tasks<'a>(arguments: &StereoCommand, pairs: &'a [Pair]) -> Outcome<Vec<Task<'a>>> {
+fn tasks<'a>(arguments: &StereoArguments, pairs: &'a [Pair]) -> Outcome<Vec<Task<'a>>> {
     let places = |given: &Option<String>, extension| -> Outcome<Vec<Option<PathBuf>>> {
         match given {
             Some(given) => Ok(pairs::places(given, pairs, extension)?.into_iter().map(Some).collect()),
@@ -150,15 +148,15 @@ impl Task<'_> {
 
     fn run(
         &self,
-        arguments: &StereoCommand,
+        arguments: &StereoArguments,
         wanted: &Wanted,
         stereo: &mut Stereo,
-        session: &Session,
+        context: &Context,
     ) -> Outcome {
-        let cpu = &session.processor.cpu;
+        let cpu = &context.processor.cpu;
         let mut clock = Clock::start(cpu);
         let Pair { left, right, .. } = self.pair;
-        let read = |path: &Path, mask: Option<&str>| read(path, mask, arguments.no_data, session);
+        let read = |path: &Path, mask: Option<&str>| read(path, mask, arguments.no_data, context);
         let a = clock.time(Part::Read, || read(left, arguments.mask.as_deref()))?;
         let b = clock.time(Part::Read, || read(right, arguments.mask_right.as_deref()))?;
         if let Some(size) = wanted.calibration.and_then(|c| c.size).filter(|s| *s != a.image.size()) {
@@ -173,13 +171,13 @@ impl Task<'_> {
             }
             other => other,
         })?;
-        let points = clock.time(Part::Write, || self.write(&found, wanted, session))?;
+        let points = clock.time(Part::Write, || self.write(&found, wanted, context))?;
         let size = found.disparity.size();
         let valid = found.disparity.data().iter().filter(|d| d.is_finite()).count();
         let valid = valid as f64 / size.area().max(1) as f64;
         let options = stereo.options();
         let (least, count) = (options.min_disparity, options.disparities);
-        session.say(&format!(
+        context.say(&format!(
             "{} {}: {size}, disparities {least} to {}, {:.1} % valid, {:.1} ms",
             left.display(),
             right.display(),
@@ -187,7 +185,7 @@ impl Task<'_> {
             valid * 100.0,
             clock.compute() * 1e3
         ))?;
-        session.report(|| {
+        context.report(|| {
             let object = Object::new()
                 .text("left", &left.display().to_string())
                 .text("right", &right.display().to_string())
@@ -200,14 +198,14 @@ impl Task<'_> {
                 .map_or(object.clone(), |n| object.number("points", n as f64))
                 .text("cost", arguments.options.cost_name())
                 .count("paths", options.paths.count())
-                .text("device", &session.device())
+                .text("device", &context.device())
                 .count("threads", cpu.threads())
                 .object("seconds", &clock.seconds(cpu))
         })
     }
 
     /// Writes all that was asked for; gives the number of points of a cloud.
-    fn write(&self, found: &StereoResult, wanted: &Wanted, session: &Session) -> Outcome<Option<u64>> {
+    fn write(&self, found: &StereoResult, wanted: &Wanted, context: &Context) -> Outcome<Option<u64>> {
         if let Some(path) = &self.output {
             files::write(path, &found.disparity)?;
         }
@@ -226,7 +224,7 @@ impl Task<'_> {
         }
         let Some(calibration) = &wanted.calibration else { return Ok(None) };
         if let Some(path) = &self.depth {
-            files::write(path, &depth(&found.disparity, calibration, &session.processor.cpu)?)?;
+            files::write(path, &depth(&found.disparity, calibration, &context.processor.cpu)?)?;
         }
         let Some(path) = &self.cloud else { return Ok(None) };
         // Read again: nothing else needs the colours.
@@ -242,10 +240,10 @@ struct Side {
     mask: Option<Image<u8>>,
 }
 
-fn read(path: &Path, mask: Option<&str>, no_data: Option<f32>, session: &Session) -> Outcome<Side> {
+fn read(path: &Path, mask: Option<&str>, no_data: Option<f32>, context: &Context) -> Outcome<Side> {
     let image = image::read(path, &ReadOptions::default())?;
     let mask = mask.map(|m| PathBuf::from(input::fill(m, path)));
-    let mask = mask.map(|m| input::read_mask(&m, image.size(), &session.processor.cpu)).transpose()?;
+    let mask = mask.map(|m| input::read_mask(&m, image.size(), &context.processor.cpu)).transpose()?;
     let holes = no_data.map(|value| match &image {
         AnyImage::U8(i) => holding(i, value),
         AnyImage::U16(i) => holding(i, value),

@@ -17,7 +17,7 @@ pub(crate) const AT_A_TIME: usize = 1 << 27;
 /// A detector that can begin a search before the results of the last one were read.
 pub(crate) trait Search<T: GpuPixel> {
     /// The host, where work of so many steps begins.
-    fn work(&self, steps: usize) -> Cpu;
+    fn begin_task(&self, steps: usize) -> Cpu;
 
     /// Puts the search of some images into the queue, with the way of its results to one of two places.
     fn begin(&mut self, images: &[GpuImage<T>], place: usize) -> Result<()>;
@@ -50,7 +50,7 @@ pub(crate) trait Search<T: GpuPixel> {
         parts: usize,
         mut images: impl FnMut(usize) -> Result<Vec<GpuImage<T>>>,
     ) -> Result<Vec<Features>> {
-        let cpu = self.work(parts);
+        let cpu = self.begin_task(parts);
         let mut found = Vec::new();
         for i in 0..parts {
             self.begin(&images(i)?, i % 2)?;

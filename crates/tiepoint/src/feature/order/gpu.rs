@@ -3,7 +3,7 @@
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::feature::for_kernels;
-use tiepoint_gpu::{Kernel, Source, arguments};
+use tiepoint_gpu::{Kernel, KernelSource, arguments};
 
 /// Puts keypoints into their total order.
 #[derive(Clone, Debug)]
@@ -20,16 +20,16 @@ impl GpuOrder {
     /// Runs that are merged at a time.
     const WAYS: usize = 8;
 
-    pub(crate) fn source() -> Source {
-        let source = Source::new("order").define("GROUP", Self::GROUP).define("RUN", Self::RUN);
+    pub(crate) fn source() -> KernelSource {
+        let source = KernelSource::new("order").define("GROUP", Self::GROUP).define("RUN", Self::RUN);
         for_kernels(source.define("WAYS", Self::WAYS)).text(include_str!("order.cl"))
     }
 
     pub(crate) fn new(gpu: &Gpu) -> Result<Self> {
         let program = gpu.program(&Self::source())?;
         Ok(Self {
-            sort_runs: program.kernel("sort_runs", [Self::GROUP, 1])?,
-            merge_runs: program.kernel("merge_runs", [Self::GROUP, 1])?,
+            sort_runs: program.untyped_kernel("sort_runs", [Self::GROUP, 1])?,
+            merge_runs: program.untyped_kernel("merge_runs", [Self::GROUP, 1])?,
         })
     }
 
@@ -46,11 +46,15 @@ impl GpuOrder {
     ) -> Result<&'b Buffer<u64>> {
         let groups = |of: usize| [capacity.div_ceil(of), counts.len(), 1];
         let (mut from, mut to, room) = (order, spare, capacity as u32);
-        commands.launch(&self.sort_runs, groups(Self::RUN), arguments![from, keypoints, counts, room])?;
+        commands.launch_untyped(
+            &self.sort_runs,
+            groups(Self::RUN),
+            arguments![from, keypoints, counts, room],
+        )?;
         let mut size = Self::RUN;
         while size < capacity {
             let arguments = arguments![to, from, keypoints, counts, room, size as u32];
-            commands.launch(&self.merge_runs, groups(Self::GROUP as usize), arguments)?;
+            commands.launch_untyped(&self.merge_runs, groups(Self::GROUP as usize), arguments)?;
             std::mem::swap(&mut from, &mut to);
             size *= Self::WAYS;
         }

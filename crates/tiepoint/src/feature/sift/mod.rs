@@ -116,7 +116,7 @@ impl Sift {
             _ => Pyramid::new(size, &self.options),
         };
         let mut found = Found::new(size, &self.options, mask);
-        let cpu = &cpu.work("SIFT", pyramid.rows());
+        let cpu = &cpu.begin_task("SIFT", pyramid.rows());
         cpu.run(|| pyramid.run(image, cpu, |octave, ready| found.search(octave, ready, cpu)));
         self.pyramid = Some(pyramid);
         Ok(found.into_features(cpu))

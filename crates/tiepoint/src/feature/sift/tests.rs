@@ -107,7 +107,7 @@ fn progress_is_told_band_by_band() {
     for threads in [1, 5] {
         let cpu = Cpu::with_threads(threads).unwrap();
         let told = told(&cpu, 15, |cpu| detect(image.view(), &SiftOptions::default(), None, cpu).unwrap());
-        assert!(told.iter().all(|p| p.work == "SIFT" && p.total == 1000), "rows of the doubled image");
+        assert!(told.iter().all(|p| p.task == "SIFT" && p.total == 1000), "rows of the doubled image");
     }
 }
 

@@ -9,7 +9,7 @@ use super::{SiftOptions, SiftPreset};
 use crate::{feature, numeric};
 use fearless_simd::Simd;
 use std::ops::Range;
-use tiepoint_gpu::Source;
+use tiepoint_gpu::KernelSource;
 
 /// Fixed-point units of a gradient of 1. A gradient is at most √2, so a contribution stays below 2²².
 pub(super) const UNIT: f32 = 2_097_152.0;
@@ -161,7 +161,7 @@ impl Gathered {
 pub(super) const GROUP: u32 = 32;
 
 /// For kernels: keypoints, and the pixels around them.
-pub(super) fn for_kernels(source: Source, options: &SiftOptions) -> Source {
+pub(super) fn for_kernels(source: KernelSource, options: &SiftOptions) -> KernelSource {
     feature::for_kernels(numeric::for_kernels(source))
         .define("LANES", GROUP)
         .define("EXACT", u8::from(options.preset != SiftPreset::OpenCv))

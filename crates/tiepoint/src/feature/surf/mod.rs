@@ -229,7 +229,7 @@ impl Surf {
         // A sum of 8-bit pixels may wrap around in 32 bits; differences come out right all the same.
         let (tables, options) = (&self.tables, &self.options);
         let (narrow, wide) = (&mut self.narrow, &mut self.wide);
-        let cpu = &cpu.work("SURF", size.height);
+        let cpu = &cpu.begin_task("SURF", size.height);
         let features = cpu.run(|| match T::WHITE {
             255.0 => narrow.detect(tables, options, view, mask, cpu),
             _ => wide.detect(tables, options, view, mask, cpu),

@@ -17,11 +17,11 @@ use super::{
     response::Job,
 };
 use crate::{
-    device::Cpu,
+    device::{Cpu, Level, dispatch},
     feature::{Descriptors, Features, Keypoint},
     image::{ImageView, Pixel, Size},
 };
-use fearless_simd::{Level, Simd, dispatch};
+use fearless_simd::Simd;
 use fearless_simd_macros::simd;
 use std::ops::Range;
 

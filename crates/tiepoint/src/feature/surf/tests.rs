@@ -208,6 +208,6 @@ fn progress_is_told_band_by_band() {
     for threads in [1, 5] {
         let cpu = Cpu::with_threads(threads).unwrap();
         let told = told(&cpu, 7, |cpu| detect(image.view(), &SurfOptions::paper(), None, cpu).unwrap());
-        assert!(told.iter().all(|p| p.work == "SURF" && p.total == 500), "rows of the image");
+        assert!(told.iter().all(|p| p.task == "SURF" && p.total == 500), "rows of the image");
     }
 }

@@ -6,7 +6,7 @@ use crate::device::gpu::Gpu;
 use crate::filter::gpu::{self, GpuFilter, LANES, Shape, Step};
 use crate::image::Size;
 use crate::image::gpu::GpuPixel;
-use tiepoint_gpu::{Element, Source};
+use tiepoint_gpu::{Element, KernelSource};
 
 /// Outputs below each other that a lane makes with a kernel that is no product.
 const ROWS: usize = 8;
@@ -32,21 +32,25 @@ fn shape(kernel: &Kernel, options: &ConvolveOptions, channels: usize) -> Shape {
     }
 }
 
-fn conversions<O: GpuPixel>(source: Source) -> Source {
+fn conversions<O: GpuPixel>(source: KernelSource) -> KernelSource {
     crate::image::gpu::for_kernels::<O>(source)
         .define("READ(v)", "((f32)(v))")
         .define("SKIPPED(v)", "pixel_from((f32)(v))")
         .define("FINISH(v)", "pixel_from(v)")
 }
 
-fn factors<O: GpuPixel>(source: Source, column: &[f32], row: &[f32]) -> Source {
+fn factors<O: GpuPixel>(source: KernelSource, column: &[f32], row: &[f32]) -> KernelSource {
     conversions::<O>(source).table_f32("COLUMN", column).table_f32("ROW", row)
 }
 
 /// The program of a kernel that is no product.
-fn whole<I: Element, O: GpuPixel>(kernel: &Kernel, options: &ConvolveOptions, channels: usize) -> Source {
+fn whole<I: Element, O: GpuPixel>(
+    kernel: &Kernel,
+    options: &ConvolveOptions,
+    channels: usize,
+) -> KernelSource {
     let shape = shape(kernel, options, channels);
-    let source = gpu::for_kernels(Source::new("convolve"), channels)
+    let source = gpu::for_kernels(KernelSource::new("convolve"), channels)
         .define("IN", I::NAME)
         .define("OUT", O::NAME)
         .define("V", ROWS)

@@ -20,10 +20,10 @@ mod gpu;
 use crate::filter::border::{BAND, extend};
 use crate::{
     Error, Result,
-    device::Cpu,
+    device::{Cpu, dispatch},
     image::{Border, Image, ImageView, Pixel, Size},
 };
-use fearless_simd::{Simd, dispatch, prelude::*};
+use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
 
 /// Longest side of a kernel.

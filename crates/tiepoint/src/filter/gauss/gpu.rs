@@ -5,7 +5,7 @@ use crate::Result;
 use crate::device::gpu::Gpu;
 use crate::filter::gpu::{GpuFilter, Shape};
 use crate::image::gpu::{self, GpuPixel};
-use tiepoint_gpu::Source;
+use tiepoint_gpu::KernelSource;
 
 fn shape<T: GpuPixel>(options: &GaussOptions, channels: usize) -> (Shape, bool) {
     let eight_bit = T::u8s(&[]).is_some();
@@ -18,7 +18,7 @@ fn shape<T: GpuPixel>(options: &GaussOptions, channels: usize) -> (Shape, bool) 
 }
 
 /// The arithmetic and the taps.
-fn arithmetic<T: GpuPixel>(source: Source, options: &GaussOptions, fixed: bool) -> Source {
+fn arithmetic<T: GpuPixel>(source: KernelSource, options: &GaussOptions, fixed: bool) -> KernelSource {
     let source = gpu::for_kernels::<T>(source).define("READ(v)", "((MID)(v))").define("SKIPPED(v)", "(v)");
     if fixed {
         let taps: Vec<i32> = options.taps.to_q8().into_iter().map(i32::from).collect();

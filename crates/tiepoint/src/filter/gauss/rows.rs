@@ -266,8 +266,7 @@ impl Passes for Float {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Cpu;
-    use fearless_simd::dispatch;
+    use crate::device::{Cpu, dispatch};
 
     fn noise(n: usize, seed: u32) -> Vec<f32> {
         let mut s = seed.wrapping_mul(2_654_435_761).wrapping_add(12345);

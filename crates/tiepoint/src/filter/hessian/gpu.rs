@@ -6,7 +6,7 @@ use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::filter::gpu::{GpuFilter, Shape, border_for_kernels};
 use crate::image::gpu::{self, GpuImage, GpuPixel};
 use std::marker::PhantomData;
-use tiepoint_gpu::{Kernel, Source, arguments};
+use tiepoint_gpu::{Kernel, KernelSource, arguments};
 
 fn shape(options: &HessianOptions) -> Shape {
     let reach = [RADIUS; 2];
@@ -21,7 +21,7 @@ fn shape(options: &HessianOptions) -> Shape {
     }
 }
 
-fn arithmetic<T: GpuPixel>(source: Source, options: &HessianOptions) -> Source {
+fn arithmetic<T: GpuPixel>(source: KernelSource, options: &HessianOptions) -> KernelSource {
     gpu::for_kernels::<T>(source)
         .define("READ(v)", "((i32)pixel_level(v))")
         .define("SKIPPED(v)", "0.0f")
@@ -65,8 +65,8 @@ pub struct FoundBlobs {
     words: Buffer<u32>,
 }
 
-fn maxima_source<T: GpuPixel>(options: &HessianOptions) -> Source {
-    let source = Source::new("blobs").define("CHANNELS", 1);
+fn maxima_source<T: GpuPixel>(options: &HessianOptions) -> KernelSource {
+    let source = KernelSource::new("blobs").define("CHANNELS", 1);
     let reach = ["UP", "DOWN", "LEFT", "RIGHT"].into_iter();
     let source = reach.fold(source, |source, side| source.define(side, RADIUS));
     gpu::for_kernels::<T>(border_for_kernels(source, options.border))
@@ -120,7 +120,7 @@ impl<T: GpuPixel> GpuBlobs<T> {
     /// As [`GpuFilter::hessian`].
     pub fn new(gpu: &Gpu, options: &HessianOptions) -> Result<Self> {
         let response = GpuFilter::hessian(gpu, options)?;
-        let maxima = gpu.program(&maxima_source::<T>(options))?.kernel("blobs", GROUP)?;
+        let maxima = gpu.program(&maxima_source::<T>(options))?.untyped_kernel("blobs", GROUP)?;
         let threshold = options.threshold;
         Ok(Self { gpu: gpu.clone(), response, maxima, threshold, pixels: PhantomData })
     }
@@ -158,7 +158,7 @@ impl<T: GpuPixel> GpuBlobs<T> {
     ) -> Result<()> {
         self.response.record(commands, image, response)?;
         commands.stage("maxima");
-        commands.zero(&found.count);
+        commands.zero(&found.count)?;
         let size = image.size();
         let inner = [size.width.saturating_sub(2), size.height.saturating_sub(2)];
         let across = inner[0].div_ceil(GROUP[0] as usize);
@@ -167,7 +167,7 @@ impl<T: GpuPixel> GpuBlobs<T> {
         arguments.extend(arguments![response.buffer(), response.pitch() as i32]);
         arguments.extend(arguments![image.buffer(), image.pitch() as i32]);
         arguments.extend(arguments![size.width as i32, size.height as i32, self.threshold, across as i32]);
-        Ok(commands.launch(&self.maxima, [groups, 1, 1], arguments)?)
+        Ok(commands.launch_untyped(&self.maxima, [groups, 1, 1], arguments)?)
     }
 }
 

@@ -24,10 +24,10 @@ pub use gpu::{FoundBlobs, GpuBlobs};
 use crate::filter::border::{BAND, extend, leaves};
 use crate::{
     Error, Result,
-    device::Cpu,
+    device::{Cpu, dispatch},
     image::{Border, Image, ImageView, Pixel},
 };
-use fearless_simd::{Simd, dispatch};
+use fearless_simd::Simd;
 use fearless_simd_macros::simd;
 
 /// Pixels from the centre to the edge of the filters.

@@ -6,7 +6,7 @@ use crate::image::Size;
 use crate::image::gpu::{self, GpuImage, GpuPixel};
 use crate::{Error, Result};
 use std::marker::PhantomData;
-use tiepoint_gpu::{Element, Kernel, Source, arguments};
+use tiepoint_gpu::{Element, Kernel, KernelSource, arguments};
 
 /// A sum in a device's memory: `u32` or `u64`.
 pub trait GpuSum: Sum + Element {}
@@ -66,10 +66,10 @@ impl<A: GpuSum> GpuIntegral<A> {
             column_words: gpu.buffer(tiles * TILE.width)?,
         };
         let mut zeros = Commands::new();
-        zeros.zero(&integral.buffer);
-        zeros.zero(&integral.state);
-        zeros.zero(&integral.row_words);
-        zeros.zero(&integral.column_words);
+        zeros.zero(&integral.buffer)?;
+        zeros.zero(&integral.state)?;
+        zeros.zero(&integral.row_words)?;
+        zeros.zero(&integral.column_words)?;
         gpu.run(&zeros)?;
         Ok(integral)
     }
@@ -134,8 +134,8 @@ pub struct GpuIntegrator<T, A> {
 }
 
 impl<T: GpuPixel, A: GpuSum> GpuIntegrator<T, A> {
-    pub(crate) fn source() -> Source {
-        gpu::for_kernels::<T>(Source::new("integral"))
+    pub(crate) fn source() -> KernelSource {
+        gpu::for_kernels::<T>(KernelSource::new("integral"))
             .define("PIXEL_X4", format_args!("{}x4", T::NAME))
             .define("SUM", A::NAME)
             .define("SUM_IS_WIDE", u8::from(size_of::<A>() == 8))
@@ -150,7 +150,7 @@ impl<T: GpuPixel, A: GpuSum> GpuIntegrator<T, A> {
     /// # Errors
     /// [`Error::Device`] when it does not compile there.
     pub fn new(gpu: &Gpu) -> Result<Self> {
-        let kernel = gpu.program(&Self::source())?.kernel("integral", [GROUP, 1])?;
+        let kernel = gpu.program(&Self::source())?.untyped_kernel("integral", [GROUP, 1])?;
         Ok(Self { kernel, types: PhantomData })
     }
 
@@ -192,7 +192,7 @@ impl<T: GpuPixel, A: GpuSum> GpuIntegrator<T, A> {
             out_pitch,
             first
         ];
-        commands.launch(&self.kernel, [tiles, 1, 1], arguments)?;
+        commands.launch_untyped(&self.kernel, [tiles, 1, 1], arguments)?;
         Ok(())
     }
 
@@ -251,7 +251,7 @@ mod tests {
         assert!(again == integral.download(0).unwrap(), "{gpu:?}: alone");
         // Marks of the runs before must not be taken for this run's.
         let mut rerun = Commands::new();
-        rerun.zero(&all);
+        rerun.zero(&all).unwrap();
         integrator.record(&mut rerun, &all, one.pitch(), &integral).unwrap();
         gpu.run(&rerun).unwrap();
         let black = integral.download(2).unwrap();

@@ -20,10 +20,10 @@ pub use gpu::{GpuIntegral, GpuIntegrator, GpuSum};
 use super::border::BAND;
 use crate::{
     Error, Result,
-    device::Cpu,
+    device::{Cpu, dispatch},
     image::{ImageView, Pixel, Rect, Size},
 };
-use fearless_simd::{Simd, dispatch, prelude::*};
+use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
 
 /// Lanes of the longest vector.

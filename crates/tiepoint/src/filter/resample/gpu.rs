@@ -5,7 +5,7 @@ use crate::device::gpu::Gpu;
 use crate::filter::gpu::{self, GpuFilter, LANES, Step};
 use crate::image::Size;
 use crate::image::gpu::GpuPixel;
-use tiepoint_gpu::Source;
+use tiepoint_gpu::KernelSource;
 
 /// Which rule; the kernel's names.
 #[derive(Clone, Copy)]
@@ -15,8 +15,8 @@ enum Form {
     HalveMean,
 }
 
-fn source<T: GpuPixel>(channels: usize, form: Form) -> Source {
-    crate::image::gpu::for_kernels::<T>(gpu::for_kernels(Source::new("resample"), channels))
+fn source<T: GpuPixel>(channels: usize, form: Form) -> KernelSource {
+    crate::image::gpu::for_kernels::<T>(gpu::for_kernels(KernelSource::new("resample"), channels))
         .define("DOUBLE", 0)
         .define("HALVE", 1)
         .define("HALVE_MEAN", 2)

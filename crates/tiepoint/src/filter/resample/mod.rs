@@ -18,10 +18,10 @@ mod gpu;
 use crate::filter::border::BAND;
 use crate::{
     Result,
-    device::Cpu,
+    device::{Cpu, dispatch},
     image::{Image, ImageView, Pixel, Size},
 };
-use fearless_simd::{Simd, dispatch};
+use fearless_simd::Simd;
 use fearless_simd_macros::simd;
 
 /// Twice the width and height by linear interpolation.

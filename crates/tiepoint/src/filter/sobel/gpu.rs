@@ -5,7 +5,7 @@ use crate::device::gpu::Gpu;
 use crate::filter::gpu::{GpuFilter, Shape};
 use crate::image::gpu::{self, GpuPixel};
 use crate::{Error, Result};
-use tiepoint_gpu::{Element, Source};
+use tiepoint_gpu::{Element, KernelSource};
 
 /// What is made of the column sums; the kernel's names.
 #[derive(Clone, Copy, PartialEq)]
@@ -30,7 +30,7 @@ fn shape<T: GpuPixel>(options: &SobelOptions, channels: usize, form: Form) -> Sh
     }
 }
 
-fn arithmetic<T: GpuPixel>(source: Source, form: Form) -> Source {
+fn arithmetic<T: GpuPixel>(source: KernelSource, form: Form) -> KernelSource {
     gpu::for_kernels::<T>(source)
         .define("READ(v)", "((MID)(v))")
         .define("SKIPPED(v)", "0")

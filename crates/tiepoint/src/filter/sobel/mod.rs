@@ -20,10 +20,10 @@ mod gpu;
 use crate::filter::border::{BAND, leaves};
 use crate::{
     Result,
-    device::Cpu,
+    device::{Cpu, dispatch},
     image::{Border, Image, ImageView, Pixel},
 };
-use fearless_simd::{Simd, dispatch};
+use fearless_simd::Simd;
 use fearless_simd_macros::simd;
 
 /// How to differentiate.

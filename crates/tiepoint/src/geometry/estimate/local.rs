@@ -5,9 +5,9 @@ use super::minimal;
 use super::points::Points;
 use super::residual::{Normal, residuals};
 use super::score::Score;
+use crate::device::Level;
 use crate::geometry::ModelKind;
 use crate::geometry::matrix::{Mat3, is_finite};
-use fearless_simd::Level;
 
 /// Steps of the optimisation of each new best model, and of the last one.
 const STEPS: usize = 12;

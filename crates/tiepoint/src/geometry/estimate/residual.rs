@@ -9,11 +9,12 @@
 //! All in f64, in the order written, without fusing: the same bits at any SIMD level.
 
 use super::points::Points;
+use crate::device::{Level, dispatch};
 use crate::geometry::ModelKind;
 use crate::geometry::linear::solve;
 use crate::geometry::matrix::{Mat3, adjugate, determinant};
 use crate::geometry::model::rank_two;
-use fearless_simd::{Level, Simd, dispatch};
+use fearless_simd::Simd;
 use fearless_simd_macros::simd;
 
 /// Writes r² of every match; infinite behind the horizon.

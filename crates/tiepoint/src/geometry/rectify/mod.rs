@@ -29,10 +29,12 @@ use super::calibration::{Camera, RectifiedCalibration, StereoCalibration};
 use super::matrix::{Mat3, product, times, transpose};
 use super::warp::{Interpolation, Map, coverage_by, warp_by};
 use super::{Homography, matrix};
-use crate::device::Cpu;
 use crate::image::{Image, ImageView, Pixel, Size};
-use crate::{Error, Result};
-use fearless_simd::{Level, Simd, dispatch};
+use crate::{
+    Error, Result,
+    device::{Cpu, Level, dispatch},
+};
+use fearless_simd::Simd;
 use fearless_simd_macros::simd;
 
 /// How to rectify.

@@ -7,7 +7,7 @@ use crate::image::Size;
 use crate::image::gpu::{self, GpuImage, GpuPixel, GpuStack};
 use crate::{Error, Result};
 use std::marker::PhantomData;
-use tiepoint_gpu::{Argument, Kernel, Source, arguments};
+use tiepoint_gpu::{Kernel, KernelSource, Positional, arguments};
 
 /// [`warp()`](super::warp()) for images of one pixel type and number of channels, compiled for a device that has f64;
 /// the same bits, but for those of a NaN.
@@ -29,8 +29,8 @@ fn weights_a_row(interpolation: Interpolation) -> usize {
     interpolation.taps().next_multiple_of(4)
 }
 
-fn source<T: GpuPixel>(interpolation: Interpolation, channels: usize) -> Source {
-    gpu::for_kernels::<T>(Source::new("warp"))
+fn source<T: GpuPixel>(interpolation: Interpolation, channels: usize) -> KernelSource {
+    gpu::for_kernels::<T>(KernelSource::new("warp"))
         .define("GROUP_WIDTH", GROUP[0])
         .define("GROUP_HEIGHT", GROUP[1])
         .define("TAPS", interpolation.taps())
@@ -46,8 +46,8 @@ fn groups(size: Size) -> [usize; 2] {
     [across, across * size.height.div_ceil(GROUP[1] as usize)]
 }
 
-fn matrix(map: &Homography) -> impl Iterator<Item = Argument> {
-    map.matrix().into_iter().flatten().map(Argument::from)
+fn matrix(map: &Homography) -> impl Iterator<Item = Positional> {
+    map.matrix().into_iter().flatten().map(Positional::from)
 }
 
 impl<T: GpuPixel> GpuWarp<T> {
@@ -63,8 +63,8 @@ impl<T: GpuPixel> GpuWarp<T> {
         weights.resize(weights.len().max(4), 0.0);
         Ok(Self {
             gpu: gpu.clone(),
-            warp: program.kernel("warp", GROUP)?,
-            coverage: program.kernel("coverage", GROUP)?,
+            warp: program.untyped_kernel("warp", GROUP)?,
+            coverage: program.untyped_kernel("coverage", GROUP)?,
             weights: gpu.upload(&weights)?,
             channels,
             pixels: PhantomData,
@@ -124,13 +124,14 @@ impl<T: GpuPixel> GpuWarp<T> {
         let [across, all] = groups(to.size());
         let side = |n: usize| n as i32;
         let mut arguments = arguments![to.buffer(), from.buffer()];
-        arguments.extend([to.size().width, to.size().height, to.pitch()].map(side).map(Argument::from));
+        arguments.extend([to.size().width, to.size().height, to.pitch()].map(side).map(Positional::from));
         arguments.push((to.step() as u64).into());
-        arguments.extend([from.size().width, from.size().height, from.pitch()].map(side).map(Argument::from));
+        arguments
+            .extend([from.size().width, from.size().height, from.pitch()].map(side).map(Positional::from));
         arguments.extend(arguments![from.step() as u64, across as i32, &self.weights, fill.to_f32()]);
         arguments.extend(matrix(map));
         commands.stage("warp");
-        Ok(commands.launch(&self.warp, [all, 1, to.count()], arguments)?)
+        Ok(commands.launch_untyped(&self.warp, [all, 1, to.count()], arguments)?)
     }
 
     /// [`coverage()`](super::coverage()): 255 where [`warp`](Self::warp) finds input, 0 elsewhere.
@@ -162,10 +163,10 @@ impl<T: GpuPixel> GpuWarp<T> {
         let [across, all] = groups(to.size());
         let numbers = [to.size().width, to.size().height, to.pitch(), input.width, input.height, across];
         let mut arguments = arguments![to.buffer()];
-        arguments.extend(numbers.map(|n| Argument::from(n as i32)));
+        arguments.extend(numbers.map(|n| Positional::from(n as i32)));
         arguments.extend(matrix(map));
         commands.stage("coverage");
-        Ok(commands.launch(&self.coverage, [all, 1, 1], arguments)?)
+        Ok(commands.launch_untyped(&self.coverage, [all, 1, 1], arguments)?)
     }
 }
 

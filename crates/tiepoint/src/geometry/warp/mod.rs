@@ -129,7 +129,7 @@ fn warp_by_into<T: Pixel>(
         return Err(Error::Image(format!("an image of {} is too long to warp", input.size())));
     }
     let _stage = cpu.stage("warp");
-    let cpu = &cpu.work("warp", size.height);
+    let cpu = &cpu.begin_task("warp", size.height);
     let weights = Weights::new(interpolation);
     output.reshape(size, input.channels());
     let row = output.row_len();

@@ -1,8 +1,9 @@
 //! Where output pixels find their input.
 
+use crate::device::{Level, dispatch};
 use crate::geometry::Homography;
 use crate::image::Size;
-use fearless_simd::{Level, Simd, dispatch};
+use fearless_simd::Simd;
 use fearless_simd_macros::simd;
 
 /// From output pixels to places in the input.

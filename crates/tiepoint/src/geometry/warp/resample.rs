@@ -8,8 +8,9 @@
 use super::ROWS;
 use super::kernel::Weights;
 use super::places::{COLUMNS, Line, Map, NOWHERE};
+use crate::device::{Level, dispatch};
 use crate::image::{ImageView, Pixel, Size};
-use fearless_simd::{Level, Simd, dispatch, f32x16, i32x16, prelude::*, u8x64, u32x16};
+use fearless_simd::{Simd, f32x16, i32x16, prelude::*, u8x64, u32x16};
 use fearless_simd_macros::simd;
 
 /// Pixels that are interpolated together.

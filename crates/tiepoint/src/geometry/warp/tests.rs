@@ -179,6 +179,6 @@ fn progress_is_told_of_rows() {
     for threads in [1, 5] {
         let (cpu, size) = (Cpu::with_threads(threads).unwrap(), Size::new(30, 100));
         let warp = |cpu: &Cpu| warp(image.view(), &map, size, Interpolation::Bilinear, 0, cpu).unwrap();
-        assert!(told(&cpu, 6, warp).iter().all(|p| p.work == "warp" && p.total == 100), "rows of the output");
+        assert!(told(&cpu, 6, warp).iter().all(|p| p.task == "warp" && p.total == 100), "rows of the output");
     }
 }

@@ -6,10 +6,10 @@ use crate::device::gpu::Gpu;
 use crate::filter::gpu::{self, GpuFilter, LANES, Step};
 use crate::image::Size;
 use crate::image::gpu::GpuPixel;
-use tiepoint_gpu::Source;
+use tiepoint_gpu::KernelSource;
 
-fn source<T: GpuPixel>(channels: usize) -> Source {
-    crate::image::gpu::for_kernels::<T>(gpu::for_kernels(Source::new("grey"), channels))
+fn source<T: GpuPixel>(channels: usize) -> KernelSource {
+    crate::image::gpu::for_kernels::<T>(gpu::for_kernels(KernelSource::new("grey"), channels))
         .define_f32("RED", super::LUMA[0])
         .define_f32("GREEN", super::LUMA[1])
         .define_f32("BLUE", super::LUMA[2])

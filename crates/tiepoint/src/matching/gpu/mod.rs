@@ -16,7 +16,7 @@ use crate::feature::for_kernels;
 use crate::feature::gpu::{GpuDescriptors, GpuFeatures};
 use crate::geometry::ModelKind;
 use crate::{Error, Result};
-use tiepoint_gpu::{Argument, Program, Source, arguments};
+use tiepoint_gpu::{KernelSource, Positional, Program, arguments};
 
 /// Lanes of the groups that order features, as `rows.cl` has it.
 const LANES: u32 = 256;
@@ -95,19 +95,19 @@ impl Kind {
         self.dimension.div_ceil(if self.floats { 1 } else { 4 }).next_multiple_of(16)
     }
 
-    fn base(self, name: &'static str) -> Source {
-        for_kernels(Source::new(name))
+    fn base(self, name: &'static str) -> KernelSource {
+        for_kernels(KernelSource::new(name))
             .define("FLOATS", u8::from(self.floats))
             .define("BLOCK", self.form.block())
             .define("TILE", self.form.tile())
     }
 
     /// What depends on no dimension.
-    fn rows_source(self) -> Source {
+    fn rows_source(self) -> KernelSource {
         self.base("match rows").text(include_str!("regions.h")).text(include_str!("rows.cl"))
     }
 
-    fn descriptors(self, name: &'static str) -> Source {
+    fn descriptors(self, name: &'static str) -> KernelSource {
         self.base(name)
             .define("VALUE", if self.floats { "f32" } else { "u8" })
             .define("DIMENSION", self.dimension)
@@ -115,7 +115,7 @@ impl Kind {
             .text(include_str!("regions.h"))
     }
 
-    fn source(self) -> Source {
+    fn source(self) -> KernelSource {
         match self.form {
             Form::Portable => self
                 .descriptors("nearest")
@@ -136,7 +136,7 @@ impl Kind {
         }
     }
 
-    fn guided_source(self, model: ModelKind) -> Source {
+    fn guided_source(self, model: ModelKind) -> KernelSource {
         let model = match model {
             ModelKind::Homography => 0,
             ModelKind::Affine | ModelKind::Similarity => 1,
@@ -178,18 +178,18 @@ impl Pair<'_> {
     }
 
     /// Keypoints, their number and how many fit: of A, then of B.
-    fn keypoints(&self) -> Vec<Argument> {
+    fn keypoints(&self) -> Vec<Positional> {
         let of = |f: &GpuFeatures| arguments![&f.keypoints, &f.count, f.capacity() as u32];
         self.sides.iter().flat_map(|f| of(f)).collect()
     }
 
-    fn descriptors(&self) -> Vec<Argument> {
+    fn descriptors(&self) -> Vec<Positional> {
         self.sides.iter().map(|f| f.descriptors.argument()).collect()
     }
 }
 
 impl GpuDescriptors {
-    fn argument(&self) -> Argument {
+    fn argument(&self) -> Positional {
         match self {
             Self::U8(buffer) => buffer.into(),
             Self::F32(buffer) => buffer.into(),
@@ -302,7 +302,7 @@ impl GpuMatcher {
             None => pair.kind.source(),
         })?;
         let rows = self.gpu.program(&pair.kind.rows_source())?;
-        let kernel = |name, lanes| program.kernel(name, [lanes, 1]);
+        let kernel = |name, lanes| program.untyped_kernel(name, [lanes, 1]);
 
         commands.stage("match order");
         self.record_order(commands, &rows, &pair, options.same_sign, (&order, regions))?;
@@ -311,12 +311,12 @@ impl GpuMatcher {
             let rough = self.gpu.buffer::<f32>(order.len() * 4)?;
             let mut list = arguments![&places, &rough, &order, regions, &a.keypoints, &b.keypoints, span];
             list.extend(model_arguments(&guide));
-            commands.launch(&kernel("predict", form.block())?, [blocks, 1, 1], list)?;
+            commands.launch_untyped(&kernel("predict", form.block())?, [blocks, 1, 1], list)?;
             commands.stage("match search");
             let mut list = arguments![&found, &places, &rough, &order, regions];
             list.extend(pair.descriptors());
             list.extend(arguments![span, parts]);
-            commands.launch(&kernel("search_guided", form.block())?, [groups, 1, 1], list)?;
+            commands.launch_untyped(&kernel("search_guided", form.block())?, [groups, 1, 1], list)?;
         } else {
             commands.stage("match pack");
             let packed = self.gpu.buffer::<u32>(order.len() * pair.kind.words())?;
@@ -324,15 +324,19 @@ impl GpuMatcher {
             let mut list = arguments![&packed, &norms, &order, regions];
             list.extend(pair.descriptors());
             list.push(span.into());
-            commands.launch(&kernel("pack_rows", form.block())?, [blocks, 1, 1], list)?;
+            commands.launch_untyped(&kernel("pack_rows", form.block())?, [blocks, 1, 1], list)?;
             commands.stage("match search");
             let list = arguments![&found, &packed, &norms, regions, span, parts];
-            commands.launch(&kernel("search", form.lanes())?, [groups, 1, 1], list)?;
+            commands.launch_untyped(&kernel("search", form.lanes())?, [groups, 1, 1], list)?;
         }
         commands.stage("match merge");
         let list =
             arguments![&result.nearest, &found, &order, regions, span, parts, result.capacity_a as u32];
-        commands.launch(&rows.kernel("merge_found", [form.block(), 1])?, [blocks, 1, 1], list)?;
+        commands.launch_untyped(
+            &rows.untyped_kernel("merge_found", [form.block(), 1])?,
+            [blocks, 1, 1],
+            list,
+        )?;
         Ok(result)
     }
 
@@ -352,12 +356,12 @@ impl GpuMatcher {
         if by_sign {
             let mut list = arguments![&bright];
             list.extend(pair.keypoints());
-            commands.launch(&rows.kernel("count_bright", [LANES, 1])?, [runs, 2, 1], list)?;
+            commands.launch_untyped(&rows.untyped_kernel("count_bright", [LANES, 1])?, [runs, 2, 1], list)?;
         }
         let mut list = arguments![order, regions, &bright];
         list.extend(pair.keypoints());
         list.extend(arguments![pair.spans[0], u32::from(by_sign)]);
-        Ok(commands.launch(&rows.kernel("order_rows", [LANES, 1])?, [runs, 2, 1], list)?)
+        Ok(commands.launch_untyped(&rows.untyped_kernel("order_rows", [LANES, 1])?, [runs, 2, 1], list)?)
     }
 
     /// The two nearest neighbours of every feature: first those of A in B, then those of B in A, as
@@ -437,7 +441,7 @@ impl GpuNearest {
 }
 
 /// The model's matrix and the radius, for `predict`.
-fn model_arguments(guide: &Guide) -> Vec<Argument> {
+fn model_arguments(guide: &Guide) -> Vec<Positional> {
     let numbers = guide.model.matrix().into_iter().flatten().chain([guide.radius]);
     numbers.map(|v| v.to_bits().into()).collect()
 }

@@ -9,8 +9,8 @@
 //! one comparison per 16 distances, and a branch.
 
 use super::product::{COLUMNS, Distance, Element, LANES, Line, ROWS, Tile};
-use crate::device::Cpu;
-use fearless_simd::{Level, Simd, dispatch};
+use crate::device::{Cpu, Level, dispatch};
+use fearless_simd::Simd;
 use fearless_simd_macros::simd;
 
 /// Index of no neighbour.
@@ -210,7 +210,7 @@ fn search_run<E: Element>(
 /// The nearest two in B for every descriptor of A, and in A for every descriptor of B.
 pub(super) fn search<E: Element>(a: &[E], b: &[E], dimension: usize, cpu: &Cpu) -> [Vec<Best<E::Sum>>; 2] {
     let (count_a, count_b) = (a.len() / dimension, b.len() / dimension);
-    let cpu = &cpu.work("match", count_a);
+    let cpu = &cpu.begin_task("match", count_a);
     let panels = Panels::pack(cpu.level(), b, dimension, cpu);
     let run = count_a.div_ceil(cpu.threads()).max(ROWS);
     let runs = cpu.map(count_a.div_ceil(run), |i| {

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    device::Cpu,
+    device::{Cpu, dispatch},
     image::{Image, Size},
     stereo::{
         Paths, Penalties,
@@ -17,7 +17,7 @@ use crate::{
         winner_takes_all::{self, Choice},
     },
 };
-use fearless_simd::{Level, Simd, dispatch, prelude::*};
+use fearless_simd::{Simd, prelude::*};
 use std::sync::{Mutex, PoisonError};
 
 /// Rows that one thread walks together.
@@ -157,7 +157,7 @@ where
     let sums = A::stored(workspace, needed)?;
     let last = groups.count() - 1;
     // Rows above the last group are swept forward twice.
-    let cpu = &cpu.work("aggregate", 2 * height + groups.range(last).start);
+    let cpu = &cpu.begin_task("aggregate", 2 * height + groups.range(last).start);
     let mut checkpoints = Vec::new();
     let mut edge = Boundary::new(width);
     for group in 0..=last {
@@ -256,28 +256,8 @@ fn run<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
             let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
             let Some(rows) = next else { break };
             let count = rows.count;
-            at_level::<T, A, D, N>(cpu.level(), pass, rows, &mut scratch);
+            dispatch!(cpu.level(), simd => band(simd, pass, rows, &mut scratch, D::default()));
             cpu.advance(count);
         }
     });
-}
-
-/// Runs a band. On x86-64 it is compiled for three levels: that between SSE2 and AVX2 would only cost time to build.
-fn at_level<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
-    level: Level,
-    pass: &Pass<'_, T>,
-    rows: Rows<'_, A>,
-    scratch: &mut Scratch<T, A>,
-) {
-    let directions = D::default();
-    #[cfg(target_arch = "x86_64")]
-    if let Some(avx512) = level.as_avx512() {
-        band(avx512, pass, rows, scratch, directions);
-    } else if let Some(avx2) = level.as_avx2() {
-        band(avx2, pass, rows, scratch, directions);
-    } else if let Some(sse2) = level.as_sse2() {
-        band(sse2, pass, rows, scratch, directions);
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    dispatch!(level, simd => band(simd, pass, rows, scratch, directions));
 }

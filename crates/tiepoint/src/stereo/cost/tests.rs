@@ -2,12 +2,12 @@
 
 use super::{AD_LIMIT, CensusWindow, CostRow, CostSource, Costs, Table};
 use crate::{
-    device::Cpu,
+    device::{Cpu, dispatch},
     image::{AnyImage, Image, Size},
     stereo::{aggregation::Value, pair::Grey},
     synth::Random,
 };
-use fearless_simd::{Simd, dispatch, prelude::*};
+use fearless_simd::{Simd, prelude::*};
 
 #[inline(always)]
 fn row<S: Simd, T: Value>(simd: S, costs: &Costs<'_>, y: usize) -> Vec<Vec<T>> {

@@ -10,7 +10,7 @@ use crate::feature::sift::window::{self, GROUP};
 use crate::feature::sift::{DIMENSION, DescriptorKind, SiftOptions};
 use std::f32::consts::{SQRT_2, TAU};
 use std::ops::Range;
-use tiepoint_gpu::{Argument, Kernel, Source, arguments};
+use tiepoint_gpu::{Kernel, KernelSource, Positional, arguments};
 
 /// Columns of the histogram, one or more lanes each.
 const COLUMNS: u32 = 8;
@@ -23,9 +23,9 @@ pub(crate) struct GpuDescribe {
 }
 
 impl GpuDescribe {
-    pub(crate) fn source(options: &SiftOptions) -> Source {
+    pub(crate) fn source(options: &SiftOptions) -> KernelSource {
         let bytes = options.descriptors != DescriptorKind::F32;
-        window::for_kernels(Source::new("describe"), options)
+        window::for_kernels(KernelSource::new("describe"), options)
             .define("CELLS", CELLS)
             .define("DIRECTIONS", DIRECTIONS)
             .define("DIMENSION", DIMENSION)
@@ -48,7 +48,7 @@ impl GpuDescribe {
     pub(crate) fn new(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
         let has_descriptors = options.descriptors != DescriptorKind::None;
         let name = if has_descriptors { "describe" } else { "arrange" };
-        let kernel = gpu.program(&Self::source(options))?.kernel(name, [GROUP, 1])?;
+        let kernel = gpu.program(&Self::source(options))?.untyped_kernel(name, [GROUP, 1])?;
         Ok(Self { kernel, has_descriptors })
     }
 
@@ -67,8 +67,8 @@ impl GpuDescribe {
         let mut arguments = arguments![&described.keypoints];
         if self.has_descriptors {
             arguments.push(match descriptors {
-                GpuDescriptors::U8(buffer) => Argument::from(buffer),
-                GpuDescriptors::F32(buffer) => Argument::from(buffer),
+                GpuDescriptors::U8(buffer) => Positional::from(buffer),
+                GpuDescriptors::F32(buffer) => Positional::from(buffer),
             });
         }
         arguments.extend(arguments![
@@ -84,6 +84,6 @@ impl GpuDescribe {
         if self.has_descriptors {
             arguments.extend(arguments![&levels.values, levels.plan.image_stride as u64, &levels.octaves]);
         }
-        Ok(commands.launch(&self.kernel, features.groups(images.len()), arguments)?)
+        Ok(commands.launch_untyped(&self.kernel, features.groups(images.len()), arguments)?)
     }
 }

@@ -13,7 +13,7 @@
 
 pub(crate) mod gpu;
 
-use crate::device::Cpu;
+use crate::device::{Cpu, dispatch};
 use crate::feature::sift::orient::orient;
 use crate::feature::sift::refine::Point;
 use crate::feature::sift::scale_space::Octave;
@@ -21,7 +21,7 @@ use crate::feature::sift::window::{LANES, Samples, UNIT, Window, around, to_inte
 use crate::feature::sift::{DIMENSION, DescriptorKind, SiftOptions, SiftPreset};
 use crate::feature::{Descriptors, Keypoint};
 use crate::numeric;
-use fearless_simd::{Simd, dispatch, i32x16, prelude::*};
+use fearless_simd::{Simd, i32x16, prelude::*};
 use fearless_simd_macros::simd;
 use std::f32::consts::{SQRT_2, TAU};
 use std::ops::Range;

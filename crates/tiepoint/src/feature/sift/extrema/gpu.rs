@@ -8,7 +8,7 @@ use crate::feature::sift::gpu::plan::{self, GpuLevels, GpuPoints, Plan};
 use crate::feature::sift::refine::MOST_MOVES;
 use crate::feature::sift::{SiftOptions, SiftPreset};
 use crate::{Result, feature, numeric};
-use tiepoint_gpu::{Argument, Kernel, Source, arguments};
+use tiepoint_gpu::{Kernel, KernelSource, Positional, arguments};
 
 // A candidate is packed into 16 bits: column, row and layer.
 const _: () = assert!(Plan::SEARCHED[0] <= 256 && Plan::SEARCHED[1] <= 16, "see CANDIDATE in extrema.cl");
@@ -38,9 +38,9 @@ pub(crate) struct Masks<'b> {
 }
 
 impl GpuExtrema {
-    pub(crate) fn source(options: &SiftOptions) -> Source {
+    pub(crate) fn source(options: &SiftOptions) -> KernelSource {
         let [columns, rows] = Plan::SEARCHED;
-        let source = Source::new("sift extrema")
+        let source = KernelSource::new("sift extrema")
             .define("LEVELS", options.levels)
             .define("SEARCH_COLUMNS", columns)
             .define("SEARCH_ROWS", rows)
@@ -63,7 +63,8 @@ impl GpuExtrema {
     /// [`crate::Error::Device`] when the device refuses.
     pub(crate) fn new(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
         let [columns, _] = Plan::SEARCHED;
-        let find_points = gpu.program(&Self::source(options))?.kernel("find_points", [columns as u32, 1])?;
+        let find_points =
+            gpu.program(&Self::source(options))?.untyped_kernel("find_points", [columns as u32, 1])?;
         let limits = [options.least_candidate(), options.least_contrast(), options.edge, options.sigma];
         Ok(Self { find_points, limits, none: gpu.upload(&[0])? })
     }
@@ -95,8 +96,8 @@ impl GpuExtrema {
             plan.whole.width as i32,
             plan.whole.height as i32
         ];
-        arguments.extend(self.limits.map(Argument::from));
-        commands.zero(&points.counts);
-        Ok(commands.launch(&self.find_points, [plan.search_groups(), 1, plan.images], arguments)?)
+        arguments.extend(self.limits.map(Positional::from));
+        commands.zero(&points.counts)?;
+        Ok(commands.launch_untyped(&self.find_points, [plan.search_groups(), 1, plan.images], arguments)?)
     }
 }

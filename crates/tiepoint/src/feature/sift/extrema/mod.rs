@@ -6,10 +6,10 @@
 
 pub(crate) mod gpu;
 
-use crate::device::Cpu;
+use crate::device::{Cpu, dispatch};
 use crate::feature::sift::SiftOptions;
 use crate::feature::sift::scale_space::Octave;
-use fearless_simd::{Simd, dispatch, prelude::*};
+use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
 use std::ops::Range;
 

@@ -110,7 +110,7 @@ impl<T: GpuPixel> Way<'_, T> {
         let reversed: Vec<Keypoint> = self.cpu.oriented.iter().rev().copied().collect();
         let features = upload_list(self.gpu, &reversed, self.capacity);
         if self.first <= 2 {
-            self.commands.zero(&features.counts);
+            self.commands.zero(&features.counts).unwrap();
             let orient = GpuOrient::new(self.gpu, &self.cpu.options).unwrap();
             orient.record(&mut self.commands, &features, points, levels).unwrap();
         }

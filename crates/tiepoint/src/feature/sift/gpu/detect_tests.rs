@@ -109,7 +109,7 @@ fn oriented_and_described(
     };
     let [first, spare] = [(); 2].map(|()| gpu.buffer(capacity).unwrap());
     let mut commands = Commands::new();
-    commands.zero(&features.counts);
+    commands.zero(&features.counts).unwrap();
     GpuOrient::new(gpu, options).unwrap().record(&mut commands, &features, &points, levels).unwrap();
     let order = GpuOrder::new(gpu).unwrap();
     let sorted = order

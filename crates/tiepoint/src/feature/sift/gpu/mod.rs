@@ -322,8 +322,8 @@ impl GpuSift {
 }
 
 impl<T: GpuPixel> Search<T> for GpuSift {
-    fn work(&self, steps: usize) -> Cpu {
-        self.cpu.work("SIFT", steps)
+    fn begin_task(&self, steps: usize) -> Cpu {
+        self.cpu.begin_task("SIFT", steps)
     }
 
     fn begin(&mut self, images: &[GpuImage<T>], place: usize) -> Result<()> {

@@ -175,7 +175,7 @@ impl Stages {
         self.extrema.record(commands, levels, masks, points)?;
         if !self.options.upright {
             commands.stage("orient");
-            commands.zero(&features.counts);
+            commands.zero(&features.counts)?;
             self.orient.record(commands, features, points, levels)?;
         }
         commands.stage("order, select");

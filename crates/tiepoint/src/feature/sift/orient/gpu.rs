@@ -7,17 +7,17 @@ use crate::feature::sift::gpu::plan::{GpuLevels, GpuPoints};
 use crate::feature::sift::window::{self, GROUP};
 use crate::feature::sift::{SiftOptions, SiftPreset};
 use std::f32::consts::TAU;
-use tiepoint_gpu::{Kernel, Source, arguments};
+use tiepoint_gpu::{Kernel, KernelSource, arguments};
 
 /// Finds the directions of points.
 #[derive(Clone, Debug)]
 pub(crate) struct GpuOrient(Kernel);
 
 impl GpuOrient {
-    pub(crate) fn source(options: &SiftOptions) -> Source {
+    pub(crate) fn source(options: &SiftOptions) -> KernelSource {
         let vlfeat = options.preset == SiftPreset::VlFeat;
         let exact = options.preset != SiftPreset::OpenCv;
-        window::for_kernels(Source::new("orient"), options)
+        window::for_kernels(KernelSource::new("orient"), options)
             .define("BINS", BINS)
             .define_f32("BINS_PER_RADIAN", BINS as f32 / TAU)
             .define_f32("RADIANS_PER_BIN", TAU / BINS as f32)
@@ -29,7 +29,7 @@ impl GpuOrient {
     }
 
     pub(crate) fn new(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
-        Ok(Self(gpu.program(&Self::source(options))?.kernel("orient", [GROUP, 1])?))
+        Ok(Self(gpu.program(&Self::source(options))?.untyped_kernel("orient", [GROUP, 1])?))
     }
 
     /// Appends every point with every of its directions to `features`, whose counts must be 0.
@@ -51,6 +51,6 @@ impl GpuOrient {
             levels.plan.image_stride as u64,
             &levels.octaves,
         ];
-        Ok(commands.launch(&self.0, points.groups(levels.plan.images), arguments)?)
+        Ok(commands.launch_untyped(&self.0, points.groups(levels.plan.images), arguments)?)
     }
 }

@@ -18,7 +18,7 @@ use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{self, Border, Size};
 use crate::{Error, Result};
 use std::ops::Range;
-use tiepoint_gpu::{Argument, Kernel, Source, arguments};
+use tiepoint_gpu::{Kernel, KernelSource, Positional, arguments};
 
 /// Lanes of a group, one a column.
 const GROUP: usize = 256;
@@ -65,8 +65,8 @@ struct Task<'p> {
 
 impl GpuScaleSpace {
     /// The program for level 0 of images of pixel `T`.
-    pub(crate) fn base_source<T: GpuPixel>(options: &SiftOptions) -> Source {
-        let source = Self::shared(Source::new("sift base"), options, 0..1)
+    pub(crate) fn base_source<T: GpuPixel>(options: &SiftOptions) -> KernelSource {
+        let source = Self::shared(KernelSource::new("sift base"), options, 0..1)
             .define("BASE", 1)
             .define("DOUBLED", u8::from(options.first_octave < 0))
             .define("HALF_PIXELS", u8::from(options.preset == SiftPreset::OpenCv));
@@ -74,13 +74,13 @@ impl GpuScaleSpace {
     }
 
     /// The program for the other levels.
-    pub(crate) fn levels_source(options: &SiftOptions) -> Source {
+    pub(crate) fn levels_source(options: &SiftOptions) -> KernelSource {
         let levels = 1..usize::from(options.levels) + 3;
         let cases = levels.clone().map(|l| {
             let half_size = if l == usize::from(options.levels) { "half_size" } else { "0" };
             format!("case {l}: blur_{l}(tile, from, to, {half_size}, width, height, x0, y0, y1); break; ")
         });
-        let source = Self::shared(Source::new("sift levels"), options, levels.clone())
+        let source = Self::shared(KernelSource::new("sift levels"), options, levels.clone())
             .define("BASE", 0)
             .define("LEVELS", options.levels)
             .define("BLUR_CASES", cases.collect::<String>())
@@ -91,7 +91,7 @@ impl GpuScaleSpace {
     }
 
     /// What both programs need for some levels.
-    fn shared(source: Source, options: &SiftOptions, levels: Range<usize>) -> Source {
+    fn shared(source: KernelSource, options: &SiftOptions, levels: Range<usize>) -> KernelSource {
         let radii = taps(options).into_iter().map(|t| t.len() - 1);
         let wide = radii.skip(levels.start).take(levels.len()).filter(|&r| r > HALO);
         let tile = wide.map(|r| (WIDTH + 2 * r) * ROWS).max();
@@ -110,7 +110,7 @@ impl GpuScaleSpace {
     }
 
     /// The functions that make some levels, and the kernels over them.
-    fn blurs(source: Source, options: &SiftOptions, levels: Range<usize>) -> Source {
+    fn blurs(source: KernelSource, options: &SiftOptions, levels: Range<usize>) -> KernelSource {
         let mut taps = taps(options);
         // So that the program does not depend on options that concern only the other one.
         taps[..levels.start].iter_mut().for_each(Vec::clear);
@@ -140,9 +140,9 @@ impl GpuScaleSpace {
         let base = gpu.program(&Self::base_source::<T>(options))?;
         let levels = gpu.program(&Self::levels_source(options))?;
         Ok(Self {
-            base: base.kernel("blur_base", [GROUP as u32, 1])?,
-            small: levels.kernel("blur_small", [SMALL_GROUP as u32, 1])?,
-            levels: levels.kernel("blur_levels", [GROUP as u32, 1])?,
+            base: base.untyped_kernel("blur_base", [GROUP as u32, 1])?,
+            small: levels.untyped_kernel("blur_small", [SMALL_GROUP as u32, 1])?,
+            levels: levels.untyped_kernel("blur_levels", [GROUP as u32, 1])?,
             doubled: options.first_octave < 0,
             narrow: taps(options)[1..].iter().all(|t| t.len() - 1 <= HALO),
             room: gpu.info().units as usize * RESIDENT,
@@ -187,7 +187,7 @@ impl GpuScaleSpace {
             height,
             rows
         ];
-        Ok(commands.launch(&self.base, groups, arguments)?)
+        Ok(commands.launch_untyped(&self.base, groups, arguments)?)
     }
 
     /// Makes all other levels of all images.
@@ -218,7 +218,7 @@ impl GpuScaleSpace {
                 octaves.len() as i32,
                 plan.decimated() as i32
             ];
-            commands.launch(&self.small, [1, 1, plan.images], arguments)?;
+            commands.launch_untyped(&self.small, [1, 1, plan.images], arguments)?;
         }
         Ok(())
     }
@@ -232,10 +232,10 @@ impl GpuScaleSpace {
             // A missing task repeats the last one's numbers; no group comes to it.
             let Task { octave, level, decimates } = tasks[i.min(tasks.len() - 1)];
             arguments
-                .extend([level, octave.size.width, octave.size.height].map(|n| Argument::from(n as i32)));
+                .extend([level, octave.size.width, octave.size.height].map(|n| Positional::from(n as i32)));
             arguments.extend(arguments![octave.offset as u64, rows as i32, i32::from(decimates)]);
         }
-        Ok(commands.launch(&self.levels, [groups_of(&sizes, rows), 1, images], arguments)?)
+        Ok(commands.launch_untyped(&self.levels, [groups_of(&sizes, rows), 1, images], arguments)?)
     }
 
     /// Rows that a group goes down. Each begins by filling its window: few groups are less work. But they run some at a

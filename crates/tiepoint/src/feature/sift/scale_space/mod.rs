@@ -9,13 +9,13 @@
 
 pub(crate) mod gpu;
 
-use crate::device::Cpu;
+use crate::device::{Cpu, dispatch};
 use crate::feature::sift::refine::REACH;
 use crate::feature::sift::{SiftOptions, SiftPreset};
 use crate::filter::gauss::rows::{ROWS, horizontal, vertical, vertical_rows};
 use crate::image::{Border, ImageView, Pixel, Size};
 use crate::numeric::exp_f64;
-use fearless_simd::{Simd, dispatch};
+use fearless_simd::Simd;
 use fearless_simd_macros::simd;
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut, Range};

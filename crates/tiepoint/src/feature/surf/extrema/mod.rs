@@ -4,7 +4,8 @@
 //! The comparison is strict: of equal neighbours none is kept. The own layer is tested first, 16 places at
 //! once; the few that remain are tested one by one.
 
-use fearless_simd::{Simd, dispatch, f32x16, prelude::*};
+use crate::device::dispatch;
+use fearless_simd::{Simd, f32x16, prelude::*};
 use fearless_simd_macros::simd;
 use std::ops::Range;
 
@@ -22,7 +23,7 @@ pub(super) fn search(
     rows: &Rows<'_>,
     columns: Range<usize>,
     threshold: f32,
-    level: fearless_simd::Level,
+    level: crate::device::Level,
     found: &mut impl FnMut(usize),
 ) {
     dispatch!(level, simd => search_at(simd, rows, columns, threshold, found));

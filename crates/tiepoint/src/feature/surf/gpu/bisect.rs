@@ -130,7 +130,7 @@ impl<T: GpuPixel, A: GpuSum + Total> Way<'_, T, A> {
         let table = DeviceLayers::upload(self.gpu, layers).unwrap();
         let responses = self.gpu.upload(responses).unwrap();
         if self.first <= 1 {
-            self.commands.zero(&responses);
+            self.commands.zero(&responses).unwrap();
             self.kernels.respond(&mut self.commands, integral, &table, &responses).unwrap();
         }
         let keypoints = self.list(extrema.iter().rev());

@@ -324,8 +324,8 @@ impl GpuSurf {
 }
 
 impl<T: GpuPixel> Search<T> for GpuSurf {
-    fn work(&self, steps: usize) -> Cpu {
-        self.cpu.work("SURF", steps)
+    fn begin_task(&self, steps: usize) -> Cpu {
+        self.cpu.begin_task("SURF", steps)
     }
 
     fn begin(&mut self, images: &[GpuImage<T>], place: usize) -> Result<()> {

@@ -13,7 +13,7 @@ use crate::filter::integral::{GpuIntegral, GpuSum};
 use crate::image::Size;
 use crate::{Result, numeric};
 use std::f32::consts::TAU;
-use tiepoint_gpu::{Argument, Kernel, Source, arguments};
+use tiepoint_gpu::{Kernel, KernelSource, Positional, arguments};
 
 /// Lanes that describe one keypoint: as many as it can have values.
 const DESCRIBE_GROUP: u32 = 128;
@@ -61,9 +61,9 @@ pub(super) struct Stages {
 
 impl Stages {
     /// The programs of `respond` and `search`, of `orient`, and of `describe`.
-    pub(super) fn sources<A: GpuSum>(options: &SurfOptions) -> [Source; 3] {
+    pub(super) fn sources<A: GpuSum>(options: &SurfOptions) -> [KernelSource; 3] {
         let with_sums = |name| {
-            for_kernels(Source::new(name))
+            for_kernels(KernelSource::new(name))
                 .define("SUM", A::NAME)
                 .define("SIGNED", if size_of::<A>() == 8 { "i64" } else { "i32" })
                 .text(include_str!("../integral.h"))
@@ -114,8 +114,8 @@ impl Stages {
     pub(super) fn new<A: GpuSum>(gpu: &Gpu, options: &SurfOptions) -> Result<Self> {
         let [detect, orient, describe] = Self::sources::<A>(options);
         let detect = gpu.program(&detect)?;
-        let orient = gpu.program(&orient)?.kernel("orient", [SAMPLES as u32, 1])?;
-        let describe = gpu.program(&describe)?.kernel("describe", [DESCRIBE_GROUP, 1])?;
+        let orient = gpu.program(&orient)?.untyped_kernel("orient", [SAMPLES as u32, 1])?;
+        let describe = gpu.program(&describe)?.untyped_kernel("describe", [DESCRIBE_GROUP, 1])?;
         let disc = Disc::new(options.convention);
         let weights = disc.weights.iter().map(|&w| w as f32);
         let disc: Vec<f32> = disc.x.into_iter().chain(disc.y).chain(weights).collect();
@@ -124,8 +124,8 @@ impl Stages {
         /// Groups of a multiprocessor.
         const RESIDENT: usize = 16;
         Ok(Self {
-            respond: detect.kernel("respond", TILE)?,
-            search: detect.kernel("search", TILE)?,
+            respond: detect.untyped_kernel("respond", TILE)?,
+            search: detect.untyped_kernel("search", TILE)?,
             orient,
             describe,
             disc: gpu.upload(&disc)?,
@@ -158,7 +158,7 @@ impl Stages {
             image,
             *len as u64
         ];
-        Ok(commands.launch(&self.respond, [computed.groups, 1, integral.images()], arguments)?)
+        Ok(commands.launch_untyped(&self.respond, [computed.groups, 1, integral.images()], arguments)?)
     }
 
     /// The keypoints of all layers, in any order and without angles.
@@ -172,11 +172,11 @@ impl Stages {
         found: Found<'_>,
     ) -> Result<()> {
         commands.stage("extrema");
-        commands.zero(found.counts);
+        commands.zero(found.counts)?;
         let Layers { len, searched, .. } = &table.layers;
         // A kernel without a mask does not look at the one that it is given.
         let mask_pitch = mask.map_or(0, |m| m.1 as i32);
-        let mask = mask.map_or_else(|| Argument::from(found.counts), |m| Argument::from(m.0));
+        let mask = mask.map_or_else(|| Positional::from(found.counts), |m| Positional::from(m.0));
         let mut arguments = arguments![found.keypoints, found.counts, responses, &table.searched];
         arguments.push(mask);
         arguments.extend(arguments![
@@ -189,7 +189,7 @@ impl Stages {
             *len as u64
         ]);
         let groups = [searched.groups, 1, found.counts.len()];
-        Ok(commands.launch(&self.search, groups, arguments)?)
+        Ok(commands.launch_untyped(&self.search, groups, arguments)?)
     }
 
     /// The keypoints in their `order` with their angles, and the cosines and sines of these.
@@ -220,7 +220,7 @@ impl Stages {
             origin,
             image
         ];
-        Ok(commands.launch(&self.orient, self.sharing(found), arguments)?)
+        Ok(commands.launch_untyped(&self.orient, self.sharing(found), arguments)?)
     }
 
     /// The descriptors of oriented keypoints.
@@ -253,7 +253,7 @@ impl Stages {
             origin,
             image
         ];
-        Ok(commands.launch(&self.describe, self.sharing(oriented), arguments)?)
+        Ok(commands.launch_untyped(&self.describe, self.sharing(oriented), arguments)?)
     }
 
     /// The groups that share the keypoints of every image.

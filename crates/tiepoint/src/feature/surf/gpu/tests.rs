@@ -249,7 +249,7 @@ fn stages_alone<T: GpuPixel, A: GpuSum + Total>(gpu: &Gpu, image: &Image<T>, opt
     let expected = responses_of(&rows, &octaves, &table.layers, white, &cpu);
     let responses = gpu.buffer(table.layers.len).unwrap();
     let mut commands = Commands::new();
-    commands.zero(&responses);
+    commands.zero(&responses).unwrap();
     stages.respond(&mut commands, &sums, &table, &responses).unwrap();
     gpu.run(&commands).unwrap();
     let responses_found = responses.to_vec().unwrap();

@@ -9,11 +9,12 @@
 //! them horizontally: 20 reads a response in the place of 32. Responses are independent of each other, so
 //! neither tiles nor the rows of a job matter.
 
+use crate::device::dispatch;
 use crate::feature::surf::{
     integral::{Integral, Total},
     plan::Filter,
 };
-use fearless_simd::{Simd, dispatch};
+use fearless_simd::Simd;
 use fearless_simd_macros::simd;
 use std::ops::Range;
 
@@ -34,7 +35,7 @@ pub(super) struct Job<'a> {
 
 impl Job<'_> {
     /// Computes the rows, at every column where the filter lies inside the image; others keep what they hold.
-    pub(super) fn run<A: Total>(&mut self, integral: &Integral<A>, white: f32, level: fearless_simd::Level) {
+    pub(super) fn run<A: Total>(&mut self, integral: &Integral<A>, white: f32, level: crate::device::Level) {
         let norms = [self.filter.norm / white, self.filter.norm_xy / white];
         dispatch!(level, simd => self.rows_at(simd, integral, norms));
     }

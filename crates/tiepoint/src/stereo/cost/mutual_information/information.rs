@@ -18,8 +18,13 @@
 //! [`numeric::ln`](crate::numeric::ln).
 
 use crate::stereo::cost::MI_LIMIT;
-use crate::{device::Cpu, image::Image, numeric, stereo::aggregation::Value};
-use fearless_simd::{Simd, dispatch, prelude::*};
+use crate::{
+    device::{Cpu, dispatch},
+    image::Image,
+    numeric,
+    stereo::aggregation::Value,
+};
+use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
 
 /// The Gaussian.

@@ -66,7 +66,7 @@ pub(in crate::stereo) fn project(
     let options = halved(options, 1);
     let whole = pair.size().area() / 8;
     let learning = table_steps(&options, whole);
-    let cpu = &cpu.work("project", ROUNDS * (whole + learning));
+    let cpu = &cpu.begin_task("project", ROUNDS * (whole + learning));
     let mut last = Projection::LUMA;
     for _ in 0..ROUNDS {
         let half = pair.half(cpu)?;
@@ -106,7 +106,7 @@ fn iterate(
     cpu: &Cpu,
 ) -> Result<Table> {
     let step = pair.size().area();
-    let cpu = &cpu.work("iterate", runs.saturating_sub(1) * step);
+    let cpu = &cpu.begin_task("iterate", runs.saturating_sub(1) * step);
     let mut table = taught(pair, (&zero(pair.size(), options), 1), cpu);
     for _ in 1..runs {
         table = taught(pair, (&disparities(pair, options, &table, workspace, &cpu.part(step))?, 1), cpu);
@@ -159,7 +159,7 @@ fn coarse_to_fine(
     let coarsest = pairs.last().unwrap_or(pair);
     let steps = |level: usize| pairs[level].size().area() * halved(options, level + 1).disparities;
     let first = (FIRST - 1) * coarsest.size().area() * halved(options, pairs.len()).disparities;
-    let cpu = &cpu.work("learn", first + (0..pairs.len()).map(steps).sum::<usize>());
+    let cpu = &cpu.begin_task("learn", first + (0..pairs.len()).map(steps).sum::<usize>());
     let mut table = iterate(coarsest, &halved(options, pairs.len()), FIRST, workspace, &cpu.part(first))?;
     for level in (0..pairs.len()).rev() {
         // What this level's table gives teaches the next finer one.

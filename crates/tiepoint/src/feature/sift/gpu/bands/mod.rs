@@ -89,7 +89,7 @@ impl Bands {
             gpu.run(&commands)?;
         }
         let mut staging = Staging::<T>::of(self.band.input.take(), &gpu, self.cut.band.input)?;
-        let cpu = self.band.cpu.work("SIFT", self.cut.count() + usize::from(self.rest.is_some()));
+        let cpu = self.band.cpu.begin_task("SIFT", self.cut.count() + usize::from(self.rest.is_some()));
         let mut found = Vec::new();
         for part in self.cut.parts() {
             found.push(self.search_band(image.rows(part.first, &mut staging)?, &part)?);

@@ -247,6 +247,6 @@ fn each_band_is_told_of() {
             sift.bands = Some(Box::new(bands));
             sift.detect_view(image.view(), None).unwrap()
         });
-        assert!(told.iter().all(|p| p.work == "SIFT" && p.total == steps as u64), "{gpu:?}: {told:?}");
+        assert!(told.iter().all(|p| p.task == "SIFT" && p.total == steps as u64), "{gpu:?}: {told:?}");
     }
 }

@@ -1,14 +1,14 @@
 //! One run of the command: its device, and how it speaks.
 
-use crate::arguments::Common;
+use crate::arguments::GlobalArguments;
 use crate::failure::{Failure, Outcome};
-use crate::report::{Object, Progress, profile_table};
+use crate::output::{Object, Progress, profile_table};
 use std::io::Write;
 use tiepoint::device::{Device, Processor, StageTime};
 
 /// The device, and what the user wants to hear.
 #[derive(Debug)]
-pub(crate) struct Session {
+pub(crate) struct Context {
     pub(crate) processor: Processor,
     pub(crate) json: bool,
     pub(crate) progress: Progress,
@@ -17,42 +17,42 @@ pub(crate) struct Session {
     quiet: bool,
 }
 
-impl Session {
+impl Context {
     /// Opens the devices; a command without a GPU form takes the CPU, with the same result.
-    pub(crate) fn open(common: &Common, has_gpu_form: bool) -> Outcome<Self> {
+    pub(crate) fn open(global: &GlobalArguments, has_gpu_form: bool) -> Outcome<Self> {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = common.threads.map_or_else(cores, usize::from).min(1024);
+        let threads = global.threads.map_or_else(cores, usize::from).min(1024);
         let processor = match has_gpu_form {
-            true => common.device.open(threads),
-            false => common.device.open_cpu(threads).map(Processor::from),
+            true => global.device.open(threads),
+            false => global.device.open_cpu(threads).map(Processor::from),
         };
         let mut processor = processor.map_err(unavailable)?;
-        let progress = Progress::new(!common.quiet && !common.json);
+        let progress = Progress::new(!global.quiet && !global.json);
         processor.cpu = progress.watch(processor.cpu.profiled());
         if let Some(gpu) = &processor.gpu {
-            gpu.profile(common.profile);
+            gpu.profile(global.profile);
         }
-        let session = Self {
+        let context = Self {
             processor,
-            json: common.json,
+            json: global.json,
             progress,
-            profile: common.profile,
-            verbose: common.verbose,
-            quiet: common.quiet,
+            profile: global.profile,
+            verbose: global.verbose,
+            quiet: global.quiet,
         };
-        if !has_gpu_form && matches!(common.device, Device::Cuda(_) | Device::OpenCl(_)) {
-            session.note(&format!(
+        if !has_gpu_form && matches!(global.device, Device::Cuda(_) | Device::OpenCl(_)) {
+            context.note(&format!(
                 "this command has no GPU form: the CPU computes in place of {}",
-                common.device
+                global.device
             ));
         }
-        let Processor { cpu, gpu, .. } = &session.processor;
-        session.processor.take_notes().iter().for_each(|note| session.explain(note));
-        session.explain(&format!("{} threads, {}", cpu.threads(), cpu.level_name()));
+        let Processor { cpu, gpu, .. } = &context.processor;
+        context.processor.take_notes().iter().for_each(|note| context.explain(note));
+        context.explain(&format!("{} threads, {}", cpu.threads(), cpu.level_name()));
         if let Some(gpu) = gpu {
-            session.explain(&gpu.info().to_string());
+            context.explain(&gpu.info().to_string());
         }
-        Ok(session)
+        Ok(context)
     }
 
     /// The device's name for reports.

@@ -1,9 +1,9 @@
 //! The options of the detectors as flags, and the detector that follows from them.
 
-use crate::arguments::range;
+use super::values::range;
+use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::input::Picture;
-use crate::session::Session;
 use clap::{Args, ValueEnum};
 use tiepoint::feature::select::Selection;
 use tiepoint::feature::sift::{DescriptorKind, SiftOptions, SiftPreset};
@@ -99,13 +99,13 @@ pub(crate) enum DescriptorName {
 
 impl DetectorArguments {
     /// The detector with all its options checked.
-    pub(crate) fn open(&self, session: &Session) -> Outcome<Finder> {
+    pub(crate) fn open(&self, context: &Context) -> Outcome<Finder> {
         self.refuse_foreign()?;
         let detector = match self.detector {
             DetectorName::Sift => Detector::Sift(self.sift()?),
             DetectorName::Surf => Detector::Surf(self.surf()?),
         };
-        Ok(Finder { detector, finder: detector.open(&session.processor)? })
+        Ok(Finder { detector, finder: detector.open(&context.processor)? })
     }
 
     /// The preset's name, the default's spelled out.
@@ -206,7 +206,7 @@ impl DetectorArguments {
     }
 }
 
-/// A finder on the session's device. An image too large for a GPU, by SIFT even in parts, is done by the CPU,
+/// A finder on the context's device. An image too large for a GPU, by SIFT even in parts, is done by the CPU,
 /// with the same result.
 #[derive(Debug)]
 pub(crate) struct Finder {
@@ -220,19 +220,19 @@ impl Finder {
         &mut self,
         picture: &Picture,
         before: &mut dyn FnMut() -> Outcome,
-        session: &Session,
+        context: &Context,
     ) -> Outcome<Features> {
         let (image, mask) = (&picture.image, picture.mask.as_ref().map(Image::view));
-        match self.finder.detect(image, mask, &session.processor) {
+        match self.finder.detect(image, mask, &context.processor) {
             Err(error @ tiepoint::Error::DeviceMemory { .. }) => {
                 before()?;
-                session.note(&format!("{error}; the CPU takes this image"));
-                Ok(self.detector.detect(image, mask, &session.processor.cpu.clone().into())?)
+                context.note(&format!("{error}; the CPU takes this image"));
+                Ok(self.detector.detect(image, mask, &context.processor.cpu.clone().into())?)
             }
             found => {
                 if let (parts @ 2.., Ok(_)) = (self.finder.parts(), &found) {
                     before()?;
-                    session.explain(&format!("too large for the GPU's memory: searched in {parts} parts"));
+                    context.explain(&format!("too large for the GPU's memory: searched in {parts} parts"));
                 }
                 Ok(found?)
             }
@@ -244,10 +244,10 @@ impl Finder {
     pub(crate) fn detect_together(
         &mut self,
         pictures: &[&Picture],
-        session: &Session,
+        context: &Context,
     ) -> Option<Vec<Features>> {
         let images: Vec<&AnyImage> = pictures.iter().map(|p| &p.image).collect();
-        let found = self.finder.detect_many(&images, &session.processor).ok();
+        let found = self.finder.detect_many(&images, &context.processor).ok();
         found.filter(|_| self.finder.parts() == 1)
     }
 
@@ -258,9 +258,9 @@ impl Finder {
 
     /// Whether two pictures are searched together, as a GPU does better: they must be of one kind, have no masks, and
     /// not be too large.
-    pub(crate) fn takes_together(&self, a: &Picture, b: &Picture, session: &Session) -> bool {
+    pub(crate) fn takes_together(&self, a: &Picture, b: &Picture, context: &Context) -> bool {
         let same_type = std::mem::discriminant(&a.image) == std::mem::discriminant(&b.image);
         let alike = same_type && a.image.size() == b.image.size() && a.mask.is_none() && b.mask.is_none();
-        alike && session.processor.gpu.is_some() && self.finder.parts() == 1
+        alike && context.processor.gpu.is_some() && self.finder.parts() == 1
     }
 }

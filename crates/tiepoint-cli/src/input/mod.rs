@@ -1,8 +1,8 @@
 //! Which images to read, and where their results go.
 
-use crate::ahead::Weight;
 use crate::failure::{Failure, Outcome};
-use crate::report::{Clock, Part};
+use crate::output::{Clock, Part};
+use crate::prefetch::Weight;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use tiepoint::device::Cpu;

@@ -1,6 +1,6 @@
 //! The options of dense stereo as flags, and where its results go.
 
-use crate::arguments::range;
+use super::values::{bytes, range};
 use crate::failure::{Failure, Outcome};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
@@ -8,28 +8,28 @@ use tiepoint::image::Range;
 use tiepoint::stereo::{CensusWindow, Cost, Learning, Paths, Penalties, RightView, StereoOptions, Subpixel};
 
 #[derive(Debug, Args)]
-pub(crate) struct StereoCommand {
+pub(crate) struct StereoArguments {
     /// A rectified pair, or several pairs; %d or %04d in both names stands for the numbers of a sequence
     #[arg(required_unless_present = "list", num_args = 2.., value_names = ["LEFT", "RIGHT"])]
-    pub(super) images: Vec<PathBuf>,
+    pub(crate) images: Vec<PathBuf>,
     /// A file with a pair a line: LEFT RIGHT and, if wanted, the output, parted by tabs or else by spaces; -
     /// reads stdin. Empty lines and those beginning with # are skipped
     #[arg(long, value_name = "FILE")]
-    pub(super) list: Option<PathBuf>,
+    pub(crate) list: Option<PathBuf>,
     /// Disparities to FILE: .pfm (none: +inf), .tif (none: NaN), .png (16 bits: 256 times the disparity, none: 0).
     /// For several pairs a folder (LEFT.pfm in it), or a pattern: {} stands for the left image's name, %04d for its
     /// number
     #[arg(short, long, value_name = "FILE")]
-    pub(super) output: Option<String>,
+    pub(crate) output: Option<String>,
     /// Disparities of the right image; named as --output is
     #[arg(long, value_name = "FILE")]
-    pub(super) output_right: Option<String>,
+    pub(crate) output_right: Option<String>,
     /// Confidence from 0 to 1: .pfm .tif .png; named as --output is
     #[arg(long, value_name = "FILE")]
-    pub(super) confidence: Option<String>,
+    pub(crate) confidence: Option<String>,
     /// A picture of the disparities with a scale, at most 4096 pixels wide and high; named as --output is
     #[arg(long, value_name = "PNG")]
-    pub(super) preview: Option<String>,
+    pub(crate) preview: Option<String>,
     /// Which disparities the colours of the preview begin and end with: auto or LOW:HIGH
     #[arg(
         long,
@@ -38,41 +38,41 @@ pub(crate) struct StereoCommand {
         value_parser = range,
         allow_hyphen_values = true
     )]
-    pub(super) preview_range: Range,
+    pub(crate) preview_range: Range,
     /// Depth to FILE: .pfm .tif, in the unit of the baseline of --calibration; named as --output is
     #[arg(long, value_name = "FILE", requires = "calibration")]
-    pub(super) depth: Option<String>,
+    pub(crate) depth: Option<String>,
     /// Points in colour, x right, y down, z forward from the left camera, in the unit of the baseline of
     /// --calibration; named as --output is
     #[arg(long, value_name = "PLY", requires = "calibration")]
-    pub(super) cloud: Option<String>,
+    pub(crate) cloud: Option<String>,
     /// Write the points as text
     #[arg(long, requires = "cloud")]
-    pub(super) ascii: bool,
+    pub(crate) ascii: bool,
     /// Leave out points with a greater z [default: none]
     #[arg(long, value_name = "Z", requires = "cloud", allow_negative_numbers = true)]
-    pub(super) max_depth: Option<f64>,
+    pub(crate) max_depth: Option<f64>,
     /// What the rectified pair is: Middlebury calib.txt, what `rectify --output-calibration` wrote, OpenCV .yml or .xml
     /// with P1 and P2 or Q
     #[arg(long, value_name = "FILE")]
-    pub(super) calibration: Option<PathBuf>,
+    pub(crate) calibration: Option<PathBuf>,
     /// Only where this image is not 0. {} stands for the left image's name
     #[arg(long, value_name = "IMAGE")]
-    pub(super) mask: Option<String>,
+    pub(crate) mask: Option<String>,
     /// As --mask, for the right image; {} stands for its name
     #[arg(long, value_name = "IMAGE")]
-    pub(super) mask_right: Option<String>,
+    pub(crate) mask_right: Option<String>,
     /// Pixels of this value hold no data, in either image; NaN and infinities never do
     #[arg(long, value_name = "V", allow_negative_numbers = true)]
-    pub(super) no_data: Option<f32>,
+    pub(crate) no_data: Option<f32>,
     #[command(flatten)]
-    pub(super) options: StereoArguments,
+    pub(crate) options: StereoSearchArguments,
 }
 
 /// How disparities are found.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Stereo")]
-pub(crate) struct StereoArguments {
+pub(crate) struct StereoSearchArguments {
     /// How many whole disparities to search, 1 to 4096. With neither this nor --min-disparity the calibration's
     /// range is searched, if it has one [default: 128]
     #[arg(long, value_name = "N")]
@@ -203,9 +203,9 @@ enum RightViewName {
     Aggregated,
 }
 
-impl StereoArguments {
+impl StereoSearchArguments {
     /// The options, checked. `range` is that of the calibration.
-    pub(super) fn options(&self, range: Option<[f64; 2]>) -> Outcome<StereoOptions> {
+    pub(crate) fn options(&self, range: Option<[f64; 2]>) -> Outcome<StereoOptions> {
         let start = StereoOptions::default();
         let cost = self.cost()?;
         if self.iterations.is_some() && cost != Cost::MutualInformation {
@@ -260,7 +260,7 @@ impl StereoArguments {
     }
 
     /// What the reports call the cost.
-    pub(super) fn cost_name(&self) -> &'static str {
+    pub(crate) fn cost_name(&self) -> &'static str {
         match self.cost {
             CostName::Census => "census",
             CostName::Ad => "ad",
@@ -296,45 +296,6 @@ impl From<RightViewName> for RightView {
             RightViewName::Off => Self::Off,
             RightViewName::Diagonal => Self::Diagonal,
             RightViewName::Aggregated => Self::Aggregated,
-        }
-    }
-}
-
-/// A number of bytes: plain, or with K, M, G or T for powers of 1024.
-fn bytes(text: &str) -> Result<u64, String> {
-    let upper = text.to_ascii_uppercase();
-    let bare = upper.strip_suffix("IB").or_else(|| upper.strip_suffix('B')).unwrap_or(&upper);
-    let digits = bare.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let shift = match &bare[digits.len()..] {
-        "" => Some(0),
-        "K" => Some(10),
-        "M" => Some(20),
-        "G" => Some(30),
-        "T" => Some(40),
-        _ => None,
-    };
-    let number: Option<f64> = digits.trim().parse().ok().filter(|n| *n > 0.0);
-    let product = shift.zip(number).map(|(s, n)| n * (1_u64 << s) as f64).filter(|p| (1.0..1e18).contains(p));
-    product.map(|p| p as u64).ok_or_else(|| "expected bytes above 0 such as 300M, 2G or 1000000".to_owned())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bytes_are_read_as_people_write_them() {
-        for (text, expected) in [
-            ("1000000", 1_000_000),
-            ("300M", 300 << 20),
-            ("2g", 2 << 30),
-            ("1.5GiB", 3 << 29),
-            ("64KB", 65536),
-        ] {
-            assert_eq!(bytes(text), Ok(expected), "{text}");
-        }
-        for text in ["", "M", "-1G", "0", "2X", "nan", "inf", "1e99", "2GG"] {
-            assert!(bytes(text).is_err(), "{text}");
         }
     }
 }

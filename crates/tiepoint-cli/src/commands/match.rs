@@ -1,13 +1,14 @@
 //! `tiepoint match`: verified tie points of two images.
 
 use super::detect;
-use crate::arguments::{Match, Matching, ModelName};
-use crate::detector::{DetectorArguments, Finder};
+use crate::arguments::detector::{DetectorArguments, Finder};
+use crate::arguments::r#match::MatchArguments;
+use crate::arguments::matching::{MatchingArguments, ModelName};
+use crate::context::Context;
 use crate::draw::{Canvas, Tie, side_by_side};
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Picture};
-use crate::report::{Clock, Object, Part};
-use crate::session::Session;
+use crate::output::{Clock, Object, Part};
 use std::path::Path;
 use tiepoint::feature::Features;
 use tiepoint::feature::files::{MatchFormat, MatchRow, write_matches};
@@ -16,16 +17,16 @@ use tiepoint::image;
 use tiepoint::matching::{Match as Pair, MatchOptions};
 use tiepoint::register::{Rematch, TieOptions, TiePoints, tie_points};
 
-pub(crate) fn run(arguments: &Match, session: &Session) -> Outcome {
+pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
     if let Some(path) = &arguments.output {
         MatchFormat::of(path).map_err(|e| Failure::usage(e.to_string()))?;
         input::writable(path)?;
     }
     arguments.draw.as_deref().map_or(Ok(()), input::writable_image)?;
-    let mut clock = Clock::start(&session.processor.cpu);
+    let mut clock = Clock::start(&context.processor.cpu);
     let asked = Asked { detector: &arguments.detector, matching: &arguments.matching };
     let colour = arguments.draw.is_some();
-    let found = asked.run([&arguments.a, &arguments.b], colour, &mut clock, session)?;
+    let found = asked.run([&arguments.a, &arguments.b], colour, &mut clock, context)?;
     clock.time(Part::Write, || -> Outcome {
         if let Some(path) = &arguments.output {
             let [a, b] = [&arguments.a, &arguments.b].map(|p| p.display().to_string());
@@ -34,15 +35,15 @@ pub(crate) fn run(arguments: &Match, session: &Session) -> Outcome {
         arguments.draw.as_deref().map_or(Ok(()), |path| found.draw(path))
     })?;
     let between = format!("{} - {}", arguments.a.display(), arguments.b.display());
-    session.say(&format!("{between}: {}, {:.1} ms", found.summary(), clock.compute() * 1e3))?;
-    if let (false, Some(matrix)) = (session.json, matrix(&found.tie)) {
-        matrix.chunks(3).try_for_each(|r| session.say(&format!("{:>22} {:>22} {:>22}", r[0], r[1], r[2])))?;
+    context.say(&format!("{between}: {}, {:.1} ms", found.summary(), clock.compute() * 1e3))?;
+    if let (false, Some(matrix)) = (context.json, matrix(&found.tie)) {
+        matrix.chunks(3).try_for_each(|r| context.say(&format!("{:>22} {:>22} {:>22}", r[0], r[1], r[2])))?;
     }
-    session.report(|| {
+    context.report(|| {
         let object = Object::new()
             .text("a", &arguments.a.display().to_string())
             .text("b", &arguments.b.display().to_string());
-        found.describe(object, &asked, session).object("seconds", &clock.seconds(&session.processor.cpu))
+        found.describe(object, &asked, context).object("seconds", &clock.seconds(&context.processor.cpu))
     })
 }
 
@@ -50,7 +51,7 @@ pub(crate) fn run(arguments: &Match, session: &Session) -> Outcome {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) detector: &'a DetectorArguments,
-    pub(crate) matching: &'a Matching,
+    pub(crate) matching: &'a MatchingArguments,
 }
 
 /// What was found in a pair.
@@ -73,7 +74,7 @@ impl ModelName {
     }
 }
 
-impl Matching {
+impl MatchingArguments {
     pub(crate) fn options(&self) -> Outcome<TieOptions> {
         let matching = MatchOptions {
             ratio: Some(self.ratio).filter(|r| *r != 1.0),
@@ -102,20 +103,20 @@ impl Asked<'_> {
         paths: [&Path; 2],
         colour: bool,
         clock: &mut Clock,
-        session: &Session,
+        context: &Context,
     ) -> Outcome<Found> {
         let options = self.matching.options()?;
-        let mut finder = self.detector.open(session)?;
+        let mut finder = self.detector.open(context)?;
         let masks = [self.detector.mask.as_deref(), self.matching.mask_b.as_deref()];
-        let progress = &session.progress;
+        let progress = &context.progress;
         let mut one = |i: usize, finder: &mut Finder| {
             progress.say(&format!("features of {}", paths[i].display()));
-            detect::features(paths[i], colour, self.detector, masks[i], finder, clock, session)
+            detect::features(paths[i], colour, self.detector, masks[i], finder, clock, context)
         };
         let (picture_a, a) = one(0, &mut finder)?;
         let (picture_b, b) = one(1, &mut finder)?;
         progress.say("matching");
-        let tie = clock.time(Part::Compute, || tie_points(&a, &b, &options, &session.processor))?;
+        let tie = clock.time(Part::Compute, || tie_points(&a, &b, &options, &context.processor))?;
         Ok(Found { pictures: [picture_a, picture_b], features: [a, b], tie })
     }
 }
@@ -163,7 +164,7 @@ impl Found {
     }
 
     /// For programs.
-    pub(crate) fn describe(&self, object: Object, asked: &Asked<'_>, session: &Session) -> Object {
+    pub(crate) fn describe(&self, object: Object, asked: &Asked<'_>, context: &Context) -> Object {
         let counts: Vec<f64> = self.features.iter().map(|f| f.len() as f64).collect();
         let object = object
             .text("detector", asked.detector.detector.name())
@@ -178,7 +179,7 @@ impl Found {
                 .number("rms_px", self.tie.rms_px),
             _ => object.text("model", "none"),
         };
-        object.text("device", &session.device()).count("threads", session.processor.cpu.threads())
+        object.text("device", &context.device()).count("threads", context.processor.cpu.threads())
     }
 
     /// The matches as files hold them.

@@ -1,0 +1,94 @@
+//! The command line: one file for each command, and one for each group of flags that several commands share.
+//!
+//! What is parsed becomes checked options of the library here; the work is in [`commands`](crate::commands).
+
+pub(crate) mod bench;
+pub(crate) mod demo;
+pub(crate) mod detect;
+pub(crate) mod detector;
+pub(crate) mod evaluate;
+pub(crate) mod filter;
+pub(crate) mod r#match;
+pub(crate) mod matching;
+pub(crate) mod rectify;
+pub(crate) mod register;
+pub(crate) mod stereo;
+pub(crate) mod values;
+
+use bench::BenchArguments;
+use clap::{Args, Parser, Subcommand};
+use demo::DemoArguments;
+use detect::DetectArguments;
+use evaluate::EvaluateArguments;
+use filter::FilterArguments;
+use r#match::MatchArguments;
+use rectify::RectifyArguments;
+use register::RegisterArguments;
+use stereo::StereoArguments;
+use tiepoint::device::Device;
+
+/// Finds what two pictures of the same thing have in common.
+#[derive(Debug, Parser)]
+#[command(
+    name = "tiepoint",
+    version,
+    arg_required_else_help = true,
+    infer_long_args = true,
+    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage. Results go to files and stdout, messages to stderr."
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) global: GlobalArguments,
+}
+
+/// What every command takes.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Everywhere")]
+pub(crate) struct GlobalArguments {
+    /// Where to compute: auto, cpu, cuda[:N] or opencl[:N]
+    #[arg(long, global = true, default_value = "auto", value_parser = values::device)]
+    pub(crate) device: Device,
+    /// CPU threads [default: one for every core]
+    #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+    /// Print the time of every stage on stderr
+    #[arg(long, global = true)]
+    pub(crate) profile: bool,
+    /// Print one JSON object a line on stdout, for each image or pair
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// Say more on stderr
+    #[arg(short, long, global = true)]
+    pub(crate) verbose: bool,
+    /// Say nothing but errors
+    #[arg(short, long, global = true, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Keypoints and descriptors of images
+    Detect(DetectArguments),
+    /// Verified tie points of two images
+    Match(MatchArguments),
+    /// MOVING warped onto REFERENCE
+    Register(RegisterArguments),
+    /// LEFT and RIGHT turned so that what corresponds lies in the same row
+    Rectify(RectifyArguments),
+    /// Disparities of rectified pairs
+    Stereo(StereoArguments),
+    /// One filter on one image
+    #[command(subcommand)]
+    Filter(FilterArguments),
+    /// Scores against ground truth
+    #[command(subcommand)]
+    Evaluate(EvaluateArguments),
+    /// Time of every stage, on images or on a synthetic scene
+    Bench(BenchArguments),
+    /// What can run here
+    Devices,
+    /// Synthetic scenes through all of it: pictures and an HTML page
+    Demo(DemoArguments),
+}

@@ -1,0 +1,35 @@
+//! `tiepoint register`.
+
+use super::detector::DetectorArguments;
+use super::matching::MatchingArguments;
+use super::values::InterpolationName;
+use crate::draw::Blend;
+use clap::Args;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(crate) struct RegisterArguments {
+    /// The image that stays
+    pub(crate) reference: PathBuf,
+    /// The image that is warped onto it
+    pub(crate) moving: PathBuf,
+    /// The warped image, of the reference's size: .png .tif .pfm
+    #[arg(short, long, value_name = "IMAGE")]
+    pub(crate) output: Option<PathBuf>,
+    /// A picture of the warped image over the reference
+    #[arg(long, value_name = "PNG")]
+    pub(crate) overlay: Option<PathBuf>,
+    /// How the two share the overlay
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) blend: Blend,
+    /// A picture of both images and their matches
+    #[arg(long, value_name = "PNG")]
+    pub(crate) draw: Option<PathBuf>,
+    /// How values between pixels are found
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) interpolation: InterpolationName,
+    #[command(flatten)]
+    pub(crate) matching: MatchingArguments,
+    #[command(flatten)]
+    pub(crate) detector: DetectorArguments,
+}

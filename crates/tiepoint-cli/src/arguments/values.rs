@@ -1,0 +1,94 @@
+//! Parsers of the values of flags.
+
+use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use tiepoint::device::Device;
+use tiepoint::geometry::warp::Interpolation;
+use tiepoint::image::{Range, Size};
+use tiepoint::options::Named;
+
+/// The values of a [`Named`] set, which the help lists with their meaning.
+pub(super) fn named<T: Named + Send + Sync>() -> impl TypedValueParser<Value = T> {
+    let values = T::ALL.iter().map(|choice| PossibleValue::new(choice.name).help(choice.help));
+    PossibleValuesParser::new(values).try_map(|name| T::from_name(&name))
+}
+
+pub(super) fn device(text: &str) -> Result<Device, String> {
+    text.parse().map_err(|_| "expected auto, cpu, cuda, cuda:N, opencl or opencl:N".to_owned())
+}
+
+pub(super) fn size(text: &str) -> Result<Size, String> {
+    let parsed = text.split_once('x').and_then(|(w, h)| Some(Size::new(w.parse().ok()?, h.parse().ok()?)));
+    let sound = parsed.filter(|s| !s.is_empty() && s.area() <= 1 << 32);
+    sound.ok_or_else(|| "expected WIDTHxHEIGHT such as 1920x1080, at most 2^32 pixels".to_owned())
+}
+
+/// `auto` or `LOW:HIGH`.
+pub(super) fn range(text: &str) -> Result<Range, String> {
+    if text == "auto" {
+        return Ok(Range::Auto);
+    }
+    let bounds = text.split_once(':').and_then(|(low, high)| Some((low.parse().ok()?, high.parse().ok()?)));
+    let range = bounds.map(|(low, high)| Range::Between(low, high)).filter(|r| r.check().is_ok());
+    range.ok_or_else(|| "expected auto or LOW:HIGH with LOW below HIGH".to_owned())
+}
+
+/// A number of bytes: plain, or with K, M, G or T for powers of 1024.
+pub(super) fn bytes(text: &str) -> Result<u64, String> {
+    let upper = text.to_ascii_uppercase();
+    let bare = upper.strip_suffix("IB").or_else(|| upper.strip_suffix('B')).unwrap_or(&upper);
+    let digits = bare.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let shift = match &bare[digits.len()..] {
+        "" => Some(0),
+        "K" => Some(10),
+        "M" => Some(20),
+        "G" => Some(30),
+        "T" => Some(40),
+        _ => None,
+    };
+    let number: Option<f64> = digits.trim().parse().ok().filter(|n| *n > 0.0);
+    let product = shift.zip(number).map(|(s, n)| n * (1_u64 << s) as f64).filter(|p| (1.0..1e18).contains(p));
+    product.map(|p| p as u64).ok_or_else(|| "expected bytes above 0 such as 300M, 2G or 1000000".to_owned())
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InterpolationName {
+    /// From 2×2 pixels
+    Bilinear,
+    /// From 4×4 pixels
+    #[default]
+    Bicubic,
+    /// From 6×6 pixels
+    Lanczos,
+}
+
+impl From<InterpolationName> for Interpolation {
+    fn from(name: InterpolationName) -> Self {
+        match name {
+            InterpolationName::Bilinear => Self::Bilinear,
+            InterpolationName::Bicubic => Self::Bicubic,
+            InterpolationName::Lanczos => Self::Lanczos3,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_read_as_people_write_them() {
+        for (text, expected) in [
+            ("1000000", 1_000_000),
+            ("300M", 300 << 20),
+            ("2g", 2 << 30),
+            ("1.5GiB", 3 << 29),
+            ("64KB", 65536),
+        ] {
+            assert_eq!(bytes(text), Ok(expected), "{text}");
+        }
+        for text in ["", "M", "-1G", "0", "2X", "nan", "inf", "1e99", "2GG"] {
+            assert!(bytes(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,372 @@
+//! Arguments of a kernel, declared once: [`kernel!`](crate::kernel) writes the Rust side and the C side.
+
+use crate::buffer::Memory;
+use crate::{Buffer, Element, Error, Result};
+use std::sync::Arc;
+
+/// Definitions that a parameter list needs before it: the name of a C type, and its `typedef`.
+#[doc(hidden)]
+pub type Definitions = Vec<(&'static str, String)>;
+
+/// A value that a kernel gets by copy: `i32`, `u32`, `i64`, `u64`, `f32`, `f64`, an array of them, or a struct made by
+/// [`kernel_struct!`](crate::kernel_struct).
+///
+/// # Safety
+/// [`write`](Self::write) must lay the value out as the C type that [`declared`](Self::declared) names does, by the
+/// natural alignment of its members.
+#[expect(unsafe_code, reason = "kernels read what it writes")]
+pub unsafe trait Value: Copy {
+    /// What the extents of buffers compute with: whole numbers as `i128`, which no product of three overflows.
+    type Extent;
+
+    /// The value for extents.
+    fn extent(self) -> Self::Extent;
+
+    /// A variable or member of this name in C.
+    fn declared(name: &str) -> String;
+
+    /// Adds the C types that it needs.
+    fn define(definitions: &mut Definitions);
+
+    /// Writes the bytes of the value; what is between members stays 0.
+    fn write(&self, bytes: &mut [u8]);
+}
+
+macro_rules! values {
+    ($($t:ty: $extent:ty = $into:expr),* $(,)?) => { $(
+        #[expect(unsafe_code, reason = "the kernel's type of the same name has the same bytes")]
+        // SAFETY: a primitive number has one layout, which the dialect's type of this name shares.
+        unsafe impl Value for $t {
+            type Extent = $extent;
+
+            fn extent(self) -> $extent {
+                $into(self)
+            }
+
+            fn declared(name: &str) -> String {
+                format!("{} {name}", stringify!($t))
+            }
+
+            fn define(_: &mut Definitions) {}
+
+            fn write(&self, bytes: &mut [u8]) {
+                bytes.copy_from_slice(&self.to_ne_bytes());
+            }
+        }
+    )* };
+}
+
+values!(i32: i128 = i128::from, u32: i128 = i128::from, i64: i128 = i128::from, u64: i128 = i128::from);
+values!(f32: f32 = std::convert::identity, f64: f64 = std::convert::identity);
+
+#[expect(unsafe_code, reason = "an array has the layout of C's")]
+// SAFETY: elements lie side by side in both languages.
+unsafe impl<T: Value, const N: usize> Value for [T; N] {
+    type Extent = Self;
+
+    fn extent(self) -> Self {
+        self
+    }
+
+    fn declared(name: &str) -> String {
+        T::declared(&format!("{name}[{N}]"))
+    }
+
+    fn define(definitions: &mut Definitions) {
+        T::define(definitions);
+    }
+
+    fn write(&self, bytes: &mut [u8]) {
+        for (value, bytes) in self.iter().zip(bytes.chunks_exact_mut(size_of::<T>())) {
+            value.write(bytes);
+        }
+    }
+}
+
+/// The arguments of one kernel. Implemented by [`kernel!`](crate::kernel).
+///
+/// # Safety
+/// Every program that declares the kernel [`NAME`](Self::NAME) with these arguments keeps it inside its buffers, as long
+/// as each buffer has the extent that the arguments state, for all values and numbers of groups. Indices that it
+/// reads from buffers are such as this program's kernels and uploads put there.
+#[expect(unsafe_code, reason = "nothing but the promise keeps a kernel inside its buffers")]
+pub unsafe trait KernelArguments {
+    /// The same arguments without a lifetime: what [`crate::Kernel`] is a kernel of.
+    type Static: 'static;
+
+    /// The kernel's name.
+    const NAME: &'static str;
+
+    /// The parameter list in C, and the types that it needs.
+    fn parameters(definitions: &mut Definitions) -> String;
+
+    /// The arguments as a driver takes them.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when a buffer is shorter than its extent.
+    fn bind(&self, groups: [i128; 3]) -> Result<Bound>;
+}
+
+/// How a kernel uses a buffer.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// It reads what no group of the launch writes.
+    Read,
+    /// It writes, and no other argument is the same memory.
+    Write,
+    /// It writes what other groups of the launch read.
+    Shared,
+}
+
+impl Access {
+    /// A parameter in C.
+    #[doc(hidden)]
+    pub fn parameter(self, kind: &str, name: &str) -> String {
+        match self {
+            Self::Read => format!("const GLOBAL {kind} *RESTRICT {name}"),
+            Self::Write => format!("GLOBAL {kind} *RESTRICT {name}"),
+            Self::Shared => format!("volatile GLOBAL {kind} *{name}"),
+        }
+    }
+}
+
+/// Arguments as a driver takes them.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Bound {
+    kernel: &'static str,
+    pub(crate) buffers: Vec<(Arc<Memory>, Access)>,
+    pub(crate) values: Block,
+}
+
+/// The values of a launch side by side.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Block {
+    /// Words, for the alignment's sake.
+    words: Box<[u64]>,
+    bytes: usize,
+}
+
+impl Block {
+    fn new(bytes: usize) -> Self {
+        Self { words: vec![0; bytes.div_ceil(8)].into(), bytes }
+    }
+
+    pub(crate) fn of<V: Value>(value: &V) -> Self {
+        let mut block = Self::new(size_of::<V>());
+        value.write(&mut crate::element::bytes_mut(&mut block.words)[..size_of::<V>()]);
+        block
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &crate::element::bytes(&self.words)[..self.bytes]
+    }
+}
+
+impl Bound {
+    #[doc(hidden)]
+    pub fn new<V: Value>(kernel: &'static str, buffers: usize, values: &V) -> Self {
+        Self { kernel, buffers: Vec::with_capacity(buffers), values: Block::of(values) }
+    }
+
+    #[doc(hidden)]
+    pub fn buffer<T: Element>(
+        &mut self,
+        name: &str,
+        access: Access,
+        buffer: &Buffer<T>,
+        extent: i128,
+    ) -> Result<()> {
+        let kernel = self.kernel;
+        if !(0..=buffer.len() as i128).contains(&extent) {
+            return Err(Error::Usage(format!(
+                "kernel {kernel}: `{name}` holds {} numbers, {extent} are needed",
+                buffer.len()
+            )));
+        }
+        let memory = &buffer.memory;
+        let clashes = |other: Access| access != Access::Read || other != Access::Read;
+        if self.buffers.iter().any(|(m, other)| Arc::ptr_eq(m, memory) && clashes(*other)) {
+            return Err(Error::Usage(format!(
+                "kernel {kernel}: `{name}` is written and is another argument, too"
+            )));
+        }
+        self.buffers.push((memory.clone(), access));
+        Ok(())
+    }
+}
+
+/// Declares a struct that kernels get by value, in Rust and in C. Members are in their order and naturally aligned.
+///
+/// ```
+/// tiepoint_gpu::kernel_struct! {
+///     /// Rows of numbers.
+///     struct Rows {
+///         /// Numbers of a row.
+///         width: i32,
+///         height: i32,
+///         /// Numbers from the start of an image to the next.
+///         step: u64,
+///     }
+/// }
+/// ```
+#[macro_export]
+macro_rules! kernel_struct {
+    (
+        $(#[$attribute:meta])*
+        $vis:vis struct $name:ident { $($(#[$member_attribute:meta])* $member:ident: $type:ty),* $(,)? }
+    ) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        #[repr(C)]
+        $vis struct $name { $($(#[$member_attribute])* $vis $member: $type),* }
+
+        $crate::kernel_struct!(@value $name { $($member: $type),* } stringify!($name));
+    };
+    (@value $name:ident { $($member:ident: $type:ty),* } $c_name:expr) => {
+        // SAFETY: members are written at their offsets in a `repr(C)` struct whose numbers are naturally aligned.
+        unsafe impl $crate::Value for $name {
+            type Extent = Self;
+
+            fn extent(self) -> Self {
+                self
+            }
+
+            fn declared(name: &str) -> String {
+                format!("{} {name}", $c_name)
+            }
+
+            fn define(definitions: &mut $crate::Definitions) {
+                $(<$type as $crate::Value>::define(definitions);)*
+                let members: &[String] = &[$(<$type as $crate::Value>::declared(stringify!($member))),*];
+                if !definitions.iter().any(|(name, _)| *name == $c_name) {
+                    let members: String = members.iter().map(|member| format!("{member}; ")).collect();
+                    definitions.push(($c_name, format!("typedef struct {{ {members}}} {};", $c_name)));
+                }
+            }
+
+            fn write(&self, bytes: &mut [u8]) {
+                const {
+                    assert!(align_of::<u64>() == 8 && align_of::<f64>() == 8, "as kernels align them");
+                }
+                let _ = &bytes;
+                $($crate::Value::write(
+                    &self.$member,
+                    &mut bytes[::core::mem::offset_of!($name, $member)..][..size_of::<$type>()],
+                );)*
+            }
+        }
+    };
+}
+
+/// Declares a kernel's arguments: first its buffers, then the values that it gets as one struct `args`.
+///
+/// ```no_run
+/// # use tiepoint_gpu::{Api, Commands, Gpu, KernelSource};
+/// tiepoint_gpu::kernel! {
+///     /// Multiplies `n` numbers of every group in the second dimension.
+///     unsafe kernel scale(groups) = Scale {
+///         /// In place.
+///         write data: f32 [n * groups[1]],
+///     } {
+///         n: i32,
+///         factor: f32,
+///     }
+/// }
+/// let source = KernelSource::new("scale").kernel::<Scale>([64, 1]).text(
+///     "KERNEL(scale) {
+///          i32 i = GROUP_X * 64 + LANE_X;
+///          if (i < args.n) data[GROUP_Y * args.n + i] *= args.factor;
+///      }",
+/// );
+/// # let gpu = Gpu::open(Api::OpenCl, 0)?;
+/// let kernel = gpu.program(&source)?.kernel::<Scale>()?;
+/// let data = gpu.upload(&[1.0_f32; 200])?;
+/// let mut commands = Commands::new();
+/// commands.launch(&kernel, [2, 2, 1], Scale { data: &data, n: 100, factor: 0.5 })?;
+/// # gpu.run(&commands)?;
+/// # Ok::<(), tiepoint_gpu::Error>(())
+/// ```
+///
+/// A buffer is `read`, `write`, or `shared` (volatile: words that the groups of a launch exchange). Its type is the
+/// element's; `read table: f32 as f32x4 [n]` is a `const f32x4 *` in C. In brackets stands how many elements the kernel
+/// may touch at most: an `i128` from the values, which are in scope as such, and the number of groups; a launch with a
+/// shorter buffer is refused. The types of buffers may be generic: `Scale<T: Element>`.
+///
+/// `unsafe` is the promise of [`KernelArguments`]: the kernel keeps to these extents.
+#[macro_export]
+macro_rules! kernel {
+    (
+        $(#[$attribute:meta])*
+        $vis:vis unsafe kernel $kernel:ident($groups:ident) = $name:ident
+        $(<$($generic:ident: $bound:path),+>)? {
+            $(
+                $(#[$buffer_attribute:meta])*
+                $access:ident $buffer:ident: $element:ty $(as $kind:ident)? [$extent:expr]
+            ),* $(,)?
+        } {
+            $($(#[$value_attribute:meta])* $value:ident: $type:ty),* $(,)?
+        }
+    ) => {
+        $(#[$attribute])*
+        #[derive(Clone, Copy, Debug)]
+        $vis struct $name<'b $($(, $generic: $bound)+)?> {
+            $($(#[$buffer_attribute])* $vis $buffer: &'b $crate::Buffer<$element>,)*
+            $($(#[$value_attribute])* $vis $value: $type,)*
+        }
+
+        const _: () = {
+            #[derive(Clone, Copy)]
+            #[repr(C)]
+            struct Values { $($value: $type),* }
+
+            $crate::kernel_struct!(@value Values { $($value: $type),* } concat!(stringify!($name), "Values"));
+
+            // SAFETY: promised where this macro is used.
+            unsafe impl<'b $($(, $generic: $bound)+)?> $crate::KernelArguments for $name<'b $($(, $generic)+)?> {
+                type Static = $name<'static $($(, $generic)+)?>;
+
+                const NAME: &'static str = stringify!($kernel);
+
+                fn parameters(definitions: &mut $crate::Definitions) -> String {
+                    let list: Vec<String> = vec![
+                        $($crate::kernel!(@access $access)
+                            .parameter($crate::kernel!(@kind $element $(as $kind)?), stringify!($buffer)),)*
+                    ];
+                    $crate::parameter_list::<Values>(list, definitions)
+                }
+
+                fn bind(&self, $groups: [i128; 3]) -> $crate::Result<$crate::Bound> {
+                    let values = Values { $($value: self.$value),* };
+                    let buffers = [$(stringify!($buffer)),*].len();
+                    let mut bound = $crate::Bound::new(Self::NAME, buffers, &values);
+                    $(let $value = $crate::Value::extent(self.$value);)*
+                    let _ = ($(&$value,)* $groups);
+                    $(bound.buffer(
+                        stringify!($buffer),
+                        $crate::kernel!(@access $access),
+                        self.$buffer,
+                        $extent,
+                    )?;)*
+                    Ok(bound)
+                }
+            }
+        };
+    };
+    (@access read) => { $crate::Access::Read };
+    (@access write) => { $crate::Access::Write };
+    (@access shared) => { $crate::Access::Shared };
+    (@kind $element:ty) => { <$element as $crate::Element>::NAME };
+    (@kind $element:ty as $kind:ident) => { stringify!($kind) };
+}
+
+/// Buffers, then the values, where there are any.
+#[doc(hidden)]
+pub fn parameter_list<V: Value>(mut list: Vec<String>, definitions: &mut Definitions) -> String {
+    if size_of::<V>() > 0 {
+        V::define(definitions);
+        list.push(format!("const {}", V::declared("args")));
+    }
+    list.join(", ")
+}
