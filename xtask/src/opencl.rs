@@ -7,8 +7,12 @@ use crate::{Result, debian};
 use std::process::Command;
 use tiepoint_gpu::{Api, devices};
 
-/// Lets rusticl show the device that runs on the CPU.
+/// Lets rusticl show its device that runs on the CPU, which has this name.
 pub(crate) const RUSTICL: (&str, &str) = ("RUSTICL_ENABLE", "llvmpipe");
+
+/// Tests that rusticl is spared: whole images through whole detectors, minutes each on a device that is emulated on two
+/// cores. The kernels that they run are tested alone.
+pub(crate) const TOO_LONG_FOR_RUSTICL: [&str; 3] = ["bisect", "bands", "photograph"];
 
 /// The command by which this program looks for devices anew: a loader that found nothing remembers that.
 pub(crate) const LIST: &str = "opencl-devices";
@@ -37,27 +41,27 @@ const WANTED: [Wanted; 2] = [
     },
 ];
 
-/// How many devices tests find, after what lacks was installed where that is possible; and what lacks still.
-pub(crate) fn prepare() -> (usize, Vec<String>) {
+/// Whether PoCL (or a vendor's driver) and rusticl are there, after what lacks was installed where that is possible; an
+/// error says what lacks still.
+pub(crate) fn prepare() -> [Result<()>; 2] {
     let mut found = list();
-    let mut missing = Vec::new();
-    for wanted in &WANTED {
+    WANTED.map(|wanted| {
         let there = |found: &Result<Vec<String>>| matches!(found, Ok(d) if d.iter().any(|d| (wanted.is)(d)));
         if there(&found) {
-            continue;
+            return Ok(());
         }
         let installed = debian::install(wanted.packages);
         found = list();
-        if !there(&found) {
-            let seen = match &found {
-                Ok(devices) => format!("the loader finds {}", devices.join(", ")),
-                Err(reason) => reason.clone(),
-            };
-            let why = installed.err().unwrap_or_else(|| "its packages are installed".into());
-            missing.push(format!("no OpenCL device of {}: {seen}; {why}; {}", wanted.name, wanted.elsewhere));
+        if there(&found) {
+            return Ok(());
         }
-    }
-    (found.map_or(0, |d| d.len()), missing)
+        let seen = match &found {
+            Ok(devices) => format!("the loader finds {}", devices.join(", ")),
+            Err(reason) => reason.clone(),
+        };
+        let why = installed.err().unwrap_or_else(|| "its packages are installed".into());
+        Err(format!("no OpenCL device of {}: {seen}; {why}; {}", wanted.name, wanted.elsewhere))
+    })
 }
 
 /// The names of all devices, seen by a new process.

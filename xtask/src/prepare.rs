@@ -7,32 +7,41 @@ use std::path::PathBuf;
 /// Environment variables for `cargo test`.
 pub(crate) type Variables = Vec<(&'static str, OsString)>;
 
-/// The variables under which tests find both; from then on a test may not skip. What cannot be had is said, and is a
-/// failure under CI.
-pub(crate) fn prepare() -> Result<Variables> {
-    let mut variables: Variables = vec![("TIEPOINT_CACHE", workspace().join("target/kernels").into())];
-    let (devices, missing) = opencl::prepare();
-    missing.into_iter().try_for_each(|missing| without("kernels are not tested on it", &missing))?;
-    if devices > 0 {
-        variables.push((opencl::RUSTICL.0, opencl::RUSTICL.1.into()));
-        variables.push(("TIEPOINT_REQUIRE_GPU", devices.to_string().into()));
-    }
-    match nvrtc::prepare() {
-        Ok(folder) => {
-            variables.push(("LD_LIBRARY_PATH", before_others(folder)));
-            variables.push(("TIEPOINT_REQUIRE_NVRTC", "1".into()));
-        }
-        Err(missing) => without("kernels are not compiled for CUDA", &missing)?,
-    }
-    Ok(variables)
+/// What was found.
+pub(crate) struct Prepared {
+    /// Under these a test that needs what is there may not skip.
+    pub(crate) variables: Variables,
+    /// For the tests of kernels on rusticl, where that is there.
+    pub(crate) rusticl: Option<Variables>,
 }
 
-fn without(loss: &str, missing: &str) -> Result<()> {
-    match std::env::var_os("CI") {
-        Some(_) => Err(missing.into()),
-        None => {
-            println!("{missing}: {loss}");
-            Ok(())
+/// Looks for all, installs what lacks; what cannot be had is said, and is a failure under CI.
+pub(crate) fn prepare() -> Result<Prepared> {
+    let mut variables: Variables = vec![("TIEPOINT_CACHE", workspace().join("target/kernels").into())];
+    let [pocl, rusticl] = opencl::prepare();
+    if there(pocl, "kernels are not run")? {
+        variables.push(("TIEPOINT_REQUIRE_GPU", "1".into()));
+    }
+    let nvrtc = nvrtc::prepare().map(|folder| variables.push(("LD_LIBRARY_PATH", before_others(folder))));
+    if there(nvrtc, "kernels are not compiled for CUDA")? {
+        variables.push(("TIEPOINT_REQUIRE_NVRTC", "1".into()));
+    }
+    let rusticl = there(rusticl, "kernels are run on one OpenCL alone")?.then(|| {
+        let only =
+            [opencl::RUSTICL, ("TIEPOINT_TEST_DEVICE", opencl::RUSTICL.1), ("TIEPOINT_REQUIRE_GPU", "1")];
+        let only = only.map(|(name, value)| (name, value.into()));
+        variables.iter().cloned().chain(only).collect()
+    });
+    Ok(Prepared { variables, rusticl })
+}
+
+fn there(found: Result<()>, otherwise: &str) -> Result<bool> {
+    match found {
+        Ok(()) => Ok(true),
+        Err(missing) if std::env::var_os("CI").is_some() => Err(missing),
+        Err(missing) => {
+            println!("{missing}: {otherwise}");
+            Ok(false)
         }
     }
 }

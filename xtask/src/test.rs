@@ -1,8 +1,11 @@
 //! `cargo xtask test`: every test that this machine can run, and a word on those that it cannot.
 
-use crate::{Result, arm, data_folder, prepare, workspace};
+use crate::prepare::{self, Variables};
+use crate::{Result, arm, data_folder, opencl, workspace};
 use fearless_simd::Level;
+use std::path::Path;
 use std::process::Command;
+use std::time::Instant;
 
 /// Runs unit, property, accuracy, command-line and documentation tests. `arguments` go to `cargo test`; with `--arm`
 /// first, tests are built for 64-bit ARM and run in an emulator.
@@ -21,17 +24,31 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         ),
     }
     print_levels();
+    let prepared = prepare::prepare()?;
+    let mut all = vec!["test", "--workspace"];
+    all.extend(arguments.iter().map(String::as_str));
+    cargo(&all, &data, prepared.variables)?;
+    if let (Some(variables), []) = (prepared.rusticl, arguments) {
+        println!("kernels again, on rusticl");
+        let started = Instant::now();
+        cargo(&["test", "--package", "tiepoint-gpu", "--test", "devices"], &data, variables.clone())?;
+        let mut kernels = vec!["test", "--package", "tiepoint", "--lib", "--", "gpu"];
+        kernels.extend(opencl::TOO_LONG_FOR_RUSTICL.iter().flat_map(|name| ["--skip", name]));
+        cargo(&kernels, &data, variables)?;
+        println!("kernels on rusticl: {} s", started.elapsed().as_secs());
+    }
+    println!("all tests passed");
+    Ok(())
+}
+
+fn cargo(arguments: &[&str], data: &Path, variables: Variables) -> Result<()> {
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.current_dir(workspace()).args(["test", "--workspace"]).args(arguments).envs(prepare::prepare()?);
+    cargo.current_dir(workspace()).args(arguments).envs(variables);
     if let Ok(data) = data.canonicalize() {
         cargo.env("TIEPOINT_DATA", data);
     }
     let status = cargo.status().map_err(|e| format!("cargo cannot be started: {e}"))?;
-    if !status.success() {
-        return Err("cargo test failed".into());
-    }
-    println!("all tests passed");
-    Ok(())
+    if status.success() { Ok(()) } else { Err(format!("cargo {} failed", arguments.join(" "))) }
 }
 
 /// Each fast form is compared with its reference at every SIMD level that is compiled and that this machine runs.
