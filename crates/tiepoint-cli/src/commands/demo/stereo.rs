@@ -4,7 +4,7 @@ use super::SIZE;
 use crate::context::Context;
 use crate::draw::{disparity, usual_range};
 use crate::failure::Outcome;
-use crate::output::Object;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
 use tiepoint::evaluate::{DisparityScore, DisparityScoring, disparity_score};
@@ -71,11 +71,13 @@ impl Depth {
         )
     }
 
-    pub(super) fn object(&self) -> Object {
-        Object::new()
-            .number("bad", self.bad())
-            .number("density", self.score.density)
-            .number("epe", self.score.epe)
-            .number("compute_seconds", self.seconds)
+    /// For programs.
+    pub(super) fn describe(&self) -> Value {
+        json!({
+            "bad": self.bad(),
+            "density": self.score.density,
+            "epe": self.score.epe,
+            "compute_seconds": self.seconds,
+        })
     }
 }
