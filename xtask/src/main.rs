@@ -6,6 +6,7 @@ mod arm;
 mod bench;
 mod bisect;
 mod debian;
+mod deny;
 mod nvrtc;
 mod opencl;
 mod package;
@@ -24,6 +25,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   bench [ROWS]       times beside OpenCV's
   parity             agreement with OpenCV's SIFT on photographs
   bisect IMAGE       the first stage of a detector that differs on a GPU
+  deny               licences and sources of all dependencies
   package            the packages as they would be published, built from their own files";
 
 type Result<T> = std::result::Result<T, String>;
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         Some("bench") => bench(&arguments.collect::<Vec<_>>()),
         Some("bisect") => bisect::run(&arguments.collect::<Vec<_>>()),
         Some("parity") => parity::run(),
+        Some("deny") => deny::run(),
         Some("package") => package::package(&arguments.collect::<Vec<_>>()),
         Some("prepare") => prepare::prepare().map(drop),
         Some(opencl::LIST) => opencl::print_list(),
