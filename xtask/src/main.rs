@@ -26,7 +26,8 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   parity             agreement with OpenCV's SIFT on photographs
   bisect IMAGE       the first stage of a detector that differs on a GPU
   deny               licences and sources of all dependencies
-  package            the packages as they would be published, built from their own files";
+  package            the packages as they would be published, built from their own files
+  dist               the command with completions and manual pages, in target/dist";
 
 type Result<T> = std::result::Result<T, String>;
 
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         Some("bisect") => bisect::run(&arguments.collect::<Vec<_>>()),
         Some("parity") => parity::run(),
         Some("deny") => deny::run(),
+        Some("dist") => package::dist(),
         Some("package") => package::package(&arguments.collect::<Vec<_>>()),
         Some("prepare") => prepare::prepare().map(drop),
         Some(opencl::LIST) => opencl::print_list(),
