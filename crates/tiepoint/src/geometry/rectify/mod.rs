@@ -36,7 +36,6 @@ use crate::{
     device::{Cpu, Level, dispatch},
 };
 use fearless_simd::Simd;
-use fearless_simd_macros::simd;
 
 /// How to rectify.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -270,7 +269,7 @@ impl Map for Inverse {
 }
 
 /// [`RectifiedView::source`] for a row from pixel `first` on, operation by operation.
-#[simd]
+#[inline(always)]
 fn sources<S: Simd>(_simd: S, map: &Inverse, first: usize, y: f64, us: &mut [f64], vs: &mut [f64]) {
     let (focal, camera, reach) = (map.focal, map.camera, map.reach);
     let ray_y = (y - map.principal[1]) / focal;
