@@ -15,7 +15,7 @@ use tiepoint::evaluate::{
 };
 use tiepoint::feature::Features;
 use tiepoint::geometry::{Homography, ModelKind};
-use tiepoint::image::Size;
+use tiepoint::image::{Image, Size};
 use tiepoint::register::TiePoints;
 use tiepoint::stereo::files::{self, DisparityReading};
 
@@ -62,12 +62,12 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
         .map(|m| input::read_mask(m, truth.size(), &context.processor.cpu))
         .transpose()?;
     let score = clock.time(Part::Compute, || {
-        let seen = right.map(|right| non_occluded(&truth, &right)).transpose()?;
+        let seen = right.map(|right| non_occluded(truth.view(), right.view())).transpose()?;
         let mask = match (seen, given) {
             (Some(seen), given) => Some(input::with_holes(seen, given)),
             (None, given) => given,
         };
-        disparity_score(&found, &truth, mask.as_ref(), &scoring)
+        disparity_score(found.view(), truth.view(), mask.as_ref().map(Image::view), &scoring)
     })?;
     for (t, bad) in scoring.thresholds.iter().zip(&score.bad) {
         context.say(&format!("off by more than {t} px  {:.2} %", bad * 100.0))?;

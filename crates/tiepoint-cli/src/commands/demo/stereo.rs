@@ -24,7 +24,8 @@ pub(super) struct Depth {
 pub(super) fn run(folder: &Path, seed: u64, context: &Context) -> Outcome<Depth> {
     context.progress.say("stereo");
     let cpu = &context.processor.cpu;
-    let drawn = StereoSceneOptions { size: SIZE, surfaces: 14, seed, noise: 0.01, ..Default::default() };
+    let drawn =
+        StereoSceneOptions::default().with_size(SIZE).with_surfaces(14).with_seed(seed).with_noise(0.01);
     let scene: StereoPair = StereoScene::new(&drawn)?.render(cpu);
     let pair = [scene.left, scene.right].map(AnyImage::U8);
     let options = StereoOptions::default().with_disparities(64);
@@ -37,8 +38,12 @@ pub(super) fn run(folder: &Path, seed: u64, context: &Context) -> Outcome<Depth>
     )?;
     let found = found.disparity;
     let seconds = start.elapsed().as_secs_f64();
-    let score =
-        disparity_score(&found, &scene.truth_left, Some(&scene.visible), &DisparityScoring::default())?;
+    let score = disparity_score(
+        found.view(),
+        scene.truth_left.view(),
+        Some(scene.visible.view()),
+        &DisparityScoring::default(),
+    )?;
     let range = usual_range(&scene.truth_left);
     let file = |what: &str| folder.join(format!("stereo-{what}.png"));
     for (what, image) in ["left", "right"].iter().zip(&pair) {
