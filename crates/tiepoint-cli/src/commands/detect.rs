@@ -161,7 +161,7 @@ fn search<'a>(
 ) -> Outcome<Vec<Item<'a, (Picture, Features)>>> {
     let context = results.context;
     batch.iter().for_each(|item| context.add_stages(&item.spent.stages));
-    let found = match search_at_once(&batch, finder, context) {
+    let found = match search_at_once(&batch, finder, context)? {
         Some((features, spent)) => {
             let items = batch.into_iter().zip(features);
             items
@@ -194,14 +194,14 @@ fn search_at_once(
     batch: &[Item<'_, Picture>],
     finder: &mut Finder,
     context: &Context,
-) -> Option<(Vec<Features>, Spent)> {
+) -> Outcome<Option<(Vec<Features>, Spent)>> {
     if batch.len() < 2 {
-        return None;
+        return Ok(None);
     }
     let pictures: Vec<&Picture> = batch.iter().filter_map(|item| item.result.as_ref().ok()).collect();
     let mut clock = Clock::start(&context.processor.cpu);
     let found = clock.time(Part::Compute, || find_together(&pictures, finder, context))?;
-    Some((found, clock.spent(&context.processor.cpu).share(pictures.len())))
+    Ok(found.map(|found| (found, clock.spent(&context.processor.cpu).share(pictures.len()))))
 }
 
 /// Writes what was asked for, and returns the features.

@@ -47,15 +47,19 @@ pub(super) fn find(
     found.map_err(|e| Failure::from(e).about(path.display()))
 }
 
-/// The features of several pictures, or `None` when each is to be searched alone, which tells which of them fails.
+/// The features of several pictures, or `None` when each is to be searched alone: they are too large together, or one
+/// of them is no input, and the search tells which.
 pub(super) fn find_together(
     pictures: &[&Picture],
     finder: &mut Finder,
     context: &Context,
-) -> Option<Vec<Features>> {
+) -> Outcome<Option<Vec<Features>>> {
     let images: Vec<&AnyImage> = pictures.iter().map(|p| &p.image).collect();
-    let found = finder.detect_many(&images, &context.processor).ok()?;
-    Some(found).filter(|_| finder.parts() == 1)
+    match finder.detect_many(&images, &context.processor) {
+        Ok(found) => Ok(Some(found).filter(|_| finder.parts() == 1)),
+        Err(error) if error.is_device_limit() || matches!(error, tiepoint::Error::Image(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Whether a GPU searches two pictures at once: they must be of one type and size, without masks, and not be too large.

@@ -96,9 +96,7 @@ fn apply(filter: &FilterArguments, image: &AnyImage, context: &Context) -> Outco
             for_any_image!(image, view => gradient(view, *part, &options, context))
         }
         FilterArguments::Hessian { output, blobs, threshold, weight, border, .. } => {
-            let start = HessianOptions::default();
-            let (threshold, weight) = (threshold.unwrap_or(start.threshold), weight.unwrap_or(start.weight));
-            let options = HessianOptions { threshold, weight, border: *border };
+            let options = HessianOptions { threshold: *threshold, weight: *weight, border: *border };
             let grey = image::grey(image.clone(), cpu)?;
             let response = for_any_image!(&grey, view => on_device(
                 view,
@@ -196,7 +194,7 @@ fn write_blobs(path: &Path, blobs: &[Blob]) -> Outcome {
     })?)
 }
 
-/// Rows parted by semicolons or lines, values by commas or blanks; or a file of such.
+/// Rows separated by semicolons or lines, values by commas or blanks; or a file of such.
 fn parse_kernel(text: &str, normalise: bool) -> Outcome<Kernel> {
     let file = Path::new(text).is_file().then(|| std::fs::read_to_string(text));
     let text = match file {

@@ -39,6 +39,7 @@ pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
     let images = clock.time(Part::Compute, || pair.warp(&found, arguments, &context.processor.cpu))?;
     clock.time(Part::Write, || write(arguments, &pair, &images, &context.processor.cpu))?;
     summarise(arguments, &pair, &clock, context)?;
+    let described = pair.describe(&found, rig.is_some())?;
     context.report(|| {
         let names = json!({
             "left": arguments.left.display().to_string(),
@@ -49,7 +50,7 @@ pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
             "threads": context.processor.cpu.threads(),
             "seconds": clock.seconds(&context.processor.cpu),
         });
-        output::joined([names, pair.describe(&found, rig.is_some()), device])
+        output::joined([names, described, device])
     })
 }
 
@@ -162,13 +163,10 @@ impl Pair {
     }
 
     /// For programs. What needs tie points is null where there are none.
-    fn describe(&self, found: &MatchedPair, calibrated: bool) -> Value {
+    fn describe(&self, found: &MatchedPair, calibrated: bool) -> Outcome<Value> {
         let (size, agreement) = (self.rectification.left.size, self.agreement);
-        let matrix = |view: &RectifiedView| {
-            view.homography().map(|h| h.matrix().as_flattened().to_vec()).unwrap_or_default()
-        };
-        let [left, right] = self.views();
-        json!({
+        let [left, right] = self.views().map(RectifiedView::homography);
+        Ok(json!({
             "width": size.width,
             "height": size.height,
             "calibrated": calibrated,
@@ -184,10 +182,10 @@ impl Pair {
             "principal": self.calibration.principal,
             "doffs": self.calibration.doffs,
             "baseline": self.calibration.baseline,
-            "left_matrix": matrix(left),
-            "right_matrix": matrix(right),
+            "left_matrix": left?.matrix().as_flattened(),
+            "right_matrix": right?.matrix().as_flattened(),
             "q": self.calibration.q().as_flattened(),
-        })
+        }))
     }
 }
 
