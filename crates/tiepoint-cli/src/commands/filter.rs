@@ -101,7 +101,7 @@ fn apply(filter: &FilterArguments, image: &AnyImage, context: &Context) -> Outco
             let start = HessianOptions::default();
             let (threshold, weight) = (threshold.unwrap_or(start.threshold), weight.unwrap_or(start.weight));
             let options = HessianOptions { threshold, weight, border: *border };
-            let grey = image::grey(image.clone(), cpu)?;
+            let grey = image::grey(image, cpu)?.into_image();
             let response = for_any_image!(&grey, view => on_device(
                 view,
                 context,

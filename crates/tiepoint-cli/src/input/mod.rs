@@ -6,7 +6,7 @@ use crate::prefetch::Weight;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use tiepoint::device::Cpu;
-use tiepoint::image::{self, AnyImage, Image, Pixel, Prepared, Range, ReadOptions, Size};
+use tiepoint::image::{self, AnyCow, AnyImage, Image, Pixel, Prepared, Range, ReadOptions, Size};
 
 /// An image ready for a detector.
 #[derive(Debug)]
@@ -32,14 +32,15 @@ impl Picture {
         let options = ReadOptions::default();
         let (original, grey) = if colour {
             let original = clock.time(Part::Read, || image::read(path, &options))?;
-            let grey =
-                clock.time(Part::Compute, || image::grey(original.clone(), cpu)).map_err(|e| at(path, &e))?;
+            let grey = clock.time(Part::Compute, || image::grey(&original, cpu).map(AnyCow::into_image));
+            let grey = grey.map_err(|e| at(path, &e))?;
             (Some(original), grey)
         } else {
             (None, clock.time(Part::Read, || image::read_grey(path, &options, cpu))?)
         };
-        let prepared = clock.time(Part::Compute, || image::prepare(grey, range, cpu))?;
+        let prepared = clock.time(Part::Compute, || image::prepare(&grey, range, cpu))?;
         let Prepared { image, mask: holes } = prepared;
+        let image = image.into_owned().unwrap_or(grey);
         let mask = match mask {
             Some(path) => {
                 Some(with_holes(clock.time(Part::Read, || read_mask(path, image.size(), cpu))?, holes))
