@@ -37,7 +37,7 @@ pub(crate) struct EvaluateDisparity {
     /// Score only where this image is not 0
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask: Option<PathBuf>,
-    /// A pixel is bad when it is off by more than this many pixels; several parted by commas
+    /// A pixel is bad when it is off by more than this many pixels; several separated by commas
     #[arg(long, value_name = "T", default_value = "1", value_delimiter = ',', allow_negative_numbers = true)]
     pub(crate) threshold: Vec<f32>,
     /// Fill invalid pixels with the smaller of their nearest valid neighbours in the row first; otherwise they

@@ -3,6 +3,7 @@
 use super::values::named;
 use clap::{Subcommand, ValueEnum};
 use std::path::PathBuf;
+use tiepoint::filter::hessian::HessianOptions;
 use tiepoint::image::Border;
 
 #[derive(Debug, Subcommand)]
@@ -48,12 +49,22 @@ pub(crate) enum FilterArguments {
         /// The local maxima as a table: x,y,response,sign
         #[arg(long, value_name = "CSV")]
         blobs: Option<PathBuf>,
-        /// Least magnitude of a local maximum, for an image from 0 to 1 [default: 0.0004]
-        #[arg(long, value_name = "T", allow_negative_numbers = true)]
-        threshold: Option<f32>,
-        /// Weight of dxy² [default: 1]
-        #[arg(long, value_name = "W", allow_negative_numbers = true)]
-        weight: Option<f32>,
+        /// Least magnitude of a local maximum, for an image from 0 to 1
+        #[arg(
+            long,
+            value_name = "T",
+            default_value_t = HessianOptions::default().threshold,
+            allow_negative_numbers = true
+        )]
+        threshold: f32,
+        /// Weight of dxy²
+        #[arg(
+            long,
+            value_name = "W",
+            default_value_t = HessianOptions::default().weight,
+            allow_negative_numbers = true
+        )]
+        weight: f32,
         /// What lies beyond the edge
         #[arg(long, value_parser = named::<Border>(), default_value_t)]
         border: Border,
@@ -64,7 +75,7 @@ pub(crate) enum FilterArguments {
         input: PathBuf,
         /// Where to write: .png .tif .pfm
         output: PathBuf,
-        /// Rows parted by semicolons, values by commas: "0,-1,0;-1,5,-1;0,-1,0"; or a text file of such rows
+        /// Rows separated by semicolons, values by commas: "0,-1,0;-1,5,-1;0,-1,0"; or a text file of such rows
         #[arg(long, value_name = "ROWS", allow_hyphen_values = true)]
         kernel: String,
         /// Divide the kernel by its sum

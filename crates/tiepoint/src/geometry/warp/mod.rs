@@ -34,7 +34,7 @@ pub enum Interpolation {
     /// From 2×2 pixels; never leaves their range.
     Bilinear,
     /// From 4×4 pixels, sharper; overshoots a little at edges. The default, of the library and of the command:
-    /// bilinear interpolation blurs by up to half a pixel, which shows where two images are compared.
+    /// bilinear half way between pixels is their mean, and a warped image is blurred unevenly.
     #[default]
     Bicubic,
     /// From 6×6 pixels, sharpest.
@@ -42,9 +42,9 @@ pub enum Interpolation {
 }
 
 named!(Interpolation as "interpolation" {
-    "bilinear": Interpolation::Bilinear, "From 2×2 pixels; never leaves their range";
-    "bicubic": Interpolation::Bicubic, "From 4×4 pixels, sharper; overshoots a little at edges";
-    "lanczos": Interpolation::Lanczos3, "From 6×6 pixels, sharpest";
+    "bilinear": Self::Bilinear, "From 2×2 pixels";
+    "bicubic": Self::Bicubic, "From 4×4 pixels";
+    "lanczos": Self::Lanczos3, "From 6×6 pixels";
 });
 
 impl Interpolation {
