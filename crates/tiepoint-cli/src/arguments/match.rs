@@ -14,7 +14,7 @@ pub(crate) struct MatchArguments {
     pub(crate) a: PathBuf,
     /// The second image
     pub(crate) b: PathBuf,
-    /// Matches to FILE: .csv .json .npz .txt (COLMAP)
+    /// Matches to FILE: .csv .json .txt (COLMAP)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// A picture of both images and their matches: inliers green, outliers faint
