@@ -115,7 +115,9 @@ impl Context {
 /// A device that is not there is a wrong argument, not failed work.
 fn unavailable(error: tiepoint::Error) -> Failure {
     match error {
-        tiepoint::Error::Device { .. } => Failure::usage(error.to_string()),
+        tiepoint::Error::Device { .. } => {
+            Failure::usage(format!("{error}; `tiepoint devices` lists what there is"))
+        }
         other => other.into(),
     }
 }

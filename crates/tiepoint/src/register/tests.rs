@@ -142,7 +142,8 @@ fn only_what_a_mask_leaves_is_registered() {
         image.row_mut(7)[9] = f32::NAN;
     }
     let mask = Image::from_fn(size, |x, _| if x < 200 { 255 } else { 0 });
-    let options = RegisterOptions::default().with_range(Range::Between(0.0, 1.0));
+    let tie = TieOptions::default().with_model(Some(ModelKind::Similarity));
+    let options = RegisterOptions::default().with_range(Range::Between(0.0, 1.0)).with_tie(tie);
     let processor = Processor::from(Cpu::sequential());
     let masked = RegisterInput { mask: Some(mask.view()), ..RegisterInput::from(&moving) };
     let found = register(&reference, masked, &options, &processor).unwrap();
