@@ -47,6 +47,16 @@ pub enum Error {
         /// What the compiler says.
         log: String,
     },
+    /// The device lacks what some work needs.
+    #[error("{device} has no {lacks}, which {work} needs")]
+    Unsupported {
+        /// The device's name.
+        device: String,
+        /// The work.
+        work: &'static str,
+        /// What is missing.
+        lacks: &'static str,
+    },
     /// A call of this crate that cannot be right.
     #[error("{0}")]
     Usage(String),

@@ -98,6 +98,7 @@ fn info(device: &Device, index: u32) -> Result<Info> {
             local_memory: u32::try_from(device.local_mem_size()?).unwrap_or(u32::MAX),
             group: u32::try_from(device.max_work_group_size()?).unwrap_or(u32::MAX),
             capability: 0,
+            f64: device.extensions()?.split_whitespace().any(|extension| extension == "cl_khr_fp64"),
             is_cpu: is_cpu(device),
         })
     };

@@ -70,6 +70,16 @@ pub enum Error {
         /// Bytes free, where the driver tells.
         free: Option<u64>,
     },
+    /// A GPU lacks what some work needs; the CPU has it.
+    #[error("{device} has no {lacks}, which {work} needs; the CPU's result is the same")]
+    Unsupported {
+        /// The device's name.
+        device: String,
+        /// The work.
+        work: &'static str,
+        /// What is missing.
+        lacks: &'static str,
+    },
     /// Too few correspondences for the model asked for.
     #[error("{found} matches, but a {model} needs at least {needed}")]
     TooFewMatches {
@@ -110,6 +120,11 @@ impl Error {
     /// An [`Error::Format`] for `path`.
     pub fn format(path: impl Into<PathBuf>, reason: impl Into<String>) -> Self {
         Self::Format { path: path.into(), reason: reason.into() }
+    }
+
+    /// Whether a GPU refused work for want of memory or of a feature, which the CPU can do with the same result.
+    pub fn is_for_the_cpu(&self) -> bool {
+        matches!(self, Self::DeviceMemory { .. } | Self::Unsupported { .. })
     }
 
     /// An [`Error::Option`].

@@ -12,6 +12,9 @@ impl From<tiepoint_gpu::Error> for crate::Error {
             tiepoint_gpu::Error::Memory { device, asked, free } => {
                 Self::DeviceMemory { device, needed: asked, free }
             }
+            tiepoint_gpu::Error::Unsupported { device, work, lacks } => {
+                Self::Unsupported { device, work, lacks }
+            }
             other => Self::Device { device: "gpu".into(), reason: other.to_string() },
         }
     }

@@ -91,8 +91,9 @@ impl<T: GpuPixel> GpuWarp<T> {
     /// A plan.
     ///
     /// # Errors
-    /// [`Error::Device`] when the device refuses, which one without f64 does.
+    /// [`Error::Unsupported`] on a device without f64, [`Error::Device`] when the device refuses.
     pub fn new(gpu: &Gpu, interpolation: Interpolation, channels: usize) -> Result<Self> {
+        gpu.require_f64("warp")?;
         let program = gpu.program(&source::<T>(interpolation, channels))?;
         let weights = Weights::new(interpolation);
         let len = weights_a_row(interpolation);
