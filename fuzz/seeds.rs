@@ -62,8 +62,8 @@ fn cloud(path: &Path) {
     let disparity = Image::from_fn(Size::new(4, 3), |x, y| (x + y) as f32);
     let colours = AnyImage::U8(Image::filled(Size::new(4, 3), 3, 77));
     for (name, format) in [("binary", PlyFormat::Binary), ("ascii", PlyFormat::Ascii)] {
-        let options = CloudOptions { format, ..CloudOptions::default() };
-        write_ply(path, &disparity, &colours, &pair, &options).unwrap();
+        let options = CloudOptions::default().with_format(format);
+        write_ply(path, disparity.view(), (&colours).into(), &pair, &options).unwrap();
         seed("ply", name, &fs::read(path).unwrap(), 0);
     }
     fs::remove_file(path).unwrap();

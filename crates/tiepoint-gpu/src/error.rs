@@ -37,6 +37,14 @@ pub enum Error {
         /// Bytes free, where the driver tells.
         free: Option<u64>,
     },
+    /// The device lacks what a kernel needs.
+    #[error("{device} lacks {feature}")]
+    Unsupported {
+        /// The device's name.
+        device: String,
+        /// What it lacks.
+        feature: &'static str,
+    },
     /// A kernel does not compile.
     #[error("{program} does not compile for {device}:\n{log}")]
     Compile {
@@ -46,16 +54,6 @@ pub enum Error {
         device: String,
         /// What the compiler says.
         log: String,
-    },
-    /// The device lacks what some work needs.
-    #[error("{device} has no {lacks}, which {work} needs")]
-    Unsupported {
-        /// The device's name.
-        device: String,
-        /// The work.
-        work: &'static str,
-        /// What is missing.
-        lacks: &'static str,
     },
     /// A call of this crate that cannot be right.
     #[error("{0}")]

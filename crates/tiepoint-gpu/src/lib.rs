@@ -104,8 +104,8 @@ pub struct Info {
     pub group: u32,
     /// CUDA's compute capability, 90 for 9.0; 0 with OpenCL.
     pub capability: u32,
-    /// It computes in f64, too.
-    pub f64: bool,
+    /// Whether kernels may use `f64`.
+    pub has_f64: bool,
     /// Not a GPU but the CPU under OpenCL (PoCL).
     pub is_cpu: bool,
 }
@@ -246,21 +246,19 @@ impl Gpu {
         &self.0.pool
     }
 
+    /// Fails when kernels may not use `f64` here.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`].
+    pub fn require_f64(&self) -> Result<()> {
+        let Info { has_f64, name, .. } = self.info();
+        let lacks = || Error::Unsupported { device: name.clone(), feature: "64-bit floats" };
+        has_f64.then_some(()).ok_or_else(lacks)
+    }
+
     /// What the device says of itself.
     pub fn info(&self) -> &Info {
         self.driver().info()
-    }
-
-    /// Fails on a device without f64, for work that needs it.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] with the work's name.
-    pub fn require_f64(&self, work: &'static str) -> Result<()> {
-        let Info { f64, name, .. } = self.info();
-        match f64 {
-            true => Ok(()),
-            false => Err(Error::Unsupported { device: name.clone(), work, lacks: "64-bit floats" }),
-        }
     }
 
     /// Bytes of memory that are free, where the driver tells; memory kept for reuse counts as taken.

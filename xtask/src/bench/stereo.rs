@@ -3,8 +3,9 @@
 use super::{OpenCv, Row};
 use crate::Result;
 use tiepoint::{
-    device::{Cpu, SimdLevel},
+    device::{Cpu, Processor, SimdLevel},
     image::{AnyImage, Image, Size},
+    options::Named,
     stereo::{Cost, Masks, Paths, Stereo, StereoOptions},
     synth::{StereoScene, StereoSceneOptions},
 };
@@ -31,11 +32,11 @@ impl Pair {
         let census = StereoOptions::default();
         let mut rows = Vec::new();
         let mut row = |name: &str, opencv: &str, options: StereoOptions, level: SimdLevel| -> Result<()> {
-            let mut stereo = Stereo::new(options).map_err(|e| e.to_string())?;
+            let stereo = Stereo::new(options).map_err(|e| e.to_string())?;
             let (left, right) = (&self.left, &self.right);
             rows.push(Row::new(format!("stereo 1080p {name}"), opencv, move |cpu| {
-                let cpu = cpu.clone().at_level(level)?;
-                stereo.compute(left, right, Masks::default(), &cpu).map(drop)
+                let processor = Processor::from(cpu.clone().at_level(level)?);
+                stereo.compute(left.into(), right.into(), Masks::default(), &processor).map(drop)
             }));
             Ok(())
         };
@@ -48,17 +49,18 @@ impl Pair {
         }
         row("128 disparities, 4 paths, to HH4", "sgbm left right 128 hh4", paths(census, Paths::Four), best)?;
         row("128 disparities, 16 paths, to HH", hh, paths(census, Paths::Sixteen), best)?;
-        for (name, cost) in [("ad", Cost::AbsoluteDifference), ("mi", Cost::MutualInformation)] {
-            row(&format!("128 disparities, {name}, to HH"), hh, StereoOptions { cost, ..census }, best)?;
+        for choice in Cost::ALL.iter().filter(|choice| choice.value != Cost::default()) {
+            let (name, options) = (choice.name, census.with_cost(choice.value));
+            row(&format!("128 disparities, {name}, to HH"), hh, options, best)?;
         }
-        let wide = StereoOptions { disparities: 256, ..census };
+        let wide = census.with_disparities(256);
         row("256 disparities, 8 paths, to HH", "sgbm left right 256 hh", wide, best)?;
-        let small = StereoOptions { memory: Some(300 << 20), ..wide };
+        let small = wide.with_memory(Some(300 << 20));
         row("256 disparities, 8 paths, 300 MiB, to HH", "sgbm left right 256 hh", small, best)?;
         Ok(rows)
     }
 }
 
 fn paths(options: StereoOptions, paths: Paths) -> StereoOptions {
-    StereoOptions { paths, ..options }
+    options.with_paths(paths)
 }

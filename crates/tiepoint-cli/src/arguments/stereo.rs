@@ -1,8 +1,8 @@
 //! The options of dense stereo as flags, and where its results go.
 
-use super::values::{bytes, range};
+use super::values::{bytes, named, range};
 use crate::failure::{Failure, Outcome};
-use clap::{Args, ValueEnum};
+use clap::Args;
 use std::path::PathBuf;
 use tiepoint::image::Range;
 use tiepoint::stereo::{CensusWindow, Cost, Learning, Paths, Penalties, RightView, StereoOptions, Subpixel};
@@ -81,17 +81,17 @@ pub(crate) struct StereoSearchArguments {
     #[arg(long, value_name = "D", allow_negative_numbers = true)]
     min_disparity: Option<i32>,
     /// What pixels are compared by
-    #[arg(long, value_enum, default_value_t)]
-    cost: CostName,
+    #[arg(long, value_parser = named::<Cost>(), default_value_t)]
+    cost: Cost,
     /// census: the window of pixels compared with its centre [default: 5x5]
-    #[arg(long, value_enum, value_name = "WINDOW")]
-    census_window: Option<WindowName>,
+    #[arg(long, value_parser = named::<CensusWindow>(), value_name = "WINDOW")]
+    census_window: Option<CensusWindow>,
     /// mi: learn at full size only, N times, first from disparity 0 [default: from coarse to fine]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100))]
     iterations: Option<u8>,
     /// Directions that costs are gathered along
-    #[arg(long, value_enum, default_value_t)]
-    paths: PathsName,
+    #[arg(long, value_parser = named::<Paths>(), default_value_t)]
+    paths: Paths,
     /// Penalty of a change of disparity by one along a path, in units of the cost [default: what suits the cost]
     #[arg(long, value_name = "P")]
     p1: Option<u16>,
@@ -109,11 +109,11 @@ pub(crate) struct StereoSearchArguments {
     #[arg(long, value_name = "PERCENT", default_value_t = StereoOptions::default().uniqueness)]
     uniqueness: u8,
     /// How disparities between whole ones are found
-    #[arg(long, value_enum, default_value_t)]
-    subpixel: SubpixelName,
+    #[arg(long, value_parser = named::<Subpixel>(), default_value_t)]
+    subpixel: Subpixel,
     /// What the left view is checked against
-    #[arg(long, value_enum, default_value_t)]
-    right_view: RightViewName,
+    #[arg(long, value_parser = named::<RightView>(), default_value_t)]
+    right_view: RightView,
     /// By how many pixels the two views' disparities may differ
     #[arg(
         long,
@@ -145,64 +145,6 @@ pub(crate) struct StereoSearchArguments {
     memory: Option<u64>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum CostName {
-    /// Which neighbours are darker: withstands gain, offset, gamma
-    #[default]
-    Census,
-    /// Absolute differences: for one camera and one light
-    Ad,
-    /// Mutual information: withstands any mapping of brightness
-    Mi,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum WindowName {
-    #[value(name = "5x5")]
-    Five,
-    #[value(name = "7x7")]
-    Seven,
-    #[value(name = "9x7")]
-    NineBySeven,
-    /// 9x7, opposite pixels compared with each other
-    Symmetric,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum PathsName {
-    #[value(name = "4")]
-    Four,
-    #[value(name = "5")]
-    Five,
-    #[default]
-    #[value(name = "8")]
-    Eight,
-    #[value(name = "16")]
-    Sixteen,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum SubpixelName {
-    /// Whole disparities
-    Off,
-    /// The lowest point of a parabola
-    Parabola,
-    /// Where two lines of equal and opposite slope meet
-    #[default]
-    Equiangular,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum RightViewName {
-    /// Nothing
-    Off,
-    /// The right view that follows from the left one's sums
-    #[default]
-    Diagonal,
-    /// A right view of its own, in twice the time
-    Aggregated,
-}
-
 impl StereoSearchArguments {
     /// The options, checked. `range` is that of the calibration.
     pub(crate) fn options(&self, range: Option<[f64; 2]>) -> Outcome<StereoOptions> {
@@ -213,40 +155,31 @@ impl StereoSearchArguments {
         }
         let range = range.filter(|_| self.disparities.is_none() && self.min_disparity.is_none());
         let [least, greatest] = range.map_or([0.0, 127.0], |[low, high]| [low.floor(), high.ceil()]);
-        let options = StereoOptions {
-            min_disparity: self.min_disparity.unwrap_or(least as i32),
-            disparities: self.disparities.unwrap_or((greatest - least + 1.0) as usize),
-            cost,
-            learning: self.iterations.map_or(start.learning, Learning::Iterations),
-            paths: self.paths.into(),
-            penalties: Some(self.penalties(cost)),
-            uniqueness: self.uniqueness,
-            subpixel: self.subpixel.into(),
-            right_view: self.right_view.into(),
-            max_difference: self.max_difference,
-            speckle_size: self.speckle_size,
-            speckle_difference: self.speckle_difference,
-            median: self.median,
-            fill: self.fill,
-            memory: self.memory.or(start.memory),
-            ..start
-        };
+        let options = start
+            .with_min_disparity(self.min_disparity.unwrap_or(least as i32))
+            .with_disparities(self.disparities.unwrap_or((greatest - least + 1.0) as usize))
+            .with_cost(cost)
+            .with_learning(self.iterations.map_or(start.learning, Learning::Iterations))
+            .with_paths(self.paths)
+            .with_penalties(Some(self.penalties(cost)))
+            .with_uniqueness(self.uniqueness)
+            .with_subpixel(self.subpixel)
+            .with_right_view(self.right_view)
+            .with_max_difference(self.max_difference)
+            .with_speckle_size(self.speckle_size)
+            .with_speckle_difference(self.speckle_difference)
+            .with_median(self.median)
+            .with_fill(self.fill)
+            .with_memory(self.memory.or(start.memory));
         options.check()?;
         Ok(options)
     }
 
     fn cost(&self) -> Outcome<Cost> {
-        let window = self.census_window.map(|w| match w {
-            WindowName::Five => CensusWindow::Five,
-            WindowName::Seven => CensusWindow::Seven,
-            WindowName::NineBySeven => CensusWindow::NineBySeven,
-            WindowName::Symmetric => CensusWindow::Symmetric,
-        });
-        match (self.cost, window) {
-            (CostName::Census, window) => Ok(Cost::Census(window.unwrap_or_default())),
+        match (self.cost, self.census_window) {
+            (cost, None) => Ok(cost),
+            (Cost::Census(_), Some(window)) => Ok(Cost::Census(window)),
             (_, Some(_)) => Err(Failure::usage("--census-window is an option of --cost census")),
-            (CostName::Ad, None) => Ok(Cost::AbsoluteDifference),
-            (CostName::Mi, None) => Ok(Cost::MutualInformation),
         }
     }
 
@@ -257,45 +190,5 @@ impl StereoSearchArguments {
         let p2 = self.p2.unwrap_or_else(|| start.p2.max(p1));
         let p2_least = self.p2_least.unwrap_or_else(|| start.p2_least.max(p1).min(p2));
         Penalties { p1, p2, p2_least, gradient: self.gradient.unwrap_or(start.gradient) }
-    }
-
-    /// What the reports call the cost.
-    pub(crate) fn cost_name(&self) -> &'static str {
-        match self.cost {
-            CostName::Census => "census",
-            CostName::Ad => "ad",
-            CostName::Mi => "mi",
-        }
-    }
-}
-
-impl From<PathsName> for Paths {
-    fn from(name: PathsName) -> Self {
-        match name {
-            PathsName::Four => Self::Four,
-            PathsName::Five => Self::Five,
-            PathsName::Eight => Self::Eight,
-            PathsName::Sixteen => Self::Sixteen,
-        }
-    }
-}
-
-impl From<SubpixelName> for Subpixel {
-    fn from(name: SubpixelName) -> Self {
-        match name {
-            SubpixelName::Off => Self::Off,
-            SubpixelName::Parabola => Self::Parabola,
-            SubpixelName::Equiangular => Self::Equiangular,
-        }
-    }
-}
-
-impl From<RightViewName> for RightView {
-    fn from(name: RightViewName) -> Self {
-        match name {
-            RightViewName::Off => Self::Off,
-            RightViewName::Diagonal => Self::Diagonal,
-            RightViewName::Aggregated => Self::Aggregated,
-        }
     }
 }

@@ -4,7 +4,9 @@ use super::*;
 use tiepoint::stereo::files::{self, DisparityReading};
 use tiepoint::synth::{StereoPair, StereoScene, StereoSceneOptions};
 
-const SIGNED: DisparityReading = DisparityReading { scale: None, signed: true };
+fn signed() -> DisparityReading {
+    DisparityReading::default().with_signed(true)
+}
 
 /// A pair of files and the truth about it.
 struct Rig {
@@ -21,7 +23,7 @@ impl Folder {
             |side: &str, image: &Image<u8>| self.write(&format!("{name}{side}.png"), &image.clone().into());
         let truth = [("left", &pair.truth_left), ("right", &pair.truth_right)].map(|(side, map)| {
             let path = self.at(&format!("{name}{side}.pfm"));
-            files::write(&path, map).unwrap();
+            files::write(&path, map.view()).unwrap();
             path
         });
         Rig { left: image("l", &pair.left), right: image("r", &pair.right), truth, pair }
@@ -93,9 +95,9 @@ fn finds_the_truth_and_says_so() {
     }
     works(&[&pair[..], &["-o", tif]].concat());
     works(&[&pair[..], &["-o", png]].concat());
-    let found = files::read(pfm, &SIGNED).unwrap();
-    assert_eq!(found, files::read(tif, &SIGNED).unwrap(), "TIFF holds the same");
-    for (a, b) in found.data().iter().zip(files::read(png, &SIGNED).unwrap().data()) {
+    let found = files::read(pfm, &signed()).unwrap();
+    assert_eq!(found, files::read(tif, &signed()).unwrap(), "TIFF holds the same");
+    for (a, b) in found.data().iter().zip(files::read(png, &signed()).unwrap().data()) {
         let steps = if *a > 0.0 { (a * 256.0).round() / 256.0 } else { 1.0 / 256.0 };
         assert!(a == b && !a.is_finite() || steps == *b, "PNG holds {b} for {a}");
     }
@@ -158,7 +160,7 @@ fn depth_and_points() {
     text(200, "ndisp=32\nvmin=0\nvmax=25\n");
     let json = works(&[&run[..], &files].concat());
     assert_eq!(number(&json, "disparities"), 26.0, "the calibration's range: {json}");
-    let found = files::read(&pfm, &SIGNED).unwrap();
+    let found = files::read(&pfm, &signed()).unwrap();
     let AnyImage::F32(depths) = image::read(&depth, &ReadOptions::default()).unwrap() else {
         panic!("floats")
     };
@@ -276,7 +278,7 @@ fn masks_and_no_data() {
     let run = |more: &[&str]| {
         let pair = ["stereo", &rig.left, &rig.right, "--disparities", "16", "-o", &out];
         works(&[&pair[..], more].concat());
-        files::read(&out, &SIGNED).unwrap()
+        files::read(&out, &signed()).unwrap()
     };
     let mask = Image::from_fn(Size::new(200, 150), |_, y| if y < 70 { 0_u8 } else { 1 });
     let mask = folder.write("mask.png", &mask.into());

@@ -152,21 +152,20 @@ impl Cpu {
         Stage::new(self.profile.as_deref(), name)
     }
 
-    /// Runs `f` on a thread of the pool. Work that alternates between many short parallel and serial steps goes in
-    /// here as a whole: from outside, every step would wake the pool's threads anew, which takes longer than it.
+    /// Runs `f` on a thread of the pool. Code that alternates between many short parallel and serial steps runs in here
+    /// as a whole: from outside, every step would wake the pool's threads anew, which takes longer than the step.
     pub(crate) fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
-        match &self.pool {
-            Some(pool) => pool.install(f),
-            None => f(),
-        }
+        let Some(pool) = &self.pool else { return f() };
+        let (mut f, mut result) = (Some(f), None);
+        install(pool, &mut || result = f.take().map(|f| f()));
+        result.unwrap_or_else(|| unreachable!("the pool runs what it is given"))
     }
 
     /// `f(0..n)` collected in the order of the index, whatever the order of execution.
-    pub(crate) fn map<R: Send>(&self, n: usize, f: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
-        match &self.pool {
-            Some(pool) if n > 1 => pool.install(|| (0..n).into_par_iter().with_max_len(1).map(f).collect()),
-            _ => (0..n).map(f).collect(),
-        }
+    pub(crate) fn map<R: Send>(&self, n: usize, f: impl Fn(usize) -> R + Sync) -> Vec<R> {
+        let mut results: Vec<Option<R>> = (0..n).map(|_| None).collect();
+        self.for_chunks(&mut results, 1, |i, result| result[0] = Some(f(i)));
+        results.into_iter().flatten().collect()
     }
 
     /// Sorts stably, so that the order does not depend on the threads.
@@ -177,22 +176,56 @@ impl Cpu {
         }
     }
 
-    /// Cuts `data` into pieces of `len` elements (the last may be shorter) and runs `f(piece number, piece)`.
-    pub(crate) fn for_chunks<T: Send>(
-        &self,
-        data: &mut [T],
-        len: usize,
-        f: impl Fn(usize, &mut [T]) + Sync + Send,
-    ) {
+    /// Cuts `data` into chunks of `len` elements (the last may be shorter) and runs `f(chunk number, chunk)`.
+    ///
+    /// The threads take runs of neighbouring chunks from the front, shorter and shorter ones, so that they end together.
+    /// What rayon sees is the same for every `f`: its own splitting would be compiled anew for each of them, with `f`
+    /// inlined several times.
+    pub(crate) fn for_chunks<T: Send>(&self, data: &mut [T], len: usize, f: impl Fn(usize, &mut [T]) + Sync) {
         let len = len.max(1);
+        let workers = self.threads().min(data.len().div_ceil(len)).max(1);
+        let left = Mutex::new(Chunks { first: 0, data });
+        self.on_threads(workers, &|| {
+            while let Some((first, chunks)) = Chunks::take(&left, len, workers) {
+                chunks.chunks_mut(len).enumerate().for_each(|(i, chunk)| f(first + i, chunk));
+            }
+        });
+    }
+
+    /// Runs `work` once on each of `workers` threads.
+    fn on_threads(&self, workers: usize, work: &(dyn Fn() + Sync)) {
         match &self.pool {
-            Some(pool) if data.len() > len => {
-                pool.install(|| {
-                    data.par_chunks_mut(len).with_max_len(1).enumerate().for_each(|(i, c)| f(i, c));
+            Some(pool) if workers > 1 => {
+                install(pool, &mut || {
+                    (0..workers).into_par_iter().with_max_len(1).for_each(|_| work());
                 });
             }
-            _ => data.chunks_mut(len).enumerate().for_each(|(i, c)| f(i, c)),
+            _ => work(),
         }
+    }
+}
+
+fn install(pool: &ThreadPool, f: &mut (dyn FnMut() + Send)) {
+    pool.install(f);
+}
+
+/// Chunks that no thread has taken yet.
+struct Chunks<'d, T> {
+    first: usize,
+    data: &'d mut [T],
+}
+
+impl<'d, T> Chunks<'d, T> {
+    /// The number of the next chunk and as many chunks as this thread is to do before it comes again.
+    fn take(left: &Mutex<Self>, len: usize, workers: usize) -> Option<(usize, &'d mut [T])> {
+        let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
+        let chunks = left.data.len().div_ceil(len);
+        let count = if workers == 1 { chunks } else { chunks.div_ceil(4 * workers) };
+        let end = count.saturating_mul(len).min(left.data.len());
+        let taken = left.data.split_off_mut(..end).filter(|taken| !taken.is_empty())?;
+        let first = left.first;
+        left.first += count;
+        Some((first, taken))
     }
 }
 
@@ -245,6 +278,39 @@ impl Processor {
     /// The notes left since the last call, oldest first.
     pub fn take_notes(&self) -> Vec<String> {
         std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Computes on the GPU where there is one, and on the CPU where there is none or where the GPU lacks memory or a
+    /// feature; a note then says which `task` the CPU did and why. Both ways must give the same bits.
+    ///
+    /// # Errors
+    /// Those of `on_cpu`, and of `on_gpu` unless [`Error::is_device_limit`].
+    pub(crate) fn gpu_or_cpu<R>(
+        &self,
+        task: &str,
+        on_gpu: impl FnOnce(&Gpu) -> Result<R>,
+        on_cpu: impl FnOnce(&Cpu) -> Result<R>,
+    ) -> Result<R> {
+        let Some(gpu) = &self.gpu else { return on_cpu(&self.cpu) };
+        let found = on_gpu(gpu);
+        self.collect_times();
+        self.or_on_cpu(task, found, on_cpu)
+    }
+
+    /// What a GPU found, or the CPU's result where the GPU is too small or too simple.
+    fn or_on_cpu<R>(
+        &self,
+        task: &str,
+        found: Result<R>,
+        on_cpu: impl FnOnce(&Cpu) -> Result<R>,
+    ) -> Result<R> {
+        match found {
+            Err(error) if error.is_device_limit() => {
+                self.note(format!("{task} on the CPU: {error}"));
+                on_cpu(&self.cpu)
+            }
+            other => other,
+        }
     }
 
     /// Brings the stage times of a profiled GPU, from its own clock, into the profile of the CPU.
@@ -337,5 +403,34 @@ impl std::str::FromStr for Device {
             ("opencl", n) => Ok(Self::OpenCl(n.unwrap_or(0))),
             _ => Err(wrong()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Shortage;
+
+    #[test]
+    fn the_cpu_does_what_a_gpu_is_too_small_for_and_says_so() {
+        let processor = Processor::from(Cpu::sequential());
+        let shortage = Shortage::Device { name: "card".into(), free: Some(3) };
+        let small = Err(Error::Memory { what: "a test", needed: 9, shortage });
+        assert_eq!(processor.or_on_cpu("adding", small, |_| Ok(7)).unwrap(), 7, "the CPU's result");
+        let simple = Err(Error::Unsupported { device: "card".into(), feature: "64-bit floats".into() });
+        assert_eq!(processor.or_on_cpu("adding", simple, |_| Ok(7)).unwrap(), 7, "the CPU's result");
+        let notes = processor.take_notes();
+        assert_eq!(notes[1], "adding on the CPU: card lacks 64-bit floats", "{notes:?}");
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        assert_eq!(processor.or_on_cpu("adding", Ok(5), |_| Ok(7)).unwrap(), 5, "the GPU's result");
+    }
+
+    #[test]
+    fn a_device_that_fails_is_an_error() {
+        let processor = Processor::from(Cpu::sequential());
+        let failed = Err(Error::Device { device: "card".into(), reason: "it fell off the bus".into() });
+        let found = processor.or_on_cpu("adding", failed, |_| Ok(7));
+        assert!(matches!(found, Err(Error::Device { .. })), "{found:?}");
+        assert!(processor.take_notes().is_empty(), "and nothing was done instead");
     }
 }

@@ -11,7 +11,6 @@ use crate::{
     image::{Border, Image, ImageView, Pixel},
 };
 use fearless_simd::Simd;
-use fearless_simd_macros::simd;
 
 /// The arithmetic of a separable filter of 2r + 1 rows and columns.
 pub(super) trait Passes: Sync {
@@ -154,7 +153,7 @@ fn fill_ends<P: Passes>(padded: &mut [P::Mid], tile: &Tile, row_len: usize, chan
 }
 
 /// Every row of a band, one tile.
-#[simd]
+#[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "all of a band's buffers meet here, once")]
 fn rows_of_tile<S: Simd, T: Pixel, P: Passes>(
     simd: S,

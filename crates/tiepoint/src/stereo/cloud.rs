@@ -11,7 +11,8 @@
 use super::depth::check;
 use crate::files::{Fault, write_atomically};
 use crate::geometry::calibration::RectifiedCalibration;
-use crate::image::{AnyImage, Image, Pixel};
+use crate::image::{AnyView, ImageView, Pixel};
+use crate::options::setters;
 use crate::{Error, Result};
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
@@ -28,6 +29,7 @@ pub enum PlyFormat {
 
 /// Which points to keep, and how to write them.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct CloudOptions {
     /// Binary or text. Default binary.
     pub format: PlyFormat,
@@ -40,6 +42,8 @@ impl Default for CloudOptions {
         Self { format: PlyFormat::default(), max_depth: f64::INFINITY }
     }
 }
+
+setters!(CloudOptions { with_format: format = PlyFormat, with_max_depth: max_depth = f64 });
 
 impl CloudOptions {
     /// Checks every option.
@@ -63,16 +67,16 @@ pub struct Point {
     pub colour: [u8; 3],
 }
 
-/// Disparities with what makes points of them.
-struct Source<'a> {
-    disparity: &'a Image<f32>,
-    colours: &'a AnyImage,
+/// Disparities with what turns them into points.
+struct ColouredDisparity<'a> {
+    disparity: ImageView<'a, f32>,
+    colours: AnyView<'a>,
     pair: &'a RectifiedCalibration,
     max_depth: f64,
 }
 
-impl Source<'_> {
-    /// Where the point of a pixel lies.
+impl ColouredDisparity<'_> {
+    /// The position of the point of a pixel.
     fn place(&self, x: usize, y: usize) -> Option<[f32; 3]> {
         let z = self.pair.depth(f64::from(self.disparity.row(y)[x])).filter(|z| *z <= self.max_depth)?;
         let [cx, cy] = self.pair.principal;
@@ -89,16 +93,16 @@ impl Source<'_> {
     }
 
     fn colour(&self, x: usize, y: usize) -> [u8; 3] {
-        fn rgb<T: Pixel>(image: &Image<T>, x: usize, y: usize, byte: impl Fn(T) -> u8) -> [u8; 3] {
+        fn rgb<T: Pixel>(image: ImageView<'_, T>, x: usize, y: usize, byte: impl Fn(T) -> u8) -> [u8; 3] {
             let channels = image.channels();
             let pixel = &image.row(y)[x * channels..(x + 1) * channels];
             let at = if channels < 3 { [0; 3] } else { [0, 1, 2] };
             at.map(|c| byte(pixel[c]))
         }
         match self.colours {
-            AnyImage::U8(i) => rgb(i, x, y, |v| v),
-            AnyImage::U16(i) => rgb(i, x, y, |v| (v >> 8) as u8),
-            AnyImage::F32(i) => rgb(i, x, y, |v| u8::from_f32(255.0 * v)),
+            AnyView::U8(i) => rgb(i, x, y, |v| v),
+            AnyView::U16(i) => rgb(i, x, y, |v| (v >> 8) as u8),
+            AnyView::F32(i) => rgb(i, x, y, |v| u8::from_f32(255.0 * v)),
         }
     }
 }
@@ -111,8 +115,8 @@ impl Source<'_> {
 /// [`Error::Io`] when the file cannot be written.
 pub fn write_ply(
     path: impl AsRef<Path>,
-    disparity: &Image<f32>,
-    colours: &AnyImage,
+    disparity: ImageView<'_, f32>,
+    colours: AnyView<'_>,
     calibration: &RectifiedCalibration,
     options: &CloudOptions,
 ) -> Result<u64> {
@@ -122,7 +126,7 @@ pub fn write_ply(
         let (found, expected) = (colours.size(), disparity.size());
         return Err(Error::Mismatch(format!("the colours are {found}, the disparities {expected}")));
     }
-    let source = Source { disparity, colours, pair: calibration, max_depth: options.max_depth };
+    let source = ColouredDisparity { disparity, colours, pair: calibration, max_depth: options.max_depth };
     let height = disparity.size().height;
     let width = disparity.size().width;
     // The header holds the count, so the places are computed twice rather than kept.
@@ -186,7 +190,7 @@ pub fn read_ply(path: impl AsRef<Path>) -> Result<Vec<Point>> {
     parse_ply(BufReader::new(file), path)
 }
 
-/// As [`read_ply`], from any source; `name` stands for it in errors.
+/// As [`read_ply`], from any source; errors call it `name`.
 ///
 /// # Errors
 /// As [`read_ply`].
@@ -267,7 +271,7 @@ fn ascii(line: &str) -> Option<Point> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::Size;
+    use crate::image::{AnyImage, Image, Size};
 
     const PAIR: RectifiedCalibration = RectifiedCalibration {
         size: Some(Size::new(4, 2)),
@@ -316,12 +320,16 @@ mod tests {
         for (format, name) in [(PlyFormat::Binary, "binary"), (PlyFormat::Ascii, "ascii")] {
             let file = Scratch::new(name);
             let options = CloudOptions { format, ..CloudOptions::default() };
-            let n = write_ply(&file.0, &disparities(), &colours(), &PAIR, &options).unwrap();
+            let n = write_ply(&file.0, disparities().view(), (&colours()).into(), &PAIR, &options).unwrap();
             assert_eq!((n, read_ply(&file.0).unwrap()), (4, expected()), "{name}");
         }
         let file = Scratch::new("near");
         let near = CloudOptions { max_depth: 5.0, ..CloudOptions::default() };
-        assert_eq!(write_ply(&file.0, &disparities(), &colours(), &PAIR, &near).unwrap(), 2, "not too far");
+        assert_eq!(
+            write_ply(&file.0, disparities().view(), (&colours()).into(), &PAIR, &near).unwrap(),
+            2,
+            "not too far"
+        );
     }
 
     #[test]
@@ -334,7 +342,8 @@ mod tests {
             (Image::filled(size, 2, f32::NAN).into(), [0; 3]),
         ];
         for (image, colour) in kinds {
-            write_ply(&file.0, &disparities(), &image, &PAIR, &CloudOptions::default()).unwrap();
+            write_ply(&file.0, disparities().view(), (&image).into(), &PAIR, &CloudOptions::default())
+                .unwrap();
             assert!(read_ply(&file.0).unwrap().iter().all(|p| p.colour == colour), "{colour:?}");
         }
     }
@@ -343,7 +352,7 @@ mod tests {
     fn what_does_not_fit_is_told_and_nothing_is_left() {
         let file = Scratch::new("refused");
         let refused = |d: &Image<f32>, c: &AnyImage, pair: &RectifiedCalibration, o: &CloudOptions| {
-            write_ply(&file.0, d, c, pair, o).is_err() && !file.0.exists()
+            write_ply(&file.0, d.view(), c.into(), pair, o).is_err() && !file.0.exists()
         };
         let options = CloudOptions::default();
         let small = AnyImage::from(Image::<u8>::new(Size::new(3, 2)));
@@ -361,7 +370,7 @@ mod tests {
         let file = Scratch::new("foreign");
         let ascii = CloudOptions { format: PlyFormat::Ascii, ..CloudOptions::default() };
         for options in [ascii, CloudOptions::default()] {
-            write_ply(&file.0, &disparities(), &colours(), &PAIR, &options).unwrap();
+            write_ply(&file.0, disparities().view(), (&colours()).into(), &PAIR, &options).unwrap();
             let bytes = std::fs::read(&file.0).unwrap();
             let told = |bytes: &[u8]| parse_ply(bytes, "p.ply").unwrap_err().to_string();
             for end in 0..bytes.len() {
@@ -369,7 +378,7 @@ mod tests {
             }
             assert!(told(&[&bytes[..], b"\n"].concat()).contains("more"), "goes on");
         }
-        write_ply(&file.0, &disparities(), &colours(), &PAIR, &ascii).unwrap();
+        write_ply(&file.0, disparities().view(), (&colours()).into(), &PAIR, &ascii).unwrap();
         let text = std::fs::read_to_string(&file.0).unwrap();
         for (from, to, word) in [
             ("vertex 4", "vertex 18446744073709551615", "truncated"),

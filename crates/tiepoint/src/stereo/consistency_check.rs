@@ -11,11 +11,11 @@
 //!
 //! **Numbers.** One subtraction in f32, compared. Whatever is not finite is invalid and agrees with nothing.
 
-use super::INVALID;
+use super::{INVALID, View, for_bands};
 use crate::{
     Error, Result,
     device::{Cpu, dispatch},
-    image::Image,
+    image::{Image, ImageView, ImageViewMut},
 };
 use fearless_simd::Simd;
 use fearless_simd_macros::simd;
@@ -26,15 +26,6 @@ pub const SURFACE: f32 = 1.0;
 /// Rows of one task.
 const BAND: usize = 16;
 
-/// The view whose disparities are meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum View {
-    /// Its pixel x corresponds to x − d.
-    Left,
-    /// Its pixel x corresponds to x + d.
-    Right,
-}
-
 /// Makes every pixel of `map`, the disparities of `view`, invalid that `other` does not confirm within
 /// `max_difference` pixels.
 ///
@@ -42,14 +33,14 @@ pub enum View {
 /// [`Error::Mismatch`] when the maps differ in size, [`Error::Image`] for an empty map or several channels,
 /// [`Error::Option`] when the limit is negative or not finite.
 pub fn check(
-    map: &mut Image<f32>,
-    other: &Image<f32>,
+    map: ImageViewMut<'_, f32>,
+    other: ImageView<'_, f32>,
     view: View,
     max_difference: f32,
     cpu: &Cpu,
 ) -> Result<()> {
     map.view().require_grey()?;
-    other.view().require_grey()?;
+    other.require_grey()?;
     if map.size() != other.size() {
         let (a, b) = (map.size(), other.size());
         return Err(Error::Mismatch(format!("the views' disparity maps are {a} and {b}: expected one size")));
@@ -58,10 +49,13 @@ pub fn check(
         return Err(Error::option("max_difference", max_difference, "pixels, 0 or more"));
     }
     let _stage = cpu.stage("check");
-    let (width, sign) = (map.size().width, if view == View::Left { 1.0 } else { -1.0 });
-    cpu.for_chunks(map.data_mut(), width * BAND, |band, rows| {
-        for (i, row) in rows.chunks_mut(width).enumerate() {
-            let other = other.row(band * BAND + i);
+    let sign = match view {
+        View::Left => 1.0,
+        View::Right => -1.0,
+    };
+    for_bands(map, BAND, cpu, |start, mut band| {
+        for i in 0..band.size().height {
+            let (row, other) = (band.row_mut(i), other.row(start + i));
             dispatch!(cpu.level(), simd => check_row(simd, row, other, sign, max_difference));
         }
     });
@@ -88,8 +82,8 @@ fn check_row<S: Simd>(_: S, row: &mut [f32], other: &[f32], sign: f32, limit: f3
 ///
 /// # Errors
 /// [`Error::Image`] for an empty map or several channels.
-pub fn occluded(right: &Image<f32>, cpu: &Cpu) -> Result<Image<bool>> {
-    right.view().require_grey()?;
+pub fn occluded(right: ImageView<'_, f32>, cpu: &Cpu) -> Result<Image<bool>> {
+    right.require_grey()?;
     let _stage = cpu.stage("occlusion");
     let mut out = Image::filled(right.size(), 1, true);
     let width = right.size().width;
@@ -158,7 +152,7 @@ mod tests {
                 let expected = reference(&pair[0], &pair[1], view, limit);
                 for cpu in cpus() {
                     let mut found = pair[0].clone();
-                    check(&mut found, &pair[1], view, limit, &cpu).unwrap();
+                    check(found.view_mut(), pair[1].view(), view, limit, &cpu).unwrap();
                     assert_same(&found, &expected, format_args!("{} {view:?} {limit}", found.size()));
                 }
             }
@@ -170,7 +164,7 @@ mod tests {
         for map in maps() {
             let expected = occluded_reference(&map);
             for cpu in cpus() {
-                assert_eq!(occluded(&map, &cpu).unwrap().data(), expected, "{}", map.size());
+                assert_eq!(occluded(map.view(), &cpu).unwrap().data(), expected, "{}", map.size());
             }
         }
     }
@@ -179,7 +173,7 @@ mod tests {
     fn a_foreground_hides_a_strip_of_its_width() {
         // Right view: background at 2, a square at 6 from x′ = 20 to 29; left view: the square at 26 to 35.
         let right = Image::from_fn(Size::new(60, 1), |x, _| if (20..30).contains(&x) { 6.0 } else { 2.0 });
-        let hidden = occluded(&right, &Cpu::sequential()).unwrap();
+        let hidden = occluded(right.view(), &Cpu::sequential()).unwrap();
         let hidden: Vec<usize> = (0..60).filter(|&x| hidden.row(0)[x]).collect();
         // Beside the square 22 to 25 are hidden and 0, 1 lie outside the right image; surfaces reach a pixel further.
         assert_eq!(hidden, [0, 23, 24]);
@@ -189,17 +183,23 @@ mod tests {
     fn refuses_what_does_not_fit() {
         let (a, b) = (Image::filled(Size::new(3, 2), 1, 1.0), Image::filled(Size::new(2, 3), 1, 1.0));
         let cpu = Cpu::sequential();
-        assert!(check(&mut a.clone(), &b, View::Left, 1.0, &cpu).is_err(), "sizes differ");
-        assert!(check(&mut a.clone(), &a, View::Left, f32::NAN, &cpu).is_err(), "limit is no number");
-        assert!(check(&mut a.clone(), &a, View::Left, -1.0, &cpu).is_err(), "limit is negative");
+        assert!(check(a.clone().view_mut(), b.view(), View::Left, 1.0, &cpu).is_err(), "sizes differ");
+        assert!(
+            check(a.clone().view_mut(), a.view(), View::Left, f32::NAN, &cpu).is_err(),
+            "limit is no number"
+        );
+        assert!(check(a.clone().view_mut(), a.view(), View::Left, -1.0, &cpu).is_err(), "limit is negative");
     }
 
     #[test]
     fn huge_disparities_are_invalid() {
         let mut map = Image::from_vec(vec![1e30, -1e30, 3e9, f32::MAX], Size::new(4, 1), 1).unwrap();
         let other = map.clone();
-        check(&mut map, &other, View::Right, 1.0, &Cpu::sequential()).unwrap();
+        check(map.view_mut(), other.view(), View::Right, 1.0, &Cpu::sequential()).unwrap();
         assert!(map.data().iter().all(|&v| v == INVALID), "{:?}", map.data());
-        assert!(occluded(&other, &Cpu::sequential()).unwrap().data().iter().all(|&o| o), "nothing is hit");
+        assert!(
+            occluded(other.view(), &Cpu::sequential()).unwrap().data().iter().all(|&o| o),
+            "nothing is hit"
+        );
     }
 }

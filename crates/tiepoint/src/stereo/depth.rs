@@ -5,34 +5,40 @@
 //! unit of the baseline and is measured along the optical axis. A pixel without disparity (infinite, NaN) or
 //! with disparity + doffs ≤ 0 has no depth: +∞. Computed in f64 in the order written, rounded to f32.
 
+use super::for_bands;
 use crate::device::Cpu;
 use crate::geometry::calibration::RectifiedCalibration;
-use crate::image::{Image, Size};
+use crate::image::{Image, ImageView, Size};
 use crate::{Error, Result};
 
-/// Pixels that one task computes.
-const CHUNK: usize = 1 << 16;
+/// Rows that one task computes.
+const BAND: usize = 64;
 
 /// The depth of every pixel of the left view; +∞ where there is none.
 ///
 /// # Errors
 /// [`Error::Mismatch`] when the calibration is for images of another size, [`Error::Image`] when the disparities
 /// have several channels.
-pub fn depth(disparity: &Image<f32>, calibration: &RectifiedCalibration, cpu: &Cpu) -> Result<Image<f32>> {
+pub fn depth(
+    disparity: ImageView<'_, f32>,
+    calibration: &RectifiedCalibration,
+    cpu: &Cpu,
+) -> Result<Image<f32>> {
     check(disparity, calibration)?;
     let _stage = cpu.stage("depth");
     let mut out = Image::new(disparity.size());
     let pair = *calibration;
-    cpu.for_chunks(out.data_mut(), CHUNK, |i, out| {
-        let disparities = &disparity.data()[i * CHUNK..];
+    for_bands(out.view_mut(), BAND, cpu, |start, mut band| {
         let z = |d: f32| pair.depth(f64::from(d)).map_or(f32::INFINITY, |z| z as f32);
-        out.iter_mut().zip(disparities).for_each(|(o, d)| *o = z(*d));
+        for i in 0..band.size().height {
+            band.row_mut(i).iter_mut().zip(disparity.row(start + i)).for_each(|(o, d)| *o = z(*d));
+        }
     });
     Ok(out)
 }
 
 /// Fails unless disparities and calibration belong together.
-pub(super) fn check(disparity: &Image<f32>, calibration: &RectifiedCalibration) -> Result<()> {
+pub(super) fn check(disparity: ImageView<'_, f32>, calibration: &RectifiedCalibration) -> Result<()> {
     let (found, channels) = (disparity.size(), disparity.channels());
     if channels != 1 {
         return Err(Error::Image(format!("disparities have {channels} channels, expected 1")));
@@ -67,7 +73,7 @@ mod tests {
     fn the_formula_and_its_edges() {
         let values = vec![0.0, 100.0, -131.111, -200.0, f32::INFINITY, f32::NAN];
         let map = Image::from_vec(values, Size::new(3, 2), 1).unwrap();
-        let found = depth(&map, &pair(), &Cpu::sequential()).unwrap();
+        let found = depth(map.view(), &pair(), &Cpu::sequential()).unwrap();
         let near = |a: f32, b: f64| (f64::from(a) / b - 1.0).abs() < 1e-6;
         assert!(near(found.data()[0], 193.001 * 3997.684 / 131.111), "{}", found.data()[0]);
         assert!(near(found.data()[1], 193.001 * 3997.684 / 231.111), "{}", found.data()[1]);
@@ -81,16 +87,16 @@ mod tests {
         let size = Size::new(701, 203);
         let map = Image::from_fn(size, |x, y| (x * y % 977) as f32 * 0.37);
         let unsized_pair = RectifiedCalibration { size: None, ..pair() };
-        let one = depth(&map, &unsized_pair, &Cpu::sequential()).unwrap();
+        let one = depth(map.view(), &unsized_pair, &Cpu::sequential()).unwrap();
         for threads in [2, 5] {
             assert_eq!(
-                depth(&map, &unsized_pair, &Cpu::with_threads(threads).unwrap()).unwrap(),
+                depth(map.view(), &unsized_pair, &Cpu::with_threads(threads).unwrap()).unwrap(),
                 one,
                 "{threads} threads"
             );
         }
-        assert!(depth(&map, &pair(), &Cpu::sequential()).is_err(), "another size");
+        assert!(depth(map.view(), &pair(), &Cpu::sequential()).is_err(), "another size");
         let colours = Image::filled(Size::new(3, 2), 3, 1.0_f32);
-        assert!(depth(&colours, &pair(), &Cpu::sequential()).is_err(), "three channels");
+        assert!(depth(colours.view(), &pair(), &Cpu::sequential()).is_err(), "three channels");
     }
 }

@@ -13,7 +13,8 @@
 //! Maps are read from these and from what benchmarks keep: 8 or 16 bits with a scale, 0 for unknown, also as colour
 //! with three equal channels.
 
-use crate::image::{self, AnyImage, Image, Pixel, ReadOptions};
+use crate::image::{self, AnyImage, Image, ImageView, Pixel, ReadOptions};
+use crate::options::setters;
 use crate::{Error, Result};
 use std::path::Path;
 
@@ -80,15 +81,16 @@ fn unfit(what: &str) -> String {
 /// # Errors
 /// [`Error::Format`] when the extension is unknown, the map has no pixel or several channels, or a PNG cannot hold
 /// one of its disparities; [`Error::Io`] when the file cannot be written.
-pub fn write(path: impl AsRef<Path>, disparity: &Image<f32>) -> Result<()> {
+pub fn write(path: impl AsRef<Path>, disparity: ImageView<'_, f32>) -> Result<()> {
     let path = path.as_ref();
     let format = DisparityFormat::of(path)?;
     let outside = |v: &&f32| v.is_finite() && !(0.0..LIMIT).contains(*v);
-    if let Some(d) = disparity.data().iter().find(outside).filter(|_| format == DisparityFormat::Png) {
+    let rows = (0..disparity.size().height).map(|y| disparity.row(y));
+    if let Some(d) = rows.flatten().find(outside).filter(|_| format == DisparityFormat::Png) {
         return Err(Error::format(path, unfit(&format!("{d}"))));
     }
     let value = if format == DisparityFormat::Pfm { infinite } else { missing };
-    image::write_values(path, disparity.view(), value, level)
+    image::write_values(path, disparity, value, level)
 }
 
 fn infinite(d: f32) -> f32 {
@@ -105,6 +107,7 @@ fn level(d: f32) -> u16 {
 
 /// What the numbers in a file mean.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct DisparityReading {
     /// A stored number is this many times the disparity; above 0. Default: 256 for 16 bits, else 1.
     pub scale: Option<f32>,
@@ -112,6 +115,8 @@ pub struct DisparityReading {
     /// numbers are never signed, and 0 among them is always unknown.
     pub signed: bool,
 }
+
+setters!(DisparityReading { with_scale: scale = Option<f32>, with_signed: signed = bool });
 
 impl DisparityReading {
     /// Fails when the scale is not above 0.
@@ -149,7 +154,7 @@ fn from_image(image: &AnyImage, reading: &DisparityReading) -> std::result::Resu
 
 fn convert<T: Pixel>(image: &Image<T>, scale: f32, signed: bool) -> std::result::Result<Image<f32>, String> {
     let channels = image.channels();
-    // An even count ends in alpha, which says nothing of disparity.
+    // An even count ends in alpha, which is ignored.
     let colours = channels - usize::from(channels.is_multiple_of(2));
     let disparity = |p: &[T]| {
         let d = p[0].to_f32() / scale;
@@ -201,7 +206,7 @@ mod tests {
         for name in ["d.pfm", "d.tif", "D.TIFF"] {
             let path = folder.0.join(name);
             for map in [&there, &odd] {
-                write(&path, map).unwrap();
+                write(&path, map.view()).unwrap();
                 assert_eq!(read(&path, &SIGNED).unwrap(), there, "{name}: every invalid pixel is +∞ here");
             }
             let AnyImage::F32(stored) = image::read(&path, &ReadOptions::default()).unwrap() else {
@@ -216,7 +221,7 @@ mod tests {
     fn png_is_kittis() {
         let folder = Folder::new("png");
         let path = folder.0.join("d.png");
-        write(&path, &map(&[0.0, 1.0, 17.3, INVALID, 255.998, 0.001])).unwrap();
+        write(&path, map(&[0.0, 1.0, 17.3, INVALID, 255.998, 0.001]).view()).unwrap();
         let AnyImage::U16(stored) = image::read(&path, &ReadOptions::default()).unwrap() else {
             panic!("16 bits")
         };
@@ -230,7 +235,7 @@ mod tests {
         let folder = Folder::new("refused");
         let path = folder.0.join("d.png");
         for d in [-0.25, 255.9981, 4000.0] {
-            let message = write(&path, &map(&[1.0, d])).unwrap_err().to_string();
+            let message = write(&path, map(&[1.0, d]).view()).unwrap_err().to_string();
             assert!(message.contains("d.png") && message.contains(".pfm"), "{message}");
         }
         assert!(!path.exists(), "nothing is left");
@@ -240,9 +245,12 @@ mod tests {
         }
         assert!(DisparityFormat::Tiff.check_range("x.tif", -500, 4096).is_ok(), "floats hold all");
         for name in ["d", "d.jpg", "d.ppm"] {
-            assert!(DisparityFormat::of(name).is_err() && write(name, &map(&[1.0, 2.0])).is_err(), "{name}");
+            assert!(
+                DisparityFormat::of(name).is_err() && write(name, map(&[1.0, 2.0]).view()).is_err(),
+                "{name}"
+            );
         }
-        assert!(write(folder.0.join("d.pfm"), &Image::new(Size::new(0, 4))).is_err(), "empty");
+        assert!(write(folder.0.join("d.pfm"), Image::new(Size::new(0, 4)).view()).is_err(), "empty");
     }
 
     #[test]

@@ -12,11 +12,11 @@
 //!
 //! **Numbers.** Selection only: results are values of the input. Whatever is not finite is invalid.
 
-use super::INVALID;
+use super::{INVALID, for_bands};
 use crate::{
     Error, Result,
     device::{Cpu, dispatch},
-    image::{Image, Size},
+    image::{ImageView, ImageViewMut, Size},
 };
 use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
@@ -27,23 +27,26 @@ use std::ops::Range;
 ///
 /// # Errors
 /// [`Error::Image`] for an empty map or several channels, [`Error::Mismatch`] when the sizes differ.
-pub fn fill(disparity: &mut Image<f32>, occluded: Option<&Image<bool>>, cpu: &Cpu) -> Result<()> {
+pub fn fill(
+    disparity: ImageViewMut<'_, f32>,
+    occluded: Option<ImageView<'_, bool>>,
+    cpu: &Cpu,
+) -> Result<()> {
     disparity.view().require_grey()?;
-    if let Some(other) = occluded.map(Image::size).filter(|&s| s != disparity.size()) {
+    if let Some(other) = occluded.map(|o| o.size()).filter(|&s| s != disparity.size()) {
         let size = disparity.size();
         return Err(Error::Mismatch(format!(
             "the disparities are {size}, the occlusions {other}: expected one size"
         )));
     }
     let _stage = cpu.stage("fill");
-    let width = disparity.size().width;
-    let map = &*disparity;
+    let map = disparity.view();
     let gaps = cpu.map(map.size().height, |y| gaps(map.row(y)));
     // One task looks upwards while the other looks downwards.
-    let sweeps = cpu.map(2, |i| dispatch!(cpu.level(), simd => sweep(simd, map, &gaps, i == 0)));
-    cpu.for_chunks(disparity.data_mut(), width, |y, row| {
-        let (rays, occluded) = ([sweeps[0].row(y), sweeps[1].row(y)], occluded.map(|o| o.row(y)));
-        dispatch!(cpu.level(), simd => fill_row(simd, row, &gaps[y], rays, occluded));
+    let rays = cpu.map(2, |i| dispatch!(cpu.level(), simd => look(simd, map, &gaps, i == 0)));
+    for_bands(disparity, 1, cpu, |y, mut row| {
+        let (rays, occluded) = ([rays[0].row(y), rays[1].row(y)], occluded.map(|o| o.row(y)));
+        dispatch!(cpu.level(), simd => fill_row(simd, row.row_mut(0), &gaps[y], rays, occluded));
     });
     Ok(())
 }
@@ -61,13 +64,13 @@ fn gaps(row: &[f32]) -> Vec<Range<usize>> {
 }
 
 /// What the invalid pixels see along the three rays to one side.
-struct Sweep {
+struct Rays {
     found: [Vec<f32>; 3],
     /// Where the pixels of row y lie in `found`.
     rows: Vec<Range<usize>>,
 }
 
-impl Sweep {
+impl Rays {
     fn row(&self, y: usize) -> [&[f32]; 3] {
         self.found.each_ref().map(|f| &f[self.rows[y].clone()])
     }
@@ -75,29 +78,30 @@ impl Sweep {
 
 /// Looks up or down from every invalid pixel.
 #[simd]
-fn sweep<S: Simd>(simd: S, map: &Image<f32>, gaps: &[Vec<Range<usize>>], upwards: bool) -> Sweep {
+fn look<S: Simd>(simd: S, map: ImageView<'_, f32>, gaps: &[Vec<Range<usize>>], upwards: bool) -> Rays {
     let Size { width, height } = map.size();
-    // What each pixel of the row before would show, itself or what it sees; a pixel more at both ends.
+    // The disparity of each pixel of the row before or, where it has none, the one found along its ray; one more pixel at
+    // both ends.
     let mut before = [vec![INVALID; width + 2], vec![INVALID; width + 2], vec![INVALID; width + 2]];
     let mut here = before.clone();
     let count = gaps.iter().flatten().map(Range::len).sum();
     let found = std::array::from_fn(|_| Vec::with_capacity(count));
-    let mut sweep = Sweep { found, rows: vec![0..0; height] };
+    let mut rays = Rays { found, rows: vec![0..0; height] };
     for i in 0..height {
         let y = if upwards { i } else { height - 1 - i };
-        let start = sweep.found[0].len();
-        for (ray, found) in sweep.found.iter_mut().enumerate() {
+        let start = rays.found[0].len();
+        for (ray, found) in rays.found.iter_mut().enumerate() {
             for gap in &gaps[y] {
                 found.extend_from_slice(&before[ray][gap.start + ray..gap.end + ray]);
             }
         }
-        sweep.rows[y] = start..sweep.found[0].len();
+        rays.rows[y] = start..rays.found[0].len();
         for (ray, (here, before)) in here.iter_mut().zip(&before).enumerate() {
             show(simd, map.row(y), &before[ray..], &mut here[1..=width]);
         }
         std::mem::swap(&mut before, &mut here);
     }
-    sweep
+    rays
 }
 
 /// Valid pixels show themselves, others what they see.
@@ -171,7 +175,7 @@ fn higher(a: f32, b: f32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::testing::assert_same;
+    use crate::image::{Image, testing::assert_same};
     use crate::stereo::testing::{cpus, maps};
 
     const RAYS: [(i64, i64); 8] = [(-1, 0), (1, 0), (0, -1), (0, 1), (-1, -1), (1, -1), (-1, 1), (1, 1)];
@@ -211,7 +215,7 @@ mod tests {
                 let expected = reference(&map, occluded);
                 for cpu in cpus() {
                     let mut found = map.clone();
-                    fill(&mut found, occluded, &cpu).unwrap();
+                    fill(found.view_mut(), occluded.map(Image::view), &cpu).unwrap();
                     assert_same(&found, &expected, map.size());
                 }
             }
@@ -224,14 +228,14 @@ mod tests {
         let truth = |x: usize| if x < 16 { 2.0 } else { 9.0 };
         let size = Size::new(24, 9);
         let mut map = Image::from_fn(size, |x, _| if (12..16).contains(&x) { INVALID } else { truth(x) });
-        fill(&mut map, None, &Cpu::sequential()).unwrap();
+        fill(map.view_mut(), None, &Cpu::sequential()).unwrap();
         assert_eq!(map, Image::from_fn(size, |x, _| truth(x)));
     }
 
     #[test]
     fn nothing_valid_stays_nothing() {
         let mut map = Image::filled(Size::new(5, 4), 1, INVALID);
-        fill(&mut map, None, &Cpu::sequential()).unwrap();
+        fill(map.view_mut(), None, &Cpu::sequential()).unwrap();
         assert!(map.data().iter().all(|&v| v == INVALID), "no value is made up");
     }
 }

@@ -6,16 +6,16 @@
 //!
 //! **Numbers.** Selection only: results are values of the input, −0 counting as 0. Whatever is not finite is invalid.
 //!
-//! **How.** Half of a window's invalid pixels, rounded up, stand at −∞ and the others at +∞, which leaves the median
-//! of the valid ones in the middle. The middle of n values is found by forgetting: of the first n/2 + 2 the least and
-//! the greatest cannot be it; they make room for the next, until three are left. Two rows are filtered together: the
-//! pixels that both windows see are taken first, and once.
+//! **How.** Half of a window's invalid pixels, rounded up, count as −∞ and the others as +∞, which leaves the median of
+//! the valid ones in the middle. The middle of n values is found by elimination: of the first n/2 + 2 neither the least
+//! nor the greatest can be it; the next values replace them until three are left. Two rows are filtered together: the
+//! pixels that both windows contain are read first, and once.
 
-use super::INVALID;
+use super::{INVALID, for_bands};
 use crate::{
     Error, Result,
     device::{Cpu, dispatch},
-    image::Image,
+    image::{Image, ImageView, ImageViewMut},
 };
 use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
@@ -27,19 +27,25 @@ const BAND: usize = 64;
 ///
 /// # Errors
 /// As [`median_into`].
-pub fn median(disparity: &Image<f32>, side: usize, cpu: &Cpu) -> Result<Image<f32>> {
-    let mut out = Image::default();
-    median_into(disparity, side, cpu, &mut out)?;
+pub fn median(disparity: ImageView<'_, f32>, side: usize, cpu: &Cpu) -> Result<Image<f32>> {
+    let mut out = Image::new(disparity.size());
+    median_into(disparity, side, cpu, out.view_mut())?;
     Ok(out)
 }
 
-/// [`median`] into an image whose memory is used again.
+/// [`median`] into memory of the caller, of the same size.
 ///
 /// # Errors
-/// [`Error::Option`] when `side` is neither 3 nor 5, [`Error::Image`] for an empty map or several channels.
-pub fn median_into(disparity: &Image<f32>, side: usize, cpu: &Cpu, out: &mut Image<f32>) -> Result<()> {
-    disparity.view().require_grey()?;
-    out.reshape(disparity.size(), 1);
+/// [`Error::Option`] when `side` is neither 3 nor 5, [`Error::Image`] for an empty map or several channels,
+/// [`Error::Mismatch`] when the sizes differ.
+pub fn median_into(
+    disparity: ImageView<'_, f32>,
+    side: usize,
+    cpu: &Cpu,
+    out: ImageViewMut<'_, f32>,
+) -> Result<()> {
+    disparity.require_grey()?;
+    out.require_shape("the filtered map", disparity.size(), 1)?;
     match side {
         3 => filter::<3, 4>(disparity, cpu, out),
         5 => filter::<5, 6>(disparity, cpu, out),
@@ -49,18 +55,23 @@ pub fn median_into(disparity: &Image<f32>, side: usize, cpu: &Cpu, out: &mut Ima
 }
 
 /// Two rows at a time, which the windows of `ROWS` = `SIDE` + 1 rows see.
-fn filter<const SIDE: usize, const ROWS: usize>(disparity: &Image<f32>, cpu: &Cpu, out: &mut Image<f32>) {
+fn filter<const SIDE: usize, const ROWS: usize>(
+    disparity: ImageView<'_, f32>,
+    cpu: &Cpu,
+    out: ImageViewMut<'_, f32>,
+) {
     let _stage = cpu.stage("median");
     let (width, height) = (disparity.size().width, disparity.size().height);
     let reach = SIDE / 2;
-    cpu.for_chunks(out.data_mut(), width * BAND, |band, out| {
+    for_bands(out, BAND, cpu, |start, out| {
         // The windows reach beyond both ends of a row, and the last vector past them.
         let mut ring: [Vec<f32>; ROWS] =
             std::array::from_fn(|_| vec![INVALID; width + 2 * reach + LANES_MOST]);
-        let mut loaded = band * BAND;
-        for (i, out) in out.chunks_mut(2 * width).enumerate() {
-            // Rows count from `reach` above the image.
-            let y = band * BAND + 2 * i;
+        let mut loaded = start;
+        let mut out = out.bands(1);
+        // Rows count from `reach` above the image.
+        for y in (start..).step_by(2) {
+            let (Some(mut upper), mut lower) = (out.next(), out.next()) else { break };
             for y in loaded..y + ROWS {
                 let row = &mut ring[y % ROWS][reach..reach + width];
                 match y.checked_sub(reach).filter(|&y| y < height) {
@@ -70,8 +81,9 @@ fn filter<const SIDE: usize, const ROWS: usize>(disparity: &Image<f32>, cpu: &Cp
             }
             loaded = y + ROWS;
             let rows = std::array::from_fn(|i| &ring[(y + i) % ROWS][..]);
-            let (upper, lower) = out.split_at_mut(width);
-            dispatch!(cpu.level(), simd => filter_rows::<_, SIDE, ROWS>(simd, rows, [upper, lower]));
+            let lower = lower.as_mut().map_or(&mut [][..], |row| row.row_mut(0));
+            let out = [upper.row_mut(0), lower];
+            dispatch!(cpu.level(), simd => filter_rows::<_, SIDE, ROWS>(simd, rows, out));
         }
     });
 }
@@ -118,9 +130,9 @@ struct Window<'a, S: Simd, const SIDE: usize, const ROWS: usize> {
     below: <S::f32s as SimdBase<S>>::Mask,
 }
 
-/// Takes the least and the greatest of `M` values and replaces the former by the next pixel; the latter stays behind
-/// the values in use.
-macro_rules! forget {
+/// Eliminates the least and the greatest of `M` values: the next pixel replaces the former, the latter stays beyond the
+/// values still in use.
+macro_rules! eliminate {
     ($kept:ident, $next:expr, $($m:literal)*) => {
         $(extremes::<S, $m>(&mut $kept); $kept[0] = $next;)*
     };
@@ -169,7 +181,7 @@ impl<'a, S: Simd, const SIDE: usize, const ROWS: usize> Window<'a, S, SIDE, ROWS
     #[inline(always)]
     fn finish_9(mut self, mut kept: [S::f32s; 6], row: usize) -> S::f32s {
         let mut column = 0..SIDE;
-        forget!(kept, self.pixel(row, column.next().unwrap_or(0)), 6 5 4);
+        eliminate!(kept, self.pixel(row, column.next().unwrap_or(0)), 6 5 4);
         extremes::<S, 3>(&mut kept);
         kept[1]
     }
@@ -178,14 +190,14 @@ impl<'a, S: Simd, const SIDE: usize, const ROWS: usize> Window<'a, S, SIDE, ROWS
     fn middles_of_25(mut self) -> [S::f32s; 2] {
         let mut taken = 0;
         let mut kept = self.first::<14>(&mut taken);
-        forget!(kept, self.shared(&mut taken), 14 13 12 11 10 9);
+        eliminate!(kept, self.shared(&mut taken), 14 13 12 11 10 9);
         [self.finish_25(kept, 0), self.finish_25(kept, ROWS - 1)]
     }
 
     #[inline(always)]
     fn finish_25(mut self, mut kept: [S::f32s; 14], row: usize) -> S::f32s {
         let mut column = 0..SIDE;
-        forget!(kept, self.pixel(row, column.next().unwrap_or(0)), 8 7 6 5 4);
+        eliminate!(kept, self.pixel(row, column.next().unwrap_or(0)), 8 7 6 5 4);
         extremes::<S, 3>(&mut kept);
         kept[1]
     }
@@ -239,7 +251,7 @@ mod tests {
                 let expected = reference(&map, side);
                 for cpu in cpus() {
                     let what = format_args!("{} side {side} {}", map.size(), cpu.level_name());
-                    assert_same(&median(&map, side, &cpu).unwrap(), &expected, what);
+                    assert_same(&median(map.view(), side, &cpu).unwrap(), &expected, what);
                 }
             }
         }
@@ -248,7 +260,7 @@ mod tests {
     #[test]
     fn refuses_other_sides() {
         let map = Image::filled(crate::image::Size::new(4, 4), 1, 1.0);
-        assert!(median(&map, 4, &Cpu::sequential()).is_err(), "even side");
-        assert!(median(&Image::default(), 3, &Cpu::sequential()).is_err(), "empty map");
+        assert!(median(map.view(), 4, &Cpu::sequential()).is_err(), "even side");
+        assert!(median(Image::default().view(), 3, &Cpu::sequential()).is_err(), "empty map");
     }
 }

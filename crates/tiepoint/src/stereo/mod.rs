@@ -1,19 +1,19 @@
 //! Dense stereo by Semi-Global Matching: a disparity for every pixel of a rectified pair.
 //!
-//! **The method.** How unlike a left pixel and a right one of its row are is told by a [matching cost](cost): census,
-//! absolute difference, mutual information, or the caller's own. One pixel alone says little, so costs are gathered
-//! along straight paths from 4, 5, 8 or 16 sides, where a change of disparity costs P1 when it is by one and P2 when
-//! it is larger, less at edges of the image (`aggregate`). Each pixel takes the disparity with the least sum, between
-//! whole ones where two lines through the sums meet; the right view follows from the same sums along their diagonals
-//! (`select`). Then (`refine`) both views pass a [`median`] of 3×3, what they do not agree on is dropped ([`check`]),
-//! so are regions too small to be a surface ([`speckle`]), a last median follows and, if wanted, what is invalid is
-//! filled ([`fill`]). Disparities become [`depth`] and [points](cloud), and go to [`files`].
+//! **The method.** A [matching cost](cost) says how unlike a left pixel and a right one of its row are: census, absolute
+//! difference, mutual information, or a custom one. One pixel alone says little, so *cost aggregation* (`aggregation`)
+//! sums costs along straight paths from 4, 5, 8 or 16 directions, on which a change of disparity costs P1 when it is by
+//! one and P2 when it is larger, less at edges of the image. *Winner takes all* (`winner_takes_all`) chooses the
+//! disparity with the least sum and places it between whole ones; the right view follows from the same sums along their
+//! diagonals. *Refinement* (`refinement`) passes both views through a [`median`] of 3×3, drops what they do not agree
+//! on ([`consistency_check`]) and regions too small to be a surface ([`speckle`]), applies a last median and, if asked
+//! for, fills what is invalid ([`fill`]). Disparities become [`depth`] and [points](cloud), and go to [`files`].
 //!
 //! Sources: H. Hirschmüller, *Stereo Processing by Semiglobal Matching and Mutual Information*, PAMI 30, 2008;
 //! R. Zabih, J. Woodfill, *Non-parametric local transforms for computing visual correspondence*, ECCV 1994.
 //!
-//! **Memory.** A forward and a backward sweep keep one sum for each pixel and disparity, a byte or two, and nothing
-//! else of that size. Where [`StereoOptions::memory`] does not allow that, groups of rows are worked on one after the
+//! **Memory.** A forward and a backward pass keep one sum for each pixel and disparity, a byte or two, and nothing
+//! else of that size. Where [`StereoOptions::memory`] does not allow that, groups of rows are computed one after the
 //! other and paths are handed from group to group: the result has the same bits.
 //!
 //! **Numbers.** Costs, paths and sums are integers, so no order matters. Mutual information is learnt in f64 in a
@@ -56,19 +56,30 @@ mod testing;
 mod tests;
 mod winner_takes_all;
 
-pub use options::{Cost, Learning, Paths, Penalties, RightView, StereoOptions, Subpixel};
-
-pub use cost::{CensusWindow, MatchingCost};
+pub use cost::{CensusWindow, Cost, MatchingCost};
+pub use options::{Learning, Paths, Penalties, RightView, StereoOptions, Subpixel};
 
 use crate::{
     Error, Result,
-    device::Cpu,
-    image::{AnyImage, Image},
+    device::{Cpu, Processor, Scratch},
+    image::{AnyView, Image, ImageView, ImageViewMut},
 };
-use aggregation::{AggregationOutput, Workspace, aggregate};
-use cost::Table;
-use cost::mutual_information::{Colour, learn};
-use pair::Pair;
+use aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate};
+use cost::{CostSource, Custom, Learn};
+use pair::{Pair, Pictures};
+
+/// Calls `f(first row, band)` for bands of `rows` rows of an image.
+fn for_bands<T: Copy + Send>(
+    view: ImageViewMut<'_, T>,
+    rows: usize,
+    cpu: &Cpu,
+    f: impl Fn(usize, ImageViewMut<'_, T>) + Sync + Send,
+) {
+    let mut bands: Vec<_> = view.bands(rows).collect();
+    cpu.for_chunks(&mut bands, 1, |i, band| {
+        band.iter_mut().for_each(|band| f(i * rows, band.reborrow()));
+    });
+}
 
 /// The disparity of a pixel that has none.
 pub const INVALID: f32 = f32::INFINITY;
@@ -84,20 +95,48 @@ pub struct StereoResult {
     pub confidence: Option<Image<f32>>,
 }
 
-/// Dense stereo with its memory, kept between pairs of one size.
+/// The left or the right of the two views.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum View {
+    /// Its pixel x corresponds to x − d.
+    Left,
+    /// Its pixel x corresponds to x + d.
+    Right,
+}
+
+impl View {
+    /// 0 for the left view, 1 for the right one.
+    const fn index(self) -> usize {
+        match self {
+            Self::Left => 0,
+            Self::Right => 1,
+        }
+    }
+
+    /// The other view.
+    const fn other(self) -> Self {
+        match self {
+            Self::Left => Self::Right,
+            Self::Right => Self::Left,
+        }
+    }
+}
+
+/// Dense stereo with options and working memory. Several threads may use it at a time: each call takes working memory
+/// of its own, which is kept for later pairs of the same size.
 #[derive(Debug)]
 pub struct Stereo {
     options: StereoOptions,
-    workspace: Workspace,
+    workspaces: Scratch<Workspace>,
 }
 
 /// Which pixels hold data: 0 where they do not. Pixels that are not finite never do.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Masks<'a> {
-    /// Of the left image.
-    pub left: Option<&'a Image<u8>>,
+    /// Of the left image: one channel, of the image's size.
+    pub left: Option<ImageView<'a, u8>>,
     /// Of the right image.
-    pub right: Option<&'a Image<u8>>,
+    pub right: Option<ImageView<'a, u8>>,
 }
 
 impl Stereo {
@@ -107,7 +146,7 @@ impl Stereo {
     /// As [`StereoOptions::check`].
     pub fn new(options: StereoOptions) -> Result<Self> {
         options.check()?;
-        Ok(Self { options, workspace: Workspace::default() })
+        Ok(Self { options, workspaces: Scratch::default() })
     }
 
     /// The options.
@@ -115,75 +154,118 @@ impl Stereo {
         &self.options
     }
 
-    /// The disparities of a rectified pair.
+    /// The disparities of a rectified pair, by the matching cost of the options.
+    ///
+    /// The CPU computes; where the processor has a GPU a [note](Processor::note) says so.
     ///
     /// # Errors
     /// [`Error::Mismatch`] when images or masks differ in size, [`Error::Image`] for an empty image or more than four
-    /// channels, [`Error::Memory`] when the limit of memory is too small for the width and disparities.
+    /// channels, [`Error::Memory`] when the limit of memory is too small for the width and disparities,
+    /// [`Error::Refused`] when the system has no more memory.
     pub fn compute(
-        &mut self,
-        left: &AnyImage,
-        right: &AnyImage,
+        &self,
+        left: AnyView<'_>,
+        right: AnyView<'_>,
         masks: Masks<'_>,
-        cpu: &Cpu,
+        processor: &Processor,
     ) -> Result<StereoResult> {
-        self.run(left, right, masks, None, cpu)
+        self.run([left, right], masks, None, processor)
     }
 
-    /// As [`compute`](Self::compute) with a cost of the caller's own; the images serve the gradient that P2 follows.
+    /// As [`compute`](Self::compute) with a custom matching cost. The images supply the gradient that P2 follows.
+    /// Penalties are those of the options if they state any, else those of the cost.
     ///
     /// # Errors
-    /// As [`compute`](Self::compute), and [`Error::Option`] when the cost's bound is above 4000 or the right view
-    /// shall be aggregated.
+    /// As [`compute`](Self::compute), and [`Error::Option`] when the greatest cost is above 4000, when the penalties of
+    /// the cost are not in order, or when [`RightView::Aggregated`] is asked for: a custom cost knows the left view only.
     pub fn compute_with(
-        &mut self,
+        &self,
         cost: &dyn MatchingCost,
-        left: &AnyImage,
-        right: &AnyImage,
+        left: AnyView<'_>,
+        right: AnyView<'_>,
         masks: Masks<'_>,
-        cpu: &Cpu,
+        processor: &Processor,
     ) -> Result<StereoResult> {
         if cost.greatest() > 4000 {
             return Err(Error::option("greatest cost", cost.greatest(), "0 to 4000"));
         }
         if self.options.right_view == RightView::Aggregated {
-            let expected = "diagonal or off: a cost of one's own knows the left view only";
-            return Err(Error::option("right_view", "aggregated", expected));
+            let expected = "diagonal or off: a custom cost knows the left view only";
+            return Err(Error::option("right_view", RightView::Aggregated, expected));
         }
-        self.run(left, right, masks, Some(cost), cpu)
+        self.run([left, right], masks, Some(cost), processor)
     }
 
     fn run(
-        &mut self,
-        left: &AnyImage,
-        right: &AnyImage,
+        &self,
+        [left, right]: [AnyView<'_>; 2],
         masks: Masks<'_>,
-        own: Option<&dyn MatchingCost>,
+        custom: Option<&dyn MatchingCost>,
+        processor: &Processor,
+    ) -> Result<StereoResult> {
+        if processor.gpu.is_some() {
+            processor.note("dense stereo runs on the CPU");
+        }
+        let pictures = Pictures::new(left, right)?;
+        let pair = Pair::new(&pictures, masks, &processor.cpu)?;
+        self.workspaces.with(
+            || Ok(Workspace::default()),
+            |workspace| match custom {
+                Some(cost) => self.run_custom(&pair, cost, workspace, &processor.cpu),
+                None => self.run_learning(pair, &pictures, workspace, &processor.cpu),
+            },
+        )
+    }
+
+    fn run_custom(
+        &self,
+        pair: &Pair,
+        cost: &dyn MatchingCost,
+        workspace: &mut Workspace,
         cpu: &Cpu,
     ) -> Result<StereoResult> {
-        let Self { options, workspace } = self;
-        let mut pair = Pair::new(left, right, masks, options.cost, cpu)?;
-        let learns = own.is_none() && options.cost == Cost::MutualInformation;
-        let colour = if learns { Colour::of(left, right, cpu)? } else { None };
-        // An aggregation is as many steps as there are pixels; what follows takes little beside it.
-        let step = pair.size().area();
-        let projecting = colour.as_ref().map_or(0, |_| learn::project_steps(options, step));
-        let learning = if learns { learn::table_steps(options, step) } else { 0 };
-        let aggregations = 1 + usize::from(options.right_view == RightView::Aggregated);
-        let cpu = &cpu.begin_task("stereo", projecting + learning + aggregations * step);
-        if let Some(colour) = colour {
-            let cpu = cpu.part(projecting);
-            cpu.run(|| learn::project(&mut pair, &colour, options, workspace, &cpu))?;
+        let penalties = self.options.penalties.unwrap_or_else(|| cost.penalties());
+        penalties.check()?;
+        let cpu = &cpu.begin_task("stereo", pair.size().area());
+        self.disparities(pair, &Custom(cost), penalties, workspace, cpu)
+    }
+
+    /// By the cost of the options, which may learn from the pair first.
+    fn run_learning(
+        &self,
+        mut pair: Pair,
+        pictures: &Pictures<'_>,
+        workspace: &mut Workspace,
+        cpu: &Cpu,
+    ) -> Result<StereoResult> {
+        let options = &self.options;
+        if let Some(images) = options.cost.compared(pictures, &pair, cpu)? {
+            pair.compare(images);
         }
-        let table = learns.then(|| {
-            let cpu = cpu.part(learning);
-            cpu.run(|| learn::table(&pair, options, workspace, &cpu))
-        });
-        let table = table.transpose()?;
-        let input = pair.input(options, own, table.as_ref());
+        // An aggregation is as many steps as there are pixels; what follows takes little beside it.
+        let pixels = pair.size().area();
+        let learning = options.cost.learning_steps(pictures, options, pixels);
+        let aggregations = 1 + usize::from(options.right_view == RightView::Aggregated);
+        let cpu = &cpu.begin_task("stereo", pixels.saturating_mul(aggregations).saturating_add(learning));
+        let learn = Learn { pair: &mut pair, pictures, options, workspace, cpu };
+        let source = options.cost.source(learn)?;
+        self.disparities(&pair, &*source, options.penalties(), workspace, cpu)
+    }
+
+    /// Aggregates the costs, chooses disparities and refines them.
+    fn disparities(
+        &self,
+        pair: &Pair,
+        source: &dyn CostSource,
+        penalties: Penalties,
+        workspace: &mut Workspace,
+        cpu: &Cpu,
+    ) -> Result<StereoResult> {
+        let options = &self.options;
+        let input = AggregationInput::new(source, pair, options, penalties);
         if input.greatest_sum() > u32::from(u16::MAX) {
             let expected = "so that paths times (greatest cost + p2) is at most 65535";
-            return Err(Error::option("p2", options.penalties().p2, expected));
+            return Err(Error::option("p2", penalties.p2, expected));
         }
         let image = || Image::new(pair.size());
         let diagonal = match options.right_view {
@@ -196,33 +278,27 @@ impl Stereo {
             right: diagonal.then(image),
             confidence: options.confidence.then(image),
         };
-        let results = AggregationOutput {
+        let output = AggregationOutput {
             disparity: Some(&mut out.disparity),
             right: out.right.as_mut(),
             confidence: out.confidence.as_mut(),
             sums: None,
         };
-        aggregate(&input, results, workspace, &cpu.part(step))?;
-        if options.right_view == RightView::Aggregated {
-            out.right = Some(right_view(&pair, options, table.as_ref(), workspace, &cpu.part(step))?);
+        let pixels = pair.size().area();
+        aggregate(&input, output, workspace, &cpu.part(pixels))?;
+        if options.right_view == RightView::Aggregated
+            && let Some(source) = source.exchanged()
+        {
+            let exchanged = pair.exchanged();
+            let input = AggregationInput::new(&*source, &exchanged, options, penalties);
+            let mut disparity = image();
+            let output =
+                AggregationOutput { disparity: Some(&mut disparity), ..AggregationOutput::default() };
+            aggregate(&input, output, workspace, &cpu.part(pixels))?;
+            out.right = Some(pair::mirrored(&disparity));
         }
         refinement::refine(&mut out, options, cpu)?;
         out.right = out.right.filter(|_| options.right);
         Ok(out)
     }
-}
-
-/// The right view by an aggregation of its own.
-fn right_view(
-    pair: &Pair,
-    options: &StereoOptions,
-    table: Option<&Table>,
-    workspace: &mut Workspace,
-    cpu: &Cpu,
-) -> Result<Image<f32>> {
-    let (pair, table) = (pair.exchanged(), table.map(Table::exchanged));
-    let mut disparity = Image::new(pair.size());
-    let results = AggregationOutput { disparity: Some(&mut disparity), ..AggregationOutput::default() };
-    aggregate(&pair.input(options, None, table.as_ref()), results, workspace, cpu)?;
-    Ok(pair::mirrored(&disparity))
 }

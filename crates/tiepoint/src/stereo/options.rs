@@ -1,29 +1,10 @@
-//! What can be chosen about dense stereo, and what is chosen otherwise.
+//! The options of dense stereo and their defaults.
 
-use super::{cost::CensusWindow, speckle::SpeckleOptions};
-use crate::{Error, Result};
-
-/// How unlike a pixel of the left image and one of the right are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Cost {
-    /// Hamming distance of census transforms: which neighbours are darker than the centre (Zabih and Woodfill,
-    /// ECCV 1994). Withstands gain, offset and any other growing change of brightness.
-    Census(CensusWindow),
-    /// Absolute difference of grey values, at most [`super::cost::AD_LIMIT`]. For images of one camera and one
-    /// light.
-    AbsoluteDifference,
-    /// Mutual information (Hirschmüller, PAMI 2008, section 2.1): learns from the pair which grey values belong
-    /// together. Withstands any mapping of brightness, inversion included. Of two colour images the green channels are
-    /// compared; of a colour image and a grey one the grey, and of the colours that grey which tells most about it.
-    MutualInformation,
-}
-
-impl Default for Cost {
-    fn default() -> Self {
-        Self::Census(CensusWindow::default())
-    }
-}
+use super::{Cost, speckle::SpeckleOptions};
+use crate::{
+    Error, Result,
+    options::{named, setters},
+};
 
 /// How many directions the costs are gathered along.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -38,6 +19,13 @@ pub enum Paths {
     /// The eight and the knight's moves between them.
     Sixteen,
 }
+
+named!(Paths as "paths" {
+    "4": Paths::Four, "Left, right, up, down";
+    "5": Paths::Five, "From the left, upper left, above, upper right and the right";
+    "8": Paths::Eight, "The four and the diagonals";
+    "16": Paths::Sixteen, "The eight and the knight's moves";
+});
 
 impl Paths {
     /// Their number.
@@ -68,7 +56,7 @@ pub struct Penalties {
     pub gradient: u8,
 }
 
-/// Where between the whole disparities the least cost is supposed.
+/// How the least cost is placed between whole disparities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Subpixel {
     /// At the whole disparity.
@@ -81,6 +69,12 @@ pub enum Subpixel {
     Equiangular,
 }
 
+named!(Subpixel as "subpixel" {
+    "off": Subpixel::Off, "Whole disparities";
+    "parabola": Subpixel::Parabola, "The lowest point of a parabola";
+    "equiangular": Subpixel::Equiangular, "Where two lines of equal and opposite slope meet";
+});
+
 /// Where the disparities of the right view, which the left ones are checked against, come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RightView {
@@ -89,9 +83,15 @@ pub enum RightView {
     /// The sums of the left view read along their diagonals; costs next to nothing.
     #[default]
     Diagonal,
-    /// An aggregation of its own with the right image as the reference; costs as much as the left one.
+    /// A second aggregation with the right image as the reference; costs as much as the first.
     Aggregated,
 }
+
+named!(RightView as "right_view" {
+    "off": RightView::Off, "Nothing";
+    "diagonal": RightView::Diagonal, "The right view that follows from the left one's sums";
+    "aggregated": RightView::Aggregated, "A right view aggregated for itself, in twice the time";
+});
 
 /// How mutual information is learnt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,6 +106,7 @@ pub enum Learning {
 
 /// Options of dense stereo.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct StereoOptions {
     /// The least disparity searched, in pixels; −32768 to 32767. Default 0.
     pub min_disparity: i32,
@@ -113,7 +114,7 @@ pub struct StereoOptions {
     pub disparities: usize,
     /// The matching cost. Default census 5×5.
     pub cost: Cost,
-    /// How mutual information is learnt; nothing to other costs. Default from coarse to fine.
+    /// How mutual information is learnt; other costs ignore it. Default from coarse to fine.
     pub learning: Learning,
     /// The directions of aggregation. Default eight.
     pub paths: Paths,
@@ -136,12 +137,11 @@ pub struct StereoOptions {
     /// Default 5.
     pub median: usize,
     /// Fill invalid pixels, occlusions from the background and mismatches from all around (Hirschmüller 2008,
-    /// section 2.5.3). Default off: what was not measured is
-    /// said to be invalid.
+    /// section 2.5.3). Default off: what was not measured stays invalid.
     pub fill: bool,
-    /// Bytes that the work may take besides the images and results, at least half of it for sums and paths. Where the
-    /// image needs more it is worked on in groups of rows, with the same result, in up to 1.7 times the time. `None`:
-    /// no limit. Default 1 GiB, beyond which fresh memory costs more than computing twice.
+    /// Bytes that may be used besides the images and results, at least half of it for sums and paths. An image that
+    /// needs more is computed in groups of rows, with the same result, in up to 1.7 times the time. `None`: no limit.
+    /// Default 1 GiB, beyond which fresh memory costs more than computing twice.
     pub memory: Option<u64>,
     /// Also give the disparities of the right view. Default off.
     pub right: bool,
@@ -173,30 +173,6 @@ impl Default for StereoOptions {
     }
 }
 
-impl Cost {
-    /// The greatest cost of a pixel and disparity.
-    pub const fn greatest(self) -> u16 {
-        match self {
-            Self::Census(window) => window.bits() as u16,
-            Self::AbsoluteDifference => super::cost::AD_LIMIT as u16,
-            Self::MutualInformation => super::cost::MI_LIMIT as u16,
-        }
-    }
-
-    /// Penalties that suit the cost: those of census 5×5, in proportion to the greatest cost. With them the sums of
-    /// four paths of the default costs stay below 256.
-    pub const fn penalties(self) -> Penalties {
-        let (p1, p2, p2_least) = match self {
-            Self::Census(CensusWindow::Seven) => (20, 78, 28),
-            Self::Census(CensusWindow::NineBySeven) => (26, 100, 36),
-            Self::Census(CensusWindow::Symmetric) => (13, 50, 18),
-            Self::MutualInformation => (12, 39, 14),
-            _ => (10, 39, 14),
-        };
-        Penalties { p1, p2, p2_least, gradient: 4 }
-    }
-}
-
 impl Penalties {
     /// P2 for every difference of 8-bit grey.
     pub fn table(&self) -> [u16; 256] {
@@ -206,7 +182,43 @@ impl Penalties {
             falling.max(u32::from(self.p2_least)) as u16
         })
     }
+
+    /// Fails when a penalty is out of its range.
+    pub(super) fn check(&self) -> Result<()> {
+        let Self { p1, p2, p2_least, gradient } = *self;
+        if !(p1 <= p2_least && p2_least <= p2) {
+            let found = format!("{p1}, {p2_least}, {p2}");
+            return Err(Error::option("p1, p2_least, p2", found, "each not above the next"));
+        }
+        if gradient == 0 {
+            return Err(Error::option("gradient", gradient, "1 to 255 grey values"));
+        }
+        if p2 > 4000 {
+            return Err(Error::option("p2", p2, "0 to 4000, so that the sums of 16 paths fit 16 bits"));
+        }
+        Ok(())
+    }
 }
+
+setters!(StereoOptions {
+    with_min_disparity: min_disparity = i32,
+    with_disparities: disparities = usize,
+    with_cost: cost = Cost,
+    with_learning: learning = Learning,
+    with_paths: paths = Paths,
+    with_penalties: penalties = Option<Penalties>,
+    with_uniqueness: uniqueness = u8,
+    with_subpixel: subpixel = Subpixel,
+    with_right_view: right_view = RightView,
+    with_max_difference: max_difference = f32,
+    with_speckle_size: speckle_size = usize,
+    with_speckle_difference: speckle_difference = f32,
+    with_median: median = usize,
+    with_fill: fill = bool,
+    with_memory: memory = Option<u64>,
+    with_right: right = bool,
+    with_confidence: confidence = bool,
+});
 
 impl StereoOptions {
     /// The penalties in force.
@@ -230,7 +242,7 @@ impl StereoOptions {
         if !(1..=4096).contains(&self.disparities) {
             return Err(Error::option("disparities", self.disparities, "1 to 4096"));
         }
-        self.check_penalties()?;
+        self.penalties().check()?;
         if self.uniqueness > 100 {
             return Err(Error::option("uniqueness", self.uniqueness, "0 to 100 percent"));
         }
@@ -240,21 +252,6 @@ impl StereoOptions {
         self.speckle().check()?;
         if !matches!(self.median, 0 | 3 | 5) {
             return Err(Error::option("median", self.median, "0 (none), 3 or 5"));
-        }
-        Ok(())
-    }
-
-    fn check_penalties(&self) -> Result<()> {
-        let Penalties { p1, p2, p2_least, gradient } = self.penalties();
-        if !(p1 <= p2_least && p2_least <= p2) {
-            let found = format!("{p1}, {p2_least}, {p2}");
-            return Err(Error::option("p1, p2_least, p2", found, "each not above the next"));
-        }
-        if gradient == 0 {
-            return Err(Error::option("gradient", gradient, "1 to 255 grey values"));
-        }
-        if p2 > 4000 {
-            return Err(Error::option("p2", p2, "0 to 4000, so that the sums of 16 paths fit 16 bits"));
         }
         Ok(())
     }

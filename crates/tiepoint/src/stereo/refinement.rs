@@ -3,19 +3,15 @@
 //! Both views are smoothed by a median of 3×3, so that single errors do not spoil the check; what the other view does
 //! not confirm is dropped; then small regions that differ from all around; a last median; and, if wanted, filling.
 
-use super::{
-    RightView, StereoOptions, StereoResult,
-    consistency_check::{self, View},
-    fill, median, speckle,
-};
+use super::{RightView, StereoOptions, StereoResult, View, consistency_check, fill, median, speckle};
 use crate::{Result, device::Cpu, image::Image};
 
 /// Refines the left view of `found`, and the right one if it is there.
 pub(super) fn refine(found: &mut StereoResult, options: &StereoOptions, cpu: &Cpu) -> Result<()> {
     let StereoResult { disparity, right, confidence } = found;
-    let mut spare = Image::default();
+    let mut spare = Image::new(disparity.size());
     let mut smooth = |map: &mut Image<f32>, side| -> Result<()> {
-        median::median_into(map, side, cpu, &mut spare)?;
+        median::median_into(map.view(), side, cpu, spare.view_mut())?;
         std::mem::swap(map, &mut spare);
         Ok(())
     };
@@ -25,25 +21,37 @@ pub(super) fn refine(found: &mut StereoResult, options: &StereoOptions, cpu: &Cp
     }
     let mut occluded = None;
     if let Some(right) = right.as_mut() {
-        occluded = options.fill.then(|| consistency_check::occluded(right, cpu)).transpose()?;
+        occluded = options.fill.then(|| consistency_check::occluded(right.view(), cpu)).transpose()?;
         if options.right_view != RightView::Off {
             let left = options.right.then(|| disparity.clone());
-            consistency_check::check(disparity, right, View::Left, options.max_difference, cpu)?;
+            consistency_check::check(
+                disparity.view_mut(),
+                right.view(),
+                View::Left,
+                options.max_difference,
+                cpu,
+            )?;
             if let Some(left) = left {
-                consistency_check::check(right, &left, View::Right, options.max_difference, cpu)?;
+                consistency_check::check(
+                    right.view_mut(),
+                    left.view(),
+                    View::Right,
+                    options.max_difference,
+                    cpu,
+                )?;
             }
         }
     }
     for view in [Some(&mut *disparity), right.as_mut().filter(|_| options.right)].into_iter().flatten() {
-        speckle::speckle(view, &options.speckle(), cpu)?;
+        speckle::speckle(view.view_mut(), &options.speckle(), cpu)?;
         if options.median > 0 {
             smooth(view, options.median)?;
         }
     }
     if options.fill {
-        fill::fill(disparity, occluded.as_ref(), cpu)?;
+        fill::fill(disparity.view_mut(), occluded.as_ref().map(Image::view), cpu)?;
         if let Some(right) = right.as_mut().filter(|_| options.right) {
-            fill::fill(right, None, cpu)?;
+            fill::fill(right.view_mut(), None, cpu)?;
         }
     }
     if let Some(confidence) = confidence {

@@ -11,11 +11,12 @@
 //! that join the one above. The first gives runs of pixels, the second the few places where runs of two rows meet
 //! first; union-find joins the runs. Bands of rows are joined on their own and then with each other.
 
-use super::INVALID;
+use super::{INVALID, for_bands};
 use crate::{
     Error, Result,
     device::{Cpu, dispatch},
-    image::Image,
+    image::{ImageView, ImageViewMut},
+    options::setters,
 };
 use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
@@ -23,6 +24,7 @@ use std::ops::Range;
 
 /// What counts as a speckle.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct SpeckleOptions {
     /// Regions of fewer pixels are removed; 0 or 1 removes none. Default 50.
     pub size: usize,
@@ -35,6 +37,8 @@ impl Default for SpeckleOptions {
         Self { size: 50, difference: 2.0 }
     }
 }
+
+setters!(SpeckleOptions { with_size: size = usize, with_difference: difference = f32 });
 
 impl SpeckleOptions {
     /// Fails when an option is out of its range.
@@ -53,15 +57,15 @@ impl SpeckleOptions {
 ///
 /// # Errors
 /// As [`SpeckleOptions::check`], and [`Error::Image`] for an empty map or several channels.
-pub fn speckle(disparity: &mut Image<f32>, options: &SpeckleOptions, cpu: &Cpu) -> Result<()> {
+pub fn speckle(disparity: ImageViewMut<'_, f32>, options: &SpeckleOptions, cpu: &Cpu) -> Result<()> {
     options.check()?;
     disparity.view().require_grey()?;
     if options.size < 2 {
         return Ok(());
     }
     let _stage = cpu.stage("speckle");
-    let (width, height) = (disparity.size().width, disparity.size().height);
-    let map = &*disparity;
+    let height = disparity.size().height;
+    let map = disparity.view();
     let each = height.div_ceil(cpu.threads());
     let bands = cpu.map(height.div_ceil(each), |i| {
         Runs::new(map, i * each..((i + 1) * each).min(height), options.difference, cpu)
@@ -71,9 +75,9 @@ pub fn speckle(disparity: &mut Image<f32>, options: &SpeckleOptions, cpu: &Cpu) 
         .reduce(|all, band| all.append(band, map, options.difference, cpu))
         .unwrap_or_default();
     let small = runs.small(options.size);
-    cpu.for_chunks(disparity.data_mut(), width, |y, row| {
+    for_bands(disparity, 1, cpu, |y, mut row| {
         for run in runs.rows[y].clone().filter(|&run| small[run]) {
-            row[runs.columns[run].clone()].fill(INVALID);
+            row.row_mut(0)[runs.columns[run].clone()].fill(INVALID);
         }
     });
     Ok(())
@@ -91,7 +95,7 @@ struct Runs {
 
 impl Runs {
     /// Those of some rows, joined among each other.
-    fn new(map: &Image<f32>, rows: Range<usize>, difference: f32, cpu: &Cpu) -> Self {
+    fn new(map: ImageView<'_, f32>, rows: Range<usize>, difference: f32, cpu: &Cpu) -> Self {
         let mut runs = Self::default();
         let [mut above, mut here] = [Links::new(map.size().width), Links::new(map.size().width)];
         for y in rows.clone() {
@@ -110,7 +114,7 @@ impl Runs {
     }
 
     /// Takes over the runs of the rows that follow.
-    fn append(mut self, band: Self, map: &Image<f32>, difference: f32, cpu: &Cpu) -> Self {
+    fn append(mut self, band: Self, map: ImageView<'_, f32>, difference: f32, cpu: &Cpu) -> Self {
         let (start, y) = (self.columns.len(), self.rows.len());
         self.columns.extend(band.columns);
         self.parent.extend(band.parent.into_iter().map(|run| start + run));
@@ -182,7 +186,7 @@ impl Links {
         dispatch!(cpu.level(), simd => near(simd, &row[..last], &row[1..], difference, &mut self.right));
     }
 
-    fn read_up(&mut self, map: &Image<f32>, y: usize, difference: f32, cpu: &Cpu) {
+    fn read_up(&mut self, map: ImageView<'_, f32>, y: usize, difference: f32, cpu: &Cpu) {
         let (row, above) = (map.row(y), map.row(y - 1));
         dispatch!(cpu.level(), simd => near(simd, row, above, difference, &mut self.up));
     }
@@ -249,8 +253,7 @@ fn near<S: Simd>(simd: S, a: &[f32], b: &[f32], limit: f32, bits: &mut [u64]) {
 mod tests {
     use super::*;
     use crate::{
-        image::Size,
-        image::testing::assert_same,
+        image::{Image, Size, testing::assert_same},
         stereo::testing::{cpus, maps},
     };
 
@@ -294,7 +297,7 @@ mod tests {
                 let expected = reference(&map, &options);
                 for cpu in cpus() {
                     let mut found = map.clone();
-                    speckle(&mut found, &options, &cpu).unwrap();
+                    speckle(found.view_mut(), &options, &cpu).unwrap();
                     assert_same(&found, &expected, format_args!("{} {options:?}", map.size()));
                 }
             }
@@ -312,10 +315,10 @@ mod tests {
             Image::from_fn(size, |x, y| if ring(x, y) % 2 == 0 || bridge(x, y) { 4.0 } else { INVALID });
         let (before, count) = (map.clone(), map.data().iter().filter(|v| v.is_finite()).count());
         let mut options = SpeckleOptions { size: count, difference: 0.0 };
-        speckle(&mut map, &options, &Cpu::sequential()).unwrap();
+        speckle(map.view_mut(), &options, &Cpu::sequential()).unwrap();
         assert_eq!(map, before, "as many pixels as asked for");
         options.size += 1;
-        speckle(&mut map, &options, &Cpu::with_threads(3).unwrap()).unwrap();
+        speckle(map.view_mut(), &options, &Cpu::with_threads(3).unwrap()).unwrap();
         assert!(map.data().iter().all(|&v| v == INVALID), "one pixel too few");
     }
 
@@ -324,7 +327,7 @@ mod tests {
         let mut map = Image::filled(Size::new(3, 3), 1, 1.0);
         for difference in [-1.0, f32::NAN, f32::INFINITY] {
             let options = SpeckleOptions { difference, ..SpeckleOptions::default() };
-            assert!(speckle(&mut map, &options, &Cpu::sequential()).is_err(), "{difference}");
+            assert!(speckle(map.view_mut(), &options, &Cpu::sequential()).is_err(), "{difference}");
         }
     }
 }

@@ -1,6 +1,9 @@
-//! Disparity maps for the tests of the stages that work on them.
+//! Disparity maps, pairs and devices for the tests of single stages.
 
-use super::INVALID;
+use super::{
+    INVALID, Masks,
+    pair::{Pair, Pictures},
+};
 use crate::{
     device::Cpu,
     image::{Image, Size},
@@ -35,4 +38,10 @@ pub(super) fn maps() -> Vec<Image<f32>> {
         }
     }
     maps
+}
+
+/// The pair of two grey images, every pixel of which holds data.
+pub(super) fn pair_of([left, right]: [&Image<u8>; 2]) -> Pair {
+    let pictures = Pictures::new(left.into(), right.into()).unwrap();
+    Pair::new(&pictures, Masks::default(), &Cpu::sequential()).unwrap()
 }

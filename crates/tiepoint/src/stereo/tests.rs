@@ -1,11 +1,17 @@
 //! The whole of dense stereo, on scenes whose disparities are known.
 
-use super::{Cost, INVALID, Learning, Masks, Paths, RightView, Stereo, StereoOptions, StereoResult};
+use super::{
+    Cost, INVALID, Learning, Masks, MatchingCost, Paths, Penalties, RightView, Stereo, StereoOptions,
+    StereoResult,
+};
 use crate::{
+    Result,
     device::{Cpu, progress::tests::told},
-    image::{AnyImage, Image, Size, testing::assert_same},
+    image::{AnyImage, AnyView, Image, Size, testing::assert_same},
+    options::Named,
     synth::Texture,
 };
+use std::ops::Range;
 
 /// A texture with detail of every size, and the same moved to the left by `shift` pixels.
 fn shifted(size: Size, shift: usize, seed: u64) -> [Image<u8>; 2] {
@@ -15,8 +21,16 @@ fn shifted(size: Size, shift: usize, seed: u64) -> [Image<u8>; 2] {
 }
 
 fn compute(options: StereoOptions, pair: &[Image<u8>; 2], masks: Masks<'_>, cpu: &Cpu) -> StereoResult {
-    let [left, right] = pair.clone().map(AnyImage::U8);
-    Stereo::new(options).unwrap().compute(&left, &right, masks, cpu).unwrap()
+    try_compute(options, pair.each_ref().map(AnyView::from), masks, cpu).unwrap()
+}
+
+fn try_compute(
+    options: StereoOptions,
+    [left, right]: [AnyView<'_>; 2],
+    masks: Masks<'_>,
+    cpu: &Cpu,
+) -> Result<StereoResult> {
+    Stereo::new(options)?.compute(left, right, masks, &cpu.clone().into())
 }
 
 /// The share of the pixels whose match is in the right image that are within `limit` of `shift`.
@@ -33,9 +47,9 @@ fn a_shift_is_found_by_every_cost_and_path() {
     // Another camera: the right image is inverted.
     let inverted = [pair[0].clone(), Image::from_fn(pair[1].size(), |x, y| 255 - pair[1].row(y)[x])];
     let cpu = Cpu::with_threads(2).unwrap();
-    for paths in [Paths::Four, Paths::Five, Paths::Eight, Paths::Sixteen] {
-        for right_view in [RightView::Off, RightView::Diagonal, RightView::Aggregated] {
-            for cost in [Cost::default(), Cost::AbsoluteDifference, Cost::MutualInformation] {
+    for paths in Paths::ALL.iter().map(|choice| choice.value) {
+        for right_view in RightView::ALL.iter().map(|choice| choice.value) {
+            for cost in Cost::ALL.iter().map(|choice| choice.value) {
                 let options =
                     StereoOptions { disparities: 24, cost, paths, right_view, ..Default::default() };
                 let found = compute(options, &pair, Masks::default(), &cpu).disparity;
@@ -87,16 +101,16 @@ fn pixels_without_data_have_no_disparity_and_spoil_no_others() {
     let hole = |x: usize, y: usize| (40..60).contains(&x) && (20..30).contains(&y);
     let mask = Image::from_fn(size, |x, y| if hole(x, y) { 0 } else { 255 });
     let options = StereoOptions { disparities: 16, median: 0, ..Default::default() };
-    let found = compute(options, &pair, Masks { left: Some(&mask), right: None }, &Cpu::sequential());
+    let found = compute(options, &pair, Masks { left: Some(mask.view()), right: None }, &Cpu::sequential());
     // A hole in the right image: nothing there can be matched.
-    let beyond = compute(options, &pair, Masks { left: None, right: Some(&mask) }, &Cpu::sequential());
+    let beyond = compute(options, &pair, Masks { left: None, right: Some(mask.view()) }, &Cpu::sequential());
     let inner = (22..28).flat_map(|y| beyond.disparity.row(y)[50..65].to_vec());
     assert_eq!(inner.filter(|d| d.is_finite()).count(), 0, "matches in the right image's hole");
     let floats = pair
         .clone()
         .map(|i| Image::from_fn(size, |x, y| if hole(x, y) { f32::NAN } else { f32::from(i.row(y)[x]) }));
-    let [left, right] = [AnyImage::F32(floats[0].clone()), AnyImage::U8(pair[1].clone())];
-    let nan = Stereo::new(options).unwrap().compute(&left, &right, Masks::default(), &Cpu::sequential());
+    let views = [AnyView::from(&floats[0]), AnyView::from(&pair[1])];
+    let nan = try_compute(options, views, Masks::default(), &Cpu::sequential());
     for disparity in [found.disparity, nan.unwrap().disparity] {
         for y in 0..50 {
             for x in 0..100 {
@@ -111,7 +125,7 @@ fn pixels_without_data_have_no_disparity_and_spoil_no_others() {
 #[test]
 fn one_answer_for_threads_levels_and_memory() {
     let pair = shifted(Size::new(150, 70), 11, 8);
-    for cost in [Cost::default(), Cost::AbsoluteDifference, Cost::MutualInformation] {
+    for cost in Cost::ALL.iter().map(|choice| choice.value) {
         let options = StereoOptions { disparities: 40, cost, confidence: true, ..Default::default() };
         let expected = compute(options, &pair, Masks::default(), &Cpu::sequential());
         for level in Cpu::levels() {
@@ -151,7 +165,7 @@ fn progress_is_told_band_by_band_and_of_every_iteration() {
         for threads in [1, 2, 5] {
             let cpu = Cpu::with_threads(threads).unwrap();
             let told = told(&cpu, least, |cpu| {
-                Stereo::new(options).unwrap().compute(&pair[0], &pair[1], Masks::default(), cpu).unwrap()
+                try_compute(options, pair.each_ref().map(AnyView::from), Masks::default(), cpu).unwrap()
             });
             assert!(told.iter().all(|p| p.task == "stereo"), "one task");
             let jump = told.iter().zip(&told[1..]).map(|(a, b)| b.share() - a.share()).fold(0.0, f64::max);
@@ -164,23 +178,24 @@ fn progress_is_told_band_by_band_and_of_every_iteration() {
 fn what_cannot_be_computed_is_said() {
     let cpu = Cpu::sequential();
     let image = |w, h| AnyImage::U8(Image::filled(Size::new(w, h), 1, 7));
-    let mut stereo = Stereo::new(StereoOptions::default()).unwrap();
-    let unequal = stereo.compute(&image(5, 4), &image(5, 5), Masks::default(), &cpu);
+    let with = |options, sizes: [(usize, usize); 2], masks: Masks<'_>| {
+        let images = sizes.map(|(w, h)| image(w, h));
+        try_compute(options, images.each_ref().map(AnyView::from), masks, &cpu)
+    };
+    let (default, whole) = (StereoOptions::default(), Masks::default());
+    let unequal = with(default, [(5, 4), (5, 5)], whole);
     assert!(unequal.unwrap_err().to_string().contains("one size"), "sizes differ");
     let mask = Image::filled(Size::new(4, 4), 1, 1);
-    let masks = Masks { left: Some(&mask), right: None };
-    assert!(stereo.compute(&image(5, 4), &image(5, 4), masks, &cpu).is_err(), "mask of another size");
-    assert!(stereo.compute(&image(0, 4), &image(0, 4), Masks::default(), &cpu).is_err(), "empty");
-    let tight = StereoOptions { memory: Some(10_000), ..Default::default() };
-    let tight =
-        Stereo::new(tight).unwrap().compute(&image(500, 400), &image(500, 400), Masks::default(), &cpu);
+    let masks = Masks { left: Some(mask.view()), right: None };
+    assert!(with(default, [(5, 4); 2], masks).is_err(), "mask of another size");
+    assert!(with(default, [(0, 4); 2], whole).is_err(), "empty");
+    let tight = with(default.with_memory(Some(10_000)), [(500, 400); 2], whole);
     assert!(tight.unwrap_err().to_string().contains("more than the limit of 10000"), "too little memory");
     // Constant images, more disparities than columns, a single pixel: answers, whichever.
     for (w, h) in [(1, 1), (3, 2), (40, 30)] {
-        for cost in [Cost::default(), Cost::AbsoluteDifference, Cost::MutualInformation] {
+        for cost in Cost::ALL.iter().map(|choice| choice.value) {
             let options = StereoOptions { cost, disparities: 300, fill: true, ..Default::default() };
-            let found =
-                Stereo::new(options).unwrap().compute(&image(w, h), &image(w, h), Masks::default(), &cpu);
+            let found = with(options, [(w, h); 2], whole);
             assert_eq!(found.unwrap().disparity.size(), Size::new(w, h), "constant, {w}x{h}, {cost:?}");
         }
     }
@@ -194,4 +209,62 @@ fn what_cannot_be_computed_is_said() {
     ] {
         assert!(Stereo::new(options).is_err(), "{options:?}");
     }
+}
+
+/// A custom cost in bytes: the absolute difference of two rows, not limited.
+struct Difference([Image<u8>; 2]);
+
+impl MatchingCost for Difference {
+    fn greatest(&self) -> u16 {
+        255
+    }
+
+    fn penalties(&self) -> Penalties {
+        Penalties { p1: 20, p2: 90, p2_least: 90, gradient: 1 }
+    }
+
+    fn row(&self, y: usize, columns: Range<usize>, out: &mut [u16]) {
+        let [left, right] = self.0.each_ref().map(|image| image.row(y));
+        for (x, out) in columns.zip(out.chunks_exact_mut(24)) {
+            for (d, out) in out.iter_mut().enumerate() {
+                *out = left[x].abs_diff(right[x.saturating_sub(d)]).into();
+            }
+        }
+    }
+}
+
+#[test]
+fn a_custom_cost_states_its_penalties() {
+    let pair = shifted(Size::new(200, 60), 9, 5);
+    let cost = Difference(pair.clone());
+    let processor = Cpu::with_threads(2).unwrap().into();
+    let [left, right] = pair.each_ref().map(AnyView::from);
+    let compute = |options: StereoOptions| {
+        Stereo::new(options)?.compute_with(&cost, left, right, Masks::default(), &processor)
+    };
+    let options = StereoOptions::default().with_disparities(24);
+    let found = compute(options).unwrap();
+    assert!(right_share(&found.disparity, 9, 0.5) > 0.97, "{}", right_share(&found.disparity, 9, 0.5));
+    let stated = compute(options.with_penalties(Some(cost.penalties()))).unwrap();
+    assert!(stated == found, "the penalties of the cost are in force unless the options state some");
+    let others = compute(options.with_penalties(Some(Cost::default().penalties()))).unwrap();
+    assert!(others != found, "those of the options come first");
+    let refused = compute(options.with_right_view(RightView::Aggregated)).unwrap_err().to_string();
+    assert!(refused.contains("custom cost"), "{refused}");
+}
+
+#[test]
+fn one_object_serves_several_threads() {
+    let stereo = Stereo::new(StereoOptions::default().with_disparities(24)).unwrap();
+    let pairs = [5, 6, 7].map(|seed| shifted(Size::new(150, 70), 9, seed));
+    let compute = |pair: &[Image<u8>; 2]| {
+        let [left, right] = pair.each_ref().map(AnyView::from);
+        stereo.compute(left, right, Masks::default(), &Cpu::sequential().into()).unwrap()
+    };
+    let expected = pairs.each_ref().map(compute);
+    let found = std::thread::scope(|scope| {
+        let threads = pairs.each_ref().map(|pair| scope.spawn(|| compute(pair)));
+        threads.map(|thread| thread.join().unwrap())
+    });
+    assert!(found == expected, "the same as one after the other");
 }

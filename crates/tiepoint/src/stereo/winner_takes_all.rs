@@ -1,5 +1,5 @@
-//! Selection: of all disparities of a pixel the one with the least sum, in the left view and along the diagonals in
-//! the right one.
+//! Winner takes all: of all disparities of a pixel the one with the least sum, in the left view and along the diagonals
+//! in the right one.
 //!
 //! Of equal sums the least disparity is taken. In the right view the pixel x′ chooses among S(x′ + d, d); it holds
 //! nothing where the right image does.
@@ -11,26 +11,20 @@
 //!
 //! **Uniqueness**: with s₂ the least sum of the disparities that are not within 1 of the best,
 //! (100 − u) s₂ < 100 s₀ makes the pixel invalid. **Confidence** is (s₂ − s₀) / s₂: 0 when another disparity is as
-//! good, near 1 when the best stands alone (the peak ratio of X. Hu and P. Mordohai, PAMI 2012, turned to 0…1).
+//! good, near 1 when the best stands alone (the peak ratio of X. Hu and P. Mordohai, PAMI 2012, mapped to 0…1).
 
 use super::{
-    INVALID, Subpixel,
+    INVALID, Subpixel, View,
     aggregation::{AggregationInput, AggregationOutput, Value},
-    cost::CostRow,
+    cost::{Column, CostRow},
 };
 use crate::image::Image;
 use fearless_simd::{Simd, prelude::*};
-
-/// How disparities are chosen.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Choice {
-    pub(super) subpixel: Subpixel,
-    pub(super) uniqueness: u8,
-}
+use fearless_simd_macros::simd;
 
 /// Where the results of a row go.
 #[derive(Default)]
-pub(super) struct Row<'a> {
+pub(super) struct OutputRow<'a> {
     pub(super) disparity: &'a mut [f32],
     pub(super) right: Option<&'a mut [f32]>,
     pub(super) confidence: Option<&'a mut [f32]>,
@@ -43,8 +37,8 @@ pub(super) fn rows<'a>(
     results: &'a mut AggregationOutput<'_>,
     input: &AggregationInput<'_>,
     range: std::ops::Range<usize>,
-) -> Vec<Row<'a>> {
-    let width = input.size.width;
+) -> Vec<OutputRow<'a>> {
+    let width = input.size().width;
     let pixels = range.start * width..range.end * width;
     let cut = |image: &'a mut Option<&mut Image<f32>>| {
         let data = image.as_mut().map(|i| &mut i.data_mut()[pixels.clone()]);
@@ -57,7 +51,7 @@ pub(super) fn rows<'a>(
     let sums = sums.as_mut().map(|s| &mut s[pixels.start * count..pixels.end * count]);
     let mut sums = sums.map(|s| s.chunks_mut(width * count));
     range
-        .map(|_| Row {
+        .map(|_| OutputRow {
             disparity: disparity().unwrap_or_default(),
             right: right(),
             confidence: confidence(),
@@ -75,7 +69,7 @@ pub(super) struct RightRow {
     len: usize,
 }
 
-/// How a sum and its disparity are put together into one number, of which the least is sought.
+/// A sum and its disparity packed into one number, so that one minimum finds both.
 ///
 /// Disparities are taken in blocks of 2ᵇ; a key is the sum times 2ᵇ plus the place in the block. A block has as many
 /// disparities as the greatest sum leaves room for in 16 bits.
@@ -85,8 +79,8 @@ struct Keys {
 }
 
 impl Keys {
-    /// The greatest key of all stands for none, so the greatest sum must stay below what remains of 16 bits. With
-    /// penalties so large that this leaves no room for a vector of disparities, sums are sought one by one.
+    /// The greatest key of all means none, so the greatest sum must stay below what remains of 16 bits. Where penalties
+    /// are so large that there is no room for the disparities of a vector, sums are compared one by one.
     #[inline(always)]
     fn of(input: &AggregationInput<'_>) -> Option<Self> {
         let bits = (input.greatest_sum() + 1).leading_zeros().saturating_sub(16);
@@ -119,7 +113,7 @@ impl Keys {
 
 impl RightRow {
     pub(super) fn clear(&mut self, input: &AggregationInput<'_>, padded: usize) {
-        self.len = input.size.width + padded;
+        self.len = input.size().width + padded;
         self.keys.clear();
         // Without keys: the sums, then their disparities.
         let blocks = Keys::of(input).map_or(2, |keys| padded.div_ceil(keys.block()));
@@ -140,11 +134,11 @@ impl RightRow {
     }
 
     /// Writes the disparities of the right row.
-    pub(super) fn finish(&self, input: &AggregationInput<'_>, y: usize, row: &mut Row<'_>) {
+    pub(super) fn finish(&self, input: &AggregationInput<'_>, y: usize, row: &mut OutputRow<'_>) {
         let Some(out) = &mut row.right else { return };
-        let mask = input.cost.right_mask.map(|m| m.row(y));
+        let mask = input.costs.pair.mask(View::Right).map(|m| m.row(y));
         let keys = Keys::of(input);
-        let (width, min) = (input.size.width as i64, input.cost.min_disparity);
+        let (width, min) = (input.size().width as i64, input.costs.min_disparity);
         for (x, out) in out.iter_mut().enumerate() {
             let place = usize::try_from(width - 1 - i64::from(min) - x as i64).ok();
             let place = place.filter(|&j| j < self.len && mask.is_none_or(|m| m[x] != 0));
@@ -244,56 +238,72 @@ fn least_one_by_one<S: Simd, A: Value>(
     best
 }
 
-/// Chooses the disparity of the left pixel x, given both parts of its sums; `sums` takes the sums themselves.
-#[inline(always)]
-pub(super) fn pixel<S: Simd, A: Value>(
+/// Chooses the disparities of the left pixels of a column, one in each of `rows`, given the parts of their sums from
+/// both passes, a pixel's disparities side by side. `sums` is room for the sums of a pixel. The body is compiled once
+/// for a SIMD level and a width of the sums.
+#[simd]
+pub(super) fn select_column<S: Simd, A: Value>(
     simd: S,
     input: &AggregationInput<'_>,
-    line: &CostRow,
-    x: usize,
+    (column, rows): (Column, &[CostRow]),
     parts: [&[A]; 2],
     sums: &mut [u16],
-    (row, right): (&mut Row<'_>, &mut RightRow),
+    (output, right): (&mut [OutputRow<'_>], &mut [RightRow]),
 ) {
-    let count = input.disparities();
-    // A pixel without data has no say in the right view.
-    let hole = line.is_hole(x);
-    let right = (row.right.is_some() && !hole).then_some(right);
-    let (best, value) = least(simd, input, parts, sums, right, input.size.width - 1 - x);
-    if let Some(out) = &mut row.sums {
-        out[x * count..(x + 1) * count].copy_from_slice(&sums[..count]);
-    }
-    if hole {
-        row.disparity[x] = INVALID;
-        if let Some(confidence) = &mut row.confidence {
-            confidence[x] = 0.0;
+    let parts = parts[0].chunks_exact(sums.len()).zip(parts[1].chunks_exact(sums.len()));
+    let outputs = output.iter_mut().zip(right);
+    for (r, ((row, (before, after)), (output, right))) in rows.iter().zip(parts).zip(outputs).enumerate() {
+        let x = column.x(r);
+        // A pixel without data does not count in the right view.
+        let hole = row.is_hole(x);
+        let right = (output.right.is_some() && !hole).then_some(right);
+        let start = input.size().width - 1 - x;
+        let winner = least(simd, input, [before, after], sums, right, start);
+        if let Some(out) = &mut output.sums {
+            let count = input.disparities();
+            out[x * count..(x + 1) * count].copy_from_slice(&sums[..count]);
         }
-        return;
+        output.set(x, input, sums, (!hole).then_some(winner));
     }
-    let Choice { subpixel, uniqueness } = input.choice;
-    let mut unique = true;
-    if uniqueness > 0 || row.confidence.is_some() {
-        let beside = best.saturating_sub(1)..(best + 2).min(count);
-        let second = sums[..beside.start].iter().chain(&sums[beside.end..count]).copied().min();
-        let second = second.unwrap_or(u16::MAX);
-        unique = u32::from(second) * u32::from(100 - uniqueness) >= 100 * u32::from(value);
-        if let Some(confidence) = &mut row.confidence {
-            confidence[x] = f32::from(second - value.min(second)) / f32::from(second.max(1));
-        }
-    }
-    row.disparity[x] = if unique {
-        let offset = if best > 0 && best + 1 < count {
-            offset(subpixel, [sums[best - 1], value, sums[best + 1]].map(i32::from))
-        } else {
-            0.0
+}
+
+impl OutputRow<'_> {
+    /// Writes the disparity and the confidence of pixel x, whose least sum and its place are `winner`.
+    #[inline(always)]
+    fn set(&mut self, x: usize, input: &AggregationInput<'_>, sums: &[u16], winner: Option<(usize, u16)>) {
+        let Some((best, value)) = winner else {
+            self.disparity[x] = INVALID;
+            if let Some(confidence) = &mut self.confidence {
+                confidence[x] = 0.0;
+            }
+            return;
         };
-        (input.cost.min_disparity + best as i32) as f32 + offset
-    } else {
-        INVALID
-    };
+        let count = input.disparities();
+        let mut unique = true;
+        if input.uniqueness > 0 || self.confidence.is_some() {
+            let beside = best.saturating_sub(1)..(best + 2).min(count);
+            let second = sums[..beside.start].iter().chain(&sums[beside.end..count]).copied().min();
+            let second = second.unwrap_or(u16::MAX);
+            unique = u32::from(second) * u32::from(100 - input.uniqueness) >= 100 * u32::from(value);
+            if let Some(confidence) = &mut self.confidence {
+                confidence[x] = f32::from(second - value.min(second)) / f32::from(second.max(1));
+            }
+        }
+        self.disparity[x] = if unique {
+            let offset = if best > 0 && best + 1 < count {
+                offset(input.subpixel, [sums[best - 1], value, sums[best + 1]].map(i32::from))
+            } else {
+                0.0
+            };
+            (input.costs.min_disparity + best as i32) as f32 + offset
+        } else {
+            INVALID
+        };
+    }
 }
 
 /// How far from the whole disparity the least cost is supposed, −½ to ½.
+#[inline(always)]
 fn offset(subpixel: Subpixel, [below, at, above]: [i32; 3]) -> f32 {
     let twice = match subpixel {
         Subpixel::Off => 0,

@@ -27,9 +27,15 @@ pub(super) fn run(folder: &Path, seed: u64, context: &Context) -> Outcome<Depth>
     let drawn = StereoSceneOptions { size: SIZE, surfaces: 14, seed, noise: 0.01, ..Default::default() };
     let scene: StereoPair = StereoScene::new(&drawn)?.render(cpu);
     let pair = [scene.left, scene.right].map(AnyImage::U8);
-    let options = StereoOptions { disparities: 64, ..Default::default() };
+    let options = StereoOptions::default().with_disparities(64);
     let start = Instant::now();
-    let found = Stereo::new(options)?.compute(&pair[0], &pair[1], Masks::default(), cpu)?.disparity;
+    let found = Stereo::new(options)?.compute(
+        (&pair[0]).into(),
+        (&pair[1]).into(),
+        Masks::default(),
+        &context.processor,
+    )?;
+    let found = found.disparity;
     let seconds = start.elapsed().as_secs_f64();
     let score =
         disparity_score(&found, &scene.truth_left, Some(&scene.visible), &DisparityScoring::default())?;

@@ -13,6 +13,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::image::{self, AnyImage, Image, Pixel, Range, ReadOptions};
+use tiepoint::options::Named;
 use tiepoint::stereo::cloud::{CloudOptions, PlyFormat, write_ply};
 use tiepoint::stereo::depth::depth;
 use tiepoint::stereo::files::{self, DisparityFormat};
@@ -27,12 +28,12 @@ pub(crate) fn run(arguments: &StereoArguments, context: &Context) -> Outcome {
     let tasks = tasks(arguments, &pairs)?;
     check_places(&tasks, &options)?;
     let wanted = Wanted::of(arguments, calibration)?;
-    let mut stereo = Stereo::new(options)?;
+    let stereo = Stereo::new(options)?;
     let mut failed = 0;
     for (i, task) in tasks.iter().enumerate() {
         let (left, right) = (task.pair.left.display(), task.pair.right.display());
         context.progress.say(&format!("{}/{} {left} {right}", i + 1, tasks.len()));
-        match task.run(arguments, &wanted, &mut stereo, context) {
+        match task.run(arguments, &wanted, &stereo, context) {
             Ok(()) => {}
             // One bad pair does not stop the others.
             Err(Failure::Work(message)) if tasks.len() > 1 => {
@@ -70,10 +71,9 @@ struct Wanted {
 
 impl Wanted {
     fn of(arguments: &StereoArguments, calibration: Option<RectifiedCalibration>) -> Outcome<Self> {
-        let cloud = CloudOptions {
-            format: if arguments.ascii { PlyFormat::Ascii } else { PlyFormat::Binary },
-            max_depth: arguments.max_depth.unwrap_or(f64::INFINITY),
-        };
+        let cloud = CloudOptions::default()
+            .with_format(if arguments.ascii { PlyFormat::Ascii } else { PlyFormat::Binary })
+            .with_max_depth(arguments.max_depth.unwrap_or(f64::INFINITY));
         cloud.check()?;
         Ok(Self { colours: arguments.preview_range, calibration, cloud })
     }
@@ -150,7 +150,7 @@ impl Task<'_> {
         &self,
         arguments: &StereoArguments,
         wanted: &Wanted,
-        stereo: &mut Stereo,
+        stereo: &Stereo,
         context: &Context,
     ) -> Outcome {
         let cpu = &context.processor.cpu;
@@ -163,8 +163,11 @@ impl Task<'_> {
             let (left, found) = (left.display(), a.image.size());
             return Err(Failure::work(format!("{left} is {found}, but the calibration is for {size}")));
         }
-        let masks = Masks { left: a.mask.as_ref(), right: b.mask.as_ref() };
-        let found = clock.time(Part::Compute, || stereo.compute(&a.image, &b.image, masks, cpu));
+        let [left_mask, right_mask] = [&a, &b].map(|side| side.mask.as_ref().map(Image::view));
+        let masks = Masks { left: left_mask, right: right_mask };
+        let found = clock.time(Part::Compute, || {
+            stereo.compute((&a.image).into(), (&b.image).into(), masks, &context.processor)
+        });
         let found = found.map_err(|e| match Failure::from(e) {
             Failure::Work(message) => {
                 Failure::work(format!("{} {}: {message}", left.display(), right.display()))
@@ -196,7 +199,7 @@ impl Task<'_> {
                 .number("valid", valid);
             points
                 .map_or(object.clone(), |n| object.number("points", n as f64))
-                .text("cost", arguments.options.cost_name())
+                .text("cost", stereo.options().cost.name())
                 .count("paths", options.paths.count())
                 .text("device", &context.device())
                 .count("threads", cpu.threads())
@@ -207,10 +210,10 @@ impl Task<'_> {
     /// Writes all that was asked for; gives the number of points of a cloud.
     fn write(&self, found: &StereoResult, wanted: &Wanted, context: &Context) -> Outcome<Option<u64>> {
         if let Some(path) = &self.output {
-            files::write(path, &found.disparity)?;
+            files::write(path, found.disparity.view())?;
         }
         if let Some((path, right)) = self.right.as_ref().zip(found.right.as_ref()) {
-            files::write(path, right)?;
+            files::write(path, right.view())?;
         }
         if let Some((path, confidence)) = self.confidence.as_ref().zip(found.confidence.as_ref()) {
             image::write(path, confidence)?;
@@ -224,12 +227,13 @@ impl Task<'_> {
         }
         let Some(calibration) = &wanted.calibration else { return Ok(None) };
         if let Some(path) = &self.depth {
-            files::write(path, &depth(&found.disparity, calibration, &context.processor.cpu)?)?;
+            let depth = depth(found.disparity.view(), calibration, &context.processor.cpu)?;
+            files::write(path, depth.view())?;
         }
         let Some(path) = &self.cloud else { return Ok(None) };
         // Read again: nothing else needs the colours.
         let colours = image::read(&self.pair.left, &ReadOptions::default())?;
-        Ok(Some(write_ply(path, &found.disparity, &colours, calibration, &wanted.cloud)?))
+        Ok(Some(write_ply(path, found.disparity.view(), (&colours).into(), calibration, &wanted.cloud)?))
     }
 }
 

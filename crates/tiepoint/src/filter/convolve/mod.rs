@@ -197,7 +197,7 @@ fn bring<T: Pixel>(
     extend(&mut row[..row_len + 2 * margin], reach.margin, channels, border, 0.0);
 }
 
-#[simd]
+#[inline(always)]
 fn convert<S: Simd, T: Pixel>(_: S, from: &[T], to: &mut [f32]) {
     to.iter_mut().zip(from).for_each(|(o, v)| *o = v.to_f32());
 }
@@ -283,7 +283,7 @@ fn weights_by_place(kernel: &Kernel) -> Vec<[f32; LINES]> {
 }
 
 /// At most [`LINES`] rows of the output, the window of the first of which begins with the first of `rows`.
-#[simd]
+#[inline(always)]
 fn lines<S: Simd, O: Pixel>(
     simd: S,
     weights: &[[f32; LINES]],

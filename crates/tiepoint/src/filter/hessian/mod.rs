@@ -28,7 +28,6 @@ use crate::{
     image::{Border, Image, ImageView, Pixel},
 };
 use fearless_simd::Simd;
-use fearless_simd_macros::simd;
 
 /// Pixels from the centre to the edge of the filters.
 const RADIUS: usize = 4;
@@ -188,7 +187,7 @@ impl Columns {
     }
 }
 
-#[simd]
+#[inline(always)]
 fn sum_columns<S: Simd, T: Pixel>(_: S, rows: &[&[T]; 9], columns: &mut Columns) {
     let n = rows[0].len();
     let rows = rows.map(|r| &r[..n]);
@@ -205,7 +204,7 @@ fn sum_columns<S: Simd, T: Pixel>(_: S, rows: &[&[T]; 9], columns: &mut Columns)
     }
 }
 
-#[simd]
+#[inline(always)]
 fn determinants<S: Simd>(_: S, columns: &Columns, scale: f32, weight: f32, out: &mut [f32]) {
     let n = out.len();
     let five: [&[i32]; 9] = std::array::from_fn(|i| &columns.five[i..i + n]);

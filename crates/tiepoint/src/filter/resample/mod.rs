@@ -22,7 +22,6 @@ use crate::{
     image::{Image, ImageView, Pixel, Size},
 };
 use fearless_simd::Simd;
-use fearless_simd_macros::simd;
 
 /// Twice the width and height by linear interpolation.
 ///
@@ -115,7 +114,7 @@ fn by_rows<T: Pixel>(
 }
 
 /// A row of twice the length between two rows, of which `upper` may be `lower`.
-#[simd]
+#[inline(always)]
 fn spread<S: Simd, T: Pixel>(_: S, channels: usize, upper: &[T], lower: &[T], out: &mut [T]) {
     // Loops over a number of channels known here are unrolled and run in vectors.
     match channels {
@@ -143,7 +142,7 @@ fn spread_pixels<T: Pixel>(channels: usize, upper: &[T], lower: &[T], out: &mut 
     }
 }
 
-#[simd]
+#[inline(always)]
 fn every_second<S: Simd, T: Pixel>(_: S, row: &[T], channels: usize, out: &mut [T]) {
     if channels == 1 {
         return out.iter_mut().zip(row.iter().step_by(2)).for_each(|(o, &v)| *o = v);
@@ -153,7 +152,7 @@ fn every_second<S: Simd, T: Pixel>(_: S, row: &[T], channels: usize, out: &mut [
 }
 
 /// A row of half the length from two rows, of which `upper` may be `lower`; channels as in [`spread`].
-#[simd]
+#[inline(always)]
 fn pairs<S: Simd, T: Pixel>(_: S, channels: usize, upper: &[T], lower: &[T], out: &mut [T]) {
     match channels {
         1 => pairs_of_pixels(1, upper, lower, out),

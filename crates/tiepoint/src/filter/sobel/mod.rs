@@ -24,7 +24,6 @@ use crate::{
     image::{Border, Image, ImageView, Pixel},
 };
 use fearless_simd::Simd;
-use fearless_simd_macros::simd;
 
 /// How to differentiate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -329,7 +328,7 @@ impl<T: Sobel> Form<T> for Magnitude {
     }
 }
 
-#[simd]
+#[inline(always)]
 fn row<S: Simd, T: Sobel, F: Form<T>>(
     _: S,
     s: &mut [T::Gradient],

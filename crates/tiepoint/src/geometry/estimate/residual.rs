@@ -15,7 +15,6 @@ use crate::geometry::linear::solve;
 use crate::geometry::matrix::{Mat3, adjugate, determinant};
 use crate::geometry::model::rank_two;
 use fearless_simd::Simd;
-use fearless_simd_macros::simd;
 
 /// Writes r² of every match; infinite behind the horizon.
 pub(super) fn residuals(kind: ModelKind, level: Level, m: &Mat3, p: &Points, out: &mut [f64]) {
@@ -25,7 +24,7 @@ pub(super) fn residuals(kind: ModelKind, level: Level, m: &Mat3, p: &Points, out
     }
 }
 
-#[simd]
+#[inline(always)]
 fn transfer<S: Simd>(_simd: S, m: &Mat3, p: &Points, out: &mut [f64]) {
     let n = out.len();
     let (xa, ya, xb, yb) = (&p.xa[..n], &p.ya[..n], &p.xb[..n], &p.yb[..n]);
@@ -34,7 +33,7 @@ fn transfer<S: Simd>(_simd: S, m: &Mat3, p: &Points, out: &mut [f64]) {
     }
 }
 
-#[simd]
+#[inline(always)]
 fn epipolar<S: Simd>(_simd: S, f: &Mat3, p: &Points, out: &mut [f64]) {
     let n = out.len();
     let (xa, ya, xb, yb) = (&p.xa[..n], &p.ya[..n], &p.xb[..n], &p.yb[..n]);

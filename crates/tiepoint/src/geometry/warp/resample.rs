@@ -11,7 +11,6 @@ use super::places::{COLUMNS, Line, Map, NOWHERE};
 use crate::device::{Level, dispatch};
 use crate::image::{ImageView, Pixel, Size};
 use fearless_simd::{Simd, f32x16, i32x16, prelude::*, u8x64, u32x16};
-use fearless_simd_macros::simd;
 
 /// Pixels that are interpolated together.
 const LANES: usize = 16;
@@ -62,7 +61,7 @@ impl<'a, T: Pixel> Resampler<'a, T> {
 }
 
 /// The places of a tile are known; fills its rows.
-#[simd]
+#[inline(always)]
 fn tile<S: Simd, T: Pixel, const TAPS: usize>(simd: S, task: &mut Resampler<'_, T>, out: &mut [&mut [T]]) {
     let lines = &task.lines[..out.len()];
     let patch = if S::f32s::LEN == LANES { task.patch.load(simd, task.input, lines, TAPS) } else { None };

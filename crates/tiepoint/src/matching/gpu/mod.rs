@@ -67,12 +67,14 @@ impl GpuFeatures {
     /// Whether every keypoint has a descriptor.
     fn check(&self) -> Result<()> {
         let (capacity, dimension, values) = (self.capacity(), self.dimension, self.descriptors.values());
-        if capacity >= NONE as usize / 4 || dimension > MAX_DIMENSION {
+        if dimension > MAX_DIMENSION {
             return Err(Error::Mismatch(format!(
-                "{capacity} features of {dimension} values: at most {} features of {MAX_DIMENSION} values can be \
-                 matched on a GPU",
-                NONE / 4 - 1
+                "descriptors of {dimension} values: at most {MAX_DIMENSION} can be matched"
             )));
+        }
+        if capacity >= NONE as usize / 4 {
+            let feature = format!("indices for {capacity} features; at most {} can be matched", NONE / 4 - 1);
+            return Err(Error::Unsupported { device: "a GPU".into(), feature });
         }
         if dimension == 0 || capacity.checked_mul(dimension).is_none_or(|n| n > values) {
             return Err(Error::Mismatch(format!(
@@ -136,8 +138,8 @@ impl GpuMatcher {
     /// `guide` matter here. Both sides may come from commands before these: their numbers are read on the device.
     ///
     /// # Errors
-    /// As [`super::match_features`] for what is known before; [`Error::DeviceMemory`] when the device's memory is too
-    /// small, [`Error::Unsupported`] when a guided search is asked of one without f64.
+    /// As [`super::match_features`] for what is known before; [`Error::Memory`] when the device's memory is too small,
+    /// [`Error::Unsupported`] for a guided search by a device without f64.
     pub fn record(
         &self,
         commands: &mut Commands,

@@ -68,11 +68,11 @@ pub(in crate::matching) fn record<V: Element>(
     guide: &Guide,
 ) -> Result<Buffer<u32>> {
     let (gpu, cut, order, regions) = (rows.gpu, rows.cut, &rows.order, rows.regions);
-    gpu.require_f64("guided matching")?;
-    let program = gpu.program(&source::<V>(rows.kind, guide.model.kind()))?;
+    gpu.require_f64()?;
+    let program = gpu.program(&source::<V>(rows.kind, guide.b_from_a.kind()))?;
     let places = &gpu.buffer::<u64>(order.len() * NUMBERS)?;
     let rough = &gpu.buffer::<f32>(order.len() * NUMBERS)?;
-    let [[m0, m1, m2], [m3, m4, m5], [m6, m7, m8]] = guide.model.matrix();
+    let [[m0, m1, m2], [m3, m4, m5], [m6, m7, m8]] = guide.b_from_a.matrix();
     let (model, radius) = ([m0, m1, m2, m3, m4, m5, m6, m7, m8], guide.radius);
     let predict = Predict { places, rough, order, regions, keypoints_a, keypoints_b, model, radius, cut };
     commands.launch(&program.kernel::<Predict<'_>>()?, [rows.blocks(), 1, 1], predict)?;

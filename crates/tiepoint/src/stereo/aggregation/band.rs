@@ -5,18 +5,23 @@ use super::{
     boundary::{Boundary, SEGMENT, Segment, Wavefront},
     pass::AggregationInput,
     path_ring::{PathRing, PathSlots},
-    recurrence::{Sum, Value, step},
+    recurrence::{Sum, Value, update_paths},
 };
-use crate::stereo::{
-    cost::CostRow,
-    winner_takes_all::{self, RightRow},
+use crate::{
+    device::Level,
+    stereo::{
+        View,
+        cost::{Column, CostRow},
+        winner_takes_all::{OutputRow, RightRow, select_column},
+    },
 };
 use fearless_simd::Simd;
 use fearless_simd_macros::simd;
+use std::ops::Range;
 
-/// Rows of a band, and where their results go.
-pub(super) struct Rows<'a, A> {
-    /// The first row in the order of the pass, counted in that order.
+/// Rows that are aggregated together, in the order of the pass.
+pub(super) struct Band<'a, A> {
+    /// The first row.
     pub(super) first: usize,
     /// Which band of the pass this is.
     pub(super) number: usize,
@@ -24,61 +29,115 @@ pub(super) struct Rows<'a, A> {
     pub(super) count: usize,
     /// Sums of the forward pass: written by it, read by the backward pass; [`sums_len`] values.
     pub(super) sums: Option<&'a mut [A]>,
-    /// In the backward pass, what is made of the sums; in the order of the image.
-    pub(super) results: Vec<winner_takes_all::Row<'a>>,
+    /// In the backward pass, where the disparities of each row go.
+    pub(super) output: Vec<OutputRow<'a>>,
 }
 
-/// What a thread reuses from band to band.
+/// Memory that a thread reuses from band to band.
 #[derive(Default)]
-pub(super) struct Scratch<T, A> {
+pub(super) struct BandScratch<T, A> {
     ring: PathRing<T>,
+    /// C(p, ·) of the pixels of a column.
     costs: Vec<T>,
-    gathered: Vec<A>,
+    /// The sums of this pass of the pixels of a column.
+    pass_sums: Vec<A>,
+    /// S(p, ·) of a pixel.
     totals: Vec<u16>,
     /// P2 of every pixel for every direction, row by row.
-    penalties: Vec<T>,
-    lines: Vec<CostRow>,
+    p2: Vec<T>,
+    rows: Vec<CostRow>,
     right: Vec<RightRow>,
-    pieces: Handover<T>,
+    handover: Handover<T>,
 }
 
-/// A pass: what all its bands have in common.
+/// What all bands of a pass have in common.
 pub(super) struct Pass<'a, T> {
     pub(super) input: &'a AggregationInput<'a>,
+    pub(super) level: Level,
     pub(super) backward: bool,
     /// P2 by difference of grey.
     pub(super) p2: [T; 256],
-    pub(super) edge: &'a Boundary<T>,
-    pub(super) progress: &'a Wavefront,
+    pub(super) boundary: &'a Boundary<T>,
+    pub(super) wavefront: Wavefront,
     /// Disparities in memory, a multiple of the vector.
     pub(super) padded: usize,
 }
 
-/// Columns that a band of rows takes to pass: the last row is behind the first.
+/// Columns of the wavefront of a band: the last row reaches the end of the image after the first.
 fn columns(width: usize, rows: usize, skew: usize) -> usize {
     width + skew * (rows - 1)
 }
 
-/// Sums of a band: in the order in which its pixels are walked, so that one stream of memory is written, and read
-/// backward by the other pass. Places for pixels beyond the ends of a row stay unused.
+/// How many sums a band keeps: those of every row at every column of the wavefront, in the order in which the pixels are
+/// visited, so that memory is written as one stream and read as one by the backward pass. Those beyond the ends of a row
+/// stay unused.
 pub(super) fn sums_len(width: usize, rows: usize, skew: usize, padded: usize) -> usize {
-    columns(width, rows, skew) * rows * padded
+    columns(width, rows, skew).saturating_mul(rows).saturating_mul(padded)
+}
+
+/// The walk over a band: at step t row r is at column t − skew · r.
+#[derive(Clone, Copy)]
+struct Walk {
+    width: usize,
+    rows: usize,
+    skew: usize,
+    backward: bool,
+    padded: usize,
+}
+
+impl Walk {
+    fn steps(self) -> usize {
+        columns(self.width, self.rows, self.skew)
+    }
+
+    /// The rows that have a pixel at step t.
+    fn active(self, t: usize) -> Range<usize> {
+        let first = (t + 1).saturating_sub(self.width).div_ceil(self.skew);
+        first..(t / self.skew + 1).min(self.rows)
+    }
+
+    /// The column of row r at step t, in the order of the pass.
+    #[inline(always)]
+    fn u(self, t: usize, r: usize) -> usize {
+        t - self.skew * r
+    }
+
+    /// The column of row r at step t, in the image.
+    #[inline(always)]
+    fn x(self, t: usize, r: usize) -> usize {
+        if self.backward { self.width - 1 - self.u(t, r) } else { self.u(t, r) }
+    }
+
+    /// The pixels of `active` rows at step t.
+    fn column(self, t: usize, active: &Range<usize>) -> Column {
+        let skew = self.skew as isize;
+        Column { first: self.x(t, active.start), slope: if self.backward { skew } else { -skew } }
+    }
+
+    /// Where the sums of row r at step t begin. The backward pass visits the pixels in the opposite order and reads
+    /// upwards.
+    #[inline(always)]
+    fn sum_offset(self, t: usize, r: usize) -> usize {
+        let pixel = t * self.rows + r;
+        let last = self.steps() * self.rows - 1;
+        self.padded * if self.backward { pixel } else { last - pixel }
+    }
 }
 
 impl<T: Value> Pass<'_, T> {
     /// The row of the image that is row `v` of the pass.
     fn row(&self, v: usize) -> usize {
-        if self.backward { self.input.size.height - 1 - v } else { v }
+        if self.backward { self.input.size().height - 1 - v } else { v }
     }
 
     /// P2 for all pixels of row `v` of the pass, all directions of a pixel side by side; unset where p − r is outside
     /// the image.
-    fn penalties<D: Directions<N>, const N: usize>(&self, v: usize, out: &mut [[T; N]]) {
+    fn p2_of_row<D: Directions<N>, const N: usize>(&self, v: usize, out: &mut [[T; N]]) {
         let width = out.len();
-        let grey = self.input.grey.row(self.row(v));
+        let grey = self.input.costs.pair.bytes(View::Left).row(self.row(v));
         for (k, &(dx, dy)) in D::STEPS.iter().enumerate() {
             let Some(above) = v.checked_sub(dy) else { continue };
-            let before = self.input.grey.row(self.row(above));
+            let before = self.input.costs.pair.bytes(View::Left).row(self.row(above));
             let dx = if self.backward { -dx } else { dx };
             let shift = dx.unsigned_abs().min(width);
             // Pairs of pixels that lie dx apart, in the order of the image.
@@ -94,22 +153,21 @@ impl<T: Value> Pass<'_, T> {
     }
 }
 
-impl<T: Value, A: Value> Scratch<T, A> {
-    fn prepare<D: Directions<N>, const N: usize>(&mut self, pass: &Pass<'_, T>, rows: &Rows<'_, A>) {
-        let (width, padded) = (pass.input.size.width, pass.padded);
-        self.ring.prepare::<D, N>(rows.count, padded);
-        self.costs.clear();
-        self.costs.resize(padded, T::MAX);
-        self.gathered.resize(padded, A::MAX);
+impl<T: Value, A: Value> BandScratch<T, A> {
+    fn prepare<D: Directions<N>, const N: usize>(&mut self, pass: &Pass<'_, T>, band: &Band<'_, A>) {
+        let (width, padded) = (pass.input.size().width, pass.padded);
+        self.ring.prepare::<D, N>(band.count, padded);
+        self.costs.resize(band.count * padded, T::MAX);
+        self.pass_sums.resize(band.count * padded, A::MAX);
         self.totals.resize(padded, u16::MAX);
-        self.lines.resize_with(rows.count, CostRow::default);
-        self.right.resize_with(rows.count, RightRow::default);
-        self.penalties.resize(rows.count * N * width, T::default());
-        let pixels = self.penalties.as_chunks_mut().0;
-        for (r, penalties) in pixels.chunks_mut(width).take(rows.count).enumerate() {
-            let v = rows.first + r;
-            pass.input.cost.line(pass.row(v), padded, &mut self.lines[r]);
-            pass.penalties::<D, N>(v, penalties);
+        self.rows.resize_with(band.count, CostRow::default);
+        self.right.resize_with(band.count, RightRow::default);
+        self.p2.resize(band.count * N * width, T::default());
+        let pixels = self.p2.as_chunks_mut().0;
+        for (r, p2) in pixels.chunks_mut(width).take(band.count).enumerate() {
+            let v = band.first + r;
+            pass.input.costs.prepare(pass.row(v), padded, &mut self.rows[r]);
+            pass.p2_of_row::<D, N>(v, p2);
             if pass.backward {
                 self.right[r].clear(pass.input, padded);
             }
@@ -117,7 +175,7 @@ impl<T: Value, A: Value> Scratch<T, A> {
     }
 }
 
-/// The paths that come from the band before and go to the next.
+/// The paths on their way over the boundaries: from the band before, and to the next.
 #[derive(Debug, Default)]
 struct Handover<T> {
     above: Segment<T>,
@@ -130,20 +188,20 @@ impl<T: Value> Handover<T> {
     fn take<D: Directions<N>, const N: usize>(
         &mut self,
         pass: &Pass<'_, T>,
-        work: &mut PathSlots<'_, T>,
+        slots: &mut PathSlots<'_, T>,
         band: usize,
         u: usize,
     ) {
         if u.is_multiple_of(SEGMENT) {
-            pass.progress.wait(band, u / SEGMENT);
+            pass.wavefront.wait(band, u / SEGMENT);
             self.spare.push(std::mem::take(&mut self.above));
-            self.above = pass.edge.take(u / SEGMENT).unwrap_or_default();
+            self.above = pass.boundary.take(u / SEGMENT).unwrap_or_default();
         }
         let first = (u % SEGMENT) * D::DEPTH * (N - 1);
         let paths = self.above.values.chunks_exact(pass.padded).zip(&self.above.least).skip(first);
         let to = (1..=D::DEPTH).flat_map(|back| (1..N).map(move |k| (-(back as isize), k)));
         for ((row, k), (values, &least)) in to.zip(paths) {
-            let (path, to) = work.path(row, u, k);
+            let (path, to) = slots.path(row, u, k);
             path.copy_from_slice(values);
             *to = least;
         }
@@ -153,7 +211,7 @@ impl<T: Value> Handover<T> {
     fn put<D: Directions<N>, const N: usize>(
         &mut self,
         pass: &Pass<'_, T>,
-        work: &mut PathSlots<'_, T>,
+        slots: &mut PathSlots<'_, T>,
         (band, rows): (usize, usize),
         u: usize,
     ) {
@@ -164,84 +222,79 @@ impl<T: Value> Handover<T> {
         }
         for back in 1..=D::DEPTH {
             for k in 1..N {
-                let (path, least) = work.path(rows as isize - back as isize, u, k);
+                let (path, least) = slots.path(rows as isize - back as isize, u, k);
                 self.below.values.extend_from_slice(path);
                 self.below.least.push(*least);
             }
         }
-        if u % SEGMENT == SEGMENT - 1 || u + 1 == pass.input.size.width {
-            pass.edge.put(u / SEGMENT, std::mem::take(&mut self.below));
-            pass.progress.publish(band, u / SEGMENT + 1);
+        if u % SEGMENT == SEGMENT - 1 || u + 1 == pass.input.size().width {
+            pass.boundary.put(u / SEGMENT, std::mem::take(&mut self.below));
+            pass.wavefront.publish(band, u / SEGMENT + 1);
         }
     }
 }
 
-/// Sweeps over the rows of a band.
+/// Aggregates the rows of a band, and in the backward pass chooses their disparities.
 #[simd]
-pub(super) fn band<S: Simd, T: Value, A: Sum<T>, D: Directions<N>, const N: usize>(
+pub(super) fn aggregate_band<S: Simd, T: Value, A: Sum<T>, D: Directions<N>, const N: usize>(
     simd: S,
     pass: &Pass<'_, T>,
-    mut rows: Rows<'_, A>,
-    scratch: &mut Scratch<T, A>,
+    mut band: Band<'_, A>,
+    scratch: &mut BandScratch<T, A>,
     _directions: D,
 ) {
     let input = pass.input;
-    let (width, padded) = (input.size.width, pass.padded);
-    scratch.prepare::<D, N>(pass, &rows);
-    let Scratch { ring, costs, gathered, totals, penalties, lines, right, pieces } = scratch;
-    let work = &mut ring.work();
-    let penalties: &[[T; N]] = penalties.as_chunks().0;
+    let (width, padded) = (input.size().width, pass.padded);
+    scratch.prepare::<D, N>(pass, &band);
+    let BandScratch { ring, costs, pass_sums, totals, p2, rows, right, handover } = scratch;
+    let slots = &mut ring.slots();
+    let p2: &[[T; N]] = p2.as_chunks().0;
     let p1 = T::of(input.penalties.p1);
-    let (first, count) = (rows.first, rows.count);
-    let ahead = D::SKEW * D::DEPTH;
-    let behind = D::SKEW * (count - 1);
-    let steps = columns(width, count, D::SKEW);
-    if first > 0 && N > 1 {
-        (0..ahead.min(width)).for_each(|u| pieces.take::<D, N>(pass, work, rows.number, u));
+    let walk = Walk { width, rows: band.count, skew: D::SKEW, backward: pass.backward, padded };
+    // Columns by which the paths from above must be known before a pixel, and by which the last row follows the first.
+    let (ahead, behind) = (D::SKEW * D::DEPTH, D::SKEW * (band.count - 1));
+    let (takes, puts) = (band.first > 0 && N > 1, N > 1);
+    if takes {
+        (0..ahead.min(width)).for_each(|u| handover.take::<D, N>(pass, slots, band.number, u));
     }
-    for t in 0..steps {
-        if t + ahead < width && first > 0 && N > 1 {
-            pieces.take::<D, N>(pass, work, rows.number, t + ahead);
+    for t in 0..walk.steps() {
+        if takes && t + ahead < width {
+            handover.take::<D, N>(pass, slots, band.number, t + ahead);
         }
-        for r in 0..count {
-            let u = t.wrapping_sub(D::SKEW * r);
-            if u >= width {
-                continue;
+        let active = walk.active(t);
+        if !active.is_empty() {
+            let column = walk.column(t, &active);
+            let costs = &mut costs[..active.len() * padded];
+            input.costs.column(pass.level, column, &mut rows[active.clone()], costs);
+            for (r, costs) in active.clone().zip(costs.chunks_exact(padded)) {
+                let u = walk.u(t, r);
+                let v = band.first + r;
+                let inside = u >= D::SKEW && u + D::SKEW < width && v >= D::DEPTH;
+                let known = |dx: isize, dy| u.wrapping_add_signed(-dx) < width && v >= dy;
+                let paths = slots.pixel::<D, N>(r, u, inside, known);
+                let mut cap = p2[r * width + walk.x(t, r)];
+                for (cap, &least) in cap.iter_mut().zip(&paths.least) {
+                    *cap = cap.plus(least);
+                }
+                let out = match &mut band.sums {
+                    Some(sums) if !pass.backward => &mut sums[walk.sum_offset(t, r)..][..padded],
+                    _ => &mut pass_sums[(r - active.start) * padded..][..padded],
+                };
+                update_paths(simd, costs, paths, cap, p1, out);
             }
-            // Place and row in the order of the image.
-            let (x, row) = if pass.backward { (width - 1 - u, count - 1 - r) } else { (u, r) };
-            input.cost.at(simd, &mut lines[r], x, pass.row(first + r), costs);
-            if input.disparities() < padded {
-                costs[input.disparities()..].fill(T::MAX);
-            }
-            let inside = u >= D::SKEW && u + D::SKEW < width && first + r >= D::DEPTH;
-            let known = |dx: isize, dy| u.wrapping_add_signed(-dx) < width && first + r >= dy;
-            let places = work.places::<D, N>(r, u, inside, known);
-            let mut cap = penalties[r * width + x];
-            for (cap, &least) in cap.iter_mut().zip(&places.least) {
-                *cap = cap.plus(least);
-            }
-            // The backward pass meets the pixels in the opposite order, and reads upwards.
-            let at = (steps - 1 - (x + D::SKEW * row)) * count + count - 1 - row;
-            let mut sums = rows.sums.as_mut().map(|sums| &mut sums[at * padded..(at + 1) * padded]);
-            let out = match &mut sums {
-                Some(sums) if !pass.backward => &mut **sums,
-                _ => &mut gathered[..],
-            };
-            step(simd, costs, places, cap, p1, out);
-            if let (true, Some(before)) = (pass.backward, sums) {
-                let parts = [&*before, &*gathered];
-                let out = (&mut rows.results[row], &mut right[r]);
-                winner_takes_all::pixel(simd, input, &lines[r], x, parts, totals, out);
+            if let (true, Some(forward_sums)) = (pass.backward, &band.sums) {
+                let len = active.len() * padded;
+                let forward_sums = &forward_sums[walk.sum_offset(t, active.start)..][..len];
+                let parts = [forward_sums, &pass_sums[..len]];
+                let output = (&mut band.output[active.clone()], &mut right[active.clone()]);
+                select_column(simd, input, (column, &rows[active]), parts, totals, output);
             }
         }
-        if t >= behind && N > 1 {
-            pieces.put::<D, N>(pass, work, (rows.number, count), t - behind);
+        if puts && t >= behind {
+            handover.put::<D, N>(pass, slots, (band.number, band.count), t - behind);
         }
     }
-    for (r, right) in right.iter().enumerate().take(count) {
-        if let Some(result) = rows.results.get_mut(count - 1 - r) {
-            right.finish(input, pass.row(first + r), result);
-        }
+    for (r, (output, right)) in band.output.iter_mut().zip(right).enumerate() {
+        right.finish(input, pass.row(band.first + r), output);
     }
 }

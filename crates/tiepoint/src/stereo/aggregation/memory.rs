@@ -1,29 +1,31 @@
 //! The memory of the sums, the one thing here that grows with the image and the disparities.
 //!
-//! Bytes lie in memory mapped for them, in huge pages where the system has them: filling a fresh quarter of a
-//! gigabyte in pages of 4 KB takes as long as a third of the work.
+//! Bytes are in anonymous mapped memory, in huge pages where the system has them: the first use of a quarter of a
+//! gigabyte in pages of 4 KB takes as long as a third of the computation.
 
 use super::recurrence::Value;
+use crate::error::Shortage;
 use crate::{Error, Result};
 use memmap2::MmapMut;
 
-/// Memory that is kept from frame to frame.
+/// Memory for the sums that is kept from pair to pair.
 #[derive(Debug, Default)]
 pub(in crate::stereo) struct Workspace {
     bytes: Option<MmapMut>,
     words: Vec<u16>,
 }
 
-/// Sums that have a place in the workspace.
+/// A type of sums that the workspace has memory for.
 pub(super) trait Stored: Value {
     /// At least `len` of them, of any value.
     fn stored(workspace: &mut Workspace, len: usize) -> Result<&mut [Self]>;
 }
 
 fn refused(len: usize, size: usize) -> Error {
-    Error::Refused {
+    Error::Memory {
         what: "the sums of semi-global matching",
-        bytes: (len as u64).saturating_mul(size as u64),
+        needed: (len as u64).saturating_mul(size as u64),
+        shortage: Shortage::Host,
     }
 }
 

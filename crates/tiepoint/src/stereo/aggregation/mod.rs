@@ -1,4 +1,4 @@
-//! Aggregation: costs gathered along straight paths from all sides.
+//! Cost aggregation: costs summed along straight paths from several directions.
 //!
 //! **Formula** (Hirschmüller, PAMI 2008, eq. 13). Along a direction r, from the border of the image on,
 //!
@@ -12,16 +12,19 @@
 //! greatest cost, no L exceeds the greatest cost plus P2: where this is below 256 paths hold bytes, else 16 bits, and
 //! where four such paths stay below 256 their sum is held in a byte too. The result is the same.
 //!
-//! **Order of work** ([`pass`]). A forward pass gathers half of the directions, row by row from the top, and notes
-//! their sum; a backward pass from the bottom gathers the others and finishes every pixel: nothing of the size of
-//! the cost volume is kept but that sum. Costs are computed anew in each pass, which takes less time than fetching
-//! them. Within a pass a band of rows is walked column by column, each row a little behind the one above, so that
-//! the paths of a whole band stay in the first-level cache; bands run on different threads, each behind the one
-//! before it. Only the paths of a band's last row are handed on.
+//! **Two passes** ([`pass`]). The forward pass aggregates half of the directions, row by row from the top, and stores
+//! their sum; the backward pass aggregates the others from the bottom and chooses the disparity of every pixel. That sum
+//! is all that is stored of the size of the cost volume. Costs are computed in each pass, which takes less time than
+//! storing and reading them.
 //!
-//! **Memory.** With a limit the image is cut into groups of rows. A first pass forward keeps the paths at the top of
-//! every group; then, from the bottom, each group is swept forward again, noting its sums, and backward. Paths are
-//! handed over the borders of groups, so the result is that of the whole image.
+//! **Bands** ([`band`]). Within a pass a band of eight rows is visited column by column as a skewed wavefront, each row
+//! a little behind the one above, so that the path costs of a band ([`path_ring`]) stay in the first-level cache. Bands
+//! run on different threads, each behind the one before it; only the path costs of a band's last rows cross the
+//! [`boundary`] to the next.
+//!
+//! **Memory.** With a limit the image is cut into groups of rows. A first forward pass keeps the path costs at the top of
+//! every group as a checkpoint; then, from the bottom, each group gets a forward pass that stores its sums, and a
+//! backward pass. Path costs cross the borders of groups, so the result is that of the whole image.
 
 mod band;
 mod boundary;
@@ -38,12 +41,12 @@ pub(super) use memory::Workspace;
 pub(super) use pass::{AggregationInput, AggregationOutput, aggregate};
 pub(super) use recurrence::Value;
 
-/// The half of the directions that a pass gathers, as steps (dx, dy) from p − r to p in the pass's own coordinates,
-/// in which it goes down and to the right. The first runs along the row.
+/// The directions that a pass aggregates, as steps (dx, dy) from p − r to p in the coordinates of the pass, in which it
+/// goes down and to the right. The first runs along the row.
 trait Directions<const N: usize>: Sync {
     /// The steps.
     const STEPS: [(isize, usize); N];
-    /// Rows above that are looked back to.
+    /// How many rows above a step reaches.
     const DEPTH: usize = 1;
     /// By how many columns a row stays behind the one above: at least the longest step, and one more where that is
     /// cheap. Then what a pixel reads was written a whole column before it, and has left the store buffer.
@@ -54,7 +57,7 @@ trait Directions<const N: usize>: Sync {
 
 /// Along the row only: the second half of five directions.
 #[derive(Default)]
-struct Row;
+struct Horizontal;
 /// Along the row and down: half of four directions.
 #[derive(Default)]
 struct Cross;
@@ -65,7 +68,7 @@ struct Star;
 #[derive(Default)]
 struct Knight;
 
-impl Directions<1> for Row {
+impl Directions<1> for Horizontal {
     const STEPS: [(isize, usize); 1] = [(1, 0)];
 }
 

@@ -1,53 +1,73 @@
-//! Sweeps over the image: bands given to threads, groups of rows where memory is limited.
+//! The forward and the backward pass over the image: bands given to threads, groups of rows where memory is limited.
 
 use super::{
-    Cross, Directions, Knight, Row, Star,
-    band::{Pass, Rows, Scratch, band, sums_len},
+    Cross, Directions, Horizontal, Knight, Star,
+    band::{Band, BandScratch, Pass, aggregate_band, sums_len},
     boundary::{Boundary, Wavefront},
     memory::{Stored, Workspace},
     recurrence::{Sum, Value},
 };
+use crate::error::Shortage;
 use crate::{
     Error, Result,
     device::{Cpu, dispatch},
     image::{Image, Size},
     stereo::{
-        Paths, Penalties,
-        cost::Costs,
-        winner_takes_all::{self, Choice},
+        Paths, Penalties, StereoOptions, Subpixel,
+        cost::{CostSource, Costs},
+        pair::Pair,
+        winner_takes_all::{self, OutputRow},
     },
 };
 use fearless_simd::{Simd, prelude::*};
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-/// Rows that one thread walks together.
+/// Rows of a band.
 const BAND: usize = 8;
 
-/// Bytes a pixel of what lies beside the sums: grey, and the maps of both views while they are refined.
+/// Bytes a pixel of everything else: grey, and the maps of both views while they are refined.
 const BESIDE: u64 = 20;
 
 /// What is to be aggregated, and how a disparity is chosen from the sums.
 pub(in crate::stereo) struct AggregationInput<'a> {
-    pub(in crate::stereo) size: Size,
-    pub(in crate::stereo) cost: Costs<'a>,
-    /// Grey of the left image, whose differences P2 follows.
-    pub(in crate::stereo) grey: &'a Image<u8>,
+    pub(in crate::stereo) costs: Costs<'a>,
     pub(in crate::stereo) penalties: Penalties,
     pub(in crate::stereo) paths: Paths,
-    pub(in crate::stereo) choice: Choice,
-    /// Bytes that may be taken; `None`: what it takes.
+    pub(in crate::stereo) subpixel: Subpixel,
+    pub(in crate::stereo) uniqueness: u8,
+    /// The most bytes that may be used; `None`: no limit.
     pub(in crate::stereo) memory: Option<u64>,
 }
 
-impl AggregationInput<'_> {
+impl<'a> AggregationInput<'a> {
+    pub(in crate::stereo) fn new(
+        source: &'a dyn CostSource,
+        pair: &'a Pair,
+        options: &StereoOptions,
+        penalties: Penalties,
+    ) -> Self {
+        let StereoOptions { min_disparity, disparities, paths, subpixel, uniqueness, memory, .. } = *options;
+        let costs = Costs { source, pair, min_disparity, disparities };
+        Self { costs, penalties, paths, subpixel, uniqueness, memory }
+    }
+
+    pub(in crate::stereo) fn size(&self) -> Size {
+        self.costs.pair.size()
+    }
+
     pub(in crate::stereo) const fn disparities(&self) -> usize {
-        self.cost.disparities
+        self.costs.disparities
     }
 
     /// No sum exceeds it.
-    #[inline(always)]
     pub(in crate::stereo) fn greatest_sum(&self) -> u32 {
-        self.paths.count() as u32 * (u32::from(self.cost.greatest) + u32::from(self.penalties.p2))
+        self.paths.count() as u32 * self.greatest_path_cost()
+    }
+
+    /// No path cost exceeds it.
+    fn greatest_path_cost(&self) -> u32 {
+        u32::from(self.costs.greatest()) + u32::from(self.penalties.p2)
     }
 }
 
@@ -63,32 +83,32 @@ pub(in crate::stereo) struct AggregationOutput<'a> {
 /// Aggregates all directions and chooses a disparity for every pixel.
 ///
 /// # Errors
-/// [`Error::Memory`] when even the smallest groups of rows exceed the limit, [`Error::Refused`] when the system has
+/// [`Error::Memory`] when even the smallest groups of rows exceed the limit or the system has
 /// no more.
 pub(in crate::stereo) fn aggregate(
     input: &AggregationInput<'_>,
-    results: AggregationOutput<'_>,
+    output: AggregationOutput<'_>,
     workspace: &mut Workspace,
     cpu: &Cpu,
 ) -> Result<()> {
-    let most = u32::from(input.cost.greatest) + u32::from(input.penalties.p2);
+    let most = input.greatest_path_cost();
     let fits = |paths: u32| most * paths <= 255;
-    // Not all pairs of path and sum: every one is compiled for every SIMD level.
+    // Not every pair of types of path and sum: each is compiled for every SIMD level.
     match input.paths {
-        Paths::Four if fits(2) => image::<u8, u8, Cross, Cross, 2, 2>(input, results, workspace, cpu),
-        Paths::Four => image::<u16, u16, Cross, Cross, 2, 2>(input, results, workspace, cpu),
-        Paths::Five if fits(4) => image::<u8, u8, Star, Row, 4, 1>(input, results, workspace, cpu),
-        Paths::Five if fits(1) => image::<u8, u16, Star, Row, 4, 1>(input, results, workspace, cpu),
-        Paths::Five => image::<u16, u16, Star, Row, 4, 1>(input, results, workspace, cpu),
-        Paths::Eight if fits(4) => image::<u8, u8, Star, Star, 4, 4>(input, results, workspace, cpu),
-        Paths::Eight if fits(1) => image::<u8, u16, Star, Star, 4, 4>(input, results, workspace, cpu),
-        Paths::Eight => image::<u16, u16, Star, Star, 4, 4>(input, results, workspace, cpu),
-        Paths::Sixteen if fits(1) => image::<u8, u16, Knight, Knight, 8, 8>(input, results, workspace, cpu),
-        Paths::Sixteen => image::<u16, u16, Knight, Knight, 8, 8>(input, results, workspace, cpu),
+        Paths::Four if fits(2) => image::<u8, u8, Cross, Cross, 2, 2>(input, output, workspace, cpu),
+        Paths::Four => image::<u16, u16, Cross, Cross, 2, 2>(input, output, workspace, cpu),
+        Paths::Five if fits(4) => image::<u8, u8, Star, Horizontal, 4, 1>(input, output, workspace, cpu),
+        Paths::Five if fits(1) => image::<u8, u16, Star, Horizontal, 4, 1>(input, output, workspace, cpu),
+        Paths::Five => image::<u16, u16, Star, Horizontal, 4, 1>(input, output, workspace, cpu),
+        Paths::Eight if fits(4) => image::<u8, u8, Star, Star, 4, 4>(input, output, workspace, cpu),
+        Paths::Eight if fits(1) => image::<u8, u16, Star, Star, 4, 4>(input, output, workspace, cpu),
+        Paths::Eight => image::<u16, u16, Star, Star, 4, 4>(input, output, workspace, cpu),
+        Paths::Sixteen if fits(1) => image::<u8, u16, Knight, Knight, 8, 8>(input, output, workspace, cpu),
+        Paths::Sixteen => image::<u16, u16, Knight, Knight, 8, 8>(input, output, workspace, cpu),
     }
 }
 
-/// How the rows are cut so that the memory suffices.
+/// How the rows are grouped so that the memory suffices.
 struct Groups {
     rows: usize,
     height: usize,
@@ -97,15 +117,15 @@ struct Groups {
 impl Groups {
     /// Bytes of a row of sums and of the paths kept between groups.
     fn plan(input: &AggregationInput<'_>, row: u64, paths: u64, overhead: u64) -> Result<Self> {
-        let height = input.size.height;
+        let height = input.size().height;
         let Some(limit) = input.memory else { return Ok(Self { rows: height, height }) };
-        // Grey and the maps on their way take their part, but not more than half.
-        let beside = ((input.size.width * height) as u64).saturating_mul(BESIDE);
+        // Grey and the maps take their part, but not more than half.
+        let beside = (input.size().area() as u64).saturating_mul(BESIDE);
         let room = limit.saturating_sub(beside).max(limit / 2);
         let needed = |rows: usize| {
             let groups = height.div_ceil(rows) as u64;
-            let kept = if groups > 1 { (groups + 1) * paths } else { 2 * paths };
-            overhead + rows as u64 * row + kept
+            let kept = paths.saturating_mul(if groups > 1 { groups + 1 } else { 2 });
+            (rows as u64).saturating_mul(row).saturating_add(overhead).saturating_add(kept)
         };
         if needed(height) <= room {
             return Ok(Self { rows: height, height });
@@ -117,21 +137,22 @@ impl Groups {
         }
         let least = cuts().map(needed).min().unwrap_or_else(|| needed(height));
         let needed = least.saturating_add(beside).min(least.saturating_mul(2));
-        Err(Error::Memory { what: "semi-global matching of this width and disparity count", needed, limit })
+        let what = "semi-global matching of this width and disparity count";
+        Err(Error::Memory { what, needed, shortage: Shortage::Limit(limit) })
     }
 
     fn count(&self) -> usize {
         self.height.div_ceil(self.rows)
     }
 
-    fn range(&self, group: usize) -> std::ops::Range<usize> {
+    fn range(&self, group: usize) -> Range<usize> {
         group * self.rows..((group + 1) * self.rows).min(self.height)
     }
 }
 
 fn image<T, A, F, B, const N: usize, const M: usize>(
     input: &AggregationInput<'_>,
-    mut results: AggregationOutput<'_>,
+    mut output: AggregationOutput<'_>,
     workspace: &mut Workspace,
     cpu: &Cpu,
 ) -> Result<()>
@@ -141,41 +162,41 @@ where
     F: Directions<N> + Default,
     B: Directions<M> + Default,
 {
-    let Size { width, height } = input.size;
+    let Size { width, height } = input.size();
     if width == 0 || height == 0 {
         return Ok(());
     }
     let lanes = dispatch!(cpu.level(), simd => vector(simd));
     let padded = input.disparities().next_multiple_of(lanes);
     let pixel = (padded * size_of::<T>()) as u64;
-    let paths = (width * F::DEPTH * (N - 1)) as u64 * pixel;
+    let paths = (width as u64).saturating_mul((F::DEPTH * (N - 1)) as u64 * pixel);
     let band_sums = |rows| sums_len(width, rows, F::SKEW, padded);
-    let row = (band_sums(BAND) * size_of::<A>()).div_ceil(BAND) as u64;
+    let row = (band_sums(BAND).saturating_mul(size_of::<A>())).div_ceil(BAND) as u64;
     let ring = ((BAND + 2) * 8 * N) as u64 * (pixel + 64);
     let groups = Groups::plan(input, row, paths, cpu.threads() as u64 * ring)?;
-    let needed = groups.rows.min(height).div_ceil(BAND) * band_sums(BAND);
+    let needed = groups.rows.min(height).div_ceil(BAND).saturating_mul(band_sums(BAND));
     let sums = A::stored(workspace, needed)?;
     let last = groups.count() - 1;
     // Rows above the last group are swept forward twice.
     let cpu = &cpu.begin_task("aggregate", 2 * height + groups.range(last).start);
     let mut checkpoints = Vec::new();
-    let mut edge = Boundary::new(width);
+    let mut boundary = Boundary::new(width);
     for group in 0..=last {
         if group > 0 {
-            checkpoints.push(edge.checkpoint());
+            checkpoints.push(boundary.checkpoint());
         }
         let rows = groups.range(group);
         let stored = (group == last).then_some(&mut sums[..]);
-        forward::<T, A, F, N>(input, rows, stored, &edge, padded, cpu);
+        forward::<T, A, F, N>(input, rows, stored, &boundary, padded, cpu);
     }
     let below = Boundary::new(width);
     for group in (0..=last).rev() {
         let rows = groups.range(group);
         if group < last {
-            edge = if group == 0 { Boundary::new(width) } else { checkpoints.swap_remove(group - 1) };
-            forward::<T, A, F, N>(input, rows.clone(), Some(&mut sums[..]), &edge, padded, cpu);
+            boundary = if group == 0 { Boundary::new(width) } else { checkpoints.swap_remove(group - 1) };
+            forward::<T, A, F, N>(input, rows.clone(), Some(&mut sums[..]), &boundary, padded, cpu);
         }
-        backward::<T, A, B, M>(input, rows, sums, &mut results, &below, padded, cpu);
+        backward::<T, A, B, M>(input, rows, sums, &mut output, &below, padded, cpu);
     }
     Ok(())
 }
@@ -186,77 +207,94 @@ fn vector<S: Simd>(_: S) -> usize {
     S::u8s::LEN
 }
 
-fn penalties<T: Value>(input: &AggregationInput<'_>) -> [T; 256] {
+fn p2_by_difference<T: Value>(input: &AggregationInput<'_>) -> [T; 256] {
     input.penalties.table().map(T::of)
 }
 
 fn forward<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
     input: &AggregationInput<'_>,
-    range: std::ops::Range<usize>,
+    range: Range<usize>,
     sums: Option<&mut [A]>,
-    edge: &Boundary<T>,
+    boundary: &Boundary<T>,
     padded: usize,
     cpu: &Cpu,
 ) {
     let _stage = cpu.stage("forward");
     let bands = range.len().div_ceil(BAND);
-    let mut pieces = sums.map(|s| s.chunks_mut(sums_len(input.size.width, BAND, D::SKEW, padded)));
+    let mut sums = sums.map(|s| s.chunks_mut(sums_len(input.size().width, BAND, D::SKEW, padded)));
     let bands = (0..bands).map(|number| {
         let first = range.start + number * BAND;
-        let sums = pieces.as_mut().and_then(Iterator::next);
-        Rows { first, number, count: BAND.min(range.end - first), sums, results: Vec::new() }
+        let sums = sums.as_mut().and_then(Iterator::next);
+        Band { first, number, count: BAND.min(range.end - first), sums, output: Vec::new() }
     });
-    let progress = Wavefront::new(range.len().div_ceil(BAND));
-    let pass = Pass { input, backward: false, p2: penalties(input), edge, progress: &progress, padded };
+    let wavefront = Wavefront::new(range.len().div_ceil(BAND));
+    let pass = Pass {
+        input,
+        level: cpu.level(),
+        backward: false,
+        p2: p2_by_difference(input),
+        boundary,
+        wavefront,
+        padded,
+    };
     run::<T, A, D, N>(&pass, bands.collect(), cpu);
 }
 
 fn backward<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
     input: &AggregationInput<'_>,
-    range: std::ops::Range<usize>,
+    range: Range<usize>,
     sums: &mut [A],
-    results: &mut AggregationOutput<'_>,
-    edge: &Boundary<T>,
+    output: &mut AggregationOutput<'_>,
+    boundary: &Boundary<T>,
     padded: usize,
     cpu: &Cpu,
 ) {
-    let _stage = cpu.stage("backward and select");
-    let Size { width, height } = input.size;
-    // The bands of the forward pass, from the last.
+    let _stage = cpu.stage("backward, winner takes all");
+    let Size { width, height } = input.size();
+    // The bands of the forward pass, from the last, and their rows from the last.
     let bands = range.len().div_ceil(BAND);
-    let pieces = sums.chunks_mut(sums_len(width, BAND, D::SKEW, padded)).take(bands);
-    let mut rows = winner_takes_all::rows(results, input, range.clone()).into_iter();
-    let mut bands: Vec<_> = pieces
+    let sums = sums.chunks_mut(sums_len(width, BAND, D::SKEW, padded)).take(bands);
+    let mut rows = winner_takes_all::rows(output, input, range.clone()).into_iter();
+    let mut bands: Vec<_> = sums
         .zip((range.start..).step_by(BAND))
         .map(|(sums, start)| {
-            let results: Vec<winner_takes_all::Row<'_>> = rows.by_ref().take(BAND).collect();
-            let count = results.len();
-            Rows { first: height - start - count, number: 0, count, sums: Some(sums), results }
+            let mut output: Vec<OutputRow<'_>> = rows.by_ref().take(BAND).collect();
+            output.reverse();
+            let count = output.len();
+            Band { first: height - start - count, number: 0, count, sums: Some(sums), output }
         })
         .collect();
     bands.reverse();
     bands.iter_mut().enumerate().for_each(|(number, band)| band.number = number);
-    let progress = Wavefront::new(range.len().div_ceil(BAND));
-    let pass = Pass { input, backward: true, p2: penalties(input), edge, progress: &progress, padded };
+    let wavefront = Wavefront::new(range.len().div_ceil(BAND));
+    let pass = Pass {
+        input,
+        level: cpu.level(),
+        backward: true,
+        p2: p2_by_difference(input),
+        boundary,
+        wavefront,
+        padded,
+    };
     run::<T, A, D, N>(&pass, bands, cpu);
 }
 
-/// Threads take bands in their order, so that the band that one waits for is always at work.
+/// Threads take bands in order, so that the band another one waits for is always being computed.
 fn run<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
     pass: &Pass<'_, T>,
-    bands: Vec<Rows<'_, A>>,
+    bands: Vec<Band<'_, A>>,
     cpu: &Cpu,
 ) {
     let workers = cpu.threads().min(bands.len());
     let queue = Mutex::new(bands.into_iter());
     cpu.map(workers, |_| {
-        let _guard = pass.progress.guard();
-        let mut scratch = Scratch::default();
+        let _guard = pass.wavefront.guard();
+        let mut scratch = BandScratch::default();
         loop {
             let next = queue.lock().unwrap_or_else(PoisonError::into_inner).next();
-            let Some(rows) = next else { break };
-            let count = rows.count;
-            dispatch!(cpu.level(), simd => band(simd, pass, rows, &mut scratch, D::default()));
+            let Some(band) = next else { break };
+            let count = band.count;
+            dispatch!(cpu.level(), simd => aggregate_band(simd, pass, band, &mut scratch, D::default()));
             cpu.advance(count);
         }
     });

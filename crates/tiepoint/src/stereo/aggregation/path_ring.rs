@@ -1,13 +1,13 @@
-//! Where the paths of the rows in work lie.
+//! A ring buffer for the path costs L of the rows of a band.
 //!
-//! A row needs the paths of the row above only around its own column, so a few columns of each row suffice, taken in
-//! turn; of its own paths along the row it needs those of one pixel. A *slot* holds the values of one path at one
-//! pixel, with a pad on either side that holds [`Value::MAX`] and stands for the disparities that do not exist. One
-//! more slot is zero: paths that begin at the border of the image come from there, and get L = C.
+//! A row needs the path costs of the row above only around its own column, so a few columns of each row suffice, used
+//! in turn; of the path along the row it needs one pixel. A *slot* holds the costs of one path at one pixel for all
+//! disparities, with a pad on either side that holds [`Value::MAX`]: disparities that do not exist. One more slot is
+//! zero: paths that begin at the border of the image continue from there, which gives L = C.
 
 use super::{Directions, recurrence::Value};
 
-/// Places before the first disparity of a slot: a cache line of bytes, so that slots are aligned.
+/// Elements before the first disparity of a slot: a cache line of bytes, so that slots are aligned.
 const PAD: usize = 64;
 
 /// How the slots of a band lie.
@@ -58,15 +58,15 @@ impl Shape {
     }
 }
 
-/// What a pixel's paths are made from and where they go.
-pub(super) struct Places<'a, T, const N: usize> {
-    /// The paths at p − r, for each direction, with one more place at either end.
+/// The path costs that a pixel's are computed from, and where its own go.
+pub(super) struct PixelPaths<'a, T, const N: usize> {
+    /// L(p − r, ·) for each direction r, with one more element at either end.
     pub(super) from: [&'a [T]; N],
-    /// Their least values.
+    /// Their minima.
     pub(super) least: [T; N],
-    /// The paths at p.
+    /// L(p, ·) for each direction.
     pub(super) to: [&'a mut [T]; N],
-    /// Their least values: of the path along the row, and of the others.
+    /// Their minima: of the path along the row, and of the others.
     pub(super) to_least: (&'a mut T, &'a mut [T]),
 }
 
@@ -89,7 +89,7 @@ impl<T: Value> PathRing<T> {
     }
 }
 
-/// The slots of a band at work.
+/// The slots of a band, borrowed while it is aggregated.
 pub(super) struct PathSlots<'a, T> {
     shape: Shape,
     paths: &'a mut [T],
@@ -101,7 +101,7 @@ pub(super) struct PathSlots<'a, T> {
 
 impl<T: Value> PathRing<T> {
     /// The slots, from the pad before the first.
-    pub(super) fn work(&mut self) -> PathSlots<'_, T> {
+    pub(super) fn slots(&mut self) -> PathSlots<'_, T> {
         let shape = self.shape;
         let (count, rows) = (self.least.len(), self.along_least.len());
         let first = slots(&mut self.paths, count, shape) - 1;
@@ -125,16 +125,16 @@ impl<T: Value> PathSlots<'_, T> {
         (&mut self.paths[at..at + self.shape.padded], &mut self.least[slot])
     }
 
-    /// The places of the pixel `u` of row `r`; `inside`: all its paths come from inside the image; else `known` tells
-    /// which do.
+    /// The paths of pixel `u` of row `r`. `inside`: every p − r lies in the image; else `known` tells for each step
+    /// whether it does.
     #[inline(always)]
-    pub(super) fn places<D: Directions<N>, const N: usize>(
+    pub(super) fn pixel<D: Directions<N>, const N: usize>(
         &mut self,
         r: usize,
         u: usize,
         inside: bool,
         known: impl Fn(isize, usize) -> bool,
-    ) -> Places<'_, T, N> {
+    ) -> PixelPaths<'_, T, N> {
         let Shape { padded, stride, columns, vertical, .. } = self.shape;
         let own = self.shape.slot(r as isize, 0);
         let (above, below) = self.paths.split_at_mut(own * stride);
@@ -165,6 +165,6 @@ impl<T: Value> PathSlots<'_, T> {
             0 => to_along.take().unwrap_or_default(),
             _ => slots.next().map_or(&mut [][..], |slot| &mut slot[1..padded + 1]),
         });
-        Places { from, least, to, to_least: (along_least, to_least) }
+        PixelPaths { from, least, to, to_least: (along_least, to_least) }
     }
 }

@@ -1,13 +1,17 @@
-//! One pixel of all directions of a pass.
+//! The recurrence of the path costs L, for one pixel and all directions of a pass.
 
-use super::path_ring::Places;
+use super::path_ring::PixelPaths;
+use crate::{
+    device::Level,
+    stereo::cost::{Column, CostRow, Costs},
+};
 use fearless_simd::{Simd, SimdIntElement, prelude::*};
 
-/// What a path value is held in: a byte or 16 bits.
+/// The type of costs and path costs: a byte or 16 bits.
 pub(in crate::stereo) trait Value:
     SimdIntElement + Copy + Ord + Default + Send + Sync + std::fmt::Debug + 'static
 {
-    /// Stands where there is no disparity.
+    /// The cost where there is no disparity.
     const MAX: Self;
 
     /// From a value that is known to fit.
@@ -19,12 +23,19 @@ pub(in crate::stereo) trait Value:
     /// Writes a vector of bytes.
     fn spread<S: Simd>(bytes: S::u8s, out: &mut [Self]);
 
+    /// The costs of a column from `costs`, in this type.
+    fn column(costs: &Costs<'_>, level: Level, column: Column, rows: &mut [CostRow], out: &mut [Self]);
+
     /// Sums a + b of as many values as a vector of bytes has, in 16 bits.
     fn totals<S: Simd>(simd: S, a: &[Self], b: &[Self]) -> [S::u16s; 2];
 }
 
 impl Value for u8 {
     const MAX: Self = Self::MAX;
+
+    fn column(costs: &Costs<'_>, level: Level, column: Column, rows: &mut [CostRow], out: &mut [Self]) {
+        costs.source.column_u8(level, costs, column, rows, out);
+    }
 
     #[inline(always)]
     fn of(value: u16) -> Self {
@@ -50,6 +61,10 @@ impl Value for u8 {
 
 impl Value for u16 {
     const MAX: Self = Self::MAX;
+
+    fn column(costs: &Costs<'_>, level: Level, column: Column, rows: &mut [CostRow], out: &mut [Self]) {
+        costs.source.column_u16(level, costs, column, rows, out);
+    }
 
     #[inline(always)]
     fn of(value: u16) -> Self {
@@ -78,7 +93,7 @@ impl Value for u16 {
     }
 }
 
-/// What the sum of the paths of a pass is held in.
+/// The type of the sum of the paths of a pass.
 pub(super) trait Sum<T: Value>: Value {
     /// The sums of as many disparities as a vector of `T` has.
     type Gathered<S: Simd>: Copy;
@@ -134,23 +149,23 @@ impl Sum<u8> for u16 {
     }
 }
 
-/// Extends all paths by one pixel and writes the sum of them. `cap` is min L(p − r, ·) + P2 of each direction.
+/// Computes L(p, ·) of every direction and writes their sum. `cap` is min L(p − r, ·) + P2 of each direction.
 ///
-/// `costs` and `sums` hold as many disparities, a multiple of the vector; costs beyond the last disparity are
-/// [`Value::MAX`], and so are the paths before the first and after the last.
+/// `costs` and `sums` hold equally many disparities, a multiple of the vector; costs beyond the last disparity are
+/// [`Value::MAX`], and so are the path costs before the first and after the last.
 #[inline(always)]
-pub(super) fn step<S: Simd, T: Value, A: Sum<T>, const N: usize>(
+pub(super) fn update_paths<S: Simd, T: Value, A: Sum<T>, const N: usize>(
     simd: S,
     costs: &[T],
-    places: Places<'_, T, N>,
+    paths: PixelPaths<'_, T, N>,
     cap: [T; N],
     p1: T,
     sums: &mut [A],
 ) {
     let n = T::Native::<S>::LEN;
-    let Places { from, least: low, to, to_least } = places;
+    let PixelPaths { from, least: low, to, to_least } = paths;
     let padded = costs.len();
-    // Said once, so that it need not be asked at every load.
+    // Checked once, so that the compiler drops the check of every load.
     let whole = from.iter().all(|f| f.len() == padded + 2) && to.iter().all(|t| t.len() == padded);
     if !whole || sums.len() != padded {
         return;

@@ -5,12 +5,11 @@ use crate::{
     device::Cpu,
     image::{Image, Size, testing::assert_same},
     stereo::{
-        INVALID, MatchingCost, Paths, Penalties, Subpixel,
-        cost::{CostSource, Costs},
-        winner_takes_all::Choice,
+        INVALID, MatchingCost, Paths, Penalties, StereoOptions, Subpixel, cost::Custom, testing::pair_of,
     },
     synth::Random,
 };
+use std::ops::Range;
 
 /// Costs without any structure.
 struct Noise {
@@ -33,8 +32,14 @@ impl MatchingCost for Noise {
         self.greatest
     }
 
-    fn costs(&self, x: usize, y: usize, out: &mut [u16]) {
-        out.iter_mut().enumerate().for_each(|(d, o)| *o = self.at(x, y, d));
+    fn penalties(&self) -> Penalties {
+        Penalties { p1: 1, p2: 2, p2_least: 2, gradient: 1 }
+    }
+
+    fn row(&self, y: usize, columns: Range<usize>, out: &mut [u16]) {
+        for (x, out) in columns.zip(out.chunks_exact_mut(self.disparities)) {
+            out.iter_mut().enumerate().for_each(|(d, o)| *o = self.at(x, y, d));
+        }
     }
 }
 
@@ -79,37 +84,27 @@ impl Case {
     }
 
     fn found(&self, memory: Option<u64>, cpu: &Cpu) -> crate::Result<Found> {
-        let Noise { size, disparities, greatest, .. } = self.noise;
-        let cost = Costs {
-            source: CostSource::Custom(&self.noise),
-            size,
-            min_disparity: 0,
-            disparities,
-            greatest,
-            left_mask: None,
-            right_mask: None,
-        };
-        let input = AggregationInput {
-            size,
-            cost,
-            grey: &self.grey,
-            penalties: self.penalties,
-            paths: self.paths,
-            choice: Choice { subpixel: Subpixel::Off, uniqueness: 0 },
-            memory,
-        };
+        let Noise { size, disparities, .. } = self.noise;
+        let pair = pair_of([&self.grey, &self.grey]);
+        let options = StereoOptions::default()
+            .with_disparities(disparities)
+            .with_paths(self.paths)
+            .with_subpixel(Subpixel::Off)
+            .with_memory(memory);
+        let cost = Custom(&self.noise);
+        let input = AggregationInput::new(&cost, &pair, &options, self.penalties);
         let mut found = Found {
             sums: vec![0; size.width * size.height * disparities],
             disparity: Image::new(size),
             right: Image::new(size),
         };
-        let results = AggregationOutput {
+        let output = AggregationOutput {
             disparity: Some(&mut found.disparity),
             right: Some(&mut found.right),
             confidence: None,
             sums: Some(&mut found.sums),
         };
-        aggregate(&input, results, &mut Workspace::default(), cpu)?;
+        aggregate(&input, output, &mut Workspace::default(), cpu)?;
         Ok(found)
     }
 }

@@ -1,19 +1,74 @@
-//! Absolute difference of grey: C = min(|left − right|, [`AD_LIMIT`](super::AD_LIMIT)).
+//! Absolute difference of grey: C = min(|left − right|, [`LIMIT`]).
 //!
 //! The limit keeps one noisy or occluded pixel from outweighing its neighbours, and costs in a byte.
 
-use super::AD_LIMIT;
-use crate::stereo::aggregation::Value;
+use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn};
+use crate::{
+    Result,
+    stereo::{Penalties, View, aggregation::Value, pair::Pair},
+};
 use fearless_simd::{Simd, prelude::*};
 
-/// `right` rises with the disparity.
-#[inline(always)]
-pub(super) fn difference<S: Simd, T: Value>(simd: S, left: u8, right: &[u8], out: &mut [T]) {
-    let n = S::u8s::LEN;
-    let (left, limit) = (S::u8s::splat(simd, left), S::u8s::splat(simd, AD_LIMIT));
-    for (right, out) in right.chunks_exact(n).zip(out.chunks_exact_mut(n)) {
-        let right = S::u8s::from_slice(simd, right);
-        let difference = left.max(right) - left.min(right);
-        T::spread::<S>(difference.min(limit), out);
+/// Greater differences count as this.
+const LIMIT: u8 = 24;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AbsoluteDifference;
+
+impl CostDefinition for AbsoluteDifference {
+    fn greatest(&self) -> u16 {
+        LIMIT.into()
+    }
+
+    fn penalties(&self) -> Penalties {
+        Penalties { p1: 10, p2: 39, p2_least: 14, gradient: 4 }
+    }
+
+    fn source(&self, _: Learn<'_, '_>) -> Result<Box<dyn CostSource>> {
+        Ok(Box::new(*self))
+    }
+}
+
+impl DescriptorCost for AbsoluteDifference {
+    fn greatest(&self) -> u16 {
+        LIMIT.into()
+    }
+
+    fn planes(&self) -> usize {
+        1
+    }
+
+    fn describe(&self, pair: &Pair, view: View, y: usize, out: &mut [u8]) {
+        out.copy_from_slice(pair.bytes(view).row(y));
+    }
+
+    #[inline(always)]
+    fn pixel<S: Simd, T: Value>(&self, simd: S, descriptors: &Descriptors<'_>, out: &mut [T]) {
+        let n = S::u8s::LEN;
+        let (left, limit) = (S::u8s::splat(simd, descriptors.left[0]), S::u8s::splat(simd, LIMIT));
+        for (right, out) in descriptors.right.chunks_exact(n).zip(out.chunks_exact_mut(n)) {
+            let right = S::u8s::from_slice(simd, right);
+            let difference = left.max(right) - left.min(right);
+            T::spread::<S>(difference.min(limit), out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AbsoluteDifference, LIMIT};
+    use crate::stereo::{View, cost::tests::check_formula};
+
+    #[test]
+    fn is_its_formula() {
+        check_formula(
+            "absolute difference",
+            |_| AbsoluteDifference,
+            |_, pair, x, other, y| {
+                let [left, right] =
+                    [(View::Left, x), (View::Right, other)].map(|(v, x)| pair.bytes(v).row(y)[x]);
+                left.abs_diff(right).min(LIMIT).into()
+            },
+        );
     }
 }

@@ -1,179 +1,338 @@
 //! Matching costs: how unlike the left pixel (x, y) and the right pixel (x − d, y) are.
 //!
-//! A cost is an integer from 0 to a bound that is known ahead, so that sums of costs stay exact and are the same
-//! on every machine. Where x − d lies outside the right image its nearest column stands in (as in the CUDA program
-//! of 2010 that this follows), which errs less than leaving the disparity out. A left pixel without data costs
+//! A cost is an integer from 0 to a bound that is known before any pair is, so that sums of costs are exact and the
+//! same on every machine. Where x − d lies outside the right image its nearest column takes its place (as in the CUDA
+//! program of 2010 that this follows), which errs less than leaving the disparity out. A left pixel without data costs
 //! nothing at any disparity, so that paths cross it unchanged; a right one costs the most.
 //!
-//! Costs are not stored. For each row in work a [`CostRow`] holds what they are computed from, the right row reversed,
-//! so that rising disparities lie side by side.
+//! Costs are not stored. Both images are turned into *descriptors*, some bytes for each pixel, and a cost is a function
+//! of two descriptors. For the rows of a band a [`CostRow`] holds the descriptors, those of the right row reversed so
+//! that rising disparities lie side by side, and costs are computed for one wavefront [`Column`] at a time.
+//!
+//! **To add a cost**: a file in this folder with a type that implements [`CostDefinition`] (greatest cost, penalties,
+//! what it compares, how it learns) and one that implements [`DescriptorCost`] (descriptors and the SIMD body; often the
+//! same type), and its test; then a variant of [`Cost`] and a row of the table below it (name, help). The command, the options, the
+//! tests over all costs and the benchmark read that table.
 
 mod absolute_difference;
 mod census;
-
-pub(super) mod mutual_information;
+mod custom;
+mod mutual_information;
+mod row;
 #[cfg(test)]
 mod tests;
 
 pub use census::CensusWindow;
-pub(in crate::stereo) use census::transform;
+pub(super) use custom::Custom;
+pub use custom::MatchingCost;
+pub(super) use row::{Column, CostRow, RowLayout};
 
-pub(super) use mutual_information::information::Table;
-
-use super::{aggregation::Value, pair::Grey};
-use crate::image::{Image, Size};
+use super::{
+    Penalties, StereoOptions, View,
+    aggregation::{Value, Workspace},
+    pair::{Pair, Pictures},
+};
+use crate::{
+    Error, Result,
+    device::{Cpu, Level, dispatch},
+    image::Image,
+    options::{Choice, Named},
+};
+use absolute_difference::AbsoluteDifference;
 use fearless_simd::Simd;
+use fearless_simd_macros::simd;
+use mutual_information::MutualInformation;
 
-/// The greatest absolute difference that is told from others.
-pub const AD_LIMIT: u8 = 24;
-/// The greatest entry of the table of mutual information.
-pub const MI_LIMIT: u8 = 24;
+/// How unlike a pixel of the left image and one of the right are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Cost {
+    /// Hamming distance of census transforms: which neighbours are darker than the centre (Zabih and Woodfill,
+    /// ECCV 1994). Withstands gain, offset and any other increasing change of brightness.
+    Census(CensusWindow),
+    /// Absolute difference of 8-bit grey values, at most 24. For images of one camera and one light.
+    AbsoluteDifference,
+    /// Mutual information (Hirschmüller, PAMI 2008, section 2.1): learns from the pair which grey values belong
+    /// together. Withstands any mapping of brightness, inversion included. Of two colour images the green channels are
+    /// compared; of a colour image and a grey one the grey, and of the colours that grey which tells most about it.
+    MutualInformation,
+}
 
-/// A cost of the caller's own.
-pub trait MatchingCost: Sync {
-    /// The greatest cost it gives, at most 4000.
+/// Makes [`Named`] and the definitions of [`Cost`] from the table: for each variant its name, the value that
+/// represents it in lists, its definition and its help.
+macro_rules! cost_table {
+    ($($name:literal: $variant:ident $(($parameter:ident))?, $value:expr => $definition:expr, $help:literal;)*) => {
+        impl Named for Cost {
+            const OPTION: &'static str = "cost";
+            const EXPECTED: &'static str = concat!($(" ", $name),*);
+            const ALL: &'static [Choice<Self>] = &[$(Choice { value: $value, name: $name, help: $help }),*];
+
+            fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant { .. } => $name,)*
+                }
+            }
+        }
+
+        impl Cost {
+            fn definition(&self) -> &dyn CostDefinition {
+                match self {
+                    $(Self::$variant $(($parameter))? => $definition,)*
+                }
+            }
+        }
+    };
+}
+
+cost_table! {
+    "census": Census(window), Self::Census(CensusWindow::Five) => window,
+        "Which neighbours are darker: withstands gain, offset, gamma";
+    "ad": AbsoluteDifference, Self::AbsoluteDifference => &AbsoluteDifference,
+        "Absolute differences: for one camera and one light";
+    "mi": MutualInformation, Self::MutualInformation => &MutualInformation,
+        "Mutual information: withstands any mapping of brightness";
+}
+
+impl Default for Cost {
+    fn default() -> Self {
+        Self::Census(CensusWindow::default())
+    }
+}
+
+impl Cost {
+    /// The greatest cost of a pixel and disparity.
+    pub fn greatest(&self) -> u16 {
+        self.definition().greatest()
+    }
+
+    /// Penalties that suit the cost: those of census 5×5, in proportion to the greatest cost. With them the sums of
+    /// four paths of the default costs stay below 256.
+    pub fn penalties(&self) -> Penalties {
+        self.definition().penalties()
+    }
+
+    /// The images of a pair that it compares, where that is not the pair's grey.
+    pub(super) fn compared(
+        &self,
+        pictures: &Pictures<'_>,
+        pair: &Pair,
+        cpu: &Cpu,
+    ) -> Result<Option<[Image<u8>; 2]>> {
+        self.definition().compared(pictures, pair, cpu)
+    }
+
+    /// Its source for a pair, after learning from it if it does that.
+    pub(super) fn source(&self, learning: Learn<'_, '_>) -> Result<Box<dyn CostSource>> {
+        self.definition().source(learning)
+    }
+
+    /// About what [`source`](Self::source) takes, in units of an aggregation of `pixels`.
+    pub(super) fn learning_steps(
+        &self,
+        pictures: &Pictures<'_>,
+        options: &StereoOptions,
+        pixels: usize,
+    ) -> usize {
+        self.definition().learning_steps(pictures, options, pixels)
+    }
+}
+
+impl std::fmt::Display for Cost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl std::str::FromStr for Cost {
+    type Err = Error;
+
+    /// The cost of this name, with default parameters.
+    fn from_str(name: &str) -> Result<Self> {
+        Self::from_name(name)
+    }
+}
+
+/// What a cost may learn from before it is computed.
+pub(super) struct Learn<'a, 'p> {
+    pub(super) pair: &'a mut Pair,
+    pub(super) pictures: &'a Pictures<'p>,
+    pub(super) options: &'a StereoOptions,
+    pub(super) workspace: &'a mut Workspace,
+    pub(super) cpu: &'a Cpu,
+}
+
+/// What is known of a cost before any pair: a row of the table.
+trait CostDefinition {
+    /// The greatest cost.
     fn greatest(&self) -> u16;
 
-    /// Costs of the left pixel (x, y) for all disparities searched, from the least: `out[i]` for x − (min + i), which
-    /// may lie outside the right image.
-    fn costs(&self, x: usize, y: usize, out: &mut [u16]);
+    /// Penalties that suit it.
+    fn penalties(&self) -> Penalties;
+
+    /// Images of 8 bits and any number of channels, made from the pictures, that it compares. `None`: the grey of the
+    /// pair is enough.
+    fn compared(&self, _pictures: &Pictures<'_>, _pair: &Pair, _cpu: &Cpu) -> Result<Option<[Image<u8>; 2]>> {
+        Ok(None)
+    }
+
+    /// What computes it for the pair at hand, after learning from that pair if it learns.
+    fn source(&self, learn: Learn<'_, '_>) -> Result<Box<dyn CostSource>>;
+
+    /// About what [`source`](Self::source) takes, in units of an aggregation of `pixels`.
+    fn learning_steps(&self, _pictures: &Pictures<'_>, _options: &StereoOptions, _pixels: usize) -> usize {
+        0
+    }
 }
 
-/// Where costs come from.
-#[derive(Clone, Copy)]
-pub(super) enum CostSource<'a> {
-    Census { window: CensusWindow, left: &'a Grey, right: &'a Grey },
-    Absolute { left: &'a Image<u8>, right: &'a Image<u8> },
-    Information { left: &'a Image<u8>, right: &'a Image<u8>, table: &'a Table },
-    Custom(&'a dyn MatchingCost),
+/// A cost that is a function of the descriptors of two pixels.
+trait DescriptorCost: Sync + Clone + 'static {
+    /// The greatest cost.
+    fn greatest(&self) -> u16;
+
+    /// Bytes of a descriptor.
+    fn planes(&self) -> usize;
+
+    /// Writes the descriptors of row y of a view, plane by plane: byte p of pixel x to `out[p * width + x]`.
+    fn describe(&self, pair: &Pair, view: View, y: usize, out: &mut [u8]);
+
+    /// The costs of a left pixel for as many disparities as `out` has, a multiple of the bytes of a vector.
+    ///
+    /// Implementations are `#[inline(always)]`: they become part of a function that is compiled for a SIMD level.
+    fn pixel<S: Simd, T: Value>(&self, simd: S, descriptors: &Descriptors<'_>, out: &mut [T]);
+
+    /// The cost with the images of the pair exchanged.
+    fn exchanged(&self) -> Self {
+        self.clone()
+    }
 }
 
-/// The costs of a pair: where they come from, which disparities, which pixels hold nothing.
+/// The descriptor of a left pixel and those of the right pixels it is compared with.
+struct Descriptors<'a> {
+    /// Byte p of the left pixel is `left[p * width]`.
+    left: &'a [u8],
+    width: usize,
+    /// Byte p of the right pixel at the i-th disparity is `right[p * reach + i]`.
+    right: &'a [u8],
+    reach: usize,
+}
+
+/// Computes costs for the aggregation.
+pub(super) trait CostSource: Sync {
+    /// The greatest cost.
+    fn greatest(&self) -> u16;
+
+    /// Prepares row y of the pair.
+    fn prepare(&self, pair: &Pair, y: usize, layout: RowLayout, row: &mut CostRow);
+
+    /// The costs of a column, as bytes; see [`Costs::column`].
+    fn column_u8(
+        &self,
+        level: Level,
+        costs: &Costs<'_>,
+        column: Column,
+        rows: &mut [CostRow],
+        out: &mut [u8],
+    );
+
+    /// The costs of a column, as 16 bits.
+    fn column_u16(
+        &self,
+        level: Level,
+        costs: &Costs<'_>,
+        column: Column,
+        rows: &mut [CostRow],
+        out: &mut [u16],
+    );
+
+    /// The source for the pair with its images exchanged; `None` where the cost knows the left view only.
+    fn exchanged(&self) -> Option<Box<dyn CostSource>>;
+}
+
+impl<C: DescriptorCost> CostSource for C {
+    fn greatest(&self) -> u16 {
+        DescriptorCost::greatest(self)
+    }
+
+    fn prepare(&self, pair: &Pair, y: usize, layout: RowLayout, row: &mut CostRow) {
+        let planes = self.planes();
+        row.prepare(pair, y, layout);
+        row.describe(planes, layout, |view, out| self.describe(pair, view, y, out));
+    }
+
+    fn column_u8(
+        &self,
+        level: Level,
+        costs: &Costs<'_>,
+        column: Column,
+        rows: &mut [CostRow],
+        out: &mut [u8],
+    ) {
+        dispatch!(level, simd => descriptor_costs(simd, self, costs, column, rows, out));
+    }
+
+    fn column_u16(
+        &self,
+        level: Level,
+        costs: &Costs<'_>,
+        column: Column,
+        rows: &mut [CostRow],
+        out: &mut [u16],
+    ) {
+        dispatch!(level, simd => descriptor_costs(simd, self, costs, column, rows, out));
+    }
+
+    fn exchanged(&self) -> Option<Box<dyn CostSource>> {
+        Some(Box::new(DescriptorCost::exchanged(self)))
+    }
+}
+
+/// The costs of a pair: how they are computed and for which disparities.
 #[derive(Clone, Copy)]
 pub(super) struct Costs<'a> {
-    pub(super) source: CostSource<'a>,
-    pub(super) size: Size,
+    pub(super) source: &'a dyn CostSource,
+    pub(super) pair: &'a Pair,
     pub(super) min_disparity: i32,
     pub(super) disparities: usize,
-    /// The greatest cost.
-    pub(super) greatest: u16,
-    /// 0 where there is no data.
-    pub(super) left_mask: Option<&'a Image<u8>>,
-    pub(super) right_mask: Option<&'a Image<u8>>,
-}
-
-/// What the costs of a row are computed from.
-#[derive(Clone, Debug, Default)]
-pub(super) struct CostRow {
-    /// One byte a pixel, or a byte of the census of every pixel, then the next.
-    left: Vec<u8>,
-    /// The same of the right row, reversed: place j belongs to x = width − 1 − j, less the least disparity, held to
-    /// the image.
-    right: Vec<u8>,
-    /// 0 where the left row holds nothing; empty: it holds something everywhere.
-    left_mask: Vec<u8>,
-    /// 255 where the right row, reversed, holds nothing.
-    right_holes: Vec<u8>,
-    /// A cost of the caller's own on its way.
-    own: Vec<u16>,
-}
-
-impl CostRow {
-    /// Whether the left pixel holds nothing.
-    #[inline(always)]
-    pub(super) fn is_hole(&self, x: usize) -> bool {
-        self.left_mask.get(x).is_some_and(|&m| m == 0)
-    }
 }
 
 impl Costs<'_> {
-    /// Prepares the row y for `padded` disparities.
-    pub(super) fn line(&self, y: usize, padded: usize, line: &mut CostRow) {
-        line.left.clear();
-        line.right.clear();
-        match self.source {
-            CostSource::Census { window, left, right } => {
-                let (left, right) = (left.census(window, y), right.census(window, y));
-                line.left.extend(left);
-                right.chunks(self.size.width).for_each(|plane| self.reverse(plane, padded, &mut line.right));
-            }
-            CostSource::Absolute { left, right } | CostSource::Information { left, right, .. } => {
-                line.left.extend_from_slice(left.row(y));
-                self.reverse(right.row(y), padded, &mut line.right);
-            }
-            CostSource::Custom(_) => line.own.resize(self.disparities, 0),
-        }
-        line.left_mask.clear();
-        line.left_mask.extend(self.left_mask.iter().flat_map(|m| m.row(y)));
-        line.right_holes.clear();
-        if let Some(mask) = self.right_mask {
-            let holes: Vec<u8> = mask.row(y).iter().map(|&m| if m == 0 { 255 } else { 0 }).collect();
-            self.reverse(&holes, padded, &mut line.right_holes);
-        }
+    /// The greatest cost.
+    pub(super) fn greatest(&self) -> u16 {
+        self.source.greatest()
     }
 
-    fn reverse(&self, row: &[u8], padded: usize, out: &mut Vec<u8>) {
-        let width = self.size.width as i64;
-        let start = width - 1 - i64::from(self.min_disparity);
-        // Places to the right of the image, inside, to the left.
-        let len = width + padded as i64;
-        let outside = (start - (width - 1)).clamp(0, len);
-        let inside = (start.min(width - 1) + 1).clamp(0, len - outside);
-        let end = start.clamp(-1, width - 1) + 1;
-        out.extend(std::iter::repeat_n(row[row.len() - 1], outside as usize));
-        out.extend(row[(end - inside) as usize..end as usize].iter().rev());
-        out.extend(std::iter::repeat_n(row[0], (len - outside - inside) as usize));
+    /// Prepares row y for `padded` disparities.
+    pub(super) fn prepare(&self, y: usize, padded: usize, row: &mut CostRow) {
+        let layout = RowLayout::new(self.pair.size().width, self.min_disparity, padded);
+        self.source.prepare(self.pair, y, layout, row);
     }
 
-    /// The costs of a pixel of the row, for as many disparities as `out` has: a multiple of the bytes of a vector.
-    /// What is written beyond the last disparity has no meaning.
-    #[inline(always)]
-    pub(super) fn at<S: Simd, T: Value>(
-        &self,
-        simd: S,
-        line: &mut CostRow,
-        x: usize,
-        y: usize,
-        out: &mut [T],
-    ) {
-        if line.is_hole(x) {
-            return out.fill(T::default());
+    /// The costs of one pixel of each of `rows`, the disparities of a pixel side by side: `out` holds a multiple of the
+    /// bytes of a vector for each row. Beyond the last disparity stands [`Value::MAX`].
+    pub(super) fn column<T: Value>(&self, level: Level, column: Column, rows: &mut [CostRow], out: &mut [T]) {
+        T::column(self, level, column, rows, out);
+    }
+}
+
+/// The body of [`Costs::column`], compiled once for a cost, a SIMD level and a width of the values.
+#[simd]
+fn descriptor_costs<S: Simd, T: Value, C: DescriptorCost>(
+    simd: S,
+    cost: &C,
+    costs: &Costs<'_>,
+    column: Column,
+    rows: &[CostRow],
+    out: &mut [T],
+) {
+    let padded = out.len() / rows.len().max(1);
+    for (r, (row, out)) in rows.iter().zip(out.chunks_exact_mut(padded.max(1))).enumerate() {
+        let x = column.x(r);
+        if !row.is_hole(x) {
+            cost.pixel(simd, &row.descriptors(x), out);
+            row.mask(x, T::of(DescriptorCost::greatest(cost)), out);
+        } else {
+            out.fill(T::default());
         }
-        let (width, start) = (self.size.width, self.size.width - 1 - x);
-        let reach = width + out.len();
-        match &self.source {
-            CostSource::Census { window, .. } => {
-                let planes =
-                    census::Planes { left: &line.left[x..], width, right: &line.right[start..], reach };
-                match window.planes() {
-                    3 => planes.distance::<S, T, 3>(simd, out),
-                    4 => planes.distance::<S, T, 4>(simd, out),
-                    6 => planes.distance::<S, T, 6>(simd, out),
-                    _ => planes.distance::<S, T, 8>(simd, out),
-                }
-            }
-            CostSource::Absolute { .. } => {
-                absolute_difference::difference(simd, line.left[x], &line.right[start..], out)
-            }
-            CostSource::Information { table, .. } => {
-                mutual_information::information::look_up(
-                    simd,
-                    table,
-                    line.left[x],
-                    &line.right[start..],
-                    out,
-                );
-            }
-            CostSource::Custom(cost) => {
-                cost.costs(x, y, &mut line.own);
-                let greatest = self.greatest;
-                out.iter_mut().zip(&line.own).for_each(|(o, &c)| *o = T::of(c.min(greatest)));
-            }
-        }
-        if !line.right_holes.is_empty() {
-            let most = T::of(self.greatest);
-            let holes = &line.right_holes[start..start + out.len()];
-            out.iter_mut().zip(holes).for_each(|(o, &h)| *o = if h == 0 { *o } else { most });
-        }
+        out[costs.disparities..].fill(T::MAX);
     }
 }

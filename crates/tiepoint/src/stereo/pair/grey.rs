@@ -1,11 +1,10 @@
-//! The grey images that costs are computed from, and where they hold nothing.
+//! Grey images, as they are and in 8 bits, and which pixels hold data.
 
 use super::mirrored;
 use crate::{
     Result,
     device::Cpu,
-    image::{AnyImage, Image, Pixel, grey},
-    stereo::cost::{CensusWindow, transform},
+    image::{AnyImage, AnyView, Image, ImageView, grey},
 };
 
 /// A grey image in its own type: a census only asks which of two pixels is darker.
@@ -19,36 +18,34 @@ pub(in crate::stereo) struct Grey {
 impl Grey {
     /// The grey of an image; pixels that are not finite become 0. Colour of 8 bits gives grey of 16,
     /// 256 times as large: rounded to 8 bits it would tell fewer pixels apart.
-    pub(in crate::stereo) fn new(image: &AnyImage, cpu: &Cpu) -> Result<Self> {
+    pub(in crate::stereo) fn new(view: AnyView<'_>, cpu: &Cpu) -> Result<Self> {
         let mut shift = None;
-        let mut image = match image {
-            AnyImage::U8(i) if i.channels() >= 3 => {
-                let mut wide = Image::filled(i.size(), i.channels(), 0_u16);
-                let values = wide.data_mut().iter_mut().zip(i.data());
-                values.for_each(|(o, &v)| *o = u16::from(v) << 8);
+        let image = match view {
+            AnyView::U8(v) if v.channels() >= 3 => {
+                let mut wide = Image::filled(v.size(), v.channels(), 0_u16);
+                for y in 0..v.size().height {
+                    let values = wide.row_mut(y).iter_mut().zip(v.row(y));
+                    values.for_each(|(o, &v)| *o = u16::from(v) << 8);
+                }
                 shift = Some(8);
                 grey(AnyImage::U16(wide), cpu)?
             }
-            image => grey(image.clone(), cpu)?,
+            view => grey(view.to_image(), cpu)?,
         };
+        Ok(Self { shift, ..Self::from_image(image) })
+    }
+
+    /// The grey image.
+    pub(in crate::stereo) fn image(&self) -> &AnyImage {
+        &self.image
+    }
+
+    /// Takes a grey image as it is; floats that are not finite become 0.
+    pub(in crate::stereo) fn from_image(mut image: AnyImage) -> Self {
         if let AnyImage::F32(i) = &mut image {
             i.data_mut().iter_mut().filter(|v| !v.is_finite()).for_each(|v| *v = 0.0);
         }
-        Ok(Self { image, shift })
-    }
-
-    /// The census of row y, plane by plane.
-    pub(in crate::stereo) fn census(&self, window: CensusWindow, y: usize) -> Vec<u8> {
-        match &self.image {
-            AnyImage::U8(i) => transform(i, window, y),
-            AnyImage::U16(i) => transform(i, window, y),
-            AnyImage::F32(i) => transform(i, window, y),
-        }
-    }
-
-    /// Of an image of 8 bits.
-    pub(in crate::stereo) fn of_bytes(image: &Image<u8>) -> Self {
-        Self { image: AnyImage::U8(image.clone()), shift: None }
+        Self { image, shift: None }
     }
 
     /// Left and right exchanged.
@@ -62,22 +59,23 @@ impl Grey {
     }
 }
 
-/// Which pixels hold something (255) and which not (0): those that are not finite and those that `mask` excludes.
+/// Which pixels hold something (not 0) and which do not (0): those that are not finite and those that `mask` excludes.
 /// `None`: all do.
-pub(in crate::stereo) fn holes(image: &AnyImage, mask: Option<&Image<u8>>) -> Option<Image<u8>> {
-    let channels = image.channels();
-    let finite = match image {
-        AnyImage::F32(i) if i.data().iter().any(|v| !v.is_finite()) => Some(i),
-        _ => None,
+pub(super) fn validity(view: AnyView<'_>, mask: Option<ImageView<'_, u8>>) -> Option<Image<u8>> {
+    let whole = |p: &[f32]| p.iter().all(|v| v.is_finite());
+    let finite = match view {
+        AnyView::F32(v) => Some(v).filter(|v| (0..v.size().height).any(|y| !whole(v.row(y)))),
+        AnyView::U8(_) | AnyView::U16(_) => None,
     };
     if mask.is_none() && finite.is_none() {
         return None;
     }
-    let mut out = mask.cloned().unwrap_or_else(|| Image::filled(image.size(), 1, 255));
-    if let Some(image) = finite {
-        let pixels = image.data().chunks(channels);
-        let whole = |p: &[f32]| p.iter().all(|v| v.is_finite());
-        out.data_mut().iter_mut().zip(pixels).filter(|(_, p)| !whole(p)).for_each(|(o, _)| *o = 0);
+    let mut out = mask.map_or_else(|| Image::filled(view.size(), 1, 255), |mask| mask.to_image());
+    if let Some(view) = finite {
+        for y in 0..view.size().height {
+            let pixels = out.row_mut(y).iter_mut().zip(view.row(y).chunks(view.channels()));
+            pixels.filter(|(_, p)| !whole(p)).for_each(|(o, _)| *o = 0);
+        }
     }
     Some(out)
 }
@@ -95,16 +93,16 @@ pub(in crate::stereo) struct Bytes {
 }
 
 impl Bytes {
-    /// The scale that suits both images.
-    pub(in crate::stereo) fn of(pair: [&Grey; 2]) -> Self {
-        let most = pair.iter().map(|g| match &g.image {
+    /// The scale that suits all of these images.
+    pub(in crate::stereo) fn of(greys: &[&Grey]) -> Self {
+        let most = greys.iter().map(|g| match &g.image {
             AnyImage::U16(i) if g.shift.is_none() => i.data().iter().copied().max().unwrap_or(0),
             _ => 0,
         });
         let most = most.max().unwrap_or(0);
         let shift = [(1023, 2), (2047, 3), (4095, 4)].iter().find(|s| most <= s.0).map_or(8, |s| s.1);
         let (mut low, mut high) = (0.0_f32, 1.0_f32);
-        for grey in pair {
+        for grey in greys {
             if let AnyImage::F32(i) = &grey.image {
                 low = i.data().iter().copied().fold(low, f32::min);
                 high = i.data().iter().copied().fold(high, f32::max);
@@ -126,7 +124,7 @@ impl Bytes {
             }
             AnyImage::F32(i) => {
                 let byte = |v: f32| ((v - self.low) * self.scale).clamp(0.0, 255.0) as u8;
-                row.iter_mut().zip(i.row(y)).for_each(|(o, &v)| *o = byte(v.to_f32()));
+                row.iter_mut().zip(i.row(y)).for_each(|(o, &v)| *o = byte(v));
             }
         });
         out

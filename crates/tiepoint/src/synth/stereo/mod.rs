@@ -8,7 +8,7 @@
 
 mod surface;
 
-pub use crate::stereo::consistency_check::View;
+pub use crate::stereo::View;
 pub use surface::{Outline, Surface};
 
 use super::texture::Sampler;

@@ -1,7 +1,7 @@
-//! Mutual information: which grey values of the two images belong together is learnt from the pair itself.
+//! The table of costs that a disparity map yields.
 //!
 //! **Formula** (H. Hirschmüller, PAMI 2008, section 2.1; the taps are those of the CUDA program of 2010). A disparity
-//! map says which pixels lie upon each other. P(i, k) is the share of them whose left value is i and whose right value
+//! map says which pixels correspond. P(i, k) is the share of them whose left value is i and whose right value
 //! is k; its margins are P(i) and P(k). With ⊗g a Gaussian of seven taps
 //!
 //! ```text
@@ -17,14 +17,13 @@
 //! is Σ g(t) a(x + t), t ascending, values beyond 0…255 being those at the end; the logarithm is
 //! [`numeric::ln`](crate::numeric::ln).
 
-use crate::stereo::cost::MI_LIMIT;
+use super::{CostTable, LIMIT, VALUES};
 use crate::{
     device::{Cpu, dispatch},
     image::Image,
     numeric,
-    stereo::aggregation::Value,
 };
-use fearless_simd::{Simd, prelude::*};
+use fearless_simd::Simd;
 use fearless_simd_macros::simd;
 
 /// The Gaussian.
@@ -36,27 +35,16 @@ const SCALE: f64 = 4.0;
 /// The share of pixels that cost nothing.
 const FREE: f64 = 0.05;
 
-const VALUES: usize = 256;
 /// The Gaussian reaches so far to either side.
 const REACH: usize = TAPS.len() / 2;
 /// Rows of the table in a task.
 const ROWS: usize = 32;
 
-/// The cost of every pair of grey values, rows by the left value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::stereo) struct Table(Vec<u8>);
-
-impl Table {
-    /// The costs of a left value.
-    #[inline(always)]
-    pub(in crate::stereo) fn row(&self, left: u8) -> &[u8] {
-        &self.0[usize::from(left) * VALUES..][..VALUES]
-    }
-
-    /// The table that a disparity map teaches, of the pair's size or, with `step` 2, of half that: its pixel (x, y)
-    /// then speaks for four, with twice its disparity. Where x − d leaves the right image its nearest column stands in;
-    /// pixels without a disparity teach nothing.
-    pub(in crate::stereo) fn learn(
+impl CostTable {
+    /// The table of a disparity map of the pair's size or, with `step` 2, of half that: its pixel (x, y) then counts for
+    /// four, with twice its disparity. Where x − d leaves the right image its nearest column counts; pixels without a
+    /// disparity do not count.
+    pub(super) fn learn(
         [left, right]: [&Image<u8>; 2],
         (disparity, step): (&Image<f32>, usize),
         right_mask: Option<&Image<u8>>,
@@ -64,11 +52,6 @@ impl Table {
     ) -> Self {
         let _stage = cpu.stage("mutual information");
         Self::of(&joint([left, right], (disparity, step), right_mask, cpu), cpu)
-    }
-
-    /// The table for the pair with its images exchanged.
-    pub(in crate::stereo) fn exchanged(&self) -> Self {
-        Self((0..self.0.len()).map(|n| self.0[(n % VALUES) * VALUES + n / VALUES]).collect())
     }
 
     /// The table of a joint histogram.
@@ -84,7 +67,7 @@ impl Table {
     }
 }
 
-/// How often each pair of values lies upon each other, rows by the left value.
+/// The joint histogram: how often each pair of values corresponds, rows by the left value.
 fn joint(
     [left, right]: [&Image<u8>; 2],
     (disparity, step): (&Image<f32>, usize),
@@ -119,7 +102,7 @@ fn joint(
 }
 
 /// The mutual information of a joint histogram, in nats: the mean of −v over what is counted, in order.
-pub(in crate::stereo) fn information(counts: &[u64], cpu: &Cpu) -> f64 {
+pub(super) fn information(counts: &[u64], cpu: &Cpu) -> f64 {
     let values = unlikeness(counts, cpu);
     let total = counts.iter().sum::<u64>().max(1) as f64;
     -counts.iter().zip(&values).filter(|m| *m.0 > 0).fold(0.0, |sum, (&n, v)| sum + n as f64 * v) / total
@@ -211,7 +194,7 @@ fn less_margins<S: Simd>(_simd: S, left: &[f64], right: &[f64], values: &mut [f6
 #[simd]
 fn costs<S: Simd>(_simd: S, values: &[f64], offset: f64, out: &mut [u8]) {
     for (out, v) in out.iter_mut().zip(values) {
-        *out = (SCALE * (v - offset)).round().clamp(0.0, f64::from(MI_LIMIT)) as u8;
+        *out = (SCALE * (v - offset)).round().clamp(0.0, f64::from(LIMIT)) as u8;
     }
 }
 
@@ -239,44 +222,6 @@ fn quantile(values: &[f64], counts: &[u64]) -> f64 {
         seen as f64 >= wanted
     });
     found.map_or(0.0, |m| m.0)
-}
-
-/// Costs of a left value against right values.
-#[inline(always)]
-pub(in crate::stereo) fn look_up<S: Simd, T: Value>(
-    simd: S,
-    table: &Table,
-    left: u8,
-    right: &[u8],
-    out: &mut [T],
-) {
-    let row = table.row(left);
-    let n = S::u8s::LEN;
-    if n == 64 {
-        // Four vectors hold the row: two look-ups in pairs of them, and a choice by the highest bit.
-        let mut parts = [S::u8s::splat(simd, 0); 4];
-        for (part, row) in parts.iter_mut().zip(row.chunks_exact(n)) {
-            *part = S::u8s::from_slice(simd, row);
-        }
-        for (right, out) in right.chunks_exact(n).zip(out.chunks_exact_mut(n)) {
-            T::spread::<S>(of_parts::<S>(parts, S::u8s::from_slice(simd, right)), out);
-        }
-        return;
-    }
-    let mut costs = [0_u8; 64];
-    for (right, out) in right.chunks_exact(n).zip(out.chunks_exact_mut(n)) {
-        let costs = &mut costs[..n];
-        costs.iter_mut().zip(right).for_each(|(c, &r)| *c = row[usize::from(r)]);
-        T::spread::<S>(S::u8s::from_slice(simd, costs), out);
-    }
-}
-
-#[inline(always)]
-fn of_parts<S: Simd>(parts: [S::u8s; 4], values: S::u8s) -> S::u8s {
-    let place = values & 127;
-    let low = parts[0].concat_swizzle_dyn(parts[1], place);
-    let high = parts[2].concat_swizzle_dyn(parts[3], place);
-    values.simd_gt(127).select(high, low)
 }
 
 #[cfg(test)]
@@ -315,9 +260,9 @@ mod tests {
         let values = grid(&|i, k| joint[(i * 256 + k) as usize] - left[i as usize] - right[k as usize]);
         let offset = sorted_quantile(&values, &counts);
         assert_eq!(quantile(&values, &counts), offset, "the twentieth");
-        let table = Table::of(&counts, &Cpu::with_threads(2).unwrap());
+        let table = CostTable::of(&counts, &Cpu::with_threads(2).unwrap());
         for (n, v) in values.iter().enumerate() {
-            let expected = (SCALE * (v - offset)).clamp(0.0, f64::from(MI_LIMIT));
+            let expected = (SCALE * (v - offset)).clamp(0.0, f64::from(LIMIT));
             let found = f64::from(table.0[n]);
             assert!((found - expected).abs() < 0.5 + 1e-6, "{n}: {found} for {expected}");
         }
@@ -334,7 +279,7 @@ mod tests {
 
     /// A map at half the size, threads and SIMD levels do not matter.
     #[test]
-    fn halves_teach_what_wholes_do() {
+    fn a_map_at_half_the_size_counts_four_times() {
         let mut random = Random::new(11);
         for size in [Size::new(1, 1), Size::new(37, 1), Size::new(1, 20), Size::new(51, 34)] {
             let mut image =
@@ -348,19 +293,19 @@ mod tests {
             });
             let whole = Image::from_fn(size, |x, y| 2.0 * half.row(y / 2)[x / 2]);
             let images = [&left, &right];
-            let expected = Table::learn(images, (&whole, 1), Some(&mask), &Cpu::sequential());
+            let expected = CostTable::learn(images, (&whole, 1), Some(&mask), &Cpu::sequential());
             for cpu in cpus() {
-                let found = Table::learn(images, (&half, 2), Some(&mask), &cpu);
+                let found = CostTable::learn(images, (&half, 2), Some(&mask), &cpu);
                 assert!(found == expected, "{size}, {} threads, {}", cpu.threads(), cpu.level_name());
             }
         }
     }
 
     #[test]
-    fn nothing_teaches_nothing() {
+    fn without_disparities_all_costs_are_equal() {
         let image = Image::filled(Size::new(5, 4), 1, 9_u8);
         let nowhere = Image::filled(Size::new(5, 4), 1, f32::INFINITY);
-        let table = Table::learn([&image; 2], (&nowhere, 1), None, &Cpu::sequential());
+        let table = CostTable::learn([&image; 2], (&nowhere, 1), None, &Cpu::sequential());
         assert!(table.0.iter().all(|&c| c == table.0[0]), "one cost for all");
     }
 }

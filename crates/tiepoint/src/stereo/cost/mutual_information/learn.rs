@@ -1,11 +1,13 @@
-//! Learning mutual information: disparities teach a table of costs, which gives better disparities.
+//! Learning the table of costs: a table gives disparities, and disparities a better table.
 
-use super::projection::{Colour, Projection};
+use super::{
+    CostTable,
+    projection::{ColourImage, Projection},
+};
 use crate::stereo::{
-    Learning, StereoOptions,
-    aggregation::{AggregationOutput, Workspace, aggregate},
-    consistency_check::{View, check},
-    cost::Table,
+    Learning, StereoOptions, View,
+    aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate},
+    consistency_check::check,
     median::median,
     pair::Pair,
 };
@@ -17,18 +19,18 @@ use crate::{
 
 /// Halvings at most.
 const LEVELS: usize = 4;
-/// The least side of an image that still teaches something.
+/// The least side of an image that a table is learnt from at half the size.
 const LEAST_SIDE: usize = 24;
 /// Iterations at the coarsest level.
 const FIRST: usize = 3;
 
 /// The table for the pair at its full size.
-pub(in crate::stereo) fn table(
+pub(super) fn table(
     pair: &Pair,
     options: &StereoOptions,
     workspace: &mut Workspace,
     cpu: &Cpu,
-) -> Result<Table> {
+) -> Result<CostTable> {
     match options.learning {
         Learning::Iterations(n) => iterate(pair, options, usize::from(n), workspace, cpu),
         Learning::CoarseToFine => coarse_to_fine(pair, options, workspace, cpu),
@@ -36,7 +38,7 @@ pub(in crate::stereo) fn table(
 }
 
 /// About what [`table`] takes, in units of `whole` for an aggregation of the pair: each halving takes an eighth.
-pub(in crate::stereo) fn table_steps(options: &StereoOptions, whole: usize) -> usize {
+pub(super) fn table_steps(options: &StereoOptions, whole: usize) -> usize {
     match options.learning {
         Learning::Iterations(n) => usize::from(n).saturating_sub(1) * whole,
         Learning::CoarseToFine => whole / 6,
@@ -47,14 +49,14 @@ pub(in crate::stereo) fn table_steps(options: &StereoOptions, whole: usize) -> u
 const ROUNDS: usize = 3;
 
 /// About what [`project`] takes: an aggregation at half the size, and a table for it, each round.
-pub(in crate::stereo) fn project_steps(options: &StereoOptions, whole: usize) -> usize {
+pub(super) fn project_steps(options: &StereoOptions, whole: usize) -> usize {
     ROUNDS * (whole / 8 + table_steps(options, whole / 8))
 }
 
 /// Chooses the grey of the colour image that belongs to the grey one.
-pub(in crate::stereo) fn project(
+pub(super) fn project(
     pair: &mut Pair,
-    colour: &Colour,
+    colour: &ColourImage,
     options: &StereoOptions,
     workspace: &mut Workspace,
     cpu: &Cpu,
@@ -62,7 +64,7 @@ pub(in crate::stereo) fn project(
     if pair.size().width.min(pair.size().height) < 2 * LEAST_SIDE {
         return Ok(());
     }
-    let luma = pair.values()[colour.side].clone();
+    let luma = pair.compared(colour.view).clone();
     let options = halved(options, 1);
     let whole = pair.size().area() / 8;
     let learning = table_steps(&options, whole);
@@ -79,7 +81,7 @@ pub(in crate::stereo) fn project(
         }
         last = projection;
         let values = if last == Projection::LUMA { luma.clone() } else { colour.values(last, cpu) };
-        pair.set_values(colour.side, values);
+        pair.compare_in(colour.view, values);
     }
     Ok(())
 }
@@ -104,30 +106,39 @@ fn iterate(
     runs: usize,
     workspace: &mut Workspace,
     cpu: &Cpu,
-) -> Result<Table> {
+) -> Result<CostTable> {
     let step = pair.size().area();
     let cpu = &cpu.begin_task("iterate", runs.saturating_sub(1) * step);
-    let mut table = taught(pair, (&zero(pair.size(), options), 1), cpu);
+    let mut table = from_disparities(pair, (&zero(pair.size(), options), 1), cpu);
     for _ in 1..runs {
-        table = taught(pair, (&disparities(pair, options, &table, workspace, &cpu.part(step))?, 1), cpu);
+        table = from_disparities(
+            pair,
+            (&disparities(pair, options, &table, workspace, &cpu.part(step))?, 1),
+            cpu,
+        );
     }
     Ok(table)
 }
 
-/// What disparities teach, those of the pair (step 1) or of the pair at half the size (step 2).
-fn taught(pair: &Pair, disparity: (&Image<f32>, usize), cpu: &Cpu) -> Table {
-    Table::learn(pair.values(), disparity, pair.right_mask(), cpu)
+/// The table of the disparities of the pair (step 1) or of the pair at half the size (step 2).
+pub(super) fn from_disparities(pair: &Pair, disparity: (&Image<f32>, usize), cpu: &Cpu) -> CostTable {
+    CostTable::learn(
+        [View::Left, View::Right].map(|view| pair.compared(view)),
+        disparity,
+        pair.mask(View::Right),
+        cpu,
+    )
 }
 
 /// Disparities by a table, those that pass the left-right check.
 fn disparities(
     pair: &Pair,
     options: &StereoOptions,
-    table: &Table,
+    table: &CostTable,
     workspace: &mut Workspace,
     cpu: &Cpu,
 ) -> Result<Image<f32>> {
-    let input = pair.input(options, None, Some(table));
+    let input = AggregationInput::new(table, pair, options, options.penalties());
     let (mut left, mut right) = (Image::new(pair.size()), Image::new(pair.size()));
     let results = AggregationOutput {
         disparity: Some(&mut left),
@@ -135,8 +146,8 @@ fn disparities(
         ..AggregationOutput::default()
     };
     aggregate(&input, results, workspace, cpu)?;
-    let (mut left, right) = (median(&left, 3, cpu)?, median(&right, 3, cpu)?);
-    check(&mut left, &right, View::Left, 1.0, cpu)?;
+    let (mut left, right) = (median(left.view(), 3, cpu)?, median(right.view(), 3, cpu)?);
+    check(left.view_mut(), right.view(), View::Left, 1.0, cpu)?;
     Ok(left)
 }
 
@@ -145,7 +156,7 @@ fn coarse_to_fine(
     options: &StereoOptions,
     workspace: &mut Workspace,
     cpu: &Cpu,
-) -> Result<Table> {
+) -> Result<CostTable> {
     // pairs[k] is at 1 / 2ᵏ⁺¹ of the size.
     let mut pairs: Vec<Pair> = Vec::new();
     loop {
@@ -157,16 +168,18 @@ fn coarse_to_fine(
         pairs.push(last.half(cpu)?);
     }
     let coarsest = pairs.last().unwrap_or(pair);
-    let steps = |level: usize| pairs[level].size().area() * halved(options, level + 1).disparities;
-    let first = (FIRST - 1) * coarsest.size().area() * halved(options, pairs.len()).disparities;
+    let steps =
+        |level: usize| pairs[level].size().area().saturating_mul(halved(options, level + 1).disparities);
+    let first =
+        ((FIRST - 1) * halved(options, pairs.len()).disparities).saturating_mul(coarsest.size().area());
     let cpu = &cpu.begin_task("learn", first + (0..pairs.len()).map(steps).sum::<usize>());
     let mut table = iterate(coarsest, &halved(options, pairs.len()), FIRST, workspace, &cpu.part(first))?;
     for level in (0..pairs.len()).rev() {
-        // What this level's table gives teaches the next finer one.
+        // The disparities by this level's table make the table of the next finer level.
         let (options, cpu) = (halved(options, level + 1), cpu.part(steps(level)));
         let disparity = disparities(&pairs[level], &options, &table, workspace, &cpu)?;
         let finer = if level == 0 { pair } else { &pairs[level - 1] };
-        table = taught(finer, (&disparity, 2), &cpu);
+        table = from_disparities(finer, (&disparity, 2), &cpu);
     }
     Ok(table)
 }

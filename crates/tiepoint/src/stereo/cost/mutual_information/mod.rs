@@ -1,7 +1,161 @@
-//! Mutual information: learnt from the pair by what its disparities lay upon each other.
+//! Mutual information (H. Hirschmüller, PAMI 2008, section 2.1): which values of the two images belong together is
+//! learnt from the pair itself, as a table of costs.
+//!
+//! [`information`] makes the table from a disparity map, [`learn`] alternates between tables and maps, [`projection`]
+//! chooses the grey of a colour image whose partner is grey.
+//!
+//! What is compared are 8-bit values, each image on its own scale: of two colour images the green channels, else grey.
 
-pub(super) mod information;
-pub(in crate::stereo) mod learn;
+mod information;
+mod learn;
 mod projection;
 
-pub(in crate::stereo) use projection::{Colour, is_colour};
+use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn};
+use crate::{
+    Result,
+    device::Cpu,
+    image::Image,
+    stereo::{
+        Penalties, StereoOptions, View,
+        aggregation::Value,
+        pair::{Bytes, Pair, Pictures},
+    },
+};
+use fearless_simd::{Simd, prelude::*};
+use projection::ColourImage;
+
+/// The greatest entry of the table.
+const LIMIT: u8 = 24;
+/// Values of 8 bits.
+const VALUES: usize = 256;
+/// The channel of green.
+const GREEN: usize = 1;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct MutualInformation;
+
+impl CostDefinition for MutualInformation {
+    fn greatest(&self) -> u16 {
+        LIMIT.into()
+    }
+
+    fn penalties(&self) -> Penalties {
+        Penalties { p1: 12, p2: 39, p2_least: 14, gradient: 4 }
+    }
+
+    /// Of two colour images green: were it grey, another gamma of the colours would not be a function of the values and
+    /// could not be learnt. Of a colour image and a grey one the grey of both, until it is known which grey
+    /// ([`projection`]).
+    fn compared(&self, pictures: &Pictures<'_>, pair: &Pair, cpu: &Cpu) -> Result<Option<[Image<u8>; 2]>> {
+        if pictures.are_colour() == [true, true] {
+            let [left] = pictures.channels([View::Left], &[GREEN], cpu)?;
+            let [right] = pictures.channels([View::Right], &[GREEN], cpu)?;
+            return Ok(Some([left, right]));
+        }
+        let own = pair.greys().each_ref().map(|grey| Bytes::of(&[grey]));
+        // Both on one scale are on that of the pair.
+        Ok((own != [pair.scale(); 2]).then(|| [0, 1].map(|i| own[i].image(&pair.greys()[i], cpu))))
+    }
+
+    fn source(&self, learn: Learn<'_, '_>) -> Result<Box<dyn CostSource>> {
+        let Learn { pair, pictures, options, workspace, cpu } = learn;
+        let step = pair.size().area();
+        if let Some(colour) = ColourImage::of(pictures, cpu)? {
+            let cpu = cpu.part(learn::project_steps(options, step));
+            cpu.run(|| learn::project(pair, &colour, options, workspace, &cpu))?;
+        }
+        let cpu = cpu.part(learn::table_steps(options, step));
+        Ok(Box::new(cpu.run(|| learn::table(pair, options, workspace, &cpu))?))
+    }
+
+    fn learning_steps(&self, pictures: &Pictures<'_>, options: &StereoOptions, pixels: usize) -> usize {
+        let [left, right] = pictures.are_colour();
+        let projecting = if left != right { learn::project_steps(options, pixels) } else { 0 };
+        projecting + learn::table_steps(options, pixels)
+    }
+}
+
+/// The cost of every pair of values, rows by the left value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct CostTable(Vec<u8>);
+
+impl CostTable {
+    /// The costs of a left value.
+    #[inline(always)]
+    fn row(&self, left: u8) -> &[u8] {
+        &self.0[usize::from(left) * VALUES..][..VALUES]
+    }
+}
+
+impl DescriptorCost for CostTable {
+    fn greatest(&self) -> u16 {
+        LIMIT.into()
+    }
+
+    fn planes(&self) -> usize {
+        1
+    }
+
+    fn describe(&self, pair: &Pair, view: View, y: usize, out: &mut [u8]) {
+        out.copy_from_slice(pair.compared(view).row(y));
+    }
+
+    #[inline(always)]
+    fn pixel<S: Simd, T: Value>(&self, simd: S, descriptors: &Descriptors<'_>, out: &mut [T]) {
+        let (row, right) = (self.row(descriptors.left[0]), descriptors.right);
+        let n = S::u8s::LEN;
+        if n == 64 {
+            // Four vectors hold the row: two look-ups in pairs of them, and a choice by the highest bit.
+            let mut parts = [S::u8s::splat(simd, 0); 4];
+            for (part, row) in parts.iter_mut().zip(row.chunks_exact(n)) {
+                *part = S::u8s::from_slice(simd, row);
+            }
+            for (right, out) in right.chunks_exact(n).zip(out.chunks_exact_mut(n)) {
+                T::spread::<S>(look_up::<S>(parts, S::u8s::from_slice(simd, right)), out);
+            }
+            return;
+        }
+        let mut costs = [0_u8; 64];
+        for (right, out) in right.chunks_exact(n).zip(out.chunks_exact_mut(n)) {
+            let costs = &mut costs[..n];
+            costs.iter_mut().zip(right).for_each(|(c, &r)| *c = row[usize::from(r)]);
+            T::spread::<S>(S::u8s::from_slice(simd, costs), out);
+        }
+    }
+
+    fn exchanged(&self) -> Self {
+        Self((0..self.0.len()).map(|n| self.0[(n % VALUES) * VALUES + n / VALUES]).collect())
+    }
+}
+
+/// The entries of a row of 256 bytes, held in four vectors of 64.
+#[inline(always)]
+fn look_up<S: Simd>(row: [S::u8s; 4], values: S::u8s) -> S::u8s {
+    let place = values & 127;
+    let low = row[0].concat_swizzle_dyn(row[1], place);
+    let high = row[2].concat_swizzle_dyn(row[3], place);
+    values.simd_gt(127).select(high, low)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CostTable, learn};
+    use crate::{
+        device::Cpu,
+        image::Image,
+        stereo::{View, cost::tests::check_formula},
+    };
+
+    #[test]
+    fn is_its_table() {
+        let learnt = |pair: &_| {
+            let zero = Image::new(crate::stereo::pair::Pair::size(pair));
+            learn::from_disparities(pair, (&zero, 1), &Cpu::sequential())
+        };
+        check_formula("mutual information", learnt, |table: &CostTable, pair, x, other, y| {
+            let [left, right] =
+                [(View::Left, x), (View::Right, other)].map(|(v, x)| pair.compared(v).row(y)[x]);
+            u16::from(table.row(left)[usize::from(right)])
+        });
+    }
+}

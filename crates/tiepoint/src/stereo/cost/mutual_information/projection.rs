@@ -2,42 +2,45 @@
 //!
 //! Mutual information learns any mapping of values, but not that of one grey to another grey of the same colours:
 //! Rec. 601 and Rec. 709 luma differ by so much that one is no function of the other. So where one image of a pair is
-//! colour and the other grey, the pair itself says what the grey was made of:
+//! colour and the other grey, the grey is estimated from the pair itself:
 //!
 //! ```text
 //! value = 255 (Σ w_c (c / 255)^p)^(1/p),   w ≥ 0,  Σ w_c = 1,  p = 1 or 2 (near light before gamma)
 //! ```
 //!
-//! with the w and p whose values tell most about the other image (the information of the smoothed histogram) where
-//! coarse disparities lay the pixels upon each other. Luma, the mean and green are tried first, then weights in the
-//! direction of the steepest rise, moved by ⅛ to ¹⁄₆₄. Weights of no standard must tell a fiftieth more than the best
-//! standard: where colours are few, many weights do.
+//! with the w and p whose values have the greatest mutual information (of the smoothed histogram) with the other image
+//! at corresponding pixels, by coarse disparities. Luma, the mean and green are tried first, then hill climbing in steps
+//! of ⅛ to ¹⁄₆₄. Weights of no standard must have a fiftieth more information than the best standard: where colours are
+//! few, many weights do.
 //!
 //! **Numbers.** Integers, but for a square root and the information, f64 in a stated order.
 
 use super::information::information;
-use crate::stereo::pair::{Pair, own_bytes};
+use crate::stereo::{
+    View,
+    pair::{Pair, Pictures},
+};
 use crate::{
     Result,
     device::Cpu,
-    image::{AnyImage, Image, Size},
+    image::{Image, Size},
 };
 
 /// What weights add up to.
 const UNIT: u32 = 10_000;
-/// Pixels that are asked, about.
-const ASKED: usize = 100_000;
+/// Pixels that are sampled, about.
+const SAMPLED: usize = 100_000;
 
 /// How a colour becomes a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::stereo) struct Projection {
+pub(super) struct Projection {
     weights: [u32; 3],
     squares: bool,
 }
 
 impl Projection {
     /// Rec. 709 luma: what costs are computed from everywhere else.
-    pub(in crate::stereo) const LUMA: Self = Self { weights: [2126, 7152, 722], squares: false };
+    pub(super) const LUMA: Self = Self { weights: [2126, 7152, 722], squares: false };
 
     /// Rec. 709, Rec. 601, the mean and green, of the values and of their squares.
     fn standards() -> Vec<Self> {
@@ -70,19 +73,22 @@ impl Projection {
         }
     }
 
-    /// That which tells most about the other image.
+    /// The projection with the greatest mutual information with the other image.
     fn best(samples: &[([u8; 3], u8)], cpu: &Cpu) -> Self {
-        let tells = |p: &Self| {
+        let information_of = |p: &Self| {
             let mut counts = vec![0_u64; 1 << 16];
-            let met = samples.iter().map(|&(colour, other)| (p.value(colour), other));
-            met.for_each(|(a, b)| counts[usize::from(a) << 8 | usize::from(b)] += 1);
+            let values = samples.iter().map(|&(colour, other)| (p.value(colour), other));
+            values.for_each(|(a, b)| counts[usize::from(a) << 8 | usize::from(b)] += 1);
             information(&counts, &Cpu::sequential())
         };
         // The first of the best.
         let most = |all: Vec<Self>| -> (f64, Self) {
-            let told = cpu.map(all.len(), |i| tells(&all[i]));
-            let told = told.into_iter().zip(all);
-            told.reduce(|a, b| if b.0 > a.0 { b } else { a }).unwrap_or((0.0, Self::LUMA))
+            let found = cpu.map(all.len(), |i| information_of(&all[i]));
+            found
+                .into_iter()
+                .zip(all)
+                .reduce(|a, b| if b.0 > a.0 { b } else { a })
+                .unwrap_or((0.0, Self::LUMA))
         };
         let standard = most(Self::standards());
         let mut own = standard;
@@ -100,41 +106,37 @@ impl Projection {
 }
 
 /// The colour image of a pair whose other image is grey.
-pub(in crate::stereo) struct Colour {
+pub(super) struct ColourImage {
     /// Red, green and blue in 8 bits, pixel by pixel.
     channels: Image<u8>,
-    /// 0: the left image.
-    pub(in crate::stereo) side: usize,
+    /// Which of the two it is.
+    pub(super) view: View,
 }
 
-impl Colour {
+impl ColourImage {
     /// `None` unless one image is colour and the other is not.
-    pub(in crate::stereo) fn of(left: &AnyImage, right: &AnyImage, cpu: &Cpu) -> Result<Option<Self>> {
-        let (image, side) = match (is_colour(left), is_colour(right)) {
-            (true, false) => (left, 0),
-            (false, true) => (right, 1),
-            _ => return Ok(None),
+    pub(super) fn of(pictures: &Pictures<'_>, cpu: &Cpu) -> Result<Option<Self>> {
+        let view = match pictures.are_colour() {
+            [true, false] => View::Left,
+            [false, true] => View::Right,
+            [true, true] | [false, false] => return Ok(None),
         };
-        let side_by_side = match image {
-            AnyImage::U8(i) => AnyImage::U8(spread(i)),
-            AnyImage::U16(i) => AnyImage::U16(spread(i)),
-            AnyImage::F32(i) => AnyImage::F32(spread(i)),
-        };
-        Ok(Some(Self { channels: own_bytes(&side_by_side, cpu)?, side }))
+        let [channels] = pictures.channels([view], &[0, 1, 2], cpu)?;
+        Ok(Some(Self { channels, view }))
     }
 
-    /// The projection of what disparities at half the size lay upon each other.
-    pub(in crate::stereo) fn projection(&self, pair: &Pair, disparity: &Image<f32>, cpu: &Cpu) -> Projection {
+    /// The projection by disparities at half the size.
+    pub(super) fn projection(&self, pair: &Pair, disparity: &Image<f32>, cpu: &Cpu) -> Projection {
         let Size { width, height } = pair.size();
         let mut samples = Vec::new();
-        for y in (0..height).step_by((width * height).div_ceil(ASKED).max(1)) {
+        for y in (0..height).step_by(pair.size().area().div_ceil(SAMPLED).max(1)) {
             let colours = self.channels.row(y).as_chunks::<3>().0;
-            let grey = pair.values()[1 - self.side].row(y);
-            let seen = pair.right_mask().map(|m| m.row(y));
+            let grey = pair.compared(self.view.other()).row(y);
+            let seen = pair.mask(View::Right).map(|m| m.row(y));
             for (x, d) in (0..width).map(|x| (x, 2.0 * disparity.row(y / 2)[x / 2])) {
                 let other = ((x as f32 - d + 0.5).max(0.0) as usize).min(width - 1);
                 if d.is_finite() && seen.is_none_or(|m| m[other] != 0) {
-                    let [at, there] = if self.side == 0 { [x, other] } else { [other, x] };
+                    let [at, there] = if self.view == View::Left { [x, other] } else { [other, x] };
                     samples.push((colours[at], grey[there]));
                 }
             }
@@ -143,34 +145,15 @@ impl Colour {
     }
 
     /// The values that a projection makes of the image.
-    pub(in crate::stereo) fn values(&self, projection: Projection, cpu: &Cpu) -> Image<u8> {
+    pub(super) fn values(&self, projection: Projection, cpu: &Cpu) -> Image<u8> {
         let Size { width, height } = self.channels.size();
-        let mut values = Image::new(Size::new(width / 3, height));
-        cpu.for_chunks(values.data_mut(), width / 3, |y, out| {
+        let mut values = Image::new(Size::new(width, height));
+        cpu.for_chunks(values.data_mut(), width, |y, out| {
             let colours = self.channels.row(y).as_chunks::<3>().0;
             out.iter_mut().zip(colours).for_each(|(out, colour)| *out = projection.value(*colour));
         });
         values
     }
-}
-
-/// Whether the channels of a pixel differ anywhere: grey may have been stored as colour.
-pub(in crate::stereo) fn is_colour(image: &AnyImage) -> bool {
-    fn differ<T: PartialEq>(data: &[T], channels: usize) -> bool {
-        channels > 2 && data.chunks_exact(channels).any(|p| p[0] != p[1] || p[0] != p[2])
-    }
-    match image {
-        AnyImage::U8(i) => differ(i.data(), i.channels()),
-        AnyImage::U16(i) => differ(i.data(), i.channels()),
-        AnyImage::F32(i) => differ(i.data(), i.channels()),
-    }
-}
-
-/// Three channels as pixels beside each other, so that they share one scale.
-fn spread<T: Copy + Default>(image: &Image<T>) -> Image<T> {
-    let Size { width, height } = image.size();
-    let n = image.channels();
-    Image::from_fn(Size::new(3 * width, height), |x, y| image.row(y)[x / 3 * n + x % 3])
 }
 
 #[cfg(test)]
@@ -215,14 +198,5 @@ mod tests {
             assert_eq!(Projection::best(&samples, &cpu), expected, "{} threads", cpu.threads());
         }
         assert_eq!(Projection::best(&[], &Cpu::sequential()), Projection::LUMA, "nothing to choose by");
-    }
-
-    #[test]
-    fn grey_stored_as_colour_is_grey() {
-        let size = Size::new(3, 2);
-        let grey = Image::from_vec(vec![9_u8; 18], size, 3).unwrap();
-        let mut colour = grey.clone();
-        colour.data_mut()[16] = 8;
-        assert!(!is_colour(&AnyImage::U8(grey)) && is_colour(&AnyImage::U8(colour)), "by its values");
     }
 }

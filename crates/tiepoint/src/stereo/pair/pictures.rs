@@ -1,0 +1,105 @@
+//! The pictures of a pair as they were handed over, for costs that compare more than grey.
+
+use super::grey::{Bytes, Grey};
+use crate::{
+    Error, Result,
+    device::Cpu,
+    image::{AnyView, Image, ImageView, Size},
+    stereo::View,
+};
+
+/// The two pictures, the left one first.
+pub(in crate::stereo) struct Pictures<'a> {
+    pub(super) views: [AnyView<'a>; 2],
+    are_colour: [bool; 2],
+}
+
+impl<'a> Pictures<'a> {
+    /// # Errors
+    /// [`Error::Image`] for an empty left picture, [`Error::Mismatch`] when the sizes differ.
+    pub(in crate::stereo) fn new(left: AnyView<'a>, right: AnyView<'a>) -> Result<Self> {
+        let size = left.size();
+        if size.is_empty() {
+            return Err(Error::Image(format!("the left image is empty ({size})")));
+        }
+        require_size("right image", right.size(), size)?;
+        Ok(Self { views: [left, right], are_colour: [left, right].map(is_colour) })
+    }
+
+    pub(in crate::stereo) fn size(&self) -> Size {
+        self.views[0].size()
+    }
+
+    /// Which of the pictures, the left one first, have colour.
+    pub(in crate::stereo) fn are_colour(&self) -> [bool; 2] {
+        self.are_colour
+    }
+
+    /// Channels of some of the pictures in 8 bits, interleaved, all on one scale ([`Bytes`]). A grey picture has the same
+    /// values in every channel.
+    pub(in crate::stereo) fn channels<const N: usize>(
+        &self,
+        views: [View; N],
+        channels: &[usize],
+        cpu: &Cpu,
+    ) -> Result<[Image<u8>; N]> {
+        let greys = views.map(|view| {
+            Grey::from_image(match self.views[view.index()] {
+                AnyView::U8(v) => side_by_side(v, channels).into(),
+                AnyView::U16(v) => side_by_side(v, channels).into(),
+                AnyView::F32(v) => side_by_side(v, channels).into(),
+            })
+        });
+        let scale = Bytes::of(&greys.each_ref()[..]);
+        let mut images = greys.map(|grey| scale.image(&grey, cpu));
+        for image in &mut images {
+            *image = Image::from_vec(std::mem::take(image).into_vec(), self.size(), channels.len())?;
+        }
+        Ok(images)
+    }
+}
+
+/// Fails unless `found`, the size of `what`, is that of the left image.
+pub(super) fn require_size(what: &str, found: Size, left: Size) -> Result<()> {
+    if found == left {
+        return Ok(());
+    }
+    let expected = "expected one size, as rectification gives it";
+    Err(Error::Mismatch(format!("the {what} is {found} and the left image {left}: {expected}")))
+}
+
+/// Whether the channels of a pixel differ anywhere: grey may have been stored as colour.
+fn is_colour(view: AnyView<'_>) -> bool {
+    fn differ<T: Copy + PartialEq>(view: ImageView<'_, T>) -> bool {
+        let channels = view.channels();
+        let coloured = |p: &[T]| p[0] != p[1] || p[0] != p[2];
+        channels > 2 && (0..view.size().height).any(|y| view.row(y).chunks_exact(channels).any(coloured))
+    }
+    match view {
+        AnyView::U8(v) => differ(v),
+        AnyView::U16(v) => differ(v),
+        AnyView::F32(v) => differ(v),
+    }
+}
+
+/// Channels as grey pixels side by side.
+fn side_by_side<T: Copy + Default>(view: ImageView<'_, T>, channels: &[usize]) -> Image<T> {
+    let (Size { width, height }, of, n) = (view.size(), view.channels(), channels.len());
+    let channel = |c| if of < 3 { 0 } else { c };
+    let size = Size::new(width.saturating_mul(n), height);
+    Image::from_fn(size, |x, y| view.row(y)[x / n * of + channel(channels[x % n])])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grey_stored_as_colour_is_grey() {
+        let size = Size::new(3, 2);
+        let grey = Image::from_vec(vec![9_u8; 18], size, 3).unwrap();
+        let mut colour = grey.clone();
+        colour.data_mut()[16] = 8;
+        assert!(!is_colour((&grey).into()) && is_colour((&colour).into()), "by its values");
+    }
+}
