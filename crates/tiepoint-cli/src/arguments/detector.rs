@@ -1,15 +1,13 @@
 //! The options of the detectors as flags, and the detector that follows from them.
 
 use super::values::range;
-use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::input::Picture;
 use clap::{Args, ValueEnum};
+use tiepoint::feature::Detector;
 use tiepoint::feature::select::Selection;
 use tiepoint::feature::sift::{DescriptorKind, SiftOptions, SiftPreset};
 use tiepoint::feature::surf::SurfOptions;
-use tiepoint::feature::{Detector, Features};
-use tiepoint::image::{AnyImage, Image, Range};
+use tiepoint::image::Range;
 
 /// What finds keypoints, and how.
 #[derive(Clone, Debug, Args)]
@@ -98,14 +96,15 @@ pub(crate) enum DescriptorName {
 }
 
 impl DetectorArguments {
-    /// The detector with all its options checked.
-    pub(crate) fn open(&self, context: &Context) -> Outcome<Finder> {
+    /// The detector with its options, checked.
+    pub(crate) fn detector(&self) -> Outcome<Detector> {
         self.refuse_foreign()?;
         let detector = match self.detector {
             DetectorName::Sift => Detector::Sift(self.sift()?),
             DetectorName::Surf => Detector::Surf(self.surf()?),
         };
-        Ok(Finder { detector, finder: detector.open(&context.processor)? })
+        detector.check()?;
+        Ok(detector)
     }
 
     /// The preset's name, the default's spelled out.
@@ -203,64 +202,5 @@ impl DetectorArguments {
             selection: self.selection(),
             ..start
         })
-    }
-}
-
-/// A finder on the context's device. An image too large for a GPU, by SIFT even in parts, is done by the CPU,
-/// with the same result.
-#[derive(Debug)]
-pub(crate) struct Finder {
-    detector: Detector,
-    finder: tiepoint::feature::Finder,
-}
-
-impl Finder {
-    /// The features of a picture; `before` is called before anything is said about it.
-    pub(crate) fn detect(
-        &mut self,
-        picture: &Picture,
-        before: &mut dyn FnMut() -> Outcome,
-        context: &Context,
-    ) -> Outcome<Features> {
-        let (image, mask) = (&picture.image, picture.mask.as_ref().map(Image::view));
-        match self.finder.detect(image, mask, &context.processor) {
-            Err(error) if error.is_device_limit() => {
-                before()?;
-                context.note(&format!("{error}; the CPU takes this image"));
-                Ok(self.detector.detect(image, mask, &context.processor.cpu.clone().into())?)
-            }
-            found => {
-                if let (parts @ 2.., Ok(_)) = (self.finder.parts(), &found) {
-                    before()?;
-                    context.explain(&format!("too large for the GPU's memory: searched in {parts} parts"));
-                }
-                Ok(found?)
-            }
-        }
-    }
-
-    /// The features of several pictures that [go together](Self::takes_together), or `None` when each is to be searched
-    /// alone: too large, or not as they should be.
-    pub(crate) fn detect_together(
-        &mut self,
-        pictures: &[&Picture],
-        context: &Context,
-    ) -> Option<Vec<Features>> {
-        let images: Vec<&AnyImage> = pictures.iter().map(|p| &p.image).collect();
-        let found = self.finder.detect_many(&images, &context.processor).ok();
-        found.filter(|_| self.finder.parts() == 1)
-    }
-
-    /// Takes features back, for their memory.
-    pub(crate) fn recycle(&mut self, features: impl IntoIterator<Item = Features>) {
-        self.finder.recycle(features);
-    }
-
-    /// Whether two pictures are searched together, as a GPU does better: they must be of one kind, have no masks, and
-    /// not be too large.
-    pub(crate) fn takes_together(&self, a: &Picture, b: &Picture, context: &Context) -> bool {
-        let same_type = std::mem::discriminant(&a.image) == std::mem::discriminant(&b.image);
-        let alike = same_type && a.image.size() == b.image.size() && a.mask.is_none() && b.mask.is_none();
-        alike && context.processor.gpu.is_some() && self.finder.parts() == 1
     }
 }

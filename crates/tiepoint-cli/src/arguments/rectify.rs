@@ -1,9 +1,12 @@
 //! `tiepoint rectify`.
 
 use super::detector::DetectorArguments;
-use super::values::InterpolationName;
-use clap::{Args, ValueEnum};
+use super::matching::default_ratio;
+use super::values::named;
+use clap::Args;
 use std::path::PathBuf;
+use tiepoint::geometry::rectify::OutputFrame;
+use tiepoint::geometry::warp::Interpolation;
 
 #[derive(Debug, Args)]
 pub(crate) struct RectifyArguments {
@@ -42,13 +45,13 @@ pub(crate) struct RectifyArguments {
     pub(crate) draw: Option<PathBuf>,
     /// What of the input to show. Without a calibration all but `valid` may be wider than said here, so that
     /// disparities begin at 0 [default: input with a calibration, fit without]
-    #[arg(long, value_enum)]
-    pub(crate) crop: Option<CropName>,
+    #[arg(long, value_parser = named::<OutputFrame>())]
+    pub(crate) crop: Option<OutputFrame>,
     /// How values between pixels are found
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) interpolation: InterpolationName,
+    #[arg(long, value_parser = named::<Interpolation>(), default_value_t)]
+    pub(crate) interpolation: Interpolation,
     /// Keep a match when its distance is below this share of the second nearest's; 1 keeps all
-    #[arg(long, default_value_t = 0.8, value_name = "SHARE", allow_negative_numbers = true)]
+    #[arg(long, default_value_t = default_ratio(), value_name = "SHARE", allow_negative_numbers = true)]
     pub(crate) ratio: f32,
     /// Largest distance of a tie point from its epipolar line, in pixels; with a calibration, of its difference of
     /// rows from the median of all
@@ -59,17 +62,4 @@ pub(crate) struct RectifyArguments {
     pub(crate) mask_b: Option<String>,
     #[command(flatten)]
     pub(crate) detector: DetectorArguments,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CropName {
-    /// Size and scale of the input, centred on what both see
-    Input,
-    /// Scale of the input, all columns, the rows that both see
-    Fit,
-    /// Only pixels that are valid in both. With a calibration the size of the input, scaled; without, the scale of the
-    /// input and the largest rectangle
-    Valid,
-    /// Size of the input, scaled until nothing is cut off
-    All,
 }

@@ -2,10 +2,11 @@
 
 use super::detector::DetectorArguments;
 use super::matching::MatchingArguments;
-use super::values::InterpolationName;
+use super::values::named;
 use crate::draw::Blend;
 use clap::Args;
 use std::path::PathBuf;
+use tiepoint::geometry::warp::Interpolation;
 
 #[derive(Debug, Args)]
 pub(crate) struct RegisterArguments {
@@ -26,8 +27,8 @@ pub(crate) struct RegisterArguments {
     #[arg(long, value_name = "PNG")]
     pub(crate) draw: Option<PathBuf>,
     /// How values between pixels are found
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) interpolation: InterpolationName,
+    #[arg(long, value_parser = named::<Interpolation>(), default_value_t)]
+    pub(crate) interpolation: Interpolation,
     #[command(flatten)]
     pub(crate) matching: MatchingArguments,
     #[command(flatten)]

@@ -66,7 +66,7 @@ pub(crate) struct StereoArguments {
     #[arg(long, value_name = "V", allow_negative_numbers = true)]
     pub(crate) no_data: Option<f32>,
     #[command(flatten)]
-    pub(crate) options: StereoSearchArguments,
+    pub(crate) search: StereoSearchArguments,
 }
 
 /// How disparities are found.

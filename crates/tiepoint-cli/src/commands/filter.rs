@@ -3,8 +3,8 @@
 use crate::arguments::filter::{FilterArguments, Gradient};
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::input;
-use crate::output::{Clock, Object, Part};
+use crate::output::{Clock, Part, check_folder, check_image};
+use serde_json::json;
 use std::io::Write;
 use std::path::Path;
 use tiepoint::device::Cpu;
@@ -25,28 +25,30 @@ pub(crate) fn run(filter: &FilterArguments, context: &Context) -> Outcome {
         FilterArguments::Hessian { input, output, .. } => ("hessian", input, output),
         FilterArguments::Convolve { input, output, .. } => ("convolve", input, output),
     };
-    input::writable_image(output)?;
+    check_image(output)?;
     keeps_sign(filter, output)?;
     if let FilterArguments::Hessian { blobs: Some(path), .. } = filter {
-        input::writable(path)?;
+        check_folder(path)?;
     }
     let mut clock = Clock::start(&context.processor.cpu);
     let image = clock.time(Part::Read, || image::read(input, &ReadOptions::default()))?;
     let filtered = clock.time(Part::Compute, || apply(filter, &image, context))?;
+    context.print_notes();
     clock.time(Part::Write, || image::write(output, &filtered))?;
     let size = filtered.size();
     context.say(&format!("{}: {size}, {:.1} ms", output.display(), clock.compute() * 1e3))?;
     context.report(|| {
-        Object::new()
-            .text("image", &path_text(input))
-            .text("output", &path_text(output))
-            .text("filter", name)
-            .count("width", size.width)
-            .count("height", size.height)
-            .count("channels", filtered.channels())
-            .text("device", &context.device())
-            .count("threads", context.processor.cpu.threads())
-            .object("seconds", &clock.seconds(&context.processor.cpu))
+        json!({
+            "image": input.display().to_string(),
+            "output": output.display().to_string(),
+            "filter": name,
+            "width": size.width,
+            "height": size.height,
+            "channels": filtered.channels(),
+            "device": context.device(),
+            "threads": context.processor.cpu.threads(),
+            "seconds": clock.seconds(&context.processor.cpu),
+        })
     })
 }
 
@@ -68,10 +70,6 @@ fn keeps_sign(filter: &FilterArguments, output: &Path) -> Outcome {
 
 fn holds_floats(output: &Path) -> bool {
     matches!(OutputFormat::of(output), Ok(OutputFormat::Tiff | OutputFormat::Pfm))
-}
-
-fn path_text(path: &Path) -> String {
-    path.display().to_string()
 }
 
 fn apply(filter: &FilterArguments, image: &AnyImage, context: &Context) -> Outcome<AnyImage> {
@@ -137,7 +135,7 @@ fn on_device<I: GpuPixel, O: Element + Copy + Default>(
     let run = || on_gpu(gpu, view.channels())?.filter(&GpuImage::upload(gpu, view)?)?.download();
     match run() {
         Err(error) if error.is_device_limit() => {
-            context.note(&format!("{error}; the CPU takes this image"));
+            context.processor.note(format!("{error}; the CPU takes this image"));
             Ok(on_cpu(&context.processor.cpu)?)
         }
         result => Ok(result?),

@@ -1,12 +1,14 @@
-//! One file for each command.
+//! The work: one file for each command.
 
 mod bench;
 mod demo;
 mod detect;
 mod devices;
 mod evaluate;
+mod features;
 mod filter;
 mod r#match;
+mod matched_pair;
 mod rectify;
 mod register;
 mod stereo;

@@ -197,6 +197,16 @@ impl<'a, T: Copy + Default> From<&'a Image<T>> for ImageView<'a, T> {
     }
 }
 
+/// Fails unless a mask of this size and number of channels fits an image: one value a pixel.
+pub(crate) fn check_mask(image: Size, mask: Size, channels: usize) -> Result<()> {
+    if (mask, channels) == (image, 1) {
+        return Ok(());
+    }
+    Err(Error::Mismatch(format!(
+        "the mask is {mask} with {channels} channels, the image {image}: one mask value a pixel is needed"
+    )))
+}
+
 /// A borrowed image of any pixel type; made by `into()` from an [`AnyImage`], [`Image`] or [`ImageView`].
 #[derive(Clone, Copy, Debug)]
 pub enum AnyView<'a> {

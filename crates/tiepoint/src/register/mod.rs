@@ -15,7 +15,7 @@ use crate::feature::{Detector, Features};
 use crate::geometry::warp::{GpuWarp, Interpolation, coverage, warp};
 use crate::geometry::{Homography, Model, ModelKind};
 use crate::image::gpu::{GpuImage, GpuPixel};
-use crate::image::{AnyImage, AnyView, Image, ImageView, Prepared, Range, Size, grey, prepare};
+use crate::image::{AnyImage, AnyView, Image, ImageView, Prepared, Range, Size, check_mask, grey, prepare};
 use crate::options::{Named, setters};
 use crate::{Error, Result, for_any_view};
 
@@ -104,13 +104,7 @@ impl RegisterInput<'_> {
 
 /// The pixels that count in both masks.
 fn intersection(mut valid: Image<u8>, mask: ImageView<'_, u8>) -> Result<Image<u8>> {
-    if (valid.size(), 1) != (mask.size(), mask.channels()) {
-        return Err(Error::Mismatch(format!(
-            "the mask is {}, but the image is {}",
-            mask.size(),
-            valid.size()
-        )));
-    }
+    check_mask(valid.size(), mask.size(), mask.channels())?;
     for y in 0..mask.size().height {
         let pairs = valid.row_mut(y).iter_mut().zip(mask.row(y));
         pairs.filter(|(_, m)| **m == 0).for_each(|(v, _)| *v = 0);

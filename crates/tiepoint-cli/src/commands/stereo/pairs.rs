@@ -1,7 +1,7 @@
 //! Which pairs are worked on, and what their results are called.
 
 use crate::failure::{Failure, Outcome};
-use crate::input;
+use crate::{input, output};
 use std::path::{Path, PathBuf};
 
 /// Two rectified images.
@@ -142,7 +142,7 @@ pub(super) fn places(given: &str, pairs: &[Pair], extension: &str) -> Outcome<Ve
         return Ok(numbers.into_iter().map(|n| numbered.path(n)).collect());
     }
     let lefts: Vec<PathBuf> = pairs.iter().map(|p| p.left.clone()).collect();
-    input::outputs(given, &lefts, extension)
+    output::output_paths(given, &lefts, extension)
 }
 
 /// Where each pair's disparities go: as its list says, else as --output does.

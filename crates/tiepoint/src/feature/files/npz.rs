@@ -190,7 +190,7 @@ impl<'a> Archive<'a> {
         Ok((array.shape, array.bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect()))
     }
 
-    /// The image's size, unknown where it is not told.
+    /// The size of the image; 0 × 0 where the file does not have it.
     fn size(&self) -> Result<Size, String> {
         if !self.entries.iter().any(|e| e.name == "image.npy") {
             return Ok(Size::default());

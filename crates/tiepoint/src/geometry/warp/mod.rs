@@ -22,6 +22,7 @@ pub(crate) use places::Map;
 use super::Homography;
 use crate::device::Cpu;
 use crate::image::{Image, ImageView, Pixel, Size};
+use crate::options::named;
 use crate::{Error, Result};
 use kernel::Weights;
 use places::bounds;
@@ -31,13 +32,19 @@ use resample::Resampler;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Interpolation {
     /// From 2×2 pixels; never leaves their range.
-    #[default]
     Bilinear,
     /// From 4×4 pixels, sharper; overshoots a little at edges.
+    #[default]
     Bicubic,
     /// From 6×6 pixels, sharpest.
     Lanczos3,
 }
+
+named!(Interpolation as "interpolation" {
+    "bilinear": Self::Bilinear, "From 2×2 pixels";
+    "bicubic": Self::Bicubic, "From 4×4 pixels";
+    "lanczos": Self::Lanczos3, "From 6×6 pixels";
+});
 
 impl Interpolation {
     /// Pixels in each direction that make a value.
