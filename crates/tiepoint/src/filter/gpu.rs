@@ -139,6 +139,7 @@ impl<I: Element, O: Element> GpuFilter<I, O> {
         definitions: impl Fn(KernelSource) -> KernelSource,
     ) -> Result<Self> {
         let channels = [shape.channels; 2];
+        let shape = &Shape { local_memory: gpu.info().local_memory, ..*shape };
         let program = gpu.program(&shape.source::<I, O>(stage, definitions))?;
         let steps = match shape.tile() {
             Some(tile) => Steps::One(Step::new(program.kernel::<Filter<'_, I, O>>()?, tile.size)),
@@ -290,7 +291,15 @@ pub(super) struct Shape {
     pub(super) planes: usize,
     /// The functions `down` and `along`, and `far` where a filter may reach farther than a tile's margin.
     pub(super) text: &'static str,
+    /// Bytes of local memory that a group can have; [`LOCAL_MEMORY`] unless the device is a small one.
+    pub(super) local_memory: u32,
 }
+
+/// Bytes of local memory of a group on nearly every GPU.
+pub(super) const LOCAL_MEMORY: u32 = 48 << 10;
+
+/// Lanes of a group that stand above each other in a tile.
+const SEGMENTS: usize = LANES as usize / (TILE_WIDTH / ACROSS);
 
 /// The tile of a filter.
 struct Tile {
@@ -308,7 +317,9 @@ impl Shape {
     /// Outputs below each other that a lane makes while it goes down a column: the row that it loads serves them all.
     fn rows_a_lane(&self) -> usize {
         // Local memory is to hold every plane of a tile.
-        if self.planes == 1 { 16 } else { 8 }
+        let rows = if self.planes == 1 { 16 } else { 8 };
+        let bytes = |rows| self.planes * SEGMENTS * rows * TILE_WIDTH * size_of::<f32>();
+        if bytes(rows) <= self.local_memory as usize { rows } else { rows / 2 }
     }
 
     /// Rows of a lane's window.
@@ -324,9 +335,8 @@ impl Shape {
     /// `None` when the filter reaches too far.
     fn tile(&self) -> Option<Tile> {
         let margins = self.reach().map(|n| n.next_multiple_of(4));
-        let segments = LANES as usize / (TILE_WIDTH / ACROSS);
         let fits = margins.iter().all(|&n| n <= MARGIN) && self.rows.iter().all(|&n| n <= MARGIN);
-        let size = || Size::new(TILE_WIDTH - margins[0] - margins[1], segments * self.rows_a_lane());
+        let size = || Size::new(TILE_WIDTH - margins[0] - margins[1], SEGMENTS * self.rows_a_lane());
         fits.then(|| Tile { size: size(), margins })
     }
 

@@ -29,6 +29,7 @@ fn shape(kernel: &Kernel, options: &ConvolveOptions, channels: usize) -> Shape {
         sum: "f32",
         planes: 1,
         text: include_str!("convolve.cl"),
+        local_memory: gpu::LOCAL_MEMORY,
     }
 }
 

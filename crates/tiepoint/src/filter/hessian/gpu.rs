@@ -3,7 +3,7 @@
 use super::{Blob, HessianOptions, RADIUS, scale};
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
-use crate::filter::gpu::{GpuFilter, Shape, border_for_kernels};
+use crate::filter::gpu::{GpuFilter, LOCAL_MEMORY, Shape, border_for_kernels};
 use crate::image::gpu::{self, GpuImage, GpuPixel, GpuStack, Plane};
 use tiepoint_gpu::{Kernel, KernelSource};
 
@@ -17,6 +17,7 @@ fn shape(options: &HessianOptions) -> Shape {
         sum: "i32",
         planes: 3,
         text: include_str!("hessian.cl"),
+        local_memory: LOCAL_MEMORY,
     }
 }
 
