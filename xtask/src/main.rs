@@ -6,6 +6,7 @@ mod arm;
 mod bench;
 mod bisect;
 mod debian;
+mod deny;
 mod nvrtc;
 mod opencl;
 mod package;
@@ -24,7 +25,9 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   bench [ROWS]       times beside OpenCV's
   parity             agreement with OpenCV's SIFT on photographs
   bisect IMAGE       the first stage of a detector that differs on a GPU
-  package            the packages as they would be published, built from their own files";
+  deny               licences and sources of all dependencies
+  package            the packages as they would be published, built from their own files
+  dist               the command with completions and manual pages, in target/dist";
 
 type Result<T> = std::result::Result<T, String>;
 
@@ -34,6 +37,8 @@ fn main() -> ExitCode {
         Some("bench") => bench(&arguments.collect::<Vec<_>>()),
         Some("bisect") => bisect::run(&arguments.collect::<Vec<_>>()),
         Some("parity") => parity::run(),
+        Some("deny") => deny::run(),
+        Some("dist") => package::dist(),
         Some("package") => package::package(&arguments.collect::<Vec<_>>()),
         Some("prepare") => prepare::prepare().map(drop),
         Some(opencl::LIST) => opencl::print_list(),

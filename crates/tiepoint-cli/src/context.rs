@@ -2,9 +2,8 @@
 
 use crate::arguments::GlobalArguments;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Progress, print_error, profile_table};
+use crate::output::{Progress, print_error, print_line, profile_table};
 use serde_json::Value;
-use std::io::Write;
 use tiepoint::device::{Device, Processor, StageTime};
 
 /// The device, and what the user wants to hear.
@@ -65,12 +64,12 @@ impl Context {
 
     /// Prints a line for people on stdout; not with --json or --quiet.
     pub(crate) fn say(&self, line: &str) -> Outcome {
-        if self.json || self.quiet { Ok(()) } else { self.progress.suspend(|| print(line)) }
+        if self.json || self.quiet { Ok(()) } else { self.progress.suspend(|| print_line(line)) }
     }
 
     /// Prints a JSON object on stdout, with --json.
     pub(crate) fn report(&self, object: impl FnOnce() -> Value) -> Outcome {
-        if self.json { print(&object().to_string()) } else { Ok(()) }
+        if self.json { print_line(&object().to_string()) } else { Ok(()) }
     }
 
     /// Prints a failure on stderr that does not end the command.
@@ -116,15 +115,9 @@ impl Context {
 /// A device that is not there is a wrong argument, not failed work.
 fn unavailable(error: tiepoint::Error) -> Failure {
     match error {
-        tiepoint::Error::Device { .. } => Failure::usage(error.to_string()),
+        tiepoint::Error::Device { .. } => {
+            Failure::usage(format!("{error}; `tiepoint devices` lists what there is"))
+        }
         other => other.into(),
     }
-}
-
-fn print(line: &str) -> Outcome {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|e| match e.kind() {
-        std::io::ErrorKind::BrokenPipe => Failure::StdoutClosed,
-        _ => Failure::work(format!("stdout: {e}")),
-    })
 }

@@ -34,8 +34,5 @@ fn refuse(error: &clap::Error) -> Result<(), Failure> {
         let text = error.render().to_string();
         return Err(Failure::usage(text.strip_prefix("error: ").unwrap_or(&text).trim_end()));
     }
-    error.print().map_err(|e| match e.kind() {
-        std::io::ErrorKind::BrokenPipe => Failure::StdoutClosed,
-        _ => Failure::work(format!("stdout: {e}")),
-    })
+    error.print().map_err(output::stdout_failure)
 }

@@ -42,5 +42,5 @@ pub use error::{Error, ErrorKind, Result};
 
 /// Compiles the example of the README.
 #[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
+#[doc = include_str!("../README.md")]
 mod readme {}

@@ -3,6 +3,7 @@
 //! What is parsed becomes checked options of the library here; the work is in [`commands`](crate::commands).
 
 pub(crate) mod bench;
+pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod detect;
 pub(crate) mod detector;
@@ -17,6 +18,7 @@ pub(crate) mod values;
 
 use bench::BenchArguments;
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use completions::{CompletionsArguments, ManArguments};
 use demo::DemoArguments;
 use detect::DetectArguments;
 use evaluate::EvaluateArguments;
@@ -91,6 +93,11 @@ pub(crate) enum Command {
     Devices,
     /// Synthetic scenes through all of it: pictures and an HTML page
     Demo(DemoArguments),
+    /// A script that lets a shell complete this command's words
+    Completions(CompletionsArguments),
+    /// Manual pages: one for each command
+    #[command(hide = true)]
+    Man(ManArguments),
 }
 
 /// Options of the library whose flags have other names.

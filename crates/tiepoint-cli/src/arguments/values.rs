@@ -28,6 +28,11 @@ fn possible<T: Named>() -> impl Iterator<Item = PossibleValue> {
 
 const NONE: &str = "none";
 
+/// Help that ends with a default which depends on other flags or on the library.
+pub(super) fn with_default(help: &str, default: impl std::fmt::Display) -> String {
+    format!("{help} [default: {default}]")
+}
+
 /// A value of a [`Named`] set, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OrNone<T>(pub(crate) Option<T>);

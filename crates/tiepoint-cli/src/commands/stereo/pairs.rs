@@ -72,10 +72,13 @@ fn listed(line: &str) -> Option<Pair> {
 /// Every pair whose left image is there, by number.
 fn sequence(left: &Numbered, right: &Numbered, output: Option<&Path>) -> Outcome<Vec<Pair>> {
     let folder = if left.folder.as_os_str().is_empty() { Path::new(".") } else { &left.folder };
-    let entries =
-        std::fs::read_dir(folder).map_err(|e| Failure::work(format!("{}: {e}", folder.display())))?;
-    let names = entries.filter_map(|e| e.ok()?.file_name().into_string().ok());
-    let mut numbers: Vec<u64> = names.filter_map(|n| left.number(&n)).collect();
+    let failed = |e: std::io::Error| Failure::work(format!("{}: {e}", folder.display()));
+    let mut numbers = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        // A name that is no text is none of the sequence.
+        let name = entry.map_err(failed)?.file_name();
+        numbers.extend(name.to_str().and_then(|name| left.number(name)));
+    }
     numbers.sort_unstable();
     if numbers.is_empty() {
         return Err(Failure::work(format!("{}: no file of this name with a number", left.shown())));
