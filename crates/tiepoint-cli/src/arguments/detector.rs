@@ -3,11 +3,12 @@
 use super::values::range;
 use crate::failure::{Failure, Outcome};
 use clap::{Args, ValueEnum};
-use tiepoint::feature::Detector;
 use tiepoint::feature::select::Selection;
-use tiepoint::feature::sift::{DescriptorKind, SiftOptions, SiftPreset};
+use tiepoint::feature::sift::SiftOptions;
 use tiepoint::feature::surf::SurfOptions;
+use tiepoint::feature::{DescriptorKind, Detector};
 use tiepoint::image::Range;
+use tiepoint::options::Named;
 
 /// What finds keypoints, and how.
 #[derive(Clone, Debug, Args)]
@@ -61,10 +62,10 @@ pub(crate) struct DetectorArguments {
     pub(crate) threshold: Option<f32>,
     /// surf: filter sizes in an octave [default: 4; preset opencv: 5]
     #[arg(long, value_name = "N")]
-    pub(crate) intervals: Option<usize>,
+    pub(crate) intervals: Option<u8>,
     /// surf: pixels between samples of the first octave: 1, 2 or 4 [default: 1; preset opensurf: 2]
     #[arg(long, value_name = "N")]
-    pub(crate) step: Option<usize>,
+    pub(crate) step: Option<u8>,
     /// surf: descriptors of 128 values instead of 64
     #[arg(long)]
     pub(crate) extended: bool,
@@ -152,55 +153,49 @@ impl DetectorArguments {
         }
     }
 
-    fn unknown_preset(&self, expected: &str) -> Failure {
-        let (name, detector) = (self.preset_name(), self.detector.name());
-        Failure::usage(format!("--preset is {name}: expected {expected} for {detector}"))
+    /// The preset of this name, or the detector's first.
+    fn preset<P: Named + Default>(&self) -> Outcome<P> {
+        match &self.preset {
+            None => Ok(P::default()),
+            Some(name) => P::from_name(name).map_err(|_| {
+                let (detector, expected) = (self.detector.name(), P::EXPECTED);
+                Failure::usage(format!("--preset is {name}: expected {expected} for {detector}"))
+            }),
+        }
     }
 
     fn sift(&self) -> Outcome<SiftOptions> {
-        let preset = match self.preset_name() {
-            "default" => SiftPreset::Default,
-            "opencv" => SiftPreset::OpenCv,
-            "vlfeat" => SiftPreset::VlFeat,
-            _ => return Err(self.unknown_preset("default, opencv or vlfeat")),
-        };
-        let start = SiftOptions::preset(preset);
-        Ok(SiftOptions {
-            first_octave: self.first_octave.unwrap_or(start.first_octave),
-            octaves: self.octaves.or(start.octaves),
-            levels: self.levels.unwrap_or(start.levels),
-            contrast: self.contrast.unwrap_or(start.contrast),
-            edge: self.edge.unwrap_or(start.edge),
-            upright: self.upright,
-            root: self.rootsift,
-            descriptors: match self.descriptors {
-                None => start.descriptors,
-                Some(DescriptorName::U8) => DescriptorKind::U8,
-                Some(DescriptorName::Float) => DescriptorKind::F32,
-                Some(DescriptorName::None) => DescriptorKind::None,
-            },
-            selection: self.selection(),
-            ..start
-        })
+        let start = SiftOptions::preset(self.preset()?);
+        Ok(start
+            .with_first_octave(self.first_octave.unwrap_or(start.first_octave))
+            .with_octaves(self.octaves.or(start.octaves))
+            .with_levels(self.levels.unwrap_or(start.levels))
+            .with_contrast(self.contrast.unwrap_or(start.contrast))
+            .with_edge(self.edge.unwrap_or(start.edge))
+            .with_upright(self.upright)
+            .with_root(self.rootsift)
+            .with_descriptors(self.descriptor_kind().unwrap_or(start.descriptors))
+            .with_selection(self.selection()))
     }
 
     fn surf(&self) -> Outcome<SurfOptions> {
-        let start = match self.preset_name() {
-            "paper" => SurfOptions::paper(),
-            "opensurf" => SurfOptions::opensurf(),
-            "opencv" => SurfOptions::opencv(),
-            _ => return Err(self.unknown_preset("paper, opensurf or opencv")),
-        };
-        Ok(SurfOptions {
-            threshold: self.threshold.unwrap_or(start.threshold),
-            octaves: self.octaves.map_or(start.octaves, usize::from),
-            intervals: self.intervals.unwrap_or(start.intervals),
-            step: self.step.unwrap_or(start.step),
-            upright: self.upright,
-            extended: self.extended,
-            descriptors: self.descriptors != Some(DescriptorName::None),
-            selection: self.selection(),
-            ..start
+        let start = SurfOptions::preset(self.preset()?);
+        Ok(start
+            .with_threshold(self.threshold.unwrap_or(start.threshold))
+            .with_octaves(self.octaves.or(start.octaves))
+            .with_intervals(self.intervals.unwrap_or(start.intervals))
+            .with_step(self.step.unwrap_or(start.step))
+            .with_upright(self.upright)
+            .with_extended(self.extended)
+            .with_descriptors(self.descriptor_kind().unwrap_or(start.descriptors))
+            .with_selection(self.selection()))
+    }
+
+    fn descriptor_kind(&self) -> Option<DescriptorKind> {
+        self.descriptors.map(|name| match name {
+            DescriptorName::U8 => DescriptorKind::U8,
+            DescriptorName::Float => DescriptorKind::F32,
+            DescriptorName::None => DescriptorKind::None,
         })
     }
 }

@@ -1,11 +1,14 @@
 //! `tiepoint rectify`.
 
 use super::detector::DetectorArguments;
-use super::matching::default_ratio;
-use super::values::named;
+use super::matching::{MatchingArguments, default_ratio};
+use super::values::{OrNone, named};
+use crate::failure::{Failure, Outcome};
+use crate::output::{check_folder, check_image};
 use clap::Args;
 use std::path::PathBuf;
-use tiepoint::geometry::rectify::OutputFrame;
+use tiepoint::geometry::ModelKind;
+use tiepoint::geometry::rectify::{OutputFrame, SelfCalibrationOptions};
 use tiepoint::geometry::warp::Interpolation;
 
 #[derive(Debug, Args)]
@@ -62,4 +65,40 @@ pub(crate) struct RectifyArguments {
     pub(crate) mask_b: Option<String>,
     #[command(flatten)]
     pub(crate) detector: DetectorArguments,
+}
+
+impl RectifyArguments {
+    /// Fails where flags contradict each other, or a result could not be written.
+    pub(crate) fn check(&self) -> Outcome {
+        if self.calibration.is_empty() && self.stored {
+            return Err(Failure::usage("--stored: the rectification of which file? Give --calibration FILE"));
+        }
+        if !self.calibration.is_empty() && self.focal.is_some() {
+            return Err(Failure::usage("--focal: the calibration file says what the focal lengths are"));
+        }
+        self.self_calibration().check()?;
+        let pictures =
+            [&self.output_left, &self.output_right, &self.valid_left, &self.valid_right, &self.draw];
+        pictures.into_iter().flatten().try_for_each(|path| check_image(path))?;
+        self.output_calibration.as_deref().map_or(Ok(()), check_folder)
+    }
+
+    /// How the cameras are found where no calibration is given.
+    pub(crate) fn self_calibration(&self) -> SelfCalibrationOptions {
+        SelfCalibrationOptions::default().with_focal(self.focal)
+    }
+
+    /// With a calibration no model is estimated, because the cameras are known; without, matches must agree with a
+    /// fundamental matrix.
+    pub(crate) fn matching(&self) -> MatchingArguments {
+        MatchingArguments {
+            model: OrNone(self.calibration.is_empty().then_some(ModelKind::Fundamental)),
+            ratio: self.ratio,
+            one_way: false,
+            any_sign: false,
+            inlier_distance: self.inlier_distance,
+            no_rematch: false,
+            mask_b: self.mask_b.clone(),
+        }
+    }
 }

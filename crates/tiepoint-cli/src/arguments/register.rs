@@ -4,8 +4,11 @@ use super::detector::DetectorArguments;
 use super::matching::MatchingArguments;
 use super::values::named;
 use crate::draw::Blend;
+use crate::failure::{Failure, Outcome};
+use crate::output::check_image;
 use clap::Args;
 use std::path::PathBuf;
+use tiepoint::geometry::ModelKind;
 use tiepoint::geometry::warp::Interpolation;
 
 #[derive(Debug, Args)]
@@ -33,4 +36,17 @@ pub(crate) struct RegisterArguments {
     pub(crate) matching: MatchingArguments,
     #[command(flatten)]
     pub(crate) detector: DetectorArguments,
+}
+
+impl RegisterArguments {
+    /// Fails where the model cannot warp, or a result could not be written.
+    pub(crate) fn check(&self) -> Outcome {
+        if matches!(self.matching.model.0, Some(ModelKind::Fundamental) | None) {
+            return Err(Failure::usage(
+                "--model: expected homography, affine or similarity; nothing else says where a pixel goes",
+            ));
+        }
+        let pictures = [&self.output, &self.overlay, &self.draw];
+        pictures.iter().filter_map(|p| p.as_deref()).try_for_each(check_image)
+    }
 }

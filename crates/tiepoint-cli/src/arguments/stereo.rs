@@ -5,6 +5,7 @@ use crate::failure::{Failure, Outcome};
 use clap::Args;
 use std::path::PathBuf;
 use tiepoint::image::Range;
+use tiepoint::stereo::cloud::{CloudOptions, PlyFormat};
 use tiepoint::stereo::{CensusWindow, Cost, Learning, Paths, Penalties, RightView, StereoOptions, Subpixel};
 
 #[derive(Debug, Args)]
@@ -67,6 +68,17 @@ pub(crate) struct StereoArguments {
     pub(crate) no_data: Option<f32>,
     #[command(flatten)]
     pub(crate) search: StereoSearchArguments,
+}
+
+impl StereoArguments {
+    /// Which points are written and how, checked.
+    pub(crate) fn cloud_options(&self) -> Outcome<CloudOptions> {
+        let options = CloudOptions::default()
+            .with_format(if self.ascii { PlyFormat::Ascii } else { PlyFormat::Binary })
+            .with_max_depth(self.max_depth.unwrap_or(f64::INFINITY));
+        options.check()?;
+        Ok(options)
+    }
 }
 
 /// How disparities are found.

@@ -1,37 +1,31 @@
 //! `tiepoint evaluate`: scores against ground truth.
 
 use super::matched_pair::{PairSearch, places};
-use crate::arguments::evaluate::{EvaluateArguments, EvaluateDisparity, EvaluateHomography};
+use crate::arguments::evaluate::{EvaluateArguments, EvaluateDisparity, EvaluateHomography, HomographyFiles};
 use crate::context::Context;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::input;
 use crate::output::{Clock, Part, joined};
 use serde_json::{Value, json};
 use std::path::Path;
 use tiepoint::evaluate::ground_truth::read_homography;
 use tiepoint::evaluate::{
-    DisparityScoring, Repeatability, RepeatabilityOptions, angle_error, corner_error, disparity_score,
-    matching_accuracy, non_occluded, position_error, repeatability,
+    Repeatability, RepeatabilityOptions, angle_error, corner_error, disparity_score, matching_accuracy,
+    non_occluded, position_error, repeatability,
 };
 use tiepoint::feature::Features;
-use tiepoint::geometry::{Homography, ModelKind};
+use tiepoint::geometry::Homography;
 use tiepoint::image::{Image, Size};
 use tiepoint::register::TiePoints;
 use tiepoint::stereo::files::{self, DisparityReading};
 
 pub(crate) fn run(evaluate: &EvaluateArguments, context: &Context) -> Outcome {
-    let arguments = match evaluate {
-        EvaluateArguments::Homography(arguments) => arguments,
-        EvaluateArguments::Disparity(arguments) => return disparity(arguments, context),
-    };
-    match (&arguments.files[..], arguments.size) {
-        ([found, truth], Some(size)) => matrices(found, truth, size, context),
-        ([_, _], None) => {
-            Err(Failure::usage("FOUND TRUTH also needs --size, the size of image A: WIDTHxHEIGHT"))
-        }
-        ([_, _, _], Some(_)) => Err(Failure::usage("--size is for FOUND TRUTH; images know their own")),
-        ([a, b, truth], None) => images(arguments, [a, b], truth, context),
-        _ => Err(Failure::usage("expected A B TRUTH, or FOUND TRUTH")),
+    match evaluate {
+        EvaluateArguments::Disparity(arguments) => disparity(arguments, context),
+        EvaluateArguments::Homography(arguments) => match arguments.files()? {
+            HomographyFiles::Images { a, b, truth } => images(arguments, [a, b], truth, context),
+            HomographyFiles::Matrices { found, truth, size } => matrices(found, truth, size, context),
+        },
     }
 }
 
@@ -44,16 +38,11 @@ fn matrices(found: &Path, truth: &Path, size: Size, context: &Context) -> Outcom
 
 /// A disparity map against the true one.
 fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
-    let scoring =
-        DisparityScoring::default().with_thresholds(arguments.threshold.clone()).with_fill(arguments.fill);
-    scoring.check()?;
-    let reading = DisparityReading::default().with_scale(arguments.scale).with_signed(arguments.signed);
-    reading.check()?;
+    let (scoring, reading) = (arguments.scoring()?, arguments.truth_reading()?);
     let mut clock = Clock::start(&context.processor.cpu);
-    let found_reading = DisparityReading::default().with_scale(arguments.found_scale).with_signed(true);
     let mut read =
         |path: &Path, reading: DisparityReading| clock.time(Part::Read, || files::read(path, &reading));
-    let found = read(&arguments.found, found_reading)?;
+    let found = read(&arguments.found, arguments.found_reading())?;
     let truth = read(&arguments.truth, reading)?;
     let right = arguments.truth_right.as_deref().map(|path| read(path, reading)).transpose()?;
     let given = arguments
@@ -92,9 +81,6 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
 
 /// Two images through detector, matching and model, against the true homography.
 fn images(arguments: &EvaluateHomography, paths: [&Path; 2], truth: &Path, context: &Context) -> Outcome {
-    if arguments.matching.model.0 == Some(ModelKind::Fundamental) {
-        return Err(Failure::usage("a fundamental matrix has no corner error: use another --model"));
-    }
     let truth = read_homography(truth)?;
     let search = PairSearch { detector: &arguments.detector, matching: &arguments.matching };
     let mut clock = Clock::start(&context.processor.cpu);

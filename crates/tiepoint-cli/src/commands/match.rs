@@ -3,17 +3,13 @@
 use super::matched_pair::PairSearch;
 use crate::arguments::r#match::MatchArguments;
 use crate::context::Context;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::output::{self, Clock, Part};
 use serde_json::json;
-use tiepoint::feature::files::{MatchFormat, write_matches};
+use tiepoint::feature::files::write_matches;
 
 pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
-    if let Some(path) = &arguments.output {
-        MatchFormat::of(path).map_err(|e| Failure::usage(e.to_string()))?;
-        output::check_folder(path)?;
-    }
-    arguments.draw.as_deref().map_or(Ok(()), output::check_image)?;
+    arguments.check()?;
     let mut clock = Clock::start(&context.processor.cpu);
     let search = PairSearch { detector: &arguments.detector, matching: &arguments.matching };
     let colour = arguments.draw.is_some();

@@ -43,15 +43,15 @@ impl PairSearch<'_> {
     ) -> Outcome<MatchedPair> {
         let options = self.matching.options()?;
         let detector = self.detector.detector()?;
-        let mut finder = detector.open(&context.processor)?;
+        let finder = detector.open(&context.processor)?;
         let masks = [self.detector.mask.as_deref(), self.matching.mask_b.as_deref()];
         let progress = &context.progress;
-        let mut one = |i: usize, finder: &mut Finder| {
+        let mut one = |i: usize, finder: &Finder| {
             progress.say(&format!("features of {}", paths[i].display()));
-            read_and_find(paths[i], colour, self.detector, masks[i], &detector, finder, clock, context)
+            read_and_find(paths[i], colour, self.detector, masks[i], finder, clock, context)
         };
-        let (picture_a, a) = one(0, &mut finder)?;
-        let (picture_b, b) = one(1, &mut finder)?;
+        let (picture_a, a) = one(0, &finder)?;
+        let (picture_b, b) = one(1, &finder)?;
         progress.say("matching");
         let tie = clock.time(Part::Compute, || tie_points(&a, &b, &options, &context.processor))?;
         context.print_notes();

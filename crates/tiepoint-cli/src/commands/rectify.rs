@@ -1,9 +1,7 @@
 //! `tiepoint rectify`: LEFT and RIGHT turned so that what corresponds lies in the same row.
 
 use super::matched_pair::{MatchedPair, PairSearch, places};
-use crate::arguments::matching::MatchingArguments;
 use crate::arguments::rectify::RectifyArguments;
-use crate::arguments::values::OrNone;
 use crate::context::Context;
 use crate::draw::{Canvas, rows};
 use crate::failure::{Failure, Outcome};
@@ -14,21 +12,20 @@ use tiepoint::device::Cpu;
 use tiepoint::feature::Features;
 use tiepoint::geometry::calibration::{RectifiedCalibration, StereoCalibration};
 use tiepoint::geometry::rectify::{
-    Agreement, OutputFrame, Rectification, RectifiedView, RectifyOptions, SelfCalibrationOptions,
-    from_tie_points,
+    Agreement, OutputFrame, Rectification, RectifiedView, RectifyOptions, from_tie_points,
 };
-use tiepoint::geometry::{Correspondence, Model, ModelKind};
+use tiepoint::geometry::{Correspondence, Model};
 use tiepoint::image::{self, AnyImage, Image};
 
 pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
-    check(arguments)?;
+    arguments.check()?;
     let mut clock = Clock::start(&context.processor.cpu);
     let rig = arguments
         .calibration
         .first()
         .map(|_| clock.time(Part::Read, || StereoCalibration::read(&arguments.calibration)));
     let rig = rig.transpose()?;
-    let matching = matching(arguments, rig.is_some());
+    let matching = arguments.matching();
     let search = PairSearch { detector: &arguments.detector, matching: &matching };
     let found = search.run([&arguments.left, &arguments.right], true, &mut clock, context)?;
     context.progress.say("rectifying");
@@ -52,39 +49,6 @@ pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
         });
         output::joined([names, described, device])
     })
-}
-
-/// What can be told before any work.
-fn check(arguments: &RectifyArguments) -> Outcome {
-    if arguments.calibration.is_empty() && arguments.stored {
-        return Err(Failure::usage("--stored: the rectification of which file? Give --calibration FILE"));
-    }
-    if !arguments.calibration.is_empty() && arguments.focal.is_some() {
-        return Err(Failure::usage("--focal: the calibration file says what the focal lengths are"));
-    }
-    SelfCalibrationOptions::default().with_focal(arguments.focal).check()?;
-    let pictures = [
-        &arguments.output_left,
-        &arguments.output_right,
-        &arguments.valid_left,
-        &arguments.valid_right,
-        &arguments.draw,
-    ];
-    pictures.into_iter().flatten().try_for_each(|p| output::check_image(p))?;
-    arguments.output_calibration.as_deref().map_or(Ok(()), output::check_folder)
-}
-
-/// With a calibration, matches are only looked at; without, they must obey a fundamental matrix.
-fn matching(arguments: &RectifyArguments, calibrated: bool) -> MatchingArguments {
-    MatchingArguments {
-        model: OrNone((!calibrated).then_some(ModelKind::Fundamental)),
-        ratio: arguments.ratio,
-        one_way: false,
-        any_sign: false,
-        inlier_distance: arguments.inlier_distance,
-        no_rematch: false,
-        mask_b: arguments.mask_b.clone(),
-    }
 }
 
 /// A rectified pair and what is known of it.
@@ -133,7 +97,7 @@ fn uncalibrated(found: &MatchedPair, arguments: &RectifyArguments, cpu: &Cpu) ->
     let inliers: Vec<_> = found.tie.inliers.iter().map(|&i| all[i]).collect();
     let sizes = [0, 1].map(|i| original(found, i).size());
     let frame = arguments.crop.unwrap_or(OutputFrame::Fit);
-    let options = SelfCalibrationOptions::default().with_focal(arguments.focal);
+    let options = arguments.self_calibration();
     let pair = from_tie_points(&f, &inliers, sizes, &options, frame, cpu)?;
     Ok(Pair::new(pair.rectification, Some(pair.agreement), pair.exchanged))
 }

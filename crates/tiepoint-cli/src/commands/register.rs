@@ -8,18 +8,11 @@ use crate::failure::{Failure, Outcome};
 use crate::input::Picture;
 use crate::output::{self, Clock, Part};
 use serde_json::json;
-use tiepoint::geometry::ModelKind;
 use tiepoint::image::{self, AnyImage};
 use tiepoint::register::{Warped, warp_onto};
 
 pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
-    if matches!(arguments.matching.model.0, Some(ModelKind::Fundamental) | None) {
-        return Err(Failure::usage(
-            "--model: expected homography, affine or similarity; nothing else says where a pixel goes",
-        ));
-    }
-    let pictures = [&arguments.output, &arguments.overlay, &arguments.draw];
-    pictures.iter().filter_map(|p| p.as_deref()).try_for_each(output::check_image)?;
+    arguments.check()?;
     let mut clock = Clock::start(&context.processor.cpu);
     let search = PairSearch { detector: &arguments.detector, matching: &arguments.matching };
     // A is MOVING, B is REFERENCE: the matrix leads from MOVING to REFERENCE.

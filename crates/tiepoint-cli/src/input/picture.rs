@@ -5,7 +5,7 @@ use crate::output::{Clock, Part};
 use crate::prefetch::Weight;
 use std::path::Path;
 use tiepoint::device::Cpu;
-use tiepoint::image::{self, AnyImage, Image, Pixel, Prepared, Range, ReadOptions, Size};
+use tiepoint::image::{self, AnyCow, AnyImage, Image, Pixel, Prepared, Range, ReadOptions, Size};
 
 /// An image ready for a detector.
 #[derive(Debug)]
@@ -32,14 +32,15 @@ impl Picture {
         let (original, grey) = if colour {
             let original = clock.time(Part::Read, || image::read(path, &options))?;
             let grey = clock
-                .time(Part::Compute, || image::grey(original.clone(), cpu))
+                .time(Part::Compute, || image::grey(&original, cpu).map(AnyCow::into_image))
                 .map_err(|e| Failure::from(e).about(path.display()))?;
             (Some(original), grey)
         } else {
             (None, clock.time(Part::Read, || image::read_grey(path, &options, cpu))?)
         };
-        let prepared = clock.time(Part::Compute, || image::prepare(grey, range, cpu))?;
+        let prepared = clock.time(Part::Compute, || image::prepare(&grey, range, cpu))?;
         let Prepared { image, mask: holes } = prepared;
+        let image = image.into_owned().unwrap_or(grey);
         let mask = match mask {
             Some(path) => {
                 Some(with_holes(clock.time(Part::Read, || read_mask(path, image.size(), cpu))?, holes))

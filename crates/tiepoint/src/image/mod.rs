@@ -26,7 +26,7 @@ pub use pixel::Pixel;
 pub use range::{HOLE_MARGIN, Prepared, Range, prepare};
 pub use read::{ReadOptions, decode, decode_grey, read, read_grey};
 pub(crate) use view::check_mask;
-pub use view::{AnyView, ImageView, ImageViewMut};
+pub use view::{AnyCow, AnyView, ImageView, ImageViewMut};
 pub(crate) use write::write_values;
 pub use write::{OutputFormat, write};
 

@@ -90,7 +90,8 @@ impl<'a, I: Into<AnyView<'a>>> From<I> for RegisterInput<'a> {
 impl RegisterInput<'_> {
     fn features(&self, options: &RegisterOptions, processor: &Processor) -> Result<Features> {
         let cpu = &processor.cpu;
-        let Prepared { image, mask: valid } = prepare(grey(self.image.to_image(), cpu)?, options.range, cpu)?;
+        let grey = grey(self.image, cpu)?;
+        let Prepared { image, mask: valid } = prepare(grey.view(), options.range, cpu)?;
         let both = match (valid, self.mask) {
             (Some(valid), Some(mask)) => Some(intersection(valid, mask)?),
             (valid, None) => valid,
@@ -98,7 +99,7 @@ impl RegisterInput<'_> {
         };
         let mask = both.as_ref().map(Image::view).or(self.mask);
         let _stage = cpu.stage("detect");
-        options.detector.detect(&image, mask, processor)
+        options.detector.detect(&image.into_image(), mask, processor)
     }
 }
 

@@ -5,7 +5,7 @@ use crate::evaluate::ground_truth::read_homography;
 use crate::feature::select::Selection;
 use crate::feature::sift::SiftOptions;
 use crate::geometry::Homography;
-use crate::image::{ReadOptions, Size, read};
+use crate::image::{ReadOptions, Size, read_grey};
 use std::path::PathBuf;
 
 /// The shared pictures, where they are.
@@ -94,7 +94,7 @@ fn tie(root: &std::path::Path, [a, b]: [&str; 2], most: usize, kind: ModelKind) 
     let selection = if most == 0 { Selection::All } else { Selection::Strongest(most) };
     let detector = Detector::Sift(SiftOptions { selection, ..Default::default() });
     let features = [a, b].map(|name| {
-        let image = grey(read(root.join(name), &ReadOptions::default()).unwrap(), &processor.cpu).unwrap();
+        let image = read_grey(root.join(name), &ReadOptions::default(), &processor.cpu).unwrap();
         detector.detect(&image, None, &processor).unwrap()
     });
     let options = TieOptions { model: Some(kind), ..Default::default() };

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::image::{self, AnyImage, Image, Pixel, Range, ReadOptions};
 use tiepoint::options::Named;
-use tiepoint::stereo::cloud::{CloudOptions, PlyFormat, write_ply};
+use tiepoint::stereo::cloud::{CloudOptions, write_ply};
 use tiepoint::stereo::depth::depth;
 use tiepoint::stereo::files::{self, DisparityFormat};
 use tiepoint::stereo::{Masks, Stereo, StereoOptions, StereoResult};
@@ -72,11 +72,7 @@ struct Wanted {
 
 impl Wanted {
     fn of(arguments: &StereoArguments, calibration: Option<RectifiedCalibration>) -> Outcome<Self> {
-        let cloud = CloudOptions::default()
-            .with_format(if arguments.ascii { PlyFormat::Ascii } else { PlyFormat::Binary })
-            .with_max_depth(arguments.max_depth.unwrap_or(f64::INFINITY));
-        cloud.check()?;
-        Ok(Self { colours: arguments.preview_range, calibration, cloud })
+        Ok(Self { colours: arguments.preview_range, calibration, cloud: arguments.cloud_options()? })
     }
 }
 
