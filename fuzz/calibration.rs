@@ -1,7 +1,7 @@
 //! What every target of calibration files does.
 
 use tiepoint::geometry::calibration::{RectifiedCalibration, StereoCalibration};
-use tiepoint::geometry::rectify::{Canvas, Principal, Rectification, RectifyOptions};
+use tiepoint::geometry::rectify::{OutputFrame, Principal, Rectification, RectifyOptions};
 use tiepoint::image::Size;
 
 /// Reads `magic` followed by `data` both ways, and rectifies by what was read.
@@ -15,9 +15,9 @@ pub fn read(magic: &str, data: &[u8]) {
     }
     if let Ok(rig) = StereoCalibration::parse(&text, "fuzz") {
         let size = rig.size.unwrap_or(Size::new(64, 48));
-        for canvas in [Canvas::Input, Canvas::Fit, Canvas::Valid, Canvas::All] {
+        for frame in [OutputFrame::Input, OutputFrame::Fit, OutputFrame::Valid, OutputFrame::All] {
             for principal in [Principal::Shared, Principal::Own] {
-                let found = Rectification::new(&rig, [size; 2], &RectifyOptions { canvas, principal });
+                let found = Rectification::new(&rig, [size; 2], &RectifyOptions::default().with_frame(frame).with_principal(principal));
                 let Ok(found) = found else { continue };
                 let area = found.left.size.area() as f64;
                 assert!(area <= 8.0 * size.area() as f64 + 1e4, "{area} pixels of {size}");

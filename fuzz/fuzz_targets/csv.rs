@@ -1,7 +1,7 @@
 #![no_main]
 
-use tiepoint::feature::files::{FeatureFormat, decode};
+use tiepoint::feature::files::{FeatureFormat, parse};
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
-    let _ = decode(data, FeatureFormat::Csv, "fuzz");
+    let _ = parse(data, FeatureFormat::Csv, "fuzz");
 });

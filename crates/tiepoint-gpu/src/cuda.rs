@@ -62,6 +62,7 @@ fn info(device: sys::CUdevice, index: u32) -> Result<Info> {
         local_memory: attribute(Is::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK)?,
         group: attribute(Is::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
         capability: 10 * major + minor,
+        has_f64: true,
         is_cpu: false,
     })
 }

@@ -37,6 +37,14 @@ pub enum Error {
         /// Bytes free, where the driver tells.
         free: Option<u64>,
     },
+    /// The device lacks what a kernel needs.
+    #[error("{device} lacks {feature}")]
+    Unsupported {
+        /// The device's name.
+        device: String,
+        /// What it lacks.
+        feature: &'static str,
+    },
     /// A kernel does not compile.
     #[error("{program} does not compile for {device}:\n{log}")]
     Compile {

@@ -104,6 +104,8 @@ pub struct Info {
     pub group: u32,
     /// CUDA's compute capability, 90 for 9.0; 0 with OpenCL.
     pub capability: u32,
+    /// Whether kernels may use `f64`.
+    pub has_f64: bool,
     /// Not a GPU but the CPU under OpenCL (PoCL).
     pub is_cpu: bool,
 }
@@ -242,6 +244,16 @@ impl Gpu {
 
     fn pool(&self) -> &buffer::Pool {
         &self.0.pool
+    }
+
+    /// Fails when kernels may not use `f64` here.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`].
+    pub fn require_f64(&self) -> Result<()> {
+        let Info { has_f64, name, .. } = self.info();
+        let lacks = || Error::Unsupported { device: name.clone(), feature: "64-bit floats" };
+        has_f64.then_some(()).ok_or_else(lacks)
     }
 
     /// What the device says of itself.

@@ -11,7 +11,8 @@ use opencl3::device::{
     Device,
 };
 use opencl3::error_codes::{
-    CL_DEVICE_NOT_FOUND, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_RESOURCES, ClError,
+    CL_DEVICE_NOT_FOUND, CL_INVALID_BUFFER_SIZE, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY,
+    CL_OUT_OF_RESOURCES, ClError,
 };
 use opencl3::event::Event;
 use opencl3::kernel::Kernel;
@@ -98,6 +99,7 @@ fn info(device: &Device, index: u32) -> Result<Info> {
             local_memory: u32::try_from(device.local_mem_size()?).unwrap_or(u32::MAX),
             group: u32::try_from(device.max_work_group_size()?).unwrap_or(u32::MAX),
             capability: 0,
+            has_f64: device.extensions()?.split_whitespace().any(|e| e == "cl_khr_fp64"),
             is_cpu: is_cpu(device),
         })
     };
@@ -307,11 +309,21 @@ impl Driver for OpenCl {
         let made = unsafe {
             cl3::memory::create_buffer(self.context.get(), CL_MEM_READ_WRITE, bytes, ptr::null_mut())
         };
-        let memory = made.map_err(|_| Error::Memory {
-            device: self.info.name.clone(),
-            asked: bytes as u64,
-            free: None,
-        })?;
+        let memory = match made {
+            Err(
+                CL_MEM_OBJECT_ALLOCATION_FAILURE
+                | CL_OUT_OF_RESOURCES
+                | CL_OUT_OF_HOST_MEMORY
+                | CL_INVALID_BUFFER_SIZE,
+            ) => {
+                return Err(Error::Memory {
+                    device: self.info.name.clone(),
+                    asked: bytes as u64,
+                    free: None,
+                });
+            }
+            other => other.map_err(|e| failed("clCreateBuffer", ClError(e)))?,
+        };
         // Drivers may put memory off until it is used; this asks for it now.
         // SAFETY: one byte of the new memory, from a byte that lives during the call.
         let touched = unsafe {

@@ -1,5 +1,6 @@
-//! What can go wrong, said so that a person can act on it.
+//! Errors: a message for people, and a [kind](ErrorKind) for programs.
 
+use std::fmt;
 use std::path::PathBuf;
 
 /// The result of a fallible call in this library.
@@ -38,40 +39,18 @@ pub enum Error {
     /// An image's buffer, size, stride or channel count do not fit each other or the operation.
     #[error("image: {0}")]
     Image(String),
-    /// The work would need more memory than the stated limit.
-    #[error(
-        "{what} needs {needed} bytes, more than the limit of {limit}; raise the limit or use a smaller input"
-    )]
+    /// There is not enough memory.
+    #[error("{what}: {needed} bytes are needed, {shortage}")]
     Memory {
-        /// What asked for the memory.
+        /// What needs the memory.
         what: &'static str,
-        /// Bytes asked for.
+        /// Bytes needed.
         needed: u64,
-        /// Bytes allowed.
-        limit: u64,
-    },
-    /// The system gave no memory.
-    #[error(
-        "{what} need {bytes} bytes, which the system did not give; set a limit of memory to work in parts"
-    )]
-    Refused {
-        /// What asked for the memory.
-        what: &'static str,
-        /// Bytes asked for.
-        bytes: u64,
-    },
-    /// A GPU's memory is too small.
-    #[error("{device} cannot give {needed} bytes{}; use a smaller input or `--device cpu`, whose result is the same", free.map_or(String::new(), |f| format!(", {f} are free")))]
-    DeviceMemory {
-        /// The device's name.
-        device: String,
-        /// Bytes asked for.
-        needed: u64,
-        /// Bytes free, where the driver tells.
-        free: Option<u64>,
+        /// Who lacks them.
+        shortage: Shortage,
     },
     /// Too few correspondences for the model asked for.
-    #[error("{found} matches, but a {model} needs at least {needed}")]
+    #[error("{found} matches, but {article} {model} needs at least {needed}", article = article(model))]
     TooFewMatches {
         /// The model.
         model: &'static str,
@@ -81,7 +60,7 @@ pub enum Error {
         needed: usize,
     },
     /// The correspondences do not determine the model (collinear, coincident, or without a consensus).
-    #[error("the matches do not determine a {model}: {reason}")]
+    #[error("the matches do not determine {article} {model}: {reason}", article = article(model))]
     Degenerate {
         /// The model.
         model: &'static str,
@@ -91,17 +70,111 @@ pub enum Error {
     /// Two things that must agree do not (descriptor kinds, image sizes, …).
     #[error("{0}")]
     Mismatch(String),
-    /// The device asked for cannot be used.
+    /// A device failed, or cannot be used at all.
     #[error("device {device}: {reason}")]
     Device {
-        /// The device as it was named.
+        /// The device, as the user or the driver names it.
         device: String,
-        /// Why not, and what to do.
+        /// What failed.
         reason: String,
+    },
+    /// A device works, but lacks what this computation needs.
+    #[error("{device} lacks {feature}")]
+    Unsupported {
+        /// The device's name.
+        device: String,
+        /// What it lacks.
+        feature: String,
     },
 }
 
+/// Whose memory is too small.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Shortage {
+    /// The caller allows no more than this many bytes.
+    Limit(u64),
+    /// The operating system gave none.
+    Host,
+    /// A GPU has no more.
+    Device {
+        /// Its name.
+        name: String,
+        /// Bytes free, where the driver tells.
+        free: Option<u64>,
+    },
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Limit(limit) => {
+                write!(f, "more than the limit of {limit}; raise the limit or use a smaller input")
+            }
+            Self::Host => {
+                f.write_str("which the system does not have; a limit of memory lets the work run in parts")
+            }
+            Self::Device { name, free: Some(free) } => write!(f, "{name} has {free} free"),
+            Self::Device { name, free: None } => write!(f, "which {name} does not have free"),
+        }
+    }
+}
+
+/// What kind of thing went wrong: what a program decides by. [`Error`] has the details.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The operating system refused to open, read, write or rename a file.
+    Io,
+    /// A file is not what its format demands, or a format is not known.
+    Format,
+    /// An option is out of its range.
+    Option,
+    /// An image does not fit the operation.
+    Image,
+    /// Two inputs do not fit each other.
+    Mismatch,
+    /// More memory is needed than the caller allows.
+    MemoryLimit,
+    /// The operating system has not enough memory.
+    HostMemory,
+    /// A GPU has not enough memory; the CPU may.
+    DeviceMemory,
+    /// There are fewer matches than the model needs.
+    TooFewMatches,
+    /// The matches do not determine the model.
+    Degenerate,
+    /// A device failed or cannot be used.
+    Device,
+    /// A device lacks a feature; the CPU has it.
+    Unsupported,
+}
+
 impl Error {
+    /// What kind of error this is.
+    pub const fn kind(&self) -> ErrorKind {
+        match self {
+            Self::Io { .. } => ErrorKind::Io,
+            Self::Format { .. } => ErrorKind::Format,
+            Self::Option { .. } => ErrorKind::Option,
+            Self::Image(_) => ErrorKind::Image,
+            Self::Mismatch(_) => ErrorKind::Mismatch,
+            Self::Memory { shortage: Shortage::Limit(_), .. } => ErrorKind::MemoryLimit,
+            Self::Memory { shortage: Shortage::Host, .. } => ErrorKind::HostMemory,
+            Self::Memory { shortage: Shortage::Device { .. }, .. } => ErrorKind::DeviceMemory,
+            Self::TooFewMatches { .. } => ErrorKind::TooFewMatches,
+            Self::Degenerate { .. } => ErrorKind::Degenerate,
+            Self::Device { .. } => ErrorKind::Device,
+            Self::Unsupported { .. } => ErrorKind::Unsupported,
+        }
+    }
+
+    /// Whether a GPU is too small or too simple for a computation that the CPU can do: it lacks memory or a feature.
+    /// A device that fails is not meant.
+    pub const fn is_device_limit(&self) -> bool {
+        matches!(self.kind(), ErrorKind::DeviceMemory | ErrorKind::Unsupported)
+    }
+
     /// An [`Error::Io`] for `path`.
     pub fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
         Self::Io { path: path.into(), source }
@@ -113,7 +186,30 @@ impl Error {
     }
 
     /// An [`Error::Option`].
-    pub fn option(name: &'static str, value: impl std::fmt::Display, expected: &'static str) -> Self {
+    pub fn option(name: &'static str, value: impl fmt::Display, expected: &'static str) -> Self {
         Self::Option { name, value: format!("{value}"), expected }
+    }
+}
+
+/// The indefinite article before a word.
+fn article(word: &str) -> &'static str {
+    if word.starts_with(['a', 'e', 'i', 'o', 'u']) { "an" } else { "a" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_read_well() {
+        let few = |model| Error::TooFewMatches { model, found: 1, needed: 3 }.to_string();
+        assert_eq!(few("affine"), "1 matches, but an affine needs at least 3");
+        assert_eq!(few("homography"), "1 matches, but a homography needs at least 3");
+        let short = |shortage| Error::Memory { what: "SIFT on a GPU", needed: 9, shortage };
+        let device = short(Shortage::Device { name: "card".into(), free: Some(4) });
+        assert_eq!(device.to_string(), "SIFT on a GPU: 9 bytes are needed, card has 4 free");
+        assert!(device.is_device_limit(), "the CPU can do it");
+        assert_eq!(short(Shortage::Limit(5)).kind(), ErrorKind::MemoryLimit, "the caller's limit");
+        assert!(!short(Shortage::Limit(5)).is_device_limit(), "which holds for the CPU too");
     }
 }

@@ -224,7 +224,7 @@ impl Finder {
     ) -> Outcome<Features> {
         let (image, mask) = (&picture.image, picture.mask.as_ref().map(Image::view));
         match self.finder.detect(image, mask, &context.processor) {
-            Err(error @ tiepoint::Error::DeviceMemory { .. }) => {
+            Err(error) if error.is_device_limit() => {
                 before()?;
                 context.note(&format!("{error}; the CPU takes this image"));
                 Ok(self.detector.detect(image, mask, &context.processor.cpu.clone().into())?)

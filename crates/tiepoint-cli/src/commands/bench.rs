@@ -20,8 +20,9 @@ pub(crate) fn run(arguments: &BenchArguments, context: &Context) -> Outcome {
     if arguments.images.is_empty() {
         context.progress.say("drawing a synthetic scene");
         let size = arguments.size;
-        let homography = viewpoint(size, 0.2, 1.1, [0.05, 0.05], [8.0, 5.0]);
-        let options = SceneOptions { size, homography, noise: 0.01, ..Default::default() };
+        let view = viewpoint(size, 0.2, 1.1, [0.05, 0.05], [8.0, 5.0])?;
+        let options =
+            SceneOptions::default().with_size(size).with_moving_from_reference(view).with_noise(0.01);
         let scene = Scene::<u8>::render(&options, &context.processor.cpu)?;
         let pair = [AnyImage::U8(scene.reference), AnyImage::U8(scene.moving)];
         return measure("synthetic scene", &pair[0], Some(&pair[1]), repeat, context);

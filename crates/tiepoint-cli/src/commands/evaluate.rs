@@ -1,6 +1,6 @@
 //! `tiepoint evaluate`: scores against ground truth.
 
-use super::r#match::{Asked, matrix, places};
+use super::r#match::{Asked, places};
 use crate::arguments::evaluate::{EvaluateArguments, EvaluateDisparity, EvaluateHomography};
 use crate::arguments::matching::ModelName;
 use crate::context::Context;
@@ -14,6 +14,7 @@ use tiepoint::evaluate::{
     matching_accuracy, non_occluded, position_error, repeatability,
 };
 use tiepoint::feature::Features;
+use tiepoint::geometry::Homography;
 use tiepoint::image::Size;
 use tiepoint::register::TiePoints;
 use tiepoint::stereo::files::{self, DisparityReading};
@@ -43,7 +44,8 @@ fn matrices(found: &Path, truth: &Path, size: Size, context: &Context) -> Outcom
 
 /// A disparity map against the true one.
 fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
-    let scoring = DisparityScoring { thresholds: arguments.threshold.clone(), fill: arguments.fill };
+    let scoring =
+        DisparityScoring::default().with_thresholds(arguments.threshold.clone()).with_fill(arguments.fill);
     scoring.check()?;
     let reading = DisparityReading::default().with_scale(arguments.scale).with_signed(arguments.signed);
     reading.check()?;
@@ -121,10 +123,11 @@ pub(crate) struct Scores {
 }
 
 impl Scores {
-    pub(crate) fn of([a, b]: &[Features; 2], tie: &TiePoints, truth: &[f64; 9]) -> Outcome<Self> {
+    pub(crate) fn of([a, b]: &[Features; 2], tie: &TiePoints, truth: &Homography) -> Outcome<Self> {
         let sizes = [a.image, b.image];
         let share = |distance, scale_ratio| {
-            let options = RepeatabilityOptions { distance, scale_ratio };
+            let options =
+                RepeatabilityOptions::default().with_distance(distance).with_scale_ratio(scale_ratio);
             repeatability(&a.keypoints, &b.keypoints, sizes, truth, &options)
         };
         let places = places(a, b, tie);
@@ -134,11 +137,12 @@ impl Scores {
             .map(|(p, q)| ([f64::from(p.x), f64::from(p.y)], f64::from(p.angle), f64::from(q.angle)))
             .collect();
         let any = f64::INFINITY;
+        let found = tie.b_from_a.and_then(|model| model.homography());
         Ok(Self {
             repeatability: [share(1.0, any)?, share(2.0, any)?, share(3.0, any)?],
             scale_repeatability: share(3.0, std::f64::consts::SQRT_2)?,
             matching_accuracy: matching_accuracy(&places, truth),
-            corner_error: matrix(tie).map_or(any, |m| corner_error(&m, truth, a.image)),
+            corner_error: found.map_or(any, |found| corner_error(&found, truth, a.image)),
             position: position_error(&places, truth, 3.0),
             angle: angle_error(&angles, truth),
         })

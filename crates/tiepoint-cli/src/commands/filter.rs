@@ -136,7 +136,7 @@ fn on_device<I: GpuPixel, O: Element + Copy + Default>(
     let Some(gpu) = &context.processor.gpu else { return Ok(on_cpu(&context.processor.cpu)?) };
     let run = || on_gpu(gpu, view.channels())?.filter(&GpuImage::upload(gpu, view)?)?.download();
     match run() {
-        Err(error @ tiepoint::Error::DeviceMemory { .. }) => {
+        Err(error) if error.is_device_limit() => {
             context.note(&format!("{error}; the CPU takes this image"));
             Ok(on_cpu(&context.processor.cpu)?)
         }

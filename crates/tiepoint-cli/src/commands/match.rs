@@ -36,8 +36,8 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
     })?;
     let between = format!("{} - {}", arguments.a.display(), arguments.b.display());
     context.say(&format!("{between}: {}, {:.1} ms", found.summary(), clock.compute() * 1e3))?;
-    if let (false, Some(matrix)) = (context.json, matrix(&found.tie)) {
-        matrix.chunks(3).try_for_each(|r| context.say(&format!("{:>22} {:>22} {:>22}", r[0], r[1], r[2])))?;
+    if let (false, Some(model)) = (context.json, &found.tie.b_from_a) {
+        context.say(&model.to_string())?;
     }
     context.report(|| {
         let object = Object::new()
@@ -83,14 +83,17 @@ impl MatchingArguments {
             ..MatchOptions::default()
         };
         let start = RobustOptions::default();
-        let robust =
-            RobustOptions { threshold_px: self.inlier_distance.unwrap_or(start.threshold_px), ..start };
+        let robust = start.with_threshold_px(self.inlier_distance.unwrap_or(start.threshold_px));
         if !(robust.threshold_px > 0.0 && robust.threshold_px.is_finite()) {
             let given = robust.threshold_px;
             return Err(Failure::usage(format!("--inlier-distance is {given}: expected pixels, above 0")));
         }
         let rematch = (!self.no_rematch).then(Rematch::default);
-        let options = TieOptions { matching, model: self.model.kind(), robust, rematch };
+        let options = TieOptions::default()
+            .with_matching(matching)
+            .with_model(self.model.kind())
+            .with_robust(robust)
+            .with_rematch(rematch);
         options.check()?;
         Ok(options)
     }
@@ -143,18 +146,12 @@ pub(crate) fn lines(a: &Features, b: &Features, tie: &TiePoints) -> Vec<Tie> {
     ends.map(|((a, b), inlier)| Tie { a, b, inlier }).collect()
 }
 
-/// The model's matrix row by row.
-pub(crate) fn matrix(tie: &TiePoints) -> Option<[f64; 9]> {
-    let m = tie.model?.matrix();
-    Some([m[0][0], m[0][1], m[0][2], m[1][0], m[1][1], m[1][2], m[2][0], m[2][1], m[2][2]])
-}
-
 impl Found {
     /// For people.
     pub(crate) fn summary(&self) -> String {
         let [a, b] = &self.features;
         let counts = format!("{} and {} features, {} matches", a.len(), b.len(), self.tie.matches.len());
-        match &self.tie.model {
+        match &self.tie.b_from_a {
             Some(m) => {
                 let (n, model) = (self.tie.inliers.len(), m.kind());
                 format!("{counts}, {n} agree on a {model} to {:.2} px", self.tie.rms_px)
@@ -172,12 +169,12 @@ impl Found {
             .numbers("features", &counts)
             .count("matches", self.tie.matches.len())
             .count("inliers", self.tie.inliers.len());
-        let object = match (&self.tie.model, matrix(&self.tie)) {
-            (Some(model), Some(matrix)) => object
-                .text("model", model.kind().name())
-                .numbers("matrix", &matrix)
+        let object = match &self.tie.b_from_a {
+            Some(model) => object
+                .text("model", &model.kind().to_string())
+                .numbers("matrix", model.matrix().as_flattened())
                 .number("rms_px", self.tie.rms_px),
-            _ => object.text("model", "none"),
+            None => object.text("model", "none"),
         };
         object.text("device", &context.device()).count("threads", context.processor.cpu.threads())
     }
@@ -186,10 +183,8 @@ impl Found {
     fn rows(&self) -> Vec<MatchRow> {
         let [a, b] = &self.features;
         let row = |(m, inlier): (&Pair, bool)| {
-            let (i, j) = (m.a as usize, m.b as usize);
-            let (p, q) = (&a.keypoints[i], &b.keypoints[j]);
-            let (distance, ratio) = (m.distance, m.ratio);
-            MatchRow { a: i, b: j, a_xy: [p.x, p.y], b_xy: [q.x, q.y], distance, ratio, inlier }
+            let (p, q) = (&a.keypoints[m.a as usize], &b.keypoints[m.b as usize]);
+            MatchRow { pair: *m, a_xy: [p.x, p.y], b_xy: [q.x, q.y], inlier }
         };
         self.tie.matches.iter().zip(agreeing(&self.tie)).map(row).collect()
     }

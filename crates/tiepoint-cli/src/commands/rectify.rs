@@ -12,7 +12,8 @@ use std::path::Path;
 use tiepoint::device::Cpu;
 use tiepoint::geometry::calibration::{RectifiedCalibration, StereoCalibration};
 use tiepoint::geometry::rectify::{
-    Agreement, Canvas, Rectification, RectifiedView, RectifyOptions, SelfCalibrationOptions, from_tie_points,
+    Agreement, OutputFrame, Rectification, RectifiedView, RectifyOptions, SelfCalibrationOptions,
+    from_tie_points,
 };
 use tiepoint::geometry::{Correspondence, Model};
 use tiepoint::image::{self, AnyImage, Image};
@@ -55,7 +56,7 @@ fn check(arguments: &RectifyArguments) -> Outcome {
     if !arguments.calibration.is_empty() && arguments.focal.is_some() {
         return Err(Failure::usage("--focal: the calibration file says what the focal lengths are"));
     }
-    SelfCalibrationOptions { focal: arguments.focal }.check()?;
+    SelfCalibrationOptions::default().with_focal(arguments.focal).check()?;
     let pictures = [
         &arguments.output_left,
         &arguments.output_right,
@@ -101,12 +102,12 @@ fn original(found: &Found, side: usize) -> &AnyImage {
 }
 
 impl CropName {
-    fn canvas(self) -> Canvas {
+    fn frame(self) -> OutputFrame {
         match self {
-            Self::Input => Canvas::Input,
-            Self::Fit => Canvas::Fit,
-            Self::Valid => Canvas::Valid,
-            Self::All => Canvas::All,
+            Self::Input => OutputFrame::Input,
+            Self::Fit => OutputFrame::Fit,
+            Self::Valid => OutputFrame::Valid,
+            Self::All => OutputFrame::All,
         }
     }
 }
@@ -117,8 +118,8 @@ fn calibrated(rig: &StereoCalibration, found: &Found, arguments: &RectifyArgumen
     let rectification = if arguments.stored {
         Rectification::stored(rig, sizes)?
     } else {
-        let canvas = arguments.crop.unwrap_or(CropName::Input).canvas();
-        let options = RectifyOptions { canvas, ..RectifyOptions::default() };
+        let frame = arguments.crop.unwrap_or(CropName::Input).frame();
+        let options = RectifyOptions::default().with_frame(frame);
         let swapped = exchanged.then(|| rig.exchanged());
         let sizes = if exchanged { [sizes[1], sizes[0]] } else { sizes };
         Rectification::new(swapped.as_ref().unwrap_or(rig), sizes, &options)?
@@ -130,15 +131,15 @@ fn calibrated(rig: &StereoCalibration, found: &Found, arguments: &RectifyArgumen
 }
 
 fn uncalibrated(found: &Found, arguments: &RectifyArguments, cpu: &Cpu) -> Outcome<Pair> {
-    let Some(Model::Fundamental(f)) = found.tie.model else {
+    let Some(Model::Fundamental(f)) = found.tie.b_from_a else {
         return Err(Failure::work("the tie points gave no epipolar geometry"));
     };
     let all = correspondences(found);
     let inliers: Vec<_> = found.tie.inliers.iter().map(|&i| all[i]).collect();
     let sizes = [0, 1].map(|i| original(found, i).size());
-    let canvas = arguments.crop.unwrap_or(CropName::Fit).canvas();
-    let options = SelfCalibrationOptions { focal: arguments.focal };
-    let pair = from_tie_points(&f, &inliers, sizes, &options, canvas, cpu)?;
+    let frame = arguments.crop.unwrap_or(CropName::Fit).frame();
+    let options = SelfCalibrationOptions::default().with_focal(arguments.focal);
+    let pair = from_tie_points(&f, &inliers, sizes, &options, frame, cpu)?;
     Ok(Pair::new(pair.rectification, Some(pair.agreement), pair.exchanged))
 }
 

@@ -8,10 +8,8 @@ use crate::draw::{Canvas, overlay};
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Picture};
 use crate::output::{Clock, Object, Part};
-use tiepoint::geometry::Homography;
-use tiepoint::geometry::warp::coverage;
-use tiepoint::image::{self, AnyImage, Image};
-use tiepoint::register::lay;
+use tiepoint::image::{self, AnyImage};
+use tiepoint::register::{Warped, warp_onto};
 
 pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     if matches!(arguments.matching.model, ModelName::Fundamental | ModelName::None) {
@@ -26,8 +24,8 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     // A is MOVING, B is REFERENCE: the matrix leads from MOVING to REFERENCE.
     let found = asked.run([&arguments.moving, &arguments.reference], true, &mut clock, context)?;
     context.progress.say("warping");
-    let laid = clock.time(Part::Compute, || Laid::of(&found, arguments, context))?;
-    clock.time(Part::Write, || write(arguments, &found, &laid))?;
+    let warped = clock.time(Part::Compute, || warped(&found, arguments, context))?;
+    clock.time(Part::Write, || write(arguments, &found, &warped))?;
     let between = format!("{} on {}", arguments.moving.display(), arguments.reference.display());
     context.say(&format!("{between}: {}, {:.1} ms", found.summary(), clock.compute() * 1e3))?;
     context.report(|| {
@@ -39,7 +37,7 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
             .describe(object, &asked, context)
             .count("width", size.width)
             .count("height", size.height)
-            .number("covered", laid.share())
+            .number("covered", covered(&warped))
             .object("seconds", &clock.seconds(&context.processor.cpu))
     })
 }
@@ -50,38 +48,26 @@ fn original(picture: &Picture) -> &AnyImage {
 }
 
 /// MOVING on the pixels of REFERENCE.
-#[derive(Debug)]
-struct Laid {
-    image: AnyImage,
-    /// 0 where MOVING shows nothing.
-    valid: Image<u8>,
+fn warped(found: &Found, arguments: &RegisterArguments, context: &Context) -> Outcome<Warped> {
+    let reference_from_moving = found.tie.b_from_a.ok_or_else(|| Failure::work("no model was found"))?;
+    let [moving, reference] = [0, 1].map(|i| original(&found.pictures[i]));
+    let interpolation = arguments.interpolation.into();
+    Ok(warp_onto(moving, reference.size(), &reference_from_moving, interpolation, &context.processor)?)
 }
 
-impl Laid {
-    fn of(found: &Found, arguments: &RegisterArguments, context: &Context) -> Outcome<Self> {
-        let no_model = || Failure::work("no model was found");
-        let model = found.tie.model.ok_or_else(no_model)?;
-        let [moving, reference] = [0, 1].map(|i| original(&found.pictures[i]));
-        let image = lay(moving, reference, &model, arguments.interpolation.into(), &context.processor)?;
-        let back = model.homography().as_ref().and_then(Homography::inverse).ok_or_else(no_model)?;
-        let valid = coverage(moving.size(), &back, reference.size(), &context.processor.cpu)?;
-        Ok(Self { image, valid })
-    }
-
-    /// The share of the reference that is covered.
-    fn share(&self) -> f64 {
-        let covered = self.valid.data().iter().filter(|v| **v != 0).count();
-        covered as f64 / self.valid.data().len().max(1) as f64
-    }
+/// The share of REFERENCE that MOVING covers.
+fn covered(warped: &Warped) -> f64 {
+    let covered = warped.covered.data();
+    covered.iter().filter(|v| **v != 0).count() as f64 / covered.len().max(1) as f64
 }
 
-fn write(arguments: &RegisterArguments, found: &Found, laid: &Laid) -> Outcome {
+fn write(arguments: &RegisterArguments, found: &Found, warped: &Warped) -> Outcome {
     if let Some(path) = &arguments.output {
-        image::write(path, &laid.image)?;
+        image::write(path, &warped.image)?;
     }
     if let Some(path) = &arguments.overlay {
         let reference = Canvas::of(original(&found.pictures[1]));
-        let picture = overlay(reference, &Canvas::of(&laid.image), &laid.valid, arguments.blend);
+        let picture = overlay(reference, &Canvas::of(&warped.image), &warped.covered, arguments.blend);
         image::write(path, &picture.into_image())?;
     }
     arguments.draw.as_deref().map_or(Ok(()), |path| found.draw(path))

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use tiepoint::device::Cpu;
 use tiepoint::evaluate::corner_error;
+use tiepoint::geometry::Homography;
 use tiepoint::image::{self, AnyImage, Image, ReadOptions, Size};
 use tiepoint::synth::{Scene, SceneOptions, Texture, viewpoint};
 
@@ -50,14 +51,15 @@ impl Folder {
     }
 
     /// Two images, and the truth from the first to the second.
-    fn scene(&self) -> (String, String, [f64; 9]) {
-        let homography = viewpoint(SIZE, 0.2, 1.1, [0.08, 0.0], [6.0, -4.0]);
-        let options = SceneOptions { size: SIZE, homography, seed: 3, noise: 0.01, ..Default::default() };
+    fn scene(&self) -> (String, String, Homography) {
+        let b_from_a = viewpoint(SIZE, 0.2, 1.1, [0.08, 0.0], [6.0, -4.0]).unwrap();
+        let options = SceneOptions::default().with_size(SIZE).with_moving_from_reference(b_from_a);
+        let options = options.with_seed(3).with_noise(0.01);
         let scene = Scene::<u8>::render(&options, &Cpu::sequential()).unwrap();
         let paths =
             [("a.png", scene.reference), ("b.png", scene.moving)].map(|(n, i)| self.write(n, &i.into()));
         let [a, b] = paths;
-        (a, b, homography)
+        (a, b, b_from_a)
     }
 }
 
@@ -109,8 +111,10 @@ fn numbers(json: &str, key: &str) -> Vec<f64> {
     value(json, key).trim_matches(['[', ']']).split(',').map(|v| v.parse().unwrap()).collect()
 }
 
-fn matrix(json: &str) -> [f64; 9] {
-    numbers(json, "matrix").try_into().unwrap()
+fn matrix(json: &str) -> Homography {
+    let m = numbers(json, "matrix");
+    assert_eq!(m.len(), 9, "{json}");
+    Homography::new(std::array::from_fn(|i| [m[3 * i], m[3 * i + 1], m[3 * i + 2]])).unwrap()
 }
 
 #[test]
@@ -219,7 +223,7 @@ fn models_and_scores() {
     assert!(!json.contains("matrix"), "no model: {json}");
 
     let file = folder.at("truth.txt");
-    std::fs::write(&file, truth.map(|v| v.to_string()).join(" ")).unwrap();
+    std::fs::write(&file, truth.to_string()).unwrap();
     let json = works(&["evaluate", "homography", &a, &b, &file, "--json"]);
     assert!(number(&json, "corner_error") < 0.5, "{json}");
     let accuracy = numbers(&json, "matching_accuracy");

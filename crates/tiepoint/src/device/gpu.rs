@@ -4,15 +4,28 @@
 //! name in the dialect of [`tiepoint_gpu::dialect`]. Its results are the CPU's, bit for bit, unless its contract says
 //! otherwise.
 
+use crate::error::Shortage;
 pub use tiepoint_gpu::{Api, Buffer, Commands, Element, Gpu, Graph, Info, Pinned, devices};
 
 impl From<tiepoint_gpu::Error> for crate::Error {
     fn from(error: tiepoint_gpu::Error) -> Self {
+        use tiepoint_gpu::Error as Gpu;
+        let failed = |device: String, reason: String| Self::Device { device, reason };
         match error {
-            tiepoint_gpu::Error::Memory { device, asked, free } => {
-                Self::DeviceMemory { device, needed: asked, free }
+            Gpu::Memory { device, asked, free } => {
+                let shortage = Shortage::Device { name: device, free };
+                Self::Memory { what: "a buffer for the GPU", needed: asked, shortage }
             }
-            other => Self::Device { device: "gpu".into(), reason: other.to_string() },
+            Gpu::Unsupported { device, feature } => Self::Unsupported { device, feature: feature.into() },
+            Gpu::Driver { api, reason } => failed(api.to_string(), reason),
+            Gpu::Index { api, index, found } => {
+                failed(format!("{api}:{index}"), format!("it is not there: {found}"))
+            }
+            Gpu::Compile { program, device, log } => {
+                failed(device, format!("{program} does not compile:\n{log}"))
+            }
+            Gpu::Usage(reason) => Self::Mismatch(reason),
+            other => failed("gpu".into(), other.to_string()),
         }
     }
 }

@@ -247,6 +247,39 @@ impl Processor {
         std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// Computes on the GPU where there is one, and on the CPU where there is none or where the GPU lacks memory or a
+    /// feature; a note then says which `task` the CPU did and why. Both ways must give the same bits.
+    ///
+    /// # Errors
+    /// Those of `on_cpu`, and of `on_gpu` unless [`Error::is_device_limit`].
+    pub(crate) fn gpu_or_cpu<R>(
+        &self,
+        task: &str,
+        on_gpu: impl FnOnce(&Gpu) -> Result<R>,
+        on_cpu: impl FnOnce(&Cpu) -> Result<R>,
+    ) -> Result<R> {
+        let Some(gpu) = &self.gpu else { return on_cpu(&self.cpu) };
+        let found = on_gpu(gpu);
+        self.collect_times();
+        self.or_on_cpu(task, found, on_cpu)
+    }
+
+    /// What a GPU found, or the CPU's result where the GPU is too small or too simple.
+    fn or_on_cpu<R>(
+        &self,
+        task: &str,
+        found: Result<R>,
+        on_cpu: impl FnOnce(&Cpu) -> Result<R>,
+    ) -> Result<R> {
+        match found {
+            Err(error) if error.is_device_limit() => {
+                self.note(format!("{task} on the CPU: {error}"));
+                on_cpu(&self.cpu)
+            }
+            other => other,
+        }
+    }
+
     /// Brings the stage times of a profiled GPU, from its own clock, into the profile of the CPU.
     pub(crate) fn collect_times(&self) {
         if let (Some(gpu), Some(profile)) = (&self.gpu, self.cpu.profile()) {
@@ -337,5 +370,34 @@ impl std::str::FromStr for Device {
             ("opencl", n) => Ok(Self::OpenCl(n.unwrap_or(0))),
             _ => Err(wrong()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Shortage;
+
+    #[test]
+    fn the_cpu_does_what_a_gpu_is_too_small_for_and_says_so() {
+        let processor = Processor::from(Cpu::sequential());
+        let shortage = Shortage::Device { name: "card".into(), free: Some(3) };
+        let small = Err(Error::Memory { what: "a test", needed: 9, shortage });
+        assert_eq!(processor.or_on_cpu("adding", small, |_| Ok(7)).unwrap(), 7, "the CPU's result");
+        let simple = Err(Error::Unsupported { device: "card".into(), feature: "64-bit floats".into() });
+        assert_eq!(processor.or_on_cpu("adding", simple, |_| Ok(7)).unwrap(), 7, "the CPU's result");
+        let notes = processor.take_notes();
+        assert_eq!(notes[1], "adding on the CPU: card lacks 64-bit floats", "{notes:?}");
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        assert_eq!(processor.or_on_cpu("adding", Ok(5), |_| Ok(7)).unwrap(), 5, "the GPU's result");
+    }
+
+    #[test]
+    fn a_device_that_fails_is_an_error() {
+        let processor = Processor::from(Cpu::sequential());
+        let failed = Err(Error::Device { device: "card".into(), reason: "it fell off the bus".into() });
+        let found = processor.or_on_cpu("adding", failed, |_| Ok(7));
+        assert!(matches!(found, Err(Error::Device { .. })), "{found:?}");
+        assert!(processor.take_notes().is_empty(), "and nothing was done instead");
     }
 }

@@ -1,35 +1,35 @@
 //! How right matches, a homography, positions and angles are.
 
-use super::plane::{apply, jacobian};
+use crate::geometry::Homography;
 use crate::image::Size;
 use std::f64::consts::{PI, TAU};
 
 /// The distances, in pixels, at which [`matching_accuracy`] counts.
 pub const THRESHOLDS: [f64; 10] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0];
 
-/// Distance in image B between where the truth sends `a` and `b`. Infinite when the truth sends `a` nowhere.
-fn distance(truth: &[f64; 9], a: [f64; 2], b: [f64; 2]) -> f64 {
-    let [x, y] = apply(truth, a);
-    let d = (x - b[0]).hypot(y - b[1]);
+/// Distance in image B between `b` and where the map sends `a`. Infinite where the map sends `a` nowhere.
+fn distance(b_from_a: &Homography, a: [f64; 2], b: [f64; 2]) -> f64 {
+    let d = b_from_a.apply(a).map_or(f64::INFINITY, |[x, y]| (x - b[0]).hypot(y - b[1]));
     if d.is_finite() { d } else { f64::INFINITY }
 }
 
-/// The share of matches whose end in B lies within each of [`THRESHOLDS`] of the true place: the matching
+/// The share of matches whose end in B lies within each of [`THRESHOLDS`] of the place that the truth `b_from_a` gives: the matching
 /// accuracy of Mikolajczyk and Schmid ("A performance evaluation of local descriptors", 2005), with the
 /// thresholds that are usual since Dusmanu et al. ("D2-Net", 2019). All zero when there are no matches.
-pub fn matching_accuracy(matches: &[([f64; 2], [f64; 2])], truth: &[f64; 9]) -> [f64; 10] {
-    let off: Vec<f64> = matches.iter().map(|&(a, b)| distance(truth, a, b)).collect();
+pub fn matching_accuracy(matches: &[([f64; 2], [f64; 2])], b_from_a: &Homography) -> [f64; 10] {
+    let off: Vec<f64> = matches.iter().map(|&(a, b)| distance(b_from_a, a, b)).collect();
     let n = off.len().max(1) as f64;
     THRESHOLDS.map(|t| off.iter().filter(|&&d| d <= t).count() as f64 / n)
 }
 
-/// The mean distance, in pixels of B, between the corners of A mapped by `found` and by `truth`: the corner
+/// The mean distance, in pixels of B, between the corners of A mapped by `found` and by `truth`, both from A to B: the corner
 /// error of `DeTone` et al. ("Deep image homography estimation", 2016). Corners are pixel centres: (0, 0) to
-/// (width − 1, height − 1). Infinite when either matrix sends a corner nowhere.
-pub fn corner_error(found: &[f64; 9], truth: &[f64; 9], size: Size) -> f64 {
+/// (width − 1, height − 1), with the size of A. Infinite when either sends a corner nowhere.
+pub fn corner_error(found: &Homography, truth: &Homography, size: Size) -> f64 {
     let (w, h) = (size.width.saturating_sub(1) as f64, size.height.saturating_sub(1) as f64);
     let corners = [[0.0, 0.0], [w, 0.0], [w, h], [0.0, h]];
-    let sum: f64 = corners.iter().map(|&c| distance(found, c, apply(truth, c))).sum();
+    let off = |c| truth.apply(c).map_or(f64::INFINITY, |at| distance(found, c, at));
+    let sum: f64 = corners.into_iter().map(off).sum();
     if sum.is_finite() { sum / 4.0 } else { f64::INFINITY }
 }
 
@@ -46,16 +46,12 @@ pub struct PositionError {
     pub median: f64,
 }
 
-/// The position error of the matches within `within` pixels of the truth; the others are wrong matches and
+/// The position error of the matches within `within` pixels of the truth `b_from_a`; the others are wrong matches and
 /// say nothing of positions. All zero when there are none.
-pub fn position_error(matches: &[([f64; 2], [f64; 2])], truth: &[f64; 9], within: f64) -> PositionError {
-    let right = matches.iter().filter(|&&(a, b)| distance(truth, a, b) <= within);
-    let differences: Vec<[f64; 2]> = right
-        .map(|&(a, b)| {
-            let [x, y] = apply(truth, a);
-            [b[0] - x, b[1] - y]
-        })
-        .collect();
+pub fn position_error(matches: &[([f64; 2], [f64; 2])], b_from_a: &Homography, within: f64) -> PositionError {
+    let right = matches.iter().filter(|&&(a, b)| distance(b_from_a, a, b) <= within);
+    let difference = |&(a, b): &([f64; 2], [f64; 2])| b_from_a.apply(a).map(|[x, y]| [b[0] - x, b[1] - y]);
+    let differences: Vec<[f64; 2]> = right.filter_map(difference).collect();
     if differences.is_empty() {
         return PositionError::default();
     }
@@ -82,13 +78,13 @@ pub struct AngleError {
 }
 
 /// The angle error over pairs of (point in A, angle in A, angle in B). The angle of a keypoint is that of a
-/// gradient, so it is carried to B as gradients are: by the inverse transpose of the derivative of the truth at
+/// gradient, so it is carried to B as gradients are: by the inverse transpose of the derivative of the truth `b_from_a` at
 /// the point. All zero when there are no pairs.
-pub fn angle_error(pairs: &[([f64; 2], f64, f64)], truth: &[f64; 9]) -> AngleError {
+pub fn angle_error(pairs: &[([f64; 2], f64, f64)], b_from_a: &Homography) -> AngleError {
     let differences: Vec<f64> = pairs
         .iter()
         .map(|&(p, a, b)| {
-            let j = jacobian(truth, p);
+            let j = b_from_a.derivative(p);
             let (s, c) = a.sin_cos();
             // The inverse transpose of the derivative, times its determinant, whose sign is that of a mirror.
             let side = (j[0] * j[3] - j[1] * j[2]).signum();
@@ -118,36 +114,44 @@ fn median(values: &mut [f64]) -> f64 {
 mod tests {
     use super::*;
 
-    const SHIFT: [f64; 9] = [1.0, 0.0, 10.0, 0.0, 1.0, -4.0, 0.0, 0.0, 1.0];
-    const IDENTITY: [f64; 9] = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0];
+    fn homography(rows: [[f64; 3]; 3]) -> Homography {
+        Homography::new(rows).unwrap()
+    }
+
+    fn shift() -> Homography {
+        homography([[1.0, 0.0, 10.0], [0.0, 1.0, -4.0], [0.0, 0.0, 1.0]])
+    }
 
     #[test]
     fn shares_of_right_matches() {
         let matches: Vec<_> = [0.0, 0.9, 2.5, 9.9, 50.0].map(|d| ([5.0, 5.0], [15.0 + d, 1.0])).to_vec();
-        let found = matching_accuracy(&matches, &SHIFT);
+        let found = matching_accuracy(&matches, &shift());
         assert_eq!(
             found,
             [0.4, 0.4, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6, 0.6, 0.8],
             "two within 1 px, three within 3"
         );
-        assert_eq!(matching_accuracy(&[], &SHIFT), [0.0; 10], "no matches");
+        assert_eq!(matching_accuracy(&[], &shift()), [0.0; 10], "no matches");
     }
 
     #[test]
     fn corners() {
         let size = Size::new(101, 51);
-        assert_eq!(corner_error(&SHIFT, &SHIFT, size), 0.0, "the truth itself");
+        assert_eq!(corner_error(&shift(), &shift(), size), 0.0, "the truth itself");
         assert!(
-            (corner_error(&IDENTITY, &SHIFT, size) - 116_f64.sqrt()).abs() < 1e-12,
+            (corner_error(&Homography::default(), &shift(), size) - 116_f64.sqrt()).abs() < 1e-12,
             "a shift of (10, -4)"
         );
-        let double = [2.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 1.0];
+        let double = homography([[2.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 1.0]]);
         let expected = (0.0 + 100.0 + 100_f64.hypot(50.0) + 50.0) / 4.0;
-        assert!((corner_error(&double, &IDENTITY, size) - expected).abs() < 1e-12, "twice the size");
-        let scaled = SHIFT.map(|v| -3.0 * v);
-        assert!(corner_error(&scaled, &SHIFT, size) < 1e-12, "the scale of the matrix does not count");
-        let lost = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0];
-        assert_eq!(corner_error(&lost, &SHIFT, size), f64::INFINITY, "a corner at infinity");
+        assert!(
+            (corner_error(&double, &Homography::default(), size) - expected).abs() < 1e-12,
+            "twice the size"
+        );
+        let scaled = homography(shift().matrix().map(|row| row.map(|v| -3.0 * v)));
+        assert!(corner_error(&scaled, &shift(), size) < 1e-12, "the scale of the matrix does not count");
+        let lost = homography([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [-0.01, 0.0, 1.0]]);
+        assert_eq!(corner_error(&lost, &shift(), size), f64::INFINITY, "corners on the horizon");
     }
 
     #[test]
@@ -156,24 +160,24 @@ mod tests {
             let a = [20.0, 30.0];
             (a, [a[0] + 10.0 + d[0], a[1] - 4.0 + d[1]])
         });
-        let error = position_error(&matches, &SHIFT, 3.0);
+        let error = position_error(&matches, &shift(), 3.0);
         assert_eq!(error.count, 3, "the wild match is no position");
         assert!((error.bias[0] - 0.2).abs() < 1e-9 && (error.bias[1] - 0.1).abs() < 1e-9, "{error:?}");
         assert!((error.rms - (0.23_f64 / 3.0).sqrt()).abs() < 1e-9, "{error:?}");
         assert!((error.median - 0.3).abs() < 1e-9, "{error:?}");
-        assert_eq!(position_error(&[], &SHIFT, 3.0), PositionError::default(), "no matches");
+        assert_eq!(position_error(&[], &shift(), 3.0), PositionError::default(), "no matches");
     }
 
     #[test]
     fn angles() {
-        let quarter = [0.0, -1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0];
+        let quarter = homography([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]);
         let pairs = [([3.0, 4.0], 0.1, PI / 2.0 + 0.11), ([3.0, 4.0], 6.0, 6.0 + PI / 2.0 - TAU - 0.03)];
         let error = angle_error(&pairs, &quarter);
         assert!((error.bias + 0.01).abs() < 1e-9, "{error:?}");
         assert!((error.median - 0.01).abs() < 1e-9, "{error:?}");
         assert_eq!(error.count, 2, "both");
         // Twice as wide: edges along (1, 1) have their gradient along (−1, 1), and after it along (−1, 2).
-        let wide = [2.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0];
+        let wide = homography([[2.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]);
         let pair = [([3.0, 4.0], 1.0_f64.atan2(-1.0), 2.0_f64.atan2(-1.0))];
         assert!(angle_error(&pair, &wide).median < 1e-9, "gradients are no directions");
     }

@@ -4,16 +4,20 @@
 //! Maps are of the left image; a pixel that is not finite has no disparity, or none that is known.
 
 use crate::image::{Image, Size};
+use crate::options::setters;
 use crate::{Error, Result};
 
 /// How a map is scored.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct DisparityScoring {
     /// A pixel is bad when it is off by more than this, in pixels; each is scored. 0 or more. Default 1.
     pub thresholds: Vec<f32>,
     /// Fill invalid pixels first, as [`filled`] does. Default no: an invalid pixel is bad.
     pub fill: bool,
 }
+
+setters!(DisparityScoring { with_thresholds: thresholds = Vec<f32>, with_fill: fill = bool });
 
 impl Default for DisparityScoring {
     fn default() -> Self {

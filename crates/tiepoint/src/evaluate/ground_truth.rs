@@ -1,15 +1,17 @@
 //! Ground truth from files: homographies.
 
+use crate::geometry::Homography;
 use crate::{Error, Result};
 use std::path::Path;
 
-/// The homography in the file at `path`, row by row: OpenCV XML or YAML (the nine numbers inside `<data>…</data>` or
-/// `data: […]`), the JSON that `tiepoint match --json` prints (`"matrix":[…]`), or a text of nine numbers (the `H1to2p` files of the Oxford sequences).
+/// The homography in the file at `path`, whose nine numbers stand row by row: OpenCV XML or YAML (inside `<data>…</data>`
+/// or `data: […]`), the JSON that `tiepoint match --json` prints (`"matrix":[…]`), or plain text (the `H1to2p` files of
+/// the Oxford sequences).
 ///
 /// # Errors
 /// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it does not hold nine finite numbers that make
 /// an invertible matrix.
-pub fn read_homography(path: impl AsRef<Path>) -> Result<[f64; 9]> {
+pub fn read_homography(path: impl AsRef<Path>) -> Result<Homography> {
     let path = path.as_ref();
     let text = std::fs::read(path).map_err(|e| Error::io(path, e))?;
     let text = std::str::from_utf8(&text).map_err(|e| Error::format(path, format!("not text: {e}")))?;
@@ -20,11 +22,11 @@ pub fn read_homography(path: impl AsRef<Path>) -> Result<[f64; 9]> {
 ///
 /// # Errors
 /// As [`read_homography`].
-pub fn parse_homography(text: &str, name: impl AsRef<Path>) -> Result<[f64; 9]> {
+pub fn parse_homography(text: &str, name: impl AsRef<Path>) -> Result<Homography> {
     numbers(text).map_err(|reason| Error::format(name.as_ref(), reason))
 }
 
-fn numbers(text: &str) -> std::result::Result<[f64; 9], String> {
+fn numbers(text: &str) -> std::result::Result<Homography, String> {
     let inside = |open: &str, close: &str| Some(text.split_once(open)?.1.split_once(close)?.0);
     let xml = inside("<data>", "</data>");
     if xml.is_none() && text.contains("<opencv_storage>") {
@@ -51,7 +53,8 @@ fn numbers(text: &str) -> std::result::Result<[f64; 9], String> {
     if determinant == 0.0 || !determinant.is_finite() {
         return Err(format!("the matrix cannot be inverted: its determinant is {determinant}"));
     }
-    Ok(h)
+    let rows = std::array::from_fn(|i| [h[3 * i], h[3 * i + 1], h[3 * i + 2]]);
+    Homography::new(rows).map_err(|e| format!("the matrix cannot be inverted: {e}"))
 }
 
 #[cfg(test)]
@@ -71,7 +74,8 @@ mod tests {
     ];
 
     fn parsed(text: &str) -> std::result::Result<[f64; 9], String> {
-        parse_homography(text, "test").map_err(|e| e.to_string())
+        let found = parse_homography(text, "test").map_err(|e| e.to_string())?;
+        Ok(found.matrix().as_flattened().try_into().unwrap())
     }
 
     #[test]
@@ -109,7 +113,7 @@ mod tests {
             println!("{} is absent: not tested", file.display());
             return;
         }
-        let h = read_homography(file).unwrap();
-        assert_eq!((h[0], h[5], h[8]), (8.797_696_4e-1, 1.531_578_4e2, 1.0), "graf 1-2");
+        let h = read_homography(file).unwrap().matrix();
+        assert_eq!((h[0][0], h[1][2], h[2][2]), (8.797_696_4e-1, 1.531_578_4e2, 1.0), "graf 1-2");
     }
 }

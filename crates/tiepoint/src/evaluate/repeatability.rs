@@ -5,14 +5,16 @@
 //! other's nearest and they lie within a distance; with `scale_ratio`, only keypoints of like scale count as
 //! near.
 
-use super::plane::{apply, inverse, jacobian};
 use crate::feature::Keypoint;
+use crate::geometry::Homography;
 use crate::image::Size;
+use crate::options::setters;
 use crate::{Error, Result};
 use std::collections::HashMap;
 
 /// When two keypoints are the same.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct RepeatabilityOptions {
     /// Largest distance in pixels of B. Default 3; 1, 2 and 3 are usual.
     pub distance: f64,
@@ -21,6 +23,8 @@ pub struct RepeatabilityOptions {
     /// about the overlap of 0.6 that the paper's curves are drawn for.
     pub scale_ratio: f64,
 }
+
+setters!(RepeatabilityOptions { with_distance: distance = f64, with_scale_ratio: scale_ratio = f64 });
 
 impl Default for RepeatabilityOptions {
     fn default() -> Self {
@@ -64,24 +68,25 @@ struct Seen {
     scale: f64,
 }
 
-/// Repeatability of keypoints `a` in an image of `sizes[0]` and `b` in one of `sizes[1]`.
+/// Repeatability of keypoints `a` in an image of `sizes[0]` and `b` in one of `sizes[1]`, given the true map between
+/// the images.
 ///
 /// # Errors
-/// As [`RepeatabilityOptions::check`]; [`Error::Option`] for a truth that has no inverse.
+/// As [`RepeatabilityOptions::check`]; [`Error::Degenerate`] for a truth that has no inverse.
 pub fn repeatability(
     a: &[Keypoint],
     b: &[Keypoint],
     sizes: [Size; 2],
-    truth: &[f64; 9],
+    b_from_a: &Homography,
     options: &RepeatabilityOptions,
 ) -> Result<Repeatability> {
     options.check()?;
-    let singular = || Error::option("truth", format!("{truth:?}"), "an invertible matrix");
-    let back = inverse(truth).ok_or_else(singular)?;
-    let a: Vec<Seen> = a.iter().filter_map(|k| carried(k, truth, sizes[1])).collect();
+    let singular = Error::Degenerate { model: "homography", reason: "the true map has no inverse" };
+    let a_from_b = b_from_a.inverse().ok_or(singular)?;
+    let a: Vec<Seen> = a.iter().filter_map(|k| carried(k, b_from_a, sizes[1])).collect();
     let b: Vec<Seen> = b
         .iter()
-        .filter(|k| carried(k, &back, sizes[0]).is_some())
+        .filter(|k| carried(k, &a_from_b, sizes[0]).is_some())
         .map(|k| Seen { at: [f64::from(k.x), f64::from(k.y)], scale: f64::from(k.scale) })
         .collect();
     let (to_b, to_a) = (nearest(&a, &b, options), nearest(&b, &a, options));
@@ -92,12 +97,12 @@ pub fn repeatability(
     Ok(Repeatability { a: a.len(), b: b.len(), pairs, share })
 }
 
-/// The keypoint carried by `h`, if it lands inside an image of this size.
-fn carried(k: &Keypoint, h: &[f64; 9], size: Size) -> Option<Seen> {
+/// The keypoint carried by the map, if it lands inside an image of this size.
+fn carried(k: &Keypoint, map: &Homography, size: Size) -> Option<Seen> {
     let p = [f64::from(k.x), f64::from(k.y)];
-    let at = apply(h, p);
+    let at = map.apply(p)?;
     let inside = |v: f64, n: usize| v >= -0.5 && v < n as f64 - 0.5;
-    let j = jacobian(h, p);
+    let j = map.derivative(p);
     let grown = (j[0] * j[3] - j[1] * j[2]).abs().sqrt();
     (inside(at[0], size.width) && inside(at[1], size.height))
         .then(|| Seen { at, scale: f64::from(k.scale) * grown })
@@ -138,7 +143,7 @@ mod tests {
 
     #[test]
     fn known_shares() {
-        let double = [2.0, 0.0, 0.0, 0.0, 2.0, 0.0, 0.0, 0.0, 1.0];
+        let double = Homography::new([[2.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 1.0]]).unwrap();
         let sizes = [Size::new(100, 100); 2];
         let a = [(10.0, 10.0), (20.0, 20.0), (30.0, 30.0), (80.0, 80.0)].map(|(x, y)| keypoint(x, y, 2.0));
         let b = [keypoint(20.5, 20.0, 4.0), keypoint(40.0, 42.5, 4.0), keypoint(60.0, 60.0, 9.0)];
@@ -155,7 +160,7 @@ mod tests {
 
     #[test]
     fn each_counts_once() {
-        let identity = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0];
+        let identity = Homography::default();
         let a = vec![keypoint(50.0, 50.0, 2.0); 5];
         let b = [keypoint(50.2, 50.0, 2.0), keypoint(90.0, 90.0, 2.0)];
         let found = repeatability(&a, &b, [Size::new(100, 100); 2], &identity, &Default::default()).unwrap();

@@ -102,7 +102,7 @@ impl Finder {
     /// The features of a grey image; none where `mask` is 0.
     ///
     /// # Errors
-    /// As [`Sift::detect`] and [`Surf::detect`]; [`Error::DeviceMemory`] when the image is too large for the
+    /// As [`Sift::detect`] and [`Surf::detect`]; [`Error::Memory`] when the image is too large for the
     /// GPU, for SIFT even in parts.
     pub fn detect(
         &mut self,

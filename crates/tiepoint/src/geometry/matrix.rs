@@ -59,3 +59,9 @@ pub(super) fn unit(m: &Mat3) -> Option<Mat3> {
     let norm = m.iter().flatten().map(|v| v * v).sum::<f64>().sqrt();
     (norm > 0.0 && norm.is_finite()).then(|| m.map(|r| r.map(|v| v / norm)))
 }
+
+/// Three rows of three numbers, each in the shortest form that reads back to the same bits.
+pub(super) fn fmt(m: &Mat3, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+    let [a, b, c] = m.map(|[x, y, z]| format!("{x:>22} {y:>22} {z:>22}"));
+    write!(f, "{a}\n{b}\n{c}")
+}

@@ -2,9 +2,10 @@
 
 use super::linear::smallest_eigenvector;
 use super::matrix::{self, IDENTITY, Mat3, determinant, dot, product, times, transpose};
+use crate::options::named;
 use crate::{Error, Result};
 
-/// Which model to look for.
+/// Which model relates two images.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ModelKind {
     /// A plane seen from two places, or any scene from one place: 8 degrees of freedom, 4 matches.
@@ -18,17 +19,14 @@ pub enum ModelKind {
     Fundamental,
 }
 
-impl ModelKind {
-    /// The model's name as users write it.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Homography => "homography",
-            Self::Affine => "affine",
-            Self::Similarity => "similarity",
-            Self::Fundamental => "fundamental",
-        }
-    }
+named!(ModelKind as "model" {
+    "homography": Self::Homography, "A plane, or a camera that only turns";
+    "affine": Self::Affine, "Six parameters: also shear and unequal scales";
+    "similarity": Self::Similarity, "Four parameters: turned, scaled, shifted";
+    "fundamental": Self::Fundamental, "Two views of anything: epipolar geometry";
+});
 
+impl ModelKind {
     /// The fewest matches that determine the model.
     pub const fn minimum(self) -> usize {
         match self {
@@ -40,13 +38,7 @@ impl ModelKind {
     }
 }
 
-impl std::fmt::Display for ModelKind {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
-/// A model from image A to image B.
+/// A model from image A to image B: variables that hold one are named `b_from_a`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Model {
     /// A plane projective map.
@@ -101,6 +93,12 @@ impl Model {
     }
 }
 
+impl std::fmt::Display for Model {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        matrix::fmt(&self.matrix(), f)
+    }
+}
+
 fn check_finite(matrix: &Mat3, model: &'static str) -> Result<()> {
     if matrix::is_finite(matrix) {
         return Ok(());
@@ -108,7 +106,7 @@ fn check_finite(matrix: &Mat3, model: &'static str) -> Result<()> {
     Err(Error::Degenerate { model, reason: "its matrix holds a value that is not finite" })
 }
 
-/// A plane projective map: b ~ H · (x, y, 1)ᵀ. Scaled so that its last element is 1 where it can be.
+/// A plane projective map, `b_from_a`: b ~ H · (x, y, 1)ᵀ. Scaled so that its last element is 1 where it can be.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Homography(Mat3);
 
@@ -130,7 +128,9 @@ impl Homography {
         if determinant(&unit).abs() < 1e-300 {
             return Err(Error::Degenerate { model: "homography", reason: "its matrix is singular" });
         }
-        Ok(Self::scaled(unit))
+        // A matrix that is scaled already keeps its bits.
+        let largest = matrix.iter().flatten().fold(0.0, |a: f64, v| a.max(v.abs()));
+        Ok(if matrix[2][2] == 1.0 && largest < 1e12 { Self(matrix) } else { Self::scaled(unit) })
     }
 
     /// Scales so that the last element is 1, unless it is next to nothing.
@@ -153,16 +153,37 @@ impl Homography {
         (front > 1e-12).then(|| [u / w, v / w]).filter(|p| p[0].is_finite() && p[1].is_finite())
     }
 
+    /// The derivatives \[∂x'/∂x, ∂x'/∂y, ∂y'/∂x, ∂y'/∂y\] of [`apply`](Self::apply) at a point; not finite where it has
+    /// none.
+    pub fn derivative(&self, [x, y]: [f64; 2]) -> [f64; 4] {
+        let h = &self.0;
+        let [u, v, w] = times(h, [x, y, 1.0]);
+        let (u, v) = (u / w, v / w);
+        [
+            (h[0][0] - u * h[2][0]) / w,
+            (h[0][1] - u * h[2][1]) / w,
+            (h[1][0] - v * h[2][0]) / w,
+            (h[1][1] - v * h[2][1]) / w,
+        ]
+    }
+
     /// The homography from B to A; `None` when it is singular to working precision.
     pub fn inverse(&self) -> Option<Self> {
         let inverse = matrix::adjugate(&self.0);
         (matrix::is_finite(&inverse) && determinant(&inverse) != 0.0).then(|| Self::scaled(inverse))
     }
 
-    /// First `self`, then `next`.
+    /// `c_from_b.compose(&b_from_a)` is `c_from_a`.
     #[must_use]
-    pub fn then(&self, next: &Self) -> Self {
-        Self::scaled(product(&next.0, &self.0))
+    pub fn compose(&self, b_from_a: &Self) -> Self {
+        Self::scaled(product(&self.0, &b_from_a.0))
+    }
+}
+
+impl std::fmt::Display for Homography {
+    /// Three rows of three numbers.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        matrix::fmt(&self.0, f)
     }
 }
 
@@ -205,10 +226,10 @@ impl Affine {
         regular.then(|| Self([[p, q, -(p * x + q * y)], [r, s, -(r * x + s * y)]]))
     }
 
-    /// First `self`, then `next`.
+    /// `c_from_b.compose(&b_from_a)` is `c_from_a`.
     #[must_use]
-    pub fn then(&self, next: &Self) -> Self {
-        let m = product(&next.matrix(), &self.matrix());
+    pub fn compose(&self, b_from_a: &Self) -> Self {
+        let m = product(&self.matrix(), &b_from_a.matrix());
         Self([m[0], m[1]])
     }
 }
@@ -277,11 +298,11 @@ impl Similarity {
         (norm > 0.0).then(|| Self { rotation: [p, q], translation: [-(p * x - q * y), -(q * x + p * y)] })
     }
 
-    /// First `self`, then `next`.
+    /// `c_from_b.compose(&b_from_a)` is `c_from_a`.
     #[must_use]
-    pub fn then(&self, next: &Self) -> Self {
-        let ([p, q], [r, s]) = (self.rotation, next.rotation);
-        Self { rotation: [p * r - q * s, p * s + q * r], translation: next.apply(self.translation) }
+    pub fn compose(&self, b_from_a: &Self) -> Self {
+        let ([p, q], [r, s]) = (b_from_a.rotation, self.rotation);
+        Self { rotation: [p * r - q * s, p * s + q * r], translation: self.apply(b_from_a.translation) }
     }
 }
 
@@ -377,9 +398,9 @@ mod tests {
             prop_assert!(close(similarity.inverse().unwrap().apply(similarity.apply(p)), p), "similarity");
             let there = h.apply(p).unwrap();
             prop_assert!(close(h.inverse().unwrap().apply(there).unwrap(), p), "homography");
-            prop_assert!(close(affine.then(&affine).apply(p), affine.apply(affine.apply(p))), "affine twice");
-            prop_assert!(close(similarity.then(&similarity).apply(p), similarity.apply(similarity.apply(p))), "twice");
-            let both = h.then(&affine.into()).apply(p).unwrap();
+            prop_assert!(close(affine.compose(&affine).apply(p), affine.apply(affine.apply(p))), "affine twice");
+            prop_assert!(close(similarity.compose(&similarity).apply(p), similarity.apply(similarity.apply(p))), "twice");
+            let both = Homography::from(affine).compose(&h).apply(p).unwrap();
             prop_assert!(close(both, affine.apply(there)), "homography, then affine");
             let turned = Affine::from(similarity).apply(p);
             prop_assert!(close(turned, Model::Similarity(similarity).homography().unwrap().apply(p).unwrap()), "as");
@@ -407,6 +428,30 @@ mod tests {
         assert!(Homography::new([[0.0; 3]; 3]).is_err() && Fundamental::new([[0.0; 3]; 3]).is_err(), "zero");
         assert!(Affine::new([[1.0, 2.0, 3.0], [2.0, 4.0, 9.0]]).unwrap().inverse().is_none(), "no inverse");
         assert!(Similarity::new([0.0; 2], [1.0; 2]).unwrap().inverse().is_none(), "no inverse");
+    }
+
+    #[test]
+    fn derivatives_are_slopes() {
+        let h = Homography::new([[1.1, 0.2, 30.0], [-0.1, 0.9, 12.0], [1e-3, -2e-3, 1.0]]).unwrap();
+        let (p, e) = ([20.0, 35.0], 1e-6);
+        let slopes = h.derivative(p);
+        for (i, step) in [[e, 0.0], [0.0, e]].into_iter().enumerate() {
+            let (a, b) = (h.apply(p).unwrap(), h.apply([p[0] + step[0], p[1] + step[1]]).unwrap());
+            for k in 0..2 {
+                assert!((slopes[2 * k + i] - (b[k] - a[k]) / e).abs() < 1e-5, "derivative {k} by {i}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_matrix_that_ends_in_one_keeps_its_bits_and_is_shown_by_rows() {
+        let matrix = [[0.1, 0.7, 3.3], [-0.3, 1.1, 1.0 / 3.0], [1e-4, -2e-4, 1.0]];
+        assert_eq!(Homography::new(matrix).unwrap().matrix(), matrix, "as given");
+        let shown =
+            Homography::new([[1.0, 0.5, 2.0], [0.0, 1.0, -3.0], [0.0, 0.0, 1.0]]).unwrap().to_string();
+        let rows: Vec<Vec<f64>> =
+            shown.lines().map(|row| row.split_whitespace().map(|v| v.parse().unwrap()).collect()).collect();
+        assert_eq!(rows, [[1.0, 0.5, 2.0], [0.0, 1.0, -3.0], [0.0, 0.0, 1.0]], "{shown}");
     }
 
     #[test]

@@ -62,7 +62,7 @@ impl Default for MatchOptions {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Guide {
     /// The model from A to B.
-    pub model: Model,
+    pub b_from_a: Model,
     /// How far from the predicted place, or from the epipolar line, a match may lie: pixels of B, above 0.
     pub radius: f64,
 }

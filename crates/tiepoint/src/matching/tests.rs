@@ -247,7 +247,8 @@ fn guided_search_equals_the_definition() {
         let expected = guided_reference(&a, &b, allowed);
         assert!(expected.iter().flatten().count() > 20, "the test compares something");
         everywhere(|cpu| {
-            let [found, _] = guided::nearest_neighbours(&a, &b, &Guide { model, radius }, cpu).unwrap();
+            let [found, _] =
+                guided::nearest_neighbours(&a, &b, &Guide { b_from_a: model, radius }, cpu).unwrap();
             let found: Vec<_> = found.iter().map(|n| n.map(|n| n.index)).collect();
             assert_eq!(found, expected, "{model:?} {radius}");
         });
@@ -297,7 +298,7 @@ fn what_does_not_fit_is_an_error() {
         MatchOptions { ratio: Some(f32::NAN), ..options },
         MatchOptions { max_distance: Some(3.0), ..options },
         MatchOptions {
-            guide: Some(Guide { model: Model::Homography(Homography::default()), radius: 0.0 }),
+            guide: Some(Guide { b_from_a: Model::Homography(Homography::default()), radius: 0.0 }),
             ..options
         },
     ] {

@@ -1,33 +1,54 @@
-//! Registration: images → features → matches → model → warped picture.
+//! Registration: images → features → matches → model → warped image.
 //!
-//! [`tie_points`] is the part between features and model, for callers that have features: match by ratio and
-//! mutual choice, estimate the model, search again near what it predicts with a weaker ratio (a repeated
-//! structure is no rival when it lies elsewhere), and refine the model on what was found. [`register()`] is all
-//! of it, from two pictures to one laid upon the other.
+//! [`tie_points`] is the part between features and model: match by ratio and mutual choice, estimate the model, search
+//! again near what it predicts with a weaker ratio (a repeated structure is no rival when it lies elsewhere), and refine
+//! the model on what was found. [`register()`] is all of it, from two images to one warped onto the other, and
+//! [`warp_onto`] its last step.
 
 mod tie;
 
 pub use tie::{Rematch, TieOptions, TiePoints, tie_points};
 
-use crate::device::Processor;
+use crate::device::gpu::Gpu;
+use crate::device::{Cpu, Processor};
 use crate::feature::{Detector, Features};
-use crate::geometry::warp::{GpuWarp, Interpolation, warp};
-use crate::geometry::{Model, ModelKind};
+use crate::geometry::warp::{GpuWarp, Interpolation, coverage, warp};
+use crate::geometry::{Homography, Model, ModelKind};
 use crate::image::gpu::{GpuImage, GpuPixel};
-use crate::image::{AnyImage, Image, Prepared, Range, grey, prepare};
-use crate::{Error, Result};
+use crate::image::{AnyImage, AnyView, Image, ImageView, Prepared, Range, Size, grey, prepare};
+use crate::options::{Named, setters};
+use crate::{Error, Result, for_any_view};
 
 /// How to register.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct RegisterOptions {
     /// The features to find. Default SIFT.
     pub detector: Detector,
-    /// Which values of the pictures are black and white. Default automatic.
+    /// Which values of the images are black and white. Default automatic.
     pub range: Range,
     /// Matching and model. Default a homography; a fundamental matrix, or none, registers nothing.
     pub tie: TieOptions,
-    /// How pixels are interpolated. Default bilinear.
+    /// How pixels are interpolated. Default bicubic.
     pub interpolation: Interpolation,
+}
+
+setters!(RegisterOptions {
+    with_detector: detector = Detector,
+    with_range: range = Range,
+    with_tie: tie = TieOptions,
+    with_interpolation: interpolation = Interpolation,
+});
+
+impl Default for RegisterOptions {
+    fn default() -> Self {
+        Self {
+            detector: Detector::default(),
+            range: Range::default(),
+            tie: TieOptions::default(),
+            interpolation: Interpolation::Bicubic,
+        }
+    }
 }
 
 impl RegisterOptions {
@@ -40,51 +61,104 @@ impl RegisterOptions {
         self.range.check()?;
         self.tie.check()?;
         match self.tie.model {
+            Some(ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity) => Ok(()),
             None | Some(ModelKind::Fundamental) => Err(Error::option(
                 "model",
                 self.tie.model.map_or("none", ModelKind::name),
                 "homography, affine or similarity: nothing else says where a pixel goes",
             )),
-            _ => Ok(()),
         }
     }
 }
 
-/// A picture laid upon another.
+/// An image to register, of any size and 1 to 4 channels, and which of its pixels count.
+#[derive(Clone, Copy, Debug)]
+pub struct RegisterInput<'a> {
+    /// The image.
+    pub image: AnyView<'a>,
+    /// Of the image's size: features are found where it is not 0. `None` for everywhere.
+    pub mask: Option<ImageView<'a, u8>>,
+}
+
+impl<'a, I: Into<AnyView<'a>>> From<I> for RegisterInput<'a> {
+    /// The whole image.
+    fn from(image: I) -> Self {
+        Self { image: image.into(), mask: None }
+    }
+}
+
+impl RegisterInput<'_> {
+    fn features(&self, options: &RegisterOptions, processor: &Processor) -> Result<Features> {
+        let cpu = &processor.cpu;
+        let Prepared { image, mask: valid } = prepare(grey(self.image.to_image(), cpu)?, options.range, cpu)?;
+        let both = match (valid, self.mask) {
+            (Some(valid), Some(mask)) => Some(intersection(valid, mask)?),
+            (valid, None) => valid,
+            (None, Some(_)) => None,
+        };
+        let mask = both.as_ref().map(Image::view).or(self.mask);
+        let _stage = cpu.stage("detect");
+        options.detector.detect(&image, mask, processor)
+    }
+}
+
+/// The pixels that count in both masks.
+fn intersection(mut valid: Image<u8>, mask: ImageView<'_, u8>) -> Result<Image<u8>> {
+    if (valid.size(), 1) != (mask.size(), mask.channels()) {
+        return Err(Error::Mismatch(format!(
+            "the mask is {}, but the image is {}",
+            mask.size(),
+            valid.size()
+        )));
+    }
+    for y in 0..mask.size().height {
+        let pairs = valid.row_mut(y).iter_mut().zip(mask.row(y));
+        pairs.filter(|(_, m)| **m == 0).for_each(|(v, _)| *v = 0);
+    }
+    Ok(valid)
+}
+
+/// An image warped onto another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Registration {
-    /// Features found in MOVING and REFERENCE.
-    pub features: [usize; 2],
+    /// The features of MOVING and of REFERENCE.
+    pub features: [Features; 2],
     /// Tie points; A is MOVING, B is REFERENCE.
     pub tie: TiePoints,
     /// The model from MOVING to REFERENCE.
-    pub model: Model,
-    /// MOVING on the pixels of REFERENCE; black where MOVING shows nothing.
-    pub warped: AnyImage,
+    pub reference_from_moving: Model,
+    /// MOVING on the pixels of REFERENCE.
+    pub warped: Warped,
 }
 
-/// Finds where `moving` lies on `reference` and lays it there.
+/// An image on the pixels of another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Warped {
+    /// The image, of its own pixel type and channels; black where it has no input.
+    pub image: AnyImage,
+    /// 255 where the image has input, 0 elsewhere.
+    pub covered: Image<u8>,
+}
+
+/// Finds where `moving` lies on `reference` and warps it there.
 ///
 /// # Errors
-/// As [`RegisterOptions::check`], the detector, [`tie_points`] and [`warp()`]; [`Error::Image`] for more than
-/// four channels.
-pub fn register(
-    reference: &AnyImage,
-    moving: &AnyImage,
+/// As [`RegisterOptions::check`], the detector, [`tie_points`] and [`warp_onto`]; [`Error::Image`] for more than
+/// four channels, [`Error::Mismatch`] for a mask of another size than its image.
+pub fn register<'a>(
+    reference: impl Into<RegisterInput<'a>>,
+    moving: impl Into<RegisterInput<'a>>,
     options: &RegisterOptions,
     processor: &Processor,
 ) -> Result<Registration> {
     options.check()?;
-    let cpu = &processor.cpu;
-    let detect = |image: &AnyImage| -> Result<Features> {
-        let Prepared { image, mask } = prepare(grey(image.clone(), cpu)?, options.range, cpu)?;
-        let _stage = cpu.stage("detect");
-        options.detector.detect(&image, mask.as_ref().map(Image::view), processor)
-    };
-    let (a, b) = (detect(moving)?, detect(reference)?);
-    let (tie, model) = register_features(&a, &b, &options.tie, processor)?;
-    let warped = lay(moving, reference, &model, options.interpolation, processor)?;
-    Ok(Registration { features: [a.len(), b.len()], tie, model, warped })
+    let (reference, moving) = (reference.into(), moving.into());
+    let features = [moving.features(options, processor)?, reference.features(options, processor)?];
+    let (tie, reference_from_moving) =
+        register_features(&features[0], &features[1], &options.tie, processor)?;
+    let size = reference.image.size();
+    let warped = warp_onto(moving.image, size, &reference_from_moving, options.interpolation, processor)?;
+    Ok(Registration { features, tie, reference_from_moving, warped })
 }
 
 /// The tie points and the model from MOVING to REFERENCE, from their features.
@@ -98,46 +172,49 @@ pub fn register_features(
     processor: &Processor,
 ) -> Result<(TiePoints, Model)> {
     let tie = tie_points(moving, reference, options, processor)?;
-    let model = tie.model.ok_or_else(|| Error::option("model", "none", "a model to register by"))?;
+    let model = tie.b_from_a.ok_or_else(|| Error::option("model", "none", "a model to register by"))?;
     Ok((tie, model))
 }
 
-/// `moving` on the pixels of `reference`, by the model from MOVING to REFERENCE; black where it shows nothing.
+/// `moving` on the pixels of a reference of this size; black where it has no input.
 ///
 /// # Errors
-/// [`Error::Degenerate`] when the model has no inverse or is no map between places, and as [`warp()`].
-pub fn lay(
-    moving: &AnyImage,
-    reference: &AnyImage,
-    model: &Model,
+/// [`Error::Degenerate`] when the model has no inverse or does not map points to points, and as [`warp()`].
+pub fn warp_onto<'a>(
+    moving: impl Into<AnyView<'a>>,
+    reference: Size,
+    reference_from_moving: &Model,
     interpolation: Interpolation,
     processor: &Processor,
-) -> Result<AnyImage> {
-    fn onto<T: GpuPixel>(
-        image: &Image<T>,
-        back: &crate::geometry::Homography,
-        reference: &AnyImage,
-        interpolation: Interpolation,
-        processor: &Processor,
-    ) -> Result<Image<T>> {
-        let (size, fill) = (reference.size(), T::default());
-        let Some(gpu) = &processor.gpu else {
-            return warp(image.view(), back, size, interpolation, fill, &processor.cpu);
-        };
-        let warp = GpuWarp::new(gpu, interpolation, image.channels())?;
-        let laid = warp.warp(&GpuImage::upload(gpu, image.view())?, back, size, fill)?.download();
-        processor.collect_times();
-        laid
-    }
-    let name = model.kind().name();
-    let no_map =
-        Error::Degenerate { model: name, reason: "it has no inverse between places, so it cannot warp" };
-    let back = model.homography().and_then(|h| h.inverse()).ok_or(no_map)?;
-    Ok(match moving {
-        AnyImage::U8(i) => AnyImage::U8(onto(i, &back, reference, interpolation, processor)?),
-        AnyImage::U16(i) => AnyImage::U16(onto(i, &back, reference, interpolation, processor)?),
-        AnyImage::F32(i) => AnyImage::F32(onto(i, &back, reference, interpolation, processor)?),
-    })
+) -> Result<Warped> {
+    let moving = moving.into();
+    let model = reference_from_moving.kind().name();
+    let no_inverse =
+        Error::Degenerate { model, reason: "it has no inverse between points, so it cannot warp" };
+    let moving_from_reference =
+        reference_from_moving.homography().and_then(|h| h.inverse()).ok_or(no_inverse)?;
+    let image = for_any_view!(moving, view => {
+        warp_view(view, &moving_from_reference, reference, interpolation, processor)?.into()
+    });
+    let covered = coverage(moving.size(), &moving_from_reference, reference, &processor.cpu)?;
+    Ok(Warped { image, covered })
+}
+
+/// [`warp()`] with black as fill, on the GPU where there is one that can.
+fn warp_view<T: GpuPixel>(
+    input: ImageView<'_, T>,
+    input_from_output: &Homography,
+    size: Size,
+    interpolation: Interpolation,
+    processor: &Processor,
+) -> Result<Image<T>> {
+    let black = T::default();
+    let on_gpu = |gpu: &Gpu| {
+        let warp = GpuWarp::new(gpu, interpolation, input.channels())?;
+        warp.warp(&GpuImage::upload(gpu, input)?, input_from_output, size, black)?.download()
+    };
+    let on_cpu = |cpu: &Cpu| warp(input, input_from_output, size, interpolation, black, cpu);
+    processor.gpu_or_cpu("warping", on_gpu, on_cpu)
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 use super::*;
 use crate::device::Cpu;
 use crate::evaluate::corner_error;
+use crate::evaluate::ground_truth::read_homography;
 use crate::feature::select::Selection;
 use crate::feature::sift::SiftOptions;
 use crate::geometry::Homography;
@@ -16,10 +17,6 @@ fn data() -> Option<PathBuf> {
         eprintln!("no shared data here: only the synthetic part of this test ran");
     }
     found
-}
-
-fn flat(m: [[f64; 3]; 3]) -> [f64; 9] {
-    std::array::from_fn(|i| m[i / 3][i % 3])
 }
 
 /// Blobs and edges at many scales, of no repetition.
@@ -53,7 +50,7 @@ fn a_known_homography_comes_back_and_the_pictures_coincide() {
     let reference = picture(size, |p| p);
     // A place of MOVING shows what `truth` says of REFERENCE.
     let moving = picture(size, |p| truth.apply(p).unwrap());
-    let options = RegisterOptions { range: Range::Between(0.0, 1.0), ..Default::default() };
+    let options = RegisterOptions::default().with_range(Range::Between(0.0, 1.0));
     let mut results = vec![];
     for threads in [1, 2, 5] {
         let cpu = Cpu::with_threads(threads).unwrap();
@@ -61,13 +58,14 @@ fn a_known_homography_comes_back_and_the_pictures_coincide() {
     }
     assert!(results.iter().all(|r| *r == results[0]), "the same for any number of threads");
     let found = &results[0];
-    let error = corner_error(&flat(found.model.matrix()), &flat(truth.matrix()), size);
+    let error = corner_error(&found.reference_from_moving.homography().unwrap(), &truth, size);
     assert!(error < 0.3, "corners off by {error} px");
-    let (AnyImage::F32(warped), AnyImage::F32(reference)) = (&found.warped, &reference) else {
+    let (AnyImage::F32(warped), AnyImage::F32(reference)) = (&found.warped.image, &reference) else {
         panic!("floats")
     };
-    let inside = warped.data().iter().zip(reference.data()).filter(|(w, _)| **w > 0.0);
-    let differences: Vec<f32> = inside.map(|(w, r)| (w - r).abs()).collect();
+    let covered = found.warped.covered.data();
+    let inside = warped.data().iter().zip(reference.data()).zip(covered).filter(|(_, c)| **c > 0);
+    let differences: Vec<f32> = inside.map(|((w, r), _)| (w - r).abs()).collect();
     let mean = differences.iter().sum::<f32>() / differences.len() as f32;
     assert!(differences.len() > 60_000 && mean < 0.005, "mean difference {mean} on {}", differences.len());
 }
@@ -113,11 +111,8 @@ fn photographs_with_a_known_homography() {
         let (folder, k) = name.split_once('/').unwrap();
         let folder = root.join("homography").join(folder);
         let (found, size) = tie(&folder, ["img1.png", &format!("img{k}.png")], 2000, ModelKind::Homography);
-        let text = std::fs::read_to_string(folder.join(format!("H1to{k}p.xml"))).unwrap();
-        let text = text.split("<data>").nth(1).and_then(|t| t.split("</data>").next()).unwrap();
-        let truth: Vec<f64> = text.split_whitespace().map(|v| v.parse().unwrap()).collect();
-        let truth: [f64; 9] = truth.try_into().unwrap();
-        let error = corner_error(&flat(found.model.unwrap().matrix()), &truth, size);
+        let truth = read_homography(folder.join(format!("H1to{k}p.xml"))).unwrap();
+        let error = corner_error(&found.b_from_a.unwrap().homography().unwrap(), &truth, size);
         assert!(error < worst, "{name}: corners off by {error} px");
     }
 }
@@ -135,4 +130,27 @@ fn photographs_without_ground_truth_keep_their_inliers() {
         let (found, _) = tie(&root, pair, 0, kind);
         assert!(found.inliers.len() >= least, "{pair:?}: {} inliers", found.inliers.len());
     }
+}
+
+#[test]
+fn only_what_a_mask_leaves_is_registered() {
+    let size = Size::new(400, 300);
+    let truth = Homography::new([[1.0, 0.0, 20.0], [0.0, 1.0, -10.0], [0.0, 0.0, 1.0]]).unwrap();
+    let reference = picture(size, |p| p);
+    let mut moving = picture(size, |p| truth.apply(p).unwrap());
+    if let AnyImage::F32(image) = &mut moving {
+        image.row_mut(7)[9] = f32::NAN;
+    }
+    let mask = Image::from_fn(size, |x, _| if x < 200 { 255 } else { 0 });
+    let options = RegisterOptions::default().with_range(Range::Between(0.0, 1.0));
+    let processor = Processor::from(Cpu::sequential());
+    let masked = RegisterInput { mask: Some(mask.view()), ..RegisterInput::from(&moving) };
+    let found = register(&reference, masked, &options, &processor).unwrap();
+    assert!(found.features[0].keypoints.iter().all(|k| k.x < 200.0), "all on the left");
+    let error = corner_error(&found.reference_from_moving.homography().unwrap(), &truth, size);
+    assert!(error < 1.0, "corners off by {error} px");
+    let small = Image::<u8>::new(Size::new(3, 3));
+    let masked = RegisterInput { mask: Some(small.view()), ..RegisterInput::from(&moving) };
+    let refused = register(&reference, masked, &options, &processor);
+    assert!(matches!(refused, Err(Error::Mismatch(_))), "a mask of another size");
 }

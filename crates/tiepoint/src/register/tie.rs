@@ -1,15 +1,18 @@
 //! Verified tie points from two sets of features.
 
-use crate::device::Processor;
+use crate::device::gpu::Gpu;
+use crate::device::{Cpu, Processor};
 use crate::feature::Features;
 use crate::feature::gpu::GpuFeatures;
 use crate::geometry::estimate::refine;
 use crate::geometry::{Correspondence, Estimate, Model, ModelKind, RobustOptions, estimate};
 use crate::matching::{GpuMatcher, Guide, Match, MatchOptions, match_features};
+use crate::options::setters;
 use crate::{Error, Result};
 
 /// How to find tie points.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct TieOptions {
     /// The first matching.
     pub matching: MatchOptions,
@@ -23,8 +26,9 @@ pub struct TieOptions {
 
 /// The search that is repeated with the model's help.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Rematch {
-    /// Search radius around the predicted place, or half width of the band along the epipolar line, as a
+    /// Search radius around the predicted point, or half width of the band along the epipolar line, as a
     /// multiple of the inlier threshold; 1 to 100. Default 2.
     pub radius: f64,
     /// Ratio among the candidates there; above 0 and at most 1. Default 0.9.
@@ -33,6 +37,15 @@ pub struct Rematch {
     /// round before. Default 2.
     pub rounds: u8,
 }
+
+setters!(Rematch { with_radius: radius = f64, with_ratio: ratio = f32, with_rounds: rounds = u8 });
+
+setters!(TieOptions {
+    with_matching: matching = MatchOptions,
+    with_model: model = Option<ModelKind>,
+    with_robust: robust = RobustOptions,
+    with_rematch: rematch = Option<Rematch>,
+});
 
 impl Default for Rematch {
     fn default() -> Self {
@@ -79,7 +92,7 @@ pub struct TiePoints {
     /// Matches in the order of their index in A.
     pub matches: Vec<Match>,
     /// The model from A to B, if one was asked for.
-    pub model: Option<Model>,
+    pub b_from_a: Option<Model>,
     /// Indices into `matches` of those that agree with the model, ascending; all without a model.
     pub inliers: Vec<usize>,
     /// Root mean square residual of the inliers, pixels; 0 without a model.
@@ -88,8 +101,8 @@ pub struct TiePoints {
     pub iterations: usize,
 }
 
-/// Places and qualities of matches, for [`estimate()`].
-pub(super) fn correspondences(a: &Features, b: &Features, matches: &[Match]) -> Vec<Correspondence> {
+/// Positions and qualities of matches, for [`estimate()`].
+fn correspondences(a: &Features, b: &Features, matches: &[Match]) -> Vec<Correspondence> {
     let pair = |m: &Match| {
         let (p, q) = (&a.keypoints[m.a as usize], &b.keypoints[m.b as usize]);
         let place = |x: f32, y: f32| [f64::from(x), f64::from(y)];
@@ -98,85 +111,173 @@ pub(super) fn correspondences(a: &Features, b: &Features, matches: &[Match]) -> 
     matches.iter().map(pair).collect()
 }
 
-/// Two sets of features, on the device that matches them.
+/// Two sets of features and where they are matched.
 #[derive(Debug)]
-enum Matcher<'f> {
-    Cpu([&'f Features; 2]),
-    Gpu(GpuMatcher, [GpuFeatures; 2]),
+struct Matcher<'a> {
+    features: [&'a Features; 2],
+    processor: &'a Processor,
+    /// The features on the GPU, from the first search on.
+    uploaded: Option<[GpuFeatures; 2]>,
 }
 
-impl<'f> Matcher<'f> {
-    fn new(a: &'f Features, b: &'f Features, processor: &Processor) -> Result<Self> {
-        Ok(match &processor.gpu {
-            Some(gpu) => {
-                Self::Gpu(GpuMatcher::new(gpu), [GpuFeatures::upload(gpu, a)?, GpuFeatures::upload(gpu, b)?])
-            }
-            None => Self::Cpu([a, b]),
-        })
+impl<'a> Matcher<'a> {
+    fn new(a: &'a Features, b: &'a Features, processor: &'a Processor) -> Self {
+        Self { features: [a, b], processor, uploaded: None }
     }
 
-    fn matches(&self, options: &MatchOptions, processor: &Processor) -> Result<Vec<Match>> {
-        let found = match self {
-            Self::Cpu([a, b]) => match_features(a, b, options, &processor.cpu),
-            Self::Gpu(matcher, [a, b]) => matcher.match_features(a, b, options),
+    fn search(&mut self, options: &MatchOptions) -> Result<Vec<Match>> {
+        let [a, b] = self.features;
+        let uploaded = &mut self.uploaded;
+        let on_gpu = |gpu: &Gpu| {
+            let [a, b] = match uploaded {
+                Some(pair) => pair,
+                none => none.insert([GpuFeatures::upload(gpu, a)?, GpuFeatures::upload(gpu, b)?]),
+            };
+            GpuMatcher::new(gpu).match_features(a, b, options)
         };
-        processor.collect_times();
-        found
+        let task = if options.guide.is_some() { "matching near a model" } else { "matching" };
+        self.processor.gpu_or_cpu(task, on_gpu, |cpu| match_features(a, b, options, cpu))
     }
 }
 
-/// Tie points between two images. Matching runs on the processor's GPU where there is one.
+/// Tie points between two images. Matching runs on the processor's GPU where there is one that can; the CPU finds the
+/// same.
 ///
 /// # Errors
-/// As [`TieOptions::check`], [`match_features`] and [`estimate()`].
+/// As [`TieOptions::check`], [`match_features`] and [`estimate()`]; [`Error::Device`] when the GPU fails.
 pub fn tie_points(
     a: &Features,
     b: &Features,
     options: &TieOptions,
     processor: &Processor,
 ) -> Result<TiePoints> {
+    let mut matcher = Matcher::new(a, b, processor);
+    tie_points_by(a, b, options, &processor.cpu, |matching| matcher.search(matching))
+}
+
+/// Tie points from the matches that `search` finds.
+fn tie_points_by(
+    a: &Features,
+    b: &Features,
+    options: &TieOptions,
+    cpu: &Cpu,
+    mut search: impl FnMut(&MatchOptions) -> Result<Vec<Match>>,
+) -> Result<TiePoints> {
     options.check()?;
-    let cpu = &processor.cpu;
-    let matcher = Matcher::new(a, b, processor)?;
-    let mut matches = matcher.matches(&options.matching, processor)?;
+    let mut matches = search(&options.matching)?;
     let Some(kind) = options.model else {
         let inliers = (0..matches.len()).collect();
-        return Ok(TiePoints { matches, model: None, inliers, rms_px: 0.0, iterations: 0 });
+        return Ok(TiePoints { matches, b_from_a: None, inliers, rms_px: 0.0, iterations: 0 });
     };
     let mut found = estimate(kind, &correspondences(a, b, &matches), &options.robust, cpu)?;
     let iterations = found.iterations;
-    for _ in 0..options.rematch.map_or(0, |r| r.rounds) {
-        let Some((again, refined)) = improve(a, b, &matcher, options, &found, processor) else { break };
-        let settled = again == matches;
-        (matches, found) = (again, refined);
-        if settled {
-            break;
+    if let Some(rematch) = options.rematch {
+        for _ in 0..rematch.rounds {
+            let again = search(&guided(&found.b_from_a, &rematch, options))?;
+            let pairs = correspondences(a, b, &again);
+            let Some(refined) = determined(refine(&found.b_from_a, &pairs, &options.robust, cpu))? else {
+                break;
+            };
+            if refined.inliers.len() < found.inliers.len() {
+                break;
+            }
+            let settled = again == matches;
+            (matches, found) = (again, refined);
+            if settled {
+                break;
+            }
         }
     }
     Ok(TiePoints {
         matches,
-        model: Some(found.model),
+        b_from_a: Some(found.b_from_a),
         inliers: found.inliers,
         rms_px: found.rms_px,
         iterations,
     })
 }
 
-/// One round of searching near the model and refining it; `None` when that gives fewer inliers.
-fn improve(
-    a: &Features,
-    b: &Features,
-    matcher: &Matcher<'_>,
-    options: &TieOptions,
-    found: &Estimate,
-    processor: &Processor,
-) -> Option<(Vec<Match>, Estimate)> {
-    let rematch = options.rematch?;
-    let radius = rematch.radius * options.robust.threshold_px;
-    let guide = Some(Guide { model: found.model, radius });
-    let matching = MatchOptions { guide, ratio: Some(rematch.ratio), mutual: true, ..options.matching };
-    let matches = matcher.matches(&matching, processor).ok()?;
-    let refined =
-        refine(&found.model, &correspondences(a, b, &matches), &options.robust, &processor.cpu).ok()?;
-    (refined.inliers.len() >= found.inliers.len()).then_some((matches, refined))
+/// How to search near what a model predicts.
+fn guided(b_from_a: &Model, rematch: &Rematch, options: &TieOptions) -> MatchOptions {
+    let guide = Some(Guide { b_from_a: *b_from_a, radius: rematch.radius * options.robust.threshold_px });
+    MatchOptions { guide, ratio: Some(rematch.ratio), mutual: true, ..options.matching }
+}
+
+/// The estimate, or `None` where the matches do not determine the model.
+fn determined(estimated: Result<Estimate>) -> Result<Option<Estimate>> {
+    match estimated {
+        Err(Error::TooFewMatches { .. } | Error::Degenerate { .. }) => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+    use crate::feature::{Descriptors, Keypoint};
+    use crate::image::Size;
+
+    /// Features on a grid that is shifted by (3, 2) px from A to B, each pair with a descriptor of its own.
+    fn shifted() -> [Features; 2] {
+        [0.0, 1.0].map(|side| {
+            let keypoints = (0..36_u8).map(|i| Keypoint {
+                x: f32::from(i % 6) * 10.0 + 3.0 * side,
+                y: f32::from(i / 6) * 10.0 + 2.0 * side,
+                scale: 2.0,
+                angle: 0.0,
+                response: 1.0,
+                sign: 1,
+                octave: 0,
+                layer: 1,
+            });
+            let descriptors = (0..36 * 40).map(|at| if at % 41 == 0 { 255 } else { 0 }).collect();
+            let descriptors = Descriptors::U8(descriptors);
+            Features { keypoints: keypoints.collect(), descriptors, dimension: 40, image: Size::new(80, 80) }
+        })
+    }
+
+    #[test]
+    fn a_failing_second_search_is_an_error_and_no_other_answer() {
+        let ([a, b], options) = (shifted(), TieOptions::default());
+        let cpu = Cpu::sequential();
+        let whole = tie_points(&a, &b, &options, &cpu.clone().into()).unwrap();
+        assert_eq!(whole.inliers.len(), 36, "all agree");
+        let mut searches = 0;
+        let failing = |matching: &MatchOptions| {
+            searches += 1;
+            match matching.guide {
+                None => match_features(&a, &b, matching, &cpu),
+                Some(_) => Err(Error::Device { device: "card".into(), reason: "it fell off the bus".into() }),
+            }
+        };
+        let found = tie_points_by(&a, &b, &options, &cpu, failing);
+        assert_eq!(found.unwrap_err().kind(), ErrorKind::Device, "the device's error");
+        assert_eq!(searches, 2, "raised by the second search");
+    }
+
+    #[test]
+    fn a_second_search_that_determines_nothing_leaves_the_first() {
+        let ([a, b], options) = (shifted(), TieOptions::default());
+        let cpu = Cpu::sequential();
+        let blind = |matching: &MatchOptions| match matching.guide {
+            None => match_features(&a, &b, matching, &cpu),
+            Some(_) => Ok(vec![]),
+        };
+        let found = tie_points_by(&a, &b, &options, &cpu, blind).unwrap();
+        assert_eq!(found.inliers.len(), 36, "of the first search");
+    }
+
+    #[test]
+    fn every_device_finds_the_same_and_says_what_the_cpu_did() {
+        let ([a, b], options) = (shifted(), TieOptions::default());
+        let cpu = Cpu::sequential();
+        let expected = tie_points(&a, &b, &options, &cpu.clone().into()).unwrap();
+        for gpu in crate::device::gpu::all() {
+            let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
+            assert_eq!(tie_points(&a, &b, &options, &processor).unwrap(), expected, "{gpu:?}");
+            let notes = processor.take_notes();
+            assert_eq!(notes.is_empty(), gpu.info().has_f64, "{gpu:?}: {notes:?}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same everywhere.
+//! Pseudorandom numbers that are the same on every machine.
 
 /// A small generator (`SplitMix64`: Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014)
 /// and the hash of lattice points built on its finaliser.
@@ -21,6 +21,11 @@ impl Random {
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         finish(self.0)
+    }
+
+    /// A whole number below `n`; 0 when `n` is 0.
+    pub(crate) fn below(&mut self, n: usize) -> usize {
+        ((u128::from(self.bits()) * n as u128) >> 64) as usize
     }
 
     /// A number in \[0, 1).

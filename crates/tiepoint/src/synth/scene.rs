@@ -6,17 +6,19 @@
 
 use super::{Random, Texture, TextureKind};
 use crate::device::Cpu;
-use crate::evaluate::plane::{apply, denominator, inverse, jacobian};
+use crate::geometry::Homography;
 use crate::image::{Image, Pixel, Size};
+use crate::options::setters;
 use crate::{Error, Result};
 
 /// What to draw.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct SceneOptions {
     /// Size of both images in pixels. Default 640×480.
     pub size: Size,
-    /// Maps points of the reference to the moving image; row by row. Default: the identity.
-    pub homography: [f64; 9],
+    /// Maps points of the reference to the moving image. Default: the identity.
+    pub moving_from_reference: Homography,
     /// What the plane looks like. Default: mixed.
     pub texture: TextureKind,
     /// Seed of texture and noise. Default 0.
@@ -31,11 +33,22 @@ pub struct SceneOptions {
     pub bias: f64,
 }
 
+setters!(SceneOptions {
+    with_size: size = Size,
+    with_moving_from_reference: moving_from_reference = Homography,
+    with_texture: texture = TextureKind,
+    with_seed: seed = u64,
+    with_blur: blur = f64,
+    with_noise: noise = f64,
+    with_gain: gain = f64,
+    with_bias: bias = f64,
+});
+
 impl Default for SceneOptions {
     fn default() -> Self {
         Self {
             size: Size::new(640, 480),
-            homography: [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0],
+            moving_from_reference: Homography::default(),
             texture: TextureKind::Mixed,
             seed: 0,
             blur: 0.0,
@@ -63,16 +76,22 @@ impl SceneOptions {
         if self.size.is_empty() || self.size.area() > 1 << 32 {
             return Err(Error::option("size", self.size, "1 to 2^32 pixels"));
         }
+        self.reference_from_moving().map(drop)
+    }
+
+    /// The inverse of the homography, which must be defined on all of the moving image.
+    fn reference_from_moving(&self) -> Result<Homography> {
         let wrong = || {
             let expected = "an invertible matrix that sends no point of the moving image to infinity";
-            Error::option("homography", format!("{:?}", self.homography), expected)
+            Error::option("moving_from_reference", format!("{:?}", self.moving_from_reference), expected)
         };
-        let back = inverse(&self.homography).ok_or_else(wrong)?;
+        let inverse = self.moving_from_reference.inverse().ok_or_else(wrong)?;
+        let [p, q, r] = inverse.matrix()[2];
         let (w, h) = (self.size.width as f64, self.size.height as f64);
-        let corners = [[-0.5, -0.5], [w, -0.5], [w, h], [-0.5, h]].map(|p| denominator(&back, p));
-        // Of one sign at the corners, the denominator is of that sign on all of the image.
-        let side = corners[0].signum();
-        corners.iter().all(|d| d * side > 1e-9).then_some(()).ok_or_else(wrong)
+        let corners = [[-0.5, -0.5], [w, -0.5], [w, h], [-0.5, h]].map(|[x, y]| p * x + q * y + r);
+        // Where the denominator has one sign at the corners it has that sign on all of the image.
+        let sign = corners[0].signum();
+        corners.iter().all(|d| d * sign > 1e-9).then_some(inverse).ok_or_else(wrong)
     }
 }
 
@@ -83,8 +102,8 @@ pub struct Scene<T = u8> {
     pub reference: Image<T>,
     /// The plane seen through the homography.
     pub moving: Image<T>,
-    /// Maps points of the reference to the moving image; row by row.
-    pub homography: [f64; 9],
+    /// Maps points of the reference to the moving image.
+    pub moving_from_reference: Homography,
 }
 
 impl<T: Pixel> Scene<T> {
@@ -94,25 +113,29 @@ impl<T: Pixel> Scene<T> {
     /// As [`SceneOptions::check`].
     pub fn render(options: &SceneOptions, cpu: &Cpu) -> Result<Self> {
         options.check()?;
-        const IDENTITY: [f64; 9] = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0];
-        let back = inverse(&options.homography).unwrap_or(IDENTITY);
+        let reference_from_moving = options.reference_from_moving()?;
         let plain = SceneOptions { gain: 1.0, bias: 0.0, blur: 0.0, ..*options };
         Ok(Self {
-            reference: draw(&plain, &IDENTITY, 1, cpu),
-            moving: draw(options, &back, 2, cpu),
-            homography: options.homography,
+            reference: draw(&plain, &Homography::default(), 1, cpu),
+            moving: draw(options, &reference_from_moving, 2, cpu),
+            moving_from_reference: options.moving_from_reference,
         })
     }
 }
 
-/// One image: the texture through `back` (image to texture), blurred, with gain, bias and noise.
-fn draw<T: Pixel>(options: &SceneOptions, back: &[f64; 9], stream: u64, cpu: &Cpu) -> Image<T> {
+/// One image: the texture seen through the map from image to texture, blurred, with gain, bias and noise.
+fn draw<T: Pixel>(
+    options: &SceneOptions,
+    texture_from_image: &Homography,
+    stream: u64,
+    cpu: &Cpu,
+) -> Image<T> {
     let Size { width, .. } = options.size;
     let texture = Texture::of_kind(options.texture, options.seed);
     let mut grey: Image<f32> = Image::new(options.size);
     cpu.for_chunks(grey.data_mut(), width, |y, row| {
         for (x, v) in row.iter_mut().enumerate() {
-            *v = pixel(&texture, back, [x as f64, y as f64]) as f32;
+            *v = pixel(&texture, texture_from_image, [x as f64, y as f64]) as f32;
         }
     });
     if options.blur > 0.0 {
@@ -130,8 +153,8 @@ fn draw<T: Pixel>(options: &SceneOptions, back: &[f64; 9], stream: u64, cpu: &Cp
 }
 
 /// The mean of samples at most a third of a texture unit apart (at most 12 to a side) over one pixel.
-fn pixel(texture: &Texture, back: &[f64; 9], p: [f64; 2]) -> f64 {
-    let j = jacobian(back, p);
+fn pixel(texture: &Texture, texture_from_image: &Homography, p: [f64; 2]) -> f64 {
+    let j = texture_from_image.derivative(p);
     let stretch = (j[0] * j[0] + j[2] * j[2]).max(j[1] * j[1] + j[3] * j[3]).sqrt();
     let n = (3.0 * stretch).ceil().clamp(1.0, 12.0);
     let width = stretch / n;
@@ -139,8 +162,9 @@ fn pixel(texture: &Texture, back: &[f64; 9], p: [f64; 2]) -> f64 {
     let mut sum = 0.0;
     for v in 0..n as usize {
         for u in 0..n as usize {
-            let [x, y] = apply(back, [p[0] + offset(u), p[1] + offset(v)]);
-            sum += texture.at(x, y, width);
+            if let Some([x, y]) = texture_from_image.apply([p[0] + offset(u), p[1] + offset(v)]) {
+                sum += texture.at(x, y, width);
+            }
         }
     }
     sum / (n * n)
@@ -173,7 +197,10 @@ fn blur(image: &Image<f32>, sigma: f64, cpu: &Cpu) -> Image<f32> {
 /// The homography of a camera that turns by `angle` (radians, from +x towards +y), comes nearer by `scale`
 /// and tilts, all about the centre of an image of this size; the centre moves by `shift` pixels. `tilt` is by
 /// how much the denominator changes from the centre to the right and to the lower edge: 0.2 is a strong view.
-pub fn viewpoint(size: Size, angle: f64, scale: f64, tilt: [f64; 2], shift: [f64; 2]) -> [f64; 9] {
+///
+/// # Errors
+/// [`Error::Degenerate`] for a scale of 0, or numbers so large that the matrix is singular.
+pub fn viewpoint(size: Size, angle: f64, scale: f64, tilt: [f64; 2], shift: [f64; 2]) -> Result<Homography> {
     let (cx, cy) = ((size.width as f64 - 1.0) / 2.0, (size.height as f64 - 1.0) / 2.0);
     let (px, py) = (tilt[0] / cx.max(1.0), tilt[1] / cy.max(1.0));
     let (s, c) = angle.sin_cos();
@@ -184,8 +211,7 @@ pub fn viewpoint(size: Size, angle: f64, scale: f64, tilt: [f64; 2], shift: [f64
     let (tx, ty) = (cx + shift[0], cy + shift[1]);
     let moved = |r: [f64; 3], t: f64| [0, 1, 2].map(|i| r[i] + t * rw[i]);
     let (rx, ry) = (moved(rx, tx), moved(ry, ty));
-    let h = [rx[0], rx[1], rx[2], ry[0], ry[1], ry[2], rw[0], rw[1], rw[2]];
-    h.map(|v| v / rw[2])
+    Homography::new([rx, ry, rw].map(|row| row.map(|v| v / rw[2])))
 }
 
 #[cfg(test)]
@@ -195,27 +221,31 @@ mod tests {
     #[test]
     fn the_viewpoint_keeps_its_promises() {
         let size = Size::new(101, 51);
-        let h = viewpoint(size, 0.3, 2.0, [0.1, -0.2], [5.0, 7.0]);
-        let [x, y] = apply(&h, [50.0, 25.0]);
+        let h = viewpoint(size, 0.3, 2.0, [0.1, -0.2], [5.0, 7.0]).unwrap();
+        let [x, y] = h.apply([50.0, 25.0]).unwrap();
         assert!((x - 55.0).abs() < 1e-9 && (y - 32.0).abs() < 1e-9, "the centre goes to ({x}, {y})");
-        let j = jacobian(&h, [50.0, 25.0]);
-        let turned = viewpoint(size, 0.3, 2.0, [0.0; 2], [0.0; 2]);
-        assert!((turned[3].atan2(turned[0]) - 0.3).abs() < 1e-12, "angle");
-        assert!((turned[0].hypot(turned[3]) - 2.0).abs() < 1e-12, "scale");
+        let j = h.derivative([50.0, 25.0]);
+        let [[c, _, _], [s, _, _], _] = viewpoint(size, 0.3, 2.0, [0.0; 2], [0.0; 2]).unwrap().matrix();
+        assert!((s.atan2(c) - 0.3).abs() < 1e-12, "angle");
+        assert!((c.hypot(s) - 2.0).abs() < 1e-12, "scale");
         assert!(j.iter().all(|v| v.is_finite()), "finite");
     }
 
     /// Warping by whole pixels must give the very same values: no other error than that of 8 bits.
     #[test]
     fn the_truth_is_exact() {
-        let homography = [1.0, 0.0, 12.0, 0.0, 1.0, -5.0, 0.0, 0.0, 1.0];
-        let options = SceneOptions { size: Size::new(120, 80), homography, ..Default::default() };
+        let shift = |x, y| Homography::new([[1.0, 0.0, x], [0.0, 1.0, y], [0.0, 0.0, 1.0]]).unwrap();
+        let options = SceneOptions {
+            size: Size::new(120, 80),
+            moving_from_reference: shift(12.0, -5.0),
+            ..Default::default()
+        };
         let scene = Scene::<u8>::render(&options, &Cpu::sequential()).unwrap();
         for y in 5..80 {
             assert_eq!(scene.reference.row(y)[..108], scene.moving.row(y - 5)[12..], "row {y}");
         }
-        let half = [1.0, 0.0, 0.5, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0];
-        let options = SceneOptions { homography: half, texture: TextureKind::Blobs, ..options };
+        let options =
+            SceneOptions { moving_from_reference: shift(0.5, 0.0), texture: TextureKind::Blobs, ..options };
         let scene = Scene::<f32>::render(&options, &Cpu::sequential()).unwrap();
         let (a, b) = (scene.reference.row(40), scene.moving.row(40));
         let worst = (1..119).map(|x| ((a[x - 1] + a[x]) / 2.0 - b[x]).abs()).fold(0.0, f32::max);
@@ -226,7 +256,7 @@ mod tests {
     fn photometry_and_threads() {
         let options = SceneOptions {
             size: Size::new(90, 70),
-            homography: viewpoint(Size::new(90, 70), 0.4, 1.3, [0.1, 0.05], [3.0, 1.0]),
+            moving_from_reference: viewpoint(Size::new(90, 70), 0.4, 1.3, [0.1, 0.05], [3.0, 1.0]).unwrap(),
             blur: 1.2,
             noise: 0.02,
             gain: 0.5,
@@ -247,8 +277,12 @@ mod tests {
             change(&mut options);
             options.check().is_err()
         };
-        assert!(wrong(|o| o.homography = [0.0; 9]), "singular");
-        assert!(wrong(|o| o.homography[6] = 0.1), "the horizon crosses the image");
+        let across = |o: &mut SceneOptions| {
+            let rows = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.1, 0.0, 1.0]];
+            o.moving_from_reference = Homography::new(rows).unwrap();
+        };
+        assert!(wrong(across), "the horizon crosses the image");
+        assert!(viewpoint(Size::new(9, 9), 0.0, 0.0, [0.0; 2], [0.0; 2]).is_err(), "nothing left");
         assert!(wrong(|o| o.blur = f64::NAN), "NaN");
         assert!(wrong(|o| o.size = Size::new(0, 4)), "empty");
         assert!(SceneOptions::default().check().is_ok(), "the default");

@@ -16,9 +16,9 @@ use tiepoint::feature::{Detector, Features, sift::SiftOptions, surf::SurfOptions
 use tiepoint::filter::gauss::{GaussOptions, gauss};
 use tiepoint::filter::hessian::{self, HessianOptions};
 use tiepoint::filter::sobel;
-use tiepoint::geometry::warp::{Interpolation, coverage};
-use tiepoint::image::{self, AnyImage, Image, Size};
-use tiepoint::register::{TieOptions, TiePoints, lay, tie_points};
+use tiepoint::geometry::warp::Interpolation;
+use tiepoint::image::{self, AnyImage, Size};
+use tiepoint::register::{TieOptions, TiePoints, Warped, tie_points, warp_onto};
 use tiepoint::synth::{Scene, SceneOptions, viewpoint};
 
 /// A scene of the demo.
@@ -43,20 +43,20 @@ struct Outcomes {
 
 const SIZE: Size = Size::new(800, 600);
 
-fn subjects(seed: u64) -> [Subject; 3] {
-    let scene = |name, title, homography| Subject {
-        name,
-        title,
-        options: SceneOptions { size: SIZE, homography, seed, ..Default::default() },
-    };
-    let turned =
-        scene("turned", "Turned by 35° and nearer", viewpoint(SIZE, 0.61, 1.3, [0.0; 2], [20.0, -15.0]));
-    let tilted = scene("tilted", "Seen at a slant", viewpoint(SIZE, -0.15, 0.95, [0.35, 0.1], [-10.0, 8.0]));
-    let mut poor =
-        scene("poor", "Dark, blurred and noisy", viewpoint(SIZE, 0.12, 0.85, [0.05, -0.1], [30.0, 12.0]));
+fn subjects(seed: u64) -> Outcome<[Subject; 3]> {
+    let plain = SceneOptions::default().with_size(SIZE).with_seed(seed);
+    let scene = |name, title, view| Subject { name, title, options: plain.with_moving_from_reference(view) };
+    let turned = viewpoint(SIZE, 0.61, 1.3, [0.0; 2], [20.0, -15.0])?;
+    let tilted = viewpoint(SIZE, -0.15, 0.95, [0.35, 0.1], [-10.0, 8.0])?;
+    let poor = viewpoint(SIZE, 0.12, 0.85, [0.05, -0.1], [30.0, 12.0])?;
+    let mut poor = scene("poor", "Dark, blurred and noisy", poor);
     poor.options =
-        SceneOptions { blur: 1.5, noise: 0.03, gain: 0.45, bias: 0.05, seed: seed + 1, ..poor.options };
-    [turned, tilted, poor]
+        poor.options.with_blur(1.5).with_noise(0.03).with_gain(0.45).with_bias(0.05).with_seed(seed + 1);
+    Ok([
+        scene("turned", "Turned by 35° and nearer", turned),
+        scene("tilted", "Seen at a slant", tilted),
+        poor,
+    ])
 }
 
 pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
     std::fs::create_dir_all(folder).map_err(failed)?;
     let mut clock = Clock::start(&context.processor.cpu);
     let mut outcomes = Vec::new();
-    let subjects = subjects(arguments.seed);
+    let subjects = subjects(arguments.seed)?;
     context.say(&format!(
         "{:<8}{:<6}{:>12}{:>9}{:>9}{:>14}{:>14}{:>10}",
         "scene", "", "features", "matches", "inliers", "right to 3 px", "corner error", "ms"
@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
         for (name, detector) in detectors() {
             let found = clock.time(Part::Compute, || Found::of(&pair, &detector, context))?;
             clock.time(Part::Write, || found.draw(&pair, &folder.join(subject.name), name))?;
-            let scores = Scores::of(&found.features, &found.tie, &scene.homography)?;
+            let scores = Scores::of(&found.features, &found.tie, &scene.moving_from_reference)?;
             let features = [found.features[0].len(), found.features[1].len()];
             let outcome = Outcomes {
                 scene: subject.name,
@@ -151,8 +151,8 @@ impl Outcomes {
 struct Found {
     features: [Features; 2],
     tie: TiePoints,
-    /// B on the pixels of A, and where it shows something.
-    laid: (AnyImage, Image<u8>),
+    /// B on the pixels of A.
+    warped: Warped,
     seconds: f64,
 }
 
@@ -162,14 +162,11 @@ impl Found {
         let processor = &context.processor;
         let features = [detector.detect(a, None, processor)?, detector.detect(b, None, processor)?];
         let tie = tie_points(&features[0], &features[1], &TieOptions::default(), processor)?;
-        let no_model = || Failure::work("the model has no inverse");
-        let model = tie.model.ok_or_else(no_model)?;
-        let back = model.inverse().ok_or_else(no_model)?;
-        let laid = lay(b, a, &back, Interpolation::Bicubic, processor)?;
+        let a_from_b = tie.b_from_a.and_then(|model| model.inverse());
+        let a_from_b = a_from_b.ok_or_else(|| Failure::work("the model has no inverse"))?;
+        let warped = warp_onto(b, a.size(), &a_from_b, Interpolation::Bicubic, processor)?;
         let seconds = start.elapsed().as_secs_f64();
-        let map = model.homography().ok_or_else(no_model)?;
-        let valid = coverage(b.size(), &map, a.size(), &processor.cpu)?;
-        Ok(Self { features, tie, laid: (laid, valid), seconds })
+        Ok(Self { features, tie, warped, seconds })
     }
 
     /// Pictures of the keypoints, of the matches, and of B laid on A.
@@ -185,9 +182,9 @@ impl Found {
         let step = (ties.len() / 100).max(1);
         let some: Vec<_> = ties.into_iter().step_by(step).collect();
         image::write(file("matches"), &side_by_side(Canvas::of(a), Canvas::of(b), &some).into_image())?;
-        let (image, valid) = &self.laid;
+        let Warped { image, covered } = &self.warped;
         for (what, blend) in [("checker", Blend::Checker), ("anaglyph", Blend::Anaglyph)] {
-            let picture = overlay(Canvas::of(a), &Canvas::of(image), valid, blend);
+            let picture = overlay(Canvas::of(a), &Canvas::of(image), covered, blend);
             image::write(file(what), &picture.into_image())?;
         }
         Ok(())

@@ -36,21 +36,17 @@ pub(super) fn read(text: &str) -> Result<Features, String> {
     let mut lines = text.lines().enumerate().filter(|(_, l)| !l.trim().is_empty());
     let (_, header) = lines.next().ok_or("the file is empty; expected a header")?;
     let dimension = dimension(header)?;
-    let (mut keypoints, mut values) = (Vec::new(), Values::U8(Vec::new()));
+    let (mut keypoints, mut values) = (Vec::new(), Values::default());
     for (i, line) in lines {
         let mut fields = line.split(',').map(str::trim);
         keypoints.push(keypoint(&mut fields, i + 1)?);
-        let found = fields.try_fold(0, |n, field| values.push(field).map(|()| n + 1));
+        let found = fields.try_fold(0, |n, field| push(&mut values, field).map(|()| n + 1));
         let found = found.map_err(|e| format!("line {}: {e}", i + 1))?;
         if found != dimension {
             return Err(format!("line {}: {found} descriptor values, the header has {dimension}", i + 1));
         }
     }
-    let descriptors = match values {
-        Values::U8(v) => Descriptors::U8(v),
-        Values::F32(v) => Descriptors::F32(v),
-    };
-    Ok(Features { keypoints, descriptors, dimension, image: Size::default() })
+    Ok(Features { keypoints, descriptors: values.finish(), dimension, image: Size::default() })
 }
 
 /// The number of descriptor columns in the header.
@@ -82,22 +78,13 @@ fn keypoint<'a>(fields: &mut impl Iterator<Item = &'a str>, line: usize) -> Resu
     })
 }
 
-impl Values {
-    /// Appends a value; the first that is no byte makes all of them floats.
-    pub(super) fn push(&mut self, word: &str) -> Result<(), String> {
-        if let Self::U8(bytes) = self {
-            if word.bytes().all(|b| b.is_ascii_digit())
-                && let Ok(byte) = word.parse()
-            {
-                bytes.push(byte);
-                return Ok(());
-            }
-            *self = Self::F32(bytes.iter().map(|b| f32::from(*b)).collect());
-        }
-        match (self, word.parse::<f32>()) {
-            (Self::F32(floats), Ok(v)) if v.is_finite() => floats.push(v),
-            _ => return Err(format!("the descriptor value {word:?} is not a finite number")),
-        }
-        Ok(())
+/// Appends a word: a byte where it is a whole number from 0 to 255.
+fn push(values: &mut Values, word: &str) -> Result<(), String> {
+    let digits = word.bytes().all(|b| b.is_ascii_digit());
+    match (word.parse::<u8>(), word.parse::<f32>()) {
+        (Ok(byte), _) if digits => values.push_byte(byte),
+        (_, Ok(v)) if v.is_finite() => values.push_float(v),
+        _ => return Err(format!("the descriptor value {word:?} is not a finite number")),
     }
+    Ok(())
 }

@@ -5,11 +5,11 @@ use crate::{
     feature::{Descriptors, Features, Keypoint},
     image::Size,
 };
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, SeqAccess, Visitor};
+use std::fmt;
 use std::io::{self, Write};
 
-/// How deep values of unknown keys may be nested.
-const DEPTH: usize = 32;
-
+/// One feature a line; floats in the shortest form that reads back to the same bits.
 pub(super) fn write(out: &mut impl Write, features: &Features) -> io::Result<()> {
     let Size { width, height } = features.image;
     let kind = match features.descriptors {
@@ -43,218 +43,154 @@ pub(super) fn write(out: &mut impl Write, features: &Features) -> io::Result<()>
     writeln!(out, "\n]}}")
 }
 
-/// `text` as a JSON string.
-pub(super) fn quoted(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            c if c < ' ' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
-            c => out.push(c),
-        }
+pub(super) fn read(text: &str) -> Result<Features, String> {
+    let file: File = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    let List { keypoints, lengths, values } = file.features;
+    if let Some(i) = lengths.iter().position(|&n| n != file.dimension) {
+        return Err(format!("feature {i} has {} descriptor values, expected {}", lengths[i], file.dimension));
     }
-    out.push('"');
-    out
+    let descriptors = match (file.descriptors, values.finish()) {
+        (Kind::U8, Descriptors::F32(_)) => {
+            return Err("a descriptor value is not a whole number from 0 to 255".into());
+        }
+        (Kind::F32, Descriptors::U8(v)) => Descriptors::F32(v.into_iter().map(f32::from).collect()),
+        (Kind::U8 | Kind::F32, same) => same,
+    };
+    let image = Size::new(file.image.width, file.image.height);
+    Ok(Features { keypoints, descriptors, dimension: file.dimension, image })
 }
 
-pub(super) fn read(text: &str) -> Result<Features, String> {
-    let mut json = Reader { text, at: 0 };
-    let (mut image, mut dimension, mut kind, mut list) = (Size::default(), None, None, None);
-    json.object(|json, key| {
-        match key {
-            "image" => json.object(|json, key| {
-                match key {
-                    "width" => image.width = json.number()?,
-                    "height" => image.height = json.number()?,
-                    _ => json.skip(DEPTH)?,
-                }
-                Ok(())
-            })?,
-            "dimension" => dimension = Some(json.number()?),
-            "descriptors" => kind = Some(json.string()?.to_owned()),
-            "features" => list = Some(features(json)?),
-            _ => json.skip(DEPTH)?,
-        }
-        Ok(())
-    })?;
-    json.end()?;
-    let dimension: usize = dimension.ok_or("\"dimension\" is missing")?;
-    let (keypoints, lengths, values) = list.ok_or("\"features\" is missing")?;
-    if let Some(i) = lengths.iter().position(|&n| n != dimension) {
-        return Err(format!("feature {i} has {} descriptor values, expected {dimension}", lengths[i]));
-    }
-    let descriptors = match (kind.as_deref(), values) {
-        (Some("u8"), Values::U8(v)) => Descriptors::U8(v),
-        (Some("u8"), _) => return Err("a descriptor value is not a whole number from 0 to 255".into()),
-        (Some("f32"), Values::F32(v)) => Descriptors::F32(v),
-        (Some("f32"), Values::U8(v)) => Descriptors::F32(v.into_iter().map(f32::from).collect()),
-        _ => return Err("\"descriptors\" must be \"u8\" or \"f32\"".into()),
-    };
-    Ok(Features { keypoints, descriptors, dimension, image })
+#[derive(serde::Deserialize)]
+struct File {
+    #[serde(default)]
+    image: Pixels,
+    dimension: usize,
+    descriptors: Kind,
+    features: List,
+}
+
+#[derive(Default, serde::Deserialize)]
+#[serde(default)]
+struct Pixels {
+    width: usize,
+    height: usize,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    U8,
+    F32,
 }
 
 /// The keypoints, the length of each one's descriptor, and all descriptor values.
-fn features(json: &mut Reader<'_>) -> Result<(Vec<Keypoint>, Vec<usize>, Values), String> {
-    let (mut keypoints, mut lengths, mut values) = (Vec::new(), Vec::new(), Values::U8(Vec::new()));
-    json.array(|json| {
-        let [mut x, mut y, mut scale, mut angle, mut response] = [None; 5];
-        let (mut sign, mut octave, mut layer, mut length) = (None, None, None, None);
-        json.object(|json, key| {
-            match key {
-                "x" => x = Some(json.number()?),
-                "y" => y = Some(json.number()?),
-                "scale" => scale = Some(json.number()?),
-                "angle" => angle = Some(json.number()?),
-                "response" => response = Some(json.number()?),
-                "sign" => sign = Some(json.number()?),
-                "octave" => octave = Some(json.number()?),
-                "layer" => layer = Some(json.number()?),
-                "descriptor" if length.is_none() => {
-                    let mut n = 0;
-                    json.array(|json| {
-                        n += 1;
-                        let word = json.word()?;
-                        values.push(word).map_err(|e| json.wrong(&e))
-                    })?;
-                    length = Some(n);
-                }
-                "descriptor" => return Err(json.wrong("a second descriptor")),
-                _ => json.skip(DEPTH)?,
+struct List {
+    keypoints: Vec<Keypoint>,
+    lengths: Vec<usize>,
+    values: Values,
+}
+
+impl<'de> Deserialize<'de> for List {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Items;
+        impl<'de> Visitor<'de> for Items {
+            type Value = List;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of features")
             }
-            Ok(())
-        })?;
-        let missing = |name: &str| format!("feature {}: {name:?} is missing", keypoints.len());
-        keypoints.push(Keypoint {
-            x: x.ok_or_else(|| missing("x"))?,
-            y: y.ok_or_else(|| missing("y"))?,
-            scale: scale.ok_or_else(|| missing("scale"))?,
-            angle: angle.ok_or_else(|| missing("angle"))?,
-            response: response.ok_or_else(|| missing("response"))?,
-            sign: sign.ok_or_else(|| missing("sign"))?,
-            octave: octave.ok_or_else(|| missing("octave"))?,
-            layer: layer.ok_or_else(|| missing("layer"))?,
-        });
-        lengths.push(length.unwrap_or(0));
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<List, A::Error> {
+                let mut list = List { keypoints: vec![], lengths: vec![], values: Values::default() };
+                while let Some(feature) = items.next_element::<Feature>()? {
+                    list.lengths.push(feature.descriptor.len());
+                    list.values.append(feature.descriptor);
+                    list.keypoints.push(Keypoint {
+                        x: feature.x,
+                        y: feature.y,
+                        scale: feature.scale,
+                        angle: feature.angle,
+                        response: feature.response,
+                        sign: feature.sign,
+                        octave: feature.octave,
+                        layer: feature.layer,
+                    });
+                }
+                Ok(list)
+            }
+        }
+        deserializer.deserialize_seq(Items)
+    }
+}
+
+#[derive(serde::Deserialize)]
+struct Feature {
+    x: f32,
+    y: f32,
+    scale: f32,
+    angle: f32,
+    response: f32,
+    sign: i8,
+    octave: i8,
+    layer: u8,
+    #[serde(default)]
+    descriptor: Values,
+}
+
+impl<'de> Deserialize<'de> for Values {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Items;
+        impl<'de> Visitor<'de> for Items {
+            type Value = Values;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list of numbers")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Values, A::Error> {
+                let mut values = Values::default();
+                while items.next_element_seed(Push(&mut values))?.is_some() {}
+                Ok(values)
+            }
+        }
+        deserializer.deserialize_seq(Items)
+    }
+}
+
+/// Appends a number to values.
+struct Push<'a>(&'a mut Values);
+
+impl<'de> DeserializeSeed<'de> for Push<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        // Decimals are rounded to f32 once, not to f64 first.
+        deserializer.deserialize_f32(self)
+    }
+}
+
+impl Visitor<'_> for Push<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number")
+    }
+
+    fn visit_u64<E: Error>(self, v: u64) -> Result<(), E> {
+        match u8::try_from(v) {
+            Ok(byte) => self.0.push_byte(byte),
+            Err(_) => self.0.push_float(v as f32),
+        }
         Ok(())
-    })?;
-    Ok((keypoints, lengths, values))
-}
-
-/// Walks through a JSON text. Strings are handed out as they stand, escapes unresolved: no known key has any.
-struct Reader<'a> {
-    text: &'a str,
-    at: usize,
-}
-
-impl<'a> Reader<'a> {
-    fn line(&self) -> usize {
-        1 + self.text.as_bytes()[..self.at].iter().filter(|b| **b == b'\n').count()
     }
 
-    fn wrong(&self, found: &str) -> String {
-        format!("line {}: {found}", self.line())
+    fn visit_i64<E: Error>(self, v: i64) -> Result<(), E> {
+        self.0.push_float(v as f32);
+        Ok(())
     }
 
-    /// The next byte that is not white space, 0 at the end.
-    fn peek(&mut self) -> u8 {
-        let rest = &self.text.as_bytes()[self.at..];
-        let blank = rest.iter().take_while(|b| b.is_ascii_whitespace()).count();
-        self.at += blank;
-        rest.get(blank).copied().unwrap_or(0)
-    }
-
-    fn take(&mut self, byte: u8) -> bool {
-        let taken = self.peek() == byte && byte != 0;
-        self.at += usize::from(taken);
-        taken
-    }
-
-    fn expect(&mut self, byte: u8) -> Result<(), String> {
-        match self.take(byte) {
-            true => Ok(()),
-            false => Err(self.wrong(&format!("expected {:?}", char::from(byte)))),
-        }
-    }
-
-    fn end(&mut self) -> Result<(), String> {
-        match self.peek() {
-            0 if self.at == self.text.len() => Ok(()),
-            _ => Err(self.wrong("something follows the end")),
-        }
-    }
-
-    fn string(&mut self) -> Result<&'a str, String> {
-        self.expect(b'"')?;
-        let start = self.at;
-        let bytes = self.text.as_bytes();
-        while let Some(&b) = bytes.get(self.at) {
-            match b {
-                b'"' => {
-                    self.at += 1;
-                    return Ok(&self.text[start..self.at - 1]);
-                }
-                b'\\' => self.at += 2,
-                _ => self.at += 1,
-            }
-        }
-        self.at = self.at.min(bytes.len());
-        Err(self.wrong("a string does not end"))
-    }
-
-    /// A number, `true`, `false` or `null` as it stands.
-    fn word(&mut self) -> Result<&'a str, String> {
-        self.peek();
-        let rest = &self.text[self.at..];
-        let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
-        let word = &rest[..rest.find(|c| !part(c)).unwrap_or(rest.len())];
-        self.at += word.len();
-        if word.is_empty() { Err(self.wrong("expected a value")) } else { Ok(word) }
-    }
-
-    fn number<T: std::str::FromStr>(&mut self) -> Result<T, String> {
-        let word = self.word()?;
-        word.parse().map_err(|_| self.wrong(&format!("{word:?} is not a {}", std::any::type_name::<T>())))
-    }
-
-    fn object(
-        &mut self,
-        mut member: impl FnMut(&mut Self, &str) -> Result<(), String>,
-    ) -> Result<(), String> {
-        self.expect(b'{')?;
-        if self.take(b'}') {
-            return Ok(());
-        }
-        loop {
-            let key = self.string()?;
-            self.expect(b':')?;
-            member(self, key)?;
-            if !self.take(b',') {
-                return self.expect(b'}');
-            }
-        }
-    }
-
-    fn array(&mut self, mut item: impl FnMut(&mut Self) -> Result<(), String>) -> Result<(), String> {
-        self.expect(b'[')?;
-        if self.take(b']') {
-            return Ok(());
-        }
-        loop {
-            item(self)?;
-            if !self.take(b',') {
-                return self.expect(b']');
-            }
-        }
-    }
-
-    /// Passes over a value of any kind.
-    fn skip(&mut self, depth: usize) -> Result<(), String> {
-        let Some(inner) = depth.checked_sub(1) else { return Err(self.wrong("nested too deep")) };
-        match self.peek() {
-            b'{' => self.object(|json, _| json.skip(inner)),
-            b'[' => self.array(|json| json.skip(inner)),
-            b'"' => self.string().map(|_| ()),
-            _ => self.word().map(|_| ()),
-        }
+    fn visit_f64<E: Error>(self, v: f64) -> Result<(), E> {
+        self.0.push_float(v as f32);
+        Ok(())
     }
 }

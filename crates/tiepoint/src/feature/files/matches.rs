@@ -1,6 +1,7 @@
 //! Match files: `.csv`, `.json` and COLMAP's text (`.txt`).
 
 use super::extension;
+use crate::matching::Match;
 use crate::{Error, Result, files::write_atomically};
 use std::{
     fmt,
@@ -11,18 +12,12 @@ use std::{
 /// One match as files hold it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MatchRow {
-    /// Index of the feature in the first image.
-    pub a: usize,
-    /// Index of the feature in the second image.
-    pub b: usize,
-    /// Its place in the first image, x and y in pixels.
+    /// The match: indices of both features, distance and ratio.
+    pub pair: Match,
+    /// Position of the feature in the first image, x and y in pixels.
     pub a_xy: [f32; 2],
-    /// Its place in the second image.
+    /// Position of the feature in the second image, in pixels.
     pub b_xy: [f32; 2],
-    /// Distance of the descriptors.
-    pub distance: f32,
-    /// Distance to the nearest over distance to the second nearest; NaN when there is no second.
-    pub ratio: f32,
     /// Agrees with the model that was estimated; true when none was asked for.
     pub inlier: bool,
 }
@@ -83,7 +78,8 @@ pub fn write_matches(path: impl AsRef<Path>, images: [&str; 2], rows: &[MatchRow
 
 fn csv(out: &mut impl Write, rows: &[MatchRow]) -> io::Result<()> {
     writeln!(out, "ax,ay,bx,by,distance,ratio,inlier,a,b")?;
-    for MatchRow { a, b, a_xy: [ax, ay], b_xy: [bx, by], distance, ratio, inlier } in rows {
+    for MatchRow { pair, a_xy: [ax, ay], b_xy: [bx, by], inlier } in rows {
+        let Match { a, b, distance, ratio } = pair;
         let inlier = u8::from(*inlier);
         writeln!(out, "{ax:?},{ay:?},{bx:?},{by:?},{distance:?},{ratio:?},{inlier},{a},{b}")?;
     }
@@ -100,10 +96,10 @@ impl fmt::Display for Number {
 }
 
 fn json(out: &mut impl Write, images: [&str; 2], rows: &[MatchRow]) -> io::Result<()> {
-    let [first, second] = images.map(super::json::quoted);
-    write!(out, "{{\"images\":[{first},{second}],\"matches\":[")?;
+    let images = serde_json::to_string(&images)?;
+    write!(out, "{{\"images\":{images},\"matches\":[")?;
     for (i, row) in rows.iter().enumerate() {
-        let MatchRow { a, b, a_xy, b_xy, distance, ratio, inlier } = row;
+        let MatchRow { pair: Match { a, b, distance, ratio }, a_xy, b_xy, inlier } = row;
         let [ax, ay, bx, by] = [a_xy[0], a_xy[1], b_xy[0], b_xy[1]].map(Number);
         let [distance, ratio] = [*distance, *ratio].map(Number);
         let comma = if i > 0 { "," } else { "" };
@@ -115,6 +111,6 @@ fn json(out: &mut impl Write, images: [&str; 2], rows: &[MatchRow]) -> io::Resul
 
 fn colmap(out: &mut impl Write, [first, second]: [&str; 2], rows: &[MatchRow]) -> io::Result<()> {
     writeln!(out, "{first} {second}")?;
-    rows.iter().filter(|r| r.inlier).try_for_each(|r| writeln!(out, "{} {}", r.a, r.b))?;
+    rows.iter().filter(|r| r.inlier).try_for_each(|r| writeln!(out, "{} {}", r.pair.a, r.pair.b))?;
     writeln!(out)
 }

@@ -123,14 +123,14 @@ pub fn read(path: impl AsRef<Path>) -> Result<Features> {
         return Err(Error::format(path, "is not a regular file; features are read from files"));
     }
     let bytes = std::fs::read(path).map_err(|e| Error::io(path, e))?;
-    decode(&bytes, format, path)
+    parse(&bytes, format, path)
 }
 
-/// The features in `bytes`, a feature file's content; `name` stands for it in errors.
+/// The features in `bytes`, the content of a feature file; `name` stands for the file in errors.
 ///
 /// # Errors
 /// [`Error::Format`] when the content is not what the format demands.
-pub fn decode(bytes: &[u8], format: FeatureFormat, name: impl AsRef<Path>) -> Result<Features> {
+pub fn parse(bytes: &[u8], format: FeatureFormat, name: impl AsRef<Path>) -> Result<Features> {
     let text = || std::str::from_utf8(bytes).map_err(|e| format!("not text: {e}"));
     let features = match format {
         FeatureFormat::Csv => text().and_then(csv::read),
@@ -190,9 +190,44 @@ fn quantised(features: &Features) -> std::result::Result<Vec<u8>, String> {
     }
 }
 
-/// Descriptors of either kind while they are read.
-#[derive(Debug)]
-enum Values {
-    U8(Vec<u8>),
-    F32(Vec<f32>),
+/// Descriptor values while they are read: bytes until the first value that is none, floats from then on.
+#[derive(Debug, Default)]
+struct Values {
+    bytes: Vec<u8>,
+    floats: Option<Vec<f32>>,
+}
+
+impl Values {
+    fn len(&self) -> usize {
+        self.floats.as_ref().map_or(self.bytes.len(), Vec::len)
+    }
+
+    fn push_byte(&mut self, byte: u8) {
+        match &mut self.floats {
+            Some(floats) => floats.push(f32::from(byte)),
+            None => self.bytes.push(byte),
+        }
+    }
+
+    fn push_float(&mut self, float: f32) {
+        self.floats().push(float);
+    }
+
+    fn append(&mut self, more: Self) {
+        match (&mut self.floats, more.floats) {
+            (_, Some(more)) => self.floats().extend(more),
+            (Some(floats), None) => floats.extend(more.bytes.into_iter().map(f32::from)),
+            (None, None) => self.bytes.extend(more.bytes),
+        }
+    }
+
+    /// The values as floats.
+    fn floats(&mut self) -> &mut Vec<f32> {
+        let bytes = &mut self.bytes;
+        self.floats.get_or_insert_with(|| std::mem::take(bytes).into_iter().map(f32::from).collect())
+    }
+
+    fn finish(self) -> Descriptors {
+        self.floats.map_or(Descriptors::U8(self.bytes), Descriptors::F32)
+    }
 }

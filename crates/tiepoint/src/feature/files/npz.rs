@@ -1,26 +1,31 @@
-//! NPZ: a zip archive, uncompressed, of one `.npy` file (version 1.0) for each array, as `numpy.savez` writes it.
+//! NPZ: a zip archive of one `.npy` file (version 1.0) for each array. Written as `numpy.savez` does, uncompressed; those
+//! of `numpy.savez_compressed` are read too.
 
 use crate::{
     feature::{Descriptors, Features, Keypoint},
     image::Size,
 };
-use std::io::{self, Write};
+use rawzip::time::UtcDateTime;
+use rawzip::{
+    CompressionMethod, ErrorKind, ZipArchive, ZipArchiveEntryWayfinder, ZipArchiveWriter, ZipSliceArchive,
+};
+use std::io::{self, Read, Write};
 
-/// Signatures of zip's records, which begin with the letters PK.
-const LOCAL: u32 = 0x0403_4b50;
-const CENTRAL: u32 = 0x0201_4b50;
-const END: u32 = 0x0605_4b50;
-/// 1980-01-01, the first day of zip, so that the same features give the same file.
-const DATE: u16 = 0x21;
+/// 1980-01-01, the first day of zip, in seconds from 1970: the same features give the same file.
+const DATE: i64 = 315_532_800;
+
+/// How many times its compressed size an array may have. Features compress to a half; a file made to exhaust memory
+/// reaches a thousand.
+const MOST_INFLATED: u64 = 100;
 
 /// An array as NumPy names it: its element type, its shape and its bytes.
-struct Array<'a> {
-    kind: &'a str,
+struct Array {
+    kind: &'static str,
     shape: Vec<usize>,
     bytes: Vec<u8>,
 }
 
-impl Array<'_> {
+impl Array {
     fn of<const N: usize>(
         kind: &'static str,
         shape: &[usize],
@@ -54,81 +59,38 @@ pub(super) fn write(out: &mut impl Write, features: &Features) -> io::Result<()>
         Descriptors::F32(v) => Array::of("<f4", &descriptors, v.iter().map(|v| v.to_le_bytes())),
     };
     let xy = k.iter().flat_map(|k| [k.x, k.y]).map(f32::to_le_bytes);
-    let mut zip = Zip { out, at: 0, central: Vec::new(), entries: 0 };
-    zip.add("xy", &Array::of("<f4", &[n, 2], xy))?;
-    zip.add("scale", &floats(|k| k.scale))?;
-    zip.add("angle", &floats(|k| k.angle))?;
-    zip.add("response", &floats(|k| k.response))?;
-    zip.add("sign", &Array::of("|i1", &[n], k.iter().map(|k| k.sign.to_le_bytes())))?;
-    zip.add("octave", &Array::of("|i1", &[n], k.iter().map(|k| k.octave.to_le_bytes())))?;
-    zip.add("layer", &Array::of("|u1", &[n], k.iter().map(|k| [k.layer])))?;
-    zip.add("descriptors", &descriptors)?;
-    zip.add("image", &Array::of("<u8", &[2], size.into_iter()))?;
-    zip.finish()
+    let mut zip = ZipArchiveWriter::new(out);
+    add(&mut zip, "xy", &Array::of("<f4", &[n, 2], xy))?;
+    add(&mut zip, "scale", &floats(|k| k.scale))?;
+    add(&mut zip, "angle", &floats(|k| k.angle))?;
+    add(&mut zip, "response", &floats(|k| k.response))?;
+    add(&mut zip, "sign", &Array::of("|i1", &[n], k.iter().map(|k| k.sign.to_le_bytes())))?;
+    add(&mut zip, "octave", &Array::of("|i1", &[n], k.iter().map(|k| k.octave.to_le_bytes())))?;
+    add(&mut zip, "layer", &Array::of("|u1", &[n], k.iter().map(|k| [k.layer])))?;
+    add(&mut zip, "descriptors", &descriptors)?;
+    add(&mut zip, "image", &Array::of("<u8", &[2], size.into_iter()))?;
+    zip.finish().map_err(io_error)?;
+    Ok(())
 }
 
-/// Writes stored entries and remembers their directory.
-struct Zip<'a, W> {
-    out: &'a mut W,
-    at: u64,
-    central: Vec<u8>,
-    entries: u16,
+/// Adds an uncompressed entry.
+fn add<W: Write>(zip: &mut ZipArchiveWriter<W>, name: &str, array: &Array) -> io::Result<()> {
+    let file = zip.new_file(format!("{name}.npy")).last_modified(UtcDateTime::from_unix(DATE));
+    let (mut entry, config) = file.start().map_err(io_error)?;
+    let mut writer = config.wrap(&mut entry);
+    writer.write_all(&array.header())?;
+    writer.write_all(&array.bytes)?;
+    let (_, sizes) = writer.finish().map_err(io_error)?;
+    entry.finish(sizes).map_err(io_error)?;
+    Ok(())
 }
 
-impl<W: Write> Zip<'_, W> {
-    fn add(&mut self, name: &str, array: &Array<'_>) -> io::Result<()> {
-        let name = format!("{name}.npy");
-        let header = array.header();
-        let mut crc = crc32fast::Hasher::new();
-        crc.update(&header);
-        crc.update(&array.bytes);
-        let size = short((header.len() + array.bytes.len()) as u64)?;
-        let mut common = Vec::new();
-        for v in [20, 0, 0, 0, DATE] {
-            common.extend(v.to_le_bytes());
-        }
-        for v in [crc.finalize(), size, size] {
-            common.extend(v.to_le_bytes());
-        }
-        common.extend((name.len() as u16).to_le_bytes());
-        common.extend([0; 2]);
-
-        self.central.extend(CENTRAL.to_le_bytes());
-        self.central.extend(20_u16.to_le_bytes());
-        self.central.extend(&common);
-        // No comment, first disk, binary, no attributes.
-        self.central.extend([0; 10]);
-        self.central.extend(short(self.at)?.to_le_bytes());
-        self.central.extend(name.as_bytes());
-        self.entries += 1;
-        let local = LOCAL.to_le_bytes();
-        self.put(&[&local[..], &common[..], name.as_bytes(), &header[..], &array.bytes[..]])
+/// What the system said, where it was the system.
+fn io_error(error: rawzip::Error) -> io::Error {
+    match error.into_kind() {
+        ErrorKind::IO(error) => error,
+        other => io::Error::other(rawzip::Error::from(other)),
     }
-
-    fn put(&mut self, parts: &[&[u8]]) -> io::Result<()> {
-        for part in parts {
-            self.out.write_all(part)?;
-            self.at += part.len() as u64;
-        }
-        Ok(())
-    }
-
-    fn finish(mut self) -> io::Result<()> {
-        let central = std::mem::take(&mut self.central);
-        let mut end = END.to_le_bytes().to_vec();
-        for v in [0, 0, self.entries, self.entries] {
-            end.extend(v.to_le_bytes());
-        }
-        end.extend((central.len() as u32).to_le_bytes());
-        end.extend(short(self.at)?.to_le_bytes());
-        end.extend([0; 2]);
-        self.put(&[&central[..], &end[..]])
-    }
-}
-
-/// A size or offset in 32 bits, as plain zip has it.
-fn short(n: u64) -> io::Result<u32> {
-    u32::try_from(n).map_err(|_| io::Error::other("more than the 4 GiB that an .npz file holds; use .csv"))
 }
 
 pub(super) fn read(bytes: &[u8]) -> Result<Features, String> {
@@ -167,72 +129,55 @@ pub(super) fn read(bytes: &[u8]) -> Result<Features, String> {
     Ok(Features { keypoints: keypoints.collect(), descriptors, dimension, image: archive.size()? })
 }
 
-/// A file in the archive; its checksum is looked at only when it is asked for.
-struct Entry<'a> {
-    name: &'a str,
-    data: &'a [u8],
-    crc: u32,
+/// A file in the archive.
+struct Entry {
+    name: String,
+    at: ZipArchiveEntryWayfinder,
+    method: CompressionMethod,
 }
 
-/// The entries of a zip archive in memory.
+/// A zip archive in memory.
 struct Archive<'a> {
-    bytes: &'a [u8],
-    entries: Vec<Entry<'a>>,
-}
-
-/// The little-endian number of `N` bytes at `at`.
-fn number<const N: usize>(bytes: &[u8], at: usize) -> Result<usize, String> {
-    let part = at.checked_add(N).and_then(|end| bytes.get(at..end)).ok_or("the archive is truncated")?;
-    Ok(part.iter().rev().fold(0, |n, b| n << 8 | usize::from(*b)))
+    zip: ZipSliceArchive<&'a [u8]>,
+    entries: Vec<Entry>,
 }
 
 impl<'a> Archive<'a> {
     fn open(bytes: &'a [u8]) -> Result<Self, String> {
-        let signature = END.to_le_bytes();
-        // The last record is followed by a comment of up to 65535 bytes.
-        let from = bytes.len().saturating_sub(22 + 65535);
-        let end = bytes[from..].windows(4).rposition(|w| w == signature);
-        let end = from + end.ok_or("not an .npz file, or truncated: it has no end record")?;
-        let mut archive = Self { bytes, entries: Vec::new() };
-        let mut at = number::<4>(bytes, end + 16)?;
-        for _ in 0..number::<2>(bytes, end + 10)? {
-            at = archive.entry(at)?;
+        let damaged = |e: rawzip::Error| format!("not an .npz file, or damaged: {e}");
+        let zip = ZipArchive::from_slice(bytes).map_err(damaged)?;
+        let mut entries = Vec::new();
+        let mut records = zip.entries();
+        while let Some(record) = records.next_entry().map_err(damaged)? {
+            let name = record.file_path();
+            let name = std::str::from_utf8(name.as_ref()).map_err(|_| "a name in the archive is not text")?;
+            let (at, method) = (record.wayfinder(), record.compression_method());
+            entries.push(Entry { name: name.to_owned(), at, method });
         }
-        Ok(archive)
+        Ok(Self { zip, entries })
     }
 
-    /// Notes the entry whose central record stands at `at`; returns where the next one does.
-    fn entry(&mut self, at: usize) -> Result<usize, String> {
-        let bytes = self.bytes;
-        let field2 = |i: usize| number::<2>(bytes, at.saturating_add(i));
-        let field4 = |i: usize| number::<4>(bytes, at.saturating_add(i));
-        if field4(0)? != CENTRAL as usize {
-            return Err("the directory of the archive is damaged".into());
-        }
-        let (name_len, extra, comment) = (field2(28)?, field2(30)?, field2(32)?);
-        let name = bytes.get(at + 46..at + 46 + name_len).ok_or("the archive is truncated")?;
-        let name = std::str::from_utf8(name).map_err(|_| "a name in the archive is not text")?;
-        if field2(10)? != 0 {
-            return Err(format!(
-                "{name} is compressed; write the file with numpy.savez, not savez_compressed"
-            ));
-        }
-        let (crc, size, local) = (field4(16)?, field4(24)?, field4(42)?);
-        // The local header may have another extra field than the directory.
-        let head = 30 + number::<2>(bytes, local + 26)? + number::<2>(bytes, local + 28)?;
-        let data = bytes.get(local + head..).and_then(|b| b.get(..size)).ok_or("the archive is truncated")?;
-        self.entries.push(Entry { name, data, crc: crc as u32 });
-        Ok(at + 46 + name_len + extra + comment)
-    }
-
-    fn array(&self, name: &str) -> Result<Array<'a>, String> {
+    fn array(&self, name: &str) -> Result<Array, String> {
         let found = self.entries.iter().find(|e| e.name.strip_suffix(".npy") == Some(name));
         let entry = found.ok_or_else(|| format!("the array {name} is missing"))?;
+        let damaged = |e: &dyn std::fmt::Display| format!("{name} is damaged: {e}");
+        let file = self.zip.get_entry(entry.at).map_err(|e| damaged(&e))?;
+        let stored = file.data();
+        let inflated: Box<dyn Read> = match entry.method {
+            CompressionMethod::STORE => Box::new(stored),
+            CompressionMethod::DEFLATE => Box::new(flate2::bufread::DeflateDecoder::new(stored)),
+            other => return Err(format!("{name} is compressed in a way that is not read: {other:?}")),
+        };
         // A fuzzer would hardly ever guess the checksum.
-        if !cfg!(fuzzing) && crc32fast::hash(entry.data) != entry.crc {
-            return Err(format!("{name} is damaged: its checksum is wrong"));
+        let inflated: Box<dyn Read> =
+            if cfg!(fuzzing) { inflated } else { Box::new(file.verifying_reader(inflated)) };
+        let most = (stored.len() as u64).saturating_mul(MOST_INFLATED).saturating_add(1 << 16);
+        let mut bytes = Vec::new();
+        inflated.take(most + 1).read_to_end(&mut bytes).map_err(|e| damaged(&e))?;
+        if bytes.len() as u64 > most {
+            return Err(format!("{name} would grow to more than {MOST_INFLATED} times its compressed size"));
         }
-        parse(entry.data).map_err(|e| format!("{name}: {e}"))
+        parse(&bytes).map_err(|e| format!("{name}: {e}"))
     }
 
     /// The shape and values of an array of floats with so many dimensions.
@@ -253,7 +198,9 @@ impl<'a> Archive<'a> {
         let array = self.array("image")?;
         match (array.kind, &array.shape[..]) {
             ("<u8" | "<i8", [2]) => {
-                Ok(Size::new(number::<8>(&array.bytes, 0)?, number::<8>(&array.bytes, 8)?))
+                let side = |i: usize| array.bytes.as_chunks().0.get(i).copied().map(u64::from_le_bytes);
+                let side = |i| side(i).and_then(|v| usize::try_from(v).ok()).ok_or("image is not a size");
+                Ok(Size::new(side(0)?, side(1)?))
             }
             (kind, shape) => Err(format!("image is {kind} of {shape:?}, expected <u8 of [2]")),
         }
@@ -261,11 +208,11 @@ impl<'a> Archive<'a> {
 }
 
 /// A `.npy` file.
-fn parse(data: &[u8]) -> Result<Array<'_>, String> {
+fn parse(data: &[u8]) -> Result<Array, String> {
     if data.get(..8) != Some(b"\x93NUMPY\x01\x00") {
         return Err("not an array of version 1.0".into());
     }
-    let len = number::<2>(data, 8)?;
+    let len = data.get(8..10).map_or(0, |b| usize::from(b[0]) | usize::from(b[1]) << 8);
     let header = data.get(10..10 + len).and_then(|h| std::str::from_utf8(h).ok()).ok_or("damaged header")?;
     let after = |key: &str| header.split_once(key).map(|(_, rest)| rest.trim_start());
     let kind = after("'descr':").and_then(|r| r.strip_prefix('\'')).and_then(|r| r.split_once('\''));
@@ -277,11 +224,10 @@ fn parse(data: &[u8]) -> Result<Array<'_>, String> {
     let (shape, _) = shape.ok_or("no shape")?;
     let numbers = shape.split(',').map(str::trim).filter(|s| !s.is_empty()).map(str::parse::<usize>);
     let shape = numbers.collect::<Result<Vec<_>, _>>().map_err(|_| format!("the shape is ({shape})"))?;
-    let width = match kind {
-        "|u1" | "|i1" => 1,
-        "<f4" => 4,
-        "<u8" | "<i8" => 8,
-        _ => return Err(format!("elements of type {kind:?}, expected float32, uint8 or int8")),
+    let known = [("|u1", 1), ("|i1", 1), ("<f4", 4), ("<u8", 8), ("<i8", 8)];
+    let (kind, width) = match known.into_iter().find(|(name, _)| *name == kind) {
+        Some(known) => known,
+        None => return Err(format!("elements of type {kind:?}, expected float32, uint8 or int8")),
     };
     let bytes = &data[10 + len..];
     match shape.iter().try_fold(width, |n: usize, d| n.checked_mul(*d)) {

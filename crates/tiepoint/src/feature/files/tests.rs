@@ -1,7 +1,7 @@
 //! Feature and match files: round trips and damage.
 
 use super::*;
-use crate::{feature::Keypoint, image::Size};
+use crate::{feature::Keypoint, image::Size, matching::Match};
 use proptest::prelude::*;
 use std::f32::consts::TAU;
 
@@ -49,7 +49,7 @@ fn encoded(format: FeatureFormat, features: &Features) -> Vec<u8> {
 }
 
 fn decoded(format: FeatureFormat, bytes: &[u8]) -> Result<Features> {
-    decode(bytes, format, "test")
+    parse(bytes, format, "test")
 }
 
 /// The places alone, as foreign formats keep them.
@@ -168,9 +168,33 @@ fn errors_name_the_line_and_the_field() {
     assert!(error(FeatureFormat::Colmap, "2 64\n").contains("N 128"), "dimension");
     assert!(error(FeatureFormat::Json, "{\"features\":[]}").contains("dimension"), "json");
     assert!(error(FeatureFormat::Json, &"[".repeat(100)).contains("expected"), "json");
+    assert!(
+        error(FeatureFormat::Json, "{\"dimension\":1,\n\"descriptors\":\"u9\"}").contains("line 2"),
+        "json"
+    );
     let deep = format!("{{\"a\":{}", "[".repeat(100_000));
-    assert!(error(FeatureFormat::Json, &deep).contains("deep"), "json nested without end");
-    assert!(error(FeatureFormat::Npz, "PK").contains("end record"), "npz");
+    assert!(error(FeatureFormat::Json, &deep).contains("EOF"), "json nested without end");
+    let feature = "{\"x\":1,\"y\":2,\"scale\":3,\"angle\":4,\"response\":5,\"sign\":1,\"octave\":0,\"layer\":0,\"descriptor\":[7]}";
+    let file = |features: &str, kind: &str| {
+        format!(
+            "{{\"dimension\":1,\"unknown\":{{\"a\":[null]}},\"features\":[{features}],\"descriptors\":\"{kind}\"}}"
+        )
+    };
+    let read = |text: &str| decoded(FeatureFormat::Json, text.as_bytes()).unwrap().descriptors;
+    assert_eq!(read(&file(feature, "u8")), Descriptors::U8(vec![7]), "the kind may follow");
+    assert_eq!(read(&file(feature, "f32")), Descriptors::F32(vec![7.0]), "whole floats");
+    let torn = feature.replace("[7]", "[7,8]");
+    assert!(error(FeatureFormat::Json, &file(&torn, "u8")).contains("feature 0 has 2"), "json lengths");
+    let fraction = feature.replace("[7]", "[7.5]");
+    assert!(error(FeatureFormat::Json, &file(&fraction, "u8")).contains("whole number"), "json kinds");
+    let twice = feature.replace("\"x\":1", "\"x\":1,\"x\":1");
+    assert!(error(FeatureFormat::Json, &file(&twice, "u8")).contains("duplicate"), "json keys");
+    assert!(
+        error(FeatureFormat::Json, &file(&feature.replace("\"x\":1", "\"x\":1e99"), "u8"))
+            .contains("out of range"),
+        "json numbers"
+    );
+    assert!(error(FeatureFormat::Npz, "PK").contains("not an .npz file"), "npz");
 }
 
 #[test]
@@ -185,16 +209,9 @@ fn foreign_angles_are_brought_into_one_turn() {
 #[test]
 fn matches_look_as_documented() {
     let path = |e: &str| std::env::temp_dir().join(format!("tiepoint-matches-{}.{e}", std::process::id()));
-    let row = MatchRow {
-        a: 3,
-        b: 4,
-        a_xy: [1.0, 2.5],
-        b_xy: [0.1, 7.0],
-        distance: 12.0,
-        ratio: f32::NAN,
-        inlier: true,
-    };
-    let rows = [row, MatchRow { ratio: 0.5, inlier: false, ..row }];
+    let pair = Match { a: 3, b: 4, distance: 12.0, ratio: f32::NAN };
+    let row = MatchRow { pair, a_xy: [1.0, 2.5], b_xy: [0.1, 7.0], inlier: true };
+    let rows = [row, MatchRow { pair: Match { ratio: 0.5, ..pair }, inlier: false, ..row }];
     let text = |extension: &str| {
         write_matches(path(extension), ["a \"1\".png", "b.png"], &rows)?;
         let text = std::fs::read_to_string(path(extension)).unwrap();
@@ -212,4 +229,39 @@ fn matches_look_as_documented() {
     assert_eq!(std::fs::read_to_string(path("txt")).unwrap(), "a.png b.png\n3 4\n\n", "COLMAP");
     std::fs::remove_file(path("txt")).unwrap();
     assert!(text("xyz").unwrap_err().to_string().contains(".json"), "the known extensions are listed");
+}
+
+/// An archive with all arrays of `features` deflated, as `numpy.savez_compressed` makes it.
+fn compressed(features: &Features, swap: Option<(&str, Vec<u8>)>) -> Vec<u8> {
+    let plain = encoded(FeatureFormat::Npz, features);
+    let plain = rawzip::ZipArchive::from_slice(&plain).unwrap();
+    let mut out = Vec::new();
+    let mut zip = rawzip::ZipArchiveWriter::new(&mut out);
+    let mut records = plain.entries();
+    while let Some(record) = records.next_entry().unwrap() {
+        let name = String::from_utf8(record.file_path().as_ref().to_vec()).unwrap();
+        let data = plain.get_entry(record.wayfinder()).unwrap().data();
+        let data = swap.as_ref().filter(|(n, _)| *n == name).map_or(data, |(_, other)| other);
+        let file = zip.new_file(&name).compression_method(rawzip::CompressionMethod::DEFLATE);
+        let (mut entry, config) = file.start().unwrap();
+        let encoder = flate2::write::DeflateEncoder::new(&mut entry, flate2::Compression::default());
+        let mut writer = config.wrap(encoder);
+        writer.write_all(data).unwrap();
+        let (encoder, sizes) = writer.finish().unwrap();
+        encoder.finish().unwrap();
+        entry.finish(sizes).unwrap();
+    }
+    zip.finish().unwrap();
+    out
+}
+
+#[test]
+fn compressed_arrays_are_read_within_bounds() {
+    let features = one(Descriptors::U8((0..64).collect()), 64);
+    let file = compressed(&features, None);
+    assert_eq!(decoded(FeatureFormat::Npz, &file).unwrap(), features, "as numpy.savez_compressed writes it");
+    let bomb = compressed(&features, Some(("xy.npy", vec![0; 1 << 24])));
+    assert!(bomb.len() < 1 << 16, "{} bytes", bomb.len());
+    let refused = decoded(FeatureFormat::Npz, &bomb).unwrap_err().to_string();
+    assert!(refused.contains("xy would grow"), "{refused}");
 }

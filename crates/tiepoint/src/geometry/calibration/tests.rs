@@ -193,17 +193,17 @@ fn what_is_wrong_is_told() {
 #[test]
 fn broken_xml_is_told() {
     for (from, to, word) in [
-        ("</M1>", "", "expected rows"),
-        ("</opencv_storage>", "", "truncated"),
-        ("<dt>d</dt>", "<dt>d", "expected rows"),
+        ("</M1>", "", "'M1'"),
+        ("</opencv_storage>", "", "never closed"),
+        ("<dt>d</dt>", "<dt>d", "'dt'"),
         ("<rows>3</rows>", "<rows>3</rows><rows>3</rows>", "twice"),
         ("<rows>3</rows>", "text<rows>3</rows>", "expected rows"),
         ("<rows>3</rows>", "<rows><a>3</a></rows>", "expected rows"),
         ("533.5", "a", "line 14"),
-        ("<opencv_storage>", "<storage>", "opencv_storage"),
-        ("<!-- as", "<!DOCTYPE", "line 2"),
-        ("<!-- as FileStorage writes it -->", "<!-- ", "no end"),
-        ("<M1", "< M1", "no name"),
+        ("<opencv_storage>", "<storage>", "'storage'"),
+        ("<!-- as", "<!DOCTYPE", "well-formed"),
+        ("<!-- as FileStorage writes it -->", "<!-- ", "well-formed"),
+        ("<M1", "< M1", "well-formed"),
         ("<M1 type_id", "stray<M1 type_id", "outside"),
     ] {
         assert!(XML.contains(from), "{from}");
@@ -211,7 +211,11 @@ fn broken_xml_is_told() {
         assert!(message.contains(word), "{from} → {to}: {message}");
     }
     let deep = format!("<opencv_storage>{}", "<a>".repeat(100_000));
-    assert!(refusal(&deep).contains("deeper"), "nested without end");
+    assert!(refusal(&deep).contains("limit"), "nested without end");
+    let entities = XML.replace("<!-- as FileStorage writes it -->", "<!DOCTYPE a [<!ENTITY b \"533\">]>");
+    assert!(refusal(&entities).contains("DTD"), "no entities, which can grow without bound");
+    let other = XML.replace("opencv_storage", "storage");
+    assert!(refusal(&other).contains("opencv_storage"), "another kind of file");
 }
 
 #[test]

@@ -1,170 +1,85 @@
-//! The XML that OpenCV's `FileStorage` writes, and nothing more of XML.
+//! The XML that OpenCV's `FileStorage` writes.
 //!
 //! Children of `<opencv_storage>` are read: `<key>number</key>` and `<key type_id="opencv-matrix">` with its
-//! `<rows>`, `<cols>`, `<dt>` and `<data>`. Anything else is stepped over, as long as its tags match.
+//! `<rows>`, `<cols>`, `<dt>` and `<data>`. Other children are skipped.
 
 use super::document::{Entry, MatrixParts, Parsed, Value, number};
+use roxmltree::{Document, Node, ParsingOptions};
 
-/// Tags inside tags, at most.
-const MAX_DEPTH: usize = 32;
-
-enum Token<'a> {
-    Open { name: &'a str, attributes: &'a str, closed: bool },
-    Close(&'a str),
-    Text(&'a str),
-}
-
-/// Cuts a text into tags and what stands between them.
-struct Tokens<'a> {
-    rest: &'a str,
-    line: usize,
-}
-
-impl<'a> Tokens<'a> {
-    /// The next token and the line that it starts in; `None` at the end.
-    fn next(&mut self) -> Parsed<Option<(Token<'a>, usize)>> {
-        loop {
-            let line = self.line;
-            if self.rest.is_empty() {
-                return Ok(None);
-            }
-            let Some(tag) = self.rest.strip_prefix('<') else {
-                let text = self.take(self.rest.find('<').unwrap_or(self.rest.len()), 0);
-                return Ok(Some((Token::Text(text), line)));
-            };
-            let (end, skip) = match tag {
-                t if t.starts_with("!--") => ("-->", true),
-                t if t.starts_with('?') => ("?>", true),
-                t if t.starts_with('!') => return Err(format!("line {line}: <! is not read")),
-                _ => (">", false),
-            };
-            let length = self.rest.find(end).ok_or_else(|| format!("line {line}: a tag has no end {end}"))?;
-            let body = &self.take(length, end.len())[1..];
-            if skip {
-                continue;
-            }
-            if let Some(name) = body.strip_prefix('/') {
-                return Ok(Some((Token::Close(name.trim()), line)));
-            }
-            let (body, closed) = body.strip_suffix('/').map_or((body, false), |b| (b, true));
-            let (name, attributes) = body.split_once(char::is_whitespace).unwrap_or((body, ""));
-            if name.is_empty() {
-                return Err(format!("line {line}: a tag has no name"));
-            }
-            return Ok(Some((Token::Open { name, attributes, closed }, line)));
-        }
-    }
-
-    /// The next `length` bytes; `more` after them are dropped.
-    fn take(&mut self, length: usize, more: usize) -> &'a str {
-        let (taken, rest) = self.rest.split_at(length);
-        self.line += self.rest[..length + more].matches('\n').count();
-        self.rest = &rest[more..];
-        taken
-    }
-}
-
-/// A child of `<opencv_storage>` under way.
-struct Child<'a> {
-    name: &'a str,
-    line: usize,
-    /// Of an `opencv-matrix`.
-    parts: Option<MatrixParts>,
-    text: String,
-    /// It has children of its own.
-    nested: bool,
-}
+/// Elements and texts that a file may have; real ones have hundreds.
+const MAX_NODES: u32 = 1 << 16;
 
 pub(super) fn parse(text: &str) -> Parsed<Vec<Entry>> {
-    let mut tokens = Tokens { rest: text, line: 1 };
-    let mut open: Vec<&str> = vec![];
-    let mut child: Option<Child<'_>> = None;
-    let mut entries = vec![];
-    let mut complete = false;
-    while let Some((token, line)) = tokens.next()? {
-        match token {
-            Token::Text(text) if open.len() < 2 => {
-                if !text.trim().is_empty() {
-                    return Err(format!("line {line}: text outside of any value"));
-                }
-            }
-            Token::Text(text) => inside(&mut child, &open, text, line)?,
-            Token::Open { name, .. } if open.is_empty() && (name != "opencv_storage" || complete) => {
-                return Err(format!("line {line}: <{name}>, expected one <opencv_storage>"));
-            }
-            Token::Open { name, attributes, closed } => {
-                match open.len() {
-                    0 => {}
-                    1 => child = Some(Child::new(name, attributes, line)),
-                    MAX_DEPTH => return Err(format!("line {line}: tags are nested deeper than {MAX_DEPTH}")),
-                    _ => child.iter_mut().for_each(|c| c.nested = true),
-                }
-                open.push(name);
-                if closed {
-                    close(&mut open, &mut child, &mut entries)?;
-                }
-            }
-            Token::Close(name) => {
-                if open.last() != Some(&name) {
-                    return Err(format!("line {line}: </{name}> closes nothing"));
-                }
-                close(&mut open, &mut child, &mut entries)?;
-            }
-        }
-        complete |= open.is_empty() && !entries.is_empty();
+    let options = ParsingOptions { nodes_limit: MAX_NODES, ..ParsingOptions::default() };
+    let document =
+        Document::parse_with_options(text, options).map_err(|e| format!("not well-formed XML: {e}"))?;
+    let (lines, root) = (Lines::of(text), document.root_element());
+    let name = root.tag_name().name();
+    if name != "opencv_storage" {
+        return Err(format!("line {}: <{name}>, expected <opencv_storage>", lines.of_node(root)));
     }
-    match open.last() {
-        Some(name) => Err(format!("line {}: <{name}> is not closed; the file is truncated", tokens.line)),
-        None => Ok(entries),
+    if let Some(stray) = stray_text(root) {
+        return Err(format!("line {}: text outside of any value", lines.of_node(stray)));
+    }
+    root.children().filter(Node::is_element).map(|child| entry(child, &lines)).collect()
+}
+
+/// Where the lines of a text begin.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        Self(std::iter::once(0).chain(text.match_indices('\n').map(|(i, _)| i + 1)).collect())
+    }
+
+    /// The line that a node begins in, from 1.
+    fn of_node(&self, node: Node<'_, '_>) -> usize {
+        self.0.partition_point(|&start| start <= node.range().start)
     }
 }
 
-impl<'a> Child<'a> {
-    fn new(name: &'a str, attributes: &str, line: usize) -> Self {
-        let kind = attributes.split_once("type_id").map(|(_, v)| v.trim_start_matches(['=', ' ']));
-        let matrix =
-            kind.is_some_and(|k| k.starts_with("\"opencv-matrix\"") || k.starts_with("'opencv-matrix'"));
-        Self { name, line, parts: matrix.then(MatrixParts::default), text: String::new(), nested: false }
-    }
-
-    fn finish(self) -> Parsed<Entry> {
-        let value = match self.parts {
-            Some(parts) => parts.finish(self.name, self.line)?,
-            None => match self.text.trim().parse::<f64>() {
-                Ok(v) if v.is_finite() && !self.nested => Value::Number(v),
-                _ => Value::Other,
-            },
-        };
-        Ok(Entry { key: self.name.into(), value, line: self.line })
-    }
+/// A child of `node` that is text and not blank.
+fn stray_text<'a, 'i>(node: Node<'a, 'i>) -> Option<Node<'a, 'i>> {
+    node.children().find(|n| n.is_text() && n.text().is_some_and(|t| !t.trim().is_empty()))
 }
 
-/// Text inside a child, or inside a part of one.
-fn inside(child: &mut Option<Child<'_>>, open: &[&str], text: &str, line: usize) -> Parsed<()> {
-    let Some(child) = child else { return Ok(()) };
-    let Some(parts) = &mut child.parts else {
-        child.text.push_str(text);
-        return Ok(());
+fn entry(child: Node<'_, '_>, lines: &Lines) -> Parsed<Entry> {
+    let (key, line) = (child.tag_name().name(), lines.of_node(child));
+    let value = match child.attribute("type_id") {
+        Some("opencv-matrix") => matrix(child, lines)?,
+        _ => match text(child).and_then(|t| t.trim().parse::<f64>().ok()) {
+            Some(v) if v.is_finite() => Value::Number(v),
+            _ => Value::Other,
+        },
     };
-    let (name, word) = (child.name, text.trim());
-    match open {
-        [_, _] if word.is_empty() => Ok(()),
-        [_, _, "data"] => {
-            let data: Parsed<Vec<f64>> = word.split_whitespace().map(|w| number(w, name, line)).collect();
-            match parts.data.replace(data?) {
-                Some(_) => Err(format!("line {line}: {name} has data twice")),
-                None => Ok(()),
-            }
-        }
-        [_, _, part] => parts.take(part, word.trim_matches('"'), name, line),
-        _ => Err(format!("line {line}: expected rows, cols, dt and data in {name}")),
-    }
+    Ok(Entry { key: key.into(), value, line })
 }
 
-fn close<'a>(open: &mut Vec<&str>, child: &mut Option<Child<'a>>, entries: &mut Vec<Entry>) -> Parsed<()> {
-    open.pop();
-    if open.len() == 1 {
-        entries.extend(child.take().map(Child::finish).transpose()?);
+fn matrix(node: Node<'_, '_>, lines: &Lines) -> Parsed<Value> {
+    let key = node.tag_name().name();
+    let wrong =
+        |at: Node<'_, '_>| format!("line {}: expected rows, cols, dt and data in {key}", lines.of_node(at));
+    if let Some(stray) = stray_text(node) {
+        return Err(wrong(stray));
     }
-    Ok(())
+    let mut parts = MatrixParts::default();
+    for part in node.children().filter(Node::is_element) {
+        let (name, line) = (part.tag_name().name(), lines.of_node(part));
+        let text = text(part).ok_or_else(|| wrong(part))?;
+        if name != "data" {
+            parts.take(name, text.trim().trim_matches('"'), key, line)?;
+            continue;
+        }
+        let data: Parsed<Vec<f64>> = text.split_whitespace().map(|w| number(w, key, line)).collect();
+        if parts.data.replace(data?).is_some() {
+            return Err(format!("line {line}: {key} has data twice"));
+        }
+    }
+    parts.finish(key, lines.of_node(node))
+}
+
+/// The text of an element that holds nothing else.
+fn text(node: Node<'_, '_>) -> Option<String> {
+    let plain = node.children().all(|n| !n.is_element());
+    plain.then(|| node.children().filter(Node::is_text).filter_map(|n| n.text()).collect())
 }

@@ -10,10 +10,11 @@
 
 use super::Scored;
 use super::local::Judge;
-use super::sampler::Random;
 use crate::geometry::matrix::{Mat3, cross, dot, inverse, product, skew, times};
 use crate::geometry::model::epipole;
 use crate::geometry::{ModelKind, linear::eigen, matrix::transpose};
+use crate::options::Named;
+use crate::synth::Random;
 use crate::{Error, Result};
 
 /// Largest logarithm of the number of false alarms: 1 in 100.

@@ -20,24 +20,26 @@ mod score;
 use super::matrix::Mat3;
 use super::{Affine, Fundamental, Homography, Model, ModelKind, Similarity};
 use crate::device::Cpu;
+use crate::options::{Named, setters};
 use crate::{Error, Result};
 use local::Judge;
 use points::Points;
 use sampler::Sampler;
 
-/// Two places that may show the same thing.
+/// Two points that may show the same thing.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Correspondence {
-    /// Place in A, pixels.
+    /// Point in A, pixels.
     pub a: [f64; 2],
-    /// Place in B, pixels.
+    /// Point in B, pixels.
     pub b: [f64; 2],
     /// How far to trust it, in any unit: higher is tried earlier. Equal for all where nothing is known.
     pub quality: f64,
 }
 
-/// How to look for the model.
+/// How to estimate a model.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct RobustOptions {
     /// A match is an inlier up to this residual (see `residual`: transfer error or distance to the epipolar
     /// line, averaged over both images), and counts nothing beyond: pixels, above 0. Default 3.
@@ -49,6 +51,13 @@ pub struct RobustOptions {
     /// Seed of the sampler; the same seed gives the same result everywhere. Default 0.
     pub seed: u64,
 }
+
+setters!(RobustOptions {
+    with_threshold_px: threshold_px = f64,
+    with_confidence: confidence = f64,
+    with_max_iterations: max_iterations = usize,
+    with_seed: seed = u64,
+});
 
 impl Default for RobustOptions {
     fn default() -> Self {
@@ -79,7 +88,7 @@ impl RobustOptions {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Estimate {
     /// The model from A to B.
-    pub model: Model,
+    pub b_from_a: Model,
     /// Indices of the inliers, ascending.
     pub inliers: Vec<usize>,
     /// Root mean square residual of the inliers in pixels.
@@ -212,7 +221,7 @@ fn finish(judge: &Judge<'_>, best: Scored, usable: &[usize], iterations: usize) 
     let squared = judge.residuals(&best.model);
     let mean = inliers.iter().map(|&i| squared[i]).sum::<f64>() / inliers.len().max(1) as f64;
     Ok(Estimate {
-        model: to_model(judge.kind, &judge.points.to_pixels(judge.kind, &best.model))?,
+        b_from_a: to_model(judge.kind, &judge.points.to_pixels(judge.kind, &best.model))?,
         inliers: inliers.into_iter().map(|i| usable[i]).collect(),
         rms_px: mean.sqrt() / judge.points.scale,
         iterations,

@@ -2,33 +2,13 @@
 //! grows, and turn into uniform ones when it has reached them all; without qualities they are uniform from
 //! the start. The generator is `SplitMix64` with the seed of the options.
 
+use crate::synth::Random;
+
 /// Largest sample.
 pub(super) const MAX_SAMPLE: usize = 7;
 
 /// Samples after which PROSAC and uniform sampling have drawn the same, `T_N` of the paper.
 const UNIFORM_AFTER: f64 = 200_000.0;
-
-/// A source of reproducible numbers.
-#[derive(Clone, Debug)]
-pub(super) struct Random(u64);
-
-impl Random {
-    pub(super) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    /// A number below `n`, which must not be 0.
-    pub(super) fn below(&mut self, n: usize) -> usize {
-        ((u128::from(self.next()) * n as u128) >> 64) as usize
-    }
-}
 
 /// Draws samples of indices into the matches.
 #[derive(Clone, Debug)]

@@ -1,5 +1,5 @@
-use super::sampler::Random;
 use super::*;
+use crate::synth::Random;
 use proptest::prelude::*;
 
 const KINDS: [ModelKind; 4] =
@@ -106,7 +106,7 @@ proptest! {
         let found = run(kind, &pairs).unwrap();
         let right = found.inliers.iter().filter(|&&i| truth[i]).count();
         prop_assert!(right >= 114, "{kind}: {right} of 120 inliers found");
-        let error = scene.error(&found.model);
+        let error = scene.error(&found.b_from_a);
         prop_assert!(error < 0.6, "{kind}: off by {error} px");
         prop_assert!(found.rms_px < 1.5, "{kind}: rms {}", found.rms_px);
     }
@@ -131,7 +131,7 @@ proptest! {
         let pairs: Vec<_> =
             values.iter().map(|v| Correspondence { a: [v[0], v[1]], b: [v[2], v[3]], quality: v[0] }).collect();
         if let Ok(found) = run(KINDS[kind], &pairs) {
-            prop_assert!(found.model.matrix().iter().flatten().all(|v| v.is_finite()), "finite");
+            prop_assert!(found.b_from_a.matrix().iter().flatten().all(|v| v.is_finite()), "finite");
         }
     }
 }
@@ -233,7 +233,7 @@ fn a_dominant_plane_is_seen_through() {
         }
         pairs.extend((0..20).map(|_| scene.pair(0.3)));
         let found = run(ModelKind::Fundamental, &pairs).unwrap();
-        let error = scene.error(&found.model);
+        let error = scene.error(&found.b_from_a);
         assert!(error < 0.2, "seed {seed}: off by {error} px");
     }
 }
@@ -252,7 +252,7 @@ fn refinement_reaches_the_estimate() {
     let mut scene = Scene::new(ModelKind::Homography, 21);
     let (pairs, _) = scene.pairs(150, 100, 1.0);
     let best = run(ModelKind::Homography, &pairs).unwrap();
-    let Model::Homography(h) = best.model else { panic!("a homography") };
+    let Model::Homography(h) = best.b_from_a else { panic!("a homography") };
     let mut near = h.matrix();
     near[0][2] += 2.0;
     near[1][1] += 0.003;
@@ -260,7 +260,7 @@ fn refinement_reaches_the_estimate() {
     let again = refine(&start, &pairs, &RobustOptions::default(), &Cpu::sequential()).unwrap();
     assert_eq!(again.inliers, best.inliers, "the same inliers");
     let apart = |p: [f64; 2]| {
-        let (Some(u), Some(v)) = (h.apply(p), again.model.homography().unwrap().apply(p)) else {
+        let (Some(u), Some(v)) = (h.apply(p), again.b_from_a.homography().unwrap().apply(p)) else {
             panic!("in front")
         };
         (u[0] - v[0]).abs().max((u[1] - v[1]).abs())

@@ -4,7 +4,7 @@
 //! them (Bouguet's method, as told by Hirschmüller's and OpenCV's programs), then together so that the baseline
 //! runs along x and the mean of both optical axes lies in the plane y = 0: of all rotations that rectify, those
 //! that turn the pictures least. Both get one focal length f, the mean of what keeps the scale in the middle
-//! of each picture, and principal points after the [`Canvas`] asked for. A vertical rig is rectified too: its
+//! of each picture, and principal points after the [`OutputFrame`] asked for. A vertical rig is rectified too: its
 //! pictures come out turned by a quarter.
 //!
 //! A pixel (x, y) of the result shows the input at the projection, lens included, of
@@ -13,14 +13,14 @@
 //! Without a calibration, [`self_calibrate`] finds one from tie points.
 
 mod agreement;
-mod canvas;
 mod half;
+mod output_frame;
 mod relative;
 mod self_calibrate;
 mod valid;
 
 pub use agreement::Agreement;
-pub use canvas::{Canvas, Principal};
+pub use output_frame::{OutputFrame, Principal};
 pub use self_calibrate::{
     FromTiePoints, SelfCalibration, SelfCalibrationOptions, from_tie_points, self_calibrate,
 };
@@ -30,6 +30,7 @@ use super::matrix::{Mat3, product, times, transpose};
 use super::warp::{Interpolation, Map, coverage_by, warp_by};
 use super::{Homography, matrix};
 use crate::image::{Image, ImageView, Pixel, Size};
+use crate::options::setters;
 use crate::{
     Error, Result,
     device::{Cpu, Level, dispatch},
@@ -39,12 +40,15 @@ use fearless_simd_macros::simd;
 
 /// How to rectify.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct RectifyOptions {
     /// What of the pictures the results show, and how large. Default the size and scale of the input.
-    pub canvas: Canvas,
+    pub frame: OutputFrame,
     /// Whether both results share their principal point. Default shared.
     pub principal: Principal,
 }
+
+setters!(RectifyOptions { with_frame: frame = OutputFrame, with_principal: principal = Principal });
 
 /// One picture's way into the rectified pair.
 #[derive(Clone, Debug, PartialEq)]
@@ -86,12 +90,12 @@ impl Rectification {
         check_sizes(rig, sizes)?;
         let rotations = half::rectifying(&rig.rotation, rig.translation)
             .ok_or_else(|| Error::Mismatch(EXCHANGED.into()))?;
-        let turned: [canvas::Turned; 2] = [0, 1].map(|i| canvas::Turned {
+        let turned: [output_frame::Turned; 2] = [0, 1].map(|i| output_frame::Turned {
             camera: rig.cameras[i],
             rotation: rotations[i],
             input: sizes[i],
         });
-        let frame = canvas::frame(&turned, options)?;
+        let frame = output_frame::frame(&turned, options)?;
         let [left, right] = [0, 1].map(|i| RectifiedView {
             camera: rig.cameras[i],
             input: sizes[i],
@@ -146,7 +150,7 @@ impl Rectification {
     }
 
     /// Shifts the views against each other by whole pixels so that disparities begin at 0 where they began at
-    /// `least`. The canvas grows to the right by what the left view moves, so that nothing is lost.
+    /// `least`. The frame grows to the right by what the left view moves, so that nothing is lost.
     pub fn start_at(&mut self, least: f64) {
         let least = least.floor();
         if least < 0.0 {

@@ -6,21 +6,25 @@
 //! look. The search (`relative`) starts from the fundamental matrix at five focal lengths; the best end counts.
 
 use super::relative::{Prior, Relative};
-use super::{Agreement, Canvas, Principal, Rectification, RectifyOptions};
+use super::{Agreement, OutputFrame, Principal, Rectification, RectifyOptions};
 use crate::device::Cpu;
 use crate::geometry::calibration::{Camera, StereoCalibration};
 use crate::geometry::matrix::{Mat3, product, transpose};
 use crate::geometry::{Correspondence, Fundamental};
 use crate::image::Size;
 use crate::numeric::exp_f64;
+use crate::options::setters;
 use crate::{Error, Result};
 
 /// What is known beforehand.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct SelfCalibrationOptions {
     /// Focal length of the left picture in pixels, above 0; `None` to find it, near the larger side.
     pub focal: Option<f64>,
 }
+
+setters!(SelfCalibrationOptions { with_focal: focal = Option<f64> });
 
 impl SelfCalibrationOptions {
     /// Checks every option.
@@ -134,8 +138,8 @@ pub fn self_calibrate(
     Ok(SelfCalibration { calibration, rms_px: found.rms(&ties, scale) })
 }
 
-/// Rectifies two pictures from their tie points: cameras, order, canvas, and a shift after which disparities
-/// begin at 0. [`Canvas::Valid`] is cut out after the shift, which moves what is valid.
+/// Rectifies two pictures from their tie points: cameras, order, frame, and a shift after which disparities
+/// begin at 0. [`OutputFrame::Valid`] is cut out after the shift, which moves what is valid.
 ///
 /// # Errors
 /// As [`self_calibrate`], [`Rectification::new`] and [`Rectification::crop_to_valid`].
@@ -144,7 +148,7 @@ pub fn from_tie_points(
     pairs: &[Correspondence],
     sizes: [Size; 2],
     options: &SelfCalibrationOptions,
-    canvas: Canvas,
+    frame: OutputFrame,
     cpu: &Cpu,
 ) -> Result<FromTiePoints> {
     let rig = self_calibrate(fundamental, pairs, sizes, options)?.calibration;
@@ -152,9 +156,9 @@ pub fn from_tie_points(
     let turn = |p: &Correspondence| if exchanged { Correspondence { a: p.b, b: p.a, ..*p } } else { *p };
     let pairs: Vec<_> = pairs.iter().map(turn).collect();
     let (rig, sizes) = if exchanged { (rig.exchanged(), [sizes[1], sizes[0]]) } else { (rig, sizes) };
-    let cut = canvas == Canvas::Valid;
-    let canvas = if cut { Canvas::Fit } else { canvas };
-    let options = RectifyOptions { canvas, principal: Principal::Own };
+    let cut = frame == OutputFrame::Valid;
+    let frame = if cut { OutputFrame::Fit } else { frame };
+    let options = RectifyOptions { frame, principal: Principal::Own };
     let mut rectification = Rectification::new(&rig, sizes, &options)?;
     let nothing =
         Error::Degenerate { model: "rectification", reason: "no tie point lies in both rectified views" };

@@ -78,9 +78,9 @@ fn rows_and_depths_of_a_known_scene() {
         rig(turn(0.03, 0.0, 0.01), [0.0, -1.0, 0.05], LENSES),
     ];
     for (i, rig) in rigs.iter().enumerate() {
-        for canvas in [Canvas::Input, Canvas::Fit, Canvas::All] {
+        for frame in [OutputFrame::Input, OutputFrame::Fit, OutputFrame::All] {
             for principal in [Principal::Shared, Principal::Own] {
-                let options = RectifyOptions { canvas, principal };
+                let options = RectifyOptions { frame, principal };
                 let found = Rectification::new(rig, [SIZE; 2], &options).unwrap();
                 let (pairs, points) = scene(rig, 200, 0.0);
                 let agreement = found.agreement(&pairs).unwrap();
@@ -118,15 +118,15 @@ fn nothing_to_do_is_done() {
 fn every_pixel_is_valid_or_kept() {
     let rig = rig(turn(0.02, -0.05, 0.06), [-1.0, 0.1, -0.05], LENSES);
     let cpu = Cpu::sequential();
-    let with = |canvas| {
-        Rectification::new(&rig, [SIZE; 2], &RectifyOptions { canvas, ..RectifyOptions::default() }).unwrap()
+    let with = |frame| {
+        Rectification::new(&rig, [SIZE; 2], &RectifyOptions { frame, ..RectifyOptions::default() }).unwrap()
     };
-    let valid = with(Canvas::Valid);
+    let valid = with(OutputFrame::Valid);
     for view in [&valid.left, &valid.right] {
         let covered = view.coverage(&cpu).unwrap();
         assert!(covered.data().iter().all(|v| *v == 255), "no black pixel");
     }
-    let all = with(Canvas::All);
+    let all = with(OutputFrame::All);
     for view in [&all.left, &all.right] {
         for corner in [[0.0, 0.0], [639.0, 0.0], [0.0, 479.0], [639.0, 479.0]] {
             let [x, y] = view.place(corner).unwrap();
@@ -208,10 +208,10 @@ fn pictures_of_one_pixel() {
         translation: [-1.0, 0.0, 0.0],
         stored: None,
     };
-    for canvas in [Canvas::Input, Canvas::Fit, Canvas::Valid, Canvas::All] {
-        // A point has no extent to fill a canvas with.
-        let options = RectifyOptions { canvas, ..RectifyOptions::default() };
-        assert!(Rectification::new(&rig, [one; 2], &options).is_err(), "{canvas:?}");
+    for frame in [OutputFrame::Input, OutputFrame::Fit, OutputFrame::Valid, OutputFrame::All] {
+        // A point has no extent to fill a frame with.
+        let options = RectifyOptions { frame, ..RectifyOptions::default() };
+        assert!(Rectification::new(&rig, [one; 2], &options).is_err(), "{frame:?}");
     }
 }
 
@@ -242,9 +242,15 @@ fn cameras_come_back_from_tie_points() {
         let off = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         assert!(off(&found.calibration.translation, &direction) < 1e-4, "direction");
         assert!(off(found.calibration.rotation.as_flattened(), rotation.as_flattened()) < 1e-4, "rotation");
-        let rectified =
-            from_tie_points(&fundamental(&truth), &pairs, [SIZE; 2], &known, Canvas::Fit, &Cpu::sequential())
-                .unwrap();
+        let rectified = from_tie_points(
+            &fundamental(&truth),
+            &pairs,
+            [SIZE; 2],
+            &known,
+            OutputFrame::Fit,
+            &Cpu::sequential(),
+        )
+        .unwrap();
         assert_eq!(rectified.exchanged, translation[0] > 0.0, "order");
         assert!(rectified.agreement.rms_vertical_px < 1e-3, "{:?}", rectified.agreement);
         let turned = |p: &Correspondence| Correspondence { a: p.b, b: p.a, quality: 0.0 };
@@ -268,7 +274,7 @@ fn noise_does_little_harm() {
         &pairs,
         [SIZE; 2],
         &SelfCalibrationOptions::default(),
-        Canvas::Fit,
+        OutputFrame::Fit,
         &Cpu::sequential(),
     )
     .unwrap();
@@ -289,9 +295,15 @@ fn too_little_is_told() {
     let forward = rig(IDENTITY, [-0.05, 0.0, -1.0], [Distortion::default(); 2]);
     let (pairs, _) = scene(&forward, 300, 0.0);
     let known = SelfCalibrationOptions { focal: Some(600.0) };
-    let error =
-        from_tie_points(&fundamental(&forward), &pairs, [SIZE; 2], &known, Canvas::Fit, &Cpu::sequential())
-            .unwrap_err();
+    let error = from_tie_points(
+        &fundamental(&forward),
+        &pairs,
+        [SIZE; 2],
+        &known,
+        OutputFrame::Fit,
+        &Cpu::sequential(),
+    )
+    .unwrap_err();
     assert!(error.to_string().contains("forward"), "{error}");
 }
 
@@ -303,7 +315,8 @@ fn valid_and_fit(
     cpu: &Cpu,
 ) -> [FromTiePoints; 2] {
     let options = SelfCalibrationOptions::default();
-    [Canvas::Valid, Canvas::Fit].map(|c| from_tie_points(f, pairs, sizes, &options, c, cpu).unwrap())
+    [OutputFrame::Valid, OutputFrame::Fit]
+        .map(|c| from_tie_points(f, pairs, sizes, &options, c, cpu).unwrap())
 }
 
 /// No pixel is filled, and a rectangle one pixel larger on any side would hold one that is.
@@ -386,10 +399,10 @@ fn real_pairs_without_calibration() {
             ..TieOptions::default()
         };
         let tie = tie_points(&a, &b, &options, &cpu.clone().into()).unwrap();
-        let Some(Model::Fundamental(f)) = tie.model else { panic!("a fundamental matrix") };
+        let Some(Model::Fundamental(f)) = tie.b_from_a else { panic!("a fundamental matrix") };
         let pairs = pairs_of(&a, &b, &tie);
         let options = SelfCalibrationOptions::default();
-        let found = from_tie_points(&f, &pairs, [size_a, size_b], &options, Canvas::Fit, &cpu).unwrap();
+        let found = from_tie_points(&f, &pairs, [size_a, size_b], &options, OutputFrame::Fit, &cpu).unwrap();
         println!("{names:?}: {:?}", found.agreement);
         let [valid, fit] = valid_and_fit(&f, &pairs, [size_a, size_b], &cpu);
         assert_tight(&valid, &fit, &cpu);

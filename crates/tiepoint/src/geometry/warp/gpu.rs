@@ -54,8 +54,9 @@ impl<T: GpuPixel> GpuWarp<T> {
     /// A plan.
     ///
     /// # Errors
-    /// [`Error::Device`] when the device refuses, which one without f64 does.
+    /// [`Error::Unsupported`] by a device without f64, [`Error::Device`] when it fails.
     pub fn new(gpu: &Gpu, interpolation: Interpolation, channels: usize) -> Result<Self> {
+        gpu.require_f64()?;
         let program = gpu.program(&source::<T>(interpolation, channels))?;
         let weights = Weights::new(interpolation);
         let len = weights_a_row(interpolation);

@@ -219,12 +219,14 @@ impl GpuFeatures {
     /// Whether every keypoint has a descriptor.
     fn check(&self) -> Result<()> {
         let (capacity, dimension, values) = (self.capacity(), self.dimension, self.descriptors.values());
-        if capacity >= NONE as usize / 4 || dimension > MAX_DIMENSION {
+        if dimension > MAX_DIMENSION {
             return Err(Error::Mismatch(format!(
-                "{capacity} features of {dimension} values: at most {} features of {MAX_DIMENSION} values can be \
-                 matched on a GPU",
-                NONE / 4 - 1
+                "descriptors of {dimension} values: at most {MAX_DIMENSION} can be matched"
             )));
+        }
+        if capacity >= NONE as usize / 4 {
+            let feature = format!("indices for {capacity} features; at most {} can be matched", NONE / 4 - 1);
+            return Err(Error::Unsupported { device: "a GPU".into(), feature });
         }
         if dimension == 0 || capacity.checked_mul(dimension).is_none_or(|n| n > values) {
             return Err(Error::Mismatch(format!(
@@ -274,8 +276,8 @@ impl GpuMatcher {
     /// `guide` matter here. Both sides may come from commands before these: their numbers are read on the device.
     ///
     /// # Errors
-    /// As [`super::match_features`] for what is known before; [`Error::Device`] when the device's memory is too small,
-    /// or a guided search is asked of one without f64.
+    /// As [`super::match_features`] for what is known before; [`Error::Memory`] when the device's memory is too small,
+    /// [`Error::Unsupported`] for a guided search by a device without f64.
     pub fn record(
         &self,
         commands: &mut Commands,
@@ -285,6 +287,9 @@ impl GpuMatcher {
     ) -> Result<GpuNearest> {
         options.check()?;
         let pair = self.pair(a, b, options.guide.is_some())?;
+        if options.guide.is_some() {
+            self.gpu.require_f64()?;
+        }
         let (form, blocks, span) = (pair.kind.form, pair.blocks(), pair.spans[0]);
         let parts = self.gpu.info().units * GROUPS_A_UNIT;
         let groups = blocks.max(parts as usize);
@@ -298,7 +303,7 @@ impl GpuMatcher {
         };
         let regions = &result.regions;
         let program = self.gpu.program(&match options.guide {
-            Some(guide) => pair.kind.guided_source(guide.model.kind()),
+            Some(guide) => pair.kind.guided_source(guide.b_from_a.kind()),
             None => pair.kind.source(),
         })?;
         let rows = self.gpu.program(&pair.kind.rows_source())?;
@@ -442,7 +447,7 @@ impl GpuNearest {
 
 /// The model's matrix and the radius, for `predict`.
 fn model_arguments(guide: &Guide) -> Vec<Positional> {
-    let numbers = guide.model.matrix().into_iter().flatten().chain([guide.radius]);
+    let numbers = guide.b_from_a.matrix().into_iter().flatten().chain([guide.radius]);
     numbers.map(|v| v.to_bits().into()).collect()
 }
 

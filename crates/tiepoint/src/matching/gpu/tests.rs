@@ -175,7 +175,7 @@ fn guided_search_is_that_of_the_cpu() {
         (Model::Fundamental(rows), 9.0),
     ] {
         for same_sign in [false, true] {
-            let guide = Some(Guide { model, radius });
+            let guide = Some(Guide { b_from_a: model, radius });
             let options =
                 MatchOptions { ratio: None, mutual: same_sign, same_sign, guide, max_distance: None };
             check_matches(&a, &b, &options, 20);

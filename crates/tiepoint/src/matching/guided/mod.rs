@@ -132,7 +132,7 @@ fn predict(model: &Model, k: &Keypoint) -> Prediction {
 fn candidates(grid: &Grid, b: &[Keypoint], guide: &Guide, k: &Keypoint, found: &mut Vec<u32>) {
     found.clear();
     let radius2 = guide.radius * guide.radius;
-    match predict(&guide.model, k) {
+    match predict(&guide.b_from_a, k) {
         Prediction::Nothing => {}
         Prediction::Place([x, y]) => {
             let r = guide.radius;

@@ -4,6 +4,7 @@
 //! gigabyte in pages of 4 KB takes as long as a third of the computation.
 
 use super::recurrence::Value;
+use crate::error::Shortage;
 use crate::{Error, Result};
 use memmap2::MmapMut;
 
@@ -21,9 +22,10 @@ pub(super) trait Stored: Value {
 }
 
 fn refused(len: usize, size: usize) -> Error {
-    Error::Refused {
+    Error::Memory {
         what: "the sums of semi-global matching",
-        bytes: (len as u64).saturating_mul(size as u64),
+        needed: (len as u64).saturating_mul(size as u64),
+        shortage: Shortage::Host,
     }
 }
 

@@ -7,6 +7,7 @@ use super::{
     memory::{Stored, Workspace},
     recurrence::{Sum, Value},
 };
+use crate::error::Shortage;
 use crate::{
     Error, Result,
     device::{Cpu, dispatch},
@@ -82,7 +83,7 @@ pub(in crate::stereo) struct AggregationOutput<'a> {
 /// Aggregates all directions and chooses a disparity for every pixel.
 ///
 /// # Errors
-/// [`Error::Memory`] when even the smallest groups of rows exceed the limit, [`Error::Refused`] when the system has
+/// [`Error::Memory`] when even the smallest groups of rows exceed the limit or the system has
 /// no more.
 pub(in crate::stereo) fn aggregate(
     input: &AggregationInput<'_>,
@@ -136,7 +137,8 @@ impl Groups {
         }
         let least = cuts().map(needed).min().unwrap_or_else(|| needed(height));
         let needed = least.saturating_add(beside).min(least.saturating_mul(2));
-        Err(Error::Memory { what: "semi-global matching of this width and disparity count", needed, limit })
+        let what = "semi-global matching of this width and disparity count";
+        Err(Error::Memory { what, needed, shortage: Shortage::Limit(limit) })
     }
 
     fn count(&self) -> usize {

@@ -120,7 +120,7 @@ impl GpuSift {
     ///
     /// # Errors
     /// [`Error::Image`] when the image has several channels, [`Error::Mismatch`] when the mask has another size,
-    /// [`Error::Device`] when the device fails, [`Error::DeviceMemory`] when its memory is too small even for bands, or
+    /// [`Error::Device`] when the device fails, [`Error::Memory`] when its memory is too small even for bands, or
     /// [`Error::Memory`] when the limit that was set is.
     pub fn detect<T: GpuPixel>(
         &mut self,

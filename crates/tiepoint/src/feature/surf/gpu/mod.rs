@@ -43,7 +43,7 @@ const ROWS_PER_LANE: usize = 4;
 ///
 /// With the paper's options it takes 24 (8 bits) to 31 bytes (f32) a pixel: the image, its sums and the responses, of
 /// which the first octave has 16. There are no parts as for SIFT: an image for which the memory is too small is refused
-/// with [`crate::Error::DeviceMemory`].
+/// with [`crate::Error::Memory`].
 ///
 /// ```no_run
 /// use tiepoint::device::gpu::{Api, Gpu};

@@ -15,6 +15,7 @@ mod tests;
 use super::GpuSift;
 use super::plan::{Part, Plan};
 use crate::device::gpu::{Buffer, Commands};
+use crate::error::{ErrorKind, Shortage};
 use crate::feature::WORDS;
 use crate::feature::select::Selection;
 use crate::feature::sift::{DescriptorKind, SiftOptions};
@@ -280,7 +281,9 @@ impl GpuSift {
     pub(super) fn within_limit<T: GpuPixel>(&self, plan: &Plan, masked: bool) -> Result<()> {
         let needed = self.needed::<T>(plan, masked);
         match self.limit {
-            Some(limit) if needed > limit => Err(Error::Memory { what: "SIFT on a GPU", needed, limit }),
+            Some(limit) if needed > limit => {
+                Err(Error::Memory { what: "SIFT on a GPU", needed, shortage: Shortage::Limit(limit) })
+            }
             _ => Ok(()),
         }
     }
@@ -288,5 +291,5 @@ impl GpuSift {
 
 /// Whether something smaller may succeed.
 pub(super) fn is_of_memory(error: &Error) -> bool {
-    matches!(error, Error::DeviceMemory { .. } | Error::Memory { .. })
+    matches!(error.kind(), ErrorKind::DeviceMemory | ErrorKind::MemoryLimit)
 }

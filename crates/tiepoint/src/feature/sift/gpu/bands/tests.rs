@@ -8,6 +8,7 @@ use crate::Error;
 use crate::device::Cpu;
 use crate::device::gpu::{Gpu, all};
 use crate::device::progress::tests::told;
+use crate::error::Shortage;
 use crate::feature::Features;
 use crate::feature::select::Selection;
 use crate::feature::sift::describe::reach;
@@ -203,7 +204,10 @@ fn a_photograph_takes_no_more_memory_than_is_allowed_and_keeps_its_features() {
         assert!(most > 2, "{most} parts at most");
         let mut sift = GpuSift::new(gpu, options).unwrap().with_memory(needed / 9);
         let refused = sift.detect_view(image.view(), None);
-        assert!(matches!(refused, Err(Error::Memory { limit, .. }) if limit == needed / 9), "{refused:?}");
+        assert!(
+            matches!(refused, Err(Error::Memory { shortage: Shortage::Limit(l), .. }) if l == needed / 9),
+            "{refused:?}"
+        );
         assert!(sift.enqueue(&[on_device], None).is_err_and(|e| is_of_memory(&e)), "no bands here");
     }
 }
@@ -214,7 +218,10 @@ fn what_a_device_refuses_is_searched_in_bands() {
     let options = SiftOptions::default();
     let expected = of_cpu(&image, None, &options);
     for gpu in all() {
-        let refused = || Error::DeviceMemory { device: "full".into(), needed: 1 << 40, free: None };
+        let refused = || {
+            let shortage = Shortage::Device { name: "full".into(), free: None };
+            Error::Memory { what: "a test", needed: 1 << 40, shortage }
+        };
         let mut sift = GpuSift::new(gpu, options).unwrap();
         let found = sift.in_bands(Pixels::Host(image.view()), None, refused()).unwrap();
         assert!(found == expected, "{gpu:?}: {}", difference(&found, &expected));
@@ -226,10 +233,7 @@ fn what_a_device_refuses_is_searched_in_bands() {
         assert!(sift.detect_view(small.view(), None).unwrap() == of_cpu(&small, None, &options), "{gpu:?}");
         assert_eq!(sift.parts(), 1, "another size has a chance of its own");
         let other = sift.in_bands(Pixels::Host(small.view()), None, refused());
-        assert!(
-            matches!(other, Err(Error::DeviceMemory { needed: 1_099_511_627_776, .. })),
-            "too small to cut"
-        );
+        assert!(matches!(other, Err(Error::Memory { needed: 1_099_511_627_776, .. })), "too small to cut");
     }
 }
 

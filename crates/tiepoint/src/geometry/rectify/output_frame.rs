@@ -9,11 +9,12 @@ use super::valid::NOTHING_VALID;
 use crate::geometry::calibration::Camera;
 use crate::geometry::matrix::{Mat3, determinant, times};
 use crate::image::Size;
+use crate::options::named;
 use crate::{Error, Result};
 
 /// What of the pictures the rectified pair shows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Canvas {
+pub enum OutputFrame {
     /// The size and scale of the input, centred on what both see.
     #[default]
     Input,
@@ -25,6 +26,18 @@ pub enum Canvas {
     /// The size of the input, scaled so that nothing is cut off.
     All,
 }
+
+named!(OutputFrame as "frame" {
+    "input": Self::Input, "Size and scale of the input, centred on what both see";
+    "fit": Self::Fit, "Scale of the input, all columns, the rows that both see";
+    "valid": Self::Valid, "Only pixels that are valid in both. With a calibration the size of the input, scaled; without, the scale of the input and the largest rectangle";
+    "all": Self::All, "Size of the input, scaled until nothing is cut off";
+});
+
+named!(Principal as "principal" {
+    "shared": Self::Shared, "One principal point: disparities are above 0, and 0 is infinitely far";
+    "own": Self::Own, "Each view centred by itself";
+});
 
 /// Where the principal points lie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -156,19 +169,19 @@ pub(super) fn frame(views: &[Turned; 2], options: &RectifyOptions) -> Result<Fra
         views[0].input.width.max(views[1].input.width),
         views[0].input.height.max(views[1].input.height),
     );
-    let valid = options.canvas == Canvas::Valid;
+    let valid = options.frame == OutputFrame::Valid;
     let chosen = |b: &Boxes, c: usize| if valid { b.inner[c] } else { b.outer[c] };
     let spans = |c: usize| [chosen(&boxes[0], c), chosen(&boxes[1], c)];
-    let rows = if options.canvas == Canvas::All { either(spans(1)) } else { both(spans(1)) };
+    let rows = if options.frame == OutputFrame::All { either(spans(1)) } else { both(spans(1)) };
     let (columns, width) = columns(spans(0), options);
     check(rows, width, valid)?;
     let fitting = |n: usize, length: f64| (n as f64 - 1.0).max(1.0) / length;
     let [by_width, by_height] = [fitting(input.width, width), fitting(input.height, length(rows))];
-    let (focal, size) = match options.canvas {
-        Canvas::Input => (kept, input),
-        Canvas::Valid => (by_width.max(by_height), input),
-        Canvas::All => (by_width.min(by_height), input),
-        Canvas::Fit => fit(kept, width, length(rows), input)?,
+    let (focal, size) = match options.frame {
+        OutputFrame::Input => (kept, input),
+        OutputFrame::Valid => (by_width.max(by_height), input),
+        OutputFrame::All => (by_width.min(by_height), input),
+        OutputFrame::Fit => fit(kept, width, length(rows), input)?,
     };
     let centre = [0.5 * (size.width as f64 - 1.0), 0.5 * (size.height as f64 - 1.0)];
     let principal = columns.map(|c| [centre[0] - focal * middle(c), centre[1] - focal * middle(rows)]);
@@ -177,10 +190,10 @@ pub(super) fn frame(views: &[Turned; 2], options: &RectifyOptions) -> Result<Fra
 
 /// The columns that each view is centred on, and the width that holds them.
 fn columns(spans: [Span; 2], options: &RectifyOptions) -> ([Span; 2], f64) {
-    match (options.principal, options.canvas) {
-        (Principal::Own, Canvas::Valid) => (spans, length(spans[0]).min(length(spans[1]))),
+    match (options.principal, options.frame) {
+        (Principal::Own, OutputFrame::Valid) => (spans, length(spans[0]).min(length(spans[1]))),
         (Principal::Own, _) => (spans, length(spans[0]).max(length(spans[1]))),
-        (Principal::Shared, Canvas::Valid) => ([both(spans); 2], length(both(spans))),
+        (Principal::Shared, OutputFrame::Valid) => ([both(spans); 2], length(both(spans))),
         (Principal::Shared, _) => ([either(spans); 2], length(either(spans))),
     }
 }
