@@ -1,15 +1,14 @@
 //! The options of the detectors as flags, and the detector that follows from them.
 
 use super::values::range;
-use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::input::Picture;
 use clap::{Args, ValueEnum};
 use tiepoint::feature::select::Selection;
-use tiepoint::feature::sift::{DescriptorKind, SiftOptions, SiftPreset};
+use tiepoint::feature::sift::SiftOptions;
 use tiepoint::feature::surf::SurfOptions;
-use tiepoint::feature::{Detector, Features};
-use tiepoint::image::{AnyImage, Image, Range};
+use tiepoint::feature::{DescriptorKind, Detector};
+use tiepoint::image::Range;
+use tiepoint::options::Named;
 
 /// What finds keypoints, and how.
 #[derive(Clone, Debug, Args)]
@@ -63,10 +62,10 @@ pub(crate) struct DetectorArguments {
     pub(crate) threshold: Option<f32>,
     /// surf: filter sizes in an octave [default: 4; preset opencv: 5]
     #[arg(long, value_name = "N")]
-    pub(crate) intervals: Option<usize>,
+    pub(crate) intervals: Option<u8>,
     /// surf: pixels between samples of the first octave: 1, 2 or 4 [default: 1; preset opensurf: 2]
     #[arg(long, value_name = "N")]
-    pub(crate) step: Option<usize>,
+    pub(crate) step: Option<u8>,
     /// surf: descriptors of 128 values instead of 64
     #[arg(long)]
     pub(crate) extended: bool,
@@ -98,14 +97,15 @@ pub(crate) enum DescriptorName {
 }
 
 impl DetectorArguments {
-    /// The detector with all its options checked.
-    pub(crate) fn open(&self, context: &Context) -> Outcome<Finder> {
+    /// The detector with its options, checked.
+    pub(crate) fn detector(&self) -> Outcome<Detector> {
         self.refuse_foreign()?;
         let detector = match self.detector {
             DetectorName::Sift => Detector::Sift(self.sift()?),
             DetectorName::Surf => Detector::Surf(self.surf()?),
         };
-        Ok(Finder { detector, finder: detector.open(&context.processor)? })
+        detector.check()?;
+        Ok(detector)
     }
 
     /// The preset's name, the default's spelled out.
@@ -153,114 +153,49 @@ impl DetectorArguments {
         }
     }
 
-    fn unknown_preset(&self, expected: &str) -> Failure {
-        let (name, detector) = (self.preset_name(), self.detector.name());
-        Failure::usage(format!("--preset is {name}: expected {expected} for {detector}"))
-    }
-
-    fn sift(&self) -> Outcome<SiftOptions> {
-        let preset = match self.preset_name() {
-            "default" => SiftPreset::Default,
-            "opencv" => SiftPreset::OpenCv,
-            "vlfeat" => SiftPreset::VlFeat,
-            _ => return Err(self.unknown_preset("default, opencv or vlfeat")),
-        };
-        let start = SiftOptions::preset(preset);
-        Ok(SiftOptions {
-            first_octave: self.first_octave.unwrap_or(start.first_octave),
-            octaves: self.octaves.or(start.octaves),
-            levels: self.levels.unwrap_or(start.levels),
-            contrast: self.contrast.unwrap_or(start.contrast),
-            edge: self.edge.unwrap_or(start.edge),
-            upright: self.upright,
-            root: self.rootsift,
-            descriptors: match self.descriptors {
-                None => start.descriptors,
-                Some(DescriptorName::U8) => DescriptorKind::U8,
-                Some(DescriptorName::Float) => DescriptorKind::F32,
-                Some(DescriptorName::None) => DescriptorKind::None,
-            },
-            selection: self.selection(),
-            ..start
-        })
-    }
-
-    fn surf(&self) -> Outcome<SurfOptions> {
-        let start = match self.preset_name() {
-            "paper" => SurfOptions::paper(),
-            "opensurf" => SurfOptions::opensurf(),
-            "opencv" => SurfOptions::opencv(),
-            _ => return Err(self.unknown_preset("paper, opensurf or opencv")),
-        };
-        Ok(SurfOptions {
-            threshold: self.threshold.unwrap_or(start.threshold),
-            octaves: self.octaves.map_or(start.octaves, usize::from),
-            intervals: self.intervals.unwrap_or(start.intervals),
-            step: self.step.unwrap_or(start.step),
-            upright: self.upright,
-            extended: self.extended,
-            descriptors: self.descriptors != Some(DescriptorName::None),
-            selection: self.selection(),
-            ..start
-        })
-    }
-}
-
-/// A finder on the context's device. An image too large for a GPU, by SIFT even in parts, is done by the CPU,
-/// with the same result.
-#[derive(Debug)]
-pub(crate) struct Finder {
-    detector: Detector,
-    finder: tiepoint::feature::Finder,
-}
-
-impl Finder {
-    /// The features of a picture; `before` is called before anything is said about it.
-    pub(crate) fn detect(
-        &mut self,
-        picture: &Picture,
-        before: &mut dyn FnMut() -> Outcome,
-        context: &Context,
-    ) -> Outcome<Features> {
-        let (image, mask) = (&picture.image, picture.mask.as_ref().map(Image::view));
-        match self.finder.detect(image, mask, &context.processor) {
-            Err(error) if error.is_device_limit() => {
-                before()?;
-                context.note(&format!("{error}; the CPU takes this image"));
-                Ok(self.detector.detect(image, mask, &context.processor.cpu.clone().into())?)
-            }
-            found => {
-                if let (parts @ 2.., Ok(_)) = (self.finder.parts(), &found) {
-                    before()?;
-                    context.explain(&format!("too large for the GPU's memory: searched in {parts} parts"));
-                }
-                Ok(found?)
-            }
+    /// The preset of this name, or the detector's first.
+    fn preset<P: Named + Default>(&self) -> Outcome<P> {
+        match &self.preset {
+            None => Ok(P::default()),
+            Some(name) => P::from_name(name).map_err(|_| {
+                let (detector, expected) = (self.detector.name(), P::EXPECTED);
+                Failure::usage(format!("--preset is {name}: expected {expected} for {detector}"))
+            }),
         }
     }
 
-    /// The features of several pictures that [go together](Self::takes_together), or `None` when each is to be searched
-    /// alone: too large, or not as they should be.
-    pub(crate) fn detect_together(
-        &mut self,
-        pictures: &[&Picture],
-        context: &Context,
-    ) -> Option<Vec<Features>> {
-        let images: Vec<&AnyImage> = pictures.iter().map(|p| &p.image).collect();
-        let found = self.finder.detect_many(&images, &context.processor).ok();
-        found.filter(|_| self.finder.parts() == 1)
+    fn sift(&self) -> Outcome<SiftOptions> {
+        let start = SiftOptions::preset(self.preset()?);
+        Ok(start
+            .with_first_octave(self.first_octave.unwrap_or(start.first_octave))
+            .with_octaves(self.octaves.or(start.octaves))
+            .with_levels(self.levels.unwrap_or(start.levels))
+            .with_contrast(self.contrast.unwrap_or(start.contrast))
+            .with_edge(self.edge.unwrap_or(start.edge))
+            .with_upright(self.upright)
+            .with_root(self.rootsift)
+            .with_descriptors(self.descriptor_kind().unwrap_or(start.descriptors))
+            .with_selection(self.selection()))
     }
 
-    /// Takes features back, for their memory.
-    pub(crate) fn recycle(&mut self, features: impl IntoIterator<Item = Features>) {
-        self.finder.recycle(features);
+    fn surf(&self) -> Outcome<SurfOptions> {
+        let start = SurfOptions::preset(self.preset()?);
+        Ok(start
+            .with_threshold(self.threshold.unwrap_or(start.threshold))
+            .with_octaves(self.octaves.or(start.octaves))
+            .with_intervals(self.intervals.unwrap_or(start.intervals))
+            .with_step(self.step.unwrap_or(start.step))
+            .with_upright(self.upright)
+            .with_extended(self.extended)
+            .with_descriptors(self.descriptor_kind().unwrap_or(start.descriptors))
+            .with_selection(self.selection()))
     }
 
-    /// Whether two pictures are searched together, as a GPU does better: they must be of one kind, have no masks, and
-    /// not be too large.
-    pub(crate) fn takes_together(&self, a: &Picture, b: &Picture, context: &Context) -> bool {
-        let same_type = std::mem::discriminant(&a.image) == std::mem::discriminant(&b.image);
-        let alike = same_type && a.image.size() == b.image.size() && a.mask.is_none() && b.mask.is_none();
-        alike && context.processor.gpu.is_some() && self.finder.parts() == 1
+    fn descriptor_kind(&self) -> Option<DescriptorKind> {
+        self.descriptors.map(|name| match name {
+            DescriptorName::U8 => DescriptorKind::U8,
+            DescriptorName::Float => DescriptorKind::F32,
+            DescriptorName::None => DescriptorKind::None,
+        })
     }
 }

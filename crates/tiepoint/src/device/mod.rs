@@ -16,7 +16,7 @@ pub use profile::{Profile, Stage, StageTime};
 pub use progress::Progress;
 pub(crate) use scratch::Scratch;
 
-use crate::{Error, Result};
+use crate::{Error, Result, image::ImageViewMut};
 use gpu::{Api, Gpu};
 use progress::Watch;
 use rayon::{ThreadPool, ThreadPoolBuilder, prelude::*};
@@ -152,21 +152,20 @@ impl Cpu {
         Stage::new(self.profile.as_deref(), name)
     }
 
-    /// Runs `f` on a thread of the pool. Work that alternates between many short parallel and serial steps goes in
-    /// here as a whole: from outside, every step would wake the pool's threads anew, which takes longer than it.
+    /// Runs `f` on a thread of the pool. Code that alternates between many short parallel and serial steps runs in here
+    /// as a whole: from outside, every step would wake the pool's threads anew, which takes longer than the step.
     pub(crate) fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
-        match &self.pool {
-            Some(pool) => pool.install(f),
-            None => f(),
-        }
+        let Some(pool) = &self.pool else { return f() };
+        let (mut f, mut result) = (Some(f), None);
+        install(pool, &mut || result = f.take().map(|f| f()));
+        result.unwrap_or_else(|| unreachable!("the pool runs what it is given"))
     }
 
     /// `f(0..n)` collected in the order of the index, whatever the order of execution.
-    pub(crate) fn map<R: Send>(&self, n: usize, f: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
-        match &self.pool {
-            Some(pool) if n > 1 => pool.install(|| (0..n).into_par_iter().with_max_len(1).map(f).collect()),
-            _ => (0..n).map(f).collect(),
-        }
+    pub(crate) fn map<R: Send>(&self, n: usize, f: impl Fn(usize) -> R + Sync) -> Vec<R> {
+        let mut results: Vec<Option<R>> = (0..n).map(|_| None).collect();
+        self.for_chunks(&mut results, 1, |i, result| result[0] = Some(f(i)));
+        results.into_iter().flatten().collect()
     }
 
     /// Sorts stably, so that the order does not depend on the threads.
@@ -177,22 +176,67 @@ impl Cpu {
         }
     }
 
-    /// Cuts `data` into pieces of `len` elements (the last may be shorter) and runs `f(piece number, piece)`.
-    pub(crate) fn for_chunks<T: Send>(
-        &self,
-        data: &mut [T],
-        len: usize,
-        f: impl Fn(usize, &mut [T]) + Sync + Send,
-    ) {
+    /// Cuts `data` into chunks of `len` elements (the last may be shorter) and runs `f(chunk number, chunk)`.
+    ///
+    /// The threads take runs of neighbouring chunks from the front, shorter and shorter ones, so that they end together.
+    /// What rayon sees is the same for every `f`: its own splitting would be compiled anew for each of them, with `f`
+    /// inlined several times.
+    pub(crate) fn for_chunks<T: Send>(&self, data: &mut [T], len: usize, f: impl Fn(usize, &mut [T]) + Sync) {
         let len = len.max(1);
+        let workers = self.threads().min(data.len().div_ceil(len)).max(1);
+        let left = Mutex::new(Chunks { first: 0, data });
+        self.on_threads(workers, &|| {
+            while let Some((first, chunks)) = Chunks::take(&left, len, workers) {
+                chunks.chunks_mut(len).enumerate().for_each(|(i, chunk)| f(first + i, chunk));
+            }
+        });
+    }
+
+    /// Cuts an image into bands of `rows` rows (the last may have fewer) and runs `f(first row, band)`.
+    pub(crate) fn for_bands<T: Copy + Send>(
+        &self,
+        image: ImageViewMut<'_, T>,
+        rows: usize,
+        f: impl Fn(usize, &mut ImageViewMut<'_, T>) + Sync,
+    ) {
+        let mut bands: Vec<_> = image.bands(rows).collect();
+        self.for_chunks(&mut bands, 1, |i, band| f(i * rows, &mut band[0]));
+    }
+
+    /// Runs `work` once on each of `workers` threads.
+    fn on_threads(&self, workers: usize, work: &(dyn Fn() + Sync)) {
         match &self.pool {
-            Some(pool) if data.len() > len => {
-                pool.install(|| {
-                    data.par_chunks_mut(len).with_max_len(1).enumerate().for_each(|(i, c)| f(i, c));
+            Some(pool) if workers > 1 => {
+                install(pool, &mut || {
+                    (0..workers).into_par_iter().with_max_len(1).for_each(|_| work());
                 });
             }
-            _ => data.chunks_mut(len).enumerate().for_each(|(i, c)| f(i, c)),
+            _ => work(),
         }
+    }
+}
+
+fn install(pool: &ThreadPool, f: &mut (dyn FnMut() + Send)) {
+    pool.install(f);
+}
+
+/// Chunks that no thread has taken yet.
+struct Chunks<'d, T> {
+    first: usize,
+    data: &'d mut [T],
+}
+
+impl<'d, T> Chunks<'d, T> {
+    /// The number of the next chunk and as many chunks as this thread is to do before it comes again.
+    fn take(left: &Mutex<Self>, len: usize, workers: usize) -> Option<(usize, &'d mut [T])> {
+        let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
+        let chunks = left.data.len().div_ceil(len);
+        let count = if workers == 1 { chunks } else { chunks.div_ceil(4 * workers) };
+        let end = count.saturating_mul(len).min(left.data.len());
+        let taken = left.data.split_off_mut(..end).filter(|taken| !taken.is_empty())?;
+        let first = left.first;
+        left.first += count;
+        Some((first, taken))
     }
 }
 

@@ -12,7 +12,6 @@
 
 use crate::device::{Level, dispatch};
 use fearless_simd::{Simd, f32x16, i32x16, prelude::*};
-use fearless_simd_macros::simd;
 
 /// Descriptors of A in a strip.
 pub(super) const ROWS: usize = 6;
@@ -230,7 +229,7 @@ impl Element for f32 {
 }
 
 /// Squared distances of bytes, by their differences.
-#[simd]
+#[inline(always)]
 fn differences<S: Simd>(_simd: S, a: &[u8], values: &[u8], indices: &[u32], out: &mut Vec<i32>) {
     out.clear();
     out.extend(indices.iter().map(|&j| {
@@ -243,7 +242,7 @@ fn differences<S: Simd>(_simd: S, a: &[u8], values: &[u8], indices: &[u32], out:
 }
 
 /// Squared distances of floats: sixteen chains side by side, since each waits for its own last sum.
-#[simd]
+#[inline(always)]
 fn chains<S: Simd>(
     _simd: S,
     a: &[f32],
@@ -336,7 +335,7 @@ pairs_kernel!(pairs_sse2, Sse2, i32x4, __m128i, _mm_set1_epi32, _mm_add_epi32, _
 
 /// Words of two 16-bit values by plain loops, for other architectures.
 #[cfg(not(target_arch = "x86_64"))]
-#[simd]
+#[inline(always)]
 fn pairs<S: Simd>(_simd: S, strip: &[[i32; ROWS]], panel: &[Line<i32>], out: &mut Tile<i32>) {
     for (r, Line(out)) in out.iter_mut().enumerate() {
         for start in (0..COLUMNS).step_by(LANES) {
@@ -353,7 +352,7 @@ fn pairs<S: Simd>(_simd: S, strip: &[[i32; ROWS]], panel: &[Line<i32>], out: &mu
 }
 
 /// f32 words, `PARTS` · 16 columns at a time.
-#[simd]
+#[inline(always)]
 fn singles<S: Simd, const PARTS: usize>(
     simd: S,
     strip: &[[f32; ROWS]],

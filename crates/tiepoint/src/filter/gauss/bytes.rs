@@ -49,7 +49,7 @@ fn column<S: Simd, const B: usize>(simd: S, rows: &[&[u8]], taps: &[u16], x: usi
 }
 
 /// The vertical pass: `rows` are 2r + 1 rows at least as long as `out`, `taps` the centre and one side.
-#[simd]
+#[inline(always)]
 fn vertical<S: Simd>(simd: S, rows: &[&[u8]], taps: &[u16], out: &mut [i16]) {
     let (lanes, n) = (S::u8s::LEN, out.len());
     let mut x = 0;
@@ -111,7 +111,7 @@ fn line<S: Simd, const B: usize>(simd: S, padded: &[i16], pairs: &[[i16; 2]], x:
 }
 
 /// The horizontal pass on grey rows: `padded` is 2r longer than `out`, and one value more.
-#[simd]
+#[inline(always)]
 fn horizontal<S: Simd>(simd: S, padded: &[i16], pairs: &[[i16; 2]], out: &mut [u8]) {
     let (lanes, n) = (S::u8s::LEN, out.len());
     let mut x = 0;

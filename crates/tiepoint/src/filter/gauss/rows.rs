@@ -12,7 +12,6 @@
 
 use crate::{filter::separable::Passes, image::Pixel};
 use fearless_simd::{Simd, prelude::*};
-use fearless_simd_macros::simd;
 
 /// Vectors in flight. Their loads share one broadcast tap, and eight chains hide the latency of an fma.
 const BLOCK: usize = 8;
@@ -110,7 +109,7 @@ fn filter<S: Simd>(simd: S, source: &impl Source, taps: &[f32], out: &mut [f32])
 
 /// The vertical pass: `rows` are 2r + 1 rows, each at least as long as `out`, `taps` the r + 1 taps from the
 /// centre outwards. With other lengths `out` is left as it is.
-#[simd]
+#[inline(always)]
 pub(crate) fn vertical<S: Simd>(simd: S, rows: &[&[f32]], taps: &[f32], out: &mut [f32]) {
     let radius = taps.len().wrapping_sub(1);
     let fits = !taps.is_empty() && rows.len() == 2 * radius + 1 && rows.iter().all(|r| r.len() >= out.len());
@@ -128,7 +127,7 @@ pub(crate) const ROWS: usize = 4;
 ///
 /// 2026-11-21: `rotate_left` and `rotate_right` on the arrays of vectors go through memory and take half as long again as
 /// single rows; moves one by one stay in registers.
-#[simd]
+#[inline(always)]
 pub(crate) fn vertical_rows<S: Simd>(simd: S, rows: &[&[f32]], taps: &[f32], mut out: [&mut [f32]; ROWS]) {
     let radius = taps.len().wrapping_sub(1);
     let n = out[0].len();
@@ -212,7 +211,7 @@ fn block_of_rows<S: Simd, const B: usize>(
 
 /// The horizontal pass: output x has its centre at `padded[x + r · step]` and its neighbours `step` apart (the
 /// channels of a pixel). `padded` is 2r · step longer than `out`. With other lengths `out` is left as it is.
-#[simd]
+#[inline(always)]
 pub(crate) fn horizontal<S: Simd>(simd: S, padded: &[f32], step: usize, taps: &[f32], out: &mut [f32]) {
     let centre = taps.len().wrapping_sub(1).wrapping_mul(step);
     let fits = !taps.is_empty() && padded.len() >= out.len() + 2 * centre;

@@ -24,7 +24,6 @@ use crate::{
     image::{ImageView, Pixel, Rect, Size},
 };
 use fearless_simd::{Simd, prelude::*};
-use fearless_simd_macros::simd;
 
 /// Lanes of the longest vector.
 const MOST_LANES: usize = 16;
@@ -171,13 +170,13 @@ fn bases<T: Pixel, A: Sum>(view: ImageView<'_, T>, rows: usize, cpu: &Cpu) -> Ve
     bases
 }
 
-#[simd]
+#[inline(always)]
 fn add_levels<S: Simd, T: Pixel, A: Sum>(_: S, row: &[T], sums: &mut [A]) {
     sums.iter_mut().zip(row).for_each(|(s, v)| *s = s.plus(A::new(v.level())));
 }
 
 /// The rows of one band, the first standing on `base`.
-#[simd]
+#[inline(always)]
 fn accumulate<S: Simd, T: Pixel, A: Sum>(
     simd: S,
     view: ImageView<'_, T>,

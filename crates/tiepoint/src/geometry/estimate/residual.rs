@@ -15,17 +15,18 @@ use crate::geometry::linear::solve;
 use crate::geometry::matrix::{Mat3, adjugate, determinant};
 use crate::geometry::model::rank_two;
 use fearless_simd::Simd;
-use fearless_simd_macros::simd;
 
 /// Writes r² of every match; infinite behind the horizon.
 pub(super) fn residuals(kind: ModelKind, level: Level, m: &Mat3, p: &Points, out: &mut [f64]) {
     match kind {
         ModelKind::Fundamental => dispatch!(level, simd => epipolar(simd, m, p, out)),
-        _ => dispatch!(level, simd => transfer(simd, m, p, out)),
+        ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => {
+            dispatch!(level, simd => transfer(simd, m, p, out));
+        }
     }
 }
 
-#[simd]
+#[inline(always)]
 fn transfer<S: Simd>(_simd: S, m: &Mat3, p: &Points, out: &mut [f64]) {
     let n = out.len();
     let (xa, ya, xb, yb) = (&p.xa[..n], &p.ya[..n], &p.xb[..n], &p.yb[..n]);
@@ -34,7 +35,7 @@ fn transfer<S: Simd>(_simd: S, m: &Mat3, p: &Points, out: &mut [f64]) {
     }
 }
 
-#[simd]
+#[inline(always)]
 fn epipolar<S: Simd>(_simd: S, f: &Mat3, p: &Points, out: &mut [f64]) {
     let n = out.len();
     let (xa, ya, xb, yb) = (&p.xa[..n], &p.ya[..n], &p.xb[..n], &p.yb[..n]);
@@ -48,7 +49,7 @@ fn epipolar<S: Simd>(_simd: S, f: &Mat3, p: &Points, out: &mut [f64]) {
 
 /// A transfer error with what its weighting needs.
 struct Transfer {
-    /// Denominator, and place in B.
+    /// Denominator, and point in B.
     w: f64,
     place: [f64; 2],
     e: [f64; 2],
@@ -112,7 +113,9 @@ impl Normal {
             let (a, b) = ([p.xa[i], p.ya[i]], [p.xb[i], p.yb[i]]);
             match kind {
                 ModelKind::Fundamental => normal.add_epipolar(m, a, b, weight),
-                _ => normal.add_transfer(m, a, b, weight),
+                ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => {
+                    normal.add_transfer(m, a, b, weight);
+                }
             }
         }
         for i in 0..9 {

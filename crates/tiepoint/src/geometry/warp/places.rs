@@ -4,7 +4,6 @@ use crate::device::{Level, dispatch};
 use crate::geometry::Homography;
 use crate::image::Size;
 use fearless_simd::Simd;
-use fearless_simd_macros::simd;
 
 /// From output pixels to places in the input.
 pub(crate) trait Map: Sync {
@@ -23,7 +22,7 @@ impl Map for Homography {
     }
 }
 
-#[simd]
+#[inline(always)]
 fn project<S: Simd>(_simd: S, m: [[f64; 3]; 3], first: usize, y: f64, u: &mut [f64], v: &mut [f64]) {
     // Whether a negative denominator lies beyond the horizon; see [`Homography::apply`].
     let sided = m[2][2] == 1.0;
@@ -77,7 +76,7 @@ impl Line {
     }
 }
 
-#[simd]
+#[inline(always)]
 fn settle<S: Simd>(
     _simd: S,
     [right, bottom]: [f64; 2],

@@ -11,7 +11,6 @@
 use super::product::{COLUMNS, Distance, Element, LANES, Line, ROWS, Tile};
 use crate::device::{Cpu, Level, dispatch};
 use fearless_simd::Simd;
-use fearless_simd_macros::simd;
 
 /// Index of no neighbour.
 pub(super) const NONE: u32 = u32::MAX;
@@ -157,7 +156,7 @@ impl<T: Distance> Strip<T> {
     }
 }
 
-#[simd]
+#[inline(always)]
 fn scan<S: Simd, T: Distance>(
     simd: S,
     strip: &mut Strip<T>,
