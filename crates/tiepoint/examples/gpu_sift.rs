@@ -13,10 +13,10 @@
 
 mod timing;
 
-use tiepoint::device::Cpu;
 use tiepoint::device::gpu::{Api, Gpu};
+use tiepoint::device::{Cpu, Processor};
 use tiepoint::feature::sift::{self, GpuSift, SiftOptions};
-use tiepoint::image::gpu::GpuImage;
+use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
 use tiepoint::image::{self, AnyImage, Image, Size};
 use timing::{compare, device_seconds, median, milliseconds, mirrored, stages};
 
@@ -48,7 +48,7 @@ fn main() -> Outcome<()> {
         other => return Err(format!("{other} is neither cuda nor opencl").into()),
     };
     let first_octave = rest.get(1).map_or(Ok(-1), |s| s.parse())?;
-    let options = SiftOptions { first_octave, contrast, sigma, ..default };
+    let options = default.with_first_octave(first_octave).with_contrast(contrast).with_sigma(sigma);
     let cpu = Cpu::with_threads(std::thread::available_parallelism()?.get())?;
     let AnyImage::U8(photograph) = image::read_grey(path, &Default::default(), &cpu)? else {
         return Err("the photograph must have 8 bits".into());
@@ -56,10 +56,11 @@ fn main() -> Outcome<()> {
     let image = mirrored(&photograph, size);
     let gpu = Gpu::open(api, 0)?;
     println!("{}", gpu.info());
-    let sift = || Ok::<_, tiepoint::Error>(GpuSift::new(&gpu, options)?.with_cpu(&cpu).with_memory(memory));
+    let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
+    let sift = || Ok::<_, tiepoint::Error>(GpuSift::new(&processor, options)?.with_memory(memory));
     measure(sift()?, &gpu, &image)?;
     if check {
-        let found = sift()?.detect_view(image.view(), None)?;
+        let found = sift()?.detect(&image, None)?;
         compare(&found, &sift::detect(image.view(), &options, None, &cpu)?);
     }
     Ok(())
@@ -73,7 +74,7 @@ fn take<T: std::str::FromStr>(arguments: &mut Vec<String>, name: &str) -> Outcom
     Ok(Some(value))
 }
 
-fn measure(mut sift: GpuSift, gpu: &Gpu, image: &Image<u8>) -> Outcome<()> {
+fn measure(sift: GpuSift, gpu: &Gpu, image: &Image<u8>) -> Outcome<()> {
     let on_device = GpuImage::upload(gpu, image.view())?;
     let features = sift.detect(&on_device, None)?;
     let launches = sift.launches();
@@ -82,20 +83,20 @@ fn measure(mut sift: GpuSift, gpu: &Gpu, image: &Image<u8>) -> Outcome<()> {
     let of_device = median(|| sift.detect(&on_device, None).map(|f| sift.recycle([f])))?;
     println!("image on the device to features on the host  {}", milliseconds(of_device));
     if sift.parts() > 1 {
-        let of_host = median(|| sift.detect_view(image.view(), None).map(drop))?;
+        let of_host = median(|| sift.detect(image, None).map(drop))?;
         println!("host image to features on the host           {}", milliseconds(of_host));
         println!("in {} parts", sift.parts());
         return Ok(());
     }
-    let images = [on_device.clone()];
+    let images = [AnyGpuImage::from(&on_device)];
     let seconds = device_seconds(gpu, || sift.enqueue(&images, None))?;
     println!("device's own time                            {:.3} ms", seconds * 1e3);
-    let of_host = median(|| sift.detect_view(image.view(), None).map(|f| sift.recycle([f])))?;
+    let of_host = median(|| sift.detect(image, None).map(|f| sift.recycle([f])))?;
     println!("host image to features on the host           {}", milliseconds(of_host));
 
     stages(gpu, || sift.detect(&on_device, None).map(drop))?;
 
-    let batch = vec![on_device; BATCH];
+    let batch = vec![AnyGpuImage::from(&on_device); BATCH];
     let found = sift.detect_batch(&batch)?;
     sift.recycle(found);
     let of_device = device_seconds(gpu, || sift.enqueue(&batch, None))? / BATCH as f64;
@@ -104,9 +105,9 @@ fn measure(mut sift: GpuSift, gpu: &Gpu, image: &Image<u8>) -> Outcome<()> {
     let of_batch = median(|| sift.detect_batch(&batch).map(|f| sift.recycle(f)))? / BATCH as u32;
     println!("batch of {BATCH}, each image                      {}", milliseconds(of_batch));
     let views = vec![image.view(); BATCH];
-    let found = sift.detect_views(&views)?;
+    let found = sift.detect_batch(&views)?;
     sift.recycle(found);
-    let of_batch = median(|| sift.detect_views(&views).map(|f| sift.recycle(f)))? / BATCH as u32;
+    let of_batch = median(|| sift.detect_batch(&views).map(|f| sift.recycle(f)))? / BATCH as u32;
     println!("batch of {BATCH} from the host, each image        {}", milliseconds(of_batch));
     Ok(())
 }

@@ -11,11 +11,11 @@
 
 mod timing;
 
-use tiepoint::device::Cpu;
 use tiepoint::device::gpu::{Api, Commands, Gpu};
-use tiepoint::feature::surf::{self, GpuSurf, SurfOptions};
+use tiepoint::device::{Cpu, Processor};
+use tiepoint::feature::surf::{self, GpuSurf, SurfOptions, SurfPreset};
 use tiepoint::filter::integral::{GpuIntegral, GpuIntegrator, GpuSum, Integral};
-use tiepoint::image::gpu::{GpuImage, GpuPixel};
+use tiepoint::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
 use tiepoint::image::{self, AnyImage, Image, Size};
 use timing::{compare, device_seconds, median, milliseconds, mirrored, stages};
 
@@ -31,12 +31,12 @@ fn main() -> Outcome<()> {
         words.len() < before
     };
     let check = flag("--check");
-    let mut options = SurfOptions::paper();
+    let mut options = SurfOptions::default();
     if flag("--opencv") {
-        options = SurfOptions::opencv();
+        options = SurfOptions::preset(SurfPreset::OpenCv);
     }
     if flag("--opensurf") {
-        options = SurfOptions::opensurf();
+        options = SurfOptions::preset(SurfPreset::OpenSurf);
     }
     (options.extended, options.upright) = (flag("--extended"), flag("--upright"));
     if let Some(at) = words.iter().position(|w| w == "--threshold") {
@@ -60,9 +60,10 @@ fn main() -> Outcome<()> {
     let image = mirrored(&photograph, size);
     let gpu = Gpu::open(api, 0)?;
     println!("{}", gpu.info());
-    measure(&gpu, &image, options, &cpu)?;
+    let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
+    measure(&processor, &gpu, &image, options)?;
     if check {
-        let found = GpuSurf::new(&gpu, options)?.detect_view(image.view(), None)?;
+        let found = GpuSurf::new(&processor, options)?.detect(&image, None)?;
         compare(&found, &surf::detect(image.view(), &options, None, &cpu)?);
     }
 
@@ -79,8 +80,8 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-fn measure(gpu: &Gpu, image: &Image<u8>, options: SurfOptions, cpu: &Cpu) -> Outcome<()> {
-    let mut surf = GpuSurf::new(gpu, options)?.with_cpu(cpu);
+fn measure(processor: &Processor, gpu: &Gpu, image: &Image<u8>, options: SurfOptions) -> Outcome<()> {
+    let surf = GpuSurf::new(processor, options)?;
     let on_device = GpuImage::upload(gpu, image.view())?;
     let features = surf.detect(&on_device, None)?;
     let launches = surf.launches();
@@ -88,10 +89,10 @@ fn measure(gpu: &Gpu, image: &Image<u8>, options: SurfOptions, cpu: &Cpu) -> Out
 
     let of_device = median(|| surf.detect(&on_device, None).map(|f| surf.recycle([f])))?;
     println!("image on the device to features on the host  {}", milliseconds(of_device));
-    let images = [on_device.clone()];
+    let images = [AnyGpuImage::from(&on_device)];
     let seconds = device_seconds(gpu, || surf.enqueue(&images, None))?;
     println!("of these the device's own time               {:.3} ms", seconds * 1e3);
-    let of_host = median(|| surf.detect_view(image.view(), None).map(|f| surf.recycle([f])))?;
+    let of_host = median(|| surf.detect(image, None).map(|f| surf.recycle([f])))?;
     println!("host image to features on the host           {}", milliseconds(of_host));
 
     stages(gpu, || surf.detect(&on_device, None).map(|f| surf.recycle([f])))?;

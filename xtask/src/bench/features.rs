@@ -5,6 +5,7 @@ use crate::{Result, data_folder};
 use tiepoint::{
     device::Cpu,
     feature::{
+        DescriptorKind,
         sift::{Sift, SiftOptions},
         surf::{Surf, SurfOptions},
     },
@@ -56,8 +57,8 @@ impl Photo {
         let size = image.size();
         let theirs = format!("sift {name}");
         let failed = |e: tiepoint::Error| e.to_string();
-        let mut sift = Sift::new(SiftOptions::default()).map_err(failed)?;
-        let mut surf = Surf::new(SurfOptions::default()).map_err(failed)?;
+        let sift = Sift::new(SiftOptions::default()).map_err(failed)?;
+        let surf = Surf::new(SurfOptions::default()).map_err(failed)?;
         let mut rows = vec![
             Row::counted(format!("sift {name} {size}"), &theirs, move |cpu| {
                 Ok(sift.detect(image.view(), None, cpu)?.len())
@@ -72,7 +73,7 @@ impl Photo {
             let wanted = answer.parse().map_err(|_| format!("OpenCV counted `{answer}` features"))?;
             let threshold = threshold(image, wanted).map_err(failed)?;
             println!("surf {name}: threshold {threshold:.6} for about {wanted} features");
-            let mut surf = Surf::new(SurfOptions { threshold, ..SurfOptions::default() }).map_err(failed)?;
+            let surf = Surf::new(SurfOptions::default().with_threshold(threshold)).map_err(failed)?;
             rows.push(Row::counted(as_many, &theirs, move |cpu| {
                 Ok(surf.detect(image.view(), None, cpu)?.len())
             }));
@@ -87,7 +88,7 @@ fn threshold(image: &Image<u8>, wanted: usize) -> tiepoint::Result<f32> {
     let (mut low, mut high) = (1e-6_f32, 1e-1_f32);
     for _ in 0..16 {
         let threshold = (low * high).sqrt();
-        let options = SurfOptions { threshold, descriptors: false, ..SurfOptions::default() };
+        let options = SurfOptions::default().with_threshold(threshold).with_descriptors(DescriptorKind::None);
         match Surf::new(options)?.detect(image.view(), None, &cpu)?.len() > wanted {
             true => low = threshold,
             false => high = threshold,

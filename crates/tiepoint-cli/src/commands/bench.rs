@@ -51,7 +51,7 @@ struct Row {
 fn measure(name: &str, a: &AnyImage, b: Option<&AnyImage>, repeat: usize, context: &Context) -> Outcome {
     let detectors = [
         ("sift", Detector::Sift(SiftOptions::default())),
-        ("sift, octave 0", Detector::Sift(SiftOptions { first_octave: 0, ..Default::default() })),
+        ("sift, octave 0", Detector::Sift(SiftOptions::default().with_first_octave(0))),
         ("surf", Detector::Surf(SurfOptions::default())),
     ];
     let mut rows = Vec::new();

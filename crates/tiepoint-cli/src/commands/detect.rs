@@ -14,7 +14,7 @@ use crate::input::{self, Picture};
 use crate::output::{self, Clock, Part, Spent};
 use crate::prefetch::{Limits, OrderedQueue, Prefetcher, Weight};
 use serde_json::json;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use tiepoint::device::Cpu;
 use tiepoint::feature::{Detector, Features, Finder, files};
@@ -110,7 +110,7 @@ fn detect(
     // Images that are read at the same time need a profile each to tell their stages apart.
     let reader = || if parallel { Cpu::sequential() } else { cpu.clone() }.profiled();
     let read_next = |i: usize| read(&jobs[i], arguments, &reader());
-    let mut finder = detector.open(&context.processor)?;
+    let finder = detector.open(&context.processor)?;
     thread::scope(|scope| {
         let scope = Some(scope).filter(|_| parallel);
         let mut images = Prefetcher::new(jobs.len(), &read_next, scope, limits);
@@ -129,7 +129,7 @@ fn detect(
             });
             let Some(job) = batch.first().map(|item| item.job) else { break };
             context.progress.say(&format!("{}/{} {}", job.number, jobs.len(), job.path.display()));
-            for item in search(batch, detector, &mut finder, &mut results)? {
+            for item in search(batch, &finder, &mut results)? {
                 results.writing.push(|| {
                     let job = item.job;
                     item.then(|(picture, features)| write(job, &picture, features))
@@ -155,31 +155,25 @@ fn read<'a>(job: &'a Job, arguments: &DetectorArguments, cpu: &Cpu) -> Item<'a, 
 /// The features of the images of a batch. Notes about them come after all that is to be said of the images before.
 fn search<'a>(
     batch: Vec<Item<'a, Picture>>,
-    detector: &Detector,
-    finder: &mut Finder,
+    finder: &Finder,
     results: &mut Results<'_, '_, 'a>,
 ) -> Outcome<Vec<Item<'a, (Picture, Features)>>> {
     let context = results.context;
     batch.iter().for_each(|item| context.add_stages(&item.spent.stages));
-    let found = match search_at_once(&batch, finder, context)? {
-        Some((features, spent)) => {
-            let items = batch.into_iter().zip(features);
-            items
-                .map(|(item, features)| item.then(|picture| Ok(((picture, features), spent.clone()))))
-                .collect()
-        }
-        None => {
-            let mut alone = |item: Item<'a, Picture>| {
-                let path = &item.job.path;
-                item.then(|picture| {
-                    let mut clock = Clock::start(&context.processor.cpu);
-                    let features =
-                        clock.time(Part::Compute, || find(&picture, path, detector, finder, context))?;
-                    Ok(((picture, features), clock.spent(&context.processor.cpu)))
-                })
-            };
-            batch.into_iter().map(&mut alone).collect()
-        }
+    let found = if batch.len() > 1 {
+        let (found, spent) = search_at_once(&batch, finder, context);
+        let items = batch.into_iter().zip(found);
+        items.map(|(item, found)| item.then(|picture| Ok(((picture, found?), spent.clone())))).collect()
+    } else {
+        let alone = |item: Item<'a, Picture>| {
+            let path = &item.job.path;
+            item.then(|picture| {
+                let mut clock = Clock::start(&context.processor.cpu);
+                let features = clock.time(Part::Compute, || find(&picture, path, finder))?;
+                Ok(((picture, features), clock.spent(&context.processor.cpu)))
+            })
+        };
+        batch.into_iter().map(alone).collect()
     };
     let notes = context.processor.take_notes();
     if !notes.is_empty() {
@@ -189,19 +183,17 @@ fn search<'a>(
     Ok(found)
 }
 
-/// The features of several images, and the time of each; `None` when each is to be searched alone.
+/// The features of several images that were read, and the time of each.
 fn search_at_once(
     batch: &[Item<'_, Picture>],
-    finder: &mut Finder,
+    finder: &Finder,
     context: &Context,
-) -> Outcome<Option<(Vec<Features>, Spent)>> {
-    if batch.len() < 2 {
-        return Ok(None);
-    }
-    let pictures: Vec<&Picture> = batch.iter().filter_map(|item| item.result.as_ref().ok()).collect();
+) -> (Vec<Outcome<Features>>, Spent) {
+    let pictures = batch.iter().filter_map(|item| Some((item.result.as_ref().ok()?, &*item.job.path)));
+    let pictures: Vec<(&Picture, &Path)> = pictures.collect();
     let mut clock = Clock::start(&context.processor.cpu);
-    let found = clock.time(Part::Compute, || find_together(&pictures, finder, context))?;
-    Ok(found.map(|found| (found, clock.spent(&context.processor.cpu).share(pictures.len()))))
+    let found = clock.time(Part::Compute, || find_together(&pictures, finder));
+    (found, clock.spent(&context.processor.cpu).share(pictures.len()))
 }
 
 /// Writes what was asked for, and returns the features.

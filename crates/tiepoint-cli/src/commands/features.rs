@@ -6,8 +6,8 @@ use crate::failure::{Failure, Outcome};
 use crate::input::Picture;
 use crate::output::{Clock, Part, fill};
 use std::path::{Path, PathBuf};
-use tiepoint::feature::{Detector, Features, Finder};
-use tiepoint::image::{AnyImage, Image};
+use tiepoint::feature::{Features, Finder};
+use tiepoint::image::Image;
 
 /// Reads the image at `path` and finds its features; `colour` keeps the image as it is in the file too.
 pub(super) fn read_and_find(
@@ -15,51 +15,28 @@ pub(super) fn read_and_find(
     colour: bool,
     arguments: &DetectorArguments,
     mask: Option<&str>,
-    detector: &Detector,
-    finder: &mut Finder,
+    finder: &Finder,
     clock: &mut Clock,
     context: &Context,
 ) -> Outcome<(Picture, Features)> {
     let mask = mask.map(|m| PathBuf::from(fill(m, path)));
     let cpu = &context.processor.cpu;
     let picture = Picture::read(path, colour, mask.as_deref(), arguments.range, clock, cpu)?;
-    let features = clock.time(Part::Compute, || find(&picture, path, detector, finder, context))?;
+    let features = clock.time(Part::Compute, || find(&picture, path, finder))?;
     Ok((picture, features))
 }
 
-/// The features of a picture of the file `path`. What is too large for a GPU is done by the CPU, with the same result.
-pub(super) fn find(
-    picture: &Picture,
-    path: &Path,
-    detector: &Detector,
-    finder: &mut Finder,
-    context: &Context,
-) -> Outcome<Features> {
-    let (image, mask) = (&picture.image, picture.mask.as_ref().map(Image::view));
-    let processor = &context.processor;
-    let found = match finder.detect(image, mask, processor) {
-        Err(error) if error.is_device_limit() => {
-            processor.note(format!("{error}; the CPU takes this image"));
-            detector.detect(image, mask, &processor.cpu.clone().into())
-        }
-        found => found,
-    };
+/// The features of a picture of the file `path`.
+pub(super) fn find(picture: &Picture, path: &Path, finder: &Finder) -> Outcome<Features> {
+    let found = finder.detect(&picture.image, picture.mask.as_ref().map(Image::view));
     found.map_err(|e| Failure::from(e).about(path.display()))
 }
 
-/// The features of several pictures, or `None` when each is to be searched alone: they are too large together, or one
-/// of them is no input, and the search tells which.
-pub(super) fn find_together(
-    pictures: &[&Picture],
-    finder: &mut Finder,
-    context: &Context,
-) -> Outcome<Option<Vec<Features>>> {
-    let images: Vec<&AnyImage> = pictures.iter().map(|p| &p.image).collect();
-    match finder.detect_many(&images, &context.processor) {
-        Ok(found) => Ok(Some(found).filter(|_| finder.parts() == 1)),
-        Err(error) if error.is_device_limit() || matches!(error, tiepoint::Error::Image(_)) => Ok(None),
-        Err(error) => Err(error.into()),
-    }
+/// The features of several pictures, which are searched together as far as they can be.
+pub(super) fn find_together(pictures: &[(&Picture, &Path)], finder: &Finder) -> Vec<Outcome<Features>> {
+    let found = finder.detect_batch(pictures.iter().map(|(picture, _)| &picture.image));
+    let named = found.into_iter().zip(pictures);
+    named.map(|(found, (_, path))| found.map_err(|e| Failure::from(e).about(path.display()))).collect()
 }
 
 /// Whether a GPU searches two pictures at once: they must be of one type and size, without masks, and not be too large.

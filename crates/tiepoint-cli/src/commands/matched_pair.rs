@@ -43,15 +43,15 @@ impl PairSearch<'_> {
     ) -> Outcome<MatchedPair> {
         let options = self.matching.options()?;
         let detector = self.detector.detector()?;
-        let mut finder = detector.open(&context.processor)?;
+        let finder = detector.open(&context.processor)?;
         let masks = [self.detector.mask.as_deref(), self.matching.mask_b.as_deref()];
         let progress = &context.progress;
-        let mut one = |i: usize, finder: &mut Finder| {
+        let mut one = |i: usize, finder: &Finder| {
             progress.say(&format!("features of {}", paths[i].display()));
-            read_and_find(paths[i], colour, self.detector, masks[i], &detector, finder, clock, context)
+            read_and_find(paths[i], colour, self.detector, masks[i], finder, clock, context)
         };
-        let (picture_a, a) = one(0, &mut finder)?;
-        let (picture_b, b) = one(1, &mut finder)?;
+        let (picture_a, a) = one(0, &finder)?;
+        let (picture_b, b) = one(1, &finder)?;
         progress.say("matching");
         let tie = clock.time(Part::Compute, || tie_points(&a, &b, &options, &context.processor))?;
         context.print_notes();
@@ -59,8 +59,8 @@ impl PairSearch<'_> {
     }
 }
 
-/// The places of the matches in A and in B.
-pub(crate) fn places(a: &Features, b: &Features, tie: &TiePoints) -> Vec<([f64; 2], [f64; 2])> {
+/// The points of the matches in A and in B.
+pub(crate) fn points(a: &Features, b: &Features, tie: &TiePoints) -> Vec<([f64; 2], [f64; 2])> {
     let at = |f: &Features, i: u32| {
         let k = &f.keypoints[i as usize];
         [f64::from(k.x), f64::from(k.y)]
@@ -77,7 +77,7 @@ pub(crate) fn agreeing(tie: &TiePoints) -> Vec<bool> {
 
 /// The matches as lines of a picture.
 pub(crate) fn lines(a: &Features, b: &Features, tie: &TiePoints) -> Vec<Tie> {
-    let ends = places(a, b, tie).into_iter().zip(agreeing(tie));
+    let ends = points(a, b, tie).into_iter().zip(agreeing(tie));
     ends.map(|((a, b), inlier)| Tie { a, b, inlier }).collect()
 }
 

@@ -1,12 +1,12 @@
 //! A detector by name and options, on any device.
 
 use super::Features;
+use super::gpu::pipeline::is_of_memory;
 use super::sift::{GpuSift, Sift, SiftOptions};
 use super::surf::{GpuSurf, Surf, SurfOptions};
 use crate::device::Processor;
-use crate::for_any_image;
-use crate::image::{AnyImage, ImageView};
-use crate::{Error, Result};
+use crate::image::{AnyView, ImageView};
+use crate::{Error, Result, for_any_view};
 
 /// Which features to find, and how.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,119 +40,182 @@ impl Detector {
     /// # Errors
     /// As [`check`](Self::check), and [`Error::Device`] when the GPU refuses the kernels.
     pub fn open(&self, processor: &Processor) -> Result<Finder> {
-        Ok(Finder(match (self, &processor.gpu) {
-            (Self::Sift(options), None) => Form::Sift(Box::new(Sift::new(*options)?)),
-            (Self::Surf(options), None) => Form::Surf(Box::new(Surf::new(*options)?)),
-            (Self::Sift(options), Some(gpu)) => {
-                Form::GpuSift(Box::new(GpuSift::new(gpu, *options)?.with_cpu(&processor.cpu)))
+        let on_cpu = match self {
+            Self::Sift(options) => OnCpu::Sift(Sift::new(*options)?),
+            Self::Surf(options) => OnCpu::Surf(Box::new(Surf::new(*options)?)),
+        };
+        let on_gpu = match (self, &processor.gpu) {
+            (_, None) => Ok(None),
+            (Self::Sift(options), Some(_)) => {
+                GpuSift::new(processor, *options).map(|sift| Some(OnGpu::Sift(Box::new(sift))))
             }
-            (Self::Surf(options), Some(gpu)) => {
-                Form::GpuSurf(Box::new(GpuSurf::new(gpu, *options)?.with_cpu(&processor.cpu)))
+            (Self::Surf(options), Some(_)) => {
+                GpuSurf::new(processor, *options).map(|surf| Some(OnGpu::Surf(Box::new(surf))))
             }
-        }))
+        };
+        let on_gpu = match on_gpu {
+            Err(error) if is_for_cpu(&error) => {
+                processor.note(format!("{} on the CPU: {error}", on_cpu.name()));
+                None
+            }
+            opened => opened?,
+        };
+        Ok(Finder { processor: processor.clone(), on_cpu, on_gpu })
     }
 
     /// The features of a grey image; none where `mask` is 0. For several images [`open`](Self::open) once.
     ///
     /// # Errors
     /// As [`Finder::detect`].
-    pub fn detect(
+    pub fn detect<'a>(
         &self,
-        image: &AnyImage,
+        image: impl Into<AnyView<'a>>,
         mask: Option<ImageView<'_, u8>>,
         processor: &Processor,
     ) -> Result<Features> {
-        self.open(processor)?.detect(image, mask, processor)
+        self.open(processor)?.detect(image, mask)
     }
 }
 
-/// Runs one generic expression for views of several images, whichever type of pixel all of them have.
-macro_rules! for_views {
-    ($images:expr, $views:ident => $body:expr) => {
-        match $images.first() {
-            None => Ok(Vec::new()),
-            Some(AnyImage::U8(_)) => for_views!($images, U8, $views => $body),
-            Some(AnyImage::U16(_)) => for_views!($images, U16, $views => $body),
-            Some(AnyImage::F32(_)) => for_views!($images, F32, $views => $body),
-        }
-    };
-    ($images:expr, $type:ident, $views:ident => $body:expr) => {{
-        let views = $images.iter().map(|image| match image {
-            AnyImage::$type(image) => Ok(image.view()),
-            _ => Err(Error::Mismatch("the images of a batch have several types of pixel: one is needed".into())),
-        });
-        views.collect::<Result<Vec<_>>>().and_then(|$views| $body)
-    }};
+/// A detector on the device that it was opened for, which keeps its memory from image to image. Threads may share it. The
+/// device changes no bit of the result: what a GPU has not the memory or a feature for, the CPU does, and a
+/// [note](Processor::take_notes) says so.
+#[derive(Debug)]
+pub struct Finder {
+    processor: Processor,
+    on_cpu: OnCpu,
+    on_gpu: Option<OnGpu>,
 }
 
-/// A detector on the device that it was opened for, which keeps its memory from image to image. The device changes no
-/// bit of the result.
 #[derive(Debug)]
-pub struct Finder(Form);
+enum OnCpu {
+    Sift(Sift),
+    Surf(Box<Surf>),
+}
 
 #[derive(Debug)]
-enum Form {
-    Sift(Box<Sift>),
-    Surf(Box<Surf>),
-    GpuSift(Box<GpuSift>),
-    GpuSurf(Box<GpuSurf>),
+enum OnGpu {
+    Sift(Box<GpuSift>),
+    Surf(Box<GpuSurf>),
+}
+
+impl OnCpu {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Sift(_) => "SIFT",
+            Self::Surf(_) => "SURF",
+        }
+    }
+}
+
+/// Whether a GPU is too small or too simple, and the CPU is not.
+fn is_for_cpu(error: &Error) -> bool {
+    is_of_memory(error) || error.is_device_limit()
+}
+
+/// Runs one expression for either detector on a GPU.
+macro_rules! on_gpu {
+    ($gpu:expr, $detector:ident => $body:expr) => {
+        match $gpu {
+            OnGpu::Sift($detector) => $body,
+            OnGpu::Surf($detector) => $body,
+        }
+    };
 }
 
 impl Finder {
     /// The features of a grey image; none where `mask` is 0.
     ///
     /// # Errors
-    /// As [`Sift::detect`] and [`Surf::detect`]; [`Error::Memory`] when the image is too large for the
-    /// GPU, for SIFT even in parts.
-    pub fn detect(
-        &mut self,
-        image: &AnyImage,
+    /// As [`Sift::detect`] and [`Surf::detect`], and [`Error::Device`] when a GPU fails.
+    pub fn detect<'a>(
+        &self,
+        image: impl Into<AnyView<'a>>,
         mask: Option<ImageView<'_, u8>>,
-        processor: &Processor,
     ) -> Result<Features> {
-        let cpu = &processor.cpu;
-        let found = match &mut self.0 {
-            Form::Sift(sift) => for_any_image!(image, view => sift.detect(view, mask, cpu)),
-            Form::Surf(surf) => for_any_image!(image, view => surf.detect(view, mask, cpu)),
-            Form::GpuSift(sift) => for_any_image!(image, view => sift.detect_view(view, mask)),
-            Form::GpuSurf(surf) => for_any_image!(image, view => surf.detect_view(view, mask)),
+        let image = image.into();
+        let found = match &self.on_gpu {
+            None => self.on_cpu(image, mask),
+            Some(gpu) => match on_gpu!(gpu, detector => detector.detect(image, mask)) {
+                Err(error) if is_for_cpu(&error) => {
+                    self.processor.note(format!("{} on the CPU: {error}", self.on_cpu.name()));
+                    self.on_cpu(image, mask)
+                }
+                found => {
+                    self.note_parts();
+                    found
+                }
+            },
         };
-        processor.collect_times();
+        self.processor.collect_times();
         found
     }
 
-    /// The features of several grey images of one size and one type of pixel, which a GPU searches together. They are
-    /// those of [`detect`](Self::detect).
-    ///
-    /// # Errors
-    /// As [`detect`](Self::detect), and [`Error::Mismatch`] when a GPU is given several sizes or types.
-    pub fn detect_many(&mut self, images: &[&AnyImage], processor: &Processor) -> Result<Vec<Features>> {
-        let found = match &mut self.0 {
-            Form::Sift(_) | Form::Surf(_) => {
-                return images.iter().map(|image| self.detect(image, None, processor)).collect();
+    /// The features of several grey images, each as [`detect`](Self::detect) finds them. A GPU searches images together
+    /// that follow each other and have one size and one type of pixel.
+    pub fn detect_batch<'a, I>(&self, images: I) -> Vec<Result<Features>>
+    where
+        I: IntoIterator,
+        I::Item: Into<AnyView<'a>>,
+    {
+        let images: Vec<AnyView<'a>> = images.into_iter().map(Into::into).collect();
+        let alike = |a: &AnyView<'_>, b: &AnyView<'_>| a.size() == b.size() && a.pixel() == b.pixel();
+        let mut found = Vec::with_capacity(images.len());
+        for images in images.chunk_by(alike) {
+            match self.together(images) {
+                Some(features) => found.extend(features.into_iter().map(Ok)),
+                None => found.extend(images.iter().map(|image| self.detect(*image, None))),
             }
-            Form::GpuSift(sift) => for_views!(images, views => sift.detect_views(&views)),
-            Form::GpuSurf(surf) => for_views!(images, views => surf.detect_views(&views)),
-        };
-        processor.collect_times();
+        }
         found
     }
 
-    /// Takes features that are no longer needed: see [`GpuSift::recycle`]. On a CPU they are dropped.
-    pub fn recycle(&mut self, features: impl IntoIterator<Item = Features>) {
-        match &mut self.0 {
-            Form::Sift(_) | Form::Surf(_) => features.into_iter().for_each(drop),
-            Form::GpuSift(sift) => sift.recycle(features),
-            Form::GpuSurf(surf) => surf.recycle(features),
+    /// The features of images that a GPU can search together; `None` when each is to be searched alone.
+    fn together(&self, images: &[AnyView<'_>]) -> Option<Vec<Features>> {
+        let gpu = self.on_gpu.as_ref().filter(|_| images.len() > 1)?;
+        if images.iter().any(|image| image.channels() != 1 || image.size().is_empty()) {
+            return None;
+        }
+        let found = on_gpu!(gpu, detector => detector.detect_batch(images));
+        self.processor.collect_times();
+        match found {
+            Ok(found) => {
+                self.note_parts();
+                Some(found)
+            }
+            Err(error) => {
+                self.processor.note(format!("{error}; the images are searched one by one"));
+                None
+            }
+        }
+    }
+
+    fn on_cpu(&self, image: AnyView<'_>, mask: Option<ImageView<'_, u8>>) -> Result<Features> {
+        let cpu = &self.processor.cpu;
+        match &self.on_cpu {
+            OnCpu::Sift(sift) => for_any_view!(image, view => sift.detect(view, mask, cpu)),
+            OnCpu::Surf(surf) => for_any_view!(image, view => surf.detect(view, mask, cpu)),
+        }
+    }
+
+    fn note_parts(&self) {
+        if let parts @ 2.. = self.parts() {
+            self.processor.note(format!("too large for the GPU's memory: searched in {parts} parts"));
+        }
+    }
+
+    /// Takes features that are no longer needed: see [`GpuDetector::recycle`](super::gpu::GpuDetector::recycle). On a CPU
+    /// they are dropped.
+    pub fn recycle(&self, features: impl IntoIterator<Item = Features>) {
+        match &self.on_gpu {
+            None => features.into_iter().for_each(drop),
+            Some(gpu) => on_gpu!(gpu, detector => detector.recycle(features)),
         }
     }
 
     /// In how many parts the last image was searched for want of the GPU's memory; 1 is the whole.
     pub fn parts(&self) -> usize {
-        match &self.0 {
-            Form::GpuSift(sift) => sift.parts(),
-            _ => 1,
-        }
+        self.on_gpu.as_ref().map_or(1, |gpu| on_gpu!(gpu, detector => detector.parts()))
     }
 }
 
@@ -162,38 +225,70 @@ mod tests {
     use crate::device::Cpu;
     use crate::device::gpu::all;
     use crate::device::progress::tests::told;
-    use crate::image::{Image, Size};
+    use crate::image::{AnyImage, Image, Size};
     use crate::synth::Texture;
 
     #[test]
-    fn many_are_what_each_alone_is() {
+    fn a_batch_is_what_each_alone_is() {
         let cpu = Cpu::with_threads(2).unwrap();
         let texture = |seed| AnyImage::from(Texture::new(seed).image::<u8>(Size::new(120, 90), &cpu));
         let images: Vec<AnyImage> = (0..5).map(texture).collect();
-        let images: Vec<&AnyImage> = images.iter().collect();
-        let float = AnyImage::from(Image::<f32>::new(Size::new(120, 90)));
         let gpus = all().iter().map(|gpu| Processor::with_gpu(cpu.clone(), gpu.clone()));
         for processor in gpus.chain([cpu.clone().into()]) {
             for detector in [Detector::default(), Detector::Surf(SurfOptions::default())] {
-                let mut finder = detector.open(&processor).unwrap();
-                assert!(finder.detect_many(&[], &processor).unwrap().is_empty(), "none of none");
-                let alone = |image: &&AnyImage| detector.detect(image, None, &processor).unwrap();
+                let finder = detector.open(&processor).unwrap();
+                let none: [&AnyImage; 0] = [];
+                assert!(finder.detect_batch(none).is_empty(), "none of none");
+                let alone = |image: &AnyImage| detector.detect(image, None, &processor).unwrap();
                 let wanted: Vec<Features> = images.iter().map(alone).collect();
                 assert!(wanted.iter().all(|found| found.len() > 20), "features of a rich texture");
                 for _ in 0..2 {
-                    let found = finder.detect_many(&images, &processor).unwrap();
+                    let found: Vec<Features> =
+                        finder.detect_batch(&images).into_iter().map(Result::unwrap).collect();
                     assert_eq!(found, wanted, "{detector:?}");
                     finder.recycle(found);
                 }
                 if processor.gpu.is_some() {
                     told(&cpu, 2, |cpu| {
                         let observed = processor.clone().with_cpu(cpu.clone());
-                        detector.open(&observed).unwrap().detect_many(&images, &observed).unwrap()
+                        detector.open(&observed).unwrap().detect_batch(&images).remove(0).unwrap()
                     });
                 }
-                let mixed = finder.detect_many(&[images[0], &float], &processor);
-                let refused = matches!(mixed, Err(Error::Mismatch(_)));
-                assert_eq!(refused, processor.gpu.is_some(), "two types of pixel");
+                // Two types of pixel, and an image that cannot be searched, between the others.
+                let float = AnyImage::from(Image::<f32>::new(Size::new(120, 90)));
+                let colour = AnyImage::from(Image::<u8>::filled(Size::new(120, 90), 3, 9));
+                let mixed = [&images[0], &images[1], &float, &images[2], &colour, &images[3]];
+                let found = finder.detect_batch(mixed);
+                for (at, i) in [(0, 0), (1, 1), (3, 2), (5, 3)] {
+                    assert_eq!(found[at].as_ref().unwrap(), &wanted[i], "image {at}");
+                }
+                assert!(found[2].as_ref().unwrap().is_empty(), "a black image");
+                assert!(matches!(found[4], Err(Error::Image(_))), "three channels");
+                assert_eq!(processor.take_notes(), Vec::<String>::new(), "nothing to say");
+            }
+        }
+    }
+
+    #[test]
+    fn the_cpu_takes_what_a_gpu_has_no_memory_for() {
+        let cpu = Cpu::with_threads(2).unwrap();
+        let image = Texture::new(3).image::<u8>(Size::new(120, 90), &cpu);
+        for gpu in all() {
+            for detector in [Detector::default(), Detector::Surf(SurfOptions::default())] {
+                let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
+                let mut finder = detector.open(&processor).unwrap();
+                finder.on_gpu = finder.on_gpu.map(|gpu| match gpu {
+                    OnGpu::Sift(sift) => OnGpu::Sift(Box::new(sift.with_memory(1 << 12))),
+                    OnGpu::Surf(surf) => OnGpu::Surf(Box::new(surf.with_memory(1 << 12))),
+                });
+                let wanted = detector.detect(&image, None, &cpu.clone().into()).unwrap();
+                assert_eq!(finder.detect(&image, None).unwrap(), wanted, "{detector:?} on {gpu:?}");
+                let notes = processor.take_notes();
+                assert!(notes.len() == 1 && notes[0].contains(" on the CPU: "), "{notes:?}");
+                for found in finder.detect_batch([&image, &image]) {
+                    assert_eq!(found.unwrap(), wanted, "{detector:?} on {gpu:?}");
+                }
+                assert!(!processor.take_notes().is_empty(), "the batch, too");
             }
         }
     }

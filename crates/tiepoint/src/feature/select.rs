@@ -1,6 +1,8 @@
 //! Which features to keep: all, the strongest N, or N spread evenly over the image.
 
+use super::order::Rank;
 use super::{Features, Keypoint};
+use crate::Result;
 use crate::device::Cpu;
 use crate::image::Size;
 
@@ -12,54 +14,103 @@ pub enum Selection {
     All,
     /// The `n` strongest.
     Strongest(usize),
-    /// At most `n`, spread over the image: a square grid is laid so that a cell holds about four of the
-    /// features wanted, and rounds are made in which every cell gives its next strongest.
+    /// At most `n`, spread over the image: the cells of a square grid hold about four of the features wanted each, and
+    /// round by round every cell gives its next strongest.
     Even(usize),
 }
 
+/// What a selection does: ranks all features, and keeps the first of them, or as many spread over the image.
+#[derive(Clone, Copy, Debug)]
+struct Rule {
+    rank: Rank,
+    limit: usize,
+    even: bool,
+}
+
 impl Selection {
-    /// It takes none but the strongest so many.
-    pub(crate) fn most(self) -> usize {
+    /// Every selection, with at most `n` features.
+    pub const fn all(n: usize) -> [Self; 3] {
+        [Self::All, Self::Strongest(n), Self::Even(n)]
+    }
+
+    fn rule(self) -> Rule {
         match self {
-            Self::Strongest(n) => n,
-            Self::All | Self::Even(_) => usize::MAX,
+            Self::All => Rule { rank: Rank::RESPONSE, limit: usize::MAX, even: false },
+            Self::Strongest(limit) => Rule { rank: Rank::RESPONSE, limit, even: false },
+            Self::Even(limit) => Rule { rank: Rank::RESPONSE, limit, even: true },
         }
     }
 
+    /// What features are ranked by.
+    pub(crate) fn rank(self) -> Rank {
+        self.rule().rank
+    }
+
+    /// No more than the first so many by rank can be selected: others need not be kept while the search goes on.
+    pub(crate) fn early_limit(self) -> usize {
+        let Rule { limit, even, .. } = self.rule();
+        if even { usize::MAX } else { limit }
+    }
+
+    /// The same for kernels, which count in 32 bits.
+    pub(crate) fn device_limit(self) -> u32 {
+        u32::try_from(self.early_limit()).unwrap_or(u32::MAX)
+    }
+
+    /// Whether the first [`early_limit`](Self::early_limit) features are not yet the selected ones, so that the host
+    /// has to [`apply`](Self::apply) the rule to them.
+    pub(crate) fn is_finished_by_host(self) -> bool {
+        self.rule().even
+    }
+
+    /// What may be selected in a part of an image, before the features of all parts are together.
+    pub(crate) fn of_part(self) -> Self {
+        if self.is_finished_by_host() { Self::All } else { self }
+    }
+
     /// The selected ones of `found`, in the total [order](super::Keypoint::order) of features.
-    #[must_use]
-    pub fn apply(self, found: &Features, cpu: &Cpu) -> Features {
-        let mut order: Vec<(Keypoint, usize)> = found.keypoints.iter().copied().zip(0..).collect();
-        cpu.sort_by(&mut order, |a, b| a.0.order(&b.0));
-        let indices: Vec<usize> = match self {
-            Self::All => order.iter().map(|o| o.1).collect(),
-            Self::Strongest(n) => order.iter().take(n).map(|o| o.1).collect(),
-            Self::Even(n) => even(&order, found.image, n).map(|rank| order[rank].1).collect(),
+    ///
+    /// # Errors
+    /// As [`Features::check`].
+    pub fn apply(self, found: &Features, cpu: &Cpu) -> Result<Features> {
+        found.check()?;
+        Ok(self.of(found, cpu))
+    }
+
+    /// The selected ones of features that a detector made.
+    pub(crate) fn of(self, found: &Features, cpu: &Cpu) -> Features {
+        let Rule { rank, limit, even } = self.rule();
+        let mut ranked: Vec<(Keypoint, usize)> = found.keypoints.iter().copied().zip(0..).collect();
+        cpu.sort_by(&mut ranked, |a, b| rank.compare(&a.0, &b.0));
+        let indices: Vec<usize> = match even {
+            false => ranked.iter().take(limit).map(|(_, i)| *i).collect(),
+            true => spread(&ranked, found.image, limit).map(|at| ranked[at].1).collect(),
         };
-        drop(order);
+        drop(ranked);
         found.gather(&indices, cpu)
     }
 }
 
-/// Ranks, ascending, of at most `n` keypoints taken round by round from the cells of a grid; keypoints come
-/// strongest first.
-fn even(ordered: &[(Keypoint, usize)], image: Size, n: usize) -> impl Iterator<Item = usize> {
+/// Places, ascending, of at most `n` keypoints taken round by round from the cells of a grid; keypoints come in the order
+/// of their rank.
+fn spread(ranked: &[(Keypoint, usize)], image: Size, n: usize) -> impl Iterator<Item = usize> {
     let (width, height) = (image.width.max(1) as f64, image.height.max(1) as f64);
     let cell = (width * height * 4.0 / n.max(1) as f64).sqrt().max(1.0);
     let columns = (width / cell).ceil() as usize;
     let mut taken_in_cell = std::collections::HashMap::<usize, usize>::new();
-    // A keypoint's rank inside its cell is the round in which it is taken.
-    let mut rounds: Vec<(usize, usize)> = (ordered.iter().enumerate())
-        .map(|(rank, (k, _))| {
-            let at = |v: f32| (f64::from(v.max(0.0)) / cell) as usize;
-            let round = taken_in_cell.entry(at(k.y) * columns + at(k.x)).or_default();
+    // A keypoint's place inside its cell is the round in which it is taken.
+    let mut rounds: Vec<(usize, usize)> = (ranked.iter().enumerate())
+        .map(|(at, (k, _))| {
+            let cell_of = |v: f32| (f64::from(v.max(0.0)) / cell) as usize;
+            let row_of_cells = cell_of(k.y).saturating_mul(columns);
+            let round = taken_in_cell.entry(row_of_cells.saturating_add(cell_of(k.x))).or_default();
             *round += 1;
-            (*round, rank)
+            (*round, at)
         })
         .collect();
     rounds.sort_unstable();
     rounds.truncate(n);
-    let mut ranks: Vec<usize> = rounds.into_iter().map(|(_, rank)| rank).collect();
-    ranks.sort_unstable();
-    ranks.into_iter()
+    let mut places: Vec<usize> = rounds.into_iter().map(|(_, at)| at).collect();
+    places.sort_unstable();
+    places.into_iter()
 }

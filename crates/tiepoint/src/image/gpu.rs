@@ -1,11 +1,9 @@
 //! Images in a device's memory.
 
 use super::{Image, ImageView, Pixel, Size};
-use crate::device::Cpu;
-use crate::device::gpu::{Buffer, Commands, Gpu, Pinned};
+use crate::device::gpu::{Buffer, Gpu};
 use crate::{Error, Result};
-use std::any::Any;
-use tiepoint_gpu::{Element, KernelSource, Mark};
+use tiepoint_gpu::{Element, KernelSource};
 
 /// A pixel that lies in a device's memory.
 pub trait GpuPixel: Pixel + Element {}
@@ -117,69 +115,114 @@ impl<T: Element> GpuImage<T> {
     }
 }
 
-/// Rows that a thread copies at a time.
-const ROWS_A_TASK: usize = 64;
-
-/// A staging buffer, and the image on the device that it fills: for images of one size that come from the host one
-/// after the other, without memory of their own for each.
-#[derive(Debug)]
-pub(crate) struct Staging<T: Element> {
-    host: Pinned<T>,
-    image: GpuImage<T>,
+/// A type of pixel, as a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PixelKind {
+    /// 8 bits a channel.
+    U8,
+    /// 16 bits a channel.
+    U16,
+    /// 32-bit float a channel.
+    F32,
 }
 
-impl<T: Element> Staging<T> {
-    pub(crate) fn new(gpu: &Gpu, size: Size) -> Result<Self> {
-        let image = GpuImage::new(gpu, size)?;
-        Ok(Self { host: gpu.pinned(image.buffer().len())?, image })
-    }
-
-    /// The one that was `kept`, if it is for grey images of this type and size, or a new one.
-    pub(crate) fn of(kept: Option<Box<dyn Any + Send + Sync>>, gpu: &Gpu, size: Size) -> Result<Box<Self>> {
-        match kept.and_then(|kept| kept.downcast::<Self>().ok()) {
-            Some(kept) if kept.image.size() == size => Ok(kept),
-            _ => Self::new(gpu, size).map(Box::new),
-        }
-    }
-
-    /// The same pixels on the device, once the work in its queue has come there.
-    pub(crate) fn fill(&mut self, view: ImageView<'_, T>) -> Result<&GpuImage<T>> {
-        let (pitch, width) = (self.image.pitch(), self.image.size().width);
-        for (y, row) in self.host.numbers_mut()?.chunks_exact_mut(pitch).enumerate() {
-            row[..width].copy_from_slice(view.row(y));
-        }
-        let mut commands = Commands::new();
-        commands.upload(&self.host, self.image.buffer())?;
-        self.image.gpu().run(&commands)?;
-        Ok(&self.image)
-    }
-
-    /// As [`fill`](Self::fill), beside the work in the queue, of which that up to `free` may read the image before.
-    pub(crate) fn send(&mut self, view: ImageView<'_, T>, free: &Mark, cpu: &Cpu) -> Result<&GpuImage<T>> {
-        let (pitch, width) = (self.image.pitch(), self.image.size().width);
-        let rows = self.host.numbers_mut_after(free)?;
-        cpu.for_chunks(rows, ROWS_A_TASK * pitch, |task, rows| {
-            for (y, row) in (task * ROWS_A_TASK..).zip(rows.chunks_exact_mut(pitch)) {
-                row[..width].copy_from_slice(view.row(y));
+/// Runs one generic expression for a [`PixelKind`]: `for_pixel!(kind, T => T::WHITE)`.
+macro_rules! for_pixel {
+    ($kind:expr, $T:ident => $body:expr) => {
+        match $kind {
+            $crate::image::gpu::PixelKind::U8 => {
+                type $T = u8;
+                $body
             }
-        });
-        self.image.gpu().upload_beside(&self.host, self.image.buffer(), free)?;
-        Ok(&self.image)
+            $crate::image::gpu::PixelKind::U16 => {
+                type $T = u16;
+                $body
+            }
+            $crate::image::gpu::PixelKind::F32 => {
+                type $T = f32;
+                $body
+            }
+        }
+    };
+}
+pub(crate) use for_pixel;
+
+/// An image of any pixel type in a device's memory; made by `into()` from a [`GpuImage`]. A clone is the same memory.
+#[derive(Clone, Debug)]
+pub enum AnyGpuImage {
+    /// 8 bits a channel.
+    U8(GpuImage<u8>),
+    /// 16 bits a channel.
+    U16(GpuImage<u16>),
+    /// 32-bit float a channel.
+    F32(GpuImage<f32>),
+}
+
+/// Runs one generic expression for whichever pixel type an [`AnyGpuImage`] holds.
+macro_rules! for_any_gpu_image {
+    ($image:expr, $i:ident => $body:expr) => {
+        match $image {
+            $crate::image::gpu::AnyGpuImage::U8($i) => $body,
+            $crate::image::gpu::AnyGpuImage::U16($i) => $body,
+            $crate::image::gpu::AnyGpuImage::F32($i) => $body,
+        }
+    };
+}
+pub(crate) use for_any_gpu_image;
+
+impl AnyGpuImage {
+    /// Width and height.
+    pub fn size(&self) -> Size {
+        for_any_gpu_image!(self, i => i.size())
     }
 
-    /// The same rows as another image's on the device, which is as wide, from `first` on.
-    pub(crate) fn copy_rows(&mut self, image: &GpuImage<T>, first: usize) -> Result<&GpuImage<T>> {
-        let (to, pitch) = (self.image.buffer(), image.pitch());
-        let mut commands = Commands::new();
-        commands.copy((image.buffer(), first * pitch), (to, 0), to.len())?;
-        image.gpu().run(&commands)?;
-        Ok(&self.image)
+    /// Numbers a pixel.
+    pub fn channels(&self) -> usize {
+        for_any_gpu_image!(self, i => i.channels())
     }
 
-    pub(crate) fn size(&self) -> Size {
-        self.image.size()
+    /// The device.
+    pub fn gpu(&self) -> &Gpu {
+        for_any_gpu_image!(self, i => i.gpu())
+    }
+
+    /// The type of pixel.
+    pub fn pixel(&self) -> PixelKind {
+        match self {
+            Self::U8(_) => PixelKind::U8,
+            Self::U16(_) => PixelKind::U16,
+            Self::F32(_) => PixelKind::F32,
+        }
     }
 }
+
+macro_rules! conversions {
+    ($($pixel:ty => $kind:ident),*) => {$(
+        impl From<GpuImage<$pixel>> for AnyGpuImage {
+            fn from(image: GpuImage<$pixel>) -> Self {
+                Self::$kind(image)
+            }
+        }
+        impl From<&GpuImage<$pixel>> for AnyGpuImage {
+            fn from(image: &GpuImage<$pixel>) -> Self {
+                Self::$kind(image.clone())
+            }
+        }
+        impl<'a> TryFrom<&'a AnyGpuImage> for &'a GpuImage<$pixel> {
+            type Error = Error;
+
+            fn try_from(image: &'a AnyGpuImage) -> Result<Self> {
+                match image {
+                    AnyGpuImage::$kind(image) => Ok(image),
+                    other => Err(Error::Mismatch(format!(
+                        "an image of {:?} pixels: {:?} is needed", other.pixel(), PixelKind::$kind
+                    ))),
+                }
+            }
+        }
+    )*};
+}
+conversions!(u8 => U8, u16 => U16, f32 => F32);
 
 /// Images of one size in a device's memory, one behind the other, for kernels that take many at once. A clone is the
 /// same memory.
@@ -301,7 +344,7 @@ fn packed<T: Element>(rows: &[T], size: Size, channels: usize, pitch: usize) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::gpu::all;
+    use crate::device::gpu::{Commands, all};
     use tiepoint_gpu::arguments;
 
     const CONVERSIONS: &str = "

@@ -1,5 +1,6 @@
 //! Borrowed images: rows that start a stride apart, to read or to write.
 
+use super::gpu::PixelKind;
 use super::{AnyImage, Image, Pixel, Rect, Size};
 use crate::{Error, Result, for_any_view};
 
@@ -234,6 +235,15 @@ impl AnyView<'_> {
     /// Channels of a pixel.
     pub fn channels(&self) -> usize {
         for_any_view!(self, v => v.channels())
+    }
+
+    /// The type of pixel.
+    pub fn pixel(&self) -> PixelKind {
+        match self {
+            Self::U8(_) => PixelKind::U8,
+            Self::U16(_) => PixelKind::U16,
+            Self::F32(_) => PixelKind::F32,
+        }
     }
 
     /// A packed copy.

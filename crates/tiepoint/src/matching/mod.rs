@@ -155,7 +155,7 @@ pub fn match_features(a: &Features, b: &Features, options: &MatchOptions, cpu: &
             (0..f.len()).filter(|&i| sign.is_none_or(|s| (f.keypoints[i].sign < 0) == (s < 0))).collect()
         };
         let (ia, ib) = (pick(a), pick(b));
-        let found = match_all(&a.subset(&ia), &b.subset(&ib), options, cpu)?;
+        let found = match_all(&a.subset(&ia)?, &b.subset(&ib)?, options, cpu)?;
         matches.extend(found.into_iter().map(|m| Match {
             a: ia[m.a as usize] as u32,
             b: ib[m.b as usize] as u32,

@@ -1,13 +1,19 @@
 //! Features in a device's memory.
 
+mod batch;
+mod detector;
+mod input;
+pub(crate) mod pipeline;
 mod readback;
-mod results;
-mod search;
+pub(crate) mod results;
+pub(crate) mod search;
+pub(crate) mod staging;
 
-pub(crate) use results::{Lists, Results, nothing};
 #[cfg(test)]
-pub(crate) use search::AT_A_TIME;
-pub(crate) use search::{Feed, Search, same_size, size_of_all};
+pub(crate) use batch::AT_A_TIME;
+pub use detector::GpuDetector;
+pub use input::Pixels;
+pub(crate) use input::check_mask;
 
 use super::{Descriptors, Features, WORDS, from_words, to_words};
 use crate::Result;
@@ -24,6 +30,28 @@ pub struct GpuFeatures {
     pub(crate) descriptors: GpuDescriptors,
     pub(crate) dimension: usize,
     pub(crate) image: Size,
+}
+
+/// Keypoints of some images in a device's memory, in any order. A clone is the same memory.
+#[derive(Clone, Debug)]
+pub(crate) struct GpuKeypoints {
+    /// [`WORDS`] each; those of image i begin at number i · `capacity`.
+    pub(crate) keypoints: Buffer<u32>,
+    /// For each image how many were found: more than `capacity` when that was too small, the rest is then missing.
+    pub(crate) counts: Buffer<u32>,
+    /// How many fit for one image.
+    pub(crate) capacity: usize,
+}
+
+impl GpuKeypoints {
+    /// Memory for this many keypoints an image.
+    ///
+    /// # Errors
+    /// [`crate::Error::Memory`] when the device has not so much.
+    pub(crate) fn new(gpu: &Gpu, images: usize, capacity: usize) -> Result<Self> {
+        let words = capacity.saturating_mul(images).saturating_mul(WORDS);
+        Ok(Self { keypoints: gpu.buffer(words)?, counts: gpu.buffer(images)?, capacity })
+    }
 }
 
 /// The descriptors of [`GpuFeatures`], in the order of the keypoints.
@@ -83,6 +111,12 @@ impl GpuFeatures {
     pub fn capacity(&self) -> usize {
         self.keypoints.len() / WORDS
     }
+}
+
+/// A GPU beside the calling thread, for tests.
+#[cfg(test)]
+pub(crate) fn beside(gpu: &Gpu) -> crate::device::Processor {
+    crate::device::Processor::with_gpu(crate::device::Cpu::sequential(), gpu.clone())
 }
 
 #[cfg(test)]

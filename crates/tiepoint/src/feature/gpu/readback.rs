@@ -1,20 +1,18 @@
-//! Where features arrive in the host's memory.
+//! Memory of the host into which a device writes features.
 
 use super::GpuDescriptors;
-use super::results::{Arrival, Lists};
+use super::results::{Arrival, Lists, Recycled};
 use crate::Result;
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu, Pinned};
-use crate::feature::select::Selection;
 use crate::feature::{Descriptors, Features, Keypoint, WORDS, from_words};
-use std::mem::discriminant;
 use std::ops::Range;
 use tiepoint_gpu::{Element, Transfer};
 
 /// Memory that the device writes: as many features of an image as are expected come along with the counts, so that the
 /// host waits once. Those of many images come in parcels, of which the device still makes one while another travels.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct ReadbackSlot {
     counts: Pinned<u32>,
     keypoints: Pinned<u32>,
     bytes: Pinned<u8>,
@@ -27,7 +25,7 @@ pub(super) struct Place {
     parcels: Vec<(Range<usize>, Transfer)>,
 }
 
-impl Place {
+impl ReadbackSlot {
     pub(super) fn new(gpu: &Gpu) -> Result<Self> {
         Ok(Self {
             counts: gpu.pinned(0)?,
@@ -104,22 +102,22 @@ impl Place {
         Ok(commands)
     }
 
-    /// See [`super::Results::arrival`]; the features take the memory of spare ones.
+    /// See [`Results::arrival`](super::results::Results::arrival).
     pub(super) fn arrival(
         &mut self,
         lists: &Lists<'_>,
         kept: bool,
-        spare: &mut Vec<Features>,
+        recycled: &Recycled,
         cpu: &Cpu,
     ) -> Result<Arrival> {
-        let most = lists.selection.most();
+        let most = lists.selection.early_limit();
         let (mut all, mut greatest) = (Vec::new(), 0);
         for (images, sent) in &self.parcels {
             let counts = self.counts.numbers_at(sent.done(), images.clone())?;
             greatest = counts.iter().fold(greatest, |greatest, &n| greatest.max(n as usize));
             if greatest.min(most) <= self.expected {
                 let counts: Vec<usize> = counts.iter().map(|&n| most.min(n as usize)).collect();
-                all.extend(self.features((images, sent), &counts, lists, spare, cpu)?);
+                all.extend(self.features((images, sent), &counts, lists, recycled, cpu)?);
             }
         }
         if greatest > lists.capacity {
@@ -132,7 +130,7 @@ impl Place {
             false if kept => {
                 self.prepare(lists)?;
                 self.fetch(lists)?;
-                self.arrival(lists, kept, spare, cpu)
+                self.arrival(lists, kept, recycled, cpu)
             }
             false => Ok(Arrival::Unexpected),
         }
@@ -144,7 +142,7 @@ impl Place {
         (images, sent): (&Range<usize>, &Transfer),
         counts: &[usize],
         lists: &Lists<'_>,
-        spare: &mut Vec<Features>,
+        recycled: &Recycled,
         cpu: &Cpu,
     ) -> Result<Vec<Features>> {
         let of = |len: usize| images.start * self.room * len..images.end * self.room * len;
@@ -155,10 +153,7 @@ impl Place {
         };
         let alone = Cpu::sequential();
         let within = if counts.iter().any(|&n| n >= MANY) { cpu } else { &alone };
-        let none = lists.none();
-        spare.retain(|f| discriminant(&f.descriptors) == discriminant(&none.descriptors));
-        let mut found = spare.split_off(spare.len().saturating_sub(counts.len()));
-        found.resize(counts.len(), none);
+        let mut found = recycled.take(counts.len(), &lists.none());
         cpu.for_chunks(&mut found, 1, |i, found| {
             for found in found {
                 let words = &words[i * self.room * WORDS..][..self.room * WORDS];
@@ -170,8 +165,8 @@ impl Place {
                     Descriptors::F32(to) => take_values(&floats[values][..len], to, within),
                 }
                 (found.dimension, found.image) = (lists.dimension, lists.size);
-                if let Selection::Even(_) = lists.selection {
-                    *found = lists.selection.apply(found, within);
+                if lists.selection.is_finished_by_host() {
+                    *found = lists.selection.of(found, within);
                 }
             }
         });

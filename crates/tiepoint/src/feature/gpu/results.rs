@@ -1,19 +1,21 @@
-//! The way of features from a device's lists to the host's memory.
+//! Features on their way from a device's lists to the host's memory.
 
-use super::readback::Place;
+use super::readback::ReadbackSlot;
 use super::{GpuDescriptors, GpuFeatures};
+use crate::Result;
 use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::feature::select::Selection;
 use crate::feature::{Descriptors, Features, WORDS};
 use crate::image::Size;
-use crate::{Error, Result};
+use std::mem::discriminant;
 use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use tiepoint_gpu::Element;
 
 /// What a search of some images of one size leaves in the device's memory.
 #[derive(Clone, Debug)]
-pub(crate) struct Lists<'d> {
+pub struct Lists<'d> {
     /// How many there are in every image: more than `capacity` where that was too small, and not all are there.
     pub(crate) counts: &'d Buffer<u32>,
     /// In their total order; those of image i begin at number i · `capacity`.
@@ -21,7 +23,7 @@ pub(crate) struct Lists<'d> {
     pub(crate) descriptors: &'d GpuDescriptors,
     pub(crate) dimension: usize,
     pub(crate) capacity: usize,
-    /// What is wanted of them. The strongest come first anyway, an even selection is the host's to make.
+    /// Which of them are kept.
     pub(crate) selection: Selection,
     /// Of the images.
     pub(crate) size: Size,
@@ -44,10 +46,10 @@ impl Lists<'_> {
     /// Of the `count` features of the first image those wanted, in memory of their own.
     ///
     /// # Errors
-    /// [`Error::Device`] when it is too small.
+    /// [`crate::Error::Device`] when it is too small.
     pub(crate) fn keep(&self, count: usize) -> Result<GpuFeatures> {
         let gpu = self.keypoints.gpu();
-        let count = count.min(self.selection.most());
+        let count = count.min(self.selection.early_limit());
         let mut commands = Commands::new();
         let keypoints = first_of(self.keypoints, count * WORDS, &mut commands)?;
         let values = count * self.dimension;
@@ -94,69 +96,90 @@ impl Arrival {
 /// The results of two searches, one of which may still be under way.
 #[derive(Debug)]
 pub(crate) struct Results {
-    places: [Place; 2],
-    /// Memory for more.
-    spare: Vec<Features>,
+    slots: [ReadbackSlot; 2],
 }
 
 impl Results {
     pub(crate) fn new(gpu: &Gpu) -> Result<Self> {
-        Ok(Self { places: [Place::new(gpu)?, Place::new(gpu)?], spare: Vec::new() })
+        Ok(Self { slots: [ReadbackSlot::new(gpu)?, ReadbackSlot::new(gpu)?] })
     }
 
-    /// Takes features that are no longer needed, for their memory.
-    pub(crate) fn recycle(&mut self, features: impl IntoIterator<Item = Features>) {
-        self.spare.extend(features);
-        self.spare.truncate(SPARE);
-    }
-
-    /// Sends the results of all images on their way to one of the places, as part of the work in the queue.
-    pub(crate) fn fetch(&mut self, place: usize, lists: &Lists<'_>) -> Result<()> {
-        self.places[place].prepare(lists)?;
-        self.places[place].fetch(lists)
+    /// Sends the results of all images on their way to one of the slots, as part of the work in the queue.
+    pub(crate) fn fetch(&mut self, slot: usize, lists: &Lists<'_>) -> Result<()> {
+        self.slots[slot].prepare(lists)?;
+        self.slots[slot].fetch(lists)
     }
 
     /// The same of many images, whose lists are yet to be completed: by each of some commands for so many images.
     pub(crate) fn fetch_completed(
         &mut self,
-        place: usize,
+        slot: usize,
         lists: &Lists<'_>,
         parcels: &[(Range<usize>, Commands)],
+        recycled: &Recycled,
     ) -> Result<()> {
         let gpu = lists.keypoints.gpu();
-        // The lists may still be read for the other place.
-        self.places[1 - place].hold()?;
+        // The lists may still be read for the other slot.
+        self.slots[1 - slot].hold()?;
         // 2026-11-22: new pages that are taken while the device writes to others take so long (0.75 ms an image of
         // 10 000 features in place of 0.60) that parcels pay for memory that was given back alone.
-        if self.spare.len() < lists.images() {
+        if recycled.len() < lists.images() {
             parcels.iter().try_for_each(|(_, complete)| gpu.run(complete))?;
-            return self.fetch(place, lists);
+            return self.fetch(slot, lists);
         }
-        self.places[place].prepare(lists)?;
+        self.slots[slot].prepare(lists)?;
         for (images, complete) in parcels {
             gpu.run(complete)?;
-            self.places[place].fetch_beside(lists, images.clone())?;
+            self.slots[slot].fetch_beside(lists, images.clone())?;
         }
         Ok(())
     }
 
-    /// The features of every image in a place, once they have come. When there are more than were expected, the rest is
+    /// The features of every image in a slot, once they have come. When there are more than were expected, the rest is
     /// fetched if the lists are still what was searched (`kept`).
     pub(crate) fn arrival(
         &mut self,
-        place: usize,
+        slot: usize,
         lists: &Lists<'_>,
         kept: bool,
+        recycled: &Recycled,
         cpu: &Cpu,
     ) -> Result<Arrival> {
-        self.places[place].arrival(lists, kept, &mut self.spare, cpu)
+        self.slots[slot].arrival(lists, kept, recycled, cpu)
     }
 }
 
-/// Images whose features' memory is kept at most.
-const SPARE: usize = 64;
+/// Features that are no longer needed, whose memory the next ones take.
+#[derive(Debug, Default)]
+pub(crate) struct Recycled(Mutex<Vec<Features>>);
 
-/// For results of no search.
-pub(crate) fn nothing() -> Error {
-    Error::Image("no image was searched".into())
+impl Recycled {
+    /// Images whose features are kept at most.
+    const MOST: usize = 64;
+
+    pub(crate) fn put(&self, features: impl IntoIterator<Item = Features>) {
+        let mut kept = self.kept();
+        kept.extend(features);
+        kept.truncate(Self::MOST);
+    }
+
+    fn len(&self) -> usize {
+        self.kept().len()
+    }
+
+    /// Features for `n` images, to be overwritten: as many as there are with descriptors of the kind of `none`, and
+    /// copies of it.
+    pub(super) fn take(&self, n: usize, none: &Features) -> Vec<Features> {
+        let mut kept = self.kept();
+        kept.retain(|f| discriminant(&f.descriptors) == discriminant(&none.descriptors));
+        let first = kept.len().saturating_sub(n);
+        let mut taken = kept.split_off(first);
+        drop(kept);
+        taken.resize(n, none.clone());
+        taken
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Vec<Features>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

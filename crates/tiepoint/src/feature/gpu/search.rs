@@ -1,156 +1,268 @@
-//! Many images of one size, some at a time: while the results of some come home, the next are searched, and those after
-//! them travel to the device.
+//! One search at a time: the memory that a thread uses while it searches.
 
-use crate::device::Cpu;
-use crate::device::gpu::Gpu;
+use super::GpuFeatures;
+use super::input::Pixels;
+use super::pipeline::{Core, Parts, Pipeline, Purpose, is_of_memory};
+use super::results::Results;
+use super::staging::Staging;
 use crate::feature::Features;
-use crate::image::gpu::{GpuImage, GpuPixel, Staging};
-use crate::image::{ImageView, Size};
+use crate::image::AnyView;
+use crate::image::gpu::{AnyGpuImage, GpuImage, PixelKind};
 use crate::{Error, Result};
-use std::any::Any;
-use tiepoint_gpu::Mark;
+use std::slice;
 
-/// Pixels, as the detector's first octave has them, that are searched at a time: few enough for a device's memory.
-// 2026-11-21: a quarter as many, so that more of the way home is hidden, lost more on the device than that gained.
-pub(crate) const AT_A_TIME: usize = 1 << 27;
-
-/// A detector that can begin a search before the results of the last one were read.
-pub(crate) trait Search<T: GpuPixel> {
-    /// The host, where work of so many steps begins.
-    fn begin_task(&self, steps: usize) -> Cpu;
-
-    /// Puts the search of some images into the queue, with the way of its results to one of two places.
-    fn begin(&mut self, images: &[GpuImage<T>], place: usize) -> Result<()>;
-
-    /// The features from a place; `None` when there was too little room, of which there will be more. `last`: nothing
-    /// was begun since.
-    fn end(&mut self, place: usize, last: bool) -> Result<Option<Vec<Features>>>;
-
-    /// Searches images that are on the device.
-    fn images_in_turn(&mut self, images: &[GpuImage<T>], pixels_an_image: usize) -> Result<Vec<Features>> {
-        let part = part_of(images.len(), AT_A_TIME / pixels_an_image.max(1));
-        let found = self.in_turn(images.len().div_ceil(part), |i| {
-            let images = &images[i * part..];
-            Ok(filled(images, part).cloned().collect())
-        })?;
-        Ok(found.into_iter().take(images.len()).collect())
-    }
-
-    /// Searches images in the host's memory.
-    fn views_in_turn(&mut self, views: &[ImageView<'_, T>], feed: &mut Feed<T>) -> Result<Vec<Features>> {
-        let part = feed.sets[0].len();
-        let found =
-            self.in_turn(views.len().div_ceil(part), |i| feed.send(filled(&views[i * part..], part), i))?;
-        Ok(found.into_iter().take(views.len()).collect())
-    }
-
-    /// Searches parts one after the other, each with as many images; `images` gives those of a part.
-    fn in_turn(
-        &mut self,
-        parts: usize,
-        mut images: impl FnMut(usize) -> Result<Vec<GpuImage<T>>>,
-    ) -> Result<Vec<Features>> {
-        let cpu = self.begin_task(parts);
-        let mut found = Vec::new();
-        for i in 0..parts {
-            self.begin(&images(i)?, i % 2)?;
-            if i > 0 {
-                found.push(self.end((i - 1) % 2, false)?);
-                cpu.advance(1);
-            }
-        }
-        if parts > 0 {
-            found.push(self.end((parts - 1) % 2, true)?);
-        }
-        let mut all = Vec::new();
-        for (i, mut found) in found.into_iter().enumerate() {
-            // There was too little room.
-            while found.is_none() {
-                self.begin(&images(i)?, 0)?;
-                found = self.end(0, true)?;
-            }
-            all.extend(found.into_iter().flatten());
-        }
-        Ok(all)
-    }
-}
-
-/// The size of some grey views, which must be of one size; `None` of none.
-pub(crate) fn size_of_all<T: GpuPixel>(views: &[ImageView<'_, T>]) -> Result<Option<Size>> {
-    let size = views.first().map(ImageView::size);
-    for view in views {
-        view.require_grey()?;
-        size.map_or(Ok(()), |size| same_size(size, view.size()))?;
-    }
-    Ok(size)
-}
-
-/// Refuses a batch of two sizes.
-pub(crate) fn same_size(one: Size, other: Size) -> Result<()> {
-    match one == other {
-        true => Ok(()),
-        false => {
-            Err(Error::Mismatch(format!("the images of a batch are {one} and {other}: one size is needed")))
-        }
-    }
-}
-
-/// How many of some images to search at a time, `most` at most: all parts about equal.
-fn part_of(images: usize, most: usize) -> usize {
-    images.div_ceil(images.div_ceil(most.max(1)).max(1)).max(1)
-}
-
-/// The first few, the last one repeated when there are fewer: memory and work are for one number of images.
-fn filled<I>(images: &[I], number: usize) -> impl Iterator<Item = &I> {
-    images.iter().chain(images.last().into_iter().cycle()).take(number)
-}
-
-/// Two sets of images on the device that are filled from the host in turn: one while the other is searched.
+/// The pipeline for the latest images, and what goes into it and comes out of it.
 #[derive(Debug)]
-pub(crate) struct Feed<T: GpuPixel> {
-    gpu: Gpu,
-    cpu: Cpu,
-    sets: [Vec<Staging<T>>; 2],
-    /// After the last search of each set, or when it was made.
-    searched: [Mark; 2],
+pub(crate) struct Search<P: Pipeline> {
+    pub(crate) pipeline: Option<P>,
+    /// The mask that the pipeline reads.
+    pub(crate) mask: Option<GpuImage<u8>>,
+    /// Room for features of an image, where less has proved too small; 0 where it has not.
+    pub(crate) capacity: usize,
+    /// For images that come from the host one at a time.
+    pub(crate) input: Option<Staging>,
+    /// For many such.
+    pub(super) feed: Option<super::batch::Feed>,
+    /// For images for which there is too little memory.
+    pub(crate) parts: Option<Box<P::Parts>>,
+    results: Results,
 }
 
-impl<T: GpuPixel> Feed<T> {
-    /// The one that was `kept`, or a new one, for `images` images of a size, of so many pixels in the detector's first
-    /// octave: half of what is searched at a time when they come from the device, so that there is something to search
-    /// while others travel.
-    pub(crate) fn of(
-        kept: Option<Box<dyn Any + Send + Sync>>,
-        (gpu, cpu): (&Gpu, &Cpu),
-        size: Size,
-        images: usize,
-        pixels_an_image: usize,
-    ) -> Result<Box<Self>> {
-        let part = part_of(images, (AT_A_TIME / 2 / pixels_an_image.max(1)).min(images.div_ceil(2)));
-        let serves =
-            |feed: &Self| feed.sets[0].len() == part && feed.sets[0].iter().all(|image| image.size() == size);
-        match kept.and_then(|kept| kept.downcast::<Self>().ok()).filter(|feed| serves(feed)) {
-            Some(feed) => Ok(feed),
-            None => {
-                let set = || (0..part).map(|_| Staging::new(gpu, size)).collect::<Result<_>>();
-                let sets = [set()?, set()?];
-                let searched = [gpu.mark()?, gpu.mark()?];
-                Ok(Box::new(Self { gpu: gpu.clone(), cpu: cpu.clone(), sets, searched }))
+impl<P: Pipeline> Search<P> {
+    pub(crate) fn new(core: &Core<P>) -> Result<Self> {
+        let results = Results::new(&core.gpu)?;
+        Ok(Self {
+            pipeline: None,
+            mask: None,
+            capacity: core.capacity,
+            input: None,
+            feed: None,
+            parts: None,
+            results,
+        })
+    }
+
+    /// In how many parts the last image was searched; 1 is the whole.
+    pub(super) fn parts(&self) -> usize {
+        self.parts.as_ref().map_or(1, |parts| parts.count())
+    }
+
+    /// How many kernels the search of the last image launched.
+    pub(super) fn launches(&self) -> usize {
+        self.pipeline.as_ref().map_or(0, Pipeline::launches)
+    }
+
+    /// What a pipeline for these images is made for.
+    fn purpose(&self, layout: P::Layout, pixel: PixelKind, masked: bool) -> Purpose<P::Layout> {
+        let capacity = if self.capacity > 0 { self.capacity } else { P::usual_capacity(&layout) };
+        Purpose { layout, pixel, masked, capacity }
+    }
+
+    /// Has memory and work ready for these images.
+    pub(crate) fn reserve(
+        &mut self,
+        core: &Core<P>,
+        layout: P::Layout,
+        pixel: PixelKind,
+        masked: bool,
+    ) -> Result<()> {
+        let purpose = self.purpose(layout, pixel, masked);
+        if self.pipeline.as_ref().is_some_and(|pipeline| *pipeline.purpose() == purpose) {
+            return Ok(());
+        }
+        // The old memory may be what makes room for the new.
+        let old = self.pipeline.take();
+        self.parts = None;
+        core.within_limit(&purpose)?;
+        let size = P::mask_size(&purpose.layout);
+        self.mask = match self.mask.take().filter(|mask| masked && mask.size() == size) {
+            Some(mask) => Some(mask),
+            None => masked.then(|| GpuImage::new(&core.gpu, size)).transpose()?,
+        };
+        self.pipeline = Some(P::new(core, purpose, self.mask.as_ref(), old)?);
+        Ok(())
+    }
+
+    /// The pipeline that was last made ready.
+    pub(crate) fn reserved(&self) -> Result<&P> {
+        self.pipeline.as_ref().ok_or_else(nothing)
+    }
+
+    /// Puts the search of these images, of one size and one type of pixel, into the queue but for its parcels.
+    pub(super) fn begin(
+        &mut self,
+        core: &Core<P>,
+        images: &[AnyGpuImage],
+        mask: Option<&GpuImage<u8>>,
+    ) -> Result<()> {
+        let first = images.first().ok_or_else(nothing)?;
+        let layout = P::layout(&core.options, first.size(), images.len())?;
+        self.reserve(core, layout, first.pixel(), mask.is_some())?;
+        let mask = mask.zip(self.mask.as_ref()).map(|(from, to)| [from, to]);
+        self.reserved()?.begin(images, mask)
+    }
+
+    /// Puts the whole search of these images into the queue.
+    pub(super) fn enqueue(
+        &mut self,
+        core: &Core<P>,
+        images: &[AnyGpuImage],
+        mask: Option<&GpuImage<u8>>,
+    ) -> Result<()> {
+        self.begin(core, images, mask)?;
+        let parcels = self.reserved()?.parcels();
+        parcels.iter().try_for_each(|(_, complete)| Ok(core.gpu.run(complete)?))
+    }
+
+    /// The features of one image, in parts when the memory is too small for the whole.
+    pub(super) fn detect(
+        &mut self,
+        core: &Core<P>,
+        image: &Pixels<'_>,
+        mask: Option<&GpuImage<u8>>,
+    ) -> Result<Features> {
+        // What there was no memory for is not tried again.
+        let kept = self.parts.take().filter(|p| p.serves(image.size(), image.pixel(), mask.is_some()));
+        let found = match kept {
+            None => self.whole(core, image, mask),
+            Some(mut parts) => parts.detect(image, mask).map(|found| {
+                self.parts = Some(parts);
+                P::selection(&core.options).of(&found, &core.cpu)
+            }),
+        };
+        match found {
+            Err(refused) if is_of_memory(&refused) => self.in_parts(core, image, mask, refused),
+            found => found,
+        }
+    }
+
+    /// What is tried when memory was refused.
+    pub(crate) fn in_parts(
+        &mut self,
+        core: &Core<P>,
+        image: &Pixels<'_>,
+        mask: Option<&GpuImage<u8>>,
+        refused: Error,
+    ) -> Result<Features> {
+        (self.pipeline, self.mask, self.input, self.feed, self.parts) = (None, None, None, None, None);
+        let (parts, found) = P::Parts::fit(core, image, mask, refused)?;
+        self.parts = Some(Box::new(parts));
+        Ok(P::selection(&core.options).of(&found, &core.cpu))
+    }
+
+    fn whole(&mut self, core: &Core<P>, image: &Pixels<'_>, mask: Option<&GpuImage<u8>>) -> Result<Features> {
+        match image {
+            Pixels::Device(image) => self.whole_on_device(core, image, mask),
+            Pixels::Host(view) => {
+                let (image, staging) = self.stage(core, *view, mask.is_some())?;
+                let found = self.whole_on_device(core, &image, mask);
+                self.input = Some(staging);
+                found
             }
         }
     }
 
-    /// Sends part i on its way, the search of the part before having been begun.
-    fn send<'v>(
-        &mut self,
-        views: impl Iterator<Item = &'v ImageView<'v, T>>,
-        i: usize,
-    ) -> Result<Vec<GpuImage<T>>>
-    where
-        T: 'v,
-    {
-        self.searched[(i + 1) % 2] = self.gpu.mark()?;
-        let (set, free) = (&mut self.sets[i % 2], &self.searched[i % 2]);
-        set.iter_mut().zip(views).map(|(to, view)| to.send(*view, free, &self.cpu).cloned()).collect()
+    /// Sends an image to the device. The memory for its search is reserved before, so that it does not travel in vain.
+    fn stage(&mut self, core: &Core<P>, view: AnyView<'_>, masked: bool) -> Result<(AnyGpuImage, Staging)> {
+        self.reserve(core, P::layout(&core.options, view.size(), 1)?, view.pixel(), masked)?;
+        let mut staging = Staging::of(self.input.take(), &core.gpu, view.pixel(), view.size())?;
+        Ok((staging.fill(view)?, staging))
     }
+
+    fn whole_on_device(
+        &mut self,
+        core: &Core<P>,
+        image: &AnyGpuImage,
+        mask: Option<&GpuImage<u8>>,
+    ) -> Result<Features> {
+        loop {
+            self.enqueue(core, slice::from_ref(image), mask)?;
+            if let Some(features) = self.fetch_one(core)? {
+                return Ok(features);
+            }
+        }
+    }
+
+    /// The features of one image, left on the device.
+    pub(super) fn detect_on_device(
+        &mut self,
+        core: &Core<P>,
+        image: &Pixels<'_>,
+        mask: Option<&GpuImage<u8>>,
+    ) -> Result<GpuFeatures> {
+        // The host selects, and puts parts together.
+        if P::selection(&core.options).is_finished_by_host() || self.parts.is_some() {
+            return GpuFeatures::upload(&core.gpu, &self.detect(core, image, mask)?);
+        }
+        let kept = match image {
+            Pixels::Device(image) => self.keep(core, image, mask),
+            Pixels::Host(view) => self.stage(core, *view, mask.is_some()).and_then(|(image, staging)| {
+                let kept = self.keep(core, &image, mask);
+                self.input = Some(staging);
+                kept
+            }),
+        };
+        match kept {
+            Err(refused) if is_of_memory(&refused) => {
+                GpuFeatures::upload(&core.gpu, &self.in_parts(core, image, mask, refused)?)
+            }
+            kept => kept,
+        }
+    }
+
+    fn keep(
+        &mut self,
+        core: &Core<P>,
+        image: &AnyGpuImage,
+        mask: Option<&GpuImage<u8>>,
+    ) -> Result<GpuFeatures> {
+        loop {
+            self.enqueue(core, slice::from_ref(image), mask)?;
+            let lists = self.reserved()?.lists();
+            let count = lists.counts.to_vec()?.first().map_or(0, |&n| n as usize);
+            if count <= lists.capacity {
+                return lists.keep(count);
+            }
+            self.make_room(count);
+        }
+    }
+
+    /// The features of the one image that was searched, or `None` as [`fetched`](Self::fetched).
+    pub(crate) fn fetch_one(&mut self, core: &Core<P>) -> Result<Option<Features>> {
+        self.fetch(core, 0)?;
+        Ok(self.fetched(core, 0, true)?.and_then(|mut found| found.pop()))
+    }
+
+    /// Sends the results of what was searched to one of the two slots; parcels are completed first.
+    pub(super) fn fetch(&mut self, core: &Core<P>, slot: usize) -> Result<()> {
+        let pipeline = self.pipeline.as_ref().ok_or_else(nothing)?;
+        let (lists, parcels) = (pipeline.lists(), pipeline.parcels());
+        match parcels.is_empty() {
+            true => self.results.fetch(slot, &lists),
+            false => self.results.fetch_completed(slot, &lists, parcels, &core.recycled),
+        }
+    }
+
+    /// The features from a slot, once they have come; `None` when there was too little room for them, and more has been
+    /// made. `last`: nothing was searched since.
+    pub(super) fn fetched(
+        &mut self,
+        core: &Core<P>,
+        slot: usize,
+        last: bool,
+    ) -> Result<Option<Vec<Features>>> {
+        let lists = self.pipeline.as_ref().ok_or_else(nothing)?.lists();
+        let arrival = self.results.arrival(slot, &lists, last, &core.recycled, &core.cpu)?;
+        Ok(arrival.or_else_room(|most| self.make_room(most)))
+    }
+
+    fn make_room(&mut self, most: usize) {
+        // A point may have more than one direction.
+        self.capacity = most.saturating_add(most / 2).div_ceil(1024).saturating_mul(1024);
+    }
+}
+
+/// For results of no search.
+fn nothing() -> Error {
+    Error::Image("no image was searched".into())
 }

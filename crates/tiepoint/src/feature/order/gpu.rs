@@ -1,13 +1,15 @@
 //! The total order of keypoints on a GPU.
 
+use super::Rank;
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::feature::for_kernels;
+use crate::feature::gpu::GpuKeypoints;
 use tiepoint_gpu::{Kernel, KernelSource, arguments};
 
 /// Puts keypoints into their total order.
 #[derive(Clone, Debug)]
-pub(crate) struct GpuOrder {
+pub struct GpuOrder {
     sort_runs: Kernel,
     merge_runs: Kernel,
 }
@@ -20,13 +22,16 @@ impl GpuOrder {
     /// Runs that are merged at a time.
     const WAYS: usize = 8;
 
-    pub(crate) fn source() -> KernelSource {
-        let source = KernelSource::new("order").define("GROUP", Self::GROUP).define("RUN", Self::RUN);
+    pub(crate) fn source(rank: Rank) -> KernelSource {
+        let source = KernelSource::new("order")
+            .define("GROUP", Self::GROUP)
+            .define("RUN", Self::RUN)
+            .define("RANK", rank.field);
         for_kernels(source.define("WAYS", Self::WAYS)).text(include_str!("order.cl"))
     }
 
-    pub(crate) fn new(gpu: &Gpu) -> Result<Self> {
-        let program = gpu.program(&Self::source())?;
+    pub(crate) fn new(gpu: &Gpu, rank: Rank) -> Result<Self> {
+        let program = gpu.program(&Self::source(rank))?;
         Ok(Self {
             sort_runs: program.untyped_kernel("sort_runs", [Self::GROUP, 1])?,
             merge_runs: program.untyped_kernel("merge_runs", [Self::GROUP, 1])?,
@@ -39,11 +44,11 @@ impl GpuOrder {
     pub(crate) fn record<'b>(
         &self,
         commands: &mut Commands,
-        keypoints: &Buffer<u32>,
-        counts: &Buffer<u32>,
-        capacity: usize,
+        found: &GpuKeypoints,
         (order, spare): (&'b Buffer<u64>, &'b Buffer<u64>),
     ) -> Result<&'b Buffer<u64>> {
+        let GpuKeypoints { keypoints, counts, capacity } = found;
+        let capacity = *capacity;
         let groups = |of: usize| [capacity.div_ceil(of), counts.len(), 1];
         let (mut from, mut to, room) = (order, spare, capacity as u32);
         commands.launch_untyped(
@@ -91,7 +96,7 @@ pub(crate) mod tests {
     #[test]
     fn the_order_is_that_of_the_cpu() {
         for gpu in all() {
-            let order = GpuOrder::new(gpu).unwrap();
+            let order = GpuOrder::new(gpu, Rank::RESPONSE).unwrap();
             for (capacity, counts) in [
                 (1, [1, 0]),
                 (300, [299, 257]),
@@ -108,9 +113,10 @@ pub(crate) mod tests {
                 }
                 let on_device = gpu.upload(&words).unwrap();
                 let counts = gpu.upload(&counts.map(|n| n as u32)).unwrap();
+                let found = GpuKeypoints { keypoints: on_device, counts, capacity };
                 let [a, b] = [(); 2].map(|()| gpu.buffer(2 * capacity).unwrap());
                 let mut commands = Commands::new();
-                let sorted = order.record(&mut commands, &on_device, &counts, capacity, (&a, &b)).unwrap();
+                let sorted = order.record(&mut commands, &found, (&a, &b)).unwrap();
                 gpu.run(&commands).unwrap();
                 let sorted = sorted.to_vec().unwrap();
                 for (i, image) in images.into_iter().enumerate() {
@@ -126,6 +132,6 @@ pub(crate) mod tests {
 
     #[test]
     fn kernels_compile_for_every_card() {
-        compiles_everywhere(&[GpuOrder::source()]);
+        compiles_everywhere(&[GpuOrder::source(Rank::RESPONSE)]);
     }
 }

@@ -1,5 +1,28 @@
-//! The total order of keypoints: [`Keypoint::order`](super::Keypoint::order), and its GPU form.
+//! The order of keypoints: by what a selection ranks them by, and then by [`Keypoint::order`], which leaves no two
+//! different keypoints equal. So results depend neither on threads nor on the device.
 
 pub(crate) mod gpu;
 
 pub(crate) use gpu::GpuOrder;
+
+use super::Keypoint;
+use std::cmp::Ordering;
+
+/// What keypoints are ranked by: one of their numbers, the greatest first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rank {
+    /// The number.
+    pub(crate) value: fn(&Keypoint) -> f32,
+    /// Its name in the kernels' `Keypoint`.
+    pub(crate) field: &'static str,
+}
+
+impl Rank {
+    /// The strongest first, which is the order of every output.
+    pub(crate) const RESPONSE: Self = Self { value: |k| k.response, field: "response" };
+
+    /// Whether `a` comes before `b`.
+    pub(crate) fn compare(self, a: &Keypoint, b: &Keypoint) -> Ordering {
+        (self.value)(b).total_cmp(&(self.value)(a)).then_with(|| a.order(b))
+    }
+}

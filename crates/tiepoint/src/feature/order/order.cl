@@ -1,6 +1,7 @@
-// The total order of keypoints, by merging: runs of RUN are sorted in local memory, then WAYS runs at a time are merged,
-// every keypoint finding its place by a search in each of the others. Keypoints stay; what moves is, in 64 bits, an
-// index below its keypoint's first key, which most comparisons need nothing beside.
+// Puts keypoints into their order by merging: runs of RUN are sorted in local memory, then WAYS runs at a time are
+// merged, every keypoint finding its position by a search in each of the other runs. The keypoints stay where they are;
+// what moves is a 64-bit number with what the keypoint is ranked by (RANK) above its index. Most comparisons need
+// nothing else.
 
 // Whether `a` comes before `b`; an index beyond the count comes last. Equal keypoints are equal in every word, so that
 // the index, which depends on the order of threads, decides nothing that anyone sees.
@@ -22,7 +23,7 @@ KERNEL(GROUP, 1) sort_runs(GLOBAL u64 *RESTRICT order, const GLOBAL Keypoint *RE
     order += (u64)GROUP_Y * capacity;
     for (u32 i = lane; i < RUN; i += GROUP) {
         u32 at = first + i;
-        u32 key = at < count ? ~sortable(keypoints[at].response) : 0xffffffffu;
+        u32 key = at < count ? ~sortable(keypoints[at].RANK) : 0xffffffffu;
         run[i] = (u64)key << 32 | at;
     }
     for (u32 size = 2; size <= RUN; size *= 2) {

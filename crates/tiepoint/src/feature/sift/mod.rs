@@ -42,13 +42,13 @@ mod tests;
 mod window;
 
 pub use gpu::GpuSift;
-pub use options::{DescriptorKind, SiftOptions, SiftPreset};
+pub use options::{SiftOptions, SiftPreset};
 
-use super::select::Selection;
-use super::{Descriptors, Features, Keypoint};
-use crate::device::Cpu;
+use super::gpu::check_mask;
+use super::{DescriptorKind, Descriptors, Features, Keypoint};
+use crate::Result;
+use crate::device::{Cpu, Scratch};
 use crate::image::{ImageView, Pixel, Size};
-use crate::{Error, Result};
 use refine::Point;
 use scale_space::{Octave, Pyramid, Ready};
 use std::ops::Range;
@@ -69,11 +69,12 @@ pub fn detect<T: Pixel>(
     Sift::new(*options)?.detect(image, mask, cpu)
 }
 
-/// A SIFT detector that keeps its memory between images.
+/// A SIFT detector that keeps its memory between images. Threads may share it.
 #[derive(Debug)]
 pub struct Sift {
     options: SiftOptions,
-    pyramid: Option<Pyramid>,
+    /// Of the images before.
+    pyramids: Scratch<Option<Pyramid>>,
 }
 
 impl Sift {
@@ -83,7 +84,7 @@ impl Sift {
     /// [`Error::Option`] when an option is out of range.
     pub fn new(options: SiftOptions) -> Result<Self> {
         options.check()?;
-        Ok(Self { options, pyramid: None })
+        Ok(Self { options, pyramids: Scratch::default() })
     }
 
     /// The options.
@@ -98,33 +99,32 @@ impl Sift {
     /// [`Error::Image`] when the image is empty or has several channels, [`Error::Mismatch`] when the mask has
     /// another size.
     pub fn detect<T: Pixel>(
-        &mut self,
+        &self,
         image: ImageView<'_, T>,
         mask: Option<ImageView<'_, u8>>,
         cpu: &Cpu,
     ) -> Result<Features> {
         image.require_grey()?;
         let size = image.size();
-        if let Some(mask) = mask.filter(|m| m.size() != size || m.channels() != 1) {
-            let found = mask.size();
-            return Err(Error::Mismatch(format!(
-                "the mask is {found}, the image {size}: one mask value a pixel is needed"
-            )));
-        }
-        let mut pyramid = match self.pyramid.take() {
-            Some(p) if p.input_size() == size => p,
-            _ => Pyramid::new(size, &self.options),
-        };
-        let mut found = Found::new(size, &self.options, mask);
-        let cpu = &cpu.begin_task("SIFT", pyramid.rows());
-        cpu.run(|| pyramid.run(image, cpu, |octave, ready| found.search(octave, ready, cpu)));
-        self.pyramid = Some(pyramid);
-        Ok(found.into_features(cpu))
+        check_mask(mask, size)?;
+        self.pyramids.with(
+            || Ok(None),
+            |kept| {
+                if kept.as_ref().is_none_or(|pyramid| pyramid.input_size() != size) {
+                    *kept = None;
+                }
+                let pyramid = kept.get_or_insert_with(|| Pyramid::new(size, &self.options));
+                let mut search = Search::new(size, &self.options, mask);
+                let cpu = &cpu.begin_task("SIFT", pyramid.rows());
+                cpu.run(|| pyramid.run(image, cpu, |octave, ready| search.advance(octave, ready, cpu)));
+                Ok(search.into_features(cpu))
+            },
+        )
     }
 }
 
-/// What was found so far; the descriptors lie in `bytes` or `floats`, in the order of the keypoints.
-struct Found<'m> {
+/// A search of one image, and what it has found so far; the descriptors lie in `bytes` or `floats`, in the order of the keypoints.
+struct Search<'m> {
     options: SiftOptions,
     size: Size,
     mask: Option<ImageView<'m, u8>>,
@@ -133,18 +133,18 @@ struct Found<'m> {
     floats: Vec<f32>,
     /// By octave, the points around which rows are still missing.
     waiting: Vec<Vec<Point>>,
-    /// Responses below this one cannot be among the strongest N any more.
+    /// Points ranked below this one cannot be among those selected any more.
     floor: f32,
 }
 
-impl<'m> Found<'m> {
+impl<'m> Search<'m> {
     fn new(size: Size, options: &SiftOptions, mask: Option<ImageView<'m, u8>>) -> Self {
         let (keypoints, bytes, floats, waiting) = Default::default();
-        Self { options: *options, size, mask, keypoints, bytes, floats, waiting, floor: 0.0 }
+        Self { options: *options, size, mask, keypoints, bytes, floats, waiting, floor: f32::NEG_INFINITY }
     }
 
     /// Finds the extrema of an octave as far as it is ready, and refines, orients and describes those that can be.
-    fn search(&mut self, octave: &Octave, ready: &Ready, cpu: &Cpu) {
+    fn advance(&mut self, octave: &Octave, ready: &Ready, cpu: &Cpu) {
         /// Rows that one thread searches at a time.
         const ROWS: usize = 8;
         let index = usize::from(octave.number.abs_diff(self.options.first_octave));
@@ -184,9 +184,10 @@ impl<'m> Found<'m> {
 
     /// The points of some rows of an octave.
     fn points(&self, octave: &Octave, rows: Range<usize>, cpu: &Cpu) -> Vec<Point> {
+        let rank = self.options.selection.rank().value;
         let candidates = extrema::find(octave, rows, &self.options, cpu).into_iter();
         let points = candidates.filter_map(|c| refine::refine(octave, c, &self.options));
-        points.filter(|p| p.keypoint.response >= self.floor && self.unmasked(&p.keypoint)).collect()
+        points.filter(|p| rank(&p.keypoint) >= self.floor && self.unmasked(&p.keypoint)).collect()
     }
 
     fn unmasked(&self, keypoint: &Keypoint) -> bool {
@@ -195,14 +196,15 @@ impl<'m> Found<'m> {
         self.mask.is_none_or(|m| m.row(y)[x] != 0)
     }
 
-    /// When only the strongest N are wanted, drops what cannot be among them as soon as that many are in excess.
+    /// When only the first few by rank are wanted, drops the others as soon as that many are in excess.
     fn prune(&mut self, cpu: &Cpu) {
-        let Selection::Strongest(n) = self.options.selection else { return };
-        if self.keypoints.len() < 2 * n + 1024 {
+        let selection = self.options.selection;
+        let full = selection.early_limit().saturating_mul(2).saturating_add(1024);
+        if self.keypoints.len() < full {
             return;
         }
         let kept = self.take_sorted(cpu);
-        self.floor = kept.keypoints.last().map_or(0.0, |k| k.response);
+        self.floor = kept.keypoints.last().map_or(f32::NEG_INFINITY, selection.rank().value);
         self.keypoints = kept.keypoints;
         match kept.descriptors {
             Descriptors::U8(v) => self.bytes = v,
@@ -216,11 +218,11 @@ impl<'m> Found<'m> {
         let keypoints = std::mem::take(&mut self.keypoints);
         let descriptors = match self.options.descriptors {
             DescriptorKind::F32 => Descriptors::F32(std::mem::take(&mut self.floats)),
-            _ => Descriptors::U8(std::mem::take(&mut self.bytes)),
+            DescriptorKind::U8 | DescriptorKind::None => Descriptors::U8(std::mem::take(&mut self.bytes)),
         };
         let dimension = self.options.dimension();
         let features = Features { keypoints, descriptors, dimension, image: self.size };
-        self.options.selection.apply(&features, cpu)
+        self.options.selection.of(&features, cpu)
     }
 
     fn into_features(mut self, cpu: &Cpu) -> Features {

@@ -1,6 +1,8 @@
 //! What can be chosen, with defaults and their sources.
 
+use crate::feature::DescriptorKind;
 use crate::feature::select::Selection;
+use crate::options::{named, setters};
 use crate::{Error, Result};
 
 /// Whose conventions the details follow where the paper leaves them open.
@@ -17,20 +19,17 @@ pub enum SiftPreset {
     VlFeat,
 }
 
-/// The form in which descriptors are given.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum DescriptorKind {
-    /// 512 times the unit vector, rounded, at most 255.
-    #[default]
-    U8,
-    /// The unit vector.
-    F32,
-    /// None: keypoints only.
-    None,
+named! {
+    SiftPreset as "preset" {
+        "default": SiftPreset::Default, "unbiased positions, OpenCV's thresholds";
+        "opencv": SiftPreset::OpenCv, "OpenCV's SIFT_create()";
+        "vlfeat": SiftPreset::VlFeat, "VLFeat 0.9.21";
+    }
 }
 
 /// Options of SIFT. [`Default`] is the preset of that name.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct SiftOptions {
     /// Conventions where the paper leaves them open.
     pub preset: SiftPreset,
@@ -60,6 +59,20 @@ pub struct SiftOptions {
     pub selection: Selection,
 }
 
+setters!(SiftOptions {
+    with_first_octave: first_octave = i8,
+    with_octaves: octaves = Option<u8>,
+    with_levels: levels = u8,
+    with_contrast: contrast = f32,
+    with_edge: edge = f32,
+    with_sigma: sigma = f32,
+    with_input_sigma: input_sigma = f32,
+    with_upright: upright = bool,
+    with_root: root = bool,
+    with_descriptors: descriptors = DescriptorKind,
+    with_selection: selection = Selection,
+});
+
 impl Default for SiftOptions {
     fn default() -> Self {
         Self {
@@ -87,7 +100,10 @@ impl SiftOptions {
 
     /// Values of a descriptor; 0 when none is wanted.
     pub(crate) fn dimension(&self) -> usize {
-        if self.descriptors == DescriptorKind::None { 0 } else { super::DIMENSION }
+        match self.descriptors {
+            DescriptorKind::U8 | DescriptorKind::F32 => super::DIMENSION,
+            DescriptorKind::None => 0,
+        }
     }
 
     /// Checks every field.
@@ -133,7 +149,7 @@ impl SiftOptions {
     pub(super) fn border(&self) -> usize {
         match self.preset {
             SiftPreset::VlFeat => 1,
-            _ => 5,
+            SiftPreset::Default | SiftPreset::OpenCv => 5,
         }
     }
 
@@ -147,7 +163,7 @@ impl SiftOptions {
         match self.preset {
             SiftPreset::VlFeat => 0.8 * self.least_contrast(),
             // OpenCV rounds down to a whole grey level of 255.
-            _ => (0.5 * self.least_contrast() * 255.0).floor() / 255.0,
+            SiftPreset::Default | SiftPreset::OpenCv => (0.5 * self.least_contrast() * 255.0).floor() / 255.0,
         }
     }
 }

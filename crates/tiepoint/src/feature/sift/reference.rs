@@ -3,8 +3,9 @@
 //! It shares with it the taps, the elementary functions and the options, nothing else.
 
 use super::scale_space::gaussian_taps;
-use super::{DescriptorKind, SiftOptions, SiftPreset};
+use super::{SiftOptions, SiftPreset};
 use crate::device::Cpu;
+use crate::feature::DescriptorKind;
 use crate::feature::{Descriptors, Features, Keypoint};
 use crate::image::{Border, Image, ImageView, Pixel, Size};
 use crate::numeric::{atan2, exp, exp_f64, sin_cos};
@@ -40,7 +41,7 @@ pub(super) fn arrange(
         DescriptorKind::None => (Descriptors::U8(Vec::new()), 0),
     };
     let all = Features { keypoints, descriptors, dimension, image };
-    options.selection.apply(&all, &Cpu::sequential())
+    options.selection.of(&all, &Cpu::sequential())
 }
 
 /// The octaves, finest first.

@@ -1,7 +1,9 @@
 //! The streamed form against the reference, and what the method promises.
 
 use super::*;
+use crate::Error;
 use crate::device::progress::tests::told;
+use crate::feature::select::Selection;
 use crate::geometry::warp::{Interpolation, warp};
 use crate::geometry::{Affine, Homography};
 use crate::image::Image;
@@ -28,6 +30,12 @@ pub(super) fn scene(size: Size, seed: u64) -> Image<u8> {
         }
     }
     Image::from_vec(values.iter().map(|v| (v * 255.0).clamp(0.0, 255.0) as u8).collect(), size, 1).unwrap()
+}
+
+/// Every selection of at most `n` features, and of so many that sums and products of them overflow.
+pub(super) fn selections(base: &SiftOptions, n: usize) -> Vec<SiftOptions> {
+    let limits = [n, i64::MAX as usize, usize::MAX];
+    limits.into_iter().flat_map(Selection::all).map(|selection| SiftOptions { selection, ..*base }).collect()
 }
 
 fn every_device() -> Vec<Cpu> {
@@ -86,9 +94,8 @@ fn equals_the_reference_for_every_option() {
         SiftOptions { levels: 8, ..base },
         SiftOptions { octaves: Some(2), ..base },
         SiftOptions { sigma: 2.3, input_sigma: 1.1, edge: 5.0, ..base },
-        SiftOptions { selection: Selection::Strongest(10), ..base },
-        SiftOptions { selection: Selection::Even(20), ..base },
     ];
+    let variants = variants.into_iter().chain(selections(&base, 10));
     for options in variants {
         let expected = reference::detect(image.view(), &options);
         assert!(expected.len() >= 10, "{options:?} finds only {}", expected.len());
@@ -139,7 +146,7 @@ fn pixel_types_and_strides_agree() {
 
 #[test]
 fn a_detector_forgets_the_image_before() {
-    let mut sift = Sift::new(SiftOptions::default()).unwrap();
+    let sift = Sift::new(SiftOptions::default()).unwrap();
     let cpu = Cpu::with_threads(2).unwrap();
     for (i, size) in [(70, 50), (70, 50), (33, 90), (70, 50)].into_iter().enumerate() {
         let image = scene(Size::new(size.0, size.1), i as u64);
@@ -159,7 +166,12 @@ fn strongest_are_the_first_of_all_however_many_are_pruned_on_the_way() {
         detect(image.view(), &SiftOptions { contrast: 0.005, selection, ..Default::default() }, None, &cpu)
             .unwrap();
     assert!(all.len() > 1500, "{} features are enough to be pruned", all.len());
-    assert!(few == all.subset(&(0..100).collect::<Vec<_>>()), "the strongest 100");
+    assert!(few == all.subset(&(0..100).collect::<Vec<_>>()).unwrap(), "the strongest 100");
+    for limit in [all.len(), i64::MAX as usize, usize::MAX] {
+        let selection = Selection::Strongest(limit);
+        let options = SiftOptions { contrast: 0.005, selection, ..Default::default() };
+        assert!(detect(image.view(), &options, None, &cpu).unwrap() == all, "the strongest {limit}");
+    }
 }
 
 #[test]
@@ -172,7 +184,7 @@ fn masked_pixels_give_no_keypoints() {
     let right: Vec<usize> =
         (0..all.len()).filter(|&i| all.keypoints[i].x.round_ties_even() >= 60.0).collect();
     assert!(!right.is_empty() && right.len() < all.len(), "the mask cuts something");
-    assert!(half == all.subset(&right), "exactly the unmasked ones remain");
+    assert!(half == all.subset(&right).unwrap(), "exactly the unmasked ones remain");
     let small = Image::<u8>::new(Size::new(3, 3));
     assert!(
         matches!(detect(image.view(), &options, Some(small.view()), &cpu), Err(Error::Mismatch(_))),

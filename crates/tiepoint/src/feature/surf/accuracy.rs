@@ -133,7 +133,11 @@ fn correct(image: &Image<f32>, options: &SurfOptions, degrees: f64, scale: f64) 
 #[test]
 fn blobs_have_their_place_scale_and_sign() {
     let cpu = Cpu::sequential();
-    for preset in [SurfOptions::paper(), SurfOptions::opensurf(), SurfOptions::opencv()] {
+    for preset in [
+        SurfOptions::default(),
+        SurfOptions::preset(SurfPreset::OpenSurf),
+        SurfOptions::preset(SurfPreset::OpenCv),
+    ] {
         for (i, sigma) in [2.5, 4.0, 6.0, 9.0, 13.0].into_iter().enumerate() {
             for height in [0.4, -0.4] {
                 let (cx, cy) = (150.0 + 0.37 * i as f64, 160.0 - 0.29 * i as f64);
@@ -145,7 +149,7 @@ fn blobs_have_their_place_scale_and_sign() {
                 let k = found.keypoints.first().expect("a blob is found");
                 let off = (f64::from(k.x) - cx).hypot(f64::from(k.y) - cy);
                 let ratio = f64::from(k.scale) / sigma;
-                println!("{:?} σ {sigma}: off {off:.3} px, scale ratio {ratio:.3}", preset.convention);
+                println!("{:?} σ {sigma}: off {off:.3} px, scale ratio {ratio:.3}", preset.preset);
                 assert!(off < 0.1 * sigma, "{preset:?} σ {sigma}: off by {off} px");
                 // Boxes of width l answer like a Gaussian wider than 0.4·l: SURF's σ is a fifth below the blob's.
                 assert!((0.65..0.95).contains(&ratio), "{preset:?} σ {sigma}: scale {}", k.scale);
@@ -160,13 +164,13 @@ fn rotations_keep_features() {
     let image = photo("photos/building.jpg");
     // At 90° only the grid of samples moves; at 25° the boxes themselves answer differently.
     let presets = [
-        (SurfOptions::paper(), 0.88, 0.45),
-        (SurfOptions::opensurf(), 0.6, 0.45),
-        (SurfOptions::opencv(), 0.95, 0.35),
+        (SurfOptions::default(), 0.88, 0.45),
+        (SurfOptions::preset(SurfPreset::OpenSurf), 0.6, 0.45),
+        (SurfOptions::preset(SurfPreset::OpenCv), 0.95, 0.35),
     ];
     for (preset, least_quarter, least_turn) in presets {
         let [quarter, turn] = [90.0, 25.0].map(|degrees| kept(&image, &preset, degrees));
-        println!("{:?}: 90° keeps {quarter:.3}, 25° keeps {turn:.3}", preset.convention);
+        println!("{:?}: 90° keeps {quarter:.3}, 25° keeps {turn:.3}", preset.preset);
         assert!(quarter > least_quarter, "{preset:?}: 90° keeps {quarter}");
         assert!(turn > least_turn, "{preset:?}: 25° keeps {turn}");
     }
@@ -175,13 +179,13 @@ fn rotations_keep_features() {
 #[test]
 fn turned_and_scaled_photos_match() {
     let image = photo("photos/astronaut.png");
-    let paper = SurfOptions::paper();
+    let paper = SurfOptions::default();
     let presets = [
         paper,
         SurfOptions { extended: true, ..paper },
         SurfOptions { step: 2, ..paper },
-        SurfOptions::opensurf(),
-        SurfOptions::opencv(),
+        SurfOptions::preset(SurfPreset::OpenSurf),
+        SurfOptions::preset(SurfPreset::OpenCv),
     ];
     for options in presets {
         let (share, right) = correct(&image, &options, 30.0, 0.8);
@@ -201,9 +205,9 @@ fn directions_turn_with_the_image() {
     let (other, turn) = turned(&image, 90.0, 1.0);
     // A quarter turn is 18 of OpenCV's bins, but ten and a half of the others'; OpenSURF rounds s as well.
     let presets = [
-        (SurfOptions::paper(), 0.04, 0.25),
-        (SurfOptions::opensurf(), 0.09, 0.55),
-        (SurfOptions::opencv(), 0.01, 0.05),
+        (SurfOptions::default(), 0.04, 0.25),
+        (SurfOptions::preset(SurfPreset::OpenSurf), 0.09, 0.55),
+        (SurfOptions::preset(SurfPreset::OpenCv), 0.01, 0.05),
     ];
     for (preset, most_median, most_of_nine) in presets {
         let first = detect(image.view(), &preset, None, &cpu).unwrap();
@@ -222,7 +226,7 @@ fn directions_turn_with_the_image() {
         }
         off.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
         let (middle, most) = (off[off.len() / 2].abs(), off[off.len() * 9 / 10].abs());
-        println!("{:?}: angles off by {middle:.4} (median), {most:.4} (90 %)", preset.convention);
+        println!("{:?}: angles off by {middle:.4} (median), {most:.4} (90 %)", preset.preset);
         assert!(middle < most_median && most < most_of_nine, "{preset:?}: angles off by {middle}, {most}");
     }
 }

@@ -4,11 +4,13 @@
 //! difference is right whenever its true value fits.
 
 use super::stream::BAND;
-use crate::filter::integral::Sum;
+use crate::device::gpu::Buffer;
+use crate::filter::integral::{GpuIntegral, GpuSum, Sum};
 use crate::{
     device::Cpu,
     image::{ImageView, Pixel, Size},
 };
+use tiepoint_gpu::KernelSource;
 
 /// The unsigned integer of an integral image, read as two's complement where a difference may be negative.
 pub(super) trait Total: Sum {
@@ -163,4 +165,45 @@ impl<A: Total> Integral<A> {
             width(bottom).plus(width(top)).minus(twice(width(middle))),
         )
     }
+}
+
+/// The sums of some images on a GPU, as kernels take them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sums<'a, A>(pub(super) &'a GpuIntegral<A>);
+
+impl<'a, A: GpuSum> Sums<'a, A> {
+    pub(super) fn buffer(self) -> &'a Buffer<A> {
+        self.0.buffer()
+    }
+
+    pub(super) fn size(self) -> Size {
+        self.0.size()
+    }
+
+    pub(super) fn images(self) -> usize {
+        self.0.images()
+    }
+
+    /// Sums from a row to the next.
+    pub(super) fn pitch(self) -> i32 {
+        self.0.pitch() as i32
+    }
+
+    /// Where I(0, 0) of the first image lies.
+    pub(super) fn origin(self) -> u64 {
+        self.0.origin() as u64
+    }
+
+    /// Sums from an image to the next.
+    pub(super) fn stride(self) -> u64 {
+        ((self.size().height + 1) * self.0.pitch()) as u64
+    }
+}
+
+/// For kernels: the type of sums, and the wavelets.
+pub(super) fn for_kernels<A: GpuSum>(source: KernelSource) -> KernelSource {
+    source
+        .define("SUM", A::NAME)
+        .define("SIGNED", if size_of::<A>() == 8 { "i64" } else { "i32" })
+        .text(include_str!("integral.h"))
 }

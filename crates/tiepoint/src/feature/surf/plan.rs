@@ -4,7 +4,7 @@
 //! l = 2^(o+1)·(i + 1) + 1 for its intervals i. Interval i of octave o has the size of interval 2i + 1 of
 //! octave o − 1, so of I intervals in O octaves only I + (I − ⌊I/2⌋)(O − 1) are computed.
 
-use super::{Convention, SurfOptions};
+use super::{SurfOptions, SurfPreset};
 use std::ops::Range;
 
 /// Where a filter's boxes begin and end, as columns (or rows) of the integral image relative to the sample.
@@ -102,15 +102,15 @@ impl Octave {
 
 /// All octaves.
 pub(super) fn octaves(options: &SurfOptions) -> Vec<Octave> {
-    (0..options.octaves)
+    (0..options.octave_count())
         .map(|o| {
-            let step = options.step << o;
-            let opencv = options.convention == Convention::OpenCv;
+            let step = options.step_of(o);
+            let opencv = options.preset == SurfPreset::OpenCv;
             let layer = |i| Layer {
                 filter: if opencv { Filter::opencv(o, i, step) } else { Filter::paper(o, i) },
-                shared: (!opencv && o > 0 && i < options.intervals / 2).then_some(2 * i + 1),
+                shared: (!opencv && o > 0 && i < options.interval_count() / 2).then_some(2 * i + 1),
             };
-            let layers: Vec<_> = (0..options.intervals).map(layer).collect();
+            let layers: Vec<_> = (0..options.interval_count()).map(layer).collect();
             // Even filters have their centre between pixels.
             let [before, after] = layers[0].filter.outer;
             Octave { step, centre: (before + after - 1) as f32 * 0.5, layers }
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn sizes_and_sharing() {
-        let plan = octaves(&SurfOptions::paper());
+        let plan = octaves(&SurfOptions::default());
         let sizes = |o: &Octave| o.layers.iter().map(|l| l.filter.size).collect::<Vec<_>>();
         let all: Vec<_> = plan.iter().map(sizes).collect();
         assert_eq!(all, [[9, 15, 21, 27], [15, 27, 39, 51], [27, 51, 75, 99], [51, 99, 147, 195]], "sizes");
@@ -137,7 +137,7 @@ mod tests {
                 }
             }
         }
-        let plan = octaves(&SurfOptions::opencv());
+        let plan = octaves(&SurfOptions::preset(SurfPreset::OpenCv));
         assert_eq!(sizes(&plan[1]), [18, 30, 42, 54, 66], "OpenCV's second octave");
         for octave in &plan {
             for layer in &octave.layers {
@@ -149,7 +149,11 @@ mod tests {
 
     #[test]
     fn filters_stay_inside() {
-        for options in [SurfOptions::paper(), SurfOptions::opensurf(), SurfOptions::opencv()] {
+        for options in [
+            SurfOptions::default(),
+            SurfOptions::preset(SurfPreset::OpenSurf),
+            SurfOptions::preset(SurfPreset::OpenCv),
+        ] {
             for octave in octaves(&options) {
                 for filter in octave.layers.iter().map(|l| &l.filter) {
                     for n in 0..500 {

@@ -4,7 +4,7 @@
 //! isLocalExtremum, `refined` refineIPoints. The order of its f32 operations is the contract that the fast
 //! form keeps.
 
-use super::{Convention, SurfOptions};
+use super::{SurfOptions, SurfPreset};
 use crate::{
     feature::{Descriptors, Features, Keypoint},
     image::{ImageView, Pixel, Size},
@@ -56,9 +56,9 @@ impl Sums {
 }
 
 fn size_of_filter(options: &SurfOptions, o: usize, i: usize) -> i64 {
-    match options.convention {
-        Convention::Paper | Convention::OpenSurf => 3 * ((1 << (o + 1)) * (i as i64 + 1) + 1),
-        Convention::OpenCv => (9 + 6 * i as i64) << o,
+    match options.preset {
+        SurfPreset::Paper | SurfPreset::OpenSurf => 3 * ((1 << (o + 1)) * (i as i64 + 1) + 1),
+        SurfPreset::OpenCv => (9 + 6 * i as i64) << o,
     }
 }
 
@@ -66,8 +66,8 @@ fn size_of_filter(options: &SurfOptions, o: usize, i: usize) -> i64 {
 fn response(sums: &Sums, options: &SurfOptions, o: usize, i: usize, x: i64, y: i64) -> Option<f32> {
     let w = size_of_filter(options, o, i);
     let (xx, yy, xy, norm, norm_xy);
-    if options.convention == Convention::OpenCv {
-        let step = (options.step << o) as i64;
+    if options.preset == SurfPreset::OpenCv {
+        let step = (options.step_of(o)) as i64;
         let (left, top) = (x - w / 2 / step * step, y - w / 2 / step * step);
         if !sums.contains(left, top, w, w) {
             return None;
@@ -117,7 +117,7 @@ fn neighbours(
     x: i64,
     y: i64,
 ) -> Option<[[[f32; 3]; 3]; 3]> {
-    let step = (options.step << o) as i64;
+    let step = (options.step_of(o)) as i64;
     let mut cube = [[[0.0; 3]; 3]; 3];
     for (di, layer) in cube.iter_mut().enumerate().rev() {
         for (dy, row) in layer.iter_mut().enumerate() {
@@ -176,8 +176,8 @@ fn keypoint(
     d: [f32; 3],
 ) -> Option<Keypoint> {
     let (o, i, x, y) = sample;
-    let step = options.step << o;
-    let opencv = options.convention == Convention::OpenCv;
+    let step = options.step_of(o);
+    let opencv = options.preset == SurfPreset::OpenCv;
     for d in d {
         let accepted = if opencv { d.abs() <= 1.0 } else { d.abs() < 0.5 };
         if !accepted {
@@ -201,23 +201,23 @@ fn keypoint(
 }
 
 /// The angle, cosine and sine of the longest sum of wavelets in a window of 60°.
-fn orientation(sums: &Sums, convention: Convention, k: &Keypoint) -> (f32, f32, f32) {
-    let (sigma, bins) = match convention {
-        Convention::Paper => (2.0, 42),
-        Convention::OpenSurf => (2.5, 42),
-        Convention::OpenCv => (2.5, 72),
+fn orientation(sums: &Sums, preset: SurfPreset, k: &Keypoint) -> (f32, f32, f32) {
+    let (sigma, bins) = match preset {
+        SurfPreset::Paper => (2.0, 42),
+        SurfPreset::OpenSurf => (2.5, 42),
+        SurfPreset::OpenCv => (2.5, 72),
     };
     let mut samples = vec![];
     for j in -6..=6_i32 {
         for i in -6..=6_i32 {
             let r2 = i * i + j * j;
-            if r2 > 36 || convention == Convention::OpenSurf && r2 == 36 {
+            if r2 > 36 || preset == SurfPreset::OpenSurf && r2 == 36 {
                 continue;
             }
             let weight =
                 (numeric::exp_f64(-f64::from(r2) / (2.0 * sigma * sigma)) * 16384.0).round_ties_even();
             let ((cx, cy), half);
-            if convention == Convention::OpenSurf {
+            if preset == SurfPreset::OpenSurf {
                 let s = k.scale.round_ties_even();
                 half = 2 * s as i64;
                 cx = k.x.round_ties_even() + i as f32 * s;
@@ -252,8 +252,8 @@ fn orientation(sums: &Sums, convention: Convention, k: &Keypoint) -> (f32, f32, 
 }
 
 fn descriptor(sums: &Sums, options: &SurfOptions, k: &Keypoint, cos: f32, sin: f32) -> Vec<f32> {
-    let opensurf = options.convention == Convention::OpenSurf;
-    let opencv = options.convention == Convention::OpenCv;
+    let opensurf = options.preset == SurfPreset::OpenSurf;
+    let opencv = options.preset == SurfPreset::OpenCv;
     let gauss = |r2: f64, sigma: f64| numeric::exp_f64(-r2 / (2.0 * sigma * sigma));
     let square = |v: f64| v * v;
     let (first, span, corner) = if opensurf { (-12.0, 9, 0.0) } else { (-9.5, 5, 0.5) };
@@ -317,9 +317,9 @@ fn descriptor(sums: &Sums, options: &SurfOptions, k: &Keypoint, cos: f32, sin: f
 pub(super) fn detect<T: Pixel>(view: ImageView<'_, T>, options: &SurfOptions) -> Features {
     let sums = Sums::new(view);
     let mut found = vec![];
-    for o in 0..options.octaves {
-        let step = options.step << o;
-        for i in 1..options.intervals - 1 {
+    for o in 0..options.octave_count() {
+        let step = options.step_of(o);
+        for i in 1..options.interval_count() - 1 {
             for y in (0..view.size().height).step_by(step) {
                 for x in (0..view.size().width).step_by(step) {
                     let (x, y) = (x as i64, y as i64);
@@ -337,13 +337,13 @@ pub(super) fn detect<T: Pixel>(view: ImageView<'_, T>, options: &SurfOptions) ->
     }
     let mut described = vec![];
     for mut k in found {
-        let (angle, cos, sin) = match (options.upright, options.convention) {
-            (false, convention) => orientation(&sums, convention, &k),
-            (true, Convention::OpenCv) => (0.75 * TAU, 0.0, -1.0),
+        let (angle, cos, sin) = match (options.upright, options.preset) {
+            (false, preset) => orientation(&sums, preset, &k),
+            (true, SurfPreset::OpenCv) => (0.75 * TAU, 0.0, -1.0),
             (true, _) => (0.0, 1.0, 0.0),
         };
         k.angle = angle;
-        let values = if options.descriptors { descriptor(&sums, options, &k, cos, sin) } else { vec![] };
+        let values = if options.dimension() > 0 { descriptor(&sums, options, &k, cos, sin) } else { vec![] };
         described.push((k, values));
     }
     described.sort_by(|a, b| a.0.order(&b.0));

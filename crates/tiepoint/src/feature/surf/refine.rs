@@ -5,7 +5,7 @@
 //! right as written. An offset of one half or more in any direction means that the sample was not the
 //! nearest one, and the extremum is dropped (OpenCV: above 1).
 
-use super::{Convention, plan::Octave};
+use super::{SurfPreset, plan::Octave};
 use crate::feature::Keypoint;
 
 /// The offset (x, y, scale) of the top from the centre of `v[layer][row][column]`. Not finite when there is
@@ -48,26 +48,26 @@ pub(super) struct Sample {
 ///
 /// σ is equation 13 of the seed: 1.2/9 · 3 · (2^(o+1)·(i + Δσ + 1) + 1).
 pub(super) fn keypoint(
-    convention: Convention,
+    preset: SurfPreset,
     octave: &Octave,
     sample: Sample,
     offset: [f32; 3],
 ) -> Option<Keypoint> {
-    let near = |d: f32| match convention {
-        Convention::Paper | Convention::OpenSurf => d.abs() < 0.5,
-        Convention::OpenCv => d.abs() <= 1.0,
+    let near = |d: f32| match preset {
+        SurfPreset::Paper | SurfPreset::OpenSurf => d.abs() < 0.5,
+        SurfPreset::OpenCv => d.abs() <= 1.0,
     };
     if !offset.into_iter().all(near) {
         return None;
     }
     let step = octave.step as f32;
     let at = |grid: usize, d: f32| (grid as f32 + d) * step + octave.centre;
-    let scale = match convention {
-        Convention::Paper | Convention::OpenSurf => {
+    let scale = match preset {
+        SurfPreset::Paper | SurfPreset::OpenSurf => {
             let doubling = (2_u32 << sample.octave) as f32;
             0.4 * (doubling * (sample.layer as f32 + offset[2] + 1.0) + 1.0)
         }
-        Convention::OpenCv => {
+        SurfPreset::OpenCv => {
             let size = |layer: usize| octave.layers[layer].filter.size as f32;
             let growth = size(sample.layer) - size(sample.layer - 1);
             (size(sample.layer) + offset[2] * growth).round_ties_even() * (1.2 / 9.0)

@@ -60,7 +60,7 @@ impl Tables {
             square.max(above.max(below) + 2 * o.step)
         };
         let reach = octaves.iter().map(reach).max().unwrap_or(0);
-        Self { octaves, disc: Disc::new(options.convention), square, reach }
+        Self { octaves, disc: Disc::new(options.preset), square, reach }
     }
 }
 
@@ -258,7 +258,7 @@ impl<A: Total> Buffers<A> {
                 extrema::search(&rows, columns.clone(), options.threshold, cpu.level(), &mut |column| {
                     let sample = Sample { octave: o, layer, row, column, response: rows[1][1][column] };
                     let offset = refine::offset(&extrema::cube(&rows, column));
-                    let keypoint = refine::keypoint(options.convention, &tables.octaves[o], sample, offset);
+                    let keypoint = refine::keypoint(options.preset, &tables.octaves[o], sample, offset);
                     found.extend(keypoint.filter(|k| mask.is_none_or(|m| is_wanted(m, k))));
                 });
             }
@@ -342,7 +342,7 @@ fn describe_at<S: Simd, A: Total>(
     let dimension = options.dimension();
     for (i, k) in keypoints.iter_mut().enumerate() {
         let direction = match options.upright {
-            true => Direction::upright(options.convention),
+            true => Direction::upright(options.preset),
             false => tables.disc.direction(integral, k),
         };
         k.angle = direction.angle;

@@ -1,6 +1,8 @@
 //! SURF against its reference, against known blobs, and on photographs.
 
 use super::{reference, *};
+use crate::feature::DescriptorKind;
+use crate::feature::select::Selection;
 use crate::{
     device::{SimdLevel, progress::tests::told},
     image::{Image, Size},
@@ -44,6 +46,12 @@ pub(super) fn to_u16(image: &Image<f32>) -> Image<u16> {
 }
 
 /// Every device whose result must be the same.
+/// Every selection of at most `n` features, and of so many that sums and products of them overflow.
+pub(super) fn selections(base: &SurfOptions, n: usize) -> Vec<SurfOptions> {
+    let limits = [n, i64::MAX as usize, usize::MAX];
+    limits.into_iter().flat_map(Selection::all).map(|selection| SurfOptions { selection, ..*base }).collect()
+}
+
 fn devices() -> Vec<Cpu> {
     let at = |threads, level| Cpu::with_threads(threads).unwrap().at_level(level).unwrap();
     let mut all: Vec<_> = Cpu::levels().into_iter().map(|level| at(1, level)).collect();
@@ -61,7 +69,7 @@ fn assert_same(found: &Features, expected: &Features, what: &str) {
 
 /// The fast form on every device against the reference; returns the number of features.
 fn compare<T: Pixel>(view: ImageView<'_, T>, options: &SurfOptions) -> usize {
-    let expected = reference::detect(view, options);
+    let expected = options.selection.of(&reference::detect(view, options), &Cpu::sequential());
     for cpu in devices() {
         let found = detect(view, options, None, &cpu).unwrap();
         let what = format!("{} {options:?} {} threads {}", view.size(), cpu.threads(), cpu.level_name());
@@ -70,8 +78,11 @@ fn compare<T: Pixel>(view: ImageView<'_, T>, options: &SurfOptions) -> usize {
     expected.len()
 }
 
-pub(super) const PRESETS: [SurfOptions; 3] =
-    [SurfOptions::paper(), SurfOptions::opensurf(), SurfOptions::opencv()];
+pub(super) const PRESETS: [SurfOptions; 3] = [
+    SurfOptions::preset(SurfPreset::Paper),
+    SurfOptions::preset(SurfPreset::OpenSurf),
+    SurfOptions::preset(SurfPreset::OpenCv),
+];
 
 #[test]
 fn presets_equal_the_reference() {
@@ -87,11 +98,16 @@ fn presets_equal_the_reference() {
 #[test]
 fn tall_images_equal_the_reference() {
     let fine = texture(Size::new(96, 1500), 3);
-    let options = SurfOptions { octaves: 1, threshold: 1e-3, ..SurfOptions::paper() };
+    let options = SurfOptions { octaves: Some(1), threshold: 1e-3, ..SurfOptions::default() };
     assert!(compare(to_u8(&fine).view(), &options) > 100, "features of one octave");
     let (small, size) = (texture(Size::new(30, 360), 4), Size::new(240, 2880));
     let coarse = Image::from_fn(size, |x, y| small.row(y / 8)[x / 8]);
-    let options = SurfOptions { threshold: 1e-4, step: 2, octaves: 3, ..SurfOptions::opensurf() };
+    let options = SurfOptions {
+        threshold: 1e-4,
+        step: 2,
+        octaves: Some(3),
+        ..SurfOptions::preset(SurfPreset::OpenSurf)
+    };
     let n = compare(to_u8(&coarse).view(), &options);
     assert!(n > 30, "{n} coarse features");
 }
@@ -104,11 +120,11 @@ fn variants_equal_the_reference() {
         let variants = [
             SurfOptions { upright: true, ..preset },
             SurfOptions { extended: true, ..preset },
-            SurfOptions { descriptors: false, step: 2, ..preset },
-            SurfOptions { intervals: 3, octaves: 2, ..preset },
-            SurfOptions { intervals: 7, octaves: 3, ..preset },
+            SurfOptions { descriptors: DescriptorKind::None, step: 2, ..preset },
+            SurfOptions { intervals: 3, octaves: Some(2), ..preset },
+            SurfOptions { intervals: 7, octaves: Some(3), ..preset },
         ];
-        for options in variants {
+        for options in variants.into_iter().chain(selections(&preset, 12)) {
             assert!(compare(to_u8(&image).view(), &options) > 10, "features of {options:?}");
         }
         compare(to_u16(&image).view(), &preset);
@@ -125,10 +141,14 @@ fn extreme_pixels_equal_the_reference() {
     }
     let strange = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -1.0, 2.0, 0.5, 0.0, 1.0];
     let image = Image::from_fn(Size::new(90, 80), |x, y| strange[(x / 7 * 5 + y / 9 * 3) % 8]);
-    compare(image.view(), &SurfOptions::paper());
+    compare(image.view(), &SurfOptions::default());
     for level in [0_u8, 255] {
         let flat = Image::filled(Size::new(100, 100), 1, level);
-        assert_eq!(compare(flat.view(), &SurfOptions { threshold: 0.0, ..SurfOptions::paper() }), 0, "flat");
+        assert_eq!(
+            compare(flat.view(), &SurfOptions { threshold: 0.0, ..SurfOptions::default() }),
+            0,
+            "flat"
+        );
     }
 }
 
@@ -153,7 +173,7 @@ proptest! {
 fn buffers_survive_other_images() {
     let images = [(200, 190, 1), (200, 190, 2), (80, 220, 3), (200, 190, 1)];
     let cpu = Cpu::sequential();
-    let mut surf = Surf::new(SurfOptions::default()).unwrap();
+    let surf = Surf::new(SurfOptions::default()).unwrap();
     for (width, height, seed) in images {
         let image = texture(Size::new(width, height), seed);
         let fresh = detect(image.view(), surf.options(), None, &cpu).unwrap();
@@ -169,10 +189,10 @@ fn wrong_input_is_an_error() {
     let cpu = Cpu::sequential();
     let image = Image::<u8>::new(Size::new(20, 20));
     let bad = [
-        SurfOptions { threshold: f32::NAN, ..SurfOptions::paper() },
-        SurfOptions { octaves: 7, ..SurfOptions::paper() },
-        SurfOptions { intervals: 2, ..SurfOptions::paper() },
-        SurfOptions { step: 3, ..SurfOptions::paper() },
+        SurfOptions { threshold: f32::NAN, ..SurfOptions::default() },
+        SurfOptions { octaves: Some(7), ..SurfOptions::default() },
+        SurfOptions { intervals: 2, ..SurfOptions::default() },
+        SurfOptions { step: 3, ..SurfOptions::default() },
     ];
     for options in bad {
         assert!(
@@ -181,25 +201,25 @@ fn wrong_input_is_an_error() {
         );
     }
     let small = Image::<u8>::new(Size::new(19, 20));
-    let mismatch = detect(image.view(), &SurfOptions::paper(), Some(small.view()), &cpu);
+    let mismatch = detect(image.view(), &SurfOptions::default(), Some(small.view()), &cpu);
     assert!(matches!(mismatch, Err(Error::Mismatch(_))), "mask of another size");
     let empty = Image::<u8>::new(Size::new(0, 20));
-    assert!(detect(empty.view(), &SurfOptions::paper(), None, &cpu).is_err(), "empty image");
+    assert!(detect(empty.view(), &SurfOptions::default(), None, &cpu).is_err(), "empty image");
 }
 
 #[test]
 fn mask_and_selection_keep_a_part() {
     let image = to_u8(&texture(Size::new(240, 200), 5));
     let cpu = Cpu::sequential();
-    let all = detect(image.view(), &SurfOptions::paper(), None, &cpu).unwrap();
+    let all = detect(image.view(), &SurfOptions::default(), None, &cpu).unwrap();
     let mask = Image::from_fn(image.size(), |x, _| u8::from(x >= 120));
-    let right = detect(image.view(), &SurfOptions::paper(), Some(mask.view()), &cpu).unwrap();
+    let right = detect(image.view(), &SurfOptions::default(), Some(mask.view()), &cpu).unwrap();
     let indices: Vec<_> = (0..all.len()).filter(|&i| all.keypoints[i].x.round_ties_even() >= 120.0).collect();
     assert!(indices.len() > 10 && indices.len() < all.len(), "both halves have features");
-    assert_same(&right, &all.subset(&indices), "right half");
-    let options = SurfOptions { selection: Selection::Strongest(10), ..SurfOptions::paper() };
+    assert_same(&right, &all.subset(&indices).unwrap(), "right half");
+    let options = SurfOptions { selection: Selection::Strongest(10), ..SurfOptions::default() };
     let ten = detect(image.view(), &options, None, &cpu).unwrap();
-    assert_same(&ten, &all.subset(&(0..10).collect::<Vec<_>>()), "strongest ten");
+    assert_same(&ten, &all.subset(&(0..10).collect::<Vec<_>>()).unwrap(), "strongest ten");
 }
 
 #[test]
@@ -207,7 +227,7 @@ fn progress_is_told_band_by_band() {
     let image = texture(Size::new(60, 500), 5);
     for threads in [1, 5] {
         let cpu = Cpu::with_threads(threads).unwrap();
-        let told = told(&cpu, 7, |cpu| detect(image.view(), &SurfOptions::paper(), None, cpu).unwrap());
+        let told = told(&cpu, 7, |cpu| detect(image.view(), &SurfOptions::default(), None, cpu).unwrap());
         assert!(told.iter().all(|p| p.task == "SURF" && p.total == 500), "rows of the image");
     }
 }

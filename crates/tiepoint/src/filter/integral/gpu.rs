@@ -74,6 +74,17 @@ impl<A: GpuSum> GpuIntegral<A> {
         Ok(integral)
     }
 
+    /// Bytes of the device's memory for the integrals of so many images.
+    pub(crate) fn taken(size: Size, images: usize) -> usize {
+        let pitch = Self::ALIGNMENT + size.width.next_multiple_of(Self::ALIGNMENT);
+        let tiles = size.width.div_ceil(TILE.width) * size.height.div_ceil(TILE.height);
+        let tiles = tiles.saturating_mul(images);
+        Buffer::<A>::taken((pitch * (size.height + 1)).saturating_mul(images))
+            + Buffer::<u32>::taken(3)
+            + Buffer::<u32>::taken(tiles.saturating_mul(TILE.height))
+            + Buffer::<u64>::taken(tiles.saturating_mul(TILE.width))
+    }
+
     /// Width and height of an image.
     pub fn size(&self) -> Size {
         self.size

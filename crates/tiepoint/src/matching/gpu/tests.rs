@@ -201,7 +201,8 @@ fn numbers_stay_on_the_device() {
             on_a.count.write(0, &[n]).unwrap();
             on_b.count.write(0, &[m]).unwrap();
             graph.run().unwrap();
-            let first = |f: &Features, n: u32| f.subset(&(0..f.len().min(n as usize)).collect::<Vec<_>>());
+            let first =
+                |f: &Features, n: u32| f.subset(&(0..f.len().min(n as usize)).collect::<Vec<_>>()).unwrap();
             let (a, b) = (first(&a, n), first(&b, m));
             let expected = super::super::match_features(&a, &b, &options, &Cpu::sequential()).unwrap();
             assert_eq!(found.matches(&options).unwrap(), expected, "{gpu:?}: {n} and {m}");

@@ -3,11 +3,12 @@
 use super::{CELL, CELLS, DIRECTIONS, reach};
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::feature::DescriptorKind;
 use crate::feature::WORDS;
-use crate::feature::gpu::GpuDescriptors;
-use crate::feature::sift::gpu::plan::{GpuLevels, GpuPoints};
+use crate::feature::gpu::{GpuDescriptors, GpuKeypoints};
+use crate::feature::sift::gpu::plan::{GpuLevels, groups};
 use crate::feature::sift::window::{self, GROUP};
-use crate::feature::sift::{DIMENSION, DescriptorKind, SiftOptions};
+use crate::feature::sift::{DIMENSION, SiftOptions};
 use std::f32::consts::{SQRT_2, TAU};
 use std::ops::Range;
 use tiepoint_gpu::{Kernel, KernelSource, Positional, arguments};
@@ -58,12 +59,11 @@ impl GpuDescribe {
     pub(crate) fn record(
         &self,
         commands: &mut Commands,
-        (described, descriptors): (&GpuPoints, &GpuDescriptors),
-        (points, features, order): (&GpuPoints, &GpuPoints, &Buffer<u64>),
-        (images, limit): (Range<usize>, usize),
+        (described, descriptors): (&GpuKeypoints, &GpuDescriptors),
+        (points, features, order): (&GpuKeypoints, &GpuKeypoints, &Buffer<u64>),
+        (images, limit): (Range<usize>, u32),
         levels: &GpuLevels,
     ) -> Result<()> {
-        let limit = u32::try_from(limit).unwrap_or(u32::MAX);
         let mut arguments = arguments![&described.keypoints];
         if self.has_descriptors {
             arguments.push(match descriptors {
@@ -84,6 +84,6 @@ impl GpuDescribe {
         if self.has_descriptors {
             arguments.extend(arguments![&levels.values, levels.plan.image_stride as u64, &levels.octaves]);
         }
-        Ok(commands.launch_untyped(&self.kernel, features.groups(images.len()), arguments)?)
+        Ok(commands.launch_untyped(&self.kernel, groups(features, images.len()), arguments)?)
     }
 }

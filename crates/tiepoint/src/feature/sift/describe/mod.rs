@@ -14,11 +14,12 @@
 pub(crate) mod gpu;
 
 use crate::device::{Cpu, dispatch};
+use crate::feature::DescriptorKind;
 use crate::feature::sift::orient::orient;
 use crate::feature::sift::refine::Point;
 use crate::feature::sift::scale_space::Octave;
 use crate::feature::sift::window::{LANES, Samples, UNIT, Window, around, to_integer, visit};
-use crate::feature::sift::{DIMENSION, DescriptorKind, SiftOptions, SiftPreset};
+use crate::feature::sift::{DIMENSION, SiftOptions, SiftPreset};
 use crate::feature::{Descriptors, Keypoint};
 use crate::numeric;
 use fearless_simd::{Simd, i32x16, prelude::*};

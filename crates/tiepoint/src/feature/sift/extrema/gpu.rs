@@ -4,7 +4,8 @@
 //! the points is that of the device's threads; see [`GpuOrder`](crate::feature::order::GpuOrder).
 
 use crate::device::gpu::{Buffer, Commands, Gpu};
-use crate::feature::sift::gpu::plan::{self, GpuLevels, GpuPoints, Plan};
+use crate::feature::gpu::GpuKeypoints;
+use crate::feature::sift::gpu::plan::{self, GpuLevels, Plan};
 use crate::feature::sift::refine::MOST_MOVES;
 use crate::feature::sift::{SiftOptions, SiftPreset};
 use crate::{Result, feature, numeric};
@@ -78,7 +79,7 @@ impl GpuExtrema {
         commands: &mut Commands,
         levels: &GpuLevels,
         masks: Option<Masks<'_>>,
-        points: &GpuPoints,
+        points: &GpuKeypoints,
     ) -> Result<()> {
         let plan = &levels.plan;
         let masks = masks.unwrap_or(Masks { buffer: &self.none, pitch: 0, stride: 0 });

@@ -1,19 +1,19 @@
 //! SIFT on the CPU up to a stage, and on the GPU from there.
 
 use super::detect_tests::{upload_levels, upload_list};
-use super::plan::{GpuLevels, GpuPoints, Plan};
+use super::plan::{GpuLevels, Plan};
 use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu};
-use crate::feature::Keypoint;
 use crate::feature::bisect::{Run, Runs};
-use crate::feature::gpu::{GpuDescriptors, GpuFeatures};
-use crate::feature::order::GpuOrder;
+use crate::feature::gpu::{GpuDescriptors, GpuFeatures, GpuKeypoints};
+use crate::feature::order::{GpuOrder, Rank};
 use crate::feature::sift::describe::gpu::GpuDescribe;
 use crate::feature::sift::extrema::gpu::GpuExtrema;
 use crate::feature::sift::orient::gpu::GpuOrient;
 use crate::feature::sift::scale_space::gpu::GpuScaleSpace;
 use crate::feature::sift::scale_space::whole;
-use crate::feature::sift::{DIMENSION, DescriptorKind, SiftOptions, detect};
+use crate::feature::sift::{DIMENSION, SiftOptions, detect};
+use crate::feature::{DescriptorKind, Keypoint};
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{Image, ImageView};
 
@@ -96,7 +96,7 @@ impl<T: GpuPixel> Way<'_, T> {
         levels
     }
 
-    fn points(&mut self, levels: &GpuLevels) -> GpuPoints {
+    fn points(&mut self, levels: &GpuLevels) -> GpuKeypoints {
         let points = upload_list(self.gpu, &self.cpu.points, self.capacity);
         if self.first <= 1 {
             let extrema = GpuExtrema::new(self.gpu, &self.cpu.options).unwrap();
@@ -106,7 +106,7 @@ impl<T: GpuPixel> Way<'_, T> {
     }
 
     /// The CPU's against their order, so that there is something to sort.
-    fn features(&mut self, points: &GpuPoints, levels: &GpuLevels) -> GpuPoints {
+    fn features(&mut self, points: &GpuKeypoints, levels: &GpuLevels) -> GpuKeypoints {
         let reversed: Vec<Keypoint> = self.cpu.oriented.iter().rev().copied().collect();
         let features = upload_list(self.gpu, &reversed, self.capacity);
         if self.first <= 2 {
@@ -117,26 +117,25 @@ impl<T: GpuPixel> Way<'_, T> {
         features
     }
 
-    fn order(&mut self, features: &GpuPoints) -> Buffer<u64> {
+    fn order(&mut self, features: &GpuKeypoints) -> Buffer<u64> {
         let mut order: Vec<u64> = (0..self.cpu.oriented.len() as u64).rev().collect();
         order.resize(self.capacity, 0);
         let (first, spare) = (self.gpu.upload(&order).unwrap(), self.gpu.buffer(self.capacity).unwrap());
         if self.first > 3 {
             return first;
         }
-        let GpuPoints { keypoints, counts, capacity } = features;
-        let order = GpuOrder::new(self.gpu).unwrap();
-        order.record(&mut self.commands, keypoints, counts, *capacity, (&first, &spare)).unwrap().clone()
+        let order = GpuOrder::new(self.gpu, Rank::RESPONSE).unwrap();
+        order.record(&mut self.commands, features, (&first, &spare)).unwrap().clone()
     }
 
-    fn described(&mut self, features: &GpuPoints, order: &Buffer<u64>, levels: &GpuLevels) -> GpuFeatures {
-        let described = GpuPoints::new(self.gpu, 1, self.capacity).unwrap();
+    fn described(&mut self, features: &GpuKeypoints, order: &Buffer<u64>, levels: &GpuLevels) -> GpuFeatures {
+        let described = GpuKeypoints::new(self.gpu, 1, self.capacity).unwrap();
         let descriptors = GpuDescriptors::U8(self.gpu.buffer(self.capacity * DIMENSION).unwrap());
         let describe = GpuDescribe::new(self.gpu, &self.cpu.options).unwrap();
         let to = (&described, &descriptors);
-        let all = (0..1, usize::MAX);
+        let all = (0..1, u32::MAX);
         describe.record(&mut self.commands, to, (features, features, order), all, levels).unwrap();
-        let GpuPoints { keypoints, counts: count, .. } = described;
+        let GpuKeypoints { keypoints, counts: count, .. } = described;
         GpuFeatures { count, keypoints, descriptors, dimension: DIMENSION, image: self.cpu.image.size() }
     }
 }

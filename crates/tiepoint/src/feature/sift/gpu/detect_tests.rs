@@ -1,17 +1,17 @@
 //! Every stage on every device against the scalar reference, and the whole against the CPU.
 
-use super::super::tests::scene;
-use super::super::{DIMENSION, DescriptorKind, GpuSift, SiftOptions, SiftPreset, reference};
-use super::plan::{GpuLevels, GpuPoints, Plan};
+use super::super::tests::{scene, selections};
+use super::super::{DIMENSION, GpuSift, SiftOptions, SiftPreset, reference};
+use super::plan::{GpuLevels, Plan};
 use crate::Error;
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu, all, compiles_everywhere};
-use crate::feature::gpu::{AT_A_TIME, GpuDescriptors, GpuFeatures, Search};
-use crate::feature::order::GpuOrder;
+use crate::feature::gpu::{AT_A_TIME, GpuDescriptors, GpuFeatures, GpuKeypoints, Pixels, beside};
+use crate::feature::order::{GpuOrder, Rank};
 use crate::feature::select::Selection;
 use crate::feature::sift::describe::gpu::GpuDescribe;
 use crate::feature::sift::orient::gpu::GpuOrient;
-use crate::feature::{Descriptors, Features, Keypoint, sift};
+use crate::feature::{DescriptorKind, Descriptors, Features, Keypoint, sift};
 use crate::feature::{WORDS, to_words};
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{self, AnyImage, Image, ReadOptions, Size};
@@ -87,11 +87,11 @@ fn points<'o, 'p>(
     points
 }
 
-pub(super) fn upload_list(gpu: &Gpu, keypoints: &[Keypoint], capacity: usize) -> GpuPoints {
+pub(super) fn upload_list(gpu: &Gpu, keypoints: &[Keypoint], capacity: usize) -> GpuKeypoints {
     let mut words: Vec<u32> = keypoints.iter().flat_map(to_words).collect();
     words.resize(capacity * WORDS, 0);
     let counts = gpu.upload(&[keypoints.len() as u32]).unwrap();
-    GpuPoints { keypoints: gpu.upload(&words).unwrap(), counts, capacity }
+    GpuKeypoints { keypoints: gpu.upload(&words).unwrap(), counts, capacity }
 }
 
 fn oriented_and_described(
@@ -102,7 +102,7 @@ fn oriented_and_described(
 ) -> Features {
     let points = upload_list(gpu, points, points.len());
     let capacity = 4 * points.capacity;
-    let [features, described] = [(); 2].map(|()| GpuPoints::new(gpu, 1, capacity).unwrap());
+    let [features, described] = [(); 2].map(|()| GpuKeypoints::new(gpu, 1, capacity).unwrap());
     let descriptors = match options.descriptors {
         DescriptorKind::F32 => GpuDescriptors::F32(gpu.buffer(capacity * DIMENSION).unwrap()),
         _ => GpuDescriptors::U8(gpu.buffer(capacity * DIMENSION).unwrap()),
@@ -111,23 +111,21 @@ fn oriented_and_described(
     let mut commands = Commands::new();
     commands.zero(&features.counts).unwrap();
     GpuOrient::new(gpu, options).unwrap().record(&mut commands, &features, &points, levels).unwrap();
-    let order = GpuOrder::new(gpu).unwrap();
-    let sorted = order
-        .record(&mut commands, &features.keypoints, &features.counts, capacity, (&first, &spare))
-        .unwrap();
+    let order = GpuOrder::new(gpu, Rank::RESPONSE).unwrap();
+    let sorted = order.record(&mut commands, &features, (&first, &spare)).unwrap();
     GpuDescribe::new(gpu, options)
         .unwrap()
         .record(
             &mut commands,
             (&described, &descriptors),
             (&features, &features, sorted),
-            (0..1, usize::MAX),
+            (0..1, u32::MAX),
             levels,
         )
         .unwrap();
     gpu.run(&commands).unwrap();
     let dimension = if options.descriptors == DescriptorKind::None { 0 } else { DIMENSION };
-    let GpuPoints { keypoints, counts: count, .. } = described;
+    let GpuKeypoints { keypoints, counts: count, .. } = described;
     GpuFeatures { count, keypoints, descriptors, dimension, image: Size::new(1, 1) }.download().unwrap()
 }
 
@@ -151,6 +149,11 @@ fn orientations_and_descriptors_are_those_of_the_reference() {
     }
 }
 
+/// In place of a search that a detector must have.
+fn nothing<T>() -> crate::Result<T> {
+    Err(Error::Image("no search waits".into()))
+}
+
 /// The photograph, or where it is not at hand a synthetic one.
 pub(super) fn photograph(name: &str, size: Size) -> Image<u8> {
     let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
@@ -165,9 +168,12 @@ pub(super) fn photograph(name: &str, size: Size) -> Image<u8> {
     Image::from_fn(size, |i, j| image.row(y + j)[x + i])
 }
 
-fn agree<T: GpuPixel>(gpu: &Gpu, image: &Image<T>, options: &SiftOptions) -> Features {
+fn agree<T: GpuPixel>(gpu: &Gpu, image: &Image<T>, options: &SiftOptions) -> Features
+where
+    for<'a> Pixels<'a>: From<&'a GpuImage<T>>,
+{
     let expected = sift::detect(image.view(), options, None, &Cpu::sequential()).unwrap();
-    let mut sift = GpuSift::new(gpu, *options).unwrap();
+    let sift = GpuSift::new(&beside(gpu), *options).unwrap();
     let on_device = GpuImage::upload(gpu, image.view()).unwrap();
     let found = sift.detect(&on_device, None).unwrap();
     assert!(found == expected, "{gpu:?}, {}, {options:?}: {}", image.size(), difference(&found, &expected));
@@ -215,13 +221,12 @@ fn features_are_those_of_the_cpu_for_every_option_and_pixel() {
         SiftOptions { levels: 5, ..base },
         SiftOptions { octaves: Some(2), ..base },
         SiftOptions { sigma: 2.3, input_sigma: 1.1, edge: 5.0, ..base },
-        SiftOptions { selection: Selection::Strongest(10), ..base },
-        SiftOptions { selection: Selection::Strongest(0), ..base },
-        SiftOptions { selection: Selection::Even(20), ..base },
     ];
+    let selections = [selections(&base, 10), selections(&base, 0)].concat();
+    let options: Vec<SiftOptions> = options.into_iter().chain(selections).collect();
     for gpu in all() {
-        for options in options {
-            agree(gpu, &image, &options);
+        for options in &options {
+            agree(gpu, &image, options);
         }
         assert!(agree(gpu, &deep, &base).len() > 40, "enough to compare");
         assert!(agree(gpu, &float, &base).len() > 40, "enough to compare");
@@ -233,26 +238,25 @@ fn a_detector_serves_images_of_any_size_and_pixel_in_turn_however_many_features_
     let options = SiftOptions { contrast: 0.005, ..SiftOptions::default() };
     let cpu = Cpu::sequential();
     for gpu in all() {
-        let mut sift = GpuSift::new(gpu, options).unwrap();
-        sift.capacity = 9;
+        let sift = GpuSift::new(&beside(gpu), options).unwrap().with_capacity(9);
         for (i, (width, height)) in [(70, 50), (70, 50), (33, 90), (70, 50)].into_iter().enumerate() {
             let image = scene(Size::new(width, height), i as u64 + 1);
             let mask = Image::from_fn(image.size(), |x, _| u8::from(x < 20 * (i + 1)));
             let mask = (i % 2 == 0).then_some(&mask);
             let expected = sift::detect(image.view(), &options, mask.map(Image::view), &cpu).unwrap();
             let on_device = GpuImage::upload(gpu, image.view()).unwrap();
-            let mask_on_device = mask.map(|m| GpuImage::upload(gpu, m.view()).unwrap());
-            let found = sift.detect(&on_device, mask_on_device.as_ref()).unwrap();
+            let mask = mask.map(Image::view);
+            let found = sift.detect(&on_device, mask).unwrap();
             assert!(found == expected, "{gpu:?}, image {i}: {}", difference(&found, &expected));
-            let found = sift.detect_view(image.view(), mask.map(Image::view)).unwrap();
+            let found = sift.detect(image.view(), mask).unwrap();
             assert!(found == expected, "{gpu:?}, image {i} from the host");
-            let found = sift.detect_on_device(&on_device, mask_on_device.as_ref()).unwrap();
+            let found = sift.detect_on_device(&on_device, mask).unwrap();
             assert!(found.download().unwrap() == expected, "{gpu:?}, image {i} left there");
             let deep = Image::from_fn(image.size(), |x, y| u16::from(image.row(y)[x]) * 257);
             let expected = sift::detect(deep.view(), &options, None, &cpu).unwrap();
-            assert!(sift.detect_view(deep.view(), None).unwrap() == expected, "{gpu:?}, image {i}, 16 bits");
+            assert!(sift.detect(deep.view(), None).unwrap() == expected, "{gpu:?}, image {i}, 16 bits");
         }
-        assert!(sift.capacity >= 1024, "there was too little room at first");
+        assert!(sift.idle.with(nothing, |search| Ok(search.capacity)).unwrap() >= 1024, "room was made");
     }
 }
 
@@ -271,11 +275,11 @@ fn batches_give_what_single_images_give() {
         images.insert(1, Image::filled(size, 1, 77));
         for gpu in all() {
             let on_device: Vec<_> = images.iter().map(|i| GpuImage::upload(gpu, i.view()).unwrap()).collect();
-            let mut sift = GpuSift::new(gpu, options).unwrap();
+            let area = size.area() * 4 / if options.first_octave < 0 { 1 } else { 4 };
             // All at once, by twos, and alone, while the room on either side grows.
-            for pixels_an_image in [1, AT_A_TIME / 2, AT_A_TIME] {
-                sift.capacity = 9;
-                let found = sift.images_in_turn(&on_device, pixels_an_image).unwrap();
+            for pixels in [AT_A_TIME, 2 * area, area] {
+                let sift = GpuSift::new(&beside(gpu), options).unwrap().with_capacity(9);
+                let found = sift.detect_at_a_time(&on_device, pixels).unwrap();
                 assert_eq!(found.len(), 3, "one for each image");
                 for (i, (found, image)) in found.iter().zip(&images).enumerate() {
                     let expected = sift::detect(image.view(), &options, None, &Cpu::sequential()).unwrap();
@@ -285,30 +289,35 @@ fn batches_give_what_single_images_give() {
                 // With memory that was used before, some of it for the other kind of descriptors.
                 let other = Features { descriptors: Descriptors::U8(vec![1; 9]), ..found[1].clone() };
                 sift.recycle(found.iter().chain(&found).cloned().chain([other]));
-                let again = sift.images_in_turn(&on_device, pixels_an_image).unwrap();
+                let again = sift.detect_at_a_time(&on_device, pixels).unwrap();
                 assert!(again == found, "{gpu:?}: with room enough");
             }
+            let sift = GpuSift::new(&beside(gpu), options).unwrap();
             let found = sift.detect_batch(&on_device).unwrap();
             assert_eq!(found.len(), 3, "one for each image");
             // Memory for the first parts alone: those after them come home in another way.
             let more: Vec<_> = on_device.iter().cycle().take(9).cloned().collect();
             for _ in 0..4 {
                 sift.recycle(found[..2].iter().cloned());
-                let again = sift.images_in_turn(&more, AT_A_TIME / 2).unwrap();
+                let again = sift.detect_at_a_time(&more, 2 * area).unwrap();
                 assert!(again.iter().eq(found.iter().cycle().take(9)), "{gpu:?}: memory that does not last");
             }
             let views: Vec<_> = images.iter().chain(&images).map(Image::view).collect();
             for number in [1, 2, 3, 5, 6, 6] {
-                sift.capacity = if number == 5 { 9 } else { sift.capacity };
-                let from_host = sift.detect_views(&views[..number]).unwrap();
+                let narrow = GpuSift::new(&beside(gpu), options).unwrap().with_capacity(9);
+                let sift = if number == 5 { &narrow } else { &sift };
+                let from_host = sift.detect_batch(&views[..number]).unwrap();
                 assert!(
                     from_host.iter().eq(found.iter().cycle().take(number)),
                     "{gpu:?}: {number} from the host"
                 );
                 sift.recycle(from_host);
             }
-            assert!(sift.detect_views::<u8>(&[]).unwrap().is_empty(), "no image, no features");
-            assert!(sift.detect_batch::<u8>(&[]).unwrap().is_empty(), "no image, no features");
+            let none: [&Image<u8>; 0] = [];
+            assert!(sift.detect_batch(none).unwrap().is_empty(), "no image, no features");
+            // Some in the host's memory and some on the device.
+            let mixed = [Pixels::from(&on_device[0]), (&images[1]).into(), (&images[2]).into()];
+            assert!(sift.detect_batch(mixed).unwrap() == found, "{gpu:?}: wherever they are");
         }
     }
 }
@@ -327,17 +336,19 @@ fn photographs_have_the_features_of_the_cpu() {
 #[test]
 fn wrong_input_is_an_error() {
     for gpu in all() {
-        let mut sift = GpuSift::new(gpu, SiftOptions::default()).unwrap();
+        let sift = GpuSift::new(&beside(gpu), SiftOptions::default()).unwrap();
         let colour = GpuImage::<u8>::with_channels(gpu, Size::new(9, 9), 3).unwrap();
         assert!(matches!(sift.detect(&colour, None), Err(Error::Image(_))), "three channels");
         let image = GpuImage::<u8>::new(gpu, Size::new(9, 9)).unwrap();
         let other = GpuImage::<u8>::new(gpu, Size::new(9, 8)).unwrap();
-        assert!(matches!(sift.detect(&image, Some(&other)), Err(Error::Mismatch(_))), "another mask");
+        let mask = Image::<u8>::new(Size::new(9, 8));
+        let masked = sift.detect(&image, Some(mask.view()));
+        assert!(matches!(masked, Err(Error::Mismatch(_))), "another mask");
         assert!(matches!(sift.detect_batch(&[image, other]), Err(Error::Mismatch(_))), "two sizes");
         let empty = Image::<u8>::new(Size::new(0, 5));
-        assert!(matches!(sift.detect_view(empty.view(), None), Err(Error::Image(_))), "empty");
+        assert!(matches!(sift.detect(empty.view(), None), Err(Error::Image(_))), "empty");
         let wrong = SiftOptions { levels: 0, ..SiftOptions::default() };
-        assert!(matches!(GpuSift::new(gpu, wrong), Err(Error::Option { .. })), "an option");
+        assert!(matches!(GpuSift::new(&beside(gpu), wrong), Err(Error::Option { .. })), "an option");
     }
 }
 

@@ -1,16 +1,27 @@
 //! The stages one after the other, and the memory between them.
+//!
+//! From the image to the descriptors nothing waits for the host: every stage counts what it finds on the device, and all
+//! launches but the first, which reads the image, are one graph. Many images are described a few at a time, and the
+//! features of some travel to the host while others are described.
 
-use super::plan::{GpuLevels, GpuPoints, Plan};
+use super::bands::Bands;
+use super::plan::{GpuLevels, Plan};
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu, Graph};
-use crate::feature::gpu::{GpuDescriptors, Lists};
+use crate::feature::DescriptorKind;
+use crate::feature::WORDS;
+use crate::feature::gpu::pipeline::{Core, Pipeline, Purpose};
+use crate::feature::gpu::results::Lists;
+use crate::feature::gpu::{GpuDescriptors, GpuKeypoints};
 use crate::feature::order::GpuOrder;
+use crate::feature::select::Selection;
+use crate::feature::sift::SiftOptions;
 use crate::feature::sift::describe::gpu::GpuDescribe;
 use crate::feature::sift::extrema::gpu::{GpuExtrema, Masks};
 use crate::feature::sift::orient::gpu::GpuOrient;
 use crate::feature::sift::scale_space::gpu::GpuScaleSpace;
-use crate::feature::sift::{DescriptorKind, SiftOptions};
-use crate::image::gpu::{GpuImage, GpuPixel};
+use crate::image::Size;
+use crate::image::gpu::{AnyGpuImage, GpuImage, for_any_gpu_image, for_pixel};
 use std::ops::Range;
 
 /// Parcels in which many images are described, and their features come to the host.
@@ -19,7 +30,7 @@ const PARCELS: usize = 4;
 
 /// The stages but the first, whose kernels depend on the type of pixel.
 #[derive(Debug)]
-pub(super) struct Stages {
+pub struct Stages {
     options: SiftOptions,
     extrema: GpuExtrema,
     orient: GpuOrient,
@@ -28,36 +39,26 @@ pub(super) struct Stages {
 }
 
 impl Stages {
-    pub(super) fn new(gpu: &Gpu, options: SiftOptions) -> Result<Self> {
+    fn new(gpu: &Gpu, options: SiftOptions) -> Result<Self> {
         Ok(Self {
             options,
             extrema: GpuExtrema::new(gpu, &options)?,
             orient: GpuOrient::new(gpu, &options)?,
-            order: GpuOrder::new(gpu)?,
+            order: GpuOrder::new(gpu, options.selection.rank())?,
             describe: GpuDescribe::new(gpu, &options)?,
         })
     }
 }
 
-/// What the memory and the graph are made for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Purpose {
-    pub(super) plan: Plan,
-    pub(super) pixel: &'static str,
-    pub(super) masked: bool,
-    /// Features of an image that there is room for.
-    pub(super) capacity: usize,
-}
-
 /// The memory between the stages, and the work in it.
 #[derive(Debug)]
-pub(super) struct Work {
-    pub(super) purpose: Purpose,
+pub struct SiftPipeline {
+    purpose: Purpose<Plan>,
     pub(super) levels: GpuLevels,
-    pub(super) described: GpuPoints,
-    pub(super) launches: usize,
+    described: GpuKeypoints,
+    launches: usize,
     /// The description of some images each, if they are many.
-    pub(super) parcels: Vec<(Range<usize>, Commands)>,
+    parcels: Vec<(Range<usize>, Commands)>,
     /// From level 0 up to the description; of one image with it.
     pub(super) graph: Graph,
     options: SiftOptions,
@@ -67,44 +68,91 @@ pub(super) struct Work {
 
 /// The lists from one stage to the next.
 struct Between {
-    points: GpuPoints,
-    features: GpuPoints,
+    points: GpuKeypoints,
+    features: GpuKeypoints,
     /// The order of the features, and room to merge.
     order: [Buffer<u64>; 2],
-    described: GpuPoints,
+    described: GpuKeypoints,
     descriptors: GpuDescriptors,
 }
 
 impl Between {
     fn new(gpu: &Gpu, options: &SiftOptions, images: usize, capacity: usize) -> Result<Self> {
-        let list = || GpuPoints::new(gpu, images, capacity);
+        let list = || GpuKeypoints::new(gpu, images, capacity);
         let points = list()?;
-        let values = images.saturating_mul(capacity).saturating_mul(options.dimension());
+        let room = images.saturating_mul(capacity);
+        let values = room.saturating_mul(options.dimension());
         Ok(Self {
             features: if options.upright { points.clone() } else { list()? },
             points,
-            order: [gpu.buffer(images * capacity)?, gpu.buffer(images * capacity)?],
+            order: [gpu.buffer(room)?, gpu.buffer(room)?],
             described: list()?,
             descriptors: match options.descriptors {
                 DescriptorKind::F32 => GpuDescriptors::F32(gpu.buffer(values)?),
-                _ => GpuDescriptors::U8(gpu.buffer(values)?),
+                DescriptorKind::U8 | DescriptorKind::None => GpuDescriptors::U8(gpu.buffer(values)?),
             },
         })
     }
 }
 
-impl Work {
-    /// Reserves the memory, but for `levels` that are there already, and prepares the work.
-    pub(super) fn new<T: GpuPixel>(
-        gpu: &Gpu,
-        stages: &Stages,
-        purpose: Purpose,
-        levels: Option<GpuLevels>,
+impl Pipeline for SiftPipeline {
+    const NAME: &'static str = "SIFT";
+    type Options = SiftOptions;
+    type Layout = Plan;
+    type Stages = Stages;
+    type Parts = Bands;
+
+    fn check(options: &SiftOptions) -> Result<()> {
+        options.check()
+    }
+
+    fn selection(options: &SiftOptions) -> Selection {
+        options.selection
+    }
+
+    fn layout(options: &SiftOptions, size: Size, images: usize) -> Result<Plan> {
+        Plan::new(size, images, options)
+    }
+
+    fn pixels(plan: &Plan) -> usize {
+        plan.octaves[0].size.area()
+    }
+
+    fn usual_capacity(plan: &Plan) -> usize {
+        // A textured photograph has a feature in 520 pixels of the doubled octave, in 280 of one that is not.
+        let pixels_a_feature = if plan.octaves[0].number < 0 { 384 } else { 192 };
+        (1024 + plan.octaves[0].size.area() / pixels_a_feature).next_multiple_of(1024)
+    }
+
+    fn bytes(options: &SiftOptions, purpose: &Purpose<Plan>) -> u64 {
+        let Purpose { layout: plan, pixel, masked, .. } = purpose;
+        let image = for_pixel!(*pixel, T => {
+            Buffer::<T>::taken(GpuImage::<T>::pitch_of(plan.input.width) * plan.input.height)
+        });
+        let mask = Buffer::<u8>::taken(GpuImage::<u8>::pitch_of(plan.whole.width) * plan.whole.height);
+        lists_and_levels(options, purpose) + (plan.images * image + usize::from(*masked) * mask) as u64
+    }
+
+    fn mask_size(plan: &Plan) -> Size {
+        plan.whole
+    }
+
+    fn stages(gpu: &Gpu, options: &SiftOptions) -> Result<Stages> {
+        Stages::new(gpu, *options)
+    }
+
+    fn new(
+        core: &Core<Self>,
+        purpose: Purpose<Plan>,
         mask: Option<&GpuImage<u8>>,
+        old: Option<Self>,
     ) -> Result<Self> {
-        let (images, options) = (purpose.plan.images, stages.options);
-        let scale_space = GpuScaleSpace::new::<T>(gpu, &options)?;
-        let levels = levels.map_or_else(|| GpuLevels::new(gpu, purpose.plan.clone()), Ok)?;
+        let (gpu, stages, options) = (&core.gpu, &core.stages, core.options);
+        // The levels stay when only lists must grow.
+        let levels = old.map(|pipeline| pipeline.levels).filter(|levels| levels.plan == purpose.layout);
+        let images = purpose.layout.images;
+        let scale_space = for_pixel!(purpose.pixel, T => GpuScaleSpace::new::<T>(gpu, &options))?;
+        let levels = levels.map_or_else(|| GpuLevels::new(gpu, purpose.layout.clone()), Ok)?;
         let between = Between::new(gpu, &options, images, purpose.capacity)?;
         let mut commands = Commands::new();
         commands.stage("scale space");
@@ -127,27 +175,34 @@ impl Work {
         Ok(Self { purpose, levels, described, launches, parcels, options, scale_space, descriptors, graph })
     }
 
-    /// Puts the search of these images into the queue, of many without the description. A mask goes from where it is to
-    /// where the work reads it.
-    pub(super) fn begin<T: GpuPixel>(
-        &self,
-        images: &[GpuImage<T>],
-        mask: Option<(&GpuImage<u8>, &GpuImage<u8>)>,
-    ) -> Result<()> {
+    fn purpose(&self) -> &Purpose<Plan> {
+        &self.purpose
+    }
+
+    fn launches(&self) -> usize {
+        self.launches
+    }
+
+    fn begin(&self, images: &[AnyGpuImage], mask: Option<[&GpuImage<u8>; 2]>) -> Result<()> {
         let mut commands = Commands::new();
         commands.stage("scale space");
         for (i, image) in images.iter().enumerate() {
-            self.scale_space.record_base(&mut commands, image, i, &self.levels)?;
+            for_any_gpu_image!(image, image => {
+                self.scale_space.record_base(&mut commands, image, i, &self.levels)
+            })?;
         }
-        if let Some((mask, own)) = mask {
-            commands.copy((mask.buffer(), 0), (own.buffer(), 0), own.buffer().len())?;
+        if let Some([from, to]) = mask {
+            commands.copy((from.buffer(), 0), (to.buffer(), 0), to.buffer().len())?;
         }
         self.levels.values.gpu().run(&commands)?;
         Ok(self.graph.run()?)
     }
 
-    /// Where the results lie.
-    pub(super) fn lists(&self) -> Lists<'_> {
+    fn parcels(&self) -> &[(Range<usize>, Commands)] {
+        &self.parcels
+    }
+
+    fn lists(&self) -> Lists<'_> {
         Lists {
             counts: &self.described.counts,
             keypoints: &self.described.keypoints,
@@ -155,9 +210,25 @@ impl Work {
             dimension: self.options.dimension(),
             capacity: self.purpose.capacity,
             selection: self.options.selection,
-            size: self.purpose.plan.input,
+            size: self.purpose.layout.input,
         }
     }
+}
+
+/// Bytes of the device's memory for levels and lists.
+pub(super) fn lists_and_levels(options: &SiftOptions, purpose: &Purpose<Plan>) -> u64 {
+    let Purpose { layout: plan, capacity, .. } = purpose;
+    let room = plan.images.saturating_mul(*capacity);
+    let words = Buffer::<u32>::taken(room.saturating_mul(WORDS));
+    let lists = if options.upright { 2 } else { 3 } * words;
+    let descriptors = match options.descriptors {
+        DescriptorKind::F32 => Buffer::<f32>::taken(room.saturating_mul(options.dimension())),
+        DescriptorKind::U8 | DescriptorKind::None => {
+            Buffer::<u8>::taken(room.saturating_mul(options.dimension()))
+        }
+    };
+    let order = 2 * Buffer::<u64>::taken(room);
+    (Buffer::<f32>::taken(plan.len()) + lists + descriptors + order) as u64
 }
 
 impl Stages {
@@ -179,8 +250,7 @@ impl Stages {
             self.orient.record(commands, features, points, levels)?;
         }
         commands.stage("order, select");
-        let GpuPoints { keypoints, counts, capacity } = features;
-        self.order.record(commands, keypoints, counts, *capacity, (order, spare))
+        self.order.record(commands, features, (order, spare))
     }
 
     /// The description of some images.
@@ -194,6 +264,6 @@ impl Stages {
         commands.stage("describe");
         let to = (&between.described, &between.descriptors);
         let from = (&between.points, &between.features, order);
-        self.describe.record(commands, to, from, (images, self.options.selection.most()), levels)
+        self.describe.record(commands, to, from, (images, self.options.selection.device_limit()), levels)
     }
 }

@@ -1,7 +1,7 @@
 //! Where everything lies in the device's memory.
 
 use crate::device::gpu::{Buffer, Gpu};
-use crate::feature::WORDS;
+use crate::feature::gpu::GpuKeypoints;
 use crate::feature::sift::SiftOptions;
 use crate::feature::sift::scale_space::octave_sizes;
 use crate::image::Size;
@@ -14,7 +14,7 @@ use std::ops::Range;
 /// `i · image_stride + octaves[o].offset + l · pitch · height`. Rows begin at multiples of 128 bytes; what lies
 /// between width and pitch is undefined.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Plan {
+pub struct Plan {
     /// The size of the images, or of the band of them.
     pub(crate) input: Size,
     /// The size of the images.
@@ -86,7 +86,7 @@ impl Plan {
         }
         let levels = usize::from(options.levels);
         let octaves = octave_sizes(input, options).into_iter().zip(options.first_octave..);
-        let (octaves, image_stride) = lay(octaves, levels).ok_or_else(too_large)?;
+        let (octaves, image_stride) = laid_out(octaves, levels).ok_or_else(too_large)?;
         image_stride.checked_mul(images).and_then(|n| n.checked_mul(4)).ok_or_else(too_large)?;
         Ok(Self { input, whole: input, images, levels, octaves, seed: None, image_stride })
     }
@@ -95,7 +95,7 @@ impl Plan {
     pub(crate) fn band(&self, octaves: usize, rows: usize) -> Option<Self> {
         let of_rows = |o: &OctavePlan| Size { height: o.rows_of(rows), ..o.size };
         let (first, others) = self.octaves.split_at_checked(octaves)?;
-        let (octaves, len) = lay(first.iter().map(|o| (of_rows(o), o.number)), self.levels)?;
+        let (octaves, len) = laid_out(first.iter().map(|o| (of_rows(o), o.number)), self.levels)?;
         let seed = others.first().map(|o| OctavePlan { size: of_rows(o), offset: len, ..*o });
         let image_stride = len.checked_add(seed.map_or(0, |s| s.level_len()))?;
         let input = Size { height: rows, ..self.whole };
@@ -105,7 +105,7 @@ impl Plan {
     /// The octaves after the first `octaves` of one image, if there are any.
     pub(crate) fn rest(&self, octaves: usize) -> Option<Self> {
         let rest = self.octaves.get(octaves..).filter(|rest| !rest.is_empty())?;
-        let (octaves, image_stride) = lay(rest.iter().map(|o| (o.size, o.number)), self.levels)?;
+        let (octaves, image_stride) = laid_out(rest.iter().map(|o| (o.size, o.number)), self.levels)?;
         Some(Self { images: 1, octaves, seed: None, image_stride, ..*self })
     }
 
@@ -169,7 +169,7 @@ impl Plan {
 }
 
 /// The octaves of these sizes and numbers one behind the other, and the f32s of them all.
-fn lay(octaves: impl Iterator<Item = (Size, i8)>, levels: usize) -> Option<(Vec<OctavePlan>, usize)> {
+fn laid_out(octaves: impl Iterator<Item = (Size, i8)>, levels: usize) -> Option<(Vec<OctavePlan>, usize)> {
     let mut offset = 0_usize;
     let octaves = octaves.map(|(size, number)| {
         let pitch = size.width.next_multiple_of(Plan::ALIGNMENT);
@@ -204,11 +204,11 @@ impl GpuLevels {
         Ok(Self { values: gpu.buffer(plan.len())?, octaves: gpu.upload(&plan.table())?, plan })
     }
 
-    /// From now on these are of that part of the image.
+    /// Tells the kernels which part of the image the levels are of from now on.
     ///
     /// # Errors
     /// [`Error::Device`] when the device fails.
-    pub(crate) fn place(&self, part: &Part) -> Result<()> {
+    pub(crate) fn set_part(&self, part: &Part) -> Result<()> {
         Ok(self.octaves.write(0, &self.plan.table_of(part))?)
     }
 }
@@ -216,31 +216,9 @@ impl GpuLevels {
 /// Groups that share the keypoints of all images of a launch: many more than run at a time, since windows differ in size.
 const GROUPS: usize = 1 << 15;
 
-/// Refined points of some images in a device's memory, in any order: keypoints whose angle is still 0.
-#[derive(Clone, Debug)]
-pub(crate) struct GpuPoints {
-    /// `Keypoint`s; those of image i begin at number i · `capacity`.
-    pub(crate) keypoints: Buffer<u32>,
-    /// For each image how many were found: more than `capacity` when that was too small, the rest is then missing.
-    pub(crate) counts: Buffer<u32>,
-    /// How many fit for one image.
-    pub(crate) capacity: usize,
-}
-
-impl GpuPoints {
-    /// Memory for this many points an image.
-    ///
-    /// # Errors
-    /// [`Error::Device`] when it is too small.
-    pub(crate) fn new(gpu: &Gpu, images: usize, capacity: usize) -> Result<Self> {
-        let words = capacity.saturating_mul(images).saturating_mul(WORDS);
-        Ok(Self { keypoints: gpu.buffer(words)?, counts: gpu.buffer(images)?, capacity })
-    }
-
-    /// The groups that look around the points, each around one at a time; images in the second dimension.
-    pub(crate) fn groups(&self, images: usize) -> [usize; 3] {
-        [self.capacity.min((GROUPS / images).max(64)), images, 1]
-    }
+/// The groups that look around points, each around one at a time; images in the second dimension.
+pub(crate) fn groups(points: &GpuKeypoints, images: usize) -> [usize; 3] {
+    [points.capacity.min((GROUPS / images).max(64)), images, 1]
 }
 
 #[cfg(test)]

@@ -1,12 +1,14 @@
 //! The GPU's stages against the CPU's: the scale space against the reference, points against the streamed form.
 
-use super::plan::{GpuLevels, GpuPoints, Plan};
+use super::plan::{GpuLevels, Plan};
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu, all, compiles_everywhere};
+use crate::feature::DescriptorKind;
 use crate::feature::Keypoint;
+use crate::feature::gpu::GpuKeypoints;
 use crate::feature::sift::extrema::gpu::{GpuExtrema, Masks};
 use crate::feature::sift::scale_space::gpu::GpuScaleSpace;
-use crate::feature::sift::{DescriptorKind, SiftOptions, SiftPreset, reference, tests::photo, tests::scene};
+use crate::feature::sift::{SiftOptions, SiftPreset, reference, tests::photo, tests::scene};
 use crate::feature::{WORDS, from_words};
 use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::testing::assert_same;
@@ -85,7 +87,7 @@ fn points<T: GpuPixel>(
     let masks =
         masks.map(|m| gpu.upload(&m.iter().flat_map(Image::data).copied().collect::<Vec<u8>>()).unwrap());
     let masks = masks.as_ref().map(|buffer| Masks { buffer, pitch: width, stride: width * height });
-    let points = GpuPoints::new(gpu, images.len(), capacity).unwrap();
+    let points = GpuKeypoints::new(gpu, images.len(), capacity).unwrap();
     GpuExtrema::new(gpu, options).unwrap().record(&mut commands, &levels, masks, &points).unwrap();
     gpu.run(&commands).unwrap();
     let (counts, words) = (points.counts.to_vec().unwrap(), points.keypoints.to_vec().unwrap());

@@ -3,7 +3,8 @@
 use super::BINS;
 use crate::Result;
 use crate::device::gpu::{Commands, Gpu};
-use crate::feature::sift::gpu::plan::{GpuLevels, GpuPoints};
+use crate::feature::gpu::GpuKeypoints;
+use crate::feature::sift::gpu::plan::{GpuLevels, groups};
 use crate::feature::sift::window::{self, GROUP};
 use crate::feature::sift::{SiftOptions, SiftPreset};
 use std::f32::consts::TAU;
@@ -36,8 +37,8 @@ impl GpuOrient {
     pub(crate) fn record(
         &self,
         commands: &mut Commands,
-        features: &GpuPoints,
-        points: &GpuPoints,
+        features: &GpuKeypoints,
+        points: &GpuKeypoints,
         levels: &GpuLevels,
     ) -> Result<()> {
         let arguments = arguments![
@@ -51,6 +52,6 @@ impl GpuOrient {
             levels.plan.image_stride as u64,
             &levels.octaves,
         ];
-        Ok(commands.launch_untyped(&self.0, points.groups(levels.plan.images), arguments)?)
+        Ok(commands.launch_untyped(&self.0, groups(points, levels.plan.images), arguments)?)
     }
 }

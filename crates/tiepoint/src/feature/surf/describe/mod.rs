@@ -10,8 +10,10 @@
 //! samples row by row, each as sum = fma(weight, value, sum). The squared length is summed in a cell by fma in
 //! the order of its values, then over the cells in a tree: c and c + 8, c and c + 4, c and c + 2, c and c + 1.
 
+pub(super) mod gpu;
+
 use crate::feature::surf::{
-    Convention, SurfOptions,
+    SurfOptions, SurfPreset,
     integral::{Integral, Total},
     orient::Direction,
 };
@@ -53,12 +55,12 @@ impl Square {
             half: 9.5,
             to_corner: 0.5,
             columns_outer: false,
-            order: if options.convention == Convention::OpenCv { [0, 2, 1, 3] } else { [0, 1, 2, 3] },
+            order: if options.preset == SurfPreset::OpenCv { [0, 2, 1, 3] } else { [0, 1, 2, 3] },
             extended: options.extended,
         };
-        match options.convention {
-            Convention::Paper | Convention::OpenCv => square.lay_apart(),
-            Convention::OpenSurf => square.lay_overlapping(),
+        match options.preset {
+            SurfPreset::Paper | SurfPreset::OpenCv => square.lay_apart(),
+            SurfPreset::OpenSurf => square.lay_overlapping(),
         }
         square
     }

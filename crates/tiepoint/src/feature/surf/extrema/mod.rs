@@ -4,6 +4,8 @@
 //! The comparison is strict: of equal neighbours none is kept. The own layer is tested first, 16 places at
 //! once; the few that remain are tested one by one.
 
+pub(super) mod gpu;
+
 use crate::device::dispatch;
 use fearless_simd::{Simd, f32x16, prelude::*};
 use fearless_simd_macros::simd;

@@ -1,17 +1,20 @@
 //! SURF on the CPU up to a stage, and on the GPU from there.
 
-use super::super::integral::{Integral, Total};
+use super::super::integral::{Integral, Sums, Total};
 use super::super::orient::Disc;
 use super::super::{SurfOptions, detect, plan};
-use super::layers::Layers;
-use super::stages::{self, DeviceLayers, Found};
+use super::layers::{DeviceLayers, Layers};
 use super::tests::{extrema_of, responses_of, rows_of};
 use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::feature::Keypoint;
 use crate::feature::bisect::{Run, Runs};
-use crate::feature::gpu::{GpuDescriptors, GpuFeatures};
-use crate::feature::order::GpuOrder;
+use crate::feature::gpu::{GpuDescriptors, GpuFeatures, GpuKeypoints};
+use crate::feature::order::{GpuOrder, Rank};
+use crate::feature::surf::describe::gpu::GpuDescribe;
+use crate::feature::surf::extrema::gpu::GpuExtrema;
+use crate::feature::surf::orient::gpu::GpuOrient;
+use crate::feature::surf::response::gpu::GpuResponse;
 use crate::feature::{WORDS, to_words};
 use crate::filter::{
     self,
@@ -56,7 +59,7 @@ impl<'i, T: GpuPixel, A: GpuSum + Total> Stages<'i, T, A> {
         let responses = responses_of(&rows, &octaves, &layers, white, cpu);
         let mut extrema = extrema_of(&octaves, &layers.grids, &responses, size, &options);
         extrema.sort_by(Keypoint::order);
-        let disc = Disc::new(options.convention);
+        let disc = Disc::new(options.preset);
         let found: Vec<_> = extrema.iter().map(|k| disc.direction(&rows, k)).collect();
         let oriented = extrema.iter().zip(&found).map(|(k, d)| Keypoint { angle: d.angle, ..*k }).collect();
         Self {
@@ -81,24 +84,23 @@ impl<'i, T: GpuPixel, A: GpuSum + Total> Stages<'i, T, A> {
     fn run(&self, first: usize, gpu: &Gpu) -> Run {
         // Many times too many is a difference, too.
         let capacity = 2 * self.extrema.len() + 1024;
-        let kernels = stages::Stages::new::<A>(gpu, &self.options).unwrap();
-        let mut way = Way { cpu: self, gpu, first, capacity, kernels, commands: Commands::new() };
+        let mut way = Way { cpu: self, gpu, first, capacity, commands: Commands::new() };
         let integral = way.integral();
-        let (keypoints, counts) = way.extrema(&integral);
-        let found = Found { keypoints: &keypoints, counts: &counts, capacity };
-        let order = way.order(found);
-        let (oriented, directions) = way.oriented(&integral, found, &order);
+        let sums = Sums(&integral);
+        let found = way.extrema(sums);
+        let order = way.order(&found);
+        let (oriented, directions) = way.oriented(sums, &found, &order);
         let descriptors = gpu.buffer(capacity * self.options.dimension()).unwrap();
-        let found = Found { keypoints: &oriented, ..found };
-        way.kernels.describe(&mut way.commands, &integral, found, &directions, &descriptors).unwrap();
+        let describe = GpuDescribe::new::<A>(gpu, &self.options).unwrap();
+        describe.record(&mut way.commands, sums, (&oriented, &directions), &descriptors).unwrap();
         gpu.run(&way.commands).unwrap();
-        let count = counts.to_vec().unwrap()[0] as usize;
-        if count > capacity {
-            return Err(format!("{count} features in place of {}", self.extrema.len()));
+        let GpuKeypoints { keypoints, counts: count, .. } = oriented;
+        let number = count.to_vec().unwrap()[0] as usize;
+        if number > capacity {
+            return Err(format!("{number} features in place of {}", self.extrema.len()));
         }
         let (dimension, descriptors) = (self.options.dimension(), GpuDescriptors::F32(descriptors));
-        let image = self.image.size();
-        let features = GpuFeatures { count: counts, keypoints: oriented, descriptors, dimension, image };
+        let features = GpuFeatures { count, keypoints, descriptors, dimension, image: self.image.size() };
         Ok(features.download().unwrap())
     }
 }
@@ -109,7 +111,6 @@ struct Way<'w, T, A> {
     gpu: &'w Gpu,
     first: usize,
     capacity: usize,
-    kernels: stages::Stages,
     commands: Commands,
 }
 
@@ -124,59 +125,60 @@ impl<T: GpuPixel, A: GpuSum + Total> Way<'_, T, A> {
 
     /// Responses, and the extrema among them with their number; the CPU's against their order, so that there is
     /// something to sort.
-    fn extrema(&mut self, integral: &GpuIntegral<A>) -> (Buffer<u32>, Buffer<u32>) {
-        let Stages { image, octaves, white, responses, extrema, .. } = self.cpu;
+    fn extrema(&mut self, sums: Sums<'_, A>) -> GpuKeypoints {
+        let Stages { image, octaves, white, responses, extrema, options, .. } = self.cpu;
         let layers = Layers::new(octaves, image.size(), *white);
         let table = DeviceLayers::upload(self.gpu, layers).unwrap();
         let responses = self.gpu.upload(responses).unwrap();
         if self.first <= 1 {
             self.commands.zero(&responses).unwrap();
-            self.kernels.respond(&mut self.commands, integral, &table, &responses).unwrap();
+            let respond = GpuResponse::new::<A>(self.gpu).unwrap();
+            respond.record(&mut self.commands, sums, &table, &responses).unwrap();
         }
-        let keypoints = self.list(extrema.iter().rev());
-        let counts = self.gpu.upload(&[extrema.len() as u32]).unwrap();
-        let found = Found { keypoints: &keypoints, counts: &counts, capacity: self.capacity };
+        let found = self.list(extrema.iter().rev(), extrema.len());
         if self.first <= 2 {
-            let (commands, size) = (&mut self.commands, image.size());
-            self.kernels.search(commands, &responses, &table, None, size, found).unwrap();
+            let search = GpuExtrema::new(self.gpu, options).unwrap();
+            search.record(&mut self.commands, &responses, &table, None, image.size(), &found).unwrap();
         }
-        (keypoints, counts)
+        found
     }
 
-    fn order(&mut self, found: Found<'_>) -> Buffer<u64> {
+    fn order(&mut self, found: &GpuKeypoints) -> Buffer<u64> {
         let mut order: Vec<u64> = (0..self.cpu.extrema.len() as u64).rev().collect();
         order.resize(self.capacity, 0);
         let (first, spare) = (self.gpu.upload(&order).unwrap(), self.gpu.buffer(self.capacity).unwrap());
         if self.first > 3 {
             return first;
         }
-        let Found { keypoints, counts, capacity } = found;
-        let order = GpuOrder::new(self.gpu).unwrap();
-        order.record(&mut self.commands, keypoints, counts, capacity, (&first, &spare)).unwrap().clone()
+        let order = GpuOrder::new(self.gpu, Rank::RESPONSE).unwrap();
+        order.record(&mut self.commands, found, (&first, &spare)).unwrap().clone()
     }
 
     /// The keypoints in their order with their angles, and the cosines and sines of these.
     fn oriented(
         &mut self,
-        integral: &GpuIntegral<A>,
-        found: Found<'_>,
+        sums: Sums<'_, A>,
+        found: &GpuKeypoints,
         order: &Buffer<u64>,
-    ) -> (Buffer<u32>, Buffer<f32>) {
-        let oriented = self.list(self.cpu.oriented.iter());
+    ) -> (GpuKeypoints, Buffer<f32>) {
+        let oriented = self.list(self.cpu.oriented.iter(), 0);
+        let oriented = GpuKeypoints { counts: found.counts.clone(), ..oriented };
         let mut directions = self.cpu.directions.clone();
         directions.resize(2 * self.capacity, 0.0);
         let directions = self.gpu.upload(&directions).unwrap();
         if self.first <= 4 {
+            let orient = GpuOrient::new::<A>(self.gpu, &self.cpu.options).unwrap();
             let to = (&oriented, &directions);
-            self.kernels.orient(&mut self.commands, integral, found, order, to).unwrap();
+            orient.record(&mut self.commands, sums, (found, order), to).unwrap();
         }
         (oriented, directions)
     }
 
     /// Keypoints on the device, with room for as many as may be found.
-    fn list<'k>(&self, keypoints: impl Iterator<Item = &'k Keypoint>) -> Buffer<u32> {
+    fn list<'k>(&self, keypoints: impl Iterator<Item = &'k Keypoint>, count: usize) -> GpuKeypoints {
         let mut words: Vec<u32> = keypoints.flat_map(to_words).collect();
         words.resize(self.capacity * WORDS, 0);
-        self.gpu.upload(&words).unwrap()
+        let counts = self.gpu.upload(&[count as u32]).unwrap();
+        GpuKeypoints { keypoints: self.gpu.upload(&words).unwrap(), counts, capacity: self.capacity }
     }
 }

@@ -1,13 +1,45 @@
 //! Which responses are computed and searched, and where they lie: the plan as tables for the kernels.
 
-use super::super::{plan::Octave, stream::inner};
-use super::{ROWS_PER_LANE, TILE};
+use crate::Result;
+use crate::device::gpu::{Buffer, Gpu};
+use crate::feature::gpu::GpuKeypoints;
+use crate::feature::surf::{plan::Octave, stream::inner};
 use crate::image::Size;
 use std::ops::Range;
 
+/// Lanes of a group that computes or searches responses.
+pub(in crate::feature::surf) const TILE: [u32; 2] = [32, 8];
+
+/// Responses of a lane, `TILE[1]` rows apart: what lies around a group's samples is then little against what lies
+/// between them.
+pub(in crate::feature::surf) const ROWS_PER_LANE: usize = 4;
+
+/// The groups that share the keypoints of every image: enough to fill the device.
+pub(in crate::feature::surf) fn groups(found: &GpuKeypoints) -> [usize; 3] {
+    /// Groups of a multiprocessor.
+    const RESIDENT: usize = 16;
+    let units = found.counts.gpu().info().units as usize;
+    [found.capacity.min(units * RESIDENT), found.counts.len(), 1]
+}
+
+/// A layer table on the device.
+#[derive(Debug)]
+pub(in crate::feature::surf) struct DeviceLayers {
+    pub computed: Buffer<u32>,
+    pub searched: Buffer<u32>,
+    pub layers: Layers,
+}
+
+impl DeviceLayers {
+    pub(in crate::feature::surf) fn upload(gpu: &Gpu, layers: Layers) -> Result<Self> {
+        let computed = gpu.upload(&layers.computed.words)?;
+        Ok(Self { computed, searched: gpu.upload(&layers.searched.words)?, layers })
+    }
+}
+
 /// The responses of a layer, which may be those of an octave before.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Grid {
+pub(in crate::feature::surf) struct Grid {
     /// Where the first lies.
     pub first: usize,
     /// From row to row.
@@ -18,7 +50,7 @@ pub(super) struct Grid {
 
 /// The layers of an image of one size.
 #[derive(Debug)]
-pub(super) struct Layers {
+pub(in crate::feature::surf) struct Layers {
     /// Of every octave's layers.
     pub grids: Vec<Vec<Grid>>,
     /// Responses of an image.
@@ -30,7 +62,7 @@ pub(super) struct Layers {
 
 /// Layers as words for a kernel, and the groups that they take together.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(in crate::feature::surf) struct Table {
     pub words: Vec<u32>,
     pub layers: usize,
     pub groups: usize,
@@ -64,11 +96,11 @@ impl Table {
 }
 
 impl Layers {
-    pub(super) fn new(octaves: &[Octave], size: Size, white: f32) -> Self {
+    pub(in crate::feature::surf) fn new(octaves: &[Octave], size: Size, white: f32) -> Self {
         let mut layers =
             Self { grids: vec![], len: 0, computed: Table::default(), searched: Table::default() };
         for (o, octave) in octaves.iter().enumerate() {
-            layers.lay(o, octave, size);
+            layers.make_room(o, octave, size);
         }
         for (octave, grids) in octaves.iter().zip(&layers.grids) {
             compute(&mut layers.computed, octave, grids, size, white);
@@ -80,7 +112,7 @@ impl Layers {
     }
 
     /// Finds room for the layers of an octave.
-    fn lay(&mut self, o: usize, octave: &Octave, size: Size) {
+    fn make_room(&mut self, o: usize, octave: &Octave, size: Size) {
         /// Responses in 128 bytes.
         const ALIGNMENT: usize = 32;
         let [width, height] = [size.width, size.height].map(|n| n.div_ceil(octave.step));

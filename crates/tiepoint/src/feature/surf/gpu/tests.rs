@@ -1,20 +1,27 @@
 //! SURF on every device against the CPU, stage by stage and as a whole: equal in every bit.
 
 use super::super::describe::Square;
-use super::super::integral::{Integral, Total};
+use super::super::integral::{Integral, Sums, Total};
 use super::super::orient::Disc;
 use super::super::response::Job;
 use super::super::stream::inner;
-use super::super::tests::{PRESETS, texture, to_u8, to_u16};
-use super::super::{Surf, extrema, plan, refine};
-use super::layers::Layers;
-use super::stages::{DeviceLayers, Found, Stages};
-use super::*;
-use crate::device::gpu::{Commands, all, compiles_everywhere};
-use crate::feature::Keypoint;
-use crate::feature::gpu::{AT_A_TIME, Search};
+use super::super::tests::{PRESETS, selections, texture, to_u8, to_u16};
+use super::super::{Surf, SurfOptions, SurfPreset, extrema, plan, refine};
+use super::GpuSurf;
+use super::layers::{self, DeviceLayers, Layers};
+use crate::Error;
+use crate::device::Cpu;
+use crate::device::gpu::{Commands, Gpu, all, compiles_everywhere};
+use crate::feature::Features;
+use crate::feature::gpu::{AT_A_TIME, GpuKeypoints, Pixels, beside};
+use crate::feature::surf::describe::gpu::GpuDescribe;
+use crate::feature::surf::extrema::gpu::GpuExtrema;
+use crate::feature::surf::orient::gpu::GpuOrient;
+use crate::feature::surf::response::gpu::GpuResponse;
+use crate::feature::{DescriptorKind, Keypoint};
 use crate::feature::{WORDS, from_words, to_words};
-use crate::filter::integral::GpuIntegral;
+use crate::filter::integral::{GpuIntegral, GpuSum};
+use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{AnyImage, Image, ImageView, Size, read_grey};
 
 fn assert_same(found: &Features, expected: &Features, what: &str) {
@@ -26,18 +33,21 @@ fn assert_same(found: &Features, expected: &Features, what: &str) {
 }
 
 /// One image on every device against the CPU; returns the number of features.
-fn compare<T: GpuPixel>(image: &Image<T>, options: SurfOptions, mask: Option<&Image<u8>>) -> usize {
+fn compare<T: GpuPixel>(image: &Image<T>, options: SurfOptions, mask: Option<&Image<u8>>) -> usize
+where
+    for<'a> Pixels<'a>: From<&'a GpuImage<T>>,
+{
     let cpu = Cpu::sequential();
     let expected = Surf::new(options).unwrap().detect(image.view(), mask.map(Image::view), &cpu).unwrap();
     for gpu in all() {
         let on_device = GpuImage::upload(gpu, image.view()).unwrap();
-        let mask = mask.map(|m| GpuImage::upload(gpu, m.view()).unwrap());
-        let mut surf = GpuSurf::new(gpu, options).unwrap();
+        let mask = mask.map(Image::view);
+        let surf = GpuSurf::new(&beside(gpu), options).unwrap();
         let what = format!("{gpu:?}: {} {} {options:?}", T::NAME, image.size());
-        assert_same(&surf.detect(&on_device, mask.as_ref()).unwrap(), &expected, &what);
+        assert_same(&surf.detect(&on_device, mask).unwrap(), &expected, &what);
         // Now the features come along with their number.
-        assert_same(&surf.detect(&on_device, mask.as_ref()).unwrap(), &expected, &format!("{what}, again"));
-        let kept = surf.detect_on_device(&on_device, mask.as_ref()).unwrap();
+        assert_same(&surf.detect(&on_device, mask).unwrap(), &expected, &format!("{what}, again"));
+        let kept = surf.detect_on_device(&on_device, mask).unwrap();
         assert_same(&kept.download().unwrap(), &expected, &format!("{what}, on the device"));
     }
     expected.len()
@@ -62,14 +72,12 @@ fn variants_equal_the_cpu() {
         let variants = [
             SurfOptions { upright: true, ..preset },
             SurfOptions { extended: true, ..preset },
-            SurfOptions { descriptors: false, step: 2, ..preset },
-            SurfOptions { intervals: 3, octaves: 2, step: 4, threshold: 0.0, ..preset },
-            SurfOptions { intervals: 8, octaves: 6, step: 1, ..preset },
-            SurfOptions { selection: Selection::Strongest(7), ..preset },
-            SurfOptions { selection: Selection::Strongest(0), ..preset },
-            SurfOptions { selection: Selection::Even(9), ..preset },
+            SurfOptions { descriptors: DescriptorKind::None, step: 2, ..preset },
+            SurfOptions { intervals: 3, octaves: Some(2), step: 4, threshold: 0.0, ..preset },
+            SurfOptions { intervals: 8, octaves: Some(6), step: 1, ..preset },
         ];
-        for options in variants {
+        let selections = [selections(&preset, 7), selections(&preset, 0)].concat();
+        for options in variants.into_iter().chain(selections) {
             compare(&image, options, None);
         }
     }
@@ -79,8 +87,8 @@ fn variants_equal_the_cpu() {
 fn masks_equal_the_cpu() {
     let image = texture(Size::new(240, 200), 5);
     let mask = Image::from_fn(image.size(), |x, y| u8::from((x / 20 + y / 30) % 3 > 0));
-    let all = compare(&image, SurfOptions::paper(), None);
-    let some = compare(&image, SurfOptions::paper(), Some(&mask));
+    let all = compare(&image, SurfOptions::default(), None);
+    let some = compare(&image, SurfOptions::default(), Some(&mask));
     assert!(some > 10 && some < all, "{some} of {all} features under the mask");
 }
 
@@ -116,31 +124,33 @@ fn strange_pixels_equal_the_cpu() {
 #[test]
 fn batches_equal_single_images() {
     let images: Vec<_> = (1..4).map(|seed| to_u8(&texture(Size::new(200, 150), seed))).collect();
-    let options = SurfOptions { threshold: 1e-4, ..SurfOptions::paper() };
+    let options = SurfOptions { threshold: 1e-4, ..SurfOptions::default() };
     let cpu = Cpu::sequential();
     for gpu in all() {
         let on_device: Vec<_> = images.iter().map(|i| GpuImage::upload(gpu, i.view()).unwrap()).collect();
-        let mut surf = GpuSurf::new(gpu, options).unwrap();
-        for pixels_an_image in [1, AT_A_TIME / 2, AT_A_TIME] {
-            surf.capacity = 5;
-            let found = surf.images_in_turn(&on_device, pixels_an_image).unwrap();
+        let area = images[0].size().area();
+        for pixels in [AT_A_TIME, 2 * area, area] {
+            let surf = GpuSurf::new(&beside(gpu), options).unwrap().with_capacity(5);
+            let found = surf.detect_at_a_time(&on_device, pixels).unwrap();
             assert_eq!(found.len(), 3, "as many as were given");
             for (image, found) in images.iter().zip(found) {
                 let expected = super::super::detect(image.view(), &options, None, &cpu).unwrap();
                 assert_same(&found, &expected, &format!("{gpu:?}: in a batch"));
             }
         }
+        let surf = GpuSurf::new(&beside(gpu), options).unwrap();
         let found = surf.detect_batch(&on_device).unwrap();
         let views: Vec<_> = images.iter().chain(&images).map(Image::view).collect();
         for number in [1, 2, 3, 5, 6, 6] {
-            let from_host = surf.detect_views(&views[..number]).unwrap();
+            let from_host = surf.detect_batch(&views[..number]).unwrap();
             assert!(
                 from_host.iter().eq(found.iter().cycle().take(number)),
                 "{gpu:?}: {number} from the host"
             );
             surf.recycle(from_host);
         }
-        assert!(surf.detect_batch::<u8>(&[]).unwrap().is_empty(), "nothing of nothing");
+        let none: [&Image<u8>; 0] = [];
+        assert!(surf.detect_batch(none).unwrap().is_empty(), "nothing of nothing");
     }
 }
 
@@ -148,13 +158,13 @@ fn batches_equal_single_images() {
 #[test]
 fn room_grows() {
     let image = texture(Size::new(200, 190), 3);
-    let options = SurfOptions { threshold: 0.0, ..SurfOptions::paper() };
+    let options = SurfOptions { threshold: 0.0, ..SurfOptions::default() };
     let cpu = Cpu::sequential();
     let expected = super::super::detect(image.view(), &options, None, &cpu).unwrap();
     let bytes = to_u8(&image);
     let expected_bytes = super::super::detect(bytes.view(), &options, None, &cpu).unwrap();
     for gpu in all() {
-        let mut surf = GpuSurf::new(gpu, options).unwrap().with_capacity(5);
+        let surf = GpuSurf::new(&beside(gpu), options).unwrap().with_capacity(5);
         let floats = GpuImage::upload(gpu, image.view()).unwrap();
         let bytes = GpuImage::upload(gpu, bytes.view()).unwrap();
         for round in 0..2 {
@@ -169,11 +179,13 @@ fn room_grows() {
 #[test]
 fn wrong_input_is_an_error() {
     for gpu in all() {
-        let bad = SurfOptions { octaves: 7, ..SurfOptions::paper() };
-        assert!(matches!(GpuSurf::new(gpu, bad), Err(Error::Option { .. })), "octaves");
-        let mut surf = GpuSurf::new(gpu, SurfOptions::paper()).unwrap();
+        let bad = SurfOptions { octaves: Some(7), ..SurfOptions::default() };
+        assert!(matches!(GpuSurf::new(&beside(gpu), bad), Err(Error::Option { .. })), "octaves");
+        let surf = GpuSurf::new(&beside(gpu), SurfOptions::default()).unwrap();
         let image = |w, h| GpuImage::<u8>::upload(gpu, Image::new(Size::new(w, h)).view()).unwrap();
-        assert!(matches!(surf.detect(&image(9, 9), Some(&image(9, 8))), Err(Error::Mismatch(_))), "mask");
+        let mask = Image::<u8>::new(Size::new(9, 8));
+        let masked = surf.detect(&image(9, 9), Some(mask.view()));
+        assert!(matches!(masked, Err(Error::Mismatch(_))), "mask");
         assert!(matches!(surf.detect_batch(&[image(9, 9), image(8, 9)]), Err(Error::Mismatch(_))), "sizes");
         let colour = GpuImage::<u8>::with_channels(gpu, Size::new(4, 4), 3).unwrap();
         assert!(matches!(surf.detect(&colour, None), Err(Error::Image(_))), "three channels");
@@ -182,10 +194,13 @@ fn wrong_input_is_an_error() {
 
 #[test]
 fn kernels_compile_for_every_card() {
-    let extended = SurfOptions { extended: true, upright: true, ..SurfOptions::opencv() };
-    compiles_everywhere(&Stages::sources::<u32>(&SurfOptions::paper()));
-    compiles_everywhere(&Stages::sources::<u64>(&SurfOptions::opensurf()));
-    compiles_everywhere(&Stages::sources::<u64>(&extended));
+    let extended = SurfOptions { extended: true, upright: true, ..SurfOptions::preset(SurfPreset::OpenCv) };
+    let options = [SurfOptions::default(), SurfOptions::preset(SurfPreset::OpenSurf), extended];
+    compiles_everywhere(&[GpuResponse::source::<u32>(), GpuResponse::source::<u64>()]);
+    compiles_everywhere(&options.map(|o| GpuExtrema::source(&o)));
+    compiles_everywhere(&[GpuOrient::source::<u32>(&options[0]), GpuDescribe::source::<u32>(&options[0])]);
+    compiles_everywhere(&options.map(|o| GpuOrient::source::<u64>(&o)));
+    compiles_everywhere(&options.map(|o| GpuDescribe::source::<u64>(&o)));
 }
 
 #[test]
@@ -209,17 +224,17 @@ fn photographs_equal_the_cpu() {
 fn views_equal_the_cpu() {
     let image = texture(Size::new(150, 130), 8);
     let wide = texture(Size::new(210, 90), 9);
-    let options = SurfOptions { threshold: 1e-4, ..SurfOptions::paper() };
+    let options = SurfOptions { threshold: 1e-4, ..SurfOptions::default() };
     let cpu = Cpu::sequential();
     for gpu in all() {
-        let mut surf = GpuSurf::new(gpu, options).unwrap();
+        let surf = GpuSurf::new(&beside(gpu), options).unwrap();
         for image in [&image, &image, &wide] {
             let bytes = to_u8(image);
             let expected = super::super::detect(bytes.view(), &options, None, &cpu).unwrap();
-            assert_same(&surf.detect_view(bytes.view(), None).unwrap(), &expected, "8 bits");
+            assert_same(&surf.detect(bytes.view(), None).unwrap(), &expected, "8 bits");
         }
         let expected = super::super::detect(wide.view(), &options, None, &cpu).unwrap();
-        assert_same(&surf.detect_view(wide.view(), None).unwrap(), &expected, "floats");
+        assert_same(&surf.detect(wide.view(), None).unwrap(), &expected, "floats");
     }
 }
 
@@ -241,16 +256,17 @@ fn stages_alone<T: GpuPixel, A: GpuSum + Total>(gpu: &Gpu, image: &Image<T>, opt
     let rows = rows_of::<T, A>(image.view(), &cpu);
     let sums = crate::filter::integral::Integral::<A>::new(image.view(), &cpu).unwrap();
     let sums = GpuIntegral::upload(gpu, &sums).unwrap();
-    let stages = Stages::new::<A>(gpu, options).unwrap();
     let octaves = plan::octaves(options);
     let white = if T::WHITE == 255.0 { 255.0 } else { 65535.0 };
     let table = DeviceLayers::upload(gpu, Layers::new(&octaves, size, white)).unwrap();
-    let what = format!("{gpu:?}: {} {:?}", T::NAME, options.convention);
+    let what = format!("{gpu:?}: {} {:?}", T::NAME, options.preset);
     let expected = responses_of(&rows, &octaves, &table.layers, white, &cpu);
     let responses = gpu.buffer(table.layers.len).unwrap();
     let mut commands = Commands::new();
     commands.zero(&responses).unwrap();
-    stages.respond(&mut commands, &sums, &table, &responses).unwrap();
+    let sums = Sums(&sums);
+    let respond = GpuResponse::new::<A>(gpu).unwrap();
+    respond.record(&mut commands, sums, &table, &responses).unwrap();
     gpu.run(&commands).unwrap();
     let responses_found = responses.to_vec().unwrap();
     for (o, (octave, grids)) in octaves.iter().zip(&table.layers.grids).enumerate() {
@@ -265,17 +281,16 @@ fn stages_alone<T: GpuPixel, A: GpuSum + Total>(gpu: &Gpu, image: &Image<T>, opt
     }
 
     let capacity = 4096;
-    let counts = gpu.buffer::<u32>(1).unwrap();
-    let [keypoints, oriented] =
-        [gpu.buffer(capacity * WORDS).unwrap(), gpu.buffer(capacity * WORDS).unwrap()];
-    let found = Found { keypoints: &keypoints, counts: &counts, capacity };
+    let found = GpuKeypoints::new(gpu, 1, capacity).unwrap();
+    let oriented = GpuKeypoints { keypoints: gpu.buffer(capacity * WORDS).unwrap(), ..found.clone() };
     let mut commands = Commands::new();
-    stages.search(&mut commands, &responses, &table, None, size, found).unwrap();
+    let search = GpuExtrema::new(gpu, options).unwrap();
+    search.record(&mut commands, &responses, &table, None, size, &found).unwrap();
     gpu.run(&commands).unwrap();
     let mut extrema = extrema_of(&octaves, &table.layers.grids, &expected, size, options);
-    let count = counts.to_vec().unwrap()[0] as usize;
+    let count = found.counts.to_vec().unwrap()[0] as usize;
     assert_eq!(count, extrema.len(), "{what}: number of extrema");
-    let words = keypoints.to_vec().unwrap();
+    let words = found.keypoints.to_vec().unwrap();
     let mut on_device: Vec<_> = words.chunks_exact(WORDS).take(count).map(from_words).collect();
     on_device.sort_by(Keypoint::order);
     extrema.sort_by(Keypoint::order);
@@ -285,17 +300,18 @@ fn stages_alone<T: GpuPixel, A: GpuSum + Total>(gpu: &Gpu, image: &Image<T>, opt
     let reversed: Vec<u64> = (0..count as u64).rev().collect();
     let order = gpu.upload(&reversed).unwrap();
     let words: Vec<u32> = extrema.iter().flat_map(to_words).collect();
-    keypoints.write(0, &words).unwrap();
+    found.keypoints.write(0, &words).unwrap();
     let directions = gpu.buffer(2 * capacity).unwrap();
     let descriptors = gpu.buffer(capacity * options.dimension()).unwrap();
     let mut commands = Commands::new();
-    stages.orient(&mut commands, &sums, found, &order, (&oriented, &directions)).unwrap();
-    let found = Found { keypoints: &oriented, ..found };
-    stages.describe(&mut commands, &sums, found, &directions, &descriptors).unwrap();
+    let orient = GpuOrient::new::<A>(gpu, options).unwrap();
+    orient.record(&mut commands, sums, (&found, &order), (&oriented, &directions)).unwrap();
+    let describe = GpuDescribe::new::<A>(gpu, options).unwrap();
+    describe.record(&mut commands, sums, (&oriented, &directions), &descriptors).unwrap();
     gpu.run(&commands).unwrap();
-    let (words, directions) = (oriented.to_vec().unwrap(), directions.to_vec().unwrap());
+    let (words, directions) = (oriented.keypoints.to_vec().unwrap(), directions.to_vec().unwrap());
     let values = descriptors.to_vec().unwrap();
-    let (disc, square) = (Disc::new(options.convention), Square::new(options));
+    let (disc, square) = (Disc::new(options.preset), Square::new(options));
     for (i, k) in extrema.iter().rev().enumerate() {
         let direction = disc.direction(&rows, k);
         assert_eq!(
@@ -368,7 +384,7 @@ pub(super) fn extrema_of(
                     let response = rows[1][1][column];
                     let sample = refine::Sample { octave: o, layer, row, column, response };
                     let offset = refine::offset(&extrema::cube(&rows, column));
-                    found.extend(refine::keypoint(options.convention, octave, sample, offset));
+                    found.extend(refine::keypoint(options.preset, octave, sample, offset));
                 });
             }
         }

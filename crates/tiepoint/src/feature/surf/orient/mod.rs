@@ -10,8 +10,10 @@
 //! the squared length fma(X, X, Y·Y) of a window's sum, and the direction of the best, atan2(Y, X) and
 //! (X, Y)/√length.
 
+pub(super) mod gpu;
+
 use crate::feature::surf::{
-    Convention,
+    SurfPreset,
     integral::{Integral, Total},
 };
 use crate::{feature::Keypoint, numeric};
@@ -27,10 +29,10 @@ pub(super) struct Direction {
 
 impl Direction {
     /// What a keypoint has that is not to be oriented.
-    pub(super) fn upright(convention: Convention) -> Self {
-        match convention {
-            Convention::Paper | Convention::OpenSurf => Self { angle: 0.0, cos: 1.0, sin: 0.0 },
-            Convention::OpenCv => Self { angle: 0.75 * TAU, cos: 0.0, sin: -1.0 },
+    pub(super) fn upright(preset: SurfPreset) -> Self {
+        match preset {
+            SurfPreset::Paper | SurfPreset::OpenSurf => Self { angle: 0.0, cos: 1.0, sin: 0.0 },
+            SurfPreset::OpenCv => Self { angle: 0.75 * TAU, cos: 0.0, sin: -1.0 },
         }
     }
 }
@@ -54,13 +56,13 @@ pub(super) struct Disc {
 }
 
 impl Disc {
-    pub(super) fn new(convention: Convention) -> Self {
-        let (radius2, sigma, bins) = match convention {
-            Convention::Paper => (36, 2.0, 42),
-            Convention::OpenSurf => (35, 2.5, 42),
-            Convention::OpenCv => (36, 2.5, 72),
+    pub(super) fn new(preset: SurfPreset) -> Self {
+        let (radius2, sigma, bins) = match preset {
+            SurfPreset::Paper => (36, 2.0, 42),
+            SurfPreset::OpenSurf => (35, 2.5, 42),
+            SurfPreset::OpenCv => (36, 2.5, 72),
         };
-        let whole = convention == Convention::OpenSurf;
+        let whole = preset == SurfPreset::OpenSurf;
         let mut disc = Self { x: [0.0; SAMPLES], y: [0.0; SAMPLES], weights: [0; SAMPLES], bins, whole };
         let square = (-6_i32..=6).flat_map(|j| (-6_i32..=6).map(move |i| (i, j)));
         for (n, (i, j)) in square.filter(|(i, j)| i * i + j * j <= radius2).enumerate() {

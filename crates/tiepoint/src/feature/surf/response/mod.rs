@@ -9,6 +9,8 @@
 //! them horizontally: 20 reads a response in the place of 32. Responses are independent of each other, so
 //! neither tiles nor the rows of a job matter.
 
+pub(super) mod gpu;
+
 use crate::device::dispatch;
 use crate::feature::surf::{
     integral::{Integral, Total},

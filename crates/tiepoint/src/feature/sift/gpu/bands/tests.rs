@@ -3,20 +3,23 @@
 use super::super::detect_tests::{PRESETS, difference, photograph};
 use super::super::plan::Plan;
 use super::cut::{Cut, Seam};
-use super::{Bands, Pixels, is_of_memory};
+use super::{Bands, for_parts, is_of_memory};
 use crate::Error;
-use crate::device::Cpu;
 use crate::device::gpu::{Gpu, all};
 use crate::device::progress::tests::told;
+use crate::device::{Cpu, Processor};
 use crate::error::Shortage;
-use crate::feature::Features;
-use crate::feature::select::Selection;
+use crate::feature::gpu::pipeline::{Parts, Pipeline, Purpose};
+use crate::feature::gpu::search::Search;
+use crate::feature::gpu::{Pixels, beside};
 use crate::feature::sift::describe::reach;
+use crate::feature::sift::gpu::SiftPipeline;
 use crate::feature::sift::refine::REACH;
-use crate::feature::sift::tests::scene;
-use crate::feature::sift::{self, DescriptorKind, GpuSift, SiftOptions, reference};
-use crate::image::gpu::{GpuImage, GpuPixel};
-use crate::image::{Image, Rect, Size};
+use crate::feature::sift::tests::{scene, selections};
+use crate::feature::sift::{self, GpuSift, SiftOptions, reference};
+use crate::feature::{DescriptorKind, Features};
+use crate::image::gpu::{GpuImage, GpuPixel, PixelKind};
+use crate::image::{AnyView, Image, Rect, Size};
 
 /// The cuts of an image with all numbers of octaves for which it has room, of bands of the least height and of about
 /// `step` rows more.
@@ -27,11 +30,28 @@ fn cuts(size: Size, options: &SiftOptions, step: usize) -> Vec<Cut> {
 }
 
 /// A detector that has already cut such images.
-fn cut_so<T: GpuPixel>(gpu: &Gpu, cut: &Cut, masked: bool, options: &SiftOptions) -> GpuSift {
-    let mut sift = GpuSift::new(gpu, *options).unwrap();
-    let bands = Bands::new::<T>(sift.for_parts().unwrap(), cut.clone(), masked).unwrap();
-    sift.bands = Some(Box::new(bands));
+fn cut_so(
+    processor: &Processor,
+    cut: &Cut,
+    pixel: PixelKind,
+    masked: bool,
+    options: &SiftOptions,
+) -> GpuSift {
+    let sift = GpuSift::new(processor, *options).unwrap();
+    let parts = for_parts(&sift.core).unwrap();
+    let bands = Bands::new(parts, cut.clone(), pixel, masked).unwrap();
+    keep(&sift, bands);
     sift
+}
+
+/// Gives a detector bands that it shall use.
+fn keep(sift: &GpuSift, bands: Bands) {
+    let with_bands = || {
+        let mut search = Search::new(&sift.core)?;
+        search.parts = Some(Box::new(bands));
+        Ok::<_, Error>(search)
+    };
+    sift.idle.with(with_bands, |_| Ok(())).unwrap();
 }
 
 fn of_cpu<T: GpuPixel>(image: &Image<T>, mask: Option<&Image<u8>>, options: &SiftOptions) -> Features {
@@ -40,13 +60,17 @@ fn of_cpu<T: GpuPixel>(image: &Image<T>, mask: Option<&Image<u8>>, options: &Sif
 }
 
 /// Compares the features of every cut into not too many bands with the CPU's; gives how many cuts there were.
-fn agree<T: GpuPixel>(gpu: &Gpu, image: &Image<T>, mask: Option<&Image<u8>>, options: &SiftOptions) -> usize {
+fn agree<T: GpuPixel>(gpu: &Gpu, image: &Image<T>, mask: Option<&Image<u8>>, options: &SiftOptions) -> usize
+where
+    for<'a> Pixels<'a>: From<&'a Image<T>>,
+    for<'a> AnyView<'a>: From<&'a Image<T>>,
+{
     let expected = of_cpu(image, mask, options);
     let mut cuts = cuts(image.size(), options, image.size().height / 3);
     cuts.retain(|cut| cut.count() <= 16);
     for cut in &cuts {
-        let mut sift = cut_so::<T>(gpu, cut, mask.is_some(), options);
-        let found = sift.detect_view(image.view(), mask.map(Image::view)).unwrap();
+        let sift = cut_so(&beside(gpu), cut, AnyView::from(image).pixel(), mask.is_some(), options);
+        let found = sift.detect(image, mask.map(Image::view)).unwrap();
         let what = difference(&found, &expected);
         assert!(found == expected, "{gpu:?}, {}, {options:?}, {cut:?}: {what}", image.size());
         assert_eq!(sift.parts(), cut.count(), "it was searched in bands");
@@ -146,14 +170,13 @@ fn bands_give_the_features_of_the_cpu_for_every_option_and_pixel() {
         SiftOptions { levels: 5, first_octave: 0, ..base },
         SiftOptions { octaves: Some(1), ..base },
         SiftOptions { sigma: 2.3, input_sigma: 1.1, edge: 5.0, ..base },
-        SiftOptions { selection: Selection::Strongest(10), ..base },
-        SiftOptions { selection: Selection::Even(20), ..base },
         SiftOptions { contrast: 0.0, edge: 1e4, ..base },
     ];
+    let options: Vec<SiftOptions> = options.into_iter().chain(selections(&base, 10)).collect();
     for gpu in all() {
-        for (i, options) in options.into_iter().enumerate() {
+        for (i, options) in options.iter().enumerate() {
             let mask = (i % 2 == 0).then_some(&mask);
-            assert!(agree(gpu, &image, mask, &options) > 0, "{options:?}");
+            assert!(agree(gpu, &image, mask, options) > 0, "{options:?}");
         }
         assert!(agree(gpu, &deep, Some(&mask), &base) + agree(gpu, &float, None, &base) >= 4, "cuts");
     }
@@ -166,11 +189,13 @@ fn more_features_than_bands_have_room_for_are_found() {
     let expected = of_cpu(&image, None, &options);
     for gpu in all() {
         for cut in cuts(image.size(), &options, 60) {
-            let mut sift = cut_so::<u8>(gpu, &cut, false, &options);
-            let bands = sift.bands.as_mut().unwrap();
+            let sift = GpuSift::new(&beside(gpu), options).unwrap();
+            let parts = for_parts(&sift.core).unwrap();
+            let mut bands = Bands::new(parts, cut.clone(), PixelKind::U8, false).unwrap();
             bands.band.capacity = 9;
-            bands.rest.as_mut().unwrap().capacity = 1;
-            let found = sift.detect_view(image.view(), None).unwrap();
+            bands.rest.as_mut().unwrap().search.capacity = 1;
+            keep(&sift, bands);
+            let found = sift.detect(&image, None).unwrap();
             assert!(found == expected, "{gpu:?}, {cut:?}: {}", difference(&found, &expected));
         }
     }
@@ -185,30 +210,31 @@ fn a_photograph_takes_no_more_memory_than_is_allowed_and_keeps_its_features() {
     let (expected, masked) = (of_cpu(&image, None, &options), of_cpu(&image, Some(&mask), &options));
     for gpu in all() {
         let whole = Plan::new(image.size(), 1, &options).unwrap();
-        let needed = GpuSift::new(gpu, options).unwrap().needed::<u8>(&whole, true);
+        let capacity = SiftPipeline::usual_capacity(&whole);
+        let purpose = Purpose { layout: whole, pixel: PixelKind::U8, masked: true, capacity };
+        let needed = SiftPipeline::bytes(&options, &purpose);
         let on_device = GpuImage::upload(gpu, image.view()).unwrap();
-        let mask_there = GpuImage::upload(gpu, mask.view()).unwrap();
         let mut most = 1;
         for limit in [needed, needed / 2, needed * 2 / 5] {
-            let mut sift = GpuSift::new(gpu, options).unwrap().with_memory(limit);
-            assert!(sift.detect_view(image.view(), None).unwrap() == expected, "{gpu:?} from the host");
+            let sift = GpuSift::new(&beside(gpu), options).unwrap().with_memory(limit);
+            assert!(sift.detect(image.view(), None).unwrap() == expected, "{gpu:?} from the host");
             assert!(sift.detect(&on_device, None).unwrap() == expected, "{gpu:?} on the device");
             assert_eq!(sift.parts() > 1, limit < needed, "{} parts", sift.parts());
-            assert!(sift.detect(&on_device, Some(&mask_there)).unwrap() == masked, "{gpu:?} with a mask");
-            let there = sift.detect_on_device(&on_device, Some(&mask_there)).unwrap();
+            assert!(sift.detect(&on_device, Some(mask.view())).unwrap() == masked, "{gpu:?} with a mask");
+            let there = sift.detect_on_device(&on_device, Some(mask.view())).unwrap();
             assert!(there.download().unwrap() == masked, "{gpu:?} left there");
             let batch = sift.detect_batch(&[on_device.clone(), on_device.clone()]).unwrap();
             assert!(batch.iter().all(|found| *found == expected), "{gpu:?}, two at once");
             most = most.max(sift.parts());
         }
         assert!(most > 2, "{most} parts at most");
-        let mut sift = GpuSift::new(gpu, options).unwrap().with_memory(needed / 9);
-        let refused = sift.detect_view(image.view(), None);
+        let sift = GpuSift::new(&beside(gpu), options).unwrap().with_memory(needed / 9);
+        let refused = sift.detect(image.view(), None);
         assert!(
             matches!(refused, Err(Error::Memory { shortage: Shortage::Limit(l), .. }) if l == needed / 9),
             "{refused:?}"
         );
-        assert!(sift.enqueue(&[on_device], None).is_err_and(|e| is_of_memory(&e)), "no bands here");
+        assert!(sift.enqueue(&[on_device.into()], None).is_err_and(|e| is_of_memory(&e)), "no bands here");
     }
 }
 
@@ -222,18 +248,24 @@ fn what_a_device_refuses_is_searched_in_bands() {
             let shortage = Shortage::Device { name: "full".into(), free: None };
             Error::Memory { what: "a test", needed: 1 << 40, shortage }
         };
-        let mut sift = GpuSift::new(gpu, options).unwrap();
-        let found = sift.in_bands(Pixels::Host(image.view()), None, refused()).unwrap();
+        let sift = GpuSift::new(&beside(gpu), options).unwrap();
+        let pixels = Pixels::from(&image);
+        let (bands, found) = Bands::fit(&for_parts(&sift.core).unwrap(), &pixels, None, refused()).unwrap();
+        let found = options.selection.of(&found, &Cpu::sequential());
         assert!(found == expected, "{gpu:?}: {}", difference(&found, &expected));
-        let parts = sift.parts();
-        assert!(sift.detect_view(image.view(), None).unwrap() == expected, "{gpu:?}, the next image");
+        let parts = bands.count();
+        keep(&sift, bands);
+        assert!(sift.detect(image.view(), None).unwrap() == expected, "{gpu:?}, the next image");
         assert!(parts == sift.parts() && (parts > 1 || gpu.free_memory().is_some()), "{parts} parts at once");
         let small =
             image.view().crop(Rect { size: Size::new(50, 40), ..Rect::default() }).unwrap().to_image();
-        assert!(sift.detect_view(small.view(), None).unwrap() == of_cpu(&small, None, &options), "{gpu:?}");
+        assert!(sift.detect(small.view(), None).unwrap() == of_cpu(&small, None, &options), "{gpu:?}");
         assert_eq!(sift.parts(), 1, "another size has a chance of its own");
-        let other = sift.in_bands(Pixels::Host(small.view()), None, refused());
-        assert!(matches!(other, Err(Error::Memory { needed: 1_099_511_627_776, .. })), "too small to cut");
+        let other = Bands::fit(&sift.core, &Pixels::from(&small), None, refused());
+        assert!(
+            matches!(other.map(drop), Err(Error::Memory { needed: 1_099_511_627_776, .. })),
+            "too small to cut"
+        );
     }
 }
 
@@ -246,10 +278,9 @@ fn each_band_is_told_of() {
     assert!(steps > 3, "{steps} steps");
     for gpu in all() {
         let told = told(&Cpu::sequential(), steps, |cpu| {
-            let mut sift = GpuSift::new(gpu, options).unwrap().with_cpu(cpu);
-            let bands = Bands::new::<u8>(sift.for_parts().unwrap(), cut.clone(), false).unwrap();
-            sift.bands = Some(Box::new(bands));
-            sift.detect_view(image.view(), None).unwrap()
+            let processor = beside(gpu).with_cpu(cpu.clone());
+            let sift = cut_so(&processor, &cut, PixelKind::U8, false, &options);
+            sift.detect(&image, None).unwrap()
         });
         assert!(told.iter().all(|p| p.task == "SIFT" && p.total == steps as u64), "{gpu:?}: {told:?}");
     }

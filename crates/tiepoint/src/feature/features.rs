@@ -1,0 +1,151 @@
+//! What a detector finds in an image: keypoints and their descriptors.
+
+use super::Keypoint;
+use crate::device::Cpu;
+use crate::image::Size;
+use crate::options::named;
+use crate::{Error, Result};
+
+/// The form in which descriptors are given.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DescriptorKind {
+    /// 512 times the unit vector, rounded, at most 255. SIFT only.
+    #[default]
+    U8,
+    /// The unit vector.
+    F32,
+    /// None: keypoints only.
+    None,
+}
+
+named! {
+    DescriptorKind as "descriptors" {
+        "u8": DescriptorKind::U8, "bytes (sift only)";
+        "float": DescriptorKind::F32, "floats";
+        "none": DescriptorKind::None, "keypoints only";
+    }
+}
+
+/// The descriptors of a set of keypoints, one after the other.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Descriptors {
+    /// 8-bit values: a unit vector times 512 (SIFT: rounded and saturated at 255).
+    U8(Vec<u8>),
+    /// Unit vectors.
+    F32(Vec<f32>),
+}
+
+impl Descriptors {
+    /// The number of values of all descriptors.
+    fn values(&self) -> usize {
+        match self {
+            Self::U8(values) => values.len(),
+            Self::F32(values) => values.len(),
+        }
+    }
+}
+
+/// What a detector found in one image.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Features {
+    /// Keypoints in their total [order](Keypoint::order).
+    pub keypoints: Vec<Keypoint>,
+    /// Their descriptors, in the same order; empty when none were asked for.
+    pub descriptors: Descriptors,
+    /// Values per descriptor; 0 when there are none.
+    pub dimension: usize,
+    /// Size of the image they were found in.
+    pub image: Size,
+}
+
+impl Features {
+    /// The number of keypoints.
+    pub fn len(&self) -> usize {
+        self.keypoints.len()
+    }
+
+    /// True when nothing was found.
+    pub fn is_empty(&self) -> bool {
+        self.keypoints.is_empty()
+    }
+
+    /// Checks that there is one descriptor for each keypoint, for features that no detector made.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] when there are more values, or fewer.
+    pub fn check(&self) -> Result<()> {
+        let (n, values) = (self.len(), self.descriptors.values());
+        match n.checked_mul(self.dimension) == Some(values) {
+            true => Ok(()),
+            false => Err(Error::Mismatch(format!(
+                "{n} keypoints with {values} descriptor values: expected {} for each",
+                self.dimension
+            ))),
+        }
+    }
+
+    /// The features at `indices`, in that order. Indices out of range are left out.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check).
+    pub fn subset(&self, indices: &[usize]) -> Result<Self> {
+        self.check()?;
+        let kept: Vec<usize> = indices.iter().copied().filter(|&i| i < self.len()).collect();
+        Ok(self.gather(&kept, &Cpu::sequential()))
+    }
+
+    /// The features at `indices`, all in range, in that order.
+    pub(super) fn gather(&self, indices: &[usize], cpu: &Cpu) -> Self {
+        Self {
+            keypoints: indices.iter().map(|&i| self.keypoints[i]).collect(),
+            descriptors: match &self.descriptors {
+                Descriptors::U8(v) => Descriptors::U8(gather_rows(v, self.dimension, indices, cpu)),
+                Descriptors::F32(v) => Descriptors::F32(gather_rows(v, self.dimension, indices, cpu)),
+            },
+            ..*self
+        }
+    }
+}
+
+/// The rows of `length` values at `indices`, one after the other.
+fn gather_rows<T: Copy + Default + Send + Sync>(
+    rows: &[T],
+    length: usize,
+    indices: &[usize],
+    cpu: &Cpu,
+) -> Vec<T> {
+    const ROWS_PER_TASK: usize = 1024;
+    let mut out = vec![T::default(); indices.len() * length];
+    cpu.for_chunks(&mut out, ROWS_PER_TASK * length, |task, out| {
+        for (to, &i) in out.chunks_exact_mut(length).zip(&indices[task * ROWS_PER_TASK..]) {
+            to.copy_from_slice(&rows[i * length..(i + 1) * length]);
+        }
+    });
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feature::order::gpu::tests::keypoints;
+    use crate::feature::select::Selection;
+
+    #[test]
+    fn features_that_do_not_fit_together_are_refused() {
+        let fitting = |values: usize, dimension: usize| Features {
+            keypoints: keypoints(5, 1),
+            descriptors: Descriptors::U8(vec![7; values]),
+            dimension,
+            image: Size::new(9, 9),
+        };
+        assert_eq!(fitting(20, 4).subset(&[4, 9, 0]).unwrap().len(), 2, "9 is out of range");
+        assert!(fitting(0, 0).check().is_ok(), "keypoints only");
+        for wrong in [fitting(19, 4), fitting(21, 4), fitting(0, 4), fitting(5, usize::MAX), fitting(1, 0)] {
+            assert!(matches!(wrong.check(), Err(Error::Mismatch(_))), "{}", wrong.dimension);
+            assert!(wrong.subset(&[0, 4]).is_err(), "a part of them");
+            for rule in Selection::all(3) {
+                assert!(rule.apply(&wrong, &Cpu::sequential()).is_err(), "{rule:?}");
+            }
+        }
+    }
+}

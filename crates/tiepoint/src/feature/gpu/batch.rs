@@ -1,0 +1,166 @@
+//! Many images of one size, some at a time: while the results of some travel to the host, the next are searched, and those
+//! after them travel to the device.
+
+use super::input::Pixels;
+use super::pipeline::{Core, Pipeline};
+use super::search::Search;
+use super::staging::Staging;
+use crate::Result;
+use crate::device::Cpu;
+use crate::device::gpu::Gpu;
+use crate::feature::Features;
+use crate::image::gpu::{AnyGpuImage, PixelKind};
+use crate::image::{AnyView, Size};
+use tiepoint_gpu::Mark;
+
+/// Pixels, as the detector's first octave has them, that are searched at a time: few enough for a device's memory.
+// 2026-11-21: a quarter as many, so that more of the way home is hidden, lost more on the device than that gained.
+pub(crate) const AT_A_TIME: usize = 1 << 27;
+
+impl<P: Pipeline> Search<P> {
+    /// Searches images that lie all on the device or all in the host's memory; `pixels` are searched at a time.
+    pub(crate) fn detect_batch(
+        &mut self,
+        core: &Core<P>,
+        images: &[Pixels<'_>],
+        pixels: usize,
+    ) -> Result<Vec<Features>> {
+        let Some(first) = images.first() else { return Ok(Vec::new()) };
+        let layout = P::layout(&core.options, first.size(), 1)?;
+        let at_a_time = pixels / P::pixels(&layout).max(1);
+        let (mut views, mut on_device) = (Vec::new(), Vec::new());
+        for image in images {
+            match image {
+                Pixels::Host(view) => views.push(*view),
+                Pixels::Device(image) => on_device.push(image.clone()),
+            }
+        }
+        match (views.is_empty(), on_device.is_empty()) {
+            (true, _) => return self.images_in_turn(core, &on_device, at_a_time),
+            (false, true) => {}
+            // Some here and some there.
+            (false, false) => return images.iter().map(|image| self.detect(core, image, None)).collect(),
+        }
+        let mut feed = Feed::of(self.feed.take(), core, &views, at_a_time)?;
+        let found = self.views_in_turn(core, &views, &mut feed)?;
+        self.feed = Some(feed);
+        Ok(found)
+    }
+
+    fn images_in_turn(
+        &mut self,
+        core: &Core<P>,
+        images: &[AnyGpuImage],
+        at_a_time: usize,
+    ) -> Result<Vec<Features>> {
+        let part = part_of(images.len(), at_a_time);
+        let found = self.in_turn(core, images.len().div_ceil(part), |i| {
+            Ok(filled(&images[i * part..], part).cloned().collect())
+        })?;
+        Ok(found.into_iter().take(images.len()).collect())
+    }
+
+    fn views_in_turn(
+        &mut self,
+        core: &Core<P>,
+        views: &[AnyView<'_>],
+        feed: &mut Feed,
+    ) -> Result<Vec<Features>> {
+        let part = feed.sets[0].len();
+        let found = self
+            .in_turn(core, views.len().div_ceil(part), |i| feed.send(filled(&views[i * part..], part), i))?;
+        Ok(found.into_iter().take(views.len()).collect())
+    }
+
+    /// Searches parts one after the other, each with as many images; `images` gives those of a part.
+    fn in_turn(
+        &mut self,
+        core: &Core<P>,
+        parts: usize,
+        mut images: impl FnMut(usize) -> Result<Vec<AnyGpuImage>>,
+    ) -> Result<Vec<Features>> {
+        let cpu = core.cpu.begin_task(P::NAME, parts);
+        let mut found = Vec::new();
+        for i in 0..parts {
+            self.begin_part(core, &images(i)?, i % 2)?;
+            if i > 0 {
+                found.push(self.fetched(core, (i - 1) % 2, false)?);
+                cpu.advance(1);
+            }
+        }
+        if parts > 0 {
+            found.push(self.fetched(core, (parts - 1) % 2, true)?);
+        }
+        let mut all = Vec::new();
+        for (i, mut found) in found.into_iter().enumerate() {
+            // There was too little room.
+            while found.is_none() {
+                self.begin_part(core, &images(i)?, 0)?;
+                found = self.fetched(core, 0, true)?;
+            }
+            all.extend(found.into_iter().flatten());
+        }
+        Ok(all)
+    }
+
+    fn begin_part(&mut self, core: &Core<P>, images: &[AnyGpuImage], slot: usize) -> Result<()> {
+        self.begin(core, images, None)?;
+        self.fetch(core, slot)
+    }
+}
+
+/// How many of some images to search at a time, `most` at most: all parts about equal.
+fn part_of(images: usize, most: usize) -> usize {
+    images.div_ceil(images.div_ceil(most.max(1)).max(1)).max(1)
+}
+
+/// The first few, the last one repeated when there are fewer: memory and work are for one number of images.
+fn filled<I>(images: &[I], number: usize) -> impl Iterator<Item = &I> {
+    images.iter().chain(images.last().into_iter().cycle()).take(number)
+}
+
+/// Two sets of images on the device that are filled from the host in turn: one while the other is searched.
+#[derive(Debug)]
+pub(super) struct Feed {
+    gpu: Gpu,
+    cpu: Cpu,
+    sets: [Vec<Staging>; 2],
+    /// After the last search of each set, or when it was made.
+    searched: [Mark; 2],
+}
+
+impl Feed {
+    /// The one that was `kept`, or a new one, for half of what is searched at a time when images come from the device, so
+    /// that there is something to search while others travel.
+    fn of<P: Pipeline>(
+        kept: Option<Self>,
+        core: &Core<P>,
+        views: &[AnyView<'_>],
+        at_a_time: usize,
+    ) -> Result<Self> {
+        let part = part_of(views.len(), (at_a_time / 2).min(views.len().div_ceil(2)));
+        let (size, pixel) = views.first().map_or((Size::default(), PixelKind::U8), |v| (v.size(), v.pixel()));
+        let serves =
+            |feed: &Self| feed.sets[0].len() == part && feed.sets[0].iter().all(|s| s.serves(pixel, size));
+        match kept.filter(|feed| serves(feed)) {
+            Some(feed) => Ok(feed),
+            None => {
+                let set = || (0..part).map(|_| Staging::new(&core.gpu, pixel, size)).collect::<Result<_>>();
+                let sets = [set()?, set()?];
+                let searched = [core.gpu.mark()?, core.gpu.mark()?];
+                Ok(Self { gpu: core.gpu.clone(), cpu: core.cpu.clone(), sets, searched })
+            }
+        }
+    }
+
+    /// Sends part i on its way, the search of the part before having been begun.
+    fn send<'v>(
+        &mut self,
+        views: impl Iterator<Item = &'v AnyView<'v>>,
+        i: usize,
+    ) -> Result<Vec<AnyGpuImage>> {
+        self.searched[(i + 1) % 2] = self.gpu.mark()?;
+        let (set, free) = (&mut self.sets[i % 2], &self.searched[i % 2]);
+        set.iter_mut().zip(views).map(|(to, view)| to.send(*view, free, &self.cpu)).collect()
+    }
+}

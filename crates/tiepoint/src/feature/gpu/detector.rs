@@ -1,0 +1,182 @@
+//! A detector on a GPU: what SIFT and SURF have in common.
+
+use super::GpuFeatures;
+use super::batch::AT_A_TIME;
+use super::input::{Pixels, check_mask};
+use super::pipeline::{Core, Pipeline, is_of_memory};
+use super::search::Search;
+use crate::device::{Processor, Scratch};
+use crate::feature::Features;
+use crate::image::gpu::{AnyGpuImage, GpuImage};
+use crate::image::{ImageView, Size};
+use crate::{Error, Result};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A detector on a GPU, [`GpuSift`](crate::feature::sift::GpuSift) or [`GpuSurf`](crate::feature::surf::GpuSurf). Its
+/// features are those of the CPU, bit for bit.
+///
+/// The memory for images of one size is kept; for another size, another number of images or another type of pixel it is
+/// made anew. Threads may share a detector: each search that runs beside others has memory of its own.
+#[derive(Debug)]
+pub struct GpuDetector<P: Pipeline> {
+    pub(crate) core: Core<P>,
+    pub(crate) idle: Scratch<Search<P>>,
+    launches: AtomicUsize,
+    parts: AtomicUsize,
+}
+
+impl<P: Pipeline> GpuDetector<P> {
+    /// A detector with these options on the GPU of a processor, whose CPU copies images and results.
+    ///
+    /// # Errors
+    /// [`Error::Option`] when an option is out of range, [`Error::Device`] when the processor has no GPU or it refuses
+    /// the kernels.
+    pub fn new(processor: &Processor, options: P::Options) -> Result<Self> {
+        let gpu = processor.gpu.as_ref().ok_or_else(|| Error::Device {
+            device: "cpu".into(),
+            reason: format!("{} on a GPU needs a processor with one", P::NAME),
+        })?;
+        Ok(Self {
+            core: Core::new(gpu, &processor.cpu, options)?,
+            idle: Scratch::default(),
+            launches: AtomicUsize::new(0),
+            parts: AtomicUsize::new(1),
+        })
+    }
+
+    /// Takes at most this many bytes of the device's memory for a search, what the caller has put there aside. SIFT
+    /// searches an image that needs more in bands of rows, with the same result. For a device that is shared; without a
+    /// limit all that is free may be taken.
+    #[must_use]
+    pub fn with_memory(mut self, bytes: u64) -> Self {
+        self.core.limit = Some(bytes);
+        Self { idle: Scratch::default(), ..self }
+    }
+
+    /// Makes room for this many features of an image at first, 1 to 2²⁶, instead of a number guessed from its size. The
+    /// room grows where there are more.
+    #[must_use]
+    pub fn with_capacity(mut self, features: usize) -> Self {
+        self.core.capacity = features.clamp(1, 1 << 26);
+        Self { idle: Scratch::default(), ..self }
+    }
+
+    /// The options.
+    pub fn options(&self) -> &P::Options {
+        &self.core.options
+    }
+
+    /// Finds the features of one grey image; none where `mask` is 0.
+    ///
+    /// # Errors
+    /// [`Error::Image`] when the image is empty, too large for the detector or has several channels,
+    /// [`Error::Mismatch`] when the mask has another size or the image lies on another device, [`Error::Device`] when the
+    /// device fails, [`Error::Memory`] when its memory or the limit that was set is too small, for SIFT even for
+    /// bands.
+    pub fn detect<'a>(
+        &self,
+        image: impl Into<Pixels<'a>>,
+        mask: Option<ImageView<'_, u8>>,
+    ) -> Result<Features> {
+        let image = image.into();
+        image.check(&self.core.gpu)?;
+        let mask = self.upload_mask(mask, image.size())?;
+        self.search(|search| search.detect(&self.core, &image, mask.as_ref()))
+    }
+
+    /// Finds the features of several grey images of one size and one type of pixel, which together fill the device better
+    /// than one. While some are searched, those in the host's memory travel to the device, and features back.
+    ///
+    /// # Errors
+    /// As [`detect`](Self::detect), and [`Error::Mismatch`] when sizes or types of pixel differ.
+    pub fn detect_batch<'a, I>(&self, images: I) -> Result<Vec<Features>>
+    where
+        I: IntoIterator,
+        I::Item: Into<Pixels<'a>>,
+    {
+        self.detect_at_a_time(images, AT_A_TIME)
+    }
+
+    /// As [`detect_batch`](Self::detect_batch), with so many pixels at a time.
+    pub(crate) fn detect_at_a_time<'a, I>(&self, images: I, pixels: usize) -> Result<Vec<Features>>
+    where
+        I: IntoIterator,
+        I::Item: Into<Pixels<'a>>,
+    {
+        let images: Vec<Pixels<'a>> = images.into_iter().map(Into::into).collect();
+        for image in &images {
+            image.check(&self.core.gpu)?;
+            images[0].goes_with(image)?;
+        }
+        let together = self.search(|search| search.detect_batch(&self.core, &images, pixels));
+        match together {
+            Err(refused) if is_of_memory(&refused) => self
+                .search(|search| images.iter().map(|image| search.detect(&self.core, image, None)).collect()),
+            found => found,
+        }
+    }
+
+    /// Finds the features of one grey image and leaves them on the device.
+    ///
+    /// # Errors
+    /// As [`detect`](Self::detect).
+    pub fn detect_on_device<'a>(
+        &self,
+        image: impl Into<Pixels<'a>>,
+        mask: Option<ImageView<'_, u8>>,
+    ) -> Result<GpuFeatures> {
+        let image = image.into();
+        image.check(&self.core.gpu)?;
+        let mask = self.upload_mask(mask, image.size())?;
+        self.search(|search| search.detect_on_device(&self.core, &image, mask.as_ref()))
+    }
+
+    /// Puts the search of some grey images of one size into the device's queue and does not wait: what it takes by the
+    /// device's clock, [`Gpu::seconds`](crate::device::gpu::Gpu::seconds) tells. The features are not read. Images too
+    /// large for the memory are refused.
+    ///
+    /// # Errors
+    /// As [`detect_batch`](Self::detect_batch), and [`Error::Image`] when there is no image.
+    pub fn enqueue(&self, images: &[AnyGpuImage], mask: Option<ImageView<'_, u8>>) -> Result<()> {
+        let all: Vec<Pixels<'_>> = images.iter().map(Pixels::from).collect();
+        for image in &all {
+            image.check(&self.core.gpu)?;
+            all[0].goes_with(image)?;
+        }
+        let mask = self.upload_mask(mask, all.first().map_or_else(Size::default, Pixels::size))?;
+        self.search(|search| search.enqueue(&self.core, images, mask.as_ref()))
+    }
+
+    /// Takes features that are no longer needed, of any image: the next take their memory. That is worth it for many
+    /// images in a row, as new memory can cost more time than the search.
+    pub fn recycle(&self, features: impl IntoIterator<Item = Features>) {
+        self.core.recycled.put(features);
+    }
+
+    /// How many kernels the last search launched.
+    pub fn launches(&self) -> usize {
+        self.launches.load(Ordering::Relaxed)
+    }
+
+    /// In how many parts the last image was searched; 1 is the whole.
+    pub fn parts(&self) -> usize {
+        self.parts.load(Ordering::Relaxed)
+    }
+
+    fn search<R>(&self, run: impl FnOnce(&mut Search<P>) -> Result<R>) -> Result<R> {
+        self.idle.with(
+            || Search::new(&self.core),
+            |search| {
+                let result = run(search)?;
+                self.launches.store(search.launches(), Ordering::Relaxed);
+                self.parts.store(search.parts(), Ordering::Relaxed);
+                Ok(result)
+            },
+        )
+    }
+
+    fn upload_mask(&self, mask: Option<ImageView<'_, u8>>, size: Size) -> Result<Option<GpuImage<u8>>> {
+        check_mask(mask, size)?;
+        mask.map(|mask| GpuImage::upload(&self.core.gpu, mask)).transpose()
+    }
+}

@@ -1,0 +1,182 @@
+//! What SIFT and SURF tell of themselves to [`GpuDetector`](super::GpuDetector).
+
+use super::input::Pixels;
+use super::results::{Lists, Recycled};
+use crate::device::Cpu;
+use crate::device::gpu::{Commands, Gpu};
+use crate::error::{ErrorKind, Shortage};
+use crate::feature::Features;
+use crate::feature::select::Selection;
+use crate::image::Size;
+use crate::image::gpu::{AnyGpuImage, GpuImage, PixelKind};
+use crate::{Error, Result};
+use std::fmt::Debug;
+use std::ops::Range;
+
+/// What a pipeline is made for. It serves images as long as this stays the same.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Purpose<L> {
+    /// Where everything lies.
+    pub(crate) layout: L,
+    pub(crate) pixel: PixelKind,
+    pub(crate) masked: bool,
+    /// Features of an image that there is room for.
+    pub(crate) capacity: usize,
+}
+
+/// All stages of a detector for images of one purpose: memory that is reserved once, and work that is recorded once.
+pub trait Pipeline: Sized + Debug + Send {
+    /// The detector's name.
+    const NAME: &'static str;
+
+    /// The detector's options.
+    type Options: Copy + Debug + Send + Sync;
+    /// The layout of some images of one size in memory.
+    type Layout: Clone + Debug + PartialEq + Send;
+    /// The kernels and tables that depend on the options alone.
+    type Stages: Debug + Send + Sync;
+    /// How an image is searched for which there is too little memory.
+    type Parts: Parts<Self>;
+
+    /// Fails when an option is out of its range.
+    fn check(options: &Self::Options) -> Result<()>;
+
+    /// Which features are kept.
+    fn selection(options: &Self::Options) -> Selection;
+
+    /// The layout of so many images.
+    fn layout(options: &Self::Options, size: Size, images: usize) -> Result<Self::Layout>;
+
+    /// Pixels of an image as the first octave has them.
+    fn pixels(layout: &Self::Layout) -> usize;
+
+    /// How many features an image with much detail has.
+    fn usual_capacity(layout: &Self::Layout) -> usize;
+
+    /// Bytes of the device's memory that a pipeline takes, images and mask included.
+    fn bytes(options: &Self::Options, purpose: &Purpose<Self::Layout>) -> u64;
+
+    /// The size of the masks.
+    fn mask_size(layout: &Self::Layout) -> Size;
+
+    /// Compiles the kernels.
+    fn stages(gpu: &Gpu, options: &Self::Options) -> Result<Self::Stages>;
+
+    /// Reserves the memory, and records the work, which reads its mask from `mask`. What `old` has may be used again.
+    fn new(
+        core: &Core<Self>,
+        purpose: Purpose<Self::Layout>,
+        mask: Option<&GpuImage<u8>>,
+        old: Option<Self>,
+    ) -> Result<Self>;
+
+    /// What it was made for.
+    fn purpose(&self) -> &Purpose<Self::Layout>;
+
+    /// How many kernels a search launches.
+    fn launches(&self) -> usize;
+
+    /// Puts the search of these images into the queue but for [`parcels`](Self::parcels). A mask is copied from the first
+    /// to the second, where the work reads it.
+    fn begin(&self, images: &[AnyGpuImage], mask: Option<[&GpuImage<u8>; 2]>) -> Result<()>;
+
+    /// What completes the search of some images each, so that their results can travel while others are completed; empty
+    /// when [`begin`](Self::begin) does everything.
+    fn parcels(&self) -> &[(Range<usize>, Commands)];
+
+    /// Where the results lie.
+    fn lists(&self) -> Lists<'_>;
+}
+
+/// An image in parts that are searched one after the other.
+pub trait Parts<P: Pipeline>: Sized + Debug + Send {
+    /// Whether it is for such images.
+    fn serves(&self, size: Size, pixel: PixelKind, masked: bool) -> bool;
+
+    /// How many parts.
+    fn count(&self) -> usize;
+
+    /// All features, before selection.
+    fn detect(&mut self, image: &Pixels<'_>, mask: Option<&GpuImage<u8>>) -> Result<Features>;
+
+    /// The parts that there is memory for, found by trying, and what is found in them; `refused` when there are none.
+    fn fit(
+        core: &Core<P>,
+        image: &Pixels<'_>,
+        mask: Option<&GpuImage<u8>>,
+        refused: Error,
+    ) -> Result<(Self, Features)>;
+}
+
+/// For detectors that search images only as a whole.
+#[derive(Debug)]
+pub enum WholeOnly {}
+
+impl<P: Pipeline> Parts<P> for WholeOnly {
+    fn serves(&self, _: Size, _: PixelKind, _: bool) -> bool {
+        match *self {}
+    }
+
+    fn count(&self) -> usize {
+        match *self {}
+    }
+
+    fn detect(&mut self, _: &Pixels<'_>, _: Option<&GpuImage<u8>>) -> Result<Features> {
+        match *self {}
+    }
+
+    fn fit(
+        _: &Core<P>,
+        _: &Pixels<'_>,
+        _: Option<&GpuImage<u8>>,
+        refused: Error,
+    ) -> Result<(Self, Features)> {
+        Err(refused)
+    }
+}
+
+/// What all searches of a detector share.
+#[derive(Debug)]
+pub struct Core<P: Pipeline> {
+    pub(crate) gpu: Gpu,
+    /// The threads that copy images and results.
+    pub(crate) cpu: Cpu,
+    pub(crate) options: P::Options,
+    pub(crate) stages: P::Stages,
+    /// Bytes of the device's memory that a search may take.
+    pub(crate) limit: Option<u64>,
+    /// Features of an image to make room for at first; 0 for the usual number.
+    pub(crate) capacity: usize,
+    pub(crate) recycled: Recycled,
+}
+
+impl<P: Pipeline> Core<P> {
+    pub(crate) fn new(gpu: &Gpu, cpu: &Cpu, options: P::Options) -> Result<Self> {
+        P::check(&options)?;
+        Ok(Self {
+            gpu: gpu.clone(),
+            cpu: cpu.clone(),
+            options,
+            stages: P::stages(gpu, &options)?,
+            limit: None,
+            capacity: 0,
+            recycled: Recycled::default(),
+        })
+    }
+
+    /// Holds a pipeline to the limit that the caller has set.
+    pub(crate) fn within_limit(&self, purpose: &Purpose<P::Layout>) -> Result<()> {
+        let needed = P::bytes(&self.options, purpose);
+        match self.limit {
+            Some(limit) if needed > limit => {
+                Err(Error::Memory { what: P::NAME, needed, shortage: Shortage::Limit(limit) })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+/// Whether something smaller may succeed.
+pub(crate) fn is_of_memory(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::DeviceMemory | ErrorKind::MemoryLimit)
+}
