@@ -3,7 +3,7 @@
 //! A unit test of the library does the work (`crates/tiepoint/src/feature/bisect.rs`), as stages are no one else's
 //! business.
 
-use crate::{Result, gpu, workspace};
+use crate::{Result, prepare, workspace};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         return Err(USAGE.into());
     }
     let mut test = Command::new(env!("CARGO"));
-    test.current_dir(workspace()).envs(gpu::prepare()?).env("RUST_BACKTRACE", "0");
+    test.current_dir(workspace()).envs(prepare::prepare()?.variables).env("RUST_BACKTRACE", "0");
     test.args(["test", "--quiet", "--package", "tiepoint", "--lib", "--", "--exact", TEST, "--nocapture"]);
     test.env("TIEPOINT_BISECT", image);
     test.env("TIEPOINT_BISECT_DEVICE", device.unwrap_or_default());

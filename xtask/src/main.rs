@@ -1,30 +1,49 @@
-//! The project's own commands: `cargo xtask test`, `bench`, `parity` and `bisect`.
+//! The project's own commands: `cargo xtask test`, `bench`, `parity`, `bisect` and `package`.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command talks to people")]
 
+mod arm;
+#[cfg(feature = "bench")]
 mod bench;
 mod bisect;
-mod gpu;
+mod debian;
+mod deny;
+mod nvrtc;
+mod opencl;
+mod package;
 mod parity;
+mod prepare;
 mod python;
 mod test;
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
+
+const USAGE: &str = "usage: cargo xtask COMMAND
+  test [ARGUMENTS]   all tests; arguments of cargo test
+  test --arm [NAME]  those of 64-bit ARM whose name contains NAME, in an emulator
+  prepare            installs what tests need, where it may
+  bench [ROWS]       times beside OpenCV's
+  parity             agreement with OpenCV's SIFT on photographs
+  bisect IMAGE       the first stage of a detector that differs on a GPU
+  deny               licences and sources of all dependencies
+  package            the packages as they would be published, built from their own files
+  dist               the command with completions and manual pages, in target/dist";
 
 type Result<T> = std::result::Result<T, String>;
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let result = match arguments.next().as_deref() {
-        Some("bench") => bench::run(&arguments.collect::<Vec<_>>()),
+        Some("bench") => bench(&arguments.collect::<Vec<_>>()),
         Some("bisect") => bisect::run(&arguments.collect::<Vec<_>>()),
         Some("parity") => parity::run(),
-        Some("has-opencl") => gpu::has_opencl(),
+        Some("deny") => deny::run(),
+        Some("dist") => package::dist(),
+        Some("package") => package::package(&arguments.collect::<Vec<_>>()),
+        Some("prepare") => prepare::prepare().map(drop),
+        Some(opencl::LIST) => opencl::print_list(),
         Some("test") => test::run(&arguments.collect::<Vec<_>>()),
-        _ => {
-            Err("usage: cargo xtask test [ARGUMENTS OF cargo test] | bench [FILTER] | parity | bisect IMAGE"
-                .into())
-        }
+        _ => Err(USAGE.into()),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -32,6 +51,29 @@ fn main() -> ExitCode {
             eprintln!("{message}");
             ExitCode::FAILURE
         }
+    }
+}
+
+#[cfg(feature = "bench")]
+fn bench(arguments: &[String]) -> Result<()> {
+    bench::run(arguments)
+}
+
+/// Timings of a debug build mean nothing: the same command again, optimised and with the library.
+#[cfg(not(feature = "bench"))]
+fn bench(arguments: &[String]) -> Result<()> {
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["run", "--quiet", "--release", "--package", "xtask", "--features", "bench", "--", "bench"]);
+    succeed(command.args(arguments).current_dir(workspace()))
+}
+
+/// Runs a command to its end.
+fn succeed(command: &mut Command) -> Result<()> {
+    let name = command.get_program().display().to_string();
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("{name}: {status}")),
+        Err(e) => Err(format!("{name}: {e}")),
     }
 }
 

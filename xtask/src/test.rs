@@ -1,11 +1,20 @@
 //! `cargo xtask test`: every test that this machine can run, and a word on those that it cannot.
 
-use crate::{data_folder, gpu, workspace};
-use std::path::{Path, PathBuf};
+use crate::prepare::{self, Variables};
+use crate::{Result, arm, data_folder, opencl, workspace};
+use fearless_simd::Level;
+use std::path::Path;
 use std::process::Command;
+use std::time::Instant;
 
-/// Runs unit, property, accuracy, command-line and documentation tests. `arguments` go to `cargo test`.
-pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
+/// Runs unit, property, accuracy, command-line and documentation tests. `arguments` go to `cargo test`; with `--arm`
+/// first, tests are built for 64-bit ARM and run in an emulator.
+pub(crate) fn run(arguments: &[String]) -> Result<()> {
+    if let [first, rest @ ..] = arguments
+        && first == "--arm"
+    {
+        return arm::run(rest);
+    }
     let data = data_folder();
     match data.is_dir() {
         true => println!("photographs with ground truth: {}", data.display()),
@@ -14,28 +23,44 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
             data.display()
         ),
     }
-    let variables = gpu::prepare()?;
-    cargo(&workspace(), &data, &variables, &["test", "--workspace"], arguments)?;
+    print_levels();
+    let prepared = prepare::prepare()?;
+    let mut all = vec!["test", "--workspace"];
+    all.extend(arguments.iter().map(String::as_str));
+    cargo(&all, &data, prepared.variables)?;
+    if let (Some(variables), []) = (prepared.rusticl, arguments) {
+        println!("kernels again, on rusticl");
+        let started = Instant::now();
+        cargo(&["test", "--package", "tiepoint-gpu", "--test", "devices"], &data, variables.clone())?;
+        let mut kernels = vec!["test", "--package", "tiepoint", "--lib", "--", "gpu"];
+        kernels.extend(opencl::TOO_LONG_FOR_RUSTICL.iter().flat_map(|name| ["--skip", name]));
+        cargo(&kernels, &data, variables)?;
+        println!("kernels on rusticl: {} s", started.elapsed().as_secs());
+    }
     println!("all tests passed");
     Ok(())
 }
 
-fn cargo(
-    root: &Path,
-    data: &Path,
-    variables: &[(&str, PathBuf)],
-    command: &[&str],
-    more: &[String],
-) -> Result<(), String> {
-    let program = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut cargo = Command::new(program);
-    cargo.current_dir(root).args(command).args(more).envs(variables.iter().cloned());
+fn cargo(arguments: &[&str], data: &Path, variables: Variables) -> Result<()> {
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.current_dir(workspace()).args(arguments).envs(variables);
     if let Ok(data) = data.canonicalize() {
         cargo.env("TIEPOINT_DATA", data);
     }
     let status = cargo.status().map_err(|e| format!("cargo cannot be started: {e}"))?;
-    match status.success() {
-        true => Ok(()),
-        false => Err(format!("cargo {} failed", command.join(" "))),
+    if status.success() { Ok(()) } else { Err(format!("cargo {} failed", arguments.join(" "))) }
+}
+
+/// Each fast form is compared with its reference at every SIMD level that is compiled and that this machine runs.
+fn print_levels() {
+    #[cfg(target_arch = "x86_64")]
+    let levels = {
+        let best = Level::new();
+        [("baseline", true), ("AVX2", best.as_avx2().is_some()), ("AVX-512", best.as_avx512().is_some())]
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    let levels = [("baseline", true)];
+    for (name, runs) in levels {
+        println!("SIMD level {name}: {}", if runs { "tested" } else { "not tested, this machine lacks it" });
     }
 }

@@ -1,9 +1,9 @@
-//! One run of the command: its device, and how it speaks.
+//! What a command runs in: the device that computes, and the ways to tell the user.
 
 use crate::arguments::GlobalArguments;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Object, Progress, profile_table};
-use std::io::Write;
+use crate::output::{Progress, print_error, print_line, profile_table};
+use serde_json::Value;
 use tiepoint::device::{Device, Processor, StageTime};
 
 /// The device, and what the user wants to hear.
@@ -18,7 +18,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Opens the devices; a command without a GPU form takes the CPU, with the same result.
+    /// Opens the devices; a command without a GPU form computes on the CPU, with the same result.
     pub(crate) fn open(global: &GlobalArguments, has_gpu_form: bool) -> Outcome<Self> {
         let cores = || std::thread::available_parallelism().map_or(1, usize::from);
         let threads = global.threads.map_or_else(cores, usize::from).min(1024);
@@ -27,7 +27,7 @@ impl Context {
             false => global.device.open_cpu(threads).map(Processor::from),
         };
         let mut processor = processor.map_err(unavailable)?;
-        let progress = Progress::new(!global.quiet && !global.json);
+        let progress = Progress::new(!global.quiet && !global.json)?;
         processor.cpu = progress.watch(processor.cpu.profiled());
         if let Some(gpu) = &processor.gpu {
             gpu.profile(global.profile);
@@ -46,6 +46,7 @@ impl Context {
                 global.device
             ));
         }
+        // Devices that were looked for and not found.
         let Processor { cpu, gpu, .. } = &context.processor;
         context.processor.take_notes().iter().for_each(|note| context.explain(note));
         context.explain(&format!("{} threads, {}", cpu.threads(), cpu.level_name()));
@@ -57,53 +58,56 @@ impl Context {
 
     /// The device's name for reports.
     pub(crate) fn device(&self) -> String {
-        self.processor
-            .gpu
-            .as_ref()
-            .map_or_else(|| "cpu".into(), |g| format!("{}:{}", g.info().api, g.info().index))
+        let gpu = self.processor.gpu.as_ref().map(|gpu| format!("{}:{}", gpu.info().api, gpu.info().index));
+        gpu.unwrap_or_else(|| "cpu".to_owned())
     }
 
-    /// A line for people on stdout; not with --json or --quiet.
+    /// Prints a line for people on stdout; not with --json or --quiet.
     pub(crate) fn say(&self, line: &str) -> Outcome {
-        if self.json || self.quiet {
-            return Ok(());
-        }
-        self.progress.wipe();
-        print(line)
+        if self.json || self.quiet { Ok(()) } else { self.progress.suspend(|| print_line(line)) }
     }
 
-    /// A line on stderr that changes nothing about the result; not with --quiet.
+    /// Prints a JSON object on stdout, with --json.
+    pub(crate) fn report(&self, object: impl FnOnce() -> Value) -> Outcome {
+        if self.json { print_line(&object().to_string()) } else { Ok(()) }
+    }
+
+    /// Prints a failure on stderr that does not end the command.
+    pub(crate) fn complain(&self, failure: &Failure) {
+        self.progress.suspend(|| print_error(&format!("tiepoint: {failure}")));
+    }
+
+    /// Prints a line on stderr that changes nothing about the result; not with --quiet.
     pub(crate) fn note(&self, line: &str) {
         if !self.quiet {
-            self.progress.wipe();
-            let _ = writeln!(std::io::stderr(), "tiepoint: {line}");
+            self.progress.suspend(|| print_error(&format!("tiepoint: {line}")));
         }
     }
 
-    /// A JSON object on stdout, with --json.
-    pub(crate) fn report(&self, object: impl FnOnce() -> Object) -> Outcome {
-        if self.json { print(&object().to_string()) } else { Ok(()) }
+    /// Prints what the library noted: work of the GPU that the CPU did instead, and why.
+    pub(crate) fn print_notes(&self) {
+        self.processor.take_notes().iter().for_each(|note| self.note(note));
     }
 
-    /// A line on stderr, with --verbose.
+    /// Prints a line on stderr, with --verbose.
     pub(crate) fn explain(&self, line: &str) {
         if self.verbose {
-            let _ = writeln!(std::io::stderr(), "{line}");
+            self.progress.suspend(|| print_error(line));
         }
     }
 
-    /// Brings in the times of stages that ran beside.
+    /// Adds the times of stages that were measured by another profile.
     pub(crate) fn add_stages(&self, stages: &[StageTime]) {
         if let Some(profile) = self.processor.cpu.profile() {
             profile.extend(stages);
         }
     }
 
-    /// The stage times, with --profile.
+    /// Ends the command: prints what is left of the notes, and with --profile the times of the stages.
     pub(crate) fn close(&self) {
+        self.print_notes();
         if self.profile {
-            self.progress.wipe();
-            let _ = write!(std::io::stderr(), "{}", profile_table(&self.processor.cpu));
+            self.progress.suspend(|| print_error(profile_table(&self.processor.cpu).trim_end()));
         }
     }
 }
@@ -111,15 +115,9 @@ impl Context {
 /// A device that is not there is a wrong argument, not failed work.
 fn unavailable(error: tiepoint::Error) -> Failure {
     match error {
-        tiepoint::Error::Device { .. } => Failure::usage(error.to_string()),
+        tiepoint::Error::Device { .. } => {
+            Failure::usage(format!("{error}; `tiepoint devices` lists what there is"))
+        }
         other => other.into(),
     }
-}
-
-fn print(line: &str) -> Outcome {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "{line}").and_then(|()| out.flush()).map_err(|e| match e.kind() {
-        std::io::ErrorKind::BrokenPipe => Failure::Quiet,
-        _ => Failure::work(format!("stdout: {e}")),
-    })
 }

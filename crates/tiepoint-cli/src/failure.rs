@@ -1,5 +1,6 @@
 //! Why the command ends without success, and with which exit code.
 
+use crate::arguments::flag_of;
 use std::process::ExitCode;
 use tiepoint::Error;
 
@@ -10,8 +11,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// The work could not be done: exit code 1.
     Work(String),
-    /// The reader of our output went away, which is its right: exit code 0, no message.
-    Quiet,
+    /// stdout is closed, so that nothing more can be said: exit code 0, no message.
+    StdoutClosed,
 }
 
 pub(crate) type Outcome<T = ()> = Result<T, Failure>;
@@ -25,11 +26,20 @@ impl Failure {
         Self::Work(message.into())
     }
 
+    /// The same failure, which names what it is about: a file or several.
+    #[must_use]
+    pub(crate) fn about(self, what: impl std::fmt::Display) -> Self {
+        match self {
+            Self::Work(message) => Self::Work(format!("{what}: {message}")),
+            other => other,
+        }
+    }
+
     pub(crate) fn code(&self) -> ExitCode {
         match self {
             Self::Usage(_) => ExitCode::from(2),
             Self::Work(_) => ExitCode::FAILURE,
-            Self::Quiet => ExitCode::SUCCESS,
+            Self::StdoutClosed => ExitCode::SUCCESS,
         }
     }
 }
@@ -38,19 +48,42 @@ impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Usage(message) | Self::Work(message) => f.write_str(message),
-            Self::Quiet => Ok(()),
+            Self::StdoutClosed => Ok(()),
         }
     }
 }
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        match error {
-            // The library's option names are the flags' names with an underscore.
-            Error::Option { name, value, expected } => {
-                Self::Usage(format!("--{} is {value}: expected {expected}", name.replace('_', "-")))
-            }
-            other => Self::Work(other.to_string()),
+        match &error {
+            Error::Option { name, value, expected } => Self::Usage(match flags(name) {
+                Some(flags) => format!("{flags} {value}: expected {expected}"),
+                None => error.to_string(),
+            }),
+            _ => Self::Work(error.to_string()),
         }
+    }
+}
+
+/// The flags of the library's options `names`, separated by commas, with their verb; `None` where one is no flag.
+fn flags(names: &str) -> Option<String> {
+    let flags: Option<Vec<String>> =
+        names.split(", ").map(|name| Some(format!("--{}", flag_of(name)?))).collect();
+    let flags = flags?;
+    Some(format!("{} {}", flags.join(", "), if flags.len() == 1 { "is" } else { "are" }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_are_named_by_their_flags() {
+        let message = |name| Failure::from(Error::option(name, "7", "less")).to_string();
+        assert_eq!(message("contrast"), "--contrast is 7: expected less", "of the same name");
+        assert_eq!(message("first_octave"), "--first-octave is 7: expected less", "with an underscore");
+        assert_eq!(message("threshold_px"), "--inlier-distance is 7: expected less", "of another name");
+        assert_eq!(message("p1, p2_least, p2"), "--p1, --p2-least, --p2 are 7: expected less", "several");
+        assert_eq!(message("reach"), "option reach is 7: expected less", "no flag");
     }
 }

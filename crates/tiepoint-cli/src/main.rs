@@ -1,4 +1,7 @@
 //! The `tiepoint` command: tie points between pictures, and what follows from them.
+//!
+//! A command line becomes checked options in [`arguments`], the work on them is in [`commands`], and what comes of it
+//! is written by [`output`] and [`draw`].
 
 mod arguments;
 mod commands;
@@ -11,35 +14,25 @@ mod prefetch;
 
 use clap::Parser;
 use failure::Failure;
-use std::io::Write;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let arguments = match arguments::Arguments::try_parse() {
-        Ok(arguments) => arguments,
-        Err(error) => return answer(&error),
+    let outcome = match arguments::Arguments::try_parse() {
+        Ok(arguments) => commands::run(&arguments),
+        Err(error) => refuse(&error),
     };
-    match commands::run(&arguments) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            complain(&failure);
-            failure.code()
-        }
+    let Err(failure) = outcome else { return ExitCode::SUCCESS };
+    if !matches!(failure, Failure::StdoutClosed) {
+        output::print_error(&format!("tiepoint: {failure}"));
     }
+    failure.code()
 }
 
-/// Says what went wrong on stderr, in the form of every message of this command.
-fn complain(failure: &Failure) {
-    let _ = writeln!(std::io::stderr(), "tiepoint: {failure}");
-}
-
-/// Help and version go to stdout; wrong usage to stderr with code 2.
-fn answer(error: &clap::Error) -> ExitCode {
-    if !error.use_stderr() {
-        let _ = error.print();
-        return ExitCode::SUCCESS;
+/// Prints help or version, or returns what is wrong with the command line.
+fn refuse(error: &clap::Error) -> Result<(), Failure> {
+    if error.use_stderr() {
+        let text = error.render().to_string();
+        return Err(Failure::usage(text.strip_prefix("error: ").unwrap_or(&text).trim_end()));
     }
-    let text = error.render().to_string();
-    let _ = write!(std::io::stderr(), "tiepoint: {}", text.strip_prefix("error: ").unwrap_or(&text));
-    ExitCode::from(2)
+    error.print().map_err(output::stdout_failure)
 }

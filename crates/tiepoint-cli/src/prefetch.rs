@@ -1,5 +1,5 @@
-//! Work beside the main thread, whose results come in its order: files read ahead of what is done with them, and
-//! written behind it.
+//! Work on other threads whose results are taken in order: images read before they are needed, results written while
+//! the next are computed.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -7,134 +7,143 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{Scope, ScopedJoinHandle};
 
-/// Pieces of work in a line: each on a thread of its own, or each in its turn on the thread that asks for it.
-pub(crate) struct Line<'scope, 'env, T> {
+/// Jobs whose results come out in the order in which the jobs went in.
+pub(crate) struct OrderedQueue<'scope, 'env, T> {
     scope: Option<&'scope Scope<'scope, 'env>>,
-    pieces: VecDeque<Piece<'scope, T>>,
+    jobs: VecDeque<Job<'scope, T>>,
 }
 
-enum Piece<'scope, T> {
-    Beside(ScopedJoinHandle<'scope, T>),
-    Later(Box<dyn FnOnce() -> T + 'scope>),
+enum Job<'scope, T> {
+    /// Runs on a thread.
+    Started(ScopedJoinHandle<'scope, T>),
+    /// Runs when its result is taken.
+    Deferred(Box<dyn FnOnce() -> T + 'scope>),
 }
 
-impl<T> Piece<'_, T> {
-    fn is_ready(&self) -> bool {
-        matches!(self, Self::Beside(thread) if thread.is_finished())
+impl<T> Job<'_, T> {
+    fn is_finished(&self) -> bool {
+        matches!(self, Self::Started(thread) if thread.is_finished())
     }
 
-    fn finish(self) -> T {
+    fn result(self) -> T {
         match self {
-            Self::Beside(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            Self::Later(work) => work(),
+            Self::Started(thread) => thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+            Self::Deferred(job) => job(),
         }
     }
 }
 
-impl<'scope, 'env, T: Send + 'scope> Line<'scope, 'env, T> {
-    /// Without a scope for threads, work is put off until its result is asked for.
+impl<'scope, 'env, T: Send + 'scope> OrderedQueue<'scope, 'env, T> {
+    /// With a scope each job has a thread; without, a job runs on the calling thread when its result is taken.
     pub(crate) fn new(scope: Option<&'scope Scope<'scope, 'env>>) -> Self {
-        Self { scope, pieces: VecDeque::new() }
+        Self { scope, jobs: VecDeque::new() }
     }
 
-    pub(crate) fn put(&mut self, work: impl FnOnce() -> T + Send + 'scope) {
-        self.pieces.push_back(match self.scope {
-            Some(scope) => Piece::Beside(scope.spawn(work)),
-            None => Piece::Later(Box::new(work)),
+    /// Adds a job at the end.
+    pub(crate) fn push(&mut self, job: impl FnOnce() -> T + Send + 'scope) {
+        self.jobs.push_back(match self.scope {
+            Some(scope) => Job::Started(scope.spawn(job)),
+            None => Job::Deferred(Box::new(job)),
         });
     }
 
+    /// Jobs whose results were not taken.
     pub(crate) fn len(&self) -> usize {
-        self.pieces.len()
+        self.jobs.len()
     }
 
-    /// The first result, when it is there.
-    pub(crate) fn wait(&mut self) -> Option<T> {
-        self.pieces.pop_front().map(Piece::finish)
+    /// Waits for the first result; `None` when there is no job.
+    pub(crate) fn pop(&mut self) -> Option<T> {
+        self.jobs.pop_front().map(Job::result)
     }
 
-    /// The first result, if it is there already.
-    pub(crate) fn ready(&mut self) -> Option<T> {
-        if self.pieces.front().is_some_and(Piece::is_ready) { self.wait() } else { None }
+    /// The first result if its job has finished.
+    pub(crate) fn pop_finished(&mut self) -> Option<T> {
+        if self.jobs.front().is_some_and(Job::is_finished) { self.pop() } else { None }
     }
 }
-
-/// What is read for each of some tasks, by number; the next while the last is worked on.
-pub(crate) struct Ahead<'scope, 'env, T, R> {
-    tasks: Range<usize>,
-    read: &'env R,
-    line: Line<'scope, 'env, T>,
-    /// Read, and the next to be worked on.
-    waiting: VecDeque<T>,
-    /// Bytes of the largest piece so far.
-    largest: Arc<AtomicUsize>,
-    reach: Reach,
-}
-
-/// How far to read ahead.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Reach {
-    /// Pieces at most that are being read or waiting.
-    pub(crate) pieces: usize,
-    /// Pieces that are worked on together, when so many are waiting that go together; otherwise one is.
-    pub(crate) together: usize,
-}
-
-/// Bytes that what is read ahead may take, judged by its largest piece so far; what is worked on may take as much again,
-/// and so may what is yet to be written.
-const BYTES: usize = 512 << 20;
 
 /// What takes memory.
 pub(crate) trait Weight {
     fn bytes(&self) -> usize;
 }
 
-impl<'scope, 'env: 'scope, T, R> Ahead<'scope, 'env, T, R>
+/// How far to read ahead.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Items that are being read or wait to be taken, at most.
+    pub(crate) items: usize,
+    /// Their bytes, judged by the largest item so far. Items taken may have as many again, and so may results that are
+    /// not yet written.
+    pub(crate) bytes: usize,
+    /// Items of a batch.
+    pub(crate) batch: usize,
+}
+
+/// Reads numbered items, the next while the last are worked on.
+pub(crate) struct Prefetcher<'scope, 'env, T, R> {
+    /// Numbers of the items whose reading has not begun.
+    unread: Range<usize>,
+    read: &'env R,
+    reading: OrderedQueue<'scope, 'env, T>,
+    /// Read and not yet taken.
+    ready: VecDeque<T>,
+    /// Bytes of the largest item so far.
+    largest: Arc<AtomicUsize>,
+    limits: Limits,
+}
+
+impl<'scope, 'env: 'scope, T, R> Prefetcher<'scope, 'env, T, R>
 where
     T: Weight + Send + 'scope,
     R: Fn(usize) -> T + Sync,
 {
-    /// Without a scope for threads nothing is read ahead.
+    /// Reads the items `0..count` by `read`. Without a scope for threads nothing is read ahead.
     pub(crate) fn new(
-        tasks: usize,
+        count: usize,
         read: &'env R,
         scope: Option<&'scope Scope<'scope, 'env>>,
-        reach: Reach,
+        limits: Limits,
     ) -> Self {
-        let (line, waiting) = (Line::new(scope), VecDeque::new());
-        Self { tasks: 0..tasks, read, line, waiting, largest: Arc::default(), reach }
+        let (reading, ready) = (OrderedQueue::new(scope), VecDeque::new());
+        Self { unread: 0..count, read, reading, ready, largest: Arc::default(), limits }
     }
 
-    /// The next piece, or pieces that go together; none at the end.
-    pub(crate) fn next(&mut self, alike: impl Fn(&T, &T) -> bool) -> Vec<T> {
-        if self.waiting.is_empty() {
-            self.fill(1);
-            self.waiting.extend(self.line.wait());
+    /// The next items in order: a whole batch when so many are ready of which each goes together with the first,
+    /// otherwise one; none at the end.
+    pub(crate) fn next_batch(&mut self, go_together: impl Fn(&T, &T) -> bool) -> Vec<T> {
+        if self.ready.is_empty() {
+            self.start_reading(1);
+            self.ready.extend(self.reading.pop());
         }
-        while let Some(next) = self.line.ready() {
-            self.waiting.push_back(next);
+        while let Some(item) = self.reading.pop_finished() {
+            self.ready.push_back(item);
         }
-        let first = self.waiting.front();
-        let alike =
-            first.map_or(0, |first| self.waiting.iter().take_while(|next| alike(first, next)).count());
-        let taken = if alike >= self.reach.together { self.reach.together } else { 1 };
-        let pieces = self.waiting.drain(..taken.min(self.waiting.len())).collect();
-        // Nothing is known of the memory before a first piece was read.
-        if self.line.scope.is_some() {
-            self.fill(self.reach.pieces.min(BYTES / self.largest.load(Ordering::Relaxed).max(1)));
+        let batch = self.take_batch(go_together);
+        // Without a first item nothing is known of the memory that the others will take.
+        if self.reading.scope.is_some() {
+            let fitting = self.limits.bytes / self.largest.load(Ordering::Relaxed).max(1);
+            self.start_reading(self.limits.items.min(fitting));
         }
-        pieces
+        batch
     }
 
-    /// Has so many pieces being read or waiting, if there are as many tasks.
-    fn fill(&mut self, pieces: usize) {
-        while self.line.len() + self.waiting.len() < pieces {
-            let Some(task) = self.tasks.next() else { return };
+    fn take_batch(&mut self, go_together: impl Fn(&T, &T) -> bool) -> Vec<T> {
+        let Some(first) = self.ready.front() else { return Vec::new() };
+        let alike = self.ready.iter().take_while(|item| go_together(first, item)).count();
+        let taken = if alike >= self.limits.batch { self.limits.batch } else { 1 };
+        self.ready.drain(..taken).collect()
+    }
+
+    /// Begins to read until `items` items are being read or ready.
+    fn start_reading(&mut self, items: usize) {
+        while self.reading.len() + self.ready.len() < items {
+            let Some(number) = self.unread.next() else { return };
             let (read, largest) = (self.read, self.largest.clone());
-            self.line.put(move || {
-                let piece = read(task);
-                largest.fetch_max(piece.bytes(), Ordering::Relaxed);
-                piece
+            self.reading.push(move || {
+                let item = read(number);
+                largest.fetch_max(item.bytes(), Ordering::Relaxed);
+                item
             });
         }
     }
@@ -146,6 +155,12 @@ mod tests {
     use std::sync::mpsc;
     use std::thread::scope;
     use std::time::Duration;
+
+    const BYTES: usize = 1 << 20;
+
+    fn limits(items: usize, batch: usize) -> Limits {
+        Limits { items, bytes: BYTES, batch }
+    }
 
     /// Counts those of its kind that live.
     struct Counted<'a>(usize, usize, &'a AtomicUsize);
@@ -178,8 +193,8 @@ mod tests {
             Counted::new(task, 1, &alive)
         };
         scope(|scope| {
-            let mut ahead = Ahead::new(9, &read, Some(scope), Reach { pieces: 3, together: 1 });
-            assert_eq!(ahead.next(|_, _| false)[0].0, 0, "the first");
+            let mut images = Prefetcher::new(9, &read, Some(scope), limits(3, 1));
+            assert_eq!(images.next_batch(|_, _| false)[0].0, 0, "the first");
             // The main thread is at work, and does not ask for more.
             let mut begun: Vec<_> =
                 (0..4).map(|_| told.recv_timeout(Duration::from_secs(60)).unwrap()).collect();
@@ -197,17 +212,16 @@ mod tests {
             let alive = AtomicUsize::new(0);
             let read = |task| Counted::new(task, bytes, &alive);
             scope(|scope| {
-                let reach = Reach { pieces: 5, together: 3 };
-                let mut ahead = Ahead::new(200, &read, Some(scope).filter(|_| beside), reach);
+                let mut images = Prefetcher::new(200, &read, Some(scope).filter(|_| beside), limits(5, 3));
                 let mut seen = Vec::new();
                 loop {
-                    let pieces = ahead.next(|a, b| a.0 / 7 == b.0 / 7);
-                    let (taken, alive) = (pieces.len(), alive.load(Ordering::Relaxed));
+                    let items = images.next_batch(|a, b| a.0 / 7 == b.0 / 7);
+                    let (taken, alive) = (items.len(), alive.load(Ordering::Relaxed));
                     assert!(alive <= taken + bound, "{alive} of {bound} beside {taken}");
                     assert!([0, 1, 3].contains(&taken), "{taken} together");
-                    assert!(pieces.iter().all(|p| p.0 / 7 == pieces[0].0 / 7), "alike");
-                    seen.extend(pieces.iter().map(|p| p.0));
-                    if pieces.is_empty() {
+                    assert!(items.iter().all(|p| p.0 / 7 == items[0].0 / 7), "alike");
+                    seen.extend(items.iter().map(|p| p.0));
+                    if items.is_empty() {
                         break;
                     }
                 }
@@ -222,12 +236,12 @@ mod tests {
         let alive = AtomicUsize::new(0);
         let read = |task| Counted::new(task, 1, &alive);
         scope(|scope| {
-            let mut ahead = Ahead::new(9, &read, Some(scope), Reach { pieces: 8, together: 4 });
+            let mut images = Prefetcher::new(9, &read, Some(scope), limits(8, 4));
             let mut next = || {
-                while !ahead.line.pieces.iter().all(Piece::is_ready) {
+                while !images.reading.jobs.iter().all(Job::is_finished) {
                     std::thread::yield_now();
                 }
-                ahead.next(|a, b| (a.0 < 5) == (b.0 < 5)).iter().map(|p| p.0).collect::<Vec<_>>()
+                images.next_batch(|a, b| (a.0 < 5) == (b.0 < 5)).iter().map(|p| p.0).collect::<Vec<_>>()
             };
             assert_eq!(next(), [0], "the first alone");
             assert_eq!(next(), [1, 2, 3, 4], "four are waiting");
@@ -239,13 +253,13 @@ mod tests {
     #[test]
     fn without_threads_each_is_done_in_its_turn() {
         let (tell, told) = mpsc::channel();
-        let mut line = Line::new(None);
+        let mut queue = OrderedQueue::new(None);
         for i in 0..3 {
             let tell = tell.clone();
-            line.put(move || tell.send(i).unwrap());
+            queue.push(move || tell.send(i).unwrap());
         }
-        assert!(line.ready().is_none() && told.try_recv().is_err(), "put off");
-        line.wait().unwrap();
+        assert!(queue.pop_finished().is_none() && told.try_recv().is_err(), "put off");
+        queue.pop().unwrap();
         assert_eq!(told.try_iter().collect::<Vec<_>>(), [0], "the first alone");
     }
 }

@@ -18,7 +18,7 @@ pub enum Error {
         reason: String,
     },
     /// No device of this number.
-    #[error("{api}:{index} is not there: {found}; `tiepoint devices` lists what is")]
+    #[error("{api}:{index} is not there: {found}")]
     Index {
         /// Whose.
         api: Api,

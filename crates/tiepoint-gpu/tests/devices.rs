@@ -3,16 +3,18 @@
 
 use tiepoint_gpu::{Api, Buffer, Commands, Error, Gpu, Kernel, KernelSource, devices, kernel, kernel_struct};
 
-/// All devices; without any a test cannot say anything, which is a failure where devices are promised.
+/// All devices whose name contains what `TIEPOINT_TEST_DEVICE` says; without any a test cannot say anything, which is a failure where devices are promised.
 fn all() -> Vec<Gpu> {
+    let wanted = std::env::var("TIEPOINT_TEST_DEVICE").unwrap_or_default();
     let found: Vec<Gpu> = [Api::Cuda, Api::OpenCl]
         .into_iter()
         .flat_map(|api| devices(api).unwrap_or_default())
+        .filter(|info| info.name.contains(&wanted))
         .map(|info| Gpu::open(info.api, info.index).unwrap())
         .collect();
     if found.is_empty() {
         let promised = std::env::var_os("TIEPOINT_REQUIRE_GPU").is_some();
-        assert!(!promised, "TIEPOINT_REQUIRE_GPU is set and there is neither a CUDA nor an OpenCL device");
+        assert!(!promised, "TIEPOINT_REQUIRE_GPU is set and there is no such CUDA or OpenCL device");
         println!("SKIPPED: neither a CUDA nor an OpenCL device (PoCL would do: pocl-opencl-icd)");
     }
     found

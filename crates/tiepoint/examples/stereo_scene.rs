@@ -31,14 +31,12 @@ fn main() -> Outcome {
     };
     let (width, height) = size.split_once('x').ok_or("the size is not WIDTHxHEIGHT")?;
     let (least, greatest) = range.split_once(':').ok_or("the disparities are not LEAST:GREATEST")?;
-    let options = StereoSceneOptions {
-        size: Size::new(width.parse()?, height.parse()?),
-        disparities: [least.parse()?, greatest.parse()?],
-        seed: rest.first().map_or(Ok(1), |s| s.parse())?,
-        surfaces: rest.get(1).map_or(Ok(40), |s| s.parse())?,
-        noise: rest.get(2).map_or(Ok(0.01), |s| s.parse())?,
-        ..Default::default()
-    };
+    let options = StereoSceneOptions::default()
+        .with_size(Size::new(width.parse()?, height.parse()?))
+        .with_disparities([least.parse()?, greatest.parse()?])
+        .with_seed(rest.first().map_or(Ok(1), |s| s.parse())?)
+        .with_surfaces(rest.get(1).map_or(Ok(40), |s| s.parse())?)
+        .with_noise(rest.get(2).map_or(Ok(0.01), |s| s.parse())?);
     let scene = StereoScene::new(&options)?;
     let cpu = Cpu::with_threads(std::thread::available_parallelism()?.get())?;
     let folder = Path::new(folder);

@@ -115,7 +115,7 @@ impl fmt::Display for Shortage {
                 f.write_str("which the system does not have; a limit of memory lets the work run in parts")
             }
             Self::Device { name, free: Some(free) } => write!(f, "{name} has {free} free"),
-            Self::Device { name, free: None } => write!(f, "which {name} does not have free"),
+            Self::Device { name, free: None } => write!(f, "{name} has less"),
         }
     }
 }

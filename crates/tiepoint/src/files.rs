@@ -1,4 +1,4 @@
-//! Writing files so that no half of one is ever seen, and what is wrong with files that are read.
+//! Files are written whole or not at all; and the errors of readers, before they know the name of the file.
 
 use crate::{Error, Result};
 use std::{
@@ -23,7 +23,11 @@ pub fn write_atomically(
 }
 
 fn replace(path: &Path, content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
-    let before = fs::metadata(path).ok();
+    let before = match fs::metadata(path) {
+        Ok(metadata) => Some(metadata),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+        Err(e) => return Err(e),
+    };
     match &before {
         Some(m) if m.is_dir() => return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a directory")),
         Some(m) if !m.is_file() => return fill(OpenOptions::new().write(true).open(path)?, content),
@@ -49,7 +53,7 @@ fn fill(file: File, content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>
 struct Temporary(PathBuf);
 
 impl Temporary {
-    /// Creates a new file with a name of its own in the folder of `target`.
+    /// Creates a new file with an unused name in the folder of `target`.
     fn beside(target: &Path) -> io::Result<(File, Self)> {
         let Some(name) = target.file_name() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "names no file"));
@@ -77,7 +81,7 @@ impl Drop for Temporary {
     }
 }
 
-/// Why a file could not be read, before the file's name is put to it.
+/// Why a file could not be read; the name of the file is added later.
 #[derive(Debug)]
 pub(crate) enum Fault {
     Io(io::Error),
@@ -85,7 +89,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// The error for a person, with the file's name; `end` says before what a file ends that is cut off.
+    /// The error with the name of the file. `end` names what a truncated file lacks.
     pub(crate) fn at(self, path: &Path, end: &str) -> Error {
         match self {
             Self::Io(e) if e.kind() == io::ErrorKind::UnexpectedEof => {

@@ -1,11 +1,11 @@
-//! Image correspondence: find what two pictures of the same thing have in common.
+//! Image correspondence: features, matches, models, registration and dense stereo of images of one scene.
 //!
 //! ```text
-//! images ─ feature (sift, surf) ─ matching ─ geometry (estimate, warp) ─ register
-//!                                              │ rectify, calibration
-//!        rectified pair ─ stereo (cost, aggregate, select, refine) ─ depth, cloud
-//!             filter (gauss, sobel, integral, resample)
-//!             image, device, numeric
+//! image ── feature (sift, surf) ── matching ── geometry (estimate, warp) ── register
+//!                                                 │
+//!                                              calibration, rectify ── stereo ── depth, cloud
+//! below all of them:  filter (gauss, sobel, integral, resample), image, device, options, numeric
+//! beside them:        evaluate (scores against ground truth), synth (scenes with known truth)
 //! ```
 //!
 //! **Conventions, everywhere.** Pixel centres lie at integers: (0, 0) is the centre of the top-left pixel,
@@ -17,8 +17,11 @@
 //! level, run after run: f32 stages state the order of their operations and where they fuse, sums of many
 //! terms are taken in fixed point, and output has a total order.
 //!
-//! Threads and memory are arguments ([`device::Cpu`]); the library prints nothing, keeps no global state and
-//! does not panic on any input.
+//! A GPU gives the CPU's bits. What it cannot do, for want of memory or of 64-bit floats, the CPU does, and a
+//! [note](device::Processor::take_notes) says so.
+//!
+//! Threads and memory are arguments ([`device::Cpu`]); the library prints nothing and keeps no global state. Files,
+//! images and options that are wrong are an [`Error`], which tells its [kind](error::ErrorKind).
 
 pub mod device;
 pub mod error;
@@ -35,4 +38,9 @@ pub mod register;
 pub mod stereo;
 pub mod synth;
 
-pub use error::{Error, Result};
+pub use error::{Error, ErrorKind, Result};
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

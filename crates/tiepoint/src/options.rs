@@ -96,6 +96,7 @@ pub(crate) use setters;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::geometry::RobustOptions;
     use crate::image::Border;
 
     #[test]
@@ -108,16 +109,9 @@ mod tests {
         assert_eq!(error, "option border is nearest: expected clamp, reflect, zero, skip");
     }
 
-    /// Options of a test.
-    #[derive(Debug, Default, PartialEq)]
-    pub struct Options {
-        /// A field.
-        levels: u8,
-    }
-    setters!(Options { with_levels: levels = u8 });
-
     #[test]
     fn setters_change_their_field() {
-        assert_eq!(Options::default().with_levels(3), Options { levels: 3 }, "the field");
+        let (start, changed) = (RobustOptions::default(), RobustOptions::default().with_seed(3));
+        assert_eq!(changed, RobustOptions { seed: 3, ..start }, "the field alone");
     }
 }

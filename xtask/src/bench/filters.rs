@@ -82,14 +82,19 @@ impl Scene {
     }
 
     fn gauss<'a>(&'a self, name: &str, options: GaussOptions, theirs: &str, rows: &mut Vec<Row<'a>>) {
-        let (mut bytes, mut floats) = (Image::default(), Image::default());
+        let (mut bytes, mut floats) = (like(&self.bytes), like(&self.floats));
         rows.push(Row::new(format!("gauss {name}, 8-bit"), format!("gauss u8 {theirs}"), move |cpu| {
-            gauss_into(self.bytes.view(), &options, cpu, &mut bytes)
+            gauss_into(self.bytes.view(), &options, cpu, bytes.view_mut())
         }));
         rows.push(Row::new(format!("gauss {name}, f32"), format!("gauss f32 {theirs}"), move |cpu| {
-            gauss_into(self.floats.view(), &options, cpu, &mut floats)
+            gauss_into(self.floats.view(), &options, cpu, floats.view_mut())
         }));
     }
+}
+
+/// An output of the shape of `input`.
+fn like<T: Pixel, O: Copy + Default>(input: &Image<T>) -> Image<O> {
+    Image::filled(input.size(), input.channels(), O::default())
 }
 
 fn sobel_rows<'a, T: Sobel>(kind: &str, image: &str, input: &'a Image<T>) -> [Row<'a>; 2]
@@ -97,35 +102,38 @@ where
     T::Gradient: 'a,
 {
     let options = SobelOptions::default();
-    let (mut x, mut y) = (Image::default(), Image::default());
+    let (mut x, mut y) = (like(input), like(input));
     [
         Row::new(format!("sobel x, {kind}"), format!("sobel {image} 1 0"), move |cpu| {
-            sobel::x_into(input.view(), &options, cpu, &mut x)
+            sobel::x_into(input.view(), &options, cpu, x.view_mut())
         }),
         Row::new(format!("sobel y, {kind}"), format!("sobel {image} 0 1"), move |cpu| {
-            sobel::y_into(input.view(), &options, cpu, &mut y)
+            sobel::y_into(input.view(), &options, cpu, y.view_mut())
         }),
     ]
 }
 
 fn convolve_row<'a, T: Pixel>(kind: &str, image: &str, input: &'a Image<T>, kernel: Kernel) -> Row<'a> {
-    let mut out = Image::<T>::default();
+    let mut out = like::<T, T>(input);
     Row::new(format!("convolve {SIDE}×{SIDE}, {kind}"), format!("filter {image} weights"), move |cpu| {
-        convolve_into(input.view(), &kernel, &ConvolveOptions::default(), cpu, &mut out)
+        convolve_into(input.view(), &kernel, &ConvolveOptions::default(), cpu, out.view_mut())
     })
 }
 
 fn resample_rows<'a, T: Pixel>(kind: &str, image: &str, input: &'a Image<T>) -> [Row<'a>; 3] {
-    let (mut half, mut mean, mut double) = (Image::default(), Image::default(), Image::default());
+    let Size { width, height } = input.size();
+    let of = |width, height| Image::filled(Size::new(width, height), input.channels(), T::default());
+    let half = || of(width.div_ceil(2), height.div_ceil(2));
+    let (mut half, mut mean, mut double) = (half(), half(), of(2 * width, 2 * height));
     [
         Row::new(format!("halve, {kind}"), format!("resize {image} 0.5 nearest"), move |cpu| {
-            halve_into(input.view(), cpu, &mut half)
+            halve_into(input.view(), cpu, half.view_mut())
         }),
         Row::new(format!("halve by means, {kind}"), format!("resize {image} 0.5 area"), move |cpu| {
-            halve_mean_into(input.view(), cpu, &mut mean)
+            halve_mean_into(input.view(), cpu, mean.view_mut())
         }),
         Row::new(format!("double, {kind}"), format!("resize {image} 2 linear"), move |cpu| {
-            double_into(input.view(), cpu, &mut double)
+            double_into(input.view(), cpu, double.view_mut())
         }),
     ]
 }
@@ -143,8 +151,8 @@ fn warp_row<'a, T: Pixel>(
         Interpolation::Lanczos3 => ("Lanczos", "lanczos"),
     };
     let numbers = map.matrix().map(|row| row.map(|v| v.to_string()).join(" ")).join(" ");
-    let (fill, mut out) = (T::from_f32(0.0), Image::default());
+    let (fill, mut out) = (T::from_f32(0.0), like(input));
     Row::new(format!("warp {name}, {kind}"), format!("warp {image} {theirs} {numbers}"), move |cpu| {
-        warp_into(input.view(), &map, input.size(), interpolation, fill, cpu, &mut out)
+        warp_into(input.view(), &map, interpolation, fill, cpu, out.view_mut())
     })
 }

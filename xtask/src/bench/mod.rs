@@ -10,13 +10,10 @@ mod matching;
 mod opencv;
 mod stereo;
 
-use crate::{Result, workspace};
+use crate::Result;
 use filters::Scene;
 use opencv::OpenCv;
-use std::{
-    process::Command,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 use tiepoint::device::Cpu;
 
 /// One run of something; returns how many features it found, `None` where it looks for none.
@@ -70,9 +67,6 @@ impl<'a> Row<'a> {
 
 /// Prints the tables of all rows whose name contains the first argument.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    if cfg!(debug_assertions) {
-        return in_release(arguments);
-    }
     let filter = arguments.first().map_or("", String::as_str);
     let mut opencv = OpenCv::start()?;
     let scene = Scene::new();
@@ -100,14 +94,6 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Timings of a debug build mean nothing: the same command again, optimised.
-fn in_release(arguments: &[String]) -> Result<()> {
-    let mut command = Command::new(env!("CARGO"));
-    command.args(["run", "--quiet", "--release", "--package", "xtask", "--", "bench"]).args(arguments);
-    let status = command.current_dir(workspace()).status().map_err(|e| format!("cargo: {e}"))?;
-    if status.success() { Ok(()) } else { Err("the release build or its run failed".into()) }
 }
 
 /// The shortest of at least three runs and about 0.4 s in all, in milliseconds, and what the runs return.

@@ -20,7 +20,7 @@ impl Pair {
     pub(super) fn new(opencv: &mut OpenCv) -> Result<Self> {
         let failed = |e: tiepoint::Error| e.to_string();
         let cpu = Cpu::with_threads(2).map_err(failed)?;
-        let options = StereoSceneOptions { size: Size::new(1920, 1080), ..StereoSceneOptions::default() };
+        let options = StereoSceneOptions::default().with_size(Size::new(1920, 1080));
         let pair = StereoScene::new(&options).map_err(failed)?.render::<u8>(&cpu);
         let give = |opencv: &mut OpenCv, name: &str, image: &Image<u8>| opencv.load(name, image);
         give(opencv, "left", &pair.left)?;

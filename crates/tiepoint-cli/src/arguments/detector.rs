@@ -1,15 +1,13 @@
 //! The options of the detectors as flags, and the detector that follows from them.
 
 use super::values::range;
-use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::input::Picture;
 use clap::{Args, ValueEnum};
 use tiepoint::feature::select::Selection;
 use tiepoint::feature::sift::SiftOptions;
 use tiepoint::feature::surf::SurfOptions;
-use tiepoint::feature::{DescriptorKind, Detector, Features};
-use tiepoint::image::{Image, Range};
+use tiepoint::feature::{DescriptorKind, Detector};
+use tiepoint::image::Range;
 use tiepoint::options::Named;
 
 /// What finds keypoints, and how.
@@ -99,14 +97,15 @@ pub(crate) enum DescriptorName {
 }
 
 impl DetectorArguments {
-    /// The detector with all its options checked.
-    pub(crate) fn open(&self, context: &Context) -> Outcome<Finder> {
+    /// The detector with its options, checked.
+    pub(crate) fn detector(&self) -> Outcome<Detector> {
         self.refuse_foreign()?;
         let detector = match self.detector {
             DetectorName::Sift => Detector::Sift(self.sift()?),
             DetectorName::Surf => Detector::Surf(self.surf()?),
         };
-        Ok(Finder(detector.open(&context.processor)?))
+        detector.check()?;
+        Ok(detector)
     }
 
     /// The preset's name, the default's spelled out.
@@ -198,47 +197,5 @@ impl DetectorArguments {
             DescriptorName::Float => DescriptorKind::F32,
             DescriptorName::None => DescriptorKind::None,
         })
-    }
-}
-
-/// A finder on the context's device.
-#[derive(Debug)]
-pub(crate) struct Finder(tiepoint::feature::Finder);
-
-impl Finder {
-    /// The features of a picture; `before` is called before anything is said about it.
-    pub(crate) fn detect(
-        &self,
-        picture: &Picture,
-        before: &mut dyn FnMut() -> Outcome,
-        context: &Context,
-    ) -> Outcome<Features> {
-        let found = self.0.detect(&picture.image, picture.mask.as_ref().map(Image::view));
-        let notes = context.processor.take_notes();
-        if !notes.is_empty() {
-            before()?;
-            notes.iter().for_each(|note| context.note(note));
-        }
-        Ok(found?)
-    }
-
-    /// The features of several pictures that [go together](Self::takes_together).
-    pub(crate) fn detect_together(&self, pictures: &[&Picture], context: &Context) -> Vec<Outcome<Features>> {
-        let found = self.0.detect_batch(pictures.iter().map(|picture| &picture.image));
-        context.processor.take_notes().iter().for_each(|note| context.note(note));
-        found.into_iter().map(|found| Ok(found?)).collect()
-    }
-
-    /// Takes features back, for their memory.
-    pub(crate) fn recycle(&self, features: impl IntoIterator<Item = Features>) {
-        self.0.recycle(features);
-    }
-
-    /// Whether two pictures are searched together, as a GPU does better: they must be of one kind, have no masks, and
-    /// not be too large.
-    pub(crate) fn takes_together(&self, a: &Picture, b: &Picture, context: &Context) -> bool {
-        let same_type = std::mem::discriminant(&a.image) == std::mem::discriminant(&b.image);
-        let alike = same_type && a.image.size() == b.image.size() && a.mask.is_none() && b.mask.is_none();
-        alike && context.processor.gpu.is_some() && self.0.parts() == 1
     }
 }

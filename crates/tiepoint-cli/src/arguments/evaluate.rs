@@ -3,9 +3,13 @@
 use super::detector::DetectorArguments;
 use super::matching::MatchingArguments;
 use super::values::size;
+use crate::failure::{Failure, Outcome};
 use clap::{Args, Subcommand};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use tiepoint::evaluate::DisparityScoring;
+use tiepoint::geometry::ModelKind;
 use tiepoint::image::Size;
+use tiepoint::stereo::files::DisparityReading;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EvaluateArguments {
@@ -37,7 +41,7 @@ pub(crate) struct EvaluateDisparity {
     /// Score only where this image is not 0
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask: Option<PathBuf>,
-    /// A pixel is bad when it is off by more than this many pixels; several parted by commas
+    /// A pixel is bad when it is off by more than this many pixels; several separated by commas
     #[arg(long, value_name = "T", default_value = "1", value_delimiter = ',', allow_negative_numbers = true)]
     pub(crate) threshold: Vec<f32>,
     /// Fill invalid pixels with the smaller of their nearest valid neighbours in the row first; otherwise they
@@ -59,4 +63,55 @@ pub(crate) struct EvaluateHomography {
     pub(crate) matching: MatchingArguments,
     #[command(flatten)]
     pub(crate) detector: DetectorArguments,
+}
+
+impl EvaluateDisparity {
+    /// How the map is scored, checked.
+    pub(crate) fn scoring(&self) -> Outcome<DisparityScoring> {
+        let scoring =
+            DisparityScoring::default().with_thresholds(self.threshold.clone()).with_fill(self.fill);
+        scoring.check()?;
+        Ok(scoring)
+    }
+
+    /// How the truth is read, checked.
+    pub(crate) fn truth_reading(&self) -> Outcome<DisparityReading> {
+        let reading = DisparityReading::default().with_scale(self.scale).with_signed(self.signed);
+        reading.check()?;
+        Ok(reading)
+    }
+
+    /// How the map to score is read.
+    pub(crate) fn found_reading(&self) -> DisparityReading {
+        DisparityReading::default().with_scale(self.found_scale).with_signed(true)
+    }
+}
+
+/// What a homography is scored by.
+#[derive(Debug)]
+pub(crate) enum HomographyFiles<'a> {
+    /// Two images, matched first, and the truth.
+    Images { a: &'a Path, b: &'a Path, truth: &'a Path },
+    /// Two homographies, and the size of image A.
+    Matrices { found: &'a Path, truth: &'a Path, size: Size },
+}
+
+impl EvaluateHomography {
+    /// What the files are, by their number.
+    pub(crate) fn files(&self) -> Outcome<HomographyFiles<'_>> {
+        match (&self.files[..], self.size) {
+            ([found, truth], Some(size)) => Ok(HomographyFiles::Matrices { found, truth, size }),
+            ([_, _], None) => {
+                Err(Failure::usage("FOUND TRUTH also needs --size, the size of image A: WIDTHxHEIGHT"))
+            }
+            ([_, _, _], Some(_)) => {
+                Err(Failure::usage("--size is for FOUND TRUTH; the size of images is read from their files"))
+            }
+            ([_, _, _], None) if self.matching.model.0 == Some(ModelKind::Fundamental) => {
+                Err(Failure::usage("a fundamental matrix has no corner error: use another --model"))
+            }
+            ([a, b, truth], None) => Ok(HomographyFiles::Images { a, b, truth }),
+            _ => Err(Failure::usage("expected A B TRUTH, or FOUND TRUTH")),
+        }
+    }
 }

@@ -1,9 +1,15 @@
 //! `tiepoint filter`.
 
 use super::values::named;
+use crate::failure::{Failure, Outcome};
+use crate::output::{check_folder, check_image};
 use clap::{Subcommand, ValueEnum};
-use std::path::PathBuf;
-use tiepoint::image::Border;
+use std::path::{Path, PathBuf};
+use tiepoint::filter::convolve::{ConvolveOptions, Kernel};
+use tiepoint::filter::gauss::{GaussOptions, Taps};
+use tiepoint::filter::hessian::HessianOptions;
+use tiepoint::filter::sobel::SobelOptions;
+use tiepoint::image::{Border, OutputFormat, Size};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum FilterArguments {
@@ -48,12 +54,22 @@ pub(crate) enum FilterArguments {
         /// The local maxima as a table: x,y,response,sign
         #[arg(long, value_name = "CSV")]
         blobs: Option<PathBuf>,
-        /// Least magnitude of a local maximum, for an image from 0 to 1 [default: 0.0004]
-        #[arg(long, value_name = "T", allow_negative_numbers = true)]
-        threshold: Option<f32>,
-        /// Weight of dxy² [default: 1]
-        #[arg(long, value_name = "W", allow_negative_numbers = true)]
-        weight: Option<f32>,
+        /// Least magnitude of a local maximum, for an image from 0 to 1
+        #[arg(
+            long,
+            value_name = "T",
+            default_value_t = HessianOptions::default().threshold,
+            allow_negative_numbers = true
+        )]
+        threshold: f32,
+        /// Weight of dxy²
+        #[arg(
+            long,
+            value_name = "W",
+            default_value_t = HessianOptions::default().weight,
+            allow_negative_numbers = true
+        )]
+        weight: f32,
         /// What lies beyond the edge
         #[arg(long, value_parser = named::<Border>(), default_value_t)]
         border: Border,
@@ -64,7 +80,7 @@ pub(crate) enum FilterArguments {
         input: PathBuf,
         /// Where to write: .png .tif .pfm
         output: PathBuf,
-        /// Rows parted by semicolons, values by commas: "0,-1,0;-1,5,-1;0,-1,0"; or a text file of such rows
+        /// Rows separated by semicolons, values by commas: "0,-1,0;-1,5,-1;0,-1,0"; or a text file of such rows
         #[arg(long, value_name = "ROWS", allow_hyphen_values = true)]
         kernel: String,
         /// Divide the kernel by its sum
@@ -88,4 +104,120 @@ pub(crate) enum Gradient {
     Gx,
     /// Derivative along y
     Gy,
+}
+
+/// What is filtered, and what is written.
+#[derive(Debug)]
+pub(crate) struct FilterFiles<'a> {
+    /// The name of the filter.
+    pub(crate) name: &'static str,
+    pub(crate) input: &'a Path,
+    pub(crate) output: &'a Path,
+}
+
+/// A filter with its options.
+#[derive(Debug)]
+pub(crate) enum FilterOptions {
+    Gauss(GaussOptions),
+    Sobel { part: Gradient, options: SobelOptions },
+    Hessian { options: HessianOptions, blobs: Option<PathBuf> },
+    Convolve { kernel: Kernel, float: bool, options: ConvolveOptions },
+}
+
+impl FilterArguments {
+    pub(crate) fn files(&self) -> FilterFiles<'_> {
+        let (name, input, output) = match self {
+            Self::Gauss { input, output, .. } => ("gauss", input, output),
+            Self::Sobel { input, output, .. } => ("sobel", input, output),
+            Self::Hessian { input, output, .. } => ("hessian", input, output),
+            Self::Convolve { input, output, .. } => ("convolve", input, output),
+        };
+        FilterFiles { name, input, output }
+    }
+
+    /// Fails where a result could not be written, or would lose its sign: most formats hold no negative values.
+    pub(crate) fn check(&self) -> Outcome {
+        let output = self.files().output;
+        check_image(output)?;
+        let signed = match self {
+            Self::Gauss { .. } | Self::Hessian { .. } => false,
+            Self::Sobel { part, .. } => *part != Gradient::Magnitude,
+            Self::Convolve { float, .. } => *float,
+        };
+        if signed && !holds_floats(output) {
+            let path = output.display();
+            return Err(Failure::usage(format!(
+                "{path}: cannot hold signs and fractions (expected .tif or .pfm)"
+            )));
+        }
+        match self {
+            Self::Hessian { blobs: Some(path), .. } => check_folder(path),
+            _ => Ok(()),
+        }
+    }
+
+    /// The options of the library.
+    pub(crate) fn options(&self) -> Outcome<FilterOptions> {
+        Ok(match self {
+            Self::Gauss { sigma, size, power_of_two, border, .. } => {
+                let taps = match (*sigma, *size) {
+                    (_, Some(n)) if *power_of_two => Taps::PowerOfTwo(n),
+                    (Some(s), Some(n)) => Taps::SigmaAndSize(s, n),
+                    (None, Some(n)) => Taps::Size(n),
+                    (Some(s), None) => Taps::Sigma(s),
+                    (None, None) => Taps::default(),
+                };
+                FilterOptions::Gauss(GaussOptions { taps, border: *border })
+            }
+            Self::Sobel { part, border, .. } => {
+                FilterOptions::Sobel { part: *part, options: SobelOptions { border: *border } }
+            }
+            Self::Hessian { blobs, threshold, weight, border, .. } => FilterOptions::Hessian {
+                options: HessianOptions { threshold: *threshold, weight: *weight, border: *border },
+                blobs: blobs.clone(),
+            },
+            Self::Convolve { kernel, normalise, float, border, .. } => FilterOptions::Convolve {
+                kernel: parse_kernel(kernel, *normalise)?,
+                float: *float,
+                options: ConvolveOptions { border: *border },
+            },
+        })
+    }
+}
+
+/// Whether the format of `output` holds signs and fractions.
+pub(crate) fn holds_floats(output: &Path) -> bool {
+    matches!(OutputFormat::of(output), Ok(OutputFormat::Tiff | OutputFormat::Pfm))
+}
+
+/// Rows separated by semicolons or lines, values by commas or blanks; or a file of such.
+fn parse_kernel(text: &str, normalise: bool) -> Outcome<Kernel> {
+    let file = Path::new(text).is_file().then(|| std::fs::read_to_string(text));
+    let text = match file {
+        Some(read) => read.map_err(|e| Failure::work(format!("{text}: {e}")))?,
+        None => text.to_owned(),
+    };
+    let wrong = |what: String| {
+        Failure::usage(format!("--kernel: {what} (expected rows such as \"0,1,0;1,4,1;0,1,0\")"))
+    };
+    let mut rows = Vec::new();
+    for row in text.split([';', '\n']).map(str::trim).filter(|r| !r.is_empty()) {
+        let words = row.split(|c: char| c == ',' || c.is_whitespace()).filter(|w| !w.is_empty());
+        let values: Result<Vec<f32>, _> = words.map(|w| w.parse().map_err(|_| w.to_owned())).collect();
+        rows.push(values.map_err(|w| wrong(format!("{w:?} is no number")))?);
+    }
+    let width = rows.first().map_or(0, Vec::len);
+    if rows.iter().any(|r| r.len() != width) {
+        return Err(wrong("its rows are of different length".to_owned()));
+    }
+    let size = Size::new(width, rows.len());
+    let mut weights = rows.concat();
+    if normalise {
+        let sum: f64 = weights.iter().map(|w| f64::from(*w)).sum();
+        if sum.abs() < 1e-9 {
+            return Err(wrong("a sum of 0 cannot be normalised".to_owned()));
+        }
+        weights.iter_mut().for_each(|w| *w = (f64::from(*w) / sum) as f32);
+    }
+    Ok(Kernel::new(weights, size)?)
 }

@@ -2,8 +2,11 @@
 
 use super::detector::DetectorArguments;
 use super::matching::MatchingArguments;
+use crate::failure::{Failure, Outcome};
+use crate::output::{check_folder, check_image};
 use clap::Args;
 use std::path::PathBuf;
+use tiepoint::feature::files::MatchFormat;
 
 #[derive(Debug, Args)]
 pub(crate) struct MatchArguments {
@@ -11,7 +14,7 @@ pub(crate) struct MatchArguments {
     pub(crate) a: PathBuf,
     /// The second image
     pub(crate) b: PathBuf,
-    /// Matches to FILE: .csv .json .npz .txt (COLMAP)
+    /// Matches to FILE: .csv .json .txt (COLMAP)
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// A picture of both images and their matches: inliers green, outliers faint
@@ -21,4 +24,15 @@ pub(crate) struct MatchArguments {
     pub(crate) matching: MatchingArguments,
     #[command(flatten)]
     pub(crate) detector: DetectorArguments,
+}
+
+impl MatchArguments {
+    /// Fails where a result could not be written.
+    pub(crate) fn check(&self) -> Outcome {
+        if let Some(path) = &self.output {
+            MatchFormat::of(path).map_err(|e| Failure::usage(e.to_string()))?;
+            check_folder(path)?;
+        }
+        self.draw.as_deref().map_or(Ok(()), check_image)
+    }
 }

@@ -1,16 +1,21 @@
 //! The options of matching and verification as flags, for the commands that match two images.
 
-use clap::{Args, ValueEnum};
+use super::values::{OrNone, named_or_none};
+use crate::failure::Outcome;
+use clap::Args;
+use tiepoint::geometry::{ModelKind, RobustOptions};
+use tiepoint::matching::MatchOptions;
+use tiepoint::register::{Rematch, TieOptions};
 
 /// How matches are found and verified.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Matching")]
 pub(crate) struct MatchingArguments {
     /// What relates the two images
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) model: ModelName,
+    #[arg(long, value_parser = named_or_none::<ModelKind>("No verification"), default_value_t)]
+    pub(crate) model: OrNone<ModelKind>,
     /// Keep a match when its distance is below this share of the second nearest's; 1 keeps all
-    #[arg(long, default_value_t = 0.8, value_name = "SHARE", allow_negative_numbers = true)]
+    #[arg(long, default_value_t = default_ratio(), value_name = "SHARE", allow_negative_numbers = true)]
     pub(crate) ratio: f32,
     /// Also keep matches of which only one side is the other's nearest
     #[arg(long)]
@@ -18,9 +23,14 @@ pub(crate) struct MatchingArguments {
     /// Also compare bright-on-dark features with dark-on-bright ones
     #[arg(long)]
     pub(crate) any_sign: bool,
-    /// Largest distance of an inlier from the model, in pixels [default: 3]
-    #[arg(long, value_name = "PX", allow_negative_numbers = true)]
-    pub(crate) inlier_distance: Option<f64>,
+    /// Largest distance of an inlier from the model, in pixels
+    #[arg(
+        long,
+        value_name = "PX",
+        default_value_t = RobustOptions::default().threshold_px,
+        allow_negative_numbers = true
+    )]
+    pub(crate) inlier_distance: f64,
     /// Leave out the second search, near what the model predicts
     #[arg(long)]
     pub(crate) no_rematch: bool,
@@ -29,17 +39,26 @@ pub(crate) struct MatchingArguments {
     pub(crate) mask_b: Option<String>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ModelName {
-    /// A plane, or a camera that only turns
-    #[default]
-    Homography,
-    /// Six parameters: also shear and unequal scales
-    Affine,
-    /// Four parameters: turned, scaled, shifted
-    Similarity,
-    /// Two views of anything: epipolar geometry
-    Fundamental,
-    /// No verification
-    None,
+impl MatchingArguments {
+    /// The options, checked.
+    pub(crate) fn options(&self) -> Outcome<TieOptions> {
+        let matching = MatchOptions {
+            ratio: Some(self.ratio).filter(|r| *r != 1.0),
+            mutual: !self.one_way,
+            same_sign: !self.any_sign,
+            ..MatchOptions::default()
+        };
+        let options = TieOptions::default()
+            .with_matching(matching)
+            .with_model(self.model.0)
+            .with_robust(RobustOptions::default().with_threshold_px(self.inlier_distance))
+            .with_rematch((!self.no_rematch).then(Rematch::default));
+        options.check()?;
+        Ok(options)
+    }
+}
+
+/// The ratio of the library; 1 where it has none.
+pub(super) fn default_ratio() -> f32 {
+    MatchOptions::default().ratio.unwrap_or(1.0)
 }

@@ -3,6 +3,7 @@
 //! What is parsed becomes checked options of the library here; the work is in [`commands`](crate::commands).
 
 pub(crate) mod bench;
+pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod detect;
 pub(crate) mod detector;
@@ -16,7 +17,8 @@ pub(crate) mod stereo;
 pub(crate) mod values;
 
 use bench::BenchArguments;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
+use completions::{CompletionsArguments, ManArguments};
 use demo::DemoArguments;
 use detect::DetectArguments;
 use evaluate::EvaluateArguments;
@@ -91,4 +93,32 @@ pub(crate) enum Command {
     Devices,
     /// Synthetic scenes through all of it: pictures and an HTML page
     Demo(DemoArguments),
+    /// A script that lets a shell complete this command's words
+    Completions(CompletionsArguments),
+    /// Manual pages: one for each command
+    #[command(hide = true)]
+    Man(ManArguments),
+}
+
+/// Options of the library whose flags have other names.
+const OTHER_NAMES: [(&str, &str); 5] = [
+    ("threshold_px", "inlier_distance"),
+    ("kernel size", "kernel"),
+    ("kernel weight", "kernel"),
+    ("kernel weights", "kernel"),
+    ("greatest cost", "cost"),
+];
+
+/// The flag of an option of the library, without its dashes.
+pub(crate) fn flag_of(option: &str) -> Option<String> {
+    let renamed = OTHER_NAMES.iter().find(|(name, _)| *name == option);
+    let id = renamed.map_or(option, |(_, flag)| *flag);
+    let command = Arguments::command();
+    flag_in(&command, id)
+}
+
+fn flag_in(command: &clap::Command, id: &str) -> Option<String> {
+    let own = command.get_arguments().find(|argument| argument.get_id() == id);
+    let long = own.and_then(|argument| argument.get_long()).map(str::to_owned);
+    long.or_else(|| command.get_subcommands().find_map(|inner| flag_in(inner, id)))
 }

@@ -1,9 +1,15 @@
 //! `tiepoint rectify`.
 
 use super::detector::DetectorArguments;
-use super::values::InterpolationName;
-use clap::{Args, ValueEnum};
+use super::matching::{MatchingArguments, default_ratio};
+use super::values::{OrNone, named};
+use crate::failure::{Failure, Outcome};
+use crate::output::{check_folder, check_image};
+use clap::Args;
 use std::path::PathBuf;
+use tiepoint::geometry::ModelKind;
+use tiepoint::geometry::rectify::{OutputFrame, SelfCalibrationOptions};
+use tiepoint::geometry::warp::Interpolation;
 
 #[derive(Debug, Args)]
 pub(crate) struct RectifyArguments {
@@ -42,13 +48,13 @@ pub(crate) struct RectifyArguments {
     pub(crate) draw: Option<PathBuf>,
     /// What of the input to show. Without a calibration all but `valid` may be wider than said here, so that
     /// disparities begin at 0 [default: input with a calibration, fit without]
-    #[arg(long, value_enum)]
-    pub(crate) crop: Option<CropName>,
+    #[arg(long, value_parser = named::<OutputFrame>())]
+    pub(crate) crop: Option<OutputFrame>,
     /// How values between pixels are found
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) interpolation: InterpolationName,
+    #[arg(long, value_parser = named::<Interpolation>(), default_value_t)]
+    pub(crate) interpolation: Interpolation,
     /// Keep a match when its distance is below this share of the second nearest's; 1 keeps all
-    #[arg(long, default_value_t = 0.8, value_name = "SHARE", allow_negative_numbers = true)]
+    #[arg(long, default_value_t = default_ratio(), value_name = "SHARE", allow_negative_numbers = true)]
     pub(crate) ratio: f32,
     /// Largest distance of a tie point from its epipolar line, in pixels; with a calibration, of its difference of
     /// rows from the median of all
@@ -61,15 +67,38 @@ pub(crate) struct RectifyArguments {
     pub(crate) detector: DetectorArguments,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum CropName {
-    /// Size and scale of the input, centred on what both see
-    Input,
-    /// Scale of the input, all columns, the rows that both see
-    Fit,
-    /// Only pixels that are valid in both. With a calibration the size of the input, scaled; without, the scale of the
-    /// input and the largest rectangle
-    Valid,
-    /// Size of the input, scaled until nothing is cut off
-    All,
+impl RectifyArguments {
+    /// Fails where flags contradict each other, or a result could not be written.
+    pub(crate) fn check(&self) -> Outcome {
+        if self.calibration.is_empty() && self.stored {
+            return Err(Failure::usage("--stored: the rectification of which file? Give --calibration FILE"));
+        }
+        if !self.calibration.is_empty() && self.focal.is_some() {
+            return Err(Failure::usage("--focal: the calibration file says what the focal lengths are"));
+        }
+        self.self_calibration().check()?;
+        let pictures =
+            [&self.output_left, &self.output_right, &self.valid_left, &self.valid_right, &self.draw];
+        pictures.into_iter().flatten().try_for_each(|path| check_image(path))?;
+        self.output_calibration.as_deref().map_or(Ok(()), check_folder)
+    }
+
+    /// How the cameras are found where no calibration is given.
+    pub(crate) fn self_calibration(&self) -> SelfCalibrationOptions {
+        SelfCalibrationOptions::default().with_focal(self.focal)
+    }
+
+    /// With a calibration no model is estimated, because the cameras are known; without, matches must agree with a
+    /// fundamental matrix.
+    pub(crate) fn matching(&self) -> MatchingArguments {
+        MatchingArguments {
+            model: OrNone(self.calibration.is_empty().then_some(ModelKind::Fundamental)),
+            ratio: self.ratio,
+            one_way: false,
+            any_sign: false,
+            inlier_distance: self.inlier_distance,
+            no_rematch: false,
+            mask_b: self.mask_b.clone(),
+        }
+    }
 }

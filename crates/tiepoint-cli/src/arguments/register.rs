@@ -2,10 +2,14 @@
 
 use super::detector::DetectorArguments;
 use super::matching::MatchingArguments;
-use super::values::InterpolationName;
+use super::values::named;
 use crate::draw::Blend;
+use crate::failure::{Failure, Outcome};
+use crate::output::check_image;
 use clap::Args;
 use std::path::PathBuf;
+use tiepoint::geometry::ModelKind;
+use tiepoint::geometry::warp::Interpolation;
 
 #[derive(Debug, Args)]
 pub(crate) struct RegisterArguments {
@@ -26,10 +30,23 @@ pub(crate) struct RegisterArguments {
     #[arg(long, value_name = "PNG")]
     pub(crate) draw: Option<PathBuf>,
     /// How values between pixels are found
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) interpolation: InterpolationName,
+    #[arg(long, value_parser = named::<Interpolation>(), default_value_t)]
+    pub(crate) interpolation: Interpolation,
     #[command(flatten)]
     pub(crate) matching: MatchingArguments,
     #[command(flatten)]
     pub(crate) detector: DetectorArguments,
+}
+
+impl RegisterArguments {
+    /// Fails where the model cannot warp, or a result could not be written.
+    pub(crate) fn check(&self) -> Outcome {
+        if matches!(self.matching.model.0, Some(ModelKind::Fundamental) | None) {
+            return Err(Failure::usage(
+                "--model: expected homography, affine or similarity; nothing else says where a pixel goes",
+            ));
+        }
+        let pictures = [&self.output, &self.overlay, &self.draw];
+        pictures.iter().filter_map(|p| p.as_deref()).try_for_each(check_image)
+    }
 }

@@ -1,10 +1,11 @@
 //! The options of dense stereo as flags, and where its results go.
 
-use super::values::{bytes, named, range};
+use super::values::{bytes, named, range, with_default};
 use crate::failure::{Failure, Outcome};
 use clap::Args;
 use std::path::PathBuf;
 use tiepoint::image::Range;
+use tiepoint::stereo::cloud::{CloudOptions, PlyFormat};
 use tiepoint::stereo::{CensusWindow, Cost, Learning, Paths, Penalties, RightView, StereoOptions, Subpixel};
 
 #[derive(Debug, Args)]
@@ -12,7 +13,7 @@ pub(crate) struct StereoArguments {
     /// A rectified pair, or several pairs; %d or %04d in both names stands for the numbers of a sequence
     #[arg(required_unless_present = "list", num_args = 2.., value_names = ["LEFT", "RIGHT"])]
     pub(crate) images: Vec<PathBuf>,
-    /// A file with a pair a line: LEFT RIGHT and, if wanted, the output, parted by tabs or else by spaces; -
+    /// A file with a pair a line: LEFT RIGHT and, if wanted, the output, separated by tabs or else by spaces; -
     /// reads stdin. Empty lines and those beginning with # are skipped
     #[arg(long, value_name = "FILE")]
     pub(crate) list: Option<PathBuf>,
@@ -66,25 +67,53 @@ pub(crate) struct StereoArguments {
     #[arg(long, value_name = "V", allow_negative_numbers = true)]
     pub(crate) no_data: Option<f32>,
     #[command(flatten)]
-    pub(crate) options: StereoSearchArguments,
+    pub(crate) search: StereoSearchArguments,
+}
+
+impl StereoArguments {
+    /// Which points are written and how, checked.
+    pub(crate) fn cloud_options(&self) -> Outcome<CloudOptions> {
+        let options = CloudOptions::default()
+            .with_format(if self.ascii { PlyFormat::Ascii } else { PlyFormat::Binary })
+            .with_max_depth(self.max_depth.unwrap_or(f64::INFINITY));
+        options.check()?;
+        Ok(options)
+    }
 }
 
 /// How disparities are found.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Stereo")]
 pub(crate) struct StereoSearchArguments {
-    /// How many whole disparities to search, 1 to 4096. With neither this nor --min-disparity the calibration's
-    /// range is searched, if it has one [default: 128]
-    #[arg(long, value_name = "N")]
+    #[arg(
+        long,
+        value_name = "N",
+        help = with_default(
+            "How many whole disparities to search, 1 to 4096. With neither this nor --min-disparity the calibration's \
+             range is searched, if it has one",
+            StereoOptions::default().disparities
+        )
+    )]
     disparities: Option<usize>,
-    /// The least disparity searched; left(x, y) shows what right(x - d, y) shows [default: 0]
-    #[arg(long, value_name = "D", allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "D",
+        allow_negative_numbers = true,
+        help = with_default(
+            "The least disparity searched; left(x, y) shows what right(x - d, y) shows",
+            StereoOptions::default().min_disparity
+        )
+    )]
     min_disparity: Option<i32>,
     /// What pixels are compared by
     #[arg(long, value_parser = named::<Cost>(), default_value_t)]
     cost: Cost,
-    /// census: the window of pixels compared with its centre [default: 5x5]
-    #[arg(long, value_parser = named::<CensusWindow>(), value_name = "WINDOW")]
+    #[arg(
+        long,
+        value_parser = named::<CensusWindow>(),
+        value_name = "WINDOW",
+        help = with_default("census: the window of pixels compared with its centre", CensusWindow::default())
+    )]
     census_window: Option<CensusWindow>,
     /// mi: learn at full size only, N times, first from disparity 0 [default: from coarse to fine]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=100))]
@@ -102,8 +131,14 @@ pub(crate) struct StereoSearchArguments {
     /// cost]
     #[arg(long, value_name = "P")]
     p2_least: Option<u16>,
-    /// Difference of 8-bit grey, from pixel to pixel, beyond which P2 falls, 1 to 255 [default: 4]
-    #[arg(long, value_name = "G")]
+    #[arg(
+        long,
+        value_name = "G",
+        help = with_default(
+            "Difference of 8-bit grey, from pixel to pixel, beyond which P2 falls, 1 to 255",
+            Cost::default().penalties().gradient
+        )
+    )]
     gradient: Option<u8>,
     /// By how many percent the best sum must lie below all but its neighbours', 0 to 100; else the pixel is invalid
     #[arg(long, value_name = "PERCENT", default_value_t = StereoOptions::default().uniqueness)]
@@ -139,9 +174,15 @@ pub(crate) struct StereoSearchArguments {
     /// Fill invalid pixels: occlusions from the background, mismatches from all around
     #[arg(long)]
     fill: bool,
-    /// Keep the work's memory, images and results aside, to this: 300M, 2G, or bytes; the result is the same
-    /// [default: 1G]
-    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_parser = bytes,
+        help = with_default(
+            "Memory to use at most beside images and results: 300M, 2G, or bytes; the result is the same",
+            StereoOptions::default().memory.map_or("no limit".to_owned(), |m| format!("{}M", m >> 20))
+        )
+    )]
     memory: Option<u64>,
 }
 
@@ -154,10 +195,13 @@ impl StereoSearchArguments {
             return Err(Failure::usage("--iterations is an option of --cost mi"));
         }
         let range = range.filter(|_| self.disparities.is_none() && self.min_disparity.is_none());
-        let [least, greatest] = range.map_or([0.0, 127.0], |[low, high]| [low.floor(), high.ceil()]);
+        let [least, count] = match range {
+            Some([low, high]) => [low.floor(), high.ceil() - low.floor() + 1.0],
+            None => [f64::from(start.min_disparity), start.disparities as f64],
+        };
         let options = start
             .with_min_disparity(self.min_disparity.unwrap_or(least as i32))
-            .with_disparities(self.disparities.unwrap_or((greatest - least + 1.0) as usize))
+            .with_disparities(self.disparities.unwrap_or(count as usize))
             .with_cost(cost)
             .with_learning(self.iterations.map_or(start.learning, Learning::Iterations))
             .with_paths(self.paths)

@@ -1,16 +1,52 @@
 //! Parsers of the values of flags.
 
-use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use tiepoint::device::Device;
-use tiepoint::geometry::warp::Interpolation;
 use tiepoint::image::{Range, Size};
 use tiepoint::options::Named;
 
 /// The values of a [`Named`] set, which the help lists with their meaning.
 pub(super) fn named<T: Named + Send + Sync>() -> impl TypedValueParser<Value = T> {
-    let values = T::ALL.iter().map(|choice| PossibleValue::new(choice.name).help(choice.help));
-    PossibleValuesParser::new(values).try_map(|name| T::from_name(&name))
+    PossibleValuesParser::new(possible::<T>()).try_map(|name| T::from_name(&name))
+}
+
+/// The values of a [`Named`] set, and `none`.
+pub(super) fn named_or_none<T: Named + Send + Sync>(
+    help_of_none: &'static str,
+) -> impl TypedValueParser<Value = OrNone<T>> {
+    let none = PossibleValue::new(NONE).help(help_of_none);
+    let parser = PossibleValuesParser::new(possible::<T>().chain([none]));
+    parser.try_map(|name| match name.as_str() {
+        NONE => Ok(OrNone(None)),
+        name => T::from_name(name).map(|value| OrNone(Some(value))),
+    })
+}
+
+fn possible<T: Named>() -> impl Iterator<Item = PossibleValue> {
+    T::ALL.iter().map(|choice| PossibleValue::new(choice.name).help(choice.help))
+}
+
+const NONE: &str = "none";
+
+/// Help that ends with a default which depends on other flags or on the library.
+pub(super) fn with_default(help: &str, default: impl std::fmt::Display) -> String {
+    format!("{help} [default: {default}]")
+}
+
+/// A value of a [`Named`] set, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct OrNone<T>(pub(crate) Option<T>);
+
+impl<T: Default> Default for OrNone<T> {
+    fn default() -> Self {
+        Self(Some(T::default()))
+    }
+}
+
+impl<T: Named> std::fmt::Display for OrNone<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.0.map_or(NONE, T::name))
+    }
 }
 
 pub(super) fn device(text: &str) -> Result<Device, String> {
@@ -49,27 +85,6 @@ pub(super) fn bytes(text: &str) -> Result<u64, String> {
     let number: Option<f64> = digits.trim().parse().ok().filter(|n| *n > 0.0);
     let product = shift.zip(number).map(|(s, n)| n * (1_u64 << s) as f64).filter(|p| (1.0..1e18).contains(p));
     product.map(|p| p as u64).ok_or_else(|| "expected bytes above 0 such as 300M, 2G or 1000000".to_owned())
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum InterpolationName {
-    /// From 2×2 pixels
-    Bilinear,
-    /// From 4×4 pixels
-    #[default]
-    Bicubic,
-    /// From 6×6 pixels
-    Lanczos,
-}
-
-impl From<InterpolationName> for Interpolation {
-    fn from(name: InterpolationName) -> Self {
-        match name {
-            InterpolationName::Bilinear => Self::Bilinear,
-            InterpolationName::Bicubic => Self::Bicubic,
-            InterpolationName::Lanczos => Self::Lanczos3,
-        }
-    }
 }
 
 #[cfg(test)]

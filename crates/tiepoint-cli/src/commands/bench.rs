@@ -4,7 +4,8 @@ use crate::arguments::bench::BenchArguments;
 use crate::context::Context;
 use crate::failure::Outcome;
 use crate::input::Picture;
-use crate::output::{Clock, Object};
+use crate::output::Clock;
+use serde_json::{Map, Value, json};
 use std::time::Instant;
 use tiepoint::device::{Processor, Profile, StageTime};
 use tiepoint::feature::{Detector, Features, sift::SiftOptions, surf::SurfOptions};
@@ -136,28 +137,27 @@ fn print(name: &str, image: &AnyImage, rows: &[Row], context: &Context) -> Outco
             row.seconds * 1e3,
             row.result
         ))?;
-        // A single stage of the same duration would be said twice.
+        // A single stage has the duration of the whole.
         for stage in row.stages.iter().filter(|_| row.stages.len() > 1) {
             context.say(&format!("    {:<22}{:>10.2}", stage.name, stage.seconds * 1e3))?;
         }
     }
     context.report(|| {
-        let lines: Vec<Object> = rows.iter().map(row_object).collect();
-        Object::new()
-            .text("image", name)
-            .count("width", size.width)
-            .count("height", size.height)
-            .text("device", &context.device())
-            .count("threads", threads)
-            .text("simd", &context.processor.cpu.level_name())
-            .objects("runs", &lines)
+        json!({
+            "image": name,
+            "width": size.width,
+            "height": size.height,
+            "device": context.device(),
+            "threads": threads,
+            "simd": context.processor.cpu.level_name(),
+            "runs": rows.iter().map(describe).collect::<Vec<_>>(),
+        })
     })
 }
 
-fn row_object(row: &Row) -> Object {
-    let seconds = row
-        .stages
-        .iter()
-        .fold(Object::new().number("total", row.seconds), |o, s| o.number(s.name, s.seconds));
-    Object::new().text("name", row.name).text("result", &row.result).object("seconds", &seconds)
+fn describe(row: &Row) -> Value {
+    let stages = row.stages.iter().map(|stage| (stage.name, stage.seconds));
+    let seconds = std::iter::once(("total", row.seconds)).chain(stages);
+    let seconds: Map<String, Value> = seconds.map(|(name, s)| (name.to_owned(), s.into())).collect();
+    json!({ "name": row.name, "result": row.result, "seconds": seconds })
 }

@@ -1,301 +1,273 @@
 //! `tiepoint detect`: keypoints and descriptors of images.
+//!
+//! Every image is read, searched, written and reported, in this order. With several threads the next images are read
+//! while one is searched. A GPU searches as many images at once as are ready and alike, and meanwhile the results of
+//! those before are written. Messages and reports come in the order of the images.
 
+use super::features::{find, find_together, together};
 use crate::arguments::detect::DetectArguments;
-use crate::arguments::detector::{DetectorArguments, Finder};
+use crate::arguments::detector::DetectorArguments;
 use crate::context::Context;
 use crate::draw::{Canvas, keypoints};
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Picture};
-use crate::output::{Clock, Object, Part, Spent};
-use crate::prefetch::{Ahead, Line, Reach, Weight};
+use crate::output::{self, Clock, Part, Spent};
+use crate::prefetch::{Limits, OrderedQueue, Prefetcher, Weight};
+use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::thread;
 use tiepoint::device::Cpu;
-use tiepoint::feature::{Features, files};
+use tiepoint::feature::{Detector, Features, Finder, files};
 use tiepoint::image;
 
 pub(crate) fn run(arguments: &DetectArguments, context: &Context) -> Outcome {
-    let images = input::expand(&arguments.images, arguments.list.as_deref())?;
-    let places = |given: &Option<String>, extension| {
-        given.as_deref().map(|g| input::outputs(g, &images, extension)).transpose()
-    };
-    let (outputs, drawings) = (places(&arguments.output, "csv")?, places(&arguments.draw, "png")?);
-    for path in outputs.iter().flatten() {
-        files::FeatureFormat::of(path).map_err(|e| Failure::usage(e.to_string()))?;
-        input::writable(path)?;
-    }
-    drawings.iter().flatten().try_for_each(|p| input::writable_image(p))?;
-    let finder = arguments.detector.open(context)?;
-    let at = |places: &Option<Vec<PathBuf>>, i: usize| places.as_ref().map(|p| p[i].clone());
-    let tasks = images.iter().enumerate().map(|(i, path)| Task {
-        number: i + 1,
-        path,
-        output: at(&outputs, i),
-        drawing: at(&drawings, i),
-    });
-    let tasks: Vec<Task<'_>> = tasks.collect();
-    match search(&tasks, finder, &arguments.detector, context)? {
+    let jobs = jobs(arguments)?;
+    let detector = arguments.detector.detector()?;
+    match detect(&jobs, &detector, &arguments.detector, context)? {
         0 => Ok(()),
-        failed => Err(Failure::work(format!("{failed} of {} images failed", images.len()))),
+        failed => Err(Failure::work(format!("{failed} of {} images failed", jobs.len()))),
     }
-}
-
-/// Reads one image of one or two for a detector and finds its features.
-pub(crate) fn features(
-    path: &Path,
-    colour: bool,
-    arguments: &DetectorArguments,
-    mask: Option<&str>,
-    finder: &Finder,
-    clock: &mut Clock,
-    context: &Context,
-) -> Outcome<(Picture, Features)> {
-    let mask = mask.map(|m| PathBuf::from(input::fill(m, path)));
-    let cpu = &context.processor.cpu;
-    let picture = Picture::read(path, colour, mask.as_deref(), arguments.range, clock, cpu)?;
-    let found = clock.time(Part::Compute, || finder.detect(&picture, &mut || Ok(()), context));
-    Ok((picture, found.map_err(|failure| about(path, failure))?))
-}
-
-/// A failure that does not know the file it is about.
-fn about(path: &Path, failure: Failure) -> Failure {
-    match failure {
-        Failure::Work(message) => Failure::work(format!("{}: {message}", path.display())),
-        other => other,
-    }
-}
-
-/// Threads that read, and images that are yet to be written: more do not make a device wait less.
-const BESIDE: usize = 32;
-
-/// Images that a GPU searches together: always as many, as it keeps memory for one number.
-const TOGETHER: usize = 16;
-
-/// Searches the images, and tells how many failed. With several threads the next are read beside the search; with a GPU
-/// those that wait are searched together, and those before are written beside it too. What is said and written is what it
-/// would be one after the other.
-fn search(
-    tasks: &[Task<'_>],
-    finder: Finder,
-    arguments: &DetectorArguments,
-    context: &Context,
-) -> Outcome<usize> {
-    let cpu = &context.processor.cpu;
-    let (threads, has_gpu) = (cpu.threads().min(BESIDE), context.processor.gpu.is_some());
-    let beside = threads > 1 && tasks.len() > 1;
-    let unwritten = if beside && has_gpu { threads } else { 0 };
-    let reach = match has_gpu {
-        true => Reach { pieces: 2 * threads, together: threads.min(TOGETHER) },
-        false => Reach { pieces: threads, together: 1 },
-    };
-    let read = |i: usize| {
-        // With stages of its own: those of several images would be taken for each other's.
-        let cpu = if beside { Cpu::sequential() } else { cpu.clone() }.profiled();
-        tasks[i].read(arguments, &cpu)
-    };
-    thread::scope(|scope| {
-        let scope = Some(scope).filter(|_| beside);
-        let mut ahead = Ahead::new(tasks.len(), &read, scope, reach);
-        let mut reports = Reports {
-            writing: Line::new(scope),
-            spare: Vec::new(),
-            of: tasks.len(),
-            failed: 0,
-            arguments,
-            context,
-        };
-        loop {
-            let images = ahead.next(|a, b| a.goes_with(b, &finder, context));
-            let Some(first) = images.first() else { break };
-            let Task { number, path, .. } = first.task;
-            context.progress.say(&format!("{number}/{} {}", tasks.len(), path.display()));
-            images.iter().for_each(|image| context.add_stages(&image.spent.stages));
-            match together(&images, &finder, context) {
-                Some((found, spent)) => images.into_iter().zip(found).for_each(|(image, found)| {
-                    reports.write(image.with(|_| Ok((found?, spent.clone()))));
-                }),
-                None => images.into_iter().for_each(|image| {
-                    let found = image.with(|picture| alone(picture, &finder, &mut reports, context));
-                    reports.write(found);
-                }),
-            }
-            reports.until(unwritten)?;
-            finder.recycle(reports.spare.drain(..));
-        }
-        reports.until(0)?;
-        Ok(reports.failed)
-    })
-}
-
-/// The features of several images, and what each took; `None` when each is to be searched alone.
-fn together(
-    images: &[Read<'_>],
-    finder: &Finder,
-    context: &Context,
-) -> Option<(Vec<Outcome<Features>>, Spent)> {
-    let pictures: Vec<&Picture> = images.iter().filter_map(|image| image.picture.as_ref().ok()).collect();
-    if pictures.len() < 2 {
-        return None;
-    }
-    let mut clock = Clock::start(&context.processor.cpu);
-    let found = clock.time(Part::Compute, || finder.detect_together(&pictures, context));
-    Some((found, clock.spent(&context.processor.cpu).share(pictures.len())))
-}
-
-/// The features of one image, and what it took. Before something is said about it, what is left to say of others is.
-fn alone<'scope, 'a: 'scope>(
-    picture: &Picture,
-    finder: &Finder,
-    reports: &mut Reports<'scope, '_, 'a>,
-    context: &Context,
-) -> Outcome<(Features, Spent)> {
-    let mut clock = Clock::start(&context.processor.cpu);
-    let mut before = || reports.until(0);
-    let features = clock.time(Part::Compute, || finder.detect(picture, &mut before, context))?;
-    Ok((features, clock.spent(&context.processor.cpu)))
 }
 
 /// One image and where its results go.
-struct Task<'a> {
+struct Job {
     number: usize,
-    path: &'a Path,
+    path: PathBuf,
     output: Option<PathBuf>,
     drawing: Option<PathBuf>,
 }
 
-/// An image that was read, or was not.
-struct Read<'a> {
-    task: &'a Task<'a>,
-    picture: Outcome<Picture>,
-    spent: Spent,
-}
-
-/// An image that was searched, or was not.
-struct Found<'a> {
-    task: &'a Task<'a>,
-    found: Outcome<(Picture, Features)>,
-    spent: Spent,
-}
-
-/// An image whose results are written, or are not.
-struct Done<'a> {
-    task: &'a Task<'a>,
-    done: Outcome<Features>,
-    spent: Spent,
-}
-
-impl Task<'_> {
-    fn read(&self, arguments: &DetectorArguments, cpu: &Cpu) -> Read<'_> {
-        let mut clock = Clock::start(cpu);
-        let mask = arguments.mask.as_ref().map(|m| PathBuf::from(input::fill(m, self.path)));
-        let (colour, mask) = (self.drawing.is_some(), mask.as_deref());
-        let picture = Picture::read(self.path, colour, mask, arguments.range, &mut clock, cpu);
-        Read { task: self, picture, spent: clock.spent(cpu) }
-    }
-
-    fn write(&self, picture: &Picture, features: &Features) -> Outcome {
-        if let Some(path) = &self.output {
-            files::write(path, features)?;
+/// The images of the command line, whose results can be written.
+fn jobs(arguments: &DetectArguments) -> Outcome<Vec<Job>> {
+    let images = input::expand(&arguments.images, arguments.list.as_deref())?;
+    let paths = |given: &Option<String>, extension| -> Outcome<Vec<Option<PathBuf>>> {
+        match given {
+            Some(given) => {
+                Ok(output::output_paths(given, &images, extension)?.into_iter().map(Some).collect())
+            }
+            None => Ok(vec![None; images.len()]),
         }
-        if let Some(path) = &self.drawing {
+    };
+    let (outputs, drawings) = (paths(&arguments.output, "csv")?, paths(&arguments.draw, "png")?);
+    for path in outputs.iter().flatten() {
+        files::FeatureFormat::of(path).map_err(|e| Failure::usage(e.to_string()))?;
+        output::check_folder(path)?;
+    }
+    drawings.iter().flatten().try_for_each(|path| output::check_image(path))?;
+    let jobs = images.into_iter().zip(outputs).zip(drawings).enumerate();
+    Ok(jobs.map(|(i, ((path, output), drawing))| Job { number: i + 1, path, output, drawing }).collect())
+}
+
+/// What was made of an image so far, or why it failed, and the time that this took.
+struct Item<'a, T> {
+    job: &'a Job,
+    result: Outcome<T>,
+    spent: Spent,
+}
+
+impl<'a, T> Item<'a, T> {
+    /// The next step, unless one has failed before.
+    fn then<U>(self, step: impl FnOnce(T) -> Outcome<(U, Spent)>) -> Item<'a, U> {
+        let Self { job, result, mut spent } = self;
+        let result = result.and_then(step).map(|(made, more)| {
+            spent.add(&more);
+            made
+        });
+        Item { job, result, spent }
+    }
+}
+
+impl Weight for Item<'_, Picture> {
+    fn bytes(&self) -> usize {
+        self.result.as_ref().map_or(0, Picture::bytes)
+    }
+}
+
+/// Threads that read, and images that wait to be written, at most: with more a GPU does not wait less.
+const MOST_BESIDE: usize = 32;
+
+/// Images that a GPU searches at once: always as many, because it keeps memory for one number.
+const BATCH: usize = 16;
+
+/// Bytes of the images read ahead.
+const AHEAD: usize = 512 << 20;
+
+/// Reads, searches, writes and reports the images; returns how many failed.
+fn detect(
+    jobs: &[Job],
+    detector: &Detector,
+    arguments: &DetectorArguments,
+    context: &Context,
+) -> Outcome<usize> {
+    let cpu = &context.processor.cpu;
+    let (threads, has_gpu) = (cpu.threads().min(MOST_BESIDE), context.processor.gpu.is_some());
+    let parallel = threads > 1 && jobs.len() > 1;
+    let limits = match has_gpu {
+        true => Limits { items: 2 * threads, bytes: AHEAD, batch: threads.min(BATCH) },
+        false => Limits { items: threads, bytes: AHEAD, batch: 1 },
+    };
+    let unwritten = if parallel && has_gpu { threads } else { 0 };
+    // Images that are read at the same time need a profile each to tell their stages apart.
+    let reader = || if parallel { Cpu::sequential() } else { cpu.clone() }.profiled();
+    let read_next = |i: usize| read(&jobs[i], arguments, &reader());
+    let finder = detector.open(&context.processor)?;
+    thread::scope(|scope| {
+        let scope = Some(scope).filter(|_| parallel);
+        let mut images = Prefetcher::new(jobs.len(), &read_next, scope, limits);
+        let mut results = Results {
+            writing: OrderedQueue::new(scope),
+            spare: Vec::new(),
+            failed: 0,
+            images: jobs.len(),
+            arguments,
+            context,
+        };
+        loop {
+            let batch = images.next_batch(|a, b| match (&a.result, &b.result) {
+                (Ok(a), Ok(b)) => together(a, b, &finder, context),
+                _ => false,
+            });
+            let Some(job) = batch.first().map(|item| item.job) else { break };
+            context.progress.say(&format!("{}/{} {}", job.number, jobs.len(), job.path.display()));
+            for item in search(batch, &finder, &mut results)? {
+                results.writing.push(|| {
+                    let job = item.job;
+                    item.then(|(picture, features)| write(job, &picture, features))
+                });
+            }
+            results.report(unwritten)?;
+            finder.recycle(results.spare.drain(..));
+        }
+        results.report(0)?;
+        Ok(results.failed)
+    })
+}
+
+/// Reads an image; its time has the stages that `cpu` notes.
+fn read<'a>(job: &'a Job, arguments: &DetectorArguments, cpu: &Cpu) -> Item<'a, Picture> {
+    let mut clock = Clock::start(cpu);
+    let mask = arguments.mask.as_ref().map(|m| PathBuf::from(output::fill(m, &job.path)));
+    let result =
+        Picture::read(&job.path, job.drawing.is_some(), mask.as_deref(), arguments.range, &mut clock, cpu);
+    Item { job, result, spent: clock.spent(cpu) }
+}
+
+/// The features of the images of a batch. Notes about them come after all that is to be said of the images before.
+fn search<'a>(
+    batch: Vec<Item<'a, Picture>>,
+    finder: &Finder,
+    results: &mut Results<'_, '_, 'a>,
+) -> Outcome<Vec<Item<'a, (Picture, Features)>>> {
+    let context = results.context;
+    batch.iter().for_each(|item| context.add_stages(&item.spent.stages));
+    let found = if batch.len() > 1 {
+        let (found, spent) = search_at_once(&batch, finder, context);
+        let items = batch.into_iter().zip(found);
+        items.map(|(item, found)| item.then(|picture| Ok(((picture, found?), spent.clone())))).collect()
+    } else {
+        let alone = |item: Item<'a, Picture>| {
+            let path = &item.job.path;
+            item.then(|picture| {
+                let mut clock = Clock::start(&context.processor.cpu);
+                let features = clock.time(Part::Compute, || find(&picture, path, finder))?;
+                Ok(((picture, features), clock.spent(&context.processor.cpu)))
+            })
+        };
+        batch.into_iter().map(alone).collect()
+    };
+    let notes = context.processor.take_notes();
+    if !notes.is_empty() {
+        results.report(0)?;
+        notes.iter().for_each(|note| context.note(note));
+    }
+    Ok(found)
+}
+
+/// The features of several images that were read, and the time of each.
+fn search_at_once(
+    batch: &[Item<'_, Picture>],
+    finder: &Finder,
+    context: &Context,
+) -> (Vec<Outcome<Features>>, Spent) {
+    let pictures = batch.iter().filter_map(|item| Some((item.result.as_ref().ok()?, &*item.job.path)));
+    let pictures: Vec<(&Picture, &Path)> = pictures.collect();
+    let mut clock = Clock::start(&context.processor.cpu);
+    let found = clock.time(Part::Compute, || find_together(&pictures, finder));
+    (found, clock.spent(&context.processor.cpu).share(pictures.len()))
+}
+
+/// Writes what was asked for, and returns the features.
+fn write(job: &Job, picture: &Picture, features: Features) -> Outcome<(Features, Spent)> {
+    let cpu = Cpu::sequential();
+    let mut clock = Clock::start(&cpu);
+    clock.time(Part::Write, || -> Outcome {
+        if let Some(path) = &job.output {
+            files::write(path, &features)?;
+        }
+        if let Some(path) = &job.drawing {
             let mut canvas = Canvas::of(picture.original.as_ref().unwrap_or(&picture.image));
             keypoints(&mut canvas, &features.keypoints);
             image::write(path, &canvas.into_image())?;
         }
         Ok(())
-    }
+    })?;
+    Ok((features, clock.spent(&cpu)))
 }
 
-impl<'a> Read<'a> {
-    fn goes_with(&self, other: &Self, finder: &Finder, context: &Context) -> bool {
-        let pictures = self.picture.as_ref().ok().zip(other.picture.as_ref().ok());
-        pictures.is_some_and(|(a, b)| finder.takes_together(a, b, context))
-    }
-
-    /// With what `find` finds in it.
-    fn with(mut self, find: impl FnOnce(&Picture) -> Outcome<(Features, Spent)>) -> Found<'a> {
-        let found = self.picture.and_then(|picture| {
-            let (features, spent) = find(&picture).map_err(|failure| about(self.task.path, failure))?;
-            self.spent.add(&spent);
-            Ok((picture, features))
-        });
-        Found { task: self.task, found, spent: self.spent }
-    }
-}
-
-impl Weight for Read<'_> {
-    fn bytes(&self) -> usize {
-        self.picture.as_ref().map_or(0, Picture::bytes)
-    }
-}
-
-impl<'a> Found<'a> {
-    fn write(mut self) -> Done<'a> {
-        let cpu = Cpu::sequential();
-        let done = self.found.and_then(|(picture, features)| {
-            let mut clock = Clock::start(&cpu);
-            clock.time(Part::Write, || self.task.write(&picture, &features))?;
-            self.spent.add(&clock.spent(&cpu));
-            Ok(features)
-        });
-        Done { task: self.task, done, spent: self.spent }
-    }
-}
-
-impl Done<'_> {
-    /// Gives the features back, of which no more is wanted.
-    fn report(self, arguments: &DetectorArguments, context: &Context) -> Outcome<Features> {
-        let found = self.done?;
-        let (size, features) = (found.image, found.len());
-        let (name, milliseconds) = (self.task.path.display(), self.spent.compute * 1e3);
-        context.say(&format!("{name}: {features} features, {size}, {milliseconds:.1} ms"))?;
-        context.report(|| {
-            Object::new()
-                .text("image", &name.to_string())
-                .count("width", size.width)
-                .count("height", size.height)
-                .text("detector", arguments.detector.name())
-                .text("preset", arguments.preset_name())
-                .count("features", features)
-                .text("device", &context.device())
-                .count("threads", context.processor.cpu.threads())
-                .object("seconds", &self.spent.seconds())
-        })?;
-        Ok(found)
-    }
-}
-
-/// What is being written, and then said in the order of the images.
-struct Reports<'scope, 'env, 'a> {
-    writing: Line<'scope, 'env, Done<'a>>,
-    /// What was said: memory for the next.
+/// Results that are being written, and then reported in the order of the images.
+struct Results<'scope, 'env, 'a: 'scope> {
+    writing: OrderedQueue<'scope, 'env, Item<'a, Features>>,
+    /// Features that were reported: memory for the next.
     spare: Vec<Features>,
-    of: usize,
     failed: usize,
+    images: usize,
     arguments: &'a DetectorArguments,
     context: &'a Context,
 }
 
-impl<'scope, 'a: 'scope> Reports<'scope, '_, 'a> {
-    fn write(&mut self, found: Found<'a>) {
-        self.writing.put(|| found.write());
-    }
-
+impl<'scope, 'a: 'scope> Results<'scope, '_, 'a> {
     /// Reports what is written, and waits until no more than `unwritten` images are not.
-    fn until(&mut self, unwritten: usize) -> Outcome {
+    fn report(&mut self, unwritten: usize) -> Outcome {
         loop {
             let waits = self.writing.len() > unwritten;
-            let Some(done) = (if waits { self.writing.wait() } else { self.writing.ready() }) else {
+            let Some(item) = (if waits { self.writing.pop() } else { self.writing.pop_finished() }) else {
                 return Ok(());
             };
-            match done.report(self.arguments, self.context) {
+            match self.report_one(item) {
+                Ok(features) => self.spare.push(features),
                 // One bad image does not stop the others.
-                Err(Failure::Work(message)) if self.of > 1 => {
-                    crate::complain(&Failure::Work(message));
+                Err(failure @ Failure::Work(_)) if self.images > 1 => {
+                    self.context.complain(&failure);
                     self.failed += 1;
                 }
-                other => self.spare.push(other?),
+                Err(failure) => return Err(failure),
             }
         }
+    }
+
+    /// Reports one image, and returns its features so that their memory can be used again.
+    fn report_one(&self, item: Item<'_, Features>) -> Outcome<Features> {
+        let Item { job, result, spent } = item;
+        let features = result?;
+        let (size, path, context) = (features.image, job.path.display(), self.context);
+        context.say(&format!(
+            "{path}: {} features, {size}, {:.1} ms",
+            features.len(),
+            spent.compute * 1e3
+        ))?;
+        context.report(|| {
+            json!({
+                "image": path.to_string(),
+                "width": size.width,
+                "height": size.height,
+                "detector": self.arguments.detector.name(),
+                "preset": self.arguments.preset_name(),
+                "features": features.len(),
+                "device": context.device(),
+                "threads": context.processor.cpu.threads(),
+                "seconds": spent.seconds(),
+            })
+        })?;
+        Ok(features)
     }
 }

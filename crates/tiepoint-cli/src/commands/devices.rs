@@ -2,7 +2,7 @@
 
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::output::Object;
+use serde_json::{Value, json};
 use tiepoint::device::Device;
 use tiepoint::device::gpu::{Api, Gpu, Info, devices};
 
@@ -24,18 +24,19 @@ pub(crate) fn run(context: &Context) -> Outcome {
     missing.extend(not_listed.filter(|reason| !missing.contains(reason)).collect::<Vec<_>>());
     missing.iter().try_for_each(|reason| context.say(reason))?;
     context.report(|| {
-        let cpu = Object::new().text("device", "cpu").count("cores", cores).text("simd", &simd);
-        let objects: Vec<Object> = std::iter::once(cpu).chain(gpus.iter().map(|g| object(g))).collect();
-        let auto = first.map_or_else(|| "cpu".into(), |g| format!("{}:{}", g.api, g.index));
-        Object::new().text("auto", &auto).objects("devices", &objects)
+        let cpu = json!({ "device": "cpu", "cores": cores, "simd": simd });
+        let listed: Vec<Value> = std::iter::once(cpu).chain(gpus.iter().map(|gpu| describe(gpu))).collect();
+        let auto = first.map_or_else(|| "cpu".into(), |gpu| format!("{}:{}", gpu.api, gpu.index));
+        json!({ "auto": auto, "devices": listed })
     })
 }
 
-fn object(gpu: &Info) -> Object {
-    Object::new()
-        .text("device", &format!("{}:{}", gpu.api, gpu.index))
-        .text("name", &gpu.name)
-        .text("driver", &gpu.driver)
-        .number("memory", gpu.memory as f64)
-        .count("units", gpu.units as usize)
+fn describe(gpu: &Info) -> Value {
+    json!({
+        "device": format!("{}:{}", gpu.api, gpu.index),
+        "name": gpu.name,
+        "driver": gpu.driver,
+        "memory": gpu.memory,
+        "units": gpu.units,
+    })
 }

@@ -1,37 +1,31 @@
 //! `tiepoint evaluate`: scores against ground truth.
 
-use super::r#match::{Asked, places};
-use crate::arguments::evaluate::{EvaluateArguments, EvaluateDisparity, EvaluateHomography};
-use crate::arguments::matching::ModelName;
+use super::matched_pair::{PairSearch, places};
+use crate::arguments::evaluate::{EvaluateArguments, EvaluateDisparity, EvaluateHomography, HomographyFiles};
 use crate::context::Context;
-use crate::failure::{Failure, Outcome};
+use crate::failure::Outcome;
 use crate::input;
-use crate::output::{Clock, Object, Part};
+use crate::output::{Clock, Part, joined};
+use serde_json::{Value, json};
 use std::path::Path;
 use tiepoint::evaluate::ground_truth::read_homography;
 use tiepoint::evaluate::{
-    DisparityScoring, Repeatability, RepeatabilityOptions, angle_error, corner_error, disparity_score,
-    matching_accuracy, non_occluded, position_error, repeatability,
+    Repeatability, RepeatabilityOptions, angle_error, corner_error, disparity_score, matching_accuracy,
+    non_occluded, position_error, repeatability,
 };
 use tiepoint::feature::Features;
 use tiepoint::geometry::Homography;
-use tiepoint::image::Size;
+use tiepoint::image::{Image, Size};
 use tiepoint::register::TiePoints;
 use tiepoint::stereo::files::{self, DisparityReading};
 
 pub(crate) fn run(evaluate: &EvaluateArguments, context: &Context) -> Outcome {
-    let arguments = match evaluate {
-        EvaluateArguments::Homography(arguments) => arguments,
-        EvaluateArguments::Disparity(arguments) => return disparity(arguments, context),
-    };
-    match (&arguments.files[..], arguments.size) {
-        ([found, truth], Some(size)) => matrices(found, truth, size, context),
-        ([_, _], None) => {
-            Err(Failure::usage("FOUND TRUTH also needs --size, the size of image A: WIDTHxHEIGHT"))
-        }
-        ([_, _, _], Some(_)) => Err(Failure::usage("--size is for FOUND TRUTH; images know their own")),
-        ([a, b, truth], None) => images(arguments, [a, b], truth, context),
-        _ => Err(Failure::usage("expected A B TRUTH, or FOUND TRUTH")),
+    match evaluate {
+        EvaluateArguments::Disparity(arguments) => disparity(arguments, context),
+        EvaluateArguments::Homography(arguments) => match arguments.files()? {
+            HomographyFiles::Images { a, b, truth } => images(arguments, [a, b], truth, context),
+            HomographyFiles::Matrices { found, truth, size } => matrices(found, truth, size, context),
+        },
     }
 }
 
@@ -39,21 +33,16 @@ pub(crate) fn run(evaluate: &EvaluateArguments, context: &Context) -> Outcome {
 fn matrices(found: &Path, truth: &Path, size: Size, context: &Context) -> Outcome {
     let error = corner_error(&read_homography(found)?, &read_homography(truth)?, size);
     context.say(&format!("corner error  {error:.3} px"))?;
-    context.report(|| Object::new().number("corner_error", error))
+    context.report(|| json!({ "corner_error": error }))
 }
 
 /// A disparity map against the true one.
 fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
-    let scoring =
-        DisparityScoring::default().with_thresholds(arguments.threshold.clone()).with_fill(arguments.fill);
-    scoring.check()?;
-    let reading = DisparityReading::default().with_scale(arguments.scale).with_signed(arguments.signed);
-    reading.check()?;
+    let (scoring, reading) = (arguments.scoring()?, arguments.truth_reading()?);
     let mut clock = Clock::start(&context.processor.cpu);
-    let own = DisparityReading::default().with_scale(arguments.found_scale).with_signed(true);
     let mut read =
         |path: &Path, reading: DisparityReading| clock.time(Part::Read, || files::read(path, &reading));
-    let found = read(&arguments.found, own)?;
+    let found = read(&arguments.found, arguments.found_reading())?;
     let truth = read(&arguments.truth, reading)?;
     let right = arguments.truth_right.as_deref().map(|path| read(path, reading)).transpose()?;
     let given = arguments
@@ -62,12 +51,12 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
         .map(|m| input::read_mask(m, truth.size(), &context.processor.cpu))
         .transpose()?;
     let score = clock.time(Part::Compute, || {
-        let seen = right.map(|right| non_occluded(&truth, &right)).transpose()?;
+        let seen = right.map(|right| non_occluded(truth.view(), right.view())).transpose()?;
         let mask = match (seen, given) {
             (Some(seen), given) => Some(input::with_holes(seen, given)),
             (None, given) => given,
         };
-        disparity_score(&found, &truth, mask.as_ref(), &scoring)
+        disparity_score(found.view(), truth.view(), mask.as_ref().map(Image::view), &scoring)
     })?;
     for (t, bad) in scoring.thresholds.iter().zip(&score.bad) {
         context.say(&format!("off by more than {t} px  {:.2} %", bad * 100.0))?;
@@ -76,34 +65,32 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
     context.say(&format!("density     {:.2} % of {} pixels", score.density * 100.0, score.pixels))?;
     context.report(|| {
         let first = |shares: &[f64]| shares.first().copied().unwrap_or(f64::NAN);
-        Object::new()
-            .count("pixels", score.pixels)
-            .number("density", score.density)
-            .number("bad", first(&score.bad))
-            .number("bad_of_valid", first(&score.bad_of_valid))
-            .number("epe", score.epe)
-            .numbers("thresholds", &scoring.thresholds.iter().map(|t| f64::from(*t)).collect::<Vec<_>>())
-            .numbers("bad_at", &score.bad)
-            .text("device", &context.device())
-            .object("seconds", &clock.seconds(&context.processor.cpu))
+        json!({
+            "pixels": score.pixels,
+            "density": score.density,
+            "bad": first(&score.bad),
+            "bad_of_valid": first(&score.bad_of_valid),
+            "epe": score.epe,
+            "thresholds": scoring.thresholds.iter().map(|t| f64::from(*t)).collect::<Vec<_>>(),
+            "bad_at": score.bad,
+            "device": context.device(),
+            "seconds": clock.seconds(&context.processor.cpu),
+        })
     })
 }
 
 /// Two images through detector, matching and model, against the true homography.
 fn images(arguments: &EvaluateHomography, paths: [&Path; 2], truth: &Path, context: &Context) -> Outcome {
-    if arguments.matching.model == ModelName::Fundamental {
-        return Err(Failure::usage("a fundamental matrix has no corner error: use another --model"));
-    }
     let truth = read_homography(truth)?;
-    let asked = Asked { detector: &arguments.detector, matching: &arguments.matching };
+    let search = PairSearch { detector: &arguments.detector, matching: &arguments.matching };
     let mut clock = Clock::start(&context.processor.cpu);
-    let found = asked.run(paths, false, &mut clock, context)?;
-    let scores = clock.time(Part::Compute, || Scores::of(&found.features, &found.tie, &truth))?;
+    let pair = search.run(paths, false, &mut clock, context)?;
+    let scores = clock.time(Part::Compute, || Scores::of(&pair.features, &pair.tie, &truth))?;
     scores.lines().iter().try_for_each(|l| context.say(l))?;
     context.report(|| {
         let [a, b] = paths.map(|p| p.display().to_string());
-        let object = found.describe(Object::new().text("a", &a).text("b", &b), &asked, context);
-        scores.describe(object).object("seconds", &clock.seconds(&context.processor.cpu))
+        let seconds = json!({ "seconds": clock.seconds(&context.processor.cpu) });
+        joined([json!({ "a": a, "b": b }), pair.describe(&search, context), scores.describe(), seconds])
     })
 }
 
@@ -166,14 +153,16 @@ impl Scores {
         ]
     }
 
-    fn describe(&self, object: Object) -> Object {
-        object
-            .numbers("repeatability", &self.repeatability.map(|r| r.share))
-            .number("scale_repeatability", self.scale_repeatability.share)
-            .numbers("matching_accuracy", &self.matching_accuracy)
-            .number("corner_error", self.corner_error)
-            .numbers("position_bias", &self.position.bias)
-            .number("position_rms", self.position.rms)
-            .number("angle_median", self.angle.median)
+    /// For programs.
+    fn describe(&self) -> Value {
+        json!({
+            "repeatability": self.repeatability.map(|r| r.share),
+            "scale_repeatability": self.scale_repeatability.share,
+            "matching_accuracy": self.matching_accuracy,
+            "corner_error": self.corner_error,
+            "position_bias": self.position.bias,
+            "position_rms": self.position.rms,
+            "angle_median": self.angle.median,
+        })
     }
 }

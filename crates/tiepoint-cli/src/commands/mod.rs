@@ -1,37 +1,54 @@
-//! One file for each command.
+//! The work: one file for each command.
 
 mod bench;
+mod completions;
 mod demo;
 mod detect;
 mod devices;
 mod evaluate;
+mod features;
 mod filter;
 mod r#match;
+mod matched_pair;
 mod rectify;
 mod register;
 mod stereo;
 
-use crate::arguments::{Arguments, Command};
+use crate::arguments::{Arguments, Command, GlobalArguments};
 use crate::context::Context;
 use crate::failure::Outcome;
 
-/// Runs the command and prints the profile, if one is wanted, also after a failure.
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
-    let command = &arguments.command;
-    let has_gpu_form = !matches!(command, Command::Stereo(_) | Command::Devices);
-    let context = Context::open(&arguments.global, has_gpu_form)?;
-    let outcome = match command {
-        Command::Detect(a) => detect::run(a, &context),
-        Command::Match(a) => r#match::run(a, &context),
-        Command::Register(a) => register::run(a, &context),
-        Command::Rectify(a) => rectify::run(a, &context),
-        Command::Stereo(a) => stereo::run(a, &context),
-        Command::Filter(a) => filter::run(a, &context),
-        Command::Evaluate(a) => evaluate::run(a, &context),
-        Command::Bench(a) => bench::run(a, &context),
-        Command::Devices => devices::run(&context),
-        Command::Demo(a) => demo::run(a, &context),
-    };
+    let global = &arguments.global;
+    match &arguments.command {
+        Command::Detect(a) => on_device(global, |context| detect::run(a, context)),
+        Command::Match(a) => on_device(global, |context| r#match::run(a, context)),
+        Command::Register(a) => on_device(global, |context| register::run(a, context)),
+        Command::Rectify(a) => on_device(global, |context| rectify::run(a, context)),
+        Command::Stereo(a) => on_cpu(global, |context| stereo::run(a, context)),
+        Command::Filter(a) => on_device(global, |context| filter::run(a, context)),
+        Command::Evaluate(a) => on_device(global, |context| evaluate::run(a, context)),
+        Command::Bench(a) => on_device(global, |context| bench::run(a, context)),
+        Command::Devices => on_cpu(global, devices::run),
+        Command::Demo(a) => on_device(global, |context| demo::run(a, context)),
+        Command::Completions(a) => completions::run(a),
+        Command::Man(a) => completions::write_manual(a),
+    }
+}
+
+/// Runs a command on the device asked for.
+fn on_device(global: &GlobalArguments, command: impl FnOnce(&Context) -> Outcome) -> Outcome {
+    in_context(&Context::open(global, true)?, command)
+}
+
+/// Runs a command that has no GPU form.
+fn on_cpu(global: &GlobalArguments, command: impl FnOnce(&Context) -> Outcome) -> Outcome {
+    in_context(&Context::open(global, false)?, command)
+}
+
+/// Runs a command and prints the profile, if one is wanted, also after a failure.
+fn in_context(context: &Context, command: impl FnOnce(&Context) -> Outcome) -> Outcome {
+    let outcome = command(context);
     context.close();
     outcome
 }

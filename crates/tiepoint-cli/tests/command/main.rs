@@ -3,6 +3,7 @@
 
 #[cfg(target_os = "linux")]
 mod drivers;
+mod manual;
 mod rectify;
 mod stereo;
 
@@ -432,6 +433,7 @@ fn wrong_usage_is_told_with_code_2() {
         &["match", &image],
         &["match", &image, &image, "--ratio", "0", "-o", &out],
         &["match", &image, &image, "--inlier-distance", "nan", "-o", &out],
+        &["rectify", &image, &image, "--calibration", &image, "--inlier-distance", "0"],
         &["match", &image, &image, "--model", "magic", "-o", &out],
         &["register", &image, &image, "--model", "fundamental"],
         &["filter", "gauss", &image, &folder.at("g.png"), "--sigma", "-1"],
@@ -443,7 +445,13 @@ fn wrong_usage_is_told_with_code_2() {
         fails(arguments, 2);
     }
     assert_eq!(folder.files(), ["a.png"], "nothing was written");
-    assert!(fails(&["detect", &image, "--contrast", "-1"], 2).contains("--contrast is -1: expected"), "form");
+    let names = |arguments: &[&str], flag: &str| {
+        let message = fails(&[arguments, &[&image, &image]].concat(), 2);
+        assert!(message.contains(flag), "no {flag:?} in {message}");
+    };
+    names(&["detect", "--contrast", "-1"], "--contrast is -1: expected");
+    names(&["match", "--inlier-distance", "-1"], "--inlier-distance is -1: expected");
+    names(&["stereo", "--p1", "30", "--p2", "20"], "--p1, --p2-least, --p2 are 30, 20, 20: expected");
 }
 
 #[test]
@@ -527,7 +535,8 @@ fn bench_devices_and_help() {
     assert!(json.contains("\"name\":\"sift\"") && json.contains("\"name\":\"surf\""), "{json}");
     assert!(works(&["devices"]).starts_with("cpu"), "devices");
     assert_eq!(value(&works(&["devices", "--json"]), "auto"), "\"cpu\"", "devices");
-    for command in ["detect", "match", "register", "stereo", "filter", "evaluate", "bench", "devices", "demo"]
+    for command in
+        ["detect", "match", "register", "rectify", "stereo", "filter", "evaluate", "bench", "devices", "demo"]
     {
         assert!(works(&[command, "--help"]).contains("Usage: tiepoint"), "help of {command}");
     }

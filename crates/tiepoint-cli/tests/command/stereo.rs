@@ -31,14 +31,15 @@ impl Folder {
 }
 
 fn scene(disparities: [f64; 2]) -> StereoSceneOptions {
-    StereoSceneOptions { size: Size::new(200, 150), disparities, surfaces: 5, seed: 2, ..Default::default() }
+    let options = StereoSceneOptions::default().with_size(Size::new(200, 150)).with_disparities(disparities);
+    options.with_surfaces(5).with_seed(2)
 }
 
 #[test]
 fn progress_is_for_terminals() {
     let folder = Folder::new("progress");
     let size = Size::new(700, 500);
-    let rig = folder.stereo("", &StereoSceneOptions { size, ..scene([2.0, 24.0]) });
+    let rig = folder.stereo("", &scene([2.0, 24.0]).with_size(size));
     let map = folder.at("d.pfm");
     // Long enough to be worth a number.
     let run = [
@@ -226,7 +227,7 @@ fn lists_and_sequences() {
     std::fs::create_dir(folder.at("out")).unwrap();
     let mut rigs = Vec::new();
     for (n, width) in [(8, 120), (9, 90), (10, 120)] {
-        let options = StereoSceneOptions { size: Size::new(width, 60), seed: n, ..scene([1.0, 12.0]) };
+        let options = scene([1.0, 12.0]).with_size(Size::new(width, 60)).with_seed(n);
         rigs.push(folder.stereo(&format!("{n:03}"), &options));
     }
     let search = ["--disparities", "16"];

@@ -30,18 +30,21 @@ impl From<tiepoint_gpu::Error> for crate::Error {
     }
 }
 
-/// The devices of this machine, for tests that run one body on each.
+/// The devices of this machine, for tests that run one body on each; those alone whose name contains what
+/// `TIEPOINT_TEST_DEVICE` says.
 #[cfg(test)]
 pub(crate) fn all() -> &'static [Gpu] {
     use std::sync::OnceLock;
     static ALL: OnceLock<Vec<Gpu>> = OnceLock::new();
     let found = ALL.get_or_init(|| {
+        let wanted = std::env::var("TIEPOINT_TEST_DEVICE").unwrap_or_default();
         let infos = [Api::Cuda, Api::OpenCl].into_iter().flat_map(|api| devices(api).unwrap_or_default());
+        let infos = infos.filter(|info| info.name.contains(&wanted));
         infos.map(|info| Gpu::open(info.api, info.index).expect("a listed device opens")).collect()
     });
     if found.is_empty() {
         let promised = std::env::var_os("TIEPOINT_REQUIRE_GPU").is_some();
-        assert!(!promised, "TIEPOINT_REQUIRE_GPU is set and there is neither a CUDA nor an OpenCL device");
+        assert!(!promised, "TIEPOINT_REQUIRE_GPU is set and there is no such CUDA or OpenCL device");
         println!("SKIPPED: neither a CUDA nor an OpenCL device (PoCL would do: pocl-opencl-icd)");
     }
     found

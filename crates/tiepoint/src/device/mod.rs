@@ -16,7 +16,7 @@ pub use profile::{Profile, Stage, StageTime};
 pub use progress::Progress;
 pub(crate) use scratch::Scratch;
 
-use crate::{Error, Result};
+use crate::{Error, Result, image::ImageViewMut};
 use gpu::{Api, Gpu};
 use progress::Watch;
 use rayon::{ThreadPool, ThreadPoolBuilder, prelude::*};
@@ -190,6 +190,17 @@ impl Cpu {
                 chunks.chunks_mut(len).enumerate().for_each(|(i, chunk)| f(first + i, chunk));
             }
         });
+    }
+
+    /// Cuts an image into bands of `rows` rows (the last may have fewer) and runs `f(first row, band)`.
+    pub(crate) fn for_bands<T: Copy + Send>(
+        &self,
+        image: ImageViewMut<'_, T>,
+        rows: usize,
+        f: impl Fn(usize, &mut ImageViewMut<'_, T>) + Sync,
+    ) {
+        let mut bands: Vec<_> = image.bands(rows).collect();
+        self.for_chunks(&mut bands, 1, |i, band| f(i * rows, &mut band[0]));
     }
 
     /// Runs `work` once on each of `workers` threads.

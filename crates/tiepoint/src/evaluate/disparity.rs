@@ -3,7 +3,7 @@
 //!
 //! Maps are of the left image; a pixel that is not finite has no disparity, or none that is known.
 
-use crate::image::{Image, Size};
+use crate::image::{Image, ImageView, Size};
 use crate::options::setters;
 use crate::{Error, Result};
 
@@ -56,15 +56,15 @@ pub struct DisparityScore {
     pub epe: f64,
 }
 
-/// Scores `found` against `truth` where the truth is known and `mask` is not 0.
+/// Scores the disparities `found` against `truth` where the truth is known and `mask` is not 0; pixels, left image.
 ///
 /// # Errors
 /// [`Error::Mismatch`] when sizes differ, [`Error::Image`] for more than one channel or when no pixel is left to
 /// be scored, and as [`DisparityScoring::check`].
 pub fn disparity_score(
-    found: &Image<f32>,
-    truth: &Image<f32>,
-    mask: Option<&Image<u8>>,
+    found: ImageView<'_, f32>,
+    truth: ImageView<'_, f32>,
+    mask: Option<ImageView<'_, u8>>,
     scoring: &DisparityScoring,
 ) -> Result<DisparityScore> {
     scoring.check()?;
@@ -73,12 +73,14 @@ pub fn disparity_score(
     same_shape("truth", size, truth.channels(), size)?;
     mask.map_or(Ok(()), |m| same_shape("mask", m.size(), m.channels(), size))?;
     let full = scoring.fill.then(|| filled(found));
-    let scored = full.as_ref().unwrap_or(found);
+    let scored = full.as_ref().map_or(found, Image::view);
     let mut tally = Tally { bad: vec![0; scoring.thresholds.len()], ..Tally::default() };
-    for (i, &t) in truth.data().iter().enumerate() {
-        if t.is_finite() && mask.is_none_or(|m| m.data()[i] != 0) {
-            tally.had += usize::from(found.data()[i].is_finite());
-            tally.add(scored.data()[i], t, &scoring.thresholds);
+    for y in 0..size.height {
+        for (x, &t) in truth.row(y).iter().enumerate() {
+            if t.is_finite() && mask.is_none_or(|m| m.row(y)[x] != 0) {
+                tally.had += usize::from(found.row(y)[x].is_finite());
+                tally.add(scored.row(y)[x], t, &scoring.thresholds);
+            }
         }
     }
     if tally.pixels == 0 {
@@ -89,7 +91,7 @@ pub fn disparity_score(
     Ok(tally.score())
 }
 
-/// Counts under way.
+/// Counts over the pixels scored so far.
 #[derive(Debug, Default)]
 struct Tally {
     pixels: usize,
@@ -135,12 +137,12 @@ fn same_shape(what: &str, found: Size, channels: usize, truth: Size) -> Result<(
 }
 
 /// 255 on the pixels of the left image that the right one sees too, 0 elsewhere: those whose disparity d is known,
-/// and whose place x − d, rounded to the nearest column (ties to even), lies in the image and has a true disparity
-/// within 1 pixel of d on the right. A place right of the image counts as its last column.
+/// and whose column x − d, rounded to the nearest (ties to even), lies in the image and has a true disparity
+/// within 1 pixel of d on the right. A column right of the image counts as its last.
 ///
 /// # Errors
 /// [`Error::Mismatch`] when the sizes differ, [`Error::Image`] for more than one channel.
-pub fn non_occluded(left: &Image<f32>, right: &Image<f32>) -> Result<Image<u8>> {
+pub fn non_occluded(left: ImageView<'_, f32>, right: ImageView<'_, f32>) -> Result<Image<u8>> {
     same_shape("truth of the left image", left.size(), left.channels(), right.size())?;
     same_shape("truth of the right image", right.size(), right.channels(), right.size())?;
     let last = left.size().width.saturating_sub(1) as f64;
@@ -155,8 +157,8 @@ pub fn non_occluded(left: &Image<f32>, right: &Image<f32>) -> Result<Image<u8>> 
 
 /// The map with every invalid pixel given the smaller disparity of its nearest valid neighbours in the row: the
 /// background's. A row without any becomes 0.
-pub fn filled(disparity: &Image<f32>) -> Image<f32> {
-    let mut out = disparity.clone();
+pub fn filled(disparity: ImageView<'_, f32>) -> Image<f32> {
+    let mut out = disparity.to_image();
     let width = out.row_len().max(1);
     out.data_mut().chunks_exact_mut(width).for_each(fill_row);
     out
@@ -195,14 +197,14 @@ mod tests {
         let truth = row(&[5.0, 5.0, 5.0, 5.0, NONE, 5.0, 5.0, f32::NAN]);
         let found = row(&[5.0, 5.5, 7.0, NONE, 9.0, f32::NAN, 4.0, 1.0]);
         let scoring = DisparityScoring { thresholds: vec![1.0, 0.0, 3.0], fill: false };
-        let score = disparity_score(&found, &truth, None, &scoring).unwrap();
+        let score = disparity_score(found.view(), truth.view(), None, &scoring).unwrap();
         assert_eq!((score.pixels, score.density), (6, 4.0 / 6.0), "six known, four found");
         assert_eq!(score.bad, [3.0 / 6.0, 5.0 / 6.0, 2.0 / 6.0], "off by 2, and the two invalid");
         assert_eq!(score.bad_of_valid, [0.25, 0.75, 0.0], "of the four found");
         assert_eq!(score.epe, 3.5 / 4.0, "0, 0.5, 2 and 1");
         let mask = Image::from_vec(vec![0, 1, 9, 1, 1, 0, 0, 0], Size::new(8, 1), 1).unwrap();
         let fill = DisparityScoring { fill: true, ..DisparityScoring::default() };
-        let score = disparity_score(&found, &truth, Some(&mask), &fill).unwrap();
+        let score = disparity_score(found.view(), truth.view(), Some(mask.view()), &fill).unwrap();
         assert_eq!((score.pixels, score.density), (3, 2.0 / 3.0), "three inside the mask");
         assert_eq!(score.bad, [2.0 / 3.0], "7 is bad, and what it fills");
         assert_eq!(score.epe, (0.5 + 2.0 + 2.0) / 3.0, "all three have a disparity");
@@ -210,18 +212,18 @@ mod tests {
 
     #[test]
     fn filling_takes_the_background() {
-        let full = filled(&row(&[NONE, 3.0, NONE, f32::NAN, 8.0, 2.0, NONE]));
+        let full = filled(row(&[NONE, 3.0, NONE, f32::NAN, 8.0, 2.0, NONE]).view());
         assert_eq!(full.data(), [3.0, 3.0, 3.0, 3.0, 8.0, 2.0, 2.0], "the smaller neighbour");
-        assert_eq!(filled(&row(&[NONE; 3])).data(), [0.0; 3], "nothing to fill from");
-        assert_eq!(filled(&row(&[NONE, -4.0, NONE])).data(), [-4.0; 3], "negative");
-        assert!(filled(&Image::new(Size::new(0, 3))).data().is_empty(), "empty");
+        assert_eq!(filled(row(&[NONE; 3]).view()).data(), [0.0; 3], "nothing to fill from");
+        assert_eq!(filled(row(&[NONE, -4.0, NONE]).view()).data(), [-4.0; 3], "negative");
+        assert!(filled(Image::new(Size::new(0, 3)).view()).data().is_empty(), "empty");
     }
 
     #[test]
     fn both_truths_must_agree() {
         let left = row(&[2.0, 1.0, 1.0, 1.5, NONE, -1.0, -3.0]);
         let right = row(&[1.0, 2.5, 0.2, NONE, 2.0, -2.0, -2.0]);
-        let seen = non_occluded(&left, &right).unwrap();
+        let seen = non_occluded(left.view(), right.view()).unwrap();
         // 0 leaves the image; 1 → 0 agrees; 2 → 1 is off by 1.5; 3 → 1.5 rounds to 2, off by 1.3; 4 is unknown;
         // 5 → 6 is off by 1; 6 → 9 is beyond the edge, whose column says −2.
         assert_eq!(seen.data(), [0, 255, 0, 0, 0, 255, 255], "by hand");
@@ -231,15 +233,15 @@ mod tests {
     fn what_cannot_be_scored_is_told() {
         let (a, b) = (row(&[1.0, 2.0]), row(&[1.0]));
         let scoring = DisparityScoring::default();
-        assert!(disparity_score(&a, &b, None, &scoring).is_err(), "sizes");
-        assert!(non_occluded(&a, &b).is_err(), "sizes");
-        assert!(disparity_score(&a, &row(&[NONE; 2]), None, &scoring).is_err(), "no truth");
+        assert!(disparity_score(a.view(), b.view(), None, &scoring).is_err(), "sizes");
+        assert!(non_occluded(a.view(), b.view()).is_err(), "sizes");
+        assert!(disparity_score(a.view(), row(&[NONE; 2]).view(), None, &scoring).is_err(), "no truth");
         let mask = Image::new(Size::new(2, 1));
-        assert!(disparity_score(&a, &a, Some(&mask), &scoring).is_err(), "all masked");
+        assert!(disparity_score(a.view(), a.view(), Some(mask.view()), &scoring).is_err(), "all masked");
         for thresholds in [vec![], vec![-1.0], vec![f32::NAN]] {
             assert!(DisparityScoring { thresholds, fill: false }.check().is_err(), "thresholds");
         }
         let colour = Image::filled(Size::new(2, 1), 3, 1.0);
-        assert!(disparity_score(&colour, &a, None, &scoring).is_err(), "channels");
+        assert!(disparity_score(colour.view(), a.view(), None, &scoring).is_err(), "channels");
     }
 }

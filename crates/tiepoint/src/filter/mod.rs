@@ -1,7 +1,7 @@
 //! Filters on whole images: Gauss, Sobel, Hessian blobs, convolution, integral images, resampling.
 //!
-//! Every filter takes a view, its options and a [`Cpu`](crate::device::Cpu) and returns a new image; the forms
-//! ending in `_into` write to an image that is used again frame after frame.
+//! Every filter takes a view, its options and a [`Cpu`](crate::device::Cpu) and returns a new image. The forms whose names
+//! end in `_into` write into memory of the caller through an [`ImageViewMut`](crate::image::ImageViewMut).
 
 mod border;
 pub mod convolve;
@@ -9,6 +9,8 @@ pub mod gauss;
 pub mod gpu;
 pub mod hessian;
 pub mod integral;
+#[cfg(test)]
+mod into_tests;
 pub mod resample;
 mod separable;
 pub mod sobel;

@@ -8,7 +8,7 @@
 use super::border::{BAND, keep_ends, leaves};
 use crate::{
     device::{Cpu, dispatch},
-    image::{Border, Image, ImageView, Pixel},
+    image::{Border, ImageView, ImageViewMut, Pixel},
 };
 use fearless_simd::Simd;
 
@@ -41,18 +41,15 @@ pub(super) trait Passes: Sync {
     fn horizontal<S: Simd>(&self, simd: S, padded: &[Self::Mid], channels: usize, out: &mut [Self::Out]);
 }
 
-/// Filters `view` into `out`, which takes its shape.
+/// Filters `view` into `out`, which has its shape.
 pub(super) fn separable<T: Pixel, P: Passes>(
     view: ImageView<'_, T>,
     border: Border,
     passes: &P,
     cpu: &Cpu,
-    out: &mut Image<T>,
+    out: ImageViewMut<'_, T>,
 ) {
-    out.reshape(view.size(), view.channels());
-    let row_len = out.row_len();
-    cpu.for_chunks(out.data_mut(), row_len * BAND, |number, out| {
-        let first = number * BAND;
+    cpu.for_bands(out, BAND, |first, out| {
         band(view, border, passes, first, out, cpu);
         if border == Border::Skip {
             keep(view, passes.radius(), first, out);
@@ -61,10 +58,9 @@ pub(super) fn separable<T: Pixel, P: Passes>(
 }
 
 /// Gives the pixels whose window leaves the image their input values.
-fn keep<T: Pixel>(view: ImageView<'_, T>, radius: usize, first: usize, out: &mut [T]) {
-    let row_len = view.size().width * view.channels();
-    for (i, out) in out.chunks_mut(row_len).enumerate() {
-        let source = view.row(first + i);
+fn keep<T: Pixel>(view: ImageView<'_, T>, radius: usize, first: usize, out: &mut ImageViewMut<'_, T>) {
+    for i in 0..out.size().height {
+        let (source, out) = (view.row(first + i), out.row_mut(i));
         match leaves(first + i, radius, view.size().height) {
             true => out.copy_from_slice(source),
             false => keep_ends(out, source, radius, view.channels()),
@@ -88,7 +84,7 @@ fn band<T: Pixel, P: Passes>(
     border: Border,
     passes: &P,
     first: usize,
-    out: &mut [T],
+    out: &mut ImageViewMut<'_, T>,
     cpu: &Cpu,
 ) {
     let (channels, height) = (view.channels(), view.size().height);
@@ -102,7 +98,7 @@ fn band<T: Pixel, P: Passes>(
     let mut padded = vec![P::BLACK; width + 2 * margin + 1];
     let mut result = vec![P::Out::default(); width];
     let source = |k: usize| border.index((first + k) as isize - radius as isize, height);
-    let window = out.len() / row_len + 2 * radius;
+    let window = out.size().height + 2 * radius;
     for from in (0..row_len).step_by(width) {
         let to = (from + width).min(row_len);
         let (reach_from, reach_to) = (from.saturating_sub(margin), (to + margin).min(row_len));
@@ -125,7 +121,7 @@ fn band<T: Pixel, P: Passes>(
             .collect();
         let ends = |padded: &mut [P::Mid]| fill_ends::<P>(padded, &tile, row_len, channels, border);
         dispatch!(cpu.level(), simd => {
-            rows_of_tile(simd, passes, &rows, &tile, &mut padded, &ends, channels, &mut result, out, row_len);
+            rows_of_tile(simd, passes, &rows, &tile, &mut padded, &ends, channels, &mut result, out);
         });
     }
 }
@@ -164,19 +160,18 @@ fn rows_of_tile<S: Simd, T: Pixel, P: Passes>(
     fill_ends: &impl Fn(&mut [P::Mid]),
     channels: usize,
     result: &mut [P::Out],
-    out: &mut [T],
-    row_len: usize,
+    out: &mut ImageViewMut<'_, T>,
 ) {
     let at_edge = tile.reach_to - tile.reach_from < tile.to - tile.from + 2 * tile.margin;
     let start = tile.margin - (tile.from - tile.reach_from);
     let inside = start..start + tile.reach_to - tile.reach_from;
     let used = tile.to - tile.from + 2 * tile.margin + 1;
-    for (rows, out) in rows.windows(2 * passes.radius() + 1).zip(out.chunks_mut(row_len)) {
+    for (i, rows) in rows.windows(2 * passes.radius() + 1).enumerate() {
         passes.vertical(simd, rows, &mut padded[inside.clone()]);
         if at_edge {
             fill_ends(padded);
         }
-        let out = &mut out[tile.from..tile.to];
+        let out = &mut out.row_mut(i)[tile.from..tile.to];
         if let Some(out) = P::output(out) {
             passes.horizontal(simd, &padded[..used], channels, out);
             continue;

@@ -106,7 +106,8 @@ fn check_finite(matrix: &Mat3, model: &'static str) -> Result<()> {
     Err(Error::Degenerate { model, reason: "its matrix holds a value that is not finite" })
 }
 
-/// A plane projective map, `b_from_a`: b ~ H · (x, y, 1)ᵀ. Scaled so that its last element is 1 where it can be.
+/// A plane projective map, `b_from_a`: b ~ H · (x, y, 1)ᵀ. Scaled so that its last element is 1, unless
+/// that is nearly 0.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Homography(Mat3);
 

@@ -25,7 +25,8 @@ pub use grey::grey;
 pub use pixel::Pixel;
 pub use range::{HOLE_MARGIN, Prepared, Range, prepare};
 pub use read::{ReadOptions, decode, decode_grey, read, read_grey};
-pub use view::{AnyView, ImageView, ImageViewMut};
+pub(crate) use view::check_mask;
+pub use view::{AnyCow, AnyView, ImageView, ImageViewMut};
 pub(crate) use write::write_values;
 pub use write::{OutputFormat, write};
 

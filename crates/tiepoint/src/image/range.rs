@@ -4,7 +4,7 @@
 //! float rasters hold metres or reflectances and mark holes by NaN, 12-bit sensors fill a sixteenth of 16 bits.
 //! [`prepare`] brings them to the scale that detectors expect and masks the holes.
 
-use super::{AnyImage, Image, Pixel, Size};
+use super::{AnyCow, AnyView, Image, ImageView, Pixel, Size};
 use crate::{Error, Result, device::Cpu};
 
 /// Which values become black and white.
@@ -35,10 +35,10 @@ impl Range {
 }
 
 /// An image on the scale of its type, and where it holds something.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Prepared {
+#[derive(Clone, Debug)]
+pub struct Prepared<'a> {
     /// One channel, from black to white; f32 when it had to be stretched.
-    pub image: AnyImage,
+    pub image: AnyCow<'a>,
     /// 0 on pixels that are NaN or infinite and on those up to [`HOLE_MARGIN`] pixels from them, 255 elsewhere;
     /// `None` when there are no such pixels.
     pub mask: Option<Image<u8>>,
@@ -52,33 +52,39 @@ pub const HOLE_MARGIN: usize = 5;
 ///
 /// # Errors
 /// [`Error::Image`] for several channels; as [`Range::check`].
-pub fn prepare(image: AnyImage, range: Range, cpu: &Cpu) -> Result<Prepared> {
+pub fn prepare<'a>(image: impl Into<AnyView<'a>>, range: Range, cpu: &Cpu) -> Result<Prepared<'a>> {
     range.check()?;
+    let image = image.into();
     if image.channels() != 1 {
         return Err(Error::Image(format!("expected one channel, found {}", image.channels())));
     }
     let _stage = cpu.stage("range");
-    let stretched = |image| Prepared { image: AnyImage::F32(image), mask: None };
+    let unchanged = Prepared { image: AnyCow::Borrowed(image), mask: None };
+    let stretched = |image: Image<f32>| Prepared { image: AnyCow::Owned(image.into()), mask: None };
     Ok(match (image, range) {
-        (AnyImage::U8(i), Range::Between(low, high)) => stretched(stretch(&i, low, high, cpu)),
-        (AnyImage::U16(i), Range::Between(low, high)) => stretched(stretch(&i, low, high, cpu)),
-        (AnyImage::U16(i), Range::Auto) => match sensor_white(&i) {
-            Some(white) => stretched(stretch(&i, 0.0, white, cpu)),
-            None => Prepared { image: AnyImage::U16(i), mask: None },
+        (AnyView::U8(v), Range::Between(low, high)) => stretched(stretch(v, low, high, cpu)),
+        (AnyView::U16(v), Range::Between(low, high)) => stretched(stretch(v, low, high, cpu)),
+        (AnyView::U16(v), Range::Auto) => match sensor_white(v) {
+            Some(white) => stretched(stretch(v, 0.0, white, cpu)),
+            None => unchanged,
         },
-        (AnyImage::F32(i), _) => prepare_float(i, range, cpu),
-        (image @ AnyImage::U8(_), Range::Auto) => Prepared { image, mask: None },
+        (AnyView::F32(v), _) => prepare_float(v, range, cpu),
+        (AnyView::U8(_), Range::Auto) => unchanged,
     })
 }
 
 /// White of a sensor of 10 to 12 bits; `None` when the values need more.
-fn sensor_white(image: &Image<u16>) -> Option<f32> {
-    let most = image.data().iter().copied().max().unwrap_or(0);
+fn sensor_white(image: ImageView<'_, u16>) -> Option<f32> {
+    let most = values(image).max().unwrap_or(0);
     [1023, 2047, 4095].into_iter().find(|&white| most <= white).map(f32::from)
 }
 
+fn values<T: Pixel>(image: ImageView<'_, T>) -> impl Iterator<Item = T> {
+    (0..image.size().height).flat_map(move |y| image.row(y).iter().copied())
+}
+
 /// (v − low) / (high − low), clamped to 0…1.
-fn stretch<T: Pixel>(image: &Image<T>, low: f32, high: f32, cpu: &Cpu) -> Image<f32> {
+fn stretch<T: Pixel>(image: ImageView<'_, T>, low: f32, high: f32, cpu: &Cpu) -> Image<f32> {
     let mut out = Image::new(image.size());
     // Halved first: the difference of two finite floats may overflow.
     let scale = 0.5 / (0.5 * high - 0.5 * low);
@@ -89,31 +95,39 @@ fn stretch<T: Pixel>(image: &Image<T>, low: f32, high: f32, cpu: &Cpu) -> Image<
     out
 }
 
-fn prepare_float(image: Image<f32>, range: Range, cpu: &Cpu) -> Prepared {
+fn prepare_float<'a>(view: ImageView<'a, f32>, range: Range, cpu: &Cpu) -> Prepared<'a> {
     let (mut low, mut high, mut sum, mut count) = (f32::INFINITY, f32::NEG_INFINITY, 0.0_f64, 0_usize);
-    for &v in image.data().iter().filter(|v| v.is_finite()) {
+    for v in values(view).filter(|v| v.is_finite()) {
         (low, high) = (low.min(v), high.max(v));
         sum += f64::from(v);
         count += 1;
     }
-    let holes = count < image.data().len();
-    let mask = holes.then(|| valid(&image, HOLE_MARGIN, cpu));
-    let mut image = image;
-    if holes {
+    let holes = count < view.size().area();
+    let mask = holes.then(|| valid(view, HOLE_MARGIN, cpu));
+    let filled = holes.then(|| {
         let mean = if count == 0 { 0.0 } else { (sum / count as f64) as f32 };
+        let mut image = view.to_image();
         image.data_mut().iter_mut().filter(|v| !v.is_finite()).for_each(|v| *v = mean);
-    }
+        image
+    });
     let (low, high) = match range {
         Range::Between(low, high) => (low, high),
         Range::Auto if (low >= 0.0 && high <= 1.0) || low >= high => (0.0, 1.0),
         Range::Auto => (low, high),
     };
-    let image = if (low, high) == (0.0, 1.0) { image } else { stretch(&image, low, high, cpu) };
-    Prepared { image: AnyImage::F32(image), mask }
+    let image = match filled {
+        _ if (low, high) != (0.0, 1.0) => {
+            let image = filled.as_ref().map_or(view, Image::view);
+            AnyCow::Owned(stretch(image, low, high, cpu).into())
+        }
+        Some(filled) => AnyCow::Owned(filled.into()),
+        None => AnyCow::Borrowed(view.into()),
+    };
+    Prepared { image, mask }
 }
 
 /// 255 where every pixel of the square of `margin` pixels around is finite, 0 elsewhere.
-fn valid(image: &Image<f32>, margin: usize, cpu: &Cpu) -> Image<u8> {
+fn valid(image: ImageView<'_, f32>, margin: usize, cpu: &Cpu) -> Image<u8> {
     let Size { width, height } = image.size();
     let mut across = Image::filled(image.size(), 1, 255_u8);
     cpu.for_chunks(across.data_mut(), width, |y, row| {
@@ -133,14 +147,15 @@ fn valid(image: &Image<f32>, margin: usize, cpu: &Cpu) -> Image<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::image::AnyImage;
 
     fn floats(values: &[f32]) -> AnyImage {
         AnyImage::F32(Image::from_vec(values.to_vec(), Size::new(values.len(), 1), 1).unwrap())
     }
 
     fn prepared(image: AnyImage, range: Range) -> (Vec<f32>, Option<Vec<u8>>) {
-        let out = prepare(image, range, &Cpu::sequential()).unwrap();
-        let values = match out.image {
+        let out = prepare(&image, range, &Cpu::sequential()).unwrap();
+        let values = match out.image.into_image() {
             AnyImage::U8(i) => i.data().iter().map(|v| v.unit()).collect(),
             AnyImage::U16(i) => i.data().iter().map(|v| v.unit()).collect(),
             AnyImage::F32(i) => i.into_vec(),
@@ -164,8 +179,8 @@ mod tests {
             |v: &[u16]| AnyImage::U16(Image::from_vec(v.to_vec(), Size::new(v.len(), 1), 1).unwrap());
         assert_eq!(prepared(sixteen(&[0, 65535]), Range::Auto).0, [0.0, 1.0], "16 bits");
         assert_eq!(prepared(sixteen(&[0, 2047]), Range::Auto).0, [0.0, 1.0], "11 bits");
-        assert!(prepare(floats(&[1.0]), Range::Between(3.0, 3.0), &Cpu::sequential()).is_err(), "no width");
-        assert!(prepare(floats(&[1.0]), Range::Between(f32::NAN, 3.0), &Cpu::sequential()).is_err(), "NaN");
+        assert!(prepare(&floats(&[1.0]), Range::Between(3.0, 3.0), &Cpu::sequential()).is_err(), "no width");
+        assert!(prepare(&floats(&[1.0]), Range::Between(f32::NAN, 3.0), &Cpu::sequential()).is_err(), "NaN");
     }
 
     #[test]
@@ -185,7 +200,7 @@ mod tests {
     fn masks_grow_in_both_directions() {
         let mut image = Image::filled(Size::new(15, 13), 1, 0.5_f32);
         image.row_mut(6)[7] = f32::NAN;
-        let mask = valid(&image, 2, &Cpu::with_threads(2).unwrap());
+        let mask = valid(image.view(), 2, &Cpu::with_threads(2).unwrap());
         let expected = Image::from_fn(Size::new(15, 13), |x, y| {
             if (5..=9).contains(&x) && (4..=8).contains(&y) { 0 } else { 255 }
         });

@@ -64,7 +64,10 @@ pub fn read(path: impl AsRef<Path>, options: &ReadOptions) -> Result<AnyImage> {
 /// As [`read`], and [`Error::Format`] for more than four channels.
 pub fn read_grey(path: impl AsRef<Path>, options: &ReadOptions, cpu: &Cpu) -> Result<AnyImage> {
     let _stage = cpu.stage("read");
-    grey(read_file(path.as_ref(), options, true)?, cpu)
+    let image = read_file(path.as_ref(), options, true)?;
+    // Formats that are decoded as a whole may still hold colour.
+    let made = grey(&image, cpu)?.into_owned();
+    Ok(made.unwrap_or(image))
 }
 
 /// The image in `bytes`, an image file's content; `name` stands for it in errors.

@@ -162,6 +162,13 @@ impl<'a, T: Copy> ImageViewMut<'a, T> {
         ImageViewMut { data: self.data, size: self.size, channels: self.channels, stride: self.stride }
     }
 
+    /// All rows, top to bottom.
+    pub fn rows_mut(&mut self) -> impl Iterator<Item = &mut [T]> {
+        let (row, height) = (self.size.width * self.channels, self.size.height);
+        let rows = self.data.chunks_mut(self.stride.max(1)).take(if row == 0 { 0 } else { height });
+        rows.map(move |r| &mut r[..row])
+    }
+
     /// The image cut into bands of `rows` rows, the last of which may have fewer.
     pub fn bands(self, rows: usize) -> impl Iterator<Item = ImageViewMut<'a, T>> {
         let Self { data, size, channels, stride } = self;
@@ -198,6 +205,16 @@ impl<'a, T: Copy + Default> From<&'a Image<T>> for ImageView<'a, T> {
     }
 }
 
+/// Fails unless a mask of this size and number of channels fits an image: one value a pixel.
+pub(crate) fn check_mask(image: Size, mask: Size, channels: usize) -> Result<()> {
+    if (mask, channels) == (image, 1) {
+        return Ok(());
+    }
+    Err(Error::Mismatch(format!(
+        "the mask is {mask} with {channels} channels, the image {image}: one mask value a pixel is needed"
+    )))
+}
+
 /// A borrowed image of any pixel type; made by `into()` from an [`AnyImage`], [`Image`] or [`ImageView`].
 #[derive(Clone, Copy, Debug)]
 pub enum AnyView<'a> {
@@ -232,6 +249,41 @@ impl AnyView<'_> {
     /// A packed copy.
     pub fn to_image(&self) -> AnyImage {
         for_any_view!(self, v => v.to_image().into())
+    }
+}
+
+/// An image of any pixel type: borrowed where an image already is what was asked for, owned where it had to be made.
+#[derive(Clone, Debug)]
+pub enum AnyCow<'a> {
+    /// The image that was given.
+    Borrowed(AnyView<'a>),
+    /// A new image.
+    Owned(AnyImage),
+}
+
+impl AnyCow<'_> {
+    /// The image borrowed.
+    pub fn view(&self) -> AnyView<'_> {
+        match self {
+            Self::Borrowed(view) => *view,
+            Self::Owned(image) => image.view(),
+        }
+    }
+
+    /// The new image, or `None` where the one that was given will do.
+    pub fn into_owned(self) -> Option<AnyImage> {
+        match self {
+            Self::Borrowed(_) => None,
+            Self::Owned(image) => Some(image),
+        }
+    }
+
+    /// The image as one that owns its pixels; a borrowed one is copied.
+    pub fn into_image(self) -> AnyImage {
+        match self {
+            Self::Borrowed(view) => view.to_image(),
+            Self::Owned(image) => image,
+        }
     }
 }
 

@@ -15,7 +15,7 @@ use crate::feature::{Detector, Features};
 use crate::geometry::warp::{GpuWarp, Interpolation, coverage, warp};
 use crate::geometry::{Homography, Model, ModelKind};
 use crate::image::gpu::{GpuImage, GpuPixel};
-use crate::image::{AnyImage, AnyView, Image, ImageView, Prepared, Range, Size, grey, prepare};
+use crate::image::{AnyImage, AnyView, Image, ImageView, Prepared, Range, Size, check_mask, grey, prepare};
 use crate::options::{Named, setters};
 use crate::{Error, Result, for_any_view};
 
@@ -90,7 +90,8 @@ impl<'a, I: Into<AnyView<'a>>> From<I> for RegisterInput<'a> {
 impl RegisterInput<'_> {
     fn features(&self, options: &RegisterOptions, processor: &Processor) -> Result<Features> {
         let cpu = &processor.cpu;
-        let Prepared { image, mask: valid } = prepare(grey(self.image.to_image(), cpu)?, options.range, cpu)?;
+        let grey = grey(self.image, cpu)?;
+        let Prepared { image, mask: valid } = prepare(grey.view(), options.range, cpu)?;
         let both = match (valid, self.mask) {
             (Some(valid), Some(mask)) => Some(intersection(valid, mask)?),
             (valid, None) => valid,
@@ -98,19 +99,13 @@ impl RegisterInput<'_> {
         };
         let mask = both.as_ref().map(Image::view).or(self.mask);
         let _stage = cpu.stage("detect");
-        options.detector.detect(&image, mask, processor)
+        options.detector.detect(&image.into_image(), mask, processor)
     }
 }
 
 /// The pixels that count in both masks.
 fn intersection(mut valid: Image<u8>, mask: ImageView<'_, u8>) -> Result<Image<u8>> {
-    if (valid.size(), 1) != (mask.size(), mask.channels()) {
-        return Err(Error::Mismatch(format!(
-            "the mask is {}, but the image is {}",
-            mask.size(),
-            valid.size()
-        )));
-    }
+    check_mask(valid.size(), mask.size(), mask.channels())?;
     for y in 0..mask.size().height {
         let pairs = valid.row_mut(y).iter_mut().zip(mask.row(y));
         pairs.filter(|(_, m)| **m == 0).for_each(|(v, _)| *v = 0);

@@ -5,7 +5,7 @@ use crate::evaluate::ground_truth::read_homography;
 use crate::feature::select::Selection;
 use crate::feature::sift::SiftOptions;
 use crate::geometry::Homography;
-use crate::image::{ReadOptions, Size, read};
+use crate::image::{ReadOptions, Size, read_grey};
 use std::path::PathBuf;
 
 /// The shared pictures, where they are.
@@ -94,7 +94,7 @@ fn tie(root: &std::path::Path, [a, b]: [&str; 2], most: usize, kind: ModelKind) 
     let selection = if most == 0 { Selection::All } else { Selection::Strongest(most) };
     let detector = Detector::Sift(SiftOptions { selection, ..Default::default() });
     let features = [a, b].map(|name| {
-        let image = grey(read(root.join(name), &ReadOptions::default()).unwrap(), &processor.cpu).unwrap();
+        let image = read_grey(root.join(name), &ReadOptions::default(), &processor.cpu).unwrap();
         detector.detect(&image, None, &processor).unwrap()
     });
     let options = TieOptions { model: Some(kind), ..Default::default() };
@@ -142,7 +142,8 @@ fn only_what_a_mask_leaves_is_registered() {
         image.row_mut(7)[9] = f32::NAN;
     }
     let mask = Image::from_fn(size, |x, _| if x < 200 { 255 } else { 0 });
-    let options = RegisterOptions::default().with_range(Range::Between(0.0, 1.0));
+    let tie = TieOptions::default().with_model(Some(ModelKind::Similarity));
+    let options = RegisterOptions::default().with_range(Range::Between(0.0, 1.0)).with_tie(tie);
     let processor = Processor::from(Cpu::sequential());
     let masked = RegisterInput { mask: Some(mask.view()), ..RegisterInput::from(&moving) };
     let found = register(&reference, masked, &options, &processor).unwrap();

@@ -218,7 +218,7 @@ mod tests {
     use crate::feature::{Descriptors, Keypoint};
     use crate::image::Size;
 
-    /// Features on a grid that is shifted by (3, 2) px from A to B, each pair with a descriptor of its own.
+    /// Features on a grid that is shifted by (3, 2) px from A to B, each pair with a different descriptor.
     fn shifted() -> [Features; 2] {
         [0.0, 1.0].map(|side| {
             let keypoints = (0..36_u8).map(|i| Keypoint {

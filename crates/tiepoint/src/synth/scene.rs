@@ -11,7 +11,7 @@ use crate::image::{Image, Pixel, Size};
 use crate::options::setters;
 use crate::{Error, Result};
 
-/// What to draw.
+/// What a synthetic scene of one plane holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct SceneOptions {

@@ -8,6 +8,7 @@
 use super::Random;
 use crate::device::Cpu;
 use crate::image::{Image, Pixel, Size};
+use crate::options::named;
 
 /// What a texture is made of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,6 +23,13 @@ pub enum TextureKind {
     /// Discs, polygons and strokes on mid grey: sharp edges and corners.
     Shapes,
 }
+
+named!(TextureKind as "texture" {
+    "mixed": Self::Mixed, "Noise under every kind of shape";
+    "noise": Self::Noise, "Fractal noise alone";
+    "blobs": Self::Blobs, "Soft round blobs on mid grey";
+    "shapes": Self::Shapes, "Discs, polygons and strokes on mid grey";
+});
 
 /// An endless grey texture; a pure function of its seed.
 #[derive(Clone, Copy, Debug)]

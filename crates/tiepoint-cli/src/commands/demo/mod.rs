@@ -5,12 +5,13 @@ mod stereo;
 
 use super::evaluate::Scores;
 use super::filter::magnitude;
-use super::r#match::lines;
+use super::matched_pair::lines;
 use crate::arguments::demo::DemoArguments;
 use crate::context::Context;
 use crate::draw::{Blend, Canvas, keypoints, overlay, side_by_side};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Clock, Object, Part};
+use crate::output::{Clock, Part};
+use serde_json::{Value, json};
 use std::path::Path;
 use tiepoint::feature::{Detector, Features, sift::SiftOptions, surf::SurfOptions};
 use tiepoint::filter::gauss::{GaussOptions, gauss};
@@ -23,7 +24,7 @@ use tiepoint::synth::{Scene, SceneOptions, viewpoint};
 
 /// A scene of the demo.
 #[derive(Clone, Copy, Debug)]
-struct Subject {
+struct DemoScene {
     /// Its part of file names.
     name: &'static str,
     title: &'static str,
@@ -32,7 +33,7 @@ struct Subject {
 
 /// What one detector made of one scene.
 #[derive(Debug)]
-struct Outcomes {
+struct Score {
     scene: &'static str,
     detector: &'static str,
     features: [usize; 2],
@@ -43,9 +44,12 @@ struct Outcomes {
 
 const SIZE: Size = Size::new(800, 600);
 
-fn subjects(seed: u64) -> Outcome<[Subject; 3]> {
+fn scenes(seed: u64) -> Outcome<[DemoScene; 3]> {
     let plain = SceneOptions::default().with_size(SIZE).with_seed(seed);
-    let scene = |name, title, view| Subject { name, title, options: plain.with_moving_from_reference(view) };
+    let scene = |name, title, view| {
+        let options = plain.with_moving_from_reference(view);
+        DemoScene { name, title, options }
+    };
     let turned = viewpoint(SIZE, 0.61, 1.3, [0.0; 2], [20.0, -15.0])?;
     let tilted = viewpoint(SIZE, -0.15, 0.95, [0.35, 0.1], [-10.0, 8.0])?;
     let poor = viewpoint(SIZE, 0.12, 0.85, [0.05, -0.1], [30.0, 12.0])?;
@@ -65,25 +69,25 @@ pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
     std::fs::create_dir_all(folder).map_err(failed)?;
     let mut clock = Clock::start(&context.processor.cpu);
     let mut outcomes = Vec::new();
-    let subjects = subjects(arguments.seed)?;
+    let scenes = scenes(arguments.seed)?;
     context.say(&format!(
         "{:<8}{:<6}{:>12}{:>9}{:>9}{:>14}{:>14}{:>10}",
         "scene", "", "features", "matches", "inliers", "right to 3 px", "corner error", "ms"
     ))?;
-    for (i, subject) in subjects.iter().enumerate() {
-        context.progress.say(&format!("drawing {}", subject.title));
-        let scene = Scene::<u8>::render(&subject.options, &context.processor.cpu)?;
-        let pair = [scene.reference, scene.moving].map(AnyImage::U8);
+    for (i, scene) in scenes.iter().enumerate() {
+        context.progress.say(&format!("drawing {}", scene.title));
+        let rendered = Scene::<u8>::render(&scene.options, &context.processor.cpu)?;
+        let pair = [rendered.reference, rendered.moving].map(AnyImage::U8);
         for (image, which) in pair.iter().zip(["a", "b"]) {
-            image::write(folder.join(format!("{}-{which}.png", subject.name)), image)?;
+            image::write(folder.join(format!("{}-{which}.png", scene.name)), image)?;
         }
         for (name, detector) in detectors() {
-            let found = clock.time(Part::Compute, || Found::of(&pair, &detector, context))?;
-            clock.time(Part::Write, || found.draw(&pair, &folder.join(subject.name), name))?;
-            let scores = Scores::of(&found.features, &found.tie, &scene.moving_from_reference)?;
+            let found = clock.time(Part::Compute, || Tied::of(&pair, &detector, context))?;
+            clock.time(Part::Write, || found.draw(&pair, &folder.join(scene.name), name))?;
+            let scores = Scores::of(&found.features, &found.tie, &rendered.moving_from_reference)?;
             let features = [found.features[0].len(), found.features[1].len()];
-            let outcome = Outcomes {
-                scene: subject.name,
+            let outcome = Score {
+                scene: scene.name,
                 detector: name,
                 features,
                 tie: found.tie,
@@ -99,18 +103,17 @@ pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
     }
     let depth = clock.time(Part::Compute, || stereo::run(folder, arguments.seed, context))?;
     context.say(&depth.line())?;
-    let page = page::html(&subjects, &outcomes, &depth, &context.processor.cpu);
+    let page = page::html(&scenes, &outcomes, &depth, &context.processor.cpu);
     let path = folder.join("index.html");
     tiepoint::files::write_atomically(&path, |out| std::io::Write::write_all(out, page.as_bytes()))?;
     context.say(&format!("open {}", path.display()))?;
     context.report(|| {
-        let all: Vec<Object> = outcomes.iter().map(Outcomes::object).collect();
-        let page = path.display().to_string();
-        Object::new()
-            .text("page", &page)
-            .objects("scenes", &all)
-            .object("stereo", &depth.object())
-            .object("seconds", &clock.seconds(&context.processor.cpu))
+        json!({
+            "page": path.display().to_string(),
+            "scenes": outcomes.iter().map(Score::describe).collect::<Vec<_>>(),
+            "stereo": depth.describe(),
+            "seconds": clock.seconds(&context.processor.cpu),
+        })
     })
 }
 
@@ -118,7 +121,7 @@ fn detectors() -> [(&'static str, Detector); 2] {
     [("sift", Detector::Sift(SiftOptions::default())), ("surf", Detector::Surf(SurfOptions::default()))]
 }
 
-impl Outcomes {
+impl Score {
     fn line(&self) -> String {
         let name = if self.detector == "sift" { self.scene } else { "" };
         let features = format!("{}, {}", self.features[0], self.features[1]);
@@ -133,22 +136,24 @@ impl Outcomes {
         )
     }
 
-    fn object(&self) -> Object {
-        Object::new()
-            .text("scene", self.scene)
-            .text("detector", self.detector)
-            .numbers("features", &self.features.map(|n| n as f64))
-            .count("matches", self.tie.matches.len())
-            .count("inliers", self.tie.inliers.len())
-            .number("matching_accuracy_3px", self.scores.matching_accuracy[2])
-            .number("corner_error", self.scores.corner_error)
-            .number("compute_seconds", self.seconds)
+    /// For programs.
+    fn describe(&self) -> Value {
+        json!({
+            "scene": self.scene,
+            "detector": self.detector,
+            "features": self.features,
+            "matches": self.tie.matches.len(),
+            "inliers": self.tie.inliers.len(),
+            "matching_accuracy_3px": self.scores.matching_accuracy[2],
+            "corner_error": self.scores.corner_error,
+            "compute_seconds": self.seconds,
+        })
     }
 }
 
 /// Features of both images and what ties them together; A is the reference.
 #[derive(Debug)]
-struct Found {
+struct Tied {
     features: [Features; 2],
     tie: TiePoints,
     /// B on the pixels of A.
@@ -156,7 +161,7 @@ struct Found {
     seconds: f64,
 }
 
-impl Found {
+impl Tied {
     fn of([a, b]: &[AnyImage; 2], detector: &Detector, context: &Context) -> Outcome<Self> {
         let start = std::time::Instant::now();
         let processor = &context.processor;
@@ -169,7 +174,7 @@ impl Found {
         Ok(Self { features, tie, warped, seconds })
     }
 
-    /// Pictures of the keypoints, of the matches, and of B laid on A.
+    /// Pictures of the keypoints, of the matches, and of B warped onto A.
     fn draw(&self, [a, b]: &[AnyImage; 2], stem: &Path, detector: &str) -> Outcome {
         let file = |what: &str| format!("{}-{detector}-{what}.png", stem.display());
         let mut canvas = Canvas::of(a);

@@ -1,8 +1,8 @@
 //! The page that shows the demo.
 
 use super::stereo::Depth;
-use super::{Outcomes, Subject};
-use std::fmt::Write;
+use super::{DemoScene, Score};
+use html_escape::{encode_double_quoted_attribute as attribute, encode_text as text};
 use tiepoint::device::Cpu;
 
 const STYLE: &str = "
@@ -27,101 +27,109 @@ average. <b>Position</b>: the root mean square distance of right matches from th
 ";
 
 /// The whole page.
-pub(super) fn html(subjects: &[Subject], outcomes: &[Outcomes], depth: &Depth, cpu: &Cpu) -> String {
-    let mut out = String::from("<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n");
-    let _ = write!(
-        out,
-        "<meta name=\"viewport\" content=\"width=device-width\">\n<title>tiepoint demo</title>\n"
-    );
-    let _ = write!(
-        out,
-        "<style>{STYLE}</style>\n<h1>tiepoint: two pictures of the same thing</h1>\n{INTRODUCTION}"
-    );
-    table(&mut out, outcomes);
-    let _ = writeln!(out, "<p>Computed on {} threads ({}).</p>", cpu.threads(), cpu.level_name());
-    for subject in subjects {
-        scene(&mut out, subject);
-    }
-    stereo(&mut out, depth);
-    let _ = writeln!(out, "<h2>Filters</h2>\n<div class=\"two\">");
-    figure(&mut out, "filter-gauss.png", "Gaussian smoothing, σ = 4");
-    figure(&mut out, "filter-sobel.png", "Magnitude of the Sobel gradient");
-    figure(&mut out, "filter-hessian.png", "Magnitude of the Hessian's determinant: blobs of σ = 1.2");
-    out.push_str("</div>\n</html>\n");
-    out
+pub(super) fn html(scenes: &[DemoScene], scores: &[Score], depth: &Depth, cpu: &Cpu) -> String {
+    let table = table(scores);
+    let (threads, level) = (cpu.threads(), cpu.level_name());
+    let sections: String = scenes.iter().map(section).collect();
+    let (stereo, filters) = (stereo(depth), filters());
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width\">\n<title>tiepoint demo</title>\n\
+         <style>{STYLE}</style>\n<h1>tiepoint: two pictures of the same thing</h1>\n{INTRODUCTION}{table}\
+         <p>Computed on {threads} threads ({level}).</p>\n{sections}{stereo}{filters}</html>\n",
+        level = text(&level),
+    )
 }
 
-fn table(out: &mut String, outcomes: &[Outcomes]) {
-    out.push_str(
-        "<table><tr><th>scene<th><th>features<th>matches<th>inliers<th>right to 3 px<th>position<th>corner error\
-         <th>time</tr>\n",
-    );
-    for o in outcomes {
-        let _ = writeln!(
-            out,
-            "<tr><td>{}<td>{}<td>{}, {}<td>{}<td>{}<td>{:.1} %<td>{:.2} px<td>{:.3} px<td>{:.0} ms</tr>",
-            o.scene,
-            o.detector,
-            o.features[0],
-            o.features[1],
-            o.tie.matches.len(),
-            o.tie.inliers.len(),
-            o.scores.matching_accuracy[2] * 100.0,
-            o.scores.position.rms,
-            o.scores.corner_error,
-            o.seconds * 1e3,
-        );
-    }
-    out.push_str("</table>\n");
+fn table(scores: &[Score]) -> String {
+    let row = |s: &Score| {
+        format!(
+            "<tr><td>{}<td>{}<td>{}, {}<td>{}<td>{}<td>{:.1} %<td>{:.2} px<td>{:.3} px<td>{:.0} ms</tr>\n",
+            text(s.scene),
+            text(s.detector),
+            s.features[0],
+            s.features[1],
+            s.tie.matches.len(),
+            s.tie.inliers.len(),
+            s.scores.matching_accuracy[2] * 100.0,
+            s.scores.position.rms,
+            s.scores.corner_error,
+            s.seconds * 1e3,
+        )
+    };
+    let head = "<table><tr><th>scene<th><th>features<th>matches<th>inliers<th>right to 3 px<th>position\
+                <th>corner error<th>time</tr>\n";
+    let rows: String = scores.iter().map(row).collect();
+    format!("{head}{rows}</table>\n")
 }
 
-fn scene(out: &mut String, subject: &Subject) {
-    let (name, title) = (subject.name, subject.title);
-    let _ = writeln!(out, "<h2>{title}</h2>\n<div class=\"two\">");
-    figure(out, &format!("{name}-a.png"), "The reference");
-    figure(out, &format!("{name}-b.png"), "The moving image");
-    for (detector, label) in [("sift", "SIFT"), ("surf", "SURF")] {
+fn section(scene: &DemoScene) -> String {
+    let name = scene.name;
+    let features = |(detector, label): (&str, &str)| {
         let caption = format!(
             "The 400 strongest {label} features: circles of their scale with their direction, \
              <span class=\"red\">bright on dark</span> and <span class=\"blue\">dark on bright</span>"
         );
-        figure(out, &format!("{name}-{detector}-features.png"), &caption);
-    }
-    out.push_str("</div>\n");
-    let caption = "About a hundred of the SIFT matches; <span class=\"green\">green</span> ones agree with the homography found";
-    figure(out, &format!("{name}-sift-matches.png"), caption);
-    out.push_str("<div class=\"two\">\n");
-    let caption = "The moving image laid on the reference, in squares: edges run on where the two fit";
-    figure(out, &format!("{name}-sift-checker.png"), caption);
-    let caption = "The reference in red, the moving image in cyan: grey where they fit";
-    figure(out, &format!("{name}-sift-anaglyph.png"), caption);
-    out.push_str("</div>\n");
+        figure(&format!("{name}-{detector}-features.png"), &caption)
+    };
+    let found = [
+        figure(&format!("{name}-a.png"), "The reference"),
+        figure(&format!("{name}-b.png"), "The moving image"),
+        features(("sift", "SIFT")),
+        features(("surf", "SURF")),
+    ];
+    let caption = "About a hundred of the SIFT matches; <span class=\"green\">green</span> ones agree with the \
+                   homography found";
+    let matches = figure(&format!("{name}-sift-matches.png"), caption);
+    let squares = "The moving image warped onto the reference, in squares: edges run on where the two fit";
+    let colours = "The reference in red, the moving image in cyan: grey where they fit";
+    let warped = [
+        figure(&format!("{name}-sift-checker.png"), squares),
+        figure(&format!("{name}-sift-anaglyph.png"), colours),
+    ];
+    format!("<h2>{}</h2>\n{}{matches}{}", text(scene.title), two_columns(&found), two_columns(&warped))
 }
 
-fn stereo(out: &mut String, depth: &Depth) {
+fn stereo(depth: &Depth) -> String {
     let score = &depth.score;
-    let _ = writeln!(
-        out,
+    let figures = [
+        figure("stereo-left.png", "The left image"),
+        figure("stereo-right.png", "The right image"),
+        figure("stereo-found.png", "Disparities found, in pixels; black where there is none"),
+        figure("stereo-truth.png", "The true disparities"),
+    ];
+    format!(
         "<h2>Dense stereo</h2>\n<p>Surfaces at known distances before two cameras side by side. The disparity is by \
          how many pixels a point lies further left in the right image. Of the {} pixels that both images see, \
          {:.1} % were given a disparity, {:.1} % have none or one that is off by more than 1 px, and the mean error \
-         is {:.2} px; {:.0} ms.</p>\n<div class=\"two\">",
+         is {:.2} px; {:.0} ms.</p>\n{}",
         score.pixels,
         score.density * 100.0,
         depth.bad() * 100.0,
         score.epe,
-        depth.seconds * 1e3
-    );
-    figure(out, "stereo-left.png", "The left image");
-    figure(out, "stereo-right.png", "The right image");
-    figure(out, "stereo-found.png", "Disparities found, in pixels; black where there is none");
-    figure(out, "stereo-truth.png", "The true disparities");
-    out.push_str("</div>\n");
+        depth.seconds * 1e3,
+        two_columns(&figures),
+    )
 }
 
-fn figure(out: &mut String, file: &str, caption: &str) {
-    let _ = writeln!(
-        out,
-        "<figure><a href=\"{file}\"><img src=\"{file}\" alt=\"\" loading=\"lazy\"></a><figcaption>{caption}</figcaption></figure>"
-    );
+fn filters() -> String {
+    let figures = [
+        figure("filter-gauss.png", "Gaussian smoothing, σ = 4"),
+        figure("filter-sobel.png", "Magnitude of the Sobel gradient"),
+        figure("filter-hessian.png", "Magnitude of the Hessian's determinant: blobs of σ = 1.2"),
+    ];
+    format!("<h2>Filters</h2>\n{}", two_columns(&figures))
+}
+
+fn two_columns(figures: &[String]) -> String {
+    format!("<div class=\"two\">\n{}</div>\n", figures.concat())
+}
+
+/// A picture of the folder that links to itself; the caption is HTML.
+fn figure(file: &str, caption: &str) -> String {
+    let file = attribute(file);
+    format!(
+        "<figure><a href=\"{file}\"><img src=\"{file}\" alt=\"\" loading=\"lazy\"></a>\
+         <figcaption>{caption}</figcaption></figure>\n"
+    )
 }

@@ -4,7 +4,7 @@ use super::SIZE;
 use crate::context::Context;
 use crate::draw::{disparity, usual_range};
 use crate::failure::Outcome;
-use crate::output::Object;
+use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
 use tiepoint::evaluate::{DisparityScore, DisparityScoring, disparity_score};
@@ -24,7 +24,8 @@ pub(super) struct Depth {
 pub(super) fn run(folder: &Path, seed: u64, context: &Context) -> Outcome<Depth> {
     context.progress.say("stereo");
     let cpu = &context.processor.cpu;
-    let drawn = StereoSceneOptions { size: SIZE, surfaces: 14, seed, noise: 0.01, ..Default::default() };
+    let drawn =
+        StereoSceneOptions::default().with_size(SIZE).with_surfaces(14).with_seed(seed).with_noise(0.01);
     let scene: StereoPair = StereoScene::new(&drawn)?.render(cpu);
     let pair = [scene.left, scene.right].map(AnyImage::U8);
     let options = StereoOptions::default().with_disparities(64);
@@ -37,8 +38,12 @@ pub(super) fn run(folder: &Path, seed: u64, context: &Context) -> Outcome<Depth>
     )?;
     let found = found.disparity;
     let seconds = start.elapsed().as_secs_f64();
-    let score =
-        disparity_score(&found, &scene.truth_left, Some(&scene.visible), &DisparityScoring::default())?;
+    let score = disparity_score(
+        found.view(),
+        scene.truth_left.view(),
+        Some(scene.visible.view()),
+        &DisparityScoring::default(),
+    )?;
     let range = usual_range(&scene.truth_left);
     let file = |what: &str| folder.join(format!("stereo-{what}.png"));
     for (what, image) in ["left", "right"].iter().zip(&pair) {
@@ -66,11 +71,13 @@ impl Depth {
         )
     }
 
-    pub(super) fn object(&self) -> Object {
-        Object::new()
-            .number("bad", self.bad())
-            .number("density", self.score.density)
-            .number("epe", self.score.epe)
-            .number("compute_seconds", self.seconds)
+    /// For programs.
+    pub(super) fn describe(&self) -> Value {
+        json!({
+            "bad": self.bad(),
+            "density": self.score.density,
+            "epe": self.score.epe,
+            "compute_seconds": self.seconds,
+        })
     }
 }

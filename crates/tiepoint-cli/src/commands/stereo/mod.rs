@@ -7,21 +7,22 @@ use crate::context::Context;
 use crate::draw::{disparity, usual_range};
 use crate::failure::{Failure, Outcome};
 use crate::input;
-use crate::output::{Clock, Object, Part};
+use crate::output::{self, Clock, Part};
 use pairs::Pair;
+use serde_json::json;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::image::{self, AnyImage, Image, Pixel, Range, ReadOptions};
 use tiepoint::options::Named;
-use tiepoint::stereo::cloud::{CloudOptions, PlyFormat, write_ply};
+use tiepoint::stereo::cloud::{CloudOptions, write_ply};
 use tiepoint::stereo::depth::depth;
 use tiepoint::stereo::files::{self, DisparityFormat};
 use tiepoint::stereo::{Masks, Stereo, StereoOptions, StereoResult};
 
 pub(crate) fn run(arguments: &StereoArguments, context: &Context) -> Outcome {
     let calibration = arguments.calibration.as_deref().map(RectifiedCalibration::read).transpose()?;
-    let mut options = arguments.options.options(calibration.and_then(|c| c.range))?;
+    let mut options = arguments.search.options(calibration.and_then(|c| c.range))?;
     options.right = arguments.output_right.is_some();
     options.confidence = arguments.confidence.is_some();
     let pairs = pairs::pairs(&arguments.images, arguments.list.as_deref())?;
@@ -36,8 +37,8 @@ pub(crate) fn run(arguments: &StereoArguments, context: &Context) -> Outcome {
         match task.run(arguments, &wanted, &stereo, context) {
             Ok(()) => {}
             // One bad pair does not stop the others.
-            Err(Failure::Work(message)) if tasks.len() > 1 => {
-                crate::complain(&Failure::Work(message));
+            Err(failure @ Failure::Work(_)) if tasks.len() > 1 => {
+                context.complain(&failure);
                 failed += 1;
             }
             Err(other) => return Err(other),
@@ -71,11 +72,7 @@ struct Wanted {
 
 impl Wanted {
     fn of(arguments: &StereoArguments, calibration: Option<RectifiedCalibration>) -> Outcome<Self> {
-        let cloud = CloudOptions::default()
-            .with_format(if arguments.ascii { PlyFormat::Ascii } else { PlyFormat::Binary })
-            .with_max_depth(arguments.max_depth.unwrap_or(f64::INFINITY));
-        cloud.check()?;
-        Ok(Self { colours: arguments.preview_range, calibration, cloud })
+        Ok(Self { colours: arguments.preview_range, calibration, cloud: arguments.cloud_options()? })
     }
 }
 
@@ -110,7 +107,7 @@ fn check_places(tasks: &[Task<'_>], options: &StereoOptions) -> Outcome {
     for task in tasks {
         task.check(options)?;
         for path in task.places() {
-            input::writable(path)?;
+            output::check_folder(path)?;
             if !taken.insert(path) {
                 let path = path.display();
                 return Err(Failure::usage(format!("{path}: two results would both be written to it")));
@@ -143,7 +140,7 @@ impl Task<'_> {
         if let Some(path) = self.cloud.as_ref().filter(|path| !ply(path)) {
             return Err(Failure::usage(format!("{}: points are written as .ply", path.display())));
         }
-        self.confidence.iter().chain(&self.preview).try_for_each(|p| input::writable_image(p))
+        self.confidence.iter().chain(&self.preview).try_for_each(|p| output::check_image(p))
     }
 
     fn run(
@@ -168,12 +165,8 @@ impl Task<'_> {
         let found = clock.time(Part::Compute, || {
             stereo.compute((&a.image).into(), (&b.image).into(), masks, &context.processor)
         });
-        let found = found.map_err(|e| match Failure::from(e) {
-            Failure::Work(message) => {
-                Failure::work(format!("{} {}: {message}", left.display(), right.display()))
-            }
-            other => other,
-        })?;
+        let found =
+            found.map_err(|e| Failure::from(e).about(format!("{} {}", left.display(), right.display())))?;
         let points = clock.time(Part::Write, || self.write(&found, wanted, context))?;
         let size = found.disparity.size();
         let valid = found.disparity.data().iter().filter(|d| d.is_finite()).count();
@@ -189,21 +182,24 @@ impl Task<'_> {
             clock.compute() * 1e3
         ))?;
         context.report(|| {
-            let object = Object::new()
-                .text("left", &left.display().to_string())
-                .text("right", &right.display().to_string())
-                .count("width", size.width)
-                .count("height", size.height)
-                .count("disparities", count)
-                .number("min_disparity", least)
-                .number("valid", valid);
-            points
-                .map_or(object.clone(), |n| object.number("points", n as f64))
-                .text("cost", stereo.options().cost.name())
-                .count("paths", options.paths.count())
-                .text("device", &context.device())
-                .count("threads", cpu.threads())
-                .object("seconds", &clock.seconds(cpu))
+            let pair = json!({
+                "left": left.display().to_string(),
+                "right": right.display().to_string(),
+                "width": size.width,
+                "height": size.height,
+                "disparities": count,
+                "min_disparity": least,
+                "valid": valid,
+            });
+            let points = points.map_or(json!({}), |n| json!({ "points": n }));
+            let options = json!({
+                "cost": options.cost.name(),
+                "paths": options.paths.count(),
+                "device": context.device(),
+                "threads": cpu.threads(),
+                "seconds": clock.seconds(cpu),
+            });
+            output::joined([pair, points, options])
         })
     }
 
@@ -246,7 +242,7 @@ struct Side {
 
 fn read(path: &Path, mask: Option<&str>, no_data: Option<f32>, context: &Context) -> Outcome<Side> {
     let image = image::read(path, &ReadOptions::default())?;
-    let mask = mask.map(|m| PathBuf::from(input::fill(m, path)));
+    let mask = mask.map(|m| PathBuf::from(output::fill(m, path)));
     let mask = mask.map(|m| input::read_mask(&m, image.size(), &context.processor.cpu)).transpose()?;
     let holes = no_data.map(|value| match &image {
         AnyImage::U8(i) => holding(i, value),

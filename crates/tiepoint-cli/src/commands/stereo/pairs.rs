@@ -1,7 +1,7 @@
 //! Which pairs are worked on, and what their results are called.
 
 use crate::failure::{Failure, Outcome};
-use crate::input;
+use crate::{input, output};
 use std::path::{Path, PathBuf};
 
 /// Two rectified images.
@@ -72,10 +72,13 @@ fn listed(line: &str) -> Option<Pair> {
 /// Every pair whose left image is there, by number.
 fn sequence(left: &Numbered, right: &Numbered, output: Option<&Path>) -> Outcome<Vec<Pair>> {
     let folder = if left.folder.as_os_str().is_empty() { Path::new(".") } else { &left.folder };
-    let entries =
-        std::fs::read_dir(folder).map_err(|e| Failure::work(format!("{}: {e}", folder.display())))?;
-    let names = entries.filter_map(|e| e.ok()?.file_name().into_string().ok());
-    let mut numbers: Vec<u64> = names.filter_map(|n| left.number(&n)).collect();
+    let failed = |e: std::io::Error| Failure::work(format!("{}: {e}", folder.display()));
+    let mut numbers = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        // A name that is no text is none of the sequence.
+        let name = entry.map_err(failed)?.file_name();
+        numbers.extend(name.to_str().and_then(|name| left.number(name)));
+    }
     numbers.sort_unstable();
     if numbers.is_empty() {
         return Err(Failure::work(format!("{}: no file of this name with a number", left.shown())));
@@ -142,7 +145,7 @@ pub(super) fn places(given: &str, pairs: &[Pair], extension: &str) -> Outcome<Ve
         return Ok(numbers.into_iter().map(|n| numbered.path(n)).collect());
     }
     let lefts: Vec<PathBuf> = pairs.iter().map(|p| p.left.clone()).collect();
-    input::outputs(given, &lefts, extension)
+    output::output_paths(given, &lefts, extension)
 }
 
 /// Where each pair's disparities go: as its list says, else as --output does.

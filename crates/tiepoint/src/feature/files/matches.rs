@@ -35,7 +35,7 @@ pub enum MatchFormat {
 }
 
 impl MatchFormat {
-    /// The format that `path`'s extension names; call it before long work, so that a wrong name is told at once.
+    /// The format that the extension of `path` names. Call it before long work, so that a wrong name is found early.
     ///
     /// # Errors
     /// [`Error::Format`] listing the known extensions.

@@ -49,7 +49,7 @@ pub enum FeatureFormat {
 }
 
 impl FeatureFormat {
-    /// The format that `path`'s extension names; call it before long work, so that a wrong name is told at once.
+    /// The format that the extension of `path` names. Call it before long work, so that a wrong name is found early.
     ///
     /// # Errors
     /// [`Error::Format`] listing the known extensions.

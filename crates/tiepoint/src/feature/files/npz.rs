@@ -14,8 +14,8 @@ use std::io::{self, Read, Write};
 /// 1980-01-01, the first day of zip, in seconds from 1970: the same features give the same file.
 const DATE: i64 = 315_532_800;
 
-/// How many times its compressed size an array may have. Features compress to a half; a file made to exhaust memory
-/// reaches a thousand.
+/// Largest size of an array as a multiple of the whole file. Features compress to about a half; a file made to exhaust
+/// memory reaches a thousand times its size.
 const MOST_INFLATED: u64 = 100;
 
 /// An array as NumPy names it: its element type, its shape and its bytes.
@@ -171,11 +171,11 @@ impl<'a> Archive<'a> {
         // A fuzzer would hardly ever guess the checksum.
         let inflated: Box<dyn Read> =
             if cfg!(fuzzing) { inflated } else { Box::new(file.verifying_reader(inflated)) };
-        let most = (stored.len() as u64).saturating_mul(MOST_INFLATED).saturating_add(1 << 16);
+        let most = (self.zip.get_ref().len() as u64).saturating_mul(MOST_INFLATED).saturating_add(1 << 16);
         let mut bytes = Vec::new();
-        inflated.take(most + 1).read_to_end(&mut bytes).map_err(|e| damaged(&e))?;
+        inflated.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(|e| damaged(&e))?;
         if bytes.len() as u64 > most {
-            return Err(format!("{name} would grow to more than {MOST_INFLATED} times its compressed size"));
+            return Err(format!("{name} would grow to more than {MOST_INFLATED} times the file"));
         }
         parse(&bytes).map_err(|e| format!("{name}: {e}"))
     }
@@ -190,7 +190,7 @@ impl<'a> Archive<'a> {
         Ok((array.shape, array.bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect()))
     }
 
-    /// The image's size, unknown where it is not told.
+    /// The size of the image; 0 × 0 where the file does not have it.
     fn size(&self) -> Result<Size, String> {
         if !self.entries.iter().any(|e| e.name == "image.npy") {
             return Ok(Size::default());

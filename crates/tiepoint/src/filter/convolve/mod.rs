@@ -21,7 +21,7 @@ use crate::filter::border::{BAND, extend};
 use crate::{
     Error, Result,
     device::{Cpu, dispatch},
-    image::{Border, Image, ImageView, Pixel, Size},
+    image::{Border, Image, ImageView, ImageViewMut, Pixel, Size},
 };
 use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
@@ -145,28 +145,26 @@ pub fn convolve<T: Pixel, O: Pixel>(
     options: &ConvolveOptions,
     cpu: &Cpu,
 ) -> Result<Image<O>> {
-    let mut out = Image::default();
-    convolve_into(view, kernel, options, cpu, &mut out)?;
+    let mut out = Image::filled(view.size(), view.channels(), O::default());
+    convolve_into(view, kernel, options, cpu, out.view_mut())?;
     Ok(out)
 }
 
-/// [`convolve`] into an image whose memory is used again.
+/// [`convolve`] into memory of the caller's: an image of the shape of `view`.
 ///
 /// # Errors
-/// As [`convolve`].
+/// [`Error::Mismatch`](crate::Error::Mismatch) for an output of another shape.
 pub fn convolve_into<T: Pixel, O: Pixel>(
     view: ImageView<'_, T>,
     kernel: &Kernel,
     options: &ConvolveOptions,
     cpu: &Cpu,
-    out: &mut Image<O>,
+    out: ImageViewMut<'_, O>,
 ) -> Result<()> {
     options.check()?;
     let _stage = cpu.stage("convolve");
-    out.reshape(view.size(), view.channels());
-    let row_len = out.row_len();
-    cpu.for_chunks(out.data_mut(), row_len * BAND, |band, out| {
-        let first = band * BAND;
+    out.require_shape("the output", view.size(), view.channels())?;
+    cpu.for_bands(out, BAND, |first, out| {
         match &kernel.factors {
             Some((column, row)) => two_passes(view, column, row, options.border, first, out, cpu),
             None => one_pass(view, kernel, options.border, first, out, cpu),
@@ -223,28 +221,28 @@ fn two_passes<T: Pixel, O: Pixel>(
     row: &[f32],
     border: Border,
     first: usize,
-    out: &mut [O],
+    out: &mut ImageViewMut<'_, O>,
     cpu: &Cpu,
 ) {
     let channels = view.channels();
     let row_len = view.size().width * channels;
     let reach = Reach::new(Size::new(row.len(), column.len()));
     let margin = reach.margin * channels;
-    let lines = out.len() / row_len;
+    let lines = out.size().height;
     let mut rows = vec![vec![0.0; row_len]; lines + column.len() - 1];
     for (j, row) in rows.iter_mut().enumerate() {
         let y = (first + j) as isize - reach.above as isize;
         bring(view, Reach { margin: 0, ..reach }, border, y, row, cpu);
     }
     let mut padded = vec![0.0; row_len + 2 * margin];
-    for (i, out) in out.chunks_mut(row_len).enumerate() {
+    for i in 0..lines {
         let taps: Vec<(f32, &[f32])> = column.iter().zip(&rows[i..]).map(|(&k, r)| (k, &r[..])).collect();
         let inside = &mut padded[margin..margin + row_len];
         dispatch!(cpu.level(), simd => weigh(simd, &taps, inside));
         extend(&mut padded, reach.margin, channels, border, 0.0);
         let at = |i: usize| &padded[(i + reach.margin - reach.left) * channels..][..row_len];
         let taps: Vec<(f32, &[f32])> = row.iter().enumerate().map(|(i, &k)| (k, at(i))).collect();
-        dispatch!(cpu.level(), simd => weigh(simd, &taps, out));
+        dispatch!(cpu.level(), simd => weigh(simd, &taps, out.row_mut(i)));
     }
 }
 
@@ -253,7 +251,7 @@ fn one_pass<T: Pixel, O: Pixel>(
     kernel: &Kernel,
     border: Border,
     first: usize,
-    out: &mut [O],
+    out: &mut ImageViewMut<'_, O>,
     cpu: &Cpu,
 ) {
     let channels = view.channels();
@@ -263,14 +261,14 @@ fn one_pass<T: Pixel, O: Pixel>(
     // A vector may read beyond the end; what it makes of it is dropped.
     let padded = row_len + 2 * reach.margin * channels + VECTORS * MOST_LANES;
     let mut rows = vec![vec![0.0; padded]; LINES + kernel.size.height - 1];
-    for (group, out) in out.chunks_mut(LINES * row_len).enumerate() {
+    for (group, mut out) in out.reborrow().bands(LINES).enumerate() {
         let known = if group == 0 { 0 } else { kernel.size.height - 1 };
         rows.rotate_left(if group == 0 { 0 } else { LINES });
         for (j, row) in rows.iter_mut().enumerate().skip(known) {
             let y = (first + group * LINES + j) as isize - reach.above as isize;
             bring(view, reach, border, y, row, cpu);
         }
-        dispatch!(cpu.level(), simd => lines(simd, &weights, channels, &rows, row_len, out));
+        dispatch!(cpu.level(), simd => lines(simd, &weights, channels, &rows, row_len, &mut out));
     }
 }
 
@@ -290,12 +288,12 @@ fn lines<S: Simd, O: Pixel>(
     channels: usize,
     rows: &[Vec<f32>],
     row_len: usize,
-    out: &mut [O],
+    out: &mut ImageViewMut<'_, O>,
 ) {
     for at in (0..row_len).step_by(VECTORS * S::f32s::LEN) {
         let sums = sums(simd, weights, channels, rows, at);
-        for (sums, out) in sums.iter().zip(out.chunks_mut(row_len)) {
-            for (sum, out) in sums.iter().zip(out[at..].chunks_mut(S::f32s::LEN)) {
+        for (y, sums) in sums.iter().enumerate().take(out.size().height) {
+            for (sum, out) in sums.iter().zip(out.row_mut(y)[at..].chunks_mut(S::f32s::LEN)) {
                 match O::f32s_mut(out) {
                     Some(out) if out.len() == S::f32s::LEN => sum.store_slice(out),
                     _ => out.iter_mut().zip(sum.as_slice()).for_each(|(o, &s)| *o = O::from_f32(s)),
@@ -374,12 +372,17 @@ fn weigh<S: Simd, O: Pixel>(_: S, taps: &[(f32, &[f32])], out: &mut [O]) {
 }
 
 /// Gives the pixels whose window leaves the image their input values.
-fn keep<T: Pixel, O: Pixel>(view: ImageView<'_, T>, kernel: Size, first: usize, out: &mut [O]) {
+fn keep<T: Pixel, O: Pixel>(
+    view: ImageView<'_, T>,
+    kernel: Size,
+    first: usize,
+    out: &mut ImageViewMut<'_, O>,
+) {
     let (Size { width, height }, channels) = (view.size(), view.channels());
     let outside = |at: usize, n: usize, of: usize| at < n / 2 || at + (n - 1 - n / 2) >= of;
-    for (i, out) in out.chunks_mut(width * channels).enumerate() {
+    for i in 0..out.size().height {
         let skipped = outside(first + i, kernel.height, height);
-        for (x, (o, v)) in out.iter_mut().zip(view.row(first + i)).enumerate() {
+        for (x, (o, v)) in out.row_mut(i).iter_mut().zip(view.row(first + i)).enumerate() {
             if skipped || outside(x / channels, kernel.width, width) {
                 *o = O::from_f32(v.to_f32());
             }

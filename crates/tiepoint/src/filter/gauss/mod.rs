@@ -29,7 +29,7 @@ use super::separable::separable;
 use crate::{
     Result,
     device::Cpu,
-    image::{Border, Image, ImageView, Pixel},
+    image::{Border, Image, ImageView, ImageViewMut, Pixel},
 };
 
 /// Most taps that 8-bit images are filtered with in integers.
@@ -69,22 +69,23 @@ impl GaussOptions {
 /// # Errors
 /// [`Error::Option`](crate::Error::Option) for options out of range.
 pub fn gauss<T: Pixel>(view: ImageView<'_, T>, options: &GaussOptions, cpu: &Cpu) -> Result<Image<T>> {
-    let mut out = Image::default();
-    gauss_into(view, options, cpu, &mut out)?;
+    let mut out = Image::filled(view.size(), view.channels(), T::default());
+    gauss_into(view, options, cpu, out.view_mut())?;
     Ok(out)
 }
 
-/// [`gauss`] into an image whose memory is used again; its shape is set to that of `view`.
+/// [`gauss`] into memory of the caller's: an image of the shape of `view`.
 ///
 /// # Errors
-/// As [`gauss`].
+/// As [`gauss`], and [`Error::Mismatch`](crate::Error::Mismatch) for an output of another shape.
 pub fn gauss_into<T: Pixel>(
     view: ImageView<'_, T>,
     options: &GaussOptions,
     cpu: &Cpu,
-    out: &mut Image<T>,
+    out: ImageViewMut<'_, T>,
 ) -> Result<()> {
     options.check()?;
+    out.require_shape("the output", view.size(), view.channels())?;
     let _stage = cpu.stage("gauss");
     let eight_bit = T::u8s(&[]).is_some();
     if eight_bit && options.taps.radius(true) <= FIXED_SIZE / 2 {

@@ -25,7 +25,7 @@ use crate::filter::border::{BAND, extend, leaves};
 use crate::{
     Error, Result,
     device::{Cpu, dispatch},
-    image::{Border, Image, ImageView, Pixel},
+    image::{Border, Image, ImageView, ImageViewMut, Pixel},
 };
 use fearless_simd::Simd;
 
@@ -91,32 +91,32 @@ impl Blob {
 /// # Errors
 /// [`Error::Image`] for an empty image or more than one channel, [`Error::Option`] for options out of range.
 pub fn response<T: Pixel>(view: ImageView<'_, T>, options: &HessianOptions, cpu: &Cpu) -> Result<Image<f32>> {
-    let mut out = Image::default();
-    response_into(view, options, cpu, &mut out)?;
+    let mut out = Image::new(view.size());
+    response_into(view, options, cpu, out.view_mut())?;
     Ok(out)
 }
 
-/// [`response`] into an image whose memory is used again.
+/// [`response`] into memory of the caller's: an image of one channel and the size of `view`.
 ///
 /// # Errors
-/// As [`response`].
+/// As [`response`], and [`Error::Mismatch`] for an output of another shape.
 pub fn response_into<T: Pixel>(
     view: ImageView<'_, T>,
     options: &HessianOptions,
     cpu: &Cpu,
-    out: &mut Image<f32>,
+    out: ImageViewMut<'_, f32>,
 ) -> Result<()> {
     options.check()?;
     view.require_grey()?;
+    out.require_shape("the output", view.size(), 1)?;
     let _stage = cpu.stage("hessian");
     let (width, height) = (view.size().width, view.size().height);
     let HessianOptions { weight, border, .. } = *options;
-    out.reshape(view.size(), 1);
-    cpu.for_chunks(out.data_mut(), width * BAND, |band, out| {
+    cpu.for_bands(out, BAND, |first, out| {
         let black = vec![T::default(); width];
         let mut columns = Columns::new(width);
-        for (i, out) in out.chunks_mut(width).enumerate() {
-            let y = band * BAND + i;
+        for i in 0..out.size().height {
+            let (y, out) = (first + i, out.row_mut(i));
             if border == Border::Skip && leaves(y, RADIUS, height) {
                 out.fill(0.0);
                 continue;

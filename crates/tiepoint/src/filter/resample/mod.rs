@@ -19,7 +19,7 @@ use crate::filter::border::BAND;
 use crate::{
     Result,
     device::{Cpu, dispatch},
-    image::{Image, ImageView, Pixel, Size},
+    image::{Image, ImageView, ImageViewMut, Pixel, Size},
 };
 use fearless_simd::Simd;
 
@@ -28,18 +28,18 @@ use fearless_simd::Simd;
 /// # Errors
 /// Never; the signature is that of every filter.
 pub fn double<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu) -> Result<Image<T>> {
-    let mut out = Image::default();
-    double_into(view, cpu, &mut out)?;
+    let mut out = Image::filled(doubled(view.size()), view.channels(), T::default());
+    double_into(view, cpu, out.view_mut())?;
     Ok(out)
 }
 
-/// [`double`] into an image whose memory is used again.
+/// [`double`] into memory of the caller's.
 ///
 /// # Errors
-/// As [`double`].
-pub fn double_into<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu, out: &mut Image<T>) -> Result<()> {
-    let Size { width, height } = view.size();
-    out.reshape(Size::new(width * 2, height * 2), view.channels());
+/// [`Error::Mismatch`](crate::Error::Mismatch) for an output of another shape.
+pub fn double_into<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu, out: ImageViewMut<'_, T>) -> Result<()> {
+    let height = view.size().height;
+    out.require_shape("the output", doubled(view.size()), view.channels())?;
     by_rows(cpu, out, "double", |y, out| {
         let (upper, lower) = (view.row(y / 2), view.row((y / 2 + y % 2).min(height - 1)));
         dispatch!(cpu.level(), simd => spread(simd, view.channels(), upper, lower, out));
@@ -52,17 +52,17 @@ pub fn double_into<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu, out: &mut Image<
 /// # Errors
 /// Never; the signature is that of every filter.
 pub fn halve<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu) -> Result<Image<T>> {
-    let mut out = Image::default();
-    halve_into(view, cpu, &mut out)?;
+    let mut out = Image::filled(half(view.size()), view.channels(), T::default());
+    halve_into(view, cpu, out.view_mut())?;
     Ok(out)
 }
 
-/// [`halve`] into an image whose memory is used again.
+/// [`halve`] into memory of the caller's.
 ///
 /// # Errors
-/// As [`halve`].
-pub fn halve_into<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu, out: &mut Image<T>) -> Result<()> {
-    out.reshape(half(view.size()), view.channels());
+/// [`Error::Mismatch`](crate::Error::Mismatch) for an output of another shape.
+pub fn halve_into<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu, out: ImageViewMut<'_, T>) -> Result<()> {
+    out.require_shape("the output", half(view.size()), view.channels())?;
     by_rows(cpu, out, "halve", |y, out| {
         dispatch!(cpu.level(), simd => every_second(simd, view.row(2 * y), view.channels(), out));
     });
@@ -74,23 +74,28 @@ pub fn halve_into<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu, out: &mut Image<T
 /// # Errors
 /// Never; the signature is that of every filter.
 pub fn halve_mean<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu) -> Result<Image<T>> {
-    let mut out = Image::default();
-    halve_mean_into(view, cpu, &mut out)?;
+    let mut out = Image::filled(half(view.size()), view.channels(), T::default());
+    halve_mean_into(view, cpu, out.view_mut())?;
     Ok(out)
 }
 
-/// [`halve_mean`] into an image whose memory is used again.
+/// [`halve_mean`] into memory of the caller's.
 ///
 /// # Errors
-/// As [`halve_mean`].
-pub fn halve_mean_into<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu, out: &mut Image<T>) -> Result<()> {
-    out.reshape(half(view.size()), view.channels());
+/// [`Error::Mismatch`](crate::Error::Mismatch) for an output of another shape.
+pub fn halve_mean_into<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu, out: ImageViewMut<'_, T>) -> Result<()> {
+    out.require_shape("the output", half(view.size()), view.channels())?;
     let last = view.size().height.saturating_sub(1);
     by_rows(cpu, out, "halve", |y, out| {
         let (upper, lower) = (view.row(2 * y), view.row((2 * y + 1).min(last)));
         dispatch!(cpu.level(), simd => pairs(simd, view.channels(), upper, lower, out));
     });
     Ok(())
+}
+
+/// Saturates: such an image cannot be held, which its making says.
+fn doubled(size: Size) -> Size {
+    Size::new(size.width.saturating_mul(2), size.height.saturating_mul(2))
 }
 
 fn half(size: Size) -> Size {
@@ -100,16 +105,13 @@ fn half(size: Size) -> Size {
 /// Runs `row(y, row of out)` for every row of `out`.
 fn by_rows<T: Pixel>(
     cpu: &Cpu,
-    out: &mut Image<T>,
+    out: ImageViewMut<'_, T>,
     stage: &'static str,
-    row: impl Fn(usize, &mut [T]) + Sync + Send,
+    row: impl Fn(usize, &mut [T]) + Sync,
 ) {
     let _stage = cpu.stage(stage);
-    let row_len = out.row_len();
-    cpu.for_chunks(out.data_mut(), row_len * BAND, |band, out| {
-        for (i, out) in out.chunks_mut(row_len).enumerate() {
-            row(band * BAND + i, out);
-        }
+    cpu.for_bands(out, BAND, |first, out| {
+        (0..out.size().height).for_each(|i| row(first + i, out.row_mut(i)));
     });
 }
 

@@ -21,7 +21,7 @@ use crate::filter::border::{BAND, leaves};
 use crate::{
     Result,
     device::{Cpu, dispatch},
-    image::{Border, Image, ImageView, Pixel},
+    image::{Border, Image, ImageView, ImageViewMut, Pixel},
 };
 use fearless_simd::Simd;
 
@@ -129,20 +129,20 @@ impl Sobel for f32 {
 /// # Errors
 /// Never; the signature is that of every filter.
 pub fn x<T: Sobel>(view: ImageView<'_, T>, options: &SobelOptions, cpu: &Cpu) -> Result<Image<T::Gradient>> {
-    let mut out = Image::default();
-    x_into(view, options, cpu, &mut out)?;
+    let mut out = Image::filled(view.size(), view.channels(), Default::default());
+    x_into(view, options, cpu, out.view_mut())?;
     Ok(out)
 }
 
-/// [`x`] into an image whose memory is used again.
+/// [`x`] into memory of the caller's: an image of the shape of `view`.
 ///
 /// # Errors
-/// As [`x`].
+/// [`Error::Mismatch`](crate::Error::Mismatch) for an output of another shape.
 pub fn x_into<T: Sobel>(
     view: ImageView<'_, T>,
     options: &SobelOptions,
     cpu: &Cpu,
-    out: &mut Image<T::Gradient>,
+    out: ImageViewMut<'_, T::Gradient>,
 ) -> Result<()> {
     filter::<T, X>(view, options, cpu, out)
 }
@@ -152,20 +152,20 @@ pub fn x_into<T: Sobel>(
 /// # Errors
 /// Never; the signature is that of every filter.
 pub fn y<T: Sobel>(view: ImageView<'_, T>, options: &SobelOptions, cpu: &Cpu) -> Result<Image<T::Gradient>> {
-    let mut out = Image::default();
-    y_into(view, options, cpu, &mut out)?;
+    let mut out = Image::filled(view.size(), view.channels(), Default::default());
+    y_into(view, options, cpu, out.view_mut())?;
     Ok(out)
 }
 
-/// [`y`] into an image whose memory is used again.
+/// [`y`] into memory of the caller's: an image of the shape of `view`.
 ///
 /// # Errors
-/// As [`y`].
+/// [`Error::Mismatch`](crate::Error::Mismatch) for an output of another shape.
 pub fn y_into<T: Sobel>(
     view: ImageView<'_, T>,
     options: &SobelOptions,
     cpu: &Cpu,
-    out: &mut Image<T::Gradient>,
+    out: ImageViewMut<'_, T::Gradient>,
 ) -> Result<()> {
     filter::<T, Y>(view, options, cpu, out)
 }
@@ -175,20 +175,20 @@ pub fn y_into<T: Sobel>(
 /// # Errors
 /// Never; the signature is that of every filter.
 pub fn magnitude<T: Sobel>(view: ImageView<'_, T>, options: &SobelOptions, cpu: &Cpu) -> Result<Image<T>> {
-    let mut out = Image::default();
-    magnitude_into(view, options, cpu, &mut out)?;
+    let mut out = Image::filled(view.size(), view.channels(), Default::default());
+    magnitude_into(view, options, cpu, out.view_mut())?;
     Ok(out)
 }
 
-/// [`magnitude`] into an image whose memory is used again.
+/// [`magnitude`] into memory of the caller's: an image of the shape of `view`.
 ///
 /// # Errors
-/// As [`magnitude`].
+/// [`Error::Mismatch`](crate::Error::Mismatch) for an output of another shape.
 pub fn magnitude_into<T: Sobel>(
     view: ImageView<'_, T>,
     options: &SobelOptions,
     cpu: &Cpu,
-    out: &mut Image<T>,
+    out: ImageViewMut<'_, T>,
 ) -> Result<()> {
     filter::<T, Magnitude>(view, options, cpu, out)
 }
@@ -343,45 +343,43 @@ fn filter<T: Sobel, F: Form<T>>(
     view: ImageView<'_, T>,
     options: &SobelOptions,
     cpu: &Cpu,
-    out: &mut Image<F::Out>,
+    out: ImageViewMut<'_, F::Out>,
 ) -> Result<()> {
     options.check()?;
     let _stage = cpu.stage("sobel");
-    out.reshape(view.size(), view.channels());
-    let (row_len, channels, height) = (out.row_len(), view.channels(), view.size().height);
+    out.require_shape("the output", view.size(), view.channels())?;
+    let (channels, height) = (view.channels(), view.size().height);
+    let row_len = view.size().width * channels;
     let border = options.border;
     let width = (TILE_BYTES / size_of::<T>()).div_ceil(channels) * channels;
-    cpu.for_chunks(out.data_mut(), row_len * BAND, |band, out| {
+    cpu.for_bands(out, BAND, |first, out| {
         let black = vec![T::default(); row_len];
         let mut s = vec![T::Gradient::default(); width + 2 * channels];
         let mut d = s.clone();
         for from in (0..row_len).step_by(width) {
             let tile = Tile { from, to: (from + width).min(row_len), row_len, channels, border };
-            for (i, out) in out.chunks_mut(row_len).enumerate() {
-                let y = (band * BAND + i) as isize;
+            for i in 0..out.size().height {
+                let y = (first + i) as isize;
                 let source = |y: isize| border.index(y, height).map_or(&black[..], |y| view.row(y));
                 let [above, centre, below] = [y - 1, y, y + 1].map(|y| &source(y)[tile.reach()]);
                 let rows = Rows { above, centre, below, tile };
-                let out = &mut out[tile.from..tile.to];
+                let out = &mut out.row_mut(i)[tile.from..tile.to];
                 dispatch!(cpu.level(), simd => row::<_, T, F>(simd, &mut s, &mut d, &rows, out));
             }
         }
         if border == Border::Skip {
-            clear_edge(out, band * BAND, height, row_len, channels);
+            clear_edge(out, first, height);
         }
     });
     Ok(())
 }
 
 /// For [`Border::Skip`]: no gradient on the edge of the image.
-fn clear_edge<O: Copy + Default>(
-    out: &mut [O],
-    first: usize,
-    height: usize,
-    row_len: usize,
-    channels: usize,
-) {
-    for (i, out) in out.chunks_mut(row_len).enumerate() {
+fn clear_edge<O: Copy + Default>(out: &mut ImageViewMut<'_, O>, first: usize, height: usize) {
+    let channels = out.channels();
+    for i in 0..out.size().height {
+        let out = out.row_mut(i);
+        let row_len = out.len();
         if leaves(first + i, 1, height) {
             out.fill(O::default());
         }

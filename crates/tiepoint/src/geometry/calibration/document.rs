@@ -1,4 +1,4 @@
-//! What a calibration file says, whatever its syntax: named numbers, texts and matrices.
+//! The content of a calibration file in any of its syntaxes: named numbers and matrices.
 
 use super::{middlebury, xml, yaml};
 use crate::{Error, Result};
@@ -43,7 +43,7 @@ pub(super) struct Document {
     entries: Vec<Entry>,
 }
 
-/// Why a text was refused.
+/// A part of a file, or why it cannot be read.
 pub(super) type Parsed<T> = std::result::Result<T, String>;
 
 impl Document {
@@ -74,7 +74,9 @@ impl Document {
     pub(super) fn number(&self, entry: &Entry) -> Result<f64> {
         match &entry.value {
             Value::Number(v) => Ok(*v),
-            _ => Err(self.wrong(format!("line {}: {} is not a number", entry.line, entry.key))),
+            Value::Matrix(_) | Value::Other => {
+                Err(self.wrong(format!("line {}: {} is not a number", entry.line, entry.key)))
+            }
         }
     }
 
@@ -82,7 +84,9 @@ impl Document {
     pub(super) fn matrix<'a>(&self, entry: &'a Entry) -> Result<&'a Matrix> {
         match &entry.value {
             Value::Matrix(m) => Ok(m),
-            _ => Err(self.wrong(format!("line {}: {} is not a matrix", entry.line, entry.key))),
+            Value::Number(_) | Value::Other => {
+                Err(self.wrong(format!("line {}: {} is not a matrix", entry.line, entry.key)))
+            }
         }
     }
 
@@ -97,7 +101,7 @@ impl Document {
         Ok(std::array::from_fn(|i| std::array::from_fn(|j| m.data[i * C + j])))
     }
 
-    /// The `N` numbers of the entry, which may lie or stand.
+    /// The `N` numbers of the entry, a row or a column.
     pub(super) fn vector<const N: usize>(&self, entry: &Entry) -> Result<[f64; N]> {
         let m = self.matrix(entry)?;
         if m.data.len() != N || m.rows.min(m.columns) != 1 {
@@ -144,7 +148,7 @@ pub(super) fn number(word: &str, key: &str, line: usize) -> Parsed<f64> {
     number.ok_or_else(|| format!("line {line}: {key} holds {word:?}, not a finite number"))
 }
 
-/// The parts of an OpenCV matrix as they come along.
+/// The parts of an OpenCV matrix that have been read.
 #[derive(Debug, Default)]
 pub(super) struct MatrixParts {
     pub(super) rows: Option<usize>,
@@ -157,7 +161,7 @@ pub(super) struct MatrixParts {
 const MAX_SIDE: usize = 1 << 16;
 
 impl MatrixParts {
-    /// Takes `rows`, `cols` or `dt`; data come by themselves.
+    /// Sets `rows`, `cols` or `dt`; the data are set by the caller.
     pub(super) fn take(&mut self, part: &str, text: &str, key: &str, line: usize) -> Parsed<()> {
         let count = || match text.parse::<usize>() {
             Ok(n) if (1..=MAX_SIDE).contains(&n) => Ok(n),

@@ -1,6 +1,6 @@
 //! Calibrated cameras, and the files that describe them.
 //!
-//! [`StereoCalibration`] is a pair of cameras as they stand: what rectification needs. [`RectifiedCalibration`]
+//! [`StereoCalibration`] describes two cameras and their relative pose: what rectification needs. [`RectifiedCalibration`]
 //! is a pair of images already rectified: what turns disparity into depth. Both are read from
 //! - OpenCV YAML and XML, under the names that its samples and most programs give: `M1 D1 M2 D2 R T`
 //!   (`K1`, `cameraMatrix1`, `distCoeffs1`, …), `R1 R2 P1 P2 Q`, in one file or in several (intrinsics and
@@ -105,7 +105,7 @@ impl StereoCalibration {
         dot(self.translation, self.translation).sqrt()
     }
 
-    /// The same with the cameras exchanged; a stored rectification does not survive it.
+    /// The calibration with the cameras exchanged, without a stored rectification.
     #[must_use]
     pub fn exchanged(&self) -> Self {
         let rotation = transpose(&self.rotation);

@@ -49,7 +49,7 @@ impl RectifiedCalibration {
     fn of(document: &Document) -> Result<Self> {
         match document.syntax {
             Syntax::Middlebury => opencv::middlebury(document),
-            _ => opencv::rectified(document),
+            Syntax::Yaml | Syntax::Xml => opencv::rectified(document),
         }
     }
 

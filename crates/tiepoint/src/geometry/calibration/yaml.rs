@@ -1,11 +1,11 @@
-//! The YAML that OpenCV's `FileStorage` writes, and nothing more of YAML.
+//! The part of YAML that OpenCV's `FileStorage` writes.
 //!
 //! Entries of the outermost level are read: `key: number`, `key: [ numbers ]` and `key: !!opencv-matrix` with
 //! its indented `rows`, `cols`, `dt` and `data: [ … ]`. Texts, lists and other maps are stepped over.
 
 use super::document::{Entry, Matrix, MatrixParts, Parsed, Value, number};
 
-/// Lines that say something, with their number, from 1.
+/// Lines that are neither blank nor a comment, with their number from 1.
 struct Lines<'a> {
     all: Vec<(usize, &'a str)>,
     next: usize,
@@ -61,7 +61,7 @@ fn value<'a>(key: &str, rest: &'a str, line: usize, lines: &mut Lines<'a>) -> Pa
     if rest.starts_with('[') {
         let words = flow(key, rest, line, lines)?;
         let numbers: Parsed<Vec<f64>> = words.iter().map(|(w, l)| number(w, key, *l)).collect();
-        // A list of anything else is nobody's matrix.
+        // No calibration needs a list of anything else.
         let numbers = numbers.ok().filter(|n| !n.is_empty());
         return Ok(
             numbers.map_or(Value::Other, |data| Value::Matrix(Matrix { rows: 1, columns: data.len(), data }))
@@ -121,7 +121,7 @@ fn unquoted(text: &str) -> &str {
     text.strip_prefix('"').and_then(|t| t.strip_suffix('"')).unwrap_or(text)
 }
 
-/// As much of a text as a message bears.
+/// The beginning of a text, for messages.
 fn shortened(text: &str) -> String {
     text.chars().take(40).collect()
 }

@@ -4,7 +4,7 @@
 //! - A fundamental matrix from a sample with five or more matches on one plane fits the plane and says
 //!   nothing of the rest (DEGENSAC: Chum, Werner, Matas 2005). The homography of the plane is found from the
 //!   sample, and F = \[e'\]× H completed with two matches off the plane.
-//! - Results: inliers on a line or in one place; and agreement that chance explains, by the number of false
+//! - Results: inliers on a line or at one point; and agreement that chance explains, by the number of false
 //!   alarms of Moisan and Stival (2004): with n matches, k inliers, samples of m and a probability p that a
 //!   wrong match falls within the threshold, (n − m) C(n, k) C(k, m) p^(k−m) must stay below 0.01.
 
@@ -32,7 +32,7 @@ pub(super) fn explain(judge: &Judge<'_>) -> Error {
     let all: Vec<usize> = (0..judge.points.len()).collect();
     match spread(judge, &all) {
         [major, _] if major < judge.threshold * judge.threshold => {
-            error(judge.kind, "all matches lie in one place")
+            error(judge.kind, "all matches lie at one point")
         }
         [_, minor] if minor < judge.threshold * judge.threshold => {
             error(judge.kind, "all matches lie on a line")
@@ -41,7 +41,7 @@ pub(super) fn explain(judge: &Judge<'_>) -> Error {
     }
 }
 
-/// The variances along the major and minor axis of the places at `indices`: the lesser of both images.
+/// The variances along the major and minor axis of the points at `indices`: the lesser of both images.
 fn spread(judge: &Judge<'_>, indices: &[usize]) -> [f64; 2] {
     let axes = |place: &dyn Fn(usize) -> [f64; 3]| {
         let n = indices.len().max(1) as f64;
@@ -56,7 +56,7 @@ fn spread(judge: &Judge<'_>, indices: &[usize]) -> [f64; 2] {
     [a[1].min(b[1]), a[0].min(b[0])]
 }
 
-/// How many different places of A, or of B if fewer, the matches at `indices` have.
+/// How many different points of A, or of B if fewer, the matches at `indices` have.
 fn distinct(judge: &Judge<'_>, indices: &[usize]) -> usize {
     let count = |place: &dyn Fn(usize) -> [f64; 3]| {
         let mut bits: Vec<_> = indices.iter().map(|&i| place(i).map(f64::to_bits)).collect();
@@ -67,7 +67,7 @@ fn distinct(judge: &Judge<'_>, indices: &[usize]) -> usize {
     count(&|i| judge.points.a(i)).min(count(&|i| judge.points.b(i)))
 }
 
-/// The probability that a wrong match lies within the threshold, places in B being as likely anywhere in
+/// The probability that a wrong match lies within the threshold, points in B being as likely anywhere in
 /// their bounding box.
 fn chance(judge: &Judge<'_>) -> f64 {
     let range = |v: &[f64]| {
@@ -79,7 +79,7 @@ fn chance(judge: &Judge<'_>) -> f64 {
     let t = judge.threshold;
     let reached = match judge.kind {
         ModelKind::Fundamental => 2.0 * t * (width * width + height * height).sqrt(),
-        _ => std::f64::consts::PI * t * t,
+        ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => std::f64::consts::PI * t * t,
     };
     (reached / (width * height)).min(1.0)
 }
@@ -97,14 +97,14 @@ pub(super) fn check(judge: &Judge<'_>, model: &Mat3, inliers: &[usize]) -> Resul
     let (kind, sample) = (judge.kind, judge.kind.minimum());
     let all: Vec<usize> = (0..judge.points.len()).collect();
     let (n, k) = (distinct(judge, &all), distinct(judge, inliers));
-    // Places within a third of a threshold of a line, or of a point, are not told from ones on it.
+    // Places within a third of a threshold of a line, or of a point, count as lying on it.
     let least = judge.threshold * judge.threshold / 9.0;
     let [major, minor] = spread(judge, inliers);
     if k < sample {
         return Err(error(kind, "fewer different places agree than determine one"));
     }
     if major < least {
-        return Err(error(kind, "the matches that agree lie in one place"));
+        return Err(error(kind, "the matches that agree lie at one point"));
     }
     if kind != ModelKind::Similarity && minor < least {
         return Err(error(kind, "the matches that agree lie on a line"));

@@ -17,7 +17,7 @@ const LAST_STEPS: usize = 100;
 pub(super) struct Judge<'p> {
     pub(super) kind: ModelKind,
     pub(super) points: &'p Points,
-    /// The threshold between normalised places.
+    /// The threshold between normalised points.
     pub(super) threshold: f64,
     score: Score,
     /// The score for a start that is off by more than the threshold.

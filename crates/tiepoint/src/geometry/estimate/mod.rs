@@ -104,7 +104,7 @@ const BATCH: usize = 64;
 ///
 /// # Errors
 /// [`Error::Option`] as [`RobustOptions::check`]; [`Error::TooFewMatches`] for fewer than determine the model;
-/// [`Error::Degenerate`] when they do not determine it: all on a line, all in one place, all on a plane (for
+/// [`Error::Degenerate`] when they do not determine it: all on a line, all at one point, all on a plane (for
 /// a fundamental matrix), or no more of them in agreement than chance brings about.
 pub fn estimate(
     kind: ModelKind,
@@ -157,7 +157,7 @@ fn usable(kind: ModelKind, pairs: &[Correspondence]) -> Result<Vec<usize>> {
     Ok(usable)
 }
 
-/// A model between normalised places, and its score.
+/// A model between normalised points, and its score.
 #[derive(Clone, Copy, Debug)]
 struct Scored {
     model: Mat3,
@@ -213,7 +213,7 @@ fn samples_needed(share: f64, size: usize, options: &RobustOptions) -> usize {
     if needed < options.max_iterations as f64 { needed.ceil() as usize } else { options.max_iterations }
 }
 
-/// Optimises to convergence, checks what came out, and brings it back to pixels.
+/// Optimises to convergence, checks that the inliers determine the model, and converts it to pixels.
 fn finish(judge: &Judge<'_>, best: Scored, usable: &[usize], iterations: usize) -> Result<Estimate> {
     let best = judge.converge(best);
     let inliers = judge.inliers(&best.model);

@@ -7,7 +7,7 @@ use super::Correspondence;
 use crate::geometry::ModelKind;
 use crate::geometry::matrix::{Mat3, product, transpose};
 
-/// Normalised places, each coordinate in a row of its own.
+/// Normalised points, one array for each coordinate.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Points {
     pub(super) xa: Vec<f64>,
@@ -49,12 +49,12 @@ impl Points {
         self.xa.len()
     }
 
-    /// The place in A as a homogeneous vector.
+    /// The point in A as a homogeneous vector.
     pub(super) fn a(&self, i: usize) -> [f64; 3] {
         [self.xa[i], self.ya[i], 1.0]
     }
 
-    /// The place in B as a homogeneous vector.
+    /// The point in B as a homogeneous vector.
     pub(super) fn b(&self, i: usize) -> [f64; 3] {
         [self.xb[i], self.yb[i], 1.0]
     }
@@ -69,20 +69,20 @@ impl Points {
         [[s, 0.0, c[0]], [0.0, s, c[1]], [0.0, 0.0, 1.0]]
     }
 
-    /// A model between normalised places as one between pixels.
+    /// A model between normalised points as one between pixels.
     pub(super) fn to_pixels(&self, kind: ModelKind, m: &Mat3) -> Mat3 {
         let left = match kind {
             ModelKind::Fundamental => transpose(&self.forth(self.centre_b)),
-            _ => self.back(self.centre_b),
+            ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => self.back(self.centre_b),
         };
         product(&product(&left, m), &self.forth(self.centre_a))
     }
 
-    /// A model between pixels as one between normalised places.
+    /// A model between pixels as one between normalised points.
     pub(super) fn normalised(&self, kind: ModelKind, m: &Mat3) -> Mat3 {
         let left = match kind {
             ModelKind::Fundamental => transpose(&self.back(self.centre_b)),
-            _ => self.forth(self.centre_b),
+            ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => self.forth(self.centre_b),
         };
         product(&product(&left, m), &self.back(self.centre_a))
     }

@@ -20,7 +20,9 @@ use fearless_simd::Simd;
 pub(super) fn residuals(kind: ModelKind, level: Level, m: &Mat3, p: &Points, out: &mut [f64]) {
     match kind {
         ModelKind::Fundamental => dispatch!(level, simd => epipolar(simd, m, p, out)),
-        _ => dispatch!(level, simd => transfer(simd, m, p, out)),
+        ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => {
+            dispatch!(level, simd => transfer(simd, m, p, out));
+        }
     }
 }
 
@@ -47,7 +49,7 @@ fn epipolar<S: Simd>(_simd: S, f: &Mat3, p: &Points, out: &mut [f64]) {
 
 /// A transfer error with what its weighting needs.
 struct Transfer {
-    /// Denominator, and place in B.
+    /// Denominator, and point in B.
     w: f64,
     place: [f64; 2],
     e: [f64; 2],
@@ -111,7 +113,9 @@ impl Normal {
             let (a, b) = ([p.xa[i], p.ya[i]], [p.xb[i], p.yb[i]]);
             match kind {
                 ModelKind::Fundamental => normal.add_epipolar(m, a, b, weight),
-                _ => normal.add_transfer(m, a, b, weight),
+                ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => {
+                    normal.add_transfer(m, a, b, weight);
+                }
             }
         }
         for i in 0..9 {

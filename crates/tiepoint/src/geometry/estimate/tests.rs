@@ -238,7 +238,7 @@ fn a_dominant_plane_is_seen_through() {
     }
 }
 
-/// A place of A with the partner that it has when it lies at depth 1200.
+/// A point of A with the partner that it has when it lies at depth 1200.
 fn on_plane(model: &Mat3, a: [f64; 2]) -> Correspondence {
     let depth = 1200.0;
     let (x, y) = ((a[0] - 320.0) / 500.0 * depth, (a[1] - 240.0) / 500.0 * depth);

@@ -1,7 +1,7 @@
 //! Rectification: two pictures turned so that what corresponds lies in the same row.
 //!
 //! With the cameras known (`calibration`), both are turned in place, each by half of the rotation R between
-//! them (Bouguet's method, as told by Hirschmüller's and OpenCV's programs), then together so that the baseline
+//! them (Bouguet's method, as in OpenCV), then together so that the baseline
 //! runs along x and the mean of both optical axes lies in the plane y = 0: of all rotations that rectify, those
 //! that turn the pictures least. Both get one focal length f, the mean of what keeps the scale in the middle
 //! of each picture, and principal points after the [`OutputFrame`] asked for. A vertical rig is rectified too: its
@@ -49,7 +49,7 @@ pub struct RectifyOptions {
 
 setters!(RectifyOptions { with_frame: frame = OutputFrame, with_principal: principal = Principal });
 
-/// One picture's way into the rectified pair.
+/// How one picture is rectified.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RectifiedView {
     /// The camera that took the picture.
@@ -66,7 +66,7 @@ pub struct RectifiedView {
     pub size: Size,
 }
 
-/// A rectified pair: how each picture is to be warped, and what the pair is then.
+/// A rectified pair: how each picture is warped, and the geometry of the result.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rectification {
     /// The left view.
@@ -162,7 +162,7 @@ impl Rectification {
     }
 }
 
-/// What the caller is to do about cameras in the wrong order.
+/// The message for cameras in the wrong order.
 const EXCHANGED: &str = "the left camera stands on the right: exchange the two pictures (and their cameras)";
 
 fn check_sizes(rig: &StereoCalibration, sizes: [Size; 2]) -> Result<()> {
@@ -241,7 +241,7 @@ impl RectifiedView {
     }
 }
 
-/// From the result back to the picture, prepared for whole rows.
+/// The map from the result to the picture, prepared for whole rows.
 struct Inverse {
     camera: Camera,
     reach: f64,

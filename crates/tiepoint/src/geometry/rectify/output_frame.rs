@@ -1,6 +1,6 @@
 //! Focal length, principal points and size of the rectified pair.
 //!
-//! The outline of each picture, without its lens and turned, is laid on the plane Z = 1. Its bounding box is
+//! The outline of each picture, without its lens and turned, is projected onto the plane Z = 1. Its bounding box is
 //! the *outer* box; the *inner* box runs between the innermost places of its four sides, so that a picture
 //! that is not turned far fills it. Boxes are in units of the focal length.
 
@@ -45,7 +45,7 @@ pub enum Principal {
     /// In one place: disparities are above 0, and 0 is infinitely far.
     #[default]
     Shared,
-    /// Each view is centred by itself, which wastes little of views that converge; `doffs` tells the difference.
+    /// Each view is centred by itself, which wastes little of views that converge; `doffs` holds the difference.
     Own,
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Turned {
     pub(super) input: Size,
 }
 
-/// What [`frame`] decides.
+/// The result of [`frame`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
     pub(super) focal: f64,
@@ -93,10 +93,10 @@ struct Boxes {
 /// Places along a side of the outline.
 const STEPS: usize = 48;
 
-/// A ray may lean so far (cosine) from the rectified axis: beyond, the epipole is in or near the picture.
+/// Least cosine between a ray and the rectified axis; below it the epipole is in or near the picture.
 const LEAST_COSINE: f64 = 0.1;
 
-/// An output may have so many times the pixels of the input.
+/// Most pixels of an output, as a multiple of those of the input.
 const LARGEST: f64 = 4.0;
 
 impl Turned {

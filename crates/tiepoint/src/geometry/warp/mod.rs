@@ -21,7 +21,8 @@ pub(crate) use places::Map;
 
 use super::Homography;
 use crate::device::Cpu;
-use crate::image::{Image, ImageView, Pixel, Size};
+use crate::image::{Image, ImageView, ImageViewMut, Pixel, Size};
+use crate::options::named;
 use crate::{Error, Result};
 use kernel::Weights;
 use places::bounds;
@@ -31,13 +32,20 @@ use resample::Resampler;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Interpolation {
     /// From 2×2 pixels; never leaves their range.
-    #[default]
     Bilinear,
-    /// From 4×4 pixels, sharper; overshoots a little at edges.
+    /// From 4×4 pixels, sharper; overshoots a little at edges. The default, of the library and of the command:
+    /// bilinear half way between pixels is their mean, and a warped image is blurred unevenly.
+    #[default]
     Bicubic,
     /// From 6×6 pixels, sharpest.
     Lanczos3,
 }
+
+named!(Interpolation as "interpolation" {
+    "bilinear": Self::Bilinear, "From 2×2 pixels";
+    "bicubic": Self::Bicubic, "From 4×4 pixels";
+    "lanczos": Self::Lanczos3, "From 6×6 pixels";
+});
 
 impl Interpolation {
     /// Pixels in each direction that make a value.
@@ -65,63 +73,61 @@ fn check_size(size: Size, channels: usize) -> Result<()> {
     }
 }
 
-/// The output of `size` whose pixel (x, y) shows the input at `map`(x, y). The map goes **from the output to
-/// the input**: to bring image B onto image A give the model from A to B. Places without input get `fill` in
-/// all channels.
+/// The output of `size` whose pixel (x, y) shows the input at `input_from_output`(x, y). To bring image B onto image A
+/// give B from A. Places without input get `fill` in all channels.
 ///
 /// # Errors
 /// [`Error::Image`] when the input is empty, or the output too large to be held.
 pub fn warp<T: Pixel>(
     input: ImageView<'_, T>,
-    map: &Homography,
+    input_from_output: &Homography,
     size: Size,
     interpolation: Interpolation,
     fill: T,
     cpu: &Cpu,
 ) -> Result<Image<T>> {
-    warp_by(input, map, size, interpolation, fill, cpu)
+    warp_by(input, input_from_output, size, interpolation, fill, cpu)
 }
 
-/// [`warp()`] into an image whose memory is used again.
+/// [`warp()`] into memory of the caller's: an image of the output's size and the input's channels.
 ///
 /// # Errors
-/// As [`warp()`].
+/// As [`warp()`], and [`Error::Mismatch`] for an output of other channels.
 pub fn warp_into<T: Pixel>(
     input: ImageView<'_, T>,
-    map: &Homography,
-    size: Size,
+    input_from_output: &Homography,
     interpolation: Interpolation,
     fill: T,
     cpu: &Cpu,
-    output: &mut Image<T>,
+    output: ImageViewMut<'_, T>,
 ) -> Result<()> {
-    warp_by_into(input, map, size, interpolation, fill, cpu, output)
+    warp_by_into(input, input_from_output, interpolation, fill, cpu, output)
 }
 
 /// [`warp()`] by any map.
 pub(crate) fn warp_by<T: Pixel>(
     input: ImageView<'_, T>,
-    map: &impl Map,
+    input_from_output: &impl Map,
     size: Size,
     interpolation: Interpolation,
     fill: T,
     cpu: &Cpu,
 ) -> Result<Image<T>> {
-    let mut output = Image::default();
-    warp_by_into(input, map, size, interpolation, fill, cpu, &mut output)?;
+    check_size(size, input.channels())?;
+    let mut output = Image::filled(size, input.channels(), T::default());
+    warp_by_into(input, input_from_output, interpolation, fill, cpu, output.view_mut())?;
     Ok(output)
 }
 
 fn warp_by_into<T: Pixel>(
     input: ImageView<'_, T>,
-    map: &impl Map,
-    size: Size,
+    input_from_output: &impl Map,
     interpolation: Interpolation,
     fill: T,
     cpu: &Cpu,
-    output: &mut Image<T>,
+    output: ImageViewMut<'_, T>,
 ) -> Result<()> {
-    check_size(size, input.channels())?;
+    output.require_shape("the output", output.size(), input.channels())?;
     if input.size().is_empty() {
         return Err(Error::Image(format!("the image to warp is empty ({})", input.size())));
     }
@@ -129,12 +135,10 @@ fn warp_by_into<T: Pixel>(
         return Err(Error::Image(format!("an image of {} is too long to warp", input.size())));
     }
     let _stage = cpu.stage("warp");
-    let cpu = &cpu.begin_task("warp", size.height);
+    let cpu = &cpu.begin_task("warp", output.size().height);
     let weights = Weights::new(interpolation);
-    output.reshape(size, input.channels());
-    let row = output.row_len();
-    cpu.for_chunks(output.data_mut(), row * ROWS, |i, rows| {
-        Resampler::new(input, &weights, fill).run(map, i * ROWS, rows, row, cpu.level());
+    cpu.for_bands(output, ROWS, |first, band| {
+        Resampler::new(input, &weights, fill).run(input_from_output, first, band, cpu.level());
         cpu.advance(ROWS);
     });
     Ok(())

@@ -9,7 +9,7 @@ use super::ROWS;
 use super::kernel::Weights;
 use super::places::{COLUMNS, Line, Map, NOWHERE};
 use crate::device::{Level, dispatch};
-use crate::image::{ImageView, Pixel, Size};
+use crate::image::{ImageView, ImageViewMut, Pixel, Size};
 use fearless_simd::{Simd, f32x16, i32x16, prelude::*, u8x64, u32x16};
 
 /// Pixels that are interpolated together.
@@ -40,17 +40,17 @@ impl<'a, T: Pixel> Resampler<'a, T> {
         Self { input, weights, fill, places, lines, patch: Patch::default(), values }
     }
 
-    /// Fills `rows`, each of `row_len` values, the first of which is row `y` of the output.
-    pub(super) fn run(&mut self, map: &impl Map, y: usize, rows: &mut [T], row_len: usize, level: Level) {
+    /// Fills `band`, the first row of which is row `y` of the output.
+    pub(super) fn run(&mut self, map: &impl Map, y: usize, band: &mut ImageViewMut<'_, T>, level: Level) {
         let (channels, size) = (self.input.channels(), self.input.size());
+        let row_len = band.size().width * channels;
         for first in (0..row_len).step_by(COLUMNS * channels) {
             let last = row_len.min(first + COLUMNS * channels);
-            let lines = self.lines.iter_mut().enumerate().take(rows.len() / row_len);
+            let lines = self.lines.iter_mut().enumerate().take(band.size().height);
             for (j, line) in lines {
                 line.find(map, [first / channels, y + j], size, &mut self.places, level);
             }
-            let mut out: Vec<&mut [T]> =
-                rows.chunks_exact_mut(row_len).map(|r| &mut r[first..last]).collect();
+            let mut out: Vec<&mut [T]> = band.rows_mut().map(|r| &mut r[first..last]).collect();
             dispatch!(level, simd => match self.weights.taps() {
                 2 => tile::<_, _, 2>(simd, self, &mut out),
                 4 => tile::<_, _, 4>(simd, self, &mut out),

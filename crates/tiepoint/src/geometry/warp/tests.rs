@@ -165,8 +165,8 @@ fn windows_of_whole_tiles_equal_the_reference() {
             let expected = reference(&image, &map, size, kind, 3);
             for level in Cpu::levels() {
                 let cpu = Cpu::sequential().at_level(level).unwrap();
-                let mut found = Image::filled(Size::new(9, 9), 2, 200);
-                warp_into(image.view(), &map, size, kind, 3, &cpu, &mut found).unwrap();
+                let mut found = Image::filled(size, channels, 200);
+                warp_into(image.view(), &map, kind, 3, &cpu, found.view_mut()).unwrap();
                 assert_same(&found, &expected, format_args!("{map:?} {kind:?} {level:?}"));
             }
         }

@@ -4,10 +4,10 @@
 //! fma(0.0722, B, fma(0.7152, G, 0.2126 · R)). An alpha channel is ignored: two channels are grey and alpha,
 //! four are R, G, B and alpha.
 
-use crate::image::{AnyImage, Image, ImageView, Pixel};
 mod gpu;
 
-use crate::{Error, Result, device::Cpu};
+use crate::image::{AnyCow, AnyView, Image, ImageView, Pixel};
+use crate::{Error, Result, device::Cpu, for_any_view};
 
 /// Weights of red, green and blue.
 const LUMA: [f32; 3] = [0.2126, 0.7152, 0.0722];
@@ -49,37 +49,36 @@ pub(in crate::image) fn check_channels(channels: usize) -> Result<()> {
     }
 }
 
-fn grey_view<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu) -> Result<Image<T>> {
-    check_channels(view.channels())?;
+/// Rows that a task converts.
+const ROWS: usize = 64;
+
+fn grey_view<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu) -> Image<T> {
     let mut out = Image::new(view.size());
-    let width = view.size().width;
-    cpu.for_chunks(out.data_mut(), width * 64, |chunk, rows| {
-        for (i, row) in rows.chunks_mut(width.max(1)).enumerate() {
-            grey_row(view.row(chunk * 64 + i), view.channels(), row);
+    cpu.for_bands(out.view_mut(), ROWS, |first, band| {
+        for (y, row) in (first..).zip(band.rows_mut()) {
+            grey_row(view.row(y), view.channels(), row);
         }
     });
-    Ok(out)
+    out
 }
 
-/// The grey image of `image`, in the same pixel type; a grey image is handed through.
+/// The grey image of `image`, in the same pixel type. A grey image is returned as it was given.
 ///
 /// # Errors
 /// [`Error::Image`] for more than four channels.
-pub fn grey(image: AnyImage, cpu: &Cpu) -> Result<AnyImage> {
+pub fn grey<'a>(image: impl Into<AnyView<'a>>, cpu: &Cpu) -> Result<AnyCow<'a>> {
+    let image = image.into();
+    check_channels(image.channels())?;
     if image.channels() == 1 {
-        return Ok(image);
+        return Ok(AnyCow::Borrowed(image));
     }
-    Ok(match image {
-        AnyImage::U8(i) => AnyImage::U8(grey_view(i.view(), cpu)?),
-        AnyImage::U16(i) => AnyImage::U16(grey_view(i.view(), cpu)?),
-        AnyImage::F32(i) => AnyImage::F32(grey_view(i.view(), cpu)?),
-    })
+    Ok(AnyCow::Owned(for_any_view!(image, view => grey_view(view, cpu).into())))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::Size;
+    use crate::image::{AnyImage, Size};
 
     #[test]
     fn luma_of_the_primaries() {
@@ -89,25 +88,29 @@ mod tests {
             let data: Vec<u8> =
                 pixels.iter().flat_map(|p| [&p[..], &[9]].concat()[..channels].to_vec()).collect();
             let image = Image::from_vec(data.clone(), Size::new(5, 1), channels).unwrap();
-            let found = grey(AnyImage::U8(image), &cpu).unwrap();
+            let found = grey(&image, &cpu).unwrap().into_image();
             let expected = Image::from_vec(vec![54, 182, 18, 255, 3], Size::new(5, 1), 1).unwrap();
             assert_eq!(found, AnyImage::U8(expected), "8 bits, {channels} channels");
 
             let deep = data.iter().map(|v| u16::from(*v) * 257).collect();
             let image = Image::from_vec(deep, Size::new(5, 1), channels).unwrap();
-            let found = grey(AnyImage::U16(image), &cpu).unwrap();
+            let found = grey(&image, &cpu).unwrap().into_image();
             let expected = vec![13933, 46871, 4732, 65535, 771];
             let expected = Image::from_vec(expected, Size::new(5, 1), 1).unwrap();
             assert_eq!(found, AnyImage::U16(expected), "16 bits, {channels} channels");
 
             let float = data.iter().map(|v| f32::from(*v) / 255.0).collect();
             let image = Image::from_vec(float, Size::new(5, 1), channels).unwrap();
-            let AnyImage::F32(found) = grey(AnyImage::F32(image), &cpu).unwrap() else { panic!("not float") };
+            let AnyCow::Owned(AnyImage::F32(found)) = grey(&image, &cpu).unwrap() else {
+                panic!("not float")
+            };
             for (v, e) in found.data().iter().zip([0.2126, 0.7152, 0.0722, 1.0, 3.0 / 255.0]) {
                 assert!((v - e).abs() < 1e-6, "float, {channels} channels: {v} for {e}");
             }
         }
         let five = Image::filled(Size::new(2, 2), 5, 0_u8);
-        assert!(grey(AnyImage::U8(five), &cpu).is_err(), "five channels");
+        assert!(grey(&five, &cpu).is_err(), "five channels");
+        let one = Image::filled(Size::new(2, 2), 1, 7_u8);
+        assert!(matches!(grey(&one, &cpu), Ok(AnyCow::Borrowed(_))), "grey already");
     }
 }

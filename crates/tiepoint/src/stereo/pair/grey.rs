@@ -28,9 +28,9 @@ impl Grey {
                     values.for_each(|(o, &v)| *o = u16::from(v) << 8);
                 }
                 shift = Some(8);
-                grey(AnyImage::U16(wide), cpu)?
+                grey(&wide, cpu)?.into_image()
             }
-            view => grey(view.to_image(), cpu)?,
+            view => grey(view, cpu)?.into_image(),
         };
         Ok(Self { shift, ..Self::from_image(image) })
     }

@@ -1,7 +1,7 @@
 //! Rectified pairs with exact disparities and occlusions.
 //!
 //! A scene is a background and surfaces before it, each with a disparity in closed form on the left image
-//! ([`Surface`]) and a texture of its own that is fixed to the surface. Either view shows at the centre of each
+//! ([`Surface`]) and its own texture, which is fixed to the surface. Either view shows at the centre of each
 //! pixel the surface of greatest disparity there, and its texture at that very point: neither image is resampled
 //! from the other, so a point seen by both has the same brightness in both to the last bit, at any sub-pixel
 //! disparity. Any rows of either view can be made without the rest.
@@ -15,11 +15,13 @@ use super::texture::Sampler;
 use super::{Random, Texture, TextureKind};
 use crate::device::Cpu;
 use crate::image::{Image, Pixel, Size};
+use crate::options::setters;
 use crate::{Error, Result};
 use std::ops::Range;
 
-/// What to draw.
+/// What a synthetic stereo scene holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct StereoSceneOptions {
     /// Size of both images in pixels. Default 640×480.
     pub size: Size,
@@ -31,13 +33,24 @@ pub struct StereoSceneOptions {
     pub texture: TextureKind,
     /// The share of the surfaces that have no texture, 0 to 1. Default 0.
     pub plain: f64,
-    /// Seed of everything. Default 0.
+    /// Seed of shapes, textures and noise. Default 0.
     pub seed: u64,
     /// Standard deviation of the noise in either image, on the scale from 0 (black) to 1 (white). Default 0.
     pub noise: f64,
     /// How the right camera differs from the left. Default: not at all.
     pub right: Photometry,
 }
+
+setters!(StereoSceneOptions {
+    with_size: size = Size,
+    with_disparities: disparities = [f64; 2],
+    with_surfaces: surfaces = usize,
+    with_texture: texture = TextureKind,
+    with_plain: plain = f64,
+    with_seed: seed = u64,
+    with_noise: noise = f64,
+    with_right: right = Photometry,
+});
 
 impl Default for StereoSceneOptions {
     fn default() -> Self {
@@ -54,9 +67,10 @@ impl Default for StereoSceneOptions {
     }
 }
 
-/// What a camera makes of the brightness v from 0 to 1: inverted to 1 − v if asked for, raised to the power gamma,
+/// How a camera changes the brightness v from 0 to 1: inverted to 1 − v if asked for, raised to the power gamma,
 /// and then gain · v + bias, cut to 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Photometry {
     /// Black and white change places. Default no.
     pub invert: bool,
@@ -68,6 +82,13 @@ pub struct Photometry {
     /// The brightness, −100 to 100. Default 0.
     pub bias: f64,
 }
+
+setters!(Photometry {
+    with_invert: invert = bool,
+    with_gamma: gamma = f64,
+    with_gain: gain = f64,
+    with_bias: bias = f64,
+});
 
 impl Default for Photometry {
     fn default() -> Self {

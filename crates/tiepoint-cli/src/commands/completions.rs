@@ -1,0 +1,23 @@
+//! `tiepoint completions` and `tiepoint man`: what the shell and the manual know of the command line.
+
+use crate::arguments::Arguments;
+use crate::arguments::completions::{CompletionsArguments, ManArguments};
+use crate::failure::{Failure, Outcome};
+use crate::output::print_bytes;
+use clap::CommandFactory;
+
+/// Prints the script for a shell.
+pub(crate) fn run(arguments: &CompletionsArguments) -> Outcome {
+    let mut command = Arguments::command();
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut command, "tiepoint", &mut script);
+    print_bytes(&script)
+}
+
+/// Writes `tiepoint.1`, `tiepoint-detect.1` and so on.
+pub(crate) fn write_manual(arguments: &ManArguments) -> Outcome {
+    let folder = &arguments.folder;
+    let failed = |e: std::io::Error| Failure::work(format!("{}: {e}", folder.display()));
+    std::fs::create_dir_all(folder).map_err(failed)?;
+    clap_mangen::generate_to(Arguments::command(), folder).map_err(failed)
+}

@@ -1,0 +1,47 @@
+//! The features of pictures on the device of the context.
+
+use crate::arguments::detector::DetectorArguments;
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use crate::input::Picture;
+use crate::output::{Clock, Part, fill};
+use std::path::{Path, PathBuf};
+use tiepoint::feature::{Features, Finder};
+use tiepoint::image::Image;
+
+/// Reads the image at `path` and finds its features; `colour` keeps the image as it is in the file too.
+pub(super) fn read_and_find(
+    path: &Path,
+    colour: bool,
+    arguments: &DetectorArguments,
+    mask: Option<&str>,
+    finder: &Finder,
+    clock: &mut Clock,
+    context: &Context,
+) -> Outcome<(Picture, Features)> {
+    let mask = mask.map(|m| PathBuf::from(fill(m, path)));
+    let cpu = &context.processor.cpu;
+    let picture = Picture::read(path, colour, mask.as_deref(), arguments.range, clock, cpu)?;
+    let features = clock.time(Part::Compute, || find(&picture, path, finder))?;
+    Ok((picture, features))
+}
+
+/// The features of a picture of the file `path`.
+pub(super) fn find(picture: &Picture, path: &Path, finder: &Finder) -> Outcome<Features> {
+    let found = finder.detect(&picture.image, picture.mask.as_ref().map(Image::view));
+    found.map_err(|e| Failure::from(e).about(path.display()))
+}
+
+/// The features of several pictures, which are searched together as far as they can be.
+pub(super) fn find_together(pictures: &[(&Picture, &Path)], finder: &Finder) -> Vec<Outcome<Features>> {
+    let found = finder.detect_batch(pictures.iter().map(|(picture, _)| &picture.image));
+    let named = found.into_iter().zip(pictures);
+    named.map(|(found, (_, path))| found.map_err(|e| Failure::from(e).about(path.display()))).collect()
+}
+
+/// Whether a GPU searches two pictures at once: they must be of one type and size, without masks, and not be too large.
+pub(super) fn together(a: &Picture, b: &Picture, finder: &Finder, context: &Context) -> bool {
+    let same_type = std::mem::discriminant(&a.image) == std::mem::discriminant(&b.image);
+    let alike = same_type && a.image.size() == b.image.size() && a.mask.is_none() && b.mask.is_none();
+    alike && context.processor.gpu.is_some() && finder.parts() == 1
+}

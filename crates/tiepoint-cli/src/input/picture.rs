@@ -1,0 +1,89 @@
+//! Images read for a detector, and masks.
+
+use crate::failure::{Failure, Outcome};
+use crate::output::{Clock, Part};
+use crate::prefetch::Weight;
+use std::path::Path;
+use tiepoint::device::Cpu;
+use tiepoint::image::{self, AnyCow, AnyImage, Image, Pixel, Prepared, Range, ReadOptions, Size};
+
+/// An image ready for a detector.
+#[derive(Debug)]
+pub(crate) struct Picture {
+    /// As in the file, if colours were asked for.
+    pub(crate) original: Option<AnyImage>,
+    /// Grey, on the scale of its type.
+    pub(crate) image: AnyImage,
+    /// 0 where no keypoint may lie.
+    pub(crate) mask: Option<Image<u8>>,
+}
+
+impl Picture {
+    /// Reads an image; `colour` keeps it as it is in the file too, for drawing and warping.
+    pub(crate) fn read(
+        path: &Path,
+        colour: bool,
+        mask: Option<&Path>,
+        range: Range,
+        clock: &mut Clock,
+        cpu: &Cpu,
+    ) -> Outcome<Self> {
+        let options = ReadOptions::default();
+        let (original, grey) = if colour {
+            let original = clock.time(Part::Read, || image::read(path, &options))?;
+            let grey = clock
+                .time(Part::Compute, || image::grey(&original, cpu).map(AnyCow::into_image))
+                .map_err(|e| Failure::from(e).about(path.display()))?;
+            (Some(original), grey)
+        } else {
+            (None, clock.time(Part::Read, || image::read_grey(path, &options, cpu))?)
+        };
+        let prepared = clock.time(Part::Compute, || image::prepare(&grey, range, cpu))?;
+        let Prepared { image, mask: holes } = prepared;
+        let image = image.into_owned().unwrap_or(grey);
+        let mask = match mask {
+            Some(path) => {
+                Some(with_holes(clock.time(Part::Read, || read_mask(path, image.size(), cpu))?, holes))
+            }
+            None => holes,
+        };
+        Ok(Self { original, image, mask })
+    }
+}
+
+impl Weight for Picture {
+    fn bytes(&self) -> usize {
+        let bytes = |image: &AnyImage| match image {
+            AnyImage::U8(i) => i.data().len(),
+            AnyImage::U16(i) => 2 * i.data().len(),
+            AnyImage::F32(i) => 4 * i.data().len(),
+        };
+        let mask = self.mask.as_ref().map_or(0, |m| m.data().len());
+        self.original.as_ref().map_or(0, bytes) + bytes(&self.image) + mask
+    }
+}
+
+/// The mask in the file at `path` for an image of `expected` size: not 0 where the image counts.
+pub(crate) fn read_mask(path: &Path, expected: Size, cpu: &Cpu) -> Outcome<Image<u8>> {
+    let mask = image::read_grey(path, &ReadOptions::default(), cpu)?;
+    let found = mask.size();
+    if found != expected {
+        return Err(Failure::work(format!("{}: the mask is {found}, its image {expected}", path.display())));
+    }
+    fn allowed<T: Pixel>(mask: &Image<T>) -> Image<u8> {
+        Image::from_fn(mask.size(), |x, y| if mask.row(y)[x].to_f32() > 0.0 { 255 } else { 0 })
+    }
+    Ok(match mask {
+        AnyImage::U8(m) => m,
+        AnyImage::U16(m) => allowed(&m),
+        AnyImage::F32(m) => allowed(&m),
+    })
+}
+
+/// `mask` where `holes` is not 0, and 0 elsewhere.
+pub(crate) fn with_holes(mut mask: Image<u8>, holes: Option<Image<u8>>) -> Image<u8> {
+    if let Some(holes) = holes {
+        mask.data_mut().iter_mut().zip(holes.data()).filter(|(_, h)| **h == 0).for_each(|(m, _)| *m = 0);
+    }
+    mask
+}

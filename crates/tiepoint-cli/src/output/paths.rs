@@ -1,0 +1,76 @@
+//! Where results go.
+
+use crate::failure::{Failure, Outcome};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use tiepoint::image;
+
+/// Where the results of each of `images` go: FILE for one image, for several a folder or a pattern with {}.
+/// Two images must not share a file.
+pub(crate) fn output_paths(given: &str, images: &[PathBuf], extension: &str) -> Outcome<Vec<PathBuf>> {
+    let folder = given.ends_with(['/', std::path::MAIN_SEPARATOR]) || Path::new(given).is_dir();
+    let path_of = |image: &PathBuf| {
+        let stem = image.file_stem().unwrap_or_default().to_string_lossy();
+        match given {
+            _ if folder => Path::new(given).join(format!("{stem}.{extension}")),
+            pattern => PathBuf::from(fill(pattern, image)),
+        }
+    };
+    if images.len() > 1 && !folder && !given.contains("{}") {
+        return Err(Failure::usage(format!(
+            "{given} is one file for {} images: name a folder, or a pattern with {{}} such as out/{{}}.{extension}",
+            images.len()
+        )));
+    }
+    let paths: Vec<PathBuf> = images.iter().map(path_of).collect();
+    let mut seen = HashMap::new();
+    for (image, path) in images.iter().zip(&paths) {
+        if let Some(other) = seen.insert(path, image) {
+            return Err(Failure::usage(format!(
+                "{} and {} would both be written to {}: rename one, or make two calls",
+                Path::display(other),
+                image.display(),
+                path.display()
+            )));
+        }
+    }
+    Ok(paths)
+}
+
+/// {} in `pattern` replaced by the name of `image` without folder and extension.
+pub(crate) fn fill(pattern: &str, image: &Path) -> String {
+    pattern.replace("{}", &image.file_stem().unwrap_or_default().to_string_lossy())
+}
+
+/// Fails early where a file could not be written late: its folder must be there.
+pub(crate) fn check_folder(path: &Path) -> Outcome {
+    let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if folder.is_dir() {
+        return Ok(());
+    }
+    Err(Failure::usage(format!("{}: its folder does not exist; make it first", path.display())))
+}
+
+/// [`check_folder`], and the extension is that of a picture.
+pub(crate) fn check_image(path: &Path) -> Outcome {
+    image::OutputFormat::of(path).map_err(|e| Failure::usage(e.to_string()))?;
+    check_folder(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_of_several_images() {
+        let images = ["a/one.png", "b/two.jpg"].map(PathBuf::from);
+        let found = output_paths("out/{}.sift", &images, "csv").unwrap();
+        assert_eq!(found, ["out/one.sift", "out/two.sift"].map(PathBuf::from), "a pattern");
+        let found = output_paths("out/", &images, "csv").unwrap();
+        assert_eq!(found, ["out/one.csv", "out/two.csv"].map(PathBuf::from), "a folder");
+        assert_eq!(output_paths("k.csv", &images[..1], "csv").unwrap(), [PathBuf::from("k.csv")], "one file");
+        assert!(output_paths("k.csv", &images, "csv").is_err(), "one file for two");
+        let twice = ["a/one.png", "b/one.png"].map(PathBuf::from);
+        assert!(output_paths("out/", &twice, "csv").is_err(), "two images, one name");
+    }
+}

@@ -1,0 +1,121 @@
+//! Where the time of an image or pair went.
+
+use serde_json::Value;
+use std::time::Instant;
+use tiepoint::device::{Cpu, Profile, StageTime};
+
+/// Takes the wall-clock times of one image or pair.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    start: Instant,
+    before: Vec<StageTime>,
+    spent: Spent,
+}
+
+/// What the time of a piece of work is added to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Part {
+    Read,
+    Compute,
+    Write,
+}
+
+impl Clock {
+    /// Starts now; stage times noted before do not count.
+    pub(crate) fn start(cpu: &Cpu) -> Self {
+        let before = cpu.profile().map(Profile::stages).unwrap_or_default();
+        Self { start: Instant::now(), before, spent: Spent::default() }
+    }
+
+    /// Runs `work` and adds its time to that of `part`.
+    pub(crate) fn time<R>(&mut self, part: Part, work: impl FnOnce() -> R) -> R {
+        let start = Instant::now();
+        let result = work();
+        let spent = start.elapsed().as_secs_f64();
+        match part {
+            Part::Read => self.spent.read += spent,
+            Part::Compute => self.spent.compute += spent,
+            Part::Write => self.spent.write += spent,
+        }
+        result
+    }
+
+    pub(crate) fn compute(&self) -> f64 {
+        self.spent.compute
+    }
+
+    /// What was spent until now, with the stages that the CPU has noted.
+    pub(crate) fn spent(&self, cpu: &Cpu) -> Spent {
+        let mut stages = cpu.profile().map(Profile::stages).unwrap_or_default();
+        for stage in &mut stages {
+            if let Some(before) = self.before.iter().find(|b| b.name == stage.name) {
+                stage.seconds -= before.seconds;
+                stage.calls -= before.calls;
+            }
+        }
+        Spent { total: self.start.elapsed().as_secs_f64(), stages, ..self.spent.clone() }
+    }
+
+    /// The `seconds` of a JSON object.
+    pub(crate) fn seconds(&self, cpu: &Cpu) -> Value {
+        self.spent(cpu).seconds()
+    }
+}
+
+/// Seconds of one image or pair: in all, reading, computing, writing, and of the stages inside.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Spent {
+    total: f64,
+    read: f64,
+    pub(crate) compute: f64,
+    write: f64,
+    pub(crate) stages: Vec<StageTime>,
+}
+
+impl Spent {
+    /// Adds more of the same image.
+    pub(crate) fn add(&mut self, more: &Self) {
+        for stage in &more.stages {
+            match self.stages.iter_mut().find(|s| s.name == stage.name) {
+                Some(same) => same.seconds += stage.seconds,
+                None => self.stages.push(*stage),
+            }
+        }
+        self.total += more.total;
+        self.read += more.read;
+        self.compute += more.compute;
+        self.write += more.write;
+    }
+
+    /// Of one of several images that were worked on together.
+    pub(crate) fn share(mut self, images: usize) -> Self {
+        let share = 1.0 / images.max(1) as f64;
+        self.stages.iter_mut().for_each(|s| s.seconds *= share);
+        let [total, read, compute, write] =
+            [self.total, self.read, self.compute, self.write].map(|v| v * share);
+        Self { total, read, compute, write, ..self }
+    }
+
+    /// The `seconds` of a JSON object.
+    pub(crate) fn seconds(&self) -> Value {
+        let whole =
+            [("total", self.total), ("read", self.read), ("compute", self.compute), ("write", self.write)];
+        let stages = self.stages.iter().map(|s| (s.name, s.seconds));
+        let stages = stages.filter(|(name, _)| whole.iter().all(|(taken, _)| taken != name));
+        let all = whole.into_iter().chain(stages);
+        Value::Object(all.map(|(name, seconds)| (name.to_owned(), seconds.into())).collect())
+    }
+}
+
+/// The table that `--profile` prints.
+pub(crate) fn profile_table(cpu: &Cpu) -> String {
+    let stages = cpu.profile().map(Profile::stages).unwrap_or_default();
+    let width = stages.iter().map(|s| s.name.len()).max().unwrap_or(0).max(5);
+    let sum: f64 = stages.iter().map(|s| s.seconds).sum();
+    let head = format!("{:width$}  {:>10}  {:>6}  {:>7}\n", "stage", "ms", "share", "calls");
+    let row = |s: &StageTime| {
+        let (ms, share) = (s.seconds * 1e3, 100.0 * s.seconds / sum.max(1e-12));
+        format!("{:width$}  {ms:>10.2}  {share:>5.1}%  {:>7}\n", s.name, s.calls)
+    };
+    head + &stages.iter().map(row).collect::<String>()
+}

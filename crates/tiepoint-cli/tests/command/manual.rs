@@ -1,0 +1,56 @@
+//! `completions` and `man`.
+
+use super::*;
+use std::io::Write;
+use std::process::Stdio;
+
+const COMMANDS: [&str; 11] = [
+    "detect",
+    "match",
+    "register",
+    "rectify",
+    "stereo",
+    "filter",
+    "evaluate",
+    "bench",
+    "devices",
+    "demo",
+    "completions",
+];
+
+#[test]
+fn completions_know_every_command() {
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let script = works(&["completions", shell]);
+        for word in COMMANDS.into_iter().chain(["max-features", "fundamental"]) {
+            assert!(script.contains(word), "{shell} does not know {word}");
+        }
+    }
+    fails(&["completions", "command.com"], 2);
+    let bash = Command::new("bash").arg("-n").stdin(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let Ok(mut bash) = bash else {
+        eprintln!("skipped: there is no bash to parse its script");
+        return;
+    };
+    bash.stdin.take().unwrap().write_all(works(&["completions", "bash"]).as_bytes()).unwrap();
+    let output = bash.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && stderr.is_empty(), "bash does not parse its script: {stderr}");
+}
+
+#[test]
+fn the_manual_has_a_page_for_every_command() {
+    let folder = Folder::new("manual");
+    let pages = folder.at("man1");
+    works(&["man", &pages]);
+    let main = std::fs::read_to_string(format!("{pages}/tiepoint.1")).unwrap();
+    for command in COMMANDS {
+        assert!(main.contains(&format!("tiepoint\\-{command}")), "{command} is not in: {main}");
+        let page = std::fs::read_to_string(format!("{pages}/tiepoint-{command}.1")).unwrap();
+        assert!(page.contains(".SH SYNOPSIS"), "{command}: {page}");
+    }
+    let detect = std::fs::read_to_string(format!("{pages}/tiepoint-detect.1")).unwrap();
+    assert!(detect.contains("max\\-features"), "its flags: {detect}");
+    std::fs::write(folder.at("file"), "").unwrap();
+    fails(&["man", &folder.at("file/man1")], 1);
+}

@@ -1,0 +1,54 @@
+//! Packages of Debian and Ubuntu, installed where this process may.
+
+use crate::Result;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// Installs packages, or says why not and by which command a person does it.
+pub(crate) fn install(packages: &[&str]) -> Result<()> {
+    let names = packages.join(" ");
+    let by_hand = format!("install {names} (sudo apt-get install {names})");
+    if !Path::new("/usr/bin/apt-get").exists() {
+        return Err(format!("this is no Debian or Ubuntu: install what its packages {names} hold"));
+    }
+    if !is_root() {
+        return Err(format!("only root installs packages: {by_hand}"));
+    }
+    println!("apt-get install {names}");
+    let install = [&["install", "--yes", "--no-install-recommends"], packages].concat();
+    // A fresh machine has no lists of packages.
+    let first = apt(&install);
+    if first.is_ok() {
+        return Ok(());
+    }
+    apt(&["update"]).and_then(|()| apt(&install)).map_err(|e| format!("{e}; {by_hand}"))
+}
+
+/// Whether this process may install and mount.
+pub(crate) fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output();
+    id.is_ok_and(|o| o.stdout.trim_ascii() == b"0")
+}
+
+fn apt(arguments: &[&str]) -> Result<()> {
+    let mut command = Command::new("apt-get");
+    command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
+    let output = command.output().map_err(|e| format!("apt-get: {e}"))?;
+    match output.status.success() {
+        true => Ok(()),
+        false => {
+            let told = String::from_utf8_lossy(&output.stderr);
+            Err(format!("apt-get {}: {}", arguments.join(" "), told.trim()))
+        }
+    }
+}
+
+/// Makes sure that a program can be started, if need be by installing packages.
+pub(crate) fn need(program: &str, packages: &[&str]) -> Result<()> {
+    let there = || Command::new(program).arg("--version").output().is_ok();
+    if there() {
+        return Ok(());
+    }
+    install(packages)?;
+    if there() { Ok(()) } else { Err(format!("{program} is not in the packages {}", packages.join(" "))) }
+}

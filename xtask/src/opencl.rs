@@ -1,0 +1,84 @@
+//! The OpenCL devices on which every kernel is tested: two, which have little in common but the CPU that they run on.
+//!
+//! PoCL is a rich one. Mesa's rusticl is a poor one with another compiler: no f64, no fused multiply-add, 32 KiB of local
+//! memory. It shows its device only when `RUSTICL_ENABLE` names one.
+
+use crate::{Result, debian};
+use std::process::Command;
+use tiepoint_gpu::{Api, devices};
+
+/// Lets rusticl show its device that runs on the CPU, which has this name.
+pub(crate) const RUSTICL: (&str, &str) = ("RUSTICL_ENABLE", "llvmpipe");
+
+/// Tests that rusticl is spared: whole images through whole detectors, minutes each on a device that is emulated on two
+/// cores. The kernels that they run are tested alone.
+pub(crate) const TOO_LONG_FOR_RUSTICL: [&str; 3] = ["bisect", "bands", "photograph"];
+
+/// The command by which this program looks for devices anew: a loader that found nothing remembers that.
+pub(crate) const LIST: &str = "opencl-devices";
+
+/// What tests want, and what brings it.
+struct Wanted {
+    name: &'static str,
+    is: fn(device: &str) -> bool,
+    packages: &'static [&'static str],
+    elsewhere: &'static str,
+}
+
+/// The loader `libOpenCL.so.1` stands in every list: both drivers only recommend it.
+const WANTED: [Wanted; 2] = [
+    Wanted {
+        name: "PoCL or a vendor's driver",
+        is: |device| !device.starts_with("llvmpipe"),
+        packages: &["ocl-icd-libopencl1", "pocl-opencl-icd"],
+        elsewhere: "macOS: brew install pocl",
+    },
+    Wanted {
+        name: "rusticl",
+        is: |device| device.starts_with("llvmpipe"),
+        packages: &["ocl-icd-libopencl1", "mesa-opencl-icd"],
+        elsewhere: "it comes with Mesa on Linux",
+    },
+];
+
+/// Whether PoCL (or a vendor's driver) and rusticl are there, after what lacks was installed where that is possible; an
+/// error says what lacks still.
+pub(crate) fn prepare() -> [Result<()>; 2] {
+    let mut found = list();
+    WANTED.map(|wanted| {
+        let there = |found: &Result<Vec<String>>| matches!(found, Ok(d) if d.iter().any(|d| (wanted.is)(d)));
+        if there(&found) {
+            return Ok(());
+        }
+        let installed = debian::install(wanted.packages);
+        found = list();
+        if there(&found) {
+            return Ok(());
+        }
+        let seen = match &found {
+            Ok(devices) => format!("the loader finds {}", devices.join(", ")),
+            Err(reason) => reason.clone(),
+        };
+        let why = installed.err().unwrap_or_else(|| "its packages are installed".into());
+        Err(format!("no OpenCL device of {}: {seen}; {why}; {}", wanted.name, wanted.elsewhere))
+    })
+}
+
+/// The names of all devices, seen by a new process.
+fn list() -> Result<Vec<String>> {
+    let this = std::env::current_exe().map_err(|e| e.to_string())?;
+    let output =
+        Command::new(this).arg(LIST).env(RUSTICL.0, RUSTICL.1).output().map_err(|e| e.to_string())?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()),
+        false => Err(String::from_utf8_lossy(&output.stderr).trim().to_owned()),
+    }
+}
+
+/// Prints the name of every OpenCL device.
+pub(crate) fn print_list() -> Result<()> {
+    for device in devices(Api::OpenCl).map_err(|e| e.to_string())? {
+        println!("{}", device.name);
+    }
+    Ok(())
+}

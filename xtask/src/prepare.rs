@@ -1,0 +1,54 @@
+//! What tests need beside Rust, installed where this process may: two OpenCL devices and NVRTC.
+
+use crate::{Result, nvrtc, opencl, workspace};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Environment variables for `cargo test`.
+pub(crate) type Variables = Vec<(&'static str, OsString)>;
+
+/// What was found.
+pub(crate) struct Prepared {
+    /// Under these a test that needs what is there may not skip.
+    pub(crate) variables: Variables,
+    /// For the tests of kernels on rusticl, where that is there.
+    pub(crate) rusticl: Option<Variables>,
+}
+
+/// Looks for all, installs what lacks; what cannot be had is said, and is a failure under CI.
+pub(crate) fn prepare() -> Result<Prepared> {
+    let mut variables: Variables = vec![("TIEPOINT_CACHE", workspace().join("target/kernels").into())];
+    let [pocl, rusticl] = opencl::prepare();
+    if there(pocl, "kernels are not run")? {
+        variables.push(("TIEPOINT_REQUIRE_GPU", "1".into()));
+    }
+    let nvrtc = nvrtc::prepare().map(|folder| variables.push(("LD_LIBRARY_PATH", before_others(folder))));
+    if there(nvrtc, "kernels are not compiled for CUDA")? {
+        variables.push(("TIEPOINT_REQUIRE_NVRTC", "1".into()));
+    }
+    let rusticl = there(rusticl, "kernels are run on one OpenCL alone")?.then(|| {
+        let only =
+            [opencl::RUSTICL, ("TIEPOINT_TEST_DEVICE", opencl::RUSTICL.1), ("TIEPOINT_REQUIRE_GPU", "1")];
+        let only = only.map(|(name, value)| (name, value.into()));
+        variables.iter().cloned().chain(only).collect()
+    });
+    Ok(Prepared { variables, rusticl })
+}
+
+fn there(found: Result<()>, otherwise: &str) -> Result<bool> {
+    match found {
+        Ok(()) => Ok(true),
+        Err(missing) if std::env::var_os("CI").is_some() => Err(missing),
+        Err(missing) => {
+            println!("{missing}: {otherwise}");
+            Ok(false)
+        }
+    }
+}
+
+/// A search path with this folder first.
+fn before_others(folder: PathBuf) -> OsString {
+    let others = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let all = std::iter::once(folder.clone()).chain(std::env::split_paths(&others));
+    std::env::join_paths(all).unwrap_or_else(|_| folder.into())
+}
