@@ -2,7 +2,7 @@
 
 use crate::arguments::GlobalArguments;
 use crate::failure::{Failure, Outcome};
-use crate::output::{Progress, print_error, print_line, profile_table};
+use crate::output::{ProgressLine, print_error, print_line, profile_table};
 use serde_json::Value;
 use tiepoint::device::{Device, Processor, StageTime};
 
@@ -11,7 +11,7 @@ use tiepoint::device::{Device, Processor, StageTime};
 pub(crate) struct Context {
     pub(crate) processor: Processor,
     pub(crate) json: bool,
-    pub(crate) progress: Progress,
+    pub(crate) progress: ProgressLine,
     profile: bool,
     verbose: bool,
     quiet: bool,
@@ -27,7 +27,7 @@ impl Context {
             false => global.device.open_cpu(threads).map(Processor::from),
         };
         let mut processor = processor.map_err(unavailable)?;
-        let progress = Progress::new(!global.quiet && !global.json)?;
+        let progress = ProgressLine::new(!global.quiet && !global.json)?;
         processor.cpu = progress.watch(processor.cpu.profiled());
         if let Some(gpu) = &processor.gpu {
             gpu.profile(global.profile);

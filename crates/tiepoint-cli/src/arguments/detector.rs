@@ -1,11 +1,13 @@
 //! The options of the detectors as flags, and the detector that follows from them.
 
-use super::values::range;
+use super::values::{named, range, with_default};
 use crate::failure::{Failure, Outcome};
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Args, ValueEnum};
+use std::fmt::Display;
 use tiepoint::feature::select::Selection;
-use tiepoint::feature::sift::SiftOptions;
-use tiepoint::feature::surf::SurfOptions;
+use tiepoint::feature::sift::{SiftOptions, SiftPreset};
+use tiepoint::feature::surf::{SurfOptions, SurfPreset};
 use tiepoint::feature::{DescriptorKind, Detector};
 use tiepoint::image::Range;
 use tiepoint::options::Named;
@@ -17,8 +19,12 @@ pub(crate) struct DetectorArguments {
     /// What finds and describes keypoints
     #[arg(long, value_enum, default_value_t)]
     pub(crate) detector: DetectorName,
-    /// Whose conventions: sift default, opencv, vlfeat; surf paper, opensurf, opencv [default: the first]
-    #[arg(long, value_name = "NAME")]
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = presets(),
+        help = with_default("Whose conventions", of_both(SiftPreset::default(), SurfPreset::default()))
+    )]
     pub(crate) preset: Option<String>,
     /// Keep the N strongest
     #[arg(long, value_name = "N")]
@@ -36,35 +42,69 @@ pub(crate) struct DetectorArguments {
     /// Leave the orientation out: for images not turned against each other
     #[arg(long)]
     pub(crate) upright: bool,
-    /// Descriptor values: bytes (sift only), floats, or no descriptors [default: sift u8, surf float]
-    #[arg(long, value_enum)]
-    pub(crate) descriptors: Option<DescriptorName>,
+    #[arg(
+        long,
+        value_parser = named::<DescriptorKind>(),
+        help = with_default(
+            "Values of descriptors",
+            of_both(SiftOptions::default().descriptors, SurfOptions::default().descriptors)
+        )
+    )]
+    pub(crate) descriptors: Option<DescriptorKind>,
     /// Octaves at most [default: sift as many as fit, surf 4 or its preset's]
     #[arg(long, value_name = "N")]
     pub(crate) octaves: Option<u8>,
-    /// sift: -1 doubles the image first, 0 does not [default: -1]
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "N",
+        allow_negative_numbers = true,
+        help = with_default("sift: -1 doubles the image first, 0 does not", SiftOptions::default().first_octave)
+    )]
     pub(crate) first_octave: Option<i8>,
-    /// sift: levels searched in an octave [default: 3]
-    #[arg(long, value_name = "N")]
+    #[arg(
+        long,
+        value_name = "N",
+        help = with_default("sift: levels searched in an octave", SiftOptions::default().levels)
+    )]
     pub(crate) levels: Option<u8>,
-    /// sift: least contrast, for an image from 0 to 1 [default: 0.04]
-    #[arg(long, value_name = "C", allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "C",
+        allow_negative_numbers = true,
+        help = with_default("sift: least contrast, for an image from 0 to 1", SiftOptions::default().contrast)
+    )]
     pub(crate) contrast: Option<f32>,
-    /// sift: greatest ratio of the principal curvatures [default: 10]
-    #[arg(long, value_name = "R", allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "R",
+        allow_negative_numbers = true,
+        help = with_default("sift: greatest ratio of the principal curvatures", SiftOptions::default().edge)
+    )]
     pub(crate) edge: Option<f32>,
     /// sift: descriptors compared by the Hellinger distance
     #[arg(long)]
     pub(crate) rootsift: bool,
-    /// surf: least determinant of the Hessian [default: 0.0004; preset opencv: 100]
-    #[arg(long, value_name = "T", allow_negative_numbers = true)]
+    #[arg(
+        long,
+        value_name = "T",
+        allow_negative_numbers = true,
+        help = with_default("surf: least determinant of the Hessian", of_presets(|surf| surf.threshold))
+    )]
     pub(crate) threshold: Option<f32>,
-    /// surf: filter sizes in an octave [default: 4; preset opencv: 5]
-    #[arg(long, value_name = "N")]
+    #[arg(
+        long,
+        value_name = "N",
+        help = with_default("surf: filter sizes in an octave", of_presets(|surf| surf.intervals))
+    )]
     pub(crate) intervals: Option<u8>,
-    /// surf: pixels between samples of the first octave: 1, 2 or 4 [default: 1; preset opensurf: 2]
-    #[arg(long, value_name = "N")]
+    #[arg(
+        long,
+        value_name = "N",
+        help = with_default(
+            "surf: pixels between samples of the first octave: 1, 2 or 4",
+            of_presets(|surf| surf.step)
+        )
+    )]
     pub(crate) step: Option<u8>,
     /// surf: descriptors of 128 values instead of 64
     #[arg(long)]
@@ -89,11 +129,33 @@ impl DetectorName {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DescriptorName {
-    U8,
-    Float,
-    None,
+/// The names of the presets of both detectors.
+fn presets() -> PossibleValuesParser {
+    let sift = SiftPreset::ALL.iter().map(|choice| (choice.name, format!("sift: {}", choice.help)));
+    let surf = SurfPreset::ALL.iter().map(|choice| (choice.name, format!("surf: {}", choice.help)));
+    let mut all: Vec<(&str, String)> = Vec::new();
+    for (name, help) in sift.chain(surf) {
+        match all.iter_mut().find(|(other, _)| *other == name) {
+            Some((_, other)) => *other = format!("{other}; {help}"),
+            None => all.push((name, help)),
+        }
+    }
+    PossibleValuesParser::new(all.into_iter().map(|(name, help)| PossibleValue::new(name).help(help)))
+}
+
+/// A default of each detector.
+fn of_both(sift: impl Display, surf: impl Display) -> String {
+    format!("sift {sift}, surf {surf}")
+}
+
+/// A default of SURF, and those of its presets that differ.
+fn of_presets<T: Display + PartialEq>(field: impl Fn(SurfOptions) -> T) -> String {
+    let first = field(SurfOptions::default());
+    let presets =
+        SurfPreset::ALL.iter().map(|choice| (choice.name, field(SurfOptions::preset(choice.value))));
+    let others = presets.filter(|(_, value)| *value != first);
+    let others: String = others.map(|(name, value)| format!("; preset {name}: {value}")).collect();
+    format!("{first}{others}")
 }
 
 impl DetectorArguments {
@@ -108,16 +170,16 @@ impl DetectorArguments {
         Ok(detector)
     }
 
-    /// The preset's name, the default's spelled out.
+    /// The name of the preset, also of the default one.
     pub(crate) fn preset_name(&self) -> &str {
         let first = match self.detector {
-            DetectorName::Sift => "default",
-            DetectorName::Surf => "paper",
+            DetectorName::Sift => SiftPreset::default().name(),
+            DetectorName::Surf => SurfPreset::default().name(),
         };
         self.preset.as_deref().unwrap_or(first)
     }
 
-    /// A flag of the other detector would be silently without effect.
+    /// Fails for a flag of the other detector, which would have no effect.
     fn refuse_foreign(&self) -> Outcome {
         let sift = [
             ("first-octave", self.first_octave.is_some()),
@@ -125,7 +187,7 @@ impl DetectorArguments {
             ("contrast", self.contrast.is_some()),
             ("edge", self.edge.is_some()),
             ("rootsift", self.rootsift),
-            ("descriptors u8", self.descriptors == Some(DescriptorName::U8)),
+            ("descriptors u8", self.descriptors == Some(DescriptorKind::U8)),
         ];
         let surf = [
             ("threshold", self.threshold.is_some()),
@@ -174,7 +236,7 @@ impl DetectorArguments {
             .with_edge(self.edge.unwrap_or(start.edge))
             .with_upright(self.upright)
             .with_root(self.rootsift)
-            .with_descriptors(self.descriptor_kind().unwrap_or(start.descriptors))
+            .with_descriptors(self.descriptors.unwrap_or(start.descriptors))
             .with_selection(self.selection()))
     }
 
@@ -187,15 +249,7 @@ impl DetectorArguments {
             .with_step(self.step.unwrap_or(start.step))
             .with_upright(self.upright)
             .with_extended(self.extended)
-            .with_descriptors(self.descriptor_kind().unwrap_or(start.descriptors))
+            .with_descriptors(self.descriptors.unwrap_or(start.descriptors))
             .with_selection(self.selection()))
-    }
-
-    fn descriptor_kind(&self) -> Option<DescriptorKind> {
-        self.descriptors.map(|name| match name {
-            DescriptorName::U8 => DescriptorKind::U8,
-            DescriptorName::Float => DescriptorKind::F32,
-            DescriptorName::None => DescriptorKind::None,
-        })
     }
 }

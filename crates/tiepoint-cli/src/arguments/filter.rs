@@ -150,10 +150,10 @@ impl FilterArguments {
                 "{path}: cannot hold signs and fractions (expected .tif or .pfm)"
             )));
         }
-        match self {
-            Self::Hessian { blobs: Some(path), .. } => check_folder(path),
-            _ => Ok(()),
+        if let Self::Hessian { blobs: Some(path), .. } = self {
+            check_folder(path)?;
         }
+        Ok(())
     }
 
     /// The options of the library.

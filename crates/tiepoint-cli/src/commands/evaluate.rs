@@ -1,6 +1,6 @@
 //! `tiepoint evaluate`: scores against ground truth.
 
-use super::matched_pair::{PairSearch, places};
+use super::matched_pair::{PairSearch, points};
 use crate::arguments::evaluate::{EvaluateArguments, EvaluateDisparity, EvaluateHomography, HomographyFiles};
 use crate::context::Context;
 use crate::failure::Outcome;
@@ -117,7 +117,7 @@ impl Scores {
                 RepeatabilityOptions::default().with_distance(distance).with_scale_ratio(scale_ratio);
             repeatability(&a.keypoints, &b.keypoints, sizes, truth, &options)
         };
-        let places = places(a, b, tie);
+        let points = points(a, b, tie);
         let inliers = tie.inliers.iter().map(|&i| &tie.matches[i]);
         let angles: Vec<_> = inliers
             .map(|m| (&a.keypoints[m.a as usize], &b.keypoints[m.b as usize]))
@@ -128,9 +128,9 @@ impl Scores {
         Ok(Self {
             repeatability: [share(1.0, any)?, share(2.0, any)?, share(3.0, any)?],
             scale_repeatability: share(3.0, std::f64::consts::SQRT_2)?,
-            matching_accuracy: matching_accuracy(&places, truth),
+            matching_accuracy: matching_accuracy(&points, truth),
             corner_error: found.map_or(any, |found| corner_error(&found, truth, a.image)),
-            position: position_error(&places, truth, 3.0),
+            position: position_error(&points, truth, 3.0),
             angle: angle_error(&angles, truth),
         })
     }

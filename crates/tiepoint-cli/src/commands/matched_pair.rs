@@ -59,8 +59,8 @@ impl PairSearch<'_> {
     }
 }
 
-/// The places of the matches in A and in B.
-pub(crate) fn places(a: &Features, b: &Features, tie: &TiePoints) -> Vec<([f64; 2], [f64; 2])> {
+/// The points of the matches in A and in B.
+pub(crate) fn points(a: &Features, b: &Features, tie: &TiePoints) -> Vec<([f64; 2], [f64; 2])> {
     let at = |f: &Features, i: u32| {
         let k = &f.keypoints[i as usize];
         [f64::from(k.x), f64::from(k.y)]
@@ -77,7 +77,7 @@ pub(crate) fn agreeing(tie: &TiePoints) -> Vec<bool> {
 
 /// The matches as lines of a picture.
 pub(crate) fn lines(a: &Features, b: &Features, tie: &TiePoints) -> Vec<Tie> {
-    let ends = places(a, b, tie).into_iter().zip(agreeing(tie));
+    let ends = points(a, b, tie).into_iter().zip(agreeing(tie));
     ends.map(|((a, b), inlier)| Tie { a, b, inlier }).collect()
 }
 

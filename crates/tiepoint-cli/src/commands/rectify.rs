@@ -1,6 +1,6 @@
 //! `tiepoint rectify`: LEFT and RIGHT turned so that what corresponds lies in the same row.
 
-use super::matched_pair::{MatchedPair, PairSearch, places};
+use super::matched_pair::{MatchedPair, PairSearch, points};
 use crate::arguments::rectify::RectifyArguments;
 use crate::context::Context;
 use crate::draw::{Canvas, rows};
@@ -63,7 +63,7 @@ struct Pair {
 fn correspondences(found: &MatchedPair) -> Vec<Correspondence> {
     let [a, b] = &found.features;
     let pair = |(a, b)| Correspondence { a, b, quality: 0.0 };
-    places(a, b, &found.tie).into_iter().map(pair).collect()
+    points(a, b, &found.tie).into_iter().map(pair).collect()
 }
 
 fn original(found: &MatchedPair, side: usize) -> &AnyImage {

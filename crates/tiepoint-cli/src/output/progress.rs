@@ -11,12 +11,12 @@ const MESSAGE: &str = "{wide_msg}";
 const SHARE: &str = "{percent:>2} %  {wide_msg} {eta} left";
 
 /// The line, drawn on stderr where that is a terminal. It is wiped when this is dropped.
-pub(crate) struct Progress {
+pub(crate) struct ProgressLine {
     bar: ProgressBar,
     styles: [ProgressStyle; 2],
 }
 
-impl Progress {
+impl ProgressLine {
     /// Draws nothing unless `wanted` and stderr is a terminal.
     pub(crate) fn new(wanted: bool) -> Outcome<Self> {
         let style = |template| {
@@ -63,13 +63,13 @@ impl Progress {
     }
 }
 
-impl std::fmt::Debug for Progress {
+impl std::fmt::Debug for ProgressLine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Progress").field(&self.bar).finish()
+        f.debug_tuple("ProgressLine").field(&self.bar).finish()
     }
 }
 
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         self.bar.finish_and_clear();
     }

@@ -124,6 +124,25 @@ impl View {
 
 /// Dense stereo with options and working memory. Several threads may use it at a time: each call takes working memory
 /// of its own, which is kept for later pairs of the same size.
+///
+/// ```
+/// use tiepoint::device::{Cpu, Processor};
+/// use tiepoint::stereo::{Cost, Masks, Stereo, StereoOptions};
+/// use tiepoint::synth::{StereoScene, StereoSceneOptions};
+///
+/// let processor = Processor::from(Cpu::with_threads(2)?);
+/// let pair = StereoScene::new(&StereoSceneOptions::default())?.render::<u8>(&processor.cpu);
+/// let options = StereoOptions::default().with_disparities(64).with_cost(Cost::MutualInformation);
+/// let found = Stereo::new(options)?.compute(
+///     (&pair.left).into(),
+///     (&pair.right).into(),
+///     Masks::default(),
+///     &processor,
+/// )?;
+/// let valid = found.disparity.data().iter().filter(|d| d.is_finite()).count();
+/// assert!(valid > found.disparity.data().len() / 2);
+/// # Ok::<(), tiepoint::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Stereo {
     options: StereoOptions,
@@ -239,16 +258,17 @@ impl Stereo {
         cpu: &Cpu,
     ) -> Result<StereoResult> {
         let options = &self.options;
-        if let Some(images) = options.cost.compared(pictures, &pair, cpu)? {
+        let cost = options.cost.definition();
+        if let Some(images) = cost.compared(pictures, &pair, cpu)? {
             pair.compare(images);
         }
         // An aggregation is as many steps as there are pixels; what follows takes little beside it.
         let pixels = pair.size().area();
-        let learning = options.cost.learning_steps(pictures, options, pixels);
+        let learning = cost.learning_steps(pictures, options, pixels);
         let aggregations = 1 + usize::from(options.right_view == RightView::Aggregated);
         let cpu = &cpu.begin_task("stereo", pixels.saturating_mul(aggregations).saturating_add(learning));
         let learn = Learn { pair: &mut pair, pictures, options, workspace, cpu };
-        let source = options.cost.source(learn)?;
+        let source = cost.source(learn)?;
         self.disparities(&pair, &*source, options.penalties(), workspace, cpu)
     }
 

@@ -26,18 +26,18 @@ pub(crate) fn run(arguments: &StereoArguments, context: &Context) -> Outcome {
     options.right = arguments.output_right.is_some();
     options.confidence = arguments.confidence.is_some();
     let pairs = pairs::pairs(&arguments.images, arguments.list.as_deref())?;
-    let tasks = tasks(arguments, &pairs)?;
-    check_places(&tasks, &options)?;
-    let wanted = Wanted::of(arguments, calibration)?;
+    let jobs = jobs(arguments, &pairs)?;
+    check_paths(&jobs, &options)?;
+    let results = ResultOptions::of(arguments, calibration)?;
     let stereo = Stereo::new(options)?;
     let mut failed = 0;
-    for (i, task) in tasks.iter().enumerate() {
-        let (left, right) = (task.pair.left.display(), task.pair.right.display());
-        context.progress.say(&format!("{}/{} {left} {right}", i + 1, tasks.len()));
-        match task.run(arguments, &wanted, &stereo, context) {
+    for (i, job) in jobs.iter().enumerate() {
+        let (left, right) = (job.pair.left.display(), job.pair.right.display());
+        context.progress.say(&format!("{}/{} {left} {right}", i + 1, jobs.len()));
+        match job.run(arguments, &results, &stereo, context) {
             Ok(()) => {}
             // One bad pair does not stop the others.
-            Err(failure @ Failure::Work(_)) if tasks.len() > 1 => {
+            Err(failure @ Failure::Work(_)) if jobs.len() > 1 => {
                 context.complain(&failure);
                 failed += 1;
             }
@@ -46,13 +46,13 @@ pub(crate) fn run(arguments: &StereoArguments, context: &Context) -> Outcome {
     }
     match failed {
         0 => Ok(()),
-        _ => Err(Failure::work(format!("{failed} of {} pairs failed", tasks.len()))),
+        _ => Err(Failure::work(format!("{failed} of {} pairs failed", jobs.len()))),
     }
 }
 
 /// One pair and where its results go.
 #[derive(Debug)]
-struct Task<'a> {
+struct Job<'a> {
     pair: &'a Pair,
     output: Option<PathBuf>,
     right: Option<PathBuf>,
@@ -64,32 +64,32 @@ struct Task<'a> {
 
 /// What the results of every pair look like.
 #[derive(Debug)]
-struct Wanted {
+struct ResultOptions {
     colours: Range,
     calibration: Option<RectifiedCalibration>,
     cloud: CloudOptions,
 }
 
-impl Wanted {
+impl ResultOptions {
     fn of(arguments: &StereoArguments, calibration: Option<RectifiedCalibration>) -> Outcome<Self> {
         Ok(Self { colours: arguments.preview_range, calibration, cloud: arguments.cloud_options()? })
     }
 }
 
-fn tasks<'a>(arguments: &StereoArguments, pairs: &'a [Pair]) -> Outcome<Vec<Task<'a>>> {
-    let places = |given: &Option<String>, extension| -> Outcome<Vec<Option<PathBuf>>> {
+fn jobs<'a>(arguments: &StereoArguments, pairs: &'a [Pair]) -> Outcome<Vec<Job<'a>>> {
+    let paths = |given: &Option<String>, extension| -> Outcome<Vec<Option<PathBuf>>> {
         match given {
-            Some(given) => Ok(pairs::places(given, pairs, extension)?.into_iter().map(Some).collect()),
+            Some(given) => Ok(pairs::paths(given, pairs, extension)?.into_iter().map(Some).collect()),
             None => Ok(vec![None; pairs.len()]),
         }
     };
     let mut outputs = pairs::outputs(arguments.output.as_deref(), pairs)?;
-    let mut rights = places(&arguments.output_right, "pfm")?;
-    let mut confidences = places(&arguments.confidence, "tif")?;
-    let mut previews = places(&arguments.preview, "png")?;
-    let mut depths = places(&arguments.depth, "tif")?;
-    let mut clouds = places(&arguments.cloud, "ply")?;
-    let take = |(i, pair): (usize, &'a Pair)| Task {
+    let mut rights = paths(&arguments.output_right, "pfm")?;
+    let mut confidences = paths(&arguments.confidence, "tif")?;
+    let mut previews = paths(&arguments.preview, "png")?;
+    let mut depths = paths(&arguments.depth, "tif")?;
+    let mut clouds = paths(&arguments.cloud, "ply")?;
+    let take = |(i, pair): (usize, &'a Pair)| Job {
         pair,
         output: outputs[i].take(),
         right: rights[i].take(),
@@ -102,11 +102,11 @@ fn tasks<'a>(arguments: &StereoArguments, pairs: &'a [Pair]) -> Outcome<Vec<Task
 }
 
 /// Fails now where a result could not be written later.
-fn check_places(tasks: &[Task<'_>], options: &StereoOptions) -> Outcome {
+fn check_paths(jobs: &[Job<'_>], options: &StereoOptions) -> Outcome {
     let mut taken = HashSet::new();
-    for task in tasks {
-        task.check(options)?;
-        for path in task.places() {
+    for job in jobs {
+        job.check(options)?;
+        for path in job.paths() {
             output::check_folder(path)?;
             if !taken.insert(path) {
                 let path = path.display();
@@ -117,8 +117,8 @@ fn check_places(tasks: &[Task<'_>], options: &StereoOptions) -> Outcome {
     Ok(())
 }
 
-impl Task<'_> {
-    fn places(&self) -> impl Iterator<Item = &PathBuf> {
+impl Job<'_> {
+    fn paths(&self) -> impl Iterator<Item = &PathBuf> {
         [&self.output, &self.right, &self.confidence, &self.preview, &self.depth, &self.cloud]
             .into_iter()
             .flatten()
@@ -146,7 +146,7 @@ impl Task<'_> {
     fn run(
         &self,
         arguments: &StereoArguments,
-        wanted: &Wanted,
+        results: &ResultOptions,
         stereo: &Stereo,
         context: &Context,
     ) -> Outcome {
@@ -156,7 +156,7 @@ impl Task<'_> {
         let read = |path: &Path, mask: Option<&str>| read(path, mask, arguments.no_data, context);
         let a = clock.time(Part::Read, || read(left, arguments.mask.as_deref()))?;
         let b = clock.time(Part::Read, || read(right, arguments.mask_right.as_deref()))?;
-        if let Some(size) = wanted.calibration.and_then(|c| c.size).filter(|s| *s != a.image.size()) {
+        if let Some(size) = results.calibration.and_then(|c| c.size).filter(|s| *s != a.image.size()) {
             let (left, found) = (left.display(), a.image.size());
             return Err(Failure::work(format!("{left} is {found}, but the calibration is for {size}")));
         }
@@ -167,7 +167,7 @@ impl Task<'_> {
         });
         let found =
             found.map_err(|e| Failure::from(e).about(format!("{} {}", left.display(), right.display())))?;
-        let points = clock.time(Part::Write, || self.write(&found, wanted, context))?;
+        let points = clock.time(Part::Write, || self.write(&found, results, context))?;
         let size = found.disparity.size();
         let valid = found.disparity.data().iter().filter(|d| d.is_finite()).count();
         let valid = valid as f64 / size.area().max(1) as f64;
@@ -204,7 +204,12 @@ impl Task<'_> {
     }
 
     /// Writes all that was asked for; gives the number of points of a cloud.
-    fn write(&self, found: &StereoResult, wanted: &Wanted, context: &Context) -> Outcome<Option<u64>> {
+    fn write(
+        &self,
+        found: &StereoResult,
+        results: &ResultOptions,
+        context: &Context,
+    ) -> Outcome<Option<u64>> {
         if let Some(path) = &self.output {
             files::write(path, found.disparity.view())?;
         }
@@ -215,13 +220,13 @@ impl Task<'_> {
             image::write(path, confidence)?;
         }
         if let Some(path) = &self.preview {
-            let range = match wanted.colours {
+            let range = match results.colours {
                 Range::Between(low, high) => [low, high],
                 Range::Auto => usual_range(&found.disparity),
             };
             image::write(path, &disparity(&found.disparity, range).into_image())?;
         }
-        let Some(calibration) = &wanted.calibration else { return Ok(None) };
+        let Some(calibration) = &results.calibration else { return Ok(None) };
         if let Some(path) = &self.depth {
             let depth = depth(found.disparity.view(), calibration, &context.processor.cpu)?;
             files::write(path, depth.view())?;
@@ -229,7 +234,7 @@ impl Task<'_> {
         let Some(path) = &self.cloud else { return Ok(None) };
         // Read again: nothing else needs the colours.
         let colours = image::read(&self.pair.left, &ReadOptions::default())?;
-        Ok(Some(write_ply(path, found.disparity.view(), (&colours).into(), calibration, &wanted.cloud)?))
+        Ok(Some(write_ply(path, found.disparity.view(), (&colours).into(), calibration, &results.cloud)?))
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub(super) struct Pair {
     pub(super) left: PathBuf,
     pub(super) right: PathBuf,
-    /// Its place in a numbered sequence.
+    /// Its path in a numbered sequence.
     number: Option<u64>,
     /// What a list says of its output.
     output: Option<PathBuf>,
@@ -84,12 +84,12 @@ fn sequence(left: &Numbered, right: &Numbered, output: Option<&Path>) -> Outcome
         return Err(Failure::work(format!("{}: no file of this name with a number", left.shown())));
     }
     let output = output.map(|o| Numbered::of(o).ok_or(o));
-    let place = |n| match &output {
+    let path = |n| match &output {
         Some(Ok(numbered)) => Some(numbered.path(n)),
         Some(Err(fixed)) => Some(fixed.to_path_buf()),
         None => None,
     };
-    let pair = |n| Pair { number: Some(n), output: place(n), ..Pair::new(&left.path(n), &right.path(n)) };
+    let pair = |n| Pair { number: Some(n), output: path(n), ..Pair::new(&left.path(n), &right.path(n)) };
     Ok(numbers.into_iter().map(pair).collect())
 }
 
@@ -138,7 +138,7 @@ impl Numbered {
 }
 
 /// Where the results of each pair go that are called `given`.
-pub(super) fn places(given: &str, pairs: &[Pair], extension: &str) -> Outcome<Vec<PathBuf>> {
+pub(super) fn paths(given: &str, pairs: &[Pair], extension: &str) -> Outcome<Vec<PathBuf>> {
     if let Some(numbered) = Numbered::of(Path::new(given))
         && let Some(numbers) = pairs.iter().map(|p| p.number).collect::<Option<Vec<_>>>()
     {
@@ -154,8 +154,8 @@ pub(super) fn outputs(given: Option<&str>, pairs: &[Pair]) -> Outcome<Vec<Option
     match given.filter(|_| own().any(|o| o.is_none())) {
         None => Ok(own().collect()),
         Some(given) => {
-            let places = places(given, pairs, "pfm")?;
-            Ok(own().zip(places).map(|(own, place)| own.or(Some(place))).collect())
+            let paths = paths(given, pairs, "pfm")?;
+            Ok(own().zip(paths).map(|(own, path)| own.or(Some(path))).collect())
         }
     }
 }
@@ -203,12 +203,12 @@ mod tests {
         let two: Vec<Pair> = [("x/a1.png", "y/b1.png"), ("x/a2.png", "y/b2.png")]
             .map(|(l, r)| Pair::new(l.as_ref(), r.as_ref()))
             .to_vec();
-        assert_eq!(places("o/{}.tif", &two, "pfm").unwrap(), ["o/a1.tif", "o/a2.tif"].map(PathBuf::from));
-        assert!(places("o.tif", &two, "pfm").is_err(), "one file for two");
+        assert_eq!(paths("o/{}.tif", &two, "pfm").unwrap(), ["o/a1.tif", "o/a2.tif"].map(PathBuf::from));
+        assert!(paths("o.tif", &two, "pfm").is_err(), "one file for two");
         let numbered: Vec<Pair> =
             two.iter().zip([1, 2]).map(|(p, n)| Pair { number: Some(n), ..p.clone() }).collect();
         assert_eq!(
-            places("o/%02d.pfm", &numbered, "pfm").unwrap(),
+            paths("o/%02d.pfm", &numbered, "pfm").unwrap(),
             ["o/01.pfm", "o/02.pfm"].map(PathBuf::from)
         );
         let own = Pair { output: Some("own.pfm".into()), ..two[0].clone() };

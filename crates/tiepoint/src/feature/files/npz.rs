@@ -34,6 +34,11 @@ impl Array {
         Self { kind, shape: shape.to_vec(), bytes: values.flatten().collect() }
     }
 
+    /// The values of an array of `<f4`.
+    fn floats(&self) -> Vec<f32> {
+        self.bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect()
+    }
+
     /// The header of a `.npy` file: padded with blanks so that the data begin at a multiple of 64.
     fn header(&self) -> Vec<u8> {
         let shape: String = self.shape.iter().map(|n| format!("{n}, ")).collect();
@@ -124,7 +129,8 @@ pub(super) fn read(bytes: &[u8]) -> Result<Features, String> {
     };
     let descriptors = match array.kind {
         "|u1" => Descriptors::U8(array.bytes),
-        _ => Descriptors::F32(archive.floats("descriptors", 2)?.1),
+        "<f4" => Descriptors::F32(array.floats()),
+        kind => return Err(format!("descriptors are {kind}, expected |u1 or <f4")),
     };
     Ok(Features { keypoints: keypoints.collect(), descriptors, dimension, image: archive.size()? })
 }
@@ -187,7 +193,8 @@ impl<'a> Archive<'a> {
         if array.kind != "<f4" || array.shape.len() != dimensions || !pairs {
             return Err(format!("{name} is {} of {:?}, expected <f4", array.kind, array.shape));
         }
-        Ok((array.shape, array.bytes.as_chunks().0.iter().map(|b| f32::from_le_bytes(*b)).collect()))
+        let floats = array.floats();
+        Ok((array.shape, floats))
     }
 
     /// The size of the image; 0 × 0 where the file does not have it.
@@ -225,10 +232,9 @@ fn parse(data: &[u8]) -> Result<Array, String> {
     let numbers = shape.split(',').map(str::trim).filter(|s| !s.is_empty()).map(str::parse::<usize>);
     let shape = numbers.collect::<Result<Vec<_>, _>>().map_err(|_| format!("the shape is ({shape})"))?;
     let known = [("|u1", 1), ("|i1", 1), ("<f4", 4), ("<u8", 8), ("<i8", 8)];
-    let (kind, width) = match known.into_iter().find(|(name, _)| *name == kind) {
-        Some(known) => known,
-        None => return Err(format!("elements of type {kind:?}, expected float32, uint8 or int8")),
-    };
+    let found = known.into_iter().find(|(name, _)| *name == kind);
+    let (kind, width) =
+        found.ok_or_else(|| format!("elements of type {kind:?}, expected float32, uint8 or int8"))?;
     let bytes = &data[10 + len..];
     match shape.iter().try_fold(width, |n: usize, d| n.checked_mul(*d)) {
         Some(n) if n == bytes.len() => Ok(Array { kind, shape, bytes: bytes.to_vec() }),

@@ -64,7 +64,7 @@ macro_rules! cost_table {
     ($($name:literal: $variant:ident $(($parameter:ident))?, $value:expr => $definition:expr, $help:literal;)*) => {
         impl Named for Cost {
             const OPTION: &'static str = "cost";
-            const EXPECTED: &'static str = concat!($(" ", $name),*);
+            const EXPECTED: &'static str = concat!("one of" $(, " ", $name)*);
             const ALL: &'static [Choice<Self>] = &[$(Choice { value: $value, name: $name, help: $help }),*];
 
             fn name(self) -> &'static str {
@@ -75,7 +75,7 @@ macro_rules! cost_table {
         }
 
         impl Cost {
-            fn definition(&self) -> &dyn CostDefinition {
+            pub(super) fn definition(&self) -> &dyn CostDefinition {
                 match self {
                     $(Self::$variant $(($parameter))? => $definition,)*
                 }
@@ -110,31 +110,6 @@ impl Cost {
     pub fn penalties(&self) -> Penalties {
         self.definition().penalties()
     }
-
-    /// The images of a pair that it compares, where that is not the pair's grey.
-    pub(super) fn compared(
-        &self,
-        pictures: &Pictures<'_>,
-        pair: &Pair,
-        cpu: &Cpu,
-    ) -> Result<Option<[Image<u8>; 2]>> {
-        self.definition().compared(pictures, pair, cpu)
-    }
-
-    /// Its source for a pair, after learning from it if it does that.
-    pub(super) fn source(&self, learning: Learn<'_, '_>) -> Result<Box<dyn CostSource>> {
-        self.definition().source(learning)
-    }
-
-    /// About what [`source`](Self::source) takes, in units of an aggregation of `pixels`.
-    pub(super) fn learning_steps(
-        &self,
-        pictures: &Pictures<'_>,
-        options: &StereoOptions,
-        pixels: usize,
-    ) -> usize {
-        self.definition().learning_steps(pictures, options, pixels)
-    }
 }
 
 impl std::fmt::Display for Cost {
@@ -162,7 +137,7 @@ pub(super) struct Learn<'a, 'p> {
 }
 
 /// What is known of a cost before any pair: a row of the table.
-trait CostDefinition {
+pub(super) trait CostDefinition {
     /// The greatest cost.
     fn greatest(&self) -> u16;
 
