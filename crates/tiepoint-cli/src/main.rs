@@ -34,5 +34,5 @@ fn refuse(error: &clap::Error) -> Result<(), Failure> {
         let text = error.render().to_string();
         return Err(Failure::usage(text.strip_prefix("error: ").unwrap_or(&text).trim_end()));
     }
-    error.print().map_err(output::stdout_failure)
+    error.print().map_err(|e| output::stdout_failure(&e))
 }

@@ -92,6 +92,7 @@ impl Commands {
     /// # Errors
     /// [`Error::Usage`] when a buffer is shorter than the kernel needs, one that is written is given twice, kernel and
     /// buffers are not of one device, or there are more groups than devices take.
+    #[expect(clippy::needless_pass_by_value, reason = "arguments are written where they are used, once")]
     pub fn launch<A: KernelArguments>(
         &mut self,
         kernel: &Kernel<A::Static>,

@@ -247,9 +247,7 @@ fn transfers_run_beside_the_work_and_in_order() {
             let part = &parts[i % 2];
             gpu.upload_beside(from, part, &read[i % 2]).unwrap();
             let mut commands = Commands::new();
-            commands
-                .launch(&kernel, kernel.covering(N, 1), Add { sum: &sum, part: part, n: N as u32 })
-                .unwrap();
+            commands.launch(&kernel, kernel.covering(N, 1), Add { sum: &sum, part, n: N as u32 }).unwrap();
             gpu.run(&commands).unwrap();
             read[i % 2] = gpu.mark().unwrap();
         }

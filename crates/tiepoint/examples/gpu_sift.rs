@@ -58,7 +58,7 @@ fn main() -> Outcome<()> {
     println!("{}", gpu.info());
     let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
     let sift = || Ok::<_, tiepoint::Error>(GpuSift::new(&processor, options)?.with_memory(memory));
-    measure(sift()?, &gpu, &image)?;
+    measure(&sift()?, &gpu, &image)?;
     if check {
         let found = sift()?.detect(&image, None)?;
         compare(&found, &sift::detect(image.view(), &options, None, &cpu)?);
@@ -74,7 +74,7 @@ fn take<T: std::str::FromStr>(arguments: &mut Vec<String>, name: &str) -> Outcom
     Ok(Some(value))
 }
 
-fn measure(sift: GpuSift, gpu: &Gpu, image: &Image<u8>) -> Outcome<()> {
+fn measure(sift: &GpuSift, gpu: &Gpu, image: &Image<u8>) -> Outcome<()> {
     let on_device = GpuImage::upload(gpu, image.view())?;
     let features = sift.detect(&on_device, None)?;
     let launches = sift.launches();

@@ -21,11 +21,11 @@ pub(crate) fn print_line(line: &str) -> Outcome {
 /// Prints on stdout.
 pub(crate) fn print_bytes(bytes: &[u8]) -> Outcome {
     let mut out = std::io::stdout().lock();
-    out.write_all(bytes).and_then(|()| out.flush()).map_err(stdout_failure)
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(|e| stdout_failure(&e))
 }
 
 /// Why nothing more can be printed on stdout.
-pub(crate) fn stdout_failure(error: std::io::Error) -> Failure {
+pub(crate) fn stdout_failure(error: &std::io::Error) -> Failure {
     match error.kind() {
         std::io::ErrorKind::BrokenPipe => Failure::StdoutClosed,
         _ => Failure::work(format!("stdout: {error}")),

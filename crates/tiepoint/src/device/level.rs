@@ -1,6 +1,6 @@
 //! The SIMD levels that code is compiled for, and [`dispatch!`], which runs an operation at one of them.
 //!
-//! On x86-64 there are three: SSE2, AVX2 and AVX-512. A machine between two of them uses the lower: fearless_simd's
+//! On x86-64 there are three: SSE2, AVX2 and AVX-512. A machine between two of them uses the lower: `fearless_simd`'s
 //! SSE4.2 level would be compiled a fourth time for machines before 2013. Other architectures have one
 //! level, that of every machine (NEON on AArch64). [`Cpu::levels`](super::Cpu::levels) lists exactly what is compiled
 //! and present, and the tests run at each.
@@ -22,7 +22,7 @@ pub enum SimdLevel {
     Best,
 }
 
-/// A level that this machine has, with fearless_simd's proof of it.
+/// A level that this machine has, with `fearless_simd`'s proof of it.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Level {

@@ -47,7 +47,11 @@ mod tests {
     fn pieces_are_used_again_unless_a_call_failed() {
         let scratch = Scratch::<Vec<u8>>::default();
         let make = || Ok::<_, String>(Vec::new());
-        scratch.with(make, |piece| Ok(piece.push(1))).unwrap();
+        let push = |piece: &mut Vec<u8>| {
+            piece.push(1);
+            Ok(())
+        };
+        scratch.with(make, push).unwrap();
         let nested = scratch.with(make, |outer| scratch.with(make, |inner| Ok((outer.len(), inner.len()))));
         assert_eq!(nested.unwrap(), (1, 0), "the second of two calls at a time has a piece of its own");
         assert!(scratch.with(make, |_| Err::<(), _>("fails".to_owned())).is_err(), "the error comes through");

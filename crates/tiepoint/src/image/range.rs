@@ -153,8 +153,8 @@ mod tests {
         AnyImage::F32(Image::from_vec(values.to_vec(), Size::new(values.len(), 1), 1).unwrap())
     }
 
-    fn prepared(image: AnyImage, range: Range) -> (Vec<f32>, Option<Vec<u8>>) {
-        let out = prepare(&image, range, &Cpu::sequential()).unwrap();
+    fn prepared(image: &AnyImage, range: Range) -> (Vec<f32>, Option<Vec<u8>>) {
+        let out = prepare(image, range, &Cpu::sequential()).unwrap();
         let values = match out.image.into_image() {
             AnyImage::U8(i) => i.data().iter().map(|v| v.unit()).collect(),
             AnyImage::U16(i) => i.data().iter().map(|v| v.unit()).collect(),
@@ -165,20 +165,20 @@ mod tests {
 
     #[test]
     fn scales() {
-        assert_eq!(prepared(floats(&[0.25, 0.5]), Range::Auto).0, [0.25, 0.5], "already 0 to 1");
-        assert_eq!(prepared(floats(&[-10.0, 0.0, 30.0]), Range::Auto).0, [0.0, 0.25, 1.0], "stretched");
+        assert_eq!(prepared(&floats(&[0.25, 0.5]), Range::Auto).0, [0.25, 0.5], "already 0 to 1");
+        assert_eq!(prepared(&floats(&[-10.0, 0.0, 30.0]), Range::Auto).0, [0.0, 0.25, 1.0], "stretched");
         assert_eq!(
-            prepared(floats(&[0.0, 5.0, 30.0]), Range::Between(0.0, 10.0)).0,
+            prepared(&floats(&[0.0, 5.0, 30.0]), Range::Between(0.0, 10.0)).0,
             [0.0, 0.5, 1.0],
             "given"
         );
-        assert_eq!(prepared(floats(&[7.0, 7.0]), Range::Auto).0, [7.0, 7.0], "flat: nothing to stretch");
-        let middle = prepared(floats(&[f32::MIN, 0.0, f32::MAX]), Range::Auto).0[1];
+        assert_eq!(prepared(&floats(&[7.0, 7.0]), Range::Auto).0, [7.0, 7.0], "flat: nothing to stretch");
+        let middle = prepared(&floats(&[f32::MIN, 0.0, f32::MAX]), Range::Auto).0[1];
         assert!((middle - 0.5).abs() < 1e-6, "no overflow: {middle}");
         let sixteen =
             |v: &[u16]| AnyImage::U16(Image::from_vec(v.to_vec(), Size::new(v.len(), 1), 1).unwrap());
-        assert_eq!(prepared(sixteen(&[0, 65535]), Range::Auto).0, [0.0, 1.0], "16 bits");
-        assert_eq!(prepared(sixteen(&[0, 2047]), Range::Auto).0, [0.0, 1.0], "11 bits");
+        assert_eq!(prepared(&sixteen(&[0, 65535]), Range::Auto).0, [0.0, 1.0], "16 bits");
+        assert_eq!(prepared(&sixteen(&[0, 2047]), Range::Auto).0, [0.0, 1.0], "11 bits");
         assert!(prepare(&floats(&[1.0]), Range::Between(3.0, 3.0), &Cpu::sequential()).is_err(), "no width");
         assert!(prepare(&floats(&[1.0]), Range::Between(f32::NAN, 3.0), &Cpu::sequential()).is_err(), "NaN");
     }
@@ -188,11 +188,11 @@ mod tests {
         let mut values = [0.5_f32; 20];
         values[3] = f32::NAN;
         values[2] = f32::INFINITY;
-        let (filled, mask) = prepared(floats(&values), Range::Auto);
+        let (filled, mask) = prepared(&floats(&values), Range::Auto);
         assert_eq!(filled, [0.5; 20], "filled with the mean");
         let mask = mask.unwrap();
         assert_eq!((&mask[..9], &mask[9..]), (&[0; 9][..], &[255; 11][..]), "five pixels around");
-        let (empty, mask) = prepared(floats(&[f32::NAN; 4]), Range::Auto);
+        let (empty, mask) = prepared(&floats(&[f32::NAN; 4]), Range::Auto);
         assert_eq!((empty, mask), (vec![0.0; 4], Some(vec![0; 4])), "nothing but holes");
     }
 
