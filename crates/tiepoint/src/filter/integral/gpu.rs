@@ -161,6 +161,8 @@ impl<T: GpuPixel, A: GpuSum> GpuIntegrator<T, A> {
     /// # Errors
     /// [`Error::Device`] when it does not compile there.
     pub fn new(gpu: &Gpu) -> Result<Self> {
+        // Tiles tell each other their sums in such words.
+        gpu.require_whole_words()?;
         let kernel = gpu.program(&Self::source())?.untyped_kernel("integral", [GROUP, 1])?;
         Ok(Self { kernel, types: PhantomData })
     }
