@@ -86,9 +86,9 @@ unsafe impl<T: Value, const N: usize> Value for [T; N] {
 /// The arguments of one kernel. Implemented by [`kernel!`](crate::kernel).
 ///
 /// # Safety
-/// Every program that declares the kernel [`NAME`](Self::NAME) with these arguments keeps it inside its buffers, as long
-/// as each buffer has the extent that the arguments state, for all values and numbers of groups. Indices that it
-/// reads from buffers are such as this program's kernels and uploads put there.
+/// In every program that declares the kernel [`NAME`](Self::NAME) with these arguments, the kernel keeps inside its
+/// buffers as long as each has the extent that the arguments state, with the values and numbers of groups of every
+/// launch, and with what earlier kernels and uploads have put into buffers that it reads indices from.
 #[expect(unsafe_code, reason = "nothing but the promise keeps a kernel inside its buffers")]
 pub unsafe trait KernelArguments {
     /// The same arguments without a lifetime: what [`crate::Kernel`] is a kernel of.
@@ -289,7 +289,8 @@ macro_rules! kernel_struct {
 /// # Ok::<(), tiepoint_gpu::Error>(())
 /// ```
 ///
-/// A buffer is `read`, `write`, or `shared` (volatile: words that the groups of a launch exchange). Its type is the
+/// A buffer is `read`, `write` (also for atomic operations), or `shared` (volatile: words that the groups of a launch
+/// exchange). Its type is the
 /// element's; `read table: f32 as f32x4 [n]` is a `const f32x4 *` in C. In brackets stands how many elements the kernel
 /// may touch at most: an `i128` from the values, which are in scope as such, and the number of groups; a launch with a
 /// shorter buffer is refused. The types of buffers may be generic: `Scale<T: Element>`.

@@ -8,8 +8,9 @@ use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Freed memory by its size, kept for the next buffer of that size. All work runs in one queue, so that memory can be
-/// handed on while commands that use it still wait: later ones come after them. Transfers beside it keep to marks.
+/// Freed memory by its size, kept for the next buffer of that size. All work runs in one queue, so memory can be reused
+/// while commands that use it are still waiting: the new owner's come after them. Transfers in other queues wait for
+/// marks.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     free: Mutex<BTreeMap<usize, Vec<Raw>>>,
@@ -33,7 +34,7 @@ impl Pool {
     }
 }
 
-/// A piece of the device's memory, back in the pool when nobody holds it any more.
+/// A piece of the device's memory, which returns to the pool when its last owner is dropped.
 #[derive(Debug)]
 pub(crate) struct Memory {
     gpu: Gpu,
@@ -54,7 +55,7 @@ impl Memory {
         let raw = match gpu.pool().take(bytes) {
             Some(raw) => raw,
             None => driver.allocate(bytes).or_else(|error| {
-                // What is only kept for later may be what is missing now.
+                // Memory in the pool may be what is missing.
                 driver.finish()?;
                 gpu.pool().clear(driver);
                 driver.allocate(bytes).map_err(|_| error)
@@ -267,7 +268,7 @@ impl<T: Element> Pinned<T> {
         Ok(unsafe { std::slice::from_raw_parts(self.memory.start.cast(), self.len) })
     }
 
-    /// Some of the numbers, once a queue has come to a mark, whatever follows in it. What follows must not write them.
+    /// Some of the numbers, once the queue has come to a mark. Work after the mark must not write them.
     ///
     /// # Errors
     /// [`Error::Usage`] beyond the end, [`Error::Driver`] when the device fails.
@@ -292,8 +293,7 @@ impl<T: Element> Pinned<T> {
         Ok(unsafe { std::slice::from_raw_parts_mut(self.memory.start.cast(), self.len) })
     }
 
-    /// The numbers to be written, once the queue has come to a mark, whatever follows in it. What follows must not use
-    /// them.
+    /// The numbers to be written, once the queue has come to a mark. Work after the mark must not use them.
     ///
     /// # Errors
     /// [`Error::Driver`] when the device fails.

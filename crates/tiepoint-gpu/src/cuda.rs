@@ -7,7 +7,7 @@ mod nvrtc;
 pub(crate) use nvrtc::compile;
 
 use crate::commands::{Argument, Command};
-use crate::driver::{Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw, Way, foreign};
+use crate::driver::{Direction, Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw, foreign};
 use crate::{Api, Error, Info, Result};
 use cudarc::driver::sys::{self, CUresult};
 use library::{call, check, error, start};
@@ -74,7 +74,7 @@ struct Stream {
     device: sys::CUdevice,
     context: sys::CUcontext,
     stream: sys::CUstream,
-    /// For transfers beside it, by their [`Way`].
+    /// For transfers beside it, by their [`Direction`].
     transfers: [sys::CUstream; 2],
 }
 
@@ -332,9 +332,14 @@ impl Driver for Cuda {
         self.finish()
     }
 
-    fn beside(&self, way: Way, transfers: &[Command], after: &dyn DriverMark) -> Result<Arc<dyn DriverMark>> {
+    fn beside(
+        &self,
+        direction: Direction,
+        transfers: &[Command],
+        after: &dyn DriverMark,
+    ) -> Result<Arc<dyn DriverMark>> {
         self.stream.enter()?;
-        let stream = self.stream.transfers[way as usize];
+        let stream = self.stream.transfers[direction as usize];
         // SAFETY: the event was recorded when the mark was made.
         unsafe { call!(cuStreamWaitEvent(stream, event(after)?, 0))? }
         transfers.iter().try_for_each(|transfer| self.enqueue_into(stream, transfer))?;

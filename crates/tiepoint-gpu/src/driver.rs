@@ -26,19 +26,19 @@ pub(crate) trait DriverGraph: Debug + Send + Sync {
     fn launch(&self) -> Result<()>;
 }
 
-/// A place in the queue whose time is noted.
+/// A point in the queue whose time is noted.
 pub(crate) trait DriverMark: Debug + Send + Sync {
     fn as_any(&self) -> &dyn std::any::Any;
 }
 
-/// The direction of transfers, each with a queue of its own: the lines of a bus carry both at a time.
+/// The direction of a transfer. Each has its own queue, as a bus carries both directions at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     ToDevice,
     ToHost,
 }
 
-/// One device with one queue, which runs commands in their order, and two beside it for transfers.
+/// One device with one queue, which runs commands in order, and two more queues for transfers.
 pub(crate) trait Driver: Debug + Send + Sync {
     fn info(&self) -> &Info;
 
@@ -62,9 +62,14 @@ pub(crate) trait Driver: Debug + Send + Sync {
 
     fn write(&self, to: Raw, offset: usize, from: &[u8]) -> Result<()>;
     fn read(&self, from: Raw, offset: usize, to: &mut [u8]) -> Result<()>;
-    /// Runs transfers of one direction beside the queue, once the queue has come to `after`, and gives the place after
+    /// Runs transfers of one direction beside the queue, once the queue has come to `after`. Returns the point after
     /// them.
-    fn beside(&self, way: Way, transfers: &[Command], after: &dyn DriverMark) -> Result<Arc<dyn DriverMark>>;
+    fn beside(
+        &self,
+        direction: Direction,
+        transfers: &[Command],
+        after: &dyn DriverMark,
+    ) -> Result<Arc<dyn DriverMark>>;
     /// What is put into the queue from now on waits for a mark.
     fn hold(&self, mark: &dyn DriverMark) -> Result<()>;
     fn enqueue(&self, command: &Command) -> Result<()>;
@@ -77,7 +82,7 @@ pub(crate) trait Driver: Debug + Send + Sync {
     fn finish(&self) -> Result<()>;
 }
 
-/// For a driver that is handed what it did not make.
+/// The error of a driver that is given what another one made.
 pub(crate) fn foreign() -> Error {
     Error::Usage("a kernel or mark of one device was given to another".into())
 }

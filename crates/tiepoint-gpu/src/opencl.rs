@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "a driver is foreign code")]
 
 use crate::commands::{Argument, Command};
-use crate::driver::{Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw, Way, foreign};
+use crate::driver::{Direction, Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw, foreign};
 use crate::{Api, Error, Info, Result};
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
 use opencl3::context::Context;
@@ -117,7 +117,7 @@ pub(crate) struct OpenCl {
     promises_ieee: bool,
     device: Device,
     queue: CommandQueue,
-    /// For transfers beside it, by their [`Way`].
+    /// For transfers beside it, by their [`Direction`].
     transfers: [CommandQueue; 2],
     context: Arc<Context>,
     /// Arguments are set on a kernel object: nobody else may until it is in the queue.
@@ -428,8 +428,13 @@ impl Driver for OpenCl {
         done("clEnqueueReadBuffer", event)
     }
 
-    fn beside(&self, way: Way, transfers: &[Command], after: &dyn DriverMark) -> Result<Arc<dyn DriverMark>> {
-        let queue = &self.transfers[way as usize];
+    fn beside(
+        &self,
+        direction: Direction,
+        transfers: &[Command],
+        after: &dyn DriverMark,
+    ) -> Result<Arc<dyn DriverMark>> {
+        let queue = &self.transfers[direction as usize];
         wait_in(queue, after)?;
         transfers.iter().try_for_each(|transfer| self.enqueue_into(queue, transfer))?;
         mark_in(queue)

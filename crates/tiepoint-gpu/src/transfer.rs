@@ -1,26 +1,26 @@
 //! Transfers beside the work in the queue.
 
 use crate::commands::Command;
-use crate::driver::Way;
+use crate::driver::Direction;
 use crate::{Buffer, Commands, Element, Error, Gpu, Mark, Pinned, Result};
 
-/// Results on their way to the host. When it is dropped, it is [held](Self::hold) first.
+/// A transfer of results to the host that may still run. Dropping it makes later work [wait](Self::hold) for it.
 #[derive(Debug)]
 pub struct Transfer {
     gpu: Gpu,
     done: Mark,
-    /// Whose memory must live until then.
+    /// Keep the memory alive until then.
     _commands: Commands,
 }
 
 impl Transfer {
-    /// When they have come: see [`Gpu::wait`] and [`Pinned::numbers_at`].
+    /// The point at which the results have arrived: see [`Gpu::wait`] and [`Pinned::numbers_at`].
     pub fn done(&self) -> &Mark {
         &self.done
     }
 
-    /// Work that is put into the queue from now on waits for them, the host does not: it may write what they are read
-    /// from.
+    /// Makes work that is put into the queue from now on wait for this transfer, so that it may overwrite what the
+    /// transfer reads. The host does not wait.
     ///
     /// # Errors
     /// [`Error::Driver`].
@@ -31,16 +31,16 @@ impl Transfer {
 
 impl Drop for Transfer {
     fn drop(&mut self) {
-        // A device that fails says so to the next who waits for it.
+        // A failure of the device is reported to whoever waits for it next.
         let _ = self.hold();
     }
 }
 
 impl Gpu {
-    /// Fills a buffer from host memory beside the work in the queue: the transfer begins when the queue has come to
-    /// `after`, and work that is put in later waits for it. So the next image travels while this one is computed, given
-    /// two buffers. The mark is the one after the last work on the buffer, or after the buffer was made: its memory may
-    /// have been another's, whose work is still to be done.
+    /// Fills a buffer from host memory while the queue goes on: the transfer starts when the queue has come to `after`,
+    /// and work that is put in later waits for it. With two buffers, the next image is transferred while this one is
+    /// computed. `after` must come after the last use of the buffer, or after its creation: memory is reused, and
+    /// work on its previous contents may still be waiting.
     ///
     /// # Errors
     /// [`Error::Usage`] when the buffer is too small or something belongs to another device, [`Error::Driver`].
@@ -49,12 +49,12 @@ impl Gpu {
         commands.upload(from, to)?;
         commands.run_on(self.id())?;
         self.id().check(&after.device)?;
-        let done = self.driver().beside(Way::ToDevice, &commands.list, after.mark.as_ref())?;
+        let done = self.driver().beside(Direction::ToDevice, &commands.list, after.mark.as_ref())?;
         self.driver().hold(done.as_ref())
     }
 
-    /// Reads results, once the queue has come here, beside the work that is put into it later. That must not write what
-    /// is read, unless the transfer was [held](Transfer::hold).
+    /// Reads results once the queue has come to this point, while later work runs. Later work must not overwrite what is
+    /// read before it [waits](Transfer::hold) for the transfer.
     ///
     /// # Errors
     /// [`Error::Usage`] for commands other than downloads or of another device, [`Error::Driver`].
@@ -67,7 +67,7 @@ impl Gpu {
             return self.download(commands);
         }
         let after = self.driver().mark()?;
-        let done = self.driver().beside(Way::ToHost, &commands.list, after.as_ref())?;
+        let done = self.driver().beside(Direction::ToHost, &commands.list, after.as_ref())?;
         let done = Mark { mark: done, device: self.id().clone() };
         Ok(Transfer { gpu: self.clone(), done, _commands: commands })
     }

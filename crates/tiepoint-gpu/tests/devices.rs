@@ -381,7 +381,8 @@ kernel_struct! {
 kernel! {
     unsafe kernel spread(groups) = Spread {
         write to: i32 as i32x2 [2 * n],
-        shared counter: u32 [1],
+        write counter: u32 [1],
+        shared word: u32 [1],
     } {
         byte: u32,
         rows: Rows,
@@ -397,6 +398,7 @@ KERNEL(spread) {
     i32 i = GROUP_X * 32 + LANE_X;
     if (i >= args.n) return;
     ATOMIC_ADD(counter, 1u);
+    if (i == 7) word[0] = 77u;
     to[i].x = (i32)args.m[i % 9] + (i32)args.byte + args.rows.pair[0] + (i32)(args.more.step - args.rows.step);
     to[i].y = second(args.rows) * 100 + second(args.more);
 }";
@@ -409,10 +411,12 @@ fn blocks_of_values_have_one_layout() {
             KernelSource::new("spread").structure::<Rows>().kernel::<Spread<'_>>([32, 1]).text(SPREAD);
         let kernel = gpu.program(&source).unwrap().kernel::<Spread<'_>>().unwrap();
         let (to, counter) = (gpu.buffer::<i32>(80).unwrap(), gpu.upload(&[0_u32]).unwrap());
+        let word = gpu.upload(&[0_u32]).unwrap();
         let mut commands = Commands::new();
         let arguments = Spread {
             to: &to,
             counter: &counter,
+            word: &word,
             byte: 1000,
             rows: Rows { step: 5_000_000_000, scale: 3.5, pair: [20_000, 4] },
             m: [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0],
@@ -423,7 +427,7 @@ fn blocks_of_values_have_one_layout() {
         gpu.run(&commands).unwrap();
         let expected = (0..40).flat_map(|i| [i % 9 + 1 + 1000 + 20_000 + 300_000, 7 * 100 + 8]);
         assert!(to.to_vec().unwrap().into_iter().eq(expected), "{gpu:?}: {:?}", to.to_vec().unwrap());
-        assert_eq!(counter.to_vec().unwrap(), [40], "{gpu:?}");
+        assert_eq!([counter.to_vec().unwrap(), word.to_vec().unwrap()], [[40], [77]], "{gpu:?}");
     }
 }
 

@@ -1,13 +1,23 @@
 //! NVRTC compiles for cards that are not there, and its errors come through.
 
-use tiepoint_gpu::{Error, KernelSource, compile_for_cuda, kernel};
+use tiepoint_gpu::{Error, KernelSource, compile_for_cuda, kernel, kernel_struct};
+
+kernel_struct! {
+    struct Rows {
+        step: u64,
+        pitch: i32,
+    }
+}
 
 kernel! {
     unsafe kernel twice(groups) = Twice {
-        write data: f32 [64],
+        write data: f32 as f32x4 [256],
+        read more: u8 [64],
+        shared words: u64 [64],
     } {
         by: f32,
-        offset: u64,
+        rows: Rows,
+        matrix: [f64; 9],
     }
 }
 
@@ -15,8 +25,14 @@ kernel! {
 fn compiles_for_every_generation() {
     let source = KernelSource::new("twice")
         .table_f32("TABLE", &[0.5, 3e-40])
-        .kernel::<Twice<'_>>([64, 1])
-        .text("KERNEL(twice) { data[args.offset + LANE_X] = FMA(data[LANE_X], args.by, TABLE[1]); }");
+        .kernel_resident::<Twice<'_>>([64, 1], 2)
+        .text(
+            "KERNEL(twice) {
+                 f32 *to = &data[args.rows.step + LANE_X].y;
+                 *to = FMA(*to, args.by, TABLE[1]) + (f32)args.matrix[8];
+                 words[LANE_X] = more[LANE_X] + (u64)args.rows.pitch;
+             }",
+        );
     for architecture in ["sm_75", "sm_80", "sm_90"] {
         match compile_for_cuda(&source, architecture) {
             Ok(binary) => assert!(binary.starts_with(b"\x7fELF"), "{architecture}: a CUBIN is an ELF file"),

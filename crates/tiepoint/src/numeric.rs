@@ -158,12 +158,21 @@ pub(crate) fn for_kernels(source: KernelSource) -> KernelSource {
 mod tests {
     use super::*;
     use crate::device::gpu::{Commands, all};
-    use tiepoint_gpu::arguments;
+
+    tiepoint_gpu::kernel! {
+        unsafe kernel all_four(groups) = AllFour {
+            write out: f32 [4 * n],
+            read x: f32 [n],
+            read y: f32 [n],
+        } {
+            n: i32,
+        }
+    }
 
     const ALL_FOUR: &str = "
-KERNEL(64, 1) all_four(GLOBAL f32 *out, const GLOBAL f32 *x, const GLOBAL f32 *y, i32 n) {
+KERNEL(all_four) {
     i32 i = GROUP_X * 64 + LANE_X;
-    if (i >= n) return;
+    if (i >= args.n) return;
     f32 s, c;
     sin_cos_f32(atan2_f32(y[i], x[i]), &s, &c);
     out[4 * i] = exp_f32(x[i]);
@@ -184,13 +193,14 @@ KERNEL(64, 1) all_four(GLOBAL f32 *out, const GLOBAL f32 *x, const GLOBAL f32 *y
         x.extend([0.0, -0.0, 1.0, -1.0, f32::INFINITY, f32::NEG_INFINITY, 1e-40]);
         y.extend([0.0, -0.0, -1e-30, 0.0, 1.0, -1.0, -1e-40]);
         for gpu in all() {
-            let source = for_kernels(KernelSource::new("all_four")).text(ALL_FOUR);
-            let kernel = gpu.program(&source).unwrap().untyped_kernel("all_four", [64, 1]).unwrap();
+            let source = for_kernels(KernelSource::new("all_four"));
+            let source = source.kernel::<AllFour<'_>>([64, 1]).text(ALL_FOUR);
+            let kernel = gpu.program(&source).unwrap().kernel::<AllFour<'_>>().unwrap();
             let (dx, dy, out) =
                 (gpu.upload(&x).unwrap(), gpu.upload(&y).unwrap(), gpu.buffer::<f32>(4 * x.len()).unwrap());
             let mut commands = Commands::new();
-            let arguments = arguments![&out, &dx, &dy, x.len() as i32];
-            commands.launch_untyped(&kernel, kernel.covering(x.len(), 1), arguments).unwrap();
+            let arguments = AllFour { out: &out, x: &dx, y: &dy, n: x.len() as i32 };
+            commands.launch(&kernel, kernel.covering(x.len(), 1), arguments).unwrap();
             gpu.run(&commands).unwrap();
             for (i, found) in out.to_vec().unwrap().chunks_exact(4).enumerate() {
                 let angle = atan2(y[i], x[i]);

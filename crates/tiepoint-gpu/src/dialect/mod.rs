@@ -1,22 +1,21 @@
 //! The language of the kernels: the part of C that CUDA C++ and OpenCL C 1.2 share, under macros for the rest.
 //!
-//! A kernel is written once:
+//! A kernel is written once; its parameters are those that [`crate::kernel!`] declares in Rust, the values in `args`:
 //!
 //! ```c
-//! KERNEL(32, 8) add(GLOBAL f32 *RESTRICT out, const GLOBAL f32 *RESTRICT a, i32 width, i32 height) {
+//! KERNEL(add) {
 //!     i32 x = GROUP_X * 32 + LANE_X, y = GROUP_Y * 8 + LANE_Y;
-//!     if (x < width && y < height) out[(u64)y * width + x] = FMA(a[(u64)y * width + x], 2.0f, 1.0f);
+//!     u64 at = (u64)y * args.width + x;
+//!     if (x < args.width && y < args.height) out[at] = FMA(a[at], 2.0f, 1.0f);
 //! }
 //! ```
 //!
 //! Numbers are `u8` to `u64`, `i8` to `i64`, `f32` and, where the device has it, `f64`. `UNROLL` before a loop with
 //! constant bounds unrolls it, so that arrays indexed in it lie in registers (not on a CPU).
 //!
-//! `KERNEL(width, height)` states the size of the work group, which [`crate::Program::kernel`] is told again.
-//! `KERNEL_RESIDENT(width, height, groups)` is a `KERNEL` of which that many groups shall fit onto a multiprocessor of
-//! CUDA at a time: it bounds the registers of a lane.
 //! `FUNCTION` opens a function that kernels call; its pointers are `GLOBAL`, `LOCAL_POINTER` or `CONSTANT_POINTER`.
-//! `LOCAL f32 tile[64]` inside a kernel is memory of the work group, `BARRIER()` must be reached by all of it.
+//! `LOCAL f32 tile[64]` inside a kernel is memory of the work group, `BARRIER()` must be reached by all of it. The
+//! `ATOMIC` operations take buffers that are declared `write`.
 //! `u8x4`, `u16x4`, `i16x4`, `i32x4`, `u32x4`, `f32x4`, and `u8x2`, `u16x2`, `i32x2`, `f32x2`, `u64x2` have members x, y
 //! (z, w), for accesses of up to 16 bytes at aligned places; `U32X4(a, b, c, d)` and `U64X2(a, b)` make them.
 //!

@@ -2,7 +2,7 @@
 typedef struct {
     f32 x, y, scale, angle, response;
     // octave + 128 in bits 8 to 15, layer in bits 0 to 7: ascending as the last keys of the order.
-    u32 place;
+    u32 octave_layer;
     // +1 or -1.
     i32 sign;
     // A detector's own.
@@ -27,7 +27,7 @@ FUNCTION i32 compare_f32(f32 a, f32 b, i32 later) {
 // octave and layer ascending. From the last key to the first, so that no read waits for a comparison: keypoints with
 // several directions agree in all keys but the last ones.
 FUNCTION i32 keypoint_order(const GLOBAL Keypoint *a, const GLOBAL Keypoint *b) {
-    i32 c = compare_f32(a->angle, b->angle, compare(a->place, b->place));
+    i32 c = compare_f32(a->angle, b->angle, compare(a->octave_layer, b->octave_layer));
     c = compare_f32(a->x, b->x, compare_f32(a->scale, b->scale, c));
     return compare_f32(b->response, a->response, compare_f32(a->y, b->y, c));
 }

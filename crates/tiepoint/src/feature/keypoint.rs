@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use tiepoint_gpu::KernelSource;
 
-/// A place in an image with a scale and a direction.
+/// A point of an image with a scale and a direction.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Keypoint {
     /// Column in pixels of the input image; 0 is the centre of the first.
@@ -14,7 +14,7 @@ pub struct Keypoint {
     pub scale: f32,
     /// Direction in radians, \[0, 2π), from +x towards +y.
     pub angle: f32,
-    /// Strength of the response, never negative. SIFT: |DoG| at the refined place, for an image from 0 to 1,
+    /// Strength of the response, never negative. SIFT: |DoG| at the refined position, for an image from 0 to 1,
     /// per level step; SURF: determinant of the Hessian.
     pub response: f32,
     /// +1 for bright on dark, −1 for dark on bright.
@@ -44,9 +44,9 @@ impl Keypoint {
 pub(crate) const WORDS: usize = 8;
 
 pub(crate) fn to_words(k: &Keypoint) -> [u32; WORDS] {
-    let place = (i32::from(k.octave) + 128).unsigned_abs() << 8 | u32::from(k.layer);
+    let octave_layer = (i32::from(k.octave) + 128).unsigned_abs() << 8 | u32::from(k.layer);
     let [x, y, scale, angle, response] = [k.x, k.y, k.scale, k.angle, k.response].map(f32::to_bits);
-    [x, y, scale, angle, response, place, i32::from(k.sign) as u32, 0]
+    [x, y, scale, angle, response, octave_layer, i32::from(k.sign) as u32, 0]
 }
 
 pub(crate) fn from_words(words: &[u32]) -> Keypoint {

@@ -91,14 +91,14 @@ impl Selection {
     }
 }
 
-/// Places, ascending, of at most `n` keypoints taken round by round from the cells of a grid; keypoints come in the order
+/// Indices, ascending, of at most `n` keypoints taken round by round from the cells of a grid; keypoints come in the order
 /// of their rank.
 fn spread(ranked: &[(Keypoint, usize)], image: Size, n: usize) -> impl Iterator<Item = usize> {
     let (width, height) = (image.width.max(1) as f64, image.height.max(1) as f64);
     let cell = (width * height * 4.0 / n.max(1) as f64).sqrt().max(1.0);
     let columns = (width / cell).ceil() as usize;
     let mut taken_in_cell = std::collections::HashMap::<usize, usize>::new();
-    // A keypoint's place inside its cell is the round in which it is taken.
+    // A keypoint's rank inside its cell is the round in which it is taken.
     let mut rounds: Vec<(usize, usize)> = (ranked.iter().enumerate())
         .map(|(at, (k, _))| {
             let cell_of = |v: f32| (f64::from(v.max(0.0)) / cell) as usize;
@@ -110,7 +110,7 @@ fn spread(ranked: &[(Keypoint, usize)], image: Size, n: usize) -> impl Iterator<
         .collect();
     rounds.sort_unstable();
     rounds.truncate(n);
-    let mut places: Vec<usize> = rounds.into_iter().map(|(_, at)| at).collect();
-    places.sort_unstable();
-    places.into_iter()
+    let mut kept: Vec<usize> = rounds.into_iter().map(|(_, at)| at).collect();
+    kept.sort_unstable();
+    kept.into_iter()
 }

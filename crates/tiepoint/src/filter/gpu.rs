@@ -4,11 +4,10 @@
 //! which makes columns and rows in one go; filters that reach farther than a tile's margin take two, `passes.h`.
 
 use crate::device::gpu::{Buffer, Commands, Gpu};
-use crate::image::gpu::{GpuImage, GpuStack};
+use crate::image::gpu::{GpuImage, GpuStack, Plane};
 use crate::image::{Border, Size};
 use crate::{Error, Result};
-use std::marker::PhantomData;
-use tiepoint_gpu::{Element, Kernel, KernelSource, Positional, Program, arguments};
+use tiepoint_gpu::{Element, Kernel, KernelSource};
 
 /// A filter for images of one pixel type and number of channels, compiled for a device.
 ///
@@ -22,63 +21,102 @@ use tiepoint_gpu::{Element, Kernel, KernelSource, Positional, Program, arguments
 /// # Ok::<(), tiepoint::Error>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct GpuFilter<I, O> {
+pub struct GpuFilter<I: Element, O: Element> {
     gpu: Gpu,
     stage: &'static str,
-    steps: Steps,
+    steps: Steps<I, O>,
     /// Of the input and of the output.
     channels: [usize; 2],
     /// The output's size from the input's.
     resized: fn(Size) -> Size,
-    pixels: PhantomData<fn(I) -> O>,
 }
 
+/// The kernels of a filter.
 #[derive(Clone, Debug)]
-enum Steps {
-    One(Step),
+pub(crate) enum Steps<I: Element, O: Element> {
+    /// One kernel.
+    One(Step<Filter<'static, I, O>>),
+    /// One kernel that reads its weights from memory.
+    Weighted(Step<Weighted<'static, I, O>>, Buffer<f32>),
     /// Columns, then rows.
-    Two(Step, Step),
+    Two(Step<Columns<'static, I>>, Step<Rows<'static, I, O>>),
 }
 
-/// A kernel whose parameters begin as those of `tile` in tile.h do: both images, their shapes, and how many groups lie
-/// beside each other. Groups are counted along one dimension, as there may be many below each other, and images along
-/// the third.
+/// A kernel, and how many elements of the output a group makes. Groups are counted along one dimension, as there may be
+/// many below each other, and images along the third.
 #[derive(Clone, Debug)]
-pub(crate) struct Step {
-    kernel: Kernel,
-    /// Elements of the output that a group makes.
+pub(crate) struct Step<A> {
+    kernel: Kernel<A>,
     covers: Size,
-    /// What follows the images.
-    weights: Option<Buffer<f32>>,
 }
 
-impl Step {
-    pub(crate) fn new(program: &Program, name: &'static str, covers: Size) -> Result<Self> {
-        Ok(Self { kernel: program.untyped_kernel(name, [LANES, 1])?, covers, weights: None })
+impl<A> Step<A> {
+    pub(crate) fn new(kernel: Kernel<A>, covers: Size) -> Self {
+        Self { kernel, covers }
     }
 
-    pub(crate) fn with_weights(self, weights: Buffer<f32>) -> Self {
-        Self { weights: Some(weights), ..self }
+    /// The groups of a launch, and how many of them lie beside each other.
+    fn groups<O: Element>(&self, to: &GpuStack<O>) -> ([usize; 3], i32) {
+        let across = (to.size().width * to.channels()).div_ceil(self.covers.width);
+        let all = across * to.size().height.div_ceil(self.covers.height);
+        ([all, 1, to.count()], across as i32)
     }
+}
 
-    fn record<I: Element, O: Element>(
-        &self,
-        commands: &mut Commands,
-        from: &GpuStack<I>,
-        to: &GpuStack<O>,
-        more: Vec<Positional>,
-    ) -> Result<()> {
-        let row = |size: Size, channels| size.width * channels;
-        let (to_row, from_row) = (row(to.size(), to.channels()), row(from.size(), from.channels()));
-        let across = to_row.div_ceil(self.covers.width);
-        let groups = across * to.size().height.div_ceil(self.covers.height);
-        let mut arguments = arguments![to.buffer(), from.buffer(), to_row as i32, to.size().height as i32];
-        arguments.extend(arguments![to.pitch() as i32, to.step() as u64, from_row as i32]);
-        arguments.extend(arguments![from.size().height as i32, from.pitch() as i32, from.step() as u64]);
-        arguments.push((across as i32).into());
-        arguments.extend(self.weights.iter().map(Positional::from));
-        arguments.extend(more);
-        Ok(commands.launch_untyped(&self.kernel, [groups, 1, to.count()], arguments)?)
+tiepoint_gpu::kernel! {
+    /// One image from another.
+    pub(crate) unsafe kernel filter(groups) = Filter<I: Element, O: Element> {
+        write to: O [to_plane.numbers(groups[2])],
+        read from: I [from_plane.numbers(groups[2])],
+    } {
+        to_plane: Plane,
+        from_plane: Plane,
+        /// Groups beside each other.
+        across: i32,
+    }
+}
+
+tiepoint_gpu::kernel! {
+    /// One image from another, with the WIDTH · HEIGHT weights of the program's window.
+    pub(crate) unsafe kernel weighted(groups) = Weighted<I: Element, O: Element> {
+        write to: O [to_plane.numbers(groups[2])],
+        read from: I [from_plane.numbers(groups[2])],
+        read weights: f32 [number],
+    } {
+        to_plane: Plane,
+        from_plane: Plane,
+        /// Weights.
+        number: u32,
+        /// Groups beside each other.
+        across: i32,
+    }
+}
+
+tiepoint_gpu::kernel! {
+    /// The sums of columns: numbers of 32 bits, whichever.
+    pub(crate) unsafe kernel columns(groups) = Columns<I: Element> {
+        write to: f32 as MID [to_plane.numbers(groups[2])],
+        read from: I [from_plane.numbers(groups[2])],
+    } {
+        to_plane: Plane,
+        from_plane: Plane,
+        /// Groups beside each other.
+        across: i32,
+    }
+}
+
+tiepoint_gpu::kernel! {
+    /// The image from the sums of columns; the pixels are for [`Border::Skip`].
+    pub(crate) unsafe kernel rows(groups) = Rows<I: Element, O: Element> {
+        write to: O [to_plane.numbers(groups[2])],
+        read from: f32 as MID [from_plane.numbers(groups[2])],
+        read pixels: I [pixels_plane.numbers(groups[2])],
+    } {
+        to_plane: Plane,
+        from_plane: Plane,
+        pixels_plane: Plane,
+        /// Groups beside each other.
+        across: i32,
     }
 }
 
@@ -86,11 +124,11 @@ impl<I: Element, O: Element> GpuFilter<I, O> {
     pub(crate) fn new(
         gpu: &Gpu,
         stage: &'static str,
-        step: Step,
+        steps: Steps<I, O>,
         channels: [usize; 2],
         resized: fn(Size) -> Size,
     ) -> Self {
-        Self { gpu: gpu.clone(), stage, steps: Steps::One(step), channels, resized, pixels: PhantomData }
+        Self { gpu: gpu.clone(), stage, steps, channels, resized }
     }
 
     /// A filter of columns, then rows.
@@ -100,22 +138,19 @@ impl<I: Element, O: Element> GpuFilter<I, O> {
         shape: &Shape,
         definitions: impl Fn(KernelSource) -> KernelSource,
     ) -> Result<Self> {
-        let channels = shape.channels;
+        let channels = [shape.channels; 2];
+        let shape = &Shape { local_memory: gpu.info().local_memory, ..*shape };
         let program = gpu.program(&shape.source::<I, O>(stage, definitions))?;
         let steps = match shape.tile() {
-            Some(tile) => Steps::One(Step {
-                kernel: program.untyped_kernel("tile", [LANES, 1])?,
-                covers: tile.size,
-                weights: None,
-            }),
+            Some(tile) => Steps::One(Step::new(program.kernel::<Filter<'_, I, O>>()?, tile.size)),
             None => {
-                let columns =
-                    Step::new(&program, "columns", Size::new(ACROSS * LANES as usize, shape.rows_a_lane()))?;
-                Steps::Two(columns, Step::new(&program, "rows", Size::new(LANES as usize, 1))?)
+                let covers = Size::new(ACROSS * LANES as usize, shape.rows_a_lane());
+                let columns = Step::new(program.kernel::<Columns<'_, I>>()?, covers);
+                let covers = Size::new(LANES as usize, 1);
+                Steps::Two(columns, Step::new(program.kernel::<Rows<'_, I, O>>()?, covers))
             }
         };
-        let (gpu, resized) = (gpu.clone(), |size| size);
-        Ok(Self { gpu, stage, steps, channels: [channels; 2], resized, pixels: PhantomData })
+        Ok(Self::new(gpu, stage, steps, channels, |size| size))
     }
 
     /// The image filtered.
@@ -162,16 +197,44 @@ impl<I: Element, O: Element> GpuFilter<I, O> {
             )));
         }
         commands.stage(self.stage);
+        self.launch(commands, from, to)
+    }
+
+    fn launch(&self, commands: &mut Commands, from: &GpuStack<I>, to: &GpuStack<O>) -> Result<()> {
+        let (to_plane, from_plane) = (to.plane(), from.plane());
         match &self.steps {
-            Steps::One(step) => step.record(commands, from, to, vec![]),
+            Steps::One(step) => {
+                let (groups, across) = step.groups(to);
+                let filter = Filter { to: to.buffer(), from: from.buffer(), to_plane, from_plane, across };
+                commands.launch(&step.kernel, groups, filter)?;
+            }
+            Steps::Weighted(step, weights) => {
+                let (groups, across) = step.groups(to);
+                let (to, from, number) = (to.buffer(), from.buffer(), weights.len() as u32);
+                let weighted = Weighted { to, from, weights, to_plane, from_plane, number, across };
+                commands.launch(&step.kernel, groups, weighted)?;
+            }
             Steps::Two(columns, rows) => {
-                // Numbers of 32 bits, whichever.
                 let sums = GpuStack::<f32>::new(&self.gpu, to.size(), to.channels(), to.count())?;
-                columns.record(commands, from, &sums, vec![])?;
-                let pixels = arguments![from.buffer(), from.pitch() as i32, from.step() as u64];
-                rows.record(commands, &sums, to, pixels)
+                let (groups, across) = columns.groups(&sums);
+                let (sums_plane, sums) = (sums.plane(), sums.buffer());
+                let first =
+                    Columns { to: sums, from: from.buffer(), to_plane: sums_plane, from_plane, across };
+                commands.launch(&columns.kernel, groups, first)?;
+                let (groups, across) = rows.groups(to);
+                let second = Rows {
+                    to: to.buffer(),
+                    from: sums,
+                    pixels: from.buffer(),
+                    to_plane,
+                    from_plane: sums_plane,
+                    pixels_plane: from_plane,
+                    across,
+                };
+                commands.launch(&rows.kernel, groups, second)?;
             }
         }
+        Ok(())
     }
 
     /// The size of the filtered image.
@@ -195,9 +258,10 @@ const WHOLE_WINDOW: usize = 32;
 /// Elements at either side of a tile that it can have for its neighbours' sake: a lane holds its window in registers.
 const MARGIN: usize = 32;
 
-/// For kernels: `LANES`, `CHANNELS` and `VECTOR`.
+/// For kernels: `LANES`, `CHANNELS`, `VECTOR`, and the struct `Plane`.
 pub(crate) fn for_kernels(source: KernelSource, channels: usize) -> KernelSource {
-    source.define("LANES", LANES).define("CHANNELS", channels).text(include_str!("vector.h"))
+    let source = source.define("LANES", LANES).define("CHANNELS", channels).structure::<Plane>();
+    source.text(include_str!("vector.h"))
 }
 
 /// For kernels: `border_index` and its like.
@@ -227,7 +291,15 @@ pub(super) struct Shape {
     pub(super) planes: usize,
     /// The functions `down` and `along`, and `far` where a filter may reach farther than a tile's margin.
     pub(super) text: &'static str,
+    /// Bytes of local memory that a group can have; [`LOCAL_MEMORY`] unless the device is a small one.
+    pub(super) local_memory: u32,
 }
+
+/// Bytes of local memory of a group on nearly every GPU.
+pub(super) const LOCAL_MEMORY: u32 = 48 << 10;
+
+/// Lanes of a group that stand above each other in a tile.
+const SEGMENTS: usize = LANES as usize / (TILE_WIDTH / ACROSS);
 
 /// The tile of a filter.
 struct Tile {
@@ -245,7 +317,9 @@ impl Shape {
     /// Outputs below each other that a lane makes while it goes down a column: the row that it loads serves them all.
     fn rows_a_lane(&self) -> usize {
         // Local memory is to hold every plane of a tile.
-        if self.planes == 1 { 16 } else { 8 }
+        let rows = if self.planes == 1 { 16 } else { 8 };
+        let bytes = |rows| self.planes * SEGMENTS * rows * TILE_WIDTH * size_of::<f32>();
+        if bytes(rows) <= self.local_memory as usize { rows } else { rows / 2 }
     }
 
     /// Rows of a lane's window.
@@ -254,16 +328,15 @@ impl Shape {
     }
 
     /// Groups that a multiprocessor is to hold at a time, with windows and sums in registers.
-    fn resident(&self) -> usize {
+    fn resident(&self) -> u32 {
         if self.planes < 3 && self.window() <= WHOLE_WINDOW { 3 } else { 2 }
     }
 
     /// `None` when the filter reaches too far.
     fn tile(&self) -> Option<Tile> {
         let margins = self.reach().map(|n| n.next_multiple_of(4));
-        let segments = LANES as usize / (TILE_WIDTH / ACROSS);
         let fits = margins.iter().all(|&n| n <= MARGIN) && self.rows.iter().all(|&n| n <= MARGIN);
-        let size = || Size::new(TILE_WIDTH - margins[0] - margins[1], segments * self.rows_a_lane());
+        let size = || Size::new(TILE_WIDTH - margins[0] - margins[1], SEGMENTS * self.rows_a_lane());
         fits.then(|| Tile { size: size(), margins })
     }
 
@@ -292,13 +365,19 @@ impl Shape {
                 .define("FUSED", 1)
                 .define("TILE_WIDTH", tile.size.width)
                 .define("TILE_HEIGHT", tile.size.height)
-                .define("RESIDENT", self.resident())
                 .define("HALO_LEFT", tile.margins[0])
-                .define("HALO_RIGHT", tile.margins[1]);
+                .define("HALO_RIGHT", tile.margins[1])
+                .kernel_resident::<Filter<'_, I, O>>([LANES, 1], self.resident());
         }
         let source = border_for_kernels(source, self.border);
         let source = definitions(source).text(include_str!("tile.h")).text(self.text);
-        if tile.is_some() { source } else { source.text(include_str!("passes.h")) }
+        match tile {
+            Some(_) => source,
+            None => source
+                .kernel::<Columns<'_, I>>([LANES, 1])
+                .kernel::<Rows<'_, I, O>>([LANES, 1])
+                .text(include_str!("passes.h")),
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 // sums into local memory, with HALO_LEFT and HALO_RIGHT elements more at either side; then they go along the rows, each
 // making four elements from a window in registers. A source row serves V outputs from registers and the segments above
 // and below from the first-level cache, so that device memory sees little more than the tile itself. Two elements and
-// many rows, for then few rows are read twice and yet the window is small enough for RESIDENT groups, which hide each
+// many rows, for then few rows are read twice and yet the window is small enough for several groups on a multiprocessor, which hide each
 // other's waiting. Only tiles at the image's edge know of the border.
 //
 // gpu.rs defines the types IN, OUT, MID (between the passes: f32 or i32) and VECTOR(type), the number PLANES of sums a
@@ -90,17 +90,16 @@ FUNCTION void store(GLOBAL OUT *to, const GLOBAL IN *from, const OUT out[4], i32
 // Four outputs; w[plane][HALO_LEFT] is the sum at the first of them.
 FUNCTION void along(OUT out[4], MID w[PLANES][WINDOW]);
 
-KERNEL_RESIDENT(LANES, 1, RESIDENT)
-tile(GLOBAL OUT *RESTRICT to, const GLOBAL IN *RESTRICT from, i32 to_row, i32 to_height, i32 to_pitch, u64 to_step,
-     i32 from_row, i32 from_height, i32 from_pitch, u64 from_step, i32 groups) {
+KERNEL(filter) {
     LOCAL VECTOR(MID) mid[PLANES * TILE_HEIGHT * QUADS];
-    i32 left = GROUP_X % groups * TILE_WIDTH, top = GROUP_X / groups * TILE_HEIGHT;
-    from += from_step * (u64)GROUP_Z;
-    to += to_step * (u64)GROUP_Z;
+    const Plane source = args.from_plane, target = args.to_plane;
+    i32 left = GROUP_X % args.across * TILE_WIDTH, top = GROUP_X / args.across * TILE_HEIGHT;
+    from += source.step * (u64)GROUP_Z;
+    to += target.step * (u64)GROUP_Z;
     {
         i32 pair = LANE_X % PAIRS, segment = LANE_X / PAIRS;
         MID v[PLANES][V][2];
-        down_by_rule(v, from, left - HALO_LEFT + 2 * pair, top + segment * V, from_row, from_height, from_pitch);
+        down_by_rule(v, from, left - HALO_LEFT + 2 * pair, top + segment * V, source.row, source.height, source.pitch);
         LOCAL_POINTER PAIR(MID) *sums = (LOCAL_POINTER PAIR(MID) *)mid;
         UNROLL
         for (i32 p = 0; p < PLANES; p++) {
@@ -117,7 +116,7 @@ tile(GLOBAL OUT *RESTRICT to, const GLOBAL IN *RESTRICT from, i32 to_row, i32 to
     for (i32 i = LANE_X; i < TILE_HEIGHT * (TILE_WIDTH / 4); i += LANES) {
         i32 line = i / (TILE_WIDTH / 4), at = i % (TILE_WIDTH / 4);
         i32 x = left + 4 * at, y = top + line;
-        if (x < to_row && y < to_height) {
+        if (x < target.row && y < target.height) {
             MID w[PLANES][WINDOW];
             UNROLL
             for (i32 p = 0; p < PLANES; p++) {
@@ -132,7 +131,7 @@ tile(GLOBAL OUT *RESTRICT to, const GLOBAL IN *RESTRICT from, i32 to_row, i32 to
             }
             OUT out[4];
             along(out, w);
-            store(to + (i64)y * to_pitch + x, from + (i64)y * from_pitch + x, out, x, y, to_row, to_height);
+            store(to + (i64)y * target.pitch + x, from + (i64)y * source.pitch + x, out, x, y, target.row, target.height);
         }
     }
 }

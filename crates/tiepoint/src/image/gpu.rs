@@ -115,6 +115,27 @@ impl<T: Element> GpuImage<T> {
     }
 }
 
+tiepoint_gpu::kernel_struct! {
+    /// Where the images of a [`GpuStack`] lie, for kernels.
+    pub(crate) struct Plane {
+        /// Numbers from the start of an image to the next.
+        step: u64,
+        /// Numbers of a row.
+        row: i32,
+        /// Rows.
+        height: i32,
+        /// Numbers from the start of a row to the next.
+        pitch: i32,
+    }
+}
+
+impl Plane {
+    /// Numbers of this many images.
+    pub(crate) fn numbers(self, images: i128) -> i128 {
+        i128::from(self.step) * images
+    }
+}
+
 /// A type of pixel, as a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PixelKind {
@@ -301,6 +322,16 @@ impl<T: Element> GpuStack<T> {
         self.pitch
     }
 
+    /// The same for kernels.
+    pub(crate) fn plane(&self) -> Plane {
+        Plane {
+            step: self.step() as u64,
+            row: (self.size.width * self.channels) as i32,
+            height: self.size.height as i32,
+            pitch: self.pitch as i32,
+        }
+    }
+
     /// Numbers from the start of an image to the start of the next.
     pub fn step(&self) -> usize {
         self.pitch * self.size.height
@@ -345,13 +376,23 @@ fn packed<T: Element>(rows: &[T], size: Size, channels: usize, pitch: usize) -> 
 mod tests {
     use super::*;
     use crate::device::gpu::{Commands, all};
-    use tiepoint_gpu::arguments;
+
+    tiepoint_gpu::kernel! {
+        unsafe kernel conversions(groups) = Conversions<T: GpuPixel> {
+            write unit: f32 [n],
+            write level: u32 [n],
+            write back: T [n],
+            read pixels: T [n],
+            read values: f32 [n],
+        } {
+            n: i32,
+        }
+    }
 
     const CONVERSIONS: &str = "
-KERNEL(64, 1) conversions(GLOBAL f32 *unit, GLOBAL u32 *level, GLOBAL PIXEL *back, const GLOBAL PIXEL *pixels,
-                          const GLOBAL f32 *values, i32 n) {
+KERNEL(conversions) {
     i32 i = GROUP_X * 64 + LANE_X;
-    if (i >= n) return;
+    if (i >= args.n) return;
     unit[i] = pixel_unit(pixels[i]);
     level[i] = pixel_level(pixels[i]);
     back[i] = pixel_from(values[i]);
@@ -361,16 +402,24 @@ KERNEL(64, 1) conversions(GLOBAL f32 *unit, GLOBAL u32 *level, GLOBAL PIXEL *bac
         let mut values: Vec<f32> = (-500..70_000).map(|i| i as f32 * 1.25 * T::WHITE / 65535.0).collect();
         values.extend([0.5, 1.5, 2.5, 254.5, f32::NAN, f32::INFINITY, f32::NEG_INFINITY, -0.0]);
         let pixels: Vec<T> = values.iter().map(|&v| T::from_f32(v)).collect();
-        let source = for_kernels::<T>(KernelSource::new("conversions")).text(CONVERSIONS);
-        let kernel = gpu.program(&source).unwrap().untyped_kernel("conversions", [64, 1]).unwrap();
+        let source = for_kernels::<T>(KernelSource::new("conversions"));
+        let source = source.kernel::<Conversions<'_, T>>([64, 1]).text(CONVERSIONS);
+        let kernel = gpu.program(&source).unwrap().kernel::<Conversions<'_, T>>().unwrap();
         let n = values.len();
         let unit = gpu.buffer::<f32>(n).unwrap();
         let level = gpu.buffer::<u32>(n).unwrap();
         let back = gpu.buffer::<T>(n).unwrap();
         let (on_device, floats) = (gpu.upload(&pixels).unwrap(), gpu.upload(&values).unwrap());
         let mut commands = Commands::new();
-        let arguments = arguments![&unit, &level, &back, &on_device, &floats, n as i32];
-        commands.launch_untyped(&kernel, kernel.covering(n, 1), arguments).unwrap();
+        let arguments = Conversions {
+            unit: &unit,
+            level: &level,
+            back: &back,
+            pixels: &on_device,
+            values: &floats,
+            n: n as i32,
+        };
+        commands.launch(&kernel, kernel.covering(n, 1), arguments).unwrap();
         gpu.run(&commands).unwrap();
         let (unit, level, back) = (unit.to_vec().unwrap(), level.to_vec().unwrap(), back.to_vec().unwrap());
         for (i, pixel) in pixels.into_iter().enumerate() {

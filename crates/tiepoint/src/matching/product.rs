@@ -1,14 +1,17 @@
 //! Dot products of 6 descriptors with 64 others at a time: the inner kernel of the search.
 //!
 //! A panel holds 64 descriptors of B, word by word: word w of all 64, then word w + 1. A word is what one lane
-//! of a multiply-add takes: four 8-bit values (`vpdpbusd`), two 16-bit values (`pmaddwd`) or one f32. A strip
+//! of a multiply-add takes: four 8-bit values (`vpdpbusd`, `udot`), two 16-bit values (`pmaddwd`) or one f32. A strip
 //! holds six descriptors of A likewise, so that a word of A is broadcast against 64 of B.
 //!
-//! **Contract.** 8-bit: exact. `vpdpbusd` multiplies unsigned by signed bytes, so B is stored less 128, and
-//! a·b = a·(b − 128) + 128 Σa. f32: each dot product is one chain of fused multiply-adds over the dimensions
+//! **Contract.** 8-bit: exact. `vpdpbusd` multiplies unsigned by signed bytes, so B is stored less 128 for it, and
+//! a·b = a·(b − 128) + 128 Σa. On AArch64 a CPU without `udot` widens bytes and adds pairs, from the same words. f32: each dot product is one chain of fused multiply-adds over the dimensions
 //! in ascending order, starting at 0. Squared distance: |a|² + |b|² − 2ab, for f32 fma(−2, ab, |a|² + |b|²)
 //! with the squares' sums taken as the same chain; it is exactly 0 for equal descriptors and the same seen
 //! from either side.
+
+#[cfg(target_arch = "aarch64")]
+mod arm;
 
 use crate::device::{Level, dispatch};
 use fearless_simd::{Simd, f32x16, i32x16, prelude::*};
@@ -123,38 +126,76 @@ impl Distance for f32 {
     }
 }
 
-/// Whether 8-bit words hold four bytes for `vpdpbusd`; elsewhere they hold two 16-bit values.
-fn bytes(level: Level) -> bool {
+/// What a word of 8-bit descriptors holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Words {
+    /// Two values of 16 bits.
+    Pairs,
+    /// Four bytes.
+    #[cfg(target_arch = "aarch64")]
+    Quads,
+    /// Four bytes, those of B less 128.
     #[cfg(target_arch = "x86_64")]
-    return matches!(level, Level::Avx512(_));
+    SignedQuads,
+}
+
+impl Words {
+    #[cfg(target_arch = "x86_64")]
+    fn at(level: Level) -> Self {
+        match level {
+            Level::Avx512(_) => Self::SignedQuads,
+            Level::Avx2(_) | Level::Sse2(_) => Self::Pairs,
+        }
+    }
+
     #[cfg(not(target_arch = "x86_64"))]
-    return {
+    fn at(Level::Native(level): Level) -> Self {
+        #[cfg(target_arch = "aarch64")]
+        if level.as_neon().is_some() {
+            return Self::Quads;
+        }
         let _ = level;
-        false
-    };
+        Self::Pairs
+    }
 }
 
 impl Element for u8 {
     type Sum = i32;
 
     fn per_word(level: Level) -> usize {
-        if bytes(level) { 4 } else { 2 }
+        match Words::at(level) {
+            Words::Pairs => 2,
+            #[cfg(target_arch = "aarch64")]
+            Words::Quads => 4,
+            #[cfg(target_arch = "x86_64")]
+            Words::SignedQuads => 4,
+        }
     }
 
     fn words(level: Level, values: &[Self]) -> [i32; 2] {
         let at = |i: usize| values.get(i).copied().unwrap_or(0);
-        if bytes(level) {
-            let a = [at(0), at(1), at(2), at(3)];
-            [i32::from_le_bytes(a), i32::from_le_bytes(a.map(|v| v ^ 0x80))]
-        } else {
-            [i32::from(at(0)) | i32::from(at(1)) << 16; 2]
+        let quad = [at(0), at(1), at(2), at(3)];
+        match Words::at(level) {
+            Words::Pairs => [i32::from(at(0)) | i32::from(at(1)) << 16; 2],
+            #[cfg(target_arch = "aarch64")]
+            Words::Quads => [i32::from_le_bytes(quad); 2],
+            #[cfg(target_arch = "x86_64")]
+            Words::SignedQuads => [quad, quad.map(|v| v ^ 0x80)].map(i32::from_le_bytes),
         }
     }
 
     fn norms(level: Level, descriptor: &[Self]) -> [i32; 2] {
         let square = Self::length(descriptor);
-        let sum: i32 = descriptor.iter().map(|&v| i32::from(v)).sum();
-        [if bytes(level) { square - 256 * sum } else { square }, square]
+        match Words::at(level) {
+            Words::Pairs => [square; 2],
+            #[cfg(target_arch = "aarch64")]
+            Words::Quads => [square; 2],
+            #[cfg(target_arch = "x86_64")]
+            Words::SignedQuads => {
+                let sum: i32 = descriptor.iter().map(|&v| i32::from(v)).sum();
+                [square - 256 * sum, square]
+            }
+        }
     }
 
     #[inline]
@@ -164,6 +205,13 @@ impl Element for u8 {
             Level::Avx512(avx512) => quads_avx512(avx512, strip, panel, out),
             Level::Avx2(avx2) => pairs_avx2(avx2, strip, panel, out),
             Level::Sse2(sse2) => pairs_sse2(sse2, strip, panel, out),
+        }
+        #[cfg(target_arch = "aarch64")]
+        {
+            let Level::Native(native) = level;
+            if let Some(neon) = native.as_neon() {
+                return arm::quads(neon, strip, panel, out);
+            }
         }
         #[cfg(not(target_arch = "x86_64"))]
         dispatch!(level, simd => pairs(simd, strip, panel, out));

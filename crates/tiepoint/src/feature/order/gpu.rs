@@ -3,15 +3,41 @@
 use super::Rank;
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
-use crate::feature::for_kernels;
 use crate::feature::gpu::GpuKeypoints;
-use tiepoint_gpu::{Kernel, KernelSource, arguments};
+use crate::feature::{WORDS, for_kernels};
+use tiepoint_gpu::{Kernel, KernelSource};
+
+tiepoint_gpu::kernel! {
+    /// Sorts runs, one group a run; the second dimension is the image.
+    unsafe kernel sort_runs(groups) = SortRuns {
+        write order: u64 [groups[1] * capacity],
+        read keypoints: u32 as Keypoint [groups[1] * capacity * WORDS as i128],
+        read counts: u32 [groups[1]],
+    } {
+        /// Keypoints of an image at most.
+        capacity: u32,
+    }
+}
+
+tiepoint_gpu::kernel! {
+    /// Merges sorted runs of `size`, a power of two, one lane a keypoint; the second dimension is the image.
+    unsafe kernel merge_runs(groups) = MergeRuns {
+        write to: u64 [groups[1] * capacity],
+        read from: u64 [groups[1] * capacity],
+        read keypoints: u32 as Keypoint [groups[1] * capacity * WORDS as i128],
+        read counts: u32 [groups[1]],
+    } {
+        /// Keypoints of an image at most.
+        capacity: u32,
+        size: u32,
+    }
+}
 
 /// Puts keypoints into their total order.
 #[derive(Clone, Debug)]
 pub struct GpuOrder {
-    sort_runs: Kernel,
-    merge_runs: Kernel,
+    sort_runs: Kernel<SortRuns<'static>>,
+    merge_runs: Kernel<MergeRuns<'static>>,
 }
 
 impl GpuOrder {
@@ -27,14 +53,17 @@ impl GpuOrder {
             .define("GROUP", Self::GROUP)
             .define("RUN", Self::RUN)
             .define("RANK", rank.field);
-        for_kernels(source.define("WAYS", Self::WAYS)).text(include_str!("order.cl"))
+        for_kernels(source.define("WAYS", Self::WAYS))
+            .kernel::<SortRuns<'_>>([Self::GROUP, 1])
+            .kernel::<MergeRuns<'_>>([Self::GROUP, 1])
+            .text(include_str!("order.cl"))
     }
 
     pub(crate) fn new(gpu: &Gpu, rank: Rank) -> Result<Self> {
         let program = gpu.program(&Self::source(rank))?;
         Ok(Self {
-            sort_runs: program.untyped_kernel("sort_runs", [Self::GROUP, 1])?,
-            merge_runs: program.untyped_kernel("merge_runs", [Self::GROUP, 1])?,
+            sort_runs: program.kernel::<SortRuns<'_>>()?,
+            merge_runs: program.kernel::<MergeRuns<'_>>()?,
         })
     }
 
@@ -51,15 +80,12 @@ impl GpuOrder {
         let capacity = *capacity;
         let groups = |of: usize| [capacity.div_ceil(of), counts.len(), 1];
         let (mut from, mut to, room) = (order, spare, capacity as u32);
-        commands.launch_untyped(
-            &self.sort_runs,
-            groups(Self::RUN),
-            arguments![from, keypoints, counts, room],
-        )?;
+        let sort = SortRuns { order: from, keypoints, counts, capacity: room };
+        commands.launch(&self.sort_runs, groups(Self::RUN), sort)?;
         let mut size = Self::RUN;
         while size < capacity {
-            let arguments = arguments![to, from, keypoints, counts, room, size as u32];
-            commands.launch_untyped(&self.merge_runs, groups(Self::GROUP as usize), arguments)?;
+            let merge = MergeRuns { to, from, keypoints, counts, capacity: room, size: size as u32 };
+            commands.launch(&self.merge_runs, groups(Self::GROUP as usize), merge)?;
             std::mem::swap(&mut from, &mut to);
             size *= Self::WAYS;
         }
@@ -71,7 +97,7 @@ impl GpuOrder {
 pub(crate) mod tests {
     use super::*;
     use crate::device::gpu::{all, compiles_everywhere};
-    use crate::feature::{Keypoint, WORDS, to_words};
+    use crate::feature::{Keypoint, to_words};
 
     /// Keypoints with many equal keys; `n` of them.
     pub(crate) fn keypoints(n: usize, seed: u32) -> Vec<Keypoint> {

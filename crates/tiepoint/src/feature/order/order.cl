@@ -13,8 +13,8 @@ FUNCTION i32 before(const GLOBAL Keypoint *keypoints, u32 count, u64 a, u64 b) {
 }
 
 // Sorts runs of RUN (bitonic), one group a run; the second dimension is the image.
-KERNEL(GROUP, 1) sort_runs(GLOBAL u64 *RESTRICT order, const GLOBAL Keypoint *RESTRICT keypoints,
-                           const GLOBAL u32 *RESTRICT counts, u32 capacity) {
+KERNEL(sort_runs) {
+    const u32 capacity = args.capacity;
     LOCAL u64 run[RUN];
     u32 count = counts[GROUP_Y] < capacity ? counts[GROUP_Y] : capacity;
     u32 first = (u32)GROUP_X * RUN, lane = (u32)LANE_X;
@@ -46,9 +46,8 @@ KERNEL(GROUP, 1) sort_runs(GLOBAL u64 *RESTRICT order, const GLOBAL Keypoint *RE
 }
 
 // Merges WAYS sorted runs of `size`, a power of two.
-KERNEL(GROUP, 1) merge_runs(GLOBAL u64 *RESTRICT to, const GLOBAL u64 *RESTRICT from,
-                            const GLOBAL Keypoint *RESTRICT keypoints, const GLOBAL u32 *RESTRICT counts,
-                            u32 capacity, u32 size) {
+KERNEL(merge_runs) {
+    const u32 capacity = args.capacity, size = args.size;
     u32 count = counts[GROUP_Y] < capacity ? counts[GROUP_Y] : capacity;
     u32 i = (u32)GROUP_X * GROUP + (u32)LANE_X;
     if (i >= count) return;

@@ -7,8 +7,8 @@
 //! 1. [`scale_space`] (§3): the image, doubled by linear interpolation, is blurred to σ = 1.6 and then level by
 //!    level by a factor of 2^(1/levels); after each octave every second pixel is kept. Neighbouring levels are
 //!    subtracted: differences of Gaussians, DoG.
-//! 2. [`extrema`] (§3.1): pixels above or below all 26 neighbours in place and scale.
-//! 3. [`refine`] (§4, after Brown & Lowe 2002): a quadratic through the neighbours gives the place to a fraction
+//! 2. [`extrema`] (§3.1): pixels above or below all 26 neighbours in position and scale.
+//! 3. [`refine`] (§4, after Brown & Lowe 2002): a quadratic through the neighbours gives the position to a fraction
 //!    of a pixel; weak points and points on edges are dropped.
 //! 4. [`orient`] (§5): every peak of the histogram of gradient directions within 80 % of the highest gives a
 //!    keypoint.

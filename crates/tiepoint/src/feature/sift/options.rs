@@ -9,7 +9,7 @@ use crate::{Error, Result};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SiftPreset {
     /// Ours: unbiased positions, thresholds and windows as OpenCV's; orientation and descriptor about the exact
-    /// sub-pixel place, gradients split between the two nearest bins, points that waver kept.
+    /// sub-pixel position, gradients split between the two nearest bins, points that waver kept.
     #[default]
     Default,
     /// OpenCV's `SIFT_create()`, its half-pixel doubling (+0.25 px) included; descriptors about whole pixels.
@@ -134,7 +134,7 @@ impl SiftOptions {
         }
     }
 
-    /// An offset at which the search for an extremum's place moves on. Above ½ by a margin that keeps a point from
+    /// An offset at which the search for an extremum's position moves on. Above ½ by a margin that keeps a point from
     /// going to and fro between two pixels or levels until it is given up: OpenCV's ½ loses every tenth so, and of
     /// the 2000 strongest on graf, boat and leuven 3 in 100 fewer match within 3 px.
     pub(super) fn settled_below(&self) -> f32 {

@@ -81,7 +81,7 @@ fn base<T: Pixel>(image: ImageView<'_, T>, options: &SiftOptions) -> Image<f32> 
 fn doubled(image: &Image<f32>, preset: SiftPreset) -> Image<f32> {
     let Size { width, height } = image.size();
     let size = Size::new(2 * width, 2 * height);
-    // The two pixels that a place lies between, along one axis.
+    // The two pixels that a position lies between, along one axis.
     let between = |i: usize, n: usize| match (preset, i % 2) {
         (SiftPreset::OpenCv, 0) => (i / 2, (i / 2).saturating_sub(1)),
         (SiftPreset::OpenCv, _) => (i / 2, (i / 2 + 1).min(n - 1)),
@@ -130,7 +130,7 @@ pub(super) struct Point {
     pub(super) scale: f32,
 }
 
-type Place = [isize; 3];
+type Position = [isize; 3];
 
 impl<'o> Octave<'o> {
     fn new(base: Image<f32>, number: i8, options: &'o SiftOptions) -> Self {
@@ -155,13 +155,13 @@ impl<'o> Octave<'o> {
         angles.map(|angle| (Keypoint { angle, ..point.keypoint }, self.describe(point, angle))).collect()
     }
 
-    fn dog(&self, [x, y, layer]: Place) -> f32 {
+    fn dog(&self, [x, y, layer]: Position) -> f32 {
         let at = |l: isize| self.gaussians[l as usize].row(y as usize)[x as usize];
         at(layer + 1) - at(layer)
     }
 
     /// Places (x, y, layer) that beat their 26 neighbours.
-    fn extrema(&self) -> Vec<Place> {
+    fn extrema(&self) -> Vec<Position> {
         let mut found = Vec::new();
         let Size { width, height } = self.gaussians[0].size();
         let border = self.options.border() as isize;
@@ -169,7 +169,7 @@ impl<'o> Octave<'o> {
             for x in border..width as isize - border {
                 for layer in 1..=self.options.levels as isize {
                     let value = self.dog([x, y, layer]);
-                    let beats = |at: Place| {
+                    let beats = |at: Position| {
                         let (own, other) =
                             if value < 0.0 { (-value, -self.dog(at)) } else { (value, self.dog(at)) };
                         let before = (at[2], at[1], at[0]) < (layer, y, x);
@@ -185,12 +185,12 @@ impl<'o> Octave<'o> {
         found
     }
 
-    fn refine(&self, mut at: Place) -> Option<Point> {
+    fn refine(&self, mut at: Position) -> Option<Point> {
         let o = self.options;
         let vlfeat = o.preset == SiftPreset::VlFeat;
         let Size { width, height } = self.gaussians[0].size();
         let border = o.border() as isize;
-        let inside = |[x, y, l]: Place| {
+        let inside = |[x, y, l]: Position| {
             (border..width as isize - border).contains(&x)
                 && (border..height as isize - border).contains(&y)
                 && (1..=o.levels as isize).contains(&l)
@@ -253,7 +253,7 @@ impl<'o> Octave<'o> {
 
     fn accept(
         &self,
-        at: Place,
+        at: Position,
         x: [f32; 3],
         g: [f32; 3],
         value: f32,

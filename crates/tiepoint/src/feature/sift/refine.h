@@ -1,4 +1,4 @@
-// The place of an extremum to a fraction of a pixel and level. Contract, order of operations and names as refine.rs.
+// The position of an extremum to a fraction of a pixel and level. Contract, order of operations and names as refine.rs.
 
 FUNCTION i32 is_finite(f32 v) { return ABS(v) <= FLOAT_OF(0x7f7fffffu); }
 
@@ -34,7 +34,7 @@ FUNCTION i32 refine(const Levels *levels, i32 x, i32 y, i32 layer, f32 least_con
                      next_layer >= 1 && next_layer <= LEVELS;
         i32 settled = nx == x && ny == y && next_layer == layer;
 #if IN_PLACE
-        // VLFeat: a step that would leave the searched part is not taken, and the last place is accepted.
+        // VLFeat: a step that would leave the searched part is not taken, and the last position is accepted.
         settled = settled || !inside || moves == MOST_MOVES;
         if (settled && !(ABS(dx) < 1.5f && ABS(dy) < 1.5f && ABS(ds) < 1.5f)) return 0;
 #else
@@ -57,7 +57,7 @@ FUNCTION i32 refine(const Levels *levels, i32 x, i32 y, i32 layer, f32 least_con
         point->scale = scale * levels->pixel;
         point->angle = 0.0f;
         point->response = response;
-        point->place = (u32)(levels->number + 128) << 8 | (u32)layer;
+        point->octave_layer = (u32)(levels->number + 128) << 8 | (u32)layer;
         // A DoG is negative where the image is brighter than around.
         point->sign = value < 0.0f ? 1 : -1;
         point->mark = 0u;

@@ -1,8 +1,8 @@
-//! The place of an extremum to a fraction of a pixel and level, and which extrema to keep (Lowe §4).
+//! The position of an extremum to a fraction of a pixel and level, and which extrema to keep (Lowe §4).
 //!
 //! With the gradient g and the Hessian H of D by central differences, x̂ = −H⁻¹g (Lowe eq. 3). When a component
 //! of x̂ exceeds the limit the search moves a step that way, at most five times. Then |D(x̂)| = |D + ½ g·x̂| must reach the
-//! contrast (eq. 4), and tr²/det < (r + 1)²/r must hold for the 2×2 Hessian in place (§4.1).
+//! contrast (eq. 4), and tr²/det < (r + 1)²/r must hold for the 2×2 Hessian in x and y (§4.1).
 //!
 //! Arithmetic: f32 without fused operations, H solved by cofactors, in the order written.
 
@@ -111,7 +111,7 @@ pub(super) fn refine(octave: &Octave, start: Candidate, options: &SiftOptions) -
 
 type Settled = (Candidate, Derivatives, [f32; 3]);
 
-/// Moves in place and scale until every component is below the limit.
+/// Moves in position and scale until every component is below the limit.
 fn settle(octave: &Octave, start: Candidate, options: &SiftOptions) -> Option<Settled> {
     let mut at = start;
     for _ in 0..MOST_MOVES {
@@ -125,7 +125,7 @@ fn settle(octave: &Octave, start: Candidate, options: &SiftOptions) -> Option<Se
     None
 }
 
-/// VLFeat's rule: moves in place only; offsets below 1.5 are accepted.
+/// VLFeat's rule: moves in x and y only; offsets below 1.5 are accepted.
 fn settle_in_place(octave: &Octave, start: Candidate, options: &SiftOptions) -> Option<Settled> {
     let mut at = start;
     for step in 0.. {

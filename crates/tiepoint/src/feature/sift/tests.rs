@@ -302,13 +302,13 @@ fn a_turned_photograph_keeps_its_features() {
         println!("{degrees}°: {kept} of {all}");
         assert!(
             all > 200 && kept * 100 >= all * 85,
-            "{degrees}°: {kept} of {all} features stay at their places"
+            "{degrees}°: {kept} of {all} features stay where they are"
         );
     }
 }
 
 /// Directions and descriptors turn with the image. A quarter turn permutes pixels, but not the even ones that
-/// halving keeps, so places are equal only about.
+/// halving keeps, so positions are equal only about.
 #[test]
 fn a_quarter_turn_turns_the_features() {
     let image = scene(Size::new(160, 120), 11);

@@ -13,7 +13,7 @@
 // all pixels add up to 7240 for directions. In units of 1 / UNIT that is 2^31.2, were all gradients greatest and in one
 // bin; a bin of a descriptor gets less. Smaller scales have steeper gradients, but far fewer pixels.
 
-// A keypoint's level, and its place and scale there.
+// A keypoint's level, and its position and scale there.
 typedef struct {
     const GLOBAL f32 *pixels;
     i32 width, height, pitch;
@@ -23,12 +23,12 @@ typedef struct {
 // The octaves' pixels differ by powers of two, so that this takes back exactly what refinement multiplied by; a band's
 // first row is taken off exactly, for that leaves no smaller bits than there were.
 FUNCTION Point point_of(const GLOBAL Keypoint *keypoint, const GLOBAL f32 *image, const GLOBAL Octave *octaves) {
-    u32 place = keypoint->place;
-    i32 number = (i32)(place >> 8) - 128;
+    u32 octave_layer = keypoint->octave_layer;
+    i32 number = (i32)(octave_layer >> 8) - 128;
     const GLOBAL Octave *octave = octaves + (number - octaves->number);
     f32 per_pixel = FLOAT_OF((u32)(127 - number) << 23);
     Point p;
-    p.pixels = image + octave->offset + (u64)(place & 255u) * (u32)octave->height * (u32)octave->pitch;
+    p.pixels = image + octave->offset + (u64)(octave_layer & 255u) * (u32)octave->height * (u32)octave->pitch;
     p.width = octave->width;
     p.height = octave->height;
     p.pitch = octave->pitch;

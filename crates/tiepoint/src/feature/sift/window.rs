@@ -44,7 +44,7 @@ pub(super) trait Window<S: Simd> {
     fn add(&mut self, simd: S, samples: &Samples);
 }
 
-/// A vector of pixels: gradients, and places relative to the keypoint. Aligned, so that none of its vectors crosses a
+/// A vector of pixels: gradients, and positions relative to the keypoint. Aligned, so that none of its vectors crosses a
 /// cache line.
 #[repr(align(64))]
 pub(super) struct Samples {

@@ -1,4 +1,4 @@
-//! How right SURF is: blobs of known place and size, and turned and scaled photographs.
+//! How right SURF is: blobs of known position and size, and turned and scaled photographs.
 
 use super::{tests::texture, *};
 use crate::{
@@ -79,7 +79,7 @@ fn expected(k: &Keypoint, size: Size, turn: &Turn) -> Option<[f64; 2]> {
     (inside(k.x, size.width) && inside(k.y, size.height)).then(|| turn.forth(f64::from(k.x), f64::from(k.y)))
 }
 
-/// The share of features that are found again within 1.5 px · scale of their place, at about their scale.
+/// The share of features that are found again within 1.5 px · scale of their position, at about their scale.
 fn kept(image: &Image<f32>, options: &SurfOptions, degrees: f64) -> f64 {
     let cpu = Cpu::sequential();
     let (other, turn) = turned(image, degrees, 1.0);

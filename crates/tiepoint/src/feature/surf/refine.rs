@@ -1,4 +1,4 @@
-//! The place of an extremum between the samples: the top of the quadratic through its 27 values.
+//! The position of an extremum between the samples: the top of the quadratic through its 27 values.
 //!
 //! Brown and Lowe 2002; Δ = −H⁻¹g with g and H from central differences of the magnitudes, in x, y (in
 //! samples) and scale (in intervals). f32, no fused steps, H inverted by its adjugate, every sum from left to

@@ -112,7 +112,7 @@ impl Ring {
 
 /// How far an octave is.
 #[derive(Debug, Default)]
-struct Progress {
+struct OctaveRows {
     layers: Vec<Ring>,
     /// Sample rows below this one have responses.
     ready: usize,
@@ -124,14 +124,14 @@ struct Progress {
 #[derive(Debug, Default)]
 pub(super) struct Buffers<A> {
     integral: Integral<A>,
-    octaves: Vec<Progress>,
+    octaves: Vec<OctaveRows>,
     /// Keypoints whose square reaches below the last row.
     waiting: Vec<Keypoint>,
 }
 
 /// Keypoints with their descriptors one after the other, in any order.
 #[derive(Default)]
-struct Found {
+struct Described {
     keypoints: Vec<Keypoint>,
     values: Vec<f32>,
 }
@@ -149,7 +149,7 @@ impl<A: Total> Buffers<A> {
         let size = view.size();
         self.start(tables, size);
         let white = if T::WHITE == 255.0 { 255.0 } else { 65535.0 };
-        let mut found = Found::default();
+        let mut found = Described::default();
         while self.integral.rows() < size.height {
             let first = self.integral.rows();
             {
@@ -175,7 +175,7 @@ impl<A: Total> Buffers<A> {
 
     fn start(&mut self, tables: &Tables, size: Size) {
         self.integral.start(size, 2 * tables.reach + 2 * BAND);
-        self.octaves.resize_with(tables.octaves.len(), Progress::default);
+        self.octaves.resize_with(tables.octaves.len(), OctaveRows::default);
         self.waiting.clear();
         for (o, (octave, progress)) in tables.octaves.iter().zip(&mut self.octaves).enumerate() {
             // The next octave, which takes rows over, lags behind by its own filters.
@@ -268,7 +268,7 @@ impl<A: Total> Buffers<A> {
     }
 
     /// Describes the waiting keypoints whose square lies above the last row.
-    fn describe(&mut self, tables: &Tables, options: &SurfOptions, cpu: &Cpu, found: &mut Found) {
+    fn describe(&mut self, tables: &Tables, options: &SurfOptions, cpu: &Cpu, found: &mut Described) {
         let (rows, last) = (self.integral.rows(), self.integral.size().height);
         let complete = |k: &Keypoint| rows == last || k.y + tables.square.reach(k.scale) < rows as f32;
         let (ready, waiting) = std::mem::take(&mut self.waiting).into_iter().partition(complete);
@@ -298,7 +298,7 @@ impl<A: Total> Buffers<A> {
 const TILE: usize = 512;
 
 /// Fills in the rows of an octave's layers that the octave before has computed.
-fn share(octave: &Octave, before: &Progress, this: &mut Progress, rows: Range<usize>) {
+fn share(octave: &Octave, before: &OctaveRows, this: &mut OctaveRows, rows: Range<usize>) {
     for (layer, ring) in octave.layers.iter().zip(&mut this.layers) {
         let Some(source) = layer.shared.map(|i| &before.layers[i]) else { continue };
         for row in rows.clone() {

@@ -3,7 +3,7 @@
 use super::{ConvolveOptions, Kernel};
 use crate::Result;
 use crate::device::gpu::Gpu;
-use crate::filter::gpu::{self, GpuFilter, LANES, Shape, Step};
+use crate::filter::gpu::{self, GpuFilter, LANES, Shape, Step, Steps, Weighted};
 use crate::image::Size;
 use crate::image::gpu::GpuPixel;
 use tiepoint_gpu::{Element, KernelSource};
@@ -29,6 +29,7 @@ fn shape(kernel: &Kernel, options: &ConvolveOptions, channels: usize) -> Shape {
         sum: "f32",
         planes: 1,
         text: include_str!("convolve.cl"),
+        local_memory: gpu::LOCAL_MEMORY,
     }
 }
 
@@ -64,7 +65,7 @@ fn whole<I: Element, O: GpuPixel>(
         true => source.table_f32("WEIGHTS", &kernel.weights),
         false => source,
     };
-    source.text(include_str!("whole.cl"))
+    source.kernel::<Weighted<'_, I, O>>([LANES, 1]).text(include_str!("whole.cl"))
 }
 
 impl<I: GpuPixel, O: GpuPixel> GpuFilter<I, O> {
@@ -78,9 +79,10 @@ impl<I: GpuPixel, O: GpuPixel> GpuFilter<I, O> {
             let shape = shape(kernel, options, channels);
             return Self::separable(gpu, "convolve", &shape, |source| factors::<O>(source, column, row));
         }
-        let program = gpu.program(&whole::<I, O>(kernel, options, channels))?;
-        let step = Step::new(&program, "whole", Size::new(LANES as usize, ROWS))?;
-        let step = step.with_weights(gpu.upload(&kernel.weights)?);
+        let weighted =
+            gpu.program(&whole::<I, O>(kernel, options, channels))?.kernel::<Weighted<'_, I, O>>()?;
+        let step = Step::new(weighted, Size::new(LANES as usize, ROWS));
+        let step = Steps::Weighted(step, gpu.upload(&kernel.weights)?);
         Ok(Self::new(gpu, "convolve", step, [channels; 2], |size| size))
     }
 }

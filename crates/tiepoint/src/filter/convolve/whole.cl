@@ -36,27 +36,27 @@ FUNCTION void sums_at(f32 sums[V], const GLOBAL IN *from, i32 x, i32 top, i32 ro
     }
 }
 
-KERNEL(LANES, 1) whole(GLOBAL OUT *RESTRICT to, const GLOBAL IN *RESTRICT from, i32 to_row, i32 to_height,
-                       i32 to_pitch, u64 to_step, i32 from_row, i32 from_height, i32 from_pitch, u64 from_step,
-                       i32 groups, const GLOBAL f32 *RESTRICT weights) {
-    i32 left = GROUP_X % groups * LANES, x = left + LANE_X, top = GROUP_X / groups * V;
-    if (x >= to_row) return;
-    from += from_step * (u64)GROUP_Z;
-    to += to_step * (u64)GROUP_Z;
+KERNEL(weighted) {
+    const Plane source = args.from_plane, target = args.to_plane;
+    i32 left = GROUP_X % args.across * LANES, x = left + LANE_X, top = GROUP_X / args.across * V;
+    if (x >= target.row) return;
+    from += source.step * (u64)GROUP_Z;
+    to += target.step * (u64)GROUP_Z;
     f32 sums[V];
     // Of the whole group, so that all lanes go the same way.
-    i32 across = left >= LEFT && left + LANES + RIGHT <= from_row, down = top >= UP && top + V + DOWN <= from_height;
-    if (across && down) sums_at(sums, from, x, top, from_row, from_height, from_pitch, weights, 1);
-    else sums_at(sums, from, x, top, from_row, from_height, from_pitch, weights, 0);
+    i32 across = left >= LEFT && left + LANES + RIGHT <= source.row;
+    i32 down = top >= UP && top + V + DOWN <= source.height;
+    if (across && down) sums_at(sums, from, x, top, source.row, source.height, source.pitch, weights, 1);
+    else sums_at(sums, from, x, top, source.row, source.height, source.pitch, weights, 0);
     UNROLL
     for (i32 r = 0; r < V; r++) {
         i32 y = top + r;
-        if (y < to_height) {
+        if (y < target.height) {
             OUT out = FINISH(sums[r]);
 #if BORDER == SKIP
-            if (window_leaves(x, y, to_row, to_height)) out = SKIPPED(from[(i64)y * from_pitch + x]);
+            if (window_leaves(x, y, target.row, target.height)) out = SKIPPED(from[(i64)y * source.pitch + x]);
 #endif
-            to[(i64)y * to_pitch + x] = out;
+            to[(i64)y * target.pitch + x] = out;
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::{FIXED_SIZE, GaussOptions};
 use crate::Result;
 use crate::device::gpu::Gpu;
-use crate::filter::gpu::{GpuFilter, Shape};
+use crate::filter::gpu::{GpuFilter, LOCAL_MEMORY, Shape};
 use crate::image::gpu::{self, GpuPixel};
 use tiepoint_gpu::KernelSource;
 
@@ -14,7 +14,7 @@ fn shape<T: GpuPixel>(options: &GaussOptions, channels: usize) -> (Shape, bool) 
     let sum = if fixed { "i32" } else { "f32" };
     let (rows, border) = ([radius; 2], options.border);
     let text = include_str!("gauss.cl");
-    (Shape { rows, columns: rows, channels, border, sum, planes: 1, text }, fixed)
+    (Shape { rows, columns: rows, channels, border, sum, planes: 1, text, local_memory: LOCAL_MEMORY }, fixed)
 }
 
 /// The arithmetic and the taps.

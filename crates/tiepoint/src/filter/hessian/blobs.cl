@@ -28,14 +28,13 @@ FUNCTION i32 laplacian(const GLOBAL PIXEL *image, i32 pitch, i32 width, i32 heig
     return dxx + dyy;
 }
 
-KERNEL(GROUP_WIDTH, GROUP_HEIGHT) blobs(GLOBAL u32 *RESTRICT count, GLOBAL Blob *RESTRICT found, u32 capacity,
-                    const GLOBAL f32 *RESTRICT det, i32 det_pitch, const GLOBAL PIXEL *RESTRICT image, i32 pitch,
-                    i32 width, i32 height, f32 threshold, i32 groups) {
-    i32 x = 1 + GROUP_X % groups * GROUP_WIDTH + LANE_X, y = 1 + GROUP_X / groups * GROUP_HEIGHT + LANE_Y;
+KERNEL(blobs) {
+    i32 width = args.plane.row, height = args.plane.height, det_pitch = args.det_plane.pitch;
+    i32 x = 1 + GROUP_X % args.across * GROUP_WIDTH + LANE_X, y = 1 + GROUP_X / args.across * GROUP_HEIGHT + LANE_Y;
     if (x >= width - 1 || y >= height - 1) return;
     const GLOBAL f32 *at = det + (u64)y * det_pitch + x;
     f32 v = ABS(at[0]);
-    if (!(v >= threshold)) return;
+    if (!(v >= args.threshold)) return;
     UNROLL
     for (i32 j = -1; j <= 1; j++) {
         UNROLL
@@ -44,8 +43,8 @@ KERNEL(GROUP_WIDTH, GROUP_HEIGHT) blobs(GLOBAL u32 *RESTRICT count, GLOBAL Blob 
         }
     }
     u32 place = ATOMIC_ADD(count, 1u);
-    if (place >= capacity) return;
-    i32 sign = laplacian(image, pitch, width, height, x, y);
+    if (place >= args.capacity) return;
+    i32 sign = laplacian(image, args.plane.pitch, width, height, x, y);
     found[place].x = x;
     found[place].y = y;
     found[place].response = at[0];

@@ -3,10 +3,9 @@
 use super::{Blob, HessianOptions, RADIUS, scale};
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
-use crate::filter::gpu::{GpuFilter, Shape, border_for_kernels};
-use crate::image::gpu::{self, GpuImage, GpuPixel};
-use std::marker::PhantomData;
-use tiepoint_gpu::{Kernel, KernelSource, arguments};
+use crate::filter::gpu::{GpuFilter, LOCAL_MEMORY, Shape, border_for_kernels};
+use crate::image::gpu::{self, GpuImage, GpuPixel, GpuStack, Plane};
+use tiepoint_gpu::{Kernel, KernelSource};
 
 fn shape(options: &HessianOptions) -> Shape {
     let reach = [RADIUS; 2];
@@ -18,6 +17,7 @@ fn shape(options: &HessianOptions) -> Shape {
         sum: "i32",
         planes: 3,
         text: include_str!("hessian.cl"),
+        local_memory: LOCAL_MEMORY,
     }
 }
 
@@ -49,12 +49,28 @@ const WORDS: usize = 4;
 
 /// [`hessian::blobs`](super::blobs) for images of one pixel type, compiled for a device; the same blobs.
 #[derive(Clone, Debug)]
-pub struct GpuBlobs<T> {
+pub struct GpuBlobs<T: GpuPixel> {
     gpu: Gpu,
     response: GpuFilter<T, f32>,
-    maxima: Kernel,
+    maxima: Kernel<Maxima<'static, T>>,
     threshold: f32,
-    pixels: PhantomData<fn(T)>,
+}
+
+tiepoint_gpu::kernel! {
+    /// The maxima of a response; the first `capacity` are stored.
+    unsafe kernel blobs(groups) = Maxima<T: GpuPixel> {
+        write count: u32 [1],
+        write found: u32 as Blob [capacity * WORDS as i128],
+        read det: f32 [det_plane.numbers(1)],
+        read image: T [plane.numbers(1)],
+    } {
+        det_plane: Plane,
+        plane: Plane,
+        capacity: u32,
+        threshold: f32,
+        /// Groups beside each other.
+        across: i32,
+    }
 }
 
 /// Blobs in a device's memory, in any order. A clone is the same memory.
@@ -72,6 +88,8 @@ fn maxima_source<T: GpuPixel>(options: &HessianOptions) -> KernelSource {
     gpu::for_kernels::<T>(border_for_kernels(source, options.border))
         .define("GROUP_WIDTH", GROUP[0])
         .define("GROUP_HEIGHT", GROUP[1])
+        .structure::<Plane>()
+        .kernel::<Maxima<'_, T>>(GROUP)
         .text(include_str!("blobs.cl"))
 }
 
@@ -120,9 +138,9 @@ impl<T: GpuPixel> GpuBlobs<T> {
     /// As [`GpuFilter::hessian`].
     pub fn new(gpu: &Gpu, options: &HessianOptions) -> Result<Self> {
         let response = GpuFilter::hessian(gpu, options)?;
-        let maxima = gpu.program(&maxima_source::<T>(options))?.untyped_kernel("blobs", GROUP)?;
+        let maxima = gpu.program(&maxima_source::<T>(options))?.kernel::<Maxima<'_, T>>()?;
         let threshold = options.threshold;
-        Ok(Self { gpu: gpu.clone(), response, maxima, threshold, pixels: PhantomData })
+        Ok(Self { gpu: gpu.clone(), response, maxima, threshold })
     }
 
     /// The blobs of an image, by descending |response|, then y, then x.
@@ -163,11 +181,18 @@ impl<T: GpuPixel> GpuBlobs<T> {
         let inner = [size.width.saturating_sub(2), size.height.saturating_sub(2)];
         let across = inner[0].div_ceil(GROUP[0] as usize);
         let groups = across * inner[1].div_ceil(GROUP[1] as usize);
-        let mut arguments = arguments![&found.count, &found.words, (found.words.len() / WORDS) as u32];
-        arguments.extend(arguments![response.buffer(), response.pitch() as i32]);
-        arguments.extend(arguments![image.buffer(), image.pitch() as i32]);
-        arguments.extend(arguments![size.width as i32, size.height as i32, self.threshold, across as i32]);
-        Ok(commands.launch_untyped(&self.maxima, [groups, 1, 1], arguments)?)
+        let maxima = Maxima {
+            count: &found.count,
+            found: &found.words,
+            det: response.buffer(),
+            image: image.buffer(),
+            det_plane: GpuStack::from(response).plane(),
+            plane: GpuStack::from(image).plane(),
+            capacity: (found.words.len() / WORDS) as u32,
+            threshold: self.threshold,
+            across: across as i32,
+        };
+        Ok(commands.launch(&self.maxima, [groups, 1, 1], maxima)?)
     }
 }
 

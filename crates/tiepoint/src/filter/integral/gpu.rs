@@ -5,8 +5,7 @@ use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::image::Size;
 use crate::image::gpu::{self, GpuImage, GpuPixel};
 use crate::{Error, Result};
-use std::marker::PhantomData;
-use tiepoint_gpu::{Element, Kernel, KernelSource, arguments};
+use tiepoint_gpu::{Element, Kernel, KernelSource};
 
 /// A sum in a device's memory: `u32` or `u64`.
 pub trait GpuSum: Sum + Element {}
@@ -20,6 +19,27 @@ const GROUP: u32 = 256;
 
 /// Pixels of a tile: as many columns as lanes.
 const TILE: Size = Size { width: GROUP as usize, height: 32 };
+
+tiepoint_gpu::kernel! {
+    /// Integrals of images, rows 1 and columns 1 on; rows 0 and columns 0 are zero already. One group a tile.
+    pub(crate) unsafe kernel integral(groups) = Arguments<T: GpuPixel, A: GpuSum> {
+        write out: A [images * (height + 1) * out_pitch],
+        read pixels: T [images * height * pitch],
+        /// The counter of started groups, of finished ones, and of runs; all zero before the first.
+        write state: u32 [3],
+        /// Words of every tile's rows, and of its columns.
+        shared row_words: u32 [groups[0] * TILE.height as i128],
+        shared column_words: u64 [groups[0] * TILE.width as i128],
+    } {
+        /// Where I(1, 1) of the first image lies, which is aligned.
+        first: u64,
+        width: i32,
+        height: i32,
+        images: i32,
+        pitch: i32,
+        out_pitch: i32,
+    }
+}
 
 /// The integrals of one or more images of one size in a device's memory. A clone is the same memory.
 #[derive(Clone, Debug)]
@@ -139,9 +159,8 @@ impl<A: GpuSum> GpuIntegral<A> {
 
 /// Computes the integrals of images of pixels `T` in sums `A`.
 #[derive(Clone, Debug)]
-pub struct GpuIntegrator<T, A> {
-    kernel: Kernel,
-    types: PhantomData<(T, A)>,
+pub struct GpuIntegrator<T: GpuPixel, A: GpuSum> {
+    kernel: Kernel<Arguments<'static, T, A>>,
 }
 
 impl<T: GpuPixel, A: GpuSum> GpuIntegrator<T, A> {
@@ -153,18 +172,18 @@ impl<T: GpuPixel, A: GpuSum> GpuIntegrator<T, A> {
             .define("GROUP", GROUP)
             .define("TILE_WIDTH", TILE.width)
             .define("TILE_HEIGHT", TILE.height)
+            .kernel_resident::<Arguments<'_, T, A>>([GROUP, 1], 4)
             .text(include_str!("integral.cl"))
     }
 
     /// The kernel for a device.
     ///
     /// # Errors
-    /// [`Error::Device`] when it does not compile there.
+    /// [`Error::Unsupported`] where 64-bit words may be read by halves, [`Error::Device`] when it does not compile.
     pub fn new(gpu: &Gpu) -> Result<Self> {
         // Tiles tell each other their sums in such words.
         gpu.require_whole_words()?;
-        let kernel = gpu.program(&Self::source())?.untyped_kernel("integral", [GROUP, 1])?;
-        Ok(Self { kernel, types: PhantomData })
+        Ok(Self { kernel: gpu.program(&Self::source())?.kernel::<Arguments<'_, T, A>>()? })
     }
 
     /// Sums `to.images()` images of size `to.size()`, which lie one after the other, their rows `pitch` pixels apart.
@@ -189,23 +208,22 @@ impl<T: GpuPixel, A: GpuSum> GpuIntegrator<T, A> {
         }
         commands.stage("integral");
         let tiles = width.div_ceil(TILE.width) * height.div_ceil(TILE.height) * to.images;
-        let first = (to.pitch + to.origin() + 1) as u64;
         let sizes = [width, height, to.images, pitch, to.pitch].map(|n| n as i32);
         let [width, height, images, pitch, out_pitch] = sizes;
-        let arguments = arguments![
-            &to.buffer,
+        let arguments = Arguments {
+            out: &to.buffer,
             pixels,
-            &to.state,
-            &to.row_words,
-            &to.column_words,
+            state: &to.state,
+            row_words: &to.row_words,
+            column_words: &to.column_words,
+            first: (to.pitch + to.origin() + 1) as u64,
             width,
             height,
             images,
             pitch,
             out_pitch,
-            first
-        ];
-        commands.launch_untyped(&self.kernel, [tiles, 1, 1], arguments)?;
+        };
+        commands.launch(&self.kernel, [tiles, 1, 1], arguments)?;
         Ok(())
     }
 

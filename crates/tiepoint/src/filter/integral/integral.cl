@@ -36,40 +36,8 @@ FUNCTION void store_4(GLOBAL SUM *to, SUM a, SUM b, SUM c, SUM d) {
 #endif
 }
 
-// `state`: the counter of started groups, of finished ones, and of runs; all zero before the first. `row_words` and
-// `column_words` have as many places a tile as it has rows and columns. `out` begins at I(1, 1) of the first image, which
-// is aligned; row 0 and column 0 are zero already.
-KERNEL_RESIDENT(GROUP, 1, 4) integral(GLOBAL SUM *out, const GLOBAL PIXEL *RESTRICT pixels, GLOBAL u32 *state,
-                          volatile GLOBAL u32 *row_words, volatile GLOBAL u64 *column_words, i32 width, i32 height,
-                          i32 images, i32 pitch, i32 out_pitch, u64 first) {
-    LOCAL u32 mark;
-    LOCAL u32 ticket;
-    LOCAL u32 quads[TILE_HEIGHT][QUADS + 1];
-    LOCAL u32 parts[TILE_HEIGHT][PARTS];
-    LOCAL SUM partial[PARTS][TILE_HEIGHT];
-    // Σ of everything left of the tile, from its top row to this one.
-    LOCAL SUM left[TILE_HEIGHT];
-    LOCAL u32 columns[ROW_GROUPS][TILE_WIDTH];
-    LOCAL SUM top[TILE_WIDTH];
-
-    i32 lane = LANE_X;
-    if (lane == 0) {
-        ticket = ATOMIC_ADD(state, 1u);
-        mark = state[2] % 255u + 1u;
-    }
-    BARRIER();
-    i32 across = (width + TILE_WIDTH - 1) / TILE_WIDTH, down = (height + TILE_HEIGHT - 1) / TILE_HEIGHT;
-    // Images first, then rows of tiles: the row above has mostly been finished for long when many images are summed.
-    i32 tile = (i32)ticket;
-    i32 tx = tile % across, image = tile / across % images, ty = tile / across / images;
-    // From a tile to the one below it.
-    i32 next_row = across * images;
-    pixels += (u64)image * height * pitch;
-    out += first + (u64)image * (height + 1) * out_pitch;
-
-    // Levels, summed along the row inside a lane.
-    i32 quad = lane % QUADS, row_group = lane / QUADS;
-    i32 x = tx * TILE_WIDTH + 4 * quad, row = row_group * ROWS, y = ty * TILE_HEIGHT + row;
+// The levels of a lane's ROWS rows of four, summed along each row inside the lane.
+FUNCTION void row_sums(u32 v[ROWS][4], const GLOBAL PIXEL *pixels, i32 x, i32 y, i32 width, i32 height, i32 pitch) {
     // All are on their way before the first is looked at.
     PIXEL_X4 four[ROWS];
     UNROLL
@@ -78,52 +46,139 @@ KERNEL_RESIDENT(GROUP, 1, 4) integral(GLOBAL SUM *out, const GLOBAL PIXEL *RESTR
         // Rows are padded beyond the last four pixels; what lies there ends in no sum that is asked for.
         if (x < width && y + r < height) four[r] = *(const GLOBAL PIXEL_X4 *)(pixels + (u64)(y + r) * pitch + x);
     }
-    u32 v[ROWS][4];
     UNROLL
     for (i32 r = 0; r < ROWS; r++) {
         u32 a = pixel_level(four[r].x), b = pixel_level(four[r].y);
         u32 c = pixel_level(four[r].z), d = pixel_level(four[r].w);
         v[r][0] = a, v[r][1] = a + b, v[r][2] = a + b + c, v[r][3] = a + b + c + d;
-        quads[row + r][quad] = v[r][3];
     }
+}
+
+// Sums of quads become sums of all quads before, in this part of a row and in the parts before it: PARTS lanes scan a
+// row. Gives the sum of the row up to the end of this part.
+FUNCTION u32 scan_row(LOCAL_POINTER u32 *own, LOCAL_POINTER u32 *parts, i32 part) {
+    u32 sum = 0;
+    UNROLL
+    for (i32 k = 0; k < QUADS / PARTS; k++) sum += own[k];
+    parts[part] = sum;
+    BARRIER();
+    u32 before = 0;
+    UNROLL
+    for (i32 k = 0; k < PARTS; k++) before += k < part ? parts[k] : 0u;
+    UNROLL
+    for (i32 k = 0; k < QUADS / PARTS; k++) {
+        u32 value = own[k];
+        own[k] = before;
+        before += value;
+    }
+    return before;
+}
+
+// The sum of one row over every PARTS-th of the tiles from `first` up to this one, as they publish it.
+FUNCTION SUM sum_to_the_left(volatile GLOBAL u32 *row_words, i32 first, i32 tile, i32 row, u32 mark) {
+    SUM sum = 0;
+    for (i32 other = first; other < tile; other += PARTS) {
+        u32 word;
+        do word = row_words[(u64)other * TILE_HEIGHT + row];
+        while (word >> ROW_BITS != mark);
+        sum += word & ((1u << ROW_BITS) - 1u);
+    }
+    return sum;
+}
+
+// The sum of everything above the tile in one column: over tiles that have published the sums of their columns, up to
+// the first that has published its bottom row. `words` is this tile's word of the column, `stride` words from a tile to
+// the one below it, `looking` how many tiles lie above.
+FUNCTION SUM sum_above(volatile GLOBAL u64 *words, i64 stride, i32 looking, u32 is_sum, u32 is_bottom) {
+    const u64 word_mask = ((u64)1 << SUM_BITS) - 1;
+    SUM above = 0;
+    i32 at = 1;
+    while (looking > 0) {
+        u64 window[WINDOW];
+        UNROLL
+        for (i32 k = 0; k < WINDOW; k++) {
+            i32 up = looking > k ? at + k : at;
+            window[k] = words[-(up * stride)];
+        }
+        // As far as sums are known, and not beyond a bottom row.
+        i32 left_to_look = looking;
+        UNROLL
+        for (i32 k = 0; k < WINDOW; k++) {
+            u32 kind = (u32)(window[k] >> SUM_BITS);
+            if (left_to_look == looking - k && left_to_look > 0 && (kind == is_sum || kind == is_bottom)) {
+                above += (SUM)(window[k] & word_mask);
+                left_to_look = kind == is_bottom ? 0 : left_to_look - 1;
+            }
+        }
+        at += looking - left_to_look;
+        looking = left_to_look;
+    }
+    return above;
+}
+
+// Publishes what the tiles below need of one column, whose sum in this tile and left of it is `own`, and gives the sum
+// above it. `just_above` is the word of the tile above as it was some time ago.
+FUNCTION SUM publish_column(volatile GLOBAL u64 *words, i64 stride, i32 tiles_above, u64 just_above, SUM own,
+                            u32 mark) {
+    const u32 is_sum = mark << 2 | COLUMN_SUM, is_bottom = mark << 2 | BOTTOM_ROW;
+    SUM above = 0;
+    if ((u32)(just_above >> SUM_BITS) == is_bottom) {
+        above = (SUM)(just_above & (((u64)1 << SUM_BITS) - 1));
+    } else if (tiles_above > 0) {
+        words[0] = (u64)is_sum << SUM_BITS | own;
+        above = sum_above(words, stride, tiles_above, is_sum, is_bottom);
+    }
+    words[0] = (u64)is_bottom << SUM_BITS | (SUM)(above + own);
+    return above;
+}
+
+KERNEL(integral) {
+    LOCAL u32 mark;
+    LOCAL u32 ticket;
+    LOCAL u32 quads[TILE_HEIGHT][QUADS + 1];
+    LOCAL u32 parts[TILE_HEIGHT][PARTS];
+    LOCAL SUM partial[PARTS][TILE_HEIGHT];
+    // The sum of everything left of the tile, from its top row to this one.
+    LOCAL SUM left[TILE_HEIGHT];
+    LOCAL u32 columns[ROW_GROUPS][TILE_WIDTH];
+    LOCAL SUM top[TILE_WIDTH];
+
+    const i32 lane = LANE_X, width = args.width, height = args.height, images = args.images;
+    if (lane == 0) {
+        ticket = ATOMIC_ADD(state, 1u);
+        mark = state[2] % 255u + 1u;
+    }
+    BARRIER();
+    const i32 across = (width + TILE_WIDTH - 1) / TILE_WIDTH, down = (height + TILE_HEIGHT - 1) / TILE_HEIGHT;
+    // Images first, then rows of tiles: the row above has mostly been finished for long when many images are summed.
+    const i32 tile = (i32)ticket;
+    const i32 tx = tile % across, image = tile / across % images, ty = tile / across / images;
+    // From a tile to the one below it.
+    const i32 next_row = across * images;
+    pixels += (u64)image * height * args.pitch;
+    out += args.first + (u64)image * (height + 1) * args.out_pitch;
+
+    const i32 quad = lane % QUADS, row_group = lane / QUADS;
+    const i32 x = tx * TILE_WIDTH + 4 * quad, row = row_group * ROWS, y = ty * TILE_HEIGHT + row;
+    u32 v[ROWS][4];
+    row_sums(v, pixels, x, y, width, height, args.pitch);
+    UNROLL
+    for (i32 r = 0; r < ROWS; r++) quads[row + r][quad] = v[r][3];
     // The bottom row of the tile above has mostly been published for long: its way here is hidden by what comes first.
     volatile GLOBAL u64 *words = column_words + (u64)tile * TILE_WIDTH + lane;
-    u64 just_above = ty > 0 ? words[-((i64)next_row * TILE_WIDTH)] : 0;
+    const i64 stride = (i64)next_row * TILE_WIDTH;
+    const u64 just_above = ty > 0 ? words[-stride] : 0;
     BARRIER();
 
-    // The rows of the tile: PARTS lanes scan one.
     {
         i32 scanned = lane / PARTS, part = lane % PARTS;
-        LOCAL_POINTER u32 *own = &quads[scanned][part * (QUADS / PARTS)];
-        u32 sum = 0;
-        UNROLL
-        for (i32 k = 0; k < QUADS / PARTS; k++) sum += own[k];
-        parts[scanned][part] = sum;
-        BARRIER();
-        u32 before = 0;
-        UNROLL
-        for (i32 k = 0; k < PARTS; k++) before += k < part ? parts[scanned][k] : 0u;
-        UNROLL
-        for (i32 k = 0; k < QUADS / PARTS; k++) {
-            u32 value = own[k];
-            own[k] = before;
-            before += value;
-        }
-        if (part == PARTS - 1) row_words[(u64)tile * TILE_HEIGHT + scanned] = mark << ROW_BITS | before;
+        u32 sum = scan_row(&quads[scanned][part * (QUADS / PARTS)], parts[scanned], part);
+        if (part == PARTS - 1) row_words[(u64)tile * TILE_HEIGHT + scanned] = mark << ROW_BITS | sum;
     }
     BARRIER();
-
-    // The sums of the tiles to the left, a row a lane.
     {
         i32 summed = lane % TILE_HEIGHT, part = lane / TILE_HEIGHT;
-        SUM sum = 0;
-        for (i32 other = tile - tx + part; other < tile; other += PARTS) {
-            u32 word;
-            do word = row_words[(u64)other * TILE_HEIGHT + summed];
-            while (word >> ROW_BITS != mark);
-            sum += word & ((1u << ROW_BITS) - 1u);
-        }
-        partial[part][summed] = sum;
+        partial[part][summed] = sum_to_the_left(row_words, tile - tx + part, tile, summed, mark);
     }
     // Meanwhile down the columns of the tile, inside a lane.
     UNROLL
@@ -150,43 +205,10 @@ KERNEL_RESIDENT(GROUP, 1, 4) integral(GLOBAL SUM *out, const GLOBAL PIXEL *RESTR
     }
     BARRIER();
 
-    // The columns of the tile, and what lies above them, a column a lane.
-    {
-        SUM own = left[TILE_HEIGHT - 1];
-        UNROLL
-        for (i32 k = 0; k < ROW_GROUPS; k++) own += columns[k][lane];
-        u64 word_mask = ((u64)1 << SUM_BITS) - 1;
-        u32 is_sum = mark << 2 | COLUMN_SUM, is_bottom = mark << 2 | BOTTOM_ROW;
-        SUM above = 0;
-        i32 looking = ty, at = 1;
-        if ((u32)(just_above >> SUM_BITS) == is_bottom) {
-            above = (SUM)(just_above & word_mask);
-            looking = 0;
-        }
-        if (looking > 0) words[0] = (u64)is_sum << SUM_BITS | own;
-        while (looking > 0) {
-            u64 window[WINDOW];
-            UNROLL
-            for (i32 k = 0; k < WINDOW; k++) {
-                i32 up = looking > k ? at + k : at;
-                window[k] = words[-((i64)up * next_row * TILE_WIDTH)];
-            }
-            // As far as sums are known, and not beyond a bottom row.
-            i32 left_to_look = looking;
-            UNROLL
-            for (i32 k = 0; k < WINDOW; k++) {
-                u32 kind = (u32)(window[k] >> SUM_BITS);
-                if (left_to_look == looking - k && left_to_look > 0 && (kind == is_sum || kind == is_bottom)) {
-                    above += (SUM)(window[k] & word_mask);
-                    left_to_look = kind == is_bottom ? 0 : left_to_look - 1;
-                }
-            }
-            at += looking - left_to_look;
-            looking = left_to_look;
-        }
-        top[lane] = above;
-        words[0] = (u64)is_bottom << SUM_BITS | (SUM)(above + own);
-    }
+    SUM own = left[TILE_HEIGHT - 1];
+    UNROLL
+    for (i32 k = 0; k < ROW_GROUPS; k++) own += columns[k][lane];
+    top[lane] = publish_column(words, stride, ty, just_above, own, mark);
     BARRIER();
     if (lane == 0 && ATOMIC_ADD(state + 1, 1u) == (u32)(next_row * down) - 1u) {
         // All have started and know their mark.
@@ -206,7 +228,7 @@ KERNEL_RESIDENT(GROUP, 1, 4) integral(GLOBAL SUM *out, const GLOBAL PIXEL *RESTR
     for (i32 r = 0; r < ROWS; r++) {
         if (y + r < height) {
             SUM beside = left[row + r];
-            store_4(out + (u64)(y + r) * out_pitch + x, base[0] + beside + v[r][0], base[1] + beside + v[r][1],
+            store_4(out + (u64)(y + r) * args.out_pitch + x, base[0] + beside + v[r][0], base[1] + beside + v[r][1],
                     base[2] + beside + v[r][2], base[3] + beside + v[r][3]);
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::Result;
 use crate::device::gpu::Gpu;
-use crate::filter::gpu::{self, GpuFilter, LANES, Step};
+use crate::filter::gpu::{self, Filter, GpuFilter, LANES, Step, Steps};
 use crate::image::Size;
 use crate::image::gpu::GpuPixel;
 use tiepoint_gpu::KernelSource;
@@ -21,13 +21,14 @@ fn source<T: GpuPixel>(channels: usize, form: Form) -> KernelSource {
         .define("HALVE", 1)
         .define("HALVE_MEAN", 2)
         .define("FORM", form as u8)
+        .kernel::<Filter<'_, T, T>>([LANES, 1])
         .text(include_str!("resample.cl"))
 }
 
 impl<T: GpuPixel> GpuFilter<T, T> {
     fn resample(gpu: &Gpu, channels: usize, form: Form) -> Result<Self> {
-        let program = gpu.program(&source::<T>(channels, form))?;
-        let step = Step::new(&program, "resample", Size::new(4 * LANES as usize, 1))?;
+        let kernel = gpu.program(&source::<T>(channels, form))?.kernel::<Filter<'_, T, T>>()?;
+        let step = Steps::One(Step::new(kernel, Size::new(4 * LANES as usize, 1)));
         let (name, resized): (_, fn(Size) -> Size) = match form {
             Form::Double => ("double", |size| Size::new(2 * size.width, 2 * size.height)),
             Form::Halve | Form::HalveMean => ("halve", super::half),

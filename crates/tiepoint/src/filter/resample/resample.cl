@@ -26,21 +26,20 @@ FUNCTION PIXEL value(const GLOBAL PIXEL *from, i32 i, i32 y, i32 row, i32 height
 #endif
 }
 
-KERNEL(LANES, 1) resample(GLOBAL PIXEL *RESTRICT to, const GLOBAL PIXEL *RESTRICT from, i32 to_row, i32 to_height,
-                          i32 to_pitch, u64 to_step, i32 from_row, i32 from_height, i32 from_pitch, u64 from_step,
-                          i32 groups) {
-    i32 x = (GROUP_X % groups * LANES + LANE_X) * 4, y = GROUP_X / groups;
-    if (x >= to_row) return;
-    from += from_step * (u64)GROUP_Z;
+KERNEL(filter) {
+    const Plane source = args.from_plane, target = args.to_plane;
+    i32 x = (GROUP_X % args.across * LANES + LANE_X) * 4, y = GROUP_X / args.across;
+    if (x >= target.row) return;
+    from += source.step * (u64)GROUP_Z;
     PIXEL out[4];
     UNROLL
     for (i32 i = 0; i < 4; i++) {
-        out[i] = value(from, MIN_I(x + i, to_row - 1), y, from_row, from_height, from_pitch);
+        out[i] = value(from, MIN_I(x + i, target.row - 1), y, source.row, source.height, source.pitch);
     }
     VECTOR(PIXEL) four;
     four.x = out[0];
     four.y = out[1];
     four.z = out[2];
     four.w = out[3];
-    *(GLOBAL VECTOR(PIXEL) *)(to + to_step * (u64)GROUP_Z + (u64)y * to_pitch + x) = four;
+    *(GLOBAL VECTOR(PIXEL) *)(to + target.step * (u64)GROUP_Z + (u64)y * target.pitch + x) = four;
 }

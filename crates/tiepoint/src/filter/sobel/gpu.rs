@@ -2,7 +2,7 @@
 
 use super::{Sobel, SobelOptions};
 use crate::device::gpu::Gpu;
-use crate::filter::gpu::{GpuFilter, Shape};
+use crate::filter::gpu::{GpuFilter, LOCAL_MEMORY, Shape};
 use crate::image::gpu::{self, GpuPixel};
 use crate::{Error, Result};
 use tiepoint_gpu::{Element, KernelSource};
@@ -27,6 +27,7 @@ fn shape<T: GpuPixel>(options: &SobelOptions, channels: usize, form: Form) -> Sh
         sum: if T::f32s(&[]).is_some() { "f32" } else { "i32" },
         planes: if form == Form::Magnitude { 2 } else { 1 },
         text: include_str!("sobel.cl"),
+        local_memory: LOCAL_MEMORY,
     }
 }
 

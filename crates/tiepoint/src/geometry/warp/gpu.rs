@@ -4,21 +4,54 @@ use super::kernel::{PHASES, Weights};
 use super::{Homography, Interpolation};
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::image::Size;
-use crate::image::gpu::{self, GpuImage, GpuPixel, GpuStack};
+use crate::image::gpu::{self, GpuImage, GpuPixel, GpuStack, Plane};
 use crate::{Error, Result};
-use std::marker::PhantomData;
-use tiepoint_gpu::{Kernel, KernelSource, Positional, arguments};
+use tiepoint_gpu::{Kernel, KernelSource};
 
 /// [`warp()`](super::warp()) for images of one pixel type and number of channels, compiled for a device that has f64;
 /// the same bits, but for those of a NaN.
 #[derive(Clone, Debug)]
-pub struct GpuWarp<T> {
+pub struct GpuWarp<T: GpuPixel> {
     gpu: Gpu,
-    warp: Kernel,
-    coverage: Kernel,
+    warp: Kernel<Warp<'static, T>>,
+    coverage: Kernel<Coverage<'static>>,
     weights: Buffer<f32>,
     channels: usize,
-    pixels: PhantomData<fn(T) -> T>,
+}
+
+tiepoint_gpu::kernel! {
+    /// Images through one map.
+    unsafe kernel warp(groups) = Warp<T: GpuPixel> {
+        write to: T [to_plane.numbers(groups[2])],
+        read from: T [from_plane.numbers(groups[2])],
+        /// Rows of weights, one a phase.
+        read table: f32 as f32x4 [weights],
+    } {
+        to_plane: Plane,
+        from_plane: Plane,
+        /// Row by row.
+        matrix: [f64; 9],
+        fill: f32,
+        /// Numbers of the table.
+        weights: u32,
+        /// Groups beside each other.
+        across: i32,
+    }
+}
+
+tiepoint_gpu::kernel! {
+    /// 255 where the input of this size lies under a map, 0 elsewhere.
+    unsafe kernel coverage(groups) = Coverage {
+        write to: u8 [to_plane.numbers(groups[2])],
+    } {
+        to_plane: Plane,
+        /// Row by row.
+        matrix: [f64; 9],
+        width: i32,
+        height: i32,
+        /// Groups beside each other.
+        across: i32,
+    }
 }
 
 /// Lanes of a group: a patch of the output, whose input is a patch, too.
@@ -37,6 +70,9 @@ fn source<T: GpuPixel>(interpolation: Interpolation, channels: usize) -> KernelS
         .define("WEIGHTS", weights_a_row(interpolation))
         .define_f32("PHASES", PHASES as f32)
         .define("CHANNELS", channels)
+        .structure::<Plane>()
+        .kernel::<Warp<'_, T>>(GROUP)
+        .kernel::<Coverage<'_>>(GROUP)
         .text(include_str!("warp.cl"))
 }
 
@@ -46,8 +82,9 @@ fn groups(size: Size) -> [usize; 2] {
     [across, across * size.height.div_ceil(GROUP[1] as usize)]
 }
 
-fn matrix(map: &Homography) -> impl Iterator<Item = Positional> {
-    map.matrix().into_iter().flatten().map(Positional::from)
+fn matrix(map: &Homography) -> [f64; 9] {
+    let [[a, b, c], [d, e, f], [g, h, i]] = map.matrix();
+    [a, b, c, d, e, f, g, h, i]
 }
 
 impl<T: GpuPixel> GpuWarp<T> {
@@ -64,11 +101,10 @@ impl<T: GpuPixel> GpuWarp<T> {
         weights.resize(weights.len().max(4), 0.0);
         Ok(Self {
             gpu: gpu.clone(),
-            warp: program.untyped_kernel("warp", GROUP)?,
-            coverage: program.untyped_kernel("coverage", GROUP)?,
+            warp: program.kernel::<Warp<'_, T>>()?,
+            coverage: program.kernel::<Coverage<'_>>()?,
             weights: gpu.upload(&weights)?,
             channels,
-            pixels: PhantomData,
         })
     }
 
@@ -123,16 +159,19 @@ impl<T: GpuPixel> GpuWarp<T> {
             )));
         }
         let [across, all] = groups(to.size());
-        let side = |n: usize| n as i32;
-        let mut arguments = arguments![to.buffer(), from.buffer()];
-        arguments.extend([to.size().width, to.size().height, to.pitch()].map(side).map(Positional::from));
-        arguments.push((to.step() as u64).into());
-        arguments
-            .extend([from.size().width, from.size().height, from.pitch()].map(side).map(Positional::from));
-        arguments.extend(arguments![from.step() as u64, across as i32, &self.weights, fill.to_f32()]);
-        arguments.extend(matrix(map));
+        let arguments = Warp {
+            to: to.buffer(),
+            from: from.buffer(),
+            table: &self.weights,
+            to_plane: to.plane(),
+            from_plane: from.plane(),
+            matrix: matrix(map),
+            fill: fill.to_f32(),
+            weights: self.weights.len() as u32,
+            across: across as i32,
+        };
         commands.stage("warp");
-        Ok(commands.launch_untyped(&self.warp, [all, 1, to.count()], arguments)?)
+        Ok(commands.launch(&self.warp, [all, 1, to.count()], arguments)?)
     }
 
     /// [`coverage()`](super::coverage()): 255 where [`warp`](Self::warp) finds input, 0 elsewhere.
@@ -162,12 +201,11 @@ impl<T: GpuPixel> GpuWarp<T> {
             return Err(Error::Image(format!("coverage of {input} in {} channels", to.channels())));
         }
         let [across, all] = groups(to.size());
-        let numbers = [to.size().width, to.size().height, to.pitch(), input.width, input.height, across];
-        let mut arguments = arguments![to.buffer()];
-        arguments.extend(numbers.map(|n| Positional::from(n as i32)));
-        arguments.extend(matrix(map));
+        let [width, height, across] = [input.width, input.height, across].map(|n| n as i32);
+        let (to_plane, matrix) = (GpuStack::from(to).plane(), matrix(map));
+        let arguments = Coverage { to: to.buffer(), to_plane, matrix, width, height, across };
         commands.stage("coverage");
-        Ok(commands.launch_untyped(&self.coverage, [all, 1, 1], arguments)?)
+        Ok(commands.launch(&self.coverage, [all, 1, 1], arguments)?)
     }
 }
 
@@ -183,6 +221,16 @@ mod tests {
 
     const ALL: [Interpolation; 3] =
         [Interpolation::Bilinear, Interpolation::Bicubic, Interpolation::Lanczos3];
+
+    /// The devices that warp; one without f64 must say so.
+    fn with_f64() -> impl Iterator<Item = &'static Gpu> {
+        all().iter().filter(|gpu| {
+            let refused = GpuWarp::<u8>::new(gpu, Interpolation::Bilinear, 1);
+            let unsupported = matches!(refused, Err(Error::Unsupported { .. }));
+            assert_eq!(unsupported, !gpu.info().has_f64, "{gpu:?}");
+            gpu.info().has_f64
+        })
+    }
 
     /// Maps of every kind: the horizon within the output, and in its first column; a last element of 0; far shrinking.
     fn maps() -> Vec<Homography> {
@@ -213,7 +261,7 @@ mod tests {
     fn twins<T: GpuPixel>(channels: usize, fill: f32) {
         let (cpu, fill) = (Cpu::default(), T::from_f32(fill));
         let images = images::<T>(channels);
-        for gpu in all() {
+        for gpu in with_f64() {
             for kind in ALL {
                 let plan = GpuWarp::<T>::new(gpu, kind, channels).unwrap();
                 for (m, map) in maps().iter().enumerate() {
@@ -243,7 +291,7 @@ mod tests {
     #[test]
     fn a_stack_is_warped_image_by_image() {
         let size = Size::new(50, 41);
-        for gpu in all() {
+        for gpu in with_f64() {
             let images = images::<f32>(1);
             let mut second = images[7].clone();
             second.data_mut().reverse();

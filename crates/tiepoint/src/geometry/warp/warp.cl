@@ -6,16 +6,15 @@ typedef struct {
 } Place;
 
 // Where output pixel (x, y) finds its input; m is the matrix row by row.
-FUNCTION Place place(i32 x, i32 y, i32 width, i32 height, f64 m0, f64 m1, f64 m2, f64 m3, f64 m4, f64 m5,
-                     f64 m6, f64 m7, f64 m8) {
+FUNCTION Place place(i32 x, i32 y, i32 width, i32 height, const f64 *m) {
     Place p;
     f64 at = (f64)x, line = (f64)y;
-    f64 a = m1 * line + m2, b = m4 * line + m5, c = m7 * line + m8;
-    f64 w = m6 * at + c;
+    f64 a = m[1] * line + m[2], b = m[4] * line + m[5], c = m[7] * line + m[8];
+    f64 w = m[6] * at + c;
     // A negative denominator lies beyond the horizon where the last element is 1.
-    f64 front = m8 == 1.0 ? w : (w < 0.0 ? -w : w);
-    p.u = m0 * at + a;
-    p.v = m3 * at + b;
+    f64 front = m[8] == 1.0 ? w : (w < 0.0 ? -w : w);
+    p.u = m[0] * at + a;
+    p.v = m[3] * at + b;
     // An affine map needs no divisions, half of the arithmetic.
     if (w != 1.0) {
         p.u /= w;
@@ -53,17 +52,16 @@ FUNCTION void weights_at(f32 w[WEIGHTS], f32 fraction, const GLOBAL f32x4 *RESTR
 
 FUNCTION i32 clamped(i32 i, i32 n) { return i < 0 ? 0 : (i < n ? i : n - 1); }
 
-KERNEL(GROUP_WIDTH, GROUP_HEIGHT) warp(GLOBAL PIXEL *RESTRICT to, const GLOBAL PIXEL *RESTRICT from, i32 to_width,
-                                       i32 to_height, i32 to_pitch, u64 to_step, i32 width, i32 height, i32 pitch,
-                                       u64 step, i32 groups, const GLOBAL f32x4 *RESTRICT table, f32 fill, f64 m0,
-                                       f64 m1, f64 m2, f64 m3, f64 m4, f64 m5, f64 m6, f64 m7, f64 m8) {
-    i32 x = GROUP_X % groups * GROUP_WIDTH + LANE_X, y = GROUP_X / groups * GROUP_HEIGHT + LANE_Y;
-    if (x >= to_width || y >= to_height) return;
-    from += step * (u64)GROUP_Z;
-    GLOBAL PIXEL *out = to + to_step * (u64)GROUP_Z + (u64)y * to_pitch + (u64)x * CHANNELS;
-    Place p = place(x, y, width, height, m0, m1, m2, m3, m4, m5, m6, m7, m8);
+KERNEL(warp) {
+    const Plane source = args.from_plane, target = args.to_plane;
+    const i32 width = source.row / CHANNELS, height = source.height;
+    i32 x = GROUP_X % args.across * GROUP_WIDTH + LANE_X, y = GROUP_X / args.across * GROUP_HEIGHT + LANE_Y;
+    if (x >= target.row / CHANNELS || y >= target.height) return;
+    from += source.step * (u64)GROUP_Z;
+    GLOBAL PIXEL *out = to + target.step * (u64)GROUP_Z + (u64)y * target.pitch + (u64)x * CHANNELS;
+    Place p = place(x, y, width, height, args.matrix);
     if (!p.inside) {
-        for (i32 c = 0; c < CHANNELS; c++) out[c] = (PIXEL)fill;
+        for (i32 c = 0; c < CHANNELS; c++) out[c] = (PIXEL)args.fill;
         return;
     }
     i32 left = floor_of(p.u), top = floor_of(p.v);
@@ -79,7 +77,7 @@ KERNEL(GROUP_WIDTH, GROUP_HEIGHT) warp(GLOBAL PIXEL *RESTRICT to, const GLOBAL P
         f32 sum = 0.0f;
         UNROLL
         for (i32 j = 0; j < TAPS; j++) {
-            const GLOBAL PIXEL *row = from + (u64)clamped(top + j, height) * pitch + c;
+            const GLOBAL PIXEL *row = from + (u64)clamped(top + j, height) * source.pitch + c;
             f32 along = wx[0] * (f32)row[columns[0]];
             UNROLL
             for (i32 i = 1; i < TAPS; i++) along = FMA(wx[i], (f32)row[columns[i]], along);
@@ -90,11 +88,9 @@ KERNEL(GROUP_WIDTH, GROUP_HEIGHT) warp(GLOBAL PIXEL *RESTRICT to, const GLOBAL P
 }
 
 // 255 where `warp` finds input, 0 elsewhere.
-KERNEL(GROUP_WIDTH, GROUP_HEIGHT) coverage(GLOBAL u8 *RESTRICT to, i32 to_width, i32 to_height, i32 to_pitch,
-                                           i32 width, i32 height, i32 groups, f64 m0, f64 m1, f64 m2,
-                                           f64 m3, f64 m4, f64 m5, f64 m6, f64 m7, f64 m8) {
-    i32 x = GROUP_X % groups * GROUP_WIDTH + LANE_X, y = GROUP_X / groups * GROUP_HEIGHT + LANE_Y;
-    if (x >= to_width || y >= to_height) return;
-    Place p = place(x, y, width, height, m0, m1, m2, m3, m4, m5, m6, m7, m8);
-    to[(u64)y * to_pitch + x] = p.inside ? 255 : 0;
+KERNEL(coverage) {
+    const Plane target = args.to_plane;
+    i32 x = GROUP_X % args.across * GROUP_WIDTH + LANE_X, y = GROUP_X / args.across * GROUP_HEIGHT + LANE_Y;
+    if (x >= target.row || y >= target.height) return;
+    to[(u64)y * target.pitch + x] = place(x, y, args.width, args.height, args.matrix).inside ? 255 : 0;
 }

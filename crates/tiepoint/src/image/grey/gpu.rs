@@ -3,7 +3,7 @@
 use super::check_channels;
 use crate::Result;
 use crate::device::gpu::Gpu;
-use crate::filter::gpu::{self, GpuFilter, LANES, Step};
+use crate::filter::gpu::{self, Filter, GpuFilter, LANES, Step, Steps};
 use crate::image::Size;
 use crate::image::gpu::GpuPixel;
 use tiepoint_gpu::KernelSource;
@@ -13,6 +13,7 @@ fn source<T: GpuPixel>(channels: usize) -> KernelSource {
         .define_f32("RED", super::LUMA[0])
         .define_f32("GREEN", super::LUMA[1])
         .define_f32("BLUE", super::LUMA[2])
+        .kernel::<Filter<'_, T, T>>([LANES, 1])
         .text(include_str!("grey.cl"))
 }
 
@@ -25,8 +26,8 @@ impl<T: GpuPixel> GpuFilter<T, T> {
     /// when the device refuses.
     pub fn grey(gpu: &Gpu, channels: usize) -> Result<Self> {
         check_channels(channels)?;
-        let step =
-            Step::new(&gpu.program(&source::<T>(channels))?, "grey", Size::new(4 * LANES as usize, 1))?;
+        let kernel = gpu.program(&source::<T>(channels))?.kernel::<Filter<'_, T, T>>()?;
+        let step = Steps::One(Step::new(kernel, Size::new(4 * LANES as usize, 1)));
         Ok(Self::new(gpu, "grey", step, [channels, 1], |size| size))
     }
 }

@@ -10,14 +10,13 @@ FUNCTION PIXEL luma(const PIXEL *p) {
 #endif
 }
 
-KERNEL(LANES, 1) grey(GLOBAL PIXEL *RESTRICT to, const GLOBAL PIXEL *RESTRICT from, i32 to_row, i32 to_height,
-                      i32 to_pitch, u64 to_step, i32 from_row, i32 from_height, i32 from_pitch, u64 from_step,
-                      i32 groups) {
-    i32 x = (GROUP_X % groups * LANES + LANE_X) * 4, y = GROUP_X / groups;
-    if (x >= to_row) return;
-    const GLOBAL PIXEL *row = from + from_step * (u64)GROUP_Z + (u64)y * from_pitch;
+KERNEL(filter) {
+    const Plane source = args.from_plane, target = args.to_plane;
+    i32 x = (GROUP_X % args.across * LANES + LANE_X) * 4, y = GROUP_X / args.across;
+    if (x >= target.row) return;
+    const GLOBAL PIXEL *row = from + source.step * (u64)GROUP_Z + (u64)y * source.pitch;
     PIXEL p[4 * CHANNELS];
-    if (x + 4 <= to_row) {
+    if (x + 4 <= target.row) {
         UNROLL
         for (i32 i = 0; i < CHANNELS; i++) {
             VECTOR(PIXEL) four = *(const GLOBAL VECTOR(PIXEL) *)(row + x * CHANNELS + 4 * i);
@@ -28,12 +27,12 @@ KERNEL(LANES, 1) grey(GLOBAL PIXEL *RESTRICT to, const GLOBAL PIXEL *RESTRICT fr
         }
     } else {
         UNROLL
-        for (i32 i = 0; i < 4 * CHANNELS; i++) p[i] = row[MIN_I(x * CHANNELS + i, from_row - 1)];
+        for (i32 i = 0; i < 4 * CHANNELS; i++) p[i] = row[MIN_I(x * CHANNELS + i, source.row - 1)];
     }
     VECTOR(PIXEL) four;
     four.x = luma(p);
     four.y = luma(p + CHANNELS);
     four.z = luma(p + 2 * CHANNELS);
     four.w = luma(p + 3 * CHANNELS);
-    *(GLOBAL VECTOR(PIXEL) *)(to + to_step * (u64)GROUP_Z + (u64)y * to_pitch + x) = four;
+    *(GLOBAL VECTOR(PIXEL) *)(to + target.step * (u64)GROUP_Z + (u64)y * target.pitch + x) = four;
 }

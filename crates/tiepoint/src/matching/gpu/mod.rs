@@ -8,143 +8,22 @@
 //! Memory follows n + m: descriptors packed once more, and what each work group found, whose number does not grow with
 //! the features unless their blocks alone fill the card.
 
+pub(super) mod regions;
+mod rows;
+
+use super::nearest::gpu::{Form, tensor};
 use super::nearest::{Best, NONE};
 use super::product::Distance;
 use super::{Guide, MAX_DIMENSION, Match, MatchOptions, Nearest, filtered, finished, kinds_differ};
-use crate::device::gpu::{Api, Buffer, Commands, Gpu};
-use crate::feature::for_kernels;
+use super::{guided, nearest};
+use crate::device::gpu::{Api, Buffer, Commands, Element, Gpu};
 use crate::feature::gpu::{GpuDescriptors, GpuFeatures};
-use crate::geometry::ModelKind;
 use crate::{Error, Result};
-use tiepoint_gpu::{KernelSource, Positional, Program, arguments};
-
-/// Lanes of the groups that order features, as `rows.cl` has it.
-const LANES: u32 = 256;
+use regions::{Cut, FOUND, Kind, Ordered};
+use rows::GpuRows;
 
 /// Work groups for every multiprocessor: enough that the last ones to finish cost little.
 const GROUPS_A_UNIT: u32 = 16;
-
-/// Words of a result: nearest and second distance, index.
-const WORDS: usize = 3;
-
-/// How a search is cut for the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Form {
-    /// Multiply-adds, on any device.
-    Portable,
-    /// 8-bit products on the tensor cores of CUDA cards of capability 8.0 on.
-    Tensor,
-}
-
-impl Form {
-    /// Queries of a work group.
-    const fn block(self) -> u32 {
-        match self {
-            Self::Portable => 128,
-            Self::Tensor => 16 * tensor::ROW_TILES * tensor::WARPS,
-        }
-    }
-
-    /// Targets that it takes at a time.
-    const fn tile(self) -> u32 {
-        match self {
-            Self::Portable => 128,
-            Self::Tensor => tensor::TILE,
-        }
-    }
-
-    /// Lanes of a searching group.
-    const fn lanes(self) -> u32 {
-        match self {
-            Self::Portable => 256,
-            Self::Tensor => 32 * tensor::WARPS,
-        }
-    }
-}
-
-/// The cut of the search on tensor cores.
-mod tensor {
-    /// Most values of a descriptor: up to here the difference of a length and two products fits 24 bits.
-    pub(super) const MAX_DIMENSION: usize = 128;
-    /// Bits that tell a lane's targets apart.
-    pub(super) const SHIFT: u32 = 8;
-    /// Warps of a group.
-    pub(super) const WARPS: u32 = 8;
-    /// Times 16 queries a warp: a fragment of targets is used so often.
-    pub(super) const ROW_TILES: u32 = 2;
-    /// Targets that are fetched together.
-    pub(super) const TILE: u32 = 64;
-    /// Tiles on their way or in use.
-    pub(super) const STAGES: u32 = 4;
-    /// Groups that a multiprocessor holds, which bounds the registers of a lane.
-    pub(super) const GROUPS: u32 = 2;
-}
-
-/// What kernels are compiled for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Kind {
-    form: Form,
-    floats: bool,
-    dimension: usize,
-}
-
-impl Kind {
-    /// Words of a packed descriptor.
-    fn words(self) -> usize {
-        // Whole chunks of local memory, and whole fragments.
-        self.dimension.div_ceil(if self.floats { 1 } else { 4 }).next_multiple_of(16)
-    }
-
-    fn base(self, name: &'static str) -> KernelSource {
-        for_kernels(KernelSource::new(name))
-            .define("FLOATS", u8::from(self.floats))
-            .define("BLOCK", self.form.block())
-            .define("TILE", self.form.tile())
-    }
-
-    /// What depends on no dimension.
-    fn rows_source(self) -> KernelSource {
-        self.base("match rows").text(include_str!("regions.h")).text(include_str!("rows.cl"))
-    }
-
-    fn descriptors(self, name: &'static str) -> KernelSource {
-        self.base(name)
-            .define("VALUE", if self.floats { "f32" } else { "u8" })
-            .define("DIMENSION", self.dimension)
-            .define("WORDS", self.words())
-            .text(include_str!("regions.h"))
-    }
-
-    fn source(self) -> KernelSource {
-        match self.form {
-            Form::Portable => self
-                .descriptors("nearest")
-                .define("SHIFT", 0)
-                .define("PANELS", 1)
-                .text(include_str!("../nearest/pack.cl"))
-                .text(include_str!("../nearest/nearest.cl")),
-            Form::Tensor => self
-                .descriptors("nearest on tensor cores")
-                .define("SHIFT", tensor::SHIFT)
-                .define("PANELS", 0)
-                .define("WARPS", tensor::WARPS)
-                .define("ROW_TILES", tensor::ROW_TILES)
-                .define("STAGES", tensor::STAGES)
-                .define("GROUPS", tensor::GROUPS)
-                .text(include_str!("../nearest/pack.cl"))
-                .text(include_str!("../nearest/nearest.cu")),
-        }
-    }
-
-    fn guided_source(self, model: ModelKind) -> KernelSource {
-        let model = match model {
-            ModelKind::Homography => 0,
-            ModelKind::Affine | ModelKind::Similarity => 1,
-            ModelKind::Fundamental => 2,
-        };
-        self.descriptors("guided").define("MODEL", model).text(include_str!("../guided/guided.cl"))
-    }
-}
 
 /// Matches features that lie on a device; see [`super::match_features`].
 #[derive(Clone, Debug)]
@@ -156,7 +35,7 @@ pub struct GpuMatcher {
 /// The nearest neighbours of two sets of features, on a device once the commands have run.
 #[derive(Clone, Debug)]
 pub struct GpuNearest {
-    /// [`WORDS`] for every feature that fits A, then B.
+    /// [`FOUND`] words for every feature that fits A, then B.
     nearest: Buffer<u32>,
     /// How many features A and B have, bright ones and dark ones each.
     regions: Buffer<u32>,
@@ -164,38 +43,7 @@ pub struct GpuNearest {
     floats: bool,
 }
 
-/// Both sides of a search, found fit for each other.
-struct Pair<'f> {
-    sides: [&'f GpuFeatures; 2],
-    kind: Kind,
-    /// Packed rows that are kept for each side.
-    spans: [u32; 2],
-}
-
-impl Pair<'_> {
-    fn blocks(&self) -> usize {
-        (self.spans[0] + self.spans[1]) as usize / self.kind.form.block() as usize
-    }
-
-    /// Keypoints, their number and how many fit: of A, then of B.
-    fn keypoints(&self) -> Vec<Positional> {
-        let of = |f: &GpuFeatures| arguments![&f.keypoints, &f.count, f.capacity() as u32];
-        self.sides.iter().flat_map(|f| of(f)).collect()
-    }
-
-    fn descriptors(&self) -> Vec<Positional> {
-        self.sides.iter().map(|f| f.descriptors.argument()).collect()
-    }
-}
-
 impl GpuDescriptors {
-    fn argument(&self) -> Positional {
-        match self {
-            Self::U8(buffer) => buffer.into(),
-            Self::F32(buffer) => buffer.into(),
-        }
-    }
-
     fn values(&self) -> usize {
         match self {
             Self::U8(buffer) => buffer.len(),
@@ -255,7 +103,8 @@ impl GpuMatcher {
         if tensor && !floats && dimension <= tensor::MAX_DIMENSION { Form::Tensor } else { Form::Portable }
     }
 
-    fn pair<'f>(&self, a: &'f GpuFeatures, b: &'f GpuFeatures, guided: bool) -> Result<Pair<'f>> {
+    /// What kernels a search needs, of two sides that are fit for each other.
+    fn kind(&self, a: &GpuFeatures, b: &GpuFeatures, guided: bool) -> Result<Kind> {
         a.check()?;
         b.check()?;
         let floats = a.descriptors.are_floats();
@@ -266,10 +115,23 @@ impl GpuMatcher {
             return Err(super::dimensions_differ(a.dimension, b.dimension));
         }
         let form = if guided { Form::Portable } else { self.form(floats, a.dimension) };
+        Ok(Kind { form, floats, dimension: a.dimension })
+    }
+
+    fn cut(&self, a: &GpuFeatures, b: &GpuFeatures, kind: Kind) -> Cut {
+        let block = kind.form.block();
         // Bright and dark features begin at blocks of their own.
-        let span = |f: &GpuFeatures| (f.capacity() as u32).next_multiple_of(form.block()) + form.block();
-        let kind = Kind { form, floats, dimension: a.dimension };
-        Ok(Pair { sides: [a, b], kind, spans: [span(a), span(b)] })
+        let span = |f: &GpuFeatures| (f.capacity() as u32).next_multiple_of(block) + block;
+        Cut {
+            capacity_a: a.capacity() as u32,
+            capacity_b: b.capacity() as u32,
+            dimension: kind.dimension as u32,
+            words: kind.words() as u32,
+            block,
+            span: span(a),
+            rows: span(a) + span(b),
+            parts: self.gpu.info().units * GROUPS_A_UNIT,
+        }
     }
 
     /// Adds the search for the two nearest neighbours, both ways, to the commands; of `options` only `same_sign` and
@@ -286,87 +148,31 @@ impl GpuMatcher {
         options: &MatchOptions,
     ) -> Result<GpuNearest> {
         options.check()?;
-        let pair = self.pair(a, b, options.guide.is_some())?;
-        if options.guide.is_some() {
-            self.gpu.require_f64()?;
-        }
-        let (form, blocks, span) = (pair.kind.form, pair.blocks(), pair.spans[0]);
-        let parts = self.gpu.info().units * GROUPS_A_UNIT;
-        let groups = blocks.max(parts as usize);
-        let order = self.gpu.buffer::<u32>(blocks * form.block() as usize)?;
-        let found = self.gpu.buffer::<u32>(groups * form.block() as usize * WORDS)?;
+        let kind = self.kind(a, b, options.guide.is_some())?;
+        let cut = self.cut(a, b, kind);
         let result = GpuNearest {
-            nearest: self.gpu.buffer((a.capacity() + b.capacity()) * WORDS)?,
+            nearest: self.gpu.buffer((a.capacity() + b.capacity()) * FOUND)?,
             regions: self.gpu.buffer(4)?,
             capacity_a: a.capacity(),
-            floats: pair.kind.floats,
+            floats: kind.floats,
         };
-        let regions = &result.regions;
-        let program = self.gpu.program(&match options.guide {
-            Some(guide) => pair.kind.guided_source(guide.b_from_a.kind()),
-            None => pair.kind.source(),
-        })?;
-        let rows = self.gpu.program(&pair.kind.rows_source())?;
-        let kernel = |name, lanes| program.untyped_kernel(name, [lanes, 1]);
-
-        commands.stage("match order");
-        self.record_order(commands, &rows, &pair, options.same_sign, (&order, regions))?;
-        if let Some(guide) = options.guide {
-            let places = self.gpu.buffer::<u64>(order.len() * 4)?;
-            let rough = self.gpu.buffer::<f32>(order.len() * 4)?;
-            let mut list = arguments![&places, &rough, &order, regions, &a.keypoints, &b.keypoints, span];
-            list.extend(model_arguments(&guide));
-            commands.launch_untyped(&kernel("predict", form.block())?, [blocks, 1, 1], list)?;
-            commands.stage("match search");
-            let mut list = arguments![&found, &places, &rough, &order, regions];
-            list.extend(pair.descriptors());
-            list.extend(arguments![span, parts]);
-            commands.launch_untyped(&kernel("search_guided", form.block())?, [groups, 1, 1], list)?;
-        } else {
-            commands.stage("match pack");
-            let packed = self.gpu.buffer::<u32>(order.len() * pair.kind.words())?;
-            let norms = self.gpu.buffer::<u32>(order.len())?;
-            let mut list = arguments![&packed, &norms, &order, regions];
-            list.extend(pair.descriptors());
-            list.push(span.into());
-            commands.launch_untyped(&kernel("pack_rows", form.block())?, [blocks, 1, 1], list)?;
-            commands.stage("match search");
-            let list = arguments![&found, &packed, &norms, regions, span, parts];
-            commands.launch_untyped(&kernel("search", form.lanes())?, [groups, 1, 1], list)?;
-        }
-        commands.stage("match merge");
-        let list =
-            arguments![&result.nearest, &found, &order, regions, span, parts, result.capacity_a as u32];
-        commands.launch_untyped(
-            &rows.untyped_kernel("merge_found", [form.block(), 1])?,
-            [blocks, 1, 1],
-            list,
-        )?;
+        let order = self.gpu.buffer(cut.rows as usize)?;
+        let rows = Ordered { gpu: &self.gpu, kind, cut, order, regions: &result.regions };
+        let kernels = GpuRows::new(&self.gpu, kind)?;
+        kernels.order(commands, [a, b], options.same_sign, &rows)?;
+        let keypoints = [&a.keypoints, &b.keypoints];
+        let found = match (&a.descriptors, &b.descriptors) {
+            (GpuDescriptors::U8(a), GpuDescriptors::U8(b)) => {
+                search(commands, &rows, keypoints, [a, b], options.guide)?
+            }
+            (GpuDescriptors::F32(a), GpuDescriptors::F32(b)) => {
+                search(commands, &rows, keypoints, [a, b], options.guide)?
+            }
+            (GpuDescriptors::U8(_), GpuDescriptors::F32(_))
+            | (GpuDescriptors::F32(_), GpuDescriptors::U8(_)) => return Err(kinds_differ()),
+        };
+        kernels.merge(commands, &rows, &found, &result.nearest)?;
         Ok(result)
-    }
-
-    /// Orders both sides by sign and counts.
-    fn record_order(
-        &self,
-        commands: &mut Commands,
-        rows: &Program,
-        pair: &Pair<'_>,
-        by_sign: bool,
-        (order, regions): (&Buffer<u32>, &Buffer<u32>),
-    ) -> Result<()> {
-        let longest = pair.sides.iter().map(|f| f.capacity()).max().unwrap_or_default();
-        // One run at least: it writes that there is nothing.
-        let runs = longest.div_ceil(LANES as usize).max(1);
-        let bright = self.gpu.buffer::<u32>(2 * runs)?;
-        if by_sign {
-            let mut list = arguments![&bright];
-            list.extend(pair.keypoints());
-            commands.launch_untyped(&rows.untyped_kernel("count_bright", [LANES, 1])?, [runs, 2, 1], list)?;
-        }
-        let mut list = arguments![order, regions, &bright];
-        list.extend(pair.keypoints());
-        list.extend(arguments![pair.spans[0], u32::from(by_sign)]);
-        Ok(commands.launch_untyped(&rows.untyped_kernel("order_rows", [LANES, 1])?, [runs, 2, 1], list)?)
     }
 
     /// The two nearest neighbours of every feature: first those of A in B, then those of B in A, as
@@ -398,7 +204,7 @@ impl GpuMatcher {
         options: &MatchOptions,
     ) -> Result<[Vec<Option<Nearest>>; 2]> {
         options.check()?;
-        if let Err(error) = self.pair(a, b, false) {
+        if let Err(error) = self.kind(a, b, false) {
             // Where there is nothing to compare, nothing differs.
             let counts = [a.len()?, b.len()?];
             let broken = [a, b].iter().zip(counts).any(|(f, n)| n > 0 && f.check().is_err());
@@ -422,9 +228,9 @@ impl GpuNearest {
     pub fn download(&self) -> Result<[Vec<Option<Nearest>>; 2]> {
         let counts = self.regions.to_vec()?;
         let side = |first: usize, count: u32| -> Result<_> {
-            let mut words = vec![0; count as usize * WORDS];
-            self.nearest.read(first * WORDS, &mut words)?;
-            Ok(words.chunks_exact(WORDS).map(|w| self.read(w)).collect())
+            let mut words = vec![0; count as usize * FOUND];
+            self.nearest.read(first * FOUND, &mut words)?;
+            Ok(words.chunks_exact(FOUND).map(|w| self.read(w)).collect())
         };
         Ok([side(0, counts[0] + counts[1])?, side(self.capacity_a, counts[2] + counts[3])?])
     }
@@ -445,10 +251,17 @@ impl GpuNearest {
     }
 }
 
-/// The model's matrix and the radius, for `predict`.
-fn model_arguments(guide: &Guide) -> Vec<Positional> {
-    let numbers = guide.b_from_a.matrix().into_iter().flatten().chain([guide.radius]);
-    numbers.map(|v| v.to_bits().into()).collect()
+fn search<V: Element>(
+    commands: &mut Commands,
+    rows: &Ordered<'_>,
+    keypoints: [&Buffer<u32>; 2],
+    descriptors: [&Buffer<V>; 2],
+    guide: Option<Guide>,
+) -> Result<Buffer<u32>> {
+    match guide {
+        Some(guide) => guided::gpu::record(commands, rows, keypoints, descriptors, &guide),
+        None => nearest::gpu::record(commands, rows, descriptors),
+    }
 }
 
 #[cfg(test)]

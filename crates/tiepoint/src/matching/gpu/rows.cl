@@ -1,15 +1,10 @@
 // Which feature every row of regions.h is, before a search, and whose nearest neighbours were found, after it.
 
-// Lanes of the groups that order features.
-#define LANES 256
-
 // Counts the bright features of every run of LANES; one side in GROUP_Y 0, the other in 1.
-KERNEL(LANES, 1) count_bright(GLOBAL u32 *RESTRICT bright, const GLOBAL Keypoint *keypoints_a,
-                              const GLOBAL u32 *count_a, u32 capacity_a, const GLOBAL Keypoint *keypoints_b,
-                              const GLOBAL u32 *count_b, u32 capacity_b) {
+KERNEL(count_bright) {
     LOCAL u32 sum;
     const GLOBAL Keypoint *keypoints = GROUP_Y == 0 ? keypoints_a : keypoints_b;
-    u32 count = GROUP_Y == 0 ? at_most(*count_a, capacity_a) : at_most(*count_b, capacity_b);
+    u32 count = GROUP_Y == 0 ? at_most(*count_a, args.cut.capacity_a) : at_most(*count_b, args.cut.capacity_b);
     u32 i = (u32)GROUP_X * LANES + (u32)LANE_X;
     if (LANE_X == 0) sum = 0;
     BARRIER();
@@ -19,14 +14,12 @@ KERNEL(LANES, 1) count_bright(GLOBAL u32 *RESTRICT bright, const GLOBAL Keypoint
 }
 
 // Writes which feature every packed row is, and the counts of the regions. Features keep their order.
-KERNEL(LANES, 1) order_rows(GLOBAL u32 *RESTRICT order, GLOBAL u32 *RESTRICT regions,
-                            const GLOBAL u32 *RESTRICT bright, const GLOBAL Keypoint *keypoints_a,
-                            const GLOBAL u32 *count_a, u32 capacity_a, const GLOBAL Keypoint *keypoints_b,
-                            const GLOBAL u32 *count_b, u32 capacity_b, u32 span, u32 by_sign) {
+KERNEL(order_rows) {
+    const u32 span = args.cut.span, by_sign = args.by_sign;
     // Bright features before this run, and all of them; then the bright ones up to each lane.
     LOCAL u32 sums[2], ranks[LANES];
     const GLOBAL Keypoint *keypoints = GROUP_Y == 0 ? keypoints_a : keypoints_b;
-    u32 count = GROUP_Y == 0 ? at_most(*count_a, capacity_a) : at_most(*count_b, capacity_b);
+    u32 count = GROUP_Y == 0 ? at_most(*count_a, args.cut.capacity_a) : at_most(*count_b, args.cut.capacity_b);
     u32 run = (u32)GROUP_X, lane = (u32)LANE_X, first = run * LANES, i = first + lane;
     if (first >= count && run > 0) return;
     u32 is_bright = i < count && (by_sign == 0 || keypoints[i].sign >= 0);
@@ -56,9 +49,8 @@ KERNEL(LANES, 1) order_rows(GLOBAL u32 *RESTRICT order, GLOBAL u32 *RESTRICT reg
 }
 
 // Merges what the groups found, one lane a query, and gives the features their own indices again.
-KERNEL(BLOCK, 1) merge_found(GLOBAL u32 *RESTRICT nearest, const GLOBAL u32 *RESTRICT found,
-                             const GLOBAL u32 *RESTRICT order, const GLOBAL u32 *RESTRICT regions, u32 span, u32 parts,
-                             u32 capacity_a) {
+KERNEL(merge_found) {
+    const u32 span = args.cut.span, parts = args.cut.parts;
     u32 splits = splits_of(regions, parts), block = (u32)GROUP_X, lane = (u32)LANE_X, row;
     u32 region = region_of(regions, block, &row);
     if (region >= 4 || row + lane >= regions[region]) return;
@@ -69,5 +61,5 @@ KERNEL(BLOCK, 1) merge_found(GLOBAL u32 *RESTRICT nearest, const GLOBAL u32 *RES
     }
     if (best.index != NONE) best.index = order[region_start(regions, region ^ 2, span) + best.index];
     u32 feature = order[region_start(regions, region, span) + row + lane];
-    best_store(nearest + 3 * (u64)(region >= 2 ? capacity_a + feature : feature), best);
+    best_store(nearest + 3 * (u64)(region >= 2 ? args.cut.capacity_a + feature : feature), best);
 }

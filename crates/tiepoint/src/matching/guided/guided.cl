@@ -4,10 +4,6 @@
 //
 // From Rust besides: MODEL, 0 a homography, 1 an affine map, 2 a fundamental matrix.
 
-#if OPENCL && !defined(cl_khr_fp64)
-#error "guided matching needs f64, which this device lacks: match without a model, or on the cpu"
-#endif
-
 FUNCTION i32 is_finite(f64 v) { return v - v == 0.0; }
 
 // What the test needs of a packed row: of A the place that the model predicts and the radius squared, or the line
@@ -35,10 +31,9 @@ FUNCTION f32x4 roughly(Place place, f64 radius, i32 predicted, i32 allowed) {
 }
 
 // One group for every block of rows. The model is given row by row.
-KERNEL(BLOCK, 1) predict(GLOBAL Place *RESTRICT places, GLOBAL f32x4 *RESTRICT rough, const GLOBAL u32 *RESTRICT order,
-                         const GLOBAL u32 *RESTRICT regions, const GLOBAL Keypoint *keypoints_a,
-                         const GLOBAL Keypoint *keypoints_b, u32 span, f64 m00, f64 m01, f64 m02, f64 m10, f64 m11,
-                         f64 m12, f64 m20, f64 m21, f64 m22, f64 radius) {
+KERNEL(predict) {
+    const u32 span = args.cut.span;
+    const f64 radius = args.radius, *m = args.model;
     u32 row = (u32)GROUP_X * BLOCK + (u32)LANE_X;
     u32 side = (u32)GROUP_X * BLOCK >= span, region = 2 * side, dark = region_start(regions, region + 1, span);
     if (row >= dark) region++;
@@ -52,9 +47,9 @@ KERNEL(BLOCK, 1) predict(GLOBAL Place *RESTRICT places, GLOBAL f32x4 *RESTRICT r
     i32 allowed = 1, predicted = side == 0;
     if (predicted) {
         f64 x = place.x, y = place.y;
-        f64 u = m00 * x + m01 * y + m02, v = m10 * x + m11 * y + m12, w = m20 * x + m21 * y + m22;
+        f64 u = m[0] * x + m[1] * y + m[2], v = m[3] * x + m[4] * y + m[5], w = m[6] * x + m[7] * y + m[8];
 #if MODEL == 0
-        allowed = (m22 == 1.0 ? w : fabs(w)) > 1e-12;
+        allowed = (m[8] == 1.0 ? w : fabs(w)) > 1e-12;
         u = u / w;
         v = v / w;
 #endif
@@ -105,12 +100,10 @@ FUNCTION Distance distance_of(const GLOBAL VALUE *a, const GLOBAL VALUE *b) {
     return SQUARED(length_a + length_b, product);
 }
 
-KERNEL(BLOCK, 1) search_guided(GLOBAL u32 *RESTRICT found, const GLOBAL Place *RESTRICT places,
-                               const GLOBAL f32x4 *RESTRICT rough, const GLOBAL u32 *RESTRICT order,
-                               const GLOBAL u32 *RESTRICT regions, const GLOBAL VALUE *a, const GLOBAL VALUE *b,
-                               u32 span, u32 parts) {
+KERNEL(search_guided) {
+    const u32 span = args.cut.span;
     LOCAL f32x4 rough_targets[TILE];
-    Work work = work_of(regions, span, parts);
+    Work work = work_of(regions, span, args.cut.parts);
     if (!work.exists) return;
     u32 lane = (u32)LANE_X, row = work.query + (lane < work.queries ? lane : 0);
     i32 forth = work.query < span;

@@ -5,6 +5,8 @@
 //! Distances follow the same contract as the full search. A keypoint whose prediction is not finite, or lies
 //! beyond the horizon of a homography, has no candidates.
 
+pub(super) mod gpu;
+
 use super::nearest::Best;
 use super::product::Element;
 use super::{Guide, Nearest, finished};

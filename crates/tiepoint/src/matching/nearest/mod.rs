@@ -8,6 +8,8 @@
 //! After the first few hundred columns hardly any distance beats the limits, so a tile costs its products,
 //! one comparison per 16 distances, and a branch.
 
+pub(super) mod gpu;
+
 use super::product::{COLUMNS, Distance, Element, LANES, Line, ROWS, Tile};
 use crate::device::{Cpu, Level, dispatch};
 use fearless_simd::Simd;

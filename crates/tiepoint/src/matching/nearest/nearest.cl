@@ -9,11 +9,10 @@
 // A lane's queries and targets are 8 of each: 4 beside one another in either half of the block.
 #define MINE(lane, i) ((i) / 4 * (BLOCK / 2) + (lane) * 4 + (i) % 4)
 
-KERNEL(256, 1) search(GLOBAL u32 *RESTRICT found, const GLOBAL u32 *RESTRICT packed, const GLOBAL u32 *RESTRICT norms,
-                      const GLOBAL u32 *RESTRICT regions, u32 span, u32 parts) {
+KERNEL(search) {
     LOCAL u32x4 queries[CHUNK * BLOCK / 4], targets[CHUNK * BLOCK / 4];
     LOCAL u32 staged[3 * BLOCK / 2 * 16];
-    Work work = work_of(regions, span, parts);
+    Work work = work_of(regions, args.cut.span, args.cut.parts);
     if (!work.exists) return;
     u32 lane = (u32)LANE_X, x = lane & 15, y = lane >> 4;
     const GLOBAL u32x4 *query = (const GLOBAL u32x4 *)(packed + (u64)(work.query / BLOCK) * WORDS * BLOCK);

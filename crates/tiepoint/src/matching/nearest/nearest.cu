@@ -1,5 +1,5 @@
-// The search for nearest neighbours of matching/gpu/regions.h on tensor cores, for 8-bit descriptors of up to 128 values: the same bits, as the products
-// are whole numbers. sm_80 and later.
+// The search for nearest neighbours of matching/gpu/regions.h on tensor cores, for 8-bit descriptors of up to 128
+// values: the same bits, as the products are whole numbers. sm_80 and later.
 //
 // A group holds BLOCK queries in the registers of its warps, as the A of D = A B, and fetches TILE targets at a time
 // into local memory, STAGES of them on their way. A warp multiplies its ROW_TILES x 16 queries with 8 targets at a time,
@@ -11,7 +11,7 @@
 // Fragments (PTX ISA, mma.m16n8k32): with g = lane / 4 and t = lane % 4, a lane holds of A the rows g and g + 8, bytes
 // 4t.. and 16 + 4t.., of B column g likewise, of D rows g and g + 8, columns 2t and 2t + 1.
 //
-// From Rust besides: WARPS, ROW_TILES, STAGES, GROUPS (that a multiprocessor shall hold).
+// From Rust besides: WARPS, ROW_TILES, STAGES.
 
 #if __CUDA_ARCH__ >= 800
 #define STEPS (WORDS / 8)
@@ -64,12 +64,10 @@ FUNCTION void fetch_tile(u32 to, u32 keys, const u32 *packed, const u32 *norms, 
     if (threadIdx.x < TILE / 4) fetch_16(keys + threadIdx.x * 16, norms + first + threadIdx.x * 4);
 }
 
-KERNEL_RESIDENT(THREADS, 1, GROUPS)
-search(u32 *__restrict__ found, const u32 *__restrict__ packed, const u32 *__restrict__ norms,
-       const u32 *__restrict__ regions, u32 span, u32 parts) {
+KERNEL(search) {
     __shared__ __align__(16) u8 tiles[STAGES][TILE * STRIDE];
     __shared__ __align__(16) i32 keys[STAGES][TILE];
-    Work work = work_of(regions, span, parts);
+    Work work = work_of(regions, args.cut.span, args.cut.parts);
     if (!work.exists) return;
     const u32 lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
     const u32 first_query = (threadIdx.x >> 5) * ROW_TILES * 16 + g;

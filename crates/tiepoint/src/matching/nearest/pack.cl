@@ -4,9 +4,8 @@
 // one by one.
 
 // Packs descriptors by `order`, one lane a row; rows of the last block of a region that stand for no feature are 0.
-KERNEL(BLOCK, 1) pack_rows(GLOBAL u32 *RESTRICT packed, GLOBAL u32 *RESTRICT norms, const GLOBAL u32 *RESTRICT order,
-                           const GLOBAL u32 *RESTRICT regions, const GLOBAL VALUE *a, const GLOBAL VALUE *b,
-                           u32 span) {
+KERNEL(pack_rows) {
+    const u32 span = args.cut.span;
     u32 block = (u32)GROUP_X, lane = (u32)LANE_X, row = block * BLOCK + lane;
     u32 side = block * BLOCK >= span, region = 2 * side;
     u32 dark = region_start(regions, region + 1, span);

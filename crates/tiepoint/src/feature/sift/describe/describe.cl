@@ -1,4 +1,4 @@
-// The descriptors of keypoints; describe.rs tells what is computed. One group a keypoint.
+// The descriptors of keypoints; mod.rs tells what is computed. One group a keypoint.
 
 // The keypoint's frame: where it is, and its axes divided by the width of a cell.
 typedef struct {
@@ -38,7 +38,7 @@ FUNCTION Span columns_of_row(const Frame *f, f32 inverse_cosine, f32 inverse_sin
     return span;
 }
 
-// A place as its bin; what it lies beyond it is the share of the next one.
+// The bin of a position; how far the position lies beyond it is the share of the next bin.
 FUNCTION f32 first_bin(f32 v) {
     f32 rounded = ((v - 0.5f) + ROUNDER) - ROUNDER;
     return rounded > 0.0f ? rounded : 0.0f;
@@ -91,6 +91,91 @@ FUNCTION f32 sum_of_partial(const LOCAL_POINTER f32 *partial) {
     return (s[0] + s[2]) + (s[1] + s[3]);
 }
 
+// Numbers the pixels of a window row after row without gaps: pixel s of row r lies in column s + column_less_first[r],
+// and the first of the row after r is number first_of_row[r + 1]. Every lane counts the pixels of some successive rows,
+// then finds how many come before them. Gives the number of all.
+FUNCTION i32 number_pixels(LOCAL_POINTER i32 *first_of_row, LOCAL_POINTER i32 *column_less_first,
+                           LOCAL_POINTER i32 *of_lanes, const Frame *frame, Span columns, Span rows, i32 lane) {
+    f32 inverse_cosine = 1.0f / frame->cosine, inverse_sine = -1.0f / frame->sine;
+    i32 height = MIN_I(rows.high - rows.low, ROWS);
+    i32 rows_a_lane = (height + LANES - 1) / LANES;
+    i32 begin = MIN_I(lane * rows_a_lane, height), end = MIN_I(begin + rows_a_lane, height);
+    i32 pixels = 0;
+    for (i32 row = begin; row < end; row++) {
+        f32 dy = (f32)(rows.low + row) - frame->y;
+        Span span = columns_of_row(frame, inverse_cosine, inverse_sine, dy, columns);
+        first_of_row[row] = pixels;
+        column_less_first[row] = span.low - pixels;
+        pixels += span.high - span.low;
+    }
+    of_lanes[lane] = pixels;
+    BARRIER();
+    i32 before = 0, n = 0;
+    for (i32 l = 0; l < LANES; l++) {
+        before += l < lane ? of_lanes[l] : 0;
+        n += of_lanes[l];
+    }
+    for (i32 row = begin; row < end; row++) {
+        first_of_row[row] += before;
+        column_less_first[row] -= before;
+    }
+    if (lane == 0) first_of_row[height] = n;
+    BARRIER();
+    return n;
+}
+
+// Adds the gradients of a lane's pixels, of `n` that are numbered, to its column. The next pixel is read while one is
+// worked on.
+FUNCTION void add_window(LOCAL_POINTER u32 *column, const LOCAL_POINTER i32 *first_of_row,
+                         const LOCAL_POINTER i32 *column_less_first, const Point *point, const Frame *frame, i32 top,
+                         i32 n, i32 lane) {
+    if (lane >= n) return;
+    i32 row = 0;
+    while (first_of_row[row + 1] <= lane) row++;
+    Sample next = sample_at(point, column_less_first[row] + lane, top + row);
+    for (i32 s = lane; s < n; s += LANES) {
+        Sample sample = next;
+        i32 coming = s + LANES;
+        if (coming < n) {
+            while (first_of_row[row + 1] <= coming) row++;
+            next = sample_at(point, column_less_first[row] + coming, top + row);
+        }
+        add_gradient(column, &sample, frame);
+    }
+}
+
+// The sum of all values, or of their squares.
+FUNCTION f32 sum_of_values(const LOCAL_POINTER f32 *values, LOCAL_POINTER f32 *partial, const i32 squared, i32 lane) {
+    for (i32 i = lane; i < 16; i += LANES) {
+        f32 sum = 0.0f;
+        for (i32 k = i; k < DIMENSION; k += 16) sum += squared ? values[k] * values[k] : values[k];
+        partial[i] = sum;
+    }
+    BARRIER();
+    return sum_of_partial(partial);
+}
+
+// Writes the values, clipped at a fifth of their `norm`, as the descriptor; `total` is their sum or that of their squares.
+FUNCTION void write_descriptor(GLOBAL VALUE *descriptor, const LOCAL_POINTER f32 *values, f32 norm, f32 total, i32 lane) {
+    f32 scale = 1.0f / SQRT(total);
+    for (i32 i = lane; i < VALUES; i += LANES) {
+#if IN_BYTES
+        // Four bytes at once.
+        u32 word = 0;
+        UNROLL
+        for (i32 k = 3; k >= 0; k--) {
+            f32 value = values[4 * i + k];
+            value = ROOT ? SQRT(value / total) : value * scale;
+            word = word << 8 | (norm == 0.0f ? 0u : (u32)MIN_I(to_integer(value * 512.0f), 255));
+        }
+        descriptor[i] = word;
+#else
+        f32 value = ROOT ? SQRT(values[i] / total) : values[i] * scale;
+        descriptor[i] = norm == 0.0f ? 0.0f : value;
+#endif
+    }
+}
+
 // How many features an image has, for the host. More than the capacity when there was too little room for them, or for
 // the points that they come from.
 FUNCTION u32 found_in(const GLOBAL u32 *feature_counts, const GLOBAL u32 *point_counts, u32 capacity, i32 image) {
@@ -128,88 +213,20 @@ KERNEL(LANES, 1) describe(GLOBAL u32 *RESTRICT keypoints, GLOBAL VALUE *RESTRICT
             keypoints[(u64)rank * WORDS + w] = ((const GLOBAL u32 *)feature)[w];
         Point point = point_of(feature, pyramid, octaves);
         Frame frame = frame_of(&point, feature->angle);
-        f32 inverse_cosine = 1.0f / frame.cosine, inverse_sine = -1.0f / frame.sine;
         i32 radius = (i32)ROUND_EVEN(CELL * point.scale * ROOT_2 * (f32)(CELLS + 1) * 0.5f) + 1;
         Span columns = around(point.x, radius, point.width), rows = around(point.y, radius, point.height);
-        i32 height = MIN_I(rows.high - rows.low, ROWS);
-
-        // Every lane counts the pixels of some successive rows, then finds how many come before them.
-        i32 rows_a_lane = (height + LANES - 1) / LANES;
-        i32 begin = MIN_I(lane * rows_a_lane, height), end = MIN_I(begin + rows_a_lane, height);
-        i32 pixels = 0;
-        for (i32 row = begin; row < end; row++) {
-            f32 dy = (f32)(rows.low + row) - frame.y;
-            Span span = columns_of_row(&frame, inverse_cosine, inverse_sine, dy, columns);
-            first_of_row[row] = pixels;
-            column_less_first[row] = span.low - pixels;
-            pixels += span.high - span.low;
-        }
-        of_lanes[lane] = pixels;
         for (i32 i = lane; i < DIMENSION * COLUMNS; i += LANES) sums[i] = 0;
-        BARRIER();
-        i32 before = 0, n = 0;
-        for (i32 l = 0; l < LANES; l++) {
-            before += l < lane ? of_lanes[l] : 0;
-            n += of_lanes[l];
-        }
-        for (i32 row = begin; row < end; row++) {
-            first_of_row[row] += before;
-            column_less_first[row] -= before;
-        }
-        if (lane == 0) first_of_row[height] = n;
-        BARRIER();
-
-        if (lane < n) {
-            i32 row = 0;
-            while (first_of_row[row + 1] <= lane) row++;
-            Sample next = sample_at(&point, column_less_first[row] + lane, rows.low + row);
-            for (i32 s = lane; s < n; s += LANES) {
-                Sample sample = next;
-                i32 coming = s + LANES;
-                if (coming < n) {
-                    while (first_of_row[row + 1] <= coming) row++;
-                    next = sample_at(&point, column_less_first[row] + coming, rows.low + row);
-                }
-                add_gradient(column, &sample, &frame);
-            }
-        }
+        i32 n = number_pixels(first_of_row, column_less_first, of_lanes, &frame, columns, rows, lane);
+        add_window(column, first_of_row, column_less_first, &point, &frame, rows.low, n, lane);
         BARRIER();
 
         for (i32 i = lane; i < DIMENSION; i += LANES) values[i] = (f32)(i32)sum_of_bin(sums, COLUMNS, i, lane);
         BARRIER();
-        for (i32 i = lane; i < 16; i += LANES) {
-            f32 sum = 0.0f;
-            for (i32 k = i; k < DIMENSION; k += 16) sum += values[k] * values[k];
-            partial[i] = sum;
-        }
-        BARRIER();
-        f32 norm = SQRT(sum_of_partial(partial));
+        f32 norm = SQRT(sum_of_values(values, partial, 1, lane));
         for (i32 i = lane; i < DIMENSION; i += LANES) values[i] = MIN_F(values[i], 0.2f * norm);
         BARRIER();
-        for (i32 i = lane; i < 16; i += LANES) {
-            f32 sum = 0.0f;
-            for (i32 k = i; k < DIMENSION; k += 16) sum += ROOT ? values[k] : values[k] * values[k];
-            partial[i] = sum;
-        }
-        BARRIER();
-        f32 total = sum_of_partial(partial);
-        f32 scale = 1.0f / SQRT(total);
-        for (i32 i = lane; i < VALUES; i += LANES) {
-#if IN_BYTES
-            // Four bytes at once.
-            u32 word = 0;
-            UNROLL
-            for (i32 k = 3; k >= 0; k--) {
-                f32 value = values[4 * i + k];
-                value = ROOT ? SQRT(value / total) : value * scale;
-                word = word << 8 | (norm == 0.0f ? 0u : (u32)MIN_I(to_integer(value * 512.0f), 255));
-            }
-            descriptors[(u64)rank * VALUES + i] = word;
-#else
-            f32 value = ROOT ? SQRT(values[i] / total) : values[i] * scale;
-            descriptors[(u64)rank * VALUES + i] = norm == 0.0f ? 0.0f : value;
-#endif
-        }
+        f32 total = sum_of_values(values, partial, !ROOT, lane);
+        write_descriptor(descriptors + (u64)rank * VALUES, values, norm, total, lane);
         // Before the next keypoint overwrites what lanes still read.
         BARRIER();
     }

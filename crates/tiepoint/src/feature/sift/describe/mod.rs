@@ -33,7 +33,7 @@ pub(super) const CELLS: usize = 4;
 /// Directions of a cell.
 pub(super) const DIRECTIONS: usize = 8;
 
-/// Bins of a cell while gradients are added: one more than there are directions, for a place of exactly 8.
+/// Bins of a cell while gradients are added: one more than there are directions, for a position of exactly 8.
 const BINS: usize = DIRECTIONS + 1;
 
 /// A cell's width in σ.
@@ -221,7 +221,7 @@ impl Shares {
             let strength = if inside { strength } else { 0.0 };
             let turned = (frame.angle - numeric::atan2(gy, gx)) * (DIRECTIONS as f32 / TAU);
             let turned = if turned < 0.0 { turned + DIRECTIONS as f32 } else { turned };
-            // Outside the window the place does not matter, but must be a bin.
+            // Outside the window the position does not matter, but must be a bin.
             let (u, v) = if inside { (u, v) } else { (0.0, 0.0) };
             let (r, r1) = split(v + half);
             let (c, c1) = split(u + half);
@@ -260,7 +260,7 @@ impl Shares {
     }
 }
 
-/// A place as its bin and the share of the next one. At a whole number either of the two bins may be the first:
+/// The bin of a position and the share of the next one. At a whole number either of the two bins may be the first:
 /// the shares are 0 and 1.
 #[inline(always)]
 fn split(v: f32) -> (f32, f32) {

@@ -1,4 +1,4 @@
-// Extrema among the 26 neighbours in place and scale, refined at once. Contract and ties as extrema.rs.
+// Extrema among the 26 neighbours in position and scale, refined at once. Contract and ties as mod.rs.
 
 FUNCTION Levels levels_of(const LOCAL_POINTER Octave *octave, const GLOBAL f32 *image) {
     Levels levels;
@@ -10,7 +10,7 @@ FUNCTION Levels levels_of(const LOCAL_POINTER Octave *octave, const GLOBAL f32 *
     levels.top = BORDER - octave->first_row;
     levels.bottom = octave->whole_height - BORDER - octave->first_row;
     levels.level_len = (u64)octave->pitch * octave->height;
-    levels.level0 = image + octave->offset;
+    levels.values = image + octave->offset;
     return levels;
 }
 
@@ -65,7 +65,7 @@ find_points(GLOBAL Keypoint *RESTRICT points, GLOBAL u32 *RESTRICT counts, u32 c
         f32 above[LEVELS + 2], own[LEVELS + 2], below[LEVELS + 2];
         // The row after, on its way while a row is looked at.
         f32 coming[LEVELS + 3];
-        const GLOBAL f32 *at = levels.level0 + (u64)(first - 1) * levels.pitch + x;
+        const GLOBAL f32 *at = levels.values + (u64)(first - 1) * levels.pitch + x;
         f32 finer = at[0], next_finer = at[levels.pitch];
         UNROLL
         for (i32 l = 0; l < LEVELS + 2; l++) {
@@ -115,7 +115,7 @@ find_points(GLOBAL Keypoint *RESTRICT points, GLOBAL u32 *RESTRICT counts, u32 c
         if (!refine(&levels, column, row, (i32)(candidate >> 12), least_contrast, edge, sigma, &point)) continue;
         const GLOBAL u8 *mask = masks + (u64)GROUP_Z * mask_stride;
         if (mask_pitch > 0 && !unmasked(mask, mask_pitch, width, height, &point)) continue;
-        u32 place = ATOMIC_ADD(counts + GROUP_Z, 1u);
-        if (place < capacity) points[place] = point;
+        u32 slot = ATOMIC_ADD(counts + GROUP_Z, 1u);
+        if (slot < capacity) points[slot] = point;
     }
 }

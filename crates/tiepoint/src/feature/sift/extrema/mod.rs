@@ -1,4 +1,4 @@
-//! Extrema of the differences of Gaussians among their 26 neighbours in place and scale (Lowe §3.1).
+//! Extrema of the differences of Gaussians among their 26 neighbours in position and scale (Lowe §3.1).
 //!
 //! A pixel of layer i is a maximum when its D is at least the threshold and beats all neighbours, a minimum when −D
 //! is and does. Neighbours before it (in layer, then row, then column) must be beaten strictly, those after it at

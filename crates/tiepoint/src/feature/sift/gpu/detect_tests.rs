@@ -54,7 +54,7 @@ pub(super) fn upload_levels<'l>(
     GpuLevels { values: gpu.upload(&values).unwrap(), octaves: gpu.upload(&plan.table()).unwrap(), plan }
 }
 
-/// Points that extrema gave, and some at places and scales where no extremum would be: at the edges, for instance.
+/// Points that extrema gave, and some at positions and scales where no extremum would be: at the edges, for instance.
 fn points<'o, 'p>(
     octaves: &'o [reference::Octave<'p>],
 ) -> Vec<(&'o reference::Octave<'p>, reference::Point)> {

@@ -103,16 +103,16 @@ impl<S: Simd> Window<S> for Directions {
             let (gx, gy, dx, dy) = (samples.gx[i], samples.gy[i], samples.dx[i], samples.dy[i]);
             let weight = numeric::exp(dx.mul_add(dx, dy * dy) * self.falloff);
             let strength = gx.mul_add(gx, gy * gy).sqrt() * weight * UNIT;
-            let place = numeric::atan2(gy, gx) * (BINS as f32 / TAU);
+            let position = numeric::atan2(gy, gx) * (BINS as f32 / TAU);
             if self.exact {
                 // Bin b is centred at b + ½; the part beyond its centre belongs to the next.
-                let shifted = place + (BINS as f32 - 0.5);
+                let shifted = position + (BINS as f32 - 0.5);
                 let nearest = to_integer(shifted - 0.5);
                 let second = to_integer(strength * (shifted - nearest as f32));
                 votes.bin[i] = nearest;
                 votes.parts[i] = [to_integer(strength) - second, second];
             } else {
-                votes.bin[i] = to_integer(place);
+                votes.bin[i] = to_integer(position);
                 votes.parts[i] = [to_integer(strength), 0];
             }
         }

@@ -2,7 +2,8 @@
 
 // The Gaussian levels of one octave, as far as a search reads them.
 typedef struct {
-    const GLOBAL f32 *level0;
+    // Level 0; the others follow.
+    const GLOBAL f32 *values;
     u64 level_len;
     i32 width, pitch, number;
     f32 pixel;
@@ -14,6 +15,6 @@ typedef struct {
 
 // DoG of layer `layer` at (x, y).
 FUNCTION f32 dog(const Levels *levels, i32 layer, i32 x, i32 y) {
-    const GLOBAL f32 *at = levels->level0 + (u64)layer * levels->level_len + (u64)y * levels->pitch + x;
+    const GLOBAL f32 *at = levels->values + (u64)layer * levels->level_len + (u64)y * levels->pitch + x;
     return at[levels->level_len] - at[0];
 }

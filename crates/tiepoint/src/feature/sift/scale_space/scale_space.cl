@@ -16,9 +16,9 @@ KERNEL_RESIDENT(GROUP, 1, RESIDENT) blur_base(GLOBAL f32 *RESTRICT to, const GLO
 }
 #else
 // What one launch does: a level of each of up to three octaves that do not depend on each other. A task is the level,
-// the octave's size, its place, the rows a group takes, and whether level LEVELS becomes level 0 of a next octave.
+// the octave's size, its offset, the rows a group takes, and whether level LEVELS becomes level 0 of a next octave.
 #define TAKE(n) \
-    level = level##n, width = width##n, height = height##n, offset = offset##n, rows = rows##n, decimates = decimates##n
+    level = level_##n, width = width_##n, height = height_##n, offset = offset_##n, rows = rows_##n, decimates = decimates_##n
 
 FUNCTION i32 strips_of(i32 width) { return (width + WIDTH - 1) / WIDTH; }
 
@@ -27,21 +27,21 @@ FUNCTION i32 groups_of(i32 width, i32 height, i32 rows) { return strips_of(width
 
 // `to` and `from` are the same memory; no launch writes what it reads.
 KERNEL_RESIDENT(GROUP, 1, RESIDENT) blur_levels(GLOBAL f32 *RESTRICT to, const GLOBAL f32 *RESTRICT from, u64 image_stride,
-                            i32 level0, i32 width0, i32 height0, u64 offset0, i32 rows0, i32 decimates0,
-                            i32 level1, i32 width1, i32 height1, u64 offset1, i32 rows1, i32 decimates1,
-                            i32 level2, i32 width2, i32 height2, u64 offset2, i32 rows2, i32 decimates2) {
+                            i32 level_a, i32 width_a, i32 height_a, u64 offset_a, i32 rows_a, i32 decimates_a,
+                            i32 level_b, i32 width_b, i32 height_b, u64 offset_b, i32 rows_b, i32 decimates_b,
+                            i32 level_c, i32 width_c, i32 height_c, u64 offset_c, i32 rows_c, i32 decimates_c) {
     LOCAL float4 tile4[TILE / 4];
     LOCAL_POINTER f32 *tile = (LOCAL_POINTER f32 *)tile4;
     i32 group = GROUP_X;
     i32 level, width, height, rows, decimates;
     u64 offset;
-    TAKE(0);
+    TAKE(a);
     if (group >= groups_of(width, height, rows)) {
         group -= groups_of(width, height, rows);
-        TAKE(1);
+        TAKE(b);
         if (group >= groups_of(width, height, rows)) {
             group -= groups_of(width, height, rows);
-            TAKE(2);
+            TAKE(c);
         }
     }
     i32 x0 = group % strips_of(width) * WIDTH, y0 = group / strips_of(width) * rows;

@@ -1,7 +1,7 @@
-// Places stronger than the threshold and than all 26 neighbours, as mod.rs beside this, refined as in refine.rs and
+// Samples stronger than the threshold and than all 26 neighbours, as mod.rs beside this, refined as in refine.rs and
 // appended to the keypoints in any order.
 
-// A searched layer, as gpu/extrema.rs writes it.
+// A searched layer, as `searched` of gpu/layers.rs writes it.
 typedef struct {
     // The first of its groups, and how many stand side by side.
     u32 first_group;
@@ -115,14 +115,14 @@ KERNEL(TILE_X, TILE_Y) search(GLOBAL Keypoint *RESTRICT keypoints, GLOBAL u32 *c
 #endif
         found.angle = 0.0f;
         found.response = v;
-        found.place = (u32)(layer->octave + 128) << 8 | (u32)layer->layer;
+        found.octave_layer = (u32)(layer->octave + 128) << 8 | (u32)layer->layer;
         found.sign = signed_response > 0.0f ? 1 : -1;
         found.mark = 0u;
         if (mask_pitch > 0) {
             u64 mask_row = (u64)GROUP_Z * height + (u64)clamped(found.y, height);
             if (mask[mask_row * mask_pitch + (u64)clamped(found.x, width)] == 0) continue;
         }
-        u32 place = ATOMIC_ADD(counts + GROUP_Z, 1u);
-        if (place < capacity) keypoints[(u64)GROUP_Z * capacity + place] = found;
+        u32 slot = ATOMIC_ADD(counts + GROUP_Z, 1u);
+        if (slot < capacity) keypoints[(u64)GROUP_Z * capacity + slot] = found;
     }
 }

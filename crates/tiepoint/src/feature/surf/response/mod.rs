@@ -52,8 +52,8 @@ impl Job<'_> {
             let n = tile.min(columns.end - first);
             for (i, row) in self.rows.clone().enumerate() {
                 let out = &mut self.out[i * self.stride + first..][..n];
-                let place = Place { row, first, step: self.step };
-                tile_row(simd, integral, self.filter, place, norms, &mut buffers, out);
+                let samples = TileRow { row, first, step: self.step };
+                tile_row(simd, integral, self.filter, samples, norms, &mut buffers, out);
             }
             first += n;
         }
@@ -62,7 +62,7 @@ impl Job<'_> {
 
 /// Where a run of samples begins.
 #[derive(Clone, Copy)]
-struct Place {
+struct TileRow {
     row: usize,
     first: usize,
     step: usize,
@@ -74,16 +74,16 @@ fn tile_row<S: Simd, A: Total>(
     _: S,
     integral: &Integral<A>,
     filter: &Filter,
-    place: Place,
+    samples: TileRow,
     norms: [f32; 2],
     buffers: &mut [Vec<A>; 3],
     out: &mut [f32],
 ) {
-    let x = (place.first * place.step) as isize;
+    let x = (samples.first * samples.step) as isize;
     let start = (x + filter.outer[0]) as usize;
-    let len = (out.len() - 1) * place.step + filter.size + 1;
+    let len = (out.len() - 1) * samples.step + filter.size + 1;
     let row = |offset: isize| {
-        let y = (place.row * place.step) as isize + offset;
+        let y = (samples.row * samples.step) as isize + offset;
         &integral.row(y as usize)[start..start + len]
     };
     let [xx, yy, xy] = buffers;
@@ -103,7 +103,7 @@ fn tile_row<S: Simd, A: Total>(
         *xy = d.minus(*c).minus(b.minus(*a));
     }
     let differences = Differences { xx, yy, xy, filter, norms };
-    match place.step {
+    match samples.step {
         1 => differences.combine::<1>(out),
         2 => differences.combine::<2>(out),
         4 => differences.combine::<4>(out),
