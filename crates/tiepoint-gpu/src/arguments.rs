@@ -239,10 +239,13 @@ macro_rules! kernel_struct {
 
             fn define(definitions: &mut $crate::Definitions) {
                 $(<$type as $crate::Value>::define(definitions);)*
-                let members: &[String] = &[$(<$type as $crate::Value>::declared(stringify!($member))),*];
+                let members: &[$crate::Member] = &[$((
+                    <$type as $crate::Value>::declared(stringify!($member)),
+                    ::core::mem::offset_of!($name, $member),
+                    size_of::<$type>(),
+                )),*];
                 if !definitions.iter().any(|(name, _)| *name == $c_name) {
-                    let members: String = members.iter().map(|member| format!("{member}; ")).collect();
-                    definitions.push(($c_name, format!("typedef struct {{ {members}}} {};", $c_name)));
+                    definitions.push(($c_name, $crate::structure($c_name, members, size_of::<$name>())));
                 }
             }
 
@@ -360,6 +363,28 @@ macro_rules! kernel {
     (@access shared) => { $crate::Access::Shared };
     (@kind $element:ty) => { <$element as $crate::Element>::NAME };
     (@kind $element:ty as $kind:ident) => { stringify!($kind) };
+}
+
+/// A member of a struct: its declaration in C, its offset and its size.
+#[doc(hidden)]
+pub type Member = (String, usize, usize);
+
+/// The `typedef` of a struct of `size` bytes. What lies between and behind its members is written out: rusticl (Mesa 22.3)
+/// takes the size of an argument without it.
+#[doc(hidden)]
+pub fn structure(name: &str, members: &[Member], size: usize) -> String {
+    let mut text = String::from("typedef struct { ");
+    let mut end = 0;
+    for (declared, offset, size) in members.iter().cloned().chain([(String::new(), size, 0)]) {
+        if offset > end {
+            text += &format!("u8 padding_{end}[{}]; ", offset - end);
+        }
+        if size > 0 {
+            text += &format!("{declared}; ");
+        }
+        end = offset + size;
+    }
+    text + &format!("}} {name};")
 }
 
 /// Buffers, then the values, where there are any.

@@ -49,7 +49,7 @@ mod source;
 mod transfer;
 mod untyped;
 
-pub use arguments::{Access, Bound, Definitions, KernelArguments, Value, parameter_list};
+pub use arguments::{Access, Bound, Definitions, KernelArguments, Member, Value, parameter_list, structure};
 pub use buffer::{Buffer, Pinned};
 pub use commands::{Commands, Graph};
 pub use element::Element;

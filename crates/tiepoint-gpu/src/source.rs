@@ -182,7 +182,7 @@ mod tests {
     fn kernels_are_declared_in_c() {
         let source = KernelSource::new("all").structure::<Rows>().kernel::<Bare<'_>>([1, 2]);
         let text = source.kernel_resident::<All<'_, u8>>([64, 1], 3).text;
-        let expected = "typedef struct { u64 step; i32 width; } Rows;\n\
+        let expected = "typedef struct { u64 step; i32 width; u8 padding_12[4]; } Rows;\n\
             #define KERNEL_bare KERNEL_OF(1, 2) bare(GLOBAL f32 *RESTRICT to)\n\
             typedef struct { Rows rows; f32 m[9]; i32 n; } AllValues;\n\
             #define KERNEL_all KERNEL_RESIDENT(64, 1, 3) all(GLOBAL u8 *RESTRICT to, \

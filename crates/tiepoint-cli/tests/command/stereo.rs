@@ -70,7 +70,7 @@ fn progress_is_for_terminals() {
     };
     assert!(shown.contains(" %  1/1 "), "a number within the pair: {shown:?}");
     let last = shown.rfind('\r').unwrap();
-    assert!(shown[last..].ends_with("\x1b[K"), "the line is wiped: {shown:?}");
+    assert!(shown[last..].ends_with("\x1b[2K"), "the line is wiped: {shown:?}");
     for quiet in ["--quiet", "--json"] {
         assert!(!on_terminal(quiet).unwrap().contains(" %  "), "{quiet}");
     }

@@ -1,6 +1,7 @@
 //! The language of the kernels: the part of C that CUDA C++ and OpenCL C 1.2 share, under macros for the rest.
 //!
-//! A kernel is written once; its parameters are those that [`crate::kernel!`] declares in Rust, the values in `args`:
+//! A kernel is written once; its parameters are those that [`crate::kernel!`] declares in Rust, the values in `args`,
+//! whose arrays take constant indices only (Mesa 22.3 ends the program at one that differs from lane to lane):
 //!
 //! ```c
 //! KERNEL(add) {
