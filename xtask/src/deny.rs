@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 /// What `deny.toml` is written for; built without optimisation, as it runs for a second and builds for minutes.
-const INSTALL: [&str; 6] = ["install", "--quiet", "--locked", "--debug", "cargo-deny@0.20", "--root"];
+const INSTALL: [&str; 6] = ["install", "--quiet", "--locked", "--debug", "cargo-deny@0.20.2", "--root"];
 
 /// Runs cargo-deny: the installed one, or under CI the one in the target folder, built there if missing. Security
 /// advisories are left out, since their database is fetched anew each time.

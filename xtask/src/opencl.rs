@@ -10,9 +10,23 @@ use tiepoint_gpu::{Api, devices};
 /// Lets rusticl show its device that runs on the CPU, which has this name.
 pub(crate) const RUSTICL: (&str, &str) = ("RUSTICL_ENABLE", "llvmpipe");
 
-/// Tests that rusticl is spared: whole images through whole detectors, minutes each on a device that is emulated on two
-/// cores. The kernels that they run are tested alone.
-pub(crate) const TOO_LONG_FOR_RUSTICL: [&str; 3] = ["bisect", "bands", "photograph"];
+/// The kernel tests that are run on rusticl too; nothing is yet said of the others. Many take minutes each there, where
+/// every fused multiply-add is some sixty integer instructions; what needs f64 or whole 64-bit words (warping, integral
+/// images and with them SURF) is the CPU's on such a device.
+pub(crate) const ON_RUSTICL: [&str; 12] = [
+    "feature::gpu::tests::features_come_back_as_they_went",
+    "feature::order::gpu::tests::the_order_is_that_of_the_cpu",
+    "feature::sift::gpu::tests::every_pixel_is_looked_at_without_a_threshold",
+    "feature::sift::gpu::tests::images_of_a_batch_do_not_mix_and_masks_cut",
+    "feature::sift::gpu::tests::points_beyond_the_capacity_are_counted",
+    "filter::resample::gpu::tests::sizes_are_changed_as_on_the_cpu",
+    "image::gpu::tests::images_come_back_as_they_went",
+    "image::gpu::tests::pixels_are_converted_as_on_the_cpu",
+    "matching::gpu::tests::filters_are_those_of_the_cpu",
+    "matching::gpu::tests::many_tiles_and_turns",
+    "matching::gpu::tests::not_a_number_is_nobodys_neighbour",
+    "matching::gpu::tests::numbers_stay_on_the_device",
+];
 
 /// The command by which this program looks for devices anew: a loader that found nothing remembers that.
 pub(crate) const LIST: &str = "opencl-devices";

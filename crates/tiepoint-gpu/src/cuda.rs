@@ -63,6 +63,7 @@ fn info(device: sys::CUdevice, index: u32) -> Result<Info> {
         group: attribute(Is::CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)?,
         capability: 10 * major + minor,
         has_f64: true,
+        has_whole_words: true,
         is_cpu: false,
     })
 }

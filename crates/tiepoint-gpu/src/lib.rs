@@ -106,6 +106,8 @@ pub struct Info {
     pub capability: u32,
     /// Whether kernels may use `f64`.
     pub has_f64: bool,
+    /// Whether 64-bit words in global memory are read and written whole, also while other groups do.
+    pub has_whole_words: bool,
     /// Not a GPU but the CPU under OpenCL (PoCL).
     pub is_cpu: bool,
 }
@@ -254,6 +256,16 @@ impl Gpu {
         let Info { has_f64, name, .. } = self.info();
         let lacks = || Error::Unsupported { device: name.clone(), feature: "64-bit floats" };
         has_f64.then_some(()).ok_or_else(lacks)
+    }
+
+    /// Fails when a kernel may read half of a 64-bit word that another group writes.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`].
+    pub fn require_whole_words(&self) -> Result<()> {
+        let Info { has_whole_words, name, .. } = self.info();
+        let lacks = || Error::Unsupported { device: name.clone(), feature: "64-bit atomics" };
+        has_whole_words.then_some(()).ok_or_else(lacks)
     }
 
     /// What the device says of itself.

@@ -89,6 +89,8 @@ pub(crate) fn devices() -> Result<Vec<Info>> {
 
 fn info(device: &Device, index: u32) -> Result<Info> {
     let describe = || {
+        let extensions = device.extensions()?;
+        let has = |wanted| extensions.split_whitespace().any(|e| e == wanted);
         Ok(Info {
             api: Api::OpenCl,
             index,
@@ -99,7 +101,9 @@ fn info(device: &Device, index: u32) -> Result<Info> {
             local_memory: u32::try_from(device.local_mem_size()?).unwrap_or(u32::MAX),
             group: u32::try_from(device.max_work_group_size()?).unwrap_or(u32::MAX),
             capability: 0,
-            has_f64: device.extensions()?.split_whitespace().any(|e| e == "cl_khr_fp64"),
+            has_f64: has("cl_khr_fp64"),
+            // Mesa 22.3 on the CPU lacks it, and does write such words in two halves.
+            has_whole_words: has("cl_khr_int64_base_atomics"),
             is_cpu: is_cpu(device),
         })
     };

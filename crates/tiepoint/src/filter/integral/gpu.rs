@@ -179,8 +179,10 @@ impl<T: GpuPixel, A: GpuSum> GpuIntegrator<T, A> {
     /// The kernel for a device.
     ///
     /// # Errors
-    /// [`Error::Device`] when it does not compile there.
+    /// [`Error::Unsupported`] where 64-bit words may be read by halves, [`Error::Device`] when it does not compile.
     pub fn new(gpu: &Gpu) -> Result<Self> {
+        // Tiles tell each other their sums in such words.
+        gpu.require_whole_words()?;
         Ok(Self { kernel: gpu.program(&Self::source())?.kernel::<Arguments<'_, T, A>>()? })
     }
 
