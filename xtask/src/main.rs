@@ -5,6 +5,8 @@ mod arm;
 #[cfg(feature = "bench")]
 mod bench;
 mod bisect;
+#[cfg(test)]
+mod claims;
 mod debian;
 mod deny;
 mod nvrtc;
