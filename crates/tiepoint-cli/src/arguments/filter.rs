@@ -3,8 +3,9 @@
 use super::values::named;
 use crate::failure::{Failure, Outcome};
 use crate::output::{check_folder, check_image};
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
 use std::path::{Path, PathBuf};
+use tiepoint::filter::any::Gradient;
 use tiepoint::filter::convolve::{ConvolveOptions, Kernel};
 use tiepoint::filter::gauss::{GaussOptions, Taps};
 use tiepoint::filter::hessian::HessianOptions;
@@ -39,7 +40,7 @@ pub(crate) enum FilterArguments {
         /// Where to write: .png .tif .pfm (gradients have a sign: .tif or .pfm keep it)
         output: PathBuf,
         /// Which of them
-        #[arg(long, value_enum, default_value_t)]
+        #[arg(long, value_parser = named::<Gradient>(), default_value_t)]
         part: Gradient,
         /// What lies beyond the edge
         #[arg(long, value_parser = named::<Border>(), default_value_t)]
@@ -93,17 +94,6 @@ pub(crate) enum FilterArguments {
         #[arg(long, value_parser = named::<Border>(), default_value_t)]
         border: Border,
     },
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Gradient {
-    /// √(gx² + gy²)
-    #[default]
-    Magnitude,
-    /// Derivative along x
-    Gx,
-    /// Derivative along y
-    Gy,
 }
 
 /// What is filtered, and what is written.

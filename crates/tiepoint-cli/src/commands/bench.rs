@@ -9,8 +9,8 @@ use serde_json::{Map, Value, json};
 use std::time::Instant;
 use tiepoint::device::{Processor, Profile, StageTime};
 use tiepoint::feature::{Detector, Features, sift::SiftOptions, surf::SurfOptions};
-use tiepoint::filter::gauss::{GaussOptions, gauss};
-use tiepoint::for_any_image;
+use tiepoint::filter::any;
+use tiepoint::filter::gauss::GaussOptions;
 use tiepoint::image::{AnyImage, Range};
 use tiepoint::matching::{MatchOptions, match_features};
 use tiepoint::register::{TieOptions, tie_points};
@@ -72,8 +72,7 @@ fn measure(name: &str, a: &AnyImage, b: Option<&AnyImage>, repeat: usize, contex
     }
     for (name, sigma) in [("gauss 1.6", 1.6), ("gauss 5", 5.0)] {
         let options = GaussOptions::sigma(sigma);
-        let smooth =
-            |p: &Processor| Ok(for_any_image!(a, view => AnyImage::from(gauss(view, &options, &p.cpu)?)));
+        let smooth = |p: &Processor| Ok(any::gauss(a, &options, &p.cpu.clone().into())?);
         rows.push(fastest(name, repeat, context, smooth)?.0);
     }
     print(name, a, &rows, context)

@@ -2,7 +2,9 @@
 //!
 //! Every filter takes a view, its options and a [`Cpu`](crate::device::Cpu) and returns a new image. The forms whose names
 //! end in `_into` write into memory of the caller through an [`ImageViewMut`](crate::image::ImageViewMut).
+//! The forms in [`any`] take images of any pixel type and a [`Processor`](crate::device::Processor), whose GPU they use.
 
+pub mod any;
 mod border;
 pub mod convolve;
 pub mod gauss;
