@@ -59,14 +59,14 @@ impl Program {
 }
 
 impl Program {
-    /// A kernel of this name with arguments by position, declared as `KERNEL(group[0], group[1]) name(...)`.
+    /// A kernel of this name with arguments by position, declared as `KERNEL_OF(group[0], group[1]) name(...)`.
     ///
     /// # Errors
     /// As [`kernel`](Self::kernel).
     pub fn untyped_kernel(&self, name: &'static str, group: [u32; 2]) -> Result<Kernel> {
         let parameters = crate::untyped::parameters(&self.source, name).ok_or_else(|| {
             Error::Usage(format!(
-                "the source has no kernel {name}, declared as KERNEL(width, height) {name}(...)"
+                "the source has no kernel {name}, declared as KERNEL_OF(width, height) {name}(...)"
             ))
         })?;
         let (kernel, device) = (self.program.kernel(name, group)?, self.device.clone());

@@ -70,7 +70,7 @@ pub(crate) fn parameters(source: &str, name: &str) -> Option<usize> {
     loop {
         let (_, after) = rest.split_once("KERNEL")?;
         rest = after;
-        let Some(after) = after.strip_prefix("_RESIDENT").unwrap_or(after).strip_prefix('(') else {
+        let Some(after) = ["_RESIDENT(", "_OF("].iter().find_map(|head| after.strip_prefix(head)) else {
             continue;
         };
         let (_, declared) = after.split_once(')')?;

@@ -28,10 +28,8 @@ typedef ulonglong2 u64x2;
 #define KERNEL_OF(width, height) extern "C" __global__ void __launch_bounds__((width) * (height))
 #define KERNEL_RESIDENT(width, height, groups) \
     extern "C" __global__ void __launch_bounds__((width) * (height), groups)
-// Of a declared kernel, KERNEL(name); with its size, KERNEL(width, height).
-#define KERNEL(...) KERNEL_PICK(__VA_ARGS__, KERNEL_OF, KERNEL_DECLARED, 0)(__VA_ARGS__)
-#define KERNEL_PICK(a, b, pick, ...) pick
-#define KERNEL_DECLARED(name) KERNEL_##name
+// The head of a declared kernel.
+#define KERNEL(name) KERNEL_##name
 #define FUNCTION static __device__ __forceinline__
 #define GLOBAL
 #define LOCAL __shared__

@@ -30,10 +30,8 @@ typedef ulong2 u64x2;
 
 #define KERNEL_OF(width, height) __kernel __attribute__((reqd_work_group_size(width, height, 1))) void
 #define KERNEL_RESIDENT(width, height, groups) KERNEL_OF(width, height)
-// Of a declared kernel, KERNEL(name); with its size, KERNEL(width, height).
-#define KERNEL(...) KERNEL_PICK(__VA_ARGS__, KERNEL_OF, KERNEL_DECLARED, 0)(__VA_ARGS__)
-#define KERNEL_PICK(a, b, pick, ...) pick
-#define KERNEL_DECLARED(name) KERNEL_##name
+// The head of a declared kernel.
+#define KERNEL(name) KERNEL_##name
 #define FUNCTION static inline
 #define GLOBAL __global
 #define LOCAL __local

@@ -116,11 +116,18 @@ impl Border {
 }
 
 /// An owned image, rows packed without gaps.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Image<T> {
     data: Vec<T>,
     size: Size,
     channels: usize,
+}
+
+impl<T> Default for Image<T> {
+    /// An image without pixels, of one channel.
+    fn default() -> Self {
+        Self { data: Vec::new(), size: Size::default(), channels: 1 }
+    }
 }
 
 impl<T: Copy + Default> Image<T> {

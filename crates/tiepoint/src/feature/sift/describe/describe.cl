@@ -185,7 +185,7 @@ FUNCTION u32 found_in(const GLOBAL u32 *feature_counts, const GLOBAL u32 *point_
 
 // Describes the first `limit` features of an image (the second dimension, from `first_image` on) in their `order`, and
 // writes features and descriptors in it, and how many features there were.
-KERNEL(LANES, 1) describe(GLOBAL u32 *RESTRICT keypoints, GLOBAL VALUE *RESTRICT descriptors,
+KERNEL_OF(LANES, 1) describe(GLOBAL u32 *RESTRICT keypoints, GLOBAL VALUE *RESTRICT descriptors,
                           GLOBAL u32 *RESTRICT counts, i32 first_image, u32 limit,
                           const GLOBAL u64 *RESTRICT order, const GLOBAL Keypoint *RESTRICT features,
                           const GLOBAL u32 *RESTRICT feature_counts, const GLOBAL u32 *RESTRICT point_counts,
@@ -233,7 +233,7 @@ KERNEL(LANES, 1) describe(GLOBAL u32 *RESTRICT keypoints, GLOBAL VALUE *RESTRICT
 }
 
 // Without descriptors: the first `limit` features in their order, and how many there were.
-KERNEL(LANES, 1) arrange(GLOBAL u32 *RESTRICT keypoints, GLOBAL u32 *RESTRICT counts, i32 first_image, u32 limit,
+KERNEL_OF(LANES, 1) arrange(GLOBAL u32 *RESTRICT keypoints, GLOBAL u32 *RESTRICT counts, i32 first_image, u32 limit,
                          const GLOBAL u64 *RESTRICT order, const GLOBAL Keypoint *RESTRICT features,
                          const GLOBAL u32 *RESTRICT feature_counts, const GLOBAL u32 *RESTRICT point_counts,
                          u32 capacity) {

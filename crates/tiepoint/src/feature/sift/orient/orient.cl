@@ -110,7 +110,7 @@ FUNCTION void append_peaks(GLOBAL Keypoint *features, GLOBAL u32 *feature_count,
 }
 
 // Appends every point with every of its directions to the features of its image: the second dimension.
-KERNEL(LANES, 1) orient(GLOBAL Keypoint *features, GLOBAL u32 *feature_counts, u32 feature_capacity,
+KERNEL_OF(LANES, 1) orient(GLOBAL Keypoint *features, GLOBAL u32 *feature_counts, u32 feature_capacity,
                         const GLOBAL Keypoint *RESTRICT points, const GLOBAL u32 *RESTRICT point_counts,
                         u32 point_capacity, const GLOBAL f32 *RESTRICT pyramid, u64 image_stride,
                         const GLOBAL Octave *RESTRICT octaves) {

@@ -77,7 +77,7 @@ FUNCTION void blur_four(f32 *sums, const LOCAL_POINTER f32 *at, i32 stride, CONS
 
 // All levels of the last octaves, from level 0 of the first of them: one group an image, everything in local memory.
 // They are so small that launches would take longer than the work. Octaves before `decimated` give level 0 of the next.
-KERNEL(SMALL_GROUP, 1) blur_small(GLOBAL f32 *levels, const GLOBAL Octave *RESTRICT octaves, u64 image_stride, i32 first,
+KERNEL_OF(SMALL_GROUP, 1) blur_small(GLOBAL f32 *levels, const GLOBAL Octave *RESTRICT octaves, u64 image_stride, i32 first,
                                   i32 end, i32 decimated) {
     // A level with HALO rows before it and after, and its vertical sums with HALO columns.
     LOCAL f32 level[SMALL_TILE];

@@ -1,7 +1,7 @@
 // Descriptors, as mod.rs beside this: one group a keypoint. Wavelets first, a sample a lane; then the sums of cells,
 // a value of a cell a lane, each in its stated order.
 
-KERNEL(DESCRIBE_GROUP, 1) describe(GLOBAL f32 *RESTRICT descriptors, const GLOBAL Keypoint *RESTRICT oriented,
+KERNEL_OF(DESCRIBE_GROUP, 1) describe(GLOBAL f32 *RESTRICT descriptors, const GLOBAL Keypoint *RESTRICT oriented,
                                    const GLOBAL f32 *RESTRICT directions, const GLOBAL u32 *RESTRICT counts,
                                    const GLOBAL SUM *RESTRICT sums, const GLOBAL f32 *RESTRICT square,
                                    u32 capacity, u32 most, i32 pitch, i32 width, i32 height, u64 origin, u64 image_sums) {

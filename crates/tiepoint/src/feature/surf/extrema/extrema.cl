@@ -50,7 +50,7 @@ FUNCTION f32 mixed(f32 a, f32 b, f32 c, f32 d) { return (a - b - c + d) * 0.25f;
 FUNCTION f32 clamped(f32 v, i32 n) { return MIN_F(MAX_F(ROUND_EVEN(v), 0.0f), (f32)(n - 1)); }
 
 // `mask_pitch` is 0 where there is no mask.
-KERNEL(TILE_X, TILE_Y) search(GLOBAL Keypoint *RESTRICT keypoints, GLOBAL u32 *counts,
+KERNEL_OF(TILE_X, TILE_Y) search(GLOBAL Keypoint *RESTRICT keypoints, GLOBAL u32 *counts,
                               const GLOBAL f32 *RESTRICT responses, const GLOBAL SearchedLayer *RESTRICT layers,
                               const GLOBAL u8 *RESTRICT mask, i32 layer_count, u32 capacity, f32 threshold,
                               i32 mask_pitch, i32 width, i32 height, u64 image_responses) {

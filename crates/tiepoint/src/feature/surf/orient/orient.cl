@@ -78,7 +78,7 @@ FUNCTION void find_longest(LOCAL_POINTER f32 *length2, LOCAL_POINTER i32 *window
 }
 #endif
 
-KERNEL(ORIENT_GROUP, 1) orient(GLOBAL Keypoint *RESTRICT oriented, GLOBAL f32 *RESTRICT directions,
+KERNEL_OF(ORIENT_GROUP, 1) orient(GLOBAL Keypoint *RESTRICT oriented, GLOBAL f32 *RESTRICT directions,
                                const GLOBAL Keypoint *RESTRICT keypoints, const GLOBAL u64 *RESTRICT order,
                                const GLOBAL u32 *RESTRICT counts, const GLOBAL SUM *RESTRICT sums,
                                const GLOBAL f32 *RESTRICT disc, u32 capacity, u32 most, i32 pitch, i32 width, i32 height,

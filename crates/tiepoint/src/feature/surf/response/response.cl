@@ -32,7 +32,7 @@ FUNCTION f32 response(SUM xx, SUM yy, SUM xy, f32 norm, f32 norm_xy) {
     ((bottom)[right] - (bottom)[left] - ((top)[right] - (top)[left]))
 
 // `sums` begins at I(0, 0) of the first image; the third dimension is the image.
-KERNEL(TILE_X, TILE_Y) respond(GLOBAL f32 *RESTRICT responses, const GLOBAL SUM *RESTRICT sums,
+KERNEL_OF(TILE_X, TILE_Y) respond(GLOBAL f32 *RESTRICT responses, const GLOBAL SUM *RESTRICT sums,
                                const GLOBAL ResponseLayer *RESTRICT layers, i32 layer_count, i32 pitch, u64 origin,
                                u64 image_sums, u64 image_responses) {
     i32 n = 0;
