@@ -77,6 +77,7 @@ impl RectifyArguments {
             return Err(Failure::usage("--focal: the calibration file says what the focal lengths are"));
         }
         self.self_calibration().check()?;
+        self.matching().options()?;
         let pictures =
             [&self.output_left, &self.output_right, &self.valid_left, &self.valid_right, &self.draw];
         pictures.into_iter().flatten().try_for_each(|path| check_image(path))?;

@@ -178,7 +178,7 @@ fn a_cuda_driver_without_its_compiler() {
         "cuda",
         "nvrtcCompileProgram=6",
         1,
-        &["does not compile for sm_90", "the stand-in does not like"],
+        &["sm_90", "does not compile", "the stand-in does not like"],
     );
 }
 
