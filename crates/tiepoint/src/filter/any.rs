@@ -47,7 +47,7 @@ pub fn gauss<'a>(
     })
 }
 
-/// A gradient by [`sobel`] of an image of any type: magnitudes in its type, derivatives as floats.
+/// A gradient by [`mod@sobel`] of an image of any type: magnitudes in its type, derivatives as floats.
 ///
 /// # Errors
 /// As [`sobel::magnitude`], and [`Error::Device`](crate::Error::Device) when a GPU fails.

@@ -180,7 +180,7 @@ impl Stereo {
     /// # Errors
     /// [`Error::Mismatch`] when images or masks differ in size, [`Error::Image`] for an empty image or more than four
     /// channels, [`Error::Memory`] when the limit of memory is too small for the width and disparities,
-    /// [`Error::Refused`] when the system has no more memory.
+    /// [`Error::Memory`] when the system has no more memory.
     pub fn compute(
         &self,
         left: AnyView<'_>,

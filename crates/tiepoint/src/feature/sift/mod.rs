@@ -81,7 +81,7 @@ impl Sift {
     /// A detector with these options.
     ///
     /// # Errors
-    /// [`Error::Option`] when an option is out of range.
+    /// [`Error::Option`](crate::Error::Option) when an option is out of range.
     pub fn new(options: SiftOptions) -> Result<Self> {
         options.check()?;
         Ok(Self { options, pyramids: Scratch::default() })
@@ -96,7 +96,8 @@ impl Sift {
     /// out. f32 images are taken on the scale 0 to 1; values beyond are clamped and NaN counts as 0.
     ///
     /// # Errors
-    /// [`Error::Image`] when the image is empty or has several channels, [`Error::Mismatch`] when the mask has
+    /// [`Error::Image`](crate::Error::Image) when the image is empty or has several channels,
+    /// [`Error::Mismatch`](crate::Error::Mismatch) when the mask has
     /// another size.
     pub fn detect<T: Pixel>(
         &self,

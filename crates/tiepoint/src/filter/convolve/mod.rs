@@ -153,7 +153,7 @@ pub fn convolve<T: Pixel, O: Pixel>(
 /// [`convolve`] into memory of the caller's: an image of the shape of `view`.
 ///
 /// # Errors
-/// [`Error::Mismatch`](crate::Error::Mismatch) for an output of another shape.
+/// [`Error::Mismatch`] for an output of another shape.
 pub fn convolve_into<T: Pixel, O: Pixel>(
     view: ImageView<'_, T>,
     kernel: &Kernel,
