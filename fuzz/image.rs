@@ -5,7 +5,7 @@ use tiepoint::{device::Cpu, image};
 /// Decodes `magic` followed by `data`, whole and row by row, which must agree.
 pub fn decode(magic: &[u8], data: &[u8]) {
     let bytes = [magic, data].concat();
-    let options = image::ReadOptions { max_pixels: 1 << 22, max_bytes: 1 << 24 };
+    let options = image::ReadOptions::default().with_max_pixels(1 << 22).with_max_bytes(1 << 24);
     let Ok(whole) = image::decode(&bytes, "fuzz", &options) else { return };
     let rows = image::decode_grey(&bytes, "fuzz", &options);
     match (image::grey(&whole, &Cpu::sequential()).map(image::AnyCow::into_image), rows) {

@@ -106,7 +106,7 @@ impl Bench {
             ("gauss sigma 5", Taps::Sigma(5.0)),
             ("gauss sigma 20", Taps::Sigma(20.0)),
         ] {
-            let options = GaussOptions { taps, ..GaussOptions::default() };
+            let options = GaussOptions::default().with_taps(taps);
             self.filter(name, &GpuFilter::gauss(gpu, &options, 1)?, |v| gauss(v, &options, cpu))?;
         }
         let options = SobelOptions::default();

@@ -157,19 +157,22 @@ impl FilterArguments {
                     (Some(s), None) => Taps::Sigma(s),
                     (None, None) => Taps::default(),
                 };
-                FilterOptions::Gauss(GaussOptions { taps, border: *border })
+                FilterOptions::Gauss(GaussOptions::default().with_taps(taps).with_border(*border))
             }
             Self::Sobel { part, border, .. } => {
-                FilterOptions::Sobel { part: *part, options: SobelOptions { border: *border } }
+                FilterOptions::Sobel { part: *part, options: SobelOptions::default().with_border(*border) }
             }
             Self::Hessian { blobs, threshold, weight, border, .. } => FilterOptions::Hessian {
-                options: HessianOptions { threshold: *threshold, weight: *weight, border: *border },
+                options: HessianOptions::default()
+                    .with_threshold(*threshold)
+                    .with_weight(*weight)
+                    .with_border(*border),
                 blobs: blobs.clone(),
             },
             Self::Convolve { kernel, normalise, float, border, .. } => FilterOptions::Convolve {
                 kernel: parse_kernel(kernel, *normalise)?,
                 float: *float,
-                options: ConvolveOptions { border: *border },
+                options: ConvolveOptions::default().with_border(*border),
             },
         })
     }

@@ -137,9 +137,15 @@ impl<T: Copy + Default> Image<T> {
     }
 
     /// An image with every element set to `value`. Zero channels count as one.
+    ///
+    /// The caller vouches for the size, as for that of a `Vec`: sizes from files and options are checked against limits
+    /// before ([`ReadOptions`], [`Error::Memory`]).
+    ///
+    /// # Panics
+    /// When the image has more bytes than a `Vec` can hold.
     pub fn filled(size: Size, channels: usize, value: T) -> Self {
         let channels = channels.max(1);
-        Self { data: vec![value; size.area() * channels], size, channels }
+        Self { data: vec![value; size.area().saturating_mul(channels)], size, channels }
     }
 
     /// An image that takes over `data`, row by row, channels interleaved.
@@ -189,13 +195,6 @@ impl<T: Copy + Default> Image<T> {
     /// The elements, giving up the image.
     pub fn into_vec(self) -> Vec<T> {
         self.data
-    }
-
-    /// Makes this an image of the given shape, keeping the memory where it suffices; the contents are not
-    /// defined. For an output that is used again frame after frame. Zero channels count as one.
-    pub fn reshape(&mut self, size: Size, channels: usize) {
-        (self.size, self.channels) = (size, channels.max(1));
-        self.data.resize(size.area().saturating_mul(self.channels), T::default());
     }
 
     /// Elements of one row.

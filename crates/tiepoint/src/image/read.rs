@@ -6,6 +6,7 @@ use super::{
     tiff,
 };
 use crate::files::Fault;
+use crate::options::setters;
 use crate::{Error, Result, device::Cpu};
 use std::{
     fs::File,
@@ -15,6 +16,7 @@ use std::{
 
 /// How much an image file may ask for, so that a hostile header cannot exhaust memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ReadOptions {
     /// Pixels an image may have, whatever their type. Default 2³² (65 536 squared). At least 1.
     pub max_pixels: u64,
@@ -23,6 +25,8 @@ pub struct ReadOptions {
     /// 16-bit grey. At least 1.
     pub max_bytes: u64,
 }
+
+setters!(ReadOptions { with_max_pixels: max_pixels = u64, with_max_bytes: max_bytes = u64 });
 
 impl Default for ReadOptions {
     fn default() -> Self {

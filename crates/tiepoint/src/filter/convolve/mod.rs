@@ -22,6 +22,7 @@ use crate::{
     Error, Result,
     device::{Cpu, dispatch},
     image::{Border, Image, ImageView, ImageViewMut, Pixel, Size},
+    options::setters,
 };
 use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
@@ -119,10 +120,13 @@ fn factors(weights: &[f32], size: Size) -> Option<(Vec<f32>, Vec<f32>)> {
 
 /// How to filter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ConvolveOptions {
     /// What lies beyond the edge; the edge pixel repeated by default.
     pub border: Border,
 }
+
+setters!(ConvolveOptions { with_border: border = Border });
 
 impl ConvolveOptions {
     /// Every value is allowed.

@@ -30,6 +30,7 @@ use crate::{
     Result,
     device::Cpu,
     image::{Border, Image, ImageView, ImageViewMut, Pixel},
+    options::setters,
 };
 
 /// Most taps that 8-bit images are filtered with in integers.
@@ -37,12 +38,15 @@ pub const FIXED_SIZE: usize = 31;
 
 /// How to smooth.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
 pub struct GaussOptions {
     /// The weights; σ = 1.6 by default.
     pub taps: Taps,
     /// What lies beyond the edge; the edge pixel repeated by default.
     pub border: Border,
 }
+
+setters!(GaussOptions { with_taps: taps = Taps, with_border: border = Border });
 
 impl GaussOptions {
     /// Smoothing by σ pixels.

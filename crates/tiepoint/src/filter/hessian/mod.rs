@@ -26,6 +26,7 @@ use crate::{
     Error, Result,
     device::{Cpu, dispatch},
     image::{Border, Image, ImageView, ImageViewMut, Pixel},
+    options::setters,
 };
 use fearless_simd::Simd;
 
@@ -34,6 +35,7 @@ const RADIUS: usize = 4;
 
 /// How to find blobs.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct HessianOptions {
     /// Weight of dxy², 0 to 10. Default 1, as in the source; SURF has 0.81, which makes up for boxes in the place
     /// of Gaussians.
@@ -43,6 +45,12 @@ pub struct HessianOptions {
     /// What lies beyond the edge; the edge pixel repeated by default. [`Border::Skip`] leaves det at 0 there.
     pub border: Border,
 }
+
+setters!(HessianOptions {
+    with_weight: weight = f32,
+    with_threshold: threshold = f32,
+    with_border: border = Border
+});
 
 impl Default for HessianOptions {
     fn default() -> Self {

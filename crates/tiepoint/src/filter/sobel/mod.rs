@@ -22,15 +22,19 @@ use crate::{
     Result,
     device::{Cpu, dispatch},
     image::{Border, Image, ImageView, ImageViewMut, Pixel},
+    options::setters,
 };
 use fearless_simd::Simd;
 
 /// How to differentiate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SobelOptions {
     /// What lies beyond the edge; the edge pixel repeated by default.
     pub border: Border,
 }
+
+setters!(SobelOptions { with_border: border = Border });
 
 impl SobelOptions {
     /// Every value is allowed.
