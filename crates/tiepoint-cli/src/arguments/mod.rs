@@ -100,7 +100,7 @@ pub(crate) enum Command {
     Man(ManArguments),
 }
 
-/// Options of the library whose flags have other names.
+/// Options of the library and the names of their flags, where the two differ.
 const OTHER_NAMES: [(&str, &str); 5] = [
     ("threshold_px", "inlier_distance"),
     ("kernel size", "kernel"),

@@ -37,7 +37,7 @@ struct Job {
     drawing: Option<PathBuf>,
 }
 
-/// The images of the command line, whose results can be written.
+/// The images of the command line, once it is known that their results can be written.
 fn jobs(arguments: &DetectArguments) -> Outcome<Vec<Job>> {
     let images = input::expand(&arguments.images, arguments.list.as_deref())?;
     let paths = |given: &Option<String>, extension| -> Outcome<Vec<Option<PathBuf>>> {

@@ -46,7 +46,7 @@ fn on_cpu(global: &GlobalArguments, command: impl FnOnce(&Context) -> Outcome) -
     in_context(&Context::open(global, false)?, command)
 }
 
-/// Runs a command and prints the profile, if one is wanted, also after a failure.
+/// Runs a command, then prints the profile if one was asked for, after a failure too.
 fn in_context(context: &Context, command: impl FnOnce(&Context) -> Outcome) -> Outcome {
     let outcome = command(context);
     context.close();

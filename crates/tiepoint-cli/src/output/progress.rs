@@ -40,7 +40,7 @@ impl ProgressLine {
         self.bar.suspend(print)
     }
 
-    /// The CPU, whose long work moves the line.
+    /// The CPU. Its long work moves the line.
     pub(crate) fn watch(&self, cpu: Cpu) -> Cpu {
         if self.bar.is_hidden() {
             return cpu;
