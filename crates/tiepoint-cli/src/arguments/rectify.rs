@@ -4,12 +4,13 @@ use super::detector::DetectorArguments;
 use super::matching::{MatchingArguments, default_ratio};
 use super::values::{OrNone, named};
 use crate::failure::{Failure, Outcome};
-use crate::output::{check_folder, check_image};
+use crate::output::{Files, check_folder, check_image};
 use clap::Args;
 use std::path::PathBuf;
 use tiepoint::geometry::ModelKind;
 use tiepoint::geometry::rectify::{OutputFrame, SelfCalibrationOptions};
 use tiepoint::geometry::warp::Interpolation;
+use tiepoint::register::Views;
 
 #[derive(Debug, Args)]
 pub(crate) struct RectifyArguments {
@@ -68,7 +69,7 @@ pub(crate) struct RectifyArguments {
 }
 
 impl RectifyArguments {
-    /// Fails where flags contradict each other, or a result could not be written.
+    /// Fails where flags contradict each other, or a result could not be written or would replace an input.
     pub(crate) fn check(&self) -> Outcome {
         if self.calibration.is_empty() && self.stored {
             return Err(Failure::usage("--stored: the rectification of which file? Give --calibration FILE"));
@@ -80,6 +81,10 @@ impl RectifyArguments {
         self.matching().options()?;
         let pictures =
             [&self.output_left, &self.output_right, &self.valid_left, &self.valid_right, &self.draw];
+        let images = [self.left.as_path(), self.right.as_path()];
+        let files = Files::default().reads(images).reads(&self.calibration);
+        let files = files.reads(self.detector.masks(images, self.mask_b.as_deref()));
+        files.writes(pictures.into_iter().chain([&self.output_calibration]).flatten()).check()?;
         pictures.into_iter().flatten().try_for_each(|path| check_image(path))?;
         self.output_calibration.as_deref().map_or(Ok(()), check_folder)
     }
@@ -99,6 +104,7 @@ impl RectifyArguments {
             any_sign: false,
             inlier_distance: self.inlier_distance,
             no_rematch: false,
+            views: Views::Auto,
             mask_b: self.mask_b.clone(),
         }
     }

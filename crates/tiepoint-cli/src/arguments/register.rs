@@ -5,7 +5,7 @@ use super::matching::MatchingArguments;
 use super::values::named;
 use crate::draw::Blend;
 use crate::failure::{Failure, Outcome};
-use crate::output::check_image;
+use crate::output::{Files, check_image};
 use clap::Args;
 use std::path::PathBuf;
 use tiepoint::geometry::ModelKind;
@@ -39,7 +39,7 @@ pub(crate) struct RegisterArguments {
 }
 
 impl RegisterArguments {
-    /// Fails where the model cannot warp, or a result could not be written.
+    /// Fails where the model cannot warp, or a result could not be written or would replace an input.
     pub(crate) fn check(&self) -> Outcome {
         if matches!(self.matching.model.0, Some(ModelKind::Fundamental) | None) {
             return Err(Failure::usage(
@@ -47,6 +47,11 @@ impl RegisterArguments {
             ));
         }
         let pictures = [&self.output, &self.overlay, &self.draw];
+        let images = [self.moving.as_path(), self.reference.as_path()];
+        let files = Files::default()
+            .reads(images)
+            .reads(self.detector.masks(images, self.matching.mask_b.as_deref()));
+        files.writes(pictures.iter().copied().flatten()).check()?;
         pictures.iter().filter_map(|p| p.as_deref()).try_for_each(check_image)
     }
 }

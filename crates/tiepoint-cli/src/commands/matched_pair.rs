@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use std::path::Path;
 use tiepoint::feature::files::MatchRow;
 use tiepoint::feature::{Features, Finder};
-use tiepoint::image;
+use tiepoint::image::{self, Image};
 use tiepoint::matching::Match;
 use tiepoint::options::Named;
-use tiepoint::register::{TiePoints, tie_points};
+use tiepoint::register::{TiePicture, TiePoints, TiedPictures, tie_pictures};
 
 /// How a pair is searched.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +30,8 @@ pub(crate) struct MatchedPair {
     pub(crate) pictures: [Picture; 2],
     pub(crate) features: [Features; 2],
     pub(crate) tie: TiePoints,
+    /// Views of each picture that were matched.
+    views: usize,
 }
 
 impl PairSearch<'_> {
@@ -53,9 +55,20 @@ impl PairSearch<'_> {
         let (picture_a, a) = one(0, &finder)?;
         let (picture_b, b) = one(1, &finder)?;
         progress.say("matching");
-        let tie = clock.time(Part::Compute, || tie_points(&a, &b, &options, &context.processor))?;
+        let [a, b] = [(&picture_a, a), (&picture_b, b)].map(|(picture, features)| TiePicture {
+            image: (&picture.image).into(),
+            mask: picture.mask.as_ref().map(Image::view),
+            features,
+        });
+        let views = self.matching.views;
+        let tied =
+            clock.time(Part::Compute, || tie_pictures([a, b], &finder, &options, views, &context.processor));
         context.print_notes();
-        Ok(MatchedPair { pictures: [picture_a, picture_b], features: [a, b], tie })
+        let TiedPictures { features, tie, views } = tied?;
+        if views > 1 {
+            context.explain(&format!("matched by {views} simulated views of each image"));
+        }
+        Ok(MatchedPair { pictures: [picture_a, picture_b], features, tie, views })
     }
 }
 
@@ -88,8 +101,8 @@ impl MatchedPair {
         let counts = format!("{} and {} features, {} matches", a.len(), b.len(), self.tie.matches.len());
         match &self.tie.b_from_a {
             Some(m) => {
-                let (n, model) = (self.tie.inliers.len(), m.kind());
-                format!("{counts}, {n} agree on a {model} to {:.2} px", self.tie.rms_px)
+                let (n, model) = (self.tie.inliers.len(), m.kind().phrase());
+                format!("{counts}, {n} agree on {model} to {:.2} px", self.tie.rms_px)
             }
             None => counts,
         }
@@ -103,6 +116,7 @@ impl MatchedPair {
             "features": self.features.each_ref().map(Features::len),
             "matches": self.tie.matches.len(),
             "inliers": self.tie.inliers.len(),
+            "views": self.views,
         });
         let model = match &self.tie.b_from_a {
             Some(model) => json!({

@@ -3,6 +3,7 @@
 
 #[cfg(target_os = "linux")]
 mod drivers;
+mod inputs;
 mod manual;
 mod rectify;
 mod stereo;

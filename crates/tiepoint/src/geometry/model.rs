@@ -36,6 +36,16 @@ impl ModelKind {
             Self::Fundamental => 7,
         }
     }
+
+    /// The model in a sentence, with its article.
+    pub const fn phrase(self) -> &'static str {
+        match self {
+            Self::Homography => "a homography",
+            Self::Affine => "an affine map",
+            Self::Similarity => "a similarity",
+            Self::Fundamental => "a fundamental matrix",
+        }
+    }
 }
 
 /// A model from image A to image B: variables that hold one are named `b_from_a`.

@@ -10,7 +10,6 @@ use crate::input;
 use crate::output::{self, Clock, Part};
 use pairs::Pair;
 use serde_json::json;
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::image::{self, AnyImage, Image, Pixel, Range, ReadOptions};
@@ -27,7 +26,7 @@ pub(crate) fn run(arguments: &StereoArguments, context: &Context) -> Outcome {
     options.confidence = arguments.confidence.is_some();
     let pairs = pairs::pairs(&arguments.images, arguments.list.as_deref())?;
     let jobs = jobs(arguments, &pairs)?;
-    check_paths(&jobs, &options)?;
+    check_paths(arguments, &jobs, &options)?;
     let results = ResultOptions::of(arguments, calibration)?;
     let stereo = Stereo::new(options)?;
     let mut failed = 0;
@@ -101,20 +100,25 @@ fn jobs<'a>(arguments: &StereoArguments, pairs: &'a [Pair]) -> Outcome<Vec<Job<'
     Ok(pairs.iter().enumerate().map(take).collect())
 }
 
-/// Fails now where a result could not be written later.
-fn check_paths(jobs: &[Job<'_>], options: &StereoOptions) -> Outcome {
-    let mut taken = HashSet::new();
+/// Fails now where a result could not be written later, or would replace an input.
+fn check_paths(arguments: &StereoArguments, jobs: &[Job<'_>], options: &StereoOptions) -> Outcome {
     for job in jobs {
         job.check(options)?;
-        for path in job.paths() {
-            output::check_folder(path)?;
-            if !taken.insert(path) {
-                let path = path.display();
-                return Err(Failure::usage(format!("{path}: two results would both be written to it")));
-            }
-        }
+        job.paths().try_for_each(|path| output::check_folder(path))?;
     }
-    Ok(())
+    let masks = [&arguments.mask, &arguments.mask_right];
+    let inputs = jobs.iter().flat_map(|job| {
+        let images = [&job.pair.left, &job.pair.right];
+        let masks = images.into_iter().zip(masks).filter_map(|(image, mask)| mask_of(mask.as_deref(), image));
+        images.map(PathBuf::clone).into_iter().chain(masks)
+    });
+    let files = output::Files::default().reads(inputs).reads(&arguments.calibration).reads(&arguments.list);
+    files.writes(jobs.iter().flat_map(Job::paths)).check()
+}
+
+/// The file of an image's mask.
+fn mask_of(mask: Option<&str>, image: &Path) -> Option<PathBuf> {
+    mask.map(|m| PathBuf::from(output::fill(m, image)))
 }
 
 impl Job<'_> {
@@ -247,8 +251,9 @@ struct Side {
 
 fn read(path: &Path, mask: Option<&str>, no_data: Option<f32>, context: &Context) -> Outcome<Side> {
     let image = image::read(path, &ReadOptions::default())?;
-    let mask = mask.map(|m| PathBuf::from(output::fill(m, path)));
-    let mask = mask.map(|m| input::read_mask(&m, image.size(), &context.processor.cpu)).transpose()?;
+    let mask = mask_of(mask, path)
+        .map(|m| input::read_mask(&m, image.size(), &context.processor.cpu))
+        .transpose()?;
     let holes = no_data.map(|value| match &image {
         AnyImage::U8(i) => holding(i, value),
         AnyImage::U16(i) => holding(i, value),
