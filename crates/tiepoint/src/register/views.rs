@@ -10,6 +10,7 @@ use crate::device::{Cpu, Processor};
 use crate::feature::gpu::GpuFeatures;
 use crate::feature::views::{MOST_VIEWS, concatenated};
 use crate::feature::{Features, Finder};
+use crate::geometry::estimate::degenerate::ON_A_PLANE;
 use crate::image::{AnyView, ImageView};
 use crate::matching::{GpuMatcher, Match, MatchOptions, match_features};
 use crate::{Error, Result};
@@ -94,9 +95,14 @@ pub fn tie_pictures(
     Ok(TiedPictures { features, tie, views: n })
 }
 
-/// Whether the matches, and not the call or a device, are why there is no model.
+/// Whether too few matches are why there is no model: not the call, not a device, and not a plane, which more views leave
+/// one.
 fn lacks_support(error: &Error) -> bool {
-    matches!(error, Error::TooFewMatches { .. } | Error::Degenerate { .. })
+    match error {
+        Error::TooFewMatches { .. } => true,
+        Error::Degenerate { reason, .. } => *reason != ON_A_PLANE,
+        _ => false,
+    }
 }
 
 /// Tie points from the features of views of two pictures, all in the pictures' own pixels. With them come the features

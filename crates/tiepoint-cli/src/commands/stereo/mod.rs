@@ -71,6 +71,10 @@ struct ResultOptions {
 
 impl ResultOptions {
     fn of(arguments: &StereoArguments, calibration: Option<RectifiedCalibration>) -> Outcome<Self> {
+        let needs_depth = arguments.depth.is_some() || arguments.cloud.is_some();
+        if let Some(calibration) = calibration.filter(|_| needs_depth) {
+            calibration.check_metric().map_err(|e| Failure::usage(format!("--depth, --cloud: {e}")))?;
+        }
         Ok(Self { colours: arguments.preview_range, calibration, cloud: arguments.cloud_options()? })
     }
 }
@@ -259,10 +263,9 @@ fn read(path: &Path, mask: Option<&str>, no_data: Option<f32>, context: &Context
         AnyImage::U16(i) => holding(i, value),
         AnyImage::F32(i) => holding(i, value),
     });
-    let mask = match (mask, holes) {
-        (Some(mask), holes) => Some(input::with_holes(mask, holes)),
-        (None, holes) => holes,
-    };
+    let transparent = image::alpha_mask(&image);
+    let masks = [mask, holes, transparent].into_iter().flatten();
+    let mask = masks.reduce(|mask, more| input::with_holes(mask, Some(more)));
     Ok(Side { image, mask })
 }
 

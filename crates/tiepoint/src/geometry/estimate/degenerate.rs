@@ -24,6 +24,10 @@ use crate::{Error, Result};
 /// Largest logarithm of the number of false alarms of the parallax off a plane: 1 in 100.
 const PARALLAX_ALARMS: f64 = -4.6;
 
+/// Why a fundamental matrix is refused that enough matches obey.
+pub(crate) const ON_A_PLANE: &str =
+    "the matches that agree lie on a plane, or the camera only turned; a homography says all there is";
+
 /// Pairs of matches off the plane that are tried.
 const PARALLAX_SAMPLES: usize = 200;
 
@@ -131,11 +135,7 @@ pub(super) fn check(judge: &Judge<'_>, model: &Mat3, inliers: &[usize]) -> Resul
         return Err(error(kind, "no more of them agree than chance brings about"));
     }
     if kind == ModelKind::Fundamental && on_a_plane(judge, model, inliers) {
-        return Err(error(
-            kind,
-            "the matches that agree lie on a plane, or the camera only turned; \
-            a homography says all there is",
-        ));
+        return Err(error(kind, ON_A_PLANE));
     }
     Ok(())
 }

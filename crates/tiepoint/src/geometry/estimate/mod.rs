@@ -9,7 +9,7 @@
 //! Deterministic: samples are drawn in batches of fixed size and judged in their order, whatever the threads;
 //! sums run in the order of the matches; all arithmetic is f64, IEEE operations and square roots only.
 
-mod degenerate;
+pub(crate) mod degenerate;
 mod local;
 mod minimal;
 mod points;

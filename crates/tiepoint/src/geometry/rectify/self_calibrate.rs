@@ -4,11 +4,19 @@
 //! the baseline has length 1. In the spirit of the quasi-Euclidean rectification of Fusiello and Irsara (2008):
 //! what is found are rotations and a focal length, never a general homography, so that the pictures keep their
 //! look. The search (`relative`) starts from the fundamental matrix at five focal lengths; the best end counts.
+//!
+//! **Perspective or affine.** Cameras far away with a long focal length see along nearly parallel rays, and then tie points
+//! fit an affine epipolar geometry (`affine`), which has three parameters fewer and no focal length to be wrong
+//! about. It is taken where no two perspective cameras have the scene in front of them, and where it explains the tie
+//! points better than they do: by the criterion of Schwarz (1978), n ln(σ²/σ'²) > 3 ln n with σ and σ' the root mean
+//! square distances of the n tie points, and by a tenth of σ, which is more than lenses and principal points that
+//! nobody knows bring about. Where both explain them perspective cameras are taken, which tell depth.
 
+use super::affine::AffineEpipolar;
 use super::relative::{Prior, Relative};
 use super::{Agreement, OutputFrame, Principal, Rectification, RectifyOptions};
 use crate::device::Cpu;
-use crate::geometry::calibration::{Camera, StereoCalibration};
+use crate::geometry::calibration::{Camera, Projection, StereoCalibration};
 use crate::geometry::matrix::{Mat3, product, transpose};
 use crate::geometry::{Correspondence, Fundamental};
 use crate::image::Size;
@@ -151,18 +159,84 @@ pub fn from_tie_points(
     frame: OutputFrame,
     cpu: &Cpu,
 ) -> Result<FromTiePoints> {
-    let rig = self_calibrate(fundamental, pairs, sizes, options)?.calibration;
+    let rig = match geometry(fundamental, pairs, sizes, options)? {
+        Geometry::Perspective(rig) => rig,
+        Geometry::Affine(affine) => return from_affine(&affine, pairs, sizes, frame, cpu),
+    };
     let exchanged = !Rectification::in_order(&rig);
     let turn = |p: &Correspondence| if exchanged { Correspondence { a: p.b, b: p.a, ..*p } } else { *p };
     let pairs: Vec<_> = pairs.iter().map(turn).collect();
     let (rig, sizes) = if exchanged { (rig.exchanged(), [sizes[1], sizes[0]]) } else { (rig, sizes) };
-    let cut = frame == OutputFrame::Valid;
-    let frame = if cut { OutputFrame::Fit } else { frame };
-    let options = RectifyOptions { frame, principal: Principal::Own };
-    let mut rectification = Rectification::new(&rig, sizes, &options)?;
+    let rectification = Rectification::new(&rig, sizes, &framing(frame))?;
+    shifted(rectification, &pairs, frame, exchanged, cpu)
+}
+
+/// How the views are framed before they are shifted: a cut to what is valid comes last.
+fn framing(frame: OutputFrame) -> RectifyOptions {
+    let frame = if frame == OutputFrame::Valid { OutputFrame::Fit } else { frame };
+    RectifyOptions { frame, principal: Principal::Own }
+}
+
+/// What the tie points say of the cameras.
+enum Geometry {
+    Perspective(StereoCalibration),
+    Affine(AffineEpipolar),
+}
+
+/// The share of the perspective cameras' root mean square distance below which the affine one is clearly less.
+const CLEARLY: f64 = 0.9;
+
+/// Greatest root mean square distance of tie points from an affine geometry where no perspective one is found, pixels.
+const AFFINE_RMS: f64 = 1.0;
+
+/// The geometry that the tie points support. A focal length that is given speaks for perspective.
+fn geometry(
+    fundamental: &Fundamental,
+    pairs: &[Correspondence],
+    sizes: [Size; 2],
+    options: &SelfCalibrationOptions,
+) -> Result<Geometry> {
+    let perspective = self_calibrate(fundamental, pairs, sizes, options);
+    let affine = AffineEpipolar::fit(pairs).filter(|_| options.focal.is_none());
+    let Some(affine) = affine else { return perspective.map(|p| Geometry::Perspective(p.calibration)) };
+    let rms = affine.rms(pairs);
+    match perspective {
+        Ok(found) => {
+            let n = pairs.len() as f64;
+            let gained = 2.0 * n * logarithm(found.rms_px.max(1e-9) / rms.max(1e-9));
+            let better = gained > 3.0 * logarithm(n) && rms < CLEARLY * found.rms_px;
+            Ok(if better { Geometry::Affine(affine) } else { Geometry::Perspective(found.calibration) })
+        }
+        Err(Error::Degenerate { .. }) if rms <= AFFINE_RMS => Ok(Geometry::Affine(affine)),
+        Err(error) => Err(error),
+    }
+}
+
+/// The rectified pair of an affine geometry. Disparities of parallel rays know no infinity: A stays the left picture.
+fn from_affine(
+    affine: &AffineEpipolar,
+    pairs: &[Correspondence],
+    sizes: [Size; 2],
+    frame: OutputFrame,
+    cpu: &Cpu,
+) -> Result<FromTiePoints> {
+    let (cameras, rotations) = affine.cameras(sizes);
+    let [left, right] = Rectification::framed(&cameras, &rotations, sizes, &framing(frame))?;
+    let rectification = Rectification { left, right, baseline: 1.0, projection: Projection::Affine };
+    shifted(rectification, pairs, frame, false, cpu)
+}
+
+/// Shifts the views so that disparities begin at 0, and cuts them if that was asked for.
+fn shifted(
+    mut rectification: Rectification,
+    pairs: &[Correspondence],
+    frame: OutputFrame,
+    exchanged: bool,
+    cpu: &Cpu,
+) -> Result<FromTiePoints> {
     let nothing =
         Error::Degenerate { model: "rectification", reason: "no tie point lies in both rectified views" };
-    let agreement = rectification.agreement(&pairs).ok_or(nothing)?;
+    let agreement = rectification.agreement(pairs).ok_or(nothing)?;
     let [low, high] = agreement.disparities;
     let width = rectification.left.size.width as f64;
     if !(high < 2.0 * width && low > -2.0 * width) {
@@ -172,7 +246,7 @@ pub fn from_tie_points(
         });
     }
     rectification.start_at(low);
-    if cut {
+    if frame == OutputFrame::Valid {
         rectification.crop_to_valid(cpu)?;
     }
     let agreement = Agreement { disparities: [0.0, high - low], ..agreement };
