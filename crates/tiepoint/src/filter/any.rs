@@ -36,11 +36,7 @@ named!(Gradient as "part" {
 ///
 /// # Errors
 /// As [`gauss()`](gauss::gauss()), and [`Error::Device`](crate::Error::Device) when a GPU fails.
-pub fn gauss(
-    image: AnyView<'_>,
-    options: &GaussOptions,
-    processor: &Processor,
-) -> Result<AnyImage> {
+pub fn gauss(image: AnyView<'_>, options: &GaussOptions, processor: &Processor) -> Result<AnyImage> {
     for_any_view!(image, view => {
         let on_gpu = |gpu: &Gpu, channels| GpuFilter::gauss(gpu, options, channels);
         filtered("gauss", view, processor, on_gpu, |cpu| gauss::gauss(view, options, cpu)).map(AnyImage::from)
@@ -64,11 +60,7 @@ pub fn sobel(
 ///
 /// # Errors
 /// As [`hessian::response`], and [`Error::Device`](crate::Error::Device) when a GPU fails.
-pub fn hessian(
-    image: AnyView<'_>,
-    options: &HessianOptions,
-    processor: &Processor,
-) -> Result<Image<f32>> {
+pub fn hessian(image: AnyView<'_>, options: &HessianOptions, processor: &Processor) -> Result<Image<f32>> {
     let grey = grey(image, &processor.cpu)?.into_image();
     for_any_view!(grey.view(), view => {
         let on_gpu = |gpu: &Gpu, _| GpuFilter::hessian(gpu, options);
@@ -80,11 +72,7 @@ pub fn hessian(
 ///
 /// # Errors
 /// As [`hessian::blobs`], and [`Error::Device`](crate::Error::Device) when a GPU fails.
-pub fn blobs(
-    image: AnyView<'_>,
-    options: &HessianOptions,
-    processor: &Processor,
-) -> Result<Vec<Blob>> {
+pub fn blobs(image: AnyView<'_>, options: &HessianOptions, processor: &Processor) -> Result<Vec<Blob>> {
     let grey = grey(image, &processor.cpu)?.into_image();
     for_any_view!(grey.view(), view => processor.gpu_or_cpu(
         "blobs",
