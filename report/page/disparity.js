@@ -53,7 +53,7 @@ class DisparityView {
     this.range.set(...data.range);
     this.spread = slider('Difference up to', 0.25, 10, 2, 0.25, (v) => `± ${v} px`, () => this.recolour());
     this.legend = element('div', { class: 'colour-bar' });
-    this.space = element('section', { class: 'space', 'aria-label': 'Points in space' });
+    this.space = element('div', { class: 'space', role: 'group', 'aria-label': 'Points in space' });
     // Points are made when the reader comes near.
     const near = new IntersectionObserver((entries) => {
       if (entries.some((entry) => entry.isIntersecting)) {
@@ -63,8 +63,8 @@ class DisparityView {
     }, { rootMargin: '200px' });
     near.observe(this.space);
     const tools = element('div', { class: 'tools' }, show.field, layers.left ? opacity.field : '', this.spread.field, this.legend, button('show all', () => this.stage.reset()));
-    const status = element('section', { 'aria-label': 'Under the cursor', 'aria-live': 'polite' }, this.readout.list);
-    const panel = element('div', { class: 'panel' }, status, element('section', { 'aria-label': 'Range of the colours' }, this.range.field), this.reasonList());
+    const status = element('div', { role: 'group', 'aria-label': 'Under the cursor', 'aria-live': 'polite' }, this.readout.list);
+    const panel = element('div', { class: 'panel' }, status, element('div', { role: 'group', 'aria-label': 'Range of the colours' }, this.range.field), this.reasonList());
     const note = data.step > 1 ? element('p', { class: 'note' }, `This file holds every ${data.step}th pixel of every ${data.step}th row.`) : '';
     return element('div', { class: 'view-body' }, tools, element('div', { class: 'split' }, this.stage.host, panel), note, this.space,
       element('p', { class: 'hint' }, layers.right ? 'The cursor in the left picture is shown at its place in the right one.' : ''));
@@ -78,7 +78,7 @@ class DisparityView {
       swatch.style.background = number ? css(REASON_COLOURS[number]) : gradient(this.tables.depth);
       return element('tr', {}, element('th', { scope: 'row' }, swatch, name), element('td', {}, `${((100 * counts[name]) / (width * height)).toFixed(1)} %`));
     });
-    return element('section', { class: 'reasons', 'aria-label': 'Why pixels are invalid' }, element('table', {}, element('caption', {}, 'Pixels'), ...rows));
+    return element('div', { class: 'reasons', role: 'group', 'aria-label': 'Why pixels are invalid' }, element('table', {}, element('caption', {}, 'Pixels'), ...rows));
   }
 
   // ---- colours

@@ -125,9 +125,9 @@ class MatchesView {
     this.kept = element('p', { class: 'kept', role: 'status' });
     const walk = element('div', { class: 'walk' }, button('← worse', () => this.walk(-1), 'the next worse match'), button('better →', () => this.walk(1), 'the next better match'));
     const csv = button('Save these as CSV', () => save('matches.csv', this.csv()));
-    const inspector = element('section', { class: 'panel', 'aria-label': 'One match' },
+    const inspector = element('div', { class: 'panel', role: 'group', 'aria-label': 'One match' },
       element('div', { class: 'patches' }, ...this.patches), this.status, this.details.list, walk);
-    const filters = element('section', { class: 'filters', 'aria-label': 'Which matches' },
+    const filters = element('div', { class: 'filters', role: 'group', 'aria-label': 'Which matches' },
       element('div', { class: 'filters-head' }, this.kept, chips, csv), ...this.histograms.map(([, h]) => h.field));
     const note = this.count < data.total ? element('p', { class: 'note' }, `Every ${Math.round(data.total / this.count)}th of ${counted(data.total)} matches is in this file.`) : '';
     return element('div', { class: 'view-body' }, tools, element('div', { class: 'split' }, this.stage.host, inspector), filters, note,

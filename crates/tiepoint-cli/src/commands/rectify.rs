@@ -191,11 +191,7 @@ impl Pair {
         let warped = |side: usize| -> Outcome<AnyImage> {
             let (view, kind) = (self.views()[side], arguments.interpolation);
             let source = if self.exchanged { 1 - side } else { side };
-            Ok(match original(found, source) {
-                AnyImage::U8(i) => view.warp(i.view(), kind, 0, cpu)?.into(),
-                AnyImage::U16(i) => view.warp(i.view(), kind, 0, cpu)?.into(),
-                AnyImage::F32(i) => view.warp(i.view(), kind, 0.0, cpu)?.into(),
-            })
+            Ok(view.warp_any(original(found, source).view(), kind, cpu)?)
         };
         Ok([warped(0)?, warped(1)?])
     }

@@ -80,7 +80,7 @@ fn warped(pair: &MatchedPair, arguments: &RegisterArguments, context: &Context) 
     let reference_from_moving = pair.tie.b_from_a.ok_or_else(|| Failure::work("no model was found"))?;
     let [moving, reference] = [0, 1].map(|i| original(&pair.pictures[i]));
     let (size, interpolation) = (reference.size(), arguments.interpolation);
-    Ok(warp_onto(moving, size, &reference_from_moving, interpolation, &context.processor)?)
+    Ok(warp_onto(moving.view(), size, &reference_from_moving, interpolation, &context.processor)?)
 }
 
 /// The share of REFERENCE that MOVING covers.

@@ -17,9 +17,10 @@ use photographs::{Bookshelf, Coffee};
 use serde_json::{Value, json};
 use std::path::Path;
 use tiepoint::feature::{Detector, Features, sift::SiftOptions, surf::SurfOptions};
-use tiepoint::filter::gauss::{GaussOptions, gauss};
-use tiepoint::filter::hessian::{self, HessianOptions};
-use tiepoint::filter::sobel;
+use tiepoint::filter::any::{self, Gradient};
+use tiepoint::filter::gauss::GaussOptions;
+use tiepoint::filter::hessian::HessianOptions;
+use tiepoint::filter::sobel::SobelOptions;
 use tiepoint::geometry::Homography;
 use tiepoint::image::{self, AnyImage, Image, Size};
 use tiepoint::register::{TieOptions, TiePoints, tie_points};
@@ -265,15 +266,11 @@ fn tinted(image: &AnyImage) -> AnyImage {
 
 /// The filters on one image.
 fn filters(image: &AnyImage, folder: &Path, context: &Context) -> Outcome {
-    let AnyImage::U8(image) = image else { return Ok(()) };
-    let cpu = &context.processor.cpu;
-    let smooth = gauss(image.view(), &GaussOptions::sigma(4.0), cpu)?;
-    let edges = sobel::magnitude(image.view(), &sobel::SobelOptions::default(), cpu)?;
-    let blobs = magnitude(hessian::response(image.view(), &HessianOptions::default(), cpu)?);
-    let gauss = AnyImage::U8(smooth);
-    for (name, result) in
-        [("gauss", gauss), ("sobel", AnyImage::U8(edges)), ("hessian", AnyImage::F32(blobs))]
-    {
+    let (image, processor) = (image.view(), &context.processor);
+    let smooth = any::gauss(image, &GaussOptions::sigma(4.0), processor)?;
+    let edges = any::sobel(image, Gradient::Magnitude, &SobelOptions::default(), processor)?;
+    let blobs = magnitude(any::hessian(image, &HessianOptions::default(), processor)?);
+    for (name, result) in [("gauss", smooth), ("sobel", edges), ("hessian", AnyImage::F32(blobs))] {
         image::write(folder.join(format!("filter-{name}.png")), &result)?;
     }
     Ok(())

@@ -43,13 +43,13 @@ fn matched(
 ) -> Outcome<MatchedPair> {
     let processor = &context.processor;
     let [a, b] = images.map(|image| -> Outcome<Picture> {
-        let grey = image::grey(&image, &processor.cpu).map(AnyCow::into_image)?;
+        let grey = image::grey(image.view(), &processor.cpu).map(AnyCow::into_image)?;
         Ok(Picture { original: Some(image), image: grey, mask: None })
     });
     let pictures = [a?, b?];
     let detector = Detector::default();
     clock.time(crate::output::Part::Compute, || {
-        let [a, b] = pictures.each_ref().map(|p| detector.detect(&p.image, None, processor));
+        let [a, b] = pictures.each_ref().map(|p| detector.detect(p.image.view(), None, processor));
         let features = [a?, b?];
         let options = TieOptions::default().with_model(Some(model));
         let tie = tie_points(&features[0], &features[1], &options, processor)?;
@@ -164,13 +164,13 @@ impl Coffee {
         let size = reference.size();
         let moving_from_reference = viewpoint(size, 0.3, 1.15, [0.12, -0.08], [18.0, -12.0])?;
         let truth = Model::Homography(moving_from_reference);
-        let moving = warp_onto(&reference, size, &truth, Interpolation::Lanczos3, processor)?.image;
+        let moving = warp_onto(reference.view(), size, &truth, Interpolation::Lanczos3, processor)?.image;
         let moving = darker(moving);
         image::write(folder.join("coffee-turned.png"), &moving)?;
         let pair = matched([moving, reference], ModelKind::Homography, context, &mut clock)?;
         let model = pair.tie.b_from_a.ok_or_else(|| Failure::work("the coffee gave no homography"))?;
         let picture = pair.pictures[0].original.as_ref().unwrap_or(&pair.pictures[0].image);
-        let warped = warp_onto(picture, size, &model, Interpolation::Bicubic, processor)?;
+        let warped = warp_onto(picture.view(), size, &model, Interpolation::Bicubic, processor)?;
         let true_map = moving_from_reference.inverse().ok_or_else(|| Failure::work("no inverse"))?;
         let found = model.homography().unwrap_or_else(Homography::default);
         let corner_error = corner_error(&found, &true_map, size);
