@@ -2,8 +2,10 @@
 
 use super::detector::DetectorArguments;
 use super::matching::MatchingArguments;
+use super::report::ReportArguments;
 use super::values::size;
 use crate::failure::{Failure, Outcome};
+use crate::output::Files;
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
 use tiepoint::evaluate::DisparityScoring;
@@ -48,6 +50,8 @@ pub(crate) struct EvaluateDisparity {
     /// are bad
     #[arg(long)]
     pub(crate) fill: bool,
+    #[command(flatten)]
+    pub(crate) report: ReportArguments,
 }
 
 #[derive(Debug, Args)]
@@ -60,6 +64,8 @@ pub(crate) struct EvaluateHomography {
     #[arg(long, value_name = "WxH", value_parser = size)]
     pub(crate) size: Option<Size>,
     #[command(flatten)]
+    pub(crate) report: ReportArguments,
+    #[command(flatten)]
     pub(crate) matching: MatchingArguments,
     #[command(flatten)]
     pub(crate) detector: DetectorArguments,
@@ -71,6 +77,10 @@ impl EvaluateDisparity {
         let scoring =
             DisparityScoring::default().with_thresholds(self.threshold.clone()).with_fill(self.fill);
         scoring.check()?;
+        self.report.check()?;
+        let files =
+            Files::default().reads([&self.found, &self.truth]).reads(&self.truth_right).reads(&self.mask);
+        files.writes(&self.report.report).check()?;
         Ok(scoring)
     }
 
@@ -99,6 +109,13 @@ pub(crate) enum HomographyFiles<'a> {
 impl EvaluateHomography {
     /// What the files are, by their number.
     pub(crate) fn files(&self) -> Outcome<HomographyFiles<'_>> {
+        self.report.check()?;
+        let masks = match &self.files[..] {
+            [a, b, _] => Some(self.detector.masks([a, b], self.matching.mask_b.as_deref())),
+            _ => None,
+        };
+        let files = Files::default().reads(&self.files).reads(masks.into_iter().flatten());
+        files.writes(&self.report.report).check()?;
         match (&self.files[..], self.size) {
             ([found, truth], Some(size)) => Ok(HomographyFiles::Matrices { found, truth, size }),
             ([_, _], None) => {

@@ -2,6 +2,7 @@
 
 use super::detector::DetectorArguments;
 use super::matching::MatchingArguments;
+use super::report::ReportArguments;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Files, check_folder, check_image};
 use clap::Args;
@@ -21,6 +22,8 @@ pub(crate) struct MatchArguments {
     #[arg(long, value_name = "PNG")]
     pub(crate) draw: Option<PathBuf>,
     #[command(flatten)]
+    pub(crate) report: ReportArguments,
+    #[command(flatten)]
     pub(crate) matching: MatchingArguments,
     #[command(flatten)]
     pub(crate) detector: DetectorArguments,
@@ -33,11 +36,12 @@ impl MatchArguments {
         let files = Files::default()
             .reads(images)
             .reads(self.detector.masks(images, self.matching.mask_b.as_deref()));
-        files.writes(self.output.iter().chain(&self.draw)).check()?;
+        files.writes(self.output.iter().chain(&self.draw)).writes(&self.report.report).check()?;
         if let Some(path) = &self.output {
             MatchFormat::of(path).map_err(|e| Failure::usage(e.to_string()))?;
             check_folder(path)?;
         }
+        self.report.check()?;
         self.draw.as_deref().map_or(Ok(()), check_image)
     }
 }

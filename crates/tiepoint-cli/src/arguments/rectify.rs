@@ -2,6 +2,7 @@
 
 use super::detector::DetectorArguments;
 use super::matching::{MatchingArguments, default_ratio};
+use super::report::ReportArguments;
 use super::values::{OrNone, named};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Files, check_folder, check_image};
@@ -66,6 +67,8 @@ pub(crate) struct RectifyArguments {
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask_b: Option<String>,
     #[command(flatten)]
+    pub(crate) report: ReportArguments,
+    #[command(flatten)]
     pub(crate) detector: DetectorArguments,
 }
 
@@ -80,12 +83,16 @@ impl RectifyArguments {
         }
         self.self_calibration().check()?;
         self.matching().options()?;
+        self.report.check()?;
         let pictures =
             [&self.output_left, &self.output_right, &self.valid_left, &self.valid_right, &self.draw];
         let images = [self.left.as_path(), self.right.as_path()];
         let files = Files::default().reads(images).reads(&self.calibration);
         let files = files.reads(self.detector.masks(images, self.mask_b.as_deref()));
-        files.writes(pictures.into_iter().chain([&self.output_calibration]).flatten()).check()?;
+        files
+            .writes(pictures.into_iter().chain([&self.output_calibration]).flatten())
+            .writes(&self.report.report)
+            .check()?;
         pictures.into_iter().flatten().try_for_each(|path| check_image(path))?;
         self.output_calibration.as_deref().map_or(Ok(()), check_folder)
     }

@@ -15,13 +15,33 @@ use tiepoint::feature::{Features, Finder};
 use tiepoint::image::{self, Image};
 use tiepoint::matching::Match;
 use tiepoint::options::Named;
-use tiepoint::register::{TiePicture, TiePoints, TiedPictures, tie_pictures};
+use tiepoint::register::{TiePicture, TiePoints, TiedPictures, tie_pictures, tie_points};
 
 /// How a pair is searched.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PairSearch<'a> {
     pub(crate) detector: &'a DetectorArguments,
     pub(crate) matching: &'a MatchingArguments,
+}
+
+/// Two pictures with their features, and what found these.
+#[derive(Debug)]
+pub(crate) struct FoundPair {
+    pub(crate) pictures: [Picture; 2],
+    pub(crate) features: [Features; 2],
+    finder: Finder,
+}
+
+impl FoundPair {
+    /// The pictures with the features that their matches name.
+    pub(crate) fn tied(self, TiedPictures { features, tie, views }: TiedPictures) -> MatchedPair {
+        MatchedPair { pictures: self.pictures, features, tie, views }
+    }
+
+    /// The pictures with matches of their own features.
+    pub(crate) fn with(self, tie: TiePoints) -> MatchedPair {
+        MatchedPair { pictures: self.pictures, features: self.features, tie, views: 1 }
+    }
 }
 
 /// Two pictures, their features and what ties them together.
@@ -31,7 +51,7 @@ pub(crate) struct MatchedPair {
     pub(crate) features: [Features; 2],
     pub(crate) tie: TiePoints,
     /// Views of each picture that were matched.
-    views: usize,
+    pub(crate) views: usize,
 }
 
 impl PairSearch<'_> {
@@ -43,9 +63,21 @@ impl PairSearch<'_> {
         clock: &mut Clock,
         context: &Context,
     ) -> Outcome<MatchedPair> {
-        let options = self.matching.options()?;
-        let detector = self.detector.detector()?;
-        let finder = detector.open(&context.processor)?;
+        let found = self.find(paths, colour, clock, context)?;
+        let tied = self.tie(&found, clock, context)?;
+        Ok(found.tied(tied))
+    }
+
+    /// Reads both images and finds their features.
+    pub(crate) fn find(
+        &self,
+        paths: [&Path; 2],
+        colour: bool,
+        clock: &mut Clock,
+        context: &Context,
+    ) -> Outcome<FoundPair> {
+        self.matching.options()?;
+        let finder = self.detector.detector()?.open(&context.processor)?;
         let masks = [self.detector.mask.as_deref(), self.matching.mask_b.as_deref()];
         let progress = &context.progress;
         let mut one = |i: usize, finder: &Finder| {
@@ -54,21 +86,37 @@ impl PairSearch<'_> {
         };
         let (picture_a, a) = one(0, &finder)?;
         let (picture_b, b) = one(1, &finder)?;
-        progress.say("matching");
-        let [a, b] = [(&picture_a, a), (&picture_b, b)].map(|(picture, features)| TiePicture {
-            image: (&picture.image).into(),
-            mask: picture.mask.as_ref().map(Image::view),
-            features,
+        Ok(FoundPair { pictures: [picture_a, picture_b], features: [a, b], finder })
+    }
+
+    /// Matches features, and verifies the matches; by simulated views where they must help.
+    pub(crate) fn tie(
+        &self,
+        found: &FoundPair,
+        clock: &mut Clock,
+        context: &Context,
+    ) -> Outcome<TiedPictures> {
+        let (options, views) = (self.matching.options()?, self.matching.views);
+        context.progress.say("matching");
+        let pictures = [0, 1].map(|i| TiePicture {
+            image: found.pictures[i].image.view(),
+            mask: found.pictures[i].mask.as_ref().map(Image::view),
+            features: found.features[i].clone(),
         });
-        let views = self.matching.views;
-        let tied =
-            clock.time(Part::Compute, || tie_pictures([a, b], &finder, &options, views, &context.processor));
+        let tied = clock.time(Part::Compute, || {
+            tie_pictures(pictures, &found.finder, &options, views, &context.processor)
+        });
         context.print_notes();
-        let TiedPictures { features, tie, views } = tied?;
-        if views > 1 {
-            context.explain(&format!("matched by {views} simulated views of each image"));
+        let tied = tied?;
+        if tied.views > 1 {
+            context.explain(&format!("matched by {} simulated views of each image", tied.views));
         }
-        Ok(MatchedPair { pictures: [picture_a, picture_b], features, tie, views })
+        Ok(tied)
+    }
+
+    /// The matches that nothing has verified.
+    pub(crate) fn unverified(&self, [a, b]: &[Features; 2], context: &Context) -> Outcome<TiePoints> {
+        Ok(tie_points(a, b, &self.matching.options()?.with_model(None), &context.processor)?)
     }
 }
 

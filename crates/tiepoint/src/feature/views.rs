@@ -135,7 +135,7 @@ impl View {
     /// Its determinant is the square of the keypoint's scale.
     ///
     /// # Errors
-    /// As [`Finder::detect_views`] for a picture of this size.
+    /// As [`Finder::detect_simulated`] for a picture of this size.
     pub fn shape(self, keypoint: &Keypoint, picture: Size) -> Result<[[f64; 2]; 2]> {
         let [map, _] = self.maps(picture)?;
         let in_view = f64::from(keypoint.scale) / self.tilt.sqrt();
@@ -166,7 +166,7 @@ impl Finder {
     /// # Errors
     /// As [`detect`](Self::detect); [`Error::Option`] for no view or more than [`MOST_VIEWS`]; [`Error::Image`] for a
     /// picture that is too large to be turned.
-    pub fn detect_views<'a>(
+    pub fn detect_simulated<'a>(
         &self,
         picture: impl Into<AnyView<'a>>,
         mask: Option<ImageView<'_, u8>>,
@@ -329,7 +329,7 @@ mod tests {
         let detector = Detector::Sift(options);
         let of = |processor: &crate::device::Processor| {
             let finder = detector.open(processor).unwrap();
-            finder.detect_views(&picture, Some(mask.view()), 6).unwrap()
+            finder.detect_simulated(&picture, Some(mask.view()), 6).unwrap()
         };
         let expected = of(&cpu.clone().into());
         assert_eq!(expected.len(), 6);
@@ -348,7 +348,7 @@ mod tests {
         }
         let finder = detector.open(&cpu.clone().into()).unwrap();
         for n in [0, 44] {
-            let refused = finder.detect_views(&picture, None, n);
+            let refused = finder.detect_simulated(&picture, None, n);
             assert!(matches!(refused, Err(Error::Option { name: "views", .. })), "{n}");
         }
         assert!(View::side(Size::new(1 << 20, 1 << 20)).is_err(), "too large");

@@ -68,7 +68,7 @@ pub struct TiedPictures {
 /// Ties two pictures together.
 ///
 /// # Errors
-/// As [`Views::check`], [`tie_points`] and [`Finder::detect_views`].
+/// As [`Views::check`], [`tie_points`] and [`Finder::detect_simulated`].
 pub fn tie_pictures(
     [a, b]: [TiePicture<'_>; 2],
     finder: &Finder,
@@ -90,7 +90,7 @@ pub fn tie_pictures(
         let tie = tie_points(&a.features, &b.features, options, processor)?;
         return Ok(TiedPictures { features: [a.features, b.features], tie, views: 1 });
     }
-    let found = [finder.detect_views(a.image, a.mask, n)?, finder.detect_views(b.image, b.mask, n)?];
+    let found = [finder.detect_simulated(a.image, a.mask, n)?, finder.detect_simulated(b.image, b.mask, n)?];
     let (features, tie) = tie_views(&found[0], &found[1], options, processor)?;
     Ok(TiedPictures { features, tie, views: n })
 }

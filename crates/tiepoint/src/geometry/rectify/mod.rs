@@ -31,7 +31,7 @@ use super::calibration::{Camera, Projection, RectifiedCalibration, StereoCalibra
 use super::matrix::{Mat3, product, times, transpose};
 use super::warp::{Interpolation, Map, coverage_by, warp_by};
 use super::{Homography, matrix};
-use crate::image::{Image, ImageView, Pixel, Size};
+use crate::image::{AnyImage, AnyView, Image, ImageView, Pixel, Size};
 use crate::options::setters;
 use crate::{
     Error, Result,
@@ -248,6 +248,23 @@ impl RectifiedView {
             )));
         }
         warp_by(picture, &Inverse::of(self), self.size, interpolation, fill, cpu)
+    }
+
+    /// [`warp`](Self::warp) of a picture of any type; black, and NaN of floats, where the input shows nothing.
+    ///
+    /// # Errors
+    /// As [`warp`](Self::warp).
+    pub fn warp_any(
+        &self,
+        picture: AnyView<'_>,
+        interpolation: Interpolation,
+        cpu: &Cpu,
+    ) -> Result<AnyImage> {
+        Ok(match picture {
+            AnyView::U8(view) => self.warp(view, interpolation, 0, cpu)?.into(),
+            AnyView::U16(view) => self.warp(view, interpolation, 0, cpu)?.into(),
+            AnyView::F32(view) => self.warp(view, interpolation, f32::NAN, cpu)?.into(),
+        })
     }
 
     /// 255 where [`warp`](Self::warp) finds input, 0 where it fills.

@@ -67,8 +67,16 @@ pub fn prepare<'a>(
     range: Range,
     cpu: &Cpu,
 ) -> Result<Prepared<'a>> {
+    prepare_view(image.into(), mask, range, cpu)
+}
+
+fn prepare_view<'a>(
+    image: AnyView<'a>,
+    mask: Option<ImageView<'_, u8>>,
+    range: Range,
+    cpu: &Cpu,
+) -> Result<Prepared<'a>> {
     range.check()?;
-    let image = image.into();
     if let Some(mask) = mask {
         check_mask(image.size(), mask.size(), mask.channels())?;
     }
