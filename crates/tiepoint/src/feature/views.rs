@@ -284,7 +284,7 @@ mod tests {
             let mut dot = Image::<f32>::filled(size, 1, 0.5);
             dot.row_mut(58)[71] = 9.0;
             let shown = view.draw(&dot, &cpu).unwrap();
-            let weight = |x: usize, y: usize| f64::from((shown.row(y)[x] - 0.5).max(0.0));
+            let weight = |x: usize, y: usize| f64::from(shown.row(y)[x] - 0.5);
             let all = || (0..shown.size().height).flat_map(|y| (0..shown.size().width).map(move |x| (x, y)));
             let sum: f64 = all().map(|(x, y)| weight(x, y)).sum();
             let mean = |f: &dyn Fn(usize, usize) -> usize| {
@@ -322,10 +322,10 @@ mod tests {
     #[test]
     fn views_have_the_same_features_everywhere() {
         let cpu = Cpu::sequential();
-        let size = Size::new(140, 100);
+        let size = Size::new(240, 180);
         let picture: Image<u8> = Texture::new(9).image(size, &cpu);
         let mask = Image::from_fn(size, |x, _| u8::from(x >= 50));
-        let options = SiftOptions::default().with_selection(Selection::largest(60));
+        let options = SiftOptions::default().with_selection(Selection::strongest(60));
         let detector = Detector::Sift(options);
         let of = |processor: &crate::device::Processor| {
             let finder = detector.open(processor).unwrap();
@@ -335,7 +335,7 @@ mod tests {
         assert_eq!(expected.len(), 6);
         for (features, view) in expected.iter().zip(View::first(6)) {
             let most = (60.0 / view.tilt).ceil() as usize;
-            assert!((10..=most).contains(&features.len()), "{view:?}: {} features", features.len());
+            assert!((5..=most).contains(&features.len()), "{view:?}: {} features", features.len());
             assert!(features.keypoints.iter().all(|k| k.x.round_ties_even() >= 50.0), "{view:?}: masked");
             assert_eq!((features.image, features.check().is_ok()), (size, true));
         }

@@ -17,7 +17,6 @@ use super::residual::reach;
 use crate::geometry::matrix::{Mat3, cross, dot, inverse, product, skew, times};
 use crate::geometry::model::epipole;
 use crate::geometry::{ModelKind, linear::eigen, matrix::transpose};
-use crate::options::Named;
 use crate::synth::Random;
 use crate::{Error, Result};
 
@@ -32,7 +31,7 @@ pub(crate) const ON_A_PLANE: &str =
 const PARALLAX_SAMPLES: usize = 200;
 
 fn error(kind: ModelKind, reason: &'static str) -> Error {
-    Error::Degenerate { model: kind.name(), reason }
+    Error::Degenerate { model: kind.noun(), reason }
 }
 
 /// Why no sample gave a model.

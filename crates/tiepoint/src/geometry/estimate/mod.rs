@@ -20,7 +20,7 @@ mod score;
 use super::matrix::Mat3;
 use super::{Affine, Fundamental, Homography, Model, ModelKind, Similarity};
 use crate::device::Cpu;
-use crate::options::{Named, setters};
+use crate::options::setters;
 use crate::{Error, Result};
 use local::Judge;
 use points::Points;
@@ -176,7 +176,7 @@ fn is_usable(pair: &Correspondence) -> bool {
 fn usable(kind: ModelKind, pairs: &[Correspondence]) -> Result<Vec<usize>> {
     let usable: Vec<_> = (0..pairs.len()).filter(|&i| is_usable(&pairs[i])).collect();
     if usable.len() < kind.minimum() {
-        let (model, found, needed) = (kind.name(), usable.len(), kind.minimum());
+        let (model, found, needed) = (kind.noun(), usable.len(), kind.minimum());
         return Err(Error::TooFewMatches { model, found, needed });
     }
     Ok(usable)

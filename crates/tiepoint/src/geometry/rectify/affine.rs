@@ -93,6 +93,15 @@ impl AffineEpipolar {
         1.0 / ((1.0 + r * r) * (1.0 + r * r))
     }
 
+    /// The tie points that agree: those within 2.5 standard deviations, as the median of all distances tells it.
+    pub(super) fn agreeing(&self, pairs: &[Correspondence]) -> Vec<Correspondence> {
+        let mut sorted: Vec<f64> = pairs.iter().map(|p| self.distance(p).abs()).collect();
+        sorted.sort_unstable_by(f64::total_cmp);
+        let median = sorted.get(sorted.len() / 2).copied().unwrap_or(0.0);
+        let most = (2.5 * 1.4826 * median).max(1e-6);
+        pairs.iter().filter(|p| self.distance(p).abs() <= most).copied().collect()
+    }
+
     /// Root mean square of the distances, pixels.
     pub(super) fn rms(&self, pairs: &[Correspondence]) -> f64 {
         let sum: f64 = pairs.iter().map(|p| self.distance(p).powi(2)).sum();
@@ -160,6 +169,8 @@ mod tests {
             assert!((sign * found.normal[i] - normal[i]).abs() < 1e-3, "{found:?}");
         }
         assert!((sign * found.offset - 25.0).abs() < 0.3, "{found:?}");
+        let agreeing = found.agreeing(&pairs);
+        assert!((270..=290).contains(&agreeing.len()) && found.rms(&agreeing) < 0.3, "{}", agreeing.len());
         // An affine map of the whole picture leaves the epipolar lines open.
         let flat: Vec<_> = pairs.iter().map(|p| Correspondence { b: [p.a[0] + 3.0, p.a[1]], ..*p }).collect();
         assert!(AffineEpipolar::fit(&flat).is_none(), "a plane");

@@ -18,7 +18,7 @@ pub struct Agreement {
     /// Mean of its magnitude, pixels.
     pub mean_vertical_px: f64,
     /// The disparities that a dense search should cover: those of the tie points that their neighbours confirm,
-    /// without one in 200 on either side, widened by a twentieth of their range and by 2 pixels at least; whole pixels.
+    /// without one in 200 on either side, widened by a tenth of their range and by 2 pixels at least; whole pixels.
     pub disparities: [f64; 2],
 }
 
@@ -41,7 +41,7 @@ impl Rectification {
         }
         let vertical = || places.iter().map(|(a, b)| a[1] - b[1]);
         let [low, high] = range(&places);
-        let margin = (0.05 * (high - low)).max(2.0);
+        let margin = (0.1 * (high - low)).max(2.0);
         Some(Agreement {
             points: n,
             rms_vertical_px: (vertical().map(|d| d * d).sum::<f64>() / n as f64).sqrt(),

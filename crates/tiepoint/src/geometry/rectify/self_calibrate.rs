@@ -76,7 +76,7 @@ const JUDGED: usize = 1000;
 /// The expected focal length as a multiple of the larger side: a field of view of 53°, as of a compact camera.
 const EXPECTED: f64 = 1.0;
 
-/// The share of tie points that must lie in front of both cameras.
+/// The share of tie points that must lie in front of both cameras, or agree with an affine geometry.
 const IN_FRONT: f64 = 0.7;
 
 /// Finds the cameras from tie points `pairs` (inliers) and their fundamental matrix from A to B.
@@ -186,7 +186,8 @@ enum Geometry {
 /// The share of the perspective cameras' root mean square distance below which the affine one is clearly less.
 const CLEARLY: f64 = 0.9;
 
-/// Greatest root mean square distance of tie points from an affine geometry where no perspective one is found, pixels.
+/// Greatest root mean square distance of the tie points that agree with an affine geometry, where no perspective one is
+/// found; pixels.
 const AFFINE_RMS: f64 = 1.0;
 
 /// The geometry that the tie points support. A focal length that is given speaks for perspective.
@@ -207,7 +208,15 @@ fn geometry(
             let better = gained > 3.0 * logarithm(n) && rms < CLEARLY * found.rms_px;
             Ok(if better { Geometry::Affine(affine) } else { Geometry::Perspective(found.calibration) })
         }
-        Err(Error::Degenerate { .. }) if rms <= AFFINE_RMS => Ok(Geometry::Affine(affine)),
+        Err(error @ Error::Degenerate { .. }) => {
+            let agreeing = affine.agreeing(pairs);
+            let sound = agreeing.len() as f64 >= IN_FRONT * pairs.len() as f64;
+            if sound && affine.rms(&agreeing) <= AFFINE_RMS {
+                Ok(Geometry::Affine(affine))
+            } else {
+                Err(error)
+            }
+        }
         Err(error) => Err(error),
     }
 }
@@ -223,7 +232,7 @@ fn from_affine(
     let (cameras, rotations) = affine.cameras(sizes);
     let [left, right] = Rectification::framed(&cameras, &rotations, sizes, &framing(frame))?;
     let rectification = Rectification { left, right, baseline: 1.0, projection: Projection::Affine };
-    shifted(rectification, pairs, frame, false, cpu)
+    shifted(rectification, &affine.agreeing(pairs), frame, false, cpu)
 }
 
 /// Shifts the views so that disparities begin at 0, and cuts them if that was asked for.

@@ -28,16 +28,20 @@ pub(super) fn of<T: Pixel>(
         return None;
     }
     let mark = |end: End| if end.count > counted / IGNORED { end.count } else { 0 };
-    let (below, above) = (mark(least), mark(greatest));
-    // An image of two values has no others.
-    let [below, above] = if below + above < counted { [below, above] } else { [0, 0] };
-    let (first, last) = (below, counted - above - 1);
-    let ignored = (last - first) / IGNORED;
-    let ranks = [first, first + ignored, last - ignored, last];
-    let [least, low, high, greatest] = values.at_ranks(ranks, &upper.of_bin, cpu).map(f64::from);
-    let widened = f64::from(WIDENED) * (high - low);
-    let ends = [(low - widened).max(least) as f32, (high + widened).min(greatest) as f32];
-    (ends[0] < ends[1]).then_some(ends)
+    let between = |below: u64, above: u64| {
+        let (first, last) = (below, (counted - above).checked_sub(1).filter(|last| *last >= below)?);
+        let ignored = (last - first) / IGNORED;
+        let ranks = [first, first + ignored, last - ignored, last];
+        let [least, low, high, greatest] = values.at_ranks(ranks, &upper.of_bin, cpu).map(f64::from);
+        let widened = f64::from(WIDENED) * (high - low);
+        let ends = [(low - widened).max(least) as f32, (high + widened).min(greatest) as f32];
+        (ends[0] < ends[1]).then_some(ends)
+    };
+    // What is left between two marks may be flat, or nothing.
+    match (mark(least), mark(greatest)) {
+        (0, 0) => between(0, 0),
+        (below, above) => between(below, above).or_else(|| between(0, 0)),
+    }
 }
 
 /// What the upper half of the bits tells.
@@ -198,13 +202,16 @@ mod tests {
         let n = sorted.len();
         let held = |end: f32| sorted.iter().filter(|v| **v == end).count();
         let [below, above] = [least, greatest].map(|end| if held(end) > n / 100 { held(end) } else { 0 });
-        let kept = if below + above < n { &sorted[below..n - above] } else { &sorted };
-        let ignored = (kept.len() - 1) / 100;
-        let [low, high] = [kept[ignored], kept[kept.len() - 1 - ignored]].map(f64::from);
-        let more = 0.25 * (high - low);
-        let low = (low - more).max(f64::from(kept[0])) as f32;
-        let high = (high + more).min(f64::from(kept[kept.len() - 1])) as f32;
-        (low < high).then_some([low, high])
+        let between = |kept: &[f32]| {
+            let ignored = (kept.len() - 1) / 100;
+            let [low, high] = [kept[ignored], kept[kept.len() - 1 - ignored]].map(f64::from);
+            let more = 0.25 * (high - low);
+            let low = (low - more).max(f64::from(kept[0])) as f32;
+            let high = (high + more).min(f64::from(kept[kept.len() - 1])) as f32;
+            (low < high).then_some([low, high])
+        };
+        let marked = Some(&sorted[below..n - above]).filter(|kept| !kept.is_empty());
+        marked.and_then(between).or_else(|| between(&sorted))
     }
 
     #[test]
