@@ -22,7 +22,7 @@ pub(super) fn of<T: Pixel>(
 ) -> Option<[f32; 2]> {
     let values = Values { image, mask };
     let upper = values.upper(cpu);
-    let counted = upper.of_bin.iter().sum();
+    let counted: u64 = upper.of_bin.iter().sum();
     let [least, greatest] = upper.ends;
     if counted == 0 || least.key == greatest.key {
         return None;
