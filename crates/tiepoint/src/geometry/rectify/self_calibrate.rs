@@ -285,6 +285,36 @@ fn logarithm(x: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::synth::Random;
+
+    #[test]
+    fn parallel_rays_are_rectified_without_perspective() {
+        let mut random = Random::new(7);
+        let mut unit = || random.below(1_000_001) as f64 * 1e-6;
+        let size = Size::new(900, 700);
+        // B is A turned, scaled and shifted, with relief of either sign along its own rows.
+        let (s, c) = (1.3 * 0.4_f64.sin(), 1.3 * 0.4_f64.cos());
+        let pairs: Vec<Correspondence> = (0..400)
+            .map(|_| {
+                let (x, y, relief) = (900.0 * unit(), 700.0 * unit(), 60.0 * (unit() - 0.5));
+                let b = [c * (x + relief) - s * y + 150.0, s * (x + relief) + c * y - 220.0];
+                let noise = [0.2 * (unit() - 0.5), 0.2 * (unit() - 0.5)];
+                Correspondence { a: [x, y], b: [b[0] + noise[0], b[1] + noise[1]], quality: 0.0 }
+            })
+            .collect();
+        let affine = AffineEpipolar::fit(&pairs).unwrap();
+        let found = from_affine(&affine, &pairs, [size; 2], OutputFrame::Fit, &Cpu::sequential()).unwrap();
+        assert!(found.agreement.rms_vertical_px < 0.1, "{:?}", found.agreement);
+        assert!(found.agreement.points > 380 && !found.exchanged, "{:?}", found.agreement);
+        let [low, high] = found.agreement.disparities;
+        assert!(low == 0.0 && (50.0..110.0).contains(&high), "{low} to {high}");
+        assert_eq!(found.rectification.projection, Projection::Affine);
+        assert!(found.rectification.calibration().check_metric().is_err(), "no depth");
+        let wide = found.rectification.left.size;
+        assert!(wide.width < 1400 && wide.height < 1200, "{wide}: the mean scale is kept");
+    }
+
     #[test]
     fn logarithms() {
         for i in 1..2000 {
