@@ -319,7 +319,7 @@ mod tests {
     fn logarithms() {
         for i in 1..2000 {
             let x = f64::from(i) * 0.01;
-            assert!((super::logarithm(x) - x.ln()).abs() < 1e-13, "ln {x}");
+            assert!((logarithm(x) - x.ln()).abs() < 1e-13, "ln {x}");
         }
     }
 }
