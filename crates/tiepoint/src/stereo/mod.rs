@@ -14,7 +14,8 @@
 //!
 //! **Memory.** A forward and a backward pass keep one sum for each pixel and disparity, a byte or two, and nothing
 //! else of that size. Where [`StereoOptions::memory`] does not allow that, groups of rows are computed one after the
-//! other and paths are handed from group to group: the result has the same bits.
+//! other and paths are handed from group to group: the result has the same bits. The first call of a [`Stereo`] also
+//! works in groups, of 128 MiB: to have more memory cleared takes longer than computing those rows twice.
 //!
 //! **Numbers.** Costs, paths and sums are integers, so no order matters. Mutual information is learnt in f64 in a
 //! stated order; a disparity between whole ones is one quotient and one sum in f32; what follows compares and
@@ -229,9 +230,13 @@ impl Stereo {
         let pair = Pair::new(&pictures, masks, &processor.cpu)?;
         self.workspaces.with(
             || Ok(Workspace::default()),
-            |workspace| match custom {
-                Some(cost) => self.run_custom(&pair, cost, workspace, &processor.cpu),
-                None => self.run_learning(pair, &pictures, workspace, &processor.cpu),
+            |workspace| {
+                let found = match custom {
+                    Some(cost) => self.run_custom(&pair, cost, workspace, &processor.cpu),
+                    None => self.run_learning(pair, &pictures, workspace, &processor.cpu),
+                };
+                workspace.keep();
+                found
             },
         )
     }
