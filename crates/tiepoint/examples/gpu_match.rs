@@ -67,7 +67,7 @@ fn main() -> Result<()> {
     println!("{}", gpu.info());
     let matcher = GpuMatcher::new(&gpu).portable(has("--portable"));
     let [on_a, on_b] = [GpuFeatures::upload(&gpu, &a)?, GpuFeatures::upload(&gpu, &b)?];
-    let options = MatchOptions { same_sign: has("--sign"), ..MatchOptions::default() };
+    let options = MatchOptions::default().with_same_sign(has("--sign"));
     let mut commands = Commands::new();
     let found = matcher.record(&mut commands, &on_a, &on_b, &options)?;
     let launches = commands.launches();
@@ -92,6 +92,7 @@ fn main() -> Result<()> {
     }
     if has("--check") {
         let cpu = Cpu::with_threads(std::thread::available_parallelism().map_or(1, usize::from).min(64))?;
+        let cpu = cpu.into();
         let same = match has("--sign") {
             true => found.matches(&options)? == match_features(&a, &b, &options, &cpu)?,
             false => found.download()? == nearest_neighbours(&a, &b, &cpu)?,

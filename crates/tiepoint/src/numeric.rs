@@ -7,8 +7,9 @@
 use std::f32::consts::{FRAC_2_PI, FRAC_PI_2, PI, TAU};
 use tiepoint_gpu::KernelSource;
 
-/// Adding and subtracting 1.5·2²³ rounds a float of modest size to the nearest integer, ties to even.
-const ROUNDER: f32 = 12_582_912.0;
+/// Adding 1.5·2²³ to a float below 2²² in magnitude leaves its nearest integer, ties to even, in the lowest bits;
+/// subtracting it again gives that integer as a float. Unlike a cast, this has a vector form for every type.
+pub(crate) const ROUNDER: f32 = 12_582_912.0;
 
 /// ln 2 in two parts; the first has so few bits that a product with a whole number below 2¹² is exact.
 const LN_2: [f32; 2] = [0.693_115_23, 3.194_618_3e-5];

@@ -12,7 +12,7 @@ use tiepoint::{
     },
     geometry::{
         Homography,
-        warp::{Interpolation, warp_into},
+        warp::{Interpolation, WarpOptions, warp_into},
     },
     image::{Image, Pixel, Size},
 };
@@ -151,8 +151,9 @@ fn warp_row<'a, T: Pixel>(
         Interpolation::Lanczos3 => ("Lanczos", "lanczos"),
     };
     let numbers = map.matrix().map(|row| row.map(|v| v.to_string()).join(" ")).join(" ");
-    let (fill, mut out) = (T::from_f32(0.0), like(input));
+    let options = WarpOptions::default().with_interpolation(interpolation);
+    let mut out = like(input);
     Row::new(format!("warp {name}, {kind}"), format!("warp {image} {theirs} {numbers}"), move |cpu| {
-        warp_into(input.view(), &map, interpolation, fill, cpu, out.view_mut())
+        warp_into(input.view(), &map, &options, cpu, out.view_mut())
     })
 }

@@ -92,7 +92,7 @@ fn pair_rows(
     };
     let options = MatchOptions::default();
     let (mut matching, matches) =
-        fastest(plain, repeat, context, |p| Ok(match_features(a, b, &options, &p.cpu)?))?;
+        fastest(plain, repeat, context, |p| Ok(match_features(a, b, &options, p)?))?;
     matching.result = format!("{} matches", matches.len());
     let options = TieOptions::default();
     let (mut tying, tie) = fastest(verified, repeat, context, |p| Ok(tie_points(a, b, &options, p)?))?;

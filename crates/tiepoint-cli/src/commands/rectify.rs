@@ -14,6 +14,8 @@ use tiepoint::geometry::calibration::{RectifiedCalibration, StereoCalibration};
 use tiepoint::geometry::rectify::{
     Agreement, OutputFrame, Rectification, RectifiedView, RectifyOptions, from_tie_points,
 };
+use tiepoint::for_any_view;
+use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{Correspondence, Model};
 use tiepoint::image::{self, AnyImage, Image};
 
@@ -114,14 +116,11 @@ impl Pair {
     }
 
     fn warp(&self, found: &MatchedPair, arguments: &RectifyArguments, cpu: &Cpu) -> Outcome<[AnyImage; 2]> {
+        let options = WarpOptions::default().with_interpolation(arguments.interpolation);
         let warped = |side: usize| -> Outcome<AnyImage> {
-            let (view, kind) = (self.views()[side], arguments.interpolation);
+            let view = self.views()[side];
             let source = if self.exchanged { 1 - side } else { side };
-            Ok(match original(found, source) {
-                AnyImage::U8(i) => view.warp(i.view(), kind, 0, cpu)?.into(),
-                AnyImage::U16(i) => view.warp(i.view(), kind, 0, cpu)?.into(),
-                AnyImage::F32(i) => view.warp(i.view(), kind, 0.0, cpu)?.into(),
-            })
+            Ok(for_any_view!(original(found, source).view(), v => view.warp(v, &options, cpu)?.into()))
         };
         Ok([warped(0)?, warped(1)?])
     }
@@ -168,8 +167,8 @@ fn write(arguments: &RectifyArguments, pair: &Pair, images: &[AnyImage; 2], cpu:
         pair.calibration.write(path)?;
     }
     if let Some(path) = &arguments.draw {
-        let [left, right] = images.each_ref().map(Canvas::of);
-        image::write(path, &rows(&left, &right).into_image())?;
+        let [left, right] = images;
+        image::write(path, &rows(&Canvas::of(left)?, &Canvas::of(right)?)?.into_image())?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Matches: the two images side by side, a line for every match. Inliers are green, outliers faint.
 
 use super::{Canvas, Colour, GREEN, ORANGE};
+use crate::failure::Outcome;
 use tiepoint::image::Size;
 
 /// One match: its places in A and B and whether the model agrees with it.
@@ -14,11 +15,11 @@ pub(crate) struct Tie {
 const GROUND: Colour = [24, 26, 30];
 
 /// The picture of A and B with their matches.
-pub(crate) fn side_by_side(a: Canvas, b: Canvas, ties: &[Tie]) -> Canvas {
+pub(crate) fn side_by_side(a: Canvas, b: Canvas, ties: &[Tie]) -> Outcome<Canvas> {
     let gap = (a.size().width / 64).clamp(4, 32);
     let left = a.size().width + gap;
     let size = Size::new(left + b.size().width, a.size().height.max(b.size().height));
-    let mut canvas = Canvas::new(size, GROUND);
+    let mut canvas = Canvas::new(size, GROUND)?;
     for (mut picture, x) in [(a, 0), (b, left)] {
         picture.fade(0.35, 0.8);
         canvas.paste(&picture, x, 0);
@@ -40,5 +41,5 @@ pub(crate) fn side_by_side(a: Canvas, b: Canvas, ties: &[Tie]) -> Canvas {
             }
         }
     }
-    canvas
+    Ok(canvas)
 }

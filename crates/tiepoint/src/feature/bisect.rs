@@ -7,7 +7,7 @@
 use super::{Descriptors, Features, Keypoint, sift, surf};
 use crate::device::gpu::{Gpu, all};
 use crate::device::{Cpu, Device};
-use crate::for_any_image;
+use crate::for_any_view;
 use crate::image::gpu::GpuPixel;
 use crate::image::{AnyImage, ImageView, Range, ReadOptions, Size, prepare, read_grey};
 use crate::synth::Texture;
@@ -40,7 +40,7 @@ fn the_gpu_may_begin_with_any_stage() {
     let mut guilty = Vec::new();
     for detector in ["sift", "surf"].into_iter().filter(|d| asked(DETECTOR).is_none_or(|asked| asked == *d)) {
         for gpu in gpus() {
-            let stages = for_any_image!(&image, view => differences(detector, view, gpu, &cpu));
+            let stages = for_any_view!(image.view(), view => differences(detector, view, gpu, &cpu));
             let what = format!("{detector} on {}", name(gpu));
             for (stage, difference) in &stages {
                 let difference = difference.as_deref().unwrap_or("equal");

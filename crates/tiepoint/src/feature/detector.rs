@@ -6,6 +6,7 @@ use super::sift::{GpuSift, Sift, SiftOptions};
 use super::surf::{GpuSurf, Surf, SurfOptions};
 use crate::device::Processor;
 use crate::image::{AnyView, ImageView};
+use crate::options::named;
 use crate::{Error, Result, for_any_view};
 
 /// Which features to find, and how.
@@ -17,6 +18,21 @@ pub enum Detector {
     Surf(SurfOptions),
 }
 
+/// Which features, without how they are found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DetectorKind {
+    /// Lowe's SIFT.
+    #[default]
+    Sift,
+    /// Speeded-up robust features.
+    Surf,
+}
+
+named!(DetectorKind as "detector" {
+    "sift": Self::Sift, "Differences of Gaussians and gradient histograms (Lowe 2004)";
+    "surf": Self::Surf, "Box-filter Hessians and Haar wavelets (Bay et al. 2008)";
+});
+
 impl Default for Detector {
     fn default() -> Self {
         Self::Sift(SiftOptions::default())
@@ -24,6 +40,14 @@ impl Default for Detector {
 }
 
 impl Detector {
+    /// Which features these are.
+    pub const fn kind(&self) -> DetectorKind {
+        match self {
+            Self::Sift(_) => DetectorKind::Sift,
+            Self::Surf(_) => DetectorKind::Surf,
+        }
+    }
+
     /// Checks the options.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ pub mod select;
 pub mod sift;
 pub mod surf;
 
-pub use detector::{Detector, Finder};
+pub use detector::{Detector, DetectorKind, Finder};
 pub use features::{DescriptorKind, Descriptors, Features};
 pub use keypoint::Keypoint;
 pub(crate) use keypoint::{WORDS, for_kernels, from_words, to_words};

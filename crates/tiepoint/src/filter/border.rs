@@ -1,6 +1,24 @@
 //! What the filters share about bands of rows and the edge of the image.
 
 use crate::image::Border;
+use tiepoint_gpu::KernelSource;
+
+/// For kernels: `border_index`, and the rule as `BORDER_RULE`.
+pub(crate) fn for_kernels(source: KernelSource, border: Border) -> KernelSource {
+    let rule = match border {
+        Border::Clamp => "CLAMP",
+        Border::Reflect => "REFLECT",
+        Border::Zero => "ZERO",
+        Border::Skip => "SKIP",
+    };
+    source
+        .define("CLAMP", 0)
+        .define("REFLECT", 1)
+        .define("ZERO", 2)
+        .define("SKIP", 3)
+        .define("BORDER_RULE", rule)
+        .text(include_str!("border.h"))
+}
 
 /// Rows handled by one task. A constant: how an image is cut does not depend on the threads.
 pub(crate) const BAND: usize = 32;

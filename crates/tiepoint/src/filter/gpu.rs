@@ -3,6 +3,7 @@
 //! [`GpuFilter`] has a constructor for every filter, beside its CPU form. The separable ones share a kernel, `tile.h`,
 //! which makes columns and rows in one go; filters that reach farther than a tile's margin take two, `passes.h`.
 
+use super::border;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::image::gpu::{GpuImage, GpuStack, Plane};
 use crate::image::{Border, Size};
@@ -264,17 +265,9 @@ pub(crate) fn for_kernels(source: KernelSource, channels: usize) -> KernelSource
     source.text(include_str!("vector.h"))
 }
 
-/// For kernels: `border_index` and its like.
+/// For kernels: the border rule, and what follows from it about elements and windows.
 pub(super) fn border_for_kernels(source: KernelSource, border: Border) -> KernelSource {
-    let number =
-        [Border::Clamp, Border::Reflect, Border::Zero, Border::Skip].iter().position(|&b| b == border);
-    source
-        .define("CLAMP", 0)
-        .define("REFLECT", 1)
-        .define("ZERO", 2)
-        .define("SKIP", 3)
-        .define("BORDER", number.unwrap_or(0))
-        .text(include_str!("border.h"))
+    border::for_kernels(source, border).text(include_str!("elements.h"))
 }
 
 /// What a separable filter is to its kernel.

@@ -5,7 +5,7 @@
 //! The forms in [`any`] take images of any pixel type and a [`Processor`](crate::device::Processor), whose GPU they use.
 
 pub mod any;
-mod border;
+pub(crate) mod border;
 pub mod convolve;
 pub mod gauss;
 pub mod gpu;

@@ -1,5 +1,7 @@
 //! The types of pixel: bytes, 16-bit integers and floats.
 
+use crate::numeric::ROUNDER;
+
 pub(crate) mod sealed {
     /// Tells what a pixel type is: a slice as itself, for code with a faster form for one type.
     pub trait Sealed: Copy {
@@ -101,14 +103,13 @@ pub trait Pixel:
     fn level(self) -> u32;
 }
 
-/// The nearest of 0, 1, …, `most`, ties to even, NaN as 0. Above 2²³ the values of f32 are the whole numbers: adding it
-/// rounds, and leaves the number in the last bits. Unlike a conversion this has a vector form for every type.
+/// The nearest of 0, 1, …, `most`, ties to even, NaN as 0; `most` is below 2¹⁶.
 #[inline(always)]
 fn nearest(v: f32, most: f32) -> u32 {
     // Not `clamp`, which keeps NaN.
     let v = if v > 0.0 { v } else { 0.0 };
     let v = if v < most { v } else { most };
-    (v + 8_388_608.0).to_bits() & 0xffff
+    (v + ROUNDER).to_bits() & 0xffff
 }
 
 impl Pixel for u8 {

@@ -17,7 +17,7 @@ use tiepoint::feature::{Detector, Features, sift::SiftOptions, surf::SurfOptions
 use tiepoint::filter::gauss::{GaussOptions, gauss};
 use tiepoint::filter::hessian::{self, HessianOptions};
 use tiepoint::filter::sobel;
-use tiepoint::geometry::warp::Interpolation;
+use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::image::{self, AnyImage, Size};
 use tiepoint::register::{TieOptions, TiePoints, Warped, tie_points, warp_onto};
 use tiepoint::synth::{Scene, SceneOptions, viewpoint};
@@ -169,7 +169,7 @@ impl Tied {
         let tie = tie_points(&features[0], &features[1], &TieOptions::default(), processor)?;
         let a_from_b = tie.b_from_a.and_then(|model| model.inverse());
         let a_from_b = a_from_b.ok_or_else(|| Failure::work("the model has no inverse"))?;
-        let warped = warp_onto(b, a.size(), &a_from_b, Interpolation::Bicubic, processor)?;
+        let warped = warp_onto(b, a.size(), &a_from_b, &WarpOptions::default(), processor)?;
         let seconds = start.elapsed().as_secs_f64();
         Ok(Self { features, tie, warped, seconds })
     }
@@ -177,7 +177,7 @@ impl Tied {
     /// Pictures of the keypoints, of the matches, and of B warped onto A.
     fn draw(&self, [a, b]: &[AnyImage; 2], stem: &Path, detector: &str) -> Outcome {
         let file = |what: &str| format!("{}-{detector}-{what}.png", stem.display());
-        let mut canvas = Canvas::of(a);
+        let mut canvas = Canvas::of(a)?;
         canvas.fade(1.0, 0.75);
         let strongest = &self.features[0].keypoints[..self.features[0].len().min(400)];
         keypoints(&mut canvas, strongest);
@@ -186,10 +186,11 @@ impl Tied {
         // Enough to see the motion, few enough to follow a line.
         let step = (ties.len() / 100).max(1);
         let some: Vec<_> = ties.into_iter().step_by(step).collect();
-        image::write(file("matches"), &side_by_side(Canvas::of(a), Canvas::of(b), &some).into_image())?;
+        let matches = side_by_side(Canvas::of(a)?, Canvas::of(b)?, &some)?;
+        image::write(file("matches"), &matches.into_image())?;
         let Warped { image, covered } = &self.warped;
         for (what, blend) in [("checker", Blend::Checker), ("anaglyph", Blend::Anaglyph)] {
-            let picture = overlay(Canvas::of(a), &Canvas::of(image), covered, blend);
+            let picture = overlay(Canvas::of(a)?, &Canvas::of(image)?, covered, blend);
             image::write(file(what), &picture.into_image())?;
         }
         Ok(())

@@ -50,7 +50,7 @@ pub(super) fn run(folder: &Path, seed: u64, context: &Context) -> Outcome<Depth>
         image::write(file(what), image)?;
     }
     for (what, map) in [("found", &found), ("truth", &scene.truth_left)] {
-        image::write(file(what), &disparity(map, range).into_image())?;
+        image::write(file(what), &disparity(map, range)?.into_image())?;
     }
     Ok(Depth { score, seconds })
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::Error;
 use crate::device::progress::tests::told;
 use crate::feature::select::Selection;
-use crate::geometry::warp::{Interpolation, warp};
+use crate::geometry::warp::{Interpolation, WarpOptions, warp};
 use crate::geometry::{Affine, Homography};
 use crate::image::Image;
 use std::f32::consts::{PI, TAU};
@@ -288,7 +288,8 @@ fn a_turned_photograph_keeps_its_features() {
         let back = [cos, sin, cx - cos * cx - sin * cy, -sin, cos, cy + sin * cx - cos * cy];
         let row = |r: usize| std::array::from_fn(|c| f64::from(back[3 * r + c]));
         let map = Homography::from(Affine::new([row(0), row(1)]).unwrap());
-        let turned = warp(image.view(), &map, image.size(), Interpolation::Lanczos3, 0, &cpu).unwrap();
+        let lanczos = WarpOptions::default().with_interpolation(Interpolation::Lanczos3);
+        let turned = warp(image.view(), &map, image.size(), &lanczos, &cpu.clone().into()).unwrap();
         let after = detect(turned.view(), &SiftOptions::default(), None, &cpu).unwrap();
         // Those whose neighbourhood is in the picture before and after.
         let inside = |k: &&Keypoint| (k.x - cx).hypot(k.y - cy) + 8.0 * k.scale < cx.min(cy);

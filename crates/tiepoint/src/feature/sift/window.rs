@@ -6,7 +6,8 @@
 use super::gpu::plan;
 use super::scale_space::Level;
 use super::{SiftOptions, SiftPreset};
-use crate::{feature, numeric};
+use crate::feature;
+use crate::numeric::{self, ROUNDER};
 use fearless_simd::Simd;
 use std::ops::Range;
 use tiepoint_gpu::KernelSource;
@@ -14,10 +15,9 @@ use tiepoint_gpu::KernelSource;
 /// Fixed-point units of a gradient of 1. A gradient is at most √2, so a contribution stays below 2²².
 pub(super) const UNIT: f32 = 2_097_152.0;
 
-/// Adding 1.5·2²³ leaves a float's nearest integer, ties to even, in its lowest bits; right for |v| < 2²².
+/// The nearest integer, ties to even, of |v| < 2²².
 #[inline(always)]
 pub(super) fn to_integer(v: f32) -> i32 {
-    const ROUNDER: f32 = 12_582_912.0;
     (v + ROUNDER).to_bits() as i32 - ROUNDER.to_bits() as i32
 }
 

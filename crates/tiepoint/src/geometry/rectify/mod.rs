@@ -27,7 +27,7 @@ pub use self_calibrate::{
 
 use super::calibration::{Camera, RectifiedCalibration, StereoCalibration};
 use super::matrix::{Mat3, product, times, transpose};
-use super::warp::{Interpolation, Map, coverage_by, warp_by};
+use super::warp::{Map, WarpOptions, coverage_by, warp_by};
 use super::{Homography, matrix};
 use crate::image::{Image, ImageView, Pixel, Size};
 use crate::options::setters;
@@ -211,7 +211,7 @@ impl RectifiedView {
         Homography::new(product(&projection, &product(&self.rotation, &back)))
     }
 
-    /// The rectified picture; `fill` where the input shows nothing.
+    /// The rectified picture; the fill value where the input shows nothing.
     ///
     /// # Errors
     /// [`Error::Mismatch`] when the picture has not the size that this view was made for, and as
@@ -219,8 +219,7 @@ impl RectifiedView {
     pub fn warp<T: Pixel>(
         &self,
         picture: ImageView<'_, T>,
-        interpolation: Interpolation,
-        fill: T,
+        options: &WarpOptions,
         cpu: &Cpu,
     ) -> Result<Image<T>> {
         if picture.size() != self.input {
@@ -229,13 +228,13 @@ impl RectifiedView {
                 "the picture is {found}, but the rectification is for {expected}"
             )));
         }
-        warp_by(picture, &Inverse::of(self), self.size, interpolation, fill, cpu)
+        warp_by(picture, &Inverse::of(self), self.size, options, cpu)
     }
 
     /// 255 where [`warp`](Self::warp) finds input, 0 where it fills.
     ///
     /// # Errors
-    /// [`Error::Image`] when the result is too large to be held.
+    /// [`Error::Memory`] when the result is too large to be held.
     pub fn coverage(&self, cpu: &Cpu) -> Result<Image<u8>> {
         coverage_by(self.input, &Inverse::of(self), self.size, cpu)
     }

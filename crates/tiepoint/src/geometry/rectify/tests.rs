@@ -2,6 +2,7 @@ use super::*;
 use crate::feature::{Features, sift};
 use crate::geometry::calibration::Distortion;
 use crate::geometry::matrix::IDENTITY;
+use crate::geometry::warp::Interpolation;
 use crate::geometry::{Correspondence, Model, ModelKind, RobustOptions};
 use crate::image::{AnyImage, ReadOptions, read_grey};
 use crate::register::{Rematch, TieOptions, TiePoints, tie_points};
@@ -28,6 +29,10 @@ impl Random {
 }
 
 /// About x, y and z in turn, by angles in radians.
+fn bilinear() -> WarpOptions {
+    WarpOptions::default().with_interpolation(Interpolation::Bilinear)
+}
+
 fn turn(x: f64, y: f64, z: f64) -> [[f64; 3]; 3] {
     let (sx, cx, sy, cy, sz, cz) = (x.sin(), x.cos(), y.sin(), y.cos(), z.sin(), z.cos());
     let rx = [[1.0, 0.0, 0.0], [0.0, cx, -sx], [0.0, sx, cx]];
@@ -109,7 +114,7 @@ fn nothing_to_do_is_done() {
     assert_eq!((found.left.focal, found.left.principal, found.left.size), (600.0, [319.5, 239.5], SIZE));
     let picture = Image::from_fn(SIZE, |x, y| (x * 7 + y * 13) as u8);
     let cpu = Cpu::sequential();
-    let same = found.right.warp(picture.view(), Interpolation::Bilinear, 0, &cpu).unwrap();
+    let same = found.right.warp(picture.view(), &bilinear(), &cpu).unwrap();
     assert_eq!(same, picture, "the picture itself");
     assert!(found.right.coverage(&cpu).unwrap().data().iter().all(|v| *v == 255), "all of it");
 }
@@ -147,7 +152,7 @@ fn warping_is_the_same_everywhere_and_equals_single_places() {
     for level in Cpu::levels() {
         for threads in [1, 2, 5] {
             let cpu = Cpu::with_threads(threads).unwrap().at_level(level).unwrap();
-            results.push(view.warp(picture.view(), Interpolation::Bicubic, 9, &cpu).unwrap());
+            results.push(view.warp(picture.view(), &WarpOptions::default().with_fill(9.0), &cpu).unwrap());
             let (mut u, mut v) = ([0.0; 640], [0.0; 640]);
             for y in [0, 77, 479] {
                 inverse.row(f64::from(y), &mut u, &mut v, cpu.level());
@@ -162,7 +167,7 @@ fn warping_is_the_same_everywhere_and_equals_single_places() {
     }
     assert!(results.windows(2).all(|w| w[0] == w[1]), "one answer");
     let wrong = Image::<u8>::new(Size::new(3, 3));
-    assert!(view.warp(wrong.view(), Interpolation::Bilinear, 0, &Cpu::sequential()).is_err(), "another size");
+    assert!(view.warp(wrong.view(), &bilinear(), &Cpu::sequential()).is_err(), "another size");
 }
 
 #[test]

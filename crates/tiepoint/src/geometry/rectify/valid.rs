@@ -18,7 +18,7 @@ impl Rectification {
     /// Cuts both views to the largest rectangle in which every pixel of both is valid. The scale stays.
     ///
     /// # Errors
-    /// [`Error::Degenerate`] when no pixel is valid in both, [`Error::Image`] when a view is too large to be held.
+    /// [`Error::Degenerate`] when no pixel is valid in both, [`Error::Memory`] when a view is too large to be held.
     pub fn crop_to_valid(&mut self, cpu: &Cpu) -> Result<()> {
         // Places are rounded anew after a cut: a pixel on the very edge of a picture may then lie outside.
         loop {

@@ -9,10 +9,9 @@ pub(super) mod gpu;
 
 use super::nearest::Best;
 use super::product::Element;
-use super::{Guide, Nearest, finished};
-use crate::Result;
+use super::Guide;
 use crate::device::Cpu;
-use crate::feature::{Descriptors, Features, Keypoint};
+use crate::feature::{Features, Keypoint};
 use crate::geometry::Model;
 use std::ops::Range;
 
@@ -159,26 +158,8 @@ fn candidates(grid: &Grid, b: &[Keypoint], guide: &Guide, k: &Keypoint, found: &
     found.sort_unstable();
 }
 
-/// As [`super::nearest_neighbours`], among the pairs that `guide` allows.
-pub(super) fn nearest_neighbours(
-    a: &Features,
-    b: &Features,
-    guide: &Guide,
-    cpu: &Cpu,
-) -> Result<[Vec<Option<Nearest>>; 2]> {
-    Ok(match (&a.descriptors, &b.descriptors) {
-        _ if a.is_empty() || b.is_empty() => [vec![None; a.len()], vec![None; b.len()]],
-        (Descriptors::U8(va), Descriptors::U8(vb)) => {
-            search(a, b, va, vb, guide, cpu).map(|s| s.iter().map(finished).collect())
-        }
-        (Descriptors::F32(va), Descriptors::F32(vb)) => {
-            search(a, b, va, vb, guide, cpu).map(|s| s.iter().map(finished).collect())
-        }
-        _ => return Err(super::kinds_differ()),
-    })
-}
-
-fn search<E: Element>(
+/// The two nearest neighbours of every feature of A, then of B, among the pairs that `guide` allows.
+pub(super) fn search<E: Element>(
     a: &Features,
     b: &Features,
     values_a: &[E],

@@ -21,7 +21,7 @@ use crate::feature::sift::scale_space::Octave;
 use crate::feature::sift::window::{LANES, Samples, UNIT, Window, around, to_integer, visit};
 use crate::feature::sift::{DIMENSION, SiftOptions, SiftPreset};
 use crate::feature::{Descriptors, Keypoint};
-use crate::numeric;
+use crate::numeric::{self, ROUNDER};
 use fearless_simd::{Simd, i32x16, prelude::*};
 use fearless_simd_macros::simd;
 use std::f32::consts::{SQRT_2, TAU};
@@ -264,7 +264,7 @@ impl Shares {
 /// the shares are 0 and 1.
 #[inline(always)]
 fn split(v: f32) -> (f32, f32) {
-    let rounded = ((v - 0.5) + 12_582_912.0) - 12_582_912.0;
+    let rounded = ((v - 0.5) + ROUNDER) - ROUNDER;
     let bin = if rounded > 0.0 { rounded } else { 0.0 };
     (bin, v - bin)
 }
