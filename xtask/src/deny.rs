@@ -1,10 +1,11 @@
-//! `cargo xtask deny`: licences, sources and duplicates of all dependencies, by cargo-deny where it is installed.
+//! `cargo xtask deny`: licences, sources and duplicates of all dependencies, by cargo-deny where it is
+//! installed.
 
 use crate::{Result, succeed, workspace};
 use std::process::{Command, Stdio};
 
-/// Runs cargo-deny, or says that it is missing. Security advisories are left out, since their database is fetched anew
-/// each time.
+/// Runs cargo-deny, or says that it is missing. Security advisories are left out, since their database is
+/// fetched anew each time.
 pub(crate) fn run() -> Result<()> {
     let mut asked = Command::new("cargo-deny");
     asked.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());

@@ -1,7 +1,8 @@
-//! The OpenCL devices on which every kernel is tested: two, which have little in common but the CPU that they run on.
+//! The OpenCL devices on which every kernel is tested: two, which have little in common but the CPU that they
+//! run on.
 //!
-//! PoCL is a rich one. Mesa's rusticl is a poor one with another compiler: no f64, no fused multiply-add, 32 KiB of local
-//! memory. It shows its device only when `RUSTICL_ENABLE` names one.
+//! PoCL is a rich one. Mesa's rusticl is a poor one with another compiler: no f64, no fused multiply-add, 32
+//! KiB of local memory. It shows its device only when `RUSTICL_ENABLE` names one.
 
 use crate::{Result, debian};
 use std::process::Command;
@@ -10,9 +11,9 @@ use tiepoint_gpu::{Api, devices};
 /// Lets rusticl show its device that runs on the CPU, which has this name.
 pub(crate) const RUSTICL: (&str, &str) = ("RUSTICL_ENABLE", "llvmpipe");
 
-/// The kernel tests that are run on rusticl too; nothing is yet said of the others. Many take minutes each there, where
-/// every fused multiply-add is some sixty integer instructions; what needs f64 or whole 64-bit words (warping, integral
-/// images and with them SURF) is the CPU's on such a device.
+/// The kernel tests that are run on rusticl too; nothing is yet said of the others. Many take minutes each
+/// there, where every fused multiply-add is some sixty integer instructions; what needs f64 or whole 64-bit
+/// words (warping, integral images and with them SURF) is the CPU's on such a device.
 pub(crate) const ON_RUSTICL: [&str; 12] = [
     "feature::gpu::tests::features_come_back_as_they_went",
     "feature::order::gpu::tests::the_order_is_that_of_the_cpu",
@@ -55,8 +56,8 @@ const WANTED: [Wanted; 2] = [
     },
 ];
 
-/// Whether PoCL (or a vendor's driver) and rusticl are there, after what lacks was installed where that is possible; an
-/// error says what lacks still.
+/// Whether PoCL (or a vendor's driver) and rusticl are there, after what lacks was installed where that is
+/// possible; an error says what lacks still.
 pub(crate) fn prepare() -> [Result<()>; 2] {
     let mut found = list();
     WANTED.map(|wanted| {

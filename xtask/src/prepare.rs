@@ -22,7 +22,8 @@ pub(crate) fn prepare() -> Result<Prepared> {
     if there(pocl, "kernels are not run")? {
         variables.push(("TIEPOINT_REQUIRE_GPU", "1".into()));
     }
-    let nvrtc = nvrtc::prepare().map(|folder| variables.push(("LD_LIBRARY_PATH", before_others(folder))));
+    let nvrtc = nvrtc::prepare().and_then(before_others);
+    let nvrtc = nvrtc.map(|path| variables.push(("LD_LIBRARY_PATH", path)));
     if there(nvrtc, "kernels are not compiled for CUDA")? {
         variables.push(("TIEPOINT_REQUIRE_NVRTC", "1".into()));
     }
@@ -47,8 +48,8 @@ fn there(found: Result<()>, otherwise: &str) -> Result<bool> {
 }
 
 /// A search path with this folder first.
-fn before_others(folder: PathBuf) -> OsString {
+fn before_others(folder: PathBuf) -> Result<OsString> {
     let others = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let all = std::iter::once(folder.clone()).chain(std::env::split_paths(&others));
-    std::env::join_paths(all).unwrap_or_else(|_| folder.into())
+    std::env::join_paths(all).map_err(|e| format!("{}: {e}", folder.display()))
 }

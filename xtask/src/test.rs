@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Runs unit, property, accuracy, command-line and documentation tests. `arguments` go to `cargo test`; with `--arm`
-/// first, tests are built for 64-bit ARM and run in an emulator.
+/// Runs unit, property, accuracy, command-line and documentation tests. `arguments` go to `cargo test`; with
+/// `--arm` first, tests are built for 64-bit ARM and run in an emulator.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     if let [first, rest @ ..] = arguments
         && first == "--arm"
@@ -70,7 +70,8 @@ fn command(arguments: &[&str], data: &Path, variables: Variables) -> Command {
     cargo
 }
 
-/// Each fast form is compared with its reference at every SIMD level that is compiled and that this machine runs.
+/// Each fast form is compared with its reference at every SIMD level that is compiled and that this machine
+/// runs.
 fn print_levels() {
     #[cfg(target_arch = "x86_64")]
     let levels = {

@@ -4,8 +4,9 @@
 //! cargo run --release --example gpu_filters [cuda|opencl] [--images 32] [--size 3840x2160] [--runs 20] [--check]
 //! ```
 //!
-//! f32 images; medians of the device's own clock over a batch that exceeds its caches. GB/s count one read and one write
-//! of every pixel. `--check` compares one image of each filter with the CPU's, bit by bit, and measures nothing.
+//! f32 images; medians of the device's own clock over a batch that exceeds its caches. GB/s count one read
+//! and one write of every pixel. `--check` compares one image of each filter with the CPU's, bit by bit, and
+//! measures nothing.
 
 #![expect(clippy::print_stdout, reason = "a program's answer")]
 

@@ -31,7 +31,7 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    pub(super) fn new() -> Self {
+    pub(super) fn new() -> Result<Self> {
         let mut state = 1_u32;
         let mut random = move || {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -43,10 +43,10 @@ impl Scene {
             level as u8
         });
         let floats = bytes.data().iter().map(|&v| f32::from(v) / 255.0).collect();
-        let floats = Image::from_vec(floats, bytes.size(), 1).unwrap_or_default();
+        let floats = Image::from_vec(floats, bytes.size(), 1).map_err(|e| e.to_string())?;
         // Not the product of a column and a row, so that neither side can split it.
         let weights = Image::from_fn(Size::new(SIDE, SIDE), |_, _| random() as f32 / 400.0);
-        Self { bytes, floats, weights }
+        Ok(Self { bytes, floats, weights })
     }
 
     pub(super) fn load(&self, opencv: &mut OpenCv) -> Result<()> {

@@ -2,8 +2,8 @@
 
 use super::values::{named, range, with_default};
 use crate::failure::{Failure, Outcome};
-use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::Args;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use std::fmt::Display;
 use tiepoint::feature::select::Selection;
 use tiepoint::feature::sift::{SiftOptions, SiftPreset};

@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use std::path::Path;
 use tiepoint::device::Cpu;
 use tiepoint::feature::Features;
+use tiepoint::for_any_view;
 use tiepoint::geometry::calibration::{RectifiedCalibration, StereoCalibration};
 use tiepoint::geometry::rectify::{
     Agreement, OutputFrame, Rectification, RectifiedView, RectifyOptions, from_tie_points,
 };
-use tiepoint::for_any_view;
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{Correspondence, Model};
 use tiepoint::image::{self, AnyImage, Image};

@@ -101,9 +101,9 @@ impl Detector {
     }
 }
 
-/// A detector on the device that it was opened for, which keeps its memory from image to image. Threads may share it. The
-/// device changes no bit of the result: what a GPU has not the memory or a feature for, the CPU does, and a
-/// [note](Processor::take_notes) says so.
+/// A detector on the device that it was opened for, which keeps its memory from image to image. Threads may
+/// share it. The result is the same on every device: where a GPU lacks memory or a feature the CPU searches,
+/// and a [note](Processor::take_notes) says so.
 #[derive(Debug)]
 pub struct Finder {
     processor: Processor,
@@ -175,8 +175,8 @@ impl Finder {
         found
     }
 
-    /// The features of several grey images, each as [`detect`](Self::detect) finds them. A GPU searches images together
-    /// that follow each other and have one size and one type of pixel.
+    /// The features of several grey images, each as [`detect`](Self::detect) finds them. A GPU searches
+    /// images together that follow each other and have one size and one type of pixel.
     pub fn detect_batch<'a, I>(&self, images: I) -> Vec<Result<Features>>
     where
         I: IntoIterator,
@@ -228,8 +228,8 @@ impl Finder {
         }
     }
 
-    /// Takes features that are no longer needed: see [`GpuDetector::recycle`](super::gpu::GpuDetector::recycle). On a CPU
-    /// they are dropped.
+    /// Takes features that are no longer needed: see
+    /// [`GpuDetector::recycle`](super::gpu::GpuDetector::recycle). On a CPU they are dropped.
     pub fn recycle(&self, features: impl IntoIterator<Item = Features>) {
         match &self.on_gpu {
             None => features.into_iter().for_each(drop),

@@ -1,4 +1,4 @@
-//! Keypoints and descriptors, whichever detector made them.
+//! Keypoints and descriptors of any detector, and the detectors.
 
 #[cfg(test)]
 mod bisect;

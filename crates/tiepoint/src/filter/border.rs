@@ -1,4 +1,4 @@
-//! What the filters share about bands of rows and the edge of the image.
+//! Bands of rows and borders, as all filters treat them.
 
 use crate::image::Border;
 use tiepoint_gpu::KernelSource;
@@ -20,11 +20,11 @@ pub(crate) fn for_kernels(source: KernelSource, border: Border) -> KernelSource 
         .text(include_str!("border.h"))
 }
 
-/// Rows handled by one task. A constant: how an image is cut does not depend on the threads.
+/// Rows of one task, whatever the number of threads.
 pub(crate) const BAND: usize = 32;
 
-/// Fills the `radius` pixels at either end of `padded` from the pixels between them. `black` stands outside for
-/// [`Border::Zero`] and [`Border::Skip`].
+/// Fills the `radius` pixels at either end of `padded` from the pixels between them. `black` stands outside
+/// for [`Border::Zero`] and [`Border::Skip`].
 pub(crate) fn extend<E: Copy>(padded: &mut [E], radius: usize, channels: usize, border: Border, black: E) {
     let width = (padded.len() / channels).saturating_sub(2 * radius);
     if width == 0 {

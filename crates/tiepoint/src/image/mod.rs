@@ -77,7 +77,7 @@ pub struct Rect {
     pub size: Size,
 }
 
-/// What a filter sees beyond the edge of the image.
+/// What stands for pixels beyond the edge of the image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Border {
     /// The edge pixel repeated: `aaa|abcd|ddd`.
@@ -154,7 +154,8 @@ impl<T: Copy + Default> Image<T> {
     /// [`Error::Memory`] when the system has not the memory for the image.
     pub fn try_filled(size: Size, channels: usize, value: T) -> Result<Self> {
         let values = [size.height, channels.max(1)].iter().try_fold(size.width, |n, &m| n.checked_mul(m));
-        // The room is given back at once: `vec!` takes it again, and leaves zeros to the system, which has them ready.
+        // The room is given back at once: `vec!` takes it again, and leaves zeros to the system, which has
+        // them ready.
         let fits = values.is_some_and(|n| Vec::<T>::new().try_reserve_exact(n).is_ok());
         if !fits {
             let needed = values.and_then(|n| n.checked_mul(size_of::<T>())).unwrap_or(usize::MAX) as u64;

@@ -2,8 +2,8 @@
 
 use super::{GpuMatcher, Match, MatchOptions, Nearest, check_pair, matches_on_cpu, neighbours_on_cpu};
 use crate::Result;
-use crate::device::{Cpu, Processor};
 use crate::device::gpu::Gpu;
+use crate::device::{Cpu, Processor};
 use crate::feature::Features;
 use crate::feature::gpu::GpuFeatures;
 
@@ -20,7 +20,8 @@ impl<'a> Matcher<'a> {
     /// A matcher of A with B.
     ///
     /// # Errors
-    /// [`Error::Mismatch`](crate::Error::Mismatch) when the descriptors are of different kinds or dimensions, or missing.
+    /// [`Error::Mismatch`](crate::Error::Mismatch) when the descriptors are of different kinds or dimensions,
+    /// or missing.
     pub fn new(a: &'a Features, b: &'a Features, processor: &'a Processor) -> Result<Self> {
         check_pair(a, b)?;
         Ok(Self { features: [a, b], processor, uploaded: None })
@@ -39,8 +40,8 @@ impl<'a> Matcher<'a> {
     /// See [`super::match_features`].
     ///
     /// # Errors
-    /// [`Error::Option`](crate::Error::Option) as [`MatchOptions::check`], [`Error::Device`](crate::Error::Device) when a
-    /// GPU fails.
+    /// [`Error::Option`](crate::Error::Option) as [`MatchOptions::check`],
+    /// [`Error::Device`](crate::Error::Device) when a GPU fails.
     pub fn match_features(&mut self, options: &MatchOptions) -> Result<Vec<Match>> {
         options.check()?;
         let [a, b] = self.features;

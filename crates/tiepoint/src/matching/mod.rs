@@ -5,14 +5,15 @@
 //! grid over the second image (`guided`).
 //!
 //! **Filters**, in this order: sign of contrast (Bay et al. 2008, section 4.3: the sign of the Laplacian,
-//! free of cost), distance, ratio of the nearest to the second distance (Lowe 2004, section 7.1), mutual
-//! choice (each is the other's nearest). The second neighbour counts whether or not it is close in the image.
+//! which costs nothing), distance, ratio of the nearest to the second distance (Lowe 2004, section 7.1),
+//! mutual choice (each is the other's nearest). The second neighbour counts even where it lies close to the
+//! nearest in the image.
 //!
-//! **Why no k-d tree.** Measured on 2026-11-21 (2 shared cores, AVX-512, one thread, 128 bytes, descriptors of
-//! photographs): 5000 × 5000, both ways, exact, takes 41 ms here; OpenCV 5's FLANN with four trees takes 251 ms
-//! one way for 76 % of the true neighbours (32 checks) and 1196 ms for 96 % (256 checks). 50 000 × 50 000: 3.7 s
-//! here; 5.6 s for 62 %, 33 s for 89 %. An approximate index loses in time and in matches at every size that
-//! fits an image; where a model is known, the guided search beats both.
+//! **Why no k-d tree.** Measured on 2026-11-21 (2 shared cores, AVX-512, one thread, 128 bytes, descriptors
+//! of photographs): 5000 × 5000, both ways, exact, takes 41 ms here; OpenCV 5's FLANN with four trees takes
+//! 251 ms one way for 76 % of the true neighbours (32 checks) and 1196 ms for 96 % (256 checks). 50 000 × 50
+//! 000: 3.7 s here; 5.6 s for 62 %, 33 s for 89 %. An approximate index loses in time and in matches at every
+//! size that fits an image; where a model is known, the guided search beats both.
 //!
 //! **Distance** is Euclidean between unit descriptors, from 0 to 2; 8-bit descriptors are unit vectors times
 //! 512. Results do not depend on threads or SIMD level; the contract of the arithmetic is in `product`.
@@ -50,7 +51,8 @@ pub struct MatchOptions {
     /// Compare only features of equal contrast sign: bright on dark with bright on dark. Halves the work;
     /// switch it off for pictures of unlike sensors. Default true (Bay et al. 2008, section 4.3).
     pub same_sign: bool,
-    /// Keep a match only up to this distance between unit descriptors, 0 to 2; `None` keeps all. Default none.
+    /// Keep a match only up to this distance between unit descriptors, 0 to 2; `None` keeps all. Default
+    /// none.
     pub max_distance: Option<f32>,
     /// Compare only what a known model allows. Default none.
     pub guide: Option<Guide>,
@@ -124,11 +126,12 @@ pub struct Nearest {
 }
 
 /// The two nearest neighbours of every feature: first those of A in B, then those of B in A. `None` where
-/// there is no neighbour at all, or only NaN. They are found on the processor's GPU where there is one that can.
+/// there is no neighbour at all, or only NaN. They are found on the processor's GPU where there is one that
+/// can.
 ///
 /// # Errors
-/// [`Error::Mismatch`] when the descriptors are of different kinds or dimensions, or missing; [`Error::Device`] when a
-/// GPU fails.
+/// [`Error::Mismatch`] when the descriptors are of different kinds or dimensions, or missing;
+/// [`Error::Device`] when a GPU fails.
 pub fn nearest_neighbours(
     a: &Features,
     b: &Features,
@@ -137,8 +140,8 @@ pub fn nearest_neighbours(
     Matcher::new(a, b, processor)?.nearest_neighbours()
 }
 
-/// The matches of A with B, in the order of their index in A, found on the processor's GPU where there is one that can.
-/// To match the same features again with other options keep a [`Matcher`].
+/// The matches of A with B, in the order of their index in A, found on the processor's GPU where there is one
+/// that can. To match the same features again with other options keep a [`Matcher`].
 ///
 /// # Errors
 /// [`Error::Mismatch`] when the descriptors are of different kinds or dimensions, or missing;

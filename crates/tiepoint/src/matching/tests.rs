@@ -247,8 +247,7 @@ fn guided_search_equals_the_definition() {
         let expected = guided_reference(&a, &b, allowed);
         assert!(expected.iter().flatten().count() > 20, "the test compares something");
         everywhere(|cpu| {
-            let [found, _] =
-                neighbours_on_cpu(&a, &b, Some(Guide { b_from_a: model, radius }), cpu).unwrap();
+            let [found, _] = neighbours_on_cpu(&a, &b, Some(Guide { b_from_a: model, radius }), cpu).unwrap();
             let found: Vec<_> = found.iter().map(|n| n.map(|n| n.index)).collect();
             assert_eq!(found, expected, "{model:?} {radius}");
         });

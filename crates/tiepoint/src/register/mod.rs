@@ -1,9 +1,9 @@
 //! Registration: images → features → matches → model → warped image.
 //!
-//! [`tie_points`] is the part between features and model: match by ratio and mutual choice, estimate the model, search
-//! again near what it predicts with a weaker ratio (a repeated structure is no rival when it lies elsewhere), and refine
-//! the model on what was found. [`register()`] is all of it, from two images to one warped onto the other, and
-//! [`warp_onto`] its last step.
+//! [`tie_points`] is the part between features and model: match by ratio and mutual choice, estimate the
+//! model, search again near what it predicts with a weaker ratio (a repeated structure is no rival when it
+//! lies elsewhere), and refine the model on what was found. [`register()`] is all of it, from two images to
+//! one warped onto the other, and [`warp_onto`] its last step.
 
 mod tie;
 
@@ -13,7 +13,9 @@ use crate::device::Processor;
 use crate::feature::{Detector, Features};
 use crate::geometry::warp::{WarpOptions, coverage, warp};
 use crate::geometry::{Model, ModelKind};
-use crate::image::{AnyImage, AnyView, Image, ImageView, Pixel, Prepared, Range, Size, check_mask, grey, prepare};
+use crate::image::{
+    AnyImage, AnyView, Image, ImageView, Pixel, Prepared, Range, Size, check_mask, grey, prepare,
+};
 use crate::options::{Named, setters};
 use crate::{Error, Result, for_any_view};
 
@@ -39,7 +41,8 @@ setters!(RegisterOptions {
 });
 
 impl RegisterOptions {
-    /// Checks every option, but for the fill value of the warp, which depends on the image: see [`WarpOptions::check`].
+    /// Checks every option, but for the fill value of the warp, which depends on the image: see
+    /// [`WarpOptions::check`].
     ///
     /// # Errors
     /// [`Error::Option`] names the first that is out of range.
@@ -129,8 +132,8 @@ pub struct Warped {
 /// Finds where `moving` lies on `reference` and warps it there.
 ///
 /// # Errors
-/// As [`RegisterOptions::check`], the detector, [`tie_points`] and [`warp_onto`]; [`Error::Image`] for more than
-/// four channels, [`Error::Mismatch`] for a mask of another size than its image.
+/// As [`RegisterOptions::check`], the detector, [`tie_points`] and [`warp_onto`]; [`Error::Image`] for more
+/// than four channels, [`Error::Mismatch`] for a mask of another size than its image.
 pub fn register<'a>(
     reference: impl Into<RegisterInput<'a>>,
     moving: impl Into<RegisterInput<'a>>,

@@ -109,8 +109,8 @@ fn correspondences(a: &Features, b: &Features, matches: &[Match]) -> Vec<Corresp
     matches.iter().map(pair).collect()
 }
 
-/// Tie points between two images. Matching runs on the processor's GPU where there is one that can; the CPU finds the
-/// same.
+/// Tie points between two images. Matching runs on the processor's GPU where there is one that can; the CPU
+/// finds the same.
 ///
 /// # Errors
 /// As [`TieOptions::check`], [`Matcher`] and [`estimate()`]; [`Error::Device`] when the GPU fails.

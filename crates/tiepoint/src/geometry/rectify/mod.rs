@@ -1,11 +1,11 @@
 //! Rectification: two pictures turned so that what corresponds lies in the same row.
 //!
 //! With the cameras known (`calibration`), both are turned in place, each by half of the rotation R between
-//! them (Bouguet's method, as in OpenCV), then together so that the baseline
-//! runs along x and the mean of both optical axes lies in the plane y = 0: of all rotations that rectify, those
-//! that turn the pictures least. Both get one focal length f, the mean of what keeps the scale in the middle
-//! of each picture, and principal points after the [`OutputFrame`] asked for. A vertical rig is rectified too: its
-//! pictures come out turned by a quarter.
+//! them (Bouguet's method, as in OpenCV), then together so that the baseline runs along x and the mean of
+//! both optical axes lies in the plane y = 0: of all rotations that rectify, those that turn the pictures
+//! least. Both get one focal length f, the mean of what keeps the scale in the middle of each picture, and
+//! principal points after the [`OutputFrame`] asked for. A vertical rig is rectified too: its pictures come
+//! out turned by a quarter.
 //!
 //! A pixel (x, y) of the result shows the input at the projection, lens included, of
 //! Rᵢᵀ ((x − cx)/f, (y − cy)/f, 1)ᵀ: places in f64 in the order written, without fusing; values as in `warp`.
@@ -81,9 +81,9 @@ impl Rectification {
     /// Rectifies two cameras whose pictures have these sizes.
     ///
     /// # Errors
-    /// As [`StereoCalibration::check`]; [`Error::Mismatch`] when the sizes are not the calibration's, or the left
-    /// camera stands on the right; [`Error::Degenerate`] when one camera sees the other (or nearly so), when the
-    /// views share no row, or when no rectangle is valid in both.
+    /// As [`StereoCalibration::check`]; [`Error::Mismatch`] when the sizes are not the calibration's, or the
+    /// left camera stands on the right; [`Error::Degenerate`] when one camera sees the other (or nearly so),
+    /// when the views share no row, or when no rectangle is valid in both.
     pub fn new(rig: &StereoCalibration, sizes: [Size; 2], options: &RectifyOptions) -> Result<Self> {
         rig.check()?;
         check_sizes(rig, sizes)?;
@@ -130,8 +130,8 @@ impl Rectification {
         Ok(Self { left, right, baseline: pair.baseline })
     }
 
-    /// Whether the left camera stands on the left, as [`new`](Self::new) demands; if not, exchange the pictures
-    /// and take [`StereoCalibration::exchanged`].
+    /// Whether the left camera stands on the left, as [`new`](Self::new) demands; if not, exchange the
+    /// pictures and take [`StereoCalibration::exchanged`].
     pub fn in_order(rig: &StereoCalibration) -> bool {
         half::rectifying(&rig.rotation, rig.translation).is_some()
     }

@@ -4,19 +4,9 @@ use crate::geometry::calibration::Distortion;
 use crate::geometry::matrix::IDENTITY;
 use crate::geometry::warp::Interpolation;
 use crate::geometry::{Correspondence, Model, ModelKind, RobustOptions};
+use crate::image::testing::shared;
 use crate::image::{AnyImage, ReadOptions, read_grey};
 use crate::register::{Rematch, TieOptions, TiePoints, tie_points};
-use std::path::PathBuf;
-
-fn data() -> Option<PathBuf> {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
-    let root = std::env::var("TIEPOINT_DATA").unwrap_or_else(|_| beside.into());
-    let found = Some(PathBuf::from(root)).filter(|p| p.is_dir());
-    if found.is_none() {
-        eprintln!("no shared data here: only the synthetic part of this test ran");
-    }
-    found
-}
 
 struct Random(u64);
 
@@ -28,11 +18,11 @@ impl Random {
     }
 }
 
-/// About x, y and z in turn, by angles in radians.
 fn bilinear() -> WarpOptions {
     WarpOptions::default().with_interpolation(Interpolation::Bilinear)
 }
 
+/// About x, y and z in turn, by angles in radians.
 fn turn(x: f64, y: f64, z: f64) -> [[f64; 3]; 3] {
     let (sx, cx, sy, cy, sz, cz) = (x.sin(), x.cos(), y.sin(), y.cos(), z.sin(), z.cos());
     let rx = [[1.0, 0.0, 0.0], [0.0, cx, -sx], [0.0, sx, cx]];
@@ -390,7 +380,7 @@ fn pairs_of(a: &Features, b: &Features, tie: &TiePoints) -> Vec<Correspondence> 
 
 #[test]
 fn real_pairs_without_calibration() {
-    let Some(data) = data() else { return };
+    let Some(data) = shared("") else { return };
     for (names, limit) in [
         (["cudasift/left.pgm", "cudasift/righ.pgm"], 0.4),
         (["sceaux/100_7101.JPG", "sceaux/100_7102.JPG"], 0.49),
@@ -434,7 +424,7 @@ fn real_pairs_without_calibration() {
 
 #[test]
 fn real_pairs_with_calibration() {
-    let Some(data) = data() else { return };
+    let Some(data) = shared("") else { return };
     let folder = data.join("calibration/opencv_stereo");
     let cpu = Cpu::with_threads(2).unwrap();
     let rig = StereoCalibration::read(&[folder.join("reference_calibration.yml")]).unwrap();

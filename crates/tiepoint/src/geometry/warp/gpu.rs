@@ -270,7 +270,8 @@ mod tests {
                     let on_device = GpuImage::upload(gpu, image.view()).unwrap();
                     let size = Size::new(77 + m, 60 - m);
                     let context = format!("{gpu:?}, {kind:?}, {} x {channels}, map {m}", image.size());
-                    let found = plan.warp(&on_device, map, size, T::from_f32(fill)).unwrap().download().unwrap();
+                    let found =
+                        plan.warp(&on_device, map, size, T::from_f32(fill)).unwrap().download().unwrap();
                     let expected = warp(image.view(), map, size, &options, &cpu).unwrap();
                     assert_same(&found, &expected, &context);
                     let found = plan.coverage(image.size(), map, size).unwrap().download().unwrap();

@@ -1,13 +1,13 @@
 //! Warping: an image resampled through a homography, or any other map (rectification with its lens).
 //!
 //! For each output pixel (x, y) the map gives the place (u, v) in the input, pixel centres at integers. For a
-//! homography u = (h₀₀ x + (h₀₁ y + h₀₂)) / w, v and w likewise, in f64, in this order, without fusing. Places inside the
-//! input's area, −½ ≤ u < width − ½ and likewise v, are interpolated; taps beyond the edge repeat the edge
-//! pixel. All others, and those beyond the horizon, take the fill value.
+//! homography u = (h₀₀ x + (h₀₁ y + h₀₂)) / w, v and w likewise, in f64, in this order, without fusing.
+//! Places inside the input's area, −½ ≤ u < width − ½ and likewise v, are interpolated; taps beyond the edge
+//! repeat the edge pixel. All others, and those beyond the horizon, take the fill value.
 //!
-//! **Interpolation** is separable. Bilinear: the fractions of u and v as f32. Bicubic: Keys (1981) with
-//! a = −½, 4 taps. Lanczos: 3 lobes, 6 taps scaled to sum 1. The weights of the last two come from a table
-//! over 1/1024 pixel. Along a row s = w₀ p₀, then s = fma(wᵢ, pᵢ, s); the rows' sums are added in the same way,
+//! **Interpolation** is separable. Bilinear: the fractions of u and v as f32. Bicubic: Keys (1981) with a =
+//! −½, 4 taps. Lanczos: 3 lobes, 6 taps scaled to sum 1. The weights of the last two come from a table over
+//! 1/1024 pixel. Along a row s = w₀ p₀, then s = fma(wᵢ, pᵢ, s); the rows' sums are added in the same way,
 //! top to bottom, in f32. Integers round to nearest even and saturate. A whole-pixel place gives its pixel as
 //! it is. There is no low-pass: shrink through a pyramid first where the map shrinks more than about twice.
 
@@ -35,8 +35,8 @@ use resample::Resampler;
 pub enum Interpolation {
     /// From 2×2 pixels; never leaves their range.
     Bilinear,
-    /// From 4×4 pixels, sharper; overshoots a little at edges. The default, of the library and of the command:
-    /// bilinear half way between pixels is their mean, and a warped image is blurred unevenly.
+    /// From 4×4 pixels, sharper; overshoots a little at edges. The default, of the library and of the
+    /// command: bilinear half way between pixels is their mean, and a warped image is blurred unevenly.
     #[default]
     Bicubic,
     /// From 6×6 pixels, sharpest.
@@ -84,7 +84,8 @@ impl WarpOptions {
     fn fill_as<T: Pixel>(&self) -> Result<T> {
         let fill = T::from_f32(self.fill);
         let kept = fill.to_f32() == self.fill || fill.to_f32().is_nan();
-        kept.then_some(fill).ok_or_else(|| Error::option("fill", self.fill, "a value of the image's pixel type"))
+        kept.then_some(fill)
+            .ok_or_else(|| Error::option("fill", self.fill, "a value of the image's pixel type"))
     }
 }
 
@@ -105,8 +106,9 @@ fn check_input(size: Size) -> Result<()> {
     Ok(())
 }
 
-/// The output of `size` whose pixel (x, y) shows the input at `input_from_output`(x, y). To bring image B onto image A
-/// give B from A. Places without input get the fill value. It is made on the processor's GPU where there is one that can.
+/// The output of `size` whose pixel (x, y) shows the input at `input_from_output`(x, y). To bring image B
+/// onto image A give B from A. Places without input get the fill value. It is made on the processor's GPU
+/// where there is one that can.
 ///
 /// # Errors
 /// [`Error::Image`] when the input is empty, [`Error::Memory`] when the output is too large to be held, as

@@ -74,7 +74,8 @@ fn identity_and_whole_shifts_move_pixels() {
         for kind in ALL {
             let same = warp(image.view(), &shift(0.0, 0.0), image.size(), &options(kind, 0.0), &cpu).unwrap();
             assert_eq!(same, image, "{kind:?}");
-            let moved = warp(image.view(), &shift(2.0, -1.0), image.size(), &options(kind, 99.0), &cpu).unwrap();
+            let moved =
+                warp(image.view(), &shift(2.0, -1.0), image.size(), &options(kind, 99.0), &cpu).unwrap();
             assert_eq!(moved.row(3)[..channels], image.row(2)[2 * channels..3 * channels], "{kind:?}");
             assert!(moved.row(0).iter().all(|&v| v == 99), "above the input");
         }
@@ -130,7 +131,10 @@ fn nonsense_is_an_error_on_every_device() {
             }
         }
         assert!(warped(&one, Size::new(0, 3)).unwrap().data().is_empty(), "an empty output is none");
-        assert!(coverage(one.size(), &map, Size::new(3, 0), &processor).unwrap().data().is_empty(), "nor here");
+        assert!(
+            coverage(one.size(), &map, Size::new(3, 0), &processor).unwrap().data().is_empty(),
+            "nor here"
+        );
         let wrong = options.with_fill(256.0);
         let found = warp(one.view(), &map, one.size(), &wrong, &processor);
         assert!(matches!(found, Err(Error::Option { name: "fill", .. })), "{found:?}");
@@ -151,9 +155,17 @@ fn every_device_warps_the_same() {
     let covered = coverage(image.size(), &map, size, &alone).unwrap();
     for gpu in crate::device::gpu::all() {
         let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
-        assert_same(&warp(image.view(), &map, size, &options, &processor).unwrap(), &expected, format!("{gpu:?}"));
+        assert_same(
+            &warp(image.view(), &map, size, &options, &processor).unwrap(),
+            &expected,
+            format!("{gpu:?}"),
+        );
         assert_same(&coverage(image.size(), &map, size, &processor).unwrap(), &covered, format!("{gpu:?}"));
-        assert_eq!(processor.take_notes().is_empty(), gpu.info().has_f64, "a note where the CPU had to do it");
+        assert_eq!(
+            processor.take_notes().is_empty(),
+            gpu.info().has_f64,
+            "a note where the CPU had to do it"
+        );
     }
 }
 
@@ -210,7 +222,8 @@ fn progress_is_told_of_rows() {
     let (image, map) = (noise(Size::new(20, 20), 1), shift(2.0, 3.0));
     for threads in [1, 5] {
         let (cpu, size) = (Cpu::with_threads(threads).unwrap(), Size::new(30, 100));
-        let warp = |cpu: &Cpu| warp(image.view(), &map, size, &WarpOptions::default(), &cpu.clone().into()).unwrap();
+        let warp =
+            |cpu: &Cpu| warp(image.view(), &map, size, &WarpOptions::default(), &cpu.clone().into()).unwrap();
         assert!(told(&cpu, 6, warp).iter().all(|p| p.task == "warp" && p.total == 100), "rows of the output");
     }
 }

@@ -7,9 +7,9 @@
 
 pub(super) mod gpu;
 
+use super::Guide;
 use super::nearest::Best;
 use super::product::Element;
-use super::Guide;
 use crate::device::Cpu;
 use crate::feature::{Features, Keypoint};
 use crate::geometry::Model;
@@ -89,14 +89,15 @@ impl Grid {
         self.range(y, self.top, self.rows).for_each(|row| self.visit_row(row, columns.clone(), f));
     }
 
-    /// Calls `f` with all keypoints that may lie within `radius` of the line `a x + b y + c = 0`: of every row
-    /// of cells that the band meets, the run of cells that it meets there.
+    /// Calls `f` with all keypoints that may lie within `radius` of the line `a x + b y + c = 0`: those in
+    /// the cells that the band around the line meets, found row by row.
     fn visit_line(&self, [a, b, c]: [f64; 3], radius: f64, f: &mut impl FnMut(u32)) {
         let norm = (a * a + b * b).sqrt();
         if !(norm > 0.0 && norm.is_finite()) {
             return;
         }
-        // Where the band lies along one axis for a span of the other: all of it for a line along that axis.
+        // The interval of one axis that the band covers over an interval of the other; all of the axis for a
+        // line along it.
         let span = |(p, q): (f64, f64), [low, high]: [f64; 2]| {
             if p == 0.0 {
                 return [f64::NEG_INFINITY, f64::INFINITY];
@@ -113,7 +114,7 @@ impl Grid {
     }
 }
 
-/// What the model says about one keypoint of A.
+/// Where the model expects the match of a keypoint of A.
 enum Prediction {
     Place([f64; 2]),
     Line([f64; 3]),
