@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use std::path::Path;
 use tiepoint::device::Cpu;
 use tiepoint::feature::Features;
-use tiepoint::for_any_view;
 use tiepoint::geometry::calibration::{RectifiedCalibration, StereoCalibration};
 use tiepoint::geometry::rectify::{
     Agreement, OutputFrame, Rectification, RectifiedView, RectifyOptions, from_tie_points,
@@ -120,7 +119,7 @@ impl Pair {
         let warped = |side: usize| -> Outcome<AnyImage> {
             let view = self.views()[side];
             let source = if self.exchanged { 1 - side } else { side };
-            Ok(for_any_view!(original(found, source).view(), v => view.warp(v, &options, cpu)?.into()))
+            Ok(view.warp_any(original(found, source).view(), &options, cpu)?)
         };
         Ok([warped(0)?, warped(1)?])
     }

@@ -50,7 +50,7 @@ fn warped(pair: &MatchedPair, arguments: &RegisterArguments, context: &Context) 
     let reference_from_moving = pair.tie.b_from_a.ok_or_else(|| Failure::work("no model was found"))?;
     let [moving, reference] = [0, 1].map(|i| original(&pair.pictures[i]));
     let options = WarpOptions::default().with_interpolation(arguments.interpolation);
-    Ok(warp_onto(moving, reference.size(), &reference_from_moving, &options, &context.processor)?)
+    Ok(warp_onto(moving.view(), reference.size(), &reference_from_moving, &options, &context.processor)?)
 }
 
 /// The share of REFERENCE that MOVING covers.

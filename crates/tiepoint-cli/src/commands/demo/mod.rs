@@ -14,9 +14,10 @@ use crate::output::{Clock, Part};
 use serde_json::{Value, json};
 use std::path::Path;
 use tiepoint::feature::{Detector, Features, sift::SiftOptions, surf::SurfOptions};
-use tiepoint::filter::gauss::{GaussOptions, gauss};
-use tiepoint::filter::hessian::{self, HessianOptions};
-use tiepoint::filter::sobel;
+use tiepoint::filter::any::{self, Gradient};
+use tiepoint::filter::gauss::GaussOptions;
+use tiepoint::filter::hessian::HessianOptions;
+use tiepoint::filter::sobel::SobelOptions;
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::image::{self, AnyImage, Size};
 use tiepoint::register::{TieOptions, TiePoints, Warped, tie_points, warp_onto};
@@ -169,7 +170,7 @@ impl Tied {
         let tie = tie_points(&features[0], &features[1], &TieOptions::default(), processor)?;
         let a_from_b = tie.b_from_a.and_then(|model| model.inverse());
         let a_from_b = a_from_b.ok_or_else(|| Failure::work("the model has no inverse"))?;
-        let warped = warp_onto(b, a.size(), &a_from_b, &WarpOptions::default(), processor)?;
+        let warped = warp_onto(b.view(), a.size(), &a_from_b, &WarpOptions::default(), processor)?;
         let seconds = start.elapsed().as_secs_f64();
         Ok(Self { features, tie, warped, seconds })
     }
@@ -199,15 +200,11 @@ impl Tied {
 
 /// The filters on one image.
 fn filters(image: &AnyImage, folder: &Path, context: &Context) -> Outcome {
-    let AnyImage::U8(image) = image else { return Ok(()) };
-    let cpu = &context.processor.cpu;
-    let smooth = gauss(image.view(), &GaussOptions::sigma(4.0), cpu)?;
-    let edges = sobel::magnitude(image.view(), &sobel::SobelOptions::default(), cpu)?;
-    let blobs = magnitude(hessian::response(image.view(), &HessianOptions::default(), cpu)?);
-    let gauss = AnyImage::U8(smooth);
-    for (name, result) in
-        [("gauss", gauss), ("sobel", AnyImage::U8(edges)), ("hessian", AnyImage::F32(blobs))]
-    {
+    let (image, processor) = (image.view(), &context.processor);
+    let smooth = any::gauss(image, &GaussOptions::sigma(4.0), processor)?;
+    let edges = any::sobel(image, Gradient::Magnitude, &SobelOptions::default(), processor)?;
+    let blobs = magnitude(any::hessian(image, &HessianOptions::default(), processor)?);
+    for (name, result) in [("gauss", smooth), ("sobel", edges), ("hessian", AnyImage::F32(blobs))] {
         image::write(folder.join(format!("filter-{name}.png")), &result)?;
     }
     Ok(())
