@@ -100,7 +100,7 @@ impl Epipolar {
     #[inline(always)]
     fn squared(&self) -> f64 {
         let r = 2.0 * (self.product * self.product) / self.norm;
-        // 0/0 for a match in both epipoles: which any fundamental matrix allows.
+        // 0/0 for a match in both epipoles, which any fundamental matrix allows.
         if self.norm > 0.0 { r } else { 0.0 }
     }
 }
