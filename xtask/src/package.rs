@@ -1,4 +1,4 @@
-//! `cargo xtask package` and `cargo xtask dist`: what others get.
+//! `cargo xtask package` and `cargo xtask dist`: the packages and the program as they are published.
 
 use crate::{Result, succeed, workspace};
 use std::fs;

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: every test that this machine can run, and a word on those that it cannot.
+//! `cargo xtask test`: every test that this machine can run, and a line on those that it cannot.
 
 use crate::prepare::{self, Variables};
 use crate::{Result, arm, data_folder, opencl, workspace};
@@ -46,7 +46,7 @@ fn on_rusticl(data: &Path, variables: &Variables) -> Result<()> {
     let output = output.map_err(|e| format!("cargo cannot be started: {e}"))?;
     let told = String::from_utf8_lossy(&output.stdout);
     println!("{told}");
-    // A test that was renamed would be left out in silence.
+    // A test that was renamed would otherwise be left out without a message.
     let all = format!("test result: ok. {} passed", opencl::ON_RUSTICL.len());
     if !output.status.success() || !told.contains(&all) {
         return Err(format!("not all of the {} kernel tests passed on rusticl", opencl::ON_RUSTICL.len()));

@@ -85,7 +85,7 @@ impl OpenCv {
 
 impl Drop for OpenCv {
     fn drop(&mut self) {
-        // It may have ended already; there is nothing more to do then.
+        // An error means that it has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

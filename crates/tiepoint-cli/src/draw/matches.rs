@@ -25,7 +25,7 @@ pub(crate) fn side_by_side(a: Canvas, b: Canvas, ties: &[Tie]) -> Outcome<Canvas
         canvas.paste(&picture, x, 0);
     }
     let crowd = ties.iter().filter(|t| t.inlier).count();
-    // Many lines one over the other would be a green wall.
+    // Many opaque lines would cover the picture.
     let opacity = (48.0 / crowd.max(1) as f64).sqrt().clamp(0.2, 0.9);
     for inlier in [false, true] {
         for tie in ties.iter().filter(|t| t.inlier == inlier) {

@@ -32,7 +32,7 @@ struct DemoScene {
     options: SceneOptions,
 }
 
-/// What one detector made of one scene.
+/// The results of one detector on one scene.
 #[derive(Debug)]
 struct Score {
     scene: &'static str,
