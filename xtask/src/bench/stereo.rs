@@ -47,7 +47,12 @@ impl Pair {
         if Cpu::levels().contains(&SimdLevel::Avx2) {
             row("128 disparities, 8 paths, AVX2, to HH", hh, default, SimdLevel::Avx2)?;
         }
-        row("128 disparities, 4 paths, to HH4", "sgbm left right 128 hh4", paths(default, Paths::Four), best)?;
+        row(
+            "128 disparities, 4 paths, to HH4",
+            "sgbm left right 128 hh4",
+            paths(default, Paths::Four),
+            best,
+        )?;
         row("128 disparities, 16 paths, to HH", hh, paths(default, Paths::Sixteen), best)?;
         for choice in Cost::ALL.iter().filter(|choice| choice.value != Cost::default()) {
             let (name, options) = (choice.name, default.with_cost(choice.value));

@@ -1,7 +1,7 @@
 //! Dense stereo by Semi-Global Matching: a disparity for every pixel of a rectified pair.
 //!
-//! **The method.** A [matching cost](cost) says how unlike a left pixel and a right one of its row are: census, absolute
-//! difference, mutual information, or a custom one. One pixel alone says little, so *cost aggregation* (`aggregation`)
+//! **The method.** A [matching cost](cost) says how unlike a left pixel and a right one of its row are: census and
+//! colour, census, absolute difference, mutual information, or a custom one. One pixel alone says little, so *cost aggregation* (`aggregation`)
 //! sums costs along straight paths from 4, 5, 8 or 16 directions, on which a change of disparity costs P1 when it is by
 //! one and P2 when it is larger, less at edges of the image. *Winner takes all* (`winner_takes_all`) chooses the
 //! disparity with the least sum and places it between whole ones; the right view follows from the same sums along their
@@ -23,13 +23,13 @@
 //!
 //! **Verified.** Costs and sums equal plain scalar references in every bit. Against ground truth: percent of the
 //! non-occluded pixels (both truths agree within 1 px, where there are two) off by more than 1 px, invalid pixels first
-//! filled with the smaller of their nearest valid neighbours in the row; 16, 32, 64, 80 and 128 disparities.
+//! filled with the smaller of their nearest valid neighbours in the row; 16, 32, 64, 80, 128 and 96 disparities.
 //!
-//! | | tsukuba | sawtooth | cones | art | wood2 |
-//! |---|---:|---:|---:|---:|---:|
-//! | default options | 4.86 | 0.97 | 2.99 | 7.26 | 0.76 |
-//! | OpenCV 5, the better mode | 5.67 | 3.21 | 5.34 | 9.87 | 1.49 |
-//! | the same, `preFilterCap` 0 | 5.26 | 2.68 | 4.80 | 9.00 | 1.56 |
+//! | | tsukuba | sawtooth | cones | art | wood2 | Scene Flow 0 |
+//! |---|---:|---:|---:|---:|---:|---:|
+//! | default options | 4.08 | 0.91 | 2.61 | 6.43 | 1.22 | 4.59 |
+//! | census 5×5 | 4.70 | 0.93 | 2.93 | 7.43 | 1.08 | 5.84 |
+//! | OpenCV 5, the better mode | 5.67 | 3.21 | 5.34 | 9.87 | 1.49 | 6.90 |
 //!
 //! OpenCV: `StereoSGBM` in `MODE_HH` and `MODE_SGBM_3WAY` on colour, block 3, P1 72, P2 288, uniqueness 0, speckles
 //! 100/2, `preFilterCap` 63, images padded on the left.
@@ -49,6 +49,7 @@ pub mod fill;
 pub mod median;
 mod options;
 mod pair;
+mod reason;
 mod refinement;
 pub mod speckle;
 #[cfg(test)]
@@ -59,6 +60,7 @@ mod winner_takes_all;
 
 pub use cost::{CensusWindow, Cost, MatchingCost};
 pub use options::{Learning, Paths, Penalties, RightView, StereoOptions, Subpixel};
+pub use reason::Reason;
 
 use crate::{
     Error, Result,
@@ -94,6 +96,8 @@ pub struct StereoResult {
     pub right: Option<Image<f32>>,
     /// How distinct the best sum is, from 0 (not at all) to 1, if asked for; 0 where there is no disparity.
     pub confidence: Option<Image<f32>>,
+    /// Why pixels of the left view were made invalid, if asked for; filling leaves it as it is.
+    pub reasons: Option<Image<Reason>>,
 }
 
 /// The left or the right of the two views.
@@ -302,6 +306,7 @@ impl Stereo {
             disparity: image(),
             right: diagonal.then(image),
             confidence: options.confidence.then(image),
+            reasons: None,
         };
         let output = AggregationOutput {
             disparity: Some(&mut out.disparity),
@@ -322,6 +327,7 @@ impl Stereo {
             aggregate(&input, output, workspace, &cpu.part(pixels))?;
             out.right = Some(pair::mirrored(&disparity));
         }
+        out.reasons = options.reasons.then(|| reason::first(&out.disparity, pair));
         refinement::refine(&mut out, options, cpu)?;
         out.right = out.right.filter(|_| options.right);
         Ok(out)

@@ -112,7 +112,7 @@ pub struct StereoOptions {
     pub min_disparity: i32,
     /// How many whole disparities are searched, 1 to 4096. Default 128.
     pub disparities: usize,
-    /// The matching cost. Default census 5×5.
+    /// The matching cost. Default: census 5×5 joined with colour.
     pub cost: Cost,
     /// How mutual information is learnt; other costs ignore it. Default from coarse to fine.
     pub learning: Learning,
@@ -148,6 +148,8 @@ pub struct StereoOptions {
     pub right: bool,
     /// Also give a confidence from 0 to 1. Default off.
     pub confidence: bool,
+    /// Also give the reason why each pixel was made invalid. Default no.
+    pub reasons: bool,
 }
 
 impl Default for StereoOptions {
@@ -170,6 +172,7 @@ impl Default for StereoOptions {
             memory: Some(1 << 30),
             right: false,
             confidence: false,
+            reasons: false,
         }
     }
 }
@@ -219,6 +222,7 @@ setters!(StereoOptions {
     with_memory: memory = Option<u64>,
     with_right: right = bool,
     with_confidence: confidence = bool,
+    with_reasons: reasons = bool,
 });
 
 impl StereoOptions {

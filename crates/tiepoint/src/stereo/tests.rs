@@ -1,8 +1,8 @@
 //! The whole of dense stereo, on scenes whose disparities are known.
 
 use super::{
-    CensusWindow, Cost, INVALID, Learning, Masks, MatchingCost, Paths, Penalties, RightView, Stereo, StereoOptions,
-    StereoResult,
+    CensusWindow, Cost, INVALID, Learning, Masks, MatchingCost, Paths, Penalties, Reason, RightView, Stereo,
+    StereoOptions, StereoResult,
 };
 use crate::{
     Result,
@@ -130,7 +130,8 @@ fn pixels_without_data_have_no_disparity_and_spoil_no_others() {
 fn one_answer_for_threads_levels_and_memory() {
     let pair = shifted(Size::new(150, 70), 11, 8);
     for cost in Cost::ALL.iter().map(|choice| choice.value) {
-        let options = StereoOptions { disparities: 40, cost, confidence: true, ..Default::default() };
+        let options =
+            StereoOptions { disparities: 40, cost, confidence: true, reasons: true, ..Default::default() };
         let expected = compute(options, &pair, Masks::default(), &Cpu::sequential());
         for level in Cpu::levels() {
             for threads in [1, 2, 5] {
@@ -306,7 +307,38 @@ fn flat_coloured_panels_are_found_by_colour() {
         let colour = bad_in_rooms(Cost::AdCensus, right, true);
         let grey = bad_in_rooms(Cost::AdCensus, right, false);
         let census = bad_in_rooms(census, right, true);
-        let what = format!("bad pixels, %: census and colour {colour}, and grey {grey}, census {census}; {right:?}");
+        let what =
+            format!("bad pixels, %: census and colour {colour}, and grey {grey}, census {census}; {right:?}");
         assert!(colour < 18.0 && colour < 0.9 * grey && colour < 0.8 * census, "{what}");
     }
+}
+
+#[test]
+fn every_invalid_pixel_has_a_reason_and_the_right_one() {
+    let scene = StereoSceneOptions::default().with_size(Size::new(200, 150)).with_seed(3).with_noise(0.02);
+    let scene =
+        StereoScene::new(&scene.with_disparities([4.0, 30.0])).unwrap().render::<u8>(&Cpu::sequential());
+    let mask = Image::from_fn(Size::new(200, 150), |x, y| u8::from(x < 150 || y > 40));
+    let masks = Masks { left: Some(mask.view()), right: None };
+    let options = StereoOptions { disparities: 40, uniqueness: 5, reasons: true, ..Default::default() };
+    let pair = [scene.left, scene.right];
+    let found = compute(options, &pair, masks, &Cpu::sequential());
+    let reasons = found.reasons.unwrap();
+    for (reason, d) in reasons.data().iter().zip(found.disparity.data()) {
+        assert_eq!(*reason == Reason::None, d.is_finite(), "{reason:?}, {d}");
+    }
+    let of = |wanted: Reason| reasons.data().iter().filter(|r| **r == wanted).count();
+    assert_eq!(of(Reason::NoData), 50 * 41, "what the mask leaves out");
+    for reason in [Reason::Ambiguous, Reason::Occluded, Reason::Inconsistent, Reason::Speckle] {
+        assert!(of(reason) > 0, "{reason:?} strikes no pixel of this scene");
+    }
+    // Hidden from the right camera by the truth.
+    let places = (0..150).flat_map(|y| (0..200).map(move |x| (x, y)));
+    let occluded: Vec<_> = places.filter(|&(x, y)| reasons.row(y)[x] == Reason::Occluded).collect();
+    let right = occluded.iter().filter(|&&(x, y)| scene.visible.row(y)[x] == 0).count();
+    assert!(right * 10 > occluded.len() * 7, "{right} of {} are hidden", occluded.len());
+    let filled = compute(options.with_fill(true), &pair, masks, &Cpu::sequential());
+    assert!(filled.reasons.unwrap() == reasons, "filling keeps the reasons");
+    let plain = compute(options.with_reasons(false), &pair, masks, &Cpu::sequential());
+    assert!(plain.reasons.is_none() && plain.disparity == found.disparity, "asking changes nothing else");
 }

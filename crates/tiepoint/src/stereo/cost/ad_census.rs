@@ -118,9 +118,7 @@ fn difference<S: Simd, const CHANNELS: usize>(colours: Planes<'_, S, CHANNELS>, 
 #[cfg(test)]
 mod tests {
     use super::{super::census::tests::distance, *};
-    use crate::{
-        stereo::cost::tests::{check_formula, check_formula_of},
-    };
+    use crate::stereo::cost::tests::{check_formula, check_formula_of};
 
     /// The cost of two pixels, number by number.
     fn formula(pair: &Pair, x: usize, other: usize, y: usize) -> u16 {

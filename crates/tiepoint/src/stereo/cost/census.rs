@@ -9,7 +9,7 @@
 
 use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn, Planes};
 use crate::{
-    Result, for_any_image,
+    Result, for_any_view,
     image::{ImageView, Pixel},
     options::named,
     stereo::{Penalties, View, aggregation::Value, pair::Pair},
@@ -78,7 +78,7 @@ impl CensusWindow {
 /// Writes the census of row y of a view, plane by plane.
 pub(super) fn census(pair: &Pair, view: View, window: CensusWindow, y: usize, out: &mut [u8]) {
     let rounding = pair.rounding(view);
-    for_any_image!(pair.grey(view), image => transform(image, rounding, window, y, out));
+    for_any_view!(pair.grey(view).view(), image => transform(image, rounding, window, y, out));
 }
 
 /// The census of row y: its planes, one after the other. `a` is darker than `b` where a + `rounding` < b.
@@ -225,7 +225,13 @@ pub(super) mod tests {
     }
 
     /// Comparisons that differ, one by one.
-    pub(in super::super) fn distance(pair: &Pair, window: CensusWindow, x: usize, other: usize, y: usize) -> u16 {
+    pub(in super::super) fn distance(
+        pair: &Pair,
+        window: CensusWindow,
+        x: usize,
+        other: usize,
+        y: usize,
+    ) -> u16 {
         let (rx, ry) = window.radius();
         let (rx, ry) = (rx as i64, ry as i64);
         let value = |view, x: i64, y: i64| {

@@ -45,7 +45,9 @@ impl<'a> Pictures<'a> {
         cpu: &Cpu,
     ) -> Result<[Image<u8>; N]> {
         let greys = views.map(|view| {
-            Grey::from_image(for_any_view!(self.views[view.index()], v => side_by_side(v, channels, cpu).into()))
+            Grey::from_image(
+                for_any_view!(self.views[view.index()], v => side_by_side(v, channels, cpu).into()),
+            )
         });
         let scale = Bytes::of(&greys.each_ref()[..]);
         let mut images = greys.map(|grey| scale.convert(grey, cpu));

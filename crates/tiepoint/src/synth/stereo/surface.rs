@@ -81,7 +81,11 @@ impl Surface {
             return Err(Error::option("plain", format!("{:?}", self.plain), "0 to 1"));
         }
         if !self.tint.iter().all(|t| (0.0..=100.0).contains(t)) {
-            return Err(Error::option("tint", format!("{:?}", self.tint), "0 to 100 for red, green and blue"));
+            return Err(Error::option(
+                "tint",
+                format!("{:?}", self.tint),
+                "0 to 100 for red, green and blue",
+            ));
         }
         Ok(())
     }
