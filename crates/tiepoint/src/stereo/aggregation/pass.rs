@@ -149,8 +149,12 @@ impl Groups {
         self.height.div_ceil(self.rows)
     }
 
+    /// The rows of a group. Only those above the last group are swept forward twice, so that it is the first that has
+    /// fewer rows than fit.
     fn range(&self, group: usize) -> Range<usize> {
-        group * self.rows..((group + 1) * self.rows).min(self.height)
+        let first = (self.height - (self.count() - 1) * self.rows).next_multiple_of(BAND);
+        let start = |group: usize| if group == 0 { 0 } else { first + (group - 1) * self.rows };
+        start(group)..start(group + 1).min(self.height)
     }
 }
 
@@ -334,7 +338,15 @@ mod tests {
             let input = AggregationInput::new(&cost, &pair, &options, penalties);
             Groups::plan(&input, kept, 1920 * 128, 3 * 1920 * 128, 1 << 20)
         };
-        let rows = |memory, kept| plan(memory, kept).unwrap().rows;
+        let rows = |memory, kept| {
+            let groups = plan(memory, kept).unwrap();
+            let ranges: Vec<_> = (0..groups.count()).map(|group| groups.range(group)).collect();
+            assert!(ranges.windows(2).all(|pair| pair[0].end == pair[1].start), "one after the other: {ranges:?}");
+            assert!(ranges.iter().all(|r| (1..=groups.rows).contains(&r.len())), "as many as fit: {ranges:?}");
+            let last = &ranges[ranges.len() - 1];
+            assert!(last.end == 1080 && last.len() + BAND > groups.rows.min(1080), "a whole last group: {ranges:?}");
+            groups.rows
+        };
         let fresh = rows(None, false);
         let all = |rows: usize| (rows * 1920 * 128) as u64;
         assert!(all(fresh) < FRESH && all(fresh) > FRESH / 2, "{fresh} rows in the memory of a first call");
