@@ -46,11 +46,12 @@ use fearless_simd_macros::simd;
 use mutual_information::MutualInformation;
 
 /// How unlike a pixel of the left image and one of the right are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cost {
     /// Census 5×5 and the absolute difference of the colours, or of the grey values where there are none: a sum in which
     /// neither outweighs the other. Where there is no texture the colour tells; where the light has changed the census.
+    #[default]
     AdCensus,
     /// Hamming distance of census transforms: which neighbours are darker than the centre (Zabih and Woodfill,
     /// ECCV 1994). Withstands gain, offset and any other increasing change of brightness.
@@ -98,12 +99,6 @@ cost_table! {
         "Absolute differences: for one camera and one light";
     "mi": MutualInformation, Self::MutualInformation => &MutualInformation,
         "Mutual information: withstands any mapping of brightness";
-}
-
-impl Default for Cost {
-    fn default() -> Self {
-        Self::AdCensus
-    }
 }
 
 impl Cost {
