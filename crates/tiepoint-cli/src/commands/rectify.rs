@@ -15,6 +15,7 @@ use tiepoint::geometry::calibration::{Projection, RectifiedCalibration, StereoCa
 use tiepoint::geometry::rectify::{
     Agreement, OutputFrame, Rectification, RectifiedView, RectifyOptions, from_tie_points,
 };
+use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{Correspondence, Fundamental, Model};
 use tiepoint::image::{self, AnyImage, Image, OutputFormat};
 use tiepoint::matching::Match;
@@ -188,10 +189,12 @@ impl Pair {
     }
 
     fn warp(&self, found: &MatchedPair, arguments: &RectifyArguments, cpu: &Cpu) -> Outcome<[AnyImage; 2]> {
+        let options = WarpOptions::default().with_interpolation(arguments.interpolation);
         let warped = |side: usize| -> Outcome<AnyImage> {
-            let (view, kind) = (self.views()[side], arguments.interpolation);
-            let source = if self.exchanged { 1 - side } else { side };
-            Ok(view.warp_any(original(found, source).view(), kind, cpu)?)
+            let view = self.views()[side];
+            let picture = original(found, if self.exchanged { 1 - side } else { side });
+            let nothing = if matches!(picture, AnyImage::F32(_)) { f32::NAN } else { 0.0 };
+            Ok(view.warp_any(picture.view(), &options.with_fill(nothing), cpu)?)
         };
         Ok([warped(0)?, warped(1)?])
     }
@@ -267,8 +270,8 @@ fn write(arguments: &RectifyArguments, pair: &Pair, images: &[AnyImage; 2], cpu:
         pair.calibration.write(path)?;
     }
     if let Some(path) = &arguments.draw {
-        let [left, right] = images.each_ref().map(Canvas::of);
-        image::write(path, &rows(&left, &right).into_image())?;
+        let [left, right] = images;
+        image::write(path, &rows(&Canvas::of(left)?, &Canvas::of(right)?)?.into_image())?;
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use tiepoint::geometry::calibration::RectifiedCalibration;
-use tiepoint::geometry::warp::{Interpolation, warp};
+use tiepoint::geometry::warp::{Interpolation, WarpOptions, warp};
 use tiepoint::synth::{StereoPair, StereoScene, StereoSceneOptions};
 
 const CALIBRATION: &str = "cam0=[400 0 199.5; 0 400 149.5; 0 0 1]
@@ -159,10 +159,9 @@ fn an_affine_pair_is_rectified_and_has_no_depth() {
     // Turned, scaled and shifted in its plane: the epipolar lines are parallel, and disparities have both signs.
     let (s, c) = (1.12 * 0.16_f64.sin(), 1.12 * 0.16_f64.cos());
     let input_from_output = Homography::new([[c, s, -30.0], [-s, c, 25.0], [0.0, 0.0, 1.0]]).unwrap();
-    let cpu = Cpu::sequential();
-    let size = truth.right.size();
-    let turned =
-        warp(truth.right.view(), &input_from_output, size, Interpolation::Lanczos3, 0, &cpu).unwrap();
+    let options = WarpOptions::default().with_interpolation(Interpolation::Lanczos3);
+    let (picture, cpu) = (truth.right.view(), Cpu::sequential());
+    let turned = warp(picture, &input_from_output, picture.size(), &options, &cpu.into()).unwrap();
     let right = folder.write("turned.png", &turned.into());
     let [out_left, out_right, pair] = ["ol.png", "or.png", "o.txt"].map(|n| folder.at(n));
     let arguments = ["rectify", &left, &right, "--output-left", &out_left, "--output-right", &out_right];

@@ -13,7 +13,7 @@
 use super::{Descriptors, Features, Finder, Keypoint};
 use crate::device::Cpu;
 use crate::filter::convolve::{ConvolveOptions, Kernel, convolve};
-use crate::geometry::warp::{Interpolation, warp};
+use crate::geometry::warp::{WarpOptions, warp_into};
 use crate::geometry::{Affine, Homography};
 use crate::image::{AnyView, Image, ImageView, Pixel, Size, check_mask};
 use crate::numeric::{atan2, exp_f64, sin_cos};
@@ -101,13 +101,11 @@ impl View {
         let view_from_turned = turned_from_view.inverse().ok_or(missing)?;
         let picture_from_turned = Homography::from(picture_from_view.compose(&view_from_turned));
         let side = Self::side(picture.size())?;
-        let interpolation = Interpolation::Bicubic;
-        let turned =
-            warp(picture.view(), &picture_from_turned, Size::new(side, side), interpolation, BEYOND, cpu)?;
+        let turned = warped(picture, &picture_from_turned, Size::new(side, side), cpu)?;
         let kernel = Kernel::separable(vec![1.0], taps(0.8 * (self.tilt * self.tilt - 1.0).max(0.0).sqrt()))?;
         let smooth: Image<f32> = convolve(turned.view(), &kernel, &ConvolveOptions::default(), cpu)?;
         let size = self.size(picture.size())?;
-        warp(smooth.view(), &Homography::from(turned_from_view), size, interpolation, BEYOND, cpu)
+        warped(&smooth, &Homography::from(turned_from_view), size, cpu)
     }
 
     /// A keypoint of the view in its picture; `None` where its window reaches beyond.
@@ -141,6 +139,13 @@ impl View {
         let in_view = f64::from(keypoint.scale) / self.tilt.sqrt();
         Ok([0, 1].map(|i| [0, 1].map(|j| map.matrix()[i][j] * in_view)))
     }
+}
+
+fn warped(picture: &Image<f32>, input_from_output: &Homography, size: Size, cpu: &Cpu) -> Result<Image<f32>> {
+    let mut out = Image::new(size);
+    let options = WarpOptions::default().with_fill(BEYOND);
+    warp_into(picture.view(), input_from_output, &options, cpu, out.view_mut())?;
+    Ok(out)
 }
 
 /// An angle of −π to π, from 0 to below 2π.

@@ -5,14 +5,12 @@
 //! the same square of 2 × 2 pixels: what several views show is one match. The rest is as for the pictures themselves.
 
 use super::tie::{TieOptions, TiePoints, tie_points, tie_points_by};
-use crate::device::gpu::Gpu;
-use crate::device::{Cpu, Processor};
-use crate::feature::gpu::GpuFeatures;
+use crate::device::Processor;
 use crate::feature::views::{MOST_VIEWS, concatenated};
 use crate::feature::{Features, Finder};
 use crate::geometry::estimate::degenerate::ON_A_PLANE;
 use crate::image::{AnyView, ImageView};
-use crate::matching::{GpuMatcher, Match, MatchOptions, match_features};
+use crate::matching::{Match, MatchOptions, match_features};
 use crate::{Error, Result};
 use std::collections::HashSet;
 
@@ -116,24 +114,11 @@ pub fn tie_views(
     options: &TieOptions,
     processor: &Processor,
 ) -> Result<([Features; 2], TiePoints)> {
+    options.check()?;
     let all = [concatenated(a)?, concatenated(b)?];
-    let mut on_device: Option<[Vec<GpuFeatures>; 2]> = None;
+    let starts = [a, b].map(starts);
     let search = |matching: &MatchOptions| {
-        let uploaded = &mut on_device;
-        let on_gpu = |gpu: &Gpu| {
-            let upload = |views: &[Features]| -> Result<Vec<GpuFeatures>> {
-                views.iter().map(|features| GpuFeatures::upload(gpu, features)).collect()
-            };
-            let [a, b] = match uploaded {
-                Some(pair) => pair,
-                none => none.insert([upload(a)?, upload(b)?]),
-            };
-            let matcher = GpuMatcher::new(gpu);
-            of_pairs(&a[..], &b[..], |a, b| matcher.match_features(a, b, matching))
-        };
-        let on_cpu = |cpu: &Cpu| of_pairs(a, b, |a, b| match_features(a, b, matching, cpu));
-        let found = processor.gpu_or_cpu("matching views", on_gpu, on_cpu)?;
-        let starts = [a, b].map(starts);
+        let found = of_pairs(a, b, |a, b| match_features(a, b, matching, processor))?;
         Ok(once_each(&all, numbered(found, &starts)))
     };
     let tie = tie_points_by(&all[0], &all[1], options, &processor.cpu, search)?;
@@ -141,10 +126,10 @@ pub fn tie_views(
 }
 
 /// The matches of every pair of views, with the numbers of the two.
-fn of_pairs<F>(
-    a: &[F],
-    b: &[F],
-    mut matches: impl FnMut(&F, &F) -> Result<Vec<Match>>,
+fn of_pairs(
+    a: &[Features],
+    b: &[Features],
+    matches: impl Fn(&Features, &Features) -> Result<Vec<Match>>,
 ) -> Result<Vec<([usize; 2], Vec<Match>)>> {
     let pairs = (0..a.len()).flat_map(|i| (0..b.len()).map(move |j| [i, j]));
     pairs.map(|[i, j]| Ok(([i, j], matches(&a[i], &b[j])?))).collect()
@@ -193,6 +178,7 @@ fn once_each([a, b]: &[Features; 2], mut matches: Vec<Match>) -> Vec<Match> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::device::Cpu;
     use crate::evaluate::corner_error;
     use crate::feature::Detector;
     use crate::image::{Image, Size};
