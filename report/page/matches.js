@@ -113,7 +113,7 @@ class MatchesView {
         this.filter();
       });
     };
-    const histogram = (/** @type {string} */ name, options = {}) => new Histogram(this.nameOf(name), this.measure(name), { changed: () => this.filter(), ...options });
+    const histogram = (/** @type {string} */ name, options = {}) => new Histogram(name === 'residual' ? name : this.nameOf(name), this.measure(name), { changed: () => this.filter(), ...options });
     /** @type {[string, Histogram][]} */
     this.histograms = names.map((n) => [n, histogram(n, n === 'scale' ? { logarithmic: true, unit: 'px', decimals: 1 } : n === 'residual' || n === 'error' ? { unit: 'px' } : {})]);
     const chips = verified ? element('div', { class: 'chips' }, chip(true), chip(false)) : '';
@@ -129,7 +129,10 @@ class MatchesView {
       element('div', { class: 'patches' }, ...this.patches), this.status, this.details.list, walk);
     const filters = element('div', { class: 'filters', role: 'group', 'aria-label': 'Which matches' },
       element('div', { class: 'filters-head' }, this.kept, chips, csv), ...this.histograms.map(([, h]) => h.field));
-    const note = this.count < data.total ? element('p', { class: 'note' }, `Every ${Math.round(data.total / this.count)}th of ${counted(data.total)} matches is in this file.`) : '';
+    const reduced = [];
+    if (this.count < data.total) reduced.push(`${counted(this.count)} of ${counted(data.total)} matches are in this file.`);
+    if (data.a.step > 1 || data.b.step > 1) reduced.push(`The pictures are reduced to 1/${data.a.step} and 1/${data.b.step}.`);
+    const note = reduced.length ? element('p', { class: 'note' }, reduced.join(' ')) : '';
     return element('div', { class: 'view-body' }, tools, element('div', { class: 'split' }, this.stage.host, inspector), filters, note,
       element('p', { class: 'hint' }, 'Move the mouse over a feature, or walk with ← and → from the worst match. Drag to move, turn the wheel to enlarge, double click to show all.'));
   }
@@ -137,7 +140,7 @@ class MatchesView {
   /** @param {string} measure */
   nameOf(measure) {
     if (measure === 'residual') return this.data.residual_name;
-    return { error: 'error to the truth', ratio: 'ratio', distance: 'distance', scale: 'scale' }[measure] ?? measure;
+    return { error: 'error to truth', ratio: 'ratio', distance: 'distance', scale: 'scale' }[measure] ?? measure;
   }
 
   /** Gives the canvas the shape of what it shows. */
@@ -387,7 +390,7 @@ class MatchesView {
     status.textContent = rank < 0 ? '' : `Number ${counted(rank + 1)} of ${counted(this.order.length)} from the worst: ${this.inlier[i] ? 'an inlier' : 'an outlier'}.`;
     /** @type {[string, string][]} */
     const rows = [];
-    if (this.error) rows.push(['error to the truth', `${written(this.error[i], 2)} px`]);
+    if (this.error) rows.push(['error to truth', `${written(this.error[i], 2)} px`]);
     if (data.model) rows.push([data.residual_name, `${written(c.residual[i], 2)} px`]);
     rows.push(
       ['distance', written(c.distance[i], 3)],

@@ -42,6 +42,7 @@ pub struct Report<'a> {
 pub struct Section<'a> {
     heading: String,
     paragraphs: Vec<String>,
+    commands: Vec<String>,
     tiles: Vec<[String; 2]>,
     table: Vec<Vec<String>>,
     figures: Option<Value>,
@@ -87,6 +88,13 @@ impl<'a> Section<'a> {
     #[must_use]
     pub fn text(mut self, paragraph: impl Into<String>) -> Self {
         self.paragraphs.push(paragraph.into());
+        self
+    }
+
+    /// With a command more that one may try.
+    #[must_use]
+    pub fn command(mut self, command: impl Into<String>) -> Self {
+        self.commands.push(command.into());
         self
     }
 
@@ -199,6 +207,9 @@ impl Section<'_> {
         for paragraph in &self.paragraphs {
             html += &format!("<p>{}</p>\n", text(paragraph));
         }
+        for command in &self.commands {
+            html += &format!("<pre class=\"command\">{}</pre>\n", text(command));
+        }
         if !self.tiles.is_empty() {
             let tile = |[what, value]: &[String; 2]| {
                 format!("<div><dt>{}</dt><dd>{}</dd></div>\n", text(what), text(value))
@@ -237,7 +248,7 @@ fn rows_of_table(head: &[String], rows: &[Vec<String>]) -> String {
     let rows: String = rows.iter().map(|row| cells(row, "td")).collect();
     let head = cells(head, "th").replace("<th>", "<th scope=\"col\">");
     format!(
-        "<div class=\"scroll scores\"><table>\n<thead>{head}</thead>\n<tbody>{rows}</tbody>\n</table></div>\n"
+        "<div class=\"scroll scores\" tabindex=\"0\" role=\"group\" aria-label=\"Scores\"><table>\n<thead>{head}</thead>\n<tbody>{rows}</tbody>\n</table></div>\n"
     )
 }
 
