@@ -249,7 +249,10 @@ in vec3 shade; out vec4 colour;
 void main() { if (length(gl_PointCoord - 0.5) > 0.55) discard; colour = vec4(shade, 1.0); }`;
 
 /** The first turn of the points, about the vertical and the horizontal, radians. */
-const ASIDE = [-0.3, 0.14];
+const ASIDE = [-0.22, 0.1];
+
+/** How many times as far as its near end the far end of a scene lies at most, where nothing is known of it. */
+const DEEP = 2;
 
 /** The points of a disparity map in space, turned about their middle. */
 class Cloud {
@@ -262,10 +265,10 @@ class Cloud {
     this.painted = layers.left !== null;
     this.range = [0, 1];
     const { step, columns, rows, width, height, rectified } = data;
-    // Without a calibration: a camera of a usual angle, and the scene's own disparities as its depth.
+    // Without a calibration: a camera of a usual angle, and a far end at most so many times as far as the near one.
     const valid = layers.disparity.filter((d) => !Number.isNaN(d)).sort();
     const quantile = (/** @type {number} */ q) => valid[Math.floor((valid.length - 1) * q)] ?? 1;
-    const doffs = rectified ? rectified.doffs : Math.max(0, 1 - quantile(0.01)) + 0.15 * (quantile(0.99) - quantile(0.01));
+    const doffs = rectified ? rectified.doffs : Math.max(0, (quantile(0.99) - DEEP * quantile(0.01)) / (DEEP - 1));
     const focal = rectified ? rectified.focal : 1.1 * width;
     const [cx, cy] = rectified ? rectified.principal : [width / 2, height / 2];
     this.lens = [cx, cy, 1, doffs];

@@ -269,3 +269,28 @@ fn table(figures: &Value) -> String {
 fn script_text(value: &Value) -> String {
     value.to_string().replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_from_outside_is_text() {
+        let hostile = "</script><!--<b title=\"x\">&amp;\u{2028}";
+        let section = Section::new(hostile).text(hostile).command(hostile).tile(hostile, hostile);
+        let section = section.figures(json!({ hostile: hostile })).table(vec![vec![hostile.into()]; 2]);
+        let page = Report::new(hostile, hostile).section(section).html().unwrap();
+        assert!(!page.contains("<b ") && !page.contains("<!--<b"), "no mark-up comes in");
+        assert_eq!(page.matches("</script>").count(), 2, "data and script end once each");
+        let data = script_text(&json!([hostile]));
+        assert!(!data.contains('<') && !data.contains('\u{2028}'), "{data}");
+        let back: Value = serde_json::from_str(&data).unwrap();
+        assert_eq!(back[0], hostile, "the script reads what was written");
+    }
+
+    #[test]
+    fn a_page_that_cannot_be_small_enough_is_refused() {
+        let error = Report::new("a", "b").limit(1000).html().unwrap_err().to_string();
+        assert!(error.contains("report_limit") && error.contains("1000"), "{error}");
+    }
+}

@@ -253,7 +253,7 @@ test('hovering a feature shows both patches and its figures; elsewhere its epipo
   const box = await stage.boundingBox();
   await changes(patch, 'hovering', async () => {
     // Features stand close to each other on the shelf.
-    for (let i = 0; i < 40 && (await page.locator('.values dt').count()) === 0; i++) await page.mouse.move(box.x + box.width * (0.2 + 0.003 * i), box.y + box.height * 0.35);
+    for (let i = 0; i < 40 && (await page.locator('.status').innerText()).startsWith('For example'); i++) await page.mouse.move(box.x + box.width * (0.2 + 0.003 * i), box.y + box.height * 0.35);
   });
   const names = await page.locator('.values dt').allInnerTexts();
   for (const name of ['distance from the epipolar line', 'distance', 'ratio', 'scale']) assert.ok(names.includes(name), `${name} in ${names}`);

@@ -130,7 +130,7 @@ impl Bookshelf {
             confidence: self.stereo.confidence.as_ref().map(Image::view),
             reasons: self.stereo.reasons.as_ref().map(Image::view),
             truth: None,
-            rectified: Some(report::rectified(&self.calibration)),
+            calibration: Some(self.calibration),
             range: usual_range(&self.stereo.disparity),
             caption: String::new(),
         };
