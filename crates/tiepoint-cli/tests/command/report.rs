@@ -87,8 +87,8 @@ fn the_limit_is_kept_and_wrong_names_are_refused_early() {
     let folder = Folder::new("report-limit");
     let (a, b, _) = folder.scene();
     let page = folder.at("page.html");
-    works(&["match", &a, &b, "--report", &page, "--report-limit", "100K"]);
-    assert!(std::fs::metadata(&page).unwrap().len() <= 100 << 10, "no larger than asked for");
+    works(&["match", &a, &b, "--report", &page, "--report-limit", "140K"]);
+    assert!(std::fs::metadata(&page).unwrap().len() <= 140 << 10, "no larger than asked for");
     let before = std::fs::read(&page).unwrap();
     let message = fails(&["match", &a, &b, "--report", &page, "--report-limit", "1K"], 2);
     assert!(message.starts_with("tiepoint: --report-limit is 1024: expected"), "{message}");
