@@ -7,6 +7,7 @@ mod inputs;
 mod manual;
 mod ranges;
 mod rectify;
+mod report;
 mod stereo;
 
 use std::path::{Path, PathBuf};

@@ -257,11 +257,8 @@ impl Job<'_> {
             confidence: found.confidence.as_ref().map(Image::view),
             reasons: found.reasons.as_ref().map(Image::view),
             truth: truth.as_ref().map(Image::view),
-            rectified: results
-                .calibration
-                .as_ref()
-                .filter(|c| c.check_metric().is_ok())
-                .map(report::rectified),
+            // An affine pair has no depth to show.
+            calibration: results.calibration.filter(|c| c.check_metric().is_ok()),
             range: usual_range(&found.disparity),
             caption: String::new(),
         };
