@@ -34,7 +34,7 @@ pub(crate) struct MatchingArguments {
     /// Leave out the second search, near what the model predicts
     #[arg(long)]
     pub(crate) no_rematch: bool,
-    /// Simulated views of each image to match: 1 to 43, or auto: the image as it is, and 18 views where too few of its
+    /// Simulated views of each image to match: 1 to 43, or auto: the image as it is, and 10 views where too few of its
     /// matches agree. For viewpoints far apart
     #[arg(long, value_name = "N", default_value = "auto", value_parser = views)]
     pub(crate) views: Views,
