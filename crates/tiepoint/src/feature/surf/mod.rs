@@ -54,11 +54,10 @@ pub use gpu::GpuSurf;
 pub use options::{SurfOptions, SurfPreset};
 
 use super::Features;
-use super::gpu::check_mask;
 use crate::{
     Error, Result,
     device::{Cpu, Scratch},
-    image::{ImageView, Pixel, Size},
+    image::{ImageView, Pixel, Size, check_mask},
 };
 
 /// A SURF detector whose tables and buffers are kept from image to image, and made anew only when the size or
