@@ -1,11 +1,11 @@
-//! `cargo xtask package` and `cargo xtask dist`: what others get.
+//! `cargo xtask package` and `cargo xtask dist`: the packages and the program as they are published.
 
 use crate::{Result, succeed, workspace};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-const PACKAGES: [&str; 3] = ["tiepoint-gpu", "tiepoint", "tiepoint-cli"];
+const PACKAGES: [&str; 4] = ["tiepoint-gpu", "tiepoint", "tiepoint-report", "tiepoint-cli"];
 
 /// Shells and the file in which each looks for its script.
 const SHELLS: [(&str, &str); 5] = [
@@ -16,7 +16,8 @@ const SHELLS: [(&str, &str); 5] = [
     ("powershell", "tiepoint.ps1"),
 ];
 
-/// Packs the crates as they would be published and, unless told `--no-verify`, builds each from its own files.
+/// Packs the crates as they would be published and, unless told `--no-verify`, builds each from its own
+/// files.
 pub(crate) fn package(arguments: &[String]) -> Result<()> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(workspace()).args(["package", "--quiet", "--locked"]).args(arguments);

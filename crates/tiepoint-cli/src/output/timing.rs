@@ -1,18 +1,18 @@
-//! Where the time of an image or pair went.
+//! The time that an image or pair took: reading, computing, writing, and every stage.
 
 use serde_json::Value;
 use std::time::Instant;
 use tiepoint::device::{Cpu, Profile, StageTime};
 
 /// Takes the wall-clock times of one image or pair.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Clock {
     start: Instant,
     before: Vec<StageTime>,
     spent: Spent,
 }
 
-/// What the time of a piece of work is added to.
+/// The part of the time that some work counts as.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Part {
     Read,

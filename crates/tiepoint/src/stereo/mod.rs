@@ -48,6 +48,7 @@ pub mod fill;
 pub mod median;
 mod options;
 mod pair;
+mod reason;
 mod refinement;
 pub mod speckle;
 #[cfg(test)]
@@ -58,6 +59,7 @@ mod winner_takes_all;
 
 pub use cost::{CensusWindow, Cost, MatchingCost};
 pub use options::{Learning, Paths, Penalties, RightView, StereoOptions, Subpixel};
+pub use reason::Reason;
 
 use crate::{
     Error, Result,
@@ -93,6 +95,8 @@ pub struct StereoResult {
     pub right: Option<Image<f32>>,
     /// How distinct the best sum is, from 0 (not at all) to 1, if asked for; 0 where there is no disparity.
     pub confidence: Option<Image<f32>>,
+    /// Why pixels of the left view were made invalid, if asked for; filling leaves it as it is.
+    pub reasons: Option<Image<Reason>>,
 }
 
 /// The left or the right of the two views.
@@ -297,6 +301,7 @@ impl Stereo {
             disparity: image(),
             right: diagonal.then(image),
             confidence: options.confidence.then(image),
+            reasons: None,
         };
         let output = AggregationOutput {
             disparity: Some(&mut out.disparity),
@@ -317,6 +322,7 @@ impl Stereo {
             aggregate(&input, output, workspace, &cpu.part(pixels))?;
             out.right = Some(pair::mirrored(&disparity));
         }
+        out.reasons = options.reasons.then(|| reason::first(&out.disparity, pair));
         refinement::refine(&mut out, options, cpu)?;
         out.right = out.right.filter(|_| options.right);
         Ok(out)

@@ -1,8 +1,8 @@
 //! Robust estimation: the model that most of the matches agree on.
 //!
 //! Samples of as few matches as determine the model (`sampler`, `minimal`) are scored over all matches
-//! (`residual`, `score`); one that beats the best so far is optimised locally (`local`: LO-RANSAC, Chum, Matas,
-//! Kittler 2003, by iteratively reweighted Gauss–Newton steps on the geometric error) and checked for
+//! (`residual`, `score`); one that beats the best so far is optimised locally (`local`: LO-RANSAC, Chum,
+//! Matas, Kittler 2003, by iteratively reweighted Gauss–Newton steps on the geometric error) and checked for
 //! degeneracy (`degenerate`). It ends when a better model would, with the confidence asked for, have been
 //! drawn. The last step is the same optimisation, to convergence, over all matches.
 //!
@@ -33,7 +33,7 @@ pub struct Correspondence {
     pub a: [f64; 2],
     /// Point in B, pixels.
     pub b: [f64; 2],
-    /// How far to trust it, in any unit: higher is tried earlier. Equal for all where nothing is known.
+    /// Its quality in any unit: higher ones are sampled earlier. Equal for all where nothing is known.
     pub quality: f64,
 }
 
@@ -103,9 +103,9 @@ const BATCH: usize = 64;
 /// The model of `kind` that the matches agree on. Matches with coordinates that are not finite are outliers.
 ///
 /// # Errors
-/// [`Error::Option`] as [`RobustOptions::check`]; [`Error::TooFewMatches`] for fewer than determine the model;
-/// [`Error::Degenerate`] when they do not determine it: all on a line, all at one point, all on a plane (for
-/// a fundamental matrix), or no more of them in agreement than chance brings about.
+/// [`Error::Option`] as [`RobustOptions::check`]; [`Error::TooFewMatches`] for fewer than determine the
+/// model; [`Error::Degenerate`] when they do not determine it: all on a line, all at one point, all on a
+/// plane (for a fundamental matrix), or no more of them in agreement than chance brings about.
 pub fn estimate(
     kind: ModelKind,
     pairs: &[Correspondence],
@@ -145,11 +145,27 @@ pub fn refine(
     finish(&judge, best, &usable, 0)
 }
 
+/// How far each match is from a model, in pixels: the residual that [`RobustOptions::threshold_px`] is compared with.
+/// Infinite behind the horizon and where a coordinate is not finite.
+///
+/// The estimation judges in normalised coordinates: its residuals differ from these by rounding.
+pub fn residuals(b_from_a: &Model, pairs: &[Correspondence]) -> Vec<f64> {
+    let (kind, m) = (b_from_a.kind(), b_from_a.matrix());
+    let one = |p: &Correspondence| match is_usable(p) {
+        true => residual::squared(kind, &m, p.a, p.b).sqrt(),
+        false => f64::INFINITY,
+    };
+    pairs.iter().map(one).collect()
+}
+
+/// Whether coordinates are finite, and small enough that their squares do not overflow on the way.
+fn is_usable(pair: &Correspondence) -> bool {
+    pair.a.iter().chain(&pair.b).all(|c| c.abs() < 1e30)
+}
+
 /// Indices of the matches with finite coordinates, if there are enough.
 fn usable(kind: ModelKind, pairs: &[Correspondence]) -> Result<Vec<usize>> {
-    // Squares of larger coordinates would overflow on the way.
-    let finite = |v: [f64; 2]| v.iter().all(|c| c.abs() < 1e30);
-    let usable: Vec<_> = (0..pairs.len()).filter(|&i| finite(pairs[i].a) && finite(pairs[i].b)).collect();
+    let usable: Vec<_> = (0..pairs.len()).filter(|&i| is_usable(&pairs[i])).collect();
     if usable.len() < kind.minimum() {
         let (model, found, needed) = (kind.name(), usable.len(), kind.minimum());
         return Err(Error::TooFewMatches { model, found, needed });

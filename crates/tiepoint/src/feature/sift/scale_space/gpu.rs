@@ -14,8 +14,9 @@ use super::{border, taps};
 use crate::device::gpu::{Commands, Gpu};
 use crate::feature::sift::gpu::plan::{self, GpuLevels, OctavePlan, Plan};
 use crate::feature::sift::{SiftOptions, SiftPreset};
+use crate::filter::border as border_rule;
 use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel, PixelKind};
-use crate::image::{self, Border, Size};
+use crate::image::{self, Size};
 use crate::{Error, Result};
 use std::ops::Range;
 use tiepoint_gpu::{Kernel, KernelSource};
@@ -151,7 +152,6 @@ fn shared(source: KernelSource, options: &SiftOptions, levels: Range<usize>) -> 
     let wide = radii.skip(levels.start).take(levels.len()).filter(|&r| r > HALO);
     let tile = wide.map(|r| (WIDTH + 2 * r) * ROWS).max();
     let defines = [
-        ("REFLECT", usize::from(border(options) == Border::Reflect)),
         ("ALIGNMENT", Plan::ALIGNMENT),
         ("GROUP", GROUP),
         ("HALO", HALO),
@@ -160,7 +160,8 @@ fn shared(source: KernelSource, options: &SiftOptions, levels: Range<usize>) -> 
         ("TILE_PITCH", TILE_PITCH),
         ("TILE", tile.unwrap_or(2 * ROWS * TILE_PITCH).max(2 * ROWS * TILE_PITCH)),
     ];
-    defines.iter().fold(source, |source, (name, value)| source.define(name, value))
+    let source = defines.iter().fold(source, |source, (name, value)| source.define(name, value));
+    border_rule::for_kernels(source, border(options))
 }
 
 /// The functions that make some levels.
