@@ -26,7 +26,7 @@ fn mask_of<T: Pixel>(view: ImageView<'_, T>) -> Option<Image<u8>> {
 /// # Errors
 /// [`Error::Mismatch`](crate::Error::Mismatch) for a mask of another size.
 pub fn with_alpha(image: &AnyImage, mask: &Image<u8>) -> Result<AnyImage> {
-    check_mask(image.size(), mask.size(), mask.channels())?;
+    check_mask(Some(mask.view()), image.size())?;
     Ok(match image {
         AnyImage::U8(i) => with_channel(i, mask, 255).into(),
         AnyImage::U16(i) => with_channel(i, mask, 65535).into(),
