@@ -201,14 +201,20 @@ fn geometry(
 ) -> Result<Geometry> {
     let perspective = self_calibrate(fundamental, pairs, sizes, options);
     let affine = AffineEpipolar::fit(pairs).filter(|_| options.focal.is_none());
-    let Some(affine) = affine else { return perspective.map(|p| Geometry::Perspective(p.calibration.into())) };
+    let Some(affine) = affine else {
+        return perspective.map(|p| Geometry::Perspective(p.calibration.into()));
+    };
     let rms = affine.rms(pairs);
     match perspective {
         Ok(found) => {
             let n = pairs.len() as f64;
             let gained = 2.0 * n * logarithm(found.rms_px.max(1e-9) / rms.max(1e-9));
             let better = gained > 3.0 * logarithm(n) && rms < CLEARLY * found.rms_px;
-            Ok(if better { Geometry::Affine(affine) } else { Geometry::Perspective(found.calibration.into()) })
+            Ok(if better {
+                Geometry::Affine(affine)
+            } else {
+                Geometry::Perspective(found.calibration.into())
+            })
         }
         Err(error @ Error::Degenerate { .. }) => {
             let agreeing = affine.agreeing(pairs);
