@@ -36,7 +36,7 @@ pub fn with_alpha(image: &AnyImage, mask: &Image<u8>) -> Result<AnyImage> {
 
 fn with_channel<T: Pixel>(image: &Image<T>, mask: &Image<u8>, opaque: T) -> Image<T> {
     let n = image.channels();
-    let colours = if n % 2 == 0 { n - 1 } else { n };
+    let colours = if n.is_multiple_of(2) { n - 1 } else { n };
     if !matches!(n, 1..=4) {
         return image.clone();
     }
