@@ -217,7 +217,7 @@ fn chance_makes_no_model() {
     for kind in KINDS {
         // Few matches, of which many subsets agree, and many.
         for (n, pairs) in
-            [kind.minimum(), kind.minimum() + 1, 12, 40, 150].into_iter().zip([300, 300, 100, 30, 10])
+            [kind.minimum(), kind.minimum() + 1, 12, 40, 150].into_iter().zip([50, 50, 20, 5, 2])
         {
             for seed in 0..pairs {
                 let mut scene = Scene::new(kind, 1000 + seed);

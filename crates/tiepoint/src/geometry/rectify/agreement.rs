@@ -3,7 +3,7 @@
 //!
 //! A wrong match along its row obeys the epipolar geometry like a right one, and repeated structures cause
 //! many of them. The range of disparities therefore includes a tie point only when enough of its neighbours
-//! in the left view have nearly its disparity; and of these it leaves out one in 200 on either side, since
+//! in the left view have nearly its disparity; and of these it leaves out one in 500 on either side, since
 //! repeated structures confirm each other.
 
 use super::Rectification;
@@ -19,7 +19,7 @@ pub struct Agreement {
     /// Mean of its magnitude, pixels.
     pub mean_vertical_px: f64,
     /// The disparities that a dense search should cover: those of the tie points that their neighbours confirm,
-    /// without one in 200 on either side, widened by a tenth of their range and by 2 pixels at least; whole pixels.
+    /// without one in 500 on either side, widened by a tenth of their range and by 2 pixels at least; whole pixels.
     pub disparities: [f64; 2],
 }
 
@@ -72,7 +72,7 @@ impl Rectification {
 }
 
 /// One tie point in so many is left out at either end of the range.
-const LEFT_OUT: usize = 200;
+const LEFT_OUT: usize = 500;
 
 /// The range of the disparities that neighbours confirm, or of all when there are none such; of at least one tie point.
 fn range(places: &[([f64; 2], [f64; 2])]) -> [f64; 2] {

@@ -199,6 +199,9 @@ mod tests {
         let mut sorted: Vec<f32> = values.iter().copied().filter(|v| v.is_finite()).collect();
         sorted.sort_by(f32::total_cmp);
         let (least, greatest) = (*sorted.first()?, *sorted.last()?);
+        if least == greatest {
+            return None;
+        }
         let n = sorted.len();
         let held = |end: f32| sorted.iter().filter(|v| **v == end).count();
         let [below, above] = [least, greatest].map(|end| if held(end) > n / 100 { held(end) } else { 0 });
