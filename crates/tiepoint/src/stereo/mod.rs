@@ -45,6 +45,7 @@ pub mod cost;
 pub mod depth;
 pub mod files;
 pub mod fill;
+mod gpu;
 pub mod median;
 mod options;
 mod pair;
@@ -175,7 +176,8 @@ impl Stereo {
 
     /// The disparities of a rectified pair, by the matching cost of the options.
     ///
-    /// The CPU computes; where the processor has a GPU a [note](Processor::note) says so.
+    /// A GPU computes where the processor has one, with the same bits; where it cannot, for want of memory, the CPU does and
+    /// a [note](Processor::note) says so.
     ///
     /// # Errors
     /// [`Error::Mismatch`] when images or masks differ in size, [`Error::Image`] for an empty image or more than four
@@ -191,7 +193,7 @@ impl Stereo {
         self.run([left, right], masks, None, processor)
     }
 
-    /// As [`compute`](Self::compute) with a custom matching cost. The images supply the gradient that P2 follows.
+    /// As [`compute`](Self::compute) with a custom matching cost, on the CPU. The images supply the gradient that P2 follows.
     /// Penalties are those of the options if they state any, else those of the cost.
     ///
     /// # Errors
@@ -222,16 +224,13 @@ impl Stereo {
         custom: Option<&dyn MatchingCost>,
         processor: &Processor,
     ) -> Result<StereoResult> {
-        if processor.gpu.is_some() {
-            processor.note("dense stereo runs on the CPU");
-        }
         let pictures = Pictures::new(left, right)?;
         let pair = Pair::new(&pictures, masks, &processor.cpu)?;
         self.workspaces.with(
             || Ok(Workspace::default()),
             |workspace| match custom {
-                Some(cost) => self.run_custom(&pair, cost, workspace, &processor.cpu),
-                None => self.run_learning(pair, &pictures, workspace, &processor.cpu),
+                Some(cost) => self.run_custom(&pair, cost, workspace, processor),
+                None => self.run_learning(pair, &pictures, workspace, processor),
             },
         )
     }
@@ -241,12 +240,13 @@ impl Stereo {
         pair: &Pair,
         cost: &dyn MatchingCost,
         workspace: &mut Workspace,
-        cpu: &Cpu,
+        processor: &Processor,
     ) -> Result<StereoResult> {
         let penalties = self.options.penalties.unwrap_or_else(|| cost.penalties());
         penalties.check()?;
-        let cpu = &cpu.begin_task("stereo", pair.size().area());
-        self.disparities(pair, &Custom(cost), penalties, workspace, cpu)
+        let processor = processor.clone();
+        let cpu = processor.cpu.begin_task("stereo", pair.size().area());
+        self.disparities(pair, &Custom(cost), penalties, workspace, &processor.with_cpu(cpu))
     }
 
     /// By the cost of the options, which may learn from the pair first.
@@ -255,9 +255,9 @@ impl Stereo {
         mut pair: Pair,
         pictures: &Pictures<'_>,
         workspace: &mut Workspace,
-        cpu: &Cpu,
+        processor: &Processor,
     ) -> Result<StereoResult> {
-        let options = &self.options;
+        let (options, cpu) = (&self.options, &processor.cpu);
         let cost = options.cost.definition();
         if let Some(images) = cost.compared(pictures, &pair, cpu)? {
             pair.compare(images);
@@ -269,7 +269,8 @@ impl Stereo {
         let cpu = &cpu.begin_task("stereo", pixels.saturating_mul(aggregations).saturating_add(learning));
         let learn = Learn { pair: &mut pair, pictures, options, workspace, cpu };
         let source = cost.source(learn)?;
-        self.disparities(&pair, &*source, options.penalties(), workspace, cpu)
+        let processor = processor.clone().with_cpu(cpu.clone());
+        self.disparities(&pair, &*source, options.penalties(), workspace, &processor)
     }
 
     /// Aggregates the costs, chooses disparities and refines them.
@@ -279,7 +280,7 @@ impl Stereo {
         source: &dyn CostSource,
         penalties: Penalties,
         workspace: &mut Workspace,
-        cpu: &Cpu,
+        processor: &Processor,
     ) -> Result<StereoResult> {
         let options = &self.options;
         let input = AggregationInput::new(source, pair, options, penalties);
@@ -287,6 +288,21 @@ impl Stereo {
             let expected = "so that paths times (greatest cost + p2) is at most 65535";
             return Err(Error::option("p2", penalties.p2, expected));
         }
+        processor.gpu_or_cpu(
+            "dense stereo",
+            |gpu| gpu::disparities(gpu, options, pair, source, penalties),
+            |cpu| self.disparities_on_cpu(&input, workspace, cpu),
+        )
+    }
+
+    fn disparities_on_cpu(
+        &self,
+        input: &AggregationInput<'_>,
+        workspace: &mut Workspace,
+        cpu: &Cpu,
+    ) -> Result<StereoResult> {
+        let options = &self.options;
+        let (pair, source, penalties) = (input.costs.pair, input.costs.source, input.penalties);
         let image = || Image::new(pair.size());
         let diagonal = match options.right_view {
             RightView::Off => options.right,
@@ -305,7 +321,7 @@ impl Stereo {
             sums: None,
         };
         let pixels = pair.size().area();
-        aggregate(&input, output, workspace, &cpu.part(pixels))?;
+        aggregate(input, output, workspace, &cpu.part(pixels))?;
         if options.right_view == RightView::Aggregated
             && let Some(source) = source.exchanged()
         {

@@ -4,7 +4,7 @@
 //!
 //! Bits are held in planes of eight: plane p of a row holds the bits 8p to 8p + 7 of all its pixels.
 
-use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn};
+use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn, gpu::CostKernel};
 use crate::{
     Result, for_any_image,
     image::{ImageView, Pixel},
@@ -154,6 +154,18 @@ impl<const PLANES: usize> DescriptorCost for Hamming<PLANES> {
                 sum += (right ^ bits[p]).count_ones();
             }
             T::spread::<S>(sum, out);
+        }
+    }
+
+    fn kernel(&self) -> CostKernel {
+        let compare = |(bit, [a, b]): (usize, [(isize, isize); 2])| {
+            format!("COMPARE({bit}, {}, {}, {}, {}) ", a.0, a.1, b.0, b.1)
+        };
+        CostKernel {
+            text: include_str!("census.h"),
+            words: usize::from(self.0.bits()).div_ceil(32),
+            definitions: vec![("COMPARISONS", self.0.pairs().into_iter().enumerate().map(compare).collect())],
+            table: Vec::new(),
         }
     }
 }

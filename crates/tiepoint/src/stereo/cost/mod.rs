@@ -17,10 +17,11 @@
 mod absolute_difference;
 mod census;
 mod custom;
+pub(super) mod gpu;
 mod mutual_information;
 mod row;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 pub use census::CensusWindow;
 pub(super) use custom::Custom;
@@ -41,6 +42,7 @@ use crate::{
 use absolute_difference::AbsoluteDifference;
 use fearless_simd::Simd;
 use fearless_simd_macros::simd;
+use gpu::CostKernel;
 use mutual_information::MutualInformation;
 
 /// How unlike a pixel of the left image and one of the right are.
@@ -179,6 +181,9 @@ trait DescriptorCost: Sync + Clone + 'static {
     fn exchanged(&self) -> Self {
         self.clone()
     }
+
+    /// How kernels compute it.
+    fn kernel(&self) -> CostKernel;
 }
 
 /// The descriptor of a left pixel and those of the right pixels it is compared with.
@@ -221,6 +226,9 @@ pub(super) trait CostSource: Sync {
 
     /// The source for the pair with its images exchanged; `None` where the cost knows the left view only.
     fn exchanged(&self) -> Option<Box<dyn CostSource>>;
+
+    /// How kernels compute it; `None` where only the CPU can.
+    fn kernel(&self) -> Option<CostKernel>;
 }
 
 impl<C: DescriptorCost> CostSource for C {
@@ -258,6 +266,10 @@ impl<C: DescriptorCost> CostSource for C {
 
     fn exchanged(&self) -> Option<Box<dyn CostSource>> {
         Some(Box::new(DescriptorCost::exchanged(self)))
+    }
+
+    fn kernel(&self) -> Option<CostKernel> {
+        Some(DescriptorCost::kernel(self))
     }
 }
 

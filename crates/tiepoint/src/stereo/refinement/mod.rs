@@ -3,6 +3,8 @@
 //! Both views are smoothed by a median of 3×3, so that single errors do not spoil the check; what the other view does
 //! not confirm is dropped; then small regions that differ from all around; a last median; and, if wanted, filling.
 
+pub(super) mod gpu;
+
 use super::{RightView, StereoOptions, StereoResult, View, consistency_check, fill, median, speckle};
 use crate::{Result, device::Cpu, image::Image};
 

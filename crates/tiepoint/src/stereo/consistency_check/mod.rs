@@ -11,6 +11,8 @@
 //!
 //! **Numbers.** One subtraction in f32, compared. Whatever is not finite is invalid and agrees with nothing.
 
+pub(super) mod gpu;
+
 use super::{INVALID, View, for_bands};
 use crate::{
     Error, Result,

@@ -13,6 +13,8 @@
 //! (100 − u) s₂ < 100 s₀ makes the pixel invalid. **Confidence** is (s₂ − s₀) / s₂: 0 when another disparity is as
 //! good, near 1 when the best stands alone (the peak ratio of X. Hu and P. Mordohai, PAMI 2012, mapped to 0…1).
 
+pub(super) mod gpu;
+
 use super::{
     INVALID, Subpixel, View,
     aggregation::{AggregationInput, AggregationOutput, Value},
@@ -142,7 +144,8 @@ impl RightRow {
         for (x, out) in out.iter_mut().enumerate() {
             let place = usize::try_from(width - 1 - i64::from(min) - x as i64).ok();
             let place = place.filter(|&j| j < self.len && mask.is_none_or(|m| m[x] != 0));
-            let found = place.and_then(|j| self.disparity(keys, j));
+            // A vector reaches beyond the last disparity: where only that meets the pixel, nothing does.
+            let found = place.and_then(|j| self.disparity(keys, j)).filter(|&d| d < input.disparities());
             *out = found.map_or(INVALID, |d| (min + d as i32) as f32);
         }
     }

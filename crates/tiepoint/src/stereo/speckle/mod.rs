@@ -11,6 +11,8 @@
 //! that join the one above. The first gives runs of pixels, the second the few places where runs of two rows meet
 //! first; union-find joins the runs. Bands of rows are joined on their own and then with each other.
 
+pub(super) mod gpu;
+
 use super::{INVALID, for_bands};
 use crate::{
     Error, Result,

@@ -12,6 +12,8 @@
 //!
 //! **Numbers.** Selection only: results are values of the input. Whatever is not finite is invalid.
 
+pub(super) mod gpu;
+
 use super::{INVALID, for_bands};
 use crate::{
     Error, Result,

@@ -11,6 +11,8 @@
 //! nor the greatest can be it; the next values replace them until three are left. Two rows are filtered together: the
 //! pixels that both windows contain are read first, and once.
 
+pub(super) mod gpu;
+
 use super::{INVALID, for_bands};
 use crate::{
     Error, Result,
