@@ -2,6 +2,7 @@
 
 use super::detector::DetectorArguments;
 use super::matching::MatchingArguments;
+use super::report::ReportArguments;
 use super::values::size;
 use crate::failure::{Failure, Outcome};
 use clap::{Args, Subcommand};
@@ -48,6 +49,8 @@ pub(crate) struct EvaluateDisparity {
     /// are bad
     #[arg(long)]
     pub(crate) fill: bool,
+    #[command(flatten)]
+    pub(crate) report: ReportArguments,
 }
 
 #[derive(Debug, Args)]
@@ -60,6 +63,8 @@ pub(crate) struct EvaluateHomography {
     #[arg(long, value_name = "WxH", value_parser = size)]
     pub(crate) size: Option<Size>,
     #[command(flatten)]
+    pub(crate) report: ReportArguments,
+    #[command(flatten)]
     pub(crate) matching: MatchingArguments,
     #[command(flatten)]
     pub(crate) detector: DetectorArguments,
@@ -71,6 +76,7 @@ impl EvaluateDisparity {
         let scoring =
             DisparityScoring::default().with_thresholds(self.threshold.clone()).with_fill(self.fill);
         scoring.check()?;
+        self.report.check()?;
         Ok(scoring)
     }
 
@@ -99,6 +105,7 @@ pub(crate) enum HomographyFiles<'a> {
 impl EvaluateHomography {
     /// What the files are, by their number.
     pub(crate) fn files(&self) -> Outcome<HomographyFiles<'_>> {
+        self.report.check()?;
         match (&self.files[..], self.size) {
             ([found, truth], Some(size)) => Ok(HomographyFiles::Matrices { found, truth, size }),
             ([_, _], None) => {

@@ -2,6 +2,7 @@
 
 use super::detector::DetectorArguments;
 use super::matching::MatchingArguments;
+use super::report::ReportArguments;
 use crate::failure::{Failure, Outcome};
 use crate::output::{check_folder, check_image};
 use clap::Args;
@@ -21,6 +22,8 @@ pub(crate) struct MatchArguments {
     #[arg(long, value_name = "PNG")]
     pub(crate) draw: Option<PathBuf>,
     #[command(flatten)]
+    pub(crate) report: ReportArguments,
+    #[command(flatten)]
     pub(crate) matching: MatchingArguments,
     #[command(flatten)]
     pub(crate) detector: DetectorArguments,
@@ -33,6 +36,7 @@ impl MatchArguments {
             MatchFormat::of(path).map_err(|e| Failure::usage(e.to_string()))?;
             check_folder(path)?;
         }
+        self.report.check()?;
         self.draw.as_deref().map_or(Ok(()), check_image)
     }
 }

@@ -13,6 +13,7 @@ pub(crate) mod r#match;
 pub(crate) mod matching;
 pub(crate) mod rectify;
 pub(crate) mod register;
+pub(crate) mod report;
 pub(crate) mod stereo;
 pub(crate) mod values;
 

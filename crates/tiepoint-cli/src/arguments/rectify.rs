@@ -2,6 +2,7 @@
 
 use super::detector::DetectorArguments;
 use super::matching::{MatchingArguments, default_ratio};
+use super::report::ReportArguments;
 use super::values::{OrNone, named};
 use crate::failure::{Failure, Outcome};
 use crate::output::{check_folder, check_image};
@@ -64,6 +65,8 @@ pub(crate) struct RectifyArguments {
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask_b: Option<String>,
     #[command(flatten)]
+    pub(crate) report: ReportArguments,
+    #[command(flatten)]
     pub(crate) detector: DetectorArguments,
 }
 
@@ -78,6 +81,7 @@ impl RectifyArguments {
         }
         self.self_calibration().check()?;
         self.matching().options()?;
+        self.report.check()?;
         let pictures =
             [&self.output_left, &self.output_right, &self.valid_left, &self.valid_right, &self.draw];
         pictures.into_iter().flatten().try_for_each(|path| check_image(path))?;

@@ -2,6 +2,7 @@
 
 use super::detector::DetectorArguments;
 use super::matching::MatchingArguments;
+use super::report::ReportArguments;
 use super::values::named;
 use crate::draw::Blend;
 use crate::failure::{Failure, Outcome};
@@ -33,6 +34,8 @@ pub(crate) struct RegisterArguments {
     #[arg(long, value_parser = named::<Interpolation>(), default_value_t)]
     pub(crate) interpolation: Interpolation,
     #[command(flatten)]
+    pub(crate) report: ReportArguments,
+    #[command(flatten)]
     pub(crate) matching: MatchingArguments,
     #[command(flatten)]
     pub(crate) detector: DetectorArguments,
@@ -46,6 +49,7 @@ impl RegisterArguments {
                 "--model: expected homography, affine or similarity; nothing else says where a pixel goes",
             ));
         }
+        self.report.check()?;
         let pictures = [&self.output, &self.overlay, &self.draw];
         pictures.iter().filter_map(|p| p.as_deref()).try_for_each(check_image)
     }

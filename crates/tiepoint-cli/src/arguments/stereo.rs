@@ -1,11 +1,13 @@
 //! The options of dense stereo as flags, and where its results go.
 
+use super::report::ReportArguments;
 use super::values::{bytes, named, range, with_default};
 use crate::failure::{Failure, Outcome};
 use clap::Args;
 use std::path::PathBuf;
 use tiepoint::image::Range;
 use tiepoint::stereo::cloud::{CloudOptions, PlyFormat};
+use tiepoint::stereo::files::DisparityReading;
 use tiepoint::stereo::{CensusWindow, Cost, Learning, Paths, Penalties, RightView, StereoOptions, Subpixel};
 
 #[derive(Debug, Args)]
@@ -66,11 +68,28 @@ pub(crate) struct StereoArguments {
     /// Pixels of this value hold no data, in either image; NaN and infinities never do
     #[arg(long, value_name = "V", allow_negative_numbers = true)]
     pub(crate) no_data: Option<f32>,
+    /// The true disparities, for the report: floats (unknown: not finite or not above 0), 8 or 16 bits (unknown: 0). {}
+    /// stands for the left image's name
+    #[arg(long, value_name = "FILE", requires = "report")]
+    pub(crate) truth: Option<String>,
+    /// What is stored in the truth is S times the disparity [default: 256 for 16 bits, else 1]
+    #[arg(long, value_name = "S", requires = "truth", allow_negative_numbers = true)]
+    pub(crate) truth_scale: Option<f32>,
+    // For several pairs it is named as --output is.
+    #[command(flatten)]
+    pub(crate) report: ReportArguments,
     #[command(flatten)]
     pub(crate) search: StereoSearchArguments,
 }
 
 impl StereoArguments {
+    /// How the truth is read, checked.
+    pub(crate) fn truth_reading(&self) -> Outcome<DisparityReading> {
+        let reading = DisparityReading::default().with_scale(self.truth_scale);
+        reading.check()?;
+        Ok(reading)
+    }
+
     /// Which points are written and how, checked.
     pub(crate) fn cloud_options(&self) -> Outcome<CloudOptions> {
         let options = CloudOptions::default()

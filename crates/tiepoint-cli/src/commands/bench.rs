@@ -72,7 +72,7 @@ fn measure(name: &str, a: &AnyImage, b: Option<&AnyImage>, repeat: usize, contex
     }
     for (name, sigma) in [("gauss 1.6", 1.6), ("gauss 5", 5.0)] {
         let options = GaussOptions::sigma(sigma);
-        let smooth = |p: &Processor| Ok(any::gauss(a, &options, &p.cpu.clone().into())?);
+        let smooth = |p: &Processor| Ok(any::gauss(a.view(), &options, &p.cpu.clone().into())?);
         rows.push(fastest(name, repeat, context, smooth)?.0);
     }
     print(name, a, &rows, context)

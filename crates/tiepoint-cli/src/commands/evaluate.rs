@@ -1,8 +1,10 @@
 //! `tiepoint evaluate`: scores against ground truth.
 
 use super::matched_pair::{PairSearch, points};
+use super::report::{self, file_name};
 use crate::arguments::evaluate::{EvaluateArguments, EvaluateDisparity, EvaluateHomography, HomographyFiles};
 use crate::context::Context;
+use crate::draw::usual_range;
 use crate::failure::Outcome;
 use crate::input;
 use crate::output::{Clock, Part, joined};
@@ -18,20 +20,46 @@ use tiepoint::geometry::Homography;
 use tiepoint::image::{Image, Size};
 use tiepoint::register::TiePoints;
 use tiepoint::stereo::files::{self, DisparityReading};
+use tiepoint_report::{DisparityView, MatchesView, Section, View};
 
 pub(crate) fn run(evaluate: &EvaluateArguments, context: &Context) -> Outcome {
     match evaluate {
         EvaluateArguments::Disparity(arguments) => disparity(arguments, context),
         EvaluateArguments::Homography(arguments) => match arguments.files()? {
             HomographyFiles::Images { a, b, truth } => images(arguments, [a, b], truth, context),
-            HomographyFiles::Matrices { found, truth, size } => matrices(found, truth, size, context),
+            HomographyFiles::Matrices { found, truth, size } => {
+                matrices(arguments, [found, truth], size, context)
+            }
         },
     }
 }
 
 /// A found homography against the true one.
-fn matrices(found: &Path, truth: &Path, size: Size, context: &Context) -> Outcome {
-    let error = corner_error(&read_homography(found)?, &read_homography(truth)?, size);
+fn matrices(
+    arguments: &EvaluateHomography,
+    [found, truth]: [&Path; 2],
+    size: Size,
+    context: &Context,
+) -> Outcome {
+    let maps = [read_homography(found)?, read_homography(truth)?];
+    let error = corner_error(&maps[0], &maps[1], size);
+    report::write(&arguments.report, || {
+        let title = format!("{} against {}", file_name(found), file_name(truth));
+        let (right, bottom) = (size.width as f64 - 1.0, size.height as f64 - 1.0);
+        let corners = [[0.0, 0.0], [right, 0.0], [right, bottom], [0.0, bottom]];
+        let off = |section: Section<'static>, corner: [f64; 2]| {
+            let off = maps[0].apply(corner).zip(maps[1].apply(corner));
+            let off = off.map_or(f64::INFINITY, |(p, q)| (p[0] - q[0]).hypot(p[1] - q[1]));
+            section.tile(format!("corner {}, {}", corner[0], corner[1]), format!("{off:.3} px"))
+        };
+        let section = Section::new("How far corners are off").tile("on average", format!("{error:.3} px"));
+        let section = corners.into_iter().fold(section, off).figures(json!({ "corner_error": error }));
+        (
+            title,
+            format!("The corners of an image of {size} are off by {error:.3} px on average."),
+            vec![section],
+        )
+    })?;
     context.say(&format!("corner error  {error:.3} px"))?;
     context.report(|| json!({ "corner_error": error }))
 }
@@ -50,12 +78,13 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
         .as_deref()
         .map(|m| input::read_mask(m, truth.size(), &context.processor.cpu))
         .transpose()?;
+    let seen = clock
+        .time(Part::Compute, || right.map(|right| non_occluded(truth.view(), right.view())).transpose())?;
+    let mask = match (seen, given) {
+        (Some(seen), given) => Some(input::with_holes(seen, given)),
+        (None, given) => given,
+    };
     let score = clock.time(Part::Compute, || {
-        let seen = right.map(|right| non_occluded(truth.view(), right.view())).transpose()?;
-        let mask = match (seen, given) {
-            (Some(seen), given) => Some(input::with_holes(seen, given)),
-            (None, given) => given,
-        };
         disparity_score(found.view(), truth.view(), mask.as_ref().map(Image::view), &scoring)
     })?;
     for (t, bad) in scoring.thresholds.iter().zip(&score.bad) {
@@ -63,20 +92,44 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
     }
     context.say(&format!("mean error  {:.3} px", score.epe))?;
     context.say(&format!("density     {:.2} % of {} pixels", score.density * 100.0, score.pixels))?;
-    context.report(|| {
-        let first = |shares: &[f64]| shares.first().copied().unwrap_or(f64::NAN);
-        json!({
-            "pixels": score.pixels,
-            "density": score.density,
-            "bad": first(&score.bad),
-            "bad_of_valid": first(&score.bad_of_valid),
-            "epe": score.epe,
-            "thresholds": scoring.thresholds.iter().map(|t| f64::from(*t)).collect::<Vec<_>>(),
-            "bad_at": score.bad,
-            "device": context.device(),
-            "seconds": clock.seconds(&context.processor.cpu),
+    let first = |shares: &[f64]| shares.first().copied().unwrap_or(f64::NAN);
+    let described = json!({
+        "pixels": score.pixels,
+        "density": score.density,
+        "bad": first(&score.bad),
+        "bad_of_valid": first(&score.bad_of_valid),
+        "epe": score.epe,
+        "thresholds": scoring.thresholds.iter().map(|t| f64::from(*t)).collect::<Vec<_>>(),
+        "bad_at": score.bad,
+        "device": context.device(),
+    });
+    let truth = report::scored(&truth, mask.as_ref());
+    clock.time(Part::Write, || {
+        report::write(&arguments.report, || {
+            let title = format!("{} against {}", file_name(&arguments.found), file_name(&arguments.truth));
+            let view = DisparityView {
+                pair: None,
+                disparity: found.view(),
+                confidence: None,
+                reasons: None,
+                truth: Some(truth.view()),
+                rectified: None,
+                range: usual_range(&truth),
+                caption: "The truth is shown where it is scored.".to_owned(),
+            };
+            let section = report::section("Disparities", View::Disparity(view)).figures(described.clone());
+            let bad = scoring.thresholds.iter().zip(&score.bad);
+            let section = bad.fold(section, |section, (t, bad)| {
+                section.tile(format!("off by more than {t} px"), format!("{:.2} %", bad * 100.0))
+            });
+            let section = section
+                .tile("mean error", format!("{:.3} px", score.epe))
+                .tile("density", format!("{:.2} %", score.density * 100.0));
+            (title, format!("{} pixels are scored.", score.pixels), vec![section])
         })
-    })
+    })?;
+    let seconds = json!({ "seconds": clock.seconds(&context.processor.cpu) });
+    context.report(|| joined([described, seconds]))
 }
 
 /// Two images through detector, matching and model, against the true homography.
@@ -84,14 +137,24 @@ fn images(arguments: &EvaluateHomography, paths: [&Path; 2], truth: &Path, conte
     let truth = read_homography(truth)?;
     let search = PairSearch { detector: &arguments.detector, matching: &arguments.matching };
     let mut clock = Clock::start(&context.processor.cpu);
-    let pair = search.run(paths, false, &mut clock, context)?;
+    let pair = search.run(paths, arguments.report.wanted(), &mut clock, context)?;
     let scores = clock.time(Part::Compute, || Scores::of(&pair.features, &pair.tie, &truth))?;
     scores.lines().iter().try_for_each(|l| context.say(l))?;
-    context.report(|| {
-        let [a, b] = paths.map(|p| p.display().to_string());
-        let seconds = json!({ "seconds": clock.seconds(&context.processor.cpu) });
-        joined([json!({ "a": a, "b": b }), pair.describe(&search, context), scores.describe(), seconds])
-    })
+    let [a, b] = paths.map(|p| p.display().to_string());
+    let described = joined([json!({ "a": a, "b": b }), pair.describe(&search, context), scores.describe()]);
+    let written = clock.clone();
+    clock.time(Part::Write, || {
+        report::write(&arguments.report, || {
+            let names = paths.map(file_name);
+            let title = format!("{} and {} against the truth", names[0], names[1]);
+            let view = report::matches_view(&pair, names, arguments.detector.detector);
+            let view = MatchesView { truth: Some(truth), ..view };
+            let section = scores.tiles(report::tiles(Section::new("Matches"), &pair, &written));
+            (title, pair.summary(), vec![section.view(View::Matches(view)).figures(described.clone())])
+        })
+    })?;
+    let seconds = json!({ "seconds": clock.seconds(&context.processor.cpu) });
+    context.report(|| joined([described, seconds]))
 }
 
 /// All the scores of one pair.
@@ -133,6 +196,14 @@ impl Scores {
             position: position_error(&points, truth, 3.0),
             angle: angle_error(&angles, truth),
         })
+    }
+
+    /// The figures that stand out.
+    pub(crate) fn tiles<'a>(&self, section: Section<'a>) -> Section<'a> {
+        section
+            .tile("right to 3 px", format!("{:.1} %", self.matching_accuracy[2] * 100.0))
+            .tile("corner error", format!("{:.3} px", self.corner_error))
+            .tile("position of right matches", format!("{:.3} px", self.position.rms))
     }
 
     /// For people.

@@ -44,7 +44,7 @@ fn apply(
     image: &AnyImage,
     context: &Context,
 ) -> Outcome<AnyImage> {
-    let processor = &context.processor;
+    let (image, processor) = (image.view(), &context.processor);
     Ok(match options {
         FilterOptions::Gauss(options) => any::gauss(image, options, processor)?,
         FilterOptions::Sobel { part, options } => any::sobel(image, *part, options, processor)?,

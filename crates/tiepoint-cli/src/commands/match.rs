@@ -1,19 +1,35 @@
 //! `tiepoint match`: verified tie points of two images.
 
-use super::matched_pair::PairSearch;
+use super::matched_pair::{MatchedPair, PairSearch};
+use super::report::{self, file_name};
 use crate::arguments::r#match::MatchArguments;
 use crate::context::Context;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::output::{self, Clock, Part};
-use serde_json::json;
+use serde_json::{Value, json};
 use tiepoint::feature::files::write_matches;
+use tiepoint_report::{Section, View};
 
 pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
     arguments.check()?;
     let mut clock = Clock::start(&context.processor.cpu);
     let search = PairSearch { detector: &arguments.detector, matching: &arguments.matching };
-    let colour = arguments.draw.is_some();
-    let pair = search.run([&arguments.a, &arguments.b], colour, &mut clock, context)?;
+    let colour = arguments.draw.is_some() || arguments.report.wanted();
+    let (pictures, features) = search.find([&arguments.a, &arguments.b], colour, &mut clock, context)?;
+    let tie = match search.tie(&features, &mut clock, context) {
+        Ok(tie) => tie,
+        // Where nothing agrees one wants to see why.
+        Err(Failure::Work(message)) if arguments.report.wanted() => {
+            let tie = search.unverified(&features, context)?;
+            let pair = MatchedPair { pictures, features, tie };
+            let lead = format!("{message}. What is shown are matches that no model has confirmed.");
+            write_report(arguments, &pair, &lead, &describe(arguments, &pair, &search, context), &clock)?;
+            return Err(Failure::Work(message));
+        }
+        Err(other) => return Err(other),
+    };
+    let pair = MatchedPair { pictures, features, tie };
+    let described = describe(arguments, &pair, &search, context);
     clock.time(Part::Write, || -> Outcome {
         if let Some(path) = &arguments.output {
             let [a, b] = [&arguments.a, &arguments.b].map(|p| p.display().to_string());
@@ -21,14 +37,42 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
         }
         arguments.draw.as_deref().map_or(Ok(()), |path| pair.draw(path))
     })?;
+    let written = clock.clone();
+    clock.time(Part::Write, || write_report(arguments, &pair, &pair.summary(), &described, &written))?;
     let between = format!("{} - {}", arguments.a.display(), arguments.b.display());
     context.say(&format!("{between}: {}, {:.1} ms", pair.summary(), clock.compute() * 1e3))?;
     if let Some(model) = &pair.tie.b_from_a {
         context.say(&model.to_string())?;
     }
-    context.report(|| {
-        let names = json!({ "a": arguments.a.display().to_string(), "b": arguments.b.display().to_string() });
-        let seconds = json!({ "seconds": clock.seconds(&context.processor.cpu) });
-        output::joined([names, pair.describe(&search, context), seconds])
+    let seconds = json!({ "seconds": clock.seconds(&context.processor.cpu) });
+    context.report(|| output::joined([described, seconds]))
+}
+
+/// For programs: all but the times.
+fn describe(
+    arguments: &MatchArguments,
+    pair: &MatchedPair,
+    search: &PairSearch<'_>,
+    context: &Context,
+) -> Value {
+    let names = json!({ "a": arguments.a.display().to_string(), "b": arguments.b.display().to_string() });
+    output::joined([names, pair.describe(search, context)])
+}
+
+fn write_report(
+    arguments: &MatchArguments,
+    pair: &MatchedPair,
+    lead: &str,
+    described: &Value,
+    clock: &Clock,
+) -> Outcome {
+    report::write(&arguments.report, || {
+        let names = [&arguments.a, &arguments.b].map(|path| file_name(path));
+        let title = format!("{} and {}", names[0], names[1]);
+        let view = report::matches_view(pair, names, arguments.detector.detector);
+        let section = report::tiles(Section::new("Matches"), pair, clock)
+            .view(View::Matches(view))
+            .figures(described.clone());
+        (title, lead.to_owned(), vec![section])
     })
 }

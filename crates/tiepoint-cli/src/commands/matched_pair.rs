@@ -41,9 +41,21 @@ impl PairSearch<'_> {
         clock: &mut Clock,
         context: &Context,
     ) -> Outcome<MatchedPair> {
-        let options = self.matching.options()?;
-        let detector = self.detector.detector()?;
-        let finder = detector.open(&context.processor)?;
+        let (pictures, features) = self.find(paths, colour, clock, context)?;
+        let tie = self.tie(&features, clock, context)?;
+        Ok(MatchedPair { pictures, features, tie })
+    }
+
+    /// Reads both images and finds their features.
+    pub(crate) fn find(
+        &self,
+        paths: [&Path; 2],
+        colour: bool,
+        clock: &mut Clock,
+        context: &Context,
+    ) -> Outcome<([Picture; 2], [Features; 2])> {
+        self.matching.options()?;
+        let finder = self.detector.detector()?.open(&context.processor)?;
         let masks = [self.detector.mask.as_deref(), self.matching.mask_b.as_deref()];
         let progress = &context.progress;
         let mut one = |i: usize, finder: &Finder| {
@@ -52,10 +64,26 @@ impl PairSearch<'_> {
         };
         let (picture_a, a) = one(0, &finder)?;
         let (picture_b, b) = one(1, &finder)?;
-        progress.say("matching");
-        let tie = clock.time(Part::Compute, || tie_points(&a, &b, &options, &context.processor))?;
+        Ok(([picture_a, picture_b], [a, b]))
+    }
+
+    /// Matches features, and verifies the matches.
+    pub(crate) fn tie(
+        &self,
+        [a, b]: &[Features; 2],
+        clock: &mut Clock,
+        context: &Context,
+    ) -> Outcome<TiePoints> {
+        let options = self.matching.options()?;
+        context.progress.say("matching");
+        let tie = clock.time(Part::Compute, || tie_points(a, b, &options, &context.processor))?;
         context.print_notes();
-        Ok(MatchedPair { pictures: [picture_a, picture_b], features: [a, b], tie })
+        Ok(tie)
+    }
+
+    /// The matches that nothing has verified.
+    pub(crate) fn unverified(&self, [a, b]: &[Features; 2], context: &Context) -> Outcome<TiePoints> {
+        Ok(tie_points(a, b, &self.matching.options()?.with_model(None), &context.processor)?)
     }
 }
 

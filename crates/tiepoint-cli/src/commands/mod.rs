@@ -12,6 +12,7 @@ mod r#match;
 mod matched_pair;
 mod rectify;
 mod register;
+mod report;
 mod stereo;
 
 use crate::arguments::{Arguments, Command, GlobalArguments};

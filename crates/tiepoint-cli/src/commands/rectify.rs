@@ -1,6 +1,7 @@
 //! `tiepoint rectify`: LEFT and RIGHT turned so that what corresponds lies in the same row.
 
-use super::matched_pair::{MatchedPair, PairSearch, points};
+use super::matched_pair::{MatchedPair, PairSearch, agreeing, points};
+use super::report::{self, file_name};
 use crate::arguments::rectify::RectifyArguments;
 use crate::context::Context;
 use crate::draw::{Canvas, rows};
@@ -9,13 +10,15 @@ use crate::output::{self, Clock, Part};
 use serde_json::{Value, json};
 use std::path::Path;
 use tiepoint::device::Cpu;
-use tiepoint::feature::Features;
+use tiepoint::feature::{Features, Keypoint};
 use tiepoint::geometry::calibration::{RectifiedCalibration, StereoCalibration};
 use tiepoint::geometry::rectify::{
     Agreement, OutputFrame, Rectification, RectifiedView, RectifyOptions, from_tie_points,
 };
-use tiepoint::geometry::{Correspondence, Model};
+use tiepoint::geometry::{Correspondence, Fundamental, Model};
 use tiepoint::image::{self, AnyImage, Image};
+use tiepoint::matching::Match;
+use tiepoint_report::{MatchRow, MatchesView, Picture, View};
 
 pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
     arguments.check()?;
@@ -36,18 +39,51 @@ pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
     let images = clock.time(Part::Compute, || pair.warp(&found, arguments, &context.processor.cpu))?;
     clock.time(Part::Write, || write(arguments, &pair, &images, &context.processor.cpu))?;
     summarise(arguments, &pair, &clock, context)?;
-    let described = pair.describe(&found, rig.is_some())?;
-    context.report(|| {
-        let names = json!({
-            "left": arguments.left.display().to_string(),
-            "right": arguments.right.display().to_string(),
-        });
-        let device = json!({
-            "device": context.device(),
-            "threads": context.processor.cpu.threads(),
-            "seconds": clock.seconds(&context.processor.cpu),
-        });
-        output::joined([names, described, device])
+    let names = json!({
+        "left": arguments.left.display().to_string(),
+        "right": arguments.right.display().to_string(),
+    });
+    let device = json!({ "device": context.device(), "threads": context.processor.cpu.threads() });
+    let described = output::joined([names, pair.describe(&found, rig.is_some())?, device]);
+    clock.time(Part::Write, || write_report(arguments, &pair, &found, &images, &described))?;
+    let seconds = json!({ "seconds": clock.seconds(&context.processor.cpu) });
+    context.report(|| output::joined([described, seconds]))
+}
+
+fn write_report(
+    arguments: &RectifyArguments,
+    pair: &Pair,
+    found: &MatchedPair,
+    [left, right]: &[AnyImage; 2],
+    described: &Value,
+) -> Outcome {
+    report::write(&arguments.report, || {
+        let names = [&arguments.left, &arguments.right].map(|path| file_name(path));
+        let title = format!("{} and {}, rectified", names[0], names[1]);
+        let [first, second] = if pair.exchanged { [1, 0] } else { [0, 1] };
+        let view = MatchesView {
+            a: Picture::new(format!("{}, rectified", names[first]), left),
+            b: Picture::new(format!("{}, rectified", names[second]), right),
+            rows: pair.rows(found, arguments.inlier_distance),
+            // What corresponds lies in the same row: its epipolar line.
+            b_from_a: Fundamental::new([[0.0; 3], [0.0, 0.0, -1.0], [0.0, 1.0, 0.0]])
+                .ok()
+                .map(Model::Fundamental),
+            truth: None,
+            support: report::support(arguments.detector.detector),
+            residual_name: "difference of rows".to_owned(),
+            caption: "The cursor's row is drawn in the other picture: what corresponds lies on it."
+                .to_owned(),
+        };
+        let section = report::section("Rows", View::Matches(view)).figures(described.clone());
+        let section = match pair.agreement {
+            Some(a) => section
+                .tile("tie points", a.points.to_string())
+                .tile("difference of rows", format!("{:.2} px", a.rms_vertical_px))
+                .tile("disparities", format!("{} to {} px", a.disparities[0], a.disparities[1])),
+            None => section,
+        };
+        (title, pair.agreement_summary(), vec![section])
     })
 }
 
@@ -109,6 +145,44 @@ impl Pair {
         Self { rectification, calibration, agreement, exchanged }
     }
 
+    /// The matches in the rectified pictures, as far as these show them.
+    fn rows(&self, found: &MatchedPair, tolerance: f64) -> Vec<MatchRow> {
+        let turned =
+            |p: Correspondence| if self.exchanged { Correspondence { a: p.b, b: p.a, ..p } } else { p };
+        let pairs: Vec<_> = correspondences(found).into_iter().map(turned).collect();
+        // Without a model near rows decide.
+        let mut near = self.rectification.near_rows(&pairs, tolerance).into_iter().peekable();
+        let verified = found.tie.b_from_a.is_some();
+        let [a, b] = &found.features;
+        let row = |((m, p), inlier): ((&Match, Correspondence), bool)| {
+            let close = near.next_if(|n| *n == p).is_some();
+            let (p, q) = (&a.keypoints[m.a as usize], &b.keypoints[m.b as usize]);
+            let (left, right) = if self.exchanged { (q, p) } else { (p, q) };
+            let [va, vb] = self.views();
+            let (a, b) = (moved(left, va)?, moved(right, vb)?);
+            let inlier = if verified { inlier } else { close };
+            Some(MatchRow { pair: *m, a, b, residual: (a.y - b.y).abs(), inlier })
+        };
+        found
+            .tie
+            .matches
+            .iter()
+            .zip(pairs.iter().copied())
+            .zip(agreeing(&found.tie))
+            .filter_map(row)
+            .collect()
+    }
+
+    fn agreement_summary(&self) -> String {
+        match self.agreement {
+            Some(a) => format!(
+                "{} tie points agree in their row to {:.2} px, disparities {} to {}",
+                a.points, a.rms_vertical_px, a.disparities[0], a.disparities[1]
+            ),
+            None => "no tie points to check the rows by".into(),
+        }
+    }
+
     fn views(&self) -> [&RectifiedView; 2] {
         [&self.rectification.left, &self.rectification.right]
     }
@@ -117,11 +191,7 @@ impl Pair {
         let warped = |side: usize| -> Outcome<AnyImage> {
             let (view, kind) = (self.views()[side], arguments.interpolation);
             let source = if self.exchanged { 1 - side } else { side };
-            Ok(match original(found, source) {
-                AnyImage::U8(i) => view.warp(i.view(), kind, 0, cpu)?.into(),
-                AnyImage::U16(i) => view.warp(i.view(), kind, 0, cpu)?.into(),
-                AnyImage::F32(i) => view.warp(i.view(), kind, 0.0, cpu)?.into(),
-            })
+            Ok(view.warp_any(original(found, source).view(), kind, cpu)?)
         };
         Ok([warped(0)?, warped(1)?])
     }
@@ -153,6 +223,22 @@ impl Pair {
     }
 }
 
+/// A keypoint where a rectified view shows it, with its scale and direction there.
+fn moved(k: &Keypoint, view: &RectifiedView) -> Option<Keypoint> {
+    let (s, c) = f64::from(k.angle).sin_cos();
+    let (from, scale) = ([f64::from(k.x), f64::from(k.y)], f64::from(k.scale));
+    let to = view.place(from)?;
+    let tip = view.place([from[0] + scale * c, from[1] + scale * s])?;
+    let [dx, dy] = [tip[0] - to[0], tip[1] - to[1]];
+    Some(Keypoint {
+        x: to[0] as f32,
+        y: to[1] as f32,
+        scale: dx.hypot(dy) as f32,
+        angle: dy.atan2(dx).rem_euclid(std::f64::consts::TAU) as f32,
+        ..*k
+    })
+}
+
 fn write(arguments: &RectifyArguments, pair: &Pair, images: &[AnyImage; 2], cpu: &Cpu) -> Outcome {
     let outputs = [&arguments.output_left, &arguments.output_right];
     for (path, image) in outputs.iter().zip(images) {
@@ -177,13 +263,7 @@ fn write(arguments: &RectifyArguments, pair: &Pair, images: &[AnyImage; 2], cpu:
 fn summarise(arguments: &RectifyArguments, pair: &Pair, clock: &Clock, context: &Context) -> Outcome {
     let between = format!("{} - {}", arguments.left.display(), arguments.right.display());
     let size = pair.rectification.left.size;
-    let agreement = match pair.agreement {
-        Some(a) => format!(
-            "{} tie points agree in their row to {:.2} px, disparities {} to {}",
-            a.points, a.rms_vertical_px, a.disparities[0], a.disparities[1]
-        ),
-        None => "no tie points to check the rows by".into(),
-    };
+    let agreement = pair.agreement_summary();
     context.say(&format!("{between}: {size}, {agreement}, {:.1} ms", clock.compute() * 1e3))?;
     if pair.exchanged {
         let second = arguments.right.display();

@@ -1,15 +1,17 @@
 //! `tiepoint register`: MOVING warped onto REFERENCE.
 
 use super::matched_pair::{MatchedPair, PairSearch};
+use super::report::{self, file_name};
 use crate::arguments::register::RegisterArguments;
 use crate::context::Context;
 use crate::draw::{Canvas, overlay};
 use crate::failure::{Failure, Outcome};
 use crate::input::Picture;
 use crate::output::{self, Clock, Part};
-use serde_json::json;
+use serde_json::{Value, json};
 use tiepoint::image::{self, AnyImage};
 use tiepoint::register::{Warped, warp_onto};
+use tiepoint_report::{Section, View};
 
 pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     arguments.check()?;
@@ -21,21 +23,50 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     let warped = clock.time(Part::Compute, || warped(&pair, arguments, context))?;
     context.print_notes();
     clock.time(Part::Write, || write(arguments, &pair, &warped))?;
+    let described = describe(arguments, &pair, &warped, &search, context);
+    let written = clock.clone();
+    clock.time(Part::Write, || write_report(arguments, &pair, &warped, &described, &written))?;
     let between = format!("{} on {}", arguments.moving.display(), arguments.reference.display());
     context.say(&format!("{between}: {}, {:.1} ms", pair.summary(), clock.compute() * 1e3))?;
-    context.report(|| {
-        let names = json!({
-            "reference": arguments.reference.display().to_string(),
-            "moving": arguments.moving.display().to_string(),
-        });
-        let size = pair.features[1].image;
-        let result = json!({
-            "width": size.width,
-            "height": size.height,
-            "covered": covered(&warped),
-            "seconds": clock.seconds(&context.processor.cpu),
-        });
-        output::joined([names, pair.describe(&search, context), result])
+    let seconds = json!({ "seconds": clock.seconds(&context.processor.cpu) });
+    context.report(|| output::joined([described, seconds]))
+}
+
+/// For programs: all but the times.
+fn describe(
+    arguments: &RegisterArguments,
+    pair: &MatchedPair,
+    warped: &Warped,
+    search: &PairSearch<'_>,
+    context: &Context,
+) -> Value {
+    let names = json!({
+        "reference": arguments.reference.display().to_string(),
+        "moving": arguments.moving.display().to_string(),
+    });
+    let size = pair.features[1].image;
+    let result = json!({ "width": size.width, "height": size.height, "covered": covered(warped) });
+    output::joined([names, pair.describe(search, context), result])
+}
+
+fn write_report(
+    arguments: &RegisterArguments,
+    pair: &MatchedPair,
+    warped: &Warped,
+    described: &Value,
+    clock: &Clock,
+) -> Outcome {
+    report::write(&arguments.report, || {
+        let names = || [&arguments.moving, &arguments.reference].map(|path| file_name(path));
+        let [moving, reference] = names();
+        let laid = Section::new("One on the other")
+            .tile("covered", format!("{:.1} %", 100.0 * covered(warped)))
+            .view(View::Registration(report::registration_view(pair, warped, names())));
+        let matches = report::matches_view(pair, names(), arguments.detector.detector);
+        let matches = report::tiles(Section::new("Matches"), pair, clock)
+            .view(View::Matches(matches))
+            .figures(described.clone());
+        (format!("{moving} on {reference}"), pair.summary(), vec![laid, matches])
     })
 }
 
@@ -49,7 +80,7 @@ fn warped(pair: &MatchedPair, arguments: &RegisterArguments, context: &Context) 
     let reference_from_moving = pair.tie.b_from_a.ok_or_else(|| Failure::work("no model was found"))?;
     let [moving, reference] = [0, 1].map(|i| original(&pair.pictures[i]));
     let (size, interpolation) = (reference.size(), arguments.interpolation);
-    Ok(warp_onto(moving, size, &reference_from_moving, interpolation, &context.processor)?)
+    Ok(warp_onto(moving.view(), size, &reference_from_moving, interpolation, &context.processor)?)
 }
 
 /// The share of REFERENCE that MOVING covers.

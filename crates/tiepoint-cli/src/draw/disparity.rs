@@ -2,27 +2,7 @@
 
 use super::{Canvas, Colour, digits};
 use tiepoint::image::{Image, Size};
-
-/// The colour map viridis of N. Smith and S. van der Walt (2015, dedicated to the public domain under CC0): every
-/// seventeenth of its 256 colours. It grows evenly in lightness, so equal steps look equal.
-const VIRIDIS: [Colour; 16] = [
-    [68, 1, 84],
-    [72, 26, 108],
-    [71, 47, 125],
-    [65, 68, 135],
-    [57, 86, 140],
-    [49, 104, 142],
-    [42, 120, 142],
-    [35, 136, 142],
-    [31, 152, 139],
-    [34, 168, 132],
-    [53, 183, 121],
-    [84, 197, 104],
-    [122, 209, 81],
-    [165, 219, 54],
-    [210, 226, 27],
-    [253, 231, 37],
-];
+use tiepoint_report::{VIRIDIS, colour_at};
 
 /// A picture for people is no wider and no higher; of a larger map every n-th pixel is shown.
 const LONGEST: usize = 4096;
@@ -31,14 +11,7 @@ const INK: Colour = [235; 3];
 
 /// The colour at `t` from 0 to 1.
 fn colour(t: f32) -> Colour {
-    let last = VIRIDIS.len() - 1;
-    let at = t.clamp(0.0, 1.0) * last as f32;
-    let i = (at as usize).min(last - 1);
-    let mix = |c: usize| {
-        let (a, b) = (f32::from(VIRIDIS[i][c]), f32::from(VIRIDIS[i + 1][c]));
-        (a + (b - a) * (at - i as f32)).round() as u8
-    };
-    [mix(0), mix(1), mix(2)]
+    colour_at(&VIRIDIS, t)
 }
 
 /// Between which disparities the colours run by default: all but the least and the greatest hundredth of the valid

@@ -5,7 +5,7 @@ use std::time::Instant;
 use tiepoint::device::{Cpu, Profile, StageTime};
 
 /// Takes the wall-clock times of one image or pair.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Clock {
     start: Instant,
     before: Vec<StageTime>,

@@ -526,7 +526,13 @@ fn demo_shows_its_accuracy() {
     for source in page.split("src=\"").skip(1).map(|s| s.split('"').next().unwrap()) {
         assert!(files.iter().any(|f| f == source), "{source} is shown but not there");
     }
-    assert!(files.len() > 20, "{files:?}");
+    assert!(
+        ["bookshelf-left.jpg", "coffee-turned.png", "stereo-left.png", "tilted-b.png"]
+            .iter()
+            .all(|f| files.iter().any(|g| g == f)),
+        "{files:?}"
+    );
+    assert_eq!(page.matches("class=\"view\"").count(), 5, "five views");
 }
 
 #[test]

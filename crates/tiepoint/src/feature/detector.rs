@@ -133,7 +133,10 @@ impl Finder {
         image: impl Into<AnyView<'a>>,
         mask: Option<ImageView<'_, u8>>,
     ) -> Result<Features> {
-        let image = image.into();
+        self.detect_view(image.into(), mask)
+    }
+
+    fn detect_view(&self, image: AnyView<'_>, mask: Option<ImageView<'_, u8>>) -> Result<Features> {
         let found = match &self.on_gpu {
             None => self.on_cpu(image, mask),
             Some(gpu) => match on_gpu!(gpu, detector => detector.detect(image, mask)) {
@@ -158,13 +161,16 @@ impl Finder {
         I: IntoIterator,
         I::Item: Into<AnyView<'a>>,
     {
-        let images: Vec<AnyView<'a>> = images.into_iter().map(Into::into).collect();
+        self.detect_views(&images.into_iter().map(Into::into).collect::<Vec<_>>())
+    }
+
+    fn detect_views(&self, images: &[AnyView<'_>]) -> Vec<Result<Features>> {
         let alike = |a: &AnyView<'_>, b: &AnyView<'_>| a.size() == b.size() && a.pixel() == b.pixel();
         let mut found = Vec::with_capacity(images.len());
         for images in images.chunk_by(alike) {
             match self.together(images) {
                 Some(features) => found.extend(features.into_iter().map(Ok)),
-                None => found.extend(images.iter().map(|image| self.detect(*image, None))),
+                None => found.extend(images.iter().map(|image| self.detect_view(*image, None))),
             }
         }
         found

@@ -36,12 +36,8 @@ named!(Gradient as "part" {
 ///
 /// # Errors
 /// As [`gauss()`](gauss::gauss()), and [`Error::Device`](crate::Error::Device) when a GPU fails.
-pub fn gauss<'a>(
-    image: impl Into<AnyView<'a>>,
-    options: &GaussOptions,
-    processor: &Processor,
-) -> Result<AnyImage> {
-    for_any_view!(image.into(), view => {
+pub fn gauss(image: AnyView<'_>, options: &GaussOptions, processor: &Processor) -> Result<AnyImage> {
+    for_any_view!(image, view => {
         let on_gpu = |gpu: &Gpu, channels| GpuFilter::gauss(gpu, options, channels);
         filtered("gauss", view, processor, on_gpu, |cpu| gauss::gauss(view, options, cpu)).map(AnyImage::from)
     })
@@ -51,24 +47,20 @@ pub fn gauss<'a>(
 ///
 /// # Errors
 /// As [`sobel::magnitude`], and [`Error::Device`](crate::Error::Device) when a GPU fails.
-pub fn sobel<'a>(
-    image: impl Into<AnyView<'a>>,
+pub fn sobel(
+    image: AnyView<'_>,
     part: Gradient,
     options: &SobelOptions,
     processor: &Processor,
 ) -> Result<AnyImage> {
-    for_any_view!(image.into(), view => gradient(view, part, options, processor))
+    for_any_view!(image, view => gradient(view, part, options, processor))
 }
 
 /// The [response](hessian::response) of the grey of an image of any type.
 ///
 /// # Errors
 /// As [`hessian::response`], and [`Error::Device`](crate::Error::Device) when a GPU fails.
-pub fn hessian<'a>(
-    image: impl Into<AnyView<'a>>,
-    options: &HessianOptions,
-    processor: &Processor,
-) -> Result<Image<f32>> {
+pub fn hessian(image: AnyView<'_>, options: &HessianOptions, processor: &Processor) -> Result<Image<f32>> {
     let grey = grey(image, &processor.cpu)?.into_image();
     for_any_view!(grey.view(), view => {
         let on_gpu = |gpu: &Gpu, _| GpuFilter::hessian(gpu, options);
@@ -80,11 +72,7 @@ pub fn hessian<'a>(
 ///
 /// # Errors
 /// As [`hessian::blobs`], and [`Error::Device`](crate::Error::Device) when a GPU fails.
-pub fn blobs<'a>(
-    image: impl Into<AnyView<'a>>,
-    options: &HessianOptions,
-    processor: &Processor,
-) -> Result<Vec<Blob>> {
+pub fn blobs(image: AnyView<'_>, options: &HessianOptions, processor: &Processor) -> Result<Vec<Blob>> {
     let grey = grey(image, &processor.cpu)?.into_image();
     for_any_view!(grey.view(), view => processor.gpu_or_cpu(
         "blobs",
@@ -97,13 +85,13 @@ pub fn blobs<'a>(
 ///
 /// # Errors
 /// As [`convolve()`](convolve::convolve()), and [`Error::Device`](crate::Error::Device) when a GPU fails.
-pub fn convolve<'a>(
-    image: impl Into<AnyView<'a>>,
+pub fn convolve(
+    image: AnyView<'_>,
     kernel: &Kernel,
     options: &ConvolveOptions,
     processor: &Processor,
 ) -> Result<AnyImage> {
-    Ok(match image.into() {
+    Ok(match image {
         AnyView::U8(view) => convolved::<_, u8>(view, kernel, options, processor)?.into(),
         AnyView::U16(view) => convolved::<_, u16>(view, kernel, options, processor)?.into(),
         AnyView::F32(view) => convolved::<_, f32>(view, kernel, options, processor)?.into(),
@@ -114,13 +102,13 @@ pub fn convolve<'a>(
 ///
 /// # Errors
 /// As [`convolve()`].
-pub fn convolve_f32<'a>(
-    image: impl Into<AnyView<'a>>,
+pub fn convolve_f32(
+    image: AnyView<'_>,
     kernel: &Kernel,
     options: &ConvolveOptions,
     processor: &Processor,
 ) -> Result<Image<f32>> {
-    for_any_view!(image.into(), view => convolved(view, kernel, options, processor))
+    for_any_view!(image, view => convolved(view, kernel, options, processor))
 }
 
 fn convolved<I: GpuPixel, O: GpuPixel>(

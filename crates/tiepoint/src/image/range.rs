@@ -53,8 +53,11 @@ pub const HOLE_MARGIN: usize = 5;
 /// # Errors
 /// [`Error::Image`] for several channels; as [`Range::check`].
 pub fn prepare<'a>(image: impl Into<AnyView<'a>>, range: Range, cpu: &Cpu) -> Result<Prepared<'a>> {
+    prepare_view(image.into(), range, cpu)
+}
+
+fn prepare_view<'a>(image: AnyView<'a>, range: Range, cpu: &Cpu) -> Result<Prepared<'a>> {
     range.check()?;
-    let image = image.into();
     if image.channels() != 1 {
         return Err(Error::Image(format!("expected one channel, found {}", image.channels())));
     }

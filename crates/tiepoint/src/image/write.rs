@@ -71,7 +71,10 @@ impl OutputFormat {
 /// [`Error::Format`] when the extension is unknown or the format cannot hold the image, [`Error::Io`] when the
 /// file cannot be written.
 pub fn write<'a>(path: impl AsRef<Path>, image: impl Into<AnyView<'a>>) -> Result<()> {
-    let (path, view) = (path.as_ref(), image.into());
+    write_view(path.as_ref(), image.into())
+}
+
+fn write_view(path: &Path, view: AnyView<'_>) -> Result<()> {
     let format = OutputFormat::of(path)?;
     let size = view.size();
     let side = size.width.max(size.height);

@@ -146,8 +146,16 @@ pub fn register<'a>(
     options: &RegisterOptions,
     processor: &Processor,
 ) -> Result<Registration> {
+    register_inputs(reference.into(), moving.into(), options, processor)
+}
+
+fn register_inputs(
+    reference: RegisterInput<'_>,
+    moving: RegisterInput<'_>,
+    options: &RegisterOptions,
+    processor: &Processor,
+) -> Result<Registration> {
     options.check()?;
-    let (reference, moving) = (reference.into(), moving.into());
     let features = [moving.features(options, processor)?, reference.features(options, processor)?];
     let (tie, reference_from_moving) =
         register_features(&features[0], &features[1], &options.tie, processor)?;
@@ -175,14 +183,13 @@ pub fn register_features(
 ///
 /// # Errors
 /// [`Error::Degenerate`] when the model has no inverse or does not map points to points, and as [`warp()`].
-pub fn warp_onto<'a>(
-    moving: impl Into<AnyView<'a>>,
+pub fn warp_onto(
+    moving: AnyView<'_>,
     reference: Size,
     reference_from_moving: &Model,
     interpolation: Interpolation,
     processor: &Processor,
 ) -> Result<Warped> {
-    let moving = moving.into();
     let model = reference_from_moving.kind().name();
     let no_inverse =
         Error::Degenerate { model, reason: "it has no inverse between points, so it cannot warp" };

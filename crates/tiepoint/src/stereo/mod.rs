@@ -49,6 +49,7 @@ mod gpu;
 pub mod median;
 mod options;
 mod pair;
+mod reason;
 mod refinement;
 pub mod speckle;
 #[cfg(test)]
@@ -59,6 +60,7 @@ mod winner_takes_all;
 
 pub use cost::{CensusWindow, Cost, MatchingCost};
 pub use options::{Learning, Paths, Penalties, RightView, StereoOptions, Subpixel};
+pub use reason::Reason;
 
 use crate::{
     Error, Result,
@@ -94,6 +96,8 @@ pub struct StereoResult {
     pub right: Option<Image<f32>>,
     /// How distinct the best sum is, from 0 (not at all) to 1, if asked for; 0 where there is no disparity.
     pub confidence: Option<Image<f32>>,
+    /// Why pixels of the left view were made invalid, if asked for; filling leaves it as it is.
+    pub reasons: Option<Image<Reason>>,
 }
 
 /// The left or the right of the two views.
@@ -313,6 +317,7 @@ impl Stereo {
             disparity: image(),
             right: diagonal.then(image),
             confidence: options.confidence.then(image),
+            reasons: None,
         };
         let output = AggregationOutput {
             disparity: Some(&mut out.disparity),
@@ -333,6 +338,7 @@ impl Stereo {
             aggregate(&input, output, workspace, &cpu.part(pixels))?;
             out.right = Some(pair::mirrored(&disparity));
         }
+        out.reasons = options.reasons.then(|| reason::first(&out.disparity, pair));
         refinement::refine(&mut out, options, cpu)?;
         out.right = out.right.filter(|_| options.right);
         Ok(out)

@@ -147,6 +147,8 @@ pub struct StereoOptions {
     pub right: bool,
     /// Also give a confidence from 0 to 1. Default off.
     pub confidence: bool,
+    /// Also give the reason why each pixel was made invalid. Default no.
+    pub reasons: bool,
 }
 
 impl Default for StereoOptions {
@@ -169,6 +171,7 @@ impl Default for StereoOptions {
             memory: Some(1 << 30),
             right: false,
             confidence: false,
+            reasons: false,
         }
     }
 }
@@ -218,6 +221,7 @@ setters!(StereoOptions {
     with_memory: memory = Option<u64>,
     with_right: right = bool,
     with_confidence: confidence = bool,
+    with_reasons: reasons = bool,
 });
 
 impl StereoOptions {

@@ -1,7 +1,7 @@
 //! The whole of dense stereo, on scenes whose disparities are known.
 
 use super::{
-    Cost, INVALID, Learning, Masks, MatchingCost, Paths, Penalties, RightView, Stereo, StereoOptions,
+    Cost, INVALID, Learning, Masks, MatchingCost, Paths, Penalties, Reason, RightView, Stereo, StereoOptions,
     StereoResult,
 };
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     device::{Cpu, progress::tests::told},
     image::{AnyImage, AnyView, Image, Size, testing::assert_same},
     options::Named,
-    synth::Texture,
+    synth::{StereoScene, StereoSceneOptions, Texture},
 };
 use std::ops::Range;
 
@@ -143,7 +143,8 @@ fn a_right_pixel_that_only_holes_meet_has_no_disparity() {
 fn one_answer_for_threads_levels_and_memory() {
     let pair = shifted(Size::new(150, 70), 11, 8);
     for cost in Cost::ALL.iter().map(|choice| choice.value) {
-        let options = StereoOptions { disparities: 40, cost, confidence: true, ..Default::default() };
+        let options =
+            StereoOptions { disparities: 40, cost, confidence: true, reasons: true, ..Default::default() };
         let expected = compute(options, &pair, Masks::default(), &Cpu::sequential());
         for level in Cpu::levels() {
             for threads in [1, 2, 5] {
@@ -284,4 +285,34 @@ fn one_object_serves_several_threads() {
         threads.map(|thread| thread.join().unwrap())
     });
     assert!(found == expected, "the same as one after the other");
+}
+
+#[test]
+fn every_invalid_pixel_has_a_reason_and_the_right_one() {
+    let scene = StereoSceneOptions::default().with_size(Size::new(200, 150)).with_seed(3).with_noise(0.02);
+    let scene =
+        StereoScene::new(&scene.with_disparities([4.0, 30.0])).unwrap().render::<u8>(&Cpu::sequential());
+    let mask = Image::from_fn(Size::new(200, 150), |x, y| u8::from(x < 150 || y > 40));
+    let masks = Masks { left: Some(mask.view()), right: None };
+    let options = StereoOptions { disparities: 40, uniqueness: 5, reasons: true, ..Default::default() };
+    let pair = [scene.left, scene.right];
+    let found = compute(options, &pair, masks, &Cpu::sequential());
+    let reasons = found.reasons.unwrap();
+    for (reason, d) in reasons.data().iter().zip(found.disparity.data()) {
+        assert_eq!(*reason == Reason::None, d.is_finite(), "{reason:?}, {d}");
+    }
+    let of = |wanted: Reason| reasons.data().iter().filter(|r| **r == wanted).count();
+    assert_eq!(of(Reason::NoData), 50 * 41, "what the mask leaves out");
+    for reason in [Reason::Ambiguous, Reason::Occluded, Reason::Inconsistent, Reason::Speckle] {
+        assert!(of(reason) > 0, "{reason:?} strikes no pixel of this scene");
+    }
+    // Hidden from the right camera by the truth.
+    let places = (0..150).flat_map(|y| (0..200).map(move |x| (x, y)));
+    let occluded: Vec<_> = places.filter(|&(x, y)| reasons.row(y)[x] == Reason::Occluded).collect();
+    let right = occluded.iter().filter(|&&(x, y)| scene.visible.row(y)[x] == 0).count();
+    assert!(right * 10 > occluded.len() * 7, "{right} of {} are hidden", occluded.len());
+    let filled = compute(options.with_fill(true), &pair, masks, &Cpu::sequential());
+    assert!(filled.reasons.unwrap() == reasons, "filling keeps the reasons");
+    let plain = compute(options.with_reasons(false), &pair, masks, &Cpu::sequential());
+    assert!(plain.reasons.is_none() && plain.disparity == found.disparity, "asking changes nothing else");
 }

@@ -1,26 +1,31 @@
-//! `tiepoint demo`: synthetic scenes through all of it, with pictures and a page that shows them.
+//! `tiepoint demo`: photographs and synthetic scenes through all of it, and a page that shows them.
 
-mod page;
+mod photographs;
 mod stereo;
 
 use super::evaluate::Scores;
 use super::filter::magnitude;
-use super::matched_pair::lines;
+use super::matched_pair::MatchedPair;
+use super::report::{self, matches_view};
 use crate::arguments::demo::DemoArguments;
+use crate::arguments::detector::DetectorName;
 use crate::context::Context;
-use crate::draw::{Blend, Canvas, keypoints, overlay, side_by_side};
 use crate::failure::{Failure, Outcome};
+use crate::input::Picture;
 use crate::output::{Clock, Part};
+use photographs::{Bookshelf, Coffee};
 use serde_json::{Value, json};
 use std::path::Path;
 use tiepoint::feature::{Detector, Features, sift::SiftOptions, surf::SurfOptions};
-use tiepoint::filter::gauss::{GaussOptions, gauss};
-use tiepoint::filter::hessian::{self, HessianOptions};
-use tiepoint::filter::sobel;
-use tiepoint::geometry::warp::Interpolation;
-use tiepoint::image::{self, AnyImage, Size};
-use tiepoint::register::{TieOptions, TiePoints, Warped, tie_points, warp_onto};
+use tiepoint::filter::any::{self, Gradient};
+use tiepoint::filter::gauss::GaussOptions;
+use tiepoint::filter::hessian::HessianOptions;
+use tiepoint::filter::sobel::SobelOptions;
+use tiepoint::geometry::Homography;
+use tiepoint::image::{self, AnyImage, Image, Size};
+use tiepoint::register::{TieOptions, TiePoints, tie_points};
 use tiepoint::synth::{Scene, SceneOptions, viewpoint};
+use tiepoint_report::{DEFAULT_LIMIT, MatchesView, Rgb, Section, View, colour_at};
 
 /// A scene of the demo.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +48,9 @@ struct Score {
 }
 
 const SIZE: Size = Size::new(800, 600);
+
+/// The scene whose matches are shown.
+const SHOWN: &str = "tilted";
 
 fn scenes(seed: u64) -> Outcome<[DemoScene; 3]> {
     let plain = SceneOptions::default().with_size(SIZE).with_seed(seed);
@@ -68,7 +76,9 @@ pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
     let failed = |e: std::io::Error| Failure::work(format!("{}: {e}", folder.display()));
     std::fs::create_dir_all(folder).map_err(failed)?;
     let mut clock = Clock::start(&context.processor.cpu);
-    let mut outcomes = Vec::new();
+    let bookshelf = Bookshelf::compute(folder, context)?;
+    let coffee = Coffee::compute(folder, context)?;
+    let (mut outcomes, mut shown) = (Vec::new(), None);
     let scenes = scenes(arguments.seed)?;
     context.say(&format!(
         "{:<8}{:<6}{:>12}{:>9}{:>9}{:>14}{:>14}{:>10}",
@@ -83,19 +93,31 @@ pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
         }
         for (name, detector) in detectors() {
             let found = clock.time(Part::Compute, || Tied::of(&pair, &detector, context))?;
-            clock.time(Part::Write, || found.draw(&pair, &folder.join(scene.name), name))?;
             let scores = Scores::of(&found.features, &found.tie, &rendered.moving_from_reference)?;
             let features = [found.features[0].len(), found.features[1].len()];
             let outcome = Score {
                 scene: scene.name,
                 detector: name,
                 features,
-                tie: found.tie,
+                tie: found.tie.clone(),
                 scores,
                 seconds: found.seconds,
             };
             context.say(&outcome.line())?;
             outcomes.push(outcome);
+            if (scene.name, name) == (SHOWN, "sift") {
+                let picture = |i: usize| Picture {
+                    original: Some(tinted(&pair[i])),
+                    image: pair[i].clone(),
+                    mask: None,
+                };
+                let pair = MatchedPair {
+                    pictures: [picture(0), picture(1)],
+                    features: found.features,
+                    tie: found.tie,
+                };
+                shown = Some((pair, rendered.moving_from_reference));
+            }
         }
         if i == 0 {
             filters(&pair[0], folder, context)?;
@@ -103,9 +125,19 @@ pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
     }
     let depth = clock.time(Part::Compute, || stereo::run(folder, arguments.seed, context))?;
     context.say(&depth.line())?;
-    let page = page::html(&scenes, &outcomes, &depth, &context.processor.cpu);
     let path = folder.join("index.html");
-    tiepoint::files::write_atomically(&path, |out| std::io::Write::write_all(out, page.as_bytes()))?;
+    let mut sections = bookshelf.sections();
+    sections.push(coffee.section());
+    sections.extend(shown.as_ref().map(|(pair, truth)| scored(&scenes, &outcomes, pair, *truth)));
+    sections.push(depth.section());
+    let cpu = &context.processor.cpu;
+    let lead = format!(
+        "What corresponds in two pictures, how sure that is, and how deep the scene is. Computed on {} threads ({}).",
+        cpu.threads(),
+        cpu.level_name()
+    );
+    let title = "Two pictures of the same thing".to_owned();
+    clock.time(Part::Write, || report::write_to(&path, DEFAULT_LIMIT, (title, lead, sections)))?;
     context.say(&format!("open {}", path.display()))?;
     context.report(|| {
         json!({
@@ -156,8 +188,6 @@ impl Score {
 struct Tied {
     features: [Features; 2],
     tie: TiePoints,
-    /// B on the pixels of A.
-    warped: Warped,
     seconds: f64,
 }
 
@@ -167,46 +197,80 @@ impl Tied {
         let processor = &context.processor;
         let features = [detector.detect(a, None, processor)?, detector.detect(b, None, processor)?];
         let tie = tie_points(&features[0], &features[1], &TieOptions::default(), processor)?;
-        let a_from_b = tie.b_from_a.and_then(|model| model.inverse());
-        let a_from_b = a_from_b.ok_or_else(|| Failure::work("the model has no inverse"))?;
-        let warped = warp_onto(b, a.size(), &a_from_b, Interpolation::Bicubic, processor)?;
         let seconds = start.elapsed().as_secs_f64();
-        Ok(Self { features, tie, warped, seconds })
+        Ok(Self { features, tie, seconds })
     }
+}
 
-    /// Pictures of the keypoints, of the matches, and of B warped onto A.
-    fn draw(&self, [a, b]: &[AnyImage; 2], stem: &Path, detector: &str) -> Outcome {
-        let file = |what: &str| format!("{}-{detector}-{what}.png", stem.display());
-        let mut canvas = Canvas::of(a);
-        canvas.fade(1.0, 0.75);
-        let strongest = &self.features[0].keypoints[..self.features[0].len().min(400)];
-        keypoints(&mut canvas, strongest);
-        image::write(file("features"), &canvas.into_image())?;
-        let ties = lines(&self.features[0], &self.features[1], &self.tie);
-        // Enough to see the motion, few enough to follow a line.
-        let step = (ties.len() / 100).max(1);
-        let some: Vec<_> = ties.into_iter().step_by(step).collect();
-        image::write(file("matches"), &side_by_side(Canvas::of(a), Canvas::of(b), &some).into_image())?;
-        let Warped { image, covered } = &self.warped;
-        for (what, blend) in [("checker", Blend::Checker), ("anaglyph", Blend::Anaglyph)] {
-            let picture = overlay(Canvas::of(a), &Canvas::of(image), covered, blend);
-            image::write(file(what), &picture.into_image())?;
-        }
-        Ok(())
+/// The scores of all scenes.
+fn table(outcomes: &[Score]) -> Vec<Vec<String>> {
+    let head = [
+        "scene",
+        "detector",
+        "features",
+        "matches",
+        "inliers",
+        "right to 3 px",
+        "position",
+        "corner error",
+        "time",
+    ];
+    let row = |s: &Score| {
+        vec![
+            s.scene.to_owned(),
+            s.detector.to_owned(),
+            format!("{}, {}", s.features[0], s.features[1]),
+            s.tie.matches.len().to_string(),
+            s.tie.inliers.len().to_string(),
+            format!("{:.1} %", s.scores.matching_accuracy[2] * 100.0),
+            format!("{:.2} px", s.scores.position.rms),
+            format!("{:.3} px", s.scores.corner_error),
+            format!("{:.0} ms", s.seconds * 1e3),
+        ]
+    };
+    std::iter::once(head.map(str::to_owned).to_vec()).chain(outcomes.iter().map(row)).collect()
+}
+
+/// Scenes drawn by formula, scored against their truth; the SIFT matches of one of them are shown.
+fn scored<'a>(
+    scenes: &[DemoScene],
+    outcomes: &[Score],
+    shown: &'a MatchedPair,
+    truth: Homography,
+) -> Section<'a> {
+    let names = ["a", "b"].map(|which| format!("{}-{which}.png", SHOWN));
+    let view = MatchesView { truth: Some(truth), ..matches_view(shown, names, DetectorName::Sift) };
+    let titles: Vec<_> = scenes.iter().map(|s| format!("{}: {}", s.name, s.title.to_lowercase())).collect();
+    Section::new("Scored against the truth")
+        .text(
+            "Pictures of one plane, drawn by formula, so that the homography between them is known exactly. What was \
+             found is scored by it: the share of matches that end within 3 pixels of the true place, how far right \
+             matches are from it, and how far the found homography sends the corners of the picture from where they \
+             belong. Nothing was tuned to these scenes: all options are defaults.",
+        )
+        .text(format!("The scenes: {}.", titles.join("; ")))
+        .view(View::Matches(view))
+        .table(table(outcomes))
+}
+
+/// Colours instead of grey, for people: dark blue, sea green, sand.
+fn tinted(image: &AnyImage) -> AnyImage {
+    const STOPS: [Rgb; 5] = [[16, 24, 48], [28, 84, 112], [62, 148, 140], [222, 190, 130], [255, 246, 228]];
+    let AnyImage::U8(grey) = image else { return image.clone() };
+    let mut out = Image::filled(grey.size(), 3, 0);
+    for (pixel, v) in out.data_mut().chunks_exact_mut(3).zip(grey.data()) {
+        pixel.copy_from_slice(&colour_at(&STOPS, f32::from(*v) / 255.0));
     }
+    out.into()
 }
 
 /// The filters on one image.
 fn filters(image: &AnyImage, folder: &Path, context: &Context) -> Outcome {
-    let AnyImage::U8(image) = image else { return Ok(()) };
-    let cpu = &context.processor.cpu;
-    let smooth = gauss(image.view(), &GaussOptions::sigma(4.0), cpu)?;
-    let edges = sobel::magnitude(image.view(), &sobel::SobelOptions::default(), cpu)?;
-    let blobs = magnitude(hessian::response(image.view(), &HessianOptions::default(), cpu)?);
-    let gauss = AnyImage::U8(smooth);
-    for (name, result) in
-        [("gauss", gauss), ("sobel", AnyImage::U8(edges)), ("hessian", AnyImage::F32(blobs))]
-    {
+    let (image, processor) = (image.view(), &context.processor);
+    let smooth = any::gauss(image, &GaussOptions::sigma(4.0), processor)?;
+    let edges = any::sobel(image, Gradient::Magnitude, &SobelOptions::default(), processor)?;
+    let blobs = magnitude(any::hessian(image, &HessianOptions::default(), processor)?);
+    for (name, result) in [("gauss", smooth), ("sobel", edges), ("hessian", AnyImage::F32(blobs))] {
         image::write(folder.join(format!("filter-{name}.png")), &result)?;
     }
     Ok(())

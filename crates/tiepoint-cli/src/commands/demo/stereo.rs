@@ -1,22 +1,28 @@
 //! The stereo scene of the demo: surfaces at known disparities.
 
 use super::SIZE;
+use crate::commands::report;
 use crate::context::Context;
-use crate::draw::{disparity, usual_range};
+use crate::draw::usual_range;
 use crate::failure::Outcome;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::time::Instant;
 use tiepoint::evaluate::{DisparityScore, DisparityScoring, disparity_score};
-use tiepoint::image::{self, AnyImage};
-use tiepoint::stereo::{Masks, Stereo, StereoOptions};
+use tiepoint::image::{self, AnyImage, Image};
+use tiepoint::stereo::{Masks, Stereo, StereoOptions, StereoResult};
 use tiepoint::synth::{StereoPair, StereoScene, StereoSceneOptions};
+use tiepoint_report::{DisparityView, Picture, Section, View};
 
 /// What dense stereo made of it.
 #[derive(Debug)]
 pub(super) struct Depth {
     pub(super) score: DisparityScore,
     pub(super) seconds: f64,
+    /// The left and the right picture, in colour.
+    pair: [AnyImage; 2],
+    found: StereoResult,
+    truth: Image<f32>,
 }
 
 /// Draws the scene, finds its disparities with default options, scores them where both images see the same, and
@@ -27,37 +33,69 @@ pub(super) fn run(folder: &Path, seed: u64, context: &Context) -> Outcome<Depth>
     let drawn =
         StereoSceneOptions::default().with_size(SIZE).with_surfaces(14).with_seed(seed).with_noise(0.01);
     let scene: StereoPair = StereoScene::new(&drawn)?.render(cpu);
-    let pair = [scene.left, scene.right].map(AnyImage::U8);
-    let options = StereoOptions::default().with_disparities(64);
+    let truths = [&scene.truth_left, &scene.truth_right];
+    let pair =
+        [(&scene.left, truths[0]), (&scene.right, truths[1])].map(|(grey, truth)| painted(grey, truth));
+    let options = StereoOptions::default().with_disparities(64).with_confidence(true).with_reasons(true);
     let start = Instant::now();
-    let found = Stereo::new(options)?.compute(
-        (&pair[0]).into(),
-        (&pair[1]).into(),
-        Masks::default(),
-        &context.processor,
-    )?;
-    let found = found.disparity;
+    let [left, right] = pair.each_ref().map(AnyImage::view);
+    let found = Stereo::new(options)?.compute(left, right, Masks::default(), &context.processor)?;
     let seconds = start.elapsed().as_secs_f64();
     let score = disparity_score(
-        found.view(),
+        found.disparity.view(),
         scene.truth_left.view(),
         Some(scene.visible.view()),
         &DisparityScoring::default(),
     )?;
-    let range = usual_range(&scene.truth_left);
-    let file = |what: &str| folder.join(format!("stereo-{what}.png"));
     for (what, image) in ["left", "right"].iter().zip(&pair) {
-        image::write(file(what), image)?;
+        image::write(folder.join(format!("stereo-{what}.png")), image)?;
     }
-    for (what, map) in [("found", &found), ("truth", &scene.truth_left)] {
-        image::write(file(what), &disparity(map, range).into_image())?;
+    Ok(Depth { score, seconds, pair, found, truth: scene.truth_left })
+}
+
+/// The picture in colours: a surface has the hue of its distance, which is the same in both views.
+fn painted(grey: &Image<u8>, truth: &Image<f32>) -> AnyImage {
+    let mut out = Image::filled(grey.size(), 3, 0);
+    let pixels = out.data_mut().chunks_exact_mut(3).zip(grey.data().iter().zip(truth.data()));
+    for (pixel, (v, d)) in pixels {
+        let d = if d.is_finite() { *d } else { 0.0 };
+        for (c, out) in pixel.iter_mut().enumerate() {
+            // A hue turns once in 23 pixels of disparity; pale, so that the texture stays visible.
+            let wave = (d * 0.273 + c as f32 * 2.094).cos();
+            *out = (f32::from(*v) * (0.74 + 0.26 * wave)).round() as u8;
+        }
     }
-    Ok(Depth { score, seconds })
+    out.into()
 }
 
 impl Depth {
     pub(super) fn bad(&self) -> f64 {
         self.score.bad.first().copied().unwrap_or(f64::NAN)
+    }
+
+    pub(super) fn section(&self) -> Section<'_> {
+        let [left, right] = &self.pair;
+        let view = DisparityView {
+            pair: Some([Picture::new("stereo-left.png", left), Picture::new("stereo-right.png", right)]),
+            disparity: self.found.disparity.view(),
+            confidence: self.found.confidence.as_ref().map(Image::view),
+            reasons: self.found.reasons.as_ref().map(Image::view),
+            truth: Some(self.truth.view()),
+            rectified: None,
+            range: usual_range(&self.truth),
+            caption: String::new(),
+        };
+        report::section("Dense stereo against the truth", View::Disparity(view))
+            .text(
+                "Surfaces at known distances before two cameras side by side. The disparity is by how many pixels a point \
+                 lies further left in the right picture; the view tells why some pixels have none, and how far the \
+                 others are from the truth.",
+            )
+            .tile("pixels that both see", self.score.pixels.to_string())
+            .tile("with a disparity", format!("{:.1} %", self.score.density * 100.0))
+            .tile("off by more than 1 px or none", format!("{:.1} %", self.bad() * 100.0))
+            .tile("mean error", format!("{:.2} px", self.score.epe))
+            .tile("computed in", format!("{:.0} ms", self.seconds * 1e3))
     }
 
     pub(super) fn line(&self) -> String {

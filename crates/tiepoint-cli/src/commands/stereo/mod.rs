@@ -2,6 +2,8 @@
 
 mod pairs;
 
+use super::report::{self, file_name};
+use crate::arguments::report::check_page;
 use crate::arguments::stereo::StereoArguments;
 use crate::context::Context;
 use crate::draw::{disparity, usual_range};
@@ -9,7 +11,7 @@ use crate::failure::{Failure, Outcome};
 use crate::input;
 use crate::output::{self, Clock, Part};
 use pairs::Pair;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use tiepoint::geometry::calibration::RectifiedCalibration;
@@ -19,12 +21,14 @@ use tiepoint::stereo::cloud::{CloudOptions, write_ply};
 use tiepoint::stereo::depth::depth;
 use tiepoint::stereo::files::{self, DisparityFormat};
 use tiepoint::stereo::{Masks, Stereo, StereoOptions, StereoResult};
+use tiepoint_report::{DisparityView, Picture, View};
 
 pub(crate) fn run(arguments: &StereoArguments, context: &Context) -> Outcome {
     let calibration = arguments.calibration.as_deref().map(RectifiedCalibration::read).transpose()?;
     let mut options = arguments.search.options(calibration.and_then(|c| c.range))?;
     options.right = arguments.output_right.is_some();
-    options.confidence = arguments.confidence.is_some();
+    options.confidence = arguments.confidence.is_some() || arguments.report.wanted();
+    options.reasons = arguments.report.wanted();
     let pairs = pairs::pairs(&arguments.images, arguments.list.as_deref())?;
     let jobs = jobs(arguments, &pairs)?;
     check_paths(&jobs, &options)?;
@@ -60,6 +64,7 @@ struct Job<'a> {
     preview: Option<PathBuf>,
     depth: Option<PathBuf>,
     cloud: Option<PathBuf>,
+    report: Option<PathBuf>,
 }
 
 /// What the results of every pair look like.
@@ -89,6 +94,7 @@ fn jobs<'a>(arguments: &StereoArguments, pairs: &'a [Pair]) -> Outcome<Vec<Job<'
     let mut previews = paths(&arguments.preview, "png")?;
     let mut depths = paths(&arguments.depth, "tif")?;
     let mut clouds = paths(&arguments.cloud, "ply")?;
+    let mut reports = paths(&report_pattern(arguments)?, "html")?;
     let take = |(i, pair): (usize, &'a Pair)| Job {
         pair,
         output: outputs[i].take(),
@@ -97,8 +103,17 @@ fn jobs<'a>(arguments: &StereoArguments, pairs: &'a [Pair]) -> Outcome<Vec<Job<'
         preview: previews[i].take(),
         depth: depths[i].take(),
         cloud: clouds[i].take(),
+        report: reports[i].take(),
     };
     Ok(pairs.iter().enumerate().map(take).collect())
+}
+
+/// Where reports go, as the other results are named.
+fn report_pattern(arguments: &StereoArguments) -> Outcome<Option<String>> {
+    let Some(path) = &arguments.report.report else { return Ok(None) };
+    let text =
+        path.to_str().ok_or_else(|| Failure::usage(format!("{}: the name is no text", path.display())));
+    text.map(|text| Some(text.to_owned()))
 }
 
 /// Fails now where a result could not be written later.
@@ -119,9 +134,8 @@ fn check_paths(jobs: &[Job<'_>], options: &StereoOptions) -> Outcome {
 
 impl Job<'_> {
     fn paths(&self) -> impl Iterator<Item = &PathBuf> {
-        [&self.output, &self.right, &self.confidence, &self.preview, &self.depth, &self.cloud]
-            .into_iter()
-            .flatten()
+        let pictures = [&self.output, &self.right, &self.confidence, &self.preview];
+        pictures.into_iter().chain([&self.depth, &self.cloud, &self.report]).flatten()
     }
 
     /// Fails where a format cannot hold what it is to hold.
@@ -140,6 +154,7 @@ impl Job<'_> {
         if let Some(path) = self.cloud.as_ref().filter(|path| !ply(path)) {
             return Err(Failure::usage(format!("{}: points are written as .ply", path.display())));
         }
+        self.report.as_deref().map_or(Ok(()), check_page)?;
         self.confidence.iter().chain(&self.preview).try_for_each(|p| output::check_image(p))
     }
 
@@ -181,7 +196,7 @@ impl Job<'_> {
             valid * 100.0,
             clock.compute() * 1e3
         ))?;
-        context.report(|| {
+        let described = {
             let pair = json!({
                 "left": left.display().to_string(),
                 "right": right.display().to_string(),
@@ -197,10 +212,57 @@ impl Job<'_> {
                 "paths": options.paths.count(),
                 "device": context.device(),
                 "threads": cpu.threads(),
-                "seconds": clock.seconds(cpu),
             });
             output::joined([pair, points, options])
-        })
+        };
+        if let Some(path) = &self.report {
+            let sides = [&a, &b];
+            let written = clock.clone();
+            clock.time(Part::Write, || {
+                self.write_report(path, arguments, results, (sides, &found), &described, &written)
+            })?;
+        }
+        let seconds = json!({ "seconds": clock.seconds(cpu) });
+        context.report(|| output::joined([described, seconds]))
+    }
+
+    /// The page of the pair.
+    fn write_report(
+        &self,
+        path: &Path,
+        arguments: &StereoArguments,
+        results: &ResultOptions,
+        ([left, right], found): ([&Side; 2], &StereoResult),
+        described: &Value,
+        clock: &Clock,
+    ) -> Outcome {
+        let names = [&self.pair.left, &self.pair.right].map(|path| file_name(path));
+        let truth = arguments.truth.as_ref().map(|truth| PathBuf::from(output::fill(truth, &self.pair.left)));
+        let reading = arguments.truth_reading()?;
+        let truth = truth.map(|truth| files::read(&truth, &reading)).transpose()?;
+        let title = format!("{} and {}: disparities", names[0], names[1]);
+        let valid = described["valid"].as_f64().unwrap_or(0.0) * 100.0;
+        let [first, second] = names;
+        let view = DisparityView {
+            pair: Some([Picture::new(first, &left.image), Picture::new(second, &right.image)]),
+            disparity: found.disparity.view(),
+            confidence: found.confidence.as_ref().map(Image::view),
+            reasons: found.reasons.as_ref().map(Image::view),
+            truth: truth.as_ref().map(Image::view),
+            rectified: results.calibration.as_ref().map(report::rectified),
+            range: usual_range(&found.disparity),
+            caption: String::new(),
+        };
+        let size = found.disparity.size();
+        let section = report::section("Disparities", View::Disparity(view))
+            .tile("size", size.to_string())
+            .tile("disparities searched", described["disparities"].to_string())
+            .tile("valid", format!("{valid:.1} %"))
+            .tile("computed in", format!("{:.0} ms", clock.compute() * 1e3))
+            .figures(described.clone());
+        let lead =
+            format!("{valid:.1} % of the pixels have a disparity; the view says why the others have none.");
+        report::write_to(path, arguments.report.limit(), (title, lead, vec![section]))
     }
 
     /// Writes all that was asked for; gives the number of points of a cloud.

@@ -145,11 +145,27 @@ pub fn refine(
     finish(&judge, best, &usable, 0)
 }
 
+/// How far each match is from a model, in pixels: the residual that [`RobustOptions::threshold_px`] is compared with.
+/// Infinite behind the horizon and where a coordinate is not finite.
+///
+/// The estimation judges in normalised coordinates: its residuals differ from these by rounding.
+pub fn residuals(b_from_a: &Model, pairs: &[Correspondence]) -> Vec<f64> {
+    let (kind, m) = (b_from_a.kind(), b_from_a.matrix());
+    let one = |p: &Correspondence| match is_usable(p) {
+        true => residual::squared(kind, &m, p.a, p.b).sqrt(),
+        false => f64::INFINITY,
+    };
+    pairs.iter().map(one).collect()
+}
+
+/// Whether coordinates are finite, and small enough that their squares do not overflow on the way.
+fn is_usable(pair: &Correspondence) -> bool {
+    pair.a.iter().chain(&pair.b).all(|c| c.abs() < 1e30)
+}
+
 /// Indices of the matches with finite coordinates, if there are enough.
 fn usable(kind: ModelKind, pairs: &[Correspondence]) -> Result<Vec<usize>> {
-    // Squares of larger coordinates would overflow on the way.
-    let finite = |v: [f64; 2]| v.iter().all(|c| c.abs() < 1e30);
-    let usable: Vec<_> = (0..pairs.len()).filter(|&i| finite(pairs[i].a) && finite(pairs[i].b)).collect();
+    let usable: Vec<_> = (0..pairs.len()).filter(|&i| is_usable(&pairs[i])).collect();
     if usable.len() < kind.minimum() {
         let (model, found, needed) = (kind.name(), usable.len(), kind.minimum());
         return Err(Error::TooFewMatches { model, found, needed });

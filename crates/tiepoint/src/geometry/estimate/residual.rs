@@ -40,10 +40,17 @@ fn epipolar<S: Simd>(_simd: S, f: &Mat3, p: &Points, out: &mut [f64]) {
     let n = out.len();
     let (xa, ya, xb, yb) = (&p.xa[..n], &p.ya[..n], &p.xb[..n], &p.yb[..n]);
     for i in 0..n {
-        let e = epipolar_error(f, [xa[i], ya[i]], [xb[i], yb[i]]);
-        // 0/0 for a match in both epipoles: anything goes there.
-        let r = 2.0 * (e.product * e.product) / e.norm;
-        out[i] = if e.norm > 0.0 { r } else { 0.0 };
+        out[i] = epipolar_error(f, [xa[i], ya[i]], [xb[i], yb[i]]).squared();
+    }
+}
+
+/// r² of one match, in the coordinates of its model.
+pub(super) fn squared(kind: ModelKind, m: &Mat3, a: [f64; 2], b: [f64; 2]) -> f64 {
+    match kind {
+        ModelKind::Fundamental => epipolar_error(m, a, b).squared(),
+        ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => {
+            transfer_error(m, a, b).squared()
+        }
     }
 }
 
@@ -87,6 +94,15 @@ struct Epipolar {
     /// F a and Fᵀ b, first two components.
     line_b: [f64; 2],
     line_a: [f64; 2],
+}
+
+impl Epipolar {
+    #[inline(always)]
+    fn squared(&self) -> f64 {
+        let r = 2.0 * (self.product * self.product) / self.norm;
+        // 0/0 for a match in both epipoles: anything goes there.
+        if self.norm > 0.0 { r } else { 0.0 }
+    }
 }
 
 #[inline(always)]

@@ -281,3 +281,21 @@ fn options_are_checked() {
         assert!(matches!(found, Err(Error::Option { .. })), "{wrong:?}");
     }
 }
+
+#[test]
+fn residuals_are_those_the_estimate_was_judged_by() {
+    for (kind, seed) in KINDS.into_iter().zip(1..) {
+        let mut scene = Scene::new(kind, seed);
+        let mut pairs: Vec<_> = (0..200).map(|_| scene.pair(0.5)).collect();
+        pairs[7].b[0] += 400.0;
+        pairs[9].a[1] = f64::NAN;
+        let found = estimate(kind, &pairs, &RobustOptions::default(), &Cpu::sequential()).unwrap();
+        let all = residuals(&found.b_from_a, &pairs);
+        let squares = found.inliers.iter().map(|&i| all[i] * all[i]);
+        let rms = (squares.sum::<f64>() / found.inliers.len() as f64).sqrt();
+        assert!((rms / found.rms_px - 1.0).abs() < 1e-6, "{kind}: {rms} and {}", found.rms_px);
+        let limit = RobustOptions::default().threshold_px;
+        assert!(found.inliers.iter().all(|&i| all[i] <= limit * (1.0 + 1e-9)), "{kind}: inliers are near");
+        assert_eq!(all[9], f64::INFINITY, "{kind}: not a number");
+    }
+}

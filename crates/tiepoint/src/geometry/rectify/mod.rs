@@ -29,11 +29,12 @@ use super::calibration::{Camera, RectifiedCalibration, StereoCalibration};
 use super::matrix::{Mat3, product, times, transpose};
 use super::warp::{Interpolation, Map, coverage_by, warp_by};
 use super::{Homography, matrix};
-use crate::image::{Image, ImageView, Pixel, Size};
+use crate::image::{AnyImage, AnyView, Image, ImageView, Pixel, Size};
 use crate::options::setters;
 use crate::{
     Error, Result,
     device::{Cpu, Level, dispatch},
+    for_any_view,
 };
 use fearless_simd::Simd;
 
@@ -230,6 +231,19 @@ impl RectifiedView {
             )));
         }
         warp_by(picture, &Inverse::of(self), self.size, interpolation, fill, cpu)
+    }
+
+    /// [`warp`](Self::warp) of a picture of any type, black where the input shows nothing.
+    ///
+    /// # Errors
+    /// As [`warp`](Self::warp).
+    pub fn warp_any(
+        &self,
+        picture: AnyView<'_>,
+        interpolation: Interpolation,
+        cpu: &Cpu,
+    ) -> Result<AnyImage> {
+        Ok(for_any_view!(picture, view => self.warp(view, interpolation, Default::default(), cpu)?.into()))
     }
 
     /// 255 where [`warp`](Self::warp) finds input, 0 where it fills.

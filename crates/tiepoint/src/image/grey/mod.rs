@@ -67,7 +67,10 @@ fn grey_view<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu) -> Image<T> {
 /// # Errors
 /// [`Error::Image`] for more than four channels.
 pub fn grey<'a>(image: impl Into<AnyView<'a>>, cpu: &Cpu) -> Result<AnyCow<'a>> {
-    let image = image.into();
+    grey_of(image.into(), cpu)
+}
+
+fn grey_of<'a>(image: AnyView<'a>, cpu: &Cpu) -> Result<AnyCow<'a>> {
     check_channels(image.channels())?;
     if image.channels() == 1 {
         return Ok(AnyCow::Borrowed(image));

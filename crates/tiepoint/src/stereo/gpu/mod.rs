@@ -1,7 +1,7 @@
 //! Dense stereo on a device: a pair is uploaded, goes through all stages as one list of commands, and the maps come back.
 
 use super::{
-    Penalties, RightView, StereoOptions, StereoResult, View,
+    Penalties, Reason, RightView, StereoOptions, StereoResult, View,
     aggregation::gpu::{GpuAggregation, GpuAggregationInput},
     cost::{
         CostSource,
@@ -52,15 +52,15 @@ pub(super) fn disparities(
     let cost = CostKernel::of(source, gpu)?;
     let mut commands = Commands::new();
     let stereo = GpuMatcher { gpu, options, penalties, greatest: source.greatest() };
-    let mut maps = stereo.record(&mut commands, &cost, pair, Selection::of(options))?;
+    let (mut maps, mask) = stereo.record(&mut commands, &cost, pair, Selection::of(options))?;
     if options.right_view == RightView::Aggregated
         && let Some(source) = source.exchanged()
     {
         let (cost, selection) = (CostKernel::of(&*source, gpu)?, Selection::of_left(options));
-        let exchanged = stereo.record(&mut commands, &cost, &pair.exchanged(), selection)?;
+        let (exchanged, _) = stereo.record(&mut commands, &cost, &pair.exchanged(), selection)?;
         maps.right = Some(mirrored(&mut commands, &exchanged.disparity)?);
     }
-    let maps = GpuRefinement::new(gpu, options)?.record(&mut commands, maps)?;
+    let maps = GpuRefinement::new(gpu, options)?.record(&mut commands, maps, mask.as_ref())?;
     gpu.run(&commands)?;
     download(&maps, 0)
 }
@@ -72,7 +72,22 @@ fn download(maps: &GpuMaps, i: usize) -> Result<StereoResult> {
         disparity: maps.disparity.download(i)?,
         right: map(&maps.right)?,
         confidence: map(&maps.confidence)?,
+        reasons: maps.reasons.as_ref().map(|reasons| reasons_of(&reasons.download(i)?)).transpose()?,
     })
+}
+
+/// The reasons of these numbers.
+fn reasons_of(numbers: &Image<u8>) -> Result<Image<Reason>> {
+    let all = [
+        Reason::None,
+        Reason::NoData,
+        Reason::Ambiguous,
+        Reason::Occluded,
+        Reason::Inconsistent,
+        Reason::Speckle,
+    ];
+    let reason = |n: &u8| all.into_iter().find(|&r| r as u8 == *n).unwrap_or_default();
+    Image::from_vec(numbers.data().iter().map(reason).collect(), numbers.size(), 1)
 }
 
 fn mirrored(commands: &mut Commands, map: &GpuStack<f32>) -> Result<GpuStack<f32>> {
@@ -93,13 +108,14 @@ struct GpuMatcher<'a> {
 }
 
 impl GpuMatcher<'_> {
+    /// Also gives where the left view holds something.
     fn record(
         &self,
         commands: &mut Commands,
         cost: &CostKernel,
         pair: &Pair,
         selection: Selection,
-    ) -> Result<GpuMaps> {
+    ) -> Result<(GpuMaps, Option<GpuStack<u8>>)> {
         let Self { gpu, options, penalties, greatest } = *self;
         let masked = [View::Left, View::Right].iter().any(|&view| pair.mask(view).is_some());
         let StereoOptions { min_disparity, disparities, paths, .. } = *options;
@@ -121,7 +137,8 @@ impl GpuMatcher<'_> {
         let sums = aggregation.record(commands, descriptors, &left.bytes)?;
         let layout = aggregation.layout();
         let winner = GpuWinnerTakesAll::new(gpu, (cost, masked), layout, min_disparity, selection)?;
-        winner.record(commands, &sums, descriptors, (size, 1))
+        let maps = winner.record(commands, &sums, descriptors, (size, 1))?;
+        Ok((maps, left.mask))
     }
 }
 
@@ -129,6 +146,7 @@ impl GpuMatcher<'_> {
 struct UploadedView {
     /// Grey in 8 bits.
     bytes: GpuStack<u8>,
+    mask: Option<GpuStack<u8>>,
     descriptors: Buffer<u32>,
 }
 
@@ -147,18 +165,18 @@ impl UploadedView {
             false => upload(pair.compared(view))?,
         };
         let mask = pair.mask(view).map(upload).transpose()?;
-        let mask = mask.as_ref();
+        let seen = mask.as_ref();
         let descriptors = match pair.grey(view) {
             // Grey of 8 bits is what it is in 8 bits.
             AnyImage::U8(_) => {
-                describe(commands, cost, &GpuView { grey: &bytes, compared: &compared, mask })?
+                describe(commands, cost, &GpuView { grey: &bytes, compared: &compared, mask: seen })?
             }
             grey => for_any_image!(grey, image => {
                 let grey = &GpuStack::upload(gpu, &[image])?;
-                describe(commands, cost, &GpuView { grey, compared: &compared, mask })?
+                describe(commands, cost, &GpuView { grey, compared: &compared, mask: seen })?
             }),
         };
-        Ok(Self { bytes, descriptors })
+        Ok(Self { bytes, mask, descriptors })
     }
 }
 

@@ -71,6 +71,7 @@ fn options(random: &mut Random, cost: Cost) -> StereoOptions {
         fill: below(2) == 1,
         right: below(2) == 1,
         confidence: below(2) == 1,
+        reasons: below(2) == 1,
         ..StereoOptions::default()
     }
 }
@@ -92,6 +93,7 @@ fn compute(
 }
 
 fn assert_equal(found: &StereoResult, expected: &StereoResult, what: &str) {
+    assert!(found.reasons == expected.reasons, "reasons, {what}");
     assert_same(&found.disparity, &expected.disparity, format_args!("left, {what}"));
     for (name, found, expected) in
         [("right", &found.right, &expected.right), ("confidence", &found.confidence, &expected.confidence)]

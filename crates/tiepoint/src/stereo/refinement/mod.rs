@@ -5,12 +5,14 @@
 
 pub(super) mod gpu;
 
-use super::{RightView, StereoOptions, StereoResult, View, consistency_check, fill, median, speckle};
+use super::{
+    Reason, RightView, StereoOptions, StereoResult, View, consistency_check, fill, median, reason, speckle,
+};
 use crate::{Result, device::Cpu, image::Image};
 
 /// Refines the left view of `found`, and the right one if it is there.
 pub(super) fn refine(found: &mut StereoResult, options: &StereoOptions, cpu: &Cpu) -> Result<()> {
-    let StereoResult { disparity, right, confidence } = found;
+    let StereoResult { disparity, right, confidence, reasons } = found;
     let mut spare = Image::new(disparity.size());
     let mut smooth = |map: &mut Image<f32>, side| -> Result<()> {
         median::median_into(map.view(), side, cpu, spare.view_mut())?;
@@ -23,7 +25,8 @@ pub(super) fn refine(found: &mut StereoResult, options: &StereoOptions, cpu: &Cp
     }
     let mut occluded = None;
     if let Some(right) = right.as_mut() {
-        occluded = options.fill.then(|| consistency_check::occluded(right.view(), cpu)).transpose()?;
+        let wanted = options.fill || reasons.is_some();
+        occluded = wanted.then(|| consistency_check::occluded(right.view(), cpu)).transpose()?;
         if options.right_view != RightView::Off {
             let left = options.right.then(|| disparity.clone());
             consistency_check::check(
@@ -44,11 +47,20 @@ pub(super) fn refine(found: &mut StereoResult, options: &StereoOptions, cpu: &Cp
             }
         }
     }
+    if let Some((reasons, occluded)) = reasons.as_mut().zip(occluded.as_ref()) {
+        reason::note(reasons, disparity.view(), |x, y| match occluded.row(y)[x] {
+            true => Reason::Occluded,
+            false => Reason::Inconsistent,
+        });
+    }
     for view in [Some(&mut *disparity), right.as_mut().filter(|_| options.right)].into_iter().flatten() {
         speckle::speckle(view.view_mut(), &options.speckle(), cpu)?;
         if options.median > 0 {
             smooth(view, options.median)?;
         }
+    }
+    if let Some(reasons) = reasons {
+        reason::note(reasons, disparity.view(), |_, _| Reason::Speckle);
     }
     if options.fill {
         fill::fill(disparity.view_mut(), occluded.as_ref().map(Image::view), cpu)?;

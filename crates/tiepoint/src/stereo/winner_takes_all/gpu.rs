@@ -107,6 +107,8 @@ pub(in crate::stereo) struct GpuMaps {
     pub(in crate::stereo) disparity: GpuStack<f32>,
     pub(in crate::stereo) right: Option<GpuStack<f32>>,
     pub(in crate::stereo) confidence: Option<GpuStack<f32>>,
+    /// Of refinement: numbers of [`Reason`](crate::stereo::Reason)s.
+    pub(in crate::stereo) reasons: Option<GpuStack<u8>>,
 }
 
 #[derive(Clone, Debug)]
@@ -152,6 +154,7 @@ impl GpuWinnerTakesAll {
             disparity: map()?,
             right: self.selection.right.then(map).transpose()?,
             confidence: self.selection.confidence.then(map).transpose()?,
+            reasons: None,
         };
         let nowhere = Plane { step: 0, row: 0, height: 0, pitch: 0 };
         let plane = |map: &Option<GpuStack<f32>>| map.as_ref().map_or(nowhere, GpuStack::plane);

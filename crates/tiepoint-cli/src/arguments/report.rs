@@ -1,0 +1,51 @@
+//! The page that shows a result: flags of the commands that make one.
+
+use super::values::{bytes, with_default};
+use crate::failure::{Failure, Outcome};
+use crate::output::check_folder;
+use clap::Args;
+use std::path::{Path, PathBuf};
+use tiepoint_report::DEFAULT_LIMIT;
+
+/// Where the page goes, and how large it may be.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct ReportArguments {
+    /// A page that shows the result: one .html that needs no network and no server, only a browser
+    #[arg(long, value_name = "HTML")]
+    pub(crate) report: Option<PathBuf>,
+    #[arg(
+        long,
+        value_name = "BYTES",
+        value_parser = bytes,
+        requires = "report",
+        help = with_default("Pictures, maps and matches are reduced until the page is no larger", DEFAULT_LIMIT)
+    )]
+    pub(crate) report_limit: Option<u64>,
+}
+
+impl ReportArguments {
+    /// Whether a page is wanted, for which pictures are kept in colour.
+    pub(crate) fn wanted(&self) -> bool {
+        self.report.is_some()
+    }
+
+    /// Bytes of the page at most.
+    pub(crate) fn limit(&self) -> usize {
+        self.report_limit.map_or(DEFAULT_LIMIT, |limit| usize::try_from(limit).unwrap_or(usize::MAX))
+    }
+
+    /// Fails where the page could not be written.
+    pub(crate) fn check(&self) -> Outcome {
+        self.report.as_deref().map_or(Ok(()), check_page)
+    }
+}
+
+/// Fails unless a page may be written to `path`.
+pub(crate) fn check_page(path: &Path) -> Outcome {
+    let named =
+        path.extension().is_some_and(|e| ["html", "htm"].iter().any(|known| e.eq_ignore_ascii_case(known)));
+    if !named {
+        return Err(Failure::usage(format!("{}: a report is an HTML file: name it .html", path.display())));
+    }
+    check_folder(path)
+}

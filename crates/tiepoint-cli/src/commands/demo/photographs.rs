@@ -1,0 +1,202 @@
+//! The photographs of the demo: a bookshelf from two places, and a cup of coffee on its own copy.
+
+use crate::arguments::detector::DetectorName;
+use crate::commands::matched_pair::{MatchedPair, points};
+use crate::commands::report::{self, matches_view, registration_view};
+use crate::context::Context;
+use crate::draw::usual_range;
+use crate::failure::{Failure, Outcome};
+use crate::input::Picture;
+use crate::output::Clock;
+use std::path::Path;
+use tiepoint::evaluate::corner_error;
+use tiepoint::feature::Detector;
+use tiepoint::geometry::calibration::RectifiedCalibration;
+use tiepoint::geometry::rectify::{OutputFrame, RectifiedView, SelfCalibrationOptions, from_tie_points};
+use tiepoint::geometry::warp::Interpolation;
+use tiepoint::geometry::{Correspondence, Homography, Model, ModelKind};
+use tiepoint::image::{self, AnyCow, AnyImage, Image, ReadOptions};
+use tiepoint::register::{TieOptions, Warped, tie_points, warp_onto};
+use tiepoint::stereo::{Masks, Stereo, StereoOptions, StereoResult};
+use tiepoint::synth::viewpoint;
+use tiepoint_report::{DisparityView, Section, View};
+
+/// The files, with their bytes.
+const BOOKSHELF: [(&str, &[u8]); 2] = [
+    ("bookshelf-left.jpg", include_bytes!("photographs/bookshelf-left.jpg")),
+    ("bookshelf-right.jpg", include_bytes!("photographs/bookshelf-right.jpg")),
+];
+const COFFEE: (&str, &[u8]) = ("coffee.jpg", include_bytes!("photographs/coffee.jpg"));
+
+/// Writes a photograph into the folder, so that commands can be tried on it, and decodes it.
+fn photograph(folder: &Path, (name, bytes): (&str, &[u8])) -> Outcome<AnyImage> {
+    tiepoint::files::write_atomically(folder.join(name), |out| std::io::Write::write_all(out, bytes))?;
+    Ok(image::decode(bytes, name, &ReadOptions::default())?)
+}
+
+/// Features of two pictures and their matches.
+fn matched(
+    images: [AnyImage; 2],
+    model: ModelKind,
+    context: &Context,
+    clock: &mut Clock,
+) -> Outcome<MatchedPair> {
+    let processor = &context.processor;
+    let [a, b] = images.map(|image| -> Outcome<Picture> {
+        let grey = image::grey(image.view(), &processor.cpu).map(AnyCow::into_image)?;
+        Ok(Picture { original: Some(image), image: grey, mask: None })
+    });
+    let pictures = [a?, b?];
+    let detector = Detector::default();
+    clock.time(crate::output::Part::Compute, || {
+        let [a, b] = pictures.each_ref().map(|p| detector.detect(p.image.view(), None, processor));
+        let features = [a?, b?];
+        let options = TieOptions::default().with_model(Some(model));
+        let tie = tie_points(&features[0], &features[1], &options, processor)?;
+        Ok(MatchedPair { pictures, features, tie })
+    })
+}
+
+/// The bookshelf: matched, rectified, and how deep it is.
+#[derive(Debug)]
+pub(super) struct Bookshelf {
+    pair: MatchedPair,
+    clock: Clock,
+    /// The rectified pictures, the left one first.
+    rectified: [AnyImage; 2],
+    /// Which photograph each of them shows.
+    sources: [usize; 2],
+    calibration: RectifiedCalibration,
+    stereo: StereoResult,
+}
+
+impl Bookshelf {
+    pub(super) fn compute(folder: &Path, context: &Context) -> Outcome<Self> {
+        context.progress.say("a bookshelf");
+        let cpu = &context.processor.cpu;
+        let mut clock = Clock::start(cpu);
+        let [left, right] = BOOKSHELF.map(|file| photograph(folder, file));
+        let pair = matched([left?, right?], ModelKind::Fundamental, context, &mut clock)?;
+        let Some(Model::Fundamental(epipolar)) = pair.tie.b_from_a else {
+            return Err(Failure::work("the bookshelf gave no epipolar geometry"));
+        };
+        let all = points(&pair.features[0], &pair.features[1], &pair.tie);
+        let inliers = pair.tie.inliers.iter().map(|&i| all[i]);
+        let inliers: Vec<_> = inliers.map(|(a, b)| Correspondence { a, b, quality: 0.0 }).collect();
+        let sizes = pair.features.each_ref().map(|f| f.image);
+        let options = SelfCalibrationOptions::default();
+        let found = from_tie_points(&epipolar, &inliers, sizes, &options, OutputFrame::Valid, cpu)?;
+        let sources = if found.exchanged { [1, 0] } else { [0, 1] };
+        let warped = |view: &RectifiedView, source: usize| -> Outcome<AnyImage> {
+            let AnyImage::U8(image) = &pair.pictures[source].image else {
+                return Err(Failure::work("the bookshelf is of bytes"));
+            };
+            Ok(view.warp(image.view(), Interpolation::Bicubic, 0, cpu)?.into())
+        };
+        let views = [&found.rectification.left, &found.rectification.right];
+        let rectified = [warped(views[0], sources[0])?, warped(views[1], sources[1])?];
+        let [low, high] = found.agreement.disparities;
+        let options = StereoOptions::default()
+            .with_min_disparity(low as i32)
+            .with_disparities((high - low) as usize + 1)
+            .with_confidence(true)
+            .with_reasons(true);
+        let [a, b] = rectified.each_ref().map(|image| image.view());
+        let stereo = Stereo::new(options)?.compute(a, b, Masks::default(), &context.processor)?;
+        let calibration = found.rectification.calibration();
+        Ok(Self { pair, clock, rectified, sources, calibration, stereo })
+    }
+
+    pub(super) fn sections(&self) -> Vec<Section<'_>> {
+        let names = BOOKSHELF.map(|(name, _)| name.to_owned());
+        let matches = report::tiles(Section::new("A bookshelf from two places"), &self.pair, &self.clock)
+            .text(
+                "Each dot is a point that was found in both photographs by what surrounds it. The colour says how far \
+                 it is from what the geometry of two cameras allows. Move over a dot to see both patches as their \
+                 descriptors saw them; elsewhere the line shows where in the other photograph the point must lie.",
+            )
+            .text("With pictures of your own: tiepoint match A.jpg B.jpg --model fundamental --report matches.html")
+            .view(View::Matches(matches_view(&self.pair, names, DetectorName::Sift)));
+        let [a, b] = &self.rectified;
+        let name = |i: usize| format!("{}, rectified", BOOKSHELF[self.sources[i]].0);
+        let valid = self.stereo.disparity.data().iter().filter(|d| d.is_finite()).count();
+        let share = valid as f64 / self.stereo.disparity.data().len().max(1) as f64;
+        let depth = DisparityView {
+            pair: Some([
+                tiepoint_report::Picture::new(name(0), a),
+                tiepoint_report::Picture::new(name(1), b),
+            ]),
+            disparity: self.stereo.disparity.view(),
+            confidence: self.stereo.confidence.as_ref().map(Image::view),
+            reasons: self.stereo.reasons.as_ref().map(Image::view),
+            truth: None,
+            rectified: Some(report::rectified(&self.calibration)),
+            range: usual_range(&self.stereo.disparity),
+            caption: String::new(),
+        };
+        let depth = report::section("How deep it is", View::Disparity(depth))
+            .text(
+                "The matches alone tell how the two cameras stood. Both photographs are turned so that what corresponds \
+                 lies in one row; then every pixel is matched. Turn the points to walk around the shelf.",
+            )
+            .text("tiepoint rectify A.jpg B.jpg --crop valid --output-left l.png --output-right r.png --output-calibration pair.txt")
+            .text("tiepoint stereo l.png r.png --calibration pair.txt --report depth.html")
+            .tile("pixels with a disparity", format!("{:.1} %", 100.0 * share));
+        vec![matches, depth]
+    }
+}
+
+/// A cup of coffee, and the same turned, nearer and darker by a known homography.
+#[derive(Debug)]
+pub(super) struct Coffee {
+    pair: MatchedPair,
+    clock: Clock,
+    warped: Warped,
+    corner_error: f64,
+}
+
+impl Coffee {
+    pub(super) fn compute(folder: &Path, context: &Context) -> Outcome<Self> {
+        context.progress.say("a cup of coffee");
+        let processor = &context.processor;
+        let mut clock = Clock::start(&processor.cpu);
+        let reference = photograph(folder, COFFEE)?;
+        let size = reference.size();
+        let moving_from_reference = viewpoint(size, 0.3, 1.15, [0.12, -0.08], [18.0, -12.0])?;
+        let truth = Model::Homography(moving_from_reference);
+        let moving = warp_onto(reference.view(), size, &truth, Interpolation::Lanczos3, processor)?.image;
+        let moving = darker(moving);
+        image::write(folder.join("coffee-turned.png"), &moving)?;
+        let pair = matched([moving, reference], ModelKind::Homography, context, &mut clock)?;
+        let model = pair.tie.b_from_a.ok_or_else(|| Failure::work("the coffee gave no homography"))?;
+        let picture = pair.pictures[0].original.as_ref().unwrap_or(&pair.pictures[0].image);
+        let warped = warp_onto(picture.view(), size, &model, Interpolation::Bicubic, processor)?;
+        let true_map = moving_from_reference.inverse().ok_or_else(|| Failure::work("no inverse"))?;
+        let found = model.homography().unwrap_or_else(Homography::default);
+        let corner_error = corner_error(&found, &true_map, size);
+        Ok(Self { pair, clock, warped, corner_error })
+    }
+
+    pub(super) fn section(&self) -> Section<'_> {
+        let names = ["coffee-turned.png".to_owned(), COFFEE.0.to_owned()];
+        report::tiles(Section::new("One picture on the other"), &self.pair, &self.clock)
+            .text(
+                "The second picture is the first, turned, nearer and darker. Its place was found again from the matches \
+                 alone. Drag the edge, let the two blink, or look at what is left when one is subtracted from the other.",
+            )
+            .text("tiepoint register coffee.jpg coffee-turned.png --report registration.html")
+            .tile("corners off by", format!("{:.3} px", self.corner_error))
+            .view(View::Registration(registration_view(&self.pair, &self.warped, names)))
+    }
+}
+
+/// Three quarters as bright.
+fn darker(image: AnyImage) -> AnyImage {
+    match image {
+        AnyImage::U8(mut i) => {
+            i.data_mut().iter_mut().for_each(|v| *v = (u16::from(*v) * 3 / 4) as u8);
+            i.into()
+        }
+        other => other,
+    }
+}

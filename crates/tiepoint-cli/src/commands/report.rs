@@ -1,0 +1,150 @@
+//! The pages of `--report`: what results become views of them.
+
+use super::matched_pair::{MatchedPair, agreeing, points};
+use crate::arguments::detector::DetectorName;
+use crate::arguments::report::ReportArguments;
+use crate::failure::Outcome;
+use crate::input::Picture;
+use crate::output::Clock;
+use std::path::Path;
+use tiepoint::geometry::calibration::RectifiedCalibration;
+use tiepoint::geometry::estimate::residuals;
+use tiepoint::geometry::{Correspondence, Model};
+use tiepoint::image::{AnyImage, Image};
+use tiepoint::register::Warped;
+use tiepoint_report::{Arrow, MatchRow, MatchesView, Rectified, RegistrationView, Report, Section, View};
+
+/// A title, a sentence that says what came out, and the parts of the page.
+pub(crate) type Page<'a> = (String, String, Vec<Section<'a>>);
+
+/// Writes the page, if one is wanted.
+pub(crate) fn write<'a>(arguments: &ReportArguments, page: impl FnOnce() -> Page<'a>) -> Outcome {
+    match &arguments.report {
+        Some(path) => write_to(path, arguments.limit(), page()),
+        None => Ok(()),
+    }
+}
+
+/// Writes a page no larger than `limit` bytes.
+pub(crate) fn write_to(path: &Path, limit: usize, (title, lead, sections): Page<'_>) -> Outcome {
+    let page = sections.into_iter().fold(Report::new(title, lead).limit(limit), Report::section);
+    Ok(page.write(path)?)
+}
+
+/// The last part of a path, as people know a picture.
+pub(crate) fn file_name(path: &Path) -> String {
+    path.file_name().map_or_else(|| path.display().to_string(), |name| name.to_string_lossy().into_owned())
+}
+
+/// The picture as it is in its file.
+fn original(picture: &Picture) -> &AnyImage {
+    picture.original.as_ref().unwrap_or(&picture.image)
+}
+
+/// Half the side of what a descriptor sees, in multiples of its scale: SIFT has four cells of 3σ, SURF four of 5σ.
+pub(crate) fn support(detector: DetectorName) -> f32 {
+    match detector {
+        DetectorName::Sift => 6.0,
+        DetectorName::Surf => 10.0,
+    }
+}
+
+/// The figures that stand out of matches.
+pub(crate) fn tiles<'a>(section: Section<'a>, pair: &MatchedPair, clock: &Clock) -> Section<'a> {
+    let [a, b] = pair.features.each_ref().map(|f| f.len());
+    let section =
+        section.tile("features", format!("{a} and {b}")).tile("matches", pair.tie.matches.len().to_string());
+    let section = match &pair.tie.b_from_a {
+        Some(_) => section
+            .tile("inliers", pair.tie.inliers.len().to_string())
+            .tile("root mean square", format!("{:.2} px", pair.tie.rms_px)),
+        None => section,
+    };
+    section.tile("computed in", format!("{:.0} ms", clock.compute() * 1e3))
+}
+
+/// Both pictures and the matches.
+pub(crate) fn matches_view(
+    pair: &MatchedPair,
+    [a, b]: [String; 2],
+    detector: DetectorName,
+) -> MatchesView<'_> {
+    let model = pair.tie.b_from_a;
+    MatchesView {
+        a: tiepoint_report::Picture::new(a, original(&pair.pictures[0])),
+        b: tiepoint_report::Picture::new(b, original(&pair.pictures[1])),
+        rows: rows(pair),
+        b_from_a: model,
+        truth: None,
+        support: support(detector),
+        residual_name: residual_name(model.as_ref()).to_owned(),
+        caption: String::new(),
+    }
+}
+
+fn residual_name(model: Option<&Model>) -> &'static str {
+    match model {
+        Some(Model::Fundamental(_)) => "distance from the epipolar line",
+        Some(Model::Homography(_) | Model::Affine(_) | Model::Similarity(_)) | None => "residual",
+    }
+}
+
+fn rows(pair: &MatchedPair) -> Vec<MatchRow> {
+    let [a, b] = &pair.features;
+    let ends = points(a, b, &pair.tie).into_iter();
+    let pairs: Vec<_> = ends.map(|(a, b)| Correspondence { a, b, quality: 0.0 }).collect();
+    let residuals = match &pair.tie.b_from_a {
+        Some(model) => residuals(model, &pairs),
+        None => vec![f64::NAN; pairs.len()],
+    };
+    let flags = residuals.into_iter().zip(agreeing(&pair.tie));
+    let row = |(m, (residual, inlier)): (&tiepoint::matching::Match, (f64, bool))| MatchRow {
+        pair: *m,
+        a: a.keypoints[m.a as usize],
+        b: b.keypoints[m.b as usize],
+        residual: residual as f32,
+        inlier,
+    };
+    pair.tie.matches.iter().zip(flags).map(row).collect()
+}
+
+/// MOVING on REFERENCE; the pair is of MOVING and REFERENCE, in this order.
+pub(crate) fn registration_view<'a>(
+    pair: &'a MatchedPair,
+    warped: &'a Warped,
+    [moving, reference]: [String; 2],
+) -> RegistrationView<'a> {
+    let [a, b] = &pair.features;
+    let ends = points(a, b, &pair.tie);
+    let map = pair.tie.b_from_a.and_then(|model| model.homography());
+    let arrow = |&i: &usize| {
+        let predicted = map.as_ref()?.apply(ends[i].0)?;
+        Some(Arrow { predicted: predicted.map(|v| v as f32), found: ends[i].1.map(|v| v as f32) })
+    };
+    RegistrationView {
+        reference: tiepoint_report::Picture::new(reference, original(&pair.pictures[1])),
+        warped: tiepoint_report::Picture::new(moving, &warped.image),
+        covered: warped.covered.view(),
+        arrows: pair.tie.inliers.iter().filter_map(arrow).collect(),
+        caption: String::new(),
+    }
+}
+
+/// What turns disparities into depth, for the page.
+pub(crate) fn rectified(calibration: &RectifiedCalibration) -> Rectified {
+    let RectifiedCalibration { focal, principal, doffs, baseline, .. } = *calibration;
+    Rectified { focal, principal, doffs, baseline }
+}
+
+/// The truth where it is scored, and nothing elsewhere.
+pub(crate) fn scored(truth: &Image<f32>, mask: Option<&Image<u8>>) -> Image<f32> {
+    Image::from_fn(truth.size(), |x, y| match mask.is_none_or(|m| m.row(y)[x] != 0) {
+        true => truth.row(y)[x],
+        false => f32::INFINITY,
+    })
+}
+
+/// A section with one view.
+pub(crate) fn section<'a>(heading: &str, view: View<'a>) -> Section<'a> {
+    Section::new(heading).view(view)
+}

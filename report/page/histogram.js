@@ -1,0 +1,94 @@
+// @ts-check
+// A histogram with two ends that can be moved: what lies between is kept.
+
+const BINS = 48;
+
+class Histogram {
+  /** @param {string} name @param {ArrayLike<number>} values @param {{ unit?: string, logarithmic?: boolean, decimals?: number, changed: () => void }} options */
+  constructor(name, values, options) {
+    this.options = options;
+    const scale = options.logarithmic ? (/** @type {number} */ v) => Math.log2(Math.max(v, 1e-9)) : (/** @type {number} */ v) => v;
+    const finite = Array.from(values, scale).filter(Number.isFinite);
+    let [least, most] = [Infinity, -Infinity];
+    for (const v of finite) [least, most] = [Math.min(least, v), Math.max(most, v)];
+    if (!(least <= most)) [least, most] = [0, 1];
+    if (least === most) most = least + Math.max(1e-6, Math.abs(least) * 1e-6);
+    this.least = least;
+    this.most = most;
+    this.scale = scale;
+    this.low = -Infinity;
+    this.high = Infinity;
+    const counts = new Array(BINS).fill(0);
+    for (const v of finite) counts[Math.min(BINS - 1, Math.floor(((v - least) / (most - least)) * BINS))]++;
+    const highest = Math.max(1, ...counts);
+    const bars = counts.map((n, i) => (n ? `M${i} 24h.86v-${(2 + 22 * Math.sqrt(n / highest)).toFixed(2)}h-.86z` : '')).join('');
+    const svg = document.createElementNS('http://www.w3.org/2000/svg', 'svg');
+    svg.setAttribute('viewBox', `0 0 ${BINS} 24`);
+    svg.setAttribute('preserveAspectRatio', 'none');
+    svg.setAttribute('aria-hidden', 'true');
+    const path = document.createElementNS('http://www.w3.org/2000/svg', 'path');
+    path.setAttribute('d', bars);
+    this.shade = document.createElementNS('http://www.w3.org/2000/svg', 'path');
+    this.shade.setAttribute('class', 'out');
+    svg.append(path, this.shade);
+    const end = (/** @type {string} */ label, /** @type {number} */ value) => {
+      const input = element('input', { type: 'range', min: '0', max: '1000', step: '1', value: String(value), 'aria-label': label });
+      input.addEventListener('input', () => this.read());
+      return input;
+    };
+    this.ends = [end(`least ${name}`, 0), end(`greatest ${name}`, 1000)];
+    this.output = element('output');
+    this.field = element('div', { class: 'histogram' },
+      element('div', { class: 'histogram-head' }, element('span', {}, name), this.output),
+      element('div', { class: 'histogram-body' }, svg, ...this.ends));
+    this.show();
+  }
+
+  /** @param {number} place 0 to 1000 */
+  value(place) {
+    const v = this.least + ((this.most - this.least) * place) / 1000;
+    return this.options.logarithmic ? 2 ** v : v;
+  }
+
+  read() {
+    const [a, b] = this.ends.map((input) => Number(input.value));
+    const [low, high] = [Math.min(a, b), Math.max(a, b)];
+    // At an end of the scale nothing is cut: values that are no numbers stay too.
+    this.low = low === 0 ? -Infinity : this.value(low);
+    this.high = high === 1000 ? Infinity : this.value(high);
+    this.show();
+    this.options.changed();
+  }
+
+  show() {
+    const [a, b] = this.ends.map((input) => Number(input.value));
+    const [low, high] = [Math.min(a, b), Math.max(a, b)];
+    const text = (/** @type {number} */ v) => written(this.value(v), this.options.decimals ?? 2);
+    this.output.textContent = `${text(low)} to ${text(high)}${this.options.unit ? ` ${this.options.unit}` : ''}`;
+    const at = (/** @type {number} */ v) => (v / 1000) * BINS;
+    this.shade.setAttribute('d', `M0 0H${at(low)}V24H0zM${at(high)} 0H${BINS}V24H${at(high)}z`);
+    for (const [input, v] of /** @type {[HTMLInputElement, number][]} */ ([[this.ends[0], a], [this.ends[1], b]])) {
+      input.setAttribute('aria-valuetext', `${text(v)} ${this.options.unit ?? ''}`.trim());
+    }
+  }
+
+  /** @param {number} value */
+  keeps(value) {
+    if (this.low === -Infinity && this.high === Infinity) return true;
+    return value >= this.low && value <= this.high;
+  }
+
+  /** Between which values colours run: what is kept. */
+  range() {
+    const inside = [this.low === -Infinity ? this.value(0) : this.low, this.high === Infinity ? this.value(1000) : this.high];
+    return inside[0] < inside[1] ? inside : [inside[0] - 0.5, inside[0] + 0.5];
+  }
+
+  /** Moves both ends. @param {number} low @param {number} high values */
+  set(low, high) {
+    const place = (/** @type {number} */ v) => String(Math.round((1000 * (this.scale(v) - this.least)) / (this.most - this.least)));
+    this.ends[0].value = place(low);
+    this.ends[1].value = place(high);
+    this.read();
+  }
+}

@@ -1,0 +1,46 @@
+// @ts-check
+// Turns still pictures into views.
+
+/** @param {ViewData} data */
+function viewOf(data) {
+  switch (data.view) {
+    case 'matches':
+      return matchesView(data);
+    case 'registration':
+      return registrationView(data);
+    case 'disparity':
+      return disparityView(data);
+  }
+}
+
+/** @param {ViewData} data @param {number} i */
+async function open(data, i) {
+  const figure = /** @type {HTMLElement} */ (document.getElementById(`view${i}`));
+  const still = figure.querySelector('.still');
+  try {
+    const view = await viewOf(data);
+    still?.replaceWith(view.root);
+    figure.dataset.ready = 'true';
+  } catch (error) {
+    // The still picture stays.
+    figure.append(element('p', { class: 'note', role: 'alert' }, `This view cannot be opened: ${error instanceof Error ? error.message : error}`));
+    figure.dataset.ready = 'failed';
+  }
+}
+
+/** Views open one after the other, the first at once; those out of sight wait until the reader comes near. */
+async function openAll() {
+  const waiting = PAGE.views.map((data, i) => ({ data, i, figure: /** @type {HTMLElement} */ (document.getElementById(`view${i}`)) }));
+  const near = new IntersectionObserver((entries) => {
+    for (const entry of entries) {
+      const found = entry.isIntersecting ? waiting.find((view) => view.figure === entry.target) : undefined;
+      if (!found) continue;
+      near.unobserve(entry.target);
+      void open(found.data, found.i);
+    }
+  }, { rootMargin: '600px' });
+  for (const view of waiting) near.observe(view.figure);
+}
+
+document.documentElement.classList.add('lively');
+void openAll();

@@ -1,0 +1,468 @@
+// @ts-check
+// Two pictures and their matches.
+
+/** What lines and dots may be coloured by. */
+const MEASURES = /** @type {const} */ (['residual', 'ratio', 'distance', 'scale']);
+
+class MatchesView {
+  /** @param {MatchesData} data @param {[Sheet, Sheet]} sheets @param {Record<string, Float32Array>} c @param {Uint8Array} inlier @param {Uint32Array[]} indices */
+  constructor(data, sheets, c, inlier, indices) {
+    this.data = data;
+    this.sheets = sheets;
+    this.c = c;
+    this.inlier = inlier;
+    this.indices = indices;
+    this.count = inlier.length;
+    this.order = new Uint32Array(0);
+    this.colours = new Uint32Array(this.count);
+    /** Between which values colours run. */
+    this.range = [0, 1];
+    this.selected = -1;
+    this.hovered = -1;
+    /** @type {{ pane: number, at: Point } | null} */
+    this.cursor = null;
+    this.layout = innerWidth < 640 ? 'below' : 'beside';
+    this.lineMode = this.count > 400 ? 'some' : 'all';
+    this.mix = 0.5;
+    this.error = this.errors();
+    this.panes = [new Pane(data.a.width, data.a.height), new Pane(data.b.width, data.b.height)];
+    this.places = new Float32Array(3 * 2 * this.count);
+    this.tints = new Uint32Array(2 * this.count);
+    this.ends = new Float32Array(4 * (this.count + 4));
+    this.lineTints = new Uint32Array(this.count + 4);
+    this.table = colourTable('viridis', 0.3, 1);
+    this.stage = new Stage({
+      label: `${data.a.name} and ${data.b.name} with their matches. Arrow keys walk through the matches from the worst, plus and minus enlarge, shift with arrows moves, 0 shows all.`,
+      arrange: (w, h) => this.arrange(w, h),
+      draw: (painter, moving) => this.draw(painter, moving),
+      hover: (at) => this.hover(at),
+      click: (at) => this.click(at),
+      key: (event) => this.key(event),
+    });
+    this.shape();
+    this.root = this.build();
+    this.filter();
+    this.inspect(-1);
+  }
+
+  /** How far a match is from the truth, where that is known. */
+  errors() {
+    const { truth } = this.data;
+    if (!truth) return null;
+    const { ax, ay, bx, by } = this.c;
+    return Float32Array.from(ax, (x, i) => {
+      const to = mapped(truth, [x, ay[i]]);
+      return to ? Math.hypot(to[0] - bx[i], to[1] - by[i]) : NaN;
+    });
+  }
+
+  /** @param {string} name @returns {Float32Array} */
+  measure(name) {
+    if (name === 'error' && this.error) return this.error;
+    return name === 'scale' ? this.c.ascale : this.c[name];
+  }
+
+  // ---- the page
+
+  build() {
+    const { data } = this;
+    const verified = data.model !== null;
+    /** What lines and dots are coloured by. @type {string} */
+    this.colourBy = this.error ? 'error' : verified ? 'residual' : 'ratio';
+    const layout = segmented('Layout', [['beside', 'side by side'], ['below', 'one below the other'], ['over', 'one over the other']], this.layout, (value) => {
+      this.layout = value;
+      this.shape();
+      mix.field.hidden = value !== 'over';
+      for (const pane of this.panes) pane.fitted = true;
+      this.stage.resize();
+    });
+    const lines = segmented('Lines', [['none', 'none'], ['some', 'some'], ['all', 'all']], this.lineMode, (value) => {
+      this.lineMode = value;
+      this.stage.draw();
+    });
+    const mix = slider('Second picture', 0, 100, 50, 1, (v) => `${v} %`, (v) => {
+      this.mix = v / 100;
+      this.stage.draw();
+    });
+    mix.field.hidden = true;
+    const names = [...(this.error ? ['error'] : []), ...MEASURES.filter((m) => verified || m !== 'residual')];
+    const chosen = this.colourBy;
+    const colours = element('select', {}, ...names.map((n) => element('option', { value: n, selected: n === chosen }, this.nameOf(n))));
+    colours.addEventListener('change', () => {
+      this.colourBy = colours.value;
+      this.legend();
+      this.stage.draw();
+    });
+    const linked = toggle('move together', true, (on) => {
+      this.stage.together = on;
+    });
+    this.bar = element('div', { class: 'colour-bar' });
+    const tools = element('div', { class: 'tools' }, layout.field, lines.field,
+      element('label', { class: 'select' }, element('span', {}, 'Colour by'), colours), this.bar, linked,
+      button('show all', () => this.stage.reset()), mix.field);
+
+    // What is kept.
+    this.keepInliers = true;
+    this.keepOutliers = !verified;
+    const chip = (/** @type {boolean} */ inlier) => {
+      let n = 0;
+      for (const flag of this.inlier) n += flag === (inlier ? 1 : 0) ? 1 : 0;
+      return toggle(`${inlier ? 'inliers' : 'outliers'} ${counted(n)}`, inlier ? this.keepInliers === true : this.keepOutliers === true, (/** @type {boolean} */ on) => {
+        if (inlier) this.keepInliers = on;
+        else this.keepOutliers = on;
+        this.filter();
+      });
+    };
+    const histogram = (/** @type {string} */ name, options = {}) => new Histogram(this.nameOf(name), this.measure(name), { changed: () => this.filter(), ...options });
+    /** @type {[string, Histogram][]} */
+    this.histograms = names.map((n) => [n, histogram(n, n === 'scale' ? { logarithmic: true, unit: 'px', decimals: 1 } : n === 'residual' || n === 'error' ? { unit: 'px' } : {})]);
+    const chips = verified ? element('div', { class: 'chips' }, chip(true), chip(false)) : '';
+
+    // What is seen of one match.
+    this.patches = [0, 1].map(() => element('canvas', { width: '144', height: '144', class: 'patch', role: 'img', 'aria-label': 'no match chosen' }));
+    this.details = values();
+    this.status = element('p', { class: 'status', 'aria-live': 'polite' });
+    this.kept = element('p', { class: 'kept', role: 'status' });
+    const walk = element('div', { class: 'walk' }, button('← worse', () => this.walk(-1), 'the next worse match'), button('better →', () => this.walk(1), 'the next better match'));
+    const csv = button('Save these as CSV', () => save('matches.csv', this.csv()));
+    const inspector = element('div', { class: 'panel', role: 'group', 'aria-label': 'One match' },
+      element('div', { class: 'patches' }, ...this.patches), this.status, this.details.list, walk);
+    const filters = element('div', { class: 'filters', role: 'group', 'aria-label': 'Which matches' },
+      element('div', { class: 'filters-head' }, this.kept, chips, csv), ...this.histograms.map(([, h]) => h.field));
+    const note = this.count < data.total ? element('p', { class: 'note' }, `Every ${Math.round(data.total / this.count)}th of ${counted(data.total)} matches is in this file.`) : '';
+    return element('div', { class: 'view-body' }, tools, element('div', { class: 'split' }, this.stage.host, inspector), filters, note,
+      element('p', { class: 'hint' }, 'Move the mouse over a feature, or walk with ← and → from the worst match. Drag to move, turn the wheel to enlarge, double click to show all.'));
+  }
+
+  /** @param {string} measure */
+  nameOf(measure) {
+    if (measure === 'residual') return this.data.residual_name;
+    return { error: 'error to the truth', ratio: 'ratio', distance: 'distance', scale: 'scale' }[measure] ?? measure;
+  }
+
+  /** Gives the canvas the shape of what it shows. */
+  shape() {
+    const steepest = Math.max(...this.panes.map((pane) => pane.height / pane.width));
+    const [across, down] = this.layout === 'beside' ? [2, 1] : this.layout === 'below' ? [1, 2] : [1, 1];
+    this.stage.shape(across / (down * steepest));
+  }
+
+  // ---- which matches
+
+  filter() {
+    const keep = [];
+    const { histograms = [] } = this;
+    const columns = histograms.map(([name, h]) => /** @type {[Float32Array, Histogram]} */ ([this.measure(name), h]));
+    for (let i = 0; i < this.count; i++) {
+      if (!(this.inlier[i] ? this.keepInliers : this.keepOutliers)) continue;
+      if (columns.every(([column, h]) => h.keeps(column[i]))) keep.push(i);
+    }
+    const by = this.measure(this.error ? 'error' : this.data.model ? 'residual' : 'ratio');
+    const worth = (/** @type {number} */ i) => (Number.isNaN(by[i]) ? Infinity : by[i]);
+    // The worst first; what is no number is worst of all.
+    keep.sort((i, j) => (worth(j) > worth(i) ? 1 : worth(j) < worth(i) ? -1 : i - j));
+    this.order = Uint32Array.from(keep);
+    if (this.kept) this.kept.textContent = `${counted(keep.length)} of ${counted(this.count)} matches`;
+    if (this.selected >= 0 && !keep.includes(this.selected)) this.select(-1);
+    this.legend();
+    this.stage.draw();
+  }
+
+  /** Between which values colours run: the least and nearly the greatest of those kept. */
+  legend() {
+    const by = this.measure(this.colourBy ?? 'ratio');
+    const kept = Array.from(this.order, (i) => by[i]).filter(Number.isFinite).sort((a, b) => a - b);
+    const low = kept[0] ?? 0;
+    const high = kept[Math.floor(kept.length * 0.98)] ?? 1;
+    this.range = [low, high > low ? high : low + 1e-6];
+    const strip = element('span', { class: 'strip' });
+    strip.style.background = gradient(this.table);
+    const of = (/** @type {number} */ v) => (Number.isFinite(v) ? colourAt(this.table, (v - low) / (this.range[1] - low)) : this.table[255]);
+    this.colours = Uint32Array.from(by, of);
+    const decimals = high < 10 ? 2 : 0;
+    this.bar?.replaceChildren(element('span', {}, written(low, decimals)), strip, element('span', {}, written(high, decimals)));
+  }
+
+  csv() {
+    const { c, inlier, indices } = this;
+    const rows = Array.from(this.order, (i) => [
+      ...[c.ax[i], c.ay[i], c.bx[i], c.by[i], c.distance[i], c.ratio[i]].map(shortest), inlier[i], indices[0][i], indices[1][i],
+      Number.isNaN(c.residual[i]) ? '' : shortest(c.residual[i]),
+    ].join(','));
+    return `ax,ay,bx,by,distance,ratio,inlier,a,b,residual\n${rows.join('\n')}${rows.length ? '\n' : ''}`;
+  }
+
+  // ---- drawing
+
+  /** @param {number} width @param {number} height */
+  arrange(width, height) {
+    if (this.layout === 'over') {
+      for (const pane of this.panes) pane.place({ x: 0, y: 0, w: width, h: height });
+      return this.panes;
+    }
+    return share(this.panes, width, height, this.layout === 'below');
+  }
+
+  /** Where a match lies on the screen: its end in A and in B. @param {number} i @returns {[Point, Point]} */
+  screen(i) {
+    const { c, panes } = this;
+    return [panes[0].toScreen([c.ax[i], c.ay[i]]), panes[1].toScreen([c.bx[i], c.by[i]])];
+  }
+
+  /** @param {Painter} painter @param {boolean} moving */
+  draw(painter, moving) {
+    const over = this.layout === 'over';
+    this.panes.forEach((pane, i) => pane.draw(painter, this.sheets[i], over && i === 1 ? this.mix : 1));
+    const { c, order, places, tints, ends, lineTints, panes, colours, inlier } = this;
+    const n = order.length;
+    const chosen = this.hovered >= 0 ? this.hovered : this.selected;
+    const radius = n > 5000 ? 1.6 : n > 800 ? 2.2 : 3;
+    let dots = 0;
+    let lines = 0;
+    // Lines cost what they cover: while the planes move some hundred must do.
+    const most = this.lineMode === 'none' ? 0 : this.lineMode === 'some' ? 250 : moving ? 800 : Infinity;
+    const every = Math.max(1, Math.ceil(n / Math.max(1, most)));
+    const [a, b] = panes.map((pane) => pane.linear());
+    const outlier = faded(OUTLIER, 200);
+    const alpha = Math.round(255 * clamp(Math.sqrt(60 / Math.max(1, Math.min(n, most))), 0.25, 0.9));
+    // The best come last, and so on top; the worst would hide in a crowd and are drawn last instead.
+    for (let k = n - 1; k >= 0; k--) {
+      const i = order[k];
+      const colour = colours[i];
+      const [px, py] = [c.ax[i] * a.scale + a.x, c.ay[i] * a.scale + a.y];
+      const [qx, qy] = [c.bx[i] * b.scale + b.x, c.by[i] * b.scale + b.y];
+      const inA = px >= a.left && px < a.right && py >= a.top && py < a.bottom;
+      const inB = qx >= b.left && qx < b.right && qy >= b.top && qy < b.bottom;
+      const tint = inlier[i] ? colour : outlier;
+      if (inA) {
+        const at = 3 * dots;
+        places[at] = px;
+        places[at + 1] = py;
+        places[at + 2] = radius;
+        tints[dots++] = tint;
+      }
+      if (inB) {
+        const at = 3 * dots;
+        places[at] = qx;
+        places[at + 1] = qy;
+        places[at + 2] = radius;
+        tints[dots++] = tint;
+      }
+      if (most > 0 && inA && inB && (k % every === 0 || over)) {
+        const at = 4 * lines;
+        ends[at] = px;
+        ends[at + 1] = py;
+        ends[at + 2] = qx;
+        ends[at + 3] = qy;
+        lineTints[lines++] = inlier[i] ? faded(colour, over ? 200 : alpha) : faded(OUTLIER, 70);
+      }
+    }
+    painter.lines(ends, lineTints, lines, over ? 1.6 : 1.2);
+    painter.dots(places, tints, dots);
+    this.drawPrediction(painter);
+    if (chosen >= 0) {
+      const [p, q] = this.screen(chosen);
+      painter.lines(Float32Array.of(...p, ...q), Uint32Array.of(packed(0, 0, 0, 160)), 1, 5);
+      painter.lines(Float32Array.of(...p, ...q), Uint32Array.of(packed(255, 255, 255, 255)), 1, 2);
+      const bright = packed(255, 255, 255, 255);
+      painter.dots(Float32Array.of(...p, 7, ...q, 7, ...p, 4.5, ...q, 4.5), Uint32Array.of(bright, bright, colours[chosen], colours[chosen]), 4);
+    }
+  }
+
+  /** The place or the line that the model predicts for the cursor. @param {Painter} painter */
+  drawPrediction(painter) {
+    const { cursor, data } = this;
+    const matrix = data.truth ?? data.model?.matrix;
+    if (!cursor || !matrix || this.layout === 'over') return;
+    const other = this.panes[1 - cursor.pane];
+    const colour = packed(120, 220, 255, 255);
+    const shadow = packed(0, 0, 0, 130);
+    const stroke = (/** @type {Point} */ p, /** @type {Point} */ q) => {
+      painter.lines(Float32Array.of(...p, ...q), Uint32Array.of(shadow), 1, 4);
+      painter.lines(Float32Array.of(...p, ...q), Uint32Array.of(colour), 1, 1.6);
+    };
+    if (data.model?.kind === 'fundamental' && !data.truth) {
+      const line = times(cursor.pane === 0 ? matrix : transposed(matrix), cursor.at);
+      const ends = lineWithin(line, other);
+      if (ends) stroke(...ends);
+      return;
+    }
+    const to = mapped(cursor.pane === 0 ? matrix : inverse(matrix), cursor.at);
+    if (!to) return;
+    const [x, y] = other.toScreen(to);
+    if (!other.holds([x, y])) return;
+    for (const [dx, dy] of [[12, 0], [0, 12]]) {
+      stroke([x - dx, y - dy], [x - dx / 3, y - dy / 3]);
+      stroke([x + dx / 3, y + dy / 3], [x + dx, y + dy]);
+    }
+  }
+
+  // ---- one match
+
+  /** The kept match with an end nearest to a place of the screen. @param {Point} at */
+  nearest(at) {
+    const { c, order } = this;
+    let [best, least] = [-1, 14 ** 2];
+    this.panes.forEach((pane, side) => {
+      if (!pane.holds(at)) return;
+      const [xs, ys] = side === 0 ? [c.ax, c.ay] : [c.bx, c.by];
+      const [x, y] = pane.toPlane(at);
+      const scale = pane.zoom ** 2;
+      for (const i of order) {
+        const d = ((xs[i] - x) ** 2 + (ys[i] - y) ** 2) * scale;
+        if (d < least) [best, least] = [i, d];
+      }
+    });
+    return best;
+  }
+
+  /** @param {Point | null} at */
+  hover(at) {
+    const side = at ? this.panes.findIndex((pane) => pane.holds(at)) : -1;
+    this.cursor = at && side >= 0 ? { pane: side, at: this.panes[side].toPlane(at) } : null;
+    const before = this.hovered;
+    this.hovered = at ? this.nearest(at) : -1;
+    if (this.hovered !== before) this.inspect(this.hovered >= 0 ? this.hovered : this.selected);
+    this.stage.draw();
+  }
+
+  /** @param {Point} at */
+  click(at) {
+    this.select(this.nearest(at));
+  }
+
+  /** @param {number} i */
+  select(i) {
+    this.selected = i;
+    this.inspect(i);
+    this.stage.draw();
+  }
+
+  /** @param {number} by */
+  walk(by) {
+    const n = this.order.length;
+    if (n === 0) return;
+    const now = this.order.indexOf(this.selected);
+    const next = now < 0 ? (by > 0 ? 0 : n - 1) : clamp(now + by, 0, n - 1);
+    this.hovered = -1;
+    this.select(this.order[next]);
+    const { c, selected, panes } = this;
+    const places = /** @type {Point[]} */ ([[c.ax[selected], c.ay[selected]], [c.bx[selected], c.by[selected]]]);
+    // Enlarged planes follow.
+    panes.forEach((pane, side) => {
+      if (!pane.fitted && places[side].every(Number.isFinite)) pane.middle = places[side];
+    });
+    this.stage.draw();
+  }
+
+  /** @param {KeyboardEvent} event */
+  key(event) {
+    if (event.shiftKey) return false;
+    if (event.key === 'ArrowRight' || event.key === 'ArrowDown') this.walk(1);
+    else if (event.key === 'ArrowLeft' || event.key === 'ArrowUp') this.walk(-1);
+    else if (event.key === 'Home') this.select(this.order[0] ?? -1);
+    else if (event.key === 'End') this.select(this.order[this.order.length - 1] ?? -1);
+    else if (event.key === 'Escape') this.select(-1);
+    else return false;
+    return true;
+  }
+
+  /** Shows both patches and the figures of a match. @param {number} i */
+  inspect(i) {
+    const { c, data, patches = [], details, status } = this;
+    if (!details || !status) return;
+    if (i < 0) {
+      for (const patch of patches) {
+        context2d(patch).clearRect(0, 0, patch.width, patch.height);
+        patch.setAttribute('aria-label', 'no match chosen');
+      }
+      details.show([]);
+      status.textContent = 'No match chosen.';
+      return;
+    }
+    this.patch(patches[0], 0, c.ax[i], c.ay[i], c.ascale[i], c.aangle[i]);
+    this.patch(patches[1], 1, c.bx[i], c.by[i], c.bscale[i], c.bangle[i]);
+    const rank = this.order.indexOf(i);
+    const turned = ((((c.bangle[i] - c.aangle[i]) * 180) / Math.PI + 540) % 360) - 180;
+    status.textContent = rank < 0 ? '' : `Number ${counted(rank + 1)} of ${counted(this.order.length)} from the worst: ${this.inlier[i] ? 'an inlier' : 'an outlier'}.`;
+    /** @type {[string, string][]} */
+    const rows = [];
+    if (this.error) rows.push(['error to the truth', `${written(this.error[i], 2)} px`]);
+    if (data.model) rows.push([data.residual_name, `${written(c.residual[i], 2)} px`]);
+    rows.push(
+      ['distance', written(c.distance[i], 3)],
+      ['ratio', written(c.ratio[i], 3)],
+      ['in A', `${written(c.ax[i], 1)}, ${written(c.ay[i], 1)}`],
+      ['in B', `${written(c.bx[i], 1)}, ${written(c.by[i], 1)}`],
+      ['scale', `${written(c.ascale[i], 1)} → ${written(c.bscale[i], 1)} px`],
+      ['turned by', `${written(turned, 0)}°`],
+    );
+    details.show(rows);
+  }
+
+  /** A patch as its descriptor saw it: turned and scaled, with the cells of the descriptor.
+   * @param {HTMLCanvasElement} canvas @param {number} side @param {number} x @param {number} y @param {number} scale @param {number} angle */
+  patch(canvas, side, x, y, scale, angle) {
+    const context = context2d(canvas);
+    const [size, { image, covers }] = [canvas.width, this.sheets[side]];
+    const half = Math.max(1, this.data.support * scale);
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.fillStyle = `rgb(${GROUND.join(',')})`;
+    context.fillRect(0, 0, size, size);
+    if (![x, y, scale, angle].every(Number.isFinite)) return;
+    context.translate(size / 2, size / 2);
+    context.scale(size / (2 * half), size / (2 * half));
+    context.rotate(-angle);
+    context.translate(-x, -y);
+    context.imageSmoothingQuality = 'high';
+    context.drawImage(image, -0.5, -0.5, covers[0], covers[1]);
+    context.setTransform(1, 0, 0, 1, 0, 0);
+    context.strokeStyle = 'rgba(255,255,255,.35)';
+    context.lineWidth = 1;
+    context.beginPath();
+    for (let k = 1; k < 4; k++) {
+      const at = (k * size) / 4;
+      context.moveTo(at, 0);
+      context.lineTo(at, size);
+      context.moveTo(0, at);
+      context.lineTo(size, at);
+    }
+    context.stroke();
+    canvas.setAttribute('aria-label', `what the descriptor saw in ${side === 0 ? this.data.a.name : this.data.b.name}`);
+  }
+}
+
+/** Matches that the model does not agree with. */
+const OUTLIER = packed(225, 228, 235, 255);
+
+/** The part of a line a x + b y + c = 0 inside a pane, on the screen.
+ * @param {number[]} line @param {Pane} pane @returns {[Point, Point] | null} */
+function lineWithin([a, b, c], pane) {
+  const [w, h] = [pane.width - 0.5, pane.height - 0.5];
+  /** @type {Point[]} */
+  const ends = [];
+  for (const x of [-0.5, w]) {
+    const y = -(a * x + c) / b;
+    if (y >= -0.5 && y <= h) ends.push([x, y]);
+  }
+  for (const y of [-0.5, h]) {
+    const x = -(b * y + c) / a;
+    if (x >= -0.5 && x <= w) ends.push([x, y]);
+  }
+  if (ends.length < 2) return null;
+  const far = ends.reduce((p, q) => (Math.hypot(q[0] - ends[0][0], q[1] - ends[0][1]) > Math.hypot(p[0] - ends[0][0], p[1] - ends[0][1]) ? q : p));
+  return [pane.toScreen(ends[0]), pane.toScreen(far)];
+}
+
+/** @param {MatchesData} data */
+async function matchesView(data) {
+  const sheets = /** @type {[Sheet, Sheet]} */ (await Promise.all([picture(data.a), picture(data.b)]));
+  /** @type {Record<string, Float32Array>} */
+  const columns = {};
+  for (const [name, block] of Object.entries(data.columns)) {
+    if (block.type === 'f32') columns[name] = await floats(block);
+  }
+  const inlier = await bytes(data.columns.inlier);
+  const indices = [await integers(data.columns.a), await integers(data.columns.b)];
+  return new MatchesView(data, sheets, columns, inlier, indices);
+}

@@ -1,0 +1,315 @@
+// @ts-check
+// A canvas with panes that can be moved and enlarged, by mouse, touch and keyboard.
+
+/** A rectangle of the canvas that shows a plane of pixels. */
+class Pane {
+  /** @param {number} width @param {number} height of the plane, pixels */
+  constructor(width, height) {
+    this.width = width;
+    this.height = height;
+    /** @type {Rect} */
+    this.rect = { x: 0, y: 0, w: 1, h: 1 };
+    /** What lies in the middle. @type {Point} */
+    this.middle = [0, 0];
+    /** CSS pixels to a pixel. */
+    this.zoom = 1;
+    this.fitted = true;
+  }
+
+  fit() {
+    this.zoom = Math.max(1e-6, Math.min(this.rect.w / this.width, this.rect.h / this.height));
+    this.middle = [this.width / 2 - 0.5, this.height / 2 - 0.5];
+    this.fitted = true;
+  }
+
+  /** @param {Rect} rect */
+  place(rect) {
+    this.rect = rect;
+    if (this.fitted) this.fit();
+  }
+
+  /** @param {Point} p @returns {Point} */
+  toScreen([x, y]) {
+    const { rect, middle, zoom } = this;
+    return [rect.x + rect.w / 2 + (x - middle[0]) * zoom, rect.y + rect.h / 2 + (y - middle[1]) * zoom];
+  }
+
+  /** @param {Point} p @returns {Point} */
+  toPlane([x, y]) {
+    const { rect, middle, zoom } = this;
+    return [(x - rect.x - rect.w / 2) / zoom + middle[0], (y - rect.y - rect.h / 2) / zoom + middle[1]];
+  }
+
+  /** `toScreen` as numbers for long loops: screen = plane · scale + (x, y); and the edges of the pane. */
+  linear() {
+    const [x, y] = this.toScreen([0, 0]);
+    const { rect, zoom } = this;
+    return { scale: zoom, x, y, left: rect.x, top: rect.y, right: rect.x + rect.w, bottom: rect.y + rect.h };
+  }
+
+  /** @param {Point} p of the screen */
+  holds([x, y]) {
+    const { rect } = this;
+    return x >= rect.x && y >= rect.y && x < rect.x + rect.w && y < rect.y + rect.h;
+  }
+
+  /** @param {Point} by CSS pixels */
+  pan([dx, dy]) {
+    const middle = [this.middle[0] - dx / this.zoom, this.middle[1] - dy / this.zoom];
+    this.middle = [clamp(middle[0], 0, this.width - 1), clamp(middle[1], 0, this.height - 1)];
+    this.fitted = false;
+  }
+
+  /** Enlarges about a point of the screen, given from the pane's own corner. @param {number} factor @param {Point} at */
+  enlarge(factor, at) {
+    const screen = /** @type {Point} */ ([this.rect.x + at[0], this.rect.y + at[1]]);
+    const fixed = this.toPlane(screen);
+    const least = 0.5 * Math.min(this.rect.w / this.width, this.rect.h / this.height);
+    this.zoom = clamp(this.zoom * factor, least, 64);
+    const [dx, dy] = [fixed[0] - this.toPlane(screen)[0], fixed[1] - this.toPlane(screen)[1]];
+    this.middle = [clamp(this.middle[0] + dx, 0, this.width - 1), clamp(this.middle[1] + dy, 0, this.height - 1)];
+    this.fitted = false;
+  }
+
+  /** Where a sheet over the whole plane is drawn. @param {Sheet} of @returns {Rect} */
+  sheetRect(of) {
+    const [x, y] = this.toScreen([-0.5, -0.5]);
+    return { x, y, w: of.covers[0] * this.zoom, h: of.covers[1] * this.zoom };
+  }
+
+  /** The part of the pane that the plane covers. @returns {Rect} */
+  clip() {
+    const [x0, y0] = this.toScreen([-0.5, -0.5]);
+    const { rect } = this;
+    const [left, top] = [Math.max(rect.x, x0), Math.max(rect.y, y0)];
+    const right = Math.min(rect.x + rect.w, x0 + this.width * this.zoom);
+    const bottom = Math.min(rect.y + rect.h, y0 + this.height * this.zoom);
+    return { x: left, y: top, w: right - left, h: bottom - top };
+  }
+
+  /** @param {Painter} painter @param {Sheet} of @param {number} alpha @param {Rect} [within] */
+  draw(painter, of, alpha = 1, within) {
+    const clip = this.clip();
+    const cut = within ? intersection(clip, within) : clip;
+    const pixel = (this.zoom * of.covers[0]) / of.width;
+    painter.sheet(of, this.sheetRect(of), cut, alpha, pixel < 6);
+  }
+}
+
+/** @param {Rect} a @param {Rect} b @returns {Rect} */
+function intersection(a, b) {
+  const [x, y] = [Math.max(a.x, b.x), Math.max(a.y, b.y)];
+  return { x, y, w: Math.min(a.x + a.w, b.x + b.w) - x, h: Math.min(a.y + a.h, b.y + b.h) - y };
+}
+
+/** @param {number} v @param {number} low @param {number} high */
+function clamp(v, low, high) {
+  return Math.min(Math.max(v, low), Math.max(low, high));
+}
+
+/**
+ * @typedef {object} StageUse
+ * @property {string} label what the canvas shows, for those who cannot see it
+ * @property {(width: number, height: number) => Pane[]} arrange gives the panes their places
+ * @property {(painter: Painter, moving: boolean) => void} draw
+ * @property {(at: Point | null) => void} [hover] the cursor, or none
+ * @property {(at: Point) => void} [click]
+ * @property {(key: KeyboardEvent) => boolean} [key] whether the key was taken
+ * @property {(at: Point, by: Point, began: boolean) => boolean} [drag] whether a drag is not for moving the plane
+ */
+
+/** What the address ends in chooses the painter: for tests, and where a driver is broken. */
+const USE_GL = location.hash === '#gl' || (location.hash !== '#2d' && glIsFast());
+
+/** A canvas, its painter and what moves it. */
+class Stage {
+  /** @param {StageUse} use */
+  constructor(use) {
+    this.use = use;
+    this.together = true;
+    /** @type {Pane[]} */
+    this.panes = [];
+    this.host = element('div', { class: 'stage', tabindex: '0', role: 'application', 'aria-label': use.label });
+    this.draw = oncePerFrame(() => this.paint());
+    /** Frames drawn, and how long the last took: for tests and the curious. */
+    this.frames = 0;
+    this.moving = false;
+    this.settle = 0;
+    this.renew(USE_GL);
+    this.listen();
+    new ResizeObserver(() => this.resize()).observe(this.host);
+  }
+
+  /** The ratio of its width to its height, where there is room. @param {number} ratio */
+  shape(ratio) {
+    this.host.style.aspectRatio = String(clamp(ratio, 0.4, 6));
+  }
+
+  /** A new canvas with a painter of its own. @param {boolean} gl */
+  renew(gl) {
+    this.canvas?.remove();
+    this.canvas = element('canvas');
+    this.canvas.addEventListener('webglcontextlost', () => {
+      this.renew(false);
+      this.resize();
+    });
+    this.host.prepend(this.canvas);
+    const painter = gl ? glPainter(this.canvas) : null;
+    // A canvas that refused WebGL 2 still gives a 2-D context.
+    this.painter = painter ?? flatPainter(this.canvas);
+    this.host.dataset.painter = this.painter.name;
+  }
+
+  resize() {
+    if (!this.canvas) return;
+    const { clientWidth, clientHeight } = this.host;
+    if (clientWidth === 0 || clientHeight === 0) return;
+    const ratio = Math.min(window.devicePixelRatio || 1, 2);
+    this.canvas.width = Math.max(1, Math.round(clientWidth * ratio));
+    this.canvas.height = Math.max(1, Math.round(clientHeight * ratio));
+    this.panes = this.use.arrange(clientWidth, clientHeight);
+    this.paint();
+  }
+
+  paint() {
+    if (!this.canvas || !this.painter || this.host.clientWidth === 0) return;
+    const ratio = this.canvas.width / this.host.clientWidth;
+    this.painter.begin(this.host.clientWidth, this.host.clientHeight, ratio, GROUND);
+    this.use.draw(this.painter, this.moving);
+    this.painter.end();
+    this.frames++;
+    this.host.dataset.frames = String(this.frames);
+  }
+
+  /** The planes move: less is drawn until they rest. */
+  moved() {
+    this.moving = true;
+    clearTimeout(this.settle);
+    this.settle = window.setTimeout(() => {
+      this.moving = false;
+      this.draw();
+    }, 120);
+    this.draw();
+  }
+
+  /** @param {PointerEvent | WheelEvent | MouseEvent} event @returns {Point} */
+  at(event) {
+    const box = this.host.getBoundingClientRect();
+    return [event.clientX - box.left, event.clientY - box.top];
+  }
+
+  /** @param {Point} at */
+  paneAt(at) {
+    return this.panes.find((pane) => pane.holds(at));
+  }
+
+  /** The panes that move with one. @param {Pane} pane */
+  moves(pane) {
+    return this.together ? this.panes : [pane];
+  }
+
+  /** @param {number} factor @param {Point} [at] of the screen; the middle without */
+  enlarge(factor, at) {
+    const pane = (at && this.paneAt(at)) ?? this.panes[0];
+    if (!pane) return;
+    const within = /** @type {Point} */ (at && this.paneAt(at) ? [at[0] - pane.rect.x, at[1] - pane.rect.y] : [pane.rect.w / 2, pane.rect.h / 2]);
+    for (const each of this.moves(pane)) {
+      each.enlarge(factor, [(within[0] * each.rect.w) / pane.rect.w, (within[1] * each.rect.h) / pane.rect.h]);
+    }
+    this.moved();
+  }
+
+  reset() {
+    for (const pane of this.panes) pane.fit();
+    this.moved();
+  }
+
+  listen() {
+    const { host, use } = this;
+    /** @type {Map<number, Point>} */
+    const fingers = new Map();
+    /** @type {Pane | undefined} */
+    let held;
+    let [travelled, taken, spread] = [0, false, 0];
+    host.addEventListener('pointerdown', (event) => {
+      const at = this.at(event);
+      fingers.set(event.pointerId, at);
+      host.setPointerCapture(event.pointerId);
+      if (fingers.size === 1) {
+        [held, travelled] = [this.paneAt(at), 0];
+        taken = use.drag?.(at, [0, 0], true) ?? false;
+      } else {
+        const [a, b] = [...fingers.values()];
+        spread = Math.hypot(a[0] - b[0], a[1] - b[1]);
+      }
+    });
+    host.addEventListener('pointermove', (event) => {
+      const at = this.at(event);
+      const before = fingers.get(event.pointerId);
+      if (!before) {
+        use.hover?.(at);
+        return;
+      }
+      fingers.set(event.pointerId, at);
+      const by = /** @type {Point} */ ([at[0] - before[0], at[1] - before[1]]);
+      travelled += Math.hypot(...by);
+      if (fingers.size === 2) {
+        const [a, b] = [...fingers.values()];
+        const now = Math.hypot(a[0] - b[0], a[1] - b[1]);
+        if (spread > 0) this.enlarge(now / spread, [(a[0] + b[0]) / 2, (a[1] + b[1]) / 2]);
+        spread = now;
+      } else if (taken) {
+        use.drag?.(at, by, false);
+      } else if (held) {
+        for (const pane of this.moves(held)) pane.pan(by);
+        this.moved();
+      }
+    });
+    const released = (/** @type {PointerEvent} */ event) => {
+      if (fingers.delete(event.pointerId) && event.type === 'pointerup' && travelled < 4 && !taken) use.click?.(this.at(event));
+      if (fingers.size === 0) [held, taken] = [undefined, false];
+    };
+    host.addEventListener('pointerup', released);
+    host.addEventListener('pointercancel', released);
+    host.addEventListener('pointerleave', () => use.hover?.(null));
+    host.addEventListener('dblclick', () => this.reset());
+    host.addEventListener('wheel', (event) => {
+      event.preventDefault();
+      const lines = event.deltaMode === 1 ? 20 : 1;
+      this.enlarge(Math.exp(-clamp(event.deltaY * lines, -200, 200) / 300), this.at(event));
+    }, { passive: false });
+    host.addEventListener('keydown', (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey) return;
+      if (use.key?.(event) || this.key(event)) event.preventDefault();
+    });
+  }
+
+  /** Moves and enlarges by keys. @param {KeyboardEvent} event */
+  key(event) {
+    const steps = /** @type {Record<string, Point>} */ ({ ArrowLeft: [60, 0], ArrowRight: [-60, 0], ArrowUp: [0, 60], ArrowDown: [0, -60] });
+    const by = steps[event.key];
+    if (by) {
+      for (const pane of this.panes) pane.pan(by);
+      this.moved();
+    } else if (event.key === '+' || event.key === '=') this.enlarge(1.25);
+    else if (event.key === '-') this.enlarge(0.8);
+    else if (event.key === '0') this.reset();
+    else return false;
+    return true;
+  }
+}
+
+/** Behind the pictures, in light and dark pages alike: colours of marks look the same. */
+const GROUND = [20, 22, 27];
+
+/** Shares a canvas among panes: beside each other, or one below the other.
+ * @param {Pane[]} panes @param {number} width @param {number} height @param {boolean} below */
+function share(panes, width, height, below) {
+  const gap = 6;
+  const n = panes.length;
+  panes.forEach((pane, i) => {
+    const [w, h] = below ? [width, (height - gap * (n - 1)) / n] : [(width - gap * (n - 1)) / n, height];
+    pane.place({ x: below ? 0 : i * (w + gap), y: below ? i * (h + gap) : 0, w, h });
+  });
+  return panes;
+}

@@ -1,0 +1,66 @@
+// The data of a page, as src/*.rs writes it.
+
+interface Block { type: 'f32' | 'u32' | 'u8'; data: string }
+interface PictureData { name: string; id: string; width: number; height: number; step: number }
+interface MapData { low: number; step: number; values: Block }
+
+interface MatchesData {
+  view: 'matches';
+  a: PictureData;
+  b: PictureData;
+  total: number;
+  model: { kind: string; matrix: number[] } | null;
+  truth: number[] | null;
+  support: number;
+  residual_name: string;
+  columns: Record<string, Block>;
+}
+
+interface RegistrationData {
+  view: 'registration';
+  reference: PictureData;
+  warped: PictureData;
+  covered: Block;
+  total: number;
+  arrows: { px: Block; py: Block; qx: Block; qy: Block };
+}
+
+interface DisparityData {
+  view: 'disparity';
+  width: number;
+  height: number;
+  step: number;
+  columns: number;
+  rows: number;
+  left: PictureData | null;
+  right: PictureData | null;
+  disparity: MapData;
+  truth: MapData | null;
+  confidence: Block | null;
+  reasons: Block | null;
+  reason_names: [number, string][];
+  counts: Record<string, number> | null;
+  rectified: { focal: number; principal: [number, number]; doffs: number; baseline: number } | null;
+  range: [number, number];
+}
+
+type ViewData = MatchesData | RegistrationData | DisparityData;
+interface PageData { maps: Record<string, number[][]>; views: ViewData[] }
+
+type Point = [number, number];
+interface Rect { x: number; y: number; w: number; h: number }
+/** A picture that can be drawn, and the pixels of its original that it covers. */
+interface Sheet { image: CanvasImageSource; width: number; height: number; covers: Point; serial: number }
+
+/** What draws: coordinates are CSS pixels of the canvas. */
+interface Painter {
+  readonly name: string;
+  begin(width: number, height: number, ratio: number, ground: number[]): void;
+  /** A sheet in a rectangle, as far as it lies within `clip`. */
+  sheet(sheet: Sheet, to: Rect, clip: Rect, alpha: number, smooth: boolean): void;
+  /** Segments: x0, y0, x1, y1 each; one colour of 0xAABBGGRR each. */
+  lines(ends: Float32Array, colours: Uint32Array, count: number, width: number): void;
+  /** Discs with a dark rim: x, y, radius each. */
+  dots(places: Float32Array, colours: Uint32Array, count: number): void;
+  end(): void;
+}

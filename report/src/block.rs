@@ -1,0 +1,69 @@
+//! Blocks of numbers inside the file: little-endian, deflated, base 64.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::DeflateEncoder;
+use serde_json::{Value, json};
+use std::io::{self, Write};
+
+/// Bytes in base 64.
+pub(crate) fn base64(bytes: &[u8]) -> String {
+    STANDARD.encode(bytes)
+}
+
+fn deflated(bytes: &[u8]) -> io::Result<String> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::new(6));
+    encoder.write_all(bytes)?;
+    Ok(base64(&encoder.finish()?))
+}
+
+fn block(kind: &str, bytes: &[u8]) -> io::Result<Value> {
+    Ok(json!({ "type": kind, "data": deflated(bytes)? }))
+}
+
+/// A column of floats: NaN and infinities are kept.
+pub(crate) fn f32s(values: impl Iterator<Item = f32>) -> io::Result<Value> {
+    block("f32", &values.flat_map(f32::to_le_bytes).collect::<Vec<_>>())
+}
+
+pub(crate) fn u32s(values: impl Iterator<Item = u32>) -> io::Result<Value> {
+    block("u32", &values.flat_map(u32::to_le_bytes).collect::<Vec<_>>())
+}
+
+pub(crate) fn u8s(values: impl Iterator<Item = u8>) -> io::Result<Value> {
+    block("u8", &values.collect::<Vec<_>>())
+}
+
+/// The value of a pixel without a disparity.
+pub(crate) const NOTHING: u16 = u16::MAX;
+
+/// A map in 16 bits: a value is `low` + `step` · n, [`NOTHING`] where it is not finite. Each row holds the differences
+/// of its neighbours, low bytes first and then high bytes: this halves what deflating leaves.
+pub(crate) fn map(rows: &[Vec<f32>]) -> io::Result<Value> {
+    let finite = || rows.iter().flatten().copied().filter(|v| v.is_finite());
+    let (low, high) = finite().fold((f32::INFINITY, f32::NEG_INFINITY), |(l, h), v| (l.min(v), h.max(v)));
+    let (low, high) = if low <= high { (f64::from(low), f64::from(high)) } else { (0.0, 0.0) };
+    // 256ths are exact for disparities as 16-bit files hold them.
+    let step = ((high - low) / f64::from(NOTHING - 1)).max(1.0 / 256.0);
+    let number = |v: f32| match v.is_finite() {
+        true => ((f64::from(v) - low) / step).round() as u16,
+        false => NOTHING,
+    };
+    let mut bytes = Vec::new();
+    for row in rows {
+        let mut before = 0_u16;
+        let differences: Vec<u16> = row
+            .iter()
+            .map(|v| {
+                let n = number(*v);
+                let difference = n.wrapping_sub(before);
+                before = n;
+                difference
+            })
+            .collect();
+        bytes.extend(differences.iter().map(|d| *d as u8));
+        bytes.extend(differences.iter().map(|d| (d >> 8) as u8));
+    }
+    Ok(json!({ "low": low, "step": step, "values": block("u8", &bytes)? }))
+}

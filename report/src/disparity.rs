@@ -1,0 +1,177 @@
+//! Disparities, why some are missing, how far they are from the truth, and the scene in space.
+
+use crate::picture::{Embedded, embed, jpeg};
+use crate::{Detail, Picture, VIRIDIS, block, colour_at, still};
+use serde_json::{Value, json};
+use tiepoint::image::{Image, ImageView, Size};
+use tiepoint::stereo::Reason;
+use tiepoint::{Error, Result};
+
+/// What turns disparities into depth: Z = baseline · focal / (disparity + doffs).
+#[derive(Clone, Copy, Debug)]
+pub struct Rectified {
+    /// Focal length, pixels.
+    pub focal: f64,
+    /// The principal point of the left view.
+    pub principal: [f64; 2],
+    /// By how much the principal points differ.
+    pub doffs: f64,
+    /// In any unit: depth has the same.
+    pub baseline: f64,
+}
+
+/// Disparities of the left view.
+#[derive(Clone, Debug)]
+pub struct DisparityView<'a> {
+    /// The rectified pair, where there is one to show.
+    pub pair: Option<[Picture<'a>; 2]>,
+    /// The disparities, not finite where there are none.
+    pub disparity: ImageView<'a, f32>,
+    /// From 0 to 1.
+    pub confidence: Option<ImageView<'a, f32>>,
+    /// Why disparities are missing.
+    pub reasons: Option<ImageView<'a, Reason>>,
+    /// The true disparities, not finite where they are unknown.
+    pub truth: Option<ImageView<'a, f32>>,
+    /// For depth in a unit.
+    pub rectified: Option<Rectified>,
+    /// Between which disparities the colours run at first.
+    pub range: [f32; 2],
+    /// Below the view: what is seen. May be empty.
+    pub caption: String,
+}
+
+/// The longest side of the still picture of disparities.
+const STILL: usize = 900;
+
+/// The names of reasons, by their number.
+const REASONS: [(Reason, &str); 6] = [
+    (Reason::None, "valid"),
+    (Reason::NoData, "no data"),
+    (Reason::Ambiguous, "ambiguous"),
+    (Reason::Occluded, "occluded"),
+    (Reason::Inconsistent, "inconsistent"),
+    (Reason::Speckle, "speckle"),
+];
+
+impl DisparityView<'_> {
+    /// The still picture and the data.
+    pub(crate) fn render(&self, id: &str, detail: Detail) -> Result<(String, Value)> {
+        let size = self.disparity.size();
+        self.check()?;
+        let ids = [format!("{id}-a"), format!("{id}-b")];
+        let pictures = match &self.pair {
+            Some([a, b]) => Some([embed(a, &ids[0], detail)?, embed(b, &ids[1], detail)?]),
+            None => None,
+        };
+        let step = detail.step(size);
+        let failed = |e| Error::io("report", e);
+        let map = |image: ImageView<'_, f32>| block::map(&sampled(image, step));
+        let bytes = |values: Vec<u8>| block::u8s(values.into_iter());
+        let confidence = self.confidence.map(|c| {
+            let byte = |v: &f32| (255.0 * v.clamp(0.0, 1.0)).round() as u8;
+            bytes(sampled(c, step).iter().flatten().map(byte).collect())
+        });
+        let reasons =
+            self.reasons.map(|r| bytes(sampled(r, step).into_iter().flatten().map(|r| r as u8).collect()));
+        let data = json!({
+            "view": "disparity",
+            "width": size.width,
+            "height": size.height,
+            "step": step,
+            "columns": size.width.div_ceil(step),
+            "rows": size.height.div_ceil(step),
+            "left": pictures.as_ref().map(|[left, _]| left.described.clone()),
+            "right": pictures.as_ref().map(|[_, right]| right.described.clone()),
+            "disparity": map(self.disparity).map_err(failed)?,
+            "truth": self.truth.map(map).transpose().map_err(failed)?,
+            "confidence": confidence.transpose().map_err(failed)?,
+            "reasons": reasons.transpose().map_err(failed)?,
+            "reason_names": REASONS.map(|(reason, name)| json!([reason as u8, name])),
+            "counts": self.reasons.map(counts),
+            "rectified": self.rectified.map(|r| json!({
+                "focal": r.focal, "principal": r.principal, "doffs": r.doffs, "baseline": r.baseline
+            })),
+            "range": self.range,
+        });
+        Ok((self.still(&pictures, &ids)?, data))
+    }
+
+    fn check(&self) -> Result<()> {
+        let size = self.disparity.size();
+        let others = [
+            self.confidence.map(|c| c.size()),
+            self.reasons.map(|r| r.size()),
+            self.truth.map(|t| t.size()),
+            self.pair.as_ref().map(|[left, _]| left.image.size()),
+        ];
+        match others.into_iter().flatten().find(|other| *other != size) {
+            Some(other) => {
+                Err(Error::Mismatch(format!("the disparities are {size}, what belongs to them {other}")))
+            }
+            None if size.is_empty() => Err(Error::Image(format!("the disparities are empty ({size})"))),
+            None => Ok(()),
+        }
+    }
+
+    /// The left picture and its disparities in colours; the right picture is there for the script alone.
+    fn still(&self, pictures: &Option<[Embedded; 2]>, ids: &[String; 2]) -> Result<String> {
+        let Size { width, height } = self.disparity.size();
+        let step = width.max(height).div_ceil(STILL).max(1);
+        let colours = self.colours(step);
+        let url = format!("data:image/jpeg;base64,{}", block::base64(&jpeg(&colours)?));
+        let (cw, ch) = (colours.size().width * step, colours.size().height * step);
+        let gap = if pictures.is_some() { width + (width / 64).clamp(1, 32) } else { 0 };
+        let [left, right] = match pictures {
+            Some([a, b]) => [
+                still::image(a, &ids[0], 0.0, 0.0, ""),
+                still::image(b, &ids[1], 0.0, 0.0, "display=\"none\""),
+            ],
+            None => [String::new(), String::new()],
+        };
+        let content = format!(
+            "{left}{right}<image x=\"{gap}\" y=\"0\" width=\"{cw}\" height=\"{ch}\" preserveAspectRatio=\"none\" \
+             href=\"{url}\"/>"
+        );
+        let label = "Disparities: dark is far, bright is near, black has none";
+        Ok(still::svg((gap + width) as f64, height as f64, label, &content))
+    }
+
+    fn colours(&self, step: usize) -> Image<u8> {
+        let [low, high] = self.range;
+        let scale = 1.0 / (high - low).max(f32::MIN_POSITIVE);
+        let rows = sampled(self.disparity, step);
+        let colour = |d: &f32| match d.is_finite() {
+            true => colour_at(&VIRIDIS, (d - low) * scale),
+            false => [0; 3],
+        };
+        let size = Size::new(rows.first().map_or(0, Vec::len), rows.len());
+        let mut out = Image::filled(size, 3, 0);
+        for (pixel, d) in out.data_mut().chunks_exact_mut(3).zip(rows.iter().flatten()) {
+            pixel.copy_from_slice(&colour(d));
+        }
+        out
+    }
+}
+
+/// The middle of every square of `step` pixels.
+fn sampled<T: Copy>(image: ImageView<'_, T>, step: usize) -> Vec<Vec<T>> {
+    let Size { width, height } = image.size();
+    let middle = move |i: usize, most: usize| (i * step + step / 2).min(most - 1);
+    let row = |y| {
+        let row = image.row(middle(y, height));
+        (0..width.div_ceil(step)).map(|x| row[middle(x, width)]).collect()
+    };
+    (0..height.div_ceil(step)).map(row).collect()
+}
+
+/// How many pixels each reason struck.
+fn counts(reasons: ImageView<'_, Reason>) -> Value {
+    let pixels = || (0..reasons.size().height).flat_map(|y| reasons.row(y));
+    Value::Object(
+        REASONS
+            .iter()
+            .map(|(reason, name)| ((*name).to_owned(), pixels().filter(|r| *r == reason).count().into()))
+            .collect(),
+    )
+}

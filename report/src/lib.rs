@@ -1,0 +1,56 @@
+//! Reports: one HTML file that shows why two pictures match, where they do not, and how deep the scene is.
+//!
+//! A [`Report`] is a title and [`Section`]s; a section is text, figures and [`View`]s: [`MatchesView`] shows two pictures
+//! and their matches, [`RegistrationView`] one picture on the pixels of another, [`DisparityView`] disparities, why some
+//! are missing, and their points in space. The file stands alone: script, style, pictures and data are inside, a
+//! content security policy forbids every request, and a reader without JavaScript sees still pictures and the figures.
+//!
+//! **The file.** Pictures are JPEG in the still pictures, which are SVG; the script takes them from there. Columns of
+//! numbers and maps are little-endian, deflated and written in base 64 (`block`). [`Report::html`] reduces pictures,
+//! maps and the number of matches until the file is no larger than [`Report::limit`]; the page says what was reduced.
+//!
+//! The script and the style are in `page/`; `README.md` says how they are written and tested.
+
+mod block;
+mod colour;
+mod disparity;
+mod matches;
+mod page;
+mod picture;
+mod registration;
+mod still;
+
+pub use colour::{Rgb, VIRIDIS, at as colour_at};
+pub use disparity::{DisparityView, Rectified};
+pub use matches::{MatchRow, MatchesView};
+pub use page::{Report, Section, View};
+pub use picture::Picture;
+pub use registration::{Arrow, RegistrationView};
+
+/// The file may not be larger unless asked for: 20 MB.
+pub const DEFAULT_LIMIT: usize = 20_000_000;
+
+/// How much detail fits.
+#[derive(Clone, Copy, Debug)]
+struct Detail {
+    /// Pictures and maps are reduced by whole numbers until they are no longer than this.
+    longest: usize,
+    /// Matches at most.
+    matches: usize,
+}
+
+impl Detail {
+    /// What browsers hold in one texture, and walk through without a pause.
+    const MOST: Self = Self { longest: 4096, matches: 100_000 };
+
+    /// Less of everything; `None` where nothing would be left.
+    fn less(self) -> Option<Self> {
+        let less = Self { longest: self.longest * 3 / 4, matches: self.matches * 3 / 4 };
+        (less.longest >= 16).then_some(less)
+    }
+
+    /// By which whole number an image of this size is reduced.
+    fn step(self, size: tiepoint::image::Size) -> usize {
+        size.width.max(size.height).div_ceil(self.longest).max(1)
+    }
+}

@@ -1,0 +1,260 @@
+//! The HTML file.
+
+use crate::{DEFAULT_LIMIT, Detail, DisparityView, MatchesView, RegistrationView, colour};
+use html_escape::encode_text as text;
+use serde_json::{Value, json};
+use std::io::Write;
+use std::path::Path;
+use tiepoint::files::write_atomically;
+use tiepoint::{Error, Result};
+
+/// Nothing is fetched, nothing is sent: pictures are inside the file.
+const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; \
+                      base-uri 'none'; form-action 'none'";
+
+const STYLE: &str = include_str!("../page/style.css");
+
+/// The parts of the script, in the order in which they need each other. They share one scope.
+const SCRIPT: [&str; 10] = [
+    include_str!("../page/data.js"),
+    include_str!("../page/colour.js"),
+    include_str!("../page/element.js"),
+    include_str!("../page/paint.js"),
+    include_str!("../page/stage.js"),
+    include_str!("../page/histogram.js"),
+    include_str!("../page/matches.js"),
+    include_str!("../page/registration.js"),
+    include_str!("../page/disparity.js"),
+    include_str!("../page/main.js"),
+];
+
+/// A page.
+#[derive(Clone, Debug)]
+pub struct Report<'a> {
+    title: String,
+    lead: String,
+    limit: usize,
+    sections: Vec<Section<'a>>,
+}
+
+/// A part of a page.
+#[derive(Clone, Debug, Default)]
+pub struct Section<'a> {
+    heading: String,
+    paragraphs: Vec<String>,
+    tiles: Vec<[String; 2]>,
+    table: Vec<Vec<String>>,
+    figures: Option<Value>,
+    views: Vec<View<'a>>,
+}
+
+/// Something to look at.
+#[derive(Clone, Debug)]
+pub enum View<'a> {
+    /// Two pictures and their matches.
+    Matches(MatchesView<'a>),
+    /// A picture on the pixels of another.
+    Registration(RegistrationView<'a>),
+    /// Disparities.
+    Disparity(DisparityView<'a>),
+}
+
+impl View<'_> {
+    fn render(&self, id: &str, detail: Detail) -> Result<(String, Value)> {
+        match self {
+            Self::Matches(view) => view.render(id, detail),
+            Self::Registration(view) => view.render(id, detail),
+            Self::Disparity(view) => view.render(id, detail),
+        }
+    }
+
+    fn caption(&self) -> &str {
+        match self {
+            Self::Matches(view) => &view.caption,
+            Self::Registration(view) => &view.caption,
+            Self::Disparity(view) => &view.caption,
+        }
+    }
+}
+
+impl<'a> Section<'a> {
+    /// A part under this heading; text without mark-up, as all text here.
+    pub fn new(heading: impl Into<String>) -> Self {
+        Self { heading: heading.into(), ..Self::default() }
+    }
+
+    /// With a paragraph more.
+    #[must_use]
+    pub fn text(mut self, paragraph: impl Into<String>) -> Self {
+        self.paragraphs.push(paragraph.into());
+        self
+    }
+
+    /// With a figure more that stands out: what it is, and its value.
+    #[must_use]
+    pub fn tile(mut self, what: impl Into<String>, value: impl Into<String>) -> Self {
+        self.tiles.push([what.into(), value.into()]);
+        self
+    }
+
+    /// With a table below the views: the first row names the columns.
+    #[must_use]
+    pub fn table(mut self, rows: Vec<Vec<String>>) -> Self {
+        self.table = rows;
+        self
+    }
+
+    /// With all figures: an object, as `--json` prints it.
+    #[must_use]
+    pub fn figures(mut self, figures: Value) -> Self {
+        self.figures = Some(figures);
+        self
+    }
+
+    /// With something more to look at.
+    #[must_use]
+    pub fn view(mut self, view: View<'a>) -> Self {
+        self.views.push(view);
+        self
+    }
+}
+
+impl<'a> Report<'a> {
+    /// A page of this title, and a sentence that says what came out.
+    pub fn new(title: impl Into<String>, lead: impl Into<String>) -> Self {
+        Self { title: title.into(), lead: lead.into(), limit: DEFAULT_LIMIT, sections: Vec::new() }
+    }
+
+    /// With another limit of the file's size, in bytes.
+    #[must_use]
+    pub fn limit(mut self, bytes: usize) -> Self {
+        self.limit = bytes;
+        self
+    }
+
+    /// With a section more.
+    #[must_use]
+    pub fn section(mut self, section: Section<'a>) -> Self {
+        self.sections.push(section);
+        self
+    }
+
+    /// The file: with as much detail as the limit allows.
+    ///
+    /// # Errors
+    /// [`Error::Image`] for an empty picture, [`Error::Mismatch`] where sizes do not fit each other, [`Error::Option`] when
+    /// the limit has no room even for small pictures.
+    pub fn html(&self) -> Result<String> {
+        let mut detail = Detail::MOST;
+        loop {
+            let html = self.render(detail)?;
+            if html.len() <= self.limit {
+                return Ok(html);
+            }
+            detail = detail.less().ok_or_else(|| {
+                Error::option("report_limit", self.limit, "more bytes: the page alone has not enough room")
+            })?;
+        }
+    }
+
+    /// Writes the file, whole or not at all.
+    ///
+    /// # Errors
+    /// As [`html`](Self::html), and [`Error::Io`] when the file cannot be written.
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<()> {
+        let html = self.html()?;
+        write_atomically(path, |out| out.write_all(html.as_bytes()))
+    }
+
+    fn render(&self, detail: Detail) -> Result<String> {
+        let mut views = Vec::new();
+        let mut sections = String::new();
+        for section in &self.sections {
+            sections += &section.render(&mut views, detail)?;
+        }
+        let data = script_text(&json!({ "maps": colour::maps(), "views": views }));
+        let (title, lead) = (text(&self.title), text(&self.lead));
+        let script = SCRIPT.join("\n");
+        Ok(format!(
+            "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+             <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
+             <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+             <meta name=\"color-scheme\" content=\"dark light\">\n\
+             <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+             <header><h1>{title}</h1><p class=\"lead\">{lead}</p></header>\n<main>\n{sections}</main>\n\
+             <footer>Made by tiepoint {version}. This file stands alone: it asks no server for anything.</footer>\n\
+             <script type=\"application/json\" id=\"data\">{data}</script>\n\
+             <script>\n'use strict';\n(() => {{\n{script}\n}})();\n</script>\n</body>\n</html>\n",
+            version = env!("CARGO_PKG_VERSION"),
+        ))
+    }
+}
+
+impl Section<'_> {
+    fn render(&self, views: &mut Vec<Value>, detail: Detail) -> Result<String> {
+        let mut html = String::from("<section>\n");
+        if !self.heading.is_empty() {
+            html += &format!("<h2>{}</h2>\n", text(&self.heading));
+        }
+        for paragraph in &self.paragraphs {
+            html += &format!("<p>{}</p>\n", text(paragraph));
+        }
+        if !self.tiles.is_empty() {
+            let tile = |[what, value]: &[String; 2]| {
+                format!("<div><dt>{}</dt><dd>{}</dd></div>\n", text(what), text(value))
+            };
+            html +=
+                &format!("<dl class=\"tiles\">\n{}</dl>\n", self.tiles.iter().map(tile).collect::<String>());
+        }
+        for view in &self.views {
+            let id = format!("view{}", views.len());
+            let (still, data) = view.render(&id, detail)?;
+            let caption = match view.caption() {
+                "" => String::new(),
+                caption => format!("<figcaption>{}</figcaption>", text(caption)),
+            };
+            html += &format!("<figure class=\"view\" id=\"{id}\">{still}{caption}</figure>\n");
+            views.push(data);
+        }
+        if let [head, rows @ ..] = &self.table[..] {
+            html += &rows_of_table(head, rows);
+        }
+        if let Some(figures) = &self.figures {
+            html += &format!(
+                "<details class=\"figures\"><summary>All figures, as --json prints them</summary>\n{}</details>\n",
+                table(figures)
+            );
+        }
+        Ok(html + "</section>\n")
+    }
+}
+
+fn rows_of_table(head: &[String], rows: &[Vec<String>]) -> String {
+    let cells = |row: &[String], name: &str| {
+        let cell = |value: &String| format!("<{name}>{}</{name}>", text(value));
+        format!("<tr>{}</tr>\n", row.iter().map(cell).collect::<String>())
+    };
+    let rows: String = rows.iter().map(|row| cells(row, "td")).collect();
+    let head = cells(head, "th").replace("<th>", "<th scope=\"col\">");
+    format!(
+        "<div class=\"scroll scores\"><table>\n<thead>{head}</thead>\n<tbody>{rows}</tbody>\n</table></div>\n"
+    )
+}
+
+/// The keys and values of an object.
+fn table(figures: &Value) -> String {
+    let Value::Object(keys) = figures else { return format!("<pre>{}</pre>", text(&figures.to_string())) };
+    let row = |(key, value): (&String, &Value)| {
+        let shown = match value {
+            Value::String(s) => s.clone(),
+            other => other.to_string(),
+        };
+        format!("<tr><th scope=\"row\">{}</th><td>{}</td></tr>\n", text(key), text(&shown))
+    };
+    format!("<div class=\"scroll\"><table>\n{}</table></div>\n", keys.iter().map(row).collect::<String>())
+}
+
+/// JSON that may stand inside a script element: no `<` ends it or opens a comment.
+fn script_text(value: &Value) -> String {
+    value.to_string().replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+}

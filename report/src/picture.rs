@@ -1,0 +1,145 @@
+//! Pictures as the page holds them: 8 bits, at most so long, JPEG.
+
+use crate::Detail;
+use crate::block::base64;
+use jpeg_encoder::{ColorType, Encoder, SamplingFactor};
+use serde_json::{Value, json};
+use tiepoint::image::{AnyView, Image, ImageView, Pixel, Size};
+use tiepoint::{Error, Result};
+
+/// A picture and what it is called.
+#[derive(Clone, Debug)]
+pub struct Picture<'a> {
+    /// Its name, such as its file: any text.
+    pub name: String,
+    /// Its pixels, of any type and one to four channels; alpha is left out.
+    pub image: AnyView<'a>,
+}
+
+impl<'a> Picture<'a> {
+    /// A picture of this name.
+    pub fn new(name: impl Into<String>, image: impl Into<AnyView<'a>>) -> Self {
+        Self { name: name.into(), image: image.into() }
+    }
+}
+
+/// The quality of the JPEG, of 100: its errors are smaller than what a descriptor sees.
+const QUALITY: u8 = 88;
+
+/// A picture made ready.
+#[derive(Debug)]
+pub(crate) struct Embedded {
+    /// Its name, its size, and by which number it is reduced.
+    pub(crate) described: Value,
+    /// The data URL of the JPEG.
+    pub(crate) url: String,
+    /// The size of the picture before reduction.
+    pub(crate) size: Size,
+    /// The width and height that the reduced picture covers: multiples of the step.
+    pub(crate) covers: [usize; 2],
+}
+
+/// Reduces a picture and packs it. `id` is what the still picture calls it.
+pub(crate) fn embed(picture: &Picture<'_>, id: &str, detail: Detail) -> Result<Embedded> {
+    let size = picture.image.size();
+    if size.is_empty() {
+        return Err(Error::Image(format!("{} is empty ({size})", picture.name)));
+    }
+    let step = detail.step(size);
+    let small = match picture.image {
+        AnyView::U8(view) => reduced(view, step, |v| f32::from(v)),
+        AnyView::U16(view) => stretched(view, step),
+        AnyView::F32(view) => stretched(view, step),
+    };
+    let url = format!("data:image/jpeg;base64,{}", base64(&jpeg(&small)?));
+    let covers = [small.size().width * step, small.size().height * step];
+    let described =
+        json!({ "name": picture.name, "id": id, "width": size.width, "height": size.height, "step": step });
+    Ok(Embedded { described, url, size, covers })
+}
+
+/// JPEG, with colour at full resolution.
+pub(crate) fn jpeg(image: &Image<u8>) -> Result<Vec<u8>> {
+    let failed = |e: jpeg_encoder::EncodingError| Error::Image(format!("JPEG: {e}"));
+    let too_large = |_| Error::Image(format!("{} is too large for a JPEG", image.size()));
+    let (width, height) = (u16::try_from(image.size().width), u16::try_from(image.size().height));
+    let (width, height) = (width.map_err(too_large)?, height.map_err(too_large)?);
+    let mut bytes = Vec::new();
+    let mut encoder = Encoder::new(&mut bytes, QUALITY);
+    encoder.set_sampling_factor(SamplingFactor::F_1_1);
+    encoder.set_optimized_huffman_tables(true);
+    let colour = if image.channels() == 1 { ColorType::Luma } else { ColorType::Rgb };
+    encoder.encode(image.data(), width, height, colour).map_err(failed)?;
+    Ok(bytes)
+}
+
+/// Values between the least and the greatest thousandth of the finite ones go to 0 to 255; floats within 0 and 1 from
+/// there.
+fn stretched<T: Pixel>(view: ImageView<'_, T>, step: usize) -> Image<u8> {
+    let size = view.size();
+    // A thousandth is known well enough from some hundred thousand.
+    let every = (size.area() >> 17).max(1);
+    let values = (0..size.height).flat_map(|y| view.row(y)).step_by(every).map(|v| v.to_f32());
+    let mut values: Vec<f32> = values.filter(|v| v.is_finite()).collect();
+    values.sort_unstable_by(f32::total_cmp);
+    let at = |share: usize| values.get((values.len() * share / 1000).min(values.len().saturating_sub(1)));
+    let (low, high) = (at(1).copied().unwrap_or(0.0), at(999).copied().unwrap_or(1.0));
+    let whole = T::WHITE == 1.0 && values.first() >= Some(&0.0) && values.last() <= Some(&1.0);
+    let (low, high) = if whole { (0.0, 1.0) } else { (low, high) };
+    let scale = 255.0 / (high - low).max(f32::MIN_POSITIVE);
+    reduced(view, step, |v| (v.to_f32() - low) * scale)
+}
+
+/// The mean of every square of `step` pixels, as far as it lies in the image: grey or red, green and blue.
+fn reduced<T: Pixel>(view: ImageView<'_, T>, step: usize, to_byte: impl Fn(T) -> f32) -> Image<u8> {
+    let (size, of) = (view.size(), view.channels());
+    let channels = if of < 3 { 1 } else { 3 };
+    let small = Size::new(size.width.div_ceil(step), size.height.div_ceil(step));
+    let mut out = Image::filled(small, channels, 0_u8);
+    let mut sums = vec![0.0_f32; small.width * channels];
+    for y in 0..small.height {
+        let rows = y * step..((y + 1) * step).min(size.height);
+        let many = rows.len() as f32;
+        sums.fill(0.0);
+        for row in rows {
+            for (x, pixel) in view.row(row).chunks_exact(of).enumerate() {
+                let sums = &mut sums[x / step * channels..][..channels];
+                sums.iter_mut().zip(pixel).for_each(|(s, v)| *s += to_byte(*v));
+            }
+        }
+        for (x, (out, sums)) in
+            out.row_mut(y).chunks_exact_mut(channels).zip(sums.chunks_exact(channels)).enumerate()
+        {
+            let columns = ((x + 1) * step).min(size.width) - x * step;
+            out.iter_mut().zip(sums).for_each(|(o, s)| *o = u8::from_f32(s / (many * columns as f32)));
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn squares_are_averaged_as_far_as_they_reach() {
+        let image = Image::from_fn(Size::new(5, 3), |x, y| (10 * x + 100 * y) as u8);
+        let small = reduced(image.view(), 2, f32::from);
+        assert_eq!(small.size(), Size::new(3, 2), "rounded up");
+        assert_eq!(small.data(), [55, 75, 90, 205, 225, 240], "means; the last column and row hold less");
+    }
+
+    #[test]
+    fn floats_and_words_are_stretched() {
+        let unit = Image::from_fn(Size::new(3, 1), |x, _| x as f32 * 0.25);
+        assert_eq!(stretched(unit.view(), 1).data(), [0, 64, 128], "0 to 1 as it is");
+        let wide = Image::from_vec(vec![f32::NAN, -50.0, 150.0, f32::INFINITY], Size::new(4, 1), 1).unwrap();
+        assert_eq!(
+            stretched(wide.view(), 1).data(),
+            [0, 0, 255, 255],
+            "what is not finite is black or white"
+        );
+        let words = Image::from_fn(Size::new(2, 1), |x, _| 1000 + 3000 * x as u16);
+        assert_eq!(stretched(words.view(), 1).data(), [0, 255], "12 bits");
+    }
+}

@@ -1,0 +1,87 @@
+//! One picture on the pixels of another.
+
+use crate::picture::embed;
+use crate::{Detail, Picture, block, still};
+use serde_json::{Value, json};
+use tiepoint::image::{Image, ImageView};
+use tiepoint::{Error, Result};
+
+/// Where a tie point was predicted and where it was found, in pixels of the reference.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrow {
+    /// Where the model puts the feature of MOVING.
+    pub predicted: [f32; 2],
+    /// Where the feature of REFERENCE lies.
+    pub found: [f32; 2],
+}
+
+/// A picture warped onto another.
+#[derive(Clone, Debug)]
+pub struct RegistrationView<'a> {
+    /// The picture that stays.
+    pub reference: Picture<'a>,
+    /// The other one on its pixels, of the same size.
+    pub warped: Picture<'a>,
+    /// Where the warped picture shows something: not 0.
+    pub covered: ImageView<'a, u8>,
+    /// Residuals of the inliers.
+    pub arrows: Vec<Arrow>,
+    /// Below the view: what is seen. May be empty.
+    pub caption: String,
+}
+
+impl RegistrationView<'_> {
+    /// The still picture and the data.
+    pub(crate) fn render(&self, id: &str, detail: Detail) -> Result<(String, Value)> {
+        let size = self.reference.image.size();
+        for other in [self.warped.image.size(), self.covered.size()] {
+            if other != size {
+                return Err(Error::Mismatch(format!("the reference is {size}, what lies on it {other}")));
+            }
+        }
+        let (id_a, id_b) = (format!("{id}-a"), format!("{id}-b"));
+        let reference = embed(&self.reference, &id_a, detail)?;
+        let warped = embed(&self.warped, &id_b, detail)?;
+        let (step, covered) = (detail.step(size), self.covered);
+        let middle = |i: usize, most: usize| (i * step + step / 2).min(most - 1);
+        let small = Image::from_fn(
+            tiepoint::image::Size::new(size.width.div_ceil(step), size.height.div_ceil(step)),
+            |x, y| u8::from(covered.row(middle(y, size.height))[middle(x, size.width)] != 0),
+        );
+        let every = self.arrows.len().div_ceil(detail.matches.max(1)).max(1);
+        let arrows: Vec<&Arrow> = self.arrows.iter().step_by(every).collect();
+        let column = |value: fn(&Arrow) -> f32| block::f32s(arrows.iter().map(|a| value(a)));
+        let failed = |e| Error::io("report", e);
+        let (width, height) = (size.width as f64, size.height as f64);
+        let half = format!(
+            "<clipPath id=\"{id}-half\"><rect x=\"{}\" y=\"0\" width=\"{}\" height=\"{height}\"/></clipPath>",
+            width / 2.0,
+            width / 2.0
+        );
+        let content = format!(
+            "{half}{}{}<path d=\"M{} 0V{height}\" stroke=\"#fff\" stroke-width=\"{:.2}\"/>",
+            still::image(&reference, &id_a, 0.0, 0.0, ""),
+            still::image(&warped, &id_b, 0.0, 0.0, &format!("clip-path=\"url(#{id}-half)\"")),
+            width / 2.0,
+            width / 400.0,
+        );
+        let label = format!(
+            "{} on the left and, on its pixels, {} on the right",
+            self.reference.name, self.warped.name
+        );
+        let data = json!({
+            "view": "registration",
+            "reference": reference.described,
+            "warped": warped.described,
+            "covered": block::u8s(small.data().iter().copied()).map_err(failed)?,
+            "total": self.arrows.len(),
+            "arrows": {
+                "px": column(|a| a.predicted[0]).map_err(failed)?,
+                "py": column(|a| a.predicted[1]).map_err(failed)?,
+                "qx": column(|a| a.found[0]).map_err(failed)?,
+                "qy": column(|a| a.found[1]).map_err(failed)?,
+            },
+        });
+        Ok((still::svg(width, height, &label, &content), data))
+    }
+}
