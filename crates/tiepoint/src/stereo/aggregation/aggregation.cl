@@ -151,8 +151,8 @@ FUNCTION u32 pixel_cost(const u32 left[PLANES], const u32 right[PLANES], u32 gre
     const i32 ahead = (t) - SKEW * q, x = held(backward ? width - 1 - ahead : ahead, width); \
     UNROLL \
     for (i32 w = 0; w < PLANES; w++) { \
-        ahead_right[phase][w] = right_row[w * area + held(first + step * ahead, width)]; \
-        ahead_left[phase][w] = left_row[w * area + x]; \
+        ahead_right[phase][w] = (right_row + w * area)[(u32)held(first + step * ahead, width)]; \
+        ahead_left[phase][w] = (left_row + w * area)[(u32)x]; \
     } \
     UNROLL \
     for (i32 k = 0; k < PATHS; k++) ahead_p2[phase][k] = p2_row[(u32)(x * PATHS + k)]; \
@@ -172,9 +172,10 @@ FUNCTION u32 pixel_cost(const u32 left[PLANES], const u32 right[PLANES], u32 gre
     for (i32 j = 0; j < PAIRS; j++) paths[k][j] = 0u;
 
 #define KEEP(k, dx, dy, offset, slots, handed) \
-    if (q + (dy) < ROWS + DEPTH) { \
-        store(SLOT(q, offset, slots, phase), paths[k], lane); \
-    } else if (inside && hands_over) { \
+    if (q + (dy) < ROWS + DEPTH) store(SLOT(q, offset, slots, phase), paths[k], lane);
+
+#define HAND_OVER(k, dx, dy, offset, slots, handed) \
+    if (q + (dy) >= ROWS + DEPTH) { \
         hand_over(below + ((u64)u * HANDED + (handed) + (ROWS + DEPTH - 1 - q)) * PATH, paths[k], below_mark, lane); \
     }
 
@@ -280,6 +281,8 @@ KERNEL(aggregate) {
         for (i32 phase = 0; phase < PHASES; phase++) LOAD_AHEAD(phase, phase)
     }
 
+    // A guest fetches what the rows of the group above have handed over, which lie in the image.
+    const u32 columns = is_guest || is_in_image ? (u32)width : 0u;
     const i32 steps = width + SKEW * (ROWS + DEPTH - 1);
     for (i32 turn = 0; turn < steps; turn += PHASES) {
         if (!is_guest) {
@@ -292,7 +295,7 @@ KERNEL(aggregate) {
         UNROLL
         for (i32 phase = 0; phase < PHASES; phase++) {
             const i32 u = turn + phase - SKEW * q;
-            const i32 inside = is_in_image && u >= 0 && u < width;
+            const i32 inside = (u32)u < columns;
             if (!is_guest) {
                 u32 own[PLANES], p2[PATHS];
                 UNROLL
@@ -323,9 +326,10 @@ KERNEL(aggregate) {
                 } else {
                     VERTICALS(BEGIN)
                 }
-                VERTICALS(KEEP)
-                if (hands_over && q == ROWS + DEPTH - 1 && u == 0 && lane == 0) {
-                    progress[(u64)walk * groups + group] = 1u;
+                if (q < ROWS + DEPTH - 1) { VERTICALS(KEEP) }
+                if (hands_over && q >= ROWS && inside) {
+                    VERTICALS(HAND_OVER)
+                    if (q == ROWS + DEPTH - 1 && u == 0 && lane == 0) progress[(u64)walk * groups + group] = 1u;
                 }
             }
 #if HANDED > 0

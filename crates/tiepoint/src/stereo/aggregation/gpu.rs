@@ -200,12 +200,13 @@ impl Layout {
     }
 }
 
-/// Rows that groups may have. With its guest the last is 10 warps; two such groups leave a lane 96 registers.
-const ROWS: [usize; 6] = [1, 2, 3, 5, 7, 9];
+/// Rows that groups may have.
+const ROWS: [usize; 4] = [1, 2, 3, 7];
 /// Columns ahead that the paths of the group above are fetched.
 const AHEAD: usize = 2;
-/// Groups that a multiprocessor is to hold at a time.
-const RESIDENT: u32 = 2;
+/// Warps that a multiprocessor is to hold at a time: a lane then has 128 registers. With 20 warps and 96 registers the four
+/// paths of a step no longer overlap, and an aggregation takes a fifth longer (2026-11-22, H200).
+const WARPS: usize = 16;
 /// Bytes of local memory that are left for other things.
 const SPARE: usize = 1 << 10;
 
@@ -267,9 +268,14 @@ fn source(cost: &CostKernel, masked: bool, steps: &Steps, layout: &Layout, rows:
     let group = [layout.lanes as u32, (rows + steps.depth) as u32];
     steps
         .for_kernels(pixel_a_lane(source), layout.padded() / 2)
-        .kernel_resident::<Aggregate<'_>>(group, RESIDENT)
+        .kernel_resident::<Aggregate<'_>>(group, resident(rows, steps) as u32)
         .kernel::<PenaltyMap<'_>>(GROUP)
         .text(include_str!("aggregation.cl"))
+}
+
+/// Groups that a multiprocessor is to hold at a time.
+fn resident(rows: usize, steps: &Steps) -> usize {
+    (WARPS / (rows + steps.depth)).max(1)
 }
 
 impl Walks {
@@ -281,7 +287,7 @@ impl Walks {
         passes: std::ops::Range<usize>,
     ) -> Result<Self> {
         let rows = Self::rows(&steps, layout, gpu.info().local_memory as usize);
-        let rows = rows.map(|most| Self::balanced(most, gpu, input, passes.len(), steps.depth));
+        let rows = rows.map(|most| Self::balanced(most, gpu, input, passes.len(), &steps));
         let rows = rows.ok_or_else(|| Error::Unsupported {
             device: gpu.info().name.clone(),
             feature: format!(
@@ -310,14 +316,11 @@ impl Walks {
         ROWS.into_iter().rev().find(fits)
     }
 
-    /// At most `most` rows, so that all groups run at a time or, where they are too many, the last to run are as many as
-    /// the first: a few groups that begin when the others are done would take as long again.
-    fn balanced(most: usize, gpu: &Gpu, input: &GpuAggregationInput, passes: usize, depth: usize) -> usize {
-        let all = input.size.height * input.images * passes;
-        let at_a_time = gpu.info().units as usize * RESIDENT as usize;
-        let rounds = all.div_ceil(at_a_time * most).max(1);
-        let rows = all.div_ceil(at_a_time * rounds).max(depth);
-        ROWS.into_iter().find(|&n| n >= rows).map_or(most, |n| n.min(most))
+    /// Three rows, of whose groups many run side by side, where all groups find a place at once; else as many as fit: fewer
+    /// guests leave more warps to work.
+    fn balanced(most: usize, gpu: &Gpu, input: &GpuAggregationInput, passes: usize, steps: &Steps) -> usize {
+        let at_once = gpu.info().units as usize * resident(3, steps) * 3;
+        if input.size.height * input.images * passes <= at_once { most.min(3) } else { most }
     }
 
     /// Puts a pass or two into a list.
