@@ -16,6 +16,10 @@
 //! else of that size. Where [`StereoOptions::memory`] does not allow that, groups of rows are computed one after the
 //! other and paths are handed from group to group: the result has the same bits.
 //!
+//! **On a GPU** (`gpu`) both passes run side by side and store their sums, so it needs twice that memory, on the device; the
+//! limit of the options is one of host memory. The result is the CPU's, bit for bit. The CPU learns the table of mutual
+//! information, and does what the device has no memory for.
+//!
 //! **Numbers.** Costs, paths and sums are integers, so no order matters. Mutual information is learnt in f64 in a
 //! stated order; a disparity between whole ones is one quotient and one sum in f32; what follows compares and
 //! selects. The result is the same for every thread count, SIMD level and limit of memory.

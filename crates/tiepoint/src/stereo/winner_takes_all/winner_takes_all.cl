@@ -25,8 +25,7 @@ FUNCTION void four_totals(u32 out[2], const GLOBAL u32 *forward, const GLOBAL u3
 FUNCTION u32 lesser(u32 a, u32 b) { return a < b ? a : b; }
 
 FUNCTION u32 total_of(const LOCAL_POINTER u32 *totals, i32 pixel, i32 d) {
-    const u32 word = totals[pixel * PITCH + d / 2];
-    return d % 2 == 0 ? word & 0xffffu : word >> 16;
+    return ((const LOCAL_POINTER u16 *)totals)[pixel * (2 * PITCH) + d];
 }
 
 // How far from the whole disparity the least cost is supposed.
@@ -106,8 +105,7 @@ KERNEL(winner_takes_all) {
             const i32 end = MIN_I(count, disparities - ahead);
             for (i32 p = MAX_I(0, -ahead); p < end; p++) {
                 if (IS_HOLE(start + p)) continue;
-                const i32 d = p + ahead;
-                key = lesser(key, total_of(totals, p, d) << 16 | (u32)d);
+                key = lesser(key, total_of(totals, p, p + ahead) * 0x10000u + (u32)(p + ahead));
             }
             // No later left pixel meets it.
             if (x + min_disparity + disparities - 1 < start + count || start + count == width) {
