@@ -207,6 +207,8 @@ const AHEAD: usize = 2;
 /// Warps that a multiprocessor is to hold at a time: a lane then has 128 registers. With 20 warps and 96 registers the four
 /// paths of a step no longer overlap, and an aggregation takes a fifth longer (2026-11-22, H200).
 const WARPS: usize = 16;
+/// The longest side of an image: with eight directions the places of a row fit 32 bits.
+const SIDE: usize = 1 << 24;
 /// Bytes of local memory that are left for other things.
 const SPARE: usize = 1 << 10;
 
@@ -427,7 +429,12 @@ impl GpuAggregation {
         (left, right): (&Buffer<u32>, &Buffer<u32>),
         grey: &GpuStack<u8>,
     ) -> Result<GpuSums> {
-        let words = size_of_sums(grey.size(), grey.count(), &self.layout)?;
+        let size = grey.size();
+        if size.width.max(size.height) > SIDE {
+            let feature = format!("numbers for a side of {}", size.width.max(size.height));
+            return Err(Error::Unsupported { device: self.gpu.info().name.clone(), feature });
+        }
+        let words = size_of_sums(size, grey.count(), &self.layout)?;
         let sums = GpuSums { words: self.gpu.buffer(words)?, layout: self.layout };
         for walks in &self.walks {
             walks.record(commands, self, (left, right), grey, &sums)?;

@@ -6,7 +6,7 @@ use super::super::{
     cost::gpu::CostKernel,
 };
 use crate::{
-    Result,
+    Error, Result,
     device::gpu::{Buffer, Commands, Gpu},
     image::{
         Size,
@@ -77,6 +77,11 @@ fn pixels(layout: &Layout) -> usize {
     if most.is_power_of_two() { most } else { most.next_power_of_two() / 2 }
 }
 
+/// Right pixels that left ones still may meet.
+fn ring(layout: &Layout) -> usize {
+    layout.padded() + pixels(layout)
+}
+
 fn source(cost: &CostKernel, masked: bool, layout: &Layout, selection: Selection) -> KernelSource {
     let number = |choice: Subpixel| match choice {
         Subpixel::Off => 0,
@@ -89,7 +94,7 @@ fn source(cost: &CostKernel, masked: bool, layout: &Layout, selection: Selection
         .define("MASKED", u8::from(masked))
         .define("LANES", LANES)
         .define("PIXELS", pixels(layout))
-        .define("RING", layout.padded() + pixels(layout))
+        .define("RING", ring(layout))
         .define("PARABOLA", number(Subpixel::Parabola))
         .define("EQUIANGULAR", number(Subpixel::Equiangular))
         .define("SUBPIXEL", number(selection.subpixel))
@@ -130,6 +135,11 @@ impl GpuWinnerTakesAll {
         min_disparity: i32,
         selection: Selection,
     ) -> Result<Self> {
+        let words = pixels(layout) * (layout.padded() / 2 + 1) + ring(layout) + 2 * LANES;
+        if words * size_of::<u32>() > gpu.info().local_memory as usize {
+            let feature = format!("memory of work groups for {} disparities", layout.disparities);
+            return Err(Error::Unsupported { device: gpu.info().name.clone(), feature });
+        }
         let program = gpu.program(&source(cost, masked, layout, selection))?;
         Ok(Self {
             gpu: gpu.clone(),
