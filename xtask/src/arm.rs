@@ -1,8 +1,8 @@
 //! `cargo xtask test --arm`: the library's tests built for 64-bit ARM (NEON) and run in QEMU.
 //!
-//! With `rustup target add aarch64-unknown-linux-gnu`, Debian's cross compiler and emulator are all that is needed.
-//! Without that target the tests are built in a folder with Debian unstable, whose Rust has a standard library for
-//! arm64; that takes root, for `chroot`.
+//! With `rustup target add aarch64-unknown-linux-gnu`, Debian's cross compiler and emulator are all that is
+//! needed. Without that target the tests are built in a folder with Debian unstable, whose Rust has a
+//! standard library for arm64; that takes root, for `chroot`.
 
 use crate::{Result, debian, succeed, workspace};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Instant;
 
 const TARGET: &str = "aarch64-unknown-linux-gnu";
-/// What makes ARM programs and runs them, in Debian's packages.
+/// Debian's packages that build ARM programs and run them.
 const CROSS: [&str; 3] = ["gcc-aarch64-linux-gnu", "libc6-dev-arm64-cross", "qemu-user"];
 /// Rust of Debian unstable with both standard libraries, and the linker for build scripts.
 const RUST: [&str; 5] = ["cargo", "rustc", "libstd-rust-dev:arm64", "gcc", "libc6-dev"];
@@ -20,8 +20,8 @@ const RUNNER: &str = "CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER=qemu-aarch64
 /// Tests whose names contain these are left out: GPUs have a processor of their own.
 const LEFT_OUT: [&str; 2] = ["gpu", "bisect"];
 
-/// In a mount namespace of its own, so that nothing stays mounted: the workspace and the registry's crates into the
-/// folder, then there cargo.
+/// Binds the workspace and the registry's crates into the folder, in a mount namespace of its own so that nothing stays
+/// mounted, and runs cargo there.
 const ENTER: &str = r#"
 set -e
 root=$1 workspace=$2 registry=$3; shift 3

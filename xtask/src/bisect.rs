@@ -1,7 +1,7 @@
 //! `cargo xtask bisect IMAGE`: which stage of a detector gives other features on a GPU than on the CPU.
 //!
-//! A unit test of the library does the work (`crates/tiepoint/src/feature/bisect.rs`), as stages are no one else's
-//! business.
+//! A unit test of the library does the work (`crates/tiepoint/src/feature/bisect.rs`), because the stages are private
+//! to it.
 
 use crate::{Result, prepare, workspace};
 use std::io::{BufRead, BufReader};

@@ -17,11 +17,8 @@ pub(crate) fn install(packages: &[&str]) -> Result<()> {
     println!("apt-get install {names}");
     let install = [&["install", "--yes", "--no-install-recommends"], packages].concat();
     // A fresh machine has no lists of packages.
-    let first = apt(&install);
-    if first.is_ok() {
-        return Ok(());
-    }
-    apt(&["update"]).and_then(|()| apt(&install)).map_err(|e| format!("{e}; {by_hand}"))
+    let Err(first) = apt(&install) else { return Ok(()) };
+    apt(&["update"]).and_then(|()| apt(&install)).map_err(|e| format!("{first}; {e}; {by_hand}"))
 }
 
 /// Whether this process may install and mount.

@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test`, `bench`, `parity`, `bisect` and `package`.
+//! The project's own commands, `cargo xtask COMMAND`: tests, benchmarks and packages.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command talks to people")]
 
 mod arm;

@@ -24,7 +24,8 @@ pub(crate) fn prepare() -> Result<PathBuf> {
 
 /// Unpacks the wheel beside its place, so that a fetch that broke off leaves nothing that looks whole.
 fn fetch(home: &Path) -> Result<()> {
-    // Debian's Python comes without pip. `--target` is allowed where the system's packages are managed by others.
+    // Debian's Python comes without pip. `--target` is allowed where the system's packages are managed by
+    // others.
     let mut pip = Command::new("python3");
     pip.args(["-m", "pip", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
     if !pip.status().is_ok_and(|s| s.success()) {
@@ -32,7 +33,9 @@ fn fetch(home: &Path) -> Result<()> {
     }
     println!("unpacking {WHEEL} into {}", home.display());
     let beside = home.with_extension("under-way");
-    let _ = std::fs::remove_dir_all(&beside);
+    if beside.exists() {
+        std::fs::remove_dir_all(&beside).map_err(|e| format!("{}: {e}", beside.display()))?;
+    }
     let mut pip = Command::new("python3");
     pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--only-binary=:all:", WHEEL, "--target"]);
     let status = pip

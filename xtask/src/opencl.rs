@@ -1,7 +1,7 @@
-//! The OpenCL devices on which every kernel is tested: two, which have little in common but the CPU that they run on.
+//! The two OpenCL implementations on which kernels are tested, both on the CPU.
 //!
-//! PoCL is a rich one. Mesa's rusticl is a poor one with another compiler: no f64, no fused multiply-add, 32 KiB of local
-//! memory. It shows its device only when `RUSTICL_ENABLE` names one.
+//! PoCL has all features that kernels use. Mesa's rusticl has another compiler, no f64, no fused multiply-add and 32 KiB
+//! of local memory. It lists its device only when `RUSTICL_ENABLE` names one.
 
 use crate::{Result, debian};
 use std::process::Command;
@@ -10,9 +10,9 @@ use tiepoint_gpu::{Api, devices};
 /// Lets rusticl show its device that runs on the CPU, which has this name.
 pub(crate) const RUSTICL: (&str, &str) = ("RUSTICL_ENABLE", "llvmpipe");
 
-/// The kernel tests that are run on rusticl too; nothing is yet said of the others. Many take minutes each there, where
-/// every fused multiply-add is some sixty integer instructions; what needs f64 or whole 64-bit words (warping, integral
-/// images and with them SURF) is the CPU's on such a device.
+/// The kernel tests that are run on rusticl too; the others have not been tried. Many take minutes each there, as every
+/// fused multiply-add is some sixty integer instructions. On such a device the CPU does what needs f64 or whole 64-bit
+/// words (warping, integral images and with them SURF).
 pub(crate) const ON_RUSTICL: [&str; 12] = [
     "feature::gpu::tests::features_come_back_as_they_went",
     "feature::order::gpu::tests::the_order_is_that_of_the_cpu",
@@ -31,7 +31,7 @@ pub(crate) const ON_RUSTICL: [&str; 12] = [
 /// The command by which this program looks for devices anew: a loader that found nothing remembers that.
 pub(crate) const LIST: &str = "opencl-devices";
 
-/// What tests want, and what brings it.
+/// A kind of device that tests need, and the packages that provide it.
 struct Wanted {
     name: &'static str,
     is: fn(device: &str) -> bool,
@@ -55,8 +55,8 @@ const WANTED: [Wanted; 2] = [
     },
 ];
 
-/// Whether PoCL (or a vendor's driver) and rusticl are there, after what lacks was installed where that is possible; an
-/// error says what lacks still.
+/// Looks for PoCL (or a vendor's driver) and for rusticl, and installs what is missing where that is possible; an error
+/// says what is still missing.
 pub(crate) fn prepare() -> [Result<()>; 2] {
     let mut found = list();
     WANTED.map(|wanted| {

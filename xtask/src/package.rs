@@ -1,4 +1,4 @@
-//! `cargo xtask package` and `cargo xtask dist`: what others get.
+//! `cargo xtask package` and `cargo xtask dist`: the packages and the program as they are published.
 
 use crate::{Result, succeed, workspace};
 use std::fs;
@@ -16,7 +16,8 @@ const SHELLS: [(&str, &str); 5] = [
     ("powershell", "tiepoint.ps1"),
 ];
 
-/// Packs the crates as they would be published and, unless told `--no-verify`, builds each from its own files.
+/// Packs the crates as they would be published and, unless told `--no-verify`, builds each from its own
+/// files.
 pub(crate) fn package(arguments: &[String]) -> Result<()> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.current_dir(workspace()).args(["package", "--quiet", "--locked"]).args(arguments);

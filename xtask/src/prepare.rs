@@ -2,7 +2,7 @@
 
 use crate::{Result, nvrtc, opencl, workspace};
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::Path;
 
 /// Environment variables for `cargo test`.
 pub(crate) type Variables = Vec<(&'static str, OsString)>;
@@ -15,14 +15,15 @@ pub(crate) struct Prepared {
     pub(crate) rusticl: Option<Variables>,
 }
 
-/// Looks for all, installs what lacks; what cannot be had is said, and is a failure under CI.
+/// Looks for all of it and installs what is missing. What cannot be installed is reported, and is a failure under CI.
 pub(crate) fn prepare() -> Result<Prepared> {
     let mut variables: Variables = vec![("TIEPOINT_CACHE", workspace().join("target/kernels").into())];
     let [pocl, rusticl] = opencl::prepare();
     if there(pocl, "kernels are not run")? {
         variables.push(("TIEPOINT_REQUIRE_GPU", "1".into()));
     }
-    let nvrtc = nvrtc::prepare().map(|folder| variables.push(("LD_LIBRARY_PATH", before_others(folder))));
+    let nvrtc = nvrtc::prepare().and_then(|folder| before_others(&folder));
+    let nvrtc = nvrtc.map(|path| variables.push(("LD_LIBRARY_PATH", path)));
     if there(nvrtc, "kernels are not compiled for CUDA")? {
         variables.push(("TIEPOINT_REQUIRE_NVRTC", "1".into()));
     }
@@ -47,8 +48,8 @@ fn there(found: Result<()>, otherwise: &str) -> Result<bool> {
 }
 
 /// A search path with this folder first.
-fn before_others(folder: PathBuf) -> OsString {
+fn before_others(folder: &Path) -> Result<OsString> {
     let others = std::env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
-    let all = std::iter::once(folder.clone()).chain(std::env::split_paths(&others));
-    std::env::join_paths(all).unwrap_or_else(|_| folder.into())
+    let all = std::iter::once(folder.to_path_buf()).chain(std::env::split_paths(&others));
+    std::env::join_paths(all).map_err(|e| format!("{}: {e}", folder.display()))
 }

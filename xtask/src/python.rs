@@ -3,20 +3,21 @@
 use crate::{Result, workspace};
 use std::{
     path::{Path, PathBuf},
-    process::{Command, Stdio},
+    process::Command,
 };
 
 /// The wheel compared with.
 const OPENCV: &str = "opencv-contrib-python-headless==5.0.0.93";
 
-/// A Python that has OpenCV: the one named by `TIEPOINT_PYTHON`, or `.venv` in the workspace, made if missing.
+/// A Python that has OpenCV: the one named by `TIEPOINT_PYTHON`, or `.venv` in the workspace, made if
+/// missing.
 pub(crate) fn python() -> Result<PathBuf> {
     if let Some(python) = std::env::var_os("TIEPOINT_PYTHON") {
         return Ok(python.into());
     }
     let venv = workspace().join(".venv");
     let python = venv.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
-    if has_opencv(&python) {
+    if import_opencv(&python).is_ok() {
         return Ok(python);
     }
     eprintln!("installing {OPENCV} into {} …", venv.display());
@@ -25,12 +26,14 @@ pub(crate) fn python() -> Result<PathBuf> {
     );
     step(Command::new("python3").args(["-m", "venv"]).arg(&venv), &wanted)?;
     step(Command::new(&python).args(["-m", "pip", "install", "--quiet", OPENCV, "numpy"]), &wanted)?;
-    if has_opencv(&python) { Ok(python) } else { Err(wanted) }
+    import_opencv(&python).map(|()| python).map_err(|e| format!("{e}; {wanted}"))
 }
 
-fn has_opencv(python: &Path) -> bool {
-    let check = Command::new(python).args(["-c", "import cv2, numpy"]).stderr(Stdio::null()).status();
-    check.is_ok_and(|s| s.success())
+fn import_opencv(python: &Path) -> Result<()> {
+    let check = Command::new(python).args(["-c", "import cv2, numpy"]).output();
+    let check = check.map_err(|e| format!("{}: {e}", python.display()))?;
+    let told = String::from_utf8_lossy(&check.stderr);
+    check.status.success().then_some(()).ok_or_else(|| format!("{}: {}", python.display(), told.trim()))
 }
 
 fn step(command: &mut Command, wanted: &str) -> Result<()> {

@@ -1,4 +1,4 @@
-//! `cargo xtask test`: every test that this machine can run, and a word on those that it cannot.
+//! `cargo xtask test`: every test that this machine can run, and a line on those that it cannot.
 
 use crate::prepare::{self, Variables};
 use crate::{Result, arm, data_folder, opencl, workspace};
@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Runs unit, property, accuracy, command-line and documentation tests. `arguments` go to `cargo test`; with `--arm`
-/// first, tests are built for 64-bit ARM and run in an emulator.
+/// Runs unit, property, accuracy, command-line and documentation tests. `arguments` go to `cargo test`; with
+/// `--arm` first, tests are built for 64-bit ARM and run in an emulator.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     if let [first, rest @ ..] = arguments
         && first == "--arm"
@@ -46,7 +46,7 @@ fn on_rusticl(data: &Path, variables: &Variables) -> Result<()> {
     let output = output.map_err(|e| format!("cargo cannot be started: {e}"))?;
     let told = String::from_utf8_lossy(&output.stdout);
     println!("{told}");
-    // A test that was renamed would be left out in silence.
+    // A test that was renamed would otherwise be left out without a message.
     let all = format!("test result: ok. {} passed", opencl::ON_RUSTICL.len());
     if !output.status.success() || !told.contains(&all) {
         return Err(format!("not all of the {} kernel tests passed on rusticl", opencl::ON_RUSTICL.len()));
@@ -70,7 +70,8 @@ fn command(arguments: &[&str], data: &Path, variables: Variables) -> Command {
     cargo
 }
 
-/// Each fast form is compared with its reference at every SIMD level that is compiled and that this machine runs.
+/// Each fast form is compared with its reference at every SIMD level that is compiled and that this machine
+/// runs.
 fn print_levels() {
     #[cfg(target_arch = "x86_64")]
     let levels = {

@@ -4,6 +4,7 @@ use crate::arguments::GlobalArguments;
 use crate::failure::{Failure, Outcome};
 use crate::output::{ProgressLine, print_error, print_line, profile_table};
 use serde_json::Value;
+use tiepoint::ErrorKind;
 use tiepoint::device::{Device, Processor, StageTime};
 
 /// The device, and what the user wants to hear.
@@ -114,10 +115,8 @@ impl Context {
 
 /// A device that is not there is a wrong argument, not failed work.
 fn unavailable(error: tiepoint::Error) -> Failure {
-    match error {
-        tiepoint::Error::Device { .. } => {
-            Failure::usage(format!("{error}; `tiepoint devices` lists what there is"))
-        }
-        other => other.into(),
+    match error.kind() {
+        ErrorKind::Device => Failure::usage(format!("{error}; `tiepoint devices` lists what there is")),
+        _ => error.into(),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::arguments::flag_of;
 use std::process::ExitCode;
-use tiepoint::Error;
+use tiepoint::{Error, ErrorKind};
 
 /// A message for a person and what kind of failure it is.
 #[derive(Debug)]
@@ -55,13 +55,24 @@ impl std::fmt::Display for Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
-        match &error {
-            Error::Option { name, value, expected } => Self::Usage(match flags(name) {
+        if let Error::Option { name, value, expected } = &error {
+            return Self::Usage(match flags(name) {
                 Some(flags) => format!("{flags} {value}: expected {expected}"),
                 None => error.to_string(),
-            }),
-            _ => Self::Work(error.to_string()),
+            });
         }
+        Self::Work(format!("{error}{}", hint(error.kind())))
+    }
+}
+
+/// What the user of the command can do about an error of this kind, which the library does not know: a flag.
+fn hint(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Device | ErrorKind::DeviceMemory | ErrorKind::Unsupported => {
+            "; with --device cpu no GPU is used"
+        }
+        ErrorKind::MemoryLimit => "; --memory sets the limit",
+        _ => "",
     }
 }
 
@@ -85,5 +96,15 @@ mod tests {
         assert_eq!(message("threshold_px"), "--inlier-distance is 7: expected less", "of another name");
         assert_eq!(message("p1, p2_least, p2"), "--p1, --p2-least, --p2 are 7: expected less", "several");
         assert_eq!(message("reach"), "option reach is 7: expected less", "no flag");
+    }
+
+    #[test]
+    fn errors_of_devices_and_memory_name_the_flag_that_helps() {
+        let failed = Error::Device { device: "cuda:0".into(), reason: "it fell off the bus".into() };
+        let message = Failure::from(failed).to_string();
+        assert_eq!(message, "device cuda:0: it fell off the bus; with --device cpu no GPU is used");
+        let shortage = tiepoint::error::Shortage::Limit(5);
+        let message = Failure::from(Error::Memory { what: "stereo", needed: 9, shortage }).to_string();
+        assert!(message.ends_with("; --memory sets the limit"), "{message}");
     }
 }

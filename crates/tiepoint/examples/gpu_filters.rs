@@ -4,8 +4,9 @@
 //! cargo run --release --example gpu_filters [cuda|opencl] [--images 32] [--size 3840x2160] [--runs 20] [--check]
 //! ```
 //!
-//! f32 images; medians of the device's own clock over a batch that exceeds its caches. GB/s count one read and one write
-//! of every pixel. `--check` compares one image of each filter with the CPU's, bit by bit, and measures nothing.
+//! f32 images; medians of the device's own clock over a batch that exceeds its caches. GB/s count one read
+//! and one write of every pixel. `--check` compares one image of each filter with the CPU's, bit by bit, and
+//! measures nothing.
 
 #![expect(clippy::print_stdout, reason = "a program's answer")]
 
@@ -18,7 +19,7 @@ use tiepoint::filter::hessian::{HessianOptions, response};
 use tiepoint::filter::resample;
 use tiepoint::filter::sobel::{self, SobelOptions};
 use tiepoint::geometry::Homography;
-use tiepoint::geometry::warp::{GpuWarp, Interpolation, warp};
+use tiepoint::geometry::warp::{GpuWarp, Interpolation, WarpOptions, warp};
 use tiepoint::image::gpu::{GpuImage, GpuStack};
 use tiepoint::image::{Image, ImageView, Size};
 
@@ -87,7 +88,8 @@ impl Bench {
         if self.check {
             let image = GpuImage::upload(&self.gpu, self.image.view())?;
             let found = plan.warp(&image, &map, size, 0.0)?.download()?;
-            self.compare(name, &found, &warp(self.image.view(), &map, size, kind, 0.0, cpu)?);
+            let options = WarpOptions::default().with_interpolation(kind);
+            self.compare(name, &found, &warp(self.image.view(), &map, size, &options, &cpu.clone().into())?);
             return Ok(());
         }
         let out = GpuStack::new(&self.gpu, size, 1, self.batch.count())?;

@@ -1,9 +1,9 @@
 //! Times the search for the two nearest neighbours, both ways, on a GPU, and compares it with the CPU's:
 //! `cargo run --release --example gpu_match -- 16000 16000 128 u8 cuda --check`
 //!
-//! `N M DIMENSION u8|f32 [cuda|opencl] [--portable] [--sign] [--check]`: so many descriptors, of unit length (times 512
-//! for bytes), a tenth of them in both images; `--portable` without tensor cores, `--sign` each sign for itself, as
-//! matching does by default; `--check` holds every neighbour to the CPU's bits.
+//! `N M DIMENSION u8|f32 [cuda|opencl] [--portable] [--sign] [--check]`: so many descriptors, of unit length
+//! (times 512 for bytes), a tenth of them in both images; `--portable` without tensor cores, `--sign` each
+//! sign for itself, as matching does by default; `--check` holds every neighbour to the CPU's bits.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use tiepoint::Result;
@@ -67,7 +67,7 @@ fn main() -> Result<()> {
     println!("{}", gpu.info());
     let matcher = GpuMatcher::new(&gpu).portable(has("--portable"));
     let [on_a, on_b] = [GpuFeatures::upload(&gpu, &a)?, GpuFeatures::upload(&gpu, &b)?];
-    let options = MatchOptions { same_sign: has("--sign"), ..MatchOptions::default() };
+    let options = MatchOptions::default().with_same_sign(has("--sign"));
     let mut commands = Commands::new();
     let found = matcher.record(&mut commands, &on_a, &on_b, &options)?;
     let launches = commands.launches();
@@ -92,6 +92,7 @@ fn main() -> Result<()> {
     }
     if has("--check") {
         let cpu = Cpu::with_threads(std::thread::available_parallelism().map_or(1, usize::from).min(64))?;
+        let cpu = cpu.into();
         let same = match has("--sign") {
             true => found.matches(&options)? == match_features(&a, &b, &options, &cpu)?,
             false => found.download()? == nearest_neighbours(&a, &b, &cpu)?,

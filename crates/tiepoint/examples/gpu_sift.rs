@@ -5,9 +5,9 @@
 //! cargo run --release -p tiepoint --example gpu_sift -- left.pgm 1920x1080 cuda -1 --check
 //! ```
 //!
-//! `-1` is the first octave, doubled (the default), or `0`; `--contrast C` and `--sigma S`, the scale of the finest
-//! level, change the number of features; `--memory M` allows so many MiB of the device's memory, with less than needed
-//! the image is searched in parts; `--check` compares with the CPU.
+//! `-1` is the first octave, doubled (the default), or `0`; `--contrast C` and `--sigma S`, the scale of the
+//! finest level, change the number of features; `--memory M` allows so many MiB of the device's memory, with
+//! less than needed the image is searched in parts; `--check` compares with the CPU.
 
 #![expect(clippy::print_stdout, reason = "a program's answer")]
 

@@ -1,11 +1,12 @@
-//! Times SURF and the integral image on a GPU with a photograph that is mirrored to the size asked for, as for the
-//! tables of `docs/benchmarks.md`.
+//! Times SURF and the integral image on a GPU with a photograph that is mirrored to the size asked for, as
+//! for the tables of `docs/benchmarks.md`.
 //!
 //! ```text
 //! cargo run --release -p tiepoint --example gpu_surf -- left.pgm 1920x1080 cuda --threshold 0.001 --check
 //! ```
 //!
-//! `--check` compares with the CPU; `--extended`, `--upright`, `--opencv` and `--opensurf` change the options.
+//! `--check` compares with the CPU; `--extended`, `--upright`, `--opencv` and `--opensurf` change the
+//! options.
 
 #![expect(clippy::print_stdout, reason = "an example talks to people")]
 

@@ -1,5 +1,5 @@
-//! Writes an 8-bit grey TIFF of any size, drawn from the synthetic texture a strip at a time, so that an image
-//! far larger than the memory can be made for tests of scale:
+//! Writes an 8-bit grey TIFF of any size, drawn from the synthetic texture a strip at a time, so that an
+//! image far larger than the memory can be made for tests of scale:
 //!
 //! ```text
 //! cargo run --release -p tiepoint --example large_tiff -- 20000x20000 large.tif

@@ -1,6 +1,7 @@
-//! Writes a synthetic stereo pair of any size with its truth, a strip at a time, so that a pair far larger than the
-//! memory can be made for tests of scale: `left.tif`, `right.tif`, the disparities `truth-left.tif` and
-//! `truth-right.tif`, and `visible.tif`, which is 0 where the right image does not show what the left one does.
+//! Writes a synthetic stereo pair of any size with its truth, a strip at a time, so that a pair far larger
+//! than the memory can be made for tests of scale: `left.tif`, `right.tif`, the disparities `truth-left.tif`
+//! and `truth-right.tif`, and `visible.tif`, which is 0 where the right image does not show what the left one
+//! does.
 //!
 //! ```text
 //! cargo run --release -p tiepoint --example stereo_scene -- 12000x9000 4:240 FOLDER

@@ -169,8 +169,8 @@ impl Error {
         }
     }
 
-    /// Whether a GPU is too small or too simple for a computation that the CPU can do: it lacks memory or a feature.
-    /// A device that fails is not meant.
+    /// Whether a GPU is too small or too simple for a computation that the CPU can do: it lacks memory or a
+    /// feature. A device that fails is not meant.
     pub const fn is_device_limit(&self) -> bool {
         matches!(self.kind(), ErrorKind::DeviceMemory | ErrorKind::Unsupported)
     }

@@ -20,8 +20,8 @@
 //! A GPU gives the CPU's bits. What it cannot do, for want of memory or of 64-bit floats, the CPU does, and a
 //! [note](device::Processor::take_notes) says so.
 //!
-//! Threads and memory are arguments ([`device::Cpu`]); the library prints nothing and keeps no global state. Files,
-//! images and options that are wrong are an [`Error`], which tells its [kind](error::ErrorKind).
+//! Threads and memory are arguments ([`device::Cpu`]); the library prints nothing and keeps no global state.
+//! Files, images and options that are wrong are an [`Error`], which tells its [kind](error::ErrorKind).
 
 pub mod device;
 pub mod error;

@@ -1,14 +1,18 @@
-//! Elementary functions with the same bits on every device: exp, atan2, sine and cosine in f32, exp and ln in f64.
+//! Elementary functions with the same bits on every device: exp, atan2, sine and cosine in f32, exp and ln in
+//! f64.
 //!
-//! Libraries differ in the last bits of their functions; these are polynomials in a stated order, with a fused
-//! multiply-add exactly where written, so that a scalar loop, any SIMD level and a GPU kernel agree. Written
-//! without branches, a loop over them vectorises. The coefficients are minimax fits made for this project.
+//! Libraries differ in the last bits of their functions; these are polynomials in a stated order, with a
+//! fused multiply-add exactly where written, so that a scalar loop, any SIMD level and a GPU kernel agree.
+//! Written without branches, a loop over them vectorises. The coefficients are minimax fits made for this
+//! project.
 
 use std::f32::consts::{FRAC_2_PI, FRAC_PI_2, PI, TAU};
 use tiepoint_gpu::KernelSource;
 
-/// Adding and subtracting 1.5·2²³ rounds a float of modest size to the nearest integer, ties to even.
-const ROUNDER: f32 = 12_582_912.0;
+/// Adding 1.5·2²³ to a float below 2²² in magnitude leaves its nearest integer, ties to even, in the lowest
+/// bits; subtracting it again gives that integer as a float. Unlike a cast, this has a vector form for every
+/// type.
+pub(crate) const ROUNDER: f32 = 12_582_912.0;
 
 /// ln 2 in two parts; the first has so few bits that a product with a whole number below 2¹² is exact.
 const LN_2: [f32; 2] = [0.693_115_23, 3.194_618_3e-5];
@@ -56,8 +60,8 @@ pub fn exp(x: f32) -> f32 {
     let n = rounded - ROUNDER;
     let r = n.mul_add(-LN_2[1], n.mul_add(-LN_2[0], x));
     let e = (r * r).mul_add(polynomial(EXP, r), r) + 1.0;
-    // 2ⁿ is put together from its exponent bits: n + 127 lies in 1..=254, and n in the lowest bits of `rounded`. (A cast
-    // of n would saturate, for which compilers take a vector apart.)
+    // 2ⁿ is put together from its exponent bits: n + 127 lies in 1..=254, and n in the lowest bits of
+    // `rounded`. (A cast of n would saturate, for which compilers take a vector apart.)
     e * f32::from_bits(rounded.to_bits().wrapping_sub(ROUNDER.to_bits()).wrapping_add(127) << 23)
 }
 
@@ -111,8 +115,8 @@ const ARTANH: [f64; 12] = {
     terms
 };
 
-/// ln x in f64 of a positive, finite, normal x, from arithmetic alone; for tables made once. Relative error below
-/// 10⁻¹⁵, absolute below 10⁻¹⁶ near 1.
+/// ln x in f64 of a positive, finite, normal x, from arithmetic alone; for tables made once. Relative error
+/// below 10⁻¹⁵, absolute below 10⁻¹⁶ near 1.
 ///
 /// x = 2ⁿ m with m between √½ and √2, and ln m = 2 artanh((m − 1) / (m + 1)) by its series.
 #[inline(always)]

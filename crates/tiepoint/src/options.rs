@@ -1,8 +1,9 @@
 //! What option structs and small sets of named values have in common.
 //!
-//! Every option struct is `#[non_exhaustive]`, has a [`Default`], a `with_…` setter for each field, made by `setters!`,
-//! and a `check()` that names the first option out of its range. A set of named values implements [`Named`]: names,
-//! help and parsing stand beside the values, and the command and other front ends take them from there.
+//! Every option struct is `#[non_exhaustive]`, has a [`Default`], a `with_…` setter for each field, made by
+//! `setters!`, and a `check()` that names the first option out of its range. A set of named values implements
+//! [`Named`]: names, help and parsing stand beside the values, and the command and other front ends take them
+//! from there.
 
 use crate::{Error, Result};
 
@@ -39,8 +40,8 @@ pub trait Named: Copy + 'static {
     }
 }
 
-/// Implements [`Named`], `Display` and `FromStr` for an enum. Each line is a pattern that is also an expression, a name
-/// and its help; a new variant without a line does not compile.
+/// Implements [`Named`], `Display` and `FromStr` for an enum. Each line is a pattern that is also an
+/// expression, a name and its help; a new variant without a line does not compile.
 macro_rules! named {
     ($type:ty as $option:literal { $first:literal: $first_value:path, $first_help:literal; $($name:literal: $value:path, $help:literal;)* }) => {
         impl $crate::options::Named for $type {

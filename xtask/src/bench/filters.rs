@@ -12,7 +12,7 @@ use tiepoint::{
     },
     geometry::{
         Homography,
-        warp::{Interpolation, warp_into},
+        warp::{Interpolation, WarpOptions, warp_into},
     },
     image::{Image, Pixel, Size},
 };
@@ -31,7 +31,7 @@ pub(super) struct Scene {
 }
 
 impl Scene {
-    pub(super) fn new() -> Self {
+    pub(super) fn new() -> Result<Self> {
         let mut state = 1_u32;
         let mut random = move || {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
@@ -43,10 +43,10 @@ impl Scene {
             level as u8
         });
         let floats = bytes.data().iter().map(|&v| f32::from(v) / 255.0).collect();
-        let floats = Image::from_vec(floats, bytes.size(), 1).unwrap_or_default();
+        let floats = Image::from_vec(floats, bytes.size(), 1).map_err(|e| e.to_string())?;
         // Not the product of a column and a row, so that neither side can split it.
         let weights = Image::from_fn(Size::new(SIDE, SIDE), |_, _| random() as f32 / 400.0);
-        Self { bytes, floats, weights }
+        Ok(Self { bytes, floats, weights })
     }
 
     pub(super) fn load(&self, opencv: &mut OpenCv) -> Result<()> {
@@ -151,8 +151,9 @@ fn warp_row<'a, T: Pixel>(
         Interpolation::Lanczos3 => ("Lanczos", "lanczos"),
     };
     let numbers = map.matrix().map(|row| row.map(|v| v.to_string()).join(" ")).join(" ");
-    let (fill, mut out) = (T::from_f32(0.0), like(input));
+    let options = WarpOptions::default().with_interpolation(interpolation);
+    let mut out = like(input);
     Row::new(format!("warp {name}, {kind}"), format!("warp {image} {theirs} {numbers}"), move |cpu| {
-        warp_into(input.view(), &map, interpolation, fill, cpu, out.view_mut())
+        warp_into(input.view(), &map, &options, cpu, out.view_mut())
     })
 }

@@ -1,4 +1,5 @@
-//! The two nearest neighbours among 5000 × 5000 descriptors of seeded noise: ours both ways, OpenCV's one way.
+//! The two nearest neighbours among 5000 × 5000 descriptors of seeded noise: ours both ways, OpenCV's one
+//! way.
 
 use super::{OpenCv, Row};
 use crate::Result;
@@ -40,7 +41,7 @@ impl Sets {
     pub(super) fn rows(&self) -> [Row<'_>; 2] {
         let row = |kind: &str, theirs: &str, [a, b]: [Features; 2]| {
             let name = format!("match {COUNT}×{COUNT}×{DIMENSION}, {kind}");
-            Row::new(name, theirs, move |cpu| nearest_neighbours(&a, &b, cpu).map(drop))
+            Row::new(name, theirs, move |cpu| nearest_neighbours(&a, &b, &cpu.clone().into()).map(drop))
         };
         let bytes = self.bytes.clone().map(|v| features(Descriptors::U8(v)));
         let floats = self.floats.clone().map(|v| features(Descriptors::F32(v)));

@@ -69,7 +69,7 @@ impl<'a> Row<'a> {
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     let filter = arguments.first().map_or("", String::as_str);
     let mut opencv = OpenCv::start()?;
-    let scene = Scene::new();
+    let scene = Scene::new()?;
     scene.load(&mut opencv)?;
     let photos = features::photos(&mut opencv)?;
     let sets = matching::Sets::new();

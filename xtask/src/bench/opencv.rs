@@ -62,7 +62,9 @@ impl OpenCv {
         let mut words = answer.split(' ');
         let ms = words.next().and_then(|w| w.parse().ok());
         let ms = ms.ok_or_else(|| format!("OpenCV answered `{answer}` to `{command}`"))?;
-        Ok((ms, words.next().and_then(|w| w.parse().ok())))
+        let count = words.next().map(str::parse).transpose();
+        let count = count.map_err(|_| format!("OpenCV counted `{answer}` for `{command}`"))?;
+        Ok((ms, count))
     }
 
     pub(super) fn load<T: Raw>(&mut self, name: &str, image: &Image<T>) -> Result<()> {
@@ -83,7 +85,7 @@ impl OpenCv {
 
 impl Drop for OpenCv {
     fn drop(&mut self) {
-        // It may have ended already; there is nothing more to do then.
+        // An error means that it has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

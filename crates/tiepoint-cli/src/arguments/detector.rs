@@ -2,13 +2,13 @@
 
 use super::values::{named, range, with_default};
 use crate::failure::{Failure, Outcome};
+use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use clap::{Args, ValueEnum};
 use std::fmt::Display;
 use tiepoint::feature::select::Selection;
 use tiepoint::feature::sift::{SiftOptions, SiftPreset};
 use tiepoint::feature::surf::{SurfOptions, SurfPreset};
-use tiepoint::feature::{DescriptorKind, Detector};
+use tiepoint::feature::{DescriptorKind, Detector, DetectorKind};
 use tiepoint::image::Range;
 use tiepoint::options::Named;
 
@@ -17,8 +17,8 @@ use tiepoint::options::Named;
 #[command(next_help_heading = "Detector")]
 pub(crate) struct DetectorArguments {
     /// What finds and describes keypoints
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) detector: DetectorName,
+    #[arg(long, value_parser = named::<DetectorKind>(), default_value_t)]
+    pub(crate) detector: DetectorKind,
     #[arg(
         long,
         value_name = "NAME",
@@ -111,24 +111,6 @@ pub(crate) struct DetectorArguments {
     pub(crate) extended: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum DetectorName {
-    /// Differences of Gaussians and gradient histograms (Lowe 2004)
-    #[default]
-    Sift,
-    /// Box-filter Hessians and Haar wavelets (Bay et al. 2008)
-    Surf,
-}
-
-impl DetectorName {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Sift => "sift",
-            Self::Surf => "surf",
-        }
-    }
-}
-
 /// The names of the presets of both detectors.
 fn presets() -> PossibleValuesParser {
     let sift = SiftPreset::ALL.iter().map(|choice| (choice.name, format!("sift: {}", choice.help)));
@@ -163,8 +145,8 @@ impl DetectorArguments {
     pub(crate) fn detector(&self) -> Outcome<Detector> {
         self.refuse_foreign()?;
         let detector = match self.detector {
-            DetectorName::Sift => Detector::Sift(self.sift()?),
-            DetectorName::Surf => Detector::Surf(self.surf()?),
+            DetectorKind::Sift => Detector::Sift(self.sift()?),
+            DetectorKind::Surf => Detector::Surf(self.surf()?),
         };
         detector.check()?;
         Ok(detector)
@@ -173,8 +155,8 @@ impl DetectorArguments {
     /// The name of the preset, also of the default one.
     pub(crate) fn preset_name(&self) -> &str {
         let first = match self.detector {
-            DetectorName::Sift => SiftPreset::default().name(),
-            DetectorName::Surf => SurfPreset::default().name(),
+            DetectorKind::Sift => SiftPreset::default().name(),
+            DetectorKind::Surf => SurfPreset::default().name(),
         };
         self.preset.as_deref().unwrap_or(first)
     }
@@ -196,8 +178,8 @@ impl DetectorArguments {
             ("extended", self.extended),
         ];
         let (foreign, owner) = match self.detector {
-            DetectorName::Sift => (&surf[..], "surf"),
-            DetectorName::Surf => (&sift[..], "sift"),
+            DetectorKind::Sift => (&surf[..], "surf"),
+            DetectorKind::Surf => (&sift[..], "sift"),
         };
         match foreign.iter().find(|(_, given)| *given) {
             Some((flag, _)) => Err(Failure::usage(format!(

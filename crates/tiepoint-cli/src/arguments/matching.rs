@@ -42,12 +42,10 @@ pub(crate) struct MatchingArguments {
 impl MatchingArguments {
     /// The options, checked.
     pub(crate) fn options(&self) -> Outcome<TieOptions> {
-        let matching = MatchOptions {
-            ratio: Some(self.ratio).filter(|r| *r != 1.0),
-            mutual: !self.one_way,
-            same_sign: !self.any_sign,
-            ..MatchOptions::default()
-        };
+        let matching = MatchOptions::default()
+            .with_ratio(Some(self.ratio).filter(|r| *r != 1.0))
+            .with_mutual(!self.one_way)
+            .with_same_sign(!self.any_sign);
         let options = TieOptions::default()
             .with_matching(matching)
             .with_model(self.model.0)

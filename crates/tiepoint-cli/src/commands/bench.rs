@@ -8,7 +8,7 @@ use crate::output::Clock;
 use serde_json::{Map, Value, json};
 use std::time::Instant;
 use tiepoint::device::{Processor, Profile, StageTime};
-use tiepoint::feature::{Detector, Features, sift::SiftOptions, surf::SurfOptions};
+use tiepoint::feature::{Detector, DetectorKind, Features, sift::SiftOptions, surf::SurfOptions};
 use tiepoint::filter::any;
 use tiepoint::filter::gauss::GaussOptions;
 use tiepoint::image::{AnyImage, Range};
@@ -62,7 +62,7 @@ fn measure(name: &str, a: &AnyImage, b: Option<&AnyImage>, repeat: usize, contex
         rows.push(row);
         if let Some(b) = b.filter(|_| !name.contains(',')) {
             rows.extend(pair_rows(
-                name,
+                detector.kind(),
                 &features,
                 &detector.detect(b, None, &context.processor)?,
                 repeat,
@@ -80,19 +80,19 @@ fn measure(name: &str, a: &AnyImage, b: Option<&AnyImage>, repeat: usize, contex
 
 /// Matching and verification of two sets of features.
 fn pair_rows(
-    detector: &str,
+    detector: DetectorKind,
     a: &Features,
     b: &Features,
     repeat: usize,
     context: &Context,
 ) -> Outcome<Vec<Row>> {
     let (plain, verified) = match detector {
-        "sift" => ("match sift", "tie points sift"),
-        _ => ("match surf", "tie points surf"),
+        DetectorKind::Sift => ("match sift", "tie points sift"),
+        DetectorKind::Surf => ("match surf", "tie points surf"),
     };
     let options = MatchOptions::default();
     let (mut matching, matches) =
-        fastest(plain, repeat, context, |p| Ok(match_features(a, b, &options, &p.cpu)?))?;
+        fastest(plain, repeat, context, |p| Ok(match_features(a, b, &options, p)?))?;
     matching.result = format!("{} matches", matches.len());
     let options = TieOptions::default();
     let (mut tying, tie) = fastest(verified, repeat, context, |p| Ok(tie_points(a, b, &options, p)?))?;

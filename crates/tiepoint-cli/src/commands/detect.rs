@@ -19,6 +19,7 @@ use std::thread;
 use tiepoint::device::Cpu;
 use tiepoint::feature::{Detector, Features, Finder, files};
 use tiepoint::image;
+use tiepoint::options::Named;
 
 pub(crate) fn run(arguments: &DetectArguments, context: &Context) -> Outcome {
     let jobs = jobs(arguments)?;
@@ -205,7 +206,7 @@ fn write(job: &Job, picture: &Picture, features: Features) -> Outcome<(Features,
             files::write(path, &features)?;
         }
         if let Some(path) = &job.drawing {
-            let mut canvas = Canvas::of(picture.original.as_ref().unwrap_or(&picture.image));
+            let mut canvas = Canvas::of(picture.original.as_ref().unwrap_or(&picture.image))?;
             keypoints(&mut canvas, &features.keypoints);
             image::write(path, &canvas.into_image())?;
         }

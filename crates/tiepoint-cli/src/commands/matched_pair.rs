@@ -159,7 +159,7 @@ impl MatchedPair {
         let [a, b] = &self.pictures;
         let canvas = |p: &Picture| Canvas::of(p.original.as_ref().unwrap_or(&p.image));
         let [fa, fb] = &self.features;
-        let picture = side_by_side(canvas(a), canvas(b), &lines(fa, fb, &self.tie));
+        let picture = side_by_side(canvas(a)?, canvas(b)?, &lines(fa, fb, &self.tie))?;
         Ok(image::write(path, &picture.into_image())?)
     }
 }

@@ -15,6 +15,7 @@ use tiepoint::geometry::calibration::{RectifiedCalibration, StereoCalibration};
 use tiepoint::geometry::rectify::{
     Agreement, OutputFrame, Rectification, RectifiedView, RectifyOptions, from_tie_points,
 };
+use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{Correspondence, Fundamental, Model};
 use tiepoint::image::{self, AnyImage, Image};
 use tiepoint::matching::Match;
@@ -188,10 +189,11 @@ impl Pair {
     }
 
     fn warp(&self, found: &MatchedPair, arguments: &RectifyArguments, cpu: &Cpu) -> Outcome<[AnyImage; 2]> {
+        let options = WarpOptions::default().with_interpolation(arguments.interpolation);
         let warped = |side: usize| -> Outcome<AnyImage> {
-            let (view, kind) = (self.views()[side], arguments.interpolation);
+            let view = self.views()[side];
             let source = if self.exchanged { 1 - side } else { side };
-            Ok(view.warp_any(original(found, source).view(), kind, cpu)?)
+            Ok(view.warp_any(original(found, source).view(), &options, cpu)?)
         };
         Ok([warped(0)?, warped(1)?])
     }
@@ -254,8 +256,8 @@ fn write(arguments: &RectifyArguments, pair: &Pair, images: &[AnyImage; 2], cpu:
         pair.calibration.write(path)?;
     }
     if let Some(path) = &arguments.draw {
-        let [left, right] = images.each_ref().map(Canvas::of);
-        image::write(path, &rows(&left, &right).into_image())?;
+        let [left, right] = images;
+        image::write(path, &rows(&Canvas::of(left)?, &Canvas::of(right)?)?.into_image())?;
     }
     Ok(())
 }

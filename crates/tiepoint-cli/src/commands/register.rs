@@ -9,6 +9,7 @@ use crate::failure::{Failure, Outcome};
 use crate::input::Picture;
 use crate::output::{self, Clock, Part};
 use serde_json::{Value, json};
+use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::image::{self, AnyImage};
 use tiepoint::register::{Warped, warp_onto};
 use tiepoint_report::{Section, View};
@@ -79,8 +80,8 @@ fn original(picture: &Picture) -> &AnyImage {
 fn warped(pair: &MatchedPair, arguments: &RegisterArguments, context: &Context) -> Outcome<Warped> {
     let reference_from_moving = pair.tie.b_from_a.ok_or_else(|| Failure::work("no model was found"))?;
     let [moving, reference] = [0, 1].map(|i| original(&pair.pictures[i]));
-    let (size, interpolation) = (reference.size(), arguments.interpolation);
-    Ok(warp_onto(moving.view(), size, &reference_from_moving, interpolation, &context.processor)?)
+    let options = WarpOptions::default().with_interpolation(arguments.interpolation);
+    Ok(warp_onto(moving.view(), reference.size(), &reference_from_moving, &options, &context.processor)?)
 }
 
 /// The share of REFERENCE that MOVING covers.
@@ -94,8 +95,8 @@ fn write(arguments: &RegisterArguments, pair: &MatchedPair, warped: &Warped) -> 
         image::write(path, &warped.image)?;
     }
     if let Some(path) = &arguments.overlay {
-        let reference = Canvas::of(original(&pair.pictures[1]));
-        let picture = overlay(reference, &Canvas::of(&warped.image), &warped.covered, arguments.blend);
+        let reference = Canvas::of(original(&pair.pictures[1]))?;
+        let picture = overlay(reference, &Canvas::of(&warped.image)?, &warped.covered, arguments.blend);
         image::write(path, &picture.into_image())?;
     }
     arguments.draw.as_deref().map_or(Ok(()), |path| pair.draw(path))

@@ -1,12 +1,12 @@
 //! The pages of `--report`: what results become views of them.
 
 use super::matched_pair::{MatchedPair, agreeing, points};
-use crate::arguments::detector::DetectorName;
 use crate::arguments::report::ReportArguments;
 use crate::failure::Outcome;
 use crate::input::Picture;
 use crate::output::Clock;
 use std::path::Path;
+use tiepoint::feature::DetectorKind;
 use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::geometry::estimate::residuals;
 use tiepoint::geometry::{Correspondence, Model};
@@ -42,10 +42,10 @@ fn original(picture: &Picture) -> &AnyImage {
 }
 
 /// Half the side of what a descriptor sees, in multiples of its scale: SIFT has four cells of 3σ, SURF four of 5σ.
-pub(crate) fn support(detector: DetectorName) -> f32 {
+pub(crate) fn support(detector: DetectorKind) -> f32 {
     match detector {
-        DetectorName::Sift => 6.0,
-        DetectorName::Surf => 10.0,
+        DetectorKind::Sift => 6.0,
+        DetectorKind::Surf => 10.0,
     }
 }
 
@@ -67,7 +67,7 @@ pub(crate) fn tiles<'a>(section: Section<'a>, pair: &MatchedPair, clock: &Clock)
 pub(crate) fn matches_view(
     pair: &MatchedPair,
     [a, b]: [String; 2],
-    detector: DetectorName,
+    detector: DetectorKind,
 ) -> MatchesView<'_> {
     let model = pair.tie.b_from_a;
     MatchesView {

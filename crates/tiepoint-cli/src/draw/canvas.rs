@@ -1,6 +1,7 @@
 //! A colour image that lines and circles are drawn on, with smooth edges.
 
 use super::Colour;
+use crate::failure::Outcome;
 use tiepoint::image::{AnyImage, Image, ImageView, Pixel, Size};
 
 /// A picture under way.
@@ -20,16 +21,16 @@ pub(crate) struct Pen {
 }
 
 impl Canvas {
-    /// A canvas of one colour.
-    pub(crate) fn new(size: Size, colour: Colour) -> Self {
-        let mut image = Image::filled(size, 3, 0);
+    /// A canvas of one colour; fails where the system has not the memory for it.
+    pub(crate) fn new(size: Size, colour: Colour) -> Outcome<Self> {
+        let mut image = Image::try_filled(size, 3, 0)?;
         image.data_mut().chunks_exact_mut(3).for_each(|p| p.copy_from_slice(&colour));
-        Self { image }
+        Ok(Self { image })
     }
 
     /// A canvas that shows `image`: floats are stretched from their least to their greatest finite value.
-    pub(crate) fn of(image: &AnyImage) -> Self {
-        let mut canvas = Self::new(image.size(), [0; 3]);
+    pub(crate) fn of(image: &AnyImage) -> Outcome<Self> {
+        let mut canvas = Self::new(image.size(), [0; 3])?;
         match image {
             AnyImage::U8(i) => canvas.show(i.view(), |v| v),
             AnyImage::U16(i) => canvas.show(i.view(), |v| (v >> 8) as u8),
@@ -42,7 +43,7 @@ impl Canvas {
                 canvas.show(i.view(), |v| u8::from_f32((v - low) * scale));
             }
         }
-        canvas
+        Ok(canvas)
     }
 
     fn show<T: Pixel>(&mut self, view: ImageView<'_, T>, to_byte: impl Fn(T) -> u8) {
@@ -196,7 +197,7 @@ mod tests {
     #[test]
     fn ink_is_length_times_width() {
         for (b, length) in [([80.0, 20.0], 60.0), ([20.0, 80.0], 60.0), ([70.0, 60.0], 4100_f64.sqrt())] {
-            let mut canvas = Canvas::new(Size::new(100, 100), [0; 3]);
+            let mut canvas = Canvas::new(Size::new(100, 100), [0; 3]).unwrap();
             canvas.line([20.0, 20.0], b, pen());
             // Round ends of half a width, and soft edges.
             assert!(
@@ -205,7 +206,7 @@ mod tests {
                 ink(&canvas)
             );
         }
-        let mut canvas = Canvas::new(Size::new(100, 100), [0; 3]);
+        let mut canvas = Canvas::new(Size::new(100, 100), [0; 3]).unwrap();
         canvas.circle([50.3, 49.8], 30.0, pen());
         let around = std::f64::consts::TAU * 30.0;
         assert!((ink(&canvas) - around).abs() < 0.02 * around, "{} of {around}", ink(&canvas));
@@ -213,13 +214,13 @@ mod tests {
 
     #[test]
     fn the_outside_is_harmless() {
-        let mut canvas = Canvas::new(Size::new(7, 5), [0; 3]);
+        let mut canvas = Canvas::new(Size::new(7, 5), [0; 3]).unwrap();
         canvas.line([f64::NAN, 0.0], [3.0, 3.0], pen());
         canvas.line([-1e8, -1e8], [1e8, 1e8], pen());
         canvas.circle([3.0, 2.0], f64::INFINITY, pen());
         canvas.circle([3.0, 2.0], 1e8, pen());
         canvas.circle([-50.0, 900.0], 3.0, pen());
         assert!(ink(&canvas) > 4.0, "the diagonal is there");
-        Canvas::new(Size::new(0, 0), [0; 3]).line([0.0, 0.0], [1.0, 1.0], pen());
+        Canvas::new(Size::new(0, 0), [0; 3]).unwrap().line([0.0, 0.0], [1.0, 1.0], pen());
     }
 }

@@ -1,6 +1,7 @@
 //! Disparities as colours, with a scale bar that says which number is which colour.
 
 use super::{Canvas, Colour, digits};
+use crate::failure::Outcome;
 use tiepoint::image::{Image, Size};
 use tiepoint_report::{VIRIDIS, colour_at};
 
@@ -32,13 +33,13 @@ pub(crate) fn usual_range(disparity: &Image<f32>) -> [f32; 2] {
 }
 
 /// The map in colours from `range[0]` (dark) to `range[1]` (bright), black where invalid, above its scale bar.
-pub(crate) fn disparity(map: &Image<f32>, [low, high]: [f32; 2]) -> Canvas {
+pub(crate) fn disparity(map: &Image<f32>, [low, high]: [f32; 2]) -> Outcome<Canvas> {
     let Size { width, height } = map.size();
     let step = width.max(height).div_ceil(LONGEST).max(1);
     let shown = Size::new(width.div_ceil(step), height.div_ceil(step));
     let scale = 1.0 / (high - low).max(f32::MIN_POSITIVE);
     let bar = Bar::new(shown.width, [low, high]);
-    let mut canvas = Canvas::new(Size::new(bar.width, shown.height + bar.height()), GROUND);
+    let mut canvas = Canvas::new(Size::new(bar.width, shown.height + bar.height()), GROUND)?;
     for y in 0..shown.height {
         for (x, &d) in map.row(y * step).iter().step_by(step).enumerate() {
             let seen = if d.is_finite() { colour((d - low) * scale) } else { [0; 3] };
@@ -46,7 +47,7 @@ pub(crate) fn disparity(map: &Image<f32>, [low, high]: [f32; 2]) -> Canvas {
         }
     }
     bar.draw(&mut canvas, shown.height);
-    canvas
+    Ok(canvas)
 }
 
 /// The strip below the map: its colours in order, with ticks and numbers.
@@ -129,7 +130,7 @@ mod tests {
             (_, 2) => f32::NAN,
             _ => x as f32 / 119.0 * 8.0 - 4.0,
         });
-        let canvas = disparity(&map, [-4.0, 4.0]);
+        let canvas = disparity(&map, [-4.0, 4.0]).unwrap();
         assert_eq!((canvas.pixel(0, 0), canvas.pixel(119, 0)), (VIRIDIS[0], VIRIDIS[15]), "the ends");
         assert_eq!((canvas.pixel(50, 1), canvas.pixel(50, 2)), ([0; 3], [0; 3]), "no disparity is black");
         assert!(canvas.size().height > 15, "the scale bar");
@@ -156,7 +157,7 @@ mod tests {
         for range in [[0.0, 1e-6], [-1e9, 1e9], [f32::MIN, f32::MAX], [5.0, 5.0], [9999.0, 9999.5]] {
             for width in [1, 96, 5000] {
                 assert!(texts(width, range).len() < 200, "{range:?} at {width}");
-                disparity(&Image::filled(Size::new(width, 1), 1, 5.0), range);
+                disparity(&Image::filled(Size::new(width, 1), 1, 5.0), range).unwrap();
             }
         }
     }
@@ -164,7 +165,7 @@ mod tests {
     #[test]
     fn large_maps_are_thinned() {
         let map = Image::filled(Size::new(9000, 3), 1, 2.0);
-        let canvas = disparity(&map, usual_range(&map));
+        let canvas = disparity(&map, usual_range(&map)).unwrap();
         assert_eq!(canvas.size().width, 3000, "every third pixel");
     }
 }

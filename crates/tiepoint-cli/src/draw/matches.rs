@@ -1,6 +1,7 @@
 //! Matches: the two images side by side, a line for every match. Inliers are green, outliers faint.
 
 use super::{Canvas, Colour, GREEN, ORANGE};
+use crate::failure::Outcome;
 use tiepoint::image::Size;
 
 /// One match: its places in A and B and whether the model agrees with it.
@@ -14,17 +15,17 @@ pub(crate) struct Tie {
 const GROUND: Colour = [24, 26, 30];
 
 /// The picture of A and B with their matches.
-pub(crate) fn side_by_side(a: Canvas, b: Canvas, ties: &[Tie]) -> Canvas {
+pub(crate) fn side_by_side(a: Canvas, b: Canvas, ties: &[Tie]) -> Outcome<Canvas> {
     let gap = (a.size().width / 64).clamp(4, 32);
     let left = a.size().width + gap;
     let size = Size::new(left + b.size().width, a.size().height.max(b.size().height));
-    let mut canvas = Canvas::new(size, GROUND);
+    let mut canvas = Canvas::new(size, GROUND)?;
     for (mut picture, x) in [(a, 0), (b, left)] {
         picture.fade(0.35, 0.8);
         canvas.paste(&picture, x, 0);
     }
     let crowd = ties.iter().filter(|t| t.inlier).count();
-    // Many lines one over the other would be a green wall.
+    // Many opaque lines would cover the picture.
     let opacity = (48.0 / crowd.max(1) as f64).sqrt().clamp(0.2, 0.9);
     for inlier in [false, true] {
         for tie in ties.iter().filter(|t| t.inlier == inlier) {
@@ -40,5 +41,5 @@ pub(crate) fn side_by_side(a: Canvas, b: Canvas, ties: &[Tie]) -> Canvas {
             }
         }
     }
-    canvas
+    Ok(canvas)
 }

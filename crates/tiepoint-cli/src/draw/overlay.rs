@@ -1,4 +1,4 @@
-//! One image laid over another, so that the eye finds where they do not fit.
+//! One image laid over another, to show where they do not fit.
 
 use super::{Canvas, Colour};
 use tiepoint::image::Image;

@@ -1,13 +1,14 @@
 //! A rectified pair side by side under lines along rows: what corresponds must lie on the same line.
 
 use super::{Canvas, GREEN};
+use crate::failure::Outcome;
 use tiepoint::image::Size;
 
 /// The picture of both views.
-pub(crate) fn rows(left: &Canvas, right: &Canvas) -> Canvas {
+pub(crate) fn rows(left: &Canvas, right: &Canvas) -> Outcome<Canvas> {
     let width = left.size().width;
     let size = Size::new(width + right.size().width, left.size().height.max(right.size().height));
-    let mut canvas = Canvas::new(size, [0; 3]);
+    let mut canvas = Canvas::new(size, [0; 3])?;
     canvas.paste(left, 0, 0);
     canvas.paste(right, width, 0);
     let mut pen = canvas.pen(GREEN);
@@ -16,5 +17,5 @@ pub(crate) fn rows(left: &Canvas, right: &Canvas) -> Canvas {
     for y in (step / 2..size.height).step_by(step) {
         canvas.line([0.0, y as f64], [size.width as f64, y as f64], pen);
     }
-    canvas
+    Ok(canvas)
 }

@@ -1,4 +1,4 @@
-//! A line on the terminal that says what is under way, how far it has got and how long it will take.
+//! A line on the terminal with the task under way, the share done and the time left.
 
 use crate::failure::{Failure, Outcome};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};

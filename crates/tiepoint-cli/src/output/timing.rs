@@ -1,4 +1,4 @@
-//! Where the time of an image or pair went.
+//! The time that an image or pair took: reading, computing, writing, and every stage.
 
 use serde_json::Value;
 use std::time::Instant;
@@ -12,7 +12,7 @@ pub(crate) struct Clock {
     spent: Spent,
 }
 
-/// What the time of a piece of work is added to.
+/// The part of the time that some work counts as.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Part {
     Read,

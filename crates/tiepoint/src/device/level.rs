@@ -1,9 +1,9 @@
 //! The SIMD levels that code is compiled for, and [`dispatch!`], which runs an operation at one of them.
 //!
-//! On x86-64 there are three: SSE2, AVX2 and AVX-512. A machine between two of them uses the lower: `fearless_simd`'s
-//! SSE4.2 level would be compiled a fourth time for machines before 2013. Other architectures have one
-//! level, that of every machine (NEON on AArch64). [`Cpu::levels`](super::Cpu::levels) lists exactly what is compiled
-//! and present, and the tests run at each.
+//! On x86-64 there are three: SSE2, AVX2 and AVX-512. A machine between two of them uses the lower:
+//! `fearless_simd`'s SSE4.2 level would be compiled a fourth time for machines before 2013. Other
+//! architectures have one level, that of every machine (NEON on AArch64). [`Cpu::levels`](super::Cpu::levels)
+//! lists exactly what is compiled and present, and the tests run at each.
 
 #[cfg(target_arch = "x86_64")]
 use fearless_simd::{Avx2, Avx512, Sse2};
@@ -100,8 +100,8 @@ impl Level {
 
 /// Runs an operation at a [`Level`]: `dispatch!(level, simd => kernel(simd, input, output))`.
 ///
-/// The operation is compiled once for every level, with the instructions of that level, so it should be one call of a
-/// function generic over `S: Simd`.
+/// The operation is compiled once for every level, with the instructions of that level, so it should be one
+/// call of a function generic over `S: Simd`.
 #[cfg(target_arch = "x86_64")]
 macro_rules! dispatch {
     ($level:expr, $simd:ident => $operation:expr) => {{

@@ -1,5 +1,5 @@
-//! Where the work runs: the threads and SIMD level of the CPU, a [`gpu`], the time that each stage took, and how far
-//! long work has got.
+//! Where the work runs: the threads and SIMD level of the CPU, a [`gpu`], the time of each stage, and the
+//! progress of long work.
 //!
 //! A [`Cpu`] is handed to every call that computes. It borrows the caller's thread pool; the library never
 //! touches rayon's global one. Neither the thread count nor the SIMD level changes a result.
@@ -23,7 +23,8 @@ use rayon::{ThreadPool, ThreadPoolBuilder, prelude::*};
 use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The CPU as a device: a thread pool, a SIMD level and, if asked for, a profile of stage times and an observer.
+/// The CPU as a device: a thread pool, a SIMD level and, if asked for, a profile of stage times and an
+/// observer.
 #[derive(Clone, Debug)]
 pub struct Cpu {
     pool: Option<Arc<ThreadPool>>,
@@ -98,9 +99,9 @@ impl Cpu {
         self.profile.as_deref()
     }
 
-    /// The same device, which from now on tells `observer` how far long work has got, from any of its threads. Calls
-    /// for one piece of work come one after the other and hold it up: the observer should be quick, and not use the
-    /// device.
+    /// The same device, which from now on reports the progress of long work to `observer`, from any of its
+    /// threads. Calls for one task come one after the other, and the work waits for them: the observer should
+    /// be quick, and not use the device.
     ///
     /// ```
     /// use tiepoint::{device::Cpu, feature::sift, image::Image};
@@ -114,7 +115,8 @@ impl Cpu {
         Self { watch: Some(Watch::Observer(Arc::new(observer))), ..self }
     }
 
-    /// The same device, on which a task of `total` steps begins; it ends when this and its clones are dropped.
+    /// The same device, on which a task of `total` steps begins; it ends when this and its clones are
+    /// dropped.
     pub(crate) fn begin_task(&self, name: &'static str, total: usize) -> Self {
         let watch = self.watch.as_ref().and_then(|w| w.begin_task(name, total as u64));
         Self { watch, ..self.clone() }
@@ -152,8 +154,9 @@ impl Cpu {
         Stage::new(self.profile.as_deref(), name)
     }
 
-    /// Runs `f` on a thread of the pool. Code that alternates between many short parallel and serial steps runs in here
-    /// as a whole: from outside, every step would wake the pool's threads anew, which takes longer than the step.
+    /// Runs `f` on a thread of the pool. Code that alternates between many short parallel and serial steps
+    /// runs in here as a whole: from outside, every step would wake the pool's threads anew, which takes
+    /// longer than the step.
     pub(crate) fn run<R: Send>(&self, f: impl FnOnce() -> R + Send) -> R {
         let Some(pool) = &self.pool else { return f() };
         let (mut f, mut result) = (Some(f), None);
@@ -178,9 +181,9 @@ impl Cpu {
 
     /// Cuts `data` into chunks of `len` elements (the last may be shorter) and runs `f(chunk number, chunk)`.
     ///
-    /// The threads take runs of neighbouring chunks from the front, shorter and shorter ones, so that they end together.
-    /// What rayon sees is the same for every `f`: its own splitting would be compiled anew for each of them, with `f`
-    /// inlined several times.
+    /// The threads take runs of neighbouring chunks from the front, shorter and shorter ones, so that they
+    /// end together. What rayon sees is the same for every `f`: its own splitting would be compiled anew for
+    /// each of them, with `f` inlined several times.
     pub(crate) fn for_chunks<T: Send>(&self, data: &mut [T], len: usize, f: impl Fn(usize, &mut [T]) + Sync) {
         let len = len.max(1);
         let workers = self.threads().min(data.len().div_ceil(len)).max(1);
@@ -227,7 +230,7 @@ struct Chunks<'d, T> {
 }
 
 impl<'d, T> Chunks<'d, T> {
-    /// The number of the next chunk and as many chunks as this thread is to do before it comes again.
+    /// The number of the next chunk, and the chunks that this thread takes at once.
     fn take(left: &Mutex<Self>, len: usize, workers: usize) -> Option<(usize, &'d mut [T])> {
         let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
         let chunks = left.data.len().div_ceil(len);
@@ -254,8 +257,9 @@ pub enum Device {
     OpenCl(u32),
 }
 
-/// What computes: the CPU, and a GPU where one was chosen. Stages that have no GPU form run on the CPU, and so does what
-/// a GPU cannot do (for want of memory or of 64-bit floats): the result is the same, and a note says so.
+/// What computes: the CPU, and a GPU where one was chosen. Stages that have no GPU form run on the CPU, and
+/// so does what a GPU cannot do (for want of memory or of 64-bit floats): the result is the same, and a note
+/// says so.
 #[derive(Clone, Debug)]
 pub struct Processor {
     /// Threads and SIMD level.
@@ -278,7 +282,8 @@ impl Processor {
         Self { cpu, ..self }
     }
 
-    /// Leaves a note for people: what was passed over, or done by the CPU instead, and why. The same note is kept once.
+    /// Leaves a note for people: what was passed over, or done by the CPU instead, and why. The same note is
+    /// kept once.
     pub fn note(&self, note: impl Into<String>) {
         let (mut notes, note) = (self.notes.lock().unwrap_or_else(PoisonError::into_inner), note.into());
         if !notes.contains(&note) {
@@ -291,8 +296,9 @@ impl Processor {
         std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Computes on the GPU where there is one, and on the CPU where there is none or where the GPU lacks memory or a
-    /// feature; a note then says which `task` the CPU did and why. Both ways must give the same bits.
+    /// Computes on the GPU where there is one, and on the CPU where there is none or where the GPU lacks
+    /// memory or a feature; a note then says which `task` the CPU did and why. Both ways must give the same
+    /// bits.
     ///
     /// # Errors
     /// Those of `on_cpu`, and of `on_gpu` unless [`Error::is_device_limit`].
@@ -340,11 +346,12 @@ impl From<Cpu> for Processor {
 }
 
 impl Device {
-    /// Opens the device, beside `threads` CPU threads. `Auto` is the first GPU that CUDA offers, or else OpenCL, or
-    /// else the CPU; OpenCL on the CPU has to be asked for by its number.
+    /// Opens the device, beside `threads` CPU threads. `Auto` is the first GPU that CUDA offers, or else
+    /// OpenCL, or else the CPU; OpenCL on the CPU has to be asked for by its number.
     ///
     /// # Errors
-    /// [`Error::Device`] when a GPU that was asked for is not there or cannot be used, and as [`Cpu::with_threads`].
+    /// [`Error::Device`] when a GPU that was asked for is not there or cannot be used, and as
+    /// [`Cpu::with_threads`].
     pub fn open(self, threads: usize) -> Result<Processor> {
         let cpu = Cpu::with_threads(threads)?;
         let mut notes = Vec::new();
@@ -370,8 +377,8 @@ impl Device {
         Gpu::open(api, index).map_err(|e| Error::Device { device: self.to_string(), reason: e.to_string() })
     }
 
-    /// Opens the CPU for work that has no GPU form. A GPU that is asked for has nothing to do, and must be there all the
-    /// same.
+    /// Opens the CPU for work that has no GPU form. A GPU that is asked for has nothing to do, and must be
+    /// there all the same.
     ///
     /// # Errors
     /// As [`open`](Self::open).

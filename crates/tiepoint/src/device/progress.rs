@@ -1,9 +1,10 @@
 //! Progress of long tasks, for people who wait.
 //!
-//! A caller watches through [`Cpu::observed`](super::Cpu::observed). A stage that may take long begins a task of so many
-//! steps ([`Cpu::begin_task`](super::Cpu::begin_task)), and each thread reports steps that are done, a band of rows at a
-//! time ([`Cpu::advance`](super::Cpu::advance)). A task inside a task counts as some of the outer one's steps
-//! ([`Cpu::part`](super::Cpu::part)). No result depends on progress. Without an observer a step costs one comparison.
+//! A caller watches through [`Cpu::observed`](super::Cpu::observed). A stage that may take long begins a task
+//! of so many steps ([`Cpu::begin_task`](super::Cpu::begin_task)), and each thread reports steps that are
+//! done, a band of rows at a time ([`Cpu::advance`](super::Cpu::advance)). A task inside a task counts as
+//! some of the outer one's steps ([`Cpu::part`](super::Cpu::part)). No result depends on progress. Without an
+//! observer a step costs one comparison.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -83,7 +84,8 @@ impl Task {
                 let of_part = |n: u64| (u128::from(n) * u128::from(*part) / u128::from(self.total)) as u64;
                 whole.advance(of_part(*done) - of_part(before));
             }
-            _ => {}
+            // A part reports to its whole; an observer has heard of this step before.
+            Watch::Observer(_) | Watch::Task(_) => {}
         }
     }
 }
@@ -112,8 +114,8 @@ pub(crate) mod tests {
     use super::*;
     use crate::device::Cpu;
 
-    /// Runs `work` on an observed device and returns what the observer was told, which must rise to the total in at
-    /// least `least` calls. The results must equal those without an observer.
+    /// Runs `work` on an observed device and returns what the observer was told, which must rise to the total
+    /// in at least `least` calls. The results must equal those without an observer.
     pub(crate) fn told<R: PartialEq>(cpu: &Cpu, least: usize, work: impl Fn(&Cpu) -> R) -> Vec<Progress> {
         let told = Arc::new(Mutex::new(Vec::new()));
         let to = told.clone();

@@ -13,18 +13,20 @@ fn distance(b_from_a: &Homography, a: [f64; 2], b: [f64; 2]) -> f64 {
     if d.is_finite() { d } else { f64::INFINITY }
 }
 
-/// The share of matches whose end in B lies within each of [`THRESHOLDS`] of the place that the truth `b_from_a` gives: the matching
-/// accuracy of Mikolajczyk and Schmid ("A performance evaluation of local descriptors", 2005), with the
-/// thresholds that are usual since Dusmanu et al. ("D2-Net", 2019). All zero when there are no matches.
+/// The share of matches whose end in B lies within each of [`THRESHOLDS`] of the place that the truth
+/// `b_from_a` gives: the matching accuracy of Mikolajczyk and Schmid ("A performance evaluation of local
+/// descriptors", 2005), with the thresholds that are usual since Dusmanu et al. ("D2-Net", 2019). All zero
+/// when there are no matches.
 pub fn matching_accuracy(matches: &[([f64; 2], [f64; 2])], b_from_a: &Homography) -> [f64; 10] {
     let off: Vec<f64> = matches.iter().map(|&(a, b)| distance(b_from_a, a, b)).collect();
     let n = off.len().max(1) as f64;
     THRESHOLDS.map(|t| off.iter().filter(|&&d| d <= t).count() as f64 / n)
 }
 
-/// The mean distance, in pixels of B, between the corners of A mapped by `found` and by `truth`, both from A to B: the corner
-/// error of `DeTone` et al. ("Deep image homography estimation", 2016). Corners are pixel centres: (0, 0) to
-/// (width − 1, height − 1), with the size of A. Infinite when either sends a corner nowhere.
+/// The mean distance, in pixels of B, between the corners of A mapped by `found` and by `truth`, both from A
+/// to B: the corner error of `DeTone` et al. ("Deep image homography estimation", 2016). Corners are pixel
+/// centres: (0, 0) to (width − 1, height − 1), with the size of A. Infinite when either sends a corner
+/// nowhere.
 pub fn corner_error(found: &Homography, truth: &Homography, size: Size) -> f64 {
     let (w, h) = (size.width.saturating_sub(1) as f64, size.height.saturating_sub(1) as f64);
     let corners = [[0.0, 0.0], [w, 0.0], [w, h], [0.0, h]];
@@ -46,8 +48,8 @@ pub struct PositionError {
     pub median: f64,
 }
 
-/// The position error of the matches within `within` pixels of the truth `b_from_a`; the others are wrong matches and
-/// say nothing of positions. All zero when there are none.
+/// The position error of the matches within `within` pixels of the truth `b_from_a`; the others are wrong
+/// matches and say nothing of positions. All zero when there are none.
 pub fn position_error(matches: &[([f64; 2], [f64; 2])], b_from_a: &Homography, within: f64) -> PositionError {
     let right = matches.iter().filter(|&&(a, b)| distance(b_from_a, a, b) <= within);
     let difference = |&(a, b): &([f64; 2], [f64; 2])| b_from_a.apply(a).map(|[x, y]| [b[0] - x, b[1] - y]);
@@ -78,8 +80,8 @@ pub struct AngleError {
 }
 
 /// The angle error over pairs of (point in A, angle in A, angle in B). The angle of a keypoint is that of a
-/// gradient, so it is carried to B as gradients are: by the inverse transpose of the derivative of the truth `b_from_a` at
-/// the point. All zero when there are no pairs.
+/// gradient, so it is carried to B as gradients are: by the inverse transpose of the derivative of the truth
+/// `b_from_a` at the point. All zero when there are no pairs.
 pub fn angle_error(pairs: &[([f64; 2], f64, f64)], b_from_a: &Homography) -> AngleError {
     let differences: Vec<f64> = pairs
         .iter()

@@ -1,5 +1,6 @@
 //! How right a disparity map is: the share of bad pixels, the end-point error, the density (Scharstein and
-//! Szeliski, "A taxonomy and evaluation of dense two-frame stereo correspondence algorithms", 2002, section 5.1).
+//! Szeliski, "A taxonomy and evaluation of dense two-frame stereo correspondence algorithms", 2002, section
+//! 5.1).
 //!
 //! Maps are of the left image; a pixel that is not finite has no disparity, or none that is known.
 
@@ -56,11 +57,12 @@ pub struct DisparityScore {
     pub epe: f64,
 }
 
-/// Scores the disparities `found` against `truth` where the truth is known and `mask` is not 0; pixels, left image.
+/// Scores the disparities `found` against `truth` where the truth is known and `mask` is not 0; pixels, left
+/// image.
 ///
 /// # Errors
-/// [`Error::Mismatch`] when sizes differ, [`Error::Image`] for more than one channel or when no pixel is left to
-/// be scored, and as [`DisparityScoring::check`].
+/// [`Error::Mismatch`] when sizes differ, [`Error::Image`] for more than one channel or when no pixel is left
+/// to be scored, and as [`DisparityScoring::check`].
 pub fn disparity_score(
     found: ImageView<'_, f32>,
     truth: ImageView<'_, f32>,
@@ -136,9 +138,9 @@ fn same_shape(what: &str, found: Size, channels: usize, truth: Size) -> Result<(
     Ok(())
 }
 
-/// 255 on the pixels of the left image that the right one sees too, 0 elsewhere: those whose disparity d is known,
-/// and whose column x − d, rounded to the nearest (ties to even), lies in the image and has a true disparity
-/// within 1 pixel of d on the right. A column right of the image counts as its last.
+/// 255 on the pixels of the left image that the right one sees too, 0 elsewhere: those whose disparity d is
+/// known, and whose column x − d, rounded to the nearest (ties to even), lies in the image and has a true
+/// disparity within 1 pixel of d on the right. A column right of the image counts as its last.
 ///
 /// # Errors
 /// [`Error::Mismatch`] when the sizes differ, [`Error::Image`] for more than one channel.
@@ -155,8 +157,8 @@ pub fn non_occluded(left: ImageView<'_, f32>, right: ImageView<'_, f32>) -> Resu
     }))
 }
 
-/// The map with every invalid pixel given the smaller disparity of its nearest valid neighbours in the row: the
-/// background's. A row without any becomes 0.
+/// The map with every invalid pixel given the smaller disparity of its nearest valid neighbours in the row:
+/// the background's. A row without any becomes 0.
 pub fn filled(disparity: ImageView<'_, f32>) -> Image<f32> {
     let mut out = disparity.to_image();
     let width = out.row_len().max(1);
@@ -224,8 +226,8 @@ mod tests {
         let left = row(&[2.0, 1.0, 1.0, 1.5, NONE, -1.0, -3.0]);
         let right = row(&[1.0, 2.5, 0.2, NONE, 2.0, -2.0, -2.0]);
         let seen = non_occluded(left.view(), right.view()).unwrap();
-        // 0 leaves the image; 1 → 0 agrees; 2 → 1 is off by 1.5; 3 → 1.5 rounds to 2, off by 1.3; 4 is unknown;
-        // 5 → 6 is off by 1; 6 → 9 is beyond the edge, whose column says −2.
+        // 0 leaves the image; 1 → 0 agrees; 2 → 1 is off by 1.5; 3 → 1.5 rounds to 2, off by 1.3; 4 is
+        // unknown; 5 → 6 is off by 1; 6 → 9 is beyond the edge, whose column says −2.
         assert_eq!(seen.data(), [0, 255, 0, 0, 0, 255, 255], "by hand");
     }
 

@@ -4,13 +4,13 @@ use crate::geometry::Homography;
 use crate::{Error, Result};
 use std::path::Path;
 
-/// The homography in the file at `path`, whose nine numbers stand row by row: OpenCV XML or YAML (inside `<data>…</data>`
-/// or `data: […]`), the JSON that `tiepoint match --json` prints (`"matrix":[…]`), or plain text (the `H1to2p` files of
-/// the Oxford sequences).
+/// The homography in the file at `path`, whose nine numbers stand row by row: OpenCV XML or YAML (inside
+/// `<data>…</data>` or `data: […]`), the JSON that `tiepoint match --json` prints (`"matrix":[…]`), or plain
+/// text (the `H1to2p` files of the Oxford sequences).
 ///
 /// # Errors
-/// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it does not hold nine finite numbers that make
-/// an invertible matrix.
+/// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it does not hold nine finite numbers
+/// that make an invertible matrix.
 pub fn read_homography(path: impl AsRef<Path>) -> Result<Homography> {
     let path = path.as_ref();
     let text = std::fs::read(path).map_err(|e| Error::io(path, e))?;
@@ -106,13 +106,7 @@ mod tests {
 
     #[test]
     fn shared_ground_truth_is_read() {
-        let local = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
-        let root = std::env::var("TIEPOINT_DATA").unwrap_or_else(|_| local.into());
-        let file = Path::new(&root).join("homography/graf/H1to2p.xml");
-        if !file.exists() {
-            println!("{} is absent: not tested", file.display());
-            return;
-        }
+        let Some(file) = crate::image::testing::shared("homography/graf/H1to2p.xml") else { return };
         let h = read_homography(file).unwrap().matrix();
         assert_eq!((h[0][0], h[1][2], h[2][2]), (8.797_696_4e-1, 1.531_578_4e2, 1.0), "graf 1-2");
     }

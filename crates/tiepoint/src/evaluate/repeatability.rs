@@ -68,8 +68,8 @@ struct Seen {
     scale: f64,
 }
 
-/// Repeatability of keypoints `a` in an image of `sizes[0]` and `b` in one of `sizes[1]`, given the true map between
-/// the images.
+/// Repeatability of keypoints `a` in an image of `sizes[0]` and `b` in one of `sizes[1]`, given the true map
+/// between the images.
 ///
 /// # Errors
 /// As [`RepeatabilityOptions::check`]; [`Error::Degenerate`] for a truth that has no inverse.

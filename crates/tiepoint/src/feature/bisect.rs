@@ -1,15 +1,16 @@
-//! Where a GPU leaves the CPU's way: the pipeline runs on the CPU up to a stage and on the GPU from there, for every
-//! stage in turn, and the features are compared with those of the CPU alone.
+//! Which stage of a GPU's pipeline differs from the CPU's: the pipeline runs on the CPU up to a stage and on
+//! the GPU from there, for every stage in turn, and the features are compared with those of the CPU alone.
 //!
-//! The last stage that the GPU cannot begin with is the one that differs, as all after it agree. `cargo xtask bisect
-//! IMAGE` asks for an image by the variables below; otherwise the image is synthetic.
+//! The last stage that the GPU cannot begin with is the one that differs, as all after it agree. `cargo xtask
+//! bisect IMAGE` asks for an image by the variables below; otherwise the image is synthetic.
 
-use super::{Descriptors, Features, Keypoint, sift, surf};
+use super::{Descriptors, DetectorKind, Features, Keypoint, sift, surf};
 use crate::device::gpu::{Gpu, all};
 use crate::device::{Cpu, Device};
-use crate::for_any_image;
+use crate::for_any_view;
 use crate::image::gpu::GpuPixel;
 use crate::image::{AnyImage, ImageView, Range, ReadOptions, Size, prepare, read_grey};
+use crate::options::Named;
 use crate::synth::Texture;
 
 /// An image's file.
@@ -38,9 +39,11 @@ fn the_gpu_may_begin_with_any_stage() {
     let gpus = || all().iter().filter(|gpu| device.as_ref().is_none_or(|device| name(gpu) == *device));
     assert!(device.is_none() || gpus().count() > 0, "{device:?} is not among {:?}", all());
     let mut guilty = Vec::new();
-    for detector in ["sift", "surf"].into_iter().filter(|d| asked(DETECTOR).is_none_or(|asked| asked == *d)) {
+    let wanted = asked(DETECTOR).map(|name| name.parse::<DetectorKind>().unwrap());
+    let detectors = DetectorKind::ALL.iter().map(|choice| choice.value);
+    for detector in detectors.filter(|d| wanted.is_none_or(|wanted| wanted == *d)) {
         for gpu in gpus() {
-            let stages = for_any_image!(&image, view => differences(detector, view, gpu, &cpu));
+            let stages = for_any_view!(image.view(), view => differences(detector, view, gpu, &cpu));
             let what = format!("{detector} on {}", name(gpu));
             for (stage, difference) in &stages {
                 let difference = difference.as_deref().unwrap_or("equal");
@@ -56,11 +59,11 @@ fn the_gpu_may_begin_with_any_stage() {
 /// Features, or why there are none.
 pub(crate) type Run = Result<Features, String>;
 
-/// What comes of an image.
+/// The features of an image, by the CPU alone and with the GPU from each stage on.
 pub(crate) struct Runs {
-    /// The CPU's.
+    /// Those of the CPU.
     pub(crate) expected: Features,
-    /// By the name of the stage that the GPU begins with, in the order of the stages.
+    /// The features when the GPU begins with each stage, in the order of the stages.
     pub(crate) found: Vec<(&'static str, Run)>,
 }
 
@@ -72,10 +75,15 @@ fn last_differing(stages: &Differences) -> Option<&'static str> {
     stages.iter().rev().find(|(_, difference)| difference.is_some()).map(|(stage, _)| *stage)
 }
 
-fn differences<T: GpuPixel>(detector: &str, image: ImageView<'_, T>, gpu: &Gpu, cpu: &Cpu) -> Differences {
+fn differences<T: GpuPixel>(
+    detector: DetectorKind,
+    image: ImageView<'_, T>,
+    gpu: &Gpu,
+    cpu: &Cpu,
+) -> Differences {
     let Runs { expected, found } = match detector {
-        "sift" => sift::gpu::bisect::runs(image, gpu, cpu),
-        _ => surf::gpu::bisect::runs(image, gpu, cpu),
+        DetectorKind::Sift => sift::gpu::bisect::runs(image, gpu, cpu),
+        DetectorKind::Surf => surf::gpu::bisect::runs(image, gpu, cpu),
     };
     assert!(!expected.is_empty(), "{detector} finds nothing to compare");
     println!("bisect: {detector}: {} features in {}", expected.len(), image.size());
@@ -96,7 +104,9 @@ fn difference(found: &Features, expected: &Features) -> Option<String> {
         (Descriptors::F32(a), Descriptors::F32(b)) => {
             value(a, b, expected.dimension, |a, b| a.to_bits() == b.to_bits())
         }
-        _ => Some("descriptors of another type".into()),
+        (Descriptors::U8(_), Descriptors::F32(_)) | (Descriptors::F32(_), Descriptors::U8(_)) => {
+            Some("descriptors of another type".into())
+        }
     };
     match (count, keypoint) {
         (Some(count), Some(keypoint)) => Some(format!("{count}; {keypoint}")),

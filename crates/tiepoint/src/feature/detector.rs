@@ -6,6 +6,7 @@ use super::sift::{GpuSift, Sift, SiftOptions};
 use super::surf::{GpuSurf, Surf, SurfOptions};
 use crate::device::Processor;
 use crate::image::{AnyView, ImageView};
+use crate::options::named;
 use crate::{Error, Result, for_any_view};
 
 /// Which features to find, and how.
@@ -17,6 +18,21 @@ pub enum Detector {
     Surf(SurfOptions),
 }
 
+/// Which features, without how they are found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum DetectorKind {
+    /// Lowe's SIFT.
+    #[default]
+    Sift,
+    /// Speeded-up robust features.
+    Surf,
+}
+
+named!(DetectorKind as "detector" {
+    "sift": Self::Sift, "Differences of Gaussians and gradient histograms (Lowe 2004)";
+    "surf": Self::Surf, "Box-filter Hessians and Haar wavelets (Bay et al. 2008)";
+});
+
 impl Default for Detector {
     fn default() -> Self {
         Self::Sift(SiftOptions::default())
@@ -24,6 +40,14 @@ impl Default for Detector {
 }
 
 impl Detector {
+    /// Which features these are.
+    pub const fn kind(&self) -> DetectorKind {
+        match self {
+            Self::Sift(_) => DetectorKind::Sift,
+            Self::Surf(_) => DetectorKind::Surf,
+        }
+    }
+
     /// Checks the options.
     ///
     /// # Errors
@@ -77,9 +101,9 @@ impl Detector {
     }
 }
 
-/// A detector on the device that it was opened for, which keeps its memory from image to image. Threads may share it. The
-/// device changes no bit of the result: what a GPU has not the memory or a feature for, the CPU does, and a
-/// [note](Processor::take_notes) says so.
+/// A detector on the device that it was opened for, which keeps its memory from image to image. Threads may
+/// share it. The result is the same on every device: where a GPU lacks memory or a feature the CPU searches,
+/// and a [note](Processor::take_notes) says so.
 #[derive(Debug)]
 pub struct Finder {
     processor: Processor,
@@ -154,8 +178,8 @@ impl Finder {
         found
     }
 
-    /// The features of several grey images, each as [`detect`](Self::detect) finds them. A GPU searches images together
-    /// that follow each other and have one size and one type of pixel.
+    /// The features of several grey images, each as [`detect`](Self::detect) finds them. A GPU searches
+    /// images together that follow each other and have one size and one type of pixel.
     pub fn detect_batch<'a, I>(&self, images: I) -> Vec<Result<Features>>
     where
         I: IntoIterator,
@@ -210,8 +234,8 @@ impl Finder {
         }
     }
 
-    /// Takes features that are no longer needed: see [`GpuDetector::recycle`](super::gpu::GpuDetector::recycle). On a CPU
-    /// they are dropped.
+    /// Takes features that are no longer needed: see
+    /// [`GpuDetector::recycle`](super::gpu::GpuDetector::recycle). On a CPU they are dropped.
     pub fn recycle(&self, features: impl IntoIterator<Item = Features>) {
         match &self.on_gpu {
             None => features.into_iter().for_each(drop),

@@ -14,8 +14,8 @@ pub struct Keypoint {
     pub scale: f32,
     /// Direction in radians, \[0, 2π), from +x towards +y.
     pub angle: f32,
-    /// Strength of the response, never negative. SIFT: |DoG| at the refined position, for an image from 0 to 1,
-    /// per level step; SURF: determinant of the Hessian.
+    /// Strength of the response, never negative. SIFT: |DoG| at the refined position, for an image from 0 to
+    /// 1, per level step; SURF: determinant of the Hessian.
     pub response: f32,
     /// +1 for bright on dark, −1 for dark on bright.
     pub sign: i8,
@@ -26,7 +26,8 @@ pub struct Keypoint {
 }
 
 impl Keypoint {
-    /// The order of every output: response descending, then y, x, scale, angle ascending (then octave and layer).
+    /// The order of every output: response descending, then y, x, scale, angle ascending (then octave and
+    /// layer).
     pub fn order(&self, other: &Self) -> Ordering {
         other
             .response

@@ -1,4 +1,4 @@
-//! Keypoints and descriptors, whichever detector made them.
+//! Keypoints and descriptors of any detector, and the detectors.
 
 #[cfg(test)]
 mod bisect;
@@ -12,7 +12,7 @@ pub mod select;
 pub mod sift;
 pub mod surf;
 
-pub use detector::{Detector, Finder};
+pub use detector::{Detector, DetectorKind, Finder};
 pub use features::{DescriptorKind, Descriptors, Features};
 pub use keypoint::Keypoint;
 pub(crate) use keypoint::{WORDS, for_kernels, from_words, to_words};

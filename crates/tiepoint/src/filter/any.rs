@@ -1,6 +1,6 @@
 //! Filters of images of any pixel type, on the GPU of a processor or on its CPU, with the same bits.
 //!
-//! What the GPU has not the memory or a feature for, the CPU does, and a note of the processor says so.
+//! Where the GPU lacks memory or a feature the CPU computes the same, and a note of the processor says so.
 
 use super::convolve::{self, ConvolveOptions, Kernel};
 use super::gauss::{self, GaussOptions};
@@ -153,7 +153,7 @@ where
     }
 }
 
-/// A filter's result from the GPU, or from the CPU where there is none or it cannot.
+/// A filter's result from the GPU, or from the CPU where there is no GPU or the GPU cannot compute it.
 fn filtered<I: GpuPixel, O: Element + Copy + Default>(
     name: &str,
     view: ImageView<'_, I>,

@@ -1,12 +1,30 @@
-//! What the filters share about bands of rows and the edge of the image.
+//! Bands of rows and borders, as all filters treat them.
 
 use crate::image::Border;
+use tiepoint_gpu::KernelSource;
 
-/// Rows handled by one task. A constant: how an image is cut does not depend on the threads.
+/// For kernels: `border_index`, and the rule as `BORDER_RULE`.
+pub(crate) fn for_kernels(source: KernelSource, border: Border) -> KernelSource {
+    let rule = match border {
+        Border::Clamp => "CLAMP",
+        Border::Reflect => "REFLECT",
+        Border::Zero => "ZERO",
+        Border::Skip => "SKIP",
+    };
+    source
+        .define("CLAMP", 0)
+        .define("REFLECT", 1)
+        .define("ZERO", 2)
+        .define("SKIP", 3)
+        .define("BORDER_RULE", rule)
+        .text(include_str!("border.h"))
+}
+
+/// Rows of one task, whatever the number of threads.
 pub(crate) const BAND: usize = 32;
 
-/// Fills the `radius` pixels at either end of `padded` from the pixels between them. `black` stands outside for
-/// [`Border::Zero`] and [`Border::Skip`].
+/// Fills the `radius` pixels at either end of `padded` from the pixels between them. `black` stands outside
+/// for [`Border::Zero`] and [`Border::Skip`].
 pub(crate) fn extend<E: Copy>(padded: &mut [E], radius: usize, channels: usize, border: Border, black: E) {
     let width = (padded.len() / channels).saturating_sub(2 * radius);
     if width == 0 {

@@ -1,8 +1,10 @@
-//! Filters on a device: one plan for every kind, and what their kernels share.
+//! Filters on a GPU: [`GpuFilter`], and what their kernels share.
 //!
 //! [`GpuFilter`] has a constructor for every filter, beside its CPU form. The separable ones share a kernel, `tile.h`,
-//! which makes columns and rows in one go; filters that reach farther than a tile's margin take two, `passes.h`.
+//! which does the vertical and the horizontal pass at once; filters that reach farther than a tile's margin take two
+//! kernels, `passes.h`.
 
+use super::border;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::image::gpu::{GpuImage, GpuStack, Plane};
 use crate::image::{Border, Size};
@@ -25,7 +27,7 @@ pub struct GpuFilter<I: Element, O: Element> {
     gpu: Gpu,
     stage: &'static str,
     steps: Steps<I, O>,
-    /// Of the input and of the output.
+    /// Channels of the input and of the output.
     channels: [usize; 2],
     /// The output's size from the input's.
     resized: fn(Size) -> Size,
@@ -93,7 +95,7 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel! {
-    /// The sums of columns: numbers of 32 bits, whichever.
+    /// The vertical sums, numbers of 32 bits of any type.
     pub(crate) unsafe kernel columns(groups) = Columns<I: Element> {
         write to: f32 as MID [to_plane.numbers(groups[2])],
         read from: I [from_plane.numbers(groups[2])],
@@ -252,10 +254,10 @@ const ACROSS: usize = 2;
 /// Elements of a tile's row with its margins.
 const TILE_WIDTH: usize = 128;
 
-/// Most rows of a lane's window that are read before the first is used.
+/// The greatest number of rows of a lane's window that are read before the first is used.
 const WHOLE_WINDOW: usize = 32;
 
-/// Elements at either side of a tile that it can have for its neighbours' sake: a lane holds its window in registers.
+/// The greatest margin of a tile in elements: a lane holds its window in registers.
 const MARGIN: usize = 32;
 
 /// For kernels: `LANES`, `CHANNELS`, `VECTOR`, and the struct `Plane`.
@@ -264,20 +266,12 @@ pub(crate) fn for_kernels(source: KernelSource, channels: usize) -> KernelSource
     source.text(include_str!("vector.h"))
 }
 
-/// For kernels: `border_index` and its like.
+/// For kernels: the border rule, and what follows from it about elements and windows.
 pub(super) fn border_for_kernels(source: KernelSource, border: Border) -> KernelSource {
-    let number =
-        [Border::Clamp, Border::Reflect, Border::Zero, Border::Skip].iter().position(|&b| b == border);
-    source
-        .define("CLAMP", 0)
-        .define("REFLECT", 1)
-        .define("ZERO", 2)
-        .define("SKIP", 3)
-        .define("BORDER", number.unwrap_or(0))
-        .text(include_str!("border.h"))
+    border::for_kernels(source, border).text(include_str!("elements.h"))
 }
 
-/// What a separable filter is to its kernel.
+/// A separable filter as its kernel needs it.
 pub(super) struct Shape {
     /// Rows above and below the centre.
     pub(super) rows: [usize; 2],
@@ -304,7 +298,7 @@ const SEGMENTS: usize = LANES as usize / (TILE_WIDTH / ACROSS);
 /// The tile of a filter.
 struct Tile {
     size: Size,
-    /// Elements more at the left and the right, for the vectors' sake whole fours.
+    /// Elements of the margins at the left and the right, in whole vectors of four.
     margins: [usize; 2],
 }
 
@@ -314,7 +308,7 @@ impl Shape {
         self.columns.map(|n| n * self.channels)
     }
 
-    /// Outputs below each other that a lane makes while it goes down a column: the row that it loads serves them all.
+    /// Outputs of a column that a lane computes together: every row that it loads serves all of them.
     fn rows_a_lane(&self) -> usize {
         // Local memory is to hold every plane of a tile.
         let rows = if self.planes == 1 { 16 } else { 8 };

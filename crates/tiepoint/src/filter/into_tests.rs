@@ -4,7 +4,7 @@ use super::testing::noise;
 use super::{convolve, gauss, hessian, resample, sobel};
 use crate::device::Cpu;
 use crate::geometry::Homography;
-use crate::geometry::warp::{Interpolation, warp, warp_into};
+use crate::geometry::warp::{WarpOptions, warp, warp_into};
 use crate::image::{Image, ImageView, ImageViewMut, Size};
 use crate::{Error, Result};
 
@@ -64,8 +64,8 @@ fn foreign_memory_with_gaps_is_filled() {
         check("halve", 9, resample::halve(bytes, &cpu), |out| resample::halve_into(bytes, &cpu, out));
         let means = resample::halve_mean(bytes, &cpu);
         check("means", 9, means, |out| resample::halve_mean_into(bytes, &cpu, out));
-        let kind = Interpolation::Bicubic;
-        let warped = warp(bytes, &map, size, kind, 4, &cpu);
-        check("warp", 9, warped, |out| warp_into(bytes, &map, kind, 4, &cpu, out));
+        let options = WarpOptions::default().with_fill(4.0);
+        let warped = warp(bytes, &map, size, &options, &cpu.clone().into());
+        check("warp", 9, warped, |out| warp_into(bytes, &map, &options, &cpu, out));
     }
 }

@@ -25,7 +25,7 @@ KERNEL(rows) {
     if (x >= target.row) return;
     from += source.step * (u64)GROUP_Z + (u64)y * source.pitch;
     OUT out = FINISH(far(from, x, source.row));
-#if BORDER == SKIP
+#if BORDER_RULE == SKIP
     if (window_leaves(x, y, target.row, target.height)) {
         out = SKIPPED(pixels[args.pixels_plane.step * (u64)GROUP_Z + (u64)y * args.pixels_plane.pitch + x]);
     }

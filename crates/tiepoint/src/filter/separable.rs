@@ -1,9 +1,10 @@
 //! A vertical and a horizontal pass over an image, tile by tile.
 //!
-//! A task is a band of rows. It goes through its band in narrow tiles, all rows of one tile before the next, so
-//! that the window of the vertical pass stays in the first-level cache however wide the image is. The
-//! horizontal pass follows row by row from a buffer of one row of the tile. Only the tile's margins are computed
-//! twice. Every value is a function of its window alone: cutting does not change results.
+//! A task is a band of rows. The band is cut into narrow tiles, and all rows of one tile are computed before
+//! the next tile, so that the window of the vertical pass stays in the first-level cache however wide the
+//! image is. The horizontal pass follows row by row, from a buffer of one row of the tile. Only the tiles'
+//! margins are computed twice. Every value depends on its window alone, so that tiles and bands do not change
+//! results.
 
 use super::border::{BAND, keep_ends, leaves};
 use crate::{
@@ -14,26 +15,26 @@ use fearless_simd::Simd;
 
 /// The arithmetic of a separable filter of 2r + 1 rows and columns.
 pub(super) trait Passes: Sync {
-    /// What the vertical pass reads.
+    /// The type that the vertical pass reads.
     type In: Copy + Default;
-    /// What lies between the passes.
+    /// The type of the sums between the passes.
     type Mid: Copy;
-    /// What the horizontal pass writes.
+    /// The type that the horizontal pass writes.
     type Out: Copy + Default;
     /// Elements of a tile's row; about a kilobyte.
     const TILE: usize;
-    /// What the vertical pass makes of black.
+    /// The vertical sum of black.
     const BLACK: Self::Mid;
 
     /// Rows above and below the centre, columns left and right of it.
     fn radius(&self) -> usize;
-    /// Pixels as they are, where the types agree.
+    /// The pixels as they are, where the types agree.
     fn input<T: Pixel>(values: &[T]) -> Option<&[Self::In]>;
     /// A pixel of another type.
     fn convert<T: Pixel>(value: T) -> Self::In;
-    /// The place for the result, where the types agree.
+    /// The output as it is, where the types agree.
     fn output<T: Pixel>(values: &mut [T]) -> Option<&mut [Self::Out]>;
-    /// The result as another type.
+    /// Converts the result to the type of the output.
     fn finish<T: Pixel>(value: Self::Out) -> T;
     /// One row from 2r + 1.
     fn vertical<S: Simd>(&self, simd: S, rows: &[&[Self::In]], out: &mut [Self::Mid]);
@@ -57,7 +58,7 @@ pub(super) fn separable<T: Pixel, P: Passes>(
     });
 }
 
-/// Gives the pixels whose window leaves the image their input values.
+/// Restores the input values of pixels whose window leaves the image.
 fn keep<T: Pixel>(view: ImageView<'_, T>, radius: usize, first: usize, out: &mut ImageViewMut<'_, T>) {
     for i in 0..out.size().height {
         let (source, out) = (view.row(first + i), out.row_mut(i));
@@ -126,7 +127,7 @@ fn band<T: Pixel, P: Passes>(
     }
 }
 
-/// Fills what a tile reads beyond the image, left and right, from what it has computed inside.
+/// Fills the vertical sums of a tile beyond the left and right edge of the image from those inside.
 fn fill_ends<P: Passes>(padded: &mut [P::Mid], tile: &Tile, row_len: usize, channels: usize, border: Border) {
     let width = row_len / channels;
     // Element e of the image's row lies at e + margin − from.

@@ -2,7 +2,7 @@
 
 use crate::{
     device::Cpu,
-    image::{Border, Image, Pixel, Size},
+    image::{Border, Image, Pixel, Size, testing::shared},
 };
 
 pub(super) const BORDERS: [Border; 4] = [Border::Clamp, Border::Reflect, Border::Zero, Border::Skip];
@@ -39,9 +39,7 @@ pub(super) fn cpus() -> Vec<Cpu> {
 
 /// An 8-bit PNG of the shared data as grey by truncating luma, or `None` where there is none.
 pub(super) fn data(name: &str) -> Option<Image<u8>> {
-    let root = std::env::var("TIEPOINT_DATA")
-        .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data").into());
-    let file = std::fs::File::open(format!("{root}/{name}")).ok()?;
+    let file = std::fs::File::open(shared(name)?).unwrap();
     let mut reader = png::Decoder::new(std::io::BufReader::new(file)).read_info().unwrap();
     let mut buffer = vec![0; reader.output_buffer_size().unwrap()];
     let info = reader.next_frame(&mut buffer).unwrap();
@@ -51,5 +49,6 @@ pub(super) fn data(name: &str) -> Option<Image<u8>> {
         _ => ((2126 * u32::from(p[0]) + 7152 * u32::from(p[1]) + 722 * u32::from(p[2])) / 10000) as u8,
     };
     let grey = buffer[..info.buffer_size()].chunks_exact(channels).map(grey).collect();
-    Image::from_vec(grey, Size::new(info.width as usize, info.height as usize), 1).ok()
+    let size = Size::new(info.width as usize, info.height as usize);
+    Some(Image::from_vec(grey, size, 1).unwrap())
 }

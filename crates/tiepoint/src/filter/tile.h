@@ -58,7 +58,7 @@ FUNCTION void down_by_rule(MID v[PLANES][V][2], const GLOBAL IN *from, i32 x, i3
     UNROLL
     for (i32 i = 0; i < 2; i++) column.at[i] = border_element(x + i, row);
     down(v, &column, y, ALL_BY_RULE);
-#if BORDER == ZERO || BORDER == SKIP
+#if BORDER_RULE == ZERO || BORDER_RULE == SKIP
     UNROLL
     for (i32 i = 0; i < PLANES * V * 2; i++) {
         if (column.at[i % 2] < 0) v[i / (V * 2)][i / 2 % V][i % 2] = 0;
@@ -72,7 +72,7 @@ FUNCTION void store(GLOBAL OUT *to, const GLOBAL IN *from, const OUT out[4], i32
     four.y = out[1];
     four.z = out[2];
     four.w = out[3];
-#if BORDER == SKIP
+#if BORDER_RULE == SKIP
     if (window_leaves(x, y, row, height)) four.x = SKIPPED(from[0]);
     if (window_leaves(x + 1, y, row, height) && x + 1 < row) four.y = SKIPPED(from[1]);
     if (window_leaves(x + 2, y, row, height) && x + 2 < row) four.z = SKIPPED(from[2]);

@@ -154,8 +154,8 @@ impl Homography {
         (front > 1e-12).then(|| [u / w, v / w]).filter(|p| p[0].is_finite() && p[1].is_finite())
     }
 
-    /// The derivatives \[∂x'/∂x, ∂x'/∂y, ∂y'/∂x, ∂y'/∂y\] of [`apply`](Self::apply) at a point; not finite where it has
-    /// none.
+    /// The derivatives \[∂x'/∂x, ∂x'/∂y, ∂y'/∂x, ∂y'/∂y\] of [`apply`](Self::apply) at a point; not finite
+    /// where it has none.
     pub fn derivative(&self, [x, y]: [f64; 2]) -> [f64; 4] {
         let h = &self.0;
         let [u, v, w] = times(h, [x, y, 1.0]);

@@ -5,7 +5,7 @@ use crate::device::Cpu;
 use proptest::prelude::*;
 use std::{fs, path::PathBuf, sync::atomic::AtomicUsize};
 
-/// A file name of this test's own; the file goes with it.
+/// A file name of this test's own; the file is removed with it.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -107,7 +107,8 @@ macro_rules! sample {
     };
 }
 
-/// Files written by OpenCV (the compressed TIFFs and the JPEGs) and byte by byte after the formats' specifications.
+/// Files written by OpenCV (the compressed TIFFs and the JPEGs) and byte by byte after the formats'
+/// specifications.
 fn exact_samples() -> Vec<(&'static str, &'static [u8], AnyImage)> {
     let rgb = sample_of(3, colour);
     let rgb16 = sample_of(3, |g, x| colour(g, x).into_iter().map(|v| u16::from(v) * 257).collect());

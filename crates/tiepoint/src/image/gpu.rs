@@ -33,7 +33,7 @@ impl<T: Element> GpuImage<T> {
     /// Rows begin at multiples of this many bytes, so that wide accesses are aligned.
     const ALIGNMENT: usize = 128;
 
-    /// Memory for a grey image, with anything in it.
+    /// Memory for a grey image; the pixels are undefined.
     ///
     /// # Errors
     /// [`Error::Image`] when the size has no pixels or exceeds 2³¹ numbers a row or column, [`Error::Device`] when
@@ -262,7 +262,7 @@ pub struct GpuStack<T> {
 }
 
 impl<T: Element> GpuStack<T> {
-    /// Memory for `count` images, with anything in it.
+    /// Memory for `count` images; the pixels are undefined.
     ///
     /// # Errors
     /// As [`GpuImage::new`], and [`Error::Image`] for 0 or more than 65535 images.

@@ -57,8 +57,8 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Any
     Ok(image.into())
 }
 
-/// True when an end marker follows the last start of a scan. Inside a scan 0xff is always followed by 0, so the
-/// marker cannot be part of the data; one of an embedded thumbnail stands before the scan.
+/// True when an end marker follows the last start of a scan. Inside a scan 0xff is always followed by 0, so
+/// the marker cannot be part of the data; one of an embedded thumbnail stands before the scan.
 fn ends(bytes: &[u8]) -> bool {
     let last = |marker: u8| bytes.windows(2).rposition(|w| w == [0xff, marker]);
     last(0xd9).is_some_and(|end| last(0xda).is_none_or(|scan| scan < end))
@@ -66,8 +66,8 @@ fn ends(bytes: &[u8]) -> bool {
 
 /// Walks the header up to the first scan; true for a progressive frame.
 ///
-/// The decoder takes the first component for the finest, and in baseline files with a scan for each component all
-/// for equally fine; it panics on some files where this does not hold. They are refused here.
+/// The decoder takes the first component for the finest, and in baseline files with a scan for each component
+/// all for equally fine; it panics on some files where this does not hold. They are refused here.
 pub(super) fn check_frame(bytes: &[u8]) -> Result<bool, Fault> {
     let damaged = || Fault::from("damaged JPEG: its header does not lead to a picture");
     let mut rest = bytes.get(2..).ok_or_else(damaged)?;

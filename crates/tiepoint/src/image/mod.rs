@@ -30,8 +30,9 @@ pub use view::{AnyCow, AnyView, ImageView, ImageViewMut};
 pub(crate) use write::write_values;
 pub use write::{OutputFormat, write};
 
+use crate::error::Shortage;
 use crate::options::named;
-use crate::{Error, Result};
+use crate::{Error, Result, for_any_view};
 
 /// Width and height in pixels. Either may be zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -76,7 +77,7 @@ pub struct Rect {
     pub size: Size,
 }
 
-/// What a filter sees beyond the edge of the image.
+/// What stands for pixels beyond the edge of the image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Border {
     /// The edge pixel repeated: `aaa|abcd|ddd`.
@@ -138,14 +139,29 @@ impl<T: Copy + Default> Image<T> {
 
     /// An image with every element set to `value`. Zero channels count as one.
     ///
-    /// The caller vouches for the size, as for that of a `Vec`: sizes from files and options are checked against limits
-    /// before ([`ReadOptions`], [`Error::Memory`]).
+    /// For a size that comes from outside, of a file or an option, take [`try_filled`](Self::try_filled).
     ///
     /// # Panics
-    /// When the image has more bytes than a `Vec` can hold.
+    /// When the image has more bytes than a `Vec` can hold; the process ends when the system has not as many.
     pub fn filled(size: Size, channels: usize, value: T) -> Self {
         let channels = channels.max(1);
         Self { data: vec![value; size.area().saturating_mul(channels)], size, channels }
+    }
+
+    /// [`filled`](Self::filled) for any size.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] when the system has not the memory for the image.
+    pub fn try_filled(size: Size, channels: usize, value: T) -> Result<Self> {
+        let values = [size.height, channels.max(1)].iter().try_fold(size.width, |n, &m| n.checked_mul(m));
+        // The room is given back at once: `vec!` takes it again, and leaves zeros to the system, which has
+        // them ready.
+        let fits = values.is_some_and(|n| Vec::<T>::new().try_reserve_exact(n).is_ok());
+        if !fits {
+            let needed = values.and_then(|n| n.checked_mul(size_of::<T>())).unwrap_or(usize::MAX) as u64;
+            return Err(Error::Memory { what: "an image", needed, shortage: Shortage::Host });
+        }
+        Ok(Self::filled(size, channels, value))
     }
 
     /// An image that takes over `data`, row by row, channels interleaved.
@@ -236,37 +252,15 @@ pub enum AnyImage {
     F32(Image<f32>),
 }
 
-/// Runs one generic expression for whichever pixel type an [`AnyImage`] holds:
-/// `for_any_image!(image, view => view.size())`.
-#[macro_export]
-macro_rules! for_any_image {
-    ($image:expr, $view:ident => $body:expr) => {
-        match $image {
-            $crate::image::AnyImage::U8(i) => {
-                let $view = i.view();
-                $body
-            }
-            $crate::image::AnyImage::U16(i) => {
-                let $view = i.view();
-                $body
-            }
-            $crate::image::AnyImage::F32(i) => {
-                let $view = i.view();
-                $body
-            }
-        }
-    };
-}
-
 impl AnyImage {
     /// Width and height.
     pub fn size(&self) -> Size {
-        for_any_image!(self, v => v.size())
+        for_any_view!(self.view(), v => v.size())
     }
 
     /// Channels of a pixel.
     pub fn channels(&self) -> usize {
-        for_any_image!(self, v => v.channels())
+        for_any_view!(self.view(), v => v.channels())
     }
 
     /// The image borrowed.
@@ -278,6 +272,17 @@ impl AnyImage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
+
+    #[test]
+    fn an_image_that_no_memory_holds_is_an_error() {
+        for (width, height) in [(usize::MAX, 2), (1 << 40, 1 << 20), (usize::MAX, 1)] {
+            let found = Image::<u16>::try_filled(Size::new(width, height), 3, 0);
+            assert_eq!(found.unwrap_err().kind(), ErrorKind::HostMemory, "{width}x{height}");
+        }
+        let small = Image::try_filled(Size::new(3, 2), 0, 7_u8).unwrap();
+        assert_eq!(small, Image::filled(Size::new(3, 2), 1, 7), "no channels count as one");
+    }
 
     #[test]
     fn borders() {

@@ -1,7 +1,9 @@
 //! The types of pixel: bytes, 16-bit integers and floats.
 
+use crate::numeric::ROUNDER;
+
 pub(crate) mod sealed {
-    /// Tells what a pixel type is: a slice as itself, for code with a faster form for one type.
+    /// Gives a slice its own type back, for code with a faster form for one type.
     pub trait Sealed: Copy {
         /// 0.5 · (a + b), rounded once: to nearest even.
         fn mean_of_two(a: Self, b: Self) -> Self;
@@ -26,42 +28,32 @@ pub(crate) mod sealed {
             None
         }
     }
-    impl Sealed for u8 {
-        #[inline(always)]
-        fn mean_of_two(a: Self, b: Self) -> Self {
-            let sum = u16::from(a) + u16::from(b);
-            ((sum + (sum >> 1 & 1)) >> 1) as Self
-        }
-        #[inline(always)]
-        fn mean_of_four(a: [Self; 2], b: [Self; 2]) -> Self {
-            let sum = u16::from(a[0]) + u16::from(a[1]) + u16::from(b[0]) + u16::from(b[1]);
-            ((sum + 1 + (sum >> 2 & 1)) >> 2) as Self
-        }
-        fn u8s(values: &[Self]) -> Option<&[u8]> {
-            Some(values)
-        }
-        fn u8s_mut(values: &mut [Self]) -> Option<&mut [u8]> {
-            Some(values)
-        }
+    /// For an integer of the first type, whose sums of four fit the second.
+    macro_rules! sealed_integer {
+        ($type:ty, $sum:ty, $slice:ident, $slice_mut:ident) => {
+            impl Sealed for $type {
+                #[inline(always)]
+                fn mean_of_two(a: Self, b: Self) -> Self {
+                    let sum = <$sum>::from(a) + <$sum>::from(b);
+                    ((sum + (sum >> 1 & 1)) >> 1) as Self
+                }
+                #[inline(always)]
+                fn mean_of_four(a: [Self; 2], b: [Self; 2]) -> Self {
+                    let sum = <$sum>::from(a[0]) + <$sum>::from(a[1]);
+                    let sum = sum + <$sum>::from(b[0]) + <$sum>::from(b[1]);
+                    ((sum + 1 + (sum >> 2 & 1)) >> 2) as Self
+                }
+                fn $slice(values: &[Self]) -> Option<&[$type]> {
+                    Some(values)
+                }
+                fn $slice_mut(values: &mut [Self]) -> Option<&mut [$type]> {
+                    Some(values)
+                }
+            }
+        };
     }
-    impl Sealed for u16 {
-        #[inline(always)]
-        fn mean_of_two(a: Self, b: Self) -> Self {
-            let sum = u32::from(a) + u32::from(b);
-            ((sum + (sum >> 1 & 1)) >> 1) as Self
-        }
-        #[inline(always)]
-        fn mean_of_four(a: [Self; 2], b: [Self; 2]) -> Self {
-            let sum = u32::from(a[0]) + u32::from(a[1]) + u32::from(b[0]) + u32::from(b[1]);
-            ((sum + 1 + (sum >> 2 & 1)) >> 2) as Self
-        }
-        fn u16s(values: &[Self]) -> Option<&[u16]> {
-            Some(values)
-        }
-        fn u16s_mut(values: &mut [Self]) -> Option<&mut [u16]> {
-            Some(values)
-        }
-    }
+    sealed_integer!(u8, u16, u8s, u8s_mut);
+    sealed_integer!(u16, u32, u16s, u16s_mut);
     impl Sealed for f32 {
         #[inline(always)]
         fn mean_of_two(a: Self, b: Self) -> Self {
@@ -101,63 +93,44 @@ pub trait Pixel:
     fn level(self) -> u32;
 }
 
-/// The nearest of 0, 1, …, `most`, ties to even, NaN as 0. Above 2²³ the values of f32 are the whole numbers: adding it
-/// rounds, and leaves the number in the last bits. Unlike a conversion this has a vector form for every type.
+/// The nearest of 0, 1, …, `most`, ties to even, NaN as 0; `most` is below 2¹⁶.
 #[inline(always)]
 fn nearest(v: f32, most: f32) -> u32 {
     // Not `clamp`, which keeps NaN.
     let v = if v > 0.0 { v } else { 0.0 };
     let v = if v < most { v } else { most };
-    (v + 8_388_608.0).to_bits() & 0xffff
+    (v + ROUNDER).to_bits() & 0xffff
 }
 
-impl Pixel for u8 {
-    const WHITE: f32 = 255.0;
+macro_rules! integer_pixel {
+    ($type:ty) => {
+        impl Pixel for $type {
+            const WHITE: f32 = Self::MAX as f32;
 
-    #[inline(always)]
-    fn to_f32(self) -> f32 {
-        f32::from(self)
-    }
+            #[inline(always)]
+            fn to_f32(self) -> f32 {
+                f32::from(self)
+            }
 
-    #[inline(always)]
-    fn from_f32(v: f32) -> Self {
-        nearest(v, Self::WHITE) as Self
-    }
+            #[inline(always)]
+            fn from_f32(v: f32) -> Self {
+                nearest(v, Self::WHITE) as Self
+            }
 
-    #[inline(always)]
-    fn unit(self) -> f32 {
-        f32::from(self) * (1.0 / 255.0)
-    }
+            #[inline(always)]
+            fn unit(self) -> f32 {
+                f32::from(self) * (1.0 / Self::WHITE)
+            }
 
-    #[inline(always)]
-    fn level(self) -> u32 {
-        u32::from(self)
-    }
+            #[inline(always)]
+            fn level(self) -> u32 {
+                u32::from(self)
+            }
+        }
+    };
 }
-
-impl Pixel for u16 {
-    const WHITE: f32 = 65535.0;
-
-    #[inline(always)]
-    fn to_f32(self) -> f32 {
-        f32::from(self)
-    }
-
-    #[inline(always)]
-    fn from_f32(v: f32) -> Self {
-        nearest(v, Self::WHITE) as Self
-    }
-
-    #[inline(always)]
-    fn unit(self) -> f32 {
-        f32::from(self) * (1.0 / 65535.0)
-    }
-
-    #[inline(always)]
-    fn level(self) -> u32 {
-        u32::from(self)
-    }
-}
+integer_pixel!(u8);
+integer_pixel!(u16);
 
 impl Pixel for f32 {
     const WHITE: f32 = 1.0;

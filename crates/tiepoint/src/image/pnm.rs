@@ -9,7 +9,8 @@ use super::{
 use crate::files::Fault;
 use std::io::{self, Write};
 
-/// Reads the words of a PNM or PFM header: separated by white space, `#` starts a comment up to the line's end.
+/// Reads the words of a PNM or PFM header: separated by white space, `#` starts a comment up to the line's
+/// end.
 pub(super) struct Header<'a, S>(&'a mut S);
 
 impl<'a, S: Source> Header<'a, S> {
@@ -23,7 +24,7 @@ impl<'a, S: Source> Header<'a, S> {
         Ok(byte)
     }
 
-    /// The second letter of the first two, which the caller has seen already.
+    /// The second of the first two letters; the caller has checked both.
     pub(super) fn magic(&mut self) -> Result<u8, Fault> {
         self.byte()?;
         Ok(self.byte()?.unwrap_or_default())
@@ -71,7 +72,7 @@ impl<'a, S: Source> Header<'a, S> {
     }
 }
 
-/// What follows the header.
+/// How the values after the header are coded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Coding {
     /// Digits 0 and 1, where 1 is black.

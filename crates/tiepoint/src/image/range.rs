@@ -1,4 +1,4 @@
-//! Which values are black and white, and which pixels hold nothing.
+//! Which values are black and white, and which pixels hold no data.
 //!
 //! Detectors take an image from black (0) to white (255, 65535 or 1). Measured data keep to other ranges:
 //! float rasters hold metres or reflectances and mark holes by NaN, 12-bit sensors fill a sixteenth of 16 bits.
@@ -29,7 +29,7 @@ impl Range {
             Self::Between(low, high) if !(low < high && low.is_finite() && high.is_finite()) => {
                 Err(Error::option("range", format!("{low}:{high}"), "LOW:HIGH, finite, LOW below HIGH"))
             }
-            _ => Ok(()),
+            Self::Between(..) | Self::Auto => Ok(()),
         }
     }
 }
@@ -44,11 +44,11 @@ pub struct Prepared<'a> {
     pub mask: Option<Image<u8>>,
 }
 
-/// How far around a hole keypoints are not trusted: the filled pixels change the derivatives there.
+/// Pixels around a hole in which no keypoint is kept, because the filled pixels change the derivatives there.
 pub const HOLE_MARGIN: usize = 5;
 
 /// Brings a grey image to the scale that detectors expect. Holes (NaN, infinities) are filled with the mean of
-/// the finite pixels, so that they add no edge stronger than they must.
+/// the finite pixels, which keeps the edges that they add weak.
 ///
 /// # Errors
 /// [`Error::Image`] for several channels; as [`Range::check`].

@@ -21,8 +21,8 @@ pub struct ReadOptions {
     /// Pixels an image may have, whatever their type. Default 2³² (65 536 squared). At least 1.
     pub max_pixels: u64,
     /// Bytes the decoded image may take, colour counted only where colour is kept. Formats that decode as a
-    /// whole (JPEG, interlaced PNG) count their working memory too. Default 4 GiB, enough for two gigapixels of
-    /// 16-bit grey. At least 1.
+    /// whole (JPEG, interlaced PNG) count their working memory too. Default 4 GiB, enough for two gigapixels
+    /// of 16-bit grey. At least 1.
     pub max_bytes: u64,
 }
 
@@ -61,8 +61,8 @@ pub fn read(path: impl AsRef<Path>, options: &ReadOptions) -> Result<AnyImage> {
     read_file(path.as_ref(), options, false)
 }
 
-/// [`read`] followed by [`grey`](super::grey), but colour never stands in memory as a whole where the format
-/// comes in rows, strips or tiles (all but JPEG and interlaced PNG).
+/// [`read`] followed by [`grey`](super::grey). The colour image is never in memory as a whole where the
+/// format is stored in rows, strips or tiles (all but JPEG and interlaced PNG).
 ///
 /// # Errors
 /// As [`read`], and [`Error::Format`] for more than four channels.

@@ -1,14 +1,14 @@
-//! Rows on their way from a file into an image.
+//! Reading an image row by row, within the limits on memory.
 
 use super::{AnyImage, Image, Pixel, ReadOptions, Size, grey};
 use crate::files::Fault;
 use std::io::{BufRead, Seek};
 
-/// Where an image file's bytes come from.
+/// The bytes of an image file.
 pub(super) trait Source: BufRead + Seek {}
 impl<S: BufRead + Seek> Source for S {}
 
-/// What is asked of a format's reader.
+/// What a format's reader is asked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request<'a> {
     pub(super) options: &'a ReadOptions,
@@ -21,7 +21,8 @@ pub(super) struct Request<'a> {
 impl Request<'_> {
     /// Fails when `bytes` of decoded data cannot come from this file, a byte of which yields `ratio` at most.
     pub(super) fn plausible(&self, size: Size, bytes: u64, ratio: u64) -> Result<(), Fault> {
-        // The constant covers a file of nothing but its header, of which the next stage tells better.
+        // The constant lets a file with nothing but its header through: the decoder's error says more about
+        // it.
         if bytes / ratio > self.file_len.saturating_add(64) {
             return Err(Fault::Bad(format!(
                 "the header promises {size} pixels, which a file of {} bytes cannot hold; it is truncated or \
@@ -76,7 +77,7 @@ pub(super) fn zeros<T: Copy + Default>(len: usize) -> Result<Vec<T>, Fault> {
 pub(super) struct Rows<T> {
     data: Vec<T>,
     size: Size,
-    /// Channels of the rows that come.
+    /// Channels of the rows in the file.
     source: usize,
     /// Channels kept.
     kept: usize,
@@ -94,12 +95,12 @@ impl<T: Pixel> Rows<T> {
         Ok(Self { data: reserve(len.unwrap_or(usize::MAX))?, size, source: channels, kept })
     }
 
-    /// Elements in a row that comes.
+    /// Elements in a row of the file.
     pub(super) fn row_len(&self) -> usize {
         self.size.width * self.source
     }
 
-    /// True when rows are kept as they come.
+    /// Whether rows are kept as they are in the file.
     pub(super) fn direct(&self) -> bool {
         self.kept == self.source
     }
@@ -140,7 +141,7 @@ impl<T: Pixel> Rows<T> {
         self.push(row)
     }
 
-    /// The next `rows` rows to be filled in place; only where rows are kept as they come.
+    /// The next `rows` rows, to be filled in place; only where rows are kept as they are in the file.
     pub(super) fn next_rows(&mut self, rows: usize) -> Result<&mut [T], Fault> {
         let start = self.data.len();
         let end = rows.checked_mul(self.row_len()).and_then(|n| n.checked_add(start));

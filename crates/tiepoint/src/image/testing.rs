@@ -1,10 +1,12 @@
-//! Pictures compared by tests: where two differ, both are left as files, and a third that shows where.
+//! Comparison of pictures in tests: where two differ, both are written to files, with a third that shows
+//! where.
 
-use super::{AnyImage, Image, Pixel, write};
+use super::{AnyImage, Image, Pixel, ReadOptions, read_grey, write};
+use crate::device::Cpu;
 use std::fmt::{Debug, Display};
 use std::path::{Path, PathBuf};
 
-/// What pictures in tests consist of.
+/// A pixel type of pictures in tests.
 pub(crate) trait Value: Copy + Debug {
     fn number(self) -> f64;
 
@@ -56,8 +58,30 @@ fn like<T, O: Pixel>(image: &Image<T>, data: Vec<O>) -> Image<O> {
     Image { data, size: image.size, channels: image.channels }
 }
 
-/// Asserts that two pictures are the same, bit for bit. Where they are not, `found` and `expected` are written, and
-/// `difference.png`: black where they agree, the greatest difference white.
+/// A file or folder of the photographs with ground truth, below the folder that `TIEPOINT_DATA` names or
+/// `../shared/data` beside the workspace. `None`, after a line that says so, where it is absent.
+pub(crate) fn shared(name: &str) -> Option<PathBuf> {
+    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
+    let root = std::env::var_os("TIEPOINT_DATA").map_or_else(|| beside.into(), PathBuf::from);
+    let path = root.join(name);
+    if !path.exists() {
+        println!("SKIPPED: {} is absent; the test runs without it", path.display());
+        return None;
+    }
+    Some(path)
+}
+
+/// A photograph of 8 bits as grey; `None` where [`shared`] has none.
+pub(crate) fn photograph(name: &str) -> Option<Image<u8>> {
+    let path = shared(name)?;
+    match read_grey(&path, &ReadOptions::default(), &Cpu::sequential()).unwrap() {
+        AnyImage::U8(image) => Some(image),
+        AnyImage::U16(_) | AnyImage::F32(_) => panic!("{}: expected 8 bits", path.display()),
+    }
+}
+
+/// Asserts that two pictures are the same, bit for bit. Where they are not, `found` and `expected` are
+/// written, and `difference.png`: black where they agree, the greatest difference white.
 pub(crate) fn assert_same<T: Value>(found: &Image<T>, expected: &Image<T>, what: impl Display) {
     let differing = || pairs(found, expected).enumerate().filter(|(_, (a, b))| !a.same(*b));
     let shapes = [shape(found), shape(expected)];
@@ -100,7 +124,7 @@ fn leave<T: Value>(folder: &Path, found: &Image<T>, expected: &Image<T>) -> crat
     Ok(())
 }
 
-/// What differs is at least dark grey, however little.
+/// Any difference is at least dark grey.
 fn difference<T: Value>(found: &Image<T>, expected: &Image<T>) -> Image<u8> {
     let apart = |a: T, b: T| (a.number() - b.number()).abs();
     let finite = pairs(found, expected).map(|(a, b)| apart(a, b)).filter(|d| d.is_finite());
@@ -113,8 +137,8 @@ fn difference<T: Value>(found: &Image<T>, expected: &Image<T>) -> Image<u8> {
     like(found, pairs(found, expected).map(shade).collect())
 }
 
-/// In the folder `differing` beside the program's profile in `target`, named by the test, or by what was compared
-/// where the thread bears no test's name.
+/// In the folder `differing` beside the program's profile in `target`, named by the test, or by what was
+/// compared where the thread is not named after a test.
 fn folder(what: &str) -> PathBuf {
     let program = std::env::current_exe().unwrap_or_default();
     let target = program.ancestors().nth(3).unwrap_or(Path::new("target"));

@@ -89,7 +89,7 @@ impl<'a, T: Copy> ImageView<'a, T> {
         Image { data, size: self.size, channels: self.channels }
     }
 
-    /// Fails unless the image has one channel and at least one pixel; what every detector asks of its input.
+    /// Fails unless the image has one channel and at least one pixel; as every detector demands.
     pub(crate) fn require_grey(&self) -> Result<()> {
         match (self.channels, self.size.is_empty()) {
             (_, true) => Err(Error::Image(format!("the image is empty ({})", self.size))),
@@ -181,7 +181,7 @@ impl<'a, T: Copy> ImageViewMut<'a, T> {
         })
     }
 
-    /// Fails unless the image has this shape; what every function with an output of the caller's asks.
+    /// Fails unless the image has this shape; as every function that writes into the caller's memory demands.
     pub(crate) fn require_shape(&self, what: &str, size: Size, channels: usize) -> Result<()> {
         if (self.size, self.channels) == (size, channels) {
             return Ok(());
@@ -252,7 +252,7 @@ impl AnyView<'_> {
     }
 }
 
-/// An image of any pixel type: borrowed where an image already is what was asked for, owned where it had to be made.
+/// An image of any pixel type: borrowed where the given image will do, owned where a new one had to be made.
 #[derive(Clone, Debug)]
 pub enum AnyCow<'a> {
     /// The image that was given.

@@ -24,7 +24,8 @@ pub enum OutputFormat {
 }
 
 impl OutputFormat {
-    /// The format that `path`'s extension names; call it before long work, so that a wrong name is told at once.
+    /// The format that `path`'s extension names; call it before long work, so that a wrong name is told at
+    /// once.
     ///
     /// # Errors
     /// [`Error::Format`] listing the known extensions.
@@ -68,8 +69,8 @@ impl OutputFormat {
 /// Writes `image` to `path` in the format of its extension, [whole or not at all](write_atomically).
 ///
 /// # Errors
-/// [`Error::Format`] when the extension is unknown or the format cannot hold the image, [`Error::Io`] when the
-/// file cannot be written.
+/// [`Error::Format`] when the extension is unknown or the format cannot hold the image, [`Error::Io`] when
+/// the file cannot be written.
 pub fn write<'a>(path: impl AsRef<Path>, image: impl Into<AnyView<'a>>) -> Result<()> {
     write_view(path.as_ref(), image.into())
 }
@@ -91,8 +92,8 @@ fn write_view(path: &Path, view: AnyView<'_>) -> Result<()> {
     })
 }
 
-/// [`write`] for one channel of floats as PFM, TIFF or PNG, for files whose numbers mean something of their own: floats
-/// become what `value` makes of them, levels of a 16-bit PNG what `level` does.
+/// [`write`] for one channel of floats as PFM, TIFF or PNG, for files whose numbers mean something of their
+/// own: floats become what `value` makes of them, levels of a 16-bit PNG what `level` does.
 pub(crate) fn write_values(
     path: &Path,
     view: ImageView<'_, f32>,
@@ -104,9 +105,12 @@ pub(crate) fn write_values(
         let found = format!("{} pixels of {} channels", view.size(), view.channels());
         return Err(Error::format(path, format!("expected pixels of one channel, found {found}")));
     }
-    write_atomically(path, |out| match format {
-        OutputFormat::Png => png::write_levels(out, view, level),
-        OutputFormat::Tiff => tiff::write_floats(out, view, value),
-        _ => pfm::write_floats(out, view, value),
-    })
+    match format {
+        OutputFormat::Png => write_atomically(path, |out| png::write_levels(out, view, level)),
+        OutputFormat::Tiff => write_atomically(path, |out| tiff::write_floats(out, view, value)),
+        OutputFormat::Pfm => write_atomically(path, |out| pfm::write_floats(out, view, value)),
+        OutputFormat::Pgm | OutputFormat::Ppm | OutputFormat::Pnm | OutputFormat::Pam => {
+            Err(Error::format(path, format!("{format:?} holds no floats; use .pfm, .png, .tif or .tiff")))
+        }
+    }
 }

@@ -5,37 +5,42 @@
 //! grid over the second image (`guided`).
 //!
 //! **Filters**, in this order: sign of contrast (Bay et al. 2008, section 4.3: the sign of the Laplacian,
-//! free of cost), distance, ratio of the nearest to the second distance (Lowe 2004, section 7.1), mutual
-//! choice (each is the other's nearest). The second neighbour counts whether or not it is close in the image.
+//! which costs nothing), distance, ratio of the nearest to the second distance (Lowe 2004, section 7.1),
+//! mutual choice (each is the other's nearest). The second neighbour counts even where it lies close to the
+//! nearest in the image.
 //!
-//! **Why no k-d tree.** Measured on 2026-11-21 (2 shared cores, AVX-512, one thread, 128 bytes, descriptors of
-//! photographs): 5000 × 5000, both ways, exact, takes 41 ms here; OpenCV 5's FLANN with four trees takes 251 ms
-//! one way for 76 % of the true neighbours (32 checks) and 1196 ms for 96 % (256 checks). 50 000 × 50 000: 3.7 s
-//! here; 5.6 s for 62 %, 33 s for 89 %. An approximate index loses in time and in matches at every size that
-//! fits an image; where a model is known, the guided search beats both.
+//! **Why no k-d tree.** Measured on 2026-11-21 (2 shared cores, AVX-512, one thread, 128 bytes, descriptors
+//! of photographs): 5000 × 5000, both ways, exact, takes 41 ms here; OpenCV 5's FLANN with four trees takes
+//! 251 ms one way for 76 % of the true neighbours (32 checks) and 1196 ms for 96 % (256 checks). 50 000 × 50
+//! 000: 3.7 s here; 5.6 s for 62 %, 33 s for 89 %. An approximate index loses in time and in matches at every
+//! size that fits an image; where a model is known, the guided search beats both.
 //!
 //! **Distance** is Euclidean between unit descriptors, from 0 to 2; 8-bit descriptors are unit vectors times
 //! 512. Results do not depend on threads or SIMD level; the contract of the arithmetic is in `product`.
 
 mod gpu;
 mod guided;
+mod matcher;
 mod nearest;
 mod product;
 
 pub use gpu::{GpuMatcher, GpuNearest};
+pub use matcher::Matcher;
 
-use crate::device::Cpu;
+use crate::device::{Cpu, Processor};
 use crate::feature::{Descriptors, Features};
 use crate::geometry::Model;
+use crate::options::setters;
 use crate::{Error, Result};
 use nearest::Best;
-use product::Distance;
+use product::{Distance, Element};
 
 /// The largest number of values per descriptor; up to here sums of 8-bit products fit 32 bits.
 pub const MAX_DIMENSION: usize = 4096;
 
 /// Which pairs count as matches.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct MatchOptions {
     /// Keep a match when its distance is below this share of the distance to the second nearest, above 0 and
     /// at most 1; `None` keeps all. Default 0.8 (Lowe 2004, section 7.1: loses 5 % of the correct matches and
@@ -46,11 +51,20 @@ pub struct MatchOptions {
     /// Compare only features of equal contrast sign: bright on dark with bright on dark. Halves the work;
     /// switch it off for pictures of unlike sensors. Default true (Bay et al. 2008, section 4.3).
     pub same_sign: bool,
-    /// Keep a match only up to this distance between unit descriptors, 0 to 2; `None` keeps all. Default none.
+    /// Keep a match only up to this distance between unit descriptors, 0 to 2; `None` keeps all. Default
+    /// none.
     pub max_distance: Option<f32>,
     /// Compare only what a known model allows. Default none.
     pub guide: Option<Guide>,
 }
+
+setters!(MatchOptions {
+    with_ratio: ratio = Option<f32>,
+    with_mutual: mutual = bool,
+    with_same_sign: same_sign = bool,
+    with_max_distance: max_distance = Option<f32>,
+    with_guide: guide = Option<Guide>,
+});
 
 impl Default for MatchOptions {
     fn default() -> Self {
@@ -79,12 +93,10 @@ impl MatchOptions {
         if let Some(far) = self.max_distance.filter(|d| !(0.0..=2.0).contains(d)) {
             return Err(Error::option("max_distance", far, "0 to 2"));
         }
-        match self.guide {
-            Some(g) if !(g.radius > 0.0 && g.radius.is_finite()) => {
-                Err(Error::option("radius", g.radius, "above 0, in pixels"))
-            }
-            _ => Ok(()),
+        if let Some(radius) = self.guide.map(|g| g.radius).filter(|r| !(*r > 0.0 && r.is_finite())) {
+            return Err(Error::option("radius", radius, "above 0, in pixels"));
         }
+        Ok(())
     }
 }
 
@@ -114,23 +126,63 @@ pub struct Nearest {
 }
 
 /// The two nearest neighbours of every feature: first those of A in B, then those of B in A. `None` where
-/// there is no neighbour at all, or only NaN.
+/// there is no neighbour at all, or only NaN. They are found on the processor's GPU where there is one that
+/// can.
 ///
 /// # Errors
-/// [`Error::Mismatch`] when the descriptors are of different kinds or dimensions, or missing.
-pub fn nearest_neighbours(a: &Features, b: &Features, cpu: &Cpu) -> Result<[Vec<Option<Nearest>>; 2]> {
-    check_pair(a, b)?;
-    let dimension = a.dimension.max(b.dimension);
-    Ok(match (&a.descriptors, &b.descriptors) {
-        _ if a.is_empty() || b.is_empty() => [vec![None; a.len()], vec![None; b.len()]],
-        (Descriptors::U8(va), Descriptors::U8(vb)) => {
-            nearest::search(va, vb, dimension, cpu).map(|s| s.iter().map(finished).collect())
+/// [`Error::Mismatch`] when the descriptors are of different kinds or dimensions, or missing;
+/// [`Error::Device`] when a GPU fails.
+pub fn nearest_neighbours(
+    a: &Features,
+    b: &Features,
+    processor: &Processor,
+) -> Result<[Vec<Option<Nearest>>; 2]> {
+    Matcher::new(a, b, processor)?.nearest_neighbours()
+}
+
+/// The matches of A with B, in the order of their index in A, found on the processor's GPU where there is one
+/// that can. To match the same features again with other options keep a [`Matcher`].
+///
+/// # Errors
+/// [`Error::Mismatch`] when the descriptors are of different kinds or dimensions, or missing;
+/// [`Error::Option`] as [`MatchOptions::check`]; [`Error::Device`] when a GPU fails.
+pub fn match_features(
+    a: &Features,
+    b: &Features,
+    options: &MatchOptions,
+    processor: &Processor,
+) -> Result<Vec<Match>> {
+    Matcher::new(a, b, processor)?.match_features(options)
+}
+
+/// [`nearest_neighbours`] on the CPU, among the pairs that a guide allows.
+fn neighbours_on_cpu(
+    a: &Features,
+    b: &Features,
+    guide: Option<Guide>,
+    cpu: &Cpu,
+) -> Result<[Vec<Option<Nearest>>; 2]> {
+    match (&a.descriptors, &b.descriptors) {
+        _ if a.is_empty() || b.is_empty() => Ok([a, b].map(|features| vec![None; features.len()])),
+        (Descriptors::U8(va), Descriptors::U8(vb)) => Ok(search([a, b], [va, vb], guide, cpu)),
+        (Descriptors::F32(va), Descriptors::F32(vb)) => Ok(search([a, b], [va, vb], guide, cpu)),
+        (Descriptors::U8(_), Descriptors::F32(_)) | (Descriptors::F32(_), Descriptors::U8(_)) => {
+            Err(kinds_differ())
         }
-        (Descriptors::F32(va), Descriptors::F32(vb)) => {
-            nearest::search(va, vb, dimension, cpu).map(|s| s.iter().map(finished).collect())
-        }
-        _ => return Err(kinds_differ()),
-    })
+    }
+}
+
+fn search<E: Element>(
+    [a, b]: [&Features; 2],
+    [values_a, values_b]: [&[E]; 2],
+    guide: Option<Guide>,
+    cpu: &Cpu,
+) -> [Vec<Option<Nearest>>; 2] {
+    let found = match guide {
+        Some(guide) => guided::search(a, b, values_a, values_b, &guide, cpu),
+        None => nearest::search(values_a, values_b, a.dimension, cpu),
+    };
+    found.map(|side| side.iter().map(finished).collect())
 }
 
 fn finished<T: Distance>(best: &Best<T>) -> Option<Nearest> {
@@ -139,14 +191,8 @@ fn finished<T: Distance>(best: &Best<T>) -> Option<Nearest> {
     (best.index != nearest::NONE).then_some(found)
 }
 
-/// The matches of A with B, in the order of their index in A.
-///
-/// # Errors
-/// [`Error::Mismatch`] when the descriptors are of different kinds or dimensions, or missing;
-/// [`Error::Option`] as [`MatchOptions::check`].
-pub fn match_features(a: &Features, b: &Features, options: &MatchOptions, cpu: &Cpu) -> Result<Vec<Match>> {
-    options.check()?;
-    check_pair(a, b)?;
+/// [`match_features`] on the CPU.
+fn matches_on_cpu(a: &Features, b: &Features, options: &MatchOptions, cpu: &Cpu) -> Result<Vec<Match>> {
     let _stage = cpu.stage("match");
     let signs: &[Option<i8>] = if options.same_sign { &[Some(1), Some(-1)] } else { &[None] };
     let mut matches = Vec::new();
@@ -155,24 +201,12 @@ pub fn match_features(a: &Features, b: &Features, options: &MatchOptions, cpu: &
             (0..f.len()).filter(|&i| sign.is_none_or(|s| (f.keypoints[i].sign < 0) == (s < 0))).collect()
         };
         let (ia, ib) = (pick(a), pick(b));
-        let found = match_all(&a.subset(&ia)?, &b.subset(&ib)?, options, cpu)?;
-        matches.extend(found.into_iter().map(|m| Match {
-            a: ia[m.a as usize] as u32,
-            b: ib[m.b as usize] as u32,
-            ..m
-        }));
+        let nearest = neighbours_on_cpu(&a.subset(&ia)?, &b.subset(&ib)?, options.guide, cpu)?;
+        let found = filtered(&nearest, options).into_iter();
+        matches.extend(found.map(|m| Match { a: ia[m.a as usize] as u32, b: ib[m.b as usize] as u32, ..m }));
     }
     matches.sort_unstable_by_key(|m| m.a);
     Ok(matches)
-}
-
-/// Matches regardless of sign.
-fn match_all(a: &Features, b: &Features, options: &MatchOptions, cpu: &Cpu) -> Result<Vec<Match>> {
-    let nearest = match options.guide {
-        Some(guide) => guided::nearest_neighbours(a, b, &guide, cpu)?,
-        None => nearest_neighbours(a, b, cpu)?,
-    };
-    Ok(filtered(&nearest, options))
 }
 
 /// The pairs of nearest neighbours that pass the filters of distance, ratio and mutual choice.

@@ -1,14 +1,15 @@
 //! Dot products of 6 descriptors with 64 others at a time: the inner kernel of the search.
 //!
-//! A panel holds 64 descriptors of B, word by word: word w of all 64, then word w + 1. A word is what one lane
-//! of a multiply-add takes: four 8-bit values (`vpdpbusd`, `udot`), two 16-bit values (`pmaddwd`) or one f32. A strip
-//! holds six descriptors of A likewise, so that a word of A is broadcast against 64 of B.
+//! A panel holds 64 descriptors of B word by word: word w of all 64, then word w + 1. A word is the operand
+//! of one lane of a multiply-add: four 8-bit values (`vpdpbusd`, `udot`), two 16-bit values (`pmaddwd`) or
+//! one f32. A strip holds six descriptors of A in the same way; each of its words is multiplied with 64 words
+//! of B.
 //!
-//! **Contract.** 8-bit: exact. `vpdpbusd` multiplies unsigned by signed bytes, so B is stored less 128 for it, and
-//! a·b = a·(b − 128) + 128 Σa. On AArch64 a CPU without `udot` widens bytes and adds pairs, from the same words. f32: each dot product is one chain of fused multiply-adds over the dimensions
-//! in ascending order, starting at 0. Squared distance: |a|² + |b|² − 2ab, for f32 fma(−2, ab, |a|² + |b|²)
-//! with the squares' sums taken as the same chain; it is exactly 0 for equal descriptors and the same seen
-//! from either side.
+//! **Contract.** 8-bit: exact. `vpdpbusd` multiplies unsigned by signed bytes, so B is stored less 128 for
+//! it, and a·b = a·(b − 128) + 128 Σa. On AArch64 a CPU without `udot` widens the bytes of the same words and
+//! adds pairs. f32: each dot product is one chain of fused multiply-adds over the dimensions in ascending
+//! order, starting at 0. Squared distance: |a|² + |b|² − 2ab, for f32 fma(−2, ab, |a|² + |b|²), where the
+//! squared lengths are chains of the same kind. It is exactly 0 for equal descriptors, and symmetric.
 
 #[cfg(target_arch = "aarch64")]
 mod arm;
@@ -20,7 +21,7 @@ use fearless_simd::{Simd, f32x16, i32x16, prelude::*};
 pub(super) const ROWS: usize = 6;
 /// Descriptors of B in a panel.
 pub(super) const COLUMNS: usize = 64;
-/// Lanes that the kernels treat together.
+/// Lanes of a vector of the kernels.
 pub(super) const LANES: usize = 16;
 
 /// One value for each descriptor of a panel.
@@ -33,29 +34,30 @@ pub(super) type Tile<T> = [Line<T>; ROWS];
 
 /// A squared distance: i32 for 8-bit descriptors, f32 for float ones.
 pub(super) trait Distance: Copy + PartialOrd + Default + Send + Sync + std::fmt::Debug {
-    /// Farther than anything.
+    /// Greater than every distance.
     const FAR: Self;
 
     /// The Euclidean distance between unit descriptors that this squared distance stands for.
     fn euclidean(self) -> f32;
 
-    /// Turns 16 products into squared distances, and marks those below the row's or their column's limit.
+    /// Turns 16 products into squared distances and returns a bit for each that is below its row's or its
+    /// column's limit. `row` is the norm and the limit of the row.
     fn near<S: Simd>(simd: S, values: &mut [Self], row: (Self, Self), norms: &[Self], limits: &[Self])
     -> u64;
 }
 
 /// A value of a descriptor.
 pub(super) trait Element: Copy + Send + Sync {
-    /// What its products add up to.
+    /// The type of a sum of products.
     type Sum: Distance;
 
     /// Values in a word at this SIMD level.
     fn per_word(level: Level) -> usize;
 
-    /// A word of A and one of B, from as many values or fewer.
+    /// These values as a word of A and as a word of B; fewer values are padded with 0.
     fn words(level: Level, values: &[Self]) -> [Self::Sum; 2];
 
-    /// What the squared distance gains for this descriptor in A and in B.
+    /// What this descriptor adds to a squared distance, as one of A and as one of B.
     fn norms(level: Level, descriptor: &[Self]) -> [Self::Sum; 2];
 
     /// The products of a strip with a panel.
@@ -85,7 +87,8 @@ impl Distance for i32 {
     const FAR: Self = Self::MAX;
 
     fn euclidean(self) -> f32 {
-        // Correctly rounded, and exact before the root: squares of 8-bit vectors stay below 2²⁴ in practice.
+        // The conversion is exact below 2²⁴, which squared distances of 8-bit descriptors do not exceed in
+        // practice; the root is correctly rounded.
         (self as f32).sqrt() * (1.0 / 512.0)
     }
 
@@ -126,7 +129,7 @@ impl Distance for f32 {
     }
 }
 
-/// What a word of 8-bit descriptors holds.
+/// The contents of a word of 8-bit descriptors.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Words {
     /// Two values of 16 bits.
@@ -289,7 +292,8 @@ fn differences<S: Simd>(_simd: S, a: &[u8], values: &[u8], indices: &[u32], out:
     }));
 }
 
-/// Squared distances of floats: sixteen chains side by side, since each waits for its own last sum.
+/// Squared distances of floats. Sixteen chains run side by side, because each step of a chain waits for the
+/// one before.
 #[inline(always)]
 fn chains<S: Simd>(
     _simd: S,
@@ -302,7 +306,7 @@ fn chains<S: Simd>(
     out.clear();
     let own = <f32 as Element>::length(a);
     for part in indices.chunks(LANES) {
-        // The last part is filled up with its first candidate.
+        // The last part is padded with its first candidate.
         let at: [usize; LANES] = std::array::from_fn(|j| part.get(j).unwrap_or(&part[0]).to_owned() as usize);
         let rows = at.map(|j| &values[j * a.len()..(j + 1) * a.len()]);
         let mut sums = [0.0_f32; LANES];
@@ -318,7 +322,8 @@ fn chains<S: Simd>(
 
 #[cfg(target_arch = "x86_64")]
 fearless_simd::kernel!(
-    /// Words of four bytes: 24 sums in registers, one broadcast and four multiply-adds a row and word.
+    /// Words of four bytes. 24 sums stay in registers; each row and word takes one broadcast and four
+    /// multiply-adds.
     fn quads_avx512(avx512: Avx512, strip: &[[i32; ROWS]], panel: &[Line<i32>], out: &mut Tile<i32>) {
         use std::arch::x86_64::{__m512i, _mm512_dpbusd_epi32, _mm512_set1_epi32};
         let mut sums = [[_mm512_set1_epi32(0); COLUMNS / LANES]; ROWS];
@@ -341,7 +346,8 @@ fearless_simd::kernel!(
     }
 );
 
-/// A kernel for words of two 16-bit values, two vectors of `$vector` columns at a time: 12 sums in registers.
+/// A kernel for words of two 16-bit values. It takes two vectors of columns at a time; 12 sums stay in
+/// registers.
 #[cfg(target_arch = "x86_64")]
 macro_rules! pairs_kernel {
     ($name:ident, $level:ident, $vector:ident, $raw:ident, $splat:ident, $add:ident, $multiply_add:ident) => {
@@ -399,7 +405,7 @@ fn pairs<S: Simd>(_simd: S, strip: &[[i32; ROWS]], panel: &[Line<i32>], out: &mu
     }
 }
 
-/// f32 words, `PARTS` · 16 columns at a time.
+/// The products of f32 descriptors, `PARTS` · 16 columns at a time.
 #[inline(always)]
 fn singles<S: Simd, const PARTS: usize>(
     simd: S,

@@ -159,7 +159,7 @@ fn filters_work_as_described() {
     // A₀ = B₁, A₁ near B₀ with B₂ as near; A₂ prefers B₁, which prefers A₀.
     let a = features(&[[0.0; 2]; 3], Descriptors::U8(vec![100, 0, 0, 100, 90, 0]), 2);
     let b = features(&[[0.0; 2]; 3], Descriptors::U8(vec![0, 90, 100, 0, 0, 110]), 2);
-    let cpu = Cpu::sequential();
+    let cpu = Cpu::sequential().into();
     let pairs = |o: MatchOptions| -> Vec<(u32, u32)> {
         match_features(&a, &b, &o, &cpu).unwrap().iter().map(|m| (m.a, m.b)).collect()
     };
@@ -181,7 +181,7 @@ fn signs_keep_apart() {
         .chain(&mut b.keypoints)
         .for_each(|k| k.sign = if numbers.next().is_multiple_of(2) { 1 } else { -1 });
     let options = MatchOptions { ratio: None, mutual: false, ..Default::default() };
-    let found = match_features(&a, &b, &options, &Cpu::sequential()).unwrap();
+    let found = match_features(&a, &b, &options, &Cpu::sequential().into()).unwrap();
     assert_eq!(found.len(), a.len(), "each has a neighbour");
     assert!(found.iter().enumerate().all(|(i, m)| m.a as usize == i), "in the order of A");
     let (Descriptors::U8(va), Descriptors::U8(vb)) = (&a.descriptors, &b.descriptors) else {
@@ -247,8 +247,7 @@ fn guided_search_equals_the_definition() {
         let expected = guided_reference(&a, &b, allowed);
         assert!(expected.iter().flatten().count() > 20, "the test compares something");
         everywhere(|cpu| {
-            let [found, _] =
-                guided::nearest_neighbours(&a, &b, &Guide { b_from_a: model, radius }, cpu).unwrap();
+            let [found, _] = neighbours_on_cpu(&a, &b, Some(Guide { b_from_a: model, radius }), cpu).unwrap();
             let found: Vec<_> = found.iter().map(|n| n.map(|n| n.index)).collect();
             assert_eq!(found, expected, "{model:?} {radius}");
         });
@@ -278,7 +277,7 @@ fn guided_search_equals_the_definition() {
 
 #[test]
 fn what_does_not_fit_is_an_error() {
-    let cpu = Cpu::sequential();
+    let cpu = Cpu::sequential().into();
     let bytes = features(&[[0.0; 2]; 2], Descriptors::U8(vec![1; 8]), 4);
     let floats = features(&[[0.0; 2]; 2], Descriptors::F32(vec![1.0; 8]), 4);
     let longer = features(&[[0.0; 2]; 1], Descriptors::U8(vec![1; 8]), 8);
@@ -303,6 +302,25 @@ fn what_does_not_fit_is_an_error() {
         },
     ] {
         assert!(matches!(wrong.check(), Err(Error::Option { .. })), "{wrong:?}");
+    }
+}
+
+#[test]
+fn every_device_matches_the_same() {
+    let mut numbers = Numbers(21);
+    let (a, b) = (random(&mut numbers, 200, 16), random(&mut numbers, 150, 16));
+    let none = features(&[], Descriptors::U8(vec![]), 0);
+    let (cpu, options) = (Cpu::with_threads(2).unwrap(), MatchOptions::default().with_ratio(None));
+    let alone = Processor::from(cpu.clone());
+    let expected = match_features(&a, &b, &options, &alone).unwrap();
+    let nearest = nearest_neighbours(&a, &b, &alone).unwrap();
+    assert!(expected.len() > 20 && nearest[1].len() == 150, "the test compares something");
+    for gpu in crate::device::gpu::all() {
+        let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
+        assert_eq!(match_features(&a, &b, &options, &processor).unwrap(), expected, "{gpu:?}");
+        assert_eq!(nearest_neighbours(&a, &b, &processor).unwrap(), nearest, "{gpu:?}");
+        assert_eq!(nearest_neighbours(&a, &none, &processor).unwrap(), [vec![None; 200], vec![]], "{gpu:?}");
+        assert!(processor.take_notes().is_empty(), "nothing that a GPU cannot do");
     }
 }
 

@@ -1,26 +1,26 @@
 //! Registration: images → features → matches → model → warped image.
 //!
-//! [`tie_points`] is the part between features and model: match by ratio and mutual choice, estimate the model, search
-//! again near what it predicts with a weaker ratio (a repeated structure is no rival when it lies elsewhere), and refine
-//! the model on what was found. [`register()`] is all of it, from two images to one warped onto the other, and
-//! [`warp_onto`] its last step.
+//! [`tie_points`] is the part between features and model: match by ratio and mutual choice, estimate the
+//! model, search again near what it predicts with a weaker ratio (a repeated structure is no rival when it
+//! lies elsewhere), and refine the model on what was found. [`register()`] is all of it, from two images to
+//! one warped onto the other, and [`warp_onto`] its last step.
 
 mod tie;
 
 pub use tie::{Rematch, TieOptions, TiePoints, tie_points};
 
-use crate::device::gpu::Gpu;
-use crate::device::{Cpu, Processor};
+use crate::device::Processor;
 use crate::feature::{Detector, Features};
-use crate::geometry::warp::{GpuWarp, Interpolation, coverage, warp};
-use crate::geometry::{Homography, Model, ModelKind};
-use crate::image::gpu::{GpuImage, GpuPixel};
-use crate::image::{AnyImage, AnyView, Image, ImageView, Prepared, Range, Size, check_mask, grey, prepare};
+use crate::geometry::warp::{WarpOptions, coverage, warp};
+use crate::geometry::{Model, ModelKind};
+use crate::image::{
+    AnyImage, AnyView, Image, ImageView, Pixel, Prepared, Range, Size, check_mask, grey, prepare,
+};
 use crate::options::{Named, setters};
 use crate::{Error, Result, for_any_view};
 
 /// How to register.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct RegisterOptions {
     /// The features to find. Default SIFT.
@@ -29,30 +29,20 @@ pub struct RegisterOptions {
     pub range: Range,
     /// Matching and model. Default a homography; a fundamental matrix, or none, registers nothing.
     pub tie: TieOptions,
-    /// How pixels are interpolated. Default bicubic.
-    pub interpolation: Interpolation,
+    /// How MOVING is warped. Default bicubic, black where it has no input.
+    pub warp: WarpOptions,
 }
 
 setters!(RegisterOptions {
     with_detector: detector = Detector,
     with_range: range = Range,
     with_tie: tie = TieOptions,
-    with_interpolation: interpolation = Interpolation,
+    with_warp: warp = WarpOptions,
 });
 
-impl Default for RegisterOptions {
-    fn default() -> Self {
-        Self {
-            detector: Detector::default(),
-            range: Range::default(),
-            tie: TieOptions::default(),
-            interpolation: Interpolation::Bicubic,
-        }
-    }
-}
-
 impl RegisterOptions {
-    /// Checks every option.
+    /// Checks every option, but for the fill value of the warp, which depends on the image: see
+    /// [`WarpOptions::check`].
     ///
     /// # Errors
     /// [`Error::Option`] names the first that is out of range.
@@ -126,10 +116,14 @@ pub struct Registration {
     pub warped: Warped,
 }
 
+fn check_warp<T: Pixel>(_: ImageView<'_, T>, options: &WarpOptions) -> Result<()> {
+    options.check::<T>()
+}
+
 /// An image on the pixels of another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Warped {
-    /// The image, of its own pixel type and channels; black where it has no input.
+    /// The image, of its own pixel type and channels; the fill value where it has no input.
     pub image: AnyImage,
     /// 255 where the image has input, 0 elsewhere.
     pub covered: Image<u8>,
@@ -138,8 +132,8 @@ pub struct Warped {
 /// Finds where `moving` lies on `reference` and warps it there.
 ///
 /// # Errors
-/// As [`RegisterOptions::check`], the detector, [`tie_points`] and [`warp_onto`]; [`Error::Image`] for more than
-/// four channels, [`Error::Mismatch`] for a mask of another size than its image.
+/// As [`RegisterOptions::check`], the detector, [`tie_points`] and [`warp_onto`]; [`Error::Image`] for more
+/// than four channels, [`Error::Mismatch`] for a mask of another size than its image.
 pub fn register<'a>(
     reference: impl Into<RegisterInput<'a>>,
     moving: impl Into<RegisterInput<'a>>,
@@ -156,11 +150,12 @@ fn register_inputs(
     processor: &Processor,
 ) -> Result<Registration> {
     options.check()?;
+    for_any_view!(moving.image, view => check_warp(view, &options.warp))?;
     let features = [moving.features(options, processor)?, reference.features(options, processor)?];
     let (tie, reference_from_moving) =
         register_features(&features[0], &features[1], &options.tie, processor)?;
     let size = reference.image.size();
-    let warped = warp_onto(moving.image, size, &reference_from_moving, options.interpolation, processor)?;
+    let warped = warp_onto(moving.image, size, &reference_from_moving, &options.warp, processor)?;
     Ok(Registration { features, tie, reference_from_moving, warped })
 }
 
@@ -179,7 +174,7 @@ pub fn register_features(
     Ok((tie, model))
 }
 
-/// `moving` on the pixels of a reference of this size; black where it has no input.
+/// `moving` on the pixels of a reference of this size.
 ///
 /// # Errors
 /// [`Error::Degenerate`] when the model has no inverse or does not map points to points, and as [`warp()`].
@@ -187,7 +182,7 @@ pub fn warp_onto(
     moving: AnyView<'_>,
     reference: Size,
     reference_from_moving: &Model,
-    interpolation: Interpolation,
+    options: &WarpOptions,
     processor: &Processor,
 ) -> Result<Warped> {
     let model = reference_from_moving.kind().name();
@@ -196,27 +191,10 @@ pub fn warp_onto(
     let moving_from_reference =
         reference_from_moving.homography().and_then(|h| h.inverse()).ok_or(no_inverse)?;
     let image = for_any_view!(moving, view => {
-        warp_view(view, &moving_from_reference, reference, interpolation, processor)?.into()
+        warp(view, &moving_from_reference, reference, options, processor)?.into()
     });
-    let covered = coverage(moving.size(), &moving_from_reference, reference, &processor.cpu)?;
+    let covered = coverage(moving.size(), &moving_from_reference, reference, processor)?;
     Ok(Warped { image, covered })
-}
-
-/// [`warp()`] with black as fill, on the GPU where there is one that can.
-fn warp_view<T: GpuPixel>(
-    input: ImageView<'_, T>,
-    input_from_output: &Homography,
-    size: Size,
-    interpolation: Interpolation,
-    processor: &Processor,
-) -> Result<Image<T>> {
-    let black = T::default();
-    let on_gpu = |gpu: &Gpu| {
-        let warp = GpuWarp::new(gpu, interpolation, input.channels())?;
-        warp.warp(&GpuImage::upload(gpu, input)?, input_from_output, size, black)?.download()
-    };
-    let on_cpu = |cpu: &Cpu| warp(input, input_from_output, size, interpolation, black, cpu);
-    processor.gpu_or_cpu("warping", on_gpu, on_cpu)
 }
 
 #[cfg(test)]

@@ -5,19 +5,8 @@ use crate::evaluate::ground_truth::read_homography;
 use crate::feature::select::Selection;
 use crate::feature::sift::SiftOptions;
 use crate::geometry::Homography;
+use crate::image::testing::shared;
 use crate::image::{ReadOptions, Size, read_grey};
-use std::path::PathBuf;
-
-/// The shared pictures, where they are.
-fn data() -> Option<PathBuf> {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
-    let root = std::env::var("TIEPOINT_DATA").unwrap_or_else(|_| beside.into());
-    let found = Some(PathBuf::from(root)).filter(|p| p.is_dir());
-    if found.is_none() {
-        eprintln!("no shared data here: only the synthetic part of this test ran");
-    }
-    found
-}
 
 /// Blobs and edges at many scales, of no repetition.
 fn texture(x: f64, y: f64) -> f64 {
@@ -103,7 +92,7 @@ fn tie(root: &std::path::Path, [a, b]: [&str; 2], most: usize, kind: ModelKind) 
 
 #[test]
 fn photographs_with_a_known_homography() {
-    let Some(root) = data() else { return };
+    let Some(root) = shared("") else { return };
     // Corner errors reached in November 2026 are two thirds of these or less.
     for (name, worst) in
         [("boat/3", 0.3), ("graf/2", 0.8), ("graf/3", 2.0), ("graf/4", 2.0), ("leuven/4", 0.7)]
@@ -119,7 +108,7 @@ fn photographs_with_a_known_homography() {
 
 #[test]
 fn photographs_without_ground_truth_keep_their_inliers() {
-    let Some(root) = data() else { return };
+    let Some(root) = shared("") else { return };
     // The floors of the data's notes (OpenCV's SIFT with RANSAC) are 79, 184, 62 and 1523.
     for (pair, least, kind) in [
         (["objects/box.png", "objects/box_in_scene.png"], 80, ModelKind::Homography),

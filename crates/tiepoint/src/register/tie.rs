@@ -1,12 +1,10 @@
 //! Verified tie points from two sets of features.
 
-use crate::device::gpu::Gpu;
 use crate::device::{Cpu, Processor};
 use crate::feature::Features;
-use crate::feature::gpu::GpuFeatures;
 use crate::geometry::estimate::refine;
 use crate::geometry::{Correspondence, Estimate, Model, ModelKind, RobustOptions, estimate};
-use crate::matching::{GpuMatcher, Guide, Match, MatchOptions, match_features};
+use crate::matching::{Guide, Match, MatchOptions, Matcher};
 use crate::options::setters;
 use crate::{Error, Result};
 
@@ -111,48 +109,20 @@ fn correspondences(a: &Features, b: &Features, matches: &[Match]) -> Vec<Corresp
     matches.iter().map(pair).collect()
 }
 
-/// Two sets of features and where they are matched.
-#[derive(Debug)]
-struct Matcher<'a> {
-    features: [&'a Features; 2],
-    processor: &'a Processor,
-    /// The features on the GPU, from the first search on.
-    uploaded: Option<[GpuFeatures; 2]>,
-}
-
-impl<'a> Matcher<'a> {
-    fn new(a: &'a Features, b: &'a Features, processor: &'a Processor) -> Self {
-        Self { features: [a, b], processor, uploaded: None }
-    }
-
-    fn search(&mut self, options: &MatchOptions) -> Result<Vec<Match>> {
-        let [a, b] = self.features;
-        let uploaded = &mut self.uploaded;
-        let on_gpu = |gpu: &Gpu| {
-            let [a, b] = match uploaded {
-                Some(pair) => pair,
-                none => none.insert([GpuFeatures::upload(gpu, a)?, GpuFeatures::upload(gpu, b)?]),
-            };
-            GpuMatcher::new(gpu).match_features(a, b, options)
-        };
-        let task = if options.guide.is_some() { "matching near a model" } else { "matching" };
-        self.processor.gpu_or_cpu(task, on_gpu, |cpu| match_features(a, b, options, cpu))
-    }
-}
-
-/// Tie points between two images. Matching runs on the processor's GPU where there is one that can; the CPU finds the
-/// same.
+/// Tie points between two images. Matching runs on the processor's GPU where there is one that can; the CPU
+/// finds the same.
 ///
 /// # Errors
-/// As [`TieOptions::check`], [`match_features`] and [`estimate()`]; [`Error::Device`] when the GPU fails.
+/// As [`TieOptions::check`], [`Matcher`] and [`estimate()`]; [`Error::Device`] when the GPU fails.
 pub fn tie_points(
     a: &Features,
     b: &Features,
     options: &TieOptions,
     processor: &Processor,
 ) -> Result<TiePoints> {
-    let mut matcher = Matcher::new(a, b, processor);
-    tie_points_by(a, b, options, &processor.cpu, |matching| matcher.search(matching))
+    options.check()?;
+    let mut matcher = Matcher::new(a, b, processor)?;
+    tie_points_by(a, b, options, &processor.cpu, |matching| matcher.match_features(matching))
 }
 
 /// Tie points from the matches that `search` finds.
@@ -163,7 +133,6 @@ fn tie_points_by(
     cpu: &Cpu,
     mut search: impl FnMut(&MatchOptions) -> Result<Vec<Match>>,
 ) -> Result<TiePoints> {
-    options.check()?;
     let mut matches = search(&options.matching)?;
     let Some(kind) = options.model else {
         let inliers = (0..matches.len()).collect();
@@ -241,13 +210,15 @@ mod tests {
     fn a_failing_second_search_is_an_error_and_no_other_answer() {
         let ([a, b], options) = (shifted(), TieOptions::default());
         let cpu = Cpu::sequential();
-        let whole = tie_points(&a, &b, &options, &cpu.clone().into()).unwrap();
+        let processor = cpu.clone().into();
+        let mut matcher = Matcher::new(&a, &b, &processor).unwrap();
+        let whole = tie_points(&a, &b, &options, &processor).unwrap();
         assert_eq!(whole.inliers.len(), 36, "all agree");
         let mut searches = 0;
         let failing = |matching: &MatchOptions| {
             searches += 1;
             match matching.guide {
-                None => match_features(&a, &b, matching, &cpu),
+                None => matcher.match_features(matching),
                 Some(_) => Err(Error::Device { device: "card".into(), reason: "it fell off the bus".into() }),
             }
         };
@@ -260,8 +231,10 @@ mod tests {
     fn a_second_search_that_determines_nothing_leaves_the_first() {
         let ([a, b], options) = (shifted(), TieOptions::default());
         let cpu = Cpu::sequential();
+        let processor = cpu.clone().into();
+        let mut matcher = Matcher::new(&a, &b, &processor).unwrap();
         let blind = |matching: &MatchOptions| match matching.guide {
-            None => match_features(&a, &b, matching, &cpu),
+            None => matcher.match_features(matching),
             Some(_) => Ok(vec![]),
         };
         let found = tie_points_by(&a, &b, &options, &cpu, blind).unwrap();

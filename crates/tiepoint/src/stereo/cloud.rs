@@ -1,9 +1,9 @@
 //! Coloured points from disparities, and the PLY files that hold them.
 //!
-//! A pixel (x, y) of the left view with a depth Z ([`depth`](super::depth)) is the point
-//! ((x − cx) Z / f, (y − cy) Z / f, Z): x right, y down, z forward from the left camera, in the unit of the
-//! baseline; f64, rounded to f32. Pixels without depth, and points that are not finite, are left out; the others
-//! stand in the order of the rows.
+//! A pixel (x, y) of the left view with a depth Z ([`depth`](super::depth)) is the point ((x − cx) Z / f, (y
+//! − cy) Z / f, Z): x right, y down, z forward from the left camera, in the unit of the baseline; f64,
+//! rounded to f32. Pixels without depth, and points that are not finite, are left out; the others stand in
+//! the order of the rows.
 //!
 //! PLY: `float x y z`, `uchar red green blue`, little-endian binary or text. 16-bit colours keep their upper
 //! byte, floats run from 0 to 1; grey is written as three equal channels, alpha is left out.
@@ -67,7 +67,7 @@ pub struct Point {
     pub colour: [u8; 3],
 }
 
-/// Disparities with what turns them into points.
+/// Disparities and what is needed to turn them into points.
 struct ColouredDisparity<'a> {
     disparity: ImageView<'a, f32>,
     colours: AnyView<'a>,
@@ -111,8 +111,8 @@ impl ColouredDisparity<'_> {
 /// Needs no memory beyond its input.
 ///
 /// # Errors
-/// As [`CloudOptions::check`]; [`Error::Mismatch`] when the sizes of disparities, colours and calibration differ;
-/// [`Error::Io`] when the file cannot be written.
+/// As [`CloudOptions::check`]; [`Error::Mismatch`] when the sizes of disparities, colours and calibration
+/// differ; [`Error::Io`] when the file cannot be written.
 pub fn write_ply(
     path: impl AsRef<Path>,
     disparity: ImageView<'_, f32>,
@@ -129,7 +129,7 @@ pub fn write_ply(
     let source = ColouredDisparity { disparity, colours, pair: calibration, max_depth: options.max_depth };
     let height = disparity.size().height;
     let width = disparity.size().width;
-    // The header holds the count, so the places are computed twice rather than kept.
+    // The header holds the count; points are computed twice instead of being stored.
     let count = |y| (0..width).filter(|&x| source.place(x, y).is_some()).count() as u64;
     let points = (0..height).map(count).sum();
     write_atomically(path, |out| {
@@ -182,8 +182,8 @@ const MAX_LINE: u64 = 512;
 /// Reads a PLY file of the kind that [`write_ply`] writes: these properties in this order, nothing else.
 ///
 /// # Errors
-/// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it is of another kind, truncated, or goes
-/// on after its last point.
+/// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it is of another kind, truncated, or
+/// goes on after its last point.
 pub fn read_ply(path: impl AsRef<Path>) -> Result<Vec<Point>> {
     let path = path.as_ref();
     let file = std::fs::File::open(path).map_err(|e| Error::io(path, e))?;
@@ -216,7 +216,7 @@ fn points(source: &mut impl BufRead) -> std::result::Result<Vec<Point>, Fault> {
     for property in PROPERTIES.into_iter().chain(["end_header"]) {
         expect(source, &mut line, property)?;
     }
-    // The count is not believed before the points are there.
+    // Memory is not reserved for a count that the file may not hold.
     let mut points = Vec::with_capacity(count.min(1 << 16) as usize);
     for i in 0..count {
         points.push(match format {

@@ -1,9 +1,10 @@
 //! Depth from disparity: **Z = baseline · focal / (disparity + doffs)**.
 //!
-//! `doffs` = cx₁ − cx₀, right less left (Middlebury's convention): disparity + doffs is what the disparity would be with
-//! principal points in one place, and 0 is infinitely far. Disparity and focal length are in pixels, Z has the
-//! unit of the baseline and is measured along the optical axis. A pixel without disparity (infinite, NaN) or
-//! with disparity + doffs ≤ 0 has no depth: +∞. Computed in f64 in the order written, rounded to f32.
+//! `doffs` = cx₁ − cx₀, right less left (Middlebury's convention): disparity + doffs is what the disparity
+//! would be with principal points in one place, and 0 is infinitely far. Disparity and focal length are in
+//! pixels, Z has the unit of the baseline and is measured along the optical axis. A pixel without disparity
+//! (infinite, NaN) or with disparity + doffs ≤ 0 has no depth: +∞. Computed in f64 in the order written,
+//! rounded to f32.
 
 use super::for_bands;
 use crate::device::Cpu;
@@ -17,8 +18,8 @@ const BAND: usize = 64;
 /// The depth of every pixel of the left view; +∞ where there is none.
 ///
 /// # Errors
-/// [`Error::Mismatch`] when the calibration is for images of another size, [`Error::Image`] when the disparities
-/// have several channels.
+/// [`Error::Mismatch`] when the calibration is for images of another size, [`Error::Image`] when the
+/// disparities have several channels.
 pub fn depth(
     disparity: ImageView<'_, f32>,
     calibration: &RectifiedCalibration,

@@ -6,12 +6,12 @@
 //! | `.tif` | d as a float | NaN |
 //! | `.png` | 16 bits: round(256 · d), at least 1 | 0 |
 //!
-//! PNG is the convention of the KITTI benchmark (Menze and Geiger, CVPR 2015, its development kit), which also
-//! writes a disparity below 1/256 as 1: it holds 0 to 255.998 and nothing else, so a map with other disparities is
-//! refused rather than cut.
+//! PNG is the convention of the KITTI benchmark (Menze and Geiger, CVPR 2015, its development kit), which
+//! also writes a disparity below 1/256 as 1: it holds 0 to 255.998 and nothing else, so a map with other
+//! disparities is refused rather than cut.
 //!
-//! Maps are read from these and from what benchmarks keep: 8 or 16 bits with a scale, 0 for unknown, also as colour
-//! with three equal channels.
+//! Maps are read from these and from what benchmarks keep: 8 or 16 bits with a scale, 0 for unknown, also as
+//! colour with three equal channels.
 
 use crate::image::{self, AnyImage, Image, ImageView, Pixel, ReadOptions};
 use crate::options::setters;
@@ -20,10 +20,10 @@ use std::path::Path;
 
 /// A stored unit of the 16-bit PNG is this share of a pixel.
 const STEPS: f32 = 256.0;
-/// What rounds to the greatest 16-bit number.
+/// The greatest disparity that rounds to a 16-bit number.
 const LIMIT: f32 = 65_535.5 / STEPS;
 
-/// What a disparity map is written as.
+/// The format of a disparity map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DisparityFormat {
@@ -55,8 +55,8 @@ impl DisparityFormat {
         }
     }
 
-    /// Fails when this format cannot hold a search from `min_disparity` over `disparities` whole disparities; to
-    /// be asked before the work is done.
+    /// Fails when this format cannot hold a search from `min_disparity` over `disparities` whole disparities;
+    /// to be asked before the work is done.
     ///
     /// # Errors
     /// [`Error::Format`] naming `path` and the formats that can.
@@ -67,7 +67,7 @@ impl DisparityFormat {
                 let asked = format!("disparities {min_disparity} to {greatest}");
                 Err(Error::format(path.as_ref(), unfit(&asked)))
             }
-            _ => Ok(()),
+            Self::Png | Self::Pfm | Self::Tiff => Ok(()),
         }
     }
 }
@@ -79,8 +79,8 @@ fn unfit(what: &str) -> String {
 /// Writes a disparity map to `path` in the format of its extension, whole or not at all.
 ///
 /// # Errors
-/// [`Error::Format`] when the extension is unknown, the map has no pixel or several channels, or a PNG cannot hold
-/// one of its disparities; [`Error::Io`] when the file cannot be written.
+/// [`Error::Format`] when the extension is unknown, the map has no pixel or several channels, or a PNG cannot
+/// hold one of its disparities; [`Error::Io`] when the file cannot be written.
 pub fn write(path: impl AsRef<Path>, disparity: ImageView<'_, f32>) -> Result<()> {
     let path = path.as_ref();
     let format = DisparityFormat::of(path)?;
@@ -111,8 +111,8 @@ fn level(d: f32) -> u16 {
 pub struct DisparityReading {
     /// A stored number is this many times the disparity; above 0. Default: 256 for 16 bits, else 1.
     pub scale: Option<f32>,
-    /// Floats of 0 and below are disparities. Default no: they are unknown, as is common in ground truth. Whole
-    /// numbers are never signed, and 0 among them is always unknown.
+    /// Floats of 0 and below are disparities. Default no: they are unknown, as is common in ground truth.
+    /// Whole numbers are never signed, and 0 among them is always unknown.
     pub signed: bool,
 }
 

@@ -19,8 +19,8 @@ pub(super) fn cpus() -> Vec<Cpu> {
     levels.chain([2, 5].map(|n| Cpu::with_threads(n).unwrap())).collect()
 }
 
-/// Maps of sizes that find the seams, from smooth to noise, with no, some and only invalid pixels, and now and then
-/// a value that is no disparity or a −0.
+/// Maps of sizes that find the seams, from smooth to noise, with no, some and only invalid pixels, and now
+/// and then a value that is no disparity or a −0.
 pub(super) fn maps() -> Vec<Image<f32>> {
     let mut random = Random::new(7);
     let sizes =

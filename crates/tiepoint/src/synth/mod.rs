@@ -1,5 +1,5 @@
-//! Pictures made by formula, with the truth about them: textures without end, scenes of two images whose
-//! homography is known exactly, and stereo pairs whose disparities and occlusions are.
+//! Pictures made by formula, with exact ground truth: endless textures, scenes of two images and the homography between
+//! them, and stereo pairs with their disparities and occlusions.
 //!
 //! Everything follows from a seed by integer hashing and plain f64 arithmetic, so that one seed gives one
 //! picture on every machine, and any window of a texture can be made without the rest of it.

@@ -110,14 +110,14 @@ impl<T: Pixel> Scene<T> {
     /// Draws both images.
     ///
     /// # Errors
-    /// As [`SceneOptions::check`].
+    /// As [`SceneOptions::check`], and [`Error::Memory`] for images that the system has not the memory for.
     pub fn render(options: &SceneOptions, cpu: &Cpu) -> Result<Self> {
         options.check()?;
         let reference_from_moving = options.reference_from_moving()?;
         let plain = SceneOptions { gain: 1.0, bias: 0.0, blur: 0.0, ..*options };
         Ok(Self {
-            reference: draw(&plain, &Homography::default(), 1, cpu),
-            moving: draw(options, &reference_from_moving, 2, cpu),
+            reference: draw(&plain, &Homography::default(), 1, cpu)?,
+            moving: draw(options, &reference_from_moving, 2, cpu)?,
             moving_from_reference: options.moving_from_reference,
         })
     }
@@ -129,10 +129,10 @@ fn draw<T: Pixel>(
     texture_from_image: &Homography,
     stream: u64,
     cpu: &Cpu,
-) -> Image<T> {
+) -> Result<Image<T>> {
     let Size { width, .. } = options.size;
     let texture = Texture::of_kind(options.texture, options.seed);
-    let mut grey: Image<f32> = Image::new(options.size);
+    let mut grey: Image<f32> = Image::try_filled(options.size, 1, 0.0)?;
     cpu.for_chunks(grey.data_mut(), width, |y, row| {
         for (x, v) in row.iter_mut().enumerate() {
             *v = pixel(&texture, texture_from_image, [x as f64, y as f64]) as f32;
@@ -141,7 +141,7 @@ fn draw<T: Pixel>(
     if options.blur > 0.0 {
         grey = blur(&grey, options.blur, cpu);
     }
-    let mut out = Image::new(options.size);
+    let mut out = Image::try_filled(options.size, 1, T::default())?;
     cpu.for_chunks(out.data_mut(), width, |y, row| {
         for (x, (o, &v)) in row.iter_mut().zip(grey.row(y)).enumerate() {
             let noise = Random::at(options.seed, 32 + stream, x as i64, y as i64).normal() * options.noise;
@@ -149,7 +149,7 @@ fn draw<T: Pixel>(
             *o = T::from_f32(value as f32 * T::WHITE);
         }
     });
-    out
+    Ok(out)
 }
 
 /// The mean of samples at most a third of a texture unit apart (at most 12 to a side) over one pixel.

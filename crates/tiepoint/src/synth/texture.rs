@@ -1,9 +1,9 @@
-//! Textures without end: a grey value for every point of the plane.
+//! Endless textures: a grey value for every point of the plane.
 //!
 //! A texture is fractal value noise (lattice spacings 4 to 256) under three layers of shapes, one shape to a
 //! cell of a lattice and never leaving it: soft blobs, discs, rectangles, triangles, and strokes that meet in
-//! corners as letters do. A point is asked for together with the width of the pixel that looks at it: edges
-//! are ramps of that width and noise finer than it fades out, so that every resolution is free of aliasing.
+//! corners as letters do. The grey value at a point depends on the width of the pixel that shows it:
+//! edges are ramps of that width and finer noise fades out, so that there is no aliasing at any resolution.
 
 use super::Random;
 use crate::device::Cpu;
@@ -87,11 +87,11 @@ impl Texture {
     }
 }
 
-/// A texture that remembers the cells it was last asked about: neighbouring points cost a fifth.
+/// A texture that keeps the cells of the last point: neighbouring points take a fifth of the time.
 #[derive(Clone, Debug)]
 pub(super) struct Sampler {
     texture: Texture,
-    /// Of every octave of the noise a cell and the values at its corners.
+    /// For each octave of the noise, the last cell and the values at its corners.
     noise: [([f64; 2], [f64; 4]); NOISE.len()],
     shapes: [Shape; SHAPES.len()],
 }
@@ -99,7 +99,7 @@ pub(super) struct Sampler {
 /// What one cell of a layer of shapes holds.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
-    /// NaN before the first.
+    /// The cell; NaN before the first.
     cell: [f64; 2],
     /// What it is; below 16 the cell is empty.
     kind: u64,

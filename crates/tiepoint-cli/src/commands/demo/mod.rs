@@ -8,7 +8,6 @@ use super::filter::magnitude;
 use super::matched_pair::MatchedPair;
 use super::report::{self, matches_view};
 use crate::arguments::demo::DemoArguments;
-use crate::arguments::detector::DetectorName;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::input::Picture;
@@ -16,7 +15,7 @@ use crate::output::{Clock, Part};
 use photographs::{Bookshelf, Coffee};
 use serde_json::{Value, json};
 use std::path::Path;
-use tiepoint::feature::{Detector, Features, sift::SiftOptions, surf::SurfOptions};
+use tiepoint::feature::{Detector, DetectorKind, Features, sift::SiftOptions, surf::SurfOptions};
 use tiepoint::filter::any::{self, Gradient};
 use tiepoint::filter::gauss::GaussOptions;
 use tiepoint::filter::hessian::HessianOptions;
@@ -239,7 +238,7 @@ fn scored<'a>(
     truth: Homography,
 ) -> Section<'a> {
     let names = ["a", "b"].map(|which| format!("{}-{which}.png", SHOWN));
-    let view = MatchesView { truth: Some(truth), ..matches_view(shown, names, DetectorName::Sift) };
+    let view = MatchesView { truth: Some(truth), ..matches_view(shown, names, DetectorKind::Sift) };
     let titles: Vec<_> = scenes.iter().map(|s| format!("{}: {}", s.name, s.title.to_lowercase())).collect();
     Section::new("Scored against the truth")
         .text(

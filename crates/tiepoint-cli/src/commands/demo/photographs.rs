@@ -1,6 +1,5 @@
 //! The photographs of the demo: a bookshelf from two places, and a cup of coffee on its own copy.
 
-use crate::arguments::detector::DetectorName;
 use crate::commands::matched_pair::{MatchedPair, points};
 use crate::commands::report::{self, matches_view, registration_view};
 use crate::context::Context;
@@ -10,10 +9,10 @@ use crate::input::Picture;
 use crate::output::Clock;
 use std::path::Path;
 use tiepoint::evaluate::corner_error;
-use tiepoint::feature::Detector;
+use tiepoint::feature::{Detector, DetectorKind};
 use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::geometry::rectify::{OutputFrame, RectifiedView, SelfCalibrationOptions, from_tie_points};
-use tiepoint::geometry::warp::Interpolation;
+use tiepoint::geometry::warp::{Interpolation, WarpOptions};
 use tiepoint::geometry::{Correspondence, Homography, Model, ModelKind};
 use tiepoint::image::{self, AnyCow, AnyImage, Image, ReadOptions};
 use tiepoint::register::{TieOptions, Warped, tie_points, warp_onto};
@@ -91,7 +90,7 @@ impl Bookshelf {
             let AnyImage::U8(image) = &pair.pictures[source].image else {
                 return Err(Failure::work("the bookshelf is of bytes"));
             };
-            Ok(view.warp(image.view(), Interpolation::Bicubic, 0, cpu)?.into())
+            Ok(view.warp(image.view(), &WarpOptions::default(), cpu)?.into())
         };
         let views = [&found.rectification.left, &found.rectification.right];
         let rectified = [warped(views[0], sources[0])?, warped(views[1], sources[1])?];
@@ -116,7 +115,7 @@ impl Bookshelf {
                  descriptors saw them; elsewhere the line shows where in the other photograph the point must lie.",
             )
             .text("With pictures of your own: tiepoint match A.jpg B.jpg --model fundamental --report matches.html")
-            .view(View::Matches(matches_view(&self.pair, names, DetectorName::Sift)));
+            .view(View::Matches(matches_view(&self.pair, names, DetectorKind::Sift)));
         let [a, b] = &self.rectified;
         let name = |i: usize| format!("{}, rectified", BOOKSHELF[self.sources[i]].0);
         let valid = self.stereo.disparity.data().iter().filter(|d| d.is_finite()).count();
@@ -164,13 +163,14 @@ impl Coffee {
         let size = reference.size();
         let moving_from_reference = viewpoint(size, 0.3, 1.15, [0.12, -0.08], [18.0, -12.0])?;
         let truth = Model::Homography(moving_from_reference);
-        let moving = warp_onto(reference.view(), size, &truth, Interpolation::Lanczos3, processor)?.image;
+        let lanczos = WarpOptions::default().with_interpolation(Interpolation::Lanczos3);
+        let moving = warp_onto(reference.view(), size, &truth, &lanczos, processor)?.image;
         let moving = darker(moving);
         image::write(folder.join("coffee-turned.png"), &moving)?;
         let pair = matched([moving, reference], ModelKind::Homography, context, &mut clock)?;
         let model = pair.tie.b_from_a.ok_or_else(|| Failure::work("the coffee gave no homography"))?;
         let picture = pair.pictures[0].original.as_ref().unwrap_or(&pair.pictures[0].image);
-        let warped = warp_onto(picture.view(), size, &model, Interpolation::Bicubic, processor)?;
+        let warped = warp_onto(picture.view(), size, &model, &WarpOptions::default(), processor)?;
         let true_map = moving_from_reference.inverse().ok_or_else(|| Failure::work("no inverse"))?;
         let found = model.homography().unwrap_or_else(Homography::default);
         let corner_error = corner_error(&found, &true_map, size);

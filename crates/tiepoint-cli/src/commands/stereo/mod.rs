@@ -286,7 +286,7 @@ impl Job<'_> {
                 Range::Between(low, high) => [low, high],
                 Range::Auto => usual_range(&found.disparity),
             };
-            image::write(path, &disparity(&found.disparity, range).into_image())?;
+            image::write(path, &disparity(&found.disparity, range)?.into_image())?;
         }
         let Some(calibration) = &results.calibration else { return Ok(None) };
         if let Some(path) = &self.depth {

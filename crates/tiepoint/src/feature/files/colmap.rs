@@ -1,5 +1,5 @@
-//! The text file of COLMAP's `feature_importer`: `N 128`, then N lines of `x y scale angle d1 … d128`. COLMAP puts
-//! the centre of the first pixel at (0.5, 0.5).
+//! The text file of COLMAP's `feature_importer`: `N 128`, then N lines of `x y scale angle d1 … d128`. COLMAP
+//! puts the centre of the first pixel at (0.5, 0.5).
 
 use super::text::{number, read_line, write_line};
 use crate::{

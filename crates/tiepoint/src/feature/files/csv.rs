@@ -1,5 +1,5 @@
-//! CSV: a header, then a line a feature. Descriptors of whole numbers from 0 to 255 are 8-bit ones; floats always
-//! have a point or an exponent.
+//! CSV: a header, then a line a feature. Descriptors of whole numbers from 0 to 255 are 8-bit ones; floats
+//! always have a point or an exponent.
 
 use super::{
     Values,

@@ -1,4 +1,5 @@
-//! JSON: `{"image":{"width","height"},"dimension","descriptors":"u8"|"f32","features":[{…,"descriptor":[…]},…]}`.
+//! JSON:
+//! `{"image":{"width","height"},"dimension","descriptors":"u8"|"f32","features":[{…,"descriptor":[…]},…]}`.
 
 use super::Values;
 use crate::{
@@ -164,7 +165,7 @@ impl<'de> DeserializeSeed<'de> for Push<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        // Decimals are rounded to f32 once, not to f64 first.
+        // Decimals are rounded to f32 once, without the step over f64.
         deserializer.deserialize_f32(self)
     }
 }

@@ -29,13 +29,14 @@ pub enum MatchFormat {
     Csv,
     /// `.json`: `{"images":[…],"matches":[{"ax":…},…]}`; a ratio that is no number is null.
     Json,
-    /// `.txt`: what COLMAP's `matches_importer` takes: the names of both images, then a line of two indices a match,
-    /// then an empty line. Only inliers are written.
+    /// `.txt`: what COLMAP's `matches_importer` takes: the names of both images, then a line of two indices a
+    /// match, then an empty line. Only inliers are written.
     Colmap,
 }
 
 impl MatchFormat {
-    /// The format that the extension of `path` names. Call it before long work, so that a wrong name is found early.
+    /// The format that the extension of `path` names. Call it before long work, so that a wrong name is found
+    /// early.
     ///
     /// # Errors
     /// [`Error::Format`] listing the known extensions.
@@ -54,12 +55,12 @@ impl MatchFormat {
     }
 }
 
-/// Writes matches to `path` in the format of its extension, [whole or not at all](write_atomically). `images` are the
-/// names of the two images; CSV leaves them out.
+/// Writes matches to `path` in the format of its extension, [whole or not at all](write_atomically). `images`
+/// are the names of the two images; CSV leaves them out.
 ///
 /// # Errors
-/// [`Error::Format`] when the extension is unknown or COLMAP could not read a name (white space), [`Error::Io`] when
-/// the file cannot be written.
+/// [`Error::Format`] when the extension is unknown or COLMAP could not read a name (white space),
+/// [`Error::Io`] when the file cannot be written.
 pub fn write_matches(path: impl AsRef<Path>, images: [&str; 2], rows: &[MatchRow]) -> Result<()> {
     let path = path.as_ref();
     let format = MatchFormat::of(path)?;
@@ -86,7 +87,7 @@ fn csv(out: &mut impl Write, rows: &[MatchRow]) -> io::Result<()> {
     Ok(())
 }
 
-/// A number as JSON knows it, which has no NaN.
+/// A number as JSON holds it: null for NaN.
 struct Number(f32);
 
 impl fmt::Display for Number {

@@ -8,11 +8,11 @@
 //! | `.sift` | VLFeat's text: `x y scale angle d1 … d128`, no header | place, 8-bit descriptors |
 //! | `.txt` | COLMAP's text: `N 128`, then as above with the first pixel's centre at (0.5, 0.5) | place, 8-bit descriptors |
 //!
-//! Numbers are written in the shortest form that reads back to the same bits. The two foreign formats hold SIFT
-//! descriptors of 128 values from 0 to 255; unit vectors are written as 512 times themselves, rounded and
-//! saturated. Values keep their order (Lowe's, OpenCV's and COLMAP's), but for `.sift`, where they take VLFeat's.
-//! Read back from the foreign two, features have response 0, sign 1, octave 0 and layer 0. Every format keeps the order
-//! of the features, so that indices mean the same there and here.
+//! Numbers are written in the shortest form that reads back to the same bits. The two foreign formats hold
+//! SIFT descriptors of 128 values from 0 to 255; unit vectors are written as 512 times themselves, rounded
+//! and saturated. Values keep their order (Lowe's, OpenCV's and COLMAP's), but for `.sift`, where they take
+//! VLFeat's. Read back from the foreign two, features have response 0, sign 1, octave 0 and layer 0. Every
+//! format keeps the order of the features, so that indices mean the same there and here.
 
 mod colmap;
 mod csv;
@@ -49,7 +49,8 @@ pub enum FeatureFormat {
 }
 
 impl FeatureFormat {
-    /// The format that the extension of `path` names. Call it before long work, so that a wrong name is found early.
+    /// The format that the extension of `path` names. Call it before long work, so that a wrong name is found
+    /// early.
     ///
     /// # Errors
     /// [`Error::Format`] listing the known extensions.
@@ -79,8 +80,9 @@ fn extension(path: &Path) -> String {
 /// Writes `features` to `path` in the format of its extension, [whole or not at all](write_atomically).
 ///
 /// # Errors
-/// [`Error::Format`] when the extension is unknown or the format cannot hold the features, [`Error::Mismatch`] when
-/// keypoints and descriptors do not fit each other, [`Error::Io`] when the file cannot be written.
+/// [`Error::Format`] when the extension is unknown or the format cannot hold the features,
+/// [`Error::Mismatch`] when keypoints and descriptors do not fit each other, [`Error::Io`] when the file
+/// cannot be written.
 pub fn write(path: impl AsRef<Path>, features: &Features) -> Result<()> {
     let path = path.as_ref();
     let format = FeatureFormat::of(path)?;
@@ -89,7 +91,7 @@ pub fn write(path: impl AsRef<Path>, features: &Features) -> Result<()> {
         FeatureFormat::Sift | FeatureFormat::Colmap => {
             Some(quantised(features).map_err(|e| Error::format(path, e))?)
         }
-        _ => None,
+        FeatureFormat::Csv | FeatureFormat::Json | FeatureFormat::Npz => None,
     };
     write_atomically(path, |out| encode(out, format, features, quantised.as_deref()))
 }
@@ -113,8 +115,8 @@ fn encode(
 /// The features in the file at `path`.
 ///
 /// # Errors
-/// [`Error::Format`] when the extension is unknown or the content is not what the format demands, [`Error::Io`]
-/// when the file cannot be read.
+/// [`Error::Format`] when the extension is unknown or the content is not what the format demands,
+/// [`Error::Io`] when the file cannot be read.
 pub fn read(path: impl AsRef<Path>) -> Result<Features> {
     let path = path.as_ref();
     let format = FeatureFormat::of(path)?;
@@ -167,7 +169,7 @@ fn check(features: &Features) -> std::result::Result<(), String> {
         Descriptors::F32(v) if v.iter().any(|v| !v.is_finite()) => {
             Err("a descriptor holds a number that is infinite or not a number".into())
         }
-        _ => Ok(()),
+        Descriptors::F32(_) | Descriptors::U8(_) => Ok(()),
     }
 }
 

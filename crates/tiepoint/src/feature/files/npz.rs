@@ -1,5 +1,5 @@
-//! NPZ: a zip archive of one `.npy` file (version 1.0) for each array. Written as `numpy.savez` does, uncompressed; those
-//! of `numpy.savez_compressed` are read too.
+//! NPZ: a zip archive of one `.npy` file (version 1.0) for each array. Written as `numpy.savez` does,
+//! uncompressed; those of `numpy.savez_compressed` are read too.
 
 use crate::{
     feature::{Descriptors, Features, Keypoint},
@@ -14,8 +14,8 @@ use std::io::{self, Read, Write};
 /// 1980-01-01, the first day of zip, in seconds from 1970: the same features give the same file.
 const DATE: i64 = 315_532_800;
 
-/// Largest size of an array as a multiple of the whole file. Features compress to about a half; a file made to exhaust
-/// memory reaches a thousand times its size.
+/// Largest size of an array as a multiple of the whole file. Features compress to about a half; a file made
+/// to exhaust memory reaches a thousand times its size.
 const MOST_INFLATED: u64 = 100;
 
 /// An array as NumPy names it: its element type, its shape and its bytes.
@@ -90,7 +90,7 @@ fn add<W: Write>(zip: &mut ZipArchiveWriter<W>, name: &str, array: &Array) -> io
     Ok(())
 }
 
-/// What the system said, where it was the system.
+/// The system's error where there is one.
 fn io_error(error: rawzip::Error) -> io::Error {
     match error.into_kind() {
         ErrorKind::IO(error) => error,

@@ -1,5 +1,5 @@
-//! The order of keypoints: by what a selection ranks them by, and then by [`Keypoint::order`], which leaves no two
-//! different keypoints equal. So results depend neither on threads nor on the device.
+//! The order of keypoints: by what a selection ranks them by, and then by [`Keypoint::order`], which leaves
+//! no two different keypoints equal. So results depend neither on threads nor on the device.
 
 pub(crate) mod gpu;
 

@@ -1,15 +1,15 @@
 //! SIFT: distinctive image features from scale-invariant keypoints.
 //!
 //! # Method
-//! D. Lowe, *Distinctive Image Features from Scale-Invariant Keypoints*, IJCV 60(2), 2004; section numbers below
-//! are that paper's.
+//! D. Lowe, *Distinctive Image Features from Scale-Invariant Keypoints*, IJCV 60(2), 2004; section numbers
+//! below are that paper's.
 //!
-//! 1. [`scale_space`] (§3): the image, doubled by linear interpolation, is blurred to σ = 1.6 and then level by
-//!    level by a factor of 2^(1/levels); after each octave every second pixel is kept. Neighbouring levels are
-//!    subtracted: differences of Gaussians, DoG.
+//! 1. [`scale_space`] (§3): the image, doubled by linear interpolation, is blurred to σ = 1.6 and then level
+//!    by level by a factor of 2^(1/levels); after each octave every second pixel is kept. Neighbouring levels
+//!    are subtracted: differences of Gaussians, DoG.
 //! 2. [`extrema`] (§3.1): pixels above or below all 26 neighbours in position and scale.
-//! 3. [`refine`] (§4, after Brown & Lowe 2002): a quadratic through the neighbours gives the position to a fraction
-//!    of a pixel; weak points and points on edges are dropped.
+//! 3. [`refine`] (§4, after Brown & Lowe 2002): a quadratic through the neighbours gives the position to a
+//!    fraction of a pixel; weak points and points on edges are dropped.
 //! 4. [`orient`] (§5): every peak of the histogram of gradient directions within 80 % of the highest gives a
 //!    keypoint.
 //! 5. [`describe`] (§6): 4×4 histograms of 8 directions, normalised, clipped at 0.2, normalised.
@@ -19,9 +19,9 @@
 //! [`GpuSift`] does the same on a GPU.
 //!
 //! # Memory
-//! The octaves are streamed: bands of rows enter at the top, and of every level only the rows that a later stage
-//! still needs are alive, a few hundred. Memory follows the width of the image, not its area, and the result
-//! does not depend on the height of the bands.
+//! The octaves are streamed: bands of rows enter at the top, and of every level only the rows that a later
+//! stage still needs are alive, a few hundred. Memory follows the width of the image, not its area, and the
+//! result does not depend on the height of the bands.
 //!
 //! # Conventions
 //! Doubling maps pixel x to 2x, so positions carry no offset (OpenCV's default is off by +0.25 px, its
@@ -73,7 +73,7 @@ pub fn detect<T: Pixel>(
 #[derive(Debug)]
 pub struct Sift {
     options: SiftOptions,
-    /// Of the images before.
+    /// Memory of earlier searches.
     pyramids: Scratch<Option<Pyramid>>,
 }
 
@@ -92,8 +92,8 @@ impl Sift {
         &self.options
     }
 
-    /// Finds the features of one grey image. Where `mask` is given, keypoints on pixels whose mask is 0 are left
-    /// out. f32 images are taken on the scale 0 to 1; values beyond are clamped and NaN counts as 0.
+    /// Finds the features of one grey image. Where `mask` is given, keypoints on pixels whose mask is 0 are
+    /// left out. f32 images are taken on the scale 0 to 1; values beyond are clamped and NaN counts as 0.
     ///
     /// # Errors
     /// [`Error::Image`](crate::Error::Image) when the image is empty or has several channels,
@@ -124,7 +124,8 @@ impl Sift {
     }
 }
 
-/// A search of one image, and what it has found so far; the descriptors lie in `bytes` or `floats`, in the order of the keypoints.
+/// A search of one image, and what it has found so far. The descriptors are in `bytes` or `floats`, in the
+/// order of the keypoints.
 struct Search<'m> {
     options: SiftOptions,
     size: Size,
@@ -132,9 +133,9 @@ struct Search<'m> {
     keypoints: Vec<Keypoint>,
     bytes: Vec<u8>,
     floats: Vec<f32>,
-    /// By octave, the points around which rows are still missing.
+    /// For each octave, the points around which rows are still missing.
     waiting: Vec<Vec<Point>>,
-    /// Points ranked below this one cannot be among those selected any more.
+    /// Points ranked below this value can no longer be among those selected.
     floor: f32,
 }
 
@@ -144,7 +145,8 @@ impl<'m> Search<'m> {
         Self { options: *options, size, mask, keypoints, bytes, floats, waiting, floor: f32::NEG_INFINITY }
     }
 
-    /// Finds the extrema of an octave as far as it is ready, and refines, orients and describes those that can be.
+    /// Finds the extrema of an octave as far as it is ready, and refines, orients and describes those that
+    /// can be.
     fn advance(&mut self, octave: &Octave, ready: &Ready, cpu: &Cpu) {
         /// Rows that one thread searches at a time.
         const ROWS: usize = 8;
@@ -197,7 +199,8 @@ impl<'m> Search<'m> {
         self.mask.is_none_or(|m| m.row(y)[x] != 0)
     }
 
-    /// When only the first few by rank are wanted, drops the others as soon as that many are in excess.
+    /// When only the first N by rank are wanted, drops the others as soon as there are more than twice as
+    /// many.
     fn prune(&mut self, cpu: &Cpu) {
         let selection = self.options.selection;
         let full = selection.early_limit().saturating_mul(2).saturating_add(1024);

@@ -1,15 +1,16 @@
-//! What can be chosen, with defaults and their sources.
+//! The options of SIFT, with their defaults and sources.
 
 use crate::feature::DescriptorKind;
 use crate::feature::select::Selection;
 use crate::options::{named, setters};
 use crate::{Error, Result};
 
-/// Whose conventions the details follow where the paper leaves them open.
+/// Whose conventions are followed where the paper leaves details open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SiftPreset {
-    /// Ours: unbiased positions, thresholds and windows as OpenCV's; orientation and descriptor about the exact
-    /// sub-pixel position, gradients split between the two nearest bins, points that waver kept.
+    /// Ours: unbiased positions, thresholds and windows as OpenCV's; orientation and descriptor about the
+    /// exact sub-pixel position, gradients split between the two nearest bins, points that move to and fro
+    /// kept.
     #[default]
     Default,
     /// OpenCV's `SIFT_create()`, its half-pixel doubling (+0.25 px) included; descriptors about whole pixels.
@@ -33,20 +34,21 @@ named! {
 pub struct SiftOptions {
     /// Conventions where the paper leaves them open.
     pub preset: SiftPreset,
-    /// −1 doubles the image first (Lowe §3.3: about four times as many stable points); 0 starts at its own size.
+    /// −1 doubles the image first (Lowe §3.3: about four times as many stable points); 0 starts at its own
+    /// size.
     pub first_octave: i8,
     /// At most this many octaves; `None`: as many as the image has room for.
     pub octaves: Option<u8>,
     /// Levels of an octave that are searched, 1 to 8. Lowe §3.2: 3.
     pub levels: u8,
-    /// Least contrast |D(x̂)| · levels for an image from 0 to 1. Lowe's 0.03 with his DoG scaling corresponds to
-    /// OpenCV's 0.04, the default.
+    /// Least contrast |D(x̂)| · levels for an image from 0 to 1. Lowe's 0.03 with his DoG scaling corresponds
+    /// to OpenCV's 0.04, the default.
     pub contrast: f32,
     /// Greatest ratio r of the principal curvatures, above 1. Lowe §4.1: 10.
     pub edge: f32,
     /// σ of the first level. Lowe §3.3: 1.6.
     pub sigma: f32,
-    /// σ that the image is taken to have already. Lowe §3.3: 0.5.
+    /// The blur σ that the image is assumed to have. Lowe §3.3: 0.5.
     pub input_sigma: f32,
     /// No orientation: every angle is 0. For images known to be upright.
     pub upright: bool,
@@ -134,9 +136,9 @@ impl SiftOptions {
         }
     }
 
-    /// An offset at which the search for an extremum's position moves on. Above ½ by a margin that keeps a point from
-    /// going to and fro between two pixels or levels until it is given up: OpenCV's ½ loses every tenth so, and of
-    /// the 2000 strongest on graf, boat and leuven 3 in 100 fewer match within 3 px.
+    /// The offset above which the search for an extremum's position moves to the next pixel or level. The
+    /// margin above ½ keeps a point from moving to and fro until it is given up: with OpenCV's ½ every tenth
+    /// point is lost, and of the 2000 strongest on graf, boat and leuven 3 in 100 fewer match within 3 px.
     pub(super) fn settled_below(&self) -> f32 {
         match self.preset {
             SiftPreset::OpenCv => 0.5,
@@ -158,7 +160,7 @@ impl SiftOptions {
         self.contrast / f32::from(self.levels)
     }
 
-    /// Least |D| of a pixel to be looked at: half (VLFeat: 0.8) of what it must reach after refinement.
+    /// Least |D| of a candidate: half (VLFeat: 0.8) of what it must reach after refinement.
     pub(super) fn least_candidate(&self) -> f32 {
         match self.preset {
             SiftPreset::VlFeat => 0.8 * self.least_contrast(),

@@ -1,6 +1,5 @@
-//! SIFT as the paper tells it, on whole images and one value at a time: the twin of the streamed form.
-//!
-//! It shares with it the taps, the elementary functions and the options, nothing else.
+//! SIFT as in the paper, on whole images and one value at a time: the reference of the streamed form, with
+//! which it shares only the taps, the elementary functions and the options.
 
 use super::scale_space::gaussian_taps;
 use super::{SiftOptions, SiftPreset};
@@ -85,7 +84,7 @@ fn doubled(image: &Image<f32>, preset: SiftPreset) -> Image<f32> {
     let between = |i: usize, n: usize| match (preset, i % 2) {
         (SiftPreset::OpenCv, 0) => (i / 2, (i / 2).saturating_sub(1)),
         (SiftPreset::OpenCv, _) => (i / 2, (i / 2 + 1).min(n - 1)),
-        _ => (i / 2, i.div_ceil(2).min(n - 1)),
+        (SiftPreset::Default | SiftPreset::VlFeat, _) => (i / 2, i.div_ceil(2).min(n - 1)),
     };
     let mix = |a: f32, b: f32| if preset == SiftPreset::OpenCv { a * 0.75 + b * 0.25 } else { (a + b) * 0.5 };
     let rows = Image::from_fn(Size::new(width, 2 * height), |x, y| {
@@ -149,7 +148,7 @@ impl<'o> Octave<'o> {
         self.extrema().into_iter().filter_map(|c| self.refine(c)).collect()
     }
 
-    /// A point with every of its directions, described.
+    /// The keypoints and descriptors of a point, one for each direction.
     pub(super) fn features(&self, point: &Point) -> Vec<(Keypoint, [f32; 128])> {
         let angles = self.orientations(point).into_iter();
         angles.map(|angle| (Keypoint { angle, ..point.keypoint }, self.describe(point, angle))).collect()
@@ -160,7 +159,7 @@ impl<'o> Octave<'o> {
         at(layer + 1) - at(layer)
     }
 
-    /// Places (x, y, layer) that beat their 26 neighbours.
+    /// Positions (x, y, layer) of the extrema among 26 neighbours.
     fn extrema(&self) -> Vec<Position> {
         let mut found = Vec::new();
         let Size { width, height } = self.gaussians[0].size();
@@ -347,7 +346,7 @@ impl<'o> Octave<'o> {
     fn describe(&self, point: &Point, angle: f32) -> [f32; 128] {
         let (cx, cy) = match self.options.preset {
             SiftPreset::OpenCv => (point.x.round_ties_even(), point.y.round_ties_even()),
-            _ => (point.x, point.y),
+            SiftPreset::Default | SiftPreset::VlFeat => (point.x, point.y),
         };
         let (sin, cos) = sin_cos(angle);
         let cell = 3.0 * point.scale;
@@ -375,7 +374,7 @@ impl<'o> Octave<'o> {
                 let right = strength * c1;
                 for (c, strength) in [(c, strength - right), (c + 1, right)] {
                     let next = strength * o1;
-                    // Beyond the last cell lies only what has no weight.
+                    // Beyond the last cell all weights are 0.
                     if r < 6 && c < 6 {
                         histogram[r][c][o % 8] += fixed(strength - next);
                         histogram[r][c][(o + 1) % 8] += fixed(next);

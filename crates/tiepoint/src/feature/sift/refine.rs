@@ -1,8 +1,9 @@
 //! The position of an extremum to a fraction of a pixel and level, and which extrema to keep (Lowe §4).
 //!
-//! With the gradient g and the Hessian H of D by central differences, x̂ = −H⁻¹g (Lowe eq. 3). When a component
-//! of x̂ exceeds the limit the search moves a step that way, at most five times. Then |D(x̂)| = |D + ½ g·x̂| must reach the
-//! contrast (eq. 4), and tr²/det < (r + 1)²/r must hold for the 2×2 Hessian in x and y (§4.1).
+//! With the gradient g and the Hessian H of D by central differences, x̂ = −H⁻¹g (Lowe eq. 3). While a
+//! component of x̂ exceeds the limit the search moves a step in that direction, at most five times. Then
+//! |D(x̂)| = |D + ½ g·x̂| must reach the contrast (eq. 4), and tr²/det < (r + 1)²/r must hold for the 2×2
+//! Hessian in x and y (§4.1).
 //!
 //! Arithmetic: f32 without fused operations, H solved by cofactors, in the order written.
 
@@ -12,7 +13,7 @@ use super::{SiftOptions, SiftPreset};
 use crate::feature::Keypoint;
 use crate::numeric;
 
-/// Moves after which an extremum that has not settled is given up.
+/// The number of moves after which an extremum that has not settled is dropped.
 pub(super) const MOST_MOVES: usize = 5;
 
 /// Rows above and below an extremum that may be read.
@@ -81,7 +82,7 @@ impl Derivatives {
 pub(super) fn refine(octave: &Octave, start: Candidate, options: &SiftOptions) -> Option<Point> {
     let (at, derivatives, offset) = match options.preset {
         SiftPreset::VlFeat => settle_in_place(octave, start, options)?,
-        _ => settle(octave, start, options)?,
+        SiftPreset::Default | SiftPreset::OpenCv => settle(octave, start, options)?,
     };
     let Derivatives { value, gradient: [gx, gy, gs], xx, yy, xy, .. } = derivatives;
     let [dx, dy, ds] = offset;
@@ -94,7 +95,7 @@ pub(super) fn refine(octave: &Octave, start: Candidate, options: &SiftOptions) -
     let levels = f32::from(options.levels);
     let scale = options.sigma * numeric::exp((at.layer as f32 + ds) / levels * std::f32::consts::LN_2);
     let (x, y, pixel) = (at.x as f32 + dx, at.y as f32 + dy, octave.pixel());
-    // A DoG is negative where the image is brighter than around.
+    // A DoG is negative where the image is brighter than its surroundings.
     let sign = if value < 0.0 { 1 } else { -1 };
     let keypoint = Keypoint {
         x: x * pixel,
@@ -111,7 +112,7 @@ pub(super) fn refine(octave: &Octave, start: Candidate, options: &SiftOptions) -
 
 type Settled = (Candidate, Derivatives, [f32; 3]);
 
-/// Moves in position and scale until every component is below the limit.
+/// Moves in position and scale until every component of the offset is below the limit.
 fn settle(octave: &Octave, start: Candidate, options: &SiftOptions) -> Option<Settled> {
     let mut at = start;
     for _ in 0..MOST_MOVES {
@@ -142,8 +143,8 @@ fn settle_in_place(octave: &Octave, start: Candidate, options: &SiftOptions) -> 
     None
 }
 
-/// One pixel towards `offset` when it is at least `limit`. Never more: a nearly singular H points anywhere, and
-/// the rows that a move can reach must be alive.
+/// One pixel in the direction of `offset` when it is at least `limit`. Not more, because a nearly singular H
+/// gives any offset, and the rows that a move can reach must be in memory.
 fn step_towards(offset: f32, limit: f32) -> isize {
     match offset {
         v if v >= limit => 1,
@@ -152,7 +153,7 @@ fn step_towards(offset: f32, limit: f32) -> isize {
     }
 }
 
-/// The candidate moved, or `None` where that leaves the searched part of the octave.
+/// The candidate after a move, or `None` where it leaves the searched part of the octave.
 fn moved(octave: &Octave, at: Candidate, by: [isize; 3], options: &SiftOptions) -> Option<Candidate> {
     let step = |from: usize, by: isize, low: usize, high: usize| {
         from.checked_add_signed(by).filter(|to| (low..=high).contains(to))

@@ -1,12 +1,13 @@
 //! The gradients of the pixels around a keypoint, by differences of neighbours.
 //!
-//! The rows of a window are seldom a whole number of vectors long. So they are laid one after the other without gaps
-//! before anything is computed from them.
+//! The rows of a window are seldom a whole number of vectors long, so they are copied one behind the other
+//! without gaps before anything is computed from them.
 
 use super::gpu::plan;
 use super::scale_space::Level;
 use super::{SiftOptions, SiftPreset};
-use crate::{feature, numeric};
+use crate::feature;
+use crate::numeric::{self, ROUNDER};
 use fearless_simd::Simd;
 use std::ops::Range;
 use tiepoint_gpu::KernelSource;
@@ -14,20 +15,20 @@ use tiepoint_gpu::KernelSource;
 /// Fixed-point units of a gradient of 1. A gradient is at most √2, so a contribution stays below 2²².
 pub(super) const UNIT: f32 = 2_097_152.0;
 
-/// Adding 1.5·2²³ leaves a float's nearest integer, ties to even, in its lowest bits; right for |v| < 2²².
+/// The nearest integer, ties to even, of |v| < 2²².
 #[inline(always)]
 pub(super) fn to_integer(v: f32) -> i32 {
-    const ROUNDER: f32 = 12_582_912.0;
     (v + ROUNDER).to_bits() as i32 - ROUNDER.to_bits() as i32
 }
 
-/// Samples that are worked on together.
+/// Samples in a vector.
 pub(super) const LANES: usize = 16;
 
-/// Samples laid in a row before they are worked on.
+/// Samples that are collected before they are processed.
 const FULL: usize = 16 * LANES;
 
-/// Pixels at distance ≤ `radius` of `centre`, short of the one-pixel frame in which there is no gradient.
+/// Pixels at a distance of at most `radius` from `centre`, without the first and the last, which have no
+/// gradient.
 pub(super) fn around(centre: f32, radius: usize, n: usize) -> Range<usize> {
     let centre = centre.round_ties_even() as isize;
     let low = (centre - radius as isize).max(1) as usize;
@@ -35,17 +36,17 @@ pub(super) fn around(centre: f32, radius: usize, n: usize) -> Range<usize> {
     low..high.max(low)
 }
 
-/// What is computed from the gradients of a window.
+/// A computation over the gradients of a window.
 pub(super) trait Window<S: Simd> {
     /// The columns of interest at a distance of `dy` rows from the keypoint: 1 ≤ start, end < width.
     fn columns(&self, dy: f32) -> Range<usize>;
 
-    /// Takes the next samples. Those beyond the window's last have no gradient.
+    /// Adds the next samples. Those beyond the window's last have a gradient of 0.
     fn add(&mut self, simd: S, samples: &Samples);
 }
 
-/// A vector of pixels: gradients, and positions relative to the keypoint. Aligned, so that none of its vectors crosses a
-/// cache line.
+/// A vector of pixels: gradients, and positions relative to the keypoint. Aligned, so that none of its
+/// vectors crosses a cache line.
 #[repr(align(64))]
 pub(super) struct Samples {
     pub(super) gx: [f32; LANES],
@@ -102,8 +103,8 @@ impl Gathered {
     /// Appends at most [`LANES`] pixels of the middle of three rows.
     #[inline(always)]
     fn append(&mut self, rows: [&[f32]; 3], columns: Range<usize>, x: f32, dy: f32) {
-        // A constant count makes the loop a few vector instructions; only at the right edge are there too few
-        // pixels for it. What lies beyond the columns is written over by the next ones.
+        // With a constant count the loop is a few vector instructions; only at the right edge are there too
+        // few pixels for it. Values beyond the columns are overwritten by the next ones.
         if columns.start + LANES < rows[1].len() {
             self.difference(rows, columns.start, LANES);
         } else {
@@ -130,7 +131,7 @@ impl Gathered {
         }
     }
 
-    /// Makes the last vector's lanes beyond the last pixel harmless.
+    /// Sets the gradients beyond the last pixel to 0.
     #[inline(always)]
     fn close(&mut self) {
         self.gx[self.len..self.len + LANES].fill(0.0);
@@ -147,7 +148,7 @@ impl Gathered {
         }
     }
 
-    /// Moves what lies beyond `from` to the front.
+    /// Moves the samples from `from` on to the front.
     #[inline(always)]
     fn keep_from(&mut self, from: usize) {
         for values in [&mut self.gx, &mut self.gy, &mut self.dx, &mut self.dy] {
@@ -157,7 +158,7 @@ impl Gathered {
     }
 }
 
-/// Lanes of a group that looks around one keypoint: of a warp, so that a barrier costs little; a power of two.
+/// Lanes of a group that works on one keypoint: a warp, so that a barrier costs little; a power of two.
 pub(super) const GROUP: u32 = 32;
 
 /// For kernels: keypoints, and the pixels around them.

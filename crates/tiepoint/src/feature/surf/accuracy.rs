@@ -3,23 +3,14 @@
 use super::{tests::texture, *};
 use crate::{
     feature::{Descriptors, Keypoint},
-    image::{AnyImage, Image, ReadOptions, Size, read_grey},
+    image::{Image, Size, testing::photograph},
 };
 
 /// A photograph as grey, or texture where the shared data are absent.
 fn photo(name: &str) -> Image<f32> {
-    let root = std::env::var("TIEPOINT_DATA")
-        .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data").into());
-    match read_grey(format!("{root}/{name}"), &ReadOptions::default(), &Cpu::sequential()) {
-        Ok(AnyImage::U8(image)) => {
-            let data = image.data().iter().map(|v| f32::from(*v) / 255.0).collect();
-            Image::from_vec(data, image.size(), 1).unwrap()
-        }
-        _ => {
-            println!("{name} is absent: a synthetic texture stands in");
-            texture(Size::new(600, 500), 11)
-        }
-    }
+    let Some(image) = photograph(name) else { return texture(Size::new(600, 500), 11) };
+    let data = image.data().iter().map(|v| f32::from(*v) / 255.0).collect();
+    Image::from_vec(data, image.size(), 1).unwrap()
 }
 
 /// A rotation by an angle and a scaling, from the centre of one image to that of another.
@@ -151,7 +142,8 @@ fn blobs_have_their_place_scale_and_sign() {
                 let ratio = f64::from(k.scale) / sigma;
                 println!("{:?} σ {sigma}: off {off:.3} px, scale ratio {ratio:.3}", preset.preset);
                 assert!(off < 0.1 * sigma, "{preset:?} σ {sigma}: off by {off} px");
-                // Boxes of width l answer like a Gaussian wider than 0.4·l: SURF's σ is a fifth below the blob's.
+                // Boxes of width l answer like a Gaussian wider than 0.4·l: SURF's σ is a fifth below the
+                // blob's.
                 assert!((0.65..0.95).contains(&ratio), "{preset:?} σ {sigma}: scale {}", k.scale);
                 assert_eq!(f64::from(k.sign), height.signum(), "sign of {preset:?} σ {sigma}");
             }

@@ -1,7 +1,8 @@
 //! The integral image, of which only the latest rows are kept.
 //!
-//! Entry (j, x) is the sum of all pixels in rows above j and columns left of x (Crow 1984), so the box of rows a..b and columns c..d is (b,d) − (a,d) − (b,c) + (a,c). Sums wrap around; a
-//! difference is right whenever its true value fits.
+//! Entry (j, x) is the sum of all pixels in rows above j and columns left of x (Crow 1984), so the box of
+//! rows a..b and columns c..d is (b,d) − (a,d) − (b,c) + (a,c). Sums wrap around; a difference is right
+//! whenever its true value fits.
 
 use super::stream::BAND;
 use crate::device::gpu::Buffer;
@@ -14,13 +15,13 @@ use tiepoint_gpu::KernelSource;
 
 /// The unsigned integer of an integral image, read as two's complement where a difference may be negative.
 pub(super) trait Total: Sum {
-    /// Three times, wrapping.
+    /// Three times the value, wrapping.
     fn thrice(self) -> Self;
-    /// Read as two's complement.
+    /// The value read as two's complement.
     fn signed(self) -> i64;
-    /// Read as two's complement and rounded to the nearest f32, ties to even.
+    /// The value read as two's complement and rounded to the nearest f32, ties to even.
     fn signed_f32(self) -> f32;
-    /// True when, read as two's complement, it is below 0.
+    /// Whether the value read as two's complement is below 0.
     fn is_negative(self) -> bool;
 }
 
@@ -69,7 +70,7 @@ impl<A: Total> Integral<A> {
     /// Starts an image of which the latest `height` rows are to be kept.
     pub(super) fn start(&mut self, size: Size, height: usize) {
         let slots = height.min(size.height + 1 + BAND).next_power_of_two().max(2 * BAND);
-        // An odd number of cache lines: rows one above the other do not compete for the same cache set.
+        // With an odd number of cache lines, rows one above the other do not compete for the same cache set.
         let stride = ((size.width + 1).div_ceil(16) | 1) * 16;
         if (self.stride, self.mask + 1, self.size) != (stride, slots, size) {
             *self = Self {

@@ -16,7 +16,8 @@
 //! layer only the rows still needed are kept, and a keypoint is described as soon as the rows below it are
 //! there ([`stream`]). Memory follows the width of the image and not its area.
 //!
-//! **GPU.** [`GpuSurf`] holds the whole image in the device's memory; stage by stage it has the bits of the CPU.
+//! **GPU.** [`GpuSurf`] holds the whole image in the device's memory; stage by stage it has the bits of the
+//! CPU.
 //!
 //! **Numbers.** Pixels are integers (8-bit 0 to 255, others 0 to 65535), so that box sums and wavelets are
 //! exact. From there on every stage states the order of its f32 operations; sums over the samples of an
@@ -61,8 +62,8 @@ use crate::{
     image::{ImageView, Pixel, Size},
 };
 
-/// A SURF detector whose tables and buffers are kept from image to image, and made anew only when the size or
-/// the kind of the image changes. Threads may share it.
+/// A SURF detector that keeps its tables and buffers from image to image; buffers are made anew only when the
+/// size or the pixel type changes. Threads may share it.
 #[derive(Debug)]
 pub struct Surf {
     options: SurfOptions,
@@ -106,7 +107,7 @@ impl Surf {
         let size = view.size();
         check_size(size)?;
         check_mask(mask, size)?;
-        // A sum of 8-bit pixels may wrap around in 32 bits; differences come out right all the same.
+        // Sums of 8-bit pixels may wrap around in 32 bits; their differences are right all the same.
         let (tables, options) = (&self.tables, &self.options);
         let cpu = &cpu.begin_task("SURF", size.height);
         let features = cpu.run(|| match T::WHITE {
@@ -137,7 +138,7 @@ pub fn detect<T: Pixel>(
     Surf::new(*options)?.detect(view, mask, cpu)
 }
 
-/// Refuses images whose positions f32 cannot tell apart.
+/// Fails for images so large that f32 cannot distinguish the positions of their pixels.
 fn check_size(size: Size) -> Result<()> {
     match size.width.max(size.height) <= 1 << 24 {
         true => Ok(()),

@@ -1,11 +1,11 @@
-//! What can be chosen, with defaults and their sources.
+//! The options of SURF, with their defaults and sources.
 
 use crate::feature::DescriptorKind;
 use crate::feature::select::Selection;
 use crate::options::{named, setters};
 use crate::{Error, Result};
 
-/// Whose conventions are followed where SURFs differ.
+/// Whose conventions are followed where implementations differ.
 ///
 /// Common to all: extrema are searched where the largest filter of the 3×3×3 neighbourhood lies inside the
 /// image, and a wavelet that leaves the image counts as 0.
@@ -55,11 +55,12 @@ pub struct SurfOptions {
     /// Pixels from sample to sample in the first octave, 1, 2 or 4; doubles with every octave. Default 1 (Bay
     /// et al.); OpenSURF: 2, which the paper calls its fast variant.
     pub step: u8,
-    /// No orientation: for images that are not rotated against each other.
+    /// Leaves the orientation out: for images that are not rotated against each other.
     pub upright: bool,
     /// Descriptors of 128 values: the sums split by the sign of the other derivative.
     pub extended: bool,
-    /// The form of the descriptors: floats, the default, or none. Keypoints without descriptors have an angle too.
+    /// The form of the descriptors: floats, the default, or none. Keypoints without descriptors have an angle
+    /// too.
     pub descriptors: DescriptorKind,
     /// Which features are kept.
     pub selection: Selection,

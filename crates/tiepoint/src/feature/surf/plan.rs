@@ -1,4 +1,4 @@
-//! The filters of the scale space: which sizes, where their boxes lie, which are shared between octaves.
+//! The filters of the scale space: their sizes, their boxes, and which of them octaves share.
 //!
 //! Bay et al. 2008, section 3.3. With lobe l a filter is w = 3l wide; octave o (from 0) has the lobes
 //! l = 2^(o+1)·(i + 1) + 1 for its intervals i. Interval i of octave o has the size of interval 2i + 1 of
@@ -7,7 +7,7 @@
 use super::{SurfOptions, SurfPreset};
 use std::ops::Range;
 
-/// Where a filter's boxes begin and end, as columns (or rows) of the integral image relative to the sample.
+/// The bounds of a filter's boxes, as columns (or rows) of the integral image relative to the sample.
 #[derive(Clone, Debug)]
 pub(super) struct Filter {
     /// Side in pixels.
@@ -42,7 +42,7 @@ impl Filter {
         }
     }
 
-    /// OpenCV lays the 9×9 pattern over the filter's top-left corner and rounds the corners of its boxes.
+    /// OpenCV scales the 9×9 pattern from the filter's top-left corner and rounds the corners of its boxes.
     fn opencv(octave: usize, interval: usize, step: usize) -> Self {
         let size = (9 + 6 * interval) << octave;
         let origin = -((size / 2 / step * step) as isize);

@@ -1,8 +1,5 @@
-//! SURF written to be read beside its sources: the whole image, one sample, one window, one value at a time.
-//!
-//! It follows the kernels of the seed line by line: `response` is computeBlobMap, `is_extremum`
-//! isLocalExtremum, `refined` refineIPoints. The order of its f32 operations is the contract that the fast
-//! form keeps.
+//! SURF written to be read beside its sources: on the whole image, one sample, window and value at a time.
+//! The order of its f32 operations is the contract that the fast form keeps.
 
 use super::{SurfOptions, SurfPreset};
 use crate::{
@@ -12,7 +9,7 @@ use crate::{
 };
 use std::f32::consts::TAU;
 
-/// An integral image of which every box and every wavelet is asked for one by one.
+/// An integral image, from which boxes and wavelets are computed one by one.
 struct Sums {
     total: Vec<i128>,
     size: Size,

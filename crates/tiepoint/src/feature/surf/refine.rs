@@ -33,7 +33,7 @@ pub(super) fn offset(v: &[[[f32; 3]; 3]; 3]) -> [f32; 3] {
     adjugate.map(|row| inverse * (row[0] * g[0] + row[1] * g[1] + row[2] * g[2]))
 }
 
-/// Where an extremum was sampled.
+/// The sample at which an extremum was found.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sample {
     pub octave: usize,
@@ -46,7 +46,7 @@ pub(super) struct Sample {
 
 /// The keypoint of an extremum, without its angle; `None` when the offset is too large.
 ///
-/// σ is equation 13 of the seed: 1.2/9 · 3 · (2^(o+1)·(i + Δσ + 1) + 1).
+/// σ is 1.2/9 of the filter size at the refined interval: 1.2/9 · 3 · (2^(o+1)·(i + Δσ + 1) + 1).
 pub(super) fn keypoint(
     preset: SurfPreset,
     octave: &Octave,

@@ -4,15 +4,15 @@
 //! out(x, y) = Σ k(i, j) · in(x + i − ax, y + j − ay),   anchor (ax, ay) = (⌊width / 2⌋, ⌊height / 2⌋)
 //! ```
 //!
-//! The kernel is laid on the image as it is written, which is what OpenCV's `filter2D` does; [`Kernel::flipped`]
-//! gives convolution in the strict sense. The anchor of an even size is the pixel right of and below the middle.
+//! The kernel is not flipped, as in OpenCV's `filter2D`; with [`Kernel::flipped`] the result is a convolution
+//! in the strict sense. The anchor of an even size is the pixel right of and below the middle.
 //!
-//! A kernel that is the product of a column and a row is run as two passes: width + height products a pixel in
-//! the place of width · height. It counts as one when no weight differs from that product by more than 10⁻⁶ of
-//! the greatest weight.
+//! A kernel that is the product of a column and a row is run as two passes: width + height products a pixel
+//! instead of width · height. No weight may differ from that product by more than 10⁻⁶ of the greatest
+//! weight.
 //!
-//! **Numbers.** f32, not rescaled: the first product, then fused multiply-adds, rows from the top, in a row from
-//! the left. As two passes: down the columns first, then along the row, in the same way. Integer results
+//! **Numbers.** f32, not rescaled: the first product, then fused multiply-adds, rows from the top, in a row
+//! from the left. As two passes: down the columns first, then along the row, in the same way. Integer results
 //! are rounded to nearest even and saturate.
 
 mod gpu;
@@ -53,8 +53,8 @@ impl Kernel {
     /// A kernel of `size` from its weights, row by row.
     ///
     /// # Errors
-    /// [`Error::Option`] when the number of weights is not the size's, a side is not 1 to [`MAX_SIZE`] or a weight
-    /// is not finite.
+    /// [`Error::Option`] when the number of weights is not the size's, a side is not 1 to [`MAX_SIZE`] or a
+    /// weight is not finite.
     pub fn new(weights: Vec<f32>, size: Size) -> Result<Self> {
         if size.is_empty() || size.width > MAX_SIZE || size.height > MAX_SIZE {
             return Err(Error::option("kernel size", size, "1 to 255 columns and rows"));
@@ -180,7 +180,8 @@ pub fn convolve_into<T: Pixel, O: Pixel>(
     Ok(())
 }
 
-/// Row `y` of an image as f32, a margin of the kernel's reach at either end, as the border has it; `row` may be longer.
+/// Row `y` of an image as f32, a margin of the kernel's reach at either end, as the border has it; `row` may
+/// be longer.
 fn bring<T: Pixel>(
     view: ImageView<'_, T>,
     reach: Reach,
@@ -262,7 +263,7 @@ fn one_pass<T: Pixel, O: Pixel>(
     let row_len = view.size().width * channels;
     let reach = Reach::new(kernel.size);
     let weights = weights_by_place(kernel);
-    // A vector may read beyond the end; what it makes of it is dropped.
+    // A vector may read beyond the end; those results are dropped.
     let padded = row_len + 2 * reach.margin * channels + VECTORS * MOST_LANES;
     let mut rows = vec![vec![0.0; padded]; LINES + kernel.size.height - 1];
     for (group, mut out) in out.reborrow().bands(LINES).enumerate() {
@@ -276,7 +277,8 @@ fn one_pass<T: Pixel, O: Pixel>(
     }
 }
 
-/// For each place of the window of [`LINES`] rows of outputs the weight that it has in each row, 0 where it is no part.
+/// For each position in the joint window of [`LINES`] rows of outputs, its weight in each of the rows; 0
+/// outside a row's window.
 fn weights_by_place(kernel: &Kernel) -> Vec<[f32; LINES]> {
     let Size { width, height } = kernel.size;
     let places = (0..height + LINES - 1).flat_map(|y| (0..width).map(move |x| (x, y)));
@@ -307,8 +309,8 @@ fn lines<S: Simd, O: Pixel>(
     }
 }
 
-/// Σ weight · pixel of a few vectors of outputs in each of a few rows, whose sums stay in registers: a vector of pixels
-/// is loaded once for all rows.
+/// Σ weight · pixel of a few vectors of outputs in each of a few rows, whose sums stay in registers: a vector
+/// of pixels is loaded once for all rows.
 #[inline(always)]
 fn sums<S: Simd>(
     simd: S,
@@ -375,7 +377,7 @@ fn weigh<S: Simd, O: Pixel>(_: S, taps: &[(f32, &[f32])], out: &mut [O]) {
     }
 }
 
-/// Gives the pixels whose window leaves the image their input values.
+/// Restores the input values of pixels whose window leaves the image.
 fn keep<T: Pixel, O: Pixel>(
     view: ImageView<'_, T>,
     kernel: Size,

@@ -53,7 +53,7 @@ KERNEL(weighted) {
         i32 y = top + r;
         if (y < target.height) {
             OUT out = FINISH(sums[r]);
-#if BORDER == SKIP
+#if BORDER_RULE == SKIP
             if (window_leaves(x, y, target.row, target.height)) out = SKIPPED(from[(i64)y * source.pitch + x]);
 #endif
             to[(i64)y * target.pitch + x] = out;

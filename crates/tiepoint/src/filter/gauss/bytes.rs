@@ -1,15 +1,15 @@
 //! One row of a symmetric separable filter on 8-bit values, in integers and exact up to one rounding.
 //!
-//! Taps are in 1/256 and sum to 256. The vertical pass sums u8 · tap in 16 bits: at most 255 · 256, no
-//! rounding. The horizontal pass sums that · tap in 32 bits and rounds once: (sum + 2¹⁵) >> 16. Sums between are
-//! kept less 2¹⁵, as i16, for the signed pairwise products that CPUs have; the taps' sum of 256 turns this into
-//! a constant.
+//! Taps are in 1/256 and sum to 256. The vertical pass sums u8 · tap in 16 bits: at most 255 · 256, without
+//! rounding. The horizontal pass sums that · tap in 32 bits and rounds once: (sum + 2¹⁵) >> 16. The sums
+//! between the passes are stored less 2¹⁵, as i16, because CPUs have signed pairwise products; as the taps
+//! sum to 256, this adds a constant.
 
 use crate::{filter::separable::Passes, image::Pixel};
 use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
 
-/// What the sums between the passes are lowered by.
+/// The bias that is subtracted from the sums between the passes.
 const BIAS: u16 = 1 << 15;
 
 /// 2¹⁵ for rounding, and 256 · 2¹⁵ to take the bias back.

@@ -7,16 +7,17 @@
 //! The vertical sum comes first, then the horizontal one; the border rule of the columns applies to rows of
 //! vertical sums, which is the same as padding the image.
 //!
-//! **Numbers.** f32 and 16-bit: the order of `rows`, with one rounding to nearest even at the end for 16-bit. 8-bit with
-//! up to [`FIXED_SIZE`] taps: taps in 1/256, integer sums without rounding, one rounding at the end (`bytes`); within
-//! 2 grey levels of the real-valued result. 8-bit with more taps: as 16-bit. A NaN spreads over its window.
+//! **Numbers.** f32 and 16-bit: the order of `rows`, with one rounding to nearest even at the end for 16-bit.
+//! 8-bit with up to [`FIXED_SIZE`] taps: taps in 1/256, integer sums without rounding, one rounding at the
+//! end (`bytes`); within 2 grey levels of the real-valued result. 8-bit with more taps: as 16-bit. A NaN
+//! spreads over its window.
 //!
-//! **Speed.** Memory bounds the f32 form: one read and one write of the image. The 8-bit form costs two loads, a
-//! widening and a multiplication a pair of taps in the vertical pass, a load and a paired product in the
-//! horizontal one. The sums between the passes are one row and stay in the first-level cache.
+//! **Speed.** Memory bounds the f32 form: one read and one write of the image. For each pair of taps the
+//! 8-bit form takes two loads, a widening and a multiplication in the vertical pass, and a load and a paired
+//! product in the horizontal one. The sums between the passes are one row and stay in the first-level cache.
 //!
-//! Source of [`Taps::PowerOfTwo`]: M. Schösau, Bachelor's thesis, Hochschule Mittweida 2019 (filters of 3, 5, 9
-//! and 15 taps; three border policies).
+//! Source of [`Taps::PowerOfTwo`]: M. Schösau, Bachelor's thesis, Hochschule Mittweida 2019 (filters of 3, 5,
+//! 9 and 15 taps; three border policies).
 
 mod bytes;
 mod gpu;

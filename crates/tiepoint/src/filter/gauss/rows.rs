@@ -6,9 +6,9 @@
 //! acc = taps[0] · a₀;  for k in 1..=r: acc = fma(taps[k], a₋ₖ + a₊ₖ, acc)
 //! ```
 //!
-//! in that order, so every SIMD level and any cutting into tiles gives the same bits. An image is smoothed row
-//! by row: [`vertical`] over 2r + 1 source rows into a row with r free places at either end, the free places
-//! filled by the border rule, then [`horizontal`] into the result.
+//! in that order, so every SIMD level and any cutting into tiles gives the same bits. An image is smoothed
+//! row by row: [`vertical`] over 2r + 1 source rows into a row with r free places at either end, the free
+//! places filled by the border rule, then [`horizontal`] into the result.
 
 use crate::{filter::separable::Passes, image::Pixel};
 use fearless_simd::{Simd, prelude::*};
@@ -16,7 +16,7 @@ use fearless_simd::{Simd, prelude::*};
 /// Vectors in flight. Their loads share one broadcast tap, and eight chains hide the latency of an fma.
 const BLOCK: usize = 8;
 
-/// Whatever gives the pair (a₋ₖ, a₊ₖ) of `n` outputs that begin at `x`; a₀ twice for k = 0.
+/// A source of the pairs (a₋ₖ, a₊ₖ) of `n` outputs that begin at `x`; a₀ twice for k = 0.
 trait Source {
     fn pair(&self, k: usize, x: usize, n: usize) -> (&[f32], &[f32]);
 }
@@ -99,7 +99,7 @@ fn filter<S: Simd>(simd: S, source: &impl Source, taps: &[f32], out: &mut [f32])
         block::<S, 1>(simd, source, taps, x, out);
         x += lanes;
     }
-    // The last vector may overlap what is already there: the same values again.
+    // The last vector may overlap the one before; it computes the same values again.
     if x < n && n >= lanes {
         block::<S, 1>(simd, source, taps, n - lanes, out);
     } else {
@@ -122,11 +122,11 @@ pub(crate) fn vertical<S: Simd>(simd: S, rows: &[&[f32]], taps: &[f32], out: &mu
 /// Rows that [`vertical_rows`] makes at a time.
 pub(crate) const ROWS: usize = 4;
 
-/// [`ROWS`] vertical passes at once, from 2r + [`ROWS`] rows: a source row, once loaded, serves all of them, and what
-/// remains is arithmetic. With other lengths `out` is left as it is.
+/// [`ROWS`] vertical passes at once, from 2r + [`ROWS`] rows, so that each source row is loaded once for all
+/// of them. With other lengths `out` is left as it is.
 ///
-/// 2026-11-21: `rotate_left` and `rotate_right` on the arrays of vectors go through memory and take half as long again as
-/// single rows; moves one by one stay in registers.
+/// 2026-11-21: `rotate_left` and `rotate_right` on the arrays of vectors go through memory and take half as
+/// long again as single rows; moves one by one stay in registers.
 #[inline(always)]
 pub(crate) fn vertical_rows<S: Simd>(simd: S, rows: &[&[f32]], taps: &[f32], mut out: [&mut [f32]; ROWS]) {
     let radius = taps.len().wrapping_sub(1);
@@ -209,8 +209,9 @@ fn block_of_rows<S: Simd, const B: usize>(
     }
 }
 
-/// The horizontal pass: output x has its centre at `padded[x + r · step]` and its neighbours `step` apart (the
-/// channels of a pixel). `padded` is 2r · step longer than `out`. With other lengths `out` is left as it is.
+/// The horizontal pass: output x has its centre at `padded[x + r · step]` and its neighbours `step` apart
+/// (the channels of a pixel). `padded` is 2r · step longer than `out`. With other lengths `out` is left as it
+/// is.
 #[inline(always)]
 pub(crate) fn horizontal<S: Simd>(simd: S, padded: &[f32], step: usize, taps: &[f32], out: &mut [f32]) {
     let centre = taps.len().wrapping_sub(1).wrapping_mul(step);

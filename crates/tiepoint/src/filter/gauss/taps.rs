@@ -16,8 +16,8 @@ pub enum Taps {
     Size(usize),
     /// A sampled Gaussian of the given σ, cut to an odd number of taps.
     SigmaAndSize(f64, usize),
-    /// 1, 2, 4, … towards the centre and back: each tap a power of two before normalising. Odd sizes of 1 to 31;
-    /// 3, 5, 9 and 15 are those of Schösau 2019.
+    /// 1, 2, 4, … towards the centre and back: each tap a power of two before normalising. Odd sizes of 1 to
+    /// 31; 3, 5, 9 and 15 are those of Schösau 2019.
     PowerOfTwo(usize),
 }
 

@@ -9,8 +9,8 @@
 //! det = dxx · dyy − weight · dxy²,   d = D / (81 · white)
 //! ```
 //!
-//! These are the filters of SURF's first layer, σ = 1.2 (Bay et al. 2008); the chain of determinant, magnitude,
-//! maximum and threshold at this one scale follows M. Schösau, Hochschule Mittweida 2019.
+//! These are the filters of SURF's first layer, σ = 1.2 (Bay et al. 2008); the chain of determinant,
+//! magnitude, maximum and threshold at this one scale follows M. Schösau, Hochschule Mittweida 2019.
 //!
 //! **Numbers.** The D are exact integers, of [`Pixel::level`]: 8-bit, or 16-bit for 16-bit and float images.
 //! d = D · (1 / (81 · white)) in f32, det = fma(−weight, dxy · dxy, dxx · dyy).
@@ -37,8 +37,8 @@ const RADIUS: usize = 4;
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct HessianOptions {
-    /// Weight of dxy², 0 to 10. Default 1, as in the source; SURF has 0.81, which makes up for boxes in the place
-    /// of Gaussians.
+    /// Weight of dxy², 0 to 10. Default 1, as in the source; SURF has 0.81, which makes up for boxes in the
+    /// place of Gaussians.
     pub weight: f32,
     /// Least |det| of a blob, for images from 0 to 1; at least 0. Default 0.0004, as in SURF's fast Hessian.
     pub threshold: f32,
@@ -245,7 +245,8 @@ fn maxima(det: &Image<f32>, y: usize, threshold: f32) -> impl Iterator<Item = (u
     })
 }
 
-/// Dxx, Dyy and Dxy at one pixel by the definition: the reference, and the sign of the few pixels that need it.
+/// Dxx, Dyy and Dxy at one pixel by the definition: the reference, and the sign of the few pixels that need
+/// it.
 fn derivatives<T: Pixel>(view: ImageView<'_, T>, border: Border, x: usize, y: usize) -> [i64; 3] {
     let at = |i: isize, j: isize| {
         let x = border.index(x as isize + i, view.size().width);

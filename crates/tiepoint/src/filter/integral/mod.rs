@@ -5,8 +5,8 @@
 //! ```
 //!
 //! Sums are of [`Pixel::level`]: grey levels of integer images, 0 to 65535 for f32 between 0 and 1. They are
-//! integers, and exact in any order. In `u32` they wrap at 2³²; a box is still right when its own sum is below
-//! 2³²: up to 4 104 × 4 104 pixels of 8 bits, 256 × 256 of 16 bits and f32. In `u64` nothing wraps.
+//! integers, and exact in any order. In `u32` they wrap at 2³²; a box is still right when its own sum is
+//! below 2³²: up to 4 104 × 4 104 pixels of 8 bits, 256 × 256 of 16 bits and f32. In `u64` nothing wraps.
 //!
 //! **Threads.** Sums of columns over each band of rows give the row above every band; then the bands are
 //! independent.
@@ -29,7 +29,7 @@ use fearless_simd::{Simd, prelude::*};
 const MOST_LANES: usize = 16;
 
 mod sealed {
-    /// Tells what a type of sums is: a slice as itself, for code with a faster form for one type.
+    /// Gives a slice its own type back, for code with a faster form for one type.
     pub trait Sealed: Sized {
         fn u32s(_: &[Self]) -> Option<&[u32]> {
             None
@@ -175,7 +175,7 @@ fn add_levels<S: Simd, T: Pixel, A: Sum>(_: S, row: &[T], sums: &mut [A]) {
     sums.iter_mut().zip(row).for_each(|(s, v)| *s = s.plus(A::new(v.level())));
 }
 
-/// The rows of one band, the first standing on `base`.
+/// The rows of one band; `base` is the row above the first.
 #[inline(always)]
 fn accumulate<S: Simd, T: Pixel, A: Sum>(
     simd: S,
@@ -206,7 +206,7 @@ fn accumulate_values<T: Pixel, A: Sum>(row: &[T], mut sum: A, above: &[A], out: 
     }
 }
 
-/// [`accumulate_values`] vector by vector: sums within each first, then what came before it.
+/// [`accumulate_values`] vector by vector: the sums within a vector first, then the sum of all before it.
 #[inline(always)]
 fn accumulate_vectors<S: Simd, T: Pixel>(simd: S, row: &[T], above: &[u32], out: &mut [u32]) {
     let lanes = S::u32s::LEN;

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! `double` is the rule of Lowe 2004 as VLFeat has it: pixel i of the image lies at 2i exactly. `halve` keeps
-//! the positions too and expects an image smoothed before; `halve_mean` smooths by itself and moves the image by
-//! a quarter of a new pixel. Halves are rounded up: width ⌈w/2⌉.
+//! the positions too and expects an image smoothed before; `halve_mean` smooths by itself and moves the image
+//! by a quarter of a new pixel. Halves are rounded up: width ⌈w/2⌉.
 //!
 //! **Numbers.** Two rows are averaged first, then neighbours in the row, as 0.5 · (a + b) in f32: exact for
 //! integers, which are rounded once, to nearest even. They are summed as integers, which gives the same.
@@ -93,7 +93,7 @@ pub fn halve_mean_into<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu, out: ImageVi
     Ok(())
 }
 
-/// Saturates: such an image cannot be held, which its making says.
+/// Saturates; making an image of such a size fails.
 fn doubled(size: Size) -> Size {
     Size::new(size.width.saturating_mul(2), size.height.saturating_mul(2))
 }

@@ -6,9 +6,9 @@
 //!      −1 0 1         1  2  1
 //! ```
 //!
-//! Gradients are in grey levels times eight a pixel, x to the right and y down. Those of 8-bit images are i16, of
-//! 16-bit images i32, of float images f32. The magnitude has the pixel type of the image; integers are cut off
-//! to whole numbers and saturate.
+//! Gradients are in grey levels times eight a pixel, x to the right and y down. Those of 8-bit images are
+//! i16, of 16-bit images i32, of float images f32. The magnitude has the pixel type of the image; integers
+//! are cut off to whole numbers and saturate.
 //!
 //! **Numbers.** Integers are exact. f32: with s = fma(2, a₀, a₋₁ + a₊₁) down the column, gx = s₊₁ − s₋₁; with
 //! d = a₊₁ − a₋₁ down the column, gy = fma(2, d₀, d₋₁ + d₊₁); magnitude = √fma(gx, gx, gy · gy).
@@ -197,7 +197,7 @@ pub fn magnitude_into<T: Sobel>(
     filter::<T, Magnitude>(view, options, cpu, out)
 }
 
-/// What is made of a row of column sums `s` and column differences `d`, both one pixel longer at either end.
+/// A filter of a row of column sums `s` and column differences `d`, both one pixel longer at either end.
 trait Form<T: Sobel> {
     type Out: Copy + Default + Send;
     fn row(s: &mut [T::Gradient], d: &mut [T::Gradient], rows: &Rows<'_, T>, out: &mut [Self::Out]);
@@ -210,7 +210,7 @@ struct Magnitude;
 /// Bytes of a tile's row. All rows of a band go through one tile before the next: see `separable`.
 const TILE_BYTES: usize = 2048;
 
-/// The rows above, at and below the output row, as far as one tile reads them, and where it lies.
+/// The parts of the rows above, at and below the output row that one tile reads, and the tile's position.
 struct Rows<'a, T> {
     above: &'a [T],
     centre: &'a [T],
@@ -229,12 +229,12 @@ struct Tile {
 }
 
 impl Tile {
-    /// What the tile reads inside the image.
+    /// The elements that the tile reads inside the image.
     fn reach(&self) -> std::ops::Range<usize> {
         self.from.saturating_sub(self.channels)..(self.to + self.channels).min(self.row_len)
     }
 
-    /// Gives the column values beyond the image their place in `row`, which begins a pixel before the tile.
+    /// Sets the column values beyond the image in `row`, which begins a pixel before the tile.
     #[inline(always)]
     fn fill_ends<G: Copy + Default>(&self, row: &mut [G]) {
         let (n, width) = (self.channels, self.row_len / self.channels);
@@ -250,13 +250,14 @@ impl Tile {
         }
     }
 
-    /// Where the inner columns begin in a row that begins a pixel before the tile.
+    /// The first inner column in a row that begins a pixel before the tile.
     fn start(&self) -> usize {
         if self.from == 0 { self.channels } else { 0 }
     }
 }
 
-/// Values handled together: all loads of the row that comes from memory are under way before the first is used.
+/// Values computed together, so that all loads of the row that comes from memory are issued before the first
+/// is used.
 const BLOCK: usize = 128;
 
 /// out[i] = f(a[i], b[i], c[i]), in pieces of a length that the compiler knows and unrolls.

@@ -1,10 +1,9 @@
 //! One camera: pinhole projection and the lens distortion of Brown (1966) and Conrady (1919).
 //!
-//! A ray (X, Y, Z) meets the plane Z = 1 at x = X/Z, y = Y/Z. With r² = x² + y² the lens moves it to
-//! x' = x (1 + k₁r² + k₂r⁴ + k₃r⁶) + 2 p₁xy + p₂(r² + 2x²),
-//! y' = y (1 + k₁r² + k₂r⁴ + k₃r⁶) + p₁(r² + 2y²) + 2 p₂xy,
-//! and the pixel is (fx x' + cx, fy y' + cy), pixel centres at integers: what OpenCV computes too. f64, in the
-//! order written, without fusing.
+//! A ray (X, Y, Z) meets the plane Z = 1 at x = X/Z, y = Y/Z. With r² = x² + y² the lens moves it to x' = x
+//! (1 + k₁r² + k₂r⁴ + k₃r⁶) + 2 p₁xy + p₂(r² + 2x²), y' = y (1 + k₁r² + k₂r⁴ + k₃r⁶) + p₁(r² + 2y²) + 2 p₂xy,
+//! and the pixel is (fx x' + cx, fy y' + cy), pixel centres at integers: what OpenCV computes too. f64, in
+//! the order written, without fusing.
 //!
 //! The radial part describes a lens only while r (1 + k₁r² + …) grows with r. Beyond it folds back, and far
 //! rays would show up inside the image a second time: such rays have no pixel.

@@ -1,14 +1,16 @@
 //! Calibrated cameras, and the files that describe them.
 //!
-//! [`StereoCalibration`] describes two cameras and their relative pose: what rectification needs. [`RectifiedCalibration`]
-//! is a pair of images already rectified: what turns disparity into depth. Both are read from
+//! [`StereoCalibration`] describes two cameras and their relative pose: what rectification needs.
+//! [`RectifiedCalibration`] is a pair of images already rectified: what turns disparity into depth. Both are
+//! read from
 //! - OpenCV YAML and XML, under the names that its samples and most programs give: `M1 D1 M2 D2 R T`
 //!   (`K1`, `cameraMatrix1`, `distCoeffs1`, …), `R1 R2 P1 P2 Q`, in one file or in several (intrinsics and
 //!   extrinsics; or one `camera_matrix` file a camera, the left one first);
 //! - Middlebury `calib.txt`: `cam0 cam1 doffs baseline width height ndisp vmin vmax`.
 //!
-//! **Conventions.** A point at X in the left camera lies at R X + T in the right one (OpenCV), so a left camera
-//! that is on the left has T₀ < 0. x right, y down, z forward. Lengths keep the unit of T or `baseline`.
+//! **Conventions.** A point at X in the left camera lies at R X + T in the right one (OpenCV), so a left
+//! camera that is on the left has T₀ < 0. x right, y down, z forward. Lengths keep the unit of T or
+//! `baseline`.
 
 mod camera;
 mod document;
@@ -69,8 +71,8 @@ impl StereoCalibration {
     /// Reads a calibration from one file, or from several that complete each other.
     ///
     /// # Errors
-    /// [`Error::Io`] when a file cannot be read, [`Error::Format`] naming the file, line and key when it is not a
-    /// calibration or lacks something.
+    /// [`Error::Io`] when a file cannot be read, [`Error::Format`] naming the file, line and key when it is
+    /// not a calibration or lacks something.
     pub fn read(paths: &[impl AsRef<Path>]) -> Result<Self> {
         let documents: Vec<Document> = paths.iter().map(|p| load(p.as_ref())).collect::<Result<_>>()?;
         opencv::stereo(&documents)

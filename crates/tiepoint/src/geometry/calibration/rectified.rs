@@ -32,8 +32,8 @@ impl RectifiedCalibration {
     /// Reads Middlebury `calib.txt`, or `P1` and `P2`, or `Q`, from OpenCV YAML or XML.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) when the file cannot be read, [`Error::Format`](crate::Error::Format) naming
-    /// the file, line and key when it is not a calibration of a rectified pair.
+    /// [`Error::Io`](crate::Error::Io) when the file cannot be read, [`Error::Format`](crate::Error::Format)
+    /// naming the file, line and key when it is not a calibration of a rectified pair.
     pub fn read(path: impl AsRef<Path>) -> Result<Self> {
         Self::of(&load(path.as_ref())?)
     }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::image::testing::shared;
 use std::path::PathBuf;
 
 const YAML: &str = r#"%YAML:1.0
@@ -356,19 +357,9 @@ fn exchanged_twice_is_the_same() {
     assert_eq!(other.exchanged(), rig, "and back");
 }
 
-fn data() -> Option<PathBuf> {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
-    let root = std::env::var("TIEPOINT_DATA").unwrap_or_else(|_| beside.into());
-    let found = Some(PathBuf::from(root).join("calibration/opencv_stereo")).filter(|p| p.is_dir());
-    if found.is_none() {
-        eprintln!("no shared data here: only the synthetic part of this test ran");
-    }
-    found
-}
-
 #[test]
 fn real_files() {
-    let Some(folder) = data() else { return };
+    let Some(folder) = shared("calibration/opencv_stereo") else { return };
     let rig = StereoCalibration::read(&[folder.join("reference_calibration.yml")]).unwrap();
     assert_eq!(rig.size, Some(Size::new(640, 480)));
     assert!((rig.baseline() - 3.327_261_6).abs() < 1e-6, "{}", rig.baseline());

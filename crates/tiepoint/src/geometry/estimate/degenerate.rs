@@ -1,4 +1,4 @@
-//! What does not determine a model, and the plane that hides a fundamental matrix.
+//! Matches that do not determine a model, and fundamental matrices that fit only a plane.
 //!
 //! - Samples: collinear or unlike oriented ones are refused where models are made (`minimal`).
 //! - A fundamental matrix from a sample with five or more matches on one plane fits the plane and says
@@ -56,7 +56,7 @@ fn spread(judge: &Judge<'_>, indices: &[usize]) -> [f64; 2] {
     [a[1].min(b[1]), a[0].min(b[0])]
 }
 
-/// How many different points of A, or of B if fewer, the matches at `indices` have.
+/// The number of different points among the matches at `indices`, in A or in B, whichever is less.
 fn distinct(judge: &Judge<'_>, indices: &[usize]) -> usize {
     let count = |place: &dyn Fn(usize) -> [f64; 3]| {
         let mut bits: Vec<_> = indices.iter().map(|&i| place(i).map(f64::to_bits)).collect();
@@ -97,7 +97,7 @@ pub(super) fn check(judge: &Judge<'_>, model: &Mat3, inliers: &[usize]) -> Resul
     let (kind, sample) = (judge.kind, judge.kind.minimum());
     let all: Vec<usize> = (0..judge.points.len()).collect();
     let (n, k) = (distinct(judge, &all), distinct(judge, inliers));
-    // Places within a third of a threshold of a line, or of a point, count as lying on it.
+    // Points within a third of a threshold of a line, or of a point, are taken to lie on it.
     let least = judge.threshold * judge.threshold / 9.0;
     let [major, minor] = spread(judge, inliers);
     if k < sample {
@@ -122,7 +122,7 @@ pub(super) fn check(judge: &Judge<'_>, model: &Mat3, inliers: &[usize]) -> Resul
     Ok(())
 }
 
-/// Whether a homography explains so many inliers that those left over are no more than chance brings.
+/// Whether a homography explains so many inliers that the others may be due to chance.
 fn on_a_plane(judge: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> bool {
     let plane = judge.as_kind(ModelKind::Homography);
     let mut random = Random::new(1);

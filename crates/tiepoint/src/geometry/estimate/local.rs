@@ -1,4 +1,4 @@
-//! Judging models over all matches, and improving them.
+//! Scoring models over all matches, and improving them.
 
 use super::Scored;
 use super::minimal;
@@ -13,7 +13,7 @@ use crate::geometry::matrix::{Mat3, is_finite};
 const STEPS: usize = 12;
 const LAST_STEPS: usize = 100;
 
-/// The matches with what judges a model by them.
+/// The matches, and the score by which models are judged.
 pub(super) struct Judge<'p> {
     pub(super) kind: ModelKind,
     pub(super) points: &'p Points,
@@ -37,7 +37,7 @@ impl<'p> Judge<'p> {
         }
     }
 
-    /// The same matches judged as another model.
+    /// The same matches, for another kind of model.
     pub(super) fn as_kind(&self, kind: ModelKind) -> Self {
         Self { kind, points: self.points, score: self.score.clone(), wide: self.wide.clone(), ..*self }
     }

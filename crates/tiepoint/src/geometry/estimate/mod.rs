@@ -1,8 +1,8 @@
 //! Robust estimation: the model that most of the matches agree on.
 //!
 //! Samples of as few matches as determine the model (`sampler`, `minimal`) are scored over all matches
-//! (`residual`, `score`); one that beats the best so far is optimised locally (`local`: LO-RANSAC, Chum, Matas,
-//! Kittler 2003, by iteratively reweighted Gauss–Newton steps on the geometric error) and checked for
+//! (`residual`, `score`); one that beats the best so far is optimised locally (`local`: LO-RANSAC, Chum,
+//! Matas, Kittler 2003, by iteratively reweighted Gauss–Newton steps on the geometric error) and checked for
 //! degeneracy (`degenerate`). It ends when a better model would, with the confidence asked for, have been
 //! drawn. The last step is the same optimisation, to convergence, over all matches.
 //!
@@ -33,7 +33,7 @@ pub struct Correspondence {
     pub a: [f64; 2],
     /// Point in B, pixels.
     pub b: [f64; 2],
-    /// How far to trust it, in any unit: higher is tried earlier. Equal for all where nothing is known.
+    /// Its quality in any unit: higher ones are sampled earlier. Equal for all where nothing is known.
     pub quality: f64,
 }
 
@@ -103,9 +103,9 @@ const BATCH: usize = 64;
 /// The model of `kind` that the matches agree on. Matches with coordinates that are not finite are outliers.
 ///
 /// # Errors
-/// [`Error::Option`] as [`RobustOptions::check`]; [`Error::TooFewMatches`] for fewer than determine the model;
-/// [`Error::Degenerate`] when they do not determine it: all on a line, all at one point, all on a plane (for
-/// a fundamental matrix), or no more of them in agreement than chance brings about.
+/// [`Error::Option`] as [`RobustOptions::check`]; [`Error::TooFewMatches`] for fewer than determine the
+/// model; [`Error::Degenerate`] when they do not determine it: all on a line, all at one point, all on a
+/// plane (for a fundamental matrix), or no more of them in agreement than chance brings about.
 pub fn estimate(
     kind: ModelKind,
     pairs: &[Correspondence],

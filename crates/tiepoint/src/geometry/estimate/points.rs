@@ -1,4 +1,4 @@
-//! The correspondences in the coordinates in which everything is computed.
+//! The correspondences in normalised coordinates, in which all models are computed.
 //!
 //! Hartley's normalisation with one scale for both images: centroids go to the origin, and the mean distance
 //! from it over both images becomes √2. One scale keeps a residual in pixels a residual up to that scale.

@@ -1,10 +1,10 @@
-//! How far a match is from a model, and one Gauss–Newton step to make it less.
+//! The residual of a match under a model, and a Gauss–Newton step that reduces it.
 //!
-//! **Point models**, with transfer error e = b − m(a) and D the derivative of m at a: r² = 2 eᵀ (I + D Dᵀ)⁻¹ e,
-//! to first order the harmonic mean of the squared transfer errors in A and in B, the same seen from either
-//! side; |e|² for a map that keeps lengths. **Fundamental matrix**: r² = 2 (bᵀFa)² / (|Fa|² + |Fᵀb|²), norms
-//! over the first two components: the harmonic mean of the squared distances to the epipolar lines. Both are
-//! twice Sampson's approximation (Hartley, Zisserman 2004, sections 4.2.6 and 11.4.3).
+//! **Point models**, with transfer error e = b − m(a) and D the derivative of m at a: r² = 2 eᵀ (I + D Dᵀ)⁻¹
+//! e, to first order the harmonic mean of the squared transfer errors in A and in B, the same seen from
+//! either side; |e|² for a map that keeps lengths. **Fundamental matrix**: r² = 2 (bᵀFa)² / (|Fa|² + |Fᵀb|²),
+//! norms over the first two components: the harmonic mean of the squared distances to the epipolar lines.
+//! Both are twice Sampson's approximation (Hartley, Zisserman 2004, sections 4.2.6 and 11.4.3).
 //!
 //! All in f64, in the order written, without fusing: the same bits at any SIMD level.
 
@@ -54,7 +54,7 @@ pub(super) fn squared(kind: ModelKind, m: &Mat3, a: [f64; 2], b: [f64; 2]) -> f6
     }
 }
 
-/// A transfer error with what its weighting needs.
+/// A transfer error and its metric.
 struct Transfer {
     /// Denominator, and point in B.
     w: f64,
@@ -87,7 +87,7 @@ impl Transfer {
     }
 }
 
-/// The epipolar constraint with what its weighting needs.
+/// The epipolar constraint and its gradient.
 struct Epipolar {
     product: f64,
     norm: f64,
@@ -100,7 +100,7 @@ impl Epipolar {
     #[inline(always)]
     fn squared(&self) -> f64 {
         let r = 2.0 * (self.product * self.product) / self.norm;
-        // 0/0 for a match in both epipoles: anything goes there.
+        // 0/0 for a match in both epipoles, which any fundamental matrix allows.
         if self.norm > 0.0 { r } else { 0.0 }
     }
 }
@@ -223,7 +223,7 @@ impl Normal {
         Some(moved(m, |e| (0..N).map(|i| basis[i][e] * x[i]).sum()))
     }
 
-    /// The scale of H is free: a term along H itself holds it.
+    /// The scale of H is free: a term along H itself keeps the system regular.
     fn step_homography(&self, m: &Mat3, damping: f64) -> Option<Mat3> {
         let (mut a, mut b) = (self.matrix, self.right);
         self.hold_scale(m, &mut a, damping);
@@ -231,7 +231,8 @@ impl Normal {
         Some(moved(m, |e| x[e]))
     }
 
-    /// The scale is held likewise, and det F = 0 to first order by a Lagrange multiplier, then exactly.
+    /// The scale is kept in the same way, and det F = 0 to first order by a Lagrange multiplier, then
+    /// exactly.
     fn step_fundamental(&self, m: &Mat3, damping: f64) -> Option<Mat3> {
         let mut inner = self.matrix;
         self.hold_scale(m, &mut inner, damping);

@@ -1,4 +1,4 @@
-//! Which matches to try next: PROSAC (Chum, Matas 2005). Samples come from a set of the best matches that
+//! Which matches to sample next: PROSAC (Chum, Matas 2005). Samples come from a set of the best matches that
 //! grows, and turn into uniform ones when it has reached them all; without qualities they are uniform from
 //! the start. The generator is `SplitMix64` with the seed of the options.
 

@@ -1,4 +1,4 @@
-//! What a residual counts: MAGSAC++ (Barath, Noskova, Ivashechkin, Matas 2020), the noise σ marginalised.
+//! The score of a residual: MAGSAC++ (Barath, Noskova, Ivashechkin, Matas 2020), the noise σ marginalised.
 //!
 //! With σ uniform up to `σ_max` = T / 3.64 and 4 degrees of freedom, the weight of a residual r ≤ T is
 //! w(r) ∝ Γ(3/2, r²/2σ²) − Γ(3/2, 3.64²/2) ∝ ∫ᵣᵀ x² exp(−x²/2σ²) dx (their equation 7), and its loss

@@ -1,8 +1,9 @@
-//! How tie points lie in a rectified pair: rows, and the disparities to search.
+//! How well tie points agree with a rectified pair: the differences of their rows, and the disparities to
+//! search.
 //!
-//! A wrong match along its row obeys the epipolar geometry like a right one, and repeated structures bring many.
-//! So the range of disparities counts a tie point only when enough of its neighbours in the left view have
-//! nearly its disparity.
+//! A wrong match along its row obeys the epipolar geometry like a right one, and repeated structures cause
+//! many of them. The range of disparities therefore includes a tie point only when enough of its neighbours
+//! in the left view have nearly its disparity.
 
 use super::Rectification;
 use crate::geometry::Correspondence;
@@ -16,8 +17,8 @@ pub struct Agreement {
     pub rms_vertical_px: f64,
     /// Mean of its magnitude, pixels.
     pub mean_vertical_px: f64,
-    /// The disparities that a dense search should cover: those of the tie points that their neighbours confirm,
-    /// widened by a tenth of their range and by 2 pixels at least; whole pixels.
+    /// The disparities that a dense search should cover: those of the tie points that their neighbours
+    /// confirm, widened by a tenth of their range and by 2 pixels at least; whole pixels.
     pub disparities: [f64; 2],
 }
 
@@ -27,7 +28,7 @@ const CELL: f64 = 4.0;
 /// The share of the tie points in the 3×3 cells around that must confirm a disparity.
 const CONFIRMING: f64 = 0.25;
 
-/// Neighbours in a row of cells that are looked at, about.
+/// About how many neighbours in a row of cells are compared.
 const CROWD: usize = 64;
 
 impl Rectification {
@@ -49,8 +50,9 @@ impl Rectification {
         })
     }
 
-    /// The tie points whose rows differ by the median of all row differences, up to `tolerance` pixels: matches
-    /// that no epipolar geometry has verified hold outliers, while a wrong calibration shifts them all.
+    /// The tie points whose rows differ by the median of all row differences, up to `tolerance` pixels:
+    /// matches that no epipolar geometry has verified hold outliers, while a wrong calibration shifts them
+    /// all.
     pub fn near_rows(&self, pairs: &[Correspondence], tolerance: f64) -> Vec<Correspondence> {
         let off = |p: &Correspondence| self.places(p).map(|(a, b)| (*p, a[1] - b[1]));
         let all: Vec<_> = pairs.iter().filter_map(off).collect();
@@ -84,7 +86,7 @@ struct Tie {
     disparity: f64,
 }
 
-/// The disparities that three others, and a share of those around, have too.
+/// The disparities that three other tie points, and a share of those around, have too.
 fn confirmed(mut ties: Vec<Tie>) -> Vec<f64> {
     let span = |c: usize| {
         let low = ties.iter().map(|t| t.place[c]).fold(f64::INFINITY, f64::min);
@@ -102,7 +104,7 @@ fn confirmed(mut ties: Vec<Tie>) -> Vec<f64> {
         rows.flat_map(move |r| {
             let from = keys.partition_point(|k| *k < (r, column.saturating_sub(1)));
             let to = keys.partition_point(|k| *k <= (r, column + 1));
-            // A crowd is represented by some of it.
+            // In a crowded cell only some are compared.
             (from..to).step_by((to - from) / CROWD + 1)
         })
     };
@@ -112,7 +114,7 @@ fn confirmed(mut ties: Vec<Tie>) -> Vec<f64> {
             all += 1;
             same += usize::from((ties[i].disparity - t.disparity).abs() <= tolerance);
         }
-        // The tie itself is among them.
+        // The tie point itself is among them.
         same > 3 && same as f64 > CONFIRMING * all as f64
     };
     ties.iter().filter(agrees).map(|t| t.disparity).collect()

@@ -44,8 +44,8 @@ fn least_turn(from: [f64; 3], to: [f64; 3]) -> Option<Mat3> {
     (w > 1e-9).then(|| rotation(unit([w, x, y, z])))
 }
 
-/// The rotations from the left and the right camera to the rectified pair; `None` when the right camera stands
-/// on the left.
+/// The rotations from the left and the right camera to the rectified pair; `None` when the right camera
+/// stands on the left.
 pub(super) fn rectifying(r: &Mat3, t: [f64; 3]) -> Option<[Mat3; 2]> {
     let [w, x, y, z] = quaternion(r);
     let half = rotation(unit([w + 1.0, x, y, z]));

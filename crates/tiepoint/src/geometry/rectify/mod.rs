@@ -1,11 +1,11 @@
 //! Rectification: two pictures turned so that what corresponds lies in the same row.
 //!
 //! With the cameras known (`calibration`), both are turned in place, each by half of the rotation R between
-//! them (Bouguet's method, as in OpenCV), then together so that the baseline
-//! runs along x and the mean of both optical axes lies in the plane y = 0: of all rotations that rectify, those
-//! that turn the pictures least. Both get one focal length f, the mean of what keeps the scale in the middle
-//! of each picture, and principal points after the [`OutputFrame`] asked for. A vertical rig is rectified too: its
-//! pictures come out turned by a quarter.
+//! them (Bouguet's method, as in OpenCV), then together so that the baseline runs along x and the mean of
+//! both optical axes lies in the plane y = 0: of all rotations that rectify, those that turn the pictures
+//! least. Both get one focal length f, the mean of what keeps the scale in the middle of each picture, and
+//! principal points after the [`OutputFrame`] asked for. A vertical rig is rectified too: its pictures come
+//! out turned by a quarter.
 //!
 //! A pixel (x, y) of the result shows the input at the projection, lens included, of
 //! Rᵢᵀ ((x − cx)/f, (y − cy)/f, 1)ᵀ: places in f64 in the order written, without fusing; values as in `warp`.
@@ -27,7 +27,7 @@ pub use self_calibrate::{
 
 use super::calibration::{Camera, RectifiedCalibration, StereoCalibration};
 use super::matrix::{Mat3, product, times, transpose};
-use super::warp::{Interpolation, Map, coverage_by, warp_by};
+use super::warp::{Map, WarpOptions, coverage_by, warp_by};
 use super::{Homography, matrix};
 use crate::image::{AnyImage, AnyView, Image, ImageView, Pixel, Size};
 use crate::options::setters;
@@ -82,9 +82,9 @@ impl Rectification {
     /// Rectifies two cameras whose pictures have these sizes.
     ///
     /// # Errors
-    /// As [`StereoCalibration::check`]; [`Error::Mismatch`] when the sizes are not the calibration's, or the left
-    /// camera stands on the right; [`Error::Degenerate`] when one camera sees the other (or nearly so), when the
-    /// views share no row, or when no rectangle is valid in both.
+    /// As [`StereoCalibration::check`]; [`Error::Mismatch`] when the sizes are not the calibration's, or the
+    /// left camera stands on the right; [`Error::Degenerate`] when one camera sees the other (or nearly so),
+    /// when the views share no row, or when no rectangle is valid in both.
     pub fn new(rig: &StereoCalibration, sizes: [Size; 2], options: &RectifyOptions) -> Result<Self> {
         rig.check()?;
         check_sizes(rig, sizes)?;
@@ -131,8 +131,8 @@ impl Rectification {
         Ok(Self { left, right, baseline: pair.baseline })
     }
 
-    /// Whether the left camera stands on the left, as [`new`](Self::new) demands; if not, exchange the pictures
-    /// and take [`StereoCalibration::exchanged`].
+    /// Whether the left camera stands on the left, as [`new`](Self::new) demands; if not, exchange the
+    /// pictures and take [`StereoCalibration::exchanged`].
     pub fn in_order(rig: &StereoCalibration) -> bool {
         half::rectifying(&rig.rotation, rig.translation).is_some()
     }
@@ -212,7 +212,7 @@ impl RectifiedView {
         Homography::new(product(&projection, &product(&self.rotation, &back)))
     }
 
-    /// The rectified picture; `fill` where the input shows nothing.
+    /// The rectified picture; the fill value where the input shows nothing.
     ///
     /// # Errors
     /// [`Error::Mismatch`] when the picture has not the size that this view was made for, and as
@@ -220,8 +220,7 @@ impl RectifiedView {
     pub fn warp<T: Pixel>(
         &self,
         picture: ImageView<'_, T>,
-        interpolation: Interpolation,
-        fill: T,
+        options: &WarpOptions,
         cpu: &Cpu,
     ) -> Result<Image<T>> {
         if picture.size() != self.input {
@@ -230,26 +229,21 @@ impl RectifiedView {
                 "the picture is {found}, but the rectification is for {expected}"
             )));
         }
-        warp_by(picture, &Inverse::of(self), self.size, interpolation, fill, cpu)
+        warp_by(picture, &Inverse::of(self), self.size, options, cpu)
     }
 
-    /// [`warp`](Self::warp) of a picture of any type, black where the input shows nothing.
+    /// [`warp`](Self::warp) of a picture of any type.
     ///
     /// # Errors
     /// As [`warp`](Self::warp).
-    pub fn warp_any(
-        &self,
-        picture: AnyView<'_>,
-        interpolation: Interpolation,
-        cpu: &Cpu,
-    ) -> Result<AnyImage> {
-        Ok(for_any_view!(picture, view => self.warp(view, interpolation, Default::default(), cpu)?.into()))
+    pub fn warp_any(&self, picture: AnyView<'_>, options: &WarpOptions, cpu: &Cpu) -> Result<AnyImage> {
+        Ok(for_any_view!(picture, view => self.warp(view, options, cpu)?.into()))
     }
 
     /// 255 where [`warp`](Self::warp) finds input, 0 where it fills.
     ///
     /// # Errors
-    /// [`Error::Image`] when the result is too large to be held.
+    /// [`Error::Memory`] when the result is too large to be held.
     pub fn coverage(&self, cpu: &Cpu) -> Result<Image<u8>> {
         coverage_by(self.input, &Inverse::of(self), self.size, cpu)
     }

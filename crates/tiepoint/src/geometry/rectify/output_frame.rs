@@ -1,8 +1,8 @@
 //! Focal length, principal points and size of the rectified pair.
 //!
-//! The outline of each picture, without its lens and turned, is projected onto the plane Z = 1. Its bounding box is
-//! the *outer* box; the *inner* box runs between the innermost places of its four sides, so that a picture
-//! that is not turned far fills it. Boxes are in units of the focal length.
+//! The outline of each picture, without its lens and turned, is projected onto the plane Z = 1. Its bounding
+//! box is the *outer* box; the *inner* box runs between the innermost places of its four sides, so that a
+//! picture that is not turned far fills it. Boxes are in units of the focal length.
 
 use super::RectifyOptions;
 use super::valid::NOTHING_VALID;
@@ -20,8 +20,8 @@ pub enum OutputFrame {
     Input,
     /// The scale of the input; every column, and the rows that both see. The size follows.
     Fit,
-    /// The size of the input, scaled so that every pixel is valid in both. From tie points: the scale of the input and
-    /// the largest rectangle that is valid in both; the size follows.
+    /// The size of the input, scaled so that every pixel is valid in both. From tie points: the scale of the
+    /// input and the largest rectangle that is valid in both; the size follows.
     Valid,
     /// The size of the input, scaled so that nothing is cut off.
     All,
@@ -45,7 +45,8 @@ pub enum Principal {
     /// In one place: disparities are above 0, and 0 is infinitely far.
     #[default]
     Shared,
-    /// Each view is centred by itself, which wastes little of views that converge; `doffs` holds the difference.
+    /// Each view is centred by itself, which wastes little of views that converge; `doffs` holds the
+    /// difference.
     Own,
 }
 
@@ -209,13 +210,13 @@ fn check(rows: Span, width: f64, valid: bool) -> Result<()> {
     Err(Error::Degenerate { model: "rectification", reason })
 }
 
-/// The scale kept, unless the size that follows is beyond reason.
+/// The scale of the input, unless the size that follows is too large.
 fn fit(kept: f64, width: f64, height: f64, input: Size) -> Result<(f64, Size)> {
     let area = (kept * width) * (kept * height);
     let focal = kept * (LARGEST * input.area() as f64 / area).sqrt().min(1.0);
     let pixels = |length: f64| ((focal * length).ceil() as usize).saturating_add(1);
     let size = Size::new(pixels(width), pixels(height));
-    // Only the rounding up of a view of hardly a row goes beyond.
+    // Only rounding up, for a view of hardly a row, exceeds the limit.
     if size.area() as f64 > 2.0 * LARGEST * input.area() as f64 + 1e4 {
         return Err(Error::Degenerate { model: "rectification", reason: "the pictures share hardly a row" });
     }

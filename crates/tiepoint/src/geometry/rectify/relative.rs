@@ -1,11 +1,11 @@
-//! Two cameras as tie points see them: rotation, direction of the baseline, and focal lengths.
+//! Two cameras from tie points: rotation, direction of the baseline, and focal lengths.
 //!
-//! Places are taken relative to the middle of their picture and in units of the larger side s. Then
-//! F = diag(1/f₂, 1/f₂, 1) \[t\]× R diag(1/f₁, 1/f₁, 1), f₂ = ratio · f₁: seven degrees of freedom, as many as a
+//! Places are taken relative to the middle of their picture and in units of the larger side s. Then F =
+//! diag(1/f₂, 1/f₂, 1) \[t\]× R diag(1/f₁, 1/f₁, 1), f₂ = ratio · f₁: seven degrees of freedom, as many as a
 //! fundamental matrix has. The error of a tie point is its Sampson distance r in pixels (Hartley, Zisserman
-//! 2004, equation 11.9), and what is minimised, by Levenberg–Marquardt on reweighted squares, is
-//! Σ r²/(1 + r²) (Geman and McClure 1987) + (ln f₁ − ln f̂)² · a + (ln ratio)² · b. The last two keep what the points
-//! leave open: a focal length is hardly visible when the cameras look the same way.
+//! 2004, equation 11.9), and what is minimised, by Levenberg–Marquardt on reweighted squares, is Σ r²/(1 +
+//! r²) (Geman and McClure 1987) + (ln f₁ − ln f̂)² · a + (ln ratio)² · b. The last two terms hold what the
+//! points do not determine: focal lengths have little effect when the cameras look in the same direction.
 
 use super::half::nearest_rotation;
 use crate::geometry::linear::{eigen, solve};

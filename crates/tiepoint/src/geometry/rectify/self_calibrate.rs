@@ -1,9 +1,10 @@
 //! A calibration from tie points alone, and the rectification that follows.
 //!
-//! Principal points are taken to lie in the middle of the pictures, pixels to be square, lenses to be straight;
-//! the baseline has length 1. In the spirit of the quasi-Euclidean rectification of Fusiello and Irsara (2008):
-//! what is found are rotations and a focal length, never a general homography, so that the pictures keep their
-//! look. The search (`relative`) starts from the fundamental matrix at five focal lengths; the best end counts.
+//! Principal points are taken to lie in the middle of the pictures, pixels to be square, lenses to be
+//! straight; the baseline has length 1. In the spirit of the quasi-Euclidean rectification of Fusiello and
+//! Irsara (2008): what is found are rotations and a focal length, never a general homography, so that the
+//! pictures are not sheared. The search (`relative`) starts from the fundamental matrix at five focal
+//! lengths; the best result is taken.
 
 use super::relative::{Prior, Relative};
 use super::{Agreement, OutputFrame, Principal, Rectification, RectifyOptions};
@@ -16,7 +17,7 @@ use crate::numeric::exp_f64;
 use crate::options::setters;
 use crate::{Error, Result};
 
-/// What is known beforehand.
+/// What is known of the cameras.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct SelfCalibrationOptions {
@@ -65,7 +66,8 @@ const STARTS: [f64; 5] = [1.0, 0.7, 1.4, 0.5, 2.0];
 /// Tie points that the starts are judged by, at most.
 const JUDGED: usize = 1000;
 
-/// The expected focal length as a multiple of the larger side: a field of view of 53°, as of a compact camera.
+/// The expected focal length as a multiple of the larger side: a field of view of 53°, as of a compact
+/// camera.
 const EXPECTED: f64 = 1.0;
 
 /// The share of tie points that must lie in front of both cameras.

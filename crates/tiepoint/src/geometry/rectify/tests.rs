@@ -2,20 +2,11 @@ use super::*;
 use crate::feature::{Features, sift};
 use crate::geometry::calibration::Distortion;
 use crate::geometry::matrix::IDENTITY;
+use crate::geometry::warp::Interpolation;
 use crate::geometry::{Correspondence, Model, ModelKind, RobustOptions};
+use crate::image::testing::shared;
 use crate::image::{AnyImage, ReadOptions, read_grey};
 use crate::register::{Rematch, TieOptions, TiePoints, tie_points};
-use std::path::PathBuf;
-
-fn data() -> Option<PathBuf> {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
-    let root = std::env::var("TIEPOINT_DATA").unwrap_or_else(|_| beside.into());
-    let found = Some(PathBuf::from(root)).filter(|p| p.is_dir());
-    if found.is_none() {
-        eprintln!("no shared data here: only the synthetic part of this test ran");
-    }
-    found
-}
 
 struct Random(u64);
 
@@ -25,6 +16,10 @@ impl Random {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 11) as f64 / (1_u64 << 52) as f64 - 1.0
     }
+}
+
+fn bilinear() -> WarpOptions {
+    WarpOptions::default().with_interpolation(Interpolation::Bilinear)
 }
 
 /// About x, y and z in turn, by angles in radians.
@@ -109,7 +104,7 @@ fn nothing_to_do_is_done() {
     assert_eq!((found.left.focal, found.left.principal, found.left.size), (600.0, [319.5, 239.5], SIZE));
     let picture = Image::from_fn(SIZE, |x, y| (x * 7 + y * 13) as u8);
     let cpu = Cpu::sequential();
-    let same = found.right.warp(picture.view(), Interpolation::Bilinear, 0, &cpu).unwrap();
+    let same = found.right.warp(picture.view(), &bilinear(), &cpu).unwrap();
     assert_eq!(same, picture, "the picture itself");
     assert!(found.right.coverage(&cpu).unwrap().data().iter().all(|v| *v == 255), "all of it");
 }
@@ -147,7 +142,7 @@ fn warping_is_the_same_everywhere_and_equals_single_places() {
     for level in Cpu::levels() {
         for threads in [1, 2, 5] {
             let cpu = Cpu::with_threads(threads).unwrap().at_level(level).unwrap();
-            results.push(view.warp(picture.view(), Interpolation::Bicubic, 9, &cpu).unwrap());
+            results.push(view.warp(picture.view(), &WarpOptions::default().with_fill(9.0), &cpu).unwrap());
             let (mut u, mut v) = ([0.0; 640], [0.0; 640]);
             for y in [0, 77, 479] {
                 inverse.row(f64::from(y), &mut u, &mut v, cpu.level());
@@ -162,7 +157,7 @@ fn warping_is_the_same_everywhere_and_equals_single_places() {
     }
     assert!(results.windows(2).all(|w| w[0] == w[1]), "one answer");
     let wrong = Image::<u8>::new(Size::new(3, 3));
-    assert!(view.warp(wrong.view(), Interpolation::Bilinear, 0, &Cpu::sequential()).is_err(), "another size");
+    assert!(view.warp(wrong.view(), &bilinear(), &Cpu::sequential()).is_err(), "another size");
 }
 
 #[test]
@@ -385,7 +380,7 @@ fn pairs_of(a: &Features, b: &Features, tie: &TiePoints) -> Vec<Correspondence> 
 
 #[test]
 fn real_pairs_without_calibration() {
-    let Some(data) = data() else { return };
+    let Some(data) = shared("") else { return };
     for (names, limit) in [
         (["cudasift/left.pgm", "cudasift/righ.pgm"], 0.4),
         (["sceaux/100_7101.JPG", "sceaux/100_7102.JPG"], 0.49),
@@ -429,7 +424,7 @@ fn real_pairs_without_calibration() {
 
 #[test]
 fn real_pairs_with_calibration() {
-    let Some(data) = data() else { return };
+    let Some(data) = shared("") else { return };
     let folder = data.join("calibration/opencv_stereo");
     let cpu = Cpu::with_threads(2).unwrap();
     let rig = StereoCalibration::read(&[folder.join("reference_calibration.yml")]).unwrap();

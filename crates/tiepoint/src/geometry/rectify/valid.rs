@@ -1,9 +1,10 @@
 //! The crop to the pixels that are valid in both views.
 //!
-//! Both views keep the same columns and rows, so disparities stay. What is kept is the largest rectangle without an
-//! invalid pixel; of several the one that ends first, row by row. In each row, every column counts the valid pixels
-//! that end there; a rectangle that ends in this row is as high as the lowest column it covers, and reaches to the
-//! nearest lower ones on either side. A stack of columns that rise finds these in one pass.
+//! Both views keep the same columns and rows, so disparities stay. What is kept is the largest rectangle
+//! without an invalid pixel; of several the one that ends first, row by row. In each row, every column counts
+//! the valid pixels that end there; a rectangle that ends in this row is as high as the lowest column it
+//! covers, and reaches to the nearest lower ones on either side. A stack of columns that rise finds these in
+//! one pass.
 
 use super::Rectification;
 use crate::device::Cpu;
@@ -18,7 +19,8 @@ impl Rectification {
     /// Cuts both views to the largest rectangle in which every pixel of both is valid. The scale stays.
     ///
     /// # Errors
-    /// [`Error::Degenerate`] when no pixel is valid in both, [`Error::Image`] when a view is too large to be held.
+    /// [`Error::Degenerate`] when no pixel is valid in both, [`Error::Memory`] when a view is too large to be
+    /// held.
     pub fn crop_to_valid(&mut self, cpu: &Cpu) -> Result<()> {
         // Places are rounded anew after a cut: a pixel on the very edge of a picture may then lie outside.
         loop {

@@ -215,7 +215,7 @@ mod tests {
     use crate::device::Cpu;
     use crate::device::gpu::{all, compiles_everywhere};
     use crate::filter::gpu::testing::images;
-    use crate::geometry::warp::{coverage, warp};
+    use crate::geometry::warp::{WarpOptions, coverage, warp};
     use crate::geometry::{Affine, Similarity};
     use crate::image::testing::assert_same;
 
@@ -259,18 +259,20 @@ mod tests {
     }
 
     fn twins<T: GpuPixel>(channels: usize, fill: f32) {
-        let (cpu, fill) = (Cpu::default(), T::from_f32(fill));
+        let cpu = Cpu::default().into();
         let images = images::<T>(channels);
         for gpu in with_f64() {
             for kind in ALL {
                 let plan = GpuWarp::<T>::new(gpu, kind, channels).unwrap();
+                let options = WarpOptions { interpolation: kind, fill };
                 for (m, map) in maps().iter().enumerate() {
                     let image = &images[m % images.len()];
                     let on_device = GpuImage::upload(gpu, image.view()).unwrap();
                     let size = Size::new(77 + m, 60 - m);
                     let context = format!("{gpu:?}, {kind:?}, {} x {channels}, map {m}", image.size());
-                    let found = plan.warp(&on_device, map, size, fill).unwrap().download().unwrap();
-                    let expected = warp(image.view(), map, size, kind, fill, &cpu).unwrap();
+                    let found =
+                        plan.warp(&on_device, map, size, T::from_f32(fill)).unwrap().download().unwrap();
+                    let expected = warp(image.view(), map, size, &options, &cpu).unwrap();
                     assert_same(&found, &expected, &context);
                     let found = plan.coverage(image.size(), map, size).unwrap().download().unwrap();
                     assert_same(&found, &coverage(image.size(), map, size, &cpu).unwrap(), &context);
@@ -303,8 +305,8 @@ mod tests {
             plan.record_batch(&mut commands, &stack, &map, 0.0, &out).unwrap();
             gpu.run(&commands).unwrap();
             for (i, image) in [&images[7], &second].into_iter().enumerate() {
-                let cpu = Cpu::default();
-                let expected = warp(image.view(), &map, size, Interpolation::Bicubic, 0.0, &cpu).unwrap();
+                let cpu = Cpu::default().into();
+                let expected = warp(image.view(), &map, size, &WarpOptions::default(), &cpu).unwrap();
                 assert_same(&out.download(i).unwrap(), &expected, format!("{gpu:?}: image {i}"));
             }
             assert!(plan.warp(&GpuImage::with_channels(gpu, size, 2).unwrap(), &map, size, 0.0).is_err());

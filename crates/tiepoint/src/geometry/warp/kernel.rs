@@ -14,14 +14,14 @@ const ROW: usize = 8;
 pub(super) struct Weights {
     /// Weights at 0, 1/1024, …, 1; empty for bilinear, which needs no table.
     table: Vec<[f32; ROW]>,
-    taps: usize,
+    interpolation: Interpolation,
 }
 
 impl Weights {
     pub(super) fn new(interpolation: Interpolation) -> Self {
         let at = |i: usize| i as f64 / PHASES as f64;
         Self {
-            taps: interpolation.taps(),
+            interpolation,
             table: match interpolation {
                 Interpolation::Bilinear => vec![],
                 Interpolation::Bicubic => (0..=PHASES).map(|i| row::<4>(at(i), keys)).collect(),
@@ -30,9 +30,9 @@ impl Weights {
         }
     }
 
-    /// Pixels in each direction that make a value.
-    pub(super) fn taps(&self) -> usize {
-        self.taps
+    /// What they are for.
+    pub(super) fn interpolation(&self) -> Interpolation {
+        self.interpolation
     }
 
     /// The rows of the table, of which as many numbers count as there are taps.
@@ -48,7 +48,8 @@ impl Weights {
         };
         let phases: i32x16<S> = (fractions * PHASES as f32).round_ties_even().to_int();
         let phases = phases.to_array().map(|p| &table[(p as usize).min(PHASES)]);
-        // Vector k begins as the rows of lanes 2k and 2k + 1; three perfect shuffles bring together what is of one tap.
+        // Vector k begins as the rows of lanes 2k and 2k + 1; three perfect shuffles bring together what is
+        // of one tap.
         let mut rows: [f32x16<S>; ROW] = std::array::from_fn(|k| {
             let [a, b] = [phases[2 * k], phases[2 * k + 1]].map(|row| f32x8::from_slice(simd, row));
             a.combine(b)

@@ -1,13 +1,13 @@
 //! Warping: an image resampled through a homography, or any other map (rectification with its lens).
 //!
 //! For each output pixel (x, y) the map gives the place (u, v) in the input, pixel centres at integers. For a
-//! homography u = (h₀₀ x + (h₀₁ y + h₀₂)) / w, v and w likewise, in f64, in this order, without fusing. Places inside the
-//! input's area, −½ ≤ u < width − ½ and likewise v, are interpolated; taps beyond the edge repeat the edge
-//! pixel. All others, and those beyond the horizon, take the fill value.
+//! homography u = (h₀₀ x + (h₀₁ y + h₀₂)) / w, v and w likewise, in f64, in this order, without fusing.
+//! Places inside the input's area, −½ ≤ u < width − ½ and likewise v, are interpolated; taps beyond the edge
+//! repeat the edge pixel. All others, and those beyond the horizon, take the fill value.
 //!
-//! **Interpolation** is separable. Bilinear: the fractions of u and v as f32. Bicubic: Keys (1981) with
-//! a = −½, 4 taps. Lanczos: 3 lobes, 6 taps scaled to sum 1. The weights of the last two come from a table
-//! over 1/1024 pixel. Along a row s = w₀ p₀, then s = fma(wᵢ, pᵢ, s); the rows' sums are added in the same way,
+//! **Interpolation** is separable. Bilinear: the fractions of u and v as f32. Bicubic: Keys (1981) with a =
+//! −½, 4 taps. Lanczos: 3 lobes, 6 taps scaled to sum 1. The weights of the last two come from a table over
+//! 1/1024 pixel. Along a row s = w₀ p₀, then s = fma(wᵢ, pᵢ, s); the rows' sums are added in the same way,
 //! top to bottom, in f32. Integers round to nearest even and saturate. A whole-pixel place gives its pixel as
 //! it is. There is no low-pass: shrink through a pyramid first where the map shrinks more than about twice.
 
@@ -20,9 +20,11 @@ pub use gpu::GpuWarp;
 pub(crate) use places::Map;
 
 use super::Homography;
-use crate::device::Cpu;
+use crate::device::gpu::Gpu;
+use crate::device::{Cpu, Processor};
+use crate::image::gpu::{GpuImage, GpuPixel};
 use crate::image::{Image, ImageView, ImageViewMut, Pixel, Size};
-use crate::options::named;
+use crate::options::{named, setters};
 use crate::{Error, Result};
 use kernel::Weights;
 use places::bounds;
@@ -33,8 +35,8 @@ use resample::Resampler;
 pub enum Interpolation {
     /// From 2×2 pixels; never leaves their range.
     Bilinear,
-    /// From 4×4 pixels, sharper; overshoots a little at edges. The default, of the library and of the command:
-    /// bilinear half way between pixels is their mean, and a warped image is blurred unevenly.
+    /// From 4×4 pixels, sharper; overshoots a little at edges. The default, of the library and of the
+    /// command: bilinear half way between pixels is their mean, and a warped image is blurred unevenly.
     #[default]
     Bicubic,
     /// From 6×6 pixels, sharpest.
@@ -58,85 +60,119 @@ impl Interpolation {
     }
 }
 
+/// How to warp.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct WarpOptions {
+    /// How values between pixels are made. Default bicubic.
+    pub interpolation: Interpolation,
+    /// What pixels without input get in all channels: a value of the image's pixel type. Default 0, black.
+    pub fill: f32,
+}
+
+setters!(WarpOptions { with_interpolation: interpolation = Interpolation, with_fill: fill = f32 });
+
+impl WarpOptions {
+    /// Checks every option for images of one pixel type.
+    ///
+    /// # Errors
+    /// [`Error::Option`] when this type cannot hold the fill value.
+    pub fn check<T: Pixel>(&self) -> Result<()> {
+        self.fill_as::<T>().map(drop)
+    }
+
+    fn fill_as<T: Pixel>(&self) -> Result<T> {
+        let fill = T::from_f32(self.fill);
+        let kept = fill.to_f32() == self.fill || fill.to_f32().is_nan();
+        kept.then_some(fill)
+            .ok_or_else(|| Error::option("fill", self.fill, "a value of the image's pixel type"))
+    }
+}
+
 /// Rows that one task computes.
 const ROWS: usize = 16;
 
 /// Longest side of an input: places are kept in 32 bits.
 const LONGEST: usize = i32::MAX as usize / 2;
 
-/// Output pixels at most: what fits a length.
-fn check_size(size: Size, channels: usize) -> Result<()> {
-    let values = size.width.checked_mul(size.height).and_then(|n| n.checked_mul(channels));
-    match values {
-        Some(n) if n <= isize::MAX as usize / 4 => Ok(()),
-        _ => Err(Error::Image(format!("an output of {size} with {channels} channels is too large"))),
+/// Fails for an input without pixels, or too long.
+fn check_input(size: Size) -> Result<()> {
+    if size.is_empty() {
+        return Err(Error::Image(format!("the image to warp is empty ({size})")));
     }
+    if size.width.max(size.height) > LONGEST {
+        return Err(Error::Image(format!("an image of {size} is too long to warp")));
+    }
+    Ok(())
 }
 
-/// The output of `size` whose pixel (x, y) shows the input at `input_from_output`(x, y). To bring image B onto image A
-/// give B from A. Places without input get `fill` in all channels.
+/// The output of `size` whose pixel (x, y) shows the input at `input_from_output`(x, y). To bring image B
+/// onto image A give B from A. Places without input get the fill value. It is made on the processor's GPU
+/// where there is one that can.
 ///
 /// # Errors
-/// [`Error::Image`] when the input is empty, or the output too large to be held.
-pub fn warp<T: Pixel>(
+/// [`Error::Image`] when the input is empty, [`Error::Memory`] when the output is too large to be held, as
+/// [`WarpOptions::check`], and [`Error::Device`] when a GPU fails.
+pub fn warp<T: GpuPixel>(
     input: ImageView<'_, T>,
     input_from_output: &Homography,
     size: Size,
-    interpolation: Interpolation,
-    fill: T,
-    cpu: &Cpu,
+    options: &WarpOptions,
+    processor: &Processor,
 ) -> Result<Image<T>> {
-    warp_by(input, input_from_output, size, interpolation, fill, cpu)
+    let fill = options.fill_as()?;
+    check_input(input.size())?;
+    let on_cpu = |cpu: &Cpu| warp_by(input, input_from_output, size, options, cpu);
+    if size.is_empty() {
+        return on_cpu(&processor.cpu);
+    }
+    let on_gpu = |gpu: &Gpu| {
+        let plan = GpuWarp::new(gpu, options.interpolation, input.channels())?;
+        plan.warp(&GpuImage::upload(gpu, input)?, input_from_output, size, fill)?.download()
+    };
+    processor.gpu_or_cpu("warping", on_gpu, on_cpu)
 }
 
-/// [`warp()`] into memory of the caller's: an image of the output's size and the input's channels.
+/// [`warp()`] on the CPU into memory of the caller's: an image of the output's size and the input's channels.
 ///
 /// # Errors
 /// As [`warp()`], and [`Error::Mismatch`] for an output of other channels.
 pub fn warp_into<T: Pixel>(
     input: ImageView<'_, T>,
     input_from_output: &Homography,
-    interpolation: Interpolation,
-    fill: T,
+    options: &WarpOptions,
     cpu: &Cpu,
     output: ImageViewMut<'_, T>,
 ) -> Result<()> {
-    warp_by_into(input, input_from_output, interpolation, fill, cpu, output)
+    warp_by_into(input, input_from_output, options, cpu, output)
 }
 
-/// [`warp()`] by any map.
+/// [`warp()`] by any map, on the CPU.
 pub(crate) fn warp_by<T: Pixel>(
     input: ImageView<'_, T>,
     input_from_output: &impl Map,
     size: Size,
-    interpolation: Interpolation,
-    fill: T,
+    options: &WarpOptions,
     cpu: &Cpu,
 ) -> Result<Image<T>> {
-    check_size(size, input.channels())?;
-    let mut output = Image::filled(size, input.channels(), T::default());
-    warp_by_into(input, input_from_output, interpolation, fill, cpu, output.view_mut())?;
+    let mut output = Image::try_filled(size, input.channels(), T::default())?;
+    warp_by_into(input, input_from_output, options, cpu, output.view_mut())?;
     Ok(output)
 }
 
 fn warp_by_into<T: Pixel>(
     input: ImageView<'_, T>,
     input_from_output: &impl Map,
-    interpolation: Interpolation,
-    fill: T,
+    options: &WarpOptions,
     cpu: &Cpu,
     output: ImageViewMut<'_, T>,
 ) -> Result<()> {
+    let fill = options.fill_as()?;
     output.require_shape("the output", output.size(), input.channels())?;
-    if input.size().is_empty() {
-        return Err(Error::Image(format!("the image to warp is empty ({})", input.size())));
-    }
-    if input.size().width.max(input.size().height) > LONGEST {
-        return Err(Error::Image(format!("an image of {} is too long to warp", input.size())));
-    }
+    check_input(input.size())?;
     let _stage = cpu.stage("warp");
     let cpu = &cpu.begin_task("warp", output.size().height);
-    let weights = Weights::new(interpolation);
+    let weights = Weights::new(options.interpolation);
     cpu.for_bands(output, ROWS, |first, band| {
         Resampler::new(input, &weights, fill).run(input_from_output, first, band, cpu.level());
         cpu.advance(ROWS);
@@ -147,19 +183,38 @@ fn warp_by_into<T: Pixel>(
 /// Where [`warp()`] finds input: 255 on output pixels that it interpolates, 0 on those that it fills.
 ///
 /// # Errors
-/// [`Error::Image`] when the output is too large to be held.
-pub fn coverage(input: Size, map: &Homography, size: Size, cpu: &Cpu) -> Result<Image<u8>> {
-    coverage_by(input, map, size, cpu)
+/// [`Error::Image`] when the input is empty, [`Error::Memory`] when the output is too large to be held, and
+/// [`Error::Device`] when a GPU fails.
+pub fn coverage(
+    input: Size,
+    input_from_output: &Homography,
+    size: Size,
+    processor: &Processor,
+) -> Result<Image<u8>> {
+    check_input(input)?;
+    let on_cpu = |cpu: &Cpu| coverage_by(input, input_from_output, size, cpu);
+    if size.is_empty() {
+        return on_cpu(&processor.cpu);
+    }
+    let on_gpu = |gpu: &Gpu| {
+        let plan = GpuWarp::<u8>::new(gpu, Interpolation::Bilinear, 1)?;
+        plan.coverage(input, input_from_output, size)?.download()
+    };
+    processor.gpu_or_cpu("warping", on_gpu, on_cpu)
 }
 
-/// [`coverage`] by any map.
-pub(crate) fn coverage_by(input: Size, map: &impl Map, size: Size, cpu: &Cpu) -> Result<Image<u8>> {
-    check_size(size, 1)?;
-    let mut output = Image::new(size);
+/// [`coverage`] by any map, on the CPU.
+pub(crate) fn coverage_by(
+    input: Size,
+    input_from_output: &impl Map,
+    size: Size,
+    cpu: &Cpu,
+) -> Result<Image<u8>> {
+    let mut output = Image::try_filled(size, 1, 0)?;
     let [right, bottom] = bounds(input);
     cpu.for_chunks(output.data_mut(), size.width, |y, out| {
         let (mut us, mut vs) = (vec![0.0; size.width], vec![0.0; size.width]);
-        map.row(y as f64, &mut us, &mut vs, cpu.level());
+        input_from_output.row(y as f64, &mut us, &mut vs, cpu.level());
         for (out, (&u, &v)) in out.iter_mut().zip(us.iter().zip(&vs)) {
             let inside = (u >= -0.5) & (v >= -0.5) & (u < right) & (v < bottom);
             *out = if inside { 255 } else { 0 };

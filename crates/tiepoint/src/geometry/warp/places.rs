@@ -28,7 +28,8 @@ fn project<S: Simd>(_simd: S, m: [[f64; 3]; 3], first: usize, y: f64, u: &mut [f
     let sided = m[2][2] == 1.0;
     let [a, b, c] = [m[0], m[1], m[2]].map(|r| r[1] * y + r[2]);
     let first = first as i32;
-    // 2026-11-22: one division for both, with two corrections each that give its bits (Markstein), was no faster.
+    // 2026-11-22: one division for both, with two corrections each that give its bits (Markstein), was no
+    // faster.
     for (i, (u, v)) in u.iter_mut().zip(v).enumerate() {
         let at = f64::from(first.wrapping_add(i as i32));
         let w = m[2][0] * at + c;
@@ -46,10 +47,11 @@ pub(super) fn bounds(input: Size) -> [f64; 2] {
 /// Pixels of a [`Line`].
 pub(super) const COLUMNS: usize = 128;
 
-/// Stands for a pixel where there is none.
+/// The position of a pixel that has none.
 pub(super) const NOWHERE: i32 = i32::MIN;
 
-/// Places of neighbours in a row of the output: the pixel left of and above each, or [`NOWHERE`], and how far behind it.
+/// Places of neighbours in a row of the output: the pixel left of and above each, or [`NOWHERE`], and how far
+/// behind it.
 #[derive(Clone)]
 pub(super) struct Line {
     pub(super) left: [i32; COLUMNS],
@@ -96,8 +98,8 @@ fn settle<S: Simd>(
     }
 }
 
-/// A whole number below 2³¹ as an integer: the last bits of its sum with 1.5 · 2⁵². A conversion would have to mind
-/// what does not fit.
+/// A whole number below 2³¹ as an integer: the last bits of its sum with 1.5 · 2⁵². A conversion would also
+/// have to treat values that do not fit.
 #[inline(always)]
 fn whole(v: f64) -> i32 {
     (v + 6_755_399_441_055_744.0).to_bits() as i32

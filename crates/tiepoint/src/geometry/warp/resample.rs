@@ -1,13 +1,14 @@
 //! An image resampled at given places, tile by tile.
 //!
-//! The part of the input that a tile of the output shows is brought into a patch: as f32, one channel behind the other,
-//! edges repeated. Sixteen neighbours of the output lie within 32 neighbours of a few rows of it, as long as the map
-//! shrinks less than about twice: two vectors a row hold all that they need, and a permutation of them is a tap of all
-//! sixteen. What does not fit, at the edge of the input and without such permutations, is gathered pixel by pixel.
+//! The part of the input that a tile of the output shows is copied into a patch: as f32, channel by channel,
+//! with edges repeated. Sixteen neighbouring pixels of the output need at most 32 columns of a few rows of
+//! the patch, as long as the map shrinks less than about twice: two vectors hold a row, and a permutation of
+//! them gives one tap of all sixteen. Pixels that lie farther apart, and levels without such permutations,
+//! gather their taps one by one.
 
-use super::ROWS;
 use super::kernel::Weights;
 use super::places::{COLUMNS, Line, Map, NOWHERE};
+use super::{Interpolation, ROWS};
 use crate::device::{Level, dispatch};
 use crate::image::{ImageView, ImageViewMut, Pixel, Size};
 use fearless_simd::{Simd, f32x16, i32x16, prelude::*, u8x64, u32x16};
@@ -15,10 +16,10 @@ use fearless_simd::{Simd, f32x16, i32x16, prelude::*, u8x64, u32x16};
 /// Pixels that are interpolated together.
 const LANES: usize = 16;
 
-/// Neighbours in a row of the patch that the lanes may reach.
+/// Columns of the patch that the taps of a vector of pixels may span.
 const WINDOW: usize = 2 * LANES;
 
-/// Values of a patch at most: so many for each pixel of the tile.
+/// Greatest number of values in a patch: 16 for each pixel of the tile.
 const MOST: usize = 16 * COLUMNS * ROWS;
 
 /// Rows of the output that one task resamples.
@@ -51,16 +52,16 @@ impl<'a, T: Pixel> Resampler<'a, T> {
                 line.find(map, [first / channels, y + j], size, &mut self.places, level);
             }
             let mut out: Vec<&mut [T]> = band.rows_mut().map(|r| &mut r[first..last]).collect();
-            dispatch!(level, simd => match self.weights.taps() {
-                2 => tile::<_, _, 2>(simd, self, &mut out),
-                4 => tile::<_, _, 4>(simd, self, &mut out),
-                _ => tile::<_, _, 6>(simd, self, &mut out),
+            dispatch!(level, simd => match self.weights.interpolation() {
+                Interpolation::Bilinear => tile::<_, _, 2>(simd, self, &mut out),
+                Interpolation::Bicubic => tile::<_, _, 4>(simd, self, &mut out),
+                Interpolation::Lanczos3 => tile::<_, _, 6>(simd, self, &mut out),
             });
         }
     }
 }
 
-/// The places of a tile are known; fills its rows.
+/// Fills the rows of a tile, the places of which are known.
 #[inline(always)]
 fn tile<S: Simd, T: Pixel, const TAPS: usize>(simd: S, task: &mut Resampler<'_, T>, out: &mut [&mut [T]]) {
     let lines = &task.lines[..out.len()];
@@ -102,13 +103,14 @@ struct Patch {
     /// The least of the tile's `left` and `top`.
     left: i32,
     top: i32,
-    /// Rows from the first to the last of sixteen neighbours, at most. All go through as many: a number that changed
-    /// between them would be guessed wrong. The patch has as many rows more than it needs, with anything in them.
+    /// The greatest number of rows between the places of sixteen neighbours. The loops of all vectors run
+    /// over so many rows, because a varying number would be mispredicted; the patch has as many rows more
+    /// than it needs, of any value.
     span: usize,
 }
 
 impl Patch {
-    /// This patch filled with what pixels at `lines` read, if there are any and it is not too much.
+    /// This patch with the pixels that `lines` read; `None` where they read none, or too many.
     #[inline(always)]
     fn load<S: Simd, T: Pixel>(
         &mut self,
@@ -183,10 +185,10 @@ fn bring<T: Pixel>(row: &[T], channels: usize, channel: usize, first: i32, out: 
     out[within..].fill(row[(width - 1) * channels + channel].to_f32());
 }
 
-/// Sixteen pixels whose taps lie within [`WINDOW`] columns of a patch.
+/// Sixteen pixels of the output whose taps lie within [`WINDOW`] columns of a patch.
 struct Window<'a, S: Simd, const TAPS: usize> {
     patch: &'a Patch,
-    /// Where its first row begins in a plane.
+    /// The beginning of the window's first row in a plane.
     start: usize,
     /// How far below that row the pixels' first taps lie.
     below: u32x16<S>,
@@ -198,7 +200,8 @@ impl<'a, S: Simd, const TAPS: usize> Window<'a, S, TAPS> {
     /// `None` when the pixels lie too far apart, or one nowhere.
     #[inline(always)]
     fn new(simd: S, patch: &'a Patch, left: &[i32], top: &[i32]) -> Option<Self> {
-        // Lines stay lines, nearly: the ends of the row of lanes are the ends of its places. The check asks all.
+        // The places lie nearly on a line, so that the first or the last is the leftmost, and the uppermost;
+        // the check below tests all of them.
         let (l, t) = ([left[0], left[LANES - 1]], [top[0], top[LANES - 1]]);
         let (from, upper) = (l[0].min(l[1]), t[0].min(t[1]));
         if from == NOWHERE {
@@ -220,7 +223,7 @@ impl<'a, S: Simd, const TAPS: usize> Window<'a, S, TAPS> {
     fn sum(&self, simd: S, channel: usize, [wx, wy]: [&[f32x16<S>; TAPS]; 2]) -> f32x16<S> {
         let start = channel * self.patch.plane + self.start;
         let mut all = f32x16::splat(simd, 0.0);
-        // Sums along the rows that a pixel needs, which move up by one from row to row.
+        // Sums along the rows that a pixel needs; they move up by one from row to row.
         let mut rows = [all; TAPS];
         for row in 0..TAPS - 1 {
             rows[row + 1] = self.along(simd, start, row, wx);

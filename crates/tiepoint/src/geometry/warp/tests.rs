@@ -6,6 +6,10 @@ use proptest::prelude::*;
 
 const ALL: [Interpolation; 3] = [Interpolation::Bilinear, Interpolation::Bicubic, Interpolation::Lanczos3];
 
+fn options(interpolation: Interpolation, fill: f32) -> WarpOptions {
+    WarpOptions { interpolation, fill }
+}
+
 fn noise(size: Size, channels: usize) -> Image<u8> {
     let mut state = 7_u32;
     let next = |_| {
@@ -64,13 +68,14 @@ fn reference(input: &Image<u8>, map: &Homography, size: Size, kind: Interpolatio
 
 #[test]
 fn identity_and_whole_shifts_move_pixels() {
-    let cpu = Cpu::sequential();
+    let cpu = Cpu::sequential().into();
     for channels in 1..=4 {
         let image = noise(Size::new(9, 7), channels);
         for kind in ALL {
-            let same = warp(image.view(), &shift(0.0, 0.0), image.size(), kind, 0, &cpu).unwrap();
+            let same = warp(image.view(), &shift(0.0, 0.0), image.size(), &options(kind, 0.0), &cpu).unwrap();
             assert_eq!(same, image, "{kind:?}");
-            let moved = warp(image.view(), &shift(2.0, -1.0), image.size(), kind, 99, &cpu).unwrap();
+            let moved =
+                warp(image.view(), &shift(2.0, -1.0), image.size(), &options(kind, 99.0), &cpu).unwrap();
             assert_eq!(moved.row(3)[..channels], image.row(2)[2 * channels..3 * channels], "{kind:?}");
             assert!(moved.row(0).iter().all(|&v| v == 99), "above the input");
         }
@@ -81,8 +86,8 @@ fn identity_and_whole_shifts_move_pixels() {
 fn half_way_between_two_pixels() {
     let image = Image::from_vec(vec![10.0_f32, 20.0, 40.0, 80.0], Size::new(4, 1), 1).unwrap();
     let at = |kind| {
-        warp(image.view(), &shift(1.5, 0.0), Size::new(1, 1), kind, 0.0, &Cpu::sequential()).unwrap().data()
-            [0]
+        let (options, cpu) = (options(kind, 0.0), Cpu::sequential().into());
+        warp(image.view(), &shift(1.5, 0.0), Size::new(1, 1), &options, &cpu).unwrap().data()[0]
     };
     assert_eq!(at(Interpolation::Bilinear), 30.0, "mean");
     assert_eq!(at(Interpolation::Bicubic), (-10.0 + 9.0 * 20.0 + 9.0 * 40.0 - 80.0) / 16.0, "Keys");
@@ -91,11 +96,11 @@ fn half_way_between_two_pixels() {
 
 #[test]
 fn coverage_and_fill_agree() {
-    let cpu = Cpu::sequential();
+    let cpu = Cpu::sequential().into();
     let image = Image::filled(Size::new(20, 10), 1, 5_u8);
     let map = Homography::new([[0.9, 0.3, -4.0], [-0.2, 1.1, 2.0], [0.01, -0.02, 1.0]]).unwrap();
     let size = Size::new(60, 70);
-    let warped = warp(image.view(), &map, size, Interpolation::Bilinear, 0, &cpu).unwrap();
+    let warped = warp(image.view(), &map, size, &options(Interpolation::Bilinear, 0.0), &cpu).unwrap();
     let covered = coverage(image.size(), &map, size, &cpu).unwrap();
     assert!(warped.data().iter().zip(covered.data()).all(|(&v, &c)| (v == 5) == (c == 255)), "same pixels");
     assert!(covered.data().contains(&0) && covered.data().contains(&255), "both kinds");
@@ -105,24 +110,63 @@ fn coverage_and_fill_agree() {
 fn affine_maps_warp_too() {
     let turn = Affine::new([[0.0, 1.0, 0.0], [-1.0, 0.0, 4.0]]).unwrap();
     let image = noise(Size::new(5, 5), 1);
-    let out = warp(image.view(), &turn.into(), image.size(), Interpolation::Bicubic, 0, &Cpu::sequential())
-        .unwrap();
+    let cpu = Cpu::sequential().into();
+    let out = warp(image.view(), &turn.into(), image.size(), &WarpOptions::default(), &cpu).unwrap();
     assert_eq!(out.row(1)[3], image.row(1)[1], "(3, 1) shows (1, 1)");
 }
 
 #[test]
-fn nonsense_is_an_error() {
+fn nonsense_is_an_error_on_every_device() {
     let cpu = Cpu::sequential();
-    let empty = Image::<u8>::new(Size::new(0, 4));
-    let kind = Interpolation::Bilinear;
-    assert!(warp(empty.view(), &shift(0.0, 0.0), Size::new(3, 3), kind, 0, &cpu).is_err(), "empty input");
-    let one = Image::<u8>::new(Size::new(1, 1));
-    let huge = Size::new(usize::MAX, 2);
-    assert!(warp(one.view(), &shift(0.0, 0.0), huge, kind, 0, &cpu).is_err(), "output too large");
-    assert!(
-        warp(one.view(), &shift(0.0, 0.0), Size::new(0, 3), kind, 0, &cpu).unwrap().data().is_empty(),
-        "empty"
-    );
+    let (map, options) = (shift(0.0, 0.0), WarpOptions::default());
+    let gpus = crate::device::gpu::all().iter().map(|gpu| Processor::with_gpu(cpu.clone(), gpu.clone()));
+    for processor in gpus.chain([cpu.clone().into()]) {
+        let warped = |image: &Image<u8>, size| warp(image.view(), &map, size, &options, &processor);
+        let (empty, one) = (Image::new(Size::new(0, 4)), Image::new(Size::new(1, 1)));
+        assert!(matches!(warped(&empty, Size::new(3, 3)), Err(Error::Image(_))), "empty input");
+        for huge in [Size::new(usize::MAX, 2), Size::new(1 << 31, 1 << 31)] {
+            let found = coverage(one.size(), &map, huge, &processor);
+            for error in [warped(&one, huge).unwrap_err(), found.unwrap_err()] {
+                assert!(matches!(error, Error::Image(_) | Error::Memory { .. }), "{error:?}");
+            }
+        }
+        assert!(warped(&one, Size::new(0, 3)).unwrap().data().is_empty(), "an empty output is none");
+        assert!(
+            coverage(one.size(), &map, Size::new(3, 0), &processor).unwrap().data().is_empty(),
+            "nor here"
+        );
+        let wrong = options.with_fill(256.0);
+        let found = warp(one.view(), &map, one.size(), &wrong, &processor);
+        assert!(matches!(found, Err(Error::Option { name: "fill", .. })), "{found:?}");
+    }
+    for (fill, fits) in [(0.5, [false, true]), (f32::NAN, [false, true]), (255.0, [true; 2])] {
+        let options = options.with_fill(fill);
+        assert_eq!([options.check::<u8>().is_ok(), options.check::<f32>().is_ok()], fits, "{fill}");
+    }
+}
+
+#[test]
+fn every_device_warps_the_same() {
+    let cpu = Cpu::with_threads(2).unwrap();
+    let (image, size) = (noise(Size::new(40, 30), 3), Size::new(50, 45));
+    let map = Homography::new([[0.9, 0.3, -4.0], [-0.2, 1.1, 2.0], [0.001, -0.002, 1.0]]).unwrap();
+    let (options, alone) = (options(Interpolation::Lanczos3, 7.0), cpu.clone().into());
+    let expected = warp(image.view(), &map, size, &options, &alone).unwrap();
+    let covered = coverage(image.size(), &map, size, &alone).unwrap();
+    for gpu in crate::device::gpu::all() {
+        let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
+        assert_same(
+            &warp(image.view(), &map, size, &options, &processor).unwrap(),
+            &expected,
+            format!("{gpu:?}"),
+        );
+        assert_same(&coverage(image.size(), &map, size, &processor).unwrap(), &covered, format!("{gpu:?}"));
+        assert_eq!(
+            processor.take_notes().is_empty(),
+            gpu.info().has_f64,
+            "a note where the CPU had to do it"
+        );
+    }
 }
 
 proptest! {
@@ -145,7 +189,7 @@ proptest! {
         for level in Cpu::levels() {
             for threads in [1, 2, 5] {
                 let cpu = Cpu::with_threads(threads).unwrap().at_level(level).unwrap();
-                let found = warp(image.view(), &map, size, ALL[kind], 77, &cpu).unwrap();
+                let found = warp(image.view(), &map, size, &options(ALL[kind], 77.0), &cpu.into()).unwrap();
                 assert_same(&found, &expected, format_args!("{:?} {level:?} {threads}", ALL[kind]));
             }
         }
@@ -166,7 +210,7 @@ fn windows_of_whole_tiles_equal_the_reference() {
             for level in Cpu::levels() {
                 let cpu = Cpu::sequential().at_level(level).unwrap();
                 let mut found = Image::filled(size, channels, 200);
-                warp_into(image.view(), &map, kind, 3, &cpu, found.view_mut()).unwrap();
+                warp_into(image.view(), &map, &options(kind, 3.0), &cpu, found.view_mut()).unwrap();
                 assert_same(&found, &expected, format_args!("{map:?} {kind:?} {level:?}"));
             }
         }
@@ -178,7 +222,8 @@ fn progress_is_told_of_rows() {
     let (image, map) = (noise(Size::new(20, 20), 1), shift(2.0, 3.0));
     for threads in [1, 5] {
         let (cpu, size) = (Cpu::with_threads(threads).unwrap(), Size::new(30, 100));
-        let warp = |cpu: &Cpu| warp(image.view(), &map, size, Interpolation::Bilinear, 0, cpu).unwrap();
+        let warp =
+            |cpu: &Cpu| warp(image.view(), &map, size, &WarpOptions::default(), &cpu.clone().into()).unwrap();
         assert!(told(&cpu, 6, warp).iter().all(|p| p.task == "warp" && p.total == 100), "rows of the output");
     }
 }

@@ -41,7 +41,8 @@ struct Plan {
     /// Bits of a value.
     depth: u8,
     colour: Colour,
-    /// Strips hold the values of their pixels as they are: no compression, predictor, inversion or half floats.
+    /// Strips hold the values of their pixels as they are: no compression, predictor, inversion or half
+    /// floats.
     plain: bool,
     byte_order: ByteOrder,
     /// Offset and length of each cell in the file.
@@ -180,8 +181,8 @@ fn places(decoder: &mut Decoder<impl Source>, tiled: bool) -> Result<Vec<(u64, u
     Ok(offsets.into_iter().zip(lengths).collect())
 }
 
-/// What a byte can expand to at most. Dictionary coders refer to their whole window at best, JPEG spends at
-/// least a bit on a block of 64 pixels, fax a bit on a row.
+/// The greatest expansion of a byte. Dictionary coders refer to at most their whole window; JPEG takes at
+/// least a bit for a block of 64 pixels, fax a bit for a row.
 fn ratio(method: CompressionMethod, width: u64) -> u64 {
     match method {
         CompressionMethod::None => 1,
@@ -201,7 +202,8 @@ trait Sample: Pixel {
     /// Appends the values that `bytes` are.
     fn parse(bytes: &[u8], plan: &Plan, out: &mut Vec<Self>);
 
-    /// The place of bytes that are values already; `None` for other types, which are parsed.
+    /// The memory of the next rows, for a type whose values are bytes; `None` for types that have to be
+    /// parsed.
     fn next_rows(_: &mut Rows<Self>, _count: usize) -> Result<Option<&mut [u8]>, Fault> {
         Ok(None)
     }
@@ -359,7 +361,7 @@ fn admit(
 ) -> Result<(), Fault> {
     plan.plausible(cell, width, rows)?;
     if plan.jpeg {
-        // As the decoder puts it together: the tables without their end, then the cell without its start.
+        // The decoder joins them in this way: the tables without their end, then the cell without its start.
         let tables = match decoder.find_tag(Tag::JPEGTables)? {
             Some(tables) => tables.into_u8_vec()?,
             None => Vec::new(),

@@ -6,10 +6,13 @@ use std::io::{self, Write};
 /// Bytes that a strip aims at.
 const STRIP: usize = 1 << 18;
 
-/// Field types of TIFF 6.0 and BigTIFF.
-const SHORT: u16 = 3;
-const LONG: u16 = 4;
-const LONG8: u16 = 16;
+/// Field types of TIFF 6.0 and BigTIFF, by their numbers in the file.
+#[derive(Clone, Copy)]
+enum FieldType {
+    Short = 3,
+    Long = 4,
+    Long8 = 16,
+}
 
 /// Why `view` cannot be written, if it cannot.
 pub(in crate::image) fn check(view: &AnyView<'_>) -> Result<(), String> {
@@ -42,16 +45,16 @@ pub(in crate::image) fn write_floats(
 /// One entry of the directory; the values stand in the file after it when they do not fit inside.
 struct Field {
     tag: u16,
-    kind: u16,
+    kind: FieldType,
     values: Vec<u64>,
 }
 
 impl Field {
     fn width(&self) -> usize {
         match self.kind {
-            SHORT => 2,
-            LONG => 4,
-            _ => 8,
+            FieldType::Short => 2,
+            FieldType::Long => 4,
+            FieldType::Long8 => 8,
         }
     }
 
@@ -99,29 +102,29 @@ fn directory<T: Pixel>(
     big: bool,
 ) -> (Vec<u8>, u64) {
     let (size, channels) = (view.size(), view.channels());
-    let offset_kind = if big { LONG8 } else { LONG };
+    let offset_kind = if big { FieldType::Long8 } else { FieldType::Long };
     let photometric = if channels >= 3 { 2 } else { 1 };
     let extra = channels - if channels >= 3 { 3 } else { 1 };
     let strip_bytes = |i: usize| row_bytes * rows_per_strip.min(size.height - i * rows_per_strip) as u64;
     let field = |tag, kind, values| Field { tag, kind, values };
     let mut fields = vec![
-        field(256, LONG, vec![size.width as u64]),
-        field(257, LONG, vec![size.height as u64]),
-        field(258, SHORT, vec![8 * size_of::<T>() as u64; channels]),
-        field(259, SHORT, vec![1]),
-        field(262, SHORT, vec![photometric]),
+        field(256, FieldType::Long, vec![size.width as u64]),
+        field(257, FieldType::Long, vec![size.height as u64]),
+        field(258, FieldType::Short, vec![8 * size_of::<T>() as u64; channels]),
+        field(259, FieldType::Short, vec![1]),
+        field(262, FieldType::Short, vec![photometric]),
         field(273, offset_kind, vec![0; strips]),
-        field(277, SHORT, vec![channels as u64]),
-        field(278, LONG, vec![rows_per_strip as u64]),
+        field(277, FieldType::Short, vec![channels as u64]),
+        field(278, FieldType::Long, vec![rows_per_strip as u64]),
         field(279, offset_kind, (0..strips).map(strip_bytes).collect()),
-        field(284, SHORT, vec![1]),
+        field(284, FieldType::Short, vec![1]),
     ];
     if extra > 0 {
         // The first is alpha, not multiplied into the colour; of others nothing is known.
         let kinds = (0..extra).map(|i| if i == 0 { 2 } else { 0 }).collect();
-        fields.push(field(338, SHORT, kinds));
+        fields.push(field(338, FieldType::Short, kinds));
     }
-    fields.push(field(339, SHORT, vec![format; channels]));
+    fields.push(field(339, FieldType::Short, vec![format; channels]));
 
     let (header, count, entry, inside) = if big { (16, 8, 20, 8) } else { (8, 2, 12, 4) };
     let tables = header + count + entry * fields.len() + inside;
@@ -145,7 +148,7 @@ fn directory<T: Pixel>(
     let mut values = Vec::new();
     for f in &fields {
         number(&mut head, u64::from(f.tag), 2);
-        number(&mut head, u64::from(f.kind), 2);
+        number(&mut head, f.kind as u64, 2);
         number(&mut head, f.values.len() as u64, inside);
         if f.len() > inside {
             number(&mut head, (tables + values.len()) as u64, inside);

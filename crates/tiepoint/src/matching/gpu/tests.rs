@@ -43,7 +43,7 @@ fn matchers() -> impl Iterator<Item = (&'static Gpu, GpuMatcher)> {
 
 /// Equality to the bit, and NaN nowhere.
 fn check_nearest(a: &Features, b: &Features, what: &str) {
-    let expected = super::super::nearest_neighbours(a, b, &Cpu::sequential()).unwrap();
+    let expected = super::super::nearest_neighbours(a, b, &Cpu::sequential().into()).unwrap();
     for (gpu, matcher) in matchers() {
         let [on_a, on_b] = [a, b].map(|f| GpuFeatures::upload(gpu, f).unwrap());
         let found = matcher.nearest_neighbours(&on_a, &on_b).unwrap();
@@ -118,7 +118,7 @@ fn not_a_number_is_nobodys_neighbour() {
 }
 
 fn check_matches(a: &Features, b: &Features, options: &MatchOptions, fewest: usize) {
-    let expected = super::super::match_features(a, b, options, &Cpu::sequential()).unwrap();
+    let expected = super::super::match_features(a, b, options, &Cpu::sequential().into()).unwrap();
     assert!(expected.len() >= fewest, "the test compares something: {} matches", expected.len());
     for (gpu, matcher) in matchers() {
         let [on_a, on_b] = [a, b].map(|f| GpuFeatures::upload(gpu, f).unwrap());
@@ -209,7 +209,7 @@ fn numbers_stay_on_the_device() {
             let first =
                 |f: &Features, n: u32| f.subset(&(0..f.len().min(n as usize)).collect::<Vec<_>>()).unwrap();
             let (a, b) = (first(&a, n), first(&b, m));
-            let expected = super::super::match_features(&a, &b, &options, &Cpu::sequential()).unwrap();
+            let expected = super::super::match_features(&a, &b, &options, &Cpu::sequential().into()).unwrap();
             assert_eq!(found.matches(&options).unwrap(), expected, "{gpu:?}: {n} and {m}");
             assert_eq!(found.download().unwrap().map(|s| s.len()), [a.len(), b.len()], "{gpu:?}");
         }

@@ -7,12 +7,11 @@
 
 pub(super) mod gpu;
 
+use super::Guide;
 use super::nearest::Best;
 use super::product::Element;
-use super::{Guide, Nearest, finished};
-use crate::Result;
 use crate::device::Cpu;
-use crate::feature::{Descriptors, Features, Keypoint};
+use crate::feature::{Features, Keypoint};
 use crate::geometry::Model;
 use std::ops::Range;
 
@@ -90,14 +89,15 @@ impl Grid {
         self.range(y, self.top, self.rows).for_each(|row| self.visit_row(row, columns.clone(), f));
     }
 
-    /// Calls `f` with all keypoints that may lie within `radius` of the line `a x + b y + c = 0`: of every row
-    /// of cells that the band meets, the run of cells that it meets there.
+    /// Calls `f` with all keypoints that may lie within `radius` of the line `a x + b y + c = 0`: those in
+    /// the cells that the band around the line meets, found row by row.
     fn visit_line(&self, [a, b, c]: [f64; 3], radius: f64, f: &mut impl FnMut(u32)) {
         let norm = (a * a + b * b).sqrt();
         if !(norm > 0.0 && norm.is_finite()) {
             return;
         }
-        // Where the band lies along one axis for a span of the other: all of it for a line along that axis.
+        // The interval of one axis that the band covers over an interval of the other; all of the axis for a
+        // line along it.
         let span = |(p, q): (f64, f64), [low, high]: [f64; 2]| {
             if p == 0.0 {
                 return [f64::NEG_INFINITY, f64::INFINITY];
@@ -114,7 +114,7 @@ impl Grid {
     }
 }
 
-/// What the model says about one keypoint of A.
+/// Where the model expects the match of a keypoint of A.
 enum Prediction {
     Place([f64; 2]),
     Line([f64; 3]),
@@ -159,26 +159,8 @@ fn candidates(grid: &Grid, b: &[Keypoint], guide: &Guide, k: &Keypoint, found: &
     found.sort_unstable();
 }
 
-/// As [`super::nearest_neighbours`], among the pairs that `guide` allows.
-pub(super) fn nearest_neighbours(
-    a: &Features,
-    b: &Features,
-    guide: &Guide,
-    cpu: &Cpu,
-) -> Result<[Vec<Option<Nearest>>; 2]> {
-    Ok(match (&a.descriptors, &b.descriptors) {
-        _ if a.is_empty() || b.is_empty() => [vec![None; a.len()], vec![None; b.len()]],
-        (Descriptors::U8(va), Descriptors::U8(vb)) => {
-            search(a, b, va, vb, guide, cpu).map(|s| s.iter().map(finished).collect())
-        }
-        (Descriptors::F32(va), Descriptors::F32(vb)) => {
-            search(a, b, va, vb, guide, cpu).map(|s| s.iter().map(finished).collect())
-        }
-        _ => return Err(super::kinds_differ()),
-    })
-}
-
-fn search<E: Element>(
+/// The two nearest neighbours of every feature of A, then of B, among the pairs that `guide` allows.
+pub(super) fn search<E: Element>(
     a: &Features,
     b: &Features,
     values_a: &[E],

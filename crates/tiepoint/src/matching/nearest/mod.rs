@@ -1,12 +1,12 @@
 //! The exact two nearest neighbours of every descriptor, from A in B and from B in A, in one pass.
 //!
-//! Every product a·b is computed once, in tiles of 6 × 64, and offered to its row and to its column; nothing
-//! of the size n·m is ever stored. Each thread takes a run of A with column results of its own, and the
-//! columns are merged by (distance, index): the result is that of a sequential search, for any cut. Among
-//! equally near neighbours the one with the smaller index is the nearest.
+//! Every product a·b is computed once, in tiles of 6 × 64, and updates the best neighbours of its row and of
+//! its column; the n·m products are never stored. Each thread takes a run of A and keeps column results of
+//! its own, which are merged by (distance, index), so the result is that of a sequential search for any
+//! number of threads. Of equally near neighbours the one with the smaller index is the nearest.
 //!
-//! After the first few hundred columns hardly any distance beats the limits, so a tile costs its products,
-//! one comparison per 16 distances, and a branch.
+//! After the first few hundred columns hardly any distance is below the limits, so that a tile costs its
+//! products, one comparison for 16 distances, and a branch.
 
 pub(super) mod gpu;
 
@@ -14,7 +14,7 @@ use super::product::{COLUMNS, Distance, Element, LANES, Line, ROWS, Tile};
 use crate::device::{Cpu, Level, dispatch};
 use fearless_simd::Simd;
 
-/// Index of no neighbour.
+/// The index that means: no neighbour.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// The nearest neighbour so far and the distance of the second.
@@ -28,7 +28,7 @@ pub(super) struct Best<T> {
 impl<T: Distance> Best<T> {
     pub(super) const NONE: Self = Self { first: T::FAR, second: T::FAR, index: NONE };
 
-    /// Takes note of a neighbour; indices must come in ascending order.
+    /// Considers another neighbour. Indices must come in ascending order.
     #[inline(always)]
     pub(super) fn offer(&mut self, distance: T, index: u32) {
         if distance < self.first {
@@ -38,7 +38,7 @@ impl<T: Distance> Best<T> {
         }
     }
 
-    /// The best of both, which have seen different neighbours.
+    /// The best of two disjoint sets of neighbours.
     pub(super) fn merge(self, other: Self) -> Self {
         let other_first = other.first < self.first || (other.first == self.first && other.index < self.index);
         let (near, far) = if other_first { (other, self) } else { (self, other) };
@@ -47,7 +47,7 @@ impl<T: Distance> Best<T> {
     }
 }
 
-/// The same for a panel of columns, each field in a line.
+/// [`Best`] for each column of a panel, as a structure of arrays.
 #[derive(Clone, Debug)]
 struct Columns<T> {
     first: Line<T>,
@@ -74,9 +74,9 @@ impl<T: Distance> Columns<T> {
     }
 }
 
-/// Descriptors of B, packed.
+/// The descriptors of B, packed into panels.
 struct Panels<T> {
-    /// Words of a descriptor, that is, lines of a panel.
+    /// Words in a descriptor, which is the number of lines in a panel.
     words: usize,
     lines: Vec<Line<T>>,
     norms: Vec<Line<T>>,
@@ -104,7 +104,7 @@ impl<T: Distance> Panels<T> {
     }
 }
 
-/// Six descriptors of A, packed, with the best seen for each.
+/// Six packed descriptors of A and the best neighbours found for each so far.
 struct Strip<T> {
     words: Vec<[T; ROWS]>,
     norms: [T; ROWS],
@@ -126,8 +126,9 @@ impl<T: Distance> Strip<T> {
         Self { words, norms, best: [Best::NONE; ROWS], rows: values.len() / dimension }
     }
 
-    /// Offers a tile of products, which become distances, to the rows and columns. `at` are the indices of
-    /// the first row and the first column; `width` columns of the panel are real.
+    /// Turns a tile of products into distances and updates the best neighbours of its rows and columns. `at`
+    /// holds the indices of the first row and the first column; the panel has `width` columns, the rest is
+    /// padding.
     #[inline(always)]
     fn scan<S: Simd>(
         &mut self,
@@ -171,13 +172,13 @@ fn scan<S: Simd, T: Distance>(
     strip.scan(simd, tile, at, width, norms, columns);
 }
 
-/// The best of a run of rows, and of all columns among these rows.
+/// The best neighbours of a run of rows, and those of every column among these rows.
 type Found<T> = (Vec<Best<T>>, Vec<Columns<T>>);
 
-/// Strips of A that meet a panel of B while it lies in the first-level cache.
+/// Strips of A that are multiplied with a panel of B while it stays in the first-level cache.
 const STRIPS: usize = 32;
 
-/// Searches the descriptors of A from `first` on, all of `values`, in all of B.
+/// Compares `values`, descriptors of A of which the first has the index `first`, with all of B.
 fn search_run<E: Element>(
     cpu: &Cpu,
     (first, values): (usize, &[E]),
@@ -208,7 +209,7 @@ fn search_run<E: Element>(
     (rows, columns)
 }
 
-/// The nearest two in B for every descriptor of A, and in A for every descriptor of B.
+/// The two nearest neighbours in B of every descriptor of A, and in A of every descriptor of B.
 pub(super) fn search<E: Element>(a: &[E], b: &[E], dimension: usize, cpu: &Cpu) -> [Vec<Best<E::Sum>>; 2] {
     let (count_a, count_b) = (a.len() / dimension, b.len() / dimension);
     let cpu = &cpu.begin_task("match", count_a);

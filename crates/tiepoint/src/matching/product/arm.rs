@@ -30,7 +30,8 @@ fn load(neon: Neon, words: &[i32]) -> uint8x16_t {
     vreinterpretq_u8_s32(i32x4::from_slice(neon, words).into())
 }
 
-/// `udot`: a lane's sum gains four products. 24 sums in registers, one broadcast and four instructions a row and word.
+/// With `udot`, which adds four products to the sum of each lane. 24 sums stay in registers; each row and
+/// word takes one broadcast and four multiply-adds.
 ///
 /// The intrinsic `vdotq_u32` is not stable.
 #[target_feature(enable = "neon,dotprod")]
@@ -68,7 +69,8 @@ fn quads_dot(neon: Neon, strip: &[[i32; ROWS]], panel: &[Line<i32>], out: &mut T
 }
 
 fearless_simd::kernel!(
-    /// Without `udot`: products of 16 bits, added in pairs to sums of 32. Two vectors of columns, each with two sums.
+    /// Without `udot`: pairs of 16-bit products are added to 32-bit sums, for two vectors of columns at a
+    /// time.
     fn quads_widened(neon: Neon, strip: &[[i32; ROWS]], panel: &[Line<i32>], out: &mut Tile<i32>) {
         const VECTORS: usize = 2;
         for start in (0..COLUMNS).step_by(VECTORS * LANES) {

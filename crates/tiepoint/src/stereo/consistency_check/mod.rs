@@ -1,15 +1,16 @@
-//! Consistency of the two views (Hirschmüller, PAMI 2008, section 2.4), and where the left one sees what the right
-//! one cannot (section 2.5.3).
+//! Consistency of the two views (Hirschmüller, PAMI 2008, section 2.4), and where the left one sees what the
+//! right one cannot (section 2.5.3).
 //!
-//! The pixel x of one view with disparity d lands on x − d (left to right) or x + d (right to left) of the other,
-//! d rounded to the nearest whole number, ties to even. It stays when a pixel is there whose own disparity differs
-//! from d by no more than the limit; else it becomes [`INVALID`].
+//! The pixel x of one view with disparity d lands on x − d (left to right) or x + d (right to left) of the
+//! other, d rounded to the nearest whole number, ties to even. It stays when a pixel is there whose own
+//! disparity differs from d by no more than the limit; else it becomes [`INVALID`].
 //!
-//! **Occlusion or mismatch.** A left pixel x is *occluded* when no surface that the right view found passes it: when
-//! no right pixel x′ has a disparity within [`SURFACE`] of x − x′. An invalid pixel that is not occluded had a
-//! counterpart and missed it: a *mismatch*.
+//! **Occlusion or mismatch.** A left pixel x is *occluded* when no surface that the right view found passes
+//! it: when no right pixel x′ has a disparity within [`SURFACE`] of x − x′. An invalid pixel that is not
+//! occluded had a counterpart and missed it: a *mismatch*.
 //!
-//! **Numbers.** One subtraction in f32, compared. Whatever is not finite is invalid and agrees with nothing.
+//! **Numbers.** Disparities are subtracted in f32. Values that are not finite are invalid and agree with
+//! nothing.
 
 pub(super) mod gpu;
 
@@ -22,7 +23,7 @@ use crate::{
 use fearless_simd::Simd;
 use fearless_simd_macros::simd;
 
-/// How far from a whole pixel a surface of the right view still covers it, in pixels.
+/// The distance from a whole pixel within which a surface of the right view covers it, in pixels.
 pub const SURFACE: f32 = 1.0;
 
 /// Rows of one task.
@@ -80,7 +81,7 @@ fn check_row<S: Simd>(_: S, row: &mut [f32], other: &[f32], sign: f32, limit: f3
     }
 }
 
-/// Where the left view looks behind everything that the right view sees.
+/// Where the left view sees something that is hidden from the right one.
 ///
 /// # Errors
 /// [`Error::Image`] for an empty map or several channels.
@@ -177,7 +178,8 @@ mod tests {
         let right = Image::from_fn(Size::new(60, 1), |x, _| if (20..30).contains(&x) { 6.0 } else { 2.0 });
         let hidden = occluded(right.view(), &Cpu::sequential()).unwrap();
         let hidden: Vec<usize> = (0..60).filter(|&x| hidden.row(0)[x]).collect();
-        // Beside the square 22 to 25 are hidden and 0, 1 lie outside the right image; surfaces reach a pixel further.
+        // Beside the square 22 to 25 are hidden and 0, 1 lie outside the right image; surfaces reach a pixel
+        // further.
         assert_eq!(hidden, [0, 23, 24]);
     }
 

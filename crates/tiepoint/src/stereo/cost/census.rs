@@ -6,7 +6,7 @@
 
 use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn, gpu::CostKernel};
 use crate::{
-    Result, for_any_image,
+    Result, for_any_view,
     image::{ImageView, Pixel},
     options::named,
     stereo::{Penalties, View, aggregation::Value, pair::Pair},
@@ -134,7 +134,7 @@ impl<const PLANES: usize> DescriptorCost for Hamming<PLANES> {
     }
 
     fn describe(&self, pair: &Pair, view: View, y: usize, out: &mut [u8]) {
-        for_any_image!(pair.grey(view), image => transform(image, self.0, y, out));
+        for_any_view!(pair.grey(view).view(), image => transform(image, self.0, y, out));
     }
 
     #[inline(always)]

@@ -1,16 +1,17 @@
 //! Filling of invalid pixels from the valid ones around them (after Hirschmüller, PAMI 2008, section 2.5.3).
 //!
-//! From an invalid pixel one looks along eight rays, straight and diagonal, for the nearest valid pixel of each.
-//! - A pixel with valid pixels on one side of its row only takes the nearest of these: it lies in the margin that
-//!   the other view does not show, and the surface beside it goes on.
-//! - An occlusion takes the second lowest of the disparities found: it belongs to the background, and the lowest may
-//!   be an error.
-//! - A mismatch takes the third lowest. The paper's median fills small holes of the background from the objects
-//!   before it; on images with ground truth it was the worse choice.
+//! Along each of eight rays from an invalid pixel, straight and diagonal, the nearest valid pixel is looked
+//! up.
+//! - A pixel with valid pixels on only one side of its row takes the nearest of these: it lies in the margin
+//!   that the other view does not show, and is taken for a continuation of the surface beside it.
+//! - An occlusion takes the second lowest of the disparities found: it belongs to the background, and the
+//!   lowest may be an error.
+//! - A mismatch takes the third lowest. The paper takes the median, which fills small holes in the background
+//!   with the disparities of objects in front of it; on images with ground truth that was worse.
 //!
-//! Where fewer were found the highest of them is taken; a pixel that finds none stays [`INVALID`].
+//! Where fewer were found the highest of them is taken; a pixel for which none is found stays [`INVALID`].
 //!
-//! **Numbers.** Selection only: results are values of the input. Whatever is not finite is invalid.
+//! **Numbers.** Results are values of the input. Values that are not finite are invalid.
 
 pub(super) mod gpu;
 
@@ -44,7 +45,7 @@ pub fn fill(
     let _stage = cpu.stage("fill");
     let map = disparity.view();
     let gaps = cpu.map(map.size().height, |y| gaps(map.row(y)));
-    // One task looks upwards while the other looks downwards.
+    // One task follows the rays upwards, the other downwards.
     let rays = cpu.map(2, |i| dispatch!(cpu.level(), simd => look(simd, map, &gaps, i == 0)));
     for_bands(disparity, 1, cpu, |y, mut row| {
         let (rays, occluded) = ([rays[0].row(y), rays[1].row(y)], occluded.map(|o| o.row(y)));
@@ -65,10 +66,10 @@ fn gaps(row: &[f32]) -> Vec<Range<usize>> {
     gaps
 }
 
-/// What the invalid pixels see along the three rays to one side.
+/// The values that the invalid pixels find along the three rays upwards, or downwards.
 struct Rays {
     found: [Vec<f32>; 3],
-    /// Where the pixels of row y lie in `found`.
+    /// The range of `found` that holds the invalid pixels of row y.
     rows: Vec<Range<usize>>,
 }
 
@@ -78,12 +79,12 @@ impl Rays {
     }
 }
 
-/// Looks up or down from every invalid pixel.
+/// Follows the three rays upwards, or downwards, from every invalid pixel.
 #[simd]
 fn look<S: Simd>(simd: S, map: ImageView<'_, f32>, gaps: &[Vec<Range<usize>>], upwards: bool) -> Rays {
     let Size { width, height } = map.size();
-    // The disparity of each pixel of the row before or, where it has none, the one found along its ray; one more pixel at
-    // both ends.
+    // The disparity of each pixel of the row before or, where it has none, the one found along its ray; with
+    // a pixel of padding at both ends.
     let mut before = [vec![INVALID; width + 2], vec![INVALID; width + 2], vec![INVALID; width + 2]];
     let mut here = before.clone();
     let count = gaps.iter().flatten().map(Range::len).sum();
@@ -106,7 +107,7 @@ fn look<S: Simd>(simd: S, map: ImageView<'_, f32>, gaps: &[Vec<Range<usize>>], u
     rays
 }
 
-/// Valid pixels show themselves, others what they see.
+/// What the next row finds at each pixel: its value where it is valid, otherwise what it has found itself.
 #[inline(always)]
 fn show<S: Simd>(simd: S, row: &[f32], seen: &[f32], out: &mut [f32]) {
     let (lanes, limit) = (S::f32s::LEN, S::f32s::splat(simd, f32::MAX));
@@ -163,7 +164,7 @@ fn choose(sides: [f32; 2], rays: [&[f32]; 6], i: usize, background: bool) -> f32
     if third < INVALID && !background { third } else { second }
 }
 
-/// The lower of two values that are numbers: one instruction, unlike `f32::min`.
+/// The lower of two values, neither of which is NaN. Unlike `f32::min` it is one instruction.
 #[inline(always)]
 fn lower(a: f32, b: f32) -> f32 {
     if a < b { a } else { b }

@@ -1,15 +1,16 @@
 //! Median filter of a disparity map over the valid pixels of a window.
 //!
-//! Every valid pixel takes the median of the valid pixels in the 3×3 or 5×5 window about it, as far as the window
-//! lies in the image; of an even number the lower of the middle two. Invalid pixels stay [`INVALID`]: the filter
-//! smooths what was found and invents nothing.
+//! Every valid pixel takes the median of the valid pixels in the 3×3 or 5×5 window about it, as far as the
+//! window lies in the image; of an even number the lower of the middle two. Invalid pixels stay [`INVALID`]:
+//! the filter does not fill holes.
 //!
-//! **Numbers.** Selection only: results are values of the input, −0 counting as 0. Whatever is not finite is invalid.
+//! **Numbers.** Results are values of the input, with −0 as 0. Values that are not finite are invalid.
 //!
-//! **How.** Half of a window's invalid pixels, rounded up, count as −∞ and the others as +∞, which leaves the median of
-//! the valid ones in the middle. The middle of n values is found by elimination: of the first n/2 + 2 neither the least
-//! nor the greatest can be it; the next values replace them until three are left. Two rows are filtered together: the
-//! pixels that both windows contain are read first, and once.
+//! **How.** Half of a window's invalid pixels, rounded up, are replaced by −∞ and the others by +∞, so that
+//! the median of the valid ones is the middle of all. The middle of n values is found by elimination: neither
+//! the least nor the greatest of the first n/2 + 2 values can be it, so the next value takes the place of one
+//! and the other is dropped, until three are left. Two rows are filtered together, so that the pixels in both
+//! windows are read once.
 
 pub(super) mod gpu;
 
@@ -22,7 +23,7 @@ use crate::{
 use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
 
-/// Rows that one task filters: the rows above and below are prepared again by its neighbours.
+/// Rows that one task filters. It also prepares the rows just above and below, as its neighbours do.
 const BAND: usize = 64;
 
 /// The filtered map, `side` 3 or 5 pixels wide.
@@ -56,7 +57,7 @@ pub fn median_into(
     Ok(())
 }
 
-/// Two rows at a time, which the windows of `ROWS` = `SIDE` + 1 rows see.
+/// Filters two rows at a time, whose windows cover `ROWS` = `SIDE` + 1 rows.
 fn filter<const SIDE: usize, const ROWS: usize>(
     disparity: ImageView<'_, f32>,
     cpu: &Cpu,
@@ -66,12 +67,12 @@ fn filter<const SIDE: usize, const ROWS: usize>(
     let (width, height) = (disparity.size().width, disparity.size().height);
     let reach = SIDE / 2;
     for_bands(out, BAND, cpu, |start, out| {
-        // The windows reach beyond both ends of a row, and the last vector past them.
+        // Windows reach beyond both ends of a row, and the last vector reaches farther.
         let mut ring: [Vec<f32>; ROWS] =
             std::array::from_fn(|_| vec![INVALID; width + 2 * reach + LANES_MOST]);
         let mut loaded = start;
         let mut out = out.bands(1);
-        // Rows count from `reach` above the image.
+        // Row 0 of the ring lies `reach` rows above the image.
         for y in (start..).step_by(2) {
             let (Some(mut upper), mut lower) = (out.next(), out.next()) else { break };
             for y in loaded..y + ROWS {
@@ -98,7 +99,7 @@ fn valid(v: f32) -> f32 {
     if v.abs() < f32::INFINITY { v + 0.0 } else { INVALID }
 }
 
-/// The second row is empty below the image.
+/// Filters two rows; the second is empty where it lies below the image.
 #[simd]
 fn filter_rows<S: Simd, const SIDE: usize, const ROWS: usize>(
     simd: S,
@@ -122,18 +123,18 @@ fn filter_rows<S: Simd, const SIDE: usize, const ROWS: usize>(
     }
 }
 
-/// The pixels of the windows of two vectors of pixels, one above the other, taken one after the other.
+/// Reads the pixels of the windows of two vectors of pixels, one below the other, in turn.
 #[derive(Clone, Copy)]
 struct Window<'a, S: Simd, const SIDE: usize, const ROWS: usize> {
     simd: S,
     rows: [&'a [f32]; ROWS],
     x: usize,
-    /// Where the next invalid pixel goes to −∞.
+    /// The lanes in which the next invalid pixel becomes −∞.
     below: <S::f32s as SimdBase<S>>::Mask,
 }
 
-/// Eliminates the least and the greatest of `M` values: the next pixel replaces the former, the latter stays beyond the
-/// values still in use.
+/// Eliminates the least and the greatest of the first `M` values: the next pixel takes the place of the
+/// least, and the greatest is left behind the values still in use.
 macro_rules! eliminate {
     ($kept:ident, $next:expr, $($m:literal)*) => {
         $(extremes::<S, $m>(&mut $kept); $kept[0] = $next;)*
@@ -156,7 +157,7 @@ impl<'a, S: Simd, const SIDE: usize, const ROWS: usize> Window<'a, S, SIDE, ROWS
         sunk.select(S::f32s::splat(self.simd, f32::NEG_INFINITY), v)
     }
 
-    /// The next pixel of the rows that both windows see.
+    /// The next pixel of the rows that lie in both windows.
     #[inline(always)]
     fn shared(&mut self, taken: &mut usize) -> S::f32s {
         let i = *taken;
@@ -164,7 +165,7 @@ impl<'a, S: Simd, const SIDE: usize, const ROWS: usize> Window<'a, S, SIDE, ROWS
         self.pixel(1 + i / SIDE, i % SIDE)
     }
 
-    /// The first pixels. No closure: it would be compiled for the baseline CPU.
+    /// The first pixels. A closure would be compiled without this function's SIMD level.
     #[inline(always)]
     fn first<const N: usize>(&mut self, taken: &mut usize) -> [S::f32s; N] {
         let mut kept = [S::f32s::splat(self.simd, 0.0); N];

@@ -97,7 +97,7 @@ impl Bytes {
     pub(in crate::stereo) fn of(greys: &[&Grey]) -> Self {
         let most = greys.iter().map(|g| match &g.image {
             AnyImage::U16(i) if g.shift.is_none() => i.data().iter().copied().max().unwrap_or(0),
-            _ => 0,
+            AnyImage::U8(_) | AnyImage::U16(_) | AnyImage::F32(_) => 0,
         });
         let most = most.max().unwrap_or(0);
         let shift = [(1023, 2), (2047, 3), (4095, 4)].iter().find(|s| most <= s.0).map_or(8, |s| s.1);

@@ -1,7 +1,8 @@
-//! Refinement: what happens to disparities after they were chosen.
+//! Refinement of the chosen disparities.
 //!
-//! Both views are smoothed by a median of 3×3, so that single errors do not spoil the check; what the other view does
-//! not confirm is dropped; then small regions that differ from all around; a last median; and, if wanted, filling.
+//! Both views pass a median of 3×3, so that single errors do not spoil the check. Pixels that the other view
+//! does not confirm are dropped, then small regions that differ from their surroundings. A last median
+//! follows and, if asked for, invalid pixels are filled.
 
 pub(super) mod gpu;
 

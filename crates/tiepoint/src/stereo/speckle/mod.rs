@@ -1,15 +1,15 @@
-//! Removal of speckles and peaks: regions too small to be a surface.
+//! Removal of speckles: regions that are too small to be a surface (Hirschmüller, PAMI 2008, section 2.5.1).
 //!
-//! Two pixels that touch along an edge belong to one region when their disparities differ by no more than
-//! `difference`; regions are what this joins (Hirschmüller, PAMI 2008, section 2.5.1). The pixels of a region of
-//! fewer than `size` become [`INVALID`].
+//! Two pixels that share an edge belong to one region when their disparities differ by at most `difference`.
+//! Pixels of regions of fewer than `size` pixels become [`INVALID`].
 //!
-//! **Numbers.** One subtraction in f32, compared; counts are exact for any size of image. Whatever is not finite
-//! belongs to no region and stays as it is.
+//! **Numbers.** Disparities are subtracted in f32; counts are exact for any size of image. Values that are
+//! not finite belong to no region and stay as they are.
 //!
-//! **How.** A row is a bit set of pixels that join their right neighbour, and with the row above a bit set of pixels
-//! that join the one above. The first gives runs of pixels, the second the few places where runs of two rows meet
-//! first; union-find joins the runs. Bands of rows are joined on their own and then with each other.
+//! **How.** One bit set of a row marks the pixels that belong to the region of their right neighbour, another
+//! those that belong to the region of the pixel above. The first gives the runs of the row, the second the
+//! columns at which runs of two rows touch first. Union-find joins the runs, in each band of rows and then
+//! across bands.
 
 pub(super) mod gpu;
 
@@ -30,7 +30,7 @@ use std::ops::Range;
 pub struct SpeckleOptions {
     /// Regions of fewer pixels are removed; 0 or 1 removes none. Default 50.
     pub size: usize,
-    /// By how many pixels the disparities of neighbours of one region may differ. Default 2.
+    /// The greatest difference of disparities between neighbours of one region, in pixels. Default 2.
     pub difference: f32,
 }
 
@@ -85,8 +85,8 @@ pub fn speckle(disparity: ImageViewMut<'_, f32>, options: &SpeckleOptions, cpu: 
     Ok(())
 }
 
-/// Runs of pixels that join each other in a row, and which of them join: a forest where no run's parent is a later
-/// one.
+/// Runs of joined pixels of rows, and a union-find forest over them in which a run's parent never comes after
+/// it.
 #[derive(Default)]
 struct Runs {
     columns: Vec<Range<usize>>,
@@ -96,7 +96,7 @@ struct Runs {
 }
 
 impl Runs {
-    /// Those of some rows, joined among each other.
+    /// The joined runs of some rows.
     fn new(map: ImageView<'_, f32>, rows: Range<usize>, difference: f32, cpu: &Cpu) -> Self {
         let mut runs = Self::default();
         let [mut above, mut here] = [Links::new(map.size().width), Links::new(map.size().width)];
@@ -115,7 +115,7 @@ impl Runs {
         runs
     }
 
-    /// Takes over the runs of the rows that follow.
+    /// Adds the runs of the rows that follow, and joins them with these.
     fn append(mut self, band: Self, map: ImageView<'_, f32>, difference: f32, cpu: &Cpu) -> Self {
         let (start, y) = (self.columns.len(), self.rows.len());
         self.columns.extend(band.columns);
@@ -157,7 +157,7 @@ impl Runs {
         let mut root = self.parent.clone();
         let mut pixels = vec![0_usize; root.len()];
         for (run, columns) in self.columns.iter().enumerate() {
-            // The parent comes first and knows its root already.
+            // The parent comes first, so its root is known.
             root[run] = root[root[run]];
             pixels[root[run]] += columns.len();
         }
@@ -165,13 +165,13 @@ impl Runs {
     }
 }
 
-/// Bit sets over the pixels of a row.
+/// Bit sets over the pixels of a row: which have a disparity, and which are joined to a neighbour.
 struct Links {
-    /// It has a disparity.
+    /// The pixel has a disparity.
     valid: Vec<u64>,
-    /// It joins the pixel to its right.
+    /// It is joined to the pixel on its right.
     right: Vec<u64>,
-    /// It joins the pixel above.
+    /// It is joined to the pixel above.
     up: Vec<u64>,
     zeros: Vec<f32>,
 }
@@ -200,7 +200,8 @@ impl Links {
         out[first..].iter_mut().zip(ends).for_each(|(run, end)| run.end = end + 1);
     }
 
-    /// Where runs join runs of the row above, less the places that follow from their left neighbour.
+    /// The columns at which runs of this row touch runs of the row above; of neighbouring columns that say
+    /// the same only the first.
     fn meetings(&self, above: &Self) -> impl Iterator<Item = usize> {
         ones(self.words().map(|w| {
             let follows = from_left(&self.up, w) & from_left(&self.right, w) & from_left(&above.right, w);
@@ -219,7 +220,7 @@ fn from_left(bits: &[u64], w: usize) -> u64 {
     bits[w] << 1 | carry
 }
 
-/// The places of the bits that are set, rising.
+/// The positions of the bits that are set, ascending.
 fn ones(words: impl Iterator<Item = u64>) -> impl Iterator<Item = usize> {
     words.enumerate().flat_map(|(w, mut bits)| {
         std::iter::from_fn(move || {

@@ -24,7 +24,7 @@ use crate::image::Image;
 use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
 
-/// Where the results of a row go.
+/// The output of a row.
 #[derive(Default)]
 pub(super) struct OutputRow<'a> {
     pub(super) disparity: &'a mut [f32],
@@ -62,8 +62,8 @@ pub(super) fn rows<'a>(
         .collect()
 }
 
-/// The least key seen so far for each pixel of the right row, for every block of disparities. Place j belongs to the
-/// pixel width − 1 − j, less the least disparity, so that rising disparities of a left pixel lie side by side.
+/// The least key so far of each pixel of the right row, for every block of disparities. Place j belongs to the pixel
+/// width − 1 − j, less the least disparity, so that ascending disparities of a left pixel lie side by side.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RightRow {
     keys: Vec<u16>,
@@ -161,8 +161,8 @@ fn ramp<S: Simd>(simd: S) -> S::u16s {
     S::u16s::from_slice(simd, &values[..S::u16s::LEN])
 }
 
-/// Adds the parts of the sums and gives the disparity with the least, and that; notes the sums in the right row, whose
-/// place for the least disparity is `start`.
+/// Adds the parts of the sums, updates the keys of the right row, whose place for the least disparity is `start`, and
+/// returns the place of the least sum and that sum.
 #[inline(always)]
 fn least<S: Simd, A: Value>(
     simd: S,
@@ -232,7 +232,7 @@ fn least_one_by_one<S: Simd, A: Value>(
         if sum < best.1 {
             best = (d, sum);
         }
-        // Left pixels come from the right, so that of equal sums the last has the least disparity.
+        // Left pixels are processed from the right, so that of equal sums the last has the least disparity.
         if let Some(least) = least.get_mut(start + d).filter(|least| sum <= **least) {
             *least = sum;
             disparities[start + d] = d as u16;
@@ -305,7 +305,7 @@ impl OutputRow<'_> {
     }
 }
 
-/// How far from the whole disparity the least cost is supposed, −½ to ½.
+/// The offset of the least cost from the whole disparity, −½ to ½.
 #[inline(always)]
 fn offset(subpixel: Subpixel, [below, at, above]: [i32; 3]) -> f32 {
     let twice = match subpixel {

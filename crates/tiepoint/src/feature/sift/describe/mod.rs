@@ -1,15 +1,16 @@
 //! The descriptor (Lowe §6): 4×4 histograms of 8 directions around the keypoint, in its own frame.
 //!
-//! A cell is 3σ wide. Every pixel of the keypoint's level within 2½ cells adds its gradient, weighted by a Gaussian
-//! of two cells, to the eight nearest bins (two rows, two columns, two directions) in proportion. The vector is
-//! normalised, clipped at 0.2 and normalised again.
+//! A cell is 3σ wide. Every pixel of the keypoint's level within 2½ cells adds its gradient, weighted by a
+//! Gaussian of two cells, to the eight nearest bins (two rows, two columns, two directions) in proportion.
+//! The vector is normalised, clipped at 0.2 and normalised again.
 //!
-//! Value r·32 + c·8 + o is direction o of the cell in row r and column c; rows run along +y, columns along +x of
-//! the keypoint's frame. Directions turn from +x towards −y, as in Lowe's program, OpenCV and COLMAP (VLFeat's
-//! turn the other way: its direction o is (8 − o) mod 8 here).
+//! Value r·32 + c·8 + o is direction o of the cell in row r and column c; rows run along +y, columns along +x
+//! of the keypoint's frame. Directions turn from +x towards −y, as in Lowe's program, OpenCV and COLMAP
+//! (VLFeat's turn the other way: its direction o is (8 − o) mod 8 here).
 //!
-//! Contributions are fixed point as in [`orient`](super::orient), so their order does not matter. The norms are sums of
-//! rounded squares in sixteen partial sums (by index modulo 16, ascending), added as a binary tree.
+//! Contributions are fixed point as in [`orient`](super::orient), so their order does not matter. The norms
+//! are sums of rounded squares in sixteen partial sums (by index modulo 16, ascending), added as a binary
+//! tree.
 
 pub(crate) mod gpu;
 
@@ -21,7 +22,7 @@ use crate::feature::sift::scale_space::Octave;
 use crate::feature::sift::window::{LANES, Samples, UNIT, Window, around, to_integer, visit};
 use crate::feature::sift::{DIMENSION, SiftOptions, SiftPreset};
 use crate::feature::{Descriptors, Keypoint};
-use crate::numeric;
+use crate::numeric::{self, ROUNDER};
 use fearless_simd::{Simd, i32x16, prelude::*};
 use fearless_simd_macros::simd;
 use std::f32::consts::{SQRT_2, TAU};
@@ -39,12 +40,13 @@ const BINS: usize = DIRECTIONS + 1;
 /// A cell's width in σ.
 pub(super) const CELL: f32 = 3.0;
 
-/// Places that can be the first of two neighbouring cells: half a cell beyond the edge belongs to the window.
+/// Positions of the first of two neighbouring cells: the window reaches half a cell beyond the outer cells.
 const PLACES: usize = CELLS + 1;
 
-/// By the first of its eight bins, what the samples add to each of them: row, column and direction, first and second.
-/// A sample is thus one addition of an aligned vector. The bins are (row · [`PLACES`] + column) · [`BINS`] + direction;
-/// there are a few more than needed, so that a byte is always one.
+/// A sample adds to eight bins: the first and the second row, column and direction. What it adds is stored at
+/// the first of its bins as a vector of eight, so that a sample is one aligned addition. The first bin is
+/// (row · [`PLACES`] + column) · [`BINS`] + direction; there are 256 of them, so that any byte is a valid
+/// index.
 #[repr(align(64))]
 struct Histogram([[i32; 8]; 256]);
 
@@ -53,8 +55,8 @@ fn radius(scale: f32) -> usize {
     (CELL * scale * SQRT_2 * (CELLS + 1) as f32 * 0.5).round_ties_even() as usize
 }
 
-/// Rows above and below a point that orientation and description may read: the greatest window, its gradients and
-/// roundings.
+/// Rows above and below a point that orientation and description may read: the greatest window, its gradients
+/// and roundings.
 pub(super) fn reach(options: &SiftOptions) -> usize {
     let beyond = if options.preset == SiftPreset::VlFeat { 1.5 } else { options.settled_below() };
     let levels = f32::from(options.levels);
@@ -62,7 +64,7 @@ pub(super) fn reach(options: &SiftOptions) -> usize {
     radius(scale) + 4
 }
 
-/// Every orientation of every point, described.
+/// The keypoints and descriptors of all orientations of some points.
 pub(super) fn orient_and_describe(
     octave: &Octave,
     points: &[Point],
@@ -75,28 +77,30 @@ pub(super) fn orient_and_describe(
         fetch(octave, point);
         for angle in dispatch!(cpu.level(), simd => orient(simd, octave, point, options)) {
             keypoints.push(Keypoint { angle, ..point.keypoint });
-            if options.descriptors == DescriptorKind::None {
-                continue;
-            }
-            let histogram =
-                dispatch!(cpu.level(), simd => histogram(simd, octave, point, angle, options.preset));
-            let values = dispatch!(cpu.level(), simd => normalise(simd, &histogram, options.root));
+            let described = || {
+                let histogram =
+                    dispatch!(cpu.level(), simd => histogram(simd, octave, point, angle, options.preset));
+                dispatch!(cpu.level(), simd => normalise(simd, &histogram, options.root))
+            };
             match options.descriptors {
-                DescriptorKind::F32 => floats.extend(values),
-                _ => bytes.extend(values.map(|v| to_integer(v * 512.0).min(255) as u8)),
+                DescriptorKind::None => {}
+                DescriptorKind::F32 => floats.extend(described()),
+                DescriptorKind::U8 => {
+                    bytes.extend(described().map(|v| to_integer(v * 512.0).min(255) as u8));
+                }
             }
         }
     }
     let descriptors = match options.descriptors {
         DescriptorKind::F32 => Descriptors::F32(floats),
-        _ => Descriptors::U8(bytes),
+        DescriptorKind::U8 | DescriptorKind::None => Descriptors::U8(bytes),
     };
     (keypoints, descriptors)
 }
 
-/// Reads a value of every cache line of a point's window. The rows were written long ago; one after the other, as the
-/// histograms need them, their lines would each be waited for, while these reads do not depend on each other.
-/// 2026-11-21: two thirds of the time of orientation and description were such waiting.
+/// Reads a value of every cache line of a point's window, so that the lines are fetched together: the
+/// histograms would wait for each of them in turn. 2026-11-21: such waiting was two thirds of the time of
+/// orientation and description.
 fn fetch(octave: &Octave, point: &Point) {
     const LINE: usize = 16;
     let level = &octave.levels[usize::from(point.keypoint.layer)];
@@ -112,7 +116,7 @@ fn fetch(octave: &Octave, point: &Point) {
     std::hint::black_box(seen);
 }
 
-/// The keypoint's frame: where it is, and its axes divided by the width of a cell.
+/// The keypoint's frame: its position, and its axes divided by the width of a cell.
 #[derive(Clone, Copy)]
 struct Frame {
     x: f32,
@@ -128,7 +132,7 @@ impl Frame {
     fn new(point: &Point, angle: f32, preset: SiftPreset) -> Self {
         let (x, y) = match preset {
             SiftPreset::OpenCv => (point.x.round_ties_even(), point.y.round_ties_even()),
-            _ => (point.x, point.y),
+            SiftPreset::Default | SiftPreset::VlFeat => (point.x, point.y),
         };
         let (sin, cos) = numeric::sin_cos(angle);
         let cell = CELL * point.scale;
@@ -136,8 +140,8 @@ impl Frame {
         Self { x, y, angle, cos, sin, inverse: [1.0 / cos, -1.0 / sin] }
     }
 
-    /// Columns at a distance of `dy` rows that can lie in the window, by the two bands of 5 cells that cross in it;
-    /// a pixel too many on either side does no harm.
+    /// Columns at a distance of `dy` rows that can lie in the window, which is the intersection of two bands
+    /// 5 cells wide; there may be a pixel too many on either side.
     fn columns(&self, dy: f32, columns: &Range<usize>) -> Range<usize> {
         let half = (CELLS + 1) as f32 * 0.5;
         let (mut low, mut high) = (columns.start as f32, columns.end as f32);
@@ -166,7 +170,7 @@ fn histogram<S: Simd>(simd: S, octave: &Octave, point: &Point, angle: f32, prese
     cells.histogram
 }
 
-/// The cells of a keypoint while gradients are added.
+/// The histograms of a keypoint while gradients are added.
 struct Cells {
     frame: Frame,
     columns: Range<usize>,
@@ -184,7 +188,8 @@ impl<S: Simd> Window<S> for Cells {
         let shares = Shares::new(samples, &self.frame);
         let parts = shares.by_sample(simd);
         for k in 0..LANES {
-            // Neighbouring pixels most often add to the same bin, and the second would wait for the first.
+            // Neighbouring pixels most often add to the same bin, where one addition would wait for the
+            // other.
             let i = k / 2 + k % 2 * (LANES / 2);
             let sums = &mut self.histogram.0[usize::from(shares.bin[i] as u8)];
             for (sum, part) in sums.iter_mut().zip(&parts.0[i]) {
@@ -202,7 +207,7 @@ struct Shares {
     parts: [[i32; LANES]; 8],
 }
 
-/// What a pixel adds to its eight bins, pixel by pixel.
+/// What each pixel adds to its eight bins.
 #[repr(align(64))]
 struct BySample([[i32; 8]; LANES]);
 
@@ -221,7 +226,7 @@ impl Shares {
             let strength = if inside { strength } else { 0.0 };
             let turned = (frame.angle - numeric::atan2(gy, gx)) * (DIRECTIONS as f32 / TAU);
             let turned = if turned < 0.0 { turned + DIRECTIONS as f32 } else { turned };
-            // Outside the window the position does not matter, but must be a bin.
+            // Outside the window the position does not matter, but it must be a valid bin.
             let (u, v) = if inside { (u, v) } else { (0.0, 0.0) };
             let (r, r1) = split(v + half);
             let (c, c1) = split(u + half);
@@ -240,7 +245,7 @@ impl Shares {
         shares
     }
 
-    /// The parts transposed, by three rounds of interleaving.
+    /// The shares transposed: vectors by pixel, made by three rounds of interleaving.
     #[inline(always)]
     fn by_sample<S: Simd>(&self, simd: S) -> BySample {
         let [a, b, c, d, e, f, g, h] = self.parts.each_ref().map(|p| i32x16::from_slice(simd, p));
@@ -260,11 +265,11 @@ impl Shares {
     }
 }
 
-/// The bin of a position and the share of the next one. At a whole number either of the two bins may be the first:
-/// the shares are 0 and 1.
+/// The bin of a position, and the share of the next bin. At a whole number either of the two bins may be the
+/// first, as their shares are 0 and 1.
 #[inline(always)]
 fn split(v: f32) -> (f32, f32) {
-    let rounded = ((v - 0.5) + 12_582_912.0) - 12_582_912.0;
+    let rounded = ((v - 0.5) + ROUNDER) - ROUNDER;
     let bin = if rounded > 0.0 { rounded } else { 0.0 };
     (bin, v - bin)
 }
@@ -299,7 +304,7 @@ fn normalise<S: Simd>(_: S, histogram: &Histogram, root: bool) -> [f32; DIMENSIO
     values.map(|v| v * scale)
 }
 
-/// Sum in sixteen partial sums added as a binary tree.
+/// The sum, as sixteen partial sums that are added as a binary tree.
 #[inline(always)]
 fn sum(values: &[f32; DIMENSION]) -> f32 {
     let mut partial = [0.0; 16];

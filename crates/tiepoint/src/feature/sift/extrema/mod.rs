@@ -1,8 +1,8 @@
 //! Extrema of the differences of Gaussians among their 26 neighbours in position and scale (Lowe §3.1).
 //!
-//! A pixel of layer i is a maximum when its D is at least the threshold and beats all neighbours, a minimum when −D
-//! is and does. Neighbours before it (in layer, then row, then column) must be beaten strictly, those after it at
-//! least equalled: of two equal neighbours exactly one is found.
+//! A pixel of layer i is a maximum when its D is at least the threshold, greater than that of every neighbour
+//! before it (in layer, then row, then column) and not less than that of any neighbour after it; a minimum
+//! when the same holds for −D. Of two equal neighbours exactly one is found.
 
 pub(crate) mod gpu;
 
@@ -24,7 +24,7 @@ pub(super) struct Candidate {
     pub(super) y: usize,
 }
 
-/// Most levels of an octave.
+/// The greatest number of levels in an octave.
 const MOST_LEVELS: usize = 8 + 3;
 
 /// All extrema in the given rows of an octave, by row.
@@ -56,8 +56,8 @@ fn find_in_rows<S: Simd>(
             *rows = std::array::from_fn(|r| &level.row(y + r - 1)[..width]);
         }
         let under = &rows_of_levels[..octave.levels.len()];
-        // All vectors but the first and the last begin where a cache line does, so that few loads touch two. Those two
-        // may overlap their neighbours, in which nothing is looked for twice.
+        // All vectors but the first and the last are aligned to cache lines, so that few loads touch two.
+        // Those two may overlap their neighbours; the columns in the overlap are searched once.
         let mut from = columns.start;
         while from < columns.end && width > lanes + 1 {
             let x = from.min(width - lanes - 1);
@@ -70,7 +70,7 @@ fn find_in_rows<S: Simd>(
     found
 }
 
-/// Looks in the vector at column `x` for extrema in the given columns.
+/// Searches the given columns of the vector at column `x`.
 #[inline(always)]
 fn find_in_vector<S: Simd>(
     simd: S,
@@ -92,8 +92,8 @@ fn find_in_vector<S: Simd>(
         if !large.any_true() {
             continue;
         }
-        // Blurred images are smooth: few vectors hold a pixel that beats even its six nearest. To ask so after each of
-        // them would cost more in branches guessed wrong.
+        // Blurred images are smooth: in few vectors does a pixel pass even its six nearest neighbours. A test
+        // after each of them would cost more in mispredicted branches.
         best = best & p.before((1, 0, 1)) & p.after((1, 2, 1)) & p.before((1, 1, 0)) & p.after((1, 1, 2));
         if !best.any_true() {
             continue;
@@ -115,7 +115,7 @@ fn find_in_vector<S: Simd>(
     }
 }
 
-/// Where an image is narrower than a vector with its neighbours.
+/// The search where the image is narrower than a vector with its neighbours.
 fn find_one_by_one(
     under: &[[&[f32]; 3]],
     columns: Range<usize>,
@@ -134,7 +134,7 @@ fn find_one_by_one(
     }
 }
 
-/// A vector of differences from column `x` + c − 1 on, for layer, row and column (l, r, c).
+/// A vector of differences of Gaussians from column `x` + c − 1 on, for the neighbour (l, r, c).
 #[inline(always)]
 fn dog<S: Simd>(simd: S, under: &[[&[f32]; 3]], x: usize, (l, r, c): Neighbour) -> S::f32s {
     let columns = x + c - 1..x + c - 1 + S::f32s::LEN;
@@ -142,8 +142,8 @@ fn dog<S: Simd>(simd: S, under: &[[&[f32]; 3]], x: usize, (l, r, c): Neighbour) 
         - S::f32s::from_slice(simd, &under[l][r][columns])
 }
 
-/// A vector of pixels from column `x` on, compared with their neighbours. With the sign of D multiplied in, minima
-/// are maxima.
+/// A vector of pixels from column `x` on, to be compared with their neighbours. All values are multiplied
+/// with the sign of D, which turns minima into maxima.
 struct Pixels<'a, S: Simd> {
     simd: S,
     under: &'a [[&'a [f32]; 3]],
@@ -158,25 +158,25 @@ impl<'a, S: Simd> Pixels<'a, S> {
         Self { simd, under, x, size: value.abs(), sign: S::f32s::splat(simd, 1.0).copysign(value) }
     }
 
-    /// Where a neighbour that comes before is beaten.
+    /// Where the pixel is greater than a neighbour that comes before it.
     #[inline(always)]
     fn before(&self, at: Neighbour) -> <S::f32s as SimdBase<S>>::Mask {
         self.size.simd_gt(dog(self.simd, self.under, self.x, at) * self.sign)
     }
 
-    /// Where a neighbour that comes after is at least equalled.
+    /// Where the pixel is not less than a neighbour that comes after it.
     #[inline(always)]
     fn after(&self, at: Neighbour) -> <S::f32s as SimdBase<S>>::Mask {
         self.size.simd_ge(dog(self.simd, self.under, self.x, at) * self.sign)
     }
 }
 
-/// A pixel near the one in question, as (layer, row, column) in 0..3.
+/// A pixel of the 3×3×3 neighbourhood, as (layer, row, column) in 0..3.
 type Neighbour = (usize, usize, usize);
 
 const CENTRE: Neighbour = (1, 1, 1);
 
-/// The contract, one pixel at a time.
+/// Whether a pixel is an extremum, written as in the contract.
 #[inline(always)]
 pub(super) fn is_extremum(dog: impl Fn(Neighbour) -> f32, threshold: f32) -> bool {
     let value = dog(CENTRE);

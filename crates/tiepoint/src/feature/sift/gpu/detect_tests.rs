@@ -14,7 +14,7 @@ use crate::feature::sift::orient::gpu::GpuOrient;
 use crate::feature::{DescriptorKind, Descriptors, Features, Keypoint, sift};
 use crate::feature::{WORDS, to_words};
 use crate::image::gpu::{GpuImage, GpuPixel};
-use crate::image::{self, AnyImage, Image, ReadOptions, Size};
+use crate::image::{self, Image, Size};
 
 pub(super) const PRESETS: [SiftPreset; 3] = [SiftPreset::Default, SiftPreset::OpenCv, SiftPreset::VlFeat];
 
@@ -156,14 +156,7 @@ fn nothing<T>() -> crate::Result<T> {
 
 /// The photograph, or where it is not at hand a synthetic one.
 pub(super) fn photograph(name: &str, size: Size) -> Image<u8> {
-    let beside = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data");
-    let root = std::env::var("TIEPOINT_DATA").unwrap_or_else(|_| beside.into());
-    let path = format!("{root}/{name}");
-    let read = image::read_grey(&path, &ReadOptions::default(), &Cpu::sequential());
-    let Ok(AnyImage::U8(image)) = read else {
-        println!("SKIPPED: {path} is not there; a synthetic image instead");
-        return scene(size, 11);
-    };
+    let Some(image) = image::testing::photograph(name) else { return scene(size, 11) };
     let (x, y) = ((image.size().width - size.width) / 2, (image.size().height - size.height) / 2);
     Image::from_fn(size, |i, j| image.row(y + j)[x + i])
 }

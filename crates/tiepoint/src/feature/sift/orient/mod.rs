@@ -1,8 +1,8 @@
 //! The directions of a keypoint (Lowe §5).
 //!
-//! Gradients of the level nearest in scale, by differences of neighbours, weighted by a Gaussian of 1.5 times the
-//! keypoint's σ, are split between the two nearest of 36 bins. The histogram is smoothed; every peak of at least 80 % of the highest gives a
-//! direction, refined by a parabola through three bins.
+//! Gradients of the level nearest in scale, by differences of neighbours and weighted by a Gaussian of 1.5
+//! times the keypoint's σ, are split between the two nearest of 36 bins. The histogram is smoothed; every
+//! peak of at least 80 % of the highest gives a direction, refined by a parabola through three bins.
 //!
 //! Contributions are magnitude · weight in units of 2⁻²¹, rounded to nearest even, and added as integers.
 
@@ -21,12 +21,13 @@ use std::ops::Range;
 /// Bins of the histogram, 10° each.
 pub(super) const BINS: usize = 36;
 
-/// Bins while gradients are added, counted on beyond a full turn: half a bin is added before rounding.
+/// Bins while gradients are added. They continue beyond a full turn, because half a bin is added before
+/// rounding.
 const PADDED: usize = 2 * BINS;
 
-/// What each bin got as the first of two neighbours, and what it passed on to the next as the second. Kept apart, so that
-/// what is added at once is one aligned pair. Two of them take turns, so that an addition need not wait for the one
-/// before, which most often is to the same bin.
+/// For each bin, what was added to it as the first of two neighbours and what was added to the next bin as
+/// the second: a gradient adds one aligned pair. There are two histograms in turn, so that an addition need
+/// not wait for the one before it, which is most often to the same bin.
 type Histogram = [[[i32; 2]; PADDED]; 2];
 
 /// The directions of a point in radians, \[0, 2π), by ascending bin.
@@ -48,7 +49,7 @@ pub(super) fn orient<S: Simd>(simd: S, octave: &Octave, point: &Point, options: 
             angles.truncate(4);
             angles
         }
-        _ => {
+        SiftPreset::Default | SiftPreset::OpenCv => {
             let h = |i: usize| histogram[i % BINS];
             let smooth = std::array::from_fn(|i| {
                 let i = i + BINS;
@@ -105,7 +106,7 @@ impl<S: Simd> Window<S> for Directions {
             let strength = gx.mul_add(gx, gy * gy).sqrt() * weight * UNIT;
             let position = numeric::atan2(gy, gx) * (BINS as f32 / TAU);
             if self.exact {
-                // Bin b is centred at b + ½; the part beyond its centre belongs to the next.
+                // Bin b is centred at b + ½; the part beyond its centre belongs to the next bin.
                 let shifted = position + (BINS as f32 - 0.5);
                 let nearest = to_integer(shifted - 0.5);
                 let second = to_integer(strength * (shifted - nearest as f32));
@@ -123,7 +124,7 @@ impl<S: Simd> Window<S> for Directions {
     }
 }
 
-/// For each of [`LANES`] pixels, a bin and what it adds to it and to the next.
+/// For each of [`LANES`] pixels, its bin and what it adds to that bin and to the next.
 #[derive(Default)]
 #[repr(align(64))]
 struct Votes {

@@ -14,8 +14,9 @@ use super::{border, taps};
 use crate::device::gpu::{Commands, Gpu};
 use crate::feature::sift::gpu::plan::{self, GpuLevels, OctavePlan, Plan};
 use crate::feature::sift::{SiftOptions, SiftPreset};
+use crate::filter::border as border_rule;
 use crate::image::gpu::{GpuImage, GpuPixel};
-use crate::image::{self, Border, Size};
+use crate::image::{self, Size};
 use crate::{Error, Result};
 use std::ops::Range;
 use tiepoint_gpu::{Kernel, KernelSource, Positional, arguments};
@@ -96,7 +97,6 @@ impl GpuScaleSpace {
         let wide = radii.skip(levels.start).take(levels.len()).filter(|&r| r > HALO);
         let tile = wide.map(|r| (WIDTH + 2 * r) * ROWS).max();
         let defines = [
-            ("REFLECT", usize::from(border(options) == Border::Reflect)),
             ("ALIGNMENT", Plan::ALIGNMENT),
             ("GROUP", GROUP),
             ("RESIDENT", RESIDENT),
@@ -106,7 +106,8 @@ impl GpuScaleSpace {
             ("TILE_PITCH", TILE_PITCH),
             ("TILE", tile.unwrap_or(2 * ROWS * TILE_PITCH).max(2 * ROWS * TILE_PITCH)),
         ];
-        defines.iter().fold(source, |source, (name, value)| source.define(name, value))
+        let source = defines.iter().fold(source, |source, (name, value)| source.define(name, value));
+        border_rule::for_kernels(source, border(options))
     }
 
     /// The functions that make some levels, and the kernels over them.

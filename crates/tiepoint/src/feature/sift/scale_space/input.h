@@ -1,16 +1,5 @@
 // The scale space: what its kernels share. Bits as mod.rs; the order of a sum is that of filter/gauss/rows.rs.
 
-// The index inside 0..n that stands for `i`.
-FUNCTION i32 border_index(i32 i, i32 n) {
-#if REFLECT
-    // Taps may reach beyond several mirror images of a small level.
-    while (n > 1 && (i < 0 || i >= n)) i = i < 0 ? -i : 2 * (n - 1) - i;
-    return n > 1 ? i : 0;
-#else
-    return i < 0 ? 0 : (i < n ? i : n - 1);
-#endif
-}
-
 FUNCTION i32 pitch_of(i32 width) { return (width + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
 
 // What is blurred. BASE: the image from 0 to 1, doubled if so wished; otherwise the level below.

@@ -1,11 +1,11 @@
 //! The Gaussian scale space, streamed in bands of rows (Lowe §3).
 //!
-//! With S levels an octave has S + 3 Gaussian images. Level k has σ(k) = σ₀·2^(k/S); it is made from level k − 1
-//! by a Gaussian of σ = √(σ(k)² − σ(k−1)²), cut at a radius of about 4σ, vertically first, then horizontally.
-//! Level S, every second pixel and row, is level 0 of the next octave. The first level 0 is the doubled image
-//! (or the image itself) blurred from the σ it has to σ₀.
+//! With S levels an octave has S + 3 Gaussian images. Level k has σ(k) = σ₀·2^(k/S); it is made from level k
+//! − 1 by a Gaussian of σ = √(σ(k)² − σ(k−1)²), cut at a radius of about 4σ, vertically first, then
+//! horizontally. Level S, every second pixel and row, is level 0 of the next octave. The first level 0 is the
+//! doubled image (or the image itself) blurred from the σ it has to σ₀.
 //!
-//! Every row of a level depends on rows of the level before only, never on the band it was computed in.
+//! A row of a level depends only on rows of the level before, not on the band that it was computed in.
 
 pub(crate) mod gpu;
 
@@ -20,8 +20,8 @@ use fearless_simd_macros::simd;
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut, Range};
 
-/// Rows of the first octave that enter together. Any number gives the same result. 2026-11-21, 1920x1148, two
-/// threads: 32 rows 160 ms (the threads wait for each other), 64 rows 86 to 108, 128 rows 91 to 105 and 26 MB more.
+/// Rows of the first octave in a band. Any number gives the same result. 2026-11-21, 1920x1148, two threads:
+/// 32 rows 160 ms (the threads wait for each other), 64 rows 86 to 108, 128 rows 91 to 105 and 26 MB more.
 const BAND: usize = 64;
 
 /// Rows that one thread blurs at a time.
@@ -30,7 +30,7 @@ const ROWS_PER_TASK: usize = 8;
 /// Columns blurred vertically at a time, so that the rows under the window stay in the first-level cache.
 const STRIP: usize = 256;
 
-/// A row of a level; it begins where a cache line does.
+/// A row of a level, aligned to cache lines.
 #[derive(Debug)]
 struct Row {
     values: Vec<f32>,
@@ -40,7 +40,8 @@ struct Row {
 
 impl Row {
     fn new(width: usize) -> Self {
-        /// Values of a cache line. A second line keeps rows of a power of two from falling on each other in the cache.
+        /// Values in a cache line. Another line is added so that rows whose length is a power of two do not
+        /// compete for the same cache set.
         const LINE: usize = 16;
         let values = vec![0.0; width + 2 * LINE];
         let start = values.as_ptr().align_offset(LINE * size_of::<f32>()).min(LINE);
@@ -64,7 +65,7 @@ impl DerefMut for Row {
     }
 }
 
-/// The rows of one image of the pyramid that are alive: `first..end()`.
+/// One image of the pyramid, of which the rows `first..end()` are in memory.
 #[derive(Debug, Default)]
 pub(super) struct Level {
     first: usize,
@@ -78,13 +79,13 @@ impl Level {
         self.first + self.rows.len()
     }
 
-    /// Row `y`, which must be alive.
+    /// Row `y`, which must be in memory.
     #[inline(always)]
     pub(super) fn row(&self, y: usize) -> &[f32] {
         &self.rows[y - self.first]
     }
 
-    /// `n` rows of `width` to be filled and [`append`](Self::append)ed.
+    /// `n` rows of `width`, to be filled and then given to [`append`](Self::append).
     fn take(&mut self, n: usize, width: usize) -> Vec<Row> {
         (0..n).map(|_| self.spare.pop().unwrap_or_else(|| Row::new(width))).collect()
     }
@@ -93,7 +94,7 @@ impl Level {
         self.rows.extend(rows);
     }
 
-    /// Gives up the rows before `y`.
+    /// Releases the rows before `y`.
     fn forget_before(&mut self, y: usize) {
         while self.first < y
             && let Some(row) = self.rows.pop_front()
@@ -109,17 +110,17 @@ impl Level {
     }
 }
 
-/// Rows of an octave that the later stages can work on. Extrema are looked for at once, while their rows are in the
-/// cache, and refined; they are described when all rows around them are there.
+/// Rows of an octave that the later stages can process. Extrema are searched and refined at once, while their
+/// rows are in the cache, and described when all rows around them are in memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ready {
-    /// Rows in which extrema can be looked for, each row once.
+    /// Rows in which extrema can now be searched; every row occurs once.
     pub(super) search: Range<usize>,
     /// Points above this row can be described.
     pub(super) describe: usize,
 }
 
-/// One octave: the rows alive of its S + 3 Gaussian levels.
+/// One octave: the rows in memory of its S + 3 Gaussian levels.
 #[derive(Debug)]
 pub(super) struct Octave {
     /// Number of the octave; −1 is the doubled image.
@@ -128,13 +129,13 @@ pub(super) struct Octave {
     pub(super) size: Size,
     /// Gaussian levels, finest first.
     pub(super) levels: Vec<Level>,
-    /// First row whose extrema were not yet looked for.
+    /// First row not yet searched for extrema.
     searched: usize,
-    /// First row whose points were not yet described.
+    /// First row whose points are not yet described.
     described: usize,
     /// Rows above and below a point that its description may read.
     reach: usize,
-    /// Rows of level 0 that are collected before they are worked on.
+    /// Rows of level 0 that are collected before they are processed.
     band: usize,
 }
 
@@ -150,7 +151,8 @@ impl Octave {
         self.levels[i + 1].row(y)[x] - self.levels[i].row(y)[x]
     }
 
-    /// Computes every row of levels 1.. that level 0 allows; gives the work that has become possible.
+    /// Computes every row of levels 1.. that level 0 allows; returns the rows that later stages can now
+    /// process.
     fn advance(&mut self, taps: &[Vec<f32>], border: Border, cpu: &Cpu) -> Ready {
         let height = self.size.height;
         for k in 1..self.levels.len() {
@@ -165,12 +167,12 @@ impl Octave {
         Ready { search, describe: self.described }
     }
 
-    /// Gives up the rows that neither a search nor a description nor a blur will read again.
+    /// Releases the rows that no search, description or blur will read again.
     fn forget(&mut self, taps: &[Vec<f32>]) {
         let searched = self.searched.saturating_sub(REACH);
         let described = self.described.min(searched).saturating_sub(self.reach);
         let last = self.levels.len() - 1;
-        // The last level is blurred no further.
+        // Nothing is blurred from the last level.
         let blurred =
             self.levels[1..].iter().zip(taps).map(|(next, taps)| next.end().saturating_sub(taps.len() - 1));
         let blurred: Vec<usize> = blurred.chain([usize::MAX]).collect();
@@ -181,7 +183,7 @@ impl Octave {
         }
     }
 
-    /// Takes over the new rows of the level that this octave is made from, every second pixel and row.
+    /// Copies every second pixel and row from the new rows of the level that this octave is made from.
     fn receive(&mut self, source: &Level) {
         let end = source.end().div_ceil(2).min(self.size.height);
         let first = self.levels[0].end();
@@ -193,14 +195,15 @@ impl Octave {
         self.levels[0].append(rows);
     }
 
-    /// True when enough rows wait in level 0, or no more will come.
+    /// Whether enough rows wait in level 0, or all have come.
     fn is_due(&self) -> bool {
         let end = self.levels[0].end();
         end == self.size.height || end >= self.levels[1].end() + self.band
     }
 }
 
-/// The sizes of the octaves, finest first: the first always, further ones while there is room for an extremum.
+/// The sizes of the octaves, finest first: always the first one, and further ones while there is room for an
+/// extremum.
 pub(super) fn octave_sizes(input: Size, options: &SiftOptions) -> Vec<Size> {
     let Size { width, height } = input;
     let first = if options.first_octave < 0 { Size::new(width * 2, height * 2) } else { input };
@@ -216,7 +219,8 @@ pub(super) fn border(options: &SiftOptions) -> Border {
     if options.preset == SiftPreset::VlFeat { Border::Clamp } else { Border::Reflect }
 }
 
-/// The taps from the image, doubled if so wished, to level 0 of the first octave, then those from level k to k + 1.
+/// The taps from the image, doubled if asked for, to level 0 of the first octave, then those from level k to
+/// k + 1.
 pub(super) fn taps(options: &SiftOptions) -> Vec<Vec<f32>> {
     let levels = usize::from(options.levels);
     let sigma =
@@ -233,7 +237,7 @@ pub(super) struct Pyramid {
     input: Size,
     preset: SiftPreset,
     border: Border,
-    /// The image, doubled if so wished, from which level 0 of the first octave is blurred.
+    /// The image, doubled if asked for, from which level 0 of the first octave is blurred.
     source: Level,
     source_taps: Vec<f32>,
     /// Taps from level k to level k + 1.
@@ -276,7 +280,7 @@ impl Pyramid {
         self.octaves[0].size.height
     }
 
-    /// Streams `image` through all octaves; `search` is called whenever an octave has got further.
+    /// Streams `image` through all octaves, and calls `search` whenever an octave has new rows.
     pub(super) fn run<T: Pixel>(
         &mut self,
         image: ImageView<'_, T>,
@@ -303,7 +307,7 @@ impl Pyramid {
         }
     }
 
-    /// Lets every octave in which enough rows wait do its work, finest first.
+    /// Processes every octave in which enough rows wait, finest first.
     fn advance(&mut self, cpu: &Cpu, search: &mut impl FnMut(&Octave, &Ready)) {
         let levels = self.taps.len() - 2;
         for o in 0..self.octaves.len() {
@@ -323,7 +327,7 @@ impl Pyramid {
         }
     }
 
-    /// Reads the next band of the image, doubled if so wished, on the scale 0 to 1.
+    /// Reads the next band of the image, doubled if asked for, on the scale 0 to 1.
     fn read<T: Pixel>(&mut self, image: ImageView<'_, T>, size: Size, cpu: &Cpu) {
         let first = self.source.end();
         let n = BAND.min(size.height - first);
@@ -337,7 +341,7 @@ impl Pyramid {
     }
 }
 
-/// All levels of all octaves of the streamed form, for tests of what is made of them.
+/// All levels of all octaves of the streamed form as whole images, for tests of later stages.
 #[cfg(test)]
 pub(super) fn whole<T: Pixel>(
     image: ImageView<'_, T>,
@@ -376,7 +380,8 @@ fn read_rows<S: Simd, T: Pixel>(
         }
         let last = image.size().height - 1;
         if preset == SiftPreset::OpenCv {
-            // Half-pixel centres: output 2i lies a quarter pixel before input i, output 2i + 1 a quarter after.
+            // Half-pixel centres: output 2i lies a quarter pixel before input i, output 2i + 1 a quarter
+            // after.
             let other = if y % 2 == 0 { (y / 2).saturating_sub(1) } else { (y / 2 + 1).min(last) };
             let (near, far) = (image.row(y / 2), image.row(other));
             for ((b, n), f) in blend.iter_mut().zip(near).zip(far) {
@@ -404,7 +409,8 @@ fn double(row: &[f32], out: &mut [f32]) {
     out[n - 2..].fill(row[row.len() - 1]);
 }
 
-/// out\[2i\] = in\[i − 1\] / 4 + 3 in\[i\] / 4, out\[2i + 1\] = 3 in\[i\] / 4 + in\[i + 1\] / 4, edges repeated.
+/// out\[2i\] = in\[i − 1\] / 4 + 3 in\[i\] / 4, out\[2i + 1\] = 3 in\[i\] / 4 + in\[i + 1\] / 4, edges
+/// repeated.
 #[inline(always)]
 fn double_about_halves(row: &[f32], out: &mut [f32]) {
     let n = row.len();
@@ -426,7 +432,7 @@ pub(super) fn gaussian_taps(sigma: f64) -> Vec<f32> {
     weights.iter().map(|w| (w / sum) as f32).collect()
 }
 
-/// Extends `target` by every row that the rows of `source` allow.
+/// Appends to `target` every row that the rows of `source` allow.
 fn blur(source: &Level, target: &mut Level, size: Size, taps: &[f32], border: Border, cpu: &Cpu) {
     let radius = taps.len() - 1;
     let ready = if source.end() == size.height { size.height } else { source.end().saturating_sub(radius) };

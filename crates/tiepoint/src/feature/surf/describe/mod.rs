@@ -25,7 +25,7 @@ pub(super) const CELLS: usize = 16;
 /// The most samples that any convention has.
 const SAMPLES: usize = 24 * 24;
 
-/// Where samples lie, which cells they belong to, and in what order the values stand.
+/// The samples of a descriptor: their positions, weights and cells, and the order of the values.
 #[derive(Debug)]
 pub(super) struct Square {
     /// Positions of the samples in the keypoint's frame, in units of s.
@@ -59,14 +59,14 @@ impl Square {
             extended: options.extended,
         };
         match options.preset {
-            SurfPreset::Paper | SurfPreset::OpenCv => square.lay_apart(),
-            SurfPreset::OpenSurf => square.lay_overlapping(),
+            SurfPreset::Paper | SurfPreset::OpenCv => square.set_separate_cells(),
+            SurfPreset::OpenSurf => square.set_overlapping_cells(),
         }
         square
     }
 
-    /// Cells of 5×5 samples side by side, in one Gaussian of 3.3.
-    fn lay_apart(&mut self) {
+    /// Cells of 5×5 samples side by side, weighted by one Gaussian of 3.3.
+    fn set_separate_cells(&mut self) {
         for k in 0..25 {
             for cell in 0..CELLS {
                 let at = |cell: usize, k: usize| (5 * cell + k) as f64 - 9.5;
@@ -78,8 +78,8 @@ impl Square {
         }
     }
 
-    /// Cells of 9×9 samples, five apart, a Gaussian of 2.5 in each and one of 1.5 cells over all.
-    fn lay_overlapping(&mut self) {
+    /// Cells of 9×9 samples, five apart, weighted by a Gaussian of 2.5 in each and one of 1.5 cells over all.
+    fn set_overlapping_cells(&mut self) {
         (self.half, self.to_corner, self.columns_outer) = (12.0, 0.0, true);
         for sample in 0..SAMPLES {
             self.u.push((sample % 24) as f32 - 12.0);

@@ -1,8 +1,8 @@
-//! Places whose response is stronger, in magnitude, than the threshold and than all 26 neighbours.
+//! Samples whose response exceeds, in magnitude, the threshold and all 26 neighbours.
 //!
 //! Neighbours are one sample away in x and y and one interval away in scale, all at the step of the octave.
-//! The comparison is strict: of equal neighbours none is kept. The own layer is tested first, 16 places at
-//! once; the few that remain are tested one by one.
+//! The comparison is strict: of equal neighbours none is kept. Neighbours in the sample's own layer are
+//! compared first, 16 samples at once; the few samples that remain are tested one by one.
 
 pub(super) mod gpu;
 
@@ -20,7 +20,8 @@ pub(super) fn cube(rows: &Rows<'_>, x: usize) -> [[[f32; 3]; 3]; 3] {
     rows.map(|layer| layer.map(|row| [row[x - 1].abs(), row[x].abs(), row[x + 1].abs()]))
 }
 
-/// Calls `found` with every column of `columns`, which has a neighbour on both sides, that is an extremum.
+/// Calls `found` with every column of `columns` that is an extremum. Every column has a neighbour on both
+/// sides.
 pub(super) fn search(
     rows: &Rows<'_>,
     columns: Range<usize>,

@@ -22,7 +22,7 @@ use crate::feature::{DescriptorKind, Keypoint};
 use crate::feature::{WORDS, from_words, to_words};
 use crate::filter::integral::{GpuIntegral, GpuSum};
 use crate::image::gpu::{GpuImage, GpuPixel};
-use crate::image::{AnyImage, Image, ImageView, Size, read_grey};
+use crate::image::{Image, ImageView, Size, testing::photograph};
 
 fn assert_same(found: &Features, expected: &Features, what: &str) {
     assert_eq!(found.len(), expected.len(), "number of features, {what}");
@@ -205,14 +205,7 @@ fn kernels_compile_for_every_card() {
 
 #[test]
 fn photographs_equal_the_cpu() {
-    let root = std::env::var("TIEPOINT_DATA")
-        .unwrap_or_else(|_| concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/data").into());
-    let path = format!("{root}/pairs/cudasift/left.pgm");
-    let cpu = Cpu::sequential();
-    let Ok(AnyImage::U8(photograph)) = read_grey(&path, &Default::default(), &cpu) else {
-        println!("SKIPPED: no {path}");
-        return;
-    };
+    let Some(photograph) = photograph("pairs/cudasift/left.pgm") else { return };
     let crop = Image::from_fn(Size::new(500, 400), |x, y| photograph.row(y + 300)[x + 400]);
     for options in PRESETS {
         assert!(compare(&crop, options, None) > 100, "features of {options:?}");

@@ -1,14 +1,14 @@
 //! The direction of a keypoint: that of the longest sum of wavelets in a window of 60°.
 //!
 //! Bay et al. 2008, section 4.1. Haar wavelets of side 4s are taken on a disc of radius 6s, s apart, and
-//! weighted by a Gaussian. A window of 60° is turned about; the wavelets whose own direction falls into it
-//! are summed as vectors, and the longest sum wins, the first of equals.
+//! weighted by a Gaussian. A window of 60° is turned around the circle; the wavelets whose own direction lies
+//! in it are summed as vectors. The longest sum gives the direction, the first of equal ones.
 //!
-//! The window moves in whole bins: 42 windows of 7 bins of 1/42 turn (OpenCV: 72 of 12), so that a wavelet
-//! is put into one bin and a window is a sum of bins. Weights are integers, ⌊g·2¹⁴⌉, and the sums exact in 64
-//! bits: any order gives the same. In f32 are computed only the bin of a wavelet, ⌊atan2(dy, dx) · bins/2π⌋,
-//! the squared length fma(X, X, Y·Y) of a window's sum, and the direction of the best, atan2(Y, X) and
-//! (X, Y)/√length.
+//! The window moves in whole bins: 42 windows of 7 bins of 1/42 turn (OpenCV: 72 of 12), so that a wavelet is
+//! put into one bin and a window is a sum of bins. Weights are integers, ⌊g·2¹⁴⌉, and the sums exact in 64
+//! bits: any order gives the same. Only these are computed in f32: the bin of a wavelet, ⌊atan2(dy, dx) ·
+//! bins/2π⌋, the squared length fma(X, X, Y·Y) of a window's sum, and the direction of the best, atan2(Y, X)
+//! and (X, Y)/√length.
 
 pub(super) mod gpu;
 
@@ -28,7 +28,7 @@ pub(super) struct Direction {
 }
 
 impl Direction {
-    /// What a keypoint has that is not to be oriented.
+    /// The direction of keypoints that are not oriented.
     pub(super) fn upright(preset: SurfPreset) -> Self {
         match preset {
             SurfPreset::Paper | SurfPreset::OpenSurf => Self { angle: 0.0, cos: 1.0, sin: 0.0 },
@@ -51,7 +51,7 @@ pub(super) struct Disc {
     pub y: [f32; SAMPLES],
     pub weights: [i64; SAMPLES],
     pub bins: usize,
-    /// Samples lie whole pixels apart.
+    /// Whether samples lie whole pixels apart.
     whole: bool,
 }
 
@@ -122,7 +122,7 @@ fn longest(bins: &[[i64; 2]]) -> Direction {
         if length2 > best {
             (best, longest) = (length2, sum);
         }
-        // The window moves on by one bin.
+        // The window advances by one bin.
         let next = bins[(first + span) % bins.len()];
         (x, y) = (x + next[0] - bins[first][0], y + next[1] - bins[first][1]);
     }

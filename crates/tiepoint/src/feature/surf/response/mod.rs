@@ -20,7 +20,7 @@ use fearless_simd::Simd;
 use fearless_simd_macros::simd;
 use std::ops::Range;
 
-/// Pixels of a tile: three arrays of this length, and a filter's width more, stay in the first-level cache.
+/// Pixels of a tile: three arrays of this length plus a filter's width stay in the first-level cache.
 const TILE: usize = 1024;
 
 /// Consecutive rows of one layer that are to be computed.
@@ -36,7 +36,8 @@ pub(super) struct Job<'a> {
 }
 
 impl Job<'_> {
-    /// Computes the rows, at every column where the filter lies inside the image; others keep what they hold.
+    /// Computes the rows at every column where the filter lies inside the image; other columns keep their
+    /// values.
     pub(super) fn run<A: Total>(&mut self, integral: &Integral<A>, white: f32, level: crate::device::Level) {
         let norms = [self.filter.norm / white, self.filter.norm_xy / white];
         dispatch!(level, simd => self.rows_at(simd, integral, norms));
@@ -60,7 +61,7 @@ impl Job<'_> {
     }
 }
 
-/// Where a run of samples begins.
+/// The beginning of a run of samples.
 #[derive(Clone, Copy)]
 struct TileRow {
     row: usize,
@@ -110,7 +111,7 @@ fn tile_row<S: Simd, A: Total>(
         8 => differences.combine::<8>(out),
         step => {
             for (k, out) in out.iter_mut().enumerate() {
-                // What is a run of samples elsewhere is here one sample.
+                // Here a run consists of one sample.
                 let from = k * step;
                 let (xx, yy, xy) = (&xx[from..], &yy[from..], &xy[from..]);
                 Differences { xx, yy, xy, filter, norms }.combine::<1>(std::slice::from_mut(out));

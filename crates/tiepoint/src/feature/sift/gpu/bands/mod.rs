@@ -127,8 +127,9 @@ impl Parts<SiftPipeline> for Bands {
         }
         self.band.input = Some(staging);
         found.extend(self.search_rest(image.pixel())?);
-        let found = found.into_iter().reduce(together).ok_or_else(|| Error::Image("no image".into()))?;
-        Ok(Features { image: image.size(), ..found })
+        let mut found = found.into_iter();
+        let first = found.next().ok_or_else(|| Error::Image("no image".into()))?;
+        Ok(Features { image: image.size(), ..found.try_fold(first, together)? })
     }
 
     fn fit(
@@ -162,15 +163,16 @@ impl Parts<SiftPipeline> for Bands {
     }
 }
 
-fn together(mut all: Features, more: Features) -> Features {
+fn together(mut all: Features, more: Features) -> Result<Features> {
     all.keypoints.extend(more.keypoints);
     match (&mut all.descriptors, more.descriptors) {
         (Descriptors::U8(all), Descriptors::U8(more)) => all.extend(more),
         (Descriptors::F32(all), Descriptors::F32(more)) => all.extend(more),
-        // One detector gives one kind.
-        _ => {}
+        (Descriptors::U8(_), Descriptors::F32(_)) | (Descriptors::F32(_), Descriptors::U8(_)) => {
+            return Err(Error::Mismatch("the parts of an image have descriptors of two kinds".into()));
+        }
     }
-    all
+    Ok(all)
 }
 
 /// The same for parts of an image, whose features are yet to be selected from.
