@@ -14,7 +14,7 @@ use super::{
 use crate::{
     Result,
     device::gpu::{Buffer, Commands, Gpu},
-    for_any_image,
+    for_any_view,
     image::{
         AnyImage, Image,
         gpu::{GpuPixel, GpuStack, Plane},
@@ -171,7 +171,7 @@ impl UploadedView {
             AnyImage::U8(_) => {
                 describe(commands, cost, &GpuView { grey: &bytes, compared: &compared, mask: seen })?
             }
-            grey => for_any_image!(grey, image => {
+            grey => for_any_view!(grey.view(), image => {
                 let grey = &GpuStack::upload(gpu, &[image])?;
                 describe(commands, cost, &GpuView { grey, compared: &compared, mask: seen })?
             }),
