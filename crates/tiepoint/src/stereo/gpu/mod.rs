@@ -171,7 +171,7 @@ impl UploadedView {
             AnyImage::U8(_) => {
                 describe(commands, cost, &GpuView { grey: &bytes, compared: &compared, mask: seen })?
             }
-            grey => for_any_view!(grey.view(), image => {
+            grey @ (AnyImage::U16(_) | AnyImage::F32(_)) => for_any_view!(grey.view(), image => {
                 let grey = &GpuStack::upload(gpu, &[image])?;
                 describe(commands, cost, &GpuView { grey, compared: &compared, mask: seen })?
             }),
