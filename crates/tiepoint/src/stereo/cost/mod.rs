@@ -11,8 +11,8 @@
 //!
 //! **To add a cost**: a file in this folder with a type that implements [`CostDefinition`] (greatest cost, penalties,
 //! what it compares, how it learns) and one that implements [`DescriptorCost`] (descriptors and the SIMD body; often the
-//! same type), and its test; then a variant of [`Cost`] and a row of the table below it (name, help). The command, the options, the
-//! tests over all costs and the benchmark read that table.
+//! same type), and its test; beside it a `.h` with the same for kernels ([`gpu`]); then a variant of [`Cost`] and a row of
+//! the table below it (name, help). The command, the options, the tests over all costs and the benchmark read that table.
 
 mod absolute_difference;
 mod census;
