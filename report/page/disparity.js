@@ -17,17 +17,19 @@ class DisparityView {
     /** @type {Point | null} */
     this.cursor = null;
     this.tables = { depth: colourTable('viridis'), share: colourTable('inferno'), signed: colourTable('signed') };
+    const narrow = innerWidth < 640;
     this.left = new Pane(data.width, data.height);
     this.right = new Pane(data.right?.width ?? data.width, data.right?.height ?? data.height);
     this.readout = values();
     this.stage = new Stage({
       label: 'Disparities of the left picture. Move the cursor with the arrow keys to read values; plus and minus enlarge, shift with arrows moves, 0 shows all.',
-      arrange: (w, h) => share(layers.right ? [this.left, this.right] : [this.left], w, h, w < 640),
+      arrange: (w, h) => share(layers.right ? [this.left, this.right] : [this.left], w, h, narrow),
       draw: (painter) => this.draw(painter),
       hover: (at) => this.hover(at),
       key: (event) => this.key(event),
     });
-    this.stage.shape(((layers.right ? 2 : 1) * data.width) / data.height);
+    const panes = layers.right ? 2 : 1;
+    this.stage.shape(((narrow ? 1 / panes : panes) * data.width) / data.height);
     this.root = this.build();
     this.recolour();
     this.point(null);
@@ -65,7 +67,7 @@ class DisparityView {
     const tools = element('div', { class: 'tools' }, show.field, layers.left ? opacity.field : '', this.spread.field, this.legend, button('show all', () => this.stage.reset()));
     const status = element('div', { role: 'group', 'aria-label': 'Under the cursor', 'aria-live': 'polite' }, this.readout.list);
     const panel = element('div', { class: 'panel' }, status, element('div', { role: 'group', 'aria-label': 'Range of the colours' }, this.range.field), this.reasonList());
-    const note = data.step > 1 ? element('p', { class: 'note' }, `This file holds every ${data.step}th pixel of every ${data.step}th row.`) : '';
+    const note = data.step > 1 ? element('p', { class: 'note' }, `This file holds one pixel of each ${data.step} × ${data.step}.`) : '';
     return element('div', { class: 'view-body' }, tools, element('div', { class: 'split' }, this.stage.host, panel), note, this.space,
       element('p', { class: 'hint' }, layers.right ? 'The cursor in the left picture is shown at its place in the right one.' : ''));
   }
@@ -108,7 +110,7 @@ class DisparityView {
     if (layer !== 'picture') for (let i = 0; i < n; i++) out[i] = colour(i);
     this.sheet = sheetOfPixels(data.columns, data.rows, new Uint8ClampedArray(out.buffer), [data.columns * data.step, data.rows * data.step]);
     this.bar(low, high, spread);
-    this.cloud?.recolour(low, high);
+    if (this.cloud && (this.cloud.range[0] !== low || this.cloud.range[1] !== high)) this.cloud.recolour(low, high);
     this.stage.draw();
   }
 
@@ -225,6 +227,7 @@ class DisparityView {
     this.space.append(this.cloud.root);
     const [low, high] = this.range.range();
     this.cloud.recolour(low, high);
+    this.cloud.draw();
   }
 }
 
@@ -245,20 +248,27 @@ precision highp float;
 in vec3 shade; out vec4 colour;
 void main() { if (length(gl_PointCoord - 0.5) > 0.55) discard; colour = vec4(shade, 1.0); }`;
 
+/** The first turn of the points, about the vertical and the horizontal, radians. */
+const ASIDE = [-0.22, 0.1];
+
+/** How many times as far as its near end the far end of a scene lies at most, where nothing is known of it. */
+const DEEP = 2;
+
 /** The points of a disparity map in space, turned about their middle. */
 class Cloud {
   /** @param {DisparityData} data @param {{ left: Sheet | null, disparity: Float32Array }} layers @param {Uint32Array} table */
   constructor(data, layers, table) {
-    this.turn = [0, 0];
+    // Seen a little from the side at first, so that one sees that it is deep.
+    this.turn = [...ASIDE];
     this.distance = 1;
     this.shift = [0, 0];
     this.painted = layers.left !== null;
     this.range = [0, 1];
     const { step, columns, rows, width, height, rectified } = data;
-    // Without a calibration: a camera of a usual angle, and the scene's own disparities as its depth.
+    // Without a calibration: a camera of a usual angle, and a far end at most so many times as far as the near one.
     const valid = layers.disparity.filter((d) => !Number.isNaN(d)).sort();
     const quantile = (/** @type {number} */ q) => valid[Math.floor((valid.length - 1) * q)] ?? 1;
-    const doffs = rectified ? rectified.doffs : Math.max(0, 1 - quantile(0.01)) + 0.15 * (quantile(0.99) - quantile(0.01));
+    const doffs = rectified ? rectified.doffs : Math.max(0, (quantile(0.99) - DEEP * quantile(0.01)) / (DEEP - 1));
     const focal = rectified ? rectified.focal : 1.1 * width;
     const [cx, cy] = rectified ? rectified.principal : [width / 2, height / 2];
     this.lens = [cx, cy, 1, doffs];
@@ -310,7 +320,7 @@ class Cloud {
   /** @param {Uint32Array} table */
   open(table) {
     if (location.hash === '#2d') return null;
-    const gl = this.canvas.getContext('webgl2', { alpha: false, antialias: true, preserveDrawingBuffer: true });
+    const gl = this.canvas.getContext('webgl2', { alpha: false, antialias: USE_GL });
     if (!gl) return null;
     this.program = program(gl, CLOUD_VERTEX, CLOUD_FRAGMENT);
     const attribute = (/** @type {string} */ name, /** @type {Float32Array | Uint32Array} */ values, /** @type {number} */ parts) => {
@@ -331,7 +341,7 @@ class Cloud {
   /** @param {number} low @param {number} high */
   recolour(low, high) {
     this.range = [low, high];
-    this.draw();
+    if (!this.painted) this.draw();
   }
 
   reset() {
@@ -417,6 +427,10 @@ class Cloud {
     const [p, q] = [(far + near) / (far - near), (-2 * far * near) / (far - near)];
     const columns = [0, 1, 2, 3].map((c) => {
       const v = r.map((row, i) => (c < 3 ? row[c] : from[i]));
+      // The picture may lie beside the optical axis: a lens that is shifted as far sees it as the camera did.
+      const beyond = v[2] - (c === 3 ? this.distance : 0);
+      v[0] -= (mx / mz) * beyond;
+      v[1] -= (my / mz) * beyond;
       return [fx * v[0], -fy * v[1], p * v[2] + (c === 3 ? q : 0), v[2]];
     });
     return { matrix: Float32Array.from(columns.flat()), fx };

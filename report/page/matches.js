@@ -19,6 +19,8 @@ class MatchesView {
     this.range = [0, 1];
     this.selected = -1;
     this.hovered = -1;
+    /** What is shown while nothing is chosen. @type {number | undefined} */
+    this.example = undefined;
     /** @type {{ pane: number, at: Point } | null} */
     this.cursor = null;
     this.layout = innerWidth < 640 ? 'below' : 'beside';
@@ -42,6 +44,7 @@ class MatchesView {
     this.shape();
     this.root = this.build();
     this.filter();
+    this.example = this.telling();
     this.inspect(-1);
   }
 
@@ -113,7 +116,7 @@ class MatchesView {
         this.filter();
       });
     };
-    const histogram = (/** @type {string} */ name, options = {}) => new Histogram(this.nameOf(name), this.measure(name), { changed: () => this.filter(), ...options });
+    const histogram = (/** @type {string} */ name, options = {}) => new Histogram(name, this.measure(name), { changed: () => this.filter(), ...options });
     /** @type {[string, Histogram][]} */
     this.histograms = names.map((n) => [n, histogram(n, n === 'scale' ? { logarithmic: true, unit: 'px', decimals: 1 } : n === 'residual' || n === 'error' ? { unit: 'px' } : {})]);
     const chips = verified ? element('div', { class: 'chips' }, chip(true), chip(false)) : '';
@@ -129,7 +132,10 @@ class MatchesView {
       element('div', { class: 'patches' }, ...this.patches), this.status, this.details.list, walk);
     const filters = element('div', { class: 'filters', role: 'group', 'aria-label': 'Which matches' },
       element('div', { class: 'filters-head' }, this.kept, chips, csv), ...this.histograms.map(([, h]) => h.field));
-    const note = this.count < data.total ? element('p', { class: 'note' }, `Every ${Math.round(data.total / this.count)}th of ${counted(data.total)} matches is in this file.`) : '';
+    const reduced = [];
+    if (this.count < data.total) reduced.push(`${counted(this.count)} of ${counted(data.total)} matches are in this file.`);
+    if (data.a.step > 1 || data.b.step > 1) reduced.push(`The pictures are reduced to 1/${data.a.step} and 1/${data.b.step}.`);
+    const note = reduced.length ? element('p', { class: 'note' }, reduced.join(' ')) : '';
     return element('div', { class: 'view-body' }, tools, element('div', { class: 'split' }, this.stage.host, inspector), filters, note,
       element('p', { class: 'hint' }, 'Move the mouse over a feature, or walk with ← and → from the worst match. Drag to move, turn the wheel to enlarge, double click to show all.'));
   }
@@ -137,7 +143,7 @@ class MatchesView {
   /** @param {string} measure */
   nameOf(measure) {
     if (measure === 'residual') return this.data.residual_name;
-    return { error: 'error to the truth', ratio: 'ratio', distance: 'distance', scale: 'scale' }[measure] ?? measure;
+    return { error: 'error to truth', ratio: 'ratio', distance: 'distance', scale: 'scale' }[measure] ?? measure;
   }
 
   /** Gives the canvas the shape of what it shows. */
@@ -163,7 +169,9 @@ class MatchesView {
     keep.sort((i, j) => (worth(j) > worth(i) ? 1 : worth(j) < worth(i) ? -1 : i - j));
     this.order = Uint32Array.from(keep);
     if (this.kept) this.kept.textContent = `${counted(keep.length)} of ${counted(this.count)} matches`;
-    if (this.selected >= 0 && !keep.includes(this.selected)) this.select(-1);
+    const kept = (/** @type {number} */ i) => i >= 0 && this.order.includes(i);
+    if (this.example !== undefined && !kept(this.example)) this.example = this.telling();
+    if (this.selected >= 0 && !kept(this.selected)) this.select(-1);
     this.legend();
     this.stage.draw();
   }
@@ -215,8 +223,9 @@ class MatchesView {
     this.panes.forEach((pane, i) => pane.draw(painter, this.sheets[i], over && i === 1 ? this.mix : 1));
     const { c, order, places, tints, ends, lineTints, panes, colours, inlier } = this;
     const n = order.length;
-    const chosen = this.hovered >= 0 ? this.hovered : this.selected;
-    const radius = n > 5000 ? 1.6 : n > 800 ? 2.2 : 3;
+    const chosen = [this.hovered, this.selected, this.example ?? -1].find((i) => i >= 0) ?? -1;
+    // As large as many dots allow on so wide a canvas.
+    const radius = (n > 5000 ? 1.6 : n > 800 ? 2.2 : 3) * clamp(this.stage.host.clientWidth / 1000, 1, 1.7);
     let dots = 0;
     let lines = 0;
     // Lines cost what they cover: while the planes move some hundred must do.
@@ -316,6 +325,17 @@ class MatchesView {
     return best;
   }
 
+  /** A match that shows well what a match is, until one is chosen: large, and unlike all others. */
+  telling() {
+    const { c, order } = this;
+    let [best, most] = [-1, -Infinity];
+    for (const i of order) {
+      const worth = Math.min(c.ascale[i], 12) - 10 * c.ratio[i];
+      if (worth > most) [best, most] = [i, worth];
+    }
+    return best;
+  }
+
   /** @param {Point | null} at */
   hover(at) {
     const side = at ? this.panes.findIndex((pane) => pane.holds(at)) : -1;
@@ -371,6 +391,8 @@ class MatchesView {
   inspect(i) {
     const { c, data, patches = [], details, status } = this;
     if (!details || !status) return;
+    const example = i < 0 && this.order.includes(this.example ?? -1);
+    if (example) i = this.example ?? -1;
     if (i < 0) {
       for (const patch of patches) {
         context2d(patch).clearRect(0, 0, patch.width, patch.height);
@@ -384,10 +406,10 @@ class MatchesView {
     this.patch(patches[1], 1, c.bx[i], c.by[i], c.bscale[i], c.bangle[i]);
     const rank = this.order.indexOf(i);
     const turned = ((((c.bangle[i] - c.aangle[i]) * 180) / Math.PI + 540) % 360) - 180;
-    status.textContent = rank < 0 ? '' : `Number ${counted(rank + 1)} of ${counted(this.order.length)} from the worst: ${this.inlier[i] ? 'an inlier' : 'an outlier'}.`;
+    status.textContent = example ? 'For example: the match of the white line.' : rank < 0 ? '' : `Number ${counted(rank + 1)} of ${counted(this.order.length)} from the worst: ${this.inlier[i] ? 'an inlier' : 'an outlier'}.`;
     /** @type {[string, string][]} */
     const rows = [];
-    if (this.error) rows.push(['error to the truth', `${written(this.error[i], 2)} px`]);
+    if (this.error) rows.push(['error to truth', `${written(this.error[i], 2)} px`]);
     if (data.model) rows.push([data.residual_name, `${written(c.residual[i], 2)} px`]);
     rows.push(
       ['distance', written(c.distance[i], 3)],

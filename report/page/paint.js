@@ -200,11 +200,36 @@ function flatPainter(canvas) {
     if (names.size < 4096) names.set(colour, known);
     return known;
   };
-  let [width, height] = [1, 1];
+  let [width, height, ratio] = [1, 1, 1];
+  const layer = document.createElement('canvas');
+  /** @type {ImageData | null} */
+  let pixels = null;
+  /** Thousands of dots as squares of whole pixels, written by hand: each would be a call otherwise.
+   * @param {Float32Array} places @param {Uint32Array} colours @param {number} count */
+  const squares = (places, colours, count) => {
+    if (!pixels || layer.width !== canvas.width || layer.height !== canvas.height) {
+      [layer.width, layer.height] = [canvas.width, canvas.height];
+      pixels = new ImageData(layer.width, layer.height);
+    }
+    const [across, down] = [layer.width, layer.height];
+    const words = new Uint32Array(pixels.data.buffer);
+    words.fill(0);
+    for (let i = 0; i < count; i++) {
+      const side = Math.max(2, Math.round(2 * places[3 * i + 2] * ratio));
+      const left = Math.round(places[3 * i] * ratio - side / 2);
+      const top = Math.round(places[3 * i + 1] * ratio - side / 2);
+      const [x0, x1] = [Math.max(0, left), Math.min(across, left + side)];
+      for (let y = Math.max(0, top); y < Math.min(down, top + side); y++) {
+        for (let x = x0; x < x1; x++) words[y * across + x] = colours[i];
+      }
+    }
+    context2d(layer).putImageData(pixels, 0, 0);
+    context.drawImage(layer, 0, 0, width, height);
+  };
   return {
     name: '2-D canvas',
-    begin(w, h, ratio, ground) {
-      [width, height] = [w, h];
+    begin(w, h, r, ground) {
+      [width, height, ratio] = [w, h, r];
       context.setTransform(ratio, 0, 0, ratio, 0, 0);
       context.globalAlpha = 1;
       context.fillStyle = `rgb(${ground.join(',')})`;
@@ -235,21 +260,19 @@ function flatPainter(canvas) {
       }
     },
     dots(places, colours, count) {
-      // Squares: thousands of arcs would take a frame each.
-      const round = count < 2000;
+      if (count > 2000) {
+        squares(places, colours, count);
+        return;
+      }
       let before = -1;
       for (let i = 0; i < count; i++) {
         const x = places[3 * i];
         const y = places[3 * i + 1];
         const r = places[3 * i + 2];
         if (colours[i] !== before) context.fillStyle = named((before = colours[i]));
-        if (round) {
-          context.beginPath();
-          context.arc(x, y, r, 0, 2 * Math.PI);
-          context.fill();
-        } else {
-          context.fillRect(x - r, y - r, 2 * r, 2 * r);
-        }
+        context.beginPath();
+        context.arc(x, y, r, 0, 2 * Math.PI);
+        context.fill();
       }
     },
     end() {},

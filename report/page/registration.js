@@ -79,7 +79,8 @@ class RegistrationView {
       count ? arrows : '', count ? enlarged.field : '', button('show all', () => this.stage.reset()));
     const names = element('p', { class: 'hint' }, `${data.reference.name} stays; ${data.warped.name} is warped onto it. `,
       count ? `Arrows lead from where the model puts a feature to where it was found: ${counted(count)}${count < data.total ? ` of ${counted(data.total)}` : ''}.` : '');
-    return element('div', { class: 'view-body' }, tools, this.stage.host, names);
+    const note = data.reference.step > 1 ? element('p', { class: 'note' }, `The pictures are reduced to 1/${data.reference.step}.`) : '';
+    return element('div', { class: 'view-body' }, tools, this.stage.host, names, note);
   }
 
   blink() {

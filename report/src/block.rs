@@ -67,3 +67,53 @@ pub(crate) fn map(rows: &[Vec<f32>]) -> io::Result<Value> {
     }
     Ok(json!({ "low": low, "step": step, "values": block("u8", &bytes)? }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    fn unpacked(block: &Value) -> Vec<u8> {
+        let bytes = STANDARD.decode(block["data"].as_str().unwrap()).unwrap();
+        let mut out = Vec::new();
+        flate2::read::DeflateDecoder::new(&bytes[..]).read_to_end(&mut out).unwrap();
+        out
+    }
+
+    #[test]
+    fn maps_are_read_back_within_half_a_step() {
+        for scale in [0.1, 1.0, 1000.0] {
+            let value = |x: usize, y: usize| match (x * y) % 7 {
+                3 => f32::INFINITY,
+                5 => f32::NAN,
+                _ => ((x * 37 + y * 91) % 101) as f32 * scale - 20.0,
+            };
+            let rows: Vec<Vec<f32>> = (0..9).map(|y| (0..13).map(|x| value(x, y)).collect()).collect();
+            let packed = map(&rows).unwrap();
+            let (low, step) = (packed["low"].as_f64().unwrap(), packed["step"].as_f64().unwrap());
+            let bytes = unpacked(&packed["values"]);
+            for (row, bytes) in rows.iter().zip(bytes.chunks_exact(2 * 13)) {
+                let mut number = 0_u16;
+                for (x, v) in row.iter().enumerate() {
+                    let difference = u16::from(bytes[x]) | u16::from(bytes[13 + x]) << 8;
+                    number = number.wrapping_add(difference);
+                    let found = low + step * f64::from(number);
+                    match v.is_finite() {
+                        true => assert!((found - f64::from(*v)).abs() <= 0.5001 * step, "{v} became {found}"),
+                        false => assert_eq!(number, NOTHING, "{v}"),
+                    }
+                }
+            }
+        }
+        let nothing = map(&[vec![f32::NAN; 3]]).unwrap();
+        assert_eq!(unpacked(&nothing["values"]).len(), 6, "a map without values");
+    }
+
+    #[test]
+    fn columns_keep_every_bit() {
+        let values = [1.5_f32, f32::NAN, f32::INFINITY, -0.0, 1e-42];
+        let bytes = unpacked(&f32s(values.into_iter()).unwrap());
+        let found = bytes.as_chunks::<4>().0.iter().map(|b| u32::from_le_bytes(*b));
+        assert!(found.eq(values.map(f32::to_bits)), "little-endian, as they are");
+    }
+}

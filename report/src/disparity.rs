@@ -3,22 +3,10 @@
 use crate::picture::{Embedded, embed, jpeg};
 use crate::{Detail, Picture, VIRIDIS, block, colour_at, still};
 use serde_json::{Value, json};
+use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::image::{Image, ImageView, Size};
 use tiepoint::stereo::Reason;
 use tiepoint::{Error, Result};
-
-/// What turns disparities into depth: Z = baseline · focal / (disparity + doffs).
-#[derive(Clone, Copy, Debug)]
-pub struct Rectified {
-    /// Focal length, pixels.
-    pub focal: f64,
-    /// The principal point of the left view.
-    pub principal: [f64; 2],
-    /// By how much the principal points differ.
-    pub doffs: f64,
-    /// In any unit: depth has the same.
-    pub baseline: f64,
-}
 
 /// Disparities of the left view.
 #[derive(Clone, Debug)]
@@ -34,7 +22,7 @@ pub struct DisparityView<'a> {
     /// The true disparities, not finite where they are unknown.
     pub truth: Option<ImageView<'a, f32>>,
     /// For depth in a unit.
-    pub rectified: Option<Rectified>,
+    pub calibration: Option<RectifiedCalibration>,
     /// Between which disparities the colours run at first.
     pub range: [f32; 2],
     /// Below the view: what is seen. May be empty.
@@ -89,8 +77,8 @@ impl DisparityView<'_> {
             "reasons": reasons.transpose().map_err(failed)?,
             "reason_names": REASONS.map(|(reason, name)| json!([reason as u8, name])),
             "counts": self.reasons.map(counts),
-            "rectified": self.rectified.map(|r| json!({
-                "focal": r.focal, "principal": r.principal, "doffs": r.doffs, "baseline": r.baseline
+            "rectified": self.calibration.map(|c| json!({
+                "focal": c.focal, "principal": c.principal, "doffs": c.doffs, "baseline": c.baseline
             })),
             "range": self.range,
         });

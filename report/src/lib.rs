@@ -21,8 +21,8 @@ mod registration;
 mod still;
 
 pub use colour::{Rgb, VIRIDIS, at as colour_at};
-pub use disparity::{DisparityView, Rectified};
-pub use matches::{MatchRow, MatchesView};
+pub use disparity::DisparityView;
+pub use matches::{KeypointMatch, MatchesView};
 pub use page::{Report, Section, View};
 pub use picture::Picture;
 pub use registration::{Arrow, RegistrationView};

@@ -10,7 +10,7 @@ use tiepoint::{Error, Result};
 
 /// One match.
 #[derive(Clone, Copy, Debug)]
-pub struct MatchRow {
+pub struct KeypointMatch {
     /// Indices, distance and ratio.
     pub pair: Match,
     /// The feature in A, in pixels of the picture shown.
@@ -31,7 +31,7 @@ pub struct MatchesView<'a> {
     /// The second picture.
     pub b: Picture<'a>,
     /// The matches.
-    pub rows: Vec<MatchRow>,
+    pub rows: Vec<KeypointMatch>,
     /// The model from A to B, for the place or line that the cursor predicts.
     pub b_from_a: Option<Model>,
     /// The true homography from A to B: matches then have an error too.
@@ -53,7 +53,7 @@ impl MatchesView<'_> {
         let (id_a, id_b) = (format!("{id}-a"), format!("{id}-b"));
         let pictures = [embed(&self.a, &id_a, detail)?, embed(&self.b, &id_b, detail)?];
         let step = self.rows.len().div_ceil(detail.matches.max(1)).max(1);
-        let rows: Vec<&MatchRow> = self.rows.iter().step_by(step).collect();
+        let rows: Vec<&KeypointMatch> = self.rows.iter().step_by(step).collect();
         let still = self.still(&pictures, [&id_a, &id_b], &rows);
         let [a, b] = pictures.map(|p| p.described);
         let data = json!({
@@ -71,14 +71,14 @@ impl MatchesView<'_> {
     }
 
     /// Side by side, with lines for some of the inliers.
-    fn still(&self, [a, b]: &[Embedded; 2], [id_a, id_b]: [&str; 2], rows: &[&MatchRow]) -> String {
+    fn still(&self, [a, b]: &[Embedded; 2], [id_a, id_b]: [&str; 2], rows: &[&KeypointMatch]) -> String {
         let (wa, ha) = (a.size.width as f64, a.size.height as f64);
         let (wb, hb) = (b.size.width as f64, b.size.height as f64);
         let left = wa + (wa / 64.0).clamp(1.0, 32.0);
         let longest = (left + wb).max(ha).max(hb);
         let inliers: Vec<_> = rows.iter().filter(|r| r.inlier).collect();
         let worst = inliers.iter().map(|r| r.residual).filter(|r| r.is_finite()).fold(0.0, f32::max);
-        let line = |r: &&&MatchRow| {
+        let line = |r: &&&KeypointMatch| {
             let ends = [r.a.x + 0.5, r.a.y + 0.5, r.b.x + 0.5, r.b.y + 0.5].map(f64::from);
             let [x1, y1, x2, y2] = ends;
             if !ends.iter().all(|v| v.is_finite()) {
@@ -100,8 +100,8 @@ impl MatchesView<'_> {
     }
 }
 
-fn columns(rows: &[&MatchRow]) -> std::io::Result<Value> {
-    let f32s = |value: fn(&MatchRow) -> f32| block::f32s(rows.iter().map(|r| value(r)));
+fn columns(rows: &[&KeypointMatch]) -> std::io::Result<Value> {
+    let f32s = |value: fn(&KeypointMatch) -> f32| block::f32s(rows.iter().map(|r| value(r)));
     Ok(json!({
         "ax": f32s(|r| r.a.x)?,
         "ay": f32s(|r| r.a.y)?,

@@ -42,6 +42,7 @@ pub struct Report<'a> {
 pub struct Section<'a> {
     heading: String,
     paragraphs: Vec<String>,
+    commands: Vec<String>,
     tiles: Vec<[String; 2]>,
     table: Vec<Vec<String>>,
     figures: Option<Value>,
@@ -87,6 +88,13 @@ impl<'a> Section<'a> {
     #[must_use]
     pub fn text(mut self, paragraph: impl Into<String>) -> Self {
         self.paragraphs.push(paragraph.into());
+        self
+    }
+
+    /// With a command more that one may try.
+    #[must_use]
+    pub fn command(mut self, command: impl Into<String>) -> Self {
+        self.commands.push(command.into());
         self
     }
 
@@ -199,6 +207,9 @@ impl Section<'_> {
         for paragraph in &self.paragraphs {
             html += &format!("<p>{}</p>\n", text(paragraph));
         }
+        for command in &self.commands {
+            html += &format!("<pre class=\"command\">{}</pre>\n", text(command));
+        }
         if !self.tiles.is_empty() {
             let tile = |[what, value]: &[String; 2]| {
                 format!("<div><dt>{}</dt><dd>{}</dd></div>\n", text(what), text(value))
@@ -237,7 +248,7 @@ fn rows_of_table(head: &[String], rows: &[Vec<String>]) -> String {
     let rows: String = rows.iter().map(|row| cells(row, "td")).collect();
     let head = cells(head, "th").replace("<th>", "<th scope=\"col\">");
     format!(
-        "<div class=\"scroll scores\"><table>\n<thead>{head}</thead>\n<tbody>{rows}</tbody>\n</table></div>\n"
+        "<div class=\"scroll scores\" tabindex=\"0\" role=\"group\" aria-label=\"Scores\"><table>\n<thead>{head}</thead>\n<tbody>{rows}</tbody>\n</table></div>\n"
     )
 }
 
@@ -257,4 +268,29 @@ fn table(figures: &Value) -> String {
 /// JSON that may stand inside a script element: no `<` ends it or opens a comment.
 fn script_text(value: &Value) -> String {
     value.to_string().replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_from_outside_is_text() {
+        let hostile = "</script><!--<b title=\"x\">&amp;\u{2028}";
+        let section = Section::new(hostile).text(hostile).command(hostile).tile(hostile, hostile);
+        let section = section.figures(json!({ hostile: hostile })).table(vec![vec![hostile.into()]; 2]);
+        let page = Report::new(hostile, hostile).section(section).html().unwrap();
+        assert!(!page.contains("<b ") && !page.contains("<!--<b"), "no mark-up comes in");
+        assert_eq!(page.matches("</script>").count(), 2, "data and script end once each");
+        let data = script_text(&json!([hostile]));
+        assert!(!data.contains('<') && !data.contains('\u{2028}'), "{data}");
+        let back: Value = serde_json::from_str(&data).unwrap();
+        assert_eq!(back[0], hostile, "the script reads what was written");
+    }
+
+    #[test]
+    fn a_page_that_cannot_be_small_enough_is_refused() {
+        let error = Report::new("a", "b").limit(1000).html().unwrap_err().to_string();
+        assert!(error.contains("report_limit") && error.contains("1000"), "{error}");
+    }
 }

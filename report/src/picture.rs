@@ -47,7 +47,7 @@ pub(crate) fn embed(picture: &Picture<'_>, id: &str, detail: Detail) -> Result<E
     }
     let step = detail.step(size);
     let small = match picture.image {
-        AnyView::U8(view) => reduced(view, step, |v| f32::from(v)),
+        AnyView::U8(view) => reduced(view, step, f32::from),
         AnyView::U16(view) => stretched(view, step),
         AnyView::F32(view) => stretched(view, step),
     };

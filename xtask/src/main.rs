@@ -15,6 +15,7 @@ mod package;
 mod parity;
 mod prepare;
 mod python;
+mod report;
 mod test;
 
 use std::path::{Path, PathBuf};

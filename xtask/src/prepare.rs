@@ -1,6 +1,6 @@
-//! What tests need beside Rust, installed where this process may: two OpenCL devices and NVRTC.
+//! What tests need beside Rust, installed where this process may: two OpenCL devices, NVRTC, and a browser.
 
-use crate::{Result, nvrtc, opencl, workspace};
+use crate::{Result, nvrtc, opencl, report, workspace};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -13,6 +13,8 @@ pub(crate) struct Prepared {
     pub(crate) variables: Variables,
     /// For the tests of kernels on rusticl, where that is there.
     pub(crate) rusticl: Option<Variables>,
+    /// Whether a browser is there for the pages of reports.
+    pub(crate) browser: bool,
 }
 
 /// Looks for all of it and installs what is missing. What cannot be installed is reported, and is a failure under CI.
@@ -33,7 +35,8 @@ pub(crate) fn prepare() -> Result<Prepared> {
         let only = only.map(|(name, value)| (name, value.into()));
         variables.iter().cloned().chain(only).collect()
     });
-    Ok(Prepared { variables, rusticl })
+    let browser = there(report::prepare(), "the pages of reports are not opened")?;
+    Ok(Prepared { variables, rusticl, browser })
 }
 
 fn there(found: Result<()>, otherwise: &str) -> Result<bool> {

@@ -1,7 +1,7 @@
 //! `cargo xtask test`: every test that this machine can run, and a line on those that it cannot.
 
 use crate::prepare::{self, Variables};
-use crate::{Result, arm, data_folder, opencl, workspace};
+use crate::{Result, arm, data_folder, opencl, report, workspace};
 use fearless_simd::Level;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -30,6 +30,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     cargo(&all, &data, prepared.variables)?;
     if let (Some(variables), []) = (prepared.rusticl, arguments) {
         on_rusticl(&data, &variables)?;
+    }
+    if prepared.browser && arguments.is_empty() {
+        report::test(&data)?;
     }
     println!("all tests passed");
     Ok(())

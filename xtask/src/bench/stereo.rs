@@ -29,7 +29,7 @@ impl Pair {
     }
 
     pub(super) fn rows(&self) -> Result<Vec<Row<'_>>> {
-        let census = StereoOptions::default();
+        let default = StereoOptions::default();
         let mut rows = Vec::new();
         let mut row = |name: &str, opencv: &str, options: StereoOptions, level: SimdLevel| -> Result<()> {
             let stereo = Stereo::new(options).map_err(|e| e.to_string())?;
@@ -42,18 +42,23 @@ impl Pair {
         };
         let (hh, way) = ("sgbm left right 128 hh", "sgbm left right 128 3way");
         let best = SimdLevel::Best;
-        row("128 disparities, 8 paths, to HH", hh, census, best)?;
-        row("128 disparities, 8 paths, to 3WAY", way, census, best)?;
+        row("128 disparities, 8 paths, to HH", hh, default, best)?;
+        row("128 disparities, 8 paths, to 3WAY", way, default, best)?;
         if Cpu::levels().contains(&SimdLevel::Avx2) {
-            row("128 disparities, 8 paths, AVX2, to HH", hh, census, SimdLevel::Avx2)?;
+            row("128 disparities, 8 paths, AVX2, to HH", hh, default, SimdLevel::Avx2)?;
         }
-        row("128 disparities, 4 paths, to HH4", "sgbm left right 128 hh4", paths(census, Paths::Four), best)?;
-        row("128 disparities, 16 paths, to HH", hh, paths(census, Paths::Sixteen), best)?;
+        row(
+            "128 disparities, 4 paths, to HH4",
+            "sgbm left right 128 hh4",
+            paths(default, Paths::Four),
+            best,
+        )?;
+        row("128 disparities, 16 paths, to HH", hh, paths(default, Paths::Sixteen), best)?;
         for choice in Cost::ALL.iter().filter(|choice| choice.value != Cost::default()) {
-            let (name, options) = (choice.name, census.with_cost(choice.value));
+            let (name, options) = (choice.name, default.with_cost(choice.value));
             row(&format!("128 disparities, {name}, to HH"), hh, options, best)?;
         }
-        let wide = census.with_disparities(256);
+        let wide = default.with_disparities(256);
         row("256 disparities, 8 paths, to HH", "sgbm left right 256 hh", wide, best)?;
         let small = wide.with_memory(Some(300 << 20));
         row("256 disparities, 8 paths, 300 MiB, to HH", "sgbm left right 256 hh", small, best)?;

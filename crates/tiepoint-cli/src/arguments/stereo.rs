@@ -124,9 +124,12 @@ pub(crate) struct StereoSearchArguments {
         )
     )]
     min_disparity: Option<i32>,
-    /// What pixels are compared by
-    #[arg(long, value_parser = named::<Cost>(), default_value_t)]
-    cost: Cost,
+    #[arg(
+        long,
+        value_parser = named::<Cost>(),
+        help = with_default("What pixels are compared by; with --census-window census", Cost::default())
+    )]
+    cost: Option<Cost>,
     #[arg(
         long,
         value_parser = named::<CensusWindow>(),
@@ -240,8 +243,8 @@ impl StereoSearchArguments {
 
     fn cost(&self) -> Outcome<Cost> {
         match (self.cost, self.census_window) {
-            (cost, None) => Ok(cost),
-            (Cost::Census(_), Some(window)) => Ok(Cost::Census(window)),
+            (cost, None) => Ok(cost.unwrap_or_default()),
+            (None | Some(Cost::Census(_)), Some(window)) => Ok(Cost::Census(window)),
             (_, Some(_)) => Err(Failure::usage("--census-window is an option of --cost census")),
         }
     }

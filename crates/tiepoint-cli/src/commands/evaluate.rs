@@ -113,7 +113,7 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
                 confidence: None,
                 reasons: None,
                 truth: Some(truth.view()),
-                rectified: None,
+                calibration: None,
                 range: usual_range(&truth),
                 caption: "The truth is shown where it is scored.".to_owned(),
             };

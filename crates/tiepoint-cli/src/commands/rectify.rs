@@ -19,7 +19,7 @@ use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{Correspondence, Fundamental, Model};
 use tiepoint::image::{self, AnyImage, Image};
 use tiepoint::matching::Match;
-use tiepoint_report::{MatchRow, MatchesView, Picture, View};
+use tiepoint_report::{KeypointMatch, MatchesView, Picture, View};
 
 pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
     arguments.check()?;
@@ -147,7 +147,7 @@ impl Pair {
     }
 
     /// The matches in the rectified pictures, as far as these show them.
-    fn rows(&self, found: &MatchedPair, tolerance: f64) -> Vec<MatchRow> {
+    fn rows(&self, found: &MatchedPair, tolerance: f64) -> Vec<KeypointMatch> {
         let turned =
             |p: Correspondence| if self.exchanged { Correspondence { a: p.b, b: p.a, ..p } } else { p };
         let pairs: Vec<_> = correspondences(found).into_iter().map(turned).collect();
@@ -162,7 +162,7 @@ impl Pair {
             let [va, vb] = self.views();
             let (a, b) = (moved(left, va)?, moved(right, vb)?);
             let inlier = if verified { inlier } else { close };
-            Some(MatchRow { pair: *m, a, b, residual: (a.y - b.y).abs(), inlier })
+            Some(KeypointMatch { pair: *m, a, b, residual: (a.y - b.y).abs(), inlier })
         };
         found
             .tie

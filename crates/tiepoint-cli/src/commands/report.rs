@@ -7,12 +7,11 @@ use crate::input::Picture;
 use crate::output::Clock;
 use std::path::Path;
 use tiepoint::feature::DetectorKind;
-use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::geometry::estimate::residuals;
 use tiepoint::geometry::{Correspondence, Model};
 use tiepoint::image::{AnyImage, Image};
 use tiepoint::register::Warped;
-use tiepoint_report::{Arrow, MatchRow, MatchesView, Rectified, RegistrationView, Report, Section, View};
+use tiepoint_report::{Arrow, KeypointMatch, MatchesView, RegistrationView, Report, Section, View};
 
 /// A title, a sentence that says what came out, and the parts of the page.
 pub(crate) type Page<'a> = (String, String, Vec<Section<'a>>);
@@ -89,7 +88,7 @@ fn residual_name(model: Option<&Model>) -> &'static str {
     }
 }
 
-fn rows(pair: &MatchedPair) -> Vec<MatchRow> {
+fn rows(pair: &MatchedPair) -> Vec<KeypointMatch> {
     let [a, b] = &pair.features;
     let ends = points(a, b, &pair.tie).into_iter();
     let pairs: Vec<_> = ends.map(|(a, b)| Correspondence { a, b, quality: 0.0 }).collect();
@@ -98,7 +97,7 @@ fn rows(pair: &MatchedPair) -> Vec<MatchRow> {
         None => vec![f64::NAN; pairs.len()],
     };
     let flags = residuals.into_iter().zip(agreeing(&pair.tie));
-    let row = |(m, (residual, inlier)): (&tiepoint::matching::Match, (f64, bool))| MatchRow {
+    let row = |(m, (residual, inlier)): (&tiepoint::matching::Match, (f64, bool))| KeypointMatch {
         pair: *m,
         a: a.keypoints[m.a as usize],
         b: b.keypoints[m.b as usize],
@@ -128,12 +127,6 @@ pub(crate) fn registration_view<'a>(
         arrows: pair.tie.inliers.iter().filter_map(arrow).collect(),
         caption: String::new(),
     }
-}
-
-/// What turns disparities into depth, for the page.
-pub(crate) fn rectified(calibration: &RectifiedCalibration) -> Rectified {
-    let RectifiedCalibration { focal, principal, doffs, baseline, .. } = *calibration;
-    Rectified { focal, principal, doffs, baseline }
 }
 
 /// The truth where it is scored, and nothing elsewhere.

@@ -5,6 +5,7 @@
 mod drivers;
 mod manual;
 mod rectify;
+mod report;
 mod stereo;
 
 use std::path::{Path, PathBuf};

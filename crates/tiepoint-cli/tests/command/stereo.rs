@@ -1,7 +1,11 @@
 //! `stereo` and `evaluate disparity`.
 
 use super::*;
-use tiepoint::stereo::files::{self, DisparityReading};
+use tiepoint::options::Named;
+use tiepoint::stereo::{
+    Cost,
+    files::{self, DisparityReading},
+};
 use tiepoint::synth::{StereoPair, StereoScene, StereoSceneOptions};
 
 fn signed() -> DisparityReading {
@@ -368,7 +372,7 @@ fn hostile_pairs_get_an_answer_or_a_message() {
     let (pfm, preview) = (out.at("d.pfm"), out.at("p.png"));
     let clean = || out.files().iter().for_each(|f| std::fs::remove_file(out.at(f)).unwrap());
     for image in &odd {
-        for cost in ["census", "ad", "mi"] {
+        for cost in Cost::ALL.iter().map(|choice| choice.name) {
             let all = ["--confidence", &out.at("c.png"), "--output-right", &out.at("r.tif")];
             let run = ["stereo", image, image, "--cost", cost, "-o", &pfm, "--preview", &preview];
             works(&[&run[..], &all].concat());

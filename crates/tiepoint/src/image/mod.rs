@@ -22,6 +22,7 @@ mod view;
 mod write;
 
 pub use grey::grey;
+pub(crate) use grey::grey_row;
 pub use pixel::Pixel;
 pub use range::{HOLE_MARGIN, Prepared, Range, prepare};
 pub use read::{ReadOptions, decode, decode_grey, read, read_grey};

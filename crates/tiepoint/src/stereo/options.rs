@@ -112,7 +112,7 @@ pub struct StereoOptions {
     pub min_disparity: i32,
     /// How many whole disparities are searched, 1 to 4096. Default 128.
     pub disparities: usize,
-    /// The matching cost. Default census 5×5.
+    /// The matching cost. Default: census 5×5 joined with colour.
     pub cost: Cost,
     /// How mutual information is learnt; other costs ignore it. Default from coarse to fine.
     pub learning: Learning,
@@ -141,7 +141,8 @@ pub struct StereoOptions {
     pub fill: bool,
     /// Bytes that may be used besides the images and results, at least half of it for sums and paths. An image that
     /// needs more is computed in groups of rows, with the same result, in up to 1.7 times the time. `None`: no limit.
-    /// Default 1 GiB, beyond which fresh memory costs more than computing twice.
+    /// Default 1 GiB. The first call keeps to 128 MiB of sums and paths where it can, which takes less time than to have
+    /// more memory cleared; later calls use what they may.
     pub memory: Option<u64>,
     /// Also give the disparities of the right view. Default off.
     pub right: bool,

@@ -1,15 +1,19 @@
 //! The whole of dense stereo, on scenes whose disparities are known.
 
 use super::{
-    Cost, INVALID, Learning, Masks, MatchingCost, Paths, Penalties, Reason, RightView, Stereo, StereoOptions,
-    StereoResult,
+    CensusWindow, Cost, INVALID, Learning, Masks, MatchingCost, Paths, Penalties, Reason, RightView, Stereo,
+    StereoOptions, StereoResult,
 };
 use crate::{
     Result,
     device::{Cpu, progress::tests::told},
+    evaluate::{DisparityScoring, disparity_score},
     image::{AnyImage, AnyView, Image, Size, testing::assert_same},
     options::Named,
-    synth::{StereoScene, StereoSceneOptions, Texture},
+    synth::{
+        Texture,
+        stereo::{Photometry, Scenery, StereoPair, StereoScene, StereoSceneOptions},
+    },
 };
 use std::ops::Range;
 
@@ -285,6 +289,45 @@ fn one_object_serves_several_threads() {
         threads.map(|thread| thread.join().unwrap())
     });
     assert!(found == expected, "the same as one after the other");
+}
+
+/// The percentage of the visible pixels that are off by more than 1, over rooms with flat coloured panels; invalid pixels
+/// are filled first.
+fn bad_in_rooms(cost: Cost, right: Photometry, colour: bool) -> f64 {
+    let cpu = Cpu::with_threads(2).unwrap();
+    let bad = |seed| {
+        let scene = StereoSceneOptions::default()
+            .with_size(Size::new(320, 200))
+            .with_disparities([2.0, 30.0])
+            .with_scenery(Scenery::Panels)
+            .with_surfaces(12)
+            .with_noise(0.004)
+            .with_right(right)
+            .with_seed(seed);
+        let scene = StereoScene::new(&scene).unwrap();
+        let pair: StereoPair<u8> = if colour { scene.render_colour(&cpu) } else { scene.render(&cpu) };
+        let options = StereoOptions::default().with_disparities(32).with_cost(cost);
+        let found = try_compute(options, [(&pair.left).into(), (&pair.right).into()], Masks::default(), &cpu);
+        let scoring = DisparityScoring::default().with_fill(true);
+        let (truth, visible) = (pair.truth_left.view(), pair.visible.view());
+        let score = disparity_score(found.unwrap().disparity.view(), truth, Some(visible), &scoring);
+        100.0 * score.unwrap().bad[0]
+    };
+    (1..=4).map(bad).sum::<f64>() / 4.0
+}
+
+/// Colour tells panels apart that a census and grey do not, also when the light is not quite the same.
+#[test]
+fn flat_coloured_panels_are_found_by_colour() {
+    let census = Cost::Census(CensusWindow::Five);
+    for right in [Photometry::default(), Photometry::default().with_gain(0.9).with_bias(0.02)] {
+        let colour = bad_in_rooms(Cost::AdCensus, right, true);
+        let grey = bad_in_rooms(Cost::AdCensus, right, false);
+        let census = bad_in_rooms(census, right, true);
+        let what =
+            format!("bad pixels, %: census and colour {colour}, and grey {grey}, census {census}; {right:?}");
+        assert!(colour < 18.0 && colour < 0.9 * grey && colour < 0.8 * census, "{what}");
+    }
 }
 
 #[test]

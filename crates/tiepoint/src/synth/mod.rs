@@ -11,5 +11,5 @@ mod texture;
 
 pub use random::Random;
 pub use scene::{Scene, SceneOptions, viewpoint};
-pub use stereo::{StereoPair, StereoScene, StereoSceneOptions};
+pub use stereo::{Scenery, StereoPair, StereoScene, StereoSceneOptions};
 pub use texture::{Texture, TextureKind};

@@ -252,9 +252,9 @@ fn scored<'a>(
         .table(table(outcomes))
 }
 
-/// Colours instead of grey, for people: dark blue, sea green, sand.
+/// Colours instead of grey, for people: brown, clay, sand; marks are blue, green and yellow.
 fn tinted(image: &AnyImage) -> AnyImage {
-    const STOPS: [Rgb; 5] = [[16, 24, 48], [28, 84, 112], [62, 148, 140], [222, 190, 130], [255, 246, 228]];
+    const STOPS: [Rgb; 5] = [[30, 18, 24], [104, 44, 40], [178, 98, 62], [226, 172, 120], [255, 240, 222]];
     let AnyImage::U8(grey) = image else { return image.clone() };
     let mut out = Image::filled(grey.size(), 3, 0);
     for (pixel, v) in out.data_mut().chunks_exact_mut(3).zip(grey.data()) {

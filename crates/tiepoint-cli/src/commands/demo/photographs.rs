@@ -114,7 +114,7 @@ impl Bookshelf {
                  it is from what the geometry of two cameras allows. Move over a dot to see both patches as their \
                  descriptors saw them; elsewhere the line shows where in the other photograph the point must lie.",
             )
-            .text("With pictures of your own: tiepoint match A.jpg B.jpg --model fundamental --report matches.html")
+            .command("tiepoint match bookshelf-left.jpg bookshelf-right.jpg --model fundamental --report matches.html")
             .view(View::Matches(matches_view(&self.pair, names, DetectorKind::Sift)));
         let [a, b] = &self.rectified;
         let name = |i: usize| format!("{}, rectified", BOOKSHELF[self.sources[i]].0);
@@ -129,7 +129,7 @@ impl Bookshelf {
             confidence: self.stereo.confidence.as_ref().map(Image::view),
             reasons: self.stereo.reasons.as_ref().map(Image::view),
             truth: None,
-            rectified: Some(report::rectified(&self.calibration)),
+            calibration: Some(self.calibration),
             range: usual_range(&self.stereo.disparity),
             caption: String::new(),
         };
@@ -138,8 +138,8 @@ impl Bookshelf {
                 "The matches alone tell how the two cameras stood. Both photographs are turned so that what corresponds \
                  lies in one row; then every pixel is matched. Turn the points to walk around the shelf.",
             )
-            .text("tiepoint rectify A.jpg B.jpg --crop valid --output-left l.png --output-right r.png --output-calibration pair.txt")
-            .text("tiepoint stereo l.png r.png --calibration pair.txt --report depth.html")
+            .command("tiepoint rectify bookshelf-left.jpg bookshelf-right.jpg --crop valid --output-left l.png --output-right r.png --output-calibration pair.txt")
+            .command("tiepoint stereo l.png r.png --calibration pair.txt --report depth.html")
             .tile("pixels with a disparity", format!("{:.1} %", 100.0 * share));
         vec![matches, depth]
     }
@@ -184,7 +184,7 @@ impl Coffee {
                 "The second picture is the first, turned, nearer and darker. Its place was found again from the matches \
                  alone. Drag the edge, let the two blink, or look at what is left when one is subtracted from the other.",
             )
-            .text("tiepoint register coffee.jpg coffee-turned.png --report registration.html")
+            .command("tiepoint register coffee.jpg coffee-turned.png --report registration.html")
             .tile("corners off by", format!("{:.3} px", self.corner_error))
             .view(View::Registration(registration_view(&self.pair, &self.warped, names)))
     }

@@ -81,7 +81,7 @@ impl Depth {
             confidence: self.found.confidence.as_ref().map(Image::view),
             reasons: self.found.reasons.as_ref().map(Image::view),
             truth: Some(self.truth.view()),
-            rectified: None,
+            calibration: None,
             range: usual_range(&self.truth),
             caption: String::new(),
         };

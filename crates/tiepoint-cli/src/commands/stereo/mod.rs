@@ -249,7 +249,7 @@ impl Job<'_> {
             confidence: found.confidence.as_ref().map(Image::view),
             reasons: found.reasons.as_ref().map(Image::view),
             truth: truth.as_ref().map(Image::view),
-            rectified: results.calibration.as_ref().map(report::rectified),
+            calibration: results.calibration,
             range: usual_range(&found.disparity),
             caption: String::new(),
         };

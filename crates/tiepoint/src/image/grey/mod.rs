@@ -33,7 +33,7 @@ fn luma_row<T: Pixel, const N: usize>(source: &[T], out: &mut [T]) {
 }
 
 /// One row of 1 to 4 channels to one of grey.
-pub(in crate::image) fn grey_row<T: Pixel>(source: &[T], channels: usize, out: &mut [T]) {
+pub(crate) fn grey_row<T: Pixel>(source: &[T], channels: usize, out: &mut [T]) {
     match channels {
         1 | 2 => out.iter_mut().zip(source.chunks_exact(channels)).for_each(|(o, p)| *o = p[0]),
         3 => luma_row::<T, 3>(source, out),

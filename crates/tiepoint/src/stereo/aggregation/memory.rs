@@ -1,7 +1,9 @@
 //! The memory of the sums, the one thing here that grows with the image and the disparities.
 //!
 //! Bytes are in anonymous mapped memory, in huge pages where the system has them: the first use of a quarter of a
-//! gigabyte in pages of 4 KB takes as long as a third of the computation.
+//! gigabyte in pages of 4 KB takes as long as a third of the computation. Even huge pages must be cleared, and in a
+//! virtual machine first be found, which may take longer than the computation. So a workspace that no call has used yet
+//! takes little, and takes all that it may once it turns out to be kept.
 
 use super::recurrence::Value;
 use crate::error::Shortage;
@@ -13,6 +15,19 @@ use memmap2::MmapMut;
 pub(in crate::stereo) struct Workspace {
     bytes: Option<MmapMut>,
     words: Vec<u16>,
+    kept: bool,
+}
+
+impl Workspace {
+    /// Whether an earlier call has used it.
+    pub(super) fn is_kept(&self) -> bool {
+        self.kept
+    }
+
+    /// Notes that a call has used it.
+    pub(in crate::stereo) fn keep(&mut self) {
+        self.kept = true;
+    }
 }
 
 /// A type of sums that the workspace has memory for.

@@ -2,9 +2,12 @@
 //! that differ (R. Zabih, J. Woodfill, *Non-parametric local transforms for computing visual correspondence*, ECCV
 //! 1994). Pixels outside the image take the value of the nearest one inside.
 //!
+//! The grey of 8-bit colours has more digits than they have: it is darker where it is so by more than half of one of
+//! their values, since less may come from their rounding, which would be as good as noise where there is no texture.
+//!
 //! Bits are held in planes of eight: plane p of a row holds the bits 8p to 8p + 7 of all its pixels.
 
-use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn, gpu::CostKernel};
+use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn, Planes, gpu::CostKernel};
 use crate::{
     Result, for_any_view,
     image::{ImageView, Pixel},
@@ -12,6 +15,7 @@ use crate::{
     stereo::{Penalties, View, aggregation::Value, pair::Pair},
 };
 use fearless_simd::{Simd, prelude::*};
+use std::ops::Add;
 
 /// The pixels that a census transform compares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,8 +75,30 @@ impl CensusWindow {
     }
 }
 
-/// The census of row y: its planes, one after the other.
-fn transform<T: Pixel>(image: ImageView<'_, T>, window: CensusWindow, y: usize, out: &mut [u8]) {
+impl CensusWindow {
+    /// For kernels: the pairs, as `census.h` compares them.
+    pub(super) fn comparisons(self) -> String {
+        let compare = |(bit, [a, b]): (usize, [(isize, isize); 2])| {
+            format!("COMPARE({bit}, {}, {}, {}, {}) ", a.0, a.1, b.0, b.1)
+        };
+        self.pairs().into_iter().enumerate().map(compare).collect()
+    }
+}
+
+/// Writes the census of row y of a view, plane by plane.
+pub(super) fn census(pair: &Pair, view: View, window: CensusWindow, y: usize, out: &mut [u8]) {
+    let rounding = pair.rounding(view);
+    for_any_view!(pair.grey(view).view(), image => transform(image, rounding, window, y, out));
+}
+
+/// The census of row y: its planes, one after the other. `a` is darker than `b` where a + `rounding` < b.
+fn transform<T: Pixel + From<u8> + Add<Output = T>>(
+    image: ImageView<'_, T>,
+    rounding: u8,
+    window: CensusWindow,
+    y: usize,
+    out: &mut [u8],
+) {
     let (width, height) = (image.size().width, image.size().height);
     let (rx, ry) = window.radius();
     // The rows of the window, with the columns outside the image.
@@ -86,11 +112,12 @@ fn transform<T: Pixel>(image: ImageView<'_, T>, window: CensusWindow, y: usize, 
         .collect();
     let shifted =
         |(dx, dy): (isize, isize)| &rows[(ry as isize + dy) as usize][(rx as isize + dx) as usize..][..width];
+    let rounding = T::from(rounding);
     out.fill(0);
     for (pairs, plane) in window.pairs().chunks(8).zip(out.chunks_mut(width)) {
         for (bit, pair) in pairs.iter().enumerate() {
             let compared = shifted(pair[0]).iter().zip(shifted(pair[1]));
-            plane.iter_mut().zip(compared).for_each(|(o, (a, b))| *o |= u8::from(a < b) << bit);
+            plane.iter_mut().zip(compared).for_each(|(o, (&a, &b))| *o |= u8::from(a + rounding < b) << bit);
         }
     }
 }
@@ -134,49 +161,49 @@ impl<const PLANES: usize> DescriptorCost for Hamming<PLANES> {
     }
 
     fn describe(&self, pair: &Pair, view: View, y: usize, out: &mut [u8]) {
-        for_any_view!(pair.grey(view).view(), image => transform(image, self.0, y, out));
+        census(pair, view, self.0, y, out);
     }
 
     #[inline(always)]
     fn pixel<S: Simd, T: Value>(&self, simd: S, descriptors: &Descriptors<'_>, out: &mut [T]) {
-        let n = S::u8s::LEN;
-        let Descriptors { left, width, right, reach } = *descriptors;
-        let mut bits = [S::u8s::splat(simd, 0); PLANES];
-        let mut rows = [&right[..0]; PLANES];
-        for p in 0..PLANES {
-            bits[p] = S::u8s::splat(simd, left[p * width]);
-            rows[p] = &right[p * reach..p * reach + out.len()];
-        }
-        for (c, out) in out.chunks_exact_mut(n).enumerate() {
-            let mut sum = S::u8s::splat(simd, 0);
-            for p in 0..PLANES {
-                let right = S::u8s::from_slice(simd, &rows[p][c * n..(c + 1) * n]);
-                sum += (right ^ bits[p]).count_ones();
-            }
-            T::spread::<S>(sum, out);
+        let planes = Planes::<S, PLANES>::new(simd, descriptors, 0, out.len());
+        for (c, out) in out.chunks_exact_mut(S::u8s::LEN).enumerate() {
+            T::spread::<S>(hamming(planes, c), out);
         }
     }
 
     fn kernel(&self) -> CostKernel {
-        let compare = |(bit, [a, b]): (usize, [(isize, isize); 2])| {
-            format!("COMPARE({bit}, {}, {}, {}, {}) ", a.0, a.1, b.0, b.1)
-        };
         CostKernel {
-            text: include_str!("census.h"),
+            text: concat!(include_str!("census.h"), include_str!("hamming.h")),
             words: usize::from(self.0.bits()).div_ceil(32),
-            definitions: vec![("COMPARISONS", self.0.pairs().into_iter().enumerate().map(compare).collect())],
+            definitions: vec![("COMPARISONS", self.0.comparisons())],
             table: Vec::new(),
         }
     }
 }
 
+/// The number of bits that differ, for the c-th vector of disparities.
+#[inline(always)]
+pub(super) fn hamming<S: Simd, const N: usize>(planes: Planes<'_, S, N>, c: usize) -> S::u8s {
+    let mut sum = S::u8s::splat(planes.simd, 0);
+    for p in 0..N {
+        sum += (planes.right(p, c) ^ planes.left[p]).count_ones();
+    }
+    sum
+}
+
 #[cfg(test)]
-mod tests {
-    use super::{CensusWindow, Hamming};
+pub(super) mod tests {
+    use super::{CensusWindow, Hamming, census};
     use crate::{
-        image::{AnyImage, Size},
+        device::Cpu,
+        image::{AnyImage, Image, Size},
         options::Named,
-        stereo::{View, cost::tests::check_formula, pair::Pair},
+        stereo::{
+            Masks, View,
+            cost::tests::{check_formula, check_formula_of},
+            pair::{Pair, Pictures},
+        },
     };
 
     #[test]
@@ -192,13 +219,38 @@ mod tests {
         }
     }
 
+    /// Colours of 8 bits: what their rounding may have made is no texture.
+    #[test]
+    fn rounding_is_not_darker() {
+        let size = Size::new(7, 5);
+        let bits = |colour: [u8; 3]| {
+            let other = |x, y| (x * y) % 3 == 1;
+            let data = (0..35).flat_map(|i| if other(i % 7, i / 7) { colour } else { [100; 3] }).collect();
+            let image = Image::from_vec(data, size, 3).unwrap();
+            let pictures = Pictures::new((&image).into(), (&image).into()).unwrap();
+            let pair = Pair::new(&pictures, Masks::default(), &Cpu::sequential()).unwrap();
+            let mut out = [0; 3 * 7];
+            census(&pair, View::Left, CensusWindow::Five, 2, &mut out);
+            out.iter().map(|plane| plane.count_ones()).sum::<u32>()
+        };
+        assert_eq!(bits([102, 100, 100]), 0, "two values of red are 0.43 of grey");
+        assert!(bits([103, 100, 100]) > 0, "three are 0.64");
+    }
+
     fn check_window<const PLANES: usize>(name: &str, window: CensusWindow) {
-        let formula = |_: &_, pair: &Pair, x, other, y| hamming(pair, window, x, other, y);
+        let formula = |_: &_, pair: &Pair, x, other, y| distance(pair, window, x, other, y);
         check_formula(name, |_| Hamming::<PLANES>(window), formula);
+        check_formula_of(name, 3, |_, _| Hamming::<PLANES>(window), formula);
     }
 
     /// Comparisons that differ, one by one.
-    fn hamming(pair: &Pair, window: CensusWindow, x: usize, other: usize, y: usize) -> u16 {
+    pub(in super::super) fn distance(
+        pair: &Pair,
+        window: CensusWindow,
+        x: usize,
+        other: usize,
+        y: usize,
+    ) -> u16 {
         let (rx, ry) = window.radius();
         let (rx, ry) = (rx as i64, ry as i64);
         let value = |view, x: i64, y: i64| {
@@ -216,7 +268,7 @@ mod tests {
                 CensusWindow::Symmetric => value(view, x - dx, y - dy),
                 CensusWindow::Five | CensusWindow::Seven | CensusWindow::NineBySeven => value(view, x, y),
             };
-            value(view, x + dx, y + dy) < against
+            value(view, x + dx, y + dy) + f32::from(pair.rounding(view)) < against
         };
         let mut differing = 0;
         for dy in -ry..=ry {

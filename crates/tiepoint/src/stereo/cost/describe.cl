@@ -9,6 +9,7 @@ KERNEL(describe) {
     if (x >= view.width || y >= view.height) return;
     view.grey = grey + grey_plane.step * (u64)GROUP_Z;
     view.grey_pitch = grey_plane.pitch;
+    view.rounding = (PIXEL)args.rounding;
     view.compared = compared + compared_plane.step * (u64)GROUP_Z;
     view.compared_pitch = compared_plane.pitch;
     u32 descriptor[WORDS];

@@ -76,6 +76,8 @@ tiepoint_gpu::kernel! {
         /// A row of 0 numbers: the view holds something everywhere.
         mask_plane: Plane,
         planes: i32,
+        /// Differences of grey up to this may come from rounding alone.
+        rounding: u32,
         /// Groups beside each other.
         across: i32,
     }
@@ -111,6 +113,8 @@ pub(in crate::stereo) struct GpuView<'a, T> {
     /// What the cost compares in 8 bits.
     pub(in crate::stereo) compared: &'a GpuStack<u8>,
     pub(in crate::stereo) mask: Option<&'a GpuStack<u8>>,
+    /// Differences of grey up to this may come from rounding alone.
+    pub(in crate::stereo) rounding: u8,
 }
 
 fn source<T: GpuPixel>(cost: &CostKernel, masked: bool) -> KernelSource {
@@ -144,6 +148,7 @@ impl<T: GpuPixel> GpuDescribe<T> {
             compared_plane: view.compared.plane(),
             mask_plane: view.mask.map_or(nowhere, GpuStack::plane),
             planes: self.planes as i32,
+            rounding: view.rounding.into(),
             across,
         };
         commands.stage("descriptors");

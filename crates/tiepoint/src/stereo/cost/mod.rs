@@ -15,6 +15,7 @@
 //! the table below it (name, help). The command, the options, the tests over all costs and the benchmark read that table.
 
 mod absolute_difference;
+mod ad_census;
 mod census;
 mod custom;
 pub(super) mod gpu;
@@ -40,15 +41,20 @@ use crate::{
     options::{Choice, Named},
 };
 use absolute_difference::AbsoluteDifference;
-use fearless_simd::Simd;
+use ad_census::AdCensus;
+use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
 use gpu::CostKernel;
 use mutual_information::MutualInformation;
 
 /// How unlike a pixel of the left image and one of the right are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cost {
+    /// Census 5×5 and the absolute difference of the colours, or of the grey values where there are none: a sum in which
+    /// neither outweighs the other. Where there is no texture the colour tells; where the light has changed the census.
+    #[default]
+    AdCensus,
     /// Hamming distance of census transforms: which neighbours are darker than the centre (Zabih and Woodfill,
     /// ECCV 1994). Withstands gain, offset and any other increasing change of brightness.
     Census(CensusWindow),
@@ -87,6 +93,8 @@ macro_rules! cost_table {
 }
 
 cost_table! {
+    "ad-census": AdCensus, Self::AdCensus => &AdCensus,
+        "Census and differences of colour: the best for most pairs";
     "census": Census(window), Self::Census(CensusWindow::Five) => window,
         "Which neighbours are darker: withstands gain, offset, gamma";
     "ad": AbsoluteDifference, Self::AbsoluteDifference => &AbsoluteDifference,
@@ -95,20 +103,13 @@ cost_table! {
         "Mutual information: withstands any mapping of brightness";
 }
 
-impl Default for Cost {
-    fn default() -> Self {
-        Self::Census(CensusWindow::default())
-    }
-}
-
 impl Cost {
     /// The greatest cost of a pixel and disparity.
     pub fn greatest(&self) -> u16 {
         self.definition().greatest()
     }
 
-    /// Penalties that suit the cost: those of census 5×5, in proportion to the greatest cost. With them the sums of
-    /// four paths of the default costs stay below 256.
+    /// Penalties that suit the cost. With them the sums of four paths of costs up to 24 stay below 256.
     pub fn penalties(&self) -> Penalties {
         self.definition().penalties()
     }
@@ -194,6 +195,36 @@ struct Descriptors<'a> {
     /// Byte p of the right pixel at the i-th disparity is `right[p * reach + i]`.
     right: &'a [u8],
     reach: usize,
+}
+
+/// Some planes of the descriptors of a left pixel and of the right ones: what a SIMD body reads.
+#[derive(Clone, Copy)]
+struct Planes<'a, S: Simd, const N: usize> {
+    simd: S,
+    /// The bytes of the left pixel, each in all lanes.
+    left: [S::u8s; N],
+    right: [&'a [u8]; N],
+}
+
+impl<'a, S: Simd, const N: usize> Planes<'a, S, N> {
+    /// The planes from `first` on, for `len` disparities.
+    #[inline(always)]
+    fn new(simd: S, descriptors: &Descriptors<'a>, first: usize, len: usize) -> Self {
+        let Descriptors { left, width, right, reach } = *descriptors;
+        let mut planes = Self { simd, left: [S::u8s::splat(simd, 0); N], right: [&right[..0]; N] };
+        for p in 0..N {
+            planes.left[p] = S::u8s::splat(simd, left[(first + p) * width]);
+            planes.right[p] = &right[(first + p) * reach..][..len];
+        }
+        planes
+    }
+
+    /// The bytes of plane `p` of the right pixels at the c-th vector of disparities.
+    #[inline(always)]
+    fn right(&self, p: usize, c: usize) -> S::u8s {
+        let n = S::u8s::LEN;
+        S::u8s::from_slice(self.simd, &self.right[p][c * n..(c + 1) * n])
+    }
 }
 
 /// Computes costs for the aggregation.

@@ -3,7 +3,7 @@
 use super::{Column, CostRow, Costs, DescriptorCost, Learn, Value, gpu::CostKernel};
 use crate::{
     device::Cpu,
-    image::{AnyImage, AnyView, Image, Size},
+    image::{AnyImage, AnyView, Image, Pixel, Size},
     options::Named,
     stereo::{
         CensusWindow, Cost, Masks, StereoOptions, View,
@@ -13,37 +13,62 @@ use crate::{
     synth::Random,
 };
 
-/// Checks a cost against `formula(cost, pair, x, other, y)` for the left pixel x and the right pixel `other` of row y,
-/// over sizes, disparities, masks, pixel types, SIMD levels and both widths of the values. `learn` makes it from a pair.
+/// Checks a cost of grey images as [`check_formula_of`]. `learn` makes it from a pair.
 pub(super) fn check_formula<C: DescriptorCost>(
     what: &str,
     learn: impl Fn(&Pair) -> C,
+    formula: impl Fn(&C, &Pair, usize, usize, usize) -> u16,
+) {
+    check_formula_of(what, 1, |_, pair| learn(pair), formula);
+}
+
+/// Checks a cost of images of some channels against `formula(cost, pair, x, other, y)` for the left pixel x and the right
+/// pixel `other` of row y, over sizes, disparities, masks, pixel types, SIMD levels and both widths of the values.
+/// `learn` makes it from a pair, whose compared images it may set.
+pub(super) fn check_formula_of<C: DescriptorCost>(
+    what: &str,
+    channels: usize,
+    learn: impl Fn(&Pictures<'_>, &mut Pair) -> C,
     formula: impl Fn(&C, &Pair, usize, usize, usize) -> u16,
 ) {
     let mut random = Random::new(3);
     let cases =
         [(1, 1, 1, 0), (9, 1, 3, -4), (1, 6, 20, 2), (37, 5, 33, -9), (70, 3, 64, 5), (20, 2, 65, 40)];
     for (n, (width, height, disparities, min_disparity)) in cases.into_iter().enumerate() {
-        let pair = pair(&mut random, Size::new(width, height), n);
-        let cost = learn(&pair);
+        let (images, masks) = pictures(&mut random, Size::new(width, height), channels, n);
+        let [left, right] = masks.each_ref().map(|m| m.as_ref().map(Image::view));
+        let pictures = Pictures::new((&images[0]).into(), (&images[1]).into()).unwrap();
+        let mut pair = Pair::new(&pictures, Masks { left, right }, &Cpu::sequential()).unwrap();
+        let cost = learn(&pictures, &mut pair);
         let costs = Costs { source: &cost, pair: &pair, min_disparity, disparities };
         check(&costs, |x, other, y| formula(&cost, &pair, x, other, y), &format!("{what}, case {n}"));
     }
 }
 
-/// A pair of noise: 8 bits, 16 bits or floats, every other with masks.
-fn pair(random: &mut Random, size: Size, case: usize) -> Pair {
-    let mut image = || match case % 3 {
-        0 => AnyImage::U16(Image::from_fn(size, |_, _| (random.bits() % 40) as u16)),
-        1 => AnyImage::U8(Image::from_fn(size, |_, _| random.bits() as u8)),
-        _ => AnyImage::F32(Image::from_fn(size, |_, _| (random.bits() % 99) as f32 / 99.0)),
+/// Two images of noise: 8 bits, 16 bits or floats, and masks for every other case.
+fn pictures(
+    random: &mut Random,
+    size: Size,
+    channels: usize,
+    case: usize,
+) -> ([AnyImage; 2], [Option<Image<u8>>; 2]) {
+    let image = |random: &mut Random| {
+        let mut noise = |values: u64| -> Vec<u64> {
+            (0..size.area() * channels).map(|_| random.bits() % values).collect()
+        };
+        match case % 3 {
+            0 => image_of(noise(40).into_iter().map(|v| v as u16), size, channels).into(),
+            1 => image_of(noise(256).into_iter().map(|v| v as u8), size, channels).into(),
+            _ => AnyImage::F32(image_of(noise(99).into_iter().map(|v| v as f32 / 99.0), size, channels)),
+        }
     };
-    let (left, right) = (image(), image());
+    let images = [image(random), image(random)];
     let mut mask = || (case % 2 == 1).then(|| Image::from_fn(size, |_, _| (random.bits() % 5) as u8));
-    let masks = [mask(), mask()];
-    let [left_mask, right_mask] = masks.each_ref().map(|m| m.as_ref().map(Image::view));
-    let pictures = Pictures::new((&left).into(), (&right).into()).unwrap();
-    Pair::new(&pictures, Masks { left: left_mask, right: right_mask }, &Cpu::sequential()).unwrap()
+    (images, [mask(), mask()])
+}
+
+fn image_of<T: Pixel>(values: impl Iterator<Item = T>, size: Size, channels: usize) -> Image<T> {
+    Image::from_vec(values.collect(), size, channels).unwrap()
 }
 
 fn check(costs: &Costs<'_>, formula: impl Fn(usize, usize, usize) -> u16, what: &str) {

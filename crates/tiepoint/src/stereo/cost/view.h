@@ -4,6 +4,8 @@ typedef struct {
     const GLOBAL u8 *compared;
     i32 grey_pitch, compared_pitch;
     i32 width, height;
+    // Differences of grey up to this may come from rounding alone.
+    PIXEL rounding;
 } View;
 
 // The grey of the nearest pixel inside.

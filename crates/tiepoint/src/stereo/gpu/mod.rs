@@ -165,15 +165,17 @@ impl UploadedView {
             false => upload(pair.compared(view))?,
         };
         let mask = pair.mask(view).map(upload).transpose()?;
-        let seen = mask.as_ref();
+        let (seen, rounding) = (mask.as_ref(), pair.rounding(view));
         let descriptors = match pair.grey(view) {
             // Grey of 8 bits is what it is in 8 bits.
-            AnyImage::U8(_) => {
-                describe(commands, cost, &GpuView { grey: &bytes, compared: &compared, mask: seen })?
-            }
+            AnyImage::U8(_) => describe(
+                commands,
+                cost,
+                &GpuView { grey: &bytes, compared: &compared, mask: seen, rounding },
+            )?,
             grey @ (AnyImage::U16(_) | AnyImage::F32(_)) => for_any_view!(grey.view(), image => {
                 let grey = &GpuStack::upload(gpu, &[image])?;
-                describe(commands, cost, &GpuView { grey, compared: &compared, mask: seen })?
+                describe(commands, cost, &GpuView { grey, compared: &compared, mask: seen, rounding })?
             }),
         };
         Ok(Self { bytes, mask, descriptors })

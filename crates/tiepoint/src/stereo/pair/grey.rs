@@ -4,7 +4,7 @@ use super::mirrored;
 use crate::{
     Result,
     device::Cpu,
-    image::{AnyImage, AnyView, Image, ImageView, grey},
+    image::{AnyImage, AnyView, Image, ImageView, grey, grey_row},
 };
 
 /// A grey image in its own type: a census only asks which of two pixels is darker.
@@ -19,20 +19,18 @@ impl Grey {
     /// The grey of an image; pixels that are not finite become 0. Colour of 8 bits gives grey of 16,
     /// 256 times as large: rounded to 8 bits it would tell fewer pixels apart.
     pub(in crate::stereo) fn new(view: AnyView<'_>, cpu: &Cpu) -> Result<Self> {
-        let mut shift = None;
-        let image = match view {
-            AnyView::U8(v) if v.channels() >= 3 => {
-                let mut wide = Image::filled(v.size(), v.channels(), 0_u16);
-                for y in 0..v.size().height {
-                    let values = wide.row_mut(y).iter_mut().zip(v.row(y));
-                    values.for_each(|(o, &v)| *o = u16::from(v) << 8);
-                }
-                shift = Some(8);
-                grey(&wide, cpu)?.into_image()
+        match view {
+            AnyView::U8(v) if matches!(v.channels(), 3 | 4) => {
+                Ok(Self { image: fine_grey(v, cpu).into(), shift: Some(8) })
             }
-            view => grey(view, cpu)?.into_image(),
-        };
-        Ok(Self { shift, ..Self::from_image(image) })
+            view => Ok(Self::from_image(grey(view, cpu)?.into_image())),
+        }
+    }
+
+    /// Differences up to this may come from the rounding of colours alone: half of one of their values. 0 for images
+    /// that were grey: what they tell apart was measured apart.
+    pub(in crate::stereo) fn rounding(&self) -> u8 {
+        self.shift.map_or(0, |shift| 1 << (shift - 1))
     }
 
     /// The grey image.
@@ -57,6 +55,22 @@ impl Grey {
         };
         Self { image, shift: self.shift }
     }
+}
+
+/// Rows that one task makes grey.
+const ROWS: usize = 64;
+
+/// The grey of colour in 8 bits, 256 times as large.
+fn fine_grey(view: ImageView<'_, u8>, cpu: &Cpu) -> Image<u16> {
+    let mut out = Image::new(view.size());
+    cpu.for_bands(out.view_mut(), ROWS, |first, band| {
+        let mut wide = vec![0; view.size().width * view.channels()];
+        for (y, row) in (first..).zip(band.rows_mut()) {
+            wide.iter_mut().zip(view.row(y)).for_each(|(o, &v)| *o = u16::from(v) << 8);
+            grey_row(&wide, view.channels(), row);
+        }
+    });
+    out
 }
 
 /// Which pixels hold something (not 0) and which do not (0): those that are not finite and those that `mask` excludes.
@@ -110,6 +124,14 @@ impl Bytes {
         }
         // Halved first: the difference of two finite floats may overflow.
         Self { shift, low, scale: 127.5 / (0.5 * high - 0.5 * low) }
+    }
+
+    /// As [`image`](Self::image), without a copy of 8 bits.
+    pub(in crate::stereo) fn convert(self, grey: Grey, cpu: &Cpu) -> Image<u8> {
+        match grey.image {
+            AnyImage::U8(image) => image,
+            AnyImage::U16(_) | AnyImage::F32(_) => self.image(&grey, cpu),
+        }
     }
 
     /// The image on this scale.

@@ -50,6 +50,11 @@ impl Pair {
         self.grey[view.index()].image()
     }
 
+    /// Differences of grey up to this may come from rounding alone.
+    pub(super) fn rounding(&self, view: View) -> u8 {
+        self.grey[view.index()].rounding()
+    }
+
     /// Grey of both images.
     pub(super) fn greys(&self) -> &[Grey; 2] {
         &self.grey

@@ -4,7 +4,8 @@ use super::grey::{Bytes, Grey};
 use crate::{
     Error, Result,
     device::Cpu,
-    image::{AnyView, Image, ImageView, Size},
+    for_any_view,
+    image::{AnyView, Image, ImageView, Pixel, Size},
     stereo::View,
 };
 
@@ -44,14 +45,12 @@ impl<'a> Pictures<'a> {
         cpu: &Cpu,
     ) -> Result<[Image<u8>; N]> {
         let greys = views.map(|view| {
-            Grey::from_image(match self.views[view.index()] {
-                AnyView::U8(v) => side_by_side(v, channels).into(),
-                AnyView::U16(v) => side_by_side(v, channels).into(),
-                AnyView::F32(v) => side_by_side(v, channels).into(),
-            })
+            Grey::from_image(
+                for_any_view!(self.views[view.index()], v => side_by_side(v, channels, cpu).into()),
+            )
         });
         let scale = Bytes::of(&greys.each_ref()[..]);
-        let mut images = greys.map(|grey| scale.image(&grey, cpu));
+        let mut images = greys.map(|grey| scale.convert(grey, cpu));
         for image in &mut images {
             *image = Image::from_vec(std::mem::take(image).into_vec(), self.size(), channels.len())?;
         }
@@ -82,12 +81,23 @@ fn is_colour(view: AnyView<'_>) -> bool {
     }
 }
 
+/// Rows of one task.
+const ROWS: usize = 64;
+
 /// Channels as grey pixels side by side.
-fn side_by_side<T: Copy + Default>(view: ImageView<'_, T>, channels: &[usize]) -> Image<T> {
+fn side_by_side<T: Pixel>(view: ImageView<'_, T>, channels: &[usize], cpu: &Cpu) -> Image<T> {
     let (Size { width, height }, of, n) = (view.size(), view.channels(), channels.len());
-    let channel = |c| if of < 3 { 0 } else { c };
-    let size = Size::new(width.saturating_mul(n), height);
-    Image::from_fn(size, |x, y| view.row(y)[x / n * of + channel(channels[x % n])])
+    let channels: Vec<usize> = channels.iter().map(|&c| if of < 3 { 0 } else { c }).collect();
+    let mut out = Image::new(Size::new(width.saturating_mul(n), height));
+    cpu.for_bands(out.view_mut(), ROWS, |first, band| {
+        for (y, row) in (first..).zip(band.rows_mut()) {
+            let pixels = view.row(y).chunks_exact(of);
+            for (out, pixel) in row.chunks_exact_mut(n).zip(pixels) {
+                out.iter_mut().zip(&channels).for_each(|(o, &c)| *o = pixel[c]);
+            }
+        }
+    });
+    out
 }
 
 #[cfg(test)]

@@ -69,6 +69,8 @@ pub(super) struct RightRow {
     keys: Vec<u16>,
     /// Places in a block.
     len: usize,
+    /// The least of all blocks, when the row is complete.
+    places: Vec<u32>,
 }
 
 /// A sum and its disparity packed into one number, so that one minimum finds both.
@@ -122,32 +124,55 @@ impl RightRow {
         self.keys.resize(self.len * blocks, u16::MAX);
     }
 
-    /// The disparity of a place, counted from the least one.
-    fn disparity(&self, keys: Option<Keys>, place: usize) -> Option<usize> {
-        let mut blocks = self.keys[place..].iter().step_by(self.len);
-        match keys {
-            Some(keys) => {
-                let found = blocks.enumerate().filter(|(_, key)| **key < u16::MAX);
-                let (block, &key) = found.min_by_key(|(_, key)| keys.sum(**key))?;
-                Some(block * keys.block() + keys.place(key))
+    /// Writes the disparities of the right row.
+    #[inline(always)]
+    pub(super) fn finish(&mut self, input: &AggregationInput<'_>, y: usize, row: &mut OutputRow<'_>) {
+        let Some(out) = &mut row.right else { return };
+        let (width, min) = (input.size().width as i64, i64::from(input.costs.min_disparity));
+        let count = input.disparities() as u32;
+        let places = self.least_places(Keys::of(input));
+        // The pixel x has the place width − 1 − min − x, where that is one.
+        let last = width - 1 - min;
+        let inside = (last + 1 - places.len() as i64).clamp(0, width)..(last + 1).clamp(0, width);
+        let columns = inside.start as usize..inside.end.max(inside.start) as usize;
+        out.fill(INVALID);
+        if !columns.is_empty() {
+            let first = (last + 1) as usize - columns.end;
+            let places = &places[first..first + columns.len()];
+            for (out, &place) in out[columns].iter_mut().zip(places.iter().rev()) {
+                // A vector reaches beyond the last disparity: where only that meets the pixel, nothing does.
+                let d = place & 0xffff;
+                *out = if d < count { (min as i32 + d as i32) as f32 } else { INVALID };
             }
-            None => blocks.next().filter(|&&sum| sum < u16::MAX).and(blocks.next()).map(|&d| usize::from(d)),
+        }
+        if let Some(mask) = input.costs.pair.mask(View::Right) {
+            out.iter_mut().zip(mask.row(y)).filter(|(_, m)| **m == 0).for_each(|(out, _)| *out = INVALID);
         }
     }
 
-    /// Writes the disparities of the right row.
-    pub(super) fn finish(&self, input: &AggregationInput<'_>, y: usize, row: &mut OutputRow<'_>) {
-        let Some(out) = &mut row.right else { return };
-        let mask = input.costs.pair.mask(View::Right).map(|m| m.row(y));
-        let keys = Keys::of(input);
-        let (width, min) = (input.size().width as i64, input.costs.min_disparity);
-        for (x, out) in out.iter_mut().enumerate() {
-            let place = usize::try_from(width - 1 - i64::from(min) - x as i64).ok();
-            let place = place.filter(|&j| j < self.len && mask.is_none_or(|m| m[x] != 0));
-            // A vector reaches beyond the last disparity: where only that meets the pixel, nothing does.
-            let found = place.and_then(|j| self.disparity(keys, j)).filter(|&d| d < input.disparities());
-            *out = found.map_or(INVALID, |d| (min + d as i32) as f32);
+    /// For every place its least sum times 2¹⁶ plus the disparity, counted from the least one; all bits: none.
+    #[inline(always)]
+    fn least_places(&mut self, keys: Option<Keys>) -> &[u32] {
+        self.places.clear();
+        self.places.resize(self.len, u32::MAX);
+        let mut blocks = self.keys.chunks_exact(self.len.max(1));
+        let Some(Keys { bits }) = keys else {
+            if let (Some(sums), Some(disparities)) = (blocks.next(), blocks.next()) {
+                for ((place, &sum), &d) in self.places.iter_mut().zip(sums).zip(disparities) {
+                    *place = if sum == u16::MAX { u32::MAX } else { u32::from(sum) << 16 | u32::from(d) };
+                }
+            }
+            return &self.places;
+        };
+        for (block, row) in blocks.enumerate() {
+            let first = (block as u32) << bits;
+            for (place, &key) in self.places.iter_mut().zip(row) {
+                let (sum, within) = (u32::from(key) >> bits, u32::from(key) & ((1 << bits) - 1));
+                let found = sum << 16 | (first + within);
+                *place = if key == u16::MAX { *place } else { found.min(*place) };
+            }
         }
+        &self.places
     }
 }
 

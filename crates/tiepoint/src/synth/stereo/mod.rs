@@ -4,8 +4,9 @@
 //! ([`Surface`]) and its own texture, which is fixed to the surface. Either view shows at the centre of each
 //! pixel the surface of greatest disparity there, and its texture at that very point: neither image is resampled
 //! from the other, so a point seen by both has the same brightness in both to the last bit, at any sub-pixel
-//! disparity. Any rows of either view can be made without the rest.
+//! disparity. Any rows of either view can be made without the rest, in grey or in colour.
 
+mod panels;
 mod surface;
 
 pub use crate::stereo::View;
@@ -15,7 +16,7 @@ use super::texture::Sampler;
 use super::{Random, Texture, TextureKind};
 use crate::device::Cpu;
 use crate::image::{Image, Pixel, Size};
-use crate::options::setters;
+use crate::options::{named, setters};
 use crate::{Error, Result};
 use std::ops::Range;
 
@@ -27,11 +28,13 @@ pub struct StereoSceneOptions {
     pub size: Size,
     /// The least and the greatest disparity on the left image, in pixels, each −10 000 to 10 000. Default 4 to 60.
     pub disparities: [f64; 2],
-    /// Surfaces before the background, 0 to 1000: in turn parallel to the image, slanted, and domes. Default 9.
+    /// Surfaces before the background, 0 to 1000. Default 9.
     pub surfaces: usize,
+    /// What the surfaces are. Default: of every shape.
+    pub scenery: Scenery,
     /// What the surfaces look like. Default: mixed.
     pub texture: TextureKind,
-    /// The share of the surfaces that have no texture, 0 to 1. Default 0.
+    /// The share of the surfaces before the background that have no texture, 0 to 1. Default 0; panels have none anyway.
     pub plain: f64,
     /// Seed of shapes, textures and noise. Default 0.
     pub seed: u64,
@@ -45,6 +48,7 @@ setters!(StereoSceneOptions {
     with_size: size = Size,
     with_disparities: disparities = [f64; 2],
     with_surfaces: surfaces = usize,
+    with_scenery: scenery = Scenery,
     with_texture: texture = TextureKind,
     with_plain: plain = f64,
     with_seed: seed = u64,
@@ -58,6 +62,7 @@ impl Default for StereoSceneOptions {
             size: Size::new(640, 480),
             disparities: [4.0, 60.0],
             surfaces: 9,
+            scenery: Scenery::default(),
             texture: TextureKind::Mixed,
             plain: 0.0,
             seed: 0,
@@ -66,6 +71,22 @@ impl Default for StereoSceneOptions {
         }
     }
 }
+
+/// What the surfaces of a scene are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scenery {
+    /// A gently curved background, and before it in turn surfaces parallel to the image, slanted ones and domes, grey.
+    #[default]
+    Shapes,
+    /// Two slanted walls that meet in a corner, and before them rectangles without texture, every third a thin upright
+    /// bar. Their colours differ and their grey hardly does: the poor texture of rooms and of rendered scenes.
+    Panels,
+}
+
+named!(Scenery as "scenery" {
+    "shapes": Self::Shapes, "A curved background, and before it planes and domes";
+    "panels": Self::Panels, "Slanted walls, flat coloured panels, thin bars";
+});
 
 /// How a camera changes the brightness v from 0 to 1: inverted to 1 − v if asked for, raised to the power gamma,
 /// and then gain · v + bias, cut to 0 to 1.
@@ -143,7 +164,7 @@ pub struct StereoScene {
 /// Both views of a scene as a whole, and the truth about them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StereoPair<T = u8> {
-    /// The left image.
+    /// The left image, of one channel or three.
     pub left: Image<T>,
     /// The right image.
     pub right: Image<T>,
@@ -165,6 +186,37 @@ struct Hit {
     disparity: f64,
 }
 
+/// Red, green and blue.
+#[derive(Clone, Copy, Default)]
+struct Colour<T>([T; 3]);
+
+/// What a channel of a camera makes of brightness: 0 is grey, then red, green and blue.
+struct Camera {
+    photometry: Photometry,
+    noise: f64,
+    seed: u64,
+    /// Of the noise.
+    stream: u64,
+}
+
+impl Camera {
+    fn new(options: &StereoSceneOptions, view: View, channel: u64) -> Self {
+        let (photometry, stream) = match view {
+            View::Left => (Photometry::default(), 41),
+            View::Right => (options.right, 42),
+        };
+        Self { photometry, noise: options.noise, seed: options.seed, stream: stream + 2 * channel }
+    }
+
+    fn value<T: Pixel>(&self, brightness: f64, x: usize, y: usize) -> T {
+        let mut value = self.photometry.of(brightness);
+        if self.noise > 0.0 {
+            value += self.noise * Random::at(self.seed, self.stream, x as i64, y as i64).normal();
+        }
+        T::from_f32(value.clamp(0.0, 1.0) as f32 * T::WHITE)
+    }
+}
+
 /// Some columns of a row, and the surfaces that may lie there with their numbers.
 type Span<'a> = (Range<usize>, Vec<(usize, &'a Surface)>);
 
@@ -175,7 +227,11 @@ impl StereoScene {
     /// As [`StereoSceneOptions::check`].
     pub fn new(options: &StereoSceneOptions) -> Result<Self> {
         options.check()?;
-        Ok(Self { options: *options, surfaces: compose(options) })
+        let surfaces = match options.scenery {
+            Scenery::Shapes => compose(options),
+            Scenery::Panels => panels::compose(options),
+        };
+        Ok(Self { options: *options, surfaces })
     }
 
     /// A scene of the caller's surfaces; where surfaces have equal disparities the later is seen. Where there is
@@ -195,39 +251,61 @@ impl StereoScene {
         &self.surfaces
     }
 
-    /// Both views and their truth.
+    /// Both views in grey and their truth.
     pub fn render<T: Pixel>(&self, cpu: &Cpu) -> StereoPair<T> {
+        self.pair(|view, rows| self.image(view, rows, cpu), cpu)
+    }
+
+    /// Both views in red, green and blue, and their truth.
+    pub fn render_colour<T: Pixel>(&self, cpu: &Cpu) -> StereoPair<T> {
+        self.pair(|view, rows| self.colour(view, rows, cpu), cpu)
+    }
+
+    fn pair<T: Pixel>(&self, image: impl Fn(View, Range<usize>) -> Image<T>, cpu: &Cpu) -> StereoPair<T> {
         let rows = || 0..self.options.size.height;
         StereoPair {
-            left: self.image(View::Left, rows(), cpu),
-            right: self.image(View::Right, rows(), cpu),
+            left: image(View::Left, rows()),
+            right: image(View::Right, rows()),
             truth_left: self.truth(View::Left, rows(), cpu),
             truth_right: self.truth(View::Right, rows(), cpu),
             visible: self.visible(View::Left, rows(), cpu),
         }
     }
 
-    /// Some rows of a view; rows beyond the image belong to a larger one.
+    /// Some rows of a view in grey, the luma of the colours; rows beyond the image belong to a larger one.
     pub fn image<T: Pixel>(&self, view: View, rows: Range<usize>, cpu: &Cpu) -> Image<T> {
-        let (seed, noise) = (self.options.seed, self.options.noise);
-        let (photometry, stream) = match view {
-            View::Left => (Photometry::default(), 41),
-            View::Right => (self.options.right, 42),
-        };
-        let samplers: Vec<Sampler> = (0..self.surfaces.len() as u64)
-            .map(|i| Sampler::new(Texture::of_kind(self.options.texture, seed ^ (i << 40))))
-            .collect();
-        self.rows(view, rows, cpu, &samplers, |samplers, hit, x, y| {
-            let grey = hit.map_or(0.0, |h| {
-                let plain = self.surfaces[h.surface].plain;
-                plain.unwrap_or_else(|| samplers[h.surface].at(h.x, y as f64, 1.0))
-            });
-            let mut value = photometry.of(grey);
-            if noise > 0.0 {
-                value += noise * Random::at(seed, stream, x as i64, y as i64).normal();
-            }
-            T::from_f32(value.clamp(0.0, 1.0) as f32 * T::WHITE)
+        let camera = Camera::new(&self.options, view, 0);
+        self.rows(view, rows, cpu, &self.samplers(), |samplers, hit, x, y| {
+            let grey = hit.map_or(0.0, |h| self.surfaces[h.surface].grey(self.brightness(samplers, h, y)));
+            camera.value(grey, x, y)
         })
+    }
+
+    /// Some rows of a view in red, green and blue.
+    pub fn colour<T: Pixel>(&self, view: View, rows: Range<usize>, cpu: &Cpu) -> Image<T> {
+        let cameras = [1, 2, 3].map(|channel| Camera::new(&self.options, view, channel));
+        let pixels = self.rows(view, rows, cpu, &self.samplers(), |samplers, hit, x, y| {
+            let brightness = hit.map_or(0.0, |h| self.brightness(samplers, h, y));
+            let tint = hit.map_or([0.0; 3], |h| self.surfaces[h.surface].tint);
+            Colour([0, 1, 2].map(|c| cameras[c].value(brightness * tint[c], x, y)))
+        });
+        let mut image = Image::filled(pixels.size(), 3, T::default());
+        let values = pixels.data().iter().flat_map(|pixel| pixel.0);
+        image.data_mut().iter_mut().zip(values).for_each(|(out, value)| *out = value);
+        image
+    }
+
+    /// A sampler for the texture of each surface.
+    fn samplers(&self) -> Vec<Sampler> {
+        let (kind, seed) = (self.options.texture, self.options.seed);
+        let numbers = 0..self.surfaces.len() as u64;
+        numbers.map(|i| Sampler::new(Texture::of_kind(kind, seed ^ (i << 40)))).collect()
+    }
+
+    /// The brightness of what is hit in row y.
+    fn brightness(&self, samplers: &mut [Sampler], hit: Hit, y: usize) -> f64 {
+        let plain = self.surfaces[hit.surface].plain;
+        plain.unwrap_or_else(|| samplers[hit.surface].at(hit.x, y as f64, 1.0))
     }
 
     /// The disparities of some rows of a view.
@@ -357,7 +435,7 @@ fn compose_one(i: usize, options: &StereoSceneOptions, random: &mut Random) -> S
         _ => ([0.3 * across * room / reach[0], 0.3 * down * room / reach[1]], 0.3 * room),
     };
     let outline = if random.unit() < 0.5 { Outline::Ellipse } else { Outline::Rectangle };
-    Surface { outline, centre, reach, disparity: near, slope, bulge, plain: None }
+    Surface { outline, centre, reach, disparity: near, slope, bulge, ..Surface::default() }
 }
 
 #[cfg(test)]

@@ -37,6 +37,8 @@ pub struct Surface {
     pub bulge: f64,
     /// Brightness from 0 (black) to 1 (white) where the surface has no texture. Default: it has one.
     pub plain: Option<f64>,
+    /// What red, green and blue are of its brightness, each 0 or more. Default: all of it, grey.
+    pub tint: [f64; 3],
 }
 
 impl Default for Surface {
@@ -49,9 +51,13 @@ impl Default for Surface {
             slope: [0.0; 2],
             bulge: 0.0,
             plain: None,
+            tint: GREY,
         }
     }
 }
+
+/// The tint of grey.
+const GREY: [f64; 3] = [1.0; 3];
 
 impl Surface {
     /// Fails unless both cameras see every part of it that lies within its reach from the front.
@@ -74,7 +80,20 @@ impl Surface {
         if self.plain.is_some_and(|v| !(0.0..=1.0).contains(&v)) {
             return Err(Error::option("plain", format!("{:?}", self.plain), "0 to 1"));
         }
+        if !self.tint.iter().all(|t| (0.0..=100.0).contains(t)) {
+            return Err(Error::option(
+                "tint",
+                format!("{:?}", self.tint),
+                "0 to 100 for red, green and blue",
+            ));
+        }
         Ok(())
+    }
+
+    /// The grey of its colour at a brightness: Rec. 709 luma.
+    pub(super) fn grey(&self, brightness: f64) -> f64 {
+        let [r, g, b] = self.tint;
+        if self.tint == GREY { brightness } else { brightness * (0.2126 * r + 0.7152 * g + 0.0722 * b) }
     }
 
     /// Whether any of it lies in row `y`.
@@ -153,7 +172,7 @@ mod tests {
                 disparity: -7.25,
                 slope,
                 bulge,
-                plain: None,
+                ..Surface::default()
             };
             surface.check().unwrap();
             for (x, y) in [(50.0, 40.0), (33.0, 25.0), (80.0, 47.0)] {
@@ -179,5 +198,6 @@ mod tests {
         assert!(wrong(|s| s.disparity = f64::NAN), "NaN");
         assert!(wrong(|s| s.reach[1] = 0.0), "nothing");
         assert!(wrong(|s| s.plain = Some(2.0)), "brighter than white");
+        assert!(wrong(|s| s.tint[1] = f64::NAN), "no colour");
     }
 }

@@ -134,3 +134,30 @@ fn every_size_and_range() {
     assert!(wrong(|o| o.right.gamma = 0.0), "gamma");
     assert!(wrong(|o| o.surfaces = 1001), "too many");
 }
+
+#[test]
+fn panels_differ_in_colour_and_hardly_in_grey() {
+    let options = StereoSceneOptions { scenery: Scenery::Panels, ..options() };
+    let scene = StereoScene::new(&options).unwrap();
+    let cpu = Cpu::with_threads(2).unwrap();
+    let (grey, colour): (StereoPair<f32>, StereoPair<f32>) = (scene.render(&cpu), scene.render_colour(&cpu));
+    assert_eq!((grey.left.channels(), colour.left.channels()), (1, 3), "channels");
+    assert_eq!((&grey.truth_left, &grey.visible), (&colour.truth_left, &colour.visible), "one truth");
+    let inside = |d: &f32| (-6.5..=20.25).contains(d);
+    assert!(colour.truth_left.data().iter().all(inside), "disparities in their range");
+    let (mut greys, mut reds) = ([1.0_f32, 0.0], [1.0_f32, 0.0]);
+    for (i, surface) in scene.surfaces().iter().enumerate().skip(2) {
+        let brightness = surface.plain.expect("panels have no texture");
+        let (grey, red) = (surface.grey(brightness) as f32, (brightness * surface.tint[0]) as f32);
+        greys = [greys[0].min(grey), greys[1].max(grey)];
+        reds = [reds[0].min(red), reds[1].max(red)];
+        surface.check().unwrap_or_else(|e| panic!("surface {i}: {e}"));
+    }
+    assert!(greys[1] - greys[0] < 0.07, "grey: {greys:?}");
+    assert!(reds[1] - reds[0] > 0.25, "red: {reds:?}");
+    // White is cut, so that its luma is not that of the brightness.
+    let luma = |p: &[f32]| 0.2126 * p[0] + 0.7152 * p[1] + 0.0722 * p[2];
+    let pixels = colour.left.data().chunks_exact(3).zip(grey.left.data());
+    let unlike = pixels.filter(|(p, g)| p.iter().all(|v| *v < 1.0) && (luma(p) - **g).abs() > 1e-5).count();
+    assert_eq!(unlike, 0, "grey is the luma of the colours");
+}

@@ -1,0 +1,162 @@
+//! Census and colour in one cost (after X. Mei et al., *On building an accurate stereo matching system on graphics
+//! hardware*, ICCV workshops 2011):
+//!
+//! ```text
+//! C = min(H + ⌊min(Δ, 55) / 8⌋, 24)
+//! Δ = |left − right| of red + of green + of blue
+//! ```
+//!
+//! H is the Hamming distance of the census 5×5, the values are those of 8 bits. Grey counts as all three colours; so it
+//! does in a pair of which one image is grey.
+//!
+//! **Why.** On a surface without texture the census is noise, and surfaces of equal grey may differ in colour: there the
+//! colour tells. It may cost no more than 6, a quarter of the census, since another exposure or light changes the colour
+//! of everything and the order of neighbours of little. The sum costs no more than 24: pixels that do not belong
+//! together agree in half of the bits, and by how much more they differ says little.
+//!
+//! Mei et al. map either part to 0 to 1 by 1 − exp(−c / λ) and add them. This measures as well, in integers of a byte
+//! whose sums of four paths fit a byte too.
+
+use super::{
+    CensusWindow, CostDefinition, CostSource, DescriptorCost, Descriptors, Learn, Planes,
+    census::{census, hamming},
+    gpu::CostKernel,
+};
+use crate::{
+    Result,
+    device::Cpu,
+    image::Image,
+    stereo::{
+        Penalties, View,
+        aggregation::Value,
+        pair::{Pair, Pictures},
+    },
+};
+use fearless_simd::{Simd, prelude::*};
+
+/// The census.
+const WINDOW: CensusWindow = CensusWindow::Five;
+/// Bytes of a census.
+const CENSUS: usize = 3;
+/// Greater sums of differences count as this.
+const DIFFERENCE: u8 = 55;
+/// Differences of 2 to this power cost 1.
+const SHIFT: u32 = 3;
+/// Greater costs count as this.
+const LIMIT: u8 = WINDOW.bits();
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AdCensus;
+
+impl CostDefinition for AdCensus {
+    fn greatest(&self) -> u16 {
+        LIMIT.into()
+    }
+
+    fn penalties(&self) -> Penalties {
+        Penalties { p1: 14, p2: 39, p2_least: 18, gradient: 4 }
+    }
+
+    /// The colours of both images, where both have colours.
+    fn compared(&self, pictures: &Pictures<'_>, _: &Pair, cpu: &Cpu) -> Result<Option<[Image<u8>; 2]>> {
+        let colour = pictures.are_colour() == [true, true];
+        colour.then(|| pictures.channels([View::Left, View::Right], &[0, 1, 2], cpu)).transpose()
+    }
+
+    fn source(&self, learn: Learn<'_, '_>) -> Result<Box<dyn CostSource>> {
+        Ok(match learn.pair.compared(View::Left).channels() {
+            3 => Box::new(Joined::<3>),
+            _ => Box::new(Joined::<1>),
+        })
+    }
+}
+
+/// The cost of images of one channel or three.
+#[derive(Clone, Copy, Debug)]
+struct Joined<const CHANNELS: usize>;
+
+impl<const CHANNELS: usize> DescriptorCost for Joined<CHANNELS> {
+    fn greatest(&self) -> u16 {
+        LIMIT.into()
+    }
+
+    fn planes(&self) -> usize {
+        CENSUS + CHANNELS
+    }
+
+    fn describe(&self, pair: &Pair, view: View, y: usize, out: &mut [u8]) {
+        let (bits, colours) = out.split_at_mut(CENSUS * pair.size().width);
+        census(pair, view, WINDOW, y, bits);
+        let pixels = pair.compared(view).row(y).as_chunks::<CHANNELS>().0;
+        for (c, plane) in colours.chunks_exact_mut(pair.size().width).enumerate() {
+            plane.iter_mut().zip(pixels).for_each(|(out, pixel)| *out = pixel[c]);
+        }
+    }
+
+    #[inline(always)]
+    fn pixel<S: Simd, T: Value>(&self, simd: S, descriptors: &Descriptors<'_>, out: &mut [T]) {
+        let bits = Planes::<S, CENSUS>::new(simd, descriptors, 0, out.len());
+        let colours = Planes::<S, CHANNELS>::new(simd, descriptors, CENSUS, out.len());
+        for (c, out) in out.chunks_exact_mut(S::u8s::LEN).enumerate() {
+            let cost = hamming(bits, c) + (difference(colours, c).min(DIFFERENCE) >> SHIFT);
+            T::spread::<S>(cost.min(LIMIT), out);
+        }
+    }
+
+    fn kernel(&self) -> CostKernel {
+        CostKernel {
+            text: concat!(include_str!("census.h"), include_str!("ad_census.h")),
+            words: if CHANNELS == 1 { 1 } else { 2 },
+            definitions: vec![
+                ("COMPARISONS", WINDOW.comparisons()),
+                ("CENSUS_BITS", WINDOW.bits().to_string()),
+                ("CHANNELS", CHANNELS.to_string()),
+                ("DIFFERENCE", format!("{DIFFERENCE}u")),
+                ("SHIFT", SHIFT.to_string()),
+                ("LIMIT", format!("{LIMIT}u")),
+            ],
+            table: Vec::new(),
+        }
+    }
+}
+
+/// Δ, at most 255, for the c-th vector of disparities.
+#[inline(always)]
+fn difference<S: Simd, const CHANNELS: usize>(colours: Planes<'_, S, CHANNELS>, c: usize) -> S::u8s {
+    let mut sum = S::u8s::splat(colours.simd, 0);
+    for channel in 0..3 {
+        let p = channel.min(CHANNELS - 1);
+        let (left, right) = (colours.left[p], colours.right(p, c));
+        sum = sum.saturating_add(left.saturating_sub(right) | right.saturating_sub(left));
+    }
+    sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::census::tests::distance, *};
+    use crate::stereo::cost::tests::{check_formula, check_formula_of};
+
+    /// The cost of two pixels, number by number.
+    fn formula(pair: &Pair, x: usize, other: usize, y: usize) -> u16 {
+        let pixel = |view, x: usize| {
+            let image = pair.compared(view);
+            let n = image.channels();
+            [0, 1, 2].map(|c| i32::from(image.row(y)[x * n + c.min(n - 1)]))
+        };
+        let (left, right) = (pixel(View::Left, x), pixel(View::Right, other));
+        let differences: u32 = left.iter().zip(right).map(|(l, r)| l.abs_diff(r)).sum();
+        (distance(pair, CensusWindow::Five, x, other, y) + differences.min(55) as u16 / 8).min(24)
+    }
+
+    #[test]
+    fn is_its_formula() {
+        check_formula("grey", |_| Joined::<1>, |_, pair, x, other, y| formula(pair, x, other, y));
+        let learn = |pictures: &Pictures<'_>, pair: &mut Pair| {
+            let colours = AdCensus.compared(pictures, pair, &Cpu::sequential()).unwrap();
+            pair.compare(colours.expect("noise in three channels has colour"));
+            Joined::<3>
+        };
+        check_formula_of("colour", 3, learn, |_, pair, x, other, y| formula(pair, x, other, y));
+    }
+}

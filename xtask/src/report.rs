@@ -1,0 +1,46 @@
+//! The page of reports: its types, and all kinds of it in a browser.
+
+use crate::{Result, debian, succeed, workspace};
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+/// Makes sure that Node, its package manager, Chromium and the packages of the tests are there.
+pub(crate) fn prepare() -> Result<()> {
+    debian::need("node", &["nodejs", "npm"])?;
+    debian::need("npm", &["npm"])?;
+    if std::env::var_os("CHROMIUM").is_none() && !Path::new("/usr/bin/chromium").exists() {
+        debian::install(&["chromium"])?;
+    }
+    npm(&["ci", "--no-audit", "--no-fund", "--loglevel=error"])
+}
+
+/// Checks the types of the script, then drives a browser through every kind of page. The command is built as `cargo test`
+/// has left it. `data` are photographs with ground truth.
+pub(crate) fn test(data: &Path) -> Result<()> {
+    let started = Instant::now();
+    npm(&["run", "--silent", "types"])?;
+    let mut build = Command::new(env!("CARGO"));
+    succeed(build.args(["build", "--quiet", "--package", "tiepoint-cli"]).current_dir(workspace()))?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), Into::into);
+    let program = target.join("debug").join(format!("tiepoint{}", std::env::consts::EXE_SUFFIX));
+    let program = program.canonicalize().map_err(|e| format!("{}: {e}", program.display()))?;
+    let mut browser = command(&["run", "--silent", "test"]);
+    browser.env("TIEPOINT", program);
+    if let Ok(data) = data.canonicalize() {
+        browser.env("TIEPOINT_DATA", data);
+    }
+    succeed(&mut browser)?;
+    println!("reports in a browser: {} s", started.elapsed().as_secs());
+    Ok(())
+}
+
+fn npm(arguments: &[&str]) -> Result<()> {
+    succeed(&mut command(arguments))
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut npm = Command::new("npm");
+    npm.args(arguments).current_dir(workspace().join("report/test"));
+    npm
+}
