@@ -2,7 +2,7 @@
 
 use super::detector::DetectorArguments;
 use clap::Args;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
 pub(crate) struct DetectArguments {
@@ -21,4 +21,12 @@ pub(crate) struct DetectArguments {
     pub(crate) draw: Option<String>,
     #[command(flatten)]
     pub(crate) detector: DetectorArguments,
+}
+
+impl DetectArguments {
+    /// The files that name images.
+    pub(crate) fn list_files(&self) -> impl Iterator<Item = &Path> {
+        let named = self.images.iter().filter_map(|image| image.to_str()?.strip_prefix('@').map(Path::new));
+        named.chain(self.list.as_deref())
+    }
 }

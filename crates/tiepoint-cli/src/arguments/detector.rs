@@ -2,10 +2,12 @@
 
 use super::values::{named, range, with_default};
 use crate::failure::{Failure, Outcome};
+use crate::output::fill;
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use std::fmt::Display;
-use tiepoint::feature::select::Selection;
+use std::path::{Path, PathBuf};
+use tiepoint::feature::select::{Keep, Selection};
 use tiepoint::feature::sift::{SiftOptions, SiftPreset};
 use tiepoint::feature::surf::{SurfOptions, SurfPreset};
 use tiepoint::feature::{DescriptorKind, Detector, DetectorKind};
@@ -26,17 +28,24 @@ pub(crate) struct DetectorArguments {
         help = with_default("Whose conventions", of_both(SiftPreset::default(), SurfPreset::default()))
     )]
     pub(crate) preset: Option<String>,
-    /// Keep the N strongest
+    /// Keep N features at most
     #[arg(long, value_name = "N")]
     pub(crate) max_features: Option<usize>,
+    #[arg(
+        long,
+        requires = "max_features",
+        value_parser = named::<Keep>(),
+        help = with_default("Which of them come first", Keep::default())
+    )]
+    pub(crate) keep: Option<Keep>,
     /// Spread the --max-features evenly over the image
     #[arg(long, requires = "max_features")]
     pub(crate) even: bool,
     /// Only keypoints where this image is not 0. {} stands for the image's name; of two images the first
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask: Option<String>,
-    /// Which values are black and white: auto or LOW:HIGH. auto stretches floats that leave 0 to 1, and
-    /// 16-bit images of 12 bits or fewer
+    /// Which values are black and white: auto or LOW:HIGH. auto leaves 8 bits as they are, and stretches 16 bits and
+    /// floats between their 1st and 99th percentile, widened by a quarter; holes, masked pixels and marks do not count
     #[arg(long, default_value = "auto", value_parser = range, allow_hyphen_values = true)]
     pub(crate) range: Range,
     /// Leave the orientation out: for images not turned against each other
@@ -189,12 +198,21 @@ impl DetectorArguments {
         }
     }
 
+    /// The mask of an image.
+    pub(crate) fn mask_of(&self, image: &Path) -> Option<PathBuf> {
+        self.mask.as_ref().map(|mask| PathBuf::from(fill(mask, image)))
+    }
+
+    /// The masks of a pair of images, of which the second has one of its own.
+    pub(crate) fn masks(&self, [a, b]: [&Path; 2], mask_b: Option<&str>) -> impl Iterator<Item = PathBuf> {
+        self.mask_of(a).into_iter().chain(mask_b.map(|mask| PathBuf::from(fill(mask, b))))
+    }
+
     fn selection(&self) -> Selection {
-        match (self.max_features, self.even) {
-            (None, _) => Selection::All,
-            (Some(n), false) => Selection::Strongest(n),
-            (Some(n), true) => Selection::Even(n),
-        }
+        Selection::default()
+            .with_limit(self.max_features)
+            .with_keep(self.keep.unwrap_or_default())
+            .with_even(self.even)
     }
 
     /// The preset of this name, or the detector's first.

@@ -5,6 +5,7 @@ use super::matching::MatchingArguments;
 use super::report::ReportArguments;
 use super::values::size;
 use crate::failure::{Failure, Outcome};
+use crate::output::Files;
 use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
 use tiepoint::evaluate::DisparityScoring;
@@ -77,6 +78,9 @@ impl EvaluateDisparity {
             DisparityScoring::default().with_thresholds(self.threshold.clone()).with_fill(self.fill);
         scoring.check()?;
         self.report.check()?;
+        let files =
+            Files::default().reads([&self.found, &self.truth]).reads(&self.truth_right).reads(&self.mask);
+        files.writes(&self.report.report).check()?;
         Ok(scoring)
     }
 
@@ -106,6 +110,12 @@ impl EvaluateHomography {
     /// What the files are, by their number.
     pub(crate) fn files(&self) -> Outcome<HomographyFiles<'_>> {
         self.report.check()?;
+        let masks = match &self.files[..] {
+            [a, b, _] => Some(self.detector.masks([a, b], self.matching.mask_b.as_deref())),
+            _ => None,
+        };
+        let files = Files::default().reads(&self.files).reads(masks.into_iter().flatten());
+        files.writes(&self.report.report).check()?;
         match (&self.files[..], self.size) {
             ([found, truth], Some(size)) => Ok(HomographyFiles::Matrices { found, truth, size }),
             ([_, _], None) => {

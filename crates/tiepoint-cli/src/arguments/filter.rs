@@ -2,7 +2,7 @@
 
 use super::values::named;
 use crate::failure::{Failure, Outcome};
-use crate::output::{check_folder, check_image};
+use crate::output::{Files, check_folder, check_image};
 use clap::Subcommand;
 use std::path::{Path, PathBuf};
 use tiepoint::filter::any::Gradient;
@@ -125,9 +125,17 @@ impl FilterArguments {
         FilterFiles { name, input, output }
     }
 
-    /// Fails where a result could not be written, or would lose its sign: most formats hold no negative values.
+    /// Fails where a result could not be written, would replace an input, or would lose its sign: most formats hold no
+    /// negative values.
     pub(crate) fn check(&self) -> Outcome {
-        let output = self.files().output;
+        let FilterFiles { input, output, .. } = self.files();
+        let (table, kernel) = match self {
+            Self::Hessian { blobs, .. } => (blobs.as_deref(), None),
+            Self::Convolve { kernel, .. } => (None, Some(Path::new(kernel))),
+            Self::Gauss { .. } | Self::Sobel { .. } => (None, None),
+        };
+        let files = Files::default().reads([input]).reads(kernel.filter(|k| k.is_file()));
+        files.writes([output]).writes(table).check()?;
         check_image(output)?;
         let signed = match self {
             Self::Gauss { .. } | Self::Hessian { .. } => false,

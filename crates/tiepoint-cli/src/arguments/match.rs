@@ -4,7 +4,7 @@ use super::detector::DetectorArguments;
 use super::matching::MatchingArguments;
 use super::report::ReportArguments;
 use crate::failure::{Failure, Outcome};
-use crate::output::{check_folder, check_image};
+use crate::output::{Files, check_folder, check_image};
 use clap::Args;
 use std::path::PathBuf;
 use tiepoint::feature::files::MatchFormat;
@@ -30,8 +30,13 @@ pub(crate) struct MatchArguments {
 }
 
 impl MatchArguments {
-    /// Fails where a result could not be written.
+    /// Fails where a result could not be written, or would replace an input.
     pub(crate) fn check(&self) -> Outcome {
+        let images = [self.a.as_path(), self.b.as_path()];
+        let files = Files::default()
+            .reads(images)
+            .reads(self.detector.masks(images, self.matching.mask_b.as_deref()));
+        files.writes(self.output.iter().chain(&self.draw)).writes(&self.report.report).check()?;
         if let Some(path) = &self.output {
             MatchFormat::of(path).map_err(|e| Failure::usage(e.to_string()))?;
             check_folder(path)?;

@@ -1,11 +1,11 @@
 //! The options of matching and verification as flags, for the commands that match two images.
 
-use super::values::{OrNone, named_or_none};
+use super::values::{OrNone, named_or_none, views};
 use crate::failure::Outcome;
 use clap::Args;
 use tiepoint::geometry::{ModelKind, RobustOptions};
 use tiepoint::matching::MatchOptions;
-use tiepoint::register::{Rematch, TieOptions};
+use tiepoint::register::{Rematch, TieOptions, Views};
 
 /// How matches are found and verified.
 #[derive(Clone, Debug, Args)]
@@ -34,6 +34,10 @@ pub(crate) struct MatchingArguments {
     /// Leave out the second search, near what the model predicts
     #[arg(long)]
     pub(crate) no_rematch: bool,
+    /// Simulated views of each image to match: 1 to 43, or auto: the image as it is, and 18 views where too few of its
+    /// matches agree. For viewpoints far apart
+    #[arg(long, value_name = "N", default_value = "auto", value_parser = views)]
+    pub(crate) views: Views,
     /// As --mask, for the second image
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask_b: Option<String>,

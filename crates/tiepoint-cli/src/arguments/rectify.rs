@@ -5,12 +5,13 @@ use super::matching::{MatchingArguments, default_ratio};
 use super::report::ReportArguments;
 use super::values::{OrNone, named};
 use crate::failure::{Failure, Outcome};
-use crate::output::{check_folder, check_image};
+use crate::output::{Files, check_folder, check_image};
 use clap::Args;
 use std::path::PathBuf;
 use tiepoint::geometry::ModelKind;
 use tiepoint::geometry::rectify::{OutputFrame, SelfCalibrationOptions};
 use tiepoint::geometry::warp::Interpolation;
+use tiepoint::register::Views;
 
 #[derive(Debug, Args)]
 pub(crate) struct RectifyArguments {
@@ -28,7 +29,8 @@ pub(crate) struct RectifyArguments {
     /// Focal length of LEFT in pixels, where no calibration is given [default: found from the tie points]
     #[arg(long, value_name = "PX", allow_negative_numbers = true)]
     pub(crate) focal: Option<f64>,
-    /// The rectified left picture: .png .tif .pfm. It is made of RIGHT where that was taken from the left
+    /// The rectified left picture: .png .tif .pfm. It is made of RIGHT where that was taken from the left. Where it shows
+    /// nothing of its input it is transparent (.png .tif) or NaN (floats), which `stereo` heeds
     #[arg(long, value_name = "IMAGE")]
     pub(crate) output_left: Option<PathBuf>,
     /// The rectified right picture
@@ -71,7 +73,7 @@ pub(crate) struct RectifyArguments {
 }
 
 impl RectifyArguments {
-    /// Fails where flags contradict each other, or a result could not be written.
+    /// Fails where flags contradict each other, or a result could not be written or would replace an input.
     pub(crate) fn check(&self) -> Outcome {
         if self.calibration.is_empty() && self.stored {
             return Err(Failure::usage("--stored: the rectification of which file? Give --calibration FILE"));
@@ -84,6 +86,13 @@ impl RectifyArguments {
         self.report.check()?;
         let pictures =
             [&self.output_left, &self.output_right, &self.valid_left, &self.valid_right, &self.draw];
+        let images = [self.left.as_path(), self.right.as_path()];
+        let files = Files::default().reads(images).reads(&self.calibration);
+        let files = files.reads(self.detector.masks(images, self.mask_b.as_deref()));
+        files
+            .writes(pictures.into_iter().chain([&self.output_calibration]).flatten())
+            .writes(&self.report.report)
+            .check()?;
         pictures.into_iter().flatten().try_for_each(|path| check_image(path))?;
         self.output_calibration.as_deref().map_or(Ok(()), check_folder)
     }
@@ -103,6 +112,7 @@ impl RectifyArguments {
             any_sign: false,
             inlier_distance: self.inlier_distance,
             no_rematch: false,
+            views: Views::Auto,
             mask_b: self.mask_b.clone(),
         }
     }

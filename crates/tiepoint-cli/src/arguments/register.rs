@@ -6,7 +6,7 @@ use super::report::ReportArguments;
 use super::values::named;
 use crate::draw::Blend;
 use crate::failure::{Failure, Outcome};
-use crate::output::check_image;
+use crate::output::{Files, check_image};
 use clap::Args;
 use std::path::PathBuf;
 use tiepoint::geometry::ModelKind;
@@ -42,7 +42,7 @@ pub(crate) struct RegisterArguments {
 }
 
 impl RegisterArguments {
-    /// Fails where the model cannot warp, or a result could not be written.
+    /// Fails where the model cannot warp, or a result could not be written or would replace an input.
     pub(crate) fn check(&self) -> Outcome {
         if matches!(self.matching.model.0, Some(ModelKind::Fundamental) | None) {
             return Err(Failure::usage(
@@ -51,6 +51,11 @@ impl RegisterArguments {
         }
         self.report.check()?;
         let pictures = [&self.output, &self.overlay, &self.draw];
+        let images = [self.moving.as_path(), self.reference.as_path()];
+        let files = Files::default()
+            .reads(images)
+            .reads(self.detector.masks(images, self.matching.mask_b.as_deref()));
+        files.writes(pictures.iter().copied().flatten()).writes(&self.report.report).check()?;
         pictures.iter().filter_map(|p| p.as_deref()).try_for_each(check_image)
     }
 }

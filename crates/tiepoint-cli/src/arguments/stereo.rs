@@ -59,7 +59,7 @@ pub(crate) struct StereoArguments {
     /// with P1 and P2 or Q
     #[arg(long, value_name = "FILE")]
     pub(crate) calibration: Option<PathBuf>,
-    /// Only where this image is not 0. {} stands for the left image's name
+    /// Only where this image is not 0. {} stands for the left image's name. Transparent pixels never count
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask: Option<String>,
     /// As --mask, for the right image; {} stands for its name

@@ -4,6 +4,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use tiepoint::device::Device;
 use tiepoint::image::{Range, Size};
 use tiepoint::options::Named;
+use tiepoint::register::Views;
 
 /// The values of a [`Named`] set, which the help lists with their meaning.
 pub(super) fn named<T: Named + Send + Sync>() -> impl TypedValueParser<Value = T> {
@@ -67,6 +68,15 @@ pub(super) fn range(text: &str) -> Result<Range, String> {
     let bounds = text.split_once(':').and_then(|(low, high)| Some((low.parse().ok()?, high.parse().ok()?)));
     let range = bounds.map(|(low, high)| Range::Between(low, high)).filter(|r| r.check().is_ok());
     range.ok_or_else(|| "expected auto or LOW:HIGH with LOW below HIGH".to_owned())
+}
+
+/// `auto` or a number of views.
+pub(super) fn views(text: &str) -> Result<Views, String> {
+    if text == "auto" {
+        return Ok(Views::Auto);
+    }
+    let count = text.parse().ok().map(Views::Count).filter(|views| views.check().is_ok());
+    count.ok_or_else(|| "expected auto or a number of views, 1 to 43".to_owned())
 }
 
 /// A number of bytes: plain, or with K, M, G or T for powers of 1024.

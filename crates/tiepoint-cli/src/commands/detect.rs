@@ -55,6 +55,9 @@ fn jobs(arguments: &DetectArguments) -> Outcome<Vec<Job>> {
         output::check_folder(path)?;
     }
     drawings.iter().flatten().try_for_each(|path| output::check_image(path))?;
+    let masks = images.iter().filter_map(|image| arguments.detector.mask_of(image));
+    let files = output::Files::default().reads(&images).reads(masks).reads(arguments.list_files());
+    files.writes(outputs.iter().chain(&drawings).flatten()).check()?;
     let jobs = images.into_iter().zip(outputs).zip(drawings).enumerate();
     Ok(jobs.map(|(i, ((path, output), drawing))| Job { number: i + 1, path, output, drawing }).collect())
 }
@@ -147,7 +150,7 @@ fn detect(
 /// Reads an image; its time has the stages that `cpu` notes.
 fn read<'a>(job: &'a Job, arguments: &DetectorArguments, cpu: &Cpu) -> Item<'a, Picture> {
     let mut clock = Clock::start(cpu);
-    let mask = arguments.mask.as_ref().map(|m| PathBuf::from(output::fill(m, &job.path)));
+    let mask = arguments.mask_of(&job.path);
     let result =
         Picture::read(&job.path, job.drawing.is_some(), mask.as_deref(), arguments.range, &mut clock, cpu);
     Item { job, result, spent: clock.spent(cpu) }

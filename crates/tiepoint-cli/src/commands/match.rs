@@ -15,20 +15,20 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
     let mut clock = Clock::start(&context.processor.cpu);
     let search = PairSearch { detector: &arguments.detector, matching: &arguments.matching };
     let colour = arguments.draw.is_some() || arguments.report.wanted();
-    let (pictures, features) = search.find([&arguments.a, &arguments.b], colour, &mut clock, context)?;
-    let tie = match search.tie(&features, &mut clock, context) {
-        Ok(tie) => tie,
+    let found = search.find([&arguments.a, &arguments.b], colour, &mut clock, context)?;
+    let tied = match search.tie(&found, &mut clock, context) {
+        Ok(tied) => tied,
         // Where nothing agrees one wants to see why.
         Err(Failure::Work(message)) if arguments.report.wanted() => {
-            let tie = search.unverified(&features, context)?;
-            let pair = MatchedPair { pictures, features, tie };
+            let tie = search.unverified(&found.features, context)?;
+            let pair = found.with(tie);
             let lead = format!("{message}. What is shown are matches that no model has confirmed.");
             write_report(arguments, &pair, &lead, &describe(arguments, &pair, &search, context), &clock)?;
             return Err(Failure::Work(message));
         }
         Err(other) => return Err(other),
     };
-    let pair = MatchedPair { pictures, features, tie };
+    let pair = found.tied(tied);
     let described = describe(arguments, &pair, &search, context);
     clock.time(Part::Write, || -> Outcome {
         if let Some(path) = &arguments.output {

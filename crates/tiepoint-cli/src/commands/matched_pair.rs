@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use std::path::Path;
 use tiepoint::feature::files::MatchRow;
 use tiepoint::feature::{Features, Finder};
-use tiepoint::image;
+use tiepoint::image::{self, Image};
 use tiepoint::matching::Match;
 use tiepoint::options::Named;
-use tiepoint::register::{TiePoints, tie_points};
+use tiepoint::register::{TiePicture, TiePoints, TiedPictures, tie_pictures, tie_points};
 
 /// How a pair is searched.
 #[derive(Clone, Copy, Debug)]
@@ -24,12 +24,34 @@ pub(crate) struct PairSearch<'a> {
     pub(crate) matching: &'a MatchingArguments,
 }
 
+/// Two pictures with their features, and what found these.
+#[derive(Debug)]
+pub(crate) struct FoundPair {
+    pub(crate) pictures: [Picture; 2],
+    pub(crate) features: [Features; 2],
+    finder: Finder,
+}
+
+impl FoundPair {
+    /// The pictures with the features that their matches name.
+    pub(crate) fn tied(self, TiedPictures { features, tie, views }: TiedPictures) -> MatchedPair {
+        MatchedPair { pictures: self.pictures, features, tie, views }
+    }
+
+    /// The pictures with matches of their own features.
+    pub(crate) fn with(self, tie: TiePoints) -> MatchedPair {
+        MatchedPair { pictures: self.pictures, features: self.features, tie, views: 1 }
+    }
+}
+
 /// Two pictures, their features and what ties them together.
 #[derive(Debug)]
 pub(crate) struct MatchedPair {
     pub(crate) pictures: [Picture; 2],
     pub(crate) features: [Features; 2],
     pub(crate) tie: TiePoints,
+    /// Views of each picture that were matched.
+    pub(crate) views: usize,
 }
 
 impl PairSearch<'_> {
@@ -41,9 +63,9 @@ impl PairSearch<'_> {
         clock: &mut Clock,
         context: &Context,
     ) -> Outcome<MatchedPair> {
-        let (pictures, features) = self.find(paths, colour, clock, context)?;
-        let tie = self.tie(&features, clock, context)?;
-        Ok(MatchedPair { pictures, features, tie })
+        let found = self.find(paths, colour, clock, context)?;
+        let tied = self.tie(&found, clock, context)?;
+        Ok(found.tied(tied))
     }
 
     /// Reads both images and finds their features.
@@ -53,7 +75,7 @@ impl PairSearch<'_> {
         colour: bool,
         clock: &mut Clock,
         context: &Context,
-    ) -> Outcome<([Picture; 2], [Features; 2])> {
+    ) -> Outcome<FoundPair> {
         self.matching.options()?;
         let finder = self.detector.detector()?.open(&context.processor)?;
         let masks = [self.detector.mask.as_deref(), self.matching.mask_b.as_deref()];
@@ -64,21 +86,32 @@ impl PairSearch<'_> {
         };
         let (picture_a, a) = one(0, &finder)?;
         let (picture_b, b) = one(1, &finder)?;
-        Ok(([picture_a, picture_b], [a, b]))
+        Ok(FoundPair { pictures: [picture_a, picture_b], features: [a, b], finder })
     }
 
-    /// Matches features, and verifies the matches.
+    /// Matches features, and verifies the matches; by simulated views where they must help.
     pub(crate) fn tie(
         &self,
-        [a, b]: &[Features; 2],
+        found: &FoundPair,
         clock: &mut Clock,
         context: &Context,
-    ) -> Outcome<TiePoints> {
-        let options = self.matching.options()?;
+    ) -> Outcome<TiedPictures> {
+        let (options, views) = (self.matching.options()?, self.matching.views);
         context.progress.say("matching");
-        let tie = clock.time(Part::Compute, || tie_points(a, b, &options, &context.processor))?;
+        let pictures = [0, 1].map(|i| TiePicture {
+            image: found.pictures[i].image.view(),
+            mask: found.pictures[i].mask.as_ref().map(Image::view),
+            features: found.features[i].clone(),
+        });
+        let tied = clock.time(Part::Compute, || {
+            tie_pictures(pictures, &found.finder, &options, views, &context.processor)
+        });
         context.print_notes();
-        Ok(tie)
+        let tied = tied?;
+        if tied.views > 1 {
+            context.explain(&format!("matched by {} simulated views of each image", tied.views));
+        }
+        Ok(tied)
     }
 
     /// The matches that nothing has verified.
@@ -116,8 +149,8 @@ impl MatchedPair {
         let counts = format!("{} and {} features, {} matches", a.len(), b.len(), self.tie.matches.len());
         match &self.tie.b_from_a {
             Some(m) => {
-                let (n, model) = (self.tie.inliers.len(), m.kind());
-                format!("{counts}, {n} agree on a {model} to {:.2} px", self.tie.rms_px)
+                let (n, model) = (self.tie.inliers.len(), m.kind().phrase());
+                format!("{counts}, {n} agree on {model} to {:.2} px", self.tie.rms_px)
             }
             None => counts,
         }
@@ -131,6 +164,7 @@ impl MatchedPair {
             "features": self.features.each_ref().map(Features::len),
             "matches": self.tie.matches.len(),
             "inliers": self.tie.inliers.len(),
+            "views": self.views,
         });
         let model = match &self.tie.b_from_a {
             Some(model) => json!({

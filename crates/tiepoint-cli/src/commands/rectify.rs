@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 use std::path::Path;
 use tiepoint::device::Cpu;
 use tiepoint::feature::{Features, Keypoint};
-use tiepoint::geometry::calibration::{RectifiedCalibration, StereoCalibration};
+use tiepoint::geometry::calibration::{Projection, RectifiedCalibration, StereoCalibration};
 use tiepoint::geometry::rectify::{
     Agreement, OutputFrame, Rectification, RectifiedView, RectifyOptions, from_tie_points,
 };
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{Correspondence, Fundamental, Model};
-use tiepoint::image::{self, AnyImage, Image};
+use tiepoint::image::{self, AnyImage, Image, OutputFormat};
 use tiepoint::matching::Match;
 use tiepoint_report::{KeypointMatch, MatchesView, Picture, View};
 
@@ -192,8 +192,9 @@ impl Pair {
         let options = WarpOptions::default().with_interpolation(arguments.interpolation);
         let warped = |side: usize| -> Outcome<AnyImage> {
             let view = self.views()[side];
-            let source = if self.exchanged { 1 - side } else { side };
-            Ok(view.warp_any(original(found, source).view(), &options, cpu)?)
+            let picture = original(found, if self.exchanged { 1 - side } else { side });
+            let nothing = if matches!(picture, AnyImage::F32(_)) { f32::NAN } else { 0.0 };
+            Ok(view.warp_any(picture.view(), &options.with_fill(nothing), cpu)?)
         };
         Ok([warped(0)?, warped(1)?])
     }
@@ -202,6 +203,11 @@ impl Pair {
     fn describe(&self, found: &MatchedPair, calibrated: bool) -> Outcome<Value> {
         let (size, agreement) = (self.rectification.left.size, self.agreement);
         let [left, right] = self.views().map(RectifiedView::homography);
+        // Affine cameras have none of it.
+        let metric = |value: Value| match self.calibration.projection {
+            Projection::Perspective => value,
+            Projection::Affine => Value::Null,
+        };
         Ok(json!({
             "width": size.width,
             "height": size.height,
@@ -214,13 +220,17 @@ impl Pair {
             "mean_vertical_px": agreement.map(|a| a.mean_vertical_px),
             "min_disparity": agreement.map(|a| a.disparities[0]),
             "max_disparity": agreement.map(|a| a.disparities[1]),
-            "focal": self.calibration.focal,
-            "principal": self.calibration.principal,
-            "doffs": self.calibration.doffs,
-            "baseline": self.calibration.baseline,
+            "geometry": match self.calibration.projection {
+                Projection::Perspective => "perspective",
+                Projection::Affine => "affine",
+            },
+            "focal": metric(json!(self.calibration.focal)),
+            "principal": metric(json!(self.calibration.principal)),
+            "doffs": metric(json!(self.calibration.doffs)),
+            "baseline": metric(json!(self.calibration.baseline)),
             "left_matrix": left?.matrix().as_flattened(),
             "right_matrix": right?.matrix().as_flattened(),
-            "q": self.calibration.q().as_flattened(),
+            "q": metric(json!(self.calibration.q().as_flattened())),
         }))
     }
 }
@@ -243,14 +253,18 @@ fn moved(k: &Keypoint, view: &RectifiedView) -> Option<Keypoint> {
 
 fn write(arguments: &RectifyArguments, pair: &Pair, images: &[AnyImage; 2], cpu: &Cpu) -> Outcome {
     let outputs = [&arguments.output_left, &arguments.output_right];
-    for (path, image) in outputs.iter().zip(images) {
-        path.as_deref().map_or(Ok(()), |path: &Path| image::write(path, image))?;
-    }
     let masks = [&arguments.valid_left, &arguments.valid_right];
-    for (path, view) in masks.iter().zip(pair.views()) {
-        let Some(path) = path else { continue };
+    for (i, view) in pair.views().into_iter().enumerate() {
+        if outputs[i].is_none() && masks[i].is_none() {
+            continue;
+        }
         let valid: Image<u8> = view.coverage(cpu)?;
-        image::write(path, &valid)?;
+        if let Some(path) = outputs[i] {
+            write_picture(path, &images[i], &valid)?;
+        }
+        if let Some(path) = masks[i] {
+            image::write(path, &valid)?;
+        }
     }
     if let Some(path) = &arguments.output_calibration {
         pair.calibration.write(path)?;
@@ -262,11 +276,27 @@ fn write(arguments: &RectifyArguments, pair: &Pair, images: &[AnyImage; 2], cpu:
     Ok(())
 }
 
+/// Writes a rectified picture that knows where it is valid: floats are NaN elsewhere, other pixels transparent where the
+/// format can say so.
+fn write_picture(path: &Path, picture: &AnyImage, valid: &Image<u8>) -> Outcome {
+    let holds_alpha = matches!(OutputFormat::of(path)?, OutputFormat::Png | OutputFormat::Tiff);
+    let whole = !valid.data().contains(&0);
+    Ok(match picture {
+        AnyImage::U8(_) | AnyImage::U16(_) if !whole && holds_alpha => {
+            image::write(path, &image::with_alpha(picture, valid)?)?
+        }
+        AnyImage::U8(_) | AnyImage::U16(_) | AnyImage::F32(_) => image::write(path, picture)?,
+    })
+}
+
 fn summarise(arguments: &RectifyArguments, pair: &Pair, clock: &Clock, context: &Context) -> Outcome {
     let between = format!("{} - {}", arguments.left.display(), arguments.right.display());
     let size = pair.rectification.left.size;
     let agreement = pair.agreement_summary();
     context.say(&format!("{between}: {size}, {agreement}, {:.1} ms", clock.compute() * 1e3))?;
+    if pair.rectification.projection == Projection::Affine {
+        context.say("rectified without perspective (affine cameras): disparities tell no metric depth")?;
+    }
     if pair.exchanged {
         let second = arguments.right.display();
         context.say(&format!(

@@ -38,14 +38,15 @@ impl Picture {
         } else {
             (None, clock.time(Part::Read, || image::read_grey(path, &options, cpu))?)
         };
-        let prepared = clock.time(Part::Compute, || image::prepare(&grey, range, cpu))?;
+        let mask =
+            mask.map(|path| clock.time(Part::Read, || read_mask(path, grey.size(), cpu))).transpose()?;
+        let counting = mask.as_ref().map(Image::view);
+        let prepared = clock.time(Part::Compute, || image::prepare(&grey, counting, range, cpu))?;
         let Prepared { image, mask: holes } = prepared;
         let image = image.into_owned().unwrap_or(grey);
-        let mask = match mask {
-            Some(path) => {
-                Some(with_holes(clock.time(Part::Read, || read_mask(path, image.size(), cpu))?, holes))
-            }
-            None => holes,
+        let mask = match (mask, holes) {
+            (Some(mask), holes) => Some(with_holes(mask, holes)),
+            (None, holes) => holes,
         };
         Ok(Self { original, image, mask })
     }

@@ -1,10 +1,12 @@
 //! What the command says about its work, and where its results go.
 
+mod files;
 mod json;
 mod paths;
 mod progress;
 mod timing;
 
+pub(crate) use files::Files;
 pub(crate) use json::joined;
 pub(crate) use paths::{check_folder, check_image, fill, output_paths};
 pub(crate) use progress::ProgressLine;

@@ -3,7 +3,9 @@
 
 #[cfg(target_os = "linux")]
 mod drivers;
+mod inputs;
 mod manual;
+mod ranges;
 mod rectify;
 mod report;
 mod stereo;
@@ -312,7 +314,9 @@ fn options_reach_the_detector() {
     let image = folder.texture("a.png", SIZE, 5);
     let count = |more: &[&str]| number(&works(&[&["detect", &image, "--json"], more].concat()), "features");
     let all = count(&[]);
-    assert_eq!(count(&["--max-features", "50"]), 50.0, "the strongest");
+    for keep in ["scale", "response"] {
+        assert_eq!(count(&["--max-features", "50", "--keep", keep]), 50.0, "the first by {keep}");
+    }
     assert_eq!(count(&["--max-features", "50", "--even"]), 50.0, "spread");
     assert!(count(&["--first-octave", "0"]) < all, "no doubling");
     assert!(count(&["--contrast", "0.1"]) < all, "contrast");

@@ -2,6 +2,7 @@
 
 use super::*;
 use tiepoint::geometry::calibration::RectifiedCalibration;
+use tiepoint::geometry::warp::{Interpolation, WarpOptions, warp};
 use tiepoint::synth::{StereoPair, StereoScene, StereoSceneOptions};
 
 const CALIBRATION: &str = "cam0=[400 0 199.5; 0 400 149.5; 0 0 1]
@@ -149,4 +150,80 @@ fn rectify_refuses_with_a_reason() {
     refused(&[&left, &right, "--draw", "x.unknown"], 2, "unknown");
     refused(&[&black, &black], 1, "matches");
     refused(&[&left, &left], 1, "");
+}
+
+#[test]
+fn an_affine_pair_is_rectified_and_has_no_depth() {
+    let folder = Folder::new("rectify-affine");
+    let ([left, _, _], truth) = folder.views();
+    // Turned, scaled and shifted in its plane: the epipolar lines are parallel, and disparities have both signs.
+    let (s, c) = (1.12 * 0.16_f64.sin(), 1.12 * 0.16_f64.cos());
+    let input_from_output = Homography::new([[c, s, -30.0], [-s, c, 25.0], [0.0, 0.0, 1.0]]).unwrap();
+    let options = WarpOptions::default().with_interpolation(Interpolation::Lanczos3);
+    let (picture, cpu) = (truth.right.view(), Cpu::sequential());
+    let turned = warp(picture, &input_from_output, picture.size(), &options, &cpu.into()).unwrap();
+    let right = folder.write("turned.png", &turned.into());
+    let [out_left, out_right, pair] = ["ol.png", "or.png", "o.txt"].map(|n| folder.at(n));
+    let arguments = ["rectify", &left, &right, "--output-left", &out_left, "--output-right", &out_right];
+    let json = works(&[&arguments[..], &["--json"]].concat());
+    assert!(number(&json, "rms_vertical_px") < 0.3 && number(&json, "inliers") > 100.0, "{json}");
+    // What says that there was no perspective says that there is no depth.
+    std::fs::write(&pair, "affine=1\nvmin=0\nvmax=60\n").unwrap();
+    let stereo = ["stereo", &out_left, &out_right, "--calibration", &pair];
+    for (flag, name) in [("--depth", "z.tif"), ("--cloud", "z.ply")] {
+        let message = fails(&[&stereo[..], &[flag, &folder.at(name)]].concat(), 2);
+        assert!(message.contains("metric depth"), "{message}");
+    }
+    let json = works(&[&stereo[..], &["--output", &folder.at("d.pfm"), "--json"]].concat());
+    assert_eq!(number(&json, "disparities"), 61.0, "{json}");
+}
+
+#[test]
+fn rectified_pictures_know_where_they_are_valid() {
+    let folder = Folder::new("rectify-valid");
+    let ([left, right, _], truth) = folder.views();
+    let floats = |name: &str, image: &Image<u8>| {
+        let values = image.data().iter().map(|v| f32::from(*v) / 255.0).collect();
+        folder.write(name, &Image::<f32>::from_vec(values, image.size(), 1).unwrap().into())
+    };
+    let (fl, fr) = (floats("fl.tif", &truth.left), floats("fr.tif", &truth.right));
+    let names = ["ol.png", "or.png", "vl.png", "vr.png", "o.txt", "ol.tif", "or.tif"].map(|n| folder.at(n));
+    let [ol, or, vl, vr, calibration, tl, tr] = names.each_ref().map(String::as_str);
+    works(&[
+        "rectify",
+        &left,
+        &right,
+        "--output-left",
+        ol,
+        "--output-right",
+        or,
+        "--valid-left",
+        vl,
+        "--valid-right",
+        vr,
+        "--output-calibration",
+        calibration,
+    ]);
+    let masks = [vl, vr].map(|path| match image::read(path, &ReadOptions::default()).unwrap() {
+        AnyImage::U8(mask) => mask,
+        other => panic!("8 bits: {other:?}"),
+    });
+    assert!(masks.iter().any(|mask| mask.data().contains(&0)), "something lies beyond the pictures");
+    for (path, mask) in [ol, or].into_iter().zip(&masks) {
+        let picture = image::read(path, &ReadOptions::default()).unwrap();
+        let expected = Some(mask.clone()).filter(|mask| mask.data().contains(&0));
+        assert_eq!(image::alpha_mask(&picture), expected, "{path}");
+    }
+    // What is transparent is masked by itself.
+    let [plain, masked] = ["d.pfm", "m.pfm"].map(|n| folder.at(n));
+    let stereo = ["stereo", ol, or, "--calibration", calibration, "--output"];
+    works(&[&stereo[..], &[&plain]].concat());
+    works(&[&stereo[..], &[&masked, "--mask", vl, "--mask-right", vr]].concat());
+    assert_eq!(std::fs::read(&plain).unwrap(), std::fs::read(&masked).unwrap(), "as with the masks");
+    // Floats are NaN there.
+    works(&["rectify", &fl, &fr, "--output-left", tl, "--output-right", tr, "--valid-left", vl]);
+    let AnyImage::F32(picture) = image::read(tl, &ReadOptions::default()).unwrap() else { panic!("floats") };
+    let AnyImage::U8(mask) = image::read(vl, &ReadOptions::default()).unwrap() else { panic!("8 bits") };
+    let agree = picture.data().iter().zip(mask.data()).all(|(v, m)| v.is_nan() == (*m == 0));
+    assert!(agree, "NaN where nothing is shown");
 }

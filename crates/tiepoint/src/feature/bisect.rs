@@ -30,7 +30,7 @@ fn the_gpu_may_begin_with_any_stage() {
     let image: AnyImage = match asked(IMAGE) {
         Some(path) => {
             let grey = read_grey(path, &ReadOptions::default(), &cpu).unwrap();
-            prepare(&grey, Range::Auto, &cpu).unwrap().image.into_image()
+            prepare(&grey, None, Range::Auto, &cpu).unwrap().image.into_image()
         }
         None => Texture::new(5).image::<u8>(Size::new(300, 200), &cpu).into(),
     };

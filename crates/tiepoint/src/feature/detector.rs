@@ -4,7 +4,7 @@ use super::Features;
 use super::gpu::pipeline::is_of_memory;
 use super::sift::{GpuSift, Sift, SiftOptions};
 use super::surf::{GpuSurf, Surf, SurfOptions};
-use crate::device::Processor;
+use crate::device::{Cpu, Processor};
 use crate::image::{AnyView, ImageView};
 use crate::options::named;
 use crate::{Error, Result, for_any_view};
@@ -84,7 +84,15 @@ impl Detector {
             }
             opened => opened?,
         };
-        Ok(Finder { processor: processor.clone(), on_cpu, on_gpu })
+        Ok(Finder { processor: processor.clone(), limit: self.limit(), on_cpu, on_gpu })
+    }
+
+    /// Features of an image at most.
+    fn limit(&self) -> Option<usize> {
+        match self {
+            Self::Sift(options) => options.selection.limit,
+            Self::Surf(options) => options.selection.limit,
+        }
     }
 
     /// The features of a grey image; none where `mask` is 0. For several images [`open`](Self::open) once.
@@ -107,6 +115,7 @@ impl Detector {
 #[derive(Debug)]
 pub struct Finder {
     processor: Processor,
+    limit: Option<usize>,
     on_cpu: OnCpu,
     on_gpu: Option<OnGpu>,
 }
@@ -243,6 +252,15 @@ impl Finder {
         }
     }
 
+    pub(super) fn cpu(&self) -> &Cpu {
+        &self.processor.cpu
+    }
+
+    /// Features of an image at most.
+    pub(super) fn limit(&self) -> Option<usize> {
+        self.limit
+    }
+
     /// In how many parts the last image was searched for want of the GPU's memory; 1 is the whole.
     pub fn parts(&self) -> usize {
         self.on_gpu.as_ref().map_or(1, |gpu| on_gpu!(gpu, detector => detector.parts()))
@@ -252,7 +270,6 @@ impl Finder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Cpu;
     use crate::device::gpu::all;
     use crate::device::progress::tests::told;
     use crate::image::{AnyImage, Image, Size};

@@ -143,7 +143,7 @@ mod tests {
         for wrong in [fitting(19, 4), fitting(21, 4), fitting(0, 4), fitting(5, usize::MAX), fitting(1, 0)] {
             assert!(matches!(wrong.check(), Err(Error::Mismatch(_))), "{}", wrong.dimension);
             assert!(wrong.subset(&[0, 4]).is_err(), "a part of them");
-            for rule in Selection::all(3) {
+            for rule in Selection::every(3) {
                 assert!(rule.apply(&wrong, &Cpu::sequential()).is_err(), "{rule:?}");
             }
         }

@@ -26,8 +26,8 @@ pub struct Keypoint {
 }
 
 impl Keypoint {
-    /// The order of every output: response descending, then y, x, scale, angle ascending (then octave and
-    /// layer).
+    /// The order of every output: response descending, then y, x, scale, angle ascending (then octave and layer). Where
+    /// the [largest](super::select::Keep) are kept, scale descending comes before all of these.
     pub fn order(&self, other: &Self) -> Ordering {
         other
             .response

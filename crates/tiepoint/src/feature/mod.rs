@@ -11,6 +11,7 @@ pub(crate) mod order;
 pub mod select;
 pub mod sift;
 pub mod surf;
+pub mod views;
 
 pub use detector::{Detector, DetectorKind, Finder};
 pub use features::{DescriptorKind, Descriptors, Features};

@@ -36,6 +36,26 @@ impl ModelKind {
             Self::Fundamental => 7,
         }
     }
+
+    /// What the model is called in a sentence.
+    pub const fn noun(self) -> &'static str {
+        match self {
+            Self::Homography => "homography",
+            Self::Affine => "affine map",
+            Self::Similarity => "similarity",
+            Self::Fundamental => "fundamental matrix",
+        }
+    }
+
+    /// The same with its article.
+    pub const fn phrase(self) -> &'static str {
+        match self {
+            Self::Homography => "a homography",
+            Self::Affine => "an affine map",
+            Self::Similarity => "a similarity",
+            Self::Fundamental => "a fundamental matrix",
+        }
+    }
 }
 
 /// A model from image A to image B: variables that hold one are named `b_from_a`.
@@ -205,7 +225,7 @@ impl Affine {
     /// [`Error::Degenerate`] when a value is not finite.
     pub fn new(matrix: [[f64; 3]; 2]) -> Result<Self> {
         let affine = Self(matrix);
-        check_finite(&affine.matrix(), "affine").map(|()| affine)
+        check_finite(&affine.matrix(), "affine map").map(|()| affine)
     }
 
     /// The 3×3 matrix, row-major; its last row is 0, 0, 1.
@@ -325,7 +345,8 @@ impl Fundamental {
     /// [`Error::Degenerate`] when the matrix has a rank below 2 or is not finite.
     pub fn new(matrix: [[f64; 3]; 3]) -> Result<Self> {
         check_finite(&matrix, "fundamental")?;
-        let wrong = || Error::Degenerate { model: "fundamental", reason: "its matrix has a rank below 2" };
+        let wrong =
+            || Error::Degenerate { model: "fundamental matrix", reason: "its matrix has a rank below 2" };
         let unit = matrix::unit(&matrix).ok_or_else(wrong)?;
         let m = matrix::unit(&rank_two(&unit)).ok_or_else(wrong)?;
         // The largest 2×2 minor of a rank-1 matrix of norm 1 is 0.

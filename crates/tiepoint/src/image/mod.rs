@@ -3,6 +3,7 @@
 //! Pixel (x, y) of channel c is element `y * stride + x * channels + c`. The centre of the top-left pixel is
 //! (0, 0). Integer pixels use their whole range from black to white; f32 pixels run from 0 to 1.
 
+mod alpha;
 #[cfg(test)]
 mod file_tests;
 pub mod gpu;
@@ -21,6 +22,7 @@ mod tiff;
 mod view;
 mod write;
 
+pub use alpha::{alpha_mask, with_alpha};
 pub use grey::grey;
 pub(crate) use grey::grey_row;
 pub use pixel::Pixel;

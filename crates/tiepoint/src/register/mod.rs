@@ -6,11 +6,13 @@
 //! one warped onto the other, and [`warp_onto`] its last step.
 
 mod tie;
+mod views;
 
 pub use tie::{Rematch, TieOptions, TiePoints, tie_points};
+pub use views::{TiePicture, TiedPictures, Views, tie_pictures, tie_views};
 
-use crate::device::Processor;
-use crate::feature::{Detector, Features};
+use crate::device::{Cpu, Processor};
+use crate::feature::{Detector, Features, Finder};
 use crate::geometry::warp::{WarpOptions, coverage, warp};
 use crate::geometry::{Model, ModelKind};
 use crate::image::{
@@ -29,6 +31,8 @@ pub struct RegisterOptions {
     pub range: Range,
     /// Matching and model. Default a homography; a fundamental matrix, or none, registers nothing.
     pub tie: TieOptions,
+    /// Simulated views. Default automatic: where the pictures as they are do not suffice.
+    pub views: Views,
     /// How MOVING is warped. Default bicubic, black where it has no input.
     pub warp: WarpOptions,
 }
@@ -37,6 +41,7 @@ setters!(RegisterOptions {
     with_detector: detector = Detector,
     with_range: range = Range,
     with_tie: tie = TieOptions,
+    with_views: views = Views,
     with_warp: warp = WarpOptions,
 });
 
@@ -50,6 +55,7 @@ impl RegisterOptions {
         self.detector.check()?;
         self.range.check()?;
         self.tie.check()?;
+        self.views.check()?;
         match self.tie.model {
             Some(ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity) => Ok(()),
             None | Some(ModelKind::Fundamental) => Err(Error::option(
@@ -78,18 +84,34 @@ impl<'a, I: Into<AnyView<'a>>> From<I> for RegisterInput<'a> {
 }
 
 impl RegisterInput<'_> {
-    fn features(&self, options: &RegisterOptions, processor: &Processor) -> Result<Features> {
-        let cpu = &processor.cpu;
+    fn searched(&self, options: &RegisterOptions, finder: &Finder, cpu: &Cpu) -> Result<Searched> {
         let grey = grey(self.image, cpu)?;
-        let Prepared { image, mask: valid } = prepare(grey.view(), options.range, cpu)?;
+        let Prepared { image, mask: valid } = prepare(grey.view(), self.mask, options.range, cpu)?;
         let both = match (valid, self.mask) {
             (Some(valid), Some(mask)) => Some(intersection(valid, mask)?),
             (valid, None) => valid,
             (None, Some(_)) => None,
         };
-        let mask = both.as_ref().map(Image::view).or(self.mask);
-        let _stage = cpu.stage("detect");
-        options.detector.detect(&image.into_image(), mask, processor)
+        let (image, _stage) = (image.into_image(), cpu.stage("detect"));
+        let features = finder.detect(&image, both.as_ref().map(Image::view).or(self.mask))?;
+        Ok(Searched { image, mask: both, features })
+    }
+}
+
+/// A picture as detectors take it, where it counts if that was not known before, and its features.
+struct Searched {
+    image: AnyImage,
+    mask: Option<Image<u8>>,
+    features: Features,
+}
+
+impl Searched {
+    fn picture<'a>(&'a self, input: &RegisterInput<'a>) -> TiePicture<'a> {
+        TiePicture {
+            image: (&self.image).into(),
+            mask: self.mask.as_ref().map(Image::view).or(input.mask),
+            features: self.features.clone(),
+        }
     }
 }
 
@@ -151,9 +173,13 @@ fn register_inputs(
 ) -> Result<Registration> {
     options.check()?;
     for_any_view!(moving.image, view => check_warp(view, &options.warp))?;
-    let features = [moving.features(options, processor)?, reference.features(options, processor)?];
-    let (tie, reference_from_moving) =
-        register_features(&features[0], &features[1], &options.tie, processor)?;
+    let finder = options.detector.open(processor)?;
+    let [a, b] = [&moving, &reference].map(|input| input.searched(options, &finder, &processor.cpu));
+    let (a, b) = (a?, b?);
+    let pictures = [a.picture(&moving), b.picture(&reference)];
+    let TiedPictures { features, tie, .. } =
+        tie_pictures(pictures, &finder, &options.tie, options.views, processor)?;
+    let reference_from_moving = model_of(&tie)?;
     let size = reference.image.size();
     let warped = warp_onto(moving.image, size, &reference_from_moving, &options.warp, processor)?;
     Ok(Registration { features, tie, reference_from_moving, warped })
@@ -170,8 +196,12 @@ pub fn register_features(
     processor: &Processor,
 ) -> Result<(TiePoints, Model)> {
     let tie = tie_points(moving, reference, options, processor)?;
-    let model = tie.b_from_a.ok_or_else(|| Error::option("model", "none", "a model to register by"))?;
+    let model = model_of(&tie)?;
     Ok((tie, model))
+}
+
+fn model_of(tie: &TiePoints) -> Result<Model> {
+    tie.b_from_a.ok_or_else(|| Error::option("model", "none", "a model to register by"))
 }
 
 /// `moving` on the pixels of a reference of this size.

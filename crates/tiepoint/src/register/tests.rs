@@ -80,7 +80,7 @@ fn nothing_to_register_is_an_error() {
 /// The tie points of two shared pictures.
 fn tie(root: &std::path::Path, [a, b]: [&str; 2], most: usize, kind: ModelKind) -> (TiePoints, Size) {
     let processor = Processor::from(Cpu::with_threads(2).unwrap());
-    let selection = if most == 0 { Selection::All } else { Selection::Strongest(most) };
+    let selection = if most == 0 { Selection::ALL } else { Selection::strongest(most) };
     let detector = Detector::Sift(SiftOptions { selection, ..Default::default() });
     let features = [a, b].map(|name| {
         let image = read_grey(root.join(name), &ReadOptions::default(), &processor.cpu).unwrap();

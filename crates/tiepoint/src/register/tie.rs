@@ -126,7 +126,7 @@ pub fn tie_points(
 }
 
 /// Tie points from the matches that `search` finds.
-fn tie_points_by(
+pub(super) fn tie_points_by(
     a: &Features,
     b: &Features,
     options: &TieOptions,

@@ -111,8 +111,9 @@ impl ColouredDisparity<'_> {
 /// Needs no memory beyond its input.
 ///
 /// # Errors
-/// As [`CloudOptions::check`]; [`Error::Mismatch`] when the sizes of disparities, colours and calibration
-/// differ; [`Error::Io`] when the file cannot be written.
+/// As [`CloudOptions::check`]; [`Error::Mismatch`] when the sizes of disparities, colours and calibration differ, or
+/// the calibration is of an affine pair, which has no depth;
+/// [`Error::Io`] when the file cannot be written.
 pub fn write_ply(
     path: impl AsRef<Path>,
     disparity: ImageView<'_, f32>,
@@ -271,6 +272,7 @@ fn ascii(line: &str) -> Option<Point> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::geometry::calibration::Projection;
     use crate::image::{AnyImage, Image, Size};
 
     const PAIR: RectifiedCalibration = RectifiedCalibration {
@@ -280,6 +282,7 @@ mod tests {
         doffs: 2.0,
         baseline: 0.5,
         range: None,
+        projection: Projection::Perspective,
     };
 
     /// A file of this test's own, removed in the end.

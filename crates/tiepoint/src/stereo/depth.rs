@@ -18,8 +18,8 @@ const BAND: usize = 64;
 /// The depth of every pixel of the left view; +∞ where there is none.
 ///
 /// # Errors
-/// [`Error::Mismatch`] when the calibration is for images of another size, [`Error::Image`] when the
-/// disparities have several channels.
+/// [`Error::Mismatch`] when the calibration is for images of another size, or of an affine pair, which has no depth;
+/// [`Error::Image`] when the disparities have several channels.
 pub fn depth(
     disparity: ImageView<'_, f32>,
     calibration: &RectifiedCalibration,
@@ -44,6 +44,7 @@ pub(super) fn check(disparity: ImageView<'_, f32>, calibration: &RectifiedCalibr
     if channels != 1 {
         return Err(Error::Image(format!("disparities have {channels} channels, expected 1")));
     }
+    calibration.check_metric()?;
     match calibration.size {
         Some(size) if size != found => Err(mismatch(size, found)),
         _ => Ok(()),
@@ -57,6 +58,7 @@ fn mismatch(expected: Size, found: Size) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::geometry::calibration::Projection;
 
     /// The numbers of a Middlebury scene.
     fn pair() -> RectifiedCalibration {
@@ -67,6 +69,7 @@ mod tests {
             doffs: 131.111,
             baseline: 193.001,
             range: None,
+            projection: Projection::Perspective,
         }
     }
 
@@ -97,6 +100,8 @@ mod tests {
             );
         }
         assert!(depth(map.view(), &pair(), &Cpu::sequential()).is_err(), "another size");
+        let affine = RectifiedCalibration::affine(Some(size), None);
+        assert!(depth(map.view(), &affine, &Cpu::sequential()).is_err(), "an affine pair");
         let colours = Image::filled(Size::new(3, 2), 3, 1.0_f32);
         assert!(depth(colours.view(), &pair(), &Cpu::sequential()).is_err(), "three channels");
     }

@@ -114,6 +114,7 @@ pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
                     pictures: [picture(0), picture(1)],
                     features: found.features,
                     tie: found.tie,
+                    views: 1,
                 };
                 shown = Some((pair, rendered.moving_from_reference));
             }

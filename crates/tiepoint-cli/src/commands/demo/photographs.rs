@@ -52,7 +52,7 @@ fn matched(
         let features = [a?, b?];
         let options = TieOptions::default().with_model(Some(model));
         let tie = tie_points(&features[0], &features[1], &options, processor)?;
-        Ok(MatchedPair { pictures, features, tie })
+        Ok(MatchedPair { pictures, features, tie, views: 1 })
     })
 }
 

@@ -12,7 +12,6 @@ use crate::input;
 use crate::output::{self, Clock, Part};
 use pairs::Pair;
 use serde_json::{Value, json};
-use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use tiepoint::geometry::calibration::RectifiedCalibration;
 use tiepoint::image::{self, AnyImage, Image, Pixel, Range, ReadOptions};
@@ -31,7 +30,7 @@ pub(crate) fn run(arguments: &StereoArguments, context: &Context) -> Outcome {
     options.reasons = arguments.report.wanted();
     let pairs = pairs::pairs(&arguments.images, arguments.list.as_deref())?;
     let jobs = jobs(arguments, &pairs)?;
-    check_paths(&jobs, &options)?;
+    check_paths(arguments, &jobs, &options)?;
     let results = ResultOptions::of(arguments, calibration)?;
     let stereo = Stereo::new(options)?;
     let mut failed = 0;
@@ -77,6 +76,10 @@ struct ResultOptions {
 
 impl ResultOptions {
     fn of(arguments: &StereoArguments, calibration: Option<RectifiedCalibration>) -> Outcome<Self> {
+        let needs_depth = arguments.depth.is_some() || arguments.cloud.is_some();
+        if let Some(calibration) = calibration.filter(|_| needs_depth) {
+            calibration.check_metric().map_err(|e| Failure::usage(format!("--depth, --cloud: {e}")))?;
+        }
         Ok(Self { colours: arguments.preview_range, calibration, cloud: arguments.cloud_options()? })
     }
 }
@@ -116,20 +119,25 @@ fn report_pattern(arguments: &StereoArguments) -> Outcome<Option<String>> {
     text.map(|text| Some(text.to_owned()))
 }
 
-/// Fails now where a result could not be written later.
-fn check_paths(jobs: &[Job<'_>], options: &StereoOptions) -> Outcome {
-    let mut taken = HashSet::new();
+/// Fails now where a result could not be written later, or would replace an input.
+fn check_paths(arguments: &StereoArguments, jobs: &[Job<'_>], options: &StereoOptions) -> Outcome {
     for job in jobs {
         job.check(options)?;
-        for path in job.paths() {
-            output::check_folder(path)?;
-            if !taken.insert(path) {
-                let path = path.display();
-                return Err(Failure::usage(format!("{path}: two results would both be written to it")));
-            }
-        }
+        job.paths().try_for_each(|path| output::check_folder(path))?;
     }
-    Ok(())
+    let masks = [&arguments.mask, &arguments.mask_right];
+    let inputs = jobs.iter().flat_map(|job| {
+        let images = [&job.pair.left, &job.pair.right];
+        let masks = images.into_iter().zip(masks).filter_map(|(image, mask)| mask_of(mask.as_deref(), image));
+        images.map(PathBuf::clone).into_iter().chain(masks)
+    });
+    let files = output::Files::default().reads(inputs).reads(&arguments.calibration).reads(&arguments.list);
+    files.writes(jobs.iter().flat_map(Job::paths)).check()
+}
+
+/// The file of an image's mask.
+fn mask_of(mask: Option<&str>, image: &Path) -> Option<PathBuf> {
+    mask.map(|m| PathBuf::from(output::fill(m, image)))
 }
 
 impl Job<'_> {
@@ -249,7 +257,8 @@ impl Job<'_> {
             confidence: found.confidence.as_ref().map(Image::view),
             reasons: found.reasons.as_ref().map(Image::view),
             truth: truth.as_ref().map(Image::view),
-            calibration: results.calibration,
+            // An affine pair has no depth to show.
+            calibration: results.calibration.filter(|c| c.check_metric().is_ok()),
             range: usual_range(&found.disparity),
             caption: String::new(),
         };
@@ -309,17 +318,17 @@ struct Side {
 
 fn read(path: &Path, mask: Option<&str>, no_data: Option<f32>, context: &Context) -> Outcome<Side> {
     let image = image::read(path, &ReadOptions::default())?;
-    let mask = mask.map(|m| PathBuf::from(output::fill(m, path)));
-    let mask = mask.map(|m| input::read_mask(&m, image.size(), &context.processor.cpu)).transpose()?;
+    let mask = mask_of(mask, path)
+        .map(|m| input::read_mask(&m, image.size(), &context.processor.cpu))
+        .transpose()?;
     let holes = no_data.map(|value| match &image {
         AnyImage::U8(i) => holding(i, value),
         AnyImage::U16(i) => holding(i, value),
         AnyImage::F32(i) => holding(i, value),
     });
-    let mask = match (mask, holes) {
-        (Some(mask), holes) => Some(input::with_holes(mask, holes)),
-        (None, holes) => holes,
-    };
+    let transparent = image::alpha_mask(&image);
+    let masks = [mask, holes, transparent].into_iter().flatten();
+    let mask = masks.reduce(|mask, more| input::with_holes(mask, Some(more)));
     Ok(Side { image, mask })
 }
 

@@ -121,8 +121,9 @@ pub(crate) mod tests {
 
     #[test]
     fn the_order_is_that_of_the_cpu() {
-        for gpu in all() {
-            let order = GpuOrder::new(gpu, Rank::RESPONSE).unwrap();
+        let ranks = [Rank::RESPONSE, Rank::SCALE];
+        for (gpu, rank) in all().iter().flat_map(|gpu| ranks.map(|rank| (gpu, rank))) {
+            let order = GpuOrder::new(gpu, rank).unwrap();
             for (capacity, counts) in [
                 (1, [1, 0]),
                 (300, [299, 257]),
@@ -149,8 +150,8 @@ pub(crate) mod tests {
                     let found =
                         sorted[i * capacity..][..image.len()].iter().map(|&at| image[at as u32 as usize]);
                     let mut expected = image.clone();
-                    expected.sort_by(Keypoint::order);
-                    assert!(found.eq(expected), "{gpu:?}: {} of {capacity}", image.len());
+                    expected.sort_by(|a, b| rank.compare(a, b));
+                    assert!(found.eq(expected), "{gpu:?}, {}: {} of {capacity}", rank.field, image.len());
                 }
             }
         }
@@ -158,6 +159,6 @@ pub(crate) mod tests {
 
     #[test]
     fn kernels_compile_for_every_card() {
-        compiles_everywhere(&[GpuOrder::source(Rank::RESPONSE)]);
+        compiles_everywhere(&[Rank::RESPONSE, Rank::SCALE].map(GpuOrder::source));
     }
 }

@@ -18,8 +18,11 @@ pub(crate) struct Rank {
 }
 
 impl Rank {
-    /// The strongest first, which is the order of every output.
+    /// The strongest first: the order of every output, unless a limit keeps the largest.
     pub(crate) const RESPONSE: Self = Self { value: |k| k.response, field: "response" };
+
+    /// The largest first.
+    pub(crate) const SCALE: Self = Self { value: |k| k.scale, field: "scale" };
 
     /// Whether `a` comes before `b`.
     pub(crate) fn compare(self, a: &Keypoint, b: &Keypoint) -> Ordering {

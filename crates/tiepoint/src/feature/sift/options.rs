@@ -89,7 +89,7 @@ impl Default for SiftOptions {
             upright: false,
             root: false,
             descriptors: DescriptorKind::U8,
-            selection: Selection::All,
+            selection: Selection::ALL,
         }
     }
 }

@@ -35,7 +35,11 @@ pub(super) fn scene(size: Size, seed: u64) -> Image<u8> {
 /// Every selection of at most `n` features, and of so many that sums and products of them overflow.
 pub(super) fn selections(base: &SiftOptions, n: usize) -> Vec<SiftOptions> {
     let limits = [n, i64::MAX as usize, usize::MAX];
-    limits.into_iter().flat_map(Selection::all).map(|selection| SiftOptions { selection, ..*base }).collect()
+    limits
+        .into_iter()
+        .flat_map(Selection::every)
+        .map(|selection| SiftOptions { selection, ..*base })
+        .collect()
 }
 
 fn every_device() -> Vec<Cpu> {
@@ -156,19 +160,23 @@ fn a_detector_forgets_the_image_before() {
 }
 
 #[test]
-fn strongest_are_the_first_of_all_however_many_are_pruned_on_the_way() {
+fn the_first_of_all_are_kept_however_many_are_pruned_on_the_way() {
     let image = scene(Size::new(700, 500), 5);
     let cpu = Cpu::sequential();
     let all =
         detect(image.view(), &SiftOptions { contrast: 0.005, ..Default::default() }, None, &cpu).unwrap();
-    let selection = Selection::Strongest(100);
-    let few =
-        detect(image.view(), &SiftOptions { contrast: 0.005, selection, ..Default::default() }, None, &cpu)
-            .unwrap();
+    let first = |selection| {
+        let options = SiftOptions { contrast: 0.005, selection, ..Default::default() };
+        detect(image.view(), &options, None, &cpu).unwrap()
+    };
     assert!(all.len() > 1500, "{} features are enough to be pruned", all.len());
-    assert!(few == all.subset(&(0..100).collect::<Vec<_>>()).unwrap(), "the strongest 100");
+    let few: Vec<usize> = (0..100).collect();
+    assert!(first(Selection::strongest(100)) == all.subset(&few).unwrap(), "the strongest 100");
+    let mut by_scale: Vec<usize> = (0..all.len()).collect();
+    by_scale.sort_by(|&i, &j| all.keypoints[j].scale.total_cmp(&all.keypoints[i].scale));
+    assert!(first(Selection::largest(100)) == all.subset(&by_scale[..100]).unwrap(), "the largest 100");
     for limit in [all.len(), i64::MAX as usize, usize::MAX] {
-        let selection = Selection::Strongest(limit);
+        let selection = Selection::strongest(limit);
         let options = SiftOptions { contrast: 0.005, selection, ..Default::default() };
         assert!(detect(image.view(), &options, None, &cpu).unwrap() == all, "the strongest {limit}");
     }

@@ -100,7 +100,7 @@ impl SurfOptions {
             upright: false,
             extended: false,
             descriptors: DescriptorKind::F32,
-            selection: Selection::All,
+            selection: Selection::ALL,
         }
     }
 

@@ -49,7 +49,11 @@ pub(super) fn to_u16(image: &Image<f32>) -> Image<u16> {
 /// Every selection of at most `n` features, and of so many that sums and products of them overflow.
 pub(super) fn selections(base: &SurfOptions, n: usize) -> Vec<SurfOptions> {
     let limits = [n, i64::MAX as usize, usize::MAX];
-    limits.into_iter().flat_map(Selection::all).map(|selection| SurfOptions { selection, ..*base }).collect()
+    limits
+        .into_iter()
+        .flat_map(Selection::every)
+        .map(|selection| SurfOptions { selection, ..*base })
+        .collect()
 }
 
 fn devices() -> Vec<Cpu> {
@@ -217,7 +221,7 @@ fn mask_and_selection_keep_a_part() {
     let indices: Vec<_> = (0..all.len()).filter(|&i| all.keypoints[i].x.round_ties_even() >= 120.0).collect();
     assert!(indices.len() > 10 && indices.len() < all.len(), "both halves have features");
     assert_same(&right, &all.subset(&indices).unwrap(), "right half");
-    let options = SurfOptions { selection: Selection::Strongest(10), ..SurfOptions::default() };
+    let options = SurfOptions { selection: Selection::strongest(10), ..SurfOptions::default() };
     let ten = detect(image.view(), &options, None, &cpu).unwrap();
     assert_same(&ten, &all.subset(&(0..10).collect::<Vec<_>>()).unwrap(), "strongest ten");
 }

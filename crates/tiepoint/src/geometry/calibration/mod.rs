@@ -21,7 +21,7 @@ mod xml;
 mod yaml;
 
 pub use camera::{Camera, Distortion};
-pub use rectified::RectifiedCalibration;
+pub use rectified::{Projection, RectifiedCalibration};
 
 use super::matrix::{Mat3, dot, product, times, transpose};
 use crate::image::Size;

@@ -2,7 +2,8 @@
 
 use super::document::{Document, Entry, Syntax};
 use super::{
-    Camera, Distortion, RectifiedCalibration, StereoCalibration, StoredRectification, check_rotation,
+    Camera, Distortion, Projection, RectifiedCalibration, StereoCalibration, StoredRectification,
+    check_rotation,
 };
 use crate::geometry::matrix::{IDENTITY, Mat3};
 use crate::image::Size;
@@ -90,7 +91,11 @@ pub(super) fn stereo(documents: &[Document]) -> Result<StereoCalibration> {
     if let [document] = documents
         && document.syntax == Syntax::Middlebury
     {
-        return Ok(side_by_side(document, &middlebury(document)?));
+        let pair = middlebury(document)?;
+        if pair.projection == Projection::Affine {
+            return Err(document.wrong("an affine pair has no cameras: it is rectified already".to_owned()));
+        }
+        return Ok(side_by_side(document, &pair));
     }
     if let Some(other) = documents.iter().find(|d| d.syntax == Syntax::Middlebury) {
         return Err(other.wrong("a Middlebury calib.txt is complete: give it alone"));
@@ -268,7 +273,8 @@ fn sound(
     if !principal.iter().chain([&doffs]).all(|v| v.abs() < 1e12) {
         return Err("a principal point is not a sound number".into());
     }
-    Ok(RectifiedCalibration { size: None, focal, principal, doffs, baseline, range: None })
+    let projection = Projection::Perspective;
+    Ok(RectifiedCalibration { size: None, focal, principal, doffs, baseline, range: None, projection })
 }
 
 /// A rectified pair from Middlebury's entries.
@@ -280,6 +286,20 @@ pub(super) fn middlebury(document: &Document) -> Result<RectifiedCalibration> {
         Ok((focal, principal, entry.line))
     };
     let number = |name: &str| document.find(&[name]).map(|e| document.number(e)).transpose();
+    let size = size(std::slice::from_ref(document))?;
+    let range = match (number("vmin")?, number("vmax")?, number("ndisp")?) {
+        (Some(low), Some(high), _) => Some([low, high]),
+        (_, _, Some(n)) => Some([0.0, n - 1.0]),
+        _ => None,
+    };
+    if let Some([low, high]) = range.filter(|[low, high]| low > high || high - low > 1e6) {
+        return Err(
+            document.wrong(format!("the disparities run from {low} to {high}: expected an ascending range"))
+        );
+    }
+    if number("affine")?.is_some_and(|affine| affine != 0.0) {
+        return Ok(RectifiedCalibration::affine(size, range));
+    }
     let ((focal, left, _), (focal1, right, line)) = (camera("cam0")?, camera("cam1")?);
     if focal != focal1 || focal[0] != focal[1] || left[1] != right[1] {
         return Err(document
@@ -295,17 +315,7 @@ pub(super) fn middlebury(document: &Document) -> Result<RectifiedCalibration> {
     }
     let baseline = document.number(require("baseline")?)?;
     let found = sound(focal[0], left, doffs, baseline).map_err(|reason| document.wrong(reason))?;
-    let range = match (number("vmin")?, number("vmax")?, number("ndisp")?) {
-        (Some(low), Some(high), _) => Some([low, high]),
-        (_, _, Some(n)) => Some([0.0, n - 1.0]),
-        _ => None,
-    };
-    if let Some([low, high]) = range.filter(|[low, high]| low > high || high - low > 1e6) {
-        return Err(
-            document.wrong(format!("the disparities run from {low} to {high}: expected an ascending range"))
-        );
-    }
-    Ok(RectifiedCalibration { size: size(std::slice::from_ref(document))?, range, ..found })
+    Ok(RectifiedCalibration { size, range, ..found })
 }
 
 /// A rectified pair as a pair of cameras.

@@ -2,11 +2,22 @@
 
 use super::document::{Document, Syntax};
 use super::{load, opencv};
-use crate::Result;
 use crate::files::write_atomically;
 use crate::image::Size;
+use crate::{Error, Result};
 use std::io::Write;
 use std::path::Path;
+
+/// How the cameras of a rectified pair project.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Projection {
+    /// Through a centre: disparity tells depth.
+    #[default]
+    Perspective,
+    /// Along parallel rays, as telephoto, aerial and satellite cameras nearly do: rows correspond, and disparity grows
+    /// with height, but at an unknown rate from an unknown level. It tells no metric depth.
+    Affine,
+}
 
 /// Two cameras side by side with parallel axes and one focal length, whose rows correspond.
 ///
@@ -26,6 +37,8 @@ pub struct RectifiedCalibration {
     pub baseline: f64,
     /// The least and greatest disparity to be expected, if known.
     pub range: Option<[f64; 2]>,
+    /// How the cameras project. Of an affine pair only size and range mean anything.
+    pub projection: Projection,
 }
 
 impl RectifiedCalibration {
@@ -53,11 +66,33 @@ impl RectifiedCalibration {
         }
     }
 
-    /// Z for a disparity; `None` at infinity and behind the cameras.
+    /// A pair of affine cameras.
+    pub const fn affine(size: Option<Size>, range: Option<[f64; 2]>) -> Self {
+        let (focal, principal, doffs, baseline) = (1.0, [0.0; 2], 0.0, 1.0);
+        Self { size, focal, principal, doffs, baseline, range, projection: Projection::Affine }
+    }
+
+    /// Fails for a pair that tells no depth.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] for an affine pair.
+    pub fn check_metric(&self) -> Result<()> {
+        match self.projection {
+            Projection::Perspective => Ok(()),
+            Projection::Affine => Err(Error::Mismatch(
+                "the pair was rectified without perspective (affine cameras): its disparities tell no metric depth; \
+                 give the calibration of perspective cameras"
+                    .into(),
+            )),
+        }
+    }
+
+    /// Z for a disparity; `None` at infinity, behind the cameras, and for an affine pair.
     #[inline(always)]
     pub fn depth(&self, disparity: f64) -> Option<f64> {
         let sum = disparity + self.doffs;
-        (sum > 0.0 && sum < f64::INFINITY).then(|| self.baseline * self.focal / sum)
+        let told = sum > 0.0 && sum < f64::INFINITY && self.projection == Projection::Perspective;
+        told.then(|| self.baseline * self.focal / sum)
     }
 
     /// OpenCV's Q: Q (x, y, d, 1)ᵀ ~ (X, Y, Z, 1)ᵀ.
@@ -71,12 +106,17 @@ impl RectifiedCalibration {
         ]
     }
 
-    /// Middlebury's `calib.txt`; numbers keep every digit.
+    /// Middlebury's `calib.txt`; numbers keep every digit. An affine pair has `affine=1` in place of the cameras.
     pub fn to_text(&self) -> String {
         let (f, [cx, cy]) = (self.focal, self.principal);
         let camera = |cx: f64| format!("[{f} 0 {cx}; 0 {f} {cy}; 0 0 1]");
-        let mut text = format!("cam0={}\ncam1={}\n", camera(cx), camera(cx + self.doffs));
-        text += &format!("doffs={}\nbaseline={}\n", self.doffs, self.baseline);
+        let mut text = match self.projection {
+            Projection::Affine => "affine=1\n".to_owned(),
+            Projection::Perspective => {
+                let cameras = format!("cam0={}\ncam1={}\n", camera(cx), camera(cx + self.doffs));
+                cameras + &format!("doffs={}\nbaseline={}\n", self.doffs, self.baseline)
+            }
+        };
         if let Some(Size { width, height }) = self.size {
             text += &format!("width={width}\nheight={height}\n");
         }

@@ -268,10 +268,17 @@ fn what_is_written_is_read() {
         doffs: 24.349_182_802_579_207,
         baseline: 1.0 / 3.0,
         range: Some([0.0, 52.0]),
+        projection: Projection::Perspective,
     };
     assert_eq!(RectifiedCalibration::parse(&pair.to_text(), "calib.txt").unwrap(), pair, "every digit");
     let bare = RectifiedCalibration { size: None, range: None, ..pair };
     assert_eq!(RectifiedCalibration::parse(&bare.to_text(), "calib.txt").unwrap(), bare, "without size");
+    let affine = RectifiedCalibration::affine(pair.size, pair.range);
+    assert_eq!(RectifiedCalibration::parse(&affine.to_text(), "calib.txt").unwrap(), affine, "affine");
+    assert_eq!(affine.depth(5.0), None, "no depth");
+    assert!(affine.check_metric().unwrap_err().to_string().contains("no metric depth"));
+    let refused = StereoCalibration::parse(&affine.to_text(), "calib.txt");
+    assert!(refused.unwrap_err().to_string().contains("affine"), "no cameras");
 }
 
 #[test]

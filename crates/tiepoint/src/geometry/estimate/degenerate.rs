@@ -6,25 +6,32 @@
 //!   sample, and F = \[e'\]× H completed with two matches off the plane.
 //! - Results: inliers on a line or at one point; and agreement that chance explains, by the number of false
 //!   alarms of Moisan and Stival (2004): with n matches, k inliers, samples of m and a probability p that a
-//!   wrong match falls within the threshold, (n − m) C(n, k) C(k, m) p^(k−m) must stay below 0.01.
+//!   wrong match falls within the threshold, max(n − m, 1) C(n, k) C(k, m) p^(k−m) is how many such models are expected
+//!   of wrong matches. Matches of one place count once. p is the area that a match may fall in and agree, as a share of
+//!   the box of the inliers, in the image where that share is greater: inliers crowded in a corner say less, and a
+//!   map that shrinks everything to a point says nothing.
 
 use super::Scored;
 use super::local::Judge;
+use super::residual::reach;
 use crate::geometry::matrix::{Mat3, cross, dot, inverse, product, skew, times};
 use crate::geometry::model::epipole;
 use crate::geometry::{ModelKind, linear::eigen, matrix::transpose};
-use crate::options::Named;
 use crate::synth::Random;
 use crate::{Error, Result};
 
-/// Largest logarithm of the number of false alarms: 1 in 100.
-const ALARMS: f64 = -4.6;
+/// Largest logarithm of the number of false alarms of the parallax off a plane: 1 in 100.
+const PARALLAX_ALARMS: f64 = -4.6;
+
+/// Why a fundamental matrix is refused that enough matches obey.
+pub(crate) const ON_A_PLANE: &str =
+    "the matches that agree lie on a plane, or the camera only turned; a homography says all there is";
 
 /// Pairs of matches off the plane that are tried.
 const PARALLAX_SAMPLES: usize = 200;
 
 fn error(kind: ModelKind, reason: &'static str) -> Error {
-    Error::Degenerate { model: kind.name(), reason }
+    Error::Degenerate { model: kind.noun(), reason }
 }
 
 /// Why no sample gave a model.
@@ -67,21 +74,32 @@ fn distinct(judge: &Judge<'_>, indices: &[usize]) -> usize {
     count(&|i| judge.points.a(i)).min(count(&|i| judge.points.b(i)))
 }
 
-/// The probability that a wrong match lies within the threshold, points in B being as likely anywhere in
-/// their bounding box.
-fn chance(judge: &Judge<'_>) -> f64 {
-    let range = |v: &[f64]| {
-        let (low, high) =
-            v.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), &x| (l.min(x), h.max(x)));
-        high - low + 2.0 * judge.threshold
-    };
-    let (width, height) = (range(&judge.points.xb), range(&judge.points.yb));
+/// The probability that a wrong match agrees with a model, its points being as likely anywhere in the bounding boxes
+/// of the matches `among`: of both images the greater.
+fn chance(judge: &Judge<'_>, model: &Mat3, among: &[usize]) -> f64 {
     let t = judge.threshold;
-    let reached = match judge.kind {
-        ModelKind::Fundamental => 2.0 * t * (width * width + height * height).sqrt(),
-        ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => std::f64::consts::PI * t * t,
+    let sides = |x: &[f64], y: &[f64]| {
+        [x, y].map(|v| {
+            let ends = (f64::INFINITY, f64::NEG_INFINITY);
+            let (low, high) = among.iter().fold(ends, |(l, h), &i| (l.min(v[i]), h.max(v[i])));
+            high - low + 2.0 * t
+        })
     };
-    (reached / (width * height)).min(1.0)
+    let points = judge.points;
+    let boxes = [sides(&points.xa, &points.ya), sides(&points.xb, &points.yb)];
+    let reached = match judge.kind {
+        // A band about the epipolar line, no longer than the diagonal.
+        ModelKind::Fundamental => boxes.map(|[w, h]| 2.0 * t * (w * w + h * h).sqrt()),
+        ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => {
+            let areas = among.iter().map(|&i| reach(model, [points.xa[i], points.ya[i]]));
+            let sum = areas.fold([0.0; 2], |sum, area| [sum[0] + area[0], sum[1] + area[1]]);
+            sum.map(|area| std::f64::consts::PI * t * t * area / among.len().max(1) as f64)
+        }
+    };
+    let share = |image: usize| reached[image] / (boxes[image][0] * boxes[image][1]);
+    let greater = share(0).max(share(1));
+    // Written so that NaN is certainty.
+    if greater < 1.0 { greater } else { 1.0 }
 }
 
 /// The logarithm of the number of false alarms for `k` of `n` agreeing.
@@ -89,7 +107,10 @@ fn false_alarms(n: usize, k: usize, sample: usize, p: f64) -> f64 {
     let choose = |n: usize, k: usize| -> f64 {
         (0..k.min(n - k)).map(|i| ((n - i) as f64 / (i + 1) as f64).ln()).sum()
     };
-    ((n - sample).max(1) as f64).ln() + choose(n, k) + choose(k, sample) + (k - sample) as f64 * p.ln()
+    (n.saturating_sub(sample).max(1) as f64).ln()
+        + choose(n, k)
+        + choose(k, sample)
+        + (k - sample) as f64 * p.ln()
 }
 
 /// Fails when the inliers do not determine the model.
@@ -109,15 +130,11 @@ pub(super) fn check(judge: &Judge<'_>, model: &Mat3, inliers: &[usize]) -> Resul
     if kind != ModelKind::Similarity && minor < least {
         return Err(error(kind, "the matches that agree lie on a line"));
     }
-    if k < n && false_alarms(n, k, sample, chance(judge)) > ALARMS {
+    if false_alarms(n, k, sample, chance(judge, model, inliers)) > judge.most_alarms {
         return Err(error(kind, "no more of them agree than chance brings about"));
     }
     if kind == ModelKind::Fundamental && on_a_plane(judge, model, inliers) {
-        return Err(error(
-            kind,
-            "the matches that agree lie on a plane, or the camera only turned; \
-            a homography says all there is",
-        ));
+        return Err(error(kind, ON_A_PLANE));
     }
     Ok(())
 }
@@ -139,7 +156,8 @@ fn on_a_plane(judge: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> bool {
     let off = inliers.iter().filter(|&&i| squared[i] > limit).count();
     let wrong = judge.points.len() - (inliers.len() - off);
     // Two matches off the plane fix the epipole, more confirm it.
-    off < 3 || false_alarms(wrong.max(off), off, 2, chance(judge)) > ALARMS
+    let all: Vec<usize> = (0..judge.points.len()).collect();
+    off < 3 || false_alarms(wrong.max(off), off, 2, chance(judge, f, &all)) > PARALLAX_ALARMS
 }
 
 /// The homography of the plane through three matches that obey F (Hartley, Zisserman 2004, result 13.6).

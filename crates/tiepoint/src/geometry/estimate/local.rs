@@ -1,10 +1,10 @@
 //! Scoring models over all matches, and improving them.
 
-use super::Scored;
 use super::minimal;
 use super::points::Points;
 use super::residual::{Normal, residuals};
 use super::score::Score;
+use super::{RobustOptions, Scored};
 use crate::device::Level;
 use crate::geometry::ModelKind;
 use crate::geometry::matrix::{Mat3, is_finite};
@@ -19,6 +19,8 @@ pub(super) struct Judge<'p> {
     pub(super) points: &'p Points,
     /// The threshold between normalised points.
     pub(super) threshold: f64,
+    /// Largest logarithm of the number of false alarms of a model.
+    pub(super) most_alarms: f64,
     score: Score,
     /// The score for a start that is off by more than the threshold.
     wide: Score,
@@ -26,11 +28,13 @@ pub(super) struct Judge<'p> {
 }
 
 impl<'p> Judge<'p> {
-    pub(super) fn new(kind: ModelKind, points: &'p Points, threshold: f64, level: Level) -> Self {
+    pub(super) fn new(kind: ModelKind, points: &'p Points, options: &RobustOptions, level: Level) -> Self {
+        let threshold = options.threshold_px * points.scale;
         Self {
             kind,
             points,
             threshold,
+            most_alarms: options.false_alarms.ln(),
             score: Score::new(threshold),
             wide: Score::new(WIDE * threshold),
             level,

@@ -9,7 +9,7 @@
 //! Deterministic: samples are drawn in batches of fixed size and judged in their order, whatever the threads;
 //! sums run in the order of the matches; all arithmetic is f64, IEEE operations and square roots only.
 
-mod degenerate;
+pub(crate) mod degenerate;
 mod local;
 mod minimal;
 mod points;
@@ -20,7 +20,7 @@ mod score;
 use super::matrix::Mat3;
 use super::{Affine, Fundamental, Homography, Model, ModelKind, Similarity};
 use crate::device::Cpu;
-use crate::options::{Named, setters};
+use crate::options::setters;
 use crate::{Error, Result};
 use local::Judge;
 use points::Points;
@@ -48,6 +48,10 @@ pub struct RobustOptions {
     pub confidence: f64,
     /// Samples at most, 1 to 10⁹. Default 50 000.
     pub max_iterations: usize,
+    /// Refuse a model for which wrong matches agree as well more often than so many times in as many estimates: the
+    /// number of false alarms (Moisan, Stival 2004), above 0. Infinity accepts any, from as few matches as determine
+    /// it. Default 10⁻⁶: once in a million pairs of unrelated images, were the places of their matches independent.
+    pub false_alarms: f64,
     /// Seed of the sampler; the same seed gives the same result everywhere. Default 0.
     pub seed: u64,
 }
@@ -56,12 +60,13 @@ setters!(RobustOptions {
     with_threshold_px: threshold_px = f64,
     with_confidence: confidence = f64,
     with_max_iterations: max_iterations = usize,
+    with_false_alarms: false_alarms = f64,
     with_seed: seed = u64,
 });
 
 impl Default for RobustOptions {
     fn default() -> Self {
-        Self { threshold_px: 3.0, confidence: 0.9999, max_iterations: 50_000, seed: 0 }
+        Self { threshold_px: 3.0, confidence: 0.9999, max_iterations: 50_000, false_alarms: 1e-6, seed: 0 }
     }
 }
 
@@ -79,6 +84,9 @@ impl RobustOptions {
         }
         if !(1..=1_000_000_000).contains(&self.max_iterations) {
             return Err(Error::option("max_iterations", self.max_iterations, "1 to 1000000000"));
+        }
+        if self.false_alarms.is_nan() || self.false_alarms <= 0.0 {
+            return Err(Error::option("false_alarms", self.false_alarms, "above 0"));
         }
         Ok(())
     }
@@ -103,9 +111,10 @@ const BATCH: usize = 64;
 /// The model of `kind` that the matches agree on. Matches with coordinates that are not finite are outliers.
 ///
 /// # Errors
-/// [`Error::Option`] as [`RobustOptions::check`]; [`Error::TooFewMatches`] for fewer than determine the
-/// model; [`Error::Degenerate`] when they do not determine it: all on a line, all at one point, all on a
-/// plane (for a fundamental matrix), or no more of them in agreement than chance brings about.
+/// [`Error::Option`] as [`RobustOptions::check`]; [`Error::TooFewMatches`] for fewer than determine the model;
+/// [`Error::Degenerate`] when they do not determine it: all on a line, all at one point, all on a plane (for
+/// a fundamental matrix), or no more of them in agreement than chance brings about
+/// ([`RobustOptions::false_alarms`]).
 pub fn estimate(
     kind: ModelKind,
     pairs: &[Correspondence],
@@ -116,7 +125,7 @@ pub fn estimate(
     let _stage = cpu.stage("estimate");
     let usable = usable(kind, pairs)?;
     let points = Points::new(pairs, &usable);
-    let judge = Judge::new(kind, &points, options.threshold_px * points.scale, cpu.level());
+    let judge = Judge::new(kind, &points, options, cpu.level());
     let qualities: Vec<f64> = usable.iter().map(|&i| pairs[i].quality).collect();
     let sampler = Sampler::new(&qualities, kind.minimum(), options.seed);
     let (best, iterations) = search(&judge, sampler, options, cpu);
@@ -140,7 +149,7 @@ pub fn refine(
     let kind = start.kind();
     let usable = usable(kind, pairs)?;
     let points = Points::new(pairs, &usable);
-    let judge = Judge::new(kind, &points, options.threshold_px * points.scale, cpu.level());
+    let judge = Judge::new(kind, &points, options, cpu.level());
     let best = judge.judged(points.normalised(kind, &start.matrix()));
     finish(&judge, best, &usable, 0)
 }
@@ -167,7 +176,7 @@ fn is_usable(pair: &Correspondence) -> bool {
 fn usable(kind: ModelKind, pairs: &[Correspondence]) -> Result<Vec<usize>> {
     let usable: Vec<_> = (0..pairs.len()).filter(|&i| is_usable(&pairs[i])).collect();
     if usable.len() < kind.minimum() {
-        let (model, found, needed) = (kind.name(), usable.len(), kind.minimum());
+        let (model, found, needed) = (kind.noun(), usable.len(), kind.minimum());
         return Err(Error::TooFewMatches { model, found, needed });
     }
     Ok(usable)

@@ -77,6 +77,18 @@ fn transfer_error(m: &Mat3, [x, y]: [f64; 2], b: [f64; 2]) -> Transfer {
     Transfer { w, place: [u, v], e: [b[0] - u, b[1] - v], metric: [cyy / det, -cxy / det, cxx / det] }
 }
 
+/// The areas in A and in B of the matches within a residual of 1 of the point `a` or its partner, in units of π.
+pub(super) fn reach(m: &Mat3, a: [f64; 2]) -> [f64; 2] {
+    let t = transfer_error(m, a, [0.0; 2]);
+    let [xx, xy, yy] = t.metric;
+    // r² = 2 eᵀ (I + D Dᵀ)⁻¹ e ≤ 1 is an ellipse; D⁻¹ takes it to A.
+    let in_b = 0.5 / (xx * yy - xy * xy).sqrt();
+    let [w0, w1] = [m[2][0], m[2][1]];
+    let d = |i: usize, at: f64| [(m[i][0] - at * w0) / t.w, (m[i][1] - at * w1) / t.w];
+    let ([d00, d01], [d10, d11]) = (d(0, t.place[0]), d(1, t.place[1]));
+    [in_b / (d00 * d11 - d01 * d10).abs(), in_b]
+}
+
 impl Transfer {
     #[inline(always)]
     fn squared(&self) -> f64 {

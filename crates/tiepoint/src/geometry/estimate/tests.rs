@@ -84,7 +84,8 @@ impl Scene {
     fn error(&mut self, model: &Model) -> f64 {
         let fresh: Vec<_> = (0..200).map(|_| self.pair(0.0)).collect();
         let points = Points::new(&fresh, &(0..200).collect::<Vec<_>>());
-        let judge = Judge::new(self.kind, &points, points.scale, Cpu::sequential().level());
+        let options = RobustOptions::default().with_threshold_px(1.0);
+        let judge = Judge::new(self.kind, &points, &options, Cpu::sequential().level());
         let squared = judge.residuals(&points.normalised(self.kind, &model.matrix()));
         squared.iter().map(|r| r.sqrt()).sum::<f64>() / 200.0 / points.scale
     }
@@ -116,8 +117,10 @@ proptest! {
         let kind = KINDS[kind];
         let mut scene = Scene::new(kind, seed);
         let (pairs, _) = scene.pairs(kind.minimum(), 0, 0.0);
+        prop_assert!(matches!(run(kind, &pairs), Err(Error::Degenerate { .. })), "no more than chance gives");
+        let any = RobustOptions::default().with_false_alarms(f64::INFINITY);
         // A random sample may be next to collinear; then that is what it must say.
-        match run(kind, &pairs) {
+        match estimate(kind, &pairs, &any, &Cpu::sequential()) {
             Ok(found) => {
                 prop_assert_eq!(found.inliers.len(), kind.minimum());
                 prop_assert!(found.rms_px < 1e-6, "{}: rms {}", kind, found.rms_px);
@@ -210,6 +213,44 @@ fn degenerate_sets_say_so() {
 }
 
 #[test]
+fn chance_makes_no_model() {
+    for kind in KINDS {
+        // Few matches, of which many subsets agree, and many.
+        for (n, pairs) in
+            [kind.minimum(), kind.minimum() + 1, 12, 40, 150].into_iter().zip([300, 300, 100, 30, 10])
+        {
+            for seed in 0..pairs {
+                let mut scene = Scene::new(kind, 1000 + seed);
+                let (wrong, _) = scene.pairs(0, n, 0.0);
+                assert!(run(kind, &wrong).is_err(), "{kind} of {n} wrong matches, seed {seed}");
+            }
+        }
+        // All agree, but in one small place, or by shrinking all of A to it.
+        let mut random = Random::new(5);
+        let mut unit = || random.below(1_000_001) as f64 * 1e-6;
+        let near: Vec<_> = (0..9)
+            .map(|_| {
+                let a = [8.0 * unit() + 50.0, 8.0 * unit() + 70.0];
+                Correspondence { a, b: [a[0] + 2.0, a[1] - 3.0], quality: 0.0 }
+            })
+            .collect();
+        let shrunk: Vec<_> = (0..9)
+            .map(|_| {
+                let a = [640.0 * unit(), 480.0 * unit()];
+                Correspondence { a, b: [300.0 + 5.0 * unit(), 200.0 + 5.0 * unit()], quality: 0.0 }
+            })
+            .collect();
+        for (pairs, what) in [(near, "a corner"), (shrunk, "a point")] {
+            assert!(run(kind, &pairs).is_err(), "{kind} of matches in {what}");
+        }
+        // Twice as many true matches as determine it are no chance.
+        let mut scene = Scene::new(kind, 3);
+        let (pairs, _) = scene.pairs(2 * kind.minimum() + 2, 0, 0.5);
+        run(kind, &pairs).unwrap();
+    }
+}
+
+#[test]
 fn a_plane_does_not_make_a_fundamental_matrix() {
     let mut plane = Scene::new(ModelKind::Homography, 8);
     let (pairs, _) = plane.pairs(150, 40, 0.5);
@@ -275,6 +316,8 @@ fn options_are_checked() {
         RobustOptions { threshold_px: 0.0, ..good },
         RobustOptions { threshold_px: f64::NAN, ..good },
         RobustOptions { confidence: 1.0, ..good },
+        RobustOptions { false_alarms: 0.0, ..good },
+        RobustOptions { false_alarms: f64::NAN, ..good },
         RobustOptions { max_iterations: 0, ..good },
     ] {
         let found = estimate(ModelKind::Affine, &[], &wrong, &Cpu::sequential());

@@ -10,8 +10,10 @@
 //! A pixel (x, y) of the result shows the input at the projection, lens included, of
 //! Rᵢᵀ ((x − cx)/f, (y − cy)/f, 1)ᵀ: places in f64 in the order written, without fusing; values as in `warp`.
 //!
-//! Without a calibration, [`self_calibrate`] finds one from tie points.
+//! Without a calibration, [`self_calibrate`] finds one from tie points. Views along parallel rays have none: they are turned
+//! in their planes, scaled and shifted, by their affine epipolar geometry (`affine`).
 
+mod affine;
 mod agreement;
 mod half;
 mod output_frame;
@@ -25,7 +27,7 @@ pub use self_calibrate::{
     FromTiePoints, SelfCalibration, SelfCalibrationOptions, from_tie_points, self_calibrate,
 };
 
-use super::calibration::{Camera, RectifiedCalibration, StereoCalibration};
+use super::calibration::{Camera, Projection, RectifiedCalibration, StereoCalibration};
 use super::matrix::{Mat3, product, times, transpose};
 use super::warp::{Map, WarpOptions, coverage_by, warp_by};
 use super::{Homography, matrix};
@@ -74,8 +76,10 @@ pub struct Rectification {
     pub left: RectifiedView,
     /// The right view.
     pub right: RectifiedView,
-    /// Distance of the cameras, in the calibration's unit.
+    /// Distance of the cameras, in the calibration's unit; of affine cameras without meaning.
     pub baseline: f64,
+    /// How the cameras project.
+    pub projection: Projection,
 }
 
 impl Rectification {
@@ -90,21 +94,31 @@ impl Rectification {
         check_sizes(rig, sizes)?;
         let rotations = half::rectifying(&rig.rotation, rig.translation)
             .ok_or_else(|| Error::Mismatch(EXCHANGED.into()))?;
+        let [left, right] = Self::framed(&rig.cameras, &rotations, sizes, options)?;
+        Ok(Self { left, right, baseline: rig.baseline(), projection: Projection::Perspective })
+    }
+
+    /// Both views, with the cameras and rotations known.
+    fn framed(
+        cameras: &[Camera; 2],
+        rotations: &[Mat3; 2],
+        sizes: [Size; 2],
+        options: &RectifyOptions,
+    ) -> Result<[RectifiedView; 2]> {
         let turned: [output_frame::Turned; 2] = [0, 1].map(|i| output_frame::Turned {
-            camera: rig.cameras[i],
+            camera: cameras[i],
             rotation: rotations[i],
             input: sizes[i],
         });
         let frame = output_frame::frame(&turned, options)?;
-        let [left, right] = [0, 1].map(|i| RectifiedView {
-            camera: rig.cameras[i],
+        Ok([0, 1].map(|i| RectifiedView {
+            camera: cameras[i],
             input: sizes[i],
             rotation: rotations[i],
             focal: frame.focal,
             principal: frame.principal[i],
             size: frame.size,
-        });
-        Ok(Self { left, right, baseline: rig.baseline() })
+        }))
     }
 
     /// The rectification that the calibration file holds (R1, R2, P1, P2).
@@ -128,7 +142,7 @@ impl Rectification {
             principal: [cx, cy],
             size: sizes[0],
         });
-        Ok(Self { left, right, baseline: pair.baseline })
+        Ok(Self { left, right, baseline: pair.baseline, projection: Projection::Perspective })
     }
 
     /// Whether the left camera stands on the left, as [`new`](Self::new) demands; if not, exchange the
@@ -139,6 +153,9 @@ impl Rectification {
 
     /// The pair as `tiepoint::stereo` needs it.
     pub fn calibration(&self) -> RectifiedCalibration {
+        if self.projection == Projection::Affine {
+            return RectifiedCalibration::affine(Some(self.left.size), None);
+        }
         RectifiedCalibration {
             size: Some(self.left.size),
             focal: self.left.focal,
@@ -146,6 +163,7 @@ impl Rectification {
             doffs: self.right.principal[0] - self.left.principal[0],
             baseline: self.baseline,
             range: None,
+            projection: self.projection,
         }
     }
 

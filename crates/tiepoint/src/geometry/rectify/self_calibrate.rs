@@ -5,11 +5,19 @@
 //! Irsara (2008): what is found are rotations and a focal length, never a general homography, so that the
 //! pictures are not sheared. The search (`relative`) starts from the fundamental matrix at five focal
 //! lengths; the best result is taken.
+//!
+//! **Perspective or affine.** Cameras far away with a long focal length see along nearly parallel rays, and then tie points
+//! fit an affine epipolar geometry (`affine`), which has three parameters fewer and no focal length to be wrong
+//! about. It is taken where no two perspective cameras have the scene in front of them, and where it explains the tie
+//! points better than they do: by the criterion of Schwarz (1978), n ln(σ²/σ'²) > 3 ln n with σ and σ' the root mean
+//! square distances of the n tie points, and by a tenth of σ, which is more than lenses and principal points that
+//! nobody knows bring about. Where both explain them perspective cameras are taken, which tell depth.
 
+use super::affine::AffineEpipolar;
 use super::relative::{Prior, Relative};
 use super::{Agreement, OutputFrame, Principal, Rectification, RectifyOptions};
 use crate::device::Cpu;
-use crate::geometry::calibration::{Camera, StereoCalibration};
+use crate::geometry::calibration::{Camera, Projection, StereoCalibration};
 use crate::geometry::matrix::{Mat3, product, transpose};
 use crate::geometry::{Correspondence, Fundamental};
 use crate::image::Size;
@@ -70,7 +78,7 @@ const JUDGED: usize = 1000;
 /// camera.
 const EXPECTED: f64 = 1.0;
 
-/// The share of tie points that must lie in front of both cameras.
+/// The share of tie points that must lie in front of both cameras, or agree with an affine geometry.
 const IN_FRONT: f64 = 0.7;
 
 /// Finds the cameras from tie points `pairs` (inliers) and their fundamental matrix from A to B.
@@ -153,18 +161,93 @@ pub fn from_tie_points(
     frame: OutputFrame,
     cpu: &Cpu,
 ) -> Result<FromTiePoints> {
-    let rig = self_calibrate(fundamental, pairs, sizes, options)?.calibration;
+    let rig = match geometry(fundamental, pairs, sizes, options)? {
+        Geometry::Perspective(rig) => rig,
+        Geometry::Affine(affine) => return from_affine(&affine, pairs, sizes, frame, cpu),
+    };
     let exchanged = !Rectification::in_order(&rig);
     let turn = |p: &Correspondence| if exchanged { Correspondence { a: p.b, b: p.a, ..*p } } else { *p };
     let pairs: Vec<_> = pairs.iter().map(turn).collect();
     let (rig, sizes) = if exchanged { (rig.exchanged(), [sizes[1], sizes[0]]) } else { (rig, sizes) };
-    let cut = frame == OutputFrame::Valid;
-    let frame = if cut { OutputFrame::Fit } else { frame };
-    let options = RectifyOptions { frame, principal: Principal::Own };
-    let mut rectification = Rectification::new(&rig, sizes, &options)?;
+    let rectification = Rectification::new(&rig, sizes, &framing(frame))?;
+    shifted(rectification, &pairs, frame, exchanged, cpu)
+}
+
+/// How the views are framed before they are shifted: a cut to what is valid comes last.
+fn framing(frame: OutputFrame) -> RectifyOptions {
+    let frame = if frame == OutputFrame::Valid { OutputFrame::Fit } else { frame };
+    RectifyOptions { frame, principal: Principal::Own }
+}
+
+/// What the tie points say of the cameras.
+enum Geometry {
+    Perspective(StereoCalibration),
+    Affine(AffineEpipolar),
+}
+
+/// The share of the perspective cameras' root mean square distance below which the affine one is clearly less.
+const CLEARLY: f64 = 0.9;
+
+/// Greatest root mean square distance of the tie points that agree with an affine geometry, where no perspective one is
+/// found; pixels.
+const AFFINE_RMS: f64 = 1.0;
+
+/// The geometry that the tie points support. A focal length that is given speaks for perspective.
+fn geometry(
+    fundamental: &Fundamental,
+    pairs: &[Correspondence],
+    sizes: [Size; 2],
+    options: &SelfCalibrationOptions,
+) -> Result<Geometry> {
+    let perspective = self_calibrate(fundamental, pairs, sizes, options);
+    let affine = AffineEpipolar::fit(pairs).filter(|_| options.focal.is_none());
+    let Some(affine) = affine else { return perspective.map(|p| Geometry::Perspective(p.calibration)) };
+    let rms = affine.rms(pairs);
+    match perspective {
+        Ok(found) => {
+            let n = pairs.len() as f64;
+            let gained = 2.0 * n * logarithm(found.rms_px.max(1e-9) / rms.max(1e-9));
+            let better = gained > 3.0 * logarithm(n) && rms < CLEARLY * found.rms_px;
+            Ok(if better { Geometry::Affine(affine) } else { Geometry::Perspective(found.calibration) })
+        }
+        Err(error @ Error::Degenerate { .. }) => {
+            let agreeing = affine.agreeing(pairs);
+            let sound = agreeing.len() as f64 >= IN_FRONT * pairs.len() as f64;
+            if sound && affine.rms(&agreeing) <= AFFINE_RMS {
+                Ok(Geometry::Affine(affine))
+            } else {
+                Err(error)
+            }
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// The rectified pair of an affine geometry. Disparities of parallel rays know no infinity: A stays the left picture.
+fn from_affine(
+    affine: &AffineEpipolar,
+    pairs: &[Correspondence],
+    sizes: [Size; 2],
+    frame: OutputFrame,
+    cpu: &Cpu,
+) -> Result<FromTiePoints> {
+    let (cameras, rotations) = affine.cameras(sizes);
+    let [left, right] = Rectification::framed(&cameras, &rotations, sizes, &framing(frame))?;
+    let rectification = Rectification { left, right, baseline: 1.0, projection: Projection::Affine };
+    shifted(rectification, &affine.agreeing(pairs), frame, false, cpu)
+}
+
+/// Shifts the views so that disparities begin at 0, and cuts them if that was asked for.
+fn shifted(
+    mut rectification: Rectification,
+    pairs: &[Correspondence],
+    frame: OutputFrame,
+    exchanged: bool,
+    cpu: &Cpu,
+) -> Result<FromTiePoints> {
     let nothing =
         Error::Degenerate { model: "rectification", reason: "no tie point lies in both rectified views" };
-    let agreement = rectification.agreement(&pairs).ok_or(nothing)?;
+    let agreement = rectification.agreement(pairs).ok_or(nothing)?;
     let [low, high] = agreement.disparities;
     let width = rectification.left.size.width as f64;
     if !(high < 2.0 * width && low > -2.0 * width) {
@@ -174,7 +257,7 @@ pub fn from_tie_points(
         });
     }
     rectification.start_at(low);
-    if cut {
+    if frame == OutputFrame::Valid {
         rectification.crop_to_valid(cpu)?;
     }
     let agreement = Agreement { disparities: [0.0, high - low], ..agreement };
@@ -204,11 +287,41 @@ fn logarithm(x: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::synth::Random;
+
+    #[test]
+    fn parallel_rays_are_rectified_without_perspective() {
+        let mut random = Random::new(7);
+        let mut unit = || random.below(1_000_001) as f64 * 1e-6;
+        let size = Size::new(900, 700);
+        // B is A turned, scaled and shifted, with relief of either sign along its own rows.
+        let (s, c) = (1.3 * 0.4_f64.sin(), 1.3 * 0.4_f64.cos());
+        let pairs: Vec<Correspondence> = (0..400)
+            .map(|_| {
+                let (x, y, relief) = (900.0 * unit(), 700.0 * unit(), 60.0 * (unit() - 0.5));
+                let b = [c * (x + relief) - s * y + 150.0, s * (x + relief) + c * y - 220.0];
+                let noise = [0.2 * (unit() - 0.5), 0.2 * (unit() - 0.5)];
+                Correspondence { a: [x, y], b: [b[0] + noise[0], b[1] + noise[1]], quality: 0.0 }
+            })
+            .collect();
+        let affine = AffineEpipolar::fit(&pairs).unwrap();
+        let found = from_affine(&affine, &pairs, [size; 2], OutputFrame::Fit, &Cpu::sequential()).unwrap();
+        assert!(found.agreement.rms_vertical_px < 0.1, "{:?}", found.agreement);
+        assert!(found.agreement.points > 380 && !found.exchanged, "{:?}", found.agreement);
+        let [low, high] = found.agreement.disparities;
+        assert!(low == 0.0 && (50.0..110.0).contains(&high), "{low} to {high}");
+        assert_eq!(found.rectification.projection, Projection::Affine);
+        assert!(found.rectification.calibration().check_metric().is_err(), "no depth");
+        let wide = found.rectification.left.size;
+        assert!(wide.width < 1400 && wide.height < 1200, "{wide}: the mean scale is kept");
+    }
+
     #[test]
     fn logarithms() {
         for i in 1..2000 {
             let x = f64::from(i) * 0.01;
-            assert!((super::logarithm(x) - x.ln()).abs() < 1e-13, "ln {x}");
+            assert!((logarithm(x) - x.ln()).abs() < 1e-13, "ln {x}");
         }
     }
 }

@@ -259,7 +259,7 @@ fn batches_give_what_single_images_give() {
         SiftOptions { contrast: 0.005, ..SiftOptions::default() },
         SiftOptions {
             descriptors: DescriptorKind::F32,
-            selection: Selection::Even(30),
+            selection: Selection::largest(30).with_even(true),
             ..Default::default()
         },
     ] {

@@ -1,0 +1,361 @@
+//! Features of simulated views: for pictures taken from places too far apart for SIFT or SURF alone.
+//!
+//! ASIFT (Morel, Yu: ASIFT, a new framework for fully affine invariant image comparison. SIAM J. Imaging Sciences 2, 2009). A
+//! camera that looks askance at a plane sees it turned by φ and compressed along x by the tilt t = 1/cos θ. Each view of
+//! a picture is that picture turned by φ, smoothed along x by σ = 0.8 √(t² − 1) against aliasing and compressed
+//! by t (their section 3); the tilts are √2ᵏ and the turns 72°/t apart, below 180° (their section 4). A detector
+//! searches the views, and what it finds is put back into the picture: position and direction by the inverse map,
+//! the scale by the root of its determinant. Keypoints whose window reaches beyond the picture are left out.
+//!
+//! The views of one tilt have one size, so that a GPU searches them side by side. Arithmetic on places is f64, with
+//! sines and arcs from `numeric`: the same bits everywhere.
+
+use super::{Descriptors, Features, Finder, Keypoint};
+use crate::device::Cpu;
+use crate::filter::convolve::{ConvolveOptions, Kernel, convolve};
+use crate::geometry::warp::{WarpOptions, warp_into};
+use crate::geometry::{Affine, Homography};
+use crate::image::{AnyView, Image, ImageView, Pixel, Size, check_mask};
+use crate::numeric::{atan2, exp_f64, sin_cos};
+use crate::{Error, Result, for_any_view};
+use std::f64::consts::PI;
+
+/// Views of a picture at most: tilts up to 4√2.
+pub const MOST_VIEWS: usize = 43;
+
+/// Degrees between turns at a tilt of 1.
+const TURN: f64 = 72.0;
+
+/// Radius of the window that must lie within the picture, in units of the scale: 6 √2, as in the authors' program.
+const WINDOW: f64 = 8.5;
+
+/// Pixels of a turned picture at most.
+const LARGEST: usize = 1 << 27;
+
+/// Pixels of the views that are searched together, unless one alone has more.
+const TOGETHER: usize = 1 << 24;
+
+/// Grey beyond the picture.
+const BEYOND: f32 = 0.5;
+
+/// How a picture is seen in a simulated view.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct View {
+    /// Compression along x after the turn, 1 or more.
+    pub tilt: f64,
+    /// Turn from +x towards +y before the compression, radians.
+    pub turn: f64,
+}
+
+impl View {
+    /// The picture as it is.
+    pub const PLAIN: Self = Self { tilt: 1.0, turn: 0.0 };
+
+    /// The first `n` views, at most [`MOST_VIEWS`], tilt by tilt: complete tilts end after 1, 5, 10, 18, 28 and 43.
+    pub fn first(n: usize) -> Vec<Self> {
+        let turns = |tilt: f64| {
+            let step = TURN / tilt;
+            (0..).map(move |i| step * f64::from(i)).take_while(|degrees| *degrees < 180.0 - 1e-9)
+        };
+        let tilted = (1..6).map(|k| 2_f64.powi(k / 2) * if k % 2 == 1 { 2_f64.sqrt() } else { 1.0 });
+        let tilted = tilted.flat_map(|tilt| turns(tilt).map(move |t| Self { tilt, turn: t.to_radians() }));
+        std::iter::once(Self::PLAIN).chain(tilted).take(n.min(MOST_VIEWS)).collect()
+    }
+
+    /// The side of the square that holds the picture at any turn.
+    fn side(picture: Size) -> Result<usize> {
+        let (w, h) = (picture.width as f64, picture.height as f64);
+        let side = (w * w + h * h).sqrt().ceil() + 2.0;
+        if side * side <= LARGEST as f64 {
+            return Ok(side as usize);
+        }
+        Err(Error::Image(format!(
+            "{picture} is too large for simulated views, whose turned pictures have {LARGEST} pixels at most; reduce it"
+        )))
+    }
+
+    /// The size of the view of a picture.
+    fn size(self, picture: Size) -> Result<Size> {
+        let side = Self::side(picture)?;
+        Ok(Size::new((side as f64 / self.tilt).ceil() as usize, side))
+    }
+
+    /// The map from the view's pixels to the picture's, and its part from those of the turned picture.
+    fn maps(self, picture: Size) -> Result<[Affine; 2]> {
+        let side = Self::side(picture)? as f64;
+        let width = self.size(picture)?.width as f64;
+        let middle = |n: f64| 0.5 * (n - 1.0);
+        let (cx, cy) = (middle(picture.width as f64), middle(picture.height as f64));
+        let (s, c) = sin_cos(self.turn as f32);
+        let (s, c) = (f64::from(s), f64::from(c));
+        let (m, v) = (middle(side), middle(width));
+        let picture_from_turned = Affine::new([[c, s, cx - c * m - s * m], [-s, c, cy + s * m - c * m]])?;
+        let turned_from_view = Affine::new([[self.tilt, 0.0, m - self.tilt * v], [0.0, 1.0, 0.0]])?;
+        Ok([picture_from_turned.compose(&turned_from_view), turned_from_view])
+    }
+
+    /// Draws the view of a grey picture from 0 to 1.
+    fn draw(self, picture: &Image<f32>, cpu: &Cpu) -> Result<Image<f32>> {
+        let [picture_from_view, turned_from_view] = self.maps(picture.size())?;
+        let missing = Error::Degenerate { model: "affine", reason: "the view has no width" };
+        let view_from_turned = turned_from_view.inverse().ok_or(missing)?;
+        let picture_from_turned = Homography::from(picture_from_view.compose(&view_from_turned));
+        let side = Self::side(picture.size())?;
+        let turned = warped(picture, &picture_from_turned, Size::new(side, side), cpu)?;
+        let kernel = Kernel::separable(vec![1.0], taps(0.8 * (self.tilt * self.tilt - 1.0).max(0.0).sqrt()))?;
+        let smooth: Image<f32> = convolve(turned.view(), &kernel, &ConvolveOptions::default(), cpu)?;
+        let size = self.size(picture.size())?;
+        warped(&smooth, &Homography::from(turned_from_view), size, cpu)
+    }
+
+    /// A keypoint of the view in its picture; `None` where its window reaches beyond.
+    fn put_back(self, k: &Keypoint, picture: Size, picture_from_view: &Affine) -> Option<Keypoint> {
+        let [x, y] = picture_from_view.apply([f64::from(k.x), f64::from(k.y)]);
+        let [rx, ry] = [0, 1].map(|i| picture_from_view.matrix()[i]);
+        let window = WINDOW * f64::from(k.scale);
+        // The distance from an edge of the picture is measured in the view.
+        let within = |at: f64, n: usize, row: [f64; 3]| {
+            let reach = window * (row[0] * row[0] + row[1] * row[1]).sqrt();
+            at + 0.5 >= reach && n as f64 - 0.5 - at >= reach
+        };
+        if !within(x, picture.width, rx) || !within(y, picture.height, ry) {
+            return None;
+        }
+        let (s, c) = sin_cos(k.angle);
+        let (s, c) = (f64::from(s), f64::from(c));
+        let angle = atan2((ry[0] * c + ry[1] * s) as f32, (rx[0] * c + rx[1] * s) as f32);
+        let area = (rx[0] * ry[1] - rx[1] * ry[0]).abs();
+        let scale = (f64::from(k.scale) * area.sqrt()) as f32;
+        Some(Keypoint { x: x as f32, y: y as f32, scale, angle: turned_once(angle), ..*k })
+    }
+
+    /// The ellipse that a keypoint of this view covers in its picture: the matrix that takes the unit circle to it.
+    /// Its determinant is the square of the keypoint's scale.
+    ///
+    /// # Errors
+    /// As [`Finder::detect_simulated`] for a picture of this size.
+    pub fn shape(self, keypoint: &Keypoint, picture: Size) -> Result<[[f64; 2]; 2]> {
+        let [map, _] = self.maps(picture)?;
+        let in_view = f64::from(keypoint.scale) / self.tilt.sqrt();
+        Ok([0, 1].map(|i| [0, 1].map(|j| map.matrix()[i][j] * in_view)))
+    }
+}
+
+fn warped(picture: &Image<f32>, input_from_output: &Homography, size: Size, cpu: &Cpu) -> Result<Image<f32>> {
+    let mut out = Image::new(size);
+    let options = WarpOptions::default().with_fill(BEYOND);
+    warp_into(picture.view(), input_from_output, &options, cpu, out.view_mut())?;
+    Ok(out)
+}
+
+/// An angle of −π to π, from 0 to below 2π.
+fn turned_once(angle: f32) -> f32 {
+    let turned = if angle < 0.0 { angle + 2.0 * PI as f32 } else { angle };
+    if turned < 2.0 * PI as f32 { turned } else { 0.0 }
+}
+
+/// Gaussian weights of sum 1.
+fn taps(sigma: f64) -> Vec<f32> {
+    let radius = (4.0 * sigma).ceil() as i32;
+    let weight = |i: i32| if i == 0 { 1.0 } else { exp_f64(-0.5 * (f64::from(i) / sigma).powi(2)) };
+    let weights: Vec<f64> = (-radius..=radius).map(weight).collect();
+    let sum: f64 = weights.iter().sum();
+    weights.iter().map(|w| (w / sum) as f32).collect()
+}
+
+impl Finder {
+    /// The features of the first `n` [views](View::first) of a grey picture, each in the place that it has in the
+    /// picture; none where `mask` is 0. Of the detector's limit on the number of features every view has its share by
+    /// area.
+    ///
+    /// # Errors
+    /// As [`detect`](Self::detect); [`Error::Option`] for no view or more than [`MOST_VIEWS`]; [`Error::Image`] for a
+    /// picture that is too large to be turned.
+    pub fn detect_simulated<'a>(
+        &self,
+        picture: impl Into<AnyView<'a>>,
+        mask: Option<ImageView<'_, u8>>,
+        n: usize,
+    ) -> Result<Vec<Features>> {
+        if !(1..=MOST_VIEWS).contains(&n) {
+            return Err(Error::option("views", n, "1 to 43"));
+        }
+        let picture = picture.into();
+        let mut found = vec![self.detect(picture, mask)?];
+        let size = picture.size();
+        if n == 1 || size.is_empty() {
+            return Ok(found);
+        }
+        if let Some(mask) = mask {
+            check_mask(size, mask.size(), mask.channels())?;
+        }
+        let cpu = self.cpu();
+        let unit = for_any_view!(picture, view => unit(view, cpu));
+        let views = View::first(n);
+        for of_one_tilt in views[1..].chunk_by(|a, b| a.tilt == b.tilt) {
+            let at_once = (TOGETHER / of_one_tilt[0].size(size)?.area().max(1)).max(1);
+            for views in of_one_tilt.chunks(at_once) {
+                let drawn = views.iter().map(|view| view.draw(&unit, cpu)).collect::<Result<Vec<_>>>()?;
+                for (view, features) in views.iter().zip(self.detect_batch(&drawn)) {
+                    found.push(self.in_picture(*view, &features?, size, mask)?);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// The features of a view, in the picture.
+    fn in_picture(
+        &self,
+        view: View,
+        features: &Features,
+        picture: Size,
+        mask: Option<ImageView<'_, u8>>,
+    ) -> Result<Features> {
+        let [picture_from_view, _] = view.maps(picture)?;
+        let most = self.limit().map_or(usize::MAX, |limit| (limit as f64 / view.tilt).ceil() as usize);
+        let at = |v: f32, n: usize| (v.round_ties_even().max(0.0) as usize).min(n - 1);
+        let unmasked =
+            |k: &Keypoint| mask.is_none_or(|m| m.row(at(k.y, picture.height))[at(k.x, picture.width)] != 0);
+        let placed = features.keypoints.iter().enumerate();
+        let placed = placed.filter_map(|(i, k)| Some((i, view.put_back(k, picture, &picture_from_view)?)));
+        let (indices, keypoints): (Vec<usize>, Vec<Keypoint>) =
+            placed.filter(|(_, k)| unmasked(k)).take(most).unzip();
+        Ok(Features { keypoints, image: picture, ..features.subset(&indices)? })
+    }
+}
+
+/// The image from 0 to 1.
+fn unit<T: Pixel>(view: ImageView<'_, T>, cpu: &Cpu) -> Image<f32> {
+    let mut out = Image::new(view.size());
+    cpu.for_chunks(out.data_mut(), view.size().width, |y, row| {
+        row.iter_mut().zip(view.row(y)).for_each(|(o, v)| *o = v.unit());
+    });
+    out
+}
+
+/// All features, one set after the other.
+pub(crate) fn concatenated(sets: &[Features]) -> Result<Features> {
+    let mut sets = sets.iter();
+    let none = || Error::Mismatch("no view has features".into());
+    let mut all = sets.next().ok_or_else(none)?.clone();
+    for more in sets {
+        all.keypoints.extend_from_slice(&more.keypoints);
+        match (&mut all.descriptors, &more.descriptors) {
+            (Descriptors::U8(to), Descriptors::U8(values)) => to.extend_from_slice(values),
+            (Descriptors::F32(to), Descriptors::F32(values)) => to.extend_from_slice(values),
+            (Descriptors::U8(_), Descriptors::F32(_)) | (Descriptors::F32(_), Descriptors::U8(_)) => {
+                return Err(Error::Mismatch("views have descriptors of different kinds".into()));
+            }
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::feature::Detector;
+    use crate::feature::select::Selection;
+    use crate::feature::sift::SiftOptions;
+    use crate::synth::Texture;
+
+    #[test]
+    fn tilts_and_turns_are_the_papers() {
+        let all = View::first(usize::MAX);
+        let counts: Vec<usize> = all.chunk_by(|a, b| a.tilt == b.tilt).map(<[View]>::len).collect();
+        assert_eq!(counts, [1, 4, 5, 8, 10, 15], "views of each tilt");
+        assert_eq!(all.len(), MOST_VIEWS);
+        for (k, views) in all.chunk_by(|a, b| a.tilt == b.tilt).enumerate() {
+            assert!((views[0].tilt - 2_f64.powf(k as f64 / 2.0)).abs() < 1e-12, "{views:?}");
+            let step = TURN.to_radians() / views[0].tilt;
+            for (i, view) in views.iter().enumerate() {
+                assert!((view.turn - i as f64 * step).abs() < 1e-12 && view.turn < PI, "{view:?}");
+            }
+        }
+        assert_eq!(View::first(1), [View::PLAIN]);
+    }
+
+    #[test]
+    fn a_view_is_the_picture_askance_and_features_come_back() {
+        let cpu = Cpu::with_threads(2).unwrap();
+        let size = Size::new(160, 120);
+        let picture: Image<f32> = Texture::new(4).image(size, &cpu);
+        for view in View::first(10).into_iter().skip(1) {
+            let drawn = view.draw(&picture, &cpu).unwrap();
+            let [map, _] = view.maps(size).unwrap();
+            // A bright dot stays where the map says that it is.
+            let [x, y] = [71.0, 58.0];
+            let mut dot = Image::<f32>::filled(size, 1, 0.5);
+            dot.row_mut(58)[71] = 9.0;
+            let shown = view.draw(&dot, &cpu).unwrap();
+            let weight = |x: usize, y: usize| f64::from(shown.row(y)[x] - 0.5);
+            let all = || (0..shown.size().height).flat_map(|y| (0..shown.size().width).map(move |x| (x, y)));
+            let sum: f64 = all().map(|(x, y)| weight(x, y)).sum();
+            let mean = |f: &dyn Fn(usize, usize) -> usize| {
+                all().map(|(x, y)| f(x, y) as f64 * weight(x, y)).sum::<f64>() / sum
+            };
+            let [u, v] = map.apply([mean(&|x, _| x), mean(&|_, y| y)]);
+            assert!((u - x).abs() < 0.1 && (v - y).abs() < 0.1, "{view:?}: ({u}, {v})");
+            assert_eq!(drawn.size(), view.size(size).unwrap());
+            // A keypoint of the view: its direction and size, point by point.
+            let centre = map.inverse().unwrap().apply([80.0, 60.0]);
+            let k = Keypoint {
+                x: centre[0] as f32,
+                y: centre[1] as f32,
+                scale: 2.0,
+                angle: 0.7,
+                response: 1.0,
+                sign: 1,
+                octave: 0,
+                layer: 1,
+            };
+            let back = view.put_back(&k, size, &map).unwrap();
+            let tip = map.apply([centre[0] + 0.7_f64.cos(), centre[1] + 0.7_f64.sin()]);
+            let angle = (tip[1] - 60.0).atan2(tip[0] - 80.0).rem_euclid(2.0 * PI);
+            assert!((f64::from(back.x) - 80.0).abs() < 1e-3 && (f64::from(back.y) - 60.0).abs() < 1e-3);
+            assert!((f64::from(back.angle) - angle).abs() < 1e-4, "{view:?}: {} {angle}", back.angle);
+            assert!((f64::from(back.scale) - 2.0 * view.tilt.sqrt()).abs() < 1e-4, "{view:?}");
+            let [[a, b], [c, d]] = view.shape(&back, size).unwrap();
+            assert!((a * d - b * c - f64::from(back.scale).powi(2)).abs() < 1e-3, "{view:?}");
+            let edge = Keypoint { x: map.inverse().unwrap().apply([3.0, 60.0])[0] as f32, ..k };
+            let edge = Keypoint { y: map.inverse().unwrap().apply([3.0, 60.0])[1] as f32, ..edge };
+            assert_eq!(view.put_back(&edge, size, &map), None, "its window leaves the picture");
+        }
+    }
+
+    #[test]
+    fn views_have_the_same_features_everywhere() {
+        let cpu = Cpu::sequential();
+        let size = Size::new(240, 180);
+        let picture: Image<u8> = Texture::new(9).image(size, &cpu);
+        let mask = Image::from_fn(size, |x, _| u8::from(x >= 50));
+        let options = SiftOptions::default().with_selection(Selection::strongest(60));
+        let detector = Detector::Sift(options);
+        let of = |processor: &crate::device::Processor| {
+            let finder = detector.open(processor).unwrap();
+            finder.detect_simulated(&picture, Some(mask.view()), 6).unwrap()
+        };
+        let expected = of(&cpu.clone().into());
+        assert_eq!(expected.len(), 6);
+        for (features, view) in expected.iter().zip(View::first(6)) {
+            let most = (60.0 / view.tilt).ceil() as usize;
+            assert!((5..=most).contains(&features.len()), "{view:?}: {} features", features.len());
+            assert!(features.keypoints.iter().all(|k| k.x.round_ties_even() >= 50.0), "{view:?}: masked");
+            assert_eq!((features.image, features.check().is_ok()), (size, true));
+        }
+        for threads in [2, 5] {
+            assert!(of(&Cpu::with_threads(threads).unwrap().into()) == expected, "{threads} threads");
+        }
+        for gpu in crate::device::gpu::all() {
+            let processor = crate::device::Processor::with_gpu(cpu.clone(), gpu.clone());
+            assert!(of(&processor) == expected, "{gpu:?}");
+        }
+        let finder = detector.open(&cpu.clone().into()).unwrap();
+        for n in [0, 44] {
+            let refused = finder.detect_simulated(&picture, None, n);
+            assert!(matches!(refused, Err(Error::Option { name: "views", .. })), "{n}");
+        }
+        assert!(View::side(Size::new(1 << 20, 1 << 20)).is_err(), "too large");
+    }
+}

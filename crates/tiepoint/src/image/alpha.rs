@@ -1,0 +1,84 @@
+//! The alpha channel as a mask: the last of two channels (grey and alpha) or four (colour and alpha).
+
+use super::{AnyImage, AnyView, Image, ImageView, Pixel, check_mask};
+use crate::{Result, for_any_view};
+
+/// Where an image shows something: 255 where its alpha is above 0, 0 elsewhere; `None` when it has no alpha channel, or
+/// is opaque everywhere.
+pub fn alpha_mask<'a>(image: impl Into<AnyView<'a>>) -> Option<Image<u8>> {
+    let image = image.into();
+    if !matches!(image.channels(), 2 | 4) {
+        return None;
+    }
+    for_any_view!(image, view => mask_of(view))
+}
+
+fn mask_of<T: Pixel>(view: ImageView<'_, T>) -> Option<Image<u8>> {
+    let n = view.channels();
+    let shown = |x: usize, y: usize| view.row(y)[n * x + n - 1].to_f32() > 0.0;
+    let mask = Image::from_fn(view.size(), |x, y| 255 * u8::from(shown(x, y)));
+    mask.data().contains(&0).then_some(mask)
+}
+
+/// The image with `mask` as its alpha channel, 0 or opaque. An image with such a channel keeps it, and shows nothing where
+/// the mask is 0; any other number of channels but one and three stays as it is.
+///
+/// # Errors
+/// [`Error::Mismatch`](crate::Error::Mismatch) for a mask of another size.
+pub fn with_alpha(image: &AnyImage, mask: &Image<u8>) -> Result<AnyImage> {
+    check_mask(image.size(), mask.size(), mask.channels())?;
+    Ok(match image {
+        AnyImage::U8(i) => with_channel(i, mask, 255).into(),
+        AnyImage::U16(i) => with_channel(i, mask, 65535).into(),
+        AnyImage::F32(i) => with_channel(i, mask, 1.0).into(),
+    })
+}
+
+fn with_channel<T: Pixel>(image: &Image<T>, mask: &Image<u8>, opaque: T) -> Image<T> {
+    let n = image.channels();
+    let colours = if n % 2 == 0 { n - 1 } else { n };
+    if !matches!(n, 1..=4) {
+        return image.clone();
+    }
+    let mut out = Image::filled(image.size(), colours + 1, T::default());
+    for y in 0..image.size().height {
+        let pixels = image.row(y).chunks_exact(n).zip(mask.row(y));
+        for (to, (from, m)) in out.row_mut(y).chunks_exact_mut(colours + 1).zip(pixels) {
+            to[..colours].copy_from_slice(&from[..colours]);
+            to[colours] = match m {
+                0 => T::default(),
+                _ => from.get(colours).copied().unwrap_or(opaque),
+            };
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::Size;
+
+    #[test]
+    fn a_mask_becomes_alpha_and_comes_back() {
+        let size = Size::new(5, 3);
+        let mask = Image::from_fn(size, |x, y| if x == y { 0_u8 } else { 255 });
+        for channels in 1..=4 {
+            let images: [AnyImage; 3] = [
+                Image::filled(size, channels, 9_u8).into(),
+                Image::filled(size, channels, 900_u16).into(),
+                Image::filled(size, channels, 0.5_f32).into(),
+            ];
+            for image in &images {
+                assert_eq!(alpha_mask(image), None, "opaque, or none");
+                let masked = with_alpha(image, &mask).unwrap();
+                assert_eq!(masked.channels(), if channels < 3 { 2 } else { 4 }, "{channels}");
+                assert_eq!(alpha_mask(&masked).unwrap(), mask, "{channels}");
+                let again = with_alpha(&masked, &Image::filled(size, 1, 255)).unwrap();
+                assert_eq!(again, masked, "what showed nothing shows nothing");
+            }
+        }
+        let small = Image::<u8>::new(Size::new(1, 1));
+        assert!(with_alpha(&Image::<u8>::new(size).into(), &small).is_err(), "another size");
+    }
+}

@@ -1,0 +1,269 @@
+//! Between which values an image lies: exact percentiles, by counting.
+//!
+//! A float's bits, with those of negative ones inverted, sort as integers. The first pass counts the upper 16 of them
+//! and finds the least and the greatest value; the second counts the lower 16 where the ranks asked for fall.
+//! Counts are integers, so that the cut between threads changes nothing.
+
+use crate::device::Cpu;
+use crate::image::{ImageView, Pixel};
+use std::ops::Range;
+
+/// One value in so many at most is ignored on either side; a value that more pixels hold is a mark.
+const IGNORED: u64 = 100;
+
+/// By how much the percentiles are widened, as a share of their distance.
+const WIDENED: f32 = 0.25;
+
+/// Black and white of [`Range::Auto`](super::Range); `None` for an image that is flat, empty or masked away.
+pub(super) fn of<T: Pixel>(
+    image: ImageView<'_, T>,
+    mask: Option<ImageView<'_, u8>>,
+    cpu: &Cpu,
+) -> Option<[f32; 2]> {
+    let values = Values { image, mask };
+    let upper = values.upper(cpu);
+    let counted: u64 = upper.of_bin.iter().sum();
+    let [least, greatest] = upper.ends;
+    if counted == 0 || least.key == greatest.key {
+        return None;
+    }
+    let mark = |end: End| if end.count > counted / IGNORED { end.count } else { 0 };
+    let between = |below: u64, above: u64| {
+        let (first, last) = (below, (counted - above).checked_sub(1).filter(|last| *last >= below)?);
+        let ignored = (last - first) / IGNORED;
+        let ranks = [first, first + ignored, last - ignored, last];
+        let [least, low, high, greatest] = values.at_ranks(ranks, &upper.of_bin, cpu).map(f64::from);
+        let widened = f64::from(WIDENED) * (high - low);
+        let ends = [(low - widened).max(least) as f32, (high + widened).min(greatest) as f32];
+        (ends[0] < ends[1]).then_some(ends)
+    };
+    // What is left between two marks may be flat, or nothing.
+    match (mark(least), mark(greatest)) {
+        (0, 0) => between(0, 0),
+        (below, above) => between(below, above).or_else(|| between(0, 0)),
+    }
+}
+
+/// What the upper half of the bits tells.
+struct Upper {
+    of_bin: Vec<u64>,
+    /// The least and the greatest.
+    ends: [End; 2],
+}
+
+/// An extreme value, and how many pixels hold it.
+#[derive(Clone, Copy)]
+struct End {
+    key: u32,
+    count: u64,
+}
+
+impl End {
+    /// Counts a value that is the same, and begins anew with one that lies further out.
+    fn meet(&mut self, other: Self, is_further: bool) {
+        if other.key == self.key {
+            self.count += other.count;
+        } else if is_further {
+            *self = other;
+        }
+    }
+}
+
+impl Upper {
+    fn new() -> Self {
+        let ends = [u32::MAX, 0].map(|key| End { key, count: 0 });
+        Self { of_bin: vec![0; 1 << 16], ends }
+    }
+
+    fn add(&mut self, key: u32) {
+        self.of_bin[key as usize >> 16] += 1;
+        self.meet([End { key, count: 1 }; 2]);
+    }
+
+    fn meet(&mut self, [least, greatest]: [End; 2]) {
+        let [low, high] = &mut self.ends;
+        low.meet(least, least.key < low.key);
+        high.meet(greatest, greatest.key > high.key);
+    }
+
+    fn merge(mut self, other: &Self) -> Self {
+        add(&mut self.of_bin, &other.of_bin);
+        self.meet(other.ends);
+        self
+    }
+}
+
+fn add(to: &mut [u64], more: &[u64]) {
+    to.iter_mut().zip(more).for_each(|(to, more)| *to += more);
+}
+
+/// The pixels that count.
+struct Values<'a, 'm, T> {
+    image: ImageView<'a, T>,
+    mask: Option<ImageView<'m, u8>>,
+}
+
+impl<T: Pixel> Values<'_, '_, T> {
+    /// Calls `see` with the key of every finite value of some rows that is not masked.
+    fn each(&self, rows: Range<usize>, mut see: impl FnMut(u32)) {
+        for y in rows {
+            let row = self.image.row(y).iter().map(|v| v.to_f32());
+            let mut see = |v: f32| {
+                if v.is_finite() {
+                    see(key(v));
+                }
+            };
+            match self.mask {
+                None => row.for_each(see),
+                Some(mask) => row.zip(mask.row(y)).filter(|(_, m)| **m != 0).for_each(|(v, _)| see(v)),
+            }
+        }
+    }
+
+    /// What `count` makes of each of as many parts as there are threads, put together.
+    fn counted<R: Send>(
+        &self,
+        cpu: &Cpu,
+        count: impl Fn(Range<usize>) -> R + Sync,
+        merge: impl FnMut(R, R) -> R,
+    ) -> Option<R> {
+        let (height, parts) = (self.image.size().height, cpu.threads());
+        let row = |part: usize| (height as u128 * part as u128 / parts as u128) as usize;
+        cpu.map(parts, |i| count(row(i)..row(i + 1))).into_iter().reduce(merge)
+    }
+
+    fn upper(&self, cpu: &Cpu) -> Upper {
+        let count = |rows| {
+            let mut upper = Upper::new();
+            self.each(rows, |key| upper.add(key));
+            upper
+        };
+        self.counted(cpu, count, |a, b| a.merge(&b)).unwrap_or_else(Upper::new)
+    }
+
+    /// The values at four ranks, ascending.
+    fn at_ranks(&self, ranks: [u64; 4], upper: &[u64], cpu: &Cpu) -> [f32; 4] {
+        let found = ranks.map(|rank| place(upper, rank));
+        let count = |rows| {
+            let mut lower = vec![0_u64; 4 << 16];
+            self.each(rows, |key| {
+                for (i, (bin, _)) in found.iter().enumerate() {
+                    if key as usize >> 16 == *bin {
+                        lower[i << 16 | key as usize & 0xffff] += 1;
+                    }
+                }
+            });
+            lower
+        };
+        let lower = self.counted(cpu, count, |mut a, b| {
+            add(&mut a, &b);
+            a
+        });
+        let lower = lower.unwrap_or_default();
+        std::array::from_fn(|i| {
+            let (bin, rank) = found[i];
+            value((bin << 16 | place(&lower[i << 16..(i + 1) << 16], rank).0) as u32)
+        })
+    }
+}
+
+/// The bin in which a rank falls, and its rank there.
+fn place(counts: &[u64], mut rank: u64) -> (usize, u64) {
+    for (bin, &count) in counts.iter().enumerate() {
+        if rank < count {
+            return (bin, rank);
+        }
+        rank -= count;
+    }
+    (counts.len() - 1, 0)
+}
+
+/// An integer that sorts as the float does.
+fn key(v: f32) -> u32 {
+    // −0 is 0.
+    let bits = (v + 0.0).to_bits();
+    if bits >> 31 == 1 { !bits } else { bits | 1 << 31 }
+}
+
+fn value(key: u32) -> f32 {
+    f32::from_bits(if key >> 31 == 1 { key & !(1 << 31) } else { !key })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::{Image, Size};
+
+    /// By sorting.
+    fn reference(values: &[f32]) -> Option<[f32; 2]> {
+        let mut sorted: Vec<f32> = values.iter().copied().filter(|v| v.is_finite()).collect();
+        sorted.sort_by(f32::total_cmp);
+        let (least, greatest) = (*sorted.first()?, *sorted.last()?);
+        let n = sorted.len();
+        let held = |end: f32| sorted.iter().filter(|v| **v == end).count();
+        let [below, above] = [least, greatest].map(|end| if held(end) > n / 100 { held(end) } else { 0 });
+        let between = |kept: &[f32]| {
+            let ignored = (kept.len() - 1) / 100;
+            let [low, high] = [kept[ignored], kept[kept.len() - 1 - ignored]].map(f64::from);
+            let more = 0.25 * (high - low);
+            let low = (low - more).max(f64::from(kept[0])) as f32;
+            let high = (high + more).min(f64::from(kept[kept.len() - 1])) as f32;
+            (low < high).then_some([low, high])
+        };
+        let marked = Some(&sorted[below..n - above]).filter(|kept| !kept.is_empty());
+        marked.and_then(between).or_else(|| between(&sorted))
+    }
+
+    #[test]
+    fn ends_are_those_of_the_sorted_values_for_any_threads() {
+        let mut state = 3_u32;
+        let mut random = |n: u32| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) % n
+        };
+        let size = Size::new(61, 47);
+        for round in 0..40 {
+            let scale = [1.0, 1e-3, 1e30, 1e-30][round % 4];
+            let offset = [0.0, 1000.0, -5.0][round % 3];
+            let image = Image::from_fn(size, |_, _| match random(60) {
+                0 if round > 9 => -9999.0,
+                1 if round > 19 => 3e38,
+                2 => [f32::NAN, f32::INFINITY, f32::NEG_INFINITY][random(3) as usize],
+                _ => offset + scale * (random(1000) + random(1000)) as f32,
+            });
+            let mask = Image::from_fn(size, |x, y| u8::from((x * y + round) % 7 != 0));
+            let pixels = image.data().iter().zip(mask.data());
+            let kept: Vec<f32> = pixels.filter(|(_, m)| **m != 0).map(|(v, _)| *v).collect();
+            for threads in [1, 2, 5] {
+                let cpu = Cpu::with_threads(threads).unwrap();
+                assert_eq!(
+                    of(image.view(), None, &cpu),
+                    reference(image.data()),
+                    "{round}, {threads} threads"
+                );
+                let masked = of(image.view(), Some(mask.view()), &cpu);
+                assert_eq!(masked, reference(&kept), "{round}, {threads} threads, masked");
+            }
+        }
+    }
+
+    #[test]
+    fn marks_and_outliers_do_not_count() {
+        let cpu = Cpu::sequential();
+        let size = Size::new(100, 100);
+        let at = |x: usize, y: usize| (7 * x + 13 * y) % 101;
+        let image = Image::from_fn(size, |x, y| match (x, y) {
+            (0..5, _) => 0_u16,
+            (50, 0..20) => 60_000,
+            _ => 300 + at(x, y) as u16,
+        });
+        let [low, high] = of(image.view(), None, &cpu).unwrap();
+        assert!((300.0..305.0).contains(&low) && (398.0..=430.0).contains(&high), "{low} to {high}");
+        let two = Image::from_fn(size, |x, _| if x < 40 { 0_u16 } else { 65_535 });
+        assert_eq!(of(two.view(), None, &cpu), Some([0.0, 65_535.0]), "two values");
+        assert_eq!(of(Image::filled(size, 1, 9_u16).view(), None, &cpu), None, "flat");
+        assert_eq!(of(Image::<f32>::new(Size::new(0, 7)).view(), None, &cpu), None, "empty");
+        let nothing = Image::<u8>::new(size);
+        assert_eq!(of(image.view(), Some(nothing.view()), &cpu), None, "masked away");
+    }
+}

@@ -1,0 +1,235 @@
+//! Tie points of two pictures, by simulated views where the pictures as they are do not suffice.
+//!
+//! Every view of A is matched with every view of B (Morel, Yu 2009, section 5), each pair with the ratio of its own second
+//! neighbour. Of the matches together those of the least distance are kept first, and no two of them with an end in
+//! the same square of 2 × 2 pixels: what several views show is one match. The rest is as for the pictures themselves.
+
+use super::tie::{TieOptions, TiePoints, tie_points, tie_points_by};
+use crate::device::Processor;
+use crate::feature::views::{MOST_VIEWS, concatenated};
+use crate::feature::{Features, Finder};
+use crate::geometry::estimate::degenerate::ON_A_PLANE;
+use crate::image::{AnyView, ImageView};
+use crate::matching::{Match, MatchOptions, match_features};
+use crate::{Error, Result};
+use std::collections::HashSet;
+
+/// How many views of each picture are matched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Views {
+    /// The picture as it is; where too few of its matches agree on a model, [`Views::AUTO`] views.
+    #[default]
+    Auto,
+    /// So many, 1 to 43; 1 is the picture as it is.
+    Count(usize),
+}
+
+impl Views {
+    /// Views that follow where the picture alone does not suffice: tilts up to 2√2, viewpoints up to about 80° apart
+    /// between views of both pictures.
+    pub const AUTO: usize = 18;
+
+    /// Checks the number.
+    ///
+    /// # Errors
+    /// [`Error::Option`] unless it is 1 to 43.
+    pub fn check(self) -> Result<()> {
+        match self {
+            Self::Count(n) if !(1..=MOST_VIEWS).contains(&n) => Err(Error::option("views", n, "1 to 43")),
+            Self::Auto | Self::Count(_) => Ok(()),
+        }
+    }
+}
+
+/// A grey picture on the scale of its type, where it counts, and its features as it is.
+#[derive(Clone, Debug)]
+pub struct TiePicture<'a> {
+    /// One channel.
+    pub image: AnyView<'a>,
+    /// 0 where no keypoint may lie.
+    pub mask: Option<ImageView<'a, u8>>,
+    /// The features that the finder found in it.
+    pub features: Features,
+}
+
+/// Two pictures tied together.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TiedPictures {
+    /// The features of both; those of simulated views follow each other, in the place that they have in the picture.
+    pub features: [Features; 2],
+    /// Their tie points.
+    pub tie: TiePoints,
+    /// Views of each picture that were matched.
+    pub views: usize,
+}
+
+/// Ties two pictures together.
+///
+/// # Errors
+/// As [`Views::check`], [`tie_points`] and [`Finder::detect_simulated`].
+pub fn tie_pictures(
+    [a, b]: [TiePicture<'_>; 2],
+    finder: &Finder,
+    options: &TieOptions,
+    views: Views,
+    processor: &Processor,
+) -> Result<TiedPictures> {
+    views.check()?;
+    let n = match views {
+        Views::Count(n) => n,
+        Views::Auto => match tie_points(&a.features, &b.features, options, processor) {
+            Err(error) if lacks_support(&error) && !a.features.is_empty() && !b.features.is_empty() => {
+                Views::AUTO
+            }
+            tie => return Ok(TiedPictures { features: [a.features, b.features], tie: tie?, views: 1 }),
+        },
+    };
+    if n == 1 {
+        let tie = tie_points(&a.features, &b.features, options, processor)?;
+        return Ok(TiedPictures { features: [a.features, b.features], tie, views: 1 });
+    }
+    let found = [finder.detect_simulated(a.image, a.mask, n)?, finder.detect_simulated(b.image, b.mask, n)?];
+    let (features, tie) = tie_views(&found[0], &found[1], options, processor)?;
+    Ok(TiedPictures { features, tie, views: n })
+}
+
+/// Whether too few matches are why there is no model: not the call, not a device, and not a plane, which more views leave
+/// one.
+fn lacks_support(error: &Error) -> bool {
+    match error {
+        Error::TooFewMatches { .. } => true,
+        Error::Degenerate { reason, .. } => *reason != ON_A_PLANE,
+        _ => false,
+    }
+}
+
+/// Tie points from the features of views of two pictures, all in the pictures' own pixels. With them come the features
+/// of all views of each picture, which the matches name by their index.
+///
+/// # Errors
+/// As [`tie_points`]; [`Error::Mismatch`] without views, or with views of unlike descriptors.
+pub fn tie_views(
+    a: &[Features],
+    b: &[Features],
+    options: &TieOptions,
+    processor: &Processor,
+) -> Result<([Features; 2], TiePoints)> {
+    options.check()?;
+    let all = [concatenated(a)?, concatenated(b)?];
+    let starts = [a, b].map(starts);
+    let search = |matching: &MatchOptions| {
+        let found = of_pairs(a, b, |a, b| match_features(a, b, matching, processor))?;
+        Ok(once_each(&all, numbered(found, &starts)))
+    };
+    let tie = tie_points_by(&all[0], &all[1], options, &processor.cpu, search)?;
+    Ok((all, tie))
+}
+
+/// The matches of every pair of views, with the numbers of the two.
+fn of_pairs(
+    a: &[Features],
+    b: &[Features],
+    matches: impl Fn(&Features, &Features) -> Result<Vec<Match>>,
+) -> Result<Vec<([usize; 2], Vec<Match>)>> {
+    let pairs = (0..a.len()).flat_map(|i| (0..b.len()).map(move |j| [i, j]));
+    pairs.map(|[i, j]| Ok(([i, j], matches(&a[i], &b[j])?))).collect()
+}
+
+/// The index that the first feature of each view has among all.
+fn starts(views: &[Features]) -> Vec<u32> {
+    let mut next = 0;
+    let start = |features: &Features| {
+        let start = next;
+        next += features.len() as u32;
+        start
+    };
+    views.iter().map(start).collect()
+}
+
+/// The matches by the indices of their features among those of all views.
+fn numbered(found: Vec<([usize; 2], Vec<Match>)>, [a, b]: &[Vec<u32>; 2]) -> Vec<Match> {
+    let of_pair = |([i, j], matches): ([usize; 2], Vec<Match>)| {
+        matches.into_iter().map(move |m| Match { a: a[i] + m.a, b: b[j] + m.b, ..m })
+    };
+    found.into_iter().flat_map(of_pair).collect()
+}
+
+/// The best match of each place of either picture, in the order of their index in A.
+fn once_each([a, b]: &[Features; 2], mut matches: Vec<Match>) -> Vec<Match> {
+    matches.sort_by(|p, q| p.distance.total_cmp(&q.distance).then((p.a, p.b).cmp(&(q.a, q.b))));
+    let square = |features: &Features, i: u32| {
+        let k = &features.keypoints[i as usize];
+        [(0.5 * k.x).floor() as i64, (0.5 * k.y).floor() as i64]
+    };
+    let (mut taken_a, mut taken_b) = (HashSet::new(), HashSet::new());
+    matches.retain(|m| {
+        let (at_a, at_b) = (square(a, m.a), square(b, m.b));
+        let free = !taken_a.contains(&at_a) && !taken_b.contains(&at_b);
+        if free {
+            taken_a.insert(at_a);
+            taken_b.insert(at_b);
+        }
+        free
+    });
+    matches.sort_unstable_by_key(|m| (m.a, m.b));
+    matches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Cpu;
+    use crate::evaluate::corner_error;
+    use crate::feature::Detector;
+    use crate::image::{Image, Size};
+    use crate::synth::{Scene, SceneOptions, viewpoint};
+
+    /// A plane seen from the front, and at 65° from the side.
+    fn askance() -> (Scene<u8>, Size) {
+        let size = Size::new(400, 300);
+        let view = viewpoint(size, 0.3, 1.0, [0.0; 2], [0.0; 2]).unwrap();
+        let squeezed =
+            crate::geometry::Homography::new([[0.4, 0.0, 120.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]).unwrap();
+        let truth = squeezed.compose(&view);
+        let options = SceneOptions::default().with_size(size).with_moving_from_reference(truth).with_seed(5);
+        (Scene::render(&options, &Cpu::with_threads(2).unwrap()).unwrap(), size)
+    }
+
+    #[test]
+    fn a_plane_seen_askance_is_found_by_views_alone_and_on_every_device() {
+        let (scene, size) = askance();
+        let cpu = Cpu::with_threads(2).unwrap();
+        let tied = |views: Views, processor: &Processor| {
+            let finder = Detector::default().open(processor).unwrap();
+            let picture = |image: &Image<u8>| finder.detect(image, None).unwrap();
+            let [a, b] = [&scene.reference, &scene.moving].map(|image| TiePicture {
+                image: image.into(),
+                mask: None,
+                features: picture(image),
+            });
+            tie_pictures([a, b], &finder, &TieOptions::default(), views, processor)
+        };
+        let processor = Processor::from(cpu.clone());
+        let plain = tied(Views::Count(1), &processor);
+        let found = tied(Views::Count(10), &processor).unwrap();
+        let error = |tie: &TiePoints| {
+            let h = tie.b_from_a.unwrap().homography().unwrap();
+            corner_error(&h, &scene.moving_from_reference, size)
+        };
+        assert!(error(&found.tie) < 1.5, "corners off by {} px", error(&found.tie));
+        let fewer = plain.as_ref().map_or(0, |p| p.tie.inliers.len());
+        assert!(found.tie.inliers.len() > 2 * fewer, "{} and {fewer}", found.tie.inliers.len());
+        let auto = tied(Views::Auto, &processor).unwrap();
+        assert_eq!(auto.views, if plain.is_ok() { 1 } else { Views::AUTO }, "only where it must");
+        for m in &found.tie.matches {
+            let [p, q] =
+                [&found.features[0].keypoints[m.a as usize], &found.features[1].keypoints[m.b as usize]];
+            assert!(p.x >= 0.0 && p.x < 400.0 && q.y >= 0.0 && q.y < 300.0, "in the pictures");
+        }
+        for gpu in crate::device::gpu::all() {
+            let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
+            assert!(tied(Views::Count(10), &processor).unwrap() == found, "{gpu:?}");
+        }
+        assert!(tied(Views::Count(0), &processor).is_err() && tied(Views::Count(44), &processor).is_err());
+    }
+}
