@@ -305,7 +305,11 @@ impl Stereo {
         }
         processor.gpu_or_cpu(
             "dense stereo",
-            |gpu| gpu::disparities(gpu, options, pair, source, penalties),
+            |gpu| {
+                let found = gpu::disparities(gpu, options, pair, source, penalties)?;
+                processor.cpu.advance(pair.size().area());
+                Ok(found)
+            },
             |cpu| self.disparities_on_cpu(&input, workspace, cpu),
         )
     }
