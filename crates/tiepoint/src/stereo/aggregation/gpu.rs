@@ -457,18 +457,18 @@ mod tests {
     use super::*;
     use crate::{device::gpu::compiles_everywhere, stereo::cost::tests::kernels};
 
+    /// Every set of directions, each with another cost.
     #[test]
     fn kernels_compile_for_every_card() {
-        let kernels = kernels();
-        for (n, cost) in kernels.iter().enumerate() {
-            let (steps, layout) = match n % 4 {
-                0 => (Steps::of::<Star, 4>(), Layout::of(32, 1, 128)),
-                1 => (Steps::of::<Cross, 2>(), Layout::of(32, 1, 250)),
-                2 => (Steps::of::<Knight, 8>(), Layout::of(32, 2, 100)),
-                _ => (Steps::of::<Horizontal, 1>(), Layout::of(32, 2, 512)),
-            };
-            let rows = Walks::rows(&steps, &layout, 48 << 10).unwrap();
-            compiles_everywhere(&[source(cost, n % 2 == 1, &steps, &layout, rows)]);
+        let layouts = [
+            (Steps::of::<Star, 4>(), Layout::of(32, 1, 128)),
+            (Steps::of::<Cross, 2>(), Layout::of(32, 1, 250)),
+            (Steps::of::<Knight, 8>(), Layout::of(32, 2, 100)),
+            (Steps::of::<Horizontal, 1>(), Layout::of(32, 2, 512)),
+        ];
+        for ((n, (steps, layout)), cost) in layouts.iter().enumerate().zip(kernels().iter().rev()) {
+            let rows = Walks::rows(steps, layout, 48 << 10).unwrap();
+            compiles_everywhere(&[source(cost, n % 2 == 1, steps, layout, rows)]);
         }
     }
 }
