@@ -108,15 +108,6 @@ impl Commands {
         if !bound.values.bytes().is_empty() {
             list.push(Argument::Values(bound.values));
         }
-        self.push_launch(kernel, groups, list)
-    }
-
-    pub(crate) fn push_launch<A>(
-        &mut self,
-        kernel: &Kernel<A>,
-        groups: [usize; 3],
-        arguments: Vec<Argument>,
-    ) -> Result<()> {
         self.belongs(&kernel.device)?;
         if groups.contains(&0) {
             return Ok(());
@@ -129,7 +120,7 @@ impl Commands {
             kernel: kernel.kernel.clone(),
             groups: groups.map(|n| n as u32),
             group: kernel.group(),
-            arguments,
+            arguments: list,
         });
         Ok(())
     }

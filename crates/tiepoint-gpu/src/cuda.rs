@@ -109,6 +109,8 @@ impl Drop for Stream {
 #[derive(Debug)]
 pub(crate) struct Cuda {
     info: Info,
+    /// NVRTC's version.
+    compiler: String,
     stream: Arc<Stream>,
 }
 
@@ -122,7 +124,7 @@ impl Cuda {
         }
         let device = device(index)?;
         let info = info(device, index)?;
-        nvrtc::compiles_for(info.capability)?;
+        let compiler = nvrtc::compiles_for(info.capability)?;
         let (context, none) = (ptr::null_mut(), ptr::null_mut());
         let mut stream = Stream { device, context, stream: none, transfers: [none; 2] };
         // SAFETY: writes one handle each; the context is current before a stream is made in it.
@@ -135,7 +137,7 @@ impl Cuda {
                 call!(cuStreamCreate(&raw mut *transfers, flags))?;
             }
         }
-        Ok(Self { info, stream: Arc::new(stream) })
+        Ok(Self { info, compiler, stream: Arc::new(stream) })
     }
 
     fn architecture(&self) -> String {
@@ -289,7 +291,7 @@ impl Driver for Cuda {
     }
 
     fn binary_key(&self) -> String {
-        format!("{} nvrtc {}", self.architecture(), nvrtc::version())
+        format!("{} nvrtc {}", self.architecture(), self.compiler)
     }
 
     fn compile(&self, name: &str, source: &str) -> Result<Vec<u8>> {

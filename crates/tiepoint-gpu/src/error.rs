@@ -9,7 +9,15 @@ pub type Result<T> = std::result::Result<T, Error>;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// There is no driver, or it refuses.
+    /// There is no driver, no compiler or no device.
+    #[error("{api}: {reason}")]
+    Absent {
+        /// Whose.
+        api: Api,
+        /// What was looked for.
+        reason: String,
+    },
+    /// A driver refuses.
     #[error("{api}: {reason}")]
     Driver {
         /// Which.

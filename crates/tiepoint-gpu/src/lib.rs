@@ -5,7 +5,7 @@
 //! into a list of [`Commands`] over [`Buffer`]s, which is [run](Gpu::run) once or kept as a [`Graph`]. Nothing here
 //! knows of images.
 //!
-//! Both drivers are loaded at run time. Where there is none, [`devices`] is empty and [`Gpu::open`] says so.
+//! Both drivers are loaded at run time. Where there is none, [`devices`] and [`Gpu::open`] say [`Error::Absent`].
 //!
 //! ```no_run
 //! use tiepoint_gpu::{Api, Commands, Gpu, KernelSource, kernel};
@@ -47,7 +47,6 @@ mod opencl;
 mod program;
 mod source;
 mod transfer;
-mod untyped;
 
 pub use arguments::{Access, Bound, Definitions, KernelArguments, Member, Value, parameter_list, structure};
 pub use buffer::{Buffer, Pinned};
@@ -57,13 +56,12 @@ pub use error::{Error, Result};
 pub use program::{Kernel, Program};
 pub use source::KernelSource;
 pub use transfer::Transfer;
-pub use untyped::{Positional, Untyped};
 
 use driver::{Driver, DriverMark};
 use std::collections::HashMap;
 use std::fmt::{self, Display};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The two drivers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -125,7 +123,7 @@ impl Display for Info {
 /// The devices of one driver, in its order.
 ///
 /// # Errors
-/// [`Error::Driver`] when the driver is not there or refuses.
+/// [`Error::Absent`] when there is no driver or no device, [`Error::Driver`] when one refuses.
 pub fn devices(api: Api) -> Result<Vec<Info>> {
     match api {
         Api::Cuda => cuda::devices(),
@@ -145,7 +143,7 @@ fn numbered(count: usize) -> String {
 /// Compiles a program for a CUDA architecture such as `sm_90`, without any device, and returns the binary.
 ///
 /// # Errors
-/// [`Error::Driver`] when NVRTC is not there, [`Error::Compile`] with its log.
+/// [`Error::Absent`] when NVRTC is not there, [`Error::Compile`] with its log, [`Error::Driver`] when it refuses.
 pub fn compile_for_cuda(source: &KernelSource, architecture: &str) -> Result<Vec<u8>> {
     cuda::compile(source.name(), &source.for_api(Api::Cuda), architecture)
 }
@@ -216,7 +214,8 @@ impl Gpu {
     /// Opens a device.
     ///
     /// # Errors
-    /// [`Error::Driver`] when the driver is not there or refuses, [`Error::Index`] when it has no such device.
+    /// [`Error::Absent`] when the driver is not there, [`Error::Driver`] when it refuses, [`Error::Index`] when it has no
+    /// such device.
     pub fn open(api: Api, index: u32) -> Result<Self> {
         let driver: Box<dyn Driver> = match api {
             Api::Cuda => Box::new(cuda::Cuda::open(index)?),
@@ -322,13 +321,22 @@ impl Gpu {
     /// [`Error::Compile`] with the compiler's log, [`Error::Driver`].
     pub fn program(&self, source: &KernelSource) -> Result<Program> {
         let key = source.for_api(self.info().api);
-        let mut programs = self.0.programs.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(program) = programs.get(&key) {
+        if let Some(program) = self.programs().get(&key) {
             return Ok(program.clone());
         }
+        // Without the lock, so that others can compile meanwhile.
         let program = Program::new(self, source)?;
-        programs.insert(key, program.clone());
-        Ok(program)
+        Ok(self.programs().entry(key).or_insert(program).clone())
+    }
+
+    fn programs(&self) -> MutexGuard<'_, HashMap<String, Program>> {
+        self.0.programs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Those of some sources that [`program`](Self::program) has not given yet.
+    pub fn unknown(&self, sources: Vec<KernelSource>) -> Vec<KernelSource> {
+        let (programs, api) = (self.programs(), self.info().api);
+        sources.into_iter().filter(|source| !programs.contains_key(&source.for_api(api))).collect()
     }
 
     /// Puts work into the queue. Only a profiled device waits for it.

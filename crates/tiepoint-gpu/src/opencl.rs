@@ -12,7 +12,7 @@ use opencl3::device::{
 };
 use opencl3::error_codes::{
     CL_DEVICE_NOT_FOUND, CL_INVALID_BUFFER_SIZE, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY,
-    CL_OUT_OF_RESOURCES, ClError,
+    CL_OUT_OF_RESOURCES, CL_PLATFORM_NOT_FOUND_KHR, ClError,
 };
 use opencl3::event::Event;
 use opencl3::kernel::Kernel;
@@ -55,7 +55,7 @@ static LOOKING: Mutex<()> = Mutex::new(());
 
 /// All devices of all vendors, GPUs before CPUs, otherwise in the loader's order.
 fn all() -> Result<Vec<Device>> {
-    let missing = |reason: String| Error::Driver {
+    let missing = |reason: String| Error::Absent {
         api: Api::OpenCl,
         reason: format!(
             "{reason}; a vendor's driver, or PoCL (pocl-opencl-icd), with libOpenCL.so.1 is needed"
@@ -64,19 +64,23 @@ fn all() -> Result<Vec<Device>> {
     // The loader of some systems aborts a call when it finds no library of its own.
     let platforms = catch_unwind(AssertUnwindSafe(opencl3::platform::get_platforms));
     let platforms = platforms.map_err(|_| missing("its loader failed".into()))?;
-    let platforms = platforms.map_err(|e| missing(format!("no platform: clGetPlatformIDs: {e}")))?;
-    let (mut devices, mut refused) = (Vec::new(), String::new());
+    let platforms = platforms.map_err(|e| match e {
+        ClError(CL_PLATFORM_NOT_FOUND_KHR) => missing("no platform".into()),
+        e => failed("clGetPlatformIDs", e),
+    })?;
+    let (mut devices, mut refused) = (Vec::new(), None);
     for platform in platforms {
         match platform.get_devices(CL_DEVICE_TYPE_ALL) {
             Ok(found) => devices.extend(found.into_iter().map(Device::new)),
             Err(ClError(CL_DEVICE_NOT_FOUND)) => {}
-            Err(e) => refused = format!(": clGetDeviceIDs: {e}"),
+            Err(e) => refused = Some(failed("clGetDeviceIDs", e)),
         }
     }
-    devices.retain(|d| d.available().unwrap_or(false) && d.compiler_available().unwrap_or(false));
+    // One that does not answer stays: listing or opening it says why.
+    devices.retain(|d| d.available().unwrap_or(true) && d.compiler_available().unwrap_or(true));
     devices.sort_by_key(is_cpu);
     match devices.is_empty() {
-        true => Err(missing(format!("no device{refused}"))),
+        true => Err(refused.unwrap_or_else(|| missing("no device".into()))),
         false => Ok(devices),
     }
 }
@@ -92,6 +96,8 @@ pub(crate) fn devices() -> Result<Vec<Info>> {
 
 fn info(device: &Device, index: u32) -> Result<Info> {
     let describe = || {
+        device.available()?;
+        device.compiler_available()?;
         let extensions = device.extensions()?;
         let has = |wanted| extensions.split_whitespace().any(|e| e == wanted);
         Ok(Info {
@@ -107,11 +113,15 @@ fn info(device: &Device, index: u32) -> Result<Info> {
             has_f64: has("cl_khr_fp64"),
             // Mesa 22.3 on the CPU lacks it, and does write such words in two halves.
             has_whole_words: has("cl_khr_int64_base_atomics"),
+<<<<<<< HEAD
             warp: nvidia_capability(device).map_or(1, |_| 32),
             is_cpu: is_cpu(device),
+=======
+            is_cpu: device.dev_type()? & CL_DEVICE_TYPE_CPU != 0,
+>>>>>>> main
         })
     };
-    describe().map_err(|e| failed("clGetDeviceInfo", e))
+    describe().map_err(|e| failed(&format!("device {index}: clGetDeviceInfo"), e))
 }
 
 /// The compute capability of NVIDIA's cards, 90 for 9.0, whose OpenCL C takes instructions of CUDA. `None` for cards before

@@ -15,7 +15,6 @@ pub struct Program {
     device: DeviceId,
     name: &'static str,
     declarations: Arc<[Declaration]>,
-    source: Arc<str>,
 }
 
 impl Program {
@@ -23,7 +22,7 @@ impl Program {
         let text = source.for_api(gpu.info().api);
         let program = Self::compiled(gpu, source, &text)?;
         let (device, name, declarations) = (gpu.id().clone(), source.name(), source.declarations().into());
-        Ok(Self { program, device, name, declarations, source: text.into() })
+        Ok(Self { program, device, name, declarations })
     }
 
     fn compiled(gpu: &Gpu, source: &KernelSource, text: &str) -> Result<Arc<dyn DriverProgram>> {
@@ -54,41 +53,24 @@ impl Program {
         })?;
         let kernel = self.program.kernel(A::NAME, declared.group)?;
         let (device, group) = (self.device.clone(), declared.group);
-        Ok(Kernel { kernel, device, group, parameters: 0, name: A::NAME, arguments: PhantomData })
-    }
-}
-
-impl Program {
-    /// A kernel of this name with arguments by position, declared as `KERNEL_OF(group[0], group[1]) name(...)`.
-    ///
-    /// # Errors
-    /// As [`kernel`](Self::kernel).
-    pub fn untyped_kernel(&self, name: &'static str, group: [u32; 2]) -> Result<Kernel> {
-        let parameters = crate::untyped::parameters(&self.source, name).ok_or_else(|| {
-            Error::Usage(format!(
-                "the source has no kernel {name}, declared as KERNEL_OF(width, height) {name}(...)"
-            ))
-        })?;
-        let (kernel, device) = (self.program.kernel(name, group)?, self.device.clone());
-        Ok(Kernel { kernel, device, group, parameters, name, arguments: PhantomData })
+        Ok(Kernel { kernel, device, group, name: A::NAME, arguments: PhantomData })
     }
 }
 
 /// A kernel with arguments of type `A`, and the size of its work groups.
-pub struct Kernel<A = crate::Untyped> {
+pub struct Kernel<A> {
     pub(crate) kernel: Arc<dyn DriverKernel>,
     pub(crate) device: DeviceId,
     name: &'static str,
     group: [u32; 2],
-    pub(crate) parameters: usize,
     arguments: PhantomData<fn(A)>,
 }
 
 impl<A> Clone for Kernel<A> {
     fn clone(&self) -> Self {
-        let Self { kernel, device, name, group, parameters, arguments } = self;
+        let Self { kernel, device, name, group, arguments } = self;
         let (kernel, device) = (kernel.clone(), device.clone());
-        Self { kernel, device, name, group: *group, parameters: *parameters, arguments: *arguments }
+        Self { kernel, device, name, group: *group, arguments: *arguments }
     }
 }
 

@@ -281,12 +281,13 @@ fn write(arguments: &RectifyArguments, pair: &Pair, images: &[AnyImage; 2], cpu:
 fn write_picture(path: &Path, picture: &AnyImage, valid: &Image<u8>) -> Outcome {
     let holds_alpha = matches!(OutputFormat::of(path)?, OutputFormat::Png | OutputFormat::Tiff);
     let whole = !valid.data().contains(&0);
-    Ok(match picture {
-        AnyImage::U8(_) | AnyImage::U16(_) if !whole && holds_alpha => {
-            image::write(path, &image::with_alpha(picture, valid)?)?
-        }
-        AnyImage::U8(_) | AnyImage::U16(_) | AnyImage::F32(_) => image::write(path, picture)?,
-    })
+    let is_float = matches!(picture, AnyImage::F32(_));
+    if is_float || whole || !holds_alpha {
+        image::write(path, picture)?;
+    } else {
+        image::write(path, &image::with_alpha(picture, valid)?)?;
+    }
+    Ok(())
 }
 
 fn summarise(arguments: &RectifyArguments, pair: &Pair, clock: &Clock, context: &Context) -> Outcome {

@@ -6,7 +6,7 @@ use crate::failure::Outcome;
 use crate::input::Picture;
 use crate::output::Clock;
 use std::path::Path;
-use tiepoint::feature::DetectorKind;
+use tiepoint::feature::{DetectorKind, Features};
 use tiepoint::geometry::estimate::residuals;
 use tiepoint::geometry::{Correspondence, Model};
 use tiepoint::image::{AnyImage, Image};
@@ -50,7 +50,7 @@ pub(crate) fn support(detector: DetectorKind) -> f32 {
 
 /// The figures that stand out of matches.
 pub(crate) fn tiles<'a>(section: Section<'a>, pair: &MatchedPair, clock: &Clock) -> Section<'a> {
-    let [a, b] = pair.features.each_ref().map(|f| f.len());
+    let [a, b] = pair.features.each_ref().map(Features::len);
     let section =
         section.tile("features", format!("{a} and {b}")).tile("matches", pair.tie.matches.len().to_string());
     let section = match &pair.tie.b_from_a {

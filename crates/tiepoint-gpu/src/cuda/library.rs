@@ -56,6 +56,10 @@ pub(super) fn error(reason: String) -> Error {
     Error::Driver { api: Api::Cuda, reason }
 }
 
+pub(super) fn absent(reason: String) -> Error {
+    Error::Absent { api: Api::Cuda, reason }
+}
+
 /// The driver's answer as a result.
 pub(super) fn check(call: &str, result: CUresult) -> Result<()> {
     result.result().map_err(|e| {
@@ -86,7 +90,7 @@ pub(super) use call;
 pub(super) fn start() -> Result<()> {
     // SAFETY: opens a library, as every call below would.
     if !unsafe { sys::is_culib_present() } {
-        return Err(error("no driver: libcuda.so.1 cannot be loaded; use cpu or opencl".into()));
+        return Err(absent("no driver: libcuda.so.1 cannot be loaded; use cpu or opencl".into()));
     }
     // SAFETY: the library is there; the function is looked up and not called.
     let has = |name: &[u8]| unsafe { sys::culib().get::<unsafe extern "C" fn()>(name).is_ok() };

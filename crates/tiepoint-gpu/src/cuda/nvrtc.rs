@@ -25,7 +25,7 @@ const FUNCTIONS: [&str; 10] = [
 fn start() -> Result<()> {
     // SAFETY: opens a library.
     if !unsafe { sys::is_culib_present() } {
-        return Err(error(
+        return Err(super::library::absent(
             "no compiler: libnvrtc.so cannot be loaded; install CUDA's NVRTC (it also comes as a Python wheel, \
              nvidia-cuda-nvrtc) where the loader finds it, or use opencl"
                 .into(),
@@ -36,17 +36,12 @@ fn start() -> Result<()> {
     complete("libnvrtc.so", &FUNCTIONS, has)
 }
 
-/// The version, once NVRTC was found.
-pub(super) fn version() -> String {
+/// The version of NVRTC; fails where it is not there, or is too old or too new for cards of this capability.
+pub(super) fn compiles_for(capability: u32) -> Result<String> {
+    start()?;
     let (mut major, mut minor) = (0, 0);
     // SAFETY: writes two integers.
-    let _ = unsafe { sys::nvrtcVersion(&raw mut major, &raw mut minor) };
-    format!("{major}.{minor}")
-}
-
-/// Fails where NVRTC is not there, or is too old or too new for cards of this capability.
-pub(super) fn compiles_for(capability: u32) -> Result<()> {
-    start()?;
+    check("version", unsafe { sys::nvrtcVersion(&raw mut major, &raw mut minor) })?;
     let mut number = 0;
     // SAFETY: writes one integer.
     check("architectures", unsafe { sys::nvrtcGetNumSupportedArchs(&raw mut number) })?;
@@ -54,11 +49,10 @@ pub(super) fn compiles_for(capability: u32) -> Result<()> {
     // SAFETY: writes as many integers as it has said.
     check("architectures", unsafe { sys::nvrtcGetSupportedArchs(known.as_mut_ptr()) })?;
     match known.iter().any(|n| n.unsigned_abs() == capability) {
-        true => Ok(()),
+        true => Ok(format!("{major}.{minor}")),
         false => Err(error(format!(
-            "NVRTC {} compiles for sm_{} to sm_{}, not for this card, sm_{capability}; install one that does, or use \
+            "NVRTC {major}.{minor} compiles for sm_{} to sm_{}, not for this card, sm_{capability}; install one that does, or use \
              opencl",
-            version(),
             known.iter().min().unwrap_or(&0),
             known.iter().max().unwrap_or(&0),
         ))),
@@ -87,7 +81,8 @@ pub(crate) fn compile(name: &str, source: &str, architecture: &str) -> Result<Ve
         "--prec-sqrt=true".into(),
         "--ftz=false".into(),
     ];
-    let options: Vec<CString> = options.iter().filter_map(|o| CString::new(o.as_str()).ok()).collect();
+    let options = options.map(|o| CString::new(o).map_err(|_| wrong("an option")));
+    let options = options.into_iter().collect::<Result<Vec<CString>>>()?;
     let pointers: Vec<_> = options.iter().map(|o| o.as_ptr()).collect();
     let failed = |what: &str, e: nvrtcResult| error(format!("NVRTC, {what} of {name}: {e:?}"));
     let ok = nvrtcResult::NVRTC_SUCCESS;
@@ -116,10 +111,15 @@ pub(crate) fn compile(name: &str, source: &str, architecture: &str) -> Result<Ve
             if asked == ok { Ok(binary) } else { Err(failed("binary", asked)) }
         } else {
             let mut len = 0;
-            let _ = sys::nvrtcGetProgramLogSize(program, &raw mut len);
+            let mut asked = sys::nvrtcGetProgramLogSize(program, &raw mut len);
             let mut log = vec![0_u8; len];
-            let _ = sys::nvrtcGetProgramLog(program, log.as_mut_ptr().cast());
-            let log = String::from_utf8_lossy(&log).trim_end_matches('\0').to_owned();
+            if asked == ok {
+                asked = sys::nvrtcGetProgramLog(program, log.as_mut_ptr().cast());
+            }
+            let log = match asked == ok {
+                true => String::from_utf8_lossy(&log).trim_end_matches('\0').to_owned(),
+                false => format!("{compiled:?}, and no log: {asked:?}"),
+            };
             Err(Error::Compile { program: name.into(), device: architecture.into(), log })
         };
         let _ = sys::nvrtcDestroyProgram(&raw mut program);

@@ -5,6 +5,7 @@
 //! otherwise.
 
 use crate::error::Shortage;
+use tiepoint_gpu::KernelSource;
 pub use tiepoint_gpu::{Api, Buffer, Commands, Element, Gpu, Graph, Info, Pinned, devices};
 
 impl From<tiepoint_gpu::Error> for crate::Error {
@@ -17,7 +18,7 @@ impl From<tiepoint_gpu::Error> for crate::Error {
                 Self::Memory { what: "a buffer for the GPU", needed: asked, shortage }
             }
             Gpu::Unsupported { device, feature } => Self::Unsupported { device, feature: feature.into() },
-            Gpu::Driver { api, reason } => failed(api.to_string(), reason),
+            Gpu::Absent { api, reason } | Gpu::Driver { api, reason } => failed(api.to_string(), reason),
             Gpu::Index { api, index, found } => {
                 failed(format!("{api}:{index}"), format!("it is not there: {found}"))
             }
@@ -30,6 +31,25 @@ impl From<tiepoint_gpu::Error> for crate::Error {
     }
 }
 
+/// Compiles programs side by side, on as many threads as the CPU has: the first call on a machine waits for the longest
+/// instead of their sum. What was compiled before costs nothing.
+///
+/// # Errors
+/// [`crate::Error::Device`] when a program does not compile.
+pub(crate) fn compile(gpu: &Gpu, cpu: &super::Cpu, sources: Vec<KernelSource>) -> crate::Result<()> {
+    let unknown = gpu.unknown(sources);
+    if unknown.is_empty() {
+        return Ok(());
+    }
+    let cpu = &cpu.begin_task("compile kernels", unknown.len());
+    let compiled = cpu.map(unknown.len(), |i| {
+        let program = gpu.program(&unknown[i]);
+        cpu.advance(1);
+        program.map(drop)
+    });
+    Ok(compiled.into_iter().collect::<Result<(), _>>()?)
+}
+
 /// The devices of this machine, for tests that run one body on each; those alone whose name contains what
 /// `TIEPOINT_TEST_DEVICE` says.
 #[cfg(test)]
@@ -38,7 +58,11 @@ pub(crate) fn all() -> &'static [Gpu] {
     static ALL: OnceLock<Vec<Gpu>> = OnceLock::new();
     let found = ALL.get_or_init(|| {
         let wanted = std::env::var("TIEPOINT_TEST_DEVICE").unwrap_or_default();
-        let infos = [Api::Cuda, Api::OpenCl].into_iter().flat_map(|api| devices(api).unwrap_or_default());
+        let listed = |api| match devices(api) {
+            Err(tiepoint_gpu::Error::Absent { .. }) => Vec::new(),
+            listed => listed.expect("a driver that is there lists its devices"),
+        };
+        let infos = [Api::Cuda, Api::OpenCl].into_iter().flat_map(listed);
         let infos = infos.filter(|info| info.name.contains(&wanted));
         infos.map(|info| Gpu::open(info.api, info.index).expect("a listed device opens")).collect()
     });
@@ -52,12 +76,12 @@ pub(crate) fn all() -> &'static [Gpu] {
 
 /// Compiles programs for three generations of CUDA cards, none of which need be there; for tests.
 #[cfg(test)]
-pub(crate) fn compiles_everywhere(sources: &[tiepoint_gpu::KernelSource]) {
+pub(crate) fn compiles_everywhere(sources: &[KernelSource]) {
     for source in sources {
         for architecture in ["sm_75", "sm_80", "sm_90"] {
             match tiepoint_gpu::compile_for_cuda(source, architecture) {
                 Ok(_) => {}
-                Err(tiepoint_gpu::Error::Driver { reason, .. }) => {
+                Err(tiepoint_gpu::Error::Absent { reason, .. }) => {
                     let promised = std::env::var_os("TIEPOINT_REQUIRE_NVRTC").is_some();
                     assert!(!promised, "TIEPOINT_REQUIRE_NVRTC is set: {reason}");
                     println!("SKIPPED: {reason}");

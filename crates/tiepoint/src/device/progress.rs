@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// How far a task has got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// What is being done: `SIFT`, `SURF`, `match`, `warp` or `stereo`.
+    /// What is being done: `compile kernels`, `SIFT`, `SURF`, `match`, `warp` or `stereo`.
     pub task: &'static str,
     /// Steps done; it never falls, and reaches `total` when the task ends, even by an error.
     pub done: u64,

@@ -186,9 +186,7 @@ impl Finder {
         if n == 1 || size.is_empty() {
             return Ok(found);
         }
-        if let Some(mask) = mask {
-            check_mask(size, mask.size(), mask.channels())?;
-        }
+        check_mask(mask, size)?;
         let cpu = self.cpu();
         let unit = for_any_view!(picture, view => unit(view, cpu));
         let views = View::first(n);

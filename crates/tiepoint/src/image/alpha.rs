@@ -26,7 +26,7 @@ fn mask_of<T: Pixel>(view: ImageView<'_, T>) -> Option<Image<u8>> {
 /// # Errors
 /// [`Error::Mismatch`](crate::Error::Mismatch) for a mask of another size.
 pub fn with_alpha(image: &AnyImage, mask: &Image<u8>) -> Result<AnyImage> {
-    check_mask(image.size(), mask.size(), mask.channels())?;
+    check_mask(Some(mask.view()), image.size())?;
     Ok(match image {
         AnyImage::U8(i) => with_channel(i, mask, 255).into(),
         AnyImage::U16(i) => with_channel(i, mask, 65535).into(),
@@ -36,7 +36,7 @@ pub fn with_alpha(image: &AnyImage, mask: &Image<u8>) -> Result<AnyImage> {
 
 fn with_channel<T: Pixel>(image: &Image<T>, mask: &Image<u8>, opaque: T) -> Image<T> {
     let n = image.channels();
-    let colours = if n % 2 == 0 { n - 1 } else { n };
+    let colours = if n.is_multiple_of(2) { n - 1 } else { n };
     if !matches!(n, 1..=4) {
         return image.clone();
     }

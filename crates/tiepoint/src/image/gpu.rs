@@ -36,8 +36,8 @@ impl<T: Element> GpuImage<T> {
     /// Memory for a grey image; the pixels are undefined.
     ///
     /// # Errors
-    /// [`Error::Image`] when the size has no pixels or exceeds 2³¹ numbers a row or column, [`Error::Device`] when
-    /// the device's memory is too small.
+    /// [`Error::Image`] when the size has no pixels, [`Error::Unsupported`] when it has 2³⁰ numbers a row or column,
+    /// [`Error::Memory`] when the device's memory is too small.
     pub fn new(gpu: &Gpu, size: Size) -> Result<Self> {
         Self::with_channels(gpu, size, 1)
     }
@@ -54,14 +54,16 @@ impl<T: Element> GpuImage<T> {
     }
 
     fn pitch_for(size: Size, channels: usize) -> Result<usize> {
-        let row = size.width.checked_mul(channels).filter(|&n| n > 0 && n < 1 << 30);
-        let row = row.filter(|_| size.height > 0 && size.height < 1 << 30);
-        let row = row.ok_or_else(|| {
-            Error::Image(format!(
-                "{size} with {channels} channels: a GPU takes 1 to 2³⁰ numbers a row and a column"
-            ))
-        })?;
-        Ok(Self::pitch_of(row))
+        if size.is_empty() || channels == 0 {
+            return Err(Error::Image(format!("the image is empty ({size}, {channels} channels)")));
+        }
+        let row = size.width.checked_mul(channels).filter(|&n| n.max(size.height) < 1 << 30);
+        row.map(Self::pitch_of).ok_or_else(|| Error::Unsupported {
+            device: "a GPU".into(),
+            feature: format!(
+                "images of {size} with {channels} channels; rows and columns are below 2³⁰ numbers"
+            ),
+        })
     }
 
     /// The pitch of rows of this many numbers.
@@ -194,7 +196,6 @@ macro_rules! for_any_gpu_image {
         }
     };
 }
-pub(crate) use for_any_gpu_image;
 
 impl AnyGpuImage {
     /// Width and height.
@@ -456,10 +457,8 @@ KERNEL(conversions) {
                 assert_eq!(on_device.download().unwrap(), image, "{gpu:?}: {size}");
             }
             assert!(GpuImage::<u8>::new(gpu, Size::new(0, 3)).is_err(), "no pixels");
-            assert!(
-                GpuImage::<u8>::new(gpu, Size::new(1 << 30, 1)).is_err(),
-                "too wide for kernels' integers"
-            );
+            let wide = GpuImage::<u8>::new(gpu, Size::new(1 << 30, 1)).unwrap_err();
+            assert!(wide.is_device_limit(), "too wide for kernels' integers, not for the CPU: {wide}");
         }
     }
 }

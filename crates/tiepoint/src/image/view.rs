@@ -205,14 +205,14 @@ impl<'a, T: Copy + Default> From<&'a Image<T>> for ImageView<'a, T> {
     }
 }
 
-/// Fails unless a mask of this size and number of channels fits an image: one value a pixel.
-pub(crate) fn check_mask(image: Size, mask: Size, channels: usize) -> Result<()> {
-    if (mask, channels) == (image, 1) {
-        return Ok(());
+/// Fails unless a mask, where there is one, has one value for each pixel of an image.
+pub(crate) fn check_mask(mask: Option<ImageView<'_, u8>>, image: Size) -> Result<()> {
+    match mask.map(|mask| (mask.size(), mask.channels())) {
+        Some((size, channels)) if (size, channels) != (image, 1) => Err(Error::Mismatch(format!(
+            "the mask is {size} with {channels} channels, the image {image}: one mask value a pixel is needed"
+        ))),
+        Some(_) | None => Ok(()),
     }
-    Err(Error::Mismatch(format!(
-        "the mask is {mask} with {channels} channels, the image {image}: one mask value a pixel is needed"
-    )))
 }
 
 /// A borrowed image of any pixel type; made by `into()` from an [`AnyImage`], [`Image`] or [`ImageView`].

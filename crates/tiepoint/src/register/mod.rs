@@ -117,7 +117,7 @@ impl Searched {
 
 /// The pixels that count in both masks.
 fn intersection(mut valid: Image<u8>, mask: ImageView<'_, u8>) -> Result<Image<u8>> {
-    check_mask(valid.size(), mask.size(), mask.channels())?;
+    check_mask(Some(mask), valid.size())?;
     for y in 0..mask.size().height {
         let pairs = valid.row_mut(y).iter_mut().zip(mask.row(y));
         pairs.filter(|(_, m)| **m == 0).for_each(|(v, _)| *v = 0);

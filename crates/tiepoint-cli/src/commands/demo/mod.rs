@@ -238,7 +238,7 @@ fn scored<'a>(
     shown: &'a MatchedPair,
     truth: Homography,
 ) -> Section<'a> {
-    let names = ["a", "b"].map(|which| format!("{}-{which}.png", SHOWN));
+    let names = ["a", "b"].map(|which| format!("{SHOWN}-{which}.png"));
     let view = MatchesView { truth: Some(truth), ..matches_view(shown, names, DetectorKind::Sift) };
     let titles: Vec<_> = scenes.iter().map(|s| format!("{}: {}", s.name, s.title.to_lowercase())).collect();
     Section::new("Scored against the truth")

@@ -2,11 +2,12 @@
 
 use super::GpuFeatures;
 use super::batch::AT_A_TIME;
-use super::input::{Pixels, check_mask};
+use super::input::Pixels;
 use super::pipeline::{Core, Pipeline, is_of_memory};
 use super::search::Search;
 use crate::device::{Processor, Scratch};
 use crate::feature::Features;
+use crate::image::check_mask;
 use crate::image::gpu::{AnyGpuImage, GpuImage};
 use crate::image::{ImageView, Size};
 use crate::{Error, Result};

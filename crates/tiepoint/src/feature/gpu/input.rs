@@ -75,18 +75,6 @@ impl Pixels<'_> {
     }
 }
 
-/// Fails unless a mask has one value for each pixel of an image.
-pub(crate) fn check_mask(mask: Option<ImageView<'_, u8>>, image: Size) -> Result<()> {
-    match mask.filter(|m| m.size() != image || m.channels() != 1) {
-        None => Ok(()),
-        Some(mask) => Err(Error::Mismatch(format!(
-            "the mask is {} with {} channels, the image {image}: one mask value a pixel is needed",
-            mask.size(),
-            mask.channels()
-        ))),
-    }
-}
-
 impl<'a> From<AnyView<'a>> for Pixels<'a> {
     fn from(view: AnyView<'a>) -> Self {
         Self::Host(view)

@@ -13,7 +13,6 @@ pub(crate) mod staging;
 pub(crate) use batch::AT_A_TIME;
 pub use detector::GpuDetector;
 pub use input::Pixels;
-pub(crate) use input::check_mask;
 
 use super::{Descriptors, Features, WORDS, from_words, to_words};
 use crate::Result;

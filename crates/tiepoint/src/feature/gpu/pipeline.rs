@@ -60,7 +60,7 @@ pub trait Pipeline: Sized + Debug + Send {
     fn mask_size(layout: &Self::Layout) -> Size;
 
     /// Compiles the kernels.
-    fn stages(gpu: &Gpu, options: &Self::Options) -> Result<Self::Stages>;
+    fn stages(gpu: &Gpu, cpu: &Cpu, options: &Self::Options) -> Result<Self::Stages>;
 
     /// Reserves the memory, and records the work, which reads its mask from `mask`. What `old` has may be used again.
     fn new(
@@ -157,7 +157,7 @@ impl<P: Pipeline> Core<P> {
             gpu: gpu.clone(),
             cpu: cpu.clone(),
             options,
-            stages: P::stages(gpu, &options)?,
+            stages: P::stages(gpu, cpu, &options)?,
             limit: None,
             capacity: 0,
             recycled: Recycled::default(),

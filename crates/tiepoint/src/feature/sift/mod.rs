@@ -44,11 +44,10 @@ mod window;
 pub use gpu::GpuSift;
 pub use options::{SiftOptions, SiftPreset};
 
-use super::gpu::check_mask;
 use super::{DescriptorKind, Descriptors, Features, Keypoint};
 use crate::Result;
 use crate::device::{Cpu, Scratch};
-use crate::image::{ImageView, Pixel, Size};
+use crate::image::{ImageView, Pixel, Size, check_mask};
 use refine::Point;
 use scale_space::{Octave, Pyramid, Ready};
 use std::ops::Range;

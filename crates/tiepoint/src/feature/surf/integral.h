@@ -1,18 +1,17 @@
 // Sums of wavelets from an integral image, as integral.rs beside this.
 //
-// SUM is u32 or u64, SIGNED its two's complement. `sums` points at I(0, 0) of an image.
+// SUM is u32 or u64, SIGNED its two's complement. `sums` points at I(0, 0) of an image, `plane` tells its size and pitch.
 
 FUNCTION f32 signed_f32(SUM sum) { return (f32)(SIGNED)sum; }
 
 // The Haar wavelets of half side `reach` about the corner (x, y): right minus left half, lower minus upper half. Zero
 // when they leave the image.
-FUNCTION void haar(const GLOBAL SUM *RESTRICT sums, i32 pitch, i32 width, i32 height, i32 x, i32 y, i32 reach,
-                   SUM *dx, SUM *dy) {
+FUNCTION void haar(const GLOBAL SUM *RESTRICT sums, SumsPlane plane, i32 x, i32 y, i32 reach, SUM *dx, SUM *dy) {
     *dx = 0, *dy = 0;
-    if (x < reach || x > width - reach || y < reach || y > height - reach) return;
-    const GLOBAL SUM *middle = sums + (i64)y * pitch + x;
-    const GLOBAL SUM *top = middle - (i64)reach * pitch;
-    const GLOBAL SUM *bottom = middle + (i64)reach * pitch;
+    if (x < reach || x > plane.width - reach || y < reach || y > plane.height - reach) return;
+    const GLOBAL SUM *middle = sums + (i64)y * plane.pitch + x;
+    const GLOBAL SUM *top = middle - (i64)reach * plane.pitch;
+    const GLOBAL SUM *bottom = middle + (i64)reach * plane.pitch;
     SUM a = top[-reach], b = top[0], c = top[reach];
     SUM d = middle[-reach], e = middle[reach];
     SUM f = bottom[-reach], g = bottom[0], h = bottom[reach];

@@ -185,19 +185,39 @@ impl<'a, A: GpuSum> Sums<'a, A> {
         self.0.images()
     }
 
-    /// Sums from a row to the next.
-    pub(super) fn pitch(self) -> i32 {
-        self.0.pitch() as i32
+    /// Where they lie.
+    pub(super) fn plane(self) -> SumsPlane {
+        let (pitch, Size { width, height }) = (self.0.pitch(), self.size());
+        SumsPlane {
+            origin: self.0.origin() as u64,
+            step: ((height + 1) * pitch) as u64,
+            pitch: pitch as i32,
+            width: width as i32,
+            height: height as i32,
+        }
     }
+}
 
-    /// Where I(0, 0) of the first image lies.
-    pub(super) fn origin(self) -> u64 {
-        self.0.origin() as u64
+tiepoint_gpu::kernel_struct! {
+    /// Where the sums of some images lie, for kernels.
+    pub(super) struct SumsPlane {
+        /// I(0, 0) of the first image.
+        origin: u64,
+        /// Sums from an image to the next.
+        step: u64,
+        /// Sums from a row to the next.
+        pitch: i32,
+        /// Of an image, in pixels: there is one more row and column of sums.
+        width: i32,
+        height: i32,
     }
+}
 
-    /// Sums from an image to the next.
-    pub(super) fn stride(self) -> u64 {
-        ((self.size().height + 1) * self.0.pitch()) as u64
+impl SumsPlane {
+    /// Sums of this many images, up to the last column of the last row.
+    pub(super) fn numbers(self, images: i128) -> i128 {
+        let [pitch, width, height] = [self.pitch, self.width, self.height].map(i128::from);
+        i128::from(self.origin) + (images - 1) * i128::from(self.step) + height * pitch + width + 1
     }
 }
 
@@ -206,5 +226,6 @@ pub(super) fn for_kernels<A: GpuSum>(source: KernelSource) -> KernelSource {
     source
         .define("SUM", A::NAME)
         .define("SIGNED", if size_of::<A>() == 8 { "i64" } else { "i32" })
+        .structure::<SumsPlane>()
         .text(include_str!("integral.h"))
 }

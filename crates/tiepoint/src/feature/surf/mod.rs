@@ -55,11 +55,10 @@ pub use gpu::GpuSurf;
 pub use options::{SurfOptions, SurfPreset};
 
 use super::Features;
-use super::gpu::check_mask;
 use crate::{
     Error, Result,
     device::{Cpu, Scratch},
-    image::{ImageView, Pixel, Size},
+    image::{ImageView, Pixel, Size, check_mask},
 };
 
 /// A SURF detector that keeps its tables and buffers from image to image; buffers are made anew only when the

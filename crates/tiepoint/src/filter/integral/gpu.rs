@@ -62,16 +62,21 @@ impl<A: GpuSum> GpuIntegral<A> {
     /// Memory for the integrals of `images` images. Their row 0 and column 0 are zero, the rest is anything.
     ///
     /// # Errors
-    /// [`Error::Image`] when the size has no pixels or a side of 2³⁰ or more, [`Error::Device`] when the device's
-    /// memory is too small.
+    /// [`Error::Image`] when the size has no pixels, [`Error::Unsupported`] when a side has 2³⁰ or more,
+    /// [`Error::Memory`] when the device's memory is too small.
     pub fn new(gpu: &Gpu, size: Size, images: usize) -> Result<Self> {
-        let limit = 1 << 30;
-        if size.width == 0 || size.height == 0 || size.width >= limit || size.height >= limit {
-            return Err(Error::Image(format!("{size}: a GPU takes 1 to 2³⁰ pixels a row and a column")));
+        let too_large = || Error::Unsupported {
+            device: "a GPU".into(),
+            feature: format!("integrals of {images} images of {size}; a side is below 2³⁰ pixels"),
+        };
+        if size.width.max(size.height) >= 1 << 30 {
+            return Err(too_large());
+        }
+        if size.is_empty() {
+            return Err(Error::Image(format!("the image is empty ({size})")));
         }
         let pitch = Self::ALIGNMENT + size.width.next_multiple_of(Self::ALIGNMENT);
         let tiles = size.width.div_ceil(TILE.width) * size.height.div_ceil(TILE.height);
-        let too_large = || Error::Image(format!("{images} images of {size} exceed memory"));
         // Sums of 16 bits then stay below 2⁵⁴, which leaves room for marks.
         size.width.checked_mul(size.height).filter(|&n| n < 1 << 38).ok_or_else(too_large)?;
         let len = (pitch * (size.height + 1)).checked_mul(images).ok_or_else(too_large)?;

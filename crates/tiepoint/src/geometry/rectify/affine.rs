@@ -165,8 +165,8 @@ mod tests {
         }
         let found = AffineEpipolar::fit(&pairs).unwrap();
         let sign = found.normal[1].signum();
-        for i in 0..4 {
-            assert!((sign * found.normal[i] - normal[i]).abs() < 1e-3, "{found:?}");
+        for (found, expected) in found.normal.into_iter().zip(normal) {
+            assert!((sign * found - expected).abs() < 1e-3, "{found} for {expected}");
         }
         assert!((sign * found.offset - 25.0).abs() < 0.3, "{found:?}");
         let agreeing = found.agreeing(&pairs);

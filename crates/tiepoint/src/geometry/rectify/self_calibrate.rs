@@ -162,7 +162,7 @@ pub fn from_tie_points(
     cpu: &Cpu,
 ) -> Result<FromTiePoints> {
     let rig = match geometry(fundamental, pairs, sizes, options)? {
-        Geometry::Perspective(rig) => rig,
+        Geometry::Perspective(rig) => *rig,
         Geometry::Affine(affine) => return from_affine(&affine, pairs, sizes, frame, cpu),
     };
     let exchanged = !Rectification::in_order(&rig);
@@ -181,7 +181,7 @@ fn framing(frame: OutputFrame) -> RectifyOptions {
 
 /// What the tie points say of the cameras.
 enum Geometry {
-    Perspective(StereoCalibration),
+    Perspective(Box<StereoCalibration>),
     Affine(AffineEpipolar),
 }
 
@@ -201,14 +201,20 @@ fn geometry(
 ) -> Result<Geometry> {
     let perspective = self_calibrate(fundamental, pairs, sizes, options);
     let affine = AffineEpipolar::fit(pairs).filter(|_| options.focal.is_none());
-    let Some(affine) = affine else { return perspective.map(|p| Geometry::Perspective(p.calibration)) };
+    let Some(affine) = affine else {
+        return perspective.map(|p| Geometry::Perspective(p.calibration.into()));
+    };
     let rms = affine.rms(pairs);
     match perspective {
         Ok(found) => {
             let n = pairs.len() as f64;
             let gained = 2.0 * n * logarithm(found.rms_px.max(1e-9) / rms.max(1e-9));
             let better = gained > 3.0 * logarithm(n) && rms < CLEARLY * found.rms_px;
-            Ok(if better { Geometry::Affine(affine) } else { Geometry::Perspective(found.calibration) })
+            Ok(if better {
+                Geometry::Affine(affine)
+            } else {
+                Geometry::Perspective(found.calibration.into())
+            })
         }
         Err(error @ Error::Degenerate { .. }) => {
             let agreeing = affine.agreeing(pairs);

@@ -77,9 +77,7 @@ fn prepare_view<'a>(
     cpu: &Cpu,
 ) -> Result<Prepared<'a>> {
     range.check()?;
-    if let Some(mask) = mask {
-        check_mask(image.size(), mask.size(), mask.channels())?;
-    }
+    check_mask(mask, image.size())?;
     if image.channels() != 1 {
         return Err(Error::Image(format!("expected one channel, found {}", image.channels())));
     }

@@ -105,6 +105,11 @@ KERNEL(search_guided) {
     LOCAL f32x4 rough_targets[TILE];
     Work work = work_of(regions, span, args.cut.parts);
     if (!work.exists) return;
+    GLOBAL u32 *own_found = found + 3 * ((u64)GROUP_X * BLOCK + (u32)LANE_X);
+    if (work.from == work.to) {
+        best_store(own_found, best_none());
+        return;
+    }
     u32 lane = (u32)LANE_X, row = work.query + (lane < work.queries ? lane : 0);
     i32 forth = work.query < span;
     Place own = places[row];
@@ -113,7 +118,8 @@ KERNEL(search_guided) {
     if (lane >= work.queries) own.x = NO_NUMBER;
     const GLOBAL VALUE *query = (forth ? a : b) + (u64)order[row] * DIMENSION, *targets = forth ? b : a;
     Best best = best_none();
-    for (u32 tile = work.from; tile < work.to; tile++) {
+    u32 tile = work.from;
+    do {
         u32 first = tile * TILE, here = at_most(work.targets - first, TILE);
         BARRIER();
         if (lane < here) rough_targets[lane] = rough[work.target + first + lane];
@@ -131,6 +137,6 @@ KERNEL(search_guided) {
                 best.index = nearer ? first + i : best.index;
             }
         }
-    }
-    best_store(found + 3 * ((u64)GROUP_X * BLOCK + lane), best);
+    } while (++tile < work.to);
+    best_store(own_found, best);
 }

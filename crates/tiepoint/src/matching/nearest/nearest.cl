@@ -15,6 +15,10 @@ KERNEL(search) {
     Work work = work_of(regions, args.cut.span, args.cut.parts);
     if (!work.exists) return;
     u32 lane = (u32)LANE_X, x = lane & 15, y = lane >> 4;
+    if (work.from == work.to) {
+        if (lane < BLOCK) best_store(found + 3 * ((u64)GROUP_X * BLOCK + lane), best_none());
+        return;
+    }
     const GLOBAL u32x4 *query = (const GLOBAL u32x4 *)(packed + (u64)(work.query / BLOCK) * WORDS * BLOCK);
     Best best[8];
     Distance length[8];
@@ -23,7 +27,8 @@ KERNEL(search) {
         best[r] = best_none();
         length[r] = FROM_WORD(norms[work.query + MINE(y, r)]);
     }
-    for (u32 tile = work.from; tile < work.to; tile++) {
+    u32 tile = work.from;
+    do {
         u32 first = work.target + tile * BLOCK;
         const GLOBAL u32x4 *target = (const GLOBAL u32x4 *)(packed + (u64)(first / BLOCK) * WORDS * BLOCK);
         Distance product[8][8];
@@ -70,7 +75,7 @@ KERNEL(search) {
                 }
             }
         }
-    }
+    } while (++tile < work.to);
     // Sixteen lanes have seen targets of the same query: half of the queries at a time.
     UNROLL
     for (u32 part = 0; part < 2; part++) {

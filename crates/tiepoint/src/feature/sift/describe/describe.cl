@@ -185,33 +185,29 @@ FUNCTION u32 found_in(const GLOBAL u32 *feature_counts, const GLOBAL u32 *point_
 
 // Describes the first `limit` features of an image (the second dimension, from `first_image` on) in their `order`, and
 // writes features and descriptors in it, and how many features there were.
-KERNEL_OF(LANES, 1) describe(GLOBAL u32 *RESTRICT keypoints, GLOBAL VALUE *RESTRICT descriptors,
-                          GLOBAL u32 *RESTRICT counts, i32 first_image, u32 limit,
-                          const GLOBAL u64 *RESTRICT order, const GLOBAL Keypoint *RESTRICT features,
-                          const GLOBAL u32 *RESTRICT feature_counts, const GLOBAL u32 *RESTRICT point_counts,
-                          u32 capacity, const GLOBAL f32 *RESTRICT pyramid, u64 image_stride,
-                          const GLOBAL Octave *RESTRICT octaves) {
+KERNEL(describe) {
+    const u32 capacity = args.capacity;
     LOCAL u32 sums[DIMENSION * COLUMNS];
     LOCAL i32 first_of_row[ROWS + 1];
     LOCAL i32 column_less_first[ROWS];
     LOCAL i32 of_lanes[LANES];
     LOCAL f32 values[DIMENSION];
     LOCAL f32 partial[16];
-    i32 lane = LANE_X, image = first_image + GROUP_Y;
-    u32 most = limit < capacity ? limit : capacity;
+    i32 lane = LANE_X, image = args.first_image + GROUP_Y;
+    u32 most = args.limit < capacity ? args.limit : capacity;
     u32 count = feature_counts[image] < most ? feature_counts[image] : most;
     if (GROUP_X == 0 && lane == 0) counts[image] = found_in(feature_counts, point_counts, capacity, image);
     features += (u64)image * capacity;
     order += (u64)image * capacity;
     keypoints += (u64)image * capacity * WORDS;
     descriptors += (u64)image * capacity * VALUES;
-    pyramid += (u64)image * image_stride;
+    levels += (u64)image * args.image_stride;
     LOCAL_POINTER u32 *column = sums + (lane & (COLUMNS - 1));
     for (u32 rank = (u32)GROUP_X; rank < count; rank += (u32)GROUPS_X) {
         const GLOBAL Keypoint *feature = features + (u32)order[rank];
         for (i32 w = lane; w < WORDS; w += LANES)
             keypoints[(u64)rank * WORDS + w] = ((const GLOBAL u32 *)feature)[w];
-        Point point = point_of(feature, pyramid, octaves);
+        Point point = point_of(feature, levels, octaves);
         Frame frame = frame_of(&point, feature->angle);
         i32 radius = (i32)ROUND_EVEN(CELL * point.scale * ROOT_2 * (f32)(CELLS + 1) * 0.5f) + 1;
         Span columns = around(point.x, radius, point.width), rows = around(point.y, radius, point.height);
@@ -233,12 +229,9 @@ KERNEL_OF(LANES, 1) describe(GLOBAL u32 *RESTRICT keypoints, GLOBAL VALUE *RESTR
 }
 
 // Without descriptors: the first `limit` features in their order, and how many there were.
-KERNEL_OF(LANES, 1) arrange(GLOBAL u32 *RESTRICT keypoints, GLOBAL u32 *RESTRICT counts, i32 first_image, u32 limit,
-                         const GLOBAL u64 *RESTRICT order, const GLOBAL Keypoint *RESTRICT features,
-                         const GLOBAL u32 *RESTRICT feature_counts, const GLOBAL u32 *RESTRICT point_counts,
-                         u32 capacity) {
-    i32 image = first_image + GROUP_Y;
-    u32 most = limit < capacity ? limit : capacity;
+KERNEL(arrange) {
+    const u32 capacity = args.capacity, most = args.limit < capacity ? args.limit : capacity;
+    i32 image = args.first_image + GROUP_Y;
     u32 count = feature_counts[image] < most ? feature_counts[image] : most;
     u64 first = (u64)image * capacity;
     if (GROUP_X == 0 && LANE_X == 0) counts[image] = found_in(feature_counts, point_counts, capacity, image);

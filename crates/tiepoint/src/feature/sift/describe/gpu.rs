@@ -1,26 +1,68 @@
 //! Descriptors on a GPU: as [`super`], bit for bit.
 
 use super::{CELL, CELLS, DIRECTIONS, reach};
-use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::feature::DescriptorKind;
 use crate::feature::WORDS;
 use crate::feature::gpu::{GpuDescriptors, GpuKeypoints};
-use crate::feature::sift::gpu::plan::{GpuLevels, groups};
+use crate::feature::sift::gpu::plan::{GpuLevels, Plan, groups};
 use crate::feature::sift::window::{self, GROUP};
 use crate::feature::sift::{DIMENSION, SiftOptions};
+use crate::{Error, Result};
 use std::f32::consts::{SQRT_2, TAU};
 use std::ops::Range;
-use tiepoint_gpu::{Kernel, KernelSource, Positional, arguments};
+use tiepoint_gpu::{Element, Kernel, KernelSource};
 
 /// Columns of the histogram, one or more lanes each.
 const COLUMNS: u32 = 8;
 
-/// Describes features in their order.
+tiepoint_gpu::kernel! {
+    /// The first features of some images (the second dimension, from `first_image` on) in their order.
+    pub(crate) unsafe kernel arrange(groups) = Arrange {
+        write keypoints: u32 [(first_image + groups[1]) * capacity * WORDS as i128],
+        write counts: u32 [first_image + groups[1]],
+        read order: u64 [(first_image + groups[1]) * capacity],
+        read features: u32 as Keypoint [(first_image + groups[1]) * capacity * WORDS as i128],
+        read feature_counts: u32 [first_image + groups[1]],
+        read point_counts: u32 [first_image + groups[1]],
+    } {
+        first_image: i32,
+        /// Features of an image that are wanted.
+        limit: u32,
+        /// Keypoints of an image at most, in every list.
+        capacity: u32,
+    }
+}
+
+tiepoint_gpu::kernel! {
+    /// The same, with their descriptors.
+    pub(crate) unsafe kernel describe(groups) = Describe<V: Element> {
+        write keypoints: u32 [(first_image + groups[1]) * capacity * WORDS as i128],
+        write descriptors: V as VALUE [(first_image + groups[1]) * capacity * DIMENSION as i128],
+        write counts: u32 [first_image + groups[1]],
+        read order: u64 [(first_image + groups[1]) * capacity],
+        read features: u32 as Keypoint [(first_image + groups[1]) * capacity * WORDS as i128],
+        read feature_counts: u32 [first_image + groups[1]],
+        read point_counts: u32 [first_image + groups[1]],
+        read levels: f32 [(first_image + groups[1]) * image_stride],
+        read octaves: u32 as Octave [octave_count * Plan::OCTAVE_WORDS as i128],
+    } {
+        image_stride: u64,
+        first_image: i32,
+        /// Features of an image that are wanted.
+        limit: u32,
+        /// Keypoints of an image at most, in every list.
+        capacity: u32,
+        octave_count: i32,
+    }
+}
+
+/// Describes features in their order, or without descriptors only arranges them.
 #[derive(Clone, Debug)]
-pub(crate) struct GpuDescribe {
-    kernel: Kernel,
-    has_descriptors: bool,
+pub(crate) enum GpuDescribe {
+    U8(Kernel<Describe<'static, u8>>),
+    F32(Kernel<Describe<'static, f32>>),
+    None(Kernel<Arrange<'static>>),
 }
 
 impl GpuDescribe {
@@ -43,19 +85,26 @@ impl GpuDescribe {
             .define("IN_BYTES", u8::from(bytes))
             .define("VALUE", if bytes { "u32" } else { "f32" })
             .define("VALUES", if bytes { DIMENSION / 4 } else { DIMENSION })
+            .kernel::<Describe<'_, u8>>([GROUP, 1])
+            .kernel::<Arrange<'_>>([GROUP, 1])
             .text(include_str!("describe.cl"))
     }
 
     pub(crate) fn new(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
-        let has_descriptors = options.descriptors != DescriptorKind::None;
-        let name = if has_descriptors { "describe" } else { "arrange" };
-        let kernel = gpu.program(&Self::source(options))?.untyped_kernel(name, [GROUP, 1])?;
-        Ok(Self { kernel, has_descriptors })
+        let program = gpu.program(&Self::source(options))?;
+        Ok(match options.descriptors {
+            DescriptorKind::U8 => Self::U8(program.kernel::<Describe<'_, u8>>()?),
+            DescriptorKind::F32 => Self::F32(program.kernel::<Describe<'_, f32>>()?),
+            DescriptorKind::None => Self::None(program.kernel::<Arrange<'_>>()?),
+        })
     }
 
     /// Writes the first `limit` of the `features` of some images in their `order` and their descriptors, and
     /// how many features there were: more than the capacity, which is the same for all lists, when there was too
     /// little room for them or for the points that they come from.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] for memory for another kind of descriptors.
     pub(crate) fn record(
         &self,
         commands: &mut Commands,
@@ -64,26 +113,56 @@ impl GpuDescribe {
         (images, limit): (Range<usize>, u32),
         levels: &GpuLevels,
     ) -> Result<()> {
-        let mut arguments = arguments![&described.keypoints];
-        if self.has_descriptors {
-            arguments.push(match descriptors {
-                GpuDescriptors::U8(buffer) => Positional::from(buffer),
-                GpuDescriptors::F32(buffer) => Positional::from(buffer),
-            });
-        }
-        arguments.extend(arguments![
-            &described.counts,
-            images.start as i32,
-            limit,
+        let groups = groups(features, images.len());
+        let arrange = Arrange {
+            keypoints: &described.keypoints,
+            counts: &described.counts,
             order,
-            &features.keypoints,
-            &features.counts,
-            &points.counts,
-            features.capacity as u32,
-        ]);
-        if self.has_descriptors {
-            arguments.extend(arguments![&levels.values, levels.plan.image_stride as u64, &levels.octaves]);
+            features: &features.keypoints,
+            feature_counts: &features.counts,
+            point_counts: &points.counts,
+            first_image: images.start as i32,
+            limit,
+            capacity: features.capacity as u32,
+        };
+        match (self, descriptors) {
+            (Self::None(kernel), _) => Ok(commands.launch(kernel, groups, arrange)?),
+            (Self::U8(kernel), GpuDescriptors::U8(to)) => {
+                Ok(commands.launch(kernel, groups, arrange.with_descriptors(to, levels))?)
+            }
+            (Self::F32(kernel), GpuDescriptors::F32(to)) => {
+                Ok(commands.launch(kernel, groups, arrange.with_descriptors(to, levels))?)
+            }
+            (Self::U8(_), GpuDescriptors::F32(_)) | (Self::F32(_), GpuDescriptors::U8(_)) => {
+                Err(Error::Mismatch("descriptors of one kind, and memory for the other".into()))
+            }
         }
-        Ok(commands.launch_untyped(&self.kernel, groups(features, images.len()), arguments)?)
+    }
+}
+
+impl<'b> Arrange<'b> {
+    fn with_descriptors<V: Element>(
+        self,
+        descriptors: &'b Buffer<V>,
+        levels: &'b GpuLevels,
+    ) -> Describe<'b, V> {
+        let Self { keypoints, counts, order, features, feature_counts, point_counts, .. } = self;
+        let Self { first_image, limit, capacity, .. } = self;
+        Describe {
+            keypoints,
+            descriptors,
+            counts,
+            order,
+            features,
+            feature_counts,
+            point_counts,
+            levels: &levels.values,
+            octaves: &levels.octaves,
+            image_stride: levels.plan.image_stride as u64,
+            first_image,
+            limit,
+            capacity,
+            octave_count: levels.plan.octaves.len() as i32,
+        }
     }
 }

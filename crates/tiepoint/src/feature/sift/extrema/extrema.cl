@@ -37,23 +37,21 @@ FUNCTION i32 beats_the_rest(const Levels *levels, i32 layer, i32 x, i32 y, f32 v
 // cost no access to memory. What is left, a few pixels in a hundred, looks at the others, which the neighbouring lanes
 // have just brought into the cache. Extrema gather in local memory, so that they are refined by lanes side by side.
 // Of 2x2x2 pixels at most one is a maximum and one a minimum: the list is never too short.
-KERNEL_RESIDENT(SEARCH_COLUMNS, 1, RESIDENT)
-find_points(GLOBAL Keypoint *RESTRICT points, GLOBAL u32 *RESTRICT counts, u32 capacity,
-            const GLOBAL f32 *RESTRICT values, u64 image_stride, const GLOBAL Octave *RESTRICT octaves,
-            i32 octave_count, const GLOBAL u8 *RESTRICT masks, i32 mask_pitch, u64 mask_stride, i32 width, i32 height,
-            f32 threshold, f32 least_contrast, f32 edge, f32 sigma) {
+KERNEL(find_points) {
+    const u32 capacity = args.capacity;
+    const f32 threshold = args.limits.threshold;
     LOCAL u16 candidates[SEARCH_COLUMNS * SEARCH_ROWS / 2 * ((LEVELS + 1) / 2)];
     LOCAL u32 found;
     LOCAL Octave octave;
     i32 lane = LANE_X;
     if (lane == 0) {
         i32 o = 0;
-        while (o + 1 < octave_count && GROUP_X >= octaves[o + 1].first_group) o++;
+        while (o + 1 < args.octave_count && GROUP_X >= octaves[o + 1].first_group) o++;
         octave = octaves[o];
         found = 0;
     }
     BARRIER();
-    values += (u64)GROUP_Z * image_stride;
+    values += (u64)GROUP_Z * args.image_stride;
     Levels levels = levels_of(&octave, values);
     i32 group = GROUP_X - octave.first_group;
     i32 tiles = (levels.width + SEARCH_COLUMNS - 1) / SEARCH_COLUMNS;
@@ -112,9 +110,11 @@ find_points(GLOBAL Keypoint *RESTRICT points, GLOBAL u32 *RESTRICT counts, u32 c
         u32 candidate = candidates[i];
         i32 column = x0 + (i32)(candidate & 255u), row = y0 + (i32)(candidate >> 8 & 15u);
         Keypoint point;
-        if (!refine(&levels, column, row, (i32)(candidate >> 12), least_contrast, edge, sigma, &point)) continue;
-        const GLOBAL u8 *mask = masks + (u64)GROUP_Z * mask_stride;
-        if (mask_pitch > 0 && !unmasked(mask, mask_pitch, width, height, &point)) continue;
+        i32 layer = (i32)(candidate >> 12);
+        Limits limits = args.limits;
+        if (!refine(&levels, column, row, layer, limits.least_contrast, limits.edge, limits.sigma, &point)) continue;
+        const GLOBAL u8 *mask = masks + (u64)GROUP_Z * args.mask_stride;
+        if (args.mask_pitch > 0 && !unmasked(mask, args.mask_pitch, args.width, args.height, &point)) continue;
         u32 slot = ATOMIC_ADD(counts + GROUP_Z, 1u);
         if (slot < capacity) points[slot] = point;
     }

@@ -8,22 +8,58 @@ use crate::feature::gpu::GpuKeypoints;
 use crate::feature::sift::gpu::plan::{self, GpuLevels, Plan};
 use crate::feature::sift::refine::MOST_MOVES;
 use crate::feature::sift::{SiftOptions, SiftPreset};
-use crate::{Result, feature, numeric};
-use tiepoint_gpu::{Kernel, KernelSource, Positional, arguments};
+use crate::{Result, feature, feature::WORDS, numeric};
+use tiepoint_gpu::{Kernel, KernelSource};
 
 // A candidate is packed into 16 bits: column, row and layer.
 const _: () = assert!(Plan::SEARCHED[0] <= 256 && Plan::SEARCHED[1] <= 16, "see CANDIDATE in extrema.cl");
 
 /// Work groups that a multiprocessor is to hold at a time, so that enough reads are under way.
 // 2026-11-21: four leave too few registers, and take a fifth longer.
-const RESIDENT: usize = 3;
+const RESIDENT: u32 = 3;
+
+tiepoint_gpu::kernel! {
+    /// Appends the points of every image (the third dimension) to its list, in any order.
+    unsafe kernel find_points(groups) = FindPoints {
+        write points: u32 as Keypoint [groups[2] * capacity * WORDS as i128],
+        write counts: u32 [groups[2]],
+        read values: f32 [groups[2] * image_stride],
+        read octaves: u32 as Octave [octave_count * Plan::OCTAVE_WORDS as i128],
+        /// One number where there is no mask.
+        read masks: u8 [(groups[2] - 1) * mask_stride + mask_pitch * height],
+    } {
+        image_stride: u64,
+        mask_stride: u64,
+        /// Points of an image at most.
+        capacity: u32,
+        octave_count: i32,
+        /// 0: there is no mask.
+        mask_pitch: i32,
+        /// Of the whole image and its mask.
+        width: i32,
+        height: i32,
+        limits: Limits,
+    }
+}
+
+tiepoint_gpu::kernel_struct! {
+    /// What a point must exceed.
+    struct Limits {
+        /// Least |D| of a candidate.
+        threshold: f32,
+        least_contrast: f32,
+        /// Greatest ratio of curvatures.
+        edge: f32,
+        /// σ of the first level.
+        sigma: f32,
+    }
+}
 
 /// Finds and refines extrema.
 #[derive(Clone, Debug)]
 pub(crate) struct GpuExtrema {
-    find_points: Kernel,
-    /// Least |D| of a candidate, least contrast of a point, greatest ratio of curvatures, σ of the first level.
-    limits: [f32; 4],
+    find_points: Kernel<FindPoints<'static>>,
+    limits: Limits,
     /// In place of a mask.
     none: Buffer<u8>,
 }
@@ -45,7 +81,6 @@ impl GpuExtrema {
             .define("LEVELS", options.levels)
             .define("SEARCH_COLUMNS", columns)
             .define("SEARCH_ROWS", rows)
-            .define("RESIDENT", RESIDENT)
             .define("BORDER", options.border())
             .define("MOST_MOVES", MOST_MOVES)
             .define("IN_PLACE", u8::from(options.preset == SiftPreset::VlFeat))
@@ -55,6 +90,7 @@ impl GpuExtrema {
         feature::for_kernels(numeric::for_kernels(source))
             .text(include_str!("../scale_space/dog.h"))
             .text(include_str!("../refine.h"))
+            .kernel_resident::<FindPoints<'_>>([columns as u32, 1], RESIDENT)
             .text(include_str!("extrema.cl"))
     }
 
@@ -63,10 +99,13 @@ impl GpuExtrema {
     /// # Errors
     /// [`crate::Error::Device`] when the device refuses.
     pub(crate) fn new(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
-        let [columns, _] = Plan::SEARCHED;
-        let find_points =
-            gpu.program(&Self::source(options))?.untyped_kernel("find_points", [columns as u32, 1])?;
-        let limits = [options.least_candidate(), options.least_contrast(), options.edge, options.sigma];
+        let find_points = gpu.program(&Self::source(options))?.kernel::<FindPoints<'_>>()?;
+        let limits = Limits {
+            threshold: options.least_candidate(),
+            least_contrast: options.least_contrast(),
+            edge: options.edge,
+            sigma: options.sigma,
+        };
         Ok(Self { find_points, limits, none: gpu.upload(&[0])? })
     }
 
@@ -83,22 +122,22 @@ impl GpuExtrema {
     ) -> Result<()> {
         let plan = &levels.plan;
         let masks = masks.unwrap_or(Masks { buffer: &self.none, pitch: 0, stride: 0 });
-        let mut arguments = arguments![
-            &points.keypoints,
-            &points.counts,
-            points.capacity as u32,
-            &levels.values,
-            plan.image_stride as u64,
-            &levels.octaves,
-            plan.octaves.len() as i32,
-            masks.buffer,
-            masks.pitch as i32,
-            masks.stride as u64,
-            plan.whole.width as i32,
-            plan.whole.height as i32
-        ];
-        arguments.extend(self.limits.map(Positional::from));
+        let arguments = FindPoints {
+            points: &points.keypoints,
+            counts: &points.counts,
+            values: &levels.values,
+            octaves: &levels.octaves,
+            masks: masks.buffer,
+            image_stride: plan.image_stride as u64,
+            mask_stride: masks.stride as u64,
+            capacity: points.capacity as u32,
+            octave_count: plan.octaves.len() as i32,
+            mask_pitch: masks.pitch as i32,
+            width: plan.whole.width as i32,
+            height: plan.whole.height as i32,
+            limits: self.limits,
+        };
         commands.zero(&points.counts)?;
-        Ok(commands.launch_untyped(&self.find_points, [plan.search_groups(), 1, plan.images], arguments)?)
+        Ok(commands.launch(&self.find_points, [plan.search_groups(), 1, plan.images], arguments)?)
     }
 }

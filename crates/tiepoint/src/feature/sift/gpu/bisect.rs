@@ -10,7 +10,7 @@ use crate::feature::order::{GpuOrder, Rank};
 use crate::feature::sift::describe::gpu::GpuDescribe;
 use crate::feature::sift::extrema::gpu::GpuExtrema;
 use crate::feature::sift::orient::gpu::GpuOrient;
-use crate::feature::sift::scale_space::gpu::GpuScaleSpace;
+use crate::feature::sift::scale_space::gpu::{GpuBase, GpuScaleSpace};
 use crate::feature::sift::scale_space::whole;
 use crate::feature::sift::{DIMENSION, SiftOptions, detect};
 use crate::feature::{DescriptorKind, Keypoint};
@@ -89,10 +89,10 @@ impl<T: GpuPixel> Way<'_, T> {
         }
         let plan = Plan::new(image.size(), 1, options).unwrap();
         let levels = GpuLevels::new(self.gpu, plan).unwrap();
-        let scale_space = GpuScaleSpace::new::<T>(self.gpu, options).unwrap();
         let image = GpuImage::upload(self.gpu, *image).unwrap();
-        scale_space.record_base(&mut self.commands, &image, 0, &levels).unwrap();
-        scale_space.record_levels(&mut self.commands, &levels).unwrap();
+        let base = GpuBase::<T>::new(self.gpu, options).unwrap();
+        base.record(&mut self.commands, &image, 0, &levels).unwrap();
+        GpuScaleSpace::new(self.gpu, options).unwrap().record(&mut self.commands, &levels).unwrap();
         levels
     }
 

@@ -7,7 +7,8 @@
 use super::bands::Bands;
 use super::plan::{GpuLevels, Plan};
 use crate::Result;
-use crate::device::gpu::{Buffer, Commands, Gpu, Graph};
+use crate::device::Cpu;
+use crate::device::gpu::{Buffer, Commands, Gpu, Graph, compile};
 use crate::feature::DescriptorKind;
 use crate::feature::WORDS;
 use crate::feature::gpu::pipeline::{Core, Pipeline, Purpose};
@@ -19,9 +20,9 @@ use crate::feature::sift::SiftOptions;
 use crate::feature::sift::describe::gpu::GpuDescribe;
 use crate::feature::sift::extrema::gpu::{GpuExtrema, Masks};
 use crate::feature::sift::orient::gpu::GpuOrient;
-use crate::feature::sift::scale_space::gpu::GpuScaleSpace;
+use crate::feature::sift::scale_space::gpu::{AnyGpuBase, GpuScaleSpace};
 use crate::image::Size;
-use crate::image::gpu::{AnyGpuImage, GpuImage, for_any_gpu_image, for_pixel};
+use crate::image::gpu::{AnyGpuImage, GpuImage, for_pixel};
 use std::ops::Range;
 
 /// Parcels in which many images are described, and their features come to the host.
@@ -32,19 +33,32 @@ const PARCELS: usize = 4;
 #[derive(Debug)]
 pub struct Stages {
     options: SiftOptions,
+    scale_space: GpuScaleSpace,
     extrema: GpuExtrema,
-    orient: GpuOrient,
+    /// None where keypoints stay upright.
+    orient: Option<GpuOrient>,
     order: GpuOrder,
     describe: GpuDescribe,
 }
 
 impl Stages {
-    fn new(gpu: &Gpu, options: SiftOptions) -> Result<Self> {
+    fn new(gpu: &Gpu, cpu: &Cpu, options: SiftOptions) -> Result<Self> {
+        let rank = options.selection.rank();
+        let mut sources = vec![
+            GpuScaleSpace::source(&options),
+            GpuExtrema::source(&options),
+            GpuOrder::source(rank),
+            GpuDescribe::source(&options),
+        ];
+        let upright = options.upright;
+        sources.extend((!upright).then(|| GpuOrient::source(&options)));
+        compile(gpu, cpu, sources)?;
         Ok(Self {
             options,
+            scale_space: GpuScaleSpace::new(gpu, &options)?,
             extrema: GpuExtrema::new(gpu, &options)?,
-            orient: GpuOrient::new(gpu, &options)?,
-            order: GpuOrder::new(gpu, options.selection.rank())?,
+            orient: (!upright).then(|| GpuOrient::new(gpu, &options)).transpose()?,
+            order: GpuOrder::new(gpu, rank)?,
             describe: GpuDescribe::new(gpu, &options)?,
         })
     }
@@ -62,7 +76,7 @@ pub struct SiftPipeline {
     /// From level 0 up to the description; of one image with it.
     pub(super) graph: Graph,
     options: SiftOptions,
-    scale_space: GpuScaleSpace,
+    base: AnyGpuBase,
     descriptors: GpuDescriptors,
 }
 
@@ -137,8 +151,8 @@ impl Pipeline for SiftPipeline {
         plan.whole
     }
 
-    fn stages(gpu: &Gpu, options: &SiftOptions) -> Result<Stages> {
-        Stages::new(gpu, *options)
+    fn stages(gpu: &Gpu, cpu: &Cpu, options: &SiftOptions) -> Result<Stages> {
+        Stages::new(gpu, cpu, *options)
     }
 
     fn new(
@@ -151,12 +165,12 @@ impl Pipeline for SiftPipeline {
         // The levels stay when only lists must grow.
         let levels = old.map(|pipeline| pipeline.levels).filter(|levels| levels.plan == purpose.layout);
         let images = purpose.layout.images;
-        let scale_space = for_pixel!(purpose.pixel, T => GpuScaleSpace::new::<T>(gpu, &options))?;
+        let base = AnyGpuBase::new(gpu, purpose.pixel, &options)?;
         let levels = levels.map_or_else(|| GpuLevels::new(gpu, purpose.layout.clone()), Ok)?;
         let between = Between::new(gpu, &options, images, purpose.capacity)?;
         let mut commands = Commands::new();
         commands.stage("scale space");
-        scale_space.record_levels(&mut commands, &levels)?;
+        stages.scale_space.record(&mut commands, &levels)?;
         let order = stages.record_features(&mut commands, &levels, mask, &between)?;
         let mut parcels = Vec::new();
         if images == 1 {
@@ -172,7 +186,7 @@ impl Pipeline for SiftPipeline {
         let launches = images + commands.launches() + parcels.len();
         let graph = gpu.graph(commands)?;
         let Between { described, descriptors, .. } = between;
-        Ok(Self { purpose, levels, described, launches, parcels, options, scale_space, descriptors, graph })
+        Ok(Self { purpose, levels, described, launches, parcels, options, base, descriptors, graph })
     }
 
     fn purpose(&self) -> &Purpose<Plan> {
@@ -187,9 +201,7 @@ impl Pipeline for SiftPipeline {
         let mut commands = Commands::new();
         commands.stage("scale space");
         for (i, image) in images.iter().enumerate() {
-            for_any_gpu_image!(image, image => {
-                self.scale_space.record_base(&mut commands, image, i, &self.levels)
-            })?;
+            self.base.record(&mut commands, image, i, &self.levels)?;
         }
         if let Some([from, to]) = mask {
             commands.copy((from.buffer(), 0), (to.buffer(), 0), to.buffer().len())?;
@@ -244,10 +256,10 @@ impl Stages {
         commands.stage("extrema, refine");
         let masks = mask.map(|m| Masks { buffer: m.buffer(), pitch: m.pitch(), stride: 0 });
         self.extrema.record(commands, levels, masks, points)?;
-        if !self.options.upright {
+        if let Some(orient) = &self.orient {
             commands.stage("orient");
             commands.zero(&features.counts)?;
-            self.orient.record(commands, features, points, levels)?;
+            orient.record(commands, features, points, levels)?;
         }
         commands.stage("order, select");
         self.order.record(commands, features, (order, spare))

@@ -72,16 +72,22 @@ impl Plan {
     /// Columns and rows that one work group searches for extrema.
     pub(crate) const SEARCHED: [usize; 2] = [256, 16];
     /// Words of an octave in [`table`](Self::table).
-    const OCTAVE_WORDS: usize = 12;
+    pub(crate) const OCTAVE_WORDS: usize = 12;
 
     /// The layout for `images` images of size `input`.
     ///
     /// # Errors
-    /// [`Error::Image`] when their levels exceed any memory, or a row what a kernel counts in 32 bits.
+    /// [`Error::Image`] for an image without pixels, [`Error::Unsupported`] when the levels exceed any memory, or a row
+    /// what a kernel counts in 32 bits.
     pub(crate) fn new(input: Size, images: usize, options: &SiftOptions) -> Result<Self> {
-        let too_large =
-            || Error::Image(format!("{images} images of {input} are too large for SIFT on a GPU"));
-        if input.width.max(input.height) >= 1 << 29 || input.area() == 0 {
+        if input.is_empty() {
+            return Err(Error::Image(format!("the image is empty ({input})")));
+        }
+        let too_large = || Error::Unsupported {
+            device: "a GPU".into(),
+            feature: format!("SIFT in {images} images of {input}; a side is below 2²⁹ pixels"),
+        };
+        if input.width.max(input.height) >= 1 << 29 {
             return Err(too_large());
         }
         let levels = usize::from(options.levels);
@@ -235,7 +241,11 @@ mod tests {
             assert_eq!(pair[1].offset % Plan::ALIGNMENT, 0, "aligned");
         }
         assert_eq!(plan.table().len(), 8 * Plan::OCTAVE_WORDS, "one entry an octave");
-        assert!(Plan::new(Size::new(0, 3), 1, &options).is_err(), "no pixels");
-        assert!(Plan::new(Size::new(usize::MAX / 2, 3), 1, &options).is_err(), "beyond all memory");
+        let refused = |size, images| Plan::new(size, images, &options).unwrap_err();
+        assert!(matches!(refused(Size::new(0, 3), 1), Error::Image(_)), "no pixels");
+        for (size, images) in [(Size::new(1 << 29, 3), 1), (Size::new(9, 9), usize::MAX / 8)] {
+            let error = refused(size, images);
+            assert!(error.is_device_limit(), "the CPU may do it: {error}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use crate::feature::DescriptorKind;
 use crate::feature::Keypoint;
 use crate::feature::gpu::GpuKeypoints;
 use crate::feature::sift::extrema::gpu::{GpuExtrema, Masks};
-use crate::feature::sift::scale_space::gpu::GpuScaleSpace;
+use crate::feature::sift::scale_space::gpu::{GpuBase, GpuScaleSpace};
 use crate::feature::sift::{SiftOptions, SiftPreset, reference, tests::photo, tests::scene};
 use crate::feature::{WORDS, from_words};
 use crate::image::gpu::{GpuImage, GpuPixel};
@@ -37,14 +37,14 @@ fn scale_space<T: GpuPixel>(
     options: &SiftOptions,
     commands: &mut Commands,
 ) -> GpuLevels {
-    let scale_space = GpuScaleSpace::new::<T>(gpu, options).unwrap();
+    let base = GpuBase::<T>::new(gpu, options).unwrap();
     let plan = Plan::new(images[0].size(), images.len(), options).unwrap();
     let levels = GpuLevels::new(gpu, plan).unwrap();
     for (i, image) in images.iter().enumerate() {
         let image = GpuImage::upload(gpu, image.view()).unwrap();
-        scale_space.record_base(commands, &image, i, &levels).unwrap();
+        base.record(commands, &image, i, &levels).unwrap();
     }
-    scale_space.record_levels(commands, &levels).unwrap();
+    GpuScaleSpace::new(gpu, options).unwrap().record(commands, &levels).unwrap();
     levels
 }
 
@@ -228,13 +228,13 @@ fn kernels_compile_for_every_card() {
     let vlfeat = SiftOptions { first_octave: 0, ..SiftOptions::preset(SiftPreset::VlFeat) };
     let many = SiftOptions { levels: 8, ..SiftOptions::preset(SiftPreset::OpenCv) };
     compiles_everywhere(&[
-        GpuScaleSpace::base_source::<u8>(&default),
-        GpuScaleSpace::levels_source(&default),
+        GpuBase::<u8>::source(&default),
+        GpuScaleSpace::source(&default),
         GpuExtrema::source(&default),
-        GpuScaleSpace::base_source::<u16>(&many),
+        GpuBase::<u16>::source(&many),
         GpuExtrema::source(&many),
-        GpuScaleSpace::base_source::<f32>(&vlfeat),
-        GpuScaleSpace::levels_source(&SiftOptions { levels: 1, sigma: 4.0, ..vlfeat }),
+        GpuBase::<f32>::source(&vlfeat),
+        GpuScaleSpace::source(&SiftOptions { levels: 1, sigma: 4.0, ..vlfeat }),
         GpuExtrema::source(&vlfeat),
     ]);
 }

@@ -3,16 +3,34 @@
 use super::BINS;
 use crate::Result;
 use crate::device::gpu::{Commands, Gpu};
+use crate::feature::WORDS;
 use crate::feature::gpu::GpuKeypoints;
-use crate::feature::sift::gpu::plan::{GpuLevels, groups};
+use crate::feature::sift::gpu::plan::{GpuLevels, Plan, groups};
 use crate::feature::sift::window::{self, GROUP};
 use crate::feature::sift::{SiftOptions, SiftPreset};
 use std::f32::consts::TAU;
-use tiepoint_gpu::{Kernel, KernelSource, arguments};
+use tiepoint_gpu::{Kernel, KernelSource};
+
+tiepoint_gpu::kernel! {
+    /// Appends every point with every of its directions to the features of its image: the second dimension.
+    unsafe kernel orient(groups) = Orient {
+        write features: u32 as Keypoint [groups[1] * feature_capacity * WORDS as i128],
+        write feature_counts: u32 [groups[1]],
+        read points: u32 as Keypoint [groups[1] * point_capacity * WORDS as i128],
+        read point_counts: u32 [groups[1]],
+        read levels: f32 [groups[1] * image_stride],
+        read octaves: u32 as Octave [octave_count * Plan::OCTAVE_WORDS as i128],
+    } {
+        image_stride: u64,
+        feature_capacity: u32,
+        point_capacity: u32,
+        octave_count: i32,
+    }
+}
 
 /// Finds the directions of points.
 #[derive(Clone, Debug)]
-pub(crate) struct GpuOrient(Kernel);
+pub(crate) struct GpuOrient(Kernel<Orient<'static>>);
 
 impl GpuOrient {
     pub(crate) fn source(options: &SiftOptions) -> KernelSource {
@@ -26,11 +44,12 @@ impl GpuOrient {
             .define_f32("CENTRE", if exact { 0.5 } else { 0.0 })
             .define("SMOOTHED_SIX_TIMES", u8::from(vlfeat))
             .define("MOST_ANGLES", if vlfeat { 4 } else { BINS })
+            .kernel::<Orient<'_>>([GROUP, 1])
             .text(include_str!("orient.cl"))
     }
 
     pub(crate) fn new(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
-        Ok(Self(gpu.program(&Self::source(options))?.untyped_kernel("orient", [GROUP, 1])?))
+        Ok(Self(gpu.program(&Self::source(options))?.kernel::<Orient<'_>>()?))
     }
 
     /// Appends every point with every of its directions to `features`, whose counts must be 0.
@@ -41,17 +60,18 @@ impl GpuOrient {
         points: &GpuKeypoints,
         levels: &GpuLevels,
     ) -> Result<()> {
-        let arguments = arguments![
-            &features.keypoints,
-            &features.counts,
-            features.capacity as u32,
-            &points.keypoints,
-            &points.counts,
-            points.capacity as u32,
-            &levels.values,
-            levels.plan.image_stride as u64,
-            &levels.octaves,
-        ];
-        Ok(commands.launch_untyped(&self.0, groups(points, levels.plan.images), arguments)?)
+        let arguments = Orient {
+            features: &features.keypoints,
+            feature_counts: &features.counts,
+            points: &points.keypoints,
+            point_counts: &points.counts,
+            levels: &levels.values,
+            octaves: &levels.octaves,
+            image_stride: levels.plan.image_stride as u64,
+            feature_capacity: features.capacity as u32,
+            point_capacity: points.capacity as u32,
+            octave_count: levels.plan.octaves.len() as i32,
+        };
+        Ok(commands.launch(&self.0, groups(points, levels.plan.images), arguments)?)
     }
 }

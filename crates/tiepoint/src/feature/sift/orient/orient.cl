@@ -110,10 +110,8 @@ FUNCTION void append_peaks(GLOBAL Keypoint *features, GLOBAL u32 *feature_count,
 }
 
 // Appends every point with every of its directions to the features of its image: the second dimension.
-KERNEL_OF(LANES, 1) orient(GLOBAL Keypoint *features, GLOBAL u32 *feature_counts, u32 feature_capacity,
-                        const GLOBAL Keypoint *RESTRICT points, const GLOBAL u32 *RESTRICT point_counts,
-                        u32 point_capacity, const GLOBAL f32 *RESTRICT pyramid, u64 image_stride,
-                        const GLOBAL Octave *RESTRICT octaves) {
+KERNEL(orient) {
+    const u32 feature_capacity = args.feature_capacity, point_capacity = args.point_capacity;
     LOCAL u32 sums[BINS * LANES];
     LOCAL i64 histogram[BINS];
     LOCAL i64 smoothed[BINS];
@@ -121,10 +119,10 @@ KERNEL_OF(LANES, 1) orient(GLOBAL Keypoint *features, GLOBAL u32 *feature_counts
     u32 count = point_counts[GROUP_Y] < point_capacity ? point_counts[GROUP_Y] : point_capacity;
     points += (u64)GROUP_Y * point_capacity;
     features += (u64)GROUP_Y * feature_capacity;
-    pyramid += (u64)GROUP_Y * image_stride;
+    levels += (u64)GROUP_Y * args.image_stride;
     LOCAL_POINTER u32 *column = sums + lane;
     for (u32 i = (u32)GROUP_X; i < count; i += (u32)GROUPS_X) {
-        Point point = point_of(points + i, pyramid, octaves);
+        Point point = point_of(points + i, levels, octaves);
         for (i32 bin = 0; bin < BINS; bin++) column[bin * LANES] = 0;
         add_window(column, &point, 1.5f * point.scale, lane);
         BARRIER();

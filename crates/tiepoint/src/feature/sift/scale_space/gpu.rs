@@ -15,11 +15,11 @@ use crate::device::gpu::{Commands, Gpu};
 use crate::feature::sift::gpu::plan::{self, GpuLevels, OctavePlan, Plan};
 use crate::feature::sift::{SiftOptions, SiftPreset};
 use crate::filter::border as border_rule;
-use crate::image::gpu::{GpuImage, GpuPixel};
+use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel, PixelKind};
 use crate::image::{self, Size};
 use crate::{Error, Result};
 use std::ops::Range;
-use tiepoint_gpu::{Kernel, KernelSource, Positional, arguments};
+use tiepoint_gpu::{Kernel, KernelSource};
 
 /// Lanes of a group, one a column.
 const GROUP: usize = 256;
@@ -37,23 +37,105 @@ const TILE_PITCH: usize = GROUP + 4;
 const SMALL_GROUP: usize = 256;
 /// f32s of a level in that group's local memory, which holds two.
 const SMALL_TILE: usize = 5888;
-/// Tasks of a launch: with one level an octave, three octaves are under way at a time.
-const TASKS: usize = 3;
 /// Work groups that a multiprocessor holds at a time.
 const RESIDENT: usize = 3;
 
-/// Makes the Gaussian levels of images.
+tiepoint_gpu::kernel! {
+    /// Level 0 of the first octave of one image.
+    unsafe kernel blur_base(groups) = BlurBase<T: GpuPixel> {
+        write levels: f32 [offset + level_len(width, height)],
+        read pixels: T [input_height * pixel_pitch],
+    } {
+        /// f32s from the start of the levels to this one.
+        offset: u64,
+        pixel_pitch: i32,
+        input_width: i32,
+        input_height: i32,
+        width: i32,
+        height: i32,
+        /// Rows that a group goes down.
+        rows: i32,
+    }
+}
+
+tiepoint_gpu::kernel! {
+    /// A level of each of up to three octaves, which do not depend on each other, of all images (the third dimension).
+    /// With one level an octave, three octaves are under way at a time.
+    unsafe kernel blur_levels(groups) = BlurLevels {
+        write levels: f32 [groups[2] * image_stride],
+    } {
+        image_stride: u64,
+        a: BlurTask,
+        b: BlurTask,
+        c: BlurTask,
+    }
+}
+
+tiepoint_gpu::kernel_struct! {
+    /// A level that is to be made, for the kernel.
+    struct BlurTask {
+        /// f32s from the start of an image's levels to the octave.
+        offset: u64,
+        level: i32,
+        width: i32,
+        height: i32,
+        /// Rows that a group goes down.
+        rows: i32,
+        /// Whether the level also becomes level 0 of the next octave.
+        decimates: i32,
+    }
+}
+
+tiepoint_gpu::kernel! {
+    /// All levels of the last octaves, from level 0 of the first of them: one group an image.
+    unsafe kernel blur_small(groups) = BlurSmall {
+        write levels: f32 [groups[2] * image_stride],
+        read octaves: u32 as Octave [end * Plan::OCTAVE_WORDS as i128],
+    } {
+        image_stride: u64,
+        /// The first of them, and the one after the last.
+        first: i32,
+        end: i32,
+        /// Octaves before this one give level 0 of the next.
+        decimated: i32,
+    }
+}
+
+/// f32s of a level.
+fn level_len(width: i128, height: i128) -> i128 {
+    let alignment = Plan::ALIGNMENT as i128;
+    (width + alignment - 1) / alignment * alignment * height
+}
+
+/// Makes level 0 of the first octave of images of pixel `T`.
+#[derive(Clone, Debug)]
+pub(crate) struct GpuBase<T: GpuPixel> {
+    kernel: Kernel<BlurBase<'static, T>>,
+    doubled: bool,
+    room: Room,
+}
+
+/// A [`GpuBase`] of any pixel type.
+#[derive(Clone, Debug)]
+pub(crate) enum AnyGpuBase {
+    U8(GpuBase<u8>),
+    U16(GpuBase<u16>),
+    F32(GpuBase<f32>),
+}
+
+/// Makes the other Gaussian levels.
 #[derive(Clone, Debug)]
 pub(crate) struct GpuScaleSpace {
-    base: Kernel,
-    levels: Kernel,
-    small: Kernel,
-    doubled: bool,
+    levels: Kernel<BlurLevels<'static>>,
+    small: Kernel<BlurSmall<'static>>,
     /// No Gaussian between levels is wider than a halo.
     narrow: bool,
-    /// Work groups that fill the device.
-    room: usize,
+    room: Room,
 }
+
+/// Work groups that fill the device.
+#[derive(Clone, Copy, Debug)]
+struct Room(usize);
 
 /// A level of an octave that is to be made.
 #[derive(Clone, Copy)]
@@ -64,97 +146,71 @@ struct Task<'p> {
     decimates: bool,
 }
 
-impl GpuScaleSpace {
-    /// The program for level 0 of images of pixel `T`.
-    pub(crate) fn base_source<T: GpuPixel>(options: &SiftOptions) -> KernelSource {
-        let source = Self::shared(KernelSource::new("sift base"), options, 0..1)
+/// What both programs need for some levels.
+fn shared(source: KernelSource, options: &SiftOptions, levels: Range<usize>) -> KernelSource {
+    let radii = taps(options).into_iter().map(|t| t.len() - 1);
+    let wide = radii.skip(levels.start).take(levels.len()).filter(|&r| r > HALO);
+    let tile = wide.map(|r| (WIDTH + 2 * r) * ROWS).max();
+    let defines = [
+        ("ALIGNMENT", Plan::ALIGNMENT),
+        ("GROUP", GROUP),
+        ("HALO", HALO),
+        ("WIDTH", WIDTH),
+        ("ROWS", ROWS),
+        ("TILE_PITCH", TILE_PITCH),
+        ("TILE", tile.unwrap_or(2 * ROWS * TILE_PITCH).max(2 * ROWS * TILE_PITCH)),
+    ];
+    let source = defines.iter().fold(source, |source, (name, value)| source.define(name, value));
+    border_rule::for_kernels(source, border(options))
+}
+
+/// The functions that make some levels.
+fn blurs(source: KernelSource, options: &SiftOptions, levels: Range<usize>) -> KernelSource {
+    let mut taps = taps(options);
+    // So that the program does not depend on options that concern only the other one.
+    taps[..levels.start].iter_mut().for_each(Vec::clear);
+    taps.truncate(levels.end);
+    let first: Vec<i32> = (0..taps.len()).map(|l| taps[..l].concat().len() as i32).collect();
+    let radii: Vec<i32> = taps.iter().map(|t| t.len() as i32 - 1).collect();
+    let source = source
+        .table_f32("TAPS", &taps.concat())
+        .table_i32("RADII", &radii)
+        .table_i32("FIRST_TAPS", &first)
+        .text(include_str!("input.h"));
+    levels.fold(source, |source, l| {
+        source
+            .define("BLUR", format!("blur_{l}"))
+            .define("RADIUS", radii[l])
+            .define("TAP(k)", format!("TAPS[{} + (k)]", first[l]))
+            .text(include_str!("blur.h"))
+    })
+}
+
+impl<T: GpuPixel> GpuBase<T> {
+    pub(crate) fn source(options: &SiftOptions) -> KernelSource {
+        let source = shared(KernelSource::new("sift base"), options, 0..1)
             .define("BASE", 1)
             .define("DOUBLED", u8::from(options.first_octave < 0))
             .define("HALF_PIXELS", u8::from(options.preset == SiftPreset::OpenCv));
-        Self::blurs(image::gpu::for_kernels::<T>(source), options, 0..1)
+        blurs(image::gpu::for_kernels::<T>(source), options, 0..1)
+            .kernel_resident::<BlurBase<'_, T>>([GROUP as u32, 1], RESIDENT as u32)
+            .text(include_str!("scale_space.cl"))
     }
 
-    /// The program for the other levels.
-    pub(crate) fn levels_source(options: &SiftOptions) -> KernelSource {
-        let levels = 1..usize::from(options.levels) + 3;
-        let cases = levels.clone().map(|l| {
-            let half_size = if l == usize::from(options.levels) { "half_size" } else { "0" };
-            format!("case {l}: blur_{l}(tile, from, to, {half_size}, width, height, x0, y0, y1); break; ")
-        });
-        let source = Self::shared(KernelSource::new("sift levels"), options, levels.clone())
-            .define("BASE", 0)
-            .define("LEVELS", options.levels)
-            .define("BLUR_CASES", cases.collect::<String>())
-            .define("SMALL_GROUP", SMALL_GROUP)
-            .define("SMALL_TILE", SMALL_TILE)
-            .text(plan::OCTAVE);
-        Self::blurs(source, options, levels)
-    }
-
-    /// What both programs need for some levels.
-    fn shared(source: KernelSource, options: &SiftOptions, levels: Range<usize>) -> KernelSource {
-        let radii = taps(options).into_iter().map(|t| t.len() - 1);
-        let wide = radii.skip(levels.start).take(levels.len()).filter(|&r| r > HALO);
-        let tile = wide.map(|r| (WIDTH + 2 * r) * ROWS).max();
-        let defines = [
-            ("ALIGNMENT", Plan::ALIGNMENT),
-            ("GROUP", GROUP),
-            ("RESIDENT", RESIDENT),
-            ("HALO", HALO),
-            ("WIDTH", WIDTH),
-            ("ROWS", ROWS),
-            ("TILE_PITCH", TILE_PITCH),
-            ("TILE", tile.unwrap_or(2 * ROWS * TILE_PITCH).max(2 * ROWS * TILE_PITCH)),
-        ];
-        let source = defines.iter().fold(source, |source, (name, value)| source.define(name, value));
-        border_rule::for_kernels(source, border(options))
-    }
-
-    /// The functions that make some levels, and the kernels over them.
-    fn blurs(source: KernelSource, options: &SiftOptions, levels: Range<usize>) -> KernelSource {
-        let mut taps = taps(options);
-        // So that the program does not depend on options that concern only the other one.
-        taps[..levels.start].iter_mut().for_each(Vec::clear);
-        taps.truncate(levels.end);
-        let first: Vec<i32> = (0..taps.len()).map(|l| taps[..l].concat().len() as i32).collect();
-        let radii: Vec<i32> = taps.iter().map(|t| t.len() as i32 - 1).collect();
-        let source = source
-            .table_f32("TAPS", &taps.concat())
-            .table_i32("RADII", &radii)
-            .table_i32("FIRST_TAPS", &first)
-            .text(include_str!("input.h"));
-        let instances = levels.fold(source, |source, l| {
-            source
-                .define("BLUR", format!("blur_{l}"))
-                .define("RADIUS", radii[l])
-                .define("TAP(k)", format!("TAPS[{} + (k)]", first[l]))
-                .text(include_str!("blur.h"))
-        });
-        instances.text(include_str!("scale_space.cl"))
-    }
-
-    /// For images of pixel `T`.
+    /// With these options.
     ///
     /// # Errors
     /// [`Error::Device`] when the device refuses.
-    pub(crate) fn new<T: GpuPixel>(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
-        let base = gpu.program(&Self::base_source::<T>(options))?;
-        let levels = gpu.program(&Self::levels_source(options))?;
-        Ok(Self {
-            base: base.untyped_kernel("blur_base", [GROUP as u32, 1])?,
-            small: levels.untyped_kernel("blur_small", [SMALL_GROUP as u32, 1])?,
-            levels: levels.untyped_kernel("blur_levels", [GROUP as u32, 1])?,
-            doubled: options.first_octave < 0,
-            narrow: taps(options)[1..].iter().all(|t| t.len() - 1 <= HALO),
-            room: gpu.info().units as usize * RESIDENT,
-        })
+    pub(crate) fn new(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
+        let kernel = gpu.program(&Self::source(options))?.kernel::<BlurBase<'_, T>>()?;
+        Ok(Self { kernel, doubled: options.first_octave < 0, room: Room::new(gpu) })
     }
 
     /// Makes level 0 of the first octave of image `index` from `image`.
     ///
     /// # Errors
     /// [`Error::Mismatch`] when the image is not as planned.
-    pub(crate) fn record_base<T: GpuPixel>(
+    pub(crate) fn record(
         &self,
         commands: &mut Commands,
         image: &GpuImage<T>,
@@ -171,31 +227,97 @@ impl GpuScaleSpace {
             )));
         }
         let first = plan.octaves[0];
-        let rows = self.rows(&[first.size], 1);
-        let groups = [first.size.width.div_ceil(WIDTH), first.size.height.div_ceil(rows), 1];
-        let offset = (index * plan.image_stride + first.offset) as u64;
-        let [pitch, input_width, input_height, width, height, rows] =
-            [image.pitch(), size.width, size.height, first.size.width, first.size.height, rows]
-                .map(|n| n as i32);
-        let arguments = arguments![
-            &levels.values,
-            image.buffer(),
-            pitch,
-            input_width,
-            input_height,
-            offset,
-            width,
-            height,
-            rows
-        ];
-        Ok(commands.launch_untyped(&self.base, groups, arguments)?)
+        let Size { width, height } = first.size;
+        let rows = self.room.rows(&[first.size], 1);
+        let arguments = BlurBase {
+            levels: &levels.values,
+            pixels: image.buffer(),
+            offset: (index * plan.image_stride + first.offset) as u64,
+            pixel_pitch: image.pitch() as i32,
+            input_width: size.width as i32,
+            input_height: size.height as i32,
+            width: width as i32,
+            height: height as i32,
+            rows: rows as i32,
+        };
+        let groups = [width.div_ceil(WIDTH), height.div_ceil(rows), 1];
+        Ok(commands.launch(&self.kernel, groups, arguments)?)
+    }
+}
+
+impl AnyGpuBase {
+    /// For images of this type of pixel.
+    ///
+    /// # Errors
+    /// As [`GpuBase::new`].
+    pub(crate) fn new(gpu: &Gpu, pixel: PixelKind, options: &SiftOptions) -> Result<Self> {
+        Ok(match pixel {
+            PixelKind::U8 => Self::U8(GpuBase::new(gpu, options)?),
+            PixelKind::U16 => Self::U16(GpuBase::new(gpu, options)?),
+            PixelKind::F32 => Self::F32(GpuBase::new(gpu, options)?),
+        })
     }
 
-    /// Makes all other levels of all images.
+    /// As [`GpuBase::record`].
+    ///
+    /// # Errors
+    /// As there, and [`Error::Mismatch`] for another type of pixel.
+    pub(crate) fn record(
+        &self,
+        commands: &mut Commands,
+        image: &AnyGpuImage,
+        index: usize,
+        levels: &GpuLevels,
+    ) -> Result<()> {
+        match self {
+            Self::U8(base) => base.record(commands, image.try_into()?, index, levels),
+            Self::U16(base) => base.record(commands, image.try_into()?, index, levels),
+            Self::F32(base) => base.record(commands, image.try_into()?, index, levels),
+        }
+    }
+}
+
+impl GpuScaleSpace {
+    pub(crate) fn source(options: &SiftOptions) -> KernelSource {
+        let levels = 1..usize::from(options.levels) + 3;
+        let cases = levels.clone().map(|l| {
+            let half_size = if l == usize::from(options.levels) { "half_size" } else { "0" };
+            format!(
+                "case {l}: blur_{l}(tile, from, to, {half_size}, task.width, task.height, x0, y0, y1); break; "
+            )
+        });
+        let source = shared(KernelSource::new("sift levels"), options, levels.clone())
+            .define("BASE", 0)
+            .define("LEVELS", options.levels)
+            .define("BLUR_CASES", cases.collect::<String>())
+            .define("SMALL_GROUP", SMALL_GROUP)
+            .define("SMALL_TILE", SMALL_TILE)
+            .text(plan::OCTAVE);
+        blurs(source, options, levels)
+            .kernel_resident::<BlurLevels<'_>>([GROUP as u32, 1], RESIDENT as u32)
+            .kernel::<BlurSmall<'_>>([SMALL_GROUP as u32, 1])
+            .text(include_str!("scale_space.cl"))
+    }
+
+    /// With these options.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when the device refuses.
+    pub(crate) fn new(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
+        let program = gpu.program(&Self::source(options))?;
+        Ok(Self {
+            levels: program.kernel::<BlurLevels<'_>>()?,
+            small: program.kernel::<BlurSmall<'_>>()?,
+            narrow: taps(options)[1..].iter().all(|t| t.len() - 1 <= HALO),
+            room: Room::new(gpu),
+        })
+    }
+
+    /// Makes all levels of all images but level 0 of the first octave.
     ///
     /// # Errors
     /// [`Error::Device`] when a launch would be too large.
-    pub(crate) fn record_levels(&self, commands: &mut Commands, levels: &GpuLevels) -> Result<()> {
+    pub(crate) fn record(&self, commands: &mut Commands, levels: &GpuLevels) -> Result<()> {
         let (plan, octaves) = (&levels.plan, &levels.plan.octaves);
         let is_small = |o: &OctavePlan| self.narrow && fits_local_memory(o.size);
         let small = octaves.iter().position(is_small).unwrap_or(octaves.len());
@@ -211,38 +333,53 @@ impl GpuScaleSpace {
             self.record_turn(commands, &tasks, levels)?;
         }
         if small < octaves.len() {
-            let arguments = arguments![
-                &levels.values,
-                &levels.octaves,
-                plan.image_stride as u64,
-                small as i32,
-                octaves.len() as i32,
-                plan.decimated() as i32
-            ];
-            commands.launch_untyped(&self.small, [1, 1, plan.images], arguments)?;
+            let arguments = BlurSmall {
+                levels: &levels.values,
+                octaves: &levels.octaves,
+                image_stride: plan.image_stride as u64,
+                first: small as i32,
+                end: octaves.len() as i32,
+                decimated: plan.decimated() as i32,
+            };
+            commands.launch(&self.small, [1, 1, plan.images], arguments)?;
         }
         Ok(())
     }
 
     fn record_turn(&self, commands: &mut Commands, tasks: &[Task<'_>], levels: &GpuLevels) -> Result<()> {
-        let images = levels.plan.images;
+        let GpuLevels { plan, values, .. } = levels;
         let sizes: Vec<Size> = tasks.iter().map(|task| task.octave.size).collect();
-        let rows = self.rows(&sizes, images);
-        let mut arguments = arguments![&levels.values, &levels.values, levels.plan.image_stride as u64];
-        for i in 0..TASKS {
-            // A missing task repeats the last one's numbers; no group comes to it.
-            let Task { octave, level, decimates } = tasks[i.min(tasks.len() - 1)];
-            arguments
-                .extend([level, octave.size.width, octave.size.height].map(|n| Positional::from(n as i32)));
-            arguments.extend(arguments![octave.offset as u64, rows as i32, i32::from(decimates)]);
+        let rows = self.room.rows(&sizes, plan.images);
+        // A missing task repeats the last one's numbers; no group comes to it.
+        let [a, b, c] = std::array::from_fn(|i| tasks[i.min(tasks.len() - 1)].for_kernel(rows));
+        let arguments = BlurLevels { levels: values, image_stride: plan.image_stride as u64, a, b, c };
+        Ok(commands.launch(&self.levels, [groups_of(&sizes, rows), 1, plan.images], arguments)?)
+    }
+}
+
+impl Task<'_> {
+    fn for_kernel(self, rows: usize) -> BlurTask {
+        let Self { octave, level, decimates } = self;
+        BlurTask {
+            offset: octave.offset as u64,
+            level: level as i32,
+            width: octave.size.width as i32,
+            height: octave.size.height as i32,
+            rows: rows as i32,
+            decimates: i32::from(decimates),
         }
-        Ok(commands.launch_untyped(&self.levels, [groups_of(&sizes, rows), 1, images], arguments)?)
+    }
+}
+
+impl Room {
+    fn new(gpu: &Gpu) -> Self {
+        Self(gpu.info().units as usize * RESIDENT)
     }
 
     /// Rows that a group goes down. Each begins by filling its window: few groups are less work. But they run some at a
     /// time, and the last of them should leave little of the device idle.
-    fn rows(&self, sizes: &[Size], images: usize) -> usize {
-        let turns = |rows| (groups_of(sizes, rows) * images).div_ceil(self.room);
+    fn rows(self, sizes: &[Size], images: usize) -> usize {
+        let turns = |rows| (groups_of(sizes, rows) * images).div_ceil(self.0);
         let highest = sizes.iter().map(|size| size.height).max().unwrap_or(0);
         let possible = (ROWS..highest + ROWS).step_by(ROWS);
         possible.min_by_key(|&rows| turns(rows) * (rows + FILLING)).unwrap_or(ROWS)

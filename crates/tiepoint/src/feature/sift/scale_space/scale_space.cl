@@ -2,56 +2,48 @@
 
 #if BASE
 // Level 0 of the first octave of one image.
-KERNEL_RESIDENT(GROUP, 1, RESIDENT) blur_base(GLOBAL f32 *RESTRICT to, const GLOBAL PIXEL *RESTRICT pixels, i32 pixel_pitch,
-                           i32 input_width, i32 input_height, u64 offset, i32 width, i32 height, i32 rows) {
+KERNEL(blur_base) {
     LOCAL float4 tile[TILE / 4];
     Input input;
     input.pixels = pixels;
-    input.pitch = pixel_pitch;
-    input.width = input_width;
-    input.height = input_height;
-    i32 y0 = GROUP_Y * rows;
-    blur_0((LOCAL_POINTER f32 *)tile, input, to + offset, 0, width, height, GROUP_X * WIDTH, y0,
-           MIN_I(height, y0 + rows));
+    input.pitch = args.pixel_pitch;
+    input.width = args.input_width;
+    input.height = args.input_height;
+    i32 y0 = GROUP_Y * args.rows;
+    blur_0((LOCAL_POINTER f32 *)tile, input, levels + args.offset, 0, args.width, args.height, GROUP_X * WIDTH, y0,
+           MIN_I(args.height, y0 + args.rows));
 }
 #else
-// What one launch does: a level of each of up to three octaves that do not depend on each other. A task is the level,
-// the octave's size, its offset, the rows a group takes, and whether level LEVELS becomes level 0 of a next octave.
-#define TAKE(n) \
-    level = level_##n, width = width_##n, height = height_##n, offset = offset_##n, rows = rows_##n, decimates = decimates_##n
-
 FUNCTION i32 strips_of(i32 width) { return (width + WIDTH - 1) / WIDTH; }
 
 // Work groups of a task.
-FUNCTION i32 groups_of(i32 width, i32 height, i32 rows) { return strips_of(width) * ((height + rows - 1) / rows); }
+FUNCTION i32 groups_of(BlurTask task) {
+    return strips_of(task.width) * ((task.height + task.rows - 1) / task.rows);
+}
 
-// `to` and `from` are the same memory; no launch writes what it reads.
-KERNEL_RESIDENT(GROUP, 1, RESIDENT) blur_levels(GLOBAL f32 *RESTRICT to, const GLOBAL f32 *RESTRICT from, u64 image_stride,
-                            i32 level_a, i32 width_a, i32 height_a, u64 offset_a, i32 rows_a, i32 decimates_a,
-                            i32 level_b, i32 width_b, i32 height_b, u64 offset_b, i32 rows_b, i32 decimates_b,
-                            i32 level_c, i32 width_c, i32 height_c, u64 offset_c, i32 rows_c, i32 decimates_c) {
+// What one launch does: a level of each of up to three octaves that do not depend on each other. The level below, the
+// level itself and level 0 of the next octave are three parts of the memory that do not overlap.
+KERNEL(blur_levels) {
     LOCAL float4 tile4[TILE / 4];
     LOCAL_POINTER f32 *tile = (LOCAL_POINTER f32 *)tile4;
     i32 group = GROUP_X;
-    i32 level, width, height, rows, decimates;
-    u64 offset;
-    TAKE(a);
-    if (group >= groups_of(width, height, rows)) {
-        group -= groups_of(width, height, rows);
-        TAKE(b);
-        if (group >= groups_of(width, height, rows)) {
-            group -= groups_of(width, height, rows);
-            TAKE(c);
+    BlurTask task = args.a;
+    if (group >= groups_of(task)) {
+        group -= groups_of(task);
+        task = args.b;
+        if (group >= groups_of(task)) {
+            group -= groups_of(task);
+            task = args.c;
         }
     }
-    i32 x0 = group % strips_of(width) * WIDTH, y0 = group / strips_of(width) * rows;
-    i32 y1 = MIN_I(height, y0 + rows);
-    u64 level_len = (u64)pitch_of(width) * height;
-    u64 at = (u64)GROUP_Z * image_stride + offset + (u64)level * level_len;
-    GLOBAL f32 *half_size = decimates ? to + (at + 3 * level_len) : 0;
-    to += at;
-    from += at - level_len;
-    switch (level) { BLUR_CASES }
+    i32 strips = strips_of(task.width);
+    i32 x0 = group % strips * WIDTH, y0 = group / strips * task.rows;
+    i32 y1 = MIN_I(task.height, y0 + task.rows);
+    u64 level_len = (u64)pitch_of(task.width) * task.height;
+    GLOBAL f32 *to = levels + ((u64)GROUP_Z * args.image_stride + task.offset + (u64)task.level * level_len);
+    const GLOBAL f32 *from = to - level_len;
+    GLOBAL f32 *half_size = task.decimates ? to + 3 * level_len : 0;
+    switch (task.level) { BLUR_CASES }
 }
 
 // Four neighbouring sums from local memory, `stride` apart; each of the two reads a tap serves all four.
@@ -77,14 +69,14 @@ FUNCTION void blur_four(f32 *sums, const LOCAL_POINTER f32 *at, i32 stride, CONS
 
 // All levels of the last octaves, from level 0 of the first of them: one group an image, everything in local memory.
 // They are so small that launches would take longer than the work. Octaves before `decimated` give level 0 of the next.
-KERNEL_OF(SMALL_GROUP, 1) blur_small(GLOBAL f32 *levels, const GLOBAL Octave *RESTRICT octaves, u64 image_stride, i32 first,
-                                  i32 end, i32 decimated) {
+KERNEL(blur_small) {
+    const i32 decimated = args.decimated;
     // A level with HALO rows before it and after, and its vertical sums with HALO columns.
     LOCAL f32 level[SMALL_TILE];
     LOCAL f32 between[SMALL_TILE];
     i32 lane = LANE_X;
-    levels += (u64)GROUP_Z * image_stride;
-    for (i32 o = first; o < end; o++) {
+    levels += (u64)GROUP_Z * args.image_stride;
+    for (i32 o = args.first; o < args.end; o++) {
         i32 width = octaves[o].width, height = octaves[o].height, pitch = octaves[o].pitch;
         i32 area = width * height, half_pitch = pitch_of(width / 2);
         // Odd, so that neighbouring rows lie in different banks.

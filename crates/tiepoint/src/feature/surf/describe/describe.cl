@@ -1,17 +1,14 @@
 // Descriptors, as mod.rs beside this: one group a keypoint. Wavelets first, a sample a lane; then the sums of cells,
 // a value of a cell a lane, each in its stated order.
 
-KERNEL_OF(DESCRIBE_GROUP, 1) describe(GLOBAL f32 *RESTRICT descriptors, const GLOBAL Keypoint *RESTRICT oriented,
-                                   const GLOBAL f32 *RESTRICT directions, const GLOBAL u32 *RESTRICT counts,
-                                   const GLOBAL SUM *RESTRICT sums, const GLOBAL f32 *RESTRICT square,
-                                   u32 capacity, u32 most, i32 pitch, i32 width, i32 height, u64 origin, u64 image_sums) {
+KERNEL(describe) {
     LOCAL f32 along[SAMPLES_OF_SQUARE], aside[SAMPLES_OF_SQUARE];
     // [value][cell]
     LOCAL f32 values[VALUES * CELLS];
     LOCAL f32 squares[CELLS];
-    u32 count = wanted(counts, capacity, most);
-    u64 first = (u64)GROUP_Y * capacity;
-    sums += origin + (u64)GROUP_Y * image_sums;
+    u32 count = wanted(counts, args.capacity, args.limit);
+    u64 first = (u64)GROUP_Y * args.capacity;
+    sums += args.plane.origin + (u64)GROUP_Y * args.plane.step;
     i32 lane = LANE_X;
     for (u32 at = (u32)GROUP_X; at < count; at += (u32)GROUPS_X) {
         f32 scale = oriented[first + at].scale;
@@ -25,7 +22,7 @@ KERNEL_OF(DESCRIBE_GROUP, 1) describe(GLOBAL f32 *RESTRICT descriptors, const GL
             i32 x = (i32)ROUND_EVEN(FMA(step_cos, u, across));
             i32 y = (i32)ROUND_EVEN(FMA(step_sin, u, down));
             SUM sum_x, sum_y;
-            haar(sums, pitch, width, height, x, y, reach, &sum_x, &sum_y);
+            haar(sums, args.plane, x, y, reach, &sum_x, &sum_y);
             f32 dx = signed_f32(sum_x), dy = signed_f32(sum_y);
             along[n] = FMA(cosine, dx, sine * dy);
             aside[n] = FMA(cosine, dy, -(sine * dx));

@@ -2,30 +2,53 @@
 
 use super::{CELLS, Square};
 use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::feature::WORDS;
 use crate::feature::gpu::GpuKeypoints;
 use crate::feature::surf::SurfOptions;
 use crate::feature::surf::gpu::layers::groups;
-use crate::feature::surf::integral::{self, Sums};
+use crate::feature::surf::integral::{self, Sums, SumsPlane};
 use crate::filter::integral::GpuSum;
-use crate::image::Size;
 use crate::{Result, feature};
-use tiepoint_gpu::{Kernel, KernelSource, arguments};
+use tiepoint_gpu::{Kernel, KernelSource};
 
 /// Lanes that describe one keypoint: as many as it can have values.
 const GROUP: u32 = 128;
 
+tiepoint_gpu::kernel! {
+    /// The descriptors of the oriented keypoints of every image: the second dimension.
+    unsafe kernel describe(groups) = Describe<A: GpuSum> {
+        write descriptors: f32 [groups[1] * capacity * dimension],
+        read oriented: u32 as Keypoint [groups[1] * capacity * WORDS as i128],
+        read directions: f32 [groups[1] * capacity * 2],
+        read counts: u32 [groups[1]],
+        read sums: A [plane.numbers(groups[1])],
+        /// Columns, rows and weights of the square's samples, and the samples of its cells where these overlap.
+        read square: f32 [square_len],
+    } {
+        plane: SumsPlane,
+        /// Keypoints of an image at most.
+        capacity: u32,
+        /// Keypoints of an image that are wanted.
+        limit: u32,
+        /// Values of a descriptor, and numbers of the square: those that the program is compiled for.
+        dimension: i32,
+        square_len: i32,
+    }
+}
+
 /// Describes oriented keypoints.
 #[derive(Debug)]
-pub(in crate::feature::surf) struct GpuDescribe {
-    kernel: Kernel,
+pub(in crate::feature::surf) struct GpuDescribe<A: GpuSum> {
+    /// None where no descriptors are wanted.
+    kernel: Option<Kernel<Describe<'static, A>>>,
     square: Buffer<f32>,
     /// Keypoints of an image that are wanted.
     limit: u32,
     dimension: usize,
 }
 
-impl GpuDescribe {
-    pub(in crate::feature::surf) fn source<A: GpuSum>(options: &SurfOptions) -> KernelSource {
+impl<A: GpuSum> GpuDescribe<A> {
+    pub(in crate::feature::surf) fn source(options: &SurfOptions) -> KernelSource {
         let square = Square::new(options);
         let order: Vec<i32> = match options.extended {
             true => (0..8).collect(),
@@ -43,11 +66,15 @@ impl GpuDescribe {
             .define("COLUMNS_OUTER", u8::from(square.columns_outer))
             .define_f32("TO_CORNER", square.to_corner)
             .table_i32("ORDER", &order)
+            .kernel::<Describe<'_, A>>([GROUP, 1])
             .text(include_str!("describe.cl"))
     }
 
-    pub(in crate::feature::surf) fn new<A: GpuSum>(gpu: &Gpu, options: &SurfOptions) -> Result<Self> {
-        let kernel = gpu.program(&Self::source::<A>(options))?.untyped_kernel("describe", [GROUP, 1])?;
+    pub(in crate::feature::surf) fn new(gpu: &Gpu, options: &SurfOptions) -> Result<Self> {
+        let kernel = match options.dimension() {
+            0 => None,
+            _ => Some(gpu.program(&Self::source(options))?.kernel::<Describe<'_, A>>()?),
+        };
         let Square { u, v, weights, members, .. } = Square::new(options);
         let members = members.into_iter().map(f32::from).collect();
         Ok(Self {
@@ -59,33 +86,28 @@ impl GpuDescribe {
     }
 
     /// Writes the descriptors of oriented keypoints.
-    pub(in crate::feature::surf) fn record<A: GpuSum>(
+    pub(in crate::feature::surf) fn record(
         &self,
         commands: &mut Commands,
         sums: Sums<'_, A>,
         (oriented, directions): (&GpuKeypoints, &Buffer<f32>),
         descriptors: &Buffer<f32>,
     ) -> Result<()> {
-        if self.dimension == 0 {
-            return Ok(());
-        }
+        let Some(kernel) = &self.kernel else { return Ok(()) };
         commands.stage("describe");
-        let Size { width, height } = sums.size();
-        let arguments = arguments![
+        let arguments = Describe {
             descriptors,
-            &oriented.keypoints,
+            oriented: &oriented.keypoints,
             directions,
-            &oriented.counts,
-            sums.buffer(),
-            &self.square,
-            oriented.capacity as u32,
-            self.limit,
-            sums.pitch(),
-            width as i32,
-            height as i32,
-            sums.origin(),
-            sums.stride()
-        ];
-        Ok(commands.launch_untyped(&self.kernel, groups(oriented), arguments)?)
+            counts: &oriented.counts,
+            sums: sums.buffer(),
+            square: &self.square,
+            plane: sums.plane(),
+            capacity: oriented.capacity as u32,
+            limit: self.limit,
+            dimension: self.dimension as i32,
+            square_len: self.square.len() as i32,
+        };
+        Ok(commands.launch(kernel, groups(oriented), arguments)?)
     }
 }

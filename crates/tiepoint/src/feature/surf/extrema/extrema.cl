@@ -49,19 +49,15 @@ FUNCTION f32 mixed(f32 a, f32 b, f32 c, f32 d) { return (a - b - c + d) * 0.25f;
 
 FUNCTION f32 clamped(f32 v, i32 n) { return MIN_F(MAX_F(ROUND_EVEN(v), 0.0f), (f32)(n - 1)); }
 
-// `mask_pitch` is 0 where there is no mask.
-KERNEL_OF(TILE_X, TILE_Y) search(GLOBAL Keypoint *RESTRICT keypoints, GLOBAL u32 *counts,
-                              const GLOBAL f32 *RESTRICT responses, const GLOBAL SearchedLayer *RESTRICT layers,
-                              const GLOBAL u8 *RESTRICT mask, i32 layer_count, u32 capacity, f32 threshold,
-                              i32 mask_pitch, i32 width, i32 height, u64 image_responses) {
+KERNEL(search) {
     i32 n = 0;
-    while (n + 1 < layer_count && (u32)GROUP_X >= layers[n + 1].first_group) n++;
+    while (n + 1 < args.layer_count && (u32)GROUP_X >= layers[n + 1].first_group) n++;
     const GLOBAL SearchedLayer *layer = layers + n;
     i32 group = GROUP_X - (i32)layer->first_group;
     i32 column = layer->columns[0] + group % layer->groups_across * TILE_X + LANE_X;
     i32 first_row = layer->rows[0] + group / layer->groups_across * (TILE_Y * ROWS_PER_LANE) + LANE_Y;
     if (column >= layer->columns[1]) return;
-    responses += (u64)GROUP_Z * image_responses;
+    responses += (u64)GROUP_Z * args.image_responses;
     for (i32 k = 0; k < ROWS_PER_LANE; k++) {
         i32 row = first_row + k * TILE_Y;
         if (row >= layer->rows[1]) return;
@@ -78,7 +74,7 @@ KERNEL_OF(TILE_X, TILE_Y) search(GLOBAL Keypoint *RESTRICT keypoints, GLOBAL u32
         Neighbourhood below = near_by[0], own = near_by[1], above = near_by[2];
         f32 signed_response = own.at[0];
         f32 v = ABS(signed_response);
-        if (!(v > threshold)) continue;
+        if (!(v > args.threshold)) continue;
         if (!(v > magnitude(own, 0, -1) && v > magnitude(own, 0, 1))) continue;
         if (weaker(own, -1, v) + weaker(own, 1, v) < 6) continue;
         if (weaker(above, -1, v) + weaker(above, 0, v) + weaker(above, 1, v) < 9) continue;
@@ -118,11 +114,11 @@ KERNEL_OF(TILE_X, TILE_Y) search(GLOBAL Keypoint *RESTRICT keypoints, GLOBAL u32
         found.octave_layer = (u32)(layer->octave + 128) << 8 | (u32)layer->layer;
         found.sign = signed_response > 0.0f ? 1 : -1;
         found.mark = 0u;
-        if (mask_pitch > 0) {
-            u64 mask_row = (u64)GROUP_Z * height + (u64)clamped(found.y, height);
-            if (mask[mask_row * mask_pitch + (u64)clamped(found.x, width)] == 0) continue;
+        if (args.mask_pitch > 0) {
+            u64 mask_row = (u64)GROUP_Z * args.height + (u64)clamped(found.y, args.height);
+            if (mask[mask_row * args.mask_pitch + (u64)clamped(found.x, args.width)] == 0) continue;
         }
         u32 slot = ATOMIC_ADD(counts + GROUP_Z, 1u);
-        if (slot < capacity) keypoints[(u64)GROUP_Z * capacity + slot] = found;
+        if (slot < args.capacity) keypoints[(u64)GROUP_Z * args.capacity + slot] = found;
     }
 }

@@ -2,18 +2,43 @@
 //! keypoints is that of the device's threads; see [`GpuOrder`](crate::feature::order::GpuOrder).
 
 use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::feature::WORDS;
 use crate::feature::gpu::GpuKeypoints;
-use crate::feature::surf::gpu::layers::{DeviceLayers, Layers, ROWS_PER_LANE, TILE};
+use crate::feature::surf::gpu::layers::{DeviceLayers, Layers, ROWS_PER_LANE, SEARCHED_WORDS, TILE};
 use crate::feature::surf::{SurfOptions, SurfPreset};
 use crate::image::Size;
 use crate::{Result, feature};
-use tiepoint_gpu::{Kernel, KernelSource, Positional, arguments};
+use tiepoint_gpu::{Kernel, KernelSource};
+
+tiepoint_gpu::kernel! {
+    /// Appends the keypoints of all layers of every image (the third dimension) to its list, in any order.
+    unsafe kernel search(groups) = Search {
+        write keypoints: u32 as Keypoint [groups[2] * capacity * WORDS as i128],
+        write counts: u32 [groups[2]],
+        read responses: f32 [groups[2] * image_responses],
+        read layers: u32 as SearchedLayer [layer_count * SEARCHED_WORDS as i128],
+        /// The masks of all images; one number where there is none.
+        read mask: u8 [groups[2] * height * mask_pitch],
+    } {
+        image_responses: u64,
+        layer_count: i32,
+        /// Keypoints of an image at most.
+        capacity: u32,
+        threshold: f32,
+        /// 0: there is no mask.
+        mask_pitch: i32,
+        width: i32,
+        height: i32,
+    }
+}
 
 /// Finds and refines extrema.
 #[derive(Debug)]
 pub(in crate::feature::surf) struct GpuExtrema {
-    kernel: Kernel,
+    kernel: Kernel<Search<'static>>,
     threshold: f32,
+    /// In place of a mask.
+    none: Buffer<u8>,
 }
 
 impl GpuExtrema {
@@ -24,12 +49,13 @@ impl GpuExtrema {
             .define("TILE_Y", TILE[1])
             .define("ROWS_PER_LANE", ROWS_PER_LANE)
             .define_f32("SCALE_PER_SIZE", 1.2 / 9.0)
+            .kernel::<Search<'_>>(TILE)
             .text(include_str!("extrema.cl"))
     }
 
     pub(in crate::feature::surf) fn new(gpu: &Gpu, options: &SurfOptions) -> Result<Self> {
-        let kernel = gpu.program(&Self::source(options))?.untyped_kernel("search", TILE)?;
-        Ok(Self { kernel, threshold: options.threshold })
+        let kernel = gpu.program(&Self::source(options))?.kernel::<Search<'_>>()?;
+        Ok(Self { kernel, threshold: options.threshold, none: gpu.upload(&[0])? })
     }
 
     /// Counts and writes the keypoints of all layers, in any order and without angles; `mask` is one image's, and its
@@ -46,21 +72,22 @@ impl GpuExtrema {
         commands.stage("extrema");
         commands.zero(&found.counts)?;
         let Layers { len, searched, .. } = &table.layers;
-        // A kernel without a mask does not look at the one that it is given.
-        let mask_pitch = mask.map_or(0, |m| m.1 as i32);
-        let mask = mask.map_or_else(|| Positional::from(&found.counts), |m| Positional::from(m.0));
-        let mut arguments = arguments![&found.keypoints, &found.counts, responses, &table.searched];
-        arguments.push(mask);
-        arguments.extend(arguments![
-            searched.layers as i32,
-            found.capacity as u32,
-            self.threshold,
-            mask_pitch,
-            size.width as i32,
-            size.height as i32,
-            *len as u64
-        ]);
+        let (mask, mask_pitch) = mask.unwrap_or((&self.none, 0));
+        let arguments = Search {
+            keypoints: &found.keypoints,
+            counts: &found.counts,
+            responses,
+            layers: &table.searched,
+            mask,
+            image_responses: *len as u64,
+            layer_count: searched.layers as i32,
+            capacity: found.capacity as u32,
+            threshold: self.threshold,
+            mask_pitch: mask_pitch as i32,
+            width: size.width as i32,
+            height: size.height as i32,
+        };
         let groups = [searched.groups, 1, found.counts.len()];
-        Ok(commands.launch_untyped(&self.kernel, groups, arguments)?)
+        Ok(commands.launch(&self.kernel, groups, arguments)?)
     }
 }

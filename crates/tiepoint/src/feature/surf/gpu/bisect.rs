@@ -91,7 +91,7 @@ impl<'i, T: GpuPixel, A: GpuSum + Total> Stages<'i, T, A> {
         let order = way.order(&found);
         let (oriented, directions) = way.oriented(sums, &found, &order);
         let descriptors = gpu.buffer(capacity * self.options.dimension()).unwrap();
-        let describe = GpuDescribe::new::<A>(gpu, &self.options).unwrap();
+        let describe = GpuDescribe::<A>::new(gpu, &self.options).unwrap();
         describe.record(&mut way.commands, sums, (&oriented, &directions), &descriptors).unwrap();
         gpu.run(&way.commands).unwrap();
         let GpuKeypoints { keypoints, counts: count, .. } = oriented;
@@ -132,7 +132,7 @@ impl<T: GpuPixel, A: GpuSum + Total> Way<'_, T, A> {
         let responses = self.gpu.upload(responses).unwrap();
         if self.first <= 1 {
             self.commands.zero(&responses).unwrap();
-            let respond = GpuResponse::new::<A>(self.gpu).unwrap();
+            let respond = GpuResponse::<A>::new(self.gpu).unwrap();
             respond.record(&mut self.commands, sums, &table, &responses).unwrap();
         }
         let found = self.list(extrema.iter().rev(), extrema.len());
@@ -167,7 +167,7 @@ impl<T: GpuPixel, A: GpuSum + Total> Way<'_, T, A> {
         directions.resize(2 * self.capacity, 0.0);
         let directions = self.gpu.upload(&directions).unwrap();
         if self.first <= 4 {
-            let orient = GpuOrient::new::<A>(self.gpu, &self.cpu.options).unwrap();
+            let orient = GpuOrient::<A>::new(self.gpu, &self.cpu.options).unwrap();
             let to = (&oriented, &directions);
             orient.record(&mut self.commands, sums, (found, order), to).unwrap();
         }

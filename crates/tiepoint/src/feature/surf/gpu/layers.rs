@@ -135,6 +135,12 @@ impl Layers {
     }
 }
 
+/// Words of a layer that is computed.
+pub(in crate::feature::surf) const COMPUTED_WORDS: usize = 22;
+
+/// Words of a layer that is searched.
+pub(in crate::feature::surf) const SEARCHED_WORDS: usize = 24;
+
 /// The layers that are computed, as `ResponseLayer` of `response.cl`.
 fn compute(table: &mut Table, octave: &Octave, grids: &[Grid], size: Size, white: f32) {
     for (layer, &grid) in octave.layers.iter().zip(grids) {

@@ -1,7 +1,8 @@
 //! All stages for images of one size: memory reserved once, work kept as one graph.
 
 use super::layers::{DeviceLayers, Layers};
-use crate::device::gpu::{Buffer, Commands, Gpu, Graph};
+use crate::device::Cpu;
+use crate::device::gpu::{Buffer, Commands, Gpu, Graph, compile};
 use crate::feature::WORDS;
 use crate::feature::gpu::pipeline::{Core, Pipeline, Purpose, WholeOnly};
 use crate::feature::gpu::results::Lists;
@@ -104,7 +105,7 @@ impl Pipeline for SurfPipeline {
         layout.size
     }
 
-    fn stages(gpu: &Gpu, options: &SurfOptions) -> Result<GpuOrder> {
+    fn stages(gpu: &Gpu, _: &Cpu, options: &SurfOptions) -> Result<GpuOrder> {
         GpuOrder::new(gpu, options.selection.rank())
     }
 
@@ -191,6 +192,15 @@ impl<T: GpuPixel, A: GpuSum> Typed<T, A> {
     fn new(core: &Core<SurfPipeline>, purpose: Purpose<Layout>, mask: Option<&GpuImage<u8>>) -> Result<Self> {
         let (gpu, options) = (&core.gpu, core.options);
         let Layout { size, images } = purpose.layout;
+        gpu.require_whole_words()?;
+        let mut sources = vec![
+            GpuIntegrator::<T, A>::source(),
+            GpuResponse::<A>::source(),
+            GpuExtrema::source(&options),
+            GpuOrient::<A>::source(&options),
+        ];
+        sources.extend((options.dimension() > 0).then(|| GpuDescribe::<A>::source(&options)));
+        compile(gpu, &core.cpu, sources)?;
         let white = if T::WHITE == 255.0 { 255.0 } else { 65535.0 };
         let table = DeviceLayers::upload(gpu, Layers::new(&plan::octaves(&options), size, white))?;
         let pitch = GpuImage::<T>::pitch_of(size.width);
@@ -200,15 +210,15 @@ impl<T: GpuPixel, A: GpuSum> Typed<T, A> {
         let sums = Sums(integral);
         let mut commands = Commands::new();
         GpuIntegrator::<T, A>::new(gpu)?.record(&mut commands, &input, pitch, integral)?;
-        GpuResponse::new::<A>(gpu)?.record(&mut commands, sums, &table, responses)?;
+        GpuResponse::<A>::new(gpu)?.record(&mut commands, sums, &table, responses)?;
         let mask = mask.map(|mask| (mask.buffer(), mask.pitch()));
         GpuExtrema::new(gpu, &options)?.record(&mut commands, responses, &table, mask, size, found)?;
         commands.stage("order");
         let [order, spare] = &memory.order;
         let order = core.stages.record(&mut commands, found, (order, spare))?;
-        let orient = GpuOrient::new::<A>(gpu, &options)?;
+        let orient = GpuOrient::<A>::new(gpu, &options)?;
         orient.record(&mut commands, sums, (found, order), (oriented, directions))?;
-        let describe = GpuDescribe::new::<A>(gpu, &options)?;
+        let describe = GpuDescribe::<A>::new(gpu, &options)?;
         describe.record(&mut commands, sums, (oriented, directions), descriptors)?;
         let launches = commands.launches();
         let graph = gpu.graph(commands)?;

@@ -196,11 +196,11 @@ fn wrong_input_is_an_error() {
 fn kernels_compile_for_every_card() {
     let extended = SurfOptions { extended: true, upright: true, ..SurfOptions::preset(SurfPreset::OpenCv) };
     let options = [SurfOptions::default(), SurfOptions::preset(SurfPreset::OpenSurf), extended];
-    compiles_everywhere(&[GpuResponse::source::<u32>(), GpuResponse::source::<u64>()]);
+    compiles_everywhere(&[GpuResponse::<u32>::source(), GpuResponse::<u64>::source()]);
     compiles_everywhere(&options.map(|o| GpuExtrema::source(&o)));
-    compiles_everywhere(&[GpuOrient::source::<u32>(&options[0]), GpuDescribe::source::<u32>(&options[0])]);
-    compiles_everywhere(&options.map(|o| GpuOrient::source::<u64>(&o)));
-    compiles_everywhere(&options.map(|o| GpuDescribe::source::<u64>(&o)));
+    compiles_everywhere(&[GpuOrient::<u32>::source(&options[0]), GpuDescribe::<u32>::source(&options[0])]);
+    compiles_everywhere(&options.map(|o| GpuOrient::<u64>::source(&o)));
+    compiles_everywhere(&options.map(|o| GpuDescribe::<u64>::source(&o)));
 }
 
 #[test]
@@ -258,7 +258,7 @@ fn stages_alone<T: GpuPixel, A: GpuSum + Total>(gpu: &Gpu, image: &Image<T>, opt
     let mut commands = Commands::new();
     commands.zero(&responses).unwrap();
     let sums = Sums(&sums);
-    let respond = GpuResponse::new::<A>(gpu).unwrap();
+    let respond = GpuResponse::<A>::new(gpu).unwrap();
     respond.record(&mut commands, sums, &table, &responses).unwrap();
     gpu.run(&commands).unwrap();
     let responses_found = responses.to_vec().unwrap();
@@ -290,16 +290,17 @@ fn stages_alone<T: GpuPixel, A: GpuSum + Total>(gpu: &Gpu, image: &Image<T>, opt
     assert!(count > 20 && on_device == extrema, "{what}: extrema");
 
     // In the reverse order, which need not be that of the keypoints.
-    let reversed: Vec<u64> = (0..count as u64).rev().collect();
+    let mut reversed: Vec<u64> = (0..count as u64).rev().collect();
+    reversed.resize(capacity, 0);
     let order = gpu.upload(&reversed).unwrap();
     let words: Vec<u32> = extrema.iter().flat_map(to_words).collect();
     found.keypoints.write(0, &words).unwrap();
     let directions = gpu.buffer(2 * capacity).unwrap();
     let descriptors = gpu.buffer(capacity * options.dimension()).unwrap();
     let mut commands = Commands::new();
-    let orient = GpuOrient::new::<A>(gpu, options).unwrap();
+    let orient = GpuOrient::<A>::new(gpu, options).unwrap();
     orient.record(&mut commands, sums, (&found, &order), (&oriented, &directions)).unwrap();
-    let describe = GpuDescribe::new::<A>(gpu, options).unwrap();
+    let describe = GpuDescribe::<A>::new(gpu, options).unwrap();
     describe.record(&mut commands, sums, (&oriented, &directions), &descriptors).unwrap();
     gpu.run(&commands).unwrap();
     let (words, directions) = (oriented.keypoints.to_vec().unwrap(), directions.to_vec().unwrap());

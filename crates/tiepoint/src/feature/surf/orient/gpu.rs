@@ -2,27 +2,48 @@
 
 use super::{Direction, Disc, SAMPLES};
 use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::feature::WORDS;
 use crate::feature::gpu::GpuKeypoints;
 use crate::feature::surf::gpu::layers::groups;
-use crate::feature::surf::integral::{self, Sums};
+use crate::feature::surf::integral::{self, Sums, SumsPlane};
 use crate::feature::surf::{SurfOptions, SurfPreset};
 use crate::filter::integral::GpuSum;
-use crate::image::Size;
 use crate::{Result, feature, numeric};
 use std::f32::consts::TAU;
-use tiepoint_gpu::{Kernel, KernelSource, arguments};
+use tiepoint_gpu::{Kernel, KernelSource};
+
+tiepoint_gpu::kernel! {
+    /// The keypoints of every image (the second dimension) in their order with their angles, and the cosines and sines
+    /// of these.
+    unsafe kernel orient(groups) = Orient<A: GpuSum> {
+        write oriented: u32 as Keypoint [groups[1] * capacity * WORDS as i128],
+        write directions: f32 [groups[1] * capacity * 2],
+        read keypoints: u32 as Keypoint [groups[1] * capacity * WORDS as i128],
+        read order: u64 [groups[1] * capacity],
+        read counts: u32 [groups[1]],
+        read sums: A [plane.numbers(groups[1])],
+        /// Columns, rows and weights of the disc's samples.
+        read disc: f32 [3 * SAMPLES as i128],
+    } {
+        plane: SumsPlane,
+        /// Keypoints of an image at most.
+        capacity: u32,
+        /// Keypoints of an image that are wanted.
+        limit: u32,
+    }
+}
 
 /// Finds the directions of keypoints.
 #[derive(Debug)]
-pub(in crate::feature::surf) struct GpuOrient {
-    kernel: Kernel,
+pub(in crate::feature::surf) struct GpuOrient<A: GpuSum> {
+    kernel: Kernel<Orient<'static, A>>,
     disc: Buffer<f32>,
     /// Keypoints of an image that are wanted.
     limit: u32,
 }
 
-impl GpuOrient {
-    pub(in crate::feature::surf) fn source<A: GpuSum>(options: &SurfOptions) -> KernelSource {
+impl<A: GpuSum> GpuOrient<A> {
+    pub(in crate::feature::surf) fn source(options: &SurfOptions) -> KernelSource {
         let disc = Disc::new(options.preset);
         let upright = Direction::upright(options.preset);
         let source = feature::for_kernels(KernelSource::new("SURF, orientation"));
@@ -36,12 +57,12 @@ impl GpuOrient {
             .define_f32("UPRIGHT_ANGLE", upright.angle)
             .define_f32("UPRIGHT_COS", upright.cos)
             .define_f32("UPRIGHT_SIN", upright.sin)
+            .kernel::<Orient<'_, A>>([SAMPLES as u32, 1])
             .text(include_str!("orient.cl"))
     }
 
-    pub(in crate::feature::surf) fn new<A: GpuSum>(gpu: &Gpu, options: &SurfOptions) -> Result<Self> {
-        let kernel =
-            gpu.program(&Self::source::<A>(options))?.untyped_kernel("orient", [SAMPLES as u32, 1])?;
+    pub(in crate::feature::surf) fn new(gpu: &Gpu, options: &SurfOptions) -> Result<Self> {
+        let kernel = gpu.program(&Self::source(options))?.kernel::<Orient<'_, A>>()?;
         let disc = Disc::new(options.preset);
         let weights = disc.weights.iter().map(|&w| w as f32);
         let disc: Vec<f32> = disc.x.into_iter().chain(disc.y).chain(weights).collect();
@@ -49,7 +70,7 @@ impl GpuOrient {
     }
 
     /// Writes the keypoints in their `order` with their angles, and the cosines and sines of these.
-    pub(in crate::feature::surf) fn record<A: GpuSum>(
+    pub(in crate::feature::surf) fn record(
         &self,
         commands: &mut Commands,
         sums: Sums<'_, A>,
@@ -57,23 +78,18 @@ impl GpuOrient {
         (oriented, directions): (&GpuKeypoints, &Buffer<f32>),
     ) -> Result<()> {
         commands.stage("orient");
-        let Size { width, height } = sums.size();
-        let arguments = arguments![
-            &oriented.keypoints,
+        let arguments = Orient {
+            oriented: &oriented.keypoints,
             directions,
-            &found.keypoints,
+            keypoints: &found.keypoints,
             order,
-            &found.counts,
-            sums.buffer(),
-            &self.disc,
-            found.capacity as u32,
-            self.limit,
-            sums.pitch(),
-            width as i32,
-            height as i32,
-            sums.origin(),
-            sums.stride()
-        ];
-        Ok(commands.launch_untyped(&self.kernel, groups(found), arguments)?)
+            counts: &found.counts,
+            sums: sums.buffer(),
+            disc: &self.disc,
+            plane: sums.plane(),
+            capacity: found.capacity as u32,
+            limit: self.limit,
+        };
+        Ok(commands.launch(&self.kernel, groups(found), arguments)?)
     }
 }

@@ -4,8 +4,8 @@
 #if !UPRIGHT
 // The wavelet of this lane's sample of the disc about a keypoint: its bin, and its sums times the sample's weight.
 FUNCTION void sample_wavelet(LOCAL_POINTER i32 *bins, LOCAL_POINTER i64 *weighted_x, LOCAL_POINTER i64 *weighted_y,
-                             const Keypoint *k, const GLOBAL SUM *RESTRICT sums, const GLOBAL f32 *RESTRICT disc,
-                             i32 pitch, i32 width, i32 height, i32 lane) {
+                             const Keypoint *k, const GLOBAL SUM *RESTRICT sums, SumsPlane plane,
+                             const GLOBAL f32 *RESTRICT disc, i32 lane) {
 #if OPENSURF
     f32 s = MAX_F(ROUND_EVEN(k->scale), 1.0f);
     f32 x = ROUND_EVEN(k->x), y = ROUND_EVEN(k->y);
@@ -19,7 +19,7 @@ FUNCTION void sample_wavelet(LOCAL_POINTER i32 *bins, LOCAL_POINTER i64 *weighte
     i32 cy = (i32)ROUND_EVEN(FMA(disc[ORIENT_GROUP + lane], s, y));
     i64 weight = (i64)disc[2 * ORIENT_GROUP + lane];
     SUM dx, dy;
-    haar(sums, pitch, width, height, cx, cy, reach, &dx, &dy);
+    haar(sums, plane, cx, cy, reach, &dx, &dy);
     i32 bin = (i32)(atan2_f32(signed_f32(dy), signed_f32(dx)) * BINS_PER_RADIAN);
     bins[lane] = bin < BINS - 1 ? bin : BINS - 1;
     weighted_x[lane] = weight * (i64)(SIGNED)dx;
@@ -78,25 +78,21 @@ FUNCTION void find_longest(LOCAL_POINTER f32 *length2, LOCAL_POINTER i32 *window
 }
 #endif
 
-KERNEL_OF(ORIENT_GROUP, 1) orient(GLOBAL Keypoint *RESTRICT oriented, GLOBAL f32 *RESTRICT directions,
-                               const GLOBAL Keypoint *RESTRICT keypoints, const GLOBAL u64 *RESTRICT order,
-                               const GLOBAL u32 *RESTRICT counts, const GLOBAL SUM *RESTRICT sums,
-                               const GLOBAL f32 *RESTRICT disc, u32 capacity, u32 most, i32 pitch, i32 width, i32 height,
-                               u64 origin, u64 image_sums) {
+KERNEL(orient) {
     LOCAL i32 bins[ORIENT_GROUP];
     LOCAL i64 weighted_x[ORIENT_GROUP], weighted_y[ORIENT_GROUP];
     LOCAL i64 bin_x[BINS], bin_y[BINS];
     LOCAL f32 window_x[ORIENT_GROUP], window_y[ORIENT_GROUP], length2[ORIENT_GROUP];
     LOCAL i32 windows[ORIENT_GROUP];
-    u32 count = wanted(counts, capacity, most);
-    u64 first = (u64)GROUP_Y * capacity;
-    sums += origin + (u64)GROUP_Y * image_sums;
+    u32 count = wanted(counts, args.capacity, args.limit);
+    u64 first = (u64)GROUP_Y * args.capacity;
+    sums += args.plane.origin + (u64)GROUP_Y * args.plane.step;
     i32 lane = LANE_X;
     for (u32 at = (u32)GROUP_X; at < count; at += (u32)GROUPS_X) {
         Keypoint k = keypoints[first + (u32)order[first + at]];
         f32 angle = UPRIGHT_ANGLE, cosine = UPRIGHT_COS, sine = UPRIGHT_SIN;
 #if !UPRIGHT
-        sample_wavelet(bins, weighted_x, weighted_y, &k, sums, disc, pitch, width, height, lane);
+        sample_wavelet(bins, weighted_x, weighted_y, &k, sums, args.plane, disc, lane);
         sum_bins(bin_x, bin_y, bins, weighted_x, weighted_y, lane);
         sum_windows(window_x, window_y, length2, bin_x, bin_y, lane);
         find_longest(length2, windows, lane);

@@ -2,30 +2,44 @@
 
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
-use crate::feature::surf::gpu::layers::{DeviceLayers, Layers, ROWS_PER_LANE, TILE};
-use crate::feature::surf::integral::{self, Sums};
+use crate::feature::surf::gpu::layers::{COMPUTED_WORDS, DeviceLayers, Layers, ROWS_PER_LANE, TILE};
+use crate::feature::surf::integral::{self, Sums, SumsPlane};
 use crate::filter::integral::GpuSum;
-use tiepoint_gpu::{Kernel, KernelSource, arguments};
+use tiepoint_gpu::{Kernel, KernelSource};
 
-/// Computes responses.
+tiepoint_gpu::kernel! {
+    /// The responses of all layers of all images: the third dimension.
+    unsafe kernel respond(groups) = Respond<A: GpuSum> {
+        write responses: f32 [groups[2] * image_responses],
+        read sums: A [plane.numbers(groups[2])],
+        read layers: u32 as ResponseLayer [layer_count * COMPUTED_WORDS as i128],
+    } {
+        image_responses: u64,
+        plane: SumsPlane,
+        layer_count: i32,
+    }
+}
+
+/// Computes responses from sums of type `A`.
 #[derive(Debug)]
-pub(in crate::feature::surf) struct GpuResponse(Kernel);
+pub(in crate::feature::surf) struct GpuResponse<A: GpuSum>(Kernel<Respond<'static, A>>);
 
-impl GpuResponse {
-    pub(in crate::feature::surf) fn source<A: GpuSum>() -> KernelSource {
+impl<A: GpuSum> GpuResponse<A> {
+    pub(in crate::feature::surf) fn source() -> KernelSource {
         integral::for_kernels::<A>(KernelSource::new("SURF, responses"))
             .define("TILE_X", TILE[0])
             .define("TILE_Y", TILE[1])
             .define("ROWS_PER_LANE", ROWS_PER_LANE)
+            .kernel::<Respond<'_, A>>(TILE)
             .text(include_str!("response.cl"))
     }
 
-    pub(in crate::feature::surf) fn new<A: GpuSum>(gpu: &Gpu) -> Result<Self> {
-        Ok(Self(gpu.program(&Self::source::<A>())?.untyped_kernel("respond", TILE)?))
+    pub(in crate::feature::surf) fn new(gpu: &Gpu) -> Result<Self> {
+        Ok(Self(gpu.program(&Self::source())?.kernel::<Respond<'_, A>>()?))
     }
 
     /// Computes the responses of all layers of all images.
-    pub(in crate::feature::surf) fn record<A: GpuSum>(
+    pub(in crate::feature::surf) fn record(
         &self,
         commands: &mut Commands,
         sums: Sums<'_, A>,
@@ -34,16 +48,14 @@ impl GpuResponse {
     ) -> Result<()> {
         commands.stage("response");
         let Layers { len, computed, .. } = &table.layers;
-        let arguments = arguments![
+        let arguments = Respond {
             responses,
-            sums.buffer(),
-            &table.computed,
-            computed.layers as i32,
-            sums.pitch(),
-            sums.origin(),
-            sums.stride(),
-            *len as u64
-        ];
-        Ok(commands.launch_untyped(&self.0, [computed.groups, 1, sums.images()], arguments)?)
+            sums: sums.buffer(),
+            layers: &table.computed,
+            image_responses: *len as u64,
+            plane: sums.plane(),
+            layer_count: computed.layers as i32,
+        };
+        Ok(commands.launch(&self.0, [computed.groups, 1, sums.images()], arguments)?)
     }
 }

@@ -31,19 +31,18 @@ FUNCTION f32 response(SUM xx, SUM yy, SUM xy, f32 norm, f32 norm_xy) {
 #define BOX(left, right, top, bottom) \
     ((bottom)[right] - (bottom)[left] - ((top)[right] - (top)[left]))
 
-// `sums` begins at I(0, 0) of the first image; the third dimension is the image.
-KERNEL_OF(TILE_X, TILE_Y) respond(GLOBAL f32 *RESTRICT responses, const GLOBAL SUM *RESTRICT sums,
-                               const GLOBAL ResponseLayer *RESTRICT layers, i32 layer_count, i32 pitch, u64 origin,
-                               u64 image_sums, u64 image_responses) {
+// The third dimension is the image.
+KERNEL(respond) {
+    const i32 pitch = args.plane.pitch;
     i32 n = 0;
-    while (n + 1 < layer_count && (u32)GROUP_X >= layers[n + 1].first_group) n++;
+    while (n + 1 < args.layer_count && (u32)GROUP_X >= layers[n + 1].first_group) n++;
     const GLOBAL ResponseLayer *layer = layers + n;
     i32 group = GROUP_X - (i32)layer->first_group;
     i32 column = layer->columns[0] + group % layer->groups_across * TILE_X + LANE_X;
     i32 first_row = layer->rows[0] + group / layer->groups_across * (TILE_Y * ROWS_PER_LANE) + LANE_Y;
     if (column >= layer->columns[1]) return;
-    sums += origin + (u64)GROUP_Z * image_sums;
-    responses += (u64)GROUP_Z * image_responses + ((u64)layer->high << 32 | layer->low);
+    sums += args.plane.origin + (u64)GROUP_Z * args.plane.step;
+    responses += (u64)GROUP_Z * args.image_responses + ((u64)layer->high << 32 | layer->low);
     f32 norm = layer->norm, norm_xy = layer->norm_xy;
     i32 o0 = layer->outer[0], o1 = layer->outer[1], i0 = layer->inner[0], i1 = layer->inner[1];
     i32 a0 = layer->across[0], a1 = layer->across[1];

@@ -277,6 +277,8 @@ fn each_band_is_told_of() {
     let steps = cut.count() + usize::from(cut.rest.is_some());
     assert!(steps > 3, "{steps} steps");
     for gpu in all() {
+        // Compiling is told of too, once.
+        cut_so(&beside(gpu), &cut, PixelKind::U8, false, &options);
         let told = told(&Cpu::sequential(), steps, |cpu| {
             let processor = beside(gpu).with_cpu(cpu.clone());
             let sift = cut_so(&processor, &cut, PixelKind::U8, false, &options);
