@@ -113,12 +113,8 @@ fn info(device: &Device, index: u32) -> Result<Info> {
             has_f64: has("cl_khr_fp64"),
             // Mesa 22.3 on the CPU lacks it, and does write such words in two halves.
             has_whole_words: has("cl_khr_int64_base_atomics"),
-<<<<<<< HEAD
             warp: nvidia_capability(device).map_or(1, |_| 32),
-            is_cpu: is_cpu(device),
-=======
             is_cpu: device.dev_type()? & CL_DEVICE_TYPE_CPU != 0,
->>>>>>> main
         })
     };
     describe().map_err(|e| failed(&format!("device {index}: clGetDeviceInfo"), e))
