@@ -64,6 +64,7 @@ fn info(device: sys::CUdevice, index: u32) -> Result<Info> {
         capability: 10 * major + minor,
         has_f64: true,
         has_whole_words: true,
+        warp: 32,
         is_cpu: false,
     })
 }

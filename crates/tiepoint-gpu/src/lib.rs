@@ -106,6 +106,8 @@ pub struct Info {
     pub has_f64: bool,
     /// Whether 64-bit words in global memory are read and written whole, also while other groups do.
     pub has_whole_words: bool,
+    /// Lanes of a group's first dimension that exchange numbers by `SHUFFLE_UP` and its like; 1: none do.
+    pub warp: u32,
     /// Not a GPU but the CPU under OpenCL (PoCL).
     pub is_cpu: bool,
 }

@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Division and roots are rounded as IEEE 754 says: NVIDIA's compiler takes shortcuts unless it is told. A device without
 /// fused multiply-add computes it in integers. For a CPU, loops stay loops: its registers hold no unrolled arrays, and
 /// PoCL compiles a kernel of unrolled sums over minutes instead of seconds (2026-11-21: 62 s against 4).
-fn options(float: u64, is_cpu: bool) -> String {
+fn options(float: u64, is_cpu: bool, nvidia_capability: Option<u32>) -> String {
     let mut options = "-cl-std=CL1.2".to_owned();
     for (wanted, option) in [
         (float & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT != 0, " -cl-fp32-correctly-rounded-divide-sqrt"),
@@ -38,6 +38,9 @@ fn options(float: u64, is_cpu: bool) -> String {
         if wanted {
             options.push_str(option);
         }
+    }
+    if let Some(capability) = nvidia_capability {
+        options += &format!(" -DNVIDIA_CAPABILITY={capability}");
     }
     options
 }
@@ -110,10 +113,23 @@ fn info(device: &Device, index: u32) -> Result<Info> {
             has_f64: has("cl_khr_fp64"),
             // Mesa 22.3 on the CPU lacks it, and does write such words in two halves.
             has_whole_words: has("cl_khr_int64_base_atomics"),
+            warp: nvidia_capability(device).map_or(1, |_| 32),
             is_cpu: device.dev_type()? & CL_DEVICE_TYPE_CPU != 0,
         })
     };
     describe().map_err(|e| failed(&format!("device {index}: clGetDeviceInfo"), e))
+}
+
+/// The compute capability of NVIDIA's cards, 90 for 9.0, whose OpenCL C takes instructions of CUDA. `None` for cards before
+/// 7.0, whose warps exchange numbers otherwise, and for those of others.
+fn nvidia_capability(device: &Device) -> Option<u32> {
+    let extensions = device.extensions().ok()?;
+    if !extensions.split_whitespace().any(|e| e == "cl_nv_device_attribute_query") {
+        return None;
+    }
+    let capability =
+        10 * device.compute_capability_major_nv().ok()? + device.compute_capability_minor_nv().ok()?;
+    Some(capability).filter(|&c| c >= 70)
 }
 
 #[derive(Debug)]
@@ -150,7 +166,7 @@ impl OpenCl {
         };
         let (queue, transfers) = (queue()?, [queue()?, queue()?]);
         Ok(Self {
-            options: options(float, info.is_cpu),
+            options: options(float, info.is_cpu, nvidia_capability(&device)),
             promises_ieee: float & ieee == ieee,
             info,
             device,

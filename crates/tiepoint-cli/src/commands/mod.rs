@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         Command::Match(a) => on_device(global, |context| r#match::run(a, context)),
         Command::Register(a) => on_device(global, |context| register::run(a, context)),
         Command::Rectify(a) => on_device(global, |context| rectify::run(a, context)),
-        Command::Stereo(a) => on_cpu(global, |context| stereo::run(a, context)),
+        Command::Stereo(a) => on_device(global, |context| stereo::run(a, context)),
         Command::Filter(a) => on_device(global, |context| filter::run(a, context)),
         Command::Evaluate(a) => on_device(global, |context| evaluate::run(a, context)),
         Command::Bench(a) => on_device(global, |context| bench::run(a, context)),

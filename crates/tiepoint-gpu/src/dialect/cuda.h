@@ -70,3 +70,31 @@ typedef ulonglong2 u64x2;
 #define ATOMIC_MAX(pointer, value) atomicMax(pointer, value)
 #define ATOMIC_OR(pointer, value) atomicOr(pointer, value)
 #define ATOMIC_EXCHANGE(pointer, value) atomicExch(pointer, value)
+#define ATOMIC_MIN(pointer, value) atomicMin(pointer, value)
+
+// Lanes of a warp exchange numbers: all 32 of them, side by side in the first dimension of the group.
+#define SHUFFLE_UP(value) __shfl_up_sync(~0u, value, 1)
+#define SHUFFLE_DOWN(value) __shfl_down_sync(~0u, value, 1)
+#define WARP_SYNC() __syncwarp()
+#if __CUDA_ARCH__ >= 800
+#define WARP_MIN(value) __reduce_min_sync(~0u, value)
+#else
+FUNCTION u32 WARP_MIN(u32 value) {
+    UNROLL
+    for (i32 step = 16; step > 0; step /= 2) value = min(value, __shfl_xor_sync(~0u, value, step));
+    return value;
+}
+#endif
+
+// Two numbers of 16 bits in a word, each below 2^15: the least of two and of three words' numbers.
+#define PAIR_MIN(a, b) __vminu2(a, b)
+#if __CUDA_ARCH__ >= 900
+#define PAIR_MIN3(a, b, c) __vimin3_u16x2(a, b, c)
+#else
+#define PAIR_MIN3(a, b, c) __vminu2(__vminu2(a, b), c)
+#endif
+// The higher number of `low` and the lower one of `high`.
+#define PAIR_BETWEEN(low, high) __byte_perm(low, high, 0x5432)
+// The low bytes of the four numbers of 16 bits.
+#define LOW_BYTES(a, b) __byte_perm(a, b, 0x6420)
+#define POPCOUNT(bits) __popc(bits)

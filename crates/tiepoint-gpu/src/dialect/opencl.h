@@ -51,7 +51,12 @@ typedef ulong2 u64x2;
 #define GROUPS_X ((i32)get_num_groups(0))
 #define GROUPS_Y ((i32)get_num_groups(1))
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)
+#ifdef cl_nv_pragma_unroll
+// Seen by other groups too.
+#define FENCE() asm volatile("membar.gl;" ::: "memory")
+#else
 #define FENCE() mem_fence(CLK_GLOBAL_MEM_FENCE)
+#endif
 
 #ifdef FMA_IN_INTEGERS
 // a * b + c rounded once, for devices that have no such instruction.
@@ -137,3 +142,58 @@ FUNCTION u32 DOT4(u32 a, u32 b, u32 c) {
 #define ATOMIC_MAX(pointer, value) atomic_max(pointer, value)
 #define ATOMIC_OR(pointer, value) atomic_or(pointer, value)
 #define ATOMIC_EXCHANGE(pointer, value) atomic_xchg(pointer, value)
+#define ATOMIC_MIN(pointer, value) atomic_min(pointer, value)
+
+#ifdef NVIDIA_CAPABILITY
+// Lanes of a warp exchange numbers: all 32 of them, side by side in the first dimension of the group. OpenCL C 1.2 has
+// no name for it.
+FUNCTION u32 SHUFFLE_UP(u32 value) {
+    u32 other;
+    asm volatile("shfl.sync.up.b32 %0, %1, 1, 0, -1;" : "=r"(other) : "r"(value));
+    return other;
+}
+FUNCTION u32 SHUFFLE_DOWN(u32 value) {
+    u32 other;
+    asm volatile("shfl.sync.down.b32 %0, %1, 1, 31, -1;" : "=r"(other) : "r"(value));
+    return other;
+}
+#define WARP_SYNC() asm volatile("bar.warp.sync -1;" ::: "memory")
+#if NVIDIA_CAPABILITY >= 80
+FUNCTION u32 WARP_MIN(u32 value) {
+    u32 least;
+    asm volatile("redux.sync.min.u32 %0, %1, -1;" : "=r"(least) : "r"(value));
+    return least;
+}
+#else
+FUNCTION u32 WARP_MIN(u32 value) {
+    for (i32 step = 16; step > 0; step /= 2) {
+        u32 other;
+        asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, -1;" : "=r"(other) : "r"(value), "r"(step));
+        value = min(value, other);
+    }
+    return value;
+}
+#endif
+#endif
+
+// Two numbers of 16 bits in a word, each below 2^15: the least of two and of three words' numbers.
+#if defined(NVIDIA_CAPABILITY) && NVIDIA_CAPABILITY >= 90
+FUNCTION u32 PAIR_MIN(u32 a, u32 b) {
+    u32 least;
+    asm("min.u16x2 %0, %1, %2;" : "=r"(least) : "r"(a), "r"(b));
+    return least;
+}
+#else
+FUNCTION u32 PAIR_MIN(u32 a, u32 b) {
+    // The highest bit of a half is set where a is not below b; then all of its bits.
+    const u32 not_below = ((a | 0x80008000u) - b) & 0x80008000u;
+    const u32 take_b = (not_below - (not_below >> 15)) | not_below;
+    return (a & ~take_b) | (b & take_b);
+}
+#endif
+#define PAIR_MIN3(a, b, c) PAIR_MIN(PAIR_MIN(a, b), c)
+// The higher number of `low` and the lower one of `high`.
+#define PAIR_BETWEEN(low, high) ((low) >> 16 | (high) << 16)
+// The low bytes of the four numbers of 16 bits.
+#define LOW_BYTES(a, b) (((a) & 0xffu) | ((a) >> 8 & 0xff00u) | ((b) & 0xffu) << 16 | ((b) << 8 & 0xff000000u))
+#define POPCOUNT(bits) popcount(bits)

@@ -136,6 +136,11 @@ impl Plane {
     pub(crate) fn numbers(self, images: i128) -> i128 {
         i128::from(self.step) * images
     }
+
+    /// Numbers of this many images without what follows their rows.
+    pub(crate) fn pixels(self, images: i128) -> i128 {
+        i128::from(self.row) * i128::from(self.height) * images
+    }
 }
 
 /// A type of pixel, as a value.

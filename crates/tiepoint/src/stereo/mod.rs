@@ -18,6 +18,10 @@
 //! other and paths are handed from group to group: the result has the same bits. The first call of a [`Stereo`] also
 //! works in groups, of 128 MiB: to have more memory cleared takes longer than computing those rows twice.
 //!
+//! **On a GPU** (`gpu`) both passes run side by side and store their sums, so it needs twice that memory, on the device; the
+//! limit of the options is one of host memory. The result is the CPU's, bit for bit. The CPU learns the table of mutual
+//! information, and does what the device has no memory for.
+//!
 //! **Numbers.** Costs, paths and sums are integers, so no order matters. Mutual information is learnt in f64 in a
 //! stated order; a disparity between whole ones is one quotient and one sum in f32; what follows compares and
 //! selects. The result is the same for every thread count, SIMD level and limit of memory.
@@ -48,6 +52,7 @@ pub mod cost;
 pub mod depth;
 pub mod files;
 pub mod fill;
+mod gpu;
 pub mod median;
 mod options;
 mod pair;
@@ -182,7 +187,8 @@ impl Stereo {
 
     /// The disparities of a rectified pair, by the matching cost of the options.
     ///
-    /// The CPU computes; where the processor has a GPU a [note](Processor::note) says so.
+    /// A GPU computes where the processor has one, with the same bits; where it cannot, for want of memory, the CPU does and
+    /// a [note](Processor::note) says so.
     ///
     /// # Errors
     /// [`Error::Mismatch`] when images or masks differ in size, [`Error::Image`] for an empty image or more than four
@@ -198,7 +204,7 @@ impl Stereo {
         self.run([left, right], masks, None, processor)
     }
 
-    /// As [`compute`](Self::compute) with a custom matching cost. The images supply the gradient that P2 follows.
+    /// As [`compute`](Self::compute) with a custom matching cost, on the CPU. The images supply the gradient that P2 follows.
     /// Penalties are those of the options if they state any, else those of the cost.
     ///
     /// # Errors
@@ -229,17 +235,14 @@ impl Stereo {
         custom: Option<&dyn MatchingCost>,
         processor: &Processor,
     ) -> Result<StereoResult> {
-        if processor.gpu.is_some() {
-            processor.note("dense stereo runs on the CPU");
-        }
         let pictures = Pictures::new(left, right)?;
         let pair = Pair::new(&pictures, masks, &processor.cpu)?;
         self.workspaces.with(
             || Ok(Workspace::default()),
             |workspace| {
                 let found = match custom {
-                    Some(cost) => self.run_custom(&pair, cost, workspace, &processor.cpu),
-                    None => self.run_learning(pair, &pictures, workspace, &processor.cpu),
+                    Some(cost) => self.run_custom(&pair, cost, workspace, processor),
+                    None => self.run_learning(pair, &pictures, workspace, processor),
                 };
                 workspace.keep();
                 found
@@ -252,12 +255,13 @@ impl Stereo {
         pair: &Pair,
         cost: &dyn MatchingCost,
         workspace: &mut Workspace,
-        cpu: &Cpu,
+        processor: &Processor,
     ) -> Result<StereoResult> {
         let penalties = self.options.penalties.unwrap_or_else(|| cost.penalties());
         penalties.check()?;
-        let cpu = &cpu.begin_task("stereo", pair.size().area());
-        self.disparities(pair, &Custom(cost), penalties, workspace, cpu)
+        let processor = processor.clone();
+        let cpu = processor.cpu.begin_task("stereo", pair.size().area());
+        self.disparities(pair, &Custom(cost), penalties, workspace, &processor.with_cpu(cpu))
     }
 
     /// By the cost of the options, which may learn from the pair first.
@@ -266,9 +270,9 @@ impl Stereo {
         mut pair: Pair,
         pictures: &Pictures<'_>,
         workspace: &mut Workspace,
-        cpu: &Cpu,
+        processor: &Processor,
     ) -> Result<StereoResult> {
-        let options = &self.options;
+        let (options, cpu) = (&self.options, &processor.cpu);
         let cost = options.cost.definition();
         if let Some(images) = cost.compared(pictures, &pair, cpu)? {
             pair.compare(images);
@@ -280,7 +284,8 @@ impl Stereo {
         let cpu = &cpu.begin_task("stereo", pixels.saturating_mul(aggregations).saturating_add(learning));
         let learn = Learn { pair: &mut pair, pictures, options, workspace, cpu };
         let source = cost.source(learn)?;
-        self.disparities(&pair, &*source, options.penalties(), workspace, cpu)
+        let processor = processor.clone().with_cpu(cpu.clone());
+        self.disparities(&pair, &*source, options.penalties(), workspace, &processor)
     }
 
     /// Aggregates the costs, chooses disparities and refines them.
@@ -290,7 +295,7 @@ impl Stereo {
         source: &dyn CostSource,
         penalties: Penalties,
         workspace: &mut Workspace,
-        cpu: &Cpu,
+        processor: &Processor,
     ) -> Result<StereoResult> {
         let options = &self.options;
         let input = AggregationInput::new(source, pair, options, penalties);
@@ -298,6 +303,25 @@ impl Stereo {
             let expected = "so that paths times (greatest cost + p2) is at most 65535";
             return Err(Error::option("p2", penalties.p2, expected));
         }
+        processor.gpu_or_cpu(
+            "dense stereo",
+            |gpu| {
+                let found = gpu::disparities(gpu, options, pair, source, penalties)?;
+                processor.cpu.advance(pair.size().area());
+                Ok(found)
+            },
+            |cpu| self.disparities_on_cpu(&input, workspace, cpu),
+        )
+    }
+
+    fn disparities_on_cpu(
+        &self,
+        input: &AggregationInput<'_>,
+        workspace: &mut Workspace,
+        cpu: &Cpu,
+    ) -> Result<StereoResult> {
+        let options = &self.options;
+        let (pair, source, penalties) = (input.costs.pair, input.costs.source, input.penalties);
         let image = || Image::new(pair.size());
         let diagonal = match options.right_view {
             RightView::Off => options.right,
@@ -317,7 +341,7 @@ impl Stereo {
             sums: None,
         };
         let pixels = pair.size().area();
-        aggregate(&input, output, workspace, &cpu.part(pixels))?;
+        aggregate(input, output, workspace, &cpu.part(pixels))?;
         if options.right_view == RightView::Aggregated
             && let Some(source) = source.exchanged()
         {

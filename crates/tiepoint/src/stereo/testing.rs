@@ -5,8 +5,11 @@ use super::{
     pair::{Pair, Pictures},
 };
 use crate::{
-    device::Cpu,
-    image::{Image, Size},
+    device::{
+        Cpu,
+        gpu::{Commands, all},
+    },
+    image::{Image, Size, gpu::GpuStack, testing::assert_same},
     synth::Random,
 };
 
@@ -38,6 +41,29 @@ pub(super) fn maps() -> Vec<Image<f32>> {
         }
     }
     maps
+}
+
+/// Asserts that a stage gives the CPU's bits on every device, for every map of [`maps`] twice in a stack.
+pub(super) fn gpu_maps(
+    stage: impl Fn(&mut Commands, &GpuStack<f32>) -> GpuStack<f32>,
+    cpu: impl Fn(&Image<f32>) -> Image<f32>,
+    what: &str,
+) {
+    for gpu in all() {
+        for mut map in maps() {
+            // Signs of zero: the order of equal values is not defined.
+            map.data_mut().iter_mut().for_each(|v| *v += 0.0);
+            let stack = GpuStack::upload(gpu, &[map.view(), map.view()]).unwrap();
+            let mut commands = Commands::new();
+            let found = stage(&mut commands, &stack);
+            gpu.run(&commands).unwrap();
+            let expected = cpu(&map);
+            for i in 0..2 {
+                let context = format!("{gpu:?}, image {i}, {}, {what}", map.size());
+                assert_same(&found.download(i).unwrap(), &expected, context);
+            }
+        }
+    }
 }
 
 /// The pair of two grey images, every pixel of which holds data.

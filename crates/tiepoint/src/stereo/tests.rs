@@ -127,6 +127,23 @@ fn pixels_without_data_have_no_disparity_and_spoil_no_others() {
 }
 
 #[test]
+fn a_right_pixel_that_only_holes_meet_has_no_disparity() {
+    let size = Size::new(90, 12);
+    let pair = shifted(size, 2, 7);
+    let mask = Image::from_fn(size, |x, _| u8::from(!(30..50).contains(&x)));
+    let masks = Masks { left: Some(mask.view()), right: None };
+    let options =
+        StereoOptions { disparities: 5, median: 0, speckle_size: 0, right: true, ..Default::default() };
+    let options = options.with_right_view(RightView::Off);
+    let right = compute(options, &pair, masks, &Cpu::sequential()).right.unwrap();
+    for y in 0..size.height {
+        // Right pixel x meets the left ones from x to x + 4.
+        assert!(right.row(y)[30..46].iter().all(|&d| d == INVALID), "row {y}: {:?}", &right.row(y)[30..46]);
+        assert!(right.row(y)[46..86].iter().all(|d| (0.0..5.0).contains(d)), "row {y}");
+    }
+}
+
+#[test]
 fn one_answer_for_threads_levels_and_memory() {
     let pair = shifted(Size::new(150, 70), 11, 8);
     for cost in Cost::ALL.iter().map(|choice| choice.value) {

@@ -28,6 +28,7 @@
 
 mod band;
 mod boundary;
+pub(super) mod gpu;
 mod memory;
 mod pass;
 mod path_ring;

@@ -2,7 +2,7 @@
 //!
 //! The limit keeps one noisy or occluded pixel from outweighing its neighbours, and costs in a byte.
 
-use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn};
+use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn, gpu::CostKernel};
 use crate::{
     Result,
     stereo::{Penalties, View, aggregation::Value, pair::Pair},
@@ -50,6 +50,15 @@ impl DescriptorCost for AbsoluteDifference {
             let right = S::u8s::from_slice(simd, right);
             let difference = left.max(right) - left.min(right);
             T::spread::<S>(difference.min(limit), out);
+        }
+    }
+
+    fn kernel(&self) -> CostKernel {
+        CostKernel {
+            text: include_str!("absolute_difference.h"),
+            words: 1,
+            definitions: vec![("LIMIT", format!("{LIMIT}u"))],
+            table: Vec::new(),
         }
     }
 }

@@ -20,6 +20,7 @@
 use super::{
     CensusWindow, CostDefinition, CostSource, DescriptorCost, Descriptors, Learn, Planes,
     census::{census, hamming},
+    gpu::CostKernel,
 };
 use crate::{
     Result,
@@ -99,6 +100,22 @@ impl<const CHANNELS: usize> DescriptorCost for Joined<CHANNELS> {
         for (c, out) in out.chunks_exact_mut(S::u8s::LEN).enumerate() {
             let cost = hamming(bits, c) + (difference(colours, c).min(DIFFERENCE) >> SHIFT);
             T::spread::<S>(cost.min(LIMIT), out);
+        }
+    }
+
+    fn kernel(&self) -> CostKernel {
+        CostKernel {
+            text: concat!(include_str!("census.h"), include_str!("ad_census.h")),
+            words: if CHANNELS == 1 { 1 } else { 2 },
+            definitions: vec![
+                ("COMPARISONS", WINDOW.comparisons()),
+                ("CENSUS_BITS", WINDOW.bits().to_string()),
+                ("CHANNELS", CHANNELS.to_string()),
+                ("DIFFERENCE", format!("{DIFFERENCE}u")),
+                ("SHIFT", SHIFT.to_string()),
+                ("LIMIT", format!("{LIMIT}u")),
+            ],
+            table: Vec::new(),
         }
     }
 }

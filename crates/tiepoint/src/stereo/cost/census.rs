@@ -7,7 +7,7 @@
 //!
 //! Bits are held in planes of eight: plane p of a row holds the bits 8p to 8p + 7 of all its pixels.
 
-use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn, Planes};
+use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn, Planes, gpu::CostKernel};
 use crate::{
     Result, for_any_view,
     image::{ImageView, Pixel},
@@ -72,6 +72,16 @@ impl CensusWindow {
                 window.filter(|&o| o != (0, 0)).map(|o| [o, (0, 0)]).collect()
             }
         }
+    }
+}
+
+impl CensusWindow {
+    /// For kernels: the pairs, as `census.h` compares them.
+    pub(super) fn comparisons(self) -> String {
+        let compare = |(bit, [a, b]): (usize, [(isize, isize); 2])| {
+            format!("COMPARE({bit}, {}, {}, {}, {}) ", a.0, a.1, b.0, b.1)
+        };
+        self.pairs().into_iter().enumerate().map(compare).collect()
     }
 }
 
@@ -159,6 +169,15 @@ impl<const PLANES: usize> DescriptorCost for Hamming<PLANES> {
         let planes = Planes::<S, PLANES>::new(simd, descriptors, 0, out.len());
         for (c, out) in out.chunks_exact_mut(S::u8s::LEN).enumerate() {
             T::spread::<S>(hamming(planes, c), out);
+        }
+    }
+
+    fn kernel(&self) -> CostKernel {
+        CostKernel {
+            text: concat!(include_str!("census.h"), include_str!("hamming.h")),
+            words: usize::from(self.0.bits()).div_ceil(32),
+            definitions: vec![("COMPARISONS", self.0.comparisons())],
+            table: Vec::new(),
         }
     }
 }

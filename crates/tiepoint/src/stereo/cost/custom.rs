@@ -1,6 +1,6 @@
 //! Costs that the caller computes.
 
-use super::{Column, CostRow, CostSource, Costs, RowLayout, Value};
+use super::{Column, CostRow, CostSource, Costs, RowLayout, Value, gpu::CostKernel};
 use crate::{
     device::Level,
     stereo::{Penalties, pair::Pair},
@@ -78,6 +78,10 @@ impl CostSource for Custom<'_> {
     }
 
     fn exchanged(&self) -> Option<Box<dyn CostSource>> {
+        None
+    }
+
+    fn kernel(&self) -> Option<CostKernel> {
         None
     }
 }

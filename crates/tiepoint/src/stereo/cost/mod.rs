@@ -11,17 +11,18 @@
 //!
 //! **To add a cost**: a file in this folder with a type that implements [`CostDefinition`] (greatest cost, penalties,
 //! what it compares, how it learns) and one that implements [`DescriptorCost`] (descriptors and the SIMD body; often the
-//! same type), and its test; then a variant of [`Cost`] and a row of the table below it (name, help). The command, the options, the
-//! tests over all costs and the benchmark read that table.
+//! same type), and its test; beside it a `.h` with the same for kernels ([`gpu`]); then a variant of [`Cost`] and a row of
+//! the table below it (name, help). The command, the options, the tests over all costs and the benchmark read that table.
 
 mod absolute_difference;
 mod ad_census;
 mod census;
 mod custom;
+pub(super) mod gpu;
 mod mutual_information;
 mod row;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 pub use census::CensusWindow;
 pub(super) use custom::Custom;
@@ -43,6 +44,7 @@ use absolute_difference::AbsoluteDifference;
 use ad_census::AdCensus;
 use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
+use gpu::CostKernel;
 use mutual_information::MutualInformation;
 
 /// How unlike a pixel of the left image and one of the right are.
@@ -180,6 +182,9 @@ trait DescriptorCost: Sync + Clone + 'static {
     fn exchanged(&self) -> Self {
         self.clone()
     }
+
+    /// How kernels compute it.
+    fn kernel(&self) -> CostKernel;
 }
 
 /// The descriptor of a left pixel and those of the right pixels it is compared with.
@@ -252,6 +257,9 @@ pub(super) trait CostSource: Sync {
 
     /// The source for the pair with its images exchanged; `None` where the cost knows the left view only.
     fn exchanged(&self) -> Option<Box<dyn CostSource>>;
+
+    /// How kernels compute it; `None` where only the CPU can.
+    fn kernel(&self) -> Option<CostKernel>;
 }
 
 impl<C: DescriptorCost> CostSource for C {
@@ -289,6 +297,10 @@ impl<C: DescriptorCost> CostSource for C {
 
     fn exchanged(&self) -> Option<Box<dyn CostSource>> {
         Some(Box::new(DescriptorCost::exchanged(self)))
+    }
+
+    fn kernel(&self) -> Option<CostKernel> {
+        Some(DescriptorCost::kernel(self))
     }
 }
 

@@ -1,12 +1,13 @@
 //! A cost against its formula.
 
-use super::{Column, CostRow, Costs, DescriptorCost, Value};
+use super::{Column, CostRow, Costs, DescriptorCost, Learn, Value, gpu::CostKernel};
 use crate::{
     device::Cpu,
-    image::{AnyImage, Image, Pixel, Size},
+    image::{AnyImage, AnyView, Image, Pixel, Size},
     options::Named,
     stereo::{
-        Cost, Masks, View,
+        CensusWindow, Cost, Masks, StereoOptions, View,
+        aggregation::Workspace,
         pair::{Pair, Pictures},
     },
     synth::Random,
@@ -116,6 +117,31 @@ fn row<T: Value>(costs: &Costs<'_>, y: usize, cpu: &Cpu) -> Vec<Vec<T>> {
 fn right_column(costs: &Costs<'_>, x: usize, i: usize) -> usize {
     let d = i64::from(costs.min_disparity) + i as i64;
     (x as i64 - d).clamp(0, costs.pair.size().width as i64 - 1) as usize
+}
+
+/// The kernel forms of all costs, without a table where a cost learns one.
+pub(in crate::stereo) fn kernels() -> Vec<CostKernel> {
+    let images = [3, 4]
+        .map(|seed| crate::synth::Texture::new(seed).image::<u8>(Size::new(40, 30), &Cpu::sequential()));
+    let views = images.each_ref().map(AnyView::from);
+    let pictures = Pictures::new(views[0], views[1]).unwrap();
+    let cpu = Cpu::sequential();
+    let windows = CensusWindow::ALL.iter().map(|choice| Cost::Census(choice.value));
+    let others = Cost::ALL.iter().map(|choice| choice.value).filter(|cost| !matches!(cost, Cost::Census(_)));
+    let kernel = |cost: Cost| {
+        let mut pair = Pair::new(&pictures, Masks::default(), &cpu).unwrap();
+        let options = StereoOptions::default().with_cost(cost).with_disparities(8);
+        let mut workspace = Workspace::default();
+        let learn = Learn {
+            pair: &mut pair,
+            pictures: &pictures,
+            options: &options,
+            workspace: &mut workspace,
+            cpu: &cpu,
+        };
+        cost.definition().source(learn).unwrap().kernel().unwrap()
+    };
+    windows.chain(others).map(kernel).collect()
 }
 
 #[test]

@@ -10,7 +10,7 @@ mod information;
 mod learn;
 mod projection;
 
-use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn};
+use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn, gpu::CostKernel};
 use crate::{
     Result,
     device::Cpu,
@@ -125,6 +125,15 @@ impl DescriptorCost for CostTable {
 
     fn exchanged(&self) -> Self {
         Self((0..self.0.len()).map(|n| self.0[(n % VALUES) * VALUES + n / VALUES]).collect())
+    }
+
+    fn kernel(&self) -> CostKernel {
+        CostKernel {
+            text: include_str!("mutual_information.h"),
+            words: 1,
+            definitions: vec![("VALUES", format!("{VALUES}u"))],
+            table: self.0.clone(),
+        }
     }
 }
 

@@ -13,6 +13,8 @@
 //!
 //! **Numbers.** Results are values of the input. Values that are not finite are invalid.
 
+pub(super) mod gpu;
+
 use super::{INVALID, for_bands};
 use crate::{
     Error, Result,

@@ -4,6 +4,8 @@
 //! does not confirm are dropped, then small regions that differ from their surroundings. A last median
 //! follows and, if asked for, invalid pixels are filled.
 
+pub(super) mod gpu;
+
 use super::{
     Reason, RightView, StereoOptions, StereoResult, View, consistency_check, fill, median, reason, speckle,
 };

@@ -12,6 +12,8 @@
 //! and the other is dropped, until three are left. Two rows are filtered together, so that the pixels in both
 //! windows are read once.
 
+pub(super) mod gpu;
+
 use super::{INVALID, for_bands};
 use crate::{
     Error, Result,

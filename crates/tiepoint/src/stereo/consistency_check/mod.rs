@@ -12,6 +12,8 @@
 //! **Numbers.** Disparities are subtracted in f32. Values that are not finite are invalid and agree with
 //! nothing.
 
+pub(super) mod gpu;
+
 use super::{INVALID, View, for_bands};
 use crate::{
     Error, Result,

@@ -1,0 +1,84 @@
+//! Times dense stereo on a GPU with a synthetic pair of the size asked for, as for the tables of `docs/benchmarks.md`.
+//!
+//! ```text
+//! cargo run --release -p tiepoint --example gpu_stereo -- 1920x1080 128 cuda --cost census --paths 8 --check
+//! ```
+//!
+//! From images in the host's memory to disparities there; then what every stage takes by the device's clock. `--check`
+//! compares with the CPU.
+
+#![expect(clippy::print_stdout, reason = "an example talks to people")]
+
+use std::time::Instant;
+use tiepoint::device::gpu::{Api, Gpu};
+use tiepoint::device::{Cpu, Processor};
+use tiepoint::image::Size;
+use tiepoint::stereo::{Cost, Masks, Stereo, StereoOptions};
+use tiepoint::synth::{StereoScene, StereoSceneOptions};
+
+type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
+
+/// Of so many runs the median is taken.
+const RUNS: usize = 50;
+
+fn main() -> Outcome<()> {
+    let mut words: Vec<String> = std::env::args().skip(1).collect();
+    let before = words.len();
+    words.retain(|w| w != "--check");
+    let check = words.len() < before;
+    let mut value = |name: &str| {
+        let at = words.iter().position(|w| w == name).filter(|&at| at + 1 < words.len());
+        at.map(|at| words.drain(at..at + 2).nth(1).unwrap_or_default())
+    };
+    let cost: Cost = value("--cost").map_or(Ok(Cost::default()), |name| name.parse())?;
+    let paths = value("--paths");
+    let [size, disparities, api] = &words[..] else {
+        return Err(
+            "usage: gpu_stereo WIDTHxHEIGHT DISPARITIES cuda|opencl [--cost C] [--paths N] [--check]".into(),
+        );
+    };
+    let (width, height) = size.split_once('x').ok_or("the size is not WIDTHxHEIGHT")?;
+    let size = Size::new(width.parse()?, height.parse()?);
+    let disparities: usize = disparities.parse()?;
+    let mut options = StereoOptions::default().with_disparities(disparities).with_cost(cost);
+    if let Some(paths) = paths {
+        options = options.with_paths(tiepoint::options::Named::from_name(&paths)?);
+    }
+    let gpu = Gpu::open(if api == "cuda" { Api::Cuda } else { Api::OpenCl }, 0)?;
+    println!("{}", gpu.info());
+    let cpu = Cpu::with_threads(std::thread::available_parallelism()?.get())?;
+    let scene =
+        StereoSceneOptions::default().with_size(size).with_disparities([1.0, disparities as f64 - 2.0]);
+    let pair = StereoScene::new(&scene)?.render::<u8>(&cpu);
+    let stereo = Stereo::new(options)?;
+    let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
+    let run = |processor: &Processor| {
+        stereo.compute((&pair.left).into(), (&pair.right).into(), Masks::default(), processor)
+    };
+    let found = run(&processor)?;
+    processor.take_notes().iter().for_each(|note| println!("{note}"));
+    if check {
+        let same = run(&cpu.into())? == found;
+        println!("{}", if same { "the CPU's bits" } else { "DIFFERS from the CPU" });
+    }
+    let mut times = Vec::new();
+    for _ in 0..RUNS {
+        let start = Instant::now();
+        run(&processor)?;
+        times.push(start.elapsed().as_secs_f64() * 1e3);
+    }
+    times.sort_by(f64::total_cmp);
+    println!("{size}, {disparities} disparities, {cost}: {:.3} ms from host to host", times[RUNS / 2]);
+    gpu.profile(true);
+    gpu.take_stages();
+    for _ in 0..RUNS {
+        run(&processor)?;
+    }
+    let stages = gpu.take_stages();
+    for stage in &stages {
+        println!("    {:22} {:.4} ms", stage.name, stage.seconds / RUNS as f64 * 1e3);
+    }
+    let all: f64 = stages.iter().map(|s| s.seconds).sum();
+    println!("    {:22} {:.4} ms", "all", all / RUNS as f64 * 1e3);
+    Ok(())
+}

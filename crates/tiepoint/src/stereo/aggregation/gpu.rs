@@ -1,0 +1,474 @@
+//! Aggregation on a device: both passes side by side, each a wavefront of rows.
+//!
+//! A row is walked by a warp, which shares its disparities; the rows of a work group go side by side and hand path costs
+//! over in local memory, work groups hand them over in global memory. As on the CPU costs are computed from descriptors
+//! in each pass and never stored. Unlike there both passes run at once, so each stores its sums: a byte or two for each
+//! pixel and disparity, twice.
+//!
+//! Where lanes exchange no numbers (OpenCL on a CPU, and GPUs other than NVIDIA's) a row is walked by one lane.
+
+use super::{Cross, Directions, Horizontal, Knight, Star};
+use crate::{
+    Error, Result,
+    device::gpu::{Buffer, Commands, Gpu},
+    image::{
+        Size,
+        gpu::{GpuStack, Plane},
+    },
+    stereo::{
+        Paths, Penalties,
+        cost::gpu::{CostKernel, GROUP, covering, pixel_a_lane},
+    },
+};
+use std::fmt::Write;
+use tiepoint_gpu::{Kernel, KernelSource};
+
+tiepoint_gpu::kernel! {
+    /// The sums of the paths of passes, by places.
+    unsafe kernel aggregate(groups) = Aggregate {
+        write sums_out: u32 [sum_words],
+        write tickets: u32 [1],
+        shared boundary: u32 [boundary_words],
+        /// Whether the groups have begun to hand paths over.
+        shared progress: u32 [groups[0]],
+        read left: u32 [descriptor_words],
+        read right: u32 [descriptor_words],
+        read penalties: u32 [penalty_words],
+        read table: u8 [table_bytes],
+    } {
+        sum_words: u64,
+        boundary_words: u64,
+        descriptor_words: u64,
+        penalty_words: u64,
+        table_bytes: u64,
+        width: i32,
+        height: i32,
+        images: i32,
+        /// 2: both; else one.
+        passes: i32,
+        /// 0 forward, 1 backward.
+        first_pass: i32,
+        min_disparity: i32,
+        disparities: i32,
+        /// Twice, in halves of the word, as the next.
+        p1: u32,
+        /// The cost where there is no disparity.
+        far: u32,
+        /// The greatest cost.
+        greatest: u32,
+    }
+}
+
+tiepoint_gpu::kernel! {
+    /// P2 of every direction at every pixel, for both passes.
+    unsafe kernel penalties(groups) = PenaltyMap {
+        write to: u32 [i128::from(grey_plane.row) * i128::from(grey_plane.height) * words * groups[2] * 2],
+        read grey: u8 [grey_plane.numbers(groups[2])],
+        read table: u32 [256],
+    } {
+        grey_plane: Plane,
+        /// A pixel and pass.
+        words: i32,
+        /// Groups beside each other.
+        across: i32,
+    }
+}
+
+/// The directions of a pass, as numbers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Steps {
+    /// The first runs along the row.
+    steps: Vec<(isize, usize)>,
+    /// Rows above that steps come from.
+    depth: usize,
+    /// Columns that a row stays behind the one above.
+    skew: usize,
+}
+
+/// A direction that comes from a row above.
+struct Vertical {
+    number: usize,
+    step: (isize, usize),
+    /// Pixels of a row that are kept for the rows below, a power of two, and where they begin among all that are.
+    slots: usize,
+    first_slot: usize,
+    /// Where its paths begin among those that cross a boundary at a column.
+    handed: usize,
+}
+
+impl Steps {
+    fn of<D: Directions<N>, const N: usize>() -> Self {
+        let steps = D::STEPS.to_vec();
+        // A path is kept at the latest a step before the row below needs it.
+        let needed = |&(dx, dy): &(isize, usize)| ((1 - dx).max(0) as usize).div_ceil(dy);
+        let skew = steps[1..].iter().map(needed).max().unwrap_or(0);
+        let depth = steps.iter().map(|s| s.1).max().unwrap_or(0);
+        Self { steps, depth, skew }
+    }
+
+    fn verticals(&self) -> Vec<Vertical> {
+        let (mut first_slot, mut handed) = (0, 0);
+        let vertical = |(number, &step): (usize, &(isize, usize))| {
+            let kept = step.0 + (self.skew * step.1) as isize + 1;
+            let slots = (kept.max(1) as usize).next_power_of_two();
+            let vertical = Vertical { number, step, slots, first_slot, handed };
+            first_slot += slots;
+            handed += step.1;
+            vertical
+        };
+        self.steps.iter().enumerate().skip(1).map(vertical).collect()
+    }
+
+    /// Pixels of paths that a row keeps.
+    fn slots(&self) -> usize {
+        self.verticals().iter().map(|v| v.slots).sum()
+    }
+
+    /// Steps that are compiled one after the other, after which every slot has been used a whole number of times.
+    fn phases(&self) -> usize {
+        self.verticals().iter().map(|v| v.slots).max().unwrap_or(0).max(4)
+    }
+
+    /// Paths that cross a boundary at a column.
+    fn handed(&self) -> usize {
+        self.steps[1..].iter().map(|s| s.1).sum()
+    }
+
+    /// For kernels: `VERTICALS(DO)`, and what all directions have in common.
+    fn for_kernels(&self, source: KernelSource, path_words: usize) -> KernelSource {
+        let mut verticals = String::new();
+        for Vertical { number, step: (dx, dy), slots, first_slot, handed } in self.verticals() {
+            let offset = first_slot * path_words;
+            let _ = write!(verticals, "DO({number}, {dx}, {dy}, {offset}, {slots}, {handed}) ");
+        }
+        source
+            .define("VERTICALS(DO)", verticals)
+            .define("PATHS", self.steps.len())
+            .define("SKEW", self.skew)
+            .define("DEPTH", self.depth)
+            .define("PHASES", self.phases())
+            .define("AHEAD", AHEAD)
+            .define("HANDED", self.handed())
+            .define("RING_ROW", self.slots() * path_words)
+    }
+}
+
+/// How sums and paths lie on a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::stereo) struct Layout {
+    /// Lanes of a row.
+    lanes: usize,
+    /// Disparities of a lane.
+    each: usize,
+    /// Bytes of the sum of a pass.
+    pub(in crate::stereo) sum_bytes: usize,
+    pub(in crate::stereo) disparities: usize,
+}
+
+impl Layout {
+    /// `greatest` is the greatest path cost, of which a pass adds up `paths`.
+    fn new(gpu: &Gpu, disparities: usize, greatest: u32, paths: usize) -> Self {
+        let lanes = gpu.info().warp as usize;
+        let each = disparities.div_ceil(lanes).next_multiple_of(4);
+        let sum_bytes = if greatest * paths as u32 <= 255 { 1 } else { 2 };
+        Self { lanes, each, sum_bytes, disparities }
+    }
+
+    /// The layout of a warp of `lanes`, for tests.
+    #[cfg(test)]
+    pub(in crate::stereo) fn of(lanes: usize, sum_bytes: usize, disparities: usize) -> Self {
+        let each = disparities.div_ceil(lanes).next_multiple_of(4);
+        Self { lanes, each, sum_bytes, disparities }
+    }
+
+    /// Places of a pixel: disparities in memory.
+    pub(in crate::stereo) fn padded(&self) -> usize {
+        self.lanes * self.each
+    }
+
+    /// Words of the sums of both passes of a pixel.
+    fn sum_words(&self) -> usize {
+        2 * self.padded() * self.sum_bytes / 4
+    }
+
+    /// For kernels: `LANES` of a row are not those of a group there.
+    pub(in crate::stereo) fn for_kernels(&self, source: KernelSource) -> KernelSource {
+        source
+            .define("PADDED", self.padded())
+            .define("SUM_BYTES", self.sum_bytes)
+            .define("PARTIAL", u8::from(self.padded() > self.disparities))
+    }
+}
+
+/// Rows that groups may have.
+const ROWS: [usize; 4] = [1, 2, 3, 7];
+/// Columns ahead that the paths of the group above are fetched.
+const AHEAD: usize = 2;
+/// Warps that a multiprocessor is to hold at a time: a lane then has 128 registers. With 20 warps and 96 registers the four
+/// paths of a step no longer overlap, and an aggregation takes a fifth longer (2026-11-22, H200).
+const WARPS: usize = 16;
+/// The longest side of an image: with eight directions the places of a row fit 32 bits.
+const SIDE: usize = 1 << 24;
+/// Bytes of local memory that are left for other things.
+const SPARE: usize = 1 << 10;
+
+/// One or both passes.
+#[derive(Clone, Debug)]
+struct Walks {
+    aggregate: Kernel<Aggregate<'static>>,
+    penalties: Kernel<PenaltyMap<'static>>,
+    steps: Steps,
+    rows: usize,
+    first_pass: usize,
+    passes: usize,
+}
+
+/// What is to be aggregated on a device.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::stereo) struct GpuAggregationInput {
+    pub(in crate::stereo) size: Size,
+    /// Pairs at a time.
+    pub(in crate::stereo) images: usize,
+    pub(in crate::stereo) min_disparity: i32,
+    pub(in crate::stereo) disparities: usize,
+    pub(in crate::stereo) paths: Paths,
+    pub(in crate::stereo) penalties: Penalties,
+    /// The greatest cost.
+    pub(in crate::stereo) greatest: u16,
+    /// Whether a view has pixels without data.
+    pub(in crate::stereo) masked: bool,
+}
+
+/// The aggregation of pairs by one cost.
+#[derive(Clone, Debug)]
+pub(in crate::stereo) struct GpuAggregation {
+    gpu: Gpu,
+    input: GpuAggregationInput,
+    layout: Layout,
+    walks: Vec<Walks>,
+    /// P2 by difference of grey.
+    p2: Buffer<u32>,
+    table: Buffer<u8>,
+    planes: usize,
+}
+
+/// The sums of both passes, by places: images, then passes, then pixels.
+#[derive(Debug)]
+pub(in crate::stereo) struct GpuSums {
+    pub(in crate::stereo) words: Buffer<u32>,
+    pub(in crate::stereo) layout: Layout,
+}
+
+fn source(cost: &CostKernel, masked: bool, steps: &Steps, layout: &Layout, rows: usize) -> KernelSource {
+    let source = cost
+        .for_kernels::<u8>("aggregation", masked)
+        .define("LANES", layout.lanes)
+        .define("EACH", layout.each)
+        .define("SUM_BYTES", layout.sum_bytes)
+        .define("PARTIAL", u8::from(layout.padded() > layout.disparities))
+        .define("ROWS", rows);
+    let group = [layout.lanes as u32, (rows + steps.depth) as u32];
+    steps
+        .for_kernels(pixel_a_lane(source), layout.padded() / 2)
+        .kernel_resident::<Aggregate<'_>>(group, resident(rows, steps) as u32)
+        .kernel::<PenaltyMap<'_>>(GROUP)
+        .text(include_str!("aggregation.cl"))
+}
+
+/// Groups that a multiprocessor is to hold at a time.
+fn resident(rows: usize, steps: &Steps) -> usize {
+    (WARPS / (rows + steps.depth)).max(1)
+}
+
+impl Walks {
+    fn new(
+        gpu: &Gpu,
+        (cost, input): (&CostKernel, &GpuAggregationInput),
+        steps: Steps,
+        layout: &Layout,
+        passes: std::ops::Range<usize>,
+    ) -> Result<Self> {
+        let rows = Self::rows(&steps, layout, gpu.info().local_memory as usize);
+        let rows = rows.map(|most| Self::balanced(most, gpu, input, passes.len(), &steps));
+        let rows = rows.ok_or_else(|| Error::Unsupported {
+            device: gpu.info().name.clone(),
+            feature: format!(
+                "memory of work groups for {} paths and {} disparities",
+                2 * steps.steps.len(),
+                layout.disparities
+            ),
+        })?;
+        let program = gpu.program(&source(cost, input.masked, &steps, layout, rows))?;
+        Ok(Self {
+            aggregate: program.kernel::<Aggregate<'_>>()?,
+            penalties: program.kernel::<PenaltyMap<'_>>()?,
+            steps,
+            rows,
+            first_pass: passes.start,
+            passes: passes.len(),
+        })
+    }
+
+    /// As many rows as keep their paths, and those of the guests, in local memory. The last hands its own to the next group.
+    fn rows(steps: &Steps, layout: &Layout, local_memory: usize) -> Option<usize> {
+        let row = steps.slots() * layout.padded() * 2;
+        let room = local_memory.saturating_sub(SPARE);
+        let fits =
+            |&rows: &usize| rows >= steps.depth && (rows + steps.depth).saturating_sub(1) * row <= room;
+        ROWS.into_iter().rev().find(fits)
+    }
+
+    /// Three rows, of whose groups many run side by side, where all groups find a place at once; else as many as fit: fewer
+    /// guests leave more warps to work.
+    fn balanced(most: usize, gpu: &Gpu, input: &GpuAggregationInput, passes: usize, steps: &Steps) -> usize {
+        let at_once = gpu.info().units as usize * resident(3, steps) * 3;
+        if input.size.height * input.images * passes <= at_once { most.min(3) } else { most }
+    }
+
+    /// Puts a pass or two into a list.
+    fn record(
+        &self,
+        commands: &mut Commands,
+        plan: &GpuAggregation,
+        (left, right): (&Buffer<u32>, &Buffer<u32>),
+        grey: &GpuStack<u8>,
+        sums: &GpuSums,
+    ) -> Result<()> {
+        let (gpu, input) = (&plan.gpu, &plan.input);
+        let (size, images) = (grey.size(), grey.count());
+        let words = self.steps.steps.len();
+        let penalties = gpu.buffer::<u32>(size.area() * images * 2 * words)?;
+        let (across, groups) = covering(size, images);
+        commands.stage("penalties");
+        commands.launch(
+            &self.penalties,
+            groups,
+            PenaltyMap {
+                to: &penalties,
+                grey: grey.buffer(),
+                table: &plan.p2,
+                grey_plane: grey.plane(),
+                words: words as i32,
+                across,
+            },
+        )?;
+        let walks = images * self.passes;
+        let groups = size.height.div_ceil(self.rows);
+        let boundary = walks * 2 * size.width * self.steps.handed() * plan.layout.padded() / 2;
+        let boundary = gpu.buffer::<u32>(boundary.max(1))?;
+        let (tickets, progress) = (gpu.buffer::<u32>(1)?, gpu.buffer::<u32>(groups * walks)?);
+        commands.stage("aggregate");
+        commands.zero(&tickets)?;
+        commands.zero(&progress)?;
+        commands.zero(&boundary)?;
+        let twice = |value: u32| value << 16 | value;
+        let greatest = u32::from(input.greatest);
+        commands.launch(
+            &self.aggregate,
+            [groups * walks, 1, 1],
+            Aggregate {
+                sums_out: &sums.words,
+                tickets: &tickets,
+                boundary: &boundary,
+                progress: &progress,
+                left,
+                right,
+                penalties: &penalties,
+                table: &plan.table,
+                sum_words: (size.area() * images * plan.layout.sum_words()) as u64,
+                boundary_words: boundary.len() as u64,
+                descriptor_words: (size.area() * images * plan.planes) as u64,
+                penalty_words: penalties.len() as u64,
+                table_bytes: plan.table.len() as u64,
+                width: size.width as i32,
+                height: size.height as i32,
+                images: images as i32,
+                passes: self.passes as i32,
+                first_pass: self.first_pass as i32,
+                min_disparity: input.min_disparity,
+                disparities: input.disparities as i32,
+                p1: twice(input.penalties.p1.into()),
+                far: twice(greatest + u32::from(input.penalties.p2)),
+                greatest,
+            },
+        )?;
+        Ok(())
+    }
+}
+
+impl GpuAggregation {
+    pub(in crate::stereo) fn new(gpu: &Gpu, cost: &CostKernel, input: &GpuAggregationInput) -> Result<Self> {
+        let (cross, star) = (Steps::of::<Cross, 2>(), Steps::of::<Star, 4>());
+        let passes = match input.paths {
+            Paths::Four => vec![(cross, 0..2)],
+            Paths::Five => vec![(star, 0..1), (Steps::of::<Horizontal, 1>(), 1..2)],
+            Paths::Eight => vec![(star, 0..2)],
+            Paths::Sixteen => vec![(Steps::of::<Knight, 8>(), 0..2)],
+        };
+        let most = passes.iter().map(|(steps, _)| steps.steps.len()).max().unwrap_or(1);
+        let greatest = u32::from(input.greatest) + u32::from(input.penalties.p2);
+        let layout = Layout::new(gpu, input.disparities, greatest, most);
+        let walks =
+            passes.into_iter().map(|(steps, passes)| Walks::new(gpu, (cost, input), steps, &layout, passes));
+        let table = if cost.table.is_empty() { &[0][..] } else { &cost.table };
+        Ok(Self {
+            gpu: gpu.clone(),
+            input: *input,
+            layout,
+            walks: walks.collect::<Result<_>>()?,
+            p2: gpu.upload(&input.penalties.table().map(u32::from))?,
+            table: gpu.upload(table)?,
+            planes: cost.planes(input.masked),
+        })
+    }
+
+    /// Puts both passes into a list; `left` and `right` are the descriptors of the views, `grey` that of the left one.
+    pub(in crate::stereo) fn record(
+        &self,
+        commands: &mut Commands,
+        (left, right): (&Buffer<u32>, &Buffer<u32>),
+        grey: &GpuStack<u8>,
+    ) -> Result<GpuSums> {
+        let size = grey.size();
+        if size.width.max(size.height) > SIDE {
+            let feature = format!("numbers for a side of {}", size.width.max(size.height));
+            return Err(Error::Unsupported { device: self.gpu.info().name.clone(), feature });
+        }
+        let words = size_of_sums(size, grey.count(), &self.layout)?;
+        let sums = GpuSums { words: self.gpu.buffer(words)?, layout: self.layout };
+        for walks in &self.walks {
+            walks.record(commands, self, (left, right), grey, &sums)?;
+        }
+        Ok(sums)
+    }
+
+    pub(in crate::stereo) fn layout(&self) -> &Layout {
+        &self.layout
+    }
+}
+
+fn size_of_sums(size: Size, images: usize, layout: &Layout) -> Result<usize> {
+    let words = size.area().checked_mul(images).and_then(|n| n.checked_mul(layout.sum_words()));
+    words.ok_or_else(|| Error::Image(format!("{images} pairs of {size}: their sums exceed memory")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{device::gpu::compiles_everywhere, stereo::cost::tests::kernels};
+
+    /// Every set of directions, each with another cost.
+    #[test]
+    fn kernels_compile_for_every_card() {
+        let layouts = [
+            (Steps::of::<Star, 4>(), Layout::of(32, 1, 128)),
+            (Steps::of::<Cross, 2>(), Layout::of(32, 1, 250)),
+            (Steps::of::<Knight, 8>(), Layout::of(32, 2, 100)),
+            (Steps::of::<Horizontal, 1>(), Layout::of(32, 2, 512)),
+        ];
+        for ((n, (steps, layout)), cost) in layouts.iter().enumerate().zip(kernels().iter().rev()) {
+            let rows = Walks::rows(steps, layout, 48 << 10).unwrap();
+            compiles_everywhere(&[source(cost, n % 2 == 1, steps, layout, rows)]);
+        }
+    }
+}

@@ -1,0 +1,8 @@
+// The census of a pixel, and in how many bits two differ: census.rs. COMPARISONS is COMPARE(bit, ax, ay, bx, by) for
+// every pair of pixels.
+
+#define COMPARE(bit, ax, ay, bx, by) \
+    descriptor[(bit) / 32] |= \
+        (u32)(grey_at(view, x + (ax), y + (ay)) + view->rounding < grey_at(view, x + (bx), y + (by))) << ((bit) % 32);
+
+FUNCTION void census(u32 *descriptor, const View *view, i32 x, i32 y) { COMPARISONS }

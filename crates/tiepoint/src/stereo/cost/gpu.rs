@@ -1,0 +1,172 @@
+//! Costs on a device: a view's descriptors, and what kernels need to compute a cost of two of them.
+//!
+//! A cost's `.h` beside its Rust form defines two functions: `descriptor_of` makes the descriptor of a pixel, `cost` compares
+//! two. `view.h` is what descriptors are made from.
+
+use super::CostSource;
+use crate::{
+    Error, Result,
+    device::gpu::{Buffer, Commands, Gpu},
+    image::{
+        Size,
+        gpu::{self, GpuPixel, GpuStack, Plane},
+    },
+};
+use tiepoint_gpu::{Kernel, KernelSource};
+
+/// How kernels compute a cost.
+#[derive(Clone, Debug)]
+pub(in crate::stereo) struct CostKernel {
+    /// The functions `descriptor_of` and `cost`.
+    pub(super) text: &'static str,
+    /// Words of a descriptor.
+    pub(super) words: usize,
+    /// What the text is told.
+    pub(super) definitions: Vec<(&'static str, String)>,
+    /// What `cost` looks up, if anything.
+    pub(in crate::stereo) table: Vec<u8>,
+}
+
+impl CostKernel {
+    /// The kernel form of a source.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] where it has none.
+    pub(in crate::stereo) fn of(source: &dyn CostSource, gpu: &Gpu) -> Result<Self> {
+        source.kernel().ok_or_else(|| Error::Unsupported {
+            device: gpu.info().name.clone(),
+            feature: "the custom matching cost, which the caller computes".into(),
+        })
+    }
+
+    /// Planes of words: those of a descriptor and, with masks, one that tells where a view holds something.
+    pub(in crate::stereo) fn planes(&self, masked: bool) -> usize {
+        self.words + usize::from(masked)
+    }
+
+    /// For kernels: `WORDS`, `PLANES`, `MASKED`, `descriptor_of` and `cost`.
+    pub(in crate::stereo) fn for_kernels<T: GpuPixel>(
+        &self,
+        name: &'static str,
+        masked: bool,
+    ) -> KernelSource {
+        let source = gpu::for_kernels::<T>(KernelSource::new(name))
+            .define("WORDS", self.words)
+            .define("PLANES", self.planes(masked))
+            .define("MASKED", u8::from(masked));
+        let definitions = self.definitions.iter();
+        definitions
+            .fold(source, |source, (name, value)| source.define(name, value))
+            .structure::<Plane>()
+            .text(include_str!("view.h"))
+            .text(self.text)
+    }
+}
+
+tiepoint_gpu::kernel! {
+    /// The descriptors of a view.
+    unsafe kernel describe(groups) = Describe<T: GpuPixel> {
+        write words: u32 [i128::from(grey_plane.row) * i128::from(grey_plane.height) * planes * groups[2]],
+        read grey: T [grey_plane.numbers(groups[2])],
+        read compared: u8 [compared_plane.numbers(groups[2])],
+        read mask: u8 [mask_plane.numbers(groups[2])],
+    } {
+        grey_plane: Plane,
+        compared_plane: Plane,
+        /// A row of 0 numbers: the view holds something everywhere.
+        mask_plane: Plane,
+        planes: i32,
+        /// Differences of grey up to this may come from rounding alone.
+        rounding: u32,
+        /// Groups beside each other.
+        across: i32,
+    }
+}
+
+/// Lanes of a group of the kernels that make a pixel a lane.
+pub(in crate::stereo) const GROUP: [u32; 2] = [32, 8];
+
+/// Groups beside each other, and the groups that cover some images.
+pub(in crate::stereo) fn covering(size: Size, images: usize) -> (i32, [usize; 3]) {
+    let across = size.width.div_ceil(GROUP[0] as usize);
+    (across as i32, [across * size.height.div_ceil(GROUP[1] as usize), 1, images])
+}
+
+/// The size of [`GROUP`] for kernels.
+pub(in crate::stereo) fn pixel_a_lane(source: KernelSource) -> KernelSource {
+    source.define("GROUP_WIDTH", GROUP[0]).define("GROUP_HEIGHT", GROUP[1])
+}
+
+/// Makes descriptors of views of one pixel type.
+#[derive(Clone, Debug)]
+pub(in crate::stereo) struct GpuDescribe<T: GpuPixel> {
+    kernel: Kernel<Describe<'static, T>>,
+    planes: usize,
+    /// In place of a mask that is not there.
+    nothing: Buffer<u8>,
+}
+
+/// What a view is described from, a stack each.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::stereo) struct GpuView<'a, T> {
+    pub(in crate::stereo) grey: &'a GpuStack<T>,
+    /// What the cost compares in 8 bits.
+    pub(in crate::stereo) compared: &'a GpuStack<u8>,
+    pub(in crate::stereo) mask: Option<&'a GpuStack<u8>>,
+    /// Differences of grey up to this may come from rounding alone.
+    pub(in crate::stereo) rounding: u8,
+}
+
+fn source<T: GpuPixel>(cost: &CostKernel, masked: bool) -> KernelSource {
+    pixel_a_lane(cost.for_kernels::<T>("descriptors", masked))
+        .kernel::<Describe<'_, T>>(GROUP)
+        .text(include_str!("describe.cl"))
+}
+
+impl<T: GpuPixel> GpuDescribe<T> {
+    pub(in crate::stereo) fn new(gpu: &Gpu, cost: &CostKernel, masked: bool) -> Result<Self> {
+        let kernel = gpu.program(&source::<T>(cost, masked))?.kernel::<Describe<'_, T>>()?;
+        Ok(Self { kernel, planes: cost.planes(masked), nothing: gpu.buffer(1)? })
+    }
+
+    /// Puts the work for a view into a list; gives its descriptors, plane by plane, images one behind the other.
+    pub(in crate::stereo) fn record(
+        &self,
+        commands: &mut Commands,
+        view: &GpuView<'_, T>,
+    ) -> Result<Buffer<u32>> {
+        let (size, images) = (view.grey.size(), view.grey.count());
+        let words = view.grey.gpu().buffer(size.area() * self.planes * images)?;
+        let (across, groups) = covering(size, images);
+        let nowhere = Plane { step: 0, row: 0, height: 0, pitch: 0 };
+        let arguments = Describe {
+            words: &words,
+            grey: view.grey.buffer(),
+            compared: view.compared.buffer(),
+            mask: view.mask.map_or(&self.nothing, GpuStack::buffer),
+            grey_plane: view.grey.plane(),
+            compared_plane: view.compared.plane(),
+            mask_plane: view.mask.map_or(nowhere, GpuStack::plane),
+            planes: self.planes as i32,
+            rounding: view.rounding.into(),
+            across,
+        };
+        commands.stage("descriptors");
+        commands.launch(&self.kernel, groups, arguments)?;
+        Ok(words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{device::gpu::compiles_everywhere, stereo::cost::tests::kernels};
+
+    #[test]
+    fn kernels_compile_for_every_card() {
+        for kernel in kernels() {
+            compiles_everywhere(&[source::<u8>(&kernel, false), source::<u16>(&kernel, true)]);
+            compiles_everywhere(&[source::<f32>(&kernel, true)]);
+        }
+    }
+}

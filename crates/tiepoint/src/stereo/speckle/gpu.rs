@@ -1,0 +1,176 @@
+//! The removal of small regions on a device: regions of tiles, joined along their borders.
+
+use super::SpeckleOptions;
+use crate::{
+    Error, Result,
+    device::gpu::{Buffer, Commands, Gpu},
+    image::gpu::{GpuStack, Plane},
+    stereo::{
+        INVALID,
+        cost::gpu::{GROUP, covering, pixel_a_lane},
+    },
+};
+use tiepoint_gpu::{Kernel, KernelSource};
+
+tiepoint_gpu::kernel! {
+    /// Regions of tiles.
+    unsafe kernel label(groups) = Label {
+        write labels: u32 [plane.pixels(groups[2])],
+        write parents: u32 [plane.pixels(groups[2])],
+        write counts: u32 [plane.pixels(groups[2])],
+        read map: f32 [plane.numbers(groups[2])],
+    } {
+        plane: Plane,
+        difference: f32,
+        /// Groups beside each other.
+        across: i32,
+    }
+}
+
+tiepoint_gpu::kernel! {
+    /// Regions across the borders of tiles.
+    unsafe kernel join_tiles(groups) = JoinTiles {
+        write parents: u32 [plane.pixels(groups[2])],
+        read labels: u32 [plane.pixels(groups[2])],
+        read map: f32 [plane.numbers(groups[2])],
+    } {
+        plane: Plane,
+        difference: f32,
+        /// Groups beside each other.
+        across: i32,
+    }
+}
+
+tiepoint_gpu::kernel! {
+    /// Pixels of regions.
+    unsafe kernel count(groups) = Count {
+        write counts: u32 [plane.pixels(groups[2])],
+        read parents: u32 [plane.pixels(groups[2])],
+        read labels: u32 [plane.pixels(groups[2])],
+    } {
+        plane: Plane,
+        /// Groups beside each other.
+        across: i32,
+    }
+}
+
+tiepoint_gpu::kernel! {
+    /// Makes the pixels of small regions invalid.
+    unsafe kernel remove_small(groups) = RemoveSmall {
+        write map: f32 [plane.numbers(groups[2])],
+        read counts: u32 [plane.pixels(groups[2])],
+        read parents: u32 [plane.pixels(groups[2])],
+        read labels: u32 [plane.pixels(groups[2])],
+    } {
+        plane: Plane,
+        size: u32,
+        /// Groups beside each other.
+        across: i32,
+    }
+}
+
+/// Width and height of a tile.
+const TILE: [usize; 2] = [64, 16];
+/// Lanes that label it.
+const LANES: u32 = 256;
+
+fn source() -> KernelSource {
+    pixel_a_lane(KernelSource::new("speckle"))
+        .define("TILE_WIDTH", TILE[0])
+        .define("TILE_HEIGHT", TILE[1])
+        .define("LANES", LANES)
+        .define_f32("INVALID", INVALID)
+        .structure::<Plane>()
+        .kernel::<Label<'_>>([LANES, 1])
+        .kernel::<JoinTiles<'_>>([LANES, 1])
+        .kernel::<Count<'_>>(GROUP)
+        .kernel::<RemoveSmall<'_>>(GROUP)
+        .text(include_str!("speckle.cl"))
+}
+
+/// [`speckle`](super::speckle()) on a device; the same bits.
+#[derive(Clone, Debug)]
+pub(in crate::stereo) struct GpuSpeckle {
+    label: Kernel<Label<'static>>,
+    join_tiles: Kernel<JoinTiles<'static>>,
+    count: Kernel<Count<'static>>,
+    remove_small: Kernel<RemoveSmall<'static>>,
+}
+
+impl GpuSpeckle {
+    pub(in crate::stereo) fn new(gpu: &Gpu) -> Result<Self> {
+        let program = gpu.program(&source())?;
+        Ok(Self {
+            label: program.kernel::<Label<'_>>()?,
+            join_tiles: program.kernel::<JoinTiles<'_>>()?,
+            count: program.kernel::<Count<'_>>()?,
+            remove_small: program.kernel::<RemoveSmall<'_>>()?,
+        })
+    }
+
+    /// Puts the work for some maps, in their place, into a list.
+    pub(in crate::stereo) fn record(
+        &self,
+        commands: &mut Commands,
+        map: &GpuStack<f32>,
+        options: &SpeckleOptions,
+    ) -> Result<()> {
+        if options.size < 2 {
+            return Ok(());
+        }
+        let (size, gpu) = (map.size(), map.gpu());
+        if size.area() >= u32::MAX as usize {
+            let feature = format!("numbers for the pixels of {size}");
+            return Err(Error::Unsupported { device: gpu.info().name.clone(), feature });
+        }
+        let numbers = || -> Result<Buffer<u32>> { Ok(gpu.buffer(size.area() * map.count())?) };
+        let (labels, parents, counts) = (&numbers()?, &numbers()?, &numbers()?);
+        let (plane, difference, values) = (map.plane(), options.difference, map.buffer());
+        let tiles = [size.width.div_ceil(TILE[0]), size.height.div_ceil(TILE[1])];
+        let (tiles, tiles_across) = ([tiles[0] * tiles[1], 1, map.count()], tiles[0] as i32);
+        let (across, groups) = covering(size, map.count());
+        commands.stage("speckle");
+        let across_tiles = tiles_across;
+        let label = Label { labels, parents, counts, map: values, plane, difference, across: across_tiles };
+        commands.launch(&self.label, tiles, label)?;
+        let join = JoinTiles { parents, labels, map: values, plane, difference, across: across_tiles };
+        commands.launch(&self.join_tiles, tiles, join)?;
+        commands.launch(&self.count, groups, Count { counts, parents, labels, plane, across })?;
+        let least = u32::try_from(options.size).unwrap_or(u32::MAX);
+        let remove = RemoveSmall { map: values, counts, parents, labels, plane, size: least, across };
+        Ok(commands.launch(&self.remove_small, groups, remove)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        device::{Cpu, gpu::compiles_everywhere},
+        stereo::{speckle::speckle, testing::gpu_maps},
+    };
+
+    #[test]
+    fn regions_are_those_of_the_cpu() {
+        for (size, difference) in [(1, 0.0), (2, 0.0), (5, 0.75), (30, 1.0), (400, 2.0), (usize::MAX, 1.0)] {
+            let options = SpeckleOptions { size, difference };
+            gpu_maps(
+                |commands, map| {
+                    GpuSpeckle::new(map.gpu()).unwrap().record(commands, map, &options).unwrap();
+                    map.clone()
+                },
+                |map| {
+                    let mut out = map.clone();
+                    speckle(out.view_mut(), &options, &Cpu::sequential()).unwrap();
+                    out
+                },
+                &format!("{options:?}"),
+            );
+        }
+    }
+
+    #[test]
+    fn kernels_compile_for_every_card() {
+        compiles_everywhere(&[source()]);
+    }
+}

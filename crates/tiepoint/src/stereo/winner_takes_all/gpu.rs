@@ -1,0 +1,214 @@
+//! Winner takes all on a device: a work group chooses the disparities of a row.
+
+use super::super::{
+    RightView, StereoOptions, Subpixel,
+    aggregation::gpu::{GpuSums, Layout},
+    cost::gpu::CostKernel,
+};
+use crate::{
+    Error, Result,
+    device::gpu::{Buffer, Commands, Gpu},
+    image::{
+        Size,
+        gpu::{GpuStack, Plane},
+    },
+};
+use tiepoint_gpu::{Kernel, KernelSource};
+
+tiepoint_gpu::kernel! {
+    /// The disparities of rows from their sums.
+    unsafe kernel winner_takes_all(groups) = WinnerTakesAll {
+        write disparity: f32 [plane.numbers(groups[2])],
+        write right: f32 [right_plane.numbers(groups[2])],
+        write confidence: f32 [confidence_plane.numbers(groups[2])],
+        read sums: u32 [i128::from(width) * height * pixel_words * groups[2]],
+        read left: u32 [i128::from(width) * height * planes * groups[2]],
+        read right_words: u32 [i128::from(width) * height * planes * groups[2]],
+    } {
+        plane: Plane,
+        right_plane: Plane,
+        /// A row of 0 numbers: no confidence is wanted.
+        confidence_plane: Plane,
+        width: i32,
+        height: i32,
+        /// Words of the sums of a pixel.
+        pixel_words: i32,
+        /// Planes of the descriptors.
+        planes: i32,
+        min_disparity: i32,
+        disparities: i32,
+        uniqueness: u32,
+    }
+}
+
+/// Lanes of a group.
+const LANES: usize = 256;
+
+/// What of the options the kernel is compiled for.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::stereo) struct Selection {
+    subpixel: Subpixel,
+    right: bool,
+    confidence: bool,
+    uniqueness: u8,
+}
+
+impl Selection {
+    /// The selection that the options ask for.
+    pub(in crate::stereo) fn of(options: &StereoOptions) -> Self {
+        let right = match options.right_view {
+            RightView::Off => options.right,
+            RightView::Diagonal => true,
+            RightView::Aggregated => false,
+        };
+        let StereoOptions { subpixel, confidence, uniqueness, .. } = *options;
+        Self { subpixel, right, confidence, uniqueness }
+    }
+
+    /// The same for the left view alone.
+    pub(in crate::stereo) fn of_left(options: &StereoOptions) -> Self {
+        Self { right: false, confidence: false, ..Self::of(options) }
+    }
+}
+
+/// Pixels that a group looks at together: as many as have their sums in 16 KiB of local memory.
+fn pixels(layout: &Layout) -> usize {
+    let most = (8192 / layout.padded()).clamp(1, LANES);
+    if most.is_power_of_two() { most } else { most.next_power_of_two() / 2 }
+}
+
+/// Right pixels that left ones still may meet.
+fn ring(layout: &Layout) -> usize {
+    layout.padded() + pixels(layout)
+}
+
+fn source(cost: &CostKernel, masked: bool, layout: &Layout, selection: Selection) -> KernelSource {
+    let number = |choice: Subpixel| match choice {
+        Subpixel::Off => 0,
+        Subpixel::Parabola => 1,
+        Subpixel::Equiangular => 2,
+    };
+    let source = KernelSource::new("winner takes all")
+        .define("WORDS", cost.planes(false))
+        .define("PLANES", cost.planes(masked))
+        .define("MASKED", u8::from(masked))
+        .define("LANES", LANES)
+        .define("PIXELS", pixels(layout))
+        .define("RING", ring(layout))
+        .define("PARABOLA", number(Subpixel::Parabola))
+        .define("EQUIANGULAR", number(Subpixel::Equiangular))
+        .define("SUBPIXEL", number(selection.subpixel))
+        .define("RIGHT", u8::from(selection.right))
+        .define("SECOND", u8::from(selection.confidence || selection.uniqueness > 0));
+    layout
+        .for_kernels(source)
+        .kernel::<WinnerTakesAll<'_>>([LANES as u32, 1])
+        .text(include_str!("winner_takes_all.cl"))
+}
+
+/// The maps that a selection makes.
+#[derive(Debug)]
+pub(in crate::stereo) struct GpuMaps {
+    pub(in crate::stereo) disparity: GpuStack<f32>,
+    pub(in crate::stereo) right: Option<GpuStack<f32>>,
+    pub(in crate::stereo) confidence: Option<GpuStack<f32>>,
+    /// Of refinement: numbers of [`Reason`](crate::stereo::Reason)s.
+    pub(in crate::stereo) reasons: Option<GpuStack<u8>>,
+}
+
+#[derive(Clone, Debug)]
+pub(in crate::stereo) struct GpuWinnerTakesAll {
+    gpu: Gpu,
+    kernel: Kernel<WinnerTakesAll<'static>>,
+    selection: Selection,
+    planes: usize,
+    min_disparity: i32,
+    /// In place of what is not wanted, one for each.
+    nothing: [Buffer<f32>; 2],
+}
+
+impl GpuWinnerTakesAll {
+    pub(in crate::stereo) fn new(
+        gpu: &Gpu,
+        (cost, masked): (&CostKernel, bool),
+        layout: &Layout,
+        min_disparity: i32,
+        selection: Selection,
+    ) -> Result<Self> {
+        let words = pixels(layout) * (layout.padded() / 2 + 1) + ring(layout) + 2 * LANES;
+        if words * size_of::<u32>() > gpu.info().local_memory as usize {
+            let feature = format!("memory of work groups for {} disparities", layout.disparities);
+            return Err(Error::Unsupported { device: gpu.info().name.clone(), feature });
+        }
+        let program = gpu.program(&source(cost, masked, layout, selection))?;
+        Ok(Self {
+            gpu: gpu.clone(),
+            kernel: program.kernel::<WinnerTakesAll<'_>>()?,
+            selection,
+            planes: cost.planes(masked),
+            min_disparity,
+            nothing: [gpu.buffer(1)?, gpu.buffer(1)?],
+        })
+    }
+
+    /// Puts the work into a list; `left` and `right` are the descriptors of the views.
+    pub(in crate::stereo) fn record(
+        &self,
+        commands: &mut Commands,
+        sums: &GpuSums,
+        (left, right): (&Buffer<u32>, &Buffer<u32>),
+        (size, images): (Size, usize),
+    ) -> Result<GpuMaps> {
+        let map = || GpuStack::<f32>::new(&self.gpu, size, 1, images);
+        let maps = GpuMaps {
+            disparity: map()?,
+            right: self.selection.right.then(map).transpose()?,
+            confidence: self.selection.confidence.then(map).transpose()?,
+            reasons: None,
+        };
+        let nowhere = Plane { step: 0, row: 0, height: 0, pitch: 0 };
+        let plane = |map: &Option<GpuStack<f32>>| map.as_ref().map_or(nowhere, GpuStack::plane);
+        let arguments = WinnerTakesAll {
+            disparity: maps.disparity.buffer(),
+            right: maps.right.as_ref().map_or(&self.nothing[0], GpuStack::buffer),
+            confidence: maps.confidence.as_ref().map_or(&self.nothing[1], GpuStack::buffer),
+            sums: &sums.words,
+            left,
+            right_words: right,
+            plane: maps.disparity.plane(),
+            right_plane: plane(&maps.right),
+            confidence_plane: plane(&maps.confidence),
+            width: size.width as i32,
+            height: size.height as i32,
+            pixel_words: (2 * sums.layout.padded() * sums.layout.sum_bytes / 4) as i32,
+            planes: self.planes as i32,
+            min_disparity: self.min_disparity,
+            disparities: sums.layout.disparities as i32,
+            uniqueness: self.selection.uniqueness.into(),
+        };
+        commands.stage("winner takes all");
+        commands.launch(&self.kernel, [size.height, 1, images], arguments)?;
+        Ok(maps)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{device::gpu::compiles_everywhere, stereo::cost::tests::kernels};
+
+    #[test]
+    fn kernels_compile_for_every_card() {
+        for (masked, right, confidence, subpixel, disparities) in [
+            (false, true, false, Subpixel::Equiangular, 128),
+            (true, true, true, Subpixel::Parabola, 100),
+            (true, false, true, Subpixel::Off, 16),
+        ] {
+            let selection = Selection { subpixel, right, confidence, uniqueness: 0 };
+            for sum_bytes in [1, 2] {
+                let layout = Layout::of(32, sum_bytes, disparities);
+                compiles_everywhere(&[source(&kernels()[0], masked, &layout, selection)]);
+            }
+        }
+    }
+}
