@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn gaps_are_filled_as_on_the_cpu() {
         for occlusions in [false, true] {
-            let hidden = |x: usize, y: usize| !occlusions || (x / 3 + y) % 2 == 0;
+            let hidden = |x: usize, y: usize| !occlusions || (x / 3 + y).is_multiple_of(2);
             gpu_maps(
                 |commands, map| {
                     let gpu = map.gpu();

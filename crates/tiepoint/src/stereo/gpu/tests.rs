@@ -129,8 +129,9 @@ fn disparities_are_those_of_the_cpu() {
                 let kind = random.bits() % 6;
                 let pair = pair(&mut random, size, shift, kind);
                 let mut mask = |share: u64| {
-                    let is_given = random.bits() % 3 == 0;
-                    is_given.then(|| Image::from_fn(size, |_, _| u8::from(random.bits() % share != 0)))
+                    let is_given = random.bits().is_multiple_of(3);
+                    is_given
+                        .then(|| Image::from_fn(size, |_, _| u8::from(!random.bits().is_multiple_of(share))))
                 };
                 let masks = [mask(5), mask(9)];
                 let [left, right] = masks.each_ref().map(|m| m.as_ref().map(Image::view));

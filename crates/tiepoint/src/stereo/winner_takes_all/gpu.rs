@@ -21,9 +21,9 @@ tiepoint_gpu::kernel! {
         write disparity: f32 [plane.numbers(groups[2])],
         write right: f32 [right_plane.numbers(groups[2])],
         write confidence: f32 [confidence_plane.numbers(groups[2])],
-        read sums: u32 [i128::from(width) * height * pixel_words * groups[2]],
-        read left: u32 [i128::from(width) * height * planes * groups[2]],
-        read right_words: u32 [i128::from(width) * height * planes * groups[2]],
+        read sums: u32 [width * height * pixel_words * groups[2]],
+        read left: u32 [width * height * planes * groups[2]],
+        read right_words: u32 [width * height * planes * groups[2]],
     } {
         plane: Plane,
         right_plane: Plane,
