@@ -14,8 +14,8 @@
 //! of everything and the order of neighbours of little. The sum costs no more than 24: pixels that do not belong
 //! together agree in half of the bits, and by how much more they differ says little.
 //!
-//! Mei et al. map either part to 0 to 1 by 1 − exp(−c / λ) and add them. This measures as well, in integers of a byte
-//! whose sums of four paths fit a byte too.
+//! Mei et al. map either part to 0 to 1 by 1 − exp(−c / λ) and add them. Truncated integers are used instead, whose sums
+//! of four paths fit a byte.
 
 use super::{
     CensusWindow, CostDefinition, CostSource, DescriptorCost, Descriptors, Learn, Planes,
