@@ -12,7 +12,8 @@ use opencl3::device::{
 };
 use opencl3::error_codes::{
     CL_DEVICE_NOT_FOUND, CL_INVALID_BUFFER_SIZE, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY,
-    CL_OUT_OF_RESOURCES, CL_PLATFORM_NOT_FOUND_KHR, ClError,
+    CL_OUT_OF_RESOURCES, CL_PLATFORM_NOT_FOUND_KHR, ClError, DLOPEN_FUNCTION_NOT_AVAILABLE,
+    DLOPEN_RUNTIME_LOAD_FAILED,
 };
 use opencl3::event::Event;
 use opencl3::kernel::Kernel;
@@ -66,6 +67,9 @@ fn all() -> Result<Vec<Device>> {
     let platforms = platforms.map_err(|_| missing("its loader failed".into()))?;
     let platforms = platforms.map_err(|e| match e {
         ClError(CL_PLATFORM_NOT_FOUND_KHR) => missing("no platform".into()),
+        ClError(DLOPEN_RUNTIME_LOAD_FAILED | DLOPEN_FUNCTION_NOT_AVAILABLE) => {
+            missing(format!("the loader cannot be used ({e})"))
+        }
         e => failed("clGetPlatformIDs", e),
     })?;
     let (mut devices, mut refused) = (Vec::new(), None);

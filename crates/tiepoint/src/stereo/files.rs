@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | `.pfm` | d as a float | +∞ |
 //! | `.tif` | d as a float | NaN |
-//! | `.png` | 16 bits: round(256 · d), at least 1 | 0 |
+//! | `.png` | 16 bits: 256 · d to nearest, ties to even, at least 1 | 0 |
 //!
 //! PNG is the convention of the KITTI benchmark (Menze and Geiger, CVPR 2015, its development kit), which
 //! also writes a disparity below 1/256 as 1: it holds 0 to 255.998 and nothing else, so a map with other

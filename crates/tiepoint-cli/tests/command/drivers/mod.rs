@@ -209,5 +209,5 @@ fn opencl_that_is_not_there_or_refuses() {
     let machine = Machine::new("opencl-refuses").answering("OpenCL");
     machine.lacks("opencl", "clGetPlatformIDs=-6", &["clGetPlatformIDs", "CL_OUT_OF_HOST_MEMORY"]);
     machine.lacks("opencl", "clGetDeviceIDs=-5", &["clGetDeviceIDs", "CL_OUT_OF_RESOURCES"]);
-    machine.lacks("opencl", "clGetDeviceInfo=-33", &["no device"]);
+    machine.lacks("opencl", "clGetDeviceInfo=-33", &["clGetDeviceInfo", "CL_INVALID_DEVICE"]);
 }
