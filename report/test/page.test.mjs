@@ -315,8 +315,8 @@ test('disparities are read under the cursor, recoloured, explained and compared'
   const zoom = Math.min(paneWidth / found.width, box.height / found.height);
   let [valid, invalid] = [0, 0];
   const reasons = new Set();
-  for (let i = 0; i < 60; i++) {
-    await page.mouse.move(box.x + paneWidth / 2 + (i * 11 - 320) * zoom, box.y + box.height / 2 + (((i * 37) % 500) - 250) * zoom);
+  for (let i = 0; i < 180; i++) {
+    await page.mouse.move(box.x + paneWidth / 2 + (((i * 11) % 650) - 320) * zoom, box.y + box.height / 2 + (((i * 37) % 500) - 250) * zoom);
     const values = await read();
     if (!values.Pixel) continue;
     const [x, y] = values.Pixel.split(', ').map(Number);
