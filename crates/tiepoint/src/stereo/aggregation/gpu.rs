@@ -17,7 +17,8 @@ use crate::{
     },
     stereo::{
         Paths, Penalties,
-        cost::gpu::{CostKernel, GROUP, covering, pixel_a_lane},
+        cost::gpu::CostKernel,
+        gpu::lanes::{GROUP, covering, pixel_a_lane},
     },
 };
 use std::fmt::Write;

@@ -3,11 +3,11 @@
 use super::SURFACE;
 use crate::{
     Result,
-    device::gpu::{Commands, Gpu},
+    device::gpu::{Buffer, Commands, Gpu},
     image::gpu::{GpuStack, Plane},
     stereo::{
         INVALID, View,
-        cost::gpu::{GROUP, covering, pixel_a_lane},
+        gpu::lanes::{GROUP, covering, pixel_a_lane},
     },
 };
 use tiepoint_gpu::{Kernel, KernelSource};
@@ -123,7 +123,7 @@ impl GpuConsistencyCheck {
 /// Where the left views look behind everything that the right ones see: not 0.
 #[derive(Debug)]
 pub(in crate::stereo) struct GpuOccluded {
-    pub(in crate::stereo) hidden: crate::device::gpu::Buffer<u8>,
+    pub(in crate::stereo) hidden: Buffer<u8>,
 }
 
 #[cfg(test)]

@@ -4,13 +4,11 @@
 //! two. `view.h` is what descriptors are made from.
 
 use super::CostSource;
+use crate::stereo::gpu::lanes::{GROUP, covering, pixel_a_lane};
 use crate::{
     Error, Result,
     device::gpu::{Buffer, Commands, Gpu},
-    image::{
-        Size,
-        gpu::{self, GpuPixel, GpuStack, Plane},
-    },
+    image::gpu::{self, GpuPixel, GpuStack, Plane},
 };
 use tiepoint_gpu::{Kernel, KernelSource};
 
@@ -81,20 +79,6 @@ tiepoint_gpu::kernel! {
         /// Groups beside each other.
         across: i32,
     }
-}
-
-/// Lanes of a group of the kernels that make a pixel a lane.
-pub(in crate::stereo) const GROUP: [u32; 2] = [32, 8];
-
-/// Groups beside each other, and the groups that cover some images.
-pub(in crate::stereo) fn covering(size: Size, images: usize) -> (i32, [usize; 3]) {
-    let across = size.width.div_ceil(GROUP[0] as usize);
-    (across as i32, [across * size.height.div_ceil(GROUP[1] as usize), 1, images])
-}
-
-/// The size of [`GROUP`] for kernels.
-pub(in crate::stereo) fn pixel_a_lane(source: KernelSource) -> KernelSource {
-    source.define("GROUP_WIDTH", GROUP[0]).define("GROUP_HEIGHT", GROUP[1])
 }
 
 /// Makes descriptors of views of one pixel type.

@@ -7,7 +7,7 @@ use crate::{
     stereo::{
         INVALID,
         consistency_check::gpu::GpuOccluded,
-        cost::gpu::{GROUP, covering, pixel_a_lane},
+        gpu::lanes::{GROUP, covering, pixel_a_lane},
     },
 };
 use tiepoint_gpu::{Kernel, KernelSource};

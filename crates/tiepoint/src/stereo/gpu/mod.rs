@@ -5,7 +5,7 @@ use super::{
     aggregation::gpu::{GpuAggregation, GpuAggregationInput},
     cost::{
         CostSource,
-        gpu::{CostKernel, GROUP, GpuDescribe, GpuView, covering, pixel_a_lane},
+        gpu::{CostKernel, GpuDescribe, GpuView},
     },
     pair::Pair,
     refinement::gpu::GpuRefinement,
@@ -20,7 +20,10 @@ use crate::{
         gpu::{GpuPixel, GpuStack, Plane},
     },
 };
+use lanes::{GROUP, covering, pixel_a_lane};
 use tiepoint_gpu::{Kernel, KernelSource};
+
+pub(in crate::stereo) mod lanes;
 
 tiepoint_gpu::kernel! {
     /// Maps with left and right exchanged.
@@ -51,7 +54,7 @@ pub(super) fn disparities(
 ) -> Result<StereoResult> {
     let cost = CostKernel::of(source, gpu)?;
     let mut commands = Commands::new();
-    let stereo = GpuMatcher { gpu, options, penalties, greatest: source.greatest() };
+    let stereo = GpuDisparities { gpu, options, penalties, greatest: source.greatest() };
     let (mut maps, mask) = stereo.record(&mut commands, &cost, pair, Selection::of(options))?;
     if options.right_view == RightView::Aggregated
         && let Some(source) = source.exchanged()
@@ -100,14 +103,14 @@ fn mirrored(commands: &mut Commands, map: &GpuStack<f32>) -> Result<GpuStack<f32
 }
 
 /// From a pair to disparities before refinement.
-struct GpuMatcher<'a> {
+struct GpuDisparities<'a> {
     gpu: &'a Gpu,
     options: &'a StereoOptions,
     penalties: Penalties,
     greatest: u16,
 }
 
-impl GpuMatcher<'_> {
+impl GpuDisparities<'_> {
     /// Also gives where the left view holds something.
     fn record(
         &self,

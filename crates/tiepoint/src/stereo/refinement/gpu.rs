@@ -3,8 +3,8 @@
 use super::super::{
     INVALID, Reason, RightView, StereoOptions, View,
     consistency_check::gpu::GpuConsistencyCheck,
-    cost::gpu::{GROUP, covering, pixel_a_lane},
     fill::gpu::GpuFill,
+    gpu::lanes::{GROUP, covering, pixel_a_lane},
     median::gpu::GpuMedian,
     speckle::gpu::GpuSpeckle,
     winner_takes_all::gpu::GpuMaps,

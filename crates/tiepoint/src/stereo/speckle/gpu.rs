@@ -7,7 +7,7 @@ use crate::{
     image::gpu::{GpuStack, Plane},
     stereo::{
         INVALID,
-        cost::gpu::{GROUP, covering, pixel_a_lane},
+        gpu::lanes::{GROUP, covering, pixel_a_lane},
     },
 };
 use tiepoint_gpu::{Kernel, KernelSource};
