@@ -14,7 +14,7 @@ import { chromium } from 'playwright-core';
 const TIEPOINT = resolve(process.env.TIEPOINT ?? '../../target/debug/tiepoint');
 const SHOTS = process.env.SHOTS;
 const AXE = readFileSync(new URL('./node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
-/** Debian's Chromium without a card; it draws WebGL by software only when told so. */
+/** Chromium as root, without its own requests to the network, with WebGL drawn by software. */
 const ARGUMENTS = ['--no-sandbox', '--disable-quic', '--no-first-run', '--disable-background-networking',
   '--disable-component-update', '--disable-sync', '--enable-unsafe-swiftshader'];
 

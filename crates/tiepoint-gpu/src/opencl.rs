@@ -124,8 +124,8 @@ fn info(device: &Device, index: u32) -> Result<Info> {
     describe().map_err(|e| failed(&format!("device {index}: clGetDeviceInfo"), e))
 }
 
-/// The compute capability of NVIDIA's cards, 90 for 9.0, whose OpenCL C takes instructions of CUDA. `None` for cards before
-/// 7.0, whose warps exchange numbers otherwise, and for those of others.
+/// The compute capability of an NVIDIA card: 90 for 9.0. Its OpenCL C accepts CUDA's instructions. `None` for cards of
+/// other vendors, and for those before 7.0, whose warp shuffles have another form.
 fn nvidia_capability(device: &Device) -> Option<u32> {
     let extensions = device.extensions().ok()?;
     if !extensions.split_whitespace().any(|e| e == "cl_nv_device_attribute_query") {

@@ -203,7 +203,7 @@ impl DetectorArguments {
         self.mask.as_ref().map(|mask| PathBuf::from(fill(mask, image)))
     }
 
-    /// The masks of a pair of images, of which the second has one of its own.
+    /// The masks of a pair of images; `mask_b` is the one of the second image.
     pub(crate) fn masks(&self, [a, b]: [&Path; 2], mask_b: Option<&str>) -> impl Iterator<Item = PathBuf> {
         self.mask_of(a).into_iter().chain(mask_b.map(|mask| PathBuf::from(fill(mask, b))))
     }

@@ -24,7 +24,7 @@ pub(crate) struct ReportArguments {
 }
 
 impl ReportArguments {
-    /// Whether a page is wanted, for which pictures are kept in colour.
+    /// Whether a page was asked for. Pictures are then kept in colour.
     pub(crate) fn wanted(&self) -> bool {
         self.report.is_some()
     }

@@ -16,7 +16,7 @@ use tiepoint_report::{Arrow, KeypointMatch, MatchesView, RegistrationView, Repor
 /// A title, a sentence that says what came out, and the parts of the page.
 pub(crate) type Page<'a> = (String, String, Vec<Section<'a>>);
 
-/// Writes the page, if one is wanted.
+/// Writes the page if the arguments ask for one.
 pub(crate) fn write<'a>(arguments: &ReportArguments, page: impl FnOnce() -> Page<'a>) -> Outcome {
     match &arguments.report {
         Some(path) => write_to(path, arguments.limit(), page()),

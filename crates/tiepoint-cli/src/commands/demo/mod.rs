@@ -48,7 +48,7 @@ struct Score {
 
 const SIZE: Size = Size::new(800, 600);
 
-/// The scene whose matches are shown.
+/// The name of the scene that the page shows matches of.
 const SHOWN: &str = "tilted";
 
 fn scenes(seed: u64) -> Outcome<[DemoScene; 3]> {
