@@ -25,12 +25,12 @@ const LEFT_OUT: [&str; 2] = ["gpu", "bisect"];
 const ENTER: &str = r#"
 set -e
 root=$1 workspace=$2 registry=$3; shift 3
-mkdir -p "$root/tiepoint" "$root/root/.cargo/registry"
+mkdir -p "$root/tiepoint" "$root/cargo/registry"
 mount --bind "$workspace" "$root/tiepoint"
-mount --bind "$registry" "$root/root/.cargo/registry"
+mount --bind "$registry" "$root/cargo/registry"
 mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
-exec chroot "$root" /usr/bin/env -i HOME=/root PATH=/usr/bin:/bin "$@"
+exec chroot "$root" /usr/bin/env -i HOME=/ CARGO_HOME=/cargo PATH=/usr/bin:/bin "$@"
 "#;
 
 /// Runs the tests whose names contain one of `names`; all without any.
