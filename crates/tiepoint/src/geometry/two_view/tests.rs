@@ -127,8 +127,10 @@ fn marks_at_the_borders_are_watermarks() {
         })
         .collect();
     assert_eq!(found(&matches, View::new(SIZE)).configuration, Configuration::Watermark);
-    let moved: Vec<_> =
-        matches.iter().map(|m| Correspondence { a: m.a.map(|v| v - 500.0), b: m.b.map(|v| v - 500.0), ..*m }).collect();
+    let moved: Vec<_> = matches
+        .iter()
+        .map(|m| Correspondence { a: m.a.map(|v| v - 500.0), b: m.b.map(|v| v - 500.0), ..*m })
+        .collect();
     let inside = found(&moved, View::new(SIZE)).configuration;
     assert_eq!(inside, Configuration::PlanarOrPanoramic, "not at the border");
     let options = TwoViewOptions::default().with_detect_watermark(false);
@@ -184,7 +186,11 @@ fn the_answer_depends_on_neither_threads_nor_company() {
     let expected = two_view_geometries(&pairs, &options, &Cpu::sequential().into()).unwrap();
     for threads in [2, 5] {
         let cpu = Cpu::with_threads(threads).unwrap();
-        assert_eq!(two_view_geometries(&pairs, &options, &cpu.clone().into()).unwrap(), expected, "{threads}");
+        assert_eq!(
+            two_view_geometries(&pairs, &options, &cpu.clone().into()).unwrap(),
+            expected,
+            "{threads}"
+        );
         let alone = two_view_geometries(&pairs[2..3], &options, &cpu.into()).unwrap();
         assert_eq!(alone[0], expected[2], "alone");
     }

@@ -166,10 +166,9 @@ impl Prepared {
         let intrinsics = |view: usize, centre: [f64; 2]| {
             pair.views[view].camera.map(|camera| Intrinsics::new(&camera, centre, points.scale).inverse())
         };
-        let rays = intrinsics(0, centre_a).zip(intrinsics(1, centre_b)).map(|(a, b)| Rays {
-            ray_from_a: a,
-            ray_from_b: crate::geometry::matrix::transpose(&b),
-        });
+        let rays = intrinsics(0, centre_a)
+            .zip(intrinsics(1, centre_b))
+            .map(|(a, b)| Rays { ray_from_a: a, ray_from_b: crate::geometry::matrix::transpose(&b) });
         let threshold = options.threshold_px * points.scale;
         Some(Self { points, usable, threshold, rays, order, graded, seed: options.seed, key: pair.key })
     }
@@ -230,12 +229,7 @@ pub(super) fn search_all(prepared: &Prepared, budget: &Budget) -> FoundAll {
 }
 
 /// Searches for one kind of model; gives it and the number of samples drawn.
-fn search(
-    prepared: &Prepared,
-    kind: Kind,
-    budget: &Budget,
-    start: Option<Found>,
-) -> (Option<Found>, u32) {
+fn search(prepared: &Prepared, kind: Kind, budget: &Budget, start: Option<Found>) -> (Option<Found>, u32) {
     let most = budget.most(kind, prepared.len());
     let sampler = prepared.sampler(kind, most);
     let mut best = start.map(|start| improve::improve(prepared, start));
