@@ -16,6 +16,7 @@ pub(super) mod points;
 pub(super) mod residual;
 pub(super) mod sampler;
 mod score;
+pub(super) mod seven_point;
 
 use super::matrix::Mat3;
 use super::{Affine, Fundamental, Homography, Model, ModelKind, Similarity};

@@ -23,7 +23,7 @@ pub use options::TwoViewOptions;
 use super::calibration::Camera;
 use super::matrix::Mat3;
 use super::{Correspondence, Fundamental, Homography};
-use crate::device::{Cpu, Processor};
+use crate::device::{Cpu, Level, Processor};
 use crate::image::Size;
 use crate::{Error, Result};
 use decide::{Models, decide};
@@ -220,16 +220,21 @@ pub fn two_view_geometries(
     let cpu = &processor.cpu;
     let _stage = cpu.stage("verify");
     let budget = consensus::Budget::new(options);
-    Ok(cpu.map(pairs.len(), |i| verify(&pairs[i], options, &budget)))
+    Ok(cpu.map(pairs.len(), |i| verify(&pairs[i], options, &budget, cpu.level())))
 }
 
 /// Verifies a pair.
-fn verify(pair: &ImagePair<'_>, options: &TwoViewOptions, budget: &consensus::Budget) -> TwoView {
+fn verify(
+    pair: &ImagePair<'_>,
+    options: &TwoViewOptions,
+    budget: &consensus::Budget,
+    level: Level,
+) -> TwoView {
     let prepared = consensus::Prepared::new(pair, options);
     match prepared {
         None => TwoView::degenerate(0),
         Some(prepared) => {
-            let found = consensus::search_all(&prepared, budget);
+            let found = consensus::search_all(&prepared, budget, level);
             decide(pair, &prepared, &Models::new(&prepared, found, options), options)
         }
     }
