@@ -5,9 +5,9 @@
 
 /// Solves a x = b for a square `a` in place, by elimination with row pivoting. `None` when a pivot vanishes.
 pub(super) fn solve<const N: usize>(a: &mut [[f64; N]; N], b: &mut [f64; N]) -> Option<[f64; N]> {
-    let scale = a.iter().flatten().fold(0.0, |m: f64, v| m.max(v.abs()));
+    let scale = a.iter().flatten().fold(0.0, |m: f64, v| if v.abs() > m { v.abs() } else { m });
     for c in 0..N {
-        let pivot = (c..N).max_by(|&i, &j| a[i][c].abs().total_cmp(&a[j][c].abs()))?;
+        let pivot = (c + 1..N).fold(c, |best, r| if a[r][c].abs() > a[best][c].abs() { r } else { best });
         let size = a[pivot][c].abs();
         if size <= scale * 1e-15 || size.is_nan() {
             return None;
@@ -24,8 +24,8 @@ pub(super) fn solve<const N: usize>(a: &mut [[f64; N]; N], b: &mut [f64; N]) -> 
     }
     let mut x = [0.0; N];
     for r in (0..N).rev() {
-        let known: f64 = (r + 1..N).map(|k| a[r][k] * x[k]).sum();
-        x[r] = (b[r] - known) / a[r][r];
+        let rest = (r + 1..N).fold(b[r], |rest, k| rest - a[r][k] * x[k]);
+        x[r] = rest / a[r][r];
     }
     x.iter().all(|v| v.is_finite()).then_some(x)
 }

@@ -4,6 +4,8 @@
 //!
 //! Written without a branch, for one sample or [eight](crate::geometry::real::WIDTH) side by side.
 
+#![expect(clippy::needless_range_loop, reason = "indices of rows and columns are the notation here")]
+
 use crate::geometry::real::Real;
 
 /// A matrix, row-major.

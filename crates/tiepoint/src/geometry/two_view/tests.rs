@@ -206,7 +206,7 @@ fn the_answer_depends_on_neither_threads_nor_company() {
         matches.extend(rig.wrong(n));
         sets.push(matches);
     }
-    let view = |key: u64| if key % 2 == 0 { rig.view() } else { View::new(SIZE) };
+    let view = |key: u64| if key.is_multiple_of(2) { rig.view() } else { View::new(SIZE) };
     let pair = |(m, key)| ImagePair::new(m, view(key), view(key)).with_key(key);
     let pairs: Vec<_> = sets.iter().map(Vec::as_slice).zip(1..).map(pair).collect();
     let options = TwoViewOptions::default();

@@ -1,7 +1,7 @@
 //! Whether a match agrees with a model: without a division, so that it costs little and is exact to state.
 //!
-//! With F a = (l₀, l₁, ·), Fᵀ b = (m₀, m₁, ·) a match agrees with epipolar geometry when (bᵀFa)² ≤ T² (l₀² + l₁² + (m₀²
-//! + m₁²)): Sampson's distance (Hartley, Zisserman 2004, equation 11.9). With H a = (u, v, w) it agrees with a homography
+//! With F a = (l₀, l₁, ·), Fᵀ b = (m₀, m₁, ·) a match agrees with epipolar geometry when
+//! (bᵀFa)² ≤ T² (l₀² + l₁² + (m₀² + m₁²)): Sampson's distance (Hartley, Zisserman 2004, equation 11.9). With H a = (u, v, w) it agrees with a homography
 //! when w > 0 and (u − x w)² + (v − y w)² ≤ T² w²: the distance in B. Sums from left to right; f64, nothing fused.
 
 use super::{Columns, Kind};
@@ -62,7 +62,7 @@ pub(super) fn count<S: Simd>(
     for first in (0..vectors).step_by(LOOK) {
         for i in first..vectors.min(first + LOOK) {
             let agrees = agrees(kind, &model, columns.vector(simd, i), limit);
-            sum = sum + agrees.select(one, zero);
+            sum += agrees.select(one, zero);
         }
         let left = columns.matches.saturating_sub((first + LOOK) * WIDTH);
         let found = total(sum);

@@ -7,6 +7,8 @@
 //! one cell are passed over, which costs a sample and no more. Solutions that not all five points can be seen by are left
 //! out (`seven_point`). Of both directions of the baseline, E is the same.
 
+#![expect(clippy::needless_range_loop, reason = "indices of rows and columns are the notation here")]
+
 use crate::geometry::estimate::seven_point::{epipolar_row, null_space, oriented};
 use crate::geometry::matrix::{Mat3, cross, product, transpose};
 use crate::geometry::real::Real;
@@ -278,10 +280,6 @@ impl Reduced<f64> {
         let norm = square.sqrt();
         // Written so that what is not a number is none.
         (norm > 0.0 && norm < 1e12).then(|| e.map(|v| v / norm)).filter(is_essential)
-    }
-
-    pub(super) fn polynomial(&self) -> &[f64; 11] {
-        &self.polynomial
     }
 }
 

@@ -8,6 +8,8 @@
 //! Sums over the matches are [`LANES`] sums, of every [`LANES`]-th match each, in their order, and then added in pairs:
 //! lane l and lane l + 32, then l and l + 16, and so on. f64, nothing fused.
 
+#![expect(clippy::needless_range_loop, reason = "indices of rows and columns are the notation here")]
+
 use super::{Columns, Found, Kind, Prepared, Rays, flat};
 use crate::device::{Level, dispatch};
 use crate::geometry::ModelKind;
@@ -137,7 +139,7 @@ fn sums<S: Simd, const K: usize>(
         for i in (part..vectors).step_by(LANES / WIDTH) {
             let term = term(i);
             for k in 0..K {
-                sums[k] = sums[k] + term[k];
+                sums[k] += term[k];
             }
         }
         for k in 0..K {

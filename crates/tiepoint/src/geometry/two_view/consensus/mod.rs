@@ -373,8 +373,8 @@ fn fundamentals<S: Simd>(
 ) {
     let (a, b) = prepared.columns.values.split_at(2);
     let found = seven_point(&gathered(simd, a, eight), &gathered(simd, b, eight));
-    let one = f64x8::splat(simd, 1.0);
-    let found = found.map(|(model, exists)| (model, exists.select(one, one - one)));
+    let (one, zero) = (f64x8::splat(simd, 1.0), f64x8::splat(simd, 0.0));
+    let found = found.map(|(model, exists)| (model, exists.select(one, zero)));
     for lane in 0..WIDTH {
         for (m, exists) in &found {
             if exists[lane] > 0.0 {
