@@ -320,24 +320,24 @@ pub(crate) fn devices(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     cpu.set_item("units", std::thread::available_parallelism().map_or(1, usize::from))?;
     let list = PyList::new(py, [cpu])?;
     for (api, listed) in found {
-        match listed {
-            Ok(listed) => {
-                for info in listed {
-                    let entry = PyDict::new(py);
-                    entry.set_item("device", format!("{}:{}", info.api, info.index))?;
-                    entry.set_item("name", info.name)?;
-                    entry.set_item("driver", info.driver)?;
-                    entry.set_item("memory", info.memory)?;
-                    entry.set_item("units", info.units)?;
-                    list.append(entry)?;
-                }
-            }
-            Err(missing) => {
-                let entry = PyDict::new(py);
-                entry.set_item("missing", api.to_string())?;
-                entry.set_item("reason", missing.to_string())?;
-                list.append(entry)?;
-            }
+        let (infos, refused) = match listed {
+            Ok(listed) => (listed.found, listed.refused),
+            Err(missing) => (vec![], vec![missing]),
+        };
+        for info in infos {
+            let entry = PyDict::new(py);
+            entry.set_item("device", format!("{}:{}", info.api, info.index))?;
+            entry.set_item("name", info.name)?;
+            entry.set_item("driver", info.driver)?;
+            entry.set_item("memory", info.memory)?;
+            entry.set_item("units", info.units)?;
+            list.append(entry)?;
+        }
+        for reason in refused {
+            let entry = PyDict::new(py);
+            entry.set_item("missing", api.to_string())?;
+            entry.set_item("reason", reason.to_string())?;
+            list.append(entry)?;
         }
     }
     Ok(list)
