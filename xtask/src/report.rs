@@ -23,10 +23,15 @@ pub(crate) fn test(data: &Path) -> Result<()> {
     let mut build = Command::new(env!("CARGO"));
     succeed(build.args(["build", "--quiet", "--package", "tiepoint-cli"]).current_dir(workspace()))?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), Into::into);
-    let program = target.join("debug").join(format!("tiepoint{}", std::env::consts::EXE_SUFFIX));
-    let program = program.canonicalize().map_err(|e| format!("{}: {e}", program.display()))?;
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "--quiet", "--package", "tiepoint-report", "--example", "collection"]);
+    succeed(build.current_dir(workspace()))?;
+    let built = |name: &str| {
+        let program = target.join("debug").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+        program.canonicalize().map_err(|e| format!("{}: {e}", program.display()))
+    };
     let mut browser = command(&["run", "--silent", "test"]);
-    browser.env("TIEPOINT", program);
+    browser.env("TIEPOINT", built("tiepoint")?).env("COLLECTIONS", built("examples/collection")?);
     if let Ok(data) = data.canonicalize() {
         browser.env("TIEPOINT_DATA", data);
     }
