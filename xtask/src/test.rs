@@ -43,8 +43,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
 fn on_rusticl(data: &Path, variables: &Variables) -> Result<()> {
     println!("kernels again, on rusticl");
     let started = Instant::now();
-    cargo(&["test", "--package", "tiepoint-gpu", "--test", "devices"], data, variables.clone())?;
-    let mut kernels = vec!["test", "--package", "tiepoint", "--lib", "--", "--exact"];
+    // Of the workspace, as before: a package alone would be built anew, with fewer features of what it depends on.
+    cargo(&["test", "--workspace", "--test", "devices"], data, variables.clone())?;
+    let mut kernels = vec!["test", "--workspace", "--lib", "--", "--exact"];
     kernels.extend(opencl::ON_RUSTICL);
     let output = command(&kernels, data, variables.clone()).stderr(Stdio::inherit()).output();
     let output = output.map_err(|e| format!("cargo cannot be started: {e}"))?;

@@ -11,7 +11,9 @@ pub mod estimate;
 mod linear;
 mod matrix;
 mod model;
+mod real;
 pub mod rectify;
+pub mod two_view;
 pub mod warp;
 
 pub use estimate::{Correspondence, Estimate, RobustOptions, estimate};
