@@ -455,7 +455,7 @@ mod tests {
 
     #[test]
     fn two_thousand_photographs_fit_a_small_page() {
-        let thumbnail = Image::from_fn(Size::new(64, 48), |x, y| (3 * x ^ 5 * y) as u8);
+        let thumbnail = Image::from_fn(Size::new(64, 48), |x, y| ((3 * x) ^ (5 * y)) as u8);
         let mut collection = view(2000, vec![], Tried::All);
         collection.images.iter_mut().for_each(|i| i.thumbnail = Some(thumbnail.view().into()));
         collection.pairs = (0..1999).map(|i| pair(i, i + 1, 300)).collect();

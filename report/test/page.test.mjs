@@ -566,6 +566,9 @@ for (const hash of ['#2d', '#gl']) {
     assert.deepEqual(saved, ['a,b,inliers,matches,geometry', ...pairs.slice(0, few).map((p) => [cell(names[p.a]), cell(names[p.b]), p.inliers, p.matches, p.geometry].join(','))]);
 
     // The graph.
+    await page.getByRole('slider', { name: /least inliers/ }).focus();
+    await changes(stage, 'no filter', () => page.keyboard.press('Home'));
+    assert.equal(await kept(), pairs.length);
     await changes(stage, 'the graph', () => choose(page, 'graph'));
     await changes(stage, 'the wheel over the graph', async () => {
       await page.mouse.move(box.x + box.width / 2, box.y + box.height * 0.2);
@@ -574,8 +577,8 @@ for (const hash of ['#2d', '#gl']) {
     await page.getByRole('button', { name: 'show all' }).click();
     // Somewhere on the ring there is a photograph.
     let found = '';
-    for (let i = 0; i < 80 && !/pairs$/.test(found); i++) {
-      await page.mouse.move(box.x + (i / 80) * box.width, box.y + box.height * 0.3);
+    for (let i = 0; i < 240 && !/pairs$/.test(found); i++) {
+      await page.mouse.move(box.x + ((i % 60) / 60) * box.width, box.y + box.height * (0.3 + 0.1 * Math.floor(i / 60)));
       found = (await page.locator('.tip').isVisible()) ? await page.locator('.tip').innerText() : '';
     }
     assert.match(found, /pairs$/, 'a photograph of the graph is told');

@@ -21,11 +21,9 @@ pub(crate) fn test(data: &Path) -> Result<()> {
     let started = Instant::now();
     npm(&["run", "--silent", "types"])?;
     let mut build = Command::new(env!("CARGO"));
-    succeed(build.args(["build", "--quiet", "--workspace", "--bin", "tiepoint"]).current_dir(workspace()))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), Into::into);
-    let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "--package", "tiepoint-report", "--example", "collection"]);
+    build.args(["build", "--quiet", "--workspace", "--bin", "tiepoint", "--example", "collection"]);
     succeed(build.current_dir(workspace()))?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), Into::into);
     let built = |name: &str| {
         let program = target.join("debug").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
         program.canonicalize().map_err(|e| format!("{}: {e}", program.display()))
