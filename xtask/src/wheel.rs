@@ -29,7 +29,7 @@ pub(crate) fn wheel() -> Result<()> {
     let out = dist.to_string_lossy().into_owned();
     let build =
         ["build", "--release", "--locked", "--zig", "--compatibility", "manylinux2014", "--out", &out];
-    succeed(module(&tools, "maturin").args(build))?;
+    succeed(maturin(&tools)?.args(build))?;
     let wheel = only(&dist, "whl")?;
     let size = fs::metadata(&wheel).map_err(|e| format!("{}: {e}", wheel.display()))?.len();
     if size > LARGEST {
@@ -47,7 +47,7 @@ pub(crate) fn wheel() -> Result<()> {
         &[&installed, &packages],
         &["pytest", "--quiet", "-p", "no:cacheprovider"],
     )?)?;
-    succeed(module(&tools, "maturin").args(["sdist", "--out", &out]))?;
+    succeed(maturin(&tools)?.args(["sdist", "--out", &out]))?;
     let sdist = only(&dist, "gz")?;
     lock(&sdist)?;
     println!("{} ({size} bytes)\n{}", wheel.display(), sdist.display());
@@ -59,6 +59,16 @@ fn module(tools: &Path, name: &str) -> Command {
     let mut python = Command::new("python3");
     python.current_dir(workspace()).env("PYTHONPATH", tools).args(["-m", name]);
     python
+}
+
+/// Maturin, which finds zig as a module of Python.
+fn maturin(tools: &Path) -> Result<Command> {
+    let mut maturin = Command::new(tools.join("bin").join("maturin"));
+    let others = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::iter::once(tools.join("bin")).chain(std::env::split_paths(&others));
+    let path = std::env::join_paths(path).map_err(|e| e.to_string())?;
+    maturin.current_dir(workspace()).env("PYTHONPATH", tools).env("PATH", path);
+    Ok(maturin)
 }
 
 /// The one file with this extension.

@@ -61,21 +61,18 @@ STEREO_SGBM_MODE_SGBM_3WAY = 2
 STEREO_SGBM_MODE_HH4 = 3
 
 
-@dataclasses.dataclass(slots=True)
 class _KeyPoint:
     """A keypoint with the fields of ``cv2.KeyPoint``."""
 
-    x: dataclasses.InitVar[float]
-    y: dataclasses.InitVar[float]
-    size: float
-    angle: float = -1.0
-    response: float = 0.0
-    octave: int = 0
-    class_id: int = -1
-    pt: tuple[float, float] = (0.0, 0.0)
-
-    def __post_init__(self, x: float, y: float) -> None:
+    def __init__(
+        self, x: float, y: float, size: float, angle: float, response: float, octave: int, class_id: int
+    ) -> None:
         self.pt = (x, y)
+        self.size = size
+        self.angle = angle
+        self.response = response
+        self.octave = octave
+        self.class_id = class_id
 
 
 @dataclasses.dataclass(slots=True)

@@ -24,8 +24,8 @@ def _floats(features: Features) -> npt.NDArray[np.float32]:
     """Descriptors as unit vectors."""
     import numpy as np
 
-    found = features.descriptors
-    return found.astype(np.float32) / 512 if found.dtype == np.uint8 else np.array(found)
+    found = features.descriptors.astype(np.float32)
+    return found / np.float32(512) if features.descriptors.dtype == np.uint8 else found
 
 
 def to_opencv(features: Features) -> tuple[list[Any], npt.NDArray[Any]]:
