@@ -26,7 +26,7 @@ def test_snippets_run(page, tmp_path, monkeypatch, truth):
         exec(compile(snippet, str(page), "exec"), names)
 
 
-MODULES = [tp, tp.errors, tp.io, tp.filter, tp.evaluate, tp.synth, tp.interop, tp.geo]
+MODULES = [tp, tp.errors, tp.io, tp.filter, tp.evaluate, tp.synth, tp.interop, tp.raster]
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
