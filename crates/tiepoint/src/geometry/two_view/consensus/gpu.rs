@@ -2,9 +2,10 @@
 //! bit: the same samples, matches judged by the same operations, sums in the same order.
 
 use super::improve::{EPIPOLAR, LANES, TRANSFER};
-use super::{Budget, Found, FoundAll, Kind, Prepared, SHARES, five_point, flat};
+use super::{Budget, Found, FoundAll, Kind, Prepared, SHARES, five_point};
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::geometry::matrix::flat;
 use tiepoint_gpu::KernelSource;
 
 /// 64-bit words of what is found of a pair, and numbers that a pair has.
@@ -116,7 +117,7 @@ impl<'p> Part<'p> {
         }
         let mut places = Vec::with_capacity(4 * matches);
         for p in prepared {
-            places.extend((0..p.len()).flat_map(|i| p.columns.at(i).map(f64::to_bits)));
+            places.extend((0..p.len()).flat_map(|i| p.points.places(i).map(f64::to_bits)));
         }
         let order: Vec<u32> = prepared.iter().flat_map(|p| p.order.iter().copied()).collect();
         let (places, order) = (gpu.upload(&places)?, gpu.upload(&order)?);

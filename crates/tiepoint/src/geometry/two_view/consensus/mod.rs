@@ -18,11 +18,11 @@ mod improve;
 use super::{Essential, ImagePair, TwoViewOptions, evidence};
 use crate::device::{Level, dispatch};
 use crate::geometry::calibration::Camera;
-use crate::geometry::estimate::points::Points;
+use crate::geometry::estimate::points::{BLOCK, Points};
 use crate::geometry::estimate::sampler::{MAX_SAMPLE, Sampler};
 use crate::geometry::estimate::seven_point::seven_point;
 use crate::geometry::estimate::{is_usable, minimal};
-use crate::geometry::matrix::{Mat3, is_finite, product, transpose};
+use crate::geometry::matrix::{Mat3, flat, is_finite, product, transpose};
 use crate::geometry::real::WIDTH;
 use crate::geometry::{Homography, ModelKind};
 use crate::synth::finish;
@@ -30,7 +30,7 @@ use fearless_simd::{Simd, f64x8, prelude::*};
 use five_point::Reduced;
 
 /// Samples that are judged together: a lane each on a GPU.
-pub(super) const BATCH: usize = 64;
+pub(super) const BATCH: usize = BLOCK;
 
 /// Steps of the table of samples over the share of inliers.
 const SHARES: usize = 1024;
@@ -126,44 +126,6 @@ impl Intrinsics {
     }
 }
 
-/// Normalised points, one array for each coordinate of A and B, filled up to whole [`BATCH`]es with what is not a number and
-/// so agrees with nothing.
-#[derive(Clone, Debug)]
-pub(super) struct Columns {
-    /// x and y in A, x and y in B.
-    values: [Vec<f64>; 4],
-    pub(super) matches: usize,
-}
-
-impl Columns {
-    fn new(places: &[[f64; 4]]) -> Self {
-        let column = |c: usize| {
-            let mut column: Vec<f64> = places.iter().map(|p| p[c]).collect();
-            column.resize(places.len().next_multiple_of(BATCH), f64::NAN);
-            column
-        };
-        Self { values: [0, 1, 2, 3].map(column), matches: places.len() }
-    }
-
-    #[inline(always)]
-    fn at(&self, i: usize) -> [f64; 4] {
-        [self.values[0][i], self.values[1][i], self.values[2][i], self.values[3][i]]
-    }
-
-    /// Eight matches.
-    #[inline(always)]
-    fn vector<S: Simd>(&self, simd: S, i: usize) -> [f64x8<S>; 4] {
-        let at = |c: usize| f64x8::from_slice(simd, &self.values[c][i * WIDTH..][..WIDTH]);
-        [at(0), at(1), at(2), at(3)]
-    }
-}
-
-/// Row by row.
-fn flat(m: &Mat3) -> [f64; 9] {
-    let [[a, b, c], [d, e, f], [g, h, i]] = *m;
-    [a, b, c, d, e, f, g, h, i]
-}
-
 /// Both cameras as matrices from points to rays.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rays {
@@ -183,7 +145,6 @@ impl Rays {
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) points: Points,
-    columns: Columns,
     /// Which matches the points are.
     pub(super) usable: Vec<usize>,
     /// The threshold between normalised points.
@@ -217,10 +178,8 @@ impl Prepared {
             .zip(intrinsics(1, centre_b))
             .map(|(a, b)| Rays { ray_from_a: a, ray_from_b: transpose(&b) });
         let threshold = options.threshold_px * points.scale;
-        let place = |i: usize| [points.xa[i], points.ya[i], points.xb[i], points.yb[i]];
-        let columns = Columns::new(&(0..usable.len()).map(place).collect::<Vec<_>>());
         let (seed, key) = (options.seed, pair.key);
-        Some(Self { points, columns, usable, threshold, rays, order, graded, seed, key })
+        Some(Self { points, usable, threshold, rays, order, graded, seed, key })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -234,7 +193,7 @@ impl Prepared {
 
     /// Positions of the points that agree with a model, ascending.
     pub(super) fn inliers(&self, found: &Found) -> Vec<usize> {
-        agreement::inliers(found.kind, &flat(&found.model), &self.columns, self.limit())
+        agreement::inliers(found.kind, &flat(&found.model), &self.points, self.limit())
     }
 
     /// T².
@@ -245,7 +204,7 @@ impl Prepared {
     /// How many points agree with a model.
     fn count(&self, found: &Found, level: Level) -> u32 {
         let (model, limit) = (flat(&found.model), self.limit());
-        dispatch!(level, simd => agreement::count(simd, found.kind, &model, &self.columns, limit, 0))
+        dispatch!(level, simd => agreement::count(simd, found.kind, &model, &self.points, limit, 0))
     }
 
     /// An essential matrix of norm 1.
@@ -331,7 +290,7 @@ fn judge<S: Simd>(
         let mut judged = |model: Mat3, essential: Mat3| {
             let least = winner.map_or(least, |w| w.inliers);
             let (limit, m) = (prepared.limit(), flat(&model));
-            let inliers = agreement::count(simd, kind, &m, &prepared.columns, limit, least);
+            let inliers = agreement::count(simd, kind, &m, &prepared.points, limit, least);
             if inliers > least {
                 winner = Some(Found { kind, model, essential, inliers });
             }
@@ -348,19 +307,9 @@ fn judge<S: Simd>(
     winner
 }
 
-/// The places of eight samples of `N` matches, side by side.
-#[inline(always)]
-fn gathered<S: Simd, const N: usize>(
-    simd: S,
-    columns: &[Vec<f64>],
-    eight: &[[usize; MAX_SAMPLE]; WIDTH],
-) -> [[f64x8<S>; 2]; N] {
-    std::array::from_fn(|i| [0, 1].map(|c| f64x8::from_fn(simd, |lane| columns[c][eight[lane][i]])))
-}
-
 fn homographies(prepared: &Prepared, eight: &[[usize; MAX_SAMPLE]; WIDTH], mut take: impl FnMut(Mat3)) {
     for sample in eight {
-        let [found, ..] = minimal::models(ModelKind::Homography, &prepared.points, &sample[..4]);
+        let found = minimal::model(ModelKind::Homography, &prepared.points, &sample[..4]);
         found.filter(is_finite).into_iter().for_each(&mut take);
     }
 }
@@ -372,8 +321,8 @@ fn fundamentals<S: Simd>(
     eight: &[[usize; MAX_SAMPLE]; WIDTH],
     mut take: impl FnMut(Mat3),
 ) {
-    let (a, b) = prepared.columns.values.split_at(2);
-    let found = seven_point(&gathered(simd, a, eight), &gathered(simd, b, eight));
+    let [a, b] = prepared.points.gathered(simd, eight);
+    let found = seven_point(&a, &b);
     let (one, zero) = (f64x8::splat(simd, 1.0), f64x8::splat(simd, 0.0));
     let found = found.map(|(model, exists)| (model, exists.select(one, zero)));
     for lane in 0..WIDTH {
@@ -393,11 +342,11 @@ fn essentials<S: Simd>(
     eight: &[[usize; MAX_SAMPLE]; WIDTH],
     mut take: impl FnMut(Mat3),
 ) {
-    let (a, b) = prepared.columns.values.split_at(2);
+    let [a, b] = prepared.points.gathered::<S, 5, MAX_SAMPLE>(simd, eight);
     let ray = |m: &Mat3, [x, y]: [f64x8<S>; 2]| [x * m[0][0] + m[0][2], y * m[1][1] + m[1][2]];
     let back = transpose(&rays.ray_from_b);
-    let a = gathered::<S, 5>(simd, a, eight).map(|p| ray(&rays.ray_from_a, p));
-    let b = gathered::<S, 5>(simd, b, eight).map(|p| ray(&back, p));
+    let a = a.map(|p| ray(&rays.ray_from_a, p));
+    let b = b.map(|p| ray(&back, p));
     let reduced = Reduced::new(&a, &b);
     let [near, far] = reduced.values();
     for lane in 0..WIDTH {
