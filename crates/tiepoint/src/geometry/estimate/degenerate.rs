@@ -128,7 +128,8 @@ fn false_alarms(n: usize, k: usize, sample: usize, p: f64) -> f64 {
 
 /// Fails when the inliers do not determine the model.
 pub(super) fn check(judge: &Judge<'_>, model: &Mat3, inliers: &[usize]) -> Result<()> {
-    judge.claim().check(model, inliers)?;
+    let claim = judge.claim();
+    claim.check(model, inliers, claim.places())?;
     if judge.kind == ModelKind::Fundamental && on_a_plane(judge, model, inliers) {
         return Err(error(judge.kind, ON_A_PLANE));
     }
@@ -136,11 +137,16 @@ pub(super) fn check(judge: &Judge<'_>, model: &Mat3, inliers: &[usize]) -> Resul
 }
 
 impl Claim<'_> {
+    /// The number of different points among all matches, in A or in B, whichever is less.
+    pub(in crate::geometry) fn places(&self) -> usize {
+        distinct(self, &(0..self.points.len()).collect::<Vec<_>>())
+    }
+
     /// Fails when the inliers lie at too few places, at one point, on a line, or are no more than chance explains.
-    pub(in crate::geometry) fn check(&self, model: &Mat3, inliers: &[usize]) -> Result<()> {
+    /// `n` are the different [`places`](Self::places) of all matches.
+    pub(in crate::geometry) fn check(&self, model: &Mat3, inliers: &[usize], n: usize) -> Result<()> {
         let (kind, sample) = (self.kind, self.kind.minimum());
-        let all: Vec<usize> = (0..self.points.len()).collect();
-        let (n, k) = (distinct(self, &all), distinct(self, inliers));
+        let k = distinct(self, inliers);
         // Points within a third of a threshold of a line, or of a point, are taken to lie on it.
         let least = self.threshold * self.threshold / 9.0;
         let [major, minor] = spread(self, inliers);

@@ -14,7 +14,7 @@ use super::{RobustOptions, Scored};
 use crate::device::{Cpu, dispatch};
 use crate::geometry::ModelKind;
 use crate::geometry::matrix::{Mat3, flat, is_finite};
-use crate::geometry::real::WIDTH;
+use crate::geometry::real::{WIDTH, lane_of, splat};
 use fearless_simd::{Simd, f64x8, prelude::*};
 
 /// Steps of the optimisation of each new best model, and of the last one.
@@ -194,7 +194,7 @@ fn in_pairs<S: Simd>(sums: f64x8<S>) -> f64 {
 
 #[inline(always)]
 fn residuals<S: Simd>(simd: S, kind: ModelKind, m: &[f64; 9], points: &Points, out: &mut [f64]) {
-    let model = m.map(|v| f64x8::splat(simd, v));
+    let model = splat(simd, m);
     for i in 0..points.vectors() {
         squared(kind, &model, points.vector(simd, i)).store_slice(&mut out[i * WIDTH..][..WIDTH]);
     }
@@ -210,7 +210,7 @@ fn score_all<S: Simd>(
     score: &Score,
     least: f64,
 ) -> Option<f64> {
-    let model = m.map(|v| f64x8::splat(simd, v));
+    let model = splat(simd, m);
     let mut total = 0.0;
     for part in 0..points.vectors().div_ceil(VECTORS) {
         let mut sum = f64x8::splat(simd, 0.0);
@@ -237,7 +237,7 @@ fn system_of<S: Simd>(
     score: &Score,
     part: usize,
 ) -> [f64; SUMS + 1] {
-    let model = m.map(|v| f64x8::splat(simd, v));
+    let model = splat(simd, m);
     let mut total = f64x8::splat(simd, 0.0);
     let mut sums = [total; SUMS];
     for i in part_of(points, part) {
@@ -253,7 +253,30 @@ fn system_of<S: Simd>(
             sums[k] += term[k];
         }
     }
-    std::array::from_fn(|k| in_pairs(if k == 0 { total } else { sums[k - 1] }))
+    let mut all = [in_pairs(total); SUMS + 1];
+    for k in 0..SUMS {
+        all[k + 1] = in_pairs(sums[k]);
+    }
+    all
+}
+
+/// The best so far of some samples.
+struct Best<'j, 'p> {
+    judge: &'j Judge<'p>,
+    least: f64,
+    candidate: Option<Candidate>,
+}
+
+impl Best<'_, '_> {
+    #[inline(always)]
+    fn take<S: Simd>(&mut self, simd: S, model: Mat3, sample: &[usize; MAX_SAMPLE]) {
+        let Judge { kind, points, score, .. } = self.judge;
+        let least = self.candidate.map_or(self.least, |b| b.scored.score);
+        let score = score_all(simd, *kind, &flat(&model), points, score, least);
+        if let Some(score) = score.filter(|&score| score > least) {
+            self.candidate = Some(Candidate { scored: Scored { model, score }, sample: *sample });
+        }
+    }
 }
 
 #[inline(always)]
@@ -264,33 +287,29 @@ fn judge_eight<S: Simd>(
     least: f64,
 ) -> Option<Candidate> {
     let (kind, points) = (judge.kind, judge.points);
-    let mut best: Option<Candidate> = None;
-    let mut take = |model: Mat3, sample: &[usize; MAX_SAMPLE]| {
-        let least = best.map_or(least, |b| b.scored.score);
-        let score = score_all(simd, kind, &flat(&model), points, &judge.score, least);
-        if let Some(score) = score.filter(|&score| score > least) {
-            best = Some(Candidate { scored: Scored { model, score }, sample: *sample });
-        }
-    };
+    let mut best = Best { judge, least, candidate: None };
     match kind {
         ModelKind::Fundamental => {
             let [a, b] = points.gathered(simd, samples);
             let (one, zero) = (f64x8::splat(simd, 1.0), f64x8::splat(simd, 0.0));
-            let found = seven_point(&a, &b).map(|(model, exists)| (model, exists.select(one, zero)));
-            for (lane, sample) in samples.iter().enumerate() {
-                for (m, exists) in &found {
-                    if exists[lane] > 0.0 {
-                        take(std::array::from_fn(|r| std::array::from_fn(|c| m[3 * r + c][lane])), sample);
-                    }
+            let [(f, f_is), (g, g_is), (h, h_is)] = seven_point(&a, &b);
+            let exist = [f_is.select(one, zero), g_is.select(one, zero), h_is.select(one, zero)];
+            let models = [f, g, h];
+            for i in 0..3 * WIDTH {
+                let (lane, root) = (i / 3, i % 3);
+                if exist[root][lane] > 0.0 {
+                    best.take(simd, lane_of(&models[root], lane), &samples[lane]);
                 }
             }
         }
         ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => {
             for sample in samples {
                 let found = minimal::model(kind, points, &sample[..kind.minimum()]);
-                found.filter(is_finite).into_iter().for_each(|m| take(m, sample));
+                if let Some(model) = found.filter(is_finite) {
+                    best.take(simd, model, sample);
+                }
             }
         }
     }
-    best
+    best.candidate
 }

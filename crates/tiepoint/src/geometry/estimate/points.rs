@@ -84,10 +84,15 @@ impl Points {
         simd: S,
         eight: &[[usize; M]; WIDTH],
     ) -> [[[f64x8<S>; 2]; N]; 2] {
-        let side = |x: &[f64], y: &[f64]| {
-            std::array::from_fn(|i| [x, y].map(|column| f64x8::from_fn(simd, |lane| column[eight[lane][i]])))
-        };
-        [side(&self.xa, &self.ya), side(&self.xb, &self.yb)]
+        let mut found = [[[f64x8::splat(simd, 0.0); 2]; N]; 2];
+        for (lane, sample) in eight.iter().enumerate() {
+            for i in 0..N {
+                let [x, y, u, v] = self.places(sample[i]);
+                (found[0][i][0][lane], found[0][i][1][lane]) = (x, y);
+                (found[1][i][0][lane], found[1][i][1][lane]) = (u, v);
+            }
+        }
+        found
     }
 
     /// What became the origin in A and in B, pixels.

@@ -12,7 +12,7 @@ use crate::geometry::ModelKind;
 use crate::geometry::linear::solve;
 use crate::geometry::matrix::{Mat3, adjugate, determinant, flat};
 use crate::geometry::model::rank_two;
-use crate::geometry::real::Real;
+use crate::geometry::real::{Real, each};
 
 /// r² of a match (x, y in A, u, v in B); infinite behind the horizon, and perhaps not a number where the match is none.
 #[inline(always)]
@@ -132,8 +132,15 @@ fn transfer_term<R: Real>(m: &[R; 9], places: [R; 4], weigh: impl Fn(R) -> [R; 2
     let counts = weight.above(zero);
     let kept = |value: R| R::choose(counts, value, zero);
     let w = R::choose(counts, t.w, weight.constant(1.0));
-    let ([ex, ey], [xx, xy, yy]) = (t.e.map(kept), t.metric.map(|v| kept(v) * weight));
-    let ([u, v], [x, y]) = (t.place.map(kept), [places[0], places[1]].map(kept));
+    let ([ex, ey], [xx, xy, yy]) = (
+        each(t.e, kept),
+        each(
+            t.metric,
+            #[inline(always)]
+            |v| kept(v) * weight,
+        ),
+    );
+    let ([u, v], [x, y]) = (each(t.place, kept), each([places[0], places[1]], kept));
     // J has rows (p, 0, −u p) and (0, p, −v p).
     let p = [x / w, y / w, w.constant(1.0) / w];
     let (gx, gy) = (xx * ex + xy * ey, xy * ex + yy * ey);
@@ -169,19 +176,22 @@ fn epipolar_term<R: Real>(f: &[R; 9], places: [R; 4], weigh: impl Fn(R) -> [R; 2
     let norm = R::choose(counts, e.norm, one);
     let weight = kept(weight) / norm;
     let (error, slope) = (kept(e.product), kept(e.product) / norm);
-    let [x, y, u, v] = places.map(kept);
-    let (line_b, line_a) = (e.line_b.map(kept), e.line_a.map(kept));
+    let [x, y, u, v] = each(places, kept);
+    let (line_b, line_a) = (each(e.line_b, kept), each(e.line_a, kept));
     let (a, b) = ([x, y, one], [u, v, one]);
-    let j: [R; 9] = std::array::from_fn(|k| {
+    let mut j = [zero; 9];
+    for k in 0..9 {
         let (r, c) = (k / 3, k % 3);
         let line_b = if r < 2 { line_b[r] * a[c] } else { zero };
         let line_a = if c < 2 { line_a[c] * b[r] } else { zero };
-        b[r] * a[c] - slope * (line_b + line_a)
-    });
+        j[k] = b[r] * a[c] - slope * (line_b + line_a);
+    }
     let mut sums = [zero; SUMS];
     for r in 0..9 {
         let weighted = weight * j[r];
-        (r..9).for_each(|c| sums[place(r, c)] = weighted * j[c]);
+        for c in r..9 {
+            sums[place(r, c)] = weighted * j[c];
+        }
         sums[45 + r] = -(weighted * error);
     }
     (score, sums)

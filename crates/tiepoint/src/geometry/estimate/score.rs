@@ -47,7 +47,8 @@ impl Score {
         let position = (squared * self.per_unit).min(BINS as f64);
         let i = position as usize;
         let t = position - i as f64;
-        [&self.tables.gain, &self.tables.weight].map(|table| table[i] + t * (table[i + 1] - table[i]))
+        let (gain, weight) = (&self.tables.gain, &self.tables.weight);
+        [gain[i] + t * (gain[i + 1] - gain[i]), weight[i] + t * (weight[i + 1] - weight[i])]
     }
 
     /// The same for eight.
@@ -60,7 +61,7 @@ impl Score {
                 (found[0][lane], found[1][lane]) = (gain, weight);
             }
         }
-        found.map(|values| f64x8::simd_from(simd, values))
+        [f64x8::simd_from(simd, found[0]), f64x8::simd_from(simd, found[1])]
     }
 }
 

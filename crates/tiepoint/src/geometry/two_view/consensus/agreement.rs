@@ -6,7 +6,7 @@
 
 use super::Kind;
 use crate::geometry::estimate::points::Points;
-use crate::geometry::real::{Real, WIDTH};
+use crate::geometry::real::{Real, WIDTH, splat};
 use fearless_simd::{Simd, f64x8, prelude::*};
 
 /// A match: its places (x, y) in A and (u, v) in B.
@@ -55,7 +55,7 @@ pub(super) fn count<S: Simd>(
     limit: f64,
     least: u32,
 ) -> u32 {
-    let model = m.map(|v| f64x8::splat(simd, v));
+    let model = splat(simd, m);
     let (one, zero) = (f64x8::splat(simd, 1.0), f64x8::splat(simd, 0.0));
     let limit = f64x8::splat(simd, limit);
     let mut sum = zero;
@@ -76,5 +76,6 @@ pub(super) fn count<S: Simd>(
 
 #[inline(always)]
 fn total<S: Simd>(sum: f64x8<S>) -> u32 {
-    (0..WIDTH).map(|i| sum[i]).sum::<f64>() as u32
+    let pair = |i: usize| sum[i] + sum[i + 4];
+    ((pair(0) + pair(2)) + (pair(1) + pair(3))) as u32
 }

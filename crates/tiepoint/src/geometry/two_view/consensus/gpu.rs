@@ -4,6 +4,7 @@
 use super::improve::{EPIPOLAR, LANES, TRANSFER};
 use super::{Budget, Found, FoundAll, Kind, Prepared, SHARES, five_point};
 use crate::Result;
+use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::geometry::matrix::flat;
 use tiepoint_gpu::KernelSource;
@@ -13,9 +14,9 @@ const FOUND: usize = 19;
 const NUMBERS: usize = 19;
 
 /// Matches of the pairs that are searched together, unless one has more: 44 bytes each on the device.
-const MOST_MATCHES: usize = 1 << 21;
+const MOST_MATCHES: usize = 1 << 19;
 /// And pairs.
-const MOST_PAIRS: usize = 1 << 13;
+const MOST_PAIRS: usize = 1 << 11;
 
 tiepoint_gpu::kernel! {
     /// The search for one kind of model, a group a pair.
@@ -77,9 +78,10 @@ pub(in crate::geometry::two_view) fn search_all(
     gpu: &Gpu,
     prepared: &[&Prepared],
     budget: &Budget,
+    cpu: &Cpu,
 ) -> Result<Vec<FoundAll>> {
     gpu.require_f64()?;
-    let mut all = Vec::with_capacity(prepared.len());
+    let mut parts = Vec::new();
     let mut rest = prepared;
     while !rest.is_empty() {
         let mut matches = 0;
@@ -89,10 +91,12 @@ pub(in crate::geometry::two_view) fn search_all(
         };
         let count = rest.iter().take(MOST_PAIRS).take_while(fits).count().max(1);
         let (part, later) = rest.split_at(count);
-        all.extend(Part::new(gpu, part, budget)?.search()?);
+        parts.push(part);
         rest = later;
     }
-    Ok(all)
+    // One thread uploads a part while the device searches another's.
+    let found = cpu.map(parts.len(), |i| Part::new(gpu, parts[i], budget)?.search());
+    Ok(found.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
 /// Pairs that are searched together.

@@ -17,7 +17,7 @@ use crate::geometry::estimate::points::{BLOCK, Points};
 use crate::geometry::estimate::residual::Normal;
 use crate::geometry::matrix::flat;
 use crate::geometry::matrix::{Mat3, cayley, is_finite, product, skew};
-use crate::geometry::real::{Real, WIDTH};
+use crate::geometry::real::{Real, WIDTH, each, splat};
 use fearless_simd::{Simd, f64x8, prelude::*};
 
 /// Sums side by side.
@@ -105,7 +105,7 @@ pub(super) const TRANSFER: usize = 33;
 
 #[inline(always)]
 fn epipolar_sums<S: Simd>(simd: S, m: &[f64; 9], points: &Points, limit: f64) -> [f64; EPIPOLAR] {
-    let model = m.map(|v| f64x8::splat(simd, v));
+    let model = splat(simd, m);
     let limit = f64x8::splat(simd, limit);
     sums(
         simd,
@@ -117,7 +117,7 @@ fn epipolar_sums<S: Simd>(simd: S, m: &[f64; 9], points: &Points, limit: f64) ->
 
 #[inline(always)]
 fn transfer_sums<S: Simd>(simd: S, m: &[f64; 9], points: &Points, limit: f64) -> [f64; TRANSFER] {
-    let model = m.map(|v| f64x8::splat(simd, v));
+    let model = splat(simd, m);
     let limit = f64x8::splat(simd, limit);
     sums(
         simd,
@@ -181,8 +181,8 @@ fn epipolar_term<R: Real>(f: &[R; 9], [x, y, u, v]: [R; 4], limit: R) -> [R; EPI
     let kept = |value: R| R::choose(counts, value, zero);
     let weight = kept(biweight(share) / norm);
     let (slope, error) = (kept(error / norm), kept(error));
-    let [x, y, u, v] = [x, y, u, v].map(kept);
-    let [l0, l1, m0, m1] = [l0, l1, m0, m1].map(kept);
+    let [x, y, u, v] = each([x, y, u, v], kept);
+    let [l0, l1, m0, m1] = each([l0, l1, m0, m1], kept);
     // The derivative by F of the error over its gradient's length, times that length.
     let j = [
         u * x - slope * (l0 * x + m0 * u),
@@ -235,7 +235,7 @@ fn transfer_term<R: Real>(h: &[R; 9], [x, y, xb, yb]: [R; 4], limit: R) -> [R; T
     let kept = |value: R| R::choose(counts, value, zero);
     let weight = kept(biweight(share) / w);
     let s = kept(weight / w);
-    let [x, y, u, v, p, q] = [x, y, u, v, p, q].map(kept);
+    let [x, y, u, v, p, q] = each([x, y, u, v, p, q], kept);
     let outer = [s * x * x, s * x * y, s * x, s * y * y, s * y, s];
     let (far, along) = (u * u + v * v, u * p + v * q);
     let (wp, wq, wa) = (weight * p, weight * q, -(weight * along));

@@ -23,11 +23,12 @@ use crate::geometry::estimate::sampler::{MAX_SAMPLE, Sampler};
 use crate::geometry::estimate::seven_point::seven_point;
 use crate::geometry::estimate::{is_usable, minimal};
 use crate::geometry::matrix::{Mat3, flat, is_finite, product, transpose};
-use crate::geometry::real::WIDTH;
+use crate::geometry::real::{WIDTH, each, lane_of};
 use crate::geometry::{Homography, ModelKind};
 use crate::synth::finish;
 use fearless_simd::{Simd, f64x8, prelude::*};
 use five_point::Reduced;
+use std::sync::Arc;
 
 /// Samples that are judged together: a lane each on a GPU.
 pub(super) const BATCH: usize = BLOCK;
@@ -152,7 +153,7 @@ pub(super) struct Prepared {
     /// The cameras, where both are known.
     rays: Option<Rays>,
     /// Matches, best first, and whether they differ.
-    order: Vec<u32>,
+    order: Arc<[u32]>,
     graded: bool,
     seed: u64,
     key: u64,
@@ -170,6 +171,7 @@ impl Prepared {
         }
         let points = Points::new(pair.matches, &usable);
         let (order, graded) = evidence::order(pair.matches, pair.evidence, &usable);
+        let order = order.into();
         let [centre_a, centre_b] = points.centres();
         let intrinsics = |view: usize, centre: [f64; 2]| {
             pair.views[view].camera.map(|camera| Intrinsics::new(&camera, centre, points.scale).inverse())
@@ -285,75 +287,95 @@ fn judge<S: Simd>(
     samples: &[[usize; MAX_SAMPLE]; BATCH],
     least: u32,
 ) -> Option<Found> {
-    let mut winner: Option<Found> = None;
+    let mut best = Best { prepared, kind, least, winner: None };
     for eight in samples.as_chunks().0 {
-        let mut judged = |model: Mat3, essential: Mat3| {
-            let least = winner.map_or(least, |w| w.inliers);
-            let (limit, m) = (prepared.limit(), flat(&model));
-            let inliers = agreement::count(simd, kind, &m, &prepared.points, limit, least);
-            if inliers > least {
-                winner = Some(Found { kind, model, essential, inliers });
-            }
-        };
         match (kind, &prepared.rays) {
-            (Kind::Homography, _) => homographies(prepared, eight, |m| judged(m, [[0.0; 3]; 3])),
-            (Kind::Fundamental, _) => fundamentals(simd, prepared, eight, |m| judged(m, [[0.0; 3]; 3])),
-            (Kind::Essential, Some(rays)) => {
-                essentials(simd, prepared, rays, eight, |e| judged(rays.fundamental(&e), e));
-            }
+            (Kind::Homography, _) => homographies(simd, eight, &mut best),
+            (Kind::Fundamental, _) => fundamentals(simd, eight, &mut best),
+            (Kind::Essential, Some(rays)) => essentials(simd, rays, eight, &mut best),
             (Kind::Essential, None) => {}
         }
     }
-    winner
+    best.winner
 }
 
-fn homographies(prepared: &Prepared, eight: &[[usize; MAX_SAMPLE]; WIDTH], mut take: impl FnMut(Mat3)) {
-    for sample in eight {
-        let found = minimal::model(ModelKind::Homography, &prepared.points, &sample[..4]);
-        found.filter(is_finite).into_iter().for_each(&mut take);
+/// The best model so far of a batch.
+struct Best<'p> {
+    prepared: &'p Prepared,
+    kind: Kind,
+    least: u32,
+    winner: Option<Found>,
+}
+
+impl Best<'_> {
+    #[inline(always)]
+    fn take<S: Simd>(&mut self, simd: S, model: Mat3, essential: Mat3) {
+        let Self { prepared, kind, .. } = *self;
+        let least = self.winner.map_or(self.least, |w| w.inliers);
+        let inliers = agreement::count(simd, kind, &flat(&model), &prepared.points, prepared.limit(), least);
+        if inliers > least {
+            self.winner = Some(Found { kind, model, essential, inliers });
+        }
     }
 }
 
+/// No essential matrix.
+const NONE: Mat3 = [[0.0; 3]; 3];
+
 #[inline(always)]
-fn fundamentals<S: Simd>(
-    simd: S,
-    prepared: &Prepared,
-    eight: &[[usize; MAX_SAMPLE]; WIDTH],
-    mut take: impl FnMut(Mat3),
-) {
-    let [a, b] = prepared.points.gathered(simd, eight);
-    let found = seven_point(&a, &b);
-    let (one, zero) = (f64x8::splat(simd, 1.0), f64x8::splat(simd, 0.0));
-    let found = found.map(|(model, exists)| (model, exists.select(one, zero)));
-    for lane in 0..WIDTH {
-        for (m, exists) in &found {
-            if exists[lane] > 0.0 {
-                take(std::array::from_fn(|r| std::array::from_fn(|c| m[3 * r + c][lane])));
-            }
+fn homographies<S: Simd>(simd: S, eight: &[[usize; MAX_SAMPLE]; WIDTH], best: &mut Best<'_>) {
+    for sample in eight {
+        let found = minimal::model(ModelKind::Homography, &best.prepared.points, &sample[..4]);
+        if let Some(model) = found.filter(is_finite) {
+            best.take(simd, model, NONE);
         }
     }
 }
 
 #[inline(always)]
-fn essentials<S: Simd>(
-    simd: S,
-    prepared: &Prepared,
-    rays: &Rays,
-    eight: &[[usize; MAX_SAMPLE]; WIDTH],
-    mut take: impl FnMut(Mat3),
-) {
-    let [a, b] = prepared.points.gathered::<S, 5, MAX_SAMPLE>(simd, eight);
+fn fundamentals<S: Simd>(simd: S, eight: &[[usize; MAX_SAMPLE]; WIDTH], best: &mut Best<'_>) {
+    let [a, b] = best.prepared.points.gathered(simd, eight);
+    let [(f, f_is), (g, g_is), (h, h_is)] = seven_point(&a, &b);
+    let (one, zero) = (f64x8::splat(simd, 1.0), f64x8::splat(simd, 0.0));
+    let (models, exist) =
+        ([f, g, h], [f_is.select(one, zero), g_is.select(one, zero), h_is.select(one, zero)]);
+    for i in 0..3 * WIDTH {
+        let (lane, root) = (i / 3, i % 3);
+        if exist[root][lane] > 0.0 {
+            best.take(simd, lane_of(&models[root], lane), NONE);
+        }
+    }
+}
+
+#[inline(always)]
+fn essentials<S: Simd>(simd: S, rays: &Rays, eight: &[[usize; MAX_SAMPLE]; WIDTH], best: &mut Best<'_>) {
+    let [a, b] = best.prepared.points.gathered::<S, 5, MAX_SAMPLE>(simd, eight);
     let ray = |m: &Mat3, [x, y]: [f64x8<S>; 2]| [x * m[0][0] + m[0][2], y * m[1][1] + m[1][2]];
     let back = transpose(&rays.ray_from_b);
-    let a = a.map(|p| ray(&rays.ray_from_a, p));
-    let b = b.map(|p| ray(&back, p));
+    let a = each(
+        a,
+        #[inline(always)]
+        |p| ray(&rays.ray_from_a, p),
+    );
+    let b = each(
+        b,
+        #[inline(always)]
+        |p| ray(&back, p),
+    );
     let reduced = Reduced::new(&a, &b);
     let [near, far] = reduced.values();
     for lane in 0..WIDTH {
-        let of = |side: &[[f64x8<S>; 2]; 5]| side.map(|p| p.map(|v| v[lane]));
-        let values = [near.map(|v| v[lane]), far.map(|v| v[lane])];
-        reduced.lane(lane).solutions([&values[0], &values[1]], &of(&a), &of(&b), &mut take);
+        let (a, b) = (lane_of_points(&a, lane), lane_of_points(&b, lane));
+        let mut found = Vec::new();
+        reduced.lane(lane).solutions([&near, &far].map(|v| v.map(|v| v[lane])), &a, &b, |e| found.push(e));
+        for e in found {
+            best.take(simd, rays.fundamental(&e), e);
+        }
     }
+}
+
+fn lane_of_points<S: Simd, const N: usize>(side: &[[f64x8<S>; 2]; N], lane: usize) -> [[f64; 2]; N] {
+    std::array::from_fn(|i| [side[i][0][lane], side[i][1][lane]])
 }
 
 /// The homography in pixels.
