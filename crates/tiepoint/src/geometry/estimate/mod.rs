@@ -6,7 +6,7 @@
 //! degeneracy (`degenerate`). It ends when a better model would, with the confidence asked for, have been
 //! drawn. The last step is the same optimisation, to convergence, over all matches.
 //!
-//! Deterministic: a sample follows from its number; samples are judged in batches of fixed size, whatever the threads; sums
+//! Deterministic: a sample follows from its number; what is judged together does not depend on the threads; sums
 //! have a fixed order (`local`); all arithmetic is f64, IEEE operations and square roots only.
 
 pub(crate) mod degenerate;
@@ -107,10 +107,11 @@ pub struct Estimate {
     pub iterations: usize,
 }
 
-/// Samples judged together, and tasks of them. Part of the result: the best of a batch alone is improved, and the number of
-/// samples drawn is a multiple of it.
-const BATCH: usize = TASKS * WIDTH;
-const TASKS: usize = 16;
+/// Samples judged together: as many as were drawn before, within these bounds, so that the threads have more to share the
+/// longer it takes. Part of the result: the best of a batch alone is improved, and the number of samples drawn is a
+/// multiple of the least.
+const BATCH: usize = 128;
+const MOST_TOGETHER: usize = 4096;
 
 /// The model of `kind` that the matches agree on. Matches with coordinates that are not finite are outliers.
 ///
@@ -203,9 +204,10 @@ fn search(judge: &Judge<'_>, sampler: &Sampler, options: &RobustOptions) -> (Opt
     let mut drawn = 0;
     while drawn < needed {
         let least = best.map_or(0.0, |b| b.score);
+        let batch = drawn.clamp(BATCH, MOST_TOGETHER).min((needed - drawn).next_multiple_of(BATCH));
         let first = |task: usize| (drawn + task * WIDTH) as u64;
-        let found = judge.cpu.map(TASKS, |task| judge.best_of_eight(sampler, first(task), least));
-        drawn += BATCH;
+        let found = judge.cpu.map(batch / WIDTH, |task| judge.best_of_eight(sampler, first(task), least));
+        drawn += batch;
         let Some(winner) = first_best(found.into_iter().flatten(), |c| c.scored.score) else { continue };
         let optimised = judge.optimise(winner.scored);
         let better = degenerate::resolve(judge, optimised, &winner.sample[..size]);

@@ -14,7 +14,7 @@ const FOUND: usize = 19;
 const NUMBERS: usize = 19;
 
 /// Matches of the pairs that are searched together, unless one has more: 44 bytes each on the device.
-const MOST_MATCHES: usize = 1 << 19;
+const MOST_MATCHES: usize = 1 << 21;
 /// And pairs.
 const MOST_PAIRS: usize = 1 << 11;
 
@@ -95,7 +95,7 @@ pub(in crate::geometry::two_view) fn search_all(
         rest = later;
     }
     // One thread uploads a part while the device searches another's.
-    let found = cpu.map(parts.len(), |i| Part::new(gpu, parts[i], budget)?.search());
+    let found = cpu.map(parts.len(), |i| Part::new(gpu, parts[i], budget, cpu)?.search());
     Ok(found.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
@@ -104,6 +104,7 @@ struct Part<'p> {
     gpu: &'p Gpu,
     prepared: &'p [&'p Prepared],
     budget: &'p Budget,
+    cpu: &'p Cpu,
     /// Where the matches of each pair begin, and how many there are.
     firsts: Vec<usize>,
     matches: usize,
@@ -112,7 +113,7 @@ struct Part<'p> {
 }
 
 impl<'p> Part<'p> {
-    fn new(gpu: &'p Gpu, prepared: &'p [&'p Prepared], budget: &'p Budget) -> Result<Self> {
+    fn new(gpu: &'p Gpu, prepared: &'p [&'p Prepared], budget: &'p Budget, cpu: &'p Cpu) -> Result<Self> {
         let mut matches = 0;
         let mut firsts = Vec::with_capacity(prepared.len());
         for p in prepared {
@@ -120,12 +121,13 @@ impl<'p> Part<'p> {
             matches += p.len();
         }
         let mut places = Vec::with_capacity(4 * matches);
+        let mut order = Vec::with_capacity(matches);
         for p in prepared {
-            places.extend((0..p.len()).flat_map(|i| p.points.places(i).map(f64::to_bits)));
+            (0..p.len()).for_each(|i| places.extend_from_slice(&p.points.places(i).map(f64::to_bits)));
+            order.extend_from_slice(&p.order);
         }
-        let order: Vec<u32> = prepared.iter().flat_map(|p| p.order.iter().copied()).collect();
         let (places, order) = (gpu.upload(&places)?, gpu.upload(&order)?);
-        Ok(Self { gpu, prepared, budget, firsts, matches, places, order })
+        Ok(Self { gpu, prepared, budget, cpu, firsts, matches, places, order })
     }
 
     fn search(&self) -> Result<Vec<FoundAll>> {
@@ -163,10 +165,13 @@ impl<'p> Part<'p> {
         }
         let mut until = vec![0; self.matches];
         let (mut pairs, mut keys, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
-        for &i in which {
-            let (prepared, first) = (self.prepared[i], self.firsts[i]);
+        let samplers = self.cpu.map(which.len(), |n| {
+            let prepared = self.prepared[which[n]];
             let most = self.budget.most(kind, prepared.len());
-            let sampler = prepared.sampler(kind, most);
+            (most, prepared.sampler(kind, most))
+        });
+        for (&i, (most, sampler)) in which.iter().zip(samplers) {
+            let (prepared, first) = (self.prepared[i], self.firsts[i]);
             let grades = sampler.until();
             until[first..first + grades.len()].copy_from_slice(grades);
             pairs.extend([first as u32, prepared.len() as u32, grades.len() as u32, most]);
