@@ -440,7 +440,8 @@ impl GpuAggregation {
         let Info { warp, units, local_memory, .. } = gpu.info();
         let sharing = Sharing::of(2 * input.size.height * input.images, *units as usize);
         let planes = cost.planes(input.masked);
-        let rows = |steps: &Steps, layout: &Layout| Walks::rows(steps, layout, planes, *local_memory as usize);
+        let rows =
+            |steps: &Steps, layout: &Layout| Walks::rows(steps, layout, planes, *local_memory as usize);
         let layouts = [16, 8, 4].into_iter().filter(|&each| each <= sharing.each);
         let layout = layouts
             .map(|each| Layout::new(*warp as usize, each, sum_bytes, input.disparities))
