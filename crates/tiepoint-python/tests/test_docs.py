@@ -73,6 +73,24 @@ def test_commands_run_and_write_what_python_does(folder, monkeypatch):
     assert both == {"left.csv", "matches.csv", "right_on_left.png", "disparity.pfm"}
 
 
+def test_the_rust_quick_start_writes_the_same_bytes(folder):
+    """The example that the page shows parts of; `cargo build --example quick_start` builds it, `cargo xtask test` too."""
+    program = os.environ.get("TIEPOINT_QUICK_START")
+    if program is None:
+        pytest.skip("TIEPOINT_QUICK_START names no program to compare with")
+    names: dict[str, object] = {}
+    for language, code in blocks(SITE / "quick_start.md"):
+        if language == "python":
+            exec(compile(code, "quick_start.md", "exec"), names)
+    (folder / "rust").mkdir()
+    images = ["left.jpg", "right.jpg", "pair_left.png", "pair_right.png"]
+    subprocess.run([pathlib.Path(program).absolute(), *images, "rust"], check=True)
+    written = sorted(path.name for path in (folder / "rust").iterdir())
+    assert written == ["disparity.pfm", "left.csv", "right_on_left.png"]
+    for name in written:
+        assert (folder / "rust" / name).read_bytes() == (folder / name).read_bytes(), name
+
+
 def test_what_is_included_is_there():
     """Sphinx would include nothing where a mark is missing."""
     page = (SITE / "quick_start.md").read_text()
