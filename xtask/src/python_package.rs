@@ -39,7 +39,6 @@ pub(crate) fn test(packages: &Path, node: bool, variables: &Variables) -> Result
     let run = |module: &[&str]| {
         let mut python = python(&[&package, packages], module)?;
         python.envs(variables.iter().cloned()).env("TIEPOINT", &command).env("TIEPOINT_REQUIRE_COMMAND", "1");
-        python.env("TIEPOINT_QUICK_START", built("examples/quick_start"));
         succeed(&mut python)
     };
     run(&["pytest", "--quiet", "-p", "no:cacheprovider"])?;

@@ -74,7 +74,7 @@ def test_commands_run_and_write_what_python_does(folder, monkeypatch):
 
 
 def test_the_rust_quick_start_writes_the_same_bytes(folder):
-    """The example that the page shows parts of; `cargo build --example quick_start` builds it, `cargo xtask test` too."""
+    """The example that the page shows parts of; `cargo build --example quick_start` builds it."""
     program = os.environ.get("TIEPOINT_QUICK_START")
     if program is None:
         pytest.skip("TIEPOINT_QUICK_START names no program to compare with")
