@@ -22,6 +22,13 @@ pub(crate) fn prepare() -> Result<PathBuf> {
     home.canonicalize().map_err(|e| format!("{}: {e}", home.display()))
 }
 
+/// The tests alone.
+pub(crate) fn run() -> Result<()> {
+    let packages = prepare()?;
+    let node = Command::new("node").arg("--version").output().is_ok();
+    test(&packages, node, &Variables::new())
+}
+
 /// Lays the package out below the target folder, runs its tests there, compares its types with what is compiled and, where
 /// there is Node, asks for a type of everything public.
 pub(crate) fn test(packages: &Path, node: bool, variables: &Variables) -> Result<()> {
