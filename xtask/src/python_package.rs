@@ -52,7 +52,7 @@ pub(crate) fn python(folders: &[&Path], module: &[&str]) -> Result<Command> {
 }
 
 /// A program or library as `cargo build` leaves it.
-fn built(name: &str) -> PathBuf {
+pub(crate) fn built(name: &str) -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), Into::into);
     target.join("debug").join(name)
 }
@@ -60,7 +60,8 @@ fn built(name: &str) -> PathBuf {
 /// The folder that holds the package: its modules, and the compiled one among them.
 fn lay_out() -> Result<PathBuf> {
     let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "--package", "tiepoint-python", "--package", "tiepoint-cli"]);
+    // Of the workspace: packages alone would be built anew, with fewer features of what they depend on.
+    build.args(["build", "--quiet", "--workspace", "--lib", "--bins"]);
     succeed(build.current_dir(workspace()))?;
     let home = workspace().join("target/python/package");
     let package = home.join("tiepoint");
