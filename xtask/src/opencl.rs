@@ -5,7 +5,7 @@
 
 use crate::{Result, debian};
 use std::process::Command;
-use tiepoint_gpu::{Api, devices};
+use tiepoint_gpu::{Api, Devices, devices};
 
 /// Lets rusticl show its device that runs on the CPU, which has this name.
 pub(crate) const RUSTICL: (&str, &str) = ("RUSTICL_ENABLE", "llvmpipe");
@@ -91,7 +91,7 @@ fn list() -> Result<Vec<String>> {
 
 /// Prints the name of every OpenCL device.
 pub(crate) fn print_list() -> Result<()> {
-    for device in devices(Api::OpenCl).map_err(|e| e.to_string())? {
+    for device in devices(Api::OpenCl).and_then(Devices::complete).map_err(|e| e.to_string())? {
         println!("{}", device.name);
     }
     Ok(())

@@ -25,7 +25,8 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     }
     print_levels();
     let prepared = prepare::prepare()?;
-    let mut all = vec!["test", "--workspace"];
+    // One program that fails does not hide what the others say.
+    let mut all = vec!["test", "--workspace", "--no-fail-fast"];
     all.extend(arguments.iter().map(String::as_str));
     cargo(&all, &data, prepared.variables)?;
     if let (Some(variables), []) = (prepared.rusticl, arguments) {

@@ -8,7 +8,7 @@ pub(crate) use nvrtc::compile;
 
 use crate::commands::{Argument, Command};
 use crate::driver::{Direction, Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw, foreign};
-use crate::{Api, Error, Info, Result};
+use crate::{Api, Devices, Error, Info, Result};
 use cudarc::driver::sys::{self, CUresult};
 use library::{call, check, error, start};
 use std::ffi::{CStr, CString, c_int, c_void};
@@ -22,9 +22,9 @@ fn count() -> Result<u32> {
     Ok(count.unsigned_abs())
 }
 
-pub(crate) fn devices() -> Result<Vec<Info>> {
+pub(crate) fn devices() -> Result<Devices> {
     start()?;
-    (0..count()?).map(|i| device(i).and_then(|d| info(d, i))).collect()
+    Ok(Devices::of((0..count()?).map(|i| device(i).and_then(|d| info(d, i)))))
 }
 
 fn device(index: u32) -> Result<sys::CUdevice> {

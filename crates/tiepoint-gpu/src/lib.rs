@@ -120,11 +120,42 @@ impl Display for Info {
     }
 }
 
-/// The devices of one driver, in its order.
+/// The devices of one driver.
+#[derive(Debug, Default)]
+pub struct Devices {
+    /// Those that can be asked what they are, by ascending number.
+    pub found: Vec<Info>,
+    /// Why others are not listed: a platform that fails beside one that works, a device that does not say what it is.
+    pub refused: Vec<Error>,
+}
+
+impl Devices {
+    /// What was found, where none was refused.
+    ///
+    /// # Errors
+    /// The first refusal.
+    pub fn complete(self) -> Result<Vec<Info>> {
+        self.refused.into_iter().next().map_or(Ok(self.found), Err)
+    }
+
+    /// Sorts what the devices of a driver answered.
+    pub(crate) fn of(answers: impl IntoIterator<Item = Result<Info>>) -> Self {
+        let mut devices = Self::default();
+        for answer in answers {
+            match answer {
+                Ok(info) => devices.found.push(info),
+                Err(e) => devices.refused.push(e),
+            }
+        }
+        devices
+    }
+}
+
+/// The devices of one driver.
 ///
 /// # Errors
-/// [`Error::Absent`] when there is no driver or no device, [`Error::Driver`] when one refuses.
-pub fn devices(api: Api) -> Result<Vec<Info>> {
+/// [`Error::Absent`] when there is no driver or no device, [`Error::Driver`] when the driver itself refuses.
+pub fn devices(api: Api) -> Result<Devices> {
     match api {
         Api::Cuda => cuda::devices(),
         Api::OpenCl => opencl::devices(),

@@ -3,7 +3,7 @@
 
 use crate::commands::{Argument, Command};
 use crate::driver::{Direction, Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw, foreign};
-use crate::{Api, Error, Info, Result};
+use crate::{Api, Devices, Error, Info, Result};
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
 use opencl3::context::Context;
 use opencl3::device::{
@@ -54,8 +54,9 @@ fn failed(call: &str, ClError(code): ClError) -> Error {
 /// crash it (seen with 3.1).
 static LOOKING: Mutex<()> = Mutex::new(());
 
-/// All devices of all vendors, GPUs before CPUs, otherwise in the loader's order.
-fn all() -> Result<Vec<Device>> {
+/// All devices of all vendors, GPUs before CPUs, otherwise in the loader's order; and why platforms beside theirs have
+/// none.
+fn all() -> Result<(Vec<Device>, Vec<Error>)> {
     let missing = |reason: String| Error::Absent {
         api: Api::OpenCl,
         reason: format!(
@@ -72,20 +73,20 @@ fn all() -> Result<Vec<Device>> {
         }
         e => failed("clGetPlatformIDs", e),
     })?;
-    let (mut devices, mut refused) = (Vec::new(), None);
+    let (mut devices, mut refused) = (Vec::new(), Vec::new());
     for platform in platforms {
         match platform.get_devices(CL_DEVICE_TYPE_ALL) {
             Ok(found) => devices.extend(found.into_iter().map(Device::new)),
             Err(ClError(CL_DEVICE_NOT_FOUND)) => {}
-            Err(e) => refused = Some(failed("clGetDeviceIDs", e)),
+            Err(e) => refused.push(failed("clGetDeviceIDs", e)),
         }
     }
     // One that does not answer stays: listing or opening it says why.
     devices.retain(|d| d.available().unwrap_or(true) && d.compiler_available().unwrap_or(true));
     devices.sort_by_key(is_cpu);
     match devices.is_empty() {
-        true => Err(refused.unwrap_or_else(|| missing("no device".into()))),
-        false => Ok(devices),
+        true => Err(refused.pop().unwrap_or_else(|| missing("no device".into()))),
+        false => Ok((devices, refused)),
     }
 }
 
@@ -93,9 +94,12 @@ fn is_cpu(device: &Device) -> bool {
     device.dev_type().is_ok_and(|t| t & CL_DEVICE_TYPE_CPU != 0)
 }
 
-pub(crate) fn devices() -> Result<Vec<Info>> {
+pub(crate) fn devices() -> Result<Devices> {
     let _alone = LOOKING.lock().unwrap_or_else(PoisonError::into_inner);
-    (0..).zip(all()?).map(|(index, device)| info(&device, index)).collect()
+    let (devices, refused) = all()?;
+    let mut listed = Devices::of((0..).zip(&devices).map(|(index, device)| info(device, index)));
+    listed.refused.extend(refused);
+    Ok(listed)
 }
 
 fn info(device: &Device, index: u32) -> Result<Info> {
@@ -153,12 +157,12 @@ pub(crate) struct OpenCl {
 impl OpenCl {
     pub(crate) fn open(index: u32) -> Result<Self> {
         let _alone = LOOKING.lock().unwrap_or_else(PoisonError::into_inner);
-        let devices = all()?;
+        let (devices, _) = all()?;
         let count = devices.len();
         let device = devices.into_iter().nth(index as usize).ok_or_else(|| Error::Index {
             api: Api::OpenCl,
             index,
-            found: crate::numbered(count as usize),
+            found: crate::numbered(count),
         })?;
         let info = info(&device, index)?;
         let float = device.single_fp_config().map_err(|e| failed("clGetDeviceInfo", e))?;

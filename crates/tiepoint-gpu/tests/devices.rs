@@ -10,7 +10,7 @@ fn all() -> Vec<Gpu> {
         .into_iter()
         .flat_map(|api| match devices(api) {
             Err(Error::Absent { .. }) => Vec::new(),
-            listed => listed.unwrap(),
+            listed => listed.unwrap().complete().unwrap(),
         })
         .filter(|info| info.name.contains(&wanted))
         .map(|info| Gpu::open(info.api, info.index).unwrap())

@@ -9,23 +9,31 @@ use tiepoint::device::gpu::{Api, Gpu, Info, devices};
 pub(crate) fn run(context: &Context) -> Outcome {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let simd = context.processor.cpu.level_name();
-    let found = [Api::Cuda, Api::OpenCl].map(devices);
-    let gpus: Vec<&Info> = found.iter().flat_map(|f| f.as_deref().unwrap_or_default()).collect();
+    let (mut gpus, mut refused) = (Vec::new(), Vec::new());
+    for api in [Api::Cuda, Api::OpenCl] {
+        match devices(api) {
+            Ok(listed) => {
+                gpus.extend(listed.found);
+                refused.extend(listed.refused);
+            }
+            Err(e) => refused.push(e),
+        }
+    }
     // A device that is listed may still refuse to be opened.
     let auto = Device::Auto.open(1)?;
     let first = auto.gpu.as_ref().map(Gpu::info);
     let chosen = |is: bool| if is { "  (auto)" } else { "" };
     context.say(&format!("cpu  {cores} cores, {simd}{}", chosen(first.is_none())))?;
     for gpu in &gpus {
-        context.say(&format!("{gpu}{}", chosen(Some(*gpu) == first)))?;
+        context.say(&format!("{gpu}{}", chosen(Some(gpu) == first)))?;
     }
     let mut missing = auto.take_notes();
-    let not_listed = found.iter().filter_map(|f| f.as_ref().err()).map(ToString::to_string);
+    let not_listed = refused.iter().map(ToString::to_string);
     missing.extend(not_listed.filter(|reason| !missing.contains(reason)).collect::<Vec<_>>());
     missing.iter().try_for_each(|reason| context.say(reason))?;
     context.report(|| {
         let cpu = json!({ "device": "cpu", "cores": cores, "simd": simd });
-        let listed: Vec<Value> = std::iter::once(cpu).chain(gpus.iter().map(|gpu| describe(gpu))).collect();
+        let listed: Vec<Value> = std::iter::once(cpu).chain(gpus.iter().map(describe)).collect();
         let auto = first.map_or_else(|| "cpu".into(), |gpu| format!("{}:{}", gpu.api, gpu.index));
         json!({ "auto": auto, "devices": listed })
     })

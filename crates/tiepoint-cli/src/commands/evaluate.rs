@@ -80,10 +80,7 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
         .transpose()?;
     let seen = clock
         .time(Part::Compute, || right.map(|right| non_occluded(truth.view(), right.view())).transpose())?;
-    let mask = match (seen, given) {
-        (Some(seen), given) => Some(input::with_holes(seen, given)),
-        (None, given) => given,
-    };
+    let mask = input::both(seen, given);
     let score = clock.time(Part::Compute, || {
         disparity_score(found.view(), truth.view(), mask.as_ref().map(Image::view), &scoring)
     })?;

@@ -29,26 +29,27 @@ impl Picture {
         cpu: &Cpu,
     ) -> Outcome<Self> {
         let options = ReadOptions::default();
-        let (original, grey) = if colour {
+        let (original, grey, shown) = if colour {
             let original = clock.time(Part::Read, || image::read(path, &options))?;
             let grey = clock
                 .time(Part::Compute, || image::grey(&original, cpu).map(AnyCow::into_image))
                 .map_err(|e| Failure::from(e).about(path.display()))?;
-            (Some(original), grey)
+            let shown = image::alpha_mask(&original);
+            (Some(original), grey, shown)
         } else {
-            (None, clock.time(Part::Read, || image::read_grey(path, &options, cpu))?)
+            let (grey, shown) = clock.time(Part::Read, || image::read_grey_masked(path, &options, cpu))?;
+            (None, grey, shown)
         };
         let mask =
             mask.map(|path| clock.time(Part::Read, || read_mask(path, grey.size(), cpu))).transpose()?;
+        // What the file holds under transparent pixels has edges that mean nothing.
+        let shown = shown.map(|shown| image::without_margin(shown.view(), cpu));
+        let mask = both(mask, shown);
         let counting = mask.as_ref().map(Image::view);
         let prepared = clock.time(Part::Compute, || image::prepare(&grey, counting, range, cpu))?;
         let Prepared { image, mask: holes } = prepared;
         let image = image.into_owned().unwrap_or(grey);
-        let mask = match (mask, holes) {
-            (Some(mask), holes) => Some(with_holes(mask, holes)),
-            (None, holes) => holes,
-        };
-        Ok(Self { original, image, mask })
+        Ok(Self { original, image, mask: both(mask, holes) })
     }
 }
 
@@ -81,10 +82,13 @@ pub(crate) fn read_mask(path: &Path, expected: Size, cpu: &Cpu) -> Outcome<Image
     })
 }
 
-/// `mask` where `holes` is not 0, and 0 elsewhere.
-pub(crate) fn with_holes(mut mask: Image<u8>, holes: Option<Image<u8>>) -> Image<u8> {
-    if let Some(holes) = holes {
-        mask.data_mut().iter_mut().zip(holes.data()).filter(|(_, h)| **h == 0).for_each(|(m, _)| *m = 0);
+/// What counts by both masks of an image; `None` excludes nothing.
+pub(crate) fn both(mask: Option<Image<u8>>, other: Option<Image<u8>>) -> Option<Image<u8>> {
+    match (mask, other) {
+        (Some(mut mask), Some(other)) => {
+            mask.data_mut().iter_mut().zip(other.data()).filter(|(_, o)| **o == 0).for_each(|(m, _)| *m = 0);
+            Some(mask)
+        }
+        (mask, other) => mask.or(other),
     }
-    mask
 }

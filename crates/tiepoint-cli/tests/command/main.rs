@@ -360,6 +360,13 @@ fn masks_and_holes() {
             "{detector}: left half masked"
         );
     }
+    let opaque = image::read(&image, &Default::default()).unwrap();
+    let shown = Image::from_fn(SIZE, |x, _| if x < 160 { 0_u8 } else { 255 });
+    let half = folder.write("half.png", &image::with_alpha(&opaque, &shown).unwrap());
+    for drawn in [&[][..], &["--draw", &folder.at("drawn.png")]] {
+        works(&[&["detect", &half, "-o", &csv], drawn].concat());
+        assert!(!places().is_empty() && places().iter().all(|p| p[0] >= 164.5), "left half transparent");
+    }
     let mut metres: Image<f32> = Texture::new(5).image(SIZE, &Cpu::sequential());
     metres.data_mut().iter_mut().for_each(|v| *v = 100.0 + 80.0 * *v);
     for y in 100..120 {

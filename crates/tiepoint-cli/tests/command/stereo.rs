@@ -64,8 +64,10 @@ fn progress_is_for_terminals() {
     // As on a terminal, where the system has the means to pretend one.
     let on_terminal = |more: &str| {
         let line = [&[env!("CARGO_BIN_EXE_tiepoint")], &run[..]].concat().join(" ");
-        let pretended =
-            Command::new("script").args(["-qec", &format!("{line} {more}"), "/dev/null"]).output();
+        let mut script = Command::new("script");
+        script.args(["-qec", &format!("{line} {more}"), "/dev/null"]);
+        // Nothing is drawn on a terminal that cannot move its cursor.
+        let pretended = script.env("TERM", "xterm").env_remove("NO_COLOR").output();
         pretended.ok().filter(|o| o.status.success()).map(|o| String::from_utf8(o.stdout).unwrap())
     };
     let Some(shown) = on_terminal("").filter(|_| cfg!(target_os = "linux")) else {

@@ -6,7 +6,7 @@
 
 use crate::error::Shortage;
 use tiepoint_gpu::KernelSource;
-pub use tiepoint_gpu::{Api, Buffer, Commands, Element, Gpu, Graph, Info, Pinned, devices};
+pub use tiepoint_gpu::{Api, Buffer, Commands, Devices, Element, Gpu, Graph, Info, Pinned, devices};
 
 impl From<tiepoint_gpu::Error> for crate::Error {
     fn from(error: tiepoint_gpu::Error) -> Self {
@@ -60,7 +60,7 @@ pub(crate) fn all() -> &'static [Gpu] {
         let wanted = std::env::var("TIEPOINT_TEST_DEVICE").unwrap_or_default();
         let listed = |api| match devices(api) {
             Err(tiepoint_gpu::Error::Absent { .. }) => Vec::new(),
-            listed => listed.expect("a driver that is there lists its devices"),
+            listed => listed.and_then(Devices::complete).expect("a driver that is there lists its devices"),
         };
         let infos = [Api::Cuda, Api::OpenCl].into_iter().flat_map(listed);
         let infos = infos.filter(|info| info.name.contains(&wanted));

@@ -359,16 +359,7 @@ impl Device {
             Self::Cpu => None,
             Self::Cuda(index) => Some(self.open_gpu(Api::Cuda, index)?),
             Self::OpenCl(index) => Some(self.open_gpu(Api::OpenCl, index)?),
-            Self::Auto => [Api::Cuda, Api::OpenCl].into_iter().find_map(|api| {
-                let first = gpu::devices(api).and_then(|found| {
-                    let index = found.iter().find(|d| !d.is_cpu).map(|d| d.index);
-                    index.map(|i| Gpu::open(api, i)).transpose()
-                });
-                first.unwrap_or_else(|e| {
-                    notes.push(e.to_string());
-                    None
-                })
-            }),
+            Self::Auto => [Api::Cuda, Api::OpenCl].into_iter().find_map(|api| first_gpu(api, &mut notes)),
         };
         Ok(Processor { cpu, gpu, notes: Arc::new(Mutex::new(notes)) })
     }
@@ -388,6 +379,18 @@ impl Device {
             Self::Cuda(_) | Self::OpenCl(_) => self.open(threads).map(|processor| processor.cpu),
         }
     }
+}
+
+/// The first GPU of a driver that can be used, and in `notes` why the driver or those before it cannot.
+fn first_gpu(api: Api, notes: &mut Vec<String>) -> Option<Gpu> {
+    let listed =
+        gpu::devices(api).unwrap_or_else(|e| gpu::Devices { refused: vec![e], ..Default::default() });
+    notes.extend(listed.refused.iter().map(ToString::to_string));
+    listed
+        .found
+        .iter()
+        .filter(|device| !device.is_cpu)
+        .find_map(|device| Gpu::open(api, device.index).map_err(|e| notes.push(e.to_string())).ok())
 }
 
 impl std::fmt::Display for Device {

@@ -32,6 +32,16 @@ pub(super) fn skew([x, y, z]: [f64; 3]) -> Mat3 {
     [[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]]
 }
 
+/// The rotation about `a` by 2 atan(|a| / 2).
+pub(super) fn cayley(a: [f64; 3]) -> Mat3 {
+    let v = a.map(|x| 0.5 * x);
+    let (s, by) = (skew(v), 2.0 / (1.0 + dot(v, v)));
+    let squared = product(&s, &s);
+    std::array::from_fn(|i| {
+        std::array::from_fn(|j| f64::from(u8::from(i == j)) + by * (s[i][j] + squared[i][j]))
+    })
+}
+
 /// The transposed cofactors: m⁻¹ · det m.
 pub(super) fn adjugate(m: &Mat3) -> Mat3 {
     transpose(&[cross(m[1], m[2]), cross(m[2], m[0]), cross(m[0], m[1])])

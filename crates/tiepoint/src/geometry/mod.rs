@@ -12,6 +12,7 @@ mod linear;
 mod matrix;
 mod model;
 pub mod rectify;
+pub mod two_view;
 pub mod warp;
 
 pub use estimate::{Correspondence, Estimate, RobustOptions, estimate};

@@ -155,6 +155,27 @@ fn samples_of_every_kind_are_read() {
 }
 
 #[test]
+fn grey_comes_with_where_the_image_shows_something() {
+    let cpu = Cpu::sequential();
+    let size = Size::new(7, 5);
+    let shown = Image::from_fn(size, |x, y| if x > y { 255_u8 } else { 0 });
+    for channels in [1, 3] {
+        let image =
+            AnyImage::from(Image::from_vec((0..35 * channels as u8).collect(), size, channels).unwrap());
+        for (kind, image, mask) in [
+            ("opaque", image.clone(), None),
+            ("partly transparent", with_alpha(&image, &shown).unwrap(), Some(&shown)),
+        ] {
+            let file = Scratch::new("png");
+            write(&file.0, &image).unwrap();
+            let read = read_grey_masked(&file.0, &ReadOptions::default(), &cpu).unwrap();
+            let expected = grey(&image, &cpu).unwrap().into_image();
+            assert_eq!((&read.0, read.1.as_ref()), (&expected, mask), "{kind}, {channels} channels");
+        }
+    }
+}
+
+#[test]
 fn not_a_number_and_infinity_stay() {
     for (name, bytes, exact) in
         [("double.tif", sample!("double.tif"), 1e-7), ("half.tif", sample!("half.tif"), 1e-3)]

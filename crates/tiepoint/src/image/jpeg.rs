@@ -2,7 +2,7 @@
 
 use super::{
     AnyImage, Image, Size,
-    rows::{Request, Rows, Source, reserve, zeros},
+    rows::{Channels, Request, Rows, Source, reserve, zeros},
 };
 use crate::files::Fault;
 use zune_core::{bytestream::ZCursor, colorspace::ColorSpace, options::DecoderOptions};
@@ -40,7 +40,7 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Any
     request.plausible(size, size.area() as u64, RATIO)?;
     // A progressive file keeps all its coefficients, 16 bits each, until the last scan.
     let decoding = if progressive { 3 * channels } else { channels };
-    let held = decoding.max(channels + usize::from(request.grey));
+    let held = decoding.max(channels + usize::from(request.channels != Channels::All));
     request.affordable(size, size.area().checked_mul(held))?;
     let out = if channels == 1 { ColorSpace::Luma } else { ColorSpace::RGB };
     decoder.set_options(options.jpeg_set_out_colorspace(out));
@@ -48,7 +48,7 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Any
     decoder.decode_into(&mut pixels)?;
     drop(decoder);
     drop(bytes);
-    if request.grey && channels == 3 {
+    if request.channels != Channels::All && channels == 3 {
         let mut rows = Rows::new(request, size, channels)?;
         rows.push(&pixels)?;
         return rows.finish();

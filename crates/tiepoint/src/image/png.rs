@@ -62,7 +62,7 @@ where
         |bytes: &[u8]| rows.push_from(bytes.as_chunks::<N>().0.iter().map(|b| value(*b)), &mut row);
     if reader.info().interlaced {
         let bytes = reader.output_buffer_size();
-        let kept = if request.grey { 1 } else { channels };
+        let kept = request.channels.kept(channels);
         request.affordable(size, bytes.and_then(|b| b.checked_add(size.area() * kept * N)))?;
         let mut whole: Vec<u8> = zeros(bytes.unwrap_or(usize::MAX))?;
         reader.next_frame(&mut whole)?;

@@ -1,8 +1,8 @@
 //! Reading image files of any known format, recognised by their first bytes.
 
 use super::{
-    AnyImage, grey, jpeg, pfm, png, pnm,
-    rows::{Request, Source},
+    AnyImage, Image, alpha_mask, grey, jpeg, pfm, png, pnm,
+    rows::{Channels, Request, Source},
     tiff,
 };
 use crate::files::Fault;
@@ -58,7 +58,7 @@ impl ReadOptions {
 /// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it is not a known image, is damaged or
 /// exceeds the limits in `options`.
 pub fn read(path: impl AsRef<Path>, options: &ReadOptions) -> Result<AnyImage> {
-    read_file(path.as_ref(), options, false)
+    read_file(path.as_ref(), options, Channels::All)
 }
 
 /// [`read`] followed by [`grey`](super::grey). The colour image is never in memory as a whole where the
@@ -68,10 +68,26 @@ pub fn read(path: impl AsRef<Path>, options: &ReadOptions) -> Result<AnyImage> {
 /// As [`read`], and [`Error::Format`] for more than four channels.
 pub fn read_grey(path: impl AsRef<Path>, options: &ReadOptions, cpu: &Cpu) -> Result<AnyImage> {
     let _stage = cpu.stage("read");
-    let image = read_file(path.as_ref(), options, true)?;
+    let image = read_file(path.as_ref(), options, Channels::Grey)?;
     // Formats that are decoded as a whole may still hold colour.
     let made = grey(&image, cpu)?.into_owned();
     Ok(made.unwrap_or(image))
+}
+
+/// [`read_grey`], and where the image shows something ([`alpha_mask`]): `None` where it has no alpha channel or is opaque.
+///
+/// # Errors
+/// As [`read_grey`].
+pub fn read_grey_masked(
+    path: impl AsRef<Path>,
+    options: &ReadOptions,
+    cpu: &Cpu,
+) -> Result<(AnyImage, Option<Image<u8>>)> {
+    let _stage = cpu.stage("read");
+    let image = read_file(path.as_ref(), options, Channels::GreyAndAlpha)?;
+    let mask = alpha_mask(&image);
+    let made = grey(&image, cpu)?.into_owned();
+    Ok((made.unwrap_or(image), mask))
 }
 
 /// The image in `bytes`, an image file's content; `name` stands for it in errors.
@@ -80,7 +96,7 @@ pub fn read_grey(path: impl AsRef<Path>, options: &ReadOptions, cpu: &Cpu) -> Re
 /// As [`read`].
 pub fn decode(bytes: &[u8], name: impl AsRef<Path>, options: &ReadOptions) -> Result<AnyImage> {
     options.check()?;
-    read_source(Cursor::new(bytes), name.as_ref(), bytes.len() as u64, options, false)
+    read_source(Cursor::new(bytes), name.as_ref(), bytes.len() as u64, options, Channels::All)
 }
 
 /// [`decode`] followed by [`grey`](super::grey), with the memory of [`read_grey`].
@@ -89,17 +105,17 @@ pub fn decode(bytes: &[u8], name: impl AsRef<Path>, options: &ReadOptions) -> Re
 /// As [`read_grey`].
 pub fn decode_grey(bytes: &[u8], name: impl AsRef<Path>, options: &ReadOptions) -> Result<AnyImage> {
     options.check()?;
-    read_source(Cursor::new(bytes), name.as_ref(), bytes.len() as u64, options, true)
+    read_source(Cursor::new(bytes), name.as_ref(), bytes.len() as u64, options, Channels::Grey)
 }
 
-fn read_file(path: &Path, options: &ReadOptions, grey: bool) -> Result<AnyImage> {
+fn read_file(path: &Path, options: &ReadOptions, channels: Channels) -> Result<AnyImage> {
     options.check()?;
     let file = File::open(path).map_err(|e| Error::io(path, e))?;
     let meta = file.metadata().map_err(|e| Error::io(path, e))?;
     if !meta.is_file() {
         return Err(Error::format(path, "is not a regular file; images are read from files"));
     }
-    read_source(BufReader::with_capacity(1 << 16, file), path, meta.len(), options, grey)
+    read_source(BufReader::with_capacity(1 << 16, file), path, meta.len(), options, channels)
 }
 
 fn read_source(
@@ -107,9 +123,9 @@ fn read_source(
     path: &Path,
     file_len: u64,
     options: &ReadOptions,
-    grey: bool,
+    channels: Channels,
 ) -> Result<AnyImage> {
-    let request = Request { options, grey, file_len };
+    let request = Request { options, channels, file_len };
     let image = source.fill_buf().map_err(Fault::Io).map(<[u8]>::to_vec);
     image.and_then(|head| read_as(&head, source, &request)).map_err(|fault| fault.at(path, "the image does"))
 }

@@ -8,12 +8,32 @@ use std::io::{BufRead, Seek};
 pub(super) trait Source: BufRead + Seek {}
 impl<S: BufRead + Seek> Source for S {}
 
+/// What is kept of an image's channels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Channels {
+    All,
+    /// Colour becomes grey row by row.
+    Grey,
+    /// As grey, with the alpha channel where the file has one.
+    GreyAndAlpha,
+}
+
+impl Channels {
+    /// How many are kept of `source`.
+    pub(super) fn kept(self, source: usize) -> usize {
+        match self {
+            Self::All => source,
+            Self::Grey => 1,
+            Self::GreyAndAlpha => 1 + usize::from(source.is_multiple_of(2)),
+        }
+    }
+}
+
 /// What a format's reader is asked for.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request<'a> {
     pub(super) options: &'a ReadOptions,
-    /// Colour becomes grey row by row.
-    pub(super) grey: bool,
+    pub(super) channels: Channels,
     /// Bytes in the file.
     pub(super) file_len: u64,
 }
@@ -86,10 +106,10 @@ pub(super) struct Rows<T> {
 impl<T: Pixel> Rows<T> {
     /// An image about to be read.
     pub(super) fn new(request: &Request<'_>, size: Size, channels: usize) -> Result<Self, Fault> {
-        if request.grey {
+        if request.channels != Channels::All {
             grey::check_channels(channels).map_err(|e| e.to_string())?;
         }
-        let kept = if request.grey { 1 } else { channels };
+        let kept = request.channels.kept(channels);
         let len = size.area().checked_mul(kept);
         request.affordable(size, len.and_then(|n| n.checked_mul(size_of::<T>())))?;
         Ok(Self { data: reserve(len.unwrap_or(usize::MAX))?, size, source: channels, kept })
@@ -121,7 +141,10 @@ impl<T: Pixel> Rows<T> {
         let start = self.data.len();
         self.data.resize(start + count * kept, T::default());
         for (out, row) in self.data[start..].chunks_exact_mut(kept).zip(rows.chunks_exact(row_len)) {
-            grey::grey_row(row, self.source, out);
+            match kept / self.size.width {
+                1 => grey::grey_row(row, self.source, out),
+                _ => grey::grey_alpha_row(row, out),
+            }
         }
         Ok(())
     }

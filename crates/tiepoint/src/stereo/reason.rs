@@ -40,6 +40,12 @@ pub enum Reason {
     Speckle,
 }
 
+impl Reason {
+    /// Every reason, at the place of its number.
+    pub const ALL: [Self; 6] =
+        [Self::None, Self::NoData, Self::Ambiguous, Self::Occluded, Self::Inconsistent, Self::Speckle];
+}
+
 /// Gives `reason` to the pixels of `disparity` that are invalid and had none so far.
 pub(super) fn note(
     reasons: &mut Image<Reason>,

@@ -10,6 +10,7 @@ pub mod stereo;
 mod texture;
 
 pub use random::Random;
+pub(crate) use random::finish;
 pub use scene::{Scene, SceneOptions, viewpoint};
 pub use stereo::{Scenery, StereoPair, StereoScene, StereoSceneOptions};
 pub use texture::{Texture, TextureKind};

@@ -61,7 +61,7 @@ impl Random {
 }
 
 /// The finaliser of `SplitMix64`: every output bit depends on every input bit.
-fn finish(mut z: u64) -> u64 {
+pub(crate) const fn finish(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)

@@ -327,8 +327,7 @@ fn read(path: &Path, mask: Option<&str>, no_data: Option<f32>, context: &Context
         AnyImage::F32(i) => holding(i, value),
     });
     let transparent = image::alpha_mask(&image);
-    let masks = [mask, holes, transparent].into_iter().flatten();
-    let mask = masks.reduce(|mask, more| input::with_holes(mask, Some(more)));
+    let mask = [holes, transparent].into_iter().fold(mask, input::both);
     Ok(Side { image, mask })
 }
 

@@ -13,6 +13,7 @@
 
 use super::Scored;
 use super::local::Judge;
+use super::points::Points;
 use super::residual::reach;
 use crate::geometry::matrix::{Mat3, cross, dot, inverse, product, skew, times};
 use crate::geometry::model::epipole;
@@ -34,10 +35,21 @@ fn error(kind: ModelKind, reason: &'static str) -> Error {
     Error::Degenerate { model: kind.noun(), reason }
 }
 
+/// A model that matches are claimed to determine, and what counts as agreement with it.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::geometry) struct Claim<'p> {
+    pub(in crate::geometry) kind: ModelKind,
+    pub(in crate::geometry) points: &'p Points,
+    /// Largest residual of an agreeing match, between normalised points.
+    pub(in crate::geometry) threshold: f64,
+    /// Largest logarithm of the number of false alarms.
+    pub(in crate::geometry) most_alarms: f64,
+}
+
 /// Why no sample gave a model.
 pub(super) fn explain(judge: &Judge<'_>) -> Error {
     let all: Vec<usize> = (0..judge.points.len()).collect();
-    match spread(judge, &all) {
+    match spread(&judge.claim(), &all) {
         [major, _] if major < judge.threshold * judge.threshold => {
             error(judge.kind, "all matches lie at one point")
         }
@@ -49,7 +61,7 @@ pub(super) fn explain(judge: &Judge<'_>) -> Error {
 }
 
 /// The variances along the major and minor axis of the points at `indices`: the lesser of both images.
-fn spread(judge: &Judge<'_>, indices: &[usize]) -> [f64; 2] {
+fn spread(judge: &Claim<'_>, indices: &[usize]) -> [f64; 2] {
     let axes = |place: &dyn Fn(usize) -> [f64; 3]| {
         let n = indices.len().max(1) as f64;
         let mean = |f: &dyn Fn([f64; 3]) -> f64| indices.iter().map(|&i| f(place(i))).sum::<f64>() / n;
@@ -64,7 +76,7 @@ fn spread(judge: &Judge<'_>, indices: &[usize]) -> [f64; 2] {
 }
 
 /// The number of different points among the matches at `indices`, in A or in B, whichever is less.
-fn distinct(judge: &Judge<'_>, indices: &[usize]) -> usize {
+fn distinct(judge: &Claim<'_>, indices: &[usize]) -> usize {
     let count = |place: &dyn Fn(usize) -> [f64; 3]| {
         let mut bits: Vec<_> = indices.iter().map(|&i| place(i).map(f64::to_bits)).collect();
         bits.sort_unstable();
@@ -76,7 +88,7 @@ fn distinct(judge: &Judge<'_>, indices: &[usize]) -> usize {
 
 /// The probability that a wrong match agrees with a model, its points being as likely anywhere in the bounding boxes
 /// of the matches `among`: of both images the greater.
-fn chance(judge: &Judge<'_>, model: &Mat3, among: &[usize]) -> f64 {
+fn chance(judge: &Claim<'_>, model: &Mat3, among: &[usize]) -> f64 {
     let t = judge.threshold;
     let sides = |x: &[f64], y: &[f64]| {
         [x, y].map(|v| {
@@ -115,28 +127,36 @@ fn false_alarms(n: usize, k: usize, sample: usize, p: f64) -> f64 {
 
 /// Fails when the inliers do not determine the model.
 pub(super) fn check(judge: &Judge<'_>, model: &Mat3, inliers: &[usize]) -> Result<()> {
-    let (kind, sample) = (judge.kind, judge.kind.minimum());
-    let all: Vec<usize> = (0..judge.points.len()).collect();
-    let (n, k) = (distinct(judge, &all), distinct(judge, inliers));
-    // Points within a third of a threshold of a line, or of a point, are taken to lie on it.
-    let least = judge.threshold * judge.threshold / 9.0;
-    let [major, minor] = spread(judge, inliers);
-    if k < sample {
-        return Err(error(kind, "fewer different places agree than determine one"));
-    }
-    if major < least {
-        return Err(error(kind, "the matches that agree lie at one point"));
-    }
-    if kind != ModelKind::Similarity && minor < least {
-        return Err(error(kind, "the matches that agree lie on a line"));
-    }
-    if false_alarms(n, k, sample, chance(judge, model, inliers)) > judge.most_alarms {
-        return Err(error(kind, "no more of them agree than chance brings about"));
-    }
-    if kind == ModelKind::Fundamental && on_a_plane(judge, model, inliers) {
-        return Err(error(kind, ON_A_PLANE));
+    judge.claim().check(model, inliers)?;
+    if judge.kind == ModelKind::Fundamental && on_a_plane(judge, model, inliers) {
+        return Err(error(judge.kind, ON_A_PLANE));
     }
     Ok(())
+}
+
+impl Claim<'_> {
+    /// Fails when the inliers lie at too few places, at one point, on a line, or are no more than chance explains.
+    pub(in crate::geometry) fn check(&self, model: &Mat3, inliers: &[usize]) -> Result<()> {
+        let (kind, sample) = (self.kind, self.kind.minimum());
+        let all: Vec<usize> = (0..self.points.len()).collect();
+        let (n, k) = (distinct(self, &all), distinct(self, inliers));
+        // Points within a third of a threshold of a line, or of a point, are taken to lie on it.
+        let least = self.threshold * self.threshold / 9.0;
+        let [major, minor] = spread(self, inliers);
+        if k < sample {
+            return Err(error(kind, "fewer different places agree than determine one"));
+        }
+        if major < least {
+            return Err(error(kind, "the matches that agree lie at one point"));
+        }
+        if kind != ModelKind::Similarity && minor < least {
+            return Err(error(kind, "the matches that agree lie on a line"));
+        }
+        if false_alarms(n, k, sample, chance(self, model, inliers)) > self.most_alarms {
+            return Err(error(kind, "no more of them agree than chance brings about"));
+        }
+        Ok(())
+    }
 }
 
 /// Whether a homography explains so many inliers that the others may be due to chance.
@@ -157,7 +177,7 @@ fn on_a_plane(judge: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> bool {
     let wrong = judge.points.len() - (inliers.len() - off);
     // Two matches off the plane fix the epipole, more confirm it.
     let all: Vec<usize> = (0..judge.points.len()).collect();
-    off < 3 || false_alarms(wrong.max(off), off, 2, chance(judge, f, &all)) > PARALLAX_ALARMS
+    off < 3 || false_alarms(wrong.max(off), off, 2, chance(&judge.claim(), f, &all)) > PARALLAX_ALARMS
 }
 
 /// The homography of the plane through three matches that obey F (Hartley, Zisserman 2004, result 13.6).

@@ -1,5 +1,6 @@
 //! Scoring models over all matches, and improving them.
 
+use super::degenerate::Claim;
 use super::minimal;
 use super::points::Points;
 use super::residual::{Normal, residuals};
@@ -44,6 +45,12 @@ impl<'p> Judge<'p> {
     /// The same matches, for another kind of model.
     pub(super) fn as_kind(&self, kind: ModelKind) -> Self {
         Self { kind, points: self.points, score: self.score.clone(), wide: self.wide.clone(), ..*self }
+    }
+
+    /// What the matches are claimed to determine.
+    pub(super) fn claim(&self) -> Claim<'p> {
+        let Self { kind, points, threshold, most_alarms, .. } = *self;
+        Claim { kind, points, threshold, most_alarms }
     }
 
     /// Squared residuals of all matches.

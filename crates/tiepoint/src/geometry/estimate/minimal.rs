@@ -6,7 +6,7 @@ use crate::geometry::linear::{cubic_roots, null_plane};
 use crate::geometry::matrix::{Mat3, adjugate, determinant, dot, product, times, transpose};
 
 /// Up to three models through a sample; none when the sample is degenerate.
-pub(super) fn models(kind: ModelKind, p: &Points, sample: &[usize]) -> [Option<Mat3>; 3] {
+pub(in crate::geometry) fn models(kind: ModelKind, p: &Points, sample: &[usize]) -> [Option<Mat3>; 3] {
     match kind {
         ModelKind::Homography => [homography(p, sample), None, None],
         ModelKind::Affine => [affine(p, sample), None, None],

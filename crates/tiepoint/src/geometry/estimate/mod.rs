@@ -11,10 +11,10 @@
 
 pub(crate) mod degenerate;
 mod local;
-mod minimal;
-mod points;
-mod residual;
-mod sampler;
+pub(super) mod minimal;
+pub(super) mod points;
+pub(super) mod residual;
+pub(super) mod sampler;
 mod score;
 
 use super::matrix::Mat3;
@@ -168,7 +168,7 @@ pub fn residuals(b_from_a: &Model, pairs: &[Correspondence]) -> Vec<f64> {
 }
 
 /// Whether coordinates are finite, and small enough that their squares do not overflow on the way.
-fn is_usable(pair: &Correspondence) -> bool {
+pub(super) fn is_usable(pair: &Correspondence) -> bool {
     pair.a.iter().chain(&pair.b).all(|c| c.abs() < 1e30)
 }
 
@@ -192,7 +192,7 @@ struct Scored {
 /// Draws and judges samples until the confidence is reached.
 fn search(
     judge: &Judge<'_>,
-    mut sampler: Sampler,
+    sampler: Sampler,
     options: &RobustOptions,
     cpu: &Cpu,
 ) -> (Option<Scored>, usize) {
@@ -201,7 +201,7 @@ fn search(
     let mut needed = options.max_iterations;
     let mut drawn = 0;
     while drawn < needed {
-        let samples: Vec<_> = (0..BATCH).map(|_| sampler.draw()).collect();
+        let samples: Vec<_> = (drawn..drawn + BATCH).map(|number| sampler.draw(number as u64)).collect();
         drawn += BATCH;
         let parts = BATCH / 8;
         let found = cpu.map(8, |i| {

@@ -9,20 +9,20 @@ use crate::geometry::matrix::{Mat3, product, transpose};
 
 /// Normalised points, one array for each coordinate.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Points {
-    pub(super) xa: Vec<f64>,
-    pub(super) ya: Vec<f64>,
-    pub(super) xb: Vec<f64>,
-    pub(super) yb: Vec<f64>,
+pub(in crate::geometry) struct Points {
+    pub(in crate::geometry) xa: Vec<f64>,
+    pub(in crate::geometry) ya: Vec<f64>,
+    pub(in crate::geometry) xb: Vec<f64>,
+    pub(in crate::geometry) yb: Vec<f64>,
     centre_a: [f64; 2],
     centre_b: [f64; 2],
     /// Normalised length of a pixel.
-    pub(super) scale: f64,
+    pub(in crate::geometry) scale: f64,
 }
 
 impl Points {
     /// Normalises the pairs at `indices`. All coincident gives a scale of 1.
-    pub(super) fn new(pairs: &[Correspondence], indices: &[usize]) -> Self {
+    pub(in crate::geometry) fn new(pairs: &[Correspondence], indices: &[usize]) -> Self {
         let n = indices.len().max(1) as f64;
         let mean =
             |f: &dyn Fn(&Correspondence) -> f64| indices.iter().map(|&i| f(&pairs[i])).sum::<f64>() / n;
@@ -45,17 +45,22 @@ impl Points {
         }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::geometry) fn len(&self) -> usize {
         self.xa.len()
     }
 
+    /// What became the origin in A and in B, pixels.
+    pub(in crate::geometry) fn centres(&self) -> [[f64; 2]; 2] {
+        [self.centre_a, self.centre_b]
+    }
+
     /// The point in A as a homogeneous vector.
-    pub(super) fn a(&self, i: usize) -> [f64; 3] {
+    pub(in crate::geometry) fn a(&self, i: usize) -> [f64; 3] {
         [self.xa[i], self.ya[i], 1.0]
     }
 
     /// The point in B as a homogeneous vector.
-    pub(super) fn b(&self, i: usize) -> [f64; 3] {
+    pub(in crate::geometry) fn b(&self, i: usize) -> [f64; 3] {
         [self.xb[i], self.yb[i], 1.0]
     }
 
@@ -70,7 +75,7 @@ impl Points {
     }
 
     /// A model between normalised points as one between pixels.
-    pub(super) fn to_pixels(&self, kind: ModelKind, m: &Mat3) -> Mat3 {
+    pub(in crate::geometry) fn to_pixels(&self, kind: ModelKind, m: &Mat3) -> Mat3 {
         let left = match kind {
             ModelKind::Fundamental => transpose(&self.forth(self.centre_b)),
             ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => self.back(self.centre_b),
@@ -79,7 +84,7 @@ impl Points {
     }
 
     /// A model between pixels as one between normalised points.
-    pub(super) fn normalised(&self, kind: ModelKind, m: &Mat3) -> Mat3 {
+    pub(in crate::geometry) fn normalised(&self, kind: ModelKind, m: &Mat3) -> Mat3 {
         let left = match kind {
             ModelKind::Fundamental => transpose(&self.back(self.centre_b)),
             ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => self.forth(self.centre_b),

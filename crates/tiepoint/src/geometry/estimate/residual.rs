@@ -128,9 +128,9 @@ fn epipolar_error(f: &Mat3, [x, y]: [f64; 2], [u, v]: [f64; 2]) -> Epipolar {
 }
 
 /// `JᵀWJ` and `JᵀWr` over the nine elements of a matrix.
-pub(super) struct Normal {
-    matrix: [[f64; 9]; 9],
-    right: [f64; 9],
+pub(in crate::geometry) struct Normal {
+    pub(in crate::geometry) matrix: [[f64; 9]; 9],
+    pub(in crate::geometry) right: [f64; 9],
 }
 
 impl Normal {
@@ -196,7 +196,7 @@ impl Normal {
     }
 
     /// The model one damped step on: λ is added as a share of the diagonal.
-    pub(super) fn step(&self, kind: ModelKind, m: &Mat3, damping: f64) -> Option<Mat3> {
+    pub(in crate::geometry) fn step(&self, kind: ModelKind, m: &Mat3, damping: f64) -> Option<Mat3> {
         match kind {
             ModelKind::Homography => self.step_homography(m, damping),
             ModelKind::Affine => {
@@ -222,6 +222,16 @@ impl Normal {
 
     /// A step inside the span of `basis`.
     fn step_in<const N: usize>(&self, m: &Mat3, basis: &[[f64; 9]; N], damping: f64) -> Option<Mat3> {
+        let x = self.along(basis, damping)?;
+        Some(moved(m, |e| (0..N).map(|i| basis[i][e] * x[i]).sum()))
+    }
+
+    /// The coefficients of a damped step inside the span of `basis`.
+    pub(in crate::geometry) fn along<const N: usize>(
+        &self,
+        basis: &[[f64; 9]; N],
+        damping: f64,
+    ) -> Option<[f64; N]> {
         let mut a = [[0.0; N]; N];
         let mut b = [0.0; N];
         for i in 0..N {
@@ -231,8 +241,7 @@ impl Normal {
             b[i] = (0..9).map(|r| basis[i][r] * self.right[r]).sum();
             a[i][i] *= 1.0 + damping;
         }
-        let x = solve(&mut a, &mut b)?;
-        Some(moved(m, |e| (0..N).map(|i| basis[i][e] * x[i]).sum()))
+        solve(&mut a, &mut b)
     }
 
     /// The scale of H is free: a term along H itself keeps the system regular.

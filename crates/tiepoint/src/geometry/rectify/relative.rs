@@ -9,7 +9,7 @@
 
 use super::half::nearest_rotation;
 use crate::geometry::linear::{eigen, solve};
-use crate::geometry::matrix::{Mat3, adjugate, cross, dot, product, skew, times, transpose};
+use crate::geometry::matrix::{Mat3, adjugate, cayley, cross, dot, product, skew, times, transpose};
 use crate::numeric::exp_f64;
 
 /// Tie points, relative and in units of s, as (a, b).
@@ -230,16 +230,6 @@ impl Sampson {
             / self.norm;
         (dot(b, db) - self.distance() * norm) / self.norm
     }
-}
-
-/// The rotation about `a` by 2 atan(|a| / 2).
-fn cayley(a: [f64; 3]) -> Mat3 {
-    let v = a.map(|x| 0.5 * x);
-    let (s, by) = (skew(v), 2.0 / (1.0 + dot(v, v)));
-    let squared = product(&s, &s);
-    std::array::from_fn(|i| {
-        std::array::from_fn(|j| f64::from(u8::from(i == j)) + by * (s[i][j] + squared[i][j]))
-    })
 }
 
 /// Two unit vectors that are orthogonal to `v` and to each other.

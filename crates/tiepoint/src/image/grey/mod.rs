@@ -41,6 +41,14 @@ pub(crate) fn grey_row<T: Pixel>(source: &[T], channels: usize, out: &mut [T]) {
     }
 }
 
+/// One row of R, G, B and alpha to one of grey and alpha.
+pub(in crate::image) fn grey_alpha_row<T: Pixel>(source: &[T], out: &mut [T]) {
+    for (o, p) in out.as_chunks_mut::<2>().0.iter_mut().zip(source.as_chunks::<4>().0) {
+        grey_row(p, 4, &mut o[..1]);
+        o[1] = p[3];
+    }
+}
+
 /// Fails unless grey is defined for this many channels.
 pub(in crate::image) fn check_channels(channels: usize) -> Result<()> {
     match channels {

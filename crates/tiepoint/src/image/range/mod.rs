@@ -136,7 +136,7 @@ fn prepare_float<'a>(
         count += 1;
     }
     let holes = count < view.size().area();
-    let valid = holes.then(|| valid(view, HOLE_MARGIN, cpu));
+    let valid = holes.then(|| far_from(view, |v| !v.is_finite(), HOLE_MARGIN, cpu));
     let filled = holes.then(|| {
         let mean = if count == 0 { 0.0 } else { (sum / count as f64) as f32 };
         let mut image = view.to_image();
@@ -158,12 +158,23 @@ fn prepare_float<'a>(
     Prepared { image, mask: valid }
 }
 
-/// 255 where every pixel of the square of `margin` pixels around is finite, 0 elsewhere.
-fn valid(image: ImageView<'_, f32>, margin: usize, cpu: &Cpu) -> Image<u8> {
+/// The mask without the [`HOLE_MARGIN`] pixels next to those where it is 0: where a detector finds nothing that what the
+/// mask hides brought about.
+pub fn without_margin(mask: ImageView<'_, u8>, cpu: &Cpu) -> Image<u8> {
+    far_from(mask, |m| m == 0, HOLE_MARGIN, cpu)
+}
+
+/// 255 where no pixel of the square of `margin` pixels around is a hole, 0 elsewhere.
+fn far_from<T: Pixel>(
+    image: ImageView<'_, T>,
+    is_hole: impl Fn(T) -> bool + Sync,
+    margin: usize,
+    cpu: &Cpu,
+) -> Image<u8> {
     let Size { width, height } = image.size();
     let mut across = Image::filled(image.size(), 1, 255_u8);
     cpu.for_chunks(across.data_mut(), width, |y, row| {
-        for (x, _) in image.row(y).iter().enumerate().filter(|(_, v)| !v.is_finite()) {
+        for (x, _) in image.row(y).iter().enumerate().filter(|(_, v)| is_hole(**v)) {
             row[x.saturating_sub(margin)..width.min(x + margin + 1)].fill(0);
         }
     });
@@ -238,7 +249,7 @@ mod tests {
     fn masks_grow_in_both_directions() {
         let mut image = Image::filled(Size::new(15, 13), 1, 0.5_f32);
         image.row_mut(6)[7] = f32::NAN;
-        let mask = valid(image.view(), 2, &Cpu::with_threads(2).unwrap());
+        let mask = far_from(image.view(), |v| !v.is_finite(), 2, &Cpu::with_threads(2).unwrap());
         let expected = Image::from_fn(Size::new(15, 13), |x, y| {
             if (5..=9).contains(&x) && (4..=8).contains(&y) { 0 } else { 255 }
         });

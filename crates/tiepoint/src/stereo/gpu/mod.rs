@@ -81,15 +81,7 @@ fn download(maps: &GpuMaps, i: usize) -> Result<StereoResult> {
 
 /// The reasons of these numbers.
 fn reasons_of(numbers: &Image<u8>) -> Result<Image<Reason>> {
-    let all = [
-        Reason::None,
-        Reason::NoData,
-        Reason::Ambiguous,
-        Reason::Occluded,
-        Reason::Inconsistent,
-        Reason::Speckle,
-    ];
-    let reason = |n: &u8| all.into_iter().find(|&r| r as u8 == *n).unwrap_or_default();
+    let reason = |&n: &u8| Reason::ALL.get(usize::from(n)).copied().unwrap_or_default();
     Image::from_vec(numbers.data().iter().map(reason).collect(), numbers.size(), 1)
 }
 

@@ -1,0 +1,167 @@
+//! Which configuration a pair is, from the numbers of inliers of its models: COLMAP's rules.
+//!
+//! An essential matrix with nearly as many inliers as the fundamental one says that the focal lengths are right. A
+//! homography with nearly as many inliers as the epipolar geometry says that the scene is a plane or the camera only
+//! turned; where focal lengths are known, it is a turn if K R K⁻¹ of the nearest rotation explains nearly as many, too.
+//! Then the inliers are tested for a watermark.
+
+use super::consensus::{Found, FoundAll, Kind, Prepared, to_pixels};
+use super::{Configuration, ImagePair, TwoView, TwoViewOptions, View};
+use crate::geometry::estimate::degenerate::Claim;
+use crate::geometry::matrix::{Mat3, determinant, dot, inverse, product};
+use crate::geometry::{Correspondence, Fundamental, Homography, ModelKind};
+
+/// The models that have enough inliers to be believed, with their inliers.
+pub(super) struct Models {
+    homography: Option<Supported>,
+    fundamental: Option<Supported>,
+    essential: Option<Supported>,
+    iterations: usize,
+}
+
+/// A model and the positions of the points that agree with it.
+struct Supported {
+    found: Found,
+    inliers: Vec<usize>,
+}
+
+impl Models {
+    pub(super) fn new(prepared: &Prepared, found: FoundAll, options: &TwoViewOptions) -> Self {
+        let supported = |found: Option<Found>| -> Option<Supported> {
+            let found = found.filter(|f| f.inliers as usize >= options.min_inliers)?;
+            let inliers = prepared.inliers(&found);
+            let (kind, threshold) = match found.kind {
+                Kind::Homography => (ModelKind::Homography, prepared.threshold),
+                // The residual of a fundamental matrix is √2 times Sampson's distance.
+                Kind::Fundamental | Kind::Essential => {
+                    (ModelKind::Fundamental, prepared.threshold * std::f64::consts::SQRT_2)
+                }
+            };
+            let most_alarms = options.false_alarms.ln();
+            let claim = Claim { kind, points: &prepared.points, threshold, most_alarms };
+            claim.check(&found.model, &inliers).is_ok().then_some(Supported { found, inliers })
+        };
+        Self {
+            homography: supported(found.homography),
+            fundamental: supported(found.fundamental),
+            essential: supported(found.essential),
+            iterations: found.iterations,
+        }
+    }
+}
+
+/// The configuration of a pair, with its inliers and models.
+pub(super) fn decide(
+    pair: &ImagePair<'_>,
+    prepared: &Prepared,
+    models: &Models,
+    options: &TwoViewOptions,
+) -> TwoView {
+    let Models { homography, fundamental, essential, iterations } = models;
+    let count = |m: &Option<Supported>| m.as_ref().map_or(0, |m| m.inliers.len());
+    let (h, f, e) = (count(homography), count(fundamental), count(essential));
+    let calibrated = e > 0 && e as f64 > options.min_essential_ratio * f as f64;
+    let epipolar = if calibrated && e >= f { essential } else { fundamental };
+    let planar = h > 0 && h as f64 > options.max_homography_ratio * if calibrated { e } else { f } as f64;
+    let best = if planar && h > count(epipolar) { homography } else { epipolar };
+    let Some(best) = best.as_ref().or(homography.as_ref()) else { return TwoView::degenerate(*iterations) };
+    let in_pixels = homography.as_ref().and_then(|m| to_pixels(prepared, &m.found));
+    let inliers: Vec<u32> = best.inliers.iter().map(|&p| prepared.usable[p] as u32).collect();
+    let configuration = match in_pixels {
+        _ if options.detect_watermark && is_watermark(pair, &inliers, options) => Configuration::Watermark,
+        Some(b_from_a) if planar => plane_or_turn(pair, &b_from_a, h, options),
+        Some(_) | None if calibrated => Configuration::Calibrated,
+        Some(_) | None => Configuration::Uncalibrated,
+    };
+    let f_in_pixels = |m: &Supported| {
+        Fundamental::new(prepared.points.to_pixels(ModelKind::Fundamental, &m.found.model)).ok()
+    };
+    TwoView {
+        configuration,
+        inliers,
+        fundamental: fundamental.as_ref().and_then(f_in_pixels),
+        essential: essential.as_ref().and_then(|m| Prepared::essential(&m.found)),
+        homography: in_pixels,
+        iterations: *iterations,
+    }
+}
+
+/// Whether a homography of `inliers` is that of a camera which only turned.
+fn plane_or_turn(
+    pair: &ImagePair<'_>,
+    b_from_a: &Homography,
+    inliers: usize,
+    options: &TwoViewOptions,
+) -> Configuration {
+    let [Some(a), Some(b)] = pair.views.map(|v: View| v.camera) else {
+        return Configuration::PlanarOrPanoramic;
+    };
+    let turned = turn(b_from_a, &a.matrix(), &b.matrix()).map_or(0, |m| agreeing(&m, pair.matches, options));
+    match turned as f64 > options.max_homography_ratio * inliers as f64 {
+        true => Configuration::Panoramic,
+        false => Configuration::Planar,
+    }
+}
+
+/// K R K⁻¹ of the rotation nearest to K⁻¹ H K.
+fn turn(b_from_a: &Homography, ka: &Mat3, kb: &Mat3) -> Option<Mat3> {
+    let rotation = nearest_rotation(&product(&product(&inverse(kb)?, &b_from_a.matrix()), ka))?;
+    Some(product(&product(kb, &rotation), &inverse(ka)?))
+}
+
+/// The rotation nearest to a multiple of it, by Newton's iteration R ← ½ (R + R⁻ᵀ) (Higham 1986).
+fn nearest_rotation(m: &Mat3) -> Option<Mat3> {
+    let det = determinant(m);
+    // A multiple of −1 is as good.
+    let sign = if det < 0.0 { -1.0 } else { 1.0 };
+    let norm = m.iter().map(|row| dot(*row, *row)).sum::<f64>().sqrt() / 3_f64.sqrt();
+    let mut r = m.map(|row| row.map(|v| sign * v / norm));
+    for _ in 0..30 {
+        let other = inverse(&r)?;
+        r = std::array::from_fn(|i| std::array::from_fn(|j| 0.5 * (r[i][j] + other[j][i])));
+    }
+    Some(r)
+}
+
+/// How many matches a homography in pixels explains.
+fn agreeing(h: &Mat3, matches: &[Correspondence], options: &TwoViewOptions) -> usize {
+    let limit = options.threshold_px * options.threshold_px;
+    let agrees = |m: &&Correspondence| {
+        let row = |i: usize| h[i][0] * m.a[0] + h[i][1] * m.a[1] + h[i][2];
+        let w = row(2);
+        let (p, q) = (row(0) - m.b[0] * w, row(1) - m.b[1] * w);
+        w > 0.0 && p * p + q * q <= limit * (w * w)
+    };
+    matches.iter().filter(agrees).count()
+}
+
+/// Inliers whose shift is tried on the others.
+const SHIFTS: usize = 100;
+
+/// Whether the inliers are those of a mark at the borders of both images, which one shift explains.
+fn is_watermark(pair: &ImagePair<'_>, inliers: &[u32], options: &TwoViewOptions) -> bool {
+    let in_border = |place: [f64; 2], view: &View| {
+        let (width, height) = (view.size.width as f64, view.size.height as f64);
+        let border = options.watermark_border * (width * width + height * height).sqrt();
+        let inside = |v: f64, extent: f64| v >= border && v <= extent - 1.0 - border;
+        !(inside(place[0], width) && inside(place[1], height))
+    };
+    let matches: Vec<_> = inliers.iter().map(|&i| pair.matches[i as usize]).collect();
+    let [a, b] = &pair.views;
+    let in_both = matches.iter().filter(|m| in_border(m.a, a) && in_border(m.b, b)).count();
+    let enough = |count: usize| count as f64 >= options.watermark_ratio * matches.len() as f64;
+    if !enough(in_both) {
+        return false;
+    }
+    let shift = |m: &Correspondence| [m.b[0] - m.a[0], m.b[1] - m.a[1]];
+    let limit = options.threshold_px * options.threshold_px;
+    let every = matches.len().div_ceil(SHIFTS);
+    matches.iter().step_by(every.max(1)).any(|m| {
+        let [x, y] = shift(m);
+        let near = |other: &&Correspondence| {
+            let [u, v] = shift(other);
+            (u - x) * (u - x) + (v - y) * (v - y) <= limit
+        };
+        enough(matches.iter().filter(near).count())
+    })
+}

@@ -1,0 +1,239 @@
+//! Verification of a pair of images: which of their matches two views of one rigid scene explain, and what kind of two
+//! views these are. The rules are COLMAP's (Schönberger, Frahm 2016, section 4.1; its `two_view_geometry.cc` has the
+//! thresholds), so that its mapper can go on from here.
+//!
+//! 1. Fewer matches than `min_inliers`: [`Configuration::Degenerate`], nothing is drawn.
+//! 2. `evidence` says which matches to draw first.
+//! 3. `consensus` finds a homography, a fundamental matrix and, where both focal lengths are known, an essential matrix,
+//!    each with as many inliers as it can. A model needs `min_inliers`, at places that determine it, and more than
+//!    chance brings about.
+//! 4. `decide` compares the numbers of inliers and names the configuration.
+//!
+//! Deterministic: samples are keyed by the seed, the pair's key and their number, and judged in batches of fixed size;
+//! models are compared by whole numbers of inliers; sums have a fixed order. Neither threads nor device change a bit.
+
+mod consensus;
+mod decide;
+mod evidence;
+mod options;
+
+pub use evidence::Evidence;
+pub use options::TwoViewOptions;
+
+use super::calibration::Camera;
+use super::matrix::Mat3;
+use super::{Correspondence, Fundamental, Homography};
+use crate::device::{Cpu, Processor};
+use crate::image::Size;
+use crate::{Error, Result};
+use decide::{Models, decide};
+
+/// What kind of two views a pair is, by COLMAP's names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Configuration {
+    /// Not verified.
+    #[default]
+    Undefined,
+    /// No model has enough inliers: the images do not show the same thing, as far as their matches tell.
+    Degenerate,
+    /// An essential matrix, of two cameras of known focal lengths.
+    Calibrated,
+    /// A fundamental matrix.
+    Uncalibrated,
+    /// A homography, of a plane.
+    Planar,
+    /// A homography, of a camera that only turned.
+    Panoramic,
+    /// A homography, and focal lengths that would tell a plane from a turn are not known.
+    PlanarOrPanoramic,
+    /// The matches are those of a mark at the borders of both images.
+    Watermark,
+}
+
+impl Configuration {
+    /// Every configuration, by its code.
+    pub const ALL: [Self; 8] = [
+        Self::Undefined,
+        Self::Degenerate,
+        Self::Calibrated,
+        Self::Uncalibrated,
+        Self::Planar,
+        Self::Panoramic,
+        Self::PlanarOrPanoramic,
+        Self::Watermark,
+    ];
+
+    /// The number in COLMAP's databases.
+    pub const fn code(self) -> u32 {
+        self as u32
+    }
+
+    /// The configuration of a number in COLMAP's databases, 0 to 7.
+    pub fn from_code(code: u32) -> Option<Self> {
+        Self::ALL.get(usize::try_from(code).ok()?).copied()
+    }
+
+    /// Whether the inliers are tie points of one scene.
+    pub const fn is_verified(self) -> bool {
+        match self {
+            Self::Undefined | Self::Degenerate | Self::Watermark => false,
+            Self::Calibrated
+            | Self::Uncalibrated
+            | Self::Planar
+            | Self::Panoramic
+            | Self::PlanarOrPanoramic => true,
+        }
+    }
+}
+
+/// One of the two images.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct View {
+    /// Its size in pixels.
+    pub size: Size,
+    /// Its camera, where the focal length is known beforehand; a guess is none. The lens's distortion is left out of
+    /// account.
+    pub camera: Option<Camera>,
+}
+
+impl View {
+    /// An image whose focal length is not known.
+    pub fn new(size: Size) -> Self {
+        Self { size, camera: None }
+    }
+
+    /// An image of known focal length.
+    #[must_use]
+    pub fn with_camera(self, camera: Camera) -> Self {
+        Self { camera: Some(camera), ..self }
+    }
+}
+
+/// The matches of two images, to be verified.
+#[derive(Clone, Copy, Debug)]
+pub struct ImagePair<'m> {
+    /// The matches.
+    pub matches: &'m [Correspondence],
+    /// What each match says of scale and turn: as many as matches, or none.
+    pub evidence: &'m [Evidence],
+    /// Image A and image B.
+    pub views: [View; 2],
+    /// What tells this pair from others, such as the numbers of its images: samples depend on it.
+    pub key: u64,
+}
+
+impl<'m> ImagePair<'m> {
+    /// A pair of key 0, without evidence.
+    pub fn new(matches: &'m [Correspondence], a: View, b: View) -> Self {
+        Self { matches, evidence: &[], views: [a, b], key: 0 }
+    }
+
+    /// The same with another key.
+    #[must_use]
+    pub fn with_key(self, key: u64) -> Self {
+        Self { key, ..self }
+    }
+
+    /// The same with evidence, one for each match.
+    #[must_use]
+    pub fn with_evidence(self, evidence: &'m [Evidence]) -> Self {
+        Self { evidence, ..self }
+    }
+
+    fn check(&self) -> Result<()> {
+        let (matches, evidence) = (self.matches.len(), self.evidence.len());
+        if evidence != 0 && evidence != matches {
+            return Err(Error::Mismatch(format!(
+                "{matches} matches have evidence for {evidence}: expected as many, or none"
+            )));
+        }
+        if u32::try_from(matches).is_err() {
+            return Err(Error::Mismatch(format!("{matches} matches: at most {} can be verified", u32::MAX)));
+        }
+        self.views.iter().filter_map(|view| view.camera).try_for_each(|camera| camera.check())
+    }
+}
+
+/// An essential matrix: rᵦᵀ E rₐ = 0 for the rays r = ((u − cx)/fx, (v − cy)/fy, 1) of a match, scaled to Frobenius
+/// norm 1.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Essential(Mat3);
+
+impl Essential {
+    /// The matrix, row-major.
+    pub fn matrix(&self) -> [[f64; 3]; 3] {
+        self.0
+    }
+}
+
+/// What two views of a pair are, from A to B.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TwoView {
+    /// Their kind.
+    pub configuration: Configuration,
+    /// Indices of the matches that the configuration's model explains, ascending; none when degenerate.
+    pub inliers: Vec<u32>,
+    /// The fundamental matrix with most inliers, where one has enough.
+    pub fundamental: Option<Fundamental>,
+    /// The essential matrix with most inliers, where both cameras are known and one has enough.
+    pub essential: Option<Essential>,
+    /// The homography with most inliers, where one has enough.
+    pub homography: Option<Homography>,
+    /// Samples drawn, for all models.
+    pub iterations: usize,
+}
+
+impl TwoView {
+    fn degenerate(iterations: usize) -> Self {
+        Self { configuration: Configuration::Degenerate, iterations, ..Self::default() }
+    }
+}
+
+/// The two-view geometry of one pair of images, from the matches between them. Too few matches, and matches that
+/// determine nothing, are a configuration and no error. Matches with coordinates that are not finite are outliers.
+///
+/// # Errors
+/// [`Error::Option`] as [`TwoViewOptions::check`], [`Error::Mismatch`] for cameras that
+/// [`Camera::check`](crate::geometry::calibration::Camera::check) refuses.
+pub fn two_view_geometry(
+    matches: &[Correspondence],
+    a: &View,
+    b: &View,
+    options: &TwoViewOptions,
+    cpu: &Cpu,
+) -> Result<TwoView> {
+    let found = two_view_geometries(&[ImagePair::new(matches, *a, *b)], options, &cpu.clone().into())?;
+    Ok(found.into_iter().next().unwrap_or_default())
+}
+
+/// The two-view geometries of many pairs, in their order: what [`two_view_geometry`] finds for each, given its key.
+///
+/// # Errors
+/// As [`two_view_geometry`], and [`Error::Mismatch`] for a pair whose evidence is of another number than its matches.
+pub fn two_view_geometries(
+    pairs: &[ImagePair<'_>],
+    options: &TwoViewOptions,
+    processor: &Processor,
+) -> Result<Vec<TwoView>> {
+    options.check()?;
+    pairs.iter().try_for_each(ImagePair::check)?;
+    let cpu = &processor.cpu;
+    let _stage = cpu.stage("verify");
+    let budget = consensus::Budget::new(options);
+    Ok(cpu.map(pairs.len(), |i| verify(&pairs[i], options, &budget)))
+}
+
+/// Verifies a pair.
+fn verify(pair: &ImagePair<'_>, options: &TwoViewOptions, budget: &consensus::Budget) -> TwoView {
+    let prepared = consensus::Prepared::new(pair, options);
+    match prepared {
+        None => TwoView::degenerate(0),
+        Some(prepared) => {
+            let found = consensus::search_all(&prepared, budget);
+            decide(pair, &prepared, &Models::new(&prepared, found, options), options)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

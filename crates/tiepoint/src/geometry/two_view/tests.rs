@@ -1,0 +1,244 @@
+use super::*;
+use crate::synth::Random;
+
+/// A place in space seen by two cameras of one focal length, the second turned about y and moved.
+struct Rig {
+    random: Random,
+    camera: Camera,
+    turn: f64,
+    step: [f64; 3],
+}
+
+const SIZE: Size = Size { width: 1600, height: 1200 };
+
+impl Rig {
+    fn new(seed: u64) -> Self {
+        Self {
+            random: Random::new(seed),
+            camera: Camera::centred(1400.0, SIZE),
+            turn: 0.12,
+            step: [-1.0, 0.1, 0.2],
+        }
+    }
+
+    /// Where the second camera sees what the first sees at `a` at this depth.
+    fn partner(&self, a: [f64; 2], depth: f64) -> [f64; 2] {
+        let [x, y] = self.camera.ray(a).unwrap();
+        // The half angle's tangent gives cosine and sine without either function.
+        let t = self.turn / 2.0;
+        let (c, s) = ((1.0 - t * t) / (1.0 + t * t), 2.0 * t / (1.0 + t * t));
+        let p = [c * x * depth + s * depth, y * depth, -s * x * depth + c * depth];
+        let q = [p[0] + self.step[0], p[1] + self.step[1], p[2] + self.step[2]];
+        self.camera.pixel([q[0] / q[2], q[1] / q[2]])
+    }
+
+    fn place(&mut self) -> [f64; 2] {
+        [self.random.range(0.0, 1599.0), self.random.range(0.0, 1199.0)]
+    }
+
+    /// True matches at the depths that `depth` gives, off by up to half a pixel.
+    fn matches(&mut self, n: usize, depth: impl Fn([f64; 2], f64) -> f64) -> Vec<Correspondence> {
+        (0..n)
+            .map(|_| {
+                let a = self.place();
+                let depth = depth(a, self.random.unit());
+                let b = self.partner(a, depth).map(|v| v + self.random.range(-0.5, 0.5));
+                Correspondence { a, b, quality: 0.0 }
+            })
+            .collect()
+    }
+
+    fn wrong(&mut self, n: usize) -> Vec<Correspondence> {
+        (0..n).map(|_| Correspondence { a: self.place(), b: self.place(), quality: 0.0 }).collect()
+    }
+
+    fn view(&self) -> View {
+        View::new(SIZE).with_camera(self.camera)
+    }
+}
+
+fn found(matches: &[Correspondence], view: View) -> TwoView {
+    two_view_geometry(matches, &view, &view, &TwoViewOptions::default(), &Cpu::sequential()).unwrap()
+}
+
+fn anywhere(_: [f64; 2], unit: f64) -> f64 {
+    4.0 + 10.0 * unit
+}
+
+/// Most of the first `right` matches are inliers, few of the others are.
+fn check_inliers(found: &TwoView, right: usize, what: &str) {
+    let good = found.inliers.iter().filter(|&&i| (i as usize) < right).count();
+    assert!(good >= right * 97 / 100, "{what}: {good} of {right} true matches");
+    assert!(found.inliers.is_sorted(), "{what}: ascending");
+}
+
+#[test]
+fn codes_are_colmaps() {
+    for (code, configuration) in Configuration::ALL.into_iter().enumerate() {
+        assert_eq!(configuration.code(), code as u32);
+        assert_eq!(Configuration::from_code(code as u32), Some(configuration));
+    }
+    assert_eq!(Configuration::from_code(8), None);
+    assert_eq!(Configuration::Watermark.code(), 7);
+}
+
+#[test]
+fn a_scene_in_depth_is_uncalibrated_without_cameras() {
+    for seed in 0..8 {
+        let mut rig = Rig::new(seed);
+        let mut matches = rig.matches(120, anywhere);
+        matches.extend(rig.wrong(100));
+        let found = found(&matches, View::new(SIZE));
+        assert_eq!(found.configuration, Configuration::Uncalibrated, "seed {seed}");
+        check_inliers(&found, 120, "uncalibrated");
+        assert!(found.essential.is_none() && found.fundamental.is_some(), "the models");
+    }
+}
+
+#[test]
+fn a_plane_and_a_turn_are_told_apart_where_focal_lengths_are_known() {
+    let plane = |[x, y]: [f64; 2], _: f64| 8.0 + 0.001 * x - 0.002 * y;
+    for seed in 0..8 {
+        let mut rig = Rig::new(seed);
+        let mut matches = rig.matches(120, plane);
+        matches.extend(rig.wrong(60));
+        let unknown = found(&matches, View::new(SIZE));
+        assert_eq!(unknown.configuration, Configuration::PlanarOrPanoramic, "seed {seed}");
+        check_inliers(&unknown, 120, "plane");
+        let known = found(&matches, rig.view());
+        assert_eq!(known.configuration, Configuration::Planar, "seed {seed}");
+        let mut rig = Rig { step: [0.0; 3], ..Rig::new(seed) };
+        let mut matches = rig.matches(120, anywhere);
+        matches.extend(rig.wrong(60));
+        let known = found(&matches, rig.view());
+        assert_eq!(known.configuration, Configuration::Panoramic, "seed {seed}");
+        check_inliers(&known, 120, "turn");
+    }
+}
+
+#[test]
+fn marks_at_the_borders_are_watermarks() {
+    let mut random = Random::new(3);
+    let matches: Vec<_> = (0..60)
+        .map(|_| {
+            let a = [random.range(1200.0, 1550.0), random.range(1050.0, 1180.0)];
+            let b = [a[0] + 3.0 + random.range(-0.5, 0.5), a[1] + 2.0 + random.range(-0.5, 0.5)];
+            Correspondence { a, b, quality: 0.0 }
+        })
+        .collect();
+    assert_eq!(found(&matches, View::new(SIZE)).configuration, Configuration::Watermark);
+    let moved: Vec<_> = matches
+        .iter()
+        .map(|m| Correspondence { a: m.a.map(|v| v - 500.0), b: m.b.map(|v| v - 500.0), ..*m })
+        .collect();
+    let inside = found(&moved, View::new(SIZE)).configuration;
+    assert_eq!(inside, Configuration::PlanarOrPanoramic, "not at the border");
+    let options = TwoViewOptions::default().with_detect_watermark(false);
+    let view = View::new(SIZE);
+    let off = two_view_geometry(&matches, &view, &view, &options, &Cpu::sequential()).unwrap();
+    assert!(off.configuration.is_verified(), "not asked for");
+}
+
+#[test]
+fn chance_is_degenerate_and_costs_no_more_than_an_accepted_pair_could() {
+    for (n, most) in [(0, 0), (14, 0), (20, 2 * 128), (30, 2000), (60, 20_000)] {
+        for seed in 0..4 {
+            let mut rig = Rig::new(100 + seed);
+            let found = found(&rig.wrong(n), View::new(SIZE));
+            assert_eq!(found.configuration, Configuration::Degenerate, "{n} wrong matches, seed {seed}");
+            assert!(found.inliers.is_empty() && found.fundamental.is_none(), "nothing is claimed");
+            assert!(found.iterations <= most, "{n}: {} samples", found.iterations);
+        }
+    }
+}
+
+#[test]
+fn any_input_is_a_configuration() {
+    let same = vec![Correspondence { a: [5.0, 6.0], b: [7.0, 8.0], quality: 0.0 }; 50];
+    let line: Vec<_> = (0..50)
+        .map(|i| {
+            let t = f64::from(i);
+            Correspondence { a: [10.0 * t, 3.0 * t], b: [9.0 * t + 5.0, 4.0 * t], quality: 0.0 }
+        })
+        .collect();
+    let nan = vec![Correspondence { a: [f64::NAN; 2], b: [f64::INFINITY; 2], quality: 0.0 }; 50];
+    for matches in [same, line, nan] {
+        let camera = View::new(SIZE).with_camera(Camera::centred(1400.0, SIZE));
+        for view in [View::new(SIZE), camera] {
+            assert_eq!(found(&matches, view).configuration, Configuration::Degenerate, "{:?}", matches[1]);
+        }
+    }
+}
+
+#[test]
+fn the_answer_depends_on_neither_threads_nor_company() {
+    let mut rig = Rig::new(9);
+    let mut sets: Vec<Vec<Correspondence>> = Vec::new();
+    for n in [10, 30, 80, 200] {
+        let mut matches = rig.matches(n, anywhere);
+        matches.extend(rig.wrong(n));
+        sets.push(matches);
+    }
+    let view = View::new(SIZE);
+    let pairs: Vec<_> =
+        sets.iter().zip(1..).map(|(m, key)| ImagePair::new(m, view, view).with_key(key)).collect();
+    let options = TwoViewOptions::default();
+    let expected = two_view_geometries(&pairs, &options, &Cpu::sequential().into()).unwrap();
+    for threads in [2, 5] {
+        let cpu = Cpu::with_threads(threads).unwrap();
+        assert_eq!(
+            two_view_geometries(&pairs, &options, &cpu.clone().into()).unwrap(),
+            expected,
+            "{threads}"
+        );
+        let alone = two_view_geometries(&pairs[2..3], &options, &cpu.into()).unwrap();
+        assert_eq!(alone[0], expected[2], "alone");
+    }
+}
+
+#[test]
+fn evidence_finds_what_few_samples_would_not() {
+    let mut rig = Rig::new(21);
+    let mut matches = rig.matches(40, anywhere);
+    matches.extend(rig.wrong(120));
+    let mut random = Random::new(5);
+    let evidence: Vec<_> = (0..160)
+        .map(|i| match i < 40 {
+            true => Evidence { scale: random.range(0.9, 1.1) as f32, turn: random.range(-0.1, 0.1) as f32 },
+            false => Evidence { scale: random.range(0.1, 6.0) as f32, turn: random.range(-3.1, 3.1) as f32 },
+        })
+        .collect();
+    let view = View::new(SIZE);
+    let pair = ImagePair::new(&matches, view, view);
+    let options = TwoViewOptions::default();
+    let cpu = Cpu::sequential().into();
+    let with = two_view_geometries(&[pair.with_evidence(&evidence)], &options, &cpu).unwrap();
+    assert_eq!(with[0].configuration, Configuration::Uncalibrated, "40 of 160");
+    check_inliers(&with[0], 40, "with evidence");
+    let short = pair.with_evidence(&evidence[1..]);
+    let error = two_view_geometries(&[short], &options, &cpu).unwrap_err();
+    assert!(error.to_string().contains("160 matches have evidence for 159"), "{error}");
+}
+
+#[test]
+fn options_and_cameras_are_checked() {
+    let good = TwoViewOptions::default();
+    for wrong in [
+        TwoViewOptions { threshold_px: 0.0, ..good },
+        TwoViewOptions { confidence: 1.0, ..good },
+        TwoViewOptions { max_iterations: 0, ..good },
+        TwoViewOptions { min_iterations: 10_001, ..good },
+        TwoViewOptions { min_inlier_ratio: 0.0, ..good },
+        TwoViewOptions { min_inliers: 7, ..good },
+        TwoViewOptions { max_homography_ratio: 1.1, ..good },
+        TwoViewOptions { watermark_border: 0.6, ..good },
+        TwoViewOptions { false_alarms: f64::NAN, ..good },
+    ] {
+        let view = View::new(SIZE);
+        let found = two_view_geometry(&[], &view, &view, &wrong, &Cpu::sequential());
+        assert!(matches!(found, Err(Error::Option { .. })), "{wrong:?}");
+    }
+    let view = View::new(SIZE).with_camera(Camera::centred(-1.0, SIZE));
+    let found = two_view_geometry(&[], &view, &view, &good, &Cpu::sequential());
+    assert!(matches!(found, Err(Error::Mismatch(_))), "{found:?}");
+}
