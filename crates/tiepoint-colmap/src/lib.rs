@@ -11,6 +11,8 @@
 //! | `rigs`, `frames` and theirs | nothing: COLMAP makes them when it opens the database |
 //!
 //! The layout is that of COLMAP 4.1 (`user_version` 4010100), which later versions bring up to date when they open it.
+//! F, E and H go from the image of the smaller id to the other, row by row, and hold in COLMAP's pixels.
+//!
 //! Rows are written in the order of their keys in one transaction, into a file beside the place that is renamed at the end.
 //! `application_id` tells databases that were written here from others.
 
@@ -19,7 +21,7 @@ mod rows;
 mod schema;
 
 use place::{Unfinished, check};
-use rows::{floats, keypoints, numbers};
+use rows::{floats, keypoints, moved_fundamental, moved_homography, numbers};
 use rusqlite::{Connection, OpenFlags, Statement, params};
 use std::path::Path;
 use std::sync::mpsc::sync_channel;
@@ -222,10 +224,11 @@ impl<'d> Tables<'d> {
         let id = pair_id(pair.a + 1, pair.b + 1);
         self.matches.execute(params![id, pair.matches.len(), numbers(&pair.matches)])?;
         let inliers: Vec<[u32; 2]> = pair.inliers().collect();
-        let models = [&pair.fundamental, &pair.essential, &pair.homography];
-        let [f, e, h] = models.map(|model| model.as_ref().map(|m| floats(m)));
+        let f = pair.fundamental.map(|f| floats(&moved_fundamental(f)));
+        let e = pair.essential.map(|e| floats(&e));
+        let h = pair.homography.map(|h| floats(&moved_homography(h)));
         let (rows, data) = (inliers.len(), numbers(&inliers));
-        self.geometries.execute(params![id, rows, data, pair.configuration, f, e, h])?;
+        self.geometries.execute(params![id, rows, data, pair.configuration.code(), f, e, h])?;
         Ok(rows)
     }
 }

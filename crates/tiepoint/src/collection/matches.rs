@@ -1,6 +1,8 @@
 //! The fourth stage: matches and geometry of every pair, a tile at a time.
 //!
-//! A pair is matched exactly and both ways; `verify` says whether the matches are of one scene.
+//! A pair is matched exactly and both ways; the geometry of two views says which matches are of one scene ([`two_view`]).
+//!
+//! [`two_view`]: crate::geometry::two_view
 
 use super::folder::text_of;
 use super::pairs::TilePlan;
@@ -114,7 +116,7 @@ impl Collection {
 
     /// Of what a tile follows from: the options, its pairs, and what the features of its photographs follow from.
     fn tile_fingerprint(&self, plan: &TilePlan) -> u64 {
-        let options = text_of(&self.options().matching);
+        let options = text_of(&(&self.options().matching, &self.options().two_view));
         let pairs: Vec<u8> = plan.pairs.iter().flatten().flat_map(|i| i.to_le_bytes()).collect();
         let photographs = plan.blocks.into_iter().flat_map(|block| self.block_range(block));
         let features: Vec<u8> = photographs
@@ -184,7 +186,7 @@ impl Collection {
                 found.push(match tiles.load(&unit, pair)? {
                     [Some(a), Some(b)] => {
                         let matches = match_features(&a, &b, &self.options().matching, &processor)?;
-                        self.verify(pair, [&a, &b], &matches, &processor.cpu)?
+                        self.verify(pair, [&a, &b], &matches, &processor)?
                     }
                     _ => None,
                 });

@@ -2,6 +2,7 @@
 
 use crate::feature::select::Selection;
 use crate::feature::sift::{SiftOptions, SiftPreset};
+use crate::geometry::two_view::TwoViewOptions;
 use crate::matching::MatchOptions;
 use crate::options::{named, setters};
 use crate::{Error, Result};
@@ -19,6 +20,8 @@ pub struct CollectionOptions {
     pub pairs: PairOptions,
     /// How two photographs are matched. Default: as [`MatchOptions`], and no match beyond a distance of 0.7, as COLMAP.
     pub matching: MatchOptions,
+    /// When the matches of two photographs are of one scene.
+    pub two_view: TwoViewOptions,
     /// Photographs in a block, 1 to 4096; a tile is the pairs of two blocks. Default 64: some 4000 pairs, a second on a
     /// data-centre GPU and a minute on two cores. For tens of thousands of photographs take 256: fewer files, fewer bytes
     /// read for each pair.
@@ -102,6 +105,7 @@ setters!(CollectionOptions {
     with_features: features = FeatureOptions,
     with_pairs: pairs = PairOptions,
     with_matching: matching = MatchOptions,
+    with_two_view: two_view = TwoViewOptions,
     with_block: block = u32,
 });
 
@@ -130,6 +134,7 @@ impl Default for CollectionOptions {
             features: FeatureOptions::default(),
             pairs: PairOptions::default(),
             matching: MatchOptions::default().with_max_distance(Some(0.7)),
+            two_view: TwoViewOptions::default(),
             block: 64,
         }
     }
@@ -168,6 +173,7 @@ impl CollectionOptions {
         self.features.check()?;
         self.pairs.check()?;
         self.matching.check()?;
+        self.two_view.check()?;
         if self.matching.guide.is_some() {
             return Err(Error::option("guide", "given", "none: a model belongs to one pair"));
         }

@@ -8,6 +8,7 @@
 //! ```
 
 use super::record::Fields;
+use crate::geometry::two_view::Configuration;
 
 /// Two photographs that show the same thing: their matches and the geometry between them.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,8 +21,8 @@ pub struct VerifiedPair {
     pub matches: Vec<[u32; 2]>,
     /// Of each match, whether the geometry confirms it.
     pub inlier: Vec<bool>,
-    /// COLMAP's number of the configuration.
-    pub configuration: u8,
+    /// What kind of two views these are.
+    pub configuration: Configuration,
     /// The fundamental matrix, row by row, with x_bᵀ F x_a = 0 for the points of inliers.
     pub fundamental: Option<[f64; 9]>,
     /// The essential matrix, likewise for normalised points.
@@ -59,7 +60,7 @@ impl Tile {
             }
             let models = [pair.fundamental, pair.essential, pair.homography];
             let bits = (0..3).filter(|i| models[*i].is_some()).fold(0, |bits, i| bits | 1 << i);
-            bytes.extend_from_slice(&[pair.configuration, bits]);
+            bytes.extend_from_slice(&[pair.configuration.code() as u8, bits]);
             models.iter().flatten().flatten().for_each(|v| bytes.extend_from_slice(&v.to_le_bytes()));
             pair.matches.iter().flatten().for_each(|v| bytes.extend_from_slice(&v.to_le_bytes()));
             let byte = |bits: &[bool]| bits.iter().rev().fold(0_u8, |byte, bit| byte << 1 | u8::from(*bit));
@@ -86,7 +87,8 @@ impl Tile {
 
 fn decode_pair(fields: &mut Fields<'_>) -> Option<VerifiedPair> {
     let [a, b, count, inliers] = [fields.u32()?, fields.u32()?, fields.u32()?, fields.u32()?].map(|n| n as usize);
-    let (configuration, bits) = (fields.u8()?, fields.u8()?);
+    let configuration = Configuration::from_code(fields.u8()?.into())?;
+    let bits = fields.u8()?;
     let mut model = |bit: u8| -> Option<Option<[f64; 9]>> {
         if bits >> bit & 1 == 0 {
             return Some(None);
@@ -116,7 +118,7 @@ mod tests {
             b,
             matches: (0..n).map(|i| [i, 3 * i]).collect(),
             inlier: (0..n).map(|i| i % 3 == 0).collect(),
-            configuration: 3,
+            configuration: Configuration::Uncalibrated,
             fundamental,
             essential: None,
             homography: Some([0.5; 9]),
