@@ -3,6 +3,7 @@
 //! What is parsed becomes checked options of the library here; the work is in [`commands`](crate::commands).
 
 pub(crate) mod bench;
+pub(crate) mod collect;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod detect;
@@ -18,6 +19,7 @@ pub(crate) mod stereo;
 pub(crate) mod values;
 
 use bench::BenchArguments;
+use collect::CollectArguments;
 use clap::{Args, CommandFactory, Parser, Subcommand};
 use completions::{CompletionsArguments, ManArguments};
 use demo::DemoArguments;
@@ -88,6 +90,8 @@ pub(crate) enum Command {
     /// Scores against ground truth
     #[command(subcommand)]
     Evaluate(EvaluateArguments),
+    /// Verified matches of many photographs, as a database for COLMAP
+    Collect(CollectArguments),
     /// Time of every stage, on images or on a synthetic scene
     Bench(BenchArguments),
     /// What can run here
