@@ -83,6 +83,9 @@ class CollectionView {
 
   /** @param {number} a @param {number} b */
   wasTried(a, b) {
+    const { images } = this.data;
+    // Where one has no features there was nothing to try.
+    if (images[a].problem || images[b].problem) return false;
     if (this.pairOf(a, b) >= 0 || !this.tried) return true;
     [a, b] = [Math.min(a, b), Math.max(a, b)];
     const place = (a * (2 * this.count - a - 1)) / 2 + (b - a - 1);

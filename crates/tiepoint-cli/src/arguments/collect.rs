@@ -1,5 +1,6 @@
 //! `tiepoint collect`.
 
+use super::report::ReportArguments;
 use super::values::named;
 use crate::failure::{Failure, Outcome};
 use clap::builder::{StringValueParser, TypedValueParser};
@@ -11,7 +12,11 @@ use tiepoint::feature::sift::SiftPreset;
 use tiepoint::options::Named;
 
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, arg_required_else_help = true)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    arg_required_else_help = true
+)]
 pub(crate) struct CollectArguments {
     /// One stage alone; without it all of them
     #[command(subcommand)]
@@ -110,6 +115,8 @@ pub(crate) struct OutputArguments {
     /// The verified pairs as a list of names as well, as COLMAP and hloc read it
     #[arg(long, value_name = "FILE")]
     pub(crate) pair_list: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) report: ReportArguments,
 }
 
 /// What a work folder records.
@@ -230,8 +237,7 @@ impl OptionArguments {
 
 /// A path that means the same from any folder: the work folder records it.
 fn absolute(path: Option<&PathBuf>) -> Outcome<Option<PathBuf>> {
-    let canonical = |path: &PathBuf| {
-        path.canonicalize().map_err(|e| Failure::usage(format!("{}: {e}", path.display())))
-    };
+    let canonical =
+        |path: &PathBuf| path.canonicalize().map_err(|e| Failure::usage(format!("{}: {e}", path.display())));
     path.map(canonical).transpose()
 }

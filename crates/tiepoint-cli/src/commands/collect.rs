@@ -1,5 +1,7 @@
 //! `tiepoint collect`: a folder of photographs becomes a database of verified matches, stage by stage.
 
+mod report;
+
 use crate::arguments::collect::{
     CollectArguments, ExportArguments, OutputArguments, PartArguments, Stage, WholeArguments, WorkArguments,
 };
@@ -81,8 +83,11 @@ fn scan(
     for (path, reason) in &scanned.refused {
         context.note(&format!("{}: {reason}", path.display()));
     }
-    let refused: Vec<Value> =
-        scanned.refused.iter().map(|(p, r)| json!({ "image": p.display().to_string(), "reason": r })).collect();
+    let refused: Vec<Value> = scanned
+        .refused
+        .iter()
+        .map(|(p, r)| json!({ "image": p.display().to_string(), "reason": r }))
+        .collect();
     let root = collection.root().display();
     timed.report(
         &format!("{} photographs ({} new) below {root}", scanned.photographs, scanned.added),
@@ -163,7 +168,8 @@ fn export_alone(arguments: &ExportArguments, context: &Context) -> Outcome {
 /// Fails early where the results could not be written late.
 fn check_output(output: &OutputArguments) -> Outcome {
     check_folder(&output.output)?;
-    output.pair_list.as_deref().map_or(Ok(()), check_folder)
+    output.pair_list.as_deref().map_or(Ok(()), check_folder)?;
+    output.report.check()
 }
 
 fn export(collection: &Collection, output: &OutputArguments, context: &Context) -> Outcome {
@@ -175,20 +181,22 @@ fn export(collection: &Collection, output: &OutputArguments, context: &Context) 
         write_pair_list(collection, path)?;
     }
     let path = output.output.display();
+    let described = json!({
+        "database": path.to_string(),
+        "images": exported.images,
+        "cameras": exported.cameras,
+        "keypoints": exported.keypoints,
+        "pairs": exported.pairs,
+        "inliers": exported.inliers,
+        "positions": exported.positions,
+    });
+    report::write(collection, &output.report, &described, context)?;
     timed.report(
         &format!(
             "{path}: {} images, {} cameras, {} keypoints, {} verified pairs, {} inliers",
             exported.images, exported.cameras, exported.keypoints, exported.pairs, exported.inliers
         ),
-        json!({
-            "database": path.to_string(),
-            "images": exported.images,
-            "cameras": exported.cameras,
-            "keypoints": exported.keypoints,
-            "pairs": exported.pairs,
-            "inliers": exported.inliers,
-            "positions": exported.positions,
-        }),
+        described,
     )
 }
 
@@ -213,7 +221,8 @@ fn status(collection: &Collection, context: &Context) -> Outcome {
     for (name, reason) in &found.unreadable {
         context.note(&format!("{name} is left out: {reason}"));
     }
-    let pairs = found.pairs.map_or("not chosen".to_owned(), |pairs| format!("{} of {pairs} tried", found.tried));
+    let pairs =
+        found.pairs.map_or("not chosen".to_owned(), |pairs| format!("{} of {pairs} tried", found.tried));
     let unreadable: Vec<Value> =
         found.unreadable.iter().map(|(name, reason)| json!({ "image": name, "reason": reason })).collect();
     timed.report(

@@ -1,7 +1,7 @@
 //! What a finished collection holds, in the order in which a database takes it.
 
 use super::matches::Round;
-use super::{Collection, VerifiedPair};
+use super::{Collection, PairSet, VerifiedPair};
 use crate::{Error, Result};
 
 /// The verified pairs of a finished collection.
@@ -18,21 +18,30 @@ impl Collection {
     /// [`Error::Format`] when pairs were not chosen; [`Error::Mismatch`] when tiles are missing; [`Error::Io`].
     pub fn results(&self) -> Result<Results<'_>> {
         let first = self.first_round()?;
-        let unfinished =
-            || Error::Mismatch("not all pairs are matched; run the stage `match` first".into());
+        let unfinished = || Error::Mismatch("not all pairs are matched; run the stage `match` first".into());
         let closure = self.closure_round()?.ok_or_else(unfinished)?;
         let rounds = [first, closure].map(|round| {
             let tiles = self.tiles_of(&round);
             (round, tiles)
         });
-        let missing = rounds.iter().any(|(round, tiles)| {
-            tiles.iter().any(|tile| !self.tile_path(round.folder, *tile).exists())
-        });
+        let missing = rounds
+            .iter()
+            .any(|(round, tiles)| tiles.iter().any(|tile| !self.tile_path(round.folder, *tile).exists()));
         if missing { Err(unfinished()) } else { Ok(Results { collection: self, rounds }) }
     }
 }
 
 impl Results<'_> {
+    /// The pairs that were tried: those that were chosen, and those of the closure.
+    pub fn tried(&self) -> PairSet {
+        match self.rounds.each_ref().map(|(round, _)| &round.pairs) {
+            [PairSet::List(chosen), PairSet::List(closure)] => {
+                PairSet::list(chosen.iter().chain(closure).copied())
+            }
+            [PairSet::All, _] | [_, PairSet::All] => PairSet::All,
+        }
+    }
+
     /// Blocks of photographs, for [`pairs_of`](Self::pairs_of).
     pub fn blocks(&self) -> usize {
         self.collection.photographs().len().div_ceil(self.collection.block())

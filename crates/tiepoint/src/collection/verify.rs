@@ -2,12 +2,12 @@
 
 use super::camera::Camera;
 use super::{Collection, VerifiedPair};
+use crate::Result;
 use crate::device::Processor;
 use crate::feature::{Features, Keypoint};
 use crate::geometry::two_view::{Evidence, ImagePair, View, two_view_geometries};
 use crate::geometry::{Correspondence, calibration};
 use crate::matching::Match;
-use crate::Result;
 
 impl Collection {
     /// The geometry of a pair whose matches are confirmed.
@@ -23,7 +23,8 @@ impl Collection {
             return Ok(None);
         }
         let sides = |m: &Match| (&a.keypoints[m.a as usize], &b.keypoints[m.b as usize]);
-        let correspondences: Vec<Correspondence> = matches.iter().map(|m| correspondence(m, sides(m))).collect();
+        let correspondences: Vec<Correspondence> =
+            matches.iter().map(|m| correspondence(m, sides(m))).collect();
         let evidence: Vec<Evidence> = matches.iter().map(|m| evidence(sides(m))).collect();
         let pair = ImagePair::new(&correspondences, self.view(i, a), self.view(j, b))
             .with_evidence(&evidence)
