@@ -145,8 +145,8 @@ class PairStage {
     const [from, to] = [of.first[shown], of.first[shown + 1]];
     const n = to - from;
     const [ends, tints, dots, shades] = [new Float32Array(4 * n), new Uint32Array(n), new Float32Array(6 * n), new Uint32Array(2 * n)];
-    const every = this.lines === 'none' ? Infinity : this.lines === 'some' ? Math.max(1, Math.ceil(n / SOME)) : 1;
-    const alpha = Math.round(255 * clamp(Math.sqrt((50 * Math.min(every, n)) / Math.max(1, n)), 0.28, 0.9));
+    const every = this.lines === 'some' ? Math.max(1, Math.ceil(n / SOME)) : 1;
+    const alpha = Math.round(255 * clamp(Math.sqrt((50 * every) / Math.max(1, n)), 0.28, 0.9));
     const radius = n > 1500 ? 1.1 : n > 400 ? 1.8 : 2.6;
     let [lines, marks] = [0, 0];
     for (let k = from; k < to; k++) {
@@ -158,7 +158,7 @@ class PairStage {
         dots.set([...p, radius], 3 * marks);
         shades[marks++] = colour;
       });
-      if (!inside[0] || !inside[1] || (k - from) % every !== 0) continue;
+      if (!inside[0] || !inside[1] || this.lines === 'none' || (k - from) % every !== 0) continue;
       ends.set([...screen[0], ...screen[1]], 4 * lines);
       tints[lines++] = faded(colour, alpha);
     }
