@@ -28,6 +28,11 @@ async function integers(block) {
   return new Uint32Array((await bytes(block)).buffer);
 }
 
+/** @param {Block} block */
+async function words(block) {
+  return new Uint16Array((await bytes(block)).buffer);
+}
+
 /** A map of floats, NaN where it holds nothing: rows of differences, low bytes before high ones.
  * @param {MapData} map @param {number} columns @param {number} rows */
 async function mapValues(map, columns, rows) {
@@ -51,13 +56,23 @@ function sheet(image, width, height, covers) {
   return { image, width, height, covers, serial: ++serials };
 }
 
+/** Where the pixels of a picture inside a still picture are. @param {string} id */
+function urlIn(id) {
+  return /** @type {SVGImageElement} */ (/** @type {unknown} */ (document.getElementById(id))).href.baseVal;
+}
+
+/** @param {string} url */
+async function imageOf(url) {
+  const image = new Image();
+  image.src = url;
+  await image.decode();
+  return image;
+}
+
 /** The picture inside a still picture.
  * @param {PictureData} data */
 async function picture(data) {
-  const element = /** @type {SVGImageElement} */ (/** @type {unknown} */ (document.getElementById(data.id)));
-  const image = new Image();
-  image.src = element.href.baseVal;
-  await image.decode();
+  const image = await imageOf(urlIn(data.id));
   const [width, height] = [image.naturalWidth, image.naturalHeight];
   return sheet(image, width, height, [width * data.step, height * data.step]);
 }

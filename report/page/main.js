@@ -10,6 +10,8 @@ function viewOf(data) {
       return registrationView(data);
     case 'disparity':
       return disparityView(data);
+    case 'collection':
+      return collectionView(data);
   }
 }
 
@@ -20,6 +22,7 @@ async function open(data, i) {
   try {
     const view = await viewOf(data);
     still?.replaceWith(view.root);
+    figure.querySelector('.still-figures')?.remove();
     figure.dataset.ready = 'true';
   } catch (error) {
     // The still picture stays.

@@ -1,6 +1,6 @@
 // The data of a page, as src/*.rs writes it.
 
-interface Block { type: 'f32' | 'u32' | 'u8'; data: string }
+interface Block { type: 'f32' | 'u32' | 'u16' | 'u8'; data: string }
 interface PictureData { name: string; id: string; width: number; height: number; step: number }
 interface MapData { low: number; step: number; values: Block }
 
@@ -44,7 +44,31 @@ interface DisparityData {
   range: [number, number];
 }
 
-type ViewData = MatchesData | RegistrationData | DisparityData;
+interface CollectionData {
+  view: 'collection';
+  /** Photographs; `id` is the thumbnail in the still picture, `covers` the pixels of the photograph under it. */
+  images: {
+    name: string;
+    width: number;
+    height: number;
+    features: number | null;
+    problem: string | null;
+    id: string | null;
+    step: number | null;
+    covers: Point | null;
+  }[];
+  /** How many photographs had a thumbnail. */
+  thumbnails_of: number;
+  /** A bit for each pair, row by row of the upper triangle; null where all were tried. */
+  tried: Block | null;
+  /** The strongest first. */
+  pairs: { a: Block; b: Block; matches: Block; inliers: Block; configuration: Block; lines: Block };
+  configurations: string[];
+  /** x and y in A and in B of each line, as 65535ths of the photographs' sides, pair after pair. */
+  ends: Block;
+}
+
+type ViewData = MatchesData | RegistrationData | DisparityData | CollectionData;
 interface PageData { maps: Record<string, number[][]>; views: ViewData[] }
 
 type Point = [number, number];

@@ -31,6 +31,10 @@ pub(crate) fn u32s(values: impl Iterator<Item = u32>) -> io::Result<Value> {
     block("u32", &values.flat_map(u32::to_le_bytes).collect::<Vec<_>>())
 }
 
+pub(crate) fn u16s(values: impl Iterator<Item = u16>) -> io::Result<Value> {
+    block("u16", &values.flat_map(u16::to_le_bytes).collect::<Vec<_>>())
+}
+
 pub(crate) fn u8s(values: impl Iterator<Item = u8>) -> io::Result<Value> {
     block("u8", &values.collect::<Vec<_>>())
 }
@@ -69,11 +73,11 @@ pub(crate) fn map(rows: &[Vec<f32>]) -> io::Result<Value> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use std::io::Read;
 
-    fn unpacked(block: &Value) -> Vec<u8> {
+    pub(crate) fn unpacked(block: &Value) -> Vec<u8> {
         let bytes = STANDARD.decode(block["data"].as_str().unwrap()).unwrap();
         let mut out = Vec::new();
         flate2::read::DeflateDecoder::new(&bytes[..]).read_to_end(&mut out).unwrap();

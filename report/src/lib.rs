@@ -2,7 +2,7 @@
 //!
 //! A [`Report`] is a title and [`Section`]s; a section is text, figures and [`View`]s: [`MatchesView`] shows two pictures
 //! and their matches, [`RegistrationView`] one picture on the pixels of another, [`DisparityView`] disparities, why some
-//! are missing, and their points in space. The file stands alone: script, style, pictures and data are inside, a
+//! are missing, and their points in space, [`CollectionView`] many photographs and which of them match. The file stands alone: script, style, pictures and data are inside, a
 //! content security policy forbids every request, and a reader without JavaScript sees still pictures and the figures.
 //!
 //! **The file.** Pictures are JPEG in the still pictures, which are SVG; the script takes them from there. Columns of
@@ -12,6 +12,7 @@
 //! The script and the style are in `page/`; `README.md` says how they are written and tested.
 
 mod block;
+mod collection;
 mod colour;
 mod disparity;
 mod matches;
@@ -20,6 +21,7 @@ mod picture;
 mod registration;
 mod still;
 
+pub use collection::{CollectionImage, CollectionPair, CollectionView, Tried};
 pub use colour::{Rgb, VIRIDIS, at as colour_at};
 pub use disparity::DisparityView;
 pub use matches::{KeypointMatch, MatchesView};

@@ -1,7 +1,7 @@
 //! The HTML file.
 
-use crate::{DEFAULT_LIMIT, Detail, DisparityView, MatchesView, RegistrationView, colour};
-use html_escape::encode_text as text;
+use crate::{CollectionView, DEFAULT_LIMIT, Detail, DisparityView, MatchesView, RegistrationView, colour};
+use html_escape::{encode_double_quoted_attribute, encode_text as text};
 use serde_json::{Value, json};
 use std::io::Write;
 use std::path::Path;
@@ -15,7 +15,7 @@ const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 
 const STYLE: &str = include_str!("../page/style.css");
 
 /// The parts of the script, in the order in which they need each other. They share one scope.
-const SCRIPT: [&str; 10] = [
+const SCRIPT: [&str; 16] = [
     include_str!("../page/data.js"),
     include_str!("../page/colour.js"),
     include_str!("../page/element.js"),
@@ -25,6 +25,12 @@ const SCRIPT: [&str; 10] = [
     include_str!("../page/matches.js"),
     include_str!("../page/registration.js"),
     include_str!("../page/disparity.js"),
+    include_str!("../page/graph.js"),
+    include_str!("../page/atlas.js"),
+    include_str!("../page/matrix.js"),
+    include_str!("../page/network.js"),
+    include_str!("../page/pair.js"),
+    include_str!("../page/collection.js"),
     include_str!("../page/main.js"),
 ];
 
@@ -58,6 +64,8 @@ pub enum View<'a> {
     Registration(RegistrationView<'a>),
     /// Disparities.
     Disparity(DisparityView<'a>),
+    /// Many photographs and the pairs among them.
+    Collection(CollectionView<'a>),
 }
 
 impl View<'_> {
@@ -66,6 +74,7 @@ impl View<'_> {
             Self::Matches(view) => view.render(id, detail),
             Self::Registration(view) => view.render(id, detail),
             Self::Disparity(view) => view.render(id, detail),
+            Self::Collection(view) => view.render(id, detail),
         }
     }
 
@@ -74,6 +83,7 @@ impl View<'_> {
             Self::Matches(view) => &view.caption,
             Self::Registration(view) => &view.caption,
             Self::Disparity(view) => &view.caption,
+            Self::Collection(view) => &view.caption,
         }
     }
 }
@@ -228,7 +238,7 @@ impl Section<'_> {
             views.push(data);
         }
         if let [head, rows @ ..] = &self.table[..] {
-            html += &rows_of_table(head, rows);
+            html += &rows_of_table("Scores", head, rows);
         }
         if let Some(figures) = &self.figures {
             html += &format!(
@@ -240,7 +250,8 @@ impl Section<'_> {
     }
 }
 
-fn rows_of_table(head: &[String], rows: &[Vec<String>]) -> String {
+/// A table that scrolls within the page; `label` says what it is to those who cannot see it.
+pub(crate) fn rows_of_table(label: &str, head: &[String], rows: &[Vec<String>]) -> String {
     let cells = |row: &[String], name: &str| {
         let cell = |value: &String| format!("<{name}>{}</{name}>", text(value));
         format!("<tr>{}</tr>\n", row.iter().map(cell).collect::<String>())
@@ -248,7 +259,8 @@ fn rows_of_table(head: &[String], rows: &[Vec<String>]) -> String {
     let rows: String = rows.iter().map(|row| cells(row, "td")).collect();
     let head = cells(head, "th").replace("<th>", "<th scope=\"col\">");
     format!(
-        "<div class=\"scroll scores\" tabindex=\"0\" role=\"group\" aria-label=\"Scores\"><table>\n<thead>{head}</thead>\n<tbody>{rows}</tbody>\n</table></div>\n"
+        "<div class=\"scroll scores\" tabindex=\"0\" role=\"group\" aria-label=\"{}\"><table>\n<thead>{head}</thead>\n<tbody>{rows}</tbody>\n</table></div>\n",
+        encode_double_quoted_attribute(label)
     )
 }
 

@@ -1,6 +1,7 @@
 // Every kind of page in a real browser: what the command writes is opened, looked at, moved, filtered and read.
 //
-// TIEPOINT names the command, CHROMIUM the browser, SHOTS a folder for pictures, TIEPOINT_DATA photographs.
+// TIEPOINT names the command, COLLECTIONS the program that draws collections, CHROMIUM the browser, SHOTS a folder for
+// pictures, TIEPOINT_DATA photographs.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -12,6 +13,7 @@ import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import { chromium } from 'playwright-core';
 
 const TIEPOINT = resolve(process.env.TIEPOINT ?? '../../target/debug/tiepoint');
+const COLLECTIONS = resolve(process.env.COLLECTIONS ?? '../../target/debug/examples/collection');
 const SHOTS = process.env.SHOTS;
 const AXE = readFileSync(new URL('./node_modules/axe-core/axe.min.js', import.meta.url), 'utf8');
 /** Chromium as root, without its own requests to the network, with WebGL drawn by software. */
@@ -143,6 +145,8 @@ before(async () => {
   results.homography = report('homography.html', 'evaluate', 'homography', 'tilted-a.png', 'tilted-b.png', at('truth.txt'), '--detector', 'surf');
   results.matrices = report('matrices.html', 'evaluate', 'homography', at('truth.txt'), at('truth.txt'), '--size', '800x600');
   results.disparity = report('disparity.html', 'evaluate', 'disparity', at('found.pfm'), at('truth.pfm'));
+  const drawn = spawnSync(COLLECTIONS, [folder], { encoding: 'utf8' });
+  assert.equal(drawn.status, 0, `${COLLECTIONS}: ${drawn.error ?? drawn.stderr}`);
   browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ARGUMENTS });
 });
 after(async () => {
@@ -151,7 +155,8 @@ after(async () => {
 });
 
 const PAGES = { 'match.html': 'match', 'register.html': 'register', 'rectify.html': 'rectify', 'stereo.html': 'stereo', 'depth.html': 'depth',
-  'homography.html': 'homography', 'matrices.html': 'matrices', 'disparity.html': 'disparity', 'index.html': null };
+  'homography.html': 'homography', 'matrices.html': 'matrices', 'disparity.html': 'disparity', 'index.html': null,
+  'ring.html': null, 'three.html': null, 'three-hundred.html': null, 'two-thousand.html': null, 'one.html': null, 'none.html': null };
 
 for (const [name, result] of Object.entries(PAGES)) {
   test(`${name}: no error, no request, accessible, fits, and its figures are those of --json`, async () => {
@@ -387,6 +392,304 @@ test('without WebGL the page says so and shows the rest', async () => {
   await page.getByText('Points in space need WebGL 2').waitFor();
   assert.deepEqual(problems, []);
   await close();
+});
+
+test('a rectified pair moves, is hovered and recoloured, and its matches lie on rows', async () => {
+  const { page, problems, close } = await open('rectify.html');
+  const stage = page.locator('.stage').first();
+  const box = await stage.boundingBox();
+  const [x, y] = [box.x + box.width * 0.25, box.y + box.height * 0.5];
+  await changes(stage, 'the wheel', async () => {
+    await page.mouse.move(x, y);
+    await page.mouse.wheel(0, -500);
+  });
+  await changes(stage, 'dragging', async () => {
+    await page.mouse.down();
+    await page.mouse.move(x + 70, y + 30, { steps: 4 });
+    await page.mouse.up();
+  });
+  await changes(stage, 'another measure', () => page.locator('select').first().selectOption('ratio'));
+  await changes(stage, 'all lines', () => choose(page, 'all'));
+  await changes(stage, 'no lines', () => choose(page, 'none'));
+  await stage.focus();
+  await changes(stage, 'a chosen match', () => page.keyboard.press('End'));
+  const rows = async () => Object.fromEntries((await page.locator('.values dt').allInnerTexts()).map((name, i) => [name, i]));
+  const value = async (name) => (await page.locator('.values dd').allInnerTexts())[(await rows())[name]];
+  const [a, b] = [await value('in A'), await value('in B')].map((place) => Number(place.split(', ')[1]));
+  assert.ok(Math.abs(a - b) < 1, `the best match lies on rows ${a} and ${b}`);
+  assert.deepEqual(problems, []);
+  await close();
+});
+
+test('scored disparities move, are read, recoloured and compared', async () => {
+  const { page, problems, close } = await open('disparity.html');
+  const stage = page.locator('.stage').first();
+  const box = await stage.boundingBox();
+  const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+  await changes(stage, 'the wheel', async () => {
+    await page.mouse.move(x, y);
+    await page.mouse.wheel(0, -500);
+  });
+  await changes(stage, 'dragging', async () => {
+    await page.mouse.down();
+    await page.mouse.move(x - 60, y + 30, { steps: 4 });
+    await page.mouse.up();
+  });
+  await changes(page.locator('.panel'), 'hovering', () => page.mouse.move(x + 40, y - 20));
+  assert.match(await page.locator('.panel .values').innerText(), /Off by/);
+  await page.mouse.move(0, 0);
+  for (const layer of ['truth', 'difference to the truth', 'disparity']) {
+    await changes(stage, layer, () => choose(page.locator('.segmented').first(), layer));
+  }
+  await changes(stage, 'the range of colours', async () => {
+    await page.getByRole('slider', { name: 'greatest disparity' }).focus();
+    for (let i = 0; i < 30; i++) await page.keyboard.press('PageDown');
+  });
+  assert.deepEqual(problems, []);
+  await close();
+});
+
+/** The data of a collection's page, unpacked: pairs from the strongest, and which were tried. */
+function collection(name) {
+  const json = /<script type="application\/json" id="data">(.*?)<\/script>/s.exec(readFileSync(at(name), 'utf8'))[1];
+  const [view] = JSON.parse(json).views;
+  const columns = Object.fromEntries(Object.entries(view.pairs).map(([key, block]) => [key, new Uint32Array(Uint8Array.from(unpack(block)).buffer)]));
+  const pairs = Array.from(columns.a, (a, i) => ({ a, b: columns.b[i], inliers: columns.inliers[i], matches: columns.matches[i], geometry: view.configurations[columns.configuration[i]] }));
+  const bits = unpack(view.tried);
+  const count = view.images.length;
+  const tried = (i, j) => {
+    const [a, b] = [Math.min(i, j), Math.max(i, j)];
+    const place = (a * (2 * count - a - 1)) / 2 + (b - a - 1);
+    return ((bits[place >> 3] >> (place & 7)) & 1) === 1;
+  };
+  return { names: view.images.map((image) => image.name), images: view.images, pairs, count, tried, pairOf: (i, j) => pairs.find((p) => (p.a === i && p.b === j) || (p.a === j && p.b === i)) };
+}
+
+/** Where the matrix has the square of a row and a column, when all of it is seen. */
+async function square(stage, count) {
+  const box = await stage.boundingBox();
+  const margin = Math.min(56, Math.max(26, Math.round((0.9 * box.width) / count)));
+  const cell = Math.min(box.width - margin, box.height - margin) / count;
+  const [left, top] = [margin + (box.width - margin - cell * count) / 2, margin + (box.height - margin - cell * count) / 2];
+  return (row, column) => [left + (column + 0.5) * cell, top + (row + 0.5) * cell];
+}
+
+/** The figures of the chosen pair. */
+async function shownPair(page) {
+  const names = await page.locator('.pair .names b').allInnerTexts();
+  const figures = Object.fromEntries((await page.locator('.pair .values dt').allInnerTexts()).map((name, i) => [name, i]));
+  const numbers = await page.locator('.pair .values dd').allInnerTexts();
+  const number = (name) => Number(numbers[figures[name]].replaceAll(/\s/g, ''));
+  return { names, inliers: number('inliers'), matches: number('matches'), geometry: numbers[figures.geometry] };
+}
+
+for (const hash of ['#2d', '#gl']) {
+  test(`a collection: squares, graph and matches are moved, hovered, filtered and clicked (${hash})`, async () => {
+    const { page, problems, close } = await open('ring.html', { hash });
+    const { names, pairs, count, tried, pairOf } = collection('ring.html');
+    const [stage, matches] = [page.locator('.stage').first(), page.locator('.stage').last()];
+    assert.equal(await stage.getAttribute('data-painter'), hash === '#gl' ? 'WebGL 2' : '2-D canvas');
+    assert.equal(await tile(page, 'pairs'), String(pairs.length));
+
+    // What the cursor is told of squares is what the data hold.
+    const box = await stage.boundingBox();
+    const place = await square(stage, count);
+    const kinds = { pair: 0, tried: 0, untried: 0 };
+    for (let k = 0; k < 90; k++) {
+      const [i, j] = [(k * 7) % count, (k * 7 + 1 + (k % 13)) % count];
+      const [x, y] = place(i, j);
+      await page.mouse.move(box.x + x, box.y + y);
+      const told = await page.locator('.tip').innerText();
+      const pair = pairOf(i, j);
+      kinds[pair ? 'pair' : tried(i, j) ? 'tried' : 'untried']++;
+      const expected = pair
+        ? [names[pair.a], names[pair.b], `${pair.inliers} inliers of ${pair.matches} matches, ${pair.geometry}`]
+        : [names[i], names[j], tried(i, j) ? 'tried, no result' : 'not tried'];
+      assert.deepEqual(told.replaceAll('\u202f', '').split('\n'), expected, `row ${i}, column ${j}`);
+    }
+    for (const [kind, n] of Object.entries(kinds)) assert.ok(n > 3, `${n} squares: ${kind}`);
+
+    // Clicking a square shows its pair; walking goes from the strongest to the weakest.
+    const weak = pairs[pairs.length - 2];
+    const [wx, wy] = place(weak.b, weak.a);
+    await changes(matches, 'another pair', () => page.mouse.click(box.x + wx, box.y + wy));
+    assert.deepEqual(await shownPair(page), { names: [names[weak.a], names[weak.b]], inliers: weak.inliers, matches: weak.matches, geometry: weak.geometry });
+    await stage.focus();
+    await page.keyboard.press('Home');
+    for (let i = 0; i < 4; i++) {
+      assert.equal((await shownPair(page)).inliers, pairs[i].inliers);
+      await changes(stage, 'the next pair', () => page.keyboard.press('ArrowRight'));
+    }
+    await page.keyboard.press('ArrowLeft');
+    assert.match(await page.locator('.status').innerText(), /^Number 4 of/);
+    await page.keyboard.press('End');
+    assert.equal((await shownPair(page)).inliers, pairs[pairs.length - 1].inliers);
+
+    // Through the row of a photograph.
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('ArrowDown');
+    const row = pairs.filter((p) => p.a === 1 || p.b === 1);
+    assert.equal((await page.locator('.chosen').innerText()).split(' all pairs')[0].trim(), `Only the ${row.length} pairs of ${names[1]}`.replace('  ', ' '));
+    for (const { inliers } of row) {
+      assert.equal((await shownPair(page)).inliers, inliers);
+      await page.keyboard.press('ArrowRight');
+    }
+    await changes(stage, 'all pairs', () => page.getByRole('button', { name: 'all pairs' }).click());
+
+    // Moving, ordering, colours, filters.
+    await changes(stage, 'the wheel', async () => {
+      await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+      await page.mouse.wheel(0, -500);
+    });
+    await changes(stage, 'dragging', async () => {
+      await page.mouse.down();
+      await page.mouse.move(box.x + box.width / 2 + 60, box.y + box.height / 2 + 30, { steps: 4 });
+      await page.mouse.up();
+    });
+    await changes(stage, 'showing all', () => page.getByRole('button', { name: 'show all' }).click());
+    await changes(stage, 'the geometry', () => choose(page, 'geometry'));
+    await choose(page, 'inliers');
+    const kept = async () => Number((await page.locator('.kept').innerText()).split(' of ')[0].replaceAll(/\s/g, ''));
+    await changes(stage, 'a kind of geometry', () => page.getByRole('button', { name: /^planar or panoramic/ }).click());
+    assert.equal(await kept(), pairs.filter((p) => p.geometry !== 'planar or panoramic').length);
+    await page.getByRole('button', { name: /^planar or panoramic/ }).click();
+    await changes(stage, 'the histogram', async () => {
+      await page.getByRole('slider', { name: /least inliers/ }).focus();
+      for (let i = 0; i < 4; i++) await page.keyboard.press('PageUp');
+    });
+    const few = await kept();
+    assert.ok(few > 0 && few < pairs.length, `${few} of ${pairs.length} pairs are kept`);
+    const waiting = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Save these as CSV' }).click();
+    const saved = readFileSync(await (await waiting).path(), 'utf8').trim().split('\n');
+    const cell = (text) => (/[",\n\r]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
+    assert.deepEqual(saved, ['a,b,inliers,matches,geometry', ...pairs.slice(0, few).map((p) => [cell(names[p.a]), cell(names[p.b]), p.inliers, p.matches, p.geometry].join(','))]);
+
+    // The graph.
+    await page.getByRole('slider', { name: /least inliers/ }).focus();
+    await changes(stage, 'no filter', () => page.keyboard.press('Home'));
+    assert.equal(await kept(), pairs.length);
+    await changes(stage, 'the graph', () => choose(page, 'graph'));
+    await changes(stage, 'the wheel over the graph', async () => {
+      await page.mouse.move(box.x + box.width / 2, box.y + box.height * 0.2);
+      await page.mouse.wheel(0, -300);
+    });
+    await page.getByRole('button', { name: 'show all' }).click();
+    // Somewhere on the ring there is a photograph.
+    let found = '';
+    for (let i = 0; i < 240 && !/pairs$/.test(found); i++) {
+      await page.mouse.move(box.x + ((i % 60) / 60) * box.width, box.y + box.height * (0.3 + 0.1 * Math.floor(i / 60)));
+      found = (await page.locator('.tip').isVisible()) ? await page.locator('.tip').innerText() : '';
+    }
+    assert.match(found, /pairs$/, 'a photograph of the graph is told');
+    await changes(stage, 'a photograph clicked', async () => {
+      await page.mouse.down();
+      await page.mouse.up();
+    });
+    assert.ok((await page.locator('.chosen').innerText()).includes(found.split('\n')[0]), 'its pairs alone');
+
+    // The matches of the pair.
+    const place_ = await matches.boundingBox();
+    await changes(matches, 'hovering a match', async () => {
+      for (let i = 0; i < 40 && !(await page.locator('.pair .values').innerText()).includes('under the cursor'); i++) await page.mouse.move(place_.x + place_.width * (0.2 + 0.006 * i), place_.y + place_.height * 0.5);
+    });
+    await changes(matches, 'the wheel over the pair', () => page.mouse.wheel(0, -400));
+    assert.deepEqual(problems, []);
+    await close();
+  });
+}
+
+test('squares of pairs, of pairs without result and of pairs not tried are told apart', async () => {
+  const { page, close } = await open('ring.html', { hash: '#2d' });
+  const { pairs, count, tried, pairOf } = collection('ring.html');
+  const stage = page.locator('.stage').first();
+  const place = await square(stage, count);
+  const brightness = async (i, j) => {
+    const [x, y] = place(i, j);
+    const [r, g, b] = await stage.evaluate((s, [px, py]) => {
+      const canvas = s.querySelector('canvas');
+      const scale = canvas.width / s.clientWidth;
+      return Array.from(canvas.getContext('2d').getImageData(Math.round(px * scale), Math.round(py * scale), 1, 1).data);
+    }, [x, y]);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  await page.mouse.move(0, 0);
+  await picture(stage);
+  const of = (test_) => Array.from({ length: count * count }, (_, k) => [Math.floor(k / count), k % count]).find(([i, j]) => i !== j && test_(i, j));
+  const strong = pairs[1];
+  const levels = [await brightness(...of((i, j) => !tried(i, j))), await brightness(...of((i, j) => tried(i, j) && !pairOf(i, j))), await brightness(strong.a, strong.b)];
+  assert.ok(levels[1] - levels[0] > 30 && levels[2] - levels[1] > 60, levels.join(', '));
+  await close();
+});
+
+test('photographs are found by name, and those with problems are listed', async () => {
+  const { page, problems, close } = await open('ring.html', { width: 390, height: 844 });
+  const { names, images, pairs } = collection('ring.html');
+  assert.ok(names.includes('</script><!--<b>'), names[0]);
+  assert.equal(await page.locator('script').count(), 2, 'no script but the page\'s own');
+  const search = page.getByRole('searchbox', { name: 'Find a photograph' });
+  await search.fill('</SCRIPT');
+  assert.deepEqual(await page.locator('.found button').allInnerTexts(), [`${names[0]} · ${pairs.filter((p) => p.a === 0 || p.b === 0).length}`]);
+  await search.press('Enter');
+  assert.match(await page.locator('.chosen').innerText(), /<\/script><!--<b>/);
+  assert.ok((await shownPair(page)).names.includes(names[0]));
+  await search.fill('img_');
+  assert.equal(await page.locator('.found button').count(), 8);
+  assert.match(await page.locator('.found').innerText(), /and 15 more/);
+  await search.fill('nowhere');
+  assert.equal(await page.locator('.found').innerText(), 'no such name');
+  await page.locator('.problems summary').click();
+  const listed = await page.locator('.problems li').allInnerTexts();
+  const unreadable = images.filter((image) => image.problem);
+  const alone = images.filter((image, i) => !image.problem && !pairs.some((p) => p.a === i || p.b === i));
+  assert.equal(listed.length, unreadable.length + alone.length);
+  for (const image of unreadable) assert.ok(listed.some((line) => line.includes(image.name) && line.includes(image.problem)), image.name);
+  for (const image of alone) assert.ok(listed.some((line) => line.includes(image.name) && line.includes('tried with')), image.name);
+  await page.locator('.problems button').first().click();
+  assert.match(await page.locator('.status').innerText(), /has no such pair/);
+  assert.deepEqual(problems, []);
+  await close();
+});
+
+test('collections of one, without pairs, of hundreds and of thousands', async () => {
+  for (const name of ['one.html', 'none.html', 'three.html', 'three-hundred.html', 'two-thousand.html']) {
+    const began = performance.now();
+    const { page, problems, close } = await open(name, { hash: '#2d' });
+    const opened = performance.now() - began;
+    const stage = page.locator('.stage').first();
+    for (const map of ['graph', 'matrix']) {
+      await changes(stage, `${name}: ${map}`, () => choose(page, map));
+      const box = await stage.boundingBox();
+      await stage.focus();
+      for (const key of ['ArrowRight', 'ArrowDown', 'End', 'Home', '+', '0', 'Escape', 'Escape']) await page.keyboard.press(key);
+      await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+      await changes(stage, `${name}: the wheel`, () => page.mouse.wheel(0, -300));
+      await page.mouse.click(box.x + box.width / 3, box.y + box.height / 2);
+      if (name === 'three-hundred.html' && map === 'graph') await changes(stage, 'all edges', () => choose(page, 'all'));
+      if (name === 'two-thousand.html' && map === 'graph') assert.match(await page.locator('.view').innerText(), /too many for one graph/);
+    }
+    if (name === 'two-thousand.html') {
+      assert.match(await page.locator('.note').innerText(), /inliers are in this file as lines, at most \d+ of a pair/);
+      assert.ok(statSync(at(name)).size <= 8e6, `${statSync(at(name)).size} bytes`);
+    }
+    if (name === 'none.html') assert.match(await page.locator('.view').innerText(), /No two photographs are connected/);
+    console.log(`${name}: ${opened.toFixed(0)} ms`);
+    assert.deepEqual(problems, [], name);
+    await close();
+  }
+});
+
+test('a collection without JavaScript is a matrix, photographs and tables', async () => {
+  const { page, close } = await open('ring.html', { script: false });
+  const { names, pairs } = collection('ring.html');
+  assert.ok((await page.locator('.still').first().screenshot()).length > 20_000, 'the still picture shows something');
+  const rows = await page.locator('.still-figures table').first().locator('tr').allInnerTexts();
+  assert.deepEqual(rows[1].split('\t'), [names[pairs[0].a], names[pairs[0].b], String(pairs[0].inliers), String(pairs[0].matches), pairs[0].geometry]);
+  assert.match(await page.locator('.still-figures').innerText(), /the file ends in the middle of the picture/);
+  await close();
+  const lively = await open('ring.html');
+  assert.equal(await lively.page.locator('.still-figures').count(), 0, 'the view has its own');
+  await lively.close();
 });
 
 test('twenty thousand matches pan at thirty frames a second', async () => {

@@ -21,12 +21,15 @@ pub(crate) fn test(data: &Path) -> Result<()> {
     let started = Instant::now();
     npm(&["run", "--silent", "types"])?;
     let mut build = Command::new(env!("CARGO"));
-    succeed(build.args(["build", "--quiet", "--package", "tiepoint-cli"]).current_dir(workspace()))?;
+    build.args(["build", "--quiet", "--workspace", "--bin", "tiepoint", "--example", "collection"]);
+    succeed(build.current_dir(workspace()))?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), Into::into);
-    let program = target.join("debug").join(format!("tiepoint{}", std::env::consts::EXE_SUFFIX));
-    let program = program.canonicalize().map_err(|e| format!("{}: {e}", program.display()))?;
+    let built = |name: &str| {
+        let program = target.join("debug").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
+        program.canonicalize().map_err(|e| format!("{}: {e}", program.display()))
+    };
     let mut browser = command(&["run", "--silent", "test"]);
-    browser.env("TIEPOINT", program);
+    browser.env("TIEPOINT", built("tiepoint")?).env("COLLECTIONS", built("examples/collection")?);
     if let Ok(data) = data.canonicalize() {
         browser.env("TIEPOINT_DATA", data);
     }

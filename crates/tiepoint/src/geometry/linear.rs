@@ -5,9 +5,9 @@
 
 /// Solves a x = b for a square `a` in place, by elimination with row pivoting. `None` when a pivot vanishes.
 pub(super) fn solve<const N: usize>(a: &mut [[f64; N]; N], b: &mut [f64; N]) -> Option<[f64; N]> {
-    let scale = a.iter().flatten().fold(0.0, |m: f64, v| m.max(v.abs()));
+    let scale = a.iter().flatten().fold(0.0, |m: f64, v| if v.abs() > m { v.abs() } else { m });
     for c in 0..N {
-        let pivot = (c..N).max_by(|&i, &j| a[i][c].abs().total_cmp(&a[j][c].abs()))?;
+        let pivot = (c + 1..N).fold(c, |best, r| if a[r][c].abs() > a[best][c].abs() { r } else { best });
         let size = a[pivot][c].abs();
         if size <= scale * 1e-15 || size.is_nan() {
             return None;
@@ -24,47 +24,10 @@ pub(super) fn solve<const N: usize>(a: &mut [[f64; N]; N], b: &mut [f64; N]) -> 
     }
     let mut x = [0.0; N];
     for r in (0..N).rev() {
-        let known: f64 = (r + 1..N).map(|k| a[r][k] * x[k]).sum();
-        x[r] = (b[r] - known) / a[r][r];
+        let rest = (r + 1..N).fold(b[r], |rest, k| rest - a[r][k] * x[k]);
+        x[r] = rest / a[r][r];
     }
     x.iter().all(|v| v.is_finite()).then_some(x)
-}
-
-/// Two vectors that span the null space of a 7×9 matrix of rank 7, by elimination with full pivoting.
-pub(super) fn null_plane(a: &mut [[f64; 9]; 7]) -> Option<[[f64; 9]; 2]> {
-    let mut order: [usize; 9] = std::array::from_fn(|i| i);
-    let scale = a.iter().flatten().fold(0.0, |m: f64, v| m.max(v.abs()));
-    for c in 0..7 {
-        let (mut best, mut at) = (0.0, (c, c));
-        for r in c..7 {
-            for k in c..9 {
-                if a[r][k].abs() > best {
-                    (best, at) = (a[r][k].abs(), (r, k));
-                }
-            }
-        }
-        if best <= scale * 1e-12 {
-            return None;
-        }
-        a.swap(c, at.0);
-        a.iter_mut().for_each(|row| row.swap(c, at.1));
-        order.swap(c, at.1);
-        let pivot = a[c];
-        for (r, row) in a.iter_mut().enumerate() {
-            let f = row[c] / pivot[c];
-            if r != c {
-                (c..9).for_each(|k| row[k] -= f * pivot[k]);
-            }
-        }
-    }
-    let vector = |free: usize| {
-        let mut v = [0.0; 9];
-        v[order[free]] = 1.0;
-        (0..7).for_each(|r| v[order[r]] = -a[r][free] / a[r][r]);
-        let norm = v.iter().map(|x| x * x).sum::<f64>().sqrt();
-        v.map(|x| x / norm)
-    };
-    Some([vector(7), vector(8)])
 }
 
 /// Eigenvalues and, as rows, eigenvectors of a symmetric matrix, by cyclic Jacobi rotations; ascending.

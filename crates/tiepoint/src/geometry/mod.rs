@@ -11,6 +11,7 @@ pub mod estimate;
 mod linear;
 mod matrix;
 mod model;
+mod real;
 pub mod rectify;
 pub mod two_view;
 pub mod warp;

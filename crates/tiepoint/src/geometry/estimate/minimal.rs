@@ -1,8 +1,8 @@
 //! The models that exactly fit as few matches as determine them.
 
 use super::points::Points;
+use super::seven_point::seven_point;
 use crate::geometry::ModelKind;
-use crate::geometry::linear::{cubic_roots, null_plane};
 use crate::geometry::matrix::{Mat3, adjugate, determinant, dot, product, times, transpose};
 
 /// Up to three models through a sample; none when the sample is degenerate.
@@ -67,24 +67,8 @@ fn similarity(p: &Points, sample: &[usize]) -> Option<Mat3> {
     Some([[c, -s, tx], [s, c, ty], [0.0, 0.0, 1.0]])
 }
 
-/// The seven-point method: F = x F₁ + (1 − x) F₂ over the null space of the epipolar constraints, with x
-/// from det F = 0.
 fn fundamental(p: &Points, sample: &[usize]) -> [Option<Mat3>; 3] {
-    let mut rows = [[0.0; 9]; 7];
-    for (row, &i) in rows.iter_mut().zip(sample) {
-        let (a, b) = (p.a(i), p.b(i));
-        *row = std::array::from_fn(|e| b[e / 3] * a[e % 3]);
-    }
-    let Some([f, g]) = null_plane(&mut rows) else { return [None; 3] };
-    let at = |x: f64| -> Mat3 {
-        std::array::from_fn(|i| std::array::from_fn(|j| x * f[3 * i + j] + (1.0 - x) * g[3 * i + j]))
-    };
-    // The cubic through det F(x) at −1, 0, 1 and 2.
-    let [m, z, o, t] = [-1.0, 0.0, 1.0, 2.0].map(|x| determinant(&at(x)));
-    let c2 = 0.5 * (o + m) - z;
-    let c3 = (t - z - 4.0 * c2 - (o - m)) / 6.0;
-    let c1 = 0.5 * (o - m) - c3;
-    let mut found = [None; 3];
-    found.iter_mut().zip(cubic_roots([z, c1, c2, c3])).for_each(|(out, x)| *out = Some(at(x)));
-    found
+    let Ok(sample) = <[usize; 7]>::try_from(sample) else { return [None; 3] };
+    let found = seven_point(&sample.map(|i| [p.xa[i], p.ya[i]]), &sample.map(|i| [p.xb[i], p.yb[i]]));
+    found.map(|(m, exists)| exists.then(|| std::array::from_fn(|i| std::array::from_fn(|j| m[3 * i + j]))))
 }

@@ -16,6 +16,7 @@ pub(super) mod points;
 pub(super) mod residual;
 pub(super) mod sampler;
 mod score;
+pub(super) mod seven_point;
 
 use super::matrix::Mat3;
 use super::{Affine, Fundamental, Homography, Model, ModelKind, Similarity};
@@ -128,7 +129,7 @@ pub fn estimate(
     let judge = Judge::new(kind, &points, options, cpu.level());
     let qualities: Vec<f64> = usable.iter().map(|&i| pairs[i].quality).collect();
     let sampler = Sampler::new(&qualities, kind.minimum(), options.seed);
-    let (best, iterations) = search(&judge, sampler, options, cpu);
+    let (best, iterations) = search(&judge, &sampler, options, cpu);
     let Some(best) = best else { return Err(degenerate::explain(&judge)) };
     finish(&judge, best, &usable, iterations)
 }
@@ -192,7 +193,7 @@ struct Scored {
 /// Draws and judges samples until the confidence is reached.
 fn search(
     judge: &Judge<'_>,
-    sampler: Sampler,
+    sampler: &Sampler,
     options: &RobustOptions,
     cpu: &Cpu,
 ) -> (Option<Scored>, usize) {

@@ -105,7 +105,7 @@ mod tests {
             assert_eq!(Evidence { scale, turn: 0.0 }.bins(), None, "{scale}");
         }
         assert_eq!(Evidence { scale: 1.0, turn: f32::NAN }.bins(), None, "not a number");
-        for (scale, turn) in [(1e-30, -7.0), (1e30, 7.0), (1.0, -1e-9), (1.0, 6.283_185)] {
+        for (scale, turn) in [(1e-30, -7.0), (1e30, 7.0), (1.0, -1e-9), (1.0, std::f32::consts::TAU)] {
             let [s, t] = Evidence { scale, turn }.bins().unwrap();
             assert!(s < SCALES && t < TURNS, "{scale} {turn}: {s} {t}");
         }

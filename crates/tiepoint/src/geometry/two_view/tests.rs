@@ -96,6 +96,33 @@ fn a_scene_in_depth_is_uncalibrated_without_cameras() {
 }
 
 #[test]
+fn known_focal_lengths_make_it_calibrated_and_wrong_ones_do_not() {
+    for seed in 0..8 {
+        let mut rig = Rig::new(seed);
+        let mut matches = rig.matches(120, anywhere);
+        matches.extend(rig.wrong(100));
+        let right = found(&matches, rig.view());
+        assert_eq!(right.configuration, Configuration::Calibrated, "seed {seed}");
+        check_inliers(&right, 120, "calibrated");
+        // E of the rig, in the frame of rays.
+        let e = right.essential.unwrap().matrix();
+        let off = (0..20).map(|_| {
+            let (a, depth) = (rig.place(), 4.0 + 10.0 * rig.random.unit());
+            let (p, q) = (rig.camera.ray(a).unwrap(), rig.camera.ray(rig.partner(a, depth)).unwrap());
+            let line = super::super::matrix::times(&e, [p[0], p[1], 1.0]);
+            let norm = (line[0] * line[0] + line[1] * line[1]).sqrt();
+            1400.0 * ((q[0] * line[0] + q[1] * line[1] + line[2]) / norm).abs()
+        });
+        let off = off.fold(0.0, f64::max);
+        assert!(off < 2.0, "seed {seed}: {off} px off the epipolar line");
+        let wrong = View::new(SIZE).with_camera(Camera::centred(420.0, SIZE));
+        let wrong = found(&matches, wrong);
+        assert_eq!(wrong.configuration, Configuration::Uncalibrated, "seed {seed}: wrong focal lengths");
+        assert!(wrong.inliers.len() >= 110, "seed {seed}: {} inliers", wrong.inliers.len());
+    }
+}
+
+#[test]
 fn a_plane_and_a_turn_are_told_apart_where_focal_lengths_are_known() {
     let plane = |[x, y]: [f64; 2], _: f64| 8.0 + 0.001 * x - 0.002 * y;
     for seed in 0..8 {
@@ -179,9 +206,9 @@ fn the_answer_depends_on_neither_threads_nor_company() {
         matches.extend(rig.wrong(n));
         sets.push(matches);
     }
-    let view = View::new(SIZE);
-    let pairs: Vec<_> =
-        sets.iter().zip(1..).map(|(m, key)| ImagePair::new(m, view, view).with_key(key)).collect();
+    let view = |key: u64| if key.is_multiple_of(2) { rig.view() } else { View::new(SIZE) };
+    let pair = |(m, key)| ImagePair::new(m, view(key), view(key)).with_key(key);
+    let pairs: Vec<_> = sets.iter().map(Vec::as_slice).zip(1..).map(pair).collect();
     let options = TwoViewOptions::default();
     let expected = two_view_geometries(&pairs, &options, &Cpu::sequential().into()).unwrap();
     for threads in [2, 5] {
@@ -241,4 +268,79 @@ fn options_and_cameras_are_checked() {
     let view = View::new(SIZE).with_camera(Camera::centred(-1.0, SIZE));
     let found = two_view_geometry(&[], &view, &view, &good, &Cpu::sequential());
     assert!(matches!(found, Err(Error::Mismatch(_))), "{found:?}");
+}
+
+/// Pairs that end in every configuration, some with evidence, some calibrated; of 20 to 900 matches.
+fn of_every_kind() -> Vec<(Vec<Correspondence>, Vec<Evidence>, View)> {
+    let plane = |[x, y]: [f64; 2], _: f64| 8.0 + 0.001 * x - 0.002 * y;
+    let mut sets = Vec::new();
+    for (seed, right, wrong) in [(1, 16, 4), (2, 40, 30), (3, 90, 60), (4, 0, 24), (5, 0, 40), (6, 500, 400)]
+    {
+        for known in [false, true] {
+            for scene in 0..3 {
+                let mut rig = Rig::new(seed);
+                if scene == 2 {
+                    rig.step = [0.0; 3];
+                }
+                let mut matches = match scene {
+                    1 => rig.matches(right, plane),
+                    _ => rig.matches(right, anywhere),
+                };
+                matches.extend(rig.wrong(wrong));
+                let evidence = matches.iter().enumerate().map(|(i, _)| {
+                    let turn = rig.random.range(-3.0, 3.0);
+                    Evidence { scale: 1.0, turn: if i < right { 0.1 } else { turn as f32 } }
+                });
+                let evidence = if seed % 2 == 0 { evidence.collect() } else { Vec::new() };
+                sets.push((matches, evidence, if known { rig.view() } else { View::new(SIZE) }));
+            }
+        }
+    }
+    sets.push((
+        vec![Correspondence { a: [5.0, 6.0], b: [7.0, 8.0], quality: 0.0 }; 50],
+        vec![],
+        View::new(SIZE),
+    ));
+    sets.push((Vec::new(), Vec::new(), View::new(SIZE)));
+    sets
+}
+
+#[test]
+fn every_device_finds_what_the_cpu_finds() {
+    let sets = of_every_kind();
+    assert!(sets.len() >= FEWEST_FOR_GPU, "enough for a GPU");
+    let pairs: Vec<_> = sets
+        .iter()
+        .zip(7..)
+        .map(|((m, e, view), key)| ImagePair::new(m, *view, *view).with_evidence(e).with_key(key))
+        .collect();
+    let options = TwoViewOptions::default().with_max_iterations(1000);
+    let cpu = Cpu::sequential();
+    let expected = two_view_geometries(&pairs, &options, &cpu.clone().into()).unwrap();
+    for configuration in [
+        Configuration::Degenerate,
+        Configuration::Calibrated,
+        Configuration::Uncalibrated,
+        Configuration::Planar,
+        Configuration::Panoramic,
+        Configuration::PlanarOrPanoramic,
+    ] {
+        assert!(expected.iter().any(|e| e.configuration == configuration), "{configuration:?} is among them");
+    }
+    for gpu in crate::device::gpu::all() {
+        let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
+        let found = two_view_geometries(&pairs, &options, &processor).unwrap();
+        for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
+            assert_eq!(found, expected, "{gpu:?}: pair {i} of {} matches", pairs[i].matches.len());
+        }
+        let notes = processor.take_notes();
+        assert_eq!(notes.is_empty(), gpu.info().has_f64, "{gpu:?}: {notes:?}");
+    }
+}
+
+#[test]
+fn kernels_compile_for_every_card() {
+    use consensus::{Kind, gpu::source};
+    let sources = [Kind::Homography, Kind::Fundamental, Kind::Essential].map(source);
+    crate::device::gpu::compiles_everywhere(&sources);
 }

@@ -1,44 +1,79 @@
 //! Whether a match agrees with a model: without a division, so that it costs little and is exact to state.
 //!
-//! With F a = (l₀, l₁, ·), Fᵀ b = (m₀, m₁, ·) a match agrees with epipolar geometry when (bᵀFa)² ≤ T² (l₀² + l₁² + m₀² +
-//! m₁²): Sampson's distance (Hartley, Zisserman 2004, equation 11.9). With H a = (u, v, w) it agrees with a homography
+//! With F a = (l₀, l₁, ·), Fᵀ b = (m₀, m₁, ·) a match agrees with epipolar geometry when
+//! (bᵀFa)² ≤ T² (l₀² + l₁² + (m₀² + m₁²)): Sampson's distance (Hartley, Zisserman 2004, equation 11.9). With H a = (u, v, w) it agrees with a homography
 //! when w > 0 and (u − x w)² + (v − y w)² ≤ T² w²: the distance in B. Sums from left to right; f64, nothing fused.
 
-use super::Kind;
-use crate::geometry::estimate::points::Points;
-use crate::geometry::matrix::Mat3;
+use super::{Columns, Kind};
+use crate::geometry::real::{Real, WIDTH};
+use fearless_simd::{Simd, f64x8, prelude::*};
+
+/// A match: its places (x, y) in A and (u, v) in B.
+type Places<R> = [R; 4];
 
 #[inline(always)]
-fn epipolar(f: &Mat3, [x, y]: [f64; 2], [u, v]: [f64; 2], limit: f64) -> bool {
-    let row = |i: usize| f[i][0] * x + f[i][1] * y + f[i][2];
-    let column = |j: usize| f[0][j] * u + f[1][j] * v + f[2][j];
+fn epipolar<R: Real>(f: &[R; 9], [x, y, u, v]: Places<R>, limit: R) -> R::Mask {
+    let row = |i: usize| f[3 * i] * x + f[3 * i + 1] * y + f[3 * i + 2];
+    let column = |j: usize| f[j] * u + f[3 + j] * v + f[6 + j];
     let (l0, l1, m0, m1) = (row(0), row(1), column(0), column(1));
     let product = u * l0 + v * l1 + row(2);
-    product * product <= limit * (l0 * l0 + l1 * l1 + (m0 * m0 + m1 * m1))
+    (product * product).at_most(limit * (l0 * l0 + l1 * l1 + (m0 * m0 + m1 * m1)))
 }
 
 #[inline(always)]
-fn transfer(h: &Mat3, [x, y]: [f64; 2], [u, v]: [f64; 2], limit: f64) -> bool {
-    let row = |i: usize| h[i][0] * x + h[i][1] * y + h[i][2];
+fn transfer<R: Real>(h: &[R; 9], [x, y, u, v]: Places<R>, limit: R) -> R::Mask {
+    let row = |i: usize| h[3 * i] * x + h[3 * i + 1] * y + h[3 * i + 2];
     let w = row(2);
     let (p, q) = (row(0) - u * w, row(1) - v * w);
-    w > 0.0 && p * p + q * q <= limit * (w * w)
+    R::both(w.above(w.constant(0.0)), (p * p + q * q).at_most(limit * (w * w)))
+}
+
+#[inline(always)]
+fn agrees<R: Real>(kind: Kind, m: &[R; 9], places: Places<R>, limit: R) -> R::Mask {
+    match kind {
+        Kind::Homography => transfer(m, places, limit),
+        Kind::Fundamental | Kind::Essential => epipolar(m, places, limit),
+    }
 }
 
 /// Positions of the matches that agree, ascending. `limit` is T².
-pub(super) fn inliers(kind: Kind, m: &Mat3, p: &Points, limit: f64) -> Vec<usize> {
-    let place = |i: usize| ([p.xa[i], p.ya[i]], [p.xb[i], p.yb[i]]);
-    let agrees = |&i: &usize| {
-        let (a, b) = place(i);
-        match kind {
-            Kind::Homography => transfer(m, a, b, limit),
-            Kind::Fundamental | Kind::Essential => epipolar(m, a, b, limit),
-        }
-    };
-    (0..p.len()).filter(agrees).collect()
+pub(super) fn inliers(kind: Kind, m: &[f64; 9], columns: &Columns, limit: f64) -> Vec<usize> {
+    (0..columns.matches).filter(|&i| agrees(kind, m, columns.at(i), limit)).collect()
 }
 
-/// How many matches agree.
-pub(super) fn count(kind: Kind, m: &Mat3, p: &Points, limit: f64) -> u32 {
-    inliers(kind, m, p, limit).len() as u32
+/// Vectors after which a count that cannot exceed `least` any more ends.
+const LOOK: usize = 8;
+
+/// How many matches agree, or any number up to `least` if they are no more than that.
+#[inline(always)]
+pub(super) fn count<S: Simd>(
+    simd: S,
+    kind: Kind,
+    m: &[f64; 9],
+    columns: &Columns,
+    limit: f64,
+    least: u32,
+) -> u32 {
+    let model = m.map(|v| f64x8::splat(simd, v));
+    let (one, zero) = (f64x8::splat(simd, 1.0), f64x8::splat(simd, 0.0));
+    let limit = f64x8::splat(simd, limit);
+    let mut sum = zero;
+    let vectors = columns.matches.div_ceil(WIDTH);
+    for first in (0..vectors).step_by(LOOK) {
+        for i in first..vectors.min(first + LOOK) {
+            let agrees = agrees(kind, &model, columns.vector(simd, i), limit);
+            sum += agrees.select(one, zero);
+        }
+        let left = columns.matches.saturating_sub((first + LOOK) * WIDTH);
+        let found = total(sum);
+        if left > 0 && found + left as u32 <= least {
+            return found;
+        }
+    }
+    total(sum)
+}
+
+#[inline(always)]
+fn total<S: Simd>(sum: f64x8<S>) -> u32 {
+    (0..WIDTH).map(|i| sum[i]).sum::<f64>() as u32
 }

@@ -8,10 +8,15 @@
 //! Sums over the matches are [`LANES`] sums, of every [`LANES`]-th match each, in their order, and then added in pairs:
 //! lane l and lane l + 32, then l and l + 16, and so on. f64, nothing fused.
 
-use super::{Found, Kind, Prepared, Rays, agreement};
+#![expect(clippy::needless_range_loop, reason = "indices of rows and columns are the notation here")]
+
+use super::{Columns, Found, Kind, Prepared, Rays, flat};
+use crate::device::{Level, dispatch};
 use crate::geometry::ModelKind;
 use crate::geometry::estimate::residual::Normal;
 use crate::geometry::matrix::{Mat3, cayley, is_finite, product, skew};
+use crate::geometry::real::{Real, WIDTH};
+use fearless_simd::{Simd, f64x8, prelude::*};
 
 /// Sums side by side.
 pub(super) const LANES: usize = super::BATCH;
@@ -20,14 +25,13 @@ pub(super) const LANES: usize = super::BATCH;
 const LIMITS: [f64; 6] = [4.0, 2.25, 1.0, 1.0, 1.0, 1.0];
 
 /// The model of most inliers among the start and those of [`LIMITS`]' steps; of as many the last.
-pub(super) fn improve(prepared: &Prepared, start: Found) -> Found {
-    let limit = prepared.threshold * prepared.threshold;
-    let count = |model: &Mat3| agreement::count(start.kind, model, &prepared.points, limit);
+pub(super) fn improve(prepared: &Prepared, start: Found, level: Level) -> Found {
+    let limit = prepared.limit();
     let mut best = start;
     let mut at = start;
     for wide in LIMITS {
-        let Some(next) = step(prepared, &at, wide * limit) else { break };
-        at = Found { inliers: count(&next.model), ..next };
+        let Some(next) = step(prepared, &at, wide * limit, level) else { break };
+        at = Found { inliers: prepared.count(&next, level), ..next };
         if at.inliers >= best.inliers {
             best = at;
         }
@@ -35,11 +39,24 @@ pub(super) fn improve(prepared: &Prepared, start: Found) -> Found {
     best
 }
 
-fn step(prepared: &Prepared, at: &Found, limit: f64) -> Option<Found> {
-    let normal = match at.kind {
-        Kind::Homography => transfer(prepared, &at.model, limit),
-        Kind::Fundamental | Kind::Essential => epipolar(prepared, &at.model, limit),
-    };
+/// Steps of the last model, and the share of inliers, one in so many, that it may lose by them: where they lead has been
+/// fitted to all inliers, and where they start perhaps to a few.
+const LAST_STEPS: usize = 4;
+const LOSS: u32 = 32;
+
+/// Where the steps lead from the best model, unless too many of its inliers are lost.
+pub(super) fn settle(prepared: &Prepared, best: Found, level: Level) -> Found {
+    let mut at = best;
+    for _ in 0..LAST_STEPS {
+        let Some(next) = step(prepared, &at, prepared.limit(), level) else { return best };
+        at = next;
+    }
+    let settled = Found { inliers: prepared.count(&at, level), ..at };
+    if settled.inliers >= best.inliers - best.inliers / LOSS { settled } else { best }
+}
+
+fn step(prepared: &Prepared, at: &Found, limit: f64, level: Level) -> Option<Found> {
+    let normal = normal(at.kind, &at.model, &prepared.columns, limit, level);
     let next = match (at.kind, &prepared.rays) {
         (Kind::Homography, _) => Found { model: normal.step(ModelKind::Homography, &at.model, 0.0)?, ..*at },
         (Kind::Fundamental, _) => {
@@ -62,66 +79,134 @@ fn step_essential(normal: &Normal, e: &Mat3, rays: &Rays) -> Option<Mat3> {
     let axis = |i: usize| skew(std::array::from_fn(|j| f64::from(u8::from(i == j))));
     let basis: [[f64; 9]; 6] = std::array::from_fn(|i| {
         let turned = if i < 3 { product(&axis(i), e) } else { product(e, &axis(i - 3)) };
-        let f = rays.fundamental(&turned);
-        std::array::from_fn(|k| f[k / 3][k % 3])
+        flat(&rays.fundamental(&turned))
     });
     let [a, b, c, d, f, g] = normal.along(&basis, DAMPING)?;
     Some(product(&product(&cayley([a, b, c]), e), &cayley([d, f, g])))
 }
 
-/// `K` sums over `n` terms in the order of the contract; a term that is `None` adds nothing.
-fn sums<const K: usize>(n: usize, term: impl Fn(usize) -> Option<[f64; K]>) -> [f64; K] {
-    let mut lanes = [[0.0; K]; LANES];
-    for i in 0..n {
-        if let Some(term) = term(i) {
-            lanes[i % LANES].iter_mut().zip(term).for_each(|(sum, t)| *sum += t);
+/// The weighted system of a step.
+pub(super) fn normal(kind: Kind, m: &Mat3, columns: &Columns, limit: f64, level: Level) -> Normal {
+    let m = flat(m);
+    match kind {
+        Kind::Homography => homography(&dispatch!(level, simd => transfer_sums(simd, &m, columns, limit))),
+        Kind::Fundamental | Kind::Essential => {
+            epipolar(&dispatch!(level, simd => epipolar_sums(simd, &m, columns, limit)))
         }
     }
+}
+
+/// Sums for epipolar geometry: the upper triangle of the system, row by row, and its right side.
+pub(super) const EPIPOLAR: usize = 54;
+/// Sums for a homography.
+pub(super) const TRANSFER: usize = 33;
+
+#[inline(always)]
+fn epipolar_sums<S: Simd>(simd: S, m: &[f64; 9], columns: &Columns, limit: f64) -> [f64; EPIPOLAR] {
+    let model = m.map(|v| f64x8::splat(simd, v));
+    let limit = f64x8::splat(simd, limit);
+    sums(
+        simd,
+        columns,
+        #[inline(always)]
+        |i| epipolar_term(&model, columns.vector(simd, i), limit),
+    )
+}
+
+#[inline(always)]
+fn transfer_sums<S: Simd>(simd: S, m: &[f64; 9], columns: &Columns, limit: f64) -> [f64; TRANSFER] {
+    let model = m.map(|v| f64x8::splat(simd, v));
+    let limit = f64x8::splat(simd, limit);
+    sums(
+        simd,
+        columns,
+        #[inline(always)]
+        |i| transfer_term(&model, columns.vector(simd, i), limit),
+    )
+}
+
+/// `K` sums over vectors of terms in the order of the contract.
+#[inline(always)]
+fn sums<S: Simd, const K: usize>(
+    simd: S,
+    columns: &Columns,
+    term: impl Fn(usize) -> [f64x8<S>; K],
+) -> [f64; K] {
+    let mut lanes = [[0.0; LANES]; K];
+    let vectors = columns.matches.div_ceil(WIDTH);
+    for part in 0..LANES / WIDTH {
+        let mut sums = [f64x8::splat(simd, 0.0); K];
+        for i in (part..vectors).step_by(LANES / WIDTH) {
+            let term = term(i);
+            for k in 0..K {
+                sums[k] += term[k];
+            }
+        }
+        for k in 0..K {
+            sums[k].store_slice(&mut lanes[k][part * WIDTH..][..WIDTH]);
+        }
+    }
+    lanes.map(in_pairs)
+}
+
+fn in_pairs(mut lanes: [f64; LANES]) -> f64 {
     let mut half = LANES / 2;
     while half > 0 {
-        let (low, high) = lanes.split_at_mut(half);
-        low.iter_mut().zip(high).for_each(|(l, h)| (0..K).for_each(|k| l[k] += h[k]));
+        (0..half).for_each(|l| lanes[l] += lanes[l + half]);
         half /= 2;
     }
     lanes[0]
 }
 
-/// Tukey's biweight of r² / T²; `None` beyond.
-fn biweight(share: f64) -> Option<f64> {
-    let q = 1.0 - share;
-    (q > 0.0).then_some(q * q)
+/// Tukey's biweight of r² / T².
+#[inline(always)]
+fn biweight<R: Real>(share: R) -> R {
+    let q = share.constant(1.0) - share;
+    q * q
 }
 
-fn epipolar(prepared: &Prepared, f: &Mat3, limit: f64) -> Normal {
-    let p = &prepared.points;
-    let sums: [f64; 54] = sums(prepared.len(), |i| {
-        let ([x, y], [u, v]) = ([p.xa[i], p.ya[i]], [p.xb[i], p.yb[i]]);
-        let row = |r: usize| f[r][0] * x + f[r][1] * y + f[r][2];
-        let column = |c: usize| f[0][c] * u + f[1][c] * v + f[2][c];
-        let (l, m) = ([row(0), row(1)], [column(0), column(1)]);
-        let norm = l[0] * l[0] + l[1] * l[1] + (m[0] * m[0] + m[1] * m[1]);
-        let error = u * l[0] + v * l[1] + row(2);
-        let weight = biweight(error * error / (limit * norm))? / norm;
-        let slope = error / norm;
-        let (a, b) = ([x, y, 1.0], [u, v, 1.0]);
-        let j: [f64; 9] = std::array::from_fn(|k| {
-            let (r, c) = (k / 3, k % 3);
-            let line_b = if r < 2 { l[r] * a[c] } else { 0.0 };
-            let line_a = if c < 2 { m[c] * b[r] } else { 0.0 };
-            b[r] * a[c] - slope * (line_b + line_a)
-        });
-        let mut term = [0.0; 54];
-        let mut at = 0;
-        for r in 0..9 {
-            let weighted = weight * j[r];
-            for c in r..9 {
-                term[at] = weighted * j[c];
-                at += 1;
-            }
-            term[45 + r] = weighted * -error;
+/// What a match adds: nothing beyond the limit, and nothing where there is none.
+#[inline(always)]
+fn epipolar_term<R: Real>(f: &[R; 9], [x, y, u, v]: [R; 4], limit: R) -> [R; EPIPOLAR] {
+    let row = |i: usize| f[3 * i] * x + f[3 * i + 1] * y + f[3 * i + 2];
+    let column = |j: usize| f[j] * u + f[3 + j] * v + f[6 + j];
+    let (l0, l1, m0, m1) = (row(0), row(1), column(0), column(1));
+    let norm = l0 * l0 + l1 * l1 + (m0 * m0 + m1 * m1);
+    let error = u * l0 + v * l1 + row(2);
+    let (zero, one) = (norm.constant(0.0), norm.constant(1.0));
+    let share = error * error / (limit * norm);
+    let counts = one.above(share);
+    let kept = |value: R| R::choose(counts, value, zero);
+    let weight = kept(biweight(share) / norm);
+    let (slope, error) = (kept(error / norm), kept(error));
+    let [x, y, u, v] = [x, y, u, v].map(kept);
+    let [l0, l1, m0, m1] = [l0, l1, m0, m1].map(kept);
+    // The derivative by F of the error over its gradient's length, times that length.
+    let j = [
+        u * x - slope * (l0 * x + m0 * u),
+        u * y - slope * (l0 * y + m1 * u),
+        u - slope * l0,
+        v * x - slope * (l1 * x + m0 * v),
+        v * y - slope * (l1 * y + m1 * v),
+        v - slope * l1,
+        x - slope * m0,
+        y - slope * m1,
+        one,
+    ];
+    let mut term = [zero; EPIPOLAR];
+    let mut at = 0;
+    for r in 0..9 {
+        let weighted = weight * j[r];
+        for c in r..9 {
+            term[at] = weighted * j[c];
+            at += 1;
         }
-        Some(term)
-    });
+        term[45 + r] = weighted * -error;
+    }
+    term
+}
+
+fn epipolar(sums: &[f64; EPIPOLAR]) -> Normal {
     let mut normal = Normal { matrix: [[0.0; 9]; 9], right: [0.0; 9] };
     let mut at = 0;
     for r in 0..9 {
@@ -135,34 +220,35 @@ fn epipolar(prepared: &Prepared, f: &Mat3, limit: f64) -> Normal {
 }
 
 /// The blocks of the system of a homography are Σ s aaᵀ, Σ s u aaᵀ, Σ s v aaᵀ and Σ s (u² + v²) aaᵀ with s the weight
-/// over w², (u, v) the place in B.
-fn transfer(prepared: &Prepared, h: &Mat3, limit: f64) -> Normal {
-    let p = &prepared.points;
-    let sums: [f64; 33] = sums(prepared.len(), |i| {
-        let ([x, y], b) = ([p.xa[i], p.ya[i]], [p.xb[i], p.yb[i]]);
-        let row = |r: usize| h[r][0] * x + h[r][1] * y + h[r][2];
-        let w = row(2);
-        if w.is_nan() || w <= 0.0 {
-            return None;
-        }
-        let (u, v) = (row(0) / w, row(1) / w);
-        let e = [b[0] - u, b[1] - v];
-        let weight = biweight((e[0] * e[0] + e[1] * e[1]) / limit)? / w;
-        let s = weight / w;
-        let outer = [s * x * x, s * x * y, s * x, s * y * y, s * y, s];
-        let far = u * u + v * v;
-        let a = [x, y, 1.0];
-        let along = u * e[0] + v * e[1];
-        Some(std::array::from_fn(|k| match k {
-            0..6 => outer[k],
-            6..12 => u * outer[k - 6],
-            12..18 => v * outer[k - 12],
-            18..24 => far * outer[k - 18],
-            24..27 => weight * e[0] * a[k - 24],
-            27..30 => weight * e[1] * a[k - 27],
-            _ => -(weight * along * a[k - 30]),
-        }))
-    });
+/// over w², (u, v) the place in B that H gives.
+#[inline(always)]
+fn transfer_term<R: Real>(h: &[R; 9], [x, y, xb, yb]: [R; 4], limit: R) -> [R; TRANSFER] {
+    let row = |i: usize| h[3 * i] * x + h[3 * i + 1] * y + h[3 * i + 2];
+    let w = row(2);
+    let (zero, one) = (w.constant(0.0), w.constant(1.0));
+    let (u, v) = (row(0) / w, row(1) / w);
+    let (p, q) = (xb - u, yb - v);
+    let share = (p * p + q * q) / limit;
+    let counts = R::both(w.above(zero), one.above(share));
+    let kept = |value: R| R::choose(counts, value, zero);
+    let weight = kept(biweight(share) / w);
+    let s = kept(weight / w);
+    let [x, y, u, v, p, q] = [x, y, u, v, p, q].map(kept);
+    let outer = [s * x * x, s * x * y, s * x, s * y * y, s * y, s];
+    let (far, along) = (u * u + v * v, u * p + v * q);
+    let (wp, wq, wa) = (weight * p, weight * q, -(weight * along));
+    let mut term = [zero; TRANSFER];
+    for k in 0..6 {
+        (term[k], term[6 + k]) = (outer[k], u * outer[k]);
+        (term[12 + k], term[18 + k]) = (v * outer[k], far * outer[k]);
+    }
+    for (k, by) in [x, y, one].into_iter().enumerate() {
+        (term[24 + k], term[27 + k], term[30 + k]) = (wp * by, wq * by, wa * by);
+    }
+    term
+}
+
+fn homography(sums: &[f64; TRANSFER]) -> Normal {
     let mut normal = Normal { matrix: [[0.0; 9]; 9], right: [0.0; 9] };
     let packed = [[0, 1, 2], [1, 3, 4], [2, 4, 5]];
     for r in 0..3 {
@@ -177,4 +263,45 @@ fn transfer(prepared: &Prepared, h: &Mat3, limit: f64) -> Normal {
     }
     normal.right.copy_from_slice(&sums[24..]);
     normal
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Cpu;
+    use crate::synth::Random;
+
+    /// The sums match by match, as the contract says.
+    fn plain<const K: usize>(columns: &Columns, term: impl Fn([f64; 4]) -> [f64; K]) -> [f64; K] {
+        let mut lanes = [[0.0; LANES]; K];
+        for i in 0..columns.matches {
+            let term = term(columns.at(i));
+            (0..K).for_each(|k| lanes[k][i % LANES] += term[k]);
+        }
+        lanes.map(in_pairs)
+    }
+
+    #[test]
+    fn every_level_sums_as_the_contract_says() {
+        let mut random = Random::new(2);
+        for n in [1, 7, 8, 63, 64, 65, 300] {
+            let places: Vec<[f64; 4]> =
+                (0..n).map(|_| std::array::from_fn(|_| random.range(-1.5, 1.5))).collect();
+            let columns = Columns::new(&places);
+            let m: [f64; 9] =
+                std::array::from_fn(|i| random.range(-0.3, 0.3) + f64::from(u8::from(i % 4 == 0)));
+            for limit in [0.02, 4.0] {
+                let epipolar = plain(&columns, |p| epipolar_term(&m, p, limit));
+                let transfer = plain(&columns, |p| transfer_term(&m, p, limit));
+                assert!(limit < 1.0 || n < 8 || epipolar[0] > 0.0 && transfer[0] > 0.0, "something to sum");
+                for level in Cpu::levels() {
+                    let level = Cpu::sequential().at_level(level).unwrap().level();
+                    let found = dispatch!(level, simd => epipolar_sums(simd, &m, &columns, limit));
+                    assert_eq!(found.map(f64::to_bits), epipolar.map(f64::to_bits), "{n} {limit} {level:?}");
+                    let found = dispatch!(level, simd => transfer_sums(simd, &m, &columns, limit));
+                    assert_eq!(found.map(f64::to_bits), transfer.map(f64::to_bits), "{n} {limit} {level:?}");
+                }
+            }
+        }
+    }
 }

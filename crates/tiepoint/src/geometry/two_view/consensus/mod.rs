@@ -3,7 +3,7 @@
 //! A sample of as few matches as determine the model gives up to ten models; each is judged by the number of matches
 //! within the threshold (`agreement`). The best of a batch of [`BATCH`] samples, if it beats all before, is improved by
 //! reweighted Gauss–Newton steps (`improve`), of which one with fewer inliers counts nothing (LO-RANSAC: Chum, Matas,
-//! Kittler 2003). The search ends when a model of more inliers would, with the confidence asked for, have been drawn, and
+//! Kittler 2003). At the end more steps settle it (`settle`). The search ends when a model of more inliers would, with the confidence asked for, have been drawn, and
 //! at the latest when one would have been that has as many inliers as a pair needs to be verified at all: of 20 matches
 //! that is after 48 samples of 7, as 15 have to agree.
 //!
@@ -11,15 +11,23 @@
 //! earlier ones come from the matches that evidence and quality favour (PROSAC: Chum, Matas 2005).
 
 mod agreement;
+mod five_point;
+pub(super) mod gpu;
 mod improve;
 
 use super::{Essential, ImagePair, TwoViewOptions, evidence};
+use crate::device::{Level, dispatch};
 use crate::geometry::calibration::Camera;
 use crate::geometry::estimate::points::Points;
 use crate::geometry::estimate::sampler::{MAX_SAMPLE, Sampler};
+use crate::geometry::estimate::seven_point::seven_point;
 use crate::geometry::estimate::{is_usable, minimal};
-use crate::geometry::matrix::{Mat3, is_finite, product};
+use crate::geometry::matrix::{Mat3, is_finite, product, transpose};
+use crate::geometry::real::WIDTH;
 use crate::geometry::{Homography, ModelKind};
+use crate::synth::finish;
+use fearless_simd::{Simd, f64x8, prelude::*};
+use five_point::Reduced;
 
 /// Samples that are judged together: a lane each on a GPU.
 pub(super) const BATCH: usize = 64;
@@ -118,6 +126,44 @@ impl Intrinsics {
     }
 }
 
+/// Normalised points, one array for each coordinate of A and B, filled up to whole [`BATCH`]es with what is not a number and
+/// so agrees with nothing.
+#[derive(Clone, Debug)]
+pub(super) struct Columns {
+    /// x and y in A, x and y in B.
+    values: [Vec<f64>; 4],
+    pub(super) matches: usize,
+}
+
+impl Columns {
+    fn new(places: &[[f64; 4]]) -> Self {
+        let column = |c: usize| {
+            let mut column: Vec<f64> = places.iter().map(|p| p[c]).collect();
+            column.resize(places.len().next_multiple_of(BATCH), f64::NAN);
+            column
+        };
+        Self { values: [0, 1, 2, 3].map(column), matches: places.len() }
+    }
+
+    #[inline(always)]
+    fn at(&self, i: usize) -> [f64; 4] {
+        [self.values[0][i], self.values[1][i], self.values[2][i], self.values[3][i]]
+    }
+
+    /// Eight matches.
+    #[inline(always)]
+    fn vector<S: Simd>(&self, simd: S, i: usize) -> [f64x8<S>; 4] {
+        let at = |c: usize| f64x8::from_slice(simd, &self.values[c][i * WIDTH..][..WIDTH]);
+        [at(0), at(1), at(2), at(3)]
+    }
+}
+
+/// Row by row.
+fn flat(m: &Mat3) -> [f64; 9] {
+    let [[a, b, c], [d, e, f], [g, h, i]] = *m;
+    [a, b, c, d, e, f, g, h, i]
+}
+
 /// Both cameras as matrices from points to rays.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rays {
@@ -137,6 +183,7 @@ impl Rays {
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) points: Points,
+    columns: Columns,
     /// Which matches the points are.
     pub(super) usable: Vec<usize>,
     /// The threshold between normalised points.
@@ -168,9 +215,12 @@ impl Prepared {
         };
         let rays = intrinsics(0, centre_a)
             .zip(intrinsics(1, centre_b))
-            .map(|(a, b)| Rays { ray_from_a: a, ray_from_b: crate::geometry::matrix::transpose(&b) });
+            .map(|(a, b)| Rays { ray_from_a: a, ray_from_b: transpose(&b) });
         let threshold = options.threshold_px * points.scale;
-        Some(Self { points, usable, threshold, rays, order, graded, seed: options.seed, key: pair.key })
+        let place = |i: usize| [points.xa[i], points.ya[i], points.xb[i], points.yb[i]];
+        let columns = Columns::new(&(0..usable.len()).map(place).collect::<Vec<_>>());
+        let (seed, key) = (options.seed, pair.key);
+        Some(Self { points, columns, usable, threshold, rays, order, graded, seed, key })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -178,13 +228,24 @@ impl Prepared {
     }
 
     fn sampler(&self, kind: Kind, most: u32) -> Sampler {
-        let key = self.seed ^ crate::synth::finish(self.key.wrapping_add(kind.sample() as u64));
+        let key = finish(self.seed ^ finish(self.key ^ finish(kind.sample() as u64)));
         Sampler::keyed(self.order.clone(), self.graded, kind.sample(), f64::from(most), key)
     }
 
     /// Positions of the points that agree with a model, ascending.
     pub(super) fn inliers(&self, found: &Found) -> Vec<usize> {
-        agreement::inliers(found.kind, &found.model, &self.points, self.threshold * self.threshold)
+        agreement::inliers(found.kind, &flat(&found.model), &self.columns, self.limit())
+    }
+
+    /// T².
+    fn limit(&self) -> f64 {
+        self.threshold * self.threshold
+    }
+
+    /// How many points agree with a model.
+    fn count(&self, found: &Found, level: Level) -> u32 {
+        let (model, limit) = (flat(&found.model), self.limit());
+        dispatch!(level, simd => agreement::count(simd, found.kind, &model, &self.columns, limit, 0))
     }
 
     /// An essential matrix of norm 1.
@@ -214,64 +275,136 @@ pub(super) struct FoundAll {
 }
 
 /// Searches for every kind of model. The fundamental matrix of the essential one is the first to be beaten.
-pub(super) fn search_all(prepared: &Prepared, budget: &Budget) -> FoundAll {
-    let mut found = FoundAll::default();
+pub(super) fn search_all(prepared: &Prepared, budget: &Budget, level: Level) -> FoundAll {
+    let mut iterations = 0;
     let mut run = |kind, start| {
-        let (best, drawn) = search(prepared, kind, budget, start);
-        found.iterations += drawn as usize;
+        let (best, drawn) = search(prepared, kind, budget, start, level);
+        iterations += drawn as usize;
         best
     };
     let essential = prepared.rays.is_some().then(|| run(Kind::Essential, None)).flatten();
     let start = essential.map(|e| Found { kind: Kind::Fundamental, ..e });
     let fundamental = run(Kind::Fundamental, start);
     let homography = run(Kind::Homography, None);
-    FoundAll { homography, fundamental, essential, ..found }
+    FoundAll { homography, fundamental, essential, iterations }
 }
 
 /// Searches for one kind of model; gives it and the number of samples drawn.
-fn search(prepared: &Prepared, kind: Kind, budget: &Budget, start: Option<Found>) -> (Option<Found>, u32) {
+fn search(
+    prepared: &Prepared,
+    kind: Kind,
+    budget: &Budget,
+    start: Option<Found>,
+    level: Level,
+) -> (Option<Found>, u32) {
     let most = budget.most(kind, prepared.len());
     let sampler = prepared.sampler(kind, most);
-    let mut best = start.map(|start| improve::improve(prepared, start));
+    let mut best = start.map(|start| improve::improve(prepared, start, level));
     let left = |best: &Option<Found>| {
         best.map_or(most, |b| most.min(budget.needed(kind, b.inliers, prepared.len())))
     };
     let (mut needed, mut drawn) = (left(&best), 0);
     while drawn < needed {
-        let first = u64::from(drawn);
+        let samples: [_; BATCH] = std::array::from_fn(|i| sampler.draw(u64::from(drawn) + i as u64));
         let least = best.map_or(0, |b| b.inliers);
-        let candidates = (0..BATCH as u64).flat_map(|i| models(prepared, kind, &sampler.draw(first + i)));
-        let winner = candidates.fold(None, |winner: Option<Found>, (model, essential)| {
-            let limit = prepared.threshold * prepared.threshold;
-            let inliers = agreement::count(kind, &model, &prepared.points, limit);
-            match inliers > winner.map_or(least, |w| w.inliers) {
-                true => Some(Found { kind, model, essential, inliers }),
-                false => winner,
-            }
-        });
+        let winner = dispatch!(level, simd => judge(simd, prepared, kind, &samples, least));
         drawn += BATCH as u32;
         if let Some(winner) = winner {
-            best = Some(improve::improve(prepared, winner));
+            best = Some(improve::improve(prepared, winner, level));
             needed = left(&best);
         }
     }
-    (best, drawn)
+    (best.map(|best| improve::settle(prepared, best, level)), drawn)
 }
 
-/// The models of a sample, with the essential matrices that they come from.
-fn models(prepared: &Prepared, kind: Kind, sample: &[usize; MAX_SAMPLE]) -> Vec<(Mat3, Mat3)> {
-    let sample = &sample[..kind.sample()];
-    let of = |kind| {
-        let found = minimal::models(kind, &prepared.points, sample);
-        found.into_iter().flatten().map(|m| (m, [[0.0; 3]; 3])).collect::<Vec<_>>()
-    };
-    let mut found = match (kind, &prepared.rays) {
-        (Kind::Homography, _) => of(ModelKind::Homography),
-        (Kind::Fundamental, _) => of(ModelKind::Fundamental),
-        (Kind::Essential, _) => Vec::new(),
-    };
-    found.retain(|(m, _)| is_finite(m));
-    found
+/// The model with most inliers, and more than `least`, of a batch of samples; of as many the first.
+#[inline(always)]
+fn judge<S: Simd>(
+    simd: S,
+    prepared: &Prepared,
+    kind: Kind,
+    samples: &[[usize; MAX_SAMPLE]; BATCH],
+    least: u32,
+) -> Option<Found> {
+    let mut winner: Option<Found> = None;
+    for eight in samples.as_chunks().0 {
+        let mut judged = |model: Mat3, essential: Mat3| {
+            let least = winner.map_or(least, |w| w.inliers);
+            let (limit, m) = (prepared.limit(), flat(&model));
+            let inliers = agreement::count(simd, kind, &m, &prepared.columns, limit, least);
+            if inliers > least {
+                winner = Some(Found { kind, model, essential, inliers });
+            }
+        };
+        match (kind, &prepared.rays) {
+            (Kind::Homography, _) => homographies(prepared, eight, |m| judged(m, [[0.0; 3]; 3])),
+            (Kind::Fundamental, _) => fundamentals(simd, prepared, eight, |m| judged(m, [[0.0; 3]; 3])),
+            (Kind::Essential, Some(rays)) => {
+                essentials(simd, prepared, rays, eight, |e| judged(rays.fundamental(&e), e));
+            }
+            (Kind::Essential, None) => {}
+        }
+    }
+    winner
+}
+
+/// The places of eight samples of `N` matches, side by side.
+#[inline(always)]
+fn gathered<S: Simd, const N: usize>(
+    simd: S,
+    columns: &[Vec<f64>],
+    eight: &[[usize; MAX_SAMPLE]; WIDTH],
+) -> [[f64x8<S>; 2]; N] {
+    std::array::from_fn(|i| [0, 1].map(|c| f64x8::from_fn(simd, |lane| columns[c][eight[lane][i]])))
+}
+
+fn homographies(prepared: &Prepared, eight: &[[usize; MAX_SAMPLE]; WIDTH], mut take: impl FnMut(Mat3)) {
+    for sample in eight {
+        let [found, ..] = minimal::models(ModelKind::Homography, &prepared.points, &sample[..4]);
+        found.filter(is_finite).into_iter().for_each(&mut take);
+    }
+}
+
+#[inline(always)]
+fn fundamentals<S: Simd>(
+    simd: S,
+    prepared: &Prepared,
+    eight: &[[usize; MAX_SAMPLE]; WIDTH],
+    mut take: impl FnMut(Mat3),
+) {
+    let (a, b) = prepared.columns.values.split_at(2);
+    let found = seven_point(&gathered(simd, a, eight), &gathered(simd, b, eight));
+    let (one, zero) = (f64x8::splat(simd, 1.0), f64x8::splat(simd, 0.0));
+    let found = found.map(|(model, exists)| (model, exists.select(one, zero)));
+    for lane in 0..WIDTH {
+        for (m, exists) in &found {
+            if exists[lane] > 0.0 {
+                take(std::array::from_fn(|r| std::array::from_fn(|c| m[3 * r + c][lane])));
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn essentials<S: Simd>(
+    simd: S,
+    prepared: &Prepared,
+    rays: &Rays,
+    eight: &[[usize; MAX_SAMPLE]; WIDTH],
+    mut take: impl FnMut(Mat3),
+) {
+    let (a, b) = prepared.columns.values.split_at(2);
+    let ray = |m: &Mat3, [x, y]: [f64x8<S>; 2]| [x * m[0][0] + m[0][2], y * m[1][1] + m[1][2]];
+    let back = transpose(&rays.ray_from_b);
+    let a = gathered::<S, 5>(simd, a, eight).map(|p| ray(&rays.ray_from_a, p));
+    let b = gathered::<S, 5>(simd, b, eight).map(|p| ray(&back, p));
+    let reduced = Reduced::new(&a, &b);
+    let [near, far] = reduced.values();
+    for lane in 0..WIDTH {
+        let of = |side: &[[f64x8<S>; 2]; 5]| side.map(|p| p.map(|v| v[lane]));
+        let values = [near.map(|v| v[lane]), far.map(|v| v[lane])];
+        reduced.lane(lane).solutions([&values[0], &values[1]], &of(&a), &of(&b), &mut take);
+    }
 }
 
 /// The homography in pixels.

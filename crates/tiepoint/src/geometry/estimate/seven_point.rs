@@ -1,0 +1,211 @@
+//! The seven-point method: F = F₁ + t F₂ over the null space of the epipolar constraints, with t from det F = 0
+//! (Hartley, Zisserman 2004, section 11.1.2), and of its solutions those that all seven points can be seen by: (e' × b) ·
+//! (F a) has one sign for points in front of both cameras (oriented epipolar constraint: Chum, Werner, Matas 2004).
+//!
+//! Written without a branch, for one sample or [eight](crate::geometry::real::WIDTH) side by side.
+
+#![expect(clippy::needless_range_loop, reason = "indices of rows and columns are the notation here")]
+
+use crate::geometry::real::Real;
+
+/// A matrix, row-major.
+type Matrix<R> = [R; 9];
+
+/// Vectors of length 1 that span what `rows` are orthogonal to, by Householder's reflections. Not numbers where rows depend
+/// on each other exactly.
+#[inline(always)]
+pub(in crate::geometry) fn null_space<R: Real, const ROWS: usize, const NULL: usize>(
+    rows: &mut [[R; 9]; ROWS],
+) -> [[R; 9]; NULL] {
+    let mut scales = [rows[0][0]; ROWS];
+    for k in 0..ROWS {
+        let mut square = rows[k][k] * rows[k][k];
+        for i in k + 1..9 {
+            square = square + rows[k][i] * rows[k][i];
+        }
+        let norm = square.root();
+        let first = rows[k][k];
+        scales[k] = first.constant(1.0) / (norm * (norm + first.magnitude()));
+        rows[k][k] = first + norm.with_sign(first);
+        let (done, rest) = rows.split_at_mut(k + 1);
+        rest.iter_mut().for_each(|row| reflect(&done[k], scales[k], k, row));
+    }
+    std::array::from_fn(|n| {
+        let zero = rows[0][0].constant(0.0);
+        let mut vector = [zero; 9];
+        vector[ROWS + n] = zero.constant(1.0);
+        (0..ROWS).rev().for_each(|k| reflect(&rows[k], scales[k], k, &mut vector));
+        vector
+    })
+}
+
+/// Reflects `row`, of which the elements before `k` stay.
+#[inline(always)]
+fn reflect<R: Real>(mirror: &[R; 9], scale: R, k: usize, row: &mut [R; 9]) {
+    let mut along = mirror[k] * row[k];
+    for i in k + 1..9 {
+        along = along + mirror[i] * row[i];
+    }
+    let along = along * scale;
+    for i in k..9 {
+        row[i] = row[i] - along * mirror[i];
+    }
+}
+
+#[inline(always)]
+fn determinant<R: Real>(m: &Matrix<R>) -> R {
+    m[0] * (m[4] * m[8] - m[5] * m[7]) - m[1] * (m[3] * m[8] - m[5] * m[6])
+        + m[2] * (m[3] * m[7] - m[4] * m[6])
+}
+
+/// Newton's steps to the first root, and to polish all three.
+const STEPS: usize = 20;
+const POLISH: usize = 2;
+
+/// The roots of t³ + a t² + b t + c; those that do not exist are not numbers.
+///
+/// The first root lies beyond an extremum or the inflection, on the side that the sign at the inflection tells; from
+/// farther out Newton's method comes down on it. The others are those of a quadratic.
+#[inline(always)]
+fn roots<R: Real>(a: R, b: R, c: R) -> [R; 3] {
+    let third = 1.0 / 3.0;
+    let shift = a * -third;
+    // u³ + p u + q with t = u + shift.
+    let p = b + shift * a;
+    let q = ((shift + a) * shift + b) * shift + c;
+    let zero = a.constant(0.0);
+    // Of three roots the outer ones lie within twice the extrema, ±√(−p/3). An only root lies within that and the cube
+    // root of q, which is below (|q| + 2) / 3.
+    let square = R::choose(zero.above(p), p * -third, zero);
+    let only = (q * q).above(square * square * square * 4.0);
+    let beyond = R::choose(only, (q.magnitude() + 2.0) * third, zero);
+    let mut u = (square.root() * 2.0 + beyond).with_sign(-q);
+    for _ in 0..STEPS {
+        u = u - ((u * u + p) * u + q) / (u * u * 3.0 + p);
+    }
+    let first = u + shift;
+    // t² + (a + first) t + b + first (a + first).
+    let half = (a + first) * -0.5;
+    let product = b + first * (a + first);
+    let wing = (half * half - product).root();
+    let second = half + wing.with_sign(half);
+    [first, second, product / second].map(|t| {
+        let mut t = t;
+        for _ in 0..POLISH {
+            t = t - (((t + a) * t + b) * t + c) / ((t * 3.0 + a * 2.0) * t + b);
+        }
+        t
+    })
+}
+
+/// Roots farther out are as good as infinite.
+const FARTHEST: f64 = 1e6;
+
+/// The fundamental matrices of seven matches (places in A and in B), and which of them there are.
+#[inline(always)]
+pub(in crate::geometry) fn seven_point<R: Real>(
+    a: &[[R; 2]; 7],
+    b: &[[R; 2]; 7],
+) -> [(Matrix<R>, R::Mask); 3] {
+    let one = a[0][0].constant(1.0);
+    let mut rows: [[R; 9]; 7] = std::array::from_fn(|i| epipolar_row(a[i], b[i], one));
+    let [f, g]: [[R; 9]; 2] = null_space(&mut rows);
+    // The one of greater determinant goes with t, so that the cubic has a leading term.
+    let (df, dg) = (determinant(&f), determinant(&g));
+    let swapped = df.magnitude().above(dg.magnitude());
+    let first: Matrix<R> = std::array::from_fn(|i| R::choose(swapped, g[i], f[i]));
+    let second: Matrix<R> = std::array::from_fn(|i| R::choose(swapped, f[i], g[i]));
+    let (d0, d3) = (R::choose(swapped, dg, df), R::choose(swapped, df, dg));
+    // det (first + t second) at 1 and −1.
+    let plus = determinant(&std::array::from_fn(|i| first[i] + second[i]));
+    let minus = determinant(&std::array::from_fn(|i| first[i] - second[i]));
+    let d2 = (plus + minus) * 0.5 - d0;
+    let d1 = (plus - minus) * 0.5 - d3;
+    roots(d2 / d3, d1 / d3, d0 / d3).map(|t| {
+        let model: Matrix<R> = std::array::from_fn(|i| first[i] + t * second[i]);
+        let near = one.constant(FARTHEST).above(t.magnitude());
+        (model, R::both(near, oriented(&model, a, b)))
+    })
+}
+
+/// The constraint of a match on the nine elements of a matrix.
+#[inline(always)]
+pub(in crate::geometry) fn epipolar_row<R: Real>([x, y]: [R; 2], [u, v]: [R; 2], one: R) -> [R; 9] {
+    [u * x, u * y, u, v * x, v * y, v, x, y, one]
+}
+
+/// Whether all points can lie in front of both cameras. The epipole is a mixture of the rows of F's adjugate, which are
+/// its multiples.
+#[inline(always)]
+pub(in crate::geometry) fn oriented<R: Real, const N: usize>(
+    f: &Matrix<R>,
+    a: &[[R; 2]; N],
+    b: &[[R; 2]; N],
+) -> R::Mask {
+    const MIXTURE: [f64; 3] = [0.617, 0.523, 0.588];
+    let adjugate = [
+        [f[4] * f[8] - f[5] * f[7], f[2] * f[7] - f[1] * f[8], f[1] * f[5] - f[2] * f[4]],
+        [f[5] * f[6] - f[3] * f[8], f[0] * f[8] - f[2] * f[6], f[2] * f[3] - f[0] * f[5]],
+        [f[3] * f[7] - f[4] * f[6], f[1] * f[6] - f[0] * f[7], f[0] * f[4] - f[1] * f[3]],
+    ];
+    let e: [R; 3] = std::array::from_fn(|j| {
+        adjugate[0][j] * MIXTURE[0] + adjugate[1][j] * MIXTURE[1] + adjugate[2][j] * MIXTURE[2]
+    });
+    let sign = |i: usize| {
+        let ([x, y], [u, v]) = (a[i], b[i]);
+        let line = [f[0] * x + f[1] * y + f[2], f[3] * x + f[4] * y + f[5], f[6] * x + f[7] * y + f[8]];
+        let toward = [e[1] - e[2] * v, e[2] * u - e[0], e[0] * v - e[1] * u];
+        toward[0] * line[0] + toward[1] * line[1] + toward[2] * line[2]
+    };
+    let zero = e[0].constant(0.0);
+    let first = sign(0);
+    let (mut positive, mut negative) = (first.above(zero), zero.above(first));
+    for i in 1..N {
+        let s = sign(i);
+        positive = R::both(positive, s.above(zero));
+        negative = R::both(negative, zero.above(s));
+    }
+    R::either(positive, negative)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::synth::Random;
+
+    #[test]
+    fn roots_of_cubics() {
+        let check = |roots_in: [f64; 3]| {
+            let [r, s, t] = roots_in;
+            let found = roots(-(r + s + t), r * s + s * t + t * r, -(r * s * t));
+            for expected in roots_in {
+                let near = found.iter().any(|f| (f - expected).abs() < 1e-9 * (1.0 + expected.abs()));
+                assert!(near, "{roots_in:?} gave {found:?}");
+            }
+        };
+        check([1.0, 2.0, 3.0]);
+        check([-0.5, 0.25, 900.0]);
+        check([-1e3, 1e-3, 0.7]);
+        let mut random = Random::new(4);
+        (0..200).for_each(|_| check(std::array::from_fn(|_| random.range(-3.0, 3.0))));
+        let [only, none, nor] = roots(0.0, 1.0, 1.0);
+        assert!(
+            (only + 0.682_327_803_828_019_3).abs() < 1e-12 && none.is_nan() && nor.is_nan(),
+            "one real root"
+        );
+    }
+
+    #[test]
+    fn null_spaces_are_orthogonal_to_the_rows_and_each_other() {
+        let mut random = Random::new(9);
+        let rows: [[f64; 9]; 5] = std::array::from_fn(|_| std::array::from_fn(|_| random.range(-1.0, 1.0)));
+        let vectors: [[f64; 9]; 4] = null_space(&mut rows.clone());
+        let dot = |a: &[f64; 9], b: &[f64; 9]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+        for (i, v) in vectors.iter().enumerate() {
+            assert!(rows.iter().all(|r| dot(r, v).abs() < 1e-14), "orthogonal to the rows");
+            for (j, w) in vectors.iter().enumerate() {
+                assert!((dot(v, w) - f64::from(u8::from(i == j))).abs() < 1e-14, "orthonormal");
+            }
+        }
+    }
+}

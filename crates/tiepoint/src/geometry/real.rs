@@ -1,0 +1,114 @@
+//! One number, or eight side by side: what the minimal solvers compute with. Both forms give the same bits, as every
+//! operation is an IEEE one.
+
+use fearless_simd::{Simd, f64x8, mask64x8, prelude::*};
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+/// Numbers side by side in the wide form.
+pub(super) const WIDTH: usize = 8;
+
+pub(super) trait Real:
+    Copy
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+    + Mul<f64, Output = Self>
+    + Add<f64, Output = Self>
+    + Sub<f64, Output = Self>
+{
+    /// Yes or no, for each number.
+    type Mask: Copy;
+    /// A constant; `self` says of what form.
+    fn constant(self, value: f64) -> Self;
+    fn root(self) -> Self;
+    fn magnitude(self) -> Self;
+    fn with_sign(self, sign: Self) -> Self;
+    /// Whether it is greater; never for what is not a number.
+    fn above(self, other: Self) -> Self::Mask;
+    fn at_most(self, other: Self) -> Self::Mask;
+    fn both(a: Self::Mask, b: Self::Mask) -> Self::Mask;
+    fn either(a: Self::Mask, b: Self::Mask) -> Self::Mask;
+    fn choose(mask: Self::Mask, yes: Self, no: Self) -> Self;
+}
+
+impl Real for f64 {
+    type Mask = bool;
+    #[inline(always)]
+    fn constant(self, value: f64) -> Self {
+        value
+    }
+    #[inline(always)]
+    fn root(self) -> Self {
+        self.sqrt()
+    }
+    #[inline(always)]
+    fn magnitude(self) -> Self {
+        self.abs()
+    }
+    #[inline(always)]
+    fn with_sign(self, sign: Self) -> Self {
+        self.copysign(sign)
+    }
+    #[inline(always)]
+    fn above(self, other: Self) -> bool {
+        self > other
+    }
+    #[inline(always)]
+    fn at_most(self, other: Self) -> bool {
+        self <= other
+    }
+    #[inline(always)]
+    fn both(a: bool, b: bool) -> bool {
+        a & b
+    }
+    #[inline(always)]
+    fn either(a: bool, b: bool) -> bool {
+        a | b
+    }
+    #[inline(always)]
+    fn choose(mask: bool, yes: Self, no: Self) -> Self {
+        if mask { yes } else { no }
+    }
+}
+
+impl<S: Simd> Real for f64x8<S> {
+    type Mask = mask64x8<S>;
+    #[inline(always)]
+    fn constant(self, value: f64) -> Self {
+        Self::splat(self.simd, value)
+    }
+    #[inline(always)]
+    fn root(self) -> Self {
+        self.sqrt()
+    }
+    #[inline(always)]
+    fn magnitude(self) -> Self {
+        self.abs()
+    }
+    #[inline(always)]
+    fn with_sign(self, sign: Self) -> Self {
+        self.copysign(sign)
+    }
+    #[inline(always)]
+    fn above(self, other: Self) -> Self::Mask {
+        self.simd_gt(other)
+    }
+    #[inline(always)]
+    fn at_most(self, other: Self) -> Self::Mask {
+        self.simd_le(other)
+    }
+    #[inline(always)]
+    fn both(a: Self::Mask, b: Self::Mask) -> Self::Mask {
+        a & b
+    }
+    #[inline(always)]
+    fn either(a: Self::Mask, b: Self::Mask) -> Self::Mask {
+        a | b
+    }
+    #[inline(always)]
+    fn choose(mask: Self::Mask, yes: Self, no: Self) -> Self {
+        mask.select(yes, no)
+    }
+}

@@ -1,0 +1,199 @@
+//! Pages of drawn collections, into the folder that is named: photographs along a landscape that closes to a ring, and
+//! what a page must bear besides. The browser's tests open them.
+//!
+//! ```text
+//! cargo run --package tiepoint-report --example collection -- FOLDER
+//! ```
+
+use std::f32::consts::TAU;
+use std::path::{Path, PathBuf};
+use tiepoint::image::{Image, Size};
+use tiepoint::{Error, Result};
+use tiepoint_report::{CollectionImage, CollectionPair, CollectionView, Report, Section, Tried, View};
+
+/// The size of a photograph, in which matches are given.
+const PHOTOGRAPH: Size = Size::new(1200, 900);
+/// How much of the landscape a photograph shows at most, of 1.
+const SEEN: f32 = 0.13;
+
+fn main() -> Result<()> {
+    let folder = std::env::args_os().nth(1).map(PathBuf::from);
+    let folder = folder.ok_or_else(|| Error::option("FOLDER", "missing", "where the pages go"))?;
+    let hostile = ["</script><!--<b>", "\"quotes' & umlauts äöü", "a/folder/name with spaces.jpg"];
+    let mut ring = Drawn::new(26, 360);
+    ring.names[..3].iter_mut().zip(hostile).for_each(|(name, hostile)| hostile.clone_into(name));
+    ring.unreadable = vec![24, 25];
+    ring.write(&folder, "ring", 20_000_000)?;
+    Drawn::new(300, 96).write(&folder, "three-hundred", 6_000_000)?;
+    Drawn::new(2000, 48).write(&folder, "two-thousand", 8_000_000)?;
+    Drawn::new(3, 480).write(&folder, "three", 20_000_000)?;
+    Drawn::new(1, 480).write(&folder, "one", 20_000_000)?;
+    let mut none = Drawn::new(4, 0);
+    none.reach = 0.0;
+    none.write(&folder, "none", 20_000_000)
+}
+
+/// A collection of drawn photographs.
+struct Drawn {
+    names: Vec<String>,
+    unreadable: Vec<usize>,
+    /// The width of a thumbnail; 0 without.
+    width: usize,
+    /// Which share of the overlap matches reach.
+    reach: f32,
+}
+
+impl Drawn {
+    fn new(count: usize, width: usize) -> Self {
+        let names = (0..count).map(|i| format!("IMG_{:04}.jpg", 4200 + i)).collect();
+        Self { names, unreadable: vec![], width, reach: 1.0 }
+    }
+
+    /// Where a photograph looks: an eighth of them at a landscape of their own, the rest at the ring.
+    fn centre(&self, i: usize) -> (usize, f32) {
+        let ring = self.names.len() - self.names.len() / 8;
+        let step = (1.0 / ring as f32).min(self.seen() / 2.9);
+        match i < ring {
+            true => (0, i as f32 * step),
+            false => (1, (i - ring) as f32 * step),
+        }
+    }
+
+    /// How much of the landscape a photograph shows.
+    fn seen(&self) -> f32 {
+        SEEN.min(30.0 / self.names.len() as f32)
+    }
+
+    fn write(&self, folder: &Path, name: &str, limit: usize) -> Result<()> {
+        let drawn: Vec<Option<Image<u8>>> = (0..self.names.len())
+            .map(|i| (self.width > 0 && !self.unreadable.contains(&i)).then(|| self.photograph(i)))
+            .collect();
+        let image = |(i, name): (usize, &String)| {
+            let bad = self.unreadable.contains(&i);
+            CollectionImage {
+                name: name.clone(),
+                size: if bad { Size::default() } else { PHOTOGRAPH },
+                thumbnail: drawn[i].as_ref().map(|d| d.view().into()),
+                features: (!bad).then_some(5000 + 37 * i),
+                problem: bad.then(|| "the file ends in the middle of the picture".to_owned()),
+            }
+        };
+        let pairs = self.pairs();
+        let tried: Vec<[usize; 2]> = self.tried();
+        let matched = pairs.len();
+        let view = CollectionView {
+            images: self.names.iter().enumerate().map(image).collect(),
+            pairs,
+            tried: Tried::These(&tried),
+            caption: "Drawn photographs along a landscape that closes to a ring.".to_owned(),
+        };
+        let section = Section::new("Pairs").tile("photographs", self.names.len().to_string());
+        let section = section.tile("pairs", matched.to_string()).view(View::Collection(view));
+        let lead = format!("{matched} of {} pairs that were tried show the same thing", tried.len());
+        Report::new(format!("A collection: {name}"), lead)
+            .limit(limit)
+            .section(section)
+            .write(folder.join(format!("{name}.html")))
+    }
+
+    /// Neighbours up to a third of the collection, as far as they can be read.
+    fn tried(&self) -> Vec<[usize; 2]> {
+        let count = self.names.len();
+        let readable = |i: &usize| !self.unreadable.contains(i);
+        let near =
+            |a: usize| (a + 1..count).filter(move |b| b - a <= count / 3 || b - a >= count - count / 3);
+        (0..count).filter(readable).flat_map(|a| near(a).filter(readable).map(move |b| [a, b])).collect()
+    }
+
+    fn pairs(&self) -> Vec<CollectionPair<'static>> {
+        let mut numbers = Numbers(1);
+        self.tried().into_iter().filter_map(|[a, b]| self.pair(a, b, &mut numbers)).collect()
+    }
+
+    fn pair(&self, a: usize, b: usize, numbers: &mut Numbers) -> Option<CollectionPair<'static>> {
+        let ((land_a, at_a), (land_b, at_b)) = (self.centre(a), self.centre(b));
+        let apart = (at_b - at_a + 0.5).rem_euclid(1.0) - 0.5;
+        let overlap = (1.0 - apart.abs() / self.seen()) * self.reach;
+        if land_a != land_b || overlap < 0.1 {
+            return None;
+        }
+        let inliers = (900.0 * overlap.powi(2) * (0.6 + 0.4 * numbers.next())) as u32 + 8;
+        let (w, h) = (PHOTOGRAPH.width as f32, PHOTOGRAPH.height as f32);
+        let shift = apart / self.seen() * w;
+        let place = |numbers: &mut Numbers| {
+            let x = shift.max(0.0) + numbers.next() * (w - shift.abs() - 1.0);
+            let y = numbers.next() * (h - 1.0);
+            [x, y, x - shift, (y + 4.0 * (x / 90.0).sin()).clamp(0.0, h - 1.0)]
+        };
+        let ends = (0..inliers).map(|_| place(numbers)).collect();
+        let configuration = match numbers.next() {
+            n if n < 0.62 => "calibrated",
+            n if n < 0.85 => "planar or panoramic",
+            _ => "uncalibrated",
+        };
+        Some(CollectionPair {
+            a,
+            b,
+            matches: inliers + (40.0 * numbers.next()) as u32,
+            inliers,
+            configuration,
+            ends,
+        })
+    }
+
+    fn photograph(&self, i: usize) -> Image<u8> {
+        let (land, at) = self.centre(i);
+        let size = Size::new(self.width, self.width * 3 / 4);
+        let mut image = Image::filled(size, 3, 0_u8);
+        for y in 0..size.height {
+            for (x, pixel) in image.row_mut(y).chunks_exact_mut(3).enumerate() {
+                let u = at + (x as f32 / size.width as f32 - 0.5) * self.seen();
+                pixel.copy_from_slice(&landscape(land, u.rem_euclid(1.0), y as f32 / size.height as f32));
+            }
+        }
+        image
+    }
+}
+
+/// The colour of a landscape at `u` around and `v` down, each from 0 to 1: a sky, three rows of hills, and houses.
+fn landscape(land: usize, u: f32, v: f32) -> [u8; 3] {
+    let turn = u * TAU;
+    let sky = |v: f32| [90.0 + 130.0 * v, 150.0 + 60.0 * v, 225.0 - 20.0 * v];
+    let hills: [([f32; 3], f32); 3] = [
+        ([120.0, 140.0, 170.0], 0.42 + 0.09 * (7.0 * turn).sin() + 0.04 * (19.0 * turn).sin()),
+        ([88.0, 128.0, 96.0], 0.60 + 0.06 * (11.0 * turn + 1.0).sin() + 0.02 * (37.0 * turn).sin()),
+        ([62.0, 92.0, 54.0], 0.78 + 0.04 * (17.0 * turn + 2.0).sin()),
+    ];
+    let mut colour = sky(v);
+    for (shade, top) in hills {
+        if v > top {
+            let grain = 12.0 * (900.0 * u + 70.0 * v).sin() * (60.0 * v).sin();
+            colour = shade.map(|c| c + grain - 60.0 * (v - top));
+        }
+    }
+    let street = u * 64.0;
+    let (house, within) = (street.floor(), street.fract());
+    let kind = ((house * 12.9898).sin() * 43_758.547).rem_euclid(1.0);
+    let top = 0.55 + 0.2 * kind;
+    if kind > 0.35 && within < 0.62 && v > top && v < 0.88 {
+        let walls =
+            [[214.0, 120.0, 84.0], [226.0, 202.0, 150.0], [150.0, 160.0, 190.0], [190.0, 90.0, 100.0]];
+        let window = (within * 8.0).fract() > 0.55 && ((v - top) * 22.0).fract() > 0.5;
+        colour = if window { [60.0, 66.0, 84.0] } else { walls[(kind * 97.0) as usize % 4] };
+    }
+    match land {
+        0 => colour.map(|c| c as u8),
+        // The other landscape at dusk.
+        _ => [(0.9 * colour[0]) as u8, (0.55 * colour[1]) as u8, (0.7 * colour[2]) as u8],
+    }
+}
+
+/// The same numbers from 0 to 1 each time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn next(&mut self) -> f32 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 40) as f32 / (1_u64 << 24) as f32
+    }
+}

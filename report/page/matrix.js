@@ -1,0 +1,202 @@
+// @ts-check
+// The matrix of pairs: a square for each two photographs.
+
+/** Plane pixels to a square: it can then be enlarged enough. */
+const CELL = 16;
+/** The largest side of a sheet. */
+const SHEET = 4096;
+/** Pairs that were tried without a result. */
+const TRIED = packed(58, 65, 78, 255);
+/** Pairs that were not. */
+const NOT_TRIED = packed(GROUND[0], GROUND[1], GROUND[2], 255);
+/** A photograph with itself. */
+const SELF = packed(92, 100, 116, 255);
+const WHITE = packed(255, 255, 255, 255);
+
+class Matrix {
+  /** @param {CollectionView} of */
+  constructor(of) {
+    this.of = of;
+    this.count = of.count;
+    this.pane = new Pane(CELL * this.count, CELL * this.count);
+    /** The photograph of each row, and the row of each photograph. */
+    this.rows = Uint32Array.from({ length: this.count }, (_, i) => i);
+    this.row = Uint32Array.from(this.rows);
+    /** Sheets and what was tried, by the number of squares that a pixel stands for. @type {Map<number, Sheet>} */
+    this.sheets = new Map();
+    /** @type {Map<number, Uint32Array>} */
+    this.grounds = new Map();
+  }
+
+  /** Which photograph stands in which row: nothing for the order as listed. @param {number[] | null} order */
+  order(order) {
+    this.rows = Uint32Array.from(order ?? { length: this.count }, (i, k) => (order ? i : k));
+    this.rows.forEach((i, place) => (this.row[i] = place));
+    this.grounds.clear();
+    this.sheets.clear();
+  }
+
+  /** @param {number} width @param {number} height */
+  arrange(width, height) {
+    const margin = this.count > 1 ? clamp(Math.round((0.9 * width) / this.count), 26, 56) : 0;
+    this.pane.place({ x: margin, y: margin, w: width - margin, h: height - margin });
+    return [this.pane];
+  }
+
+  /** Moves an enlarged plane to a pair or a photograph. @param {number} a @param {number} b */
+  follow(a, b) {
+    const { pane, row } = this;
+    if (!pane.fitted) pane.middle = [CELL * (Math.max(row[a], row[b]) + 0.5), CELL * (Math.min(row[a], row[b]) + 0.5)];
+  }
+
+  /** @param {Point} at @returns {Hit | null} */
+  at(at) {
+    const { pane, count, rows } = this;
+    const [x, y] = pane.toPlane(at).map((v) => Math.floor((v + 0.5) / CELL));
+    const inside = (/** @type {number} */ v) => v >= 0 && v < count;
+    const [above, before] = [at[1] < pane.rect.y, at[0] < pane.rect.x];
+    if (above && before) return null;
+    if (above) return inside(x) ? { images: [rows[x]], pair: -1 } : null;
+    if (before) return inside(y) ? { images: [rows[y]], pair: -1 } : null;
+    if (!inside(x) || !inside(y)) return null;
+    const [i, j] = [rows[x], rows[y]];
+    return i === j ? { images: [i], pair: -1 } : { images: [j, i], pair: this.of.pairOf(i, j) };
+  }
+
+  /** The matrix with a pixel for `by` × `by` pairs, of which it shows the strongest. @param {number} by */
+  sheet(by) {
+    const known = this.sheets.get(by);
+    if (known) return known;
+    const side = Math.ceil(this.count / by);
+    const pixels = Uint32Array.from(this.ground(by, side));
+    const { row } = this;
+    const { c, kept, colours, pairs } = this.of;
+    const paint = (/** @type {number} */ p, /** @type {number} */ colour) => {
+      const [x, y] = [Math.floor(row[c.a[p]] / by), Math.floor(row[c.b[p]] / by)];
+      pixels[y * side + x] = pixels[x * side + y] = colour;
+    };
+    // The strongest comes last; what the filters leave out comes first, and is pale.
+    for (let p = pairs - 1; p >= 0; p--) if (!kept[p]) paint(p, mixed(TRIED, colours[p], 0.25));
+    for (let p = pairs - 1; p >= 0; p--) if (kept[p]) paint(p, colours[p]);
+    const made = sheetOfPixels(side, side, new Uint8ClampedArray(pixels.buffer), [side * by * CELL, side * by * CELL]);
+    this.sheets.set(by, made);
+    return made;
+  }
+
+  /** What was tried. @param {number} by @param {number} side */
+  ground(by, side) {
+    const known = this.grounds.get(by);
+    if (known) return known;
+    const { count, row } = this;
+    const { tried } = this.of;
+    const pixels = new Uint32Array(side * side).fill(tried ? NOT_TRIED : TRIED);
+    const place = Uint32Array.from(row, (r) => Math.floor(r / by));
+    for (let a = 0, bit = 0; tried && a < count; a++) {
+      const x = place[a];
+      for (let b = a + 1; b < count; b++, bit++) {
+        if ((tried[Math.floor(bit / 8)] >> (bit % 8)) & 1) pixels[place[b] * side + x] = pixels[x * side + place[b]] = TRIED;
+      }
+    }
+    if (by === 1) for (let i = 0; i < count; i++) pixels[i * side + i] = SELF;
+    this.grounds.set(by, pixels);
+    return pixels;
+  }
+
+  /** @param {Painter} painter @param {number} ratio device pixels to a pixel */
+  draw(painter, ratio) {
+    const { pane, row } = this;
+    const { c, focus, hovered, selected } = this.of;
+    const cell = CELL * pane.zoom;
+    let by = 1;
+    while (cell * ratio * by < 1 || this.count / by > SHEET) by *= 2;
+    const sheet = this.sheet(by);
+    painter.sheet(sheet, pane.sheetRect(sheet), pane.clip(), 1, false);
+    if (cell >= 9) this.drawGaps(painter, cell);
+    if (cell >= 24) this.drawSelves(painter, cell);
+    this.drawHeads(painter, cell);
+    if (focus >= 0) this.mark(painter, focus, packed(255, 255, 255, 220));
+    for (const i of hovered?.images ?? []) this.mark(painter, i, packed(255, 255, 255, 90));
+    if (selected < 0) return;
+    const [x, y] = [row[c.a[selected]], row[c.b[selected]]];
+    for (const [p, q] of [[x, y], [y, x]]) {
+      this.frame(painter, p, q, 1, 1, packed(0, 0, 0, 200), 5);
+      this.frame(painter, p, q, 1, 1, WHITE, 2);
+    }
+  }
+
+  /** The edges of some squares. @param {Painter} painter @param {number} x @param {number} y @param {number} w @param {number} h @param {number} colour @param {number} width */
+  frame(painter, x, y, w, h, colour, width) {
+    const { pane } = this;
+    const cell = CELL * pane.zoom;
+    const [left, top] = pane.toScreen([x * CELL - 0.5, y * CELL - 0.5]);
+    outline(painter, { x: left, y: top, w: w * cell, h: h * cell }, pane.rect, colour, width);
+  }
+
+  /** The row and the column of a photograph. @param {Painter} painter @param {number} i @param {number} colour */
+  mark(painter, i, colour) {
+    this.frame(painter, 0, this.row[i], this.count, 1, colour, 1);
+    this.frame(painter, this.row[i], 0, 1, this.count, colour, 1);
+  }
+
+  /** Squares stand apart. @param {Painter} painter @param {number} cell */
+  drawGaps(painter, cell) {
+    const { pane } = this;
+    const { x, y, w, h } = pane.clip();
+    const [x0, y0] = pane.toScreen([-0.5, -0.5]);
+    const ends = [];
+    for (let k = Math.ceil((x - x0) / cell); x0 + k * cell <= x + w + 0.5; k++) ends.push(x0 + k * cell, y, x0 + k * cell, y + h);
+    for (let k = Math.ceil((y - y0) / cell); y0 + k * cell <= y + h + 0.5; k++) ends.push(x, y0 + k * cell, x + w, y0 + k * cell);
+    const count = ends.length / 4;
+    painter.lines(Float32Array.from(ends), new Uint32Array(count).fill(NOT_TRIED), count, clamp(cell / 14, 1, 3));
+  }
+
+  /** A photograph where its row and its column meet. @param {Painter} painter @param {number} cell */
+  drawSelves(painter, cell) {
+    const { pane, rows, count } = this;
+    for (let k = 0; k < count; k++) {
+      const [x, y] = pane.toScreen([k * CELL - 0.5, k * CELL - 0.5]);
+      const to = { x: x + 1, y: y + 1, w: cell - 2, h: cell - 2 };
+      const { w, h } = intersection(to, pane.rect);
+      if (w > 0 && h > 0) this.of.atlas.draw(painter, rows[k], to, pane.rect);
+    }
+  }
+
+  /** The photographs above their columns and before their rows, where there is room. @param {Painter} painter @param {number} cell */
+  drawHeads(painter, cell) {
+    const { pane, rows, row, count } = this;
+    const { atlas, focus, hovered } = this.of;
+    const margin = pane.rect.x;
+    if (margin === 0) return;
+    const [x0, y0] = pane.toScreen([-0.5, -0.5]);
+    const [right, bottom] = [margin + pane.rect.w, margin + pane.rect.h];
+    const head = (/** @type {number} */ place, /** @type {number} */ size) => {
+      const [cx, cy] = [x0 + (place + 0.5) * cell, y0 + (place + 0.5) * cell];
+      const above = { x: cx - size / 2, y: margin - 3 - size, w: size, h: size };
+      const before = { x: margin - 3 - size, y: cy - size / 2, w: size, h: size };
+      if (cx >= margin && cx < right) atlas.draw(painter, rows[place], above, { x: margin, y: 0, w: right - margin, h: margin });
+      if (cy >= margin && cy < bottom) atlas.draw(painter, rows[place], before, { x: 0, y: margin, w: margin, h: bottom - margin });
+    };
+    const side = Math.min(cell - 2, margin - 6);
+    if (side >= 11) {
+      const first = Math.max(0, Math.floor((margin - Math.max(x0, y0)) / cell));
+      const last = Math.min(count, Math.ceil((Math.max(right, bottom) - Math.min(x0, y0)) / cell));
+      for (let place = first; place < last; place++) head(place, side);
+      return;
+    }
+    for (const i of [focus, ...(hovered?.images ?? [])]) if (i >= 0) head(row[i], margin - 6);
+  }
+}
+
+/** The edges of a rectangle, as far as they lie within another. @param {Painter} painter @param {Rect} of @param {Rect} within @param {number} colour @param {number} width */
+function outline(painter, of, within, colour, width) {
+  const { x, y, w, h } = intersection(of, within);
+  if (w < 0 || h < 0) return;
+  const [right, bottom] = [x + w, y + h];
+  painter.lines(Float32Array.of(x, y, right, y, right, y, right, bottom, right, bottom, x, bottom, x, bottom, x, y), new Uint32Array(4).fill(colour), 4, width);
+}
+
+/** @param {number} from @param {number} to @param {number} share of the second colour */
+function mixed(from, to, share) {
+  const mix = (/** @type {number} */ shift) => Math.round(((from >>> shift) & 255) * (1 - share) + ((to >>> shift) & 255) * share);
+  return packed(mix(0), mix(8), mix(16), 255);
+}

@@ -1,0 +1,466 @@
+//! Many photographs that were matched pair by pair: who shares how much with whom.
+
+use crate::page::rows_of_table;
+use crate::picture::{Embedded, embed};
+use crate::{Detail, Picture, Rgb, VIRIDIS, block, colour_at, still};
+use html_escape::encode_text as text;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::io;
+use tiepoint::image::{AnyView, Size};
+use tiepoint::{Error, Result};
+
+/// A photograph of a collection.
+#[derive(Clone, Debug)]
+pub struct CollectionImage<'a> {
+    /// Its name, such as its file: any text.
+    pub name: String,
+    /// Its size in pixels, in which matches are given; empty where it could not be read.
+    pub size: Size,
+    /// The whole photograph, as small as one likes.
+    pub thumbnail: Option<AnyView<'a>>,
+    /// How many features it has, where that is known.
+    pub features: Option<usize>,
+    /// Why it could not be used.
+    pub problem: Option<String>,
+}
+
+/// Two photographs that show the same thing.
+#[derive(Clone, Debug)]
+pub struct CollectionPair<'a> {
+    /// The index of the first photograph.
+    pub a: usize,
+    /// The index of the second, another one.
+    pub b: usize,
+    /// How many matches there were.
+    pub matches: u32,
+    /// How many of them the geometry confirms.
+    pub inliers: u32,
+    /// What the geometry is, in a word or two.
+    pub configuration: &'a str,
+    /// Where inliers lie, all of them or some: x and y in A, x and y in B.
+    pub ends: Vec<[f32; 4]>,
+}
+
+/// Which pairs were tried. Those with a result are among them, whether named or not.
+#[derive(Clone, Copy, Debug)]
+pub enum Tried<'a> {
+    /// All pairs of photographs.
+    All,
+    /// These, by index.
+    These(&'a [[usize; 2]]),
+}
+
+/// Photographs and the pairs among them.
+#[derive(Clone, Debug)]
+pub struct CollectionView<'a> {
+    /// The photographs, in the order in which they are to be shown.
+    pub images: Vec<CollectionImage<'a>>,
+    /// The pairs with a result.
+    pub pairs: Vec<CollectionPair<'a>>,
+    /// The pairs that were tried.
+    pub tried: Tried<'a>,
+    /// Below the view: what is seen. May be empty.
+    pub caption: String,
+}
+
+/// The tables of pairs and photographs grow with the square of this.
+const MOST_IMAGES: usize = 32_768;
+/// The longest side of a thumbnail, pixels, at full detail.
+const THUMBNAIL: usize = 1280;
+/// A thumbnail below this many pixels shows nothing.
+const LEAST_THUMBNAIL: usize = 16;
+/// A line takes so many times less room than a match with its patches and figures.
+const LINES: usize = 6;
+/// Rows and columns of the matrix in the still picture, at full detail.
+const STILL: usize = 240;
+/// The side of the still matrix, and of the sheet of thumbnails beside it.
+const SIDE: f64 = 1000.0;
+/// Rows of a table for readers without JavaScript.
+const ROWS: usize = 50;
+
+/// Pairs that were tried without a result.
+const TRIED: Rgb = [58, 65, 78];
+
+impl CollectionView<'_> {
+    /// The still picture and the data.
+    pub(crate) fn render(&self, id: &str, detail: Detail) -> Result<(String, Value)> {
+        self.check()?;
+        let thumbnails = self.thumbnails(id, detail)?;
+        let mut pairs: Vec<&CollectionPair<'_>> = self.pairs.iter().collect();
+        pairs.sort_by_key(|p| (std::cmp::Reverse(p.inliers), p.a, p.b));
+        // Lines are reduced as the area of thumbnails is.
+        let lines = lines_each(&pairs, detail.matches * LINES * detail.longest / Detail::MOST.longest);
+        let still = format!("{}{}", self.still(id, &thumbnails, detail), self.still_figures(&pairs));
+        let failed = |e| Error::io("report", e);
+        let mut data = json!({
+            "view": "collection",
+            "images": self.images.iter().zip(&thumbnails).map(described).collect::<Vec<_>>(),
+            "thumbnails_of": self.images.iter().filter(|i| i.thumbnail.is_some()).count(),
+            "tried": self.tried_bits(&pairs).map_err(failed)?,
+        });
+        let pairs = self.columns(&pairs, lines).map_err(failed)?;
+        if let (Some(data), Value::Object(pairs)) = (data.as_object_mut(), pairs) {
+            data.extend(pairs);
+        }
+        Ok((still, data))
+    }
+
+    fn check(&self) -> Result<()> {
+        let count = self.images.len();
+        if !(1..=MOST_IMAGES).contains(&count) {
+            return Err(Error::Mismatch(format!(
+                "{count} photographs: a page shows a collection of 1 to {MOST_IMAGES}"
+            )));
+        }
+        let verified = self.pairs.iter().map(|p| [p.a, p.b]);
+        let tried = match self.tried {
+            Tried::All => &[][..],
+            Tried::These(pairs) => pairs,
+        };
+        if let Some([a, b]) =
+            verified.chain(tried.iter().copied()).find(|[a, b]| a == b || *a.max(b) >= count)
+        {
+            return Err(Error::Mismatch(format!(
+                "the pair of photographs {a} and {b}: expected two different ones below {count}"
+            )));
+        }
+        let mut seen = Vec::new();
+        for p in &self.pairs {
+            let of = format!("the pair of photographs {} and {}", p.a, p.b);
+            if p.inliers > p.matches || p.ends.len() > p.inliers as usize {
+                return Err(Error::Mismatch(format!(
+                    "{of}: {} places of {} inliers of {} matches",
+                    p.ends.len(),
+                    p.inliers,
+                    p.matches
+                )));
+            }
+            if !p.ends.iter().flatten().all(|v| v.is_finite()) {
+                return Err(Error::Mismatch(format!("{of}: a place of an inlier is not finite")));
+            }
+            seen.push((p.a.min(p.b), p.a.max(p.b)));
+        }
+        seen.sort_unstable();
+        match seen.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => {
+                Err(Error::Mismatch(format!("the pair of photographs {:?} is there twice", pair[0])))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The thumbnails of those photographs that have one; none where detail leaves them no room.
+    fn thumbnails(&self, id: &str, detail: Detail) -> Result<Vec<Option<Embedded>>> {
+        let longest = |view: &AnyView<'_>| view.size().width.max(view.size().height);
+        let given = self.images.iter().filter_map(|i| i.thumbnail.as_ref()).map(longest).max().unwrap_or(0);
+        let longest = given.min(THUMBNAIL) * detail.longest / Detail::MOST.longest;
+        let small = Detail { longest, ..detail };
+        let thumbnail = |(i, image): (usize, &CollectionImage<'_>)| match image.thumbnail {
+            Some(view) if longest >= LEAST_THUMBNAIL || longest >= given => {
+                embed(&Picture { name: image.name.clone(), image: view }, &format!("{id}-t{i}"), small)
+                    .map(Some)
+            }
+            Some(_) | None => Ok(None),
+        };
+        self.images.iter().enumerate().map(thumbnail).collect()
+    }
+
+    /// A bit for each pair of the upper triangle, row by row; nothing where all were tried.
+    fn tried_bits(&self, pairs: &[&CollectionPair<'_>]) -> io::Result<Option<Value>> {
+        let Tried::These(tried) = self.tried else { return Ok(None) };
+        let n = self.images.len();
+        let mut bits = vec![0_u8; (n * (n - 1) / 2).div_ceil(8)];
+        let verified = pairs.iter().map(|p| [p.a, p.b]);
+        for [a, b] in tried.iter().copied().chain(verified) {
+            let (a, b) = (a.min(b), a.max(b));
+            let place = a * (2 * n - a - 1) / 2 + (b - a - 1);
+            bits[place / 8] |= 1 << (place % 8);
+        }
+        block::u8s(bits.into_iter()).map(Some)
+    }
+
+    /// The pairs, from the strongest; of each as many lines as fit, as 65535ths of the photographs' sides.
+    fn columns(&self, pairs: &[&CollectionPair<'_>], lines: usize) -> io::Result<Value> {
+        let mut numbers = BTreeMap::new();
+        for p in pairs {
+            let next = numbers.len();
+            numbers.entry(p.configuration).or_insert(next);
+        }
+        let mut names: Vec<(&str, usize)> = numbers.iter().map(|(name, number)| (*name, *number)).collect();
+        names.sort_by_key(|(_, number)| *number);
+        let mut ends = Vec::new();
+        for p in pairs {
+            let sizes = [self.images[p.a].size, self.images[p.b].size];
+            let shown = p.ends.len().min(lines);
+            ends.extend((0..shown).flat_map(|i| shares(p.ends[i * p.ends.len() / shown], sizes)));
+        }
+        let u32s = |value: &dyn Fn(&CollectionPair<'_>) -> u32| block::u32s(pairs.iter().map(|p| value(p)));
+        Ok(json!({
+            "pairs": {
+                "a": u32s(&|p| p.a as u32)?,
+                "b": u32s(&|p| p.b as u32)?,
+                "matches": u32s(&|p| p.matches)?,
+                "inliers": u32s(&|p| p.inliers)?,
+                "configuration": u32s(&|p| numbers[p.configuration] as u32)?,
+                "lines": u32s(&|p| p.ends.len().min(lines) as u32)?,
+            },
+            "configurations": names.iter().map(|(name, _)| *name).collect::<Vec<_>>(),
+            "ends": block::u16s(ends.into_iter())?,
+        }))
+    }
+
+    // ---- without JavaScript
+
+    /// The matrix, and beside it the thumbnails.
+    fn still(&self, id: &str, thumbnails: &[Option<Embedded>], detail: Detail) -> String {
+        let n = self.images.len();
+        let blocks = n.min((STILL * detail.longest / Detail::MOST.longest).max(16));
+        let across = (n as f64).sqrt().ceil();
+        let cell = SIDE / across;
+        let mut sheet = String::new();
+        for (i, thumbnail) in thumbnails.iter().enumerate() {
+            let Some(thumbnail) = thumbnail else { continue };
+            let (x, y) = ((i as f64 % across) * cell, (i as f64 / across).floor() * cell);
+            sheet += &format!(
+                "<svg x=\"{:.2}\" y=\"{y:.2}\" width=\"{:.2}\" height=\"{:.2}\" viewBox=\"0 0 {} {}\">{}</svg>",
+                x + SIDE * 1.03,
+                cell * 0.94,
+                cell * 0.94,
+                thumbnail.size.width,
+                thumbnail.size.height,
+                still::image(thumbnail, &format!("{id}-t{i}"), 0.0, 0.0, ""),
+            );
+        }
+        let matrix = format!(
+            "<g transform=\"scale({})\">{}</g>",
+            SIDE / blocks as f64,
+            self.still_matrix(blocks, n.div_ceil(blocks))
+        );
+        let label = "Left: which pairs of photographs match, brighter where more matches agree. Right: the photographs";
+        still::svg(2.03 * SIDE, SIDE, label, &format!("{matrix}{sheet}"))
+    }
+
+    /// A square for each pair, or the strongest of `of` × `of` pairs, in runs of one colour.
+    fn still_matrix(&self, blocks: usize, of: usize) -> String {
+        let mut cells = vec![u8::from(matches!(self.tried, Tried::All)); blocks * blocks];
+        if of == 1 {
+            (0..blocks).for_each(|i| cells[i * blocks + i] = 0);
+        }
+        let mut raise = |a: usize, b: usize, level: u8| {
+            for (x, y) in [(a / of, b / of), (b / of, a / of)] {
+                let cell = &mut cells[y * blocks + x];
+                *cell = level.max(*cell);
+            }
+        };
+        if let Tried::These(pairs) = self.tried {
+            pairs.iter().for_each(|[a, b]| raise(*a, *b, 1));
+        }
+        let most = self.pairs.iter().map(|p| p.inliers).max().unwrap_or(1);
+        for p in &self.pairs {
+            raise(p.a, p.b, 2 + (15.0 * strength(p.inliers, most)).round() as u8);
+        }
+        let mut paths = vec![String::new(); 18];
+        for (y, row) in cells.chunks_exact(blocks).enumerate() {
+            let mut x = 0;
+            for run in row.chunk_by(|a, b| a == b) {
+                if run[0] > 0 {
+                    paths[usize::from(run[0])] += &format!("M{x} {y}h{}v1h-{}z", run.len(), run.len());
+                }
+                x += run.len();
+            }
+        }
+        let colour = |level: usize| match level {
+            0 | 1 => TRIED,
+            level => colour_at(&VIRIDIS, 0.15 + 0.85 * (level - 2) as f32 / 15.0),
+        };
+        let path = |(level, d): (usize, &String)| match d.is_empty() {
+            true => String::new(),
+            false => format!("<path d=\"{d}\" fill=\"{}\"/>", still::colour(colour(level))),
+        };
+        paths.iter().enumerate().map(path).collect()
+    }
+
+    /// The strongest pairs, and the photographs that have none or could not be read.
+    fn still_figures(&self, pairs: &[&CollectionPair<'_>]) -> String {
+        let name = |i: usize| self.images[i].name.clone();
+        let row = |p: &&CollectionPair<'_>| {
+            vec![
+                name(p.a),
+                name(p.b),
+                p.inliers.to_string(),
+                p.matches.to_string(),
+                p.configuration.to_owned(),
+            ]
+        };
+        let mut paired = vec![false; self.images.len()];
+        pairs.iter().for_each(|p| (paired[p.a], paired[p.b]) = (true, true));
+        let problem = |(i, image): (usize, &CollectionImage<'_>)| match (&image.problem, paired[i]) {
+            (Some(problem), _) => Some(vec![image.name.clone(), problem.clone()]),
+            (None, false) => Some(vec![image.name.clone(), "matches no other photograph".to_owned()]),
+            (None, true) => None,
+        };
+        let problems: Vec<_> = self.images.iter().enumerate().filter_map(problem).collect();
+        let strongest: Vec<_> = pairs.iter().take(ROWS).map(row).collect();
+        let legend = match (pairs.first(), pairs.last()) {
+            (Some(most), Some(least)) => format!(
+                "Squares are pairs, of {} inliers (dark) to {} (bright); grey pairs were tried without result, the others not.",
+                least.inliers, most.inliers
+            ),
+            _ => "No two photographs show the same thing.".to_owned(),
+        };
+        format!(
+            "<div class=\"still-figures\"><p>{legend}</p>{}{}</div>",
+            listed(
+                "The strongest pairs",
+                &["first", "second", "inliers", "matches", "geometry"],
+                &strongest,
+                pairs.len()
+            ),
+            listed("Photographs with problems", &["photograph", "problem"], &problems, problems.len()),
+        )
+    }
+}
+
+/// The first rows of a table, and how many there are in all.
+fn listed(heading: &str, head: &[&str], rows: &[Vec<String>], count: usize) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let head: Vec<String> = head.iter().map(|name| (*name).to_owned()).collect();
+    let shown = rows.len().min(ROWS);
+    let of = if shown < count { format!(": {shown} of {count}") } else { String::new() };
+    format!("<p>{}{of}</p>{}", text(heading), rows_of_table(heading, &head, &rows[..shown]))
+}
+
+fn described((image, thumbnail): (&CollectionImage<'_>, &Option<Embedded>)) -> Value {
+    let Size { width, height } = image.size;
+    let covers = thumbnail.as_ref().map(|t| {
+        let scale = [width as f64 / t.size.width as f64, height as f64 / t.size.height as f64];
+        [scale[0] * t.covers[0] as f64, scale[1] * t.covers[1] as f64]
+    });
+    json!({
+        "name": image.name,
+        "width": width,
+        "height": height,
+        "features": image.features,
+        "problem": image.problem,
+        "id": thumbnail.as_ref().map(|t| &t.described["id"]),
+        "step": thumbnail.as_ref().map(|t| &t.described["step"]),
+        "covers": covers,
+    })
+}
+
+/// How strong a pair is among those of at most `most` inliers, from 0 to 1: equal steps for equal ratios.
+fn strength(inliers: u32, most: u32) -> f32 {
+    let log = |n: u32| (1.0 + n as f32).ln();
+    log(inliers) / log(most).max(f32::MIN_POSITIVE)
+}
+
+/// The most lines a pair may have so that all pairs together have no more than `most`.
+fn lines_each(pairs: &[&CollectionPair<'_>], most: usize) -> usize {
+    let (mut low, mut high) = (0, pairs.iter().map(|p| p.ends.len()).max().unwrap_or(0));
+    while low < high {
+        let middle = low + (high - low).div_ceil(2);
+        match pairs.iter().map(|p| p.ends.len().min(middle)).sum::<usize>() <= most {
+            true => low = middle,
+            false => high = middle - 1,
+        }
+    }
+    low
+}
+
+/// Places as 65535ths of the sides of photographs: half a pixel before the first pixel's centre is 0.
+fn shares([ax, ay, bx, by]: [f32; 4], [a, b]: [Size; 2]) -> [u16; 4] {
+    let share =
+        |v: f32, side: usize| ((v + 0.5) / side.max(1) as f32 * 65535.0).round().clamp(0.0, 65535.0) as u16;
+    [share(ax, a.width), share(ay, a.height), share(bx, b.width), share(by, b.height)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Report, Section, View};
+    use tiepoint::image::Image;
+
+    fn image(name: &str) -> CollectionImage<'static> {
+        CollectionImage {
+            name: name.to_owned(),
+            size: Size::new(400, 300),
+            thumbnail: None,
+            features: Some(10),
+            problem: None,
+        }
+    }
+
+    fn pair(a: usize, b: usize, inliers: u32) -> CollectionPair<'static> {
+        let ends = (0..inliers).map(|i| [i as f32, 0.0, 399.5, 299.5]).collect();
+        CollectionPair { a, b, matches: inliers + 5, inliers, configuration: "planar", ends }
+    }
+
+    fn view<'a>(images: usize, pairs: Vec<CollectionPair<'a>>, tried: Tried<'a>) -> CollectionView<'a> {
+        let images = (0..images).map(|i| image(&format!("{i}.jpg"))).collect();
+        CollectionView { images, pairs, tried, caption: String::new() }
+    }
+
+    #[test]
+    fn lines_are_shared_evenly_among_pairs() {
+        let pairs = [pair(0, 1, 90), pair(0, 2, 10), pair(1, 2, 40)];
+        let pairs: Vec<_> = pairs.iter().collect();
+        assert_eq!(lines_each(&pairs, 1000), 90, "all fit");
+        assert_eq!(lines_each(&pairs, 70), 30, "30 + 10 + 30");
+        assert_eq!(lines_each(&pairs, 2), 0, "not one of each");
+        assert_eq!(lines_each(&[], 5), 0, "no pair");
+    }
+
+    #[test]
+    fn what_does_not_fit_together_is_refused() {
+        let refused = |view: CollectionView<'_>, part: &str| {
+            let error = view.render("v", Detail::MOST).unwrap_err().to_string();
+            assert!(error.contains(part), "{error}");
+        };
+        refused(view(0, vec![], Tried::All), "0 photographs");
+        refused(view(2, vec![pair(0, 2, 3)], Tried::All), "below 2");
+        refused(view(2, vec![pair(1, 1, 3)], Tried::All), "two different ones");
+        refused(view(2, vec![pair(0, 1, 3), pair(1, 0, 4)], Tried::All), "twice");
+        refused(view(2, vec![CollectionPair { matches: 2, ..pair(0, 1, 3) }], Tried::All), "3 inliers of 2");
+        let ends = vec![[f32::NAN, 0.0, 0.0, 0.0]];
+        refused(view(2, vec![CollectionPair { ends, ..pair(0, 1, 3) }], Tried::All), "not finite");
+    }
+
+    #[test]
+    fn places_are_kept_to_a_65535th() {
+        let size = Size::new(4000, 3000);
+        assert_eq!(shares([-0.5, 2999.5, 3999.5, 1499.5], [size; 2]), [0, 65535, 65535, 32768]);
+        assert_eq!(shares([-9.0, 1e9, 0.0, 0.0], [size; 2])[..2], [0, 65535], "moved to the edge");
+    }
+
+    #[test]
+    fn the_data_tell_what_was_tried_and_come_from_the_strongest() {
+        let pairs = vec![pair(2, 0, 4), pair(1, 3, 9)];
+        let tried = [[0, 1], [3, 2]];
+        let (still, data) = view(4, pairs, Tried::These(&tried)).render("v", Detail::MOST).unwrap();
+        let column = |name: &str| block::tests::unpacked(&data["pairs"][name]);
+        assert_eq!(column("inliers")[..8], [9, 0, 0, 0, 4, 0, 0, 0], "strongest first");
+        assert_eq!(column("a")[..4], [1, 0, 0, 0]);
+        // The upper triangle of four photographs: 01 02 03 12 13 23.
+        assert_eq!(block::tests::unpacked(&data["tried"]), [0b11_0011], "01, 23 and the two with a result");
+        assert_eq!(block::tests::unpacked(&data["ends"]).len(), 8 * 13, "all lines");
+        let colour = still::colour(TRIED);
+        assert!(still.contains(&format!("fill=\"{colour}\"")), "tried without result is seen");
+        let (still, data) = view(2, vec![pair(0, 1, 3)], Tried::All).render("v", Detail::MOST).unwrap();
+        assert!(data["tried"].is_null(), "all");
+        assert!(!still.contains(&colour), "and all matched");
+    }
+
+    #[test]
+    fn two_thousand_photographs_fit_a_small_page() {
+        let thumbnail = Image::from_fn(Size::new(64, 48), |x, y| ((3 * x) ^ (5 * y)) as u8);
+        let mut collection = view(2000, vec![], Tried::All);
+        collection.images.iter_mut().for_each(|i| i.thumbnail = Some(thumbnail.view().into()));
+        collection.pairs = (0..1999).map(|i| pair(i, i + 1, 300)).collect();
+        let section = Section::new("all").view(View::Collection(collection));
+        let html = Report::new("a", "b").limit(2_000_000).section(section).html().unwrap();
+        assert!(html.len() <= 2_000_000, "{}", html.len());
+    }
+}
