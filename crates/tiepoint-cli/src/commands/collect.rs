@@ -8,7 +8,6 @@ use crate::failure::{Failure, Outcome};
 use crate::output::check_folder;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::slice::from_ref;
 use std::time::Instant;
 use tiepoint::collection::{Collection, CollectionOptions, PairSet, Shard};
 use tiepoint::files::write_atomically;
@@ -99,7 +98,7 @@ fn scan(
 
 fn features(collection: &Collection, shard: Shard, context: &Context) -> Outcome {
     let timed = Timed::start("features", context);
-    let found = collection.extract(shard, from_ref(&context.processor))?;
+    let found = collection.extract(shard, &context.processors())?;
     for (name, reason) in &found.unreadable {
         context.note(&format!("{name} is left out: {reason}"));
     }
@@ -138,7 +137,7 @@ fn choose(collection: &Collection, shard: Shard, context: &Context) -> Outcome {
 
 fn match_pairs(collection: &Collection, shard: Shard, context: &Context) -> Outcome {
     let timed = Timed::start("match", context);
-    let matched = collection.match_pairs(shard, from_ref(&context.processor))?;
+    let matched = collection.match_pairs(shard, &context.processors())?;
     let rate = matched.pairs as f64 / timed.start.elapsed().as_secs_f64();
     let waits = if matched.closure_waits { "; run it again when the other parts are done" } else { "" };
     timed.report(
