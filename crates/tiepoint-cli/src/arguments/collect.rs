@@ -17,7 +17,7 @@ pub(crate) struct CollectArguments {
     #[command(subcommand)]
     pub(crate) stage: Option<Stage>,
     #[command(flatten)]
-    pub(crate) whole: WholeArguments,
+    pub(crate) whole: Option<WholeArguments>,
 }
 
 #[derive(Debug, Subcommand)]

@@ -15,7 +15,10 @@ use tiepoint_colmap::ExportOptions;
 
 pub(crate) fn run(arguments: &CollectArguments, context: &Context) -> Outcome {
     match &arguments.stage {
-        None => whole(&arguments.whole, context),
+        None => match &arguments.whole {
+            Some(a) => whole(a, context),
+            None => Err(Failure::usage("name folders of photographs and --output, or a stage; see tiepoint collect --help")),
+        },
         Some(Stage::Scan(a)) => scan(&a.work.work, &a.images, &a.options.options()?, context).map(drop),
         Some(Stage::Features(a)) => features(&open(&a.work)?, a.shard, context),
         Some(Stage::Pairs(a)) => pairs(&open(&a.work)?, a, context),

@@ -181,8 +181,11 @@ impl Collection {
     }
 }
 
-/// Pairs of a photograph that a GPU matches at a time.
+/// Pairs that a GPU matches at a time.
 const BATCH: usize = 32;
+
+/// Threads that feed a GPU: while it searches for one, the others take what it found and prepare what is next.
+const FEEDERS: usize = 4;
 
 /// Pairs of which matches were found.
 type Searched = (Unit<Option<VerifiedPair>>, Vec<Option<Candidate>>);
@@ -227,8 +230,7 @@ impl Search<'_, '_> {
         let searched = &Mutex::new(searched);
         let mut jobs: Vec<Job<'_>> = Vec::new();
         for processor in gpus.iter().copied() {
-            // While the device searches for one, the other takes what it found.
-            for _ in 0..2 {
+            for _ in 0..FEEDERS {
                 let to_verify = to_verify.clone();
                 jobs.push(Box::new(move |stop| self.search_all(stop, processor, &to_verify)));
             }
