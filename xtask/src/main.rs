@@ -15,8 +15,10 @@ mod package;
 mod parity;
 mod prepare;
 mod python;
+mod python_package;
 mod report;
 mod test;
+mod wheels;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};

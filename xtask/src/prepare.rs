@@ -1,8 +1,9 @@
-//! What tests need beside Rust, installed where this process may: two OpenCL devices, NVRTC, and a browser.
+//! What tests need beside Rust, installed where this process may: two OpenCL devices, NVRTC, packages of Python, and a
+//! browser.
 
-use crate::{Result, nvrtc, opencl, report, workspace};
+use crate::{Result, nvrtc, opencl, python_package, report, workspace};
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Environment variables for `cargo test`.
 pub(crate) type Variables = Vec<(&'static str, OsString)>;
@@ -13,6 +14,8 @@ pub(crate) struct Prepared {
     pub(crate) variables: Variables,
     /// For the tests of kernels on rusticl, where that is there.
     pub(crate) rusticl: Option<Variables>,
+    /// The packages for the tests of the Python package.
+    pub(crate) python: Option<PathBuf>,
     /// Whether a browser is there for the pages of reports.
     pub(crate) browser: bool,
 }
@@ -36,7 +39,10 @@ pub(crate) fn prepare() -> Result<Prepared> {
         variables.iter().cloned().chain(only).collect()
     });
     let browser = there(report::prepare(), "the pages of reports are not opened")?;
-    Ok(Prepared { variables, rusticl, browser })
+    let mut python = None;
+    let packages = python_package::prepare().map(|folder| python = Some(folder));
+    there(packages, "the Python package is not tested")?;
+    Ok(Prepared { variables, rusticl, python, browser })
 }
 
 fn there(found: Result<()>, otherwise: &str) -> Result<bool> {

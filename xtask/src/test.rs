@@ -1,13 +1,13 @@
 //! `cargo xtask test`: every test that this machine can run, and a line on those that it cannot.
 
 use crate::prepare::{self, Variables};
-use crate::{Result, arm, data_folder, opencl, report, workspace};
+use crate::{Result, arm, data_folder, opencl, python_package, report, workspace};
 use fearless_simd::Level;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Runs unit, property, accuracy, command-line and documentation tests. `arguments` go to `cargo test`; with
+/// Runs unit, property, accuracy, command-line and documentation tests, those of the Python package, and those of pages. `arguments` go to `cargo test`; with
 /// `--arm` first, tests are built for 64-bit ARM and run in an emulator.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     if let [first, rest @ ..] = arguments
@@ -28,9 +28,12 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     // One program that fails does not hide what the others say.
     let mut all = vec!["test", "--workspace", "--no-fail-fast"];
     all.extend(arguments.iter().map(String::as_str));
-    cargo(&all, &data, prepared.variables)?;
+    cargo(&all, &data, prepared.variables.clone())?;
     if let (Some(variables), []) = (prepared.rusticl, arguments) {
         on_rusticl(&data, &variables)?;
+    }
+    if let (Some(packages), []) = (&prepared.python, arguments) {
+        python_package::test(packages, prepared.browser, &prepared.variables)?;
     }
     if prepared.browser && arguments.is_empty() {
         report::test(&data)?;

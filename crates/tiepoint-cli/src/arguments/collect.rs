@@ -22,7 +22,7 @@ pub(crate) struct CollectArguments {
     #[command(subcommand)]
     pub(crate) stage: Option<Stage>,
     #[command(flatten)]
-    pub(crate) whole: WholeArguments,
+    pub(crate) whole: Option<WholeArguments>,
 }
 
 #[derive(Debug, Subcommand)]
@@ -175,7 +175,7 @@ pub(crate) struct OptionArguments {
     #[arg(long, help_heading = "Pairs")]
     pub(crate) no_closure: bool,
     /// Keep a match when its distance is below this share of the second nearest's; 1 keeps all
-    #[arg(long, value_name = "SHARE", allow_negative_numbers = true, default_value_t = super::matching::default_ratio(), help_heading = "Matching")]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true, default_value_t = CollectionOptions::default().matching.ratio.unwrap_or(1.0), help_heading = "Matching")]
     pub(crate) ratio: f32,
     /// Also compare bright-on-dark features with dark-on-bright ones
     #[arg(long, help_heading = "Matching")]

@@ -251,10 +251,6 @@ impl StereoSearchArguments {
 
     /// Those given; the others follow where the given ones would not let them stand.
     fn penalties(&self, cost: Cost) -> Penalties {
-        let start = cost.penalties();
-        let p1 = self.p1.unwrap_or(start.p1);
-        let p2 = self.p2.unwrap_or_else(|| start.p2.max(p1));
-        let p2_least = self.p2_least.unwrap_or_else(|| start.p2_least.max(p1).min(p2));
-        Penalties { p1, p2, p2_least, gradient: self.gradient.unwrap_or(start.gradient) }
+        cost.penalties().replaced(self.p1, self.p2, self.p2_least, self.gradient)
     }
 }

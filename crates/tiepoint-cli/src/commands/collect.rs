@@ -10,7 +10,6 @@ use crate::failure::{Failure, Outcome};
 use crate::output::check_folder;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::slice::from_ref;
 use std::time::Instant;
 use tiepoint::collection::{Collection, CollectionOptions, PairSet, Shard};
 use tiepoint::files::write_atomically;
@@ -18,7 +17,10 @@ use tiepoint_colmap::ExportOptions;
 
 pub(crate) fn run(arguments: &CollectArguments, context: &Context) -> Outcome {
     match &arguments.stage {
-        None => whole(&arguments.whole, context),
+        None => match &arguments.whole {
+            Some(a) => whole(a, context),
+            None => Err(Failure::usage("name folders of photographs and --output, or a stage; see tiepoint collect --help")),
+        },
         Some(Stage::Scan(a)) => scan(&a.work.work, &a.images, &a.options.options()?, context).map(drop),
         Some(Stage::Features(a)) => features(&open(&a.work)?, a.shard, context),
         Some(Stage::Pairs(a)) => pairs(&open(&a.work)?, a, context),
@@ -104,7 +106,7 @@ fn scan(
 
 fn features(collection: &Collection, shard: Shard, context: &Context) -> Outcome {
     let timed = Timed::start("features", context);
-    let found = collection.extract(shard, from_ref(&context.processor))?;
+    let found = collection.extract(shard, &context.processors())?;
     for (name, reason) in &found.unreadable {
         context.note(&format!("{name} is left out: {reason}"));
     }
@@ -143,7 +145,7 @@ fn choose(collection: &Collection, shard: Shard, context: &Context) -> Outcome {
 
 fn match_pairs(collection: &Collection, shard: Shard, context: &Context) -> Outcome {
     let timed = Timed::start("match", context);
-    let matched = collection.match_pairs(shard, from_ref(&context.processor))?;
+    let matched = collection.match_pairs(shard, &context.processors())?;
     let rate = matched.pairs as f64 / timed.start.elapsed().as_secs_f64();
     let waits = if matched.closure_waits { "; run it again when the other parts are done" } else { "" };
     timed.report(

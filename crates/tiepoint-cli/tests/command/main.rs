@@ -3,6 +3,7 @@
 
 #[cfg(target_os = "linux")]
 mod drivers;
+mod collect;
 mod inputs;
 mod manual;
 mod ranges;

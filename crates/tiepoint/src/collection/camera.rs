@@ -74,7 +74,7 @@ mod tests {
         let (large, small) = (Size::new(400, 300), Size::new(40, 30));
         let photographs =
             [(&wide, large), (&tele, large), (&wide, large), (&wide, small), (&none, large), (&none, large)];
-        let (cameras, of) = super::cameras(photographs);
+        let (cameras, of) = cameras(photographs);
         assert_eq!(of, [0, 1, 0, 2, 3, 4], "by all four");
         assert_eq!(cameras[3], Camera { size: large, focal_px: 480.0, focal_known: false }, "a guess");
         assert!(cameras[0].focal_known, "from the file");

@@ -6,7 +6,7 @@
 
 use super::folder::Collection;
 use super::record::{self, Fields, Found, Kind};
-use super::workers::side_by_side;
+use super::workers::{Job, Stop, for_each_of, side_by_side};
 use super::{Photograph, Shard};
 use crate::device::{Cpu, Processor};
 use crate::feature::{Descriptors, Detector, Features, Finder, Keypoint};
@@ -277,7 +277,7 @@ impl Stage<'_> {
     fn on_cpu(&self, cpu: &Cpu) -> Result<()> {
         let workers = cpu.threads().min(self.todo.len());
         let threads = cpu.threads() / workers.max(1);
-        let work = |stop: &super::workers::Stop| -> Result<()> {
+        let work = |stop: &Stop| -> Result<()> {
             let cpu = if threads > 1 { Cpu::with_threads(threads)? } else { Cpu::sequential() };
             let finder = self.detector.open(&cpu.into())?;
             while !stop.is_set()
@@ -300,7 +300,7 @@ impl Stage<'_> {
         let (to_search, pictures) = sync_channel(threads + BATCH * gpus.len());
         let (to_write, found) = sync_channel::<(Picture, Features)>(threads.max(2 * BATCH));
         let (pictures, found) = (Mutex::new(pictures), Mutex::new(found));
-        let mut jobs: Vec<Box<dyn FnOnce(&super::workers::Stop) -> Result<()> + Send + '_>> = Vec::new();
+        let mut jobs: Vec<Job<'_>> = Vec::new();
         for _ in 0..readers {
             let to_search = to_search.clone();
             jobs.push(Box::new(move |stop| self.read_all(stop, &to_search)));
@@ -308,15 +308,19 @@ impl Stage<'_> {
         drop(to_search);
         for processor in gpus {
             let (pictures, to_write) = (&pictures, to_write.clone());
-            jobs.push(Box::new(move |_| self.search_all(processor, pictures, &to_write)));
+            jobs.push(Box::new(move |stop| {
+                if let Err(error) = self.search_all(stop, processor, pictures, &to_write) {
+                    stop.because(error);
+                }
+                for_each_of(pictures, stop, |_| Ok(()));
+                Ok(())
+            }));
         }
         drop(to_write);
         for _ in 0..threads.clamp(1, 4) {
             let found = &found;
-            jobs.push(Box::new(move |_| {
-                while let Some((picture, features)) = next_of(found) {
-                    self.keep(&picture, features)?;
-                }
+            jobs.push(Box::new(move |stop| {
+                for_each_of(found, stop, |(picture, features)| self.keep(&picture, features));
                 Ok(())
             }));
         }
@@ -324,7 +328,7 @@ impl Stage<'_> {
     }
 
     /// Reads photographs until there are no more, or nobody searches them.
-    fn read_all(&self, stop: &super::workers::Stop, to_search: &SyncSender<Picture>) -> Result<()> {
+    fn read_all(&self, stop: &Stop, to_search: &SyncSender<Picture>) -> Result<()> {
         while !stop.is_set()
             && let Some(picture) = self.read_next()
         {
@@ -340,13 +344,14 @@ impl Stage<'_> {
     /// Searches what is ready on one GPU: a batch where so many alike are ready, otherwise one.
     fn search_all(
         &self,
+        stop: &Stop,
         processor: &Processor,
         pictures: &Mutex<Receiver<Picture>>,
         to_write: &SyncSender<(Picture, Features)>,
     ) -> Result<()> {
         let finder = self.detector.open(processor)?;
         let mut ready: Vec<Picture> = Vec::new();
-        while take_ready(pictures, &mut ready) {
+        while !stop.is_set() && take_ready(pictures, &mut ready) {
             let alike = ready.iter().take_while(|p| ready[0].is_like(p)).count();
             if alike < BATCH || finder.parts() > 1 {
                 let picture = ready.remove(0);
@@ -384,10 +389,6 @@ fn take_ready(pictures: &Mutex<Receiver<Picture>>, ready: &mut Vec<Picture>) -> 
         }
     }
     !ready.is_empty()
-}
-
-fn next_of<T>(of: &Mutex<Receiver<T>>) -> Option<T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }
 
 /// The size at which a photograph is searched.

@@ -64,7 +64,7 @@ impl PairSet {
         tiles.sort_unstable_by_key(turned);
         tiles.dedup();
         // A block with itself has no pair where it holds one photograph.
-        tiles.retain(|[row, column]| row != column || photographs - row * block > 1);
+        tiles.retain(|[row, column]| row != column || block.min(photographs - row * block) > 1);
         tiles
     }
 

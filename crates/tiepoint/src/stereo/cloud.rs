@@ -75,7 +75,22 @@ struct ColouredDisparity<'a> {
     max_depth: f64,
 }
 
-impl ColouredDisparity<'_> {
+impl<'a> ColouredDisparity<'a> {
+    fn new(
+        disparity: ImageView<'a, f32>,
+        colours: AnyView<'a>,
+        pair: &'a RectifiedCalibration,
+        options: &CloudOptions,
+    ) -> Result<Self> {
+        options.check()?;
+        check(disparity, pair)?;
+        if colours.size() != disparity.size() {
+            let (found, expected) = (colours.size(), disparity.size());
+            return Err(Error::Mismatch(format!("the colours are {found}, the disparities {expected}")));
+        }
+        Ok(Self { disparity, colours, pair, max_depth: options.max_depth })
+    }
+
     /// The position of the point of a pixel.
     fn place(&self, x: usize, y: usize) -> Option<[f32; 3]> {
         let z = self.pair.depth(f64::from(self.disparity.row(y)[x])).filter(|z| *z <= self.max_depth)?;
@@ -107,6 +122,20 @@ impl ColouredDisparity<'_> {
     }
 }
 
+/// The points of `disparity`, coloured by the left view, in the order of the rows.
+///
+/// # Errors
+/// As [`write_ply`], but for the file.
+pub fn points(
+    disparity: ImageView<'_, f32>,
+    colours: AnyView<'_>,
+    calibration: &RectifiedCalibration,
+    options: &CloudOptions,
+) -> Result<Vec<Point>> {
+    let source = ColouredDisparity::new(disparity, colours, calibration, options)?;
+    Ok((0..disparity.size().height).flat_map(|y| source.row(y)).collect())
+}
+
 /// Writes the points of `disparity`, coloured by the left view, as a PLY file; returns how many there are.
 /// Needs no memory beyond its input.
 ///
@@ -121,13 +150,7 @@ pub fn write_ply(
     calibration: &RectifiedCalibration,
     options: &CloudOptions,
 ) -> Result<u64> {
-    options.check()?;
-    check(disparity, calibration)?;
-    if colours.size() != disparity.size() {
-        let (found, expected) = (colours.size(), disparity.size());
-        return Err(Error::Mismatch(format!("the colours are {found}, the disparities {expected}")));
-    }
-    let source = ColouredDisparity { disparity, colours, pair: calibration, max_depth: options.max_depth };
+    let source = ColouredDisparity::new(disparity, colours, calibration, options)?;
     let height = disparity.size().height;
     let width = disparity.size().width;
     // The header holds the count; points are computed twice instead of being stored.
@@ -196,10 +219,10 @@ pub fn read_ply(path: impl AsRef<Path>) -> Result<Vec<Point>> {
 /// # Errors
 /// As [`read_ply`].
 pub fn parse_ply(mut source: impl BufRead, name: impl AsRef<Path>) -> Result<Vec<Point>> {
-    points(&mut source).map_err(|fault| fault.at(name.as_ref(), "its last point"))
+    parsed(&mut source).map_err(|fault| fault.at(name.as_ref(), "its last point"))
 }
 
-fn points(source: &mut impl BufRead) -> std::result::Result<Vec<Point>, Fault> {
+fn parsed(source: &mut impl BufRead) -> std::result::Result<Vec<Point>, Fault> {
     let mut line = String::new();
     expect(source, &mut line, "ply")?;
     read_line(source, &mut line)?;

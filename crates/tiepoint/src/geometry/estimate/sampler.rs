@@ -60,6 +60,16 @@ impl Sampler {
         Self { key, order, size, until }
     }
 
+    /// The key.
+    pub(in crate::geometry) fn key(&self) -> u64 {
+        self.key
+    }
+
+    /// Up to which number samples come from the best `size`, `size` + 1, … matches.
+    pub(in crate::geometry) fn until(&self) -> &[u64] {
+        &self.until
+    }
+
     /// The sample of this number, from 0; the first `size` entries count.
     pub(in crate::geometry) fn draw(&self, number: u64) -> [usize; MAX_SAMPLE] {
         let mut random = Random::new(finish(self.key ^ number));

@@ -23,9 +23,11 @@ pub use options::TwoViewOptions;
 use super::calibration::Camera;
 use super::matrix::Mat3;
 use super::{Correspondence, Fundamental, Homography};
+use crate::device::gpu::Gpu;
 use crate::device::{Cpu, Level, Processor};
 use crate::image::Size;
 use crate::{Error, Result};
+use consensus::Prepared;
 use decide::{Models, decide};
 
 /// What kind of two views a pair is, by COLMAP's names.
@@ -217,10 +219,49 @@ pub fn two_view_geometries(
 ) -> Result<Vec<TwoView>> {
     options.check()?;
     pairs.iter().try_for_each(ImagePair::check)?;
-    let cpu = &processor.cpu;
-    let _stage = cpu.stage("verify");
     let budget = consensus::Budget::new(options);
-    Ok(cpu.map(pairs.len(), |i| verify(&pairs[i], options, &budget, cpu.level())))
+    if pairs.len() < FEWEST_FOR_GPU {
+        return Ok(on_cpu(pairs, options, &budget, &processor.cpu));
+    }
+    processor.gpu_or_cpu(
+        "verification of image pairs",
+        |gpu| on_gpu(pairs, options, &budget, gpu, &processor.cpu),
+        |cpu| Ok(on_cpu(pairs, options, &budget, cpu)),
+    )
+}
+
+/// Fewer pairs are verified sooner by the CPU than by a GPU, of which each fills a small part.
+const FEWEST_FOR_GPU: usize = 32;
+
+fn on_cpu(
+    pairs: &[ImagePair<'_>],
+    options: &TwoViewOptions,
+    budget: &consensus::Budget,
+    cpu: &Cpu,
+) -> Vec<TwoView> {
+    let _stage = cpu.stage("verify");
+    cpu.map(pairs.len(), |i| verify(&pairs[i], options, budget, cpu.level()))
+}
+
+/// The CPU prepares the pairs and decides; the GPU searches.
+fn on_gpu(
+    pairs: &[ImagePair<'_>],
+    options: &TwoViewOptions,
+    budget: &consensus::Budget,
+    gpu: &Gpu,
+    cpu: &Cpu,
+) -> Result<Vec<TwoView>> {
+    let prepared = cpu.map(pairs.len(), |i| Prepared::new(&pairs[i], options));
+    let searched: Vec<&Prepared> = prepared.iter().flatten().collect();
+    let found = consensus::gpu::search_all(gpu, &searched, budget)?;
+    let mut found = found.into_iter();
+    let found: Vec<_> = prepared.iter().map(|p| p.as_ref().and_then(|p| Some((p, found.next()?)))).collect();
+    Ok(cpu.map(pairs.len(), |i| match found[i] {
+        None => TwoView::degenerate(0),
+        Some((prepared, found)) => {
+            decide(&pairs[i], prepared, &Models::new(prepared, found, options), options)
+        }
+    }))
 }
 
 /// Verifies a pair.
@@ -230,7 +271,7 @@ fn verify(
     budget: &consensus::Budget,
     level: Level,
 ) -> TwoView {
-    let prepared = consensus::Prepared::new(pair, options);
+    let prepared = Prepared::new(pair, options);
     match prepared {
         None => TwoView::degenerate(0),
         Some(prepared) => {

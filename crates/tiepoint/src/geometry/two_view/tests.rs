@@ -269,3 +269,78 @@ fn options_and_cameras_are_checked() {
     let found = two_view_geometry(&[], &view, &view, &good, &Cpu::sequential());
     assert!(matches!(found, Err(Error::Mismatch(_))), "{found:?}");
 }
+
+/// Pairs that end in every configuration, some with evidence, some calibrated; of 20 to 900 matches.
+fn of_every_kind() -> Vec<(Vec<Correspondence>, Vec<Evidence>, View)> {
+    let plane = |[x, y]: [f64; 2], _: f64| 8.0 + 0.001 * x - 0.002 * y;
+    let mut sets = Vec::new();
+    for (seed, right, wrong) in [(1, 16, 4), (2, 40, 30), (3, 90, 60), (4, 0, 24), (5, 0, 40), (6, 500, 400)]
+    {
+        for known in [false, true] {
+            for scene in 0..3 {
+                let mut rig = Rig::new(seed);
+                if scene == 2 {
+                    rig.step = [0.0; 3];
+                }
+                let mut matches = match scene {
+                    1 => rig.matches(right, plane),
+                    _ => rig.matches(right, anywhere),
+                };
+                matches.extend(rig.wrong(wrong));
+                let evidence = matches.iter().enumerate().map(|(i, _)| {
+                    let turn = rig.random.range(-3.0, 3.0);
+                    Evidence { scale: 1.0, turn: if i < right { 0.1 } else { turn as f32 } }
+                });
+                let evidence = if seed % 2 == 0 { evidence.collect() } else { Vec::new() };
+                sets.push((matches, evidence, if known { rig.view() } else { View::new(SIZE) }));
+            }
+        }
+    }
+    sets.push((
+        vec![Correspondence { a: [5.0, 6.0], b: [7.0, 8.0], quality: 0.0 }; 50],
+        vec![],
+        View::new(SIZE),
+    ));
+    sets.push((Vec::new(), Vec::new(), View::new(SIZE)));
+    sets
+}
+
+#[test]
+fn every_device_finds_what_the_cpu_finds() {
+    let sets = of_every_kind();
+    assert!(sets.len() >= FEWEST_FOR_GPU, "enough for a GPU");
+    let pairs: Vec<_> = sets
+        .iter()
+        .zip(7..)
+        .map(|((m, e, view), key)| ImagePair::new(m, *view, *view).with_evidence(e).with_key(key))
+        .collect();
+    let options = TwoViewOptions::default().with_max_iterations(1000);
+    let cpu = Cpu::sequential();
+    let expected = two_view_geometries(&pairs, &options, &cpu.clone().into()).unwrap();
+    for configuration in [
+        Configuration::Degenerate,
+        Configuration::Calibrated,
+        Configuration::Uncalibrated,
+        Configuration::Planar,
+        Configuration::Panoramic,
+        Configuration::PlanarOrPanoramic,
+    ] {
+        assert!(expected.iter().any(|e| e.configuration == configuration), "{configuration:?} is among them");
+    }
+    for gpu in crate::device::gpu::all() {
+        let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
+        let found = two_view_geometries(&pairs, &options, &processor).unwrap();
+        for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
+            assert_eq!(found, expected, "{gpu:?}: pair {i} of {} matches", pairs[i].matches.len());
+        }
+        let notes = processor.take_notes();
+        assert_eq!(notes.is_empty(), gpu.info().has_f64, "{gpu:?}: {notes:?}");
+    }
+}
+
+#[test]
+fn kernels_compile_for_every_card() {
+    use consensus::{Kind, gpu::source};
+    let sources = [Kind::Homography, Kind::Fundamental, Kind::Essential].map(source);
+    crate::device::gpu::compiles_everywhere(&sources);
+}

@@ -12,6 +12,7 @@
 use crate::geometry::estimate::seven_point::{epipolar_row, null_space, oriented};
 use crate::geometry::matrix::{Mat3, cross, product, transpose};
 use crate::geometry::real::Real;
+use tiepoint_gpu::KernelSource;
 
 /// Where the product of two of x, y, z, 1 stands among x², xy, xz, x, y², yz, y, z², z, 1.
 const QUADRATIC: [[usize; 4]; 4] = [[0, 1, 2, 3], [1, 4, 5, 6], [2, 5, 7, 8], [3, 6, 8, 9]];
@@ -30,6 +31,15 @@ const CUBIC: [[usize; 4]; 10] = [
     [11, 14, 17, 18],
     [12, 15, 18, 19],
 ];
+
+/// The tables and constants for kernels.
+pub(super) fn for_kernels(source: KernelSource) -> KernelSource {
+    let table = |rows: &[[usize; 4]]| rows.iter().flatten().map(|&i| i as i32).collect::<Vec<_>>();
+    source
+        .define("CELLS", CELLS)
+        .table_i32("QUADRATIC", &table(&QUADRATIC))
+        .table_i32("CUBIC", &table(&CUBIC))
+}
 
 /// Polynomials of x, y, z: linear, quadratic and cubic.
 type Linear<R> = [R; 4];

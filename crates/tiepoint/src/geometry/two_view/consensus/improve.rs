@@ -97,9 +97,9 @@ pub(super) fn normal(kind: Kind, m: &Mat3, columns: &Columns, limit: f64, level:
 }
 
 /// Sums for epipolar geometry: the upper triangle of the system, row by row, and its right side.
-const EPIPOLAR: usize = 54;
+pub(super) const EPIPOLAR: usize = 54;
 /// Sums for a homography.
-const TRANSFER: usize = 33;
+pub(super) const TRANSFER: usize = 33;
 
 #[inline(always)]
 fn epipolar_sums<S: Simd>(simd: S, m: &[f64; 9], columns: &Columns, limit: f64) -> [f64; EPIPOLAR] {

@@ -12,6 +12,7 @@
 
 mod agreement;
 mod five_point;
+pub(super) mod gpu;
 mod improve;
 
 use super::{Essential, ImagePair, TwoViewOptions, evidence};

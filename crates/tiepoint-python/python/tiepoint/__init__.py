@@ -1,0 +1,85 @@
+"""Image correspondence: features, matches, verified models, registration and dense stereo.
+
+Arrays in, arrays out. The centre of the top-left pixel is (0, 0), x to the right, y down; angles are radians from +x
+towards +y; a scale is the σ of a Gaussian in pixels; a disparity d says that the left (x, y) shows what the right
+(x − d, y) shows. The same input and options give the same bits on any number of threads and any device.
+"""
+
+from __future__ import annotations
+
+from . import errors, evaluate, filter, io, synth
+from ._calibration import Calibration, StereoCalibration
+from ._core import Device, Features
+from ._core import devices as _devices
+from ._features import Sift, Surf
+from ._geometry import Estimate, Model, estimate, warp
+from ._matching import Matches, Rematch, TiePoints, match, nearest, tie_points
+from ._register import Rectified, Registration, rectify, register
+from ._report import report
+from ._stereo import Disparities, Stereo
+from .errors import (
+    DeviceError,
+    Error,
+    FormatError,
+    ImageError,
+    MismatchError,
+    ModelError,
+    OptionError,
+    OutOfMemoryError,
+)
+from .io import read, write
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Calibration",
+    "Device",
+    "DeviceError",
+    "Disparities",
+    "Error",
+    "Estimate",
+    "Features",
+    "FormatError",
+    "ImageError",
+    "Matches",
+    "MismatchError",
+    "Model",
+    "ModelError",
+    "OptionError",
+    "OutOfMemoryError",
+    "Rectified",
+    "Registration",
+    "Rematch",
+    "Sift",
+    "Stereo",
+    "StereoCalibration",
+    "Surf",
+    "TiePoints",
+    "devices",
+    "errors",
+    "estimate",
+    "evaluate",
+    "filter",
+    "io",
+    "match",
+    "nearest",
+    "read",
+    "rectify",
+    "register",
+    "report",
+    "synth",
+    "tie_points",
+    "warp",
+    "write",
+]
+
+
+def devices() -> list[Device]:
+    """The devices of this machine, the CPU first. Each is opened, so that all of them work.
+
+    Returns
+    -------
+    list of Device
+        ``Device("cpu")``, ``Device("cuda:0")``, …
+    """
+    return [Device(entry["device"]) for entry in _devices() if "device" in entry]

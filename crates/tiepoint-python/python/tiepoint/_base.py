@@ -1,0 +1,95 @@
+"""What options and results have in common."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from . import _pickle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Self = TypeVar("Self", bound="Options")
+
+
+class Options:
+    """Options that are given by name and do not change. `replace` makes others of them."""
+
+    def _given(self) -> dict[str, Any]:
+        """The options as they were given."""
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        return {field.name: getattr(self, field.name) for field in fields if field.init}
+
+    def replace(self: Self, **changes: Any) -> Self:
+        """The same options, but for `changes`."""
+        return type(self)(**{**self._given(), **changes})
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[type, dict[str, Any]]]:
+        return _pickle.options, (type(self), self._given())
+
+
+class Result:
+    """A result: fields that do not change, of which arrays are equal where all their values are."""
+
+    def _fields(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}  # type: ignore[arg-type]
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        assert isinstance(other, Result)
+        mine, theirs = self._fields(), other._fields()
+        return all(_equal(mine[name], theirs[name]) for name in mine)
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def _summary(self) -> list[tuple[str, str]]:
+        """What is told of a result: names and values."""
+        return [(name, _short(value)) for name, value in self._fields().items() if value is not None]
+
+    def _picture(self) -> Any:
+        """An image that shows the result, if there is one."""
+        return None
+
+    def __repr__(self) -> str:
+        told = ", ".join(f"{name}: {value}" for name, value in self._summary())
+        return f"{type(self).__name__}({told})"
+
+    def _repr_png_(self) -> bytes | None:
+        from ._show import png
+
+        picture = self._picture()
+        return None if picture is None else png(picture)
+
+    def _repr_html_(self) -> str:
+        from ._show import data_url
+
+        rows = "".join(
+            f"<tr><th style='text-align:left'>{html.escape(name)}</th><td>{html.escape(value)}</td></tr>"
+            for name, value in self._summary()
+        )
+        picture = self._picture()
+        shown = "" if picture is None else f"<img alt='' src='{data_url(picture)}'>"
+        return f"<table><caption>{type(self).__name__}</caption>{rows}</table>{shown}"
+
+
+def _equal(a: Any, b: Any) -> bool:
+    if hasattr(a, "dtype") and hasattr(b, "dtype"):
+        if a.dtype != b.dtype or a.shape != b.shape:
+            return False
+        same = a == b
+        if a.dtype.kind == "f":
+            same |= (a != a) & (b != b)
+        return bool(same.all())
+    if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)):
+        return len(a) == len(b) and all(map(_equal, a, b))
+    return bool(a == b)
+
+
+def _short(value: Any) -> str:
+    if hasattr(value, "dtype"):
+        return f"{value.shape} {value.dtype}"
+    return f"{value:.6g}" if isinstance(value, float) else repr(value)

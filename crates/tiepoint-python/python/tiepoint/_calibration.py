@@ -1,0 +1,133 @@
+"""Cameras: a rectified pair, and two cameras before rectification."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+from ._base import Result
+from .errors import OptionError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    _Floats = npt.NDArray[np.float64]
+    _Path = str | os.PathLike[str]
+
+__all__ = ["Calibration", "StereoCalibration"]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class Calibration(Result):
+    """A rectified pair: cameras side by side with parallel axes and one focal length.
+
+    A point at depth Z appears in the left image at x and in the right one at x − d, with
+    Z = baseline · focal / (d + doffs).
+
+    Parameters
+    ----------
+    focal : float
+        Focal length in pixels.
+    principal : tuple of float
+        Principal point of the left camera in pixels.
+    baseline : float
+        Distance of the cameras; its unit is that of the depth.
+    doffs : float
+        cx of the right camera less that of the left, pixels.
+    size : tuple of int, optional
+        Width and height of the images.
+    disparities : tuple of float, optional
+        The least and greatest disparity to be expected.
+    affine : bool
+        The cameras see along parallel rays: there is no depth, and only `size` and `disparities` mean anything.
+    """
+
+    focal: float
+    principal: tuple[float, float]
+    baseline: float
+    doffs: float = 0.0
+    size: tuple[int, int] | None = None
+    disparities: tuple[float, float] | None = None
+    affine: bool = False
+
+    @property
+    def Q(self) -> _Floats:  # noqa: N802
+        """OpenCV's Q, (4, 4): Q (x, y, d, 1)ᵀ ~ (X, Y, Z, 1)ᵀ."""
+        import numpy as np
+
+        cx, cy = self.principal
+        rows = [[1, 0, 0, -cx], [0, 1, 0, -cy], [0, 0, 0, self.focal], [0, 0, 1 / self.baseline, self.doffs / self.baseline]]
+        return np.array(rows, dtype=np.float64)
+
+    @classmethod
+    def read(cls, path: _Path) -> Calibration:
+        """Read Middlebury's ``calib.txt``, or OpenCV's YAML or XML with P1 and P2, or Q."""
+        return cls(**_core.read_rectified(path))
+
+    def write(self, path: _Path) -> None:
+        """Write Middlebury's ``calib.txt``, which `read` and the command take."""
+        _core.write_rectified(path, self._fields())
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False, eq=False)
+class StereoCalibration(Result):
+    """Two cameras and how they stand to each other, in OpenCV's conventions.
+
+    Parameters
+    ----------
+    K1, K2 : array_like, (3, 3)
+        Camera matrices, left and right.
+    R : array_like, (3, 3)
+        Rotation: a point X of the left camera is R X + T in the right one.
+    T : array_like, (3,)
+        Translation; its unit is that of the depth.
+    D1, D2 : array_like, (up to 5,)
+        Lenses: k1, k2, p1, p2, k3; none if not given.
+    size : tuple of int, optional
+        Width and height of the images.
+    R1, R2, P1, P2 : array_like, optional
+        The rectification that the calibration stores.
+    """
+
+    K1: _Floats
+    K2: _Floats
+    R: _Floats
+    T: _Floats
+    D1: _Floats | None = None
+    D2: _Floats | None = None
+    size: tuple[int, int] | None = None
+    R1: _Floats | None = None
+    R2: _Floats | None = None
+    P1: _Floats | None = None
+    P2: _Floats | None = None
+
+    def __post_init__(self) -> None:
+        import numpy as np
+
+        for name in ("K1", "K2", "R", "T", "D1", "D2", "R1", "R2", "P1", "P2"):
+            value = getattr(self, name)
+            if value is None and name in ("D1", "D2"):
+                value = ()
+            if value is not None:
+                object.__setattr__(self, name, np.array(value, dtype=np.float64))
+        stored = [getattr(self, name) is not None for name in ("R1", "R2", "P1", "P2")]
+        if any(stored) and not all(stored):
+            raise OptionError("a stored rectification has all of R1, R2, P1 and P2")
+
+    @classmethod
+    def read(cls, *paths: _Path) -> StereoCalibration:
+        """Read one file, or several that complete each other: OpenCV's YAML or XML, or Middlebury's ``calib.txt``."""
+        return cls(**_core.read_calibration(list(paths)))
+
+
+def rectified(calibration: Any) -> Calibration:
+    """The calibration that an argument names: itself, a file, or the result of a rectification."""
+    calibration = getattr(calibration, "calibration", calibration)
+    if isinstance(calibration, Calibration):
+        return calibration
+    if isinstance(calibration, (str, os.PathLike)):
+        return Calibration.read(calibration)
+    raise OptionError(f"option calibration is {calibration!r}: expected a Calibration or the path of one")

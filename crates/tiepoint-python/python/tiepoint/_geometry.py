@@ -1,0 +1,235 @@
+"""Models between two images, their robust estimation, and warping."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+from ._base import Result
+from .errors import ModelError, OptionError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from ._core import Device
+
+    _Floats = npt.NDArray[np.float64]
+
+__all__ = ["Estimate", "Model", "estimate", "warp"]
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Model(Result):
+    """A model that maps points of image A to image B, or to lines of it.
+
+    Parameters
+    ----------
+    kind : {"homography", "affine", "similarity", "fundamental"}
+        What it is.
+    matrix : array_like, (3, 3)
+        Row-major; acts on columns (x, y, 1), with (0, 0) the centre of the first pixel.
+    """
+
+    kind: str
+    matrix: _Floats
+
+    def __post_init__(self) -> None:
+        import numpy as np
+
+        matrix = np.array(self.matrix, dtype=np.float64)
+        matrix.setflags(write=False)
+        object.__setattr__(self, "matrix", matrix)
+        # Refuses what is no such model.
+        _core.invert((self.kind, matrix))
+
+    def apply(self, xy: Any) -> _Floats:
+        """Where points go.
+
+        Parameters
+        ----------
+        xy : array_like, (N, 2)
+            Points of A in pixels.
+
+        Returns
+        -------
+        ndarray
+            (N, 2) points of B, NaN beyond the horizon; of a fundamental matrix (N, 3), the lines p x + q y + r = 0.
+        """
+        return _core.apply((self.kind, self.matrix), xy)
+
+    def inverse(self) -> Model:
+        """The model from B to A.
+
+        Raises
+        ------
+        ModelError
+            When it has none.
+        """
+        found = _core.invert((self.kind, self.matrix))
+        if found is None:
+            raise ModelError("the model has no inverse")
+        return Model(*found)
+
+    def residuals(self, xy_a: Any, xy_b: Any) -> _Floats:
+        """How far pairs of points are from the model, (N,) in pixels: what `threshold` of `estimate` is compared with."""
+        return _core.residuals((self.kind, self.matrix), xy_a, xy_b)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        import numpy as np
+
+        return np.array(self.matrix, dtype=dtype)
+
+    def __repr__(self) -> str:
+        rows = "; ".join(" ".join(f"{v:.6g}" for v in row) for row in self.matrix)
+        return f"Model({self.kind}: {rows})"
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Estimate(Result):
+    """A model and the pairs that agree with it.
+
+    Attributes
+    ----------
+    model : Model
+        From A to B.
+    inliers : ndarray
+        (N,) bool: which pairs agree.
+    rms : float
+        Root mean square residual of the inliers in pixels.
+    iterations : int
+        Samples drawn.
+    """
+
+    model: Model
+    inliers: npt.NDArray[np.bool_]
+    rms: float
+    iterations: int
+
+    @property
+    def matrix(self) -> _Floats:
+        """The matrix of the model, (3, 3)."""
+        return self.model.matrix
+
+    def apply(self, xy: Any) -> _Floats:
+        """Where points go: `Model.apply`."""
+        return self.model.apply(xy)
+
+    def _summary(self) -> list[tuple[str, str]]:
+        n = len(self.inliers)
+        return [("model", self.model.kind), ("inliers", f"{int(self.inliers.sum())} of {n}"), ("rms", f"{self.rms:.3f} px")]
+
+
+def named(model: Any) -> tuple[str, Any]:
+    """Kind and matrix of a model, of an estimate, or of a matrix, which is a homography."""
+    if isinstance(model, Estimate):
+        model = model.model
+    if isinstance(model, Model):
+        return model.kind, model.matrix
+    model = getattr(model, "model", model)
+    return (model.kind, model.matrix) if isinstance(model, Model) else ("homography", model)
+
+
+def robust(
+    threshold: float, confidence: float, max_iterations: int, false_alarms: float, seed: int
+) -> dict[str, Any]:
+    """The options of the robust estimation."""
+    return {
+        "threshold": threshold,
+        "confidence": confidence,
+        "max_iterations": max_iterations,
+        "false_alarms": false_alarms,
+        "seed": seed,
+    }
+
+
+def estimate(
+    xy_a: Any,
+    xy_b: Any,
+    model: str = "homography",
+    *,
+    threshold: float = 3.0,
+    confidence: float = 0.9999,
+    max_iterations: int = 50_000,
+    false_alarms: float = 1e-6,
+    seed: int = 0,
+    quality: Any = None,
+    device: Device | str | None = None,
+) -> Estimate:
+    """Estimate the model that most pairs of points agree on (LO-RANSAC with a local optimisation).
+
+    Parameters
+    ----------
+    xy_a, xy_b : array_like, (N, 2)
+        Points that may show the same thing, in pixels.
+    model : {"homography", "affine", "similarity", "fundamental"}
+        What relates them.
+    threshold : float
+        Largest residual of an inlier in pixels. The command calls it ``--inlier-distance``.
+    confidence : float
+        Stop when a better model would have been found with this probability.
+    max_iterations : int
+        Samples at most.
+    false_alarms : float
+        Refuse a model that chance explains more often than so many times in as many estimates.
+    seed : int
+        Seed of the sampler.
+    quality : array_like, (N,), optional
+        Better pairs are sampled earlier.
+    device : Device or str, optional
+        Whose threads compute.
+
+    Returns
+    -------
+    Estimate
+        The same for any number of threads.
+
+    Raises
+    ------
+    ModelError
+        When there are too few pairs, or they do not determine the model.
+    """
+    options = robust(threshold, confidence, max_iterations, false_alarms, seed)
+    found, inliers, rms, iterations = _core.estimate(device, model, xy_a, xy_b, quality, options)
+    return Estimate(Model(*found), inliers, rms, iterations)
+
+
+def warp(
+    image: Any,
+    model: Any,
+    *,
+    shape: tuple[int, ...] | None = None,
+    interpolation: str = "bicubic",
+    fill: float = 0.0,
+    device: Device | str | None = None,
+) -> Any:
+    """Bring an image onto the pixels of another.
+
+    Parameters
+    ----------
+    image : array_like, (H, W) or (H, W, C)
+        ``uint8``, ``uint16`` or ``float32``.
+    model : Model, Estimate or array_like
+        From `image` to the output: a homography, affine map or similarity, or its (3, 3) matrix.
+    shape : tuple of int, optional
+        Rows and columns of the output; those of `image` if not given.
+    interpolation : {"bilinear", "bicubic", "lanczos"}
+        How values between pixels are made. ``"cubic"`` is another name of bicubic.
+    fill : float
+        What pixels without input get.
+    device : Device or str, optional
+        Where to compute.
+
+    Returns
+    -------
+    ndarray
+        The image of that shape, of the input's type and channels.
+    """
+    if shape is None:
+        shape = tuple(image.shape)
+    if len(shape) < 2:
+        raise OptionError(f"option shape is {shape}: expected rows and columns")
+    size = (int(shape[1]), int(shape[0]))
+    options = {"interpolation": interpolation, "fill": fill}
+    return _core.warp(device, image, named(model), size, options)[0]

@@ -1,0 +1,243 @@
+"""Matching: nearest neighbours, matches, and tie points that a model verifies."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+from ._base import Result
+from ._geometry import Model, named, robust
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from ._core import Device, Features
+
+__all__ = ["Matches", "Rematch", "TiePoints", "match", "nearest", "tie_points"]
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Matches(Result):
+    """Which feature of A shows the same thing as which of B, in the order of A.
+
+    Attributes
+    ----------
+    pairs : ndarray
+        (M, 2) int64: indices of the features in A and in B.
+    distance : ndarray
+        (M,) float32: Euclidean distances of the unit descriptors, 0 to 2.
+    ratio : ndarray
+        (M,) float32: distance over that of the second nearest; small is distinct.
+    """
+
+    pairs: npt.NDArray[np.int64]
+    distance: npt.NDArray[np.float32]
+    ratio: npt.NDArray[np.float32]
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def _summary(self) -> list[tuple[str, str]]:
+        return [("matches", str(len(self)))]
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Rematch:
+    """The search that is repeated near what the model predicts.
+
+    Parameters
+    ----------
+    radius : float
+        Search radius as a multiple of the threshold of an inlier.
+    ratio : float
+        Ratio among the candidates there.
+    rounds : int
+        How often search and refinement alternate at most.
+    """
+
+    radius: float = 2.0
+    ratio: float = 0.9
+    rounds: int = 2
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class TiePoints(Result):
+    """Matches, and which of them a model confirms.
+
+    Attributes
+    ----------
+    a, b : Features
+        The features of both images.
+    pairs : ndarray
+        (M, 2) int64: indices of the features in A and in B.
+    distance, ratio : ndarray
+        (M,) float32, as in `Matches`.
+    inliers : ndarray
+        (M,) bool: which matches agree with the model; all without one.
+    model : Model or None
+        From A to B.
+    rms : float
+        Root mean square residual of the inliers in pixels.
+    iterations : int
+        Samples that the estimation drew.
+    """
+
+    a: Features
+    b: Features
+    pairs: npt.NDArray[np.int64]
+    distance: npt.NDArray[np.float32]
+    ratio: npt.NDArray[np.float32]
+    inliers: npt.NDArray[np.bool_]
+    model: Model | None
+    rms: float
+    iterations: int
+
+    @property
+    def xy_a(self) -> npt.NDArray[np.float32]:
+        """Places of the matches in A, (M, 2)."""
+        return self.a.xy[self.pairs[:, 0]]
+
+    @property
+    def xy_b(self) -> npt.NDArray[np.float32]:
+        """Places of the matches in B, (M, 2)."""
+        return self.b.xy[self.pairs[:, 1]]
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def _summary(self) -> list[tuple[str, str]]:
+        told = [("features", f"{len(self.a)} and {len(self.b)}"), ("matches", str(len(self)))]
+        if self.model is None:
+            return told
+        return [*told, ("inliers", str(int(self.inliers.sum()))), ("model", self.model.kind), ("rms", f"{self.rms:.3f} px")]
+
+
+def tied(a: Features, b: Features, found: dict[str, Any]) -> TiePoints:
+    """Tie points from what the compiled half says."""
+    model = found["model"]
+    return TiePoints(a, b, **{**found, "model": None if model is None else Model(*model)})
+
+
+def matching(ratio: float | None, mutual: bool, same_sign: bool, max_distance: float | None) -> dict[str, Any]:
+    """The options of matching."""
+    return {"ratio": ratio, "mutual": mutual, "same_sign": same_sign, "max_distance": max_distance}
+
+
+def nearest(
+    a: Features, b: Features, *, device: Device | str | None = None
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+    """Find the two nearest neighbours in B of every feature of A; exact.
+
+    Parameters
+    ----------
+    a, b : Features
+        Features with descriptors of one kind.
+    device : Device or str, optional
+        Where to compute.
+
+    Returns
+    -------
+    index : ndarray
+        (N,) int64: the nearest; −1 where there is none.
+    distance : ndarray
+        (N,) float32: its Euclidean distance between unit descriptors, 0 to 2.
+    second : ndarray
+        (N,) float32: that of the second nearest; infinite where there is none.
+    """
+    index, distance, second = _core.nearest(device, a, b)
+    return index, distance, second
+
+
+def match(
+    a: Features,
+    b: Features,
+    *,
+    ratio: float | None = 0.8,
+    mutual: bool = True,
+    same_sign: bool = True,
+    max_distance: float | None = None,
+    guide: Any = None,
+    radius: float = 6.0,
+    device: Device | str | None = None,
+) -> Matches:
+    """Match the features of two images.
+
+    Parameters
+    ----------
+    a, b : Features
+        Features with descriptors of one kind.
+    ratio : float, optional
+        Keep a match when its distance is below this share of the second nearest's (Lowe 2004); None keeps all.
+    mutual : bool
+        Keep a match only when each is the other's nearest. The command's ``--one-way`` is ``mutual=False``.
+    same_sign : bool
+        Compare bright on dark with bright on dark only. The command's ``--any-sign`` is ``same_sign=False``.
+    max_distance : float, optional
+        Largest distance between unit descriptors.
+    guide : Model, Estimate or array_like, optional
+        A model from A to B: only features near what it predicts are compared.
+    radius : float
+        How near, in pixels of B; only with `guide`.
+    device : Device or str, optional
+        Where to compute.
+
+    Returns
+    -------
+    Matches
+        In the order of A.
+    """
+    near = None if guide is None else (named(guide), radius)
+    options = matching(ratio, mutual, same_sign, max_distance)
+    return Matches(*_core.match_features(device, a, b, options, near))
+
+
+def tie_points(
+    a: Features,
+    b: Features,
+    model: str | None = "homography",
+    *,
+    ratio: float | None = 0.8,
+    mutual: bool = True,
+    same_sign: bool = True,
+    max_distance: float | None = None,
+    threshold: float = 3.0,
+    confidence: float = 0.9999,
+    max_iterations: int = 50_000,
+    false_alarms: float = 1e-6,
+    seed: int = 0,
+    rematch: Rematch | None = Rematch(),  # noqa: B008
+    device: Device | str | None = None,
+) -> TiePoints:
+    """Match features, estimate the model they agree on, and match again near what it predicts.
+
+    Parameters
+    ----------
+    a, b : Features
+        Features with descriptors of one kind.
+    model : {"homography", "affine", "similarity", "fundamental"} or None
+        What relates the images; None leaves the matches unverified.
+    ratio, mutual, same_sign, max_distance
+        The first matching, as in `match`.
+    threshold, confidence, max_iterations, false_alarms, seed
+        The estimation, as in `estimate`.
+    rematch : Rematch or None
+        The second search; None leaves it out.
+    device : Device or str, optional
+        Where to compute.
+
+    Returns
+    -------
+    TiePoints
+        What the command ``match`` finds.
+
+    Raises
+    ------
+    ModelError
+        When too few matches agree.
+    """
+    options = matching(ratio, mutual, same_sign, max_distance)
+    estimation = robust(threshold, confidence, max_iterations, false_alarms, seed)
+    again = None if rematch is None else dataclasses.asdict(rematch)
+    return tied(a, b, _core.tie_points(device, a, b, model, options, estimation, again))

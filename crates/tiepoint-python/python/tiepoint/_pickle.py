@@ -1,0 +1,21 @@
+"""Makes again what was pickled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ._core import Features
+
+
+def features(*columns: Any) -> Features:
+    """Features from their columns, in the order in which `Features.__reduce__` gives them."""
+    names = ("xy", "scale", "angle", "response", "sign", "octave", "layer", "descriptors", "image_size")
+    fields = dict(zip(names, columns, strict=True))
+    if fields["descriptors"].shape[1] == 0:
+        fields["descriptors"] = None
+    return Features.from_arrays(**fields)
+
+
+def options(cls: type, given: dict[str, Any]) -> Any:
+    """An object of this class with these options."""
+    return cls(**given)

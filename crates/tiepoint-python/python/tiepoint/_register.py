@@ -1,0 +1,271 @@
+"""Registration and rectification: from two images to the pair as it is wanted."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+from ._base import Result
+from ._calibration import Calibration, StereoCalibration
+from ._features import Sift, Surf
+from ._geometry import Model, robust
+from ._matching import Rematch, TiePoints, matching, tied
+from .errors import OptionError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from ._core import Device
+
+__all__ = ["Rectified", "Registration", "rectify", "register"]
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Registration(Result):
+    """An image warped onto another.
+
+    Attributes
+    ----------
+    fixed, moving : array_like
+        The images that were given.
+    warped : ndarray
+        `moving` on the pixels of `fixed`, of its own type and channels.
+    covered : ndarray
+        (H, W) uint8: 255 where `moving` shows something, else 0.
+    model : Model
+        From `moving` to `fixed`.
+    tie_points : TiePoints
+        A is `moving`, B is `fixed`.
+    """
+
+    fixed: Any
+    moving: Any
+    warped: Any
+    covered: npt.NDArray[np.uint8]
+    model: Model
+    tie_points: TiePoints
+
+    def _summary(self) -> list[tuple[str, str]]:
+        share = float((self.covered != 0).mean())
+        return [*self.tie_points._summary(), ("covered", f"{100 * share:.1f} %")]
+
+    def _picture(self) -> Any:
+        return self.warped
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Rectified(Result):
+    """Two images turned so that what corresponds lies in the same row.
+
+    Attributes
+    ----------
+    left, right : ndarray
+        The rectified images; NaN (floats) or 0 where they show nothing.
+    valid_left, valid_right : ndarray
+        (H, W) uint8: 255 where they show something, else 0.
+    matrix_left, matrix_right : ndarray
+        (3, 3): from each image, freed from its lens, to the rectified one.
+    calibration : Calibration
+        What `Stereo` needs; `disparities` are those of the tie points.
+    exchanged : bool
+        Whether the second image that was given is the left one.
+    tie_points : TiePoints or None
+        Between the images as they were given; None for a stored rectification.
+    points : int
+        Tie points that were judged.
+    rms_vertical : float or None
+        Root mean square of the difference of their rows in pixels.
+    """
+
+    left: Any
+    right: Any
+    valid_left: npt.NDArray[np.uint8]
+    valid_right: npt.NDArray[np.uint8]
+    matrix_left: npt.NDArray[np.float64]
+    matrix_right: npt.NDArray[np.float64]
+    calibration: Calibration
+    exchanged: bool
+    tie_points: TiePoints | None
+    points: int
+    rms_vertical: float | None
+
+    @property
+    def Q(self) -> npt.NDArray[np.float64]:  # noqa: N802
+        """OpenCV's Q, (4, 4)."""
+        return self.calibration.Q
+
+    def _summary(self) -> list[tuple[str, str]]:
+        height, width = self.left.shape[:2]
+        told = [("size", f"{width}x{height}"), ("tie points", str(self.points))]
+        if self.rms_vertical is not None:
+            told.append(("rows", f"{self.rms_vertical:.2f} px"))
+        if self.calibration.disparities is not None:
+            told.append(("disparities", "{:g} to {:g}".format(*self.calibration.disparities)))
+        return told
+
+    def _picture(self) -> Any:
+        return self.left
+
+
+def _finder(detector: Sift | Surf | None, device: Device | str | None) -> Sift | Surf:
+    if detector is None:
+        return Sift(device=device)
+    return detector if device is None else detector.replace(device=device)
+
+
+def register(
+    fixed: Any,
+    moving: Any,
+    model: str = "homography",
+    *,
+    detector: Sift | Surf | None = None,
+    mask_fixed: Any = None,
+    mask_moving: Any = None,
+    ratio: float | None = 0.8,
+    mutual: bool = True,
+    same_sign: bool = True,
+    max_distance: float | None = None,
+    threshold: float = 3.0,
+    confidence: float = 0.9999,
+    max_iterations: int = 50_000,
+    false_alarms: float = 1e-6,
+    seed: int = 0,
+    rematch: Rematch | None = Rematch(),  # noqa: B008
+    views: int | None = None,
+    interpolation: str = "bicubic",
+    fill: float = 0.0,
+    device: Device | str | None = None,
+) -> Registration:
+    """Find where an image lies on another, and warp it there.
+
+    Parameters
+    ----------
+    fixed, moving : array_like, (H, W) or (H, W, 1 to 4)
+        The image that stays, and the one that is warped. The command calls the first REFERENCE.
+    model : {"homography", "affine", "similarity"}
+        What relates them.
+    detector : Sift or Surf, optional
+        What finds features; ``Sift()`` if not given.
+    mask_fixed, mask_moving : array_like, (H, W), optional
+        Where the images count: not 0.
+    ratio, mutual, same_sign, max_distance
+        Matching, as in `match`.
+    threshold, confidence, max_iterations, false_alarms, seed
+        Estimation, as in `estimate`.
+    rematch : Rematch or None
+        The second search; None leaves it out.
+    views : int, optional
+        Simulated views of each image, 1 to 43; if not given, 10 where the images as they are do not suffice.
+    interpolation, fill
+        The warp, as in `warp`.
+    device : Device or str, optional
+        Where to compute; the detector's if not given.
+
+    Returns
+    -------
+    Registration
+        What the command ``register`` writes.
+
+    Raises
+    ------
+    ModelError
+        When too few matches agree.
+    """
+    finder = _finder(detector, device)
+    found = _core.register(
+        finder._finder,
+        fixed,
+        moving,
+        (mask_fixed, mask_moving),
+        model,
+        matching(ratio, mutual, same_sign, max_distance),
+        robust(threshold, confidence, max_iterations, false_alarms, seed),
+        None if rematch is None else dataclasses.asdict(rematch),
+        views,
+        {"interpolation": interpolation, "fill": fill},
+    )
+    a, b = found["features"]
+    tie = tied(a, b, found["tie_points"])
+    assert tie.model is not None
+    return Registration(fixed, moving, found["warped"], found["covered"], tie.model, tie)
+
+
+def rectify(
+    left: Any,
+    right: Any,
+    calibration: StereoCalibration | str | os.PathLike[str] | None = None,
+    *,
+    stored: bool = False,
+    frame: str | None = None,
+    focal: float | None = None,
+    detector: Sift | Surf | None = None,
+    mask_left: Any = None,
+    mask_right: Any = None,
+    ratio: float | None = 0.8,
+    threshold: float = 1.0,
+    interpolation: str = "bicubic",
+    device: Device | str | None = None,
+) -> Rectified:
+    """Turn two images so that what corresponds lies in the same row.
+
+    Parameters
+    ----------
+    left, right : array_like, (H, W) or (H, W, 1 to 4)
+        The pair.
+    calibration : StereoCalibration or path, optional
+        The cameras; if not given they are found from tie points, with a baseline of 1.
+    stored : bool
+        Take the rectification that the calibration stores (R1, R2, P1, P2).
+    frame : {"input", "fit", "valid", "all"}, optional
+        What of the images to show: ``"input"`` with a calibration and ``"fit"`` without if not given. The command calls it
+        ``--crop``.
+    focal : float, optional
+        Focal length of `left` in pixels, where no calibration is given.
+    detector : Sift or Surf, optional
+        What finds features; ``Sift()`` if not given.
+    mask_left, mask_right : array_like, (H, W), optional
+        Where features may lie: not 0.
+    ratio : float, optional
+        As in `match`.
+    threshold : float
+        Largest distance of a tie point from its epipolar line in pixels; with a calibration, of its difference of rows
+        from the median of all.
+    interpolation : {"bilinear", "bicubic", "lanczos"}
+        How values between pixels are made.
+    device : Device or str, optional
+        Where to compute; the detector's if not given.
+
+    Returns
+    -------
+    Rectified
+        What the command ``rectify`` writes.
+    """
+    if isinstance(calibration, (str, os.PathLike)):
+        calibration = StereoCalibration.read(calibration)
+    warp = {"interpolation": interpolation}
+    rig = None if calibration is None else calibration._fields()
+    if stored:
+        if rig is None:
+            raise OptionError("option stored is True: expected a calibration that stores a rectification")
+        found = _core.rectify_stored(device, left, right, rig, warp)
+    else:
+        found = _core.rectify(
+            _finder(detector, device)._finder,
+            left,
+            right,
+            (mask_left, mask_right),
+            rig,
+            frame,
+            {"ratio": ratio},
+            {"threshold": threshold},
+            focal,
+            warp,
+        )
+    found["calibration"] = Calibration(**found["calibration"])
+    if stored:
+        return Rectified(**found, tie_points=None)
+    a, b = found.pop("features")
+    return Rectified(**{**found, "tie_points": tied(a, b, found["tie_points"])})

@@ -1,0 +1,133 @@
+"""Reports: one HTML file that shows why two images match, how well one lies on the other, how deep a scene is."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+from ._matching import TiePoints
+from ._register import Rectified, Registration
+from ._stereo import Disparities
+from .errors import OptionError
+
+if TYPE_CHECKING:
+    _Section = tuple[str, list[tuple[str, str]], list[dict[str, Any]]]
+
+__all__ = ["report"]
+
+
+def report(
+    result: TiePoints | Registration | Rectified | Disparities,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    images: tuple[Any, Any] | None = None,
+    names: tuple[str, str] = ("A", "B"),
+    title: str | None = None,
+    limit: int | None = None,
+) -> str:
+    """Show a result on one page that stands alone: no network, no server.
+
+    Parameters
+    ----------
+    result : TiePoints, Registration, Rectified or Disparities
+        What to show.
+    path : path, optional
+        Where to write the page.
+    images : tuple of array_like, optional
+        The images A and B; needed for tie points, which do not have them.
+    names : tuple of str
+        What they are called.
+    title : str, optional
+        The title of the page.
+    limit : int, optional
+        Bytes of the page at most; 20 000 000 if not given. Pictures and matches are reduced to it.
+
+    Returns
+    -------
+    str
+        The page.
+    """
+    if isinstance(result, Registration):
+        heading, sections = f"{names[0]} on {names[1]}", _registration(result, names)
+    elif isinstance(result, TiePoints):
+        if images is None:
+            raise OptionError("tie points do not have their images: give images=(a, b)")
+        heading, sections = f"{names[0]} and {names[1]}", [_matches(result, images, names)]
+    elif isinstance(result, Rectified):
+        heading, sections = f"{names[0]} and {names[1]}, rectified", [_rectified(result, images, names)]
+    elif isinstance(result, Disparities):
+        heading, sections = f"Disparities of {names[0]}", [_disparity(result, names)]
+    else:
+        raise OptionError(f"there is no page for {type(result).__name__}")
+    page = _core.report(title or heading, repr(result), sections, limit)
+    if path is not None:
+        beside = f"{os.fspath(path)}.under-way"
+        with open(beside, "w", encoding="utf-8") as file:
+            file.write(page)
+        os.replace(beside, path)
+    return page
+
+
+def _support(tie: TiePoints) -> float:
+    """Half the side of what a descriptor sees, in multiples of its scale."""
+    return 6.0 if tie.a.descriptors.shape[1] == 128 else 10.0
+
+
+def _matches(tie: TiePoints, images: tuple[Any, Any], names: tuple[str, str]) -> _Section:
+    view = {
+        "kind": "matches",
+        "a": (names[0], images[0]),
+        "b": (names[1], images[1]),
+        "features_a": tie.a,
+        "features_b": tie.b,
+        "pairs": tie.pairs,
+        "distance": tie.distance,
+        "ratio": tie.ratio,
+        "inliers": tie.inliers,
+        "xy_a": tie.xy_a,
+        "xy_b": tie.xy_b,
+        "model": None if tie.model is None else (tie.model.kind, tie.model.matrix),
+        "support": _support(tie),
+    }
+    return "Matches", tie._summary(), [view]
+
+
+def _registration(result: Registration, names: tuple[str, str]) -> list[_Section]:
+    tie = result.tie_points
+    view = {
+        "kind": "registration",
+        "reference": (names[1], result.fixed),
+        "warped": (names[0], result.warped),
+        "covered": result.covered,
+        "predicted": result.model.apply(tie.xy_a[tie.inliers]),
+        "found": tie.xy_b[tie.inliers],
+    }
+    covered = float((result.covered != 0).mean())
+    laid: _Section = ("One on the other", [("covered", f"{100 * covered:.1f} %")], [view])
+    return [laid, _matches(tie, (result.moving, result.fixed), names)]
+
+
+def _rectified(result: Rectified, images: tuple[Any, Any] | None, names: tuple[str, str]) -> _Section:
+    if result.tie_points is None or images is None:
+        raise OptionError("the images as they were before are needed to show the tie points: give images=(left, right)")
+    heading, _, views = _matches(result.tie_points, images, names)
+    return heading, result._summary(), views
+
+
+def _disparity(result: Disparities, names: tuple[str, str]) -> _Section:
+    import numpy as np
+
+    found = result.disparity[np.isfinite(result.disparity)]
+    low, high = (float(v) for v in np.percentile(found, [1, 99])) if found.size else (0.0, 1.0)
+    known = result.calibration
+    view = {
+        "kind": "disparity",
+        "left": (names[0], result.images[0]),
+        "right": (names[1], result.images[1]),
+        "disparity": result.disparity,
+        "confidence": result.confidence,
+        "calibration": None if known is None or known.affine else known._fields(),
+        "range": (low, max(high, low + 1.0)),
+    }
+    return "Disparities", result._summary(), [view]

@@ -1,0 +1,239 @@
+"""Dense stereo: Semi-Global Matching (Hirschmüller, PAMI 2008)."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+from ._base import Options, Result
+from ._calibration import Calibration, rectified
+from .errors import OptionError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from ._core import Device
+
+    _Floats = npt.NDArray[np.float32]
+
+__all__ = ["Disparities", "Stereo"]
+
+#: What the numbers of `Disparities.reasons` mean.
+REASONS = ("valid", "no data", "ambiguous", "occluded", "inconsistent", "speckle")
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Disparities(Result):
+    """What dense stereo finds.
+
+    Attributes
+    ----------
+    disparity : ndarray
+        (H, W) float32, of the left image: left (x, y) shows what right (x − d, y) shows. NaN where there is none.
+    right : ndarray or None
+        (H, W) float32, of the right image, if asked for: right (x, y) shows what left (x + d, y) shows.
+    confidence : ndarray or None
+        (H, W) float32, 0 to 1, if asked for.
+    reasons : ndarray or None
+        (H, W) uint8, if asked for: why there is no disparity; indices of `REASONS`.
+    calibration : Calibration or None
+        The pair's, where it was given.
+    images : tuple
+        The left and the right image that were given.
+    """
+
+    disparity: _Floats
+    right: _Floats | None
+    confidence: _Floats | None
+    reasons: npt.NDArray[np.uint8] | None
+    calibration: Calibration | None
+    images: tuple[Any, Any]
+
+    def depth(self, calibration: Any = None, *, device: Device | str | None = None) -> _Floats:
+        """Depth along the optical axis, (H, W) float32, in the unit of the baseline; NaN where there is none.
+
+        Parameters
+        ----------
+        calibration : Calibration, Rectified or path, optional
+            What the pair is; if not given, what `Stereo.compute` was given.
+        device : Device or str, optional
+            Whose threads compute.
+        """
+        return _core.depth(device, self.disparity, self._calibration(calibration)._fields())
+
+    def points(
+        self, calibration: Any = None, *, colours: Any = None, max_depth: float = math.inf
+    ) -> tuple[_Floats, npt.NDArray[np.uint8]]:
+        """Points of all pixels that have a depth.
+
+        Parameters
+        ----------
+        calibration : Calibration, Rectified or path, optional
+            What the pair is; if not given, what `Stereo.compute` was given.
+        colours : array_like, optional
+            The image that colours them; the left one if not given.
+        max_depth : float
+            Leave out points that are farther.
+
+        Returns
+        -------
+        xyz : ndarray
+            (N, 3) float32: x right, y down, z forward from the left camera, in the unit of the baseline.
+        rgb : ndarray
+            (N, 3) uint8.
+        """
+        colours = self.images[0] if colours is None else colours
+        xyz, rgb = _core.points(self.disparity, colours, self._calibration(calibration)._fields(), max_depth)
+        return xyz, rgb
+
+    def _calibration(self, given: Any) -> Calibration:
+        if given is None and self.calibration is None:
+            raise OptionError("a calibration is needed: give it here, or to Stereo.compute")
+        return rectified(self.calibration if given is None else given)
+
+    def _summary(self) -> list[tuple[str, str]]:
+        height, width = self.disparity.shape
+        valid = self.disparity == self.disparity
+        told = [("size", f"{width}x{height}"), ("valid", f"{100 * float(valid.mean()):.1f} %")]
+        if valid.any():
+            found = self.disparity[valid]
+            told.append(("disparities", f"{found.min():.2f} to {found.max():.2f}"))
+        return told
+
+    def _picture(self) -> Any:
+        return self.disparity
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class Stereo(Options):
+    """Semi-Global Matching of rectified pairs.
+
+    Parameters
+    ----------
+    min_disparity : int
+        The least disparity searched.
+    disparities : int
+        How many whole disparities are searched, 1 to 4096.
+    cost : {"ad-census", "census", "ad", "mi"}
+        What pixels are compared by.
+    census_window : {"5x5", "7x7", "9x7", "symmetric"}, optional
+        The window of the cost census.
+    iterations : int, optional
+        Learn mutual information at full size only, so many times; if not given, from coarse to fine.
+    paths : {4, 5, 8, 16}
+        Directions that costs are gathered along.
+    p1, p2, p2_least, gradient : int, optional
+        Penalties of changes of disparity along a path; what suits the cost if not given.
+    uniqueness : int
+        By how many percent the best sum must lie below all but its neighbours', 0 to 100.
+    subpixel : {"off", "parabola", "equiangular"}
+        How disparities between whole ones are found.
+    right_view : {"off", "diagonal", "aggregated"}
+        What the left view is checked against.
+    max_difference : float
+        By how many pixels the two views may differ.
+    speckle_size : int
+        Remove regions of fewer pixels; 0 removes none.
+    speckle_difference : float
+        By how much neighbours of one region may differ, in pixels.
+    median : {0, 3, 5}
+        Side of the last median filter.
+    fill : bool
+        Fill invalid pixels.
+    memory : int or str, optional
+        Bytes to use at most besides images and results, such as ``"2GiB"``, or ``"unlimited"``; the device's limit, or
+        1 GiB, if not given. The result does not depend on it.
+    right, confidence, reasons : bool
+        Also give the disparities of the right view, a confidence, or why pixels have no disparity.
+    device : Device or str, optional
+        Where to compute; ``"auto"`` if not given.
+    """
+
+    min_disparity: int = 0
+    disparities: int = 128
+    cost: str = "ad-census"
+    census_window: str | None = None
+    iterations: int | None = None
+    paths: int = 8
+    p1: int | None = None
+    p2: int | None = None
+    p2_least: int | None = None
+    gradient: int | None = None
+    uniqueness: int = 0
+    subpixel: str = "equiangular"
+    right_view: str = "diagonal"
+    max_difference: float = 1.0
+    speckle_size: int = 50
+    speckle_difference: float = 2.0
+    median: int = 5
+    fill: bool = False
+    memory: int | str | None = None
+    right: bool = False
+    confidence: bool = False
+    reasons: bool = False
+    device: Device | str | None = None
+
+    def __post_init__(self) -> None:
+        given = self._given()
+        window, memory, device = given.pop("census_window"), given.pop("memory"), given.pop("device")
+        penalties = tuple(given.pop(name) for name in ("p1", "p2", "p2_least", "gradient"))
+        object.__setattr__(self, "_stereo", _core.Stereo(given, window, penalties, memory, device))
+
+    @classmethod
+    def for_calibration(cls, calibration: Any, **options: Any) -> Stereo:
+        """Options that search the disparities that a calibration expects, as the command does.
+
+        Parameters
+        ----------
+        calibration : Calibration, Rectified or path
+            What the pair is.
+        **options
+            Other options.
+        """
+        expected = rectified(calibration).disparities
+        if expected is None:
+            return cls(**options)
+        least, most = math.floor(expected[0]), math.ceil(expected[1])
+        return cls(**{"min_disparity": least, "disparities": most - least + 1, **options})
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """All options, with those that follow from others."""
+        core: _core.Stereo = self._stereo  # type: ignore[attr-defined]
+        return core.options
+
+    def compute(
+        self,
+        left: Any,
+        right: Any,
+        calibration: Any = None,
+        *,
+        mask_left: Any = None,
+        mask_right: Any = None,
+        no_data: float | None = None,
+    ) -> Disparities:
+        """Find the disparities of a rectified pair.
+
+        Parameters
+        ----------
+        left, right : array_like, (H, W) or (H, W, 1 to 4)
+            The pair: ``uint8``, ``uint16`` or ``float32``. NaN and transparent pixels hold no data.
+        calibration : Calibration, Rectified or path, optional
+            What the pair is, for `Disparities.depth` and `Disparities.points`.
+        mask_left, mask_right : array_like, (H, W), optional
+            Where the images hold data: not 0.
+        no_data : float, optional
+            Pixels of this value hold no data.
+
+        Returns
+        -------
+        Disparities
+            The same for any number of threads, limit of memory and device.
+        """
+        core: _core.Stereo = self._stereo  # type: ignore[attr-defined]
+        found = core.compute(left, right, mask_left, mask_right, no_data)
+        known = None if calibration is None else rectified(calibration)
+        return Disparities(**found, calibration=known, images=(left, right))

@@ -1,0 +1,119 @@
+"""Scores against the truth: what the command ``evaluate`` tells."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+from ._base import Result
+from ._geometry import named
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ._core import Features
+
+__all__ = [
+    "DisparityScore",
+    "Repeatability",
+    "corner_error",
+    "disparity",
+    "matching_accuracy",
+    "repeatability",
+]
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class DisparityScore(Result):
+    """How right a disparity map is.
+
+    Attributes
+    ----------
+    pixels : int
+        Pixels that were scored.
+    density : float
+        The share of them that had a disparity.
+    bad : list of float
+        For every threshold the share that is off by more, or has no disparity.
+    bad_of_valid : list of float
+        The same, of those with a disparity.
+    epe : float
+        Mean distance from the truth in pixels, of those with a disparity.
+    """
+
+    pixels: int
+    density: float
+    bad: list[float]
+    bad_of_valid: list[float]
+    epe: float
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Repeatability(Result):
+    """How many features come again.
+
+    Attributes
+    ----------
+    a, b : int
+        Features of A that lie in B, and of B that lie in A.
+    pairs : int
+        Pairs that correspond.
+    share : float
+        Pairs over the lesser of both.
+    """
+
+    a: int
+    b: int
+    pairs: int
+    share: float
+
+
+def disparity(
+    found: Any, truth: Any, *, mask: Any = None, thresholds: Sequence[float] = (1.0,), fill: bool = False
+) -> DisparityScore:
+    """Score a disparity map.
+
+    Parameters
+    ----------
+    found, truth : array_like, (H, W)
+        ``float32``, not finite where there is none.
+    mask : array_like, (H, W), optional
+        Score where it is not 0.
+    thresholds : sequence of float
+        A pixel is bad when it is off by more.
+    fill : bool
+        Fill invalid pixels from the background first.
+    """
+    found = getattr(found, "disparity", found)
+    return DisparityScore(**_core.disparity_score(found, truth, mask, list(thresholds), fill))
+
+
+def corner_error(found: Any, truth: Any, size: tuple[int, int]) -> float:
+    """Mean distance in pixels of the corners of an image of `size` (width, height) under two homographies."""
+    return _core.corner_error(named(found)[1], named(truth)[1], size)
+
+
+def matching_accuracy(xy_a: Any, xy_b: Any, truth: Any) -> list[float]:
+    """Shares of matches that are right to 1, 2, … 10 pixels by the true homography from A to B."""
+    return _core.matching_accuracy(xy_a, xy_b, named(truth)[1])
+
+
+def repeatability(
+    a: Features, b: Features, truth: Any, *, distance: float = 3.0, scale_ratio: float = float("inf")
+) -> Repeatability:
+    """How many features come again, by the true homography from A to B.
+
+    Parameters
+    ----------
+    a, b : Features
+        Features of both images, which know the images' sizes.
+    truth : Model or array_like, (3, 3)
+        From A to B.
+    distance : float
+        Largest distance in pixels of B.
+    scale_ratio : float
+        Largest ratio of the scales.
+    """
+    options = {"distance": distance, "scale_ratio": scale_ratio}
+    return Repeatability(*_core.repeatability(a, b, named(truth)[1], options))

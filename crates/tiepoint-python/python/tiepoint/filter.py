@@ -1,0 +1,161 @@
+"""Filters of images: what the command ``filter`` does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from ._core import Device
+
+__all__ = ["blobs", "convolve", "gauss", "hessian", "sobel"]
+
+
+def gauss(
+    image: Any,
+    sigma: float | None = None,
+    *,
+    size: int | None = None,
+    border: str = "clamp",
+    device: Device | str | None = None,
+) -> Any:
+    """Smooth an image; every channel by itself.
+
+    Parameters
+    ----------
+    image : array_like, (H, W) or (H, W, C)
+        ``uint8``, ``uint16`` or ``float32``.
+    sigma : float, optional
+        Standard deviation in pixels, 0.1 to 500; 1.6 where neither this nor `size` is given.
+    size : int, optional
+        An odd number of taps; without `sigma` that of OpenCV's rule.
+    border : {"clamp", "reflect", "zero", "skip"}
+        What lies beyond the edge.
+    device : Device or str, optional
+        Where to compute.
+
+    Returns
+    -------
+    ndarray
+        Of the shape and type of the image.
+    """
+    return _core.gauss(device, image, sigma, size, border)
+
+
+def sobel(
+    image: Any, part: str = "magnitude", *, border: str = "clamp", device: Device | str | None = None
+) -> Any:
+    """Gradients of an image by Sobel's 3×3 kernels.
+
+    Parameters
+    ----------
+    image : array_like, (H, W) or (H, W, C)
+        ``uint8``, ``uint16`` or ``float32``.
+    part : {"magnitude", "gx", "gy"}
+        √(gx² + gy²) in the image's type, or a derivative as ``float32``.
+    border : {"clamp", "reflect", "zero", "skip"}
+        What lies beyond the edge.
+    device : Device or str, optional
+        Where to compute.
+
+    Returns
+    -------
+    ndarray
+        Of the shape of the image.
+    """
+    return _core.sobel(device, image, part, border)
+
+
+def hessian(
+    image: Any, *, weight: float = 1.0, border: str = "clamp", device: Device | str | None = None
+) -> npt.NDArray[np.float32]:
+    """The determinant of the Hessian by 9×9 boxes (σ = 1.2) of an image's grey.
+
+    Parameters
+    ----------
+    image : array_like, (H, W) or (H, W, 1 to 4)
+        ``uint8``, ``uint16`` or ``float32``.
+    weight : float
+        Weight of dxy².
+    border : {"clamp", "reflect", "zero", "skip"}
+        What lies beyond the edge.
+    device : Device or str, optional
+        Where to compute.
+
+    Returns
+    -------
+    ndarray
+        (H, W) float32.
+    """
+    return _core.hessian(device, image, weight, border)
+
+
+def blobs(
+    image: Any,
+    *,
+    weight: float = 1.0,
+    threshold: float = 0.0004,
+    border: str = "clamp",
+    device: Device | str | None = None,
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.int8]]:
+    """Local maxima of the magnitude of `hessian`, the greatest first.
+
+    Parameters
+    ----------
+    image : array_like, (H, W) or (H, W, 1 to 4)
+        ``uint8``, ``uint16`` or ``float32``.
+    weight : float
+        Weight of dxy².
+    threshold : float
+        Least magnitude, for an image from 0 to 1.
+    border : {"clamp", "reflect", "zero", "skip"}
+        What lies beyond the edge.
+    device : Device or str, optional
+        Where to compute.
+
+    Returns
+    -------
+    xy : ndarray
+        (N, 2) int64: columns and rows.
+    response : ndarray
+        (N,) float32: determinants, negative at saddles.
+    laplacian : ndarray
+        (N,) int8: −1 for bright on dark, 1 for dark on bright.
+    """
+    xy, response, laplacian = _core.blobs(device, image, weight, threshold, border)
+    return xy, response, laplacian
+
+
+def convolve(
+    image: Any,
+    kernel: Any,
+    *,
+    float: bool = False,
+    border: str = "clamp",
+    device: Device | str | None = None,
+) -> Any:
+    """Filter an image with a small kernel, laid on it as it is written.
+
+    Parameters
+    ----------
+    image : array_like, (H, W) or (H, W, C)
+        ``uint8``, ``uint16`` or ``float32``.
+    kernel : array_like, (rows, columns)
+        The weights.
+    float : bool
+        Give floats, which keep signs and fractions, instead of the image's type.
+    border : {"clamp", "reflect", "zero", "skip"}
+        What lies beyond the edge.
+    device : Device or str, optional
+        Where to compute.
+
+    Returns
+    -------
+    ndarray
+        Of the shape of the image.
+    """
+    return _core.convolve(device, image, kernel, float, border)

@@ -1,0 +1,177 @@
+"""Files: images, features, matches, disparities, points, calibrations. Each is written whole or not at all."""
+
+from __future__ import annotations
+
+import math
+import os
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+from ._calibration import rectified
+from ._matching import Matches, TiePoints
+from .errors import OptionError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from ._core import Features
+
+    _Path = str | os.PathLike[str]
+
+__all__ = [
+    "decode",
+    "read",
+    "read_disparity",
+    "read_features",
+    "read_homography",
+    "read_points",
+    "write",
+    "write_disparity",
+    "write_features",
+    "write_matches",
+    "write_points",
+]
+
+
+def read(path: _Path, *, max_pixels: int | None = None, max_bytes: int | None = None) -> Any:
+    """Read an image: PNG, JPEG, TIFF, BigTIFF, PNM or PFM, told apart by content.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    max_pixels, max_bytes : int, optional
+        What the image may take at most; 2³² if not given.
+
+    Returns
+    -------
+    ndarray
+        (H, W) or (H, W, C) of ``uint8``, ``uint16`` or ``float32``, as the file has them; colours as RGB.
+    """
+    return _core.read(path, max_pixels, max_bytes)
+
+
+def decode(data: bytes, *, max_pixels: int | None = None, max_bytes: int | None = None) -> Any:
+    """The image in the bytes of a file, as `read` reads it."""
+    return _core.decode(data, max_pixels, max_bytes)
+
+
+def write(path: _Path, image: Any) -> None:
+    """Write an image in the format of the name's extension.
+
+    Parameters
+    ----------
+    path : path
+        ``.png``, ``.tif``, ``.tiff``, ``.pfm``, ``.pgm``, ``.ppm``, ``.pnm`` or ``.pam``.
+    image : array_like, (H, W) or (H, W, C)
+        ``uint8``, ``uint16`` or ``float32``.
+    """
+    _core.write(path, image)
+
+
+def read_features(path: _Path) -> Features:
+    """Read features: ``.csv``, ``.json``, ``.npz``, ``.sift`` (Lowe, VLFeat) or ``.txt`` (COLMAP)."""
+    return _core.read_features(path)
+
+
+def write_features(path: _Path, features: Features) -> None:
+    """Write features in the format of the name's extension, as `read_features` reads them."""
+    _core.write_features(path, features)
+
+
+def write_matches(
+    path: _Path,
+    matches: Matches | TiePoints,
+    *,
+    a: Features | None = None,
+    b: Features | None = None,
+    names: tuple[str, str] = ("a", "b"),
+) -> None:
+    """Write matches in the format of the name's extension.
+
+    Parameters
+    ----------
+    path : path
+        ``.csv``, ``.json`` or ``.txt`` (COLMAP's ``matches_importer``).
+    matches : Matches or TiePoints
+        What to write.
+    a, b : Features, optional
+        The features that were matched; tie points have them.
+    names : tuple of str
+        Names of the images, for ``.json`` and ``.txt``.
+    """
+    inliers = None
+    if isinstance(matches, TiePoints):
+        a, b, inliers = a or matches.a, b or matches.b, matches.inliers
+    if a is None or b is None:
+        raise OptionError("the features that were matched are needed: give a and b")
+    _core.write_matches(path, names, a, b, matches.pairs, matches.distance, matches.ratio, inliers)
+
+
+def read_disparity(path: _Path, *, scale: float | None = None, signed: bool = False) -> npt.NDArray[np.float32]:
+    """Read a disparity map: (H, W) float32, NaN where there is none.
+
+    Parameters
+    ----------
+    path : path
+        ``.pfm``, ``.tif`` or ``.png``.
+    scale : float, optional
+        What is stored is so many times the disparity; 256 for 16 bits and else 1 if not given.
+    signed : bool
+        Floats of 0 and below are disparities; otherwise they are unknown.
+    """
+    return _core.read_disparity(path, scale, signed)
+
+
+def write_disparity(path: _Path, disparity: Any) -> None:
+    """Write a disparity map: ``.pfm`` (none: +∞), ``.tif`` (none: NaN), ``.png`` (16 bits, 256 times; none: 0)."""
+    disparity = getattr(disparity, "disparity", disparity)
+    _core.write_disparity(path, disparity)
+
+
+def read_points(path: _Path) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.uint8]]:
+    """Read a PLY file that `write_points` or the command wrote: places (N, 3) and colours (N, 3)."""
+    xyz, rgb = _core.read_points(path)
+    return xyz, rgb
+
+
+def write_points(
+    path: _Path,
+    found: Any,
+    calibration: Any = None,
+    *,
+    colours: Any = None,
+    max_depth: float = math.inf,
+    ascii: bool = False,
+) -> int:
+    """Write the points of all pixels that have a depth as PLY.
+
+    Parameters
+    ----------
+    path : path
+        ``.ply``.
+    found : Disparities
+        What `Stereo.compute` found.
+    calibration : Calibration, Rectified or path, optional
+        What the pair is, where `found` does not know it.
+    colours : array_like, optional
+        The image that colours them; the left one if not given.
+    max_depth : float
+        Leave out points that are farther.
+    ascii : bool
+        Write text.
+
+    Returns
+    -------
+    int
+        How many points there are.
+    """
+    fields = rectified(found._calibration(calibration))._fields()
+    colours = found.images[0] if colours is None else colours
+    return _core.write_points(path, found.disparity, colours, fields, max_depth, ascii)
+
+
+def read_homography(path: _Path) -> npt.NDArray[np.float64]:
+    """Read nine numbers, or OpenCV's XML or YAML: (3, 3)."""
+    return _core.read_homography(path)

@@ -1,0 +1,154 @@
+"""Pictures made by formula, with exact truth: one seed gives one picture on every machine."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+from ._base import Result
+from ._geometry import Model
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+__all__ = ["Scene", "StereoPair", "scene", "stereo", "texture"]
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Scene(Result):
+    """Two images of a plane.
+
+    Attributes
+    ----------
+    reference, moving : ndarray
+        (H, W): the plane seen straight on, and through the homography.
+    moving_from_reference : Model
+        The homography from `reference` to `moving`.
+    """
+
+    reference: Any
+    moving: Any
+    moving_from_reference: Model
+
+    def _picture(self) -> Any:
+        return self.moving
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class StereoPair(Result):
+    """A rectified pair with its truth.
+
+    Attributes
+    ----------
+    left, right : ndarray
+        (H, W), or (H, W, 3).
+    truth_left, truth_right : ndarray
+        (H, W) float32: disparities of either image.
+    visible : ndarray
+        (H, W) uint8: 255 where the right image shows what the left one does.
+    """
+
+    left: Any
+    right: Any
+    truth_left: npt.NDArray[np.float32]
+    truth_right: npt.NDArray[np.float32]
+    visible: npt.NDArray[np.uint8]
+
+    def _picture(self) -> Any:
+        return self.left
+
+
+def texture(size: tuple[int, int] = (640, 480), *, kind: str = "mixed", seed: int = 0, dtype: str = "uint8") -> Any:
+    """A grey texture.
+
+    Parameters
+    ----------
+    size : tuple of int
+        Width and height.
+    kind : {"mixed", "noise", "blobs", "shapes"}
+        What it is made of.
+    seed : int
+        Which one.
+    dtype : {"uint8", "uint16", "float32"}
+        The type of pixels.
+    """
+    return _core.texture(size, kind, seed, dtype)
+
+
+def scene(
+    size: tuple[int, int] = (640, 480),
+    moving_from_reference: Any = None,
+    *,
+    texture: str = "mixed",
+    seed: int = 0,
+    blur: float = 0.0,
+    noise: float = 0.0,
+    gain: float = 1.0,
+    bias: float = 0.0,
+    dtype: str = "uint8",
+) -> Scene:
+    """Two images of a plane and the homography between them.
+
+    Parameters
+    ----------
+    size : tuple of int
+        Width and height of both.
+    moving_from_reference : Model or array_like, (3, 3), optional
+        The homography; the identity if not given.
+    texture : {"mixed", "noise", "blobs", "shapes"}
+        What the plane looks like.
+    seed : int
+        Seed of texture and noise.
+    blur : float
+        σ of a Gaussian blur of the moving image in pixels.
+    noise : float
+        Standard deviation of the noise in either image, from 0 (black) to 1 (white).
+    gain, bias : float
+        The moving image's contrast and brightness: v becomes gain · v + bias.
+    dtype : {"uint8", "uint16", "float32"}
+        The type of pixels.
+    """
+    matrix = getattr(moving_from_reference, "matrix", moving_from_reference)
+    reference, moving, truth = _core.scene(size, matrix, texture, seed, (blur, noise, gain, bias), dtype)
+    return Scene(reference, moving, Model("homography", truth))
+
+
+def stereo(
+    size: tuple[int, int] = (640, 480),
+    *,
+    disparities: tuple[float, float] = (4.0, 60.0),
+    surfaces: int = 9,
+    scenery: str = "shapes",
+    texture: str = "mixed",
+    seed: int = 0,
+    noise: float = 0.0,
+    colour: bool = False,
+    dtype: str = "uint8",
+) -> StereoPair:
+    """A rectified stereo pair with its disparities.
+
+    Parameters
+    ----------
+    size : tuple of int
+        Width and height of both images.
+    disparities : tuple of float
+        The least and the greatest.
+    surfaces : int
+        Surfaces before the background.
+    scenery : {"shapes", "panels"}
+        What the surfaces are.
+    texture : {"mixed", "noise", "blobs", "shapes"}
+        What they look like.
+    seed : int
+        Seed of shapes, textures and noise.
+    noise : float
+        Standard deviation of the noise, from 0 (black) to 1 (white).
+    colour : bool
+        Red, green and blue instead of grey.
+    dtype : {"uint8", "uint16", "float32"}
+        The type of pixels.
+    """
+    found = _core.stereo_scene(size, disparities, surfaces, scenery, texture, seed, noise, colour, dtype)
+    return StereoPair(**found)

@@ -1,0 +1,344 @@
+//! Devices, and how every call runs on one: without the interpreter's lock, and so that Ctrl-C ends it.
+//!
+//! **Ctrl-C.** Python notes signals on its main thread only. A call from there that computes on several threads waits
+//! and looks for signals, while another thread computes; with one thread the progress observer looks. A signal makes the
+//! observer unwind with [`Interrupted`], which ends the work as a panic would, without a message. Work of other threads
+//! on the same device may be ended too; it begins again, and finds the same.
+//!
+//! **Fork.** The threads of a pool do not live on in a child process, and neither does CUDA. A device notes the process
+//! that it was opened in: in a child the CPU is opened anew, and a GPU is an error that says so.
+
+use crate::errors::{raised, wrong_option};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList};
+use std::any::Any;
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tiepoint::device::gpu::{Api, Gpu};
+use tiepoint::device::{Cpu, Processor};
+
+/// How often a call looks for signals.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// The process that opened a GPU first; 0: none has.
+static GPU_PROCESS: AtomicU32 = AtomicU32::new(0);
+
+/// What ends work on Ctrl-C: the exception where this thread has it.
+struct Interrupted(Option<PyErr>);
+
+/// Where to compute.
+///
+/// Parameters
+/// ----------
+/// name : str
+///     ``"auto"`` (a GPU if there is one, else the CPU), ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ``"opencl"`` or
+///     ``"opencl:1"``.
+/// threads : int, optional
+///     CPU threads, 1 to 1024; one for every core if not given. Results do not depend on it.
+/// memory : int or str, optional
+///     Bytes that `Stereo` may use on this device where it is given no limit itself: ``"2GiB"``, ``"300M"`` or a
+///     number.
+///
+/// Raises
+/// ------
+/// DeviceError
+///     When a GPU that is asked for is not there.
+#[pyclass(frozen, module = "tiepoint")]
+pub(crate) struct Device {
+    device: tiepoint::device::Device,
+    threads: usize,
+    memory: Option<u64>,
+    opened: Mutex<Option<Opened>>,
+    interrupted: Arc<AtomicBool>,
+}
+
+struct Opened {
+    process: u32,
+    processor: Processor,
+}
+
+#[pymethods]
+impl Device {
+    #[new]
+    #[pyo3(signature = (name = "auto", *, threads = None, memory = None))]
+    fn new(
+        py: Python<'_>,
+        name: &str,
+        threads: Option<usize>,
+        memory: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let device: tiepoint::device::Device = name.parse().map_err(raised)?;
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from).min(1024);
+        let threads = threads.unwrap_or_else(cores);
+        if !(1..=1024).contains(&threads) {
+            return Err(wrong_option(&format!("option threads is {threads}: expected 1 to 1024")));
+        }
+        let memory = memory.map(bytes).transpose()?;
+        let made = Self { device, threads, memory, opened: Mutex::default(), interrupted: Arc::default() };
+        // A GPU that is named must be there; the others are opened by the first call.
+        if !matches!(device, tiepoint::device::Device::Auto | tiepoint::device::Device::Cpu) {
+            py.detach(|| made.processor()).map_err(raised)?;
+        }
+        Ok(made)
+    }
+
+    /// What was asked for: ``"auto"``, ``"cpu"``, ``"cuda:0"``, …
+    #[getter]
+    fn name(&self) -> String {
+        self.device.to_string()
+    }
+
+    /// What computes: ``"cpu"``, ``"cuda:0"``, … ``"auto"`` is decided by the first call or by this.
+    #[getter]
+    fn resolved(&self, py: Python<'_>) -> PyResult<String> {
+        let processor = py.detach(|| self.processor()).map_err(raised)?;
+        Ok(processor.gpu.as_ref().map(Gpu::info).map_or("cpu".into(), |i| format!("{}:{}", i.api, i.index)))
+    }
+
+    /// CPU threads.
+    #[getter]
+    fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// The limit of memory in bytes, if one was given.
+    #[getter]
+    fn memory(&self) -> Option<u64> {
+        self.memory
+    }
+
+    /// What was passed over, or done by the CPU instead of the GPU, since the last call of this.
+    fn take_notes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        Ok(py.detach(|| self.processor()).map_err(raised)?.take_notes())
+    }
+
+    fn __repr__(&self) -> String {
+        let memory = self.memory.map_or(String::new(), |m| format!(", memory={m}"));
+        format!("Device({:?}, threads={}{memory})", self.device.to_string(), self.threads)
+    }
+
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        let same = |o: &Self| (o.device, o.threads, o.memory) == (self.device, self.threads, self.memory);
+        other.cast::<Self>().is_ok_and(|other| same(other.get()))
+    }
+
+    fn __hash__(&self) -> usize {
+        self.threads
+    }
+
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((String,), Bound<'py, PyDict>)> {
+        let named = PyDict::new(py);
+        named.set_item("threads", self.threads)?;
+        named.set_item("memory", self.memory)?;
+        Ok(((self.device.to_string(),), named))
+    }
+}
+
+impl Device {
+    /// The limit of memory, if one was given.
+    pub(crate) fn limit(&self) -> Option<u64> {
+        self.memory
+    }
+
+    /// The processor, opened if need be.
+    fn processor(&self) -> tiepoint::Result<Processor> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let process = std::process::id();
+        match &*opened {
+            Some(o) if o.process == process => return Ok(o.processor.clone()),
+            Some(o) if o.processor.gpu.is_some() => return Err(self.forked()),
+            // The pool's threads are those of another process: nothing here can end them.
+            Some(_) => std::mem::forget(opened.take()),
+            None => {}
+        }
+        let parent = GPU_PROCESS.load(Ordering::Relaxed);
+        if self.device != tiepoint::device::Device::Cpu && parent != 0 && parent != process {
+            return Err(self.forked());
+        }
+        let mut processor = self.device.open(self.threads)?;
+        if processor.gpu.is_some() {
+            GPU_PROCESS.store(process, Ordering::Relaxed);
+        }
+        processor.cpu = observed(processor.cpu, self.interrupted.clone());
+        Ok(opened.insert(Opened { process, processor }).processor.clone())
+    }
+
+    fn forked(&self) -> tiepoint::Error {
+        tiepoint::Error::Device {
+            device: self.device.to_string(),
+            reason: "this process was forked after a GPU was opened, and no driver survives that: start processes with \
+                     multiprocessing.get_context(\"spawn\"), or use device=\"cpu\" in the child"
+                .into(),
+        }
+    }
+
+    /// Runs `work` without the interpreter's lock, so that Ctrl-C ends it. It may run more than once.
+    pub(crate) fn run<R: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl Fn(&Processor) -> tiepoint::Result<R> + Sync,
+    ) -> PyResult<R> {
+        let processor = py.detach(|| self.processor()).map_err(raised)?;
+        let looks = processor.cpu.threads() > 1 && on_main_thread(py)?;
+        loop {
+            let caught = || catch_unwind(AssertUnwindSafe(|| work(&processor)));
+            let done = py.detach(|| if looks { self.looking(caught) } else { Ok(caught()) });
+            let interrupted = match done? {
+                Ok(found) => return found.map_err(raised),
+                Err(payload) => {
+                    payload.downcast::<Interrupted>().unwrap_or_else(|panic| resume_unwind(panic))
+                }
+            };
+            if let Some(signal) = interrupted.0 {
+                return Err(signal);
+            }
+            // Another thread's call was ended: this one begins again.
+            py.detach(|| {
+                while self.interrupted.load(Ordering::Relaxed) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            });
+        }
+    }
+
+    /// Runs `work` on another thread, and looks for signals meanwhile.
+    fn looking<R: Send>(&self, work: impl FnOnce() -> R + Send) -> PyResult<R> {
+        std::thread::scope(|scope| {
+            let (done, wait) = channel();
+            let worker = scope.spawn(move || {
+                let found = work();
+                // Nobody listens after a signal.
+                let _ = done.send(());
+                found
+            });
+            let mut signal = None;
+            while wait.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                if signal.is_none() {
+                    signal = pending();
+                    self.interrupted.store(signal.is_some(), Ordering::Relaxed);
+                }
+            }
+            let found = worker.join();
+            match signal {
+                Some(signal) => {
+                    self.interrupted.store(false, Ordering::Relaxed);
+                    Err(signal)
+                }
+                None => Ok(found.unwrap_or_else(|panic| resume_unwind(panic))),
+            }
+        })
+    }
+}
+
+/// The exception of a signal that has arrived, on the main thread; nothing on others.
+#[expect(clippy::redundant_closure_for_method_calls, reason = "the method alone is not general enough")]
+fn pending() -> Option<PyErr> {
+    Python::attach(|py| py.check_signals()).err()
+}
+
+/// Whether signals arrive on this thread.
+fn on_main_thread(py: Python<'_>) -> PyResult<bool> {
+    let threading = py.import("threading")?;
+    let main = threading.call_method0("main_thread")?.getattr("ident")?;
+    main.eq(threading.call_method0("get_ident")?)
+}
+
+/// The CPU, whose work ends when it is interrupted.
+fn observed(cpu: Cpu, interrupted: Arc<AtomicBool>) -> Cpu {
+    let alone = cpu.threads() == 1;
+    let looked = Mutex::new(Instant::now());
+    cpu.observed(move |_| {
+        if interrupted.load(Ordering::Relaxed) {
+            resume_unwind(Box::new(Interrupted(None)));
+        }
+        if alone
+            && let Ok(mut last) = looked.try_lock()
+            && last.elapsed() >= LOOK
+        {
+            *last = Instant::now();
+            drop(last);
+            if let Some(signal) = pending() {
+                resume_unwind(Box::new(Interrupted(Some(signal))) as Box<dyn Any + Send>);
+            }
+        }
+    })
+}
+
+/// Bytes: a number, or one with K, M, G or T, each 1024 times the one before, with or without `iB` or `B`.
+pub(crate) fn bytes(value: &Bound<'_, PyAny>) -> PyResult<u64> {
+    if let Ok(number) = value.extract::<u64>() {
+        return Ok(number);
+    }
+    let text = value.str()?.to_string();
+    let wrong =
+        || wrong_option(&format!("option memory is {text}: expected bytes, such as \"2GiB\" or 300000000"));
+    let upper = text.trim().to_ascii_uppercase();
+    let upper = upper.strip_suffix('B').unwrap_or(&upper);
+    let upper = upper.strip_suffix('I').unwrap_or(upper);
+    let shift =
+        [("K", 10), ("M", 20), ("G", 30), ("T", 40)].into_iter().find(|(unit, _)| upper.ends_with(unit));
+    let number = shift.map_or(upper, |(unit, _)| upper.trim_end_matches(unit)).trim();
+    let number: f64 = number.parse().ok().filter(|n: &f64| n.is_finite() && *n >= 0.0).ok_or_else(wrong)?;
+    let all = number * shift.map_or(1.0, |(_, shift)| f64::from(1_u32 << (shift - 10)) * 1024.0);
+    if all < 9e18 { Ok(all as u64) } else { Err(wrong()) }
+}
+
+/// The device that an argument names: itself, one by name, or the default one. Devices by name are opened once.
+pub(crate) fn device_of(py: Python<'_>, device: Option<&Bound<'_, PyAny>>) -> PyResult<Py<Device>> {
+    static NAMED: PyOnceLock<Mutex<HashMap<String, Py<Device>>>> = PyOnceLock::new();
+    let name = match device {
+        None => "auto".to_owned(),
+        Some(object) => match object.cast::<Device>() {
+            Ok(device) => return Ok(device.clone().unbind()),
+            Err(_) => object.extract::<String>().map_err(|_| {
+                wrong_option(&format!("option device is {object}: expected a Device or the name of one"))
+            })?,
+        },
+    };
+    let named = NAMED.get_or_init(py, Mutex::default);
+    let known = named.lock().unwrap_or_else(PoisonError::into_inner).get(&name).map(|d| d.clone_ref(py));
+    if let Some(known) = known {
+        return Ok(known);
+    }
+    let made = Py::new(py, Device::new(py, &name, None, None)?)?;
+    let mut named = named.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(named.entry(name).or_insert(made).clone_ref(py))
+}
+
+/// What can run here: a dictionary for the CPU and each GPU, and one with the reason for each driver that is missing.
+#[pyfunction]
+pub(crate) fn devices(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let found = py.detach(|| [Api::Cuda, Api::OpenCl].map(|api| (api, tiepoint::device::gpu::devices(api))));
+    let cpu = PyDict::new(py);
+    cpu.set_item("device", "cpu")?;
+    cpu.set_item("name", Cpu::sequential().level_name())?;
+    cpu.set_item("units", std::thread::available_parallelism().map_or(1, usize::from))?;
+    let list = PyList::new(py, [cpu])?;
+    for (api, listed) in found {
+        let (infos, refused) = match listed {
+            Ok(listed) => (listed.found, listed.refused),
+            Err(missing) => (vec![], vec![missing]),
+        };
+        for info in infos {
+            let entry = PyDict::new(py);
+            entry.set_item("device", format!("{}:{}", info.api, info.index))?;
+            entry.set_item("name", info.name)?;
+            entry.set_item("driver", info.driver)?;
+            entry.set_item("memory", info.memory)?;
+            entry.set_item("units", info.units)?;
+            list.append(entry)?;
+        }
+        for reason in refused {
+            let entry = PyDict::new(py);
+            entry.set_item("missing", api.to_string())?;
+            entry.set_item("reason", reason.to_string())?;
+            list.append(entry)?;
+        }
+    }
+    Ok(list)
+}

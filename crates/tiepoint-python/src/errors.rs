@@ -1,0 +1,61 @@
+//! Errors of the library as exceptions of `tiepoint.errors`, by their kind.
+
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use tiepoint::{Error, ErrorKind};
+
+/// The exception for an error. Files that cannot be opened, read or written are `OSError`, whose subclasses Python
+/// chooses by the number of the error.
+pub(crate) fn raised(error: Error) -> PyErr {
+    let made = Python::attach(|py| match &error {
+        Error::Io { path, source } => {
+            let class = py.import("builtins")?.getattr("OSError")?;
+            let made = match source.raw_os_error() {
+                Some(number) => class.call1((number, without_number(source), path.as_os_str())),
+                None => class.call1((error.to_string(),)),
+            };
+            made.map(PyErr::from_value)
+        }
+        other => exception(py, class_of(other.kind()), &other.to_string()).map(PyErr::from_value),
+    });
+    made.unwrap_or_else(|failed| failed)
+}
+
+/// The exception for an option that has no meaning.
+pub(crate) fn wrong_option(message: &str) -> PyErr {
+    named("OptionError", message)
+}
+
+/// The exception for an array that is no image, or does not fit.
+pub(crate) fn wrong_image(message: &str) -> PyErr {
+    named("ImageError", message)
+}
+
+fn named(class: &str, message: &str) -> PyErr {
+    let made = Python::attach(|py| exception(py, class, message).map(PyErr::from_value));
+    made.unwrap_or_else(|failed| PyRuntimeError::new_err(format!("{message} ({failed})")))
+}
+
+fn exception<'py>(py: Python<'py>, class: &str, message: &str) -> PyResult<Bound<'py, PyAny>> {
+    py.import("tiepoint.errors")?.getattr(class)?.call1((message,))
+}
+
+fn class_of(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::Format => "FormatError",
+        ErrorKind::Option => "OptionError",
+        ErrorKind::Image => "ImageError",
+        ErrorKind::Mismatch => "MismatchError",
+        ErrorKind::MemoryLimit | ErrorKind::HostMemory | ErrorKind::DeviceMemory => "OutOfMemoryError",
+        ErrorKind::TooFewMatches | ErrorKind::Degenerate => "ModelError",
+        ErrorKind::Device | ErrorKind::Unsupported => "DeviceError",
+        // The kinds may grow; `Io` is handled above.
+        _ => "Error",
+    }
+}
+
+/// What the operating system said, without the number that Rust appends.
+fn without_number(source: &std::io::Error) -> String {
+    let told = source.to_string();
+    told.split(" (os error").next().unwrap_or(&told).to_owned()
+}

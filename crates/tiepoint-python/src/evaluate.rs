@@ -1,0 +1,99 @@
+//! Scores against the truth.
+
+use crate::errors::{raised, wrong_image};
+use crate::features::Features;
+use crate::image::{Input, mask, mask_view, matrix, table};
+use crate::options::Options;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use tiepoint::evaluate as scores;
+use tiepoint::geometry::Homography;
+use tiepoint::image::Size;
+
+fn homography(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Homography> {
+    Homography::new(matrix(object, what)?).map_err(raised)
+}
+
+/// Mean distance of the corners of an image mapped by two homographies.
+#[pyfunction]
+pub(crate) fn corner_error(
+    found: &Bound<'_, PyAny>,
+    truth: &Bound<'_, PyAny>,
+    size: (usize, usize),
+) -> PyResult<f64> {
+    let (found, truth) = (homography(found, "the matrix found")?, homography(truth, "the true matrix")?);
+    Ok(scores::corner_error(&found, &truth, Size::new(size.0, size.1)))
+}
+
+/// The shares of matches that are right to 1 to 10 pixels.
+#[pyfunction]
+pub(crate) fn matching_accuracy(
+    a: &Bound<'_, PyAny>,
+    b: &Bound<'_, PyAny>,
+    truth: &Bound<'_, PyAny>,
+) -> PyResult<[f64; 10]> {
+    let (a, b) = (table::<f64, 2>(a, "xy_a")?, table::<f64, 2>(b, "xy_b")?);
+    if a.len() != b.len() {
+        return Err(wrong_image(&format!("there are {} places in A and {} in B", a.len(), b.len())));
+    }
+    let pairs: Vec<_> = a.into_iter().zip(b).collect();
+    Ok(scores::matching_accuracy(&pairs, &homography(truth, "the true matrix")?))
+}
+
+/// How exactly the directions of matched features agree: pairs counted, mean and median error in radians.
+#[pyfunction]
+pub(crate) fn angle_error(
+    a: &Bound<'_, PyAny>,
+    angle_a: &Bound<'_, PyAny>,
+    angle_b: &Bound<'_, PyAny>,
+    truth: &Bound<'_, PyAny>,
+) -> PyResult<(usize, f64, f64)> {
+    let a = table::<f64, 2>(a, "xy_a")?;
+    let angle = |given, what| crate::image::values::<f64>(given, what, Some(a.len()));
+    let (angle_a, angle_b) = (angle(angle_a, "angle_a")?, angle(angle_b, "angle_b")?);
+    let triples: Vec<_> = a.iter().zip(angle_a).zip(angle_b).map(|((p, a), b)| (*p, a, b)).collect();
+    let found = scores::angle_error(&triples, &homography(truth, "the true matrix")?);
+    Ok((found.count, found.bias, found.median))
+}
+
+/// How many features come again: those of A that lie in B, those of B in A, pairs, share.
+#[pyfunction]
+pub(crate) fn repeatability(
+    a: &Bound<'_, Features>,
+    b: &Bound<'_, Features>,
+    truth: &Bound<'_, PyAny>,
+    options: &Bound<'_, PyDict>,
+) -> PyResult<(usize, usize, usize, f64)> {
+    let options = scores::RepeatabilityOptions::default().with(options)?;
+    let (a, b) = (a.get().found(), b.get().found());
+    let truth = homography(truth, "the true matrix")?;
+    let found = scores::repeatability(&a.keypoints, &b.keypoints, [a.image, b.image], &truth, &options);
+    let found = found.map_err(raised)?;
+    Ok((found.a, found.b, found.pairs, found.share))
+}
+
+/// The scores of a disparity map.
+#[pyfunction]
+pub(crate) fn disparity_score<'py>(
+    py: Python<'py>,
+    found: &Bound<'py, PyAny>,
+    truth: &Bound<'py, PyAny>,
+    mask_: Option<&Bound<'py, PyAny>>,
+    thresholds: Vec<f32>,
+    fill: bool,
+) -> PyResult<Bound<'py, PyDict>> {
+    let (found, truth) = (Input::of(found, "the disparity map")?, Input::of(truth, "the truth")?);
+    let mask = mask(mask_)?;
+    let scoring = scores::DisparityScoring::default().with_thresholds(thresholds).with_fill(fill);
+    let (found, truth) = (found.floats("the disparity map")?, truth.floats("the truth")?);
+    let score = py
+        .detach(|| scores::disparity_score(found, truth, mask_view(mask.as_ref()), &scoring))
+        .map_err(raised)?;
+    let shown = PyDict::new(py);
+    shown.set_item("pixels", score.pixels)?;
+    shown.set_item("density", score.density)?;
+    shown.set_item("bad", score.bad)?;
+    shown.set_item("bad_of_valid", score.bad_of_valid)?;
+    shown.set_item("epe", score.epe)?;
+    Ok(shown)
+}

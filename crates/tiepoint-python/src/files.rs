@@ -1,0 +1,292 @@
+//! Files: images, features, matches, disparities, points, calibrations, homographies.
+
+use crate::errors::{raised, wrong_image, wrong_option};
+use crate::features::Features;
+use crate::image::{Input, any_output, output, rows, table, values};
+use crate::stereo::with_nan;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use std::path::PathBuf;
+use tiepoint::feature::files::{self as feature_files, MatchRow};
+use tiepoint::geometry::calibration::{
+    Camera, Distortion, Projection, RectifiedCalibration, StereoCalibration, StoredRectification,
+};
+use tiepoint::image::{ReadOptions, Size};
+use tiepoint::matching::Match;
+use tiepoint::stereo::cloud::{self, CloudOptions, PlyFormat};
+use tiepoint::stereo::files::{self as disparity_files, DisparityReading};
+
+/// The limits on what an image file may ask for.
+fn limits(max_pixels: Option<u64>, max_bytes: Option<u64>) -> ReadOptions {
+    let start = ReadOptions::default();
+    let (pixels, bytes) = (max_pixels.unwrap_or(start.max_pixels), max_bytes.unwrap_or(start.max_bytes));
+    start.with_max_pixels(pixels).with_max_bytes(bytes)
+}
+
+/// The image in a file.
+#[pyfunction]
+#[pyo3(signature = (path, max_pixels = None, max_bytes = None))]
+pub(crate) fn read(
+    py: Python<'_>,
+    path: PathBuf,
+    max_pixels: Option<u64>,
+    max_bytes: Option<u64>,
+) -> PyResult<Bound<'_, PyAny>> {
+    let options = limits(max_pixels, max_bytes);
+    any_output(py, py.detach(|| tiepoint::image::read(&path, &options)).map_err(raised)?)
+}
+
+/// The image in the bytes of a file.
+#[pyfunction]
+#[pyo3(signature = (data, max_pixels = None, max_bytes = None))]
+pub(crate) fn decode<'py>(
+    py: Python<'py>,
+    data: &[u8],
+    max_pixels: Option<u64>,
+    max_bytes: Option<u64>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let options = limits(max_pixels, max_bytes);
+    any_output(py, py.detach(|| tiepoint::image::decode(data, "the bytes", &options)).map_err(raised)?)
+}
+
+/// Writes an image in the format of the name's extension.
+#[pyfunction]
+pub(crate) fn write(py: Python<'_>, path: PathBuf, image: &Bound<'_, PyAny>) -> PyResult<()> {
+    let image = Input::of(image, "the image")?;
+    py.detach(|| tiepoint::image::write(&path, image.view())).map_err(raised)
+}
+
+/// The features in a file.
+#[pyfunction]
+pub(crate) fn read_features(py: Python<'_>, path: PathBuf) -> PyResult<Features> {
+    py.detach(|| feature_files::read(&path)).map(Features::new).map_err(raised)
+}
+
+/// Writes features in the format of the name's extension.
+#[pyfunction]
+pub(crate) fn write_features(py: Python<'_>, path: PathBuf, features: &Bound<'_, Features>) -> PyResult<()> {
+    let found = features.get().found();
+    py.detach(|| feature_files::write(&path, found)).map_err(raised)
+}
+
+/// Writes matches in the format of the name's extension.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "the columns of a table")]
+pub(crate) fn write_matches(
+    py: Python<'_>,
+    path: PathBuf,
+    names: (String, String),
+    a: &Bound<'_, Features>,
+    b: &Bound<'_, Features>,
+    pairs: &Bound<'_, PyAny>,
+    distance: &Bound<'_, PyAny>,
+    ratio: &Bound<'_, PyAny>,
+    inliers: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let pairs = table::<i64, 2>(pairs, "pairs")?;
+    let n = Some(pairs.len());
+    let (distance, ratio) = (values::<f32>(distance, "distance", n)?, values::<f32>(ratio, "ratio", n)?);
+    let inliers = inliers.map(|given| values::<bool>(given, "inliers", n)).transpose()?;
+    let place = |features: &Bound<'_, Features>, i: i64| {
+        let keypoints = &features.get().found().keypoints;
+        let keypoint = usize::try_from(i).ok().and_then(|i| keypoints.get(i));
+        let index = u32::try_from(i).ok().zip(keypoint);
+        index
+            .map(|(i, k)| (i, [k.x, k.y]))
+            .ok_or_else(|| wrong_image(&format!("pairs name the feature {i} of {}", keypoints.len())))
+    };
+    let row = |i: usize| {
+        let ((ia, a_xy), (ib, b_xy)) = (place(a, pairs[i][0])?, place(b, pairs[i][1])?);
+        let pair = Match { a: ia, b: ib, distance: distance[i], ratio: ratio[i] };
+        Ok(MatchRow { pair, a_xy, b_xy, inlier: inliers.as_ref().is_none_or(|inliers| inliers[i]) })
+    };
+    let rows = (0..pairs.len()).map(row).collect::<PyResult<Vec<_>>>()?;
+    py.detach(|| feature_files::write_matches(&path, [&names.0, &names.1], &rows)).map_err(raised)
+}
+
+/// The disparities in a file, NaN where there are none.
+#[pyfunction]
+pub(crate) fn read_disparity(
+    py: Python<'_>,
+    path: PathBuf,
+    scale: Option<f32>,
+    signed: bool,
+) -> PyResult<Bound<'_, PyAny>> {
+    let reading = DisparityReading::default().with_scale(scale).with_signed(signed);
+    output(py, with_nan(py.detach(|| disparity_files::read(&path, &reading)).map_err(raised)?))
+}
+
+/// Writes disparities in the format of the name's extension.
+#[pyfunction]
+pub(crate) fn write_disparity(py: Python<'_>, path: PathBuf, disparity: &Bound<'_, PyAny>) -> PyResult<()> {
+    let map = Input::of(disparity, "the disparity map")?;
+    let view = map.floats("the disparity map")?;
+    py.detach(|| disparity_files::write(&path, view)).map_err(raised)
+}
+
+/// The points of a PLY file and their colours.
+#[pyfunction]
+pub(crate) fn read_points(py: Python<'_>, path: PathBuf) -> PyResult<[Bound<'_, PyAny>; 2]> {
+    let found = py.detach(|| cloud::read_ply(&path)).map_err(raised)?;
+    let (places, colours) = found.into_iter().map(|point| (point.place, point.colour)).unzip();
+    Ok([rows(py, places)?, rows(py, colours)?])
+}
+
+/// Writes the points of a disparity map as PLY, and returns how many there are.
+#[pyfunction]
+pub(crate) fn write_points(
+    py: Python<'_>,
+    path: PathBuf,
+    disparity: &Bound<'_, PyAny>,
+    colours: &Bound<'_, PyAny>,
+    calibration: &Bound<'_, PyDict>,
+    max_depth: f64,
+    ascii: bool,
+) -> PyResult<u64> {
+    let (map, colours) = (Input::of(disparity, "the disparity map")?, Input::of(colours, "the image")?);
+    let calibration = calibration_of(calibration)?;
+    let view = map.floats("the disparity map")?;
+    let format = if ascii { PlyFormat::Ascii } else { PlyFormat::Binary };
+    let options = CloudOptions::default().with_max_depth(max_depth).with_format(format);
+    py.detach(|| cloud::write_ply(&path, view, colours.view(), &calibration, &options)).map_err(raised)
+}
+
+/// The homography in a file, (3, 3).
+#[pyfunction]
+pub(crate) fn read_homography(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
+    let found = py.detach(|| tiepoint::evaluate::ground_truth::read_homography(&path)).map_err(raised)?;
+    rows(py, found.matrix().to_vec())
+}
+
+/// A value of a dictionary.
+fn item<'py>(of: &Bound<'py, PyDict>, key: &str) -> PyResult<Bound<'py, PyAny>> {
+    of.get_item(key)?.ok_or_else(|| wrong_option(&format!("the calibration lacks {key}")))
+}
+
+/// A rectified pair from the fields of `tiepoint.Calibration`.
+pub(crate) fn calibration_of(fields: &Bound<'_, PyDict>) -> PyResult<RectifiedCalibration> {
+    let size: Option<(usize, usize)> = item(fields, "size")?.extract()?;
+    let projection = match item(fields, "affine")?.extract()? {
+        true => Projection::Affine,
+        false => Projection::Perspective,
+    };
+    let range: Option<(f64, f64)> = item(fields, "disparities")?.extract()?;
+    let principal: (f64, f64) = item(fields, "principal")?.extract()?;
+    Ok(RectifiedCalibration {
+        size: size.map(|(width, height)| Size::new(width, height)),
+        focal: item(fields, "focal")?.extract()?,
+        principal: principal.into(),
+        doffs: item(fields, "doffs")?.extract()?,
+        baseline: item(fields, "baseline")?.extract()?,
+        range: range.map(Into::into),
+        projection,
+    })
+}
+
+/// The fields of `tiepoint.Calibration`.
+pub(crate) fn calibration_dict<'py>(
+    py: Python<'py>,
+    pair: &RectifiedCalibration,
+) -> PyResult<Bound<'py, PyDict>> {
+    let fields = PyDict::new(py);
+    fields.set_item("focal", pair.focal)?;
+    fields.set_item("principal", (pair.principal[0], pair.principal[1]))?;
+    fields.set_item("doffs", pair.doffs)?;
+    fields.set_item("baseline", pair.baseline)?;
+    fields.set_item("size", pair.size.map(|size| (size.width, size.height)))?;
+    fields.set_item("disparities", pair.range.map(|[low, high]| (low, high)))?;
+    fields.set_item("affine", pair.projection == Projection::Affine)?;
+    Ok(fields)
+}
+
+/// Reads what a rectified pair is.
+#[pyfunction]
+pub(crate) fn read_rectified(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
+    calibration_dict(py, &py.detach(|| RectifiedCalibration::read(&path)).map_err(raised)?)
+}
+
+/// Writes what a rectified pair is, as Middlebury's calib.txt.
+#[pyfunction]
+pub(crate) fn write_rectified(
+    py: Python<'_>,
+    path: PathBuf,
+    calibration: &Bound<'_, PyDict>,
+) -> PyResult<()> {
+    let calibration = calibration_of(calibration)?;
+    py.detach(|| calibration.write(&path)).map_err(raised)
+}
+
+/// Two cameras from the fields of `tiepoint.StereoCalibration`.
+pub(crate) fn rig_of(fields: &Bound<'_, PyDict>) -> PyResult<StereoCalibration> {
+    let matrix = |key: &str| crate::image::matrix(&item(fields, key)?, key);
+    let camera = |matrix_key: &str, lens_key: &str| {
+        let m = matrix(matrix_key)?;
+        if (m[0][1], m[1][0], m[2]) != (0.0, 0.0, [0.0, 0.0, 1.0]) {
+            let message = format!("{matrix_key} is {m:?}: expected [[fx, 0, cx], [0, fy, cy], [0, 0, 1]]");
+            return Err(wrong_image(&message));
+        }
+        let lens = item(fields, lens_key)?.call_method0("ravel")?;
+        let lens = values::<f64>(&lens, lens_key, None)?;
+        if lens.len() > 5 {
+            return Err(wrong_image(&format!(
+                "{lens_key} has {} values: expected k1, k2, p1, p2, k3",
+                lens.len()
+            )));
+        }
+        let k = |i: usize| lens.get(i).copied().unwrap_or(0.0);
+        let distortion = Distortion::from_opencv(std::array::from_fn(k));
+        Ok(Camera { focal: [m[0][0], m[1][1]], principal: [m[0][2], m[1][2]], distortion })
+    };
+    let size: Option<(usize, usize)> = item(fields, "size")?.extract()?;
+    let translation = item(fields, "T")?.call_method0("ravel")?;
+    let translation = values::<f64>(&translation, "T", Some(3))?;
+    let rig = StereoCalibration {
+        cameras: [camera("K1", "D1")?, camera("K2", "D2")?],
+        size: size.map(|(width, height)| Size::new(width, height)),
+        rotation: matrix("R")?,
+        translation: [translation[0], translation[1], translation[2]],
+        stored: stored_of(fields)?,
+    };
+    rig.check().map_err(raised)?;
+    Ok(rig)
+}
+
+fn stored_of(fields: &Bound<'_, PyDict>) -> PyResult<Option<StoredRectification>> {
+    if item(fields, "P1")?.is_none() {
+        return Ok(None);
+    }
+    let projection = |key: &str| {
+        let rows = table::<f64, 4>(&item(fields, key)?, key)?;
+        <[[f64; 4]; 3]>::try_from(rows).map_err(|_| wrong_image(&format!("{key}: expected (3, 4)")))
+    };
+    let rotation = |key: &str| crate::image::matrix(&item(fields, key)?, key);
+    Ok(Some(StoredRectification {
+        rotations: [rotation("R1")?, rotation("R2")?],
+        projections: [projection("P1")?, projection("P2")?],
+    }))
+}
+
+/// Reads two cameras from one file or several.
+#[pyfunction]
+pub(crate) fn read_calibration<'py>(
+    py: Python<'py>,
+    paths: &Bound<'py, PyList>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let paths = paths.extract::<Vec<PathBuf>>()?;
+    let rig = py.detach(|| StereoCalibration::read(&paths)).map_err(raised)?;
+    let fields = PyDict::new(py);
+    for (camera, (matrix, lens)) in rig.cameras.iter().zip([("K1", "D1"), ("K2", "D2")]) {
+        fields.set_item(matrix, rows(py, camera.matrix().to_vec())?)?;
+        let Distortion { k1, k2, p1, p2, k3 } = camera.distortion;
+        fields.set_item(lens, crate::image::vector(py, vec![k1, k2, p1, p2, k3]))?;
+    }
+    fields.set_item("R", rows(py, rig.rotation.to_vec())?)?;
+    fields.set_item("T", crate::image::vector(py, rig.translation.to_vec()))?;
+    fields.set_item("size", rig.size.map(|size| (size.width, size.height)))?;
+    for (i, (rotation, projection)) in [("R1", "P1"), ("R2", "P2")].into_iter().enumerate() {
+        let stored = rig.stored.as_ref();
+        fields.set_item(rotation, stored.map(|s| rows(py, s.rotations[i].to_vec())).transpose()?)?;
+        fields.set_item(projection, stored.map(|s| rows(py, s.projections[i].to_vec())).transpose()?)?;
+    }
+    Ok(fields)
+}

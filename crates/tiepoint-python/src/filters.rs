@@ -1,0 +1,115 @@
+//! Filters of images.
+
+use crate::device::device_of;
+use crate::errors::{raised, wrong_image, wrong_option};
+use crate::image::{Input, any_output, output, rows, vector};
+use crate::options::named;
+use numpy::{PyArray2, PyArrayMethods, PyUntypedArrayMethods};
+use pyo3::prelude::*;
+use tiepoint::filter::any;
+use tiepoint::filter::convolve::{ConvolveOptions, Kernel};
+use tiepoint::filter::gauss::{GaussOptions, Taps};
+use tiepoint::filter::hessian::HessianOptions;
+use tiepoint::filter::sobel::SobelOptions;
+use tiepoint::image::Size;
+
+/// An image smoothed.
+#[pyfunction]
+pub(crate) fn gauss<'py>(
+    py: Python<'py>,
+    device: Option<&Bound<'py, PyAny>>,
+    image: &Bound<'py, PyAny>,
+    sigma: Option<f64>,
+    size: Option<usize>,
+    border: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let image = Input::of(image, "the image")?;
+    let taps = match (sigma, size) {
+        (Some(sigma), Some(size)) => Taps::SigmaAndSize(sigma, size),
+        (None, Some(size)) => Taps::Size(size),
+        (Some(sigma), None) => Taps::Sigma(sigma),
+        (None, None) => Taps::default(),
+    };
+    let options = GaussOptions::default().with_taps(taps).with_border(named(border)?);
+    any_output(py, device_of(py, device)?.get().run(py, |p| any::gauss(image.view(), &options, p))?)
+}
+
+/// Gradients of an image.
+#[pyfunction]
+pub(crate) fn sobel<'py>(
+    py: Python<'py>,
+    device: Option<&Bound<'py, PyAny>>,
+    image: &Bound<'py, PyAny>,
+    part: &Bound<'py, PyAny>,
+    border: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let image = Input::of(image, "the image")?;
+    let (part, options) = (named(part)?, SobelOptions::default().with_border(named(border)?));
+    any_output(py, device_of(py, device)?.get().run(py, |p| any::sobel(image.view(), part, &options, p))?)
+}
+
+fn hessian_options(weight: f32, threshold: f32, border: &Bound<'_, PyAny>) -> PyResult<HessianOptions> {
+    let options = HessianOptions::default().with_weight(weight).with_threshold(threshold);
+    Ok(options.with_border(named(border)?))
+}
+
+/// Determinants of the Hessian.
+#[pyfunction]
+pub(crate) fn hessian<'py>(
+    py: Python<'py>,
+    device: Option<&Bound<'py, PyAny>>,
+    image: &Bound<'py, PyAny>,
+    weight: f32,
+    border: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let image = Input::of(image, "the image")?;
+    let options = hessian_options(weight, HessianOptions::default().threshold, border)?;
+    output(py, device_of(py, device)?.get().run(py, |p| any::hessian(image.view(), &options, p))?)
+}
+
+/// Local maxima of the Hessian's determinant: places (N, 2), determinants, signs of the Laplacian.
+#[pyfunction]
+pub(crate) fn blobs<'py>(
+    py: Python<'py>,
+    device: Option<&Bound<'py, PyAny>>,
+    image: &Bound<'py, PyAny>,
+    weight: f32,
+    threshold: f32,
+    border: &Bound<'py, PyAny>,
+) -> PyResult<[Bound<'py, PyAny>; 3]> {
+    let image = Input::of(image, "the image")?;
+    let options = hessian_options(weight, threshold, border)?;
+    let found = device_of(py, device)?.get().run(py, |p| any::blobs(image.view(), &options, p))?;
+    let places = found.iter().map(|blob| [blob.x as i64, blob.y as i64]).collect();
+    let response = found.iter().map(|blob| blob.response).collect();
+    let laplacian = found.iter().map(|blob| blob.laplacian).collect();
+    Ok([rows(py, places)?, vector(py, response), vector(py, laplacian)])
+}
+
+/// An image filtered with any kernel.
+#[pyfunction]
+pub(crate) fn convolve<'py>(
+    py: Python<'py>,
+    device: Option<&Bound<'py, PyAny>>,
+    image: &Bound<'py, PyAny>,
+    kernel: &Bound<'py, PyAny>,
+    float: bool,
+    border: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let image = Input::of(image, "the image")?;
+    let made = py.import("numpy")?.call_method1("require", (kernel, "float32", ["C", "A"]))?;
+    let weights = made
+        .cast::<PyArray2<f32>>()
+        .map_err(|_| wrong_image("the kernel: expected (rows, columns) of numbers"))?;
+    let &[height, width] = weights.shape() else {
+        return Err(wrong_option("the kernel: expected (rows, columns)"));
+    };
+    let kernel =
+        Kernel::new(weights.readonly().as_slice()?.to_vec(), Size::new(width, height)).map_err(raised)?;
+    let options = ConvolveOptions::default().with_border(named(border)?);
+    let device = device_of(py, device)?;
+    if float {
+        return output(py, device.get().run(py, |p| any::convolve_f32(image.view(), &kernel, &options, p))?);
+    }
+    any_output(py, device.get().run(py, |p| any::convolve(image.view(), &kernel, &options, p))?)
+}

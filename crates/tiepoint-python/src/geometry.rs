@@ -1,0 +1,153 @@
+//! Models: estimated, applied, inverted; and images warped by them.
+
+use crate::device::device_of;
+use crate::errors::{raised, wrong_image};
+use crate::image::{Input, any_output, matrix, output, rows, table, values, vector};
+use crate::matching::NamedModel;
+use crate::options::Options;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use tiepoint::geometry::warp::WarpOptions;
+use tiepoint::geometry::{
+    Affine, Correspondence, Fundamental, Homography, Model, ModelKind, RobustOptions, Similarity,
+    estimate as estimated,
+};
+use tiepoint::image::Size;
+use tiepoint::options::Named;
+use tiepoint::register::warp_onto;
+
+/// The model of this kind with this matrix.
+pub(crate) fn model_of(kind: &str, matrix_: &Bound<'_, PyAny>) -> PyResult<Model> {
+    let m = matrix(matrix_, "the matrix of the model")?;
+    let kind = ModelKind::from_name(kind).map_err(raised)?;
+    let last = |wanted: [f64; 3]| {
+        let found = m[2];
+        let message =
+            format!("the last row of the matrix is {found:?}: expected {wanted:?} of {}", kind.phrase());
+        if found == wanted { Ok(()) } else { Err(wrong_image(&message)) }
+    };
+    let made = match kind {
+        ModelKind::Homography => Homography::new(m).map(Model::Homography),
+        ModelKind::Fundamental => Fundamental::new(m).map(Model::Fundamental),
+        ModelKind::Affine => {
+            last([0.0, 0.0, 1.0])?;
+            Affine::new([m[0], m[1]]).map(Model::Affine)
+        }
+        ModelKind::Similarity => {
+            last([0.0, 0.0, 1.0])?;
+            if (m[0][0], m[0][1]) != (m[1][1], -m[1][0]) {
+                return Err(wrong_image(
+                    "the matrix is no similarity: expected [[p, -q, x], [q, p, y], [0, 0, 1]]",
+                ));
+            }
+            Similarity::new([m[0][0], m[1][0]], [m[0][2], m[1][2]]).map(Model::Similarity)
+        }
+    };
+    made.map_err(raised)
+}
+
+/// A model for Python.
+pub(crate) fn model_tuple<'py>(py: Python<'py>, model: &Model) -> PyResult<NamedModel<'py>> {
+    Ok((model.kind().name().to_owned(), rows(py, model.matrix().to_vec())?))
+}
+
+/// Correspondences of two tables of places.
+pub(crate) fn correspondences(
+    a: &Bound<'_, PyAny>,
+    b: &Bound<'_, PyAny>,
+    quality: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Vec<Correspondence>> {
+    let (a, b) = (table::<f64, 2>(a, "xy_a")?, table::<f64, 2>(b, "xy_b")?);
+    if a.len() != b.len() {
+        return Err(wrong_image(&format!(
+            "there are {} places in A and {} in B: expected pairs",
+            a.len(),
+            b.len()
+        )));
+    }
+    let quality = match quality {
+        None => vec![0.0; a.len()],
+        Some(given) => values::<f64>(given, "quality", Some(a.len()))?,
+    };
+    let pairs = a.into_iter().zip(b).zip(quality);
+    Ok(pairs.map(|((a, b), quality)| Correspondence { a, b, quality }).collect())
+}
+
+/// The model that pairs of places agree on, which of them do, their root mean square residual, and samples drawn.
+#[pyfunction]
+pub(crate) fn estimate<'py>(
+    py: Python<'py>,
+    device: Option<&Bound<'py, PyAny>>,
+    kind: &str,
+    a: &Bound<'py, PyAny>,
+    b: &Bound<'py, PyAny>,
+    quality: Option<&Bound<'py, PyAny>>,
+    options: &Bound<'py, PyDict>,
+) -> PyResult<(NamedModel<'py>, Bound<'py, PyAny>, f64, usize)> {
+    let kind = ModelKind::from_name(kind).map_err(raised)?;
+    let options = RobustOptions::default().with(options)?;
+    let pairs = correspondences(a, b, quality)?;
+    let found = device_of(py, device)?
+        .get()
+        .run(py, |processor| estimated(kind, &pairs, &options, &processor.cpu))?;
+    let mut agrees = vec![false; pairs.len()];
+    found.inliers.iter().for_each(|&i| agrees[i] = true);
+    Ok((model_tuple(py, &found.b_from_a)?, vector(py, agrees), found.rms_px, found.iterations))
+}
+
+/// How far pairs are from a model, in pixels.
+#[pyfunction]
+pub(crate) fn residuals<'py>(
+    py: Python<'py>,
+    model: NamedModel<'py>,
+    a: &Bound<'py, PyAny>,
+    b: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let model = model_of(&model.0, &model.1)?;
+    Ok(vector(py, tiepoint::geometry::estimate::residuals(&model, &correspondences(a, b, None)?)))
+}
+
+/// Where places go: (N, 2), NaN beyond the horizon; of a fundamental matrix the lines they go to, (N, 3).
+#[pyfunction]
+pub(crate) fn apply<'py>(
+    py: Python<'py>,
+    model: NamedModel<'py>,
+    xy: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let places = table::<f64, 2>(xy, "xy")?;
+    match model_of(&model.0, &model.1)? {
+        Model::Fundamental(f) => rows(py, places.iter().map(|&p| f.line_in_b(p)).collect()),
+        Model::Homography(h) => {
+            rows(py, places.iter().map(|&p| h.apply(p).unwrap_or([f64::NAN; 2])).collect())
+        }
+        Model::Affine(m) => rows(py, places.iter().map(|&p| m.apply(p)).collect()),
+        Model::Similarity(m) => rows(py, places.iter().map(|&p| m.apply(p)).collect()),
+    }
+}
+
+/// The model the other way round; None where it has none.
+#[pyfunction]
+pub(crate) fn invert<'py>(py: Python<'py>, model: NamedModel<'py>) -> PyResult<Option<NamedModel<'py>>> {
+    let inverse = model_of(&model.0, &model.1)?.inverse();
+    inverse.as_ref().map(|inverse| model_tuple(py, inverse)).transpose()
+}
+
+/// An image on the pixels of another, and where it shows something.
+#[pyfunction]
+pub(crate) fn warp<'py>(
+    py: Python<'py>,
+    device: Option<&Bound<'py, PyAny>>,
+    image: &Bound<'py, PyAny>,
+    model: NamedModel<'py>,
+    size: (usize, usize),
+    options: &Bound<'py, PyDict>,
+) -> PyResult<[Bound<'py, PyAny>; 2]> {
+    let image = Input::of(image, "the image")?;
+    let model = model_of(&model.0, &model.1)?;
+    let options = WarpOptions::default().with(options)?;
+    let size = Size::new(size.0, size.1);
+    let warped = device_of(py, device)?
+        .get()
+        .run(py, |processor| warp_onto(image.view(), size, &model, &options, processor))?;
+    Ok([any_output(py, warped.image)?, output(py, warped.covered)?])
+}

@@ -1,0 +1,291 @@
+//! Images of Python as views of the library, and images of the library as arrays.
+//!
+//! Whatever NumPy can see without a copy is taken: its own arrays, DLPack of the host's memory, the buffer protocol,
+//! `__array_interface__`, `__array__`. An image is (height, width) or (height, width, channels) of `uint8`, `uint16` or
+//! `float32`. The pixels of a row must follow each other; rows may lie any distance apart. Every other layout is packed,
+//! which is a copy.
+//!
+//! The memory is read while the interpreter's lock is released: whoever writes into an image meanwhile gets a result of
+//! the old and the new pixels mixed, as with any array shared between threads.
+
+use crate::errors::wrong_image;
+use numpy::{
+    Element, PyArray1, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods,
+};
+use pyo3::prelude::*;
+use tiepoint::image::{AnyImage, AnyView, Image, ImageView, Size};
+
+/// The type of an array's pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    U8,
+    U16,
+    F32,
+}
+
+impl Kind {
+    const fn bytes(self) -> usize {
+        match self {
+            Self::U8 => 1,
+            Self::U16 => 2,
+            Self::F32 => 4,
+        }
+    }
+}
+
+/// An image of the caller: its memory, kept alive by the array that has it.
+pub(crate) struct Input {
+    /// Keeps the memory.
+    _array: Py<PyUntypedArray>,
+    data: *const u8,
+    kind: Kind,
+    size: Size,
+    channels: usize,
+    /// Elements from row to row.
+    stride: usize,
+}
+
+// SAFETY: the memory is only read, and the array that owns it is kept.
+#[expect(unsafe_code, reason = "a pointer into memory that the array keeps")]
+unsafe impl Send for Input {}
+// SAFETY: as above.
+#[expect(unsafe_code, reason = "a pointer into memory that the array keeps")]
+unsafe impl Sync for Input {}
+
+impl Input {
+    /// The image that an object holds; `what` names it in errors.
+    pub(crate) fn of(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Self> {
+        Self::of_array(&array(object, what)?, what)
+    }
+
+    fn of_array(array: &Bound<'_, PyUntypedArray>, what: &str) -> PyResult<Self> {
+        let kind = kind(array, what)?;
+        let shape = array.shape();
+        let (size, channels) = match *shape {
+            [height, width] => (Size::new(width, height), 1),
+            [height, width, channels @ 1..=4] => (Size::new(width, height), channels),
+            [1 | 3, height, width] => {
+                return Err(wrong_image(&format!(
+                    "{what} has the shape {:?}: channels come last here, so {height} x {width} pixels are wanted as \
+                     ({height}, {width}, {}); transpose(1, 2, 0) or permute(1, 2, 0) turns them",
+                    shape, shape[0]
+                )));
+            }
+            _ => {
+                return Err(wrong_image(&format!(
+                    "{what} has the shape {shape:?}: expected (height, width) or (height, width, 1 to 4 channels)"
+                )));
+            }
+        };
+        let Some(stride) = row_stride(array, kind) else {
+            // Not `ascontiguousarray`, which leaves an array as it is whose elements are not aligned.
+            let packed = array.call_method1("copy", ("C",))?;
+            return Self::of_array(packed.cast::<PyUntypedArray>()?, what);
+        };
+        Ok(Self { data: start(array, kind)?, _array: array.clone().unbind(), kind, size, channels, stride })
+    }
+
+    /// The image.
+    pub(crate) fn view(&self) -> AnyView<'_> {
+        match self.kind {
+            Kind::U8 => self.typed::<u8>().into(),
+            Kind::U16 => self.typed::<u16>().into(),
+            Kind::F32 => self.typed::<f32>().into(),
+        }
+    }
+
+    #[expect(unsafe_code, reason = "the array's memory as a slice")]
+    fn typed<T: Copy + Default>(&self) -> ImageView<'_, T> {
+        let (row, height) = (self.size.width * self.channels, self.size.height);
+        let length = if row == 0 || height == 0 { 0 } else { (height - 1) * self.stride + row };
+        // SAFETY: the array has these elements, by its shape and strides, aligned and of this type; `self._array` keeps
+        // them. That others may write them meanwhile is said above.
+        let data = match length {
+            0 => &[],
+            _ => unsafe { std::slice::from_raw_parts(self.data.cast::<T>(), length) },
+        };
+        ImageView::new(data, self.size, self.channels, self.stride.max(row))
+            .unwrap_or_else(|_| unreachable!("the length follows from size and stride"))
+    }
+
+    /// The floats of an image of one channel.
+    pub(crate) fn floats(&self, what: &str) -> PyResult<ImageView<'_, f32>> {
+        match self.view() {
+            AnyView::F32(view) if view.channels() == 1 => Ok(view),
+            _ => Err(wrong_image(&format!("{what}: expected (height, width) of float32"))),
+        }
+    }
+}
+
+/// Elements from row to row, where the pixels of a row follow each other.
+fn row_stride(array: &Bound<'_, PyUntypedArray>, kind: Kind) -> Option<usize> {
+    let (shape, strides) = (array.shape(), array.strides());
+    let bytes = kind.bytes();
+    let channels = shape.get(2).copied().unwrap_or(1);
+    let fits = |axis: usize, wanted: usize| shape[axis] <= 1 || strides[axis] == wanted as isize;
+    let row = shape[1] * channels * bytes;
+    if shape.contains(&0) {
+        return Some(row / bytes);
+    }
+    let packed = fits(1, channels * bytes) && (shape.len() == 2 || fits(2, bytes)) && array.is_aligned();
+    let stride = if shape[0] <= 1 { row } else { usize::try_from(strides[0]).ok()? };
+    (packed && stride >= row && stride.is_multiple_of(bytes)).then_some(stride / bytes)
+}
+
+/// The first element.
+fn start(array: &Bound<'_, PyUntypedArray>, kind: Kind) -> PyResult<*const u8> {
+    let any = array.as_any();
+    Ok(match kind {
+        Kind::U8 => any.cast::<PyArrayDyn<u8>>()?.data().cast_const(),
+        Kind::U16 => any.cast::<PyArrayDyn<u16>>()?.data().cast_const().cast(),
+        Kind::F32 => any.cast::<PyArrayDyn<f32>>()?.data().cast_const().cast(),
+    })
+}
+
+fn kind(array: &Bound<'_, PyUntypedArray>, what: &str) -> PyResult<Kind> {
+    let (py, found) = (array.py(), array.dtype());
+    let is = |wanted| found.is_equiv_to(&wanted);
+    if is(numpy::dtype::<u8>(py)) {
+        Ok(Kind::U8)
+    } else if is(numpy::dtype::<u16>(py)) {
+        Ok(Kind::U16)
+    } else if is(numpy::dtype::<f32>(py)) {
+        Ok(Kind::F32)
+    } else {
+        Err(wrong_image(&format!(
+            "{what} holds {found}: expected uint8, uint16 or float32 (0 to 1, or with a range) of this machine's byte \
+             order; .astype(\"float32\") converts"
+        )))
+    }
+}
+
+/// The object as an array of NumPy, without a copy where NumPy can.
+fn array<'py>(object: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, PyUntypedArray>> {
+    if let Ok(array) = object.cast::<PyUntypedArray>() {
+        return Ok(array.clone());
+    }
+    let numpy = object.py().import("numpy")?;
+    let found = if object.hasattr("__dlpack_device__")? {
+        let (kind, _) = object.call_method0("__dlpack_device__")?.extract::<(i64, i64)>()?;
+        // kDLCPU, kDLCUDAHost and kDLCUDAManaged are memory of the host.
+        if !matches!(kind, 1 | 3 | 13) {
+            return Err(wrong_image(&format!(
+                "{what} lies in the memory of a GPU (DLPack's device type {kind}): bring it to the host first, with \
+                 .cpu() or asnumpy()"
+            )));
+        }
+        numpy.call_method1("from_dlpack", (object,))?
+    } else {
+        numpy.call_method1("asarray", (object,))?
+    };
+    Ok(found.cast_into::<PyUntypedArray>()?)
+}
+
+/// The mask that an object holds: `uint8` or `bool`, not 0 where pixels count.
+pub(crate) fn mask(object: Option<&Bound<'_, PyAny>>) -> PyResult<Option<Input>> {
+    let Some(object) = object else { return Ok(None) };
+    let mut array = array(object, "the mask")?;
+    if array.dtype().is_equiv_to(&numpy::dtype::<bool>(array.py())) {
+        array = array.call_method1("view", ("uint8",))?.cast_into::<PyUntypedArray>()?;
+    }
+    let mask = Input::of_array(&array, "the mask")?;
+    match mask.view() {
+        AnyView::U8(view) if view.channels() == 1 => Ok(Some(mask)),
+        _ => Err(wrong_image("the mask: expected (height, width) of uint8 or bool")),
+    }
+}
+
+/// The view of a mask.
+pub(crate) fn mask_view(mask: Option<&Input>) -> Option<ImageView<'_, u8>> {
+    match mask?.view() {
+        AnyView::U8(view) => Some(view),
+        AnyView::U16(_) | AnyView::F32(_) => None,
+    }
+}
+
+/// An array over a vector's memory.
+pub(crate) fn vector<T: Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyAny> {
+    PyArray1::from_vec(py, values).into_any()
+}
+
+/// An array of rows of `N` values, over the memory of a vector.
+pub(crate) fn rows<T: Element, const N: usize>(
+    py: Python<'_>,
+    values: Vec<[T; N]>,
+) -> PyResult<Bound<'_, PyAny>> {
+    let n = values.len();
+    shaped(py, values.into_flattened(), &[n, N])
+}
+
+/// An array of this shape over a vector's memory.
+pub(crate) fn shaped<'py, T: Element>(
+    py: Python<'py>,
+    values: Vec<T>,
+    shape: &[usize],
+) -> PyResult<Bound<'py, PyAny>> {
+    Ok(PyArray1::from_vec(py, values).reshape(shape)?.into_any())
+}
+
+/// An image as an array over its memory: (height, width), or (height, width, channels).
+pub(crate) fn output<T: Element + Copy + Default>(
+    py: Python<'_>,
+    image: Image<T>,
+) -> PyResult<Bound<'_, PyAny>> {
+    let (Size { width, height }, channels) = (image.size(), image.channels());
+    match channels {
+        1 => shaped(py, image.into_vec(), &[height, width]),
+        _ => shaped(py, image.into_vec(), &[height, width, channels]),
+    }
+}
+
+/// [`output`] of an image of any type.
+pub(crate) fn any_output(py: Python<'_>, image: AnyImage) -> PyResult<Bound<'_, PyAny>> {
+    match image {
+        AnyImage::U8(image) => output(py, image),
+        AnyImage::U16(image) => output(py, image),
+        AnyImage::F32(image) => output(py, image),
+    }
+}
+
+/// Numbers of any kind as an array of this type, C order.
+fn cast<'py, T: Element>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyArrayDyn<T>>> {
+    let py = object.py();
+    let made = py.import("numpy")?.call_method1("require", (object, numpy::dtype::<T>(py), ["C", "A"]))?;
+    Ok(made.cast_into::<PyArrayDyn<T>>()?)
+}
+
+/// The values of an array of one dimension, or of `expected` values where that is given.
+pub(crate) fn values<T: Element + Copy>(
+    object: &Bound<'_, PyAny>,
+    what: &str,
+    expected: Option<usize>,
+) -> PyResult<Vec<T>> {
+    let array = cast::<T>(object)?;
+    if array.ndim() > 1 || expected.is_some_and(|n| n != array.len()) {
+        let shape = array.shape();
+        let wanted = expected.map_or("one dimension".to_owned(), |n| format!("({n},)"));
+        return Err(wrong_image(&format!("{what} has the shape {shape:?}: expected {wanted}")));
+    }
+    Ok(array.readonly().as_slice()?.to_vec())
+}
+
+/// The rows of an array (N, M).
+pub(crate) fn table<T: Element + Copy + Default, const M: usize>(
+    object: &Bound<'_, PyAny>,
+    what: &str,
+) -> PyResult<Vec<[T; M]>> {
+    let array = cast::<T>(object)?;
+    if array.ndim() != 2 || array.shape()[1] != M {
+        return Err(wrong_image(&format!("{what} has the shape {:?}: expected (N, {M})", array.shape())));
+    }
+    let array = array.readonly();
+    let row = |row: &[T]| std::array::from_fn(|i| row[i]);
+    Ok(array.as_slice()?.chunks_exact(M).map(row).collect())
+}
+
+/// A matrix of three rows and columns.
+pub(crate) fn matrix(object: &Bound<'_, PyAny>, what: &str) -> PyResult<[[f64; 3]; 3]> {
+    let rows = table::<f64, 3>(object, what)?;
+    <[[f64; 3]; 3]>::try_from(rows)
+        .map_err(|rows| wrong_image(&format!("{what} has {} rows of 3: expected 3", rows.len())))
+}

@@ -1,0 +1,57 @@
+//! The compiled half of the Python package `tiepoint`: arrays in, arrays out, no algorithm.
+//!
+//! What users see is in `python/tiepoint/`: options, results and their documentation. This crate takes arrays apart
+//! without a copy (`image`), runs the library without the interpreter's lock (`device`), and hands results back as
+//! arrays over Rust's memory. One file a topic; a function here is one function of the library.
+
+#![expect(clippy::doc_markdown, reason = "what Python shows is numpydoc, not Markdown")]
+#![expect(clippy::needless_pass_by_value, reason = "arguments come from Python as values")]
+
+mod device;
+mod errors;
+mod evaluate;
+mod features;
+mod files;
+mod filters;
+mod geometry;
+mod image;
+mod matching;
+mod options;
+mod register;
+mod report;
+mod stereo;
+mod synth;
+
+use pyo3::prelude::*;
+
+/// The compiled half of tiepoint.
+#[pymodule]
+mod _core {
+    #[pymodule_export]
+    use crate::device::{Device, devices};
+    #[pymodule_export]
+    use crate::evaluate::{angle_error, corner_error, disparity_score, matching_accuracy, repeatability};
+    #[pymodule_export]
+    use crate::features::{Features, Finder};
+    #[pymodule_export]
+    use crate::files::{
+        decode, read, read_calibration, read_disparity, read_features, read_homography, read_points,
+        read_rectified, write, write_disparity, write_features, write_matches, write_points, write_rectified,
+    };
+    #[pymodule_export]
+    use crate::filters::{blobs, convolve, gauss, hessian, sobel};
+    #[pymodule_export]
+    use crate::geometry::{apply, estimate, invert, residuals, warp};
+    #[pymodule_export]
+    use crate::matching::{match_features, nearest, tie_points};
+    #[pymodule_export]
+    use crate::options::defaults;
+    #[pymodule_export]
+    use crate::register::{rectify, rectify_stored, register};
+    #[pymodule_export]
+    use crate::report::report;
+    #[pymodule_export]
+    use crate::stereo::{Stereo, depth, points};
+    #[pymodule_export]
+    use crate::synth::{scene, stereo_scene, texture};
+}

@@ -1,0 +1,124 @@
+//! Matching: nearest neighbours, matches, tie points.
+
+use crate::device::device_of;
+use crate::errors::raised;
+use crate::features::Features;
+use crate::geometry::{model_of, model_tuple};
+use crate::image::{rows, vector};
+use crate::options::Options;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use tiepoint::geometry::{ModelKind, RobustOptions};
+use tiepoint::matching::{Guide, Match, MatchOptions, match_features as matched, nearest_neighbours};
+use tiepoint::options::Named;
+use tiepoint::register::{Rematch, TieOptions, TiePoints};
+
+/// A model by the name of its kind and its matrix.
+pub(crate) type NamedModel<'py> = (String, Bound<'py, PyAny>);
+
+/// For each feature of A the index of its nearest neighbour in B (−1: none), its distance and that of the second.
+#[pyfunction]
+pub(crate) fn nearest<'py>(
+    py: Python<'py>,
+    device: Option<&Bound<'py, PyAny>>,
+    a: &Bound<'py, Features>,
+    b: &Bound<'py, Features>,
+) -> PyResult<[Bound<'py, PyAny>; 3]> {
+    let (a, b) = (a.get().found(), b.get().found());
+    let [found, _] = device_of(py, device)?.get().run(py, |processor| nearest_neighbours(a, b, processor))?;
+    let index = found.iter().map(|n| n.map_or(-1, |n| i64::from(n.index))).collect();
+    let far = |value: fn(&tiepoint::matching::Nearest) -> f32| {
+        found.iter().map(|n| n.as_ref().map_or(f32::INFINITY, value)).collect()
+    };
+    Ok([vector(py, index), vector(py, far(|n| n.distance)), vector(py, far(|n| n.second))])
+}
+
+/// The options of matching, near a model where one is given with a radius.
+fn match_options(
+    options: &Bound<'_, PyDict>,
+    guide: Option<(NamedModel<'_>, f64)>,
+) -> PyResult<MatchOptions> {
+    let guide = guide.map(|((kind, matrix), radius)| {
+        Ok::<_, PyErr>(Guide { b_from_a: model_of(&kind, &matrix)?, radius })
+    });
+    let options = MatchOptions::default().with(options)?.with_guide(guide.transpose()?);
+    options.check().map_err(raised)?;
+    Ok(options)
+}
+
+/// Indices, distances and ratios of matches.
+pub(crate) fn columns<'py>(py: Python<'py>, matches: &[Match]) -> PyResult<[Bound<'py, PyAny>; 3]> {
+    let pairs = matches.iter().map(|m| [i64::from(m.a), i64::from(m.b)]).collect();
+    let distance = matches.iter().map(|m| m.distance).collect();
+    let ratio = matches.iter().map(|m| m.ratio).collect();
+    Ok([rows(py, pairs)?, vector(py, distance), vector(py, ratio)])
+}
+
+/// Matches of A with B.
+#[pyfunction]
+pub(crate) fn match_features<'py>(
+    py: Python<'py>,
+    device: Option<&Bound<'py, PyAny>>,
+    a: &Bound<'py, Features>,
+    b: &Bound<'py, Features>,
+    options: &Bound<'py, PyDict>,
+    guide: Option<(NamedModel<'py>, f64)>,
+) -> PyResult<[Bound<'py, PyAny>; 3]> {
+    let options = match_options(options, guide)?;
+    let (a, b) = (a.get().found(), b.get().found());
+    let found = device_of(py, device)?.get().run(py, |processor| matched(a, b, &options, processor))?;
+    columns(py, &found)
+}
+
+/// The options of tie points: of the matching, the estimation and the second search.
+pub(crate) fn tie_options(
+    model: Option<&str>,
+    matching: &Bound<'_, PyDict>,
+    robust: &Bound<'_, PyDict>,
+    rematch: Option<&Bound<'_, PyDict>>,
+) -> PyResult<TieOptions> {
+    let model = model.map(ModelKind::from_name).transpose().map_err(raised)?;
+    let options = TieOptions::default()
+        .with_matching(match_options(matching, None)?)
+        .with_model(model)
+        .with_robust(RobustOptions::default().with(robust)?)
+        .with_rematch(rematch.map(|given| Rematch::default().with(given)).transpose()?);
+    options.check().map_err(raised)?;
+    Ok(options)
+}
+
+/// Tie points as a dictionary of arrays.
+pub(crate) fn tie_dict<'py>(py: Python<'py>, tie: &TiePoints) -> PyResult<Bound<'py, PyDict>> {
+    let [pairs, distance, ratio] = columns(py, &tie.matches)?;
+    let mut agrees = vec![false; tie.matches.len()];
+    tie.inliers.iter().for_each(|&i| agrees[i] = true);
+    let found = PyDict::new(py);
+    found.set_item("pairs", pairs)?;
+    found.set_item("distance", distance)?;
+    found.set_item("ratio", ratio)?;
+    found.set_item("inliers", vector(py, agrees))?;
+    found.set_item("model", tie.b_from_a.as_ref().map(|model| model_tuple(py, model)).transpose()?)?;
+    found.set_item("rms", tie.rms_px)?;
+    found.set_item("iterations", tie.iterations)?;
+    Ok(found)
+}
+
+/// Verified tie points of A and B.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "the groups of options of one call")]
+pub(crate) fn tie_points<'py>(
+    py: Python<'py>,
+    device: Option<&Bound<'py, PyAny>>,
+    a: &Bound<'py, Features>,
+    b: &Bound<'py, Features>,
+    model: Option<&str>,
+    matching: &Bound<'py, PyDict>,
+    robust: &Bound<'py, PyDict>,
+    rematch: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let options = tie_options(model, matching, robust, rematch)?;
+    let (a, b) = (a.get().found(), b.get().found());
+    let device = device_of(py, device)?;
+    let tie = device.get().run(py, |processor| tiepoint::register::tie_points(a, b, &options, processor))?;
+    tie_dict(py, &tie)
+}

@@ -1,0 +1,254 @@
+//! Registration and rectification: from two images to the pair as it is wanted.
+
+use crate::errors::raised;
+use crate::features::{Features, Finder, Ready};
+use crate::files::{calibration_dict, rig_of};
+use crate::image::{Input, any_output, mask, mask_view, output, rows};
+use crate::matching::{tie_dict, tie_options};
+use crate::options::Options;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use tiepoint::device::Processor;
+use tiepoint::geometry::calibration::StereoCalibration;
+use tiepoint::geometry::rectify::{
+    Agreement, OutputFrame, Rectification, RectifyOptions, SelfCalibrationOptions, from_tie_points,
+};
+use tiepoint::geometry::warp::WarpOptions;
+use tiepoint::geometry::{Correspondence, Model, ModelKind};
+use tiepoint::image::{AnyImage, AnyView, Image};
+use tiepoint::options::Named;
+use tiepoint::register::{
+    RegisterInput, RegisterOptions, TieOptions, TiePicture, TiePoints, TiedPictures, Views, tie_pictures,
+};
+
+fn views_of(views: Option<usize>) -> Views {
+    views.map_or(Views::Auto, Views::Count)
+}
+
+/// MOVING warped onto FIXED, with the tie points from MOVING to FIXED and the features of both.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "the groups of options of one call")]
+pub(crate) fn register<'py>(
+    py: Python<'py>,
+    finder: &Bound<'py, Finder>,
+    fixed: &Bound<'py, PyAny>,
+    moving: &Bound<'py, PyAny>,
+    masks: (Option<Bound<'py, PyAny>>, Option<Bound<'py, PyAny>>),
+    model: &str,
+    matching: &Bound<'py, PyDict>,
+    robust: &Bound<'py, PyDict>,
+    rematch: Option<&Bound<'py, PyDict>>,
+    views: Option<usize>,
+    warp: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let finder = finder.get();
+    let (fixed, moving) = (Input::of(fixed, "the fixed image")?, Input::of(moving, "the moving image")?);
+    let (mask_fixed, mask_moving) = (mask(masks.0.as_ref())?, mask(masks.1.as_ref())?);
+    let options = RegisterOptions::default()
+        .with_detector(finder.detector())
+        .with_range(finder.range())
+        .with_tie(tie_options(Some(model), matching, robust, rematch)?)
+        .with_views(views_of(views))
+        .with_warp(WarpOptions::default().with(warp)?);
+    let found = finder.device().run(py, |processor| {
+        let fixed = RegisterInput { image: fixed.view(), mask: mask_view(mask_fixed.as_ref()) };
+        let moving = RegisterInput { image: moving.view(), mask: mask_view(mask_moving.as_ref()) };
+        tiepoint::register::register(fixed, moving, &options, processor)
+    })?;
+    let [moving, fixed] = found.features;
+    let result = PyDict::new(py);
+    result.set_item("features", (Features::new(moving), Features::new(fixed)))?;
+    result.set_item("tie_points", tie_dict(py, &found.tie)?)?;
+    result.set_item("warped", any_output(py, found.warped.image)?)?;
+    result.set_item("covered", output(py, found.warped.covered)?)?;
+    Ok(result)
+}
+
+/// A rectified pair as it is handed back.
+struct Rectified {
+    rectification: Rectification,
+    agreement: Option<Agreement>,
+    exchanged: bool,
+    tied: Option<TiedPictures>,
+    images: [AnyImage; 2],
+    valid: [Image<u8>; 2],
+}
+
+impl Rectified {
+    fn new(
+        rectification: Rectification,
+        agreement: Option<Agreement>,
+        exchanged: bool,
+        tied: Option<TiedPictures>,
+        [left, right]: [AnyView<'_>; 2],
+        warp: &WarpOptions,
+        processor: &Processor,
+    ) -> tiepoint::Result<Self> {
+        let pictures = if exchanged { [right, left] } else { [left, right] };
+        let views = [&rectification.left, &rectification.right];
+        let cpu = &processor.cpu;
+        let warped = |i: usize| {
+            let nothing = if matches!(pictures[i], AnyView::F32(_)) { f32::NAN } else { 0.0 };
+            views[i].warp_any(pictures[i], &warp.with_fill(nothing), cpu)
+        };
+        let images = [warped(0)?, warped(1)?];
+        let valid = [views[0].coverage(cpu)?, views[1].coverage(cpu)?];
+        Ok(Self { rectification, agreement, exchanged, tied, images, valid })
+    }
+
+    fn into_dict(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+        let result = PyDict::new(py);
+        let mut pair = self.rectification.calibration();
+        pair.range = self.agreement.map(|agreement| agreement.disparities);
+        result.set_item("calibration", calibration_dict(py, &pair)?)?;
+        let [left, right] = self.images;
+        result.set_item("left", any_output(py, left)?)?;
+        result.set_item("right", any_output(py, right)?)?;
+        let [left, right] = self.valid;
+        result.set_item("valid_left", output(py, left)?)?;
+        result.set_item("valid_right", output(py, right)?)?;
+        let matrix = |view: &tiepoint::geometry::rectify::RectifiedView| {
+            rows(py, view.homography().map_err(raised)?.matrix().to_vec())
+        };
+        result.set_item("matrix_left", matrix(&self.rectification.left)?)?;
+        result.set_item("matrix_right", matrix(&self.rectification.right)?)?;
+        result.set_item("exchanged", self.exchanged)?;
+        result.set_item("rms_vertical", self.agreement.map(|a| a.rms_vertical_px))?;
+        result.set_item("points", self.agreement.map_or(0, |a| a.points))?;
+        let Some(TiedPictures { features: [a, b], tie, .. }) = self.tied else { return Ok(result) };
+        result.set_item("tie_points", tie_dict(py, &tie)?)?;
+        result.set_item("features", (Features::new(a), Features::new(b)))?;
+        Ok(result)
+    }
+}
+
+/// The places of matches.
+fn correspondences(tied: &TiedPictures) -> Vec<Correspondence> {
+    let [a, b] = &tied.features;
+    let place = |f: &tiepoint::feature::Features, i: u32| {
+        let k = &f.keypoints[i as usize];
+        [f64::from(k.x), f64::from(k.y)]
+    };
+    let pair =
+        |m: &tiepoint::matching::Match| Correspondence { a: place(a, m.a), b: place(b, m.b), quality: 0.0 };
+    tied.tie.matches.iter().map(pair).collect()
+}
+
+/// Features and matches of two pictures.
+fn tied(
+    finder: &Finder,
+    pictures: [&Input; 2],
+    masks: [Option<&Input>; 2],
+    options: &TieOptions,
+    processor: &Processor,
+) -> tiepoint::Result<TiedPictures> {
+    let found = finder.finder(processor)?;
+    let ready =
+        |i: usize| Ready::new(pictures[i].view(), mask_view(masks[i]), finder.range(), &processor.cpu);
+    let (a, b) = (ready(0)?, ready(1)?);
+    let picture = |ready: &'_ Ready<'_>| found.detect(ready.image.view(), ready.mask());
+    let pictures = [
+        TiePicture { image: a.image.view(), mask: a.mask(), features: picture(&a)? },
+        TiePicture { image: b.image.view(), mask: b.mask(), features: picture(&b)? },
+    ];
+    tie_pictures(pictures, &found, options, Views::Auto, processor)
+}
+
+/// Two pictures turned so that what corresponds lies in the same row: by calibrated cameras where `rig` has them, else by
+/// cameras found from tie points.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "the groups of options of one call")]
+pub(crate) fn rectify<'py>(
+    py: Python<'py>,
+    finder: &Bound<'py, Finder>,
+    left: &Bound<'py, PyAny>,
+    right: &Bound<'py, PyAny>,
+    masks: (Option<Bound<'py, PyAny>>, Option<Bound<'py, PyAny>>),
+    rig: Option<&Bound<'py, PyDict>>,
+    frame: Option<&Bound<'py, PyAny>>,
+    matching: &Bound<'py, PyDict>,
+    robust: &Bound<'py, PyDict>,
+    focal: Option<f64>,
+    warp: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let finder = finder.get();
+    let (left, right) = (Input::of(left, "the left image")?, Input::of(right, "the right image")?);
+    let (mask_left, mask_right) = (mask(masks.0.as_ref())?, mask(masks.1.as_ref())?);
+    let rig = rig.map(rig_of).transpose()?;
+    let frame: Option<OutputFrame> = frame.map(crate::options::named).transpose()?;
+    let model = rig.is_none().then_some(ModelKind::Fundamental.name());
+    let rematch = PyDict::new(py);
+    let options = tie_options(model, matching, robust, Some(&rematch))?;
+    let warp = WarpOptions::default().with(warp)?;
+    let self_calibration = SelfCalibrationOptions::default().with_focal(focal);
+    self_calibration.check().map_err(raised)?;
+    let found = finder.device().run(py, |processor| {
+        let tied =
+            tied(finder, [&left, &right], [mask_left.as_ref(), mask_right.as_ref()], &options, processor)?;
+        let views = [left.view(), right.view()];
+        let (rectification, agreement, exchanged) = match &rig {
+            Some(rig) => calibrated(rig, &tied, views, frame, options.robust.threshold_px)?,
+            None => {
+                let fundamental = fundamental(&tied.tie)?;
+                let all = correspondences(&tied);
+                let inliers: Vec<_> = tied.tie.inliers.iter().map(|&i| all[i]).collect();
+                let (sizes, frame) = (views.map(|v| v.size()), frame.unwrap_or(OutputFrame::Fit));
+                let pair =
+                    from_tie_points(&fundamental, &inliers, sizes, &self_calibration, frame, &processor.cpu)?;
+                (pair.rectification, Some(pair.agreement), pair.exchanged)
+            }
+        };
+        Rectified::new(rectification, agreement, exchanged, Some(tied), views, &warp, processor)
+    })?;
+    found.into_dict(py)
+}
+
+fn fundamental(tie: &TiePoints) -> tiepoint::Result<tiepoint::geometry::Fundamental> {
+    match tie.b_from_a {
+        Some(Model::Fundamental(f)) => Ok(f),
+        _ => Err(tiepoint::Error::Degenerate {
+            model: ModelKind::Fundamental.noun(),
+            reason: "the tie points gave no epipolar geometry",
+        }),
+    }
+}
+
+fn calibrated(
+    rig: &StereoCalibration,
+    tied: &TiedPictures,
+    views: [AnyView<'_>; 2],
+    frame: Option<OutputFrame>,
+    tolerance: f64,
+) -> tiepoint::Result<(Rectification, Option<Agreement>, bool)> {
+    let exchanged = !Rectification::in_order(rig);
+    let [left, right] = views.map(|view| view.size());
+    let sizes = if exchanged { [right, left] } else { [left, right] };
+    let swapped = exchanged.then(|| rig.exchanged());
+    let options = RectifyOptions::default().with_frame(frame.unwrap_or(OutputFrame::Input));
+    let rectification = Rectification::new(swapped.as_ref().unwrap_or(rig), sizes, &options)?;
+    let turned = |p: Correspondence| if exchanged { Correspondence { a: p.b, b: p.a, ..p } } else { p };
+    let pairs: Vec<_> = correspondences(tied).into_iter().map(turned).collect();
+    let agreement = rectification.agreement(&rectification.near_rows(&pairs, tolerance));
+    Ok((rectification, agreement, exchanged))
+}
+
+/// Two pictures rectified as the calibration stores it (R1, R2, P1, P2), without a search for tie points.
+#[pyfunction]
+pub(crate) fn rectify_stored<'py>(
+    py: Python<'py>,
+    device: Option<&Bound<'py, PyAny>>,
+    left: &Bound<'py, PyAny>,
+    right: &Bound<'py, PyAny>,
+    rig: &Bound<'py, PyDict>,
+    warp: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let (left, right) = (Input::of(left, "the left image")?, Input::of(right, "the right image")?);
+    let (rig, warp) = (rig_of(rig)?, WarpOptions::default().with(warp)?);
+    let device = crate::device::device_of(py, device)?;
+    let found = device.get().run(py, |processor| {
+        let views = [left.view(), right.view()];
+        let rectification = Rectification::stored(&rig, views.map(|view| view.size()))?;
+        Rectified::new(rectification, None, false, None, views, &warp, processor)
+    })?;
+    found.into_dict(py)
+}

@@ -1,0 +1,212 @@
+//! Reports: one HTML file that shows a result.
+
+use crate::errors::{raised, wrong_option};
+use crate::features::Features;
+use crate::files::calibration_of;
+use crate::geometry::{correspondences, model_of};
+use crate::image::{Input, mask, mask_view, table, values};
+use crate::matching::NamedModel;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use tiepoint::feature::Keypoint;
+use tiepoint::geometry::Model;
+use tiepoint::geometry::estimate::residuals;
+use tiepoint::matching::Match;
+use tiepoint_report::{
+    Arrow, DEFAULT_LIMIT, DisparityView, KeypointMatch, MatchesView, Picture, RegistrationView, Report,
+    Section, View,
+};
+
+/// A value that a view needs.
+fn item<'py>(view: &Bound<'py, PyDict>, key: &str) -> PyResult<Bound<'py, PyAny>> {
+    view.get_item(key)?.ok_or_else(|| wrong_option(&format!("the view lacks {key}")))
+}
+
+/// A value that a view may have.
+fn optional<'py>(view: &Bound<'py, PyDict>, key: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    Ok(view.get_item(key)?.filter(|value| !value.is_none()))
+}
+
+/// What a view shows, taken out of Python.
+enum Shown {
+    Matches {
+        pictures: [(String, Input); 2],
+        rows: Vec<KeypointMatch>,
+        model: Option<Model>,
+        support: f32,
+    },
+    Registration {
+        reference: (String, Input),
+        warped: (String, Input),
+        covered: Input,
+        arrows: Vec<Arrow>,
+    },
+    Disparity {
+        pair: Option<[(String, Input); 2]>,
+        disparity: Input,
+        confidence: Option<Input>,
+        calibration: Option<tiepoint::geometry::calibration::RectifiedCalibration>,
+        range: [f32; 2],
+    },
+}
+
+fn picture(view: &Bound<'_, PyDict>, key: &str) -> PyResult<(String, Input)> {
+    let (name, image): (String, Bound<'_, PyAny>) = item(view, key)?.extract()?;
+    let image = Input::of(&image, &name)?;
+    Ok((name, image))
+}
+
+impl Shown {
+    fn of(view: &Bound<'_, PyDict>) -> PyResult<Self> {
+        match item(view, "kind")?.extract::<String>()?.as_str() {
+            "matches" => Self::matches(view),
+            "registration" => Self::registration(view),
+            "disparity" => Self::disparity(view),
+            other => Err(wrong_option(&format!("there is no view {other}"))),
+        }
+    }
+
+    fn model(view: &Bound<'_, PyDict>) -> PyResult<Option<Model>> {
+        let model = optional(view, "model")?.map(|model| model.extract::<NamedModel<'_>>()).transpose()?;
+        model.map(|(kind, matrix)| model_of(&kind, &matrix)).transpose()
+    }
+
+    fn matches(view: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let model = Self::model(view)?;
+        let (a, b) = (item(view, "features_a")?, item(view, "features_b")?);
+        let (a, b) = (a.cast::<Features>()?.get().found(), b.cast::<Features>()?.get().found());
+        let pairs = table::<i64, 2>(&item(view, "pairs")?, "pairs")?;
+        let n = Some(pairs.len());
+        let distance = values::<f32>(&item(view, "distance")?, "distance", n)?;
+        let ratio = values::<f32>(&item(view, "ratio")?, "ratio", n)?;
+        let inliers = values::<bool>(&item(view, "inliers")?, "inliers", n)?;
+        let far = match &model {
+            None => vec![f64::NAN; pairs.len()],
+            Some(model) => {
+                residuals(model, &correspondences(&item(view, "xy_a")?, &item(view, "xy_b")?, None)?)
+            }
+        };
+        let keypoint = |of: &tiepoint::feature::Features, i: i64| -> PyResult<Keypoint> {
+            let found = usize::try_from(i).ok().and_then(|i| of.keypoints.get(i));
+            found.copied().ok_or_else(|| wrong_option(&format!("pairs name the feature {i} of {}", of.len())))
+        };
+        let row = |(i, [ia, ib]): (usize, &[i64; 2])| {
+            let (a, b) = (keypoint(a, *ia)?, keypoint(b, *ib)?);
+            let pair = Match { a: *ia as u32, b: *ib as u32, distance: distance[i], ratio: ratio[i] };
+            Ok(KeypointMatch { pair, a, b, residual: far[i] as f32, inlier: inliers[i] })
+        };
+        let rows = pairs.iter().enumerate().map(row).collect::<PyResult<Vec<_>>>()?;
+        let pictures = [picture(view, "a")?, picture(view, "b")?];
+        Ok(Self::Matches { pictures, rows, model, support: item(view, "support")?.extract()? })
+    }
+
+    fn registration(view: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let predicted = table::<f32, 2>(&item(view, "predicted")?, "predicted")?;
+        let found = table::<f32, 2>(&item(view, "found")?, "found")?;
+        let arrows = predicted.into_iter().zip(found).map(|(predicted, found)| Arrow { predicted, found });
+        let Some(covered) = mask(Some(&item(view, "covered")?))? else {
+            return Err(wrong_option("the view lacks covered"));
+        };
+        Ok(Self::Registration {
+            reference: picture(view, "reference")?,
+            warped: picture(view, "warped")?,
+            covered,
+            arrows: arrows.collect(),
+        })
+    }
+
+    fn disparity(view: &Bound<'_, PyDict>) -> PyResult<Self> {
+        let pair = match optional(view, "left")? {
+            Some(_) => Some([picture(view, "left")?, picture(view, "right")?]),
+            None => None,
+        };
+        let floats = |key: &str| optional(view, key)?.map(|map| Input::of(&map, key)).transpose();
+        let Some(disparity) = floats("disparity")? else {
+            return Err(wrong_option("the view lacks disparity"));
+        };
+        let calibration = optional(view, "calibration")?;
+        let calibration = calibration.map(|given| calibration_of(given.cast::<PyDict>()?)).transpose()?;
+        let (low, high): (f32, f32) = item(view, "range")?.extract()?;
+        Ok(Self::Disparity {
+            pair,
+            disparity,
+            confidence: floats("confidence")?,
+            calibration,
+            range: [low, high],
+        })
+    }
+
+    fn view(&self) -> PyResult<View<'_>> {
+        fn picture((name, image): &(String, Input)) -> Picture<'_> {
+            Picture::new(name.clone(), image.view())
+        }
+        Ok(match self {
+            Self::Matches { pictures: [a, b], rows, model, support } => View::Matches(MatchesView {
+                a: picture(a),
+                b: picture(b),
+                rows: rows.clone(),
+                b_from_a: *model,
+                truth: None,
+                support: *support,
+                residual_name: match model {
+                    Some(Model::Fundamental(_)) => "distance from the epipolar line".to_owned(),
+                    Some(_) | None => "residual".to_owned(),
+                },
+                caption: String::new(),
+            }),
+            Self::Registration { reference, warped, covered, arrows } => {
+                View::Registration(RegistrationView {
+                    reference: picture(reference),
+                    warped: picture(warped),
+                    covered: mask_view(Some(covered))
+                        .ok_or_else(|| wrong_option("the view lacks covered"))?,
+                    arrows: arrows.clone(),
+                    caption: String::new(),
+                })
+            }
+            Self::Disparity { pair, disparity, confidence, calibration, range } => {
+                View::Disparity(DisparityView {
+                    pair: pair.as_ref().map(|[l, r]| [picture(l), picture(r)]),
+                    disparity: disparity.floats("disparity")?,
+                    confidence: confidence.as_ref().map(|c| c.floats("confidence")).transpose()?,
+                    reasons: None,
+                    truth: None,
+                    calibration: *calibration,
+                    range: *range,
+                    caption: String::new(),
+                })
+            }
+        })
+    }
+}
+
+/// A heading, tiles of what and how much, and views.
+type Part<'py> = (String, Vec<(String, String)>, Vec<Bound<'py, PyDict>>);
+
+/// The page: a title, a sentence, and sections of a heading, tiles and views.
+#[pyfunction]
+pub(crate) fn report(
+    py: Python<'_>,
+    title: String,
+    lead: String,
+    sections: Vec<Part<'_>>,
+    limit: Option<usize>,
+) -> PyResult<String> {
+    let mut taken = Vec::new();
+    for (heading, tiles, views) in sections {
+        let views = views.iter().map(Shown::of).collect::<PyResult<Vec<_>>>()?;
+        taken.push((heading, tiles, views));
+    }
+    let mut page = Report::new(title, lead).limit(limit.unwrap_or(DEFAULT_LIMIT));
+    for (heading, tiles, views) in &taken {
+        let mut section = Section::new(heading.clone());
+        for (what, value) in tiles {
+            section = section.tile(what.clone(), value.clone());
+        }
+        for shown in views {
+            section = section.view(shown.view()?);
+        }
+        page = page.section(section);
+    }
+    py.detach(|| page.html()).map_err(raised)
+}

@@ -1,0 +1,135 @@
+//! Pictures made by formula, with exact truth.
+
+use crate::device::device_of;
+use crate::errors::{raised, wrong_option};
+use crate::image::{matrix, output, rows};
+use crate::options::named;
+use numpy::Element;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use tiepoint::geometry::Homography;
+use tiepoint::image::{Image, Pixel, Size};
+use tiepoint::synth::{Scene, SceneOptions, StereoScene, StereoSceneOptions, Texture};
+
+/// Runs one expression with the pixel type of this name.
+macro_rules! with_pixel {
+    ($dtype:expr, $pixel:ident => $body:expr) => {
+        match $dtype {
+            "uint8" => {
+                type $pixel = u8;
+                $body
+            }
+            "uint16" => {
+                type $pixel = u16;
+                $body
+            }
+            "float32" => {
+                type $pixel = f32;
+                $body
+            }
+            other => {
+                Err(wrong_option(&format!("option dtype is {other}: expected uint8, uint16 or float32")))
+            }
+        }
+    };
+}
+
+/// A texture.
+#[pyfunction]
+pub(crate) fn texture<'py>(
+    py: Python<'py>,
+    size: (usize, usize),
+    kind: &Bound<'py, PyAny>,
+    seed: u64,
+    dtype: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let texture = Texture::of_kind(named(kind)?, seed);
+    let size = Size::new(size.0, size.1);
+    with_pixel!(dtype, P => {
+        let made = device_of(py, None)?.get().run(py, |p| {
+            Image::<P>::try_filled(size, 1, P::default())?;
+            Ok(texture.image::<P>(size, &p.cpu))
+        })?;
+        output(py, made)
+    })
+}
+
+/// Two images of a plane and the homography between them: reference, moving, moving from reference.
+#[pyfunction]
+pub(crate) fn scene<'py>(
+    py: Python<'py>,
+    size: (usize, usize),
+    moving_from_reference: Option<&Bound<'py, PyAny>>,
+    texture: &Bound<'py, PyAny>,
+    seed: u64,
+    photometry: (f64, f64, f64, f64),
+    dtype: &str,
+) -> PyResult<[Bound<'py, PyAny>; 3]> {
+    let map =
+        moving_from_reference.map(|m| Homography::new(matrix(m, "moving_from_reference")?).map_err(raised));
+    let (blur, noise, gain, bias) = photometry;
+    let options = SceneOptions::default()
+        .with_size(Size::new(size.0, size.1))
+        .with_moving_from_reference(map.transpose()?.unwrap_or_default())
+        .with_texture(named(texture)?)
+        .with_seed(seed)
+        .with_blur(blur)
+        .with_noise(noise)
+        .with_gain(gain)
+        .with_bias(bias);
+    with_pixel!(dtype, P => rendered::<P>(py, &options))
+}
+
+fn rendered<'py, T: Pixel + Element + Copy + Default>(
+    py: Python<'py>,
+    options: &SceneOptions,
+) -> PyResult<[Bound<'py, PyAny>; 3]> {
+    let found = device_of(py, None)?.get().run(py, |p| Scene::<T>::render(options, &p.cpu))?;
+    let map = rows(py, found.moving_from_reference.matrix().to_vec())?;
+    Ok([output(py, found.reference)?, output(py, found.moving)?, map])
+}
+
+/// A stereo pair with its truth.
+#[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "the options of a scene")]
+pub(crate) fn stereo_scene<'py>(
+    py: Python<'py>,
+    size: (usize, usize),
+    disparities: (f64, f64),
+    surfaces: usize,
+    scenery: &Bound<'py, PyAny>,
+    texture: &Bound<'py, PyAny>,
+    seed: u64,
+    noise: f64,
+    colour: bool,
+    dtype: &str,
+) -> PyResult<Bound<'py, PyDict>> {
+    let options = StereoSceneOptions::default()
+        .with_size(Size::new(size.0, size.1))
+        .with_disparities(disparities.into())
+        .with_surfaces(surfaces)
+        .with_scenery(named(scenery)?)
+        .with_texture(named(texture)?)
+        .with_seed(seed)
+        .with_noise(noise);
+    with_pixel!(dtype, P => stereo_rendered::<P>(py, &options, colour))
+}
+
+fn stereo_rendered<'py, T: Pixel + Element + Copy + Default>(
+    py: Python<'py>,
+    options: &StereoSceneOptions,
+    colour: bool,
+) -> PyResult<Bound<'py, PyDict>> {
+    let found = device_of(py, None)?.get().run(py, |p| {
+        let scene = StereoScene::new(options)?;
+        Image::<f32>::try_filled(options.size, 3, 0.0)?;
+        Ok(if colour { scene.render_colour::<T>(&p.cpu) } else { scene.render::<T>(&p.cpu) })
+    })?;
+    let pair = PyDict::new(py);
+    pair.set_item("left", output(py, found.left)?)?;
+    pair.set_item("right", output(py, found.right)?)?;
+    pair.set_item("truth_left", output(py, crate::stereo::with_nan(found.truth_left))?)?;
+    pair.set_item("truth_right", output(py, crate::stereo::with_nan(found.truth_right))?)?;
+    pair.set_item("visible", output(py, found.visible)?)?;
+    Ok(pair)
+}

@@ -1,0 +1,29 @@
+"""Scenes with exact truth that the tests share."""
+
+import numpy as np
+import pytest
+import tiepoint as tp
+
+
+@pytest.fixture(scope="session")
+def truth():
+    """A turn by 12°, a zoom and a shift about the middle of 320 × 240 pixels, from reference to moving."""
+    c, s = 1.1 * np.cos(np.radians(12)), 1.1 * np.sin(np.radians(12))
+    cx, cy = 159.5, 119.5
+    return np.array([[c, -s, cx - c * cx + s * cy + 4], [s, c, cy - s * cx - c * cy - 3], [1e-4, -5e-5, 1]])
+
+
+@pytest.fixture(scope="session")
+def scene(truth):
+    return tp.synth.scene((320, 240), truth, seed=3)
+
+
+@pytest.fixture(scope="session")
+def pair():
+    return tp.synth.stereo((240, 160), disparities=(2, 30), seed=5)
+
+
+@pytest.fixture(scope="session")
+def features(scene):
+    sift = tp.Sift(device="cpu")
+    return sift.detect(scene.reference), sift.detect(scene.moving)

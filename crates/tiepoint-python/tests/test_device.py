@@ -1,0 +1,153 @@
+"""Devices, threads, signals, forks."""
+
+import multiprocessing
+import os
+import pickle
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+import tiepoint as tp
+
+
+def test_devices_are_listed_and_named():
+    found = tp.devices()
+    assert found[0].name == found[0].resolved == "cpu"
+    device = tp.Device("cpu", threads=3, memory="2GiB")
+    assert (device.name, device.threads, device.memory) == ("cpu", 3, 2 << 30)
+    assert pickle.loads(pickle.dumps(device)) == device and hash(device) == hash(pickle.loads(pickle.dumps(device)))
+    assert repr(device) == 'Device("cpu", threads=3, memory=2147483648)'
+    assert device != tp.Device("cpu", threads=2) and device != "cpu"
+    assert tp.Device().threads == len(os.sched_getaffinity(0))
+    for text, bytes_ in [("1K", 1024), ("1.5 MiB", 3 << 19), ("7", 7), ("2gb", 2 << 30)]:
+        assert tp.Device("cpu", memory=text).memory == bytes_
+    with pytest.raises(tp.OptionError, match="threads"):
+        tp.Device(threads=0)
+    with pytest.raises(tp.DeviceError, match="cuda:77"):
+        tp.Device("cuda:77")
+
+
+def run(script, **options):
+    return subprocess.run([sys.executable, "-c", textwrap.dedent(script)], capture_output=True, text=True, timeout=120, **options)
+
+
+def test_import_brings_nothing_along():
+    told = run(
+        """
+        import sys, time
+        began = time.perf_counter()
+        import tiepoint
+        print(time.perf_counter() - began)
+        print([name for name in ("numpy", "cv2", "torch", "cupy") if name in sys.modules])
+        # Not of getrusage, which counts the process that started this one.
+        print(*[line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")])
+        """
+    )
+    seconds, modules, kilobytes = told.stdout.split("\n")[:3]
+    assert modules == "[]", told
+    assert int(kilobytes) < 50_000, told
+    # A tenth of a second alone; the margin is for what else the machine does.
+    assert float(seconds) < 1.0, told
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_ctrl_c_ends_long_work(threads):
+    told = run(
+        f"""
+        import os, signal, threading, time
+        import tiepoint as tp
+        pair = tp.synth.stereo((1200, 900), disparities=(0, 60))
+        stereo = tp.Stereo(disparities=256, paths=16, device=tp.Device("cpu", threads={threads}))
+        timer = threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT))
+        timer.start()
+        began = time.perf_counter()
+        try:
+            stereo.compute(pair.left, pair.right)
+        except KeyboardInterrupt:
+            print("ended", time.perf_counter() - began)
+        small = tp.Stereo(disparities=16, device=stereo.device).compute(pair.left[:50], pair.right[:50])
+        print("works on", small.disparity.shape)
+        """
+    )
+    assert told.stdout.startswith("ended") and "works on (50, 1200)" in told.stdout, told
+    assert told.stderr == "", told
+
+
+def test_calls_of_other_threads_outlive_ctrl_c():
+    told = run(
+        """
+        import os, signal, threading
+        import numpy as np
+        import tiepoint as tp
+        device = tp.Device("cpu", threads=2)
+        pair = tp.synth.stereo((900, 700), disparities=(0, 60))
+        stereo = tp.Stereo(disparities=256, paths=16, device=device)
+        wanted = stereo.compute(pair.left, pair.right).disparity
+        found = []
+        other = threading.Thread(target=lambda: found.append(stereo.compute(pair.left, pair.right).disparity))
+        other.start()
+        threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+        try:
+            stereo.compute(pair.left, pair.right)
+        except KeyboardInterrupt:
+            print("ended")
+        other.join()
+        print(np.array_equal(found[0], wanted, equal_nan=True))
+        """
+    )
+    assert told.stdout.split() == ["ended", "True"] and told.stderr == "", told
+
+
+def count(image):
+    return len(SIFT.detect(image))
+
+
+SIFT = tp.Sift(device=tp.Device("cpu", threads=2))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("way", ["fork", "spawn", "forkserver"])
+def test_other_processes_find_the_same(scene, way):
+    wanted = len(SIFT.detect(scene.reference))
+    with multiprocessing.get_context(way).Pool(2) as pool:
+        assert pool.map(count, [scene.reference] * 3) == [wanted] * 3
+
+
+def test_every_call_releases_the_lock():
+    told = run(
+        """
+        import threading, time
+        import tiepoint as tp
+        pair = tp.synth.stereo((1000, 800), disparities=(0, 60))
+        stereo = tp.Stereo(disparities=128, device=tp.Device("cpu", threads=1))
+        ticks = []
+        done = threading.Event()
+        def tick():
+            while not done.is_set():
+                ticks.append(1)
+                time.sleep(0.002)
+        thread = threading.Thread(target=tick)
+        thread.start()
+        before = len(ticks)
+        stereo.compute(pair.left, pair.right)
+        print(len(ticks) - before)
+        done.set()
+        """
+    )
+    assert int(told.stdout) > 10, told
+
+
+def test_a_gpu_finds_the_same(scene, features, pair):
+    gpus = [device for device in tp.devices() if device.name != "cpu"]
+    if not gpus:
+        assert not os.environ.get("TIEPOINT_REQUIRE_GPU"), "a GPU test may not be skipped"
+        pytest.skip("neither a CUDA nor an OpenCL device")
+    device = gpus[0]
+    assert tp.Sift(device=device).detect(scene.reference) == features[0]
+    assert tp.match(*features, device=device) == tp.match(*features, device="cpu")
+    stereo = tp.Stereo(disparities=40, device="cpu")
+    wanted = stereo.compute(pair.left, pair.right)
+    assert stereo.replace(device=device).compute(pair.left, pair.right) == wanted
+    assert np.array_equal(tp.filter.gauss(pair.left, 2.0, device=device), tp.filter.gauss(pair.left, 2.0, device="cpu"))

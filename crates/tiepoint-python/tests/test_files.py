@@ -1,0 +1,157 @@
+"""Files of every format, filters, and reports."""
+
+import numpy as np
+import pytest
+import tiepoint as tp
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+@pytest.mark.parametrize("extension", ["png", "tif", "pfm", "pgm", "ppm", "pam"])
+@pytest.mark.parametrize("channels", [1, 3, 4])
+def test_images_come_back(tmp_path, dtype, extension, channels):
+    image = tp.synth.texture((21, 13), dtype=dtype)
+    if channels > 1:
+        image = np.stack([image] * channels, axis=-1)
+    path = tmp_path / f"image.{extension}"
+    holds = {"pfm": (1, 3), "pgm": (1,), "ppm": (3,)}.get(extension, (1, 3, 4))
+    if channels not in holds:
+        with pytest.raises(tp.FormatError, match="channels"):
+            tp.write(path, image)
+        assert not path.exists()
+        return
+    tp.write(path, image)
+    again = tp.read(path)
+    assert again.shape == image.shape
+    if extension == "tif" or (dtype != "float32") == (extension != "pfm"):
+        assert again.dtype == dtype and np.array_equal(again, image)
+    assert np.array_equal(tp.io.decode(path.read_bytes()), again)
+
+
+def test_files_that_are_none(tmp_path):
+    with pytest.raises(FileNotFoundError) as told:
+        tp.read(tmp_path / "none.png")
+    assert told.value.filename == str(tmp_path / "none.png")
+    wrong = tmp_path / "wrong.png"
+    wrong.write_bytes(b"no picture")
+    with pytest.raises(tp.FormatError, match="not an image of a known format"):
+        tp.read(wrong)
+    with pytest.raises(tp.FormatError, match="extension"):
+        tp.write(tmp_path / "image.xyz", np.zeros((2, 2), np.uint8))
+    tp.write(tmp_path / "large.png", np.zeros((50, 50), np.uint8))
+    with pytest.raises(tp.FormatError):
+        tp.read(tmp_path / "large.png", max_pixels=100)
+
+
+@pytest.mark.parametrize("extension", ["csv", "json", "npz", "sift", "txt"])
+def test_features_come_back(tmp_path, features, extension):
+    path = tmp_path / f"features.{extension}"
+    tp.io.write_features(path, features[0])
+    again = tp.io.read_features(path)
+    assert len(again) == len(features[0])
+    assert np.allclose(again.xy, features[0].xy, atol=1e-4)
+    assert np.array_equal(again.descriptors, features[0].descriptors)
+    if extension in ("json", "npz"):
+        assert again == features[0]
+
+
+def test_matches_are_written(tmp_path, features):
+    tie = tp.tie_points(*features)
+    tp.io.write_matches(tmp_path / "ties.csv", tie)
+    rows = (tmp_path / "ties.csv").read_text().splitlines()
+    assert rows[0] == "ax,ay,bx,by,distance,ratio,inlier,a,b" and len(rows) == len(tie) + 1
+    first = [float(v) for v in rows[1].split(",")]
+    assert np.allclose(first[:4], [*tie.xy_a[0], *tie.xy_b[0]]) and first[7:] == list(tie.pairs[0])
+    matches = tp.match(*features)
+    with pytest.raises(tp.OptionError, match="give a and b"):
+        tp.io.write_matches(tmp_path / "matches.json", matches)
+    tp.io.write_matches(tmp_path / "matches.txt", matches, a=features[0], b=features[1], names=("x.png", "y.png"))
+    assert (tmp_path / "matches.txt").read_text().startswith("x.png y.png\n")
+
+
+@pytest.mark.parametrize("extension", ["pfm", "tif", "png"])
+def test_disparities_come_back(tmp_path, pair, extension):
+    disparity = pair.truth_left.copy()
+    disparity[:20] = np.nan
+    tp.io.write_disparity(tmp_path / f"d.{extension}", disparity)
+    again = tp.io.read_disparity(tmp_path / f"d.{extension}")
+    assert np.array_equal(np.isnan(again), np.isnan(disparity))
+    assert np.nanmax(np.abs(again - disparity)) <= (1 / 512 if extension == "png" else 0)
+
+
+def test_points_and_calibrations_come_back(tmp_path, pair):
+    known = tp.Calibration(focal=310.5, principal=(119.25, 80.0), baseline=0.3, doffs=1.5, size=(240, 160), disparities=(0, 40))
+    known.write(tmp_path / "calib.txt")
+    assert tp.Calibration.read(tmp_path / "calib.txt") == known
+    found = tp.Stereo(disparities=40).compute(pair.left, pair.right, tmp_path / "calib.txt")
+    assert found.calibration == known
+    n = tp.io.write_points(tmp_path / "points.ply", found)
+    xyz, rgb = tp.io.read_points(tmp_path / "points.ply")
+    wanted = found.points()
+    assert n == len(xyz) and np.array_equal(xyz, wanted[0]) and np.array_equal(rgb, wanted[1])
+
+
+def test_homographies_are_read(tmp_path):
+    (tmp_path / "H.txt").write_text("1 0 3\n0 1 4\n0 0 1\n")
+    assert tp.io.read_homography(tmp_path / "H.txt").tolist() == [[1, 0, 3], [0, 1, 4], [0, 0, 1]]
+
+
+def test_filters_are_what_they_say():
+    image = tp.synth.texture((60, 50), dtype="float32")
+    kernel = np.array([[0, 1, 0], [2, -5, 1], [0, 3, 0]], np.float32)
+    padded = np.pad(image, 1, mode="edge")
+    wanted = sum(kernel[i, j] * padded[i : i + 50, j : j + 60] for i in range(3) for j in range(3))
+    assert np.allclose(tp.filter.convolve(image, kernel), wanted, atol=1e-5)
+    x = tp.filter.sobel(image, "gx")
+    y = tp.filter.sobel(image, "gy")
+    assert np.allclose(tp.filter.sobel(image), np.hypot(x, y), atol=1e-5)
+    wanted = padded[:, 2:] - padded[:, :-2]
+    assert np.allclose(np.abs(x), np.abs(wanted[:-2] + 2 * wanted[1:-1] + wanted[2:]), atol=1e-5)
+    smooth = tp.filter.gauss(image, 2.0)
+    assert smooth.std() < image.std() and abs(smooth.mean() - image.mean()) < 0.02
+    xy, response, laplacian = tp.filter.blobs(image)
+    det = tp.filter.hessian(image)
+    assert np.array_equal(det[xy[:, 1], xy[:, 0]], response)
+    assert (np.diff(np.abs(response)) <= 0).all() and set(laplacian.tolist()) <= {-1, 0, 1}
+    whole = tp.filter.convolve((255 * image).astype(np.uint8), -kernel, float=True)
+    assert whole.dtype == np.float32 and (whole < 0).any()
+    with pytest.raises(tp.OptionError, match="option border is wrap"):
+        tp.filter.gauss(image, border="wrap")
+
+
+def test_scenes_follow_from_their_seed():
+    a, b = tp.synth.stereo((60, 40), seed=1), tp.synth.stereo((60, 40), seed=1)
+    assert a == b and a != tp.synth.stereo((60, 40), seed=2)
+    assert tp.synth.stereo((60, 40), colour=True).left.shape == (40, 60, 3)
+    for dtype in ("uint8", "uint16", "float32"):
+        assert tp.synth.scene((30, 20), dtype=dtype).moving.dtype == dtype
+    with pytest.raises(tp.OptionError, match="dtype"):
+        tp.synth.texture(dtype="float64")
+    with pytest.raises(tp.OutOfMemoryError):
+        tp.synth.texture((1 << 40, 1 << 20))
+
+
+def test_scores(features, truth, pair):
+    score = tp.evaluate.repeatability(*features, truth)
+    assert 0.5 < score.share <= 1 and score.pairs <= min(score.a, score.b)
+    tie = tp.tie_points(*features)
+    shares = tp.evaluate.matching_accuracy(tie.xy_a, tie.xy_b, truth)
+    assert len(shares) == 10 and shares[2] > 0.9 and shares == sorted(shares)
+    assert tp.evaluate.corner_error(truth, truth, (320, 240)) == 0
+    perfect = tp.evaluate.disparity(pair.truth_left, pair.truth_left, thresholds=[0.5, 1])
+    assert perfect.bad == [0, 0] and perfect.density == 1 and perfect.epe == 0
+
+
+def test_reports_are_written(tmp_path, scene, pair, features):
+    registered = tp.register(scene.reference, scene.moving)
+    page = tp.report(registered, tmp_path / "register.html", names=("moving <b>", "fixed"))
+    assert (tmp_path / "register.html").read_text() == page
+    assert "One on the other" in page and "moving <b>" not in page and "moving &lt;b&gt;" in page
+    tie = tp.tie_points(*features)
+    with pytest.raises(tp.OptionError, match="images"):
+        tp.report(tie)
+    assert "Matches" in tp.report(tie, images=(scene.reference, scene.moving))
+    found = tp.Stereo(disparities=40, confidence=True).compute(pair.left, pair.right)
+    assert "Disparities" in tp.report(found)
+    rectified = tp.rectify(pair.left, pair.right)
+    assert "rectified" in tp.report(rectified, images=(pair.left, pair.right))
+    assert len(tp.report(found, limit=200_000)) <= 200_000

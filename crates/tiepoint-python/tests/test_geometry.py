@@ -1,0 +1,172 @@
+"""Matching, models, warping, registration, rectification."""
+
+import pickle
+
+import numpy as np
+import pytest
+import tiepoint as tp
+
+
+def away(model, truth, size=(320, 240)):
+    return tp.evaluate.corner_error(model, truth, size)
+
+
+def test_nearest_is_what_numpy_finds(features):
+    a, b = features
+    index, distance, second = tp.nearest(a, b, device="cpu")
+    assert (index.dtype, distance.dtype, second.dtype) == (np.int64, np.float32, np.float32)
+    u, v = (f.descriptors.astype(np.int64) for f in features)
+    squared = (u**2).sum(1)[:, None] + (v**2).sum(1)[None] - 2 * u @ v.T
+    order = np.sort(squared, axis=1)
+    assert np.array_equal(index, squared.argmin(1))
+    assert np.allclose(distance, np.sqrt(order[:, 0]) / 512) and np.allclose(second, np.sqrt(order[:, 1]) / 512)
+    none = tp.nearest(a, b[:0], device="cpu")
+    assert (none[0] == -1).all() and np.isinf(none[1]).all()
+
+
+def test_filters_of_matches(features):
+    a, b = features
+    index, distance, second = tp.nearest(a, b, device="cpu")
+    found = tp.match(a, b, ratio=0.7, mutual=False, same_sign=False, device="cpu")
+    wanted = np.flatnonzero(distance < np.float32(0.7) * second)
+    assert found.pairs.dtype == np.int64
+    assert np.array_equal(found.pairs, np.stack([wanted, index[wanted]], axis=1))
+    assert np.array_equal(found.distance, distance[wanted])
+    mutual = tp.match(a, b, ratio=None, device="cpu")
+    assert len(np.unique(mutual.pairs[:, 1])) == len(mutual)
+    near = tp.match(a, b, max_distance=0.2, device="cpu")
+    assert 0 < len(near) and near.distance.max() <= 0.2
+    with pytest.raises(tp.OptionError, match="option ratio is 1.5"):
+        tp.match(a, b, ratio=1.5)
+    with pytest.raises(tp.MismatchError):
+        tp.match(a, tp.Features.from_arrays(xy=[[1, 2]]))
+
+
+def test_a_guide_keeps_matches_near_it(features, truth):
+    a, b = features
+    found = tp.match(a, b, guide=truth, radius=2.0, device="cpu")
+    off = tp.Model("homography", truth).apply(a.xy[found.pairs[:, 0]]) - b.xy[found.pairs[:, 1]]
+    assert len(found) > 100 and np.hypot(*off.T).max() <= 2.0 + 1e-6
+
+
+@pytest.mark.parametrize("kind", ["homography", "affine", "similarity"])
+def test_models_are_estimated_from_exact_points(kind):
+    matrix = np.array([[0.9, -0.3, 20.0], [0.3, 0.9, -8.0], [0, 0, 1]])
+    if kind != "similarity":
+        matrix[0, 1] = -0.2
+    if kind == "homography":
+        matrix[2, 0] = 1e-4
+    rng = np.random.default_rng(1)
+    a = rng.uniform(0, 400, (80, 2))
+    model = tp.Model(kind, matrix)
+    b = model.apply(a)
+    b[::4] += rng.uniform(20, 60, (20, 2))
+    found = tp.estimate(a, b, kind, seed=4, device="cpu")
+    assert np.abs(found.matrix - matrix).max() < 1e-6
+    assert np.array_equal(found.inliers, np.arange(80) % 4 != 0) and found.rms < 1e-6
+    assert np.allclose(found.apply(a), model.apply(a)) and np.allclose(model.inverse().apply(model.apply(a)), a)
+    assert np.allclose(found.model.residuals(a, b)[found.inliers], 0, atol=1e-6)
+    assert found == pickle.loads(pickle.dumps(found))
+    assert found == tp.estimate(a, b, kind, seed=4, device=tp.Device("cpu", threads=2))
+
+
+def test_fundamental_matrices_give_lines():
+    rng = np.random.default_rng(2)
+    x = np.column_stack([rng.uniform(-2, 2, (60, 2)), rng.uniform(4, 8, 60)])
+    a = 300 * x[:, :2] / x[:, 2:] + 160
+    y = x @ np.array([[0.98, 0, -0.199], [0, 1, 0], [0.199, 0, 0.98]]).T + [0.5, 0.1, 0.0]
+    b = 300 * y[:, :2] / y[:, 2:] + 160
+    found = tp.estimate(a, b, "fundamental", device="cpu")
+    lines = found.apply(a)
+    off = np.abs((lines[:, :2] * b).sum(1) + lines[:, 2]) / np.hypot(lines[:, 0], lines[:, 1])
+    assert found.inliers.all() and off.max() < 1e-3
+    assert np.allclose(found.model.inverse().matrix, found.matrix.T)
+
+
+def test_models_that_are_none():
+    with pytest.raises(tp.ModelError, match="singular"):
+        tp.Model("homography", np.zeros((3, 3)))
+    with pytest.raises(tp.ImageError, match="last row"):
+        tp.Model("affine", np.diag([1, 1, 2]))
+    with pytest.raises(tp.ImageError, match="similarity"):
+        tp.Model("similarity", [[1, 2, 0], [0, 1, 0], [0, 0, 1]])
+    with pytest.raises(tp.OptionError, match="expected homography"):
+        tp.Model("projective", np.eye(3))
+    with pytest.raises(tp.ModelError, match="3 matches, but a homography needs at least 4"):
+        tp.estimate(np.zeros((3, 2)), np.zeros((3, 2)))
+    with pytest.raises(tp.ImageError, match="3 places in A and 2 in B"):
+        tp.estimate(np.zeros((3, 2)), np.zeros((2, 2)))
+    line = np.column_stack([np.arange(20), np.arange(20)])
+    with pytest.raises(tp.ModelError):
+        tp.estimate(line, line)
+
+
+def test_tie_points_find_the_scene(features, truth):
+    found = tp.tie_points(*features, device="cpu")
+    assert away(found.model, truth) < 0.2
+    assert found.inliers.sum() > 200 and found.xy_a.shape == found.xy_b.shape == (len(found), 2)
+    assert np.abs(found.model.residuals(found.xy_a, found.xy_b)[found.inliers]).max() <= 3.0
+    plain = tp.tie_points(*features, None, device="cpu")
+    assert plain.model is None and plain.inliers.all()
+    assert np.array_equal(plain.pairs, tp.match(*features, device="cpu").pairs)
+    assert pickle.loads(pickle.dumps(found)) == found
+    once = tp.tie_points(*features, rematch=None, device="cpu")
+    assert np.array_equal(once.pairs, plain.pairs)
+
+
+def test_registration_lays_one_image_on_the_other(scene, truth):
+    found = tp.register(scene.reference, scene.moving, device="cpu")
+    assert found.warped.shape == scene.reference.shape and found.covered.dtype == np.uint8
+    assert away(found.model, np.linalg.inv(truth)) < 0.2
+    inside = found.covered != 0
+    off = np.abs(found.warped.astype(int) - scene.reference)[inside]
+    assert inside.mean() > 0.7 and np.median(off) < 4
+    assert np.array_equal(tp.warp(scene.moving, found.model, shape=scene.reference.shape), found.warped)
+    assert pickle.loads(pickle.dumps(found)) == found
+    assert found._repr_html_().startswith("<table>") and found._repr_png_().startswith(b"\x89PNG")
+    with pytest.raises(tp.OptionError, match="model"):
+        tp.register(scene.reference, scene.moving, "fundamental")
+    with pytest.raises(tp.ModelError):
+        tp.register(scene.reference, np.zeros_like(scene.moving), device="cpu")
+
+
+def test_warping_shifts_pixels_to_the_right_place():
+    image = tp.synth.texture((60, 40))
+    shift = np.array([[1, 0, 5], [0, 1, -3], [0, 0, 1.0]])
+    for name in ("bilinear", "bicubic", "cubic", "lanczos"):
+        moved = tp.warp(image, shift, interpolation=name, fill=7, device="cpu")
+        assert np.array_equal(moved[:37, 5:], image[3:, :55]) and (moved[37:] == 7).all() and (moved[:, :5] == 7).all()
+    assert tp.warp(image, shift, shape=(10, 20)).shape == (10, 20)
+    colour = np.stack([image] * 3, axis=-1)
+    assert tp.warp(colour, shift, shape=(10, 20, 3)).shape == (10, 20, 3)
+    with pytest.raises(tp.OptionError, match="option fill is 0.5"):
+        tp.warp(image, shift, fill=0.5)
+    with pytest.raises(tp.OutOfMemoryError):
+        tp.warp(image, shift, shape=(1 << 40, 1 << 20))
+
+
+def test_rectification_from_tie_points_gives_rows(pair):
+    found = tp.rectify(pair.left, pair.right, device="cpu")
+    assert found.rms_vertical < 0.6 and not found.exchanged and found.points > 50
+    least, most = found.calibration.disparities
+    assert least <= 2 and most >= 20
+    assert found.left.shape == found.right.shape == found.valid_left.shape
+    assert found.Q.shape == (4, 4)
+    again = pickle.loads(pickle.dumps(found))
+    assert again == found
+
+
+def test_rectification_of_known_cameras(pair):
+    k = np.array([[300, 0, 119.5], [0, 300, 79.5], [0, 0, 1]])
+    rig = tp.StereoCalibration(K1=k, K2=k, R=np.eye(3), T=[-0.5, 0, 0], size=(240, 160))
+    found = tp.rectify(pair.left, pair.right, rig, device="cpu")
+    assert np.array_equal(found.left, pair.left) and np.array_equal(found.right, pair.right)
+    assert found.calibration.baseline == 0.5 and found.calibration.focal == 300
+    with pytest.raises(tp.MismatchError, match="calibration is for pictures of 240x160"):
+        tp.rectify(pair.left[1:], pair.right[1:], rig)
+    with pytest.raises(tp.OptionError, match="R1, R2, P1 and P2"):
+        tp.StereoCalibration(K1=k, K2=k, R=np.eye(3), T=[-0.5, 0, 0], R1=np.eye(3))
+    with pytest.raises(tp.MismatchError, match="no rectification"):
+        tp.rectify(pair.left, pair.right, rig, stored=True)
+    with pytest.raises(tp.MismatchError, match="not a rotation"):
+        tp.rectify(pair.left, pair.right, tp.StereoCalibration(K1=k, K2=k, R=np.ones((3, 3)), T=[1, 0, 0]))

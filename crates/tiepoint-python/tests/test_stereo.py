@@ -1,0 +1,119 @@
+"""Dense stereo."""
+
+import pickle
+
+import numpy as np
+import pytest
+import tiepoint as tp
+
+CAMERAS = tp.Calibration(focal=300.0, principal=(119.5, 79.5), baseline=0.25, size=(240, 160))
+
+
+@pytest.fixture(scope="module")
+def found(pair):
+    return tp.Stereo(disparities=40, right=True, confidence=True, reasons=True, device="cpu").compute(pair.left, pair.right)
+
+
+def test_disparities_are_right_where_both_images_see(pair, found):
+    assert found.disparity.shape == (160, 240) and found.disparity.dtype == np.float32
+    score = tp.evaluate.disparity(found, pair.truth_left, mask=pair.visible)
+    assert score.bad[0] < 0.08 and score.density > 0.9
+    right = tp.evaluate.disparity(found.right, pair.truth_right)
+    assert right.bad[0] < 0.25
+    missing = np.isnan(found.disparity)
+    assert missing.any() and not np.isinf(found.disparity).any()
+    assert (found.reasons[missing] > 0).all() and (found.reasons[~missing] == 0).all()
+    assert (found.confidence[missing] == 0).all() and found.confidence.max() <= 1
+
+
+def test_threads_memory_and_layout_change_nothing(pair, found):
+    other = tp.Stereo(disparities=40, memory="8MiB", device=tp.Device("cpu", threads=1))
+    assert np.array_equal(other.compute(pair.left, pair.right).disparity, found.disparity, equal_nan=True)
+    fortran = other.compute(np.asfortranarray(pair.left), pair.right[:, :, None])
+    assert np.array_equal(fortran.disparity, found.disparity, equal_nan=True)
+    assert other.options["memory"] == 8 << 20
+    assert tp.Stereo(device=tp.Device("cpu", memory="300M")).options["memory"] == 300 << 20
+    assert tp.Stereo(memory="unlimited").options["memory"] is None
+
+
+def test_depth_and_points_follow_the_formula(pair, found):
+    depth = found.depth(CAMERAS)
+    valid = found.disparity > 0
+    assert np.allclose(depth[valid], 300 * 0.25 / found.disparity[valid])
+    assert np.isnan(depth[~valid]).all()
+    xyz, rgb = found.points(CAMERAS)
+    assert xyz.shape == rgb.shape == (valid.sum(), 3) and (xyz.dtype, rgb.dtype) == (np.float32, np.uint8)
+    rows, columns = np.nonzero(valid)
+    assert np.allclose(xyz[:, 2], depth[valid])
+    assert np.allclose(xyz[:, 0], (columns - 119.5) * depth[valid] / 300, atol=1e-5)
+    assert np.array_equal(rgb[:, 0], pair.left[rows, columns])
+    h = np.array([columns[5], rows[5], found.disparity[valid][5], 1.0]) @ CAMERAS.Q.T
+    assert np.allclose(h[:3] / h[3], xyz[5], atol=1e-4)
+    near, _ = found.points(CAMERAS, max_depth=5.0)
+    assert 0 < len(near) < len(xyz)
+    with pytest.raises(tp.OptionError, match="calibration is needed"):
+        found.depth()
+    with pytest.raises(tp.MismatchError, match="affine"):
+        found.depth(tp.Calibration(focal=1, principal=(0, 0), baseline=1, affine=True))
+    with pytest.raises(tp.MismatchError, match="99x99"):
+        found.depth(tp.Calibration(focal=1, principal=(0, 0), baseline=1, size=(99, 99)))
+
+
+def test_masks_transparency_and_no_data_leave_pixels_out(pair):
+    stereo = tp.Stereo(disparities=40, device="cpu")
+    mask = np.ones(pair.left.shape, bool)
+    mask[40:80, 100:160] = False
+    masked = stereo.compute(pair.left, pair.right, mask_left=mask).disparity
+    assert np.isnan(masked[~mask]).all() and np.isfinite(masked[mask]).mean() > 0.7
+    clear = np.stack([pair.left] * 3 + [255 * mask.astype(np.uint8)], axis=-1)
+    assert np.isnan(stereo.compute(clear, np.stack([pair.right] * 3, -1)).disparity[~mask]).all()
+    marked = np.where(mask, np.maximum(pair.left, 1), 0).astype(np.uint8)
+    assert np.isnan(stereo.compute(marked, pair.right, no_data=0).disparity[~mask]).all()
+    floats = np.where(mask, pair.left / np.float32(255), np.nan).astype(np.float32)
+    assert np.isnan(stereo.compute(floats, pair.right / np.float32(255)).disparity[~mask]).all()
+
+
+def test_the_range_of_a_calibration(pair):
+    known = tp.Calibration(focal=1, principal=(0, 0), baseline=1, disparities=(1.5, 31.2))
+    stereo = tp.Stereo.for_calibration(known, paths=4)
+    assert (stereo.min_disparity, stereo.disparities, stereo.paths) == (1, 32, 4)
+    assert tp.Stereo.for_calibration(CAMERAS).disparities == 128
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"disparities": 0}, "option disparities is 0: expected 1 to 4096"),
+        ({"paths": 7}, "option paths is 7"),
+        ({"cost": "ssd"}, "option cost is ssd"),
+        ({"cost": "ad", "census_window": "5x5"}, "census_window"),
+        ({"median": 4}, "option median is 4"),
+        ({"p2": 5000}, "option p2"),
+        ({"memory": "much"}, "option memory is much"),
+    ],
+)
+def test_wrong_options(options, message):
+    with pytest.raises(tp.OptionError, match=message):
+        tp.Stereo(**options)
+
+
+def test_what_does_not_fit(pair):
+    stereo = tp.Stereo(disparities=16)
+    with pytest.raises(tp.MismatchError):
+        stereo.compute(pair.left, pair.right[1:])
+    with pytest.raises(tp.OutOfMemoryError, match="bytes are needed"):
+        tp.Stereo(disparities=4096, memory=1000, device="cpu").compute(pair.left, pair.right)
+
+
+def test_results_can_be_pickled_and_shown(found):
+    again = pickle.loads(pickle.dumps(found))
+    assert again == found and repr(again) == repr(found)
+    assert pickle.loads(pickle.dumps(tp.Stereo(p1=3, cost="census"))) == tp.Stereo(p1=3, cost="census")
+    assert "valid" in found._repr_html_() and found._repr_png_().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("cost", ["ad-census", "census", "ad", "mi"])
+def test_every_cost(pair, cost):
+    stereo = tp.Stereo(disparities=40, cost=cost, device="cpu")
+    assert tp.evaluate.disparity(stereo.compute(pair.left, pair.right), pair.truth_left, mask=pair.visible).bad[0] < 0.15
+    assert stereo.options["p1"] > 0

@@ -1,0 +1,71 @@
+//! The Python package, built as `cargo test` has left the library: its tests, and its types.
+
+use crate::prepare::Variables;
+use crate::{Result, succeed, wheels, workspace};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+/// What the tests import; NumPy is all that the package needs.
+const PACKAGES: [&str; 4] = ["numpy>=2.0", "pytest==9.2.0", "mypy==2.4.1", "pyright==1.1.414"];
+
+/// The folder of the packages, fetched if missing.
+pub(crate) fn prepare() -> Result<PathBuf> {
+    let old =
+        Command::new("python3").args(["-c", "import sys; sys.exit(sys.version_info < (3, 11))"]).status();
+    if !old.map_err(|e| format!("python3: {e}"))?.success() {
+        return Err("python3 is older than 3.11".into());
+    }
+    let home = workspace().join("target/python/packages");
+    wheels::unpack(&PACKAGES, &[], &home)?;
+    home.canonicalize().map_err(|e| format!("{}: {e}", home.display()))
+}
+
+/// Lays the package out below the target folder, runs its tests there, compares its types with what is compiled and, where
+/// there is Node, asks for a type of everything public.
+pub(crate) fn test(packages: &Path, node: bool, variables: &Variables) -> Result<()> {
+    let started = Instant::now();
+    let package = lay_out()?;
+    let python = |module: &[&str]| {
+        let mut python = Command::new("python3");
+        let path = std::env::join_paths([package.as_path(), packages]).map_err(|e| e.to_string())?;
+        python.current_dir(workspace()).arg("-m").args(module).envs(variables.iter().cloned());
+        python.env("PYTHONPATH", path).env("PYTHONDONTWRITEBYTECODE", "1");
+        succeed(&mut python)
+    };
+    python(&["pytest", "--quiet", "-p", "no:cacheprovider"])?;
+    python(&["mypy.stubtest", "tiepoint"])?;
+    if node {
+        python(&["pyright", "--verifytypes", "tiepoint", "--ignoreexternal"])?;
+    }
+    println!("the Python package: {} s", started.elapsed().as_secs());
+    Ok(())
+}
+
+/// The folder that holds the package: its modules, and the compiled one among them.
+fn lay_out() -> Result<PathBuf> {
+    let mut build = Command::new(env!("CARGO"));
+    build.args(["build", "--quiet", "--package", "tiepoint-python", "--package", "tiepoint-cli"]);
+    succeed(build.current_dir(workspace()))?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), Into::into);
+    let home = workspace().join("target/python/package");
+    let package = home.join("tiepoint");
+    let failed = |path: &Path, e: std::io::Error| format!("{}: {e}", path.display());
+    if package.exists() {
+        fs::remove_dir_all(&package).map_err(|e| failed(&package, e))?;
+    }
+    fs::create_dir_all(&package).map_err(|e| failed(&package, e))?;
+    let modules = workspace().join("crates/tiepoint-python/python/tiepoint");
+    for entry in fs::read_dir(&modules).map_err(|e| failed(&modules, e))? {
+        let path = entry.map_err(|e| failed(&modules, e))?.path();
+        let name = path.file_name().unwrap_or_default();
+        if path.is_file() {
+            fs::copy(&path, package.join(name)).map_err(|e| failed(&path, e))?;
+        }
+    }
+    let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+    let compiled = target.join("debug").join(format!("{prefix}tiepoint_python{suffix}"));
+    fs::copy(&compiled, package.join("_core.abi3.so")).map_err(|e| failed(&compiled, e))?;
+    home.canonicalize().map_err(|e| failed(&home, e))
+}
