@@ -145,10 +145,10 @@ before(async () => {
   results.homography = report('homography.html', 'evaluate', 'homography', 'tilted-a.png', 'tilted-b.png', at('truth.txt'), '--detector', 'surf');
   results.matrices = report('matrices.html', 'evaluate', 'homography', at('truth.txt'), at('truth.txt'), '--size', '800x600');
   results.disparity = report('disparity.html', 'evaluate', 'disparity', at('found.pfm'), at('truth.pfm'));
-  // A line for each stage; the last is that of the database.
+  // A line for each stage.
   const stages = tiepoint(['collect', 'bookshelf-left.jpg', 'bookshelf-right.jpg', 'coffee.jpg', 'coffee-turned.png', '--longest-side', '500',
     '--output', at('pairs.db'), '--report', at('collect.html'), '--json']).trim().split('\n').map((line) => JSON.parse(line));
-  const exported = Object.fromEntries(Object.entries(stages.at(-1)).filter(([key]) => !['stage', 'device', 'threads'].includes(key)));
+  const exported = Object.fromEntries(Object.entries(stages.find(({ stage }) => stage === 'export')).filter(([key]) => !['stage', 'device', 'threads'].includes(key)));
   results.collect = exported;
   const drawn = spawnSync(COLLECTIONS, [folder], { encoding: 'utf8' });
   assert.equal(drawn.status, 0, `${COLLECTIONS}: ${drawn.error ?? drawn.stderr}`);

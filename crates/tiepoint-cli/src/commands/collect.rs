@@ -5,6 +5,7 @@ mod report;
 use crate::arguments::collect::{
     CollectArguments, ExportArguments, OutputArguments, PartArguments, Stage, WholeArguments, WorkArguments,
 };
+use crate::arguments::report::ReportArguments;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::output::check_folder;
@@ -19,7 +20,9 @@ pub(crate) fn run(arguments: &CollectArguments, context: &Context) -> Outcome {
     match &arguments.stage {
         None => match &arguments.whole {
             Some(a) => whole(a, context),
-            None => Err(Failure::usage("name folders of photographs and --output, or a stage; see tiepoint collect --help")),
+            None => Err(Failure::usage(
+                "name folders of photographs and --output, or a stage; see tiepoint collect --help",
+            )),
         },
         Some(Stage::Scan(a)) => scan(&a.work.work, &a.images, &a.options.options()?, context).map(drop),
         Some(Stage::Features(a)) => features(&open(&a.work)?, a.shard, context),
@@ -192,13 +195,30 @@ fn export(collection: &Collection, output: &OutputArguments, context: &Context) 
         "inliers": exported.inliers,
         "positions": exported.positions,
     });
-    report::write(collection, &output.report, &described, context)?;
     timed.report(
         &format!(
             "{path}: {} images, {} cameras, {} keypoints, {} verified pairs, {} inliers",
             exported.images, exported.cameras, exported.keypoints, exported.pairs, exported.inliers
         ),
-        described,
+        described.clone(),
+    )?;
+    page(collection, &output.report, &described, context)
+}
+
+/// The page, if one was asked for.
+fn page(
+    collection: &Collection,
+    arguments: &ReportArguments,
+    described: &Value,
+    context: &Context,
+) -> Outcome {
+    let Some(path) = &arguments.report else { return Ok(()) };
+    let timed = Timed::start("report", context);
+    let page = report::page(collection, arguments.limit(), described, context)?;
+    write_atomically(path, |out| std::io::Write::write_all(out, page.as_bytes()))?;
+    timed.report(
+        &format!("{}: {:.1} MB", path.display(), page.len() as f64 / 1e6),
+        json!({ "page": path.display().to_string(), "bytes": page.len() }),
     )
 }
 

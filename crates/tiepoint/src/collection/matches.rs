@@ -140,8 +140,7 @@ impl Collection {
     ) -> Result<()> {
         let cpu = processors.first().map_or_else(Cpu::sequential, |p| p.cpu.clone());
         let tiles = self.tiles_of(round);
-        let mine: Vec<[usize; 2]> =
-            (0..).zip(tiles).filter(|(i, _)| shard.has(*i)).map(|(_, tile)| tile).collect();
+        let mine: Vec<[usize; 2]> = (0..).zip(tiles).filter(|(i, _)| shard.has(*i)).map(|(_, tile)| tile).collect();
         let is_there = cpu.map(mine.len(), |i| Ok(self.tile(round, mine[i])?.whole().is_some()));
         let is_there = is_there.into_iter().collect::<Result<Vec<bool>>>()?;
         let todo: Vec<[usize; 2]> =
@@ -155,8 +154,7 @@ impl Collection {
         }
         let watched = &cpu.begin_task("match", usize::try_from(pairs).unwrap_or(usize::MAX));
         let write = |plan: &TilePlan, found: Vec<Option<VerifiedPair>>| {
-            let tile =
-                Tile { tried: plan.pairs.len() as u32, verified: found.into_iter().flatten().collect() };
+            let tile = Tile { tried: plan.pairs.len() as u32, verified: found.into_iter().flatten().collect() };
             let path: PathBuf = self.tile_path(round.folder, plan.blocks);
             record::write(&path, Kind::Tile, self.tile_fingerprint(plan), &tile.encode())
         };

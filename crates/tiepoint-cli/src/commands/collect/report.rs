@@ -3,10 +3,8 @@
 //! Photographs are read once more for their thumbnails. Of their features no more are kept in memory than the page has
 //! lines.
 
-use crate::arguments::report::ReportArguments;
-use crate::commands::report;
+use crate::commands::report::file_name;
 use crate::context::Context;
-use crate::failure::Outcome;
 use crate::prefetch::OrderedQueue;
 use serde_json::Value;
 use tiepoint::collection::{Collection, PairSet, PhotographFeatures, Results, VerifiedPair};
@@ -15,7 +13,7 @@ use tiepoint::filter::shrink::shrink;
 use tiepoint::for_any_view;
 use tiepoint::geometry::two_view::Configuration;
 use tiepoint::image::{self, AnyImage, ReadOptions, Size};
-use tiepoint_report::{CollectionImage, CollectionPair, CollectionView, Section, Tried, View};
+use tiepoint_report::{CollectionImage, CollectionPair, CollectionView, Report, Section, Tried, View};
 
 /// Lines of a page at most, as far as every pair has some.
 const LINES: usize = 500_000;
@@ -26,14 +24,13 @@ const THUMBNAIL: std::ops::RangeInclusive<f64> = 48.0..=1280.0;
 /// Bytes of a page that a pixel of a thumbnail takes, about.
 const BYTES_PER_PIXEL: f64 = 0.6;
 
-/// Writes the page if one was asked for. `described` are the figures.
-pub(super) fn write(
+/// A page of at most `limit` bytes. `described` are the figures.
+pub(super) fn page(
     collection: &Collection,
-    arguments: &ReportArguments,
+    limit: usize,
     described: &Value,
     context: &Context,
-) -> Outcome {
-    let Some(path) = &arguments.report else { return Ok(()) };
+) -> tiepoint::Result<String> {
     let results = collection.results()?;
     let pairs = pairs(&results)?;
     let mut wanted = vec![Vec::new(); collection.photographs().len()];
@@ -43,8 +40,7 @@ pub(super) fn write(
             wanted[pair.b].push(*b);
         }
     }
-    let longest = longest(arguments.limit(), wanted.len());
-    context.progress.say("report");
+    let longest = longest(limit, wanted.len());
     let shown = all_shown(collection, &wanted, longest, context)?;
     let tried = tried(&results);
     let inliers: u64 = pairs.iter().map(|pair| u64::from(pair.inliers)).sum();
@@ -63,8 +59,8 @@ pub(super) fn write(
         .figures(described.clone());
     let of = results.tried().count(count);
     let lead = format!("{verified} of {of} pairs of {count} photographs show the same thing");
-    let title = report::file_name(collection.root());
-    report::write_to(path, arguments.limit(), (title, lead, vec![section]))
+    let title = file_name(collection.root());
+    Report::new(title, lead).limit(limit).section(section).html()
 }
 
 /// The longest side of thumbnails of so many photographs that fill half a page of `limit` bytes.
