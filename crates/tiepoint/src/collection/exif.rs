@@ -72,6 +72,10 @@ const LARGEST_TIFF: u64 = 1 << 28;
 /// The camera data in the file at `path`; nothing where there are none or they cannot be read.
 pub(super) fn read(path: &Path) -> Metadata {
     let tiff = path.extension().is_some_and(|e| e.to_string_lossy().to_lowercase().starts_with("tif"));
+    // Opening a pipe might wait for ever.
+    if !std::fs::metadata(path).is_ok_and(|m| m.is_file()) {
+        return Metadata::default();
+    }
     let Ok(file) = File::open(path) else { return Metadata::default() };
     if tiff && file.metadata().map_or(true, |m| m.len() > LARGEST_TIFF) {
         return Metadata::default();

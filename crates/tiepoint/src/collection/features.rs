@@ -185,9 +185,12 @@ impl Stage<'_> {
     /// A photograph, or nothing where it cannot be read, which is recorded.
     fn read(&self, index: usize) -> Result<Option<Picture>> {
         let path = self.collection.path_of(index);
-        let bytes = match std::fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(e) => return self.set_aside(index, 0, e.to_string()).map(|()| None),
+        let bytes = match record::content(&path) {
+            Ok(Found::Whole(bytes)) => bytes,
+            Ok(Found::Missing) => return self.set_aside(index, 0, "is no longer there".into()).map(|()| None),
+            Ok(Found::Unfit(reason)) => return self.set_aside(index, 0, reason).map(|()| None),
+            Err(Error::Io { source, .. }) => return self.set_aside(index, 0, source.to_string()).map(|()| None),
+            Err(other) => return Err(other),
         };
         let content = content_hash(&bytes);
         let photograph = &self.collection.photographs()[index];

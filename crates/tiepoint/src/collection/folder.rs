@@ -1,7 +1,7 @@
 //! The folder of a collection: its options, its photographs, and where everything lies in it.
 
 use super::camera::{Camera, cameras};
-use super::record::fingerprint;
+use super::record::{Found, content, fingerprint};
 use super::scan::{self, Listing, Photograph, Scanned};
 use super::{CollectionOptions, features};
 use crate::device::Cpu;
@@ -260,10 +260,10 @@ fn write_json(path: &Path, content: &impl Serialize) -> Result<()> {
 
 /// The content of a file, or nothing where there is none.
 fn read_json<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>> {
-    let bytes = match std::fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(Error::io(path, e)),
+    let bytes = match content(path)? {
+        Found::Whole(bytes) => bytes,
+        Found::Missing => return Ok(None),
+        Found::Unfit(reason) => return Err(Error::format(path, format!("{reason}; name another work folder"))),
     };
     let damaged = |e| Error::format(path, format!("{e}; name another work folder"));
     serde_json::from_slice(&bytes).map(Some).map_err(damaged)
