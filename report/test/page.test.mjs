@@ -593,7 +593,11 @@ for (const hash of ['#2d', '#gl']) {
     await changes(matches, 'hovering a match', async () => {
       for (let i = 0; i < 40 && !(await page.locator('.pair .values').innerText()).includes('under the cursor'); i++) await page.mouse.move(place_.x + place_.width * (0.2 + 0.006 * i), place_.y + place_.height * 0.5);
     });
-    await changes(matches, 'the wheel over the pair', () => page.mouse.wheel(0, -400));
+    for (const lines of ['none', 'all', 'some']) await changes(matches, `lines: ${lines}`, () => choose(page.locator('.pair'), lines));
+    await changes(matches, 'the wheel over the pair', async () => {
+      await page.mouse.move(place_.x + place_.width * 0.3, place_.y + place_.height * 0.5);
+      await page.mouse.wheel(0, -400);
+    });
     assert.deepEqual(problems, []);
     await close();
   });
@@ -665,7 +669,7 @@ test('collections of one, without pairs, of hundreds and of thousands', async ()
       await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
       await changes(stage, `${name}: the wheel`, () => page.mouse.wheel(0, -300));
       await page.mouse.click(box.x + box.width / 3, box.y + box.height / 2);
-      if (name === 'three-hundred.html' && map === 'graph') await changes(stage, 'all edges', () => choose(page, 'all'));
+      if (name === 'three-hundred.html' && map === 'graph') await changes(stage, 'all edges', () => choose(page.locator('.tools'), 'all'));
       if (name === 'two-thousand.html' && map === 'graph') assert.match(await page.locator('.view').innerText(), /too many for one graph/);
     }
     if (name === 'two-thousand.html') {

@@ -18,6 +18,7 @@ mod python;
 mod python_package;
 mod report;
 mod test;
+mod wheel;
 mod wheels;
 
 use std::path::{Path, PathBuf};
@@ -32,6 +33,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   bisect IMAGE       the first stage of a detector that differs on a GPU
   deny               licences and sources of all dependencies
   package            the packages as they would be published, built from their own files
+  wheel              the Python package, a wheel and a source distribution, in target/python/dist
   dist               the command with completions and manual pages, in target/dist";
 
 type Result<T> = std::result::Result<T, String>;
@@ -47,6 +49,7 @@ fn main() -> ExitCode {
         Some("package") => package::package(&arguments.collect::<Vec<_>>()),
         Some("prepare") => prepare::prepare().map(drop),
         Some(opencl::LIST) => opencl::print_list(),
+        Some("wheel") => wheel::wheel(),
         Some("test") => test::run(&arguments.collect::<Vec<_>>()),
         _ => Err(USAGE.into()),
     };

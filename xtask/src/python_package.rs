@@ -8,7 +8,15 @@ use std::process::Command;
 use std::time::Instant;
 
 /// What the tests import; NumPy is all that the package needs.
-const PACKAGES: [&str; 4] = ["numpy>=2.0", "pytest==9.2.0", "mypy==2.4.1", "pyright==1.1.414"];
+const PACKAGES: [&str; 7] = [
+    "numpy>=2.0",
+    "pytest==9.2.0",
+    "mypy==2.4.1",
+    "pyright==1.1.414",
+    "matplotlib==3.11.2",
+    "rasterio==1.4.4",
+    "xarray==2026.9.0",
+];
 
 /// The folder of the packages, fetched if missing.
 pub(crate) fn prepare() -> Result<PathBuf> {
@@ -27,20 +35,34 @@ pub(crate) fn prepare() -> Result<PathBuf> {
 pub(crate) fn test(packages: &Path, node: bool, variables: &Variables) -> Result<()> {
     let started = Instant::now();
     let package = lay_out()?;
-    let python = |module: &[&str]| {
-        let mut python = Command::new("python3");
-        let path = std::env::join_paths([package.as_path(), packages]).map_err(|e| e.to_string())?;
-        python.current_dir(workspace()).arg("-m").args(module).envs(variables.iter().cloned());
-        python.env("PYTHONPATH", path).env("PYTHONDONTWRITEBYTECODE", "1");
+    let command = built("tiepoint").canonicalize().map_err(|e| format!("the command: {e}"))?;
+    let run = |module: &[&str]| {
+        let mut python = python(&[&package, packages], module)?;
+        python.envs(variables.iter().cloned()).env("TIEPOINT", &command).env("TIEPOINT_REQUIRE_COMMAND", "1");
         succeed(&mut python)
     };
-    python(&["pytest", "--quiet", "-p", "no:cacheprovider"])?;
-    python(&["mypy.stubtest", "tiepoint"])?;
+    run(&["pytest", "--quiet", "-p", "no:cacheprovider"])?;
+    run(&["mypy.stubtest", "tiepoint"])?;
     if node {
-        python(&["pyright", "--verifytypes", "tiepoint", "--ignoreexternal"])?;
+        run(&["pyright", "--verifytypes", "tiepoint", "--ignoreexternal"])?;
     }
     println!("the Python package: {} s", started.elapsed().as_secs());
     Ok(())
+}
+
+/// A module of Python that finds its packages in these folders.
+pub(crate) fn python(folders: &[&Path], module: &[&str]) -> Result<Command> {
+    let mut python = Command::new("python3");
+    let path = std::env::join_paths(folders).map_err(|e| e.to_string())?;
+    python.current_dir(workspace()).arg("-m").args(module);
+    python.env("PYTHONPATH", path).env("PYTHONDONTWRITEBYTECODE", "1");
+    Ok(python)
+}
+
+/// A program or library as `cargo build` leaves it.
+fn built(name: &str) -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), Into::into);
+    target.join("debug").join(name)
 }
 
 /// The folder that holds the package: its modules, and the compiled one among them.
@@ -48,7 +70,6 @@ fn lay_out() -> Result<PathBuf> {
     let mut build = Command::new(env!("CARGO"));
     build.args(["build", "--quiet", "--package", "tiepoint-python", "--package", "tiepoint-cli"]);
     succeed(build.current_dir(workspace()))?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), Into::into);
     let home = workspace().join("target/python/package");
     let package = home.join("tiepoint");
     let failed = |path: &Path, e: std::io::Error| format!("{}: {e}", path.display());
@@ -65,7 +86,7 @@ fn lay_out() -> Result<PathBuf> {
         }
     }
     let (prefix, suffix) = (std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-    let compiled = target.join("debug").join(format!("{prefix}tiepoint_python{suffix}"));
+    let compiled = built(&format!("{prefix}tiepoint_python{suffix}"));
     fs::copy(&compiled, package.join("_core.abi3.so")).map_err(|e| failed(&compiled, e))?;
     home.canonicalize().map_err(|e| failed(&home, e))
 }

@@ -2,7 +2,7 @@
 
 use crate::device::{Device, device_of};
 use crate::errors::{raised, wrong_image, wrong_option};
-use crate::image::{Input, mask, mask_view, rows, table, values, vector};
+use crate::image::{Counting, Input, mask, rows, table, values, vector};
 use crate::options::Options;
 use numpy::ndarray::ArrayView2;
 use numpy::{Element, PyArray2, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
@@ -14,7 +14,9 @@ use tiepoint::device::{Cpu, Processor};
 use tiepoint::feature::sift::SiftOptions;
 use tiepoint::feature::surf::SurfOptions;
 use tiepoint::feature::{Descriptors, Detector, Keypoint};
-use tiepoint::image::{AnyCow, AnyView, Image, ImageView, Prepared, Range, Size, grey, prepare};
+use tiepoint::image::{
+    AnyCow, AnyView, ImageView, Prepared, Range, Size, alpha_mask, grey, prepare, without_margin,
+};
 
 /// What a detector found in one image: arrays, one row a feature, in the detector's total order.
 ///
@@ -365,7 +367,7 @@ impl Finder {
         let (image, mask) = (Input::of(image, "the image")?, self::mask(mask)?);
         let found = self.device.get().run(py, |processor| {
             let finder = self.finder(processor)?;
-            let ready = Ready::new(image.view(), mask_view(mask.as_ref()), self.range, &processor.cpu)?;
+            let ready = Ready::new(&image, mask.as_ref(), self.range, &processor.cpu)?;
             finder.detect(ready.image.view(), ready.mask())
         });
         found.map(Features::new)
@@ -376,7 +378,7 @@ impl Finder {
         let images = images.iter().map(|image| Input::of(image, "an image")).collect::<PyResult<Vec<_>>>()?;
         let found: Vec<tiepoint::feature::Features> = self.device.get().run(py, |processor| {
             let finder = self.finder(processor)?;
-            let ready = images.iter().map(|image| Ready::new(image.view(), None, self.range, &processor.cpu));
+            let ready = images.iter().map(|image| Ready::new(image, None, self.range, &processor.cpu));
             let ready = ready.collect::<tiepoint::Result<Vec<_>>>()?;
             if ready.iter().any(|r| r.mask().is_some()) {
                 return ready.iter().map(|r| finder.detect(r.image.view(), r.mask())).collect();
@@ -418,41 +420,38 @@ impl Finder {
     }
 }
 
+/// Where features may lie: by the caller's mask, and not near what is transparent, where the pixels below bring edges that
+/// mean nothing.
+pub(crate) fn counting<'a>(image: AnyView<'_>, mask: Option<&'a Input>, cpu: &Cpu) -> Counting<'a> {
+    let shown = alpha_mask(image).map(|shown| without_margin(shown.view(), cpu));
+    Counting::new(mask).and(shown)
+}
+
 /// An image as detectors take it: grey, on the scale of its type, and where it counts.
 pub(crate) struct Ready<'a> {
     pub(crate) image: AnyCow<'a>,
-    given: Option<ImageView<'a, u8>>,
-    both: Option<Image<u8>>,
+    counting: Counting<'a>,
 }
 
 impl<'a> Ready<'a> {
     pub(crate) fn new(
-        image: AnyView<'a>,
-        mask: Option<ImageView<'a, u8>>,
+        image: &'a Input,
+        mask: Option<&'a Input>,
         range: Range,
         cpu: &Cpu,
     ) -> tiepoint::Result<Self> {
-        let grey = grey(image, cpu)?;
-        let Prepared { image: made, mask: valid } = prepare(grey.view(), mask, range, cpu)?;
+        let counting = counting(image.view(), mask, cpu);
+        let grey = grey(image.view(), cpu)?;
+        let Prepared { image: made, mask: valid } = prepare(grey.view(), counting.view(), range, cpu)?;
         let image = match made.into_owned() {
             Some(made) => AnyCow::Owned(made),
             None => grey,
         };
-        let both = match (valid, mask) {
-            (Some(mut valid), Some(mask)) => {
-                for y in 0..mask.size().height {
-                    let pairs = valid.row_mut(y).iter_mut().zip(mask.row(y));
-                    pairs.filter(|(_, m)| **m == 0).for_each(|(v, _)| *v = 0);
-                }
-                Some(valid)
-            }
-            (valid, _) => valid,
-        };
-        Ok(Self { image, given: mask, both })
+        Ok(Self { image, counting: counting.and(valid) })
     }
 
     /// 0 where no keypoint may lie.
     pub(crate) fn mask(&self) -> Option<ImageView<'_, u8>> {
-        self.both.as_ref().map(Image::view).or(self.given)
+        self.counting.view()
     }
 }

@@ -3,7 +3,7 @@
 use crate::device::{Device, bytes, device_of};
 use crate::errors::{raised, wrong_option};
 use crate::files::calibration_of;
-use crate::image::{Input, mask, mask_view, output, rows};
+use crate::image::{Counting, Input, mask, output, rows};
 use crate::options::{Options, census_window};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -80,9 +80,9 @@ impl Stereo {
         let (left, right) = (Input::of(left, "the left image")?, Input::of(right, "the right image")?);
         let (mask_left, mask_right) = (mask(mask_left)?, mask(mask_right)?);
         let found = self.device.get().run(py, |processor| {
-            let a = Holding::new(left.view(), mask_view(mask_left.as_ref()), no_data);
-            let b = Holding::new(right.view(), mask_view(mask_right.as_ref()), no_data);
-            let masks = Masks { left: a.mask(), right: b.mask() };
+            let a = held(&left, mask_left.as_ref(), no_data);
+            let b = held(&right, mask_right.as_ref(), no_data);
+            let masks = Masks { left: a.view(), right: b.view() };
             self.stereo.compute(left.view(), right.view(), masks, processor)
         })?;
         let result = PyDict::new(py);
@@ -100,39 +100,13 @@ impl Stereo {
 }
 
 /// Where a view holds data: where its mask says so, its alpha is not 0, and not all channels are `no_data`.
-struct Holding<'a> {
-    given: Option<ImageView<'a, u8>>,
-    made: Option<Image<u8>>,
-}
-
-impl<'a> Holding<'a> {
-    fn new(image: AnyView<'_>, given: Option<ImageView<'a, u8>>, no_data: Option<f32>) -> Self {
-        let holes = no_data.map(|value| match image {
-            AnyView::U8(view) => holding(view, value),
-            AnyView::U16(view) => holding(view, value),
-            AnyView::F32(view) => holding(view, value),
-        });
-        let given_size = given.filter(|given| given.size() == image.size());
-        let made = [alpha_mask(image), holes].into_iter().flatten().reduce(|mut all, more| {
-            all.data_mut().iter_mut().zip(more.data()).for_each(|(m, h)| *m &= *h);
-            all
-        });
-        let made = match (made, given_size) {
-            (Some(mut made), Some(given)) => {
-                for y in 0..given.size().height {
-                    let pairs = made.row_mut(y).iter_mut().zip(given.row(y));
-                    pairs.filter(|(_, g)| **g == 0).for_each(|(m, _)| *m = 0);
-                }
-                Some(made)
-            }
-            (made, _) => made,
-        };
-        Self { given, made }
-    }
-
-    fn mask(&self) -> Option<ImageView<'_, u8>> {
-        self.made.as_ref().map(Image::view).or(self.given)
-    }
+fn held<'a>(image: &Input, mask: Option<&'a Input>, no_data: Option<f32>) -> Counting<'a> {
+    let holes = no_data.map(|value| match image.view() {
+        AnyView::U8(view) => holding(view, value),
+        AnyView::U16(view) => holding(view, value),
+        AnyView::F32(view) => holding(view, value),
+    });
+    Counting::new(mask).and(holes).and(alpha_mask(image.view()))
 }
 
 /// 0 where all channels are `no_data`, 255 elsewhere.

@@ -1,0 +1,177 @@
+"""One set of names, defaults and bits for the library, the command and the package."""
+
+import dataclasses
+import inspect
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+import tiepoint as tp
+from tiepoint import _core
+
+#: What the command calls otherwise than the package: a flag that switches something off, and names that must say more where
+#: all options stand in one list.
+FLAGS = {
+    "root": "rootsift",
+    "mutual": "one-way",
+    "same_sign": "any-sign",
+    "threshold": "inlier-distance",
+    "rematch": "no-rematch",
+    "frame": "crop",
+}
+#: Options that the command does not have.
+LIBRARY_ONLY = {"sigma", "input_sigma", "max_distance", "confidence", "max_iterations", "false_alarms", "seed", "fill"}
+
+
+def command():
+    named = os.environ.get("TIEPOINT") or shutil.which("tiepoint")
+    if named is None:
+        if os.environ.get("TIEPOINT_REQUIRE_COMMAND"):
+            raise AssertionError("TIEPOINT names no command")
+        pytest.skip("no command to compare with: TIEPOINT names it")
+    return named
+
+
+@pytest.fixture(scope="module")
+def run():
+    program = command()
+
+    def run(*arguments):
+        words = [program, *map(str, arguments), "--json", "--device", "cpu"]
+        told = subprocess.run(words, capture_output=True, text=True, check=True)
+        return [json.loads(line) for line in told.stdout.splitlines()]
+
+    return run
+
+
+def help_of(name):
+    told = subprocess.run([command(), name, "--help"], capture_output=True, text=True, check=True)
+    flags = {}
+    for part in re.split(r"\n\s+(?=(?:-\w, )?--)", told.stdout)[1:]:
+        flags[re.match(r"(?:-\w, )?--([\w-]+)", part)[1]] = " ".join(part.split())
+    return flags
+
+
+@pytest.mark.parametrize(
+    ("what", "given"),
+    [
+        ("sift", tp.Sift().options),
+        ("surf", tp.Surf().options),
+        ("stereo", {k: v for k, v in tp.Stereo().options.items() if k not in ("p1", "p2", "p2_least", "gradient")}),
+        ("match", tp.match),
+        ("estimate", tp.estimate),
+        ("rematch", dataclasses.asdict(tp.Rematch())),
+        ("warp", tp.warp),
+        ("repeatability", tp.evaluate.repeatability),
+    ],
+)
+def test_defaults_are_those_of_the_library(what, given):
+    library = _core.defaults(what)
+    if callable(given):
+        parameters = inspect.signature(given).parameters
+        given = {name: parameters[name].default for name in library}
+    assert set(given) == set(library)
+    for name, value in library.items():
+        assert given[name] == (np.float32(value) if isinstance(given[name], np.floating) else pytest.approx(value)), name
+    for cls in (tp.Sift, tp.Surf, tp.Stereo):
+        if cls.__name__.lower() == what:
+            own = {field.name: field.default for field in dataclasses.fields(cls) if field.default is not None}
+            for name in own.keys() & library.keys():
+                assert str(own[name]) == str(library[name]) or own[name] == pytest.approx(library[name]), name
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("detect", {**_core.defaults("surf"), **_core.defaults("sift")}),
+        ("match", {**_core.defaults("match"), **_core.defaults("estimate")}),
+        ("stereo", {k: v for k, v in _core.defaults("stereo").items() if k not in ("right", "confidence", "reasons")}),
+    ],
+)
+def test_flags_of_the_command_have_these_names_and_defaults(name, options):
+    flags = help_of(name)
+    for option, default in options.items():
+        if option in LIBRARY_ONLY and option not in flags:
+            continue
+        flag = FLAGS.get(option, option).replace("_", "-")
+        if option == "threshold" and name == "detect":
+            flag = "threshold"
+        assert flag in flags, option
+        told = re.search(r"\[default: ([^\]]*)\]", flags[flag])
+        if told is None or default is None or isinstance(default, bool):
+            continue
+        shown = told[1].split(";")[0].split(",")[0].removeprefix("sift ").removeprefix("surf ")
+        if option == "memory":
+            assert shown == f"{default >> 20}M"
+        elif isinstance(default, (int, float)):
+            assert float(shown) == pytest.approx(default), option
+        elif option not in ("preset", "descriptors", "cost"):
+            assert shown == str(default), option
+    assert "sift default" in help_of("detect")["preset"] or "default" in help_of("detect")["preset"]
+
+
+def test_features_are_the_command_s_in_every_bit(tmp_path, run, scene):
+    colour = np.stack([scene.reference, scene.moving, scene.reference], axis=-1)
+    sixteen = (scene.moving.astype(np.uint16) << 4) + 300
+    clear = np.concatenate([colour, np.full((240, 320, 1), 255, np.uint8)], axis=-1)
+    clear[50:120, 60:200, 3] = 0
+    for i, image in enumerate([scene.reference, colour, sixteen, clear]):
+        tp.write(tmp_path / f"{i}.png", image)
+        for detector, flags in [
+            (tp.Sift(device="cpu", root=True, max_features=300, even=True), ["--rootsift", "--max-features", 300, "--even"]),
+            (tp.Surf(device="cpu", extended=True), ["--detector", "surf", "--extended"]),
+        ]:
+            run("detect", tmp_path / f"{i}.png", "--output", tmp_path / "found.npz", *flags)
+            assert detector.detect(image) == tp.io.read_features(tmp_path / "found.npz"), (i, detector)
+
+
+def test_matches_and_models_are_the_command_s(tmp_path, run, scene):
+    tp.write(tmp_path / "a.png", scene.reference)
+    tp.write(tmp_path / "b.png", scene.moving)
+    [told] = run("match", tmp_path / "a.png", tmp_path / "b.png", "--output", tmp_path / "ties.csv")
+    sift = tp.Sift(device="cpu")
+    found = tp.tie_points(sift.detect(scene.reference), sift.detect(scene.moving), device="cpu")
+    assert np.array_equal(found.model.matrix.ravel(), told["matrix"]) and found.rms == told["rms_px"]
+    assert (len(found), int(found.inliers.sum())) == (told["matches"], told["inliers"])
+    tp.io.write_matches(tmp_path / "ours.csv", found)
+    assert (tmp_path / "ours.csv").read_bytes() == (tmp_path / "ties.csv").read_bytes()
+
+
+def test_registration_is_the_command_s(tmp_path, run, scene):
+    tp.write(tmp_path / "a.png", scene.reference)
+    tp.write(tmp_path / "b.png", scene.moving)
+    [told] = run("register", tmp_path / "a.png", tmp_path / "b.png", "--output", tmp_path / "warped.png")
+    found = tp.register(scene.reference, scene.moving, device="cpu")
+    assert np.array_equal(found.warped, tp.read(tmp_path / "warped.png"))
+    assert np.array_equal(found.model.matrix.ravel(), told["matrix"])
+
+
+def test_rectification_is_the_command_s(tmp_path, run, pair):
+    tp.write(tmp_path / "a.png", pair.left)
+    tp.write(tmp_path / "b.png", pair.right)
+    outputs = ["--output-left", tmp_path / "l.png", "--output-calibration", tmp_path / "pair.txt"]
+    [told] = run("rectify", tmp_path / "a.png", tmp_path / "b.png", *outputs)
+    found = tp.rectify(pair.left, pair.right, device="cpu")
+    assert np.array_equal(found.matrix_left.ravel(), told["left_matrix"]) and found.rms_vertical == told["rms_vertical_px"]
+    assert found.calibration == tp.Calibration.read(tmp_path / "pair.txt") or told["geometry"] == "affine"
+    left = tp.read(tmp_path / "l.png")
+    assert np.array_equal(left[..., 0] if left.ndim == 3 else left, found.left)
+
+
+@pytest.mark.parametrize("cost", ["ad-census", "mi"])
+def test_disparities_are_the_command_s(tmp_path, run, pair, cost):
+    tp.write(tmp_path / "a.png", pair.left)
+    tp.write(tmp_path / "b.png", pair.right)
+    run("stereo", tmp_path / "a.png", tmp_path / "b.png", "--disparities", 40, "--cost", cost, "--output", tmp_path / "d.pfm")
+    found = tp.Stereo(disparities=40, cost=cost, device="cpu").compute(pair.left, pair.right)
+    assert np.array_equal(found.disparity, tp.io.read_disparity(tmp_path / "d.pfm", signed=True), equal_nan=True)
+
+
+def test_the_version_is_the_crate_s():
+    manifest = pathlib.Path(__file__).parents[3] / "Cargo.toml"
+    assert f'version = "{tp.__version__}"' in manifest.read_text()

@@ -1,0 +1,114 @@
+//! `cargo xtask wheel`: the Python package as it is published, a wheel and a source distribution in `target/python/dist`.
+//!
+//! The wheel is linked by zig against the glibc of manylinux2014, so that it installs on any Linux of the last ten years, and
+//! keeps to Python's stable interface: one wheel for 3.11 and newer. Both are checked here, and the tests run on the wheel as
+//! it is installed.
+
+use crate::{Result, python_package, succeed, wheels, workspace};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// What builds and checks the wheel.
+const TOOLS: [&str; 4] = ["maturin==1.16.0", "ziglang==0.17.1", "auditwheel==6.8.2", "abi3audit==0.0.26"];
+
+/// Bytes that the wheel may have.
+const LARGEST: u64 = 15_000_000;
+
+/// Builds both, checks them, and runs the tests on the wheel.
+pub(crate) fn wheel() -> Result<()> {
+    let folder = workspace().join("target/python");
+    let tools = folder.join("tools");
+    wheels::unpack(&TOOLS, &[], &tools)?;
+    let tools = tools.canonicalize().map_err(|e| format!("{}: {e}", tools.display()))?;
+    let dist = folder.join("dist");
+    if dist.exists() {
+        fs::remove_dir_all(&dist).map_err(|e| format!("{}: {e}", dist.display()))?;
+    }
+    fs::create_dir_all(&dist).map_err(|e| format!("{}: {e}", dist.display()))?;
+    let out = dist.to_string_lossy().into_owned();
+    let build =
+        ["build", "--release", "--locked", "--zig", "--compatibility", "manylinux2014", "--out", &out];
+    succeed(maturin(&tools)?.args(build))?;
+    let wheel = only(&dist, "whl")?;
+    let size = fs::metadata(&wheel).map_err(|e| format!("{}: {e}", wheel.display()))?.len();
+    if size > LARGEST {
+        return Err(format!("{} has {size} bytes, more than {LARGEST}", wheel.display()));
+    }
+    succeed(module(&tools, "auditwheel").arg("show").arg(&wheel))?;
+    succeed(module(&tools, "abi3audit").arg("--strict").arg(&wheel))?;
+    let packages = python_package::prepare()?;
+    let installed = folder.join("installed");
+    if installed.exists() {
+        fs::remove_dir_all(&installed).map_err(|e| format!("{}: {e}", installed.display()))?;
+    }
+    wheels::unpack(&[&wheel.to_string_lossy()], &["--no-deps"], &installed)?;
+    succeed(&mut python_package::python(
+        &[&installed, &packages],
+        &["pytest", "--quiet", "-p", "no:cacheprovider"],
+    )?)?;
+    succeed(maturin(&tools)?.args(["sdist", "--out", &out]))?;
+    let sdist = only(&dist, "gz")?;
+    lock(&sdist)?;
+    println!("{} ({size} bytes)\n{}", wheel.display(), sdist.display());
+    Ok(())
+}
+
+/// A module of the tools, to be run.
+fn module(tools: &Path, name: &str) -> Command {
+    let mut python = Command::new("python3");
+    python.current_dir(workspace()).env("PYTHONPATH", tools).args(["-m", name]);
+    python
+}
+
+/// Maturin, which finds zig as a module of Python.
+fn maturin(tools: &Path) -> Result<Command> {
+    let mut maturin = Command::new(tools.join("bin").join("maturin"));
+    let others = std::env::var_os("PATH").unwrap_or_default();
+    let path = std::iter::once(tools.join("bin")).chain(std::env::split_paths(&others));
+    let path = std::env::join_paths(path).map_err(|e| e.to_string())?;
+    maturin.current_dir(workspace()).env("PYTHONPATH", tools).env("PATH", path);
+    Ok(maturin)
+}
+
+/// The one file with this extension.
+fn only(folder: &Path, extension: &str) -> Result<PathBuf> {
+    let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let mut paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let found = paths.find(|path| path.extension().is_some_and(|e| e == extension));
+    found.ok_or_else(|| format!("{} holds no .{extension}", folder.display()))
+}
+
+/// Makes the lock file of a source distribution fit it. Maturin leaves out the members of the workspace that the package does
+/// not need, but not what the lock file says of them, so that `--locked` would fail.
+fn lock(sdist: &Path) -> Result<()> {
+    let folder = sdist.with_extension("").with_extension("");
+    let home = sdist.parent().unwrap_or(sdist);
+    let tar = |arguments: &[&str]| {
+        let mut tar = Command::new("tar");
+        tar.current_dir(home).args(arguments);
+        succeed(&mut tar)
+    };
+    let (archive, name) = (sdist.to_string_lossy(), folder.file_name().unwrap_or_default().to_string_lossy());
+    tar(&["--extract", "--gzip", "--file", &archive])?;
+    for mode in ["--offline", "--locked"] {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.current_dir(&folder).args(["metadata", "--format-version", "1", mode]);
+        let told = cargo.output().map_err(|e| format!("cargo: {e}"))?;
+        if !told.status.success() {
+            return Err(format!("{}: {}", folder.display(), String::from_utf8_lossy(&told.stderr)));
+        }
+    }
+    tar(&[
+        "--create",
+        "--gzip",
+        "--owner=0",
+        "--group=0",
+        "--sort=name",
+        "--mtime=1980-01-01",
+        "--file",
+        &archive,
+        &name,
+    ])?;
+    fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))
+}
