@@ -11,7 +11,11 @@ use tiepoint::feature::sift::SiftPreset;
 use tiepoint::options::Named;
 
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, arg_required_else_help = true)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    subcommand_negates_reqs = true,
+    arg_required_else_help = true
+)]
 pub(crate) struct CollectArguments {
     /// One stage alone; without it all of them
     #[command(subcommand)]
@@ -240,8 +244,7 @@ impl OptionArguments {
 
 /// A path that means the same from any folder: the work folder records it.
 fn absolute(path: Option<&PathBuf>) -> Outcome<Option<PathBuf>> {
-    let canonical = |path: &PathBuf| {
-        path.canonicalize().map_err(|e| Failure::usage(format!("{}: {e}", path.display())))
-    };
+    let canonical =
+        |path: &PathBuf| path.canonicalize().map_err(|e| Failure::usage(format!("{}: {e}", path.display())));
     path.map(canonical).transpose()
 }

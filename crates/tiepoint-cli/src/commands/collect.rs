@@ -80,8 +80,11 @@ fn scan(
     for (path, reason) in &scanned.refused {
         context.note(&format!("{}: {reason}", path.display()));
     }
-    let refused: Vec<Value> =
-        scanned.refused.iter().map(|(p, r)| json!({ "image": p.display().to_string(), "reason": r })).collect();
+    let refused: Vec<Value> = scanned
+        .refused
+        .iter()
+        .map(|(p, r)| json!({ "image": p.display().to_string(), "reason": r }))
+        .collect();
     let root = collection.root().display();
     timed.report(
         &format!("{} photographs ({} new) below {root}", scanned.photographs, scanned.added),
@@ -212,7 +215,8 @@ fn status(collection: &Collection, context: &Context) -> Outcome {
     for (name, reason) in &found.unreadable {
         context.note(&format!("{name} is left out: {reason}"));
     }
-    let pairs = found.pairs.map_or("not chosen".to_owned(), |pairs| format!("{} of {pairs} tried", found.tried));
+    let pairs =
+        found.pairs.map_or("not chosen".to_owned(), |pairs| format!("{} of {pairs} tried", found.tried));
     let unreadable: Vec<Value> =
         found.unreadable.iter().map(|(name, reason)| json!({ "image": name, "reason": reason })).collect();
     timed.report(

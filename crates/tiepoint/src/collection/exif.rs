@@ -138,7 +138,8 @@ fn text(exif: &Exif, tag: Tag) -> Option<String> {
     match &exif.get_field(tag, In::PRIMARY)?.value {
         Value::Ascii(lines) => {
             let line = String::from_utf8_lossy(lines.first()?);
-            Some(line.trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned()).filter(|t| !t.is_empty())
+            Some(line.trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned())
+                .filter(|t| !t.is_empty())
         }
         _ => None,
     }
@@ -167,8 +168,12 @@ mod tests {
 
     #[test]
     fn focal_lengths_in_pixels() {
-        let px = |focal| Metadata { focal: Some(focal), ..Metadata::default() }.focal_px(Size::new(3600, 2400));
-        assert!((px(Focal::Film35(36.0)).unwrap() - 3600.0).abs() < 1e-6, "the width of the film is the image's");
+        let px =
+            |focal| Metadata { focal: Some(focal), ..Metadata::default() }.focal_px(Size::new(3600, 2400));
+        assert!(
+            (px(Focal::Film35(36.0)).unwrap() - 3600.0).abs() < 1e-6,
+            "the width of the film is the image's"
+        );
         let lens = Focal::Lens { focal: 5.0, sensor_width: 10.0 };
         assert_eq!(px(lens), Some(1800.0), "by the sensor");
         assert_eq!(px(Focal::LensOnly(5.0)), None, "of a sensor of unknown size");

@@ -69,7 +69,9 @@ impl<T> Found<T> {
         match self {
             Self::Whole(content) => Ok(content),
             Self::Missing => Err(Error::format(path, format!("is not there; run the stage `{stage}` first"))),
-            Self::Unfit(reason) => Err(Error::format(path, format!("{reason}; run the stage `{stage}` again"))),
+            Self::Unfit(reason) => {
+                Err(Error::format(path, format!("{reason}; run the stage `{stage}` again")))
+            }
         }
     }
 }

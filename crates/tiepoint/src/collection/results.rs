@@ -18,16 +18,15 @@ impl Collection {
     /// [`Error::Format`] when pairs were not chosen; [`Error::Mismatch`] when tiles are missing; [`Error::Io`].
     pub fn results(&self) -> Result<Results<'_>> {
         let first = self.first_round()?;
-        let unfinished =
-            || Error::Mismatch("not all pairs are matched; run the stage `match` first".into());
+        let unfinished = || Error::Mismatch("not all pairs are matched; run the stage `match` first".into());
         let closure = self.closure_round()?.ok_or_else(unfinished)?;
         let rounds = [first, closure].map(|round| {
             let tiles = self.tiles_of(&round);
             (round, tiles)
         });
-        let missing = rounds.iter().any(|(round, tiles)| {
-            tiles.iter().any(|tile| !self.tile_path(round.folder, *tile).exists())
-        });
+        let missing = rounds
+            .iter()
+            .any(|(round, tiles)| tiles.iter().any(|tile| !self.tile_path(round.folder, *tile).exists()));
         if missing { Err(unfinished()) } else { Ok(Results { collection: self, rounds }) }
     }
 }
