@@ -39,7 +39,8 @@ impl Context {
     /// Opens several devices, for a command that feeds them all.
     pub(crate) fn open_several(global: &GlobalArguments) -> Outcome<Self> {
         let threads = threads(global);
-        let opened = global.device.each()?.into_iter().map(|device| device.open(threads).map_err(unavailable));
+        let opened =
+            global.device.each()?.into_iter().map(|device| device.open(threads).map_err(unavailable));
         let mut opened = opened.collect::<Outcome<Vec<Processor>>>()?;
         let others = opened.split_off(1);
         Self::with(opened.remove(0), others, global)

@@ -29,11 +29,17 @@ pub(crate) fn check(path: &Path, replace: bool) -> Result<()> {
     if let Some(beside) = in_use {
         return Err(Error::format(
             path,
-            format!("is in use, or was not closed: there is {}; name another file, or replace it", beside.display()),
+            format!(
+                "is in use, or was not closed: there is {}; name another file, or replace it",
+                beside.display()
+            ),
         ));
     }
     if !is_ours(path) {
-        return Err(Error::format(path, "is there and was not written by tiepoint; name another file, or replace it"));
+        return Err(Error::format(
+            path,
+            "is there and was not written by tiepoint; name another file, or replace it",
+        ));
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use super::values::named;
 use crate::failure::{Failure, Outcome};
 use clap::builder::{StringValueParser, TypedValueParser};
 use clap::{Args, Subcommand};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use tiepoint::collection::{CollectionOptions, FeatureOptions, PairChoice, PairOptions, Shard};
 use tiepoint::feature::select::{Keep, Selection};
 use tiepoint::feature::sift::SiftPreset;
@@ -22,7 +22,7 @@ pub(crate) struct CollectArguments {
     #[command(subcommand)]
     pub(crate) stage: Option<Stage>,
     #[command(flatten)]
-    pub(crate) whole: Option<WholeArguments>,
+    pub(crate) whole: WholeArguments,
 }
 
 #[derive(Debug, Subcommand)]
@@ -57,12 +57,15 @@ pub(crate) struct WholeArguments {
 }
 
 impl WholeArguments {
-    pub(crate) fn work(&self) -> PathBuf {
-        self.work.clone().unwrap_or_else(|| {
-            let mut work = self.output.output.clone().into_os_string();
-            work.push(".work");
-            work.into()
-        })
+    pub(crate) fn work(&self) -> Outcome<PathBuf> {
+        match &self.work {
+            Some(work) => Ok(work.clone()),
+            None => {
+                let mut work = self.output.output()?.as_os_str().to_owned();
+                work.push(".work");
+                Ok(work.into())
+            }
+        }
     }
 }
 
@@ -104,8 +107,9 @@ pub(crate) struct ExportArguments {
 #[derive(Debug, Args)]
 pub(crate) struct OutputArguments {
     /// The database, for COLMAP
-    #[arg(short, long, value_name = "DB")]
-    pub(crate) output: PathBuf,
+    // An option here, because the parser builds this beside a stage too.
+    #[arg(short, long, value_name = "DB", required = true)]
+    output: Option<PathBuf>,
     /// Replace a database that is in the way and was not written by this command
     #[arg(long)]
     pub(crate) replace: bool,
@@ -117,6 +121,12 @@ pub(crate) struct OutputArguments {
     pub(crate) pair_list: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) report: ReportArguments,
+}
+
+impl OutputArguments {
+    pub(crate) fn output(&self) -> Outcome<&Path> {
+        self.output.as_deref().ok_or_else(|| Failure::usage("--output DB names the database"))
+    }
 }
 
 /// What a work folder records.

@@ -19,8 +19,8 @@ pub(crate) mod stereo;
 pub(crate) mod values;
 
 use bench::BenchArguments;
-use collect::CollectArguments;
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use collect::CollectArguments;
 use completions::{CompletionsArguments, ManArguments};
 use demo::DemoArguments;
 use detect::DetectArguments;

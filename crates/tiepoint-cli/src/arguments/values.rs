@@ -83,7 +83,9 @@ impl Devices {
         });
         let gpus: Vec<Device> = gpus.collect();
         match gpus.is_empty() {
-            true => Err(Failure::usage(format!("{api} has no GPU here; `tiepoint devices` lists what there is"))),
+            true => {
+                Err(Failure::usage(format!("{api} has no GPU here; `tiepoint devices` lists what there is")))
+            }
             false => Ok(gpus),
         }
     }

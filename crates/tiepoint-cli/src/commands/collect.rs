@@ -18,12 +18,7 @@ use tiepoint_colmap::ExportOptions;
 
 pub(crate) fn run(arguments: &CollectArguments, context: &Context) -> Outcome {
     match &arguments.stage {
-        None => match &arguments.whole {
-            Some(a) => whole(a, context),
-            None => Err(Failure::usage(
-                "name folders of photographs and --output, or a stage; see tiepoint collect --help",
-            )),
-        },
+        None => whole(&arguments.whole, context),
         Some(Stage::Scan(a)) => scan(&a.work.work, &a.images, &a.options.options()?, context).map(drop),
         Some(Stage::Features(a)) => features(&open(&a.work)?, a.shard, context),
         Some(Stage::Pairs(a)) => pairs(&open(&a.work)?, a, context),
@@ -41,7 +36,7 @@ fn open(arguments: &WorkArguments) -> Outcome<Collection> {
 fn whole(arguments: &WholeArguments, context: &Context) -> Outcome {
     let options = arguments.options.options()?;
     check_output(&arguments.output)?;
-    let collection = scan(&arguments.work(), &arguments.images, &options, context)?;
+    let collection = scan(&arguments.work()?, &arguments.images, &options, context)?;
     features(&collection, Shard::ALL, context)?;
     choose(&collection, Shard::ALL, context)?;
     match_pairs(&collection, Shard::ALL, context)?;
@@ -172,7 +167,7 @@ fn export_alone(arguments: &ExportArguments, context: &Context) -> Outcome {
 
 /// Fails early where the results could not be written late.
 fn check_output(output: &OutputArguments) -> Outcome {
-    check_folder(&output.output)?;
+    check_folder(output.output()?)?;
     output.pair_list.as_deref().map_or(Ok(()), check_folder)?;
     output.report.check()
 }
@@ -181,11 +176,11 @@ fn export(collection: &Collection, output: &OutputArguments, context: &Context) 
     let timed = Timed::start("export", context);
     let options =
         ExportOptions::default().with_replace(output.replace).with_without_descriptors(output.no_descriptors);
-    let exported = tiepoint_colmap::export(collection, &output.output, &options)?;
+    let exported = tiepoint_colmap::export(collection, output.output()?, &options)?;
     if let Some(path) = &output.pair_list {
         write_pair_list(collection, path)?;
     }
-    let path = output.output.display();
+    let path = output.output()?.display();
     let described = json!({
         "database": path.to_string(),
         "images": exported.images,

@@ -14,10 +14,14 @@ fn photographs(folder: &Folder) -> String {
     std::fs::create_dir_all(folder.at("images/sub folder")).unwrap();
     for i in 0..5_u32 {
         let (angle, shift) = (0.05 + 0.02 * f64::from(i), 3.0 * f64::from(i));
-        let moving = viewpoint(size, angle, 1.0 + 0.02 * f64::from(i), [0.04, 0.01 * f64::from(i)], [shift, -2.0]).unwrap();
+        let moving =
+            viewpoint(size, angle, 1.0 + 0.02 * f64::from(i), [0.04, 0.01 * f64::from(i)], [shift, -2.0])
+                .unwrap();
         let options = SceneOptions::default().with_size(size).with_moving_from_reference(moving).with_seed(4);
         let scene = Scene::<u8>::render(&options, &Cpu::sequential()).unwrap();
-        let name = ["images/b ä.png", "images/a.png", "images/sub folder/a.png", "images/c.png", "images/d.png"][i as usize];
+        let name =
+            ["images/b ä.png", "images/a.png", "images/sub folder/a.png", "images/c.png", "images/d.png"]
+                [i as usize];
         folder.write(name, &scene.moving.into());
     }
     folder.texture("images/other.png", size, 99);
@@ -61,7 +65,8 @@ fn count(database: &str, sql: &str) -> i64 {
 fn collected(folder: &Folder, name: &str, more: &[&str]) -> u64 {
     let (images, work, database) =
         (folder.at("images"), folder.at(&format!("{name} work")), folder.at(&format!("{name}.db")));
-    let arguments = ["collect", &images, "--output", &database, "--work", &work, "--block", "2", "--device", "cpu"];
+    let arguments =
+        ["collect", &images, "--output", &database, "--work", &work, "--block", "2", "--device", "cpu"];
     works(&[&arguments[..], more].concat());
     content(&database)
 }
@@ -80,10 +85,22 @@ fn one_database_for_threads_and_shards() {
     assert_eq!(number("SELECT count(*) FROM images"), 6);
     assert_eq!(number("SELECT count(*) FROM cameras"), 6, "without camera data one each");
     assert_eq!(number("SELECT count(*) FROM two_view_geometries WHERE rows >= 15"), 10, "pairs of five");
-    assert_eq!(number("SELECT count(*) FROM images WHERE name IN ('a.png', 'sub folder/a.png', 'b ä.png')"), 3);
-    assert_eq!(number("SELECT count(*) FROM two_view_geometries WHERE F IS NULL AND H IS NULL"), 0, "with a model");
+    assert_eq!(
+        number("SELECT count(*) FROM images WHERE name IN ('a.png', 'sub folder/a.png', 'b ä.png')"),
+        3
+    );
+    assert_eq!(
+        number("SELECT count(*) FROM two_view_geometries WHERE F IS NULL AND H IS NULL"),
+        0,
+        "with a model"
+    );
     assert_eq!(number("PRAGMA user_version"), 4_010_100);
-    assert_eq!(number("SELECT count(*) FROM matches m JOIN two_view_geometries t USING (pair_id) WHERE t.rows > m.rows"), 0);
+    assert_eq!(
+        number(
+            "SELECT count(*) FROM matches m JOIN two_view_geometries t USING (pair_id) WHERE t.rows > m.rows"
+        ),
+        0
+    );
     // Eight parts, one after the other, in any order.
     let work = folder.at("parts");
     works(&["collect", "scan", &images, "--work", &work, "--block", "2"]);
@@ -145,7 +162,10 @@ fn damaged_and_foreign_files_are_made_again() {
     std::fs::write(&features[4], b"").unwrap();
     let status = works(&["collect", "status", "--work", &folder.at("whole work"), "--json"]);
     assert_eq!(number(&status, "tiles_done"), 3.0, "{status}");
-    let message = fails(&["collect", "export", "--work", &folder.at("whole work"), "--output", &folder.at("new.db")], 1);
+    let message = fails(
+        &["collect", "export", "--work", &folder.at("whole work"), "--output", &folder.at("new.db")],
+        1,
+    );
     assert!(message.contains("run the stage"), "{message}");
     assert_eq!(collected(&folder, "whole", &[]), whole, "all made again");
 }
@@ -181,7 +201,11 @@ fn photographs_may_be_added() {
     let (work, database) = (folder.at("work"), folder.at("all.db"));
     let later = folder.at("later.png");
     std::fs::rename(folder.at("images/a.png"), &later).unwrap();
-    let run = || works(&["collect", &images, "--output", &database, "--work", &work, "--block", "2", "--device", "cpu"]);
+    let run = || {
+        works(&[
+            "collect", &images, "--output", &database, "--work", &work, "--block", "2", "--device", "cpu",
+        ])
+    };
     run();
     assert_eq!(count(&database, "SELECT count(*) FROM two_view_geometries"), 6, "of four");
     std::fs::rename(&later, folder.at("images/a.png")).unwrap();
@@ -204,7 +228,12 @@ fn pictures_that_cannot_be_read_are_left_out() {
     let output = tiepoint(&["collect", &images, "--output", &database, "--device", "cpu"]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{said}");
-    for name in ["empty.jpg is left out", "text.png is left out", "cut off.png is left out", "phone.heic: heic is not read"] {
+    for name in [
+        "empty.jpg is left out",
+        "text.png is left out",
+        "cut off.png is left out",
+        "phone.heic: heic is not read",
+    ] {
         assert!(said.contains(name), "{name}: {said}");
     }
     assert!(!said.contains("notes.txt"), "{said}");
@@ -263,7 +292,8 @@ fn pairs_are_chosen_in_several_ways() {
     std::fs::write(&list, "a.png\tc.png\nb ä.png\tc.png\nd.png\tother.png\n").unwrap();
     let verified = |name: &str, which: &str, more: &[&str]| {
         let (database, work) = (folder.at(&format!("{name}.db")), folder.at(name));
-        let arguments = ["collect", &images, "--output", &database, "--work", &work, "--pairs", which, "--device", "cpu"];
+        let arguments =
+            ["collect", &images, "--output", &database, "--work", &work, "--pairs", which, "--device", "cpu"];
         works(&[&arguments[..], more].concat());
         count(&database, "SELECT count(*) FROM two_view_geometries")
     };
@@ -288,7 +318,8 @@ fn folders_that_cannot_be_written() {
     std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o555)).unwrap();
     // To the superuser every folder is writable.
     if std::fs::write(format!("{locked}/probe"), "").is_err() {
-        let message = fails(&["collect", &images, "--output", &folder.at("a.db"), "--work", &format!("{locked}/w")], 1);
+        let message =
+            fails(&["collect", &images, "--output", &folder.at("a.db"), "--work", &format!("{locked}/w")], 1);
         assert!(message.contains("locked"), "{message}");
     } else {
         println!("SKIPPED: this user may write everywhere");

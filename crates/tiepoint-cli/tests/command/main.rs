@@ -1,9 +1,9 @@
 //! The built command, as a user runs it.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+mod collect;
 #[cfg(target_os = "linux")]
 mod drivers;
-mod collect;
 mod inputs;
 mod manual;
 mod ranges;

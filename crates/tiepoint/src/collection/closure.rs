@@ -11,8 +11,12 @@ pub(super) fn suggested(photographs: usize, verified: &[[u32; 2]], tried: &PairS
     }
     let mut pairs = Vec::new();
     for i in 0..photographs as u32 {
-        let mut beyond: Vec<u32> =
-            partners[i as usize].iter().flat_map(|&j| &partners[j as usize]).copied().filter(|&k| k > i).collect();
+        let mut beyond: Vec<u32> = partners[i as usize]
+            .iter()
+            .flat_map(|&j| &partners[j as usize])
+            .copied()
+            .filter(|&k| k > i)
+            .collect();
         beyond.sort_unstable();
         beyond.dedup();
         pairs.extend(beyond.into_iter().map(|k| [i, k]).filter(|pair| !tried.contains(*pair)));

@@ -72,6 +72,10 @@ const LARGEST_TIFF: u64 = 1 << 28;
 /// The camera data in the file at `path`; nothing where there are none or they cannot be read.
 pub(super) fn read(path: &Path) -> Metadata {
     let tiff = path.extension().is_some_and(|e| e.to_string_lossy().to_lowercase().starts_with("tif"));
+    // Opening a pipe might wait for ever.
+    if !std::fs::metadata(path).is_ok_and(|m| m.is_file()) {
+        return Metadata::default();
+    }
     let Ok(file) = File::open(path) else { return Metadata::default() };
     if tiff && file.metadata().map_or(true, |m| m.len() > LARGEST_TIFF) {
         return Metadata::default();
@@ -134,7 +138,8 @@ fn text(exif: &Exif, tag: Tag) -> Option<String> {
     match &exif.get_field(tag, In::PRIMARY)?.value {
         Value::Ascii(lines) => {
             let line = String::from_utf8_lossy(lines.first()?);
-            Some(line.trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned()).filter(|t| !t.is_empty())
+            Some(line.trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned())
+                .filter(|t| !t.is_empty())
         }
         _ => None,
     }
@@ -163,8 +168,12 @@ mod tests {
 
     #[test]
     fn focal_lengths_in_pixels() {
-        let px = |focal| Metadata { focal: Some(focal), ..Metadata::default() }.focal_px(Size::new(3600, 2400));
-        assert!((px(Focal::Film35(36.0)).unwrap() - 3600.0).abs() < 1e-6, "the width of the film is the image's");
+        let px =
+            |focal| Metadata { focal: Some(focal), ..Metadata::default() }.focal_px(Size::new(3600, 2400));
+        assert!(
+            (px(Focal::Film35(36.0)).unwrap() - 3600.0).abs() < 1e-6,
+            "the width of the film is the image's"
+        );
         let lens = Focal::Lens { focal: 5.0, sensor_width: 10.0 };
         assert_eq!(px(lens), Some(1800.0), "by the sensor");
         assert_eq!(px(Focal::LensOnly(5.0)), None, "of a sensor of unknown size");

@@ -72,9 +72,11 @@ impl Collection {
     pub fn extract(&self, shard: Shard, processors: &[Processor]) -> Result<Extracted> {
         let cpu = processors.first().map_or_else(Cpu::sequential, |p| p.cpu.clone());
         let mine: Vec<usize> = (0..self.photographs().len()).filter(|i| shard.has(*i)).collect();
-        let is_there = cpu.map(mine.len(), |i| Ok(self.stored(mine[i])?.whole().is_some_and(|s| s.outcome.is_ok())));
+        let is_there =
+            cpu.map(mine.len(), |i| Ok(self.stored(mine[i])?.whole().is_some_and(|s| s.outcome.is_ok())));
         let is_there = is_there.into_iter().collect::<Result<Vec<bool>>>()?;
-        let todo: Vec<usize> = mine.iter().zip(&is_there).filter(|(_, there)| !**there).map(|(i, _)| *i).collect();
+        let todo: Vec<usize> =
+            mine.iter().zip(&is_there).filter(|(_, there)| !**there).map(|(i, _)| *i).collect();
         let stage = Stage {
             collection: self,
             detector: Detector::Sift(self.options().features.sift),
@@ -90,7 +92,11 @@ impl Collection {
         unreadable.sort();
         let reasons = unreadable.into_iter().map(|(i, reason)| (self.photographs()[i].name.clone(), reason));
         let unreadable: Vec<_> = reasons.collect();
-        Ok(Extracted { searched: todo.len() - unreadable.len(), present: mine.len() - todo.len(), unreadable })
+        Ok(Extracted {
+            searched: todo.len() - unreadable.len(),
+            present: mine.len() - todo.len(),
+            unreadable,
+        })
     }
 
     /// What is known of the photograph of this index (its number less one).
@@ -157,7 +163,8 @@ impl Picture {
         let searched = self.image.size();
         if searched != self.size && !searched.is_empty() {
             let factor = |whole: usize, part: usize| whole as f32 / part as f32;
-            let (fx, fy) = (factor(self.size.width, searched.width), factor(self.size.height, searched.height));
+            let (fx, fy) =
+                (factor(self.size.width, searched.width), factor(self.size.height, searched.height));
             for k in &mut found.keypoints {
                 (k.x, k.y) = ((k.x + 0.5) * fx - 0.5, (k.y + 0.5) * fy - 0.5);
                 k.scale *= (fx * fy).sqrt();
@@ -185,9 +192,16 @@ impl Stage<'_> {
     /// A photograph, or nothing where it cannot be read, which is recorded.
     fn read(&self, index: usize) -> Result<Option<Picture>> {
         let path = self.collection.path_of(index);
-        let bytes = match std::fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(e) => return self.set_aside(index, 0, e.to_string()).map(|()| None),
+        let bytes = match record::content(&path) {
+            Ok(Found::Whole(bytes)) => bytes,
+            Ok(Found::Missing) => {
+                return self.set_aside(index, 0, "is no longer there".into()).map(|()| None);
+            }
+            Ok(Found::Unfit(reason)) => return self.set_aside(index, 0, reason).map(|()| None),
+            Err(Error::Io { source, .. }) => {
+                return self.set_aside(index, 0, source.to_string()).map(|()| None);
+            }
+            Err(other) => return Err(other),
         };
         let content = content_hash(&bytes);
         let photograph = &self.collection.photographs()[index];
@@ -399,7 +413,11 @@ fn shrunk(size: Size, longest: usize) -> Size {
 fn read_mask(path: &Path, size: Size, cpu: &Cpu) -> Result<Image<u8>> {
     let mask = image::read_grey(path, &ReadOptions::default(), cpu)?;
     if mask.size() != size {
-        return Err(Error::Mismatch(format!("the mask {} is {}, its image {size}", path.display(), mask.size())));
+        return Err(Error::Mismatch(format!(
+            "the mask {} is {}, its image {size}",
+            path.display(),
+            mask.size()
+        )));
     }
     fn counts<T: Pixel>(mask: ImageView<'_, T>) -> Image<u8> {
         Image::from_fn(mask.size(), |x, y| if mask.row(y)[x].to_f32() > 0.0 { 255 } else { 0 })

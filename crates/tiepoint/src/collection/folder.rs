@@ -1,7 +1,7 @@
 //! The folder of a collection: its options, its photographs, and where everything lies in it.
 
 use super::camera::{Camera, cameras};
-use super::record::fingerprint;
+use super::record::{Found, content, fingerprint};
 use super::scan::{self, Listing, Photograph, Scanned};
 use super::{CollectionOptions, features};
 use crate::device::Cpu;
@@ -67,8 +67,9 @@ impl Collection {
             collection.listing = listing;
         }
         let before = std::mem::take(&mut collection.listing);
-        let (listing, added) =
-            scan::update(before.clone(), now, |i, path| collection.is_unchanged(i, &before.photographs[i], path))?;
+        let (listing, added) = scan::update(before.clone(), now, |i, path| {
+            collection.is_unchanged(i, &before.photographs[i], path)
+        })?;
         if listing != before {
             write_json(&collection.folder.join(IMAGES), &listing)?;
         }
@@ -141,7 +142,8 @@ impl Collection {
     /// # Errors
     /// As [`sizes`](Self::sizes).
     pub fn cameras(&self, sizes: &[Option<Size>]) -> (Vec<Camera>, Vec<Option<usize>>) {
-        let readable = self.photographs().iter().zip(sizes).filter_map(|(p, size)| Some((&p.metadata, (*size)?)));
+        let readable =
+            self.photographs().iter().zip(sizes).filter_map(|(p, size)| Some((&p.metadata, (*size)?)));
         let (cameras, of) = cameras(readable);
         let mut of = of.into_iter();
         (cameras, sizes.iter().map(|size| size.and_then(|_| of.next())).collect())
@@ -205,7 +207,9 @@ fn prepare(work: &Path, options: &CollectionOptions) -> Result<bool> {
         Ok(mut entries) => match entries.next() {
             None => Ok(true),
             // What a run that was killed right at its beginning leaves.
-            Some(Ok(entry)) if entry.file_name().to_string_lossy().starts_with(&format!(".{OPTIONS}")) => Ok(true),
+            Some(Ok(entry)) if entry.file_name().to_string_lossy().starts_with(&format!(".{OPTIONS}")) => {
+                Ok(true)
+            }
             Some(_) => Err(Error::format(work, "holds something else; name a new folder or an empty one")),
         },
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(true),
@@ -260,10 +264,12 @@ fn write_json(path: &Path, content: &impl Serialize) -> Result<()> {
 
 /// The content of a file, or nothing where there is none.
 fn read_json<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>> {
-    let bytes = match std::fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(e) => return Err(Error::io(path, e)),
+    let bytes = match content(path)? {
+        Found::Whole(bytes) => bytes,
+        Found::Missing => return Ok(None),
+        Found::Unfit(reason) => {
+            return Err(Error::format(path, format!("{reason}; name another work folder")));
+        }
     };
     let damaged = |e| Error::format(path, format!("{e}; name another work folder"));
     serde_json::from_slice(&bytes).map(Some).map_err(damaged)

@@ -12,8 +12,8 @@ use super::verify::Candidate;
 use super::work::{Loaded, Tiles, Unit};
 use super::workers::{Job, Stop, for_each_of, side_by_side};
 use super::{Collection, PairSet, PhotographFeatures, Shard, closure};
-use crate::device::{Cpu, Processor};
 use crate::device::gpu::Gpu;
+use crate::device::{Cpu, Processor};
 use crate::feature::Features;
 use crate::feature::gpu::GpuFeatures;
 use crate::matching::{GpuMatcher, Match, MatchOptions, match_features};
@@ -140,7 +140,8 @@ impl Collection {
     ) -> Result<()> {
         let cpu = processors.first().map_or_else(Cpu::sequential, |p| p.cpu.clone());
         let tiles = self.tiles_of(round);
-        let mine: Vec<[usize; 2]> = (0..).zip(tiles).filter(|(i, _)| shard.has(*i)).map(|(_, tile)| tile).collect();
+        let mine: Vec<[usize; 2]> =
+            (0..).zip(tiles).filter(|(i, _)| shard.has(*i)).map(|(_, tile)| tile).collect();
         let is_there = cpu.map(mine.len(), |i| Ok(self.tile(round, mine[i])?.whole().is_some()));
         let is_there = is_there.into_iter().collect::<Result<Vec<bool>>>()?;
         let todo: Vec<[usize; 2]> =
@@ -154,7 +155,8 @@ impl Collection {
         }
         let watched = &cpu.begin_task("match", usize::try_from(pairs).unwrap_or(usize::MAX));
         let write = |plan: &TilePlan, found: Vec<Option<VerifiedPair>>| {
-            let tile = Tile { tried: plan.pairs.len() as u32, verified: found.into_iter().flatten().collect() };
+            let tile =
+                Tile { tried: plan.pairs.len() as u32, verified: found.into_iter().flatten().collect() };
             let path: PathBuf = self.tile_path(round.folder, plan.blocks);
             record::write(&path, Kind::Tile, self.tile_fingerprint(plan), &tile.encode())
         };
@@ -250,7 +252,8 @@ impl Search<'_, '_> {
     fn search_all(&self, stop: &Stop, processor: &Processor, to_verify: &SyncSender<Searched>) -> Result<()> {
         let Some(gpu) = &processor.gpu else { return Ok(()) };
         let (options, block) = (&self.collection.options().matching, self.collection.block());
-        let mut device = OnDevice { gpu, matcher: GpuMatcher::new(gpu), uploaded: HashMap::new(), most: 3 * block };
+        let mut device =
+            OnDevice { gpu, matcher: GpuMatcher::new(gpu), uploaded: HashMap::new(), most: 3 * block };
         let on_cpu = Processor::from(Cpu::sequential());
         while !stop.is_set()
             && let Some(unit) = self.tiles.next(BATCH)
@@ -262,7 +265,9 @@ impl Search<'_, '_> {
             let found = match device.matches(&both, options) {
                 Err(error) if error.is_device_limit() => {
                     processor.note(format!("matching on the CPU: {error}"));
-                    let alone = |(_, [a, b]): &([u32; 2], [&Arc<Features>; 2])| match_features(a, b, options, &on_cpu);
+                    let alone = |(_, [a, b]): &([u32; 2], [&Arc<Features>; 2])| {
+                        match_features(a, b, options, &on_cpu)
+                    };
                     both.iter().map(alone).collect()
                 }
                 found => found,

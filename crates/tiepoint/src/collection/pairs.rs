@@ -59,7 +59,8 @@ impl PairSet {
             Self::All => (0..blocks).flat_map(|row| (row..blocks).map(move |column| [row, column])).collect(),
             Self::List(pairs) => pairs.iter().map(|pair| pair.map(|i| i as usize / block)).collect(),
         };
-        let turned = |&[row, column]: &[usize; 2]| (row, if row % 2 == 0 { column } else { usize::MAX - column });
+        let turned =
+            |&[row, column]: &[usize; 2]| (row, if row % 2 == 0 { column } else { usize::MAX - column });
         tiles.sort_unstable_by_key(turned);
         tiles.dedup();
         // A block with itself has no pair where it holds one photograph.
@@ -76,7 +77,8 @@ impl PairSet {
                 rows.flat_map(|a| columns.clone().filter(move |b| *b > a).map(move |b| [a, b])).collect()
             }
             Self::List(pairs) => {
-                let of_row = pairs.partition_point(|p| p[0] < rows.start)..pairs.partition_point(|p| p[0] < rows.end);
+                let of_row =
+                    pairs.partition_point(|p| p[0] < rows.start)..pairs.partition_point(|p| p[0] < rows.end);
                 pairs[of_row].iter().filter(|p| columns.contains(&p[1])).copied().collect()
             }
         };
@@ -213,7 +215,8 @@ fn near(photographs: &[Photograph], neighbours: usize, max_metres: f64) -> Resul
     let mut pairs = Vec::new();
     for (a, place) in &placed {
         let [x, y, z] = cell(place);
-        let around = (-1..=1).flat_map(|i| (-1..=1).flat_map(move |j| (-1..=1).map(move |k| [x + i, y + j, z + k])));
+        let around =
+            (-1..=1).flat_map(|i| (-1..=1).flat_map(move |j| (-1..=1).map(move |k| [x + i, y + j, z + k])));
         let squared = |q: &[f64; 3]| (0..3).map(|i| (place[i] - q[i]) * (place[i] - q[i])).sum::<f64>();
         let mut others: Vec<(f64, u32)> = around
             .filter_map(|cell| cells.get(&cell))
@@ -233,7 +236,8 @@ fn listed(path: &Path, photographs: &[Photograph]) -> Result<PairSet> {
     let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
     let numbers: HashMap<&str, u32> = photographs.iter().map(|p| p.name.as_str()).zip(0..).collect();
     let mut pairs = Vec::new();
-    for (number, line) in (1..).zip(text.lines()).filter(|(_, l)| !l.trim().is_empty() && !l.starts_with('#')) {
+    for (number, line) in (1..).zip(text.lines()).filter(|(_, l)| !l.trim().is_empty() && !l.starts_with('#'))
+    {
         let wrong = |reason: String| Error::format(path, format!("line {number}: {reason}"));
         let parts = line.split_once('\t').or_else(|| line.trim().split_once(' '));
         let (a, b) = parts.ok_or_else(|| {
@@ -275,10 +279,14 @@ mod tests {
                 let mut pairs: Vec<_> = pairs.collect();
                 assert_eq!(pairs.len() as u64, set.count(photographs), "{set:?} in blocks of {block}");
                 pairs.sort_unstable();
-                let all = (0..photographs as u32).flat_map(|a| (a + 1..photographs as u32).map(move |b| [a, b]));
+                let all =
+                    (0..photographs as u32).flat_map(|a| (a + 1..photographs as u32).map(move |b| [a, b]));
                 let wanted: Vec<_> = all.filter(|pair| set.contains(*pair)).collect();
                 assert_eq!(pairs, wanted, "{set:?} in blocks of {block}");
-                assert!(tiles.iter().all(|t| !set.plan(*t, photographs, block).pairs.is_empty()), "none empty");
+                assert!(
+                    tiles.iter().all(|t| !set.plan(*t, photographs, block).pairs.is_empty()),
+                    "none empty"
+                );
             }
         }
     }
@@ -297,7 +305,11 @@ mod tests {
         let steps = [0.0, 1.0, 2.0, 20.0, 20.5];
         let places: Vec<_> = steps.iter().map(|s| Some([48.0 + s * 1e-4, 11.0])).chain([None]).collect();
         let found = near(&photographs(&places), 1, 100.0).unwrap();
-        assert_eq!(found, PairSet::list([[0, 1], [1, 2], [3, 4]]), "the nearest of each, of equals the first");
+        assert_eq!(
+            found,
+            PairSet::list([[0, 1], [1, 2], [3, 4]]),
+            "the nearest of each, of equals the first"
+        );
         let wide = near(&photographs(&places), 10, 100.0).unwrap();
         assert_eq!(wide, PairSet::list([[0, 1], [0, 2], [1, 2], [3, 4]]), "all within 100 m");
         let error = near(&photographs(&[None, None]), 1, 100.0).unwrap_err();

@@ -69,7 +69,9 @@ impl<T> Found<T> {
         match self {
             Self::Whole(content) => Ok(content),
             Self::Missing => Err(Error::format(path, format!("is not there; run the stage `{stage}` first"))),
-            Self::Unfit(reason) => Err(Error::format(path, format!("{reason}; run the stage `{stage}` again"))),
+            Self::Unfit(reason) => {
+                Err(Error::format(path, format!("{reason}; run the stage `{stage}` again")))
+            }
         }
     }
 }
@@ -105,15 +107,28 @@ pub(super) fn write(path: &Path, kind: Kind, fingerprint: u64, payload: &[u8]) -
     })
 }
 
+/// The bytes of a regular file. A device or a pipe is none: reading it might never end.
+///
+/// # Errors
+/// [`Error::Io`] when the system refuses to read what is there.
+pub(super) fn content(path: &Path) -> Result<Found<Vec<u8>>> {
+    match std::fs::metadata(path) {
+        Ok(found) if !found.is_file() => Ok(Found::Unfit("is no regular file".into())),
+        Ok(_) => std::fs::read(path).map(Found::Whole).map_err(|e| Error::io(path, e)),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(Found::Missing),
+        Err(e) => Err(Error::io(path, e)),
+    }
+}
+
 /// Reads a file that `write` wrote for this kind and fingerprint.
 ///
 /// # Errors
 /// [`Error::Io`] when the system refuses to read what is there.
 pub(super) fn read(path: &Path, kind: Kind, fingerprint: u64) -> Result<Found<Vec<u8>>> {
-    let mut bytes = match std::fs::read(path) {
-        Ok(bytes) => bytes,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Found::Missing),
-        Err(e) => return Err(Error::io(path, e)),
+    let mut bytes = match content(path)? {
+        Found::Whole(bytes) => bytes,
+        Found::Missing => return Ok(Found::Missing),
+        Found::Unfit(reason) => return Ok(Found::Unfit(reason)),
     };
     Ok(match check(&bytes, kind, fingerprint) {
         Ok(()) => {

@@ -175,8 +175,8 @@ pub(super) fn update(
                 old.name
             )));
         };
-        let changed = new.bytes != old.bytes
-            || (new.modified != old.modified && !same(i, &now.root.join(&new.name))?);
+        let changed =
+            new.bytes != old.bytes || (new.modified != old.modified && !same(i, &now.root.join(&new.name))?);
         if changed {
             return Err(Error::Mismatch(format!(
                 "{} has changed since the work folder was made; name another work folder, or put the image back",

@@ -86,7 +86,8 @@ impl Tile {
 }
 
 fn decode_pair(fields: &mut Fields<'_>) -> Option<VerifiedPair> {
-    let [a, b, count, inliers] = [fields.u32()?, fields.u32()?, fields.u32()?, fields.u32()?].map(|n| n as usize);
+    let [a, b, count, inliers] =
+        [fields.u32()?, fields.u32()?, fields.u32()?, fields.u32()?].map(|n| n as usize);
     let configuration = Configuration::from_code(fields.u8()?.into())?;
     let bits = fields.u8()?;
     let mut model = |bit: u8| -> Option<Option<[f64; 9]>> {

@@ -125,7 +125,9 @@ fn decode(payload: &[u8], photographs: u32) -> Option<Vec<Suggestion>> {
 /// The features of the largest scale; of equals the first.
 fn largest(features: &Features, most: usize) -> Result<Features> {
     let mut order: Vec<usize> = (0..features.len()).collect();
-    order.sort_by(|&i, &j| features.keypoints[j].scale.total_cmp(&features.keypoints[i].scale).then(i.cmp(&j)));
+    order.sort_by(|&i, &j| {
+        features.keypoints[j].scale.total_cmp(&features.keypoints[i].scale).then(i.cmp(&j))
+    });
     order.truncate(most);
     features.subset(&order)
 }

@@ -2,12 +2,12 @@
 
 use super::camera::Camera;
 use super::{Collection, VerifiedPair};
+use crate::Result;
 use crate::device::Processor;
 use crate::feature::{Features, Keypoint};
 use crate::geometry::two_view::{Evidence, ImagePair, TwoView, View, two_view_geometries};
 use crate::geometry::{Correspondence, calibration};
 use crate::matching::Match;
-use crate::Result;
 use std::sync::Arc;
 
 /// A pair and its matches, to be verified.

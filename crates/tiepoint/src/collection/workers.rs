@@ -39,7 +39,11 @@ pub(super) fn next_of<T>(channel: &Mutex<Receiver<T>>) -> Option<T> {
 
 /// Does `work` for everything that other threads send. After a failure, here or elsewhere, the rest is taken and dropped, so
 /// that nobody waits with a full channel.
-pub(super) fn for_each_of<T>(channel: &Mutex<Receiver<T>>, stop: &Stop, mut work: impl FnMut(T) -> Result<()>) {
+pub(super) fn for_each_of<T>(
+    channel: &Mutex<Receiver<T>>,
+    stop: &Stop,
+    mut work: impl FnMut(T) -> Result<()>,
+) {
     while let Some(sent) = next_of(channel) {
         if !stop.is_set()
             && let Err(error) = work(sent)

@@ -135,10 +135,7 @@ impl AerialBlock {
         let focal_px = options.focal * width.max(height);
         let pixel = options.height / focal_px;
         let in_strip = ((options.photographs as f64).sqrt().ceil() as usize).max(1);
-        let step = [
-            width * pixel * (1.0 - options.overlap),
-            height * pixel * (1.0 - options.side_overlap),
-        ];
+        let step = [width * pixel * (1.0 - options.overlap), height * pixel * (1.0 - options.side_overlap)];
         let camera = |i: usize| {
             let mut random = Random::at(options.seed, 1, i as i64, 0);
             let mut small = || random.range(-options.tilt, options.tilt);
@@ -173,7 +170,8 @@ impl AerialBlock {
         let (i, j) = (u.floor(), v.floor());
         let smooth = |t: f64| t * t * (3.0 - 2.0 * t);
         let (s, t) = (smooth(u - i), smooth(v - j));
-        let corner = |a: i64, b: i64| Random::at(self.options.seed, 2, i as i64 + a, j as i64 + b).range(-1.0, 1.0);
+        let corner =
+            |a: i64, b: i64| Random::at(self.options.seed, 2, i as i64 + a, j as i64 + b).range(-1.0, 1.0);
         let row = |b| corner(0, b) + (corner(1, b) - corner(0, b)) * s;
         self.options.relief * self.options.height * (row(0) + (row(1) - row(0)) * t)
     }
@@ -181,7 +179,8 @@ impl AerialBlock {
     /// The ground that a photograph shows at a pixel.
     pub fn ground(&self, photograph: usize, [x, y]: [f64; 2]) -> [f64; 3] {
         let camera = &self.cameras[photograph];
-        let ray = [(x - camera.principal[0]) / camera.focal_px, (y - camera.principal[1]) / camera.focal_px, 1.0];
+        let ray =
+            [(x - camera.principal[0]) / camera.focal_px, (y - camera.principal[1]) / camera.focal_px, 1.0];
         let direction: [f64; 3] =
             std::array::from_fn(|k| (0..3).map(|row| camera.rotation[row][k] * ray[row]).sum());
         let at = |z: f64| {
@@ -207,7 +206,8 @@ impl AerialBlock {
         let camera = &self.cameras[photograph];
         let from: [f64; 3] = std::array::from_fn(|k| point[k] - camera.centre[k]);
         let [x, y, z] = camera.rotation.map(|axis| (0..3).map(|k| axis[k] * from[k]).sum::<f64>());
-        let at = [camera.focal_px * x / z + camera.principal[0], camera.focal_px * y / z + camera.principal[1]];
+        let at =
+            [camera.focal_px * x / z + camera.principal[0], camera.focal_px * y / z + camera.principal[1]];
         let size = [self.options.size.width, self.options.size.height].map(|n| n as f64 - 0.5);
         let inside = z > 0.0 && (0..2).all(|k| at[k] >= -0.5 && at[k] <= size[k]);
         inside.then_some(at)
@@ -241,7 +241,8 @@ impl AerialBlock {
             let mut random = Random::at(self.options.seed, 3 + number as u64, 0, y as i64);
             for (x, out) in row.iter_mut().enumerate() {
                 let [east, north, _] = self.ground(number, [x as f64, y as f64]);
-                let grey = self.texture.at(east * scale, north * scale, 1.0) + self.options.noise * random.normal();
+                let grey =
+                    self.texture.at(east * scale, north * scale, 1.0) + self.options.noise * random.normal();
                 *out = T::from_f32(grey.clamp(0.0, 1.0) as f32 * T::WHITE);
             }
         });
@@ -273,7 +274,10 @@ mod tests {
         for photograph in 0..9 {
             for pixel in [[0.0, 0.0], [799.0, 3.5], [400.25, 300.75], [12.0, 599.0]] {
                 let ground = block.ground(photograph, pixel);
-                assert!((ground[2] - block.terrain(ground[0], ground[1])).abs() < 1e-6, "on the terrain: {ground:?}");
+                assert!(
+                    (ground[2] - block.terrain(ground[0], ground[1])).abs() < 1e-6,
+                    "on the terrain: {ground:?}"
+                );
                 let back = block.place(photograph, ground).unwrap();
                 assert!((0..2).all(|k| (back[k] - pixel[k]).abs() < 1e-6), "{pixel:?} and {back:?}");
             }
@@ -296,7 +300,8 @@ mod tests {
 
     #[test]
     fn photographs_show_the_same_ground_alike() {
-        let options = AerialOptions::default().with_photographs(4).with_size(Size::new(160, 120)).with_noise(0.0);
+        let options =
+            AerialOptions::default().with_photographs(4).with_size(Size::new(160, 120)).with_noise(0.0);
         let block = AerialBlock::new(options).unwrap();
         let cpu = Cpu::with_threads(2).unwrap();
         let [a, b] = [0, 1].map(|i| block.photograph::<f32>(i, &cpu).unwrap());

@@ -36,7 +36,10 @@ tiepoint_gpu::kernel! {
 }
 
 pub(super) fn source(kind: Kind) -> KernelSource {
-    kind.rows("match accept").define("LANES", LANES).kernel::<AcceptMatches<'_>>([LANES, 1]).text(include_str!("accept.cl"))
+    kind.rows("match accept")
+        .define("LANES", LANES)
+        .kernel::<AcceptMatches<'_>>([LANES, 1])
+        .text(include_str!("accept.cl"))
 }
 
 /// Matches of many pairs on their way.
