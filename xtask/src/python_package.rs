@@ -8,7 +8,15 @@ use std::process::Command;
 use std::time::Instant;
 
 /// What the tests import; NumPy is all that the package needs.
-const PACKAGES: [&str; 4] = ["numpy>=2.0", "pytest==9.2.0", "mypy==2.4.1", "pyright==1.1.414"];
+const PACKAGES: [&str; 7] = [
+    "numpy>=2.0",
+    "pytest==9.2.0",
+    "mypy==2.4.1",
+    "pyright==1.1.414",
+    "matplotlib==3.11.2",
+    "rasterio==1.4.4",
+    "xarray==2026.9.0",
+];
 
 /// The folder of the packages, fetched if missing.
 pub(crate) fn prepare() -> Result<PathBuf> {
