@@ -7,6 +7,7 @@ mod bench;
 mod bisect;
 #[cfg(test)]
 mod claims;
+mod cluster;
 mod debian;
 mod deny;
 mod nvrtc;

@@ -73,17 +73,21 @@ typedef ulonglong2 u64x2;
 #define ATOMIC_MIN(pointer, value) atomicMin(pointer, value)
 
 // Lanes of a warp exchange numbers: all 32 of them, side by side in the first dimension of the group.
-#define SHUFFLE_UP(value) __shfl_up_sync(~0u, value, 1)
-#define SHUFFLE_DOWN(value) __shfl_down_sync(~0u, value, 1)
+// Of each `lanes` side by side the first gets its own number from SHUFFLE_UP, the last from SHUFFLE_DOWN.
+#define SHUFFLE_UP(value, lanes) __shfl_up_sync(~0u, value, 1, lanes)
+#define SHUFFLE_DOWN(value, lanes) __shfl_down_sync(~0u, value, 1, lanes)
+#define SHUFFLE_XOR(value, mask) __shfl_xor_sync(~0u, value, mask)
+// Four of the bytes of `a` (numbers 0 to 3) and `b` (4 to 7), whose numbers are the digits of `selector`, lowest first.
+#define BYTES_OF(a, b, selector) __byte_perm(a, b, selector)
 #define WARP_SYNC() __syncwarp()
+// Copies a word from global to local memory meanwhile; a lane's own copies have arrived after COPIES_DONE.
 #if __CUDA_ARCH__ >= 800
-#define WARP_MIN(value) __reduce_min_sync(~0u, value)
+#define COPY_MEANWHILE(to, from) \
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"((u32)__cvta_generic_to_shared(to)), "l"(from) : "memory")
+#define COPIES_DONE() asm volatile("cp.async.wait_all;" ::: "memory")
 #else
-FUNCTION u32 WARP_MIN(u32 value) {
-    UNROLL
-    for (i32 step = 16; step > 0; step /= 2) value = min(value, __shfl_xor_sync(~0u, value, step));
-    return value;
-}
+#define COPY_MEANWHILE(to, from) (*(to) = *(from))
+#define COPIES_DONE()
 #endif
 
 // Two numbers of 16 bits in a word, each below 2^15: the least of two and of three words' numbers.
@@ -93,8 +97,11 @@ FUNCTION u32 WARP_MIN(u32 value) {
 #else
 #define PAIR_MIN3(a, b, c) __vminu2(__vminu2(a, b), c)
 #endif
+// The lower, or the higher, numbers of two words.
+#define PAIR_LOWS(a, b) __byte_perm(a, b, 0x5410)
+#define PAIR_HIGHS(a, b) __byte_perm(a, b, 0x7632)
+// The lower number of `low` and the higher one of `high`.
+#define PAIR_ENDS(low, high) __byte_perm(low, high, 0x7610)
 // The higher number of `low` and the lower one of `high`.
 #define PAIR_BETWEEN(low, high) __byte_perm(low, high, 0x5432)
-// The low bytes of the four numbers of 16 bits.
-#define LOW_BYTES(a, b) __byte_perm(a, b, 0x6420)
 #define POPCOUNT(bits) __popc(bits)

@@ -147,34 +147,34 @@ FUNCTION u32 DOT4(u32 a, u32 b, u32 c) {
 #ifdef NVIDIA_CAPABILITY
 // Lanes of a warp exchange numbers: all 32 of them, side by side in the first dimension of the group. OpenCL C 1.2 has
 // no name for it.
-FUNCTION u32 SHUFFLE_UP(u32 value) {
+// Of each `lanes` side by side the first gets its own number from SHUFFLE_UP, the last from SHUFFLE_DOWN.
+FUNCTION u32 SHUFFLE_UP(u32 value, u32 lanes) {
     u32 other;
-    asm volatile("shfl.sync.up.b32 %0, %1, 1, 0, -1;" : "=r"(other) : "r"(value));
+    asm volatile("shfl.sync.up.b32 %0, %1, 1, %2, -1;" : "=r"(other) : "r"(value), "r"((32u - lanes) << 8));
     return other;
 }
-FUNCTION u32 SHUFFLE_DOWN(u32 value) {
+FUNCTION u32 SHUFFLE_DOWN(u32 value, u32 lanes) {
     u32 other;
-    asm volatile("shfl.sync.down.b32 %0, %1, 1, 31, -1;" : "=r"(other) : "r"(value));
+    asm volatile("shfl.sync.down.b32 %0, %1, 1, %2, -1;" : "=r"(other) : "r"(value), "r"((32u - lanes) << 8 | 31u));
     return other;
+}
+FUNCTION u32 SHUFFLE_XOR(u32 value, u32 mask) {
+    u32 other;
+    asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, -1;" : "=r"(other) : "r"(value), "r"(mask));
+    return other;
+}
+// Four of the bytes of `a` (numbers 0 to 3) and `b` (4 to 7), whose numbers are the digits of `selector`, lowest first.
+FUNCTION u32 BYTES_OF(u32 a, u32 b, u32 selector) {
+    u32 bytes;
+    asm("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(a), "r"(b), "r"(selector));
+    return bytes;
 }
 #define WARP_SYNC() asm volatile("bar.warp.sync -1;" ::: "memory")
-#if NVIDIA_CAPABILITY >= 80
-FUNCTION u32 WARP_MIN(u32 value) {
-    u32 least;
-    asm volatile("redux.sync.min.u32 %0, %1, -1;" : "=r"(least) : "r"(value));
-    return least;
-}
-#else
-FUNCTION u32 WARP_MIN(u32 value) {
-    for (i32 step = 16; step > 0; step /= 2) {
-        u32 other;
-        asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, -1;" : "=r"(other) : "r"(value), "r"(step));
-        value = min(value, other);
-    }
-    return value;
-}
 #endif
-#endif
+
+// Copies a word from global to local memory meanwhile, where a device can; a lane's own copies have arrived after COPIES_DONE.
+#define COPY_MEANWHILE(to, from) (*(to) = *(from))
+#define COPIES_DONE()
 
 // Two numbers of 16 bits in a word, each below 2^15: the least of two and of three words' numbers.
 #if defined(NVIDIA_CAPABILITY) && NVIDIA_CAPABILITY >= 90
@@ -192,8 +192,11 @@ FUNCTION u32 PAIR_MIN(u32 a, u32 b) {
 }
 #endif
 #define PAIR_MIN3(a, b, c) PAIR_MIN(PAIR_MIN(a, b), c)
+// The lower, or the higher, numbers of two words.
+#define PAIR_LOWS(a, b) (((a) & 0xffffu) | (b) << 16)
+#define PAIR_HIGHS(a, b) ((a) >> 16 | ((b) & 0xffff0000u))
+// The lower number of `low` and the higher one of `high`.
+#define PAIR_ENDS(low, high) (((low) & 0xffffu) | ((high) & 0xffff0000u))
 // The higher number of `low` and the lower one of `high`.
 #define PAIR_BETWEEN(low, high) ((low) >> 16 | (high) << 16)
-// The low bytes of the four numbers of 16 bits.
-#define LOW_BYTES(a, b) (((a) & 0xffu) | ((a) >> 8 & 0xff00u) | ((b) & 0xffu) << 16 | ((b) << 8 & 0xff000000u))
 #define POPCOUNT(bits) popcount(bits)

@@ -7,7 +7,7 @@ towards +y; a scale is the σ of a Gaussian in pixels; a disparity d says that t
 
 from __future__ import annotations
 
-from . import errors, evaluate, filter, geo, interop, io, synth
+from . import errors, evaluate, filter, interop, io, raster, synth
 from ._calibration import Calibration, StereoCalibration
 from ._core import Device, Features
 from ._core import devices as _devices
@@ -60,11 +60,11 @@ __all__ = [
     "estimate",
     "evaluate",
     "filter",
-    "geo",
     "interop",
     "io",
     "match",
     "nearest",
+    "raster",
     "read",
     "rectify",
     "register",

@@ -60,6 +60,12 @@ pub(super) fn inverse(m: &Mat3) -> Option<Mat3> {
     regular.then(|| adjugate(m).map(|r| r.map(|v| v / det)))
 }
 
+/// Row by row.
+pub(super) fn flat(m: &Mat3) -> [f64; 9] {
+    let [[a, b, c], [d, e, f], [g, h, i]] = *m;
+    [a, b, c, d, e, f, g, h, i]
+}
+
 pub(super) fn is_finite(m: &Mat3) -> bool {
     m.iter().flatten().all(|v| v.is_finite())
 }

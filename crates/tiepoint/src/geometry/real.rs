@@ -1,6 +1,7 @@
 //! One number, or eight side by side: what the minimal solvers compute with. Both forms give the same bits, as every
 //! operation is an IEEE one.
 
+use super::matrix::Mat3;
 use fearless_simd::{Simd, f64x8, mask64x8, prelude::*};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 
@@ -31,6 +32,37 @@ pub(super) trait Real:
     fn both(a: Self::Mask, b: Self::Mask) -> Self::Mask;
     fn either(a: Self::Mask, b: Self::Mask) -> Self::Mask;
     fn choose(mask: Self::Mask, yes: Self, no: Self) -> Self;
+}
+
+/// Each of some numbers through a function: as `map`, but always compiled for the instructions of the caller.
+#[inline(always)]
+pub(super) fn each<T: Copy, const N: usize>(mut values: [T; N], f: impl Fn(T) -> T) -> [T; N] {
+    for value in &mut values {
+        *value = f(*value);
+    }
+    values
+}
+
+#[inline(always)]
+pub(super) fn negative<R: Real>(value: R) -> R {
+    -value
+}
+
+/// A matrix eight times.
+#[inline(always)]
+pub(super) fn splat<S: Simd>(simd: S, m: &[f64; 9]) -> [f64x8<S>; 9] {
+    let mut model = [f64x8::splat(simd, 0.0); 9];
+    for i in 0..9 {
+        model[i] = f64x8::splat(simd, m[i]);
+    }
+    model
+}
+
+/// One of eight matrices.
+#[inline(always)]
+pub(super) fn lane_of<S: Simd>(m: &[f64x8<S>; 9], lane: usize) -> Mat3 {
+    let at = |i: usize| m[i][lane];
+    [[at(0), at(1), at(2)], [at(3), at(4), at(5)], [at(6), at(7), at(8)]]
 }
 
 impl Real for f64 {

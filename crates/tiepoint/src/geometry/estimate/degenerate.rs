@@ -78,7 +78,8 @@ fn spread(judge: &Claim<'_>, indices: &[usize]) -> [f64; 2] {
 /// The number of different points among the matches at `indices`, in A or in B, whichever is less.
 fn distinct(judge: &Claim<'_>, indices: &[usize]) -> usize {
     let count = |place: &dyn Fn(usize) -> [f64; 3]| {
-        let mut bits: Vec<_> = indices.iter().map(|&i| place(i).map(f64::to_bits)).collect();
+        let both = |[x, y, _]: [f64; 3]| u128::from(x.to_bits()) << 64 | u128::from(y.to_bits());
+        let mut bits: Vec<u128> = indices.iter().map(|&i| both(place(i))).collect();
         bits.sort_unstable();
         bits.dedup();
         bits.len()
@@ -127,7 +128,8 @@ fn false_alarms(n: usize, k: usize, sample: usize, p: f64) -> f64 {
 
 /// Fails when the inliers do not determine the model.
 pub(super) fn check(judge: &Judge<'_>, model: &Mat3, inliers: &[usize]) -> Result<()> {
-    judge.claim().check(model, inliers)?;
+    let claim = judge.claim();
+    claim.check(model, inliers, claim.places())?;
     if judge.kind == ModelKind::Fundamental && on_a_plane(judge, model, inliers) {
         return Err(error(judge.kind, ON_A_PLANE));
     }
@@ -135,11 +137,16 @@ pub(super) fn check(judge: &Judge<'_>, model: &Mat3, inliers: &[usize]) -> Resul
 }
 
 impl Claim<'_> {
+    /// The number of different points among all matches, in A or in B, whichever is less.
+    pub(in crate::geometry) fn places(&self) -> usize {
+        distinct(self, &(0..self.points.len()).collect::<Vec<_>>())
+    }
+
     /// Fails when the inliers lie at too few places, at one point, on a line, or are no more than chance explains.
-    pub(in crate::geometry) fn check(&self, model: &Mat3, inliers: &[usize]) -> Result<()> {
+    /// `n` are the different [`places`](Self::places) of all matches.
+    pub(in crate::geometry) fn check(&self, model: &Mat3, inliers: &[usize], n: usize) -> Result<()> {
         let (kind, sample) = (self.kind, self.kind.minimum());
-        let all: Vec<usize> = (0..self.points.len()).collect();
-        let (n, k) = (distinct(self, &all), distinct(self, inliers));
+        let k = distinct(self, inliers);
         // Points within a third of a threshold of a line, or of a point, are taken to lie on it.
         let least = self.threshold * self.threshold / 9.0;
         let [major, minor] = spread(self, inliers);
@@ -163,14 +170,12 @@ impl Claim<'_> {
 fn on_a_plane(judge: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> bool {
     let plane = judge.as_kind(ModelKind::Homography);
     let mut random = Random::new(1);
-    let mut best: Option<Scored> = None;
-    for _ in 0..PARALLAX_SAMPLES {
+    let planes = (0..PARALLAX_SAMPLES).filter_map(|_| {
         let sample: [usize; 3] = std::array::from_fn(|_| inliers[random.below(inliers.len())]);
-        if let Some(found) = plane_through(judge, f, &sample).map(|h| plane.judged(h)) {
-            best = Some(best.filter(|b| b.score >= found.score).unwrap_or(found));
-        }
-    }
-    let Some(best) = best.map(|b| plane.optimise(b)) else { return false };
+        plane_through(judge, f, &sample)
+    });
+    let Some(best) = plane.best_of(&planes.collect::<Vec<_>>()) else { return false };
+    let best = plane.optimise(best);
     let squared = plane.residuals(&best.model);
     let limit = plane.threshold * plane.threshold;
     let off = inliers.iter().filter(|&&i| squared[i] > limit).count();
@@ -213,22 +218,14 @@ pub(super) fn resolve(judge: &Judge<'_>, best: Scored, sample: &[usize]) -> Scor
         return best;
     }
     let mut random = Random::new(sample[0] as u64);
-    let mut found = best;
-    for _ in 0..PARALLAX_SAMPLES {
+    let completed = (0..PARALLAX_SAMPLES).filter_map(|_| {
         let [i, j] = [off[random.below(off.len())], off[random.below(off.len())]];
         let line = |i: usize| cross(times(&h, judge.points.a(i)), judge.points.b(i));
         let e = cross(line(i), line(j));
-        if i == j || dot(e, e) == 0.0 {
-            continue;
-        }
-        if let Some(f) = crate::geometry::matrix::unit(&product(&skew(e), &h)) {
-            let next = judge.judged(f);
-            if next.score > found.score {
-                found = next;
-            }
-        }
-    }
-    if found.score > best.score { judge.optimise(found) } else { best }
+        (i != j).then(|| crate::geometry::matrix::unit(&product(&skew(e), &h))).flatten()
+    });
+    let found = judge.best_of(&completed.collect::<Vec<_>>());
+    found.filter(|found| found.score > best.score).map_or(best, |found| judge.optimise(found))
 }
 
 /// The homography that five or more of a sample's seven matches obey.

@@ -1,18 +1,39 @@
 //! Scoring models over all matches, and improving them.
+//!
+//! Sums over the matches are taken by parts of [`PART`] matches, which threads share: in a part eight sums side by side, of
+//! every eighth match each, which are added in pairs at its end; the parts' sums are then added in their order.
 
 use super::degenerate::Claim;
 use super::minimal;
 use super::points::Points;
-use super::residual::{Normal, residuals};
+use super::residual::{Normal, SUMS, squared, term};
+use super::sampler::{MAX_SAMPLE, Sampler};
 use super::score::Score;
+use super::seven_point::seven_point;
 use super::{RobustOptions, Scored};
-use crate::device::Level;
+use crate::device::{Cpu, dispatch};
 use crate::geometry::ModelKind;
-use crate::geometry::matrix::{Mat3, is_finite};
+use crate::geometry::matrix::{Mat3, flat, is_finite};
+use crate::geometry::real::{WIDTH, lane_of, splat};
+use fearless_simd::{Simd, f64x8, prelude::*};
 
 /// Steps of the optimisation of each new best model, and of the last one.
 const STEPS: usize = 12;
 const LAST_STEPS: usize = 100;
+
+/// The share of the score by which a step must gain for another to follow.
+const GAIN: f64 = 1e-4;
+const LAST_GAIN: f64 = 1e-10;
+
+/// How much wider the first threshold of the optimisation is.
+const WIDE: f64 = 2.5;
+
+/// Matches whose sums are one task, and their vectors.
+const PART: usize = 1024;
+const VECTORS: usize = PART / WIDTH;
+
+/// Parts from which on threads share them.
+const SHARED: usize = 6;
 
 /// The matches, and the score by which models are judged.
 pub(super) struct Judge<'p> {
@@ -25,26 +46,27 @@ pub(super) struct Judge<'p> {
     score: Score,
     /// The score for a start that is off by more than the threshold.
     wide: Score,
-    level: Level,
+    pub(super) cpu: &'p Cpu,
+}
+
+/// The best model of a few samples, and the sample that it comes from.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate {
+    pub(super) scored: Scored,
+    pub(super) sample: [usize; MAX_SAMPLE],
 }
 
 impl<'p> Judge<'p> {
-    pub(super) fn new(kind: ModelKind, points: &'p Points, options: &RobustOptions, level: Level) -> Self {
+    pub(super) fn new(kind: ModelKind, points: &'p Points, options: &RobustOptions, cpu: &'p Cpu) -> Self {
         let threshold = options.threshold_px * points.scale;
-        Self {
-            kind,
-            points,
-            threshold,
-            most_alarms: options.false_alarms.ln(),
-            score: Score::new(threshold),
-            wide: Score::new(WIDE * threshold),
-            level,
-        }
+        let score = Score::new(threshold);
+        let (wide, most_alarms) = (score.widened(WIDE), options.false_alarms.ln());
+        Self { kind, points, threshold, most_alarms, score, wide, cpu }
     }
 
     /// The same matches, for another kind of model.
     pub(super) fn as_kind(&self, kind: ModelKind) -> Self {
-        Self { kind, points: self.points, score: self.score.clone(), wide: self.wide.clone(), ..*self }
+        Self { kind, score: self.score.clone(), wide: self.wide.clone(), ..*self }
     }
 
     /// What the matches are claimed to determine.
@@ -55,9 +77,11 @@ impl<'p> Judge<'p> {
 
     /// Squared residuals of all matches.
     pub(super) fn residuals(&self, m: &Mat3) -> Vec<f64> {
-        let mut squared = vec![0.0; self.points.len()];
-        residuals(self.kind, self.level, m, self.points, &mut squared);
-        squared
+        let mut all = vec![0.0; self.points.vectors() * WIDTH];
+        let (kind, points, m) = (self.kind, self.points, flat(m));
+        dispatch!(self.cpu.level(), simd => residuals(simd, kind, &m, points, &mut all));
+        all.truncate(points.len());
+        all
     }
 
     /// Indices of the matches within the threshold.
@@ -68,52 +92,64 @@ impl<'p> Judge<'p> {
     }
 
     pub(super) fn judged(&self, model: Mat3) -> Scored {
-        Scored { model, score: self.score.total(&self.residuals(&model)) }
+        let (kind, points, m) = (self.kind, self.points, flat(&model));
+        let score = dispatch!(
+            self.cpu.level(),
+            simd => score_all(simd, kind, &m, points, &self.score, f64::NEG_INFINITY)
+        );
+        Scored { model, score: score.unwrap_or(f64::NEG_INFINITY) }
     }
 
-    /// The best model through a sample.
-    pub(super) fn best_of(&self, sample: &[usize]) -> Option<Scored> {
-        let models = minimal::models(self.kind, self.points, sample).into_iter().flatten();
-        let judged = models.filter(is_finite).map(|m| self.judged(m));
-        judged.reduce(|best, next| if next.score > best.score { next } else { best })
+    /// The best of some models; of equal ones the first.
+    pub(super) fn best_of(&self, models: &[Mat3]) -> Option<Scored> {
+        const TOGETHER: usize = 8;
+        let best = |models: &[Mat3]| first_best(models.iter().map(|m| self.judged(*m)), |s| s.score);
+        let tasks = models.len().div_ceil(TOGETHER);
+        let found =
+            self.cpu.map(tasks, |i| best(&models[i * TOGETHER..models.len().min((i + 1) * TOGETHER)]));
+        first_best(found.into_iter().flatten(), |s| s.score)
     }
 
-    /// A few reweighted steps with a wide threshold, then with the right one.
+    /// The best model, of a score above `least`, of the eight samples from a number on; of equal ones the first.
+    pub(super) fn best_of_eight(&self, sampler: &Sampler, first: u64, least: f64) -> Option<Candidate> {
+        let samples: [_; WIDTH] = std::array::from_fn(|i| sampler.draw(first + i as u64));
+        dispatch!(self.cpu.level(), simd => judge_eight(simd, self, &samples, least))
+    }
+
+    /// A few reweighted steps with a wide threshold, then with the right one; from the start with the right one alone
+    /// where that leads nowhere.
     pub(super) fn optimise(&self, start: Scored) -> Scored {
-        let wide = Scored { score: self.wide.total(&self.residuals(&start.model)), ..start };
-        let wide = self.descend(wide, &self.wide, STEPS / 3);
-        let from_wide = self.descend(self.judged(wide.model), &self.score, STEPS);
-        let direct = self.descend(start, &self.score, STEPS);
-        if from_wide.score > direct.score { from_wide } else { direct }
+        self.improved(start, STEPS, GAIN)
     }
 
     /// Reweighted steps until nothing changes.
     pub(super) fn converge(&self, start: Scored) -> Scored {
-        self.descend(self.optimise(start), &self.score, LAST_STEPS)
+        self.improved(start, LAST_STEPS, LAST_GAIN)
+    }
+
+    fn improved(&self, start: Scored, steps: usize, gain: f64) -> Scored {
+        let wide = self.descend(start.model, &self.wide, STEPS / 3, GAIN);
+        let from_wide = self.descend(wide.model, &self.score, steps, gain);
+        if from_wide.score > start.score {
+            return from_wide;
+        }
+        let direct = self.descend(start.model, &self.score, steps, gain);
+        if direct.score > start.score { direct } else { start }
     }
 
     /// Iteratively reweighted Gauss–Newton steps, damped (Levenberg, Marquardt) when one fails to improve.
-    fn descend(&self, start: Scored, score: &Score, steps: usize) -> Scored {
-        let mut best = start;
-        let mut squared = self.residuals(&best.model);
+    fn descend(&self, start: Mat3, score: &Score, steps: usize, gain: f64) -> Scored {
+        let (mut best, mut normal) = self.system(start, score);
         let mut damping = 0.0;
-        let mut normal = None;
         for _ in 0..steps {
-            let system = normal.get_or_insert_with(|| {
-                let weights: Vec<f64> = squared.iter().map(|&r| score.weight(r)).collect();
-                Normal::new(self.kind, &best.model, self.points, &weights)
-            });
-            let stepped = system.step(self.kind, &best.model, damping).filter(is_finite);
-            let next = stepped.map(|model| {
-                let squared = self.residuals(&model);
-                (Scored { model, score: score.total(&squared) }, squared)
-            });
+            let stepped = normal.step(self.kind, &best.model, damping).filter(is_finite);
+            let next = stepped.map(|model| self.system(model, score));
             match next {
                 Some((found, its)) if found.score > best.score => {
                     let gained = found.score - best.score;
-                    (best, squared, normal) = (found, its, None);
+                    (best, normal) = (found, its);
                     damping *= 0.1;
-                    if gained < 1e-10 * best.score {
+                    if gained < gain * best.score {
                         break;
                     }
                 }
@@ -125,7 +161,155 @@ impl<'p> Judge<'p> {
         }
         best
     }
+
+    /// The score of a model, and the weighted system of a step from it.
+    fn system(&self, model: Mat3, score: &Score) -> (Scored, Normal) {
+        let (kind, points, m) = (self.kind, self.points, flat(&model));
+        let level = self.cpu.level();
+        let one = |part: usize| dispatch!(level, simd => system_of(simd, kind, &m, points, score, part));
+        let parts = points.vectors().div_ceil(VECTORS);
+        let found = if parts < SHARED { (0..parts).map(one).collect() } else { self.cpu.map(parts, one) };
+        let mut all = [0.0; SUMS + 1];
+        found.iter().for_each(|part| all.iter_mut().zip(part).for_each(|(sum, s)| *sum += s));
+        let [score, sums @ ..] = all;
+        (Scored { model, score }, Normal::new(&sums))
+    }
 }
 
-/// How much wider the first threshold of the optimisation is.
-const WIDE: f64 = 2.5;
+/// The first of the items with the highest score.
+pub(super) fn first_best<T>(items: impl Iterator<Item = T>, score: impl Fn(&T) -> f64) -> Option<T> {
+    items.reduce(|best, next| if score(&next) > score(&best) { next } else { best })
+}
+
+/// The vectors of a part.
+fn part_of(points: &Points, part: usize) -> std::ops::Range<usize> {
+    part * VECTORS..points.vectors().min((part + 1) * VECTORS)
+}
+
+#[inline(always)]
+fn in_pairs<S: Simd>(sums: f64x8<S>) -> f64 {
+    let pair = |i: usize| sums[i] + sums[i + 4];
+    (pair(0) + pair(2)) + (pair(1) + pair(3))
+}
+
+#[inline(always)]
+fn residuals<S: Simd>(simd: S, kind: ModelKind, m: &[f64; 9], points: &Points, out: &mut [f64]) {
+    let model = splat(simd, m);
+    for i in 0..points.vectors() {
+        squared(kind, &model, points.vector(simd, i)).store_slice(&mut out[i * WIDTH..][..WIDTH]);
+    }
+}
+
+/// The score of a model; `None` as soon as it cannot exceed `least` any more.
+#[inline(always)]
+fn score_all<S: Simd>(
+    simd: S,
+    kind: ModelKind,
+    m: &[f64; 9],
+    points: &Points,
+    score: &Score,
+    least: f64,
+) -> Option<f64> {
+    let model = splat(simd, m);
+    let mut total = 0.0;
+    for part in 0..points.vectors().div_ceil(VECTORS) {
+        let mut sum = f64x8::splat(simd, 0.0);
+        for i in part_of(points, part) {
+            sum += score.vector(simd, squared(kind, &model, points.vector(simd, i)))[0];
+        }
+        total += in_pairs(sum);
+        // A match adds 1 at most.
+        let left = points.len().saturating_sub((part + 1) * PART) as f64;
+        if total + left <= least {
+            return None;
+        }
+    }
+    Some(total)
+}
+
+/// The score of a part, and its sums.
+#[inline(always)]
+fn system_of<S: Simd>(
+    simd: S,
+    kind: ModelKind,
+    m: &[f64; 9],
+    points: &Points,
+    score: &Score,
+    part: usize,
+) -> [f64; SUMS + 1] {
+    let model = splat(simd, m);
+    let mut total = f64x8::splat(simd, 0.0);
+    let mut sums = [total; SUMS];
+    for i in part_of(points, part) {
+        let (gain, term) = term(
+            kind,
+            &model,
+            points.vector(simd, i),
+            #[inline(always)]
+            |squared| score.vector(simd, squared),
+        );
+        total += gain;
+        for k in 0..SUMS {
+            sums[k] += term[k];
+        }
+    }
+    let mut all = [in_pairs(total); SUMS + 1];
+    for k in 0..SUMS {
+        all[k + 1] = in_pairs(sums[k]);
+    }
+    all
+}
+
+/// The best so far of some samples.
+struct Best<'j, 'p> {
+    judge: &'j Judge<'p>,
+    least: f64,
+    candidate: Option<Candidate>,
+}
+
+impl Best<'_, '_> {
+    #[inline(always)]
+    fn take<S: Simd>(&mut self, simd: S, model: Mat3, sample: &[usize; MAX_SAMPLE]) {
+        let Judge { kind, points, score, .. } = self.judge;
+        let least = self.candidate.map_or(self.least, |b| b.scored.score);
+        let score = score_all(simd, *kind, &flat(&model), points, score, least);
+        if let Some(score) = score.filter(|&score| score > least) {
+            self.candidate = Some(Candidate { scored: Scored { model, score }, sample: *sample });
+        }
+    }
+}
+
+#[inline(always)]
+fn judge_eight<S: Simd>(
+    simd: S,
+    judge: &Judge<'_>,
+    samples: &[[usize; MAX_SAMPLE]; WIDTH],
+    least: f64,
+) -> Option<Candidate> {
+    let (kind, points) = (judge.kind, judge.points);
+    let mut best = Best { judge, least, candidate: None };
+    match kind {
+        ModelKind::Fundamental => {
+            let [a, b] = points.gathered(simd, samples);
+            let (one, zero) = (f64x8::splat(simd, 1.0), f64x8::splat(simd, 0.0));
+            let [(f, f_is), (g, g_is), (h, h_is)] = seven_point(&a, &b);
+            let exist = [f_is.select(one, zero), g_is.select(one, zero), h_is.select(one, zero)];
+            let models = [f, g, h];
+            for i in 0..3 * WIDTH {
+                let (lane, root) = (i / 3, i % 3);
+                if exist[root][lane] > 0.0 {
+                    best.take(simd, lane_of(&models[root], lane), &samples[lane]);
+                }
+            }
+        }
+        ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => {
+            for sample in samples {
+                let found = minimal::model(kind, points, &sample[..kind.minimum()]);
+                if let Some(model) = found.filter(is_finite) {
+                    best.take(simd, model, sample);
+                }
+            }
+        }
+    }
+    best.candidate
+}

@@ -1,17 +1,16 @@
 //! The models that exactly fit as few matches as determine them.
 
 use super::points::Points;
-use super::seven_point::seven_point;
 use crate::geometry::ModelKind;
 use crate::geometry::matrix::{Mat3, adjugate, determinant, dot, product, times, transpose};
 
-/// Up to three models through a sample; none when the sample is degenerate.
-pub(in crate::geometry) fn models(kind: ModelKind, p: &Points, sample: &[usize]) -> [Option<Mat3>; 3] {
+/// The model of points through a sample; none when the sample is degenerate. (For fundamental matrices see `seven_point`.)
+pub(in crate::geometry) fn model(kind: ModelKind, p: &Points, sample: &[usize]) -> Option<Mat3> {
     match kind {
-        ModelKind::Homography => [homography(p, sample), None, None],
-        ModelKind::Affine => [affine(p, sample), None, None],
-        ModelKind::Similarity => [similarity(p, sample), None, None],
-        ModelKind::Fundamental => fundamental(p, sample),
+        ModelKind::Homography => homography(p, sample),
+        ModelKind::Affine => affine(p, sample),
+        ModelKind::Similarity => similarity(p, sample),
+        ModelKind::Fundamental => None,
     }
 }
 
@@ -65,10 +64,4 @@ fn similarity(p: &Points, sample: &[usize]) -> Option<Mat3> {
     let tx = p.xb[i] - (c * p.xa[i] - s * p.ya[i]);
     let ty = p.yb[i] - (s * p.xa[i] + c * p.ya[i]);
     Some([[c, -s, tx], [s, c, ty], [0.0, 0.0, 1.0]])
-}
-
-fn fundamental(p: &Points, sample: &[usize]) -> [Option<Mat3>; 3] {
-    let Ok(sample) = <[usize; 7]>::try_from(sample) else { return [None; 3] };
-    let found = seven_point(&sample.map(|i| [p.xa[i], p.ya[i]]), &sample.map(|i| [p.xb[i], p.yb[i]]));
-    found.map(|(m, exists)| exists.then(|| std::array::from_fn(|i| std::array::from_fn(|j| m[3 * i + j]))))
 }

@@ -1,13 +1,13 @@
 //! Robust estimation: the model that most of the matches agree on.
 //!
 //! Samples of as few matches as determine the model (`sampler`, `minimal`) are scored over all matches
-//! (`residual`, `score`); one that beats the best so far is optimised locally (`local`: LO-RANSAC, Chum,
+//! (`residual`, `score`); the best of a batch, if it beats the best so far, is optimised locally (`local`: LO-RANSAC, Chum,
 //! Matas, Kittler 2003, by iteratively reweighted Gauss–Newton steps on the geometric error) and checked for
 //! degeneracy (`degenerate`). It ends when a better model would, with the confidence asked for, have been
 //! drawn. The last step is the same optimisation, to convergence, over all matches.
 //!
-//! Deterministic: samples are drawn in batches of fixed size and judged in their order, whatever the threads;
-//! sums run in the order of the matches; all arithmetic is f64, IEEE operations and square roots only.
+//! Deterministic: a sample follows from its number; what is judged together does not depend on the threads; sums
+//! have a fixed order (`local`); all arithmetic is f64, IEEE operations and square roots only.
 
 pub(crate) mod degenerate;
 mod local;
@@ -18,12 +18,13 @@ pub(super) mod sampler;
 mod score;
 pub(super) mod seven_point;
 
-use super::matrix::Mat3;
+use super::matrix::{Mat3, flat};
+use super::real::WIDTH;
 use super::{Affine, Fundamental, Homography, Model, ModelKind, Similarity};
 use crate::device::Cpu;
 use crate::options::setters;
 use crate::{Error, Result};
-use local::Judge;
+use local::{Judge, first_best};
 use points::Points;
 use sampler::Sampler;
 
@@ -106,8 +107,11 @@ pub struct Estimate {
     pub iterations: usize,
 }
 
-/// Samples judged together. Part of the result: the number of samples drawn is a multiple of it.
-const BATCH: usize = 64;
+/// Samples judged together: as many as were drawn before, within these bounds, so that the threads have more to share the
+/// longer it takes. Part of the result: the best of a batch alone is improved, and the number of samples drawn is a
+/// multiple of the least.
+const BATCH: usize = 128;
+const MOST_TOGETHER: usize = 4096;
 
 /// The model of `kind` that the matches agree on. Matches with coordinates that are not finite are outliers.
 ///
@@ -126,12 +130,14 @@ pub fn estimate(
     let _stage = cpu.stage("estimate");
     let usable = usable(kind, pairs)?;
     let points = Points::new(pairs, &usable);
-    let judge = Judge::new(kind, &points, options, cpu.level());
+    let judge = Judge::new(kind, &points, options, cpu);
     let qualities: Vec<f64> = usable.iter().map(|&i| pairs[i].quality).collect();
     let sampler = Sampler::new(&qualities, kind.minimum(), options.seed);
-    let (best, iterations) = search(&judge, &sampler, options, cpu);
-    let Some(best) = best else { return Err(degenerate::explain(&judge)) };
-    finish(&judge, best, &usable, iterations)
+    cpu.run(|| {
+        let (best, iterations) = search(&judge, &sampler, options);
+        let Some(best) = best else { return Err(degenerate::explain(&judge)) };
+        finish(&judge, best, &usable, iterations)
+    })
 }
 
 /// The model nearest to `start` that the matches agree on: the last step of [`estimate()`] alone, for matches
@@ -150,9 +156,9 @@ pub fn refine(
     let kind = start.kind();
     let usable = usable(kind, pairs)?;
     let points = Points::new(pairs, &usable);
-    let judge = Judge::new(kind, &points, options, cpu.level());
+    let judge = Judge::new(kind, &points, options, cpu);
     let best = judge.judged(points.normalised(kind, &start.matrix()));
-    finish(&judge, best, &usable, 0)
+    cpu.run(|| finish(&judge, best, &usable, 0))
 }
 
 /// How far each match is from a model, in pixels: the residual that [`RobustOptions::threshold_px`] is compared with.
@@ -160,9 +166,9 @@ pub fn refine(
 ///
 /// The estimation judges in normalised coordinates: its residuals differ from these by rounding.
 pub fn residuals(b_from_a: &Model, pairs: &[Correspondence]) -> Vec<f64> {
-    let (kind, m) = (b_from_a.kind(), b_from_a.matrix());
+    let (kind, m) = (b_from_a.kind(), flat(&b_from_a.matrix()));
     let one = |p: &Correspondence| match is_usable(p) {
-        true => residual::squared(kind, &m, p.a, p.b).sqrt(),
+        true => residual::squared(kind, &m, [p.a[0], p.a[1], p.b[0], p.b[1]]).sqrt(),
         false => f64::INFINITY,
     };
     pairs.iter().map(one).collect()
@@ -191,38 +197,23 @@ struct Scored {
 }
 
 /// Draws and judges samples until the confidence is reached.
-fn search(
-    judge: &Judge<'_>,
-    sampler: &Sampler,
-    options: &RobustOptions,
-    cpu: &Cpu,
-) -> (Option<Scored>, usize) {
+fn search(judge: &Judge<'_>, sampler: &Sampler, options: &RobustOptions) -> (Option<Scored>, usize) {
     let size = judge.kind.minimum();
     let mut best: Option<Scored> = None;
     let mut needed = options.max_iterations;
     let mut drawn = 0;
     while drawn < needed {
-        let samples: Vec<_> = (drawn..drawn + BATCH).map(|number| sampler.draw(number as u64)).collect();
-        drawn += BATCH;
-        let parts = BATCH / 8;
-        let found = cpu.map(8, |i| {
-            samples[i * parts..(i + 1) * parts].iter().map(|s| judge.best_of(&s[..size])).collect::<Vec<_>>()
-        });
-        let mut improved = false;
-        for (sample, candidate) in samples.iter().zip(found.into_iter().flatten()) {
-            let Some(candidate) = candidate else { continue };
-            if best.is_none_or(|b| candidate.score > b.score) {
-                let better = degenerate::resolve(judge, judge.optimise(candidate), &sample[..size]);
-                if best.is_none_or(|b| better.score > b.score) {
-                    (best, improved) = (Some(better), true);
-                }
-            }
-        }
-        if let Some(best) = best.filter(|_| improved) {
-            let agreeing = judge.inliers(&best.model).len();
-            let share = agreeing as f64 / judge.points.len() as f64;
-            needed = samples_needed(share, size, options);
-        }
+        let least = best.map_or(0.0, |b| b.score);
+        let batch = drawn.clamp(BATCH, MOST_TOGETHER).min((needed - drawn).next_multiple_of(BATCH));
+        let first = |task: usize| (drawn + task * WIDTH) as u64;
+        let found = judge.cpu.map(batch / WIDTH, |task| judge.best_of_eight(sampler, first(task), least));
+        drawn += batch;
+        let Some(winner) = first_best(found.into_iter().flatten(), |c| c.scored.score) else { continue };
+        let optimised = judge.optimise(winner.scored);
+        let better = degenerate::resolve(judge, optimised, &winner.sample[..size]);
+        let agreeing = judge.inliers(&better.model).len();
+        best = Some(better);
+        needed = samples_needed(agreeing as f64 / judge.points.len() as f64, size, options);
     }
     (best, drawn)
 }

@@ -6,14 +6,21 @@
 use super::Correspondence;
 use crate::geometry::ModelKind;
 use crate::geometry::matrix::{Mat3, product, transpose};
+use crate::geometry::real::WIDTH;
+use fearless_simd::{Simd, f64x8, prelude::*};
 
-/// Normalised points, one array for each coordinate.
+/// Arrays of points are filled up to a multiple of this.
+pub(in crate::geometry) const BLOCK: usize = 64;
+
+/// Normalised points, one array for each coordinate, filled up to whole [`BLOCK`]s with what is not a number and so agrees
+/// with nothing.
 #[derive(Clone, Debug, Default)]
 pub(in crate::geometry) struct Points {
     pub(in crate::geometry) xa: Vec<f64>,
     pub(in crate::geometry) ya: Vec<f64>,
     pub(in crate::geometry) xb: Vec<f64>,
     pub(in crate::geometry) yb: Vec<f64>,
+    matches: usize,
     centre_a: [f64; 2],
     centre_b: [f64; 2],
     /// Normalised length of a pixel.
@@ -32,13 +39,16 @@ impl Points {
         let spread = mean(&|p| 0.5 * (far(p.a, centre_a) + far(p.b, centre_b)));
         let scale = if spread > 0.0 && spread.is_finite() { std::f64::consts::SQRT_2 / spread } else { 1.0 };
         let take = |f: &dyn Fn(&Correspondence) -> f64, c: f64| -> Vec<f64> {
-            indices.iter().map(|&i| (f(&pairs[i]) - c) * scale).collect()
+            let mut column: Vec<f64> = indices.iter().map(|&i| (f(&pairs[i]) - c) * scale).collect();
+            column.resize(indices.len().next_multiple_of(BLOCK), f64::NAN);
+            column
         };
         Self {
             xa: take(&|p| p.a[0], centre_a[0]),
             ya: take(&|p| p.a[1], centre_a[1]),
             xb: take(&|p| p.b[0], centre_b[0]),
             yb: take(&|p| p.b[1], centre_b[1]),
+            matches: indices.len(),
             centre_a,
             centre_b,
             scale,
@@ -46,7 +56,43 @@ impl Points {
     }
 
     pub(in crate::geometry) fn len(&self) -> usize {
-        self.xa.len()
+        self.matches
+    }
+
+    /// How many vectors hold the points.
+    pub(in crate::geometry) fn vectors(&self) -> usize {
+        self.matches.div_ceil(WIDTH)
+    }
+
+    /// A match: x and y in A, x and y in B.
+    #[inline(always)]
+    pub(in crate::geometry) fn places(&self, i: usize) -> [f64; 4] {
+        [self.xa[i], self.ya[i], self.xb[i], self.yb[i]]
+    }
+
+    /// Eight matches side by side.
+    #[inline(always)]
+    pub(in crate::geometry) fn vector<S: Simd>(&self, simd: S, i: usize) -> [f64x8<S>; 4] {
+        let at = |column: &[f64]| f64x8::from_slice(simd, &column[i * WIDTH..][..WIDTH]);
+        [at(&self.xa), at(&self.ya), at(&self.xb), at(&self.yb)]
+    }
+
+    /// The places in A and in B of eight samples of `N` matches, side by side.
+    #[inline(always)]
+    pub(in crate::geometry) fn gathered<S: Simd, const N: usize, const M: usize>(
+        &self,
+        simd: S,
+        eight: &[[usize; M]; WIDTH],
+    ) -> [[[f64x8<S>; 2]; N]; 2] {
+        let mut found = [[[f64x8::splat(simd, 0.0); 2]; N]; 2];
+        for (lane, sample) in eight.iter().enumerate() {
+            for i in 0..N {
+                let [x, y, u, v] = self.places(sample[i]);
+                (found[0][i][0][lane], found[0][i][1][lane]) = (x, y);
+                (found[1][i][0][lane], found[1][i][1][lane]) = (u, v);
+            }
+        }
+        found
     }
 
     /// What became the origin in A and in B, pixels.

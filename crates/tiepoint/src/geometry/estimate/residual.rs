@@ -6,80 +6,63 @@
 //! norms over the first two components: the harmonic mean of the squared distances to the epipolar lines.
 //! Both are twice Sampson's approximation (Hartley, Zisserman 2004, sections 4.2.6 and 11.4.3).
 //!
-//! All in f64, in the order written, without fusing: the same bits at any SIMD level.
+//! All in f64, in the order written, without fusing: the same bits for one match and for eight side by side.
 
-use super::points::Points;
-use crate::device::{Level, dispatch};
 use crate::geometry::ModelKind;
 use crate::geometry::linear::solve;
-use crate::geometry::matrix::{Mat3, adjugate, determinant};
+use crate::geometry::matrix::{Mat3, adjugate, determinant, flat};
 use crate::geometry::model::rank_two;
-use fearless_simd::Simd;
+use crate::geometry::real::{Real, each};
 
-/// Writes r² of every match; infinite behind the horizon.
-pub(super) fn residuals(kind: ModelKind, level: Level, m: &Mat3, p: &Points, out: &mut [f64]) {
-    match kind {
-        ModelKind::Fundamental => dispatch!(level, simd => epipolar(simd, m, p, out)),
-        ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => {
-            dispatch!(level, simd => transfer(simd, m, p, out));
-        }
-    }
-}
-
+/// r² of a match (x, y in A, u, v in B); infinite behind the horizon, and perhaps not a number where the match is none.
 #[inline(always)]
-fn transfer<S: Simd>(_simd: S, m: &Mat3, p: &Points, out: &mut [f64]) {
-    let n = out.len();
-    let (xa, ya, xb, yb) = (&p.xa[..n], &p.ya[..n], &p.xb[..n], &p.yb[..n]);
-    for i in 0..n {
-        out[i] = transfer_error(m, [xa[i], ya[i]], [xb[i], yb[i]]).squared();
-    }
-}
-
-#[inline(always)]
-fn epipolar<S: Simd>(_simd: S, f: &Mat3, p: &Points, out: &mut [f64]) {
-    let n = out.len();
-    let (xa, ya, xb, yb) = (&p.xa[..n], &p.ya[..n], &p.xb[..n], &p.yb[..n]);
-    for i in 0..n {
-        out[i] = epipolar_error(f, [xa[i], ya[i]], [xb[i], yb[i]]).squared();
-    }
-}
-
-/// r² of one match, in the coordinates of its model.
-pub(super) fn squared(kind: ModelKind, m: &Mat3, a: [f64; 2], b: [f64; 2]) -> f64 {
+pub(super) fn squared<R: Real>(kind: ModelKind, m: &[R; 9], places: [R; 4]) -> R {
     match kind {
-        ModelKind::Fundamental => epipolar_error(m, a, b).squared(),
+        ModelKind::Fundamental => Epipolar::new(m, places).squared(),
         ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => {
-            transfer_error(m, a, b).squared()
+            Transfer::new(m, places).squared()
         }
     }
 }
 
 /// A transfer error and its metric.
-struct Transfer {
+struct Transfer<R> {
     /// Denominator, and point in B.
-    w: f64,
-    place: [f64; 2],
-    e: [f64; 2],
+    w: R,
+    place: [R; 2],
+    e: [R; 2],
     /// The symmetric (I + D Dᵀ)⁻¹: xx, xy, yy.
-    metric: [f64; 3],
+    metric: [R; 3],
 }
 
-#[inline(always)]
-fn transfer_error(m: &Mat3, [x, y]: [f64; 2], b: [f64; 2]) -> Transfer {
-    let row = |i: usize| m[i][0] * x + m[i][1] * y + m[i][2];
-    let w = row(2);
-    let (u, v) = (row(0) / w, row(1) / w);
-    let d = |i: usize, at: f64, j: usize| (m[i][j] - at * m[2][j]) / w;
-    let (d00, d01, d10, d11) = (d(0, u, 0), d(0, u, 1), d(1, v, 0), d(1, v, 1));
-    let (cxx, cyy) = (1.0 + (d00 * d00 + d01 * d01), 1.0 + (d10 * d10 + d11 * d11));
-    let cxy = d00 * d10 + d01 * d11;
-    let det = cxx * cyy - cxy * cxy;
-    Transfer { w, place: [u, v], e: [b[0] - u, b[1] - v], metric: [cyy / det, -cxy / det, cxx / det] }
+impl<R: Real> Transfer<R> {
+    #[inline(always)]
+    fn new(m: &[R; 9], [x, y, xb, yb]: [R; 4]) -> Self {
+        let row = |i: usize| m[3 * i] * x + m[3 * i + 1] * y + m[3 * i + 2];
+        let w = row(2);
+        let (u, v) = (row(0) / w, row(1) / w);
+        let d = |i: usize, at: R, j: usize| (m[3 * i + j] - at * m[6 + j]) / w;
+        let (d00, d01, d10, d11) = (d(0, u, 0), d(0, u, 1), d(1, v, 0), d(1, v, 1));
+        let (cxx, cyy) = (d00 * d00 + d01 * d01 + 1.0, d10 * d10 + d11 * d11 + 1.0);
+        let cxy = d00 * d10 + d01 * d11;
+        let det = cxx * cyy - cxy * cxy;
+        Self { w, place: [u, v], e: [xb - u, yb - v], metric: [cyy / det, -cxy / det, cxx / det] }
+    }
+
+    #[inline(always)]
+    fn squared(&self) -> R {
+        let ([ex, ey], [xx, xy, yy]) = (self.e, self.metric);
+        let r = (ex * (xx * ex + xy * ey) + ey * (xy * ex + yy * ey)) * 2.0;
+        let zero = r.constant(0.0);
+        // Written so that NaN becomes infinite.
+        let is_in_front = R::both(self.w.above(zero), zero.at_most(r));
+        R::choose(is_in_front, r, r.constant(f64::INFINITY))
+    }
 }
 
 /// The areas in A and in B of the matches within a residual of 1 of the point `a` or its partner, in units of π.
 pub(super) fn reach(m: &Mat3, a: [f64; 2]) -> [f64; 2] {
-    let t = transfer_error(m, a, [0.0; 2]);
+    let t = Transfer::new(&flat(m), [a[0], a[1], 0.0, 0.0]);
     let [xx, xy, yy] = t.metric;
     // r² = 2 eᵀ (I + D Dᵀ)⁻¹ e ≤ 1 is an ellipse; D⁻¹ takes it to A.
     let in_b = 0.5 / (xx * yy - xy * xy).sqrt();
@@ -89,110 +72,142 @@ pub(super) fn reach(m: &Mat3, a: [f64; 2]) -> [f64; 2] {
     [in_b / (d00 * d11 - d01 * d10).abs(), in_b]
 }
 
-impl Transfer {
-    #[inline(always)]
-    fn squared(&self) -> f64 {
-        let ([ex, ey], [xx, xy, yy]) = (self.e, self.metric);
-        let r = 2.0 * (ex * (xx * ex + xy * ey) + ey * (xy * ex + yy * ey));
-        // Written so that NaN becomes infinite.
-        if self.w > 0.0 && r >= 0.0 { r } else { f64::INFINITY }
-    }
-}
-
 /// The epipolar constraint and its gradient.
-struct Epipolar {
-    product: f64,
-    norm: f64,
+struct Epipolar<R> {
+    product: R,
+    norm: R,
     /// F a and Fᵀ b, first two components.
-    line_b: [f64; 2],
-    line_a: [f64; 2],
+    line_b: [R; 2],
+    line_a: [R; 2],
 }
 
-impl Epipolar {
+impl<R: Real> Epipolar<R> {
     #[inline(always)]
-    fn squared(&self) -> f64 {
-        let r = 2.0 * (self.product * self.product) / self.norm;
-        // 0/0 for a match in both epipoles, which any fundamental matrix allows.
-        if self.norm > 0.0 { r } else { 0.0 }
+    fn new(f: &[R; 9], [x, y, u, v]: [R; 4]) -> Self {
+        let row = |i: usize| f[3 * i] * x + f[3 * i + 1] * y + f[3 * i + 2];
+        let column = |j: usize| f[j] * u + f[3 + j] * v + f[6 + j];
+        let (line_b, line_a) = ([row(0), row(1)], [column(0), column(1)]);
+        let norm =
+            line_b[0] * line_b[0] + line_b[1] * line_b[1] + (line_a[0] * line_a[0] + line_a[1] * line_a[1]);
+        Self { product: u * line_b[0] + v * line_b[1] + row(2), norm, line_b, line_a }
     }
+
+    #[inline(always)]
+    fn squared(&self) -> R {
+        let r = self.product * self.product * 2.0 / self.norm;
+        let zero = r.constant(0.0);
+        // 0/0 for a match in both epipoles, which any fundamental matrix allows.
+        R::choose(self.norm.at_most(zero), zero, r)
+    }
+}
+
+/// Sums of a system: its upper triangle row by row, and its right side.
+pub(super) const SUMS: usize = 54;
+
+/// r² of a match, and what it adds to the system: its weight by r² times `JᵀJ` and `Jᵀe` over the nine elements of the
+/// model. Nothing where the weight is not above 0. `weigh` gives score and weight.
+#[inline(always)]
+pub(super) fn term<R: Real>(
+    kind: ModelKind,
+    m: &[R; 9],
+    places: [R; 4],
+    weigh: impl Fn(R) -> [R; 2],
+) -> (R, [R; SUMS]) {
+    match kind {
+        ModelKind::Fundamental => epipolar_term(m, places, weigh),
+        ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => transfer_term(m, places, weigh),
+    }
+}
+
+/// Where the element (r, c) of the upper triangle stands among the sums.
+const fn place(r: usize, c: usize) -> usize {
+    9 * r + c - r * (r + 1) / 2
 }
 
 #[inline(always)]
-fn epipolar_error(f: &Mat3, [x, y]: [f64; 2], [u, v]: [f64; 2]) -> Epipolar {
-    let row = |i: usize| f[i][0] * x + f[i][1] * y + f[i][2];
-    let column = |j: usize| f[0][j] * u + f[1][j] * v + f[2][j];
-    let (line_b, line_a) = ([row(0), row(1)], [column(0), column(1)]);
-    let norm =
-        line_b[0] * line_b[0] + line_b[1] * line_b[1] + (line_a[0] * line_a[0] + line_a[1] * line_a[1]);
-    Epipolar { product: u * line_b[0] + v * line_b[1] + row(2), norm, line_b, line_a }
+fn transfer_term<R: Real>(m: &[R; 9], places: [R; 4], weigh: impl Fn(R) -> [R; 2]) -> (R, [R; SUMS]) {
+    let t = Transfer::new(m, places);
+    let [score, weight] = weigh(t.squared());
+    let zero = weight.constant(0.0);
+    let counts = weight.above(zero);
+    let kept = |value: R| R::choose(counts, value, zero);
+    let w = R::choose(counts, t.w, weight.constant(1.0));
+    let ([ex, ey], [xx, xy, yy]) = (
+        each(t.e, kept),
+        each(
+            t.metric,
+            #[inline(always)]
+            |v| kept(v) * weight,
+        ),
+    );
+    let ([u, v], [x, y]) = (each(t.place, kept), each([places[0], places[1]], kept));
+    // J has rows (p, 0, −u p) and (0, p, −v p).
+    let p = [x / w, y / w, w.constant(1.0) / w];
+    let (gx, gy) = (xx * ex + xy * ey, xy * ex + yy * ey);
+    let (along_x, along_y) = (xx * u + xy * v, xy * u + yy * v);
+    let far = along_x * u + along_y * v;
+    let mut sums = [zero; SUMS];
+    for r in 0..3 {
+        for c in 0..3 {
+            let square = p[r] * p[c];
+            if r <= c {
+                sums[place(r, c)] = xx * square;
+                sums[place(3 + r, 3 + c)] = yy * square;
+                sums[place(6 + r, 6 + c)] = far * square;
+            }
+            sums[place(r, 3 + c)] = xy * square;
+            sums[place(r, 6 + c)] = -(along_x * square);
+            sums[place(3 + r, 6 + c)] = -(along_y * square);
+        }
+        sums[45 + r] = gx * p[r];
+        sums[48 + r] = gy * p[r];
+        sums[51 + r] = -((gx * u + gy * v) * p[r]);
+    }
+    (score, sums)
 }
 
-/// `JᵀWJ` and `JᵀWr` over the nine elements of a matrix.
+#[inline(always)]
+fn epipolar_term<R: Real>(f: &[R; 9], places: [R; 4], weigh: impl Fn(R) -> [R; 2]) -> (R, [R; SUMS]) {
+    let e = Epipolar::new(f, places);
+    let [score, weight] = weigh(e.squared());
+    let (zero, one) = (weight.constant(0.0), weight.constant(1.0));
+    let counts = R::both(weight.above(zero), e.norm.above(zero));
+    let kept = |value: R| R::choose(counts, value, zero);
+    let norm = R::choose(counts, e.norm, one);
+    let weight = kept(weight) / norm;
+    let (error, slope) = (kept(e.product), kept(e.product) / norm);
+    let [x, y, u, v] = each(places, kept);
+    let (line_b, line_a) = (each(e.line_b, kept), each(e.line_a, kept));
+    let (a, b) = ([x, y, one], [u, v, one]);
+    let mut j = [zero; 9];
+    for k in 0..9 {
+        let (r, c) = (k / 3, k % 3);
+        let line_b = if r < 2 { line_b[r] * a[c] } else { zero };
+        let line_a = if c < 2 { line_a[c] * b[r] } else { zero };
+        j[k] = b[r] * a[c] - slope * (line_b + line_a);
+    }
+    let mut sums = [zero; SUMS];
+    for r in 0..9 {
+        let weighted = weight * j[r];
+        for c in r..9 {
+            sums[place(r, c)] = weighted * j[c];
+        }
+        sums[45 + r] = -(weighted * error);
+    }
+    (score, sums)
+}
+
+/// `JᵀWJ` and `JᵀWe` over the nine elements of a matrix.
 pub(in crate::geometry) struct Normal {
     pub(in crate::geometry) matrix: [[f64; 9]; 9],
     pub(in crate::geometry) right: [f64; 9],
 }
 
 impl Normal {
-    /// The system of matches with weights above 0.
-    pub(super) fn new(kind: ModelKind, m: &Mat3, p: &Points, weights: &[f64]) -> Self {
-        let mut normal = Self { matrix: [[0.0; 9]; 9], right: [0.0; 9] };
-        for (i, &weight) in weights.iter().enumerate().filter(|(_, w)| **w > 0.0) {
-            let (a, b) = ([p.xa[i], p.ya[i]], [p.xb[i], p.yb[i]]);
-            match kind {
-                ModelKind::Fundamental => normal.add_epipolar(m, a, b, weight),
-                ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => {
-                    normal.add_transfer(m, a, b, weight);
-                }
-            }
-        }
-        for i in 0..9 {
-            (0..i).for_each(|j| normal.matrix[i][j] = normal.matrix[j][i]);
-        }
-        normal
-    }
-
-    fn add(&mut self, j: &[f64; 9], k: &[f64; 9], weight: f64, error: f64) {
-        for (r, j) in j.iter().enumerate() {
-            let f = weight * j;
-            (r..9).for_each(|c| self.matrix[r][c] += f * k[c]);
-            self.right[r] += f * error;
-        }
-    }
-
-    fn add_transfer(&mut self, m: &Mat3, a: [f64; 2], b: [f64; 2], weight: f64) {
-        let t = transfer_error(m, a, b);
-        let [xx, xy, yy] = t.metric;
-        let point = [a[0] / t.w, a[1] / t.w, 1.0 / t.w];
-        let mut jx = [0.0; 9];
-        let mut jy = [0.0; 9];
-        for c in 0..3 {
-            (jx[c], jy[3 + c]) = (point[c], point[c]);
-            (jx[6 + c], jy[6 + c]) = (-t.place[0] * point[c], -t.place[1] * point[c]);
-        }
-        // The metric's Cholesky factor makes the two errors independent: M = Lᵀ L.
-        let l0 = xx.sqrt();
-        let l1 = xy / l0;
-        let l2 = (yy - l1 * l1).max(0.0).sqrt();
-        let first = std::array::from_fn(|c| l0 * jx[c] + l1 * jy[c]);
-        let second = std::array::from_fn(|c| l2 * jy[c]);
-        self.add(&first, &first, weight, l0 * t.e[0] + l1 * t.e[1]);
-        self.add(&second, &second, weight, l2 * t.e[1]);
-    }
-
-    fn add_epipolar(&mut self, f: &Mat3, [x, y]: [f64; 2], [u, v]: [f64; 2], weight: f64) {
-        let e = epipolar_error(f, [x, y], [u, v]);
-        if e.norm <= 0.0 || e.norm.is_nan() {
-            return;
-        }
-        let (a, b) = ([x, y, 1.0], [u, v, 1.0]);
-        let j: [f64; 9] = std::array::from_fn(|k| {
-            let (r, c) = (k / 3, k % 3);
-            let line_b = if r < 2 { e.line_b[r] * a[c] } else { 0.0 };
-            let line_a = if c < 2 { e.line_a[c] * b[r] } else { 0.0 };
-            (b[r] * a[c] - e.product / e.norm * (line_b + line_a)) / e.norm.sqrt()
-        });
-        self.add(&j, &j, weight, -e.product / e.norm.sqrt());
+    /// Of the sums of [`term`].
+    pub(super) fn new(sums: &[f64; SUMS]) -> Self {
+        let matrix = std::array::from_fn(|r| std::array::from_fn(|c| sums[place(r.min(c), r.max(c))]));
+        Self { matrix, right: std::array::from_fn(|r| sums[45 + r]) }
     }
 
     /// The model one damped step on: λ is added as a share of the diagonal.

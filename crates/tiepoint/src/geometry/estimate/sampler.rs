@@ -5,6 +5,7 @@
 //! thread, and a GPU, can draw any of them.
 
 use crate::synth::{Random, finish};
+use std::sync::Arc;
 
 /// Largest sample.
 pub(in crate::geometry) const MAX_SAMPLE: usize = 7;
@@ -17,7 +18,7 @@ const UNIFORM_AFTER: f64 = 200_000.0;
 pub(in crate::geometry) struct Sampler {
     key: u64,
     /// Matches, best first.
-    order: Vec<u32>,
+    order: Arc<[u32]>,
     size: usize,
     /// Up to which number samples come from the best `size`, `size` + 1, … matches; later ones from all.
     until: Vec<u64>,
@@ -30,13 +31,13 @@ impl Sampler {
         let quality = |i: u32| qualities[i as usize];
         order.sort_by(|&i, &j| quality(j).total_cmp(&quality(i)).then(i.cmp(&j)));
         let alike = order.first().zip(order.last()).is_none_or(|(&i, &j)| quality(i) == quality(j));
-        Self::keyed(order, !alike, size, UNIFORM_AFTER, finish(seed))
+        Self::keyed(order.into(), !alike, size, UNIFORM_AFTER, finish(seed))
     }
 
     /// A sampler of `size` of the matches, given best first; all are alike unless `graded`. Of `uniform_after` samples as
     /// many hold the same matches as if all were drawn from all.
     pub(in crate::geometry) fn keyed(
-        order: Vec<u32>,
+        order: Arc<[u32]>,
         graded: bool,
         size: usize,
         uniform_after: f64,

@@ -28,15 +28,19 @@ pub(in crate::geometry) fn null_space<R: Real, const ROWS: usize, const NULL: us
         scales[k] = first.constant(1.0) / (norm * (norm + first.magnitude()));
         rows[k][k] = first + norm.with_sign(first);
         let (done, rest) = rows.split_at_mut(k + 1);
-        rest.iter_mut().for_each(|row| reflect(&done[k], scales[k], k, row));
+        for row in rest {
+            reflect(&done[k], scales[k], k, row);
+        }
     }
-    std::array::from_fn(|n| {
-        let zero = rows[0][0].constant(0.0);
-        let mut vector = [zero; 9];
+    let zero = rows[0][0].constant(0.0);
+    let mut space = [[zero; 9]; NULL];
+    for (n, vector) in space.iter_mut().enumerate() {
         vector[ROWS + n] = zero.constant(1.0);
-        (0..ROWS).rev().for_each(|k| reflect(&rows[k], scales[k], k, &mut vector));
-        vector
-    })
+        for k in (0..ROWS).rev() {
+            reflect(&rows[k], scales[k], k, vector);
+        }
+    }
+    space
 }
 
 /// Reflects `row`, of which the elements before `k` stay.
@@ -89,13 +93,13 @@ fn roots<R: Real>(a: R, b: R, c: R) -> [R; 3] {
     let product = b + first * (a + first);
     let wing = (half * half - product).root();
     let second = half + wing.with_sign(half);
-    [first, second, product / second].map(|t| {
-        let mut t = t;
+    let mut all = [first, second, product / second];
+    for t in &mut all {
         for _ in 0..POLISH {
-            t = t - (((t + a) * t + b) * t + c) / ((t * 3.0 + a * 2.0) * t + b);
+            *t = *t - (((*t + a) * *t + b) * *t + c) / ((*t * 3.0 + a * 2.0) * *t + b);
         }
-        t
-    })
+    }
+    all
 }
 
 /// Roots farther out are as good as infinite.
@@ -108,24 +112,48 @@ pub(in crate::geometry) fn seven_point<R: Real>(
     b: &[[R; 2]; 7],
 ) -> [(Matrix<R>, R::Mask); 3] {
     let one = a[0][0].constant(1.0);
-    let mut rows: [[R; 9]; 7] = std::array::from_fn(|i| epipolar_row(a[i], b[i], one));
+    let mut rows = [[one; 9]; 7];
+    for i in 0..7 {
+        rows[i] = epipolar_row(a[i], b[i], one);
+    }
     let [f, g]: [[R; 9]; 2] = null_space(&mut rows);
     // The one of greater determinant goes with t, so that the cubic has a leading term.
     let (df, dg) = (determinant(&f), determinant(&g));
     let swapped = df.magnitude().above(dg.magnitude());
-    let first: Matrix<R> = std::array::from_fn(|i| R::choose(swapped, g[i], f[i]));
-    let second: Matrix<R> = std::array::from_fn(|i| R::choose(swapped, f[i], g[i]));
+    let (mut first, mut second, mut plus, mut minus) = (f, g, f, g);
+    for i in 0..9 {
+        first[i] = R::choose(swapped, g[i], f[i]);
+        second[i] = R::choose(swapped, f[i], g[i]);
+        (plus[i], minus[i]) = (first[i] + second[i], first[i] - second[i]);
+    }
     let (d0, d3) = (R::choose(swapped, dg, df), R::choose(swapped, df, dg));
     // det (first + t second) at 1 and −1.
-    let plus = determinant(&std::array::from_fn(|i| first[i] + second[i]));
-    let minus = determinant(&std::array::from_fn(|i| first[i] - second[i]));
+    let (plus, minus) = (determinant(&plus), determinant(&minus));
     let d2 = (plus + minus) * 0.5 - d0;
     let d1 = (plus - minus) * 0.5 - d3;
-    roots(d2 / d3, d1 / d3, d0 / d3).map(|t| {
-        let model: Matrix<R> = std::array::from_fn(|i| first[i] + t * second[i]);
-        let near = one.constant(FARTHEST).above(t.magnitude());
-        (model, R::both(near, oriented(&model, a, b)))
-    })
+    let [r, s, t] = roots(d2 / d3, d1 / d3, d0 / d3);
+    [
+        solution(&first, &second, r, a, b),
+        solution(&first, &second, s, a, b),
+        solution(&first, &second, t, a, b),
+    ]
+}
+
+/// first + t second, and whether it is one that the matches can be seen by.
+#[inline(always)]
+fn solution<R: Real>(
+    first: &Matrix<R>,
+    second: &Matrix<R>,
+    t: R,
+    a: &[[R; 2]; 7],
+    b: &[[R; 2]; 7],
+) -> (Matrix<R>, R::Mask) {
+    let mut model = *first;
+    for i in 0..9 {
+        model[i] = first[i] + t * second[i];
+    }
+    let near = t.constant(FARTHEST).above(t.magnitude());
+    (model, R::both(near, oriented(&model, a, b)))
 }
 
 /// The constraint of a match on the nine elements of a matrix.
@@ -148,24 +176,27 @@ pub(in crate::geometry) fn oriented<R: Real, const N: usize>(
         [f[5] * f[6] - f[3] * f[8], f[0] * f[8] - f[2] * f[6], f[2] * f[3] - f[0] * f[5]],
         [f[3] * f[7] - f[4] * f[6], f[1] * f[6] - f[0] * f[7], f[0] * f[4] - f[1] * f[3]],
     ];
-    let e: [R; 3] = std::array::from_fn(|j| {
-        adjugate[0][j] * MIXTURE[0] + adjugate[1][j] * MIXTURE[1] + adjugate[2][j] * MIXTURE[2]
-    });
-    let sign = |i: usize| {
-        let ([x, y], [u, v]) = (a[i], b[i]);
-        let line = [f[0] * x + f[1] * y + f[2], f[3] * x + f[4] * y + f[5], f[6] * x + f[7] * y + f[8]];
-        let toward = [e[1] - e[2] * v, e[2] * u - e[0], e[0] * v - e[1] * u];
-        toward[0] * line[0] + toward[1] * line[1] + toward[2] * line[2]
-    };
+    let mut e = adjugate[0];
+    for j in 0..3 {
+        e[j] = adjugate[0][j] * MIXTURE[0] + adjugate[1][j] * MIXTURE[1] + adjugate[2][j] * MIXTURE[2];
+    }
     let zero = e[0].constant(0.0);
-    let first = sign(0);
+    let first = side(f, &e, a[0], b[0]);
     let (mut positive, mut negative) = (first.above(zero), zero.above(first));
     for i in 1..N {
-        let s = sign(i);
+        let s = side(f, &e, a[i], b[i]);
         positive = R::both(positive, s.above(zero));
         negative = R::both(negative, zero.above(s));
     }
     R::either(positive, negative)
+}
+
+/// (e × b) · (F a).
+#[inline(always)]
+fn side<R: Real>(f: &Matrix<R>, e: &[R; 3], [x, y]: [R; 2], [u, v]: [R; 2]) -> R {
+    let line = [f[0] * x + f[1] * y + f[2], f[3] * x + f[4] * y + f[5], f[6] * x + f[7] * y + f[8]];
+    let toward = [e[1] - e[2] * v, e[2] * u - e[0], e[0] * v - e[1] * u];
+    toward[0] * line[0] + toward[1] * line[1] + toward[2] * line[2]
 }
 
 #[cfg(test)]

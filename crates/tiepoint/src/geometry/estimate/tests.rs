@@ -85,7 +85,8 @@ impl Scene {
         let fresh: Vec<_> = (0..200).map(|_| self.pair(0.0)).collect();
         let points = Points::new(&fresh, &(0..200).collect::<Vec<_>>());
         let options = RobustOptions::default().with_threshold_px(1.0);
-        let judge = Judge::new(self.kind, &points, &options, Cpu::sequential().level());
+        let cpu = Cpu::sequential();
+        let judge = Judge::new(self.kind, &points, &options, &cpu);
         let squared = judge.residuals(&points.normalised(self.kind, &model.matrix()));
         squared.iter().map(|r| r.sqrt()).sum::<f64>() / 200.0 / points.scale
     }

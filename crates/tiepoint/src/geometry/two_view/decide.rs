@@ -27,7 +27,8 @@ struct Supported {
 
 impl Models {
     pub(super) fn new(prepared: &Prepared, found: FoundAll, options: &TwoViewOptions) -> Self {
-        let supported = |found: Option<Found>| -> Option<Supported> {
+        let mut places = None;
+        let mut supported = |found: Option<Found>| -> Option<Supported> {
             let found = found.filter(|f| f.inliers as usize >= options.min_inliers)?;
             let inliers = prepared.inliers(&found);
             let (kind, threshold) = match found.kind {
@@ -39,7 +40,8 @@ impl Models {
             };
             let most_alarms = options.false_alarms.ln();
             let claim = Claim { kind, points: &prepared.points, threshold, most_alarms };
-            claim.check(&found.model, &inliers).is_ok().then_some(Supported { found, inliers })
+            let n = *places.get_or_insert_with(|| claim.places());
+            claim.check(&found.model, &inliers, n).is_ok().then_some(Supported { found, inliers })
         };
         Self {
             homography: supported(found.homography),

@@ -253,7 +253,7 @@ fn on_gpu(
 ) -> Result<Vec<TwoView>> {
     let prepared = cpu.map(pairs.len(), |i| Prepared::new(&pairs[i], options));
     let searched: Vec<&Prepared> = prepared.iter().flatten().collect();
-    let found = consensus::gpu::search_all(gpu, &searched, budget)?;
+    let found = consensus::gpu::search_all(gpu, &searched, budget, cpu)?;
     let mut found = found.into_iter();
     let found: Vec<_> = prepared.iter().map(|p| p.as_ref().and_then(|p| Some((p, found.next()?)))).collect();
     Ok(cpu.map(pairs.len(), |i| match found[i] {

@@ -1,30 +1,36 @@
 // Cost aggregation: the recurrence of mod.rs along all paths of a pass, whose sum is stored.
 //
 // A pass walks over the image in rows, from the top left forwards and from the bottom right backwards; u and v count
-// columns and rows in its order. A row is walked by LANES lanes, each with EACH disparities, two in a word. The ROWS rows
-// of a group go side by side, each SKEW columns behind the one above, and hand their path costs over in local memory.
-// Groups take their numbers in the order in which they begin, so that the one waited for has begun.
+// columns and rows in its order. A row is walked by LANES lanes of a warp, each with EACH disparities, and a warp walks
+// ROWS_OF_WARP rows. The ROWS rows of a group go side by side, each SKEW columns behind the one above, and hand their path
+// costs over in local memory. Groups of rows are handed out in order, to whichever work group is free, so that the one
+// waited for has begun.
 //
 // Places, not disparities, lie side by side: place p is disparity p forwards and PADDED - 1 - p backwards, so that from
-// one pixel to the next the right pixels move up by one place in both passes.
+// one pixel to the next the right pixels move up by one place in both passes. Word j of a lane holds its places j and
+// j + PAIRS, so that the words beside it hold the places beside these.
 //
-// Path costs are handed over less their least value; 0 everywhere begins a path. Where there is no disparity the cost
-// is args.far, the greatest path cost: it never lowers another, and sums of eight stay below 2^16.
+// Path costs are handed over less their least value. Where a path begins P2 is 0, which makes whatever came before it 0
+// everywhere: rows and columns outside the image need no care. Where there is no disparity the cost is args.far, the
+// greatest path cost: it never lowers another, and sums of eight stay below 2^16.
 //
-// Between groups. The last rows of a group write their path costs into global memory, where DEPTH guests of the next
-// group fetch them: rows without pixels of their own, ahead of the others. Two buffers serve all groups of a walk in
-// turn. A word says in its highest bit whose it is, as that bit changes from one use of a buffer to the next: no fence
-// and no count of columns is needed. A guest begins when the group above has begun to write, and fetches AHEAD columns
-// ahead. Thus what it finds is at most one use old, and it cannot mistake the words of the group four before for those
-// of the group above: that one's rows lie too far behind.
+// Between groups. The last rows of a group write their path costs into global memory, from which a warp of the next group,
+// the guest, brings them into its local memory as the rows above its first one. Two buffers serve all groups of a walk in
+// turn. A word says in its highest bit whose it is, as that bit changes from one use of a buffer to the next: no fence and
+// no count of columns is needed. A guest begins when the group above has begun to write, and fetches AHEAD columns ahead.
+// Thus what it finds is at most one use old, and it cannot mistake the words of the group four before for those of the group
+// above: that one's rows lie too far behind.
 
 #define PAIRS (EACH / 2)
 #define PADDED (EACH * LANES)
 // Words of a path at a pixel.
 #define PATH (PADDED / 2)
-// More than any penalty.
-#define FAR 0x3fffu
-#define MARK 0x80000000u
+// Words that a lane moves at once.
+#define VECTOR (PAIRS % 4 == 0 ? 4 : 2)
+#define ROWS_OF_WARP (WARP / LANES)
+#define WARPS (ROWS / ROWS_OF_WARP)
+// In both words, as not every device writes two at once.
+#define MARK 0x8000000080000000ul
 
 FUNCTION i32 held(i32 x, i32 width) { return MIN_I(MAX_I(x, 0), width - 1); }
 
@@ -65,75 +71,98 @@ FUNCTION void store(LOCAL_POINTER u32 *to, const u32 path[PAIRS], i32 lane) {
 }
 #endif
 
-// The same at the boundary to another group.
-FUNCTION void fetch(u32 path[PAIRS], const volatile GLOBAL u32 *from, i32 lane) {
+// The same to another group.
+FUNCTION void hand_over(volatile GLOBAL u64 *to, const u32 path[PAIRS], u64 mark, i32 lane) {
     UNROLL
-    for (i32 j = 0; j < PAIRS; j++) path[j] = from[j * LANES + lane];
-}
-
-FUNCTION void hand_over(volatile GLOBAL u32 *to, const u32 path[PAIRS], u32 mark, i32 lane) {
-    UNROLL
-    for (i32 j = 0; j < PAIRS; j++) to[j * LANES + lane] = path[j] | mark;
-}
-
-// Waits for words that are marked so.
-FUNCTION void expect(u32 path[PAIRS], const volatile GLOBAL u32 *from, u32 mark, i32 lane) {
-    UNROLL
-    for (i32 j = 0; j < PAIRS; j++) {
-        while ((path[j] & MARK) != mark) path[j] = from[j * LANES + lane];
-        path[j] &= ~MARK;
+    for (i32 j = 0; j < PAIRS; j += 2) {
+        to[(j / VECTOR * LANES + lane) * (VECTOR / 2) + j % VECTOR / 2] = (u64)path[j + 1] << 32 | path[j] | mark;
     }
 }
 
-// L(p, .) from L(p - r, .), both less their least value; adds L to the sums. `edges` keep the disparities before the
-// first and after the last out of the way.
-FUNCTION void extend(u32 path[PAIRS], const u32 costs[PAIRS], u32 sums[PAIRS], u32 p1, u32 p2, const u32 edges[2]) {
+// L(p, .) from L(p - r, .), both less their least value, but for that of L(p, .) itself, which is returned for this lane.
+FUNCTION u32 extend(u32 path[PAIRS], const u32 costs[PAIRS], u32 sums[PAIRS], u32 p1, u32 p2, const u32 edges[2]) {
+    UNROLL
+    for (i32 j = 0; j < PAIRS; j++) path[j] = PAIR_MIN(path[j], p2);
+    // A place beyond the first or last is given the cost of that one, which changes nothing.
 #if LANES > 1
-    const u32 before = SHUFFLE_UP(path[PAIRS - 1]) + edges[0], after = SHUFFLE_DOWN(path[0]) + edges[1];
+    const u32 ends = PAIR_ENDS(path[0], path[PAIRS - 1]);
+    const u32 before = BYTES_OF(SHUFFLE_UP(ends, LANES), path[PAIRS - 1], edges[0]);
+    const u32 after = BYTES_OF(path[0], SHUFFLE_DOWN(ends, LANES), edges[1]);
 #else
-    const u32 before = FAR << 16, after = FAR;
+    const u32 before = PAIR_LOWS(path[0], path[PAIRS - 1]), after = PAIR_HIGHS(path[0], path[PAIRS - 1]);
 #endif
-    u32 below = PAIR_BETWEEN(before, path[0]), least = 0u;
+    u32 below = before, least = 0u;
     UNROLL
     for (i32 j = 0; j < PAIRS; j++) {
-        const u32 next = j + 1 < PAIRS ? path[j + 1 < PAIRS ? j + 1 : j] : after;
-        const u32 above = PAIR_BETWEEN(path[j], next);
-        const u32 best = PAIR_MIN3(PAIR_MIN(below, above) + p1, path[j], p2) + costs[j];
+        const u32 here = path[j], above = j + 1 < PAIRS ? path[j + 1 < PAIRS ? j + 1 : j] : after;
+        const u32 best = PAIR_MIN3(below + p1, above + p1, here) + costs[j];
         least = j == 0 ? best : PAIR_MIN(least, best);
         sums[j] += best;
         path[j] = best;
-        below = above;
+        below = here;
     }
-    least = PAIR_MIN(least, PAIR_BETWEEN(least, least));
-#if LANES > 1
-    // Both halves are the same: the least word holds the least of each.
-    least = WARP_MIN(least);
-#endif
-    UNROLL
-    for (i32 j = 0; j < PAIRS; j++) path[j] -= least;
+    return least;
 }
 
-#if SUM_BYTES == 1
-#define SUM_WORDS (EACH / 4)
-FUNCTION u32 sum_word(const u32 sums[PAIRS], i32 j) { return LOW_BYTES(sums[2 * j], sums[2 * j + 1]); }
+// The least of all lanes of a row for all paths, in both halves of a word.
+FUNCTION void spread_least(u32 least[PATHS]) {
+#if PATHS == 1
+    u32 both = PAIR_MIN(least[0], PAIR_BETWEEN(least[0], least[0]));
+#if LANES > 1
+    UNROLL
+    for (i32 mask = LANES / 2; mask > 0; mask /= 2) both = PAIR_MIN(both, SHUFFLE_XOR(both, mask));
+#endif
+    least[0] = both;
 #else
-#define SUM_WORDS PAIRS
-FUNCTION u32 sum_word(const u32 sums[PAIRS], i32 j) { return sums[j]; }
+    // Two paths in a word.
+    u32 two[PATHS / 2];
+    UNROLL
+    for (i32 k = 0; k < PATHS; k += 2) {
+        two[k / 2] = PAIR_MIN(PAIR_LOWS(least[k], least[k + 1]), PAIR_HIGHS(least[k], least[k + 1]));
+    }
+#if LANES > 1
+    UNROLL
+    for (i32 mask = LANES / 2; mask > 0; mask /= 2) {
+        UNROLL
+        for (i32 k = 0; k < PATHS / 2; k++) two[k] = PAIR_MIN(two[k], SHUFFLE_XOR(two[k], mask));
+    }
+#endif
+    UNROLL
+    for (i32 k = 0; k < PATHS; k += 2) {
+        least[k] = PAIR_LOWS(two[k / 2], two[k / 2]);
+        least[k + 1] = PAIR_HIGHS(two[k / 2], two[k / 2]);
+    }
+#endif
+}
+
+// The words of the sums of a lane's places, in order.
+#define SUM_WORDS (EACH * SUM_BYTES / 4)
+#if SUM_BYTES == 2
+FUNCTION u32 sum_word(const u32 sums[PAIRS], i32 i) {
+    return i < PAIRS / 2 ? PAIR_LOWS(sums[2 * i], sums[2 * i + 1]) : PAIR_HIGHS(sums[2 * i - PAIRS], sums[2 * i + 1 - PAIRS]);
+}
+#elif PAIRS == 2
+FUNCTION u32 sum_word(const u32 sums[PAIRS], i32 i) { return sums[0] + sums[1] * 256u; }
+#else
+FUNCTION u32 sum_word(const u32 sums[PAIRS], i32 i) {
+    const i32 j = i < PAIRS / 4 ? 4 * i : 4 * i - PAIRS;
+    const u32 a = sums[j] + sums[j + 1] * 256u, b = sums[j + 2] + sums[j + 3] * 256u;
+    return i < PAIRS / 4 ? PAIR_LOWS(a, b) : PAIR_HIGHS(a, b);
+}
 #endif
 
 FUNCTION void store_sums(GLOBAL u32 *to, const u32 sums[PAIRS]) {
 #if SUM_WORDS % 4 == 0
     UNROLL
-    for (i32 j = 0; j < SUM_WORDS; j += 4) {
-        *(GLOBAL u32x4 *)(to + j) =
-            U32X4(sum_word(sums, j), sum_word(sums, j + 1), sum_word(sums, j + 2), sum_word(sums, j + 3));
+    for (i32 i = 0; i < SUM_WORDS; i += 4) {
+        *(GLOBAL u32x4 *)(to + i) =
+            U32X4(sum_word(sums, i), sum_word(sums, i + 1), sum_word(sums, i + 2), sum_word(sums, i + 3));
     }
 #elif SUM_WORDS % 2 == 0
     UNROLL
-    for (i32 j = 0; j < SUM_WORDS; j += 2) *(GLOBAL u64 *)(to + j) = (u64)sum_word(sums, j + 1) << 32 | sum_word(sums, j);
+    for (i32 i = 0; i < SUM_WORDS; i += 2) *(GLOBAL u64 *)(to + i) = (u64)sum_word(sums, i + 1) << 32 | sum_word(sums, i);
 #else
-    UNROLL
-    for (i32 j = 0; j < SUM_WORDS; j++) to[j] = sum_word(sums, j);
+    to[0] = sum_word(sums, 0);
 #endif
 }
 
@@ -146,174 +175,205 @@ FUNCTION u32 pixel_cost(const u32 left[PLANES], const u32 right[PLANES], u32 gre
     return cost(left, right, table);
 }
 
-// Loads what step t needs: the newest right pixel, the left one, P2.
-#define LOAD_AHEAD(phase, t) { \
-    const i32 ahead = (t) - SKEW * q, x = held(backward ? width - 1 - ahead : ahead, width); \
+// What a row needs of PHASES columns, in words of local memory: P2 of all paths, the left pixels, the right pixels that
+// come to its first place.
+#define STAGED_LEFT (PHASES * PATHS)
+#define STAGED_RIGHT (STAGED_LEFT + PHASES * PLANES)
+#define STAGED (STAGED_RIGHT + PHASES * PLANES)
+// How many of `n` fall to a lane of a row.
+#define SHARE(n) (((n) + LANES - 1) / LANES)
+
+// Copies these for the columns from `from` on, a share by each lane of the row.
+#define STAGE(to, from) { \
     UNROLL \
-    for (i32 w = 0; w < PLANES; w++) { \
-        ahead_right[phase][w] = (right_row + w * area)[(u32)held(first + step * ahead, width)]; \
-        ahead_left[phase][w] = (left_row + w * area)[(u32)x]; \
+    for (i32 i = 0; i < SHARE(PHASES * PATHS); i++) { \
+        const i32 at = i * LANES + lane, c = held((from) + at / PATHS, width); \
+        if (at < PHASES * PATHS) { \
+            COPY_MEANWHILE((to) + at, p2_row + (u32)((backward ? width - 1 - c : c) * PATHS + at % PATHS)); \
+        } \
     } \
     UNROLL \
-    for (i32 k = 0; k < PATHS; k++) ahead_p2[phase][k] = p2_row[(u32)(x * PATHS + k)]; \
+    for (i32 i = 0; i < SHARE(PHASES); i++) { \
+        const i32 at = i * LANES + lane, c = (from) + at; \
+        const i32 l = held(backward ? width - 1 - c : c, width), r = held(right_origin + step * c, width); \
+        if (at < PHASES) { \
+            UNROLL \
+            for (i32 w = 0; w < PLANES; w++) { \
+                COPY_MEANWHILE((to) + (STAGED_LEFT + w * PHASES + at), left_row + w * area + (u32)l); \
+                COPY_MEANWHILE((to) + (STAGED_RIGHT + w * PHASES + at), right_row + w * area + (u32)r); \
+            } \
+        } \
+    } \
 }
 
-// Row q of a group keeps the paths of direction k for row q + dy, which needs them dx + SKEW dy steps later.
-#define SLOT(q, offset, slots, t) (ring + (q) * RING_ROW + (offset) + ((t) & ((slots) - 1)) * PATH)
+#if ROWS_OF_WARP > 1 || LANES > 1
+#define ROWS_SYNC() WARP_SYNC()
+#else
+#define ROWS_SYNC()
+#endif
+
+// A row keeps the paths of direction k for the row dy below, which needs them dx + SKEW dy steps later.
+#define SLOT(row_ring, offset, slots, t) ((row_ring) + (offset) + ((t) & ((slots) - 1)) * PATH)
 
 #define TAKE(k, dx, dy, offset, slots, handed) \
-    load(paths[k], SLOT(q - (dy), offset, slots, phase - (dx) - SKEW * (dy)), lane);
+    load(paths[k], SLOT(ring - (dy) * RING_ROW, offset, slots, phase - (dx) - SKEW * (dy)), lane);
 
 #define EXTEND(k, dx, dy, offset, slots, handed) \
-    extend(paths[k], costs, sums, args.p1, p2[k], edges);
-
-#define BEGIN(k, dx, dy, offset, slots, handed) \
-    UNROLL \
-    for (i32 j = 0; j < PAIRS; j++) paths[k][j] = 0u;
+    least[k] = extend(paths[k], costs, sums, args.p1, staged[phase * PATHS + (k)], edges);
 
 #define KEEP(k, dx, dy, offset, slots, handed) \
-    if (q + (dy) < ROWS + DEPTH) store(SLOT(q, offset, slots, phase), paths[k], lane);
+    if (row + (dy) < ROWS) store(SLOT(ring, offset, slots, phase), paths[k], lane);
 
 #define HAND_OVER(k, dx, dy, offset, slots, handed) \
-    if (q + (dy) >= ROWS + DEPTH) { \
-        hand_over(below + ((u64)u * HANDED + (handed) + (ROWS + DEPTH - 1 - q)) * PATH, paths[k], below_mark, lane); \
+    if (row + (dy) >= ROWS) { \
+        hand_over(below + ((u64)u * HANDED + (handed) + (ROWS - 1 - row)) * (PATH / 2), paths[k], below_mark, lane); \
     }
 
-// Where a guest finds the paths of direction k at a column.
-#define HANDED_AT(column, handed) (above + ((u64)(column) * HANDED + (handed) + (DEPTH - 1 - q)) * PATH)
+// Words of two that a lane of the guest brings of a path, if it brings any.
+#define BROUGHT ((PATH / 2 + WARP - 1) / WARP)
+#define BRINGS(at) (PATH / 2 % WARP == 0 || (at) < PATH / 2)
+
+// Those of direction k that lie DEPTH - g rows above the group, at the nearest column inside: `do` for each.
+#define EACH_BROUGHT(k, dy, handed, do) \
+    UNROLL \
+    for (i32 g = DEPTH - (dy); g < DEPTH; g++) { \
+        UNROLL \
+        for (i32 i = 0; i < BROUGHT; i++) { \
+            const i32 at = i * WARP + LANE_X, number = (handed) + DEPTH - 1 - g; \
+            if (BRINGS(at)) { do; } \
+        } \
+    }
 
 #define FETCH(k, dx, dy, offset, slots, handed) \
-    if ((dy) >= DEPTH - q) fetch(guests[phase % AHEAD][(k) - 1], HANDED_AT(next, handed), lane);
+    EACH_BROUGHT(k, dy, handed, brought[slot][number][i] = \
+        above[((u64)(u32)held(column - SKEW * g, width) * HANDED + number) * (PATH / 2) + at])
+
+#define CHECK(k, dx, dy, offset, slots, handed) \
+    EACH_BROUGHT(k, dy, handed, \
+        lacks |= ((u32)(brought[slot][number][i] >> 32) ^ above_mark) | ((u32)brought[slot][number][i] ^ above_mark))
 
 #define PASS_ON(k, dx, dy, offset, slots, handed) \
-    if ((dy) >= DEPTH - q) { \
-        u32 path[PAIRS]; \
-        UNROLL \
-        for (i32 j = 0; j < PAIRS; j++) path[j] = inside ? guests[phase % AHEAD][(k) - 1][j] : 0u; \
-        if (inside) expect(path, HANDED_AT(u, handed), above_mark, lane); \
-        store(SLOT(q, offset, slots, phase), path, lane); \
-    }
+    EACH_BROUGHT(k, dy, handed, ((LOCAL_POINTER u64 *)SLOT(rings + g * RING_ROW, offset, slots, phase))[at] = \
+        brought[slot][number][i] & ~MARK)
 
 KERNEL(aggregate) {
     LOCAL u32x4 ring_memory[RING_ROW * (ROWS + DEPTH - 1) / 4 + 1];
+    // What is needed in this turn and in the next.
+    LOCAL u32x4 staged_memory[ROWS][2][(STAGED + 3) / 4];
     LOCAL u32 ticket;
-    LOCAL_POINTER u32 *ring = (LOCAL_POINTER u32 *)ring_memory;
-    // Row q of the group; the first are guests.
-    const i32 lane = LANE_X, q = LANE_Y, width = args.width, height = args.height;
-    if (lane == 0 && q == 0) ticket = ATOMIC_ADD(tickets, 1u);
-    for (i32 i = q * LANES + lane; i < RING_ROW * (ROWS + DEPTH - 1); i += LANES * (ROWS + DEPTH)) ring[i] = 0u;
-    BARRIER();
-    // The groups of all walks take turns.
+    LOCAL_POINTER u32 *rings = (LOCAL_POINTER u32 *)ring_memory;
+    const i32 width = args.width, height = args.height, is_guest = DEPTH > 0 && LANE_Y == 0;
+    // A guest has no row of its own.
+    const i32 lane = LANE_X % LANES, row = is_guest ? 0 : (LANE_Y - (DEPTH > 0)) * ROWS_OF_WARP + LANE_X / LANES;
     const i32 walks = args.images * args.passes, groups = (height + ROWS - 1) / ROWS;
-    const i32 walk = (i32)ticket % walks, group = (i32)ticket / walks;
-    const i32 image = walk / args.passes, backward = args.first_pass + walk % args.passes;
+    if (LANE_X == 0 && LANE_Y == 0) ticket = ATOMIC_ADD(tickets, 1u);
+    BARRIER();
+    if ((i32)ticket >= args.rows_groups) return;
+    do {
+        for (i32 i = LANE_Y * WARP + LANE_X; i < RING_ROW * (ROWS + DEPTH - 1); i += WARP * (WARPS + (DEPTH > 0))) rings[i] = 0u;
+        BARRIER();
+        LOCAL_POINTER u32 *ring = rings + (row + DEPTH) * RING_ROW;
+        // The groups of all walks take turns.
+        const i32 walk = (i32)ticket % walks, group = (i32)ticket / walks;
+        const i32 image = walk / args.passes, backward = args.first_pass + walk % args.passes;
 
-    const u64 area = (u64)width * height;
-    const i32 v = group * ROWS + q - DEPTH, y = backward ? height - 1 - v : v;
-    const i32 is_guest = q < DEPTH, is_in_image = v >= 0 && v < height;
-    const u64 row_start = (u64)(is_in_image ? y : 0) * width;
-    const GLOBAL u32 *left_row = left + (u64)image * PLANES * area + row_start;
-    const GLOBAL u32 *right_row = right + (u64)image * PLANES * area + row_start;
-    const GLOBAL u32 *p2_row = penalties + ((u64)(2 * image + backward) * area + row_start) * PATHS;
-    GLOBAL u32 *sums_row =
-        sums_out + (((u64)(2 * image + backward) * area + row_start) * PADDED + lane * EACH) * SUM_BYTES / 4;
-    volatile GLOBAL u32 *boundaries = boundary + (u64)walk * 2 * width * HANDED * PATH;
-    const volatile GLOBAL u32 *above = boundaries + (u64)((group + 1) % 2) * width * HANDED * PATH;
-    volatile GLOBAL u32 *below = boundaries + (u64)(group % 2) * width * HANDED * PATH;
-    // The memory is zeroed: the first use is marked.
-    const u32 above_mark = (group - 1) / 2 % 2 == 0 ? MARK : 0u, below_mark = group / 2 % 2 == 0 ? MARK : 0u;
-    const i32 hands_over = HANDED > 0 && group + 1 < groups;
+        const u64 area = (u64)width * height;
+        const i32 v = group * ROWS + row, y = backward ? height - 1 - v : v, is_in_image = v < height;
+        const u64 row_start = (u64)(is_in_image ? y : 0) * width;
+        const GLOBAL u32 *left_row = left + (u64)image * PLANES * area + row_start;
+        const GLOBAL u32 *right_row = right + (u64)image * PLANES * area + row_start;
+        const GLOBAL u32 *p2_row = penalties + ((u64)(2 * image + backward) * area + row_start) * PATHS;
+        GLOBAL u32 *sums_row =
+            sums_out + (((u64)(2 * image + backward) * area + row_start) * PADDED + lane * EACH) * SUM_BYTES / 4;
+        volatile GLOBAL u64 *boundaries = (volatile GLOBAL u64 *)boundary + (u64)walk * width * HANDED * PATH;
+        const volatile GLOBAL u64 *above = boundaries + (u64)((group + 1) % 2) * width * HANDED * (PATH / 2);
+        volatile GLOBAL u64 *below = boundaries + (u64)(group % 2) * width * HANDED * (PATH / 2);
+        // The memory is zeroed: the first use is marked.
+        const u32 above_mark = (group - 1) / 2 % 2 == 0 ? 0x80000000u : 0u;
+        const u64 below_mark = group / 2 % 2 == 0 ? MARK : 0ul;
+        const i32 hands_over = HANDED > 0 && group + 1 < groups && is_in_image && !is_guest && row + DEPTH >= ROWS;
 
-    // At column u the right pixel of place p is first + step (u - p).
-    const i32 place = lane * EACH, step = backward ? -1 : 1;
-    const i32 first =
-        backward ? width - 1 - args.min_disparity - (PADDED - 1) + place : -args.min_disparity - place;
+        // At step t a row is at column t - lag, whose right pixel of place p is right_origin + step (t - lag - p).
+        const i32 lag = SKEW * (row + DEPTH), place = lane * EACH, step = backward ? -1 : 1;
+        const i32 right_origin = backward ? width - 1 - args.min_disparity - (PADDED - 1) : -args.min_disparity;
 #if PARTIAL
-    u32 beyond[PAIRS];
-    UNROLL
-    for (i32 j = 0; j < PAIRS; j++) {
-        beyond[j] = 0u;
+        u32 beyond[PAIRS];
         UNROLL
-        for (i32 i = 0; i < 2; i++) {
-            const i32 p = place + 2 * j + i, d = backward ? PADDED - 1 - p : p;
-            beyond[j] |= d < args.disparities ? 0u : 0xffffu << (16 * i);
-        }
-    }
-#endif
-
-    const u32 edges[2] = {lane == 0 ? FAR << 16 : 0u, lane == LANES - 1 ? FAR : 0u};
-
-    // What the next PHASES steps need, on its way. In front of `window` is room for the right pixels of a turn.
-    u32 ahead_right[PHASES][PLANES], ahead_left[PHASES][PLANES], ahead_p2[PHASES][PATHS];
-    u32 window[PHASES + EACH][PLANES];
-    u32 paths[PATHS][PAIRS];
-    UNROLL
-    for (i32 j = 0; j < PAIRS; j++) paths[0][j] = 0u;
-#if HANDED > 0
-    u32 guests[AHEAD][PATHS - 1][PAIRS];
-    UNROLL
-    for (i32 i = 0; i < AHEAD; i++) {
-        UNROLL
-        for (i32 k = 0; k < PATHS - 1; k++) {
+        for (i32 j = 0; j < PAIRS; j++) {
+            beyond[j] = 0u;
             UNROLL
-            for (i32 j = 0; j < PAIRS; j++) guests[i][k][j] = 0u;
-        }
-    }
-    if (is_guest && group > 0) {
-        while (progress[(u64)walk * groups + group - 1] == 0u) {
-        }
-        UNROLL
-        for (i32 phase = 0; phase < AHEAD; phase++) {
-            const i32 next = phase - SKEW * q;
-            if (next >= 0 && next < width) { VERTICALS(FETCH) }
-        }
-    }
-#endif
-    if (!is_guest) {
-        UNROLL
-        for (i32 i = 0; i < EACH; i++) {
-            UNROLL
-            for (i32 w = 0; w < PLANES; w++) {
-                window[i][w] = right_row[w * area + held(first - step * (SKEW * q + i + 1), width)];
+            for (i32 upper = 0; upper < 2; upper++) {
+                const i32 p = place + j + upper * PAIRS, d = backward ? PADDED - 1 - p : p;
+                beyond[j] |= d < args.disparities ? 0u : 0xffffu << (16 * upper);
             }
         }
-        UNROLL
-        for (i32 phase = 0; phase < PHASES; phase++) LOAD_AHEAD(phase, phase)
-    }
+#endif
+        const u32 edges[2] = {lane == 0 ? 0x5410u : 0x5432u, lane == LANES - 1 ? 0x7632u : 0x5432u};
 
-    // A guest fetches what the rows of the group above have handed over, which lie in the image.
-    const u32 columns = is_guest || is_in_image ? (u32)width : 0u;
-    const i32 steps = width + SKEW * (ROWS + DEPTH - 1);
-    for (i32 turn = 0; turn < steps; turn += PHASES) {
+        // The right pixels of a lane's places. In front is room for those that come to the first place in PHASES columns.
+        u32 window[PHASES + EACH][PLANES];
+        u32 paths[PATHS][PAIRS];
+        UNROLL
+        for (i32 j = 0; j < PAIRS; j++) paths[0][j] = 0u;
+#if HANDED > 0
+        u64 brought[AHEAD][HANDED][BROUGHT];
+        if (is_guest && group > 0) {
+            while (progress[(u64)walk * groups + group - 1] == 0u) {
+            }
+            UNROLL
+            for (i32 slot = 0; slot < AHEAD; slot++) {
+                const i32 column = slot;
+                VERTICALS(FETCH)
+            }
+        }
+#endif
         if (!is_guest) {
             UNROLL
-            for (i32 i = EACH - 1; i >= 0; i--) {
-                UNROLL
-                for (i32 w = 0; w < PLANES; w++) window[PHASES + i][w] = window[i][w];
-            }
-        }
-        UNROLL
-        for (i32 phase = 0; phase < PHASES; phase++) {
-            const i32 u = turn + phase - SKEW * q;
-            const i32 inside = (u32)u < columns;
-            if (!is_guest) {
-                u32 own[PLANES], p2[PATHS];
+            for (i32 i = 0; i < EACH; i++) {
                 UNROLL
                 for (i32 w = 0; w < PLANES; w++) {
-                    window[PHASES - 1 - phase][w] = ahead_right[phase][w];
-                    own[w] = ahead_left[phase][w];
+                    window[i][w] = (right_row + w * area)[(u32)held(right_origin - step * (lag + place + i + 1), width)];
                 }
+            }
+            STAGE((LOCAL_POINTER u32 *)staged_memory[row][0], -lag)
+        }
+
+        const i32 steps = width + SKEW * (ROWS + DEPTH - 1);
+        for (i32 turn = 0; turn < steps; turn += PHASES) {
+            const i32 side = turn / PHASES % 2;
+            const LOCAL_POINTER u32 *staged = (const LOCAL_POINTER u32 *)staged_memory[row][side];
+            if (!is_guest) {
                 UNROLL
-                for (i32 k = 0; k < PATHS; k++) p2[k] = ahead_p2[phase][k];
-                LOAD_AHEAD(phase, turn + phase + PHASES)
-                if (inside) {
-                    const i32 x = backward ? width - 1 - u : u;
-                    u32 costs[PAIRS], sums[PAIRS];
+                for (i32 i = EACH - 1; i >= 0; i--) {
+                    UNROLL
+                    for (i32 w = 0; w < PLANES; w++) window[PHASES + i][w] = window[i][w];
+                }
+                COPIES_DONE();
+                ROWS_SYNC();
+                STAGE((LOCAL_POINTER u32 *)staged_memory[row][1 - side], turn + PHASES - lag)
+            }
+            UNROLL
+            for (i32 phase = 0; phase < PHASES; phase++) {
+                if (!is_guest) {
+                    const i32 u = turn + phase - lag;
+                    u32 own[PLANES];
+                    UNROLL
+                    for (i32 w = 0; w < PLANES; w++) {
+                        u32 newest = staged[STAGED_RIGHT + w * PHASES + phase];
+#if LANES > 1
+                        // The last place of a lane goes over to the next.
+                        const u32 passed = SHUFFLE_UP(window[PHASES - phase + EACH - 1][w], LANES);
+                        newest = lane == 0 ? newest : passed;
+#endif
+                        window[PHASES - 1 - phase][w] = newest;
+                        own[w] = staged[STAGED_LEFT + w * PHASES + phase];
+                    }
+                    u32 costs[PAIRS], sums[PAIRS], least[PATHS];
                     UNROLL
                     for (i32 j = 0; j < PAIRS; j++) {
-                        const i32 at = PHASES - 1 - phase + 2 * j;
+                        const i32 at = PHASES - 1 - phase + j;
                         costs[j] = pixel_cost(own, window[at], args.greatest, table)
-                            + pixel_cost(own, window[at + 1], args.greatest, table) * 0x10000u;
+                            + pixel_cost(own, window[at + PAIRS], args.greatest, table) * 0x10000u;
 #if PARTIAL
                         costs[j] = (costs[j] & ~beyond[j]) | (args.far & beyond[j]);
 #endif
@@ -322,26 +382,52 @@ KERNEL(aggregate) {
                     VERTICALS(TAKE)
                     EXTEND(0, 1, 0, 0, 0, 0)
                     VERTICALS(EXTEND)
-                    store_sums(sums_row + (u64)(u32)x * (PADDED * SUM_BYTES / 4), sums);
-                } else {
-                    VERTICALS(BEGIN)
-                }
-                if (q < ROWS + DEPTH - 1) { VERTICALS(KEEP) }
-                if (hands_over && q >= ROWS && inside) {
-                    VERTICALS(HAND_OVER)
-                    if (q == ROWS + DEPTH - 1 && u == 0 && lane == 0) progress[(u64)walk * groups + group] = 1u;
-                }
-            }
-#if HANDED > 0
-            else if (group > 0) {
-                VERTICALS(PASS_ON)
-                const i32 next = u + AHEAD;
-                if (next >= 0 && next < width) { VERTICALS(FETCH) }
-            }
+                    spread_least(least);
+#if PARTIAL
+                    UNROLL
+                    for (i32 j = 0; j < PAIRS; j++) sums[j] &= ~beyond[j];
 #endif
-            BARRIER();
+                    UNROLL
+                    for (i32 k = 0; k < PATHS; k++) {
+                        UNROLL
+                        for (i32 j = 0; j < PAIRS; j++) paths[k][j] -= least[k];
+                    }
+                    VERTICALS(KEEP)
+                    if ((u32)u < (u32)width) {
+                        const i32 x = backward ? width - 1 - u : u;
+                        if (is_in_image) store_sums(sums_row + (u64)(u32)x * (PADDED * SUM_BYTES / 4), sums);
+                        if (hands_over) {
+                            VERTICALS(HAND_OVER)
+                            if (row == ROWS - 1 && u == 0 && lane == 0) progress[(u64)walk * groups + group] = 1u;
+                        }
+                    }
+                }
+#if HANDED > 0
+                else if (group > 0) {
+                    const i32 slot = phase % AHEAD, column = turn + phase + AHEAD;
+                    u32 lacks = 0u;
+                    VERTICALS(CHECK)
+                    while ((lacks & 0x80000000u) != 0u) {
+                        // Waits for all columns ahead, so as not to come too early again.
+                        lacks = 0u;
+                        UNROLL
+                        for (i32 ahead = 0; ahead < AHEAD; ahead++) {
+                            const i32 slot = (phase + ahead) % AHEAD, column = turn + phase + ahead;
+                            VERTICALS(FETCH)
+                        }
+                        UNROLL
+                        for (i32 slot = 0; slot < AHEAD; slot++) { VERTICALS(CHECK) }
+                    }
+                    VERTICALS(PASS_ON)
+                    VERTICALS(FETCH)
+                }
+#endif
+                BARRIER();
+            }
         }
-    }
+        if (LANE_X == 0 && LANE_Y == 0) ticket = ATOMIC_ADD(tickets, 1u);
+        BARRIER();
+    } while ((i32)ticket < args.rows_groups);
 }
 
 // P2 of every direction at a pixel, by the difference of grey to the pixel before, in both halves of a word; both passes.

@@ -1,9 +1,18 @@
 //! Aggregation on a device: both passes side by side, each a wavefront of rows.
 //!
-//! A row is walked by a warp, which shares its disparities; the rows of a work group go side by side and hand path costs
-//! over in local memory, work groups hand them over in global memory. As on the CPU costs are computed from descriptors
-//! in each pass and never stored. Unlike there both passes run at once, so each stores its sums: a byte or two for each
-//! pixel and disparity, twice.
+//! Some lanes of a warp share the disparities of a row; the rows of a group go side by side and hand path costs over in
+//! local memory, groups hand them over in global memory. As on the CPU costs are computed from descriptors in each pass
+//! and never stored. Unlike there both passes run at once, so each stores its sums: a byte or two for each pixel and
+//! disparity, twice.
+//!
+//! **What bounds it.** The last row begins two columns a row after the first, so a pass of one image takes width +
+//! 2 height columns, of which a row is at work for `width`; each waits for what the row above found in the column before.
+//! On an H200 that takes 900 cycles (2026-11-22, 1920×1080×128), of which the instructions of a warp are 230: an image is
+//! bound by latency, several at once by instructions.
+//! Dropped on 2026-11-22 (the same image, aggregation 2.1 to 2.2 ms, a batch of eight of 1280×720 3.2 ms): a walk from each
+//! corner for a straight and a slanting direction, 2.1 ms, but 3.8 ms for the batch and twice the memory; marks between
+//! neighbouring warps instead of a barrier, 2.8 ms; a barrier after every second column, 3.2 ms; costs of the next column
+//! beside the least values of this one, 2.3 ms.
 //!
 //! Where lanes exchange no numbers (OpenCL on a CPU, and GPUs other than NVIDIA's) a row is walked by one lane.
 
@@ -22,7 +31,7 @@ use crate::{
     },
 };
 use std::fmt::Write;
-use tiepoint_gpu::{Kernel, KernelSource};
+use tiepoint_gpu::{Info, Kernel, KernelSource};
 
 tiepoint_gpu::kernel! {
     /// The sums of the paths of passes, by places.
@@ -30,8 +39,8 @@ tiepoint_gpu::kernel! {
         write sums_out: u32 [sum_words],
         write tickets: u32 [1],
         shared boundary: u32 [boundary_words],
-        /// Whether the groups have begun to hand paths over.
-        shared progress: u32 [groups[0]],
+        /// Whether groups of rows have begun to hand paths over.
+        shared progress: u32 [rows_groups],
         read left: u32 [descriptor_words],
         read right: u32 [descriptor_words],
         read penalties: u32 [penalty_words],
@@ -49,6 +58,8 @@ tiepoint_gpu::kernel! {
         passes: i32,
         /// 0 forward, 1 backward.
         first_pass: i32,
+        /// Groups of rows of all passes.
+        rows_groups: i32,
         min_disparity: i32,
         disparities: i32,
         /// Twice, in halves of the word, as the next.
@@ -125,7 +136,7 @@ impl Steps {
         self.verticals().iter().map(|v| v.slots).sum()
     }
 
-    /// Steps that are compiled one after the other, after which every slot has been used a whole number of times.
+    /// Columns that are compiled one after the other, after which every slot has been used a whole number of times.
     fn phases(&self) -> usize {
         self.verticals().iter().map(|v| v.slots).max().unwrap_or(0).max(4)
     }
@@ -157,6 +168,8 @@ impl Steps {
 /// How sums and paths lie on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::stereo) struct Layout {
+    /// Lanes that exchange numbers.
+    warp: usize,
     /// Lanes of a row.
     lanes: usize,
     /// Disparities of a lane.
@@ -167,19 +180,14 @@ pub(in crate::stereo) struct Layout {
 }
 
 impl Layout {
-    /// `greatest` is the greatest path cost, of which a pass adds up `paths`.
-    fn new(gpu: &Gpu, disparities: usize, greatest: u32, paths: usize) -> Self {
-        let lanes = gpu.info().warp as usize;
-        let each = disparities.div_ceil(lanes).next_multiple_of(4);
-        let sum_bytes = if greatest * paths as u32 <= 255 { 1 } else { 2 };
-        Self { lanes, each, sum_bytes, disparities }
-    }
-
-    /// The layout of a warp of `lanes`, for tests.
-    #[cfg(test)]
-    pub(in crate::stereo) fn of(lanes: usize, sum_bytes: usize, disparities: usize) -> Self {
-        let each = disparities.div_ceil(lanes).next_multiple_of(4);
-        Self { lanes, each, sum_bytes, disparities }
+    /// Rows of as few lanes as give each `each` disparities or fewer.
+    pub(in crate::stereo) fn new(warp: usize, each: usize, sum_bytes: usize, disparities: usize) -> Self {
+        let lanes = disparities.div_ceil(each).next_power_of_two().min(warp);
+        let each = match disparities.div_ceil(lanes) {
+            ..=4 => 4,
+            most => most.next_multiple_of(8),
+        };
+        Self { warp, lanes, each, sum_bytes, disparities }
     }
 
     /// Places of a pixel: disparities in memory.
@@ -192,6 +200,11 @@ impl Layout {
         2 * self.padded() * self.sum_bytes / 4
     }
 
+    /// Rows that a warp walks.
+    fn rows_of_warp(&self) -> usize {
+        self.warp / self.lanes
+    }
+
     /// For kernels: `LANES` of a row are not those of a group there.
     pub(in crate::stereo) fn for_kernels(&self, source: KernelSource) -> KernelSource {
         source
@@ -201,17 +214,35 @@ impl Layout {
     }
 }
 
-/// Rows that groups may have.
-const ROWS: [usize; 4] = [1, 2, 3, 7];
+/// Warps of a group that walk rows.
+const WARPS: usize = 4;
 /// Columns ahead that the paths of the group above are fetched.
 const AHEAD: usize = 2;
-/// Warps that a multiprocessor is to hold at a time: a lane then has 128 registers. With 20 warps and 96 registers the four
-/// paths of a step no longer overlap, and an aggregation takes a fifth longer (2026-11-22, H200).
-const WARPS: usize = 16;
 /// The longest side of an image: with eight directions the places of a row fit 32 bits.
 const SIDE: usize = 1 << 24;
 /// Bytes of local memory that are left for other things.
 const SPARE: usize = 1 << 10;
+
+/// How the rows of images are shared out among the multiprocessors. Lanes of more disparities take fewer instructions
+/// in all; where there are few rows, more lanes finish a column sooner (2026-11-22, H200: of 4, 8, 16 and 32 disparities
+/// and groups of 2 to 18 warps these were the fastest).
+#[derive(Clone, Copy, Debug)]
+struct Sharing {
+    /// Disparities of a lane at most, if so many fit.
+    each: usize,
+    /// Groups that a multiprocessor works on at a time. It should be as many everywhere, as the slowest is waited for.
+    at_once: usize,
+}
+
+impl Sharing {
+    fn of(rows: usize, units: usize) -> Self {
+        match rows.div_ceil(units) {
+            ..=8 => Self { each: 4, at_once: 1 },
+            ..=24 => Self { each: 8, at_once: 2 },
+            _ => Self { each: 16, at_once: 2 },
+        }
+    }
+}
 
 /// One or both passes.
 #[derive(Clone, Debug)]
@@ -220,6 +251,8 @@ struct Walks {
     penalties: Kernel<PenaltyMap<'static>>,
     steps: Steps,
     rows: usize,
+    /// Work groups at most.
+    groups: usize,
     first_pass: usize,
     passes: usize,
 }
@@ -260,70 +293,64 @@ pub(in crate::stereo) struct GpuSums {
     pub(in crate::stereo) layout: Layout,
 }
 
-fn source(cost: &CostKernel, masked: bool, steps: &Steps, layout: &Layout, rows: usize) -> KernelSource {
+/// What the kernels of a pass are compiled for.
+#[derive(Clone, Copy, Debug)]
+struct Shape<'a> {
+    steps: &'a Steps,
+    layout: &'a Layout,
+    rows: usize,
+    at_once: usize,
+}
+
+fn source(cost: &CostKernel, masked: bool, shape: &Shape<'_>) -> KernelSource {
+    let Shape { steps, layout, rows, at_once } = *shape;
     let source = cost
         .for_kernels::<u8>("aggregation", masked)
+        .define("WARP", layout.warp)
         .define("LANES", layout.lanes)
         .define("EACH", layout.each)
         .define("SUM_BYTES", layout.sum_bytes)
         .define("PARTIAL", u8::from(layout.padded() > layout.disparities))
         .define("ROWS", rows);
-    let group = [layout.lanes as u32, (rows + steps.depth) as u32];
+    // A guest, where rows need what lies above.
+    let warps = rows / layout.rows_of_warp() + usize::from(steps.depth > 0);
     steps
         .for_kernels(pixel_a_lane(source), layout.padded() / 2)
-        .kernel_resident::<Aggregate<'_>>(group, resident(rows, steps) as u32)
+        .kernel_resident::<Aggregate<'_>>([layout.warp as u32, warps as u32], at_once as u32)
         .kernel::<PenaltyMap<'_>>(GROUP)
         .text(include_str!("aggregation.cl"))
-}
-
-/// Groups that a multiprocessor is to hold at a time.
-fn resident(rows: usize, steps: &Steps) -> usize {
-    (WARPS / (rows + steps.depth)).max(1)
 }
 
 impl Walks {
     fn new(
         gpu: &Gpu,
         (cost, input): (&CostKernel, &GpuAggregationInput),
-        steps: Steps,
-        layout: &Layout,
+        shape: &Shape<'_>,
         passes: std::ops::Range<usize>,
     ) -> Result<Self> {
-        let rows = Self::rows(&steps, layout, gpu.info().local_memory as usize);
-        let rows = rows.map(|most| Self::balanced(most, gpu, input, passes.len(), &steps));
-        let rows = rows.ok_or_else(|| Error::Unsupported {
-            device: gpu.info().name.clone(),
-            feature: format!(
-                "memory of work groups for {} paths and {} disparities",
-                2 * steps.steps.len(),
-                layout.disparities
-            ),
-        })?;
-        let program = gpu.program(&source(cost, input.masked, &steps, layout, rows))?;
+        let program = gpu.program(&source(cost, input.masked, shape))?;
         Ok(Self {
             aggregate: program.kernel::<Aggregate<'_>>()?,
             penalties: program.kernel::<PenaltyMap<'_>>()?,
-            steps,
-            rows,
+            steps: shape.steps.clone(),
+            rows: shape.rows,
+            groups: gpu.info().units as usize * shape.at_once,
             first_pass: passes.start,
             passes: passes.len(),
         })
     }
 
-    /// As many rows as keep their paths, and those of the guests, in local memory. The last hands its own to the next group.
-    fn rows(steps: &Steps, layout: &Layout, local_memory: usize) -> Option<usize> {
-        let row = steps.slots() * layout.padded() * 2;
+    /// As many rows, up to those of [`WARPS`], as have what they keep in local memory.
+    fn rows(steps: &Steps, layout: &Layout, planes: usize, local_memory: usize) -> Option<usize> {
+        let of_warp = layout.rows_of_warp();
+        let kept = steps.slots() * layout.padded() * 2;
+        // What is needed in this turn and the next, a multiple of 16 bytes.
+        let staged = 2 * (4 * steps.phases() * (steps.steps.len() + 2 * planes)).next_multiple_of(16);
         let room = local_memory.saturating_sub(SPARE);
-        let fits =
-            |&rows: &usize| rows >= steps.depth && (rows + steps.depth).saturating_sub(1) * row <= room;
-        ROWS.into_iter().rev().find(fits)
-    }
-
-    /// Three rows, of whose groups many run side by side, where all groups find a place at once; else as many as fit: fewer
-    /// guests leave more warps to work.
-    fn balanced(most: usize, gpu: &Gpu, input: &GpuAggregationInput, passes: usize, steps: &Steps) -> usize {
-        let at_once = gpu.info().units as usize * resident(3, steps) * 3;
-        if input.size.height * input.images * passes <= at_once { most.min(3) } else { most }
+        let fits = |&rows: &usize| {
+            rows >= steps.depth && (rows + steps.depth).saturating_sub(1) * kept + rows * staged <= room
+        };
+        (1..=WARPS).rev().map(|warps| warps * of_warp).find(fits)
     }
 
     /// Puts a pass or two into a list.
@@ -354,10 +381,10 @@ impl Walks {
             },
         )?;
         let walks = images * self.passes;
-        let groups = size.height.div_ceil(self.rows);
+        let rows_groups = size.height.div_ceil(self.rows) * walks;
         let boundary = walks * 2 * size.width * self.steps.handed() * plan.layout.padded() / 2;
         let boundary = gpu.buffer::<u32>(boundary.max(1))?;
-        let (tickets, progress) = (gpu.buffer::<u32>(1)?, gpu.buffer::<u32>(groups * walks)?);
+        let (tickets, progress) = (gpu.buffer::<u32>(1)?, gpu.buffer::<u32>(rows_groups)?);
         commands.stage("aggregate");
         commands.zero(&tickets)?;
         commands.zero(&progress)?;
@@ -366,7 +393,7 @@ impl Walks {
         let greatest = u32::from(input.greatest);
         commands.launch(
             &self.aggregate,
-            [groups * walks, 1, 1],
+            [rows_groups.min(self.groups), 1, 1],
             Aggregate {
                 sums_out: &sums.words,
                 tickets: &tickets,
@@ -386,6 +413,7 @@ impl Walks {
                 images: images as i32,
                 passes: self.passes as i32,
                 first_pass: self.first_pass as i32,
+                rows_groups: rows_groups as i32,
                 min_disparity: input.min_disparity,
                 disparities: input.disparities as i32,
                 p1: twice(input.penalties.p1.into()),
@@ -408,9 +436,29 @@ impl GpuAggregation {
         };
         let most = passes.iter().map(|(steps, _)| steps.steps.len()).max().unwrap_or(1);
         let greatest = u32::from(input.greatest) + u32::from(input.penalties.p2);
-        let layout = Layout::new(gpu, input.disparities, greatest, most);
-        let walks =
-            passes.into_iter().map(|(steps, passes)| Walks::new(gpu, (cost, input), steps, &layout, passes));
+        let sum_bytes = if greatest * most as u32 <= 255 { 1 } else { 2 };
+        let Info { warp, units, local_memory, .. } = gpu.info();
+        let sharing = Sharing::of(2 * input.size.height * input.images, *units as usize);
+        let planes = cost.planes(input.masked);
+        let rows =
+            |steps: &Steps, layout: &Layout| Walks::rows(steps, layout, planes, *local_memory as usize);
+        let layouts = [16, 8, 4].into_iter().filter(|&each| each <= sharing.each);
+        let layout = layouts
+            .map(|each| Layout::new(*warp as usize, each, sum_bytes, input.disparities))
+            .find(|layout| passes.iter().all(|(steps, _)| rows(steps, layout).is_some()))
+            .ok_or_else(|| Error::Unsupported {
+                device: gpu.info().name.clone(),
+                feature: format!(
+                    "memory of work groups for {} paths and {} disparities",
+                    2 * most,
+                    input.disparities
+                ),
+            })?;
+        let walks = passes.into_iter().map(|(steps, passes)| {
+            let rows = rows(&steps, &layout).unwrap_or(1);
+            let shape = Shape { steps: &steps, layout: &layout, rows, at_once: sharing.at_once };
+            Walks::new(gpu, (cost, input), &shape, passes)
+        });
         let table = if cost.table.is_empty() { &[0][..] } else { &cost.table };
         Ok(Self {
             gpu: gpu.clone(),
@@ -419,7 +467,7 @@ impl GpuAggregation {
             walks: walks.collect::<Result<_>>()?,
             p2: gpu.upload(&input.penalties.table().map(u32::from))?,
             table: gpu.upload(table)?,
-            planes: cost.planes(input.masked),
+            planes,
         })
     }
 
@@ -462,14 +510,16 @@ mod tests {
     #[test]
     fn kernels_compile_for_every_card() {
         let layouts = [
-            (Steps::of::<Star, 4>(), Layout::of(32, 1, 128)),
-            (Steps::of::<Cross, 2>(), Layout::of(32, 1, 250)),
-            (Steps::of::<Knight, 8>(), Layout::of(32, 2, 100)),
-            (Steps::of::<Horizontal, 1>(), Layout::of(32, 2, 512)),
+            (Steps::of::<Star, 4>(), Layout::new(32, 8, 1, 128)),
+            (Steps::of::<Cross, 2>(), Layout::new(32, 16, 1, 250)),
+            (Steps::of::<Knight, 8>(), Layout::new(32, 4, 2, 100)),
+            (Steps::of::<Horizontal, 1>(), Layout::new(32, 16, 2, 512)),
+            (Steps::of::<Star, 4>(), Layout::new(32, 8, 2, 3)),
         ];
-        for ((n, (steps, layout)), cost) in layouts.iter().enumerate().zip(kernels().iter().rev()) {
-            let rows = Walks::rows(steps, layout, 48 << 10).unwrap();
-            compiles_everywhere(&[source(cost, n % 2 == 1, steps, layout, rows)]);
+        for ((n, (steps, layout)), cost) in layouts.iter().enumerate().zip(kernels().iter().rev().cycle()) {
+            let rows = Walks::rows(steps, layout, cost.planes(n % 2 == 1), 48 << 10).unwrap();
+            let shape = Shape { steps, layout, rows, at_once: 2 };
+            compiles_everywhere(&[source(cost, n % 2 == 1, &shape)]);
         }
     }
 }

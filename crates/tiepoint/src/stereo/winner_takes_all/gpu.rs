@@ -206,7 +206,7 @@ mod tests {
         ] {
             let selection = Selection { subpixel, right, confidence, uniqueness: 0 };
             for sum_bytes in [1, 2] {
-                let layout = Layout::of(32, sum_bytes, disparities);
+                let layout = Layout::new(32, 8, sum_bytes, disparities);
                 compiles_everywhere(&[source(&kernels()[0], masked, &layout, selection)]);
             }
         }

@@ -4,8 +4,9 @@
 //! (bᵀFa)² ≤ T² (l₀² + l₁² + (m₀² + m₁²)): Sampson's distance (Hartley, Zisserman 2004, equation 11.9). With H a = (u, v, w) it agrees with a homography
 //! when w > 0 and (u − x w)² + (v − y w)² ≤ T² w²: the distance in B. Sums from left to right; f64, nothing fused.
 
-use super::{Columns, Kind};
-use crate::geometry::real::{Real, WIDTH};
+use super::Kind;
+use crate::geometry::estimate::points::Points;
+use crate::geometry::real::{Real, WIDTH, splat};
 use fearless_simd::{Simd, f64x8, prelude::*};
 
 /// A match: its places (x, y) in A and (u, v) in B.
@@ -37,8 +38,8 @@ fn agrees<R: Real>(kind: Kind, m: &[R; 9], places: Places<R>, limit: R) -> R::Ma
 }
 
 /// Positions of the matches that agree, ascending. `limit` is T².
-pub(super) fn inliers(kind: Kind, m: &[f64; 9], columns: &Columns, limit: f64) -> Vec<usize> {
-    (0..columns.matches).filter(|&i| agrees(kind, m, columns.at(i), limit)).collect()
+pub(super) fn inliers(kind: Kind, m: &[f64; 9], points: &Points, limit: f64) -> Vec<usize> {
+    (0..points.len()).filter(|&i| agrees(kind, m, points.places(i), limit)).collect()
 }
 
 /// Vectors after which a count that cannot exceed `least` any more ends.
@@ -50,21 +51,21 @@ pub(super) fn count<S: Simd>(
     simd: S,
     kind: Kind,
     m: &[f64; 9],
-    columns: &Columns,
+    points: &Points,
     limit: f64,
     least: u32,
 ) -> u32 {
-    let model = m.map(|v| f64x8::splat(simd, v));
+    let model = splat(simd, m);
     let (one, zero) = (f64x8::splat(simd, 1.0), f64x8::splat(simd, 0.0));
     let limit = f64x8::splat(simd, limit);
     let mut sum = zero;
-    let vectors = columns.matches.div_ceil(WIDTH);
+    let vectors = points.vectors();
     for first in (0..vectors).step_by(LOOK) {
         for i in first..vectors.min(first + LOOK) {
-            let agrees = agrees(kind, &model, columns.vector(simd, i), limit);
+            let agrees = agrees(kind, &model, points.vector(simd, i), limit);
             sum += agrees.select(one, zero);
         }
-        let left = columns.matches.saturating_sub((first + LOOK) * WIDTH);
+        let left = points.len().saturating_sub((first + LOOK) * WIDTH);
         let found = total(sum);
         if left > 0 && found + left as u32 <= least {
             return found;
@@ -75,5 +76,6 @@ pub(super) fn count<S: Simd>(
 
 #[inline(always)]
 fn total<S: Simd>(sum: f64x8<S>) -> u32 {
-    (0..WIDTH).map(|i| sum[i]).sum::<f64>() as u32
+    let pair = |i: usize| sum[i] + sum[i + 4];
+    ((pair(0) + pair(2)) + (pair(1) + pair(3))) as u32
 }

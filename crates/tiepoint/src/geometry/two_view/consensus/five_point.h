@@ -1,4 +1,5 @@
-// The five-point method of five_point.rs, in its order. QUADRATIC and CUBIC are its tables.
+// The five-point method of five_point.rs, in its order. QUADRATIC and CUBIC are its tables, CELLS and ROOT_STEPS its
+// constants.
 
 FUNCTION void add_quadratic(f64 *sum, const f64 *a, const f64 *b) {
     for (i32 i = 0; i < 4; i++)
@@ -131,7 +132,7 @@ FUNCTION f64 horner(const f64 *c, i32 reversed, f64 z) {
 FUNCTION f64 root_in(const f64 *c, i32 reversed, f64 a, f64 fa, f64 b, f64 fb) {
     i32 kept_a = 0, kept_b = 0;
     f64 z = a;
-    for (i32 i = 0; i < 12; i++) {
+    for (i32 i = 0; i < ROOT_STEPS; i++) {
         z = (a * fb - b * fa) / (fb - fa);
         f64 f = horner(c, reversed, z);
         if ((f > 0.0) == (fb > 0.0)) {

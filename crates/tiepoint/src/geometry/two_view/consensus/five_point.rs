@@ -11,7 +11,7 @@
 
 use crate::geometry::estimate::seven_point::{epipolar_row, null_space, oriented};
 use crate::geometry::matrix::{Mat3, cross, product, transpose};
-use crate::geometry::real::Real;
+use crate::geometry::real::{Real, each, negative};
 use tiepoint_gpu::KernelSource;
 
 /// Where the product of two of x, y, z, 1 stands among x², xy, xz, x, y², yz, y, z², z, 1.
@@ -37,6 +37,7 @@ pub(super) fn for_kernels(source: KernelSource) -> KernelSource {
     let table = |rows: &[[usize; 4]]| rows.iter().flatten().map(|&i| i as i32).collect::<Vec<_>>();
     source
         .define("CELLS", CELLS)
+        .define("ROOT_STEPS", STEPS)
         .table_i32("QUADRATIC", &table(&QUADRATIC))
         .table_i32("CUBIC", &table(&CUBIC))
 }
@@ -72,18 +73,24 @@ fn constraints<R: Real>(e: &[Linear<R>; 9], zero: R) -> [Cubic<R>; 10] {
     for i in 0..3 {
         for j in i..3 {
             let mut sum = [zero; 10];
-            (0..3).for_each(|k| add_quadratic(&mut sum, &e[3 * i + k], &e[3 * j + k]));
+            for k in 0..3 {
+                add_quadratic(&mut sum, &e[3 * i + k], &e[3 * j + k]);
+            }
             (lambda[i][j], lambda[j][i]) = (sum, sum);
         }
     }
     for m in 0..10 {
         let half = (lambda[0][0][m] + lambda[1][1][m] + lambda[2][2][m]) * 0.5;
-        (0..3).for_each(|i| lambda[i][i][m] = lambda[i][i][m] - half);
+        for i in 0..3 {
+            lambda[i][i][m] = lambda[i][i][m] - half;
+        }
     }
     let mut all = [[zero; 20]; 10];
     for i in 0..3 {
         for j in 0..3 {
-            (0..3).for_each(|k| add_cubic(&mut all[3 * i + j], &lambda[i][k], &e[3 * k + j]));
+            for k in 0..3 {
+                add_cubic(&mut all[3 * i + j], &lambda[i][k], &e[3 * k + j]);
+            }
         }
     }
     // The determinant, along the first row.
@@ -91,7 +98,7 @@ fn constraints<R: Real>(e: &[Linear<R>; 9], zero: R) -> [Cubic<R>; 10] {
         let (d, f) = ((c + 1) % 3, (c + 2) % 3);
         let mut minor = [zero; 10];
         add_quadratic(&mut minor, &e[3 + d], &e[6 + f]);
-        add_quadratic(&mut minor, &e[3 + f].map(|v| -v), &e[6 + d]);
+        add_quadratic(&mut minor, &each(e[3 + f], negative), &e[6 + d]);
         add_cubic(&mut all[9], &minor, &e[c]);
     }
     all
@@ -109,14 +116,18 @@ fn reduced<R: Real>(c: &mut [Cubic<R>; 10], zero: R) -> [[R; 10]; 6] {
         let scale = first.constant(1.0) / (norm * (norm + first.magnitude()));
         let mut mirror = [zero; 10];
         mirror[k] = first + norm.with_sign(first);
-        (k + 1..10).for_each(|r| mirror[r] = c[r][k]);
+        for r in k + 1..10 {
+            mirror[r] = c[r][k];
+        }
         for j in k..20 {
             let mut along = mirror[k] * c[k][j];
             for r in k + 1..10 {
                 along = along + mirror[r] * c[r][j];
             }
             let along = along * scale;
-            (k..10).for_each(|r| c[r][j] = c[r][j] - along * mirror[r]);
+            for r in k..10 {
+                c[r][j] = c[r][j] - along * mirror[r];
+            }
         }
     }
     let mut rows = [[zero; 10]; 6];
@@ -182,23 +193,33 @@ impl<R: Real> Reduced<R> {
     #[inline(always)]
     pub(super) fn new(a: &[[R; 2]; 5], b: &[[R; 2]; 5]) -> Self {
         let zero = a[0][0].constant(0.0);
-        let mut rows: [[R; 9]; 5] = std::array::from_fn(|i| epipolar_row(a[i], b[i], zero.constant(1.0)));
+        let mut rows = [[zero; 9]; 5];
+        for i in 0..5 {
+            rows[i] = epipolar_row(a[i], b[i], zero.constant(1.0));
+        }
         let space: [[R; 9]; 4] = null_space(&mut rows);
-        let e: [Linear<R>; 9] = std::array::from_fn(|i| std::array::from_fn(|k| space[k][i]));
+        let mut e = [[zero; 4]; 9];
+        for i in 0..9 {
+            for k in 0..4 {
+                e[i][k] = space[k][i];
+            }
+        }
         let rows = reduced(&mut constraints(&e, zero), zero);
-        let [k, l, m] = [0, 2, 4].map(|at| Equation::new(&rows[at], &rows[at + 1]));
+        let k = Equation::new(&rows[0], &rows[1]);
+        let l = Equation::new(&rows[2], &rows[3]);
+        let m = Equation::new(&rows[4], &rows[5]);
         let minor = |p: &[R; 4], q: &[R; 5], r: &[R; 5], s: &[R; 4]| {
             let mut sum = [zero; 8];
             add_product(&mut sum, p, q);
-            add_product(&mut sum, &r.map(|v| -v), s);
+            add_product(&mut sum, &each(*r, negative), s);
             sum
         };
         let mut last = [zero; 7];
         add_product(&mut last, &l.x, &m.y);
-        add_product(&mut last, &l.y.map(|v| -v), &m.x);
+        add_product(&mut last, &each(l.y, negative), &m.x);
         let mut polynomial = [zero; 11];
         add_product(&mut polynomial, &k.x, &minor(&l.y, &m.one, &l.one, &m.y));
-        add_product(&mut polynomial, &k.y.map(|v| -v), &minor(&l.x, &m.one, &l.one, &m.x));
+        add_product(&mut polynomial, &each(k.y, negative), &minor(&l.x, &m.one, &l.one, &m.x));
         add_product(&mut polynomial, &k.one, &last);
         Self { space, equations: [k, l, m], polynomial }
     }
@@ -206,17 +227,25 @@ impl<R: Real> Reduced<R> {
 
 /// Cells of the grid on \[−1, 1\], and steps that narrow a cell down to a root.
 const CELLS: usize = 64;
-const STEPS: usize = 12;
+const STEPS: usize = 8;
 
 #[inline(always)]
 fn horner<R: Real>(c: &[R; 11], z: R) -> R {
-    (0..10).rev().fold(c[10], |sum, i| sum * z + c[i])
+    let mut sum = c[10];
+    for i in (0..10).rev() {
+        sum = sum * z + c[i];
+    }
+    sum
 }
 
 /// The values of a polynomial on the grid.
 #[inline(always)]
 pub(super) fn on_grid<R: Real>(c: &[R; 11]) -> [R; CELLS + 1] {
-    std::array::from_fn(|i| horner(c, c[0].constant(i as f64 * (2.0 / CELLS as f64) - 1.0)))
+    let mut values = [c[0]; CELLS + 1];
+    for (i, value) in values.iter_mut().enumerate() {
+        *value = horner(c, c[0].constant(i as f64 * (2.0 / CELLS as f64) - 1.0));
+    }
+    values
 }
 
 /// The root in a cell of different signs, by false position, weighted so that both ends move (Illinois: Dowell, Jarratt
@@ -251,7 +280,7 @@ impl Reduced<f64> {
     /// 1/z on the grid.
     pub(super) fn solutions(
         &self,
-        [near, far]: [&[f64; CELLS + 1]; 2],
+        [near, far]: [[f64; CELLS + 1]; 2],
         a: &[[f64; 2]; 5],
         b: &[[f64; 2]; 5],
         mut take: impl FnMut(Mat3),
@@ -309,7 +338,8 @@ impl<R: Real> Reduced<R> {
     /// The values of the polynomial of z and of that of 1/z on the grid.
     #[inline(always)]
     pub(super) fn values(&self) -> [[R; CELLS + 1]; 2] {
-        let reversed: [R; 11] = std::array::from_fn(|i| self.polynomial[10 - i]);
+        let mut reversed = self.polynomial;
+        reversed.reverse();
         [on_grid(&self.polynomial), on_grid(&reversed)]
     }
 }
@@ -335,7 +365,7 @@ fn five_point(a: &[[f64; 2]; 5], b: &[[f64; 2]; 5]) -> Vec<Mat3> {
     let reduced = Reduced::new(a, b);
     let [near, far] = reduced.values();
     let mut found = Vec::new();
-    reduced.solutions([&near, &far], a, b, |e| found.push(e));
+    reduced.solutions([near, far], a, b, |e| found.push(e));
     found
 }
 

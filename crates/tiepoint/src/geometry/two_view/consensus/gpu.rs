@@ -2,9 +2,11 @@
 //! bit: the same samples, matches judged by the same operations, sums in the same order.
 
 use super::improve::{EPIPOLAR, LANES, TRANSFER};
-use super::{Budget, Found, FoundAll, Kind, Prepared, SHARES, five_point, flat};
+use super::{Budget, Found, FoundAll, Kind, Prepared, SHARES, five_point};
 use crate::Result;
+use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::geometry::matrix::flat;
 use tiepoint_gpu::KernelSource;
 
 /// 64-bit words of what is found of a pair, and numbers that a pair has.
@@ -14,7 +16,7 @@ const NUMBERS: usize = 19;
 /// Matches of the pairs that are searched together, unless one has more: 44 bytes each on the device.
 const MOST_MATCHES: usize = 1 << 21;
 /// And pairs.
-const MOST_PAIRS: usize = 1 << 13;
+const MOST_PAIRS: usize = 1 << 11;
 
 tiepoint_gpu::kernel! {
     /// The search for one kind of model, a group a pair.
@@ -76,9 +78,10 @@ pub(in crate::geometry::two_view) fn search_all(
     gpu: &Gpu,
     prepared: &[&Prepared],
     budget: &Budget,
+    cpu: &Cpu,
 ) -> Result<Vec<FoundAll>> {
     gpu.require_f64()?;
-    let mut all = Vec::with_capacity(prepared.len());
+    let mut parts = Vec::new();
     let mut rest = prepared;
     while !rest.is_empty() {
         let mut matches = 0;
@@ -88,10 +91,12 @@ pub(in crate::geometry::two_view) fn search_all(
         };
         let count = rest.iter().take(MOST_PAIRS).take_while(fits).count().max(1);
         let (part, later) = rest.split_at(count);
-        all.extend(Part::new(gpu, part, budget)?.search()?);
+        parts.push(part);
         rest = later;
     }
-    Ok(all)
+    // One thread uploads a part while the device searches another's.
+    let found = cpu.map(parts.len(), |i| Part::new(gpu, parts[i], budget, cpu)?.search());
+    Ok(found.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
 }
 
 /// Pairs that are searched together.
@@ -99,6 +104,7 @@ struct Part<'p> {
     gpu: &'p Gpu,
     prepared: &'p [&'p Prepared],
     budget: &'p Budget,
+    cpu: &'p Cpu,
     /// Where the matches of each pair begin, and how many there are.
     firsts: Vec<usize>,
     matches: usize,
@@ -107,7 +113,7 @@ struct Part<'p> {
 }
 
 impl<'p> Part<'p> {
-    fn new(gpu: &'p Gpu, prepared: &'p [&'p Prepared], budget: &'p Budget) -> Result<Self> {
+    fn new(gpu: &'p Gpu, prepared: &'p [&'p Prepared], budget: &'p Budget, cpu: &'p Cpu) -> Result<Self> {
         let mut matches = 0;
         let mut firsts = Vec::with_capacity(prepared.len());
         for p in prepared {
@@ -115,12 +121,13 @@ impl<'p> Part<'p> {
             matches += p.len();
         }
         let mut places = Vec::with_capacity(4 * matches);
+        let mut order = Vec::with_capacity(matches);
         for p in prepared {
-            places.extend((0..p.len()).flat_map(|i| p.columns.at(i).map(f64::to_bits)));
+            (0..p.len()).for_each(|i| places.extend_from_slice(&p.points.places(i).map(f64::to_bits)));
+            order.extend_from_slice(&p.order);
         }
-        let order: Vec<u32> = prepared.iter().flat_map(|p| p.order.iter().copied()).collect();
         let (places, order) = (gpu.upload(&places)?, gpu.upload(&order)?);
-        Ok(Self { gpu, prepared, budget, firsts, matches, places, order })
+        Ok(Self { gpu, prepared, budget, cpu, firsts, matches, places, order })
     }
 
     fn search(&self) -> Result<Vec<FoundAll>> {
@@ -158,10 +165,13 @@ impl<'p> Part<'p> {
         }
         let mut until = vec![0; self.matches];
         let (mut pairs, mut keys, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
-        for &i in which {
-            let (prepared, first) = (self.prepared[i], self.firsts[i]);
+        let samplers = self.cpu.map(which.len(), |n| {
+            let prepared = self.prepared[which[n]];
             let most = self.budget.most(kind, prepared.len());
-            let sampler = prepared.sampler(kind, most);
+            (most, prepared.sampler(kind, most))
+        });
+        for (&i, (most, sampler)) in which.iter().zip(samplers) {
+            let (prepared, first) = (self.prepared[i], self.firsts[i]);
             let grades = sampler.until();
             until[first..first + grades.len()].copy_from_slice(grades);
             pairs.extend([first as u32, prepared.len() as u32, grades.len() as u32, most]);

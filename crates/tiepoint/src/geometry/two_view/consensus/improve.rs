@@ -10,16 +10,18 @@
 
 #![expect(clippy::needless_range_loop, reason = "indices of rows and columns are the notation here")]
 
-use super::{Columns, Found, Kind, Prepared, Rays, flat};
+use super::{Found, Kind, Prepared, Rays};
 use crate::device::{Level, dispatch};
 use crate::geometry::ModelKind;
+use crate::geometry::estimate::points::{BLOCK, Points};
 use crate::geometry::estimate::residual::Normal;
+use crate::geometry::matrix::flat;
 use crate::geometry::matrix::{Mat3, cayley, is_finite, product, skew};
-use crate::geometry::real::{Real, WIDTH};
+use crate::geometry::real::{Real, WIDTH, each, splat};
 use fearless_simd::{Simd, f64x8, prelude::*};
 
 /// Sums side by side.
-pub(super) const LANES: usize = super::BATCH;
+pub(super) const LANES: usize = BLOCK;
 
 /// T² of each step, in units of the threshold's square.
 const LIMITS: [f64; 6] = [4.0, 2.25, 1.0, 1.0, 1.0, 1.0];
@@ -56,7 +58,7 @@ pub(super) fn settle(prepared: &Prepared, best: Found, level: Level) -> Found {
 }
 
 fn step(prepared: &Prepared, at: &Found, limit: f64, level: Level) -> Option<Found> {
-    let normal = normal(at.kind, &at.model, &prepared.columns, limit, level);
+    let normal = normal(at.kind, &at.model, &prepared.points, limit, level);
     let next = match (at.kind, &prepared.rays) {
         (Kind::Homography, _) => Found { model: normal.step(ModelKind::Homography, &at.model, 0.0)?, ..*at },
         (Kind::Fundamental, _) => {
@@ -86,12 +88,12 @@ fn step_essential(normal: &Normal, e: &Mat3, rays: &Rays) -> Option<Mat3> {
 }
 
 /// The weighted system of a step.
-pub(super) fn normal(kind: Kind, m: &Mat3, columns: &Columns, limit: f64, level: Level) -> Normal {
+pub(super) fn normal(kind: Kind, m: &Mat3, points: &Points, limit: f64, level: Level) -> Normal {
     let m = flat(m);
     match kind {
-        Kind::Homography => homography(&dispatch!(level, simd => transfer_sums(simd, &m, columns, limit))),
+        Kind::Homography => homography(&dispatch!(level, simd => transfer_sums(simd, &m, points, limit))),
         Kind::Fundamental | Kind::Essential => {
-            epipolar(&dispatch!(level, simd => epipolar_sums(simd, &m, columns, limit)))
+            epipolar(&dispatch!(level, simd => epipolar_sums(simd, &m, points, limit)))
         }
     }
 }
@@ -102,26 +104,26 @@ pub(super) const EPIPOLAR: usize = 54;
 pub(super) const TRANSFER: usize = 33;
 
 #[inline(always)]
-fn epipolar_sums<S: Simd>(simd: S, m: &[f64; 9], columns: &Columns, limit: f64) -> [f64; EPIPOLAR] {
-    let model = m.map(|v| f64x8::splat(simd, v));
+fn epipolar_sums<S: Simd>(simd: S, m: &[f64; 9], points: &Points, limit: f64) -> [f64; EPIPOLAR] {
+    let model = splat(simd, m);
     let limit = f64x8::splat(simd, limit);
     sums(
         simd,
-        columns,
+        points,
         #[inline(always)]
-        |i| epipolar_term(&model, columns.vector(simd, i), limit),
+        |i| epipolar_term(&model, points.vector(simd, i), limit),
     )
 }
 
 #[inline(always)]
-fn transfer_sums<S: Simd>(simd: S, m: &[f64; 9], columns: &Columns, limit: f64) -> [f64; TRANSFER] {
-    let model = m.map(|v| f64x8::splat(simd, v));
+fn transfer_sums<S: Simd>(simd: S, m: &[f64; 9], points: &Points, limit: f64) -> [f64; TRANSFER] {
+    let model = splat(simd, m);
     let limit = f64x8::splat(simd, limit);
     sums(
         simd,
-        columns,
+        points,
         #[inline(always)]
-        |i| transfer_term(&model, columns.vector(simd, i), limit),
+        |i| transfer_term(&model, points.vector(simd, i), limit),
     )
 }
 
@@ -129,11 +131,11 @@ fn transfer_sums<S: Simd>(simd: S, m: &[f64; 9], columns: &Columns, limit: f64) 
 #[inline(always)]
 fn sums<S: Simd, const K: usize>(
     simd: S,
-    columns: &Columns,
+    points: &Points,
     term: impl Fn(usize) -> [f64x8<S>; K],
 ) -> [f64; K] {
     let mut lanes = [[0.0; LANES]; K];
-    let vectors = columns.matches.div_ceil(WIDTH);
+    let vectors = points.vectors();
     for part in 0..LANES / WIDTH {
         let mut sums = [f64x8::splat(simd, 0.0); K];
         for i in (part..vectors).step_by(LANES / WIDTH) {
@@ -179,8 +181,8 @@ fn epipolar_term<R: Real>(f: &[R; 9], [x, y, u, v]: [R; 4], limit: R) -> [R; EPI
     let kept = |value: R| R::choose(counts, value, zero);
     let weight = kept(biweight(share) / norm);
     let (slope, error) = (kept(error / norm), kept(error));
-    let [x, y, u, v] = [x, y, u, v].map(kept);
-    let [l0, l1, m0, m1] = [l0, l1, m0, m1].map(kept);
+    let [x, y, u, v] = each([x, y, u, v], kept);
+    let [l0, l1, m0, m1] = each([l0, l1, m0, m1], kept);
     // The derivative by F of the error over its gradient's length, times that length.
     let j = [
         u * x - slope * (l0 * x + m0 * u),
@@ -233,7 +235,7 @@ fn transfer_term<R: Real>(h: &[R; 9], [x, y, xb, yb]: [R; 4], limit: R) -> [R; T
     let kept = |value: R| R::choose(counts, value, zero);
     let weight = kept(biweight(share) / w);
     let s = kept(weight / w);
-    let [x, y, u, v, p, q] = [x, y, u, v, p, q].map(kept);
+    let [x, y, u, v, p, q] = each([x, y, u, v, p, q], kept);
     let outer = [s * x * x, s * x * y, s * x, s * y * y, s * y, s];
     let (far, along) = (u * u + v * v, u * p + v * q);
     let (wp, wq, wa) = (weight * p, weight * q, -(weight * along));
@@ -269,13 +271,14 @@ fn homography(sums: &[f64; TRANSFER]) -> Normal {
 mod tests {
     use super::*;
     use crate::device::Cpu;
+    use crate::geometry::Correspondence;
     use crate::synth::Random;
 
     /// The sums match by match, as the contract says.
-    fn plain<const K: usize>(columns: &Columns, term: impl Fn([f64; 4]) -> [f64; K]) -> [f64; K] {
+    fn plain<const K: usize>(points: &Points, term: impl Fn([f64; 4]) -> [f64; K]) -> [f64; K] {
         let mut lanes = [[0.0; LANES]; K];
-        for i in 0..columns.matches {
-            let term = term(columns.at(i));
+        for i in 0..points.len() {
+            let term = term(points.places(i));
             (0..K).for_each(|k| lanes[k][i % LANES] += term[k]);
         }
         lanes.map(in_pairs)
@@ -285,20 +288,21 @@ mod tests {
     fn every_level_sums_as_the_contract_says() {
         let mut random = Random::new(2);
         for n in [1, 7, 8, 63, 64, 65, 300] {
-            let places: Vec<[f64; 4]> =
-                (0..n).map(|_| std::array::from_fn(|_| random.range(-1.5, 1.5))).collect();
-            let columns = Columns::new(&places);
+            let mut place = || [random.range(0.0, 640.0), random.range(0.0, 480.0)];
+            let pair = |_| Correspondence { a: place(), b: place(), quality: 0.0 };
+            let (pairs, all): (Vec<_>, Vec<_>) = ((0..n).map(pair).collect(), (0..n).collect());
+            let points = Points::new(&pairs, &all);
             let m: [f64; 9] =
                 std::array::from_fn(|i| random.range(-0.3, 0.3) + f64::from(u8::from(i % 4 == 0)));
             for limit in [0.02, 4.0] {
-                let epipolar = plain(&columns, |p| epipolar_term(&m, p, limit));
-                let transfer = plain(&columns, |p| transfer_term(&m, p, limit));
+                let epipolar = plain(&points, |p| epipolar_term(&m, p, limit));
+                let transfer = plain(&points, |p| transfer_term(&m, p, limit));
                 assert!(limit < 1.0 || n < 8 || epipolar[0] > 0.0 && transfer[0] > 0.0, "something to sum");
                 for level in Cpu::levels() {
                     let level = Cpu::sequential().at_level(level).unwrap().level();
-                    let found = dispatch!(level, simd => epipolar_sums(simd, &m, &columns, limit));
+                    let found = dispatch!(level, simd => epipolar_sums(simd, &m, &points, limit));
                     assert_eq!(found.map(f64::to_bits), epipolar.map(f64::to_bits), "{n} {limit} {level:?}");
-                    let found = dispatch!(level, simd => transfer_sums(simd, &m, &columns, limit));
+                    let found = dispatch!(level, simd => transfer_sums(simd, &m, &points, limit));
                     assert_eq!(found.map(f64::to_bits), transfer.map(f64::to_bits), "{n} {limit} {level:?}");
                 }
             }

@@ -18,19 +18,20 @@ mod improve;
 use super::{Essential, ImagePair, TwoViewOptions, evidence};
 use crate::device::{Level, dispatch};
 use crate::geometry::calibration::Camera;
-use crate::geometry::estimate::points::Points;
+use crate::geometry::estimate::points::{BLOCK, Points};
 use crate::geometry::estimate::sampler::{MAX_SAMPLE, Sampler};
 use crate::geometry::estimate::seven_point::seven_point;
 use crate::geometry::estimate::{is_usable, minimal};
-use crate::geometry::matrix::{Mat3, is_finite, product, transpose};
-use crate::geometry::real::WIDTH;
+use crate::geometry::matrix::{Mat3, flat, is_finite, product, transpose};
+use crate::geometry::real::{WIDTH, each, lane_of};
 use crate::geometry::{Homography, ModelKind};
 use crate::synth::finish;
 use fearless_simd::{Simd, f64x8, prelude::*};
 use five_point::Reduced;
+use std::sync::Arc;
 
 /// Samples that are judged together: a lane each on a GPU.
-pub(super) const BATCH: usize = 64;
+pub(super) const BATCH: usize = BLOCK;
 
 /// Steps of the table of samples over the share of inliers.
 const SHARES: usize = 1024;
@@ -126,44 +127,6 @@ impl Intrinsics {
     }
 }
 
-/// Normalised points, one array for each coordinate of A and B, filled up to whole [`BATCH`]es with what is not a number and
-/// so agrees with nothing.
-#[derive(Clone, Debug)]
-pub(super) struct Columns {
-    /// x and y in A, x and y in B.
-    values: [Vec<f64>; 4],
-    pub(super) matches: usize,
-}
-
-impl Columns {
-    fn new(places: &[[f64; 4]]) -> Self {
-        let column = |c: usize| {
-            let mut column: Vec<f64> = places.iter().map(|p| p[c]).collect();
-            column.resize(places.len().next_multiple_of(BATCH), f64::NAN);
-            column
-        };
-        Self { values: [0, 1, 2, 3].map(column), matches: places.len() }
-    }
-
-    #[inline(always)]
-    fn at(&self, i: usize) -> [f64; 4] {
-        [self.values[0][i], self.values[1][i], self.values[2][i], self.values[3][i]]
-    }
-
-    /// Eight matches.
-    #[inline(always)]
-    fn vector<S: Simd>(&self, simd: S, i: usize) -> [f64x8<S>; 4] {
-        let at = |c: usize| f64x8::from_slice(simd, &self.values[c][i * WIDTH..][..WIDTH]);
-        [at(0), at(1), at(2), at(3)]
-    }
-}
-
-/// Row by row.
-fn flat(m: &Mat3) -> [f64; 9] {
-    let [[a, b, c], [d, e, f], [g, h, i]] = *m;
-    [a, b, c, d, e, f, g, h, i]
-}
-
 /// Both cameras as matrices from points to rays.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rays {
@@ -183,7 +146,6 @@ impl Rays {
 #[derive(Debug)]
 pub(super) struct Prepared {
     pub(super) points: Points,
-    columns: Columns,
     /// Which matches the points are.
     pub(super) usable: Vec<usize>,
     /// The threshold between normalised points.
@@ -191,7 +153,7 @@ pub(super) struct Prepared {
     /// The cameras, where both are known.
     rays: Option<Rays>,
     /// Matches, best first, and whether they differ.
-    order: Vec<u32>,
+    order: Arc<[u32]>,
     graded: bool,
     seed: u64,
     key: u64,
@@ -209,6 +171,7 @@ impl Prepared {
         }
         let points = Points::new(pair.matches, &usable);
         let (order, graded) = evidence::order(pair.matches, pair.evidence, &usable);
+        let order = order.into();
         let [centre_a, centre_b] = points.centres();
         let intrinsics = |view: usize, centre: [f64; 2]| {
             pair.views[view].camera.map(|camera| Intrinsics::new(&camera, centre, points.scale).inverse())
@@ -217,10 +180,8 @@ impl Prepared {
             .zip(intrinsics(1, centre_b))
             .map(|(a, b)| Rays { ray_from_a: a, ray_from_b: transpose(&b) });
         let threshold = options.threshold_px * points.scale;
-        let place = |i: usize| [points.xa[i], points.ya[i], points.xb[i], points.yb[i]];
-        let columns = Columns::new(&(0..usable.len()).map(place).collect::<Vec<_>>());
         let (seed, key) = (options.seed, pair.key);
-        Some(Self { points, columns, usable, threshold, rays, order, graded, seed, key })
+        Some(Self { points, usable, threshold, rays, order, graded, seed, key })
     }
 
     pub(super) fn len(&self) -> usize {
@@ -234,7 +195,7 @@ impl Prepared {
 
     /// Positions of the points that agree with a model, ascending.
     pub(super) fn inliers(&self, found: &Found) -> Vec<usize> {
-        agreement::inliers(found.kind, &flat(&found.model), &self.columns, self.limit())
+        agreement::inliers(found.kind, &flat(&found.model), &self.points, self.limit())
     }
 
     /// T².
@@ -245,7 +206,7 @@ impl Prepared {
     /// How many points agree with a model.
     fn count(&self, found: &Found, level: Level) -> u32 {
         let (model, limit) = (flat(&found.model), self.limit());
-        dispatch!(level, simd => agreement::count(simd, found.kind, &model, &self.columns, limit, 0))
+        dispatch!(level, simd => agreement::count(simd, found.kind, &model, &self.points, limit, 0))
     }
 
     /// An essential matrix of norm 1.
@@ -326,85 +287,95 @@ fn judge<S: Simd>(
     samples: &[[usize; MAX_SAMPLE]; BATCH],
     least: u32,
 ) -> Option<Found> {
-    let mut winner: Option<Found> = None;
+    let mut best = Best { prepared, kind, least, winner: None };
     for eight in samples.as_chunks().0 {
-        let mut judged = |model: Mat3, essential: Mat3| {
-            let least = winner.map_or(least, |w| w.inliers);
-            let (limit, m) = (prepared.limit(), flat(&model));
-            let inliers = agreement::count(simd, kind, &m, &prepared.columns, limit, least);
-            if inliers > least {
-                winner = Some(Found { kind, model, essential, inliers });
-            }
-        };
         match (kind, &prepared.rays) {
-            (Kind::Homography, _) => homographies(prepared, eight, |m| judged(m, [[0.0; 3]; 3])),
-            (Kind::Fundamental, _) => fundamentals(simd, prepared, eight, |m| judged(m, [[0.0; 3]; 3])),
-            (Kind::Essential, Some(rays)) => {
-                essentials(simd, prepared, rays, eight, |e| judged(rays.fundamental(&e), e));
-            }
+            (Kind::Homography, _) => homographies(simd, eight, &mut best),
+            (Kind::Fundamental, _) => fundamentals(simd, eight, &mut best),
+            (Kind::Essential, Some(rays)) => essentials(simd, rays, eight, &mut best),
             (Kind::Essential, None) => {}
         }
     }
-    winner
+    best.winner
 }
 
-/// The places of eight samples of `N` matches, side by side.
-#[inline(always)]
-fn gathered<S: Simd, const N: usize>(
-    simd: S,
-    columns: &[Vec<f64>],
-    eight: &[[usize; MAX_SAMPLE]; WIDTH],
-) -> [[f64x8<S>; 2]; N] {
-    std::array::from_fn(|i| [0, 1].map(|c| f64x8::from_fn(simd, |lane| columns[c][eight[lane][i]])))
+/// The best model so far of a batch.
+struct Best<'p> {
+    prepared: &'p Prepared,
+    kind: Kind,
+    least: u32,
+    winner: Option<Found>,
 }
 
-fn homographies(prepared: &Prepared, eight: &[[usize; MAX_SAMPLE]; WIDTH], mut take: impl FnMut(Mat3)) {
-    for sample in eight {
-        let [found, ..] = minimal::models(ModelKind::Homography, &prepared.points, &sample[..4]);
-        found.filter(is_finite).into_iter().for_each(&mut take);
+impl Best<'_> {
+    #[inline(always)]
+    fn take<S: Simd>(&mut self, simd: S, model: Mat3, essential: Mat3) {
+        let Self { prepared, kind, .. } = *self;
+        let least = self.winner.map_or(self.least, |w| w.inliers);
+        let inliers = agreement::count(simd, kind, &flat(&model), &prepared.points, prepared.limit(), least);
+        if inliers > least {
+            self.winner = Some(Found { kind, model, essential, inliers });
+        }
     }
 }
 
+/// No essential matrix.
+const NONE: Mat3 = [[0.0; 3]; 3];
+
 #[inline(always)]
-fn fundamentals<S: Simd>(
-    simd: S,
-    prepared: &Prepared,
-    eight: &[[usize; MAX_SAMPLE]; WIDTH],
-    mut take: impl FnMut(Mat3),
-) {
-    let (a, b) = prepared.columns.values.split_at(2);
-    let found = seven_point(&gathered(simd, a, eight), &gathered(simd, b, eight));
-    let (one, zero) = (f64x8::splat(simd, 1.0), f64x8::splat(simd, 0.0));
-    let found = found.map(|(model, exists)| (model, exists.select(one, zero)));
-    for lane in 0..WIDTH {
-        for (m, exists) in &found {
-            if exists[lane] > 0.0 {
-                take(std::array::from_fn(|r| std::array::from_fn(|c| m[3 * r + c][lane])));
-            }
+fn homographies<S: Simd>(simd: S, eight: &[[usize; MAX_SAMPLE]; WIDTH], best: &mut Best<'_>) {
+    for sample in eight {
+        let found = minimal::model(ModelKind::Homography, &best.prepared.points, &sample[..4]);
+        if let Some(model) = found.filter(is_finite) {
+            best.take(simd, model, NONE);
         }
     }
 }
 
 #[inline(always)]
-fn essentials<S: Simd>(
-    simd: S,
-    prepared: &Prepared,
-    rays: &Rays,
-    eight: &[[usize; MAX_SAMPLE]; WIDTH],
-    mut take: impl FnMut(Mat3),
-) {
-    let (a, b) = prepared.columns.values.split_at(2);
+fn fundamentals<S: Simd>(simd: S, eight: &[[usize; MAX_SAMPLE]; WIDTH], best: &mut Best<'_>) {
+    let [a, b] = best.prepared.points.gathered(simd, eight);
+    let [(f, f_is), (g, g_is), (h, h_is)] = seven_point(&a, &b);
+    let (one, zero) = (f64x8::splat(simd, 1.0), f64x8::splat(simd, 0.0));
+    let (models, exist) =
+        ([f, g, h], [f_is.select(one, zero), g_is.select(one, zero), h_is.select(one, zero)]);
+    for i in 0..3 * WIDTH {
+        let (lane, root) = (i / 3, i % 3);
+        if exist[root][lane] > 0.0 {
+            best.take(simd, lane_of(&models[root], lane), NONE);
+        }
+    }
+}
+
+#[inline(always)]
+fn essentials<S: Simd>(simd: S, rays: &Rays, eight: &[[usize; MAX_SAMPLE]; WIDTH], best: &mut Best<'_>) {
+    let [a, b] = best.prepared.points.gathered::<S, 5, MAX_SAMPLE>(simd, eight);
     let ray = |m: &Mat3, [x, y]: [f64x8<S>; 2]| [x * m[0][0] + m[0][2], y * m[1][1] + m[1][2]];
     let back = transpose(&rays.ray_from_b);
-    let a = gathered::<S, 5>(simd, a, eight).map(|p| ray(&rays.ray_from_a, p));
-    let b = gathered::<S, 5>(simd, b, eight).map(|p| ray(&back, p));
+    let a = each(
+        a,
+        #[inline(always)]
+        |p| ray(&rays.ray_from_a, p),
+    );
+    let b = each(
+        b,
+        #[inline(always)]
+        |p| ray(&back, p),
+    );
     let reduced = Reduced::new(&a, &b);
     let [near, far] = reduced.values();
     for lane in 0..WIDTH {
-        let of = |side: &[[f64x8<S>; 2]; 5]| side.map(|p| p.map(|v| v[lane]));
-        let values = [near.map(|v| v[lane]), far.map(|v| v[lane])];
-        reduced.lane(lane).solutions([&values[0], &values[1]], &of(&a), &of(&b), &mut take);
+        let (a, b) = (lane_of_points(&a, lane), lane_of_points(&b, lane));
+        let mut found = Vec::new();
+        reduced.lane(lane).solutions([&near, &far].map(|v| v.map(|v| v[lane])), &a, &b, |e| found.push(e));
+        for e in found {
+            best.take(simd, rays.fundamental(&e), e);
+        }
     }
+}
+
+fn lane_of_points<S: Simd, const N: usize>(side: &[[f64x8<S>; 2]; N], lane: usize) -> [[f64; 2]; N] {
+    std::array::from_fn(|i| [side[i][0][lane], side[i][1][lane]])
 }
 
 /// The homography in pixels.

@@ -1,0 +1,581 @@
+"""Registration of rasters: images with a place on the map.
+
+A raster is a dataset of rasterio, a ``DataArray`` of xarray (with or without rioxarray), a `Raster`, or a tuple
+(values, transform, crs, nodata) of which all but the values may be left out or None. None of those packages is needed.
+
+A transform is affine, with the coefficients a, b, c, d, e, f of ``affine.Affine``: map x = a · column + b · row + c,
+map y = d · column + e · row + f, where (0, 0) is the outer corner of the first pixel, as everywhere in GDAL. Elsewhere in
+this package (0, 0) is the centre of that pixel; the half pixel between the two is added here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from . import _register
+from ._base import Result
+from ._geometry import Model, warp
+from ._register import Registration
+from .errors import ImageError, OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+    _Path = str | os.PathLike[str]
+    _Coefficients = tuple[float, float, float, float, float, float]
+
+__all__ = ["Gcp", "Raster", "RasterRegistration", "read", "register"]
+
+#: Neighbours on one side, beyond the nearest, that a value between pixels is made from.
+_REACH = {"bilinear": 0, "bicubic": 1, "cubic": 1, "lanczos": 2}
+
+
+class Gcp(NamedTuple):
+    """A ground control point, with the fields and order of ``rasterio.control.GroundControlPoint``.
+
+    Parameters
+    ----------
+    row, col : float
+        Place in the moving raster; (0, 0) is the outer corner of its first pixel, as in GDAL.
+    x, y, z : float
+        Place on the map, in the reference's coordinates; z is 0.
+    """
+
+    row: float
+    col: float
+    x: float
+    y: float
+    z: float
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class Raster(Result):
+    """Bands of values with a place on the map.
+
+    Attributes
+    ----------
+    values : ndarray
+        (bands, H, W), or (H, W) for one band.
+    transform : Affine or tuple, optional
+        From (column, row) to the map; None for a raster that has no place.
+    crs : Any, optional
+        The coordinate reference system, as it was given.
+    nodata : float, optional
+        The value of pixels that hold no data.
+    mask : ndarray, optional
+        (H, W) uint8: 255 where there is data, else 0; None where that follows from `nodata`.
+    """
+
+    values: Any
+    transform: Any = None
+    crs: Any = None
+    nodata: float | None = None
+    mask: npt.NDArray[np.uint8] | None = None
+
+    def __post_init__(self) -> None:
+        import numpy as np
+
+        values = np.asarray(self.values)
+        if values.ndim not in (2, 3) or 0 in values.shape:
+            raise ImageError(f"a raster has the shape {values.shape}: expected (H, W) or (bands, H, W), not empty")
+        if values.dtype.kind not in "buif":
+            raise ImageError(f"a raster holds {values.dtype}: expected integers or floats")
+        object.__setattr__(self, "values", values)
+        if self.transform is not None:
+            _coefficients(self.transform)
+        if self.mask is not None:
+            mask = np.where(np.asarray(self.mask) != 0, np.uint8(255), np.uint8(0))
+            if mask.shape != values.shape[-2:]:
+                raise ImageError(f"the mask of a raster has the shape {mask.shape}: expected {values.shape[-2:]}")
+            object.__setattr__(self, "mask", mask)
+
+    @property
+    def bands(self) -> npt.NDArray[Any]:
+        """The values as (bands, H, W)."""
+        found: npt.NDArray[Any] = self.values if self.values.ndim == 3 else self.values[None]
+        return found
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        height, width = self.values.shape[-2:]
+        return int(height), int(width)
+
+    @property
+    def profile(self) -> dict[str, Any]:
+        """What ``rasterio.open(path, "w", **profile)`` needs to write the values as a GeoTIFF."""
+        told = {"count": len(self.bands), "dtype": self.values.dtype.name, "crs": self.crs, "nodata": self.nodata}
+        return {"driver": "GTiff", "height": self.shape[0], "width": self.shape[1], "transform": self.transform, **told}
+
+    def valid(self) -> npt.NDArray[np.uint8]:
+        """Where the raster holds data: (H, W) uint8, 255 or 0.
+
+        A pixel holds none where all bands have the value `nodata`; in rasters of floats also where one band has it, or
+        is not finite; and never where `mask` is 0.
+        """
+        import numpy as np
+
+        bands = self.bands
+        holds = np.ones(self.shape, bool) if self.mask is None else self.mask != 0
+        floats = bands.dtype.kind == "f"
+        if self.nodata is not None and not math.isnan(self.nodata):
+            # A value that the type cannot hold equals no pixel.
+            known = bands != (bands.dtype.type(self.nodata) if floats else self.nodata)
+            holds &= known.all(0) if floats else known.any(0)
+        if floats:
+            holds &= np.isfinite(bands).all(0)
+        return np.where(holds, np.uint8(255), np.uint8(0))
+
+    def to_map(self, xy: Any) -> npt.NDArray[np.float64]:
+        """Map coordinates, (N, 2), of pixels (x, y) of which (0, 0) is the centre of the first."""
+        import numpy as np
+
+        if self.transform is None:
+            raise OptionError("the raster has no transform: give it one to have map coordinates")
+        a, b, c, d, e, f = _coefficients(self.transform)
+        col, row = (np.asarray(xy, np.float64) + 0.5).reshape(-1, 2).T
+        return np.stack([a * col + b * row + c, d * col + e * row + f], 1)
+
+    def to_xarray(self) -> Any:
+        """The raster as a ``DataArray`` with the dimensions (band,) y, x; xarray must be installed.
+
+        Coordinates x and y are the centres of pixels. Transform and CRS are stored as GDAL's attributes of the
+        coordinate ``spatial_ref``, where rioxarray and this module look for them.
+        """
+        import numpy as np
+        import xarray  # type: ignore[import-not-found,import-untyped,unused-ignore]
+
+        dims = ("band", "y", "x")[3 - self.values.ndim :]
+        coordinates: dict[str, Any] = {}
+        reference: dict[str, Any] = {} if self.crs is None else {"crs_wkt": _wkt(self.crs)}
+        if self.transform is not None:
+            a, b, c, d, e, f = _coefficients(self.transform)
+            reference["GeoTransform"] = " ".join(repr(v) for v in (c, a, b, f, d, e))
+            if b == 0 and d == 0:
+                height, width = self.shape
+                coordinates = {"x": a * (np.arange(width) + 0.5) + c, "y": e * (np.arange(height) + 0.5) + f}
+        if reference:
+            coordinates["spatial_ref"] = ((), 0, reference)
+        attributes = {} if self.nodata is None else {"_FillValue": self.nodata}
+        return xarray.DataArray(self.values, dims=dims, coords=coordinates, attrs=attributes)
+
+    def _picture(self) -> Any:
+        return _searched(self, None)
+
+    def _summary(self) -> list[tuple[str, str]]:
+        height, width = self.shape
+        told = [("size", f"{width}x{height}"), ("bands", str(len(self.bands))), ("type", self.values.dtype.name)]
+        if self.crs is not None:
+            told.append(("crs", _name(self.crs)))
+        return told if self.nodata is None else [*told, ("nodata", f"{self.nodata:g}")]
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class RasterRegistration(Result):
+    """A raster brought onto the grid of another.
+
+    Attributes
+    ----------
+    reference, moving : Raster
+        The rasters as they were understood.
+    warped : Raster
+        All bands of `moving` on the pixels of `reference`, with its transform and CRS. Its `mask` says where it holds
+        data; elsewhere it has its `nodata`, or 0 without.
+    registration : Registration
+        What was found in pixels: model, tie points, and the searched image warped.
+    """
+
+    reference: Raster
+    moving: Raster
+    warped: Raster
+    registration: Registration
+
+    @property
+    def model(self) -> Model:
+        """From pixels of `moving` to pixels of `reference`."""
+        return self.registration.model
+
+    @property
+    def xy_moving(self) -> npt.NDArray[np.float32]:
+        """Verified tie points in pixels of `moving`, (N, 2)."""
+        tie = self.registration.tie_points
+        return tie.xy_a[tie.inliers]
+
+    @property
+    def xy_reference(self) -> npt.NDArray[np.float32]:
+        """The same tie points in pixels of `reference`, (N, 2)."""
+        tie = self.registration.tie_points
+        return tie.xy_b[tie.inliers]
+
+    @property
+    def xy_map(self) -> npt.NDArray[np.float64]:
+        """The same tie points in map coordinates of `reference`, (N, 2)."""
+        return self.reference.to_map(self.xy_reference)
+
+    @property
+    def gcps(self) -> list[Gcp]:
+        """The verified tie points as ground control points of `moving`.
+
+        For rasterio: ``[GroundControlPoint(*p) for p in gcps]``; for GDAL: ``gdal.GCP(p.x, p.y, p.z, p.col, p.row)``.
+        """
+        corners = self.xy_moving.astype("float64") + 0.5
+        rows = zip(corners.tolist(), self.xy_map.tolist(), strict=True)
+        return [Gcp(row, col, x, y, 0.0) for (col, row), (x, y) in rows]
+
+    @property
+    def moving_transform(self) -> _Coefficients:
+        """The transform that places `moving` itself on the map, without resampling it: a, b, c, d, e, f.
+
+        Raises
+        ------
+        OptionError
+            When the model is a homography, which no transform can express, or `reference` has none.
+        """
+        import numpy as np
+
+        if self.model.kind == "homography":
+            raise OptionError("the model is a homography: expected an affine map or a similarity; give model=\"affine\"")
+        # Three corners of a pixel, which an affine map determines.
+        pixels = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]]) - 0.5
+        (c, f), (ax, dx), (bx, ex) = self.reference.to_map(self.model.apply(pixels)).tolist()
+        return ax - c, bx - c, c, dx - f, ex - f, f
+
+    def to_qgis_points(self, path: _Path) -> None:
+        """Write the verified tie points for QGIS's georeferencer (``.points``, QGIS 3.26 and newer).
+
+        The source is `moving`: its own map coordinates where it has a transform, as the georeferencer shows it then,
+        else columns and negative rows from its outer corner. dX, dY and residual are the model's, in pixels of
+        `reference`.
+        """
+        if self.moving.transform is None:
+            source = (self.xy_moving.astype("float64") + 0.5) * (1, -1)
+        else:
+            source = self.moving.to_map(self.xy_moving)
+        away = self.model.apply(self.xy_moving) - self.xy_reference
+        head = [] if self.reference.crs is None else [f"#CRS: {_wkt(self.reference.crs)}"]
+        lines = [*head, "mapX,mapY,sourceX,sourceY,enable,dX,dY,residual"]
+        for at, of, (dx, dy) in zip(self.xy_map.tolist(), source.tolist(), away.tolist(), strict=True):
+            numbers = [*map(repr, (*at, *of)), "1", *map(repr, (dx, dy, math.hypot(dx, dy)))]
+            lines.append(",".join(numbers))
+        _write(path, "\n".join(lines) + "\n")
+
+    def to_geojson(self, path: _Path) -> None:
+        """Write the verified tie points as GeoJSON: points on the map with their pixels and residuals.
+
+        Coordinates are those of `reference`. Where its CRS is not longitude and latitude by WGS 84, which RFC 7946 asks
+        for, the member ``crs`` of GeoJSON 2008 names it; GDAL and QGIS read that.
+        """
+        away = self.model.residuals(self.xy_moving, self.xy_reference).tolist()
+        rows = zip(self.xy_map.tolist(), self.xy_moving.tolist(), self.xy_reference.tolist(), away, strict=True)
+        features = [
+            {
+                "type": "Feature",
+                "geometry": {"type": "Point", "coordinates": at},
+                "properties": {"moving": moving, "reference": reference, "residual": residual},
+            }
+            for at, moving, reference, residual in rows
+        ]
+        page: dict[str, Any] = {"type": "FeatureCollection", "features": features}
+        if self.reference.crs is not None and (code := _epsg(self.reference.crs)) != 4326:
+            name = _wkt(self.reference.crs) if code is None else f"urn:ogc:def:crs:EPSG::{code}"
+            page["crs"] = {"type": "name", "properties": {"name": name}}
+        _write(path, json.dumps(page, allow_nan=False) + "\n")
+
+    def _summary(self) -> list[tuple[str, str]]:
+        return [*self.registration._summary(), *self.warped._summary()]
+
+    def _picture(self) -> Any:
+        return self.registration.warped
+
+
+def read(raster: Any) -> Raster:
+    """What this module understands a raster to be.
+
+    Parameters
+    ----------
+    raster : rasterio dataset, DataArray, Raster or tuple
+        Of a dataset all bands but alpha are read. A ``DataArray`` has the dimensions y and x (or latitude and longitude, or
+        lat and lon), and may have a third one of bands. In a tuple (values, transform, crs, nodata) values are (H, W) or
+        (bands, H, W).
+
+    Returns
+    -------
+    Raster
+        Its values, transform, CRS, nodata and mask.
+
+    Raises
+    ------
+    ImageError
+        When it is none of these, or its coordinates are not evenly spaced.
+    """
+    if isinstance(raster, Raster):
+        return raster
+    if isinstance(raster, tuple):
+        if not 1 <= len(raster) <= 4:
+            raise ImageError(f"a raster has {len(raster)} parts: expected (values, transform, crs, nodata)")
+        return Raster(*raster)
+    if hasattr(raster, "dataset_mask"):
+        return _of_dataset(raster)
+    if hasattr(raster, "dims") and hasattr(raster, "coords"):
+        return _of_data_array(raster)
+    if hasattr(raster, "__array__"):
+        return Raster(raster)
+    raise ImageError(
+        f"{type(raster).__name__} is no raster: expected a dataset of rasterio, a DataArray, a Raster or a tuple "
+        "(values, transform, crs, nodata)"
+    )
+
+
+def register(
+    reference: Any,
+    moving: Any,
+    model: str = "homography",
+    *,
+    bands: Sequence[int] | None = None,
+    interpolation: str = "bicubic",
+    nodata: float | None = None,
+    **options: Any,
+) -> RasterRegistration:
+    """Find where a raster lies on another by what they show, and bring it onto that one's grid.
+
+    The moving raster may have a place on the map, a wrong one, or none: only pixels are compared. Pixels without data are
+    not searched, and no value is made from them.
+
+    Parameters
+    ----------
+    reference, moving : rasterio dataset, DataArray, Raster or tuple
+        The raster that stays, and the one that is warped, as `read` takes them.
+    model : {"homography", "affine", "similarity"}
+        What relates their pixels.
+    bands : sequence of int, optional
+        Which bands of both are searched, counted from 1: one, or three as red, green and blue. If not given, the first
+        three where there are as many, else the first.
+    interpolation : {"bilinear", "bicubic", "lanczos"}
+        How values between pixels are made.
+    nodata : float, optional
+        The value of `warped` where it holds no data; if not given that of `moving`, else NaN for floats and none for
+        integers, which are 0 there.
+    **options
+        The further options of `tiepoint.register`: `detector`, `ratio`, `threshold`, `views`, `device`, ….
+
+    Returns
+    -------
+    RasterRegistration
+        All bands of `moving` on the grid of `reference`, and the tie points on the map. 8-bit, 16-bit and 32-bit float
+        values keep their type; wider ones are computed and returned as float32.
+
+    Raises
+    ------
+    ModelError
+        When too few matches agree.
+
+    Examples
+    --------
+    >>> import tiepoint as tp
+    >>> scene = tp.synth.scene((320, 240), [[1, 0.02, 5], [-0.02, 1, -3], [0, 0, 1]], seed=3)
+    >>> place = (0.5, 0.0, 300_000.0, 0.0, -0.5, 5_000_000.0)          # half a metre a pixel
+    >>> found = tp.raster.register((scene.reference, place, "EPSG:32633"), (scene.moving,), "affine", device="cpu")
+    >>> found.warped.shape, found.warped.crs
+    ((240, 320), 'EPSG:32633')
+    >>> found.gcps[0]._fields
+    ('row', 'col', 'x', 'y', 'z')
+    """
+    if interpolation not in _REACH:
+        raise OptionError(f"option interpolation is {interpolation!r}: expected one of {', '.join(map(repr, _REACH))}")
+    fixed, laid = read(reference), read(moving)
+    found = _register.register(
+        _searched(fixed, bands),
+        _searched(laid, bands),
+        model,
+        mask_fixed=fixed.valid(),
+        mask_moving=laid.valid(),
+        interpolation=interpolation,
+        **options,
+    )
+    warped = _warped(laid, fixed, found, interpolation, nodata, options.get("device"))
+    return RasterRegistration(fixed, laid, warped, found)
+
+
+def _searched(raster: Raster, bands: Sequence[int] | None) -> Any:
+    """The bands that are searched, as an image: (H, W) or (H, W, 3)."""
+    import numpy as np
+
+    there = raster.bands
+    if bands is None:
+        bands = (1, 2, 3) if len(there) >= 3 else (1,)
+    if len(bands) not in (1, 3) or not all(1 <= band <= len(there) for band in bands):
+        raise OptionError(f"option bands is {tuple(bands)}: expected one or three from 1 to {len(there)}")
+    chosen = there[[band - 1 for band in bands]]
+    holes = raster.valid() == 0
+    if chosen.dtype not in (np.uint8, np.uint16):
+        chosen = np.where(holes, np.nan, chosen).astype(np.float32)
+    elif holes.any() and not holes.all():
+        # A flat collar has no corners of its own beside what the raster shows.
+        middle = np.rint(chosen[:, ~holes].mean(1)).astype(chosen.dtype)
+        chosen = np.where(holes, middle[:, None, None], chosen)
+    return np.ascontiguousarray(chosen[0] if len(bands) == 1 else np.moveaxis(chosen, 0, -1))
+
+
+def _warped(
+    moving: Raster, fixed: Raster, found: Registration, interpolation: str, nodata: float | None, device: Any
+) -> Raster:
+    """All bands on the grid of the reference, and where they hold data."""
+    import numpy as np
+
+    kept = _kept(moving.values.dtype)
+    given = moving.nodata if nodata is None else nodata
+    if kept.kind == "f":
+        fill = math.nan if given is None or (nodata is None and kept != moving.values.dtype) else float(given)
+    else:
+        fill = 0 if given is None else given
+        bounds = np.iinfo(kept)
+        if fill != int(fill) or not bounds.min <= fill <= bounds.max:
+            if nodata is not None:
+                raise OptionError(f"option nodata is {nodata:g}: expected a value of {kept.name}, which the raster holds")
+            given, fill = None, 0
+    valid = moving.valid()
+    near = {"shape": fixed.shape, "device": device}
+    # Of holes, not of data: a sum of nothing but zeros is exactly 0.
+    holes = (_eroded(valid, _REACH[interpolation]) == 0).astype(np.float32)
+    whole = (warp(holes, found.model, interpolation="bilinear", **near) == 0) & (found.covered != 0)
+    through = kept if kept in (np.uint8, np.uint16) else np.dtype(np.float32)
+    values = np.empty((len(moving.bands), *fixed.shape), kept)
+    for band, out in zip(moving.bands, values, strict=True):
+        source = np.where(valid != 0, band, 0).astype(through)
+        placed = warp(source, found.model, interpolation=interpolation, **near)
+        if kept.kind != "f" and placed.dtype.kind == "f":
+            placed = np.clip(np.rint(placed), np.iinfo(kept).min, np.iinfo(kept).max)
+        out[...] = np.where(whole, placed, fill)
+    if kept.kind == "f":
+        given = fill
+    mask = np.where(whole, np.uint8(255), np.uint8(0))
+    one = values[0] if moving.values.ndim == 2 else values
+    return Raster(one, fixed.transform, fixed.crs, given, mask)
+
+
+def _kept(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """The type of warped values: those that 32-bit floats cannot hold become such floats."""
+    import numpy as np
+
+    if dtype.kind == "b":
+        return np.dtype(np.uint8)
+    return dtype if dtype.itemsize <= 2 and dtype.kind in "ui" else np.dtype(np.float32)
+
+
+def _eroded(mask: npt.NDArray[np.uint8], reach: int) -> npt.NDArray[np.uint8]:
+    """The pixels of which all neighbours up to `reach` away are in the mask; beyond its edge all are."""
+    import numpy as np
+
+    height, width = mask.shape
+    wide = np.pad(mask, reach, constant_values=255)
+    rows = np.minimum.reduce([wide[k : k + height] for k in range(2 * reach + 1)])
+    return np.ascontiguousarray(np.minimum.reduce([rows[:, k : k + width] for k in range(2 * reach + 1)]))
+
+
+def _coefficients(transform: Any) -> _Coefficients:
+    """a, b, c, d, e, f of an ``Affine`` or a tuple of six or nine numbers."""
+    try:
+        a, b, c, d, e, f = (float(v) for v in tuple(transform)[:6])
+    except (TypeError, ValueError):
+        raise ImageError(f"the transform is {transform!r}: expected the six numbers a, b, c, d, e, f") from None
+    if not all(map(math.isfinite, (a, b, c, d, e, f))) or a * e == b * d:
+        raise ImageError(f"the transform is {transform!r}: expected finite numbers that can be inverted")
+    return a, b, c, d, e, f
+
+
+def _of_dataset(dataset: Any) -> Raster:
+    """A dataset of rasterio, whose transform is the identity where it has no place."""
+    colours = [getattr(c, "name", "") for c in getattr(dataset, "colorinterp", ())]
+    indices = [i for i in dataset.indexes if not (i <= len(colours) and colours[i - 1] == "alpha")]
+    if not indices:
+        raise ImageError("the dataset has no band but alpha")
+    transform = dataset.transform
+    if transform is not None and _coefficients(transform) == (1, 0, 0, 0, 1, 0):
+        transform = None
+    return Raster(dataset.read(indices), transform, dataset.crs, dataset.nodata, dataset.dataset_mask())
+
+
+#: What the dimensions of rows and columns are called.
+_ROWS, _COLUMNS = ("y", "lat", "latitude"), ("x", "lon", "longitude")
+
+
+def _of_data_array(array: Any) -> Raster:
+    """A DataArray: dimensions by name; place and nodata from rioxarray where that is imported, else from ``spatial_ref``, the
+    coordinates and the attributes."""
+    dims = [str(d) for d in array.dims]
+    rows, columns = (next((d for d in dims if d in names), None) for names in (_ROWS, _COLUMNS))
+    if rows is None or columns is None or len(dims) not in (2, 3):
+        raise ImageError(f"the array has the dimensions {tuple(dims)}: expected y and x, and at most one of bands")
+    order = [i for i, d in enumerate(dims) if d not in (rows, columns)] + [dims.index(rows), dims.index(columns)]
+    values = array.values.transpose(order)
+    if hasattr(array, "rio"):
+        given = array.rio.transform()
+        placed = None if _coefficients(given) == (1, 0, 0, 0, 1, 0) else given
+        return Raster(values, placed, array.rio.crs, array.rio.nodata)
+    known: dict[str, Any] = {}
+    for name in ("spatial_ref", "crs"):
+        if name in array.coords:
+            known = dict(array.coords[name].attrs)
+            break
+    if "GeoTransform" in known:
+        c, a, b, f, d, e = (float(v) for v in str(known["GeoTransform"]).split())
+        transform: Any = (a, b, c, d, e, f)
+    elif rows in array.coords and columns in array.coords:
+        (a, c), (e, f) = (_spacing(array.coords[name].values, name) for name in (columns, rows))
+        transform = (a, 0.0, c, 0.0, e, f)
+    else:
+        transform = None
+    found = [{**getattr(array, "encoding", {}), **array.attrs}.get(k) for k in ("_FillValue", "missing_value", "nodata")]
+    nodata = next((float(v) for v in found if v is not None), None)
+    return Raster(values, transform, known.get("crs_wkt") or known.get("spatial_ref"), nodata)
+
+
+def _spacing(centres: Any, name: str) -> tuple[float, float]:
+    """Size of a pixel and outer edge of the first, from the centres along an axis."""
+    import numpy as np
+
+    places = np.asarray(centres, np.float64)
+    if len(places) < 2:
+        raise ImageError(f"the coordinate {name} has {len(places)} value: expected two or more, or a GeoTransform")
+    step = float(places[-1] - places[0]) / (len(places) - 1)
+    if step == 0 or not bool((np.abs(np.diff(places) - step) <= 1e-3 * abs(step)).all()):
+        raise ImageError(f"the coordinate {name} is not evenly spaced: expected a grid of equal pixels")
+    return step, float(places[0]) - step / 2
+
+
+def _wkt(crs: Any) -> str:
+    """The CRS as WKT where it can tell, else as it was given, in one line."""
+    told = crs.to_wkt() if hasattr(crs, "to_wkt") else str(crs)
+    return " ".join(told.split())
+
+
+def _epsg(crs: Any) -> int | None:
+    """The CRS's number at EPSG, if it has one."""
+    if isinstance(crs, int):
+        return crs
+    if hasattr(crs, "to_epsg"):
+        code = crs.to_epsg()
+        return None if code is None else int(code)
+    authority, _, code = str(crs).partition(":")
+    return int(code) if authority.strip().upper() == "EPSG" and code.strip().isdigit() else None
+
+
+def _name(crs: Any) -> str:
+    """A short name of the CRS."""
+    code = _epsg(crs)
+    return _wkt(crs).partition(",")[0] if code is None else f"EPSG:{code}"
+
+
+def _write(path: _Path, text: str) -> None:
+    """Write a file whole or not at all."""
+    beside = f"{os.fspath(path)}.under-way"
+    with open(beside, "w", encoding="utf-8") as file:
+        file.write(text)
+    os.replace(beside, path)

@@ -1,0 +1,331 @@
+"""Rasters: transform, CRS and nodata in, the reference's grid out; by stand-ins, and by rasterio and xarray where they are."""
+
+import json
+import pickle
+import types
+
+import numpy as np
+import pytest
+import tiepoint as tp
+from tiepoint import raster
+
+#: Half a metre a pixel, north up.
+PLACE = (0.5, 0.0, 300_000.0, 0.0, -0.5, 5_000_000.0)
+CRS = "EPSG:32633"
+#: From reference to moving: turned by 5°, shifted.
+TURN = [[0.99619, -0.08716, 14.0], [0.08716, 0.99619, -9.0], [0, 0, 1]]
+
+
+@pytest.fixture(scope="module")
+def scene():
+    return tp.synth.scene((320, 240), TURN, seed=3)
+
+
+@pytest.fixture(scope="module")
+def found(scene):
+    return raster.register((scene.reference, PLACE, CRS), (scene.moving,), "affine", device="cpu")
+
+
+def map_of(xy):
+    a, b, c, d, e, f = PLACE
+    x, y = np.asarray(xy, float).T + 0.5
+    return np.stack([a * x + b * y + c, d * x + e * y + f], 1)
+
+
+def test_the_warped_raster_lies_on_the_references_grid(scene, found):
+    warped = found.warped
+    assert warped.values.dtype == np.uint8 and warped.values.shape == (240, 320)
+    assert (warped.transform, warped.crs, warped.nodata) == (PLACE, CRS, None)
+    inside = warped.mask != 0
+    assert 0.8 < inside.mean() < 1
+    difference = np.abs(warped.values[inside].astype(int) - scene.reference[inside])
+    assert difference.mean() < 3
+    assert (warped.values[~inside] == 0).all()
+
+
+def test_control_points_are_places_on_the_map(scene, found):
+    assert len(found.gcps) > 50
+    xy = np.array([(p.col - 0.5, p.row - 0.5) for p in found.gcps])
+    true = map_of(scene.moving_from_reference.inverse().apply(xy))
+    away = np.linalg.norm(true - [(p.x, p.y) for p in found.gcps], axis=1)
+    assert np.median(away) < 0.15  # metres: 0.3 pixels
+    assert away.max() < 2
+    assert {p.z for p in found.gcps} == {0.0}
+
+
+def test_the_moving_rasters_own_transform(scene, found):
+    a, b, c, d, e, f = found.moving_transform
+    corners = np.array([[0, 0], [319, 0], [0, 239], [319, 239]], float)
+    x, y = corners.T + 0.5
+    placed = np.stack([a * x + b * y + c, d * x + e * y + f], 1)
+    true = map_of(scene.moving_from_reference.inverse().apply(corners))
+    assert np.abs(placed - true).max() < 0.15
+    homography = raster.register((scene.reference, PLACE), (scene.moving,), device="cpu")
+    with pytest.raises(tp.OptionError, match="homography"):
+        _ = homography.moving_transform
+
+
+def test_qgis_points(found, tmp_path):
+    found.to_qgis_points(tmp_path / "moving.points")
+    head, names, *rows = (tmp_path / "moving.points").read_text().splitlines()
+    assert head == f"#CRS: {CRS}"
+    assert names == "mapX,mapY,sourceX,sourceY,enable,dX,dY,residual"
+    table = np.array([[float(v) for v in row.split(",")] for row in rows])
+    gcps = np.array(found.gcps)
+    assert np.array_equal(table[:, :2], gcps[:, 2:4])
+    assert np.array_equal(table[:, 2], gcps[:, 1]) and np.array_equal(table[:, 3], -gcps[:, 0])
+    assert (table[:, 4] == 1).all() and (table[:, 7] <= 3).all()
+    assert [path.name for path in tmp_path.iterdir()] == ["moving.points"]
+
+
+def test_qgis_points_of_a_raster_that_has_a_place(scene, tmp_path):
+    wrong = (0.5, 0.0, 300_007.0, 0.0, -0.5, 5_000_003.0)
+    found = raster.register((scene.reference, PLACE, CRS), (scene.moving, wrong, CRS), "affine", device="cpu")
+    found.to_qgis_points(tmp_path / "moving.points")
+    table = np.loadtxt(tmp_path / "moving.points", delimiter=",", skiprows=2)
+    assert np.allclose(table[:, 2:4], found.moving.to_map(found.xy_moving))
+    assert (table[:, 3] > 4_999_000).all()
+
+
+@pytest.mark.parametrize(
+    ("crs", "member"),
+    [
+        (CRS, "urn:ogc:def:crs:EPSG::32633"),
+        (32633, "urn:ogc:def:crs:EPSG::32633"),
+        ("EPSG:4326", None),
+        (None, None),
+        ('LOCAL_CS["a grid"]', 'LOCAL_CS["a grid"]'),
+    ],
+)
+def test_geojson(scene, tmp_path, crs, member):
+    found = raster.register((scene.reference, PLACE, crs), (scene.moving,), "affine", device="cpu")
+    found.to_geojson(tmp_path / "ties.geojson")
+    page = json.loads((tmp_path / "ties.geojson").read_text())
+    assert page["type"] == "FeatureCollection"
+    assert ("crs" in page) == (member is not None)
+    if member is not None:
+        assert page["crs"] == {"type": "name", "properties": {"name": member}}
+    places = [feature["geometry"]["coordinates"] for feature in page["features"]]
+    assert np.array_equal(places, found.xy_map)
+    assert all(feature["properties"]["residual"] <= 3 for feature in page["features"])
+
+
+def test_pixels_without_data_make_no_value(scene):
+    moving = scene.moving.astype(np.float32)
+    moving[60:90, 100:140] = -9999
+    found = raster.register((scene.reference, PLACE, CRS), (moving, None, None, -9999), "affine", device="cpu")
+    warped = found.warped
+    assert warped.nodata == -9999
+    assert ((warped.values == -9999) == (warped.mask == 0)).all()
+    inside = warped.mask != 0
+    assert warped.values[inside].min() > -40  # bicubic weights overshoot, but by no share of -9999
+    middle = found.model.apply([[119.5, 74.5]])[0].round().astype(int)
+    assert warped.mask[middle[1], middle[0]] == 0
+
+
+@pytest.mark.parametrize("interpolation", ["bilinear", "bicubic", "lanczos"])
+def test_what_data_reaches_is_the_support_of_the_interpolation(interpolation):
+    """Where a warp of 1 beside 0 without data is not exactly 1, a hole took part."""
+    image = tp.synth.texture((200, 160), seed=4, dtype="float32")
+    holed = image.copy()
+    holed[70:80, 90:100] = np.nan
+    found = raster.register((image, PLACE), (holed,), "similarity", interpolation=interpolation, device="cpu")
+    flat = raster._warped(
+        raster.Raster(np.where(np.isnan(holed), np.nan, 1).astype(np.float32)),
+        found.reference, found.registration, interpolation, None, "cpu",
+    )
+    inside = flat.mask != 0
+    assert np.abs(flat.values[inside] - 1).max() < 1e-5
+    assert np.isnan(flat.values[~inside]).all() and 100 <= (~inside).sum() < 1200
+
+
+def test_a_collar_of_zeros_is_not_matched(scene):
+    """Both rasters in one collar: corners of the collars agree on the identity, what is shown does not."""
+    pair = []
+    for image in (scene.reference, scene.moving):
+        collared = np.zeros_like(image)
+        collared[20:-20, 20:-20] = np.maximum(image, 1)[20:-20, 20:-20]
+        pair.append((collared, PLACE, CRS, 0))
+    found = raster.register(*pair, "affine", device="cpu")
+    corners = np.array([[40, 40], [280, 40], [40, 200], [280, 200]], float)
+    true = scene.moving_from_reference.inverse().apply(corners)
+    assert np.abs(found.model.apply(corners) - true).max() < 0.5
+
+
+@pytest.mark.parametrize(
+    ("dtype", "kept", "nodata"),
+    [
+        ("uint8", "uint8", None), ("uint16", "uint16", None), ("int16", "int16", None),
+        ("float32", "float32", np.nan), ("float64", "float32", np.nan), ("int32", "float32", np.nan),
+    ],
+)
+def test_types(scene, dtype, kept, nodata):
+    bands = np.stack([scene.moving.astype(dtype)] * 5)
+    found = raster.register((scene.reference, PLACE), (bands,), "affine", device="cpu")
+    assert found.warped.values.shape == (5, 240, 320) and found.warped.values.dtype == kept
+    np.testing.assert_equal(found.warped.nodata, nodata)
+    inside = found.warped.mask != 0
+    assert np.abs(found.warped.values[4][inside].astype(float) - scene.reference[inside]).mean() < 3
+
+
+def test_bands_that_are_searched(scene):
+    noise = np.random.default_rng(0).integers(0, 255, scene.moving.shape, np.uint8)
+    pair = [(np.stack([noise, image]), PLACE) for image in (scene.reference, scene.moving)]
+    found = raster.register(*pair, "affine", bands=[2], device="cpu")
+    assert len(found.gcps) > 50
+    for bands in ([], [3], [0], [1, 2]):
+        with pytest.raises(tp.OptionError, match="bands"):
+            raster.register(*pair, bands=bands, device="cpu")
+
+
+def test_results_are_told_pickled_and_compared(found):
+    assert "EPSG:32633" in repr(found) and "EPSG:32633" in repr(found.warped)
+    assert pickle.loads(pickle.dumps(found.warped)) == found.warped
+    assert found._repr_png_().startswith(b"\x89PNG") and "<table>" in found._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ((np.array([["a"]]),), "holds"),
+        ((np.zeros((2, 2, 2, 2)),), "shape"),
+        ((np.zeros((0, 4)),), "shape"),
+        ((np.zeros((4, 4), complex),), "holds"),
+        ((np.zeros((4, 4)), (1, 2, 3)), "six numbers"),
+        ((np.zeros((4, 4)), (0, 0, 0, 0, 0, 0)), "inverted"),
+        ((np.zeros((4, 4)), (1, 0, float("nan"), 0, 1, 0)), "finite"),
+        ((np.zeros((4, 4)), None, None, None, 5), "parts"),
+        ("scene.tif", "no raster"),
+        (None, "no raster"),
+    ],
+)
+def test_what_is_no_raster_is_an_error(given, message):
+    with pytest.raises(tp.ImageError, match=message):
+        raster.read(given)
+
+
+def test_wrong_options_and_missing_places(scene, found):
+    with pytest.raises(tp.OptionError, match="interpolation"):
+        raster.register((scene.reference,), (scene.moving,), interpolation="nearest")
+    with pytest.raises(tp.OptionError, match="nodata"):
+        raster.register((scene.reference,), (scene.moving,), nodata=-1, device="cpu")
+    placeless = raster.register((scene.reference,), (scene.moving,), "affine", device="cpu")
+    with pytest.raises(tp.OptionError, match="transform"):
+        _ = placeless.gcps
+
+
+class Dataset:
+    """What of a rasterio dataset is used."""
+
+    def __init__(self, bands, transform, colours):
+        self._bands = bands
+        self.indexes = tuple(range(1, len(bands) + 1))
+        self.colorinterp = tuple(types.SimpleNamespace(name=colour) for colour in colours)
+        self.transform, self.crs, self.nodata = transform, CRS, None
+
+    def read(self, indexes):
+        return self._bands[[i - 1 for i in indexes]]
+
+    def dataset_mask(self):
+        return self._bands[-1]
+
+
+def test_a_stand_in_of_a_dataset(scene):
+    alpha = np.full_like(scene.reference, 255)
+    alpha[:, :30] = 0
+    bands = np.stack([scene.reference] * 3 + [alpha])
+    dataset = Dataset(bands, (1, 0, 0, 0, 1, 0), ["red", "green", "blue", "alpha"])
+    understood = raster.read(dataset)
+    assert understood.values.shape == (3, 240, 320) and understood.transform is None
+    assert np.array_equal(understood.valid(), alpha)
+    dataset.transform = PLACE
+    found = raster.register(dataset, (scene.moving,), "affine", device="cpu")
+    assert found.warped.crs == CRS and (found.xy_reference[:, 0] >= 29).all()
+
+
+class Array:
+    """What of a DataArray is used."""
+
+    def __init__(self, values, dims, coords, attrs):
+        self.values, self.dims, self.coords, self.attrs = values, dims, coords, attrs
+
+
+def axis(values, **attrs):
+    return types.SimpleNamespace(values=np.asarray(values), attrs=attrs)
+
+
+def test_a_stand_in_of_a_data_array():
+    values = np.arange(24, dtype=np.uint16).reshape(4, 3, 2)  # y, x, band
+    coords = {"y": axis([7.0, 5.0, 3.0, 1.0]), "x": axis([10.0, 11.0, 12.0]), "spatial_ref": axis(0, crs_wkt="WKT")}
+    understood = raster.read(Array(values, ("y", "x", "band"), coords, {"_FillValue": 0}))
+    assert understood.transform == (1.0, 0.0, 9.5, 0.0, -2.0, 8.0)
+    assert (understood.crs, understood.nodata) == ("WKT", 0.0)
+    assert np.array_equal(understood.values, np.moveaxis(values, -1, 0))
+    assert np.array_equal(understood.to_map([[0, 0]]), [[10.0, 7.0]])
+    coords["x"] = axis([10.0, 11.0, 13.0])
+    with pytest.raises(tp.ImageError, match="evenly"):
+        raster.read(Array(values, ("y", "x", "band"), coords, {}))
+    with pytest.raises(tp.ImageError, match="dimensions"):
+        raster.read(Array(values, ("a", "b", "c"), {}, {}))
+
+
+def test_a_stand_in_of_rioxarray_s_accessor():
+    array = Array(np.zeros((4, 3), np.uint8), ("y", "x"), {}, {})
+    array.rio = types.SimpleNamespace(transform=lambda: (*PLACE, 0, 0, 1), crs=CRS, nodata=7)
+    understood = raster.read(array)
+    assert (understood.transform[:6], understood.crs, understood.nodata) == (PLACE, CRS, 7)
+
+
+def test_rasterio(scene, tmp_path):
+    rasterio = pytest.importorskip("rasterio")
+    place = rasterio.Affine(*PLACE)
+    moving = np.stack([scene.moving.astype(np.int16), scene.moving.astype(np.int16) + 1000])
+    moving[:, :20] = -32768
+    common = {"driver": "GTiff", "height": 240, "width": 320}
+    with rasterio.open(
+        tmp_path / "map.tif", "w", count=1, dtype="uint8", crs=CRS, transform=place, **common
+    ) as file:
+        file.write(scene.reference, 1)
+    with rasterio.open(
+        tmp_path / "scene.tif", "w", count=2, dtype="int16", nodata=-32768, crs=CRS,
+        transform=rasterio.Affine(0.5, 0, 300_001.5, 0, -0.5, 4_999_998), **common
+    ) as file:
+        file.write(moving)
+    with rasterio.open(tmp_path / "map.tif") as fixed, rasterio.open(tmp_path / "scene.tif") as laid:
+        found = raster.register(fixed, laid, "affine", device="cpu")
+    warped = found.warped
+    with rasterio.open(tmp_path / "out.tif", "w", **warped.profile) as file:
+        file.write(warped.bands)
+    with rasterio.open(tmp_path / "out.tif") as file:
+        assert (file.crs.to_epsg(), file.transform, file.nodata) == (32633, place, -32768)
+        assert np.array_equal(file.read(), warped.values)
+        assert np.array_equal(file.dataset_mask(), warped.mask)
+    inside = warped.mask != 0
+    assert np.abs(warped.values[1][inside] - 1000 - scene.reference[inside].astype(float)).mean() < 3
+
+    from rasterio.control import GroundControlPoint
+    from rasterio.transform import from_gcps
+
+    fitted = from_gcps([GroundControlPoint(*p) for p in found.gcps])
+    assert np.allclose(tuple(fitted)[:6], found.moving_transform, rtol=1e-3, atol=0.05)
+
+    found.to_geojson(tmp_path / "ties.geojson")
+    page = json.loads((tmp_path / "ties.geojson").read_text())
+    assert page["crs"]["properties"]["name"] == "urn:ogc:def:crs:EPSG::32633"
+    found.to_qgis_points(tmp_path / "scene.points")
+    assert (tmp_path / "scene.points").read_text().startswith('#CRS: PROJCS["WGS 84 / UTM zone 33N"')
+
+
+def test_xarray(scene):
+    xarray = pytest.importorskip("xarray")
+    fixed = raster.Raster(scene.reference, PLACE, CRS, 0).to_xarray()
+    assert isinstance(fixed, xarray.DataArray) and fixed.dims == ("y", "x")
+    understood = raster.read(fixed)
+    assert (understood.transform, understood.crs, understood.nodata) == (PLACE, CRS, 0)
+    bare = xarray.DataArray(fixed.values, dims=("y", "x"), coords={"x": fixed.x.values, "y": fixed.y.values})
+    assert np.allclose(raster.read(bare).transform, PLACE)
+    moving = xarray.DataArray(np.stack([scene.moving] * 2), dims=("band", "y", "x"))
+    found = raster.register(fixed, moving, "affine", device="cpu")
+    again = raster.read(found.warped.to_xarray())
+    assert again.transform == PLACE and again.crs == CRS
+    assert np.array_equal(again.values, found.warped.values) and again.values.shape == (2, 240, 320)
