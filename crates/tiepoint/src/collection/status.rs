@@ -72,12 +72,13 @@ impl Collection {
         let first = Round { folder: "matches", pairs };
         status.pairs = Some(first.pairs.count(status.photographs));
         self.look_at(&first, &mut status, cpu)?;
-        if first.pairs != PairSet::All && status.tiles_done == status.tiles {
-            if let Some(closure) = self.closure_round()? {
-                let more = closure.pairs.count(status.photographs);
-                status.pairs = status.pairs.map(|pairs| pairs + more);
-                self.look_at(&closure, &mut status, cpu)?;
-            }
+        if first.pairs != PairSet::All
+            && status.tiles_done == status.tiles
+            && let Some(closure) = self.closure_round()?
+        {
+            let more = closure.pairs.count(status.photographs);
+            status.pairs = status.pairs.map(|pairs| pairs + more);
+            self.look_at(&closure, &mut status, cpu)?;
         }
         Ok(status)
     }

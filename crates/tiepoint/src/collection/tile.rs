@@ -23,7 +23,7 @@ pub struct VerifiedPair {
     pub inlier: Vec<bool>,
     /// What kind of two views these are.
     pub configuration: Configuration,
-    /// The fundamental matrix, row by row, with x_bᵀ F x_a = 0 for the points of inliers.
+    /// The fundamental matrix, row by row, with `x_bᵀ F x_a = 0` for the points of inliers.
     pub fundamental: Option<[f64; 9]>,
     /// The essential matrix, likewise for normalised points.
     pub essential: Option<[f64; 9]>,

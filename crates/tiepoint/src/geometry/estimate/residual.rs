@@ -180,11 +180,11 @@ fn epipolar_term<R: Real>(f: &[R; 9], places: [R; 4], weigh: impl Fn(R) -> [R; 2
     let (line_b, line_a) = (each(e.line_b, kept), each(e.line_a, kept));
     let (a, b) = ([x, y, one], [u, v, one]);
     let mut j = [zero; 9];
-    for k in 0..9 {
+    for (k, j) in j.iter_mut().enumerate() {
         let (r, c) = (k / 3, k % 3);
         let line_b = if r < 2 { line_b[r] * a[c] } else { zero };
         let line_a = if c < 2 { line_a[c] * b[r] } else { zero };
-        j[k] = b[r] * a[c] - slope * (line_b + line_a);
+        *j = b[r] * a[c] - slope * (line_b + line_a);
     }
     let mut sums = [zero; SUMS];
     for r in 0..9 {

@@ -15,9 +15,9 @@ const ROW: usize = 5;
 tiepoint_gpu::kernel! {
     /// Writes the nearest neighbours that are matches.
     unsafe kernel accept_matches(groups) = AcceptMatches {
-        write found: u32 [i128::from(capacity) * ROW as i128],
+        write found: u32 [capacity * ROW as i128],
         write found_count: u32 [1],
-        read nearest: u32 [(i128::from(capacity_a) + i128::from(capacity_b)) * FOUND as i128],
+        read nearest: u32 [(capacity_a + capacity_b) * FOUND as i128],
         read count_a: u32 [1],
     } {
         /// What the rows of this pair begin with.

@@ -237,8 +237,8 @@ struct Sharing {
 impl Sharing {
     fn of(rows: usize, units: usize) -> Self {
         match rows.div_ceil(units) {
-            ..=8 => Self { each: 4, at_once: 1 },
-            ..=24 => Self { each: 8, at_once: 2 },
+            0..=8 => Self { each: 4, at_once: 1 },
+            9..=24 => Self { each: 8, at_once: 2 },
             _ => Self { each: 16, at_once: 2 },
         }
     }
