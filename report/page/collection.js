@@ -58,7 +58,10 @@ class CollectionView {
         if (this.graphNote) this.graphNote.textContent = this.map === this.network ? this.network.note() : '';
         return panes;
       },
-      draw: (painter) => this.map.draw(painter, this.stage.canvas ? this.stage.canvas.width / Math.max(1, this.stage.host.clientWidth) : 1),
+      draw: (painter, moving) => {
+        this.moving = moving;
+        this.map.draw(painter, this.stage.canvas ? this.stage.canvas.width / Math.max(1, this.stage.host.clientWidth) : 1);
+      },
       hover: (at) => this.hover(at),
       click: (at) => this.click(at),
       key: (event) => this.key(event),
@@ -83,6 +86,9 @@ class CollectionView {
 
   /** @param {number} a @param {number} b */
   wasTried(a, b) {
+    const { images } = this.data;
+    // Where one has no features there was nothing to try.
+    if (images[a].problem || images[b].problem) return false;
     if (this.pairOf(a, b) >= 0 || !this.tried) return true;
     [a, b] = [Math.min(a, b), Math.max(a, b)];
     const place = (a * (2 * this.count - a - 1)) / 2 + (b - a - 1);
@@ -267,7 +273,6 @@ class CollectionView {
     for (let p = 0; p < this.pairs; p++) this.kept[p] = !hidden.has(c.configuration[p]) && (histogram?.keeps(c.inliers[p]) ?? true) ? 1 : 0;
     this.legend();
     this.arrangeRows();
-    this.network.renew();
     const together = parts(this.count, this.keptPairs()).filter((part) => part.length > 1);
     const alone = this.count - together.reduce((sum, part) => sum + part.length, 0);
     const sizes = together.slice(0, 6).map((part) => counted(part.length)).join(', ') + (together.length > 6 ? ', …' : '');
@@ -275,7 +280,12 @@ class CollectionView {
       this.groupsText.textContent = together.length === 0 ? 'No two photographs are connected' : `${together.length === 1 ? 'One connected group' : `${counted(together.length)} connected groups`} of ${sizes} photographs${alone ? `; ${counted(alone)} alone` : ''}`;
     }
     this.reorder();
-    if (this.map === this.network) this.stage.resize();
+    // Places of many photographs take a moment: they are found when the filters rest.
+    clearTimeout(this.resting);
+    this.resting = window.setTimeout(() => {
+      this.network.renew();
+      if (this.map === this.network) this.stage.resize();
+    }, this.network.graph ? 200 : 0);
   }
 
   *keptPairs() {

@@ -97,6 +97,9 @@ class Matrix {
         if ((tried[Math.floor(bit / 8)] >> (bit % 8)) & 1) pixels[place[b] * side + x] = pixels[x * side + place[b]] = TRIED;
       }
     }
+    for (let i = 0; by === 1 && i < count; i++) {
+      for (let j = 0; this.of.data.images[i].problem && j < count; j++) pixels[place[i] * side + place[j]] = pixels[place[j] * side + place[i]] = NOT_TRIED;
+    }
     if (by === 1) for (let i = 0; i < count; i++) pixels[i * side + i] = SELF;
     this.grounds.set(by, pixels);
     return pixels;

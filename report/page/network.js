@@ -51,8 +51,11 @@ class Network {
 
   /** Whether an edge is drawn. @param {number} k @param {number} pair */
   draws(k, pair) {
-    const { selected } = this.of;
-    return this.all || this.graph?.telling[k] || pair === selected || this.ofFocus(pair);
+    const { selected, kept, moving } = this.of;
+    if (!kept[pair]) return false;
+    // Thousands of lines are too slow to move.
+    const all = this.all && !(moving && (this.graph?.edges.length ?? 0) > 1500);
+    return all || this.graph?.telling[k] || pair === selected || this.ofFocus(pair);
   }
 
   /** @param {number} pair */

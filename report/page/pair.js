@@ -1,6 +1,9 @@
 // @ts-check
 // The matches of one pair of a collection.
 
+/** Lines that leave the pictures to be seen. */
+const SOME = 150;
+
 /** The matches of one pair, and its figures. */
 class PairStage {
   /** @param {CollectionView} of @param {string} keys */
@@ -14,6 +17,8 @@ class PairStage {
     /** Thumbnails in full, the last ones seen. @type {Map<number, Sheet>} */
     this.known = new Map();
     this.line = -1;
+    /** How many lines are drawn: hundreds hide the pictures. */
+    this.lines = 'some';
     this.table = colourTable('viridis', 0.3, 1);
     this.stage = new Stage({
       label: `The matches of the chosen pair. ${keys}`,
@@ -26,11 +31,15 @@ class PairStage {
     this.title = element('p', { class: 'names' });
     this.details = values();
     this.status = element('p', { class: 'status', 'aria-live': 'polite' });
+    const lines = segmented('Lines', [['none', 'none'], ['some', 'some'], ['all', 'all']], this.lines, (which) => {
+      this.lines = which;
+      this.stage.draw();
+    });
     const walk = element('div', { class: 'walk' }, button('← stronger', () => of.walk(-1), 'the next stronger pair'), button('weaker →', () => of.walk(1), 'the next weaker pair'));
     // Where no pair exists there is nothing to see.
-    this.stage.host.hidden = walk.hidden = of.pairs === 0;
+    this.stage.host.hidden = walk.hidden = lines.field.hidden = of.pairs === 0;
     this.root = element('div', { class: 'pair' }, this.title, this.stage.host,
-      element('div', { class: 'panel', role: 'group', 'aria-label': 'One pair' }, this.status, this.details.list, walk));
+      element('div', { class: 'panel', role: 'group', 'aria-label': 'One pair' }, this.status, this.details.list, lines.field, walk));
   }
 
   below() {
@@ -136,8 +145,9 @@ class PairStage {
     const [from, to] = [of.first[shown], of.first[shown + 1]];
     const n = to - from;
     const [ends, tints, dots, shades] = [new Float32Array(4 * n), new Uint32Array(n), new Float32Array(6 * n), new Uint32Array(2 * n)];
-    const alpha = Math.round(255 * clamp(Math.sqrt(50 / Math.max(1, n)), 0.28, 0.9));
-    const radius = n > 400 ? 1.8 : 2.6;
+    const every = this.lines === 'some' ? Math.max(1, Math.ceil(n / SOME)) : 1;
+    const alpha = Math.round(255 * clamp(Math.sqrt((50 * every) / Math.max(1, n)), 0.28, 0.9));
+    const radius = n > 1500 ? 1.1 : n > 400 ? 1.8 : 2.6;
     let [lines, marks] = [0, 0];
     for (let k = from; k < to; k++) {
       const colour = colourAt(table, of.ends[4 * k] / 65535);
@@ -148,7 +158,7 @@ class PairStage {
         dots.set([...p, radius], 3 * marks);
         shades[marks++] = colour;
       });
-      if (!inside[0] || !inside[1]) continue;
+      if (!inside[0] || !inside[1] || this.lines === 'none' || (k - from) % every !== 0) continue;
       ends.set([...screen[0], ...screen[1]], 4 * lines);
       tints[lines++] = faded(colour, alpha);
     }

@@ -145,6 +145,11 @@ before(async () => {
   results.homography = report('homography.html', 'evaluate', 'homography', 'tilted-a.png', 'tilted-b.png', at('truth.txt'), '--detector', 'surf');
   results.matrices = report('matrices.html', 'evaluate', 'homography', at('truth.txt'), at('truth.txt'), '--size', '800x600');
   results.disparity = report('disparity.html', 'evaluate', 'disparity', at('found.pfm'), at('truth.pfm'));
+  // A line for each stage.
+  const stages = tiepoint(['collect', 'bookshelf-left.jpg', 'bookshelf-right.jpg', 'coffee.jpg', 'coffee-turned.png', '--longest-side', '500',
+    '--output', at('pairs.db'), '--report', at('collect.html'), '--json']).trim().split('\n').map((line) => JSON.parse(line));
+  const exported = Object.fromEntries(Object.entries(stages.find(({ stage }) => stage === 'export')).filter(([key]) => !['stage', 'device', 'threads'].includes(key)));
+  results.collect = exported;
   const drawn = spawnSync(COLLECTIONS, [folder], { encoding: 'utf8' });
   assert.equal(drawn.status, 0, `${COLLECTIONS}: ${drawn.error ?? drawn.stderr}`);
   browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: ARGUMENTS });
@@ -155,7 +160,7 @@ after(async () => {
 });
 
 const PAGES = { 'match.html': 'match', 'register.html': 'register', 'rectify.html': 'rectify', 'stereo.html': 'stereo', 'depth.html': 'depth',
-  'homography.html': 'homography', 'matrices.html': 'matrices', 'disparity.html': 'disparity', 'index.html': null,
+  'homography.html': 'homography', 'matrices.html': 'matrices', 'disparity.html': 'disparity', 'index.html': null, 'collect.html': 'collect',
   'ring.html': null, 'three.html': null, 'three-hundred.html': null, 'two-thousand.html': null, 'one.html': null, 'none.html': null };
 
 for (const [name, result] of Object.entries(PAGES)) {
@@ -593,7 +598,11 @@ for (const hash of ['#2d', '#gl']) {
     await changes(matches, 'hovering a match', async () => {
       for (let i = 0; i < 40 && !(await page.locator('.pair .values').innerText()).includes('under the cursor'); i++) await page.mouse.move(place_.x + place_.width * (0.2 + 0.006 * i), place_.y + place_.height * 0.5);
     });
-    await changes(matches, 'the wheel over the pair', () => page.mouse.wheel(0, -400));
+    for (const lines of ['none', 'all', 'some']) await changes(matches, `lines: ${lines}`, () => choose(page.locator('.pair'), lines));
+    await changes(matches, 'the wheel over the pair', async () => {
+      await page.mouse.move(place_.x + place_.width * 0.3, place_.y + place_.height * 0.5);
+      await page.mouse.wheel(0, -400);
+    });
     assert.deepEqual(problems, []);
     await close();
   });
@@ -665,7 +674,7 @@ test('collections of one, without pairs, of hundreds and of thousands', async ()
       await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
       await changes(stage, `${name}: the wheel`, () => page.mouse.wheel(0, -300));
       await page.mouse.click(box.x + box.width / 3, box.y + box.height / 2);
-      if (name === 'three-hundred.html' && map === 'graph') await changes(stage, 'all edges', () => choose(page, 'all'));
+      if (name === 'three-hundred.html' && map === 'graph') await changes(stage, 'all edges', () => choose(page.locator('.tools'), 'all'));
       if (name === 'two-thousand.html' && map === 'graph') assert.match(await page.locator('.view').innerText(), /too many for one graph/);
     }
     if (name === 'two-thousand.html') {
@@ -677,6 +686,23 @@ test('collections of one, without pairs, of hundreds and of thousands', async ()
     assert.deepEqual(problems, [], name);
     await close();
   }
+});
+
+test('a collection of photographs shows those pairs that the command found', async () => {
+  const { page, problems, close } = await open('collect.html');
+  assert.equal(await tile(page, 'verified pairs'), String(results.collect.pairs));
+  assert.equal(await tile(page, 'inliers'), String(results.collect.inliers));
+  assert.match(await page.locator('.groups').innerText(), /^2 connected groups of 2, 2 photographs$/);
+  const stage = page.locator('.stage').first();
+  await stage.focus();
+  const seen = [await shownPair(page)];
+  await page.keyboard.press('ArrowRight');
+  seen.push(await shownPair(page));
+  assert.deepEqual(seen.map((pair) => pair.names.join()).sort(), ['bookshelf-left.jpg,bookshelf-right.jpg', 'coffee-turned.png,coffee.jpg']);
+  assert.equal(seen[0].inliers + seen[1].inliers, results.collect.inliers);
+  assert.ok(seen[0].inliers > seen[1].inliers, 'the strongest first');
+  assert.deepEqual(problems, []);
+  await close();
 });
 
 test('a collection without JavaScript is a matrix, photographs and tables', async () => {

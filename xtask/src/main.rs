@@ -7,6 +7,7 @@ mod bench;
 mod bisect;
 #[cfg(test)]
 mod claims;
+mod cluster;
 mod debian;
 mod deny;
 mod nvrtc;
@@ -33,6 +34,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   bisect IMAGE       the first stage of a detector that differs on a GPU
   deny               licences and sources of all dependencies
   package            the packages as they would be published, built from their own files
+  python             the tests of the Python package alone
   wheel              the Python package, a wheel and a source distribution, in target/python/dist
   dist               the command with completions and manual pages, in target/dist";
 
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         Some("package") => package::package(&arguments.collect::<Vec<_>>()),
         Some("prepare") => prepare::prepare().map(drop),
         Some(opencl::LIST) => opencl::print_list(),
+        Some("python") => python_package::run(),
         Some("wheel") => wheel::wheel(),
         Some("test") => test::run(&arguments.collect::<Vec<_>>()),
         _ => Err(USAGE.into()),

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-const PACKAGES: [&str; 4] = ["tiepoint-gpu", "tiepoint", "tiepoint-report", "tiepoint-cli"];
+const PACKAGES: [&str; 5] =
+    ["tiepoint-gpu", "tiepoint", "tiepoint-colmap", "tiepoint-report", "tiepoint-cli"];
 
 /// Shells and the file in which each looks for its script.
 const SHELLS: [(&str, &str); 5] = [

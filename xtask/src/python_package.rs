@@ -8,7 +8,15 @@ use std::process::Command;
 use std::time::Instant;
 
 /// What the tests import; NumPy is all that the package needs.
-const PACKAGES: [&str; 4] = ["numpy>=2.0", "pytest==9.2.0", "mypy==2.4.1", "pyright==1.1.414"];
+const PACKAGES: [&str; 7] = [
+    "numpy>=2.0",
+    "pytest==9.2.0",
+    "mypy==2.4.1",
+    "pyright==1.1.414",
+    "matplotlib==3.11.2",
+    "rasterio==1.4.4",
+    "xarray==2026.9.0",
+];
 
 /// The folder of the packages, fetched if missing.
 pub(crate) fn prepare() -> Result<PathBuf> {
@@ -20,6 +28,13 @@ pub(crate) fn prepare() -> Result<PathBuf> {
     let home = workspace().join("target/python/packages");
     wheels::unpack(&PACKAGES, &[], &home)?;
     home.canonicalize().map_err(|e| format!("{}: {e}", home.display()))
+}
+
+/// The tests alone.
+pub(crate) fn run() -> Result<()> {
+    let packages = prepare()?;
+    let node = Command::new("node").arg("--version").output().is_ok();
+    test(&packages, node, &Variables::new())
 }
 
 /// Lays the package out below the target folder, runs its tests there, compares its types with what is compiled and, where
@@ -52,7 +67,7 @@ pub(crate) fn python(folders: &[&Path], module: &[&str]) -> Result<Command> {
 }
 
 /// A program or library as `cargo build` leaves it.
-fn built(name: &str) -> PathBuf {
+pub(crate) fn built(name: &str) -> PathBuf {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace().join("target"), Into::into);
     target.join("debug").join(name)
 }
@@ -60,7 +75,8 @@ fn built(name: &str) -> PathBuf {
 /// The folder that holds the package: its modules, and the compiled one among them.
 fn lay_out() -> Result<PathBuf> {
     let mut build = Command::new(env!("CARGO"));
-    build.args(["build", "--quiet", "--package", "tiepoint-python", "--package", "tiepoint-cli"]);
+    // Of the workspace: packages alone would be built anew, with fewer features of what they depend on.
+    build.args(["build", "--quiet", "--workspace", "--lib", "--bins"]);
     succeed(build.current_dir(workspace()))?;
     let home = workspace().join("target/python/package");
     let package = home.join("tiepoint");

@@ -1,14 +1,15 @@
 //! `cargo xtask test`: every test that this machine can run, and a line on those that it cannot.
 
 use crate::prepare::{self, Variables};
-use crate::{Result, arm, data_folder, opencl, python_package, report, workspace};
+use crate::{Result, arm, cluster, data_folder, opencl, python_package, report, workspace};
 use fearless_simd::Level;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Runs unit, property, accuracy, command-line and documentation tests, those of the Python package, and those of pages. `arguments` go to `cargo test`; with
-/// `--arm` first, tests are built for 64-bit ARM and run in an emulator.
+/// Runs unit, property, accuracy, command-line and documentation tests, those of the Python package, of the recipe for a
+/// cluster and of pages. `arguments` go to `cargo test`; with `--arm` first, tests are built for 64-bit ARM and run in an
+/// emulator.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     if let [first, rest @ ..] = arguments
         && first == "--arm"
@@ -34,6 +35,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     }
     if let (Some(packages), []) = (&prepared.python, arguments) {
         python_package::test(packages, prepared.browser, &prepared.variables)?;
+    }
+    if let (Some(packages), []) = (&prepared.cluster, arguments) {
+        cluster::test(packages, &prepared.variables)?;
     }
     if prepared.browser && arguments.is_empty() {
         report::test(&data)?;

@@ -11,6 +11,8 @@ use tiepoint::device::{Device, Processor, StageTime};
 #[derive(Debug)]
 pub(crate) struct Context {
     pub(crate) processor: Processor,
+    /// Further devices.
+    others: Vec<Processor>,
     pub(crate) json: bool,
     pub(crate) progress: ProgressLine,
     profile: bool,
@@ -21,46 +23,65 @@ pub(crate) struct Context {
 impl Context {
     /// Opens the devices; a command without a GPU form computes on the CPU, with the same result.
     pub(crate) fn open(global: &GlobalArguments, has_gpu_form: bool) -> Outcome<Self> {
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        let threads = global.threads.map_or_else(cores, usize::from).min(1024);
+        let threads = threads(global);
+        let device = global.device.one()?;
         let processor = match has_gpu_form {
-            true => global.device.open(threads),
-            false => global.device.open_cpu(threads).map(Processor::from),
+            true => device.open(threads),
+            false => device.open_cpu(threads).map(Processor::from),
         };
-        let mut processor = processor.map_err(unavailable)?;
+        let context = Self::with(processor.map_err(unavailable)?, Vec::new(), global)?;
+        if !has_gpu_form && matches!(device, Device::Cuda(_) | Device::OpenCl(_)) {
+            context.note(&format!("this command has no GPU form: the CPU computes in place of {device}"));
+        }
+        Ok(context)
+    }
+
+    /// Opens several devices, for a command that feeds them all.
+    pub(crate) fn open_several(global: &GlobalArguments) -> Outcome<Self> {
+        let threads = threads(global);
+        let opened =
+            global.device.each()?.into_iter().map(|device| device.open(threads).map_err(unavailable));
+        let mut opened = opened.collect::<Outcome<Vec<Processor>>>()?;
+        let others = opened.split_off(1);
+        Self::with(opened.remove(0), others, global)
+    }
+
+    fn with(mut processor: Processor, others: Vec<Processor>, global: &GlobalArguments) -> Outcome<Self> {
         let progress = ProgressLine::new(!global.quiet && !global.json)?;
         processor.cpu = progress.watch(processor.cpu.profiled());
-        if let Some(gpu) = &processor.gpu {
+        for gpu in std::iter::once(&processor).chain(&others).filter_map(|p| p.gpu.as_ref()) {
             gpu.profile(global.profile);
         }
         let context = Self {
             processor,
+            others,
             json: global.json,
             progress,
             profile: global.profile,
             verbose: global.verbose,
             quiet: global.quiet,
         };
-        if !has_gpu_form && matches!(global.device, Device::Cuda(_) | Device::OpenCl(_)) {
-            context.note(&format!(
-                "this command has no GPU form: the CPU computes in place of {}",
-                global.device
-            ));
-        }
         // Devices that were looked for and not found.
         let Processor { cpu, gpu, .. } = &context.processor;
         context.processor.take_notes().iter().for_each(|note| context.explain(note));
         context.explain(&format!("{} threads, {}", cpu.threads(), cpu.level_name()));
-        if let Some(gpu) = gpu {
-            context.explain(&gpu.info().to_string());
-        }
+        let further = context.others.iter().filter_map(|p| p.gpu.as_ref());
+        gpu.iter().chain(further).for_each(|gpu| context.explain(&gpu.info().to_string()));
         Ok(context)
+    }
+
+    /// All devices, the first of which has the threads.
+    pub(crate) fn processors(&self) -> Vec<Processor> {
+        std::iter::once(&self.processor).chain(&self.others).cloned().collect()
     }
 
     /// The device's name for reports.
     pub(crate) fn device(&self) -> String {
-        let gpu = self.processor.gpu.as_ref().map(|gpu| format!("{}:{}", gpu.info().api, gpu.info().index));
-        gpu.unwrap_or_else(|| "cpu".to_owned())
+        let name = |p: &Processor| {
+            let gpu = p.gpu.as_ref().map(|gpu| format!("{}:{}", gpu.info().api, gpu.info().index));
+            gpu.unwrap_or_else(|| "cpu".to_owned())
+        };
+        std::iter::once(&self.processor).chain(&self.others).map(name).collect::<Vec<_>>().join(",")
     }
 
     /// Prints a line for people on stdout; not with --json or --quiet.
@@ -87,7 +108,8 @@ impl Context {
 
     /// Prints what the library noted: work of the GPU that the CPU did instead, and why.
     pub(crate) fn print_notes(&self) {
-        self.processor.take_notes().iter().for_each(|note| self.note(note));
+        let all = std::iter::once(&self.processor).chain(&self.others);
+        all.flat_map(Processor::take_notes).for_each(|note| self.note(&note));
     }
 
     /// Prints a line on stderr, with --verbose.
@@ -111,6 +133,12 @@ impl Context {
             self.progress.suspend(|| print_error(profile_table(&self.processor.cpu).trim_end()));
         }
     }
+}
+
+/// How many threads are wanted.
+fn threads(global: &GlobalArguments) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    global.threads.map_or_else(cores, usize::from).min(1024)
 }
 
 /// A device that is not there is a wrong argument, not failed work.

@@ -145,6 +145,7 @@ def test_reports_are_written(tmp_path, scene, pair, features):
     registered = tp.register(scene.reference, scene.moving)
     page = tp.report(registered, tmp_path / "register.html", names=("moving <b>", "fixed"))
     assert (tmp_path / "register.html").read_text() == page
+    assert repr(page).startswith("Page(") and len(repr(page)) < 40 and page._repr_html_().startswith("<iframe srcdoc=")
     assert "One on the other" in page and "moving <b>" not in page and "moving &lt;b&gt;" in page
     tie = tp.tie_points(*features)
     with pytest.raises(tp.OptionError, match="images"):

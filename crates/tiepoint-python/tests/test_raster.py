@@ -1,5 +1,6 @@
 """Rasters: transform, CRS and nodata in, the reference's grid out; by stand-ins, and by rasterio and xarray where they are."""
 
+import doctest
 import json
 import pickle
 import types
@@ -93,6 +94,8 @@ def test_qgis_points_of_a_raster_that_has_a_place(scene, tmp_path):
         (CRS, "urn:ogc:def:crs:EPSG::32633"),
         (32633, "urn:ogc:def:crs:EPSG::32633"),
         ("EPSG:4326", None),
+        ('GEOGCS["WGS 84",AUTHORITY["EPSG","4326"]]', None),
+        ('PROJCRS["UTM",BASEGEOGCRS["WGS 84",ID["EPSG",4326]],ID["EPSG",32633]]', "urn:ogc:def:crs:EPSG::32633"),
         (None, None),
         ('LOCAL_CS["a grid"]', 'LOCAL_CS["a grid"]'),
     ],
@@ -214,6 +217,11 @@ def test_wrong_options_and_missing_places(scene, found):
         _ = placeless.gcps
 
 
+def test_the_example_of_the_documentation():
+    told = doctest.testmod(raster)
+    assert told.attempted > 0 and told.failed == 0
+
+
 class Dataset:
     """What of a rasterio dataset is used."""
 
@@ -314,6 +322,19 @@ def test_rasterio(scene, tmp_path):
     assert page["crs"]["properties"]["name"] == "urn:ogc:def:crs:EPSG::32633"
     found.to_qgis_points(tmp_path / "scene.points")
     assert (tmp_path / "scene.points").read_text().startswith('#CRS: PROJCS["WGS 84 / UTM zone 33N"')
+
+
+@pytest.mark.filterwarnings("ignore:Use `@` matmul:PendingDeprecationWarning")  # of rioxarray itself
+def test_rioxarray(scene, tmp_path):
+    rioxarray = pytest.importorskip("rioxarray")
+    rasterio = pytest.importorskip("rasterio")
+    written = raster.Raster(scene.reference, rasterio.Affine(*PLACE), CRS, 0)
+    with rasterio.open(tmp_path / "map.tif", "w", **written.profile) as file:
+        file.write(written.bands)
+    with rioxarray.open_rasterio(tmp_path / "map.tif") as array:
+        understood = raster.read(array)
+    assert (tuple(understood.transform)[:6], understood.nodata, understood.crs.to_epsg()) == (PLACE, 0, 32633)
+    assert np.array_equal(understood.values, written.bands)
 
 
 def test_xarray(scene):

@@ -4,6 +4,7 @@
 //! image ── feature (sift, surf) ── matching ── geometry (estimate, warp) ── register
 //!                                                 │
 //!                                              calibration, rectify ── stereo ── depth, cloud
+//! collection: all of it for many photographs, pair by pair
 //! below all of them:  filter (gauss, sobel, integral, resample), image, device, options, numeric
 //! beside them:        evaluate (scores against ground truth), synth (scenes with known truth)
 //! ```
@@ -23,6 +24,7 @@
 //! Threads and memory are arguments ([`device::Cpu`]); the library prints nothing and keeps no global state.
 //! Files, images and options that are wrong are an [`Error`], which tells its [kind](error::ErrorKind).
 
+pub mod collection;
 pub mod device;
 pub mod error;
 pub mod evaluate;

@@ -40,7 +40,7 @@ pub trait Named: Copy + 'static {
     }
 }
 
-/// Implements [`Named`], `Display` and `FromStr` for an enum. Each line is a pattern that is also an
+/// Implements [`Named`], `Display`, `FromStr` and serde's traits (by name) for an enum. Each line is a pattern that is also an
 /// expression, a name and its help; a new variant without a line does not compile.
 macro_rules! named {
     ($type:ty as $option:literal { $first:literal: $first_value:path, $first_help:literal; $($name:literal: $value:path, $help:literal;)* }) => {
@@ -63,6 +63,19 @@ macro_rules! named {
         impl std::fmt::Display for $type {
             fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str($crate::options::Named::name(*self))
+            }
+        }
+
+        impl serde::Serialize for $type {
+            fn serialize<S: serde::Serializer>(&self, to: S) -> std::result::Result<S::Ok, S::Error> {
+                to.serialize_str($crate::options::Named::name(*self))
+            }
+        }
+
+        impl<'de> serde::Deserialize<'de> for $type {
+            fn deserialize<D: serde::Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+                let name = <String as serde::Deserialize>::deserialize(from)?;
+                $crate::options::Named::from_name(&name).map_err(serde::de::Error::custom)
             }
         }
 

@@ -1,7 +1,9 @@
 //! `tiepoint demo`.
 
+use super::values::size;
 use clap::Args;
 use std::path::PathBuf;
+use tiepoint::image::Size;
 
 #[derive(Debug, Args)]
 pub(crate) struct DemoArguments {
@@ -11,4 +13,11 @@ pub(crate) struct DemoArguments {
     /// Seed of the scenes
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
+    /// Instead: N aerial photographs of one terrain, for collect, with cameras.json: their exact cameras, and the share that
+    /// each pair has in common
+    #[arg(long, value_name = "N")]
+    pub(crate) aerial: Option<usize>,
+    /// Their size
+    #[arg(long, requires = "aerial", default_value = "800x600", value_parser = size)]
+    pub(crate) size: Size,
 }

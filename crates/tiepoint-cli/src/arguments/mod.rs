@@ -3,6 +3,7 @@
 //! What is parsed becomes checked options of the library here; the work is in [`commands`](crate::commands).
 
 pub(crate) mod bench;
+pub(crate) mod collect;
 pub(crate) mod completions;
 pub(crate) mod demo;
 pub(crate) mod detect;
@@ -19,6 +20,7 @@ pub(crate) mod values;
 
 use bench::BenchArguments;
 use clap::{Args, CommandFactory, Parser, Subcommand};
+use collect::CollectArguments;
 use completions::{CompletionsArguments, ManArguments};
 use demo::DemoArguments;
 use detect::DetectArguments;
@@ -28,7 +30,7 @@ use r#match::MatchArguments;
 use rectify::RectifyArguments;
 use register::RegisterArguments;
 use stereo::StereoArguments;
-use tiepoint::device::Device;
+use values::Devices;
 
 /// Finds what two pictures of the same thing have in common.
 #[derive(Debug, Parser)]
@@ -50,9 +52,9 @@ pub(crate) struct Arguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Everywhere")]
 pub(crate) struct GlobalArguments {
-    /// Where to compute: auto, cpu, cuda[:N] or opencl[:N]
-    #[arg(long, global = true, default_value = "auto", value_parser = values::device)]
-    pub(crate) device: Device,
+    /// Where to compute: auto, cpu, cuda[:N] or opencl[:N]; collect also on several: cuda:all, or with commas between them
+    #[arg(long, global = true, default_value = "auto", value_parser = values::devices)]
+    pub(crate) device: Devices,
     /// CPU threads [default: one for every core]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
@@ -88,6 +90,8 @@ pub(crate) enum Command {
     /// Scores against ground truth
     #[command(subcommand)]
     Evaluate(EvaluateArguments),
+    /// Verified matches of many photographs, as a database for COLMAP
+    Collect(CollectArguments),
     /// Time of every stage, on images or on a synthetic scene
     Bench(BenchArguments),
     /// What can run here

@@ -1,7 +1,9 @@
 //! Parsers of the values of flags.
 
+use crate::failure::{Failure, Outcome};
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use tiepoint::device::Device;
+use tiepoint::device::gpu::Api;
 use tiepoint::image::{Range, Size};
 use tiepoint::options::Named;
 use tiepoint::register::Views;
@@ -50,8 +52,68 @@ impl<T: Named> std::fmt::Display for OrNone<T> {
     }
 }
 
-pub(super) fn device(text: &str) -> Result<Device, String> {
-    text.parse().map_err(|_| "expected auto, cpu, cuda, cuda:N, opencl or opencl:N".to_owned())
+/// Where to compute: a device, several, or all of a driver.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Devices {
+    These(Vec<Device>),
+    All(Api),
+}
+
+impl Devices {
+    /// The device, where it is one.
+    pub(crate) fn one(&self) -> Outcome<Device> {
+        match self {
+            Self::These(devices) if devices.len() == 1 => Ok(devices[0]),
+            Self::These(_) | Self::All(_) => {
+                Err(Failure::usage("this command computes on one device; only collect takes several"))
+            }
+        }
+    }
+
+    /// All of them.
+    pub(crate) fn each(&self) -> Outcome<Vec<Device>> {
+        let api = match self {
+            Self::These(devices) => return Ok(devices.clone()),
+            Self::All(api) => *api,
+        };
+        let found = tiepoint::device::gpu::devices(api).map_err(tiepoint::Error::from)?.found;
+        let gpus = found.iter().filter(|info| !info.is_cpu).map(|info| match api {
+            Api::Cuda => Device::Cuda(info.index),
+            Api::OpenCl => Device::OpenCl(info.index),
+        });
+        let gpus: Vec<Device> = gpus.collect();
+        match gpus.is_empty() {
+            true => {
+                Err(Failure::usage(format!("{api} has no GPU here; `tiepoint devices` lists what there is")))
+            }
+            false => Ok(gpus),
+        }
+    }
+}
+
+impl std::fmt::Display for Devices {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::These(devices) => {
+                let names: Vec<String> = devices.iter().map(ToString::to_string).collect();
+                f.write_str(&names.join(","))
+            }
+            Self::All(api) => write!(f, "{api}:all"),
+        }
+    }
+}
+
+pub(super) fn devices(text: &str) -> Result<Devices, String> {
+    match text {
+        "cuda:all" => return Ok(Devices::All(Api::Cuda)),
+        "opencl:all" => return Ok(Devices::All(Api::OpenCl)),
+        _ => {}
+    }
+    let devices = text.split(',').map(str::parse).collect::<Result<Vec<Device>, _>>();
+    let distinct = |devices: &Vec<Device>| (1..devices.len()).all(|i| !devices[..i].contains(&devices[i]));
+    devices.ok().filter(distinct).map(Devices::These).ok_or_else(|| {
+        "expected auto, cpu, cuda, cuda:N, opencl or opencl:N; for collect also cuda:all, opencl:all or some with commas between them".to_owned()
+    })
 }
 
 pub(super) fn size(text: &str) -> Result<Size, String> {

@@ -1,6 +1,7 @@
 //! The work: one file for each command.
 
 mod bench;
+mod collect;
 mod completions;
 mod demo;
 mod detect;
@@ -29,6 +30,9 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         Command::Stereo(a) => on_device(global, |context| stereo::run(a, context)),
         Command::Filter(a) => on_device(global, |context| filter::run(a, context)),
         Command::Evaluate(a) => on_device(global, |context| evaluate::run(a, context)),
+        Command::Collect(a) => {
+            in_context(&Context::open_several(global)?, |context| collect::run(a, context))
+        }
         Command::Bench(a) => on_device(global, |context| bench::run(a, context)),
         Command::Devices => on_cpu(global, devices::run),
         Command::Demo(a) => on_device(global, |context| demo::run(a, context)),

@@ -4,7 +4,8 @@ use super::*;
 use std::io::Write;
 use std::process::Stdio;
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
+    "collect",
     "detect",
     "match",
     "register",

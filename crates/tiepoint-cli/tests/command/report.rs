@@ -58,6 +58,26 @@ fn every_command_writes_a_page_that_stands_alone() {
 }
 
 #[test]
+fn a_collection_has_a_page_of_its_pairs() {
+    let folder = Folder::new("report-collection");
+    let (a, b, _) = folder.scene();
+    let hostile = folder.texture("<script>&ü\"'.png", SIZE, 9);
+    let (page, database) = (folder.at("page.html"), folder.at("pairs.db"));
+    let collect = ["collect", &a, &b, &hostile, "--output", &database];
+    works(&[&collect[..], &["--report", &page]].concat());
+    let text = std::fs::read_to_string(&page).unwrap();
+    check(&text, "collect");
+    assert!(text.contains("&lt;script&gt;") && !text.contains("<script>&"), "the name is text");
+    assert!(text.contains("class=\"still-figures\""), "figures without a script");
+    assert!(text.contains("<dt>verified pairs</dt><dd>1</dd>"), "the pair of the scene");
+    // What is wrong is said before the work begins.
+    let message = fails(&[&collect[..], &["--report", &folder.at("page.pdf")]].concat(), 2);
+    assert!(message.contains(".html"), "{message}");
+    let message = fails(&[&collect[..], &["--report", &page, "--report-limit", "1K"]].concat(), 2);
+    assert!(message.contains("report_limit"), "{message}");
+}
+
+#[test]
 fn hostile_names_and_empty_results_make_a_page_too() {
     let folder = Folder::new("report-hostile");
     std::fs::create_dir(folder.at("x<")).unwrap();

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,20 @@ from .errors import OptionError
 if TYPE_CHECKING:
     _Section = tuple[str, list[tuple[str, str]], list[dict[str, Any]]]
 
-__all__ = ["report"]
+__all__ = ["Page", "report"]
+
+
+class Page(str):
+    """A page of HTML: text that a console tells the size of, and a notebook shows."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"Page({len(self)} characters of HTML)"
+
+    def _repr_html_(self) -> str:
+        # A frame: the page's script and style stay its own.
+        return f'<iframe srcdoc="{html.escape(self)}" style="width: 100%; height: 720px; border: 0"></iframe>'
 
 
 def report(
@@ -25,7 +39,7 @@ def report(
     names: tuple[str, str] = ("A", "B"),
     title: str | None = None,
     limit: int | None = None,
-) -> str:
+) -> Page:
     """Show a result on one page that stands alone: no network, no server.
 
     Parameters
@@ -45,8 +59,8 @@ def report(
 
     Returns
     -------
-    str
-        The page.
+    Page
+        The page, a string.
     """
     if isinstance(result, Registration):
         heading, sections = f"{names[0]} on {names[1]}", _registration(result, names)
@@ -60,7 +74,7 @@ def report(
         heading, sections = f"Disparities of {names[0]}", [_disparity(result, names)]
     else:
         raise OptionError(f"there is no page for {type(result).__name__}")
-    page = _core.report(title or heading, repr(result), sections, limit)
+    page = Page(_core.report(title or heading, repr(result), sections, limit))
     if path is not None:
         beside = f"{os.fspath(path)}.under-way"
         with open(beside, "w", encoding="utf-8") as file:

@@ -14,6 +14,7 @@ import dataclasses
 import json
 import math
 import os
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import _register
@@ -507,18 +508,14 @@ _ROWS, _COLUMNS = ("y", "lat", "latitude"), ("x", "lon", "longitude")
 
 
 def _of_data_array(array: Any) -> Raster:
-    """A DataArray: dimensions by name; place and nodata from rioxarray where that is imported, else from ``spatial_ref``, the
-    coordinates and the attributes."""
+    """A DataArray: dimensions by name; place and nodata from ``spatial_ref``, the coordinates and the attributes, and from
+    rioxarray where that is imported and knows more."""
     dims = [str(d) for d in array.dims]
     rows, columns = (next((d for d in dims if d in names), None) for names in (_ROWS, _COLUMNS))
     if rows is None or columns is None or len(dims) not in (2, 3):
         raise ImageError(f"the array has the dimensions {tuple(dims)}: expected y and x, and at most one of bands")
     order = [i for i, d in enumerate(dims) if d not in (rows, columns)] + [dims.index(rows), dims.index(columns)]
     values = array.values.transpose(order)
-    if hasattr(array, "rio"):
-        given = array.rio.transform()
-        placed = None if _coefficients(given) == (1, 0, 0, 0, 1, 0) else given
-        return Raster(values, placed, array.rio.crs, array.rio.nodata)
     known: dict[str, Any] = {}
     for name in ("spatial_ref", "crs"):
         if name in array.coords:
@@ -531,10 +528,16 @@ def _of_data_array(array: Any) -> Raster:
         (a, c), (e, f) = (_spacing(array.coords[name].values, name) for name in (columns, rows))
         transform = (a, 0.0, c, 0.0, e, f)
     else:
-        transform = None
+        transform = array.rio.transform() if hasattr(array, "rio") else None
+        if transform is not None and _coefficients(transform) == (1, 0, 0, 0, 1, 0):
+            transform = None
     found = [{**getattr(array, "encoding", {}), **array.attrs}.get(k) for k in ("_FillValue", "missing_value", "nodata")]
     nodata = next((float(v) for v in found if v is not None), None)
-    return Raster(values, transform, known.get("crs_wkt") or known.get("spatial_ref"), nodata)
+    crs = known.get("crs_wkt") or known.get("spatial_ref")
+    if hasattr(array, "rio"):
+        crs = crs if array.rio.crs is None else array.rio.crs
+        nodata = array.rio.nodata if nodata is None else nodata
+    return Raster(values, transform, crs, nodata)
 
 
 def _spacing(centres: Any, name: str) -> tuple[float, float]:
@@ -563,8 +566,10 @@ def _epsg(crs: Any) -> int | None:
     if hasattr(crs, "to_epsg"):
         code = crs.to_epsg()
         return None if code is None else int(code)
-    authority, _, code = str(crs).partition(":")
-    return int(code) if authority.strip().upper() == "EPSG" and code.strip().isdigit() else None
+    # "EPSG:32633", or WKT, whose last part is the number of the whole.
+    told = re.fullmatch(r"\s*EPSG:(\d+)\s*", str(crs), re.IGNORECASE)
+    told = told or re.search(r'(?:ID|AUTHORITY)\["EPSG",\s*"?(\d+)"?\]\]\s*$', str(crs))
+    return None if told is None else int(told[1])
 
 
 def _name(crs: Any) -> str:

@@ -39,7 +39,8 @@ named!(Keep as "keep" {
 });
 
 /// How many features to keep and which. The default is all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Selection {
     /// Features at most; `None` keeps all, the strongest first.

@@ -16,6 +16,7 @@ pub mod integral;
 mod into_tests;
 pub mod resample;
 mod separable;
+pub mod shrink;
 pub mod sobel;
 #[cfg(test)]
 mod testing;

@@ -24,7 +24,7 @@ mod matcher;
 mod nearest;
 mod product;
 
-pub use gpu::{GpuMatcher, GpuNearest};
+pub use gpu::{GpuBatch, GpuMatcher, GpuNearest};
 pub use matcher::Matcher;
 
 use crate::device::{Cpu, Processor};
@@ -39,7 +39,8 @@ use product::{Distance, Element};
 pub const MAX_DIMENSION: usize = 4096;
 
 /// Which pairs count as matches.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct MatchOptions {
     /// Keep a match when its distance is below this share of the distance to the second nearest, above 0 and
@@ -54,7 +55,8 @@ pub struct MatchOptions {
     /// Keep a match only up to this distance between unit descriptors, 0 to 2; `None` keeps all. Default
     /// none.
     pub max_distance: Option<f32>,
-    /// Compare only what a known model allows. Default none.
+    /// Compare only what a known model allows. Default none. It belongs to one pair, and is not stored with options.
+    #[serde(skip)]
     pub guide: Option<Guide>,
 }
 

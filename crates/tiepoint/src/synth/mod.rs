@@ -1,14 +1,16 @@
 //! Pictures made by formula, with exact ground truth: endless textures, scenes of two images and the homography between
-//! them, and stereo pairs with their disparities and occlusions.
+//! them, stereo pairs with their disparities and occlusions, and blocks of aerial photographs with their cameras.
 //!
 //! Everything follows from a seed by integer hashing and plain f64 arithmetic, so that one seed gives one
 //! picture on every machine, and any window of a texture can be made without the rest of it.
 
+mod aerial;
 mod random;
 mod scene;
 pub mod stereo;
 mod texture;
 
+pub use aerial::{AerialBlock, AerialCamera, AerialOptions};
 pub use random::Random;
 pub(crate) use random::finish;
 pub use scene::{Scene, SceneOptions, viewpoint};

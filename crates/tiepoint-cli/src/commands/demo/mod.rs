@@ -1,5 +1,6 @@
 //! `tiepoint demo`: photographs and synthetic scenes through all of it, and a page that shows them.
 
+mod aerial;
 mod photographs;
 mod stereo;
 
@@ -71,6 +72,9 @@ fn scenes(seed: u64) -> Outcome<[DemoScene; 3]> {
 }
 
 pub(crate) fn run(arguments: &DemoArguments, context: &Context) -> Outcome {
+    if let Some(photographs) = arguments.aerial {
+        return aerial::run(photographs, arguments, context);
+    }
     let folder = &arguments.folder;
     let failed = |e: std::io::Error| Failure::work(format!("{}: {e}", folder.display()));
     std::fs::create_dir_all(folder).map_err(failed)?;

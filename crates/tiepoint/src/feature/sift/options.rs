@@ -29,7 +29,8 @@ named! {
 }
 
 /// Options of SIFT. [`Default`] is the preset of that name.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SiftOptions {
     /// Conventions where the paper leaves them open.

@@ -5,7 +5,8 @@ use crate::{Error, Result};
 
 /// How to verify a pair of images. The defaults are COLMAP's (`TwoViewGeometryOptions`, version 4.2), but for the number
 /// of false alarms, which COLMAP does not ask for.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TwoViewOptions {
     /// A match is an inlier of epipolar geometry up to this Sampson distance, and of a homography up to this distance

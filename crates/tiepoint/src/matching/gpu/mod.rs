@@ -8,8 +8,11 @@
 //! Memory follows n + m: descriptors packed once more, and what each work group found, whose number does not grow with
 //! the features unless their blocks alone fill the card.
 
+mod batch;
 pub(super) mod regions;
 mod rows;
+
+pub use batch::GpuBatch;
 
 use super::nearest::gpu::{Form, tensor};
 use super::nearest::{Best, NONE};

@@ -217,6 +217,33 @@ fn numbers_stay_on_the_device() {
 }
 
 #[test]
+fn a_batch_is_what_each_pair_alone_is() {
+    let mut numbers = Numbers(11);
+    let mut sets: Vec<Features> = [300, 1, 129, 260].map(|n| bytes(&mut numbers, n, 128, 6)).into();
+    for i in 1..sets.len() {
+        let first = sets[0].clone();
+        copy_some(&first, &mut sets[i]);
+    }
+    sets.push(features(&[], Descriptors::U8(vec![]), 0));
+    let strict = MatchOptions::default().with_max_distance(Some(0.02));
+    let loose = MatchOptions::default().with_ratio(None).with_mutual(false).with_same_sign(false);
+    for (gpu, matcher) in matchers() {
+        let on_gpu: Vec<GpuFeatures> = sets.iter().map(|f| GpuFeatures::upload(gpu, f).unwrap()).collect();
+        let pairs: Vec<[usize; 2]> = (0..5).flat_map(|a| (0..5).map(move |b| [a, b])).collect();
+        for options in [MatchOptions::default(), strict, loose] {
+            let sides: Vec<_> = pairs.iter().map(|p| p.map(|i| &on_gpu[i])).collect();
+            let found = matcher.match_batch(&sides, &options).unwrap();
+            for ([a, b], found) in pairs.iter().zip(found) {
+                let cpu = &Cpu::sequential().into();
+                let expected = super::super::match_features(&sets[*a], &sets[*b], &options, cpu).unwrap();
+                assert_eq!(found, expected, "{gpu:?} {a} and {b}, {options:?}");
+            }
+        }
+        assert!(matcher.match_batch(&[], &strict).unwrap().is_empty(), "none of none");
+    }
+}
+
+#[test]
 fn what_does_not_fit_is_an_error() {
     let floats = features(&[[0.0; 2]; 2], Descriptors::F32(vec![1.0; 8]), 4);
     let bytes = features(&[[0.0; 2]; 2], Descriptors::U8(vec![1; 8]), 4);
@@ -245,10 +272,10 @@ fn kernels_compile_for_every_card() {
     for dimension in [64, 128] {
         for form in [Form::Portable, Form::Tensor] {
             let kind = Kind { form, floats: false, dimension };
-            sources.extend([nearest::gpu::source::<u8>(kind), rows::source(kind)]);
+            sources.extend([nearest::gpu::source::<u8>(kind), rows::source(kind), batch::source(kind)]);
         }
         let kind = Kind { form: Form::Portable, floats: true, dimension };
-        sources.extend([nearest::gpu::source::<f32>(kind), rows::source(kind)]);
+        sources.extend([nearest::gpu::source::<f32>(kind), rows::source(kind), batch::source(kind)]);
     }
     let kind = Kind { form: Form::Portable, floats: false, dimension: 64 };
     for model in [ModelKind::Homography, ModelKind::Affine, ModelKind::Fundamental] {

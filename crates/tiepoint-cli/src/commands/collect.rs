@@ -1,0 +1,273 @@
+//! `tiepoint collect`: a folder of photographs becomes a database of verified matches, stage by stage.
+
+mod report;
+
+use crate::arguments::collect::{
+    CollectArguments, ExportArguments, OutputArguments, PartArguments, Stage, WholeArguments, WorkArguments,
+};
+use crate::arguments::report::ReportArguments;
+use crate::context::Context;
+use crate::failure::{Failure, Outcome};
+use crate::output::check_folder;
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use tiepoint::collection::{Collection, CollectionOptions, PairSet, Shard};
+use tiepoint::files::write_atomically;
+use tiepoint_colmap::ExportOptions;
+
+pub(crate) fn run(arguments: &CollectArguments, context: &Context) -> Outcome {
+    match &arguments.stage {
+        None => whole(&arguments.whole, context),
+        Some(Stage::Scan(a)) => scan(&a.work.work, &a.images, &a.options.options()?, context).map(drop),
+        Some(Stage::Features(a)) => features(&open(&a.work)?, a.shard, context),
+        Some(Stage::Pairs(a)) => pairs(&open(&a.work)?, a, context),
+        Some(Stage::Match(a)) => match_pairs(&open(&a.work)?, a.shard, context).map(drop),
+        Some(Stage::Export(a)) => export_alone(a, context),
+        Some(Stage::Status(a)) => status(&open(a)?, context),
+    }
+}
+
+fn open(arguments: &WorkArguments) -> Outcome<Collection> {
+    Ok(Collection::open(&arguments.work)?)
+}
+
+/// All stages.
+fn whole(arguments: &WholeArguments, context: &Context) -> Outcome {
+    let options = arguments.options.options()?;
+    check_output(&arguments.output)?;
+    let collection = scan(&arguments.work()?, &arguments.images, &options, context)?;
+    features(&collection, Shard::ALL, context)?;
+    choose(&collection, Shard::ALL, context)?;
+    match_pairs(&collection, Shard::ALL, context)?;
+    export(&collection, &arguments.output, context)
+}
+
+/// A stage that is timed and reported.
+struct Timed<'c> {
+    stage: &'static str,
+    start: Instant,
+    context: &'c Context,
+}
+
+impl<'c> Timed<'c> {
+    fn start(stage: &'static str, context: &'c Context) -> Self {
+        context.progress.say(stage);
+        Self { stage, start: Instant::now(), context }
+    }
+
+    /// Says what came of the stage, to people and to programs.
+    fn report(&self, said: &str, object: Value) -> Outcome {
+        let seconds = self.start.elapsed().as_secs_f64();
+        self.context.print_notes();
+        self.context.say(&format!("{}: {said}, {seconds:.2} s", self.stage))?;
+        self.context.report(|| {
+            let device = json!({
+                "device": self.context.device(),
+                "threads": self.context.processor.cpu.threads(),
+                "seconds": { "total": seconds },
+            });
+            crate::output::joined([json!({ "stage": self.stage }), object, device])
+        })
+    }
+}
+
+fn scan(
+    work: &Path,
+    images: &[PathBuf],
+    options: &CollectionOptions,
+    context: &Context,
+) -> Outcome<Collection> {
+    let timed = Timed::start("scan", context);
+    let (collection, scanned) = Collection::scan(work, images, options, &context.processor.cpu)?;
+    for (path, reason) in &scanned.refused {
+        context.note(&format!("{}: {reason}", path.display()));
+    }
+    let refused: Vec<Value> = scanned
+        .refused
+        .iter()
+        .map(|(p, r)| json!({ "image": p.display().to_string(), "reason": r }))
+        .collect();
+    let root = collection.root().display();
+    timed.report(
+        &format!("{} photographs ({} new) below {root}", scanned.photographs, scanned.added),
+        json!({
+            "work": collection.folder().display().to_string(),
+            "root": root.to_string(),
+            "photographs": scanned.photographs,
+            "added": scanned.added,
+            "refused": refused,
+        }),
+    )?;
+    Ok(collection)
+}
+
+fn features(collection: &Collection, shard: Shard, context: &Context) -> Outcome {
+    let timed = Timed::start("features", context);
+    let found = collection.extract(shard, &context.processors())?;
+    for (name, reason) in &found.unreadable {
+        context.note(&format!("{name} is left out: {reason}"));
+    }
+    let unreadable: Vec<Value> =
+        found.unreadable.iter().map(|(name, reason)| json!({ "image": name, "reason": reason })).collect();
+    let left_out = match found.unreadable.len() {
+        0 => String::new(),
+        n => format!(", {n} cannot be read"),
+    };
+    timed.report(
+        &format!("{} photographs searched, {} were there{left_out}", found.searched, found.present),
+        json!({ "searched": found.searched, "present": found.present, "unreadable": unreadable }),
+    )?;
+    match found.searched + found.present {
+        0 if !found.unreadable.is_empty() => Err(Failure::work("none of the photographs can be read")),
+        _ => Ok(()),
+    }
+}
+
+fn pairs(collection: &Collection, arguments: &PartArguments, context: &Context) -> Outcome {
+    choose(collection, arguments.shard, context)
+}
+
+fn choose(collection: &Collection, shard: Shard, context: &Context) -> Outcome {
+    let timed = Timed::start("pairs", context);
+    let chosen = collection.choose_pairs(shard, &context.processor.cpu)?;
+    let count = chosen.as_ref().map(|pairs| pairs.count(collection.photographs().len()));
+    let said = match (count, &chosen) {
+        (Some(count), Some(PairSet::All)) => format!("all {count}"),
+        (Some(count), _) => format!("{count} chosen"),
+        (None, _) => "this part is done, others are missing".to_owned(),
+    };
+    let all = matches!(chosen, Some(PairSet::All));
+    timed.report(&said, json!({ "pairs": count, "exhaustive": all }))
+}
+
+fn match_pairs(collection: &Collection, shard: Shard, context: &Context) -> Outcome {
+    let timed = Timed::start("match", context);
+    let matched = collection.match_pairs(shard, &context.processors())?;
+    let rate = matched.pairs as f64 / timed.start.elapsed().as_secs_f64();
+    let waits = if matched.closure_waits { "; run it again when the other parts are done" } else { "" };
+    timed.report(
+        &format!(
+            "{} pairs in {} tiles, {rate:.0} pairs/s, {} tiles were there{waits}",
+            matched.pairs, matched.tiles, matched.present
+        ),
+        json!({
+            "pairs": matched.pairs,
+            "tiles": matched.tiles,
+            "present": matched.present,
+            "complete": !matched.closure_waits,
+        }),
+    )
+}
+
+fn export_alone(arguments: &ExportArguments, context: &Context) -> Outcome {
+    check_output(&arguments.output)?;
+    export(&open(&arguments.work)?, &arguments.output, context)
+}
+
+/// Fails early where the results could not be written late.
+fn check_output(output: &OutputArguments) -> Outcome {
+    check_folder(output.output()?)?;
+    output.pair_list.as_deref().map_or(Ok(()), check_folder)?;
+    output.report.check()
+}
+
+fn export(collection: &Collection, output: &OutputArguments, context: &Context) -> Outcome {
+    let timed = Timed::start("export", context);
+    let options =
+        ExportOptions::default().with_replace(output.replace).with_without_descriptors(output.no_descriptors);
+    let exported = tiepoint_colmap::export(collection, output.output()?, &options)?;
+    if let Some(path) = &output.pair_list {
+        write_pair_list(collection, path)?;
+    }
+    let path = output.output()?.display();
+    let described = json!({
+        "database": path.to_string(),
+        "images": exported.images,
+        "cameras": exported.cameras,
+        "keypoints": exported.keypoints,
+        "pairs": exported.pairs,
+        "inliers": exported.inliers,
+        "positions": exported.positions,
+    });
+    timed.report(
+        &format!(
+            "{path}: {} images, {} cameras, {} keypoints, {} verified pairs, {} inliers",
+            exported.images, exported.cameras, exported.keypoints, exported.pairs, exported.inliers
+        ),
+        described.clone(),
+    )?;
+    page(collection, &output.report, &described, context)
+}
+
+/// The page, if one was asked for.
+fn page(
+    collection: &Collection,
+    arguments: &ReportArguments,
+    described: &Value,
+    context: &Context,
+) -> Outcome {
+    let Some(path) = &arguments.report else { return Ok(()) };
+    let timed = Timed::start("report", context);
+    let page = report::page(collection, arguments.limit(), described, context)?;
+    write_atomically(path, |out| std::io::Write::write_all(out, page.as_bytes()))?;
+    timed.report(
+        &format!("{}: {:.1} MB", path.display(), page.len() as f64 / 1e6),
+        json!({ "page": path.display().to_string(), "bytes": page.len() }),
+    )
+}
+
+/// The verified pairs as names.
+fn write_pair_list(collection: &Collection, path: &Path) -> Outcome {
+    let (results, photographs) = (collection.results()?, collection.photographs());
+    let mut lines = String::new();
+    for block in 0..results.blocks() {
+        for pair in results.pairs_of(block)? {
+            lines += &format!("{} {}\n", photographs[pair.a].name, photographs[pair.b].name);
+        }
+    }
+    Ok(write_atomically(path, |out| std::io::Write::write_all(out, lines.as_bytes()))?)
+}
+
+fn status(collection: &Collection, context: &Context) -> Outcome {
+    let timed = Timed::start("status", context);
+    let found = collection.status(&context.processor.cpu)?;
+    for line in &found.unfit {
+        context.note(&format!("{line}; it will be made again"));
+    }
+    for (name, reason) in &found.unreadable {
+        context.note(&format!("{name} is left out: {reason}"));
+    }
+    let pairs =
+        found.pairs.map_or("not chosen".to_owned(), |pairs| format!("{} of {pairs} tried", found.tried));
+    let unreadable: Vec<Value> =
+        found.unreadable.iter().map(|(name, reason)| json!({ "image": name, "reason": reason })).collect();
+    timed.report(
+        &format!(
+            "{} of {} photographs searched ({} cannot be read), {} features; pairs {pairs}, {} verified, {} inliers; {} of {} tiles{}",
+            found.searched,
+            found.photographs,
+            found.unreadable.len(),
+            found.features,
+            found.verified,
+            found.inliers,
+            found.tiles_done,
+            found.tiles,
+            if found.is_complete() { "; complete" } else { "" },
+        ),
+        json!({
+            "photographs": found.photographs,
+            "searched": found.searched,
+            "features": found.features,
+            "unreadable": unreadable,
+            "pairs": found.pairs,
+            "tried": found.tried,
+            "verified": found.verified,
+            "inliers": found.inliers,
+            "tiles": found.tiles,
+            "tiles_done": found.tiles_done,
+            "unfit": found.unfit,
+            "complete": found.is_complete(),
+        }),
+    )
+}

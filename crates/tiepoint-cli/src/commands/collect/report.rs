@@ -1,0 +1,250 @@
+//! The page of a collection: which pairs match, the graph of photographs, and the matches of each pair.
+//!
+//! Photographs are read once more for their thumbnails. Of their features no more are kept in memory than the page has
+//! lines.
+
+use crate::commands::report::file_name;
+use crate::context::Context;
+use crate::prefetch::OrderedQueue;
+use serde_json::Value;
+use tiepoint::collection::{Collection, PairSet, PhotographFeatures, Results, VerifiedPair};
+use tiepoint::device::Cpu;
+use tiepoint::filter::shrink::shrink;
+use tiepoint::for_any_view;
+use tiepoint::geometry::two_view::Configuration;
+use tiepoint::image::{self, AnyImage, ReadOptions, Size};
+use tiepoint_report::{CollectionImage, CollectionPair, CollectionView, Report, Section, Tried, View};
+
+/// Lines of a page at most, as far as every pair has some.
+const LINES: usize = 500_000;
+/// Lines that every pair may have.
+const FEW: usize = 4;
+/// The longest side of a thumbnail, in pixels.
+const THUMBNAIL: std::ops::RangeInclusive<f64> = 48.0..=1280.0;
+/// Bytes of a page that a pixel of a thumbnail takes, about.
+const BYTES_PER_PIXEL: f64 = 0.6;
+
+/// A page of at most `limit` bytes. `described` are the figures.
+pub(super) fn page(
+    collection: &Collection,
+    limit: usize,
+    described: &Value,
+    context: &Context,
+) -> tiepoint::Result<String> {
+    let results = collection.results()?;
+    let pairs = pairs(&results)?;
+    let mut wanted = vec![Vec::new(); collection.photographs().len()];
+    for pair in &pairs {
+        for [a, b] in &pair.lines {
+            wanted[pair.a].push(*a);
+            wanted[pair.b].push(*b);
+        }
+    }
+    let longest = longest(limit, wanted.len());
+    let shown = all_shown(collection, &wanted, longest, context)?;
+    let tried = tried(&results);
+    let inliers: u64 = pairs.iter().map(|pair| u64::from(pair.inliers)).sum();
+    let (count, verified) = (shown.len(), pairs.len());
+    let view = CollectionView {
+        images: collection.photographs().iter().zip(&shown).map(|(p, s)| s.image(&p.name)).collect(),
+        pairs: placed(&pairs, &shown),
+        tried: tried.as_deref().map_or(Tried::All, Tried::These),
+        caption: String::new(),
+    };
+    let section = Section::new("Pairs")
+        .tile("photographs", count.to_string())
+        .tile("verified pairs", verified.to_string())
+        .tile("inliers", inliers.to_string())
+        .view(View::Collection(view))
+        .figures(described.clone());
+    let of = results.tried().count(count);
+    let lead = format!("{verified} of {of} pairs of {count} photographs show the same thing");
+    let title = file_name(collection.root());
+    Report::new(title, lead).limit(limit).section(section).html()
+}
+
+/// The longest side of thumbnails of so many photographs that fill half a page of `limit` bytes.
+fn longest(limit: usize, count: usize) -> usize {
+    let pixels = limit as f64 / 2.0 / BYTES_PER_PIXEL / count.max(1) as f64;
+    (pixels * 4.0 / 3.0).sqrt().clamp(*THUMBNAIL.start(), *THUMBNAIL.end()) as usize
+}
+
+/// The pairs that were tried; none where all were.
+fn tried(results: &Results<'_>) -> Option<Vec<[usize; 2]>> {
+    match results.tried() {
+        PairSet::All => None,
+        PairSet::List(pairs) => Some(pairs.iter().map(|pair| pair.map(|i| i as usize)).collect()),
+    }
+}
+
+/// A verified pair, with some of its inliers as indices of features.
+struct Pair {
+    a: usize,
+    b: usize,
+    matches: u32,
+    inliers: u32,
+    configuration: Configuration,
+    lines: Vec<[u32; 2]>,
+}
+
+impl Pair {
+    fn new(pair: &VerifiedPair, most: usize) -> Self {
+        let inliers: Vec<[u32; 2]> = pair.inliers().collect();
+        let shown = inliers.len().min(most);
+        Self {
+            a: pair.a,
+            b: pair.b,
+            matches: pair.matches.len() as u32,
+            inliers: inliers.len() as u32,
+            configuration: pair.configuration,
+            lines: (0..shown).map(|i| inliers[i * inliers.len() / shown]).collect(),
+        }
+    }
+}
+
+/// The verified pairs, with as many lines as all of them together may have.
+fn pairs(results: &Results<'_>) -> tiepoint::Result<Vec<Pair>> {
+    let mut count = 0;
+    for block in 0..results.blocks() {
+        count += results.pairs_of(block)?.len();
+    }
+    let most = (LINES / count.max(1)).max(FEW);
+    let mut pairs = Vec::with_capacity(count);
+    for block in 0..results.blocks() {
+        pairs.extend(results.pairs_of(block)?.iter().map(|pair| Pair::new(pair, most)));
+    }
+    Ok(pairs)
+}
+
+/// What the page shows of every photograph; `wanted` are the features that lines end in.
+fn all_shown(
+    collection: &Collection,
+    wanted: &[Vec<u32>],
+    longest: usize,
+    context: &Context,
+) -> tiepoint::Result<Vec<Shown>> {
+    let threads = context.processor.cpu.threads();
+    std::thread::scope(|scope| {
+        let mut queue = OrderedQueue::new((threads > 1).then_some(scope));
+        let mut shown = Vec::with_capacity(wanted.len());
+        for (i, wanted) in wanted.iter().enumerate() {
+            if queue.len() >= threads {
+                shown.extend(queue.pop());
+            }
+            queue.push(move || Shown::new(collection, i, wanted, longest, context));
+        }
+        shown.extend(std::iter::from_fn(|| queue.pop()));
+        shown.into_iter().collect()
+    })
+}
+
+/// What a page shows of a photograph.
+struct Shown {
+    size: Size,
+    thumbnail: Option<AnyImage>,
+    features: Option<usize>,
+    problem: Option<String>,
+    /// Where the features lie that lines end in.
+    places: Vec<[f32; 2]>,
+}
+
+impl Shown {
+    fn new(
+        collection: &Collection,
+        index: usize,
+        wanted: &[u32],
+        longest: usize,
+        context: &Context,
+    ) -> tiepoint::Result<Self> {
+        let mut shown = Self {
+            size: Size::default(),
+            thumbnail: None,
+            features: None,
+            problem: None,
+            places: Vec::with_capacity(wanted.len()),
+        };
+        match collection.features(index)? {
+            PhotographFeatures::Found(features) => {
+                let place = |i: &u32| features.keypoints.get(*i as usize).map(|k| [k.x, k.y]);
+                shown.size = features.image;
+                shown.features = Some(features.len());
+                shown.places = wanted.iter().filter_map(place).collect();
+            }
+            PhotographFeatures::Unreadable(reason) => {
+                shown.problem = Some(reason);
+                return Ok(shown);
+            }
+            // Missing, or what another version knows.
+            _ => shown.problem = Some("not searched for features".into()),
+        }
+        // The collection is what it is, whether the photograph is still there or not.
+        match thumbnail(collection, index, longest) {
+            Ok(image) => shown.thumbnail = Some(image),
+            Err(error) => context.note(&format!("the page has no picture of this photograph: {error}")),
+        }
+        Ok(shown)
+    }
+
+    fn image(&self, name: &str) -> CollectionImage<'_> {
+        CollectionImage {
+            name: name.to_owned(),
+            size: self.size,
+            thumbnail: self.thumbnail.as_ref().map(AnyImage::view),
+            features: self.features,
+            problem: self.problem.clone(),
+        }
+    }
+}
+
+/// A photograph whose longer side has `longest` pixels, or as many as it has.
+fn thumbnail(collection: &Collection, index: usize, longest: usize) -> tiepoint::Result<AnyImage> {
+    let image = image::read(collection.path_of(index), &ReadOptions::default())?;
+    let Size { width, height } = image.size();
+    let longer = width.max(height);
+    if longer <= longest {
+        return Ok(image);
+    }
+    let side = |side: usize| (side * longest).div_ceil(longer);
+    let small = Size::new(side(width), side(height));
+    let cpu = Cpu::sequential();
+    Ok(for_any_view!(image.view(), v => shrink(v, small, &cpu)?.into()))
+}
+
+/// The pairs as the page takes them: lines between places.
+fn placed<'a>(pairs: &[Pair], shown: &[Shown]) -> Vec<CollectionPair<'a>> {
+    let mut next = vec![0; shown.len()];
+    let mut take = |i: usize| {
+        let place = shown[i].places.get(next[i]).copied();
+        next[i] += 1;
+        place
+    };
+    let mut place = |pair: &Pair| {
+        let ends = pair.lines.iter().filter_map(|_| {
+            let (a, b) = (take(pair.a), take(pair.b));
+            let ([ax, ay], [bx, by]) = (a?, b?);
+            Some([ax, ay, bx, by])
+        });
+        CollectionPair {
+            a: pair.a,
+            b: pair.b,
+            matches: pair.matches,
+            inliers: pair.inliers,
+            configuration: in_words(pair.configuration),
+            ends: ends.collect(),
+        }
+    };
+    pairs.iter().map(&mut place).collect()
+}
+
+fn in_words(configuration: Configuration) -> &'static str {
+    match configuration {
+        Configuration::Undefined => "undefined",
+        Configuration::Degenerate => "degenerate",
+        Configuration::Calibrated => "calibrated",
+        Configuration::Uncalibrated => "uncalibrated",
+        Configuration::Planar => "planar",
+        Configuration::Panoramic => "panoramic",
+        Configuration::PlanarOrPanoramic => "planar or panoramic",
+        Configuration::Watermark => "watermark",
+    }
+}

@@ -1,0 +1,336 @@
+//! `tiepoint collect`: the same database however the work was cut, killed and damaged.
+
+use super::*;
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags};
+use std::hash::{DefaultHasher, Hasher};
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+/// Photographs of one plane from several places, and one of another.
+fn photographs(folder: &Folder) -> String {
+    let size = Size::new(240, 180);
+    let images = folder.at("images");
+    std::fs::create_dir_all(folder.at("images/sub folder")).unwrap();
+    for i in 0..5_u32 {
+        let (angle, shift) = (0.05 + 0.02 * f64::from(i), 3.0 * f64::from(i));
+        let moving =
+            viewpoint(size, angle, 1.0 + 0.02 * f64::from(i), [0.04, 0.01 * f64::from(i)], [shift, -2.0])
+                .unwrap();
+        let options = SceneOptions::default().with_size(size).with_moving_from_reference(moving).with_seed(4);
+        let scene = Scene::<u8>::render(&options, &Cpu::sequential()).unwrap();
+        let name =
+            ["images/b ä.png", "images/a.png", "images/sub folder/a.png", "images/c.png", "images/d.png"]
+                [i as usize];
+        folder.write(name, &scene.moving.into());
+    }
+    folder.texture("images/other.png", size, 99);
+    images
+}
+
+/// A hash over the rows of every table, sorted.
+fn content(database: &str) -> u64 {
+    let database = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    let names = |sql: &str| -> Vec<String> {
+        let mut statement = database.prepare(sql).unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    let mut hash = DefaultHasher::new();
+    for table in names("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name") {
+        let mut statement = database.prepare(&format!("SELECT * FROM {table}")).unwrap();
+        let columns = statement.column_count();
+        let mut rows = statement.query([]).unwrap();
+        let mut all = Vec::new();
+        while let Some(row) = rows.next().unwrap() {
+            let value = |i| match row.get_ref(i).unwrap() {
+                ValueRef::Null => "null".to_owned(),
+                ValueRef::Integer(n) => n.to_string(),
+                ValueRef::Real(v) => v.to_bits().to_string(),
+                ValueRef::Text(bytes) | ValueRef::Blob(bytes) => format!("{bytes:?}"),
+            };
+            all.push((0..columns).map(value).collect::<Vec<_>>());
+        }
+        all.sort();
+        hash.write(format!("{table} {all:?}").as_bytes());
+    }
+    hash.finish()
+}
+
+fn count(database: &str, sql: &str) -> i64 {
+    let database = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    database.query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+/// Collects with these further arguments, and gives the content of the database.
+fn collected(folder: &Folder, name: &str, more: &[&str]) -> u64 {
+    let (images, work, database) =
+        (folder.at("images"), folder.at(&format!("{name} work")), folder.at(&format!("{name}.db")));
+    let arguments =
+        ["collect", &images, "--output", &database, "--work", &work, "--block", "2", "--device", "cpu"];
+    works(&[&arguments[..], more].concat());
+    content(&database)
+}
+
+#[test]
+fn one_database_for_threads_and_shards() {
+    let folder = Folder::new("collect-same");
+    let images = photographs(&folder);
+    let whole = collected(&folder, "whole", &["--threads", "1"]);
+    assert_eq!(collected(&folder, "two", &["--threads", "2"]), whole, "two threads");
+    assert_eq!(collected(&folder, "whole", &["--threads", "2"]), whole, "again, with all there");
+    assert_eq!(collected(&folder, "large blocks", &["--threads", "2"]), whole, "in a new folder");
+    // What was found: every pair of the plane, none of the other picture.
+    let database = folder.at("whole.db");
+    let number = |sql| count(&database, sql);
+    assert_eq!(number("SELECT count(*) FROM images"), 6);
+    assert_eq!(number("SELECT count(*) FROM cameras"), 6, "without camera data one each");
+    assert_eq!(number("SELECT count(*) FROM two_view_geometries WHERE rows >= 15"), 10, "pairs of five");
+    assert_eq!(
+        number("SELECT count(*) FROM images WHERE name IN ('a.png', 'sub folder/a.png', 'b ä.png')"),
+        3
+    );
+    assert_eq!(
+        number("SELECT count(*) FROM two_view_geometries WHERE F IS NULL AND H IS NULL"),
+        0,
+        "with a model"
+    );
+    assert_eq!(number("PRAGMA user_version"), 4_010_100);
+    assert_eq!(
+        number(
+            "SELECT count(*) FROM matches m JOIN two_view_geometries t USING (pair_id) WHERE t.rows > m.rows"
+        ),
+        0
+    );
+    // Eight parts, one after the other, in any order.
+    let work = folder.at("parts");
+    works(&["collect", "scan", &images, "--work", &work, "--block", "2"]);
+    for stage in ["features", "pairs", "match"] {
+        for part in [3, 7, 0, 1, 2, 6, 5, 4] {
+            works(&["collect", stage, "--work", &work, "--shard", &format!("{part}/8"), "--device", "cpu"]);
+        }
+    }
+    let status = works(&["collect", "status", "--work", &work, "--json"]);
+    assert_eq!(value(&status, "complete"), "true", "{status}");
+    let parts = folder.at("parts.db");
+    works(&["collect", "export", "--work", &work, "--output", &parts]);
+    assert_eq!(content(&parts), whole, "eight parts");
+}
+
+#[test]
+fn killed_at_any_time_and_started_again() {
+    let folder = Folder::new("collect-killed");
+    let images = photographs(&folder);
+    let start = Instant::now();
+    let whole = collected(&folder, "whole", &["--threads", "2"]);
+    let whole_takes = start.elapsed();
+    let (work, database) = (folder.at("work"), folder.at("killed.db"));
+    for kill in 1..=5_u32 {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tiepoint"))
+            .args(["collect", &images, "--output", &database, "--work", &work, "--block", "2"])
+            .args(["--threads", "2", "--device", "cpu"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(whole_takes * kill / 6 + Duration::from_millis(u64::from(kill)));
+        let _ = child.kill();
+        child.wait().unwrap();
+    }
+    works(&["collect", &images, "--output", &database, "--work", &work, "--block", "2", "--device", "cpu"]);
+    assert_eq!(content(&database), whole, "the same content");
+}
+
+#[test]
+fn damaged_and_foreign_files_are_made_again() {
+    let folder = Folder::new("collect-damaged");
+    photographs(&folder);
+    let whole = collected(&folder, "whole", &[]);
+    let tiles = |name: &str| -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        for row in std::fs::read_dir(folder.at(name)).unwrap() {
+            found.extend(std::fs::read_dir(row.unwrap().path()).unwrap().map(|e| e.unwrap().path()));
+        }
+        found.sort();
+        found
+    };
+    let (all, features) = (tiles("whole work/matches"), tiles("whole work/features"));
+    assert_eq!((all.len(), features.len()), (6, 6), "blocks of two of six photographs");
+    std::fs::write(&all[0], b"nothing").unwrap();
+    let bytes = std::fs::read(&all[1]).unwrap();
+    std::fs::write(&all[1], &bytes[..bytes.len() - 3]).unwrap();
+    std::fs::copy(&all[2], &all[3]).unwrap();
+    std::fs::write(&features[4], b"").unwrap();
+    let status = works(&["collect", "status", "--work", &folder.at("whole work"), "--json"]);
+    assert_eq!(number(&status, "tiles_done"), 3.0, "{status}");
+    let message = fails(
+        &["collect", "export", "--work", &folder.at("whole work"), "--output", &folder.at("new.db")],
+        1,
+    );
+    assert!(message.contains("run the stage"), "{message}");
+    assert_eq!(collected(&folder, "whole", &[]), whole, "all made again");
+}
+
+#[test]
+fn what_changed_is_refused() {
+    let folder = Folder::new("collect-changed");
+    let images = photographs(&folder);
+    collected(&folder, "whole", &[]);
+    let (work, database) = (folder.at("whole work"), folder.at("whole.db"));
+    let again = |more: &[&str]| {
+        fails(&[&["collect", &images, "--output", &database, "--work", &work], more].concat(), 1)
+    };
+    let message = again(&["--block", "2", "--contrast", "0.03"]);
+    assert!(message.contains("features.sift.contrast 0.02 and not 0.03"), "{message}");
+    folder.texture("images/other.png", Size::new(240, 180), 98);
+    let message = again(&["--block", "2"]);
+    assert!(message.contains("other.png has changed"), "{message}");
+    std::fs::remove_file(folder.at("images/other.png")).unwrap();
+    let message = again(&["--block", "2"]);
+    assert!(message.contains("other.png is in the work folder and not among the images"), "{message}");
+    std::fs::create_dir(folder.at("full")).unwrap();
+    std::fs::write(folder.at("full/file"), "mine").unwrap();
+    let message = fails(&["collect", &images, "--output", &database, "--work", &folder.at("full")], 1);
+    assert!(message.contains("holds something else"), "{message}");
+    assert_eq!(std::fs::read(folder.at("full/file")).unwrap(), b"mine", "and is left alone");
+}
+
+#[test]
+fn photographs_may_be_added() {
+    let folder = Folder::new("collect-added");
+    let images = photographs(&folder);
+    let (work, database) = (folder.at("work"), folder.at("all.db"));
+    let later = folder.at("later.png");
+    std::fs::rename(folder.at("images/a.png"), &later).unwrap();
+    let run = || {
+        works(&[
+            "collect", &images, "--output", &database, "--work", &work, "--block", "2", "--device", "cpu",
+        ])
+    };
+    run();
+    assert_eq!(count(&database, "SELECT count(*) FROM two_view_geometries"), 6, "of four");
+    std::fs::rename(&later, folder.at("images/a.png")).unwrap();
+    run();
+    assert_eq!(count(&database, "SELECT count(*) FROM two_view_geometries"), 10, "of five");
+    assert_eq!(count(&database, "SELECT image_id FROM images WHERE name = 'a.png'"), 6, "it comes last");
+}
+
+#[test]
+fn pictures_that_cannot_be_read_are_left_out() {
+    let folder = Folder::new("collect-unreadable");
+    let images = photographs(&folder);
+    std::fs::write(folder.at("images/empty.jpg"), "").unwrap();
+    std::fs::write(folder.at("images/text.png"), "no picture").unwrap();
+    std::fs::write(folder.at("images/phone.heic"), "....ftypheic").unwrap();
+    std::fs::write(folder.at("images/notes.txt"), "not even an image's name").unwrap();
+    let whole = std::fs::read(folder.at("images/c.png")).unwrap();
+    std::fs::write(folder.at("images/cut off.png"), &whole[..whole.len() / 2]).unwrap();
+    let database = folder.at("some.db");
+    let output = tiepoint(&["collect", &images, "--output", &database, "--device", "cpu"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    for name in [
+        "empty.jpg is left out",
+        "text.png is left out",
+        "cut off.png is left out",
+        "phone.heic: heic is not read",
+    ] {
+        assert!(said.contains(name), "{name}: {said}");
+    }
+    assert!(!said.contains("notes.txt"), "{said}");
+    assert_eq!(count(&database, "SELECT count(*) FROM images"), 6, "the others");
+    let status = works(&["collect", "status", "--work", &folder.at("some.db.work"), "--json"]);
+    assert!(status.contains("empty.jpg") && value(&status, "complete") == "true", "{status}");
+}
+
+#[test]
+fn one_photograph_and_none() {
+    let folder = Folder::new("collect-few");
+    let image = folder.texture("alone.png", Size::new(120, 90), 1);
+    let database = folder.at("alone.db");
+    works(&["collect", &image, "--output", &database, "--device", "cpu"]);
+    assert_eq!(count(&database, "SELECT count(*) FROM images"), 1);
+    assert_eq!(count(&database, "SELECT count(*) FROM two_view_geometries"), 0);
+    std::fs::create_dir(folder.at("nothing")).unwrap();
+    let message = fails(&["collect", &folder.at("nothing"), "--output", &database], 1);
+    assert!(message.contains("there is no image in"), "{message}");
+    let message = fails(&["collect", &folder.at("missing"), "--output", &database], 1);
+    assert!(message.contains("missing"), "{message}");
+    std::fs::write(folder.at("bad.jpg"), "no picture").unwrap();
+    let message = fails(&["collect", &folder.at("bad.jpg"), "--output", &folder.at("bad.db")], 1);
+    assert!(message.contains("none of the photographs can be read"), "{message}");
+}
+
+#[test]
+fn a_database_in_the_way_is_kept_unless_it_is_ours() {
+    let folder = Folder::new("collect-way");
+    photographs(&folder);
+    let whole = collected(&folder, "whole", &[]);
+    let (work, other) = (folder.at("whole work"), folder.at("other.db"));
+    let export = ["collect", "export", "--work", &work, "--output", &other];
+    std::fs::write(&other, "somebody's").unwrap();
+    let message = fails(&export, 1);
+    assert!(message.contains("was not written by tiepoint"), "{message}");
+    assert_eq!(std::fs::read(&other).unwrap(), b"somebody's", "untouched");
+    works(&[&export[..], &["--replace"]].concat());
+    assert_eq!(content(&other), whole, "replaced");
+    std::fs::write(format!("{other}-wal"), "").unwrap();
+    let message = fails(&export, 1);
+    assert!(message.contains("is in use"), "{message}");
+    std::fs::remove_file(format!("{other}-wal")).unwrap();
+    works(&export);
+    let left: Vec<String> = folder.files().into_iter().filter(|name| name.contains(".part")).collect();
+    assert!(left.is_empty(), "nothing unfinished is left: {left:?}");
+    fails(&["collect", "export", "--work", &work, "--output", &folder.at("no/such/folder.db")], 2);
+    fails(&["collect", "export", "--work", &folder.at("no work"), "--output", &other], 1);
+}
+
+#[test]
+fn pairs_are_chosen_in_several_ways() {
+    let folder = Folder::new("collect-pairs");
+    let images = photographs(&folder);
+    let list = folder.at("list.txt");
+    std::fs::write(&list, "a.png\tc.png\nb ä.png\tc.png\nd.png\tother.png\n").unwrap();
+    let verified = |name: &str, which: &str, more: &[&str]| {
+        let (database, work) = (folder.at(&format!("{name}.db")), folder.at(name));
+        let arguments =
+            ["collect", &images, "--output", &database, "--work", &work, "--pairs", which, "--device", "cpu"];
+        works(&[&arguments[..], more].concat());
+        count(&database, "SELECT count(*) FROM two_view_geometries")
+    };
+    assert_eq!(verified("list", &list, &["--no-closure"]), 2, "those of the list that match");
+    assert_eq!(verified("closure", &list, &[]), 3, "and those that have a partner in common");
+    assert_eq!(verified("sequence", "sequence", &[]), 10, "six in a row");
+    assert_eq!(verified("top", "top-scale", &["--top-matches", "3"]), 10, "by their largest features");
+    let arguments = ["collect", &images, "--output", &folder.at("gps.db"), "--pairs", "gps"];
+    assert!(fails(&arguments, 1).contains("records its position"), "without positions");
+    let arguments = ["collect", &images, "--output", &folder.at("gps.db"), "--pairs", "nonsense"];
+    assert!(fails(&arguments, 2).contains("expected auto"), "unknown");
+}
+
+#[test]
+#[cfg(unix)]
+fn folders_that_cannot_be_written() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = Folder::new("collect-read-only");
+    let images = photographs(&folder);
+    let locked = folder.at("locked");
+    std::fs::create_dir(&locked).unwrap();
+    std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o555)).unwrap();
+    // To the superuser every folder is writable.
+    if std::fs::write(format!("{locked}/probe"), "").is_err() {
+        let message =
+            fails(&["collect", &images, "--output", &folder.at("a.db"), "--work", &format!("{locked}/w")], 1);
+        assert!(message.contains("locked"), "{message}");
+    } else {
+        println!("SKIPPED: this user may write everywhere");
+    }
+    std::fs::set_permissions(&locked, std::fs::Permissions::from_mode(0o755)).unwrap();
+    // A device that is always full.
+    if Path::new("/dev/full").exists() {
+        let work = folder.at("full");
+        works(&["collect", "scan", &images, "--work", &work]);
+        std::os::unix::fs::symlink("/dev/full", folder.at("full/pairs.bin")).unwrap();
+        let message = fails(&["collect", "pairs", "--work", &work], 1);
+        assert!(message.contains("pairs.bin"), "{message}");
+    }
+}

@@ -1,0 +1,241 @@
+//! A [`Collection`] as a database of COLMAP.
+//!
+//! | table | holds |
+//! |---|---|
+//! | `cameras` | SIMPLE_RADIAL: f, cx, cy, 0; `prior_focal_length` where the photographs say f |
+//! | `images` | every photograph that can be read; ids are the collection's numbers |
+//! | `keypoints` | x, y and the affine shape, 6 columns; COLMAP's first pixel has its centre at (½, ½) |
+//! | `descriptors` | 128 bytes each, type SIFT |
+//! | `matches`, `two_view_geometries` | verified pairs alone: all their matches; those confirmed, configuration, F, E, H |
+//! | `pose_priors` | WGS 84, of photographs that say latitude, longitude and altitude |
+//! | `rigs`, `frames` and theirs | nothing: COLMAP makes them when it opens the database |
+//!
+//! The layout is that of COLMAP 4.1 (`user_version` 4010100), which later versions bring up to date when they open it.
+//! F, E and H go from the image of the smaller id to the other, row by row, and hold in COLMAP's pixels.
+//!
+//! Rows are written in the order of their keys in one transaction, into a file beside the place that is renamed at the end.
+//! `application_id` tells databases that were written here from others.
+
+mod place;
+mod rows;
+mod schema;
+
+use place::{Unfinished, check};
+use rows::{floats, keypoints, moved_fundamental, moved_homography, numbers};
+use rusqlite::{Connection, OpenFlags, Statement, params};
+use std::path::Path;
+use std::sync::mpsc::sync_channel;
+use std::thread;
+use tiepoint::collection::{Collection, PhotographFeatures, VerifiedPair};
+use tiepoint::feature::{Descriptors, Features};
+use tiepoint::image::Size;
+use tiepoint::{Error, Result};
+
+/// How a database is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ExportOptions {
+    /// Whether a file that is in the way and was not written here is replaced. Default false.
+    pub replace: bool,
+    /// Whether descriptors are left out: the mapper does not read them, and without them the file has a sixth of the size.
+    /// Default false.
+    pub without_descriptors: bool,
+}
+
+impl ExportOptions {
+    /// These options with another [`replace`](Self::replace).
+    #[must_use]
+    pub fn with_replace(self, replace: bool) -> Self {
+        Self { replace, ..self }
+    }
+
+    /// These options with another [`without_descriptors`](Self::without_descriptors).
+    #[must_use]
+    pub fn with_without_descriptors(self, without_descriptors: bool) -> Self {
+        Self { without_descriptors, ..self }
+    }
+}
+
+/// What a database holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Exported {
+    /// Cameras.
+    pub cameras: usize,
+    /// Images.
+    pub images: usize,
+    /// Keypoints of all images.
+    pub keypoints: u64,
+    /// Verified pairs.
+    pub pairs: u64,
+    /// Their inliers.
+    pub inliers: u64,
+    /// Images with a position.
+    pub positions: usize,
+}
+
+/// Writes the database of a finished collection to `path`.
+///
+/// # Errors
+/// [`Error::Format`] for a file in the way that was not written here, or when a stage is missing; [`Error::Mismatch`] when not
+/// all pairs are matched; [`Error::Io`] when the database cannot be written.
+pub fn export(collection: &Collection, path: impl AsRef<Path>, options: &ExportOptions) -> Result<Exported> {
+    let path = path.as_ref();
+    check(path, options.replace)?;
+    let results = collection.results()?;
+    let unfinished = Unfinished::beside(path)?;
+    let fault = |e: rusqlite::Error| Error::io(path, std::io::Error::other(e));
+    let database = open(unfinished.path()).map_err(fault)?;
+    let mut tables = Tables::prepare(&database).map_err(fault)?;
+    let mut exported = Exported::default();
+    let mut sizes = Vec::with_capacity(collection.photographs().len());
+    for_each_features(collection, |index, features| {
+        sizes.push(features.map(|features| features.image));
+        let Some(features) = features else { return Ok(()) };
+        exported.keypoints += features.len() as u64;
+        tables.insert_features(index + 1, features, options).map_err(fault)
+    })?;
+    tables.insert_images(collection, &sizes, &mut exported).map_err(fault)?;
+    for block in 0..results.blocks() {
+        for pair in results.pairs_of(block)? {
+            exported.pairs += 1;
+            exported.inliers += tables.insert_pair(&pair).map_err(fault)? as u64;
+        }
+    }
+    drop(tables);
+    database.execute_batch("COMMIT").map_err(fault)?;
+    database.close().map_err(|(_, e)| fault(e))?;
+    unfinished.take_place(path)?;
+    Ok(exported)
+}
+
+/// An empty database with COLMAP's tables, in a transaction. There is nothing to keep of it when its writing is interrupted.
+fn open(path: &Path) -> rusqlite::Result<Connection> {
+    let database = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    database.execute_batch(schema::PRAGMAS)?;
+    database.execute_batch(schema::TABLES)?;
+    database.execute_batch("BEGIN")?;
+    Ok(database)
+}
+
+/// Passes the features of all photographs on in their order, read ahead by another thread; nothing for one that cannot be
+/// read.
+fn for_each_features(
+    collection: &Collection,
+    mut take: impl FnMut(usize, Option<&Features>) -> Result<()>,
+) -> Result<()> {
+    let count = collection.photographs().len();
+    let (send, read) = sync_channel(8);
+    thread::scope(|scope| {
+        // Sending ends where nobody takes any more.
+        scope.spawn(move || (0..count).try_for_each(|i| send.send(collection.features(i))).is_ok());
+        for (index, features) in read.into_iter().enumerate() {
+            match features? {
+                PhotographFeatures::Found(features) => take(index, Some(&features))?,
+                PhotographFeatures::Unreadable(_) => take(index, None)?,
+                _ => {
+                    let name = &collection.photographs()[index].name;
+                    return Err(Error::Mismatch(format!(
+                        "{name} has no features; run the stage `features` first"
+                    )));
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// SIMPLE_RADIAL.
+const MODEL: u32 = 2;
+/// A camera, as a kind of sensor.
+const CAMERA: u32 = 0;
+/// WGS 84, as a coordinate system.
+const WGS84: u32 = 0;
+
+/// The statements that fill the tables.
+struct Tables<'d> {
+    keypoints: Statement<'d>,
+    descriptors: Statement<'d>,
+    cameras: Statement<'d>,
+    images: Statement<'d>,
+    positions: Statement<'d>,
+    matches: Statement<'d>,
+    geometries: Statement<'d>,
+}
+
+impl<'d> Tables<'d> {
+    fn prepare(database: &'d Connection) -> rusqlite::Result<Self> {
+        Ok(Self {
+            keypoints: database.prepare("INSERT INTO keypoints VALUES (?, ?, 6, ?)")?,
+            descriptors: database.prepare("INSERT INTO descriptors VALUES (?, 0, ?, 128, ?)")?,
+            cameras: database.prepare("INSERT INTO cameras VALUES (?, ?, ?, ?, ?, ?)")?,
+            images: database.prepare("INSERT INTO images VALUES (?, ?, ?)")?,
+            positions: database.prepare("INSERT INTO pose_priors VALUES (?, ?, ?, ?, ?, ?, ?, ?)")?,
+            matches: database.prepare("INSERT INTO matches VALUES (?, ?, 2, ?)")?,
+            geometries: database.prepare(
+                "INSERT INTO two_view_geometries (pair_id, rows, cols, data, config, F, E, H) VALUES (?, ?, 2, ?, ?, ?, ?, ?)",
+            )?,
+        })
+    }
+
+    fn insert_features(
+        &mut self,
+        id: usize,
+        features: &Features,
+        options: &ExportOptions,
+    ) -> rusqlite::Result<()> {
+        self.keypoints.execute(params![id, features.len(), keypoints(&features.keypoints)])?;
+        match &features.descriptors {
+            Descriptors::U8(values) if !options.without_descriptors => {
+                self.descriptors.execute(params![id, features.len(), values])?;
+            }
+            Descriptors::U8(_) | Descriptors::F32(_) => {}
+        }
+        Ok(())
+    }
+
+    fn insert_images(
+        &mut self,
+        collection: &Collection,
+        sizes: &[Option<Size>],
+        exported: &mut Exported,
+    ) -> rusqlite::Result<()> {
+        let (cameras, camera_of) = collection.cameras(sizes);
+        exported.cameras = cameras.len();
+        for (i, camera) in cameras.iter().enumerate() {
+            let Size { width, height } = camera.size;
+            let parameters = floats(&[camera.focal_px, width as f64 / 2.0, height as f64 / 2.0, 0.0]);
+            self.cameras.execute(params![i + 1, MODEL, width, height, parameters, camera.focal_known])?;
+        }
+        let unknown = floats(&[f64::NAN; 9]);
+        for ((index, photograph), camera) in collection.photographs().iter().enumerate().zip(camera_of) {
+            let (id, Some(camera)) = (index + 1, camera) else { continue };
+            exported.images += 1;
+            self.images.execute(params![id, photograph.name, camera + 1])?;
+            let Some(at) = photograph.metadata.position else { continue };
+            exported.positions += 1;
+            let place = floats(&[at.latitude, at.longitude, at.altitude]);
+            let gravity = &unknown[..24];
+            self.positions.execute(params![id, id, camera + 1, CAMERA, place, unknown, gravity, WGS84])?;
+        }
+        Ok(())
+    }
+
+    /// Returns the number of inliers.
+    fn insert_pair(&mut self, pair: &VerifiedPair) -> rusqlite::Result<usize> {
+        let id = pair_id(pair.a + 1, pair.b + 1);
+        self.matches.execute(params![id, pair.matches.len(), numbers(&pair.matches)])?;
+        let inliers: Vec<[u32; 2]> = pair.inliers().collect();
+        let f = pair.fundamental.map(|f| floats(&moved_fundamental(f)));
+        let e = pair.essential.map(|e| floats(&e));
+        let h = pair.homography.map(|h| floats(&moved_homography(h)));
+        let (rows, data) = (inliers.len(), numbers(&inliers));
+        self.geometries.execute(params![id, rows, data, pair.configuration.code(), f, e, h])?;
+        Ok(rows)
+    }
+}
+
+/// The key of a pair of images, `a` below `b`.
+fn pair_id(a: usize, b: usize) -> u64 {
+    2_147_483_647 * a as u64 + b as u64
+}

@@ -1,0 +1,106 @@
+//! The tables of COLMAP 4.1.
+
+/// A file that is written once, by one process, and is thrown away when that ends early.
+pub(crate) const PRAGMAS: &str = "
+    PRAGMA page_size = 16384;
+    PRAGMA journal_mode = OFF;
+    PRAGMA synchronous = OFF;
+    PRAGMA locking_mode = EXCLUSIVE;
+    PRAGMA cache_size = -65536;
+    PRAGMA foreign_keys = OFF;
+";
+
+/// `application_id` of databases that are written here: \"tiep\".
+pub(crate) const APPLICATION: i32 = 0x7469_6570;
+
+pub(crate) const TABLES: &str = "
+    PRAGMA application_id = 0x74696570;
+    PRAGMA user_version = 4010100;
+    CREATE TABLE rigs (
+        rig_id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
+        ref_sensor_id INTEGER NOT NULL,
+        ref_sensor_type INTEGER NOT NULL
+    );
+    CREATE UNIQUE INDEX rig_ref_sensor_assignment ON rigs (ref_sensor_id, ref_sensor_type);
+    CREATE TABLE rig_sensors (
+        rig_id INTEGER NOT NULL,
+        sensor_id INTEGER NOT NULL,
+        sensor_type INTEGER NOT NULL,
+        sensor_from_rig BLOB,
+        FOREIGN KEY (rig_id) REFERENCES rigs (rig_id) ON DELETE CASCADE
+    );
+    CREATE UNIQUE INDEX rig_sensor_assignment ON rig_sensors (sensor_id, sensor_type);
+    CREATE TABLE cameras (
+        camera_id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
+        model INTEGER NOT NULL,
+        width INTEGER NOT NULL,
+        height INTEGER NOT NULL,
+        params BLOB,
+        prior_focal_length INTEGER NOT NULL
+    );
+    CREATE TABLE frames (
+        frame_id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
+        rig_id INTEGER NOT NULL,
+        FOREIGN KEY (rig_id) REFERENCES rigs (rig_id) ON DELETE CASCADE
+    );
+    CREATE TABLE frame_data (
+        frame_id INTEGER NOT NULL,
+        data_id INTEGER NOT NULL,
+        sensor_id INTEGER NOT NULL,
+        sensor_type INTEGER NOT NULL,
+        FOREIGN KEY (frame_id) REFERENCES frames (frame_id) ON DELETE CASCADE
+    );
+    CREATE UNIQUE INDEX frame_sensor_assignment ON frame_data (data_id, sensor_type);
+    CREATE TABLE images (
+        image_id INTEGER PRIMARY KEY AUTOINCREMENT NOT NULL,
+        name TEXT NOT NULL UNIQUE,
+        camera_id INTEGER NOT NULL,
+        CONSTRAINT image_id_check CHECK (image_id >= 0 AND image_id < 2147483647),
+        FOREIGN KEY (camera_id) REFERENCES cameras (camera_id)
+    );
+    CREATE UNIQUE INDEX index_name ON images (name);
+    CREATE TABLE pose_priors (
+        pose_prior_id INTEGER PRIMARY KEY NOT NULL,
+        corr_data_id INTEGER NOT NULL,
+        corr_sensor_id INTEGER NOT NULL,
+        corr_sensor_type INTEGER NOT NULL,
+        position BLOB,
+        position_covariance BLOB,
+        gravity BLOB,
+        coordinate_system INTEGER NOT NULL
+    );
+    CREATE UNIQUE INDEX pose_prior_data_assignment ON pose_priors (corr_data_id, corr_sensor_id, corr_sensor_type);
+    CREATE TABLE keypoints (
+        image_id INTEGER PRIMARY KEY NOT NULL,
+        rows INTEGER NOT NULL,
+        cols INTEGER NOT NULL,
+        data BLOB,
+        FOREIGN KEY (image_id) REFERENCES images (image_id) ON DELETE CASCADE
+    );
+    CREATE TABLE descriptors (
+        image_id INTEGER PRIMARY KEY NOT NULL,
+        type INTEGER NOT NULL,
+        rows INTEGER NOT NULL,
+        cols INTEGER NOT NULL,
+        data BLOB,
+        FOREIGN KEY (image_id) REFERENCES images (image_id) ON DELETE CASCADE
+    );
+    CREATE TABLE matches (
+        pair_id INTEGER PRIMARY KEY NOT NULL,
+        rows INTEGER NOT NULL,
+        cols INTEGER NOT NULL,
+        data BLOB
+    );
+    CREATE TABLE two_view_geometries (
+        pair_id INTEGER PRIMARY KEY NOT NULL,
+        rows INTEGER NOT NULL,
+        cols INTEGER NOT NULL,
+        data BLOB,
+        config INTEGER NOT NULL,
+        F BLOB,
+        E BLOB,
+        H BLOB,
+        qvec BLOB,
+        tvec BLOB
+    );
+";

@@ -1,0 +1,82 @@
+//! The cameras of a collection: which photographs share one, and what is known of it.
+//!
+//! The rules are COLMAP's. Photographs share a camera when make, model, focal length and size are the same; one that does
+//! not say them all has a camera of its own. The focal length is that of the photograph's camera data, or else 1.2 times
+//! the longer side, which is a guess; the principal point is the centre of the image.
+
+use super::exif::{Focal, Metadata};
+use crate::image::Size;
+use std::collections::HashMap;
+
+/// A camera.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Camera {
+    /// The size of its images.
+    pub size: Size,
+    /// Its focal length in pixels.
+    pub focal_px: f64,
+    /// Whether the focal length is known, and no guess.
+    pub focal_known: bool,
+}
+
+/// Focal length over the longer side where nothing is known.
+const GUESS: f64 = 1.2;
+
+impl Camera {
+    pub(super) fn of(metadata: &Metadata, size: Size) -> Self {
+        let known = metadata.focal_px(size);
+        let guess = GUESS * size.width.max(size.height) as f64;
+        Self { size, focal_px: known.unwrap_or(guess), focal_known: known.is_some() }
+    }
+}
+
+/// What photographs that share a camera have in common: make, model, focal length and size.
+type Key = (String, String, u64, Size);
+
+fn key(metadata: &Metadata, size: Size) -> Option<Key> {
+    let focal = match metadata.focal? {
+        Focal::Film35(focal) | Focal::Lens { focal, .. } | Focal::LensOnly(focal) => focal,
+    };
+    Some((metadata.make.clone()?, metadata.model.clone()?, focal.to_bits(), size))
+}
+
+/// The cameras of photographs in their order, and for each photograph the index of its camera.
+pub(super) fn cameras<'m>(
+    photographs: impl IntoIterator<Item = (&'m Metadata, Size)>,
+) -> (Vec<Camera>, Vec<usize>) {
+    let (mut cameras, mut of, mut known) = (Vec::new(), Vec::new(), HashMap::new());
+    for (metadata, size) in photographs {
+        let mut add = || {
+            cameras.push(Camera::of(metadata, size));
+            cameras.len() - 1
+        };
+        of.push(match key(metadata, size) {
+            Some(key) => *known.entry(key).or_insert_with(add),
+            None => add(),
+        });
+    }
+    (cameras, of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn photographs_of_one_camera_share_it() {
+        let canon = |focal| Metadata {
+            make: Some("Canon".into()),
+            model: Some("A".into()),
+            focal: Some(Focal::Film35(focal)),
+            position: None,
+        };
+        let (wide, tele, none) = (canon(28.0), canon(100.0), Metadata::default());
+        let (large, small) = (Size::new(400, 300), Size::new(40, 30));
+        let photographs =
+            [(&wide, large), (&tele, large), (&wide, large), (&wide, small), (&none, large), (&none, large)];
+        let (cameras, of) = cameras(photographs);
+        assert_eq!(of, [0, 1, 0, 2, 3, 4], "by all four");
+        assert_eq!(cameras[3], Camera { size: large, focal_px: 480.0, focal_known: false }, "a guess");
+        assert!(cameras[0].focal_known, "from the file");
+    }
+}

@@ -1,0 +1,183 @@
+//! What a photograph's file says about its camera: EXIF.
+
+use crate::image::Size;
+use exif::{Exif, In, Rational, Tag, Value};
+use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::io::BufReader;
+use std::path::Path;
+
+/// The camera data of a photograph; what a file does not say, or says absurdly, is missing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Metadata {
+    /// Who made the camera.
+    pub make: Option<String>,
+    /// Its model.
+    pub model: Option<String>,
+    /// The focal length.
+    pub focal: Option<Focal>,
+    /// Where the camera was.
+    pub position: Option<Position>,
+}
+
+/// A focal length, in millimetres.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Focal {
+    /// That which gives the same view on film of 24 × 36 mm.
+    Film35(f64),
+    /// That of the lens, with the width of the sensor.
+    Lens {
+        /// The focal length.
+        focal: f64,
+        /// The width of the sensor.
+        sensor_width: f64,
+    },
+    /// That of the lens alone, from which nothing follows in pixels; it tells one camera from another.
+    LensOnly(f64),
+}
+
+/// A position by a satellite system, WGS 84.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Position {
+    /// Degrees, north positive.
+    pub latitude: f64,
+    /// Degrees, east positive.
+    pub longitude: f64,
+    /// Metres.
+    pub altitude: f64,
+}
+
+/// The diagonal of film of 24 × 36 mm.
+const FILM_DIAGONAL: f64 = 43.266_615_305_567_87;
+
+impl Metadata {
+    /// The focal length in pixels of an image of this size; none where it is not known, or absurd: less than a tenth or more
+    /// than a hundred times the longer side.
+    pub fn focal_px(&self, size: Size) -> Option<f64> {
+        let (width, height) = (size.width as f64, size.height as f64);
+        let px = match self.focal? {
+            Focal::Film35(focal) => focal / FILM_DIAGONAL * (width * width + height * height).sqrt(),
+            // The sensor's width is that of the longer side, also of a photograph taken upright.
+            Focal::Lens { focal, sensor_width } => focal / sensor_width * width.max(height),
+            Focal::LensOnly(_) => return None,
+        };
+        let side = width.max(height);
+        Some(px).filter(|px| (0.1 * side..=100.0 * side).contains(px))
+    }
+}
+
+/// The largest TIFF whose camera data are read: the reader takes it whole.
+const LARGEST_TIFF: u64 = 1 << 28;
+
+/// The camera data in the file at `path`; nothing where there are none or they cannot be read.
+pub(super) fn read(path: &Path) -> Metadata {
+    let tiff = path.extension().is_some_and(|e| e.to_string_lossy().to_lowercase().starts_with("tif"));
+    // Opening a pipe might wait for ever.
+    if !std::fs::metadata(path).is_ok_and(|m| m.is_file()) {
+        return Metadata::default();
+    }
+    let Ok(file) = File::open(path) else { return Metadata::default() };
+    if tiff && file.metadata().map_or(true, |m| m.len() > LARGEST_TIFF) {
+        return Metadata::default();
+    }
+    let read = exif::Reader::new().continue_on_error(true).read_from_container(&mut BufReader::new(file));
+    let found = read.or_else(|e| e.distill_partial_result(|_| {}));
+    found.map(|exif| of_exif(&exif)).unwrap_or_default()
+}
+
+fn of_exif(exif: &Exif) -> Metadata {
+    Metadata {
+        make: text(exif, Tag::Make),
+        model: text(exif, Tag::Model),
+        focal: focal(exif),
+        position: position(exif),
+    }
+}
+
+fn focal(exif: &Exif) -> Option<Focal> {
+    let positive = |v: &f64| *v > 0.0 && v.is_finite();
+    if let Some(film) = number(exif, Tag::FocalLengthIn35mmFilm).filter(positive) {
+        return Some(Focal::Film35(film));
+    }
+    let focal = number(exif, Tag::FocalLength).filter(positive)?;
+    let millimetres = match number(exif, Tag::FocalPlaneResolutionUnit).unwrap_or(2.0) {
+        3.0 => 10.0,
+        4.0 => 1.0,
+        _ => 25.4,
+    };
+    let axis = |pixels, resolution| {
+        let pixels = number(exif, pixels).filter(positive)?;
+        let resolution = number(exif, resolution).filter(positive)?;
+        Some(pixels / resolution * millimetres).filter(positive)
+    };
+    let width = axis(Tag::PixelXDimension, Tag::FocalPlaneXResolution);
+    let height = axis(Tag::PixelYDimension, Tag::FocalPlaneYResolution);
+    let sensor_width = width.into_iter().chain(height).reduce(f64::max);
+    Some(sensor_width.map_or(Focal::LensOnly(focal), |sensor_width| Focal::Lens { focal, sensor_width }))
+}
+
+fn position(exif: &Exif) -> Option<Position> {
+    let angle = |tag, reference, negative: &str| {
+        let parts = rationals(exif, tag)?;
+        let [degrees, minutes, seconds] = [0, 1, 2].map(|i| parts.get(i).copied().unwrap_or(0.0));
+        let angle = degrees + minutes / 60.0 + seconds / 3600.0;
+        let sign = if text(exif, reference)?.to_uppercase() == negative { -1.0 } else { 1.0 };
+        Some(sign * angle)
+    };
+    let latitude = angle(Tag::GPSLatitude, Tag::GPSLatitudeRef, "S")?;
+    let longitude = angle(Tag::GPSLongitude, Tag::GPSLongitudeRef, "W")?;
+    let height = number(exif, Tag::GPSAltitude)?;
+    let below = exif.get_field(Tag::GPSAltitudeRef, In::PRIMARY).and_then(|f| f.value.get_uint(0)) == Some(1);
+    let altitude = if below { -height } else { height };
+    let sound = latitude.abs() <= 90.0 && longitude.abs() <= 180.0 && altitude.abs() <= 1e5;
+    sound.then_some(Position { latitude, longitude, altitude })
+}
+
+/// A text without blanks at its ends; none where nothing is left.
+fn text(exif: &Exif, tag: Tag) -> Option<String> {
+    match &exif.get_field(tag, In::PRIMARY)?.value {
+        Value::Ascii(lines) => {
+            let line = String::from_utf8_lossy(lines.first()?);
+            Some(line.trim_matches(|c: char| c.is_whitespace() || c == '\0').to_owned())
+                .filter(|t| !t.is_empty())
+        }
+        _ => None,
+    }
+}
+
+/// The first number of a field.
+fn number(exif: &Exif, tag: Tag) -> Option<f64> {
+    let value = &exif.get_field(tag, In::PRIMARY)?.value;
+    value.get_uint(0).map(f64::from).or_else(|| rationals(exif, tag)?.first().copied())
+}
+
+/// The rational numbers of a field; none where one is not finite.
+fn rationals(exif: &Exif, tag: Tag) -> Option<Vec<f64>> {
+    match &exif.get_field(tag, In::PRIMARY)?.value {
+        Value::Rational(parts) => {
+            let parts: Vec<f64> = parts.iter().map(Rational::to_f64).collect();
+            Some(parts).filter(|parts| parts.iter().all(|v| v.is_finite()))
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn focal_lengths_in_pixels() {
+        let px =
+            |focal| Metadata { focal: Some(focal), ..Metadata::default() }.focal_px(Size::new(3600, 2400));
+        assert!(
+            (px(Focal::Film35(36.0)).unwrap() - 3600.0).abs() < 1e-6,
+            "the width of the film is the image's"
+        );
+        let lens = Focal::Lens { focal: 5.0, sensor_width: 10.0 };
+        assert_eq!(px(lens), Some(1800.0), "by the sensor");
+        assert_eq!(px(Focal::LensOnly(5.0)), None, "of a sensor of unknown size");
+        assert_eq!(px(Focal::Film35(1e9)), None, "absurdly long");
+        assert_eq!(px(Focal::Film35(1e-9)), None, "absurdly short");
+    }
+}

@@ -1,0 +1,320 @@
+//! A block of aerial photographs over textured terrain, with exact cameras.
+//!
+//! The terrain is z = h(x, y), smooth value noise; its brightness is a [`Texture`] of (x, y). Cameras fly strips, look down
+//! and are turned and tilted a little at random: a point X of the ground is seen at K R (X − C), with focal length and
+//! principal point in pixels, no distortion, pixel centres at integers. A pixel shows the ground that its ray meets, found by
+//! the iteration z ← h(the ray at height z), whose steps shrink by the slope of the terrain times that of the ray; nothing is
+//! resampled. Lengths are in metres, z points up, and image rows run against y.
+
+use super::{Random, Texture};
+use crate::device::Cpu;
+use crate::image::{Image, Pixel, Size};
+use crate::options::setters;
+use crate::{Error, Result};
+
+/// A flight and its terrain.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct AerialOptions {
+    /// Photographs, at least 1: as many strips as make the block about square. Default 20.
+    pub photographs: usize,
+    /// Size of a photograph in pixels, neither side 0. Default 800×600.
+    pub size: Size,
+    /// Focal length over the longer side, 0.3 to 10. Default 1.
+    pub focal: f64,
+    /// Flying height over the mean terrain in metres, above 0. Default 100.
+    pub height: f64,
+    /// Share of a photograph that the next one in its strip shows too, 0 to below 1. Default 0.7.
+    pub overlap: f64,
+    /// The same of the next strip. Default 0.5.
+    pub side_overlap: f64,
+    /// Greatest height of the terrain over its mean, as a share of the flying height, 0 to 0.2. Default 0.1.
+    pub relief: f64,
+    /// Greatest tilt of a camera, as its tangent, 0 to 0.2; headings vary by as much. Default 0.05.
+    pub tilt: f64,
+    /// Standard deviation of the noise, from 0 (black) to 1 (white). Default 0.01.
+    pub noise: f64,
+    /// Seed of everything. Default 0.
+    pub seed: u64,
+}
+
+setters!(AerialOptions {
+    with_photographs: photographs = usize,
+    with_size: size = Size,
+    with_focal: focal = f64,
+    with_height: height = f64,
+    with_overlap: overlap = f64,
+    with_side_overlap: side_overlap = f64,
+    with_relief: relief = f64,
+    with_tilt: tilt = f64,
+    with_noise: noise = f64,
+    with_seed: seed = u64,
+});
+
+impl Default for AerialOptions {
+    fn default() -> Self {
+        Self {
+            photographs: 20,
+            size: Size::new(800, 600),
+            focal: 1.0,
+            height: 100.0,
+            overlap: 0.7,
+            side_overlap: 0.5,
+            relief: 0.1,
+            tilt: 0.05,
+            noise: 0.01,
+            seed: 0,
+        }
+    }
+}
+
+impl AerialOptions {
+    /// Checks every option.
+    ///
+    /// # Errors
+    /// [`Error::Option`] names the first that is out of range.
+    pub fn check(&self) -> Result<()> {
+        if self.photographs == 0 {
+            return Err(Error::option("photographs", 0, "at least 1"));
+        }
+        if self.size.is_empty() {
+            return Err(Error::option("size", self.size, "no side of 0"));
+        }
+        if !(self.height > 0.0 && self.height.is_finite()) {
+            return Err(Error::option("height", self.height, "above 0, in metres"));
+        }
+        let within = [
+            ("focal", self.focal, 0.3, 10.0, "0.3 to 10 times the longer side"),
+            ("overlap", self.overlap, 0.0, 0.999, "0 to below 1"),
+            ("side_overlap", self.side_overlap, 0.0, 0.999, "0 to below 1"),
+            ("relief", self.relief, 0.0, 0.2, "0 to 0.2 of the height"),
+            ("tilt", self.tilt, 0.0, 0.2, "0 to 0.2"),
+            ("noise", self.noise, 0.0, 1.0, "0 to 1"),
+        ];
+        match within.into_iter().find(|(_, value, low, high, _)| !(low..=high).contains(&value)) {
+            Some((name, value, _, _, expected)) => Err(Error::option(name, value, expected)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The camera of one photograph.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AerialCamera {
+    /// Where it is, in metres.
+    pub centre: [f64; 3],
+    /// Its axes in the world, row by row: x to the right, y down in the image, z along the view.
+    pub rotation: [[f64; 3]; 3],
+    /// Focal length in pixels.
+    pub focal_px: f64,
+    /// Principal point, in pixels.
+    pub principal: [f64; 2],
+}
+
+/// The photographs of a flight, drawn one at a time.
+#[derive(Clone, Debug)]
+pub struct AerialBlock {
+    options: AerialOptions,
+    cameras: Vec<AerialCamera>,
+    texture: Texture,
+    /// Metres that a pixel in the middle of a photograph shows.
+    pixel: f64,
+}
+
+/// Spacing of the terrain's values, as a share of the flying height.
+const SPACING: f64 = 0.5;
+
+impl AerialBlock {
+    /// Plans the flight.
+    ///
+    /// # Errors
+    /// As [`AerialOptions::check`].
+    pub fn new(options: AerialOptions) -> Result<Self> {
+        options.check()?;
+        let (width, height) = (options.size.width as f64, options.size.height as f64);
+        let focal_px = options.focal * width.max(height);
+        let pixel = options.height / focal_px;
+        let in_strip = ((options.photographs as f64).sqrt().ceil() as usize).max(1);
+        let step = [width * pixel * (1.0 - options.overlap), height * pixel * (1.0 - options.side_overlap)];
+        let camera = |i: usize| {
+            let mut random = Random::at(options.seed, 1, i as i64, 0);
+            let mut small = || random.range(-options.tilt, options.tilt);
+            let [across, along, heading] = [small(), small(), small()];
+            let [dx, dy, dz] = [small(), small(), small()].map(|d| 0.5 * d * options.height);
+            let place = [(i % in_strip) as f64 * step[0] + dx, (i / in_strip) as f64 * step[1] + dy];
+            AerialCamera {
+                centre: [place[0], place[1], options.height + dz],
+                rotation: looking([across, along], heading),
+                focal_px,
+                principal: [(width - 1.0) / 2.0, (height - 1.0) / 2.0],
+            }
+        };
+        let cameras = (0..options.photographs).map(camera).collect();
+        Ok(Self { options, cameras, texture: Texture::new(options.seed ^ 0x61_65_72_69), pixel })
+    }
+
+    /// The cameras, in the order of the flight.
+    pub fn cameras(&self) -> &[AerialCamera] {
+        &self.cameras
+    }
+
+    /// What the options were.
+    pub fn options(&self) -> &AerialOptions {
+        &self.options
+    }
+
+    /// The height of the terrain.
+    pub fn terrain(&self, x: f64, y: f64) -> f64 {
+        let spacing = SPACING * self.options.height;
+        let (u, v) = (x / spacing, y / spacing);
+        let (i, j) = (u.floor(), v.floor());
+        let smooth = |t: f64| t * t * (3.0 - 2.0 * t);
+        let (s, t) = (smooth(u - i), smooth(v - j));
+        let corner =
+            |a: i64, b: i64| Random::at(self.options.seed, 2, i as i64 + a, j as i64 + b).range(-1.0, 1.0);
+        let row = |b| corner(0, b) + (corner(1, b) - corner(0, b)) * s;
+        self.options.relief * self.options.height * (row(0) + (row(1) - row(0)) * t)
+    }
+
+    /// The ground that a photograph shows at a pixel.
+    pub fn ground(&self, photograph: usize, [x, y]: [f64; 2]) -> [f64; 3] {
+        let camera = &self.cameras[photograph];
+        let ray =
+            [(x - camera.principal[0]) / camera.focal_px, (y - camera.principal[1]) / camera.focal_px, 1.0];
+        let direction: [f64; 3] =
+            std::array::from_fn(|k| (0..3).map(|row| camera.rotation[row][k] * ray[row]).sum());
+        let at = |z: f64| {
+            let t = (z - camera.centre[2]) / direction[2];
+            [camera.centre[0] + t * direction[0], camera.centre[1] + t * direction[1]]
+        };
+        let mut z = 0.0;
+        for _ in 0..60 {
+            let [x, y] = at(z);
+            let next = self.terrain(x, y);
+            let done = (next - z).abs() < 1e-9 * self.options.height;
+            z = next;
+            if done {
+                break;
+            }
+        }
+        let [x, y] = at(z);
+        [x, y, z]
+    }
+
+    /// Where a photograph shows a point of the world; nothing where it lies outside the image or behind the camera.
+    pub fn place(&self, photograph: usize, point: [f64; 3]) -> Option<[f64; 2]> {
+        let camera = &self.cameras[photograph];
+        let from: [f64; 3] = std::array::from_fn(|k| point[k] - camera.centre[k]);
+        let [x, y, z] = camera.rotation.map(|axis| (0..3).map(|k| axis[k] * from[k]).sum::<f64>());
+        let at =
+            [camera.focal_px * x / z + camera.principal[0], camera.focal_px * y / z + camera.principal[1]];
+        let size = [self.options.size.width, self.options.size.height].map(|n| n as f64 - 0.5);
+        let inside = z > 0.0 && (0..2).all(|k| at[k] >= -0.5 && at[k] <= size[k]);
+        inside.then_some(at)
+    }
+
+    /// The share of one photograph that another shows too, by a grid of 16 × 16 of its pixels.
+    pub fn shared(&self, a: usize, b: usize) -> f64 {
+        const GRID: usize = 16;
+        let Size { width, height } = self.options.size;
+        let place = |i: usize, n: usize| (i as f64 + 0.5) / GRID as f64 * n as f64 - 0.5;
+        let seen = (0..GRID * GRID).filter(|i| {
+            let pixel = [place(i % GRID, width), place(i / GRID, height)];
+            self.place(b, self.ground(a, pixel)).is_some()
+        });
+        seen.count() as f64 / (GRID * GRID) as f64
+    }
+
+    /// Draws a photograph.
+    ///
+    /// # Errors
+    /// [`Error::Option`] for one that there is not, [`Error::Memory`] when the system has not the memory.
+    pub fn photograph<T: Pixel>(&self, number: usize, cpu: &Cpu) -> Result<Image<T>> {
+        if number >= self.cameras.len() {
+            return Err(Error::option("photograph", number, "one of the flight"));
+        }
+        let size = self.options.size;
+        let mut image = Image::try_filled(size, 1, T::default())?;
+        // A texture has its finest shapes at a few units: a pixel is one.
+        let scale = 1.0 / self.pixel;
+        cpu.for_chunks(image.data_mut(), size.width, |y, row| {
+            let mut random = Random::at(self.options.seed, 3 + number as u64, 0, y as i64);
+            for (x, out) in row.iter_mut().enumerate() {
+                let [east, north, _] = self.ground(number, [x as f64, y as f64]);
+                let grey =
+                    self.texture.at(east * scale, north * scale, 1.0) + self.options.noise * random.normal();
+                *out = T::from_f32(grey.clamp(0.0, 1.0) as f32 * T::WHITE);
+            }
+        });
+        Ok(image)
+    }
+}
+
+/// The axes of a camera that looks down, tilted by two tangents and turned by about as many radians as `heading`.
+fn looking(tilt: [f64; 2], heading: f64) -> [[f64; 3]; 3] {
+    let unit = |v: [f64; 3]| {
+        let length = v.iter().map(|x| x * x).sum::<f64>().sqrt();
+        v.map(|x| x / length)
+    };
+    let cross = |a: [f64; 3], b: [f64; 3]| {
+        [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+    };
+    let view = unit([tilt[0], tilt[1], -1.0]);
+    let down = unit(cross(view, [1.0, heading, 0.0]));
+    [cross(down, view), down, view]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_pixel_shows_is_seen_there() {
+        let block = AerialBlock::new(AerialOptions::default().with_photographs(9)).unwrap();
+        for photograph in 0..9 {
+            for pixel in [[0.0, 0.0], [799.0, 3.5], [400.25, 300.75], [12.0, 599.0]] {
+                let ground = block.ground(photograph, pixel);
+                assert!(
+                    (ground[2] - block.terrain(ground[0], ground[1])).abs() < 1e-6,
+                    "on the terrain: {ground:?}"
+                );
+                let back = block.place(photograph, ground).unwrap();
+                assert!((0..2).all(|k| (back[k] - pixel[k]).abs() < 1e-6), "{pixel:?} and {back:?}");
+            }
+        }
+        let [x, y, z] = block.cameras()[4].rotation;
+        let dot = |a: [f64; 3], b: [f64; 3]| (0..3).map(|k| a[k] * b[k]).sum::<f64>();
+        for (a, b, wanted) in [(x, x, 1.0), (y, y, 1.0), (z, z, 1.0), (x, y, 0.0), (y, z, 0.0), (x, z, 0.0)] {
+            assert!((dot(a, b) - wanted).abs() < 1e-12, "axes at right angles");
+        }
+    }
+
+    #[test]
+    fn neighbours_share_what_was_asked_for() {
+        let options = AerialOptions::default().with_photographs(16).with_tilt(0.0).with_relief(0.0);
+        let block = AerialBlock::new(options).unwrap();
+        assert!((block.shared(0, 1) - 0.7).abs() < 0.04, "in a strip: {}", block.shared(0, 1));
+        assert!((block.shared(0, 4) - 0.5).abs() < 0.04, "of two strips: {}", block.shared(0, 4));
+        assert_eq!(block.shared(0, 15), 0.0, "far away");
+    }
+
+    #[test]
+    fn photographs_show_the_same_ground_alike() {
+        let options =
+            AerialOptions::default().with_photographs(4).with_size(Size::new(160, 120)).with_noise(0.0);
+        let block = AerialBlock::new(options).unwrap();
+        let cpu = Cpu::with_threads(2).unwrap();
+        let [a, b] = [0, 1].map(|i| block.photograph::<f32>(i, &cpu).unwrap());
+        assert_eq!(a, block.photograph(0, &Cpu::sequential()).unwrap(), "for any threads");
+        let (mut seen, mut differ) = (0, 0.0);
+        for (x, y) in (0..120).flat_map(|y| (0..160).map(move |x| (x, y))) {
+            let Some([u, v]) = block.place(1, block.ground(0, [x as f64, y as f64])) else { continue };
+            let (i, j) = (u.round().max(0.0) as usize, v.round().max(0.0) as usize);
+            seen += 1;
+            differ += (a.row(y)[x] - b.row(j)[i]).abs();
+        }
+        assert!(seen > 160 * 120 / 2, "{seen} pixels are seen twice");
+        assert!(differ / (seen as f32) < 0.06, "they differ by {}", differ / seen as f32);
+        assert!(block.photograph::<u8>(4, &cpu).is_err(), "there is no fifth");
+    }
+}

@@ -1,0 +1,26 @@
+//! The recipe for a cluster, on two workers of this machine.
+
+use crate::prepare::Variables;
+use crate::python_package::{built, python};
+use crate::{Result, succeed, wheels, workspace};
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+const PACKAGES: [&str; 3] = ["ray==2.60.0", "numpy>=2.0", "pytest==9.2.0"];
+
+/// The folder of the packages, fetched if missing.
+pub(crate) fn prepare() -> Result<PathBuf> {
+    let home = workspace().join("target/cluster/packages");
+    wheels::unpack(&PACKAGES, &[], &home)?;
+    home.canonicalize().map_err(|e| format!("{}: {e}", home.display()))
+}
+
+/// Runs the recipe's tests by the command as `cargo build` left it.
+pub(crate) fn test(packages: &Path, variables: &Variables) -> Result<()> {
+    let started = Instant::now();
+    let command = built("tiepoint").canonicalize().map_err(|e| format!("the command: {e}"))?;
+    let mut tests = python(&[packages], &["pytest", "--quiet", "-p", "no:cacheprovider", "cluster"])?;
+    succeed(tests.envs(variables.iter().cloned()).env("TIEPOINT", command))?;
+    println!("the recipe for a cluster: {} s", started.elapsed().as_secs());
+    Ok(())
+}
