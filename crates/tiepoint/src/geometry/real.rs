@@ -1,6 +1,8 @@
 //! One number, or eight side by side: what the minimal solvers compute with. Both forms give the same bits, as every
 //! operation is an IEEE one.
 
+#![allow(clippy::needless_range_loop, reason = "indices of rows, columns and lanes are the notation here")]
+
 use super::matrix::Mat3;
 use fearless_simd::{Simd, f64x8, mask64x8, prelude::*};
 use std::ops::{Add, Div, Mul, Neg, Sub};

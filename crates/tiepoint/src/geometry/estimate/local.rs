@@ -3,6 +3,8 @@
 //! Sums over the matches are taken by parts of [`PART`] matches, which threads share: in a part eight sums side by side, of
 //! every eighth match each, which are added in pairs at its end; the parts' sums are then added in their order.
 
+#![allow(clippy::needless_range_loop, reason = "indices of rows, columns and lanes are the notation here")]
+
 use super::degenerate::Claim;
 use super::minimal;
 use super::points::Points;

@@ -3,6 +3,8 @@
 //! Hartley's normalisation with one scale for both images: centroids go to the origin, and the mean distance
 //! from it over both images becomes √2. One scale keeps a residual in pixels a residual up to that scale.
 
+#![allow(clippy::needless_range_loop, reason = "indices of rows, columns and lanes are the notation here")]
+
 use super::Correspondence;
 use crate::geometry::ModelKind;
 use crate::geometry::matrix::{Mat3, product, transpose};

@@ -8,6 +8,8 @@
 //!
 //! All in f64, in the order written, without fusing: the same bits for one match and for eight side by side.
 
+#![allow(clippy::needless_range_loop, reason = "indices of rows, columns and lanes are the notation here")]
+
 use crate::geometry::ModelKind;
 use crate::geometry::linear::solve;
 use crate::geometry::matrix::{Mat3, adjugate, determinant, flat};
