@@ -2,7 +2,7 @@
 //!
 //! | table | holds |
 //! |---|---|
-//! | `cameras` | SIMPLE_RADIAL: f, cx, cy, 0; `prior_focal_length` where the photographs say f |
+//! | `cameras` | `SIMPLE_RADIAL`: f, cx, cy, 0; `prior_focal_length` where the photographs say f |
 //! | `images` | every photograph that can be read; ids are the collection's numbers |
 //! | `keypoints` | x, y and the affine shape, 6 columns; COLMAP's first pixel has its centre at (½, ½) |
 //! | `descriptors` | 128 bytes each, type SIFT |
@@ -145,7 +145,7 @@ fn for_each_features(
     })
 }
 
-/// SIMPLE_RADIAL.
+/// `SIMPLE_RADIAL`.
 const MODEL: u32 = 2;
 /// A camera, as a kind of sensor.
 const CAMERA: u32 = 0;

@@ -8,7 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use tiepoint::{Error, Result};
 
-/// Files that SQLite keeps beside a database that is in use, or was not closed.
+/// Files that `SQLite` keeps beside a database that is in use, or was not closed.
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 /// Fails where `path` cannot take a database: a file is there that was not written here, unless it is to be replaced; or it is
@@ -80,7 +80,7 @@ impl Unfinished {
         &self.0
     }
 
-    /// Renames the finished file. What SQLite kept beside an older one would be taken for that of the new one, and goes.
+    /// Renames the finished file. What `SQLite` kept beside an older one would be taken for that of the new one, and goes.
     pub(crate) fn take_place(self, path: &Path) -> Result<()> {
         for end in BESIDE {
             let beside = with_end(path, end);

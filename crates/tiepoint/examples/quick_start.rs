@@ -4,6 +4,8 @@
 //! cargo run --release -p tiepoint --example quick_start -- left.jpg right.jpg pair_left.png pair_right.png FOLDER
 //! ```
 
+#![expect(clippy::print_stdout, reason = "a program's answer")]
+
 use tiepoint::device::Device;
 use tiepoint::feature::sift::SiftOptions;
 use tiepoint::feature::{self, Detector};
