@@ -74,7 +74,7 @@ fn a_collection_has_a_page_of_its_pairs() {
     let message = fails(&[&collect[..], &["--report", &folder.at("page.pdf")]].concat(), 2);
     assert!(message.contains(".html"), "{message}");
     let message = fails(&[&collect[..], &["--report", &page, "--report-limit", "1K"]].concat(), 2);
-    assert!(message.contains("report_limit"), "{message}");
+    assert!(message.contains("--report-limit"), "{message}");
 }
 
 #[test]
