@@ -10,7 +10,7 @@ use super::record::{self, Found, Kind, fingerprint};
 use super::tile::{Tile, VerifiedPair};
 use super::verify::Candidate;
 use super::work::{Loaded, Tiles, Unit};
-use super::workers::{Job, Stop, side_by_side, waiting_of};
+use super::workers::{Job, Stop, for_each_of, side_by_side};
 use super::{Collection, PairSet, PhotographFeatures, Shard, closure};
 use crate::device::gpu::Gpu;
 use crate::device::{Cpu, Processor};
@@ -20,7 +20,7 @@ use crate::matching::{GpuMatcher, Match, MatchOptions, match_features};
 use crate::{Error, Result};
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 
 /// What a run of this stage did.
@@ -167,7 +167,7 @@ impl Collection {
         let search = Search { collection: self, tiles: &tiles, watched };
         match gpus.is_empty() {
             true => search.on_cpu((cpu.threads() as u64).min(pairs) as usize),
-            false => search.on_gpus(&gpus),
+            false => search.on_gpus(cpu.threads(), &gpus),
         }
     }
 
@@ -188,12 +188,6 @@ const BATCH: usize = 32;
 
 /// Threads that feed a GPU: while it searches for one, the others take what it found and prepare what is next.
 const FEEDERS: usize = 4;
-
-/// Threads that have a GPU verify what is matched: while it works for one, the others prepare and write.
-const VERIFIERS: usize = 4;
-
-/// Batches that are verified together where so many wait: a GPU verifies some hundred pairs in the time of one.
-const TOGETHER: usize = 32;
 
 /// Pairs of which matches were found.
 type Searched = (Unit<Option<VerifiedPair>>, Vec<Option<Candidate>>);
@@ -225,16 +219,16 @@ impl Search<'_, '_> {
                         _ => None,
                     });
                 }
-                self.finish(vec![(unit, candidates)], &processor)?;
+                self.finish(unit, &candidates, &processor)?;
             }
             Ok(())
         };
         side_by_side((0..threads).map(|_| Box::new(work) as _).collect())
     }
 
-    /// GPUs match and verify; threads feed them and write beside them.
-    fn on_gpus(&self, gpus: &[&Processor]) -> Result<()> {
-        let (to_verify, searched) = sync_channel::<Searched>(2 * TOGETHER);
+    /// GPUs match; threads verify and write beside them.
+    fn on_gpus(&self, threads: usize, gpus: &[&Processor]) -> Result<()> {
+        let (to_verify, searched) = sync_channel::<Searched>(2 * threads);
         let searched = &Mutex::new(searched);
         let mut jobs: Vec<Job<'_>> = Vec::new();
         for processor in gpus.iter().copied() {
@@ -242,31 +236,16 @@ impl Search<'_, '_> {
                 let to_verify = to_verify.clone();
                 jobs.push(Box::new(move |stop| self.search_all(stop, processor, &to_verify)));
             }
-            for _ in 0..VERIFIERS {
-                jobs.push(Box::new(move |stop| {
-                    self.verify_all(stop, processor, searched);
-                    Ok(())
-                }));
-            }
         }
         drop(to_verify);
-        side_by_side(jobs)
-    }
-
-    /// Verifies on one GPU what was matched, until nothing more comes. After a failure the rest is taken and dropped, so
-    /// that nobody waits with a full channel.
-    fn verify_all(&self, stop: &Stop, processor: &Processor, searched: &Mutex<Receiver<Searched>>) {
-        loop {
-            let waiting = waiting_of(searched, TOGETHER);
-            if waiting.is_empty() {
-                return;
-            }
-            if !stop.is_set()
-                && let Err(error) = self.finish(waiting, processor)
-            {
-                stop.because(error);
-            }
+        for _ in 0..threads {
+            jobs.push(Box::new(move |stop| {
+                let processor = Processor::from(Cpu::sequential());
+                for_each_of(searched, stop, |(unit, candidates)| self.finish(unit, &candidates, &processor));
+                Ok(())
+            }));
         }
+        side_by_side(jobs)
     }
 
     /// Matches on one GPU what is next, until nothing is left.
@@ -308,16 +287,15 @@ impl Search<'_, '_> {
         Ok(())
     }
 
-    fn finish(&self, searched: Vec<Searched>, processor: &Processor) -> Result<()> {
-        let (units, candidates): (Vec<_>, Vec<_>) = searched.into_iter().unzip();
-        let counts: Vec<usize> = candidates.iter().map(Vec::len).collect();
-        let candidates: Vec<Option<Candidate>> = candidates.into_iter().flatten().collect();
-        let mut verified = self.collection.verify(&candidates, processor)?.into_iter();
-        for (unit, count) in units.into_iter().zip(counts) {
-            self.tiles.finish(unit, verified.by_ref().take(count).collect())?;
-            self.watched.advance(count);
-        }
-        Ok(())
+    fn finish(
+        &self,
+        unit: Unit<Option<VerifiedPair>>,
+        candidates: &[Option<Candidate>],
+        processor: &Processor,
+    ) -> Result<()> {
+        let verified = self.collection.verify(candidates, processor)?;
+        self.watched.advance(verified.len());
+        self.tiles.finish(unit, verified)
     }
 }
 

@@ -4,7 +4,7 @@ use crate::{Error, Result};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Mutex, PoisonError};
-use std::{iter, thread};
+use std::thread;
 
 /// Whether the work is to end early, and why.
 #[derive(Debug, Default)]
@@ -31,13 +31,6 @@ impl Stop {
 
 /// A piece of work that runs beside others.
 pub(super) type Job<'j> = Box<dyn FnOnce(&Stop) -> Result<()> + Send + 'j>;
-
-/// What other threads have sent by now, `most` at a time, once there is something; nothing at the end.
-pub(super) fn waiting_of<T>(channel: &Mutex<Receiver<T>>, most: usize) -> Vec<T> {
-    let channel = channel.lock().unwrap_or_else(PoisonError::into_inner);
-    let first = channel.recv().ok();
-    first.into_iter().flat_map(|first| iter::once(first).chain(channel.try_iter()).take(most)).collect()
-}
 
 /// The next thing that another thread sends; none at the end.
 pub(super) fn next_of<T>(channel: &Mutex<Receiver<T>>) -> Option<T> {
