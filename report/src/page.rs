@@ -14,25 +14,28 @@ const POLICY: &str = "default-src 'none'; script-src 'unsafe-inline'; style-src 
 
 const STYLE: &str = include_str!("../page/style.css");
 
-/// The parts of the script, in the order in which they need each other. They share one scope.
-const SCRIPT: [&str; 16] = [
+/// What every view needs of the script, in the order in which its parts need each other. They share one scope.
+const COMMON: [&str; 6] = [
     include_str!("../page/data.js"),
     include_str!("../page/colour.js"),
     include_str!("../page/element.js"),
     include_str!("../page/paint.js"),
     include_str!("../page/stage.js"),
     include_str!("../page/histogram.js"),
-    include_str!("../page/matches.js"),
-    include_str!("../page/registration.js"),
-    include_str!("../page/disparity.js"),
+];
+const MATCHES: [&str; 1] = [include_str!("../page/matches.js")];
+const REGISTRATION: [&str; 1] = [include_str!("../page/registration.js")];
+const DISPARITY: [&str; 1] = [include_str!("../page/disparity.js")];
+const COLLECTION: [&str; 6] = [
     include_str!("../page/graph.js"),
     include_str!("../page/atlas.js"),
     include_str!("../page/matrix.js"),
     include_str!("../page/network.js"),
     include_str!("../page/pair.js"),
     include_str!("../page/collection.js"),
-    include_str!("../page/main.js"),
 ];
+/// Opens the views.
+const MAIN: &str = include_str!("../page/main.js");
 
 /// A page.
 #[derive(Clone, Debug)]
@@ -75,6 +78,16 @@ impl View<'_> {
             Self::Registration(view) => view.render(id, detail),
             Self::Disparity(view) => view.render(id, detail),
             Self::Collection(view) => view.render(id, detail),
+        }
+    }
+
+    /// Its own part of the script.
+    fn script(&self) -> &'static [&'static str] {
+        match self {
+            Self::Matches(_) => &MATCHES,
+            Self::Registration(_) => &REGISTRATION,
+            Self::Disparity(_) => &DISPARITY,
+            Self::Collection(_) => &COLLECTION,
         }
     }
 
@@ -192,7 +205,7 @@ impl<'a> Report<'a> {
         }
         let data = script_text(&json!({ "maps": colour::maps(), "views": views }));
         let (title, lead) = (text(&self.title), text(&self.lead));
-        let script = SCRIPT.join("\n");
+        let script = self.script();
         Ok(format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\">\n\
@@ -205,6 +218,22 @@ impl<'a> Report<'a> {
              <script>\n'use strict';\n(() => {{\n{script}\n}})();\n</script>\n</body>\n</html>\n",
             version = env!("CARGO_PKG_VERSION"),
         ))
+    }
+}
+
+impl Report<'_> {
+    /// The script: what the views of this page need.
+    fn script(&self) -> String {
+        let mut parts = COMMON.to_vec();
+        for view in self.sections.iter().flat_map(|section| &section.views) {
+            for part in view.script() {
+                if !parts.contains(part) {
+                    parts.push(part);
+                }
+            }
+        }
+        parts.push(MAIN);
+        parts.join("\n")
     }
 }
 
