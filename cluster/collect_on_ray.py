@@ -21,6 +21,11 @@ import sys
 import ray
 
 
+if __name__ != "__main__":
+    # Workers get what this module holds with their task: they need not find the file.
+    ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+
 class CommandFailed(RuntimeError):
     """The command ended with an error; its message says what was wrong."""
 

@@ -88,12 +88,15 @@ def test_two_workers_make_the_same_database(photographs, alone, tmp_path):
 
 
 def test_killed_workers_lose_nothing(photographs, alone, tmp_path):
-    """Actors and their commands are killed all along."""
+    """Actors and their commands are killed all along. The command takes its time, so that there is something to kill."""
+    slow = tmp_path / "tiepoint"
+    slow.write_text(f'#!/bin/sh\nsleep 0.2\nexec "{os.path.abspath(TIEPOINT)}" "$@"\n')
+    slow.chmod(0o755)
     ended, killed = threading.Event(), []
 
     def kill():
         own = os.getpid()
-        while not ended.wait(0.7):
+        while not ended.wait(0.3):
             for process in pathlib.Path("/proc").glob("[0-9]*"):
                 try:
                     line = (process / "cmdline").read_bytes()
@@ -108,7 +111,7 @@ def test_killed_workers_lose_nothing(photographs, alone, tmp_path):
     thread.start()
     try:
         collect_on_ray.collect([str(photographs)], str(tmp_path / "d.db"), str(tmp_path / "work"), gpus=False, parts=8,
-                               command=TIEPOINT, options=OPTIONS)
+                               command=str(slow), options=OPTIONS)
     finally:
         ended.set()
         thread.join()
