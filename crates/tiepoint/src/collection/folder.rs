@@ -138,9 +138,6 @@ impl Collection {
 
     /// The cameras of the photographs, by number less one, and for each photograph the index of its camera. Photographs
     /// that cannot be read have `None`.
-    ///
-    /// # Errors
-    /// As [`sizes`](Self::sizes).
     pub fn cameras(&self, sizes: &[Option<Size>]) -> (Vec<Camera>, Vec<Option<usize>>) {
         let readable =
             self.photographs().iter().zip(sizes).filter_map(|(p, size)| Some((&p.metadata, (*size)?)));
