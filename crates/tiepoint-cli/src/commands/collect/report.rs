@@ -196,16 +196,13 @@ impl Shown {
     }
 }
 
-/// A photograph whose longer side has `longest` pixels, or as many as it has.
+/// The photograph, shrunk where its longer side has more than `longest` pixels.
 fn thumbnail(collection: &Collection, index: usize, longest: usize) -> tiepoint::Result<AnyImage> {
     let image = image::read(collection.path_of(index), &ReadOptions::default())?;
-    let Size { width, height } = image.size();
-    let longer = width.max(height);
-    if longer <= longest {
+    let small = image.size().at_most(longest);
+    if small == image.size() {
         return Ok(image);
     }
-    let side = |side: usize| (side * longest).div_ceil(longer);
-    let small = Size::new(side(width), side(height));
     let cpu = Cpu::sequential();
     Ok(for_any_view!(image.view(), v => shrink(v, small, &cpu)?.into()))
 }
