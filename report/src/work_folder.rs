@@ -244,22 +244,9 @@ fn placed<'a>(pairs: &[Pair], shown: &[Shown]) -> Vec<CollectionPair<'a>> {
             b: pair.b,
             matches: pair.matches,
             inliers: pair.inliers,
-            configuration: in_words(pair.configuration),
+            configuration: pair.configuration.name(),
             ends: ends.collect(),
         }
     };
     pairs.iter().map(&mut place).collect()
-}
-
-fn in_words(configuration: Configuration) -> &'static str {
-    match configuration {
-        Configuration::Undefined => "undefined",
-        Configuration::Degenerate => "degenerate",
-        Configuration::Calibrated => "calibrated",
-        Configuration::Uncalibrated => "uncalibrated",
-        Configuration::Planar => "planar",
-        Configuration::Panoramic => "panoramic",
-        Configuration::PlanarOrPanoramic => "planar or panoramic",
-        Configuration::Watermark => "watermark",
-    }
 }

@@ -146,7 +146,7 @@ impl Device {
     }
 
     /// The processor, opened if need be.
-    fn processor(&self) -> tiepoint::Result<Processor> {
+    pub(crate) fn processor(&self) -> tiepoint::Result<Processor> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let process = std::process::id();
         match &*opened {
