@@ -1,45 +1,70 @@
 //! Memory of the device, and host memory from which a device can fetch by itself.
 
-use crate::driver::{Driver, Raw};
+use crate::driver::{Driver, DriverMark, Raw};
 use crate::element::{bytes, bytes_mut};
+use crate::foreign::Keeper;
 use crate::{DeviceId, Element, Error, Gpu, Mark, Result};
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Freed memory by its size, kept for the next buffer of that size. All work runs in one queue, so memory can be reused
 /// while commands that use it are still waiting: the new owner's come after them. Transfers in other queues wait for
-/// marks.
+/// marks. Memory that was shared with other programs of the process is reused once all work is done that anyone had
+/// given the device when it was freed.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    free: Mutex<BTreeMap<usize, Vec<Raw>>>,
+    free: Mutex<BTreeMap<usize, Vec<Kept>>>,
+}
+
+/// Memory of the pool.
+#[derive(Debug)]
+struct Kept {
+    raw: Raw,
+    /// The point until which others may use it.
+    until: Option<Arc<dyn DriverMark>>,
 }
 
 impl Pool {
-    fn take(&self, bytes: usize) -> Option<Raw> {
+    fn take(&self, bytes: usize, driver: &dyn Driver) -> Option<Raw> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        free.get_mut(&bytes)?.pop()
+        let kept = free.get_mut(&bytes)?;
+        let is_free = |kept: &Kept| match &kept.until {
+            None => true,
+            Some(mark) => driver.is_done(mark.as_ref()).unwrap_or(false),
+        };
+        let at = kept.iter().rposition(is_free)?;
+        Some(kept.swap_remove(at).raw)
     }
 
-    fn keep(&self, bytes: usize, memory: Raw) {
+    fn keep(&self, bytes: usize, memory: Raw, until: Option<Arc<dyn DriverMark>>) {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        free.entry(bytes).or_default().push(memory);
+        free.entry(bytes).or_default().push(Kept { raw: memory, until });
     }
 
-    /// Gives everything back to the driver.
+    /// Gives everything back to the driver, once others have done with it.
     pub(crate) fn clear(&self, driver: &dyn Driver) {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *free).into_values().flatten().for_each(|m| driver.free(m));
+        let free = std::mem::take(&mut *self.free.lock().unwrap_or_else(PoisonError::into_inner));
+        for Kept { raw, until } in free.into_values().flatten() {
+            // A device that fails here has no work left that could use the memory.
+            let _ = until.map(|mark| driver.wait(mark.as_ref()));
+            driver.free(raw);
+        }
     }
 }
 
-/// A piece of the device's memory, which returns to the pool when its last owner is dropped.
+/// A piece of the device's memory: of this crate, which returns to the pool when its last owner is dropped, or of others.
 #[derive(Debug)]
 pub(crate) struct Memory {
     gpu: Gpu,
     pub(crate) raw: Raw,
     bytes: usize,
+    /// Others know its address.
+    shared: AtomicBool,
+    /// Who allocated it, where that was not this crate.
+    owner: Option<Keeper>,
 }
 
 impl Memory {
@@ -52,7 +77,7 @@ impl Memory {
     fn new(gpu: &Gpu, bytes: usize) -> Result<Self> {
         let bytes = Self::rounded(bytes);
         let driver = gpu.driver();
-        let raw = match gpu.pool().take(bytes) {
+        let raw = match gpu.pool().take(bytes, driver) {
             Some(raw) => raw,
             None => driver.allocate(bytes).or_else(|error| {
                 // Memory in the pool may be what is missing.
@@ -61,17 +86,52 @@ impl Memory {
                 driver.allocate(bytes).map_err(|_| error)
             })?,
         };
-        Ok(Self { gpu: gpu.clone(), raw, bytes })
+        Ok(Self { gpu: gpu.clone(), raw, bytes, shared: AtomicBool::new(false), owner: None })
+    }
+
+    /// Memory that `owner` keeps.
+    pub(crate) fn foreign(gpu: &Gpu, raw: Raw, bytes: usize, owner: Keeper) -> Self {
+        Self { gpu: gpu.clone(), raw, bytes, shared: AtomicBool::new(false), owner: Some(owner) }
     }
 
     pub(crate) fn device(&self) -> &DeviceId {
         self.gpu.id()
     }
+
+    /// Tells others the address.
+    pub(crate) fn share(&self) -> Result<u64> {
+        let address = self.gpu.driver().address(self.raw)?;
+        self.shared.store(true, Ordering::Relaxed);
+        Ok(address)
+    }
+
+    /// Whether it belongs to others, and is only read.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.owner.is_some()
+    }
+
+    /// Fails for memory of others.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        match self.is_foreign() {
+            false => Ok(()),
+            true => Err(Error::Usage("memory of other programs is only read, never written".into())),
+        }
+    }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        self.gpu.pool().keep(self.bytes, self.raw);
+        let (driver, shared) = (self.gpu.driver(), self.shared.load(Ordering::Relaxed));
+        if self.is_foreign() {
+            // The owner lets go of it afterwards. A device that fails has no work left that could read it.
+            let last = if shared { driver.mark_everything() } else { driver.mark() };
+            let _ = last.and_then(|mark| driver.wait(mark.as_ref()));
+        } else if !shared {
+            self.gpu.pool().keep(self.bytes, self.raw, None);
+        } else if let Ok(mark) = driver.mark_everything() {
+            self.gpu.pool().keep(self.bytes, self.raw, Some(mark));
+        }
+        // Otherwise who reads it cannot be known, and it is given to nobody.
     }
 }
 
@@ -88,6 +148,11 @@ impl<T: Element> Buffer<T> {
         let bytes = len.checked_mul(size_of::<T>()).filter(|&b| isize::try_from(b).is_ok());
         let bytes = bytes.ok_or_else(|| Error::Usage(format!("a buffer of {len} numbers exceeds memory")))?;
         Ok(Self { memory: Arc::new(Memory::new(gpu, bytes)?), len, element: PhantomData })
+    }
+
+    /// Numbers in memory of others.
+    pub(crate) fn over(memory: Memory, len: usize) -> Self {
+        Self { memory: Arc::new(memory), len, element: PhantomData }
     }
 
     /// Bytes of the device's memory that `len` numbers take: somewhat more than they have, so that buffers of similar
@@ -121,9 +186,10 @@ impl<T: Element> Buffer<T> {
     /// Writes `data` from the number `first` on. The data may be changed as soon as this returns.
     ///
     /// # Errors
-    /// [`Error::Usage`] beyond the end, [`Error::Driver`].
+    /// [`Error::Usage`] beyond the end and for memory of others, [`Error::Driver`].
     pub fn write(&self, first: usize, data: &[T]) -> Result<()> {
         let offset = self.range(first, data.len())?;
+        self.memory.check_writable()?;
         match data.is_empty() {
             true => Ok(()),
             false => self.gpu().driver().write(self.memory.raw, offset, bytes(data)),
