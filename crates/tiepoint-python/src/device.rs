@@ -169,12 +169,23 @@ impl Device {
     }
 
     fn forked(&self) -> tiepoint::Error {
-        tiepoint::Error::Device {
-            device: self.device.to_string(),
-            reason: "this process was forked after a GPU was opened, and no driver survives that: start processes with \
-                     multiprocessing.get_context(\"spawn\"), or use device=\"cpu\" in the child"
-                .into(),
-        }
+        forked(&self.device.to_string())
+    }
+
+    /// The processor, opened if need be, without the interpreter's lock.
+    pub(crate) fn opened(&self, py: Python<'_>) -> PyResult<Processor> {
+        py.detach(|| self.processor()).map_err(raised)
+    }
+
+    /// Runs `work` without the interpreter's lock, on the calling thread: for what a GPU does in milliseconds, where another
+    /// thread and signals would take longer than the rest.
+    pub(crate) fn run_here<R: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&Processor) -> tiepoint::Result<R> + Send,
+    ) -> PyResult<R> {
+        let processor = self.opened(py)?;
+        py.detach(|| work(&processor)).map_err(raised)
     }
 
     /// Runs `work` without the interpreter's lock, so that Ctrl-C ends it. It may run more than once.
@@ -232,6 +243,16 @@ impl Device {
                 None => Ok(found.unwrap_or_else(|panic| resume_unwind(panic))),
             }
         })
+    }
+}
+
+/// The error of a device that was opened before a fork.
+pub(crate) fn forked(device: &str) -> tiepoint::Error {
+    tiepoint::Error::Device {
+        device: device.to_owned(),
+        reason: "this process was forked after a GPU was opened, and no driver survives that: start processes with \
+                 multiprocessing.get_context(\"spawn\"), or use device=\"cpu\" in the child"
+            .into(),
     }
 }
 
