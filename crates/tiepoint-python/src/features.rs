@@ -11,7 +11,7 @@ use numpy::ndarray::ArrayView2;
 use numpy::{Element, PyArray2, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList, PyString, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tiepoint::device::gpu::{Api, Gpu};
 use tiepoint::device::{Cpu, Processor};
@@ -476,10 +476,6 @@ fn on_host<'py>(
     device: Option<&Bound<'py, PyAny>>,
     what: &str,
 ) -> PyResult<Bound<'py, PyAny>> {
-    // Lists and numbers are NumPy's to read.
-    if column.cast::<PyList>().is_ok() || column.cast::<PyTuple>().is_ok() {
-        return Ok(column.clone());
-    }
     let Place::Cuda(id) = place(column, what)? else { return Ok(column.clone()) };
     let processor = cuda_device(py, device, id)?.get().opened(py)?;
     let gpu = gpu_for(processor.gpu.as_ref(), id, what)?;

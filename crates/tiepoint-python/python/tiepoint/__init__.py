@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from . import errors, evaluate, filter, interop, io, raster, synth
 from ._calibration import Calibration, StereoCalibration
-from ._core import Device, Features
+from ._core import Device, DeviceArray, Features
 from ._core import devices as _devices
 from ._features import Sift, Surf
 from ._geometry import Estimate, Model, estimate, warp
@@ -34,6 +34,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Calibration",
     "Device",
+    "DeviceArray",
     "DeviceError",
     "Disparities",
     "Error",
