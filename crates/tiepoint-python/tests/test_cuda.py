@@ -24,7 +24,11 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 CARD = any(entry.get("device") == "cuda:0" for entry in _core.devices())
 REQUIRED = bool(os.environ.get("TIEPOINT_REQUIRE_CUDA"))
-pytestmark = pytest.mark.skipif(not CARD and not REQUIRED, reason="no CUDA device: arrays that stay on one are not tested")
+pytestmark = [
+    pytest.mark.skipif(not CARD and not REQUIRED, reason="no CUDA device: arrays that stay on one are not tested"),
+    # What the other libraries warn of is theirs.
+    pytest.mark.filterwarnings("default"),
+]
 
 COLUMNS = ["xy", "scale", "angle", "response", "sign", "octave", "layer", "descriptors"]
 #: Rounds of random orders of streams.
@@ -39,7 +43,8 @@ class Torch:
         assert self.torch.cuda.is_available()
 
     def there(self, array):
-        return self.torch.from_numpy(np.ascontiguousarray(array)).to("cuda:0")
+        # A copy, as PyTorch warns of arrays that may not be written.
+        return self.torch.from_numpy(np.array(array)).to("cuda:0")
 
     def back(self, array):
         return self.torch.from_dlpack(array)
@@ -75,6 +80,7 @@ class Jax:
 
     def __init__(self):
         self.jax = importlib.import_module("jax")
+        importlib.import_module("jax.dlpack")
         self.device = self.jax.devices("gpu")[0]
 
     def there(self, array):
