@@ -4,54 +4,100 @@ use crate::driver::{Driver, DriverMark, Raw};
 use crate::element::{bytes, bytes_mut};
 use crate::foreign::Keeper;
 use crate::{DeviceId, Element, Error, Gpu, Mark, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Freed memory by its size, kept for the next buffer of that size. All work runs in one queue, so memory can be reused
 /// while commands that use it are still waiting: the new owner's come after them. Transfers in other queues wait for
-/// marks. Memory that was shared with other programs of the process is reused once all work is done that anyone had
-/// given the device when it was freed.
+/// marks. What other programs were told of is kept apart until they have done with it.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
-    free: Mutex<BTreeMap<usize, Vec<Kept>>>,
+    free: Mutex<BTreeMap<usize, Vec<Raw>>>,
+    lent: Mutex<Lent>,
 }
 
-/// Memory of the pool.
+/// Memory that was freed, but that other programs' work may still read. Work that they put into their streams before is
+/// found out by an event behind everything that the device has been given. That is not made when memory is freed, which
+/// happens at any time, also while a thread records a graph, but when the memory is asked for.
+#[derive(Debug, Default)]
+struct Lent {
+    /// Freed since the last event.
+    fresh: Vec<Loan>,
+    /// Freed before an event, the oldest first.
+    marked: VecDeque<(Arc<dyn DriverMark>, Vec<Loan>)>,
+}
+
+/// Memory that others may still read.
 #[derive(Debug)]
-struct Kept {
-    raw: Raw,
-    /// The point until which others may use it.
-    until: Option<Arc<dyn DriverMark>>,
+enum Loan {
+    /// Ours, and its bytes.
+    Ours(Raw, usize),
+    /// Of a third program.
+    Theirs(Keeper),
 }
 
 impl Pool {
     fn take(&self, bytes: usize, driver: &dyn Driver) -> Option<Raw> {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        let kept = free.get_mut(&bytes)?;
-        let is_free = |kept: &Kept| match &kept.until {
-            None => true,
-            Some(mark) => driver.is_done(mark.as_ref()).unwrap_or(false),
-        };
-        let at = kept.iter().rposition(is_free)?;
-        Some(kept.swap_remove(at).raw)
+        self.pop(bytes).or_else(|| {
+            self.settle(driver);
+            self.pop(bytes)
+        })
     }
 
-    fn keep(&self, bytes: usize, memory: Raw, until: Option<Arc<dyn DriverMark>>) {
+    fn pop(&self, bytes: usize) -> Option<Raw> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        free.entry(bytes).or_default().push(Kept { raw: memory, until });
+        free.get_mut(&bytes)?.pop()
+    }
+
+    fn keep(&self, bytes: usize, memory: Raw) {
+        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
+        free.entry(bytes).or_default().push(memory);
+    }
+
+    fn lend(&self, loan: Loan) {
+        self.lent().fresh.push(loan);
+    }
+
+    fn lent(&self) -> MutexGuard<'_, Lent> {
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes back what others have done with. Where the driver does not tell, they keep it.
+    pub(crate) fn settle(&self, driver: &dyn Driver) {
+        let mut lent = self.lent();
+        if !lent.fresh.is_empty()
+            && let Ok(mark) = driver.mark_everything()
+        {
+            let fresh = std::mem::take(&mut lent.fresh);
+            lent.marked.push_back((mark, fresh));
+        }
+        let is_done = |(mark, _): &(Arc<dyn DriverMark>, _)| driver.is_done(mark.as_ref()).unwrap_or(false);
+        let mut settled = Vec::new();
+        while lent.marked.front().is_some_and(is_done) {
+            settled.extend(lent.marked.pop_front().into_iter().flat_map(|(_, loans)| loans));
+        }
+        // Owners are dropped without the lock: they belong to others, who may do anything.
+        drop(lent);
+        for loan in settled {
+            match loan {
+                Loan::Ours(raw, bytes) => self.keep(bytes, raw),
+                Loan::Theirs(owner) => drop(owner),
+            }
+        }
     }
 
     /// Gives everything back to the driver, once others have done with it.
     pub(crate) fn clear(&self, driver: &dyn Driver) {
+        self.settle(driver);
+        let marked: Vec<_> = self.lent().marked.iter().map(|(mark, _)| mark.clone()).collect();
+        // A device that fails here has no work left that could use the memory.
+        marked.iter().for_each(|mark| drop(driver.wait(mark.as_ref())));
+        self.settle(driver);
         let free = std::mem::take(&mut *self.free.lock().unwrap_or_else(PoisonError::into_inner));
-        for Kept { raw, until } in free.into_values().flatten() {
-            // A device that fails here has no work left that could use the memory.
-            let _ = until.map(|mark| driver.wait(mark.as_ref()));
-            driver.free(raw);
-        }
+        free.into_values().flatten().for_each(|memory| driver.free(memory));
     }
 }
 
@@ -121,17 +167,19 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        let (driver, shared) = (self.gpu.driver(), self.shared.load(Ordering::Relaxed));
-        if self.is_foreign() {
-            // The owner lets go of it afterwards. A device that fails has no work left that could read it.
-            let last = if shared { driver.mark_everything() } else { driver.mark() };
-            let _ = last.and_then(|mark| driver.wait(mark.as_ref()));
-        } else if !shared {
-            self.gpu.pool().keep(self.bytes, self.raw, None);
-        } else if let Ok(mark) = driver.mark_everything() {
-            self.gpu.pool().keep(self.bytes, self.raw, Some(mark));
+        let (pool, shared) = (self.gpu.pool(), self.shared.load(Ordering::Relaxed));
+        match self.owner.take() {
+            None if shared => pool.lend(Loan::Ours(self.raw, self.bytes)),
+            None => pool.keep(self.bytes, self.raw),
+            Some(owner) => {
+                // Our own work must have read it. A device that fails has none left.
+                let driver = self.gpu.driver();
+                let _ = driver.mark().and_then(|mark| driver.wait(mark.as_ref()));
+                if shared {
+                    pool.lend(Loan::Theirs(owner));
+                }
+            }
         }
-        // Otherwise who reads it cannot be known, and it is given to nobody.
     }
 }
 

@@ -14,7 +14,7 @@ use cudarc::driver::sys::{self, CUresult};
 use library::{call, check, error, start};
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ptr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 fn count() -> Result<u32> {
     let mut count = 0;
@@ -236,6 +236,7 @@ impl Cuda {
     fn capture(&self, commands: &[Command]) -> Result<sys::CUgraph> {
         let (mut graph, mut stream) = (ptr::null_mut(), ptr::null_mut());
         let mode = sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        let _recording = foreign::RECORDING.read().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the stream is nobody else's; a capture that was begun is ended whatever happens between.
         unsafe {
             call!(cuStreamCreate(&raw mut stream, sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32))?;

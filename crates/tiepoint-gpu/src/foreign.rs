@@ -1,4 +1,4 @@
-//! Memory and streams of other programs in the same process: PyTorch, CuPy, JAX and whoever else uses CUDA.
+//! Memory and streams of other programs in the same process: `PyTorch`, `CuPy`, JAX and whoever else uses CUDA.
 //!
 //! A device is opened in CUDA's primary context, which the run-time interface uses, so that addresses and streams of
 //! these programs are valid here and ours there. Work is ordered by events, without the host waiting:
@@ -72,6 +72,7 @@ impl Gpu {
                 T::NAME
             )));
         }
+        self.pool().settle(self.driver());
         let raw = self.driver().foreign(address, bytes)?;
         Ok(Buffer::over(Memory::foreign(self, raw, bytes, Keeper(Box::new(owner))), len))
     }
@@ -104,8 +105,8 @@ impl Gpu {
 
 impl<T: Element> Buffer<T> {
     /// The address, for other programs, which must not write there. They may read until the last clone of this buffer is
-    /// dropped, and finish later what they have put into their streams by then: until that is done the memory is
-    /// given to no other buffer.
+    /// dropped, and finish later what they have put into their streams by then: until that is done the memory is given to
+    /// no other buffer. A thread that records a CUDA graph of its own must not use this device meanwhile.
     ///
     /// # Errors
     /// [`Error::Unsupported`] with OpenCL.

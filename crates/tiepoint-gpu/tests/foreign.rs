@@ -247,3 +247,36 @@ fn shared_memory_is_not_handed_on_while_others_read_it() {
         a.release_memory().unwrap();
     }
 }
+
+#[test]
+fn graphs_are_recorded_while_others_let_go_of_memory() {
+    for [a, b] in twice() {
+        let kernel = add_late(&a);
+        let buffers = [(); 2].map(|()| a.upload(&[3_u32; 4096]).unwrap());
+        let done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let letting_go = scope.spawn(|| {
+                let mut rounds = 0;
+                while !done.load(Ordering::SeqCst) {
+                    let shared = b.upload(&[rounds; 4096]).unwrap();
+                    shared.share().unwrap();
+                    drop(shared);
+                    rounds += 1;
+                }
+                rounds
+            });
+            for _ in 0..300 {
+                let mut commands = Commands::new();
+                for _ in 0..20 {
+                    let [to, from] = [&buffers[0], &buffers[1]];
+                    let arguments = AddLate { to, from, n: 4096, more: 1, steps: 1 };
+                    commands.launch(&kernel, kernel.covering(4096, 1), arguments).unwrap();
+                }
+                a.graph(commands).unwrap().run().unwrap();
+            }
+            done.store(true, Ordering::SeqCst);
+            assert!(letting_go.join().unwrap() > 10, "{a:?}");
+        });
+        assert_eq!(buffers[0].to_vec().unwrap(), [4; 4096], "{a:?}");
+    }
+}

@@ -1,5 +1,6 @@
 //! Results that stay in a device's memory, as arrays for other programs.
 
+use crate::device::Detached;
 use crate::dlpack::{self, CPU, CUDA, DataType, Exported, consumer_stream};
 use crate::errors::raised;
 use crate::image::shaped;
@@ -54,7 +55,7 @@ impl Numbers {
 /// copies it to the host.
 #[pyclass(frozen, module = "tiepoint")]
 pub(crate) struct DeviceArray {
-    numbers: Numbers,
+    numbers: Detached<Numbers>,
     shape: Vec<usize>,
     /// That opened the device.
     process: u32,
@@ -63,7 +64,7 @@ pub(crate) struct DeviceArray {
 impl DeviceArray {
     /// Numbers of this shape, which has as many.
     pub(crate) fn new(numbers: Numbers, shape: Vec<usize>) -> Self {
-        Self { numbers, shape, process: std::process::id() }
+        Self { numbers: Detached::new(numbers), shape, process: std::process::id() }
     }
 
     fn gpu(&self) -> PyResult<&Gpu> {
@@ -154,7 +155,7 @@ impl DeviceArray {
             shaped(py, values, shape)
         }
         self.gpu()?;
-        for_numbers!(&self.numbers, buffer => of(py, buffer, &self.shape))
+        for_numbers!(&*self.numbers, buffer => of(py, buffer, &self.shape))
     }
 
     /// For ``numpy.asarray``: a copy in the host's memory.
@@ -222,12 +223,12 @@ impl DeviceArray {
         let (copied, dtype) = (copy == Some(true), self.numbers.dtype());
         let failed = |e: tiepoint::Error| raised(e);
         let numbers = match copied {
-            true => match &self.numbers {
+            true => match &*self.numbers {
                 Numbers::I8(buffer) => Numbers::I8(self::copy(buffer).map_err(failed)?),
                 Numbers::U8(buffer) => Numbers::U8(self::copy(buffer).map_err(failed)?),
                 Numbers::F32(buffer) => Numbers::F32(self::copy(buffer).map_err(failed)?),
             },
-            false => self.numbers.clone(),
+            false => (*self.numbers).clone(),
         };
         let address = for_numbers!(&numbers, buffer => buffer.share()).map_err(|e| raised(e.into()))?;
         if let Some(handle) = stream {
@@ -251,9 +252,9 @@ impl DeviceArray {
             let message = format!("memory of {} has no __cuda_array_interface__", self.device());
             return Err(pyo3::exceptions::PyAttributeError::new_err(message));
         }
-        let address = for_numbers!(&self.numbers, buffer => buffer.share()).map_err(|e| raised(e.into()))?;
+        let address = for_numbers!(&*self.numbers, buffer => buffer.share()).map_err(|e| raised(e.into()))?;
         py.detach(|| gpu.finish()).map_err(|e| raised(e.into()))?;
-        let typestr = match self.numbers {
+        let typestr = match &*self.numbers {
             Numbers::I8(_) => "|i1",
             Numbers::U8(_) => "|u1",
             Numbers::F32(_) => "<f4",

@@ -1,7 +1,7 @@
 //! Features as arrays, and the finders of them.
 
 use crate::array::{DeviceArray, Numbers};
-use crate::device::{Device, device_of, forked};
+use crate::device::{Detached, Device, device_of, forked};
 use crate::dlpack::DataType;
 use crate::errors::{raised, wrong_image, wrong_option};
 use crate::image::{Counting, Input, mask, mask_view, rows, table, values, vector};
@@ -39,7 +39,7 @@ pub(crate) struct Features {
 
 /// Features in a device's memory.
 struct There {
-    features: GpuFeatures,
+    features: Detached<GpuFeatures>,
     /// Made at their first use.
     columns: OnceLock<GpuColumns>,
     device: Py<Device>,
@@ -98,7 +98,7 @@ impl Features {
     /// Features that stay on a device.
     fn on_device(features: GpuFeatures, device: Py<Device>) -> Self {
         let process = std::process::id();
-        Self::of(OnceLock::new(), Some(There { features, columns: OnceLock::new(), device, process }))
+        Self::of(OnceLock::new(), Some(There { features: Detached::new(features), columns: OnceLock::new(), device, process }))
     }
 
     fn of(here: OnceLock<tiepoint::feature::Features>, there: Option<There>) -> Self {
@@ -672,9 +672,10 @@ impl Finder {
         if !is_open {
             device.run(py, |processor| self.finder(processor).map(drop))?;
         }
-        let found = device.run_here(py, move |processor| {
+        let given = Detached::new((image, mask));
+        let found = device.run_here(py, |processor| {
             let finder = self.finder(processor)?;
-            self.search_there(&finder, &image, mask.as_ref(), processor)
+            self.search_there(&finder, &given.0, given.1.as_ref(), processor)
         })?;
         Ok(Features::on_device(found, self.device.clone_ref(py)))
     }

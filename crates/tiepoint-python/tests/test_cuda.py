@@ -344,6 +344,7 @@ def test_random_orders_of_streams(torch, cupy, card):
     descriptors = [torch.from_numpy(found.descriptors.copy()).cuda() for found in cpu]
     hashes = [int((tensor.flatten().long() * factors[: tensor.numel()]).sum()) for tensor in descriptors]
     assert len(set(hashes)) == len(hashes)
+    nearest = [tp.nearest(found, found, device="cpu") for found in cpu]
     torch.cuda.synchronize()
     streams = [torch.cuda.default_stream(), *(torch.cuda.Stream() for _ in range(4))]
     cupy_streams = [cupy.cuda.ExternalStream(stream.cuda_stream) for stream in streams[1:]]
@@ -368,13 +369,11 @@ def test_random_orders_of_streams(torch, cupy, card):
                 # Written again at once: what was to be read has been.
                 buffer.fill_(rng.randrange(256))
             else:
-                n = len(cpu[k])
                 buffer = torch.empty(descriptors[k].shape, dtype=torch.uint8, device="cuda")
                 buffer.copy_(descriptors[k])
                 found = tp.Features.from_arrays(xy=cpu[k].xy, descriptors=buffer, image_size=(96, 64))
                 if way == "match":
-                    index, _, _ = tp.nearest(found, found)
-                    assert np.array_equal(index, np.arange(n)), f"round {i}"
+                    assert all(map(np.array_equal, tp.nearest(found, found), nearest[k])), f"round {i}"
                 del buffer
         how = rng.choice(["torch", "torch", "cupy", "interface", "columns", "host"])
         ways[way, how] = ways.get((way, how), 0) + 1
@@ -441,6 +440,24 @@ def test_eight_threads_share_a_detector(torch, card):
     assert not failures, failures
 
 
+def test_graphs_of_others_are_left_alone(torch, card):
+    """A stream that records a graph is refused, and the graph is whole."""
+    sift, image = tp.Sift(device=card), torch.from_numpy(picture("uint8")).cuda()
+    found = sift.detect(image)
+    tensor, other = torch.from_dlpack(found.descriptors), torch.from_dlpack(sift.detect(image).descriptors)
+    total = torch.zeros((), dtype=torch.int64, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        total.copy_(tensor.long().sum())
+        with pytest.raises(tp.MismatchError, match="records a CUDA graph"):
+            found.descriptors.__dlpack__(stream=torch.cuda.current_stream().cuda_stream)
+        # Memory may be let go of meanwhile.
+        del other
+    graph.replay()
+    assert int(total) == int(tensor.long().sum())
+    assert sift.detect(image) == found
+
+
 def test_memory_comes_back(torch, card):
     """Neither side keeps what the other has done with."""
     sift, image = tp.Sift(device=card), torch.from_numpy(picture("uint8", size=(640, 480))).cuda()
@@ -453,13 +470,15 @@ def test_memory_comes_back(torch, card):
         return int(tensor.long().sum())
 
     sums = {once() for _ in range(20)}
+    gc.collect()
     torch.cuda.synchronize()
     allocated, (free, _) = torch.cuda.memory_allocated(), torch.cuda.mem_get_info()
     sums |= {once() for _ in range(200)}
     gc.collect()
     torch.cuda.synchronize()
     assert len(sums) == 1
-    assert torch.cuda.memory_allocated() == allocated
+    # What PyTorch holds is what it held, and the last image that was given, which is let go of by the next call at the latest.
+    assert torch.cuda.memory_allocated() <= allocated + image.nbytes
     assert free - torch.cuda.mem_get_info()[0] < 64 << 20
 
 
@@ -513,10 +532,12 @@ def test_what_is_held_at_exit_does_no_harm(held):
         if held in ("borrowed", "everything"):
             borrowed = tp.Features.from_arrays(xy=np.zeros((50, 2)), descriptors=there[:50, :128].contiguous())
         if held in ("thread", "everything"):
-            def work(tensor=torch.from_dlpack(found.scale)):
+            # Not by PyTorch, which ends the process from daemons of its own.
+            def work(array=found.scale):
                 while True:
-                    float(tensor.sum())
+                    array.numpy()
             threading.Thread(target=work, daemon=True).start()
+            time.sleep(0.1)
         if held not in ("found", "everything"):
             del found
         torch.cuda._sleep(1_000_000)
@@ -526,5 +547,4 @@ def test_what_is_held_at_exit_does_no_harm(held):
         [sys.executable, "-c", textwrap.dedent(script).replace("HELD", held)], capture_output=True, text=True, timeout=120
     )
     assert told.returncode == 0 and told.stdout == "done\n", told
-    # What PyTorch says of a daemon's end is its own.
-    assert held in ("thread", "everything") or told.stderr == "", told
+    assert told.stderr == "", told

@@ -7,10 +7,13 @@ use crate::driver::DriverMark;
 use crate::{Error, Info, Result};
 use cudarc::driver::sys::{self, CUpointer_attribute, CUresult, CUstreamCaptureStatus};
 use std::ffi::c_void;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// Events that only order work cost less without a time.
 const UNTIMED: u32 = sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING as u32;
+
+/// Read while a graph is recorded. All opened devices of a card share its context, so this is for all of them.
+pub(super) static RECORDING: RwLock<()> = RwLock::new(());
 
 /// What is put into `to` from now on waits for what `from` was given so far; the context is current.
 pub(super) fn order(own: &Arc<Stream>, from: sys::CUstream, to: sys::CUstream) -> Result<()> {
@@ -36,7 +39,9 @@ pub(super) fn order(own: &Arc<Stream>, from: sys::CUstream, to: sys::CUstream) -
 pub(super) fn mark_everything(own: &Arc<Stream>) -> Result<Arc<dyn DriverMark>> {
     own.enter()?;
     let mark = CudaMark::new(own, UNTIMED)?;
-    // SAFETY: the event belongs to the context.
+    // It would break off a graph that is being recorded in the context.
+    let _alone = RECORDING.write().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: the event belongs to the context, which is current.
     unsafe { call!(cuCtxRecordEvent(own.context, mark.event)) }?;
     Ok(Arc::new(mark))
 }
