@@ -70,7 +70,7 @@ impl Context {
         Ok(context)
     }
 
-    /// All devices, the first of which has the threads.
+    /// All devices; the threads belong to the first.
     pub(crate) fn processors(&self) -> Vec<Processor> {
         std::iter::once(&self.processor).chain(&self.others).cloned().collect()
     }
@@ -138,7 +138,7 @@ impl Context {
     }
 }
 
-/// How many threads are wanted.
+/// The number of threads asked for, at most 1024; by default one a core.
 fn threads(global: &GlobalArguments) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     global.threads.map_or_else(cores, usize::from).min(1024)
