@@ -8,6 +8,7 @@
 #![expect(clippy::needless_pass_by_value, reason = "arguments come from Python as values")]
 
 mod array;
+mod collection;
 mod device;
 mod dlpack;
 mod errors;
@@ -32,6 +33,8 @@ use pyo3::prelude::*;
 mod _core {
     #[pymodule_export]
     use crate::array::DeviceArray;
+    #[pymodule_export]
+    use crate::collection::Collection;
     #[pymodule_export]
     use crate::device::{Device, devices};
     #[pymodule_export]

@@ -278,18 +278,6 @@ macro_rules! for_any_gpu_image {
 pub(crate) use for_any_gpu_image;
 
 impl AnyGpuImage {
-    /// The pixels, when the device has finished.
-    ///
-    /// # Errors
-    /// [`Error::Device`] when it failed.
-    pub fn download(&self) -> Result<AnyImage> {
-        Ok(match self {
-            Self::U8(image) => image.download()?.into(),
-            Self::U16(image) => image.download()?.into(),
-            Self::F32(image) => image.download()?.into(),
-        })
-    }
-
     /// Width and height.
     pub fn size(&self) -> Size {
         for_any_gpu_image!(self, i => i.size())
@@ -312,6 +300,14 @@ impl AnyGpuImage {
             Self::U16(_) => PixelKind::U16,
             Self::F32(_) => PixelKind::F32,
         }
+    }
+
+    /// The pixels, when the device has finished.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when it failed.
+    pub fn download(&self) -> Result<AnyImage> {
+        for_any_gpu_image!(self, i => Ok(i.download()?.into()))
     }
 }
 
