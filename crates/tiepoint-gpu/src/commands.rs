@@ -217,7 +217,10 @@ impl Commands {
                 to.len()
             )));
         }
-        let at = |first: usize, pitch: usize| Rows { offset: first * size_of::<T>(), pitch: pitch * size_of::<T>() };
+        let at = |first: usize, pitch: usize| Rows {
+            offset: first * size_of::<T>(),
+            pitch: pitch * size_of::<T>(),
+        };
         self.list.push(Command::CopyRows {
             from: from.memory.clone(),
             from_at: at(from_first, from_pitch),

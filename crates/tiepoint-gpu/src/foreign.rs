@@ -139,5 +139,8 @@ impl<T: Element> Buffer<T> {
 
 /// The error of a driver whose handles mean nothing to other programs.
 pub(crate) fn private(device: &str) -> Error {
-    Error::Unsupported { device: format!("{device} ({})", Api::OpenCl), feature: "memory shared with other programs" }
+    Error::Unsupported {
+        device: format!("{device} ({})", Api::OpenCl),
+        feature: "memory shared with other programs",
+    }
 }

@@ -58,7 +58,14 @@ fn add_late(gpu: &Gpu) -> Kernel<AddLate<'static>> {
 }
 
 /// `to` becomes `from + more`; with many `steps` it takes about a millisecond.
-fn put(gpu: &Gpu, kernel: &Kernel<AddLate<'static>>, to: &Buffer<u32>, from: &Buffer<u32>, more: u32, steps: i32) {
+fn put(
+    gpu: &Gpu,
+    kernel: &Kernel<AddLate<'static>>,
+    to: &Buffer<u32>,
+    from: &Buffer<u32>,
+    more: u32,
+    steps: i32,
+) {
     let mut commands = Commands::new();
     let arguments = AddLate { to, from, n: to.len() as i32, more, steps };
     commands.launch(kernel, kernel.covering(to.len(), 1), arguments).unwrap();
@@ -176,7 +183,10 @@ fn memory_of_others_is_read_alone_and_kept_until_it_was() {
         assert!(foreign.write(0, &[1]).is_err(), "written from the host");
         assert!(Commands::new().zero(&foreign).is_err(), "zeroed");
         assert!(Commands::new().copy((&out, 0), (&foreign, 0), 1).is_err(), "copied onto");
-        assert!(Commands::new().copy_rows((&out, 0, 1), (&foreign, 0, 1), [1, 1]).is_err(), "rows copied onto");
+        assert!(
+            Commands::new().copy_rows((&out, 0, 1), (&foreign, 0, 1), [1, 1]).is_err(),
+            "rows copied onto"
+        );
         let written = AddLate { to: &foreign, from: &out, n: 1, more: 0, steps: 0 };
         let message = Commands::new().launch(&kernel, [1, 1, 1], written).unwrap_err().to_string();
         assert!(message.contains("only read"), "written by a kernel: {message}");

@@ -216,7 +216,8 @@ impl DeviceArray {
             Some(_) | None => {}
         }
         let number = stream.map(|stream| {
-            let named = |_| PyTypeError::new_err(format!("stream {stream} is no int: expected -1, 1, 2 or a handle"));
+            let named =
+                |_| PyTypeError::new_err(format!("stream {stream} is no int: expected -1, 1, 2 or a handle"));
             stream.extract::<i64>().map_err(named)
         });
         let stream = consumer_stream(number.transpose()?)?;
@@ -271,7 +272,10 @@ impl DeviceArray {
     }
 
     fn __len__(&self) -> PyResult<usize> {
-        self.shape.first().copied().ok_or_else(|| PyTypeError::new_err("an array without sides has no length"))
+        self.shape
+            .first()
+            .copied()
+            .ok_or_else(|| PyTypeError::new_err("an array without sides has no length"))
     }
 
     /// For pickle: an array of NumPy.

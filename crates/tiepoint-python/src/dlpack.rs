@@ -161,7 +161,10 @@ pub(crate) fn take(capsule: &Bound<'_, PyAny>, what: &str) -> PyResult<Imported>
         // SAFETY: the version comes first in every version.
         let [major, minor] = unsafe { (*pointer.cast::<ManagedVersioned>()).version };
         if major != VERSION[0] {
-            return Err(refused(what, &format!("its DLPack capsule is of version {major}.{minor}: expected 1")));
+            return Err(refused(
+                what,
+                &format!("its DLPack capsule is of version {major}.{minor}: expected 1"),
+            ));
         }
     }
     // SAFETY: a valid capsule, and a name that lives for ever. From here on the tensor is ours.
@@ -217,7 +220,9 @@ fn checked(tensor: &DlTensor, owner: Taken, what: &str) -> PyResult<Imported> {
         return wrong("its DLPack capsule has no address");
     }
     let Some(address) = (*data as u64).checked_add(*byte_offset) else {
-        return wrong(&format!("its DLPack capsule begins {byte_offset} bytes behind its address: beyond all memory"));
+        return wrong(&format!(
+            "its DLPack capsule begins {byte_offset} bytes behind its address: beyond all memory"
+        ));
     };
     let device = (device.kind.into(), device.id.into());
     Ok(Imported { address, device, dtype: *dtype, shape, strides, owner })

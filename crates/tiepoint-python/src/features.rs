@@ -98,7 +98,10 @@ impl Features {
     /// Features that stay on a device.
     fn on_device(features: GpuFeatures, device: Py<Device>) -> Self {
         let process = std::process::id();
-        Self::of(OnceLock::new(), Some(There { features: Detached::new(features), columns: OnceLock::new(), device, process }))
+        Self::of(
+            OnceLock::new(),
+            Some(There { features: Detached::new(features), columns: OnceLock::new(), device, process }),
+        )
     }
 
     fn of(here: OnceLock<tiepoint::feature::Features>, there: Option<There>) -> Self {
@@ -285,9 +288,7 @@ impl Features {
     #[getter]
     fn xy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         let made = self.columns.xy.get_or_try_init(py, || match &self.there {
-            Some(there) => {
-                device_array(py, Numbers::F32(there.columns(py)?.xy.clone()), vec![self.len(), 2])
-            }
+            Some(there) => device_array(py, Numbers::F32(there.columns(py)?.xy.clone()), vec![self.len(), 2]),
             None => read_only(rows(py, self.found(py)?.keypoints.iter().map(|k| [k.x, k.y]).collect())?),
         });
         Ok(made?.clone_ref(py))
@@ -455,11 +456,7 @@ fn column<T: Element + Copy>(
 }
 
 /// The device of descriptors: the one that is given, or the one of its number.
-fn cuda_device(
-    py: Python<'_>,
-    given: Option<&Bound<'_, PyAny>>,
-    id: Option<u32>,
-) -> PyResult<Py<Device>> {
+fn cuda_device(py: Python<'_>, given: Option<&Bound<'_, PyAny>>, id: Option<u32>) -> PyResult<Py<Device>> {
     match given {
         Some(device) => device_of(py, Some(device)),
         None => {
@@ -662,7 +659,8 @@ impl Finder {
                 }
                 Place::Host => {
                     let mask = self::mask(Some(mask))?;
-                    let view = mask_view(mask.as_ref()).ok_or_else(|| wrong_image("the mask holds no pixels"))?;
+                    let view =
+                        mask_view(mask.as_ref()).ok_or_else(|| wrong_image("the mask holds no pixels"))?;
                     GpuImage::upload(gpu, view).map_err(raised)?
                 }
             }),
@@ -732,11 +730,7 @@ impl Finder {
 
 /// Where features may lie: by the caller's mask, and not near what is transparent, where the pixels below bring edges that
 /// mean nothing.
-pub(crate) fn counting<'a>(
-    image: AnyView<'_>,
-    mask: Option<ImageView<'a, u8>>,
-    cpu: &Cpu,
-) -> Counting<'a> {
+pub(crate) fn counting<'a>(image: AnyView<'_>, mask: Option<ImageView<'a, u8>>, cpu: &Cpu) -> Counting<'a> {
     let shown = alpha_mask(image).map(|shown| without_margin(shown.view(), cpu));
     Counting::of(mask).and(shown)
 }

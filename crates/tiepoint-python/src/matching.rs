@@ -11,7 +11,9 @@ use pyo3::types::PyDict;
 use tiepoint::ErrorKind;
 use tiepoint::feature::gpu::GpuFeatures;
 use tiepoint::geometry::{ModelKind, RobustOptions};
-use tiepoint::matching::{GpuMatcher, Guide, Match, MatchOptions, match_features as matched, nearest_neighbours};
+use tiepoint::matching::{
+    GpuMatcher, Guide, Match, MatchOptions, match_features as matched, nearest_neighbours,
+};
 use tiepoint::options::Named;
 use tiepoint::register::{Rematch, TieOptions, TiePoints};
 

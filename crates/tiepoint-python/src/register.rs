@@ -145,7 +145,8 @@ fn tied(
     processor: &Processor,
 ) -> tiepoint::Result<TiedPictures> {
     let found = finder.finder(processor)?;
-    let ready = |i: usize| Ready::new(pictures[i].view(), mask_view(masks[i]), finder.range(), &processor.cpu);
+    let ready =
+        |i: usize| Ready::new(pictures[i].view(), mask_view(masks[i]), finder.range(), &processor.cpu);
     let (a, b) = (ready(0)?, ready(1)?);
     let picture = |ready: &'_ Ready<'_>| found.detect(ready.image.view(), ready.mask());
     let pictures = [

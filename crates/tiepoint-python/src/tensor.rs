@@ -36,7 +36,9 @@ pub(crate) fn place(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Place> {
             CPU | 3 | 13 => Ok(Place::Host),
             CUDA => match u32::try_from(id) {
                 Ok(id) => Ok(Place::Cuda(Some(id))),
-                Err(_) => Err(PyBufferError::new_err(format!("{what} lies on the CUDA device {id}: there is none"))),
+                Err(_) => {
+                    Err(PyBufferError::new_err(format!("{what} lies on the CUDA device {id}: there is none")))
+                }
             },
             other => Err(wrong_image(&format!(
                 "{what} lies in memory that is neither the host's nor CUDA's (DLPack's device type {other}): bring it to \
@@ -223,7 +225,9 @@ impl Tensor {
             DataType::I8 => of::<i8>((py, gpu, what), self),
             DataType::U8 => of::<u8>((py, gpu, what), self),
             DataType::F32 => of::<f32>((py, gpu, what), self),
-            other => Err(wrong_image(&format!("{what} holds {}: expected float32, int8 or uint8", name_of(other)))),
+            other => {
+                Err(wrong_image(&format!("{what} holds {}: expected float32, int8 or uint8", name_of(other))))
+            }
         }
     }
 }
@@ -265,10 +269,13 @@ fn interface(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Interface> {
     if told.get_item("mask")?.is_some_and(|mask| !mask.is_none()) {
         return Err(wrong("has a mask: give the mask as an array of its own".into()));
     }
-    let sides: Vec<i64> = entry("shape")?.extract().map_err(|_| wrong("has a shape that is no tuple of int".into()))?;
+    let sides: Vec<i64> =
+        entry("shape")?.extract().map_err(|_| wrong("has a shape that is no tuple of int".into()))?;
     let shape: Option<Vec<usize>> = sides.iter().map(|&side| usize::try_from(side).ok()).collect();
-    let shape = shape.ok_or_else(|| wrong(format!("has the shape {sides:?}: negative sides mean nothing")))?;
-    let typestr: String = entry("typestr")?.extract().map_err(|_| wrong("has a typestr that is no str".into()))?;
+    let shape =
+        shape.ok_or_else(|| wrong(format!("has the shape {sides:?}: negative sides mean nothing")))?;
+    let typestr: String =
+        entry("typestr")?.extract().map_err(|_| wrong("has a typestr that is no str".into()))?;
     let dtype = match typestr.as_str() {
         "|u1" | "<u1" | "=u1" => DataType::U8,
         "|i1" | "<i1" | "=i1" => DataType::I8,
@@ -306,7 +313,8 @@ fn interface(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Interface> {
     if address == 0 && area != Some(0) {
         return Err(wrong("has the address 0".into()));
     }
-    let version: i64 = entry("version")?.extract().map_err(|_| wrong("has a version that is no int".into()))?;
+    let version: i64 =
+        entry("version")?.extract().map_err(|_| wrong("has a version that is no int".into()))?;
     let stream = match told.get_item("stream")?.filter(|stream| !stream.is_none()) {
         // Before version 3 nothing was said; the default stream waits for most others.
         None if version < 3 => Stream::Handle(1),

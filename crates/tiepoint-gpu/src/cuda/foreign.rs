@@ -23,7 +23,8 @@ pub(super) fn order(own: &Arc<Stream>, from: sys::CUstream, to: sys::CUstream) -
         unsafe { call!(cuStreamIsCapturing(stream, &raw mut status)) }?;
         if status != CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE {
             return Err(Error::Usage(
-                "the stream records a CUDA graph, of which this work cannot be part: call before or after".into(),
+                "the stream records a CUDA graph, of which this work cannot be part: call before or after"
+                    .into(),
             ));
         }
     }
@@ -82,9 +83,8 @@ fn device_of(address: u64) -> Result<Option<u32>> {
     ];
     let mut values: [*mut c_void; 2] = [(&raw mut kind).cast(), (&raw mut device).cast()];
     // SAFETY: two attributes of 32 bits each, and places for them. An address that is no pointer is answered, too.
-    let found = unsafe {
-        sys::cuPointerGetAttributes(2, attributes.as_mut_ptr(), values.as_mut_ptr(), address)
-    };
+    let found =
+        unsafe { sys::cuPointerGetAttributes(2, attributes.as_mut_ptr(), values.as_mut_ptr(), address) };
     if found == CUresult::CUDA_ERROR_INVALID_VALUE {
         return Ok(None);
     }

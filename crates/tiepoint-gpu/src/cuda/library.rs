@@ -130,7 +130,8 @@ mod tests {
 
     #[test]
     fn all_functions_are_looked_up_first() {
-        let source = concat!(include_str!("library.rs"), include_str!("foreign.rs"), include_str!("../cuda.rs"));
+        let source =
+            concat!(include_str!("library.rs"), include_str!("foreign.rs"), include_str!("../cuda.rs"));
         let calls = source.split(['!', ':']).filter_map(|s| s.trim_start_matches('(').split_once('('));
         let is_driver =
             |name: &str| name.strip_prefix("cu").is_some_and(|rest| rest.starts_with(char::is_uppercase));

@@ -206,14 +206,16 @@ impl Finder {
         })?;
         let refused = match &self.on_gpu {
             None => None,
-            Some(on_gpu) => match on_gpu!(on_gpu, detector => detector.detect_on_device(image.clone(), mask.clone())) {
-                Err(error) if is_for_cpu(&error) => Some(error),
-                found => {
-                    self.note_parts();
-                    self.processor.collect_times();
-                    return found;
+            Some(on_gpu) => {
+                match on_gpu!(on_gpu, detector => detector.detect_on_device(image.clone(), mask.clone())) {
+                    Err(error) if is_for_cpu(&error) => Some(error),
+                    found => {
+                        self.note_parts();
+                        self.processor.collect_times();
+                        return found;
+                    }
                 }
-            },
+            }
         };
         if let Some(error) = refused {
             self.processor.note(format!("{} on the CPU: {error}", self.on_cpu.name()));
@@ -222,7 +224,12 @@ impl Finder {
         let mask = match mask.as_ref().map(AnyCow::view) {
             None => None,
             Some(AnyView::U8(mask)) => Some(mask),
-            Some(other) => return Err(Error::Mismatch(format!("a mask of {:?}: one of 8 bits is needed", other.pixel()))),
+            Some(other) => {
+                return Err(Error::Mismatch(format!(
+                    "a mask of {:?}: one of 8 bits is needed",
+                    other.pixel()
+                )));
+            }
         };
         let found = self.on_cpu(image.view(), mask)?;
         self.processor.collect_times();

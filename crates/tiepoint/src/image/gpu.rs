@@ -76,7 +76,9 @@ impl<T: Element> GpuImage<T> {
         let ours = Self::pitch_for(size, channels)?;
         let row = size.width * channels;
         if pitch < row || pitch >= 1 << 30 {
-            return Err(Error::Image(format!("rows of {row} numbers that lie {pitch} apart: expected {row} to 2³⁰")));
+            return Err(Error::Image(format!(
+                "rows of {row} numbers that lie {pitch} apart: expected {row} to 2³⁰"
+            )));
         }
         let len = (size.height - 1).checked_mul(pitch).and_then(|n| n.checked_add(row));
         let len = len.ok_or_else(|| Error::Image(format!("{size} exceeds memory")))?;

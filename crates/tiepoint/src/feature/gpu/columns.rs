@@ -170,7 +170,8 @@ mod tests {
                 let bytes: Vec<u8> = (0..n * 4).map(|i| i as u8).collect();
                 let descriptors = GpuDescriptors::U8(gpu.upload(&bytes).unwrap());
                 let size = Size::new(640, 480);
-                let there = GpuFeatures::with_descriptors(&keypoints, (descriptors.clone(), 4), size).unwrap();
+                let there =
+                    GpuFeatures::with_descriptors(&keypoints, (descriptors.clone(), 4), size).unwrap();
                 let GpuColumns { xy, scale, angle, response, sign, octave, layer } = there.columns().unwrap();
                 let float = |value: fn(&Keypoint) -> f32| keypoints.iter().map(value).collect::<Vec<_>>();
                 let both: Vec<f32> = keypoints.iter().flat_map(|k| [k.x, k.y]).collect();
@@ -184,7 +185,8 @@ mod tests {
                 let layers: Vec<u8> = keypoints.iter().map(|k| k.layer).collect();
                 assert_eq!(layer.to_vec().unwrap(), layers, "{gpu:?}: {n}");
                 let descriptors_here = Descriptors::U8(bytes);
-                let expected = Features { keypoints, descriptors: descriptors_here, dimension: 4, image: size };
+                let expected =
+                    Features { keypoints, descriptors: descriptors_here, dimension: 4, image: size };
                 assert_eq!(there.on(gpu).unwrap().download().unwrap(), expected, "{gpu:?}: {n}");
                 let refused = GpuFeatures::with_descriptors(&expected.keypoints, (descriptors, 3), size);
                 assert!(n == 0 || matches!(refused, Err(Error::Mismatch(_))), "three of four values");

@@ -152,7 +152,8 @@ mod tests {
                     let floats_there = foreign(gpu, &other, &floats, first, pitch);
                     let mask_there = foreign(gpu, &other, &mask, first, pitch);
                     for mask in [None, Some((mask.view(), &mask_there))] {
-                        let found = finder.detect_on_device(&there, mask.map(|(_, there)| there.into())).unwrap();
+                        let found =
+                            finder.detect_on_device(&there, mask.map(|(_, there)| there.into())).unwrap();
                         let wanted = detector.detect(&image, mask.map(|(here, _)| here), &processor).unwrap();
                         assert!(wanted.len() > 20, "{} features", wanted.len());
                         assert_eq!(found.download().unwrap(), wanted, "{detector:?}: {first}, {pitch}");
@@ -163,7 +164,8 @@ mod tests {
                 }
             }
             assert_eq!(processor.take_notes(), Vec::<String>::new(), "nothing was left to the CPU");
-            let colours = Image::from_vec((0..157 * 7 * 3).map(|i| i as u8).collect(), Size::new(157, 7), 3).unwrap();
+            let colours =
+                Image::from_vec((0..157 * 7 * 3).map(|i| i as u8).collect(), Size::new(157, 7), 3).unwrap();
             let there = AnyGpuImage::from(foreign(gpu, &other, &colours, 1, 500));
             let found = grey_on_device(&there).unwrap().download().unwrap();
             assert_eq!(found, grey(&colours, &cpu).unwrap().into_image(), "grey of unaligned colours");
@@ -173,7 +175,13 @@ mod tests {
 
     /// An image in memory of `other`, whose rows begin at a number and lie `pitch` apart; its last row ends with the memory.
     #[expect(unsafe_code, reason = "an address says nothing of what lies there")]
-    fn foreign<T: GpuPixel>(gpu: &Gpu, other: &Gpu, image: &Image<T>, first: usize, pitch: usize) -> GpuImage<T> {
+    fn foreign<T: GpuPixel>(
+        gpu: &Gpu,
+        other: &Gpu,
+        image: &Image<T>,
+        first: usize,
+        pitch: usize,
+    ) -> GpuImage<T> {
         let (size, channels) = (image.size(), image.channels());
         let row = size.width * channels;
         let mut numbers = vec![T::from_f32(0.7); first + (size.height - 1) * pitch + row];

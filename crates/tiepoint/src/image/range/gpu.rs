@@ -126,11 +126,13 @@ fn stretched<T: GpuPixel>(image: &GpuImage<T>, [low, high]: [f32; 2]) -> Result<
     let (gpu, size) = (image.gpu(), image.size());
     let out = GpuImage::new(gpu, size)?;
     let kernel = gpu.program(&source::<T>(false))?.kernel::<Stretch<'_, T>>()?;
-    let [width, height, pitch, to_pitch] = [size.width, size.height, image.pitch(), out.pitch()].map(|n| n as i32);
+    let [width, height, pitch, to_pitch] =
+        [size.width, size.height, image.pitch(), out.pitch()].map(|n| n as i32);
     let scale = 0.5 / (0.5 * high - 0.5 * low);
     let mut commands = Commands::new();
     commands.stage("range");
-    let arguments = Stretch { to: out.buffer(), pixels: image.buffer(), width, height, pitch, to_pitch, low, scale };
+    let arguments =
+        Stretch { to: out.buffer(), pixels: image.buffer(), width, height, pitch, to_pitch, low, scale };
     commands.launch(&kernel, groups(gpu, size.height), arguments)?;
     gpu.run(&commands)?;
     Ok(out)
@@ -164,8 +166,17 @@ impl<'i, T: GpuPixel> Counts<'i, T> {
         commands.zero(&upper)?;
         commands.zero(&holes)?;
         let (pixels, mask) = (image.buffer(), counts.mask());
-        let arguments =
-            CountUpper { upper: &upper, holes: &holes, pixels, mask, width, height, pitch, mask_pitch, masked };
+        let arguments = CountUpper {
+            upper: &upper,
+            holes: &holes,
+            pixels,
+            mask,
+            width,
+            height,
+            pitch,
+            mask_pitch,
+            masked,
+        };
         commands.launch(&kernel, groups(gpu, size.height), arguments)?;
         gpu.run(&commands)?;
         counts.of_bin = upper.to_vec()?;
@@ -180,7 +191,8 @@ impl<'i, T: GpuPixel> Counts<'i, T> {
     /// Width, height, pitches of image and mask, and whether there is a mask.
     fn layout(&self) -> [i32; 5] {
         let (size, mask_pitch) = (self.image.size(), self.mask.map_or(0, GpuImage::pitch));
-        [size.width, size.height, self.image.pitch(), mask_pitch, usize::from(self.mask.is_some())].map(|n| n as i32)
+        [size.width, size.height, self.image.pitch(), mask_pitch, usize::from(self.mask.is_some())]
+            .map(|n| n as i32)
     }
 
     /// An end whose upper half is known.
@@ -217,7 +229,8 @@ impl<T: GpuPixel> Counted for Counts<'_, T> {
         let mut commands = Commands::new();
         commands.stage("range");
         commands.zero(&lower)?;
-        let arguments = CountLower { lower: &lower, pixels, mask, upper, width, height, pitch, mask_pitch, masked };
+        let arguments =
+            CountLower { lower: &lower, pixels, mask, upper, width, height, pitch, mask_pitch, masked };
         commands.launch(&kernel, groups(gpu, self.image.size().height), arguments)?;
         gpu.run(&commands)?;
         Ok(lower.to_vec()?.into_iter().map(u64::from).collect())
@@ -234,7 +247,8 @@ mod tests {
     /// Images of many kinds of values.
     fn images(size: Size) -> Vec<AnyImage> {
         let noise = |x: usize, y: usize| (x * 7919 + y * 104_729 + x * y * 31) % 4001;
-        let float = |value: &dyn Fn(usize) -> f32| AnyImage::from(Image::from_fn(size, |x, y| value(noise(x, y))));
+        let float =
+            |value: &dyn Fn(usize) -> f32| AnyImage::from(Image::from_fn(size, |x, y| value(noise(x, y))));
         vec![
             Image::from_fn(size, |x, y| noise(x, y) as u8).into(),
             Image::from_fn(size, |x, y| (noise(x, y) * 16) as u16).into(),
@@ -266,11 +280,16 @@ mod tests {
                             let mask_there = mask.map(|mask| GpuImage::upload(gpu, mask.view()).unwrap());
                             let expected = prepare(image, mask.map(Image::view), range, &cpu).unwrap();
                             let found = prepare_on_device(&there, mask_there.as_ref(), range).unwrap();
-                            let case = format!("{gpu:?}: image {i}, {size}, {range:?}, mask {}", mask.is_some());
+                            let case =
+                                format!("{gpu:?}: image {i}, {size}, {range:?}, mask {}", mask.is_some());
                             match (found, expected.mask) {
                                 (None, Some(_)) => {}
                                 (Some(found), None) => {
-                                    assert_bits(&found.download().unwrap(), &expected.image.into_image(), &case);
+                                    assert_bits(
+                                        &found.download().unwrap(),
+                                        &expected.image.into_image(),
+                                        &case,
+                                    );
                                 }
                                 (found, _) => panic!("{case}: {}", found.is_some()),
                             }
@@ -299,6 +318,11 @@ mod tests {
 
     #[test]
     fn kernels_compile_for_every_card() {
-        compiles_everywhere(&[source::<u8>(false), source::<u16>(true), source::<f32>(true), source::<f32>(false)]);
+        compiles_everywhere(&[
+            source::<u8>(false),
+            source::<u16>(true),
+            source::<f32>(true),
+            source::<f32>(false),
+        ]);
     }
 }

@@ -48,7 +48,9 @@ pub(super) fn of_counted<C: Counted>(values: &C) -> Result<Option<[f32; 2]>, C::
     }
     let mark = |end: End| if end.count > counted / IGNORED { end.count } else { 0 };
     let between = |below: u64, above: u64| {
-        let Some(last) = (counted - above).checked_sub(1).filter(|last| *last >= below) else { return Ok(None) };
+        let Some(last) = (counted - above).checked_sub(1).filter(|last| *last >= below) else {
+            return Ok(None);
+        };
         let first = below;
         let ignored = (last - first) / IGNORED;
         let ranks = [first, first + ignored, last - ignored, last];
