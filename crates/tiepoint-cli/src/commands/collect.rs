@@ -62,7 +62,7 @@ impl<'c> Timed<'c> {
         self.context.say(&format!("{}: {said}, {seconds:.2} s", self.stage))?;
         self.context.report(|| {
             let device = json!({
-                "device": self.context.device(),
+                "device": self.context.take_device(),
                 "threads": self.context.processor.cpu.threads(),
                 "seconds": { "total": seconds },
             });
