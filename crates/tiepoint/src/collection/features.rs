@@ -10,6 +10,7 @@ use super::workers::{Job, Stop, for_each_of, side_by_side};
 use super::{Photograph, Shard};
 use crate::device::{Cpu, Processor};
 use crate::feature::{Descriptors, Detector, Features, Finder, Keypoint};
+use crate::files::remove_unfinished;
 use crate::filter::shrink::shrink;
 use crate::image::{self, AnyImage, Image, ImageView, Pixel, Range, ReadOptions, Size};
 use crate::{Error, Result, for_any_view};
@@ -77,6 +78,7 @@ impl Collection {
         let is_there = is_there.into_iter().collect::<Result<Vec<bool>>>()?;
         let todo: Vec<usize> =
             mine.iter().zip(&is_there).filter(|(_, there)| !**there).map(|(i, _)| *i).collect();
+        remove_unfinished(self.folder().join("features"), 2)?;
         let stage = Stage {
             collection: self,
             detector: Detector::Sift(self.options().features.sift),
