@@ -14,6 +14,7 @@ use super::work::{Tiles, Unit};
 use super::workers::{Job, Stop, side_by_side};
 use crate::device::{Cpu, Processor};
 use crate::feature::Features;
+use crate::geometry::two_view::Verifier;
 use crate::matching::{Match, match_features};
 use crate::{Error, Result};
 use std::sync::Arc;
@@ -28,6 +29,9 @@ const FEEDERS: usize = 4;
 /// device busy.
 const VERIFIERS: usize = 3;
 
+/// Pairs that wait to be verified, each with its place in a tile.
+type Matched = Waiting<(Unit<Outcome>, Candidate)>;
+
 /// A round under way.
 pub(super) struct Search<'s, 't> {
     pub(super) collection: &'s Collection,
@@ -41,6 +45,7 @@ impl Search<'_, '_> {
     pub(super) fn on_cpu(&self, threads: usize) -> Result<()> {
         let work = |stop: &Stop| {
             let processor = Processor::from(Cpu::sequential());
+            let verifier = self.verifier(&processor)?;
             while !stop.is_set()
                 && let Some(unit) = self.tiles.next(1)
             {
@@ -50,7 +55,7 @@ impl Search<'_, '_> {
                         [Some(a), Some(b)] => {
                             let matches = self.match_pair([&a, &b], &processor)?;
                             let candidate = Candidate { pair, features: [a, b], matches };
-                            self.collection.verify_pair(&candidate, &processor)?
+                            self.collection.verify_pair(&candidate, &verifier)?
                         }
                         _ => Outcome::Unreadable,
                     });
@@ -60,6 +65,10 @@ impl Search<'_, '_> {
             Ok(())
         };
         side_by_side((0..threads).map(|_| Box::new(work) as _).collect())
+    }
+
+    fn verifier(&self, processor: &Processor) -> Result<Verifier> {
+        Verifier::new(&self.collection.options().two_view, processor)
     }
 
     fn match_pair(&self, [a, b]: [&Features; 2], processor: &Processor) -> Result<Vec<Match>> {
@@ -92,7 +101,7 @@ impl Search<'_, '_> {
         stop: &Stop,
         processor: &Processor,
         uploaded: &Uploaded,
-        source: &Source<'_, Outcome>,
+        source: &Source<'_, (Unit<Outcome>, Candidate)>,
     ) -> Result<()> {
         while !stop.is_set()
             && let Some(unit) = self.tiles.next(BATCH)
@@ -109,9 +118,10 @@ impl Search<'_, '_> {
                 both.iter().map(|(_, pair, sides)| (*pair, sides.each_ref())).collect();
             let found = self.matches(&sides, processor, uploaded)?;
             for ((single, pair, features), matches) in both.into_iter().zip(found) {
-                match matches.len() < self.collection.options().two_view.min_inliers {
+                let count = matches.len();
+                match count < self.collection.options().two_view.min_inliers {
                     true => self.finish(single, vec![Outcome::Nothing])?,
-                    false => source.add((single, Candidate { pair, features, matches }), stop),
+                    false => source.add((single, Candidate { pair, features, matches }), count, stop),
                 }
             }
         }
@@ -158,16 +168,17 @@ impl Search<'_, '_> {
         stop: &Stop,
         processor: &Processor,
         cpu: &Cpu,
-        waiting: &Waiting<Outcome>,
+        waiting: &Matched,
     ) -> Result<()> {
         let mut own = processor.clone().with_cpu(cpu.clone());
         own.gpu = own.gpu.as_ref().map(|gpu| gpu.beside()).transpose()?;
+        let verifier = self.verifier(&own)?;
         loop {
             let (units, candidates): (Vec<_>, Vec<_>) = waiting.take_many(stop).into_iter().unzip();
             if units.is_empty() {
                 return Ok(());
             }
-            let found = self.collection.verify(&candidates, &own)?;
+            let found = self.collection.verify(&candidates, &verifier, cpu)?;
             drop(candidates);
             for (unit, found) in units.into_iter().zip(found) {
                 self.finish(unit, vec![found])?;
@@ -176,10 +187,10 @@ impl Search<'_, '_> {
     }
 
     /// Verifies on this thread while GPUs are behind.
-    fn verify_rest(&self, stop: &Stop, waiting: &Waiting<Outcome>) -> Result<()> {
-        let processor = Processor::from(Cpu::sequential());
+    fn verify_rest(&self, stop: &Stop, waiting: &Matched) -> Result<()> {
+        let verifier = self.verifier(&Processor::from(Cpu::sequential()))?;
         while let Some((unit, candidate)) = waiting.take_one(stop) {
-            let found = self.collection.verify_pair(&candidate, &processor)?;
+            let found = self.collection.verify_pair(&candidate, &verifier)?;
             self.finish(unit, vec![found])?;
         }
         Ok(())

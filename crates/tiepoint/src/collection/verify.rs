@@ -4,9 +4,9 @@ use super::camera::Camera;
 use super::tile::{Outcome, VerifiedPair};
 use super::Collection;
 use crate::Result;
-use crate::device::Processor;
+use crate::device::Cpu;
 use crate::feature::{Features, Keypoint};
-use crate::geometry::two_view::{Evidence, ImagePair, TwoView, View, two_view_geometries};
+use crate::geometry::two_view::{Evidence, ImagePair, TwoView, Verifier, View};
 use crate::geometry::{Correspondence, calibration};
 use crate::matching::Match;
 use std::sync::Arc;
@@ -53,9 +53,13 @@ impl Candidate {
 }
 
 impl Collection {
-    /// The geometry of every pair.
-    pub(super) fn verify(&self, candidates: &[Candidate], processor: &Processor) -> Result<Vec<Outcome>> {
-        let cpu = &processor.cpu;
+    /// The geometry of every pair, on threads of `cpu` beside the verifier.
+    pub(super) fn verify(
+        &self,
+        candidates: &[Candidate],
+        verifier: &Verifier,
+        cpu: &Cpu,
+    ) -> Result<Vec<Outcome>> {
         let matched = cpu.map(candidates.len(), |i| candidates[i].correspondences());
         let pairs: Vec<ImagePair<'_>> = candidates
             .iter()
@@ -65,13 +69,13 @@ impl Collection {
                 ImagePair::new(matches, a, b).with_evidence(evidence).with_key(c.key())
             })
             .collect();
-        let found = two_view_geometries(&pairs, &self.options().two_view, processor)?;
+        let found = verifier.geometries(&pairs)?;
         Ok(cpu.map(candidates.len(), |i| candidates[i].verified(&found[i])))
     }
 
-    /// The geometry of a pair.
-    pub(super) fn verify_pair(&self, candidate: &Candidate, processor: &Processor) -> Result<Outcome> {
-        let found = self.verify(std::slice::from_ref(candidate), processor)?;
+    /// The geometry of a pair, on this thread.
+    pub(super) fn verify_pair(&self, candidate: &Candidate, verifier: &Verifier) -> Result<Outcome> {
+        let found = self.verify(std::slice::from_ref(candidate), verifier, &Cpu::sequential())?;
         Ok(found.into_iter().next().unwrap_or(Outcome::Nothing))
     }
 

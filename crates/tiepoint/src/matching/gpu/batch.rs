@@ -3,7 +3,7 @@
 use super::packed::GpuPacked;
 use super::regions::{FOUND, Kind};
 use super::{GpuMatcher, Match, MatchOptions};
-use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::device::gpu::{Buffer, Commands, Gpu, Pinned};
 use crate::{Error, Result};
 use tiepoint_gpu::{Kernel, KernelSource};
 
@@ -52,35 +52,68 @@ impl GpuAccept {
     }
 }
 
-/// Matches of many pairs on their way.
+/// Where the matches of a batch come to in the host's memory. It is kept for the batches that follow: threads that match beside
+/// each other have one each.
 #[derive(Debug)]
-pub struct GpuBatch {
-    pairs: usize,
+pub(super) struct Landing {
+    count: Pinned<u32>,
     /// Rows of [`ROW`] words, in any order.
+    rows: Pinned<u32>,
+}
+
+impl Landing {
+    fn new(gpu: &Gpu) -> Result<Self> {
+        Ok(Self { count: gpu.pinned(1)?, rows: gpu.pinned(ROW)? })
+    }
+
+    /// Has room for so many rows, twice as much as before when it had too little.
+    fn reserve(&mut self, gpu: &Gpu, rows: usize) -> Result<()> {
+        if self.rows.len() < rows * ROW {
+            self.rows = gpu.pinned(rows.next_power_of_two() * ROW)?;
+        }
+        Ok(())
+    }
+}
+
+/// The matches of many pairs on the device.
+struct Batch {
     found: Buffer<u32>,
     count: Buffer<u32>,
+    commands: Commands,
 }
 
 impl GpuMatcher {
-    /// The matches of each pair, as [`match_features`](Self::match_features) finds them.
+    /// The matches of each pair in the order of their index in A, as [`match_features`](Self::match_features) finds them.
+    /// All memory that is needed beside the packed features is taken once, for the largest of the pairs, and kept. Threads
+    /// that call this beside each other keep the device busy while each waits for its matches and sorts them.
     ///
     /// # Errors
-    /// As [`begin_batch`](Self::begin_batch), and [`Error::Device`].
+    /// As [`match_features`](Self::match_features) for options, for sides of different kinds, and for a device that fails;
+    /// [`Error::Mismatch`] for a guided search, whose sides are not packed, and for features that were packed for another
+    /// `same_sign`.
     pub fn match_batch(
         &self,
         pairs: &[[&GpuPacked; 2]],
         options: &MatchOptions,
     ) -> Result<Vec<Vec<Match>>> {
-        self.begin_batch(pairs, options)?.matches()
+        let Batch { found, count, mut commands } = self.record_batch(pairs, options)?;
+        self.landings.with(
+            || Landing::new(&self.gpu),
+            |landing| {
+                commands.download(&count, &mut landing.count)?;
+                self.gpu.run(&commands)?;
+                let searched = self.gpu.mark()?;
+                let rows = landing.count.numbers_at(&searched, 0..1)?[0] as usize;
+                landing.reserve(&self.gpu, rows)?;
+                let mut download = Commands::new();
+                download.download_part((&found, 0), (&mut landing.rows, 0), rows * ROW)?;
+                let transfer = self.gpu.download_after(download, &searched)?;
+                Ok(sorted(landing.rows.numbers_at(transfer.done(), 0..rows * ROW)?, pairs.len()))
+            },
+        )
     }
 
-    /// Puts the search of many pairs into the queue. All memory that it needs beside the packed features is taken once, for
-    /// the largest of the pairs.
-    ///
-    /// # Errors
-    /// As [`match_features`](Self::match_features) for options and for sides of different kinds; [`Error::Mismatch`] for a
-    /// guided search, whose sides are not packed, and for features that were packed for another `same_sign`.
-    pub fn begin_batch(&self, pairs: &[[&GpuPacked; 2]], options: &MatchOptions) -> Result<GpuBatch> {
+    fn record_batch(&self, pairs: &[[&GpuPacked; 2]], options: &MatchOptions) -> Result<Batch> {
         options.check()?;
         if options.guide.is_some() {
             return Err(Error::Mismatch("a batch of pairs has no model to guide it".into()));
@@ -129,27 +162,19 @@ impl GpuMatcher {
             let kernel = self.accepts.get(kind, || GpuAccept::new(&self.gpu, kind))?;
             commands.launch(&kernel.0, [a.capacity.div_ceil(LANES as usize), 1, 1], accept)?;
         }
-        self.gpu.run(&commands)?;
-        Ok(GpuBatch { pairs: pairs.len(), found, count })
+        Ok(Batch { found, count, commands })
     }
 }
 
-impl GpuBatch {
-    /// The matches of each pair in the order of their index in A, when the device has finished.
-    ///
-    /// # Errors
-    /// [`Error::Device`] when it failed.
-    pub fn matches(&self) -> Result<Vec<Vec<Match>>> {
-        let mut count = [0];
-        self.count.read(0, &mut count)?;
-        let mut words = vec![0; count[0] as usize * ROW];
-        self.found.read(0, &mut words)?;
-        let mut matches = vec![Vec::new(); self.pairs];
-        for row in words.chunks_exact(ROW) {
-            let (distance, ratio) = (f32::from_bits(row[3]), f32::from_bits(row[4]));
-            matches[row[0] as usize].push(Match { a: row[1], b: row[2], distance, ratio });
-        }
-        matches.iter_mut().for_each(|of_pair: &mut Vec<Match>| of_pair.sort_unstable_by_key(|m| m.a));
-        Ok(matches)
+/// The matches of each pair from rows in any order.
+fn sorted(words: &[u32], pairs: usize) -> Vec<Vec<Match>> {
+    let mut counts = vec![0; pairs];
+    words.chunks_exact(ROW).for_each(|row| counts[row[0] as usize] += 1);
+    let mut matches: Vec<Vec<Match>> = counts.into_iter().map(Vec::with_capacity).collect();
+    for row in words.chunks_exact(ROW) {
+        let (distance, ratio) = (f32::from_bits(row[3]), f32::from_bits(row[4]));
+        matches[row[0] as usize].push(Match { a: row[1], b: row[2], distance, ratio });
     }
+    matches.iter_mut().for_each(|of_pair| of_pair.sort_unstable_by_key(|m| m.a));
+    matches
 }

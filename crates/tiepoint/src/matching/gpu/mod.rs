@@ -13,7 +13,6 @@ mod packed;
 pub(super) mod regions;
 mod rows;
 
-pub use batch::GpuBatch;
 pub use packed::GpuPacked;
 
 use super::guided::gpu::GuidedSearch;
@@ -22,10 +21,11 @@ use super::nearest::{Best, NONE};
 use super::product::Distance;
 use super::{MAX_DIMENSION, Match, MatchOptions, Nearest, filtered, finished, kinds_differ};
 use super::guided;
+use crate::device::Scratch;
 use crate::device::gpu::{Api, Buffer, Commands, Gpu};
 use crate::feature::gpu::{GpuDescriptors, GpuFeatures};
 use crate::{Error, Result};
-use batch::GpuAccept;
+use batch::{GpuAccept, Landing};
 use regions::{Cut, FOUND, Kind, Rows, Side};
 use rows::GpuRows;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -38,10 +38,11 @@ const GROUPS_A_UNIT: u32 = 16;
 pub struct GpuMatcher {
     gpu: Gpu,
     portable: bool,
-    // Clones share what was compiled.
+    // Clones share what was compiled, and memory.
     rows: Arc<Kernels<GpuRows>>,
     searches: Arc<Kernels<GpuSearch>>,
     accepts: Arc<Kernels<GpuAccept>>,
+    landings: Arc<Scratch<Landing>>,
 }
 
 /// The nearest neighbours of two sets of features, on a device once the commands have run.
@@ -100,8 +101,8 @@ impl GpuFeatures {
 impl GpuMatcher {
     /// A matcher for a device.
     pub fn new(gpu: &Gpu) -> Self {
-        let (rows, searches, accepts) = Default::default();
-        Self { gpu: gpu.clone(), portable: false, rows, searches, accepts }
+        let (rows, searches, accepts, landings) = Default::default();
+        Self { gpu: gpu.clone(), portable: false, rows, searches, accepts, landings }
     }
 
     /// Whether to use the kernel that runs on every device, even where there is a faster one. Default no.
