@@ -1,7 +1,7 @@
 //! The Python package, built as `cargo test` has left the library: its tests, and its types.
 
 use crate::prepare::Variables;
-use crate::{Result, succeed, wheels, workspace};
+use crate::{Result, pip, succeed, workspace};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,7 +26,7 @@ pub(crate) fn prepare() -> Result<PathBuf> {
         return Err("python3 is older than 3.11".into());
     }
     let home = workspace().join("target/python/packages");
-    wheels::unpack(&PACKAGES, &[], &home)?;
+    pip::unpack(&PACKAGES, &[], &home)?;
     home.canonicalize().map_err(|e| format!("{}: {e}", home.display()))
 }
 

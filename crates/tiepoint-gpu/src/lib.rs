@@ -309,6 +309,11 @@ impl Gpu {
         has_whole_words.then_some(()).ok_or_else(lacks)
     }
 
+    /// Whether both are the same device and queue: what one made the other can use.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
     /// What the device says of itself.
     pub fn info(&self) -> &Info {
         self.driver().info()

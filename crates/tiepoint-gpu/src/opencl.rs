@@ -128,8 +128,8 @@ fn info(device: &Device, index: u32) -> Result<Info> {
     describe().map_err(|e| failed(&format!("device {index}: clGetDeviceInfo"), e))
 }
 
-/// The compute capability of an NVIDIA card: 90 for 9.0. Its OpenCL C accepts CUDA's instructions. `None` for cards of
-/// other vendors, and for those before 7.0, whose warp shuffles have another form.
+/// The compute capability of an NVIDIA card, 90 for 9.0; its OpenCL C takes inline PTX as CUDA does. `None` for cards of
+/// other vendors, and for those before 7.0, which have no synchronised warp shuffles.
 fn nvidia_capability(device: &Device) -> Option<u32> {
     let extensions = device.extensions().ok()?;
     if !extensions.split_whitespace().any(|e| e == "cl_nv_device_attribute_query") {

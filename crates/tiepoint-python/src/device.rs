@@ -146,7 +146,7 @@ impl Device {
     }
 
     /// The processor, opened if need be.
-    fn processor(&self) -> tiepoint::Result<Processor> {
+    pub(crate) fn processor(&self) -> tiepoint::Result<Processor> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let process = std::process::id();
         match &*opened {
@@ -248,7 +248,7 @@ fn on_main_thread(py: Python<'_>) -> PyResult<bool> {
     main.eq(threading.call_method0("get_ident")?)
 }
 
-/// The CPU, whose work ends when it is interrupted.
+/// The CPU, observed so that its work stops once `interrupted` is set.
 fn observed(cpu: Cpu, interrupted: Arc<AtomicBool>) -> Cpu {
     let alone = cpu.threads() == 1;
     let looked = Mutex::new(Instant::now());

@@ -7,6 +7,7 @@
 #![expect(clippy::doc_markdown, reason = "what Python shows is numpydoc, not Markdown")]
 #![expect(clippy::needless_pass_by_value, reason = "arguments come from Python as values")]
 
+mod collection;
 mod device;
 mod errors;
 mod evaluate;
@@ -27,6 +28,8 @@ use pyo3::prelude::*;
 /// The compiled half of tiepoint.
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use crate::collection::Collection;
     #[pymodule_export]
     use crate::device::{Device, devices};
     #[pymodule_export]

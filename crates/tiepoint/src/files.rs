@@ -149,7 +149,8 @@ pub fn remove_unfinished_beside(target: impl AsRef<Path>) -> Result<usize> {
     remove_left(folder, 1, |hidden| {
         let rest = hidden.as_encoded_bytes().strip_prefix(b".");
         let rest = rest.and_then(|rest| rest.strip_prefix(name.as_encoded_bytes()));
-        is_unfinished(hidden) && rest.is_some_and(|rest| rest.iter().filter(|byte| **byte == b'.').count() == 2)
+        is_unfinished(hidden)
+            && rest.is_some_and(|rest| rest.iter().filter(|byte| **byte == b'.').count() == 2)
     })
 }
 

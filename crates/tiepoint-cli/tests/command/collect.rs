@@ -281,7 +281,8 @@ fn absurd_camera_data_and_hostile_photographs() {
     // The sound focal length alone is believed; the others have COLMAP's guess.
     assert_eq!(number("SELECT count(*) FROM cameras WHERE prior_focal_length = 1"), 1);
     let reader = Connection::open_with_flags(&database, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
-    let mut cameras = reader.prepare("SELECT prior_focal_length, width, height, params FROM cameras").unwrap();
+    let mut cameras =
+        reader.prepare("SELECT prior_focal_length, width, height, params FROM cameras").unwrap();
     let mut rows = cameras.query([]).unwrap();
     while let Some(row) = rows.next().unwrap() {
         let params: Vec<u8> = row.get(3).unwrap();

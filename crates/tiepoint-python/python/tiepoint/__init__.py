@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from . import errors, evaluate, filter, interop, io, raster, synth
 from ._calibration import Calibration, StereoCalibration
+from ._collection import Collection, CollectionOptions, VerifiedPair, collect
 from ._core import Device, Features
 from ._core import devices as _devices
 from ._features import Sift, Surf
@@ -33,6 +34,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Calibration",
+    "Collection",
+    "CollectionOptions",
     "Device",
     "DeviceError",
     "Disparities",
@@ -55,6 +58,8 @@ __all__ = [
     "StereoCalibration",
     "Surf",
     "TiePoints",
+    "VerifiedPair",
+    "collect",
     "devices",
     "errors",
     "estimate",

@@ -7,8 +7,8 @@
 use super::folder::text_of;
 use super::pairs::TilePlan;
 use super::record::{self, Found, Kind, fingerprint};
-use super::tile::{Outcome, Tile};
 use super::search::Search;
+use super::tile::{Outcome, Tile};
 use super::work::{Loaded, Tiles};
 use super::{Collection, PairSet, PhotographFeatures, Shard, closure};
 use crate::device::{Cpu, Processor};

@@ -12,7 +12,7 @@ use super::verify::Candidate;
 use super::waiting::{Source, Waiting};
 use super::work::{Tiles, Unit};
 use super::workers::{Job, Stop, side_by_side};
-use crate::device::{Cpu, Processor};
+use crate::device::{Computing, Cpu, Processor};
 use crate::feature::Features;
 use crate::geometry::two_view::Verifier;
 use crate::matching::{Match, match_features};
@@ -155,21 +155,19 @@ impl Search<'_, '_> {
         match found {
             Err(error) if error.is_device_limit() => {
                 processor.note(format!("matching on the CPU: {error}"));
+                processor.count_computed(Computing::Cpu);
                 let on_cpu = Processor::from(Cpu::sequential());
                 pairs.iter().map(|(_, [a, b])| self.match_pair([a, b], &on_cpu)).collect()
             }
-            found => found,
+            found => {
+                processor.count_computed(Computing::Gpu);
+                found
+            }
         }
     }
 
     /// Verifies in a queue of one GPU what has come together, until nothing more comes.
-    fn verify_all(
-        &self,
-        stop: &Stop,
-        processor: &Processor,
-        cpu: &Cpu,
-        waiting: &Matched,
-    ) -> Result<()> {
+    fn verify_all(&self, stop: &Stop, processor: &Processor, cpu: &Cpu, waiting: &Matched) -> Result<()> {
         let mut own = processor.clone().with_cpu(cpu.clone());
         own.gpu = own.gpu.as_ref().map(|gpu| gpu.beside()).transpose()?;
         let verifier = self.verifier(&own)?;

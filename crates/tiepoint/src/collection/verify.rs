@@ -1,8 +1,8 @@
 //! Whether the matches of two photographs are of one scene: the geometry of two views.
 
+use super::Collection;
 use super::camera::Camera;
 use super::tile::{Outcome, VerifiedPair};
-use super::Collection;
 use crate::Result;
 use crate::device::Cpu;
 use crate::feature::{Features, Keypoint};

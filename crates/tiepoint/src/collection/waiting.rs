@@ -183,7 +183,10 @@ mod tests {
                 loop {
                     let found = waiting.take_many(stop);
                     let amount = Amount { pairs: found.len(), matches: found.len() * matches };
-                    assert!(amount.pairs <= MOST.pairs && amount.matches < MOST.matches + matches, "{amount:?}");
+                    assert!(
+                        amount.pairs <= MOST.pairs && amount.matches < MOST.matches + matches,
+                        "{amount:?}"
+                    );
                     let left = waiting.lock().amount();
                     assert!(left.pairs <= ROOM.pairs && left.matches < ROOM.matches + matches, "{left:?}");
                     if found.is_empty() {

@@ -4,7 +4,7 @@ use super::Features;
 use super::gpu::pipeline::is_of_memory;
 use super::sift::{GpuSift, Sift, SiftOptions};
 use super::surf::{GpuSurf, Surf, SurfOptions};
-use crate::device::{Cpu, Processor};
+use crate::device::{Computing, Cpu, Processor};
 use crate::image::{AnyView, ImageView};
 use crate::options::named;
 use crate::{Error, Result, for_any_view};
@@ -178,6 +178,7 @@ impl Finder {
                     self.on_cpu(image, mask)
                 }
                 found => {
+                    self.processor.count_computed(Computing::Gpu);
                     self.note_parts();
                     found
                 }
@@ -219,6 +220,7 @@ impl Finder {
         self.processor.collect_times();
         match found {
             Ok(found) => {
+                self.processor.count_computed(Computing::Gpu);
                 self.note_parts();
                 Some(found)
             }
@@ -231,6 +233,7 @@ impl Finder {
 
     fn on_cpu(&self, image: AnyView<'_>, mask: Option<ImageView<'_, u8>>) -> Result<Features> {
         let cpu = &self.processor.cpu;
+        self.processor.count_computed(Computing::Cpu);
         match &self.on_cpu {
             OnCpu::Sift(sift) => for_any_view!(image, view => sift.detect(view, mask, cpu)),
             OnCpu::Surf(surf) => for_any_view!(image, view => surf.detect(view, mask, cpu)),

@@ -1,6 +1,6 @@
 //! Images in a device's memory.
 
-use super::{Image, ImageView, Pixel, Size};
+use super::{AnyImage, Image, ImageView, Pixel, Size};
 use crate::device::gpu::{Buffer, Gpu};
 use crate::{Error, Result};
 use tiepoint_gpu::{Element, KernelSource};
@@ -220,6 +220,14 @@ impl AnyGpuImage {
             Self::U16(_) => PixelKind::U16,
             Self::F32(_) => PixelKind::F32,
         }
+    }
+
+    /// The pixels, when the device has finished.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when it failed.
+    pub fn download(&self) -> Result<AnyImage> {
+        for_any_gpu_image!(self, i => Ok(i.download()?.into()))
     }
 }
 

@@ -76,6 +76,20 @@ impl Configuration {
         Self::ALL.get(usize::try_from(code).ok()?).copied()
     }
 
+    /// Its name in words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Undefined => "undefined",
+            Self::Degenerate => "degenerate",
+            Self::Calibrated => "calibrated",
+            Self::Uncalibrated => "uncalibrated",
+            Self::Planar => "planar",
+            Self::Panoramic => "panoramic",
+            Self::PlanarOrPanoramic => "planar or panoramic",
+            Self::Watermark => "watermark",
+        }
+    }
+
     /// Whether the inliers are tie points of one scene.
     pub const fn is_verified(self) -> bool {
         match self {
@@ -275,7 +289,8 @@ impl Verifier {
         let searched: Vec<&Prepared> = prepared.iter().flatten().collect();
         let found = self.search_all(gpu, &searched)?;
         let mut found = found.into_iter();
-        let found: Vec<_> = prepared.iter().map(|p| p.as_ref().and_then(|p| Some((p, found.next()?)))).collect();
+        let found: Vec<_> =
+            prepared.iter().map(|p| p.as_ref().and_then(|p| Some((p, found.next()?)))).collect();
         Ok(cpu.map(pairs.len(), |i| match found[i] {
             None => TwoView::degenerate(0),
             Some((prepared, found)) => {

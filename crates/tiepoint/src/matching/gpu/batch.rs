@@ -91,11 +91,7 @@ impl GpuMatcher {
     /// As [`match_features`](Self::match_features) for options, for sides of different kinds, and for a device that fails;
     /// [`Error::Mismatch`] for a guided search, whose sides are not packed, and for features that were packed for another
     /// `same_sign`.
-    pub fn match_batch(
-        &self,
-        pairs: &[[&GpuPacked; 2]],
-        options: &MatchOptions,
-    ) -> Result<Vec<Vec<Match>>> {
+    pub fn match_batch(&self, pairs: &[[&GpuPacked; 2]], options: &MatchOptions) -> Result<Vec<Vec<Match>>> {
         let Batch { found, count, mut commands } = self.record_batch(pairs, options)?;
         self.landings.with(
             || Landing::new(&self.gpu),
@@ -123,9 +119,9 @@ impl GpuMatcher {
         }
         let most = |size: fn(&[&GpuPacked; 2]) -> usize| pairs.iter().map(size).max().unwrap_or(0);
         let capacity: usize = pairs.iter().map(|[a, _]| a.capacity).sum();
-        let cuts = pairs.iter().filter_map(|[a, b]| {
-            Some(self.cut(a.packed.as_ref()?.rows.side, b.packed.as_ref()?.rows.side))
-        });
+        let cuts = pairs
+            .iter()
+            .filter_map(|[a, b]| Some(self.cut(a.packed.as_ref()?.rows.side, b.packed.as_ref()?.rows.side)));
         let words = cuts.map(|cut| cut.found(cut.groups() as i128) as usize).max().unwrap_or(0);
         let neighbours: Buffer<u32> = self.gpu.buffer(words)?;
         let nearest: Buffer<u32> = self.gpu.buffer(most(|[a, b]| a.capacity + b.capacity) * FOUND)?;

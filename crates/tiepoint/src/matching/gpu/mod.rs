@@ -15,12 +15,12 @@ mod rows;
 
 pub use packed::GpuPacked;
 
+use super::guided;
 use super::guided::gpu::GuidedSearch;
 use super::nearest::gpu::{Form, GpuSearch, tensor};
 use super::nearest::{Best, NONE};
 use super::product::Distance;
 use super::{MAX_DIMENSION, Match, MatchOptions, Nearest, filtered, finished, kinds_differ};
-use super::guided;
 use crate::device::Scratch;
 use crate::device::gpu::{Api, Buffer, Commands, Gpu};
 use crate::feature::gpu::{GpuDescriptors, GpuFeatures};

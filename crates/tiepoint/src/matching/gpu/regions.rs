@@ -48,7 +48,8 @@ impl Kind {
             .define("VALUE", if self.floats { "f32" } else { "u8" })
             .define("DIMENSION", self.dimension)
             .define("WORDS", self.words())
-            .structure::<Side>().structure::<Cut>()
+            .structure::<Side>()
+            .structure::<Cut>()
             .text(include_str!("regions.h"))
     }
 

@@ -491,6 +491,11 @@ impl GpuAggregation {
         Ok(sums)
     }
 
+    /// What the cost looks up; it may be overwritten for another pair.
+    pub(in crate::stereo) fn table(&self) -> &Buffer<u8> {
+        &self.table
+    }
+
     pub(in crate::stereo) fn layout(&self) -> &Layout {
         &self.layout
     }

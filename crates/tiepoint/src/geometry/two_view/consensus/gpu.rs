@@ -202,7 +202,8 @@ impl GpuConsensus {
         self.gpu.run(&commands)?;
         self.done = self.gpu.mark()?;
         let words = self.found.numbers_at(&self.done, 0..KINDS.len() * pairs * FOUND)?;
-        let of = |kind: usize, pair: usize| read(KINDS[kind], &words[(kind * pairs + pair) * FOUND..][..FOUND]);
+        let of =
+            |kind: usize, pair: usize| read(KINDS[kind], &words[(kind * pairs + pair) * FOUND..][..FOUND]);
         let all = |i: usize| {
             let [(essential, a), (fundamental, b), (homography, c)] = [0, 1, 2].map(|kind| of(kind, i));
             FoundAll { essential, fundamental, homography, iterations: a + b + c }
@@ -325,12 +326,7 @@ impl Slots<'_> {
             let sampler = prepared.sampler(of.kind, most);
             let grades = sampler.until();
             of.until[..grades.len()].copy_from_slice(grades);
-            of.pair.copy_from_slice(&[
-                self.first as u32,
-                prepared.len() as u32,
-                grades.len() as u32,
-                most,
-            ]);
+            of.pair.copy_from_slice(&[self.first as u32, prepared.len() as u32, grades.len() as u32, most]);
             *of.key = sampler.key();
         }
     }
