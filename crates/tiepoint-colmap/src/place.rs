@@ -81,6 +81,6 @@ impl Unfinished {
                 _ => {}
             }
         }
-        fs::rename(self.path(), path).map_err(|e| Error::io(path, e))
+        self.0.take_place(path)
     }
 }

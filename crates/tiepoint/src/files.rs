@@ -42,7 +42,7 @@ fn replace(path: &Path, content: impl FnOnce(&mut BufWriter<File>) -> io::Result
     if let Some(before) = before {
         fs::set_permissions(&unfinished.path, before.permissions())?;
     }
-    fs::rename(&unfinished.path, &target)
+    unfinished.rename(&target)
 }
 
 fn fill(file: File, content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
@@ -51,13 +51,15 @@ fn fill(file: File, content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>
     writer.flush()
 }
 
-/// A file beside the place that it is to take, `.NAME.PROCESS-NUMBER.part`. It is removed when this goes out of scope; after a
-/// rename there is nothing left to remove. It is locked meanwhile: one that nobody holds is what a killed process left, and
+/// A file beside the place that it is to take, `.NAME.PROCESS-NUMBER.part`. It is removed when this goes out of scope, unless
+/// it has taken its place. It is locked meanwhile: one that nobody holds is what a killed process left, and
 /// [`remove_unfinished`] removes it.
 #[derive(Debug)]
 pub struct Unfinished {
     path: PathBuf,
     locked: File,
+    /// Whether it has taken its place: its name may be the next one's by now.
+    placed: bool,
 }
 
 impl Unfinished {
@@ -73,6 +75,21 @@ impl Unfinished {
     /// Where it lies.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Takes the place of `target`, in the same folder.
+    ///
+    /// # Errors
+    /// [`Error::Io`] with `target`.
+    pub fn take_place(self, target: impl AsRef<Path>) -> Result<()> {
+        let target = target.as_ref();
+        self.rename(target).map_err(|source| Error::io(target, source))
+    }
+
+    fn rename(mut self, target: &Path) -> io::Result<()> {
+        fs::rename(&self.path, target)?;
+        self.placed = true;
+        Ok(())
     }
 
     fn create(target: &Path) -> io::Result<Self> {
@@ -91,7 +108,7 @@ impl Unfinished {
                     let _ = locked.lock();
                     // Somebody who removes what killed processes left may have come between.
                     if is_at(&locked, &path)? {
-                        return Ok(Self { path, locked });
+                        return Ok(Self { path, locked, placed: false });
                     }
                 }
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
@@ -104,8 +121,10 @@ impl Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // Nothing can be done about a failure here, and after a rename failing is what is expected.
-        let _ = fs::remove_file(&self.path);
+        if !self.placed {
+            // Nothing can be done about a failure here.
+            let _ = fs::remove_file(&self.path);
+        }
     }
 }
 
