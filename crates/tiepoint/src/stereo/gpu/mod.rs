@@ -2,6 +2,7 @@
 //! back beside the work on others ([`slot`]).
 
 mod arrange;
+mod bands;
 mod flow;
 pub(in crate::stereo) mod lanes;
 mod plan;
@@ -10,6 +11,7 @@ mod slot;
 mod tests;
 mod worker;
 
+pub(super) use bands::disparities as in_bands;
 pub(super) use flow::Flow;
 pub(super) use worker::Worker;
 
