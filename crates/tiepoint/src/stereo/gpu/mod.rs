@@ -296,7 +296,8 @@ impl GpuStereo {
         let (arrange, mut commands) = (GpuArrange::new(&self.gpu)?, Commands::new());
         for (i, pair) in images.iter().enumerate() {
             for (image, view) in pair.iter().zip(&plan.views) {
-                arrange.copy(&mut commands, &GpuStack::from(*image), (&view.bytes, i))?;
+                let from = GpuStack::of(image, &mut commands)?;
+                arrange.copy(&mut commands, &from, (&view.bytes, i))?;
             }
         }
         for (mask, view) in masks.into_iter().zip(&plan.views) {
