@@ -10,7 +10,7 @@ from __future__ import annotations
 from . import errors, evaluate, filter, interop, io, raster, synth
 from ._calibration import Calibration, StereoCalibration
 from ._collection import Collection, CollectionOptions, VerifiedPair, collect
-from ._core import Device, Features
+from ._core import Device, DeviceArray, Features
 from ._core import devices as _devices
 from ._features import Sift, Surf
 from ._geometry import Estimate, Model, estimate, warp
@@ -37,6 +37,7 @@ __all__ = [
     "Collection",
     "CollectionOptions",
     "Device",
+    "DeviceArray",
     "DeviceError",
     "Disparities",
     "Error",

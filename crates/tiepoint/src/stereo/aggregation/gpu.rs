@@ -16,6 +16,10 @@
 //!
 //! Where lanes exchange no numbers (OpenCL on a CPU, and GPUs other than NVIDIA's) a row is walked by one lane.
 
+mod checkpoints;
+
+pub(in crate::stereo) use checkpoints::GpuBands;
+
 use super::{Cross, Directions, Horizontal, Knight, Star};
 use crate::{
     Error, Result,
@@ -25,12 +29,13 @@ use crate::{
         gpu::{GpuStack, Plane},
     },
     stereo::{
-        Paths, Penalties,
+        Paths, Penalties, StereoOptions,
         cost::gpu::CostKernel,
         gpu::lanes::{GROUP, covering, pixel_a_lane},
     },
 };
 use std::fmt::Write;
+use std::ops::Range;
 use tiepoint_gpu::{Info, Kernel, KernelSource};
 
 tiepoint_gpu::kernel! {
@@ -273,6 +278,20 @@ pub(in crate::stereo) struct GpuAggregationInput {
     pub(in crate::stereo) masked: bool,
 }
 
+impl GpuAggregationInput {
+    /// By the options.
+    pub(in crate::stereo) fn of(
+        options: &StereoOptions,
+        (size, images): (Size, usize),
+        greatest: u16,
+        masked: bool,
+    ) -> Self {
+        let StereoOptions { min_disparity, disparities, paths, .. } = *options;
+        let penalties = options.penalties();
+        Self { size, images, min_disparity, disparities, paths, penalties, greatest, masked }
+    }
+}
+
 /// The aggregation of pairs by one cost.
 #[derive(Clone, Debug)]
 pub(in crate::stereo) struct GpuAggregation {
@@ -326,7 +345,7 @@ impl Walks {
         gpu: &Gpu,
         (cost, input): (&CostKernel, &GpuAggregationInput),
         shape: &Shape<'_>,
-        passes: std::ops::Range<usize>,
+        passes: Range<usize>,
     ) -> Result<Self> {
         let program = gpu.program(&source(cost, input.masked, shape))?;
         Ok(Self {
@@ -353,76 +372,114 @@ impl Walks {
         (1..=WARPS).rev().map(|warps| warps * of_warp).find(fits)
     }
 
-    /// Puts a pass or two into a list.
+    /// Puts a pass or two of whole images into a list.
     fn record(
         &self,
         commands: &mut Commands,
         plan: &GpuAggregation,
-        (left, right): (&Buffer<u32>, &Buffer<u32>),
+        descriptors: (&Buffer<u32>, &Buffer<u32>),
         grey: &GpuStack<u8>,
         sums: &GpuSums,
     ) -> Result<()> {
-        let (gpu, input) = (&plan.gpu, &plan.input);
+        let (gpu, size, images) = (&plan.gpu, grey.size(), grey.count());
+        let penalties = &self.penalties(commands, plan, grey)?;
+        let walks = images * self.passes;
+        let groups = size.height.div_ceil(self.rows);
+        let boundary = &gpu.buffer::<u32>((walks * self.boundary_words(plan, size.width)).max(1))?;
+        let (tickets, progress) = (&gpu.buffer::<u32>(1)?, &gpu.buffer::<u32>(groups * walks)?);
+        commands.stage("aggregate");
+        commands.zero(tickets)?;
+        commands.zero(progress)?;
+        commands.zero(boundary)?;
+        let passes = self.first_pass..self.first_pass + self.passes;
+        let walk =
+            Walk { descriptors, penalties, boundary, tickets, progress, sums, passes, groups: 0..groups };
+        self.launch(commands, plan, (size, images), walk)
+    }
+
+    /// Words of the boundary of a walk: two buffers.
+    fn boundary_words(&self, plan: &GpuAggregation, width: usize) -> usize {
+        2 * width * self.steps.handed() * plan.layout.padded() / 2
+    }
+
+    /// Puts P2 of every direction at every pixel into a list.
+    fn penalties(
+        &self,
+        commands: &mut Commands,
+        plan: &GpuAggregation,
+        grey: &GpuStack<u8>,
+    ) -> Result<Buffer<u32>> {
         let (size, images) = (grey.size(), grey.count());
         let words = self.steps.steps.len();
-        let penalties = gpu.buffer::<u32>(size.area() * images * 2 * words)?;
+        let penalties = plan.gpu.buffer::<u32>(size.area() * images * 2 * words)?;
         let (across, groups) = covering(size, images);
+        let arguments = PenaltyMap {
+            to: &penalties,
+            grey: grey.buffer(),
+            table: &plan.p2,
+            grey_plane: grey.plane(),
+            words: words as i32,
+            across,
+        };
         commands.stage("penalties");
-        commands.launch(
-            &self.penalties,
-            groups,
-            PenaltyMap {
-                to: &penalties,
-                grey: grey.buffer(),
-                table: &plan.p2,
-                grey_plane: grey.plane(),
-                words: words as i32,
-                across,
-            },
-        )?;
-        let walks = images * self.passes;
-        let rows_groups = size.height.div_ceil(self.rows) * walks;
-        let boundary = walks * 2 * size.width * self.steps.handed() * plan.layout.padded() / 2;
-        let boundary = gpu.buffer::<u32>(boundary.max(1))?;
-        let (tickets, progress) = (gpu.buffer::<u32>(1)?, gpu.buffer::<u32>(rows_groups)?);
-        commands.stage("aggregate");
-        commands.zero(&tickets)?;
-        commands.zero(&progress)?;
-        commands.zero(&boundary)?;
+        commands.launch(&self.penalties, groups, arguments)?;
+        Ok(penalties)
+    }
+
+    fn launch(
+        &self,
+        commands: &mut Commands,
+        plan: &GpuAggregation,
+        (size, images): (Size, usize),
+        walk: Walk<'_>,
+    ) -> Result<()> {
+        let Walk { descriptors: (left, right), penalties, boundary, tickets, progress, sums, passes, groups } =
+            walk;
+        let (input, walks) = (&plan.input, images * passes.len());
         let twice = |value: u32| value << 16 | value;
         let greatest = u32::from(input.greatest);
-        commands.launch(
-            &self.aggregate,
-            [rows_groups.min(self.groups), 1, 1],
-            Aggregate {
-                sums_out: &sums.words,
-                tickets: &tickets,
-                boundary: &boundary,
-                progress: &progress,
-                left,
-                right,
-                penalties: &penalties,
-                table: &plan.table,
-                sum_words: (size.area() * images * plan.layout.sum_words()) as u64,
-                boundary_words: boundary.len() as u64,
-                descriptor_words: (size.area() * images * plan.planes) as u64,
-                penalty_words: penalties.len() as u64,
-                table_bytes: plan.table.len() as u64,
-                width: size.width as i32,
-                height: size.height as i32,
-                images: images as i32,
-                passes: self.passes as i32,
-                first_pass: self.first_pass as i32,
-                rows_groups: rows_groups as i32,
-                min_disparity: input.min_disparity,
-                disparities: input.disparities as i32,
-                p1: twice(input.penalties.p1.into()),
-                far: twice(greatest + u32::from(input.penalties.p2)),
-                greatest,
-            },
-        )?;
-        Ok(())
+        let arguments = Aggregate {
+            sums_out: &sums.words,
+            tickets,
+            boundary,
+            progress,
+            left,
+            right,
+            penalties,
+            table: &plan.table,
+            sum_words: (size.area() * images * plan.layout.sum_words()) as u64,
+            boundary_words: boundary.len() as u64,
+            descriptor_words: (size.area() * images * plan.planes) as u64,
+            penalty_words: penalties.len() as u64,
+            table_bytes: plan.table.len() as u64,
+            width: size.width as i32,
+            height: size.height as i32,
+            images: images as i32,
+            passes: passes.len() as i32,
+            first_pass: passes.start as i32,
+            rows_groups: (groups.end * walks) as i32,
+            min_disparity: input.min_disparity,
+            disparities: input.disparities as i32,
+            p1: twice(input.penalties.p1.into()),
+            far: twice(greatest + u32::from(input.penalties.p2)),
+            greatest,
+        };
+        Ok(commands.launch(&self.aggregate, [(groups.len() * walks).min(self.groups), 1, 1], arguments)?)
     }
+}
+
+/// What some passes walk over.
+struct Walk<'a> {
+    descriptors: (&'a Buffer<u32>, &'a Buffer<u32>),
+    penalties: &'a Buffer<u32>,
+    boundary: &'a Buffer<u32>,
+    /// The number of the first group of rows of all passes.
+    tickets: &'a Buffer<u32>,
+    progress: &'a Buffer<u32>,
+    sums: &'a GpuSums,
+    passes: Range<usize>,
+    /// Groups of rows of a pass.
+    groups: Range<usize>,
 }
 
 impl GpuAggregation {

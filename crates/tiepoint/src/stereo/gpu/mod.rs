@@ -2,6 +2,7 @@
 //! back beside the work on others ([`slot`]).
 
 mod arrange;
+mod bands;
 mod flow;
 pub(in crate::stereo) mod lanes;
 mod plan;
@@ -10,6 +11,7 @@ mod slot;
 mod tests;
 mod worker;
 
+pub(super) use bands::disparities as in_bands;
 pub(super) use flow::Flow;
 pub(super) use worker::Worker;
 
@@ -294,7 +296,8 @@ impl GpuStereo {
         let (arrange, mut commands) = (GpuArrange::new(&self.gpu)?, Commands::new());
         for (i, pair) in images.iter().enumerate() {
             for (image, view) in pair.iter().zip(&plan.views) {
-                arrange.copy(&mut commands, &GpuStack::from(*image), (&view.bytes, i))?;
+                let from = GpuStack::of(image, &mut commands)?;
+                arrange.copy(&mut commands, &from, (&view.bytes, i))?;
             }
         }
         for (mask, view) in masks.into_iter().zip(&plan.views) {
