@@ -2,8 +2,9 @@
 //!
 //! A [`Report`] is a title and [`Section`]s; a section is text, figures and [`View`]s: [`MatchesView`] shows two pictures
 //! and their matches, [`RegistrationView`] one picture on the pixels of another, [`DisparityView`] disparities, why some
-//! are missing, and their points in space, [`CollectionView`] many photographs and which of them match. The file stands alone: script, style, pictures and data are inside, a
-//! content security policy forbids every request, and a reader without JavaScript sees still pictures and the figures.
+//! are missing, and their points in space, [`CollectionView`] many photographs and which of them match; [`CollectionPage`]
+//! is the whole page of a work folder. The file stands alone: script, style, pictures and data are inside, a content
+//! security policy forbids every request, and a reader without JavaScript sees still pictures and the figures.
 //!
 //! **The file.** Pictures are JPEG in the still pictures, which are SVG; the script takes them from there. Columns of
 //! numbers and maps are little-endian, deflated and written in base 64 (`block`). [`Report::html`] reduces pictures,
@@ -20,6 +21,7 @@ mod page;
 mod picture;
 mod registration;
 mod still;
+mod work_folder;
 
 pub use collection::{CollectionImage, CollectionPair, CollectionView, Tried};
 pub use colour::{Rgb, VIRIDIS, at as colour_at};
@@ -28,6 +30,7 @@ pub use matches::{KeypointMatch, MatchesView};
 pub use page::{Report, Section, View};
 pub use picture::Picture;
 pub use registration::{Arrow, RegistrationView};
+pub use work_folder::CollectionPage;
 
 /// The file may not be larger unless asked for: 20 MB.
 pub const DEFAULT_LIMIT: usize = 20_000_000;

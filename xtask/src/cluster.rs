@@ -2,7 +2,7 @@
 
 use crate::prepare::Variables;
 use crate::python_package::{built, python};
-use crate::{Result, succeed, wheels, workspace};
+use crate::{Result, pip, succeed, workspace};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ const PACKAGES: [&str; 3] = ["ray==2.60.0", "numpy>=2.0", "pytest==9.2.0"];
 /// The folder of the packages, fetched if missing.
 pub(crate) fn prepare() -> Result<PathBuf> {
     let home = workspace().join("target/cluster/packages");
-    wheels::unpack(&PACKAGES, &[], &home)?;
+    pip::unpack(&PACKAGES, &[], &home)?;
     home.canonicalize().map_err(|e| format!("{}: {e}", home.display()))
 }
 

@@ -12,15 +12,15 @@ mod debian;
 mod deny;
 mod nvrtc;
 mod opencl;
+mod opencv_python;
 mod package;
 mod parity;
+mod pip;
 mod prepare;
-mod python;
 mod python_package;
 mod report;
 mod test;
 mod wheel;
-mod wheels;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};

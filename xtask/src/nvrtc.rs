@@ -1,6 +1,6 @@
 //! NVRTC, which compiles kernels for CUDA without a card: NVIDIA's wheel, unpacked below the target folder.
 
-use crate::{Result, wheels, workspace};
+use crate::{Result, pip, workspace};
 use std::path::PathBuf;
 
 /// The wheel, and where its libraries lie in it.
@@ -14,7 +14,7 @@ pub(crate) fn prepare() -> Result<PathBuf> {
     }
     let home = workspace().join("target/nvrtc");
     let folder = home.join(LIBRARIES);
-    wheels::unpack(&[WHEEL], &["--no-deps"], &home)
+    pip::unpack(&[WHEEL], &["--no-deps"], &home)
         .map_err(|e| format!("no NVRTC: {e} (or TIEPOINT_NVRTC may name the folder of libnvrtc.so)"))?;
     folder.canonicalize().map_err(|e| format!("{}: {e}", folder.display()))
 }

@@ -1,7 +1,7 @@
 //! `cargo xtask parity`: how near the command's SIFT is to OpenCV's on photographs, and whose matches fit the
 //! true homographies better, as Markdown tables. It fails when a bar is missed.
 
-use crate::{Result, data_folder, python::python, workspace};
+use crate::{Result, data_folder, opencv_python::python, workspace};
 use std::process::Command;
 
 /// Builds the command, optimised, and compares.

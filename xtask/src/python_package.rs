@@ -1,7 +1,7 @@
 //! The Python package, built as `cargo test` has left the library: its tests, and its types.
 
 use crate::prepare::Variables;
-use crate::{Result, succeed, wheels, workspace};
+use crate::{Result, pip, succeed, workspace};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -26,7 +26,7 @@ pub(crate) fn prepare() -> Result<PathBuf> {
         return Err("python3 is older than 3.11".into());
     }
     let home = workspace().join("target/python/packages");
-    wheels::unpack(&PACKAGES, &[], &home)?;
+    pip::unpack(&PACKAGES, &[], &home)?;
     home.canonicalize().map_err(|e| format!("{}: {e}", home.display()))
 }
 
@@ -42,10 +42,15 @@ pub(crate) fn run() -> Result<()> {
 pub(crate) fn test(packages: &Path, node: bool, variables: &Variables) -> Result<()> {
     let started = Instant::now();
     let package = lay_out()?;
-    let command = built("tiepoint").canonicalize().map_err(|e| format!("the command: {e}"))?;
+    let program = |name: &str| {
+        let path = built(&format!("{name}{}", std::env::consts::EXE_SUFFIX));
+        path.canonicalize().map_err(|e| format!("{}: {e}", path.display()))
+    };
+    let (command, quick_start) = (program("tiepoint")?, program("examples/quick_start")?);
     let run = |module: &[&str]| {
         let mut python = python(&[&package, packages], module)?;
-        python.envs(variables.iter().cloned()).env("TIEPOINT", &command).env("TIEPOINT_REQUIRE_COMMAND", "1");
+        python.envs(variables.iter().cloned()).env("TIEPOINT", &command);
+        python.env("TIEPOINT_QUICK_START", &quick_start).env("TIEPOINT_REQUIRE_COMMAND", "1");
         succeed(&mut python)
     };
     run(&["pytest", "--quiet", "-p", "no:cacheprovider"])?;
@@ -76,7 +81,7 @@ pub(crate) fn built(name: &str) -> PathBuf {
 fn lay_out() -> Result<PathBuf> {
     let mut build = Command::new(env!("CARGO"));
     // Of the workspace: packages alone would be built anew, with fewer features of what they depend on.
-    build.args(["build", "--quiet", "--workspace", "--lib", "--bins"]);
+    build.args(["build", "--quiet", "--workspace", "--lib", "--bins", "--example", "quick_start"]);
     succeed(build.current_dir(workspace()))?;
     let home = workspace().join("target/python/package");
     let package = home.join("tiepoint");

@@ -4,7 +4,7 @@
 //! keeps to Python's stable interface: one wheel for 3.11 and newer. Both are checked here, and the tests run on the wheel as
 //! it is installed.
 
-use crate::{Result, python_package, succeed, wheels, workspace};
+use crate::{Result, pip, python_package, succeed, workspace};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,7 +19,7 @@ const LARGEST: u64 = 15_000_000;
 pub(crate) fn wheel() -> Result<()> {
     let folder = workspace().join("target/python");
     let tools = folder.join("tools");
-    wheels::unpack(&TOOLS, &[], &tools)?;
+    pip::unpack(&TOOLS, &[], &tools)?;
     let tools = tools.canonicalize().map_err(|e| format!("{}: {e}", tools.display()))?;
     let dist = folder.join("dist");
     if dist.exists() {
@@ -42,7 +42,7 @@ pub(crate) fn wheel() -> Result<()> {
     if installed.exists() {
         fs::remove_dir_all(&installed).map_err(|e| format!("{}: {e}", installed.display()))?;
     }
-    wheels::unpack(&[&wheel.to_string_lossy()], &["--no-deps"], &installed)?;
+    pip::unpack(&[&wheel.to_string_lossy()], &["--no-deps"], &installed)?;
     succeed(&mut python_package::python(
         &[&installed, &packages],
         &["pytest", "--quiet", "-p", "no:cacheprovider"],

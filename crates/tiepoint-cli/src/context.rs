@@ -70,18 +70,21 @@ impl Context {
         Ok(context)
     }
 
-    /// All devices, the first of which has the threads.
+    /// All devices; the threads belong to the first.
     pub(crate) fn processors(&self) -> Vec<Processor> {
         std::iter::once(&self.processor).chain(&self.others).cloned().collect()
     }
 
-    /// The device's name for reports.
-    pub(crate) fn device(&self) -> String {
-        let name = |p: &Processor| {
-            let gpu = p.gpu.as_ref().map(|gpu| format!("{}:{}", gpu.info().api, gpu.info().index));
-            gpu.unwrap_or_else(|| "cpu".to_owned())
-        };
-        std::iter::once(&self.processor).chain(&self.others).map(name).collect::<Vec<_>>().join(",")
+    /// For reports: what has computed since it was asked last. Work without a GPU form is the CPU's.
+    pub(crate) fn take_device(&self) -> String {
+        let all = std::iter::once(&self.processor).chain(&self.others);
+        let mut names: Vec<String> = Vec::new();
+        for name in all.flat_map(Processor::take_computed) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        if names.is_empty() { "cpu".to_owned() } else { names.join(",") }
     }
 
     /// Prints a line for people on stdout; not with --json or --quiet.
@@ -135,7 +138,7 @@ impl Context {
     }
 }
 
-/// How many threads are wanted.
+/// The number of threads asked for, at most 1024; by default one a core.
 fn threads(global: &GlobalArguments) -> usize {
     let cores = || std::thread::available_parallelism().map_or(1, usize::from);
     global.threads.map_or_else(cores, usize::from).min(1024)

@@ -186,6 +186,11 @@ impl Bound {
             )));
         }
         let memory = &buffer.memory;
+        if access != Access::Read && memory.is_foreign() {
+            return Err(Error::Usage(format!(
+                "kernel {kernel}: `{name}` is written, and is memory of other programs, which is only read"
+            )));
+        }
         let clashes = |other: Access| access != Access::Read || other != Access::Read;
         if self.buffers.iter().any(|(m, other)| Arc::ptr_eq(m, memory) && clashes(*other)) {
             return Err(Error::Usage(format!(

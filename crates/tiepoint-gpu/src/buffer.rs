@@ -1,23 +1,53 @@
 //! Memory of the device, and host memory from which a device can fetch by itself.
 
-use crate::driver::{Driver, Raw};
+use crate::driver::{Driver, DriverMark, Raw};
 use crate::element::{bytes, bytes_mut};
+use crate::foreign::Keeper;
 use crate::{DeviceId, Element, Error, Gpu, Mark, Result};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Freed memory by its size, kept for the next buffer of that size. All work runs in one queue, so memory can be reused
 /// while commands that use it are still waiting: the new owner's come after them. Transfers in other queues wait for
-/// marks.
+/// marks. What other programs were told of is kept apart until they have done with it.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     free: Mutex<BTreeMap<usize, Vec<Raw>>>,
+    lent: Mutex<Lent>,
+}
+
+/// Memory that was freed, but that other programs' work may still read. Work that they put into their streams before is
+/// found out by an event behind everything that the device has been given. That is not made when memory is freed, which
+/// happens at any time, also while a thread records a graph, but when the memory is asked for.
+#[derive(Debug, Default)]
+struct Lent {
+    /// Freed since the last event.
+    fresh: Vec<Loan>,
+    /// Freed before an event, the oldest first.
+    marked: VecDeque<(Arc<dyn DriverMark>, Vec<Loan>)>,
+}
+
+/// Memory that others may still read.
+#[derive(Debug)]
+enum Loan {
+    /// Ours, and its bytes.
+    Ours(Raw, usize),
+    /// Of a third program.
+    Theirs(Keeper),
 }
 
 impl Pool {
-    fn take(&self, bytes: usize) -> Option<Raw> {
+    fn take(&self, bytes: usize, driver: &dyn Driver) -> Option<Raw> {
+        self.pop(bytes).or_else(|| {
+            self.settle(driver);
+            self.pop(bytes)
+        })
+    }
+
+    fn pop(&self, bytes: usize) -> Option<Raw> {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
         free.get_mut(&bytes)?.pop()
     }
@@ -27,19 +57,60 @@ impl Pool {
         free.entry(bytes).or_default().push(memory);
     }
 
-    /// Gives everything back to the driver.
+    fn lend(&self, loan: Loan) {
+        self.lent().fresh.push(loan);
+    }
+
+    fn lent(&self) -> MutexGuard<'_, Lent> {
+        self.lent.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes back what others have done with. Where the driver does not tell, they keep it.
+    pub(crate) fn settle(&self, driver: &dyn Driver) {
+        let mut lent = self.lent();
+        if !lent.fresh.is_empty()
+            && let Ok(mark) = driver.mark_everything()
+        {
+            let fresh = std::mem::take(&mut lent.fresh);
+            lent.marked.push_back((mark, fresh));
+        }
+        let is_done = |(mark, _): &(Arc<dyn DriverMark>, _)| driver.is_done(mark.as_ref()).unwrap_or(false);
+        let mut settled = Vec::new();
+        while lent.marked.front().is_some_and(is_done) {
+            settled.extend(lent.marked.pop_front().into_iter().flat_map(|(_, loans)| loans));
+        }
+        // Owners are dropped without the lock: they belong to others, who may do anything.
+        drop(lent);
+        for loan in settled {
+            match loan {
+                Loan::Ours(raw, bytes) => self.keep(bytes, raw),
+                Loan::Theirs(owner) => drop(owner),
+            }
+        }
+    }
+
+    /// Gives everything back to the driver, once others have done with it.
     pub(crate) fn clear(&self, driver: &dyn Driver) {
-        let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::take(&mut *free).into_values().flatten().for_each(|m| driver.free(m));
+        self.settle(driver);
+        let marked: Vec<_> = self.lent().marked.iter().map(|(mark, _)| mark.clone()).collect();
+        // A device that fails here has no work left that could use the memory.
+        marked.iter().for_each(|mark| drop(driver.wait(mark.as_ref())));
+        self.settle(driver);
+        let free = std::mem::take(&mut *self.free.lock().unwrap_or_else(PoisonError::into_inner));
+        free.into_values().flatten().for_each(|memory| driver.free(memory));
     }
 }
 
-/// A piece of the device's memory, which returns to the pool when its last owner is dropped.
+/// A piece of the device's memory: of this crate, which returns to the pool when its last owner is dropped, or of others.
 #[derive(Debug)]
 pub(crate) struct Memory {
     gpu: Gpu,
     pub(crate) raw: Raw,
     bytes: usize,
+    /// Others know its address.
+    shared: AtomicBool,
+    /// Who allocated it, where that was not this crate.
+    owner: Option<Keeper>,
 }
 
 impl Memory {
@@ -52,7 +123,7 @@ impl Memory {
     fn new(gpu: &Gpu, bytes: usize) -> Result<Self> {
         let bytes = Self::rounded(bytes);
         let driver = gpu.driver();
-        let raw = match gpu.pool().take(bytes) {
+        let raw = match gpu.pool().take(bytes, driver) {
             Some(raw) => raw,
             None => driver.allocate(bytes).or_else(|error| {
                 // Memory in the pool may be what is missing.
@@ -61,17 +132,54 @@ impl Memory {
                 driver.allocate(bytes).map_err(|_| error)
             })?,
         };
-        Ok(Self { gpu: gpu.clone(), raw, bytes })
+        Ok(Self { gpu: gpu.clone(), raw, bytes, shared: AtomicBool::new(false), owner: None })
+    }
+
+    /// Memory that `owner` keeps.
+    pub(crate) fn foreign(gpu: &Gpu, raw: Raw, bytes: usize, owner: Keeper) -> Self {
+        Self { gpu: gpu.clone(), raw, bytes, shared: AtomicBool::new(false), owner: Some(owner) }
     }
 
     pub(crate) fn device(&self) -> &DeviceId {
         self.gpu.id()
     }
+
+    /// Tells others the address.
+    pub(crate) fn share(&self) -> Result<u64> {
+        let address = self.gpu.driver().address(self.raw)?;
+        self.shared.store(true, Ordering::Relaxed);
+        Ok(address)
+    }
+
+    /// Whether it belongs to others, and is only read.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.owner.is_some()
+    }
+
+    /// Fails for memory of others.
+    pub(crate) fn check_writable(&self) -> Result<()> {
+        match self.is_foreign() {
+            false => Ok(()),
+            true => Err(Error::Usage("memory of other programs is only read, never written".into())),
+        }
+    }
 }
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        self.gpu.pool().keep(self.bytes, self.raw);
+        let (pool, shared) = (self.gpu.pool(), self.shared.load(Ordering::Relaxed));
+        match self.owner.take() {
+            None if shared => pool.lend(Loan::Ours(self.raw, self.bytes)),
+            None => pool.keep(self.bytes, self.raw),
+            Some(owner) => {
+                // Our own work must have read it. A device that fails has none left.
+                let driver = self.gpu.driver();
+                let _ = driver.mark().and_then(|mark| driver.wait(mark.as_ref()));
+                if shared {
+                    pool.lend(Loan::Theirs(owner));
+                }
+            }
+        }
     }
 }
 
@@ -88,6 +196,11 @@ impl<T: Element> Buffer<T> {
         let bytes = len.checked_mul(size_of::<T>()).filter(|&b| isize::try_from(b).is_ok());
         let bytes = bytes.ok_or_else(|| Error::Usage(format!("a buffer of {len} numbers exceeds memory")))?;
         Ok(Self { memory: Arc::new(Memory::new(gpu, bytes)?), len, element: PhantomData })
+    }
+
+    /// Numbers in memory of others.
+    pub(crate) fn over(memory: Memory, len: usize) -> Self {
+        Self { memory: Arc::new(memory), len, element: PhantomData }
     }
 
     /// Bytes of the device's memory that `len` numbers take: somewhat more than they have, so that buffers of similar
@@ -121,9 +234,10 @@ impl<T: Element> Buffer<T> {
     /// Writes `data` from the number `first` on. The data may be changed as soon as this returns.
     ///
     /// # Errors
-    /// [`Error::Usage`] beyond the end, [`Error::Driver`].
+    /// [`Error::Usage`] beyond the end and for memory of others, [`Error::Driver`].
     pub fn write(&self, first: usize, data: &[T]) -> Result<()> {
         let offset = self.range(first, data.len())?;
+        self.memory.check_writable()?;
         match data.is_empty() {
             true => Ok(()),
             false => self.gpu().driver().write(self.memory.raw, offset, bytes(data)),

@@ -13,6 +13,15 @@ pub(crate) enum Argument {
     Values(Block),
 }
 
+/// Where rows lie, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rows {
+    /// The first.
+    pub(crate) offset: usize,
+    /// From the start of a row to the start of the next.
+    pub(crate) pitch: usize,
+}
+
 /// One piece of work.
 #[derive(Clone, Debug)]
 pub(crate) enum Command {
@@ -33,6 +42,15 @@ pub(crate) enum Command {
         to: Arc<Memory>,
         to_offset: usize,
         bytes: usize,
+    },
+    /// Rows that lie apart, all in bytes.
+    CopyRows {
+        from: Arc<Memory>,
+        from_at: Rows,
+        to: Arc<Memory>,
+        to_at: Rows,
+        row: usize,
+        rows: usize,
     },
     Upload {
         from: Arc<PinnedMemory>,
@@ -55,7 +73,11 @@ impl Command {
         match self {
             Self::Launch { .. } => 1,
             Self::Together(lists) => lists.iter().flatten().map(Self::launches).sum(),
-            Self::Zero { .. } | Self::Copy { .. } | Self::Upload { .. } | Self::Download { .. } => 0,
+            Self::Zero { .. }
+            | Self::Copy { .. }
+            | Self::CopyRows { .. }
+            | Self::Upload { .. }
+            | Self::Download { .. } => 0,
         }
     }
 }
@@ -143,6 +165,7 @@ impl Commands {
     /// [`Error::Usage`] when it lies on another device than the commands before.
     pub fn zero<T: Element>(&mut self, buffer: &Buffer<T>) -> Result<()> {
         self.belongs(buffer.memory.device())?;
+        buffer.memory.check_writable()?;
         if !buffer.is_empty() {
             self.list.push(Command::Zero { memory: buffer.memory.clone(), bytes: buffer.bytes() });
         }
@@ -161,6 +184,7 @@ impl Commands {
     ) -> Result<()> {
         self.belongs(from.memory.device())?;
         self.belongs(to.memory.device())?;
+        to.memory.check_writable()?;
         if from_first.saturating_add(len) > from.len() || to_first.saturating_add(len) > to.len() {
             return Err(Error::Usage(format!(
                 "a copy of {len} numbers from {from_first} of {} to {to_first} of {} leaves a buffer",
@@ -180,6 +204,50 @@ impl Commands {
         Ok(())
     }
 
+    /// Copies `rows` rows of `row` numbers, whose starts lie `pitch` numbers apart; given are buffers, first numbers and
+    /// pitches. The two places must not overlap.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when rows leave a buffer or overlap each other, or as [`copy`](Self::copy).
+    pub fn copy_rows<T: Element>(
+        &mut self,
+        (from, from_first, from_pitch): (&Buffer<T>, usize, usize),
+        (to, to_first, to_pitch): (&Buffer<T>, usize, usize),
+        [row, rows]: [usize; 2],
+    ) -> Result<()> {
+        self.belongs(from.memory.device())?;
+        self.belongs(to.memory.device())?;
+        to.memory.check_writable()?;
+        if row == 0 || rows == 0 {
+            return Ok(());
+        }
+        let inside = |buffer: &Buffer<T>, first: usize, pitch: usize| {
+            let end = pitch.checked_mul(rows - 1).and_then(|n| n.checked_add(row)?.checked_add(first));
+            pitch >= row && end.is_some_and(|end| end <= buffer.len())
+        };
+        if !inside(from, from_first, from_pitch) || !inside(to, to_first, to_pitch) {
+            return Err(Error::Usage(format!(
+                "{rows} rows of {row} numbers, {from_pitch} and {to_pitch} apart, overlap or leave a buffer: from {from_first} \
+                 of {} to {to_first} of {}",
+                from.len(),
+                to.len()
+            )));
+        }
+        let at = |first: usize, pitch: usize| Rows {
+            offset: first * size_of::<T>(),
+            pitch: pitch * size_of::<T>(),
+        };
+        self.list.push(Command::CopyRows {
+            from: from.memory.clone(),
+            from_at: at(from_first, from_pitch),
+            to: to.memory.clone(),
+            to_at: at(to_first, to_pitch),
+            row: row * size_of::<T>(),
+            rows,
+        });
+        Ok(())
+    }
+
     /// Fills a buffer from host memory, which is read when the work is run.
     ///
     /// # Errors
@@ -187,6 +255,7 @@ impl Commands {
     pub fn upload<T: Element>(&mut self, from: &Pinned<T>, to: &Buffer<T>) -> Result<()> {
         self.belongs(from.memory.device())?;
         self.belongs(to.memory.device())?;
+        to.memory.check_writable()?;
         Self::fits(from.len(), to.len())?;
         self.list.push(Command::Upload {
             from: from.memory.clone(),

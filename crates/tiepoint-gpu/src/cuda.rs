@@ -1,6 +1,7 @@
 //! The CUDA driver, with NVRTC as its compiler.
 #![expect(unsafe_code, reason = "a driver is foreign code")]
 
+mod foreign;
 mod library;
 mod nvrtc;
 
@@ -13,7 +14,7 @@ use cudarc::driver::sys::{self, CUresult};
 use library::{call, check, error, start};
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ptr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 fn count() -> Result<u32> {
     let mut count = 0;
@@ -180,12 +181,9 @@ impl Cuda {
     }
 
     fn mark_in(&self, stream: sys::CUstream) -> Result<Arc<dyn DriverMark>> {
-        let mut mark = CudaMark { event: ptr::null_mut(), stream: self.stream.clone() };
-        // SAFETY: writes one handle, which is recorded in the context where it was made.
-        unsafe {
-            call!(cuEventCreate(&raw mut mark.event, 0))?;
-            call!(cuEventRecord(mark.event, stream))?;
-        }
+        let mark = CudaMark::new(&self.stream, 0)?;
+        // SAFETY: the event is recorded in the context where it was made.
+        unsafe { call!(cuEventRecord(mark.event, stream)) }?;
         Ok(Arc::new(mark))
     }
 
@@ -205,6 +203,27 @@ impl Cuda {
                     *bytes,
                     stream
                 )),
+                Command::CopyRows { from, from_at, to, to_at, row, rows } => {
+                    let copy = sys::CUDA_MEMCPY2D {
+                        srcXInBytes: 0,
+                        srcY: 0,
+                        srcHost: ptr::null(),
+                        srcArray: ptr::null_mut(),
+                        dstXInBytes: 0,
+                        dstY: 0,
+                        dstHost: ptr::null_mut(),
+                        dstArray: ptr::null_mut(),
+                        srcMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+                        srcDevice: from.raw.0 + from_at.offset as u64,
+                        srcPitch: from_at.pitch,
+                        dstMemoryType: sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+                        dstDevice: to.raw.0 + to_at.offset as u64,
+                        dstPitch: to_at.pitch,
+                        WidthInBytes: *row,
+                        Height: *rows,
+                    };
+                    call!(cuMemcpy2DAsync_v2(&raw const copy, stream))
+                }
                 Command::Upload { from, to, bytes } => {
                     call!(cuMemcpyHtoDAsync_v2(to.raw.0, from.start.cast(), *bytes, stream))
                 }
@@ -228,6 +247,7 @@ impl Cuda {
     fn capture(&self, commands: &[Command]) -> Result<sys::CUgraph> {
         let (mut graph, mut stream, mut second) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
         let mode = sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
+        let _recording = foreign::RECORDING.read().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the stream is nobody else's; a capture that was begun is ended whatever happens between.
         unsafe {
             let flags = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32;
@@ -423,6 +443,42 @@ impl Driver for Cuda {
         // SAFETY: the stream is ours.
         unsafe { call!(cuStreamSynchronize(self.stream.stream)) }
     }
+
+    fn is_done(&self, mark: &dyn DriverMark) -> Result<bool> {
+        self.stream.enter()?;
+        // SAFETY: the event was recorded when the mark was made.
+        match unsafe { sys::cuEventQuery(event(mark)?) } {
+            CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            other => check("cuEventQuery", other).map(|()| true),
+        }
+    }
+
+    fn mark_everything(&self) -> Result<Arc<dyn DriverMark>> {
+        foreign::mark_everything(&self.stream)
+    }
+
+    fn stream(&self) -> Result<u64> {
+        Ok(self.stream.stream as u64)
+    }
+
+    fn address(&self, memory: Raw) -> Result<u64> {
+        Ok(memory.0)
+    }
+
+    fn foreign(&self, address: u64, bytes: usize) -> Result<Raw> {
+        foreign::check(&self.stream, &self.info, address, bytes)?;
+        Ok(Raw(address))
+    }
+
+    fn wait_for(&self, stream: u64) -> Result<()> {
+        self.stream.enter()?;
+        foreign::order(&self.stream, stream as sys::CUstream, self.stream.stream)
+    }
+
+    fn signal(&self, stream: u64) -> Result<()> {
+        self.stream.enter()?;
+        foreign::order(&self.stream, self.stream.stream, stream as sys::CUstream)
+    }
 }
 
 #[derive(Debug)]
@@ -490,6 +546,16 @@ impl DriverKernel for CudaKernel {
 struct CudaMark {
     event: sys::CUevent,
     stream: Arc<Stream>,
+}
+
+impl CudaMark {
+    /// An event of the current context.
+    fn new(stream: &Arc<Stream>, flags: u32) -> Result<Self> {
+        let mut event = ptr::null_mut();
+        // SAFETY: writes one handle.
+        unsafe { call!(cuEventCreate(&raw mut event, flags)) }?;
+        Ok(Self { event, stream: stream.clone() })
+    }
 }
 
 // SAFETY: events may be used from any thread.

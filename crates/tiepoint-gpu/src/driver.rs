@@ -80,6 +80,21 @@ pub(crate) trait Driver: Debug + Send + Sync {
     /// `None` where the driver has nothing better than the commands one by one.
     fn graph(&self, commands: &[Command]) -> Result<Option<Arc<dyn DriverGraph>>>;
     fn finish(&self) -> Result<()>;
+
+    /// Whether the mark's point has been reached.
+    fn is_done(&self, mark: &dyn DriverMark) -> Result<bool>;
+    /// The point after all work that anyone has given the device so far, in whatever stream.
+    fn mark_everything(&self) -> Result<Arc<dyn DriverMark>>;
+    /// The queue's handle, for other programs of the same process; an error where handles mean nothing to them.
+    fn stream(&self) -> Result<u64>;
+    /// The address of memory, likewise.
+    fn address(&self, memory: Raw) -> Result<u64>;
+    /// Memory that others allocated on this device: fails where it lies elsewhere.
+    fn foreign(&self, address: u64, bytes: usize) -> Result<Raw>;
+    /// What is put into the queue from now on waits for what a stream of others was given so far.
+    fn wait_for(&self, stream: u64) -> Result<()>;
+    /// What is put into a stream of others from now on waits for what the queue was given so far.
+    fn signal(&self, stream: u64) -> Result<()>;
 }
 
 /// The error of a driver that is given what another one made.

@@ -42,6 +42,7 @@ pub mod dialect;
 mod driver;
 mod element;
 mod error;
+mod foreign;
 mod ieee;
 mod opencl;
 mod program;
@@ -53,6 +54,7 @@ pub use buffer::{Buffer, Pinned};
 pub use commands::{Commands, Graph};
 pub use element::Element;
 pub use error::{Error, Result};
+pub use foreign::ForeignStream;
 pub use program::{Kernel, Program};
 pub use source::KernelSource;
 pub use transfer::Transfer;
@@ -298,6 +300,11 @@ impl Gpu {
         let Info { has_whole_words, name, .. } = self.info();
         let lacks = || Error::Unsupported { device: name.clone(), feature: "64-bit atomics" };
         has_whole_words.then_some(()).ok_or_else(lacks)
+    }
+
+    /// Whether both are the same device and queue: what one made the other can use.
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// What the device says of itself.

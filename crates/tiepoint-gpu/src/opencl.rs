@@ -3,6 +3,7 @@
 
 use crate::commands::{Argument, Command};
 use crate::driver::{Direction, Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw, foreign};
+use crate::foreign::private;
 use crate::{Api, Devices, Error, Info, Result};
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
 use opencl3::context::Context;
@@ -15,7 +16,7 @@ use opencl3::error_codes::{
     CL_OUT_OF_RESOURCES, CL_PLATFORM_NOT_FOUND_KHR, ClError, DLOPEN_FUNCTION_NOT_AVAILABLE,
     DLOPEN_RUNTIME_LOAD_FAILED,
 };
-use opencl3::event::Event;
+use opencl3::event::{CL_COMPLETE, Event};
 use opencl3::kernel::Kernel;
 use opencl3::memory::CL_MEM_READ_WRITE;
 use opencl3::program::{CL_PROGRAM_BUILD_LOG, Program};
@@ -128,8 +129,8 @@ fn info(device: &Device, index: u32) -> Result<Info> {
     describe().map_err(|e| failed(&format!("device {index}: clGetDeviceInfo"), e))
 }
 
-/// The compute capability of an NVIDIA card: 90 for 9.0. Its OpenCL C accepts CUDA's instructions. `None` for cards of
-/// other vendors, and for those before 7.0, whose warp shuffles have another form.
+/// The compute capability of an NVIDIA card, 90 for 9.0; its OpenCL C takes inline PTX as CUDA does. `None` for cards of
+/// other vendors, and for those before 7.0, which have no synchronised warp shuffles.
 fn nvidia_capability(device: &Device) -> Option<u32> {
     let extensions = device.extensions().ok()?;
     if !extensions.split_whitespace().any(|e| e == "cl_nv_device_attribute_query") {
@@ -263,6 +264,29 @@ impl OpenCl {
                     )
                 };
                 done("clEnqueueCopyBuffer", event)
+            }
+            Command::CopyRows { from, from_at, to, to_at, row, rows } => {
+                let (from_origin, to_origin) = ([from_at.offset, 0, 0], [to_at.offset, 0, 0]);
+                let region = [*row, *rows, 1];
+                // SAFETY: both ranges were checked when the command was made; three numbers each, which live during the
+                // call.
+                let event = unsafe {
+                    cl3::command_queue::enqueue_copy_buffer_rect(
+                        queue.get(),
+                        mem(from.raw),
+                        mem(to.raw),
+                        from_origin.as_ptr(),
+                        to_origin.as_ptr(),
+                        region.as_ptr(),
+                        from_at.pitch,
+                        0,
+                        to_at.pitch,
+                        0,
+                        0,
+                        ptr::null(),
+                    )
+                };
+                done("clEnqueueCopyBufferRect", event)
             }
             Command::Upload { from, to, bytes } => {
                 // SAFETY: the place outlives the queue's work: it waits when dropped.
@@ -503,6 +527,35 @@ impl Driver for OpenCl {
 
     fn finish(&self) -> Result<()> {
         self.queue.finish().map_err(|e| failed("clFinish", e))
+    }
+
+    fn is_done(&self, mark: &dyn DriverMark) -> Result<bool> {
+        let status = event(mark)?.command_execution_status();
+        Ok(status.map_err(|e| failed("clGetEventInfo", e))?.0 == CL_COMPLETE)
+    }
+
+    fn mark_everything(&self) -> Result<Arc<dyn DriverMark>> {
+        Err(private(&self.info.name))
+    }
+
+    fn stream(&self) -> Result<u64> {
+        Err(private(&self.info.name))
+    }
+
+    fn address(&self, _: Raw) -> Result<u64> {
+        Err(private(&self.info.name))
+    }
+
+    fn foreign(&self, _: u64, _: usize) -> Result<Raw> {
+        Err(private(&self.info.name))
+    }
+
+    fn wait_for(&self, _: u64) -> Result<()> {
+        Err(private(&self.info.name))
+    }
+
+    fn signal(&self, _: u64) -> Result<()> {
+        Err(private(&self.info.name))
     }
 }
 

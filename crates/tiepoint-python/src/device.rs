@@ -14,6 +14,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList};
 use std::any::Any;
 use std::collections::HashMap;
+use std::mem::ManuallyDrop;
+use std::ops::Deref;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -146,7 +148,7 @@ impl Device {
     }
 
     /// The processor, opened if need be.
-    fn processor(&self) -> tiepoint::Result<Processor> {
+    pub(crate) fn processor(&self) -> tiepoint::Result<Processor> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         let process = std::process::id();
         match &*opened {
@@ -169,12 +171,23 @@ impl Device {
     }
 
     fn forked(&self) -> tiepoint::Error {
-        tiepoint::Error::Device {
-            device: self.device.to_string(),
-            reason: "this process was forked after a GPU was opened, and no driver survives that: start processes with \
-                     multiprocessing.get_context(\"spawn\"), or use device=\"cpu\" in the child"
-                .into(),
-        }
+        forked(&self.device.to_string())
+    }
+
+    /// The processor, opened if need be, without the interpreter's lock.
+    pub(crate) fn opened(&self, py: Python<'_>) -> PyResult<Processor> {
+        py.detach(|| self.processor()).map_err(raised)
+    }
+
+    /// Runs `work` as [`run`](Self::run) does, but on the calling thread and without looking for signals: for what a GPU
+    /// does in a millisecond or two, where that would take as long.
+    pub(crate) fn run_here<R: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl Fn(&Processor) -> tiepoint::Result<R> + Sync,
+    ) -> PyResult<R> {
+        let processor = self.opened(py)?;
+        self.run_on(py, &processor, false, work)
     }
 
     /// Runs `work` without the interpreter's lock, so that Ctrl-C ends it. It may run more than once.
@@ -183,10 +196,20 @@ impl Device {
         py: Python<'_>,
         work: impl Fn(&Processor) -> tiepoint::Result<R> + Sync,
     ) -> PyResult<R> {
-        let processor = py.detach(|| self.processor()).map_err(raised)?;
+        let processor = self.opened(py)?;
         let looks = processor.cpu.threads() > 1 && on_main_thread(py)?;
+        self.run_on(py, &processor, looks, work)
+    }
+
+    fn run_on<R: Send>(
+        &self,
+        py: Python<'_>,
+        processor: &Processor,
+        looks: bool,
+        work: impl Fn(&Processor) -> tiepoint::Result<R> + Sync,
+    ) -> PyResult<R> {
         loop {
-            let caught = || catch_unwind(AssertUnwindSafe(|| work(&processor)));
+            let caught = || catch_unwind(AssertUnwindSafe(|| work(processor)));
             let done = py.detach(|| if looks { self.looking(caught) } else { Ok(caught()) });
             let interrupted = match done? {
                 Ok(found) => return found.map_err(raised),
@@ -235,6 +258,44 @@ impl Device {
     }
 }
 
+/// What is dropped without the interpreter's lock, because that may wait for a GPU, whose work may wait for another thread
+/// that needs the lock.
+pub(crate) struct Detached<T: Send>(ManuallyDrop<T>);
+
+impl<T: Send> Detached<T> {
+    pub(crate) fn new(value: T) -> Self {
+        Self(ManuallyDrop::new(value))
+    }
+}
+
+impl<T: Send> Deref for Detached<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: Send> Drop for Detached<T> {
+    fn drop(&mut self) {
+        #[expect(unsafe_code, reason = "the value is dropped elsewhere")]
+        // SAFETY: taken once, and not used afterwards.
+        let mut value = Some(unsafe { ManuallyDrop::take(&mut self.0) });
+        // Where the interpreter has ended there is no lock.
+        let _ = Python::try_attach(|py| py.detach(|| drop(value.take())));
+    }
+}
+
+/// The error of a device that was opened before a fork.
+pub(crate) fn forked(device: &str) -> tiepoint::Error {
+    tiepoint::Error::Device {
+        device: device.to_owned(),
+        reason: "this process was forked after a GPU was opened, and no driver survives that: start processes with \
+                 multiprocessing.get_context(\"spawn\"), or use device=\"cpu\" in the child"
+            .into(),
+    }
+}
+
 /// The exception of a signal that has arrived, on the main thread; nothing on others.
 #[expect(clippy::redundant_closure_for_method_calls, reason = "the method alone is not general enough")]
 fn pending() -> Option<PyErr> {
@@ -248,7 +309,7 @@ fn on_main_thread(py: Python<'_>) -> PyResult<bool> {
     main.eq(threading.call_method0("get_ident")?)
 }
 
-/// The CPU, whose work ends when it is interrupted.
+/// The CPU, observed so that its work stops once `interrupted` is set.
 fn observed(cpu: Cpu, interrupted: Arc<AtomicBool>) -> Cpu {
     let alone = cpu.threads() == 1;
     let looked = Mutex::new(Instant::now());

@@ -59,13 +59,14 @@ pub(crate) fn angle_error(
 /// How many features come again: those of A that lie in B, those of B in A, pairs, share.
 #[pyfunction]
 pub(crate) fn repeatability(
+    py: Python<'_>,
     a: &Bound<'_, Features>,
     b: &Bound<'_, Features>,
     truth: &Bound<'_, PyAny>,
     options: &Bound<'_, PyDict>,
 ) -> PyResult<(usize, usize, usize, f64)> {
     let options = scores::RepeatabilityOptions::default().with(options)?;
-    let (a, b) = (a.get().found(), b.get().found());
+    let (a, b) = (a.get().found(py)?, b.get().found(py)?);
     let truth = homography(truth, "the true matrix")?;
     let found = scores::repeatability(&a.keypoints, &b.keypoints, [a.image, b.image], &truth, &options);
     let found = found.map_err(raised)?;

@@ -1,30 +1,79 @@
 //! Features as arrays, and the finders of them.
 
-use crate::device::{Device, device_of};
+use crate::array::{DeviceArray, Numbers};
+use crate::device::{Detached, Device, device_of, forked};
+use crate::dlpack::DataType;
 use crate::errors::{raised, wrong_image, wrong_option};
-use crate::image::{Counting, Input, mask, rows, table, values, vector};
+use crate::image::{Counting, Input, mask, mask_view, rows, table, values, vector};
 use crate::options::Options;
+use crate::tensor::{Place, Tensor, gpu_for, place};
 use numpy::ndarray::ArrayView2;
 use numpy::{Element, PyArray2, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyTuple};
-use std::sync::{Arc, Mutex, PoisonError};
+use pyo3::types::{PyDict, PyString, PyTuple};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use tiepoint::device::gpu::{Api, Gpu};
 use tiepoint::device::{Cpu, Processor};
+use tiepoint::feature::gpu::{GpuColumns, GpuDescriptors, GpuFeatures, Pixels};
 use tiepoint::feature::sift::SiftOptions;
 use tiepoint::feature::surf::SurfOptions;
 use tiepoint::feature::{Descriptors, Detector, Keypoint};
+use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
 use tiepoint::image::{
-    AnyCow, AnyView, ImageView, Prepared, Range, Size, alpha_mask, grey, prepare, without_margin,
+    AnyCow, AnyView, Image, ImageView, Prepared, Range, Size, alpha_mask, grey, grey_on_device, prepare,
+    prepare_on_device, without_margin,
 };
 
 /// What a detector found in one image: arrays, one row a feature, in the detector's total order.
 ///
-/// All arrays are read-only. Descriptors are the detector's own memory; the others are made at their first use.
+/// All arrays are read-only. Descriptors are the detector's own memory; the others are made at their first use. The
+/// features of an image on a GPU stay there: their arrays are each a `DeviceArray`, and `to` brings them to the host.
 #[pyclass(frozen, module = "tiepoint")]
 pub(crate) struct Features {
-    found: tiepoint::feature::Features,
+    /// In the host's memory; what is on a device comes here when it is first needed.
+    here: OnceLock<tiepoint::feature::Features>,
+    there: Option<There>,
     columns: Columns,
+}
+
+/// Features in a device's memory.
+struct There {
+    features: Detached<GpuFeatures>,
+    /// Made at their first use.
+    columns: OnceLock<GpuColumns>,
+    device: Py<Device>,
+    /// That opened the device.
+    process: u32,
+}
+
+impl There {
+    /// The features, unless the process was forked since.
+    fn features(&self) -> PyResult<&GpuFeatures> {
+        match self.process == std::process::id() {
+            true => Ok(&self.features),
+            false => Err(raised(forked(&self.name()))),
+        }
+    }
+
+    fn name(&self) -> String {
+        name_of(self.features.gpu())
+    }
+
+    fn columns(&self, py: Python<'_>) -> PyResult<&GpuColumns> {
+        let features = self.features()?;
+        if self.columns.get().is_none() {
+            let made = py.detach(|| features.columns()).map_err(raised)?;
+            // Another thread may have been faster: its columns are the same.
+            let _ = self.columns.set(made);
+        }
+        self.columns.get().ok_or_else(|| wrong_image("columns were not made"))
+    }
+}
+
+/// The name of a GPU, as devices are named.
+fn name_of(gpu: &Gpu) -> String {
+    format!("{}:{}", gpu.info().api, gpu.info().index)
 }
 
 /// A column, once it has been asked for.
@@ -43,25 +92,89 @@ struct Columns {
 
 impl Features {
     pub(crate) fn new(found: tiepoint::feature::Features) -> Self {
+        Self::of(OnceLock::from(found), None)
+    }
+
+    /// Features that stay on a device.
+    fn on_device(features: GpuFeatures, device: Py<Device>) -> Self {
+        let process = std::process::id();
+        Self::of(
+            OnceLock::new(),
+            Some(There { features: Detached::new(features), columns: OnceLock::new(), device, process }),
+        )
+    }
+
+    fn of(here: OnceLock<tiepoint::feature::Features>, there: Option<There>) -> Self {
         let [xy, scale, angle, response, sign, octave, layer] = std::array::from_fn(|_| Column::new());
-        Self { found, columns: Columns { xy, scale, angle, response, sign, octave, layer } }
+        Self { here, there, columns: Columns { xy, scale, angle, response, sign, octave, layer } }
     }
 
-    /// The library's features.
-    pub(crate) fn found(&self) -> &tiepoint::feature::Features {
-        &self.found
+    /// The library's features, brought from a device where they lie on one.
+    pub(crate) fn found(&self, py: Python<'_>) -> PyResult<&tiepoint::feature::Features> {
+        if let (None, Some(there)) = (self.here.get(), &self.there) {
+            let features = there.features()?;
+            let found = py.detach(|| features.download()).map_err(raised)?;
+            // Another thread may have been faster: its features are the same.
+            let _ = self.here.set(found);
+        }
+        self.here.get().ok_or_else(|| wrong_image("features lie nowhere"))
     }
 
+    /// The device on which they lie, if they lie on one.
+    pub(crate) fn device_there(&self) -> Option<&Py<Device>> {
+        self.there.as_ref().map(|there| &there.device)
+    }
+
+    /// The features on a GPU: where they lie there already, without a copy.
+    pub(crate) fn on_gpu(&self, py: Python<'_>, gpu: &Gpu) -> PyResult<GpuFeatures> {
+        if let Some(there) = &self.there {
+            // OpenCL shares memory within one opened device alone.
+            let features = there.features()?;
+            match features.on(gpu) {
+                Ok(same) => return Ok(same),
+                Err(error) if gpu.info().api == Api::Cuda && there.name() == name_of(gpu) => {
+                    return Err(raised(error));
+                }
+                Err(_) => {}
+            }
+        }
+        let found = self.found(py)?;
+        py.detach(|| GpuFeatures::upload(gpu, found)).map_err(raised)
+    }
+
+    fn len(&self) -> usize {
+        match (&self.there, self.here.get()) {
+            (Some(there), _) => there.features.capacity(),
+            (None, here) => here.map_or(0, tiepoint::feature::Features::len),
+        }
+    }
+
+    fn size(&self) -> Size {
+        match (&self.there, self.here.get()) {
+            (Some(there), _) => there.features.image_size(),
+            (None, here) => here.map_or(Size::default(), |here| here.image),
+        }
+    }
+
+    /// A column: of a device's memory where the features lie there.
     fn column<T: Element>(
         &self,
         py: Python<'_>,
         kept: &Column,
+        there: impl Fn(&GpuColumns) -> Numbers,
         value: impl Fn(&Keypoint) -> T,
     ) -> PyResult<Py<PyAny>> {
-        let made = kept
-            .get_or_try_init(py, || read_only(vector(py, self.found.keypoints.iter().map(value).collect())));
+        let made = kept.get_or_try_init(py, || match &self.there {
+            Some(device) => device_array(py, there(device.columns(py)?), vec![self.len()]),
+            None => read_only(vector(py, self.found(py)?.keypoints.iter().map(value).collect())),
+        });
         Ok(made?.clone_ref(py))
     }
+}
+
+/// Numbers of a device's memory as an array for others.
+fn device_array(py: Python<'_>, numbers: Numbers, shape: Vec<usize>) -> PyResult<Py<PyAny>> {
+    Ok(Py::new(py, DeviceArray::new(numbers, shape))?.into_any())
 }
 
 /// The array, which nobody may write any more.
@@ -98,24 +211,39 @@ impl Features {
     /// response, sign, octave, layer : array_like, (N,), optional
     ///     As a detector gives them; 0, 1, 0 and 0 if not given.
     /// descriptors : array_like, (N, D), optional
-    ///     ``uint8`` (unit vectors times 512) or ``float32`` (unit vectors).
+    ///     ``uint8`` (unit vectors times 512) or ``float32`` (unit vectors). Descriptors on a CUDA device stay there, and
+    ///     are not copied; nobody may write them as long as these features exist.
     /// image_size : tuple of int, optional
     ///     Width and height of the image; (0, 0) where it is not known.
+    /// device : Device or str, optional
+    ///     The CUDA device on which descriptors lie, where that is not the one by its number; other columns may lie there,
+    ///     too, and are copied to the host.
     #[staticmethod]
     #[pyo3(signature = (*, xy, scale = None, angle = None, response = None, sign = None, octave = None, layer = None,
-        descriptors = None, image_size = (0, 0)))]
+        descriptors = None, image_size = (0, 0), device = None))]
     #[expect(clippy::too_many_arguments, reason = "the columns of a table, each by its name")]
-    fn from_arrays(
-        xy: &Bound<'_, PyAny>,
-        scale: Option<&Bound<'_, PyAny>>,
-        angle: Option<&Bound<'_, PyAny>>,
-        response: Option<&Bound<'_, PyAny>>,
-        sign: Option<&Bound<'_, PyAny>>,
-        octave: Option<&Bound<'_, PyAny>>,
-        layer: Option<&Bound<'_, PyAny>>,
-        descriptors: Option<&Bound<'_, PyAny>>,
+    fn from_arrays<'py>(
+        py: Python<'py>,
+        xy: &Bound<'py, PyAny>,
+        scale: Option<&Bound<'py, PyAny>>,
+        angle: Option<&Bound<'py, PyAny>>,
+        response: Option<&Bound<'py, PyAny>>,
+        sign: Option<&Bound<'py, PyAny>>,
+        octave: Option<&Bound<'py, PyAny>>,
+        layer: Option<&Bound<'py, PyAny>>,
+        descriptors: Option<&Bound<'py, PyAny>>,
         image_size: (usize, usize),
+        device: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Self> {
+        let here = |column: Option<&Bound<'py, PyAny>>, what: &str| {
+            column.map(|column| on_host(py, column, device, what)).transpose()
+        };
+        let xy = &on_host(py, xy, device, "xy")?;
+        let [scale, angle] = [here(scale, "scale")?, here(angle, "angle")?];
+        let [response, sign] = [here(response, "response")?, here(sign, "sign")?];
+        let [octave, layer] = [here(octave, "octave")?, here(layer, "layer")?];
+        let [scale, angle, response, sign, octave, layer] =
+            [&scale, &angle, &response, &sign, &octave, &layer].map(Option::as_ref);
         let places = table::<f32, 2>(xy, "xy")?;
         let n = places.len();
         let (scale, angle) = (column(scale, "scale", n, 1.0_f32)?, column(angle, "angle", n, 0.0_f32)?);
@@ -131,12 +259,26 @@ impl Features {
             octave: octave[i],
             layer: layer[i],
         };
+        let keypoints: Vec<Keypoint> = (0..n).map(keypoint).collect();
+        let image = Size::new(image_size.0, image_size.1);
+        if let Some(descriptors) = descriptors
+            && let Place::Cuda(id) = place(descriptors, "descriptors")?
+        {
+            let device = cuda_device(py, device, id)?;
+            let processor = device.get().opened(py)?;
+            let gpu = gpu_for(processor.gpu.as_ref(), id, "descriptors")?;
+            let there = descriptors_there(Tensor::of(descriptors, gpu, "descriptors")?, gpu, n)?;
+            // The keypoints alone, as their descriptors are not here.
+            let alone = Descriptors::U8(vec![]);
+            let here = tiepoint::feature::Features { keypoints, descriptors: alone, dimension: 0, image };
+            here.check().map_err(raised)?;
+            let made = py.detach(|| GpuFeatures::with_descriptors(&here.keypoints, there, image));
+            return Ok(Self::on_device(made.map_err(raised)?, device));
+        }
         let (descriptors, dimension) = match descriptors {
             None => (Descriptors::U8(vec![]), 0),
             Some(descriptors) => read_descriptors(descriptors, n)?,
         };
-        let keypoints = (0..n).map(keypoint).collect();
-        let image = Size::new(image_size.0, image_size.1);
         let found = tiepoint::feature::Features { keypoints, descriptors, dimension, image };
         found.check().map_err(raised)?;
         Ok(Self::new(found))
@@ -145,8 +287,9 @@ impl Features {
     /// Places in pixels of the image, (N, 2) float32; the centre of the first pixel is (0, 0).
     #[getter]
     fn xy(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        let made = self.columns.xy.get_or_try_init(py, || {
-            read_only(rows(py, self.found.keypoints.iter().map(|k| [k.x, k.y]).collect())?)
+        let made = self.columns.xy.get_or_try_init(py, || match &self.there {
+            Some(there) => device_array(py, Numbers::F32(there.columns(py)?.xy.clone()), vec![self.len(), 2]),
+            None => read_only(rows(py, self.found(py)?.keypoints.iter().map(|k| [k.x, k.y]).collect())?),
         });
         Ok(made?.clone_ref(py))
     }
@@ -154,43 +297,58 @@ impl Features {
     /// Standard deviations of the Gaussians of the features' scales in pixels, (N,) float32.
     #[getter]
     fn scale(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.column(py, &self.columns.scale, |k| k.scale)
+        let there = |columns: &GpuColumns| Numbers::F32(columns.scale.clone());
+        self.column(py, &self.columns.scale, there, |k| k.scale)
     }
 
     /// Directions in radians, 0 to 2π, from +x towards +y, (N,) float32.
     #[getter]
     fn angle(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.column(py, &self.columns.angle, |k| k.angle)
+        let there = |columns: &GpuColumns| Numbers::F32(columns.angle.clone());
+        self.column(py, &self.columns.angle, there, |k| k.angle)
     }
 
     /// Strengths, (N,) float32, never negative.
     #[getter]
     fn response(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.column(py, &self.columns.response, |k| k.response)
+        let there = |columns: &GpuColumns| Numbers::F32(columns.response.clone());
+        self.column(py, &self.columns.response, there, |k| k.response)
     }
 
     /// 1 for bright on dark, −1 for dark on bright, (N,) int8.
     #[getter]
     fn sign(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.column(py, &self.columns.sign, |k| k.sign)
+        let there = |columns: &GpuColumns| Numbers::I8(columns.sign.clone());
+        self.column(py, &self.columns.sign, there, |k| k.sign)
     }
 
     /// Octaves, (N,) int8; −1 is the image at twice its size.
     #[getter]
     fn octave(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.column(py, &self.columns.octave, |k| k.octave)
+        let there = |columns: &GpuColumns| Numbers::I8(columns.octave.clone());
+        self.column(py, &self.columns.octave, there, |k| k.octave)
     }
 
     /// Layers inside the octaves, (N,) uint8.
     #[getter]
     fn layer(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.column(py, &self.columns.layer, |k| k.layer)
+        let there = |columns: &GpuColumns| Numbers::U8(columns.layer.clone());
+        self.column(py, &self.columns.layer, there, |k| k.layer)
     }
 
     /// Descriptors, (N, D): uint8, unit vectors times 512, or float32, unit vectors. (N, 0) where none were asked for.
     #[getter]
     fn descriptors<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        let found = &slf.get().found;
+        if let Some(there) = &slf.get().there {
+            let features = there.features()?;
+            let numbers = match features.descriptors() {
+                GpuDescriptors::U8(bytes) => Numbers::U8(bytes.clone()),
+                GpuDescriptors::F32(floats) => Numbers::F32(floats.clone()),
+            };
+            let shape = vec![features.capacity(), features.dimension()];
+            return Ok(device_array(slf.py(), numbers, shape)?.into_bound(slf.py()));
+        }
+        let found = slf.get().found(slf.py())?;
         let shape = (found.len(), found.dimension);
         match &found.descriptors {
             Descriptors::U8(values) => over(slf, values, shape),
@@ -201,43 +359,75 @@ impl Features {
     /// Width and height of the image.
     #[getter]
     fn image_size(&self) -> (usize, usize) {
-        (self.found.image.width, self.found.image.height)
+        (self.size().width, self.size().height)
     }
 
-    /// These features in the memory of a device: `"cpu"`, where they are.
-    fn to(slf: Py<Self>, device: &str) -> PyResult<Py<Self>> {
-        match device {
-            "cpu" => Ok(slf),
-            other => Err(wrong_option(&format!("option device is {other}: expected cpu"))),
-        }
+    /// Where the arrays lie: ``"cpu"``, ``"cuda:0"``, …
+    #[getter]
+    fn device(&self) -> String {
+        self.there.as_ref().map_or_else(|| "cpu".into(), There::name)
+    }
+
+    /// These features in the memory of a device; themselves where they lie there.
+    ///
+    /// Parameters
+    /// ----------
+    /// device : Device or str
+    ///     ``"cpu"``, ``"cuda"``, ``"cuda:1"``, …
+    fn to(slf: &Bound<'_, Self>, device: &Bound<'_, PyAny>) -> PyResult<Py<Self>> {
+        let (py, features) = (slf.py(), slf.get());
+        let device = device_of(py, Some(device))?;
+        let processor = device.get().opened(py)?;
+        let moved = match (&processor.gpu, &features.there) {
+            (None, None) => return Ok(slf.clone().unbind()),
+            (None, Some(_)) => Self::new(features.found(py)?.clone()),
+            (Some(gpu), Some(there)) if there.name() == name_of(gpu) => return Ok(slf.clone().unbind()),
+            (Some(gpu), _) => Self::on_device(features.on_gpu(py, gpu)?, device),
+        };
+        Py::new(py, moved)
     }
 
     fn __len__(&self) -> usize {
-        self.found.len()
+        self.len()
     }
 
     /// The features at an index, a slice, an array of indices or a mask, as NumPy indexes a column.
     fn __getitem__(&self, py: Python<'_>, index: &Bound<'_, PyAny>) -> PyResult<Self> {
         let numpy = py.import("numpy")?;
-        let all = numpy.call_method1("arange", (self.found.len(),))?;
+        let all = numpy.call_method1("arange", (self.len(),))?;
         let picked = numpy.call_method1("atleast_1d", (all.get_item(index)?,))?;
         let picked: Vec<i64> = values(&picked, "the index", None)?;
         let picked: Vec<usize> = picked.into_iter().filter_map(|i| usize::try_from(i).ok()).collect();
-        self.found.subset(&picked).map(Self::new).map_err(raised)
+        let picked = self.found(py)?.subset(&picked).map_err(raised)?;
+        let Some(there) = &self.there else { return Ok(Self::new(picked)) };
+        let gpu = there.features()?.gpu();
+        let uploaded = py.detach(|| GpuFeatures::upload(gpu, &picked)).map_err(raised)?;
+        Ok(Self::on_device(uploaded, there.device.clone_ref(py)))
     }
 
-    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<Self>().is_ok_and(|other| other.get().found == self.found)
+    fn __eq__(&self, py: Python<'_>, other: &Bound<'_, PyAny>) -> PyResult<bool> {
+        match other.cast::<Self>() {
+            Ok(other) => Ok(other.get().found(py)? == self.found(py)?),
+            Err(_) => Ok(false),
+        }
     }
 
     fn __repr__(&self) -> String {
-        let (found, Size { width, height }) = (&self.found, self.found.image);
-        let kind = match (&found.descriptors, found.dimension) {
-            (_, 0) => "none".to_owned(),
-            (Descriptors::U8(_), n) => format!("{n} uint8"),
-            (Descriptors::F32(_), n) => format!("{n} float32"),
+        let Size { width, height } = self.size();
+        let (floats, dimension) = match (&self.there, self.here.get()) {
+            (Some(There { features, .. }), _) => {
+                (matches!(features.descriptors(), GpuDescriptors::F32(_)), features.dimension())
+            }
+            (None, Some(found)) => (matches!(found.descriptors, Descriptors::F32(_)), found.dimension),
+            (None, None) => (false, 0),
         };
-        format!("Features({} of {width}x{height}, descriptors: {kind})", found.len())
+        let kind = match (floats, dimension) {
+            (_, 0) => "none".to_owned(),
+            (false, n) => format!("{n} uint8"),
+            (true, n) => format!("{n} float32"),
+        };
+        let place = self.there.as_ref().map_or(String::new(), |there| format!(", on {}", there.name()));
+        format!("Features({} of {width}x{height}, descriptors: {kind}{place})", self.len())
     }
 
     /// For pickle: columns and descriptors.
@@ -245,7 +435,11 @@ impl Features {
         let py = slf.py();
         let columns =
             ["xy", "scale", "angle", "response", "sign", "octave", "layer", "descriptors", "image_size"];
-        let columns = columns.map(|name| slf.getattr(name));
+        let here = match slf.get().there.is_some() {
+            true => Bound::new(py, Self::new(slf.get().found(py)?.clone()))?,
+            false => slf.clone(),
+        };
+        let columns = columns.map(|name| here.getattr(name));
         let columns = columns.into_iter().collect::<PyResult<Vec<_>>>()?;
         Ok((py.import("tiepoint._pickle")?.getattr("features")?, PyTuple::new(py, columns)?))
     }
@@ -259,6 +453,54 @@ fn column<T: Element + Copy>(
     otherwise: T,
 ) -> PyResult<Vec<T>> {
     given.map_or_else(|| Ok(vec![otherwise; n]), |given| values(given, what, Some(n)))
+}
+
+/// The device of descriptors: the one that is given, or the one of its number.
+fn cuda_device(py: Python<'_>, given: Option<&Bound<'_, PyAny>>, id: Option<u32>) -> PyResult<Py<Device>> {
+    match given {
+        Some(device) => device_of(py, Some(device)),
+        None => {
+            let name = PyString::new(py, &id.map_or("cuda".to_owned(), |id| format!("cuda:{id}")));
+            device_of(py, Some(name.as_any()))
+        }
+    }
+}
+
+/// The column itself, or a copy on the host where it lies on a CUDA device.
+fn on_host<'py>(
+    py: Python<'py>,
+    column: &Bound<'py, PyAny>,
+    device: Option<&Bound<'py, PyAny>>,
+    what: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let Place::Cuda(id) = place(column, what)? else { return Ok(column.clone()) };
+    let processor = cuda_device(py, device, id)?.get().opened(py)?;
+    let gpu = gpu_for(processor.gpu.as_ref(), id, what)?;
+    Tensor::of(column, gpu, what)?.to_host(py, gpu, what)
+}
+
+/// The descriptors of `n` features in memory of another program, and how many values each has.
+fn descriptors_there(tensor: Tensor, gpu: &Gpu, n: usize) -> PyResult<(GpuDescriptors, usize)> {
+    let &[found, dimension] = tensor.shape() else {
+        return Err(wrong_image(&format!(
+            "descriptors have the shape {:?}: expected ({n}, D)",
+            tensor.shape()
+        )));
+    };
+    if found != n {
+        return Err(wrong_image(&format!("there are {n} places, but {found} descriptors")));
+    }
+    let descriptors = match tensor.dtype() {
+        DataType::U8 => GpuDescriptors::U8(tensor.buffer(gpu, "descriptors")?),
+        DataType::F32 => GpuDescriptors::F32(tensor.buffer(gpu, "descriptors")?),
+        other => {
+            return Err(wrong_image(&format!(
+                "descriptors hold {}: expected uint8 (unit vectors times 512) or float32 (unit vectors)",
+                crate::tensor::name_of(other)
+            )));
+        }
+    };
+    Ok((descriptors, dimension))
 }
 
 /// The descriptors of `n` features and how many values each has.
@@ -364,10 +606,13 @@ impl Finder {
         image: &Bound<'_, PyAny>,
         mask: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Features> {
+        if let Place::Cuda(id) = place(image, "the image")? {
+            return self.detect_there(py, (image, id), mask);
+        }
         let (image, mask) = (Input::of(image, "the image")?, self::mask(mask)?);
         let found = self.device.get().run(py, |processor| {
             let finder = self.finder(processor)?;
-            let ready = Ready::new(&image, mask.as_ref(), self.range, &processor.cpu)?;
+            let ready = Ready::new(image.view(), mask_view(mask.as_ref()), self.range, &processor.cpu)?;
             finder.detect(ready.image.view(), ready.mask())
         });
         found.map(Features::new)
@@ -375,10 +620,14 @@ impl Finder {
 
     /// The features of several images, which a GPU searches together where they have one size and type.
     fn detect_together(&self, py: Python<'_>, images: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Features>> {
+        let places = images.iter().map(|image| place(image, "an image")).collect::<PyResult<Vec<_>>>()?;
+        if places.iter().any(|place| matches!(place, Place::Cuda(_))) {
+            return images.iter().map(|image| self.detect(py, image, None)).collect();
+        }
         let images = images.iter().map(|image| Input::of(image, "an image")).collect::<PyResult<Vec<_>>>()?;
         let found: Vec<tiepoint::feature::Features> = self.device.get().run(py, |processor| {
             let finder = self.finder(processor)?;
-            let ready = images.iter().map(|image| Ready::new(image, None, self.range, &processor.cpu));
+            let ready = images.iter().map(|image| Ready::new(image.view(), None, self.range, &processor.cpu));
             let ready = ready.collect::<tiepoint::Result<Vec<_>>>()?;
             if ready.iter().any(|r| r.mask().is_some()) {
                 return ready.iter().map(|r| finder.detect(r.image.view(), r.mask())).collect();
@@ -390,6 +639,65 @@ impl Finder {
 }
 
 impl Finder {
+    /// The features of an image in the memory of a CUDA device, left there. The mask may lie on the host.
+    fn detect_there(
+        &self,
+        py: Python<'_>,
+        (image, id): (&Bound<'_, PyAny>, Option<u32>),
+        mask: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Features> {
+        let device = self.device.get();
+        let processor = device.opened(py)?;
+        let gpu = gpu_for(processor.gpu.as_ref(), id, "the image")?;
+        let image = Tensor::of(image, gpu, "the image")?.image(gpu, "the image")?;
+        let mask = match mask {
+            None => None,
+            Some(mask) => Some(match place(mask, "the mask")? {
+                Place::Cuda(id) => {
+                    let gpu = gpu_for(Some(gpu), id, "the mask")?;
+                    Tensor::of(mask, gpu, "the mask")?.mask(gpu)?
+                }
+                Place::Host => {
+                    let mask = self::mask(Some(mask))?;
+                    let view =
+                        mask_view(mask.as_ref()).ok_or_else(|| wrong_image("the mask holds no pixels"))?;
+                    GpuImage::upload(gpu, view).map_err(raised)?
+                }
+            }),
+        };
+        // The first call compiles kernels, which Ctrl-C may end.
+        let is_open = self.opened.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        if !is_open {
+            device.run(py, |processor| self.finder(processor).map(drop))?;
+        }
+        let given = Detached::new((image, mask));
+        let found = device.run_here(py, |processor| {
+            let finder = self.finder(processor)?;
+            self.search_there(&finder, &given.0, given.1.as_ref(), processor)
+        })?;
+        Ok(Features::on_device(found, self.device.clone_ref(py)))
+    }
+
+    /// What `detect` does to an image of the host, on a device: grey, range, search.
+    fn search_there(
+        &self,
+        finder: &tiepoint::feature::Finder,
+        image: &AnyGpuImage,
+        mask: Option<&GpuImage<u8>>,
+        processor: &Processor,
+    ) -> tiepoint::Result<GpuFeatures> {
+        if !matches!(image.channels(), 2 | 4) {
+            let grey = grey_on_device(image)?;
+            if let Some(ready) = prepare_on_device(&grey, mask, self.range)? {
+                return finder.detect_on_device(&ready, mask.map(Pixels::from));
+            }
+        }
+        // The host finds out where transparent pixels and holes are, and fills the latter.
+        let (image, mask) = (image.download()?, mask.map(GpuImage::download).transpose()?);
+        let ready = Ready::new(image.view(), mask.as_ref().map(Image::view), self.range, &processor.cpu)?;
+        finder.detect_on_device(ready.image.view(), ready.mask().map(Pixels::from))
+    }
+
     /// The detector of the library, opened if need be.
     pub(crate) fn finder(&self, processor: &Processor) -> tiepoint::Result<Arc<tiepoint::feature::Finder>> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
@@ -422,9 +730,9 @@ impl Finder {
 
 /// Where features may lie: by the caller's mask, and not near what is transparent, where the pixels below bring edges that
 /// mean nothing.
-pub(crate) fn counting<'a>(image: AnyView<'_>, mask: Option<&'a Input>, cpu: &Cpu) -> Counting<'a> {
+pub(crate) fn counting<'a>(image: AnyView<'_>, mask: Option<ImageView<'a, u8>>, cpu: &Cpu) -> Counting<'a> {
     let shown = alpha_mask(image).map(|shown| without_margin(shown.view(), cpu));
-    Counting::new(mask).and(shown)
+    Counting::of(mask).and(shown)
 }
 
 /// An image as detectors take it: grey, on the scale of its type, and where it counts.
@@ -435,13 +743,13 @@ pub(crate) struct Ready<'a> {
 
 impl<'a> Ready<'a> {
     pub(crate) fn new(
-        image: &'a Input,
-        mask: Option<&'a Input>,
+        image: AnyView<'a>,
+        mask: Option<ImageView<'a, u8>>,
         range: Range,
         cpu: &Cpu,
     ) -> tiepoint::Result<Self> {
-        let counting = counting(image.view(), mask, cpu);
-        let grey = grey(image.view(), cpu)?;
+        let counting = counting(image, mask, cpu);
+        let grey = grey(image, cpu)?;
         let Prepared { image: made, mask: valid } = prepare(grey.view(), counting.view(), range, cpu)?;
         let image = match made.into_owned() {
             Some(made) => AnyCow::Owned(made),

@@ -65,7 +65,7 @@ pub(crate) fn read_features(py: Python<'_>, path: PathBuf) -> PyResult<Features>
 /// Writes features in the format of the name's extension.
 #[pyfunction]
 pub(crate) fn write_features(py: Python<'_>, path: PathBuf, features: &Bound<'_, Features>) -> PyResult<()> {
-    let found = features.get().found();
+    let found = features.get().found(py)?;
     py.detach(|| feature_files::write(&path, found)).map_err(raised)
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn write_matches(
     let (distance, ratio) = (values::<f32>(distance, "distance", n)?, values::<f32>(ratio, "ratio", n)?);
     let inliers = inliers.map(|given| values::<bool>(given, "inliers", n)).transpose()?;
     let place = |features: &Bound<'_, Features>, i: i64| {
-        let keypoints = &features.get().found().keypoints;
+        let keypoints = &features.get().found(py)?.keypoints;
         let keypoint = usize::try_from(i).ok().and_then(|i| keypoints.get(i));
         let index = u32::try_from(i).ok().zip(keypoint);
         index

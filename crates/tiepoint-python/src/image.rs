@@ -9,6 +9,7 @@
 //! the old and the new pixels mixed, as with any array shared between threads.
 
 use crate::errors::wrong_image;
+use crate::tensor::{Place, place};
 use numpy::{
     Element, PyArray1, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods,
 };
@@ -60,23 +61,7 @@ impl Input {
 
     fn of_array(array: &Bound<'_, PyUntypedArray>, what: &str) -> PyResult<Self> {
         let kind = kind(array, what)?;
-        let shape = array.shape();
-        let (size, channels) = match *shape {
-            [height, width] => (Size::new(width, height), 1),
-            [height, width, channels @ 1..=4] => (Size::new(width, height), channels),
-            [1 | 3, height, width] => {
-                return Err(wrong_image(&format!(
-                    "{what} has the shape {:?}: channels come last here, so {height} x {width} pixels are wanted as \
-                     ({height}, {width}, {}); transpose(1, 2, 0) or permute(1, 2, 0) turns them",
-                    shape, shape[0]
-                )));
-            }
-            _ => {
-                return Err(wrong_image(&format!(
-                    "{what} has the shape {shape:?}: expected (height, width) or (height, width, 1 to 4 channels)"
-                )));
-            }
-        };
+        let (size, channels) = image_shape(array.shape(), what)?;
         let Some(stride) = row_stride(array, kind) else {
             // Not `ascontiguousarray`, which leaves an array as it is whose elements are not aligned.
             let packed = array.call_method1("copy", ("C",))?;
@@ -114,6 +99,22 @@ impl Input {
             AnyView::F32(view) if view.channels() == 1 => Ok(view),
             _ => Err(wrong_image(&format!("{what}: expected (height, width) of float32"))),
         }
+    }
+}
+
+/// Size and channels of an image of this shape.
+pub(crate) fn image_shape(shape: &[usize], what: &str) -> PyResult<(Size, usize)> {
+    match *shape {
+        [height, width] => Ok((Size::new(width, height), 1)),
+        [height, width, channels @ 1..=4] => Ok((Size::new(width, height), channels)),
+        [1 | 3, height, width] => Err(wrong_image(&format!(
+            "{what} has the shape {:?}: channels come last here, so {height} x {width} pixels are wanted as \
+             ({height}, {width}, {}); transpose(1, 2, 0) or permute(1, 2, 0) turns them",
+            shape, shape[0]
+        ))),
+        _ => Err(wrong_image(&format!(
+            "{what} has the shape {shape:?}: expected (height, width) or (height, width, 1 to 4 channels)"
+        ))),
     }
 }
 
@@ -165,18 +166,16 @@ fn array<'py>(object: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, PyU
         return Ok(array.clone());
     }
     let numpy = object.py().import("numpy")?;
-    let found = if object.hasattr("__dlpack_device__")? {
-        let (kind, _) = object.call_method0("__dlpack_device__")?.extract::<(i64, i64)>()?;
-        // kDLCPU, kDLCUDAHost and kDLCUDAManaged are memory of the host.
-        if !matches!(kind, 1 | 3 | 13) {
-            return Err(wrong_image(&format!(
-                "{what} lies in the memory of a GPU (DLPack's device type {kind}): bring it to the host first, with \
-                 .cpu() or asnumpy()"
-            )));
-        }
-        numpy.call_method1("from_dlpack", (object,))?
-    } else {
-        numpy.call_method1("asarray", (object,))?
+    if let Place::Cuda(id) = place(object, what)? {
+        let lies = id.map_or("a CUDA device".to_owned(), |id| format!("cuda:{id}"));
+        return Err(wrong_image(&format!(
+            "{what} lies in the memory of {lies}, which this call does not read: bring it to the host, with .cpu(), \
+             .numpy() or asnumpy()"
+        )));
+    }
+    let found = match object.hasattr("__dlpack_device__")? {
+        true => numpy.call_method1("from_dlpack", (object,))?,
+        false => numpy.call_method1("asarray", (object,))?,
     };
     Ok(found.cast_into::<PyUntypedArray>()?)
 }
@@ -212,7 +211,12 @@ pub(crate) struct Counting<'a> {
 impl<'a> Counting<'a> {
     /// As the caller says.
     pub(crate) fn new(given: Option<&'a Input>) -> Self {
-        Self { given: mask_view(given), made: None }
+        Self::of(mask_view(given))
+    }
+
+    /// As a mask says.
+    pub(crate) fn of(given: Option<ImageView<'a, u8>>) -> Self {
+        Self { given, made: None }
     }
 
     /// And where `found`, of the image's size, is not 0 either.

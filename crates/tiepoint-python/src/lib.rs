@@ -7,7 +7,10 @@
 #![expect(clippy::doc_markdown, reason = "what Python shows is numpydoc, not Markdown")]
 #![expect(clippy::needless_pass_by_value, reason = "arguments come from Python as values")]
 
+mod array;
+mod collection;
 mod device;
+mod dlpack;
 mod errors;
 mod evaluate;
 mod features;
@@ -21,12 +24,17 @@ mod register;
 mod report;
 mod stereo;
 mod synth;
+mod tensor;
 
 use pyo3::prelude::*;
 
 /// The compiled half of tiepoint.
 #[pymodule]
 mod _core {
+    #[pymodule_export]
+    use crate::array::DeviceArray;
+    #[pymodule_export]
+    use crate::collection::Collection;
     #[pymodule_export]
     use crate::device::{Device, devices};
     #[pymodule_export]
@@ -54,4 +62,6 @@ mod _core {
     use crate::stereo::{Stereo, depth, points};
     #[pymodule_export]
     use crate::synth::{scene, stereo_scene, texture};
+    #[pymodule_export]
+    use crate::tensor::described;
 }

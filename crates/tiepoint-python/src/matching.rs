@@ -8,13 +8,40 @@ use crate::image::{rows, vector};
 use crate::options::Options;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use tiepoint::ErrorKind;
+use tiepoint::feature::gpu::GpuFeatures;
 use tiepoint::geometry::{ModelKind, RobustOptions};
-use tiepoint::matching::{Guide, Match, MatchOptions, match_features as matched, nearest_neighbours};
+use tiepoint::matching::{
+    GpuMatcher, Guide, Match, MatchOptions, match_features as matched, nearest_neighbours,
+};
 use tiepoint::options::Named;
 use tiepoint::register::{Rematch, TieOptions, TiePoints};
 
 /// A model by the name of its kind and its matrix.
 pub(crate) type NamedModel<'py> = (String, Bound<'py, PyAny>);
+
+/// A search where one of the sides lies on a GPU: there, without a copy, unless another device was asked for. `None` where
+/// neither does, or the GPU has too little memory.
+fn on_gpu<R: Send>(
+    py: Python<'_>,
+    device: Option<&Bound<'_, PyAny>>,
+    sides: [&Bound<'_, Features>; 2],
+    search: impl FnOnce(&GpuMatcher, [&GpuFeatures; 2]) -> tiepoint::Result<R> + Send,
+) -> PyResult<Option<R>> {
+    let [a, b] = sides.map(Bound::get);
+    let Some(lies) = a.device_there().or(b.device_there()) else { return Ok(None) };
+    let device = match device {
+        None => lies.clone_ref(py),
+        given => device_of(py, given)?,
+    };
+    let processor = device.get().opened(py)?;
+    let Some(gpu) = &processor.gpu else { return Ok(None) };
+    let there = (a.on_gpu(py, gpu)?, b.on_gpu(py, gpu)?);
+    match py.detach(|| search(&GpuMatcher::new(gpu), [&there.0, &there.1])) {
+        Err(error) if matches!(error.kind(), ErrorKind::DeviceMemory | ErrorKind::Unsupported) => Ok(None),
+        found => found.map(Some).map_err(raised),
+    }
+}
 
 /// For each feature of A the index of its nearest neighbour in B (−1: none), its distance and that of the second.
 #[pyfunction]
@@ -24,8 +51,14 @@ pub(crate) fn nearest<'py>(
     a: &Bound<'py, Features>,
     b: &Bound<'py, Features>,
 ) -> PyResult<[Bound<'py, PyAny>; 3]> {
-    let (a, b) = (a.get().found(), b.get().found());
-    let [found, _] = device_of(py, device)?.get().run(py, |processor| nearest_neighbours(a, b, processor))?;
+    let searched = on_gpu(py, device, [a, b], |gpu, [a, b]| gpu.nearest_neighbours(a, b))?;
+    let [found, _] = match searched {
+        Some(found) => found,
+        None => {
+            let (a, b) = (a.get().found(py)?, b.get().found(py)?);
+            device_of(py, device)?.get().run(py, |processor| nearest_neighbours(a, b, processor))?
+        }
+    };
     let index = found.iter().map(|n| n.map_or(-1, |n| i64::from(n.index))).collect();
     let far = |value: fn(&tiepoint::matching::Nearest) -> f32| {
         found.iter().map(|n| n.as_ref().map_or(f32::INFINITY, value)).collect()
@@ -65,8 +98,14 @@ pub(crate) fn match_features<'py>(
     guide: Option<(NamedModel<'py>, f64)>,
 ) -> PyResult<[Bound<'py, PyAny>; 3]> {
     let options = match_options(options, guide)?;
-    let (a, b) = (a.get().found(), b.get().found());
-    let found = device_of(py, device)?.get().run(py, |processor| matched(a, b, &options, processor))?;
+    let searched = on_gpu(py, device, [a, b], |gpu, [a, b]| gpu.match_features(a, b, &options))?;
+    let found = match searched {
+        Some(found) => found,
+        None => {
+            let (a, b) = (a.get().found(py)?, b.get().found(py)?);
+            device_of(py, device)?.get().run(py, |processor| matched(a, b, &options, processor))?
+        }
+    };
     columns(py, &found)
 }
 
@@ -117,7 +156,7 @@ pub(crate) fn tie_points<'py>(
     rematch: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let options = tie_options(model, matching, robust, rematch)?;
-    let (a, b) = (a.get().found(), b.get().found());
+    let (a, b) = (a.get().found(py)?, b.get().found(py)?);
     let device = device_of(py, device)?;
     let tie = device.get().run(py, |processor| tiepoint::register::tie_points(a, b, &options, processor))?;
     tie_dict(py, &tie)

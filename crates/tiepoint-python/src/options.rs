@@ -4,6 +4,8 @@ use crate::errors::{raised, wrong_option};
 use pyo3::conversion::IntoPyObjectExt;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::path::PathBuf;
+use tiepoint::collection::{CollectionOptions, PairChoice};
 use tiepoint::evaluate::RepeatabilityOptions;
 use tiepoint::feature::DescriptorKind;
 use tiepoint::feature::select::Keep;
@@ -40,7 +42,18 @@ macro_rules! plain {
         }
     )*};
 }
-plain!(bool, u8, i8, u16, i32, u64, usize, f32, f64);
+plain!(bool, u8, i8, u16, i32, u32, u64, usize, f64, PathBuf);
+
+impl Field for f32 {
+    fn read(value: &Bound<'_, PyAny>) -> PyResult<Self> {
+        value.extract()
+    }
+    /// The shortest decimal number that stands for it: 0.02, not 0.019999999552965164.
+    fn show<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let shortest: f64 = self.to_string().parse().unwrap_or_else(|_| f64::from(*self));
+        shortest.into_bound_py_any(py)
+    }
+}
 
 macro_rules! by_name {
     ($($type:ty),*) => {$(
@@ -63,6 +76,7 @@ by_name!(
     Interpolation,
     Keep,
     OutputFrame,
+    PairChoice,
     Paths,
     Principal,
     RightView,
@@ -166,6 +180,16 @@ options! {
     RectifyOptions { "frame": frame, "principal": principal }
     SelfCalibrationOptions { "focal": focal }
     RepeatabilityOptions { "distance": distance, "scale_ratio": scale_ratio }
+    CollectionOptions {
+        "max_features": features.sift.selection.limit, "keep": features.sift.selection.keep,
+        "preset": features.sift.preset, "contrast": features.sift.contrast,
+        "first_octave": features.sift.first_octave, "upright": features.sift.upright,
+        "longest_side": features.longest_side, "masks": features.masks, "pairs": pairs.choice, "list": pairs.list,
+        "exhaustive_up_to": pairs.exhaustive_up_to, "overlap": pairs.overlap, "neighbours": pairs.neighbours,
+        "max_metres": pairs.max_metres, "top_features": pairs.top_features, "top_matches": pairs.top_matches,
+        "top_partners": pairs.top_partners, "closure": pairs.closure, "ratio": matching.ratio,
+        "same_sign": matching.same_sign, "threshold": two_view.threshold_px, "block": block,
+    }
     StereoOptions {
         "min_disparity": min_disparity, "disparities": disparities, "cost": cost, "iterations": learning,
         "paths": paths, "uniqueness": uniqueness, "subpixel": subpixel, "right_view": right_view,
@@ -202,6 +226,7 @@ pub(crate) fn defaults<'py>(py: Python<'py>, what: &str) -> PyResult<Bound<'py, 
         "warp" => WarpOptions::default().shown(py),
         "rectify" => RectifyOptions::default().shown(py),
         "repeatability" => RepeatabilityOptions::default().shown(py),
+        "collect" => CollectionOptions::default().shown(py),
         "stereo" => StereoOptions::default().shown(py),
         other => Err(wrong_option(&format!("{other} has no options"))),
     }

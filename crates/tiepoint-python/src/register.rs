@@ -3,7 +3,7 @@
 use crate::errors::raised;
 use crate::features::{Features, Finder, Ready, counting};
 use crate::files::{calibration_dict, rig_of};
-use crate::image::{Input, any_output, mask, output, rows};
+use crate::image::{Input, any_output, mask, mask_view, output, rows};
 use crate::matching::{tie_dict, tie_options};
 use crate::options::Options;
 use pyo3::prelude::*;
@@ -51,8 +51,8 @@ pub(crate) fn register<'py>(
         .with_views(views_of(views))
         .with_warp(WarpOptions::default().with(warp)?);
     let found = finder.device().run(py, |processor| {
-        let counting_fixed = counting(fixed.view(), mask_fixed.as_ref(), &processor.cpu);
-        let counting_moving = counting(moving.view(), mask_moving.as_ref(), &processor.cpu);
+        let counting_fixed = counting(fixed.view(), mask_view(mask_fixed.as_ref()), &processor.cpu);
+        let counting_moving = counting(moving.view(), mask_view(mask_moving.as_ref()), &processor.cpu);
         let fixed = RegisterInput { image: fixed.view(), mask: counting_fixed.view() };
         let moving = RegisterInput { image: moving.view(), mask: counting_moving.view() };
         tiepoint::register::register(fixed, moving, &options, processor)
@@ -145,7 +145,8 @@ fn tied(
     processor: &Processor,
 ) -> tiepoint::Result<TiedPictures> {
     let found = finder.finder(processor)?;
-    let ready = |i: usize| Ready::new(pictures[i], masks[i], finder.range(), &processor.cpu);
+    let ready =
+        |i: usize| Ready::new(pictures[i].view(), mask_view(masks[i]), finder.range(), &processor.cpu);
     let (a, b) = (ready(0)?, ready(1)?);
     let picture = |ready: &'_ Ready<'_>| found.detect(ready.image.view(), ready.mask());
     let pictures = [

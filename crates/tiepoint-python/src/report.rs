@@ -74,7 +74,8 @@ impl Shown {
     fn matches(view: &Bound<'_, PyDict>) -> PyResult<Self> {
         let model = Self::model(view)?;
         let (a, b) = (item(view, "features_a")?, item(view, "features_b")?);
-        let (a, b) = (a.cast::<Features>()?.get().found(), b.cast::<Features>()?.get().found());
+        let py = view.py();
+        let (a, b) = (a.cast::<Features>()?.get().found(py)?, b.cast::<Features>()?.get().found(py)?);
         let pairs = table::<i64, 2>(&item(view, "pairs")?, "pairs")?;
         let n = Some(pairs.len());
         let distance = values::<f32>(&item(view, "distance")?, "distance", n)?;

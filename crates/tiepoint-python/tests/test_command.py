@@ -23,6 +23,7 @@ FLAGS = {
     "threshold": "inlier-distance",
     "rematch": "no-rematch",
     "frame": "crop",
+    "closure": "no-closure",
 }
 #: Options that the command does not have.
 LIBRARY_ONLY = {"sigma", "input_sigma", "max_distance", "confidence", "max_iterations", "false_alarms", "seed", "fill"}
@@ -63,6 +64,7 @@ def help_of(name):
         ("sift", tp.Sift().options),
         ("surf", tp.Surf().options),
         ("stereo", {k: v for k, v in tp.Stereo().options.items() if k not in ("p1", "p2", "p2_least", "gradient")}),
+        ("collect", {**tp.CollectionOptions()._given(), "list": None}),
         ("match", tp.match),
         ("estimate", tp.estimate),
         ("rematch", dataclasses.asdict(tp.Rematch())),
@@ -91,6 +93,7 @@ def test_defaults_are_those_of_the_library(what, given):
         ("detect", {**_core.defaults("surf"), **_core.defaults("sift")}),
         ("match", {**_core.defaults("match"), **_core.defaults("estimate")}),
         ("stereo", {k: v for k, v in _core.defaults("stereo").items() if k not in ("right", "confidence", "reasons")}),
+        ("collect", {k: v for k, v in _core.defaults("collect").items() if k != "list"}),
     ],
 )
 def test_flags_of_the_command_have_these_names_and_defaults(name, options):

@@ -96,7 +96,7 @@ def test_colours_become_grey(scene):
         (np.zeros((4, 5, 6), np.uint8), r"shape \[4, 5, 6\]"),
         (np.zeros((2, 4, 5, 3), np.uint8), "expected"),
         (np.zeros((0, 5), np.uint8), "empty"),
-        (OnCard(), "memory of a GPU"),
+        (OnCard(), "lies in the memory of cuda:0, and this computes on cpu"),
         ([[1, 2], [3, 4]], "int64"),
         ("picture.png", "expected uint8"),
     ],

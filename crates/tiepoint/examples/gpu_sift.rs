@@ -82,6 +82,8 @@ fn measure(sift: &GpuSift, gpu: &Gpu, image: &Image<u8>) -> Outcome<()> {
 
     let of_device = median(|| sift.detect(&on_device, None).map(|f| sift.recycle([f])))?;
     println!("image on the device to features on the host  {}", milliseconds(of_device));
+    let stays = median(|| sift.detect_on_device(&on_device, None).map(drop))?;
+    println!("image on the device to features on the device {}", milliseconds(stays));
     if sift.parts() > 1 {
         let of_host = median(|| sift.detect(image, None).map(drop))?;
         println!("host image to features on the host           {}", milliseconds(of_host));

@@ -1,6 +1,6 @@
 //! OpenCV in a process of its own that answers one line a command.
 
-use crate::{Result, python::python};
+use crate::{Result, opencv_python::python};
 use std::{
     io::{BufRead, BufReader, Write},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},

@@ -151,7 +151,7 @@ pub(crate) struct OptionArguments {
     /// Leave the orientation out: for photographs not turned against each other
     #[arg(long)]
     pub(crate) upright: bool,
-    /// Search a photograph whose longer side has more pixels at this size
+    /// Longest side of the image that is searched; a larger photograph is shrunk to it
     #[arg(long, value_name = "PX", default_value_t = FeatureOptions::default().longest_side)]
     pub(crate) longest_side: u32,
     /// A folder of masks: NAME.png for the photograph NAME; features are kept where it is not 0

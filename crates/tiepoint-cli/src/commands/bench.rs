@@ -146,7 +146,7 @@ fn print(name: &str, image: &AnyImage, rows: &[Row], context: &Context) -> Outco
             "image": name,
             "width": size.width,
             "height": size.height,
-            "device": context.device(),
+            "device": context.take_device(),
             "threads": threads,
             "simd": context.processor.cpu.level_name(),
             "runs": rows.iter().map(describe).collect::<Vec<_>>(),

@@ -1,7 +1,5 @@
 //! `tiepoint collect`: a folder of photographs becomes a database of verified matches, stage by stage.
 
-mod report;
-
 use crate::arguments::collect::{
     CollectArguments, ExportArguments, OutputArguments, PartArguments, Stage, WholeArguments, WorkArguments,
 };
@@ -15,6 +13,7 @@ use std::time::Instant;
 use tiepoint::collection::{Collection, CollectionOptions, PairSet, Shard};
 use tiepoint::files::write_atomically;
 use tiepoint_colmap::ExportOptions;
+use tiepoint_report::CollectionPage;
 
 pub(crate) fn run(arguments: &CollectArguments, context: &Context) -> Outcome {
     match &arguments.stage {
@@ -63,7 +62,7 @@ impl<'c> Timed<'c> {
         self.context.say(&format!("{}: {said}, {seconds:.2} s", self.stage))?;
         self.context.report(|| {
             let device = json!({
-                "device": self.context.device(),
+                "device": self.context.take_device(),
                 "threads": self.context.processor.cpu.threads(),
                 "seconds": { "total": seconds },
             });
@@ -209,11 +208,15 @@ fn page(
 ) -> Outcome {
     let Some(path) = &arguments.report else { return Ok(()) };
     let timed = Timed::start("report", context);
-    let page = report::page(collection, arguments.limit(), described, context)?;
-    write_atomically(path, |out| std::io::Write::write_all(out, page.as_bytes()))?;
+    let cpu = &context.processor.cpu;
+    let page = CollectionPage::new(collection, arguments.limit(), Some(described), cpu)?;
+    for (name, reason) in &page.without_picture {
+        context.note(&format!("the page has no picture of {name}: {reason}"));
+    }
+    write_atomically(path, |out| std::io::Write::write_all(out, page.html.as_bytes()))?;
     timed.report(
-        &format!("{}: {:.1} MB", path.display(), page.len() as f64 / 1e6),
-        json!({ "page": path.display().to_string(), "bytes": page.len() }),
+        &format!("{}: {:.1} MB", path.display(), page.html.len() as f64 / 1e6),
+        json!({ "page": path.display().to_string(), "bytes": page.html.len() }),
     )
 }
 

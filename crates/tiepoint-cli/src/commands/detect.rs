@@ -5,6 +5,7 @@
 //! those before are written. Messages and reports come in the order of the images.
 
 use super::features::{find, find_together, together};
+use super::item::Item;
 use crate::arguments::detect::DetectArguments;
 use crate::arguments::detector::DetectorArguments;
 use crate::context::Context;
@@ -12,7 +13,7 @@ use crate::draw::{Canvas, keypoints};
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Picture};
 use crate::output::{self, Clock, Part, Spent};
-use crate::prefetch::{Limits, OrderedQueue, Prefetcher, Weight};
+use crate::prefetch::{Limits, OrderedQueue, Prefetcher};
 use serde_json::json;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -60,31 +61,6 @@ fn jobs(arguments: &DetectArguments) -> Outcome<Vec<Job>> {
     files.writes(outputs.iter().chain(&drawings).flatten()).check()?;
     let jobs = images.into_iter().zip(outputs).zip(drawings).enumerate();
     Ok(jobs.map(|(i, ((path, output), drawing))| Job { number: i + 1, path, output, drawing }).collect())
-}
-
-/// What was made of an image so far, or why it failed, and the time that this took.
-struct Item<'a, T> {
-    job: &'a Job,
-    result: Outcome<T>,
-    spent: Spent,
-}
-
-impl<'a, T> Item<'a, T> {
-    /// The next step, unless one has failed before.
-    fn then<U>(self, step: impl FnOnce(T) -> Outcome<(U, Spent)>) -> Item<'a, U> {
-        let Self { job, result, mut spent } = self;
-        let result = result.and_then(step).map(|(made, more)| {
-            spent.add(&more);
-            made
-        });
-        Item { job, result, spent }
-    }
-}
-
-impl Weight for Item<'_, Picture> {
-    fn bytes(&self) -> usize {
-        self.result.as_ref().map_or(0, Picture::bytes)
-    }
 }
 
 /// Threads that read, and images that wait to be written, at most: with more a GPU does not wait less.
@@ -136,7 +112,7 @@ fn detect(
             for item in search(batch, &finder, &mut results)? {
                 results.writing.push(|| {
                     let job = item.job;
-                    item.then(|(picture, features)| write(job, &picture, features))
+                    item.then(|(picture, found)| write(job, &picture, found))
                 });
             }
             results.report(unwritten)?;
@@ -147,8 +123,14 @@ fn detect(
     })
 }
 
+/// The features of an image, and what found them.
+struct Found {
+    features: Features,
+    device: String,
+}
+
 /// Reads an image; its time has the stages that `cpu` notes.
-fn read<'a>(job: &'a Job, arguments: &DetectorArguments, cpu: &Cpu) -> Item<'a, Picture> {
+fn read<'a>(job: &'a Job, arguments: &DetectorArguments, cpu: &Cpu) -> Item<'a, Job, Picture> {
     let mut clock = Clock::start(cpu);
     let mask = arguments.mask_of(&job.path);
     let result =
@@ -158,18 +140,18 @@ fn read<'a>(job: &'a Job, arguments: &DetectorArguments, cpu: &Cpu) -> Item<'a, 
 
 /// The features of the images of a batch. Notes about them come after all that is to be said of the images before.
 fn search<'a>(
-    batch: Vec<Item<'a, Picture>>,
+    batch: Vec<Item<'a, Job, Picture>>,
     finder: &Finder,
     results: &mut Results<'_, '_, 'a>,
-) -> Outcome<Vec<Item<'a, (Picture, Features)>>> {
+) -> Outcome<Vec<Item<'a, Job, (Picture, Found)>>> {
     let context = results.context;
     batch.iter().for_each(|item| context.add_stages(&item.spent.stages));
-    let found = if batch.len() > 1 {
+    let found: Vec<_> = if batch.len() > 1 {
         let (found, spent) = search_at_once(&batch, finder, context);
         let items = batch.into_iter().zip(found);
         items.map(|(item, found)| item.then(|picture| Ok(((picture, found?), spent.clone())))).collect()
     } else {
-        let alone = |item: Item<'a, Picture>| {
+        let alone = |item: Item<'a, Job, Picture>| {
             let path = &item.job.path;
             item.then(|picture| {
                 let mut clock = Clock::start(&context.processor.cpu);
@@ -179,6 +161,10 @@ fn search<'a>(
         };
         batch.into_iter().map(alone).collect()
     };
+    let device = context.take_device();
+    let named =
+        |(picture, features)| Ok(((picture, Found { features, device: device.clone() }), Spent::default()));
+    let found = found.into_iter().map(|item: Item<'a, Job, (Picture, Features)>| item.then(named)).collect();
     let notes = context.processor.take_notes();
     if !notes.is_empty() {
         results.report(0)?;
@@ -189,7 +175,7 @@ fn search<'a>(
 
 /// The features of several images that were read, and the time of each.
 fn search_at_once(
-    batch: &[Item<'_, Picture>],
+    batch: &[Item<'_, Job, Picture>],
     finder: &Finder,
     context: &Context,
 ) -> (Vec<Outcome<Features>>, Spent) {
@@ -201,12 +187,13 @@ fn search_at_once(
 }
 
 /// Writes what was asked for, and returns the features.
-fn write(job: &Job, picture: &Picture, features: Features) -> Outcome<(Features, Spent)> {
+fn write(job: &Job, picture: &Picture, found: Found) -> Outcome<(Found, Spent)> {
+    let features = &found.features;
     let cpu = Cpu::sequential();
     let mut clock = Clock::start(&cpu);
     clock.time(Part::Write, || -> Outcome {
         if let Some(path) = &job.output {
-            files::write(path, &features)?;
+            files::write(path, features)?;
         }
         if let Some(path) = &job.drawing {
             let mut canvas = Canvas::of(picture.original.as_ref().unwrap_or(&picture.image))?;
@@ -215,12 +202,12 @@ fn write(job: &Job, picture: &Picture, features: Features) -> Outcome<(Features,
         }
         Ok(())
     })?;
-    Ok((features, clock.spent(&cpu)))
+    Ok((found, clock.spent(&cpu)))
 }
 
 /// Results that are being written, and then reported in the order of the images.
 struct Results<'scope, 'env, 'a: 'scope> {
-    writing: OrderedQueue<'scope, 'env, Item<'a, Features>>,
+    writing: OrderedQueue<'scope, 'env, Item<'a, Job, Found>>,
     /// Features that were reported: memory for the next.
     spare: Vec<Features>,
     failed: usize,
@@ -250,9 +237,9 @@ impl<'scope, 'a: 'scope> Results<'scope, '_, 'a> {
     }
 
     /// Reports one image, and returns its features so that their memory can be used again.
-    fn report_one(&self, item: Item<'_, Features>) -> Outcome<Features> {
+    fn report_one(&self, item: Item<'_, Job, Found>) -> Outcome<Features> {
         let Item { job, result, spent } = item;
-        let features = result?;
+        let Found { features, device } = result?;
         let (size, path, context) = (features.image, job.path.display(), self.context);
         context.say(&format!(
             "{path}: {} features, {size}, {:.1} ms",
@@ -267,7 +254,7 @@ impl<'scope, 'a: 'scope> Results<'scope, '_, 'a> {
                 "detector": self.arguments.detector.name(),
                 "preset": self.arguments.preset_name(),
                 "features": features.len(),
-                "device": context.device(),
+                "device": device,
                 "threads": context.processor.cpu.threads(),
                 "seconds": spent.seconds(),
             })

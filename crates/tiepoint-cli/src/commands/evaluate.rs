@@ -98,7 +98,7 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
         "epe": score.epe,
         "thresholds": scoring.thresholds.iter().map(|t| f64::from(*t)).collect::<Vec<_>>(),
         "bad_at": score.bad,
-        "device": context.device(),
+        "device": context.take_device(),
     });
     let truth = report::scored(&truth, mask.as_ref());
     clock.time(Part::Write, || {

@@ -30,7 +30,7 @@ pub(crate) fn run(filter: &FilterArguments, context: &Context) -> Outcome {
             "width": size.width,
             "height": size.height,
             "channels": filtered.channels(),
-            "device": context.device(),
+            "device": context.take_device(),
             "threads": context.processor.cpu.threads(),
             "seconds": clock.seconds(&context.processor.cpu),
         })

@@ -174,7 +174,7 @@ impl MatchedPair {
             }),
             None => json!({ "model": "none" }),
         };
-        let device = json!({ "device": context.device(), "threads": context.processor.cpu.threads() });
+        let device = json!({ "device": context.take_device(), "threads": context.processor.cpu.threads() });
         joined([counts, model, device])
     }
 

@@ -9,6 +9,7 @@ mod devices;
 mod evaluate;
 mod features;
 mod filter;
+mod item;
 mod r#match;
 mod matched_pair;
 mod rectify;

@@ -44,7 +44,7 @@ pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
         "left": arguments.left.display().to_string(),
         "right": arguments.right.display().to_string(),
     });
-    let device = json!({ "device": context.device(), "threads": context.processor.cpu.threads() });
+    let device = json!({ "device": context.take_device(), "threads": context.processor.cpu.threads() });
     let described = output::joined([names, pair.describe(&found, rig.is_some())?, device]);
     clock.time(Part::Write, || write_report(arguments, &pair, &found, &images, &described))?;
     let seconds = json!({ "seconds": clock.seconds(&context.processor.cpu) });

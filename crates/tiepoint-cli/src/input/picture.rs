@@ -55,13 +55,17 @@ impl Picture {
 
 impl Weight for Picture {
     fn bytes(&self) -> usize {
-        let bytes = |image: &AnyImage| match image {
-            AnyImage::U8(i) => i.data().len(),
-            AnyImage::U16(i) => 2 * i.data().len(),
-            AnyImage::F32(i) => 4 * i.data().len(),
-        };
         let mask = self.mask.as_ref().map_or(0, |m| m.data().len());
         self.original.as_ref().map_or(0, bytes) + bytes(&self.image) + mask
+    }
+}
+
+/// Bytes of an image.
+pub(crate) fn bytes(image: &AnyImage) -> usize {
+    match image {
+        AnyImage::U8(i) => i.data().len(),
+        AnyImage::U16(i) => 2 * i.data().len(),
+        AnyImage::F32(i) => 4 * i.data().len(),
     }
 }
 

@@ -223,6 +223,10 @@ fn threads_and_memory_do_not_change_a_byte() {
         let told = json(&["--disparities", "40", "--device", "opencl", "-o", &out]);
         assert!(told.contains(r#""device":"opencl:0""#), "what computed: {told}");
         assert!(std::fs::read(&out).unwrap() == one, "a GPU gives the same bytes");
+        let little = ["--disparities", "40", "--device", "opencl", "--device-memory", "1K", "-o", &out];
+        let told = json(&little);
+        assert!(told.contains(r#""device":"cpu""#), "what computed: {told}");
+        assert!(std::fs::read(&out).unwrap() == one, "so does the CPU in its place");
     }
     assert!(run(&["--paths", "4"]) != one, "four directions are others");
 }
@@ -275,6 +279,52 @@ fn lists_and_sequences() {
     let message = fails(&[&["stereo"], &pairs[..], &["-o", &folder.at("out")], &search].concat(), 1);
     assert!(message.contains("008l.png") && message.contains("1 of 2"), "{message}");
     assert!(Path::new(&folder.at("out/010l.pfm")).exists(), "the pair after it");
+}
+
+#[test]
+fn sequences_are_the_same_however_they_are_computed() {
+    let folder = Folder::new("sequence-beside");
+    std::fs::create_dir(folder.at("out")).unwrap();
+    for n in 0..11_u64 {
+        // Another size in the middle, and images that do not go together.
+        let width = if (4..7).contains(&n) { 90 } else { 120 };
+        let options = scene([1.0, 12.0]).with_size(Size::new(width, 60)).with_seed(n);
+        folder.stereo(&format!("{n:03}"), &options);
+    }
+    folder.texture("008r.png", Size::new(20, 20), 1);
+    std::fs::write(folder.at("002l.png"), "no image").unwrap();
+    let (left, right, out) = (folder.at("%03dl.png"), folder.at("%03dr.png"), folder.at("out/%d.pfm"));
+    let run = |more: &[&str]| {
+        let sequence = ["stereo", &left, &right, "-o", &out, "--disparities", "16", "--json"];
+        let output = tiepoint(&[&sequence[..], more].concat());
+        assert_eq!(output.status.code(), Some(1), "{more:?}: {output:?}");
+        let message = String::from_utf8(output.stderr).unwrap();
+        for told in ["002l.png", "008l.png", "2 of 11 pairs failed"] {
+            assert!(message.contains(told), "{more:?}: {message}");
+        }
+        let json = String::from_utf8(output.stdout).unwrap();
+        let lefts: Vec<String> = json.lines().map(|line| value(line, "left").to_owned()).collect();
+        let wanted = [0, 1, 3, 4, 5, 6, 7, 9, 10];
+        let named = |n: &u64| lefts.iter().filter(|l| l.contains(&format!("{n:03}l.png"))).count() == 1;
+        assert!(lefts.len() == 9 && wanted.iter().all(named) && lefts.is_sorted(), "in order: {json}");
+        let maps = wanted.map(|n| {
+            let path = folder.at(&format!("out/{n}.pfm"));
+            let map = std::fs::read(&path).unwrap();
+            std::fs::remove_file(path).unwrap();
+            map
+        });
+        (maps, json)
+    };
+    let (one, json) = run(&["--threads", "1", "--device", "cpu"]);
+    assert!(json.lines().all(|line| line.contains(r#""device":"cpu""#)), "{json}");
+    assert!(run(&["--threads", "4", "--device", "cpu"]).0 == one, "four threads");
+    if works(&["devices"]).contains("opencl:0 ") {
+        for threads in ["1", "3"] {
+            let (maps, json) = run(&["--threads", threads, "--device", "opencl"]);
+            assert!(maps == one, "on a GPU, {threads} threads");
+            assert!(json.lines().all(|line| line.contains(r#""device":"opencl:0""#)), "{json}");
+        }
+    }
 }
 
 #[test]

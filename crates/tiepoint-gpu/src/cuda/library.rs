@@ -12,7 +12,8 @@ const OLDEST: c_int = 12_080;
 const FIRST: [&str; 3] = ["cuInit", "cuDriverGetVersion", "cuGetErrorString"];
 
 /// What else is called.
-const FUNCTIONS: [&str; 37] = [
+const FUNCTIONS: [&str; 42] = [
+    "cuCtxRecordEvent",
     "cuCtxSetCurrent",
     "cuDeviceGet",
     "cuDeviceGetAttribute",
@@ -24,6 +25,7 @@ const FUNCTIONS: [&str; 37] = [
     "cuEventCreate",
     "cuEventDestroy_v2",
     "cuEventElapsedTime_v2",
+    "cuEventQuery",
     "cuEventRecord",
     "cuEventSynchronize",
     "cuFuncGetAttribute",
@@ -37,6 +39,7 @@ const FUNCTIONS: [&str; 37] = [
     "cuMemFree_v2",
     "cuMemGetInfo_v2",
     "cuMemHostAlloc",
+    "cuMemcpy2DAsync_v2",
     "cuMemcpyDtoDAsync_v2",
     "cuMemcpyDtoHAsync_v2",
     "cuMemcpyHtoDAsync_v2",
@@ -44,10 +47,12 @@ const FUNCTIONS: [&str; 37] = [
     "cuModuleGetFunction",
     "cuModuleLoadData",
     "cuModuleUnload",
+    "cuPointerGetAttributes",
     "cuStreamBeginCapture_v2",
     "cuStreamCreate",
     "cuStreamDestroy_v2",
     "cuStreamEndCapture",
+    "cuStreamIsCapturing",
     "cuStreamSynchronize",
     "cuStreamWaitEvent",
 ];
@@ -125,7 +130,8 @@ mod tests {
 
     #[test]
     fn all_functions_are_looked_up_first() {
-        let source = concat!(include_str!("library.rs"), include_str!("../cuda.rs"));
+        let source =
+            concat!(include_str!("library.rs"), include_str!("foreign.rs"), include_str!("../cuda.rs"));
         let calls = source.split(['!', ':']).filter_map(|s| s.trim_start_matches('(').split_once('('));
         let is_driver =
             |name: &str| name.strip_prefix("cu").is_some_and(|rest| rest.starts_with(char::is_uppercase));

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from . import errors, evaluate, filter, interop, io, raster, synth
 from ._calibration import Calibration, StereoCalibration
-from ._core import Device, Features
+from ._collection import Collection, CollectionOptions, VerifiedPair, collect
+from ._core import Device, DeviceArray, Features
 from ._core import devices as _devices
 from ._features import Sift, Surf
 from ._geometry import Estimate, Model, estimate, warp
@@ -33,7 +34,10 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Calibration",
+    "Collection",
+    "CollectionOptions",
     "Device",
+    "DeviceArray",
     "DeviceError",
     "Disparities",
     "Error",
@@ -55,6 +59,8 @@ __all__ = [
     "StereoCalibration",
     "Surf",
     "TiePoints",
+    "VerifiedPair",
+    "collect",
     "devices",
     "errors",
     "estimate",

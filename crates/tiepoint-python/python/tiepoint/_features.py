@@ -46,14 +46,16 @@ class _Detector(Options):
         ----------
         image : array_like, (H, W) or (H, W, 1 to 4)
             ``uint8``, ``uint16`` or ``float32``: an array, a buffer, or anything with ``__dlpack__``. Colours become
-            grey (Rec. 709).
+            grey (Rec. 709). An array on the CUDA device that computes is not copied; the pixels of its rows must follow
+            each other.
         mask : array_like, (H, W), optional
             ``uint8`` or ``bool``; features are kept where it is not 0.
 
         Returns
         -------
         Features
-            One row for each feature. The same for any number of threads and any device.
+            One row for each feature. The same for any number of threads and any device. Those of an image on a GPU stay
+            there: their arrays are each a `DeviceArray`.
         """
         return self._finder.detect(image, mask)
 

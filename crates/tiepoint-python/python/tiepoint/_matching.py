@@ -97,12 +97,12 @@ class TiePoints(Result):
     @property
     def xy_a(self) -> npt.NDArray[np.float32]:
         """Places of the matches in A, (M, 2)."""
-        return self.a.xy[self.pairs[:, 0]]
+        return self.a.to("cpu").xy[self.pairs[:, 0]]
 
     @property
     def xy_b(self) -> npt.NDArray[np.float32]:
         """Places of the matches in B, (M, 2)."""
-        return self.b.xy[self.pairs[:, 1]]
+        return self.b.to("cpu").xy[self.pairs[:, 1]]
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -133,9 +133,9 @@ def nearest(
     Parameters
     ----------
     a, b : Features
-        Features with descriptors of one kind.
+        Features with descriptors of one kind. Those on a GPU are read there.
     device : Device or str, optional
-        Where to compute.
+        Where to compute; where `a` or `b` lies if not given.
 
     Returns
     -------
@@ -181,7 +181,7 @@ def match(
     radius : float
         How near, in pixels of B; only with `guide`.
     device : Device or str, optional
-        Where to compute.
+        Where to compute; where `a` or `b` lies if not given.
 
     Returns
     -------

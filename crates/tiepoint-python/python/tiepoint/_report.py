@@ -1,12 +1,14 @@
-"""Reports: one HTML file that shows why two images match, how well one lies on the other, how deep a scene is."""
+"""Reports: one HTML file that shows why images match, how well one lies on the other, how deep a scene is."""
 
 from __future__ import annotations
 
 import html
 import os
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from . import _core
+from ._collection import Collection
 from ._matching import TiePoints
 from ._register import Rectified, Registration
 from ._stereo import Disparities
@@ -32,7 +34,7 @@ class Page(str):
 
 
 def report(
-    result: TiePoints | Registration | Rectified | Disparities,
+    result: TiePoints | Registration | Rectified | Disparities | Collection,
     path: str | os.PathLike[str] | None = None,
     *,
     images: tuple[Any, Any] | None = None,
@@ -44,8 +46,8 @@ def report(
 
     Parameters
     ----------
-    result : TiePoints, Registration, Rectified or Disparities
-        What to show.
+    result : TiePoints, Registration, Rectified, Disparities or Collection
+        What to show; of a collection that is finished, its photographs are read once more.
     path : path, optional
         Where to write the page.
     images : tuple of array_like, optional
@@ -62,6 +64,10 @@ def report(
     Page
         The page, a string.
     """
+    if isinstance(result, Collection):
+        if images is not None or title is not None:
+            raise OptionError("a collection has its images and its folder's name: give neither images nor title")
+        return _written(_collection(result, limit), path)
     if isinstance(result, Registration):
         heading, sections = f"{names[0]} on {names[1]}", _registration(result, names)
     elif isinstance(result, TiePoints):
@@ -74,12 +80,23 @@ def report(
         heading, sections = f"Disparities of {names[0]}", [_disparity(result, names)]
     else:
         raise OptionError(f"there is no page for {type(result).__name__}")
-    page = Page(_core.report(title or heading, repr(result), sections, limit))
+    return _written(_core.report(title or heading, repr(result), sections, limit), path)
+
+
+def _written(page: str, path: str | os.PathLike[str] | None) -> Page:
+    """The page, and its file where one is wanted: whole or not at all."""
     if path is not None:
         beside = f"{os.fspath(path)}.under-way"
         with open(beside, "w", encoding="utf-8") as file:
             file.write(page)
         os.replace(beside, path)
+    return Page(page)
+
+
+def _collection(collection: Collection, limit: int | None) -> str:
+    page, without = collection._core.page(None, limit)
+    for name, reason in without:
+        warnings.warn(f"the page has no picture of {name}: {reason}", stacklevel=3)
     return page
 
 

@@ -48,6 +48,7 @@ def to_opencv(features: Features) -> tuple[list[Any], npt.NDArray[Any]]:
 
     from .cv2compat import KeyPoint
 
+    features = features.to("cpu")
     packed = (features.octave.astype(np.int64) & 255) | (features.layer.astype(np.int64) << 8)
     angle = np.degrees(features.angle.astype(np.float64))
     columns = zip(
@@ -118,6 +119,7 @@ def to_lightglue(features: Features, *, device: Any = None) -> dict[str, Any]:
     """
     import numpy as np
 
+    features = features.to("cpu")
     if features.descriptors.shape[1] != 128:
         raise ImageError(f"LightGlue takes descriptors of 128 values, not {features.descriptors.shape[1]}")
     arrays = {
@@ -153,6 +155,7 @@ def to_lafs(features: Features, *, magnification: float = 6.0) -> npt.NDArray[np
     """
     import numpy as np
 
+    features = features.to("cpu")
     radius = features.scale * np.float32(magnification)
     # kornia's angles turn the other way: its rotation matrices are [[cos, sin], [-sin, cos]] of angles from +x towards -y.
     cosine, sine = radius * np.cos(features.angle), radius * np.sin(features.angle)
@@ -176,6 +179,7 @@ def to_hloc(features: Features) -> dict[str, npt.NDArray[Any]]:
     """
     import numpy as np
 
+    features = features.to("cpu")
     return {
         "keypoints": np.array(features.xy),
         "scores": np.array(features.response),

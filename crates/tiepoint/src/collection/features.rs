@@ -234,7 +234,7 @@ impl Stage<'_> {
             (Some(mask), Some(holes)) => Some(both(mask, &holes)),
             (mask, holes) => mask.or(holes),
         };
-        let to = shrunk(size, options.longest_side as usize);
+        let to = size.at_most(options.longest_side as usize);
         if to == size {
             return Ok(Picture { index, content, size, image, mask });
         }
@@ -398,17 +398,6 @@ fn take_ready(pictures: &Mutex<Receiver<Picture>>, ready: &mut Vec<Picture>) -> 
     !ready.is_empty()
 }
 
-/// The size at which a photograph is searched.
-fn shrunk(size: Size, longest: usize) -> Size {
-    let side = size.width.max(size.height);
-    if side <= longest {
-        return size;
-    }
-    // Rounded to the nearest.
-    let scaled = |n: usize| ((n as u128 * longest as u128 + side as u128 / 2) / side as u128).max(1) as usize;
-    Size::new(scaled(size.width), scaled(size.height))
-}
-
 /// The mask in the file at `path`: 255 where the image counts.
 fn read_mask(path: &Path, size: Size, cpu: &Cpu) -> Result<Image<u8>> {
     let mask = image::read_grey(path, &ReadOptions::default(), cpu)?;
@@ -505,13 +494,6 @@ fn keypoint(fields: &mut Fields<'_>) -> Option<Keypoint> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_keep_their_shape() {
-        assert_eq!(shrunk(Size::new(6000, 4000), 3200), Size::new(3200, 2133), "large");
-        assert_eq!(shrunk(Size::new(3200, 100), 3200), Size::new(3200, 100), "as large as allowed");
-        assert_eq!(shrunk(Size::new(1, 100_000), 16), Size::new(1, 16), "thin");
-    }
 
     #[test]
     fn features_are_read_as_they_were_written() {

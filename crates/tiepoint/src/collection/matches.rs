@@ -13,7 +13,7 @@ use super::work::{Loaded, Tiles, Unit};
 use super::workers::{Job, Stop, for_each_of, side_by_side};
 use super::{Collection, PairSet, PhotographFeatures, Shard, closure};
 use crate::device::gpu::Gpu;
-use crate::device::{Cpu, Processor};
+use crate::device::{Computing, Cpu, Processor};
 use crate::feature::Features;
 use crate::feature::gpu::GpuFeatures;
 use crate::matching::{GpuMatcher, Match, MatchOptions, match_features};
@@ -268,12 +268,16 @@ impl Search<'_, '_> {
             let found = match device.matches(&both, options) {
                 Err(error) if error.is_device_limit() => {
                     processor.note(format!("matching on the CPU: {error}"));
+                    processor.count_computed(Computing::Cpu);
                     let alone = |(_, [a, b]): &([u32; 2], [&Arc<Features>; 2])| {
                         match_features(a, b, options, &on_cpu)
                     };
                     both.iter().map(alone).collect()
                 }
-                found => found,
+                found => {
+                    processor.count_computed(Computing::Gpu);
+                    found
+                }
             }?;
             let mut found = both.iter().zip(found).map(|((pair, features), matches)| Candidate {
                 pair: *pair,

@@ -6,7 +6,9 @@
 
 use crate::error::Shortage;
 use tiepoint_gpu::KernelSource;
-pub use tiepoint_gpu::{Api, Buffer, Commands, Devices, Element, Gpu, Graph, Info, Pinned, devices};
+pub use tiepoint_gpu::{
+    Api, Buffer, Commands, Devices, Element, ForeignStream, Gpu, Graph, Info, Pinned, devices,
+};
 
 impl From<tiepoint_gpu::Error> for crate::Error {
     fn from(error: tiepoint_gpu::Error) -> Self {

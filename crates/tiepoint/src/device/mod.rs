@@ -21,6 +21,7 @@ use gpu::{Api, Gpu};
 use progress::Watch;
 use rayon::{ThreadPool, ThreadPoolBuilder, prelude::*};
 use std::cmp::Ordering;
+use std::sync::atomic::{self, AtomicBool};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The CPU as a device: a thread pool, a SIMD level and, if asked for, a profile of stage times and an
@@ -268,6 +269,15 @@ pub struct Processor {
     pub gpu: Option<Gpu>,
     /// Shared by clones.
     notes: Arc<Mutex<Vec<String>>>,
+    /// What has computed what has a GPU form; shared by clones.
+    computed: Arc<[AtomicBool; 2]>,
+}
+
+/// What of a [`Processor`] has computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Computing {
+    Gpu,
+    Cpu,
 }
 
 impl Processor {
@@ -296,6 +306,21 @@ impl Processor {
         std::mem::take(&mut *self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
+    /// What has computed, since the last call, the work that has a GPU form: the GPU by the name of its device, such as
+    /// `cuda:0`, and `cpu` where there is no GPU or the CPU did its work. Nothing where there was no such work. Clones
+    /// are counted together.
+    pub fn take_computed(&self) -> Vec<String> {
+        let did = |by: Computing| self.computed[by as usize].swap(false, atomic::Ordering::Relaxed);
+        let gpu = self.gpu.as_ref().filter(|_| did(Computing::Gpu));
+        let gpu = gpu.map(|gpu| format!("{}:{}", gpu.info().api, gpu.info().index));
+        gpu.into_iter().chain(did(Computing::Cpu).then(|| "cpu".to_owned())).collect()
+    }
+
+    /// Notes that work that has a GPU form was computed so.
+    pub(crate) fn count_computed(&self, by: Computing) {
+        self.computed[by as usize].store(true, atomic::Ordering::Relaxed);
+    }
+
     /// Computes on the GPU where there is one, and on the CPU where there is none or where the GPU lacks
     /// memory or a feature; a note then says which `task` the CPU did and why. Both ways must give the same
     /// bits.
@@ -308,7 +333,10 @@ impl Processor {
         on_gpu: impl FnOnce(&Gpu) -> Result<R>,
         on_cpu: impl FnOnce(&Cpu) -> Result<R>,
     ) -> Result<R> {
-        let Some(gpu) = &self.gpu else { return on_cpu(&self.cpu) };
+        let Some(gpu) = &self.gpu else {
+            self.count_computed(Computing::Cpu);
+            return on_cpu(&self.cpu);
+        };
         let found = on_gpu(gpu);
         self.collect_times();
         self.or_on_cpu(task, found, on_cpu)
@@ -324,9 +352,13 @@ impl Processor {
         match found {
             Err(error) if error.is_device_limit() => {
                 self.note(format!("{task} on the CPU: {error}"));
+                self.count_computed(Computing::Cpu);
                 on_cpu(&self.cpu)
             }
-            other => other,
+            other => {
+                self.count_computed(Computing::Gpu);
+                other
+            }
         }
     }
 
@@ -341,7 +373,7 @@ impl Processor {
 impl From<Cpu> for Processor {
     /// The CPU alone.
     fn from(cpu: Cpu) -> Self {
-        Self { cpu, gpu: None, notes: Arc::default() }
+        Self { cpu, gpu: None, notes: Arc::default(), computed: Arc::default() }
     }
 }
 
@@ -361,7 +393,7 @@ impl Device {
             Self::OpenCl(index) => Some(self.open_gpu(Api::OpenCl, index)?),
             Self::Auto => [Api::Cuda, Api::OpenCl].into_iter().find_map(|api| first_gpu(api, &mut notes)),
         };
-        Ok(Processor { cpu, gpu, notes: Arc::new(Mutex::new(notes)) })
+        Ok(Processor { cpu, gpu, notes: Arc::new(Mutex::new(notes)), computed: Arc::default() })
     }
 
     fn open_gpu(self, api: Api, index: u32) -> Result<Gpu> {
@@ -453,5 +485,26 @@ mod tests {
         let found = processor.or_on_cpu("adding", failed, |_| Ok(7));
         assert!(matches!(found, Err(Error::Device { .. })), "{found:?}");
         assert!(processor.take_notes().is_empty(), "and nothing was done instead");
+    }
+
+    #[test]
+    fn what_computed_is_told_once() {
+        let alone = Processor::from(Cpu::sequential());
+        assert!(alone.take_computed().is_empty(), "no work yet");
+        alone.clone().gpu_or_cpu("adding", |_| Ok(1), |_| Ok(2)).unwrap();
+        assert_eq!(alone.take_computed(), ["cpu"], "there is no GPU");
+        assert!(alone.take_computed().is_empty(), "told before");
+        for gpu in gpu::all() {
+            let processor = Processor::with_gpu(Cpu::sequential(), gpu.clone());
+            let name = format!("{}:{}", gpu.info().api, gpu.info().index);
+            processor.gpu_or_cpu("adding", |_| Ok(1), |_| Ok(2)).unwrap();
+            assert_eq!(processor.take_computed(), [name.clone()], "the GPU");
+            let simple = || Error::Unsupported { device: "card".into(), feature: "64-bit floats".into() };
+            processor.gpu_or_cpu("adding", |_| Err(simple()), |_| Ok(2)).unwrap();
+            assert_eq!(processor.take_computed(), ["cpu"], "in place of the GPU");
+            processor.gpu_or_cpu("adding", |_| Ok(1), |_| Ok(2)).unwrap();
+            processor.gpu_or_cpu("adding", |_| Err(simple()), |_| Ok(2)).unwrap();
+            assert_eq!(processor.take_computed(), [name, "cpu".to_owned()], "both");
+        }
     }
 }

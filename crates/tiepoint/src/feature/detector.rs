@@ -2,10 +2,11 @@
 
 use super::Features;
 use super::gpu::pipeline::is_of_memory;
+use super::gpu::{GpuFeatures, Pixels};
 use super::sift::{GpuSift, Sift, SiftOptions};
 use super::surf::{GpuSurf, Surf, SurfOptions};
-use crate::device::{Cpu, Processor};
-use crate::image::{AnyView, ImageView};
+use crate::device::{Computing, Cpu, Processor};
+use crate::image::{AnyCow, AnyView, ImageView};
 use crate::options::named;
 use crate::{Error, Result, for_any_view};
 
@@ -178,6 +179,7 @@ impl Finder {
                     self.on_cpu(image, mask)
                 }
                 found => {
+                    self.processor.count_computed(Computing::Gpu);
                     self.note_parts();
                     found
                 }
@@ -185,6 +187,53 @@ impl Finder {
         };
         self.processor.collect_times();
         found
+    }
+
+    /// The features of a grey image, left in the memory of the processor's GPU; none where `mask` is 0. Both may lie there,
+    /// too, and are not copied then.
+    ///
+    /// # Errors
+    /// As [`detect`](Self::detect), and [`Error::Device`] when the processor has no GPU.
+    pub fn detect_on_device<'a>(
+        &self,
+        image: impl Into<Pixels<'a>>,
+        mask: Option<Pixels<'_>>,
+    ) -> Result<GpuFeatures> {
+        let image = image.into();
+        let gpu = self.processor.gpu.as_ref().ok_or_else(|| Error::Device {
+            device: "cpu".into(),
+            reason: format!("features stay on a GPU only where {} was opened on one", self.on_cpu.name()),
+        })?;
+        let refused = match &self.on_gpu {
+            None => None,
+            Some(on_gpu) => {
+                match on_gpu!(on_gpu, detector => detector.detect_on_device(image.clone(), mask.clone())) {
+                    Err(error) if is_for_cpu(&error) => Some(error),
+                    found => {
+                        self.note_parts();
+                        self.processor.collect_times();
+                        return found;
+                    }
+                }
+            }
+        };
+        if let Some(error) = refused {
+            self.processor.note(format!("{} on the CPU: {error}", self.on_cpu.name()));
+        }
+        let (image, mask) = (image.into_host()?, mask.map(Pixels::into_host).transpose()?);
+        let mask = match mask.as_ref().map(AnyCow::view) {
+            None => None,
+            Some(AnyView::U8(mask)) => Some(mask),
+            Some(other) => {
+                return Err(Error::Mismatch(format!(
+                    "a mask of {:?}: one of 8 bits is needed",
+                    other.pixel()
+                )));
+            }
+        };
+        let found = self.on_cpu(image.view(), mask)?;
+        self.processor.collect_times();
+        GpuFeatures::upload(gpu, &found)
     }
 
     /// The features of several grey images, each as [`detect`](Self::detect) finds them. A GPU searches
@@ -219,6 +268,7 @@ impl Finder {
         self.processor.collect_times();
         match found {
             Ok(found) => {
+                self.processor.count_computed(Computing::Gpu);
                 self.note_parts();
                 Some(found)
             }
@@ -231,6 +281,7 @@ impl Finder {
 
     fn on_cpu(&self, image: AnyView<'_>, mask: Option<ImageView<'_, u8>>) -> Result<Features> {
         let cpu = &self.processor.cpu;
+        self.processor.count_computed(Computing::Cpu);
         match &self.on_cpu {
             OnCpu::Sift(sift) => for_any_view!(image, view => sift.detect(view, mask, cpu)),
             OnCpu::Surf(surf) => for_any_view!(image, view => surf.detect(view, mask, cpu)),

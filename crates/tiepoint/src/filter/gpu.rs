@@ -174,7 +174,8 @@ impl<I: Element, O: Element> GpuFilter<I, O> {
     /// # Errors
     /// As [`filter`](Self::filter), and [`Error::Image`] when `to` has the wrong shape.
     pub fn record(&self, commands: &mut Commands, from: &GpuImage<I>, to: &GpuImage<O>) -> Result<()> {
-        self.record_batch(commands, &from.into(), &to.into())
+        let (from, to) = (GpuStack::of(from, commands)?, GpuStack::result(to)?);
+        self.record_batch(commands, &from, &to)
     }
 
     /// As [`record`](Self::record), for all images of a stack.

@@ -1,8 +1,9 @@
 //! Images in a device's memory.
 
-use super::{Image, ImageView, Pixel, Size};
-use crate::device::gpu::{Buffer, Gpu};
+use super::{AnyImage, Image, ImageView, Pixel, Size};
+use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::{Error, Result};
+use std::any::Any;
 use tiepoint_gpu::{Element, KernelSource};
 
 /// A pixel that lies in a device's memory.
@@ -20,13 +21,16 @@ pub(crate) fn for_kernels<T: GpuPixel>(source: KernelSource) -> KernelSource {
 }
 
 /// An image in a device's memory: rows of `pitch` numbers, of which the first width · channels are pixels; what
-/// follows them is undefined. A clone is the same memory.
+/// follows them is undefined, and missing after the last row of an image that another program made. A clone is the
+/// same memory.
 #[derive(Clone, Debug)]
 pub struct GpuImage<T> {
     buffer: Buffer<T>,
     size: Size,
     channels: usize,
     pitch: usize,
+    /// Rows begin where wide accesses may, and all are `pitch` long.
+    aligned: bool,
 }
 
 impl<T: Element> GpuImage<T> {
@@ -50,7 +54,83 @@ impl<T: Element> GpuImage<T> {
         let pitch = Self::pitch_for(size, channels)?;
         let len =
             pitch.checked_mul(size.height).ok_or_else(|| Error::Image(format!("{size} exceeds memory")))?;
-        Ok(Self { buffer: gpu.buffer(len)?, size, channels, pitch })
+        Ok(Self { buffer: gpu.buffer(len)?, size, channels, pitch, aligned: true })
+    }
+
+    /// An image in memory of another program, which is only read. Nothing is copied: rows lie `pitch` numbers apart, the
+    /// first at `address`. `owner` keeps the memory; see [`Gpu::foreign`], and [`Gpu::wait_for`] for the order of work.
+    ///
+    /// # Safety
+    /// As [`Gpu::foreign`].
+    ///
+    /// # Errors
+    /// As [`new`](Self::new); [`Error::Image`] when rows overlap, [`Error::Mismatch`] when the memory is not this
+    /// device's, [`Error::Unsupported`] with OpenCL.
+    #[expect(unsafe_code, reason = "an address says nothing of what lies there")]
+    pub unsafe fn foreign(
+        gpu: &Gpu,
+        address: u64,
+        (size, channels, pitch): (Size, usize, usize),
+        owner: impl Any + Send + Sync,
+    ) -> Result<Self> {
+        let ours = Self::pitch_for(size, channels)?;
+        let row = size.width * channels;
+        if pitch < row || pitch >= 1 << 30 {
+            return Err(Error::Image(format!(
+                "rows of {row} numbers that lie {pitch} apart: expected {row} to 2³⁰"
+            )));
+        }
+        let len = (size.height - 1).checked_mul(pitch).and_then(|n| n.checked_add(row));
+        let len = len.ok_or_else(|| Error::Image(format!("{size} exceeds memory")))?;
+        let aligned = ours == row && pitch == row && address.is_multiple_of(Self::ALIGNMENT as u64);
+        // SAFETY: the caller's promise.
+        let buffer = unsafe { gpu.foreign(address, len, owner) }?;
+        Ok(Self { buffer, size, channels, pitch, aligned })
+    }
+
+    /// The image with rows as [`new`](Self::new) lays them out: itself where it has such, otherwise a copy, which
+    /// `commands` make.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] when the device's memory is too small.
+    pub fn aligned(&self, commands: &mut Commands) -> Result<Self> {
+        if self.aligned {
+            return Ok(self.clone());
+        }
+        let copy = Self::with_channels(self.gpu(), self.size, self.channels)?;
+        self.copy_rows(commands, 0, (copy.buffer(), 0, copy.pitch), self.size.height)?;
+        Ok(copy)
+    }
+
+    /// Whether rows lie as [`new`](Self::new) lays them out, so that kernels may read several numbers at a time.
+    pub fn is_aligned(&self) -> bool {
+        self.aligned
+    }
+
+    /// Copies `rows` rows from `first` on to a buffer, from a number on and with a pitch of its own.
+    pub(crate) fn copy_rows(
+        &self,
+        commands: &mut Commands,
+        first: usize,
+        (to, to_first, to_pitch): (&Buffer<T>, usize, usize),
+        rows: usize,
+    ) -> Result<()> {
+        let from = first * self.pitch;
+        if self.aligned && to_pitch == self.pitch {
+            return Ok(commands.copy((&self.buffer, from), (to, to_first), rows * to_pitch)?);
+        }
+        let row = self.size.width * self.channels;
+        Ok(commands.copy_rows((&self.buffer, from, self.pitch), (to, to_first, to_pitch), [row, rows])?)
+    }
+
+    /// Where the image lies, for kernels.
+    pub(crate) fn plane(&self) -> Plane {
+        Plane {
+            step: (self.pitch * self.size.height) as u64,
+            row: (self.size.width * self.channels) as i32,
+            height: self.size.height as i32,
+            pitch: self.pitch as i32,
+        }
     }
 
     fn pitch_for(size: Size, channels: usize) -> Result<usize> {
@@ -197,6 +277,8 @@ macro_rules! for_any_gpu_image {
     };
 }
 
+pub(crate) use for_any_gpu_image;
+
 impl AnyGpuImage {
     /// Width and height.
     pub fn size(&self) -> Size {
@@ -220,6 +302,14 @@ impl AnyGpuImage {
             Self::U16(_) => PixelKind::U16,
             Self::F32(_) => PixelKind::F32,
         }
+    }
+
+    /// The pixels, when the device has finished.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when it failed.
+    pub fn download(&self) -> Result<AnyImage> {
+        for_any_gpu_image!(self, i => Ok(i.download()?.into()))
     }
 }
 
@@ -263,6 +353,18 @@ pub struct GpuStack<T> {
 }
 
 impl<T: Element> GpuStack<T> {
+    /// An image alone that is to be written.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] for memory of another program, which is only read.
+    pub(crate) fn result(image: &GpuImage<T>) -> Result<Self> {
+        let GpuImage { buffer, size, channels, pitch, aligned } = image.clone();
+        match aligned {
+            true => Ok(Self { buffer, count: 1, size, channels, pitch }),
+            false => Err(Error::Mismatch("a result in memory of another program, which is only read".into())),
+        }
+    }
+
     /// Memory for `count` images; the pixels are undefined.
     ///
     /// # Errors
@@ -354,11 +456,14 @@ impl<T: Element> GpuStack<T> {
     }
 }
 
-/// The image alone, in the same memory.
-impl<T: Element> From<&GpuImage<T>> for GpuStack<T> {
-    fn from(image: &GpuImage<T>) -> Self {
-        let GpuImage { buffer, size, channels, pitch } = image.clone();
-        Self { buffer, count: 1, size, channels, pitch }
+impl<T: Element> GpuStack<T> {
+    /// The image alone, in the same memory where its rows are [aligned](GpuImage::aligned).
+    ///
+    /// # Errors
+    /// [`Error::Memory`] when the device's memory is too small.
+    pub fn of(image: &GpuImage<T>, commands: &mut Commands) -> Result<Self> {
+        let GpuImage { buffer, size, channels, pitch, .. } = image.aligned(commands)?;
+        Ok(Self { buffer, count: 1, size, channels, pitch })
     }
 }
 
@@ -374,7 +479,8 @@ fn padded<T: Element>(view: ImageView<'_, T>, pitch: usize) -> Vec<T> {
 /// The image whose rows are `pitch` numbers apart.
 fn packed<T: Element>(rows: &[T], size: Size, channels: usize, pitch: usize) -> Result<Image<T>> {
     let row = size.width * channels;
-    let pixels = rows.chunks_exact(pitch).flat_map(|r| &r[..row]).copied().collect();
+    // The last row may end with its pixels.
+    let pixels = rows.chunks(pitch).flat_map(|r| &r[..row]).copied().collect();
     Image::from_vec(pixels, size, channels)
 }
 

@@ -23,10 +23,10 @@ mod view;
 mod write;
 
 pub use alpha::{alpha_mask, with_alpha};
-pub use grey::grey;
 pub(crate) use grey::grey_row;
+pub use grey::{grey, grey_on_device};
 pub use pixel::Pixel;
-pub use range::{HOLE_MARGIN, Prepared, Range, prepare, without_margin};
+pub use range::{HOLE_MARGIN, Prepared, Range, prepare, prepare_on_device, without_margin};
 pub use read::{ReadOptions, decode, decode_grey, read, read_grey, read_grey_masked};
 pub(crate) use view::check_mask;
 pub use view::{AnyCow, AnyView, ImageView, ImageViewMut};
@@ -60,6 +60,18 @@ impl Size {
     /// True when there is no pixel.
     pub const fn is_empty(self) -> bool {
         self.width == 0 || self.height == 0
+    }
+
+    /// The size of the same shape whose longer side is `longest`, each side rounded and at least 1; this size where it
+    /// is no longer than that.
+    pub fn at_most(self, longest: usize) -> Self {
+        let longer = self.width.max(self.height);
+        if longer <= longest {
+            return self;
+        }
+        let (to, from) = (longest as u128, longer as u128);
+        let side = |side: usize| ((side as u128 * to + from / 2) / from).max(1) as usize;
+        Self::new(side(self.width), side(self.height))
     }
 }
 
@@ -285,6 +297,13 @@ mod tests {
         }
         let small = Image::try_filled(Size::new(3, 2), 0, 7_u8).unwrap();
         assert_eq!(small, Image::filled(Size::new(3, 2), 1, 7), "no channels count as one");
+    }
+
+    #[test]
+    fn sizes_keep_their_shape() {
+        assert_eq!(Size::new(6000, 4000).at_most(3200), Size::new(3200, 2133), "large");
+        assert_eq!(Size::new(3200, 100).at_most(3200), Size::new(3200, 100), "as large as allowed");
+        assert_eq!(Size::new(1, 100_000).at_most(16), Size::new(1, 16), "thin");
     }
 
     #[test]

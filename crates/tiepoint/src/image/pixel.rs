@@ -1,7 +1,5 @@
 //! The types of pixel: bytes, 16-bit integers and floats.
 
-use crate::numeric::ROUNDER;
-
 pub(crate) mod sealed {
     /// Gives a slice its own type back, for code with a faster form for one type.
     pub trait Sealed: Copy {
@@ -94,12 +92,21 @@ pub trait Pixel:
 }
 
 /// The nearest of 0, 1, …, `most`, ties to even, NaN as 0; `most` is below 2¹⁶.
+#[cfg(not(target_arch = "aarch64"))]
 #[inline(always)]
 fn nearest(v: f32, most: f32) -> u32 {
     // Not `clamp`, which keeps NaN.
     let v = if v > 0.0 { v } else { 0.0 };
     let v = if v < most { v } else { most };
-    (v + ROUNDER).to_bits() & 0xffff
+    (v + crate::numeric::ROUNDER).to_bits() & 0xffff
+}
+
+/// The same by ARM's rounding conversion, which saturates and takes NaN as 0. The comparisons above become `fmaxnm`
+/// there, which keeps a signalling NaN.
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+fn nearest(v: f32, most: f32) -> u32 {
+    (v.round_ties_even() as u32).min(most as u32)
 }
 
 macro_rules! integer_pixel {

@@ -19,8 +19,13 @@
 //! works in groups, of 128 MiB: to have more memory cleared takes longer than computing those rows twice.
 //!
 //! **On a GPU** (`gpu`) both passes run side by side and store their sums, so it needs twice that memory, on the device; the
-//! limit of the options is one of host memory. The result is the CPU's, bit for bit. The CPU learns the table of mutual
-//! information, and does what the device has no memory for.
+//! limit of the options is one of host memory. The result is the CPU's, bit for bit. The CPU makes colour grey, learns the
+//! table of mutual information, and does what the device has no memory for. [`GpuStereo`] takes images that lie on the
+//! device and leaves its maps there. A pair that exceeds the device's memory, or [`StereoOptions::device_memory`], goes
+//! through it in bands of rows, from checkpoints of the paths that enter each; its maps are refined on the CPU.
+//!
+//! **Many pairs.** A [`StereoStream`] takes the pairs of a video or of two cameras one after the other; on a GPU several are
+//! in flight.
 //!
 //! **Numbers.** Costs, paths and sums are integers, so no order matters. Mutual information is learnt in f64 in a
 //! stated order; a disparity between whole ones is one quotient and one sum in f32; what follows compares and
@@ -59,6 +64,7 @@ mod pair;
 mod reason;
 mod refinement;
 pub mod speckle;
+mod stream;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -66,16 +72,19 @@ mod tests;
 mod winner_takes_all;
 
 pub use cost::{CensusWindow, Cost, MatchingCost};
+pub use gpu::{GpuStereo, GpuStereoResult};
 pub use options::{Learning, Paths, Penalties, RightView, StereoOptions, Subpixel};
 pub use reason::Reason;
+pub use stream::StereoStream;
 
 use crate::{
-    Error, Result,
-    device::{Cpu, Processor, Scratch},
+    Error, ErrorKind, Result,
+    device::{Cpu, Processor, Scratch, gpu::Gpu},
     image::{AnyView, Image, ImageView, ImageViewMut},
 };
 use aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate};
 use cost::{CostSource, Custom, Learn};
+use gpu::Worker;
 use pair::{Pair, Pictures};
 
 /// Calls `f(first row, band)` for bands of `rows` rows of an image.
@@ -159,6 +168,16 @@ impl View {
 pub struct Stereo {
     options: StereoOptions,
     workspaces: Scratch<Workspace>,
+    on_gpu: Scratch<Worker>,
+}
+
+/// A pair that is ready to be aggregated.
+struct Prepared<'a> {
+    pair: &'a Pair,
+    source: &'a dyn CostSource,
+    penalties: Penalties,
+    workspace: &'a mut Workspace,
+    cpu: Cpu,
 }
 
 /// Which pixels hold data: 0 where they do not. Pixels that are not finite never do.
@@ -177,7 +196,7 @@ impl Stereo {
     /// As [`StereoOptions::check`].
     pub fn new(options: StereoOptions) -> Result<Self> {
         options.check()?;
-        Ok(Self { options, workspaces: Scratch::default() })
+        Ok(Self { options, workspaces: Scratch::default(), on_gpu: Scratch::default() })
     }
 
     /// The options.
@@ -201,7 +220,8 @@ impl Stereo {
         masks: Masks<'_>,
         processor: &Processor,
     ) -> Result<StereoResult> {
-        self.run([left, right], masks, None, processor)
+        let pair = [left, right];
+        self.prepare(pair, masks, &processor.cpu, |prepared| self.disparities(prepared, processor))
     }
 
     /// As [`compute`](Self::compute) with a custom matching cost, on the CPU. The images supply the gradient that P2 follows.
@@ -225,55 +245,27 @@ impl Stereo {
             let expected = "diagonal or off: a custom cost knows the left view only";
             return Err(Error::option("right_view", RightView::Aggregated, expected));
         }
-        self.run([left, right], masks, Some(cost), processor)
+        let penalties = self.options.penalties.unwrap_or_else(|| cost.penalties());
+        penalties.check()?;
+        let pair = Pair::new(&Pictures::new(left, right)?, masks, &processor.cpu)?;
+        let cpu = processor.cpu.begin_task("stereo", pair.size().area());
+        self.with_workspace(|workspace| {
+            let source = &Custom(cost);
+            self.disparities(Prepared { pair: &pair, source, penalties, workspace, cpu }, processor)
+        })
     }
 
-    fn run(
+    /// Makes a pair ready for the cost of the options, which may learn from it first, and goes on with `work`.
+    fn prepare<R>(
         &self,
         [left, right]: [AnyView<'_>; 2],
         masks: Masks<'_>,
-        custom: Option<&dyn MatchingCost>,
-        processor: &Processor,
-    ) -> Result<StereoResult> {
-        let pictures = Pictures::new(left, right)?;
-        let pair = Pair::new(&pictures, masks, &processor.cpu)?;
-        self.workspaces.with(
-            || Ok(Workspace::default()),
-            |workspace| {
-                let found = match custom {
-                    Some(cost) => self.run_custom(&pair, cost, workspace, processor),
-                    None => self.run_learning(pair, &pictures, workspace, processor),
-                };
-                workspace.keep();
-                found
-            },
-        )
-    }
-
-    fn run_custom(
-        &self,
-        pair: &Pair,
-        cost: &dyn MatchingCost,
-        workspace: &mut Workspace,
-        processor: &Processor,
-    ) -> Result<StereoResult> {
-        let penalties = self.options.penalties.unwrap_or_else(|| cost.penalties());
-        penalties.check()?;
-        let processor = processor.clone();
-        let cpu = processor.cpu.begin_task("stereo", pair.size().area());
-        self.disparities(pair, &Custom(cost), penalties, workspace, &processor.with_cpu(cpu))
-    }
-
-    /// By the cost of the options, which may learn from the pair first.
-    fn run_learning(
-        &self,
-        mut pair: Pair,
-        pictures: &Pictures<'_>,
-        workspace: &mut Workspace,
-        processor: &Processor,
-    ) -> Result<StereoResult> {
-        let (options, cpu) = (&self.options, &processor.cpu);
-        let cost = options.cost.definition();
+        cpu: &Cpu,
+        work: impl FnOnce(Prepared<'_>) -> Result<R>,
+    ) -> Result<R> {
+        let pictures = &Pictures::new(left, right)?;
+        let mut pair = Pair::new(pictures, masks, cpu)?;
+        let (options, cost) = (&self.options, self.options.cost.definition());
         if let Some(images) = cost.compared(pictures, &pair, cpu)? {
             pair.compare(images);
         }
@@ -281,47 +273,92 @@ impl Stereo {
         let pixels = pair.size().area();
         let learning = cost.learning_steps(pictures, options, pixels);
         let aggregations = 1 + usize::from(options.right_view == RightView::Aggregated);
-        let cpu = &cpu.begin_task("stereo", pixels.saturating_mul(aggregations).saturating_add(learning));
-        let learn = Learn { pair: &mut pair, pictures, options, workspace, cpu };
-        let source = cost.source(learn)?;
-        let processor = processor.clone().with_cpu(cpu.clone());
-        self.disparities(&pair, &*source, options.penalties(), workspace, &processor)
+        let cpu = cpu.begin_task("stereo", pixels.saturating_mul(aggregations).saturating_add(learning));
+        self.with_workspace(|workspace| {
+            let learn = Learn { pair: &mut pair, pictures, options, workspace, cpu: &cpu };
+            let source = &*cost.source(learn)?;
+            work(Prepared { pair: &pair, source, penalties: options.penalties(), workspace, cpu })
+        })
     }
 
-    /// Aggregates the costs, chooses disparities and refines them.
-    fn disparities(
-        &self,
-        pair: &Pair,
-        source: &dyn CostSource,
-        penalties: Penalties,
-        workspace: &mut Workspace,
-        processor: &Processor,
-    ) -> Result<StereoResult> {
-        let options = &self.options;
-        let input = AggregationInput::new(source, pair, options, penalties);
-        if input.greatest_sum() > u32::from(u16::MAX) {
+    fn with_workspace<R>(&self, work: impl FnOnce(&mut Workspace) -> Result<R>) -> Result<R> {
+        let work = |workspace: &mut Workspace| {
+            let found = work(workspace);
+            workspace.keep();
+            found
+        };
+        self.workspaces.with(|| Ok(Workspace::default()), work)
+    }
+
+    /// Fails when the sums of these costs could exceed 16 bits.
+    fn check_sums(&self, greatest: u16, penalties: Penalties) -> Result<()> {
+        let sum = self.options.paths.count() as u32 * (u32::from(greatest) + u32::from(penalties.p2));
+        if sum > u32::from(u16::MAX) {
             let expected = "so that paths times (greatest cost + p2) is at most 65535";
             return Err(Error::option("p2", penalties.p2, expected));
         }
+        Ok(())
+    }
+
+    /// Aggregates the costs, chooses disparities and refines them, on the GPU or the CPU.
+    fn disparities(&self, prepared: Prepared<'_>, processor: &Processor) -> Result<StereoResult> {
+        let Prepared { pair, source, penalties, .. } = prepared;
+        self.check_sums(source.greatest(), penalties)?;
+        let processor = processor.clone().with_cpu(prepared.cpu.clone());
         processor.gpu_or_cpu(
             "dense stereo",
             |gpu| {
-                let found = gpu::disparities(gpu, options, pair, source, penalties)?;
+                let found = self.on_device(gpu, (pair, source), &processor)?;
                 processor.cpu.advance(pair.size().area());
                 Ok(found)
             },
-            |cpu| self.disparities_on_cpu(&input, workspace, cpu),
+            |_| self.on_cpu(prepared),
         )
     }
 
-    fn disparities_on_cpu(
+    /// The same on a GPU: the whole pair where there is memory for it, otherwise in bands of rows.
+    fn on_device(
         &self,
-        input: &AggregationInput<'_>,
-        workspace: &mut Workspace,
-        cpu: &Cpu,
+        gpu: &Gpu,
+        (pair, source): (&Pair, &dyn CostSource),
+        processor: &Processor,
     ) -> Result<StereoResult> {
+        let (options, cpu) = (&self.options, &processor.cpu);
+        let whole = self
+            .on_gpu
+            .with(|| Ok(Worker::default()), |worker| worker.compute(gpu, options, (pair, source), cpu));
+        match whole {
+            Err(error) if error.kind() == ErrorKind::DeviceMemory => {}
+            found => return found,
+        }
+        gpu.release_memory()?;
+        // Of what is free some is left to others.
+        let free = gpu.free_memory().unwrap_or(gpu.info().memory / 2);
+        let memory = options.device_memory.unwrap_or(u64::MAX).min(free - free / 8);
+        let (mut found, bands) = gpu::in_bands(gpu, options, (pair, source), memory, cpu)?;
+        processor.note(format!(
+            "too large for the GPU's memory: stereo in {bands} bands of rows, refined on the CPU"
+        ));
+        self.refine(&mut found, pair, cpu)?;
+        Ok(found)
+    }
+
+    /// Refines maps, and leaves what was asked for.
+    fn refine(&self, found: &mut StereoResult, pair: &Pair, cpu: &Cpu) -> Result<()> {
         let options = &self.options;
-        let (pair, source, penalties) = (input.costs.pair, input.costs.source, input.penalties);
+        found.reasons = options.reasons.then(|| reason::first(&found.disparity, pair));
+        refinement::refine(found, options, cpu)?;
+        found.right = found.right.take().filter(|_| options.right);
+        Ok(())
+    }
+
+    /// The same on the CPU.
+    fn on_cpu(&self, prepared: Prepared<'_>) -> Result<StereoResult> {
+        let Prepared { pair, source, penalties, workspace, cpu } = prepared;
+        self.check_sums(source.greatest(), penalties)?;
+        let input = &AggregationInput::new(source, pair, &self.options, penalties);
+        let cpu = &cpu;
+        let options = &self.options;
         let image = || Image::new(pair.size());
         let diagonal = match options.right_view {
             RightView::Off => options.right,
@@ -353,9 +390,7 @@ impl Stereo {
             aggregate(&input, output, workspace, &cpu.part(pixels))?;
             out.right = Some(pair::mirrored(&disparity));
         }
-        out.reasons = options.reasons.then(|| reason::first(&out.disparity, pair));
-        refinement::refine(&mut out, options, cpu)?;
-        out.right = out.right.filter(|_| options.right);
+        self.refine(&mut out, pair, cpu)?;
         Ok(out)
     }
 }

@@ -1,6 +1,7 @@
 //! `tiepoint stereo`: disparities of rectified pairs.
 
 mod pairs;
+mod sequence;
 
 use super::report::{self, file_name};
 use crate::arguments::report::check_page;
@@ -9,17 +10,19 @@ use crate::context::Context;
 use crate::draw::{disparity, usual_range};
 use crate::failure::{Failure, Outcome};
 use crate::input;
-use crate::output::{self, Clock, Part};
+use crate::output::{self, Clock, Part, Spent};
+use crate::prefetch::Weight;
 use pairs::Pair;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use tiepoint::device::Cpu;
 use tiepoint::geometry::calibration::RectifiedCalibration;
-use tiepoint::image::{self, AnyImage, Image, Pixel, Range, ReadOptions};
+use tiepoint::image::{self, AnyImage, Image, Pixel, Range, ReadOptions, Size};
 use tiepoint::options::Named;
 use tiepoint::stereo::cloud::{CloudOptions, write_ply};
 use tiepoint::stereo::depth::depth;
 use tiepoint::stereo::files::{self, DisparityFormat};
-use tiepoint::stereo::{Masks, Stereo, StereoOptions, StereoResult};
+use tiepoint::stereo::{StereoOptions, StereoResult};
 use tiepoint_report::{DisparityView, Picture, View};
 
 pub(crate) fn run(arguments: &StereoArguments, context: &Context) -> Outcome {
@@ -32,30 +35,25 @@ pub(crate) fn run(arguments: &StereoArguments, context: &Context) -> Outcome {
     let jobs = jobs(arguments, &pairs)?;
     check_paths(arguments, &jobs, &options)?;
     let results = ResultOptions::of(arguments, calibration)?;
-    let stereo = Stereo::new(options)?;
-    let mut failed = 0;
-    for (i, job) in jobs.iter().enumerate() {
-        let (left, right) = (job.pair.left.display(), job.pair.right.display());
-        context.progress.say(&format!("{}/{} {left} {right}", i + 1, jobs.len()));
-        match job.run(arguments, &results, &stereo, context) {
-            Ok(()) => {}
-            // One bad pair does not stop the others.
-            Err(failure @ Failure::Work(_)) if jobs.len() > 1 => {
-                context.complain(&failure);
-                failed += 1;
-            }
-            Err(other) => return Err(other),
-        }
-    }
-    match failed {
+    let work = Work { arguments, results: &results, context };
+    match sequence::run(&jobs, options, &work)? {
         0 => Ok(()),
-        _ => Err(Failure::work(format!("{failed} of {} pairs failed", jobs.len()))),
+        failed => Err(Failure::work(format!("{failed} of {} pairs failed", jobs.len()))),
     }
+}
+
+/// What the work on every pair has in common.
+#[derive(Clone, Copy, Debug)]
+struct Work<'a> {
+    arguments: &'a StereoArguments,
+    results: &'a ResultOptions,
+    context: &'a Context,
 }
 
 /// One pair and where its results go.
 #[derive(Debug)]
 struct Job<'a> {
+    number: usize,
     pair: &'a Pair,
     output: Option<PathBuf>,
     right: Option<PathBuf>,
@@ -99,6 +97,7 @@ fn jobs<'a>(arguments: &StereoArguments, pairs: &'a [Pair]) -> Outcome<Vec<Job<'
     let mut clouds = paths(&arguments.cloud, "ply")?;
     let mut reports = paths(&report_pattern(arguments)?, "html")?;
     let take = |(i, pair): (usize, &'a Pair)| Job {
+        number: i + 1,
         pair,
         output: outputs[i].take(),
         right: rights[i].take(),
@@ -166,84 +165,72 @@ impl Job<'_> {
         self.confidence.iter().chain(&self.preview).try_for_each(|p| output::check_image(p))
     }
 
-    fn run(
-        &self,
-        arguments: &StereoArguments,
-        results: &ResultOptions,
-        stereo: &Stereo,
-        context: &Context,
-    ) -> Outcome {
-        let cpu = &context.processor.cpu;
+    /// The names of the images.
+    fn names(&self) -> String {
+        format!("{} {}", self.pair.left.display(), self.pair.right.display())
+    }
+
+    /// Reads both images, with masks of where they hold data.
+    fn read(&self, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Sides, Spent)> {
         let mut clock = Clock::start(cpu);
-        let Pair { left, right, .. } = self.pair;
-        let read = |path: &Path, mask: Option<&str>| read(path, mask, arguments.no_data, context);
-        let a = clock.time(Part::Read, || read(left, arguments.mask.as_deref()))?;
-        let b = clock.time(Part::Read, || read(right, arguments.mask_right.as_deref()))?;
-        if let Some(size) = results.calibration.and_then(|c| c.size).filter(|s| *s != a.image.size()) {
-            let (left, found) = (left.display(), a.image.size());
+        let (arguments, Pair { left, right, .. }) = (work.arguments, self.pair);
+        let mut read = |path: &Path, mask: &Option<String>| {
+            clock.time(Part::Read, || read(path, mask.as_deref(), arguments.no_data, cpu))
+        };
+        let sides = [read(left, &arguments.mask)?, read(right, &arguments.mask_right)?];
+        if let Some(size) =
+            work.results.calibration.and_then(|c| c.size).filter(|s| *s != sides[0].image.size())
+        {
+            let (left, found) = (left.display(), sides[0].image.size());
             return Err(Failure::work(format!("{left} is {found}, but the calibration is for {size}")));
         }
-        let [left_mask, right_mask] = [&a, &b].map(|side| side.mask.as_ref().map(Image::view));
-        let masks = Masks { left: left_mask, right: right_mask };
-        let found = clock.time(Part::Compute, || {
-            stereo.compute((&a.image).into(), (&b.image).into(), masks, &context.processor)
-        });
-        let found =
-            found.map_err(|e| Failure::from(e).about(format!("{} {}", left.display(), right.display())))?;
-        let points = clock.time(Part::Write, || self.write(&found, results, context))?;
+        Ok((Sides(sides), clock.spent(cpu)))
+    }
+
+    /// Writes all that was asked for; `spent` is the time until now.
+    fn finish(&self, computed: &Computed, work: &Work<'_>, spent: &Spent) -> Outcome<(Finished, Spent)> {
+        let cpu = &Cpu::sequential();
+        let mut clock = Clock::start(cpu);
+        let found = &computed.found;
+        let points = clock.time(Part::Write, || self.write(found, work.results, cpu))?;
         let size = found.disparity.size();
         let valid = found.disparity.data().iter().filter(|d| d.is_finite()).count();
         let valid = valid as f64 / size.area().max(1) as f64;
-        let options = stereo.options();
-        let (least, count) = (options.min_disparity, options.disparities);
-        context.say(&format!(
-            "{} {}: {size}, disparities {least} to {}, {:.1} % valid, {:.1} ms",
-            left.display(),
-            right.display(),
-            i64::from(least) + count as i64 - 1,
-            valid * 100.0,
-            clock.compute() * 1e3
-        ))?;
-        let described = {
-            let pair = json!({
-                "left": left.display().to_string(),
-                "right": right.display().to_string(),
-                "width": size.width,
-                "height": size.height,
-                "disparities": count,
-                "min_disparity": least,
-                "valid": valid,
-            });
-            let points = points.map_or(json!({}), |n| json!({ "points": n }));
-            let options = json!({
-                "cost": options.cost.name(),
-                "paths": options.paths.count(),
-                "device": context.device(),
-                "threads": cpu.threads(),
-            });
-            output::joined([pair, points, options])
-        };
+        let options = &computed.options;
+        let pair = json!({
+            "left": self.pair.left.display().to_string(),
+            "right": self.pair.right.display().to_string(),
+            "width": size.width,
+            "height": size.height,
+            "disparities": options.disparities,
+            "min_disparity": options.min_disparity,
+            "valid": valid,
+        });
+        let points = points.map_or(json!({}), |n| json!({ "points": n }));
+        let searched = json!({
+            "cost": options.cost.name(),
+            "paths": options.paths.count(),
+            "device": computed.device,
+            "threads": work.context.processor.cpu.threads(),
+        });
+        let described = output::joined([pair, points, searched]);
         if let Some(path) = &self.report {
-            let sides = [&a, &b];
-            let written = clock.clone();
-            clock.time(Part::Write, || {
-                self.write_report(path, arguments, results, (sides, &found), &described, &written)
-            })?;
+            clock.time(Part::Write, || self.write_report(path, work, computed, &described, spent.compute))?;
         }
-        let seconds = json!({ "seconds": clock.seconds(cpu) });
-        context.report(|| output::joined([described, seconds]))
+        Ok((Finished { size, valid, described }, clock.spent(cpu)))
     }
 
-    /// The page of the pair.
+    /// The page of the pair, which took so many seconds to compute.
     fn write_report(
         &self,
         path: &Path,
-        arguments: &StereoArguments,
-        results: &ResultOptions,
-        ([left, right], found): ([&Side; 2], &StereoResult),
+        work: &Work<'_>,
+        computed: &Computed,
         described: &Value,
-        clock: &Clock,
+        seconds: f64,
     ) -> Outcome {
+        let Work { arguments, results, .. } = *work;
+        let Computed { sides: Sides([left, right]), found, .. } = computed;
         let names = [&self.pair.left, &self.pair.right].map(|path| file_name(path));
         let truth = arguments.truth.as_ref().map(|truth| PathBuf::from(output::fill(truth, &self.pair.left)));
         let reading = arguments.truth_reading()?;
@@ -267,7 +254,7 @@ impl Job<'_> {
             .tile("size", size.to_string())
             .tile("disparities searched", described["disparities"].to_string())
             .tile("valid", format!("{valid:.1} %"))
-            .tile("computed in", format!("{:.0} ms", clock.compute() * 1e3))
+            .tile("computed in", format!("{:.0} ms", seconds * 1e3))
             .figures(described.clone());
         let lead =
             format!("{valid:.1} % of the pixels have a disparity; the view says why the others have none.");
@@ -275,12 +262,7 @@ impl Job<'_> {
     }
 
     /// Writes all that was asked for; gives the number of points of a cloud.
-    fn write(
-        &self,
-        found: &StereoResult,
-        results: &ResultOptions,
-        context: &Context,
-    ) -> Outcome<Option<u64>> {
+    fn write(&self, found: &StereoResult, results: &ResultOptions, cpu: &Cpu) -> Outcome<Option<u64>> {
         if let Some(path) = &self.output {
             files::write(path, found.disparity.view())?;
         }
@@ -299,7 +281,7 @@ impl Job<'_> {
         }
         let Some(calibration) = &results.calibration else { return Ok(None) };
         if let Some(path) = &self.depth {
-            let depth = depth(found.disparity.view(), calibration, &context.processor.cpu)?;
+            let depth = depth(found.disparity.view(), calibration, cpu)?;
             files::write(path, depth.view())?;
         }
         let Some(path) = &self.cloud else { return Ok(None) };
@@ -309,6 +291,35 @@ impl Job<'_> {
     }
 }
 
+/// Both images of a pair.
+#[derive(Debug)]
+struct Sides([Side; 2]);
+
+impl Weight for Sides {
+    fn bytes(&self) -> usize {
+        let mask = |side: &Side| side.mask.as_ref().map_or(0, |mask| mask.data().len());
+        self.0.iter().map(|side| input::bytes(&side.image) + mask(side)).sum()
+    }
+}
+
+/// What was found for a pair, and what found it.
+#[derive(Debug)]
+struct Computed {
+    sides: Sides,
+    found: StereoResult,
+    options: StereoOptions,
+    device: String,
+}
+
+/// What is said of a pair whose results are written.
+#[derive(Debug)]
+struct Finished {
+    size: Size,
+    /// Share of the pixels that have a disparity.
+    valid: f64,
+    described: Value,
+}
+
 /// An image, and where it holds data if not everywhere.
 #[derive(Debug)]
 struct Side {
@@ -316,11 +327,9 @@ struct Side {
     mask: Option<Image<u8>>,
 }
 
-fn read(path: &Path, mask: Option<&str>, no_data: Option<f32>, context: &Context) -> Outcome<Side> {
+fn read(path: &Path, mask: Option<&str>, no_data: Option<f32>, cpu: &Cpu) -> Outcome<Side> {
     let image = image::read(path, &ReadOptions::default())?;
-    let mask = mask_of(mask, path)
-        .map(|m| input::read_mask(&m, image.size(), &context.processor.cpu))
-        .transpose()?;
+    let mask = mask_of(mask, path).map(|m| input::read_mask(&m, image.size(), cpu)).transpose()?;
     let holes = no_data.map(|value| match &image {
         AnyImage::U8(i) => holding(i, value),
         AnyImage::U16(i) => holding(i, value),

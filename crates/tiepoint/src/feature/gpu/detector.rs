@@ -9,7 +9,7 @@ use crate::device::{Processor, Scratch};
 use crate::feature::Features;
 use crate::image::check_mask;
 use crate::image::gpu::{AnyGpuImage, GpuImage};
-use crate::image::{ImageView, Size};
+use crate::image::{AnyView, ImageView, Size};
 use crate::{Error, Result};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -117,18 +117,19 @@ impl<P: Pipeline> GpuDetector<P> {
         }
     }
 
-    /// Finds the features of one grey image and leaves them on the device.
+    /// Finds the features of one grey image and leaves them on the device. Nothing of an image that lies there is copied
+    /// to the host, nor on the device where the detector is SIFT.
     ///
     /// # Errors
     /// As [`detect`](Self::detect).
-    pub fn detect_on_device<'a>(
+    pub fn detect_on_device<'a, 'm>(
         &self,
         image: impl Into<Pixels<'a>>,
-        mask: Option<ImageView<'_, u8>>,
+        mask: Option<Pixels<'m>>,
     ) -> Result<GpuFeatures> {
         let image = image.into();
         image.check(&self.core.gpu)?;
-        let mask = self.upload_mask(mask, image.size())?;
+        let mask = mask.map(|mask| self.mask_on_device(mask, image.size())).transpose()?;
         self.search(|search| search.detect_on_device(&self.core, &image, mask.as_ref()))
     }
 
@@ -174,6 +175,25 @@ impl<P: Pipeline> GpuDetector<P> {
                 Ok(result)
             },
         )
+    }
+
+    /// A mask of an image of this size, on the device.
+    fn mask_on_device(&self, mask: Pixels<'_>, size: Size) -> Result<GpuImage<u8>> {
+        match mask {
+            Pixels::Host(AnyView::U8(view)) if view.channels() == 1 => {
+                check_mask(Some(view), size)?;
+                GpuImage::upload(&self.core.gpu, view)
+            }
+            Pixels::Device(AnyGpuImage::U8(mask)) if mask.channels() == 1 => match mask.size() == size {
+                true => Ok(mask),
+                false => Err(Error::Mismatch(format!("the mask is {} and the image {size}", mask.size()))),
+            },
+            other => Err(Error::Mismatch(format!(
+                "a mask of {} channels of {:?}: one of 8 bits is needed",
+                other.channels(),
+                other.pixel()
+            ))),
+        }
     }
 
     fn upload_mask(&self, mask: Option<ImageView<'_, u8>>, size: Size) -> Result<Option<GpuImage<u8>>> {

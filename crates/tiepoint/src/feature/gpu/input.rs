@@ -2,7 +2,7 @@
 
 use crate::device::gpu::Gpu;
 use crate::image::gpu::{AnyGpuImage, GpuImage, PixelKind};
-use crate::image::{AnyImage, AnyView, Image, ImageView, Size};
+use crate::image::{AnyCow, AnyImage, AnyView, Image, ImageView, Size};
 use crate::{Error, Result};
 
 /// The pixels of an image, in the host's memory or in a device's; made by `into()`.
@@ -12,6 +12,19 @@ pub enum Pixels<'a> {
     Host(AnyView<'a>),
     /// In a device's memory.
     Device(AnyGpuImage),
+}
+
+impl<'a> Pixels<'a> {
+    /// The pixels in the host's memory, brought there from a device.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when the device failed.
+    pub(crate) fn into_host(self) -> Result<AnyCow<'a>> {
+        match self {
+            Self::Host(view) => Ok(AnyCow::Borrowed(view)),
+            Self::Device(image) => Ok(AnyCow::Owned(image.download()?)),
+        }
+    }
 }
 
 impl Pixels<'_> {

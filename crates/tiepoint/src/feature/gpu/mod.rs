@@ -1,6 +1,7 @@
 //! Features in a device's memory.
 
 mod batch;
+mod columns;
 mod detector;
 mod input;
 pub(crate) mod pipeline;
@@ -11,6 +12,7 @@ pub(crate) mod staging;
 
 #[cfg(test)]
 pub(crate) use batch::AT_A_TIME;
+pub use columns::GpuColumns;
 pub use detector::GpuDetector;
 pub use input::Pixels;
 
@@ -53,10 +55,12 @@ impl GpuKeypoints {
     }
 }
 
-/// The descriptors of [`GpuFeatures`], in the order of the keypoints.
+/// The descriptors of [`GpuFeatures`], in the order of the keypoints. A clone is the same memory.
 #[derive(Clone, Debug)]
-pub(crate) enum GpuDescriptors {
+pub enum GpuDescriptors {
+    /// Unit vectors times 512.
     U8(Buffer<u8>),
+    /// Unit vectors.
     F32(Buffer<f32>),
 }
 
@@ -106,7 +110,7 @@ impl GpuFeatures {
         Ok(Features { keypoints, descriptors, dimension: self.dimension, image: self.image })
     }
 
-    /// How many features fit into the memory.
+    /// How many features fit into the memory: as many as there are.
     pub fn capacity(&self) -> usize {
         self.keypoints.len() / WORDS
     }
@@ -121,8 +125,74 @@ pub(crate) fn beside(gpu: &Gpu) -> crate::device::Processor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::gpu::all;
+    use crate::device::Cpu;
+    use crate::device::gpu::{Api, all};
+    use crate::feature::Detector;
     use crate::feature::order::gpu::tests::keypoints;
+    use crate::feature::surf::SurfOptions;
+    use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
+    use crate::image::{Image, grey, grey_on_device};
+    use crate::synth::Texture;
+
+    /// Another opened device of the same card stands for another program: its images lie at odd addresses and pitches.
+    #[test]
+    fn images_of_other_programs_have_the_same_features() {
+        let cpu = Cpu::with_threads(2).unwrap();
+        let size = Size::new(157, 120);
+        let image = Texture::new(5).image::<u8>(size, &cpu);
+        let floats = Image::from_fn(size, |x, y| f32::from(image.row(y)[x]) / 255.0);
+        let mask = Image::from_fn(size, |x, _| if x < 90 { 255_u8 } else { 0 });
+        for gpu in all().iter().filter(|gpu| gpu.info().api == Api::Cuda) {
+            let other = Gpu::open(Api::Cuda, gpu.info().index).unwrap();
+            let processor = beside(gpu);
+            for detector in [Detector::default(), Detector::Surf(SurfOptions::default())] {
+                let finder = detector.open(&processor).unwrap();
+                for (first, pitch) in [(0, 157), (3, 161), (256, 256)] {
+                    let there = foreign(gpu, &other, &image, first, pitch);
+                    let floats_there = foreign(gpu, &other, &floats, first, pitch);
+                    let mask_there = foreign(gpu, &other, &mask, first, pitch);
+                    for mask in [None, Some((mask.view(), &mask_there))] {
+                        let found =
+                            finder.detect_on_device(&there, mask.map(|(_, there)| there.into())).unwrap();
+                        let wanted = detector.detect(&image, mask.map(|(here, _)| here), &processor).unwrap();
+                        assert!(wanted.len() > 20, "{} features", wanted.len());
+                        assert_eq!(found.download().unwrap(), wanted, "{detector:?}: {first}, {pitch}");
+                    }
+                    let found = finder.detect_on_device(&floats_there, None).unwrap().download().unwrap();
+                    let wanted = detector.detect(&floats, None, &processor).unwrap();
+                    assert_eq!(found, wanted, "{detector:?} of floats: {first}, {pitch}");
+                }
+            }
+            assert_eq!(processor.take_notes(), Vec::<String>::new(), "nothing was left to the CPU");
+            let colours =
+                Image::from_vec((0..157 * 7 * 3).map(|i| i as u8).collect(), Size::new(157, 7), 3).unwrap();
+            let there = AnyGpuImage::from(foreign(gpu, &other, &colours, 1, 500));
+            let found = grey_on_device(&there).unwrap().download().unwrap();
+            assert_eq!(found, grey(&colours, &cpu).unwrap().into_image(), "grey of unaligned colours");
+            assert_eq!(there.download().unwrap(), colours.into(), "short last row");
+        }
+    }
+
+    /// An image in memory of `other`, whose rows begin at a number and lie `pitch` apart; its last row ends with the memory.
+    #[expect(unsafe_code, reason = "an address says nothing of what lies there")]
+    fn foreign<T: GpuPixel>(
+        gpu: &Gpu,
+        other: &Gpu,
+        image: &Image<T>,
+        first: usize,
+        pitch: usize,
+    ) -> GpuImage<T> {
+        let (size, channels) = (image.size(), image.channels());
+        let row = size.width * channels;
+        let mut numbers = vec![T::from_f32(0.7); first + (size.height - 1) * pitch + row];
+        for y in 0..size.height {
+            numbers[first + y * pitch..][..row].copy_from_slice(image.row(y));
+        }
+        let buffer = other.upload(&numbers).unwrap();
+        let address = buffer.share().unwrap() + (first * size_of::<T>()) as u64;
+        // SAFETY: the numbers were uploaded, and the buffer keeps them.
+        unsafe { GpuImage::foreign(gpu, address, (size, channels, pitch), buffer) }.unwrap()
+    }
 
     #[test]
     fn features_come_back_as_they_went() {

@@ -49,8 +49,14 @@ impl Lists<'_> {
     /// [`crate::Error::Device`] when it is too small.
     pub(crate) fn keep(&self, count: usize) -> Result<GpuFeatures> {
         let gpu = self.keypoints.gpu();
-        let count = count.min(self.selection.early_limit());
+        let wanted = count.min(self.selection.early_limit());
         let mut commands = Commands::new();
+        // Of all that were found the number lies there already.
+        let number = match wanted == count {
+            true => first_of(self.counts, 1, &mut commands)?,
+            false => gpu.upload(&[wanted as u32])?,
+        };
+        let count = wanted;
         let keypoints = first_of(self.keypoints, count * WORDS, &mut commands)?;
         let values = count * self.dimension;
         let descriptors = match self.descriptors {
@@ -58,8 +64,7 @@ impl Lists<'_> {
             GpuDescriptors::F32(all) => GpuDescriptors::F32(first_of(all, values, &mut commands)?),
         };
         gpu.run(&commands)?;
-        let count = gpu.upload(&[count as u32])?;
-        Ok(GpuFeatures { count, keypoints, descriptors, dimension: self.dimension, image: self.size })
+        Ok(GpuFeatures { count: number, keypoints, descriptors, dimension: self.dimension, image: self.size })
     }
 }
 

@@ -143,9 +143,9 @@ impl<T: Element> Typed<T> {
 
     /// The same rows as another image's on the device, which is as wide, from `first` on.
     fn copy_rows(&mut self, image: &GpuImage<T>, first: usize) -> Result<&GpuImage<T>> {
-        let (to, pitch) = (self.image.buffer(), image.pitch());
+        let (to, pitch, rows) = (self.image.buffer(), self.image.pitch(), self.image.size().height);
         let mut commands = Commands::new();
-        commands.copy((image.buffer(), first * pitch), (to, 0), to.len())?;
+        image.copy_rows(&mut commands, first, (to, 0, pitch), rows)?;
         image.gpu().run(&commands)?;
         Ok(&self.image)
     }

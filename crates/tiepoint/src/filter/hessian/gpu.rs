@@ -4,7 +4,7 @@ use super::{Blob, HessianOptions, RADIUS, scale};
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::filter::gpu::{GpuFilter, LOCAL_MEMORY, Shape, border_for_kernels};
-use crate::image::gpu::{self, GpuImage, GpuPixel, GpuStack, Plane};
+use crate::image::gpu::{self, GpuImage, GpuPixel, Plane};
 use tiepoint_gpu::{Kernel, KernelSource};
 
 fn shape(options: &HessianOptions) -> Shape {
@@ -174,6 +174,7 @@ impl<T: GpuPixel> GpuBlobs<T> {
         response: &GpuImage<f32>,
         found: &FoundBlobs,
     ) -> Result<()> {
+        let image = &image.aligned(commands)?;
         self.response.record(commands, image, response)?;
         commands.stage("maxima");
         commands.zero(&found.count)?;
@@ -186,8 +187,8 @@ impl<T: GpuPixel> GpuBlobs<T> {
             found: &found.words,
             det: response.buffer(),
             image: image.buffer(),
-            det_plane: GpuStack::from(response).plane(),
-            plane: GpuStack::from(image).plane(),
+            det_plane: response.plane(),
+            plane: image.plane(),
             capacity: (found.words.len() / WORDS) as u32,
             threshold: self.threshold,
             across: across as i32,

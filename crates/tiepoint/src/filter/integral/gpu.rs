@@ -242,6 +242,7 @@ impl<T: GpuPixel, A: GpuSum> GpuIntegrator<T, A> {
         }
         let integral = GpuIntegral::new(image.gpu(), image.size(), 1)?;
         let mut commands = Commands::new();
+        let image = image.aligned(&mut commands)?;
         self.record(&mut commands, image.buffer(), image.pitch(), &integral)?;
         image.gpu().run(&commands)?;
         Ok(integral)

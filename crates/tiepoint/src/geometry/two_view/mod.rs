@@ -75,6 +75,20 @@ impl Configuration {
         Self::ALL.get(usize::try_from(code).ok()?).copied()
     }
 
+    /// Its name in words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Undefined => "undefined",
+            Self::Degenerate => "degenerate",
+            Self::Calibrated => "calibrated",
+            Self::Uncalibrated => "uncalibrated",
+            Self::Planar => "planar",
+            Self::Panoramic => "panoramic",
+            Self::PlanarOrPanoramic => "planar or panoramic",
+            Self::Watermark => "watermark",
+        }
+    }
+
     /// Whether the inliers are tie points of one scene.
     pub const fn is_verified(self) -> bool {
         match self {

@@ -133,7 +133,8 @@ impl<T: GpuPixel> GpuWarp<T> {
         fill: T,
         to: &GpuImage<T>,
     ) -> Result<()> {
-        self.record_batch(commands, &from.into(), map, fill, &to.into())
+        let (from, to) = (GpuStack::of(from, commands)?, GpuStack::result(to)?);
+        self.record_batch(commands, &from, map, fill, &to)
     }
 
     /// As [`record`](Self::record), for all images of a stack through one map.
@@ -202,7 +203,7 @@ impl<T: GpuPixel> GpuWarp<T> {
         }
         let [across, all] = groups(to.size());
         let [width, height, across] = [input.width, input.height, across].map(|n| n as i32);
-        let (to_plane, matrix) = (GpuStack::from(to).plane(), matrix(map));
+        let (to_plane, matrix) = (to.plane(), matrix(map));
         let arguments = Coverage { to: to.buffer(), to_plane, matrix, width, height, across };
         commands.stage("coverage");
         Ok(commands.launch(&self.coverage, [all, 1, 1], arguments)?)

@@ -5,7 +5,7 @@ use crate::Result;
 use crate::device::gpu::Gpu;
 use crate::filter::gpu::{self, Filter, GpuFilter, LANES, Step, Steps};
 use crate::image::Size;
-use crate::image::gpu::GpuPixel;
+use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel, for_any_gpu_image};
 use tiepoint_gpu::KernelSource;
 
 fn source<T: GpuPixel>(channels: usize) -> KernelSource {
@@ -30,6 +30,23 @@ impl<T: GpuPixel> GpuFilter<T, T> {
         let step = Steps::One(Step::new(kernel, Size::new(4 * LANES as usize, 1)));
         Ok(Self::new(gpu, "grey", step, [channels, 1], |size| size))
     }
+}
+
+/// [`grey()`](crate::image::grey()) of an image in a device's memory; a grey image is returned as it was given.
+///
+/// # Errors
+/// As [`GpuFilter::grey`].
+pub fn grey_on_device(image: &AnyGpuImage) -> Result<AnyGpuImage> {
+    fn of<T: GpuPixel>(image: &GpuImage<T>) -> Result<AnyGpuImage>
+    where
+        AnyGpuImage: From<GpuImage<T>>,
+    {
+        match image.channels() {
+            1 => Ok(image.clone().into()),
+            channels => Ok(GpuFilter::<T, T>::grey(image.gpu(), channels)?.filter(image)?.into()),
+        }
+    }
+    for_any_gpu_image!(image, image => of(image))
 }
 
 #[cfg(test)]

@@ -6,6 +6,8 @@
 
 mod gpu;
 
+pub use gpu::grey_on_device;
+
 use crate::image::{AnyCow, AnyView, Image, ImageView, Pixel};
 use crate::{Error, Result, device::Cpu, for_any_view};
 

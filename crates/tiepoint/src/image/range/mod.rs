@@ -4,7 +4,10 @@
 //! float rasters hold metres or reflectances and mark holes by NaN, 12-bit sensors fill a sixteenth of 16 bits.
 //! [`prepare`] brings them to the scale that detectors expect and masks the holes.
 
+mod gpu;
 mod spread;
+
+pub use gpu::prepare_on_device;
 
 use super::{AnyCow, AnyView, Image, ImageView, Pixel, Size, check_mask};
 use crate::{Error, Result, device::Cpu};

@@ -6,6 +6,7 @@
 
 use crate::device::Cpu;
 use crate::image::{ImageView, Pixel};
+use std::convert::Infallible;
 use std::ops::Range;
 
 /// One value in so many at most is ignored on either side; a value that more pixels hold is a mark.
@@ -20,42 +21,76 @@ pub(super) fn of<T: Pixel>(
     mask: Option<ImageView<'_, u8>>,
     cpu: &Cpu,
 ) -> Option<[f32; 2]> {
-    let values = Values { image, mask };
-    let upper = values.upper(cpu);
+    match of_counted(&Values { image, mask, cpu }) {
+        Ok(ends) => ends,
+        Err(never) => match never {},
+    }
+}
+
+/// The values of an image as a device counts them.
+pub(super) trait Counted {
+    type Error;
+
+    /// What the upper half of the bits tells.
+    fn upper(&self) -> Result<Upper, Self::Error>;
+
+    /// How often each lower half of the bits comes with each of these upper halves, 2¹⁶ numbers for each.
+    fn lower(&self, upper: [usize; 4]) -> Result<Vec<u64>, Self::Error>;
+}
+
+/// [`of`] for values that anyone counts.
+pub(super) fn of_counted<C: Counted>(values: &C) -> Result<Option<[f32; 2]>, C::Error> {
+    let upper = values.upper()?;
     let counted: u64 = upper.of_bin.iter().sum();
     let [least, greatest] = upper.ends;
     if counted == 0 || least.key == greatest.key {
-        return None;
+        return Ok(None);
     }
     let mark = |end: End| if end.count > counted / IGNORED { end.count } else { 0 };
     let between = |below: u64, above: u64| {
-        let (first, last) = (below, (counted - above).checked_sub(1).filter(|last| *last >= below)?);
+        let Some(last) = (counted - above).checked_sub(1).filter(|last| *last >= below) else {
+            return Ok(None);
+        };
+        let first = below;
         let ignored = (last - first) / IGNORED;
         let ranks = [first, first + ignored, last - ignored, last];
-        let [least, low, high, greatest] = values.at_ranks(ranks, &upper.of_bin, cpu).map(f64::from);
+        let [least, low, high, greatest] = at_ranks(values, ranks, &upper.of_bin)?.map(f64::from);
         let widened = f64::from(WIDENED) * (high - low);
         let ends = [(low - widened).max(least) as f32, (high + widened).min(greatest) as f32];
-        (ends[0] < ends[1]).then_some(ends)
+        Ok((ends[0] < ends[1]).then_some(ends))
     };
     // What is left between two marks may be flat, or nothing.
     match (mark(least), mark(greatest)) {
         (0, 0) => between(0, 0),
-        (below, above) => between(below, above).or_else(|| between(0, 0)),
+        (below, above) => match between(below, above)? {
+            None => between(0, 0),
+            ends => Ok(ends),
+        },
     }
 }
 
+/// The values at four ranks, ascending.
+fn at_ranks<C: Counted>(values: &C, ranks: [u64; 4], upper: &[u64]) -> Result<[f32; 4], C::Error> {
+    let found = ranks.map(|rank| place(upper, rank));
+    let lower = values.lower(found.map(|(bin, _)| bin))?;
+    Ok(std::array::from_fn(|i| {
+        let (bin, rank) = found[i];
+        value((bin << 16 | place(&lower[i << 16..(i + 1) << 16], rank).0) as u32)
+    }))
+}
+
 /// What the upper half of the bits tells.
-struct Upper {
-    of_bin: Vec<u64>,
+pub(super) struct Upper {
+    pub(super) of_bin: Vec<u64>,
     /// The least and the greatest.
-    ends: [End; 2],
+    pub(super) ends: [End; 2],
 }
 
 /// An extreme value, and how many pixels hold it.
 #[derive(Clone, Copy)]
-struct End {
-    key: u32,
-    count: u64,
+pub(super) struct End {
+    pub(super) key: u32,
+    pub(super) count: u64,
 }
 
 impl End {
@@ -101,6 +136,7 @@ fn add(to: &mut [u64], more: &[u64]) {
 struct Values<'a, 'm, T> {
     image: ImageView<'a, T>,
     mask: Option<ImageView<'m, u8>>,
+    cpu: &'m Cpu,
 }
 
 impl<T: Pixel> Values<'_, '_, T> {
@@ -123,31 +159,32 @@ impl<T: Pixel> Values<'_, '_, T> {
     /// What `count` makes of each of as many parts as there are threads, put together.
     fn counted<R: Send>(
         &self,
-        cpu: &Cpu,
         count: impl Fn(Range<usize>) -> R + Sync,
         merge: impl FnMut(R, R) -> R,
     ) -> Option<R> {
-        let (height, parts) = (self.image.size().height, cpu.threads());
+        let (height, parts) = (self.image.size().height, self.cpu.threads());
         let row = |part: usize| (height as u128 * part as u128 / parts as u128) as usize;
-        cpu.map(parts, |i| count(row(i)..row(i + 1))).into_iter().reduce(merge)
+        self.cpu.map(parts, |i| count(row(i)..row(i + 1))).into_iter().reduce(merge)
     }
+}
 
-    fn upper(&self, cpu: &Cpu) -> Upper {
+impl<T: Pixel> Counted for Values<'_, '_, T> {
+    type Error = Infallible;
+
+    fn upper(&self) -> Result<Upper, Infallible> {
         let count = |rows| {
             let mut upper = Upper::new();
             self.each(rows, |key| upper.add(key));
             upper
         };
-        self.counted(cpu, count, |a, b| a.merge(&b)).unwrap_or_else(Upper::new)
+        Ok(self.counted(count, |a, b| a.merge(&b)).unwrap_or_else(Upper::new))
     }
 
-    /// The values at four ranks, ascending.
-    fn at_ranks(&self, ranks: [u64; 4], upper: &[u64], cpu: &Cpu) -> [f32; 4] {
-        let found = ranks.map(|rank| place(upper, rank));
+    fn lower(&self, upper: [usize; 4]) -> Result<Vec<u64>, Infallible> {
         let count = |rows| {
             let mut lower = vec![0_u64; 4 << 16];
             self.each(rows, |key| {
-                for (i, (bin, _)) in found.iter().enumerate() {
+                for (i, bin) in upper.iter().enumerate() {
                     if key as usize >> 16 == *bin {
                         lower[i << 16 | key as usize & 0xffff] += 1;
                     }
@@ -155,15 +192,11 @@ impl<T: Pixel> Values<'_, '_, T> {
             });
             lower
         };
-        let lower = self.counted(cpu, count, |mut a, b| {
+        let lower = self.counted(count, |mut a, b| {
             add(&mut a, &b);
             a
         });
-        let lower = lower.unwrap_or_default();
-        std::array::from_fn(|i| {
-            let (bin, rank) = found[i];
-            value((bin << 16 | place(&lower[i << 16..(i + 1) << 16], rank).0) as u32)
-        })
+        Ok(lower.unwrap_or_default())
     }
 }
 

@@ -47,7 +47,7 @@ pub struct GpuNearest {
 }
 
 impl GpuDescriptors {
-    fn values(&self) -> usize {
+    pub(crate) fn values(&self) -> usize {
         match self {
             Self::U8(buffer) => buffer.len(),
             Self::F32(buffer) => buffer.len(),

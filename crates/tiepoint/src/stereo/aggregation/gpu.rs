@@ -1,29 +1,29 @@
-//! Aggregation on a device: paths along rows, and paths from row to row.
+//! Aggregation on a device. Whole images go through [`strips`], which is faster; bands of rows ([`checkpoints`]) through the
+//! form here: both passes side by side, each a wavefront of rows.
 //!
-//! As on the CPU costs are computed from descriptors wherever they are needed and never stored. What is stored are the sums
-//! of four parts, a byte or two for each pixel and disparity: of the paths from the left, from the right, downwards and
-//! upwards. All are made at the same time; some lanes of a warp share the disparities of a pixel.
+//! Some lanes of a warp share the disparities of a row; the rows of a group go side by side and hand path costs over in
+//! local memory, groups hand them over in global memory. As on the CPU costs are computed from descriptors in each pass
+//! and never stored. Unlike there both passes run at once, so each stores its sums: a byte or two for each pixel and
+//! disparity, twice.
 //!
-//! **Along rows** (`horizontal.cl`) a row is walked from either side, all rows independently.
+//! **What bounds it.** The last row begins two columns a row after the first, so a pass of one image takes width +
+//! 2 height columns, of which a row is at work for `width`; each waits for what the row above found in the column before.
+//! On an H200 that takes 900 cycles (2026-11-22, 1920×1080×128), of which the instructions of a warp are 230: an image is
+//! bound by latency, several at once by instructions.
+//! Dropped on 2026-11-22 (the same image, aggregation 2.1 to 2.2 ms, a batch of eight of 1280×720 3.2 ms): a walk from each
+//! corner for a straight and a slanting direction, 2.1 ms, but 3.8 ms for the batch and twice the memory; marks between
+//! neighbouring warps instead of a barrier, 2.8 ms; a barrier after every second column, 3.2 ms; costs of the next column
+//! beside the least values of this one, 2.3 ms.
 //!
-//! **From row to row** (`vertical.cl`) all columns of a row are worked on at once. The columns are cut into strips, one a
-//! work group, which hand paths that cross to the next strip over through global memory. Strips lean to the left with the
-//! path that leans most, so that all paths cross to the right: a strip waits only for those left of it, which began before
-//! it, however many run at a time.
-//!
-//! **What bounds it.** From row to row an image takes its height in steps, each as long as a row of a strip takes from one
-//! barrier to the next, and a hand-over for every strip. On an H200 (2026-11-22, 1920×1080×128) these are 1080 steps of 1700
-//! cycles and 94 hand-overs, 1.2 ms; paths along rows take 0.45 ms, of which 0.2 are added as both run at once.
-//! Before, all directions of a pass went as one wavefront, two columns behind each other: width + 2 height steps of 900
-//! cycles, 2.2 ms. Dropped on 2026-11-22 in that form: a walk from each corner for a straight and a slanting direction,
-//! marks between neighbouring warps instead of a barrier, a barrier after every second column. In this form: 8
-//! disparities a lane instead of 16 (1.36 ms), three small strips a multiprocessor (1.42 ms), loads and stores of the scope
-//! of the device for the hand-over (no gain), walks of a row that add their sums up as they meet (0.89 ms for 0.45, 0.02 less
-//! for the selection).
-//!
-//! Where lanes exchange no numbers (OpenCL on a CPU, and GPUs other than NVIDIA's) one lane has all disparities of a pixel.
+//! Where lanes exchange no numbers (OpenCL on a CPU, and GPUs other than NVIDIA's) a row is walked by one lane.
 
-use super::{Cross, Directions, Knight, Star};
+mod checkpoints;
+mod strips;
+
+pub(in crate::stereo) use checkpoints::GpuBands;
+pub(in crate::stereo) use strips::GpuStrips;
+
+use super::{Cross, Directions, Horizontal, Knight, Star};
 use crate::{
     Error, Result,
     device::gpu::{Buffer, Commands, Gpu},
@@ -32,50 +32,23 @@ use crate::{
         gpu::{GpuStack, Plane},
     },
     stereo::{
-        Paths, Penalties,
+        Paths, Penalties, StereoOptions,
         cost::gpu::CostKernel,
         gpu::lanes::{GROUP, covering, pixel_a_lane},
     },
 };
 use std::fmt::Write;
+use std::ops::Range;
 use tiepoint_gpu::{Info, Kernel, KernelSource};
 
 tiepoint_gpu::kernel! {
-    /// The sums of the paths along rows.
-    unsafe kernel horizontal(groups) = Horizontal {
-        write sums_out: u32 [sum_words],
-        read left: u32 [descriptor_words],
-        read right: u32 [descriptor_words],
-        read penalties: u32 [i128::from(width) * height * images * 2],
-        read table: u8 [table_bytes],
-    } {
-        sum_words: u64,
-        descriptor_words: u64,
-        table_bytes: u64,
-        width: i32,
-        height: i32,
-        images: i32,
-        /// Parts of the sums.
-        parts: i32,
-        min_disparity: i32,
-        disparities: i32,
-        /// Twice, in halves of the word, as the next.
-        p1: u32,
-        /// The cost where there is no disparity.
-        far: u32,
-        /// The greatest cost.
-        greatest: u32,
-    }
-}
-
-tiepoint_gpu::kernel! {
-    /// The sums of the paths from row to row.
-    unsafe kernel vertical(groups) = Vertical {
+    /// The sums of the paths of passes, by places.
+    unsafe kernel aggregate(groups) = Aggregate {
         write sums_out: u32 [sum_words],
         write tickets: u32 [1],
         shared boundary: u32 [boundary_words],
-        /// Rows that the guest of a strip has brought.
-        shared progress: u32 [i128::from(strips) * images * passes],
+        /// Whether groups of rows have begun to hand paths over.
+        shared progress: u32 [rows_groups],
         read left: u32 [descriptor_words],
         read right: u32 [descriptor_words],
         read penalties: u32 [penalty_words],
@@ -89,12 +62,12 @@ tiepoint_gpu::kernel! {
         width: i32,
         height: i32,
         images: i32,
-        /// 1: downwards alone; 2: also upwards.
+        /// 2: both; else one.
         passes: i32,
-        /// Parts of the sums.
-        parts: i32,
-        /// Strips of a pass.
-        strips: i32,
+        /// 0 forward, 1 backward.
+        first_pass: i32,
+        /// Groups of rows of all passes.
+        rows_groups: i32,
         min_disparity: i32,
         disparities: i32,
         /// Twice, in halves of the word, as the next.
@@ -109,94 +82,94 @@ tiepoint_gpu::kernel! {
 tiepoint_gpu::kernel! {
     /// P2 of every direction at every pixel, for both passes.
     unsafe kernel penalties(groups) = PenaltyMap {
-        write horizontal: u32 [i128::from(grey_plane.row) * i128::from(grey_plane.height) * groups[2] * 2],
-        write vertical: u32 [i128::from(grey_plane.row) * i128::from(grey_plane.height) * paths * groups[2] * 2],
+        write to: u32 [i128::from(grey_plane.row) * i128::from(grey_plane.height) * words * groups[2] * 2],
         read grey: u8 [grey_plane.numbers(groups[2])],
         read table: u32 [256],
     } {
         grey_plane: Plane,
-        /// From row to row, in a pass.
-        paths: i32,
+        /// A pixel and pass.
+        words: i32,
         /// Groups beside each other.
         across: i32,
     }
 }
 
-/// The directions of a pass that lead from row to row, as numbers.
+/// The directions of a pass, as numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Steps {
+    /// The first runs along the row.
     steps: Vec<(isize, usize)>,
     /// Rows above that steps come from.
     depth: usize,
-    /// Columns by which strips lean to the left from row to row.
+    /// Columns that a row stays behind the one above.
     skew: usize,
 }
 
-/// A direction that leads from row to row, in slots of a strip.
-struct Slanting {
+/// A direction that comes from a row above.
+struct Vertical {
+    number: usize,
     step: (isize, usize),
-    /// Slots that it moves to the right.
-    moves: usize,
-    /// Rows that are kept of its paths, a power of two.
-    rows: usize,
+    /// Pixels of a row that are kept for the rows below, a power of two, and where they begin among all that are.
+    slots: usize,
+    first_slot: usize,
+    /// Where its paths begin among those that cross a boundary at a column.
+    handed: usize,
 }
 
 impl Steps {
     fn of<D: Directions<N>, const N: usize>() -> Self {
-        let steps = D::STEPS[1..].to_vec();
-        let leans = |&(dx, dy): &(isize, usize)| ((-dx).max(0) as usize).div_ceil(dy);
-        let skew = steps.iter().map(leans).max().unwrap_or(0);
-        let depth = steps.iter().map(|s| s.1).max().unwrap_or(1);
+        let steps = D::STEPS.to_vec();
+        // A path is kept at the latest a step before the row below needs it.
+        let needed = |&(dx, dy): &(isize, usize)| ((1 - dx).max(0) as usize).div_ceil(dy);
+        let skew = steps[1..].iter().map(needed).max().unwrap_or(0);
+        let depth = steps.iter().map(|s| s.1).max().unwrap_or(0);
         Self { steps, depth, skew }
     }
 
-    fn verticals(&self) -> impl Iterator<Item = Slanting> {
-        self.steps.iter().map(|&step| {
-            let moves = (step.0 + (self.skew * step.1) as isize) as usize;
-            // A path that stays in its slot stays in registers.
-            let rows = if (moves, step.1) == (0, 1) { 0 } else { (step.1 + 1).next_power_of_two() };
-            Slanting { step, moves, rows }
-        })
+    fn verticals(&self) -> Vec<Vertical> {
+        let (mut first_slot, mut handed) = (0, 0);
+        let vertical = |(number, &step): (usize, &(isize, usize))| {
+            let kept = step.0 + (self.skew * step.1) as isize + 1;
+            let slots = (kept.max(1) as usize).next_power_of_two();
+            let vertical = Vertical { number, step, slots, first_slot, handed };
+            first_slot += slots;
+            handed += step.1;
+            vertical
+        };
+        self.steps.iter().enumerate().skip(1).map(vertical).collect()
     }
 
-    /// Pixels whose paths cross to the next strip in a row.
+    /// Pixels of paths that a row keeps.
+    fn slots(&self) -> usize {
+        self.verticals().iter().map(|v| v.slots).sum()
+    }
+
+    /// Columns that are compiled one after the other, after which every slot has been used a whole number of times.
+    fn phases(&self) -> usize {
+        self.verticals().iter().map(|v| v.slots).max().unwrap_or(0).max(4)
+    }
+
+    /// Paths that cross a boundary at a column.
     fn handed(&self) -> usize {
-        self.verticals().map(|v| v.moves).sum()
-    }
-
-    /// Slots that a strip has at least: paths cross to the next one only.
-    fn fewest(&self) -> usize {
-        self.verticals().map(|v| v.moves).max().unwrap_or(0).max(self.skew)
-    }
-
-    /// Pixels whose paths a strip keeps for each of its slots.
-    fn kept(&self) -> usize {
-        self.verticals().map(|v| v.rows).sum()
-    }
-
-    /// Pixels whose paths it keeps of the strip left of it.
-    fn halo(&self) -> usize {
-        self.verticals().map(|v| v.rows * v.moves).sum()
+        self.steps[1..].iter().map(|s| s.1).sum()
     }
 
     /// For kernels: `VERTICALS(DO)`, and what all directions have in common.
-    fn for_kernels(&self, source: KernelSource, strip: usize, path_words: usize) -> KernelSource {
-        let (mut verticals, mut offset, mut handed, mut guests) = (String::new(), 0, 0, 0);
-        for (number, Slanting { step: (dx, dy), moves, rows }) in self.verticals().enumerate() {
-            let _ =
-                write!(verticals, "DO({number}, {dx}, {dy}, {moves}, {rows}, {offset}, {handed}, {guests}) ");
-            offset += rows * strip * path_words;
-            handed += moves;
-            guests += rows * moves;
+    fn for_kernels(&self, source: KernelSource, path_words: usize) -> KernelSource {
+        let mut verticals = String::new();
+        for Vertical { number, step: (dx, dy), slots, first_slot, handed } in self.verticals() {
+            let offset = first_slot * path_words;
+            let _ = write!(verticals, "DO({number}, {dx}, {dy}, {offset}, {slots}, {handed}) ");
         }
         source
             .define("VERTICALS(DO)", verticals)
             .define("PATHS", self.steps.len())
             .define("SKEW", self.skew)
             .define("DEPTH", self.depth)
-            .define("HANDED", handed)
-            .define("RING_WORDS", offset)
-            .define("HALO_WORDS", guests * path_words)
+            .define("PHASES", self.phases())
+            .define("AHEAD", AHEAD)
+            .define("HANDED", self.handed())
+            .define("RING_ROW", self.slots() * path_words)
     }
 }
 
@@ -205,11 +178,11 @@ impl Steps {
 pub(in crate::stereo) struct Layout {
     /// Lanes that exchange numbers.
     warp: usize,
-    /// Lanes of a pixel.
+    /// Lanes of a row.
     lanes: usize,
     /// Disparities of a lane.
     each: usize,
-    /// Bytes of a sum.
+    /// Bytes of the sum of a pass.
     pub(in crate::stereo) sum_bytes: usize,
     /// Parts of the sums.
     pub(in crate::stereo) parts: usize,
@@ -217,7 +190,7 @@ pub(in crate::stereo) struct Layout {
 }
 
 impl Layout {
-    /// As few lanes as give each `each` disparities or fewer.
+    /// Rows of as few lanes as give each `each` disparities or fewer.
     pub(in crate::stereo) fn new(
         warp: usize,
         each: usize,
@@ -247,12 +220,12 @@ impl Layout {
         self.padded() / 2
     }
 
-    /// Pixels that a warp looks at together.
-    fn pixels_of_warp(&self) -> usize {
+    /// Rows that a warp walks, or pixels that it looks at together.
+    fn rows_of_warp(&self) -> usize {
         self.warp / self.lanes
     }
 
-    /// For kernels: `LANES` of a pixel are not those of a group there.
+    /// For kernels: `LANES` of a row are not those of a group there.
     pub(in crate::stereo) fn for_kernels(&self, source: KernelSource) -> KernelSource {
         source
             .define("PADDED", self.padded())
@@ -262,23 +235,48 @@ impl Layout {
     }
 }
 
-/// Columns that a row is walked between copies of what is needed, and warps of a group there.
-const PHASES: usize = 8;
-const WALKING: usize = 1;
-/// Slots of a strip at most. With fewer more strips wait for each other, with more a row of a strip takes longer
-/// (2026-11-22, H200: of 6 to 32 slots, 1 to 4 strips a multiprocessor and 4, 8 and 16 disparities a lane these were the
-/// fastest; 18 slots of 256 disparities, which leave 80 registers, take 1.25 times as long as 16).
-const SLOTS: usize = 32;
-/// Warps of a strip at most.
-const WARPS: usize = 16;
-/// Strips that a multiprocessor has room for at a time.
-const AT_ONCE: usize = 2;
-/// Buffers that the strips of a pass hand paths over in. A strip does not wait for the one that is so many behind.
-const BUFFERS: usize = 8;
+/// Warps of a group that walk rows.
+const WARPS: usize = 4;
+/// Columns ahead that the paths of the group above are fetched.
+const AHEAD: usize = 2;
 /// The longest side of an image: with eight directions the places of a row fit 32 bits.
 const SIDE: usize = 1 << 24;
 /// Bytes of local memory that are left for other things.
 const SPARE: usize = 1 << 10;
+
+/// How the rows of images are shared out among the multiprocessors. Lanes of more disparities take fewer instructions
+/// in all; where there are few rows, more lanes finish a column sooner (2026-11-22, H200: of 4, 8, 16 and 32 disparities
+/// and groups of 2 to 18 warps these were the fastest).
+#[derive(Clone, Copy, Debug)]
+struct Sharing {
+    /// Disparities of a lane at most, if so many fit.
+    each: usize,
+    /// Groups that a multiprocessor works on at a time. It should be as many everywhere, as the slowest is waited for.
+    at_once: usize,
+}
+
+impl Sharing {
+    fn of(rows: usize, units: usize) -> Self {
+        match rows.div_ceil(units) {
+            0..=8 => Self { each: 4, at_once: 1 },
+            9..=24 => Self { each: 8, at_once: 2 },
+            _ => Self { each: 16, at_once: 2 },
+        }
+    }
+}
+
+/// One or both passes.
+#[derive(Clone, Debug)]
+struct Walks {
+    aggregate: Kernel<Aggregate<'static>>,
+    penalties: Kernel<PenaltyMap<'static>>,
+    steps: Steps,
+    rows: usize,
+    /// Work groups at most.
+    groups: usize,
+    first_pass: usize,
+    passes: usize,
+}
 
 /// What is to be aggregated on a device.
 #[derive(Clone, Copy, Debug)]
@@ -296,309 +294,231 @@ pub(in crate::stereo) struct GpuAggregationInput {
     pub(in crate::stereo) masked: bool,
 }
 
+impl GpuAggregationInput {
+    /// By the options.
+    pub(in crate::stereo) fn of(
+        options: &StereoOptions,
+        (size, images): (Size, usize),
+        greatest: u16,
+        masked: bool,
+    ) -> Self {
+        let StereoOptions { min_disparity, disparities, paths, .. } = *options;
+        let penalties = options.penalties();
+        Self { size, images, min_disparity, disparities, paths, penalties, greatest, masked }
+    }
+}
+
 /// The aggregation of pairs by one cost.
 #[derive(Clone, Debug)]
 pub(in crate::stereo) struct GpuAggregation {
     gpu: Gpu,
     input: GpuAggregationInput,
     layout: Layout,
-    steps: Steps,
-    strip: Strip,
-    /// Downwards, or downwards and upwards.
-    passes: usize,
-    penalties: Kernel<PenaltyMap<'static>>,
-    horizontal: Kernel<Horizontal<'static>>,
-    vertical: Kernel<Vertical<'static>>,
+    walks: Vec<Walks>,
     /// P2 by difference of grey.
     p2: Buffer<u32>,
     table: Buffer<u8>,
     planes: usize,
 }
 
-/// The sums of all parts: images, then parts, then pixels, then places.
+/// The sums by places: images, then parts, then pixels.
 #[derive(Debug)]
 pub(in crate::stereo) struct GpuSums {
     pub(in crate::stereo) words: Buffer<u32>,
     pub(in crate::stereo) layout: Layout,
 }
 
-/// The strips of an image.
+/// What the kernels of a pass are compiled for.
 #[derive(Clone, Copy, Debug)]
-struct Strip {
-    slots: usize,
-    /// Words of local memory between the right pixels of two lanes of a pixel.
-    stride: usize,
+struct Shape<'a> {
+    steps: &'a Steps,
+    layout: &'a Layout,
+    rows: usize,
+    at_once: usize,
 }
 
-impl Strip {
-    /// What a warp reads at once lies in different banks where each lane's words begin an odd number of times the pixels of
-    /// a warp further on.
-    fn new(slots: usize, layout: &Layout) -> Self {
-        let words = slots + layout.each - 1;
-        let stride = match layout.warp {
-            1 => words,
-            _ => (words.div_ceil(layout.pixels_of_warp()) | 1) * layout.pixels_of_warp(),
-        };
-        Self { slots, stride }
-    }
-
-    /// Bytes of local memory.
-    fn memory(&self, steps: &Steps, layout: &Layout, planes: usize) -> usize {
-        let paths = (steps.kept() * self.slots + steps.halo()) * layout.path_words();
-        let staged = planes * (layout.lanes * self.stride + self.slots) + steps.steps.len() * self.slots;
-        4 * (paths + 3 * staged)
-    }
-
-    /// As many slots, up to `most`, as have what they keep in local memory.
-    fn fitting(
-        most: usize,
-        (steps, layout): (&Steps, &Layout),
-        planes: usize,
-        local_memory: usize,
-    ) -> Option<Self> {
-        let of_warp = layout.pixels_of_warp();
-        let room = local_memory.saturating_sub(SPARE);
-        // A power of two, which suits the registers, or fewer than eight.
-        let powers = [SLOTS, SLOTS / 2].into_iter().filter(|&slots| slots <= most);
-        powers
-            .chain((1..=SLOTS / 4).rev())
-            .map(|slots| Self::new(slots.next_multiple_of(of_warp), layout))
-            .filter(|strip| strip.slots >= steps.fewest() && strip.slots <= WARPS * of_warp)
-            .find(|strip| strip.memory(steps, layout, planes) <= room)
-    }
-
-    /// How many strips a pass has.
-    fn count(&self, size: Size, steps: &Steps) -> usize {
-        (size.width + steps.skew * size.height.saturating_sub(1)).div_ceil(self.slots)
-    }
-}
-
-fn for_paths(cost: &CostKernel, masked: bool, layout: &Layout) -> KernelSource {
-    layout
-        .for_kernels(cost.for_kernels::<u8>("aggregation", masked))
+fn source(cost: &CostKernel, masked: bool, shape: &Shape<'_>) -> KernelSource {
+    let Shape { steps, layout, rows, at_once } = *shape;
+    let source = cost
+        .for_kernels::<u8>("aggregation", masked)
         .define("WARP", layout.warp)
         .define("LANES", layout.lanes)
         .define("EACH", layout.each)
-}
-
-fn penalties_source(steps: &Steps) -> KernelSource {
-    let source = KernelSource::new("penalties").structure::<Plane>();
-    pixel_a_lane(steps.for_kernels(source, 0, 0))
-        .kernel::<PenaltyMap<'_>>(GROUP)
-        .text(include_str!("penalties.cl"))
-}
-
-fn horizontal_source(cost: &CostKernel, masked: bool, layout: &Layout) -> KernelSource {
-    for_paths(cost, masked, layout)
-        .define("PATHS", 1)
-        .define("PHASES", PHASES)
-        .define("WARPS", WALKING)
-        .text(include_str!("path.h"))
-        .kernel::<Horizontal<'_>>([layout.warp as u32, WALKING as u32])
-        .text(include_str!("horizontal.cl"))
-}
-
-fn vertical_source(
-    cost: &CostKernel,
-    masked: bool,
-    (steps, layout): (&Steps, &Layout),
-    strip: Strip,
-) -> KernelSource {
-    // Beside those that walk one that fetches, and where paths cross a guest.
-    let warps = strip.slots / layout.pixels_of_warp() + 1 + usize::from(steps.handed() > 0);
+        .define("SUM_BYTES", layout.sum_bytes)
+        .define("PADDED", layout.padded())
+        .define("PARTIAL", u8::from(layout.padded() > layout.disparities))
+        .define("ROWS", rows);
+    // A guest, where rows need what lies above.
+    let warps = rows / layout.rows_of_warp() + usize::from(steps.depth > 0);
     steps
-        .for_kernels(for_paths(cost, masked, layout), strip.slots, layout.path_words())
-        .define("COLUMNS", strip.slots)
-        .define("STRIDE", strip.stride)
-        .define("BUFFERS", BUFFERS)
+        .for_kernels(pixel_a_lane(source), layout.padded() / 2)
         .text(include_str!("path.h"))
-        .kernel_resident::<Vertical<'_>>([layout.warp as u32, warps as u32], AT_ONCE as u32)
-        .text(include_str!("vertical.cl"))
+        .kernel_resident::<Aggregate<'_>>([layout.warp as u32, warps as u32], at_once as u32)
+        .kernel::<PenaltyMap<'_>>(GROUP)
+        .text(include_str!("aggregation.cl"))
 }
 
-/// A number in both halves of a word.
-fn twice(value: u32) -> u32 {
-    value << 16 | value
+impl Walks {
+    fn new(
+        gpu: &Gpu,
+        (cost, input): (&CostKernel, &GpuAggregationInput),
+        shape: &Shape<'_>,
+        passes: Range<usize>,
+    ) -> Result<Self> {
+        let program = gpu.program(&source(cost, input.masked, shape))?;
+        Ok(Self {
+            aggregate: program.kernel::<Aggregate<'_>>()?,
+            penalties: program.kernel::<PenaltyMap<'_>>()?,
+            steps: shape.steps.clone(),
+            rows: shape.rows,
+            groups: gpu.info().units as usize * shape.at_once,
+            first_pass: passes.start,
+            passes: passes.len(),
+        })
+    }
+
+    /// As many rows, up to those of [`WARPS`], as have what they keep in local memory.
+    fn rows(steps: &Steps, layout: &Layout, planes: usize, local_memory: usize) -> Option<usize> {
+        let of_warp = layout.rows_of_warp();
+        let kept = steps.slots() * layout.padded() * 2;
+        // What is needed in this turn and the next, a multiple of 16 bytes.
+        let staged = 2 * (4 * steps.phases() * (steps.steps.len() + 2 * planes)).next_multiple_of(16);
+        let room = local_memory.saturating_sub(SPARE);
+        let fits = |&rows: &usize| {
+            rows >= steps.depth && (rows + steps.depth).saturating_sub(1) * kept + rows * staged <= room
+        };
+        (1..=WARPS).rev().map(|warps| warps * of_warp).find(fits)
+    }
+
+    /// Words of the boundary of a walk: two buffers.
+    fn boundary_words(&self, plan: &GpuAggregation, width: usize) -> usize {
+        2 * width * self.steps.handed() * plan.layout.padded() / 2
+    }
+
+    /// Puts P2 of every direction at every pixel into a list.
+    fn penalties(
+        &self,
+        commands: &mut Commands,
+        plan: &GpuAggregation,
+        grey: &GpuStack<u8>,
+    ) -> Result<Buffer<u32>> {
+        let (size, images) = (grey.size(), grey.count());
+        let words = self.steps.steps.len();
+        let penalties = plan.gpu.buffer::<u32>(size.area() * images * 2 * words)?;
+        let (across, groups) = covering(size, images);
+        let arguments = PenaltyMap {
+            to: &penalties,
+            grey: grey.buffer(),
+            table: &plan.p2,
+            grey_plane: grey.plane(),
+            words: words as i32,
+            across,
+        };
+        commands.stage("penalties");
+        commands.launch(&self.penalties, groups, arguments)?;
+        Ok(penalties)
+    }
+
+    fn launch(
+        &self,
+        commands: &mut Commands,
+        plan: &GpuAggregation,
+        (size, images): (Size, usize),
+        walk: Walk<'_>,
+    ) -> Result<()> {
+        let Walk { descriptors: (left, right), penalties, boundary, tickets, progress, sums, passes, groups } =
+            walk;
+        let (input, walks) = (&plan.input, images * passes.len());
+        let twice = |value: u32| value << 16 | value;
+        let greatest = u32::from(input.greatest);
+        let arguments = Aggregate {
+            sums_out: &sums.words,
+            tickets,
+            boundary,
+            progress,
+            left,
+            right,
+            penalties,
+            table: &plan.table,
+            sum_words: (size.area() * images * plan.layout.sum_words()) as u64,
+            boundary_words: boundary.len() as u64,
+            descriptor_words: (size.area() * images * plan.planes) as u64,
+            penalty_words: penalties.len() as u64,
+            table_bytes: plan.table.len() as u64,
+            width: size.width as i32,
+            height: size.height as i32,
+            images: images as i32,
+            passes: passes.len() as i32,
+            first_pass: passes.start as i32,
+            rows_groups: (groups.end * walks) as i32,
+            min_disparity: input.min_disparity,
+            disparities: input.disparities as i32,
+            p1: twice(input.penalties.p1.into()),
+            far: twice(greatest + u32::from(input.penalties.p2)),
+            greatest,
+        };
+        Ok(commands.launch(&self.aggregate, [(groups.len() * walks).min(self.groups), 1, 1], arguments)?)
+    }
+}
+
+/// What some passes walk over.
+struct Walk<'a> {
+    descriptors: (&'a Buffer<u32>, &'a Buffer<u32>),
+    penalties: &'a Buffer<u32>,
+    boundary: &'a Buffer<u32>,
+    /// The number of the first group of rows of all passes.
+    tickets: &'a Buffer<u32>,
+    progress: &'a Buffer<u32>,
+    sums: &'a GpuSums,
+    passes: Range<usize>,
+    /// Groups of rows of a pass.
+    groups: Range<usize>,
 }
 
 impl GpuAggregation {
     pub(in crate::stereo) fn new(gpu: &Gpu, cost: &CostKernel, input: &GpuAggregationInput) -> Result<Self> {
-        let (steps, passes) = match input.paths {
-            Paths::Four => (Steps::of::<Cross, 2>(), 2),
-            Paths::Five => (Steps::of::<Star, 4>(), 1),
-            Paths::Eight => (Steps::of::<Star, 4>(), 2),
-            Paths::Sixteen => (Steps::of::<Knight, 8>(), 2),
+        let (cross, star) = (Steps::of::<Cross, 2>(), Steps::of::<Star, 4>());
+        let passes = match input.paths {
+            Paths::Four => vec![(cross, 0..2)],
+            Paths::Five => vec![(star, 0..1), (Steps::of::<Horizontal, 1>(), 1..2)],
+            Paths::Eight => vec![(star, 0..2)],
+            Paths::Sixteen => vec![(Steps::of::<Knight, 8>(), 0..2)],
         };
+        let most = passes.iter().map(|(steps, _)| steps.steps.len()).max().unwrap_or(1);
         let greatest = u32::from(input.greatest) + u32::from(input.penalties.p2);
-        let sum_bytes = if greatest * steps.steps.len() as u32 <= 255 { 1 } else { 2 };
+        let sum_bytes = if greatest * most as u32 <= 255 { 1 } else { 2 };
         let Info { warp, units, local_memory, .. } = gpu.info();
+        let sharing = Sharing::of(2 * input.size.height * input.images, *units as usize);
         let planes = cost.planes(input.masked);
-        // Few columns are shared out among all multiprocessors.
-        let columns = (passes * input.images * input.size.width).div_ceil(*units as usize);
-        let most = if columns > SLOTS / 2 { SLOTS } else { SLOTS / 2 };
-        let fitting = [16, 8, 4].into_iter().find_map(|each| {
-            let layout = Layout::new(*warp as usize, each, (2 + passes, sum_bytes), input.disparities);
-            let strip = Strip::fitting(most, (&steps, &layout), planes, *local_memory as usize)?;
-            Some((layout, strip))
+        let rows =
+            |steps: &Steps, layout: &Layout| Walks::rows(steps, layout, planes, *local_memory as usize);
+        let layouts = [16, 8, 4].into_iter().filter(|&each| each <= sharing.each);
+        let layout = layouts
+            .map(|each| Layout::new(*warp as usize, each, (2, sum_bytes), input.disparities))
+            .find(|layout| passes.iter().all(|(steps, _)| rows(steps, layout).is_some()))
+            .ok_or_else(|| Error::Unsupported {
+                device: gpu.info().name.clone(),
+                feature: format!(
+                    "memory of work groups for {} paths and {} disparities",
+                    2 * most,
+                    input.disparities
+                ),
+            })?;
+        let walks = passes.into_iter().map(|(steps, passes)| {
+            let rows = rows(&steps, &layout).unwrap_or(1);
+            let shape = Shape { steps: &steps, layout: &layout, rows, at_once: sharing.at_once };
+            Walks::new(gpu, (cost, input), &shape, passes)
         });
-        let (layout, strip) = fitting.ok_or_else(|| Error::Unsupported {
-            device: gpu.info().name.clone(),
-            feature: format!(
-                "memory of work groups for {} paths from row to row and {} disparities",
-                steps.steps.len(),
-                input.disparities
-            ),
-        })?;
         let table = if cost.table.is_empty() { &[0][..] } else { &cost.table };
-        let sources = [
-            penalties_source(&steps),
-            horizontal_source(cost, input.masked, &layout),
-            vertical_source(cost, input.masked, (&steps, &layout), strip),
-        ];
-        let [penalties, horizontal, vertical] = &sources;
         Ok(Self {
             gpu: gpu.clone(),
             input: *input,
             layout,
-            passes,
-            strip,
-            penalties: gpu.program(penalties)?.kernel::<PenaltyMap<'_>>()?,
-            horizontal: gpu.program(horizontal)?.kernel::<Horizontal<'_>>()?,
-            vertical: gpu.program(vertical)?.kernel::<Vertical<'_>>()?,
+            walks: walks.collect::<Result<_>>()?,
             p2: gpu.upload(&input.penalties.table().map(u32::from))?,
             table: gpu.upload(table)?,
             planes,
-            steps,
         })
-    }
-
-    /// Puts the work into a list; `left` and `right` are the descriptors of the views, `grey` that of the left one.
-    pub(in crate::stereo) fn record(
-        &self,
-        commands: &mut Commands,
-        views: (&Buffer<u32>, &Buffer<u32>),
-        grey: &GpuStack<u8>,
-    ) -> Result<GpuSums> {
-        let size = grey.size();
-        if size.width.max(size.height) > SIDE {
-            let feature = format!("numbers for a side of {}", size.width.max(size.height));
-            return Err(Error::Unsupported { device: self.gpu.info().name.clone(), feature });
-        }
-        let words = size_of_sums(size, grey.count(), &self.layout)?;
-        let sums = GpuSums { words: self.gpu.buffer(words)?, layout: self.layout };
-        let pixels = size.area() * grey.count() * 2;
-        let paths = self.steps.steps.len();
-        let (horizontal, vertical) =
-            (self.gpu.buffer::<u32>(pixels)?, self.gpu.buffer::<u32>(pixels * paths)?);
-        let (across, groups) = covering(size, grey.count());
-        commands.stage("penalties");
-        commands.launch(
-            &self.penalties,
-            groups,
-            PenaltyMap {
-                horizontal: &horizontal,
-                vertical: &vertical,
-                grey: grey.buffer(),
-                table: &self.p2,
-                grey_plane: grey.plane(),
-                paths: paths as i32,
-                across,
-            },
-        )?;
-        commands.stage("aggregate");
-        let along_rows = self.along_rows(views, &horizontal, grey, &sums)?;
-        let from_row_to_row = self.from_row_to_row(views, &vertical, grey, &sums)?;
-        commands.together(along_rows, from_row_to_row)?;
-        Ok(sums)
-    }
-
-    fn along_rows(
-        &self,
-        (left, right): (&Buffer<u32>, &Buffer<u32>),
-        penalties: &Buffer<u32>,
-        grey: &GpuStack<u8>,
-        sums: &GpuSums,
-    ) -> Result<Commands> {
-        let (input, size, images) = (&self.input, grey.size(), grey.count());
-        let mut commands = Commands::new();
-        let walks = 2 * size.height * images;
-        commands.launch(
-            &self.horizontal,
-            [walks.div_ceil(WALKING * self.layout.pixels_of_warp()), 1, 1],
-            Horizontal {
-                sums_out: &sums.words,
-                left,
-                right,
-                penalties,
-                table: &self.table,
-                sum_words: sums.words.len() as u64,
-                descriptor_words: (size.area() * images * self.planes) as u64,
-                table_bytes: self.table.len() as u64,
-                width: size.width as i32,
-                height: size.height as i32,
-                images: images as i32,
-                parts: self.layout.parts as i32,
-                min_disparity: input.min_disparity,
-                disparities: input.disparities as i32,
-                p1: twice(input.penalties.p1.into()),
-                far: twice(u32::from(input.greatest) + u32::from(input.penalties.p2)),
-                greatest: input.greatest.into(),
-            },
-        )?;
-        Ok(commands)
-    }
-
-    fn from_row_to_row(
-        &self,
-        (left, right): (&Buffer<u32>, &Buffer<u32>),
-        penalties: &Buffer<u32>,
-        grey: &GpuStack<u8>,
-        sums: &GpuSums,
-    ) -> Result<Commands> {
-        let (gpu, input, size, images) = (&self.gpu, &self.input, grey.size(), grey.count());
-        let mut commands = Commands::new();
-        let (strips, walks) = (self.strip.count(size, &self.steps), images * self.passes);
-        // A word for each half of a path's.
-        let boundary = walks * BUFFERS * size.height * self.steps.handed() * 2 * self.layout.path_words();
-        let boundary = gpu.buffer::<u32>(boundary.max(1))?;
-        let (tickets, progress) = (gpu.buffer::<u32>(1)?, gpu.buffer::<u32>(strips * walks)?);
-        commands.zero(&tickets)?;
-        commands.zero(&progress)?;
-        commands.zero(&boundary)?;
-        // As many strips a multiprocessor as there are at a time, and no more: the slowest is waited for.
-        let units = gpu.info().units as usize;
-        let at_once = ((size.width / self.strip.slots + 1) * walks).div_ceil(units).min(AT_ONCE);
-        commands.launch(
-            &self.vertical,
-            [(strips * walks).min(units * at_once), 1, 1],
-            Vertical {
-                sums_out: &sums.words,
-                tickets: &tickets,
-                boundary: &boundary,
-                progress: &progress,
-                left,
-                right,
-                penalties,
-                table: &self.table,
-                sum_words: sums.words.len() as u64,
-                boundary_words: boundary.len() as u64,
-                descriptor_words: (size.area() * images * self.planes) as u64,
-                penalty_words: penalties.len() as u64,
-                table_bytes: self.table.len() as u64,
-                width: size.width as i32,
-                height: size.height as i32,
-                images: images as i32,
-                passes: self.passes as i32,
-                parts: self.layout.parts as i32,
-                strips: strips as i32,
-                min_disparity: input.min_disparity,
-                disparities: input.disparities as i32,
-                p1: twice(input.penalties.p1.into()),
-                far: twice(u32::from(input.greatest) + u32::from(input.penalties.p2)),
-                greatest: input.greatest.into(),
-            },
-        )?;
-        Ok(commands)
     }
 
     pub(in crate::stereo) fn layout(&self) -> &Layout {
@@ -620,35 +540,16 @@ mod tests {
     #[test]
     fn kernels_compile_for_every_card() {
         let layouts = [
-            (Steps::of::<Star, 4>(), Layout::new(32, 16, (4, 1), 128)),
-            (Steps::of::<Cross, 2>(), Layout::new(32, 16, (4, 1), 250)),
-            (Steps::of::<Knight, 8>(), Layout::new(32, 8, (4, 2), 100)),
-            (Steps::of::<Star, 4>(), Layout::new(32, 8, (3, 2), 3)),
+            (Steps::of::<Star, 4>(), Layout::new(32, 8, (2, 1), 128)),
+            (Steps::of::<Cross, 2>(), Layout::new(32, 16, (2, 1), 250)),
+            (Steps::of::<Knight, 8>(), Layout::new(32, 4, (2, 2), 100)),
+            (Steps::of::<Horizontal, 1>(), Layout::new(32, 16, (2, 2), 512)),
+            (Steps::of::<Star, 4>(), Layout::new(32, 8, (2, 2), 3)),
         ];
         for ((n, (steps, layout)), cost) in layouts.iter().enumerate().zip(kernels().iter().rev().cycle()) {
-            let masked = n % 2 == 1;
-            let strip = Strip::fitting(SLOTS, (steps, layout), cost.planes(masked), 48 << 10).unwrap();
-            compiles_everywhere(&[
-                penalties_source(steps),
-                horizontal_source(cost, masked, layout),
-                vertical_source(cost, masked, (steps, layout), strip),
-            ]);
-        }
-    }
-
-    /// Paths of all sets of directions cross to the next strip alone, and strips of the common sizes fit.
-    #[test]
-    fn strips_fit_the_local_memory_of_cards() {
-        for (steps, each, disparities) in [
-            (Steps::of::<Star, 4>(), 16, 128),
-            (Steps::of::<Star, 4>(), 16, 256),
-            (Steps::of::<Star, 4>(), 16, 512),
-            (Steps::of::<Cross, 2>(), 16, 512),
-            (Steps::of::<Knight, 8>(), 8, 128),
-        ] {
-            let layout = Layout::new(32, each, (4, 2), disparities);
-            let strip = Strip::fitting(SLOTS, (&steps, &layout), 3, 48 << 10);
-            assert!(strip.is_some_and(|strip| strip.slots >= steps.fewest()), "{steps:?} {disparities}");
+            let rows = Walks::rows(steps, layout, cost.planes(n % 2 == 1), 48 << 10).unwrap();
+            let shape = Shape { steps, layout, rows, at_once: 2 };
+            compiles_everywhere(&[source(cost, n % 2 == 1, &shape)]);
         }
     }
 }

@@ -24,6 +24,10 @@ impl CostDefinition for AbsoluteDifference {
         Penalties { p1: 10, p2: 39, p2_least: 14, gradient: 4 }
     }
 
+    fn known(&self, _: usize) -> Option<Box<dyn CostSource>> {
+        Some(Box::new(*self))
+    }
+
     fn source(&self, _: Learn<'_, '_>) -> Result<Box<dyn CostSource>> {
         Ok(Box::new(*self))
     }

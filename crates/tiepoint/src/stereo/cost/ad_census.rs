@@ -63,11 +63,19 @@ impl CostDefinition for AdCensus {
         colour.then(|| pictures.channels([View::Left, View::Right], &[0, 1, 2], cpu)).transpose()
     }
 
+    fn known(&self, channels: usize) -> Option<Box<dyn CostSource>> {
+        Some(joined(channels))
+    }
+
     fn source(&self, learn: Learn<'_, '_>) -> Result<Box<dyn CostSource>> {
-        Ok(match learn.pair.compared(View::Left).channels() {
-            3 => Box::new(Joined::<3>),
-            _ => Box::new(Joined::<1>),
-        })
+        Ok(joined(learn.pair.compared(View::Left).channels()))
+    }
+}
+
+fn joined(channels: usize) -> Box<dyn CostSource> {
+    match channels {
+        3 => Box::new(Joined::<3>),
+        _ => Box::new(Joined::<1>),
     }
 }
 

@@ -137,13 +137,23 @@ impl CostDefinition for CensusWindow {
         Penalties { p1, p2, p2_least, gradient: 4 }
     }
 
+    fn known(&self, _: usize) -> Option<Box<dyn CostSource>> {
+        Some(self.hamming())
+    }
+
     fn source(&self, _: Learn<'_, '_>) -> Result<Box<dyn CostSource>> {
-        Ok(match self {
-            Self::Five => Box::new(Hamming::<3>(*self)),
-            Self::Symmetric => Box::new(Hamming::<4>(*self)),
-            Self::Seven => Box::new(Hamming::<6>(*self)),
-            Self::NineBySeven => Box::new(Hamming::<8>(*self)),
-        })
+        Ok(self.hamming())
+    }
+}
+
+impl CensusWindow {
+    fn hamming(self) -> Box<dyn CostSource> {
+        match self {
+            Self::Five => Box::new(Hamming::<3>(self)),
+            Self::Symmetric => Box::new(Hamming::<4>(self)),
+            Self::Seven => Box::new(Hamming::<6>(self)),
+            Self::NineBySeven => Box::new(Hamming::<8>(self)),
+        }
     }
 }
 

@@ -153,6 +153,11 @@ pub(super) trait CostDefinition {
         Ok(None)
     }
 
+    /// What computes it for any pair whose compared images have so many channels. `None`: it learns from each pair.
+    fn known(&self, _channels: usize) -> Option<Box<dyn CostSource>> {
+        None
+    }
+
     /// What computes it for the pair at hand, after learning from that pair if it learns.
     fn source(&self, learn: Learn<'_, '_>) -> Result<Box<dyn CostSource>>;
 

@@ -1,189 +1,353 @@
-//! Dense stereo on a device: a pair is uploaded, goes through all stages as one list of commands, and the maps come back.
+//! Dense stereo on a device. The stages of a pair are one list of commands ([`plan`]); images go to the device and maps come
+//! back beside the work on others ([`slot`]).
 
-use super::{
-    Penalties, Reason, RightView, StereoOptions, StereoResult, View,
-    aggregation::gpu::{GpuAggregation, GpuAggregationInput},
-    cost::{
-        CostSource,
-        gpu::{CostKernel, GpuDescribe, GpuView},
-    },
-    pair::Pair,
-    refinement::gpu::GpuRefinement,
-    winner_takes_all::gpu::{GpuMaps, GpuWinnerTakesAll, Selection},
-};
-use crate::{
-    Result,
-    device::gpu::{Buffer, Commands, Gpu},
-    for_any_view,
-    image::{
-        AnyImage, Image,
-        gpu::{GpuPixel, GpuStack, Plane},
-    },
-};
-use lanes::{GROUP, covering, pixel_a_lane};
-use tiepoint_gpu::{Kernel, KernelSource};
-
+mod arrange;
+mod bands;
+mod flow;
 pub(in crate::stereo) mod lanes;
-
-tiepoint_gpu::kernel! {
-    /// Maps with left and right exchanged.
-    unsafe kernel mirror(groups) = Mirror {
-        write to: f32 [plane.numbers(groups[2])],
-        read from: f32 [plane.numbers(groups[2])],
-    } {
-        plane: Plane,
-        /// Groups beside each other.
-        across: i32,
-    }
-}
-
-fn mirror_source() -> KernelSource {
-    pixel_a_lane(KernelSource::new("mirror"))
-        .structure::<Plane>()
-        .kernel::<Mirror<'_>>(GROUP)
-        .text(include_str!("mirror.cl"))
-}
-
-/// The disparities of a pair by costs of the source, refined, on a device.
-pub(super) fn disparities(
-    gpu: &Gpu,
-    options: &StereoOptions,
-    pair: &Pair,
-    source: &dyn CostSource,
-    penalties: Penalties,
-) -> Result<StereoResult> {
-    let cost = CostKernel::of(source, gpu)?;
-    let mut commands = Commands::new();
-    let stereo = GpuDisparities { gpu, options, penalties, greatest: source.greatest() };
-    let (mut maps, mask) = stereo.record(&mut commands, &cost, pair, Selection::of(options))?;
-    if options.right_view == RightView::Aggregated
-        && let Some(source) = source.exchanged()
-    {
-        let (cost, selection) = (CostKernel::of(&*source, gpu)?, Selection::of_left(options));
-        let (exchanged, _) = stereo.record(&mut commands, &cost, &pair.exchanged(), selection)?;
-        maps.right = Some(mirrored(&mut commands, &exchanged.disparity)?);
-    }
-    let maps = GpuRefinement::new(gpu, options)?.record(&mut commands, maps, mask.as_ref())?;
-    gpu.run(&commands)?;
-    download(&maps, 0)
-}
-
-/// The maps of image `i`, when the device has finished.
-fn download(maps: &GpuMaps, i: usize) -> Result<StereoResult> {
-    let map = |map: &Option<GpuStack<f32>>| map.as_ref().map(|map| map.download(i)).transpose();
-    Ok(StereoResult {
-        disparity: maps.disparity.download(i)?,
-        right: map(&maps.right)?,
-        confidence: map(&maps.confidence)?,
-        reasons: maps.reasons.as_ref().map(|reasons| reasons_of(&reasons.download(i)?)).transpose()?,
-    })
-}
-
-/// The reasons of these numbers.
-fn reasons_of(numbers: &Image<u8>) -> Result<Image<Reason>> {
-    let reason = |&n: &u8| Reason::ALL.get(usize::from(n)).copied().unwrap_or_default();
-    Image::from_vec(numbers.data().iter().map(reason).collect(), numbers.size(), 1)
-}
-
-fn mirrored(commands: &mut Commands, map: &GpuStack<f32>) -> Result<GpuStack<f32>> {
-    let kernel: Kernel<Mirror<'static>> = map.gpu().program(&mirror_source())?.kernel::<Mirror<'_>>()?;
-    let to = GpuStack::new(map.gpu(), map.size(), 1, map.count())?;
-    let (across, groups) = covering(map.size(), map.count());
-    let mirror = Mirror { to: to.buffer(), from: map.buffer(), plane: map.plane(), across };
-    commands.launch(&kernel, groups, mirror)?;
-    Ok(to)
-}
-
-/// From a pair to disparities before refinement.
-struct GpuDisparities<'a> {
-    gpu: &'a Gpu,
-    options: &'a StereoOptions,
-    penalties: Penalties,
-    greatest: u16,
-}
-
-impl GpuDisparities<'_> {
-    /// Also gives where the left view holds something.
-    fn record(
-        &self,
-        commands: &mut Commands,
-        cost: &CostKernel,
-        pair: &Pair,
-        selection: Selection,
-    ) -> Result<(GpuMaps, Option<GpuStack<u8>>)> {
-        let Self { gpu, options, penalties, greatest } = *self;
-        let masked = [View::Left, View::Right].iter().any(|&view| pair.mask(view).is_some());
-        let StereoOptions { min_disparity, disparities, paths, .. } = *options;
-        let size = pair.size();
-        let input = GpuAggregationInput {
-            size,
-            images: 1,
-            min_disparity,
-            disparities,
-            paths,
-            penalties,
-            greatest,
-            masked,
-        };
-        let left = UploadedView::new(gpu, commands, pair, View::Left, (cost, masked))?;
-        let right = UploadedView::new(gpu, commands, pair, View::Right, (cost, masked))?;
-        let aggregation = GpuAggregation::new(gpu, cost, &input)?;
-        let descriptors = (&left.descriptors, &right.descriptors);
-        let sums = aggregation.record(commands, descriptors, &left.bytes)?;
-        let layout = aggregation.layout();
-        let winner = GpuWinnerTakesAll::new(gpu, (cost, masked), layout, min_disparity, selection)?;
-        let maps = winner.record(commands, &sums, descriptors, (size, 1))?;
-        Ok((maps, left.mask))
-    }
-}
-
-/// A view on the device.
-struct UploadedView {
-    /// Grey in 8 bits.
-    bytes: GpuStack<u8>,
-    mask: Option<GpuStack<u8>>,
-    descriptors: Buffer<u32>,
-}
-
-impl UploadedView {
-    fn new(
-        gpu: &Gpu,
-        commands: &mut Commands,
-        pair: &Pair,
-        view: View,
-        cost: (&CostKernel, bool),
-    ) -> Result<Self> {
-        let upload = |image: &Image<u8>| GpuStack::upload(gpu, &[image.view()]);
-        let bytes = upload(pair.bytes(view))?;
-        let compared = match std::ptr::eq(pair.compared(view), pair.bytes(view)) {
-            true => bytes.clone(),
-            false => upload(pair.compared(view))?,
-        };
-        let mask = pair.mask(view).map(upload).transpose()?;
-        let (seen, rounding) = (mask.as_ref(), pair.rounding(view));
-        let descriptors = match pair.grey(view) {
-            // Grey of 8 bits is what it is in 8 bits.
-            AnyImage::U8(_) => describe(
-                commands,
-                cost,
-                &GpuView { grey: &bytes, compared: &compared, mask: seen, rounding },
-            )?,
-            grey @ (AnyImage::U16(_) | AnyImage::F32(_)) => for_any_view!(grey.view(), image => {
-                let grey = &GpuStack::upload(gpu, &[image])?;
-                describe(commands, cost, &GpuView { grey, compared: &compared, mask: seen, rounding })?
-            }),
-        };
-        Ok(Self { bytes, mask, descriptors })
-    }
-}
-
-fn describe<T: GpuPixel>(
-    commands: &mut Commands,
-    (cost, masked): (&CostKernel, bool),
-    view: &GpuView<'_, T>,
-) -> Result<Buffer<u32>> {
-    GpuDescribe::<T>::new(view.grey.gpu(), cost, masked)?.record(commands, view)
-}
-
+mod plan;
+mod slot;
 #[cfg(test)]
 mod tests;
+mod worker;
+
+pub(super) use bands::disparities as in_bands;
+pub(super) use flow::Flow;
+pub(super) use worker::Worker;
+
+use super::{Masks, Stereo, StereoOptions, StereoResult, cost::CostSource};
+use crate::{
+    Error, Result,
+    device::{
+        Processor,
+        gpu::{Commands, Gpu},
+    },
+    feature::gpu::Pixels,
+    image::{
+        AnyImage, AnyView, Image, ImageView, Size,
+        gpu::{AnyGpuImage, GpuImage, GpuStack, PixelKind},
+    },
+};
+use arrange::GpuArrange;
+use plan::{Plan, Shape, ViewShape, ViewStacks};
+use slot::reason;
+
+/// What dense stereo finds, in a device's memory; as [`StereoResult`]. A clone is the same memory.
+///
+/// The maps are complete when the device's queue has come to the end of the call that gave them: later work in the queue
+/// may read them at once.
+#[derive(Clone, Debug)]
+pub struct GpuStereoResult {
+    /// Disparities of the left view in pixels, [`INVALID`](super::INVALID) where there is none.
+    pub disparity: GpuImage<f32>,
+    /// Disparities of the right view, if asked for.
+    pub right: Option<GpuImage<f32>>,
+    /// How distinct the best sum is, from 0 to 1, if asked for.
+    pub confidence: Option<GpuImage<f32>>,
+    /// If asked for, the number of the [`Reason`](super::Reason) why a pixel of the left view was made invalid.
+    pub reasons: Option<GpuImage<u8>>,
+}
+
+impl GpuStereoResult {
+    /// The maps, when the device has finished.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when it failed.
+    pub fn download(&self) -> Result<StereoResult> {
+        let float = |map: &GpuImage<f32>| map.download();
+        let reasons = |map: &GpuImage<u8>| {
+            let numbers = map.download()?;
+            Image::from_vec(numbers.data().iter().map(|&n| reason(n)).collect(), numbers.size(), 1)
+        };
+        Ok(StereoResult {
+            disparity: self.disparity.download()?,
+            right: self.right.as_ref().map(float).transpose()?,
+            confidence: self.confidence.as_ref().map(float).transpose()?,
+            reasons: self.reasons.as_ref().map(reasons).transpose()?,
+        })
+    }
+
+    /// Room for the maps of a plan.
+    fn of(plan: &Plan) -> Result<Self> {
+        fn room<T: tiepoint_gpu::Element>(map: &GpuStack<T>) -> Result<GpuImage<T>> {
+            GpuImage::new(map.gpu(), map.size())
+        }
+        let maps = &plan.maps;
+        Ok(Self {
+            disparity: room(&maps.disparity)?,
+            right: maps.right.as_ref().map(room).transpose()?,
+            confidence: maps.confidence.as_ref().map(room).transpose()?,
+            reasons: maps.reasons.as_ref().map(room).transpose()?,
+        })
+    }
+
+    /// Puts the copying of the maps of pair `i` into a list.
+    fn take(&self, plan: &Plan, i: usize, commands: &mut Commands) -> Result<()> {
+        let maps = &plan.maps;
+        let disparities = [(Some(&maps.disparity), Some(&self.disparity))];
+        let others = [(&maps.right, &self.right), (&maps.confidence, &self.confidence)];
+        let others = others.map(|(from, to)| (from.as_ref(), to.as_ref()));
+        for (from, to) in disparities.into_iter().chain(others) {
+            if let Some((from, to)) = from.zip(to) {
+                commands.copy((from.buffer(), i * from.step()), (to.buffer(), 0), from.step())?;
+            }
+        }
+        if let Some((from, to)) = maps.reasons.as_ref().zip(self.reasons.as_ref()) {
+            commands.copy((from.buffer(), i * from.step()), (to.buffer(), 0), from.step())?;
+        }
+        Ok(())
+    }
+}
+
+/// Dense stereo on a GPU whose images may lie there and whose maps may stay there. What it finds is what
+/// [`Stereo`] finds, bit for bit.
+///
+/// The memory for pairs of one size is kept; for another size, another number of pairs or another type of pixel it is made
+/// anew. Threads may share it: each call that runs beside others has memory of its own.
+///
+/// ```no_run
+/// use tiepoint::device::Device;
+/// use tiepoint::image::{Image, Size, gpu::GpuImage};
+/// use tiepoint::stereo::{GpuStereo, Masks, StereoOptions};
+///
+/// let processor = Device::Cuda(0).open(4)?;
+/// let stereo = GpuStereo::new(&processor, StereoOptions::default())?;
+/// let image = Image::<u8>::new(Size::new(640, 480));
+/// let left = GpuImage::upload(stereo.gpu(), image.view())?;
+/// let right = GpuImage::upload(stereo.gpu(), image.view())?;
+/// let maps = stereo.compute_on_device(&left, &right, Masks::default())?;
+/// let found = maps.download()?;
+/// # Ok::<(), tiepoint::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct GpuStereo {
+    stereo: Stereo,
+    gpu: Gpu,
+    processor: Processor,
+}
+
+impl GpuStereo {
+    /// Checks the options. Memory is taken with the first pair.
+    ///
+    /// # Errors
+    /// As [`StereoOptions::check`], and [`Error::Device`] when the processor has no GPU.
+    pub fn new(processor: &Processor, options: StereoOptions) -> Result<Self> {
+        let gpu = processor.gpu.clone().ok_or_else(|| Error::Device {
+            device: "cpu".into(),
+            reason: "stereo on a GPU needs a processor with one".into(),
+        })?;
+        Ok(Self { stereo: Stereo::new(options)?, gpu, processor: processor.clone() })
+    }
+
+    /// The options.
+    pub fn options(&self) -> &StereoOptions {
+        self.stereo.options()
+    }
+
+    /// The device.
+    pub fn gpu(&self) -> &Gpu {
+        &self.gpu
+    }
+
+    /// The disparities of a rectified pair. Images lie in the host's memory or on the device, masks in the host's.
+    ///
+    /// # Errors
+    /// As [`Stereo::compute`]; [`Error::Mismatch`] when an image lies on another device; where the device is too small or
+    /// lacks a feature the error says so: see [`Error::is_device_limit`].
+    pub fn compute<'a>(
+        &self,
+        left: impl Into<Pixels<'a>>,
+        right: impl Into<Pixels<'a>>,
+        masks: Masks<'_>,
+    ) -> Result<StereoResult> {
+        self.compute_on_device(left, right, masks)?.download()
+    }
+
+    /// As [`compute`](Self::compute), and leaves the maps on the device, whose queue has the work but may not have done
+    /// it yet.
+    ///
+    /// Grey images of 8 bits that lie on the device never leave it, but for costs that learn from the pair. Others, and
+    /// colour, pass through the host, which makes them grey.
+    ///
+    /// # Errors
+    /// As [`compute`](Self::compute).
+    pub fn compute_on_device<'a>(
+        &self,
+        left: impl Into<Pixels<'a>>,
+        right: impl Into<Pixels<'a>>,
+        masks: Masks<'_>,
+    ) -> Result<GpuStereoResult> {
+        let pair = [left.into(), right.into()];
+        pair.iter().try_for_each(|image| self.check_place(image))?;
+        self.stereo.on_gpu.with(
+            || Ok(Worker::default()),
+            |worker| match self.direct(&[pair.each_ref()], masks) {
+                Some((images, source)) => {
+                    let plan = self.take_direct(worker, &images, masks, &*source)?;
+                    self.gpu.run(&plan.commands)?;
+                    self.kept(plan, 0)
+                }
+                None => self.through_the_host(worker, &pair, masks),
+            },
+        )
+    }
+
+    /// As [`compute_on_device`](Self::compute_on_device) of several pairs of one size, which together fill the device better than one.
+    ///
+    /// Grey images of 8 bits on the device are computed together; others one pair after the other.
+    ///
+    /// # Errors
+    /// As [`compute`](Self::compute).
+    pub fn compute_batch_on_device(&self, pairs: &[[AnyGpuImage; 2]]) -> Result<Vec<GpuStereoResult>> {
+        let pixels: Vec<[Pixels<'_>; 2]> =
+            pairs.iter().map(|pair| pair.each_ref().map(Pixels::from)).collect();
+        pixels.iter().flatten().try_for_each(|image| self.check_place(image))?;
+        let views: Vec<[&Pixels<'_>; 2]> = pixels.iter().map(|pair| pair.each_ref()).collect();
+        let Some((images, source)) = self.direct(&views, Masks::default()) else {
+            let alone =
+                |[left, right]: &[AnyGpuImage; 2]| self.compute_on_device(left, right, Masks::default());
+            return pairs.iter().map(alone).collect();
+        };
+        self.stereo.on_gpu.with(
+            || Ok(Worker::default()),
+            |worker| {
+                let plan = self.take_direct(worker, &images, Masks::default(), &*source)?;
+                self.gpu.run(&plan.commands)?;
+                (0..images.len()).map(|i| self.kept(plan, i)).collect()
+            },
+        )
+    }
+
+    /// Puts the work for some pairs of grey images of 8 bits, of one size, into the device's queue and does not wait: what
+    /// it takes by the device's clock, [`Gpu::seconds`] tells. The maps are not read.
+    ///
+    /// # Errors
+    /// As [`compute`](Self::compute), and [`Error::Mismatch`] for other images, several sizes or a cost that learns from
+    /// the pair.
+    pub fn enqueue(&self, pairs: &[[AnyGpuImage; 2]]) -> Result<()> {
+        let pixels: Vec<[Pixels<'_>; 2]> =
+            pairs.iter().map(|pair| pair.each_ref().map(Pixels::from)).collect();
+        pixels.iter().flatten().try_for_each(|image| self.check_place(image))?;
+        let views: Vec<[&Pixels<'_>; 2]> = pixels.iter().map(|pair| pair.each_ref()).collect();
+        let (images, source) = self.direct(&views, Masks::default()).ok_or_else(|| {
+            let expected =
+                "grey images of 8 bits and of one size, and a cost that does not learn from the pair";
+            Error::Mismatch(format!("stereo in a device's queue: expected {expected}"))
+        })?;
+        self.stereo.on_gpu.with(
+            || Ok(Worker::default()),
+            |worker| {
+                let plan = self.take_direct(worker, &images, Masks::default(), &*source)?;
+                Ok(self.gpu.run(&plan.commands)?)
+            },
+        )
+    }
+
+    /// Fails unless an image lies in the host's memory or on this device.
+    fn check_place(&self, image: &Pixels<'_>) -> Result<()> {
+        match image {
+            Pixels::Device(image) if !image.gpu().is(&self.gpu) => {
+                Err(Error::Mismatch(format!("an image on {:?} for stereo on {:?}", image.gpu(), self.gpu)))
+            }
+            Pixels::Device(_) | Pixels::Host(_) => Ok(()),
+        }
+    }
+
+    /// The images of pairs that need no conversion and lie on the device, and what computes their cost; `None` where the
+    /// host must make the pairs ready.
+    fn direct<'p>(
+        &self,
+        pairs: &[[&'p Pixels<'_>; 2]],
+        masks: Masks<'_>,
+    ) -> Option<(Vec<[&'p GpuImage<u8>; 2]>, Box<dyn CostSource>)> {
+        let grey = |image: &&'p Pixels<'_>| match image {
+            Pixels::Device(AnyGpuImage::U8(image)) if image.channels() == 1 => Some(image),
+            Pixels::Device(_) | Pixels::Host(_) => None,
+        };
+        let both = |[left, right]: &[&'p Pixels<'_>; 2]| Some([grey(left)?, grey(right)?]);
+        let images: Vec<[&GpuImage<u8>; 2]> = pairs.iter().map(both).collect::<Option<_>>()?;
+        let size = images.first()?[0].size();
+        let fits = |size_of: Size| size_of == size;
+        let masks_fit = [masks.left, masks.right].iter().flatten().all(|mask| fits(mask.size()));
+        let images_fit = images.iter().flatten().all(|image| fits(image.size()));
+        let source = self.options().cost.definition().known(1)?;
+        (images_fit && masks_fit).then_some((images, source))
+    }
+
+    /// A plan that has been given images on the device.
+    fn take_direct<'w>(
+        &self,
+        worker: &'w mut Worker,
+        images: &[[&GpuImage<u8>; 2]],
+        masks: Masks<'_>,
+        source: &dyn CostSource,
+    ) -> Result<&'w Plan> {
+        self.stereo.check_sums(source.greatest(), self.options().penalties())?;
+        let masks = [masks.left, masks.right];
+        let views = masks.map(|mask| ViewShape {
+            grey: PixelKind::U8,
+            compared: None,
+            masked: mask.is_some(),
+            rounding: 0,
+        });
+        let size = images.first().map_or_else(Size::default, |[left, _]| left.size());
+        let shape = Shape { size, pairs: images.len(), views };
+        let (plan, _) = worker.prepare(&self.gpu, self.options(), (&shape, source), 0)?;
+        let (arrange, mut commands) = (GpuArrange::new(&self.gpu)?, Commands::new());
+        for (i, pair) in images.iter().enumerate() {
+            for (image, view) in pair.iter().zip(&plan.views) {
+                let from = GpuStack::of(image, &mut commands)?;
+                arrange.copy(&mut commands, &from, (&view.bytes, i))?;
+            }
+        }
+        for (mask, view) in masks.into_iter().zip(&plan.views) {
+            self.take_mask(&arrange, &mut commands, mask, view)?;
+        }
+        self.gpu.run(&commands)?;
+        Ok(plan)
+    }
+
+    fn take_mask(
+        &self,
+        arrange: &GpuArrange<u8>,
+        commands: &mut Commands,
+        mask: Option<ImageView<'_, u8>>,
+        view: &ViewStacks,
+    ) -> Result<()> {
+        let Some((mask, to)) = mask.zip(view.mask.as_ref()) else { return Ok(()) };
+        arrange.copy(commands, &GpuStack::upload(&self.gpu, &[mask])?, (to, 0))
+    }
+
+    /// The maps of images that the host makes ready.
+    fn through_the_host(
+        &self,
+        worker: &mut Worker,
+        pair: &[Pixels<'_>; 2],
+        masks: Masks<'_>,
+    ) -> Result<GpuStereoResult> {
+        let [mut left, mut right] = [None, None];
+        let [left, right] = [on_host(&pair[0], &mut left)?, on_host(&pair[1], &mut right)?];
+        self.stereo.prepare([left, right], masks, &self.processor.cpu, |prepared| {
+            self.stereo.check_sums(prepared.source.greatest(), prepared.penalties)?;
+            let plan =
+                worker.send(&self.gpu, self.options(), (prepared.pair, prepared.source), &prepared.cpu)?;
+            self.kept(plan, 0)
+        })
+    }
+
+    /// Copies of the maps of pair `i`.
+    fn kept(&self, plan: &Plan, i: usize) -> Result<GpuStereoResult> {
+        let (result, mut commands) = (GpuStereoResult::of(plan)?, Commands::new());
+        result.take(plan, i, &mut commands)?;
+        self.gpu.run(&commands)?;
+        Ok(result)
+    }
+}
+
+/// The image in the host's memory; what lies on a device is read into `read`.
+fn on_host<'a>(image: &'a Pixels<'_>, read: &'a mut Option<AnyImage>) -> Result<AnyView<'a>> {
+    match image {
+        Pixels::Host(view) => Ok(*view),
+        Pixels::Device(image) => Ok((&*read.insert(image.download()?)).into()),
+    }
+}

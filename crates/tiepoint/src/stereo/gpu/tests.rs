@@ -1,16 +1,21 @@
 //! The whole of dense stereo on every device, against the CPU.
 
-use super::mirror_source;
+use super::{GpuStereo, bands};
 use crate::{
+    Error,
     device::{
         Cpu, Processor,
-        gpu::{Gpu, all, compiles_everywhere},
+        gpu::{Gpu, all},
     },
-    image::{AnyImage, AnyView, Image, Size, testing::assert_same},
+    image::{
+        AnyImage, AnyView, Image, Size,
+        gpu::{AnyGpuImage, GpuImage},
+        testing::assert_same,
+    },
     options::Named,
     stereo::{
         CensusWindow, Cost, Learning, Masks, MatchingCost, Paths, Penalties, RightView, Stereo,
-        StereoOptions, StereoResult, Subpixel,
+        StereoOptions, StereoResult, StereoStream, Subpixel,
     },
     synth::{Random, Texture},
 };
@@ -211,7 +216,197 @@ fn what_a_device_cannot_compute_the_cpu_does_and_says_so() {
     }
 }
 
+fn uploaded(gpu: &Gpu, image: &AnyImage) -> AnyGpuImage {
+    match image {
+        AnyImage::U8(image) => GpuImage::upload(gpu, image.view()).unwrap().into(),
+        AnyImage::U16(image) => GpuImage::upload(gpu, image.view()).unwrap().into(),
+        AnyImage::F32(image) => GpuImage::upload(gpu, image.view()).unwrap().into(),
+    }
+}
+
 #[test]
-fn kernels_compile_for_every_card() {
-    compiles_everywhere(&[mirror_source()]);
+fn images_and_maps_on_the_device_are_those_of_the_host() {
+    let mut random = Random::new(21);
+    for (n, cost) in costs().into_iter().enumerate() {
+        let options = options(&mut random, cost);
+        for (kind, (width, height)) in [(3, (33, 17)), (n as u64 % 3, (40, 9)), (3, (1, 1))] {
+            let size = Size::new(width, height);
+            let pair = pair(&mut random, size, 3, kind);
+            let mask = Image::from_fn(size, |x, y| u8::from((x * 3 + y) % 5 != n % 5));
+            let masks = Masks { left: Some(mask.view()).filter(|_| n % 2 == 0), right: None };
+            let expected = compute(options, &pair, masks, &Cpu::sequential().into());
+            for (gpu, processor) in processors() {
+                let what = format!("{gpu:?}, {size}, kind {kind}, {options:?}");
+                let stereo = GpuStereo::new(&processor, options).unwrap();
+                let [left, right] = pair.each_ref().map(|image| uploaded(gpu, image));
+                // Twice, as the second finds memory in use.
+                let once = stereo.compute_on_device(&left, &right, masks).unwrap();
+                let again = stereo.compute_on_device(&left, &pair[1], masks).unwrap();
+                assert_equal(&once.download().unwrap(), &expected, &what);
+                assert_equal(&again.download().unwrap(), &expected, &what);
+            }
+        }
+    }
+}
+
+#[test]
+fn batches_on_the_device_are_single_pairs() {
+    let mut random = Random::new(22);
+    for (cost, pairs) in
+        [(Cost::default(), 3), (Cost::Census(CensusWindow::Five), 8), (Cost::MutualInformation, 2)]
+    {
+        let options = StereoOptions::default().with_disparities(17).with_cost(cost).with_reasons(true);
+        let pairs: Vec<_> = (0..pairs).map(|i| pair(&mut random, Size::new(70, 25), i, 3)).collect();
+        let expected: Vec<_> = pairs
+            .iter()
+            .map(|pair| compute(options, pair, Masks::default(), &Cpu::sequential().into()))
+            .collect();
+        for (gpu, processor) in processors() {
+            let stereo = GpuStereo::new(&processor, options).unwrap();
+            let images: Vec<_> =
+                pairs.iter().map(|pair| pair.each_ref().map(|image| uploaded(gpu, image))).collect();
+            let found = stereo.compute_batch_on_device(&images).unwrap();
+            assert_eq!(found.len(), pairs.len());
+            for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
+                assert_equal(&found.download().unwrap(), expected, &format!("{gpu:?}, {cost:?}, pair {i}"));
+            }
+            let learns = cost == Cost::MutualInformation;
+            assert_eq!(stereo.enqueue(&images).is_err(), learns, "a cost that learns is refused: {cost:?}");
+        }
+    }
+}
+
+#[test]
+fn what_does_not_go_together_is_refused() {
+    for (gpu, processor) in processors() {
+        let stereo = GpuStereo::new(&processor, StereoOptions::default().with_disparities(8)).unwrap();
+        let image = |width| GpuImage::upload(gpu, Image::<u8>::new(Size::new(width, 4)).view()).unwrap();
+        let refused = stereo.compute_on_device(&image(5), &image(6), Masks::default()).unwrap_err();
+        assert!(refused.to_string().contains("the right image is 6x4"), "{refused}");
+        let other = Gpu::open(gpu.info().api, gpu.info().index).unwrap();
+        let foreign = GpuImage::upload(&other, Image::<u8>::new(Size::new(5, 4)).view()).unwrap();
+        let refused = stereo.compute_on_device(&image(5), &foreign, Masks::default()).unwrap_err();
+        assert!(refused.to_string().contains("for stereo on"), "{refused}");
+        let mask = Image::<u8>::new(Size::new(2, 2));
+        let masks = Masks { left: Some(mask.view()), right: None };
+        let refused = stereo.compute_on_device(&image(5), &image(5), masks).unwrap_err();
+        assert!(refused.to_string().contains("the left mask is 2x2"), "{refused}");
+    }
+    assert!(GpuStereo::new(&Cpu::sequential().into(), StereoOptions::default()).is_err(), "no GPU");
+}
+
+fn mask_of(mask: &Option<Image<u8>>) -> Masks<'_> {
+    Masks { left: mask.as_ref().map(Image::view), right: None }
+}
+
+#[test]
+fn streams_give_what_single_calls_give_in_order() {
+    let mut random = Random::new(23);
+    let devices = || {
+        let cpus = [Cpu::sequential().into(), Cpu::with_threads(3).unwrap().into()];
+        cpus.into_iter().chain(processors().map(|(_, processor)| processor))
+    };
+    for (cost, in_flight, batch) in [
+        (Cost::Census(CensusWindow::Five), 1, 1),
+        (Cost::default(), 2, 1),
+        (Cost::default(), 3, 2),
+        (Cost::MutualInformation, 2, 3),
+        (Cost::AbsoluteDifference, 2, 5),
+    ] {
+        let options = options(&mut random, cost);
+        // Sizes and types of pixel that change in the middle, so that sets of pairs are not complete.
+        let pairs: Vec<_> = (0..11)
+            .map(|i| {
+                let size = if i < 6 { Size::new(33, 17) } else { Size::new(40, 9) };
+                let pair = pair(&mut random, size, i % 4, if i == 8 { 0 } else { 3 });
+                (pair, (i % 5 == 3).then(|| Image::from_fn(size, |x, y| u8::from((x + y) % 7 != 0))))
+            })
+            .collect();
+        let expected: Vec<_> = pairs
+            .iter()
+            .map(|(pair, mask)| compute(options, pair, mask_of(mask), &Cpu::sequential().into()))
+            .collect();
+        for processor in devices() {
+            let what = format!("{:?}, {in_flight} in flight, {batch} together, {options:?}", processor.gpu);
+            let stream = StereoStream::new(options, &processor).unwrap();
+            let mut stream = stream.with_in_flight(in_flight).unwrap().with_batch(batch).unwrap();
+            let mut found = Vec::new();
+            for (i, (pair, mask)) in pairs.iter().enumerate() {
+                let [left, right] = pair.each_ref().map(AnyView::from);
+                let wrong = Image::<u8>::new(Size::new(3, 3));
+                assert!(stream.push(left, (&wrong).into(), Masks::default()).is_err(), "sizes differ");
+                stream.push(left, right, mask_of(mask)).unwrap();
+                assert_eq!(stream.len(), i + 1 - found.len(), "{what}");
+                while stream.len() > stream.in_flight() {
+                    found.extend(stream.pop().unwrap());
+                }
+            }
+            while let Some(last) = stream.pop().unwrap() {
+                found.push(last);
+            }
+            assert!(stream.is_empty() && found.len() == pairs.len(), "{what}");
+            for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
+                assert_equal(found, expected, &format!("pair {i}, {what}"));
+            }
+            assert_eq!(processor.take_notes(), Vec::<String>::new(), "the device computes: {what}");
+        }
+    }
+}
+
+#[test]
+fn streams_check_their_numbers() {
+    let stream = || StereoStream::new(StereoOptions::default(), &Cpu::sequential().into()).unwrap();
+    assert!(stream().with_in_flight(0).is_err() && stream().with_batch(0).is_err(), "at least one");
+    assert!(stream().with_in_flight(1025).is_err() && stream().with_batch(1025).is_err(), "not all memory");
+}
+
+/// The bytes of a device's memory within which a pair goes through it in the lowest bands.
+fn least_memory(gpu: &Gpu, options: StereoOptions, pair: &[AnyImage; 2], masks: Masks<'_>) -> u64 {
+    let views = pair.each_ref().map(AnyView::from);
+    let found = Stereo::new(options).unwrap().prepare(views, masks, &Cpu::sequential(), |ready| {
+        match bands::disparities(gpu, &options, (ready.pair, ready.source), 0, &ready.cpu) {
+            Err(Error::Memory { needed, .. }) => Ok(needed),
+            other => panic!("no memory is too little: {other:?}"),
+        }
+    });
+    found.unwrap()
+}
+
+#[test]
+fn bands_of_rows_change_nothing() {
+    let mut random = Random::new(24);
+    for (n, cost) in costs().into_iter().enumerate() {
+        let size = Size::new([40, 1, 33, 7, 24][n % 5], 180 + (random.bits() % 90) as usize);
+        // All directions, by turns.
+        let paths = Paths::ALL[n % Paths::ALL.len()].value;
+        let options = options(&mut random, cost).with_paths(paths).with_disparities([66, 68, 20][n % 3]);
+        let pair = pair(&mut random, size, 3, if n % 3 == 2 { n as u64 % 4 } else { 3 });
+        let mask = Image::from_fn(size, |_, _| u8::from(!random.bits().is_multiple_of(6)));
+        let masks = if n % 2 == 0 { mask_of(&None) } else { Masks { left: None, right: Some(mask.view()) } };
+        let expected = compute(options, &pair, masks, &Cpu::sequential().into());
+        for (gpu, processor) in processors() {
+            let least = least_memory(gpu, options, &pair, masks);
+            for memory in [least, least + least / 2] {
+                let options = options.with_device_memory(Some(memory));
+                let what = format!("{gpu:?}, {size}, {memory} bytes, {options:?}");
+                let found = compute(options, &pair, masks, &processor);
+                assert_equal(&found, &expected, &what);
+                let notes = processor.take_notes();
+                let told = |notes: &[String]| notes.iter().any(|note| note.contains("bands of rows"));
+                assert!(memory > least || told(&notes), "in bands: {notes:?}, {what}");
+                assert!(notes.iter().all(|note| !note.contains("stereo on the CPU")), "{notes:?}, {what}");
+            }
+            let options = options.with_device_memory(Some(least - 1));
+            let found = compute(options, &pair, masks, &processor);
+            assert_equal(&found, &expected, "on the CPU");
+            let notes = processor.take_notes();
+            assert!(notes[0].contains("dense stereo on the CPU"), "too little for a band: {notes:?}");
+            let mut stream = StereoStream::new(options, &processor).unwrap();
+            let [left, right] = pair.each_ref().map(AnyView::from);
+            stream.push(left, right, masks).unwrap();
+            assert_equal(&stream.pop().unwrap().unwrap(), &expected, "a stream, on the CPU");
+            processor.take_notes();
+            assert_eq!(processor.take_computed().last().map(String::as_str), Some("cpu"), "told");
+        }
+    }
 }

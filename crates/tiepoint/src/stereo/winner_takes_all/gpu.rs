@@ -114,7 +114,7 @@ fn source(cost: &CostKernel, masked: bool, layout: &Layout, selection: Selection
 }
 
 /// The maps that a selection makes.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(in crate::stereo) struct GpuMaps {
     pub(in crate::stereo) disparity: GpuStack<f32>,
     pub(in crate::stereo) right: Option<GpuStack<f32>>,

@@ -1,8 +1,8 @@
 // Winner takes all: mod.rs. A group chooses the disparities of a row, PIXELS left pixels at a time: the sums of all paths
 // are added into local memory, where lanes look for the least of each left pixel and of each right one.
 //
-// Sums come in parts, of the paths from the left, from the right, downwards, upwards. They lie by disparities, those from
-// the right from the last place down.
+// Sums come in parts: of the paths from the left, from the right, downwards, upwards (vertical.cl), or of the two passes
+// (aggregation.cl). They lie by disparities, those of the second part from the last place down.
 
 // Words of the sums of a pixel in a part, and those that a lane adds at once.
 #define PART_WORDS (PADDED * SUM_BYTES / 4)

@@ -243,7 +243,7 @@ fn a_detector_serves_images_of_any_size_and_pixel_in_turn_however_many_features_
             assert!(found == expected, "{gpu:?}, image {i}: {}", difference(&found, &expected));
             let found = sift.detect(image.view(), mask).unwrap();
             assert!(found == expected, "{gpu:?}, image {i} from the host");
-            let found = sift.detect_on_device(&on_device, mask).unwrap();
+            let found = sift.detect_on_device(&on_device, mask.map(Pixels::from)).unwrap();
             assert!(found.download().unwrap() == expected, "{gpu:?}, image {i} left there");
             let deep = Image::from_fn(image.size(), |x, y| u16::from(image.row(y)[x]) * 257);
             let expected = sift::detect(deep.view(), &options, None, &cpu).unwrap();

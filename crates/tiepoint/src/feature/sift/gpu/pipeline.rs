@@ -204,7 +204,7 @@ impl Pipeline for SiftPipeline {
             self.base.record(&mut commands, image, i, &self.levels)?;
         }
         if let Some([from, to]) = mask {
-            commands.copy((from.buffer(), 0), (to.buffer(), 0), to.buffer().len())?;
+            from.copy_rows(&mut commands, 0, (to.buffer(), 0, to.pitch()), to.size().height)?;
         }
         self.levels.values.gpu().run(&commands)?;
         Ok(self.graph.run()?)

@@ -44,7 +44,7 @@ tiepoint_gpu::kernel! {
     /// Level 0 of the first octave of one image.
     unsafe kernel blur_base(groups) = BlurBase<T: GpuPixel> {
         write levels: f32 [offset + level_len(width, height)],
-        read pixels: T [input_height * pixel_pitch],
+        read pixels: T [(input_height - 1) * pixel_pitch + input_width],
     } {
         /// f32s from the start of the levels to this one.
         offset: u64,

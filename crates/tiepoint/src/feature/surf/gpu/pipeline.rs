@@ -236,10 +236,11 @@ impl<T: GpuPixel, A: GpuSum> Typed<T, A> {
         let len = self.input.len() / images.len();
         for (i, image) in images.iter().enumerate() {
             let image = <&GpuImage<T>>::try_from(image)?;
-            commands.copy((image.buffer(), 0), (&self.input, i * len), len)?;
+            let pitch = GpuImage::<T>::pitch_of(image.size().width);
+            image.copy_rows(&mut commands, 0, (&self.input, i * len, pitch), image.size().height)?;
         }
         if let Some([from, to]) = mask {
-            commands.copy((from.buffer(), 0), (to.buffer(), 0), to.buffer().len())?;
+            from.copy_rows(&mut commands, 0, (to.buffer(), 0, to.pitch()), to.size().height)?;
         }
         self.input.gpu().run(&commands)?;
         Ok(self.graph.run()?)

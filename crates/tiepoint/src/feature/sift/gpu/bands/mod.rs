@@ -114,7 +114,7 @@ impl Parts<SiftPipeline> for Bands {
         let gpu = self.core.gpu.clone();
         if let (Some(mask), Some(own)) = (mask, &self.band.mask) {
             let mut commands = Commands::new();
-            commands.copy((mask.buffer(), 0), (own.buffer(), 0), own.buffer().len())?;
+            mask.copy_rows(&mut commands, 0, (own.buffer(), 0, own.pitch()), own.size().height)?;
             gpu.run(&commands)?;
         }
         let mut staging = Staging::of(self.band.input.take(), &gpu, image.pixel(), self.cut.band.input)?;

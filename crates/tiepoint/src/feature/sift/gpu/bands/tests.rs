@@ -221,7 +221,7 @@ fn a_photograph_takes_no_more_memory_than_is_allowed_and_keeps_its_features() {
             assert!(sift.detect(&on_device, None).unwrap() == expected, "{gpu:?} on the device");
             assert_eq!(sift.parts() > 1, limit < needed, "{} parts", sift.parts());
             assert!(sift.detect(&on_device, Some(mask.view())).unwrap() == masked, "{gpu:?} with a mask");
-            let there = sift.detect_on_device(&on_device, Some(mask.view())).unwrap();
+            let there = sift.detect_on_device(&on_device, Some(mask.view().into())).unwrap();
             assert!(there.download().unwrap() == masked, "{gpu:?} left there");
             let batch = sift.detect_batch(&[on_device.clone(), on_device.clone()]).unwrap();
             assert!(batch.iter().all(|found| *found == expected), "{gpu:?}, two at once");

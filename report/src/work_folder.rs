@@ -1,19 +1,18 @@
-//! The page of a collection: which pairs match, the graph of photographs, and the matches of each pair.
+//! The page of a collection's work folder: which pairs match, the graph of photographs, and the matches of each pair.
 //!
 //! Photographs are read once more for their thumbnails. Of their features no more are kept in memory than the page has
 //! lines.
 
-use crate::commands::report::file_name;
-use crate::context::Context;
-use crate::prefetch::OrderedQueue;
+use crate::{CollectionImage, CollectionPair, CollectionView, Report, Section, Tried, View};
 use serde_json::Value;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tiepoint::collection::{Collection, PairSet, PhotographFeatures, Results, VerifiedPair};
 use tiepoint::device::Cpu;
 use tiepoint::filter::shrink::shrink;
 use tiepoint::for_any_view;
 use tiepoint::geometry::two_view::Configuration;
 use tiepoint::image::{self, AnyImage, ReadOptions, Size};
-use tiepoint_report::{CollectionImage, CollectionPair, CollectionView, Report, Section, Tried, View};
+use tiepoint::{Error, Result};
 
 /// Lines of a page at most, as far as every pair has some.
 const LINES: usize = 500_000;
@@ -24,43 +23,62 @@ const THUMBNAIL: std::ops::RangeInclusive<f64> = 48.0..=1280.0;
 /// Bytes of a page that a pixel of a thumbnail takes, about.
 const BYTES_PER_PIXEL: f64 = 0.6;
 
-/// A page of at most `limit` bytes. `described` are the figures.
-pub(super) fn page(
-    collection: &Collection,
-    limit: usize,
-    described: &Value,
-    context: &Context,
-) -> tiepoint::Result<String> {
-    let results = collection.results()?;
-    let pairs = pairs(&results)?;
-    let mut wanted = vec![Vec::new(); collection.photographs().len()];
-    for pair in &pairs {
-        for [a, b] in &pair.lines {
-            wanted[pair.a].push(*a);
-            wanted[pair.b].push(*b);
+/// The page of a finished collection.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CollectionPage {
+    /// The page.
+    pub html: String,
+    /// Photographs that the page has no picture of, and why. They are part of the collection all the same.
+    pub without_picture: Vec<(String, String)>,
+}
+
+impl CollectionPage {
+    /// The page of at most `limit` bytes, with `figures` where there are some. As many photographs are read at once as the
+    /// CPU has threads.
+    ///
+    /// # Errors
+    /// Those of [`Collection::results`] and [`Report::html`].
+    pub fn new(collection: &Collection, limit: usize, figures: Option<&Value>, cpu: &Cpu) -> Result<Self> {
+        let results = collection.results()?;
+        let pairs = pairs(&results)?;
+        let mut wanted = vec![Vec::new(); collection.photographs().len()];
+        for pair in &pairs {
+            for [a, b] in &pair.lines {
+                wanted[pair.a].push(*a);
+                wanted[pair.b].push(*b);
+            }
         }
+        let longest = longest(limit, wanted.len());
+        let shown = all_shown(collection, &wanted, longest, cpu.threads())?;
+        let tried = tried(&results);
+        let inliers: u64 = pairs.iter().map(|pair| u64::from(pair.inliers)).sum();
+        let (count, verified) = (shown.len(), pairs.len());
+        let named = || collection.photographs().iter().map(|photograph| &photograph.name).zip(&shown);
+        let view = CollectionView {
+            images: named().map(|(name, shown)| shown.image(name)).collect(),
+            pairs: placed(&pairs, &shown),
+            tried: tried.as_deref().map_or(Tried::All, Tried::These),
+            caption: String::new(),
+        };
+        let mut section = Section::new("Pairs")
+            .tile("photographs", count.to_string())
+            .tile("verified pairs", verified.to_string())
+            .tile("inliers", inliers.to_string())
+            .view(View::Collection(view));
+        if let Some(figures) = figures {
+            section = section.figures(figures.clone());
+        }
+        let of = results.tried().count(count);
+        let lead = format!("{verified} of {of} pairs of {count} photographs show the same thing");
+        let root = collection.root();
+        let title = root.file_name().unwrap_or(root.as_os_str()).to_string_lossy();
+        Ok(Self {
+            html: Report::new(title, lead).limit(limit).section(section).html()?,
+            without_picture: named()
+                .filter_map(|(name, shown)| Some((name.clone(), shown.without_picture.clone()?)))
+                .collect(),
+        })
     }
-    let longest = longest(limit, wanted.len());
-    let shown = all_shown(collection, &wanted, longest, context)?;
-    let tried = tried(&results);
-    let inliers: u64 = pairs.iter().map(|pair| u64::from(pair.inliers)).sum();
-    let (count, verified) = (shown.len(), pairs.len());
-    let view = CollectionView {
-        images: collection.photographs().iter().zip(&shown).map(|(p, s)| s.image(&p.name)).collect(),
-        pairs: placed(&pairs, &shown),
-        tried: tried.as_deref().map_or(Tried::All, Tried::These),
-        caption: String::new(),
-    };
-    let section = Section::new("Pairs")
-        .tile("photographs", count.to_string())
-        .tile("verified pairs", verified.to_string())
-        .tile("inliers", inliers.to_string())
-        .view(View::Collection(view))
-        .figures(described.clone());
-    let of = results.tried().count(count);
-    let lead = format!("{verified} of {of} pairs of {count} photographs show the same thing");
-    let title = file_name(collection.root());
-    Report::new(title, lead).limit(limit).section(section).html()
 }
 
 /// The longest side of thumbnails of so many photographs that fill half a page of `limit` bytes.
@@ -103,7 +121,7 @@ impl Pair {
 }
 
 /// The verified pairs, with as many lines as all of them together may have.
-fn pairs(results: &Results<'_>) -> tiepoint::Result<Vec<Pair>> {
+fn pairs(results: &Results<'_>) -> Result<Vec<Pair>> {
     let mut count = 0;
     for block in 0..results.blocks() {
         count += results.pairs_of(block)?.len();
@@ -121,21 +139,24 @@ fn all_shown(
     collection: &Collection,
     wanted: &[Vec<u32>],
     longest: usize,
-    context: &Context,
-) -> tiepoint::Result<Vec<Shown>> {
-    let threads = context.processor.cpu.threads();
+    threads: usize,
+) -> Result<Vec<Shown>> {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|i| *i < wanted.len());
+        let show = |i: usize| Ok((i, Shown::new(collection, i, &wanted[i], longest)?));
+        std::iter::from_fn(take).map(show).collect::<Result<Vec<_>>>()
+    };
+    let mut all = Vec::with_capacity(wanted.len());
     std::thread::scope(|scope| {
-        let mut queue = OrderedQueue::new((threads > 1).then_some(scope));
-        let mut shown = Vec::with_capacity(wanted.len());
-        for (i, wanted) in wanted.iter().enumerate() {
-            if queue.len() >= threads {
-                shown.extend(queue.pop());
-            }
-            queue.push(move || Shown::new(collection, i, wanted, longest, context));
+        let workers: Vec<_> = (0..threads.min(wanted.len())).map(|_| scope.spawn(work)).collect();
+        for worker in workers {
+            all.extend(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
         }
-        shown.extend(std::iter::from_fn(|| queue.pop()));
-        shown.into_iter().collect()
-    })
+        Ok::<_, Error>(())
+    })?;
+    all.sort_unstable_by_key(|(i, _)| *i);
+    Ok(all.into_iter().map(|(_, shown)| shown).collect())
 }
 
 /// What a page shows of a photograph.
@@ -144,23 +165,20 @@ struct Shown {
     thumbnail: Option<AnyImage>,
     features: Option<usize>,
     problem: Option<String>,
+    /// Why there is no thumbnail of a photograph that has features.
+    without_picture: Option<String>,
     /// Where the features lie that lines end in.
     places: Vec<[f32; 2]>,
 }
 
 impl Shown {
-    fn new(
-        collection: &Collection,
-        index: usize,
-        wanted: &[u32],
-        longest: usize,
-        context: &Context,
-    ) -> tiepoint::Result<Self> {
+    fn new(collection: &Collection, index: usize, wanted: &[u32], longest: usize) -> Result<Self> {
         let mut shown = Self {
             size: Size::default(),
             thumbnail: None,
             features: None,
             problem: None,
+            without_picture: None,
             places: Vec::with_capacity(wanted.len()),
         };
         match collection.features(index)? {
@@ -180,7 +198,7 @@ impl Shown {
         // The collection is what it is, whether the photograph is still there or not.
         match thumbnail(collection, index, longest) {
             Ok(image) => shown.thumbnail = Some(image),
-            Err(error) => context.note(&format!("the page has no picture of this photograph: {error}")),
+            Err(error) => shown.without_picture = Some(error.to_string()),
         }
         Ok(shown)
     }
@@ -196,16 +214,13 @@ impl Shown {
     }
 }
 
-/// A photograph whose longer side has `longest` pixels, or as many as it has.
-fn thumbnail(collection: &Collection, index: usize, longest: usize) -> tiepoint::Result<AnyImage> {
+/// The photograph, shrunk where its longer side has more than `longest` pixels.
+fn thumbnail(collection: &Collection, index: usize, longest: usize) -> Result<AnyImage> {
     let image = image::read(collection.path_of(index), &ReadOptions::default())?;
-    let Size { width, height } = image.size();
-    let longer = width.max(height);
-    if longer <= longest {
+    let small = image.size().at_most(longest);
+    if small == image.size() {
         return Ok(image);
     }
-    let side = |side: usize| (side * longest).div_ceil(longer);
-    let small = Size::new(side(width), side(height));
     let cpu = Cpu::sequential();
     Ok(for_any_view!(image.view(), v => shrink(v, small, &cpu)?.into()))
 }
@@ -229,22 +244,9 @@ fn placed<'a>(pairs: &[Pair], shown: &[Shown]) -> Vec<CollectionPair<'a>> {
             b: pair.b,
             matches: pair.matches,
             inliers: pair.inliers,
-            configuration: in_words(pair.configuration),
+            configuration: pair.configuration.name(),
             ends: ends.collect(),
         }
     };
     pairs.iter().map(&mut place).collect()
-}
-
-fn in_words(configuration: Configuration) -> &'static str {
-    match configuration {
-        Configuration::Undefined => "undefined",
-        Configuration::Degenerate => "degenerate",
-        Configuration::Calibrated => "calibrated",
-        Configuration::Uncalibrated => "uncalibrated",
-        Configuration::Planar => "planar",
-        Configuration::Panoramic => "panoramic",
-        Configuration::PlanarOrPanoramic => "planar or panoramic",
-        Configuration::Watermark => "watermark",
-    }
 }

@@ -1,0 +1,182 @@
+//! Pairs one after the other: the next are read while some are computed, and the results of those before them are
+//! written. Messages and reports come in the order of the pairs.
+
+use super::{Computed, Finished, Job, Sides, Work};
+use crate::commands::item::Item;
+use crate::failure::{Failure, Outcome};
+use crate::output::{self, Clock, Part, Spent};
+use crate::prefetch::{Limits, OrderedQueue, Prefetcher};
+use serde_json::json;
+use std::collections::VecDeque;
+use std::thread;
+use tiepoint::device::Cpu;
+use tiepoint::image::Image;
+use tiepoint::stereo::{Masks, StereoOptions, StereoStream};
+
+/// Threads that read, and pairs that wait to be written, at most.
+const MOST_BESIDE: usize = 32;
+
+/// Bytes of the pairs read ahead.
+const AHEAD: usize = 512 << 20;
+
+/// Rows that a GPU computes at a time: lower images go together.
+const ROWS: usize = 4320;
+
+/// Pairs that a GPU computes together at most.
+const BATCH: usize = 8;
+
+/// Reads, computes, writes and reports the pairs; returns how many failed.
+pub(super) fn run(jobs: &[Job<'_>], options: StereoOptions, work: &Work<'_>) -> Outcome<usize> {
+    let context = work.context;
+    let cpu = &context.processor.cpu;
+    let (threads, has_gpu) = (cpu.threads().min(MOST_BESIDE), context.processor.gpu.is_some());
+    let parallel = threads > 1 && jobs.len() > 1;
+    // The CPU's threads have enough to do with the pair that they compute.
+    let beside = if has_gpu { threads } else { 1 };
+    let limits = Limits { items: beside, bytes: AHEAD, batch: 1 };
+    // Pairs that are read at the same time need a profile each to tell their stages apart.
+    let reader = || if parallel { Cpu::sequential() } else { cpu.clone() }.profiled();
+    let read_next = |i: usize| read(&jobs[i], work, &reader());
+    thread::scope(|scope| {
+        let scope = Some(scope).filter(|_| parallel);
+        let mut pairs = Prefetcher::new(jobs.len(), &read_next, scope, limits);
+        let mut sequence = Sequence {
+            stream: None,
+            computing: VecDeque::new(),
+            writing: OrderedQueue::new(scope),
+            failed: 0,
+            options,
+            jobs,
+            work,
+        };
+        while let Some(item) = pairs.next_batch(|_, _| false).pop() {
+            let job = item.job;
+            context.progress.say(&format!("{}/{} {}", job.number, jobs.len(), job.names()));
+            sequence.push(item)?;
+            sequence.report(if parallel { beside } else { 0 })?;
+        }
+        sequence.take(0)?;
+        sequence.report(0)?;
+        Ok(sequence.failed)
+    })
+}
+
+/// Reads a pair; its time has the stages that `cpu` notes.
+fn read<'a, 'p>(job: &'a Job<'p>, work: &Work<'_>, cpu: &Cpu) -> Item<'a, Job<'p>, Sides> {
+    let (result, spent) = match job.read(work, cpu) {
+        Ok((sides, spent)) => (Ok(sides), spent),
+        Err(failure) => (Err(failure), Spent::default()),
+    };
+    Item { job, result, spent }
+}
+
+/// Pairs that are being computed, and then written, and then reported, all in order.
+struct Sequence<'scope, 'env, 'a, 'p> {
+    /// Made for the first pair, whose size says how many go together.
+    stream: Option<StereoStream>,
+    /// Those that were read, with what computes them. Those that are sound are in the stream.
+    computing: VecDeque<Item<'a, Job<'p>, (Sides, String)>>,
+    writing: OrderedQueue<'scope, 'env, Item<'a, Job<'p>, Finished>>,
+    failed: usize,
+    options: StereoOptions,
+    jobs: &'a [Job<'p>],
+    work: &'a Work<'a>,
+}
+
+impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
+    /// Sends a pair to be computed, and those on to be written whose results need not be waited for.
+    fn push(&mut self, item: Item<'a, Job<'p>, Sides>) -> Outcome {
+        let context = self.work.context;
+        context.add_stages(&item.spent.stages);
+        let rows = item.result.as_ref().map_or(ROWS, |sides| sides.0[0].image.size().height);
+        let stream = match &mut self.stream {
+            Some(stream) => stream,
+            none => none.insert(stream(self.options, rows, self.jobs.len(), self.work)?),
+        };
+        let cpu = &context.processor.cpu;
+        let job = item.job;
+        let item = item.then(|sides| {
+            let [left, right] = &sides.0;
+            let masks = Masks {
+                left: left.mask.as_ref().map(Image::view),
+                right: right.mask.as_ref().map(Image::view),
+            };
+            let mut clock = Clock::start(cpu);
+            let pushed =
+                clock.time(Part::Compute, || stream.push((&left.image).into(), (&right.image).into(), masks));
+            pushed.map_err(|e| Failure::from(e).about(job.names()))?;
+            let device = context.take_device();
+            Ok(((sides, device), clock.spent(cpu)))
+        });
+        self.computing.push_back(item);
+        // The CPU has computed what was pushed.
+        let held = if context.processor.gpu.is_some() { stream.in_flight() } else { 0 };
+        self.take(held)
+    }
+
+    /// Sends pairs on to be written until no more than `held` are being computed.
+    fn take(&mut self, held: usize) -> Outcome {
+        let (options, work) = (self.options, self.work);
+        let cpu = &work.context.processor.cpu;
+        while let Some(item) = self
+            .computing
+            .pop_front_if(|item| item.result.is_err() || self.stream.as_ref().is_none_or(|s| s.len() > held))
+        {
+            let stream = &mut self.stream;
+            let job = item.job;
+            let item = item.then(|(sides, device)| {
+                let mut clock = Clock::start(cpu);
+                let found = clock.time(Part::Compute, || stream.as_mut().map_or(Ok(None), StereoStream::pop));
+                let found = found.map_err(|e| Failure::from(e).about(job.names()))?;
+                let found = found.ok_or_else(|| Failure::work(format!("{}: no result came", job.names())))?;
+                Ok((Computed { sides, found, options, device }, clock.spent(cpu)))
+            });
+            self.writing.push(move || {
+                let spent = item.spent.clone();
+                item.then(|computed| job.finish(&computed, work, &spent))
+            });
+        }
+        Ok(())
+    }
+
+    /// Reports what is written, and waits until no more than `unwritten` pairs are not.
+    fn report(&mut self, unwritten: usize) -> Outcome {
+        loop {
+            let waits = self.writing.len() > unwritten;
+            let Some(item) = (if waits { self.writing.pop() } else { self.writing.pop_finished() }) else {
+                return Ok(());
+            };
+            match self.report_one(item) {
+                Ok(()) => {}
+                // One bad pair does not stop the others.
+                Err(failure @ Failure::Work(_)) if self.jobs.len() > 1 => {
+                    self.work.context.complain(&failure);
+                    self.failed += 1;
+                }
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    fn report_one(&self, item: Item<'_, Job<'_>, Finished>) -> Outcome {
+        let Item { job, result, spent } = item;
+        let Finished { size, valid, described } = result?;
+        let StereoOptions { min_disparity: least, disparities, .. } = self.options;
+        self.work.context.say(&format!(
+            "{}: {size}, disparities {least} to {}, {:.1} % valid, {:.1} ms",
+            job.names(),
+            i64::from(least) + disparities as i64 - 1,
+            valid * 100.0,
+            spent.compute * 1e3
+        ))?;
+        self.work.context.report(|| output::joined([described, json!({ "seconds": spent.seconds() })]))
+    }
+}
+
+/// A stream for pairs of so many rows.
+fn stream(options: StereoOptions, rows: usize, pairs: usize, work: &Work<'_>) -> Outcome<StereoStream> {
+    let stream = StereoStream::new(options, &work.context.processor)?;
+    let batch = (ROWS / rows.max(1)).clamp(1, BATCH).min(pairs.max(1));
+    let sets = if pairs > batch { stream.in_flight() } else { 1 };
+    Ok(stream.with_in_flight(sets)?.with_batch(batch)?)
+}

@@ -1,0 +1,406 @@
+"""Collections: a folder of photographs becomes verified matches of all pairs that show the same thing."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import TYPE_CHECKING, Any
+
+from . import _core
+from ._base import Options, Result
+from .errors import FormatError, OptionError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import numpy as np
+    import numpy.typing as npt
+
+    from ._core import Device, Features
+
+    _Path = str | os.PathLike[str]
+    _Devices = Device | str | Sequence[Device | str] | None
+
+__all__ = ["Collection", "CollectionOptions", "VerifiedPair", "collect"]
+
+#: How pairs are chosen; anything else is a file of pairs.
+CHOICES = ("auto", "exhaustive", "sequence", "gps", "top-scale")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class CollectionOptions(Options):
+    """What is done with a collection, as its work folder records it.
+
+    Parameters
+    ----------
+    max_features : int
+        Keep so many features of a photograph at most.
+    keep : {"scale", "response"}
+        Which of them come first.
+    preset : {"default", "opencv", "vlfeat"}
+        Whose conventions SIFT follows.
+    contrast : float
+        The least contrast of a feature.
+    first_octave : {-1, 0}
+        -1 starts at twice the photograph's size.
+    upright : bool
+        Leave the orientation out.
+    longest_side : int
+        Longest side of the image that is searched; a larger photograph is shrunk to it.
+    masks : path, optional
+        A folder of masks: ``NAME.png`` for the photograph ``NAME``; features are kept where it is not 0.
+    pairs : {"auto", "exhaustive", "sequence", "gps", "top-scale"} or path
+        Which pairs to match, or a file of them: two names a line.
+    exhaustive_up_to : int
+        auto: all pairs of up to so many photographs.
+    overlap : int
+        sequence: with so many that follow, and those 1, 2, 4, … places on.
+    neighbours : int
+        gps: with so many nearest photographs.
+    max_metres : float
+        gps: no farther than this.
+    top_features, top_matches, top_partners : int
+        top-scale: how many of the largest features are compared, how many matches of them make a pair, and how many
+        partners a photograph keeps.
+    closure : bool
+        Then match those photographs too that have a verified partner in common.
+    ratio : float or None
+        Keep a match whose distance is below this share of the second nearest's.
+    same_sign : bool
+        Do not compare bright features with dark ones.
+    threshold : float
+        Largest distance of an inlier from the model, in pixels.
+    block : int
+        Photographs in a block; a tile, the unit of work, is the pairs of two blocks.
+    """
+
+    max_features: int | None = 8192
+    keep: str = "scale"
+    preset: str = "default"
+    contrast: float = 0.02
+    first_octave: int = -1
+    upright: bool = False
+    longest_side: int = 3200
+    masks: str | os.PathLike[str] | None = None
+    pairs: str | os.PathLike[str] = "auto"
+    exhaustive_up_to: int = 5000
+    overlap: int = 10
+    neighbours: int = 50
+    max_metres: float = 100.0
+    top_features: int = 512
+    top_matches: int = 4
+    top_partners: int = 100
+    closure: bool = True
+    ratio: float | None = 0.77
+    same_sign: bool = True
+    threshold: float = 3.0
+    block: int = 64
+
+    def _core(self) -> dict[str, Any]:
+        """The options as the work folder records them, in which a path means the same from any folder."""
+        given = {**self._given(), "list": None}
+        if given["pairs"] not in CHOICES:
+            given.update(pairs="list", list=_there("pairs", self.pairs))
+        if self.masks is not None:
+            given["masks"] = _there("masks", self.masks)
+        return given
+
+
+def _there(option: str, path: _Path) -> str:
+    if not os.path.exists(path):
+        expected = f"{', '.join(CHOICES)}, or a file that is there" if option == "pairs" else "a folder that is there"
+        raise OptionError(f"option {option} is {os.fspath(path)}: expected {expected}")
+    return os.path.realpath(path)
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class VerifiedPair(Result):
+    """Two photographs that show the same thing.
+
+    Attributes
+    ----------
+    a, b : str
+        Their names.
+    pairs : ndarray
+        (M, 2) int64: indices of matching features in a and in b.
+    inliers : ndarray
+        (M,) bool: which of them the geometry confirms.
+    configuration : str
+        What two views they are, by COLMAP's rules: ``"calibrated"``, ``"uncalibrated"``, ``"planar"``, ``"panoramic"``
+        or ``"planar or panoramic"``.
+    fundamental, essential, homography : ndarray or None
+        (3, 3) float64: F with ``x_bᵀ F x_a = 0`` in pixels, E likewise for normalised points, and H from a to b.
+    """
+
+    a: str
+    b: str
+    pairs: npt.NDArray[np.int64]
+    inliers: npt.NDArray[np.bool_]
+    configuration: str
+    fundamental: npt.NDArray[np.float64] | None
+    essential: npt.NDArray[np.float64] | None
+    homography: npt.NDArray[np.float64] | None
+
+    def __len__(self) -> int:
+        return len(self.pairs)
+
+    def _summary(self) -> list[tuple[str, str]]:
+        told = [("a", self.a), ("b", self.b), ("configuration", self.configuration)]
+        return [*told, ("matches", str(len(self))), ("inliers", str(int(self.inliers.sum())))]
+
+
+class Collection:
+    """Photographs, and all that was found of them, in a work folder.
+
+    What is in the folder is done: every stage goes on where it was left, on any number of threads, devices and machines,
+    and ends with the same bytes. `collect` runs all stages.
+
+    Parameters
+    ----------
+    work : path
+        A work folder that `scan` or `collect` has made, or the command.
+    """
+
+    def __init__(self, work: _Path) -> None:
+        self._core = _core.Collection(work)
+        self._refused: list[tuple[str, str]] = []
+
+    @classmethod
+    def scan(
+        cls,
+        images: _Path | Sequence[_Path],
+        work: _Path,
+        options: CollectionOptions | None = None,
+        *,
+        device: Device | str | None = None,
+    ) -> Collection:
+        """List photographs into a work folder, which is made if it is missing.
+
+        Parameters
+        ----------
+        images : path or sequence of paths
+            Photographs, and folders of them.
+        work : path
+            The work folder.
+        options : CollectionOptions, optional
+            What is to be done. A folder that was made with others refuses them.
+        device : Device or str, optional
+            Whose threads read.
+
+        Raises
+        ------
+        MismatchError
+            When a photograph or an option is not what the folder records.
+        """
+        made = cls.__new__(cls)
+        given = (CollectionOptions() if options is None else options)._core()
+        paths = [images] if isinstance(images, (str, os.PathLike)) else list(images)
+        made._core, found = _core.Collection.scan(device, work, paths, given)
+        made._refused = [(os.fspath(path), reason) for path, reason in found["refused"]]
+        return made
+
+    @property
+    def work(self) -> str:
+        """The work folder."""
+        return os.fspath(self._core.work)
+
+    @property
+    def root(self) -> str:
+        """The folder below which the photographs lie."""
+        return os.fspath(self._core.root)
+
+    @property
+    def names(self) -> list[str]:
+        """The photographs: their paths below `root`, in the order of their numbers in a database."""
+        return self._core.names
+
+    @property
+    def refused(self) -> list[tuple[str, str]]:
+        """Files that this object's scan left out, and why; empty for a folder that was only opened."""
+        return list(self._refused)
+
+    @property
+    def options(self) -> CollectionOptions:
+        """What the collection was made with."""
+        given = dict(self._core.options)
+        listed = given.pop("list")
+        return CollectionOptions(**{**given, **({} if listed is None else {"pairs": os.fspath(listed)})})
+
+    def extract(self, *, device: _Devices = None, shard: tuple[int, int] = (0, 1)) -> dict[str, Any]:
+        """Find the features of photographs that have none yet.
+
+        Parameters
+        ----------
+        device : Device, str or sequence of them, optional
+            Where to compute; several GPUs share the work.
+        shard : tuple of int
+            Part i of n, of several processes or machines that share the folder.
+
+        Returns
+        -------
+        dict
+            ``searched``, ``present``, and ``unreadable``: names and reasons.
+        """
+        return self._core.extract(_devices(device), shard)
+
+    def choose_pairs(
+        self, *, device: Device | str | None = None, shard: tuple[int, int] = (0, 1)
+    ) -> int | None:
+        """Choose the pairs to match; how many there are, or None while other parts are missing.
+
+        Parameters
+        ----------
+        device : Device or str, optional
+            Whose threads compute.
+        shard : tuple of int
+            Part i of n.
+        """
+        chosen = self._core.choose_pairs(device, shard)
+        return None if chosen is None else chosen[0]
+
+    def match_pairs(self, *, device: _Devices = None, shard: tuple[int, int] = (0, 1)) -> dict[str, Any]:
+        """Match and verify the pairs that are not done yet.
+
+        Parameters
+        ----------
+        device : Device, str or sequence of them, optional
+            Where to compute; several GPUs share the work.
+        shard : tuple of int
+            Part i of n.
+
+        Returns
+        -------
+        dict
+            ``pairs`` and ``tiles`` that were made now, tiles that were ``present``, and whether all is ``complete``:
+            if not, run it again when the other parts are done.
+        """
+        return self._core.match_pairs(_devices(device), shard)
+
+    def export(self, path: _Path, *, replace: bool = False, descriptors: bool = True) -> dict[str, int]:
+        """Write COLMAP's database of the finished collection.
+
+        Parameters
+        ----------
+        path : path
+            The database.
+        replace : bool
+            Replace a file in the way that was not written by tiepoint.
+        descriptors : bool
+            The mapper does not read them; without them the file has a sixth of the size.
+
+        Returns
+        -------
+        dict
+            Numbers of ``images``, ``cameras``, ``keypoints``, verified ``pairs``, ``inliers``, and ``positions``.
+        """
+        return self._core.export(path, replace, descriptors)
+
+    def status(self, *, device: Device | str | None = None) -> dict[str, Any]:
+        """What is done and what is left, as the command's `collect status` tells it.
+
+        Parameters
+        ----------
+        device : Device or str, optional
+            Whose threads read.
+        """
+        return self._core.status(device)
+
+    def features(self, name: str) -> Features:
+        """The features of a photograph, in its pixels.
+
+        Parameters
+        ----------
+        name : str
+            One of `names`.
+
+        Raises
+        ------
+        FormatError
+            When the photograph cannot be read, or was not searched yet.
+        """
+        if name not in self.names:
+            raise OptionError(f"the collection has no photograph {name}")
+        found, reason = self._core.features(self.names.index(name))
+        if found is None:
+            raise FormatError(f"{name} has no features: {reason}")
+        return found
+
+    def pairs(self) -> Iterator[VerifiedPair]:
+        """The verified pairs of the finished collection, block by block.
+
+        Yields
+        ------
+        VerifiedPair
+            In the order of the photographs.
+        """
+        names = self.names
+        for block in range(self._core.blocks()):
+            for pair in self._core.pairs_of(block):
+                yield VerifiedPair(**{**pair, "a": names[pair["a"]], "b": names[pair["b"]]})
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __repr__(self) -> str:
+        return f"Collection({self.work!r}: {len(self)} photographs below {self.root!r})"
+
+    def __reduce__(self) -> tuple[type[Collection], tuple[str]]:
+        return Collection, (os.path.abspath(self.work),)
+
+
+def _devices(device: _Devices) -> list[Any]:
+    if device is None:
+        return ["auto"]
+    return [device] if isinstance(device, (str, _core.Device)) else list(device)
+
+
+def collect(
+    images: _Path | Sequence[_Path],
+    output: _Path | None = None,
+    *,
+    work: _Path | None = None,
+    options: CollectionOptions | None = None,
+    device: _Devices = None,
+    replace: bool = False,
+) -> Collection:
+    """From photographs to a verified collection, and to COLMAP's database of it.
+
+    May be ended at any time and called again: what is done is not done twice.
+
+    Parameters
+    ----------
+    images : path or sequence of paths
+        Photographs, and folders of them.
+    output : path, optional
+        The database to write.
+    work : path, optional
+        The work folder; the database's name with ``.work`` at its end if not given.
+    options : CollectionOptions, optional
+        What is to be done.
+    device : Device, str or sequence of them, optional
+        Where to compute; several GPUs share the work.
+    replace : bool
+        Replace a database that was not written by tiepoint.
+
+    Returns
+    -------
+    Collection
+        Finished: its pairs, features, and page (`report`).
+    """
+    if work is None:
+        if output is None:
+            raise OptionError("give the work folder, the database to write, or both")
+        work = f"{os.fspath(output)}.work"
+    devices = _devices(device)
+    if not devices:
+        raise OptionError("option device is an empty list: expected at least one device")
+    collection = Collection.scan(images, work, options, device=devices[0])
+    found = collection.extract(device=devices)
+    if found["unreadable"] and not found["searched"] + found["present"]:
+        name, reason = found["unreadable"][0]
+        raise FormatError(f"none of the photographs can be read; {name}: {reason}")
+    collection.choose_pairs(device=devices[0])
+    collection.match_pairs(device=devices)
+    if output is not None:
+        collection.export(output, replace=replace)
+    return collection

@@ -1,0 +1,307 @@
+//! Results that stay in a device's memory, as arrays for other programs.
+
+use crate::device::Detached;
+use crate::dlpack::{self, CPU, CUDA, DataType, Exported, consumer_stream};
+use crate::errors::raised;
+use crate::image::shaped;
+use crate::tensor::name_of;
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use tiepoint::device::gpu::{Api, Buffer, Commands, Element, ForeignStream, Gpu};
+
+/// Numbers of a type that results have.
+#[derive(Clone)]
+pub(crate) enum Numbers {
+    I8(Buffer<i8>),
+    U8(Buffer<u8>),
+    F32(Buffer<f32>),
+}
+
+/// Runs one expression for the buffer, whatever it holds.
+macro_rules! for_numbers {
+    ($numbers:expr, $buffer:ident => $body:expr) => {
+        match $numbers {
+            Numbers::I8($buffer) => $body,
+            Numbers::U8($buffer) => $body,
+            Numbers::F32($buffer) => $body,
+        }
+    };
+}
+
+impl Numbers {
+    fn dtype(&self) -> DataType {
+        match self {
+            Self::I8(_) => DataType::I8,
+            Self::U8(_) => DataType::U8,
+            Self::F32(_) => DataType::F32,
+        }
+    }
+
+    fn gpu(&self) -> &Gpu {
+        for_numbers!(self, buffer => buffer.gpu())
+    }
+
+    fn len(&self) -> usize {
+        for_numbers!(self, buffer => buffer.len())
+    }
+}
+
+/// A result in the memory of a GPU: read-only, without gaps.
+///
+/// It speaks DLPack (1.1) and, on CUDA, the CUDA array interface (3): ``torch.from_dlpack(array)``,
+/// ``cupy.from_dlpack(array)`` and ``jax.numpy.from_dlpack(array)`` see the same memory, in the order of their streams.
+/// That memory is used for nothing else until the last of them is gone and what they had begun is done. ``numpy()``
+/// copies it to the host.
+#[pyclass(frozen, module = "tiepoint")]
+pub(crate) struct DeviceArray {
+    numbers: Detached<Numbers>,
+    shape: Vec<usize>,
+    /// That opened the device.
+    process: u32,
+}
+
+impl DeviceArray {
+    /// Numbers of this shape, which has as many.
+    pub(crate) fn new(numbers: Numbers, shape: Vec<usize>) -> Self {
+        Self { numbers: Detached::new(numbers), shape, process: std::process::id() }
+    }
+
+    fn gpu(&self) -> PyResult<&Gpu> {
+        match self.process == std::process::id() {
+            true => Ok(self.numbers.gpu()),
+            false => Err(raised(crate::device::forked(&self.device()))),
+        }
+    }
+
+    /// The CUDA device, for whoever shares its memory.
+    fn cuda(&self) -> PyResult<&Gpu> {
+        let gpu = self.gpu()?;
+        match gpu.info().api {
+            Api::Cuda => Ok(gpu),
+            Api::OpenCl => Err(PyBufferError::new_err(format!(
+                "memory of {} is shared with no other program: .numpy() copies it to the host",
+                self.device()
+            ))),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        self.numbers.len() * usize::from(self.numbers.dtype().bits / 8)
+    }
+}
+
+/// A copy of a buffer.
+fn copy<T: Element>(buffer: &Buffer<T>) -> tiepoint::Result<Buffer<T>> {
+    let copy = buffer.gpu().buffer(buffer.len())?;
+    let mut commands = Commands::new();
+    commands.copy((buffer, 0), (&copy, 0), buffer.len())?;
+    buffer.gpu().run(&commands)?;
+    Ok(copy)
+}
+
+#[pymethods]
+impl DeviceArray {
+    /// The sides.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyTuple>> {
+        pyo3::types::PyTuple::new(py, &self.shape)
+    }
+
+    /// How many sides.
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// How many numbers.
+    #[getter]
+    fn size(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// How many bytes.
+    #[getter]
+    fn nbytes(&self) -> usize {
+        self.bytes()
+    }
+
+    /// The type of the numbers, as NumPy has it.
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        py.import("numpy")?.call_method1("dtype", (name_of(self.numbers.dtype()),))
+    }
+
+    /// The device: ``"cuda:0"``, ``"opencl:0"``, …
+    #[getter]
+    fn device(&self) -> String {
+        let info = self.numbers.gpu().info();
+        format!("{}:{}", info.api, info.index)
+    }
+
+    /// A copy in the host's memory.
+    ///
+    /// Returns
+    /// -------
+    /// ndarray
+    ///     Of the same shape and type.
+    fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        fn of<'py, T: Element + numpy::Element>(
+            py: Python<'py>,
+            buffer: &Buffer<T>,
+            shape: &[usize],
+        ) -> PyResult<Bound<'py, PyAny>> {
+            let values = py.detach(|| buffer.to_vec()).map_err(|e| raised(e.into()))?;
+            shaped(py, values, shape)
+        }
+        self.gpu()?;
+        for_numbers!(&*self.numbers, buffer => of(py, buffer, &self.shape))
+    }
+
+    /// For ``numpy.asarray``: a copy in the host's memory.
+    #[pyo3(signature = (dtype = None, copy = None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if copy == Some(false) {
+            return Err(PyValueError::new_err("an array on a GPU becomes one of NumPy by a copy alone"));
+        }
+        let array = self.numpy(py)?;
+        match dtype {
+            Some(dtype) => array.call_method1("astype", (dtype,)),
+            None => Ok(array),
+        }
+    }
+
+    /// DLPack's device: (2, number) for CUDA.
+    fn __dlpack_device__(&self) -> PyResult<(i64, u32)> {
+        Ok((CUDA, self.cuda()?.info().index))
+    }
+
+    /// A DLPack capsule of this memory. The consumer's stream waits for what makes the array.
+    ///
+    /// Parameters
+    /// ----------
+    /// stream : int, optional
+    ///     The consumer's CUDA stream: 1 (the default stream, also if not given), 2 (the thread's own) or a handle; −1 when
+    ///     the consumer orders the work itself.
+    /// max_version : tuple of int, optional
+    ///     The newest DLPack that the consumer knows; before 1 if not given.
+    /// dl_device : tuple of int, optional
+    ///     Where the consumer wants the array: here, or ``(1, 0)``, the host, which is a copy.
+    /// copy : bool, optional
+    ///     Whether it wants memory of its own.
+    #[pyo3(signature = (*, stream = None, max_version = None, dl_device = None, copy = None))]
+    fn __dlpack__<'py>(
+        &self,
+        py: Python<'py>,
+        stream: Option<&Bound<'py, PyAny>>,
+        max_version: Option<(i64, i64)>,
+        dl_device: Option<(i64, i64)>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let gpu = self.cuda()?;
+        let here = (CUDA, i64::from(gpu.info().index));
+        match dl_device {
+            Some(device) if device == (CPU, 0) => return self.on_host(py, max_version, copy),
+            Some(device) if device != here => {
+                return Err(PyBufferError::new_err(format!(
+                    "the array lies on {}: it goes there or to the host, not to DLPack's device {device:?}",
+                    self.device()
+                )));
+            }
+            Some(_) | None => {}
+        }
+        let number = stream.map(|stream| {
+            let named =
+                |_| PyTypeError::new_err(format!("stream {stream} is no int: expected -1, 1, 2 or a handle"));
+            stream.extract::<i64>().map_err(named)
+        });
+        let stream = consumer_stream(number.transpose()?)?;
+        let (copied, dtype) = (copy == Some(true), self.numbers.dtype());
+        let failed = |e: tiepoint::Error| raised(e);
+        let numbers = match copied {
+            true => match &*self.numbers {
+                Numbers::I8(buffer) => Numbers::I8(self::copy(buffer).map_err(failed)?),
+                Numbers::U8(buffer) => Numbers::U8(self::copy(buffer).map_err(failed)?),
+                Numbers::F32(buffer) => Numbers::F32(self::copy(buffer).map_err(failed)?),
+            },
+            false => (*self.numbers).clone(),
+        };
+        let address = for_numbers!(&numbers, buffer => buffer.share()).map_err(|e| raised(e.into()))?;
+        if let Some(handle) = stream {
+            #[expect(unsafe_code, reason = "a handle of another program")]
+            // SAFETY: the consumer says that this is its stream.
+            let stream = unsafe { ForeignStream::from_handle(handle) };
+            gpu.signal(stream).map_err(|e| raised(e.into()))?;
+        }
+        let device = gpu.info().index as i32;
+        let (shape, owner) = (self.shape.clone(), Box::new(numbers));
+        let exported = Exported { address, device, dtype, shape, copied, owner };
+        dlpack::give(py, exported, max_version.is_some_and(|(major, _)| major >= 1))
+    }
+
+    /// The CUDA array interface, version 3. The array is complete when this returns, so that there is no stream to wait
+    /// for.
+    #[getter]
+    fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let gpu = self.gpu()?;
+        if gpu.info().api != Api::Cuda {
+            let message = format!("memory of {} has no __cuda_array_interface__", self.device());
+            return Err(pyo3::exceptions::PyAttributeError::new_err(message));
+        }
+        let address = for_numbers!(&*self.numbers, buffer => buffer.share()).map_err(|e| raised(e.into()))?;
+        py.detach(|| gpu.finish()).map_err(|e| raised(e.into()))?;
+        let typestr = match &*self.numbers {
+            Numbers::I8(_) => "|i1",
+            Numbers::U8(_) => "|u1",
+            Numbers::F32(_) => "<f4",
+        };
+        let found = PyDict::new(py);
+        found.set_item("shape", self.shape(py)?)?;
+        found.set_item("typestr", typestr)?;
+        // Not marked as read-only: PyTorch takes no array that is.
+        found.set_item("data", (if self.numbers.len() == 0 { 0 } else { address }, false))?;
+        found.set_item("strides", py.None())?;
+        found.set_item("stream", py.None())?;
+        found.set_item("version", 3)?;
+        Ok(found)
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        self.shape
+            .first()
+            .copied()
+            .ok_or_else(|| PyTypeError::new_err("an array without sides has no length"))
+    }
+
+    /// For pickle: an array of NumPy.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyAny>,))> {
+        Ok((py.import("numpy")?.getattr("asarray")?, (self.numpy(py)?,)))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let (shape, kind) = (self.shape(py)?.repr()?, name_of(self.numbers.dtype()));
+        Ok(format!("DeviceArray({shape}, {kind}, {})", self.device()))
+    }
+}
+
+impl DeviceArray {
+    /// The capsule of a copy in the host's memory.
+    fn on_host<'py>(
+        &self,
+        py: Python<'py>,
+        max_version: Option<(i64, i64)>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if copy == Some(false) {
+            return Err(PyBufferError::new_err("an array on a GPU comes to the host by a copy alone"));
+        }
+        let named = PyDict::new(py);
+        named.set_item("max_version", max_version)?;
+        self.numpy(py)?.call_method("__dlpack__", (), Some(&named))
+    }
+}

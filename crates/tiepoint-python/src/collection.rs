@@ -1,0 +1,244 @@
+//! Collections: the stages of a work folder, and what it holds.
+
+use crate::device::device_of;
+use crate::errors::{raised, wrong_option};
+use crate::features::Features;
+use crate::image::{rows, vector};
+use crate::options::Options;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::path::PathBuf;
+use tiepoint::collection::{CollectionOptions, PairSet, PhotographFeatures, Shard, VerifiedPair};
+use tiepoint::device::Processor;
+use tiepoint_colmap::ExportOptions;
+use tiepoint_report::{CollectionPage, DEFAULT_LIMIT};
+
+/// A collection in its work folder. Threads may share it.
+#[pyclass(frozen, module = "tiepoint._core")]
+pub(crate) struct Collection {
+    collection: tiepoint::collection::Collection,
+}
+
+/// Part I of N.
+fn shard_of((index, count): (u32, u32)) -> PyResult<Shard> {
+    Shard::new(index, count).map_err(raised)
+}
+
+/// Runs a stage on all these devices; the threads are those of the first.
+fn on_all<R: Send>(
+    py: Python<'_>,
+    devices: &[Bound<'_, PyAny>],
+    stage: impl Fn(&[Processor]) -> tiepoint::Result<R> + Sync,
+) -> PyResult<R> {
+    let [first, others @ ..] = devices else { return Err(wrong_option("no device is named")) };
+    let open = |device: &Bound<'_, PyAny>| -> PyResult<Processor> {
+        let device = device_of(py, Some(device))?;
+        py.detach(|| device.get().processor()).map_err(raised)
+    };
+    let others = others.iter().map(open).collect::<PyResult<Vec<_>>>()?;
+    device_of(py, Some(first))?.get().run(py, |processor| {
+        let all: Vec<Processor> = std::iter::once(processor).chain(&others).cloned().collect();
+        stage(&all)
+    })
+}
+
+#[pymethods]
+impl Collection {
+    /// The collection of a work folder that is there.
+    #[new]
+    fn new(py: Python<'_>, work: PathBuf) -> PyResult<Self> {
+        let collection = py.detach(|| tiepoint::collection::Collection::open(work)).map_err(raised)?;
+        Ok(Self { collection })
+    }
+
+    /// Lists photographs into a work folder; the collection, and what the scan found.
+    #[staticmethod]
+    fn scan<'py>(
+        py: Python<'py>,
+        device: Option<&Bound<'py, PyAny>>,
+        work: PathBuf,
+        images: Vec<PathBuf>,
+        options: &Bound<'py, PyDict>,
+    ) -> PyResult<(Self, Bound<'py, PyDict>)> {
+        let options = CollectionOptions::default().with(options)?;
+        options.check().map_err(raised)?;
+        let (collection, scanned) = device_of(py, device)?.get().run(py, |processor| {
+            tiepoint::collection::Collection::scan(work.clone(), &images, &options, &processor.cpu)
+        })?;
+        let found = PyDict::new(py);
+        found.set_item("photographs", scanned.photographs)?;
+        found.set_item("added", scanned.added)?;
+        found.set_item("refused", scanned.refused)?;
+        Ok((Self { collection }, found))
+    }
+
+    /// The work folder.
+    #[getter]
+    fn work(&self) -> PathBuf {
+        self.collection.folder().to_owned()
+    }
+
+    /// The folder below which the photographs lie.
+    #[getter]
+    fn root(&self) -> PathBuf {
+        self.collection.root().to_owned()
+    }
+
+    /// The names of the photographs, by number less one.
+    #[getter]
+    fn names(&self) -> Vec<String> {
+        self.collection.photographs().iter().map(|photograph| photograph.name.clone()).collect()
+    }
+
+    /// What the collection was made with.
+    #[getter]
+    fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.collection.options().shown(py)
+    }
+
+    /// Finds the features of photographs that have none yet.
+    fn extract<'py>(
+        &self,
+        py: Python<'py>,
+        devices: Vec<Bound<'py, PyAny>>,
+        shard: (u32, u32),
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let shard = shard_of(shard)?;
+        let found = on_all(py, &devices, |processors| self.collection.extract(shard, processors))?;
+        let result = PyDict::new(py);
+        result.set_item("searched", found.searched)?;
+        result.set_item("present", found.present)?;
+        result.set_item("unreadable", found.unreadable)?;
+        Ok(result)
+    }
+
+    /// Chooses pairs; how many there are and whether they are all, None while other parts are missing.
+    fn choose_pairs(
+        &self,
+        py: Python<'_>,
+        device: Option<&Bound<'_, PyAny>>,
+        shard: (u32, u32),
+    ) -> PyResult<Option<(u64, bool)>> {
+        let shard = shard_of(shard)?;
+        let chosen = device_of(py, device)?
+            .get()
+            .run(py, |processor| self.collection.choose_pairs(shard, &processor.cpu))?;
+        let photographs = self.collection.photographs().len();
+        Ok(chosen.map(|pairs| (pairs.count(photographs), matches!(pairs, PairSet::All))))
+    }
+
+    /// Matches and verifies the pairs that are not done yet.
+    fn match_pairs<'py>(
+        &self,
+        py: Python<'py>,
+        devices: Vec<Bound<'py, PyAny>>,
+        shard: (u32, u32),
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let shard = shard_of(shard)?;
+        let found = on_all(py, &devices, |processors| self.collection.match_pairs(shard, processors))?;
+        let result = PyDict::new(py);
+        result.set_item("pairs", found.pairs)?;
+        result.set_item("tiles", found.tiles)?;
+        result.set_item("present", found.present)?;
+        result.set_item("complete", !found.closure_waits)?;
+        Ok(result)
+    }
+
+    /// Writes COLMAP's database.
+    fn export<'py>(
+        &self,
+        py: Python<'py>,
+        path: PathBuf,
+        replace: bool,
+        descriptors: bool,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let options = ExportOptions::default().with_replace(replace).with_without_descriptors(!descriptors);
+        let written =
+            py.detach(|| tiepoint_colmap::export(&self.collection, path, &options)).map_err(raised)?;
+        let result = PyDict::new(py);
+        result.set_item("images", written.images)?;
+        result.set_item("cameras", written.cameras)?;
+        result.set_item("keypoints", written.keypoints)?;
+        result.set_item("pairs", written.pairs)?;
+        result.set_item("inliers", written.inliers)?;
+        result.set_item("positions", written.positions)?;
+        Ok(result)
+    }
+
+    /// What is done and what is left.
+    fn status<'py>(
+        &self,
+        py: Python<'py>,
+        device: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let found = device_of(py, device)?.get().run(py, |p| self.collection.status(&p.cpu))?;
+        let result = PyDict::new(py);
+        result.set_item("complete", found.is_complete())?;
+        result.set_item("photographs", found.photographs)?;
+        result.set_item("searched", found.searched)?;
+        result.set_item("features", found.features)?;
+        result.set_item("unreadable", found.unreadable)?;
+        result.set_item("pairs", found.pairs)?;
+        result.set_item("tried", found.tried)?;
+        result.set_item("verified", found.verified)?;
+        result.set_item("inliers", found.inliers)?;
+        result.set_item("tiles", found.tiles)?;
+        result.set_item("tiles_done", found.tiles_done)?;
+        result.set_item("unfit", found.unfit)?;
+        Ok(result)
+    }
+
+    /// The features of a photograph and None, or None and why there are none.
+    fn features(&self, py: Python<'_>, index: usize) -> PyResult<(Option<Features>, Option<String>)> {
+        if index >= self.collection.photographs().len() {
+            return Err(wrong_option(&format!("there is no photograph {index}")));
+        }
+        Ok(match py.detach(|| self.collection.features(index)).map_err(raised)? {
+            PhotographFeatures::Found(found) => (Some(Features::new(found)), None),
+            PhotographFeatures::Unreadable(reason) => (None, Some(reason)),
+            // Missing, or what a later version knows.
+            _ => (None, Some("it has not been searched for features".into())),
+        })
+    }
+
+    /// The blocks of photographs.
+    fn blocks(&self) -> PyResult<usize> {
+        Ok(self.collection.results().map_err(raised)?.blocks())
+    }
+
+    /// The verified pairs whose first photograph is in this block: photographs, matches, inliers, configuration, and F, E
+    /// and H as far as there are.
+    fn pairs_of<'py>(&self, py: Python<'py>, block: usize) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let found = py.detach(|| self.collection.results()?.pairs_of(block)).map_err(raised)?;
+        found.into_iter().map(|pair| pair_dict(py, pair)).collect()
+    }
+
+    /// The page, and photographs that it has no picture of.
+    fn page(
+        &self,
+        py: Python<'_>,
+        device: Option<&Bound<'_, PyAny>>,
+        limit: Option<usize>,
+    ) -> PyResult<(String, Vec<(String, String)>)> {
+        let limit = limit.unwrap_or(DEFAULT_LIMIT);
+        let page = device_of(py, device)?
+            .get()
+            .run(py, |processor| CollectionPage::new(&self.collection, limit, None, &processor.cpu))?;
+        Ok((page.html, page.without_picture))
+    }
+}
+
+fn pair_dict(py: Python<'_>, pair: VerifiedPair) -> PyResult<Bound<'_, PyDict>> {
+    let result = PyDict::new(py);
+    let matrix = |m: Option<[f64; 9]>| m.map(|m| rows(py, m.as_chunks::<3>().0.to_vec())).transpose();
+    result.set_item("a", pair.a)?;
+    result.set_item("b", pair.b)?;
+    let pairs = pair.matches.iter().map(|m| m.map(i64::from)).collect();
+    result.set_item("pairs", rows(py, pairs)?)?;
+    result.set_item("inliers", vector(py, pair.inlier))?;
+    result.set_item("configuration", pair.configuration.name())?;
+    result.set_item("fundamental", matrix(pair.fundamental)?)?;
+    result.set_item("essential", matrix(pair.essential)?)?;
+    result.set_item("homography", matrix(pair.homography)?)?;
+    Ok(result)
+}

@@ -1,0 +1,356 @@
+//! Arrays of other programs in the memory of a CUDA device: PyTorch's, CuPy's, JAX's, Numba's.
+//!
+//! They come by DLPack, whose producer makes our queue wait for its stream, or by the CUDA array interface (version 3),
+//! whose consumer, which is here, waits for the producer's stream. Nothing is copied. An image is as in `image`: the
+//! pixels of a row follow each other, and rows may lie any distance apart; every other layout is refused with advice,
+//! since packing it would be a copy.
+
+use crate::dlpack::{self, CPU, CUDA, DataType, Imported, Taken};
+use crate::errors::{raised, wrong_image};
+use crate::image::shaped;
+use numpy::PyUntypedArray;
+use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use tiepoint::device::gpu::{Api, Buffer, Element, Gpu};
+use tiepoint::image::Size;
+use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
+
+/// Where an array lies.
+pub(crate) enum Place {
+    /// Where NumPy can see it.
+    Host,
+    /// On the CUDA device of this number; `None` where only the memory itself tells.
+    Cuda(Option<u32>),
+}
+
+/// Where an object's numbers lie; `what` names it in errors.
+pub(crate) fn place(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Place> {
+    if object.cast::<PyUntypedArray>().is_ok() {
+        return Ok(Place::Host);
+    }
+    if object.hasattr("__dlpack_device__")? {
+        let (kind, id) = object.call_method0("__dlpack_device__")?.extract::<(i64, i64)>()?;
+        return match kind {
+            // Memory of the host: kDLCPU, kDLCUDAHost and kDLCUDAManaged.
+            CPU | 3 | 13 => Ok(Place::Host),
+            CUDA => match u32::try_from(id) {
+                Ok(id) => Ok(Place::Cuda(Some(id))),
+                Err(_) => {
+                    Err(PyBufferError::new_err(format!("{what} lies on the CUDA device {id}: there is none")))
+                }
+            },
+            other => Err(wrong_image(&format!(
+                "{what} lies in memory that is neither the host's nor CUDA's (DLPack's device type {other}): bring it to \
+                 the host first, with .cpu() or asnumpy()"
+            ))),
+        };
+    }
+    Ok(if object.hasattr("__cuda_array_interface__")? { Place::Cuda(None) } else { Place::Host })
+}
+
+/// Fails unless a device is the CUDA device on which an array lies.
+pub(crate) fn gpu_for<'g>(gpu: Option<&'g Gpu>, id: Option<u32>, what: &str) -> PyResult<&'g Gpu> {
+    let lies = id.map_or("a CUDA device".to_owned(), |id| format!("cuda:{id}"));
+    let device = match gpu.map(|gpu| (gpu, gpu.info())) {
+        Some((gpu, info)) if info.api == Api::Cuda && id.is_none_or(|id| id == info.index) => return Ok(gpu),
+        Some((_, info)) => format!("{}:{}", info.api, info.index),
+        None => "cpu".into(),
+    };
+    let open = id.map_or("cuda".to_owned(), |id| format!("cuda:{id}"));
+    Err(wrong_image(&format!(
+        "{what} lies in the memory of {lies}, and this computes on {device}: take device=\"{open}\", or bring it to the host \
+         with .cpu() or asnumpy()"
+    )))
+}
+
+/// What keeps the memory.
+enum Owner {
+    Capsule(#[expect(dead_code, reason = "it is kept, and dropped")] Taken),
+    Object(#[expect(dead_code, reason = "it is kept, and dropped")] Py<PyAny>),
+}
+
+/// An array in the memory of a CUDA device.
+pub(crate) struct Tensor {
+    address: u64,
+    dtype: DataType,
+    shape: Vec<usize>,
+    /// In numbers.
+    strides: Vec<i64>,
+    owner: Owner,
+}
+
+impl Tensor {
+    /// The array that an object of this device holds, on which the device's queue waits from now on.
+    pub(crate) fn of(object: &Bound<'_, PyAny>, gpu: &Gpu, what: &str) -> PyResult<Self> {
+        match object.hasattr("__dlpack__")? {
+            true => Self::of_dlpack(object, gpu, what),
+            false => Self::of_interface(object, gpu, what),
+        }
+    }
+
+    fn of_dlpack(object: &Bound<'_, PyAny>, gpu: &Gpu, what: &str) -> PyResult<Self> {
+        let py = object.py();
+        let stream = gpu.stream().map_err(|e| raised(e.into()))?.handle();
+        let named = PyDict::new(py);
+        named.set_item("stream", stream)?;
+        named.set_item("max_version", (1, 1))?;
+        let capsule = match object.call_method("__dlpack__", (), Some(&named)) {
+            // Producers from before version 1.
+            Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+                named.del_item("max_version")?;
+                object.call_method("__dlpack__", (), Some(&named))?
+            }
+            capsule => capsule?,
+        };
+        let imported = dlpack::take(&capsule, what)?;
+        let (kind, id) = imported.device;
+        if (kind, id) != (CUDA, gpu.info().index.into()) {
+            return Err(PyBufferError::new_err(format!(
+                "{what}: its DLPack capsule is of device type {kind}, number {id}, its __dlpack_device__ said cuda:{}",
+                gpu.info().index
+            )));
+        }
+        let Imported { address, dtype, shape, strides, owner, .. } = imported;
+        Ok(Self { address, dtype, shape, strides, owner: Owner::Capsule(owner) })
+    }
+
+    /// By the CUDA array interface, <https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html>.
+    fn of_interface(object: &Bound<'_, PyAny>, gpu: &Gpu, what: &str) -> PyResult<Self> {
+        let told = interface(object, what)?;
+        match told.stream {
+            Stream::None => {}
+            Stream::Handle(handle) => {
+                #[expect(unsafe_code, reason = "a handle of another program")]
+                // SAFETY: the producer says that this is its stream.
+                let stream = unsafe { tiepoint::device::gpu::ForeignStream::from_handle(handle) };
+                gpu.wait_for(stream).map_err(|e| raised(e.into()))?;
+            }
+        }
+        let Interface { address, dtype, shape, strides, .. } = told;
+        Ok(Self { address, dtype, shape, strides, owner: Owner::Object(object.clone().unbind()) })
+    }
+
+    /// The array as an image.
+    pub(crate) fn image(self, gpu: &Gpu, what: &str) -> PyResult<AnyGpuImage> {
+        let layout = self.layout(what)?;
+        match self.dtype {
+            DataType::U8 => self.typed::<u8>(gpu, layout).map(AnyGpuImage::from),
+            DataType::U16 => self.typed::<u16>(gpu, layout).map(AnyGpuImage::from),
+            DataType::F32 => self.typed::<f32>(gpu, layout).map(AnyGpuImage::from),
+            other => Err(wrong_image(&format!(
+                "{what} holds {}: expected uint8, uint16 or float32 (0 to 1, or with a range); .float() or \
+                 .astype(\"float32\") converts",
+                name_of(other)
+            ))),
+        }
+    }
+
+    /// The array as a mask.
+    pub(crate) fn mask(self, gpu: &Gpu) -> PyResult<GpuImage<u8>> {
+        let layout = self.layout("the mask")?;
+        match self.dtype {
+            DataType::U8 | DataType::BOOL if layout.1 == 1 => self.typed(gpu, layout),
+            other => Err(wrong_image(&format!(
+                "the mask holds {} in {} channels: expected (height, width) of uint8 or bool",
+                name_of(other),
+                layout.1
+            ))),
+        }
+    }
+
+    /// Size, channels and pitch of an image.
+    fn layout(&self, what: &str) -> PyResult<(Size, usize, usize)> {
+        let (size, channels) = crate::image::image_shape(&self.shape, what)?;
+        let row = size.width * channels;
+        let fits = |axis: usize, wanted: usize| self.shape[axis] <= 1 || self.strides[axis] == wanted as i64;
+        let packed = fits(1, channels) && (self.shape.len() == 2 || fits(2, 1));
+        let pitch = if size.height <= 1 { Ok(row) } else { usize::try_from(self.strides[0]) };
+        match pitch {
+            Ok(pitch) if packed && pitch >= row => Ok((size, channels, pitch)),
+            _ => Err(wrong_image(&format!(
+                "{what} of the shape {:?} has the strides {:?}: on a GPU the pixels of a row must follow each other, and rows \
+                 lie in ascending order; .contiguous() or ascontiguousarray() packs them there",
+                self.shape, self.strides
+            ))),
+        }
+    }
+
+    #[expect(unsafe_code, reason = "an address of another program")]
+    fn typed<T: Element>(self, gpu: &Gpu, layout: (Size, usize, usize)) -> PyResult<GpuImage<T>> {
+        // SAFETY: the producer says that these numbers lie there, and keeps them for the owner; the queue waits for its
+        // stream. The device is asked whether the memory is its own.
+        unsafe { GpuImage::foreign(gpu, self.address, layout, self.owner) }.map_err(raised)
+    }
+
+    /// The array's sides.
+    pub(crate) fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The type of its numbers.
+    pub(crate) fn dtype(&self) -> DataType {
+        self.dtype
+    }
+
+    /// All numbers, which must lie without gaps.
+    #[expect(unsafe_code, reason = "an address of another program")]
+    pub(crate) fn buffer<T: Element>(self, gpu: &Gpu, what: &str) -> PyResult<Buffer<T>> {
+        let compact = dlpack::compact(&self.shape);
+        let gap = |axis: usize| self.shape[axis] > 1 && self.strides[axis] != compact[axis];
+        let len = self.shape.iter().product::<usize>();
+        if len > 0 && (0..self.shape.len()).any(gap) {
+            return Err(wrong_image(&format!(
+                "{what} of the shape {:?} has the strides {:?}: on a GPU they must lie without gaps; .contiguous() or \
+                 ascontiguousarray() packs them there",
+                self.shape, self.strides
+            )));
+        }
+        // SAFETY: as in `typed`.
+        unsafe { gpu.foreign(self.address, len, self.owner) }.map_err(|e| raised(e.into()))
+    }
+
+    /// A copy of the array in the host's memory, for what is needed there.
+    pub(crate) fn to_host<'py>(self, py: Python<'py>, gpu: &Gpu, what: &str) -> PyResult<Bound<'py, PyAny>> {
+        fn of<'py, T: Element + numpy::Element>(
+            (py, gpu, what): (Python<'py>, &Gpu, &str),
+            tensor: Tensor,
+        ) -> PyResult<Bound<'py, PyAny>> {
+            let shape = tensor.shape.clone();
+            let buffer = tensor.buffer::<T>(gpu, what)?;
+            let values = py.detach(move || buffer.to_vec()).map_err(|e| raised(e.into()))?;
+            shaped(py, values, &shape)
+        }
+        match self.dtype {
+            DataType::I8 => of::<i8>((py, gpu, what), self),
+            DataType::U8 => of::<u8>((py, gpu, what), self),
+            DataType::F32 => of::<f32>((py, gpu, what), self),
+            other => {
+                Err(wrong_image(&format!("{what} holds {}: expected float32, int8 or uint8", name_of(other))))
+            }
+        }
+    }
+}
+
+/// The name of a type of number, as NumPy has it.
+pub(crate) fn name_of(dtype: DataType) -> String {
+    let kind = match dtype.code {
+        0 => "int",
+        1 => "uint",
+        2 => "float",
+        4 => "bfloat",
+        5 => "complex",
+        6 => return "bool".into(),
+        other => return format!("DLPack's type {other} of {} bits", dtype.bits),
+    };
+    format!("{kind}{}", dtype.bits)
+}
+
+/// What the CUDA array interface says of an array.
+struct Interface {
+    address: u64,
+    dtype: DataType,
+    shape: Vec<usize>,
+    strides: Vec<i64>,
+    stream: Stream,
+}
+
+/// What there is to wait for.
+enum Stream {
+    None,
+    Handle(u64),
+}
+
+fn interface(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Interface> {
+    let wrong = |why: String| PyBufferError::new_err(format!("{what}: its __cuda_array_interface__ {why}"));
+    let told = object.getattr("__cuda_array_interface__")?;
+    let told = told.cast::<PyDict>().map_err(|_| wrong("is no dictionary".into()))?;
+    let entry = |name: &str| told.get_item(name)?.ok_or_else(|| wrong(format!("has no {name}")));
+    if told.get_item("mask")?.is_some_and(|mask| !mask.is_none()) {
+        return Err(wrong("has a mask: give the mask as an array of its own".into()));
+    }
+    let sides: Vec<i64> =
+        entry("shape")?.extract().map_err(|_| wrong("has a shape that is no tuple of int".into()))?;
+    let shape: Option<Vec<usize>> = sides.iter().map(|&side| usize::try_from(side).ok()).collect();
+    let shape =
+        shape.ok_or_else(|| wrong(format!("has the shape {sides:?}: negative sides mean nothing")))?;
+    let typestr: String =
+        entry("typestr")?.extract().map_err(|_| wrong("has a typestr that is no str".into()))?;
+    let dtype = match typestr.as_str() {
+        "|u1" | "<u1" | "=u1" => DataType::U8,
+        "|i1" | "<i1" | "=i1" => DataType::I8,
+        "|b1" | "<b1" | "=b1" => DataType::BOOL,
+        "<u2" | "=u2" => DataType::U16,
+        "<f4" | "=f4" => DataType::F32,
+        other => {
+            return Err(wrong_image(&format!(
+                "{what} holds {other}: expected uint8, uint16 or float32 of this machine's byte order"
+            )));
+        }
+    };
+    let bytes = i64::from(dtype.bits / 8);
+    let area = shape.iter().try_fold(1_usize, |area, &side| area.checked_mul(side));
+    if area.and_then(|n| n.checked_mul(bytes as usize)).is_none_or(|all| isize::try_from(all).is_err()) {
+        return Err(wrong(format!("has the shape {shape:?}, which exceeds memory")));
+    }
+    let strides = match told.get_item("strides")?.filter(|strides| !strides.is_none()) {
+        None => dlpack::compact(&shape),
+        Some(strides) => {
+            let strides: Vec<i64> =
+                strides.extract().map_err(|_| wrong("has strides that are no tuple of int".into()))?;
+            if strides.len() != shape.len() {
+                return Err(wrong(format!("has {} strides for {} sides", strides.len(), shape.len())));
+            }
+            if strides.iter().any(|stride| stride % bytes != 0) {
+                return Err(wrong(format!("has the strides {strides:?}, no multiples of {bytes} bytes")));
+            }
+            strides.into_iter().map(|stride| stride / bytes).collect()
+        }
+    };
+    let data = entry("data")?;
+    let data = data.cast::<PyTuple>().map_err(|_| wrong("has data that are no tuple".into()))?;
+    let address: u64 = data.get_item(0)?.extract().map_err(|_| wrong("has no address".into()))?;
+    if address == 0 && area != Some(0) {
+        return Err(wrong("has the address 0".into()));
+    }
+    let version: i64 =
+        entry("version")?.extract().map_err(|_| wrong("has a version that is no int".into()))?;
+    let stream = match told.get_item("stream")?.filter(|stream| !stream.is_none()) {
+        // Before version 3 nothing was said; the default stream waits for most others.
+        None if version < 3 => Stream::Handle(1),
+        None => Stream::None,
+        Some(stream) => match stream.extract::<i64>().ok().and_then(|handle| u64::try_from(handle).ok()) {
+            Some(0) => return Err(wrong("names stream 0, which may mean two streams".into())),
+            Some(handle) => Stream::Handle(handle),
+            None => return Err(wrong(format!("names the stream {stream}: expected 1, 2 or a handle"))),
+        },
+    };
+    Ok(Interface { address, dtype, shape, strides, stream })
+}
+
+/// What an array of a CUDA device says of itself, checked as far as that is possible without the device; for tests on
+/// machines without one.
+#[pyfunction]
+pub(crate) fn described<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    let py = object.py();
+    let (address, dtype, shape, strides) = match object.hasattr("__dlpack__")? {
+        true => {
+            let named = PyDict::new(py);
+            named.set_item("max_version", (1, 1))?;
+            let told = dlpack::take(&object.call_method("__dlpack__", (), Some(&named))?, "the array")?;
+            (told.address, told.dtype, told.shape, told.strides)
+        }
+        false => {
+            let told = interface(object, "the array")?;
+            (told.address, told.dtype, told.shape, told.strides)
+        }
+    };
+    let found = PyDict::new(py);
+    found.set_item("address", address)?;
+    found.set_item("dtype", name_of(dtype))?;
+    let layout = Tensor { address, dtype, shape, strides, owner: Owner::Object(py.None()) };
+    let (size, channels, pitch) = layout.layout("the array")?;
+    found.set_item("shape", (size.height, size.width, channels))?;
+    found.set_item("pitch", pitch)?;
+    Ok(found)
+}

@@ -1,0 +1,127 @@
+"""Collections: what the stages find, and that the command finds the same."""
+
+import hashlib
+import pickle
+import re
+import sqlite3
+
+import numpy as np
+import pytest
+import tiepoint as tp
+from test_command import run  # noqa: F401
+
+
+@pytest.fixture(scope="module")
+def photographs(tmp_path_factory, truth):
+    """Two views of one scene, one of another, and a file that is no photograph."""
+    folder = tmp_path_factory.mktemp("photographs")
+    one = tp.synth.scene((320, 240), truth, seed=3)
+    other = tp.synth.scene((320, 240), truth, seed=4, texture="shapes")
+    for name, image in [("a", one.reference), ("b ü", one.moving), ("c", other.reference)]:
+        tp.write(folder / f"{name}.png", image)
+    (folder / "d.png").write_bytes(b"\x89PNG\r\n\x1a\n and no more")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def collection(photographs, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("out")
+    return tp.collect(photographs, folder / "database.db", device="cpu")
+
+
+def rows_of(database):
+    """A hash over the sorted rows of every table."""
+    digest = hashlib.sha256()
+    with sqlite3.connect(database) as open_:
+        for (table,) in open_.execute("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall():
+            for row in sorted(map(repr, open_.execute(f"SELECT * FROM {table}"))):
+                digest.update(f"{table} {row}\n".encode())
+    return digest.hexdigest()
+
+
+def test_what_shows_the_same_thing_is_found(collection, truth):
+    assert collection.names == ["a.png", "b ü.png", "c.png", "d.png"] and len(collection) == 4
+    [pair] = collection.pairs()
+    assert (pair.a, pair.b) == ("a.png", "b ü.png") and "planar" in pair.configuration
+    a, b = collection.features(pair.a), collection.features(pair.b)
+    xy_a, xy_b = a.xy[pair.pairs[pair.inliers, 0]], b.xy[pair.pairs[pair.inliers, 1]]
+    predicted = tp.Model("homography", pair.homography).apply(xy_a)
+    # Inliers may be those of the fundamental matrix, which leaves a point its epipolar line.
+    assert len(xy_a) > 50 and (np.linalg.norm(predicted - xy_b, axis=1) < 3).mean() > 0.9
+    assert pair.homography / pair.homography[2, 2] == pytest.approx(truth, abs=0.3)
+
+
+def test_the_database_is_the_command_s(collection, photographs, tmp_path, run):  # noqa: F811
+    told = run("collect", photographs, "--output", tmp_path / "theirs.db")
+    written = collection.export(tmp_path / "ours.db")
+    assert rows_of(tmp_path / "ours.db") == rows_of(tmp_path / "theirs.db")
+    assert {key: told[-1][key] for key in written} == written
+
+
+def test_what_cannot_be_read_is_told(collection):
+    status = collection.status()
+    assert status["complete"] and status["photographs"] == 4 and status["verified"] == 1
+    [(name, reason)] = status["unreadable"]
+    assert name == "d.png" and reason
+    with pytest.raises(tp.FormatError, match=re.escape("d.png has no features")):
+        collection.features("d.png")
+    with pytest.raises(tp.OptionError, match=re.escape("no photograph e.png")):
+        collection.features("e.png")
+
+
+def test_parts_make_the_whole_and_nothing_is_done_twice(collection, photographs, tmp_path):
+    parts = tp.Collection.scan([photographs], tmp_path / "work", tp.CollectionOptions(block=2))
+    assert parts.extract(shard=(1, 2), device="cpu")["searched"] == 1
+    assert parts.extract(device=["cpu", "cpu"])["present"] == 1
+    assert parts.choose_pairs(device="cpu") == 6
+    first = parts.match_pairs(shard=(0, 2), device="cpu")
+    second = parts.match_pairs(shard=(1, 2), device="cpu")
+    assert first["tiles"] + second["tiles"] == 3 and second["complete"]
+    assert parts.match_pairs(device="cpu")["tiles"] == 0
+    parts.export(tmp_path / "parts.db")
+    collection.export(tmp_path / "whole.db")
+    assert rows_of(tmp_path / "parts.db") == rows_of(tmp_path / "whole.db")
+
+
+def test_a_folder_that_is_opened_again_is_the_same(collection):
+    again = pickle.loads(pickle.dumps(collection))
+    assert again.names == collection.names and again.options == collection.options == tp.CollectionOptions()
+    assert list(again.pairs()) == list(collection.pairs())
+    assert repr(again) == repr(collection) and "4 photographs" in repr(collection)
+
+
+def test_options_are_recorded_and_kept_to(photographs, tmp_path):
+    (tmp_path / "pairs.txt").write_text("a.png c.png\n")
+    options = tp.CollectionOptions(pairs=tmp_path / "pairs.txt", max_features=100, closure=False)
+    listed = tp.collect(photographs, work=tmp_path / "work", options=options, device="cpu")
+    assert listed.status()["tried"] == 1 and list(listed.pairs()) == []
+    assert listed.options.pairs == str(tmp_path / "pairs.txt") and listed.options.max_features == 100
+    with pytest.raises(tp.MismatchError):
+        tp.Collection.scan(photographs, tmp_path / "work")
+    with pytest.raises(tp.OptionError, match="a file that is there"):
+        tp.Collection.scan(photographs, tmp_path / "other", tp.CollectionOptions(pairs="nearly all"))
+    with pytest.raises(tp.OptionError, match="at least 16"):
+        tp.Collection.scan(photographs, tmp_path / "other", tp.CollectionOptions(longest_side=3))
+
+
+def test_what_is_asked_wrongly_is_an_error(tmp_path, photographs):
+    with pytest.raises(tp.FormatError, match="no work folder"):
+        tp.Collection(tmp_path)
+    with pytest.raises(tp.OptionError, match="work folder"):
+        tp.collect(photographs)
+    with pytest.raises(tp.OptionError, match="at least one device"):
+        tp.collect(photographs, tmp_path / "db", device=[])
+    with pytest.raises(tp.FormatError, match="none of the photographs"):
+        tp.collect(photographs / "d.png", tmp_path / "db", device="cpu")
+    unfinished = tp.Collection.scan(photographs, tmp_path / "work")
+    with pytest.raises(tp.Error, match="stage"):
+        list(unfinished.pairs())
+
+
+def test_the_page_shows_photographs_and_pairs(collection, tmp_path):
+    page = tp.report(collection, tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text(encoding="utf-8") == page
+    assert "b ü.png" in page and "1 of 6 pairs of 4 photographs" in page and "Content-Security-Policy" in page
+    assert "<iframe" in page._repr_html_()
+    with pytest.raises(tp.OptionError, match="neither images nor title"):
+        tp.report(collection, title="mine")

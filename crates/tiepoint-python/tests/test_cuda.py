@@ -1,0 +1,550 @@
+"""Arrays that stay on a CUDA device: PyTorch's, CuPy's and JAX's in, ours out.
+
+Needs a card and at least one of the three; `TIEPOINT_REQUIRE_CUDA=1` turns what is skipped into failures.
+"""
+
+import gc
+import importlib
+import multiprocessing
+import os
+import random
+import subprocess
+import sys
+import textwrap
+import threading
+
+import numpy as np
+import pytest
+import tiepoint as tp
+from capsules import HOSTILE, Interface, Producer
+from tiepoint import _core
+
+#: JAX would take most of the card's memory at its start.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
+CARD = any(entry.get("device") == "cuda:0" for entry in _core.devices())
+REQUIRED = bool(os.environ.get("TIEPOINT_REQUIRE_CUDA"))
+pytestmark = [
+    pytest.mark.skipif(not CARD and not REQUIRED, reason="no CUDA device: arrays that stay on one are not tested"),
+    # What the other libraries warn of is theirs.
+    pytest.mark.filterwarnings("default"),
+]
+
+COLUMNS = ["xy", "scale", "angle", "response", "sign", "octave", "layer", "descriptors"]
+#: Rounds of random orders of streams.
+ROUNDS = int(os.environ.get("TIEPOINT_ROUNDS", "1000"))
+
+
+class Torch:
+    """PyTorch as a maker and user of arrays."""
+
+    def __init__(self):
+        self.torch = importlib.import_module("torch")
+        assert self.torch.cuda.is_available()
+
+    def there(self, array):
+        # A copy, as PyTorch warns of arrays that may not be written.
+        return self.torch.from_numpy(np.array(array)).to("cuda:0")
+
+    def back(self, array):
+        return self.torch.from_dlpack(array)
+
+    def address(self, array):
+        return array.data_ptr()
+
+    def numpy(self, array):
+        return array.cpu().numpy()
+
+
+class Cupy:
+    """CuPy as the same."""
+
+    def __init__(self):
+        self.cupy = importlib.import_module("cupy")
+
+    def there(self, array):
+        return self.cupy.asarray(array)
+
+    def back(self, array):
+        return self.cupy.from_dlpack(array)
+
+    def address(self, array):
+        return array.data.ptr
+
+    def numpy(self, array):
+        return self.cupy.asnumpy(array)
+
+
+class Jax:
+    """JAX as the same."""
+
+    def __init__(self):
+        self.jax = importlib.import_module("jax")
+        importlib.import_module("jax.dlpack")
+        self.device = self.jax.devices("gpu")[0]
+
+    def there(self, array):
+        return self.jax.device_put(array, self.device)
+
+    def back(self, array):
+        return self.jax.dlpack.from_dlpack(array)
+
+    def address(self, array):
+        return array.unsafe_buffer_pointer()
+
+    def numpy(self, array):
+        return np.asarray(array)
+
+
+@pytest.fixture(scope="module", params=[Torch, Cupy, Jax], ids=lambda library: library.__name__)
+def library(request):
+    try:
+        return request.param()
+    except ImportError:
+        if REQUIRED:
+            raise
+        pytest.skip(f"{request.param.__name__} is not installed")
+
+
+@pytest.fixture(scope="module")
+def torch():
+    if not REQUIRED:
+        pytest.importorskip("torch")
+    return importlib.import_module("torch")
+
+
+@pytest.fixture(scope="module")
+def cupy():
+    if not REQUIRED:
+        pytest.importorskip("cupy")
+    return importlib.import_module("cupy")
+
+
+@pytest.fixture(scope="module")
+def card():
+    return tp.Device("cuda:0")
+
+
+def picture(kind, channels=1, size=(163, 120), seed=5):
+    """A texture of a type of pixel."""
+    grey = tp.synth.texture(size, seed=seed)
+    image = grey if channels == 1 else np.stack([np.roll(grey, i, 1) for i in range(channels)], -1)
+    if kind == "uint16":
+        return image.astype(np.uint16) * 40 + 700
+    return image.astype(np.float32) / 255 if kind == "float32" else image
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize("kind", ["uint8", "uint16", "float32"])
+@pytest.mark.parametrize("detector", [tp.Sift, tp.Surf])
+def test_features_are_those_of_the_cpu(library, card, detector, kind, channels):
+    image = picture(kind, channels)
+    if channels == 4:
+        image[40:60, 30:50, 3] = 0
+    there = library.there(image)
+    found, wanted = detector(device=card).detect(there), detector(device="cpu").detect(image)
+    assert found.device == "cuda:0" and len(found) > 20 and found == wanted
+    for name in COLUMNS:
+        array = getattr(found, name)
+        assert isinstance(array, tp.DeviceArray) and array.device == "cuda:0"
+        assert np.array_equal(array.numpy(), getattr(wanted, name)), name
+        back = library.back(array)
+        assert np.array_equal(library.numpy(back), getattr(wanted, name)), name
+        assert library.address(back) == array.__cuda_array_interface__["data"][0], f"{name}: no copy"
+    assert np.array_equal(library.numpy(there), image), "the image is as it was"
+    ranged = detector(device=card, range=(0.1, 0.8) if kind == "float32" else (5, 200)).detect(there)
+    assert ranged == detector(device="cpu", range=(0.1, 0.8) if kind == "float32" else (5, 200)).detect(image)
+    assert next(detector(device=card).detect_many([there])) == wanted
+    limited = detector(device=card, max_features=15).detect(there)
+    assert len(limited) == 15 and limited == detector(device="cpu", max_features=15).detect(image)
+
+
+def test_masks_and_holes(library, card):
+    image = picture("float32")
+    mask = np.zeros(image.shape, bool)
+    mask[:, :90] = True
+    cpu = tp.Sift(device="cpu")
+    for wanted_mask in [mask, mask.astype(np.uint8)]:
+        wanted = cpu.detect(image, wanted_mask)
+        for given in [library.there(wanted_mask), wanted_mask]:
+            assert tp.Sift(device=card).detect(library.there(image), given) == wanted
+    image[50:52, 60:65] = np.nan
+    assert tp.Sift(device=card).detect(library.there(image)) == cpu.detect(image)
+    assert tp.Sift(device=card).detect(library.there(image), library.there(mask)) == cpu.detect(image, mask)
+
+
+def test_views_with_a_pitch_are_not_packed(torch, cupy, card):
+    image = picture("uint8", size=(300, 200))
+    sift, cpu = tp.Sift(device=card), tp.Sift(device="cpu")
+    for crop in [np.s_[:, 7:201], np.s_[3:150, :], np.s_[11:150:1, 30:263], np.s_[::2, 5:200]]:
+        wanted = cpu.detect(np.ascontiguousarray(image[crop]))
+        assert len(wanted) > 20
+        assert sift.detect(torch.from_numpy(image).cuda()[crop]) == wanted
+        assert sift.detect(cupy.asarray(image)[crop]) == wanted
+    colour = picture("uint8", 3, size=(300, 200))
+    assert sift.detect(torch.from_numpy(colour).cuda()[5:150, 31:240]) == cpu.detect(colour[5:150, 31:240])
+    there = torch.from_numpy(image).cuda()
+    for turned in [there.T, there[:, ::2], there.flip(0)[::2, ::2], there.expand(3, -1, -1).permute(1, 2, 0)]:
+        with pytest.raises(tp.ImageError, match="must follow each other"):
+            sift.detect(turned)
+    with pytest.raises(tp.ImageError, match="channels come last"):
+        sift.detect(there.expand(3, -1, -1).contiguous())
+
+
+def test_nothing_of_an_image_is_copied(torch, card):
+    """What CUDA copies while features are found, by its own profiler."""
+    image = picture("uint8", size=(1920, 1080))
+    sift, there = tp.Sift(device=card), torch.from_numpy(image).cuda()
+    sift.detect(there)
+    torch.cuda.synchronize()
+    activities = [torch.profiler.ProfilerActivity.CUDA, torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=activities) as profile:
+        found = sift.detect(there)
+        tensor = torch.from_dlpack(found.descriptors)
+        torch.cuda.synchronize()
+    events = [event for event in profile.events() if "Memcpy" in event.name]
+    kernels = [event.name for event in profile.events() if event.device_type == torch.autograd.DeviceType.CUDA]
+    assert any("blur_base" in name for name in kernels), f"the profiler sees the work: {kernels}"
+    # From the host nothing, to the host the number of features; on the device the features that are kept.
+    assert not [event.name for event in events if "HtoD" in event.name], [event.name for event in events]
+    assert len([event for event in events if "DtoH" in event.name]) <= 1, [event.name for event in events]
+    assert len([event for event in events if "DtoD" in event.name]) <= 3, [event.name for event in events]
+    assert tensor.data_ptr() == found.descriptors.__cuda_array_interface__["data"][0]
+    assert tensor.shape == (len(found), 128) and tensor.dtype == torch.uint8
+
+
+def test_matches_are_those_of_the_cpu(library, card, features):
+    a, b = features
+    wanted, nearest = tp.match(a, b, device="cpu"), tp.nearest(a, b, device="cpu")
+    there = a.to(card)
+    assert there.device == "cuda:0" and there == a and there.to("cuda:0") is there and there[::3] == a[::3]
+    for pair in [(there, b.to("cuda:0")), (there, b), (a, b.to(tp.Device("cuda")))]:
+        assert tp.match(*pair) == wanted
+        assert all(map(np.array_equal, tp.nearest(*pair), nearest))
+    assert tp.match(there, b, device="cpu") == wanted
+    # Features of other programs, whose descriptors stay where they are.
+    arrays = {name: getattr(a, name) for name in COLUMNS}
+    arrays_there = {name: library.there(array) for name, array in arrays.items()}
+    made = tp.Features.from_arrays(**arrays_there, image_size=a.image_size)
+    assert made.device == "cuda:0" and made == a
+    address = library.address(arrays_there["descriptors"])
+    assert made.descriptors.__cuda_array_interface__["data"][0] == address, "no copy"
+    assert tp.match(made, b.to("cuda:0")) == wanted
+    mixed = tp.Features.from_arrays(**{**arrays, "descriptors": arrays_there["descriptors"]}, image_size=a.image_size)
+    assert tp.match(mixed, b) == wanted
+    assert np.array_equal(library.numpy(library.back(made.descriptors)), a.descriptors)
+    assert tp.tie_points(made, b) == tp.tie_points(a, b, device="cpu")
+    with pytest.raises(tp.ImageError, match="places, but"):
+        tp.Features.from_arrays(xy=a.xy[1:], descriptors=arrays_there["descriptors"])
+
+
+def test_capsules_of_results(torch, card):
+    found = tp.Sift(device=card).detect(torch.from_numpy(picture("uint8")).cuda())
+    array = found.descriptors
+    assert array.__dlpack_device__() == (2, 0)
+    for versioned, name in [(True, b"dltensor_versioned"), (False, b"dltensor")]:
+        from capsules import is_capsule
+
+        capsule = array.__dlpack__(max_version=(1, 3) if versioned else None, stream=-1)
+        assert is_capsule(capsule, name)
+        del capsule
+    assert np.array_equal(np.from_dlpack(array, device="cpu"), array.numpy())
+    copied = torch.utils.dlpack.from_dlpack(array.__dlpack__(copy=True, max_version=(1, 0)))
+    assert copied.data_ptr() != array.__cuda_array_interface__["data"][0]
+    assert np.array_equal(copied.cpu().numpy(), array.numpy())
+    for stream in [None, -1, 1, 2, torch.cuda.Stream().cuda_stream]:
+        array.__dlpack__(stream=stream)
+    for stream, error in [(0, ValueError), (-2, ValueError), ("1", TypeError), (1.5, TypeError), (2**64, TypeError)]:
+        with pytest.raises(error, match="stream"):
+            array.__dlpack__(stream=stream)
+    for device in [(2, 1), (4, 0), (1, 1)]:
+        with pytest.raises(BufferError, match="DLPack's device"):
+            array.__dlpack__(dl_device=device)
+    with pytest.raises(BufferError, match="copy alone"):
+        array.__dlpack__(dl_device=(1, 0), copy=False)
+    told = array.__cuda_array_interface__
+    assert (told["shape"], told["typestr"], told["strides"], told["version"]) == (array.shape, "|u1", None, 3)
+    viewed = torch.as_tensor(array, device="cuda")
+    assert viewed.data_ptr() == told["data"][0] and np.array_equal(viewed.cpu().numpy(), array.numpy())
+    empty = tp.Sift(device=card).detect(torch.zeros((40, 50), dtype=torch.uint8, device="cuda"))
+    assert len(empty) == 0 and torch.from_dlpack(empty.descriptors).shape == (0, 128)
+    assert empty.xy.numpy().shape == (0, 2) and empty.xy.__cuda_array_interface__["data"][0] == 0
+
+
+def test_what_does_not_fit_is_an_error(torch, cupy, card):
+    sift = tp.Sift(device=card)
+    image = torch.from_numpy(picture("uint8")).cuda()
+    with pytest.raises(tp.ImageError, match='cuda:0, and this computes on cpu: take device="cuda:0"'):
+        tp.Sift(device="cpu").detect(image)
+    with pytest.raises(tp.ImageError, match=r"float64: .*\.float\(\)"):
+        sift.detect(image.double())
+    with pytest.raises(tp.ImageError, match="bfloat16"):
+        sift.detect(image.bfloat16())
+    with pytest.raises(BufferError, match="grad"):
+        sift.detect(image.float().requires_grad_())
+    with pytest.raises(tp.MismatchError, match="mask"):
+        sift.detect(image, torch.ones((3, 4), dtype=torch.uint8, device="cuda"))
+    with pytest.raises(tp.ImageError, match="mask holds"):
+        sift.detect(image, image.float())
+    with pytest.raises(tp.ImageError, match="empty"):
+        sift.detect(torch.zeros((0, 5), dtype=torch.uint8, device="cuda"))
+    with pytest.raises(tp.ImageError, match="lies in the memory of cuda:0, which this call does not read"):
+        tp.filter.gauss(image, 1.0)
+    with pytest.raises(tp.ImageError, match="holds <f8"):
+        sift.detect(Interface(typestr="<f8"))
+    # A device of this number, and no other.
+    with pytest.raises(tp.ImageError, match="cuda:7"):
+        sift.detect(Producer(device=(2, 7)))
+    assert len(sift.detect(image)) > 20, "works on after errors"
+
+
+def test_hostile_capsules_are_errors(torch, card):
+    sift = tp.Sift(device=card)
+    for told, message in HOSTILE:
+        producer = Producer(**told)
+        with pytest.raises(BufferError, match=message):
+            sift.detect(producer)
+        assert producer.asked["max_version"] == (1, 1) and producer.asked["stream"] > 2
+    real = torch.from_numpy(picture("uint8")).cuda()
+    host = np.zeros((40, 50), np.uint8)
+    last = real.data_ptr()
+    for told, message in [
+        ({"data": 0x7F0000000000}, "no memory of"),
+        ({"data": host.ctypes.data}, "no memory of"),
+        ({"data": last, "shape": (1 << 20, 1 << 19)}, "no memory of|below 2"),
+        ({"data": last, "shape": (1 << 18, 1 << 20)}, "no memory of"),
+        ({"data": last + 1, "dtype": (2, 32, 1), "shape": (8, 8)}, "not a multiple of 4"),
+    ]:
+        for hostile in [Producer(**told), *([] if "dtype" in told else [Interface(data=(told["data"], False), shape=told.get("shape", (40, 50)))])]:  # fmt: skip
+            with pytest.raises((tp.MismatchError, tp.Error), match=message):
+                sift.detect(hostile)
+    lying = Producer(device=(2, 0), told=(1, 0))
+    with pytest.raises(BufferError, match="said cuda:0"):
+        sift.detect(lying)
+    twice = Producer(data=real.data_ptr())
+    sift.detect(twice)
+    assert twice.given_back == 1
+    with pytest.raises(BufferError, match="used before"):
+        sift.detect(twice)
+    assert twice.given_back == 1
+    assert sift.detect(real) == tp.Sift(device="cpu").detect(real.cpu().numpy()), "works on after errors"
+
+
+def weights(torch, n):
+    """A number for every byte of descriptors."""
+    return (torch.arange(n, dtype=torch.int64, device="cuda") * 2654435761) % 2147483647 + 1
+
+
+def test_random_orders_of_streams(torch, cupy, card):
+    """Producers write late, in any stream; consumers read late, in any other, and everything else goes at once."""
+    pictures = [torch.from_numpy(picture("uint8", size=(96, 64), seed=seed)).cuda() for seed in range(8)]
+    sift = tp.Sift(device=card)
+    cpu = [tp.Sift(device="cpu").detect(image.cpu().numpy()) for image in pictures]
+    factors = weights(torch, max(found.descriptors.size for found in cpu))
+    descriptors = [torch.from_numpy(found.descriptors.copy()).cuda() for found in cpu]
+    hashes = [int((tensor.flatten().long() * factors[: tensor.numel()]).sum()) for tensor in descriptors]
+    assert len(set(hashes)) == len(hashes)
+    nearest = [tp.nearest(found, found, device="cpu") for found in cpu]
+    torch.cuda.synchronize()
+    streams = [torch.cuda.default_stream(), *(torch.cuda.Stream() for _ in range(4))]
+    cupy_streams = [cupy.cuda.ExternalStream(stream.cuda_stream) for stream in streams[1:]]
+    rng = random.Random(7)
+    buffers = [torch.empty_like(pictures[0]) for _ in range(6)]
+    spare = [torch.empty_like(max(descriptors, key=lambda tensor: tensor.numel())) for _ in range(6)]
+    results = torch.zeros(ROUNDS, dtype=torch.int64, device="cuda")
+    kept, expected, ways = [], [], {}
+    torch.cuda.synchronize()
+    for i in range(ROUNDS):
+        k, producer, consumer = rng.randrange(len(pictures)), rng.choice(streams), rng.choice(streams)
+        late, later = rng.choice([0, 0, 20_000, 200_000]), rng.choice([0, 0, 20_000, 200_000])
+        way = rng.choice(["detect", "detect", "borrow", "match"])
+        expected.append(hashes[k])
+        with torch.cuda.stream(producer):
+            if late:
+                torch.cuda._sleep(late)
+            if way == "detect":
+                buffer = rng.choice(buffers)
+                buffer.copy_(pictures[k])
+                found = sift.detect(buffer)
+                # Written again at once: what was to be read has been.
+                buffer.fill_(rng.randrange(256))
+            else:
+                buffer = torch.empty(descriptors[k].shape, dtype=torch.uint8, device="cuda")
+                buffer.copy_(descriptors[k])
+                found = tp.Features.from_arrays(xy=cpu[k].xy, descriptors=buffer, image_size=(96, 64))
+                if way == "match":
+                    assert all(map(np.array_equal, tp.nearest(found, found), nearest[k])), f"round {i}"
+                del buffer
+        how = rng.choice(["torch", "torch", "cupy", "interface", "columns", "host"])
+        ways[way, how] = ways.get((way, how), 0) + 1
+        if how == "host":
+            results[i] = int((torch.from_numpy(found.descriptors.numpy()).long().flatten() * factors[: found.descriptors.size].cpu()).sum())  # fmt: skip
+        elif how == "cupy" and consumer is not streams[0]:
+            with cupy_streams[streams.index(consumer) - 1], torch.cuda.stream(consumer):
+                if later:
+                    torch.cuda._sleep(later)
+                array = cupy.from_dlpack(found.descriptors)
+                results[i] = (torch.from_dlpack(array).flatten().long() * factors[: array.size]).sum()
+                del array
+        else:
+            with torch.cuda.stream(consumer):
+                if how == "interface":
+                    tensor = torch.as_tensor(found.descriptors, device="cuda")
+                else:
+                    tensor = torch.from_dlpack(found.descriptors)
+                if later:
+                    torch.cuda._sleep(later)
+                if how == "columns":
+                    xy = torch.from_dlpack(found.xy)
+                    results[i] = -int(not bool((xy.cpu() == torch.from_numpy(cpu[k].xy.copy())).all()))
+                results[i] += (tensor.flatten().long() * factors[: tensor.numel()]).sum()
+                del tensor
+        # Gone while they are read, or later.
+        if rng.random() < 0.3:
+            kept.append(found)
+        del found
+        if len(kept) > 5:
+            kept.pop(rng.randrange(len(kept)))
+    torch.cuda.synchronize()
+    wrong = [i for i, (found, wanted) in enumerate(zip(results.tolist(), expected, strict=True)) if found != wanted]
+    assert not wrong, f"{len(wrong)} of {ROUNDS} rounds differ, the first is {wrong[0]}"
+    assert len(ways) == 15, ways
+
+
+def test_eight_threads_share_a_detector(torch, card):
+    pictures = [picture("uint8", size=(320, 240), seed=seed) for seed in range(8)]
+    sift = tp.Sift(device=card)
+    wanted = [tp.Sift(device="cpu").detect(image) for image in pictures]
+    failures = []
+
+    def work(number):
+        rng, stream = random.Random(number), torch.cuda.Stream()
+        try:
+            with torch.cuda.stream(stream):
+                for _ in range(25):
+                    k = rng.randrange(8)
+                    there = torch.from_numpy(pictures[k]).to("cuda", non_blocking=True)
+                    found = sift.detect(there)
+                    del there
+                    tensor = torch.from_dlpack(found.descriptors)
+                    assert torch.equal(tensor.cpu(), torch.from_numpy(wanted[k].descriptors.copy()))
+                    assert np.array_equal(found.xy.numpy(), wanted[k].xy)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not failures, failures
+
+
+def test_graphs_of_others_are_left_alone(torch, card):
+    """A stream that records a graph is refused, and the graph is whole."""
+    sift, image = tp.Sift(device=card), torch.from_numpy(picture("uint8")).cuda()
+    found = sift.detect(image)
+    tensor, other = torch.from_dlpack(found.descriptors), torch.from_dlpack(sift.detect(image).descriptors)
+    total = torch.zeros((), dtype=torch.int64, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        total.copy_(tensor.long().sum())
+        with pytest.raises(tp.MismatchError, match="records a CUDA graph"):
+            found.descriptors.__dlpack__(stream=torch.cuda.current_stream().cuda_stream)
+        # Memory may be let go of meanwhile.
+        del other
+    graph.replay()
+    assert int(total) == int(tensor.long().sum())
+    assert sift.detect(image) == found
+
+
+def test_memory_comes_back(torch, card):
+    """Neither side keeps what the other has done with."""
+    sift, image = tp.Sift(device=card), torch.from_numpy(picture("uint8", size=(640, 480))).cuda()
+
+    def once():
+        there = image.clone()
+        found = sift.detect(there)
+        tensor = torch.from_dlpack(found.descriptors)
+        del there, found
+        return int(tensor.long().sum())
+
+    sums = {once() for _ in range(20)}
+    gc.collect()
+    torch.cuda.synchronize()
+    allocated, (free, _) = torch.cuda.memory_allocated(), torch.cuda.mem_get_info()
+    sums |= {once() for _ in range(200)}
+    gc.collect()
+    torch.cuda.synchronize()
+    assert len(sums) == 1
+    # What PyTorch holds is what it held, and the last image that was given, which is let go of by the next call at the latest.
+    assert torch.cuda.memory_allocated() <= allocated + image.nbytes
+    assert free - torch.cuda.mem_get_info()[0] < 64 << 20
+
+
+def child(queue):
+    try:
+        with pytest.raises(tp.DeviceError, match="forked"):
+            FOUND.xy.numpy()
+        with pytest.raises(tp.DeviceError, match="forked"):
+            FOUND.descriptors.__dlpack__()
+        with pytest.raises(tp.DeviceError, match="forked"):
+            FOUND.to("cpu")
+        with pytest.raises(tp.DeviceError, match="forked"):
+            tp.Device("cuda:0")
+        queue.put("errors")
+    except BaseException as error:
+        queue.put(repr(error))
+
+
+FOUND = None
+
+
+def test_a_fork_is_an_error(card):
+    """Features of a device that was opened before a fork; the child ends as it should."""
+    global FOUND
+    FOUND = tp.Sift(device="cpu").detect(picture("uint8")).to(card)
+    assert FOUND.xy.shape == (len(FOUND), 2)
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    process = context.Process(target=child, args=(queue,))
+    process.start()
+    told = queue.get(timeout=60)
+    process.join(60)
+    assert (told, process.exitcode) == ("errors", 0)
+    FOUND = None
+
+
+@pytest.mark.parametrize("held", ["found", "tensor", "capsule", "array", "borrowed", "thread", "everything"])
+def test_what_is_held_at_exit_does_no_harm(held):
+    script = """
+        import threading, time, numpy as np, torch, tiepoint as tp
+        image = tp.synth.texture((160, 120))
+        there = torch.from_numpy(image).cuda()
+        found = tp.Sift(device="cuda:0").detect(there)
+        held = "HELD"
+        if held in ("tensor", "everything"):
+            tensor = torch.from_dlpack(found.descriptors)
+        if held in ("capsule", "everything"):
+            capsule = found.xy.__dlpack__(max_version=(1, 0))
+        if held in ("array", "everything"):
+            array = found.response
+        if held in ("borrowed", "everything"):
+            borrowed = tp.Features.from_arrays(xy=np.zeros((50, 2)), descriptors=there[:50, :128].contiguous())
+        if held in ("thread", "everything"):
+            # Not by PyTorch, which ends the process from daemons of its own.
+            def work(array=found.scale):
+                while True:
+                    array.numpy()
+            threading.Thread(target=work, daemon=True).start()
+            time.sleep(0.1)
+        if held not in ("found", "everything"):
+            del found
+        torch.cuda._sleep(1_000_000)
+        print("done", flush=True)
+    """
+    told = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(script).replace("HELD", held)], capture_output=True, text=True, timeout=120
+    )
+    assert told.returncode == 0 and told.stdout == "done\n", told
+    assert told.stderr == "", told

@@ -1,0 +1,328 @@
+//! The range of an image in a device's memory: counted there, chosen on the host, stretched there.
+
+use super::spread::{Counted, End, Upper, of_counted};
+use super::{LEAST_LEVELS, Range, no_narrower};
+use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel, for_any_gpu_image};
+use crate::{Error, Result};
+use tiepoint_gpu::KernelSource;
+
+/// Lanes of a group.
+const LANES: u32 = 256;
+/// Groups for every multiprocessor.
+const GROUPS_A_UNIT: usize = 8;
+/// Halves of a value's bits.
+const BINS: usize = 1 << 16;
+
+tiepoint_gpu::kernel! {
+    /// Counts upper halves.
+    unsafe kernel count_upper(groups) = CountUpper<T: GpuPixel> {
+        write upper: u32 [BINS as i128],
+        write holes: u32 [1],
+        read pixels: T [(height - 1) * pitch + width],
+        read mask: u8 [masked * ((height - 1) * mask_pitch + width)],
+    } {
+        width: i32,
+        height: i32,
+        pitch: i32,
+        mask_pitch: i32,
+        /// 1: the mask counts.
+        masked: i32,
+    }
+}
+
+tiepoint_gpu::kernel! {
+    /// Counts lower halves.
+    unsafe kernel count_lower(groups) = CountLower<T: GpuPixel> {
+        write lower: u32 [4 * BINS as i128],
+        read pixels: T [(height - 1) * pitch + width],
+        read mask: u8 [masked * ((height - 1) * mask_pitch + width)],
+    } {
+        upper: [u32; 4],
+        width: i32,
+        height: i32,
+        pitch: i32,
+        mask_pitch: i32,
+        /// 1: the mask counts.
+        masked: i32,
+    }
+}
+
+tiepoint_gpu::kernel! {
+    /// Stretches to 0 and 1.
+    unsafe kernel stretch(groups) = Stretch<T: GpuPixel> {
+        write to: f32 [height * to_pitch],
+        read pixels: T [(height - 1) * pitch + width],
+    } {
+        width: i32,
+        height: i32,
+        pitch: i32,
+        to_pitch: i32,
+        low: f32,
+        scale: f32,
+    }
+}
+
+fn source<T: GpuPixel>(counts: bool) -> KernelSource {
+    let source = KernelSource::new(if counts { "range counts" } else { "range stretch" })
+        .define("PIXEL", T::NAME)
+        .define("LANES", LANES)
+        .define("COUNTS", u8::from(counts));
+    let source = match counts {
+        true => source.kernel::<CountUpper<'_, T>>([LANES, 1]).kernel::<CountLower<'_, T>>([LANES, 1]),
+        false => source.kernel::<Stretch<'_, T>>([LANES, 1]),
+    };
+    source.text(include_str!("range.cl"))
+}
+
+/// Work groups that fill the device, none without a row.
+fn groups(gpu: &Gpu, height: usize) -> [usize; 3] {
+    [height.min(gpu.info().units as usize * GROUPS_A_UNIT).max(1), 1, 1]
+}
+
+/// [`prepare`](super::prepare) of a grey image in a device's memory: the same bits. `None` where there are holes (NaN,
+/// infinities), which only the host fills.
+///
+/// # Errors
+/// As [`prepare`](super::prepare), and [`Error::Device`] when the device fails.
+pub fn prepare_on_device(
+    image: &AnyGpuImage,
+    mask: Option<&GpuImage<u8>>,
+    range: Range,
+) -> Result<Option<AnyGpuImage>> {
+    range.check()?;
+    if image.channels() != 1 {
+        return Err(Error::Image(format!("expected one channel, found {}", image.channels())));
+    }
+    if let Some(mask) = mask.filter(|mask| mask.size() != image.size() || mask.channels() != 1) {
+        return Err(Error::Mismatch(format!("the mask is {} and the image {}", mask.size(), image.size())));
+    }
+    let ends = match (image, range) {
+        (AnyGpuImage::U8(_), Range::Auto) => None,
+        (AnyGpuImage::U8(_) | AnyGpuImage::U16(_), Range::Between(low, high)) => Some([low, high]),
+        (AnyGpuImage::U16(image), Range::Auto) => of_counted(&Counts::new(image, mask)?)?
+            .filter(|ends| *ends != [0.0, 65535.0])
+            .map(|ends| no_narrower(ends, LEAST_LEVELS)),
+        (AnyGpuImage::F32(image), range) => {
+            let counts = Counts::new(image, mask)?;
+            if counts.holes > 0 {
+                return Ok(None);
+            }
+            let ends = match range {
+                Range::Between(low, high) => [low, high],
+                Range::Auto => of_counted(&counts)?.unwrap_or([0.0, 1.0]),
+            };
+            Some(ends).filter(|ends| *ends != [0.0, 1.0])
+        }
+    };
+    match ends {
+        None => Ok(Some(image.clone())),
+        Some(ends) => Ok(Some(for_any_gpu_image!(image, image => stretched(image, ends))?.into())),
+    }
+}
+
+/// (v − low) / (high − low), clamped to 0…1, as the CPU computes it.
+fn stretched<T: GpuPixel>(image: &GpuImage<T>, [low, high]: [f32; 2]) -> Result<GpuImage<f32>> {
+    let (gpu, size) = (image.gpu(), image.size());
+    let out = GpuImage::new(gpu, size)?;
+    let kernel = gpu.program(&source::<T>(false))?.kernel::<Stretch<'_, T>>()?;
+    let [width, height, pitch, to_pitch] =
+        [size.width, size.height, image.pitch(), out.pitch()].map(|n| n as i32);
+    let scale = 0.5 / (0.5 * high - 0.5 * low);
+    let mut commands = Commands::new();
+    commands.stage("range");
+    let arguments =
+        Stretch { to: out.buffer(), pixels: image.buffer(), width, height, pitch, to_pitch, low, scale };
+    commands.launch(&kernel, groups(gpu, size.height), arguments)?;
+    gpu.run(&commands)?;
+    Ok(out)
+}
+
+/// What a device counts of an image.
+struct Counts<'i, T: GpuPixel> {
+    image: &'i GpuImage<T>,
+    mask: Option<&'i GpuImage<u8>>,
+    /// Instead of a mask where there is none.
+    none: Buffer<u8>,
+    of_bin: Vec<u32>,
+    /// Pixels that are not finite.
+    holes: u32,
+}
+
+impl<'i, T: GpuPixel> Counts<'i, T> {
+    fn new(image: &'i GpuImage<T>, mask: Option<&'i GpuImage<u8>>) -> Result<Self> {
+        let (gpu, size) = (image.gpu(), image.size());
+        if u32::try_from(size.area()).is_err() {
+            let feature = format!("the range of {size}: 2³² pixels or more; give a range");
+            return Err(Error::Unsupported { device: "a GPU".into(), feature });
+        }
+        let none = gpu.buffer(1)?;
+        let (upper, holes) = (gpu.buffer::<u32>(BINS)?, gpu.buffer::<u32>(1)?);
+        let kernel = gpu.program(&source::<T>(true))?.kernel::<CountUpper<'_, T>>()?;
+        let mut counts = Self { image, mask, none, of_bin: Vec::new(), holes: 0 };
+        let [width, height, pitch, mask_pitch, masked] = counts.layout();
+        let mut commands = Commands::new();
+        commands.stage("range");
+        commands.zero(&upper)?;
+        commands.zero(&holes)?;
+        let (pixels, mask) = (image.buffer(), counts.mask());
+        let arguments = CountUpper {
+            upper: &upper,
+            holes: &holes,
+            pixels,
+            mask,
+            width,
+            height,
+            pitch,
+            mask_pitch,
+            masked,
+        };
+        commands.launch(&kernel, groups(gpu, size.height), arguments)?;
+        gpu.run(&commands)?;
+        counts.of_bin = upper.to_vec()?;
+        counts.holes = holes.to_vec()?[0];
+        Ok(counts)
+    }
+
+    fn mask(&self) -> &Buffer<u8> {
+        self.mask.map_or(&self.none, GpuImage::buffer)
+    }
+
+    /// Width, height, pitches of image and mask, and whether there is a mask.
+    fn layout(&self) -> [i32; 5] {
+        let (size, mask_pitch) = (self.image.size(), self.mask.map_or(0, GpuImage::pitch));
+        [size.width, size.height, self.image.pitch(), mask_pitch, usize::from(self.mask.is_some())]
+            .map(|n| n as i32)
+    }
+
+    /// An end whose upper half is known.
+    fn end(lower: &[u64], upper: usize, last: bool) -> End {
+        let mut found = lower.iter().enumerate().filter(|(_, n)| **n > 0);
+        let (low, count) = if last { found.next_back() } else { found.next() }.unwrap_or((0, &0));
+        End { key: (upper << 16 | low) as u32, count: *count }
+    }
+}
+
+impl<T: GpuPixel> Counted for Counts<'_, T> {
+    type Error = Error;
+
+    fn upper(&self) -> Result<Upper> {
+        let of_bin: Vec<u64> = self.of_bin.iter().map(|&n| n.into()).collect();
+        let first = of_bin.iter().position(|&n| n > 0);
+        let last = of_bin.iter().rposition(|&n| n > 0);
+        let ends = match first.zip(last) {
+            None => [u32::MAX, 0].map(|key| End { key, count: 0 }),
+            Some((first, last)) => {
+                let lower = self.lower([first, last, first, last])?;
+                [Self::end(&lower[..BINS], first, false), Self::end(&lower[BINS..2 * BINS], last, true)]
+            }
+        };
+        Ok(Upper { of_bin, ends })
+    }
+
+    fn lower(&self, upper: [usize; 4]) -> Result<Vec<u64>> {
+        let gpu = self.image.gpu();
+        let kernel = gpu.program(&source::<T>(true))?.kernel::<CountLower<'_, T>>()?;
+        let lower = gpu.buffer::<u32>(4 * BINS)?;
+        let [width, height, pitch, mask_pitch, masked] = self.layout();
+        let (pixels, mask, upper) = (self.image.buffer(), self.mask(), upper.map(|bin| bin as u32));
+        let mut commands = Commands::new();
+        commands.stage("range");
+        commands.zero(&lower)?;
+        let arguments =
+            CountLower { lower: &lower, pixels, mask, upper, width, height, pitch, mask_pitch, masked };
+        commands.launch(&kernel, groups(gpu, self.image.size().height), arguments)?;
+        gpu.run(&commands)?;
+        Ok(lower.to_vec()?.into_iter().map(u64::from).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Cpu;
+    use crate::device::gpu::{all, compiles_everywhere};
+    use crate::image::{AnyImage, Image, Size, prepare};
+
+    /// Images of many kinds of values.
+    fn images(size: Size) -> Vec<AnyImage> {
+        let noise = |x: usize, y: usize| (x * 7919 + y * 104_729 + x * y * 31) % 4001;
+        let float =
+            |value: &dyn Fn(usize) -> f32| AnyImage::from(Image::from_fn(size, |x, y| value(noise(x, y))));
+        vec![
+            Image::from_fn(size, |x, y| noise(x, y) as u8).into(),
+            Image::from_fn(size, |x, y| (noise(x, y) * 16) as u16).into(),
+            Image::from_fn(size, |x, y| 700 + (noise(x, y) % 9) as u16).into(),
+            Image::from_fn(size, |_, _| 65535_u16).into(),
+            float(&|n| n as f32 / 4000.0),
+            float(&|n| n as f32 - 2000.0),
+            float(&|n| if n < 400 { -32768.0 } else { (n as f32).sqrt() }),
+            float(&|n| if n % 2 == 0 { -0.0 } else { 0.0 }),
+            float(&|n| f32::from_bits(n as u32 * 1_000_003 % 0x7f00_0000)),
+            float(&|n| if n == 7 { f32::NAN } else { n as f32 }),
+        ]
+    }
+
+    #[test]
+    fn the_range_is_that_of_the_cpu() {
+        let cpu = Cpu::sequential();
+        for gpu in all() {
+            for size in [Size::new(1, 1), Size::new(67, 41), Size::new(300, 2)] {
+                let mask = Image::from_fn(size, |x, y| if (x / 3 + y) % 4 == 0 { 0_u8 } else { 9 });
+                for (i, image) in images(size).iter().enumerate() {
+                    let there: AnyGpuImage = match image {
+                        AnyImage::U8(image) => GpuImage::upload(gpu, image.view()).unwrap().into(),
+                        AnyImage::U16(image) => GpuImage::upload(gpu, image.view()).unwrap().into(),
+                        AnyImage::F32(image) => GpuImage::upload(gpu, image.view()).unwrap().into(),
+                    };
+                    for range in [Range::Auto, Range::Between(0.0, 1.0), Range::Between(-3.0, 2500.0)] {
+                        for mask in [None, Some(&mask)] {
+                            let mask_there = mask.map(|mask| GpuImage::upload(gpu, mask.view()).unwrap());
+                            let expected = prepare(image, mask.map(Image::view), range, &cpu).unwrap();
+                            let found = prepare_on_device(&there, mask_there.as_ref(), range).unwrap();
+                            let case =
+                                format!("{gpu:?}: image {i}, {size}, {range:?}, mask {}", mask.is_some());
+                            match (found, expected.mask) {
+                                (None, Some(_)) => {}
+                                (Some(found), None) => {
+                                    assert_bits(
+                                        &found.download().unwrap(),
+                                        &expected.image.into_image(),
+                                        &case,
+                                    );
+                                }
+                                (found, _) => panic!("{case}: {}", found.is_some()),
+                            }
+                        }
+                    }
+                }
+            }
+            let there = AnyGpuImage::from(GpuImage::<u8>::new(gpu, Size::new(3, 2)).unwrap());
+            let wrong = GpuImage::<u8>::new(gpu, Size::new(2, 3)).unwrap();
+            assert!(prepare_on_device(&there, Some(&wrong), Range::Auto).is_err(), "a mask of another size");
+            assert!(prepare_on_device(&there, None, Range::Between(1.0, 1.0)).is_err(), "no width");
+            let colour = AnyGpuImage::from(GpuImage::<u8>::with_channels(gpu, Size::new(3, 2), 3).unwrap());
+            assert!(prepare_on_device(&colour, None, Range::Auto).is_err(), "colour");
+        }
+    }
+
+    fn assert_bits(found: &AnyImage, expected: &AnyImage, case: &str) {
+        match (found, expected) {
+            (AnyImage::F32(found), AnyImage::F32(expected)) => {
+                let bits = |image: &Image<f32>| image.data().iter().map(|v| v.to_bits()).collect::<Vec<_>>();
+                assert_eq!(bits(found), bits(expected), "{case}");
+            }
+            (found, expected) => assert_eq!(found, expected, "{case}"),
+        }
+    }
+
+    #[test]
+    fn kernels_compile_for_every_card() {
+        compiles_everywhere(&[
+            source::<u8>(false),
+            source::<u16>(true),
+            source::<f32>(true),
+            source::<f32>(false),
+        ]);
+    }
+}

@@ -1,0 +1,93 @@
+//! What calls and streams work with on a device: a plan for the shape of the last pair, and slots.
+
+use super::{
+    plan::{Plan, Shape, tables_of},
+    slot::Slot,
+};
+use crate::{
+    Result,
+    device::{Cpu, gpu::Gpu},
+    stereo::{StereoOptions, StereoResult, cost::CostSource, pair::Pair},
+};
+
+/// Kept from pair to pair; made anew for another shape.
+#[derive(Debug, Default)]
+pub(in crate::stereo) struct Worker {
+    slots: Vec<Slot>,
+    plan: Option<Plan>,
+}
+
+impl Worker {
+    /// Whether pairs of this shape can be taken without a new plan.
+    pub(super) fn serves(&self, gpu: &Gpu, shape: &Shape) -> bool {
+        self.plan.as_ref().is_some_and(|plan| plan.gpu.is(gpu) && plan.shape == *shape)
+    }
+
+    /// The plan for pairs of a shape, with at least so many slots.
+    pub(super) fn prepare(
+        &mut self,
+        gpu: &Gpu,
+        options: &StereoOptions,
+        (shape, source): (&Shape, &dyn CostSource),
+        slots: usize,
+    ) -> Result<(&Plan, &mut [Slot])> {
+        if !self.serves(gpu, shape) {
+            // Its memory may serve the next.
+            *self = Self::default();
+        }
+        let plan = match self.plan.take() {
+            Some(plan) => plan,
+            None => Plan::new(gpu, options, *shape, source)?,
+        };
+        let plan = self.plan.insert(plan);
+        while self.slots.len() < slots {
+            self.slots.push(Slot::new(plan)?);
+        }
+        Ok((plan, &mut self.slots))
+    }
+
+    /// A slot.
+    pub(super) fn slot(&mut self, i: usize) -> Option<&mut Slot> {
+        self.slots.get_mut(i)
+    }
+
+    /// The disparities of one pair.
+    pub(in crate::stereo) fn compute(
+        &mut self,
+        gpu: &Gpu,
+        options: &StereoOptions,
+        pair: (&Pair, &dyn CostSource),
+        cpu: &Cpu,
+    ) -> Result<StereoResult> {
+        let (_, slot) = self.write(gpu, options, pair, cpu)?;
+        let arrived = slot.start()?;
+        slot.result(0, &arrived, cpu)
+    }
+
+    /// Sends one pair through its plan, which is given.
+    pub(super) fn send(
+        &mut self,
+        gpu: &Gpu,
+        options: &StereoOptions,
+        pair: (&Pair, &dyn CostSource),
+        cpu: &Cpu,
+    ) -> Result<&Plan> {
+        let (plan, slot) = self.write(gpu, options, pair, cpu)?;
+        slot.run()?;
+        Ok(plan)
+    }
+
+    fn write(
+        &mut self,
+        gpu: &Gpu,
+        options: &StereoOptions,
+        (pair, source): (&Pair, &dyn CostSource),
+        cpu: &Cpu,
+    ) -> Result<(&Plan, &mut Slot)> {
+        let tables = tables_of(gpu, options, source)?;
+        let (plan, slots) = self.prepare(gpu, options, (&Shape::of(pair, 1), source), 1)?;
+        let slot = &mut slots[0];
+        slot.write(0, pair, &tables, cpu)?;
+        Ok((plan, slot))
+    }
+}
