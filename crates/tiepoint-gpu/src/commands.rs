@@ -253,15 +253,26 @@ impl Commands {
     /// # Errors
     /// [`Error::Usage`] when the buffer is too small, or the two do not belong to the device of the commands before.
     pub fn upload<T: Element>(&mut self, from: &Pinned<T>, to: &Buffer<T>) -> Result<()> {
+        self.upload_first(from, to, from.len())
+    }
+
+    /// Fills the first `len` numbers of a buffer from the first of host memory, which is read when the work is run.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when either has fewer, or the two do not belong to the device of the commands before.
+    pub fn upload_first<T: Element>(&mut self, from: &Pinned<T>, to: &Buffer<T>, len: usize) -> Result<()> {
         self.belongs(from.memory.device())?;
         self.belongs(to.memory.device())?;
         to.memory.check_writable()?;
-        Self::fits(from.len(), to.len())?;
-        self.list.push(Command::Upload {
-            from: from.memory.clone(),
-            to: to.memory.clone(),
-            bytes: from.bytes(),
-        });
+        Self::fits(len, from.len())?;
+        Self::fits(len, to.len())?;
+        if len > 0 {
+            self.list.push(Command::Upload {
+                from: from.memory.clone(),
+                to: to.memory.clone(),
+                bytes: len * size_of::<T>(),
+            });
+        }
         Ok(())
     }
 
