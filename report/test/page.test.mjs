@@ -181,6 +181,19 @@ for (const [name, result] of Object.entries(PAGES)) {
   });
 }
 
+test('a screen of 2560 pixels is used: pictures have a third of its width or more', async () => {
+  for (const name of Object.keys(PAGES)) {
+    const { page, problems, close } = await open(name, { width: 2560, height: 1440, scheme: 'light' });
+    assert.ok(await page.evaluate(() => document.scrollingElement.scrollWidth <= innerWidth), `${name} is too wide`);
+    for (const stage of await page.locator('.stage:visible').all()) {
+      const { width } = await stage.boundingBox();
+      assert.ok(width > 2560 / 3, `${name}: a picture of ${width} px`);
+    }
+    assert.deepEqual(problems, [], name);
+    await close();
+  }
+});
+
 for (const hash of ['#2d', '#gl']) {
   test(`matches move, are hovered, filtered and walked (${hash})`, async () => {
     const { page, problems, close } = await open('match.html', { hash });

@@ -42,10 +42,15 @@ pub(crate) fn run() -> Result<()> {
 pub(crate) fn test(packages: &Path, node: bool, variables: &Variables) -> Result<()> {
     let started = Instant::now();
     let package = lay_out()?;
-    let command = built("tiepoint").canonicalize().map_err(|e| format!("the command: {e}"))?;
+    let program = |name: &str| {
+        let path = built(&format!("{name}{}", std::env::consts::EXE_SUFFIX));
+        path.canonicalize().map_err(|e| format!("{}: {e}", path.display()))
+    };
+    let (command, quick_start) = (program("tiepoint")?, program("examples/quick_start")?);
     let run = |module: &[&str]| {
         let mut python = python(&[&package, packages], module)?;
-        python.envs(variables.iter().cloned()).env("TIEPOINT", &command).env("TIEPOINT_REQUIRE_COMMAND", "1");
+        python.envs(variables.iter().cloned()).env("TIEPOINT", &command);
+        python.env("TIEPOINT_QUICK_START", &quick_start).env("TIEPOINT_REQUIRE_COMMAND", "1");
         succeed(&mut python)
     };
     run(&["pytest", "--quiet", "-p", "no:cacheprovider"])?;
@@ -76,7 +81,7 @@ pub(crate) fn built(name: &str) -> PathBuf {
 fn lay_out() -> Result<PathBuf> {
     let mut build = Command::new(env!("CARGO"));
     // Of the workspace: packages alone would be built anew, with fewer features of what they depend on.
-    build.args(["build", "--quiet", "--workspace", "--lib", "--bins"]);
+    build.args(["build", "--quiet", "--workspace", "--lib", "--bins", "--example", "quick_start"]);
     succeed(build.current_dir(workspace()))?;
     let home = workspace().join("target/python/package");
     let package = home.join("tiepoint");

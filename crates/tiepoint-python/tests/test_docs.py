@@ -77,6 +77,8 @@ def test_the_rust_quick_start_writes_the_same_bytes(folder):
     """The example that the page shows parts of; `cargo build --example quick_start` builds it."""
     program = os.environ.get("TIEPOINT_QUICK_START")
     if program is None:
+        if os.environ.get("TIEPOINT_REQUIRE_COMMAND"):
+            raise AssertionError("TIEPOINT_QUICK_START names no program")
         pytest.skip("TIEPOINT_QUICK_START names no program to compare with")
     names: dict[str, object] = {}
     for language, code in blocks(SITE / "quick_start.md"):

@@ -133,7 +133,8 @@ pub fn self_calibrate(
     let found = found.filter(|s| s.in_front(&ties) as f64 >= IN_FRONT * ties.len() as f64).ok_or(
         Error::Degenerate {
             model: "pair of cameras",
-            reason: "no two cameras have the scene in front of them",
+            reason: "no two cameras have the scene in front of them: it has too little depth, for which registration is made, or \
+                     its cameras must be given by a calibration",
         },
     )?;
     let [f, g] = found.focals();
