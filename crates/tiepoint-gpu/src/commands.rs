@@ -64,6 +64,22 @@ pub(crate) enum Command {
         to_offset: usize,
         bytes: usize,
     },
+    /// Two lists that may run at the same time.
+    Together([Vec<Command>; 2]),
+}
+
+impl Command {
+    fn launches(&self) -> usize {
+        match self {
+            Self::Launch { .. } => 1,
+            Self::Together(lists) => lists.iter().flatten().map(Self::launches).sum(),
+            Self::Zero { .. }
+            | Self::Copy { .. }
+            | Self::CopyRows { .. }
+            | Self::Upload { .. }
+            | Self::Download { .. } => 0,
+        }
+    }
 }
 
 /// Work in its order, to be run once with [`Gpu::run`] or many times as a [`Graph`].
@@ -304,7 +320,7 @@ impl Commands {
 
     /// How many kernels are launched.
     pub fn launches(&self) -> usize {
-        self.list.iter().filter(|c| matches!(c, Command::Launch { .. })).count()
+        self.list.iter().map(Command::launches).sum()
     }
 
     /// All of `other` after what is here.
@@ -318,6 +334,20 @@ impl Commands {
         let shift = self.list.len();
         self.stages.extend(other.stages.into_iter().map(|(at, name)| (at + shift, name)));
         self.list.extend(other.list);
+        Ok(())
+    }
+
+    /// Two pieces of work that may run at the same time, if the device can: both begin when what is here has finished,
+    /// and what follows begins when both have. They must not write what the other reads or writes. Their stages are
+    /// forgotten.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when one belongs to another device.
+    pub fn together(&mut self, one: Self, other: Self) -> Result<()> {
+        for device in [&one.device, &other.device].into_iter().flatten() {
+            self.belongs(device)?;
+        }
+        self.list.push(Command::Together([one.list, other.list]));
         Ok(())
     }
 }

@@ -1,4 +1,5 @@
-//! Aggregation on a device: both passes side by side, each a wavefront of rows.
+//! Aggregation on a device. Whole images go through [`strips`], which is faster; bands of rows ([`checkpoints`]) through the
+//! form here: both passes side by side, each a wavefront of rows.
 //!
 //! Some lanes of a warp share the disparities of a row; the rows of a group go side by side and hand path costs over in
 //! local memory, groups hand them over in global memory. As on the CPU costs are computed from descriptors in each pass
@@ -17,8 +18,10 @@
 //! Where lanes exchange no numbers (OpenCL on a CPU, and GPUs other than NVIDIA's) a row is walked by one lane.
 
 mod checkpoints;
+mod strips;
 
 pub(in crate::stereo) use checkpoints::GpuBands;
+pub(in crate::stereo) use strips::GpuStrips;
 
 use super::{Cross, Directions, Horizontal, Knight, Star};
 use crate::{
@@ -181,18 +184,25 @@ pub(in crate::stereo) struct Layout {
     each: usize,
     /// Bytes of the sum of a pass.
     pub(in crate::stereo) sum_bytes: usize,
+    /// Parts of the sums.
+    pub(in crate::stereo) parts: usize,
     pub(in crate::stereo) disparities: usize,
 }
 
 impl Layout {
     /// Rows of as few lanes as give each `each` disparities or fewer.
-    pub(in crate::stereo) fn new(warp: usize, each: usize, sum_bytes: usize, disparities: usize) -> Self {
+    pub(in crate::stereo) fn new(
+        warp: usize,
+        each: usize,
+        (parts, sum_bytes): (usize, usize),
+        disparities: usize,
+    ) -> Self {
         let lanes = disparities.div_ceil(each).next_power_of_two().min(warp);
         let each = match disparities.div_ceil(lanes) {
             ..=4 => 4,
             most => most.next_multiple_of(8),
         };
-        Self { warp, lanes, each, sum_bytes, disparities }
+        Self { warp, lanes, each, sum_bytes, parts, disparities }
     }
 
     /// Places of a pixel: disparities in memory.
@@ -200,12 +210,17 @@ impl Layout {
         self.lanes * self.each
     }
 
-    /// Words of the sums of both passes of a pixel.
-    fn sum_words(&self) -> usize {
-        2 * self.padded() * self.sum_bytes / 4
+    /// Words of the sums of all parts of a pixel.
+    pub(in crate::stereo) fn sum_words(&self) -> usize {
+        self.parts * self.padded() * self.sum_bytes / 4
     }
 
-    /// Rows that a warp walks.
+    /// Words of a path at a pixel.
+    fn path_words(&self) -> usize {
+        self.padded() / 2
+    }
+
+    /// Rows that a warp walks, or pixels that it looks at together.
     fn rows_of_warp(&self) -> usize {
         self.warp / self.lanes
     }
@@ -215,6 +230,7 @@ impl Layout {
         source
             .define("PADDED", self.padded())
             .define("SUM_BYTES", self.sum_bytes)
+            .define("PARTS", self.parts)
             .define("PARTIAL", u8::from(self.padded() > self.disparities))
     }
 }
@@ -305,7 +321,7 @@ pub(in crate::stereo) struct GpuAggregation {
     planes: usize,
 }
 
-/// The sums of both passes, by places: images, then passes, then pixels.
+/// The sums by places: images, then parts, then pixels.
 #[derive(Debug)]
 pub(in crate::stereo) struct GpuSums {
     pub(in crate::stereo) words: Buffer<u32>,
@@ -329,12 +345,14 @@ fn source(cost: &CostKernel, masked: bool, shape: &Shape<'_>) -> KernelSource {
         .define("LANES", layout.lanes)
         .define("EACH", layout.each)
         .define("SUM_BYTES", layout.sum_bytes)
+        .define("PADDED", layout.padded())
         .define("PARTIAL", u8::from(layout.padded() > layout.disparities))
         .define("ROWS", rows);
     // A guest, where rows need what lies above.
     let warps = rows / layout.rows_of_warp() + usize::from(steps.depth > 0);
     steps
         .for_kernels(pixel_a_lane(source), layout.padded() / 2)
+        .text(include_str!("path.h"))
         .kernel_resident::<Aggregate<'_>>([layout.warp as u32, warps as u32], at_once as u32)
         .kernel::<PenaltyMap<'_>>(GROUP)
         .text(include_str!("aggregation.cl"))
@@ -370,31 +388,6 @@ impl Walks {
             rows >= steps.depth && (rows + steps.depth).saturating_sub(1) * kept + rows * staged <= room
         };
         (1..=WARPS).rev().map(|warps| warps * of_warp).find(fits)
-    }
-
-    /// Puts a pass or two of whole images into a list.
-    fn record(
-        &self,
-        commands: &mut Commands,
-        plan: &GpuAggregation,
-        descriptors: (&Buffer<u32>, &Buffer<u32>),
-        grey: &GpuStack<u8>,
-        sums: &GpuSums,
-    ) -> Result<()> {
-        let (gpu, size, images) = (&plan.gpu, grey.size(), grey.count());
-        let penalties = &self.penalties(commands, plan, grey)?;
-        let walks = images * self.passes;
-        let groups = size.height.div_ceil(self.rows);
-        let boundary = &gpu.buffer::<u32>((walks * self.boundary_words(plan, size.width)).max(1))?;
-        let (tickets, progress) = (&gpu.buffer::<u32>(1)?, &gpu.buffer::<u32>(groups * walks)?);
-        commands.stage("aggregate");
-        commands.zero(tickets)?;
-        commands.zero(progress)?;
-        commands.zero(boundary)?;
-        let passes = self.first_pass..self.first_pass + self.passes;
-        let walk =
-            Walk { descriptors, penalties, boundary, tickets, progress, sums, passes, groups: 0..groups };
-        self.launch(commands, plan, (size, images), walk)
     }
 
     /// Words of the boundary of a walk: two buffers.
@@ -501,7 +494,7 @@ impl GpuAggregation {
             |steps: &Steps, layout: &Layout| Walks::rows(steps, layout, planes, *local_memory as usize);
         let layouts = [16, 8, 4].into_iter().filter(|&each| each <= sharing.each);
         let layout = layouts
-            .map(|each| Layout::new(*warp as usize, each, sum_bytes, input.disparities))
+            .map(|each| Layout::new(*warp as usize, each, (2, sum_bytes), input.disparities))
             .find(|layout| passes.iter().all(|(steps, _)| rows(steps, layout).is_some()))
             .ok_or_else(|| Error::Unsupported {
                 device: gpu.info().name.clone(),
@@ -528,31 +521,6 @@ impl GpuAggregation {
         })
     }
 
-    /// Puts both passes into a list; `left` and `right` are the descriptors of the views, `grey` that of the left one.
-    pub(in crate::stereo) fn record(
-        &self,
-        commands: &mut Commands,
-        (left, right): (&Buffer<u32>, &Buffer<u32>),
-        grey: &GpuStack<u8>,
-    ) -> Result<GpuSums> {
-        let size = grey.size();
-        if size.width.max(size.height) > SIDE {
-            let feature = format!("numbers for a side of {}", size.width.max(size.height));
-            return Err(Error::Unsupported { device: self.gpu.info().name.clone(), feature });
-        }
-        let words = size_of_sums(size, grey.count(), &self.layout)?;
-        let sums = GpuSums { words: self.gpu.buffer(words)?, layout: self.layout };
-        for walks in &self.walks {
-            walks.record(commands, self, (left, right), grey, &sums)?;
-        }
-        Ok(sums)
-    }
-
-    /// What the cost looks up; it may be overwritten for another pair.
-    pub(in crate::stereo) fn table(&self) -> &Buffer<u8> {
-        &self.table
-    }
-
     pub(in crate::stereo) fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -572,11 +540,11 @@ mod tests {
     #[test]
     fn kernels_compile_for_every_card() {
         let layouts = [
-            (Steps::of::<Star, 4>(), Layout::new(32, 8, 1, 128)),
-            (Steps::of::<Cross, 2>(), Layout::new(32, 16, 1, 250)),
-            (Steps::of::<Knight, 8>(), Layout::new(32, 4, 2, 100)),
-            (Steps::of::<Horizontal, 1>(), Layout::new(32, 16, 2, 512)),
-            (Steps::of::<Star, 4>(), Layout::new(32, 8, 2, 3)),
+            (Steps::of::<Star, 4>(), Layout::new(32, 8, (2, 1), 128)),
+            (Steps::of::<Cross, 2>(), Layout::new(32, 16, (2, 1), 250)),
+            (Steps::of::<Knight, 8>(), Layout::new(32, 4, (2, 2), 100)),
+            (Steps::of::<Horizontal, 1>(), Layout::new(32, 16, (2, 2), 512)),
+            (Steps::of::<Star, 4>(), Layout::new(32, 8, (2, 2), 3)),
         ];
         for ((n, (steps, layout)), cost) in layouts.iter().enumerate().zip(kernels().iter().rev().cycle()) {
             let rows = Walks::rows(steps, layout, cost.planes(n % 2 == 1), 48 << 10).unwrap();

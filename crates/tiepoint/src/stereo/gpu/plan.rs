@@ -11,7 +11,7 @@ use crate::{
     },
     stereo::{
         RightView, StereoOptions, View,
-        aggregation::gpu::{GpuAggregation, GpuAggregationInput},
+        aggregation::gpu::{GpuAggregationInput, GpuStrips},
         cost::{
             CostSource,
             gpu::{CostKernel, GpuDescribe, GpuView},
@@ -241,10 +241,8 @@ fn check_memory(gpu: &Gpu, options: &StereoOptions, shape: &Shape, source: &dyn 
     let cost = CostKernel::of(source, gpu)?;
     let pairs = (shape.size, shape.pairs);
     let input = GpuAggregationInput::of(options, pairs, source.greatest(), shape.masked());
-    let aggregation = GpuAggregation::new(gpu, &cost, &input)?;
-    let Size { width, height } = shape.size;
-    let rows = aggregation.row_bytes(width) + PIXEL * width as u64;
-    let pair = rows.saturating_mul(height as u64).saturating_add(aggregation.boundary_bytes(width)[1]);
+    let aggregation = GpuStrips::new(gpu, &cost, &input)?;
+    let pair = aggregation.bytes(shape.size).saturating_add(PIXEL.saturating_mul(shape.size.area() as u64));
     let views = if options.right_view == RightView::Aggregated { 2 } else { 1 };
     let needed = pair.saturating_mul(shape.pairs as u64).saturating_mul(views);
     match needed > limit {
@@ -290,7 +288,7 @@ impl Stages<'_> {
         let left_words = left.describe(commands, (&cost, masked))?;
         let right_words = right.describe(commands, (&cost, masked))?;
         let descriptors = (&left_words, &right_words);
-        let aggregation = GpuAggregation::new(gpu, &cost, &input)?;
+        let aggregation = GpuStrips::new(gpu, &cost, &input)?;
         let sums = aggregation.record(commands, descriptors, &left.bytes)?;
         let layout = aggregation.layout();
         let winner = GpuWinnerTakesAll::new(gpu, (&cost, masked), layout, options.min_disparity, selection)?;

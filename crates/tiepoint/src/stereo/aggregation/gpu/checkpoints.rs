@@ -177,7 +177,7 @@ impl<'a> GpuBands<'a> {
             }
             let first = self.groups(walks).start;
             // What the group before would have written, and in the other buffer what is older than its next use.
-            let is_marked = |group: usize| group / 2 % 2 == 0;
+            let is_marked = |group: usize| (group / 2).is_multiple_of(2);
             let marks = [(first - 1, is_marked(first - 1)), (first, !is_marked(first))];
             let at = (pass - walks.first_pass) * words;
             for (group, marked) in marks {
