@@ -3,9 +3,10 @@
 use crate::schema::APPLICATION;
 use rusqlite::{Connection, OpenFlags};
 use std::ffi::OsString;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use tiepoint::files::{self, remove_unfinished_beside};
 use tiepoint::{Error, Result};
 
 /// Files that `SQLite` keeps beside a database that is in use, or was not closed.
@@ -59,25 +60,16 @@ fn with_end(path: &Path, end: &str) -> PathBuf {
 
 /// An empty file beside the place, removed unless it takes the place.
 #[derive(Debug)]
-pub(crate) struct Unfinished(PathBuf);
+pub(crate) struct Unfinished(files::Unfinished);
 
 impl Unfinished {
     pub(crate) fn beside(path: &Path) -> Result<Self> {
-        let Some(name) = path.file_name() else {
-            return Err(Error::format(path, "names no file"));
-        };
-        let mut hidden = OsString::from(".");
-        hidden.push(name);
-        hidden.push(format!(".{}.part", std::process::id()));
-        let place = path.with_file_name(hidden);
-        // One that a process of the same number left is of no use to anybody.
-        let file = OpenOptions::new().write(true).create(true).truncate(true).open(&place);
-        file.map_err(|e| Error::io(path, e))?;
-        Ok(Self(place))
+        remove_unfinished_beside(path)?;
+        files::Unfinished::beside(path).map(Self)
     }
 
     pub(crate) fn path(&self) -> &Path {
-        &self.0
+        self.0.path()
     }
 
     /// Renames the finished file. What `SQLite` kept beside an older one would be taken for that of the new one, and goes.
@@ -89,13 +81,6 @@ impl Unfinished {
                 _ => {}
             }
         }
-        fs::rename(&self.0, path).map_err(|e| Error::io(path, e))
-    }
-}
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        // After the rename there is nothing left to remove.
-        let _ = fs::remove_file(&self.0);
+        self.0.take_place(path)
     }
 }

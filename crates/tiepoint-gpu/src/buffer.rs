@@ -366,10 +366,6 @@ impl<T: Element> Pinned<T> {
         self.len == 0
     }
 
-    pub(crate) fn bytes(&self) -> usize {
-        self.len * size_of::<T>()
-    }
-
     /// The numbers, once all work has finished.
     ///
     /// # Errors

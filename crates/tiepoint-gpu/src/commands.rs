@@ -64,6 +64,22 @@ pub(crate) enum Command {
         to_offset: usize,
         bytes: usize,
     },
+    /// Two lists that may run at the same time.
+    Together([Vec<Command>; 2]),
+}
+
+impl Command {
+    fn launches(&self) -> usize {
+        match self {
+            Self::Launch { .. } => 1,
+            Self::Together(lists) => lists.iter().flatten().map(Self::launches).sum(),
+            Self::Zero { .. }
+            | Self::Copy { .. }
+            | Self::CopyRows { .. }
+            | Self::Upload { .. }
+            | Self::Download { .. } => 0,
+        }
+    }
 }
 
 /// Work in its order, to be run once with [`Gpu::run`] or many times as a [`Graph`].
@@ -237,15 +253,26 @@ impl Commands {
     /// # Errors
     /// [`Error::Usage`] when the buffer is too small, or the two do not belong to the device of the commands before.
     pub fn upload<T: Element>(&mut self, from: &Pinned<T>, to: &Buffer<T>) -> Result<()> {
+        self.upload_first(from, to, from.len())
+    }
+
+    /// Fills the first `len` numbers of a buffer from the first of host memory, which is read when the work is run.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when either has fewer, or the two do not belong to the device of the commands before.
+    pub fn upload_first<T: Element>(&mut self, from: &Pinned<T>, to: &Buffer<T>, len: usize) -> Result<()> {
         self.belongs(from.memory.device())?;
         self.belongs(to.memory.device())?;
         to.memory.check_writable()?;
-        Self::fits(from.len(), to.len())?;
-        self.list.push(Command::Upload {
-            from: from.memory.clone(),
-            to: to.memory.clone(),
-            bytes: from.bytes(),
-        });
+        Self::fits(len, from.len())?;
+        Self::fits(len, to.len())?;
+        if len > 0 {
+            self.list.push(Command::Upload {
+                from: from.memory.clone(),
+                to: to.memory.clone(),
+                bytes: len * size_of::<T>(),
+            });
+        }
         Ok(())
     }
 
@@ -293,7 +320,7 @@ impl Commands {
 
     /// How many kernels are launched.
     pub fn launches(&self) -> usize {
-        self.list.iter().filter(|c| matches!(c, Command::Launch { .. })).count()
+        self.list.iter().map(Command::launches).sum()
     }
 
     /// All of `other` after what is here.
@@ -307,6 +334,20 @@ impl Commands {
         let shift = self.list.len();
         self.stages.extend(other.stages.into_iter().map(|(at, name)| (at + shift, name)));
         self.list.extend(other.list);
+        Ok(())
+    }
+
+    /// Two pieces of work that may run at the same time, if the device can: both begin when what is here has finished,
+    /// and what follows begins when both have. They must not write what the other reads or writes. Their stages are
+    /// forgotten.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] when one belongs to another device.
+    pub fn together(&mut self, one: Self, other: Self) -> Result<()> {
+        for device in [&one.device, &other.device].into_iter().flatten() {
+            self.belongs(device)?;
+        }
+        self.list.push(Command::Together([one.list, other.list]));
         Ok(())
     }
 }

@@ -76,6 +76,8 @@ struct Stream {
     device: sys::CUdevice,
     context: sys::CUcontext,
     stream: sys::CUstream,
+    /// For kernels that run at the same time as others.
+    second: sys::CUstream,
     /// For transfers beside it, by their [`Direction`].
     transfers: [sys::CUstream; 2],
 }
@@ -99,6 +101,7 @@ impl Drop for Stream {
         // SAFETY: made by `open`; nothing uses them any more.
         unsafe {
             let _ = sys::cuStreamDestroy_v2(self.stream);
+            let _ = sys::cuStreamDestroy_v2(self.second);
             for transfers in self.transfers {
                 let _ = sys::cuStreamDestroy_v2(transfers);
             }
@@ -127,13 +130,14 @@ impl Cuda {
         let info = info(device, index)?;
         let compiler = nvrtc::compiles_for(info.capability)?;
         let (context, none) = (ptr::null_mut(), ptr::null_mut());
-        let mut stream = Stream { device, context, stream: none, transfers: [none; 2] };
+        let mut stream = Stream { device, context, stream: none, second: none, transfers: [none; 2] };
         // SAFETY: writes one handle each; the context is current before a stream is made in it.
         unsafe {
             call!(cuDevicePrimaryCtxRetain(&raw mut stream.context, device))?;
             stream.enter()?;
             let flags = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32;
             call!(cuStreamCreate(&raw mut stream.stream, flags))?;
+            call!(cuStreamCreate(&raw mut stream.second, flags))?;
             for transfers in &mut stream.transfers {
                 call!(cuStreamCreate(&raw mut *transfers, flags))?;
             }
@@ -183,7 +187,8 @@ impl Cuda {
         Ok(Arc::new(mark))
     }
 
-    fn enqueue_into(&self, stream: sys::CUstream, command: &Command) -> Result<()> {
+    /// Puts a command into a stream; `second` takes what may run at the same time as others.
+    fn enqueue_into(&self, stream: sys::CUstream, second: sys::CUstream, command: &Command) -> Result<()> {
         // SAFETY: ranges were checked when the commands were made, which keep all memory alive.
         unsafe {
             match command {
@@ -228,27 +233,49 @@ impl Cuda {
                     *bytes,
                     stream
                 )),
+                Command::Together([one, other]) => {
+                    follow(second, stream)?;
+                    one.iter().try_for_each(|c| self.enqueue_into(second, second, c))?;
+                    other.iter().try_for_each(|c| self.enqueue_into(stream, stream, c))?;
+                    follow(stream, second)
+                }
             }
         }
     }
 
     /// Notes commands instead of running them, in a stream of its own: other threads go on using the queue.
     fn capture(&self, commands: &[Command]) -> Result<sys::CUgraph> {
-        let (mut graph, mut stream) = (ptr::null_mut(), ptr::null_mut());
+        let (mut graph, mut stream, mut second) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
         let mode = sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         let _recording = foreign::RECORDING.read().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the stream is nobody else's; a capture that was begun is ended whatever happens between.
         unsafe {
-            call!(cuStreamCreate(&raw mut stream, sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32))?;
-            let begun = call!(cuStreamBeginCapture_v2(stream, mode));
+            let flags = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32;
+            call!(cuStreamCreate(&raw mut stream, flags))?;
+            let made = call!(cuStreamCreate(&raw mut second, flags));
+            let begun = made.and_then(|()| call!(cuStreamBeginCapture_v2(stream, mode)));
             let enqueued =
-                begun.and_then(|()| commands.iter().try_for_each(|c| self.enqueue_into(stream, c)));
+                begun.and_then(|()| commands.iter().try_for_each(|c| self.enqueue_into(stream, second, c)));
             let ended = call!(cuStreamEndCapture(stream, &raw mut graph));
             let _ = sys::cuStreamDestroy_v2(stream);
+            let _ = sys::cuStreamDestroy_v2(second);
             enqueued?;
             ended?;
         }
         Ok(graph)
+    }
+}
+
+/// What comes into a stream from now on waits for what is in another now.
+fn follow(stream: sys::CUstream, other: sys::CUstream) -> Result<()> {
+    let mut event = ptr::null_mut();
+    // SAFETY: both streams are alive; the driver keeps the event until it has been waited for.
+    unsafe {
+        call!(cuEventCreate(&raw mut event, sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING as u32))?;
+        let waits =
+            call!(cuEventRecord(event, other)).and_then(|()| call!(cuStreamWaitEvent(stream, event, 0)));
+        let _ = sys::cuEventDestroy_v2(event);
+        waits
     }
 }
 
@@ -365,7 +392,7 @@ impl Driver for Cuda {
         let stream = self.stream.transfers[direction as usize];
         // SAFETY: the event was recorded when the mark was made.
         unsafe { call!(cuStreamWaitEvent(stream, event(after)?, 0))? }
-        transfers.iter().try_for_each(|transfer| self.enqueue_into(stream, transfer))?;
+        transfers.iter().try_for_each(|transfer| self.enqueue_into(stream, stream, transfer))?;
         self.mark_in(stream)
     }
 
@@ -377,7 +404,7 @@ impl Driver for Cuda {
 
     fn enqueue(&self, command: &Command) -> Result<()> {
         self.stream.enter()?;
-        self.enqueue_into(self.stream.stream, command)
+        self.enqueue_into(self.stream.stream, self.stream.second, command)
     }
 
     fn mark(&self) -> Result<Arc<dyn DriverMark>> {

@@ -270,6 +270,17 @@ impl Gpu {
         Ok(gpu)
     }
 
+    /// The same device once more, with a queue of its own: what is put into one runs beside what is in the other. Memory,
+    /// programs and times are each one's own, as if it were another device. It is profiled if this one is.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn beside(&self) -> Result<Self> {
+        let beside = Self::open(self.info().api, self.info().index)?;
+        beside.profile(self.is_profiled());
+        Ok(beside)
+    }
+
     fn driver(&self) -> &dyn Driver {
         self.0.driver.as_ref()
     }

@@ -320,6 +320,10 @@ impl OpenCl {
                 };
                 done("clEnqueueReadBuffer", event)
             }
+            // One queue, in order.
+            Command::Together(lists) => {
+                lists.iter().flatten().try_for_each(|command| self.enqueue_into(queue, command))
+            }
         }
     }
 }

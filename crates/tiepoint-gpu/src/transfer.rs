@@ -59,15 +59,24 @@ impl Gpu {
     /// # Errors
     /// [`Error::Usage`] for commands other than downloads or of another device, [`Error::Driver`].
     pub fn download_beside(&self, commands: Commands) -> Result<Transfer> {
+        let after = self.mark()?;
+        self.download_after(commands, &after)
+    }
+
+    /// As [`download_beside`](Self::download_beside), once the queue has come to a point before this one.
+    ///
+    /// # Errors
+    /// As [`download_beside`](Self::download_beside), and [`Error::Usage`] for another device's mark.
+    pub fn download_after(&self, commands: Commands, after: &Mark) -> Result<Transfer> {
         if !commands.list.iter().all(|command| matches!(command, Command::Download { .. })) {
             return Err(Error::Usage("only downloads can run beside the work".into()));
         }
         commands.run_on(self.id())?;
+        self.id().check(&after.device)?;
         if self.is_profiled() {
             return self.download(commands);
         }
-        let after = self.driver().mark()?;
-        let done = self.driver().beside(Direction::ToHost, &commands.list, after.as_ref())?;
+        let done = self.driver().beside(Direction::ToHost, &commands.list, after.mark.as_ref())?;
         let done = Mark { mark: done, device: self.id().clone() };
         Ok(Transfer { gpu: self.clone(), done, _commands: commands })
     }

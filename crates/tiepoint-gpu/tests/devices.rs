@@ -171,6 +171,40 @@ fn groups_barriers_and_atomics_count() {
     }
 }
 
+/// What runs at the same time follows what came before, and what comes later follows it: in the queue and in a graph.
+#[test]
+fn work_that_runs_together_has_its_place() {
+    const SIDES: (usize, usize) = (257, 129);
+    for gpu in all() {
+        let kernel = count_kernel(&gpu);
+        let numbers = || [gpu.buffer::<u32>(1).unwrap(), gpu.buffer::<u32>(1).unwrap()];
+        let [one, other, copies] = [numbers(), numbers(), numbers()];
+        let count = |[total, most]: &[Buffer<u32>; 2], times: usize| {
+            let mut commands = Commands::new();
+            for _ in 0..times {
+                let arguments = Count::new(total, most, SIDES.0, SIDES.1);
+                commands.launch(&kernel, kernel.covering(SIDES.0, SIDES.1), arguments).unwrap();
+            }
+            commands
+        };
+        let mut commands = Commands::new();
+        for buffer in one.iter().chain(&other) {
+            commands.zero(buffer).unwrap();
+        }
+        commands.together(count(&one, 3), count(&other, 2)).unwrap();
+        commands.copy((&one[0], 0), (&copies[0], 0), 1).unwrap();
+        commands.copy((&other[0], 0), (&copies[1], 0), 1).unwrap();
+        assert_eq!(commands.launches(), 5, "of both");
+        let graph = gpu.graph(commands.clone()).unwrap();
+        for run in 0..4 {
+            if run % 2 == 0 { gpu.run(&commands) } else { graph.run() }.unwrap();
+            let counted = copies.each_ref().map(|copy| copy.to_vec().unwrap()[0]);
+            let pixels = (SIDES.0 * SIDES.1) as u32;
+            assert_eq!(counted, [3 * pixels, 2 * pixels], "{gpu:?}: run {run}");
+        }
+    }
+}
+
 #[test]
 fn memory_comes_and_goes_as_it_was() {
     for gpu in all() {

@@ -138,6 +138,7 @@ impl Collection {
         let found = on_all(py, &devices, |processors| self.collection.match_pairs(shard, processors))?;
         let result = PyDict::new(py);
         result.set_item("pairs", found.pairs)?;
+        result.set_item("left_out", found.left_out)?;
         result.set_item("tiles", found.tiles)?;
         result.set_item("present", found.present)?;
         result.set_item("complete", !found.closure_waits)?;
@@ -180,6 +181,7 @@ impl Collection {
         result.set_item("unreadable", found.unreadable)?;
         result.set_item("pairs", found.pairs)?;
         result.set_item("tried", found.tried)?;
+        result.set_item("left_out", found.left_out)?;
         result.set_item("verified", found.verified)?;
         result.set_item("inliers", found.inliers)?;
         result.set_item("tiles", found.tiles)?;

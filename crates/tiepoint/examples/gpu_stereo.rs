@@ -4,7 +4,8 @@
 //! cargo run --release -p tiepoint --example gpu_stereo -- 1920x1080 128 cuda --cost census --paths 8 --check
 //! ```
 //!
-//! From images in the host's memory to disparities there; then what every stage takes by the device's clock. `--check`
+//! From images in the host's memory to disparities there; then what every stage takes by the device's clock; then many pairs,
+//! several computed together: from images on the device to maps there, and from host to host by a `StereoStream`. `--check`
 //! compares with the CPU.
 
 #![expect(clippy::print_stdout, reason = "an example talks to people")]
@@ -12,9 +13,10 @@
 use std::time::Instant;
 use tiepoint::device::gpu::{Api, Gpu};
 use tiepoint::device::{Cpu, Processor};
-use tiepoint::image::Size;
-use tiepoint::stereo::{Cost, Masks, Stereo, StereoOptions};
-use tiepoint::synth::{StereoScene, StereoSceneOptions};
+use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
+use tiepoint::image::{Image, Size};
+use tiepoint::stereo::{Cost, GpuStereo, Masks, Stereo, StereoOptions, StereoStream};
+use tiepoint::synth::{StereoPair, StereoScene, StereoSceneOptions};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 
@@ -80,5 +82,59 @@ fn main() -> Outcome<()> {
     }
     let all: f64 = stages.iter().map(|s| s.seconds).sum();
     println!("    {:22} {:.4} ms", "all", all / RUNS as f64 * 1e3);
+    gpu.profile(false);
+    for together in [1, 2, 4, 8] {
+        let on_device = on_device(&processor, options, &pair, together)? * 1e3;
+        let from_host = from_host(&processor, options, &pair, together)? * 1e3;
+        println!(
+            "{together} together, a pair: {on_device:.3} ms on the device, {from_host:.3} ms from host to host, {:.2} \
+             of its rate",
+            on_device / from_host
+        );
+    }
     Ok(())
+}
+
+/// Seconds a pair of images that lie on the device, where its maps stay.
+fn on_device(
+    processor: &Processor,
+    options: StereoOptions,
+    pair: &StereoPair,
+    together: usize,
+) -> Outcome<f64> {
+    let stereo = GpuStereo::new(processor, options)?;
+    let upload = |image: &Image<u8>| GpuImage::upload(stereo.gpu(), image.view()).map(AnyGpuImage::from);
+    let pairs = vec![[upload(&pair.left)?, upload(&pair.right)?]; together];
+    stereo.enqueue(&pairs)?;
+    stereo.gpu().finish()?;
+    let start = Instant::now();
+    for _ in 0..2 * RUNS {
+        stereo.enqueue(&pairs)?;
+    }
+    stereo.gpu().finish()?;
+    Ok(start.elapsed().as_secs_f64() / (2 * RUNS * together) as f64)
+}
+
+/// Seconds a pair from images in the host's memory to maps there, several in flight.
+fn from_host(
+    processor: &Processor,
+    options: StereoOptions,
+    pair: &StereoPair,
+    together: usize,
+) -> Outcome<f64> {
+    let mut stream = StereoStream::new(options, processor)?.with_batch(together)?;
+    let mut run = |pairs: usize| -> Outcome<f64> {
+        let start = Instant::now();
+        for _ in 0..pairs {
+            stream.push((&pair.left).into(), (&pair.right).into(), Masks::default())?;
+            while stream.len() > stream.in_flight() {
+                stream.pop()?;
+            }
+        }
+        while stream.pop()?.is_some() {}
+        Ok(start.elapsed().as_secs_f64() / pairs as f64)
+    };
+    // Memory is reserved first.
+    run(4 * together)?;
+    run(2 * RUNS * together)
 }

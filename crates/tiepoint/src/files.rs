@@ -2,10 +2,12 @@
 
 use crate::{Error, Result};
 use std::{
-    fs::{self, File, OpenOptions},
+    ffi::OsStr,
+    fs::{self, File, OpenOptions, TryLockError},
     io::{self, BufWriter, Write},
     path::{Path, PathBuf},
 };
+use walkdir::WalkDir;
 
 /// Writes `path` through `content`, into a temporary file beside it that is renamed when complete.
 ///
@@ -35,12 +37,12 @@ fn replace(path: &Path, content: impl FnOnce(&mut BufWriter<File>) -> io::Result
     }
     // The link stays a link: its target is what is replaced.
     let target = if before.is_some() { fs::canonicalize(path)? } else { path.to_path_buf() };
-    let (file, temporary) = Temporary::beside(&target)?;
-    fill(file, content)?;
+    let unfinished = Unfinished::create(&target)?;
+    fill(unfinished.locked.try_clone()?, content)?;
     if let Some(before) = before {
-        fs::set_permissions(&temporary.0, before.permissions())?;
+        fs::set_permissions(&unfinished.path, before.permissions())?;
     }
-    fs::rename(&temporary.0, &target)
+    unfinished.rename(&target)
 }
 
 fn fill(file: File, content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
@@ -49,12 +51,48 @@ fn fill(file: File, content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>
     writer.flush()
 }
 
-/// A file that is removed when this goes out of scope. After the rename there is nothing left to remove.
-struct Temporary(PathBuf);
+/// A file beside the place that it is to take, `.NAME.PROCESS-NUMBER.part`. It is removed when this goes out of scope, unless
+/// it has taken its place. It is locked meanwhile: one that nobody holds is what a killed process left, and
+/// [`remove_unfinished`] removes it.
+#[derive(Debug)]
+pub struct Unfinished {
+    path: PathBuf,
+    locked: File,
+    /// Whether it has taken its place: its name may be the next one's by now.
+    placed: bool,
+}
 
-impl Temporary {
-    /// Creates a new file with an unused name in the folder of `target`.
-    fn beside(target: &Path) -> io::Result<(File, Self)> {
+impl Unfinished {
+    /// Creates an empty file with an unused name in the folder of `target`.
+    ///
+    /// # Errors
+    /// [`Error::Io`] with `target` when it cannot be created.
+    pub fn beside(target: impl AsRef<Path>) -> Result<Self> {
+        let target = target.as_ref();
+        Self::create(target).map_err(|source| Error::io(target, source))
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Takes the place of `target`, in the same folder.
+    ///
+    /// # Errors
+    /// [`Error::Io`] with `target`.
+    pub fn take_place(self, target: impl AsRef<Path>) -> Result<()> {
+        let target = target.as_ref();
+        self.rename(target).map_err(|source| Error::io(target, source))
+    }
+
+    fn rename(mut self, target: &Path) -> io::Result<()> {
+        fs::rename(&self.path, target)?;
+        self.placed = true;
+        Ok(())
+    }
+
+    fn create(target: &Path) -> io::Result<Self> {
         let Some(name) = target.file_name() else {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "names no file"));
         };
@@ -65,7 +103,14 @@ impl Temporary {
             hidden.push(format!(".{process}-{attempt}.part"));
             let path = target.with_file_name(hidden);
             match OpenOptions::new().write(true).create_new(true).open(&path) {
-                Ok(file) => return Ok((file, Self(path))),
+                Ok(locked) => {
+                    // Where a file system has no locks, nobody removes what is locked or not.
+                    let _ = locked.lock();
+                    // Somebody who removes what killed processes left may have come between.
+                    if is_at(&locked, &path)? {
+                        return Ok(Self { path, locked, placed: false });
+                    }
+                }
                 Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
                 Err(e) => return Err(e),
             }
@@ -74,10 +119,108 @@ impl Temporary {
     }
 }
 
-impl Drop for Temporary {
+impl Drop for Unfinished {
     fn drop(&mut self) {
-        // Nothing can be done about a failure here, and after a rename failing is what is expected.
-        let _ = fs::remove_file(&self.0);
+        if !self.placed {
+            // Nothing can be done about a failure here.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+/// Whether an open file is the one at `path`.
+#[cfg(unix)]
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    use std::os::unix::fs::MetadataExt;
+    let found = match fs::symlink_metadata(path) {
+        Ok(found) => found,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(e) => return Err(e),
+    };
+    let own = file.metadata()?;
+    Ok((own.dev(), own.ino()) == (found.dev(), found.ino()))
+}
+
+/// Whether an open file is the one at `path`: elsewhere a file that is open cannot go.
+#[cfg(not(unix))]
+fn is_at(_: &File, path: &Path) -> io::Result<bool> {
+    Ok(path.exists())
+}
+
+/// Removes what killed processes left of files that they were writing ([`write_atomically`], [`Unfinished`]): in `folder` and
+/// so many levels of folders in it, 1 for its own files. What a process of this or, where the file system's locks reach so
+/// far, of another machine is writing stays. Returns how many were removed; a folder that is not there holds none.
+///
+/// # Errors
+/// [`Error::Io`] when a folder cannot be read or a file not removed.
+pub fn remove_unfinished(folder: impl AsRef<Path>, levels: usize) -> Result<usize> {
+    remove_left(folder.as_ref(), levels, is_unfinished)
+}
+
+/// As [`remove_unfinished`], of those files alone that were to become `target`.
+///
+/// # Errors
+/// As [`remove_unfinished`].
+pub fn remove_unfinished_beside(target: impl AsRef<Path>) -> Result<usize> {
+    let target = target.as_ref();
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Some(name) = target.file_name() else { return Ok(0) };
+    remove_left(folder, 1, |hidden| {
+        let rest = hidden.as_encoded_bytes().strip_prefix(b".");
+        let rest = rest.and_then(|rest| rest.strip_prefix(name.as_encoded_bytes()));
+        is_unfinished(hidden)
+            && rest.is_some_and(|rest| rest.iter().filter(|byte| **byte == b'.').count() == 2)
+    })
+}
+
+fn remove_left(folder: &Path, levels: usize, is_one: impl Fn(&OsStr) -> bool) -> Result<usize> {
+    let mut removed = 0;
+    for entry in WalkDir::new(folder).min_depth(1).max_depth(levels) {
+        let entry = match entry {
+            Ok(entry) => entry,
+            // What another process removes meanwhile, or a folder that is not there.
+            Err(e) if e.io_error().is_some_and(|e| e.kind() == io::ErrorKind::NotFound) => continue,
+            Err(e) => {
+                let path = e.path().unwrap_or(folder).to_owned();
+                return Err(Error::io(path, e.into()));
+            }
+        };
+        if entry.file_type().is_file() && is_one(entry.file_name()) {
+            removed += usize::from(remove_if_left(entry.path()).map_err(|e| Error::io(entry.path(), e))?);
+        }
+    }
+    Ok(removed)
+}
+
+/// Whether a name is one that [`Unfinished`] gives.
+fn is_unfinished(name: &OsStr) -> bool {
+    let middle = name.to_str().and_then(|name| name.strip_prefix('.')?.strip_suffix(".part"));
+    let numbers = middle.and_then(|middle| middle.rsplit_once('.')?.1.split_once('-'));
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    numbers.is_some_and(|(process, number)| is_number(process) && is_number(number))
+}
+
+/// Removes an unfinished file that nobody holds. A file that is not this user's to write stays.
+fn remove_if_left(path: &Path) -> io::Result<bool> {
+    let file = match OpenOptions::new().write(true).open(path) {
+        Ok(file) => file,
+        Err(e) if matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {
+            return Ok(false);
+        }
+        Err(e) => return Err(e),
+    };
+    match file.try_lock() {
+        Ok(()) => {}
+        // Somebody writes it, or the file system has no locks that would tell.
+        Err(TryLockError::WouldBlock | TryLockError::Error(_)) => return Ok(false),
+    }
+    // It may have been finished meanwhile, and its name given to the next.
+    if !is_at(&file, path)? {
+        return Ok(false);
+    }
+    match fs::remove_file(path) {
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        removed => removed.map(|()| true),
     }
 }
 
@@ -164,6 +307,53 @@ mod tests {
         write_atomically(&path, |w| w.write_all(b"two")).unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"two", "replaced");
         assert_eq!(folder.names(), ["a.txt"], "nothing else is left");
+    }
+
+    #[test]
+    fn what_killed_processes_left_is_removed_and_nothing_else() {
+        let folder = Folder::new("left");
+        let inner = folder.0.join("a/b");
+        fs::create_dir_all(&inner).unwrap();
+        let others = ["mine.part", ".mine.part", ".mine.12.part", ".12-x.part", ".mine.12-3.part.txt"];
+        for name in others {
+            fs::write(folder.0.join(name), b"kept").unwrap();
+        }
+        let left = [folder.0.join(".a.tile.12-0.part"), inner.join(".b.tile.99-7.part")];
+        left.iter().for_each(|path| fs::write(path, b"half").unwrap());
+        let held = Unfinished::beside(inner.join("c.tile")).unwrap();
+        assert_eq!(remove_unfinished(&folder.0, 1).unwrap(), 1, "of the folder alone");
+        assert!(!left[0].exists() && left[1].exists());
+        assert_eq!(remove_unfinished(&folder.0, usize::MAX).unwrap(), 1, "and below it");
+        assert!(held.path().exists() && !left[1].exists(), "what is being written stays");
+        assert_eq!(folder.names().len(), others.len() + 1, "and so does what has other names");
+        fs::write(inner.join(".c.tile.1-0.part"), b"half").unwrap();
+        fs::write(inner.join(".d.c.tile.1-0.part"), b"half").unwrap();
+        assert_eq!(remove_unfinished_beside(inner.join("c.tile")).unwrap(), 1, "of one file");
+        assert!(inner.join(".d.c.tile.1-0.part").exists(), "of another");
+        drop(held);
+        assert_eq!(remove_unfinished(folder.0.join("no such"), 1).unwrap(), 0, "no folder");
+    }
+
+    #[test]
+    fn writers_and_removers_do_not_hinder_each_other() {
+        let folder = Folder::new("race");
+        std::thread::scope(|scope| {
+            let writers: Vec<_> = (0..3)
+                .map(|w| {
+                    let folder = &folder;
+                    scope.spawn(move || {
+                        for i in 0..200_u32 {
+                            let path = folder.0.join(format!("{}", (w + i) % 2));
+                            write_atomically(&path, |out| out.write_all(&i.to_le_bytes())).unwrap();
+                        }
+                    })
+                })
+                .collect();
+            while writers.iter().any(|writer| !writer.is_finished()) {
+                remove_unfinished(&folder.0, 1).unwrap();
+            }
+        });
+        assert_eq!(folder.names(), ["0", "1"], "all was written, nothing is left");
     }
 
     #[test]

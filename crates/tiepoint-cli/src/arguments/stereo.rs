@@ -206,6 +206,10 @@ pub(crate) struct StereoSearchArguments {
         )
     )]
     memory: Option<u64>,
+    /// A GPU's memory to use at most, about: 8G, or bytes; a larger pair is computed there in bands of rows, with the same
+    /// result [default: what is free]
+    #[arg(long, value_name = "BYTES", value_parser = bytes)]
+    device_memory: Option<u64>,
 }
 
 impl StereoSearchArguments {
@@ -236,7 +240,8 @@ impl StereoSearchArguments {
             .with_speckle_difference(self.speckle_difference)
             .with_median(self.median)
             .with_fill(self.fill)
-            .with_memory(self.memory.or(start.memory));
+            .with_memory(self.memory.or(start.memory))
+            .with_device_memory(self.device_memory);
         options.check()?;
         Ok(options)
     }

@@ -144,14 +144,19 @@ fn match_pairs(collection: &Collection, shard: Shard, context: &Context) -> Outc
     let timed = Timed::start("match", context);
     let matched = collection.match_pairs(shard, &context.processors())?;
     let rate = matched.pairs as f64 / timed.start.elapsed().as_secs_f64();
+    let left_out = match matched.left_out {
+        0 => String::new(),
+        n => format!(", {n} of unreadable photographs left out"),
+    };
     let waits = if matched.closure_waits { "; run it again when the other parts are done" } else { "" };
     timed.report(
         &format!(
-            "{} pairs in {} tiles, {rate:.0} pairs/s, {} tiles were there{waits}",
+            "{} pairs in {} tiles{left_out}, {rate:.0} pairs/s, {} tiles were there{waits}",
             matched.pairs, matched.tiles, matched.present
         ),
         json!({
             "pairs": matched.pairs,
+            "left_out": matched.left_out,
             "tiles": matched.tiles,
             "present": matched.present,
             "complete": !matched.closure_waits,
@@ -241,8 +246,13 @@ fn status(collection: &Collection, context: &Context) -> Outcome {
     for (name, reason) in &found.unreadable {
         context.note(&format!("{name} is left out: {reason}"));
     }
-    let pairs =
-        found.pairs.map_or("not chosen".to_owned(), |pairs| format!("{} of {pairs} tried", found.tried));
+    let left_out = match found.left_out {
+        0 => String::new(),
+        n => format!(" ({n} of unreadable photographs)"),
+    };
+    let pairs = found
+        .pairs
+        .map_or("not chosen".to_owned(), |pairs| format!("{} of {pairs} tried{left_out}", found.tried));
     let unreadable: Vec<Value> =
         found.unreadable.iter().map(|(name, reason)| json!({ "image": name, "reason": reason })).collect();
     timed.report(
@@ -265,6 +275,7 @@ fn status(collection: &Collection, context: &Context) -> Outcome {
             "unreadable": unreadable,
             "pairs": found.pairs,
             "tried": found.tried,
+            "left_out": found.left_out,
             "verified": found.verified,
             "inliers": found.inliers,
             "tiles": found.tiles,

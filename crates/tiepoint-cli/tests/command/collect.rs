@@ -6,6 +6,7 @@ use rusqlite::{Connection, OpenFlags};
 use std::hash::{DefaultHasher, Hasher};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
+use tiepoint::synth::Random;
 
 /// Photographs of one plane from several places, and one of another.
 fn photographs(folder: &Folder) -> String {
@@ -124,20 +125,178 @@ fn killed_at_any_time_and_started_again() {
     let whole = collected(&folder, "whole", &["--threads", "2"]);
     let whole_takes = start.elapsed();
     let (work, database) = (folder.at("work"), folder.at("killed.db"));
-    for kill in 1..=5_u32 {
+    let run = ["collect", &images, "--output", &database, "--work", &work, "--block", "2", "--device", "cpu"];
+    let (mut random, mut kills) = (Random::new(14), 0);
+    while kills < 20 {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tiepoint"))
-            .args(["collect", &images, "--output", &database, "--work", &work, "--block", "2"])
-            .args(["--threads", "2", "--device", "cpu"])
+            .args(run)
+            .args(["--threads", "2"])
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        std::thread::sleep(whole_takes * kill / 6 + Duration::from_millis(u64::from(kill)));
-        let _ = child.kill();
-        child.wait().unwrap();
+        let moment = Instant::now() + whole_takes.mul_f64(random.unit());
+        let ended = loop {
+            match child.try_wait().unwrap() {
+                None if Instant::now() < moment => std::thread::sleep(Duration::from_millis(1)),
+                ended => break ended,
+            }
+        };
+        if let Some(status) = ended {
+            // It was through: the next one begins anew.
+            assert!(status.success(), "started again after {kills} kills");
+            assert_eq!(content(&database), whole, "the same content after {kills} kills");
+            std::fs::remove_dir_all(&work).unwrap();
+            std::fs::remove_file(&database).unwrap();
+        } else {
+            child.kill().unwrap();
+            child.wait().unwrap();
+            kills += 1;
+        }
     }
-    works(&["collect", &images, "--output", &database, "--work", &work, "--block", "2", "--device", "cpu"]);
+    works(&run);
     assert_eq!(content(&database), whole, "the same content");
+    assert_eq!(unfinished(Path::new(&folder.at(""))), Vec::<PathBuf>::new(), "nothing unfinished is left");
+}
+
+/// The unfinished files in a folder and those within.
+fn unfinished(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
+        if entry.file_type().unwrap().is_dir() {
+            found.extend(unfinished(&entry.path()));
+        } else if entry.file_name().to_string_lossy().ends_with(".part") {
+            found.push(entry.path());
+        }
+    }
+    found
+}
+
+#[test]
+fn a_gpu_and_the_cpu_make_one_database() {
+    if !works(&["devices"]).contains("opencl:0 ") {
+        println!("SKIPPED: no OpenCL device (PoCL would do: pocl-opencl-icd)");
+        return;
+    }
+    let folder = Folder::new("collect-gpu");
+    std::fs::create_dir(folder.at("images")).unwrap();
+    let size = Size::new(200, 150);
+    // Enough pairs for the GPU to verify them, of tiles of three by three photographs, and one picture apart.
+    for i in 0..10_u32 {
+        let (angle, shift) = (0.02 * f64::from(i), 2.0 * f64::from(i));
+        let moving = viewpoint(size, angle, 1.0, [0.03, 0.005 * f64::from(i)], [shift, -1.0]).unwrap();
+        let options = SceneOptions::default().with_size(size).with_moving_from_reference(moving).with_seed(6);
+        let scene = Scene::<u8>::render(&options, &Cpu::sequential()).unwrap();
+        folder.write(&format!("images/{i}.png"), &scene.moving.into());
+    }
+    folder.texture("images/other.png", size, 98);
+    let on = |device: &str| {
+        let (work, database) = (folder.at(&format!("{device} work")), folder.at(&format!("{device}.db")));
+        let images = folder.at("images");
+        let arguments = ["collect", &images, "--output", &database, "--work", &work, "--block", "3"];
+        let told = works(&[&arguments[..], &["--device", device, "--json"]].concat());
+        (content(&database), told)
+    };
+    let (expected, _) = on("cpu");
+    let verified = count(&folder.at("cpu.db"), "SELECT count(*) FROM two_view_geometries WHERE rows >= 15");
+    assert!(verified >= 40, "{verified} pairs are verified");
+    let (found, told) = on("opencl");
+    assert!(told.contains(r#""device":"opencl:0""#), "what computed: {told}");
+    assert_eq!(found, expected, "the rows of every table");
+}
+
+/// A PNG with these camera data.
+fn with_exif(folder: &Folder, name: &str, exif: &[u8]) {
+    let size = Size::new(240, 180);
+    folder.texture(name, size, 4);
+    let plain = std::fs::read(folder.at(name)).unwrap();
+    let mut chunk = b"eXIf".to_vec();
+    chunk.extend_from_slice(exif);
+    let checksum = !chunk.iter().fold(!0_u32, |sum, byte| {
+        (0..8).fold(sum ^ u32::from(*byte), |sum, _| (sum >> 1) ^ (0xedb8_8320 & (sum & 1).wrapping_neg()))
+    });
+    // The signature and the header take 33 bytes.
+    let length = (exif.len() as u32).to_be_bytes();
+    let bytes = [&plain[..33], &length, &chunk, &checksum.to_be_bytes(), &plain[33..]].concat();
+    std::fs::write(folder.at(name), bytes).unwrap();
+}
+
+/// Camera data as a TIFF: a list that points to another, at `list`, with one field (tag, type, count, value), and numbers
+/// behind it.
+fn exif(list: u32, field: (u16, u16, u32, u32), behind: &[u32]) -> Vec<u8> {
+    let mut bytes = b"II*\0\x08\0\0\0".to_vec();
+    for (tag, kind, count, value) in [(0x8769, 4, 1, list), field] {
+        bytes.extend_from_slice(&1_u16.to_le_bytes());
+        bytes.extend_from_slice(&[tag, kind].map(u16::to_le_bytes).concat());
+        bytes.extend_from_slice(&[count, value, 0].map(u32::to_le_bytes).concat());
+    }
+    behind.iter().for_each(|n| bytes.extend_from_slice(&n.to_le_bytes()));
+    bytes
+}
+
+#[test]
+fn absurd_camera_data_and_hostile_photographs() {
+    let folder = Folder::new("collect-absurd");
+    std::fs::create_dir(folder.at("images")).unwrap();
+    // Focal lengths: of film 0 and 65 535; n/0, 0/0, and 4 294 967 295 mm; and one that is sound.
+    let (film, lens) = (0xa405, 0x920a);
+    // The second list lies behind the header and the first one, and numbers behind the second.
+    let (list, behind) = (8 + 18, 8 + 2 * 18);
+    let absurd = |name: &str, field, numbers: &[u32]| {
+        with_exif(&folder, &format!("images/{name}.png"), &exif(list, field, numbers));
+    };
+    absurd("film 0", (film, 3, 1, 0), &[]);
+    absurd("film 65535", (film, 3, 1, 65_535), &[]);
+    absurd("film 43", (film, 3, 1, 43), &[]);
+    absurd("lens 50 by 0", (lens, 5, 1, behind), &[50, 0]);
+    absurd("lens 0 by 0", (lens, 5, 1, behind), &[0, 0]);
+    absurd("lens huge", (lens, 5, 1, behind), &[u32::MAX, 1]);
+    // Values beyond the end, more of them than there are bytes, a list that is its own successor, and noise.
+    absurd("beyond", (lens, 5, 1, 0xffff_fff0), &[]);
+    absurd("many", (lens, 5, u32::MAX, behind), &[1, 2]);
+    with_exif(&folder, "images/itself.png", &exif(8, (film, 3, 1, 43), &[]));
+    let mut random = Random::new(3);
+    let noise: Vec<u8> = (0..5000).map(|_| random.bits() as u8).collect();
+    with_exif(&folder, "images/noise.png", &noise);
+    with_exif(&folder, "images/none.png", &[]);
+    // Pictures that hold nothing, and what is no picture.
+    folder.write("images/one pixel.png", &Image::<u8>::new(Size::new(1, 1)).into());
+    folder.write("images/black.png", &Image::<u8>::new(Size::new(300, 200)).into());
+    let mut huge = std::fs::read(folder.at("images/black.png")).unwrap();
+    huge[16..24].copy_from_slice(&[0x7f, 0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff]);
+    std::fs::write(folder.at("images/huge.png"), huge).unwrap();
+    std::fs::create_dir(folder.at("images/folder.png")).unwrap();
+    let database = folder.at("absurd.db");
+    let images = folder.at("images");
+    let run = ["collect", &images, "--output", &database, "--device", "cpu", "--threads", "2"];
+    let output = tiepoint(&run);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("huge.png is left out"), "{said}");
+    let number = |sql| count(&database, sql);
+    assert_eq!(number("SELECT count(*) FROM images"), 13, "all but the huge one");
+    assert_eq!(number("SELECT count(*) FROM pose_priors"), 0, "none says where it was taken");
+    // The sound focal length alone is believed; the others have COLMAP's guess.
+    assert_eq!(number("SELECT count(*) FROM cameras WHERE prior_focal_length = 1"), 1);
+    let reader = Connection::open_with_flags(&database, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    let mut cameras =
+        reader.prepare("SELECT prior_focal_length, width, height, params FROM cameras").unwrap();
+    let mut rows = cameras.query([]).unwrap();
+    while let Some(row) = rows.next().unwrap() {
+        let params: Vec<u8> = row.get(3).unwrap();
+        let focal = f64::from_le_bytes(params[..8].try_into().unwrap());
+        let sides: [u32; 2] = [row.get(1).unwrap(), row.get(2).unwrap()];
+        let guess = 1.2 * f64::from(sides[0].max(sides[1]));
+        let is_known: bool = row.get(0).unwrap();
+        assert!(if is_known { (focal - 298.0).abs() < 2.0 } else { focal == guess }, "{focal} of {sides:?}");
+    }
+    // Thirteen can be matched; the huge one is in thirteen pairs, which are not tried.
+    let status = works(&["collect", "status", "--work", &folder.at("absurd.db.work"), "--json"]);
+    let told = ["pairs", "tried", "left_out"].map(|key| self::number(&status, key));
+    assert_eq!(told, [91.0, 78.0, 13.0], "{status}");
+    assert_eq!(value(&status, "complete"), "true", "{status}");
+    let again = works(&["collect", "match", "--work", &folder.at("absurd.db.work"), "--json"]);
+    assert_eq!(self::number(&again, "pairs"), 0.0, "all were there: {again}");
 }
 
 #[test]

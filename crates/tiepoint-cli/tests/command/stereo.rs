@@ -223,6 +223,10 @@ fn threads_and_memory_do_not_change_a_byte() {
         let told = json(&["--disparities", "40", "--device", "opencl", "-o", &out]);
         assert!(told.contains(r#""device":"opencl:0""#), "what computed: {told}");
         assert!(std::fs::read(&out).unwrap() == one, "a GPU gives the same bytes");
+        let little = ["--disparities", "40", "--device", "opencl", "--device-memory", "1K", "-o", &out];
+        let told = json(&little);
+        assert!(told.contains(r#""device":"cpu""#), "what computed: {told}");
+        assert!(std::fs::read(&out).unwrap() == one, "so does the CPU in its place");
     }
     assert!(run(&["--paths", "4"]) != one, "four directions are others");
 }

@@ -104,4 +104,6 @@ typedef ulonglong2 u64x2;
 #define PAIR_ENDS(low, high) __byte_perm(low, high, 0x7610)
 // The higher number of `low` and the lower one of `high`.
 #define PAIR_BETWEEN(low, high) __byte_perm(low, high, 0x5432)
+// The two lower bytes of a word, each in a half.
+#define BYTES_APART(a) __byte_perm(a, 0u, 0x4140)
 #define POPCOUNT(bits) __popc(bits)

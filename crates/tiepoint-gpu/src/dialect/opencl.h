@@ -199,4 +199,6 @@ FUNCTION u32 PAIR_MIN(u32 a, u32 b) {
 #define PAIR_ENDS(low, high) (((low) & 0xffffu) | ((high) & 0xffff0000u))
 // The higher number of `low` and the lower one of `high`.
 #define PAIR_BETWEEN(low, high) ((low) >> 16 | (high) << 16)
+// The two lower bytes of a word, each in a half.
+#define BYTES_APART(a) (((a) & 0xffu) | ((a) & 0xff00u) << 8)
 #define POPCOUNT(bits) popcount(bits)

@@ -271,8 +271,9 @@ class Collection:
         Returns
         -------
         dict
-            ``pairs`` and ``tiles`` that were made now, tiles that were ``present``, and whether all is ``complete``:
-            if not, run it again when the other parts are done.
+            ``pairs`` that were tried and ``tiles`` that were made now, pairs ``left_out`` as one of their photographs cannot
+            be read, tiles that were ``present``, and whether all is ``complete``: if not, run it again when the other parts
+            are done.
         """
         return self._core.match_pairs(_devices(device), shard)
 

@@ -9,7 +9,9 @@ use super::record::{self, Fields, Found, Kind};
 use super::workers::{Job, Stop, for_each_of, side_by_side};
 use super::{Photograph, Shard};
 use crate::device::{Cpu, Processor};
+use crate::feature::sift::DIMENSION;
 use crate::feature::{Descriptors, Detector, Features, Finder, Keypoint};
+use crate::files::remove_unfinished;
 use crate::filter::shrink::shrink;
 use crate::image::{self, AnyImage, Image, ImageView, Pixel, Range, ReadOptions, Size};
 use crate::{Error, Result, for_any_view};
@@ -77,6 +79,7 @@ impl Collection {
         let is_there = is_there.into_iter().collect::<Result<Vec<bool>>>()?;
         let todo: Vec<usize> =
             mine.iter().zip(&is_there).filter(|(_, there)| !**there).map(|(i, _)| *i).collect();
+        remove_unfinished(self.folder().join("features"), 2)?;
         let stage = Stage {
             collection: self,
             detector: Detector::Sift(self.options().features.sift),
@@ -112,6 +115,36 @@ impl Collection {
                 Err(reason) => PhotographFeatures::Unreadable(reason),
             },
         })
+    }
+
+    /// Takes features that were found elsewhere for the photograph of this index (its number less one), in pixels of the
+    /// photograph: [`extract`](Self::extract) then finds it done. What stood there is replaced.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] for descriptors that are not 128 bytes for each keypoint, and for an index that is no
+    /// photograph's; [`Error::Io`].
+    pub fn import_features(&self, index: usize, features: &Features) -> Result<()> {
+        let photographs = self.photographs().len();
+        if index >= photographs {
+            return Err(Error::Mismatch(format!("there is no photograph {index} of {photographs}")));
+        }
+        let fit = match &features.descriptors {
+            Descriptors::U8(values) => values.len() == features.len() * DIMENSION,
+            Descriptors::F32(_) => false,
+        };
+        if !fit {
+            return Err(Error::Mismatch(format!(
+                "a collection keeps {DIMENSION} bytes of descriptor for every keypoint; these are others"
+            )));
+        }
+        let path = self.path_of(index);
+        let bytes = std::fs::read(&path).map_err(|e| Error::io(&path, e))?;
+        self.write_features(index, &Stored { content: content_hash(&bytes), outcome: Ok(features.clone()) })
+    }
+
+    fn write_features(&self, index: usize, stored: &Stored) -> Result<()> {
+        let made_from = self.features_fingerprint(&self.photographs()[index]);
+        record::write(&self.features_path(index), Kind::Features, made_from, &encode(stored))
     }
 
     pub(super) fn stored(&self, index: usize) -> Result<Found<Stored>> {
@@ -260,10 +293,7 @@ impl Stage<'_> {
     }
 
     fn write(&self, index: usize, stored: &Stored) -> Result<()> {
-        let photograph = &self.collection.photographs()[index];
-        let (path, made_from) =
-            (self.collection.features_path(index), self.collection.features_fingerprint(photograph));
-        record::write(&path, Kind::Features, made_from, &encode(stored))?;
+        self.collection.write_features(index, stored)?;
         self.watched.advance(1);
         Ok(())
     }
@@ -470,7 +500,7 @@ fn decode(payload: &[u8]) -> Option<Stored> {
     let count = fields.u32()? as usize;
     let mut keypoints = Fields(fields.take(count.checked_mul(KEYPOINT)?)?);
     let keypoints = (0..count).map(|_| keypoint(&mut keypoints)).collect::<Option<Vec<_>>>()?;
-    let dimension = crate::feature::sift::DIMENSION;
+    let dimension = DIMENSION;
     if fields.0.len() != count.checked_mul(dimension)? {
         return None;
     }

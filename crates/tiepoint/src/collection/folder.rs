@@ -5,7 +5,7 @@ use super::record::{Found, content, fingerprint};
 use super::scan::{self, Listing, Photograph, Scanned};
 use super::{CollectionOptions, features};
 use crate::device::Cpu;
-use crate::files::write_atomically;
+use crate::files::{remove_unfinished, write_atomically};
 use crate::image::Size;
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -51,6 +51,7 @@ impl Collection {
         options.check()?;
         let work = work.into();
         let is_new = prepare(&work, options)?;
+        remove_unfinished(&work, 1)?;
         let (now, refused) = scan::list(images, cpu)?;
         if now.photographs.is_empty() {
             return Err(Error::Mismatch(format!(

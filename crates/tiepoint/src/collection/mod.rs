@@ -36,11 +36,14 @@ mod pairs;
 mod record;
 mod results;
 mod scan;
+mod search;
 mod shard;
 mod status;
 mod tile;
 mod top_scale;
+mod uploaded;
 mod verify;
+mod waiting;
 mod work;
 mod workers;
 

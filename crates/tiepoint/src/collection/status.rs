@@ -22,6 +22,8 @@ pub struct Status {
     pub pairs: Option<u64>,
     /// Pairs that were tried.
     pub tried: u64,
+    /// Pairs of tiles that are done that were not tried, as one of their photographs cannot be read.
+    pub left_out: u64,
     /// Pairs that have something in common.
     pub verified: u64,
     /// Their matches that the geometry confirms.
@@ -89,14 +91,16 @@ impl Collection {
         let found = cpu.map(tiles.len(), |i| -> Result<_> {
             Ok(self.tile(round, tiles[i])?.map(|tile| {
                 let inliers: usize = tile.verified.iter().map(|pair| pair.inliers().count()).sum();
-                (tile.tried, tile.verified.len(), inliers)
+                let planned = self.plan_of(round, tiles[i]).pairs.len() as u64;
+                (tile.tried, planned.saturating_sub(tile.tried.into()), tile.verified.len(), inliers)
             }))
         });
         for (tile, found) in tiles.iter().zip(found) {
             match found? {
-                Found::Whole((tried, verified, inliers)) => {
+                Found::Whole((tried, left_out, verified, inliers)) => {
                     status.tiles_done += 1;
                     status.tried += u64::from(tried);
+                    status.left_out += left_out;
                     status.verified += verified as u64;
                     status.inliers += inliers as u64;
                 }

@@ -38,16 +38,37 @@ impl VerifiedPair {
     }
 }
 
+/// What came of a pair.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Outcome {
+    /// It was not tried: one of its photographs cannot be read.
+    Unreadable,
+    /// The photographs have nothing in common.
+    Nothing,
+    /// They have.
+    Verified(Box<VerifiedPair>),
+}
+
 /// What a tile's file holds.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Tile {
-    /// Pairs that were tried.
+    /// Pairs that were tried: those of photographs that can be read.
     pub(super) tried: u32,
     /// Those that have something in common, in their order.
     pub(super) verified: Vec<VerifiedPair>,
 }
 
 impl Tile {
+    /// From what came of its pairs, in their order.
+    pub(super) fn new(outcomes: Vec<Outcome>) -> Self {
+        let tried = outcomes.iter().filter(|outcome| **outcome != Outcome::Unreadable).count() as u32;
+        let verified = |outcome| match outcome {
+            Outcome::Verified(pair) => Some(*pair),
+            Outcome::Unreadable | Outcome::Nothing => None,
+        };
+        Self { tried, verified: outcomes.into_iter().filter_map(verified).collect() }
+    }
+
     pub(super) fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         let number = |bytes: &mut Vec<u8>, n: usize| bytes.extend_from_slice(&(n as u32).to_le_bytes());

@@ -14,6 +14,7 @@ use super::{Collection, PairSet, Shard};
 use crate::Result;
 use crate::device::{Cpu, Processor};
 use crate::feature::Features;
+use crate::files::remove_unfinished;
 use crate::matching::match_features;
 use std::sync::Arc;
 
@@ -46,6 +47,7 @@ impl Collection {
     }
 
     fn suggest(&self, todo: &[[usize; 2]], cpu: &Cpu) -> Result<()> {
+        remove_unfinished(self.folder().join("top-scale"), 2)?;
         let plans = todo.iter().map(|tile| self.all_pairs(*tile));
         let pairs = todo.iter().map(|tile| self.all_pairs(*tile).pairs.len()).sum();
         let watched = &cpu.begin_task("top-scale", pairs);

@@ -1,11 +1,12 @@
 //! Whether the matches of two photographs are of one scene: the geometry of two views.
 
+use super::Collection;
 use super::camera::Camera;
-use super::{Collection, VerifiedPair};
+use super::tile::{Outcome, VerifiedPair};
 use crate::Result;
-use crate::device::Processor;
+use crate::device::Cpu;
 use crate::feature::{Features, Keypoint};
-use crate::geometry::two_view::{Evidence, ImagePair, TwoView, View, two_view_geometries};
+use crate::geometry::two_view::{Evidence, ImagePair, TwoView, Verifier, View};
 use crate::geometry::{Correspondence, calibration};
 use crate::matching::Match;
 use std::sync::Arc;
@@ -26,34 +27,56 @@ impl Candidate {
     fn key(&self) -> u64 {
         u64::from(self.pair[0]) << 32 | u64::from(self.pair[1])
     }
+
+    /// Where the matches lie, and what each says by itself.
+    fn correspondences(&self) -> (Vec<Correspondence>, Vec<Evidence>) {
+        self.matches.iter().map(|m| (correspondence(m, self.sides(m)), evidence(self.sides(m)))).unzip()
+    }
+
+    fn verified(&self, found: &TwoView) -> Outcome {
+        if !found.configuration.is_verified() {
+            return Outcome::Nothing;
+        }
+        let mut inlier = vec![false; self.matches.len()];
+        found.inliers.iter().for_each(|i| inlier[*i as usize] = true);
+        Outcome::Verified(Box::new(VerifiedPair {
+            a: self.pair[0] as usize,
+            b: self.pair[1] as usize,
+            matches: self.matches.iter().map(|m| [m.a, m.b]).collect(),
+            inlier,
+            configuration: found.configuration,
+            fundamental: found.fundamental.as_ref().map(|f| flat(f.matrix())),
+            essential: found.essential.as_ref().map(|e| flat(e.matrix())),
+            homography: found.homography.as_ref().map(|h| flat(h.matrix())),
+        }))
+    }
 }
 
 impl Collection {
-    /// The geometry of every pair whose matches are confirmed.
+    /// The geometry of every pair, on threads of `cpu` beside the verifier.
     pub(super) fn verify(
         &self,
-        candidates: &[Option<Candidate>],
-        processor: &Processor,
-    ) -> Result<Vec<Option<VerifiedPair>>> {
-        let options = &self.options().two_view;
-        let enough = |c: &&Candidate| c.matches.len() >= options.min_inliers;
-        let candidate = |c: &Option<Candidate>| c.as_ref().filter(enough).is_some();
-        let worth: Vec<&Candidate> = candidates.iter().flatten().filter(enough).collect();
-        let matches: Vec<Vec<Correspondence>> =
-            worth.iter().map(|c| c.matches.iter().map(|m| correspondence(m, c.sides(m))).collect()).collect();
-        let evidence: Vec<Vec<Evidence>> =
-            worth.iter().map(|c| c.matches.iter().map(|m| evidence(c.sides(m))).collect()).collect();
-        let pairs: Vec<ImagePair<'_>> = worth
+        candidates: &[Candidate],
+        verifier: &Verifier,
+        cpu: &Cpu,
+    ) -> Result<Vec<Outcome>> {
+        let matched = cpu.map(candidates.len(), |i| candidates[i].correspondences());
+        let pairs: Vec<ImagePair<'_>> = candidates
             .iter()
-            .zip(matches.iter().zip(&evidence))
+            .zip(&matched)
             .map(|(c, (matches, evidence))| {
                 let [a, b] = [0, 1].map(|side| self.view(c.pair[side], &c.features[side]));
                 ImagePair::new(matches, a, b).with_evidence(evidence).with_key(c.key())
             })
             .collect();
-        let found = two_view_geometries(&pairs, options, processor)?;
-        let mut verified = worth.iter().zip(found).map(|(candidate, found)| verified(candidate, &found));
-        Ok(candidates.iter().map(|c| if candidate(c) { verified.next().flatten() } else { None }).collect())
+        let found = verifier.geometries(&pairs)?;
+        Ok(cpu.map(candidates.len(), |i| candidates[i].verified(&found[i])))
+    }
+
+    /// The geometry of a pair, on this thread.
+    pub(super) fn verify_pair(&self, candidate: &Candidate, verifier: &Verifier) -> Result<Outcome> {
+        let found = self.verify(std::slice::from_ref(candidate), verifier, &Cpu::sequential())?;
+        Ok(found.into_iter().next().unwrap_or(Outcome::Nothing))
     }
 
     /// A photograph, and its camera where the focal length is known.
@@ -65,24 +88,6 @@ impl Collection {
             false => View::new(size),
         }
     }
-}
-
-fn verified(candidate: &Candidate, found: &TwoView) -> Option<VerifiedPair> {
-    if !found.configuration.is_verified() {
-        return None;
-    }
-    let mut inlier = vec![false; candidate.matches.len()];
-    found.inliers.iter().for_each(|i| inlier[*i as usize] = true);
-    Some(VerifiedPair {
-        a: candidate.pair[0] as usize,
-        b: candidate.pair[1] as usize,
-        matches: candidate.matches.iter().map(|m| [m.a, m.b]).collect(),
-        inlier,
-        configuration: found.configuration,
-        fundamental: found.fundamental.as_ref().map(|f| flat(f.matrix())),
-        essential: found.essential.as_ref().map(|e| flat(e.matrix())),
-        homography: found.homography.as_ref().map(|h| flat(h.matrix())),
-    })
 }
 
 fn correspondence(found: &Match, (a, b): (&Keypoint, &Keypoint)) -> Correspondence {

@@ -47,6 +47,12 @@ impl<F> Unit<F> {
     pub(super) fn pairs(&self) -> &[[u32; 2]] {
         &self.tile.plan.pairs[self.range.clone()]
     }
+
+    /// Its pairs one by one.
+    pub(super) fn singles(self) -> impl Iterator<Item = Self> {
+        let Self { tile, range } = self;
+        range.map(move |i| Self { tile: tile.clone(), range: i..i + 1 })
+    }
 }
 
 /// All tiles of a run.

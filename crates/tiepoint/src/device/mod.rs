@@ -498,7 +498,7 @@ mod tests {
             let processor = Processor::with_gpu(Cpu::sequential(), gpu.clone());
             let name = format!("{}:{}", gpu.info().api, gpu.info().index);
             processor.gpu_or_cpu("adding", |_| Ok(1), |_| Ok(2)).unwrap();
-            assert_eq!(processor.take_computed(), [name.clone()], "the GPU");
+            assert_eq!(processor.take_computed(), std::slice::from_ref(&name), "the GPU");
             let simple = || Error::Unsupported { device: "card".into(), feature: "64-bit floats".into() };
             processor.gpu_or_cpu("adding", |_| Err(simple()), |_| Ok(2)).unwrap();
             assert_eq!(processor.take_computed(), ["cpu"], "in place of the GPU");

@@ -21,7 +21,8 @@
 //! **On a GPU** (`gpu`) both passes run side by side and store their sums, so it needs twice that memory, on the device; the
 //! limit of the options is one of host memory. The result is the CPU's, bit for bit. The CPU makes colour grey, learns the
 //! table of mutual information, and does what the device has no memory for. [`GpuStereo`] takes images that lie on the
-//! device and leaves its maps there.
+//! device and leaves its maps there. A pair that exceeds the device's memory, or [`StereoOptions::device_memory`], goes
+//! through it in bands of rows, from checkpoints of the paths that enter each; its maps are refined on the CPU.
 //!
 //! **Many pairs.** A [`StereoStream`] takes the pairs of a video or of two cameras one after the other; on a GPU several are
 //! in flight.
@@ -77,8 +78,8 @@ pub use reason::Reason;
 pub use stream::StereoStream;
 
 use crate::{
-    Error, Result,
-    device::{Cpu, Processor, Scratch},
+    Error, ErrorKind, Result,
+    device::{Cpu, Processor, Scratch, gpu::Gpu},
     image::{AnyView, Image, ImageView, ImageViewMut},
 };
 use aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate};
@@ -307,14 +308,48 @@ impl Stereo {
         processor.gpu_or_cpu(
             "dense stereo",
             |gpu| {
-                let work =
-                    |worker: &mut Worker| worker.compute(gpu, &self.options, (pair, source), &processor.cpu);
-                let found = self.on_gpu.with(|| Ok(Worker::default()), work)?;
+                let found = self.on_device(gpu, (pair, source), &processor)?;
                 processor.cpu.advance(pair.size().area());
                 Ok(found)
             },
             |_| self.on_cpu(prepared),
         )
+    }
+
+    /// The same on a GPU: the whole pair where there is memory for it, otherwise in bands of rows.
+    fn on_device(
+        &self,
+        gpu: &Gpu,
+        (pair, source): (&Pair, &dyn CostSource),
+        processor: &Processor,
+    ) -> Result<StereoResult> {
+        let (options, cpu) = (&self.options, &processor.cpu);
+        let whole = self
+            .on_gpu
+            .with(|| Ok(Worker::default()), |worker| worker.compute(gpu, options, (pair, source), cpu));
+        match whole {
+            Err(error) if error.kind() == ErrorKind::DeviceMemory => {}
+            found => return found,
+        }
+        gpu.release_memory()?;
+        // Of what is free some is left to others.
+        let free = gpu.free_memory().unwrap_or(gpu.info().memory / 2);
+        let memory = options.device_memory.unwrap_or(u64::MAX).min(free - free / 8);
+        let (mut found, bands) = gpu::in_bands(gpu, options, (pair, source), memory, cpu)?;
+        processor.note(format!(
+            "too large for the GPU's memory: stereo in {bands} bands of rows, refined on the CPU"
+        ));
+        self.refine(&mut found, pair, cpu)?;
+        Ok(found)
+    }
+
+    /// Refines maps, and leaves what was asked for.
+    fn refine(&self, found: &mut StereoResult, pair: &Pair, cpu: &Cpu) -> Result<()> {
+        let options = &self.options;
+        found.reasons = options.reasons.then(|| reason::first(&found.disparity, pair));
+        refinement::refine(found, options, cpu)?;
+        found.right = found.right.take().filter(|_| options.right);
+        Ok(())
     }
 
     /// The same on the CPU.
@@ -355,9 +390,7 @@ impl Stereo {
             aggregate(&input, output, workspace, &cpu.part(pixels))?;
             out.right = Some(pair::mirrored(&disparity));
         }
-        out.reasons = options.reasons.then(|| reason::first(&out.disparity, pair));
-        refinement::refine(&mut out, options, cpu)?;
-        out.right = out.right.filter(|_| options.right);
+        self.refine(&mut out, pair, cpu)?;
         Ok(out)
     }
 }

@@ -144,6 +144,9 @@ pub struct StereoOptions {
     /// Default 1 GiB. The first call keeps to 128 MiB of sums and paths where it can, which takes less time than to have
     /// more memory cleared; later calls use what they may.
     pub memory: Option<u64>,
+    /// Bytes of a GPU's memory that may be used, about; a pair that needs more is computed there in bands of rows, with the
+    /// same result. `None`: what is free. Default `None`.
+    pub device_memory: Option<u64>,
     /// Also give the disparities of the right view. Default off.
     pub right: bool,
     /// Also give a confidence from 0 to 1. Default off.
@@ -170,6 +173,7 @@ impl Default for StereoOptions {
             median: 5,
             fill: false,
             memory: Some(1 << 30),
+            device_memory: None,
             right: false,
             confidence: false,
             reasons: false,
@@ -235,6 +239,7 @@ setters!(StereoOptions {
     with_median: median = usize,
     with_fill: fill = bool,
     with_memory: memory = Option<u64>,
+    with_device_memory: device_memory = Option<u64>,
     with_right: right = bool,
     with_confidence: confidence = bool,
     with_reasons: reasons = bool,

@@ -141,10 +141,9 @@ impl StereoStream {
             }
             match pushed {
                 Err(error) if error.is_device_limit() => {
+                    // Alone, in bands of rows or on the CPU.
                     flow.finish(found, &cpu)?;
-                    processor.note(format!("dense stereo on the CPU: {error}"));
-                    processor.count_computed(Computing::Cpu);
-                    stereo.on_cpu(prepared).map(Some)
+                    stereo.disparities(prepared, processor).map(Some)
                 }
                 pushed => {
                     processor.count_computed(Computing::Gpu);

@@ -118,10 +118,11 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
     fn take(&mut self, held: usize) -> Outcome {
         let (options, work) = (self.options, self.work);
         let cpu = &work.context.processor.cpu;
-        while let Some(item) = self
-            .computing
-            .pop_front_if(|item| item.result.is_err() || self.stream.as_ref().is_none_or(|s| s.len() > held))
-        {
+        let goes_on = |item: &Item<'_, Job<'_>, _>, stream: &Option<StereoStream>| {
+            item.result.is_err() || stream.as_ref().is_none_or(|stream| stream.len() > held)
+        };
+        while self.computing.front().is_some_and(|item| goes_on(item, &self.stream)) {
+            let Some(item) = self.computing.pop_front() else { break };
             let stream = &mut self.stream;
             let job = item.job;
             let item = item.then(|(sides, device)| {

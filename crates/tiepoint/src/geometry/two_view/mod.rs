@@ -24,10 +24,11 @@ use super::calibration::Camera;
 use super::matrix::Mat3;
 use super::{Correspondence, Fundamental, Homography};
 use crate::device::gpu::Gpu;
-use crate::device::{Cpu, Level, Processor};
+use crate::device::{Cpu, Level, Processor, Scratch};
 use crate::image::Size;
 use crate::{Error, Result};
-use consensus::Prepared;
+use consensus::gpu::GpuConsensus;
+use consensus::{FoundAll, Prepared};
 use decide::{Models, decide};
 
 /// What kind of two views a pair is, by COLMAP's names.
@@ -222,7 +223,8 @@ pub fn two_view_geometry(
     Ok(found.into_iter().next().unwrap_or_default())
 }
 
-/// The two-view geometries of many pairs, in their order: what [`two_view_geometry`] finds for each, given its key.
+/// The two-view geometries of many pairs, in their order: what [`two_view_geometry`] finds for each, given its key. For many
+/// calls make a [`Verifier`] once.
 ///
 /// # Errors
 /// As [`two_view_geometry`], and [`Error::Mismatch`] for a pair whose evidence is of another number than its matches.
@@ -231,51 +233,91 @@ pub fn two_view_geometries(
     options: &TwoViewOptions,
     processor: &Processor,
 ) -> Result<Vec<TwoView>> {
-    options.check()?;
-    pairs.iter().try_for_each(ImagePair::check)?;
-    let budget = consensus::Budget::new(options);
-    if pairs.len() < FEWEST_FOR_GPU {
-        return Ok(on_cpu(pairs, options, &budget, &processor.cpu));
-    }
-    processor.gpu_or_cpu(
-        "verification of image pairs",
-        |gpu| on_gpu(pairs, options, &budget, gpu, &processor.cpu),
-        |cpu| Ok(on_cpu(pairs, options, &budget, cpu)),
-    )
+    Verifier::new(options, processor)?.geometries(pairs)
 }
 
 /// Fewer pairs are verified sooner by the CPU than by a GPU, of which each fills a small part.
 const FEWEST_FOR_GPU: usize = 32;
 
-fn on_cpu(
-    pairs: &[ImagePair<'_>],
-    options: &TwoViewOptions,
-    budget: &consensus::Budget,
-    cpu: &Cpu,
-) -> Vec<TwoView> {
-    let _stage = cpu.stage("verify");
-    cpu.map(pairs.len(), |i| verify(&pairs[i], options, budget, cpu.level()))
+/// Verifies pairs of images on the CPU or on a GPU, with the same result, and keeps from call to call what the GPU needs: its
+/// kernels, and memory on both sides. Threads may share it.
+#[derive(Debug)]
+pub struct Verifier {
+    options: TwoViewOptions,
+    budget: consensus::Budget,
+    processor: Processor,
+    searches: Scratch<GpuConsensus>,
 }
 
-/// The CPU prepares the pairs and decides; the GPU searches.
-fn on_gpu(
-    pairs: &[ImagePair<'_>],
-    options: &TwoViewOptions,
-    budget: &consensus::Budget,
-    gpu: &Gpu,
-    cpu: &Cpu,
-) -> Result<Vec<TwoView>> {
-    let prepared = cpu.map(pairs.len(), |i| Prepared::new(&pairs[i], options));
-    let searched: Vec<&Prepared> = prepared.iter().flatten().collect();
-    let found = consensus::gpu::search_all(gpu, &searched, budget, cpu)?;
-    let mut found = found.into_iter();
-    let found: Vec<_> = prepared.iter().map(|p| p.as_ref().and_then(|p| Some((p, found.next()?)))).collect();
-    Ok(cpu.map(pairs.len(), |i| match found[i] {
-        None => TwoView::degenerate(0),
-        Some((prepared, found)) => {
-            decide(&pairs[i], prepared, &Models::new(prepared, found, options), options)
+impl Verifier {
+    /// A verifier with these options.
+    ///
+    /// # Errors
+    /// [`Error::Option`] as [`TwoViewOptions::check`].
+    pub fn new(options: &TwoViewOptions, processor: &Processor) -> Result<Self> {
+        options.check()?;
+        let (budget, processor) = (consensus::Budget::new(options), processor.clone());
+        Ok(Self { options: *options, budget, processor, searches: Scratch::default() })
+    }
+
+    /// The two-view geometries of pairs, in their order: see [`two_view_geometries`].
+    ///
+    /// # Errors
+    /// As [`two_view_geometries`].
+    pub fn geometries(&self, pairs: &[ImagePair<'_>]) -> Result<Vec<TwoView>> {
+        pairs.iter().try_for_each(ImagePair::check)?;
+        if pairs.len() < FEWEST_FOR_GPU {
+            return Ok(self.on_cpu(pairs, &self.processor.cpu));
         }
-    }))
+        self.processor.gpu_or_cpu(
+            "verification of image pairs",
+            |gpu| self.on_gpu(pairs, gpu),
+            |cpu| Ok(self.on_cpu(pairs, cpu)),
+        )
+    }
+
+    fn on_cpu(&self, pairs: &[ImagePair<'_>], cpu: &Cpu) -> Vec<TwoView> {
+        let _stage = cpu.stage("verify");
+        cpu.map(pairs.len(), |i| verify(&pairs[i], &self.options, &self.budget, cpu.level()))
+    }
+
+    /// The CPU prepares the pairs and decides; the GPU searches.
+    fn on_gpu(&self, pairs: &[ImagePair<'_>], gpu: &Gpu) -> Result<Vec<TwoView>> {
+        gpu.require_f64()?;
+        let (options, cpu) = (&self.options, &self.processor.cpu);
+        let prepared = cpu.map(pairs.len(), |i| Prepared::new(&pairs[i], options));
+        let searched: Vec<&Prepared> = prepared.iter().flatten().collect();
+        let found = self.search_all(gpu, &searched)?;
+        let mut found = found.into_iter();
+        let found: Vec<_> =
+            prepared.iter().map(|p| p.as_ref().and_then(|p| Some((p, found.next()?)))).collect();
+        Ok(cpu.map(pairs.len(), |i| match found[i] {
+            None => TwoView::degenerate(0),
+            Some((prepared, found)) => {
+                decide(&pairs[i], prepared, &Models::new(prepared, found, options), options)
+            }
+        }))
+    }
+
+    /// Searches for every kind of model in every pair, as the CPU does in each: parts of the pairs one after the other, two
+    /// at a time, so that one is prepared while the device searches the other.
+    fn search_all(&self, gpu: &Gpu, prepared: &[&Prepared]) -> Result<Vec<FoundAll>> {
+        let (parts, cpu) = (consensus::gpu::parts(prepared), &self.processor.cpu);
+        let lanes = parts.len().min(2);
+        let found = cpu.map(lanes, |lane| -> Result<Vec<Vec<FoundAll>>> {
+            self.searches.with(
+                || GpuConsensus::new(gpu, &self.budget),
+                |consensus| {
+                    let own = parts.iter().skip(lane).step_by(lanes);
+                    own.map(|part| consensus.search(part, &self.budget, cpu)).collect()
+                },
+            )
+        });
+        let mut found: Vec<_> =
+            found.into_iter().map(|part| part.map(Vec::into_iter)).collect::<Result<_>>()?;
+        let in_order = (0..parts.len()).filter_map(|i| found[i % lanes].next());
+        Ok(in_order.flatten().collect())
+    }
 }
 
 /// Verifies a pair.

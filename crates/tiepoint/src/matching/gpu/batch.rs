@@ -1,11 +1,11 @@
 //! Many pairs at a time: their searches are one list of commands, and the matches alone travel to the host.
 
+use super::packed::GpuPacked;
 use super::regions::{FOUND, Kind};
 use super::{GpuMatcher, Match, MatchOptions};
-use crate::Result;
-use crate::device::gpu::{Buffer, Commands};
-use crate::feature::gpu::GpuFeatures;
-use tiepoint_gpu::KernelSource;
+use crate::device::gpu::{Buffer, Commands, Gpu, Pinned};
+use crate::{Error, Result};
+use tiepoint_gpu::{Kernel, KernelSource};
 
 /// Lanes of the groups that accept matches.
 const LANES: u32 = 256;
@@ -42,94 +42,135 @@ pub(super) fn source(kind: Kind) -> KernelSource {
         .text(include_str!("accept.cl"))
 }
 
-/// Matches of many pairs on their way.
+/// The kernel that accepts matches.
 #[derive(Debug)]
-pub struct GpuBatch {
-    pairs: usize,
+pub(super) struct GpuAccept(Kernel<AcceptMatches<'static>>);
+
+impl GpuAccept {
+    fn new(gpu: &Gpu, kind: Kind) -> Result<Self> {
+        Ok(Self(gpu.program(&source(kind))?.kernel::<AcceptMatches<'_>>()?))
+    }
+}
+
+/// Where the matches of a batch come to in the host's memory. It is kept for the batches that follow: threads that match beside
+/// each other have one each.
+#[derive(Debug)]
+pub(super) struct Landing {
+    count: Pinned<u32>,
     /// Rows of [`ROW`] words, in any order.
+    rows: Pinned<u32>,
+}
+
+impl Landing {
+    fn new(gpu: &Gpu) -> Result<Self> {
+        Ok(Self { count: gpu.pinned(1)?, rows: gpu.pinned(ROW)? })
+    }
+
+    /// Has room for so many rows, twice as much as before when it had too little.
+    fn reserve(&mut self, gpu: &Gpu, rows: usize) -> Result<()> {
+        if self.rows.len() < rows * ROW {
+            self.rows = gpu.pinned(rows.next_power_of_two() * ROW)?;
+        }
+        Ok(())
+    }
+}
+
+/// The matches of many pairs on the device.
+struct Batch {
     found: Buffer<u32>,
     count: Buffer<u32>,
+    commands: Commands,
 }
 
 impl GpuMatcher {
-    /// The matches of each pair, as [`match_features`](Self::match_features) finds them.
+    /// The matches of each pair in the order of their index in A, as [`match_features`](Self::match_features) finds them.
+    /// All memory that is needed beside the packed features is taken once, for the largest of the pairs, and kept. Threads
+    /// that call this beside each other keep the device busy while each waits for its matches and sorts them.
     ///
     /// # Errors
-    /// As [`match_features`](Self::match_features).
-    pub fn match_batch(
-        &self,
-        pairs: &[[&GpuFeatures; 2]],
-        options: &MatchOptions,
-    ) -> Result<Vec<Vec<Match>>> {
-        // Sides without any feature, and sides of different kinds, are for the search of a single pair.
-        let is_plain = |[a, b]: &[&GpuFeatures; 2]| {
-            a.capacity() > 0 && b.capacity() > 0 && self.kind(a, b, options.guide.is_some()).is_ok()
-        };
-        let plain: Vec<[&GpuFeatures; 2]> = pairs.iter().copied().filter(is_plain).collect();
-        let mut batch = match plain.is_empty() {
-            true => Vec::new(),
-            false => self.begin_batch(&plain, options)?.matches()?,
-        }
-        .into_iter();
-        let of_pair = |pair: &[&GpuFeatures; 2]| match is_plain(pair) {
-            true => Ok(batch.next().unwrap_or_default()),
-            false => self.match_features(pair[0], pair[1], options),
-        };
-        pairs.iter().map(of_pair).collect()
+    /// As [`match_features`](Self::match_features) for options, for sides of different kinds, and for a device that fails;
+    /// [`Error::Mismatch`] for a guided search, whose sides are not packed, and for features that were packed for another
+    /// `same_sign`.
+    pub fn match_batch(&self, pairs: &[[&GpuPacked; 2]], options: &MatchOptions) -> Result<Vec<Vec<Match>>> {
+        let Batch { found, count, mut commands } = self.record_batch(pairs, options)?;
+        self.landings.with(
+            || Landing::new(&self.gpu),
+            |landing| {
+                commands.download(&count, &mut landing.count)?;
+                self.gpu.run(&commands)?;
+                let searched = self.gpu.mark()?;
+                let rows = landing.count.numbers_at(&searched, 0..1)?[0] as usize;
+                landing.reserve(&self.gpu, rows)?;
+                let mut download = Commands::new();
+                download.download_part((&found, 0), (&mut landing.rows, 0), rows * ROW)?;
+                let transfer = self.gpu.download_after(download, &searched)?;
+                Ok(sorted(landing.rows.numbers_at(transfer.done(), 0..rows * ROW)?, pairs.len()))
+            },
+        )
     }
 
-    /// Puts the search of many pairs into the queue. Every side has room for some feature.
-    ///
-    /// # Errors
-    /// As [`match_features`](Self::match_features).
-    pub fn begin_batch(&self, pairs: &[[&GpuFeatures; 2]], options: &MatchOptions) -> Result<GpuBatch> {
+    fn record_batch(&self, pairs: &[[&GpuPacked; 2]], options: &MatchOptions) -> Result<Batch> {
         options.check()?;
-        let capacity: usize = pairs.iter().map(|[a, _]| a.capacity()).sum();
+        if options.guide.is_some() {
+            return Err(Error::Mismatch("a batch of pairs has no model to guide it".into()));
+        }
+        if pairs.iter().flatten().any(|side| side.by_sign != options.same_sign) {
+            return Err(Error::Mismatch("features were packed for another `same_sign`".into()));
+        }
+        let most = |size: fn(&[&GpuPacked; 2]) -> usize| pairs.iter().map(size).max().unwrap_or(0);
+        let capacity: usize = pairs.iter().map(|[a, _]| a.capacity).sum();
+        let cuts = pairs
+            .iter()
+            .filter_map(|[a, b]| Some(self.cut(a.packed.as_ref()?.rows.side, b.packed.as_ref()?.rows.side)));
+        let words = cuts.map(|cut| cut.found(cut.groups() as i128) as usize).max().unwrap_or(0);
+        let neighbours: Buffer<u32> = self.gpu.buffer(words)?;
+        let nearest: Buffer<u32> = self.gpu.buffer(most(|[a, b]| a.capacity + b.capacity) * FOUND)?;
         let (found, count) = (self.gpu.buffer(capacity * ROW)?, self.gpu.buffer(1)?);
         let mut commands = Commands::new();
         commands.zero(&count)?;
         for (pair, [a, b]) in pairs.iter().enumerate() {
-            let nearest = self.record(&mut commands, a, b, options)?;
+            let (Some(side_a), Some(side_b)) = (&a.packed, &b.packed) else { continue };
+            a.kind.check_against(b.kind)?;
+            let (kind, cut) = (a.kind, self.cut(side_a.rows.side, side_b.rows.side));
+            self.searches(kind)?.search(&mut commands, [side_a, side_b], cut, &neighbours)?;
+            self.rows(kind)?.merge(
+                &mut commands,
+                [&side_a.rows, &side_b.rows],
+                cut,
+                &neighbours,
+                &nearest,
+            )?;
             commands.stage("match accept");
-            let kind = self.kind(a, b, options.guide.is_some())?;
-            let kernel = self.gpu.program(&source(kind))?.kernel::<AcceptMatches<'_>>()?;
             let accept = AcceptMatches {
                 found: &found,
                 found_count: &count,
-                nearest: &nearest.nearest,
+                nearest: &nearest,
                 count_a: &a.count,
                 pair: pair as u32,
-                capacity_a: a.capacity() as u32,
-                capacity_b: b.capacity() as u32,
+                capacity_a: a.capacity as u32,
+                capacity_b: b.capacity as u32,
                 capacity: capacity as u32,
                 mutual: u32::from(options.mutual),
                 has_ratio: u32::from(options.ratio.is_some()),
                 ratio: options.ratio.unwrap_or(1.0),
                 max_distance: options.max_distance.unwrap_or(f32::INFINITY),
             };
-            commands.launch(&kernel, [a.capacity().div_ceil(LANES as usize), 1, 1], accept)?;
+            let kernel = self.accepts.get(kind, || GpuAccept::new(&self.gpu, kind))?;
+            commands.launch(&kernel.0, [a.capacity.div_ceil(LANES as usize), 1, 1], accept)?;
         }
-        self.gpu.run(&commands)?;
-        Ok(GpuBatch { pairs: pairs.len(), found, count })
+        Ok(Batch { found, count, commands })
     }
 }
 
-impl GpuBatch {
-    /// The matches of each pair in the order of their index in A, when the device has finished.
-    ///
-    /// # Errors
-    /// [`Error::Device`](crate::Error::Device) when it failed.
-    pub fn matches(&self) -> Result<Vec<Vec<Match>>> {
-        let mut count = [0];
-        self.count.read(0, &mut count)?;
-        let mut words = vec![0; count[0] as usize * ROW];
-        self.found.read(0, &mut words)?;
-        let mut matches = vec![Vec::new(); self.pairs];
-        for row in words.chunks_exact(ROW) {
-            let (distance, ratio) = (f32::from_bits(row[3]), f32::from_bits(row[4]));
-            matches[row[0] as usize].push(Match { a: row[1], b: row[2], distance, ratio });
-        }
-        matches.iter_mut().for_each(|of_pair: &mut Vec<Match>| of_pair.sort_unstable_by_key(|m| m.a));
-        Ok(matches)
+/// The matches of each pair from rows in any order.
+fn sorted(words: &[u32], pairs: usize) -> Vec<Vec<Match>> {
+    let mut counts = vec![0; pairs];
+    words.chunks_exact(ROW).for_each(|row| counts[row[0] as usize] += 1);
+    let mut matches: Vec<Vec<Match>> = counts.into_iter().map(Vec::with_capacity).collect();
+    for row in words.chunks_exact(ROW) {
+        let (distance, ratio) = (f32::from_bits(row[3]), f32::from_bits(row[4]));
+        matches[row[0] as usize].push(Match { a: row[1], b: row[2], distance, ratio });
     }
+    matches.iter_mut().for_each(|of_pair| of_pair.sort_unstable_by_key(|m| m.a));
+    matches
 }

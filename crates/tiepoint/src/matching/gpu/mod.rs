@@ -9,21 +9,26 @@
 //! the features unless their blocks alone fill the card.
 
 mod batch;
+mod packed;
 pub(super) mod regions;
 mod rows;
 
-pub use batch::GpuBatch;
+pub use packed::GpuPacked;
 
-use super::nearest::gpu::{Form, tensor};
+use super::guided;
+use super::guided::gpu::GuidedSearch;
+use super::nearest::gpu::{Form, GpuSearch, tensor};
 use super::nearest::{Best, NONE};
 use super::product::Distance;
-use super::{Guide, MAX_DIMENSION, Match, MatchOptions, Nearest, filtered, finished, kinds_differ};
-use super::{guided, nearest};
-use crate::device::gpu::{Api, Buffer, Commands, Element, Gpu};
+use super::{MAX_DIMENSION, Match, MatchOptions, Nearest, filtered, finished, kinds_differ};
+use crate::device::Scratch;
+use crate::device::gpu::{Api, Buffer, Commands, Gpu};
 use crate::feature::gpu::{GpuDescriptors, GpuFeatures};
 use crate::{Error, Result};
-use regions::{Cut, FOUND, Kind, Ordered};
+use batch::{GpuAccept, Landing};
+use regions::{Cut, FOUND, Kind, Rows, Side};
 use rows::GpuRows;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Work groups for every multiprocessor: enough that the last ones to finish cost little.
 const GROUPS_A_UNIT: u32 = 16;
@@ -33,6 +38,11 @@ const GROUPS_A_UNIT: u32 = 16;
 pub struct GpuMatcher {
     gpu: Gpu,
     portable: bool,
+    // Clones share what was compiled, and memory.
+    rows: Arc<Kernels<GpuRows>>,
+    searches: Arc<Kernels<GpuSearch>>,
+    accepts: Arc<Kernels<GpuAccept>>,
+    landings: Arc<Scratch<Landing>>,
 }
 
 /// The nearest neighbours of two sets of features, on a device once the commands have run.
@@ -40,8 +50,8 @@ pub struct GpuMatcher {
 pub struct GpuNearest {
     /// [`FOUND`] words for every feature that fits A, then B.
     nearest: Buffer<u32>,
-    /// How many features A and B have, bright ones and dark ones each.
-    regions: Buffer<u32>,
+    /// How many bright and dark features A has, and B.
+    regions: [Buffer<u32>; 2],
     capacity_a: usize,
     floats: bool,
 }
@@ -91,7 +101,8 @@ impl GpuFeatures {
 impl GpuMatcher {
     /// A matcher for a device.
     pub fn new(gpu: &Gpu) -> Self {
-        Self { gpu: gpu.clone(), portable: false }
+        let (rows, searches, accepts, landings) = Default::default();
+        Self { gpu: gpu.clone(), portable: false, rows, searches, accepts, landings }
     }
 
     /// Whether to use the kernel that runs on every device, even where there is a faster one. Default no.
@@ -110,31 +121,39 @@ impl GpuMatcher {
     fn kind(&self, a: &GpuFeatures, b: &GpuFeatures, guided: bool) -> Result<Kind> {
         a.check()?;
         b.check()?;
-        let floats = a.descriptors.are_floats();
-        if floats != b.descriptors.are_floats() {
-            return Err(kinds_differ());
-        }
-        if a.dimension != b.dimension {
-            return Err(super::dimensions_differ(a.dimension, b.dimension));
-        }
-        let form = if guided { Form::Portable } else { self.form(floats, a.dimension) };
-        Ok(Kind { form, floats, dimension: a.dimension })
+        let (kind, other) = (self.kind_of(a, guided), self.kind_of(b, guided));
+        kind.check_against(other)?;
+        Ok(kind)
     }
 
-    fn cut(&self, a: &GpuFeatures, b: &GpuFeatures, kind: Kind) -> Cut {
-        let block = kind.form.block();
-        // Bright and dark features begin at blocks of their own.
-        let span = |f: &GpuFeatures| (f.capacity() as u32).next_multiple_of(block) + block;
-        Cut {
-            capacity_a: a.capacity() as u32,
-            capacity_b: b.capacity() as u32,
-            dimension: kind.dimension as u32,
-            words: kind.words() as u32,
-            block,
-            span: span(a),
-            rows: span(a) + span(b),
-            parts: self.gpu.info().units * GROUPS_A_UNIT,
-        }
+    /// What kernels pack a side.
+    fn kind_of(&self, features: &GpuFeatures, guided: bool) -> Kind {
+        let (floats, dimension) = (features.descriptors.are_floats(), features.dimension);
+        let form = if guided { Form::Portable } else { self.form(floats, dimension) };
+        Kind { form, floats, dimension }
+    }
+
+    fn cut(&self, a: Side, b: Side) -> Cut {
+        Cut { a, b, parts: self.gpu.info().units * GROUPS_A_UNIT }
+    }
+
+    fn rows(&self, kind: Kind) -> Result<Arc<GpuRows>> {
+        self.rows.get(kind, || GpuRows::new(&self.gpu, kind))
+    }
+
+    fn searches(&self, kind: Kind) -> Result<Arc<GpuSearch>> {
+        self.searches.get(kind, || GpuSearch::new(&self.gpu, kind))
+    }
+
+    /// Adds the order of a side to the commands.
+    fn order(
+        &self,
+        commands: &mut Commands,
+        features: &GpuFeatures,
+        kind: Kind,
+        by_sign: bool,
+    ) -> Result<Rows> {
+        self.rows(kind)?.order(&self.gpu, commands, features, Side::new(features, kind), by_sign)
     }
 
     /// Adds the search for the two nearest neighbours, both ways, to the commands; of `options` only `same_sign` and
@@ -152,30 +171,52 @@ impl GpuMatcher {
     ) -> Result<GpuNearest> {
         options.check()?;
         let kind = self.kind(a, b, options.guide.is_some())?;
-        let cut = self.cut(a, b, kind);
+        let row_a = self.order(commands, a, kind, options.same_sign)?;
+        let row_b = self.order(commands, b, kind, options.same_sign)?;
+        let cut = self.cut(row_a.side, row_b.side);
         let result = GpuNearest {
-            nearest: self.gpu.buffer((a.capacity() + b.capacity()) * FOUND)?,
-            regions: self.gpu.buffer(4)?,
+            nearest: self.gpu.buffer(cut.result() as usize)?,
+            regions: [row_a.regions.clone(), row_b.regions.clone()],
             capacity_a: a.capacity(),
             floats: kind.floats,
         };
-        let order = self.gpu.buffer(cut.rows as usize)?;
-        let rows = Ordered { gpu: &self.gpu, kind, cut, order, regions: &result.regions };
-        let kernels = GpuRows::new(&self.gpu, kind)?;
-        kernels.order(commands, [a, b], options.same_sign, &rows)?;
-        let keypoints = [&a.keypoints, &b.keypoints];
-        let found = match (&a.descriptors, &b.descriptors) {
-            (GpuDescriptors::U8(a), GpuDescriptors::U8(b)) => {
-                search(commands, &rows, keypoints, [a, b], options.guide)?
+        let found = self.gpu.buffer(cut.found(cut.groups() as i128) as usize)?;
+        let rows = [row_a, row_b];
+        match &options.guide {
+            Some(guide) => {
+                let rows = rows.each_ref();
+                let search = GuidedSearch { kind, cut, rows, keypoints: [&a.keypoints, &b.keypoints], guide };
+                self.record_guided(commands, &search, [&a.descriptors, &b.descriptors], &found)?;
             }
-            (GpuDescriptors::F32(a), GpuDescriptors::F32(b)) => {
-                search(commands, &rows, keypoints, [a, b], options.guide)?
+            None => {
+                let [row_a, row_b] = rows.clone();
+                let searches = self.searches(kind)?;
+                let a = searches.pack(&self.gpu, commands, &a.descriptors, row_a)?;
+                let b = searches.pack(&self.gpu, commands, &b.descriptors, row_b)?;
+                searches.search(commands, [&a, &b], cut, &found)?;
             }
-            (GpuDescriptors::U8(_), GpuDescriptors::F32(_))
-            | (GpuDescriptors::F32(_), GpuDescriptors::U8(_)) => return Err(kinds_differ()),
-        };
-        kernels.merge(commands, &rows, &found, &result.nearest)?;
+        }
+        self.rows(kind)?.merge(commands, rows.each_ref(), cut, &found, &result.nearest)?;
         Ok(result)
+    }
+
+    fn record_guided(
+        &self,
+        commands: &mut Commands,
+        search: &GuidedSearch<'_>,
+        descriptors: [&GpuDescriptors; 2],
+        found: &Buffer<u32>,
+    ) -> Result<()> {
+        match descriptors {
+            [GpuDescriptors::U8(a), GpuDescriptors::U8(b)] => {
+                guided::gpu::record(&self.gpu, commands, search, [a, b], found)
+            }
+            [GpuDescriptors::F32(a), GpuDescriptors::F32(b)] => {
+                guided::gpu::record(&self.gpu, commands, search, [a, b], found)
+            }
+            [GpuDescriptors::U8(_), GpuDescriptors::F32(_)]
+            | [GpuDescriptors::F32(_), GpuDescriptors::U8(_)] => Err(kinds_differ()),
+        }
     }
 
     /// The two nearest neighbours of every feature: first those of A in B, then those of B in A, as
@@ -229,7 +270,8 @@ impl GpuNearest {
     /// # Errors
     /// [`Error::Device`] when it failed.
     pub fn download(&self) -> Result<[Vec<Option<Nearest>>; 2]> {
-        let counts = self.regions.to_vec()?;
+        let [a, b] = self.regions.each_ref().map(Buffer::to_vec);
+        let counts = [a?, b?].concat();
         let side = |first: usize, count: u32| -> Result<_> {
             let mut words = vec![0; count as usize * FOUND];
             self.nearest.read(first * FOUND, &mut words)?;
@@ -254,16 +296,25 @@ impl GpuNearest {
     }
 }
 
-fn search<V: Element>(
-    commands: &mut Commands,
-    rows: &Ordered<'_>,
-    keypoints: [&Buffer<u32>; 2],
-    descriptors: [&Buffer<V>; 2],
-    guide: Option<Guide>,
-) -> Result<Buffer<u32>> {
-    match guide {
-        Some(guide) => guided::gpu::record(commands, rows, keypoints, descriptors, &guide),
-        None => nearest::gpu::record(commands, rows, descriptors),
+/// Kernels by what they were compiled for, looked up once.
+#[derive(Debug)]
+struct Kernels<K>(Mutex<Vec<(Kind, Arc<K>)>>);
+
+impl<K> Default for Kernels<K> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
+impl<K> Kernels<K> {
+    fn get(&self, kind: Kind, make: impl FnOnce() -> Result<K>) -> Result<Arc<K>> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, kernels)) = known.iter().find(|(of, _)| *of == kind) {
+            return Ok(kernels.clone());
+        }
+        let made = Arc::new(make()?);
+        known.push((kind, made.clone()));
+        Ok(made)
     }
 }
 

@@ -1,11 +1,11 @@
 // What every search for nearest neighbours shares: which rows are compared with which, by which group, and how what the
 // groups found becomes one result.
 //
-// Both sides lie packed in one array of rows: A from row 0, B from row `span`; of a side first the bright features,
-// then, from the next multiple of BLOCK, the dark ones, so that a search goes through one run of rows. These are the
-// four regions: A bright, A dark, B bright, B dark; `regions` holds their counts. A group compares BLOCK rows of one
-// region (queries) with some tiles of its counterpart (targets); what it found is merged at the end, in the order of
-// distances and indices, so that no cut shows in the result.
+// Each side lies packed in rows of its own: first the bright features, then, from the next multiple of BLOCK, the dark
+// ones, so that a search goes through one run of rows. These are the four regions: A bright, A dark, B bright, B dark;
+// `regions_a` and `regions_b` hold their counts. A group compares BLOCK rows of one region (queries) with some tiles of its
+// counterpart (targets); what it found is merged at the end, in the order of distances and indices, so that no cut shows
+// in the result.
 //
 // From Rust: BLOCK; TILE, targets that a group takes at a time; FLOATS, 1 for f32; and where descriptors are read, their
 // type VALUE, DIMENSION, and WORDS of a packed row.
@@ -69,16 +69,29 @@ FUNCTION u32 at_most(u32 n, u32 most) { return n < most ? n : most; }
 
 FUNCTION u32 divided(u32 n, u32 by) { return (n + by - 1) / by; }
 
-FUNCTION u32 region_start(const GLOBAL u32 *regions, u32 region, u32 span) {
-    return (region >> 1) * span + ((region & 1) != 0 ? divided(regions[region & 2], BLOCK) * BLOCK : 0);
+// Where the dark features of a side begin.
+FUNCTION u32 dark_start(const GLOBAL u32 *regions) { return divided(regions[0], BLOCK) * BLOCK; }
+
+// The counts of the two regions of the side that a region belongs to.
+FUNCTION const GLOBAL u32 *side_of(const GLOBAL u32 *regions_a, const GLOBAL u32 *regions_b, u32 region) {
+    return region < 2 ? regions_a : regions_b;
+}
+
+FUNCTION u32 count_of(const GLOBAL u32 *regions_a, const GLOBAL u32 *regions_b, u32 region) {
+    return side_of(regions_a, regions_b, region)[region & 1];
+}
+
+// Its first row, on its side.
+FUNCTION u32 region_start(const GLOBAL u32 *regions_a, const GLOBAL u32 *regions_b, u32 region) {
+    return (region & 1) != 0 ? dark_start(side_of(regions_a, regions_b, region)) : 0;
 }
 
 // Into how many parts targets are cut, so that about `parts` groups have work.
-FUNCTION u32 splits_of(const GLOBAL u32 *regions, u32 parts) {
+FUNCTION u32 splits_of(const GLOBAL u32 *regions_a, const GLOBAL u32 *regions_b, u32 parts) {
     u32 blocks = 0, tiles = 1;
     for (u32 i = 0; i < 4; i++) {
-        u32 found = divided(regions[i], TILE);
-        blocks += divided(regions[i], BLOCK);
+        u32 count = count_of(regions_a, regions_b, i), found = divided(count, TILE);
+        blocks += divided(count, BLOCK);
         tiles = found > tiles ? found : tiles;
     }
     u32 splits = at_most(parts / (blocks > 0 ? blocks : 1), tiles);
@@ -86,10 +99,10 @@ FUNCTION u32 splits_of(const GLOBAL u32 *regions, u32 parts) {
 }
 
 // The region of a block of queries and its first row there; 4 when there are fewer blocks.
-FUNCTION u32 region_of(const GLOBAL u32 *regions, u32 block, u32 *row) {
+FUNCTION u32 region_of(const GLOBAL u32 *regions_a, const GLOBAL u32 *regions_b, u32 block, u32 *row) {
     u32 region = 0;
     for (; region < 4; region++) {
-        u32 blocks = divided(regions[region], BLOCK);
+        u32 blocks = divided(count_of(regions_a, regions_b, region), BLOCK);
         if (block < blocks) break;
         block -= blocks;
     }
@@ -99,8 +112,10 @@ FUNCTION u32 region_of(const GLOBAL u32 *regions, u32 block, u32 *row) {
 
 // What one group has to do.
 typedef struct {
-    // First packed row of the queries and of the targets.
+    // First packed row of the queries and of the targets, each on its side.
     u32 query, target;
+    // Whether the queries are A's.
+    i32 forth;
     // How many of the block's queries, and how many targets, there are.
     u32 queries, targets;
     // Tiles of targets.
@@ -108,16 +123,17 @@ typedef struct {
     i32 exists;
 } Work;
 
-FUNCTION Work work_of(const GLOBAL u32 *regions, u32 span, u32 parts) {
+FUNCTION Work work_of(const GLOBAL u32 *regions_a, const GLOBAL u32 *regions_b, u32 parts) {
     Work work;
-    u32 splits = splits_of(regions, parts), split = (u32)GROUP_X % splits, row;
-    u32 region = region_of(regions, (u32)GROUP_X / splits, &row), other = region ^ 2;
+    u32 splits = splits_of(regions_a, regions_b, parts), split = (u32)GROUP_X % splits, row;
+    u32 region = region_of(regions_a, regions_b, (u32)GROUP_X / splits, &row), other = region ^ 2;
     work.exists = region < 4;
     if (!work.exists) return work;
-    work.query = region_start(regions, region, span) + row;
-    work.target = region_start(regions, other, span);
-    work.queries = at_most(regions[region] - row, BLOCK);
-    work.targets = regions[other];
+    work.forth = region < 2;
+    work.query = region_start(regions_a, regions_b, region) + row;
+    work.target = region_start(regions_a, regions_b, other);
+    work.queries = at_most(count_of(regions_a, regions_b, region) - row, BLOCK);
+    work.targets = count_of(regions_a, regions_b, other);
     u64 tiles = divided(work.targets, TILE);
     work.from = (u32)(tiles * split / splits);
     work.to = (u32)(tiles * (split + 1) / splits);

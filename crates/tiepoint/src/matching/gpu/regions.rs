@@ -1,8 +1,10 @@
 //! How a search is cut for a device: the Rust side of `regions.h`.
 
-use crate::device::gpu::{Buffer, Gpu};
+use crate::device::gpu::Buffer;
+use crate::feature::gpu::GpuFeatures;
 use crate::feature::{WORDS, for_kernels};
 use crate::matching::nearest::gpu::Form;
+use crate::matching::{dimensions_differ, kinds_differ};
 use tiepoint_gpu::KernelSource;
 
 /// Words of what is found for a row: nearest and second distance, index.
@@ -17,6 +19,18 @@ pub(in crate::matching) struct Kind {
 }
 
 impl Kind {
+    /// Whether sides of these kinds can be compared.
+    ///
+    /// # Errors
+    /// [`crate::Error::Mismatch`].
+    pub(in crate::matching) fn check_against(self, other: Self) -> crate::Result<()> {
+        match self {
+            _ if self.floats != other.floats => Err(kinds_differ()),
+            _ if self.dimension != other.dimension => Err(dimensions_differ(self.dimension, other.dimension)),
+            _ => Ok(()),
+        }
+    }
+
     /// Words of a packed descriptor.
     pub(in crate::matching) fn words(self) -> usize {
         // Whole chunks of local memory, and whole fragments.
@@ -25,7 +39,7 @@ impl Kind {
 
     /// For kernels that depend on no dimension.
     pub(in crate::matching) fn rows(self, name: &'static str) -> KernelSource {
-        self.common(name).structure::<Cut>().text(include_str!("regions.h"))
+        self.common(name).structure::<Side>().structure::<Cut>().text(include_str!("regions.h"))
     }
 
     /// For kernels that read descriptors.
@@ -34,6 +48,7 @@ impl Kind {
             .define("VALUE", if self.floats { "f32" } else { "u8" })
             .define("DIMENSION", self.dimension)
             .define("WORDS", self.words())
+            .structure::<Side>()
             .structure::<Cut>()
             .text(include_str!("regions.h"))
     }
@@ -47,29 +62,37 @@ impl Kind {
 }
 
 tiepoint_gpu::kernel_struct! {
-    /// How a search is cut, and how large what it reads is. A row is a packed descriptor, of either side.
-    pub(in crate::matching) struct Cut {
-        /// Features that A has room for.
-        capacity_a: u32,
-        /// Features that B has room for.
-        capacity_b: u32,
+    /// How a side is packed, and how large what it is packed from is. A row is a packed descriptor.
+    pub(in crate::matching) struct Side {
+        /// Features that there is room for.
+        capacity: u32,
         /// Values of a descriptor.
         dimension: u32,
         /// Words of a row.
         words: u32,
         /// Rows that a work group searches for.
         block: u32,
-        /// Rows that are kept for A; those of B follow.
-        span: u32,
-        /// Rows of both.
+        /// Rows that are kept.
         rows: u32,
-        /// Groups that shall have work.
-        parts: u32,
+    }
+}
+
+impl Side {
+    pub(in crate::matching) fn new(features: &GpuFeatures, kind: Kind) -> Self {
+        let (capacity, block) = (features.capacity() as u32, kind.form.block());
+        let (dimension, words) = (kind.dimension as u32, kind.words() as u32);
+        // Bright and dark features begin at blocks of their own.
+        Self { capacity, dimension, words, block, rows: capacity.next_multiple_of(block) + block }
+    }
+
+    /// Groups that have a block of rows each.
+    pub(in crate::matching) fn blocks(self) -> usize {
+        (self.rows / self.block) as usize
     }
 }
 
 /// Extents of buffers.
-impl Cut {
+impl Side {
     pub(in crate::matching) fn rows(self) -> i128 {
         i128::from(self.rows)
     }
@@ -79,56 +102,55 @@ impl Cut {
         i128::from(self.rows) * i128::from(self.words)
     }
 
+    /// Words of the keypoints.
+    pub(in crate::matching) fn keypoints(self) -> i128 {
+        i128::from(self.capacity) * WORDS as i128
+    }
+
+    /// Values of the descriptors.
+    pub(in crate::matching) fn values(self) -> i128 {
+        i128::from(self.capacity) * i128::from(self.dimension)
+    }
+}
+
+tiepoint_gpu::kernel_struct! {
+    /// How the search of a pair is cut.
+    pub(in crate::matching) struct Cut {
+        a: Side,
+        b: Side,
+        /// Groups that shall have work.
+        parts: u32,
+    }
+}
+
+impl Cut {
+    /// Groups that have a block of rows each.
+    pub(in crate::matching) fn blocks(self) -> usize {
+        self.a.blocks() + self.b.blocks()
+    }
+
     /// Groups of a search: as many as shall have work, and at least one a block.
-    pub(in crate::matching) fn groups(self) -> u32 {
-        (self.rows / self.block).max(self.parts)
+    pub(in crate::matching) fn groups(self) -> usize {
+        self.blocks().max(self.parts as usize)
     }
 
     /// Words of what this many groups find.
     pub(in crate::matching) fn found(self, groups: i128) -> i128 {
-        groups * i128::from(self.block) * FOUND as i128
+        groups * i128::from(self.a.block) * FOUND as i128
     }
 
     /// Words of the result.
     pub(in crate::matching) fn result(self) -> i128 {
-        (i128::from(self.capacity_a) + i128::from(self.capacity_b)) * FOUND as i128
-    }
-
-    /// Words of the keypoints of A and of B.
-    pub(in crate::matching) fn keypoints(self) -> [i128; 2] {
-        [self.capacity_a, self.capacity_b].map(|n| i128::from(n) * WORDS as i128)
-    }
-
-    /// Values of the descriptors of A and of B.
-    pub(in crate::matching) fn values(self) -> [i128; 2] {
-        [self.capacity_a, self.capacity_b].map(|n| i128::from(n) * i128::from(self.dimension))
+        (i128::from(self.a.capacity) + i128::from(self.b.capacity)) * FOUND as i128
     }
 }
 
-/// A search whose rows are in their order once the commands so far have run.
-pub(in crate::matching) struct Ordered<'s> {
-    pub(in crate::matching) gpu: &'s Gpu,
-    pub(in crate::matching) kind: Kind,
-    pub(in crate::matching) cut: Cut,
+/// The rows of a side, in their order once the commands so far have run. A clone is the same memory.
+#[derive(Clone, Debug)]
+pub(in crate::matching) struct Rows {
+    pub(in crate::matching) side: Side,
     /// The feature that every row is.
     pub(in crate::matching) order: Buffer<u32>,
-    /// How many rows every region has.
-    pub(in crate::matching) regions: &'s Buffer<u32>,
-}
-
-impl Ordered<'_> {
-    /// Groups that have a block of rows each.
-    pub(in crate::matching) fn blocks(&self) -> usize {
-        (self.cut.rows / self.cut.block) as usize
-    }
-
-    /// Groups of a search.
-    pub(in crate::matching) fn groups(&self) -> usize {
-        self.cut.groups() as usize
-    }
-
-    /// Memory for what they find.
-    pub(in crate::matching) fn found(&self) -> crate::Result<Buffer<u32>> {
-        Ok(self.gpu.buffer(self.groups() * self.cut.block as usize * FOUND)?)
-    }
+    /// How many bright and how many dark ones there are.
+    pub(in crate::matching) regions: Buffer<u32>,
 }

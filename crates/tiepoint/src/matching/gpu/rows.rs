@@ -1,6 +1,6 @@
 //! Which feature every row of a search is, and whose nearest neighbours were found: `rows.cl`.
 
-use super::regions::{Cut, Kind, Ordered};
+use super::regions::{Cut, Kind, Rows, Side};
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::feature::gpu::GpuFeatures;
@@ -10,30 +10,26 @@ use tiepoint_gpu::{Kernel, KernelSource};
 const LANES: u32 = 256;
 
 tiepoint_gpu::kernel! {
-    /// Counts the bright features of every run of LANES, A in the first row of groups, B in the second.
+    /// Counts the bright features of every run of LANES.
     unsafe kernel count_bright(groups) = CountBright {
-        write bright: u32 [groups[0] * groups[1]],
-        read keypoints_a: u32 as Keypoint [cut.keypoints()[0]],
-        read keypoints_b: u32 as Keypoint [cut.keypoints()[1]],
-        read count_a: u32 [1],
-        read count_b: u32 [1],
+        write bright: u32 [groups[0]],
+        read keypoints: u32 as Keypoint [side.keypoints()],
+        read count: u32 [1],
     } {
-        cut: Cut,
+        side: Side,
     }
 }
 
 tiepoint_gpu::kernel! {
     /// Writes which feature every row is, and the counts of the regions. Features keep their order.
     unsafe kernel order_rows(groups) = OrderRows {
-        write order: u32 [cut.rows()],
-        write regions: u32 [4],
-        read bright: u32 [groups[0] * groups[1]],
-        read keypoints_a: u32 as Keypoint [cut.keypoints()[0]],
-        read keypoints_b: u32 as Keypoint [cut.keypoints()[1]],
-        read count_a: u32 [1],
-        read count_b: u32 [1],
+        write order: u32 [side.rows()],
+        write regions: u32 [2],
+        read bright: u32 [groups[0]],
+        read keypoints: u32 as Keypoint [side.keypoints()],
+        read count: u32 [1],
     } {
-        cut: Cut,
+        side: Side,
         /// 1: bright and dark features apart.
         by_sign: u32,
     }
@@ -43,9 +39,11 @@ tiepoint_gpu::kernel! {
     /// Merges what the groups found, one lane a row, and gives the features their own indices again.
     unsafe kernel merge_found(groups) = MergeFound {
         write nearest: u32 [cut.result()],
-        read found: u32 [cut.found(cut.groups().into())],
-        read order: u32 [cut.rows()],
-        read regions: u32 [4],
+        read found: u32 [cut.found(cut.groups() as i128)],
+        read order_a: u32 [cut.a.rows()],
+        read order_b: u32 [cut.b.rows()],
+        read regions_a: u32 [2],
+        read regions_b: u32 [2],
     } {
         cut: Cut,
     }
@@ -61,6 +59,7 @@ pub(super) fn source(kind: Kind) -> KernelSource {
 }
 
 /// The kernels for a kind of search.
+#[derive(Debug)]
 pub(super) struct GpuRows {
     count_bright: Kernel<CountBright<'static>>,
     order_rows: Kernel<OrderRows<'static>>,
@@ -77,40 +76,43 @@ impl GpuRows {
         })
     }
 
-    /// Orders the features of both sides, by their sign if wanted, and counts them.
+    /// Orders the features of a side, by their sign if wanted, and counts them.
     pub(super) fn order(
         &self,
+        gpu: &Gpu,
         commands: &mut Commands,
-        [a, b]: [&GpuFeatures; 2],
+        features: &GpuFeatures,
+        side: Side,
         by_sign: bool,
-        rows: &Ordered<'_>,
-    ) -> Result<()> {
+    ) -> Result<Rows> {
         commands.stage("match order");
-        let (keypoints_a, keypoints_b, cut) = (&a.keypoints, &b.keypoints, rows.cut);
-        let (count_a, count_b) = (&a.count, &b.count);
+        let rows = Rows { side, order: gpu.buffer(side.rows() as usize)?, regions: gpu.buffer(2)? };
+        let (keypoints, count) = (&features.keypoints, &features.count);
         // One run at least: it writes that there is nothing.
-        let runs = a.capacity().max(b.capacity()).div_ceil(LANES as usize).max(1);
-        let bright = &rows.gpu.buffer::<u32>(2 * runs)?;
+        let runs = features.capacity().div_ceil(LANES as usize).max(1);
+        let bright = &gpu.buffer::<u32>(runs)?;
         if by_sign {
-            let count = CountBright { bright, keypoints_a, keypoints_b, count_a, count_b, cut };
-            commands.launch(&self.count_bright, [runs, 2, 1], count)?;
+            let count = CountBright { bright, keypoints, count, side };
+            commands.launch(&self.count_bright, [runs, 1, 1], count)?;
         }
-        let (order, regions, by_sign) = (&rows.order, rows.regions, u32::from(by_sign));
-        let order =
-            OrderRows { order, regions, bright, keypoints_a, keypoints_b, count_a, count_b, cut, by_sign };
-        Ok(commands.launch(&self.order_rows, [runs, 2, 1], order)?)
+        let (order, regions, by_sign) = (&rows.order, &rows.regions, u32::from(by_sign));
+        let order = OrderRows { order, regions, bright, keypoints, count, side, by_sign };
+        commands.launch(&self.order_rows, [runs, 1, 1], order)?;
+        Ok(rows)
     }
 
     /// Writes the result from what the groups found.
     pub(super) fn merge(
         &self,
         commands: &mut Commands,
-        rows: &Ordered<'_>,
+        [a, b]: [&Rows; 2],
+        cut: Cut,
         found: &Buffer<u32>,
         nearest: &Buffer<u32>,
     ) -> Result<()> {
         commands.stage("match merge");
-        let merge = MergeFound { nearest, found, order: &rows.order, regions: rows.regions, cut: rows.cut };
-        Ok(commands.launch(&self.merge_found, [rows.blocks(), 1, 1], merge)?)
+        let (order_a, order_b, regions_a, regions_b) = (&a.order, &b.order, &a.regions, &b.regions);
+        let merge = MergeFound { nearest, found, order_a, order_b, regions_a, regions_b, cut };
+        Ok(commands.launch(&self.merge_found, [cut.blocks(), 1, 1], merge)?)
     }
 }

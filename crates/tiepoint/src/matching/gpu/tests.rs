@@ -4,6 +4,7 @@ use crate::device::Cpu;
 use crate::device::gpu::{all, compiles_everywhere};
 use crate::feature::{Descriptors, Features};
 use crate::geometry::{Affine, Fundamental, Homography, Model, ModelKind, Similarity};
+use crate::matching::{Guide, nearest};
 
 /// `n` features at random places with random signs.
 fn random(numbers: &mut Numbers, n: usize, descriptors: Descriptors, dimension: usize) -> Features {
@@ -231,6 +232,7 @@ fn a_batch_is_what_each_pair_alone_is() {
         let on_gpu: Vec<GpuFeatures> = sets.iter().map(|f| GpuFeatures::upload(gpu, f).unwrap()).collect();
         let pairs: Vec<[usize; 2]> = (0..5).flat_map(|a| (0..5).map(move |b| [a, b])).collect();
         for options in [MatchOptions::default(), strict, loose] {
+            let on_gpu: Vec<GpuPacked> = on_gpu.iter().map(|f| matcher.pack(f, &options).unwrap()).collect();
             let sides: Vec<_> = pairs.iter().map(|p| p.map(|i| &on_gpu[i])).collect();
             let found = matcher.match_batch(&sides, &options).unwrap();
             for ([a, b], found) in pairs.iter().zip(found) {
@@ -240,6 +242,14 @@ fn a_batch_is_what_each_pair_alone_is() {
             }
         }
         assert!(matcher.match_batch(&[], &strict).unwrap().is_empty(), "none of none");
+        let by_sign = matcher.pack(&on_gpu[0], &MatchOptions::default()).unwrap();
+        let mixed = matcher.match_batch(&[[&by_sign, &by_sign]], &loose);
+        assert!(matches!(mixed, Err(Error::Mismatch(_))), "packed for other options");
+        let floats = floats(&mut numbers, 3, 128);
+        let floats = matcher.pack(&GpuFeatures::upload(gpu, &floats).unwrap(), &strict).unwrap();
+        let bytes = matcher.pack(&on_gpu[0], &strict).unwrap();
+        let mixed = matcher.match_batch(&[[&bytes, &floats]], &strict);
+        assert!(matches!(mixed, Err(Error::Mismatch(_))), "of another kind");
     }
 }
 

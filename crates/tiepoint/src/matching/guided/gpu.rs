@@ -1,29 +1,30 @@
 //! The search that a known model restricts, on a GPU that has f64: `guided.cl`.
 
 use crate::Result;
-use crate::device::gpu::{Buffer, Commands, Element};
+use crate::device::gpu::{Buffer, Commands, Element, Gpu};
 use crate::geometry::ModelKind;
 use crate::matching::Guide;
-use crate::matching::gpu::regions::{Cut, Kind, Ordered};
+use crate::matching::gpu::regions::{Cut, Kind, Rows, Side};
 use tiepoint_gpu::KernelSource;
 
 /// Numbers of what the test needs of a row.
 const NUMBERS: usize = 4;
 
 tiepoint_gpu::kernel! {
-    /// What the test needs of every row, in f64 and in f32.
+    /// What the test needs of every row of a side, in f64 and in f32.
     unsafe kernel predict(groups) = Predict {
-        write places: u64 as Place [cut.rows() * NUMBERS as i128],
-        write rough: f32 as f32x4 [cut.rows() * NUMBERS as i128],
-        read order: u32 [cut.rows()],
-        read regions: u32 [4],
-        read keypoints_a: u32 as Keypoint [cut.keypoints()[0]],
-        read keypoints_b: u32 as Keypoint [cut.keypoints()[1]],
+        write places: u64 as Place [side.rows() * NUMBERS as i128],
+        write rough: f32 as f32x4 [side.rows() * NUMBERS as i128],
+        read order: u32 [side.rows()],
+        read regions: u32 [2],
+        read keypoints: u32 as Keypoint [side.keypoints()],
     } {
         /// Row by row.
         model: [f64; 9],
         radius: f64,
-        cut: Cut,
+        side: Side,
+        /// 1: of A, whose places the model predicts.
+        predicted: u32,
     }
 }
 
@@ -31,12 +32,16 @@ tiepoint_gpu::kernel! {
     /// Finds the two nearest targets of every query among those targets of a group that the model allows.
     unsafe kernel search_guided(groups) = SearchGuided<V: Element> {
         write found: u32 [cut.found(groups[0])],
-        read places: u64 as Place [cut.rows() * NUMBERS as i128],
-        read rough: f32 as f32x4 [cut.rows() * NUMBERS as i128],
-        read order: u32 [cut.rows()],
-        read regions: u32 [4],
-        read a: V [cut.values()[0]],
-        read b: V [cut.values()[1]],
+        read places_a: u64 as Place [cut.a.rows() * NUMBERS as i128],
+        read places_b: u64 as Place [cut.b.rows() * NUMBERS as i128],
+        read rough_a: f32 as f32x4 [cut.a.rows() * NUMBERS as i128],
+        read rough_b: f32 as f32x4 [cut.b.rows() * NUMBERS as i128],
+        read order_a: u32 [cut.a.rows()],
+        read order_b: u32 [cut.b.rows()],
+        read regions_a: u32 [2],
+        read regions_b: u32 [2],
+        read a: V [cut.a.values()],
+        read b: V [cut.b.values()],
     } {
         cut: Cut,
     }
@@ -56,29 +61,67 @@ pub(in crate::matching) fn source<V: Element>(kind: Kind, model: ModelKind) -> K
         .text(include_str!("guided.cl"))
 }
 
-/// Adds the search to the commands; gives what its groups find.
+/// A search that a model restricts.
+pub(in crate::matching) struct GuidedSearch<'s> {
+    pub(in crate::matching) kind: Kind,
+    pub(in crate::matching) cut: Cut,
+    /// Of A and of B, as the rest.
+    pub(in crate::matching) rows: [&'s Rows; 2],
+    pub(in crate::matching) keypoints: [&'s Buffer<u32>; 2],
+    pub(in crate::matching) guide: &'s Guide,
+}
+
+/// Adds the search to the commands; `found` takes what its groups find.
 ///
 /// # Errors
 /// [`crate::Error::Unsupported`] on a device without f64.
 pub(in crate::matching) fn record<V: Element>(
+    gpu: &Gpu,
     commands: &mut Commands,
-    rows: &Ordered<'_>,
-    [keypoints_a, keypoints_b]: [&Buffer<u32>; 2],
+    search: &GuidedSearch<'_>,
     [a, b]: [&Buffer<V>; 2],
-    guide: &Guide,
-) -> Result<Buffer<u32>> {
-    let (gpu, cut, order, regions) = (rows.gpu, rows.cut, &rows.order, rows.regions);
+    found: &Buffer<u32>,
+) -> Result<()> {
     gpu.require_f64()?;
-    let program = gpu.program(&source::<V>(rows.kind, guide.b_from_a.kind()))?;
-    let places = &gpu.buffer::<u64>(order.len() * NUMBERS)?;
-    let rough = &gpu.buffer::<f32>(order.len() * NUMBERS)?;
+    let GuidedSearch { kind, cut, guide, .. } = *search;
+    let program = gpu.program(&source::<V>(kind, guide.b_from_a.kind()))?;
+    let predict = program.kernel::<Predict<'_>>()?;
     let [[m0, m1, m2], [m3, m4, m5], [m6, m7, m8]] = guide.b_from_a.matrix();
     let (model, radius) = ([m0, m1, m2, m3, m4, m5, m6, m7, m8], guide.radius);
-    let predict = Predict { places, rough, order, regions, keypoints_a, keypoints_b, model, radius, cut };
-    commands.launch(&program.kernel::<Predict<'_>>()?, [rows.blocks(), 1, 1], predict)?;
+    let mut needs = |of: usize| -> Result<_> {
+        let (Rows { side, order, regions }, keypoints) = (search.rows[of], search.keypoints[of]);
+        let numbers = side.rows() as usize * NUMBERS;
+        let (places, rough) = (gpu.buffer::<u64>(numbers)?, gpu.buffer::<f32>(numbers)?);
+        let predicted = u32::from(of == 0);
+        let arguments = Predict {
+            places: &places,
+            rough: &rough,
+            order,
+            regions,
+            keypoints,
+            model,
+            radius,
+            side: *side,
+            predicted,
+        };
+        commands.launch(&predict, [side.blocks(), 1, 1], arguments)?;
+        Ok((places, rough))
+    };
+    let [(places_a, rough_a), (places_b, rough_b)] = [needs(0)?, needs(1)?];
     commands.stage("match search");
-    let found = rows.found()?;
-    let search = SearchGuided { found: &found, places, rough, order, regions, a, b, cut };
-    commands.launch(&program.kernel::<SearchGuided<'_, V>>()?, [rows.groups(), 1, 1], search)?;
-    Ok(found)
+    let search = SearchGuided {
+        found,
+        places_a: &places_a,
+        places_b: &places_b,
+        rough_a: &rough_a,
+        rough_b: &rough_b,
+        order_a: &search.rows[0].order,
+        order_b: &search.rows[1].order,
+        regions_a: &search.rows[0].regions,
+        regions_b: &search.rows[1].regions,
+        a,
+        b,
+        cut,
+    };
+    Ok(commands.launch(&program.kernel::<SearchGuided<'_, V>>()?, [cut.groups(), 1, 1], search)?)
 }

@@ -30,21 +30,18 @@ FUNCTION f32x4 roughly(Place place, f64 radius, i32 predicted, i32 allowed) {
     return rough;
 }
 
-// One group for every block of rows. The model is given row by row.
+// One group for every block of rows of a side, A where `predicted`. The model is given row by row.
 KERNEL(predict) {
-    const u32 span = args.cut.span;
     const f64 radius = args.radius, *m = args.model;
-    u32 row = (u32)GROUP_X * BLOCK + (u32)LANE_X;
-    u32 side = (u32)GROUP_X * BLOCK >= span, region = 2 * side, dark = region_start(regions, region + 1, span);
-    if (row >= dark) region++;
-    if (row - (row >= dark ? dark : side * span) >= regions[region]) return;
-    const GLOBAL Keypoint *keypoint = (side != 0 ? keypoints_b : keypoints_a) + order[row];
+    u32 row = (u32)GROUP_X * BLOCK + (u32)LANE_X, dark = dark_start(regions), is_dark = row >= dark;
+    if (row - (is_dark ? dark : 0) >= regions[is_dark]) return;
+    const GLOBAL Keypoint *keypoint = keypoints + order[row];
     Place place;
     place.x = (f64)keypoint->x;
     place.y = (f64)keypoint->y;
     place.c = 0.0;
     place.reach = radius * radius;
-    i32 allowed = 1, predicted = side == 0;
+    i32 allowed = 1, predicted = args.predicted != 0;
     if (predicted) {
         f64 x = place.x, y = place.y;
         f64 u = m[0] * x + m[1] * y + m[2], v = m[3] * x + m[4] * y + m[5], w = m[6] * x + m[7] * y + m[8];
@@ -101,9 +98,8 @@ FUNCTION Distance distance_of(const GLOBAL VALUE *a, const GLOBAL VALUE *b) {
 }
 
 KERNEL(search_guided) {
-    const u32 span = args.cut.span;
     LOCAL f32x4 rough_targets[TILE];
-    Work work = work_of(regions, span, args.cut.parts);
+    Work work = work_of(regions_a, regions_b, args.cut.parts);
     if (!work.exists) return;
     GLOBAL u32 *own_found = found + 3 * ((u64)GROUP_X * BLOCK + (u32)LANE_X);
     if (work.from == work.to) {
@@ -111,12 +107,16 @@ KERNEL(search_guided) {
         return;
     }
     u32 lane = (u32)LANE_X, row = work.query + (lane < work.queries ? lane : 0);
-    i32 forth = work.query < span;
-    Place own = places[row];
-    f32x4 rough_own = rough[row];
+    i32 forth = work.forth;
+    const GLOBAL u32 *order = forth ? order_b : order_a;
+    const GLOBAL Place *places = forth ? places_b : places_a;
+    const GLOBAL f32x4 *rough = forth ? rough_b : rough_a;
+    Place own = (forth ? places_a : places_b)[row];
+    f32x4 rough_own = (forth ? rough_a : rough_b)[row];
     if (lane >= work.queries) rough_own.w = FLOAT_OF(0xff800000u);
     if (lane >= work.queries) own.x = NO_NUMBER;
-    const GLOBAL VALUE *query = (forth ? a : b) + (u64)order[row] * DIMENSION, *targets = forth ? b : a;
+    const GLOBAL VALUE *query = (forth ? a : b) + (u64)(forth ? order_a : order_b)[row] * DIMENSION;
+    const GLOBAL VALUE *targets = forth ? b : a;
     Best best = best_none();
     u32 tile = work.from;
     do {

@@ -2,9 +2,11 @@
 //! `nearest.cu` on tensor cores).
 
 use crate::Result;
-use crate::device::gpu::{Buffer, Commands, Element};
-use crate::matching::gpu::regions::{Cut, Kind, Ordered};
-use tiepoint_gpu::KernelSource;
+use crate::device::gpu::{Buffer, Commands, Element, Gpu};
+use crate::feature::gpu::GpuDescriptors;
+use crate::matching::gpu::regions::{Cut, Kind, Rows, Side};
+use crate::matching::kinds_differ;
+use tiepoint_gpu::{Kernel, KernelSource};
 
 /// How a search is cut for the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,17 +62,16 @@ pub(in crate::matching) mod tensor {
 }
 
 tiepoint_gpu::kernel! {
-    /// Packs descriptors by their order, one lane a row.
+    /// Packs the descriptors of a side by their order, one lane a row.
     unsafe kernel pack_rows(groups) = PackRows<V: Element> {
-        write packed: u32 [cut.packed()],
+        write packed: u32 [side.packed()],
         /// Squared lengths.
-        write norms: u32 [cut.rows()],
-        read order: u32 [cut.rows()],
-        read regions: u32 [4],
-        read a: V [cut.values()[0]],
-        read b: V [cut.values()[1]],
+        write norms: u32 [side.rows()],
+        read order: u32 [side.rows()],
+        read regions: u32 [2],
+        read descriptors: V [side.values()],
     } {
-        cut: Cut,
+        side: Side,
     }
 }
 
@@ -78,9 +79,12 @@ tiepoint_gpu::kernel! {
     /// Finds the two nearest targets of every query among the targets of a group.
     unsafe kernel search(groups) = Search {
         write found: u32 [cut.found(groups[0])],
-        read packed: u32 [cut.packed()],
-        read norms: u32 [cut.rows()],
-        read regions: u32 [4],
+        read packed_a: u32 [cut.a.packed()],
+        read packed_b: u32 [cut.b.packed()],
+        read norms_a: u32 [cut.a.rows()],
+        read norms_b: u32 [cut.b.rows()],
+        read regions_a: u32 [2],
+        read regions_b: u32 [2],
     } {
         cut: Cut,
     }
@@ -112,22 +116,96 @@ pub(in crate::matching) fn source<V: Element>(kind: Kind) -> KernelSource {
     }
 }
 
-/// Adds the search to the commands; gives what its groups find.
-pub(in crate::matching) fn record<V: Element>(
-    commands: &mut Commands,
-    rows: &Ordered<'_>,
-    [a, b]: [&Buffer<V>; 2],
-) -> Result<Buffer<u32>> {
-    let (gpu, cut, regions) = (rows.gpu, rows.cut, rows.regions);
-    let program = gpu.program(&source::<V>(rows.kind))?;
-    commands.stage("match pack");
-    let packed = &gpu.buffer::<u32>(rows.order.len() * rows.kind.words())?;
-    let norms = &gpu.buffer::<u32>(rows.order.len())?;
-    let pack = PackRows { packed, norms, order: &rows.order, regions, a, b, cut };
-    commands.launch(&program.kernel::<PackRows<'_, V>>()?, [rows.blocks(), 1, 1], pack)?;
-    commands.stage("match search");
-    let found = rows.found()?;
-    let search = Search { found: &found, packed, norms, regions, cut };
-    commands.launch(&program.kernel::<Search<'_>>()?, [rows.groups(), 1, 1], search)?;
-    Ok(found)
+/// The kernels of a search.
+#[derive(Debug)]
+pub(in crate::matching) struct GpuSearch {
+    pack: Pack,
+    search: Kernel<Search<'static>>,
+}
+
+/// Packs descriptors of one kind of values.
+#[derive(Debug)]
+enum Pack {
+    U8(Kernel<PackRows<'static, u8>>),
+    F32(Kernel<PackRows<'static, f32>>),
+}
+
+/// A side's descriptors as the search reads them, once the commands so far have run. A clone is the same memory.
+#[derive(Clone, Debug)]
+pub(in crate::matching) struct Packed {
+    pub(in crate::matching) rows: Rows,
+    packed: Buffer<u32>,
+    norms: Buffer<u32>,
+}
+
+impl Packed {
+    /// Bytes of the device's memory.
+    pub(in crate::matching) fn bytes(&self) -> usize {
+        let numbers = [&self.packed, &self.norms, &self.rows.order, &self.rows.regions];
+        numbers.map(|buffer| Buffer::<u32>::taken(buffer.len())).iter().sum()
+    }
+}
+
+impl GpuSearch {
+    pub(in crate::matching) fn new(gpu: &Gpu, kind: Kind) -> Result<Self> {
+        let (pack, program) = if kind.floats {
+            let program = gpu.program(&source::<f32>(kind))?;
+            (Pack::F32(program.kernel::<PackRows<'_, f32>>()?), program)
+        } else {
+            let program = gpu.program(&source::<u8>(kind))?;
+            (Pack::U8(program.kernel::<PackRows<'_, u8>>()?), program)
+        };
+        Ok(Self { pack, search: program.kernel::<Search<'_>>()? })
+    }
+
+    /// Adds the packing of a side to the commands.
+    pub(in crate::matching) fn pack(
+        &self,
+        gpu: &Gpu,
+        commands: &mut Commands,
+        descriptors: &GpuDescriptors,
+        rows: Rows,
+    ) -> Result<Packed> {
+        commands.stage("match pack");
+        let (packed, norms) =
+            (gpu.buffer(rows.side.packed() as usize)?, gpu.buffer(rows.side.rows() as usize)?);
+        let (order, regions, side) = (&rows.order, &rows.regions, rows.side);
+        let groups = [side.blocks(), 1, 1];
+        match (&self.pack, descriptors) {
+            (Pack::U8(kernel), GpuDescriptors::U8(descriptors)) => {
+                let pack = PackRows { packed: &packed, norms: &norms, order, regions, descriptors, side };
+                commands.launch(kernel, groups, pack)?;
+            }
+            (Pack::F32(kernel), GpuDescriptors::F32(descriptors)) => {
+                let pack = PackRows { packed: &packed, norms: &norms, order, regions, descriptors, side };
+                commands.launch(kernel, groups, pack)?;
+            }
+            (Pack::U8(_), GpuDescriptors::F32(_)) | (Pack::F32(_), GpuDescriptors::U8(_)) => {
+                return Err(kinds_differ());
+            }
+        }
+        Ok(Packed { rows, packed, norms })
+    }
+
+    /// Adds the search to the commands; `found` takes what its groups find.
+    pub(in crate::matching) fn search(
+        &self,
+        commands: &mut Commands,
+        [a, b]: [&Packed; 2],
+        cut: Cut,
+        found: &Buffer<u32>,
+    ) -> Result<()> {
+        commands.stage("match search");
+        let search = Search {
+            found,
+            packed_a: &a.packed,
+            packed_b: &b.packed,
+            norms_a: &a.norms,
+            norms_b: &b.norms,
+            regions_a: &a.rows.regions,
+            regions_b: &b.rows.regions,
+            cut,
+        };
+        Ok(commands.launch(&self.search, [cut.groups(), 1, 1], search)?)
+    }
 }

@@ -12,20 +12,23 @@
 KERNEL(search) {
     LOCAL u32x4 queries[CHUNK * BLOCK / 4], targets[CHUNK * BLOCK / 4];
     LOCAL u32 staged[3 * BLOCK / 2 * 16];
-    Work work = work_of(regions, args.cut.span, args.cut.parts);
+    Work work = work_of(regions_a, regions_b, args.cut.parts);
     if (!work.exists) return;
     u32 lane = (u32)LANE_X, x = lane & 15, y = lane >> 4;
     if (work.from == work.to) {
         if (lane < BLOCK) best_store(found + 3 * ((u64)GROUP_X * BLOCK + lane), best_none());
         return;
     }
-    const GLOBAL u32x4 *query = (const GLOBAL u32x4 *)(packed + (u64)(work.query / BLOCK) * WORDS * BLOCK);
+    const GLOBAL u32 *packed = work.forth ? packed_b : packed_a, *norms = work.forth ? norms_b : norms_a;
+    const GLOBAL u32 *lengths = work.forth ? norms_a : norms_b;
+    const GLOBAL u32x4 *query =
+        (const GLOBAL u32x4 *)((work.forth ? packed_a : packed_b) + (u64)(work.query / BLOCK) * WORDS * BLOCK);
     Best best[8];
     Distance length[8];
     UNROLL
     for (u32 r = 0; r < 8; r++) {
         best[r] = best_none();
-        length[r] = FROM_WORD(norms[work.query + MINE(y, r)]);
+        length[r] = FROM_WORD(lengths[work.query + MINE(y, r)]);
     }
     u32 tile = work.from;
     do {

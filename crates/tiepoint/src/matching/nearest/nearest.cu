@@ -67,10 +67,14 @@ FUNCTION void fetch_tile(u32 to, u32 keys, const u32 *packed, const u32 *norms, 
 KERNEL(search) {
     __shared__ __align__(16) u8 tiles[STAGES][TILE * STRIDE];
     __shared__ __align__(16) i32 keys[STAGES][TILE];
-    Work work = work_of(regions, args.cut.span, args.cut.parts);
+    Work work = work_of(regions_a, regions_b, args.cut.parts);
     if (!work.exists) return;
     const u32 lane = threadIdx.x & 31, g = lane >> 2, t = lane & 3;
     const u32 first_query = (threadIdx.x >> 5) * ROW_TILES * 16 + g;
+
+    // The targets' side, and the queries'.
+    const u32 *packed = work.forth ? packed_b : packed_a, *norms = work.forth ? norms_b : norms_a;
+    const u32 *queries = work.forth ? packed_a : packed_b, *lengths = work.forth ? norms_a : norms_b;
 
     UNROLL
     for (u32 stage = 0; stage < STAGES - 1; stage++) {
@@ -83,7 +87,7 @@ KERNEL(search) {
     u32 query[ROW_TILES][STEPS][4];
     UNROLL
     for (u32 m = 0; m < ROW_TILES; m++) {
-        const u32 *row = packed + (u64)(work.query + first_query + 16 * m) * WORDS + t;
+        const u32 *row = queries + (u64)(work.query + first_query + 16 * m) * WORDS + t;
         UNROLL
         for (u32 s = 0; s < STEPS; s++) {
             query[m][s][0] = row[8 * s];
@@ -162,7 +166,7 @@ KERNEL(search) {
             best[r] = best_of(best[r], one);
         }
         u32 row = first_query + 8 * r;
-        i32 length = (i32)norms[work.query + row] >> SHIFT;
+        i32 length = (i32)lengths[work.query + row] >> SHIFT;
         best[r].first = best[r].index == NONE ? FAR : best[r].first + length;
         best[r].second = best[r].second == NO_KEY >> SHIFT ? FAR : best[r].second + length;
         if (t == 0) best_store(found + 3 * ((u64)blockIdx.x * BLOCK + row), best[r]);

@@ -5,15 +5,12 @@
 
 // Packs descriptors by `order`, one lane a row; rows of the last block of a region that stand for no feature are 0.
 KERNEL(pack_rows) {
-    const u32 span = args.cut.span;
     u32 block = (u32)GROUP_X, lane = (u32)LANE_X, row = block * BLOCK + lane;
-    u32 side = block * BLOCK >= span, region = 2 * side;
-    u32 dark = region_start(regions, region + 1, span);
-    if (row >= dark) region++;
-    u32 place = row - (row >= dark ? dark : side * span);
-    if (place >= divided(regions[region], BLOCK) * BLOCK) return;
-    i32 exists = place < regions[region];
-    const GLOBAL VALUE *from = (side != 0 ? b : a) + (u64)(exists ? order[row] : 0) * DIMENSION;
+    u32 dark = dark_start(regions), is_dark = row >= dark, place = is_dark ? row - dark : row;
+    u32 features = regions[is_dark];
+    if (place >= divided(features, BLOCK) * BLOCK) return;
+    i32 exists = place < features;
+    const GLOBAL VALUE *from = descriptors + (u64)(exists ? order[row] : 0) * DIMENSION;
     Distance length = 0;
     for (u32 word = 0; word < WORDS; word += 4) {
         u32x4 words = U32X4(0, 0, 0, 0);

@@ -6,13 +6,8 @@
 // costs over in local memory. Groups of rows are handed out in order, to whichever work group is free, so that the one
 // waited for has begun.
 //
-// Places, not disparities, lie side by side: place p is disparity p forwards and PADDED - 1 - p backwards, so that from
-// one pixel to the next the right pixels move up by one place in both passes. Word j of a lane holds its places j and
-// j + PAIRS, so that the words beside it hold the places beside these.
-//
-// Path costs are handed over less their least value. Where a path begins P2 is 0, which makes whatever came before it 0
-// everywhere: rows and columns outside the image need no care. Where there is no disparity the cost is args.far, the
-// greatest path cost: it never lowers another, and sums of eight stay below 2^16.
+// Place p (path.h) is disparity p forwards and PADDED - 1 - p backwards, so that from one pixel to the next the right pixels
+// move up by one place in both passes.
 //
 // Between groups. The last rows of a group write their path costs into global memory, from which a warp of the next group,
 // the guest, brings them into its local memory as the rows above its first one. Two buffers serve all groups of a walk in
@@ -21,158 +16,17 @@
 // Thus what it finds is at most one use old, and it cannot mistake the words of the group four before for those of the group
 // above: that one's rows lie too far behind.
 
-#define PAIRS (EACH / 2)
-#define PADDED (EACH * LANES)
-// Words of a path at a pixel.
-#define PATH (PADDED / 2)
-// Words that a lane moves at once.
-#define VECTOR (PAIRS % 4 == 0 ? 4 : 2)
-#define ROWS_OF_WARP (WARP / LANES)
+#define ROWS_OF_WARP PIXELS_OF_WARP
 #define WARPS (ROWS / ROWS_OF_WARP)
 // In both words, as not every device writes two at once.
 #define MARK 0x8000000080000000ul
 
-FUNCTION i32 held(i32 x, i32 width) { return MIN_I(MAX_I(x, 0), width - 1); }
-
-#if PAIRS % 4 == 0
-FUNCTION void load(u32 path[PAIRS], const LOCAL_POINTER u32 *from, i32 lane) {
-    UNROLL
-    for (i32 j = 0; j < PAIRS / 4; j++) {
-        const u32x4 four = ((const LOCAL_POINTER u32x4 *)from)[j * LANES + lane];
-        path[4 * j] = four.x;
-        path[4 * j + 1] = four.y;
-        path[4 * j + 2] = four.z;
-        path[4 * j + 3] = four.w;
-    }
-}
-
-FUNCTION void store(LOCAL_POINTER u32 *to, const u32 path[PAIRS], i32 lane) {
-    UNROLL
-    for (i32 j = 0; j < PAIRS / 4; j++) {
-        ((LOCAL_POINTER u32x4 *)to)[j * LANES + lane] =
-            U32X4(path[4 * j], path[4 * j + 1], path[4 * j + 2], path[4 * j + 3]);
-    }
-}
-#else
-FUNCTION void load(u32 path[PAIRS], const LOCAL_POINTER u32 *from, i32 lane) {
-    UNROLL
-    for (i32 j = 0; j < PAIRS / 2; j++) {
-        const u64 two = ((const LOCAL_POINTER u64 *)from)[j * LANES + lane];
-        path[2 * j] = (u32)two;
-        path[2 * j + 1] = (u32)(two >> 32);
-    }
-}
-
-FUNCTION void store(LOCAL_POINTER u32 *to, const u32 path[PAIRS], i32 lane) {
-    UNROLL
-    for (i32 j = 0; j < PAIRS / 2; j++) {
-        ((LOCAL_POINTER u64 *)to)[j * LANES + lane] = (u64)path[2 * j + 1] << 32 | path[2 * j];
-    }
-}
-#endif
-
-// The same to another group.
+// A path to another group.
 FUNCTION void hand_over(volatile GLOBAL u64 *to, const u32 path[PAIRS], u64 mark, i32 lane) {
     UNROLL
     for (i32 j = 0; j < PAIRS; j += 2) {
         to[(j / VECTOR * LANES + lane) * (VECTOR / 2) + j % VECTOR / 2] = (u64)path[j + 1] << 32 | path[j] | mark;
     }
-}
-
-// L(p, .) from L(p - r, .), both less their least value, but for that of L(p, .) itself, which is returned for this lane.
-FUNCTION u32 extend(u32 path[PAIRS], const u32 costs[PAIRS], u32 sums[PAIRS], u32 p1, u32 p2, const u32 edges[2]) {
-    UNROLL
-    for (i32 j = 0; j < PAIRS; j++) path[j] = PAIR_MIN(path[j], p2);
-    // A place beyond the first or last is given the cost of that one, which changes nothing.
-#if LANES > 1
-    const u32 ends = PAIR_ENDS(path[0], path[PAIRS - 1]);
-    const u32 before = BYTES_OF(SHUFFLE_UP(ends, LANES), path[PAIRS - 1], edges[0]);
-    const u32 after = BYTES_OF(path[0], SHUFFLE_DOWN(ends, LANES), edges[1]);
-#else
-    const u32 before = PAIR_LOWS(path[0], path[PAIRS - 1]), after = PAIR_HIGHS(path[0], path[PAIRS - 1]);
-#endif
-    u32 below = before, least = 0u;
-    UNROLL
-    for (i32 j = 0; j < PAIRS; j++) {
-        const u32 here = path[j], above = j + 1 < PAIRS ? path[j + 1 < PAIRS ? j + 1 : j] : after;
-        const u32 best = PAIR_MIN3(below + p1, above + p1, here) + costs[j];
-        least = j == 0 ? best : PAIR_MIN(least, best);
-        sums[j] += best;
-        path[j] = best;
-        below = here;
-    }
-    return least;
-}
-
-// The least of all lanes of a row for all paths, in both halves of a word.
-FUNCTION void spread_least(u32 least[PATHS]) {
-#if PATHS == 1
-    u32 both = PAIR_MIN(least[0], PAIR_BETWEEN(least[0], least[0]));
-#if LANES > 1
-    UNROLL
-    for (i32 mask = LANES / 2; mask > 0; mask /= 2) both = PAIR_MIN(both, SHUFFLE_XOR(both, mask));
-#endif
-    least[0] = both;
-#else
-    // Two paths in a word.
-    u32 two[PATHS / 2];
-    UNROLL
-    for (i32 k = 0; k < PATHS; k += 2) {
-        two[k / 2] = PAIR_MIN(PAIR_LOWS(least[k], least[k + 1]), PAIR_HIGHS(least[k], least[k + 1]));
-    }
-#if LANES > 1
-    UNROLL
-    for (i32 mask = LANES / 2; mask > 0; mask /= 2) {
-        UNROLL
-        for (i32 k = 0; k < PATHS / 2; k++) two[k] = PAIR_MIN(two[k], SHUFFLE_XOR(two[k], mask));
-    }
-#endif
-    UNROLL
-    for (i32 k = 0; k < PATHS; k += 2) {
-        least[k] = PAIR_LOWS(two[k / 2], two[k / 2]);
-        least[k + 1] = PAIR_HIGHS(two[k / 2], two[k / 2]);
-    }
-#endif
-}
-
-// The words of the sums of a lane's places, in order.
-#define SUM_WORDS (EACH * SUM_BYTES / 4)
-#if SUM_BYTES == 2
-FUNCTION u32 sum_word(const u32 sums[PAIRS], i32 i) {
-    return i < PAIRS / 2 ? PAIR_LOWS(sums[2 * i], sums[2 * i + 1]) : PAIR_HIGHS(sums[2 * i - PAIRS], sums[2 * i + 1 - PAIRS]);
-}
-#elif PAIRS == 2
-FUNCTION u32 sum_word(const u32 sums[PAIRS], i32 i) { return sums[0] + sums[1] * 256u; }
-#else
-FUNCTION u32 sum_word(const u32 sums[PAIRS], i32 i) {
-    const i32 j = i < PAIRS / 4 ? 4 * i : 4 * i - PAIRS;
-    const u32 a = sums[j] + sums[j + 1] * 256u, b = sums[j + 2] + sums[j + 3] * 256u;
-    return i < PAIRS / 4 ? PAIR_LOWS(a, b) : PAIR_HIGHS(a, b);
-}
-#endif
-
-FUNCTION void store_sums(GLOBAL u32 *to, const u32 sums[PAIRS]) {
-#if SUM_WORDS % 4 == 0
-    UNROLL
-    for (i32 i = 0; i < SUM_WORDS; i += 4) {
-        *(GLOBAL u32x4 *)(to + i) =
-            U32X4(sum_word(sums, i), sum_word(sums, i + 1), sum_word(sums, i + 2), sum_word(sums, i + 3));
-    }
-#elif SUM_WORDS % 2 == 0
-    UNROLL
-    for (i32 i = 0; i < SUM_WORDS; i += 2) *(GLOBAL u64 *)(to + i) = (u64)sum_word(sums, i + 1) << 32 | sum_word(sums, i);
-#else
-    to[0] = sum_word(sums, 0);
-#endif
-}
-
-// The cost of a left pixel and a right one.
-FUNCTION u32 pixel_cost(const u32 left[PLANES], const u32 right[PLANES], u32 greatest, const GLOBAL u8 *table) {
-#if MASKED
-    if (left[WORDS] == 0u) return 0u;
-    if (right[WORDS] == 0u) return greatest;
-#endif
-    return cost(left, right, table);
 }
 
 // What a row needs of PHASES columns, in words of local memory: P2 of all paths, the left pixels, the right pixels that
@@ -205,12 +59,6 @@ FUNCTION u32 pixel_cost(const u32 left[PLANES], const u32 right[PLANES], u32 gre
         } \
     } \
 }
-
-#if ROWS_OF_WARP > 1 || LANES > 1
-#define ROWS_SYNC() WARP_SYNC()
-#else
-#define ROWS_SYNC()
-#endif
 
 // A row keeps the paths of direction k for the row dy below, which needs them dx + SKEW dy steps later.
 #define SLOT(row_ring, offset, slots, t) ((row_ring) + (offset) + ((t) & ((slots) - 1)) * PATH)
@@ -349,7 +197,7 @@ KERNEL(aggregate) {
                     for (i32 w = 0; w < PLANES; w++) window[PHASES + i][w] = window[i][w];
                 }
                 COPIES_DONE();
-                ROWS_SYNC();
+                LANES_SYNC();
                 STAGE((LOCAL_POINTER u32 *)staged_memory[row][1 - side], turn + PHASES - lag)
             }
             UNROLL

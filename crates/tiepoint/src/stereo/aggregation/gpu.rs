@@ -1,4 +1,5 @@
-//! Aggregation on a device: both passes side by side, each a wavefront of rows.
+//! Aggregation on a device. Whole images go through [`strips`], which is faster; bands of rows ([`checkpoints`]) through the
+//! form here: both passes side by side, each a wavefront of rows.
 //!
 //! Some lanes of a warp share the disparities of a row; the rows of a group go side by side and hand path costs over in
 //! local memory, groups hand them over in global memory. As on the CPU costs are computed from descriptors in each pass
@@ -16,6 +17,12 @@
 //!
 //! Where lanes exchange no numbers (OpenCL on a CPU, and GPUs other than NVIDIA's) a row is walked by one lane.
 
+mod checkpoints;
+mod strips;
+
+pub(in crate::stereo) use checkpoints::GpuBands;
+pub(in crate::stereo) use strips::GpuStrips;
+
 use super::{Cross, Directions, Horizontal, Knight, Star};
 use crate::{
     Error, Result,
@@ -25,12 +32,13 @@ use crate::{
         gpu::{GpuStack, Plane},
     },
     stereo::{
-        Paths, Penalties,
+        Paths, Penalties, StereoOptions,
         cost::gpu::CostKernel,
         gpu::lanes::{GROUP, covering, pixel_a_lane},
     },
 };
 use std::fmt::Write;
+use std::ops::Range;
 use tiepoint_gpu::{Info, Kernel, KernelSource};
 
 tiepoint_gpu::kernel! {
@@ -176,18 +184,25 @@ pub(in crate::stereo) struct Layout {
     each: usize,
     /// Bytes of the sum of a pass.
     pub(in crate::stereo) sum_bytes: usize,
+    /// Parts of the sums.
+    pub(in crate::stereo) parts: usize,
     pub(in crate::stereo) disparities: usize,
 }
 
 impl Layout {
     /// Rows of as few lanes as give each `each` disparities or fewer.
-    pub(in crate::stereo) fn new(warp: usize, each: usize, sum_bytes: usize, disparities: usize) -> Self {
+    pub(in crate::stereo) fn new(
+        warp: usize,
+        each: usize,
+        (parts, sum_bytes): (usize, usize),
+        disparities: usize,
+    ) -> Self {
         let lanes = disparities.div_ceil(each).next_power_of_two().min(warp);
         let each = match disparities.div_ceil(lanes) {
             ..=4 => 4,
             most => most.next_multiple_of(8),
         };
-        Self { warp, lanes, each, sum_bytes, disparities }
+        Self { warp, lanes, each, sum_bytes, parts, disparities }
     }
 
     /// Places of a pixel: disparities in memory.
@@ -195,12 +210,17 @@ impl Layout {
         self.lanes * self.each
     }
 
-    /// Words of the sums of both passes of a pixel.
-    fn sum_words(&self) -> usize {
-        2 * self.padded() * self.sum_bytes / 4
+    /// Words of the sums of all parts of a pixel.
+    pub(in crate::stereo) fn sum_words(&self) -> usize {
+        self.parts * self.padded() * self.sum_bytes / 4
     }
 
-    /// Rows that a warp walks.
+    /// Words of a path at a pixel.
+    fn path_words(&self) -> usize {
+        self.padded() / 2
+    }
+
+    /// Rows that a warp walks, or pixels that it looks at together.
     fn rows_of_warp(&self) -> usize {
         self.warp / self.lanes
     }
@@ -210,6 +230,7 @@ impl Layout {
         source
             .define("PADDED", self.padded())
             .define("SUM_BYTES", self.sum_bytes)
+            .define("PARTS", self.parts)
             .define("PARTIAL", u8::from(self.padded() > self.disparities))
     }
 }
@@ -273,6 +294,20 @@ pub(in crate::stereo) struct GpuAggregationInput {
     pub(in crate::stereo) masked: bool,
 }
 
+impl GpuAggregationInput {
+    /// By the options.
+    pub(in crate::stereo) fn of(
+        options: &StereoOptions,
+        (size, images): (Size, usize),
+        greatest: u16,
+        masked: bool,
+    ) -> Self {
+        let StereoOptions { min_disparity, disparities, paths, .. } = *options;
+        let penalties = options.penalties();
+        Self { size, images, min_disparity, disparities, paths, penalties, greatest, masked }
+    }
+}
+
 /// The aggregation of pairs by one cost.
 #[derive(Clone, Debug)]
 pub(in crate::stereo) struct GpuAggregation {
@@ -286,7 +321,7 @@ pub(in crate::stereo) struct GpuAggregation {
     planes: usize,
 }
 
-/// The sums of both passes, by places: images, then passes, then pixels.
+/// The sums by places: images, then parts, then pixels.
 #[derive(Debug)]
 pub(in crate::stereo) struct GpuSums {
     pub(in crate::stereo) words: Buffer<u32>,
@@ -310,12 +345,14 @@ fn source(cost: &CostKernel, masked: bool, shape: &Shape<'_>) -> KernelSource {
         .define("LANES", layout.lanes)
         .define("EACH", layout.each)
         .define("SUM_BYTES", layout.sum_bytes)
+        .define("PADDED", layout.padded())
         .define("PARTIAL", u8::from(layout.padded() > layout.disparities))
         .define("ROWS", rows);
     // A guest, where rows need what lies above.
     let warps = rows / layout.rows_of_warp() + usize::from(steps.depth > 0);
     steps
         .for_kernels(pixel_a_lane(source), layout.padded() / 2)
+        .text(include_str!("path.h"))
         .kernel_resident::<Aggregate<'_>>([layout.warp as u32, warps as u32], at_once as u32)
         .kernel::<PenaltyMap<'_>>(GROUP)
         .text(include_str!("aggregation.cl"))
@@ -326,7 +363,7 @@ impl Walks {
         gpu: &Gpu,
         (cost, input): (&CostKernel, &GpuAggregationInput),
         shape: &Shape<'_>,
-        passes: std::ops::Range<usize>,
+        passes: Range<usize>,
     ) -> Result<Self> {
         let program = gpu.program(&source(cost, input.masked, shape))?;
         Ok(Self {
@@ -353,76 +390,89 @@ impl Walks {
         (1..=WARPS).rev().map(|warps| warps * of_warp).find(fits)
     }
 
-    /// Puts a pass or two into a list.
-    fn record(
+    /// Words of the boundary of a walk: two buffers.
+    fn boundary_words(&self, plan: &GpuAggregation, width: usize) -> usize {
+        2 * width * self.steps.handed() * plan.layout.padded() / 2
+    }
+
+    /// Puts P2 of every direction at every pixel into a list.
+    fn penalties(
         &self,
         commands: &mut Commands,
         plan: &GpuAggregation,
-        (left, right): (&Buffer<u32>, &Buffer<u32>),
         grey: &GpuStack<u8>,
-        sums: &GpuSums,
-    ) -> Result<()> {
-        let (gpu, input) = (&plan.gpu, &plan.input);
+    ) -> Result<Buffer<u32>> {
         let (size, images) = (grey.size(), grey.count());
         let words = self.steps.steps.len();
-        let penalties = gpu.buffer::<u32>(size.area() * images * 2 * words)?;
+        let penalties = plan.gpu.buffer::<u32>(size.area() * images * 2 * words)?;
         let (across, groups) = covering(size, images);
+        let arguments = PenaltyMap {
+            to: &penalties,
+            grey: grey.buffer(),
+            table: &plan.p2,
+            grey_plane: grey.plane(),
+            words: words as i32,
+            across,
+        };
         commands.stage("penalties");
-        commands.launch(
-            &self.penalties,
-            groups,
-            PenaltyMap {
-                to: &penalties,
-                grey: grey.buffer(),
-                table: &plan.p2,
-                grey_plane: grey.plane(),
-                words: words as i32,
-                across,
-            },
-        )?;
-        let walks = images * self.passes;
-        let rows_groups = size.height.div_ceil(self.rows) * walks;
-        let boundary = walks * 2 * size.width * self.steps.handed() * plan.layout.padded() / 2;
-        let boundary = gpu.buffer::<u32>(boundary.max(1))?;
-        let (tickets, progress) = (gpu.buffer::<u32>(1)?, gpu.buffer::<u32>(rows_groups)?);
-        commands.stage("aggregate");
-        commands.zero(&tickets)?;
-        commands.zero(&progress)?;
-        commands.zero(&boundary)?;
+        commands.launch(&self.penalties, groups, arguments)?;
+        Ok(penalties)
+    }
+
+    fn launch(
+        &self,
+        commands: &mut Commands,
+        plan: &GpuAggregation,
+        (size, images): (Size, usize),
+        walk: Walk<'_>,
+    ) -> Result<()> {
+        let Walk { descriptors: (left, right), penalties, boundary, tickets, progress, sums, passes, groups } =
+            walk;
+        let (input, walks) = (&plan.input, images * passes.len());
         let twice = |value: u32| value << 16 | value;
         let greatest = u32::from(input.greatest);
-        commands.launch(
-            &self.aggregate,
-            [rows_groups.min(self.groups), 1, 1],
-            Aggregate {
-                sums_out: &sums.words,
-                tickets: &tickets,
-                boundary: &boundary,
-                progress: &progress,
-                left,
-                right,
-                penalties: &penalties,
-                table: &plan.table,
-                sum_words: (size.area() * images * plan.layout.sum_words()) as u64,
-                boundary_words: boundary.len() as u64,
-                descriptor_words: (size.area() * images * plan.planes) as u64,
-                penalty_words: penalties.len() as u64,
-                table_bytes: plan.table.len() as u64,
-                width: size.width as i32,
-                height: size.height as i32,
-                images: images as i32,
-                passes: self.passes as i32,
-                first_pass: self.first_pass as i32,
-                rows_groups: rows_groups as i32,
-                min_disparity: input.min_disparity,
-                disparities: input.disparities as i32,
-                p1: twice(input.penalties.p1.into()),
-                far: twice(greatest + u32::from(input.penalties.p2)),
-                greatest,
-            },
-        )?;
-        Ok(())
+        let arguments = Aggregate {
+            sums_out: &sums.words,
+            tickets,
+            boundary,
+            progress,
+            left,
+            right,
+            penalties,
+            table: &plan.table,
+            sum_words: (size.area() * images * plan.layout.sum_words()) as u64,
+            boundary_words: boundary.len() as u64,
+            descriptor_words: (size.area() * images * plan.planes) as u64,
+            penalty_words: penalties.len() as u64,
+            table_bytes: plan.table.len() as u64,
+            width: size.width as i32,
+            height: size.height as i32,
+            images: images as i32,
+            passes: passes.len() as i32,
+            first_pass: passes.start as i32,
+            rows_groups: (groups.end * walks) as i32,
+            min_disparity: input.min_disparity,
+            disparities: input.disparities as i32,
+            p1: twice(input.penalties.p1.into()),
+            far: twice(greatest + u32::from(input.penalties.p2)),
+            greatest,
+        };
+        Ok(commands.launch(&self.aggregate, [(groups.len() * walks).min(self.groups), 1, 1], arguments)?)
     }
+}
+
+/// What some passes walk over.
+struct Walk<'a> {
+    descriptors: (&'a Buffer<u32>, &'a Buffer<u32>),
+    penalties: &'a Buffer<u32>,
+    boundary: &'a Buffer<u32>,
+    /// The number of the first group of rows of all passes.
+    tickets: &'a Buffer<u32>,
+    progress: &'a Buffer<u32>,
+    sums: &'a GpuSums,
+    passes: Range<usize>,
+    /// Groups of rows of a pass.
+    groups: Range<usize>,
 }
 
 impl GpuAggregation {
@@ -444,7 +494,7 @@ impl GpuAggregation {
             |steps: &Steps, layout: &Layout| Walks::rows(steps, layout, planes, *local_memory as usize);
         let layouts = [16, 8, 4].into_iter().filter(|&each| each <= sharing.each);
         let layout = layouts
-            .map(|each| Layout::new(*warp as usize, each, sum_bytes, input.disparities))
+            .map(|each| Layout::new(*warp as usize, each, (2, sum_bytes), input.disparities))
             .find(|layout| passes.iter().all(|(steps, _)| rows(steps, layout).is_some()))
             .ok_or_else(|| Error::Unsupported {
                 device: gpu.info().name.clone(),
@@ -471,31 +521,6 @@ impl GpuAggregation {
         })
     }
 
-    /// Puts both passes into a list; `left` and `right` are the descriptors of the views, `grey` that of the left one.
-    pub(in crate::stereo) fn record(
-        &self,
-        commands: &mut Commands,
-        (left, right): (&Buffer<u32>, &Buffer<u32>),
-        grey: &GpuStack<u8>,
-    ) -> Result<GpuSums> {
-        let size = grey.size();
-        if size.width.max(size.height) > SIDE {
-            let feature = format!("numbers for a side of {}", size.width.max(size.height));
-            return Err(Error::Unsupported { device: self.gpu.info().name.clone(), feature });
-        }
-        let words = size_of_sums(size, grey.count(), &self.layout)?;
-        let sums = GpuSums { words: self.gpu.buffer(words)?, layout: self.layout };
-        for walks in &self.walks {
-            walks.record(commands, self, (left, right), grey, &sums)?;
-        }
-        Ok(sums)
-    }
-
-    /// What the cost looks up; it may be overwritten for another pair.
-    pub(in crate::stereo) fn table(&self) -> &Buffer<u8> {
-        &self.table
-    }
-
     pub(in crate::stereo) fn layout(&self) -> &Layout {
         &self.layout
     }
@@ -515,11 +540,11 @@ mod tests {
     #[test]
     fn kernels_compile_for_every_card() {
         let layouts = [
-            (Steps::of::<Star, 4>(), Layout::new(32, 8, 1, 128)),
-            (Steps::of::<Cross, 2>(), Layout::new(32, 16, 1, 250)),
-            (Steps::of::<Knight, 8>(), Layout::new(32, 4, 2, 100)),
-            (Steps::of::<Horizontal, 1>(), Layout::new(32, 16, 2, 512)),
-            (Steps::of::<Star, 4>(), Layout::new(32, 8, 2, 3)),
+            (Steps::of::<Star, 4>(), Layout::new(32, 8, (2, 1), 128)),
+            (Steps::of::<Cross, 2>(), Layout::new(32, 16, (2, 1), 250)),
+            (Steps::of::<Knight, 8>(), Layout::new(32, 4, (2, 2), 100)),
+            (Steps::of::<Horizontal, 1>(), Layout::new(32, 16, (2, 2), 512)),
+            (Steps::of::<Star, 4>(), Layout::new(32, 8, (2, 2), 3)),
         ];
         for ((n, (steps, layout)), cost) in layouts.iter().enumerate().zip(kernels().iter().rev().cycle()) {
             let rows = Walks::rows(steps, layout, cost.planes(n % 2 == 1), 48 << 10).unwrap();

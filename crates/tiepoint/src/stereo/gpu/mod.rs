@@ -2,6 +2,7 @@
 //! back beside the work on others ([`slot`]).
 
 mod arrange;
+mod bands;
 mod flow;
 pub(in crate::stereo) mod lanes;
 mod plan;
@@ -10,6 +11,7 @@ mod slot;
 mod tests;
 mod worker;
 
+pub(super) use bands::disparities as in_bands;
 pub(super) use flow::Flow;
 pub(super) use worker::Worker;
 
@@ -200,7 +202,7 @@ impl GpuStereo {
         let pixels: Vec<[Pixels<'_>; 2]> =
             pairs.iter().map(|pair| pair.each_ref().map(Pixels::from)).collect();
         pixels.iter().flatten().try_for_each(|image| self.check_place(image))?;
-        let views: Vec<[&Pixels<'_>; 2]> = pixels.iter().map(|pair| pair.each_ref()).collect();
+        let views: Vec<[&Pixels<'_>; 2]> = pixels.iter().map(<[_; 2]>::each_ref).collect();
         let Some((images, source)) = self.direct(&views, Masks::default()) else {
             let alone =
                 |[left, right]: &[AnyGpuImage; 2]| self.compute_on_device(left, right, Masks::default());
@@ -226,7 +228,7 @@ impl GpuStereo {
         let pixels: Vec<[Pixels<'_>; 2]> =
             pairs.iter().map(|pair| pair.each_ref().map(Pixels::from)).collect();
         pixels.iter().flatten().try_for_each(|image| self.check_place(image))?;
-        let views: Vec<[&Pixels<'_>; 2]> = pixels.iter().map(|pair| pair.each_ref()).collect();
+        let views: Vec<[&Pixels<'_>; 2]> = pixels.iter().map(<[_; 2]>::each_ref).collect();
         let (images, source) = self.direct(&views, Masks::default()).ok_or_else(|| {
             let expected =
                 "grey images of 8 bits and of one size, and a cost that does not learn from the pair";
@@ -253,11 +255,7 @@ impl GpuStereo {
 
     /// The images of pairs that need no conversion and lie on the device, and what computes their cost; `None` where the
     /// host must make the pairs ready.
-    fn direct<'p>(
-        &self,
-        pairs: &[[&'p Pixels<'_>; 2]],
-        masks: Masks<'_>,
-    ) -> Option<(Vec<[&'p GpuImage<u8>; 2]>, Box<dyn CostSource>)> {
+    fn direct<'p>(&self, pairs: &[[&'p Pixels<'_>; 2]], masks: Masks<'_>) -> Option<Direct<'p>> {
         let grey = |image: &&'p Pixels<'_>| match image {
             Pixels::Device(AnyGpuImage::U8(image)) if image.channels() == 1 => Some(image),
             Pixels::Device(_) | Pixels::Host(_) => None,
@@ -341,6 +339,9 @@ impl GpuStereo {
         Ok(result)
     }
 }
+
+/// The images of pairs that need no conversion, and what computes their cost.
+type Direct<'p> = (Vec<[&'p GpuImage<u8>; 2]>, Box<dyn CostSource>);
 
 /// The image in the host's memory; what lies on a device is read into `read`.
 fn on_host<'a>(image: &'a Pixels<'_>, read: &'a mut Option<AnyImage>) -> Result<AnyView<'a>> {

@@ -2,15 +2,16 @@
 
 use super::arrange::GpuArrange;
 use crate::{
-    Result,
+    Error, Result,
     device::gpu::{Buffer, Commands, Gpu},
+    error::Shortage,
     image::{
-        AnyImage, Image, Size,
+        AnyImage, Image, Rect, Size,
         gpu::{GpuPixel, GpuStack, PixelKind},
     },
     stereo::{
         RightView, StereoOptions, View,
-        aggregation::gpu::{GpuAggregation, GpuAggregationInput},
+        aggregation::gpu::{GpuAggregationInput, GpuStrips},
         cost::{
             CostSource,
             gpu::{CostKernel, GpuDescribe, GpuView},
@@ -20,6 +21,10 @@ use crate::{
         winner_takes_all::gpu::{GpuMaps, GpuWinnerTakesAll, Selection},
     },
 };
+use std::ops::Range;
+
+/// Bytes of a pixel beside the aggregation: both views, what refinement works in, the maps and what keeps them.
+const PIXEL: u64 = 100;
 
 /// What the work for pairs depends on, beside the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +61,7 @@ impl Shape {
     }
 
     /// Whether either view has pixels without data.
-    fn masked(&self) -> bool {
+    pub(super) fn masked(&self) -> bool {
         self.views.iter().any(|view| view.masked)
     }
 }
@@ -110,6 +115,25 @@ impl ViewStacks {
         })
     }
 
+    /// Some rows of a view.
+    pub(super) fn of_rows(gpu: &Gpu, pair: &Pair, view: View, rows: &Range<usize>) -> Result<Self> {
+        fn upload<T: GpuPixel>(gpu: &Gpu, image: &Image<T>, rows: &Range<usize>) -> Result<GpuStack<T>> {
+            let size = Size::new(image.size().width, rows.len());
+            GpuStack::upload(gpu, &[image.view().crop(Rect { x: 0, y: rows.start, size })?])
+        }
+        Ok(Self {
+            bytes: upload(gpu, pair.bytes(view), rows)?,
+            grey: match pair.grey(view) {
+                AnyImage::U8(_) => None,
+                AnyImage::U16(grey) => Some(FineGrey::U16(upload(gpu, grey, rows)?)),
+                AnyImage::F32(grey) => Some(FineGrey::F32(upload(gpu, grey, rows)?)),
+            },
+            compared: compared(pair, view).map(|image| upload(gpu, image, rows)).transpose()?,
+            mask: pair.mask(view).map(|image| upload(gpu, image, rows)).transpose()?,
+            rounding: pair.rounding(view),
+        })
+    }
+
     /// The view mirrored.
     fn mirrored(&self, commands: &mut Commands) -> Result<Self> {
         let mut bytes = |stack: &GpuStack<u8>| mirrored(commands, stack);
@@ -124,7 +148,7 @@ impl ViewStacks {
     }
 
     /// Its descriptors.
-    fn describe(&self, commands: &mut Commands, cost: (&CostKernel, bool)) -> Result<Buffer<u32>> {
+    pub(super) fn describe(&self, commands: &mut Commands, cost: (&CostKernel, bool)) -> Result<Buffer<u32>> {
         match &self.grey {
             // Grey of 8 bits is what it is in 8 bits.
             None => self.describe_grey(commands, cost, &self.bytes),
@@ -170,6 +194,7 @@ impl Plan {
         shape: Shape,
         source: &dyn CostSource,
     ) -> Result<Self> {
+        check_memory(gpu, options, &shape, source)?;
         let views = [ViewStacks::new(gpu, &shape, View::Left)?, ViewStacks::new(gpu, &shape, View::Right)?];
         let (mut commands, mut tables) = (Commands::new(), Vec::new());
         let stages = Stages { gpu, options, shape: &shape };
@@ -210,6 +235,25 @@ impl Plan {
     }
 }
 
+/// Fails where the work takes more of the device's memory than the options allow.
+fn check_memory(gpu: &Gpu, options: &StereoOptions, shape: &Shape, source: &dyn CostSource) -> Result<()> {
+    let Some(limit) = options.device_memory else { return Ok(()) };
+    let cost = CostKernel::of(source, gpu)?;
+    let pairs = (shape.size, shape.pairs);
+    let input = GpuAggregationInput::of(options, pairs, source.greatest(), shape.masked());
+    let aggregation = GpuStrips::new(gpu, &cost, &input)?;
+    let pair = aggregation.bytes(shape.size).saturating_add(PIXEL.saturating_mul(shape.size.area() as u64));
+    let views = if options.right_view == RightView::Aggregated { 2 } else { 1 };
+    let needed = pair.saturating_mul(shape.pairs as u64).saturating_mul(views);
+    match needed > limit {
+        true => {
+            let shortage = Shortage::Device { name: gpu.info().name.clone(), free: Some(limit) };
+            Err(Error::Memory { what: "dense stereo on a GPU", needed, shortage })
+        }
+        false => Ok(()),
+    }
+}
+
 /// The tables that a source looks up, in the order of [`Plan::tables`].
 pub(super) fn tables_of(gpu: &Gpu, options: &StereoOptions, source: &dyn CostSource) -> Result<Vec<Vec<u8>>> {
     let exchanged = match options.right_view {
@@ -240,24 +284,14 @@ impl Stages<'_> {
     ) -> Result<(GpuMaps, Option<Buffer<u8>>)> {
         let Self { gpu, options, shape } = *self;
         let (cost, masked) = (CostKernel::of(source, gpu)?, shape.masked());
-        let StereoOptions { min_disparity, disparities, paths, .. } = *options;
-        let input = GpuAggregationInput {
-            size: shape.size,
-            images: shape.pairs,
-            min_disparity,
-            disparities,
-            paths,
-            penalties: options.penalties(),
-            greatest: source.greatest(),
-            masked,
-        };
+        let input = GpuAggregationInput::of(options, (shape.size, shape.pairs), source.greatest(), masked);
         let left_words = left.describe(commands, (&cost, masked))?;
         let right_words = right.describe(commands, (&cost, masked))?;
         let descriptors = (&left_words, &right_words);
-        let aggregation = GpuAggregation::new(gpu, &cost, &input)?;
+        let aggregation = GpuStrips::new(gpu, &cost, &input)?;
         let sums = aggregation.record(commands, descriptors, &left.bytes)?;
         let layout = aggregation.layout();
-        let winner = GpuWinnerTakesAll::new(gpu, (&cost, masked), layout, min_disparity, selection)?;
+        let winner = GpuWinnerTakesAll::new(gpu, (&cost, masked), layout, options.min_disparity, selection)?;
         let maps = winner.record(commands, &sums, descriptors, (shape.size, shape.pairs))?;
         Ok((maps, (!cost.table.is_empty()).then(|| aggregation.table().clone())))
     }

@@ -1,7 +1,8 @@
 //! The whole of dense stereo on every device, against the CPU.
 
-use super::GpuStereo;
+use super::{GpuStereo, bands};
 use crate::{
+    Error,
     device::{
         Cpu, Processor,
         gpu::{Gpu, all},
@@ -357,4 +358,55 @@ fn streams_check_their_numbers() {
     let stream = || StereoStream::new(StereoOptions::default(), &Cpu::sequential().into()).unwrap();
     assert!(stream().with_in_flight(0).is_err() && stream().with_batch(0).is_err(), "at least one");
     assert!(stream().with_in_flight(1025).is_err() && stream().with_batch(1025).is_err(), "not all memory");
+}
+
+/// The bytes of a device's memory within which a pair goes through it in the lowest bands.
+fn least_memory(gpu: &Gpu, options: StereoOptions, pair: &[AnyImage; 2], masks: Masks<'_>) -> u64 {
+    let views = pair.each_ref().map(AnyView::from);
+    let found = Stereo::new(options).unwrap().prepare(views, masks, &Cpu::sequential(), |ready| {
+        match bands::disparities(gpu, &options, (ready.pair, ready.source), 0, &ready.cpu) {
+            Err(Error::Memory { needed, .. }) => Ok(needed),
+            other => panic!("no memory is too little: {other:?}"),
+        }
+    });
+    found.unwrap()
+}
+
+#[test]
+fn bands_of_rows_change_nothing() {
+    let mut random = Random::new(24);
+    for (n, cost) in costs().into_iter().enumerate() {
+        let size = Size::new([40, 1, 33, 7, 24][n % 5], 180 + (random.bits() % 90) as usize);
+        // All directions, by turns.
+        let paths = Paths::ALL[n % Paths::ALL.len()].value;
+        let options = options(&mut random, cost).with_paths(paths).with_disparities([66, 68, 20][n % 3]);
+        let pair = pair(&mut random, size, 3, if n % 3 == 2 { n as u64 % 4 } else { 3 });
+        let mask = Image::from_fn(size, |_, _| u8::from(!random.bits().is_multiple_of(6)));
+        let masks = if n % 2 == 0 { mask_of(&None) } else { Masks { left: None, right: Some(mask.view()) } };
+        let expected = compute(options, &pair, masks, &Cpu::sequential().into());
+        for (gpu, processor) in processors() {
+            let least = least_memory(gpu, options, &pair, masks);
+            for memory in [least, least + least / 2] {
+                let options = options.with_device_memory(Some(memory));
+                let what = format!("{gpu:?}, {size}, {memory} bytes, {options:?}");
+                let found = compute(options, &pair, masks, &processor);
+                assert_equal(&found, &expected, &what);
+                let notes = processor.take_notes();
+                let told = |notes: &[String]| notes.iter().any(|note| note.contains("bands of rows"));
+                assert!(memory > least || told(&notes), "in bands: {notes:?}, {what}");
+                assert!(notes.iter().all(|note| !note.contains("stereo on the CPU")), "{notes:?}, {what}");
+            }
+            let options = options.with_device_memory(Some(least - 1));
+            let found = compute(options, &pair, masks, &processor);
+            assert_equal(&found, &expected, "on the CPU");
+            let notes = processor.take_notes();
+            assert!(notes[0].contains("dense stereo on the CPU"), "too little for a band: {notes:?}");
+            let mut stream = StereoStream::new(options, &processor).unwrap();
+            let [left, right] = pair.each_ref().map(AnyView::from);
+            stream.push(left, right, masks).unwrap();
+            assert_equal(&stream.pop().unwrap().unwrap(), &expected, "a stream, on the CPU");
+            processor.take_notes();
+            assert_eq!(processor.take_computed().last().map(String::as_str), Some("cpu"), "told");
+        }
+    }
 }

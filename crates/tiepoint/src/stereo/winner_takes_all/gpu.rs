@@ -73,13 +73,20 @@ impl Selection {
 
 /// Pixels that a group looks at together: as many as have their sums in 16 KiB of local memory.
 fn pixels(layout: &Layout) -> usize {
-    let most = (8192 / layout.padded()).clamp(1, LANES);
+    let most = (8192 / layout.padded()).clamp(2, LANES);
     if most.is_power_of_two() { most } else { most.next_power_of_two() / 2 }
 }
 
 /// Right pixels that left ones still may meet.
 fn ring(layout: &Layout) -> usize {
     layout.padded() + pixels(layout)
+}
+
+/// Words of local memory: totals with their margins, least keys, right keys, second sums.
+fn words(layout: &Layout) -> usize {
+    let chunks = layout.padded() * layout.sum_bytes / 4;
+    let of_pixel = layout.padded() / 2 + 11 + if chunks % 4 == 0 { chunks / 4 } else { chunks };
+    pixels(layout) * of_pixel + ring(layout) + LANES
 }
 
 fn source(cost: &CostKernel, masked: bool, layout: &Layout, selection: Selection) -> KernelSource {
@@ -135,7 +142,7 @@ impl GpuWinnerTakesAll {
         min_disparity: i32,
         selection: Selection,
     ) -> Result<Self> {
-        let words = pixels(layout) * (layout.padded() / 2 + 1) + ring(layout) + 2 * LANES;
+        let words = words(layout);
         if words * size_of::<u32>() > gpu.info().local_memory as usize {
             let feature = format!("memory of work groups for {} disparities", layout.disparities);
             return Err(Error::Unsupported { device: gpu.info().name.clone(), feature });
@@ -180,7 +187,7 @@ impl GpuWinnerTakesAll {
             confidence_plane: plane(&maps.confidence),
             width: size.width as i32,
             height: size.height as i32,
-            pixel_words: (2 * sums.layout.padded() * sums.layout.sum_bytes / 4) as i32,
+            pixel_words: sums.layout.sum_words() as i32,
             planes: self.planes as i32,
             min_disparity: self.min_disparity,
             disparities: sums.layout.disparities as i32,
@@ -206,7 +213,7 @@ mod tests {
         ] {
             let selection = Selection { subpixel, right, confidence, uniqueness: 0 };
             for sum_bytes in [1, 2] {
-                let layout = Layout::new(32, 8, sum_bytes, disparities);
+                let layout = Layout::new(32, 8, (4, sum_bytes), disparities);
                 compiles_everywhere(&[source(&kernels()[0], masked, &layout, selection)]);
             }
         }

@@ -1,31 +1,56 @@
-// Winner takes all: mod.rs. A group chooses the disparities of a row, PIXELS left pixels at a time: the sums of both
-// passes are added into local memory, where lanes look for the least of each left pixel and of each right one.
+// Winner takes all: mod.rs. A group chooses the disparities of a row, PIXELS left pixels at a time: the sums of all paths
+// are added into local memory, where lanes look for the least of each left pixel and of each right one.
 //
-// Sums lie by places (aggregation.cl): place p is disparity p in the forward pass and PADDED - 1 - p in the backward one.
+// Sums come in parts: of the paths from the left, from the right, downwards, upwards (vertical.cl), or of the two passes
+// (aggregation.cl). They lie by disparities, those of the second part from the last place down.
 
-// Words of the sums of a pixel, two disparities each, and one that keeps pixels in different banks.
-#define PITCH (PADDED / 2 + 1)
+// Words of the sums of a pixel in a part, and those that a lane adds at once.
+#define PART_WORDS (PADDED * SUM_BYTES / 4)
+#define CHUNK (PART_WORDS % 4 == 0 ? 4 : 1)
+#define CHUNKS (PART_WORDS / CHUNK)
+// Disparities in a word.
+#define IN_WORD (4 / SUM_BYTES)
+// Left pixels whose totals a lane compares for two right ones, and words before and after the totals of a pixel that it may
+// come to.
+#define RUN (PIXELS < 8 ? PIXELS : 8)
+#define MARGIN (RUN / 2 + 1)
+// Words of the totals of a pixel, two disparities each; odd, to keep pixels in different banks.
+#define PITCH (PADDED / 2 + 2 * MARGIN + 1)
 // Lanes that look at one left pixel.
 #define SEGMENTS (LANES / PIXELS)
 #define NONE 0xffffffffu
 
-// The totals of disparities d to d + 3 of a pixel.
-FUNCTION void four_totals(u32 out[2], const GLOBAL u32 *forward, const GLOBAL u32 *backward, i32 d) {
-#if SUM_BYTES == 1
-    const u32 f = forward[d / 4], b = backward[(PADDED - 4 - d) / 4];
-    out[0] = ((f & 0xffu) + (b >> 24)) | ((f >> 8 & 0xffu) + (b >> 16 & 0xffu)) << 16;
-    out[1] = ((f >> 16 & 0xffu) + (b >> 8 & 0xffu)) | ((f >> 24) + (b & 0xffu)) << 16;
+#if PART_WORDS % 4 == 0
+FUNCTION void load_chunk(u32 words[CHUNK], const GLOBAL u32 *from) {
+    const u32x4 four = *(const GLOBAL u32x4 *)from;
+    words[0] = four.x;
+    words[1] = four.y;
+    words[2] = four.z;
+    words[3] = four.w;
+}
 #else
-    const u32 b0 = backward[(PADDED - 2 - d) / 2], b1 = backward[(PADDED - 4 - d) / 2];
-    out[0] = forward[d / 2] + (b0 >> 16 | b0 << 16);
-    out[1] = forward[d / 2 + 1] + (b1 >> 16 | b1 << 16);
+FUNCTION void load_chunk(u32 words[CHUNK], const GLOBAL u32 *from) { words[0] = from[0]; }
 #endif
+
+// Adds words of sums, in halves of words.
+FUNCTION void add_chunk(u32 totals[CHUNK * IN_WORD / 2], const u32 words[CHUNK], bool reversed) {
+    UNROLL
+    for (i32 i = 0; i < CHUNK; i++) {
+        const u32 word = words[reversed ? CHUNK - 1 - i : i];
+#if SUM_BYTES == 1
+        const u32 lower = BYTES_APART(word), higher = BYTES_APART(word >> 16);
+        totals[2 * i] += reversed ? PAIR_BETWEEN(higher, higher) : lower;
+        totals[2 * i + 1] += reversed ? PAIR_BETWEEN(lower, lower) : higher;
+#else
+        totals[i] += reversed ? PAIR_BETWEEN(word, word) : word;
+#endif
+    }
 }
 
 FUNCTION u32 lesser(u32 a, u32 b) { return a < b ? a : b; }
 
 FUNCTION u32 total_of(const LOCAL_POINTER u32 *totals, i32 pixel, i32 d) {
-    return ((const LOCAL_POINTER u16 *)totals)[pixel * (2 * PITCH) + d];
+    return ((const LOCAL_POINTER u16 *)totals)[pixel * (2 * PITCH) + 2 * MARGIN + d];
 }
 
 // How far from the whole disparity the least cost is supposed.
@@ -42,7 +67,8 @@ FUNCTION f32 offset_of(i32 below, i32 at, i32 above) {
 
 KERNEL(winner_takes_all) {
     LOCAL u32 totals[PIXELS * PITCH];
-    LOCAL u32 found[LANES];
+    // The least key, sum and disparity, of each chunk of each pixel.
+    LOCAL u32 found[PIXELS * CHUNKS];
 #if SECOND
     LOCAL u32 second_found[LANES];
 #endif
@@ -53,8 +79,8 @@ KERNEL(winner_takes_all) {
     const i32 lane = LANE_X, y = GROUP_X, image = GROUP_Z, width = args.width, disparities = args.disparities;
     const i32 min_disparity = args.min_disparity;
     const u64 area = (u64)width * args.height, row = (u64)y * width;
-    const GLOBAL u32 *forward = sums + ((u64)(2 * image) * area + row) * (PADDED * SUM_BYTES / 4);
-    const GLOBAL u32 *backward = forward + area * (PADDED * SUM_BYTES / 4);
+    const GLOBAL u32 *sums_row = sums + ((u64)(PARTS * image) * area + row) * PART_WORDS;
+    const u64 part = area * PART_WORDS;
 #if MASKED
     const GLOBAL u32 *seen = left + ((u64)image * PLANES + WORDS) * area + row;
 #define IS_HOLE(x) (seen[x] == 0u)
@@ -75,66 +101,74 @@ KERNEL(winner_takes_all) {
     }
 #endif
 
+    // No disparity is taken from outside those of a pixel.
+    for (i32 i = lane; i < PIXELS * PITCH; i += LANES) totals[i] = NONE;
+    BARRIER();
+#if SECOND
     const i32 pixel = lane % PIXELS, segment = lane / PIXELS;
+#endif
     for (i32 start = 0; start < width; start += PIXELS) {
         const i32 count = MIN_I(PIXELS, width - start);
-        for (i32 i = lane; i < count * (PADDED / 4); i += LANES) {
-            const i32 at = i / (PADDED / 4), d = i % (PADDED / 4) * 4;
-            const u64 sums_at = (u64)(start + at) * (PADDED * SUM_BYTES / 4);
-            u32 two[2];
-            four_totals(two, forward + sums_at, backward + sums_at, d);
-#if PARTIAL
+        for (i32 i = lane; i < PIXELS * CHUNKS; i += LANES) {
+            const i32 at = i / CHUNKS, chunk = i % CHUNKS, d = chunk * (CHUNK * IN_WORD);
+            const bool is_seen = at < count && !IS_HOLE(start + at);
+            u32 two[CHUNK * IN_WORD / 2];
             UNROLL
-            for (i32 j = 0; j < 2; j++) {
+            for (i32 j = 0; j < CHUNK * IN_WORD / 2; j++) two[j] = is_seen ? 0u : NONE;
+            if (is_seen) {
+                const GLOBAL u32 *from = sums_row + (u64)(u32)(start + at) * PART_WORDS;
+                u32 words[PARTS][CHUNK];
+                UNROLL
+                for (i32 k = 0; k < PARTS; k++) {
+                    load_chunk(words[k], from + k * part + (k == 1 ? PART_WORDS - (chunk + 1) * CHUNK : chunk * CHUNK));
+                }
+                UNROLL
+                for (i32 k = 0; k < PARTS; k++) add_chunk(two, words[k], k == 1);
+            }
+            u32 key = NONE;
+            UNROLL
+            for (i32 j = 0; j < CHUNK * IN_WORD / 2; j++) {
+#if PARTIAL
                 if (d + 2 * j >= disparities) two[j] |= 0xffffu;
                 if (d + 2 * j + 1 >= disparities) two[j] |= 0xffff0000u;
-            }
 #endif
-            totals[at * PITCH + d / 2] = two[0];
-            totals[at * PITCH + d / 2 + 1] = two[1];
+                totals[at * PITCH + MARGIN + d / 2 + j] = two[j];
+                key = lesser(key, lesser(two[j] << 16 | (u32)(2 * j), (two[j] & 0xffff0000u) | (u32)(2 * j + 1)));
+            }
+            found[i] = key + (u32)d;
         }
         BARRIER();
 
 #if RIGHT
-        // Right pixel x meets left pixel start + i at disparity number start + i - x - min_disparity.
-        const i32 first = start - min_disparity - (disparities - 1);
-        for (i32 i = lane; i < disparities + count - 1; i += LANES) {
-            const i32 x = first + i, ahead = disparities - 1 - i;
-            if (x < 0 || x >= width) continue;
-            u32 key = right_keys[x % RING];
-            const i32 end = MIN_I(count, disparities - ahead);
-            for (i32 p = MAX_I(0, -ahead); p < end; p++) {
-                if (IS_HOLE(start + p)) continue;
-                key = lesser(key, total_of(totals, p, p + ahead) * 0x10000u + (u32)(p + ahead));
+        // Left pixel start + p meets right pixel start - min_disparity - a at disparity number p + a. A lane compares RUN left
+        // pixels, two in turn, for the right pixels of an even a and of a + 1.
+        for (i32 i = lane; i < (PADDED + PIXELS) / 2 * (PIXELS / RUN); i += LANES) {
+            const i32 a = 2 * (i % ((PADDED + PIXELS) / 2)) - PIXELS, p = i / ((PADDED + PIXELS) / 2) * RUN;
+            if (a + p < -RUN || a + p >= PADDED) continue;
+            u32 keys[2] = {NONE, NONE};
+            UNROLL
+            for (i32 j = 0; j < RUN; j += 2) {
+                const LOCAL_POINTER u32 *words = totals + (p + j) * PITCH + MARGIN + (a + p + j) / 2;
+                const u32 here = words[0], next = words[PITCH], after = words[PITCH + 1];
+                keys[0] = lesser(keys[0], lesser(here << 16 | (u32)j, (next & 0xffff0000u) | (u32)(j + 1)));
+                keys[1] = lesser(keys[1], lesser((here & 0xffff0000u) | (u32)j, after << 16 | (u32)(j + 1)));
             }
-            // No later left pixel meets it.
-            if (x + min_disparity + disparities - 1 < start + count || start + count == width) {
-                f32 value = key == NONE ? FLOAT_OF(0x7f800000u) : (f32)(min_disparity + (i32)(key & 0xffffu));
-#if MASKED
-                if (right_seen[x] == 0u) value = FLOAT_OF(0x7f800000u);
-#endif
-                right[x] = value;
-                key = NONE;
-            }
-            right_keys[x % RING] = key;
-        }
-#endif
-
-        u32 key = NONE;
-        if (pixel < count && segment < SEGMENTS) {
-            for (i32 i = segment; i < PADDED / 2; i += SEGMENTS) {
-                const u32 word = totals[pixel * PITCH + i];
-                key = lesser(key, lesser(word << 16 | (u32)(2 * i), (word & 0xffff0000u) | (u32)(2 * i + 1)));
+            UNROLL
+            for (i32 j = 0; j < 2; j++) {
+                const i32 x = start - min_disparity - a - j;
+                if (x >= 0 && x < width && keys[j] < 0xffff0000u) {
+                    ATOMIC_MIN(&right_keys[x % RING], keys[j] + (u32)(a + j + p));
+                }
             }
         }
-        found[lane] = key;
-        BARRIER();
+#endif
 #if SECOND
         // The least sum that is not beside the best.
-        for (i32 s = 0; s < SEGMENTS; s++) key = lesser(key, found[s * PIXELS + pixel]);
+        u32 best_key = NONE;
+        for (i32 i = 0; i < CHUNKS; i++) best_key = lesser(best_key, found[pixel * CHUNKS + i]);
         u32 other = 0xffffu;
         if (pixel < count && segment < SEGMENTS) {
-            const i32 taken = (i32)(key & 0xffffu);
+            const i32 taken = (i32)(best_key & 0xffffu);
             for (i32 d = segment; d < disparities; d += SEGMENTS) {
                 if (d < taken - 1 || d > taken + 1) other = lesser(other, total_of(totals, pixel, d));
             }
@@ -143,8 +177,8 @@ KERNEL(winner_takes_all) {
         BARRIER();
 #endif
         if (lane < count) {
-            key = found[lane];
-            for (i32 s = 1; s < SEGMENTS; s++) key = lesser(key, found[s * PIXELS + lane]);
+            u32 key = NONE;
+            for (i32 i = 0; i < CHUNKS; i++) key = lesser(key, found[lane * CHUNKS + i]);
             const i32 x = start + lane, best = (i32)(key & 0xffffu), value = (i32)(key >> 16);
             bool is_sure = !IS_HOLE(x);
 #if SECOND
@@ -167,5 +201,19 @@ KERNEL(winner_takes_all) {
             disparity[x] = result;
         }
         BARRIER();
+#if RIGHT
+        // Those that no later left pixel meets.
+        const i32 from = start - min_disparity - (disparities - 1);
+        const i32 end = start + count - 1 - min_disparity - (start + count < width ? disparities - 1 : 0);
+        for (i32 x = MAX_I(from, 0) + lane; x <= MIN_I(end, width - 1); x += LANES) {
+            const u32 key = right_keys[x % RING];
+            f32 value = key == NONE ? FLOAT_OF(0x7f800000u) : (f32)(min_disparity + (i32)(key & 0xffffu));
+#if MASKED
+            if (right_seen[x] == 0u) value = FLOAT_OF(0x7f800000u);
+#endif
+            right[x] = value;
+            right_keys[x % RING] = NONE;
+        }
+#endif
     }
 }

@@ -47,7 +47,7 @@ where
         assert_same(&surf.detect(&on_device, mask).unwrap(), &expected, &what);
         // Now the features come along with their number.
         assert_same(&surf.detect(&on_device, mask).unwrap(), &expected, &format!("{what}, again"));
-        let kept = surf.detect_on_device(&on_device, mask.map(|mask| mask.into())).unwrap();
+        let kept = surf.detect_on_device(&on_device, mask.map(Into::into)).unwrap();
         assert_same(&kept.download().unwrap(), &expected, &format!("{what}, on the device"));
     }
     expected.len()

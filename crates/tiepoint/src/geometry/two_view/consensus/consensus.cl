@@ -170,6 +170,15 @@ KERNEL(search_consensus) {
     const Pair pair = pairs[GROUP_X];
     const GLOBAL f64 *numbers = all_numbers + (u64)GROUP_X * PAIR_NUMBERS, *places = all_places + 4 * (u64)pair.first;
     const f64 limit = numbers[0];
+    if (pair.most == 0) {
+        // This kind is not searched for.
+        if (lane == 0) {
+            for (i32 i = 0; i < 9; i++) found[GROUP_X].model[i] = found[GROUP_X].essential[i] = 0.0;
+            found[GROUP_X].inliers = 0;
+            found[GROUP_X].drawn = 0;
+        }
+        return;
+    }
     if (lane == 0) {
         best_inliers = starts[GROUP_X].inliers;
         for (i32 i = 0; i < 9; i++) {

@@ -5,15 +5,15 @@ use super::improve::{EPIPOLAR, LANES, TRANSFER};
 use super::{Budget, Found, FoundAll, Kind, Prepared, SHARES, five_point};
 use crate::Result;
 use crate::device::Cpu;
-use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::device::gpu::{Buffer, Commands, Element, Gpu, Pinned};
 use crate::geometry::matrix::flat;
-use tiepoint_gpu::KernelSource;
+use tiepoint_gpu::{Kernel, KernelSource, Mark};
 
 /// 64-bit words of what is found of a pair, and numbers that a pair has.
 const FOUND: usize = 19;
 const NUMBERS: usize = 19;
 
-/// Matches of the pairs that are searched together, unless one has more: 44 bytes each on the device.
+/// Matches of the pairs that are searched together, unless one has more: 60 bytes each on the device and on the host.
 const MOST_MATCHES: usize = 1 << 21;
 /// And pairs.
 const MOST_PAIRS: usize = 1 << 11;
@@ -71,17 +71,8 @@ pub(in crate::geometry::two_view) fn source(kind: Kind) -> KernelSource {
         .text(include_str!("consensus.cl"))
 }
 
-/// Searches for every kind of model in every pair, as the CPU does in each.
-///
-/// # Errors
-/// [`crate::Error::Unsupported`] by a device without f64, [`crate::Error::Memory`] by one with too little memory.
-pub(in crate::geometry::two_view) fn search_all(
-    gpu: &Gpu,
-    prepared: &[&Prepared],
-    budget: &Budget,
-    cpu: &Cpu,
-) -> Result<Vec<FoundAll>> {
-    gpu.require_f64()?;
+/// Pairs in groups that are searched together.
+pub(in crate::geometry::two_view) fn parts<'p>(prepared: &'p [&'p Prepared]) -> Vec<&'p [&'p Prepared]> {
     let mut parts = Vec::new();
     let mut rest = prepared;
     while !rest.is_empty() {
@@ -95,127 +86,250 @@ pub(in crate::geometry::two_view) fn search_all(
         parts.push(part);
         rest = later;
     }
-    // One thread uploads a part while the device searches another's.
-    let found = cpu.map(parts.len(), |i| Part::new(gpu, parts[i], budget, cpu)?.search());
-    Ok(found.into_iter().collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+    parts
 }
 
-/// Pairs that are searched together.
-struct Part<'p> {
-    gpu: &'p Gpu,
-    prepared: &'p [&'p Prepared],
-    budget: &'p Budget,
-    cpu: &'p Cpu,
-    /// Where the matches of each pair begin, and how many there are.
-    firsts: Vec<usize>,
+/// Numbers on their way to the device.
+#[derive(Debug)]
+struct Upload<T: Element> {
+    host: Pinned<T>,
+    device: Buffer<T>,
+}
+
+impl<T: Element> Upload<T> {
+    fn new(gpu: &Gpu, len: usize) -> Result<Self> {
+        Ok(Self { host: gpu.pinned(len)?, device: gpu.buffer(len)? })
+    }
+
+    fn record(&self, commands: &mut Commands, len: usize) -> Result<()> {
+        Ok(commands.upload_first(&self.host, &self.device, len)?)
+    }
+}
+
+/// What the search for one kind of model reads and writes on the device.
+#[derive(Debug)]
+struct OfKind {
+    kind: Kind,
+    kernel: Kernel<Search<'static>>,
+    budget: Buffer<u32>,
+    pairs: Upload<u32>,
+    keys: Upload<u64>,
+    until: Upload<u64>,
+    found: Buffer<u64>,
+}
+
+/// The kinds in the order of their searches: the fundamental matrix starts from the essential one.
+const KINDS: [Kind; 3] = [Kind::Essential, Kind::Fundamental, Kind::Homography];
+
+/// The search for all kinds of model on a GPU, with its memory, which grows as far as some pairs need and is kept for the
+/// next.
+#[derive(Debug)]
+pub(in crate::geometry::two_view) struct GpuConsensus {
+    gpu: Gpu,
+    kinds: [OfKind; 3],
+    /// Pairs and matches that there is room for.
+    pairs: usize,
     matches: usize,
-    places: Buffer<u64>,
-    order: Buffer<u32>,
+    places: Upload<u64>,
+    order: Upload<u32>,
+    numbers: Upload<u64>,
+    /// No models to start from.
+    none: Buffer<u64>,
+    /// What was found, kind by kind.
+    found: Pinned<u64>,
+    /// After the last search.
+    done: Mark,
 }
 
-impl<'p> Part<'p> {
-    fn new(gpu: &'p Gpu, prepared: &'p [&'p Prepared], budget: &'p Budget, cpu: &'p Cpu) -> Result<Self> {
-        let mut matches = 0;
-        let mut firsts = Vec::with_capacity(prepared.len());
-        for p in prepared {
-            firsts.push(matches);
-            matches += p.len();
-        }
-        let mut places = Vec::with_capacity(4 * matches);
-        let mut order = Vec::with_capacity(matches);
-        for p in prepared {
-            (0..p.len()).for_each(|i| places.extend_from_slice(&p.points.places(i).map(f64::to_bits)));
-            order.extend_from_slice(&p.order);
-        }
-        let (places, order) = (gpu.upload(&places)?, gpu.upload(&order)?);
-        Ok(Self { gpu, prepared, budget, cpu, firsts, matches, places, order })
-    }
+/// What a pair has in the host's memory.
+struct Slots<'s> {
+    prepared: &'s Prepared,
+    first: usize,
+    places: &'s mut [u64],
+    order: &'s mut [u32],
+    numbers: &'s mut [u64],
+    kinds: [KindSlots<'s>; 3],
+}
 
-    fn search(&self) -> Result<Vec<FoundAll>> {
-        let all: Vec<usize> = (0..self.prepared.len()).collect();
-        let known: Vec<usize> = all.iter().copied().filter(|&i| self.prepared[i].rays.is_some()).collect();
-        let mut found = vec![FoundAll::default(); self.prepared.len()];
-        let mut starts = vec![None; all.len()];
-        for (&i, (essential, drawn)) in known.iter().zip(self.of_kind(Kind::Essential, &known, &[])?) {
-            found[i].essential = essential;
-            found[i].iterations += drawn;
-            starts[i] = essential;
-        }
-        for (i, (fundamental, drawn)) in
-            self.of_kind(Kind::Fundamental, &all, &starts)?.into_iter().enumerate()
-        {
-            found[i].fundamental = fundamental;
-            found[i].iterations += drawn;
-        }
-        for (i, (homography, drawn)) in self.of_kind(Kind::Homography, &all, &[])?.into_iter().enumerate() {
-            found[i].homography = homography;
-            found[i].iterations += drawn;
-        }
-        Ok(found)
-    }
+/// Of one kind of model.
+struct KindSlots<'s> {
+    kind: Kind,
+    pair: &'s mut [u32],
+    key: &'s mut u64,
+    until: &'s mut [u64],
+}
 
-    /// The best model of a kind, and the samples drawn, of the pairs `which`.
-    fn of_kind(
-        &self,
-        kind: Kind,
-        which: &[usize],
-        starts: &[Option<Found>],
-    ) -> Result<Vec<(Option<Found>, usize)>> {
-        if which.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut until = vec![0; self.matches];
-        let (mut pairs, mut keys, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
-        let samplers = self.cpu.map(which.len(), |n| {
-            let prepared = self.prepared[which[n]];
-            let most = self.budget.most(kind, prepared.len());
-            (most, prepared.sampler(kind, most))
-        });
-        for (&i, (most, sampler)) in which.iter().zip(samplers) {
-            let (prepared, first) = (self.prepared[i], self.firsts[i]);
-            let grades = sampler.until();
-            until[first..first + grades.len()].copy_from_slice(grades);
-            pairs.extend([first as u32, prepared.len() as u32, grades.len() as u32, most]);
-            keys.push(sampler.key());
-            numbers.push(prepared.limit().to_bits());
-            let rays = prepared.rays.as_ref().map_or([0.0; 18], |rays| {
-                let (a, b) = (flat(&rays.ray_from_a), flat(&rays.ray_from_b));
-                std::array::from_fn(|i| if i < 9 { a[i] } else { b[i - 9] })
-            });
-            numbers.extend(rays.map(f64::to_bits));
-        }
-        let mut words = vec![0; which.len() * FOUND];
-        for (words, start) in words.chunks_exact_mut(FOUND).zip(starts) {
-            start.iter().for_each(|start| write(start, words));
-        }
-        let gpu = self.gpu;
-        let found = gpu.buffer::<u64>(words.len())?;
-        let search = Search {
-            found: &found,
-            starts: &gpu.upload(&words)?,
-            pairs: &gpu.upload(&pairs)?,
-            keys: &gpu.upload(&keys)?,
-            all_numbers: &gpu.upload(&numbers)?,
-            all_places: &self.places,
-            order: &self.order,
-            until: &gpu.upload(&until)?,
-            budget: &gpu.upload(self.budget.table(kind))?,
-            matches: self.matches as u64,
+impl GpuConsensus {
+    pub(in crate::geometry::two_view) fn new(gpu: &Gpu, budget: &Budget) -> Result<Self> {
+        let of_kind = |kind: Kind| -> Result<OfKind> {
+            Ok(OfKind {
+                kind,
+                kernel: gpu.program(&source(kind))?.kernel::<Search<'_>>()?,
+                budget: gpu.upload(budget.table(kind))?,
+                pairs: Upload::new(gpu, 0)?,
+                keys: Upload::new(gpu, 0)?,
+                until: Upload::new(gpu, 0)?,
+                found: gpu.buffer(0)?,
+            })
         };
-        let program = gpu.program(&source(kind))?;
+        let [essential, fundamental, homography] = KINDS.map(of_kind);
+        Ok(Self {
+            gpu: gpu.clone(),
+            kinds: [essential?, fundamental?, homography?],
+            pairs: 0,
+            matches: 0,
+            places: Upload::new(gpu, 0)?,
+            order: Upload::new(gpu, 0)?,
+            numbers: Upload::new(gpu, 0)?,
+            none: gpu.buffer(0)?,
+            found: gpu.pinned(0)?,
+            done: gpu.mark()?,
+        })
+    }
+
+    /// Searches for every kind of model in pairs of one of the [`parts`].
+    pub(in crate::geometry::two_view) fn search(
+        &mut self,
+        prepared: &[&Prepared],
+        budget: &Budget,
+        cpu: &Cpu,
+    ) -> Result<Vec<FoundAll>> {
+        let (pairs, matches) = (prepared.len(), prepared.iter().map(|p| p.len()).sum());
+        self.reserve(pairs, matches)?;
+        cpu.for_chunks(&mut self.slots(prepared)?, 1, |_, slots| slots[0].fill(budget));
+        let calibrated = prepared.iter().any(|p| p.rays.is_some());
+        let commands = self.record(pairs, matches, calibrated)?;
+        self.gpu.run(&commands)?;
+        self.done = self.gpu.mark()?;
+        let words = self.found.numbers_at(&self.done, 0..KINDS.len() * pairs * FOUND)?;
+        let of =
+            |kind: usize, pair: usize| read(KINDS[kind], &words[(kind * pairs + pair) * FOUND..][..FOUND]);
+        let all = |i: usize| {
+            let [(essential, a), (fundamental, b), (homography, c)] = [0, 1, 2].map(|kind| of(kind, i));
+            FoundAll { essential, fundamental, homography, iterations: a + b + c }
+        };
+        Ok((0..pairs).map(all).collect())
+    }
+
+    /// Has room for so many pairs and matches. Rooms are powers of two, so that few sizes are ever asked for.
+    fn reserve(&mut self, pairs: usize, matches: usize) -> Result<()> {
+        let gpu = &self.gpu;
+        if pairs > self.pairs {
+            let room = pairs.next_power_of_two();
+            self.numbers = Upload::new(gpu, room * NUMBERS)?;
+            self.none = gpu.buffer(room * FOUND)?;
+            self.found = gpu.pinned(KINDS.len() * room * FOUND)?;
+            for of in &mut self.kinds {
+                (of.pairs, of.keys) = (Upload::new(gpu, room * 4)?, Upload::new(gpu, room)?);
+                of.found = gpu.buffer(room * FOUND)?;
+            }
+            self.pairs = room;
+        }
+        if matches > self.matches {
+            let room = matches.next_power_of_two();
+            (self.places, self.order) = (Upload::new(gpu, 4 * room)?, Upload::new(gpu, room)?);
+            for of in &mut self.kinds {
+                of.until = Upload::new(gpu, room)?;
+            }
+            self.matches = room;
+        }
+        Ok(())
+    }
+
+    /// The places of the pairs in the host's memory.
+    fn slots<'s>(&'s mut self, prepared: &'s [&'s Prepared]) -> Result<Vec<Slots<'s>>> {
+        let done = &self.done;
+        let mut places = self.places.host.numbers_mut_after(done)?;
+        let mut order = self.order.host.numbers_mut_after(done)?;
+        let mut numbers = self.numbers.host.numbers_mut_after(done)?.chunks_exact_mut(NUMBERS);
+        let mut kinds = Vec::with_capacity(KINDS.len());
+        for of in &mut self.kinds {
+            let pairs = of.pairs.host.numbers_mut_after(done)?.chunks_exact_mut(4);
+            let keys = of.keys.host.numbers_mut_after(done)?.iter_mut();
+            kinds.push((of.kind, pairs, keys, of.until.host.numbers_mut_after(done)?));
+        }
+        let mut slots = Vec::with_capacity(prepared.len());
+        let mut first = 0;
+        for &prepared in prepared {
+            let len = prepared.len();
+            let mut of_kinds = kinds.iter_mut().filter_map(|(kind, pairs, keys, until)| {
+                let (pair, key) = (pairs.next()?, keys.next()?);
+                Some(KindSlots { kind: *kind, pair, key, until: until.split_off_mut(..len)? })
+            });
+            let places = places.split_off_mut(..4 * len);
+            let order = order.split_off_mut(..len);
+            let parts = (places, order, numbers.next(), of_kinds.next(), of_kinds.next(), of_kinds.next());
+            if let (Some(places), Some(order), Some(numbers), Some(e), Some(f), Some(h)) = parts {
+                slots.push(Slots { prepared, first, places, order, numbers, kinds: [e, f, h] });
+            }
+            first += len;
+        }
+        Ok(slots)
+    }
+
+    fn record(&mut self, pairs: usize, matches: usize, calibrated: bool) -> Result<Commands> {
         let mut commands = Commands::new();
         commands.stage("verify");
-        commands.launch(&program.kernel::<Search<'_>>()?, [which.len(), 1, 1], search)?;
-        gpu.run(&commands)?;
-        found.read(0, &mut words)?;
-        Ok(words.chunks_exact(FOUND).map(|words| read(kind, words)).collect())
+        commands.zero(&self.none)?;
+        self.places.record(&mut commands, 4 * matches)?;
+        self.order.record(&mut commands, matches)?;
+        self.numbers.record(&mut commands, pairs * NUMBERS)?;
+        for (i, of) in self.kinds.iter().enumerate() {
+            of.pairs.record(&mut commands, pairs * 4)?;
+            of.keys.record(&mut commands, pairs)?;
+            of.until.record(&mut commands, matches)?;
+            let essential = &self.kinds[0].found;
+            let search = Search {
+                found: &of.found,
+                starts: if of.kind == Kind::Fundamental && calibrated { essential } else { &self.none },
+                pairs: &of.pairs.device,
+                keys: &of.keys.device,
+                all_numbers: &self.numbers.device,
+                all_places: &self.places.device,
+                order: &self.order.device,
+                until: &of.until.device,
+                budget: &of.budget,
+                matches: matches as u64,
+            };
+            match of.kind == Kind::Essential && !calibrated {
+                true => commands.zero(&of.found)?,
+                false => commands.launch(&of.kernel, [pairs, 1, 1], search)?,
+            }
+            commands.download_part((&of.found, 0), (&mut self.found, i * pairs * FOUND), pairs * FOUND)?;
+        }
+        Ok(commands)
     }
 }
 
-fn write(found: &Found, words: &mut [u64]) {
-    let values = flat(&found.model).into_iter().chain(flat(&found.essential));
-    words.iter_mut().zip(values).for_each(|(word, value)| *word = value.to_bits());
-    words[FOUND - 1] = u64::from(found.inliers);
+impl Slots<'_> {
+    /// Writes what the device reads of the pair.
+    fn fill(&mut self, budget: &Budget) {
+        let prepared = self.prepared;
+        for (i, place) in self.places.chunks_exact_mut(4).enumerate() {
+            place.copy_from_slice(&prepared.points.places(i).map(f64::to_bits));
+        }
+        self.order.copy_from_slice(&prepared.order);
+        let rays = prepared.rays.as_ref().map_or([0.0; 18], |rays| {
+            let (a, b) = (flat(&rays.ray_from_a), flat(&rays.ray_from_b));
+            std::array::from_fn(|i| if i < 9 { a[i] } else { b[i - 9] })
+        });
+        self.numbers[0] = prepared.limit().to_bits();
+        self.numbers[1..].copy_from_slice(&rays.map(f64::to_bits));
+        for of in &mut self.kinds {
+            if of.kind == Kind::Essential && prepared.rays.is_none() {
+                // No samples, no model.
+                of.pair.copy_from_slice(&[self.first as u32, prepared.len() as u32, 0, 0]);
+                *of.key = 0;
+                continue;
+            }
+            let most = budget.most(of.kind, prepared.len());
+            let sampler = prepared.sampler(of.kind, most);
+            let grades = sampler.until();
+            of.until[..grades.len()].copy_from_slice(grades);
+            of.pair.copy_from_slice(&[self.first as u32, prepared.len() as u32, grades.len() as u32, most]);
+            *of.key = sampler.key();
+        }
+    }
 }
 
 /// What is found of a pair, if anything, and the samples drawn.

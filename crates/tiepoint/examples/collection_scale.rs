@@ -1,0 +1,143 @@
+//! Matches a collection of many photographs whose features are made, not found, and says how fast and in how much memory:
+//! `cargo run --release --example collection_scale -- FOLDER 1280 8192 cuda 1/5`
+//!
+//! `FOLDER PHOTOGRAPHS FEATURES [cpu|cuda|opencl] [SHARD] [--sequence] [--block=N]`: a camera moves along points in space;
+//! photographs up to four places apart share points, and the others have nothing in common. The photographs themselves are a
+//! pixel each.
+#![expect(clippy::print_stdout, reason = "an example prints")]
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+use tiepoint::collection::{Collection, CollectionOptions, PairChoice, PairOptions, Shard};
+use tiepoint::device::{Cpu, Device, Processor};
+use tiepoint::feature::{Descriptors, Features, Keypoint};
+use tiepoint::image::Size;
+use tiepoint::synth::Random;
+use tiepoint::{Error, Result};
+
+/// The size that photographs are said to have.
+const SIZE: Size = Size::new(4000, 3000);
+/// Photographs that see a point.
+const SEEN: usize = 5;
+
+/// The descriptor of a point: few large values and many small ones, of length 512.
+fn descriptor(point: u64) -> impl Iterator<Item = u8> {
+    let mut random = Random::new(point);
+    let values: [f32; 128] = std::array::from_fn(|_| (random.bits() >> 40) as f32 * (1.0 / 16_777_216.0));
+    let values = values.map(|v| v * v * v);
+    let length = values.iter().map(|v| v * v).sum::<f32>().sqrt();
+    values.into_iter().map(move |v| (v * 512.0 / length).min(255.0) as u8)
+}
+
+/// What photograph `index` sees: `count` points, of which it shares all but a part with its neighbours.
+fn features(index: usize, count: usize) -> Features {
+    let step = count.div_ceil(SEEN);
+    let mut keypoints = Vec::with_capacity(count);
+    let mut values = Vec::with_capacity(128 * count);
+    for point in index * step..index * step + count {
+        let mut random = Random::new(point as u64 ^ 0x5eed);
+        // In units of the distance that the camera moves from photograph to photograph.
+        let along = point as f64 / step as f64 - index as f64;
+        let (depth, height) = (random.range(0.8, 1.2), random.range(0.1, 0.9));
+        keypoints.push(Keypoint {
+            x: (along / SEEN as f64 / depth * 3000.0) as f32 + 100.0,
+            y: (height / depth * 2000.0) as f32 + 100.0,
+            scale: 2.0,
+            angle: 0.0,
+            response: 1.0,
+            sign: if random.bits() & 1 == 0 { 1 } else { -1 },
+            octave: 0,
+            layer: 1,
+        });
+        values.extend(descriptor(point as u64));
+    }
+    Features { keypoints, descriptors: Descriptors::U8(values), dimension: 128, image: SIZE }
+}
+
+/// A file of one pixel for every photograph.
+fn pictures(folder: &Path, count: usize) -> Result<PathBuf> {
+    let images = folder.join("images");
+    std::fs::create_dir_all(&images).map_err(|e| Error::io(&images, e))?;
+    for i in 0..count {
+        let path = images.join(format!("{i:06}.pgm"));
+        if !path.exists() {
+            std::fs::write(&path, b"P5 1 1 255\n\0").map_err(|e| Error::io(&path, e))?;
+        }
+    }
+    Ok(images)
+}
+
+/// Puts the features of all photographs into the work folder, on all threads.
+fn fill(collection: &Collection, count: usize, threads: usize) -> Result<()> {
+    let of_thread = |first: usize| -> Result<()> {
+        (first..collection.photographs().len())
+            .step_by(threads)
+            .try_for_each(|i| collection.import_features(i, &features(i, count)))
+    };
+    std::thread::scope(|scope| {
+        let all: Vec<_> = (0..threads).map(|first| scope.spawn(move || of_thread(first))).collect();
+        all.into_iter().try_for_each(|one| one.join().unwrap_or_else(|e| std::panic::resume_unwind(e)))
+    })
+}
+
+/// The most memory that this process has had, in MiB, where the system tells.
+fn most_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    Some(line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()? / 1024)
+}
+
+fn memory() -> String {
+    most_memory().map_or("unknown".into(), |mib| format!("{mib} MiB"))
+}
+
+fn main() -> Result<()> {
+    let (flags, words): (Vec<String>, Vec<String>) =
+        std::env::args().skip(1).partition(|a| a.starts_with("--"));
+    let word = |i: usize, otherwise: &str| words.get(i).map_or(otherwise.to_owned(), Clone::clone);
+    let number = |i: usize, otherwise: usize| words.get(i).and_then(|w| w.parse().ok()).unwrap_or(otherwise);
+    let (folder, photographs, count) = (PathBuf::from(word(0, "scale")), number(1, 100), number(2, 512));
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let processor = match word(3, "cpu").as_str() {
+        "cuda" => Device::Cuda(0).open(threads)?,
+        "opencl" => Device::OpenCl(0).open(threads)?,
+        _ => Processor::from(Cpu::with_threads(threads)?),
+    };
+    let shard: Shard = word(4, "0/1").parse()?;
+    let choice = match flags.iter().any(|flag| flag == "--sequence") {
+        true => PairChoice::Sequence,
+        false => PairChoice::Exhaustive,
+    };
+    let block = flags.iter().find_map(|flag| flag.strip_prefix("--block=")?.parse().ok()).unwrap_or(64);
+    let options = CollectionOptions::default()
+        .with_pairs(PairOptions::default().with_choice(choice).with_closure(false))
+        .with_block(block);
+    let images = pictures(&folder, photographs)?;
+    let timed = |what: &str, start: Instant| {
+        println!("{what}: {:.2} s, memory so far {}", start.elapsed().as_secs_f64(), memory());
+    };
+    let start = Instant::now();
+    let (collection, _) = Collection::scan(folder.join("work"), &[images], &options, &processor.cpu)?;
+    timed("scan", start);
+    let start = Instant::now();
+    fill(&collection, count, threads)?;
+    timed("features made and written", start);
+    let start = Instant::now();
+    collection.choose_pairs(Shard::ALL, &processor.cpu)?;
+    timed("pairs", start);
+    let start = Instant::now();
+    let matched = collection.match_pairs(shard, std::slice::from_ref(&processor))?;
+    let seconds = start.elapsed().as_secs_f64();
+    timed("match", start);
+    println!(
+        "{} pairs in {} tiles, {:.0} pairs/s",
+        matched.pairs,
+        matched.tiles,
+        matched.pairs as f64 / seconds
+    );
+    let start = Instant::now();
+    let status = collection.status(&processor.cpu)?;
+    timed("status", start);
+    println!("{} of {} pairs verified, {} inliers", status.verified, status.tried, status.inliers);
+    Ok(())
+}

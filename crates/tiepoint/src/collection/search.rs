@@ -1,0 +1,202 @@
+//! A round under way: pairs are matched and verified, each as soon as it can be, and whoever ends a tile writes it.
+//!
+//! On a CPU every thread matches and verifies pairs of its own. With GPUs, threads feed each with pairs to match; what was
+//! matched waits ([`Waiting`]) until hundreds have come together, whatever batch or tile they are of, and a GPU verifies them
+//! beside its matching, in queues of their own. While GPUs are behind, threads of the CPU verify too. What is found of a pair
+//! depends on nothing but the pair.
+
+use super::Collection;
+use super::tile::Outcome;
+use super::uploaded::Uploaded;
+use super::verify::Candidate;
+use super::waiting::{Source, Waiting};
+use super::work::{Tiles, Unit};
+use super::workers::{Job, Stop, side_by_side};
+use crate::device::gpu::Gpu;
+use crate::device::{Computing, Cpu, Processor};
+use crate::feature::Features;
+use crate::geometry::two_view::Verifier;
+use crate::matching::{Match, match_features};
+use crate::{Error, Result};
+use std::sync::Arc;
+
+/// Pairs that a GPU matches at a time.
+const BATCH: usize = 32;
+
+/// Threads that feed a GPU: while it searches for one, the others take what it found and prepare what is next.
+const FEEDERS: usize = 4;
+
+/// Queues of a GPU that verify: while one has few pairs left, and its thread prepares what is next, the others keep the
+/// device busy.
+const VERIFIERS: usize = 3;
+
+/// Pairs that wait to be verified, each with its place in a tile.
+type Matched = Waiting<(Unit<Outcome>, Candidate)>;
+
+/// A round under way.
+pub(super) struct Search<'s, 't> {
+    pub(super) collection: &'s Collection,
+    pub(super) tiles: &'s Tiles<'t, Outcome>,
+    /// Is told of every pair that is done.
+    pub(super) watched: &'s Cpu,
+}
+
+impl Search<'_, '_> {
+    /// Every thread matches and verifies pairs of its own.
+    pub(super) fn on_cpu(&self, threads: usize) -> Result<()> {
+        let work = |stop: &Stop| {
+            let processor = Processor::from(Cpu::sequential());
+            let verifier = self.verifier(&processor)?;
+            while !stop.is_set()
+                && let Some(unit) = self.tiles.next(1)
+            {
+                let mut found = Vec::new();
+                for &pair in unit.pairs() {
+                    found.push(match self.tiles.load(&unit, pair)? {
+                        [Some(a), Some(b)] => {
+                            let matches = self.match_pair([&a, &b], &processor)?;
+                            let candidate = Candidate { pair, features: [a, b], matches };
+                            self.collection.verify_pair(&candidate, &verifier)?
+                        }
+                        _ => Outcome::Unreadable,
+                    });
+                }
+                self.finish(unit, found)?;
+            }
+            Ok(())
+        };
+        side_by_side((0..threads).map(|_| Box::new(work) as _).collect())
+    }
+
+    fn verifier(&self, processor: &Processor) -> Result<Verifier> {
+        Verifier::new(&self.collection.options().two_view, processor)
+    }
+
+    fn match_pair(&self, [a, b]: [&Features; 2], processor: &Processor) -> Result<Vec<Match>> {
+        match_features(a, b, &self.collection.options().matching, processor)
+    }
+
+    /// GPUs match and verify; the CPU feeds them, and verifies what they leave behind.
+    pub(super) fn on_gpus(&self, cpu: &Cpu, gpus: &[&Processor]) -> Result<()> {
+        let waiting = &Waiting::new();
+        let uploaded: Vec<Uploaded> = gpus.iter().filter_map(|p| p.gpu.as_ref()).map(Uploaded::new).collect();
+        let mut jobs: Vec<Job<'_>> = Vec::new();
+        for (processor, uploaded) in gpus.iter().zip(&uploaded) {
+            for _ in 0..FEEDERS {
+                let source = waiting.source();
+                jobs.push(Box::new(move |stop| self.match_all(stop, processor, uploaded, &source)));
+            }
+            for _ in 0..VERIFIERS {
+                jobs.push(Box::new(move |stop| self.verify_all(stop, processor, cpu, waiting)));
+            }
+        }
+        for _ in 0..cpu.threads() {
+            jobs.push(Box::new(move |stop| self.verify_rest(stop, waiting)));
+        }
+        side_by_side(jobs)
+    }
+
+    /// Matches on one GPU what is next, until nothing is left.
+    fn match_all(
+        &self,
+        stop: &Stop,
+        processor: &Processor,
+        uploaded: &Uploaded,
+        source: &Source<'_, (Unit<Outcome>, Candidate)>,
+    ) -> Result<()> {
+        while !stop.is_set()
+            && let Some(unit) = self.tiles.next(BATCH)
+        {
+            let mut both = Vec::new();
+            for single in unit.singles() {
+                let pair = single.pairs()[0];
+                match self.tiles.load(&single, pair)? {
+                    [Some(a), Some(b)] => both.push((single, pair, [a, b])),
+                    _ => self.finish(single, vec![Outcome::Unreadable])?,
+                }
+            }
+            let sides: Vec<([u32; 2], [&Arc<Features>; 2])> =
+                both.iter().map(|(_, pair, sides)| (*pair, sides.each_ref())).collect();
+            let found = self.matches(&sides, processor, uploaded)?;
+            for ((single, pair, features), matches) in both.into_iter().zip(found) {
+                let count = matches.len();
+                match count < self.collection.options().two_view.min_inliers {
+                    true => self.finish(single, vec![Outcome::Nothing])?,
+                    false => source.add((single, Candidate { pair, features, matches }), count, stop),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The matches of some pairs, by the GPU unless they are too many for it.
+    fn matches(
+        &self,
+        pairs: &[([u32; 2], [&Arc<Features>; 2])],
+        processor: &Processor,
+        uploaded: &Uploaded,
+    ) -> Result<Vec<Vec<Match>>> {
+        let options = &self.collection.options().matching;
+        let on_gpu = || {
+            let mut sides = Vec::with_capacity(pairs.len());
+            for ([a, b], [features_a, features_b]) in pairs {
+                sides.push([uploaded.get(*a, features_a, options)?, uploaded.get(*b, features_b, options)?]);
+            }
+            let sides: Vec<_> = sides.iter().map(|[a, b]| [&**a, &**b]).collect();
+            uploaded.matcher().match_batch(&sides, options)
+        };
+        let found = on_gpu().or_else(|error| match error {
+            // What is kept may be what is in the way.
+            Error::Memory { .. } => {
+                uploaded.clear();
+                on_gpu()
+            }
+            other => Err(other),
+        });
+        match found {
+            Err(error) if error.is_device_limit() => {
+                processor.note(format!("matching on the CPU: {error}"));
+                processor.count_computed(Computing::Cpu);
+                let on_cpu = Processor::from(Cpu::sequential());
+                pairs.iter().map(|(_, [a, b])| self.match_pair([a, b], &on_cpu)).collect()
+            }
+            found => {
+                processor.count_computed(Computing::Gpu);
+                found
+            }
+        }
+    }
+
+    /// Verifies in a queue of one GPU what has come together, until nothing more comes.
+    fn verify_all(&self, stop: &Stop, processor: &Processor, cpu: &Cpu, waiting: &Matched) -> Result<()> {
+        let mut own = processor.clone().with_cpu(cpu.clone());
+        own.gpu = own.gpu.as_ref().map(Gpu::beside).transpose()?;
+        let verifier = self.verifier(&own)?;
+        loop {
+            let (units, candidates): (Vec<_>, Vec<_>) = waiting.take_many(stop).into_iter().unzip();
+            if units.is_empty() {
+                return Ok(());
+            }
+            let found = self.collection.verify(&candidates, &verifier, cpu)?;
+            drop(candidates);
+            for (unit, found) in units.into_iter().zip(found) {
+                self.finish(unit, vec![found])?;
+            }
+        }
+    }
+
+    /// Verifies on this thread while GPUs are behind.
+    fn verify_rest(&self, stop: &Stop, waiting: &Matched) -> Result<()> {
+        let verifier = self.verifier(&Processor::from(Cpu::sequential()))?;
+        while let Some((unit, candidate)) = waiting.take_one(stop) {
+            let found = self.collection.verify_pair(&candidate, &verifier)?;
+            self.finish(unit, vec![found])?;
+        }
+        Ok(())
+    }
+
+    fn finish(&self, unit: Unit<Outcome>, found: Vec<Outcome>) -> Result<()> {
+        self.watched.advance(found.len());
+        self.tiles.finish(unit, found)
+    }
+}

@@ -1,0 +1,96 @@
+//! Features of photographs in the memory of a device, kept for the pairs that follow.
+
+use crate::Result;
+use crate::device::gpu::Gpu;
+use crate::feature::Features;
+use crate::feature::gpu::GpuFeatures;
+use crate::matching::{GpuMatcher, GpuPacked, MatchOptions};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The part of a device's memory that photographs may take, as a divisor.
+const SHARE: u64 = 4;
+
+/// Photographs in a device's memory, packed for the search. Those that were used longest ago make room.
+#[derive(Debug)]
+pub(super) struct Uploaded {
+    gpu: Gpu,
+    matcher: GpuMatcher,
+    /// Bytes that they may take.
+    room: u64,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    photographs: HashMap<u32, Photograph>,
+    bytes: u64,
+    /// Counts uses.
+    clock: u64,
+}
+
+#[derive(Debug)]
+struct Photograph {
+    packed: Arc<GpuPacked>,
+    used: u64,
+}
+
+impl Uploaded {
+    pub(super) fn new(gpu: &Gpu) -> Self {
+        let memory = gpu.info().memory;
+        let room = gpu.free_memory().map_or(memory, |free| free.min(memory)) / SHARE;
+        Self { gpu: gpu.clone(), matcher: GpuMatcher::new(gpu), room, kept: Mutex::default() }
+    }
+
+    pub(super) fn matcher(&self) -> &GpuMatcher {
+        &self.matcher
+    }
+
+    /// A photograph, uploaded if it is not there.
+    pub(super) fn get(
+        &self,
+        index: u32,
+        features: &Features,
+        options: &MatchOptions,
+    ) -> Result<Arc<GpuPacked>> {
+        if let Some(packed) = self.kept().take(index) {
+            return Ok(packed);
+        }
+        // Without the lock: others go on. Two who upload the same photograph upload the same bytes.
+        let packed = Arc::new(self.matcher.pack(&GpuFeatures::upload(&self.gpu, features)?, options)?);
+        self.kept().keep(index, packed.clone(), self.room);
+        Ok(packed)
+    }
+
+    /// Gives up all that is kept.
+    pub(super) fn clear(&self) {
+        *self.kept() = Kept::default();
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    fn take(&mut self, index: u32) -> Option<Arc<GpuPacked>> {
+        self.clock += 1;
+        let photograph = self.photographs.get_mut(&index)?;
+        photograph.used = self.clock;
+        Some(photograph.packed.clone())
+    }
+
+    /// Keeps a photograph, and of the others as many as there is room for.
+    fn keep(&mut self, index: u32, packed: Arc<GpuPacked>, room: u64) {
+        self.clock += 1;
+        self.bytes += packed.bytes() as u64;
+        if let Some(before) = self.photographs.insert(index, Photograph { packed, used: self.clock }) {
+            self.bytes -= before.packed.bytes() as u64;
+        }
+        while self.bytes > room && self.photographs.len() > 1 {
+            let oldest = self.photographs.iter().min_by_key(|(_, p)| p.used).map(|(index, _)| *index);
+            let Some(removed) = oldest.and_then(|oldest| self.photographs.remove(&oldest)) else { break };
+            self.bytes -= removed.packed.bytes() as u64;
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Features packed once for many searches.
+
+use super::GpuMatcher;
+use super::regions::Kind;
+use crate::Result;
+use crate::device::gpu::{Buffer, Commands};
+use crate::feature::gpu::GpuFeatures;
+use crate::matching::MatchOptions;
+use crate::matching::nearest::gpu::Packed;
+
+/// Features as [`GpuMatcher::match_batch`] compares them: descriptors packed in the order of a search, in a device's memory,
+/// which every pair that the features are in reads. A clone is the same memory.
+#[derive(Clone, Debug)]
+pub struct GpuPacked {
+    pub(super) kind: Kind,
+    pub(super) by_sign: bool,
+    pub(super) capacity: usize,
+    pub(super) count: Buffer<u32>,
+    /// None where there is room for no feature.
+    pub(super) packed: Option<Packed>,
+}
+
+impl GpuPacked {
+    /// Bytes of the device's memory that it takes.
+    pub fn bytes(&self) -> usize {
+        self.packed.as_ref().map_or(0, Packed::bytes) + Buffer::<u32>::taken(1)
+    }
+}
+
+impl GpuMatcher {
+    /// Packs features for batches; of `options` only `same_sign` matters here. The features themselves are not needed any
+    /// more.
+    ///
+    /// # Errors
+    /// As [`super::super::match_features`] for features alone, and [`crate::Error::Memory`] when the device's memory is too
+    /// small.
+    pub fn pack(&self, features: &GpuFeatures, options: &MatchOptions) -> Result<GpuPacked> {
+        let (kind, capacity, by_sign) =
+            (self.kind_of(features, false), features.capacity(), options.same_sign);
+        let packed = match capacity {
+            0 => None,
+            _ => {
+                features.check()?;
+                let mut commands = Commands::new();
+                let rows = self.order(&mut commands, features, kind, by_sign)?;
+                let packed =
+                    self.searches(kind)?.pack(&self.gpu, &mut commands, &features.descriptors, rows)?;
+                self.gpu.run(&commands)?;
+                Some(packed)
+            }
+        };
+        Ok(GpuPacked { kind, by_sign, capacity, count: features.count.clone(), packed })
+    }
+}

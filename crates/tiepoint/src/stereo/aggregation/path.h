@@ -1,0 +1,165 @@
+// The recurrence of mod.rs for a pixel, whose disparities lie in LANES lanes, EACH in each: what the paths along rows and
+// those from row to row have in common.
+//
+// Places, not disparities, lie side by side: what a place means its kernel says. Word j of a lane holds its places j and
+// j + PAIRS, so that the words beside it hold the places beside these.
+//
+// Path costs are kept less their least value. Where a path begins P2 is 0, which makes whatever came before it 0 everywhere:
+// what lies outside the image needs no care. Where there is no disparity the cost is args.far, the greatest path cost: it
+// never lowers another, and sums of eight stay below 2^16.
+
+#define PAIRS (EACH / 2)
+// Words of a path at a pixel.
+#define PATH (PADDED / 2)
+// Words that a lane moves at once.
+#define VECTOR (PAIRS % 4 == 0 ? 4 : 2)
+// Pixels that a warp looks at together.
+#define PIXELS_OF_WARP (WARP / LANES)
+
+#if WARP > 1
+#define LANES_SYNC() WARP_SYNC()
+#else
+#define LANES_SYNC()
+#endif
+
+FUNCTION i32 held(i32 x, i32 width) { return MIN_I(MAX_I(x, 0), width - 1); }
+
+#if PAIRS % 4 == 0
+FUNCTION void load(u32 path[PAIRS], const LOCAL_POINTER u32 *from, i32 lane) {
+    UNROLL
+    for (i32 j = 0; j < PAIRS / 4; j++) {
+        const u32x4 four = ((const LOCAL_POINTER u32x4 *)from)[j * LANES + lane];
+        path[4 * j] = four.x;
+        path[4 * j + 1] = four.y;
+        path[4 * j + 2] = four.z;
+        path[4 * j + 3] = four.w;
+    }
+}
+
+FUNCTION void store(LOCAL_POINTER u32 *to, const u32 path[PAIRS], i32 lane) {
+    UNROLL
+    for (i32 j = 0; j < PAIRS / 4; j++) {
+        ((LOCAL_POINTER u32x4 *)to)[j * LANES + lane] =
+            U32X4(path[4 * j], path[4 * j + 1], path[4 * j + 2], path[4 * j + 3]);
+    }
+}
+#else
+FUNCTION void load(u32 path[PAIRS], const LOCAL_POINTER u32 *from, i32 lane) {
+    UNROLL
+    for (i32 j = 0; j < PAIRS / 2; j++) {
+        const u64 two = ((const LOCAL_POINTER u64 *)from)[j * LANES + lane];
+        path[2 * j] = (u32)two;
+        path[2 * j + 1] = (u32)(two >> 32);
+    }
+}
+
+FUNCTION void store(LOCAL_POINTER u32 *to, const u32 path[PAIRS], i32 lane) {
+    UNROLL
+    for (i32 j = 0; j < PAIRS / 2; j++) {
+        ((LOCAL_POINTER u64 *)to)[j * LANES + lane] = (u64)path[2 * j + 1] << 32 | path[2 * j];
+    }
+}
+#endif
+
+// L(p, .) from L(p - r, .), both less their least value, but for that of L(p, .) itself, which is returned for this lane.
+FUNCTION u32 extend(u32 path[PAIRS], const u32 costs[PAIRS], u32 sums[PAIRS], u32 p1, u32 p2, const u32 edges[2]) {
+    UNROLL
+    for (i32 j = 0; j < PAIRS; j++) path[j] = PAIR_MIN(path[j], p2);
+    // A place beyond the first or last is given the cost of that one, which changes nothing.
+#if LANES > 1
+    const u32 ends = PAIR_ENDS(path[0], path[PAIRS - 1]);
+    const u32 before = BYTES_OF(SHUFFLE_UP(ends, LANES), path[PAIRS - 1], edges[0]);
+    const u32 after = BYTES_OF(path[0], SHUFFLE_DOWN(ends, LANES), edges[1]);
+#else
+    const u32 before = PAIR_LOWS(path[0], path[PAIRS - 1]), after = PAIR_HIGHS(path[0], path[PAIRS - 1]);
+#endif
+    u32 below = before, least = 0u;
+    UNROLL
+    for (i32 j = 0; j < PAIRS; j++) {
+        const u32 here = path[j], above = j + 1 < PAIRS ? path[j + 1 < PAIRS ? j + 1 : j] : after;
+        const u32 best = PAIR_MIN3(below + p1, above + p1, here) + costs[j];
+        least = j == 0 ? best : PAIR_MIN(least, best);
+        sums[j] += best;
+        path[j] = best;
+        below = here;
+    }
+    return least;
+}
+
+// The least of all lanes of a pixel for all paths, in both halves of a word.
+FUNCTION void spread_least(u32 least[PATHS]) {
+    // Two paths in a word.
+    u32 two[(PATHS + 1) / 2];
+    UNROLL
+    for (i32 k = 0; k < PATHS; k += 2) {
+        const u32 next = least[k + 1 < PATHS ? k + 1 : k];
+        two[k / 2] = PAIR_MIN(PAIR_LOWS(least[k], next), PAIR_HIGHS(least[k], next));
+    }
+#if LANES > 1
+    UNROLL
+    for (i32 mask = LANES / 2; mask > 0; mask /= 2) {
+        UNROLL
+        for (i32 k = 0; k < (PATHS + 1) / 2; k++) two[k] = PAIR_MIN(two[k], SHUFFLE_XOR(two[k], mask));
+    }
+#endif
+    UNROLL
+    for (i32 k = 0; k < PATHS; k += 2) {
+        least[k] = PAIR_LOWS(two[k / 2], two[k / 2]);
+        if (k + 1 < PATHS) least[k + 1 < PATHS ? k + 1 : k] = PAIR_HIGHS(two[k / 2], two[k / 2]);
+    }
+}
+
+// The words of the sums of a lane's places, in order.
+#define SUM_WORDS (EACH * SUM_BYTES / 4)
+#if SUM_BYTES == 2
+FUNCTION u32 sum_word(const u32 sums[PAIRS], i32 i) {
+    return i < PAIRS / 2 ? PAIR_LOWS(sums[2 * i], sums[2 * i + 1]) : PAIR_HIGHS(sums[2 * i - PAIRS], sums[2 * i + 1 - PAIRS]);
+}
+#elif PAIRS == 2
+FUNCTION u32 sum_word(const u32 sums[PAIRS], i32 i) { return sums[0] + sums[1] * 256u; }
+#else
+FUNCTION u32 sum_word(const u32 sums[PAIRS], i32 i) {
+    const i32 j = i < PAIRS / 4 ? 4 * i : 4 * i - PAIRS;
+    const u32 a = sums[j] + sums[j + 1] * 256u, b = sums[j + 2] + sums[j + 3] * 256u;
+    return i < PAIRS / 4 ? PAIR_LOWS(a, b) : PAIR_HIGHS(a, b);
+}
+#endif
+
+FUNCTION void store_sums(GLOBAL u32 *to, const u32 sums[PAIRS]) {
+#if SUM_WORDS % 4 == 0
+    UNROLL
+    for (i32 i = 0; i < SUM_WORDS; i += 4) {
+        *(GLOBAL u32x4 *)(to + i) =
+            U32X4(sum_word(sums, i), sum_word(sums, i + 1), sum_word(sums, i + 2), sum_word(sums, i + 3));
+    }
+#elif SUM_WORDS % 2 == 0
+    UNROLL
+    for (i32 i = 0; i < SUM_WORDS; i += 2) *(GLOBAL u64 *)(to + i) = (u64)sum_word(sums, i + 1) << 32 | sum_word(sums, i);
+#else
+    to[0] = sum_word(sums, 0);
+#endif
+}
+
+// The cost of a left pixel and a right one.
+FUNCTION u32 pixel_cost(const u32 left[PLANES], const u32 right[PLANES], u32 greatest, const GLOBAL u8 *table) {
+#if MASKED
+    if (left[WORDS] == 0u) return 0u;
+    if (right[WORDS] == 0u) return greatest;
+#endif
+    return cost(left, right, table);
+}
+
+#if PARTIAL
+// Which places of a lane are no disparities; `backward`: places count from the greatest one down.
+FUNCTION void places_beyond(u32 beyond[PAIRS], i32 lane, i32 disparities, i32 backward) {
+    UNROLL
+    for (i32 j = 0; j < PAIRS; j++) {
+        beyond[j] = 0u;
+        UNROLL
+        for (i32 upper = 0; upper < 2; upper++) {
+            const i32 p = lane * EACH + j + upper * PAIRS, d = backward ? PADDED - 1 - p : p;
+            beyond[j] |= d < disparities ? 0u : 0xffffu << (16 * upper);
+        }
+    }
+}
+#endif
