@@ -476,7 +476,7 @@ fn on_host<'py>(
     let Place::Cuda(id) = place(column, what)? else { return Ok(column.clone()) };
     let processor = cuda_device(py, device, id)?.get().opened(py)?;
     let gpu = gpu_for(processor.gpu.as_ref(), id, what)?;
-    Tensor::of(column, gpu, what)?.to_host(py, gpu, what)
+    Tensor::of(column, gpu, what)?.into_host(py, gpu, what)
 }
 
 /// The descriptors of `n` features in memory of another program, and how many values each has.

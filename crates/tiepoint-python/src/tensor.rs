@@ -211,7 +211,12 @@ impl Tensor {
     }
 
     /// A copy of the array in the host's memory, for what is needed there.
-    pub(crate) fn to_host<'py>(self, py: Python<'py>, gpu: &Gpu, what: &str) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn into_host<'py>(
+        self,
+        py: Python<'py>,
+        gpu: &Gpu,
+        what: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
         fn of<'py, T: Element + numpy::Element>(
             (py, gpu, what): (Python<'py>, &Gpu, &str),
             tensor: Tensor,

@@ -126,7 +126,7 @@ fn main() -> Result<()> {
     collection.choose_pairs(Shard::ALL, &processor.cpu)?;
     timed("pairs", start);
     let start = Instant::now();
-    let matched = collection.match_pairs(shard, &[processor.clone()])?;
+    let matched = collection.match_pairs(shard, std::slice::from_ref(&processor))?;
     let seconds = start.elapsed().as_secs_f64();
     timed("match", start);
     println!(

@@ -12,6 +12,7 @@ use super::verify::Candidate;
 use super::waiting::{Source, Waiting};
 use super::work::{Tiles, Unit};
 use super::workers::{Job, Stop, side_by_side};
+use crate::device::gpu::Gpu;
 use crate::device::{Computing, Cpu, Processor};
 use crate::feature::Features;
 use crate::geometry::two_view::Verifier;
@@ -169,7 +170,7 @@ impl Search<'_, '_> {
     /// Verifies in a queue of one GPU what has come together, until nothing more comes.
     fn verify_all(&self, stop: &Stop, processor: &Processor, cpu: &Cpu, waiting: &Matched) -> Result<()> {
         let mut own = processor.clone().with_cpu(cpu.clone());
-        own.gpu = own.gpu.as_ref().map(|gpu| gpu.beside()).transpose()?;
+        own.gpu = own.gpu.as_ref().map(Gpu::beside).transpose()?;
         let verifier = self.verifier(&own)?;
         loop {
             let (units, candidates): (Vec<_>, Vec<_>) = waiting.take_many(stop).into_iter().unzip();

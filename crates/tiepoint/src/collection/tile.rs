@@ -46,7 +46,7 @@ pub(super) enum Outcome {
     /// The photographs have nothing in common.
     Nothing,
     /// They have.
-    Verified(VerifiedPair),
+    Verified(Box<VerifiedPair>),
 }
 
 /// What a tile's file holds.
@@ -63,7 +63,7 @@ impl Tile {
     pub(super) fn new(outcomes: Vec<Outcome>) -> Self {
         let tried = outcomes.iter().filter(|outcome| **outcome != Outcome::Unreadable).count() as u32;
         let verified = |outcome| match outcome {
-            Outcome::Verified(pair) => Some(pair),
+            Outcome::Verified(pair) => Some(*pair),
             Outcome::Unreadable | Outcome::Nothing => None,
         };
         Self { tried, verified: outcomes.into_iter().filter_map(verified).collect() }
