@@ -85,7 +85,7 @@ fn ring(layout: &Layout) -> usize {
 /// Words of local memory: totals with their margins, least keys, right keys, second sums.
 fn words(layout: &Layout) -> usize {
     let chunks = layout.padded() * layout.sum_bytes / 4;
-    let of_pixel = layout.padded() / 2 + 11 + if chunks % 4 == 0 { chunks / 4 } else { chunks };
+    let of_pixel = layout.padded() / 2 + 11 + if chunks.is_multiple_of(4) { chunks / 4 } else { chunks };
     pixels(layout) * of_pixel + ring(layout) + LANES
 }
 

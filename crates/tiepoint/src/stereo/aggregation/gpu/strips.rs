@@ -45,7 +45,7 @@ tiepoint_gpu::kernel! {
         write sums_out: u32 [sum_words],
         read left: u32 [descriptor_words],
         read right: u32 [descriptor_words],
-        read penalties: u32 [i128::from(width) * height * images * 2],
+        read penalties: u32 [width * height * images * 2],
         read table: u8 [table_bytes],
     } {
         sum_words: u64,
@@ -74,7 +74,7 @@ tiepoint_gpu::kernel! {
         write tickets: u32 [1],
         shared boundary: u32 [boundary_words],
         /// Rows that the guest of a strip has brought.
-        shared progress: u32 [i128::from(strips) * images * passes],
+        shared progress: u32 [strips * images * passes],
         read left: u32 [descriptor_words],
         read right: u32 [descriptor_words],
         read penalties: u32 [penalty_words],
@@ -416,8 +416,8 @@ impl GpuStrips {
         )?;
         commands.stage("aggregate");
         let along_rows = self.along_rows(views, &horizontal, grey, &sums)?;
-        let from_row_to_row = self.from_row_to_row(views, &vertical, grey, &sums)?;
-        commands.together(along_rows, from_row_to_row)?;
+        let row_to_row = self.row_to_row(views, &vertical, grey, &sums)?;
+        commands.together(along_rows, row_to_row)?;
         Ok(sums)
     }
 
@@ -457,7 +457,7 @@ impl GpuStrips {
         Ok(commands)
     }
 
-    fn from_row_to_row(
+    fn row_to_row(
         &self,
         (left, right): (&Buffer<u32>, &Buffer<u32>),
         penalties: &Buffer<u32>,
