@@ -44,7 +44,8 @@ answers! {
     cuInit cuDevicePrimaryCtxRelease_v2 cuCtxSetCurrent cuStreamDestroy_v2 cuStreamBeginCapture_v2 cuStreamSynchronize
     cuStreamWaitEvent cuEventRecord cuEventSynchronize cuEventDestroy_v2 cuModuleUnload cuLaunchKernel cuMemFree_v2
     cuMemFreeHost cuMemcpyDtoDAsync_v2 cuMemcpyDtoHAsync_v2 cuMemcpyHtoDAsync_v2 cuMemsetD8Async cuGraphDestroy
-    cuGraphExecDestroy cuGraphLaunch
+    cuGraphExecDestroy cuGraphLaunch cuCtxRecordEvent cuEventQuery cuMemcpy2DAsync_v2 cuPointerGetAttributes
+    cuStreamIsCapturing
 }
 
 #[unsafe(no_mangle)]
