@@ -15,6 +15,9 @@
 //! neighbouring warps instead of a barrier, 2.8 ms; a barrier after every second column, 3.2 ms; costs of the next column
 //! beside the least values of this one, 2.3 ms.
 //!
+//! A device without 64-bit atomics is refused, and the CPU computes: on rusticl's processor (Mesa 22.3), which lacks them,
+//! some sums are other ones (2026-11-22), for a cause that was not found.
+//!
 //! Where lanes exchange no numbers (OpenCL on a CPU, and GPUs other than NVIDIA's) a row is walked by one lane.
 
 mod checkpoints;
@@ -477,6 +480,7 @@ struct Walk<'a> {
 
 impl GpuAggregation {
     pub(in crate::stereo) fn new(gpu: &Gpu, cost: &CostKernel, input: &GpuAggregationInput) -> Result<Self> {
+        gpu.require_whole_words()?;
         let (cross, star) = (Steps::of::<Cross, 2>(), Steps::of::<Star, 4>());
         let passes = match input.paths {
             Paths::Four => vec![(cross, 0..2)],

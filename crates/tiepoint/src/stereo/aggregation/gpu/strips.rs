@@ -332,6 +332,7 @@ fn twice(value: u32) -> u32 {
 
 impl GpuStrips {
     pub(in crate::stereo) fn new(gpu: &Gpu, cost: &CostKernel, input: &GpuAggregationInput) -> Result<Self> {
+        gpu.require_whole_words()?;
         let (steps, passes) = match input.paths {
             Paths::Four => (Steps::of::<Cross, 2>(), 2),
             Paths::Five => (Steps::of::<Star, 4>(), 1),
