@@ -11,7 +11,9 @@ use pyo3::types::PyDict;
 use tiepoint::feature::Keypoint;
 use tiepoint::geometry::Model;
 use tiepoint::geometry::estimate::residuals;
+use tiepoint::image::{AnyView, Image};
 use tiepoint::matching::Match;
+use tiepoint::stereo::Reason;
 use tiepoint_report::{
     Arrow, DEFAULT_LIMIT, DisparityView, KeypointMatch, MatchesView, Picture, RegistrationView, Report,
     Section, View,
@@ -45,9 +47,22 @@ enum Shown {
         pair: Option<[(String, Input); 2]>,
         disparity: Input,
         confidence: Option<Input>,
+        reasons: Option<Image<Reason>>,
+        truth: Option<Input>,
         calibration: Option<tiepoint::geometry::calibration::RectifiedCalibration>,
         range: [f32; 2],
     },
+}
+
+/// Why disparities are missing, from numbers of reasons.
+fn reasons_of(given: &Bound<'_, PyAny>) -> PyResult<Image<Reason>> {
+    let numbers = Input::of(given, "reasons")?;
+    let wrong =
+        || wrong_option("reasons hold numbers that name none: expected (height, width) of uint8, 0 to 5");
+    let AnyView::U8(numbers) = numbers.view() else { return Err(wrong()) };
+    let named = |row: usize| numbers.row(row).iter().map(|&n| Reason::ALL.get(usize::from(n)).copied());
+    let reasons: Option<Vec<Reason>> = (0..numbers.size().height).flat_map(named).collect();
+    Image::from_vec(reasons.ok_or_else(wrong)?, numbers.size(), 1).map_err(raised)
 }
 
 fn picture(view: &Bound<'_, PyDict>, key: &str) -> PyResult<(String, Input)> {
@@ -132,6 +147,8 @@ impl Shown {
             pair,
             disparity,
             confidence: floats("confidence")?,
+            reasons: optional(view, "reasons")?.map(|given| reasons_of(&given)).transpose()?,
+            truth: floats("truth")?,
             calibration,
             range: [low, high],
         })
@@ -165,13 +182,13 @@ impl Shown {
                     caption: String::new(),
                 })
             }
-            Self::Disparity { pair, disparity, confidence, calibration, range } => {
+            Self::Disparity { pair, disparity, confidence, reasons, truth, calibration, range } => {
                 View::Disparity(DisparityView {
                     pair: pair.as_ref().map(|[l, r]| [picture(l), picture(r)]),
                     disparity: disparity.floats("disparity")?,
                     confidence: confidence.as_ref().map(|c| c.floats("confidence")).transpose()?,
-                    reasons: None,
-                    truth: None,
+                    reasons: reasons.as_ref().map(Image::view),
+                    truth: truth.as_ref().map(|t| t.floats("the truth")).transpose()?,
                     calibration: *calibration,
                     range: *range,
                     caption: String::new(),

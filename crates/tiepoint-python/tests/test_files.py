@@ -1,5 +1,9 @@
 """Files of every format, filters, and reports."""
 
+import dataclasses
+import json
+import re
+
 import numpy as np
 import pytest
 import tiepoint as tp
@@ -156,3 +160,19 @@ def test_reports_are_written(tmp_path, scene, pair, features):
     rectified = tp.rectify(pair.left, pair.right)
     assert "rectified" in tp.report(rectified, images=(pair.left, pair.right))
     assert len(tp.report(found, limit=200_000)) <= 200_000
+
+
+def test_a_page_of_disparities_shows_reasons_and_the_truth(pair):
+    def view(page):
+        data = re.search(r'<script type="application/json" id="data">(.*?)</script>', page, re.DOTALL)
+        return json.loads(data[1])["views"][0]
+
+    found = tp.Stereo(disparities=40, reasons=True).compute(pair.left, pair.right)
+    told = view(tp.report(found, truth=pair.truth_left))
+    assert told["truth"] is not None and told["reasons"] is not None
+    plain = view(tp.report(dataclasses.replace(found, reasons=None)))
+    assert plain["truth"] is None and plain["reasons"] is None
+    with pytest.raises(tp.OptionError, match="numbers that name none"):
+        tp.report(dataclasses.replace(found, reasons=np.full_like(found.reasons, 9)))
+    with pytest.raises(tp.OptionError, match="truth is for disparities"):
+        tp.report(tp.register(pair.left, pair.left), truth=pair.truth_left)

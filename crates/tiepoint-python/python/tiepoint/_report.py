@@ -41,6 +41,7 @@ def report(
     names: tuple[str, str] = ("A", "B"),
     title: str | None = None,
     limit: int | None = None,
+    truth: Any = None,
 ) -> Page:
     """Show a result on one page that stands alone: no network, no server.
 
@@ -58,12 +59,16 @@ def report(
         The title of the page.
     limit : int, optional
         Bytes of the page at most; 20 000 000 if not given. Pictures and matches are reduced to it.
+    truth : array_like, (H, W), optional
+        The true disparities, float32, not finite where they are unknown: the page shows how far these are off.
 
     Returns
     -------
     Page
         The page, a string.
     """
+    if truth is not None and not isinstance(result, Disparities):
+        raise OptionError("truth is for disparities")
     if isinstance(result, Collection):
         if images is not None or title is not None:
             raise OptionError("a collection has its images and its folder's name: give neither images nor title")
@@ -77,7 +82,7 @@ def report(
     elif isinstance(result, Rectified):
         heading, sections = f"{names[0]} and {names[1]}, rectified", [_rectified(result, images, names)]
     elif isinstance(result, Disparities):
-        heading, sections = f"Disparities of {names[0]}", [_disparity(result, names)]
+        heading, sections = f"Disparities of {names[0]}", [_disparity(result, names, truth)]
     else:
         raise OptionError(f"there is no page for {type(result).__name__}")
     return _written(_core.report(title or heading, repr(result), sections, limit), path)
@@ -146,7 +151,7 @@ def _rectified(result: Rectified, images: tuple[Any, Any] | None, names: tuple[s
     return heading, result._summary(), views
 
 
-def _disparity(result: Disparities, names: tuple[str, str]) -> _Section:
+def _disparity(result: Disparities, names: tuple[str, str], truth: Any) -> _Section:
     import numpy as np
 
     found = result.disparity[np.isfinite(result.disparity)]
@@ -158,6 +163,8 @@ def _disparity(result: Disparities, names: tuple[str, str]) -> _Section:
         "right": (names[1], result.images[1]),
         "disparity": result.disparity,
         "confidence": result.confidence,
+        "reasons": result.reasons,
+        "truth": truth,
         "calibration": None if known is None or known.affine else known._fields(),
         "range": (low, max(high, low + 1.0)),
     }
