@@ -49,7 +49,7 @@ enum Shown {
         confidence: Option<Input>,
         reasons: Option<Image<Reason>>,
         truth: Option<Input>,
-        calibration: Option<tiepoint::geometry::calibration::RectifiedCalibration>,
+        calibration: Option<Box<tiepoint::geometry::calibration::RectifiedCalibration>>,
         range: [f32; 2],
     },
 }
@@ -141,7 +141,8 @@ impl Shown {
             return Err(wrong_option("the view lacks disparity"));
         };
         let calibration = optional(view, "calibration")?;
-        let calibration = calibration.map(|given| calibration_of(given.cast::<PyDict>()?)).transpose()?;
+        let calibration =
+            calibration.map(|given| calibration_of(given.cast::<PyDict>()?).map(Box::new)).transpose()?;
         let (low, high): (f32, f32) = item(view, "range")?.extract()?;
         Ok(Self::Disparity {
             pair,
@@ -189,7 +190,7 @@ impl Shown {
                     confidence: confidence.as_ref().map(|c| c.floats("confidence")).transpose()?,
                     reasons: reasons.as_ref().map(Image::view),
                     truth: truth.as_ref().map(|t| t.floats("the truth")).transpose()?,
-                    calibration: *calibration,
+                    calibration: calibration.as_deref().copied(),
                     range: *range,
                     caption: String::new(),
                 })
