@@ -204,8 +204,8 @@ impl Commands {
         Ok(())
     }
 
-    /// Copies `rows` rows of `row` numbers, whose starts lie `pitch` numbers apart; given are buffers, first numbers and
-    /// pitches. The two places must not overlap.
+    /// Copies `rows` rows of `row` numbers each. Source and destination are given as buffer, index of the first number and
+    /// pitch in numbers. The two regions must not overlap.
     ///
     /// # Errors
     /// [`Error::Usage`] when rows leave a buffer or overlap each other, or as [`copy`](Self::copy).

@@ -311,7 +311,7 @@ struct Computed {
     device: String,
 }
 
-/// What is said of a pair whose results are written.
+/// The line printed for a finished pair.
 #[derive(Debug)]
 struct Finished {
     size: Size,

@@ -72,7 +72,7 @@ fn read<'a, 'p>(job: &'a Job<'p>, work: &Work<'_>, cpu: &Cpu) -> Item<'a, Job<'p
 
 /// Pairs that are being computed, and then written, and then reported, all in order.
 struct Sequence<'scope, 'env, 'a, 'p> {
-    /// Made for the first pair, whose size says how many go together.
+    /// Created with the first pair; the number of pairs in a batch depends on its size.
     stream: Option<StereoStream>,
     /// Those that were read, with what computes them. Those that are sound are in the stream.
     computing: VecDeque<Item<'a, Job<'p>, (Sides, String)>>,
@@ -84,7 +84,7 @@ struct Sequence<'scope, 'env, 'a, 'p> {
 }
 
 impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
-    /// Sends a pair to be computed, and those on to be written whose results need not be waited for.
+    /// Submits a pair for computation, and passes finished pairs on to be written.
     fn push(&mut self, item: Item<'a, Job<'p>, Sides>) -> Outcome {
         let context = self.work.context;
         context.add_stages(&item.spent.stages);
