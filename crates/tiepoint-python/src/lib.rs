@@ -16,6 +16,7 @@ mod evaluate;
 mod features;
 mod files;
 mod filters;
+mod finder;
 mod geometry;
 mod image;
 mod matching;
@@ -40,7 +41,7 @@ mod _core {
     #[pymodule_export]
     use crate::evaluate::{angle_error, corner_error, disparity_score, matching_accuracy, repeatability};
     #[pymodule_export]
-    use crate::features::{Features, Finder};
+    use crate::features::Features;
     #[pymodule_export]
     use crate::files::{
         decode, read, read_calibration, read_disparity, read_features, read_homography, read_points,
@@ -48,6 +49,8 @@ mod _core {
     };
     #[pymodule_export]
     use crate::filters::{blobs, convolve, gauss, hessian, sobel};
+    #[pymodule_export]
+    use crate::finder::Finder;
     #[pymodule_export]
     use crate::geometry::{apply, estimate, invert, residuals, warp};
     #[pymodule_export]

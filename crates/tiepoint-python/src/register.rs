@@ -1,8 +1,9 @@
 //! Registration and rectification: from two images to the pair as it is wanted.
 
 use crate::errors::raised;
-use crate::features::{Features, Finder, Ready, counting};
+use crate::features::Features;
 use crate::files::{calibration_dict, rig_of};
+use crate::finder::{Finder, Ready, counting};
 use crate::image::{Input, any_output, mask, mask_view, output, rows};
 use crate::matching::{tie_dict, tie_options};
 use crate::options::Options;

@@ -1,0 +1,255 @@
+//! Detectors of features: options, images of the host and of a device.
+
+use crate::device::{Detached, Device, device_of};
+use crate::errors::{raised, wrong_image, wrong_option};
+use crate::features::Features;
+use crate::image::{Counting, Input, mask, mask_view};
+use crate::options::Options;
+use crate::tensor::{Place, Tensor, gpu_for, place};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::sync::{Arc, Mutex, PoisonError};
+use tiepoint::device::{Cpu, Processor};
+use tiepoint::feature::Detector;
+use tiepoint::feature::gpu::{GpuFeatures, Pixels};
+use tiepoint::feature::sift::SiftOptions;
+use tiepoint::feature::surf::SurfOptions;
+use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
+use tiepoint::image::{
+    AnyCow, AnyView, Image, ImageView, Prepared, Range, alpha_mask, grey, grey_on_device, prepare,
+    prepare_on_device, without_margin,
+};
+
+/// The values that become black and white: None for automatic, or two numbers.
+pub(crate) fn range_of(range: Option<(f32, f32)>) -> PyResult<Range> {
+    let range = range.map_or(Range::Auto, |(low, high)| Range::Between(low, high));
+    range.check().map_err(raised)?;
+    Ok(range)
+}
+
+/// The detector of this name and with these options.
+pub(crate) fn detector(kind: &str, options: &Bound<'_, PyDict>) -> PyResult<Detector> {
+    let preset = |name: &str| options.get_item(name).ok().flatten();
+    let detector = match kind {
+        "sift" => Detector::Sift(SiftOptions::default().with(options)?),
+        "surf" => {
+            let start = match preset("preset") {
+                Some(name) => SurfOptions::preset(crate::options::named(&name)?),
+                None => SurfOptions::default(),
+            };
+            // What is None follows from the preset.
+            let given = options.copy()?;
+            for name in ["threshold", "intervals", "step"] {
+                if given.get_item(name)?.is_some_and(|value| value.is_none()) {
+                    given.del_item(name)?;
+                }
+            }
+            Detector::Surf(start.with(&given)?)
+        }
+        other => return Err(wrong_option(&format!("option detector is {other}: expected sift or surf"))),
+    };
+    detector.check().map_err(raised)?;
+    Ok(detector)
+}
+
+/// A detector on a device, which keeps its memory from image to image. Threads may share it.
+#[pyclass(frozen, module = "tiepoint._core")]
+pub(crate) struct Finder {
+    detector: Detector,
+    range: Range,
+    device: Py<Device>,
+    opened: Mutex<Option<(u32, Arc<tiepoint::feature::Finder>)>>,
+}
+
+#[pymethods]
+impl Finder {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        kind: &str,
+        options: &Bound<'_, PyDict>,
+        range: Option<(f32, f32)>,
+        device: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        Ok(Self {
+            detector: detector(kind, options)?,
+            range: range_of(range)?,
+            device: device_of(py, device)?,
+            opened: Mutex::default(),
+        })
+    }
+
+    /// The options, with those that followed from the preset.
+    #[getter]
+    fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        match &self.detector {
+            Detector::Sift(options) => options.shown(py),
+            Detector::Surf(options) => options.shown(py),
+        }
+    }
+
+    /// The features of an image.
+    #[pyo3(signature = (image, mask = None))]
+    fn detect(
+        &self,
+        py: Python<'_>,
+        image: &Bound<'_, PyAny>,
+        mask: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Features> {
+        if let Place::Cuda(id) = place(image, "the image")? {
+            return self.detect_there(py, (image, id), mask);
+        }
+        let (image, mask) = (Input::of(image, "the image")?, self::mask(mask)?);
+        let found = self.device.get().run(py, |processor| {
+            let finder = self.finder(processor)?;
+            let ready = Ready::new(image.view(), mask_view(mask.as_ref()), self.range, &processor.cpu)?;
+            finder.detect(ready.image.view(), ready.mask())
+        });
+        found.map(Features::new)
+    }
+
+    /// The features of several images, which a GPU searches together where they have one size and type.
+    fn detect_together(&self, py: Python<'_>, images: Vec<Bound<'_, PyAny>>) -> PyResult<Vec<Features>> {
+        let places = images.iter().map(|image| place(image, "an image")).collect::<PyResult<Vec<_>>>()?;
+        if places.iter().any(|place| matches!(place, Place::Cuda(_))) {
+            return images.iter().map(|image| self.detect(py, image, None)).collect();
+        }
+        let images = images.iter().map(|image| Input::of(image, "an image")).collect::<PyResult<Vec<_>>>()?;
+        let found: Vec<tiepoint::feature::Features> = self.device.get().run(py, |processor| {
+            let finder = self.finder(processor)?;
+            let ready = images.iter().map(|image| Ready::new(image.view(), None, self.range, &processor.cpu));
+            let ready = ready.collect::<tiepoint::Result<Vec<_>>>()?;
+            if ready.iter().any(|r| r.mask().is_some()) {
+                return ready.iter().map(|r| finder.detect(r.image.view(), r.mask())).collect();
+            }
+            finder.detect_batch(ready.iter().map(|r| r.image.view())).into_iter().collect()
+        })?;
+        Ok(found.into_iter().map(Features::new).collect())
+    }
+}
+
+impl Finder {
+    /// The features of an image in the memory of a CUDA device, left there. The mask may lie on the host.
+    fn detect_there(
+        &self,
+        py: Python<'_>,
+        (image, id): (&Bound<'_, PyAny>, Option<u32>),
+        mask: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Features> {
+        let device = self.device.get();
+        let processor = device.opened(py)?;
+        let gpu = gpu_for(processor.gpu.as_ref(), id, "the image")?;
+        let image = Tensor::of(image, gpu, "the image")?.image(gpu, "the image")?;
+        let mask = match mask {
+            None => None,
+            Some(mask) => Some(match place(mask, "the mask")? {
+                Place::Cuda(id) => {
+                    let gpu = gpu_for(Some(gpu), id, "the mask")?;
+                    Tensor::of(mask, gpu, "the mask")?.mask(gpu)?
+                }
+                Place::Host => {
+                    let mask = self::mask(Some(mask))?;
+                    let view =
+                        mask_view(mask.as_ref()).ok_or_else(|| wrong_image("the mask holds no pixels"))?;
+                    GpuImage::upload(gpu, view).map_err(raised)?
+                }
+            }),
+        };
+        // The first call compiles kernels, which Ctrl-C may end.
+        let is_open = self.opened.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        if !is_open {
+            device.run(py, |processor| self.finder(processor).map(drop))?;
+        }
+        let given = Detached::new((image, mask));
+        let found = device.run_here(py, |processor| {
+            let finder = self.finder(processor)?;
+            self.search_there(&finder, &given.0, given.1.as_ref(), processor)
+        })?;
+        Ok(Features::on_device(found, self.device.clone_ref(py)))
+    }
+
+    /// What `detect` does to an image of the host, on a device: grey, range, search.
+    fn search_there(
+        &self,
+        finder: &tiepoint::feature::Finder,
+        image: &AnyGpuImage,
+        mask: Option<&GpuImage<u8>>,
+        processor: &Processor,
+    ) -> tiepoint::Result<GpuFeatures> {
+        if !matches!(image.channels(), 2 | 4) {
+            let grey = grey_on_device(image)?;
+            if let Some(ready) = prepare_on_device(&grey, mask, self.range)? {
+                return finder.detect_on_device(&ready, mask.map(Pixels::from));
+            }
+        }
+        // The host finds out where transparent pixels and holes are, and fills the latter.
+        let (image, mask) = (image.download()?, mask.map(GpuImage::download).transpose()?);
+        let ready = Ready::new(image.view(), mask.as_ref().map(Image::view), self.range, &processor.cpu)?;
+        finder.detect_on_device(ready.image.view(), ready.mask().map(Pixels::from))
+    }
+
+    /// The detector of the library, opened if need be.
+    pub(crate) fn finder(&self, processor: &Processor) -> tiepoint::Result<Arc<tiepoint::feature::Finder>> {
+        let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let process = std::process::id();
+        match &*opened {
+            Some((made, finder)) if *made == process => return Ok(finder.clone()),
+            // Its threads are those of another process.
+            Some(_) => std::mem::forget(opened.take()),
+            None => {}
+        }
+        let finder = Arc::new(self.detector.open(processor)?);
+        *opened = Some((process, finder.clone()));
+        Ok(finder)
+    }
+
+    /// The device it works on.
+    pub(crate) fn device(&self) -> &Device {
+        self.device.get()
+    }
+
+    /// The values that become black and white.
+    pub(crate) fn range(&self) -> Range {
+        self.range
+    }
+
+    pub(crate) fn detector(&self) -> Detector {
+        self.detector
+    }
+}
+
+/// Where features may lie: by the caller's mask, and not near what is transparent, where the pixels below bring edges that
+/// mean nothing.
+pub(crate) fn counting<'a>(image: AnyView<'_>, mask: Option<ImageView<'a, u8>>, cpu: &Cpu) -> Counting<'a> {
+    let shown = alpha_mask(image).map(|shown| without_margin(shown.view(), cpu));
+    Counting::of(mask).and(shown)
+}
+
+/// An image as detectors take it: grey, on the scale of its type, and where it counts.
+pub(crate) struct Ready<'a> {
+    pub(crate) image: AnyCow<'a>,
+    counting: Counting<'a>,
+}
+
+impl<'a> Ready<'a> {
+    pub(crate) fn new(
+        image: AnyView<'a>,
+        mask: Option<ImageView<'a, u8>>,
+        range: Range,
+        cpu: &Cpu,
+    ) -> tiepoint::Result<Self> {
+        let counting = counting(image, mask, cpu);
+        let grey = grey(image, cpu)?;
+        let Prepared { image: made, mask: valid } = prepare(grey.view(), counting.view(), range, cpu)?;
+        let image = match made.into_owned() {
+            Some(made) => AnyCow::Owned(made),
+            None => grey,
+        };
+        Ok(Self { image, counting: counting.and(valid) })
+    }
+
+    /// 0 where no keypoint may lie.
+    pub(crate) fn mask(&self) -> Option<ImageView<'_, u8>> {
+        self.counting.view()
+    }
+}
