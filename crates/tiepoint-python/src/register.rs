@@ -1,5 +1,7 @@
 //! Registration and rectification: from two images to the pair as it is wanted.
 
+use crate::array::DeviceArray;
+use crate::device::Detached;
 use crate::errors::raised;
 use crate::features::Features;
 use crate::files::{calibration_dict, rig_of};
@@ -7,6 +9,7 @@ use crate::finder::{Finder, Ready, counting};
 use crate::image::{Input, any_output, mask, mask_view, output, rows};
 use crate::matching::{tie_dict, tie_options};
 use crate::options::Options;
+use crate::picture::{Picture, mask_on_host};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tiepoint::device::Processor;
@@ -19,7 +22,8 @@ use tiepoint::geometry::{Correspondence, Model, ModelKind};
 use tiepoint::image::{AnyImage, AnyView, Image};
 use tiepoint::options::Named;
 use tiepoint::register::{
-    RegisterInput, RegisterOptions, TieOptions, TiePicture, TiePoints, TiedPictures, Views, tie_pictures,
+    RegisterInput, RegisterOptions, TieOptions, TiePicture, TiePoints, TiedPictures, Views, locate,
+    tie_pictures, warp_onto, warp_onto_on_device,
 };
 
 fn views_of(views: Option<usize>) -> Views {
@@ -43,27 +47,45 @@ pub(crate) fn register<'py>(
     warp: &Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let finder = finder.get();
-    let (fixed, moving) = (Input::of(fixed, "the fixed image")?, Input::of(moving, "the moving image")?);
-    let (mask_fixed, mask_moving) = (mask(masks.0.as_ref())?, mask(masks.1.as_ref())?);
+    let device = Some(finder.device_object().bind(py).as_any());
+    let [fixed, moving] =
+        [Picture::of(fixed, device, "the fixed image")?, Picture::of(moving, device, "the moving image")?];
+    let mask_fixed = mask_on_host(masks.0.as_ref(), device)?;
+    let mask_moving = mask_on_host(masks.1.as_ref(), device)?;
     let options = RegisterOptions::default()
         .with_detector(finder.detector())
         .with_range(finder.range())
         .with_tie(tie_options(Some(model), matching, robust, rematch)?)
         .with_views(views_of(views))
         .with_warp(WarpOptions::default().with(warp)?);
+    let (fixed_here, moving_here) = (fixed.on_host(py)?, moving.on_host(py)?);
     let found = finder.device().run(py, |processor| {
-        let counting_fixed = counting(fixed.view(), mask_view(mask_fixed.as_ref()), &processor.cpu);
-        let counting_moving = counting(moving.view(), mask_view(mask_moving.as_ref()), &processor.cpu);
-        let fixed = RegisterInput { image: fixed.view(), mask: counting_fixed.view() };
-        let moving = RegisterInput { image: moving.view(), mask: counting_moving.view() };
-        tiepoint::register::register(fixed, moving, &options, processor)
+        let counting_fixed = counting(fixed_here.view(), mask_view(mask_fixed.as_ref()), &processor.cpu);
+        let counting_moving = counting(moving_here.view(), mask_view(mask_moving.as_ref()), &processor.cpu);
+        let fixed = RegisterInput { image: fixed_here.view(), mask: counting_fixed.view() };
+        let moving = RegisterInput { image: moving_here.view(), mask: counting_moving.view() };
+        locate(fixed, moving, &options, processor)
     })?;
-    let [moving, fixed] = found.features;
+    let (size, model) = (fixed_here.view().size(), found.reference_from_moving);
     let result = PyDict::new(py);
+    match &moving {
+        Picture::There(moving) => {
+            let warped = py.detach(|| warp_onto_on_device(moving, size, &model, &options.warp));
+            let warped = Detached::new(warped.map_err(raised)?);
+            result.set_item("warped", DeviceArray::of_image(py, &warped.image)?)?;
+            result.set_item("covered", DeviceArray::of_image(py, &(&warped.covered).into())?)?;
+        }
+        Picture::Host(moving) => {
+            let warped = finder
+                .device()
+                .run(py, |processor| warp_onto(moving.view(), size, &model, &options.warp, processor))?;
+            result.set_item("warped", any_output(py, warped.image)?)?;
+            result.set_item("covered", output(py, warped.covered)?)?;
+        }
+    }
+    let [moving, fixed] = found.features;
     result.set_item("features", (Features::new(moving), Features::new(fixed)))?;
     result.set_item("tie_points", tie_dict(py, &found.tie)?)?;
-    result.set_item("warped", any_output(py, found.warped.image)?)?;
-    result.set_item("covered", output(py, found.warped.covered)?)?;
     Ok(result)
 }
 
