@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from ._core import Device
+    from ._core import Device, DeviceArray
 
 __all__ = ["Rectified", "Registration", "rectify", "register"]
 
@@ -31,9 +31,9 @@ class Registration(Result):
     ----------
     fixed, moving : array_like
         The images that were given.
-    warped : ndarray
-        `moving` on the pixels of `fixed`, of its own type and channels.
-    covered : ndarray
+    warped : ndarray or DeviceArray
+        `moving` on the pixels of `fixed`, of its own type and channels, where `moving` lies.
+    covered : ndarray or DeviceArray
         (H, W) uint8: 255 where `moving` shows something, else 0.
     model : Model
         From `moving` to `fixed`.
@@ -44,12 +44,14 @@ class Registration(Result):
     fixed: Any
     moving: Any
     warped: Any
-    covered: npt.NDArray[np.uint8]
+    covered: npt.NDArray[np.uint8] | DeviceArray
     model: Model
     tie_points: TiePoints
 
     def _summary(self) -> list[tuple[str, str]]:
-        share = float((self.covered != 0).mean())
+        import numpy as np
+
+        share = float((np.asarray(self.covered) != 0).mean())
         return [*self.tie_points._summary(), ("covered", f"{100 * share:.1f} %")]
 
     def _picture(self) -> Any:
@@ -144,7 +146,8 @@ def register(
     Parameters
     ----------
     fixed, moving : array_like, (H, W) or (H, W, 1 to 4)
-        The image that stays, and the one that is warped. The command calls the first REFERENCE.
+        The image that stays, and the one that is warped. The command calls the first REFERENCE. Those on a CUDA device are
+        copied to the host for the search; where `moving` lies on one it is warped there, and stays there.
     model : {"homography", "affine", "similarity"}
         What relates them.
     detector : Sift or Surf, optional
