@@ -127,12 +127,20 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
             let job = item.job;
             let item = item.then(|(sides, device)| {
                 let mut clock = Clock::start(cpu);
-                let found = clock.time(Part::Compute, || stream.as_mut().map_or(Ok(None), StereoStream::pop));
+                let found =
+                    clock.time(Part::Compute, || stream.as_mut().map_or(Ok(None), StereoStream::pop_pending));
                 let found = found.map_err(|e| Failure::from(e).about(job.names()))?;
                 let found = found.ok_or_else(|| Failure::work(format!("{}: no result came", job.names())))?;
-                Ok((Computed { sides, found, options, device }, clock.spent(cpu)))
+                Ok(((sides, found, device), clock.spent(cpu)))
             });
             self.writing.push(move || {
+                let item = item.then(|(sides, found, device)| {
+                    let alone = &Cpu::sequential();
+                    let mut clock = Clock::start(alone);
+                    let found = clock.time(Part::Compute, || found.wait(alone));
+                    let found = found.map_err(|e| Failure::from(e).about(job.names()))?;
+                    Ok((Computed { sides, found, options, device }, clock.spent(alone)))
+                });
                 let spent = item.spent.clone();
                 item.then(|computed| job.finish(&computed, work, &spent))
             });
