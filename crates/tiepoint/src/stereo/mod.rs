@@ -51,6 +51,8 @@
 //! view's disparities have the same sign: `right(x, y)` shows what `left(x + d, y)` shows.
 
 mod aggregation;
+#[cfg(test)]
+mod bisect;
 pub mod cloud;
 pub mod consistency_check;
 pub mod cost;

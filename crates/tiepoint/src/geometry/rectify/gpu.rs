@@ -1,10 +1,11 @@
 //! Rectification on a device: pictures of a pair of cameras, rectified where they lie.
 
 use super::{Inverse, Rectification, RectifiedView};
-use crate::Result;
-use crate::device::gpu::Gpu;
+use crate::device::{Processor, gpu::Gpu};
 use crate::geometry::warp::{GpuMap, GpuWarpBy, Interpolation, NUMBERS, WarpOptions};
 use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
+use crate::image::{AnyImage, AnyView, Image};
+use crate::{Result, for_any_view};
 
 impl GpuMap for Inverse {
     const TEXT: &'static str = include_str!("rectify.h");
@@ -95,6 +96,33 @@ impl<T: GpuPixel> GpuRectification<T> {
 }
 
 impl RectifiedView {
+    /// [`warp_any`](Self::warp_any) on the processor's GPU where there is one that can, otherwise on its CPU.
+    ///
+    /// # Errors
+    /// As [`warp_any`](Self::warp_any), and [`Error::Device`](crate::Error::Device) when a GPU fails.
+    pub fn warp_with(
+        &self,
+        picture: AnyView<'_>,
+        options: &WarpOptions,
+        processor: &Processor,
+    ) -> Result<AnyImage> {
+        self.check_picture(picture.size())?;
+        let on_gpu = |gpu: &Gpu| {
+            let there = for_any_view!(picture, view => GpuImage::upload(gpu, view)?.into());
+            self.warp_on_device(&there, options)?.download()
+        };
+        processor.gpu_or_cpu("rectification", on_gpu, |cpu| self.warp_any(picture, options, cpu))
+    }
+
+    /// [`coverage`](Self::coverage) on the processor's GPU where there is one that can, otherwise on its CPU.
+    ///
+    /// # Errors
+    /// As [`coverage`](Self::coverage), and [`Error::Device`](crate::Error::Device) when a GPU fails.
+    pub fn coverage_with(&self, processor: &Processor) -> Result<Image<u8>> {
+        let on_gpu = |gpu: &Gpu| self.coverage_on_device(gpu)?.download();
+        processor.gpu_or_cpu("rectification", on_gpu, |cpu| self.coverage(cpu))
+    }
+
     /// [`warp_any`](Self::warp_any) of a picture in a device's memory.
     ///
     /// # Errors
@@ -136,8 +164,8 @@ mod tests {
     };
     use crate::geometry::calibration::{Camera, Distortion, Projection};
     use crate::geometry::warp;
+    use crate::image::Size;
     use crate::image::testing::assert_same;
-    use crate::image::{Image, Size};
     use crate::synth::Random;
 
     /// Views with and without a lens, turned little and far, folding back inside the picture, and without any ray.
@@ -174,7 +202,8 @@ mod tests {
     fn twins<T: GpuPixel>(channels: usize, fill: f32)
     where
         AnyGpuImage: From<GpuImage<T>>,
-        crate::image::AnyImage: From<Image<T>>,
+        AnyImage: From<Image<T>>,
+        for<'a> AnyView<'a>: From<&'a Image<T>>,
     {
         let (cpu, mut random) = (Cpu::sequential(), Random::new(41));
         for (n, input) in [Size::new(83, 61), Size::new(1, 1), Size::new(40, 1)].into_iter().enumerate() {
@@ -193,6 +222,10 @@ mod tests {
                     assert_eq!(found, expected.into(), "{what}");
                     let found = view.coverage_on_device(gpu).unwrap().download().unwrap();
                     assert_same(&found, &view.coverage(&cpu).unwrap(), &what);
+                    let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
+                    let found = view.warp_with((&picture).into(), &options, &processor).unwrap();
+                    assert_eq!(found, view.warp(picture.view(), &options, &cpu).unwrap().into(), "{what}");
+                    assert!(processor.take_notes().is_empty(), "the device does it: {what}");
                 }
             }
         }
