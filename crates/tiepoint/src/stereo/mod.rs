@@ -19,9 +19,9 @@
 //! works in groups, of 128 MiB: to have more memory cleared takes longer than computing those rows twice.
 //!
 //! **On a GPU** (`gpu`) both passes run side by side and store their sums, so it needs twice that memory, on the device; the
-//! limit of the options is one of host memory. The result is the CPU's, bit for bit. The CPU makes colour grey, learns the
-//! table of mutual information, and does what the device has no memory for. [`GpuStereo`] takes images that lie on the
-//! device and leaves its maps there. A pair that exceeds the device's memory, or [`StereoOptions::device_memory`], goes
+//! limit of the options is one of host memory. The result is the CPU's, bit for bit. Pictures are made ready there too: grey,
+//! 8 bits, colours, masks. For mutual information the CPU does that, and what the device has no memory for. [`GpuStereo`]
+//! takes images and masks of every type that lie on the device and leaves its maps there. A pair that exceeds the device's memory, or [`StereoOptions::device_memory`], goes
 //! through it in bands of rows, from checkpoints of the paths that enter each; its maps are refined on the CPU.
 //!
 //! **Many pairs.** A [`StereoStream`] takes the pairs of a video or of two cameras one after the other; on a GPU several are
