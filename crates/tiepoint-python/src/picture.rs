@@ -7,8 +7,9 @@ use crate::features::name_of;
 use crate::image::{Input, mask};
 use crate::tensor::{Place, Tensor, cuda_device, gpu_for, place};
 use pyo3::prelude::*;
-use tiepoint::image::AnyCow;
+use tiepoint::feature::gpu::Pixels;
 use tiepoint::image::gpu::AnyGpuImage;
+use tiepoint::image::{AnyCow, Size};
 
 /// An image of the caller.
 pub(crate) enum Picture {
@@ -47,6 +48,30 @@ impl Picture {
             }
         }
         Ok(Self::There(Detached::new(array.image(what)?)))
+    }
+
+    /// Width and height.
+    pub(crate) fn size(&self) -> Size {
+        match self {
+            Self::Host(image) => image.view().size(),
+            Self::There(image) => image.size(),
+        }
+    }
+
+    /// Numbers a pixel.
+    pub(crate) fn channels(&self) -> usize {
+        match self {
+            Self::Host(image) => image.view().channels(),
+            Self::There(image) => image.channels(),
+        }
+    }
+
+    /// The image for work on a GPU.
+    pub(crate) fn pixels(&self) -> Pixels<'_> {
+        match self {
+            Self::Host(image) => image.view().into(),
+            Self::There(image) => Pixels::from(&**image),
+        }
     }
 
     /// The image in the host's memory, into which it is copied from a GPU.

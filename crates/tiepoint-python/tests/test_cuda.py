@@ -3,6 +3,7 @@
 Needs a card and at least one of the three; `TIEPOINT_REQUIRE_CUDA=1` turns what is skipped into failures.
 """
 
+import dataclasses
 import gc
 import importlib
 import multiprocessing
@@ -284,6 +285,72 @@ def test_a_registered_image_stays_there(library, card, scene):
     sift = tp.Sift(device=card)
     a, b = (sift.detect(library.there(image)) for image in (moving, fixed))
     assert np.array_equal(tp.tie_points(a, b).inliers, tp.tie_points(a.to("cpu"), b.to("cpu"), device="cpu").inliers)
+
+
+@pytest.mark.parametrize("channels", [1, 3, 4])
+@pytest.mark.parametrize("kind", ["uint8", "uint16", "float32"])
+def test_disparities_stay_there(library, card, kind, channels):
+    pair = tp.synth.stereo((241, 160), disparities=(2, 30), seed=5)
+    left, right = (np.stack([view] * channels, -1) if channels > 1 else view for view in (pair.left, pair.right))
+    if kind == "uint16":
+        left, right = (view.astype(np.uint16) * 40 + 700 for view in (left, right))
+    if kind == "float32":
+        left, right = (view.astype(np.float32) / 255 for view in (left, right))
+        left[40:44, 50:90] = np.nan
+    if channels == 4:
+        left[..., 3] = 65535 if kind == "uint16" else 1 if kind == "float32" else 255
+        left[70:90, 100:140, 3] = 0
+    mask = np.full((160, 241), 255, np.uint8)
+    mask[:, :9] = 0
+    everything = {"right": True, "confidence": True, "reasons": True}
+    for options, given in [({}, {}), ({"cost": "census", **everything}, {}), ({}, {"no_data": 0.0}), ({"cost": "mi"}, {})]:
+        wanted = tp.Stereo(disparities=40, device="cpu", **options).compute(left, right, mask_left=mask, **given)
+        stereo = tp.Stereo(disparities=40, device=card, **options)
+        for masked in (mask, library.there(mask)):
+            found = stereo.compute(library.there(left), library.there(right), mask_left=masked, **given)
+            assert dataclasses.replace(found, images=wanted.images) == wanted, (options, given)
+        for name in ("disparity", "right", "confidence", "reasons"):
+            array, right_one = getattr(found, name), getattr(wanted, name)
+            assert (array is None) == (right_one is None)
+            if array is not None:
+                assert isinstance(array, tp.DeviceArray) and array.device == "cuda:0", name
+                back = library.back(array)
+                assert np.array_equal(library.numpy(back), right_one, equal_nan=name in ("disparity", "right"))
+                assert library.address(back) == array.__cuda_array_interface__["data"][0], f"{name}: no copy"
+        assert np.isnan(found.disparity.numpy()).any() and "valid" in repr(found) and found._repr_png_()
+    host = stereo.compute(library.there(left), right, mask_left=mask, **given)
+    assert dataclasses.replace(host, images=wanted.images) == wanted, "one of them on the host"
+    calibration = tp.Calibration(focal=200.0, principal=(120.0, 80.0), baseline=0.1, size=(241, 160))
+    assert np.array_equal(found.depth(calibration), wanted.depth(calibration), equal_nan=True)
+
+
+def test_a_pair_too_large_for_the_memory_that_may_be_used(library, card):
+    """It goes through the host in bands of rows; the result is the same, and there."""
+    pair = tp.synth.stereo((640, 480), disparities=(2, 30), seed=5)
+    wanted = tp.Stereo(disparities=40, device="cpu").compute(pair.left, pair.right)
+    device = tp.Device("cuda:0")
+    stereo = tp.Stereo(disparities=40, device=device, device_memory="12MiB")
+    found = stereo.compute(library.there(pair.left), library.there(pair.right))
+    assert isinstance(found.disparity, tp.DeviceArray)
+    assert np.array_equal(found.disparity.numpy(), wanted.disparity, equal_nan=True)
+    assert stereo.options["device_memory"] == 12 << 20
+
+
+@pytest.mark.parametrize("kind", ["uint8", "float32"])
+def test_a_rectified_pair_stays_there(library, card, kind):
+    pair = tp.synth.stereo((400, 300), disparities=(2, 30), seed=5)
+    left, right = pair.left, pair.right
+    if kind == "float32":
+        left, right = (view.astype(np.float32) / 255 for view in (left, right))
+    wanted = tp.rectify(left, right, device="cpu")
+    found = tp.rectify(library.there(left), library.there(right), device=card)
+    assert found == wanted
+    for name in ("left", "right", "valid_left", "valid_right"):
+        array = getattr(found, name)
+        assert isinstance(array, tp.DeviceArray), name
+        assert np.array_equal(library.numpy(library.back(array)), getattr(wanted, name), equal_nan=kind == "float32")
+    disparities = tp.Stereo(disparities=64, device=card).compute(found.left, found.right, found)
+    assert disparities == tp.Stereo(disparities=64, device="cpu").compute(wanted.left, wanted.right, wanted)
 
 
 def test_matches_of_two_sides_there_stay_there(library, card, features):

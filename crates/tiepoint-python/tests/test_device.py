@@ -161,12 +161,16 @@ def test_a_gpu_finds_the_same(scene, features, pair):
         lambda image, **given: tp.filter.gauss(image, 2.0, **given),
         lambda image, **given: tp.filter.sobel(image, "gx", **given),
         lambda image, **given: tp.filter.convolve(image, [[1, -1]], float=True, **given),
-        lambda image, **given: tp.warp(image, [[0.9, 0.1, 3], [0, 1.1, -2], [0, 0, 1]], shape=(70, 51), **given),
+        lambda image, **given: tp.warp(image, [[0.9, 0.1, 3], [0, 1.1, -2], [0, 0, 1]], **given),
     ]:
         found = call(rows)
         assert isinstance(found, tp.DeviceArray) and found.device == rows.device
         assert np.array_equal(found.numpy(), call(wanted, device="cpu"))
         assert np.array_equal(tp.filter.hessian(found).numpy(), tp.filter.hessian(found.numpy(), device="cpu"))
+    options = {"disparities": 24, "right": True, "confidence": True, "reasons": True}
+    onto = tp.Stereo(device=device, **options).compute(rows, call(rows))
+    assert isinstance(onto.disparity, tp.DeviceArray)
+    assert onto == tp.Stereo(device="cpu", **options).compute(wanted, call(wanted, device="cpu"))
     with pytest.raises(tp.ImageError, match="and this computes on cpu"):
         tp.filter.gauss(rows, device="cpu")
     with pytest.raises(tp.ImageError, match="int64"):

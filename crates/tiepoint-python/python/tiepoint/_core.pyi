@@ -178,7 +178,7 @@ class Stereo:
         options: _Options,
         window: str | None,
         penalties: tuple[int | None, ...],
-        memory: int | str | None,
+        memory: tuple[int | str | None, int | str | None],
         device: _Device,
     ) -> Stereo: ...
     @property

@@ -64,9 +64,9 @@ class Rectified(Result):
 
     Attributes
     ----------
-    left, right : ndarray
-        The rectified images; NaN (floats) or 0 where they show nothing.
-    valid_left, valid_right : ndarray
+    left, right : ndarray or DeviceArray
+        The rectified images, where those that were given lie; NaN (floats) or 0 where they show nothing.
+    valid_left, valid_right : ndarray or DeviceArray
         (H, W) uint8: 255 where they show something, else 0.
     matrix_left, matrix_right : ndarray
         (3, 3): from each image, freed from its lens, to the rectified one.
@@ -84,8 +84,8 @@ class Rectified(Result):
 
     left: Any
     right: Any
-    valid_left: npt.NDArray[np.uint8]
-    valid_right: npt.NDArray[np.uint8]
+    valid_left: npt.NDArray[np.uint8] | DeviceArray
+    valid_right: npt.NDArray[np.uint8] | DeviceArray
     matrix_left: npt.NDArray[np.float64]
     matrix_right: npt.NDArray[np.float64]
     calibration: Calibration
@@ -217,7 +217,7 @@ def rectify(
     Parameters
     ----------
     left, right : array_like, (H, W) or (H, W, 1 to 4)
-        The pair.
+        The pair. Images on a CUDA device are copied to the host for the search, turned on the device, and stay there.
     calibration : StereoCalibration or path, optional
         The cameras; if not given they are found from tie points, with a baseline of 1.
     stored : bool

@@ -154,7 +154,8 @@ def _rectified(result: Rectified, images: tuple[Any, Any] | None, names: tuple[s
 def _disparity(result: Disparities, names: tuple[str, str], truth: Any) -> _Section:
     import numpy as np
 
-    found = result.disparity[np.isfinite(result.disparity)]
+    disparity = np.asarray(result.disparity)
+    found = disparity[np.isfinite(disparity)]
     low, high = (float(v) for v in np.percentile(found, [1, 99])) if found.size else (0.0, 1.0)
     known = result.calibration
     view = {

@@ -314,10 +314,12 @@ fn kernels_compile_for_every_card() {
     for dimension in [64, 128] {
         for form in [Form::Portable, Form::Tensor] {
             let kind = Kind { form, floats: false, dimension };
-            sources.extend([nearest::gpu::source::<u8>(kind), rows::source(kind), batch::source(kind)]);
+            sources.extend([nearest::gpu::source::<u8>(kind), rows::source(kind)]);
+            sources.extend([batch::source(kind), columns::source(kind)]);
         }
         let kind = Kind { form: Form::Portable, floats: true, dimension };
-        sources.extend([nearest::gpu::source::<f32>(kind), rows::source(kind), batch::source(kind)]);
+        sources.extend([nearest::gpu::source::<f32>(kind), rows::source(kind)]);
+        sources.extend([batch::source(kind), columns::source(kind)]);
     }
     let kind = Kind { form: Form::Portable, floats: false, dimension: 64 };
     for model in [ModelKind::Homography, ModelKind::Affine, ModelKind::Fundamental] {
