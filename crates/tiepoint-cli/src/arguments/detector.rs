@@ -1,5 +1,6 @@
 //! The options of the detectors as flags, and the detector that follows from them.
 
+use super::limits::LimitArguments;
 use super::values::{named, range, with_default};
 use crate::failure::{Failure, Outcome};
 use crate::output::fill;
@@ -35,7 +36,10 @@ pub(crate) struct DetectorArguments {
         long,
         requires = "max_features",
         value_parser = named::<Keep>(),
-        help = with_default("Which of them come first", Keep::default())
+        help = with_default(
+            "Which of them come first",
+            of_both(SiftOptions::default().selection.keep, SurfOptions::default().selection.keep)
+        )
     )]
     pub(crate) keep: Option<Keep>,
     /// Spread the --max-features evenly over the image
@@ -119,6 +123,8 @@ pub(crate) struct DetectorArguments {
     /// surf: descriptors of 128 values instead of 64
     #[arg(long)]
     pub(crate) extended: bool,
+    #[command(flatten)]
+    pub(crate) limits: LimitArguments,
 }
 
 /// The names of the presets of both detectors.
@@ -209,11 +215,8 @@ impl DetectorArguments {
         self.mask_of(a).into_iter().chain(mask_b.map(|mask| PathBuf::from(fill(mask, b))))
     }
 
-    fn selection(&self) -> Selection {
-        Selection::default()
-            .with_limit(self.max_features)
-            .with_keep(self.keep.unwrap_or_default())
-            .with_even(self.even)
+    fn selection(&self, start: Selection) -> Selection {
+        start.with_limit(self.max_features).with_keep(self.keep.unwrap_or(start.keep)).with_even(self.even)
     }
 
     /// The preset of this name, or the detector's first.
@@ -238,7 +241,7 @@ impl DetectorArguments {
             .with_upright(self.upright)
             .with_root(self.rootsift)
             .with_descriptors(self.descriptors.unwrap_or(start.descriptors))
-            .with_selection(self.selection()))
+            .with_selection(self.selection(start.selection)))
     }
 
     fn surf(&self) -> Outcome<SurfOptions> {
@@ -251,6 +254,6 @@ impl DetectorArguments {
             .with_upright(self.upright)
             .with_extended(self.extended)
             .with_descriptors(self.descriptors.unwrap_or(start.descriptors))
-            .with_selection(self.selection()))
+            .with_selection(self.selection(start.selection)))
     }
 }

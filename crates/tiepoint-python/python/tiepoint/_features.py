@@ -151,7 +151,7 @@ class Surf(_Detector):
     max_features : int, optional
         Keep so many at most; all if not given.
     keep : {"scale", "response"}
-        Which come first where there are more: the largest scales, or the strongest.
+        Which come first where there are more: the largest scales, or the strongest, which come again more often.
     even : bool
         Spread the features that are kept over the image.
     upright : bool
@@ -179,7 +179,7 @@ class Surf(_Detector):
     _kind = "surf"
 
     max_features: int | None = None
-    keep: str = "scale"
+    keep: str = "response"
     even: bool = False
     upright: bool = False
     extended: bool = False
