@@ -98,6 +98,9 @@ pub(crate) struct DetectorArguments {
     /// sift: descriptors compared by the Hellinger distance
     #[arg(long)]
     pub(crate) rootsift: bool,
+    /// sift: descriptors averaged over three sizes of their window (DSP-SIFT): more matches, more time; on the CPU
+    #[arg(long)]
+    pub(crate) domain_size_pooling: bool,
     #[arg(
         long,
         value_name = "T",
@@ -185,6 +188,7 @@ impl DetectorArguments {
             ("contrast", self.contrast.is_some()),
             ("edge", self.edge.is_some()),
             ("rootsift", self.rootsift),
+            ("domain-size-pooling", self.domain_size_pooling),
             ("descriptors u8", self.descriptors == Some(DescriptorKind::U8)),
         ];
         let surf = [
@@ -240,6 +244,7 @@ impl DetectorArguments {
             .with_edge(self.edge.unwrap_or(start.edge))
             .with_upright(self.upright)
             .with_root(self.rootsift)
+            .with_domain_size_pooling(self.domain_size_pooling)
             .with_descriptors(self.descriptors.unwrap_or(start.descriptors))
             .with_selection(self.selection(start.selection)))
     }

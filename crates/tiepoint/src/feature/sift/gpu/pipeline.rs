@@ -6,7 +6,6 @@
 
 use super::bands::Bands;
 use super::plan::{GpuLevels, Plan};
-use crate::Result;
 use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu, Graph, compile};
 use crate::feature::DescriptorKind;
@@ -23,6 +22,7 @@ use crate::feature::sift::orient::gpu::GpuOrient;
 use crate::feature::sift::scale_space::gpu::{AnyGpuBase, GpuScaleSpace};
 use crate::image::Size;
 use crate::image::gpu::{AnyGpuImage, GpuImage, for_pixel};
+use crate::{Error, Result};
 use std::ops::Range;
 
 /// Parcels in which many images are described, and their features come to the host.
@@ -117,7 +117,12 @@ impl Pipeline for SiftPipeline {
     type Parts = Bands;
 
     fn check(options: &SiftOptions) -> Result<()> {
-        options.check()
+        options.check()?;
+        if options.domain_size_pooling {
+            let feature = "SIFT with domain-size pooling".to_owned();
+            return Err(Error::Unsupported { device: "a GPU".into(), feature });
+        }
+        Ok(())
     }
 
     fn selection(options: &SiftOptions) -> Selection {
