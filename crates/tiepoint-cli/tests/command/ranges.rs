@@ -14,7 +14,8 @@ fn a_picture_beyond_the_limit_is_refused_and_the_flag_named_raises_it() {
     assert!(refused.contains(&at.to_string()) && refused.contains("raise max_bytes"), "{refused}");
     let refused = fails(&["match", &picture, &picture, "--max-pixels", "9"], 1);
     assert!(refused.contains("raise max_pixels"), "{refused}");
-    let refused = fails(&["stereo", &picture, &picture, "--max-bytes", "1K", "--output", &found], 1);
+    let refused =
+        fails(&["stereo", &picture, &picture, "--max-bytes", "1K", "--output", &folder.at("d.pfm")], 1);
     assert!(refused.contains("raise max_bytes"), "{refused}");
     works(&["detect", &picture, "--output", &found, "--threads", "1"]);
     // No more is needed than the picture takes, and its range is stretched all the same.

@@ -28,7 +28,7 @@ pub(super) fn of_levels(
         values.each(rows, |v, counts| of_level[usize::from(v)] += u64::from(counts));
         of_level
     };
-    let of_level = values.counted(count, summed)?;
+    let of_level = values.counted(count, |a, b| summed(a, &b))?;
     let least = of_level.iter().position(|n| *n > 0)?;
     let greatest = of_level.iter().rposition(|n| *n > 0)?;
     let counted = of_level.iter().sum();
@@ -152,8 +152,8 @@ fn add(to: &mut [u64], more: &[u64]) {
     to.iter_mut().zip(more).for_each(|(to, more)| *to += more);
 }
 
-fn summed(mut a: Vec<u64>, b: Vec<u64>) -> Vec<u64> {
-    add(&mut a, &b);
+fn summed(mut a: Vec<u64>, b: &[u64]) -> Vec<u64> {
+    add(&mut a, b);
     a
 }
 
@@ -242,7 +242,7 @@ impl Counted for Floats<'_, '_> {
             });
             lower
         };
-        Ok(self.values.counted(count, summed).unwrap_or_default())
+        Ok(self.values.counted(count, |a, b| summed(a, &b)).unwrap_or_default())
     }
 }
 
