@@ -23,7 +23,7 @@ mod view;
 mod write;
 
 pub use alpha::{alpha_mask, with_alpha};
-pub(crate) use grey::grey_row;
+pub(crate) use grey::{check_channels as check_grey_channels, grey_row, luma_for_kernels};
 pub use grey::{grey, grey_on_device};
 pub use pixel::Pixel;
 pub use range::{HOLE_MARGIN, Prepared, Range, prepare, prepare_on_device, prepare_owned, without_margin};
