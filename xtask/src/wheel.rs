@@ -89,7 +89,8 @@ fn compile(sdist: &Path, folder: &Path, packages: &Path) -> Result<()> {
     pip.current_dir(workspace()).args(["-m", "pip", "install", "--quiet", "--no-deps", "--target"]);
     pip.arg(folder).arg(sdist).env("MATURIN_PEP517_ARGS", "--locked").env("PIP_ROOT_USER_ACTION", "ignore");
     succeed(&mut pip)?;
-    let tests = ["pytest", "--quiet", "-p", "no:cacheprovider", "crates/tiepoint-python/tests/test_features.py"];
+    let tests =
+        ["pytest", "--quiet", "-p", "no:cacheprovider", "crates/tiepoint-python/tests/test_features.py"];
     succeed(&mut python_package::python(&[folder, packages], &tests)?)
 }
 

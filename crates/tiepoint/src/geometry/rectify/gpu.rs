@@ -243,8 +243,8 @@ mod tests {
         let (input, cpu) = (Size::new(83, 61), Cpu::sequential());
         let views = views(input);
         let rectification = Rectification {
-            left: views[4].clone(),
-            right: views[13].clone(),
+            left: views[5].clone(),
+            right: views[9].clone(),
             baseline: 1.0,
             projection: Projection::Perspective,
         };
