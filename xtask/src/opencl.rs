@@ -11,7 +11,7 @@ use tiepoint_gpu::{Api, Devices, devices};
 pub(crate) const RUSTICL: (&str, &str) = ("RUSTICL_ENABLE", "llvmpipe");
 
 /// The kernel tests that are left out on rusticl, by what their names contain; it runs all others, new ones too.
-pub(crate) const NOT_ON_RUSTICL: [&str; 20] = [
+pub(crate) const NOT_ON_RUSTICL: [&str; 21] = [
     // They run no kernel.
     "kernels_compile_for_every_card",
     // They need 64-bit atomics; the library lets the CPU do it.
