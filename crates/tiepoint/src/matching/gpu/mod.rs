@@ -23,6 +23,7 @@ use super::product::Distance;
 use super::{MAX_DIMENSION, Match, MatchOptions, Nearest, filtered, finished, kinds_differ};
 use crate::device::Scratch;
 use crate::device::gpu::{Api, Buffer, Commands, Gpu};
+use crate::feature::gpu::sending::Sending;
 use crate::feature::gpu::{GpuDescriptors, GpuFeatures};
 use crate::{Error, Result};
 use batch::{GpuAccept, Landing};
@@ -43,6 +44,7 @@ pub struct GpuMatcher {
     searches: Arc<Kernels<GpuSearch>>,
     accepts: Arc<Kernels<GpuAccept>>,
     landings: Arc<Scratch<Landing>>,
+    sendings: Arc<Scratch<Sending>>,
 }
 
 /// The nearest neighbours of two sets of features, on a device once the commands have run.
@@ -101,8 +103,8 @@ impl GpuFeatures {
 impl GpuMatcher {
     /// A matcher for a device.
     pub fn new(gpu: &Gpu) -> Self {
-        let (rows, searches, accepts, landings) = Default::default();
-        Self { gpu: gpu.clone(), portable: false, rows, searches, accepts, landings }
+        let (rows, searches, accepts, landings, sendings) = Default::default();
+        Self { gpu: gpu.clone(), portable: false, rows, searches, accepts, landings, sendings }
     }
 
     /// Whether to use the kernel that runs on every device, even where there is a faster one. Default no.
