@@ -307,7 +307,8 @@ def scene(
     moving_from_reference: Any,
     texture: str,
     seed: int,
-    photometry: tuple[float, float, float, float],
+    blur_noise: tuple[float, float],
+    light: tuple[float, float, float],
     dtype: str,
 ) -> Sequence[Any]: ...
 def stereo_scene(
@@ -318,6 +319,7 @@ def stereo_scene(
     texture: str,
     seed: int,
     noise: float,
+    light: tuple[float, float, float],
     colour: bool,
     dtype: str,
 ) -> dict[str, Any]: ...

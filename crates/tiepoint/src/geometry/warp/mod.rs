@@ -17,6 +17,9 @@ mod places;
 mod resample;
 
 pub use gpu::GpuWarp;
+#[cfg(test)]
+pub(crate) use gpu::source as map_source;
+pub(crate) use gpu::{GpuMap, GpuWarpBy, NUMBERS};
 pub(crate) use places::Map;
 
 use super::Homography;
@@ -81,7 +84,7 @@ impl WarpOptions {
         self.fill_as::<T>().map(drop)
     }
 
-    fn fill_as<T: Pixel>(&self) -> Result<T> {
+    pub(crate) fn fill_as<T: Pixel>(&self) -> Result<T> {
         let fill = T::from_f32(self.fill);
         let kept = fill.to_f32() == self.fill || fill.to_f32().is_nan();
         kept.then_some(fill)
