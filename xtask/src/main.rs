@@ -18,6 +18,7 @@ mod parity;
 mod pip;
 mod prepare;
 mod python_package;
+mod python_site;
 mod report;
 mod test;
 mod wheel;

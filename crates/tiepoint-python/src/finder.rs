@@ -208,6 +208,11 @@ impl Finder {
         self.device.get()
     }
 
+    /// The same, as it was given.
+    pub(crate) fn device_object(&self) -> &Py<Device> {
+        &self.device
+    }
+
     /// The values that become black and white.
     pub(crate) fn range(&self) -> Range {
         self.range

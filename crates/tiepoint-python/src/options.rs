@@ -195,7 +195,7 @@ options! {
         "min_disparity": min_disparity, "disparities": disparities, "cost": cost, "iterations": learning,
         "paths": paths, "uniqueness": uniqueness, "subpixel": subpixel, "right_view": right_view,
         "max_difference": max_difference, "speckle_size": speckle_size,
-        "speckle_difference": speckle_difference, "median": median, "fill": fill, "memory": memory,
+        "speckle_difference": speckle_difference, "median": median, "fill": fill, "memory": memory, "device_memory": device_memory,
         "right": right, "confidence": confidence, "reasons": reasons,
     }
 }
