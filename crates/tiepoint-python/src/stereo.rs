@@ -185,7 +185,7 @@ impl Stereo {
             Some(_) => std::mem::forget(there.take()),
             None => {}
         }
-        let stereo = Arc::new(GpuStereo::new(processor, self.stereo.options().clone())?);
+        let stereo = Arc::new(GpuStereo::new(processor, *self.stereo.options())?);
         *there = Some((process, stereo.clone()));
         Ok(stereo)
     }
