@@ -124,6 +124,8 @@ FUNCTION f32 fma_in_integers(f32 a, f32 b, f32 c) {
 #define MAX_I(a, b) max((i32)(a), (i32)(b))
 #define BITS_OF(f) as_uint(f)
 #define FLOAT_OF(bits) as_float(bits)
+#define BITS_OF_F64(f) as_ulong(f)
+#define F64_OF(bits) as_double(bits)
 
 // Sum of `c` and the four products of the bytes of `a` and `b`.
 FUNCTION u32 DOT4(u32 a, u32 b, u32 c) {
@@ -176,11 +178,12 @@ FUNCTION u32 BYTES_OF(u32 a, u32 b, u32 selector) {
 #define COPY_MEANWHILE(to, from) (*(to) = *(from))
 #define COPIES_DONE()
 
-// Two numbers of 16 bits in a word, each below 2^15: the least of two and of three words' numbers.
-#if defined(NVIDIA_CAPABILITY) && NVIDIA_CAPABILITY >= 90
+// Two numbers of 16 bits in a word, each below 2^15: the least of two and of three words' numbers. On NVIDIA's GPUs as in
+// cuda.h.
+#if defined(NVIDIA_CAPABILITY) && NVIDIA_CAPABILITY >= 80
 FUNCTION u32 PAIR_MIN(u32 a, u32 b) {
     u32 least;
-    asm("min.u16x2 %0, %1, %2;" : "=r"(least) : "r"(a), "r"(b));
+    asm("min.f16x2 %0, %1, %2;" : "=r"(least) : "r"(a), "r"(b));
     return least;
 }
 #else
@@ -192,6 +195,8 @@ FUNCTION u32 PAIR_MIN(u32 a, u32 b) {
 }
 #endif
 #define PAIR_MIN3(a, b, c) PAIR_MIN(PAIR_MIN(a, b), c)
+// The least of a word's numbers, less one that is in both halves of `b` and not above them, and those of another word.
+#define PAIR_LESS_MIN(a, b, c) PAIR_MIN((a) - (b), c)
 // The lower, or the higher, numbers of two words.
 #define PAIR_LOWS(a, b) (((a) & 0xffffu) | (b) << 16)
 #define PAIR_HIGHS(a, b) ((a) >> 16 | ((b) & 0xffff0000u))
@@ -199,6 +204,7 @@ FUNCTION u32 PAIR_MIN(u32 a, u32 b) {
 #define PAIR_ENDS(low, high) (((low) & 0xffffu) | ((high) & 0xffff0000u))
 // The higher number of `low` and the lower one of `high`.
 #define PAIR_BETWEEN(low, high) ((low) >> 16 | (high) << 16)
-// The two lower bytes of a word, each in a half.
+// The two lower bytes of a word, or the two higher ones, each in a half.
 #define BYTES_APART(a) (((a) & 0xffu) | ((a) & 0xff00u) << 8)
+#define HIGHER_BYTES_APART(a) (((a) >> 16 & 0xffu) | ((a) >> 8 & 0xff0000u))
 #define POPCOUNT(bits) popcount(bits)

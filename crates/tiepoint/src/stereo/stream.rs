@@ -124,7 +124,7 @@ impl StereoStream {
     pub fn push(&mut self, left: AnyView<'_>, right: AnyView<'_>, masks: Masks<'_>) -> Result<()> {
         let Self { stereo, processor, slots, batch, flow, found } = self;
         let options = *stereo.options();
-        let pair = stereo.prepare([left, right], masks, &processor.cpu, |prepared| {
+        let pair = stereo.prepare([left, right], masks, processor, |prepared| {
             let cpu = prepared.cpu.clone();
             let Some(gpu) = &processor.gpu else {
                 processor.count_computed(Computing::Cpu);

@@ -67,7 +67,7 @@ FUNCTION void hand_over(volatile GLOBAL u64 *to, const u32 path[PAIRS], u64 mark
     load(paths[k], SLOT(ring - (dy) * RING_ROW, offset, slots, phase - (dx) - SKEW * (dy)), lane);
 
 #define EXTEND(k, dx, dy, offset, slots, handed) \
-    least[k] = extend(paths[k], costs, sums, args.p1, staged[phase * PATHS + (k)], edges);
+    least[k] = extend(paths[k], 0u, costs, sums, args.p1, staged[phase * PATHS + (k)], edges);
 
 #define KEEP(k, dx, dy, offset, slots, handed) \
     if (row + (dy) < ROWS) store(SLOT(ring, offset, slots, phase), paths[k], lane);
@@ -278,23 +278,15 @@ KERNEL(aggregate) {
     } while ((i32)ticket < args.rows_groups);
 }
 
-// P2 of every direction at a pixel, by the difference of grey to the pixel before, in both halves of a word; both passes.
-#define PENALTY(k, dx, dy, offset, slots, handed) { \
-    const i32 bx = x - step * (dx), by = y - step * (dy); \
-    u32 p2 = 0u; \
-    if (bx >= 0 && bx < width && by >= 0 && by < height) { \
-        const i32 difference = here - (i32)image[(u64)by * args.grey_plane.pitch + bx]; \
-        p2 = table[difference < 0 ? -difference : difference]; \
-    } \
-    out[k] = p2 << 16 | p2; \
-}
+#define PENALTY(k, dx, dy, offset, slots, handed) \
+    out[k] = penalty(image, args.grey_plane, table, x, y, x - step * (dx), y - step * (dy)) * 0x10001u;
 
+// P2 of every direction at a pixel, in both halves of a word; both passes.
 KERNEL(penalties) {
     const i32 width = args.grey_plane.row, height = args.grey_plane.height;
     const i32 x = GROUP_X % args.across * GROUP_WIDTH + LANE_X, y = GROUP_X / args.across * GROUP_HEIGHT + LANE_Y;
     if (x >= width || y >= height) return;
     const GLOBAL u8 *image = grey + args.grey_plane.step * (u64)GROUP_Z;
-    const i32 here = image[(u64)y * args.grey_plane.pitch + x];
     const u64 area = (u64)width * height;
     for (i32 backward = 0; backward < 2; backward++) {
         const i32 step = backward ? -1 : 1;

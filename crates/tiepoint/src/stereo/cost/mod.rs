@@ -23,6 +23,7 @@ mod mutual_information;
 mod row;
 #[cfg(test)]
 pub(super) mod tests;
+pub(super) mod volume;
 
 pub use census::CensusWindow;
 pub(super) use custom::Custom;
@@ -36,7 +37,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    device::{Cpu, Level, dispatch},
+    device::{Cpu, Level, dispatch, gpu::Gpu},
     image::Image,
     options::{Choice, Named},
 };
@@ -137,6 +138,8 @@ pub(super) struct Learn<'a, 'p> {
     pub(super) options: &'a StereoOptions,
     pub(super) workspace: &'a mut Workspace,
     pub(super) cpu: &'a Cpu,
+    /// What computes, if not the CPU.
+    pub(super) gpu: Option<&'a Gpu>,
 }
 
 /// What is known of a cost before any pair: a row of the table.

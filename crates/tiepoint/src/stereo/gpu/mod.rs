@@ -323,7 +323,7 @@ impl GpuStereo {
     ) -> Result<GpuStereoResult> {
         let [mut left, mut right] = [None, None];
         let [left, right] = [on_host(&pair[0], &mut left)?, on_host(&pair[1], &mut right)?];
-        self.stereo.prepare([left, right], masks, &self.processor.cpu, |prepared| {
+        self.stereo.prepare([left, right], masks, &self.processor, |prepared| {
             self.stereo.check_sums(prepared.source.greatest(), prepared.penalties)?;
             let plan =
                 worker.send(&self.gpu, self.options(), (prepared.pair, prepared.source), &prepared.cpu)?;
