@@ -55,7 +55,10 @@ fn main() -> Outcome<()> {
     if bare {
         options = options.with_median(0).with_speckle_size(0);
     }
-    options = options.with_device_memory(memory.map(|bytes| bytes.parse()).transpose()?);
+    if let Some(bytes) = memory {
+        // The limit is that of the device alone.
+        options = options.with_device_memory(Some(bytes.parse()?)).with_memory(None);
+    }
     let gpu = Gpu::open(if api == "cuda" { Api::Cuda } else { Api::OpenCl }, 0)?;
     println!("{}", gpu.info());
     let cpu = Cpu::with_threads(std::thread::available_parallelism()?.get())?;

@@ -92,21 +92,13 @@ typedef ulonglong2 u64x2;
 #define COPIES_DONE()
 #endif
 
-// Two numbers of 16 bits in a word, each below 2^15: the least of two and of three words' numbers. Positive floats of 16 bits
-// are in the order of their bits, and their minimum takes a fraction of the time of that of integers. The bits of no number,
-// from 31745 on, give way to the other number: of those compared at least one must be below.
-#if __CUDA_ARCH__ >= 800
-static __device__ __forceinline__ u32 PAIR_MIN(u32 a, u32 b) {
-    u32 least;
-    asm("min.f16x2 %0, %1, %2;" : "=r"(least) : "r"(a), "r"(b));
-    return least;
-}
-#else
+// Two numbers of 16 bits in a word, each below 2^15: the least of two and of three words' numbers.
 #define PAIR_MIN(a, b) __vminu2(a, b)
+#if __CUDA_ARCH__ >= 900
+#define PAIR_MIN3(a, b, c) __vimin3_u16x2(a, b, c)
+#else
+#define PAIR_MIN3(a, b, c) __vminu2(__vminu2(a, b), c)
 #endif
-#define PAIR_MIN3(a, b, c) PAIR_MIN(PAIR_MIN(a, b), c)
-// The least of a word's numbers, less one that is in both halves of `b` and not above them, and those of another word.
-#define PAIR_LESS_MIN(a, b, c) PAIR_MIN((a) - (b), c)
 // The lower, or the higher, numbers of two words.
 #define PAIR_LOWS(a, b) __byte_perm(a, b, 0x5410)
 #define PAIR_HIGHS(a, b) __byte_perm(a, b, 0x7632)
@@ -114,7 +106,6 @@ static __device__ __forceinline__ u32 PAIR_MIN(u32 a, u32 b) {
 #define PAIR_ENDS(low, high) __byte_perm(low, high, 0x7610)
 // The higher number of `low` and the lower one of `high`.
 #define PAIR_BETWEEN(low, high) __byte_perm(low, high, 0x5432)
-// The two lower bytes of a word, or the two higher ones, each in a half.
+// The two lower bytes of a word, each in a half.
 #define BYTES_APART(a) __byte_perm(a, 0u, 0x4140)
-#define HIGHER_BYTES_APART(a) __byte_perm(a, 0u, 0x4342)
 #define POPCOUNT(bits) __popc(bits)

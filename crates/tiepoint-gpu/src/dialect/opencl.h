@@ -178,12 +178,11 @@ FUNCTION u32 BYTES_OF(u32 a, u32 b, u32 selector) {
 #define COPY_MEANWHILE(to, from) (*(to) = *(from))
 #define COPIES_DONE()
 
-// Two numbers of 16 bits in a word, each below 2^15: the least of two and of three words' numbers. On NVIDIA's GPUs as in
-// cuda.h.
-#if defined(NVIDIA_CAPABILITY) && NVIDIA_CAPABILITY >= 80
+// Two numbers of 16 bits in a word, each below 2^15: the least of two and of three words' numbers.
+#if defined(NVIDIA_CAPABILITY) && NVIDIA_CAPABILITY >= 90
 FUNCTION u32 PAIR_MIN(u32 a, u32 b) {
     u32 least;
-    asm("min.f16x2 %0, %1, %2;" : "=r"(least) : "r"(a), "r"(b));
+    asm("min.u16x2 %0, %1, %2;" : "=r"(least) : "r"(a), "r"(b));
     return least;
 }
 #else
@@ -195,8 +194,6 @@ FUNCTION u32 PAIR_MIN(u32 a, u32 b) {
 }
 #endif
 #define PAIR_MIN3(a, b, c) PAIR_MIN(PAIR_MIN(a, b), c)
-// The least of a word's numbers, less one that is in both halves of `b` and not above them, and those of another word.
-#define PAIR_LESS_MIN(a, b, c) PAIR_MIN((a) - (b), c)
 // The lower, or the higher, numbers of two words.
 #define PAIR_LOWS(a, b) (((a) & 0xffffu) | (b) << 16)
 #define PAIR_HIGHS(a, b) ((a) >> 16 | ((b) & 0xffff0000u))
@@ -204,7 +201,6 @@ FUNCTION u32 PAIR_MIN(u32 a, u32 b) {
 #define PAIR_ENDS(low, high) (((low) & 0xffffu) | ((high) & 0xffff0000u))
 // The higher number of `low` and the lower one of `high`.
 #define PAIR_BETWEEN(low, high) ((low) >> 16 | (high) << 16)
-// The two lower bytes of a word, or the two higher ones, each in a half.
+// The two lower bytes of a word, each in a half.
 #define BYTES_APART(a) (((a) & 0xffu) | ((a) & 0xff00u) << 8)
-#define HIGHER_BYTES_APART(a) (((a) >> 16 & 0xffu) | ((a) >> 8 & 0xff0000u))
 #define POPCOUNT(bits) popcount(bits)

@@ -67,7 +67,7 @@ FUNCTION void hand_over(volatile GLOBAL u64 *to, const u32 path[PAIRS], u64 mark
     load(paths[k], SLOT(ring - (dy) * RING_ROW, offset, slots, phase - (dx) - SKEW * (dy)), lane);
 
 #define EXTEND(k, dx, dy, offset, slots, handed) \
-    least[k] = extend(paths[k], 0u, costs, sums, args.p1, staged[phase * PATHS + (k)], edges);
+    least[k] = extend(paths[k], costs, sums, args.p1, staged[phase * PATHS + (k)], edges);
 
 #define KEEP(k, dx, dy, offset, slots, handed) \
     if (row + (dy) < ROWS) store(SLOT(ring, offset, slots, phase), paths[k], lane);
@@ -279,9 +279,9 @@ KERNEL(aggregate) {
 }
 
 #define PENALTY(k, dx, dy, offset, slots, handed) \
-    out[k] = penalty(image, args.grey_plane, table, x, y, x - step * (dx), y - step * (dy)) * 0x10001u;
+    out[k] = penalty(image, args.grey_plane, table, x, y, x - step * (dx), y - step * (dy));
 
-// P2 of every direction at a pixel, in both halves of a word; both passes.
+// P2 of every direction at a pixel; both passes.
 KERNEL(penalties) {
     const i32 width = args.grey_plane.row, height = args.grey_plane.height;
     const i32 x = GROUP_X % args.across * GROUP_WIDTH + LANE_X, y = GROUP_X / args.across * GROUP_HEIGHT + LANE_Y;

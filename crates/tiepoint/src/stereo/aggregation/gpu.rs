@@ -180,9 +180,9 @@ impl Steps {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::stereo) struct Layout {
     /// Lanes that exchange numbers.
-    pub(in crate::stereo) warp: usize,
+    warp: usize,
     /// Lanes of a row.
-    pub(in crate::stereo) lanes: usize,
+    lanes: usize,
     /// Disparities of a lane.
     each: usize,
     /// Bytes of the sum of a pass.
@@ -231,7 +231,6 @@ impl Layout {
     /// For kernels: `LANES` of a row are not those of a group there.
     pub(in crate::stereo) fn for_kernels(&self, source: KernelSource) -> KernelSource {
         source
-            .define("EACH", self.each)
             .define("PADDED", self.padded())
             .define("SUM_BYTES", self.sum_bytes)
             .define("PARTS", self.parts)
@@ -356,7 +355,6 @@ fn source(cost: &CostKernel, masked: bool, shape: &Shape<'_>) -> KernelSource {
     let warps = rows / layout.rows_of_warp() + usize::from(steps.depth > 0);
     steps
         .for_kernels(pixel_a_lane(source), layout.padded() / 2)
-        .text(include_str!("../cost/pixel_cost.h"))
         .text(include_str!("path.h"))
         .text(include_str!("penalty.h"))
         .kernel_resident::<Aggregate<'_>>([layout.warp as u32, warps as u32], at_once as u32)

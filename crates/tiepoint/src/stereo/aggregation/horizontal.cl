@@ -1,60 +1,115 @@
 // The paths along rows: a row is walked from either side by LANES lanes of a warp, a pixel a step.
 //
-// A walk is a row in one direction; u counts its columns. Place p is disparity p. What a walk needs of a column is fetched
-// PHASES - 1 columns ahead, into the registers of the column before: a compiler that loads into those that are still in use
-// loads into others and moves what comes, for which it waits.
+// A walk is a row in one direction; u counts its columns. Place p is disparity p from the left and PADDED - 1 - p from the
+// right, so that from one pixel to the next the right pixels move up by one place in both.
 
-#define FETCH(phase, u) { \
-    const i32 next = MIN_I(u, width - 1); \
-    const u32 x = (u32)(backward ? width - 1 - next : next); \
-    load_costs(fetched[phase], costs_row + (u64)x * (PADDED / 4)); \
-    fetched_p2[phase] = p2_row[x]; \
+// What a walk needs of PHASES columns, in words of local memory: P2, the left pixels, the right pixels that come to its
+// first place.
+#define STAGED_LEFT PHASES
+#define STAGED_RIGHT (STAGED_LEFT + PHASES * PLANES)
+#define STAGED (STAGED_RIGHT + PHASES * PLANES)
+
+// Copies these for the columns from `from` on, a share by each lane of the walk.
+#define STAGE(to, from) { \
+    UNROLL \
+    for (i32 i = 0; i < (PHASES + LANES - 1) / LANES; i++) { \
+        const i32 at = i * LANES + lane, c = (from) + at; \
+        const i32 l = held(backward ? width - 1 - c : c, width), r = held(right_origin + step * c, width); \
+        if (at < PHASES) { \
+            COPY_MEANWHILE((to) + at, p2_row + (u32)l); \
+            UNROLL \
+            for (i32 w = 0; w < PLANES; w++) { \
+                COPY_MEANWHILE((to) + (STAGED_LEFT + w * PHASES + at), left_row + w * area + (u32)l); \
+                COPY_MEANWHILE((to) + (STAGED_RIGHT + w * PHASES + at), right_row + w * area + (u32)r); \
+            } \
+        } \
+    } \
 }
 
 KERNEL(horizontal) {
+    // What is needed in this turn and in the next.
+    LOCAL u32x4 staged_memory[WARPS * PIXELS_OF_WARP][2][(STAGED + 3) / 4];
     const i32 lane = LANE_X % LANES, of_group = LANE_Y * PIXELS_OF_WARP + LANE_X / LANES;
     const i32 width = args.width, height = args.height, walks = 2 * args.images * height;
     const i32 asked = GROUP_X * (WARPS * PIXELS_OF_WARP) + of_group, is_asked = asked < walks;
     const i32 walk = MIN_I(asked, walks - 1), y = walk / 2 % height, image = walk / 2 / height, backward = walk % 2;
 
     const u64 area = (u64)width * height, row_start = (u64)y * width;
-    const GLOBAL u32 *costs_row = costs + ((u64)image * area + row_start) * (PADDED / 4) + lane * COST_WORDS;
+    const GLOBAL u32 *left_row = left + (u64)image * PLANES * area + row_start;
+    const GLOBAL u32 *right_row = right + (u64)image * PLANES * area + row_start;
     const GLOBAL u32 *p2_row = penalties + (u64)(2 * image + backward) * area + row_start;
     GLOBAL u32 *sums_row =
         sums_out + (((u64)(args.parts * image + backward) * area + row_start) * PADDED + lane * EACH) * SUM_BYTES / 4;
+
+    // The right pixel of place p at column u is right_origin + step (u - p).
+    const i32 place = lane * EACH, step = backward ? -1 : 1;
+    const i32 right_origin = backward ? width - 1 - args.min_disparity - (PADDED - 1) : -args.min_disparity;
 #if PARTIAL
     u32 beyond[PAIRS];
-    places_beyond(beyond, lane, args.disparities);
+    places_beyond(beyond, lane, args.disparities, backward);
 #endif
     const u32 edges[2] = {lane == 0 ? 0x5410u : 0x5432u, lane == LANES - 1 ? 0x7632u : 0x5432u};
 
-    u32 fetched[PHASES][COST_WORDS], fetched_p2[PHASES];
-    UNROLL
-    for (i32 phase = 0; phase + 1 < PHASES; phase++) FETCH(phase, phase)
-    u32 path[PAIRS], least[1] = {0u};
+    // The right pixels of a lane's places. In front is room for those that come to the first place in PHASES columns.
+    u32 window[PHASES + EACH][PLANES];
+    u32 path[PAIRS];
     UNROLL
     for (i32 j = 0; j < PAIRS; j++) path[j] = 0u;
+    UNROLL
+    for (i32 i = 0; i < EACH; i++) {
+        UNROLL
+        for (i32 w = 0; w < PLANES; w++) {
+            window[i][w] = (right_row + w * area)[(u32)held(right_origin - step * (place + i + 1), width)];
+        }
+    }
+    STAGE((LOCAL_POINTER u32 *)staged_memory[of_group][0], 0)
     for (i32 turn = 0; turn < width; turn += PHASES) {
+        const i32 side = turn / PHASES % 2;
+        const LOCAL_POINTER u32 *staged = (const LOCAL_POINTER u32 *)staged_memory[of_group][side];
+        UNROLL
+        for (i32 i = EACH - 1; i >= 0; i--) {
+            UNROLL
+            for (i32 w = 0; w < PLANES; w++) window[PHASES + i][w] = window[i][w];
+        }
+        COPIES_DONE();
+        LANES_SYNC();
+        STAGE((LOCAL_POINTER u32 *)staged_memory[of_group][1 - side], turn + PHASES)
         UNROLL
         for (i32 phase = 0; phase < PHASES; phase++) {
             const i32 u = turn + phase;
-            FETCH((phase + PHASES - 1) % PHASES, u + PHASES - 1)
-            u32 costs_here[PAIRS], sums[PAIRS];
-            spread_costs(costs_here, fetched[phase]);
+            u32 own[PLANES];
+            UNROLL
+            for (i32 w = 0; w < PLANES; w++) {
+                u32 newest = staged[STAGED_RIGHT + w * PHASES + phase];
+#if LANES > 1
+                // The last place of a lane goes over to the next.
+                const u32 passed = SHUFFLE_UP(window[PHASES - phase + EACH - 1][w], LANES);
+                newest = lane == 0 ? newest : passed;
+#endif
+                window[PHASES - 1 - phase][w] = newest;
+                own[w] = staged[STAGED_LEFT + w * PHASES + phase];
+            }
+            u32 costs[PAIRS], sums[PAIRS], least[1];
             UNROLL
             for (i32 j = 0; j < PAIRS; j++) {
+                const i32 at = PHASES - 1 - phase + j;
+                costs[j] = pixel_cost(own, window[at], args.greatest, table)
+                    + pixel_cost(own, window[at + PAIRS], args.greatest, table) * 0x10000u;
 #if PARTIAL
-                costs_here[j] = (costs_here[j] & ~beyond[j]) | (args.far & beyond[j]);
+                costs[j] = (costs[j] & ~beyond[j]) | (args.far & beyond[j]);
 #endif
                 sums[j] = 0u;
             }
-            least[0] = extend(path, least[0], costs_here, sums, args.p1, fetched_p2[phase], edges);
+            least[0] = extend(path, costs, sums, args.p1, staged[phase], edges);
             spread_least(least);
-            if (is_asked && u < width) {
+            UNROLL
+            for (i32 j = 0; j < PAIRS; j++) {
+                path[j] -= least[0];
 #if PARTIAL
-                UNROLL
-                for (i32 j = 0; j < PAIRS; j++) sums[j] &= ~beyond[j];
+                sums[j] &= ~beyond[j];
 #endif
+            }
+            if (is_asked && u < width) {
                 const i32 x = backward ? width - 1 - u : u;
                 store_sums(sums_row + (u64)(u32)x * (PADDED * SUM_BYTES / 4), sums);
             }

@@ -4,13 +4,11 @@
 // Places, not disparities, lie side by side: what a place means its kernel says. Word j of a lane holds its places j and
 // j + PAIRS, so that the words beside it hold the places beside these.
 //
-// A path cost counts from the least one of the pixel before: it is that of mod.rs. Where a path begins P2 is 0, which makes whatever came before it 0 everywhere:
+// Path costs are kept less their least value. Where a path begins P2 is 0, which makes whatever came before it 0 everywhere:
 // what lies outside the image needs no care. Where there is no disparity the cost is args.far, the greatest path cost: it
 // never lowers another, and sums of eight stay below 2^16.
 
 #define PAIRS (EACH / 2)
-// Words of the costs of a lane: cost/volume.cl.
-#define COST_WORDS (EACH / 4)
 // Words of a path at a pixel.
 #define PATH (PADDED / 2)
 // Words that a lane moves at once.
@@ -63,58 +61,22 @@ FUNCTION void store(LOCAL_POINTER u32 *to, const u32 path[PAIRS], i32 lane) {
 }
 #endif
 
-#if COST_WORDS % 4 == 0
-FUNCTION void load_costs(u32 words[COST_WORDS], const GLOBAL u32 *from) {
+// L(p, .) from L(p - r, .), both less their least value, but for that of L(p, .) itself, which is returned for this lane.
+FUNCTION u32 extend(u32 path[PAIRS], const u32 costs[PAIRS], u32 sums[PAIRS], u32 p1, u32 p2, const u32 edges[2]) {
     UNROLL
-    for (i32 i = 0; i < COST_WORDS; i += 4) {
-        const u32x4 four = *(const GLOBAL u32x4 *)(from + i);
-        words[i] = four.x;
-        words[i + 1] = four.y;
-        words[i + 2] = four.z;
-        words[i + 3] = four.w;
-    }
-}
-#elif COST_WORDS % 2 == 0
-FUNCTION void load_costs(u32 words[COST_WORDS], const GLOBAL u32 *from) {
-    UNROLL
-    for (i32 i = 0; i < COST_WORDS; i += 2) {
-        const u64 two = *(const GLOBAL u64 *)(from + i);
-        words[i] = (u32)two;
-        words[i + 1] = (u32)(two >> 32);
-    }
-}
-#else
-FUNCTION void load_costs(u32 words[COST_WORDS], const GLOBAL u32 *from) { words[0] = from[0]; }
-#endif
-
-// Costs of 8 bits as those of places.
-FUNCTION void spread_costs(u32 costs[PAIRS], const u32 words[COST_WORDS]) {
-    UNROLL
-    for (i32 i = 0; i < COST_WORDS; i++) {
-        costs[2 * i] = BYTES_APART(words[i]);
-        costs[2 * i + 1] = HIGHER_BYTES_APART(words[i]);
-    }
-}
-
-// L(p, .) from L(p - r, .): `path` holds L(p - r, .) and is given L(p, .), `before` is the least value of L(p - r, .), in both
-// halves of a word. The least value of L(p, .) in this lane is returned.
-FUNCTION u32 extend(
-    u32 path[PAIRS], u32 before, const u32 costs[PAIRS], u32 sums[PAIRS], u32 p1, u32 p2, const u32 edges[2]
-) {
-    UNROLL
-    for (i32 j = 0; j < PAIRS; j++) path[j] = PAIR_LESS_MIN(path[j], before, p2);
+    for (i32 j = 0; j < PAIRS; j++) path[j] = PAIR_MIN(path[j], p2);
     // A place beyond the first or last is given the cost of that one, which changes nothing.
 #if LANES > 1
     const u32 ends = PAIR_ENDS(path[0], path[PAIRS - 1]);
-    const u32 under = BYTES_OF(SHUFFLE_UP(ends, LANES), path[PAIRS - 1], edges[0]);
-    const u32 over = BYTES_OF(path[0], SHUFFLE_DOWN(ends, LANES), edges[1]);
+    const u32 before = BYTES_OF(SHUFFLE_UP(ends, LANES), path[PAIRS - 1], edges[0]);
+    const u32 after = BYTES_OF(path[0], SHUFFLE_DOWN(ends, LANES), edges[1]);
 #else
-    const u32 under = PAIR_LOWS(path[0], path[PAIRS - 1]), over = PAIR_HIGHS(path[0], path[PAIRS - 1]);
+    const u32 before = PAIR_LOWS(path[0], path[PAIRS - 1]), after = PAIR_HIGHS(path[0], path[PAIRS - 1]);
 #endif
-    u32 below = under, least = 0u;
+    u32 below = before, least = 0u;
     UNROLL
     for (i32 j = 0; j < PAIRS; j++) {
-        const u32 here = path[j], above = j + 1 < PAIRS ? path[j + 1 < PAIRS ? j + 1 : j] : over;
+        const u32 here = path[j], above = j + 1 < PAIRS ? path[j + 1 < PAIRS ? j + 1 : j] : after;
         const u32 best = PAIR_MIN3(below + p1, above + p1, here) + costs[j];
         least = j == 0 ? best : PAIR_MIN(least, best);
         sums[j] += best;
@@ -178,13 +140,26 @@ FUNCTION void store_sums(GLOBAL u32 *to, const u32 sums[PAIRS]) {
 #endif
 }
 
+// The cost of a left pixel and a right one.
+FUNCTION u32 pixel_cost(const u32 left[PLANES], const u32 right[PLANES], u32 greatest, const GLOBAL u8 *table) {
+#if MASKED
+    if (left[WORDS] == 0u) return 0u;
+    if (right[WORDS] == 0u) return greatest;
+#endif
+    return cost(left, right, table);
+}
+
 #if PARTIAL
-// Which places of a lane are no disparities, where place p is disparity p.
-FUNCTION void places_beyond(u32 beyond[PAIRS], i32 lane, i32 disparities) {
+// Which places of a lane are no disparities; `backward`: places count from the greatest one down.
+FUNCTION void places_beyond(u32 beyond[PAIRS], i32 lane, i32 disparities, i32 backward) {
     UNROLL
     for (i32 j = 0; j < PAIRS; j++) {
-        const i32 p = lane * EACH + j;
-        beyond[j] = (p < disparities ? 0u : 0xffffu) | (p + PAIRS < disparities ? 0u : 0xffff0000u);
+        beyond[j] = 0u;
+        UNROLL
+        for (i32 upper = 0; upper < 2; upper++) {
+            const i32 p = lane * EACH + j + upper * PAIRS, d = backward ? PADDED - 1 - p : p;
+            beyond[j] |= d < disparities ? 0u : 0xffffu << (16 * upper);
+        }
     }
 }
 #endif

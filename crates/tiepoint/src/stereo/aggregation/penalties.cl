@@ -1,8 +1,8 @@
-// P2 of every direction at a pixel, for both passes: of the path along the row in both halves of a word, of those from row to
-// row two in a word.
+// P2 of every direction at a pixel, by the difference of grey to the pixel before, in both halves of a word: of the paths
+// along rows and of those from row to row, for both passes.
 
-#define VERTICAL_PENALTY(k, dx, dy, moves, rows, offset, handed) \
-    pairs[(k) / 2] |= penalty(image, args.grey_plane, table, x, y, x - step * (dx), y - step * (dy)) << (16 * ((k) % 2));
+#define VERTICAL_PENALTY(k, dx, dy, moves, rows, offset, handed, guests) \
+    out[k * area] = penalty(image, args.grey_plane, table, x, y, x - step * (dx), y - step * (dy));
 
 KERNEL(penalties) {
     const i32 width = args.grey_plane.row, height = args.grey_plane.height;
@@ -13,12 +13,8 @@ KERNEL(penalties) {
     for (i32 backward = 0; backward < 2; backward++) {
         const i32 step = backward ? -1 : 1;
         const u64 pass = (u64)(2 * GROUP_Z + backward) * area, at = (u64)y * width + x;
-        horizontal[pass + at] = penalty(image, args.grey_plane, table, x, y, x - step, y) * 0x10001u;
-        u32 pairs[P2_WORDS];
-        UNROLL
-        for (i32 i = 0; i < P2_WORDS; i++) pairs[i] = 0u;
+        GLOBAL u32 *out = vertical + pass * PATHS + at;
+        horizontal[pass + at] = penalty(image, args.grey_plane, table, x, y, x - step, y);
         VERTICALS(VERTICAL_PENALTY)
-        UNROLL
-        for (i32 i = 0; i < P2_WORDS; i++) vertical[(pass + at) * P2_WORDS + i] = pairs[i];
     }
 }

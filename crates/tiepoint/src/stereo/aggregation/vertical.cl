@@ -7,57 +7,52 @@
 //
 // Place p is disparity p.
 //
-// TURN rows are compiled one after the other, so that places in the ring are known: a row is kept by its number modulo the rows
-// kept, counted from the first of the strip. What a slot needs of a row, costs and P2, is fetched TURN - 1 rows ahead, into the
-// registers of the row before (horizontal.cl).
-//
 // Between strips. The last slots of a strip write their path costs into global memory, from which a warp of the next group,
-// the guest, brings them into the ring, less their least value, which is 0 there. BUFFERS buffers serve all strips of a pass in turn. A word holds
+// the guest, brings them into its local memory, the halo. BUFFERS buffers serve all strips of a pass in turn. A word holds
 // 16 bits of a path and the number of the strip that wrote it: no fence and no count of rows is needed. A strip tells how
 // many rows its guest has brought, so that the one that writes into the same buffer next waits if it comes too early.
 
 #define WARPS (COLUMNS / PIXELS_OF_WARP)
-// The warp of the guest, where paths come from the next strip.
-#define HELPERS (HANDED > 0)
-// Warps wait for each other after a row, where paths cross from one to another.
-#if RING_SLOTS > 0
-#define ROW_BARRIER() BARRIER()
-#else
-#define ROW_BARRIER()
-#endif
+// Warps beside them: one that fetches what the next rows need of the views and, where paths come from the next strip, the
+// guest.
+#define HELPERS (1 + (HANDED > 0))
+// This row, the next, and that after it on its way.
+#define STAGED_ROWS 3
 
-// DO(number of the path, its step, by how many slots it moves, rows of it that are kept, where these begin in the ring, where
-// it begins among what is handed over). A path that stays in its slot stays in registers.
+// What a row needs, in words of local memory: the right pixels, so that those of a lane's places are side by side and those
+// that a warp reads at once lie in different banks, the left pixels, and P2 of all paths.
+#define RIGHTS (LANES * STRIDE)
+#define STAGED_LEFT (PLANES * RIGHTS)
+#define STAGED_P2 (STAGED_LEFT + PLANES * COLUMNS)
+#define STAGED (STAGED_P2 + COLUMNS * PATHS)
+
+// DO(number of the path, its step, by how many slots it moves, rows of it that are kept, where these begin, where it begins
+// among what is handed over, and in the halo). A path that stays in its slot stays in registers.
 #define STAYS(dy, moves) ((dy) == 1 && (moves) == 0)
 
-// A row of a path in the ring: in front the slots of the next strip from which it comes, then those of this one. Counted from
-// the slot that a path comes from.
-#define KEPT(rows, moves, offset, phase) ((offset) + (((phase) + TURN) & ((rows) - 1)) * (COLUMNS + (moves)))
-
-#define TAKE(k, dx, dy, moves, rows, offset, handed) \
+#define TAKE(k, dx, dy, moves, rows, offset, handed, guests) \
     if (!STAYS(dy, moves)) { \
-        load(paths[k], ring + KEPT(rows, moves, offset, phase - (dy)) * PATH, lane); \
-        least[k] = ring_leasts[KEPT(rows, moves, offset, phase - (dy))]; \
+        load(paths[k], slot >= (moves) \
+            ? rings + (offset) + (((row - (dy)) & ((rows) - 1)) * COLUMNS + slot - (moves)) * PATH \
+            : halo + ((guests) + ((row - (dy)) & ((rows) - 1)) * (moves) + (moves) - 1 - slot) * PATH, lane); \
     }
 
-#define EXTEND(k, dx, dy, moves, rows, offset, handed) \
-    least[k] = extend(paths[k], least[k], costs_here, sums, args.p1, p2_of(fetched_p2[phase], k), edges);
+#define EXTEND(k, dx, dy, moves, rows, offset, handed, guests) \
+    least[k] = extend(paths[k], costs, sums, args.p1, p2[k], edges);
 
-#define KEEP(k, dx, dy, moves, rows, offset, handed) \
-    if (!STAYS(dy, moves)) store(ring + (KEPT(rows, moves, offset, phase) + (moves)) * PATH, paths[k], lane);
+#define KEEP(k, dx, dy, moves, rows, offset, handed, guests) \
+    if (!STAYS(dy, moves)) store(rings + (offset) + ((row & ((rows) - 1)) * COLUMNS + slot) * PATH, paths[k], lane);
 
-#define KEEP_LEAST(k, dx, dy, moves, rows, offset, handed) \
-    if (!STAYS(dy, moves)) ring_leasts[KEPT(rows, moves, offset, phase) + (moves)] = least[k];
+#define HAND_OVER(k, dx, dy, moves, rows, offset, handed, guests) \
+    if (slot + (moves) >= COLUMNS) { \
+        hand_over(below + ((u64)(u32)row * HANDED + (handed) + COLUMNS - 1 - slot) * PATH, paths[k], tag, lane); \
+    }
 
-#define HAND_OVER(k, dx, dy, moves, rows, offset, handed) \
-    if (slot + (moves) >= COLUMNS) hand_over(below + (handed) * PATH, paths[k], least[k], tag, lane);
-
-// A path less its least value to the next strip, each half of a word with the tag.
-FUNCTION void hand_over(volatile GLOBAL u64 *to, const u32 path[PAIRS], u32 least, u32 tag, i32 lane) {
+// A path to the next strip, each half of a word with the tag.
+FUNCTION void hand_over(volatile GLOBAL u64 *to, const u32 path[PAIRS], u32 tag, i32 lane) {
     UNROLL
     for (i32 j = 0; j < PAIRS; j++) {
-        const u32 pair = path[j] - least;
-        to[(j / VECTOR * LANES + lane) * VECTOR + j % VECTOR] = (u64)PAIR_HIGHS(pair, tag) << 32 | PAIR_LOWS(pair, tag);
+        to[(j / VECTOR * LANES + lane) * VECTOR + j % VECTOR] = (u64)PAIR_HIGHS(path[j], tag) << 32 | PAIR_LOWS(path[j], tag);
     }
 }
 
@@ -73,19 +68,19 @@ FUNCTION void hand_over(volatile GLOBAL u64 *to, const u32 path[PAIRS], u32 leas
         } \
     }
 
-#define FETCH_GUESTS(row) \
+#define FETCH(row) \
     if ((row) >= left_start && (row) < left_end) { \
         EACH_BROUGHT(brought[n][i] = above[((u64)(u32)(row) * HANDED + n) * PATH + at]) \
     }
 
-#define PASS_ON(k, dx, dy, moves, rows, offset, handed) \
+#define PASS_ON(k, dx, dy, moves, rows, offset, handed, guests) \
     UNROLL \
     for (i32 n = 0; n < (moves); n++) { \
         UNROLL \
         for (i32 i = 0; i < BROUGHT; i++) { \
             const i32 at = i * WARP + LANE_X; \
             if (PATH % WARP == 0 || at < PATH) { \
-                rings[(KEPT(rows, moves, offset, brought_row) + (moves) - 1 - n) * PATH + at] = \
+                halo[((guests) + (brought_row & ((rows) - 1)) * (moves) + n) * PATH + at] = \
                     PAIR_LOWS((u32)brought[(handed) + n][i], (u32)(brought[(handed) + n][i] >> 32)); \
             } \
         } \
@@ -97,10 +92,10 @@ FUNCTION void hand_over(volatile GLOBAL u64 *to, const u32 path[PAIRS], u32 leas
         EACH_BROUGHT(differs |= ((u32)(brought[n][i] >> 32) ^ left_tag) | ((u32)brought[n][i] ^ left_tag)) \
         while (differs >> 16 != 0u) { \
             differs = 0u; \
-            FETCH_GUESTS(row) \
+            FETCH(row) \
             EACH_BROUGHT(differs |= ((u32)(brought[n][i] >> 32) ^ left_tag) | ((u32)brought[n][i] ^ left_tag)) \
         } \
-        const i32 brought_row = (row) - start; \
+        const i32 brought_row = row; \
         VERTICALS(PASS_ON) \
     }
 
@@ -110,52 +105,67 @@ FUNCTION void hand_over(volatile GLOBAL u64 *to, const u32 path[PAIRS], u32 leas
         while (rows_brought <= (row)) rows_brought = (i32)progress[walk * args.strips + reader]; \
     }
 
-FUNCTION void load_p2(u32 p2[P2_WORDS], const GLOBAL u32 *from) {
-#if P2_WORDS == 4
-    const u32x4 four = *(const GLOBAL u32x4 *)from;
-    p2[0] = four.x;
-    p2[1] = four.y;
-    p2[2] = four.z;
-    p2[3] = four.w;
-#elif P2_WORDS == 2
-    const u64 two = *(const GLOBAL u64 *)from;
-    p2[0] = (u32)two;
-    p2[1] = (u32)(two >> 32);
-#else
-    p2[0] = from[0];
-#endif
-}
+// The rows of a pass whose pixels a strip needs.
+typedef struct {
+    const GLOBAL u32 *left, *right, *penalties;
+    u64 area;
+    i32 width, height, backward, first;
+    // The right pixel at m of lane l is that in column right_origin + m - EACH l, of those for row 0.
+    i32 right_origin;
+} Strip;
 
-FUNCTION u32 p2_of(const u32 p2[P2_WORDS], i32 k) {
-    return k % 2 == 0 ? PAIR_LOWS(p2[k / 2], p2[k / 2]) : PAIR_HIGHS(p2[k / 2], p2[k / 2]);
-}
-
-// Fetches what a slot needs of row `row`, the next to be fetched: outside the image that of the nearest pixel inside.
-#define FETCH(i, row) { \
-    const i32 past = MAX_I((row) - (height - 1), 0), from = fetched_u + SKEW * past; \
-    const i32 inside = (held(from, width) - from) * (backward ? -1 : 1) - past * to_next_row; \
-    load_costs(fetched[i], costs_at + (i64)inside * (PADDED / 4)); \
-    load_p2(fetched_p2[i], p2_at + (i64)inside * P2_WORDS); \
-    fetched_u -= SKEW; \
-    costs_at += (i64)to_next_row * (PADDED / 4); \
-    p2_at += (i64)to_next_row * P2_WORDS; \
+// Copies what a row needs, meanwhile.
+FUNCTION void stage(LOCAL_POINTER u32 *to, const Strip *strip, i32 row) {
+    const i32 moved = SKEW * row, width = strip->width, backward = strip->backward;
+    const u64 row_start = (u64)(u32)(backward ? strip->height - 1 - row : row) * width;
+    const GLOBAL u32 *right = strip->right + row_start, *left = strip->left + row_start;
+    const GLOBAL u32 *penalties = strip->penalties + row_start;
+    UNROLL
+    for (i32 i = 0; i < (COLUMNS + EACH - 1 + WARP - 1) / WARP; i++) {
+        const i32 m = i * WARP + LANE_X, x = strip->right_origin + (backward ? moved : -moved) + m;
+        if (m < COLUMNS + EACH - 1) {
+            UNROLL
+            for (i32 l = 0; l < LANES; l++) {
+                const u32 at = (u32)held(x - l * EACH, width);
+                UNROLL
+                for (i32 w = 0; w < PLANES; w++) {
+                    COPY_MEANWHILE(to + (w * RIGHTS + l * STRIDE + m), right + w * strip->area + at);
+                }
+            }
+        }
+    }
+    UNROLL
+    for (i32 i = 0; i < (COLUMNS + WARP - 1) / WARP; i++) {
+        const i32 slot = i * WARP + LANE_X, u = held(strip->first - moved + slot, width);
+        const u32 x = (u32)(backward ? width - 1 - u : u);
+        if (slot < COLUMNS) {
+            UNROLL
+            for (i32 w = 0; w < PLANES; w++) {
+                COPY_MEANWHILE(to + (STAGED_LEFT + w * COLUMNS + slot), left + w * strip->area + x);
+            }
+            UNROLL
+            for (i32 k = 0; k < PATHS; k++) {
+                COPY_MEANWHILE(to + (STAGED_P2 + k * COLUMNS + slot), penalties + k * strip->area + x);
+            }
+        }
+    }
 }
 
 KERNEL(vertical) {
-    LOCAL u32x4 ring_memory[RING_SLOTS * PATH / 4 + 1];
-    // The least values of the paths in the ring.
-    LOCAL u32 leasts[RING_SLOTS + 1];
+    LOCAL u32x4 ring_memory[RING_WORDS / 4 + 1];
+    LOCAL u32x4 halo_memory[HALO_WORDS / 4 + 1];
+    LOCAL u32 staged_memory[STAGED_ROWS][STAGED];
     LOCAL u32 ticket;
     LOCAL_POINTER u32 *rings = (LOCAL_POINTER u32 *)ring_memory;
-    const i32 width = args.width, height = args.height, is_guest = HANDED > 0 && LANE_Y == 0;
-    const i32 lane = LANE_X % LANES, slot = is_guest ? 0 : (LANE_Y - HELPERS) * PIXELS_OF_WARP + LANE_X / LANES;
+    LOCAL_POINTER u32 *halo = (LOCAL_POINTER u32 *)halo_memory;
+    const i32 width = args.width, height = args.height, is_guest = HANDED > 0 && LANE_Y == 1;
+    const i32 lane = LANE_X % LANES, slot = LANE_Y < HELPERS ? 0 : (LANE_Y - HELPERS) * PIXELS_OF_WARP + LANE_X / LANES;
     const i32 walks = args.images * args.passes;
     const u64 area = (u64)width * height;
     if (LANE_X == 0 && LANE_Y == 0) ticket = ATOMIC_ADD(tickets, 1u);
     // Nothing but path costs is ever read as such.
-    for (i32 i = LANE_Y * WARP + LANE_X; i < RING_SLOTS * PATH; i += WARP * (WARPS + HELPERS)) rings[i] = 0u;
-    for (i32 i = LANE_Y * WARP + LANE_X; i < RING_SLOTS; i += WARP * (WARPS + HELPERS)) leasts[i] = 0u;
-    LOCAL_POINTER u32 *ring = rings + slot * PATH, *ring_leasts = leasts + slot;
+    for (i32 i = LANE_Y * WARP + LANE_X; i < RING_WORDS; i += WARP * (WARPS + HELPERS)) rings[i] = 0u;
+    for (i32 i = LANE_Y * WARP + LANE_X; i < HALO_WORDS; i += WARP * (WARPS + HELPERS)) halo[i] = 0u;
     BARRIER();
     if ((i32)ticket >= args.strips * walks) return;
     do {
@@ -171,21 +181,23 @@ KERNEL(vertical) {
 #else
         const i32 start = 0, end = height;
 #endif
-        // Pixels from a slot in a row to the same slot in the next one, and where the first one lies.
-        const i32 to_next_row = backward ? SKEW - width : width - SKEW;
-        const i32 first_u = first + slot - SKEW * start;
-        const i64 first_pixel = backward ? (i64)(height - 1 - start) * width + width - 1 - first_u : (i64)start * width + first_u;
-        const GLOBAL u32 *costs_at = costs + ((i64)(image * area) + first_pixel) * (PADDED / 4) + lane * COST_WORDS;
-        const GLOBAL u32 *p2_at = penalties + ((i64)((2 * image + backward) * area) + first_pixel) * P2_WORDS;
-        GLOBAL u32 *sums_at = sums_out
-            + (((i64)((args.parts * image + 2 + backward) * area) + first_pixel) * PADDED + lane * EACH) * SUM_BYTES / 4;
-        i32 u = first_u, fetched_u = first_u;
+        Strip needed;
+        needed.left = left + (u64)image * PLANES * area;
+        needed.right = right + (u64)image * PLANES * area;
+        needed.penalties = penalties + (u64)(2 * image + backward) * area * PATHS;
+        needed.area = area;
+        needed.width = width;
+        needed.height = height;
+        needed.backward = backward;
+        needed.first = first;
+        needed.right_origin = backward ? width - 1 - first - args.min_disparity - (COLUMNS + EACH - 2)
+            : first - args.min_disparity - (EACH - 1);
+        GLOBAL u32 *sums_part =
+            sums_out + ((u64)(args.parts * image + 2 + backward) * area * PADDED + lane * EACH) * SUM_BYTES / 4;
 #if HANDED > 0
         volatile GLOBAL u64 *boundaries = (volatile GLOBAL u64 *)boundary + (u64)walk * BUFFERS * height * HANDED * PATH;
         const volatile GLOBAL u64 *above = boundaries + (u64)((strip + BUFFERS - 1) % BUFFERS) * height * HANDED * PATH;
-        volatile GLOBAL u64 *below = boundaries + ((u64)(strip % BUFFERS) * height + start) * HANDED * PATH;
-        // Where the last slots hand over.
-        below += (COLUMNS - 1 - slot) * PATH;
+        volatile GLOBAL u64 *below = boundaries + (u64)(strip % BUFFERS) * height * HANDED * PATH;
         // The memory is zeroed, and no strip is that long ago.
         const u32 tag = ((u32)strip % 0xffffu + 1u) * 0x10001u, left_tag = ((u32)(strip - 1) % 0xffffu + 1u) * 0x10001u;
         u64 brought[HANDED][BROUGHT];
@@ -195,80 +207,97 @@ KERNEL(vertical) {
 #endif
 #if PARTIAL
         u32 beyond[PAIRS];
-        places_beyond(beyond, lane, args.disparities);
+        places_beyond(beyond, lane, args.disparities, 0);
 #endif
         const u32 edges[2] = {lane == 0 ? 0x5410u : 0x5432u, lane == LANES - 1 ? 0x7632u : 0x5432u};
-        u32 paths[PATHS][PAIRS], least[PATHS], fetched[TURN][COST_WORDS], fetched_p2[TURN][P2_WORDS];
+        u32 paths[PATHS][PAIRS];
         UNROLL
         for (i32 k = 0; k < PATHS; k++) {
-            least[k] = 0u;
             UNROLL
             for (i32 j = 0; j < PAIRS; j++) paths[k][j] = 0u;
         }
-        if (!is_guest) {
-            UNROLL
-            for (i32 i = 0; i + 1 < TURN; i++) FETCH(i, start + i)
+        if (LANE_Y == 0) {
+            stage(staged_memory[start % STAGED_ROWS], &needed, start);
+            COPIES_DONE();
+            stage(staged_memory[(start + 1) % STAGED_ROWS], &needed, MIN_I(start + 1, height - 1));
         }
 #if HANDED > 0
-        else {
+        if (is_guest) {
             for (i32 row = start - DEPTH; row < start; row++) {
-                FETCH_GUESTS(row)
+                FETCH(row)
                 BRING(row)
             }
-            FETCH_GUESTS(start)
+            FETCH(start)
             GUARD(start)
         }
 #endif
         BARRIER();
-        for (i32 turn = start; turn < end; turn += TURN) {
-            UNROLL
-            for (i32 phase = 0; phase < TURN; phase++) {
-                const i32 row = turn + phase;
-                if (row >= end) {
-                }
-#if HANDED > 0
-                else if (is_guest) {
-                    BRING(row)
-                    FETCH_GUESTS(row + 1)
-                    LANES_SYNC();
-                    if (LANE_X == 0) progress[walk * args.strips + strip] = (u32)(row + 1 < end ? row : height) + 1u;
-                    GUARD(row + 1)
-                }
-#endif
-                else {
-                    u32 costs_here[PAIRS], sums[PAIRS];
-                    FETCH((phase + TURN - 1) % TURN, row + TURN - 1)
-                    spread_costs(costs_here, fetched[phase]);
-                    UNROLL
-                    for (i32 j = 0; j < PAIRS; j++) {
-#if PARTIAL
-                        costs_here[j] = (costs_here[j] & ~beyond[j]) | (args.far & beyond[j]);
-#endif
-                        sums[j] = 0u;
-                    }
-                    VERTICALS(TAKE)
-                    VERTICALS(EXTEND)
-                    VERTICALS(KEEP)
-                    spread_least(least);
-                    if (lane == 0) { VERTICALS(KEEP_LEAST) }
-#if HANDED > 0
-                    VERTICALS(HAND_OVER)
-                    below += HANDED * PATH;
-#endif
-                    if ((u32)u < (u32)width) {
-#if PARTIAL
-                        UNROLL
-                        for (i32 j = 0; j < PAIRS; j++) sums[j] &= ~beyond[j];
-#endif
-                        store_sums(sums_at, sums);
-                    }
-                    u -= SKEW;
-                    sums_at += (i64)to_next_row * (PADDED * SUM_BYTES / 4);
-                }
-                ROW_BARRIER();
+        i32 row = start;
+        do {
+            if (LANE_Y == 0) {
+                COPIES_DONE();
+                stage(staged_memory[(row + 2) % STAGED_ROWS], &needed, MIN_I(row + 2, height - 1));
             }
-        }
-        BARRIER();
+#if HANDED > 0
+            else if (is_guest) {
+                BRING(row)
+                FETCH(row + 1)
+                LANES_SYNC();
+                if (LANE_X == 0) progress[walk * args.strips + strip] = (u32)(row + 1 < end ? row : height) + 1u;
+                GUARD(row + 1)
+            }
+#endif
+            else {
+                const LOCAL_POINTER u32 *staged = staged_memory[row % STAGED_ROWS];
+                const LOCAL_POINTER u32 *rights =
+                    staged + lane * STRIDE + (backward ? COLUMNS - 1 - slot : slot) + EACH - 1;
+                u32 own[PLANES], p2[PATHS], costs[PAIRS], sums[PAIRS], least[PATHS];
+                UNROLL
+                for (i32 w = 0; w < PLANES; w++) own[w] = staged[STAGED_LEFT + w * COLUMNS + slot];
+                UNROLL
+                for (i32 k = 0; k < PATHS; k++) p2[k] = staged[STAGED_P2 + k * COLUMNS + slot];
+                UNROLL
+                for (i32 j = 0; j < PAIRS; j++) {
+                    u32 lower[PLANES], upper[PLANES];
+                    UNROLL
+                    for (i32 w = 0; w < PLANES; w++) {
+                        lower[w] = rights[w * RIGHTS - j];
+                        upper[w] = rights[w * RIGHTS - j - PAIRS];
+                    }
+                    costs[j] = pixel_cost(own, lower, args.greatest, table)
+                        + pixel_cost(own, upper, args.greatest, table) * 0x10000u;
+#if PARTIAL
+                    costs[j] = (costs[j] & ~beyond[j]) | (args.far & beyond[j]);
+#endif
+                    sums[j] = 0u;
+                }
+                VERTICALS(TAKE)
+                VERTICALS(EXTEND)
+                spread_least(least);
+                UNROLL
+                for (i32 k = 0; k < PATHS; k++) {
+                    UNROLL
+                    for (i32 j = 0; j < PAIRS; j++) paths[k][j] -= least[k];
+                }
+                VERTICALS(KEEP)
+#if HANDED > 0
+                VERTICALS(HAND_OVER)
+#endif
+                const i32 u = first + slot - SKEW * row;
+                if ((u32)u < (u32)width) {
+                    const i32 x = backward ? width - 1 - u : u, y = backward ? height - 1 - row : row;
+#if PARTIAL
+                    UNROLL
+                    for (i32 j = 0; j < PAIRS; j++) sums[j] &= ~beyond[j];
+#endif
+                    store_sums(sums_part + ((u64)(u32)y * width + (u32)x) * (PADDED * SUM_BYTES / 4), sums);
+                }
+            }
+            BARRIER();
+            row++;
+        } while (row < end);
+        // What is on its way is for nobody, but must not come later.
+        COPIES_DONE();
         if (LANE_X == 0 && LANE_Y == 0) ticket = ATOMIC_ADD(tickets, 1u);
         BARRIER();
     } while ((i32)ticket < args.strips * walks);

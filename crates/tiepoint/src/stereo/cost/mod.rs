@@ -23,7 +23,6 @@ mod mutual_information;
 mod row;
 #[cfg(test)]
 pub(super) mod tests;
-pub(super) mod volume;
 
 pub use census::CensusWindow;
 pub(super) use custom::Custom;

@@ -1,14 +1,13 @@
 // Winner takes all: mod.rs. A group chooses the disparities of a row, PIXELS left pixels at a time: the sums of all paths
 // are added into local memory, where lanes look for the least of each left pixel and of each right one.
 //
-// Sums come in parts: of the paths from the left, from the right, downwards, upwards (horizontal.cl, vertical.cl), or of the
-// two passes (aggregation.cl). They lie by disparities, but for those of the second pass, from the last place down.
+// Sums come in parts: of the paths from the left, from the right, downwards, upwards (vertical.cl), or of the two passes
+// (aggregation.cl). They lie by disparities, those of the second part from the last place down.
 
 // Words of the sums of a pixel in a part, and those that a lane adds at once.
 #define PART_WORDS (PADDED * SUM_BYTES / 4)
 #define CHUNK (PART_WORDS % 4 == 0 ? 4 : 1)
 #define CHUNKS (PART_WORDS / CHUNK)
-#define IS_REVERSED(k) (PARTS == 2 && (k) == 1)
 // Disparities in a word.
 #define IN_WORD (4 / SUM_BYTES)
 // Left pixels whose totals a lane compares for two right ones, and words before and after the totals of a pixel that it may
@@ -121,10 +120,10 @@ KERNEL(winner_takes_all) {
                 u32 words[PARTS][CHUNK];
                 UNROLL
                 for (i32 k = 0; k < PARTS; k++) {
-                    load_chunk(words[k], from + k * part + (IS_REVERSED(k) ? PART_WORDS - (chunk + 1) * CHUNK : chunk * CHUNK));
+                    load_chunk(words[k], from + k * part + (k == 1 ? PART_WORDS - (chunk + 1) * CHUNK : chunk * CHUNK));
                 }
                 UNROLL
-                for (i32 k = 0; k < PARTS; k++) add_chunk(two, words[k], IS_REVERSED(k));
+                for (i32 k = 0; k < PARTS; k++) add_chunk(two, words[k], k == 1);
             }
             u32 key = NONE;
             UNROLL

@@ -1,18 +1,35 @@
 //! Aggregation of whole images on a device: paths along rows, and paths from row to row.
 //!
-//! All paths read their costs from the cost volume. What is stored are the sums of four parts, a byte or two for each pixel and
-//! disparity: of the paths from the left, from the right, downwards and upwards. All are made at the same time; some lanes
-//! of a warp share the disparities of a pixel.
+//! As on the CPU costs are computed from descriptors wherever they are needed and never stored. What is stored are the sums
+//! of four parts, a byte or two for each pixel and disparity: of the paths from the left, from the right, downwards and
+//! upwards. All are made at the same time; some lanes of a warp share the disparities of a pixel.
 //!
 //! **Along rows** (`horizontal.cl`) a row is walked from either side, all rows independently.
 //!
 //! **From row to row** (`vertical.cl`) all columns of a row are worked on at once. The columns are cut into strips, one a
 //! work group, which hand paths that cross to the next strip over through global memory. Strips lean to the left with the
 //! path that leans most, so that all paths cross to the right: a strip waits only for those left of it, which began before
-//! it, however many run at a time. Where no path crosses (four directions) strips do not lean and warps do not wait for
-//! each other.
+//! it, however many run at a time.
 //!
-//! BOUND
+//! **What bounds it.** From row to row an image takes its height in steps, each as long as a row of a strip takes from one
+//! barrier to the next, and a hand-over for every strip. On an H200 (2026-11-22, 1920×1080×128) these are 1080 steps of 1700
+//! cycles and 94 hand-overs, 1.2 ms; paths along rows take 0.45 ms, of which 0.2 are added as both run at once.
+//! As one wavefront ([`super`]) the same image takes 2.2 ms. Dropped on 2026-11-22: 8 disparities a lane instead of 16
+//! (from row to row 1.36 ms), three small strips a multiprocessor (1.42 ms), loads and stores of the scope of the device for
+//! the hand-over (no gain), walks of a row that add their sums up as they meet (along rows 0.89 ms, 0.02 less for the
+//! selection).
+//!
+//! Dropped in the evening of 2026-11-22 (H200; times in ms of 1920×1080×128, ×256, 3840×2160×256; as it is: from row to row
+//! 1.17, 2.06, 6.9, along rows 0.46, 0.65, 2.0, all 1.78, 3.32, 10.5):
+//! - The costs of all pixels computed once and read by every path, so that a row of a strip takes 256 instructions of a warp
+//!   instead of 370 and a column along a row 96 instead of 170: from row to row 1.20, 1.91, 6.5, along rows 0.45, 0.63, 2.6,
+//!   the costs themselves 0.12, 0.23, 0.88; all 1.92, 3.32, 11.8, four directions as before. With half the
+//!   instructions along rows takes as long: it waits for the latency of the recurrence, and from row to row as well. What a
+//!   row needs fetched three rows ahead instead of one was 6 % faster from row to row.
+//! - Minima of two 16-bit numbers by the instruction for floats (`min.f16x2`), which has twice the rate of that for three
+//!   integers (126 to 64 lanes a cycle and multiprocessor): no difference.
+//! - What can be gained for sure: sums of the paths from the right that lie by disparities and not by places, which was part
+//!   of the first, make the selection 0.34, 0.61, 2.18 instead of 0.38, 0.69, 2.34.
 //!
 //! Where lanes exchange no numbers (OpenCL on a CPU, and GPUs other than NVIDIA's) one lane has all disparities of a pixel.
 
@@ -27,7 +44,7 @@ use crate::{
     stereo::{
         Paths,
         aggregation::{Cross, Directions, Knight, Star},
-        cost::{gpu::CostKernel, volume::GpuCostVolume},
+        cost::gpu::CostKernel,
         gpu::lanes::{GROUP, covering, pixel_a_lane},
     },
 };
@@ -38,21 +55,27 @@ tiepoint_gpu::kernel! {
     /// The sums of the paths along rows.
     unsafe kernel horizontal(groups) = Horizontal {
         write sums_out: u32 [sum_words],
-        read costs: u32 [cost_words],
+        read left: u32 [descriptor_words],
+        read right: u32 [descriptor_words],
         read penalties: u32 [width * height * images * 2],
+        read table: u8 [table_bytes],
     } {
         sum_words: u64,
-        cost_words: u64,
+        descriptor_words: u64,
+        table_bytes: u64,
         width: i32,
         height: i32,
         images: i32,
         /// Parts of the sums.
         parts: i32,
+        min_disparity: i32,
         disparities: i32,
         /// Twice, in halves of the word, as the next.
         p1: u32,
         /// The cost where there is no disparity.
         far: u32,
+        /// The greatest cost.
+        greatest: u32,
     }
 }
 
@@ -64,13 +87,16 @@ tiepoint_gpu::kernel! {
         shared boundary: u32 [boundary_words],
         /// Rows that the guest of a strip has brought.
         shared progress: u32 [strips * images * passes],
-        read costs: u32 [cost_words],
+        read left: u32 [descriptor_words],
+        read right: u32 [descriptor_words],
         read penalties: u32 [penalty_words],
+        read table: u8 [table_bytes],
     } {
         sum_words: u64,
         boundary_words: u64,
-        cost_words: u64,
+        descriptor_words: u64,
         penalty_words: u64,
+        table_bytes: u64,
         width: i32,
         height: i32,
         images: i32,
@@ -80,11 +106,14 @@ tiepoint_gpu::kernel! {
         parts: i32,
         /// Strips of a pass.
         strips: i32,
+        min_disparity: i32,
         disparities: i32,
         /// Twice, in halves of the word, as the next.
         p1: u32,
         /// The cost where there is no disparity.
         far: u32,
+        /// The greatest cost.
+        greatest: u32,
     }
 }
 
@@ -92,13 +121,13 @@ tiepoint_gpu::kernel! {
     /// P2 of every direction at every pixel, for both passes.
     unsafe kernel penalties(groups) = PenaltyMap {
         write horizontal: u32 [i128::from(grey_plane.row) * i128::from(grey_plane.height) * groups[2] * 2],
-        write vertical: u32 [i128::from(grey_plane.row) * i128::from(grey_plane.height) * words * groups[2] * 2],
+        write vertical: u32 [i128::from(grey_plane.row) * i128::from(grey_plane.height) * paths * groups[2] * 2],
         read grey: u8 [grey_plane.numbers(groups[2])],
         read table: u32 [256],
     } {
         grey_plane: Plane,
-        /// Of a pixel from row to row, in a pass.
-        words: i32,
+        /// From row to row, in a pass.
+        paths: i32,
         /// Groups beside each other.
         across: i32,
     }
@@ -151,44 +180,38 @@ impl Steps {
         self.verticals().map(|v| v.moves).max().unwrap_or(0).max(self.skew)
     }
 
-    /// Pixels whose paths a strip of so many slots keeps, with those of the strip left of it.
-    fn kept(&self, slots: usize) -> usize {
-        self.verticals().map(|v| v.rows * (slots + v.moves)).sum()
+    /// Pixels whose paths a strip keeps for each of its slots.
+    fn kept(&self) -> usize {
+        self.verticals().map(|v| v.rows).sum()
     }
 
-    /// Words of P2 of a pixel, two paths in each: 1, 2 or 4.
-    fn p2_words(&self) -> usize {
-        self.steps.len().div_ceil(2).next_power_of_two()
-    }
-
-    /// Rows that are compiled one after the other. What a strip needs is fetched as many ahead, less one: more where rows
-    /// take little time.
-    fn turn(&self) -> usize {
-        let kept = self.verticals().map(|v| v.rows).max().unwrap_or(0);
-        if self.handed() > 0 { kept.max(2) } else { kept.max(8) }
+    /// Pixels whose paths it keeps of the strip left of it.
+    fn halo(&self) -> usize {
+        self.verticals().map(|v| v.rows * v.moves).sum()
     }
 
     /// For kernels: `VERTICALS(DO)`, and what all directions have in common.
-    fn for_kernels(&self, source: KernelSource, slots: usize) -> KernelSource {
-        let (mut verticals, mut offset, mut handed) = (String::new(), 0, 0);
+    fn for_kernels(&self, source: KernelSource, strip: usize, path_words: usize) -> KernelSource {
+        let (mut verticals, mut offset, mut handed, mut guests) = (String::new(), 0, 0, 0);
         for (number, Slanting { step: (dx, dy), moves, rows }) in self.verticals().enumerate() {
-            let _ = write!(verticals, "DO({number}, {dx}, {dy}, {moves}, {rows}, {offset}, {handed}) ");
-            offset += rows * (slots + moves);
+            let _ =
+                write!(verticals, "DO({number}, {dx}, {dy}, {moves}, {rows}, {offset}, {handed}, {guests}) ");
+            offset += rows * strip * path_words;
             handed += moves;
+            guests += rows * moves;
         }
         source
             .define("VERTICALS(DO)", verticals)
             .define("PATHS", self.steps.len())
-            .define("P2_WORDS", self.p2_words())
             .define("SKEW", self.skew)
             .define("DEPTH", self.depth)
             .define("HANDED", handed)
-            .define("RING_SLOTS", offset)
-            .define("TURN", self.turn())
+            .define("RING_WORDS", offset)
+            .define("HALO_WORDS", guests * path_words)
     }
 }
 
-/// Columns ahead that what a walk along a row needs is fetched, and warps of a group there.
+/// Columns that a row is walked between copies of what is needed, and warps of a group there.
 const PHASES: usize = 8;
 const WALKING: usize = 1;
 /// Slots of a strip at most. With fewer more strips wait for each other, with more a row of a strip takes longer
@@ -211,7 +234,6 @@ pub(in crate::stereo) struct GpuStrips {
     strip: Strip,
     /// Downwards, or downwards and upwards.
     passes: usize,
-    costs: GpuCostVolume,
     penalties: Kernel<PenaltyMap<'static>>,
     horizontal: Kernel<Horizontal<'static>>,
     vertical: Kernel<Vertical<'static>>,
@@ -225,25 +247,45 @@ pub(in crate::stereo) struct GpuStrips {
 #[derive(Clone, Copy, Debug)]
 struct Strip {
     slots: usize,
+    /// Words of local memory between the right pixels of two lanes of a pixel.
+    stride: usize,
 }
 
 impl Strip {
-    /// Bytes of local memory: paths and their least values.
-    fn memory(&self, steps: &Steps, layout: &Layout) -> usize {
-        4 * steps.kept(self.slots) * (layout.path_words() + 1)
+    /// What a warp reads at once lies in different banks where each lane's words begin an odd number of times the pixels of
+    /// a warp further on.
+    fn new(slots: usize, layout: &Layout) -> Self {
+        let words = slots + layout.each - 1;
+        let stride = match layout.warp {
+            1 => words,
+            _ => (words.div_ceil(layout.rows_of_warp()) | 1) * layout.rows_of_warp(),
+        };
+        Self { slots, stride }
+    }
+
+    /// Bytes of local memory.
+    fn memory(&self, steps: &Steps, layout: &Layout, planes: usize) -> usize {
+        let paths = (steps.kept() * self.slots + steps.halo()) * layout.path_words();
+        let staged = planes * (layout.lanes * self.stride + self.slots) + steps.steps.len() * self.slots;
+        4 * (paths + 3 * staged)
     }
 
     /// As many slots, up to `most`, as have what they keep in local memory.
-    fn fitting(most: usize, (steps, layout): (&Steps, &Layout), local_memory: usize) -> Option<Self> {
+    fn fitting(
+        most: usize,
+        (steps, layout): (&Steps, &Layout),
+        planes: usize,
+        local_memory: usize,
+    ) -> Option<Self> {
         let of_warp = layout.rows_of_warp();
         let room = local_memory.saturating_sub(SPARE);
         // A power of two, which suits the registers, or fewer than eight.
         let powers = [SLOTS, SLOTS / 2].into_iter().filter(|&slots| slots <= most);
         powers
             .chain((1..=SLOTS / 4).rev())
-            .map(|slots| Self { slots: slots.next_multiple_of(of_warp) })
+            .map(|slots| Self::new(slots.next_multiple_of(of_warp), layout))
             .filter(|strip| strip.slots >= steps.fewest() && strip.slots <= WARPS * of_warp)
-            .find(|strip| strip.memory(steps, layout) <= room)
+            .find(|strip| strip.memory(steps, layout, planes) <= room)
     }
 
     /// How many strips a pass has.
@@ -252,20 +294,24 @@ impl Strip {
     }
 }
 
-fn for_paths(name: &'static str, layout: &Layout) -> KernelSource {
-    layout.for_kernels(KernelSource::new(name)).define("WARP", layout.warp).define("LANES", layout.lanes)
+fn for_paths(cost: &CostKernel, masked: bool, layout: &Layout) -> KernelSource {
+    layout
+        .for_kernels(cost.for_kernels::<u8>("aggregation", masked))
+        .define("WARP", layout.warp)
+        .define("LANES", layout.lanes)
+        .define("EACH", layout.each)
 }
 
 fn penalties_source(steps: &Steps) -> KernelSource {
     let source = KernelSource::new("penalties").structure::<Plane>();
-    pixel_a_lane(steps.for_kernels(source, 0))
+    pixel_a_lane(steps.for_kernels(source, 0, 0))
         .text(include_str!("../penalty.h"))
         .kernel::<PenaltyMap<'_>>(GROUP)
         .text(include_str!("../penalties.cl"))
 }
 
-fn horizontal_source(layout: &Layout) -> KernelSource {
-    for_paths("paths along rows", layout)
+fn horizontal_source(cost: &CostKernel, masked: bool, layout: &Layout) -> KernelSource {
+    for_paths(cost, masked, layout)
         .define("PATHS", 1)
         .define("PHASES", PHASES)
         .define("WARPS", WALKING)
@@ -274,12 +320,18 @@ fn horizontal_source(layout: &Layout) -> KernelSource {
         .text(include_str!("../horizontal.cl"))
 }
 
-fn vertical_source((steps, layout): (&Steps, &Layout), strip: Strip) -> KernelSource {
-    // Beside those that walk, where paths cross, a guest.
-    let warps = strip.slots / layout.rows_of_warp() + usize::from(steps.handed() > 0);
+fn vertical_source(
+    cost: &CostKernel,
+    masked: bool,
+    (steps, layout): (&Steps, &Layout),
+    strip: Strip,
+) -> KernelSource {
+    // Beside those that walk one that fetches, and where paths cross a guest.
+    let warps = strip.slots / layout.rows_of_warp() + 1 + usize::from(steps.handed() > 0);
     steps
-        .for_kernels(for_paths("paths from row to row", layout), strip.slots)
+        .for_kernels(for_paths(cost, masked, layout), strip.slots, layout.path_words())
         .define("COLUMNS", strip.slots)
+        .define("STRIDE", strip.stride)
         .define("BUFFERS", BUFFERS)
         .text(include_str!("../path.h"))
         .kernel_resident::<Vertical<'_>>([layout.warp as u32, warps as u32], AT_ONCE as u32)
@@ -303,12 +355,13 @@ impl GpuStrips {
         let greatest = u32::from(input.greatest) + u32::from(input.penalties.p2);
         let sum_bytes = if greatest * steps.steps.len() as u32 <= 255 { 1 } else { 2 };
         let Info { warp, units, local_memory, .. } = gpu.info();
+        let planes = cost.planes(input.masked);
         // Few columns are shared out among all multiprocessors.
         let columns = (passes * input.images * input.size.width).div_ceil(*units as usize);
         let most = if columns > SLOTS / 2 { SLOTS } else { SLOTS / 2 };
         let fitting = [16, 8, 4].into_iter().find_map(|each| {
             let layout = Layout::new(*warp as usize, each, (2 + passes, sum_bytes), input.disparities);
-            let strip = Strip::fitting(most, (&steps, &layout), *local_memory as usize)?;
+            let strip = Strip::fitting(most, (&steps, &layout), planes, *local_memory as usize)?;
             Some((layout, strip))
         });
         let (layout, strip) = fitting.ok_or_else(|| Error::Unsupported {
@@ -320,8 +373,11 @@ impl GpuStrips {
             ),
         })?;
         let table = if cost.table.is_empty() { &[0][..] } else { &cost.table };
-        let sources =
-            [penalties_source(&steps), horizontal_source(&layout), vertical_source((&steps, &layout), strip)];
+        let sources = [
+            penalties_source(&steps),
+            horizontal_source(cost, input.masked, &layout),
+            vertical_source(cost, input.masked, (&steps, &layout), strip),
+        ];
         let [penalties, horizontal, vertical] = &sources;
         Ok(Self {
             gpu: gpu.clone(),
@@ -329,18 +385,12 @@ impl GpuStrips {
             layout,
             passes,
             strip,
-            costs: GpuCostVolume::new(
-                gpu,
-                (cost, input.masked),
-                layout,
-                (input.min_disparity, input.greatest),
-            )?,
             penalties: gpu.program(penalties)?.kernel::<PenaltyMap<'_>>()?,
             horizontal: gpu.program(horizontal)?.kernel::<Horizontal<'_>>()?,
             vertical: gpu.program(vertical)?.kernel::<Vertical<'_>>()?,
             p2: gpu.upload(&input.penalties.table().map(u32::from))?,
             table: gpu.upload(table)?,
-            planes: cost.planes(input.masked),
+            planes,
             steps,
         })
     }
@@ -359,24 +409,12 @@ impl GpuStrips {
         }
         let words = size_of_sums(size, grey.count(), &self.layout)?;
         let sums = GpuSums { words: self.gpu.buffer(words)?, layout: self.layout };
-        let (mut costs_made, mut penalties_made) = (Commands::new(), Commands::new());
-        let costs = self.costs.record(&mut costs_made, views, &self.table, (size, grey.count()))?;
-        let [horizontal, vertical] = self.penalties(&mut penalties_made, grey)?;
-        commands.stage("costs");
-        commands.together(costs_made, penalties_made)?;
-        commands.stage("aggregate");
-        let along_rows = self.along_rows(&costs, &horizontal, grey, &sums)?;
-        let row_to_row = self.row_to_row(&costs, &vertical, grey, &sums)?;
-        commands.together(row_to_row, along_rows)?;
-        Ok(sums)
-    }
-
-    /// P2 along rows and from row to row.
-    fn penalties(&self, commands: &mut Commands, grey: &GpuStack<u8>) -> Result<[Buffer<u32>; 2]> {
-        let (pixels, words) = (grey.size().area() * grey.count() * 2, self.steps.p2_words());
+        let pixels = size.area() * grey.count() * 2;
+        let paths = self.steps.steps.len();
         let (horizontal, vertical) =
-            (self.gpu.buffer::<u32>(pixels)?, self.gpu.buffer::<u32>(pixels * words)?);
-        let (across, groups) = covering(grey.size(), grey.count());
+            (self.gpu.buffer::<u32>(pixels)?, self.gpu.buffer::<u32>(pixels * paths)?);
+        let (across, groups) = covering(size, grey.count());
+        commands.stage("penalties");
         commands.launch(
             &self.penalties,
             groups,
@@ -386,16 +424,20 @@ impl GpuStrips {
                 grey: grey.buffer(),
                 table: &self.p2,
                 grey_plane: grey.plane(),
-                words: words as i32,
+                paths: paths as i32,
                 across,
             },
         )?;
-        Ok([horizontal, vertical])
+        commands.stage("aggregate");
+        let along_rows = self.along_rows(views, &horizontal, grey, &sums)?;
+        let row_to_row = self.row_to_row(views, &vertical, grey, &sums)?;
+        commands.together(along_rows, row_to_row)?;
+        Ok(sums)
     }
 
     fn along_rows(
         &self,
-        costs: &Buffer<u32>,
+        (left, right): (&Buffer<u32>, &Buffer<u32>),
         penalties: &Buffer<u32>,
         grey: &GpuStack<u8>,
         sums: &GpuSums,
@@ -408,17 +450,22 @@ impl GpuStrips {
             [walks.div_ceil(WALKING * self.layout.rows_of_warp()), 1, 1],
             Horizontal {
                 sums_out: &sums.words,
-                costs,
+                left,
+                right,
                 penalties,
+                table: &self.table,
                 sum_words: sums.words.len() as u64,
-                cost_words: costs.len() as u64,
+                descriptor_words: (size.area() * images * self.planes) as u64,
+                table_bytes: self.table.len() as u64,
                 width: size.width as i32,
                 height: size.height as i32,
                 images: images as i32,
                 parts: self.layout.parts as i32,
+                min_disparity: input.min_disparity,
                 disparities: input.disparities as i32,
                 p1: twice(input.penalties.p1.into()),
                 far: twice(u32::from(input.greatest) + u32::from(input.penalties.p2)),
+                greatest: input.greatest.into(),
             },
         )?;
         Ok(commands)
@@ -426,7 +473,7 @@ impl GpuStrips {
 
     fn row_to_row(
         &self,
-        costs: &Buffer<u32>,
+        (left, right): (&Buffer<u32>, &Buffer<u32>),
         penalties: &Buffer<u32>,
         grey: &GpuStack<u8>,
         sums: &GpuSums,
@@ -450,21 +497,26 @@ impl GpuStrips {
                 tickets: &tickets,
                 boundary: &boundary,
                 progress: &progress,
-                costs,
+                left,
+                right,
                 penalties,
+                table: &self.table,
                 sum_words: sums.words.len() as u64,
                 boundary_words: boundary.len() as u64,
-                cost_words: costs.len() as u64,
+                descriptor_words: (size.area() * images * self.planes) as u64,
                 penalty_words: penalties.len() as u64,
+                table_bytes: self.table.len() as u64,
                 width: size.width as i32,
                 height: size.height as i32,
                 images: images as i32,
                 passes: self.passes as i32,
                 parts: self.layout.parts as i32,
                 strips: strips as i32,
+                min_disparity: input.min_disparity,
                 disparities: input.disparities as i32,
                 p1: twice(input.penalties.p1.into()),
                 far: twice(u32::from(input.greatest) + u32::from(input.penalties.p2)),
+                greatest: input.greatest.into(),
             },
         )?;
         Ok(commands)
@@ -472,8 +524,7 @@ impl GpuStrips {
 
     /// Bytes of memory for a pair, beside its views.
     pub(in crate::stereo) fn bytes(&self, size: Size) -> u64 {
-        let (sums, costs) = (self.layout.sum_words(), self.layout.padded() / 4);
-        let words = sums + costs + 2 * (1 + self.steps.p2_words()) + 2 * self.planes;
+        let words = self.layout.sum_words() + 2 * (1 + self.steps.steps.len()) + 2 * self.planes;
         4 * (size.area() as u64)
             .saturating_mul(words as u64)
             .saturating_add(self.boundary_words(size, 1) as u64)
@@ -498,9 +549,9 @@ impl GpuStrips {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::gpu::compiles_everywhere;
+    use crate::{device::gpu::compiles_everywhere, stereo::cost::tests::kernels};
 
-    /// Every set of directions.
+    /// Every set of directions, each with another cost.
     #[test]
     fn kernels_compile_for_every_card() {
         let layouts = [
@@ -509,12 +560,13 @@ mod tests {
             (Steps::of::<Knight, 8>(), Layout::new(32, 8, (4, 2), 100)),
             (Steps::of::<Star, 4>(), Layout::new(32, 8, (3, 2), 3)),
         ];
-        for (steps, layout) in &layouts {
-            let strip = Strip::fitting(SLOTS, (steps, layout), 48 << 10).unwrap();
+        for ((n, (steps, layout)), cost) in layouts.iter().enumerate().zip(kernels().iter().rev().cycle()) {
+            let masked = n % 2 == 1;
+            let strip = Strip::fitting(SLOTS, (steps, layout), cost.planes(masked), 48 << 10).unwrap();
             compiles_everywhere(&[
                 penalties_source(steps),
-                horizontal_source(layout),
-                vertical_source((steps, layout), strip),
+                horizontal_source(cost, masked, layout),
+                vertical_source(cost, masked, (steps, layout), strip),
             ]);
         }
     }
@@ -530,7 +582,7 @@ mod tests {
             (Steps::of::<Knight, 8>(), 8, 128),
         ] {
             let layout = Layout::new(32, each, (4, 2), disparities);
-            let strip = Strip::fitting(SLOTS, (&steps, &layout), 48 << 10);
+            let strip = Strip::fitting(SLOTS, (&steps, &layout), 3, 48 << 10);
             assert!(strip.is_some_and(|strip| strip.slots >= steps.fewest()), "{steps:?} {disparities}");
         }
     }

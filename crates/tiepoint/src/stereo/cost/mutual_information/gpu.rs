@@ -120,7 +120,7 @@ tiepoint_gpu::kernel! {
 /// Left values whose counters a group has in local memory.
 const TILE: usize = 16;
 /// Groups that share the rows of an image.
-const SLICES: usize = 32;
+const SLICES: usize = 128;
 
 fn source() -> KernelSource {
     const LANES: [u32; 2] = [VALUES as u32, 1];

@@ -2,6 +2,8 @@
 
 #define VALUES 256
 #define REACH 3
+// Numbers that a lane of the search for the offset looks at together.
+#define TOGETHER 16
 
 // A pixel holds something only if all four that it was made of do.
 KERNEL(halve_mask) {
@@ -127,12 +129,23 @@ KERNEL(offset) {
     for (i32 shift = 56; shift >= 0; shift -= 8) {
         for (i32 i = LANE_X; i < VALUES; i += LANES) classes[i] = 0u;
         BARRIER();
-        for (i32 i = LANE_X; i < VALUES * VALUES; i += LANES) {
-            if (counts[i] == 0u) continue;
-            // Unsigned numbers in the order of the values.
-            const u64 bits = BITS_OF_F64(values[i]), ordered = bits >> 63 != 0ul ? ~bits : bits | 0x8000000000000000ul;
-            // In two steps, as a shift by 64 is none.
-            if ((ordered >> shift >> 8) == found) ATOMIC_ADD(&classes[ordered >> shift & 0xfful], counts[i]);
+        for (i32 i = LANE_X; i < VALUES * VALUES; i += LANES * TOGETHER) {
+            // Loads that need not wait for each other.
+            u32 numbers[TOGETHER];
+            f64 here[TOGETHER];
+            UNROLL
+            for (i32 j = 0; j < TOGETHER; j++) {
+                numbers[j] = counts[i + j * LANES];
+                here[j] = values[i + j * LANES];
+            }
+            UNROLL
+            for (i32 j = 0; j < TOGETHER; j++) {
+                if (numbers[j] == 0u) continue;
+                // Unsigned numbers in the order of the values.
+                const u64 bits = BITS_OF_F64(here[j]), ordered = bits >> 63 != 0ul ? ~bits : bits | 0x8000000000000000ul;
+                // In two steps, as a shift by 64 is none.
+                if ((ordered >> shift >> 8) == found) ATOMIC_ADD(&classes[ordered >> shift & 0xfful], numbers[j]);
+            }
         }
         BARRIER();
         if (LANE_X == 0) {
