@@ -1,39 +1,85 @@
-//! `cargo xtask bisect IMAGE`: which stage of a detector gives other features on a GPU than on the CPU.
+//! `cargo xtask bisect IMAGE` and `cargo xtask bisect LEFT RIGHT`: which stage of a detector, or of dense stereo, differs on
+//! a GPU from the CPU.
 //!
-//! A unit test of the library does the work (`crates/tiepoint/src/feature/bisect.rs`), because the stages are private
-//! to it.
+//! Unit tests of the library do the work (`crates/tiepoint/src/feature/bisect.rs`, `stereo/bisect.rs`), because the stages
+//! are private to it.
 
 use crate::{Result, prepare, workspace};
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const TEST: &str = "feature::bisect::the_gpu_may_begin_with_any_stage";
-const USAGE: &str = "usage: cargo xtask bisect IMAGE [--device cuda:N|opencl:N] [--detector sift|surf]";
+const FEATURES: &str = "feature::bisect::the_gpu_may_begin_with_any_stage";
+const STEREO: &str = "stereo::bisect::every_stage_is_that_of_the_cpu";
+const USAGE: &str = "usage: cargo xtask bisect IMAGE [--device cuda:N|opencl:N] [--detector sift|surf]
+       cargo xtask bisect LEFT RIGHT [--device cuda:N|opencl:N] [--cost NAME] [--disparities N]";
+
+/// What is looked at.
+#[derive(Debug, Default)]
+struct Asked<'a> {
+    images: Vec<&'a str>,
+    device: Option<&'a str>,
+    detector: Option<&'a str>,
+    cost: Option<&'a str>,
+    disparities: Option<&'a str>,
+}
+
+impl<'a> Asked<'a> {
+    fn of(arguments: &'a [String]) -> Result<Self> {
+        let mut asked = Self::default();
+        let mut arguments = arguments.iter().map(String::as_str);
+        while let Some(argument) = arguments.next() {
+            let place = match argument {
+                "--device" => &mut asked.device,
+                "--detector" => &mut asked.detector,
+                "--cost" => &mut asked.cost,
+                "--disparities" => &mut asked.disparities,
+                image if !image.starts_with('-') => {
+                    asked.images.push(image);
+                    continue;
+                }
+                _ => return Err(USAGE.into()),
+            };
+            *place = Some(arguments.next().filter(|_| place.is_none()).ok_or(USAGE)?);
+        }
+        let of_stereo = asked.cost.is_some() || asked.disparities.is_some();
+        let sound = match asked.images.len() {
+            1 => !of_stereo && asked.detector.is_none_or(|d| ["sift", "surf"].contains(&d)),
+            2 => {
+                asked.detector.is_none()
+                    && asked.disparities.is_none_or(|n| n.parse::<u16>().is_ok_and(|n| n > 0))
+            }
+            _ => false,
+        };
+        if sound { Ok(asked) } else { Err(USAGE.into()) }
+    }
+
+    /// The test that does it, and the variables that it reads.
+    fn test(&self) -> Result<(&'static str, Vec<(&'static str, PathBuf)>)> {
+        let file = |image: &&str| Path::new(image).canonicalize().map_err(|e| format!("{image}: {e}"));
+        let files = self.images.iter().map(file).collect::<std::result::Result<Vec<_>, _>>()?;
+        let (test, names) = match files.len() {
+            1 => (FEATURES, &["TIEPOINT_BISECT"][..]),
+            _ => (STEREO, &["TIEPOINT_BISECT_LEFT", "TIEPOINT_BISECT_RIGHT"][..]),
+        };
+        let words = [
+            ("TIEPOINT_BISECT_DEVICE", self.device),
+            ("TIEPOINT_BISECT_DETECTOR", self.detector),
+            ("TIEPOINT_BISECT_COST", self.cost),
+            ("TIEPOINT_BISECT_DISPARITIES", self.disparities),
+        ];
+        let words = words.map(|(name, value)| (name, PathBuf::from(value.unwrap_or_default())));
+        Ok((test, names.iter().copied().zip(files).chain(words).collect()))
+    }
+}
 
 /// Prints a line for every stage; fails when one differs.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let (mut image, mut device, mut detector) = (None, None, None);
-    let mut arguments = arguments.iter();
-    while let Some(argument) = arguments.next() {
-        let (place, value) = match argument.as_str() {
-            "--device" => (&mut device, arguments.next()),
-            "--detector" => (&mut detector, arguments.next()),
-            _ => (&mut image, Some(argument).filter(|a| !a.starts_with('-'))),
-        };
-        *place = Some(value.filter(|_| place.is_none()).ok_or(USAGE)?.as_str());
-    }
-    let image = Path::new(image.ok_or(USAGE)?);
-    let image = image.canonicalize().map_err(|e| format!("{}: {e}", image.display()))?;
-    if detector.is_some_and(|d| !["sift", "surf"].contains(&d)) {
-        return Err(USAGE.into());
-    }
+    let (name, variables) = Asked::of(arguments)?.test()?;
     let mut test = Command::new(env!("CARGO"));
     test.current_dir(workspace()).envs(prepare::prepare()?.variables).env("RUST_BACKTRACE", "0");
-    test.args(["test", "--quiet", "--package", "tiepoint", "--lib", "--", "--exact", TEST, "--nocapture"]);
-    test.env("TIEPOINT_BISECT", image);
-    test.env("TIEPOINT_BISECT_DEVICE", device.unwrap_or_default());
-    test.env("TIEPOINT_BISECT_DETECTOR", detector.unwrap_or_default());
+    test.args(["test", "--quiet", "--package", "tiepoint", "--lib", "--", "--exact", name, "--nocapture"]);
+    test.envs(variables);
     let cannot = |e| format!("cargo cannot be started: {e}");
     let mut running = test.stdout(Stdio::piped()).spawn().map_err(cannot)?;
     let lines = running.stdout.take().into_iter().flat_map(|out| BufReader::new(out).lines());
@@ -44,6 +90,6 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
     }
     match running.wait() {
         Ok(status) if status.success() => Ok(()),
-        _ => Err("the GPU's features are not the CPU's, or could not be compared".into()),
+        _ => Err("the GPU's results are not the CPU's, or could not be compared".into()),
     }
 }

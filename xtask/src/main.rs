@@ -18,6 +18,7 @@ mod parity;
 mod pip;
 mod prepare;
 mod python_package;
+mod python_site;
 mod report;
 mod test;
 mod wheel;
@@ -31,7 +32,7 @@ const USAGE: &str = "usage: cargo xtask COMMAND
   prepare            installs what tests need, where it may
   bench [ROWS]       times beside OpenCV's
   parity             agreement with OpenCV's SIFT on photographs
-  bisect IMAGE       the first stage of a detector that differs on a GPU
+  bisect IMAGE...    the first stage of a detector that differs on a GPU; of two images, of dense stereo
   deny               licences and sources of all dependencies
   package            the packages as they would be published, built from their own files
   python             the tests of the Python package alone

@@ -11,12 +11,13 @@ use tiepoint_gpu::{Api, Devices, devices};
 pub(crate) const RUSTICL: (&str, &str) = ("RUSTICL_ENABLE", "llvmpipe");
 
 /// The kernel tests that are left out on rusticl, by what their names contain; it runs all others, new ones too.
-pub(crate) const NOT_ON_RUSTICL: [&str; 20] = [
+pub(crate) const NOT_ON_RUSTICL: [&str; 21] = [
     // They run no kernel.
     "kernels_compile_for_every_card",
     // They need 64-bit atomics; the library lets the CPU do it.
     "surf::gpu::tests",
     "integral::gpu::tests",
+    "stereo::bisect::every_stage_is_that_of_the_cpu",
     "stereo::gpu::tests::bands_of_rows_change_nothing",
     "stereo::gpu::tests::batches_on_the_device_are_single_pairs",
     "stereo::gpu::tests::disparities_are_those_of_the_cpu",

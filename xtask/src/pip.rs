@@ -4,10 +4,14 @@ use crate::{Result, debian};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Unpacks packages into `home` unless that is there. They come beside their place first, so that a fetch that broke off
-/// leaves nothing that looks whole.
+/// The file in a folder of packages that says what was asked for.
+const ASKED: &str = "asked-for.txt";
+
+/// Unpacks packages into `home` unless that holds what these words ask for. They come beside their place first, so that a
+/// fetch that broke off leaves nothing that looks whole.
 pub(crate) fn unpack(packages: &[&str], options: &[&str], home: &Path) -> Result<()> {
-    if home.is_dir() {
+    let asked = [options, packages].concat().join("\n");
+    if std::fs::read_to_string(home.join(ASKED)).is_ok_and(|there| there == asked) {
         return Ok(());
     }
     // Debian's Python comes without pip. `--target` is allowed where the system's packages are managed by
@@ -33,6 +37,10 @@ pub(crate) fn unpack(packages: &[&str], options: &[&str], home: &Path) -> Result
         .map_err(|e| format!("python3: {e}"))?;
     if !status.success() {
         return Err(format!("python3 -m pip could not fetch {names}"));
+    }
+    std::fs::write(beside.join(ASKED), asked).map_err(|e| format!("{}: {e}", beside.display()))?;
+    if home.exists() {
+        std::fs::remove_dir_all(home).map_err(|e| format!("{}: {e}", home.display()))?;
     }
     std::fs::rename(&beside, home).map_err(|e| format!("{}: {e}", home.display()))
 }

@@ -1,7 +1,7 @@
 //! What tests need beside Rust, installed where this process may: two OpenCL devices, NVRTC, packages of Python, and a
 //! browser.
 
-use crate::{Result, cluster, nvrtc, opencl, python_package, report, workspace};
+use crate::{Result, cluster, nvrtc, opencl, python_package, python_site, report, workspace};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +16,8 @@ pub(crate) struct Prepared {
     pub(crate) rusticl: Option<Variables>,
     /// The packages for the tests of the Python package.
     pub(crate) python: Option<PathBuf>,
+    /// The packages that build the Python package's site.
+    pub(crate) site: Option<PathBuf>,
     /// The packages for the tests of the recipe for a cluster.
     pub(crate) cluster: Option<PathBuf>,
     /// Whether a browser is there for the pages of reports.
@@ -44,10 +46,13 @@ pub(crate) fn prepare() -> Result<Prepared> {
     let mut python = None;
     let packages = python_package::prepare().map(|folder| python = Some(folder));
     there(packages, "the Python package is not tested")?;
+    let mut site = None;
+    let packages = python_site::prepare().map(|folder| site = Some(folder));
+    there(packages, "the Python package's site is not built")?;
     let mut ray = None;
     let packages = cluster::prepare().map(|folder| ray = Some(folder));
     there(packages, "the recipe for a cluster is not tested")?;
-    Ok(Prepared { variables, rusticl, python, cluster: ray, browser })
+    Ok(Prepared { variables, rusticl, python, site, cluster: ray, browser })
 }
 
 fn there(found: Result<()>, otherwise: &str) -> Result<bool> {

@@ -1,7 +1,7 @@
 //! The Python package, built as `cargo test` has left the library: its tests, and its types.
 
 use crate::prepare::Variables;
-use crate::{Result, pip, succeed, workspace};
+use crate::{Result, pip, python_site, succeed, workspace};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -30,16 +30,16 @@ pub(crate) fn prepare() -> Result<PathBuf> {
     home.canonicalize().map_err(|e| format!("{}: {e}", home.display()))
 }
 
-/// The tests alone.
+/// The tests and the site alone.
 pub(crate) fn run() -> Result<()> {
-    let packages = prepare()?;
+    let (packages, site) = (prepare()?, python_site::prepare()?);
     let node = Command::new("node").arg("--version").output().is_ok();
-    test(&packages, node, &Variables::new())
+    python_site::build(&test(&packages, node, &Variables::new())?, &site)
 }
 
 /// Lays the package out below the target folder, runs its tests there, compares its types with what is compiled and, where
-/// there is Node, asks for a type of everything public.
-pub(crate) fn test(packages: &Path, node: bool, variables: &Variables) -> Result<()> {
+/// there is Node, asks for a type of everything public. Returns the folder.
+pub(crate) fn test(packages: &Path, node: bool, variables: &Variables) -> Result<PathBuf> {
     let started = Instant::now();
     let package = lay_out()?;
     let program = |name: &str| {
@@ -59,7 +59,7 @@ pub(crate) fn test(packages: &Path, node: bool, variables: &Variables) -> Result
         run(&["pyright", "--verifytypes", "tiepoint", "--ignoreexternal"])?;
     }
     println!("the Python package: {} s", started.elapsed().as_secs());
-    Ok(())
+    Ok(package)
 }
 
 /// A module of Python that finds its packages in these folders.

@@ -1,14 +1,14 @@
 //! `cargo xtask test`: every test that this machine can run, and a line on those that it cannot.
 
 use crate::prepare::{self, Variables};
-use crate::{Result, arm, cluster, data_folder, opencl, python_package, report, workspace};
+use crate::{Result, arm, cluster, data_folder, opencl, python_package, python_site, report, workspace};
 use fearless_simd::Level;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-/// Runs unit, property, accuracy, command-line and documentation tests, those of the Python package, of the recipe for a
-/// cluster and of pages. `arguments` go to `cargo test`; with `--arm` first, tests are built for 64-bit ARM and run in an
+/// Runs unit, property, accuracy, command-line and documentation tests, those of the Python package and its site, of the recipe for
+/// a cluster and of pages. `arguments` go to `cargo test`; with `--arm` first, tests are built for 64-bit ARM and run in an
 /// emulator.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     if let [first, rest @ ..] = arguments
@@ -34,7 +34,10 @@ pub(crate) fn run(arguments: &[String]) -> Result<()> {
         on_rusticl(&data, &variables)?;
     }
     if let (Some(packages), []) = (&prepared.python, arguments) {
-        python_package::test(packages, prepared.browser, &prepared.variables)?;
+        let package = python_package::test(packages, prepared.browser, &prepared.variables)?;
+        if let Some(site) = &prepared.site {
+            python_site::build(&package, site)?;
+        }
     }
     if let (Some(packages), []) = (&prepared.cluster, arguments) {
         cluster::test(packages, &prepared.variables)?;

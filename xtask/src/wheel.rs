@@ -2,7 +2,7 @@
 //!
 //! The wheel is linked by zig against the glibc of manylinux2014, so that it installs on any Linux of the last ten years, and
 //! keeps to Python's stable interface: one wheel for 3.11 and newer. Both are checked here, and the tests run on the wheel as
-//! it is installed.
+//! it is installed. The sources are compiled as whoever installs them does; with that it takes too long for CI.
 
 use crate::{Result, pip, python_package, succeed, workspace};
 use std::fs;
@@ -50,6 +50,7 @@ pub(crate) fn wheel() -> Result<()> {
     succeed(maturin(&tools)?.args(["sdist", "--out", &out]))?;
     let sdist = only(&dist, "gz")?;
     lock(&sdist)?;
+    compile(&sdist, &folder.join("from-sources"), &packages)?;
     println!("{} ({size} bytes)\n{}", wheel.display(), sdist.display());
     Ok(())
 }
@@ -77,6 +78,20 @@ fn only(folder: &Path, extension: &str) -> Result<PathBuf> {
     let mut paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
     let found = paths.find(|path| path.extension().is_some_and(|e| e == extension));
     found.ok_or_else(|| format!("{} holds no .{extension}", folder.display()))
+}
+
+/// Installs the source distribution into a folder of its own, by its lock file, and runs the tests of features on it.
+fn compile(sdist: &Path, folder: &Path, packages: &Path) -> Result<()> {
+    if folder.exists() {
+        fs::remove_dir_all(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    }
+    let mut pip = Command::new("python3");
+    pip.current_dir(workspace()).args(["-m", "pip", "install", "--quiet", "--no-deps", "--target"]);
+    pip.arg(folder).arg(sdist).env("MATURIN_PEP517_ARGS", "--locked").env("PIP_ROOT_USER_ACTION", "ignore");
+    succeed(&mut pip)?;
+    let tests =
+        ["pytest", "--quiet", "-p", "no:cacheprovider", "crates/tiepoint-python/tests/test_features.py"];
+    succeed(&mut python_package::python(&[folder, packages], &tests)?)
 }
 
 /// Makes the lock file of a source distribution fit it. Maturin leaves out the members of the workspace that the package does

@@ -2,7 +2,7 @@
 
     python crates/tiepoint-python/benchmarks/beside.py [--image PHOTO] [--rounds 7] [--device cpu]
 
-OpenCV, pycolmap and kornia-rs are measured where they are installed. Every package gets the threads that it takes by itself;
+OpenCV, pycolmap and kornia-rs are measured where they are installed, PyTorch and kornia too where there is a card. Every package gets the threads that it takes by itself;
 `--threads 1` limits those that can be limited. With `TIEPOINT` naming the command, the last table compares a call from
 Python with the same call in Rust (`tiepoint bench`).
 """
@@ -99,6 +99,118 @@ def stereo(size, device, rounds):
     table(f"Disparities of {size[0]}×{size[1]}×128", calls, rounds, {})
 
 
+def on_the_card(image, rounds):
+    """The same on a CUDA device, of PyTorch's tensors there, with results there: beside kornia's forms for it and PyTorch's own."""
+    torch, kornia = imported("torch"), imported("kornia")
+    if torch is None or not torch.cuda.is_available():
+        print("\nPyTorch finds no card: tensors are not measured")
+        return
+
+    def done(call):
+        def timed():
+            call()
+            torch.cuda.synchronize()
+
+        return timed
+
+    def asked(name, call):
+        """What a package can do of this; kornia's forms ask for packages of their own."""
+        if kornia is None:
+            return {}
+        try:
+            call()
+        except (ImportError, RuntimeError, TypeError) as error:
+            print(f"\n{name} is left out: {error}")
+            return {}
+        return {name: done(call)}
+
+    there = torch.from_numpy(image).cuda()
+    grey = there.float()[None, None] / 255
+    sift = tp.Sift(device="cuda:0", max_features=8000)
+    notes = {"tiepoint.Sift.detect": f"{len(sift.detect(there))} features", "kornia.feature.SIFTFeature": "8000 asked for"}
+    calls = {"tiepoint.Sift.detect": done(lambda: torch.from_dlpack(sift.detect(there).descriptors))}
+    if kornia is not None:
+        theirs = kornia.feature.SIFTFeature(8000, device=torch.device("cuda"))
+        calls |= asked("kornia.feature.SIFTFeature", lambda: theirs(grey))
+    table(f"SIFT of a tensor on the card, {image.shape[1]}×{image.shape[0]} pixels, 8000 features", calls, rounds, notes)
+
+    a = sift.detect(there)
+    floats = torch.from_dlpack(a.descriptors).float() / 512
+    calls = {"tiepoint.match": done(lambda: tp.match(a, a))}
+    calls["torch.cdist, topk"] = done(lambda: torch.cdist(floats, floats).topk(2, largest=False))
+    calls |= asked("kornia.feature.match_smnn", lambda: kornia.feature.match_smnn(floats, floats, 0.8))
+    table(f"Matches of {len(a)} with {len(a)} features on the card", calls, rounds, {"torch.cdist, topk": "one way, no filter"})
+
+    turn = [[0.98, -0.17, 40.0], [0.17, 0.98, -30.0], [1e-5, 0.0, 1.0]]
+    matrix = torch.tensor(turn, device="cuda")[None]
+    calls = {
+        "tiepoint.warp": done(lambda: tp.warp(there, turn)),
+        "tiepoint.filter.gauss, sigma 2": done(lambda: tp.filter.gauss(there, 2.0)),
+    }
+    size = grey.shape[2:]
+    calls |= asked("kornia warp_perspective, bicubic", lambda: kornia.geometry.warp_perspective(grey, matrix, size, mode="bicubic"))
+    calls |= asked("kornia gaussian_blur2d, 17×17", lambda: kornia.filters.gaussian_blur2d(grey, (17, 17), (2.0, 2.0)))
+    table(f"A warped and a smoothed tensor on the card, {image.shape[1]}×{image.shape[0]}", calls, rounds, {})
+
+    pair = tp.synth.stereo((1280, 720), disparities=(2, 100), seed=5)
+    left, right = (torch.from_numpy(view).cuda() for view in (pair.left, pair.right))
+    matcher = tp.Stereo(disparities=128, device="cuda:0")
+    calls = {
+        "tiepoint.Stereo.compute, of tensors": done(lambda: torch.from_dlpack(matcher.compute(left, right).disparity)),
+        "tiepoint.Stereo.compute, of arrays": lambda: matcher.compute(pair.left, pair.right),
+    }
+    table("Disparities of 1280×720×128 on the card", calls, rounds, {})
+
+
+def threads_of_python(image, rounds):
+    """Images a second by eight threads of Python that share a detector of one thread, and by one thread of Python."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    sift, work = tp.Sift(device=tp.Device("cpu", threads=1)), 24
+    rates = {1: [], 8: []}
+    for number in range(rounds + 1):
+        for threads, found in rates.items():
+            with ThreadPoolExecutor(threads) as pool:
+                began = time.perf_counter()
+                list(pool.map(sift.detect, [image] * (work if threads > 1 else work // 8)))
+                taken = time.perf_counter() - began
+            if number:
+                found.append((work if threads > 1 else work // 8) / taken)
+    ratios = [eight / one for one, eight in zip(*rates.values(), strict=True)]
+    one, eight = (statistics.median(found) for found in rates.values())
+    print(f"\nThreads of Python: one searches {one:.2f} images a second, eight {eight:.2f}; in each round")
+    print(", ".join(f"{ratio:.2f}" for ratio in ratios), "times as many")
+
+
+def calls_on_the_card(image, rounds):
+    """What the parts of a call of `Sift.detect` of a tensor take, in microseconds; medians."""
+    torch = imported("torch")
+    if torch is None or not torch.cuda.is_available():
+        return
+    there, sift = torch.from_numpy(image).cuda(), tp.Sift(device="cuda:0")
+    found = sift.detect(there)
+    array = found.descriptors
+
+    def one(keep):
+        found = sift.detect(there)
+        if keep == "tensor":
+            torch.from_dlpack(found.descriptors)
+        elif keep == "capsule":
+            found.descriptors.__dlpack__(stream=1, max_version=(1, 1))
+
+    calls = {
+        "Sift.detect": lambda: one("nothing"),
+        "and a capsule": lambda: one("capsule"),
+        "and torch.from_dlpack": lambda: one("tensor"),
+        "__dlpack__ alone": lambda: array.__dlpack__(stream=1, max_version=(1, 1)),
+        "torch.from_dlpack alone": lambda: torch.from_dlpack(array),
+    }
+    found = times(calls, 100 * rounds)
+    print("\n| part of a call, there | µs |\n|---|---:|")
+    for name, ms in found.items():
+        print(f"| {name} | {1000 * ms:.1f} |")
+
+
 def overhead(device, rounds, threads):
     """`Sift.detect` of an array, and the same work in Rust: the best of several runs each, in turns."""
     command = os.environ.get("TIEPOINT")
@@ -142,6 +254,10 @@ def main():
     matching(image, device, given.rounds)
     stereo((1280, 720), device, given.rounds)
     overhead(device, given.rounds, given.threads)
+    if os.cpu_count() >= 8:
+        threads_of_python(image, given.rounds)
+    on_the_card(image, given.rounds)
+    calls_on_the_card(image, given.rounds)
 
 
 if __name__ == "__main__":

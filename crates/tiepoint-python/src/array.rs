@@ -2,19 +2,23 @@
 
 use crate::device::Detached;
 use crate::dlpack::{self, CPU, CUDA, DataType, Exported, consumer_stream};
-use crate::errors::raised;
-use crate::image::shaped;
+use crate::errors::{raised, wrong_image};
+use crate::image::{image_shape, shaped};
 use crate::tensor::name_of;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tiepoint::device::gpu::{Api, Buffer, Commands, Element, ForeignStream, Gpu};
+use tiepoint::image::Size;
+use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
 
 /// Numbers of a type that results have.
 #[derive(Clone)]
 pub(crate) enum Numbers {
     I8(Buffer<i8>),
+    I64(Buffer<i64>),
     U8(Buffer<u8>),
+    U16(Buffer<u16>),
     F32(Buffer<f32>),
 }
 
@@ -23,7 +27,9 @@ macro_rules! for_numbers {
     ($numbers:expr, $buffer:ident => $body:expr) => {
         match $numbers {
             Numbers::I8($buffer) => $body,
+            Numbers::I64($buffer) => $body,
             Numbers::U8($buffer) => $body,
+            Numbers::U16($buffer) => $body,
             Numbers::F32($buffer) => $body,
         }
     };
@@ -33,17 +39,15 @@ impl Numbers {
     fn dtype(&self) -> DataType {
         match self {
             Self::I8(_) => DataType::I8,
+            Self::I64(_) => DataType::I64,
             Self::U8(_) => DataType::U8,
+            Self::U16(_) => DataType::U16,
             Self::F32(_) => DataType::F32,
         }
     }
 
     fn gpu(&self) -> &Gpu {
         for_numbers!(self, buffer => buffer.gpu())
-    }
-
-    fn len(&self) -> usize {
-        for_numbers!(self, buffer => buffer.len())
     }
 }
 
@@ -62,9 +66,39 @@ pub(crate) struct DeviceArray {
 }
 
 impl DeviceArray {
-    /// Numbers of this shape, which has as many.
+    /// Numbers of this shape: the first of the buffer, which may have more.
     pub(crate) fn new(numbers: Numbers, shape: Vec<usize>) -> Self {
         Self { numbers: Detached::new(numbers), shape, process: std::process::id() }
+    }
+
+    /// An image. Where its rows have gaps, a copy on the device has none.
+    pub(crate) fn of_image(py: Python<'_>, image: &AnyGpuImage) -> PyResult<Self> {
+        let (Size { width, height }, channels) = (image.size(), image.channels());
+        let numbers = py.detach(|| match image {
+            AnyGpuImage::U8(image) => image.without_gaps().map(Numbers::U8),
+            AnyGpuImage::U16(image) => image.without_gaps().map(Numbers::U16),
+            AnyGpuImage::F32(image) => image.without_gaps().map(Numbers::F32),
+        });
+        let mut shape = vec![height, width];
+        shape.extend((channels > 1).then_some(channels));
+        Ok(Self::new(numbers.map_err(raised)?, shape))
+    }
+
+    /// The array as an image; `what` names it in errors.
+    pub(crate) fn image(&self, what: &str) -> PyResult<AnyGpuImage> {
+        self.gpu()?;
+        let (size, channels) = image_shape(&self.shape, what)?;
+        let made = match (*self.numbers).clone() {
+            Numbers::U8(buffer) => GpuImage::over(buffer, size, channels).map(AnyGpuImage::from),
+            Numbers::U16(buffer) => GpuImage::over(buffer, size, channels).map(AnyGpuImage::from),
+            Numbers::F32(buffer) => GpuImage::over(buffer, size, channels).map(AnyGpuImage::from),
+            Numbers::I8(_) | Numbers::I64(_) => {
+                let kind = name_of(self.numbers.dtype());
+                let message = format!("{what} holds {kind}: expected uint8, uint16 or float32");
+                return Err(wrong_image(&message));
+            }
+        };
+        made.map_err(raised)
     }
 
     fn gpu(&self) -> PyResult<&Gpu> {
@@ -86,8 +120,13 @@ impl DeviceArray {
         }
     }
 
+    /// How many numbers.
+    fn len(&self) -> usize {
+        self.shape.iter().product()
+    }
+
     fn bytes(&self) -> usize {
-        self.numbers.len() * usize::from(self.numbers.dtype().bits / 8)
+        self.len() * usize::from(self.numbers.dtype().bits / 8)
     }
 }
 
@@ -117,7 +156,7 @@ impl DeviceArray {
     /// How many numbers.
     #[getter]
     fn size(&self) -> usize {
-        self.numbers.len()
+        self.len()
     }
 
     /// How many bytes.
@@ -134,7 +173,7 @@ impl DeviceArray {
 
     /// The device: ``"cuda:0"``, ``"opencl:0"``, …
     #[getter]
-    fn device(&self) -> String {
+    pub(crate) fn device(&self) -> String {
         let info = self.numbers.gpu().info();
         format!("{}:{}", info.api, info.index)
     }
@@ -145,13 +184,14 @@ impl DeviceArray {
     /// -------
     /// ndarray
     ///     Of the same shape and type.
-    fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+    pub(crate) fn numpy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         fn of<'py, T: Element + numpy::Element>(
             py: Python<'py>,
             buffer: &Buffer<T>,
             shape: &[usize],
         ) -> PyResult<Bound<'py, PyAny>> {
-            let values = py.detach(|| buffer.to_vec()).map_err(|e| raised(e.into()))?;
+            let mut values = vec![T::default(); shape.iter().product()];
+            py.detach(|| buffer.read(0, &mut values)).map_err(|e| raised(e.into()))?;
             shaped(py, values, shape)
         }
         self.gpu()?;
@@ -226,7 +266,9 @@ impl DeviceArray {
         let numbers = match copied {
             true => match &*self.numbers {
                 Numbers::I8(buffer) => Numbers::I8(self::copy(buffer).map_err(failed)?),
+                Numbers::I64(buffer) => Numbers::I64(self::copy(buffer).map_err(failed)?),
                 Numbers::U8(buffer) => Numbers::U8(self::copy(buffer).map_err(failed)?),
+                Numbers::U16(buffer) => Numbers::U16(self::copy(buffer).map_err(failed)?),
                 Numbers::F32(buffer) => Numbers::F32(self::copy(buffer).map_err(failed)?),
             },
             false => (*self.numbers).clone(),
@@ -257,14 +299,16 @@ impl DeviceArray {
         py.detach(|| gpu.finish()).map_err(|e| raised(e.into()))?;
         let typestr = match &*self.numbers {
             Numbers::I8(_) => "|i1",
+            Numbers::I64(_) => "<i8",
             Numbers::U8(_) => "|u1",
+            Numbers::U16(_) => "<u2",
             Numbers::F32(_) => "<f4",
         };
         let found = PyDict::new(py);
         found.set_item("shape", self.shape(py)?)?;
         found.set_item("typestr", typestr)?;
         // Not marked as read-only: PyTorch takes no array that is.
-        found.set_item("data", (if self.numbers.len() == 0 { 0 } else { address }, false))?;
+        found.set_item("data", (if self.len() == 0 { 0 } else { address }, false))?;
         found.set_item("strides", py.None())?;
         found.set_item("stream", py.None())?;
         found.set_item("version", 3)?;

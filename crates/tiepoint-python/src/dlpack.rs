@@ -28,10 +28,6 @@ const READ_ONLY: u64 = 1;
 /// `DLPACK_FLAG_BITMASK_IS_COPIED`.
 const COPIED: u64 = 2;
 
-/// Names of capsules that nobody has taken, and of those that someone has.
-const NAMES: [[&CStr; 2]; 2] =
-    [[c"dltensor", c"used_dltensor"], [c"dltensor_versioned", c"used_dltensor_versioned"]];
-
 /// Dimensions that a tensor has at most, as anywhere else.
 const MOST_DIMENSIONS: i32 = 64;
 
@@ -46,6 +42,7 @@ pub(crate) struct DataType {
 
 impl DataType {
     pub(crate) const I8: Self = Self { code: 0, bits: 8, lanes: 1 };
+    pub(crate) const I64: Self = Self { code: 0, bits: 64, lanes: 1 };
     pub(crate) const U8: Self = Self { code: 1, bits: 8, lanes: 1 };
     pub(crate) const U16: Self = Self { code: 1, bits: 16, lanes: 1 };
     pub(crate) const F32: Self = Self { code: 2, bits: 32, lanes: 1 };
@@ -75,7 +72,7 @@ struct DlTensor {
 struct Managed {
     tensor: DlTensor,
     manager: *mut c_void,
-    deleter: Option<unsafe extern "C" fn(*mut Self)>,
+    deleter: Option<Deleter<Self>>,
 }
 
 /// `DLManagedTensorVersioned`.
@@ -83,15 +80,81 @@ struct Managed {
 struct ManagedVersioned {
     version: [u32; 2],
     manager: *mut c_void,
-    deleter: Option<unsafe extern "C" fn(*mut Self)>,
+    deleter: Option<Deleter<Self>>,
     flags: u64,
     tensor: DlTensor,
 }
 
+/// What gives a tensor back.
+type Deleter<M> = unsafe extern "C" fn(*mut M);
+
+/// What a structure consists of, whichever of the two it is.
+struct Parts<M> {
+    tensor: DlTensor,
+    manager: *mut c_void,
+    deleter: Option<Deleter<M>>,
+    /// It is nobody else's.
+    copied: bool,
+}
+
+/// A structure that lies in a capsule: that of version 1, or the one before it.
+trait Structure: Sized {
+    /// Names of capsules that nobody has taken, and of those that someone has.
+    const NAMES: [&CStr; 2];
+
+    fn of(parts: Parts<Self>) -> Self;
+    fn tensor(&mut self) -> &mut DlTensor;
+    fn manager(&mut self) -> &mut *mut c_void;
+    fn deleter(&self) -> Option<Deleter<Self>>;
+    /// The version, whose number comes first in every version, where it is not ours.
+    fn other_version(&self) -> Option<[u32; 2]>;
+}
+
+impl Structure for Managed {
+    const NAMES: [&CStr; 2] = [c"dltensor", c"used_dltensor"];
+
+    fn of(Parts { tensor, manager, deleter, copied: _ }: Parts<Self>) -> Self {
+        Self { tensor, manager, deleter }
+    }
+    fn tensor(&mut self) -> &mut DlTensor {
+        &mut self.tensor
+    }
+    fn manager(&mut self) -> &mut *mut c_void {
+        &mut self.manager
+    }
+    fn deleter(&self) -> Option<Deleter<Self>> {
+        self.deleter
+    }
+    fn other_version(&self) -> Option<[u32; 2]> {
+        None
+    }
+}
+
+impl Structure for ManagedVersioned {
+    const NAMES: [&CStr; 2] = [c"dltensor_versioned", c"used_dltensor_versioned"];
+
+    fn of(Parts { tensor, manager, deleter, copied }: Parts<Self>) -> Self {
+        let flags = if copied { COPIED } else { READ_ONLY };
+        Self { version: VERSION, manager, deleter, flags, tensor }
+    }
+    fn tensor(&mut self) -> &mut DlTensor {
+        &mut self.tensor
+    }
+    fn manager(&mut self) -> &mut *mut c_void {
+        &mut self.manager
+    }
+    fn deleter(&self) -> Option<Deleter<Self>> {
+        self.deleter
+    }
+    fn other_version(&self) -> Option<[u32; 2]> {
+        (self.version[0] != VERSION[0]).then_some(self.version)
+    }
+}
+
 /// A tensor that was taken out of its capsule; dropping it gives it back.
-pub(crate) enum Taken {
-    Legacy(*mut c_void),
-    Versioned(*mut c_void),
+pub(crate) struct Taken {
+    structure: *mut c_void,
+    give_back: unsafe fn(*mut c_void),
 }
 
 // SAFETY: only the deleter is called, which DLPack allows on any thread.
@@ -103,25 +166,21 @@ impl Drop for Taken {
     fn drop(&mut self) {
         // SAFETY: asks for a flag. Deleters may take the interpreter's lock, which hangs once that has ended; what is left
         // then ends with the process.
-        if unsafe { ffi::Py_IsInitialized() } == 0 {
-            return;
+        if unsafe { ffi::Py_IsInitialized() } != 0 {
+            // SAFETY: the structure was taken once, and is given back once.
+            unsafe { (self.give_back)(self.structure) }
         }
-        // SAFETY: the structure was taken once, and is given back once.
-        unsafe {
-            match self {
-                Self::Legacy(managed) => {
-                    let managed = managed.cast::<Managed>();
-                    if let Some(delete) = (*managed).deleter {
-                        delete(managed);
-                    }
-                }
-                Self::Versioned(managed) => {
-                    let managed = managed.cast::<ManagedVersioned>();
-                    if let Some(delete) = (*managed).deleter {
-                        delete(managed);
-                    }
-                }
-            }
+    }
+}
+
+/// # Safety
+/// The pointer must be to a structure of this kind that has not been given back.
+unsafe fn give_back<M: Structure>(structure: *mut c_void) {
+    let structure = structure.cast::<M>();
+    // SAFETY: the caller's promise.
+    unsafe {
+        if let Some(delete) = (*structure).deleter() {
+            delete(structure);
         }
     }
 }
@@ -144,41 +203,43 @@ fn refused(what: &str, why: &str) -> PyErr {
 
 /// Takes the tensor out of a capsule; `what` names it in errors.
 pub(crate) fn take(capsule: &Bound<'_, PyAny>, what: &str) -> PyResult<Imported> {
-    let is = |name: &CStr| {
-        // SAFETY: any object may be asked; no exception is raised.
-        unsafe { ffi::PyCapsule_IsValid(capsule.as_ptr(), name.as_ptr()) == 1 }
-    };
-    let Some(versioned) = NAMES.iter().position(|[name, _]| is(name)) else {
-        return Err(match NAMES.iter().any(|[_, used]| is(used)) {
-            true => refused(what, "its DLPack capsule was used before; each serves once"),
-            false => refused(what, "__dlpack__ gave no DLPack capsule"),
-        });
-    };
-    let [name, used] = NAMES[versioned];
+    let is = |name: &CStr| has_name(capsule.as_ptr(), name);
+    let used = [ManagedVersioned::NAMES[1], Managed::NAMES[1]];
+    if is(ManagedVersioned::NAMES[0]) {
+        take_structure::<ManagedVersioned>(capsule, what)
+    } else if is(Managed::NAMES[0]) {
+        take_structure::<Managed>(capsule, what)
+    } else if used.into_iter().any(is) {
+        Err(refused(what, "its DLPack capsule was used before; each serves once"))
+    } else {
+        Err(refused(what, "__dlpack__ gave no DLPack capsule"))
+    }
+}
+
+/// Whether an object is a capsule of this name.
+fn has_name(object: *mut ffi::PyObject, name: &CStr) -> bool {
+    // SAFETY: any object may be asked; no exception is raised.
+    unsafe { ffi::PyCapsule_IsValid(object, name.as_ptr()) == 1 }
+}
+
+/// Takes the tensor out of a capsule that has this structure's name.
+fn take_structure<M: Structure>(capsule: &Bound<'_, PyAny>, what: &str) -> PyResult<Imported> {
+    let [name, used] = M::NAMES;
     // SAFETY: a capsule of this name, whose pointer is not null.
-    let pointer = unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), name.as_ptr()) };
-    if versioned == 1 {
-        // SAFETY: the version comes first in every version.
-        let [major, minor] = unsafe { (*pointer.cast::<ManagedVersioned>()).version };
-        if major != VERSION[0] {
-            return Err(refused(
-                what,
-                &format!("its DLPack capsule is of version {major}.{minor}: expected 1"),
-            ));
-        }
+    let structure = unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), name.as_ptr()) };
+    // SAFETY: the name tells the structure.
+    let managed = unsafe { &mut *structure.cast::<M>() };
+    if let Some([major, minor]) = managed.other_version() {
+        return Err(refused(
+            what,
+            &format!("its DLPack capsule is of version {major}.{minor}: expected {}", VERSION[0]),
+        ));
     }
     // SAFETY: a valid capsule, and a name that lives for ever. From here on the tensor is ours.
     if unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), used.as_ptr()) } != 0 {
         return Err(PyErr::fetch(capsule.py()));
     }
-    // SAFETY: the name tells the structure.
-    let (owner, tensor) = unsafe {
-        match versioned {
-            1 => (Taken::Versioned(pointer), &(*pointer.cast::<ManagedVersioned>()).tensor),
-            _ => (Taken::Legacy(pointer), &(*pointer.cast::<Managed>()).tensor),
-        }
-    };
-    checked(tensor, owner, what)
+    checked(managed.tensor(), Taken { structure, give_back: give_back::<M> }, what)
 }
 
 fn checked(tensor: &DlTensor, owner: Taken, what: &str) -> PyResult<Imported> {
@@ -260,107 +321,60 @@ struct Kept<M> {
 }
 
 /// The capsule of a tensor: of version 1, or as before it.
-pub(crate) fn give(py: Python<'_>, tensor: Exported, versioned: bool) -> PyResult<Bound<'_, PyAny>> {
-    let Exported { address, device, dtype, shape, copied, owner } = tensor;
+pub(crate) fn give(py: Python<'_>, exported: Exported, versioned: bool) -> PyResult<Bound<'_, PyAny>> {
+    match versioned {
+        true => give_structure::<ManagedVersioned>(py, exported),
+        false => give_structure::<Managed>(py, exported),
+    }
+}
+
+fn give_structure<M: Structure>(py: Python<'_>, exported: Exported) -> PyResult<Bound<'_, PyAny>> {
+    let Exported { address, device, dtype, shape, copied, owner } = exported;
     let strides = compact(&shape);
-    let shape: Vec<i64> = shape.into_iter().map(|side| side as i64).collect();
-    let described = |shape: &mut Vec<i64>, strides: &mut Vec<i64>| DlTensor {
+    let shape: Vec<i64> = shape.iter().map(|&side| side as i64).collect();
+    let tensor = DlTensor {
         data: address as *mut c_void,
         device: Device { kind: CUDA as i32, id: device },
         ndim: shape.len() as i32,
-        dtype,
-        shape: shape.as_mut_ptr(),
-        strides: strides.as_mut_ptr(),
-        byte_offset: 0,
-    };
-    let none = || DlTensor {
-        data: ptr::null_mut(),
-        device: Device { kind: 0, id: 0 },
-        ndim: 0,
         dtype,
         shape: ptr::null_mut(),
         strides: ptr::null_mut(),
         byte_offset: 0,
     };
-    if versioned {
-        let flags = if copied { COPIED } else { READ_ONLY };
-        let (manager, deleter) = (ptr::null_mut(), Some(delete_versioned as _));
-        let managed = ManagedVersioned { version: VERSION, manager, deleter, flags, tensor: none() };
-        let mut kept = Box::new(Kept { managed, shape, strides, _owner: owner });
-        kept.managed.tensor = described(&mut kept.shape, &mut kept.strides);
-        let kept = Box::into_raw(kept);
-        // SAFETY: the box was just made, and lives until the deleter takes it back.
-        let managed = unsafe {
-            (*kept).managed.manager = kept.cast();
-            &raw mut (*kept).managed
-        };
-        // SAFETY: the structure that the name promises.
-        unsafe { capsule(py, managed.cast(), 1, || delete_versioned(managed)) }
-    } else {
-        let managed = Managed { tensor: none(), manager: ptr::null_mut(), deleter: Some(delete_legacy) };
-        let mut kept = Box::new(Kept { managed, shape, strides, _owner: owner });
-        kept.managed.tensor = described(&mut kept.shape, &mut kept.strides);
-        let kept = Box::into_raw(kept);
-        // SAFETY: as above.
-        let managed = unsafe {
-            (*kept).managed.manager = kept.cast();
-            &raw mut (*kept).managed
-        };
-        // SAFETY: as above.
-        unsafe { capsule(py, managed.cast(), 0, || delete_legacy(managed)) }
-    }
-}
-
-/// A capsule of the version's name.
-///
-/// # Safety
-/// The pointer must be to the structure of that name.
-unsafe fn capsule(
-    py: Python<'_>,
-    pointer: *mut c_void,
-    versioned: usize,
-    give_back: impl FnOnce(),
-) -> PyResult<Bound<'_, PyAny>> {
+    let managed = M::of(Parts { tensor, manager: ptr::null_mut(), deleter: Some(delete::<M>), copied });
+    let mut kept = Box::new(Kept { managed, shape, strides, _owner: owner });
+    let (shape, strides) = (kept.shape.as_mut_ptr(), kept.strides.as_mut_ptr());
+    (kept.managed.tensor().shape, kept.managed.tensor().strides) = (shape, strides);
+    let kept = Box::into_raw(kept);
+    // SAFETY: the box was just made, and lives until the deleter takes it back.
+    let managed = unsafe {
+        *(*kept).managed.manager() = kept.cast();
+        &raw mut (*kept).managed
+    };
     // SAFETY: a pointer that is not null, a name that lives for ever, and a destructor of this signature.
-    let made = unsafe { ffi::PyCapsule_New(pointer, NAMES[versioned][0].as_ptr(), Some(not_taken)) };
+    let made = unsafe { ffi::PyCapsule_New(managed.cast(), M::NAMES[0].as_ptr(), Some(not_taken::<M>)) };
     if made.is_null() {
-        give_back();
+        // SAFETY: nobody else has it.
+        unsafe { delete(managed) };
         return Err(PyErr::fetch(py));
     }
     // SAFETY: a new reference.
     Ok(unsafe { Bound::from_owned_ptr(py, made) })
 }
 
-/// Gives back the tensor of a capsule that nobody took.
-unsafe extern "C" fn not_taken(capsule: *mut ffi::PyObject) {
-    for (versioned, [name, _]) in NAMES.iter().enumerate() {
-        // SAFETY: a capsule of ours, whose name tells the structure; once it has been taken it has another name.
-        unsafe {
-            if ffi::PyCapsule_IsValid(capsule, name.as_ptr()) == 1 {
-                let pointer = ffi::PyCapsule_GetPointer(capsule, name.as_ptr());
-                match versioned {
-                    1 => delete_versioned(pointer.cast()),
-                    _ => delete_legacy(pointer.cast()),
-                }
-            }
-        }
+/// Gives back the tensor of a capsule that nobody took: once it has been taken it has another name.
+unsafe extern "C" fn not_taken<M: Structure>(capsule: *mut ffi::PyObject) {
+    let name = M::NAMES[0];
+    if has_name(capsule, name) {
+        // SAFETY: a capsule of ours, whose name tells the structure.
+        unsafe { delete(ffi::PyCapsule_GetPointer(capsule, name.as_ptr()).cast::<M>()) }
     }
 }
 
-unsafe extern "C" fn delete_versioned(managed: *mut ManagedVersioned) {
-    // SAFETY: made by `give`, whose manager is the box.
-    unsafe { release::<ManagedVersioned>((*managed).manager) }
-}
-
-unsafe extern "C" fn delete_legacy(managed: *mut Managed) {
-    // SAFETY: as above.
-    unsafe { release::<Managed>((*managed).manager) }
-}
-
-/// Drops what lies behind a capsule. Nothing may unwind into the caller.
-unsafe fn release<M>(manager: *mut c_void) {
-    // SAFETY: `give` made the box, and a deleter is called once.
-    let kept = unsafe { Box::from_raw(manager.cast::<Kept<M>>()) };
+/// The deleter: drops what lies behind a capsule. Nothing may unwind into the caller.
+unsafe extern "C" fn delete<M: Structure>(managed: *mut M) {
+    // SAFETY: `give_structure` made the box, which is the manager, and a deleter is called once.
+    let kept = unsafe { Box::from_raw((*(*managed).manager()).cast::<Kept<M>>()) };
     let _ = catch_unwind(AssertUnwindSafe(|| drop(kept)));
 }
 

@@ -5,12 +5,12 @@ use crate::device::{Detached, Device, device_of, forked};
 use crate::dlpack::DataType;
 use crate::errors::{raised, wrong_image};
 use crate::image::{rows, table, values, vector};
-use crate::tensor::{Place, Tensor, gpu_for, place};
+use crate::tensor::{Place, Tensor, cuda_device, gpu_for, place};
 use numpy::ndarray::ArrayView2;
 use numpy::{Element, PyArray2, PyArrayMethods, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::PyTuple;
 use std::sync::OnceLock;
 use tiepoint::device::gpu::{Api, Gpu};
 use tiepoint::feature::gpu::{GpuColumns, GpuDescriptors, GpuFeatures};
@@ -64,7 +64,7 @@ impl There {
 }
 
 /// The name of a GPU, as devices are named.
-fn name_of(gpu: &Gpu) -> String {
+pub(crate) fn name_of(gpu: &Gpu) -> String {
     format!("{}:{}", gpu.info().api, gpu.info().index)
 }
 
@@ -165,7 +165,7 @@ impl Features {
 }
 
 /// Numbers of a device's memory as an array for others.
-fn device_array(py: Python<'_>, numbers: Numbers, shape: Vec<usize>) -> PyResult<Py<PyAny>> {
+pub(crate) fn device_array(py: Python<'_>, numbers: Numbers, shape: Vec<usize>) -> PyResult<Py<PyAny>> {
     Ok(Py::new(py, DeviceArray::new(numbers, shape))?.into_any())
 }
 
@@ -445,17 +445,6 @@ fn column<T: Element + Copy>(
     otherwise: T,
 ) -> PyResult<Vec<T>> {
     given.map_or_else(|| Ok(vec![otherwise; n]), |given| values(given, what, Some(n)))
-}
-
-/// The device of descriptors: the one that is given, or the one of its number.
-fn cuda_device(py: Python<'_>, given: Option<&Bound<'_, PyAny>>, id: Option<u32>) -> PyResult<Py<Device>> {
-    match given {
-        Some(device) => device_of(py, Some(device)),
-        None => {
-            let name = PyString::new(py, &id.map_or("cuda".to_owned(), |id| format!("cuda:{id}")));
-            device_of(py, Some(name.as_any()))
-        }
-    }
 }
 
 /// The column itself, or a copy on the host where it lies on a CUDA device.

@@ -2,16 +2,18 @@
 
 use crate::device::device_of;
 use crate::errors::{raised, wrong_image, wrong_option};
-use crate::image::{Input, any_output, output, rows, vector};
+use crate::image::{any_output, output, rows, vector};
 use crate::options::named;
+use crate::picture::{Picture, there};
 use numpy::{PyArray2, PyArrayMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;
-use tiepoint::filter::any;
 use tiepoint::filter::convolve::{ConvolveOptions, Kernel};
 use tiepoint::filter::gauss::{GaussOptions, Taps};
 use tiepoint::filter::hessian::HessianOptions;
 use tiepoint::filter::sobel::SobelOptions;
+use tiepoint::filter::{any, on_device};
 use tiepoint::image::Size;
+use tiepoint::image::gpu::AnyGpuImage;
 
 /// An image smoothed.
 #[pyfunction]
@@ -23,7 +25,7 @@ pub(crate) fn gauss<'py>(
     size: Option<usize>,
     border: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let image = Input::of(image, "the image")?;
+    let image = Picture::of(image, device, "the image")?;
     let taps = match (sigma, size) {
         (Some(sigma), Some(size)) => Taps::SigmaAndSize(sigma, size),
         (None, Some(size)) => Taps::Size(size),
@@ -31,7 +33,12 @@ pub(crate) fn gauss<'py>(
         (None, None) => Taps::default(),
     };
     let options = GaussOptions::default().with_taps(taps).with_border(named(border)?);
-    any_output(py, device_of(py, device)?.get().run(py, |p| any::gauss(image.view(), &options, p))?)
+    match &image {
+        Picture::There(image) => there(py, || on_device::gauss(image, &options)),
+        Picture::Host(image) => {
+            any_output(py, device_of(py, device)?.get().run(py, |p| any::gauss(image.view(), &options, p))?)
+        }
+    }
 }
 
 /// Gradients of an image.
@@ -43,9 +50,15 @@ pub(crate) fn sobel<'py>(
     part: &Bound<'py, PyAny>,
     border: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let image = Input::of(image, "the image")?;
+    let image = Picture::of(image, device, "the image")?;
     let (part, options) = (named(part)?, SobelOptions::default().with_border(named(border)?));
-    any_output(py, device_of(py, device)?.get().run(py, |p| any::sobel(image.view(), part, &options, p))?)
+    match &image {
+        Picture::There(image) => there(py, || on_device::sobel(image, part, &options)),
+        Picture::Host(image) => {
+            let device = device_of(py, device)?;
+            any_output(py, device.get().run(py, |p| any::sobel(image.view(), part, &options, p))?)
+        }
+    }
 }
 
 fn hessian_options(weight: f32, threshold: f32, border: &Bound<'_, PyAny>) -> PyResult<HessianOptions> {
@@ -62,9 +75,14 @@ pub(crate) fn hessian<'py>(
     weight: f32,
     border: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let image = Input::of(image, "the image")?;
+    let image = Picture::of(image, device, "the image")?;
     let options = hessian_options(weight, HessianOptions::default().threshold, border)?;
-    output(py, device_of(py, device)?.get().run(py, |p| any::hessian(image.view(), &options, p))?)
+    match &image {
+        Picture::There(image) => there(py, || on_device::hessian(image, &options).map(AnyGpuImage::from)),
+        Picture::Host(image) => {
+            output(py, device_of(py, device)?.get().run(py, |p| any::hessian(image.view(), &options, p))?)
+        }
+    }
 }
 
 /// Local maxima of the Hessian's determinant: places (N, 2), determinants, signs of the Laplacian.
@@ -77,9 +95,14 @@ pub(crate) fn blobs<'py>(
     threshold: f32,
     border: &Bound<'py, PyAny>,
 ) -> PyResult<[Bound<'py, PyAny>; 3]> {
-    let image = Input::of(image, "the image")?;
+    let image = Picture::of(image, device, "the image")?;
     let options = hessian_options(weight, threshold, border)?;
-    let found = device_of(py, device)?.get().run(py, |p| any::blobs(image.view(), &options, p))?;
+    let found = match &image {
+        Picture::There(image) => py.detach(|| on_device::blobs(image, &options)).map_err(raised)?,
+        Picture::Host(image) => {
+            device_of(py, device)?.get().run(py, |p| any::blobs(image.view(), &options, p))?
+        }
+    };
     let places = found.iter().map(|blob| [blob.x as i64, blob.y as i64]).collect();
     let response = found.iter().map(|blob| blob.response).collect();
     let laplacian = found.iter().map(|blob| blob.laplacian).collect();
@@ -96,7 +119,7 @@ pub(crate) fn convolve<'py>(
     float: bool,
     border: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let image = Input::of(image, "the image")?;
+    let image = Picture::of(image, device, "the image")?;
     let made = py.import("numpy")?.call_method1("require", (kernel, "float32", ["C", "A"]))?;
     let weights = made
         .cast::<PyArray2<f32>>()
@@ -107,6 +130,13 @@ pub(crate) fn convolve<'py>(
     let kernel =
         Kernel::new(weights.readonly().as_slice()?.to_vec(), Size::new(width, height)).map_err(raised)?;
     let options = ConvolveOptions::default().with_border(named(border)?);
+    let image = match &image {
+        Picture::There(image) if float => {
+            return there(py, || on_device::convolve_f32(image, &kernel, &options).map(AnyGpuImage::from));
+        }
+        Picture::There(image) => return there(py, || on_device::convolve(image, &kernel, &options)),
+        Picture::Host(image) => image,
+    };
     let device = device_of(py, device)?;
     if float {
         return output(py, device.get().run(py, |p| any::convolve_f32(image.view(), &kernel, &options, p))?);

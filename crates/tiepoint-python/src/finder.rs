@@ -17,7 +17,7 @@ use tiepoint::feature::surf::SurfOptions;
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
 use tiepoint::image::{
     AnyCow, AnyView, Image, ImageView, Prepared, Range, alpha_mask, grey, grey_on_device, prepare,
-    prepare_on_device, without_margin,
+    prepare_on_device, prepare_owned, without_margin,
 };
 
 /// The values that become black and white: None for automatic, or two numbers.
@@ -208,6 +208,11 @@ impl Finder {
         self.device.get()
     }
 
+    /// The same, as it was given.
+    pub(crate) fn device_object(&self) -> &Py<Device> {
+        &self.device
+    }
+
     /// The values that become black and white.
     pub(crate) fn range(&self) -> Range {
         self.range
@@ -239,11 +244,9 @@ impl<'a> Ready<'a> {
         cpu: &Cpu,
     ) -> tiepoint::Result<Self> {
         let counting = counting(image, mask, cpu);
-        let grey = grey(image, cpu)?;
-        let Prepared { image: made, mask: valid } = prepare(grey.view(), counting.view(), range, cpu)?;
-        let image = match made.into_owned() {
-            Some(made) => AnyCow::Owned(made),
-            None => grey,
+        let Prepared { image, mask: valid } = match grey(image, cpu)? {
+            AnyCow::Borrowed(grey) => prepare(grey, counting.view(), range, cpu)?,
+            AnyCow::Owned(grey) => prepare_owned(grey, counting.view(), range, cpu)?,
         };
         Ok(Self { image, counting: counting.and(valid) })
     }

@@ -2,9 +2,10 @@
 
 use crate::device::device_of;
 use crate::errors::{raised, wrong_image};
-use crate::image::{Input, any_output, matrix, output, rows, table, values, vector};
+use crate::image::{any_output, matrix, rows, table, values, vector};
 use crate::matching::NamedModel;
 use crate::options::Options;
+use crate::picture::{Picture, there};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tiepoint::geometry::warp::WarpOptions;
@@ -14,7 +15,7 @@ use tiepoint::geometry::{
 };
 use tiepoint::image::Size;
 use tiepoint::options::Named;
-use tiepoint::register::warp_onto;
+use tiepoint::register::{warp_onto, warp_onto_on_device};
 
 /// The model of this kind with this matrix.
 pub(crate) fn model_of(kind: &str, matrix_: &Bound<'_, PyAny>) -> PyResult<Model> {
@@ -132,7 +133,7 @@ pub(crate) fn invert<'py>(py: Python<'py>, model: NamedModel<'py>) -> PyResult<O
     inverse.as_ref().map(|inverse| model_tuple(py, inverse)).transpose()
 }
 
-/// An image on the pixels of another, and where it shows something.
+/// An image on the pixels of another.
 #[pyfunction]
 pub(crate) fn warp<'py>(
     py: Python<'py>,
@@ -141,13 +142,19 @@ pub(crate) fn warp<'py>(
     model: NamedModel<'py>,
     size: (usize, usize),
     options: &Bound<'py, PyDict>,
-) -> PyResult<[Bound<'py, PyAny>; 2]> {
-    let image = Input::of(image, "the image")?;
+) -> PyResult<Bound<'py, PyAny>> {
+    let image = Picture::of(image, device, "the image")?;
     let model = model_of(&model.0, &model.1)?;
     let options = WarpOptions::default().with(options)?;
     let size = Size::new(size.0, size.1);
-    let warped = device_of(py, device)?
-        .get()
-        .run(py, |processor| warp_onto(image.view(), size, &model, &options, processor))?;
-    Ok([any_output(py, warped.image)?, output(py, warped.covered)?])
+    match &image {
+        Picture::There(image) => {
+            there(py, || warp_onto_on_device(image, size, &model, &options).map(|warped| warped.image))
+        }
+        Picture::Host(image) => {
+            let device = device_of(py, device)?;
+            let warped = device.get().run(py, |p| warp_onto(image.view(), size, &model, &options, p))?;
+            any_output(py, warped.image)
+        }
+    }
 }

@@ -8,6 +8,7 @@
 //! The memory is read while the interpreter's lock is released: whoever writes into an image meanwhile gets a result of
 //! the old and the new pixels mixed, as with any array shared between threads.
 
+use crate::array::DeviceArray;
 use crate::errors::wrong_image;
 use crate::tensor::{Place, place};
 use numpy::{
@@ -164,6 +165,10 @@ fn kind(array: &Bound<'_, PyUntypedArray>, what: &str) -> PyResult<Kind> {
 fn array<'py>(object: &Bound<'py, PyAny>, what: &str) -> PyResult<Bound<'py, PyUntypedArray>> {
     if let Ok(array) = object.cast::<PyUntypedArray>() {
         return Ok(array.clone());
+    }
+    // A result of ours on a GPU, for what is computed on the host.
+    if let Ok(array) = object.cast::<DeviceArray>() {
+        return Ok(array.get().numpy(object.py())?.cast_into::<PyUntypedArray>()?);
     }
     let numpy = object.py().import("numpy")?;
     if let Place::Cuda(id) = place(object, what)? {

@@ -21,6 +21,7 @@ mod geometry;
 mod image;
 mod matching;
 mod options;
+mod picture;
 mod register;
 mod report;
 mod stereo;

@@ -1,8 +1,9 @@
 //! Matching: nearest neighbours, matches, tie points.
 
+use crate::array::Numbers;
 use crate::device::device_of;
-use crate::errors::raised;
-use crate::features::Features;
+use crate::errors::{raised, wrong_image};
+use crate::features::{Features, device_array};
 use crate::geometry::{model_of, model_tuple};
 use crate::image::{rows, vector};
 use crate::options::Options;
@@ -12,7 +13,8 @@ use tiepoint::ErrorKind;
 use tiepoint::feature::gpu::GpuFeatures;
 use tiepoint::geometry::{ModelKind, RobustOptions};
 use tiepoint::matching::{
-    GpuMatcher, Guide, Match, MatchOptions, match_features as matched, nearest_neighbours,
+    GpuMatcher, GpuMatches, GpuNeighbours, Guide, Match, MatchOptions, match_features as matched,
+    nearest_neighbours,
 };
 use tiepoint::options::Named;
 use tiepoint::register::{Rematch, TieOptions, TiePoints};
@@ -43,6 +45,23 @@ fn on_gpu<R: Send>(
     }
 }
 
+/// Whether both sides lie on a GPU, so that what is found stays there.
+fn both_there(a: &Bound<'_, Features>, b: &Bound<'_, Features>) -> bool {
+    a.get().device_there().is_some() && b.get().device_there().is_some()
+}
+
+/// Arrays of a device's memory.
+fn arrays_there<'py, const N: usize>(
+    py: Python<'py>,
+    arrays: [(Numbers, Vec<usize>); N],
+) -> PyResult<[Bound<'py, PyAny>; N]> {
+    let mut made = Vec::with_capacity(N);
+    for (numbers, shape) in arrays {
+        made.push(device_array(py, numbers, shape)?.into_bound(py));
+    }
+    made.try_into().map_err(|_| wrong_image("arrays were not made"))
+}
+
 /// For each feature of A the index of its nearest neighbour in B (−1: none), its distance and that of the second.
 #[pyfunction]
 pub(crate) fn nearest<'py>(
@@ -51,6 +70,15 @@ pub(crate) fn nearest<'py>(
     a: &Bound<'py, Features>,
     b: &Bound<'py, Features>,
 ) -> PyResult<[Bound<'py, PyAny>; 3]> {
+    if both_there(a, b)
+        && let Some(found) = on_gpu(py, device, [a, b], |gpu, [a, b]| gpu.nearest_on_device(a, b))?
+    {
+        let GpuNeighbours { index, distance, second } = found;
+        let shape = vec![index.len()];
+        let distances = [distance, second].map(|column| (Numbers::F32(column), shape.clone()));
+        let [distance, second] = distances;
+        return arrays_there(py, [(Numbers::I64(index), shape), distance, second]);
+    }
     let searched = on_gpu(py, device, [a, b], |gpu, [a, b]| gpu.nearest_neighbours(a, b))?;
     let [found, _] = match searched {
         Some(found) => found,
@@ -98,6 +126,13 @@ pub(crate) fn match_features<'py>(
     guide: Option<(NamedModel<'py>, f64)>,
 ) -> PyResult<[Bound<'py, PyAny>; 3]> {
     let options = match_options(options, guide)?;
+    if both_there(a, b)
+        && let Some(found) = on_gpu(py, device, [a, b], |gpu, [a, b]| gpu.match_on_device(a, b, &options))?
+    {
+        let GpuMatches { len, pairs, distance, ratio } = found;
+        let [distance, ratio] = [distance, ratio].map(|column| (Numbers::F32(column), vec![len]));
+        return arrays_there(py, [(Numbers::I64(pairs), vec![len, 2]), distance, ratio]);
+    }
     let searched = on_gpu(py, device, [a, b], |gpu, [a, b]| gpu.match_features(a, b, &options))?;
     let found = match searched {
         Some(found) => found,

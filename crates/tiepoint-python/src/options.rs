@@ -161,7 +161,7 @@ macro_rules! options {
 options! {
     SiftOptions {
         "preset": preset, "max_features": selection.limit, "keep": selection.keep, "even": selection.even,
-        "root": root, "upright": upright, "descriptors": descriptors, "first_octave": first_octave,
+        "root": root, "upright": upright, "domain_size_pooling": domain_size_pooling, "descriptors": descriptors, "first_octave": first_octave,
         "octaves": octaves, "levels": levels, "contrast": contrast, "edge": edge, "sigma": sigma,
         "input_sigma": input_sigma,
     }
@@ -184,6 +184,7 @@ options! {
         "max_features": features.sift.selection.limit, "keep": features.sift.selection.keep,
         "preset": features.sift.preset, "contrast": features.sift.contrast,
         "first_octave": features.sift.first_octave, "upright": features.sift.upright,
+        "domain_size_pooling": features.sift.domain_size_pooling,
         "longest_side": features.longest_side, "masks": features.masks, "pairs": pairs.choice, "list": pairs.list,
         "exhaustive_up_to": pairs.exhaustive_up_to, "overlap": pairs.overlap, "neighbours": pairs.neighbours,
         "max_metres": pairs.max_metres, "top_features": pairs.top_features, "top_matches": pairs.top_matches,
@@ -194,7 +195,7 @@ options! {
         "min_disparity": min_disparity, "disparities": disparities, "cost": cost, "iterations": learning,
         "paths": paths, "uniqueness": uniqueness, "subpixel": subpixel, "right_view": right_view,
         "max_difference": max_difference, "speckle_size": speckle_size,
-        "speckle_difference": speckle_difference, "median": median, "fill": fill, "memory": memory,
+        "speckle_difference": speckle_difference, "median": median, "fill": fill, "memory": memory, "device_memory": device_memory,
         "right": right, "confidence": confidence, "reasons": reasons,
     }
 }

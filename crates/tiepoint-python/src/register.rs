@@ -1,25 +1,31 @@
 //! Registration and rectification: from two images to the pair as it is wanted.
 
+use crate::array::DeviceArray;
+use crate::device::Detached;
 use crate::errors::raised;
 use crate::features::Features;
 use crate::files::{calibration_dict, rig_of};
 use crate::finder::{Finder, Ready, counting};
-use crate::image::{Input, any_output, mask, mask_view, output, rows};
+use crate::image::{Input, any_output, mask_view, output, rows};
 use crate::matching::{tie_dict, tie_options};
 use crate::options::Options;
+use crate::picture::{Picture, mask_on_host};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tiepoint::device::Processor;
 use tiepoint::geometry::calibration::StereoCalibration;
 use tiepoint::geometry::rectify::{
-    Agreement, OutputFrame, Rectification, RectifyOptions, SelfCalibrationOptions, from_tie_points,
+    Agreement, OutputFrame, Rectification, RectifiedView, RectifyOptions, SelfCalibrationOptions,
+    from_tie_points,
 };
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{Correspondence, Model, ModelKind};
-use tiepoint::image::{AnyImage, AnyView, Image};
+use tiepoint::image::gpu::AnyGpuImage;
+use tiepoint::image::{AnyImage, AnyView};
 use tiepoint::options::Named;
 use tiepoint::register::{
-    RegisterInput, RegisterOptions, TieOptions, TiePicture, TiePoints, TiedPictures, Views, tie_pictures,
+    RegisterInput, RegisterOptions, TieOptions, TiePicture, TiePoints, TiedPictures, Views, locate,
+    tie_pictures, warp_onto, warp_onto_on_device,
 };
 
 fn views_of(views: Option<usize>) -> Views {
@@ -43,28 +49,91 @@ pub(crate) fn register<'py>(
     warp: &Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let finder = finder.get();
-    let (fixed, moving) = (Input::of(fixed, "the fixed image")?, Input::of(moving, "the moving image")?);
-    let (mask_fixed, mask_moving) = (mask(masks.0.as_ref())?, mask(masks.1.as_ref())?);
+    let device = Some(finder.device_object().bind(py).as_any());
+    let [fixed, moving] =
+        [Picture::of(fixed, device, "the fixed image")?, Picture::of(moving, device, "the moving image")?];
+    let mask_fixed = mask_on_host(masks.0.as_ref(), device)?;
+    let mask_moving = mask_on_host(masks.1.as_ref(), device)?;
     let options = RegisterOptions::default()
         .with_detector(finder.detector())
         .with_range(finder.range())
         .with_tie(tie_options(Some(model), matching, robust, rematch)?)
         .with_views(views_of(views))
         .with_warp(WarpOptions::default().with(warp)?);
+    let (fixed_here, moving_here) = (fixed.on_host(py)?, moving.on_host(py)?);
     let found = finder.device().run(py, |processor| {
-        let counting_fixed = counting(fixed.view(), mask_view(mask_fixed.as_ref()), &processor.cpu);
-        let counting_moving = counting(moving.view(), mask_view(mask_moving.as_ref()), &processor.cpu);
-        let fixed = RegisterInput { image: fixed.view(), mask: counting_fixed.view() };
-        let moving = RegisterInput { image: moving.view(), mask: counting_moving.view() };
-        tiepoint::register::register(fixed, moving, &options, processor)
+        let counting_fixed = counting(fixed_here.view(), mask_view(mask_fixed.as_ref()), &processor.cpu);
+        let counting_moving = counting(moving_here.view(), mask_view(mask_moving.as_ref()), &processor.cpu);
+        let fixed = RegisterInput { image: fixed_here.view(), mask: counting_fixed.view() };
+        let moving = RegisterInput { image: moving_here.view(), mask: counting_moving.view() };
+        locate(fixed, moving, &options, processor)
     })?;
-    let [moving, fixed] = found.features;
+    let (size, model) = (fixed_here.view().size(), found.reference_from_moving);
     let result = PyDict::new(py);
+    match &moving {
+        Picture::There(moving) => {
+            let warped = py.detach(|| warp_onto_on_device(moving, size, &model, &options.warp));
+            let warped = Detached::new(warped.map_err(raised)?);
+            result.set_item("warped", DeviceArray::of_image(py, &warped.image)?)?;
+            result.set_item("covered", DeviceArray::of_image(py, &(&warped.covered).into())?)?;
+        }
+        Picture::Host(moving) => {
+            let warped = finder
+                .device()
+                .run(py, |processor| warp_onto(moving.view(), size, &model, &options.warp, processor))?;
+            result.set_item("warped", any_output(py, warped.image)?)?;
+            result.set_item("covered", output(py, warped.covered)?)?;
+        }
+    }
+    let [moving, fixed] = found.features;
     result.set_item("features", (Features::new(moving), Features::new(fixed)))?;
     result.set_item("tie_points", tie_dict(py, &found.tie)?)?;
-    result.set_item("warped", any_output(py, found.warped.image)?)?;
-    result.set_item("covered", output(py, found.warped.covered)?)?;
     Ok(result)
+}
+
+/// An image where it was made.
+enum Made {
+    Host(AnyImage),
+    There(AnyGpuImage),
+}
+
+impl Made {
+    /// `picture` as a view shows it, where the picture lies.
+    fn warped(
+        view: &RectifiedView,
+        picture: &Picture,
+        warp: &WarpOptions,
+        processor: &Processor,
+    ) -> tiepoint::Result<Self> {
+        match picture {
+            Picture::There(image) => {
+                let nothing = if matches!(**image, AnyGpuImage::F32(_)) { f32::NAN } else { 0.0 };
+                view.warp_on_device(image, &warp.with_fill(nothing)).map(Self::There)
+            }
+            Picture::Host(image) => {
+                let nothing = if matches!(image.view(), AnyView::F32(_)) { f32::NAN } else { 0.0 };
+                view.warp_any(image.view(), &warp.with_fill(nothing), &processor.cpu).map(Self::Host)
+            }
+        }
+    }
+
+    /// 255 where `picture` shows something in a view.
+    fn coverage(view: &RectifiedView, picture: &Picture, processor: &Processor) -> tiepoint::Result<Self> {
+        match picture {
+            Picture::There(image) => view.coverage_on_device(image.gpu()).map(|i| Self::There(i.into())),
+            Picture::Host(_) => view.coverage(&processor.cpu).map(|i| Self::Host(i.into())),
+        }
+    }
+
+    fn output(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        match self {
+            Self::Host(image) => any_output(py, image),
+            Self::There(image) => {
+                let image = Detached::new(image);
+                Ok(Bound::new(py, DeviceArray::of_image(py, &image)?)?.into_any())
+            }
+        }
+    }
 }
 
 /// A rectified pair as it is handed back.
@@ -73,8 +142,8 @@ struct Rectified {
     agreement: Option<Agreement>,
     exchanged: bool,
     tied: Option<TiedPictures>,
-    images: [AnyImage; 2],
-    valid: [Image<u8>; 2],
+    images: [Made; 2],
+    valid: [Made; 2],
 }
 
 impl Rectified {
@@ -83,19 +152,14 @@ impl Rectified {
         agreement: Option<Agreement>,
         exchanged: bool,
         tied: Option<TiedPictures>,
-        [left, right]: [AnyView<'_>; 2],
+        [left, right]: [&Picture; 2],
         warp: &WarpOptions,
         processor: &Processor,
     ) -> tiepoint::Result<Self> {
-        let pictures = if exchanged { [right, left] } else { [left, right] };
-        let views = [&rectification.left, &rectification.right];
-        let cpu = &processor.cpu;
-        let warped = |i: usize| {
-            let nothing = if matches!(pictures[i], AnyView::F32(_)) { f32::NAN } else { 0.0 };
-            views[i].warp_any(pictures[i], &warp.with_fill(nothing), cpu)
-        };
-        let images = [warped(0)?, warped(1)?];
-        let valid = [views[0].coverage(cpu)?, views[1].coverage(cpu)?];
+        let [a, b] = if exchanged { [right, left] } else { [left, right] };
+        let Rectification { left: view_a, right: view_b, .. } = &rectification;
+        let images = [Made::warped(view_a, a, warp, processor)?, Made::warped(view_b, b, warp, processor)?];
+        let valid = [Made::coverage(view_a, a, processor)?, Made::coverage(view_b, b, processor)?];
         Ok(Self { rectification, agreement, exchanged, tied, images, valid })
     }
 
@@ -105,14 +169,12 @@ impl Rectified {
         pair.range = self.agreement.map(|agreement| agreement.disparities);
         result.set_item("calibration", calibration_dict(py, &pair)?)?;
         let [left, right] = self.images;
-        result.set_item("left", any_output(py, left)?)?;
-        result.set_item("right", any_output(py, right)?)?;
+        result.set_item("left", left.output(py)?)?;
+        result.set_item("right", right.output(py)?)?;
         let [left, right] = self.valid;
-        result.set_item("valid_left", output(py, left)?)?;
-        result.set_item("valid_right", output(py, right)?)?;
-        let matrix = |view: &tiepoint::geometry::rectify::RectifiedView| {
-            rows(py, view.homography().map_err(raised)?.matrix().to_vec())
-        };
+        result.set_item("valid_left", left.output(py)?)?;
+        result.set_item("valid_right", right.output(py)?)?;
+        let matrix = |view: &RectifiedView| rows(py, view.homography().map_err(raised)?.matrix().to_vec());
         result.set_item("matrix_left", matrix(&self.rectification.left)?)?;
         result.set_item("matrix_right", matrix(&self.rectification.right)?)?;
         result.set_item("exchanged", self.exchanged)?;
@@ -140,14 +202,13 @@ fn correspondences(tied: &TiedPictures) -> Vec<Correspondence> {
 /// Features and matches of two pictures.
 fn tied(
     finder: &Finder,
-    pictures: [&Input; 2],
+    views: [AnyView<'_>; 2],
     masks: [Option<&Input>; 2],
     options: &TieOptions,
     processor: &Processor,
 ) -> tiepoint::Result<TiedPictures> {
     let found = finder.finder(processor)?;
-    let ready =
-        |i: usize| Ready::new(pictures[i].view(), mask_view(masks[i]), finder.range(), &processor.cpu);
+    let ready = |i: usize| Ready::new(views[i], mask_view(masks[i]), finder.range(), &processor.cpu);
     let (a, b) = (ready(0)?, ready(1)?);
     let picture = |ready: &'_ Ready<'_>| found.detect(ready.image.view(), ready.mask());
     let pictures = [
@@ -175,8 +236,12 @@ pub(crate) fn rectify<'py>(
     warp: &Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let finder = finder.get();
-    let (left, right) = (Input::of(left, "the left image")?, Input::of(right, "the right image")?);
-    let (mask_left, mask_right) = (mask(masks.0.as_ref())?, mask(masks.1.as_ref())?);
+    let device = Some(finder.device_object().bind(py).as_any());
+    let left = Picture::of(left, device, "the left image")?;
+    let right = Picture::of(right, device, "the right image")?;
+    let mask_left = mask_on_host(masks.0.as_ref(), device)?;
+    let mask_right = mask_on_host(masks.1.as_ref(), device)?;
+    let (left_here, right_here) = (left.on_host(py)?, right.on_host(py)?);
     let rig = rig.map(rig_of).transpose()?;
     let frame: Option<OutputFrame> = frame.map(crate::options::named).transpose()?;
     let model = rig.is_none().then_some(ModelKind::Fundamental.name());
@@ -186,9 +251,8 @@ pub(crate) fn rectify<'py>(
     let self_calibration = SelfCalibrationOptions::default().with_focal(focal);
     self_calibration.check().map_err(raised)?;
     let found = finder.device().run(py, |processor| {
-        let tied =
-            tied(finder, [&left, &right], [mask_left.as_ref(), mask_right.as_ref()], &options, processor)?;
-        let views = [left.view(), right.view()];
+        let views = [left_here.view(), right_here.view()];
+        let tied = tied(finder, views, [mask_left.as_ref(), mask_right.as_ref()], &options, processor)?;
         let (rectification, agreement, exchanged) = match &rig {
             Some(rig) => calibrated(rig, &tied, views, frame, options.robust.threshold_px)?,
             None => {
@@ -201,7 +265,7 @@ pub(crate) fn rectify<'py>(
                 (pair.rectification, Some(pair.agreement), pair.exchanged)
             }
         };
-        Rectified::new(rectification, agreement, exchanged, Some(tied), views, &warp, processor)
+        Rectified::new(rectification, agreement, exchanged, Some(tied), [&left, &right], &warp, processor)
     })?;
     found.into_dict(py)
 }
@@ -245,13 +309,13 @@ pub(crate) fn rectify_stored<'py>(
     rig: &Bound<'py, PyDict>,
     warp: &Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    let (left, right) = (Input::of(left, "the left image")?, Input::of(right, "the right image")?);
+    let left = Picture::of(left, device, "the left image")?;
+    let right = Picture::of(right, device, "the right image")?;
     let (rig, warp) = (rig_of(rig)?, WarpOptions::default().with(warp)?);
     let device = crate::device::device_of(py, device)?;
     let found = device.get().run(py, |processor| {
-        let views = [left.view(), right.view()];
-        let rectification = Rectification::stored(&rig, views.map(|view| view.size()))?;
-        Rectified::new(rectification, None, false, None, views, &warp, processor)
+        let rectification = Rectification::stored(&rig, [left.size(), right.size()])?;
+        Rectified::new(rectification, None, false, None, [&left, &right], &warp, processor)
     })?;
     found.into_dict(py)
 }

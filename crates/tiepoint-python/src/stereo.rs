@@ -1,35 +1,47 @@
 //! Dense stereo: disparities, depth, points.
 
-use crate::device::{Device, bytes, device_of};
+use crate::array::{DeviceArray, Numbers};
+use crate::device::{Detached, Device, bytes, device_of};
 use crate::errors::{raised, wrong_option};
+use crate::features::device_array;
 use crate::files::calibration_of;
-use crate::image::{Counting, Input, mask, output, rows};
+use crate::image::{Counting, Input, output, rows};
 use crate::options::{Options, census_window};
+use crate::picture::{Picture, mask_on_host};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::sync::{Arc, Mutex, PoisonError};
+use tiepoint::device::Processor;
+use tiepoint::device::gpu::Gpu;
+use tiepoint::image::gpu::GpuImage;
 use tiepoint::image::{AnyView, Image, ImageView, Pixel, alpha_mask};
-use tiepoint::stereo::{Cost, INVALID, Masks, Penalties, StereoOptions, cloud};
+use tiepoint::stereo::{
+    Cost, GpuStereo, GpuStereoResult, INVALID, Masks, Penalties, Reason, StereoOptions, StereoResult, cloud,
+};
 
 /// Dense stereo with its options and working memory. Threads may share it.
 #[pyclass(frozen, module = "tiepoint._core")]
 pub(crate) struct Stereo {
     stereo: tiepoint::stereo::Stereo,
     device: Py<Device>,
+    /// For images on a GPU, and the process that opened it.
+    there: Mutex<Option<(u32, Arc<GpuStereo>)>>,
 }
 
 #[pymethods]
 impl Stereo {
-    /// `penalties` are P1, P2, the least P2 and the gradient, each as given or None; `memory` is None for the device's
-    /// limit.
+    /// `penalties` are P1, P2, the least P2 and the gradient, each as given or None; `memory` is that of the host, None for the
+    /// device's limit, and that of a GPU, None for all that is free.
     #[new]
     fn new(
         options: &Bound<'_, PyDict>,
         window: Option<&Bound<'_, PyAny>>,
         penalties: (Option<u16>, Option<u16>, Option<u16>, Option<u8>),
-        memory: Option<&Bound<'_, PyAny>>,
+        memory: (Option<Bound<'_, PyAny>>, Option<Bound<'_, PyAny>>),
         device: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let device = device_of(options.py(), device)?;
+        let (memory, device_memory) = memory;
         let mut options = StereoOptions::default().with(options)?;
         if let Some(window) = window {
             options.cost = match options.cost {
@@ -44,14 +56,15 @@ impl Stereo {
         let (p1, p2, p2_least, gradient) = penalties;
         let suiting = options.cost.penalties();
         options.penalties = Some(suiting.replaced(p1, p2, p2_least, gradient));
-        options.memory = match (memory, device.get().limit()) {
+        options.device_memory = device_memory.as_ref().map(bytes).transpose()?;
+        options.memory = match (&memory, device.get().limit()) {
             (Some(given), _) if given.str()? == "unlimited" => None,
             (Some(given), _) => Some(bytes(given)?),
             (None, Some(limit)) => Some(limit),
             (None, None) => options.memory,
         };
         let stereo = tiepoint::stereo::Stereo::new(options).map_err(raised)?;
-        Ok(Self { stereo, device })
+        Ok(Self { stereo, device, there: Mutex::default() })
     }
 
     /// The options, the penalties included.
@@ -77,11 +90,20 @@ impl Stereo {
         mask_right: Option<&Bound<'py, PyAny>>,
         no_data: Option<f32>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let (left, right) = (Input::of(left, "the left image")?, Input::of(right, "the right image")?);
-        let (mask_left, mask_right) = (mask(mask_left)?, mask(mask_right)?);
+        let device = Some(self.device.bind(py).as_any());
+        let left = Picture::of(left, device, "the left image")?;
+        let right = Picture::of(right, device, "the right image")?;
+        let (mask_left, mask_right) = (mask_on_host(mask_left, device)?, mask_on_host(mask_right, device)?);
+        let (left, right) = match (left, right) {
+            (Picture::Host(left), Picture::Host(right)) => (left, right),
+            pair => {
+                let masks = [mask_left.as_ref(), mask_right.as_ref()];
+                return self.compute_there(py, &pair.into(), masks, no_data);
+            }
+        };
         let found = self.device.get().run(py, |processor| {
-            let a = held(&left, mask_left.as_ref(), no_data);
-            let b = held(&right, mask_right.as_ref(), no_data);
+            let a = held(left.view(), mask_left.as_ref(), no_data);
+            let b = held(right.view(), mask_right.as_ref(), no_data);
             let masks = Masks { left: a.view(), right: b.view() };
             self.stereo.compute(left.view(), right.view(), masks, processor)
         })?;
@@ -99,14 +121,99 @@ impl Stereo {
     }
 }
 
+impl Stereo {
+    /// As `compute`, of images of which one at least lies on a GPU; the maps stay there.
+    fn compute_there<'py>(
+        &self,
+        py: Python<'py>,
+        pair: &[Picture; 2],
+        masks: [Option<&Input>; 2],
+        no_data: Option<f32>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let [mut held_left, mut held_right] = [Counting::new(masks[0]), Counting::new(masks[1])];
+        for (held, (picture, mask)) in
+            [&mut held_left, &mut held_right].into_iter().zip(pair.iter().zip(masks))
+        {
+            // The host finds out where transparent pixels and `no_data` are.
+            if no_data.is_some() || matches!(picture.channels(), 2 | 4) {
+                *held = self::held(picture.on_host(py)?.view(), mask, no_data);
+            }
+        }
+        let masks = Masks { left: held_left.view(), right: held_right.view() };
+        let [left, right] = pair.each_ref().map(Picture::pixels);
+        let found = self.device.get().run_here(py, |processor| {
+            match self.on_gpu(processor)?.compute_on_device(left.clone(), right.clone(), masks) {
+                Err(error) if error.is_device_limit() => Ok(None),
+                found => found.map(Some),
+            }
+        })?;
+        let found = match found {
+            Some(found) => found,
+            // Too large for the device at once: in bands of rows, through the host.
+            None => {
+                let (left, right) = (pair[0].on_host(py)?, pair[1].on_host(py)?);
+                self.device.get().run(py, |processor| {
+                    let found = self.stereo.compute(left.view(), right.view(), masks, processor)?;
+                    uploaded(self.on_gpu(processor)?.gpu(), &found)
+                })?
+            }
+        };
+        let found = Detached::new(found);
+        let size = found.disparity.size();
+        let map = |map: &GpuImage<f32>, nothing: f32| {
+            let packed = py.detach(|| GpuStereoResult::dense(map, nothing)).map_err(raised)?;
+            device_array(py, Numbers::F32(packed), vec![size.height, size.width])
+        };
+        let result = PyDict::new(py);
+        result.set_item("disparity", map(&found.disparity, f32::NAN)?)?;
+        result.set_item("right", found.right.as_ref().map(|right| map(right, f32::NAN)).transpose()?)?;
+        let confidence =
+            found.confidence.as_ref().map(|confidence| DeviceArray::of_image(py, &confidence.into()));
+        result.set_item("confidence", confidence.transpose()?)?;
+        let reasons = found.reasons.as_ref().map(|reasons| DeviceArray::of_image(py, &reasons.into()));
+        result.set_item("reasons", reasons.transpose()?)?;
+        Ok(result)
+    }
+
+    /// Dense stereo on the GPU, made at the first images there.
+    fn on_gpu(&self, processor: &Processor) -> tiepoint::Result<Arc<GpuStereo>> {
+        let mut there = self.there.lock().unwrap_or_else(PoisonError::into_inner);
+        let process = std::process::id();
+        match &*there {
+            Some((made, stereo)) if *made == process => return Ok(stereo.clone()),
+            // Its memory is that of another process.
+            Some(_) => std::mem::forget(there.take()),
+            None => {}
+        }
+        let stereo = Arc::new(GpuStereo::new(processor, self.stereo.options().clone())?);
+        *there = Some((process, stereo.clone()));
+        Ok(stereo)
+    }
+}
+
+/// The maps on a device.
+fn uploaded(gpu: &Gpu, found: &StereoResult) -> tiepoint::Result<GpuStereoResult> {
+    let map = |map: &Image<f32>| GpuImage::upload(gpu, map.view());
+    let reasons = |reasons: &Image<Reason>| {
+        let numbers = reasons.data().iter().map(|&reason| reason as u8).collect();
+        GpuImage::upload(gpu, Image::from_vec(numbers, reasons.size(), 1)?.view())
+    };
+    Ok(GpuStereoResult {
+        disparity: map(&found.disparity)?,
+        right: found.right.as_ref().map(map).transpose()?,
+        confidence: found.confidence.as_ref().map(map).transpose()?,
+        reasons: found.reasons.as_ref().map(reasons).transpose()?,
+    })
+}
+
 /// Where a view holds data: where its mask says so, its alpha is not 0, and not all channels are `no_data`.
-fn held<'a>(image: &Input, mask: Option<&'a Input>, no_data: Option<f32>) -> Counting<'a> {
-    let holes = no_data.map(|value| match image.view() {
+fn held<'a>(image: AnyView<'_>, mask: Option<&'a Input>, no_data: Option<f32>) -> Counting<'a> {
+    let holes = no_data.map(|value| match image {
         AnyView::U8(view) => holding(view, value),
         AnyView::U16(view) => holding(view, value),
         AnyView::F32(view) => holding(view, value),
     });
-    Counting::new(mask).and(holes).and(alpha_mask(image.view()))
+    Counting::new(mask).and(holes).and(alpha_mask(image))
 }
 
 /// 0 where all channels are `no_data`, 255 elsewhere.

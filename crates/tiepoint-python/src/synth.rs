@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tiepoint::geometry::Homography;
 use tiepoint::image::{Image, Pixel, Size};
-use tiepoint::synth::{Scene, SceneOptions, StereoScene, StereoSceneOptions, Texture};
+use tiepoint::synth::{Photometry, Scene, SceneOptions, StereoScene, StereoSceneOptions, Texture};
 
 /// Runs one expression with the pixel type of this name.
 macro_rules! with_pixel {
@@ -54,29 +54,34 @@ pub(crate) fn texture<'py>(
     })
 }
 
+/// Of gamma, gain and bias.
+fn photometry((gamma, gain, bias): (f64, f64, f64)) -> Photometry {
+    Photometry::default().with_gamma(gamma).with_gain(gain).with_bias(bias)
+}
+
 /// Two images of a plane and the homography between them: reference, moving, moving from reference.
 #[pyfunction]
+#[expect(clippy::too_many_arguments, reason = "the options of a scene")]
 pub(crate) fn scene<'py>(
     py: Python<'py>,
     size: (usize, usize),
     moving_from_reference: Option<&Bound<'py, PyAny>>,
     texture: &Bound<'py, PyAny>,
     seed: u64,
-    photometry: (f64, f64, f64, f64),
+    blur_noise: (f64, f64),
+    light: (f64, f64, f64),
     dtype: &str,
 ) -> PyResult<[Bound<'py, PyAny>; 3]> {
     let map =
         moving_from_reference.map(|m| Homography::new(matrix(m, "moving_from_reference")?).map_err(raised));
-    let (blur, noise, gain, bias) = photometry;
     let options = SceneOptions::default()
         .with_size(Size::new(size.0, size.1))
         .with_moving_from_reference(map.transpose()?.unwrap_or_default())
         .with_texture(named(texture)?)
         .with_seed(seed)
-        .with_blur(blur)
-        .with_noise(noise)
-        .with_gain(gain)
-        .with_bias(bias);
+        .with_blur(blur_noise.0)
+        .with_noise(blur_noise.1)
+        .with_moving(photometry(light));
     with_pixel!(dtype, P => rendered::<P>(py, &options))
 }
 
@@ -101,6 +106,7 @@ pub(crate) fn stereo_scene<'py>(
     texture: &Bound<'py, PyAny>,
     seed: u64,
     noise: f64,
+    light: (f64, f64, f64),
     colour: bool,
     dtype: &str,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -111,7 +117,8 @@ pub(crate) fn stereo_scene<'py>(
         .with_scenery(named(scenery)?)
         .with_texture(named(texture)?)
         .with_seed(seed)
-        .with_noise(noise);
+        .with_noise(noise)
+        .with_right(photometry(light));
     with_pixel!(dtype, P => stereo_rendered::<P>(py, &options, colour))
 }
 

@@ -5,13 +5,14 @@
 //! pixels of a row follow each other, and rows may lie any distance apart; every other layout is refused with advice,
 //! since packing it would be a copy.
 
+use crate::device::{Device, device_of};
 use crate::dlpack::{self, CPU, CUDA, DataType, Imported, Taken};
 use crate::errors::{raised, wrong_image};
 use crate::image::shaped;
 use numpy::PyUntypedArray;
 use pyo3::exceptions::{PyBufferError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyDict, PyString, PyTuple};
 use tiepoint::device::gpu::{Api, Buffer, Element, Gpu};
 use tiepoint::image::Size;
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
@@ -62,6 +63,21 @@ pub(crate) fn gpu_for<'g>(gpu: Option<&'g Gpu>, id: Option<u32>, what: &str) -> 
         "{what} lies in the memory of {lies}, and this computes on {device}: take device=\"{open}\", or bring it to the host \
          with .cpu() or asnumpy()"
     )))
+}
+
+/// The device of an array: the one that is given, or the CUDA device of its number.
+pub(crate) fn cuda_device(
+    py: Python<'_>,
+    given: Option<&Bound<'_, PyAny>>,
+    id: Option<u32>,
+) -> PyResult<Py<Device>> {
+    match given {
+        Some(device) => device_of(py, Some(device)),
+        None => {
+            let name = PyString::new(py, &id.map_or("cuda".to_owned(), |id| format!("cuda:{id}")));
+            device_of(py, Some(name.as_any()))
+        }
+    }
 }
 
 /// What keeps the memory.

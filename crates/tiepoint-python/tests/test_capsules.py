@@ -108,7 +108,12 @@ def test_the_cpu_says_what_to_do_with_an_array_on_a_card(image):
         next(tp.Sift(device="cpu").detect_many([image]))
     with pytest.raises(tp.ImageError, match="mask lies in the memory of"):
         tp.Sift(device="cpu").detect(np.zeros((40, 50), np.uint8), image)
-    with pytest.raises(tp.ImageError, match=r"lies in the memory of .*bring it to the host"):
+    with pytest.raises(tp.ImageError, match=r"lies in the memory of .*computes on cpu: .*bring it to the host"):
+        tp.filter.gauss(image, 1.0, device="cpu")
+    with pytest.raises(tp.ImageError, match=r"lies in the memory of .*which this call does not read: bring it to the host"):
+        tp.evaluate.disparity(image, image)
+    # Where it lies there is no card, or no such memory.
+    with pytest.raises(tp.Error):
         tp.filter.gauss(image, 1.0)
 
 

@@ -151,3 +151,27 @@ def test_a_gpu_finds_the_same(scene, features, pair):
     wanted = stereo.compute(pair.left, pair.right)
     assert stereo.replace(device=device).compute(pair.left, pair.right) == wanted
     assert np.array_equal(tp.filter.gauss(pair.left, 2.0, device=device), tp.filter.gauss(pair.left, 2.0, device="cpu"))
+    # What lies on the device stays there: descriptors and matches, and filters of any array that is an image.
+    there = [side.to(device) for side in features]
+    matches = tp.match(*there)
+    assert isinstance(matches.pairs, tp.DeviceArray) and matches == tp.match(*features, device="cpu")
+    assert all(map(np.array_equal, tp.nearest(*there), tp.nearest(*features, device="cpu")))
+    rows, wanted = there[0].descriptors, features[0].descriptors
+    for call in [
+        lambda image, **given: tp.filter.gauss(image, 2.0, **given),
+        lambda image, **given: tp.filter.sobel(image, "gx", **given),
+        lambda image, **given: tp.filter.convolve(image, [[1, -1]], float=True, **given),
+        lambda image, **given: tp.warp(image, [[0.9, 0.1, 3], [0, 1.1, -2], [0, 0, 1]], **given),
+    ]:
+        found = call(rows)
+        assert isinstance(found, tp.DeviceArray) and found.device == rows.device
+        assert np.array_equal(found.numpy(), call(wanted, device="cpu"))
+        assert np.array_equal(tp.filter.hessian(found).numpy(), tp.filter.hessian(found.numpy(), device="cpu"))
+    options = {"disparities": 24, "right": True, "confidence": True, "reasons": True}
+    onto = tp.Stereo(device=device, **options).compute(rows, call(rows))
+    assert isinstance(onto.disparity, tp.DeviceArray)
+    assert onto == tp.Stereo(device="cpu", **options).compute(wanted, call(wanted, device="cpu"))
+    with pytest.raises(tp.ImageError, match="and this computes on cpu"):
+        tp.filter.gauss(rows, device="cpu")
+    with pytest.raises(tp.ImageError, match="int64"):
+        tp.filter.gauss(matches.pairs)

@@ -2,7 +2,9 @@
 
 import doctest
 import json
+import os
 import pickle
+import subprocess
 import types
 
 import numpy as np
@@ -322,6 +324,33 @@ def test_rasterio(scene, tmp_path):
     assert page["crs"]["properties"]["name"] == "urn:ogc:def:crs:EPSG::32633"
     found.to_qgis_points(tmp_path / "scene.points")
     assert (tmp_path / "scene.points").read_text().startswith('#CRS: PROJCS["WGS 84 / UTM zone 33N"')
+
+
+def test_the_command_keeps_the_place_of_the_reference(scene, tmp_path):
+    """`tiepoint register`, whose warped image lies where `raster.register` puts it."""
+    rasterio = pytest.importorskip("rasterio")
+    if not (command := os.environ.get("TIEPOINT")):
+        assert not os.environ.get("TIEPOINT_REQUIRE_COMMAND"), "TIEPOINT names no command"
+        pytest.skip("no command to compare with: TIEPOINT names it")
+    tilted = rasterio.Affine(0.5, 0.1, 300_000.0, 0.1, -0.5, 5_000_000.0)
+    for i, (place, profile) in enumerate([(rasterio.Affine(*PLACE), {}), (tilted, {"BIGTIFF": "YES", "compress": "lzw"})]):
+        with rasterio.open(
+            tmp_path / "map.tif", "w", driver="GTiff", height=240, width=320, count=1, dtype="uint8", crs=CRS,
+            transform=place, **profile
+        ) as file:
+            file.write(scene.reference, 1)
+        tp.write(tmp_path / "moving.png", scene.moving)
+        call = [command, "register", tmp_path / "map.tif", tmp_path / "moving.png", "--model", "affine", "--device", "cpu"]
+        said = subprocess.run([*call, "-o", tmp_path / f"{i}.tif"], capture_output=True, text=True, check=True)
+        assert "does not hold" not in said.stderr
+        with rasterio.open(tmp_path / f"{i}.tif") as file, rasterio.open(tmp_path / "map.tif") as reference:
+            ours = raster.register(reference, (scene.moving,), "affine", device="cpu").warped
+            assert file.crs == reference.crs == ours.crs and file.crs.to_epsg() == 32633
+            assert file.transform.almost_equals(place) and ours.transform.almost_equals(place)
+            inside = ours.mask != 0
+            assert np.array_equal(file.read(1)[inside], ours.values[inside]) and inside.mean() > 0.7
+    said = subprocess.run([*call, "-o", tmp_path / "out.png"], capture_output=True, text=True, check=True)
+    assert "out.png does not hold the place of" in said.stderr
 
 
 @pytest.mark.filterwarnings("ignore:Use `@` matmul:PendingDeprecationWarning")  # of rioxarray itself

@@ -11,12 +11,13 @@
 
 #![expect(clippy::print_stdout, reason = "an example talks to people")]
 
+use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 use tiepoint::device::gpu::{Api, Gpu};
 use tiepoint::device::{Cpu, Processor};
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
 use tiepoint::image::{Image, Size};
-use tiepoint::stereo::{Cost, GpuStereo, Masks, Stereo, StereoOptions, StereoStream};
+use tiepoint::stereo::{Cost, GpuStereo, Masks, PendingStereo, Stereo, StereoOptions, StereoStream};
 use tiepoint::synth::{StereoPair, StereoScene, StereoSceneOptions};
 
 type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
@@ -153,7 +154,8 @@ fn on_device(
     Ok([times[RUNS / 2] / together as f64, queue])
 }
 
-/// Seconds a pair from images in the host's memory to maps there, several in flight.
+/// Seconds a pair from images in the host's memory to maps there, several in flight. Another thread takes the maps, as a
+/// program has one for what it does with them.
 fn from_host(
     processor: &Processor,
     options: StereoOptions,
@@ -161,15 +163,25 @@ fn from_host(
     together: usize,
 ) -> Outcome<f64> {
     let mut stream = StereoStream::new(options, processor)?.with_batch(together)?;
+    let cpu = &processor.cpu;
     let mut run = |pairs: usize| -> Outcome<f64> {
         let start = Instant::now();
-        for _ in 0..pairs {
-            stream.push((&pair.left).into(), (&pair.right).into(), Masks::default())?;
-            while stream.len() > stream.in_flight() {
-                stream.pop()?;
+        std::thread::scope(|scope| -> Outcome<()> {
+            let (send, receive) = sync_channel::<PendingStereo>(2 * together);
+            let taking =
+                scope.spawn(move || receive.into_iter().try_for_each(|found| found.wait(cpu).map(drop)));
+            for _ in 0..pairs {
+                stream.push((&pair.left).into(), (&pair.right).into(), Masks::default())?;
+                while stream.len() > stream.in_flight() {
+                    stream.pop_pending()?.map_or(Ok(()), |found| send.send(found))?;
+                }
             }
-        }
-        while stream.pop()?.is_some() {}
+            while let Some(found) = stream.pop_pending()? {
+                send.send(found)?;
+            }
+            drop(send);
+            Ok(taking.join().map_err(|_| "the thread that takes the maps fell")??)
+        })?;
         Ok(start.elapsed().as_secs_f64() / pairs as f64)
     };
     // Memory is reserved first.

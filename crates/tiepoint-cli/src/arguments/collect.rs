@@ -151,6 +151,9 @@ pub(crate) struct OptionArguments {
     /// Leave the orientation out: for photographs not turned against each other
     #[arg(long)]
     pub(crate) upright: bool,
+    /// Descriptors averaged over three sizes of their window (DSP-SIFT): more points, more time; on the CPU
+    #[arg(long)]
+    pub(crate) domain_size_pooling: bool,
     /// Longest side of the image that is searched; a larger photograph is shrunk to it
     #[arg(long, value_name = "PX", default_value_t = FeatureOptions::default().longest_side)]
     pub(crate) longest_side: u32,
@@ -205,6 +208,7 @@ impl OptionArguments {
         let selection = Selection::default().with_limit(Some(self.max_features)).with_keep(self.keep);
         let sift = start.features.sift.with_selection(selection).with_contrast(self.contrast);
         let mut sift = sift.with_first_octave(self.first_octave).with_upright(self.upright);
+        sift.domain_size_pooling = self.domain_size_pooling;
         sift.preset = self.preset;
         let features = FeatureOptions::default().with_sift(sift).with_longest_side(self.longest_side);
         let features = features.with_masks(absolute(self.masks.as_ref())?);

@@ -1,5 +1,6 @@
 //! The options of the detectors as flags, and the detector that follows from them.
 
+use super::limits::LimitArguments;
 use super::values::{named, range, with_default};
 use crate::failure::{Failure, Outcome};
 use crate::output::fill;
@@ -35,7 +36,10 @@ pub(crate) struct DetectorArguments {
         long,
         requires = "max_features",
         value_parser = named::<Keep>(),
-        help = with_default("Which of them come first", Keep::default())
+        help = with_default(
+            "Which of them come first",
+            of_both(SiftOptions::default().selection.keep, SurfOptions::default().selection.keep)
+        )
     )]
     pub(crate) keep: Option<Keep>,
     /// Spread the --max-features evenly over the image
@@ -94,6 +98,9 @@ pub(crate) struct DetectorArguments {
     /// sift: descriptors compared by the Hellinger distance
     #[arg(long)]
     pub(crate) rootsift: bool,
+    /// sift: descriptors averaged over three sizes of their window (DSP-SIFT): more matches, more time; on the CPU
+    #[arg(long)]
+    pub(crate) domain_size_pooling: bool,
     #[arg(
         long,
         value_name = "T",
@@ -119,6 +126,8 @@ pub(crate) struct DetectorArguments {
     /// surf: descriptors of 128 values instead of 64
     #[arg(long)]
     pub(crate) extended: bool,
+    #[command(flatten)]
+    pub(crate) limits: LimitArguments,
 }
 
 /// The names of the presets of both detectors.
@@ -179,6 +188,7 @@ impl DetectorArguments {
             ("contrast", self.contrast.is_some()),
             ("edge", self.edge.is_some()),
             ("rootsift", self.rootsift),
+            ("domain-size-pooling", self.domain_size_pooling),
             ("descriptors u8", self.descriptors == Some(DescriptorKind::U8)),
         ];
         let surf = [
@@ -209,11 +219,8 @@ impl DetectorArguments {
         self.mask_of(a).into_iter().chain(mask_b.map(|mask| PathBuf::from(fill(mask, b))))
     }
 
-    fn selection(&self) -> Selection {
-        Selection::default()
-            .with_limit(self.max_features)
-            .with_keep(self.keep.unwrap_or_default())
-            .with_even(self.even)
+    fn selection(&self, start: Selection) -> Selection {
+        start.with_limit(self.max_features).with_keep(self.keep.unwrap_or(start.keep)).with_even(self.even)
     }
 
     /// The preset of this name, or the detector's first.
@@ -237,8 +244,9 @@ impl DetectorArguments {
             .with_edge(self.edge.unwrap_or(start.edge))
             .with_upright(self.upright)
             .with_root(self.rootsift)
+            .with_domain_size_pooling(self.domain_size_pooling)
             .with_descriptors(self.descriptors.unwrap_or(start.descriptors))
-            .with_selection(self.selection()))
+            .with_selection(self.selection(start.selection)))
     }
 
     fn surf(&self) -> Outcome<SurfOptions> {
@@ -251,6 +259,6 @@ impl DetectorArguments {
             .with_upright(self.upright)
             .with_extended(self.extended)
             .with_descriptors(self.descriptors.unwrap_or(start.descriptors))
-            .with_selection(self.selection()))
+            .with_selection(self.selection(start.selection)))
     }
 }

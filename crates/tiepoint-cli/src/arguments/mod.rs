@@ -10,6 +10,7 @@ pub(crate) mod detect;
 pub(crate) mod detector;
 pub(crate) mod evaluate;
 pub(crate) mod filter;
+pub(crate) mod limits;
 pub(crate) mod r#match;
 pub(crate) mod matching;
 pub(crate) mod rectify;

@@ -1,5 +1,6 @@
 //! The options of dense stereo as flags, and where its results go.
 
+use super::limits::LimitArguments;
 use super::report::ReportArguments;
 use super::values::{bytes, named, range, with_default};
 use crate::failure::{Failure, Outcome};
@@ -80,6 +81,8 @@ pub(crate) struct StereoArguments {
     pub(crate) report: ReportArguments,
     #[command(flatten)]
     pub(crate) search: StereoSearchArguments,
+    #[command(flatten)]
+    pub(crate) limits: LimitArguments,
 }
 
 impl StereoArguments {

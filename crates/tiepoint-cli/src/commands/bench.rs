@@ -3,7 +3,7 @@
 use crate::arguments::bench::BenchArguments;
 use crate::context::Context;
 use crate::failure::Outcome;
-use crate::input::Picture;
+use crate::input::Reader;
 use crate::output::Clock;
 use serde_json::{Map, Value, json};
 use std::time::Instant;
@@ -30,7 +30,8 @@ pub(crate) fn run(arguments: &BenchArguments, context: &Context) -> Outcome {
     }
     for path in &arguments.images {
         let mut clock = Clock::start(&context.processor.cpu);
-        let picture = Picture::read(path, false, None, Range::Auto, &mut clock, &context.processor.cpu)?;
+        let picture =
+            Reader::new(&context.processor.cpu).picture(path, false, None, Range::Auto, &mut clock)?;
         measure(&path.display().to_string(), &picture.image, None, repeat, context)?;
     }
     Ok(())

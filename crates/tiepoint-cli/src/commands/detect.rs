@@ -11,7 +11,7 @@ use crate::arguments::detector::DetectorArguments;
 use crate::context::Context;
 use crate::draw::{Canvas, keypoints};
 use crate::failure::{Failure, Outcome};
-use crate::input::{self, Picture};
+use crate::input::{self, Picture, Reader};
 use crate::output::{self, Clock, Part, Spent};
 use crate::prefetch::{Limits, OrderedQueue, Prefetcher};
 use serde_json::json;
@@ -131,10 +131,11 @@ struct Found {
 
 /// Reads an image; its time has the stages that `cpu` notes.
 fn read<'a>(job: &'a Job, arguments: &DetectorArguments, cpu: &Cpu) -> Item<'a, Job, Picture> {
+    let reader = Reader { limits: arguments.limits.options(), cpu };
     let mut clock = Clock::start(cpu);
     let mask = arguments.mask_of(&job.path);
     let result =
-        Picture::read(&job.path, job.drawing.is_some(), mask.as_deref(), arguments.range, &mut clock, cpu);
+        reader.picture(&job.path, job.drawing.is_some(), mask.as_deref(), arguments.range, &mut clock);
     Item { job, result, spent: clock.spent(cpu) }
 }
 

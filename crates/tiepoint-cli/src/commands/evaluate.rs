@@ -6,7 +6,7 @@ use crate::arguments::evaluate::{EvaluateArguments, EvaluateDisparity, EvaluateH
 use crate::context::Context;
 use crate::draw::usual_range;
 use crate::failure::Outcome;
-use crate::input;
+use crate::input::{self, Reader};
 use crate::output::{Clock, Part, joined};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -76,7 +76,7 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
     let given = arguments
         .mask
         .as_deref()
-        .map(|m| input::read_mask(m, truth.size(), &context.processor.cpu))
+        .map(|m| Reader::new(&context.processor.cpu).mask(m, truth.size()))
         .transpose()?;
     let seen = clock
         .time(Part::Compute, || right.map(|right| non_occluded(truth.view(), right.view())).transpose())?;

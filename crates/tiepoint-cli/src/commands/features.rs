@@ -3,7 +3,7 @@
 use crate::arguments::detector::DetectorArguments;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::input::Picture;
+use crate::input::{Picture, Reader};
 use crate::output::{Clock, Part, fill};
 use std::path::{Path, PathBuf};
 use tiepoint::feature::{Features, Finder};
@@ -20,8 +20,8 @@ pub(super) fn read_and_find(
     context: &Context,
 ) -> Outcome<(Picture, Features)> {
     let mask = mask.map(|m| PathBuf::from(fill(m, path)));
-    let cpu = &context.processor.cpu;
-    let picture = Picture::read(path, colour, mask.as_deref(), arguments.range, clock, cpu)?;
+    let reader = Reader { limits: arguments.limits.options(), cpu: &context.processor.cpu };
+    let picture = reader.picture(path, colour, mask.as_deref(), arguments.range, clock)?;
     let features = clock.time(Part::Compute, || find(&picture, path, finder))?;
     Ok((picture, features))
 }

@@ -3,20 +3,21 @@
 use crate::arguments::filter::{FilterArguments, FilterFiles, FilterOptions, holds_floats};
 use crate::context::Context;
 use crate::failure::Outcome;
+use crate::input::Reader;
 use crate::output::{Clock, Part};
 use serde_json::json;
 use std::io::Write;
 use std::path::Path;
 use tiepoint::filter::any;
 use tiepoint::filter::hessian::Blob;
-use tiepoint::image::{self, AnyImage, Image, ReadOptions};
+use tiepoint::image::{self, AnyImage, Image};
 
 pub(crate) fn run(filter: &FilterArguments, context: &Context) -> Outcome {
     let FilterFiles { name, input, output } = filter.files();
     filter.check()?;
     let options = filter.options()?;
     let mut clock = Clock::start(&context.processor.cpu);
-    let image = clock.time(Part::Read, || image::read(input, &ReadOptions::default()))?;
+    let image = clock.time(Part::Read, || Reader::new(&context.processor.cpu).image(input))?;
     let filtered = clock.time(Part::Compute, || apply(&options, holds_floats(output), &image, context))?;
     context.print_notes();
     clock.time(Part::Write, || image::write(output, &filtered))?;

@@ -9,7 +9,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{self, Clock, Part};
 use serde_json::{Value, json};
 use std::path::Path;
-use tiepoint::device::Cpu;
+use tiepoint::device::{Cpu, Processor};
 use tiepoint::feature::{Features, Keypoint};
 use tiepoint::geometry::calibration::{Projection, RectifiedCalibration, StereoCalibration};
 use tiepoint::geometry::rectify::{
@@ -37,8 +37,8 @@ pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
         Some(rig) => calibrated(rig, &found, arguments),
         None => uncalibrated(&found, arguments, &context.processor.cpu),
     })?;
-    let images = clock.time(Part::Compute, || pair.warp(&found, arguments, &context.processor.cpu))?;
-    clock.time(Part::Write, || write(arguments, &pair, &images, &context.processor.cpu))?;
+    let images = clock.time(Part::Compute, || pair.warp(&found, arguments, &context.processor))?;
+    clock.time(Part::Write, || write(arguments, &pair, &images, &context.processor))?;
     summarise(arguments, &pair, &clock, context)?;
     let names = json!({
         "left": arguments.left.display().to_string(),
@@ -188,13 +188,18 @@ impl Pair {
         [&self.rectification.left, &self.rectification.right]
     }
 
-    fn warp(&self, found: &MatchedPair, arguments: &RectifyArguments, cpu: &Cpu) -> Outcome<[AnyImage; 2]> {
+    fn warp(
+        &self,
+        found: &MatchedPair,
+        arguments: &RectifyArguments,
+        processor: &Processor,
+    ) -> Outcome<[AnyImage; 2]> {
         let options = WarpOptions::default().with_interpolation(arguments.interpolation);
         let warped = |side: usize| -> Outcome<AnyImage> {
             let view = self.views()[side];
             let picture = original(found, if self.exchanged { 1 - side } else { side });
             let nothing = if matches!(picture, AnyImage::F32(_)) { f32::NAN } else { 0.0 };
-            Ok(view.warp_any(picture.view(), &options.with_fill(nothing), cpu)?)
+            Ok(view.warp_with(picture.view(), &options.with_fill(nothing), processor)?)
         };
         Ok([warped(0)?, warped(1)?])
     }
@@ -251,14 +256,19 @@ fn moved(k: &Keypoint, view: &RectifiedView) -> Option<Keypoint> {
     })
 }
 
-fn write(arguments: &RectifyArguments, pair: &Pair, images: &[AnyImage; 2], cpu: &Cpu) -> Outcome {
+fn write(
+    arguments: &RectifyArguments,
+    pair: &Pair,
+    images: &[AnyImage; 2],
+    processor: &Processor,
+) -> Outcome {
     let outputs = [&arguments.output_left, &arguments.output_right];
     let masks = [&arguments.valid_left, &arguments.valid_right];
     for (i, view) in pair.views().into_iter().enumerate() {
         if outputs[i].is_none() && masks[i].is_none() {
             continue;
         }
-        let valid: Image<u8> = view.coverage(cpu)?;
+        let valid: Image<u8> = view.coverage_with(processor)?;
         if let Some(path) = outputs[i] {
             write_picture(path, &images[i], &valid)?;
         }

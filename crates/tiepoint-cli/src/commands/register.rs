@@ -9,8 +9,9 @@ use crate::failure::{Failure, Outcome};
 use crate::input::Picture;
 use crate::output::{self, Clock, Part};
 use serde_json::{Value, json};
+use std::path::Path;
 use tiepoint::geometry::warp::WarpOptions;
-use tiepoint::image::{self, AnyImage};
+use tiepoint::image::{self, AnyImage, OutputFormat};
 use tiepoint::register::{Warped, warp_onto};
 use tiepoint_report::{Section, View};
 
@@ -23,7 +24,7 @@ pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     context.progress.say("warping");
     let warped = clock.time(Part::Compute, || warped(&pair, arguments, context))?;
     context.print_notes();
-    clock.time(Part::Write, || write(arguments, &pair, &warped))?;
+    clock.time(Part::Write, || write(arguments, &pair, &warped, context))?;
     let described = describe(arguments, &pair, &warped, &search, context);
     let written = clock.clone();
     clock.time(Part::Write, || write_report(arguments, &pair, &warped, &described, &written))?;
@@ -90,9 +91,25 @@ fn covered(warped: &Warped) -> f64 {
     covered.iter().filter(|v| **v != 0).count() as f64 / covered.len().max(1) as f64
 }
 
-fn write(arguments: &RegisterArguments, pair: &MatchedPair, warped: &Warped) -> Outcome {
+/// The warped image, on REFERENCE's place on the map where that has one.
+fn write_warped(path: &Path, reference: &Path, warped: &Warped, context: &Context) -> Outcome {
+    match image::read_georeference(reference)? {
+        Some(place) if OutputFormat::of(path)? == OutputFormat::Tiff => {
+            image::write_georeferenced(path, &warped.image, &place)?;
+        }
+        Some(_) => {
+            let (shown, reference) = (path.display(), reference.display());
+            context.note(&format!("{shown} does not hold the place of {reference} on the map; a .tif would"));
+            image::write(path, &warped.image)?;
+        }
+        None => image::write(path, &warped.image)?,
+    }
+    Ok(())
+}
+
+fn write(arguments: &RegisterArguments, pair: &MatchedPair, warped: &Warped, context: &Context) -> Outcome {
     if let Some(path) = &arguments.output {
-        image::write(path, &warped.image)?;
+        write_warped(path, &arguments.reference, warped, context)?;
     }
     if let Some(path) = &arguments.overlay {
         let reference = Canvas::of(original(&pair.pictures[1]))?;

@@ -4,4 +4,4 @@ mod lists;
 mod picture;
 
 pub(crate) use lists::{expand, listed_lines};
-pub(crate) use picture::{Picture, both, bytes, read_mask};
+pub(crate) use picture::{Picture, Reader, both, bytes};

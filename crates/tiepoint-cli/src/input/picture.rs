@@ -18,38 +18,74 @@ pub(crate) struct Picture {
     pub(crate) mask: Option<Image<u8>>,
 }
 
-impl Picture {
-    /// Reads an image; `colour` keeps it as it is in the file too, for drawing and warping.
-    pub(crate) fn read(
+/// Reads images within limits.
+#[derive(Clone, Debug)]
+pub(crate) struct Reader<'a> {
+    pub(crate) limits: ReadOptions,
+    pub(crate) cpu: &'a Cpu,
+}
+
+impl<'a> Reader<'a> {
+    /// Within the default limits.
+    pub(crate) fn new(cpu: &'a Cpu) -> Self {
+        Self { limits: ReadOptions::default(), cpu }
+    }
+
+    /// An image as it is in its file.
+    pub(crate) fn image(&self, path: &Path) -> Outcome<AnyImage> {
+        Ok(image::read(path, &self.limits)?)
+    }
+
+    /// An image for a detector; `colour` keeps it as it is in the file too, for drawing and warping.
+    pub(crate) fn picture(
+        &self,
         path: &Path,
         colour: bool,
         mask: Option<&Path>,
         range: Range,
         clock: &mut Clock,
-        cpu: &Cpu,
-    ) -> Outcome<Self> {
-        let options = ReadOptions::default();
+    ) -> Outcome<Picture> {
+        let Self { limits, cpu } = self;
         let (original, grey, shown) = if colour {
-            let original = clock.time(Part::Read, || image::read(path, &options))?;
+            let original = clock.time(Part::Read, || image::read(path, limits))?;
             let grey = clock
                 .time(Part::Compute, || image::grey(&original, cpu).map(AnyCow::into_image))
                 .map_err(|e| Failure::from(e).about(path.display()))?;
             let shown = image::alpha_mask(&original);
             (Some(original), grey, shown)
         } else {
-            let (grey, shown) = clock.time(Part::Read, || image::read_grey_masked(path, &options, cpu))?;
+            let (grey, shown) = clock.time(Part::Read, || image::read_grey_masked(path, limits, cpu))?;
             (None, grey, shown)
         };
-        let mask =
-            mask.map(|path| clock.time(Part::Read, || read_mask(path, grey.size(), cpu))).transpose()?;
+        let mask = mask.map(|path| clock.time(Part::Read, || self.mask(path, grey.size()))).transpose()?;
         // What the file holds under transparent pixels has edges that mean nothing.
         let shown = shown.map(|shown| image::without_margin(shown.view(), cpu));
         let mask = both(mask, shown);
         let counting = mask.as_ref().map(Image::view);
-        let prepared = clock.time(Part::Compute, || image::prepare(&grey, counting, range, cpu))?;
+        let prepared = clock.time(Part::Compute, || image::prepare_owned(grey, counting, range, cpu))?;
         let Prepared { image, mask: holes } = prepared;
-        let image = image.into_owned().unwrap_or(grey);
-        Ok(Self { original, image, mask: both(mask, holes) })
+        let image = image.into_image();
+        Ok(Picture { original, image, mask: both(mask, holes) })
+    }
+
+    /// The mask in the file at `path` for an image of `expected` size: not 0 where the image counts.
+    pub(crate) fn mask(&self, path: &Path, expected: Size) -> Outcome<Image<u8>> {
+        let mask = image::read_grey(path, &self.limits, self.cpu)?;
+        let found = mask.size();
+        if found != expected {
+            return Err(Failure::work(format!(
+                "{}: the mask is {found}, its image {expected}",
+                path.display()
+            )));
+        }
+        fn allowed<T: Pixel>(mask: &Image<T>) -> Image<u8> {
+            Image::from_fn(mask.size(), |x, y| if mask.row(y)[x].to_f32() > 0.0 { 255 } else { 0 })
+        }
+        Ok(match mask {
+            AnyImage::U8(m) => m,
+            AnyImage::U16(m) => allowed(&m),
+            AnyImage::F32(m) => allowed(&m),
+        })
     }
 }
 
@@ -67,23 +103,6 @@ pub(crate) fn bytes(image: &AnyImage) -> usize {
         AnyImage::U16(i) => 2 * i.data().len(),
         AnyImage::F32(i) => 4 * i.data().len(),
     }
-}
-
-/// The mask in the file at `path` for an image of `expected` size: not 0 where the image counts.
-pub(crate) fn read_mask(path: &Path, expected: Size, cpu: &Cpu) -> Outcome<Image<u8>> {
-    let mask = image::read_grey(path, &ReadOptions::default(), cpu)?;
-    let found = mask.size();
-    if found != expected {
-        return Err(Failure::work(format!("{}: the mask is {found}, its image {expected}", path.display())));
-    }
-    fn allowed<T: Pixel>(mask: &Image<T>) -> Image<u8> {
-        Image::from_fn(mask.size(), |x, y| if mask.row(y)[x].to_f32() > 0.0 { 255 } else { 0 })
-    }
-    Ok(match mask {
-        AnyImage::U8(m) => m,
-        AnyImage::U16(m) => allowed(&m),
-        AnyImage::F32(m) => allowed(&m),
-    })
 }
 
 /// What counts by both masks of an image; `None` excludes nothing.

@@ -3,6 +3,28 @@
 use super::*;
 
 #[test]
+fn a_picture_beyond_the_limit_is_refused_and_the_flag_named_raises_it() {
+    let folder = Folder::new("limits");
+    let texture: Image<f32> = Texture::new(8).image(SIZE, &Cpu::sequential());
+    let squeezed = Image::from_fn(SIZE, |x, y| (900.0 + 500.0 * texture.row(y)[x]) as u16);
+    let picture = folder.write("sixteen.tif", &squeezed.into());
+    let (at, [found, limited]) = (SIZE.area() * 2, ["found.csv", "limited.csv"].map(|name| folder.at(name)));
+    let less = (at - 1).to_string();
+    let refused = fails(&["detect", &picture, "--max-bytes", &less], 1);
+    assert!(refused.contains(&at.to_string()) && refused.contains("raise max_bytes"), "{refused}");
+    let refused = fails(&["match", &picture, &picture, "--max-pixels", "9"], 1);
+    assert!(refused.contains("raise max_pixels"), "{refused}");
+    let refused =
+        fails(&["stereo", &picture, &picture, "--max-bytes", "1K", "--output", &folder.at("d.pfm")], 1);
+    assert!(refused.contains("raise max_bytes"), "{refused}");
+    works(&["detect", &picture, "--output", &found, "--threads", "1"]);
+    // No more is needed than the picture takes, and its range is stretched all the same.
+    works(&["detect", &picture, "--output", &limited, "--threads", "3", "--max-bytes", &at.to_string()]);
+    let [found, limited] = [found, limited].map(|path| std::fs::read_to_string(path).unwrap());
+    assert!(found.lines().count() > 100 && found == limited, "{} features", found.lines().count());
+}
+
+#[test]
 fn squeezed_pictures_give_the_matches_of_the_original() {
     let folder = Folder::new("ranges");
     let (a, b, truth) = folder.scene();

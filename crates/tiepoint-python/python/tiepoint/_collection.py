@@ -45,6 +45,8 @@ class CollectionOptions(Options):
         -1 starts at twice the photograph's size.
     upright : bool
         Leave the orientation out.
+    domain_size_pooling : bool
+        Descriptors averaged over three sizes of their window; as in `Sift`.
     longest_side : int
         Longest side of the image that is searched; a larger photograph is shrunk to it.
     masks : path, optional
@@ -80,6 +82,7 @@ class CollectionOptions(Options):
     contrast: float = 0.02
     first_octave: int = -1
     upright: bool = False
+    domain_size_pooling: bool = False
     longest_side: int = 3200
     masks: str | os.PathLike[str] | None = None
     pairs: str | os.PathLike[str] = "auto"

@@ -97,6 +97,9 @@ class Sift(_Detector):
         RootSIFT (Arandjelović and Zisserman, CVPR 2012). The command calls it ``--rootsift``.
     upright : bool
         No orientation: every angle is 0. For images that are not turned against each other.
+    domain_size_pooling : bool
+        Descriptors averaged over three sizes of their window (DSP-SIFT; Dong and Soatto, CVPR 2015): more matches, more
+        time. On the CPU, also where there is a GPU.
     descriptors : {"u8", "float", "none"}
         Unit vectors times 512 as bytes, unit vectors, or keypoints alone.
     preset : {"default", "opencv", "vlfeat"}
@@ -129,6 +132,7 @@ class Sift(_Detector):
     even: bool = False
     root: bool = False
     upright: bool = False
+    domain_size_pooling: bool = False
     descriptors: str = "u8"
     preset: str = "default"
     first_octave: int = -1
@@ -151,7 +155,7 @@ class Surf(_Detector):
     max_features : int, optional
         Keep so many at most; all if not given.
     keep : {"scale", "response"}
-        Which come first where there are more: the largest scales, or the strongest.
+        Which come first where there are more: the largest scales, or the strongest, which come again more often.
     even : bool
         Spread the features that are kept over the image.
     upright : bool
@@ -179,7 +183,7 @@ class Surf(_Detector):
     _kind = "surf"
 
     max_features: int | None = None
-    keep: str = "scale"
+    keep: str = "response"
     even: bool = False
     upright: bool = False
     extended: bool = False

@@ -209,7 +209,7 @@ def warp(
     Parameters
     ----------
     image : array_like, (H, W) or (H, W, C)
-        ``uint8``, ``uint16`` or ``float32``.
+        ``uint8``, ``uint16`` or ``float32``. One on a CUDA device is warped there, and the result stays there.
     model : Model, Estimate or array_like
         From `image` to the output: a homography, affine map or similarity, or its (3, 3) matrix.
     shape : tuple of int, optional
@@ -219,11 +219,11 @@ def warp(
     fill : float
         What pixels without input get.
     device : Device or str, optional
-        Where to compute.
+        Where to compute; where `image` lies if not given.
 
     Returns
     -------
-    ndarray
+    ndarray or DeviceArray
         The image of that shape, of the input's type and channels.
     """
     if shape is None:
@@ -232,4 +232,4 @@ def warp(
         raise OptionError(f"option shape is {shape}: expected rows and columns")
     size = (int(shape[1]), int(shape[0]))
     options = {"interpolation": interpolation, "fill": fill}
-    return _core.warp(device, image, named(model), size, options)[0]
+    return _core.warp(device, image, named(model), size, options)

@@ -22,19 +22,22 @@ __all__ = ["Matches", "Rematch", "TiePoints", "match", "nearest", "tie_points"]
 class Matches(Result):
     """Which feature of A shows the same thing as which of B, in the order of A.
 
+    The matches of features that both lie on a GPU stay there: each array is a `DeviceArray`.
+
     Attributes
     ----------
-    pairs : ndarray
+    pairs : ndarray or DeviceArray
         (M, 2) int64: indices of the features in A and in B.
-    distance : ndarray
+    distance : ndarray or DeviceArray
         (M,) float32: Euclidean distances of the unit descriptors, 0 to 2.
-    ratio : ndarray
+    ratio : ndarray or DeviceArray
         (M,) float32: distance over that of the second nearest; small is distinct.
     """
 
-    pairs: npt.NDArray[np.int64]
-    distance: npt.NDArray[np.float32]
-    ratio: npt.NDArray[np.float32]
+    # `Any` lets code for either be written without asking which.
+    pairs: npt.NDArray[np.int64] | Any
+    distance: npt.NDArray[np.float32] | Any
+    ratio: npt.NDArray[np.float32] | Any
 
     def __len__(self) -> int:
         return len(self.pairs)
@@ -127,23 +130,23 @@ def matching(ratio: float | None, mutual: bool, same_sign: bool, max_distance: f
 
 def nearest(
     a: Features, b: Features, *, device: Device | str | None = None
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32], npt.NDArray[np.float32]]:
+) -> tuple[npt.NDArray[np.int64] | Any, npt.NDArray[np.float32] | Any, npt.NDArray[np.float32] | Any]:
     """Find the two nearest neighbours in B of every feature of A; exact.
 
     Parameters
     ----------
     a, b : Features
-        Features with descriptors of one kind. Those on a GPU are read there.
+        Features with descriptors of one kind. Those on a GPU are read there; where both are, the result stays there.
     device : Device or str, optional
         Where to compute; where `a` or `b` lies if not given.
 
     Returns
     -------
-    index : ndarray
+    index : ndarray or DeviceArray
         (N,) int64: the nearest; −1 where there is none.
-    distance : ndarray
-        (N,) float32: its Euclidean distance between unit descriptors, 0 to 2.
-    second : ndarray
+    distance : ndarray or DeviceArray
+        (N,) float32: its Euclidean distance between unit descriptors, 0 to 2; infinite where there is none.
+    second : ndarray or DeviceArray
         (N,) float32: that of the second nearest; infinite where there is none.
     """
     index, distance, second = _core.nearest(device, a, b)
@@ -186,7 +189,7 @@ def match(
     Returns
     -------
     Matches
-        In the order of A.
+        In the order of A; on the GPU where both `a` and `b` lie on one.
     """
     near = None if guide is None else (named(guide), radius)
     options = matching(ratio, mutual, same_sign, max_distance)

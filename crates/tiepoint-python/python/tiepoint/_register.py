@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-    from ._core import Device
+    from ._core import Device, DeviceArray
 
 __all__ = ["Rectified", "Registration", "rectify", "register"]
 
@@ -31,9 +31,9 @@ class Registration(Result):
     ----------
     fixed, moving : array_like
         The images that were given.
-    warped : ndarray
-        `moving` on the pixels of `fixed`, of its own type and channels.
-    covered : ndarray
+    warped : ndarray or DeviceArray
+        `moving` on the pixels of `fixed`, of its own type and channels, where `moving` lies.
+    covered : ndarray or DeviceArray
         (H, W) uint8: 255 where `moving` shows something, else 0.
     model : Model
         From `moving` to `fixed`.
@@ -44,12 +44,14 @@ class Registration(Result):
     fixed: Any
     moving: Any
     warped: Any
-    covered: npt.NDArray[np.uint8]
+    covered: npt.NDArray[np.uint8] | DeviceArray
     model: Model
     tie_points: TiePoints
 
     def _summary(self) -> list[tuple[str, str]]:
-        share = float((self.covered != 0).mean())
+        import numpy as np
+
+        share = float((np.asarray(self.covered) != 0).mean())
         return [*self.tie_points._summary(), ("covered", f"{100 * share:.1f} %")]
 
     def _picture(self) -> Any:
@@ -62,9 +64,9 @@ class Rectified(Result):
 
     Attributes
     ----------
-    left, right : ndarray
-        The rectified images; NaN (floats) or 0 where they show nothing.
-    valid_left, valid_right : ndarray
+    left, right : ndarray or DeviceArray
+        The rectified images, where those that were given lie; NaN (floats) or 0 where they show nothing.
+    valid_left, valid_right : ndarray or DeviceArray
         (H, W) uint8: 255 where they show something, else 0.
     matrix_left, matrix_right : ndarray
         (3, 3): from each image, freed from its lens, to the rectified one.
@@ -82,8 +84,8 @@ class Rectified(Result):
 
     left: Any
     right: Any
-    valid_left: npt.NDArray[np.uint8]
-    valid_right: npt.NDArray[np.uint8]
+    valid_left: npt.NDArray[np.uint8] | DeviceArray
+    valid_right: npt.NDArray[np.uint8] | DeviceArray
     matrix_left: npt.NDArray[np.float64]
     matrix_right: npt.NDArray[np.float64]
     calibration: Calibration
@@ -144,7 +146,8 @@ def register(
     Parameters
     ----------
     fixed, moving : array_like, (H, W) or (H, W, 1 to 4)
-        The image that stays, and the one that is warped. The command calls the first REFERENCE.
+        The image that stays, and the one that is warped. The command calls the first REFERENCE. Those on a CUDA device are
+        copied to the host for the search; where `moving` lies on one it is warped there, and stays there.
     model : {"homography", "affine", "similarity"}
         What relates them.
     detector : Sift or Surf, optional
@@ -214,7 +217,7 @@ def rectify(
     Parameters
     ----------
     left, right : array_like, (H, W) or (H, W, 1 to 4)
-        The pair.
+        The pair. Images on a CUDA device are copied to the host for the search, turned on the device, and stay there.
     calibration : StereoCalibration or path, optional
         The cameras; if not given they are found from tie points, with a baseline of 1.
     stored : bool

@@ -130,6 +130,8 @@ def _matches(tie: TiePoints, images: tuple[Any, Any], names: tuple[str, str]) ->
 
 
 def _registration(result: Registration, names: tuple[str, str]) -> list[_Section]:
+    import numpy as np
+
     tie = result.tie_points
     view = {
         "kind": "registration",
@@ -139,7 +141,7 @@ def _registration(result: Registration, names: tuple[str, str]) -> list[_Section
         "predicted": result.model.apply(tie.xy_a[tie.inliers]),
         "found": tie.xy_b[tie.inliers],
     }
-    covered = float((result.covered != 0).mean())
+    covered = float((np.asarray(result.covered) != 0).mean())
     laid: _Section = ("One on the other", [("covered", f"{100 * covered:.1f} %")], [view])
     return [laid, _matches(tie, (result.moving, result.fixed), names)]
 
@@ -154,7 +156,8 @@ def _rectified(result: Rectified, images: tuple[Any, Any] | None, names: tuple[s
 def _disparity(result: Disparities, names: tuple[str, str], truth: Any) -> _Section:
     import numpy as np
 
-    found = result.disparity[np.isfinite(result.disparity)]
+    disparity = np.asarray(result.disparity)
+    found = disparity[np.isfinite(disparity)]
     low, high = (float(v) for v in np.percentile(found, [1, 99])) if found.size else (0.0, 1.0)
     known = result.calibration
     view = {

@@ -29,15 +29,17 @@ REASONS = ("valid", "no data", "ambiguous", "occluded", "inconsistent", "speckle
 class Disparities(Result):
     """What dense stereo finds.
 
+    The maps of images on a GPU stay there, each as a `DeviceArray`; `depth` and `points` bring them to the host.
+
     Attributes
     ----------
-    disparity : ndarray
+    disparity : ndarray or DeviceArray
         (H, W) float32, of the left image: left (x, y) shows what right (x − d, y) shows. NaN where there is none.
-    right : ndarray or None
+    right : ndarray, DeviceArray or None
         (H, W) float32, of the right image, if asked for: right (x, y) shows what left (x + d, y) shows.
-    confidence : ndarray or None
+    confidence : ndarray, DeviceArray or None
         (H, W) float32, 0 to 1, if asked for.
-    reasons : ndarray or None
+    reasons : ndarray, DeviceArray or None
         (H, W) uint8, if asked for: why there is no disparity; indices of `REASONS`.
     calibration : Calibration or None
         The pair's, where it was given.
@@ -45,10 +47,11 @@ class Disparities(Result):
         The left and the right image that were given.
     """
 
-    disparity: _Floats
-    right: _Floats | None
-    confidence: _Floats | None
-    reasons: npt.NDArray[np.uint8] | None
+    # `Any` lets code for arrays of either kind be written without asking which.
+    disparity: _Floats | Any
+    right: _Floats | Any | None
+    confidence: _Floats | Any | None
+    reasons: npt.NDArray[np.uint8] | Any | None
     calibration: Calibration | None
     images: tuple[Any, Any]
 
@@ -95,11 +98,14 @@ class Disparities(Result):
         return rectified(self.calibration if given is None else given)
 
     def _summary(self) -> list[tuple[str, str]]:
-        height, width = self.disparity.shape
-        valid = self.disparity == self.disparity
+        import numpy as np
+
+        disparity = np.asarray(self.disparity)
+        height, width = disparity.shape
+        valid = disparity == disparity
         told = [("size", f"{width}x{height}"), ("valid", f"{100 * float(valid.mean()):.1f} %")]
         if valid.any():
-            found = self.disparity[valid]
+            found = disparity[valid]
             told.append(("disparities", f"{found.min():.2f} to {found.max():.2f}"))
         return told
 
@@ -146,6 +152,9 @@ class Stereo(Options):
     memory : int or str, optional
         Bytes to use at most besides images and results, such as ``"2GiB"``, or ``"unlimited"``; the device's limit, or
         1 GiB, if not given. The result does not depend on it.
+    device_memory : int or str, optional
+        Bytes to use at most on a GPU; all that is free if not given. A pair that needs more is computed in bands of rows. The
+        result does not depend on it.
     right, confidence, reasons : bool
         Also give the disparities of the right view, a confidence, or why pixels have no disparity.
     device : Device or str, optional
@@ -171,6 +180,7 @@ class Stereo(Options):
     median: int = 5
     fill: bool = False
     memory: int | str | None = None
+    device_memory: int | str | None = None
     right: bool = False
     confidence: bool = False
     reasons: bool = False
@@ -178,7 +188,8 @@ class Stereo(Options):
 
     def __post_init__(self) -> None:
         given = self._given()
-        window, memory, device = given.pop("census_window"), given.pop("memory"), given.pop("device")
+        window, device = given.pop("census_window"), given.pop("device")
+        memory = (given.pop("memory"), given.pop("device_memory"))
         penalties = tuple(given.pop(name) for name in ("p1", "p2", "p2_least", "gradient"))
         object.__setattr__(self, "_stereo", _core.Stereo(given, window, penalties, memory, device))
 
@@ -220,7 +231,8 @@ class Stereo(Options):
         Parameters
         ----------
         left, right : array_like, (H, W) or (H, W, 1 to 4)
-            The pair: ``uint8``, ``uint16`` or ``float32``. NaN and transparent pixels hold no data.
+            The pair: ``uint8``, ``uint16`` or ``float32``. NaN and transparent pixels hold no data. Where one lies on a CUDA
+            device the pair is computed there, and the maps stay there.
         calibration : Calibration, Rectified or path, optional
             What the pair is, for `Disparities.depth` and `Disparities.points`.
         mask_left, mask_right : array_like, (H, W), optional

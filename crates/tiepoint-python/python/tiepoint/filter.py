@@ -1,4 +1,4 @@
-"""Filters of images: what the command ``filter`` does."""
+"""Filters of images: what the command ``filter`` does. An image on a CUDA device is filtered there, and the result stays there."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def gauss(
     border : {"clamp", "reflect", "zero", "skip"}
         What lies beyond the edge.
     device : Device or str, optional
-        Where to compute.
+        Where to compute; where `image` lies if not given.
 
     Returns
     -------
-    ndarray
+    ndarray or DeviceArray
         Of the shape and type of the image.
     """
     return _core.gauss(device, image, sigma, size, border)
@@ -60,11 +60,11 @@ def sobel(
     border : {"clamp", "reflect", "zero", "skip"}
         What lies beyond the edge.
     device : Device or str, optional
-        Where to compute.
+        Where to compute; where `image` lies if not given.
 
     Returns
     -------
-    ndarray
+    ndarray or DeviceArray
         Of the shape of the image.
     """
     return _core.sobel(device, image, part, border)
@@ -72,7 +72,7 @@ def sobel(
 
 def hessian(
     image: Any, *, weight: float = 1.0, border: str = "clamp", device: Device | str | None = None
-) -> npt.NDArray[np.float32]:
+) -> npt.NDArray[np.float32] | Any:
     """The determinant of the Hessian by 9×9 boxes (σ = 1.2) of an image's grey.
 
     Parameters
@@ -84,11 +84,11 @@ def hessian(
     border : {"clamp", "reflect", "zero", "skip"}
         What lies beyond the edge.
     device : Device or str, optional
-        Where to compute.
+        Where to compute; where `image` lies if not given.
 
     Returns
     -------
-    ndarray
+    ndarray or DeviceArray
         (H, W) float32.
     """
     return _core.hessian(device, image, weight, border)
@@ -115,7 +115,7 @@ def blobs(
     border : {"clamp", "reflect", "zero", "skip"}
         What lies beyond the edge.
     device : Device or str, optional
-        Where to compute.
+        Where to compute; where `image` lies if not given.
 
     Returns
     -------
@@ -151,11 +151,11 @@ def convolve(
     border : {"clamp", "reflect", "zero", "skip"}
         What lies beyond the edge.
     device : Device or str, optional
-        Where to compute.
+        Where to compute; where `image` lies if not given.
 
     Returns
     -------
-    ndarray
+    ndarray or DeviceArray
         Of the shape of the image.
     """
     return _core.convolve(device, image, kernel, float, border)

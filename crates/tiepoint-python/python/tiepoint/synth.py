@@ -85,6 +85,7 @@ def scene(
     seed: int = 0,
     blur: float = 0.0,
     noise: float = 0.0,
+    gamma: float = 1.0,
     gain: float = 1.0,
     bias: float = 0.0,
     dtype: str = "uint8",
@@ -105,13 +106,14 @@ def scene(
         σ of a Gaussian blur of the moving image in pixels.
     noise : float
         Standard deviation of the noise in either image, from 0 (black) to 1 (white).
-    gain, bias : float
-        The moving image's contrast and brightness: v becomes gain · v + bias.
+    gamma, gain, bias : float
+        The moving image's light: v becomes gain · v^gamma + bias.
     dtype : {"uint8", "uint16", "float32"}
         The type of pixels.
     """
     matrix = getattr(moving_from_reference, "matrix", moving_from_reference)
-    reference, moving, truth = _core.scene(size, matrix, texture, seed, (blur, noise, gain, bias), dtype)
+    light = (gamma, gain, bias)
+    reference, moving, truth = _core.scene(size, matrix, texture, seed, (blur, noise), light, dtype)
     return Scene(reference, moving, Model("homography", truth))
 
 
@@ -124,6 +126,9 @@ def stereo(
     texture: str = "mixed",
     seed: int = 0,
     noise: float = 0.0,
+    gamma: float = 1.0,
+    gain: float = 1.0,
+    bias: float = 0.0,
     colour: bool = False,
     dtype: str = "uint8",
 ) -> StereoPair:
@@ -145,10 +150,13 @@ def stereo(
         Seed of shapes, textures and noise.
     noise : float
         Standard deviation of the noise, from 0 (black) to 1 (white).
+    gamma, gain, bias : float
+        The right image's light: v becomes gain · v^gamma + bias.
     colour : bool
         Red, green and blue instead of grey.
     dtype : {"uint8", "uint16", "float32"}
         The type of pixels.
     """
-    found = _core.stereo_scene(size, disparities, surfaces, scenery, texture, seed, noise, colour, dtype)
+    light = (gamma, gain, bias)
+    found = _core.stereo_scene(size, disparities, surfaces, scenery, texture, seed, noise, light, colour, dtype)
     return StereoPair(**found)

@@ -260,9 +260,9 @@ impl Stage<'_> {
         let size = image.size();
         let mask = self.collection.mask_path(&self.collection.photographs()[index]);
         let mask = mask.map(|path| read_mask(&path, size, cpu)).transpose()?;
-        let prepared = image::prepare(&image, mask.as_ref().map(Image::view), Range::Auto, cpu)?;
+        let prepared = image::prepare_owned(image, mask.as_ref().map(Image::view), Range::Auto, cpu)?;
         let holes = prepared.mask;
-        let image = prepared.image.into_owned().unwrap_or(image);
+        let image = prepared.image.into_image();
         let mask = match (mask, holes) {
             (Some(mask), Some(holes)) => Some(both(mask, &holes)),
             (mask, holes) => mask.or(holes),

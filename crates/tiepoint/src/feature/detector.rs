@@ -368,6 +368,26 @@ mod tests {
     }
 
     #[test]
+    fn the_cpu_pools_domain_sizes_and_says_so() {
+        let cpu = Cpu::with_threads(2).unwrap();
+        let image = Texture::new(3).image::<u8>(Size::new(120, 90), &cpu);
+        let options = SiftOptions::default().with_domain_size_pooling(true);
+        let wanted = Detector::Sift(options).detect(&image, None, &cpu.clone().into()).unwrap();
+        let plain = Detector::default().detect(&image, None, &cpu.clone().into()).unwrap();
+        assert_eq!(wanted.keypoints, plain.keypoints, "the same keypoints");
+        assert!(wanted.descriptors != plain.descriptors, "other descriptors");
+        for gpu in all() {
+            let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
+            let finder = Detector::Sift(options).open(&processor).unwrap();
+            let notes = processor.take_notes();
+            assert!(notes.len() == 1 && notes[0].contains("domain-size pooling"), "{notes:?}");
+            assert_eq!(finder.detect(&image, None).unwrap(), wanted, "{gpu:?}");
+            let there = finder.detect_on_device(AnyView::from(&image), None).unwrap().download().unwrap();
+            assert_eq!(there, wanted, "left on {gpu:?}");
+        }
+    }
+
+    #[test]
     fn the_cpu_takes_what_a_gpu_has_no_memory_for() {
         let cpu = Cpu::with_threads(2).unwrap();
         let image = Texture::new(3).image::<u8>(Size::new(120, 90), &cpu);

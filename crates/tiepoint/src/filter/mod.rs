@@ -3,7 +3,7 @@
 //! Every filter takes a view, its options and a [`Cpu`](crate::device::Cpu) and returns a new image. The
 //! forms whose names end in `_into` write into memory of the caller through an
 //! [`ImageViewMut`](crate::image::ImageViewMut). The forms in [`any`] take images of any pixel type and a
-//! [`Processor`](crate::device::Processor), whose GPU they use.
+//! [`Processor`](crate::device::Processor), whose GPU they use; those in [`on_device`] images that lie on a GPU.
 
 pub mod any;
 pub(crate) mod border;
@@ -14,6 +14,7 @@ pub mod hessian;
 pub mod integral;
 #[cfg(test)]
 mod into_tests;
+pub mod on_device;
 pub mod resample;
 mod separable;
 pub mod shrink;

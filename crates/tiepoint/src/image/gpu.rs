@@ -102,6 +102,35 @@ impl<T: Element> GpuImage<T> {
         Ok(copy)
     }
 
+    /// An image whose rows lie without gaps at the start of a buffer.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and [`Error::Mismatch`] when the buffer is too short.
+    pub fn over(buffer: Buffer<T>, size: Size, channels: usize) -> Result<Self> {
+        let pitch = Self::pitch_for(size, channels)?;
+        let row = size.width * channels;
+        if row.checked_mul(size.height).is_none_or(|n| n > buffer.len()) {
+            let n = buffer.len();
+            return Err(Error::Mismatch(format!("{n} numbers for {size} with {channels} channels")));
+        }
+        Ok(Self { buffer, size, channels, pitch: row, aligned: pitch == row })
+    }
+
+    /// The pixels without gaps between rows: this memory where it has none, otherwise a copy, which the queue makes.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] when the device's memory is too small.
+    pub fn without_gaps(&self) -> Result<Buffer<T>> {
+        let row = self.size.width * self.channels;
+        if self.pitch == row {
+            return Ok(self.buffer.clone());
+        }
+        let (packed, mut commands) = (self.gpu().buffer(row * self.size.height)?, Commands::new());
+        self.copy_rows(&mut commands, 0, (&packed, 0, row), self.size.height)?;
+        self.gpu().run(&commands)?;
+        Ok(packed)
+    }
+
     /// Whether rows lie as [`new`](Self::new) lays them out, so that kernels may read several numbers at a time.
     pub fn is_aligned(&self) -> bool {
         self.aligned
@@ -193,7 +222,10 @@ impl<T: Element> GpuImage<T> {
     /// # Errors
     /// [`Error::Device`] when it failed.
     pub fn download(&self) -> Result<Image<T>> {
-        packed(&self.buffer.to_vec()?, self.size, self.channels, self.pitch)
+        let mut rows =
+            vec![T::default(); (self.size.height - 1) * self.pitch + self.size.width * self.channels];
+        self.buffer.read(0, &mut rows)?;
+        packed(&rows, self.size, self.channels, self.pitch)
     }
 }
 

@@ -23,15 +23,16 @@ mod view;
 mod write;
 
 pub use alpha::{alpha_mask, with_alpha};
-pub(crate) use grey::grey_row;
+pub(crate) use grey::{check_channels as check_grey_channels, grey_row, luma_for_kernels};
 pub use grey::{grey, grey_on_device};
 pub use pixel::Pixel;
-pub use range::{HOLE_MARGIN, Prepared, Range, prepare, prepare_on_device, without_margin};
-pub use read::{ReadOptions, decode, decode_grey, read, read_grey, read_grey_masked};
+pub use range::{HOLE_MARGIN, Prepared, Range, prepare, prepare_on_device, prepare_owned, without_margin};
+pub use read::{ReadOptions, decode, decode_grey, read, read_georeference, read_grey, read_grey_masked};
+pub use tiff::Georeference;
 pub(crate) use view::check_mask;
 pub use view::{AnyCow, AnyView, ImageView, ImageViewMut};
 pub(crate) use write::write_values;
-pub use write::{OutputFormat, write};
+pub use write::{OutputFormat, write, write_georeferenced};
 
 use crate::error::Shortage;
 use crate::options::named;

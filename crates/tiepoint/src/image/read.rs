@@ -1,7 +1,7 @@
 //! Reading image files of any known format, recognised by their first bytes.
 
 use super::{
-    AnyImage, Image, alpha_mask, grey, jpeg, pfm, png, pnm,
+    AnyImage, Georeference, Image, alpha_mask, grey, jpeg, pfm, png, pnm,
     rows::{Channels, Request, Source},
     tiff,
 };
@@ -10,7 +10,7 @@ use crate::options::setters;
 use crate::{Error, Result, device::Cpu};
 use std::{
     fs::File,
-    io::{BufReader, Cursor},
+    io::{BufRead, BufReader, Cursor},
     path::Path,
 };
 
@@ -108,6 +108,18 @@ pub fn decode_grey(bytes: &[u8], name: impl AsRef<Path>, options: &ReadOptions) 
     read_source(Cursor::new(bytes), name.as_ref(), bytes.len() as u64, options, Channels::Grey)
 }
 
+/// Where the pixels of the image in the file at `path` lie on a map: what a GeoTIFF says, `None` of every other file.
+///
+/// # Errors
+/// [`Error::Io`] when the file cannot be read, [`Error::Format`] for a damaged TIFF.
+pub fn read_georeference(path: impl AsRef<Path>) -> Result<Option<Georeference>> {
+    let path = path.as_ref();
+    let mut source = BufReader::with_capacity(1 << 16, File::open(path).map_err(|e| Error::io(path, e))?);
+    let found = source.fill_buf().map_err(Fault::Io).map(is_tiff);
+    let found = found.and_then(|tiff| if tiff { tiff::read_georeference(source) } else { Ok(None) });
+    found.map_err(|fault| fault.at(path, "its place on a map does"))
+}
+
 fn read_file(path: &Path, options: &ReadOptions, channels: Channels) -> Result<AnyImage> {
     options.check()?;
     let file = File::open(path).map_err(|e| Error::io(path, e))?;
@@ -136,9 +148,14 @@ fn read_as(head: &[u8], source: impl Source, request: &Request<'_>) -> std::resu
         [] => Err("the file is empty".into()),
         [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => png::read(source, request),
         [0xff, 0xd8, 0xff, ..] => jpeg::read(source, request),
-        [b'I', b'I', 42 | 43, 0, ..] | [b'M', b'M', 0, 42 | 43, ..] => tiff::read(source, request),
+        head if is_tiff(head) => tiff::read(source, request),
         [b'P', b'F' | b'f', b, ..] if b.is_ascii_whitespace() => pfm::read(source, request),
         [b'P', b'1'..=b'7', b, ..] if b.is_ascii_whitespace() || *b == b'#' => pnm::read(source, request),
         _ => Err("not an image of a known format; PNG, JPEG, TIFF, PNM and PFM are read".into()),
     }
+}
+
+/// Whether a file that begins so is a TIFF or `BigTIFF`.
+fn is_tiff(head: &[u8]) -> bool {
+    matches!(head, [b'I', b'I', 42 | 43, 0, ..] | [b'M', b'M', 0, 42 | 43, ..])
 }

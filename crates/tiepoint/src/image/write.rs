@@ -1,6 +1,6 @@
 //! Writing image files, the format chosen by the name's extension.
 
-use super::{AnyView, ImageView, pfm, png, pnm, tiff};
+use super::{AnyView, Georeference, ImageView, pfm, png, pnm, tiff};
 use crate::{Error, Result, files::write_atomically};
 use std::path::Path;
 
@@ -72,10 +72,28 @@ impl OutputFormat {
 /// [`Error::Format`] when the extension is unknown or the format cannot hold the image, [`Error::Io`] when
 /// the file cannot be written.
 pub fn write<'a>(path: impl AsRef<Path>, image: impl Into<AnyView<'a>>) -> Result<()> {
-    write_view(path.as_ref(), image.into())
+    write_view(path.as_ref(), image.into(), None)
 }
 
-fn write_view(path: &Path, view: AnyView<'_>) -> Result<()> {
+/// [`write`] of an image whose pixels lie on a map: a TIFF keeps where, as GeoTIFF; the other formats cannot.
+///
+/// # Errors
+/// As [`write`], and [`Error::Format`] for another format than TIFF.
+pub fn write_georeferenced<'a>(
+    path: impl AsRef<Path>,
+    image: impl Into<AnyView<'a>>,
+    place: &Georeference,
+) -> Result<()> {
+    let path = path.as_ref();
+    match OutputFormat::of(path)? {
+        OutputFormat::Tiff => write_view(path, image.into(), Some(place)),
+        other => {
+            Err(Error::format(path, format!("{other:?} does not hold a place on a map; use .tif or .tiff")))
+        }
+    }
+}
+
+fn write_view(path: &Path, view: AnyView<'_>, place: Option<&Georeference>) -> Result<()> {
     let format = OutputFormat::of(path)?;
     let size = view.size();
     let side = size.width.max(size.height);
@@ -85,7 +103,7 @@ fn write_view(path: &Path, view: AnyView<'_>) -> Result<()> {
     format.check(&view).map_err(|reason| Error::format(path, reason))?;
     write_atomically(path, |out| match format {
         OutputFormat::Png => png::write(out, &view),
-        OutputFormat::Tiff => tiff::write(out, &view),
+        OutputFormat::Tiff => tiff::write(out, &view, place),
         OutputFormat::Pfm => pfm::write(out, &view),
         OutputFormat::Pgm | OutputFormat::Ppm | OutputFormat::Pnm => pnm::write(out, &view, false),
         OutputFormat::Pam => pnm::write(out, &view, true),

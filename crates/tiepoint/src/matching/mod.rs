@@ -24,7 +24,7 @@ mod matcher;
 mod nearest;
 mod product;
 
-pub use gpu::{GpuMatcher, GpuNearest, GpuPacked};
+pub use gpu::{GpuMatcher, GpuMatches, GpuNearest, GpuNeighbours, GpuPacked};
 pub use matcher::Matcher;
 
 use crate::device::{Cpu, Processor};

@@ -3,7 +3,7 @@
 //! [`tie_points`] is the part between features and model: match by ratio and mutual choice, estimate the
 //! model, search again near what it predicts with a weaker ratio (a repeated structure is no rival when it
 //! lies elsewhere), and refine the model on what was found. [`register()`] is all of it, from two images to
-//! one warped onto the other, and [`warp_onto`] its last step.
+//! one warped onto the other: [`locate`], then [`warp_onto`], or [`warp_onto_on_device`] for an image on a GPU.
 
 mod tie;
 mod views;
@@ -13,8 +13,9 @@ pub use views::{TiePicture, TiedPictures, Views, tie_pictures, tie_views};
 
 use crate::device::{Cpu, Processor};
 use crate::feature::{Detector, Features, Finder};
-use crate::geometry::warp::{WarpOptions, coverage, warp};
-use crate::geometry::{Model, ModelKind};
+use crate::geometry::warp::{WarpOptions, coverage, coverage_on_device, warp, warp_on_device};
+use crate::geometry::{Homography, Model, ModelKind};
+use crate::image::gpu::{AnyGpuImage, GpuImage};
 use crate::image::{
     AnyImage, AnyView, Image, ImageView, Pixel, Prepared, Range, Size, check_mask, grey, prepare,
 };
@@ -151,26 +152,64 @@ pub struct Warped {
     pub covered: Image<u8>,
 }
 
+/// An image on the pixels of another, in a device's memory; as [`Warped`].
+#[derive(Clone, Debug)]
+pub struct GpuWarped {
+    /// The image.
+    pub image: AnyGpuImage,
+    /// 255 where the image has input, 0 elsewhere.
+    pub covered: GpuImage<u8>,
+}
+
+/// Where an image lies on another.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Location {
+    /// The features of MOVING and of REFERENCE.
+    pub features: [Features; 2],
+    /// Tie points; A is MOVING, B is REFERENCE.
+    pub tie: TiePoints,
+    /// The model from MOVING to REFERENCE.
+    pub reference_from_moving: Model,
+}
+
 /// Finds where `moving` lies on `reference` and warps it there.
 ///
 /// # Errors
-/// As [`RegisterOptions::check`], the detector, [`tie_points`] and [`warp_onto`]; [`Error::Image`] for more
-/// than four channels, [`Error::Mismatch`] for a mask of another size than its image.
+/// As [`locate`] and [`warp_onto`].
 pub fn register<'a>(
     reference: impl Into<RegisterInput<'a>>,
     moving: impl Into<RegisterInput<'a>>,
     options: &RegisterOptions,
     processor: &Processor,
 ) -> Result<Registration> {
-    register_inputs(reference.into(), moving.into(), options, processor)
+    let (reference, moving) = (reference.into(), moving.into());
+    let Location { features, tie, reference_from_moving } =
+        locate_inputs(reference, moving, options, processor)?;
+    let size = reference.image.size();
+    let warped = warp_onto(moving.image, size, &reference_from_moving, &options.warp, processor)?;
+    Ok(Registration { features, tie, reference_from_moving, warped })
 }
 
-fn register_inputs(
+/// Finds where `moving` lies on `reference`: [`register()`] without the warp.
+///
+/// # Errors
+/// As [`RegisterOptions::check`], the detector and [`tie_points`]; [`Error::Image`] for more than four channels,
+/// [`Error::Mismatch`] for a mask of another size than its image.
+pub fn locate<'a>(
+    reference: impl Into<RegisterInput<'a>>,
+    moving: impl Into<RegisterInput<'a>>,
+    options: &RegisterOptions,
+    processor: &Processor,
+) -> Result<Location> {
+    locate_inputs(reference.into(), moving.into(), options, processor)
+}
+
+fn locate_inputs(
     reference: RegisterInput<'_>,
     moving: RegisterInput<'_>,
     options: &RegisterOptions,
     processor: &Processor,
-) -> Result<Registration> {
+) -> Result<Location> {
     options.check()?;
     for_any_view!(moving.image, view => check_warp(view, &options.warp))?;
     let finder = options.detector.open(processor)?;
@@ -180,9 +219,7 @@ fn register_inputs(
     let TiedPictures { features, tie, .. } =
         tie_pictures(pictures, &finder, &options.tie, options.views, processor)?;
     let reference_from_moving = model_of(&tie)?;
-    let size = reference.image.size();
-    let warped = warp_onto(moving.image, size, &reference_from_moving, &options.warp, processor)?;
-    Ok(Registration { features, tie, reference_from_moving, warped })
+    Ok(Location { features, tie, reference_from_moving })
 }
 
 /// The tie points and the model from MOVING to REFERENCE, from their features.
@@ -215,16 +252,37 @@ pub fn warp_onto(
     options: &WarpOptions,
     processor: &Processor,
 ) -> Result<Warped> {
-    let model = reference_from_moving.kind().name();
-    let no_inverse =
-        Error::Degenerate { model, reason: "it has no inverse between points, so it cannot warp" };
-    let moving_from_reference =
-        reference_from_moving.homography().and_then(|h| h.inverse()).ok_or(no_inverse)?;
+    let moving_from_reference = inverse(reference_from_moving)?;
     let image = for_any_view!(moving, view => {
         warp(view, &moving_from_reference, reference, options, processor)?.into()
     });
     let covered = coverage(moving.size(), &moving_from_reference, reference, processor)?;
     Ok(Warped { image, covered })
+}
+
+/// [`warp_onto`] of an image in a device's memory, where the result stays. The host does not wait.
+///
+/// # Errors
+/// As [`warp_onto`] and [`warp_on_device`].
+pub fn warp_onto_on_device(
+    moving: &AnyGpuImage,
+    reference: Size,
+    reference_from_moving: &Model,
+    options: &WarpOptions,
+) -> Result<GpuWarped> {
+    let moving_from_reference = inverse(reference_from_moving)?;
+    let image = warp_on_device(moving, &moving_from_reference, reference, options)?;
+    let covered = coverage_on_device(moving.gpu(), moving.size(), &moving_from_reference, reference)?;
+    Ok(GpuWarped { image, covered })
+}
+
+/// The way back between points.
+fn inverse(model: &Model) -> Result<Homography> {
+    let no_inverse = Error::Degenerate {
+        model: model.kind().name(),
+        reason: "it has no inverse between points, so it cannot warp",
+    };
+    model.homography().and_then(|h| h.inverse()).ok_or(no_inverse)
 }
 
 #[cfg(test)]

@@ -19,9 +19,9 @@
 //! works in groups, of 128 MiB: to have more memory cleared takes longer than computing those rows twice.
 //!
 //! **On a GPU** (`gpu`) both passes run side by side and store their sums, so it needs twice that memory, on the device; the
-//! limit of the options is one of host memory. The result is the CPU's, bit for bit. The CPU makes colour grey, learns the
-//! table of mutual information, and does what the device has no memory for. [`GpuStereo`] takes images that lie on the
-//! device and leaves its maps there. A pair that exceeds the device's memory, or [`StereoOptions::device_memory`], goes
+//! limit of the options is one of host memory. The result is the CPU's, bit for bit. Pictures are made ready there too: grey,
+//! 8 bits, colours, masks. For mutual information the CPU does that, and what the device has no memory for. [`GpuStereo`]
+//! takes images and masks of every type that lie on the device and leaves its maps there. A pair that exceeds the device's memory, or [`StereoOptions::device_memory`], goes
 //! through it in bands of rows, from checkpoints of the paths that enter each; its maps are refined on the CPU.
 //!
 //! **Many pairs.** A [`StereoStream`] takes the pairs of a video or of two cameras one after the other; on a GPU several are
@@ -51,6 +51,8 @@
 //! view's disparities have the same sign: `right(x, y)` shows what `left(x + d, y)` shows.
 
 mod aggregation;
+#[cfg(test)]
+mod bisect;
 pub mod cloud;
 pub mod consistency_check;
 pub mod cost;
@@ -72,20 +74,20 @@ mod tests;
 mod winner_takes_all;
 
 pub use cost::{CensusWindow, Cost, MatchingCost};
-pub use gpu::{GpuStereo, GpuStereoResult};
+pub use gpu::{GpuMasks, GpuStereo, GpuStereoResult};
 pub use options::{Learning, Paths, Penalties, RightView, StereoOptions, Subpixel};
 pub use reason::Reason;
-pub use stream::StereoStream;
+pub use stream::{PendingStereo, StereoStream};
 
 use crate::{
     Error, ErrorKind, Result,
-    device::{Cpu, Processor, Scratch, gpu::Gpu},
+    device::{Computing, Cpu, Processor, Scratch, gpu::Gpu},
     image::{AnyView, Image, ImageView, ImageViewMut},
 };
 use aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate};
 use cost::{CostSource, Custom, Learn};
-use gpu::Worker;
-use pair::{Pair, Pictures};
+use gpu::{PlanInput, Worker};
+use pair::{Pair, Pictures, gpu::PictureShape};
 
 /// Calls `f(first row, band)` for bands of `rows` rows of an image.
 fn for_bands<T: Copy + Send>(
@@ -220,8 +222,48 @@ impl Stereo {
         masks: Masks<'_>,
         processor: &Processor,
     ) -> Result<StereoResult> {
-        let pair = [left, right];
-        self.prepare(pair, masks, processor, |prepared| self.disparities(prepared, processor))
+        if let Some(found) = self.pictures_on_device([left, right], masks, processor)? {
+            return Ok(found);
+        }
+        self.prepare([left, right], masks, processor, |prepared| self.disparities(prepared, processor))
+    }
+
+    /// The same with all of the work on the GPU; `None` where there is none, where the cost learns from the pair, and where
+    /// the pair is too large.
+    fn pictures_on_device(
+        &self,
+        [left, right]: [AnyView<'_>; 2],
+        masks: Masks<'_>,
+        processor: &Processor,
+    ) -> Result<Option<StereoResult>> {
+        let Some(gpu) = &processor.gpu else { return Ok(None) };
+        let (options, pictures) = (&self.options, Pictures::new(left, right)?);
+        let shapes = PictureShape::of_pictures(&pictures, masks)?;
+        let Some(source) = self.known(shapes) else { return Ok(None) };
+        let input = PlanInput::pictures(shapes, &pictures, masks);
+        self.check_sums(source.greatest(), options.penalties())?;
+        let pixels = pictures.size().area();
+        let cpu = processor.cpu.begin_task("stereo", pixels);
+        let found = self
+            .on_gpu
+            .with(|| Ok(Worker::default()), |worker| worker.compute(gpu, options, (&input, &*source), &cpu));
+        processor.collect_times();
+        match found {
+            // In bands of rows or on the CPU.
+            Err(error) if error.is_device_limit() => Ok(None),
+            found => {
+                processor.count_computed(Computing::Gpu);
+                cpu.advance(pixels);
+                found.map(Some)
+            }
+        }
+    }
+
+    /// What computes the cost of pictures of these shapes; `None` where it learns from each pair.
+    fn known(&self, shapes: [PictureShape; 2]) -> Option<Box<dyn CostSource>> {
+        let cost = self.options.cost.definition();
+        let colour = cost.compares_colour() && shapes.iter().all(|shape| shape.may_be_colour());
+        cost.known(if colour { 3 } else { 1 })
     }
 
     /// As [`compute`](Self::compute) with a custom matching cost, on the CPU. The images supply the gradient that P2 follows.
@@ -331,9 +373,13 @@ impl Stereo {
         processor: &Processor,
     ) -> Result<StereoResult> {
         let (options, cpu) = (&self.options, &processor.cpu);
-        let whole = self
-            .on_gpu
-            .with(|| Ok(Worker::default()), |worker| worker.compute(gpu, options, (pair, source), cpu));
+        let whole = self.on_gpu.with(
+            || Ok(Worker::default()),
+            |worker| {
+                let input = PlanInput::ready(gpu, options, pair, source)?;
+                worker.compute(gpu, options, (&input, source), cpu)
+            },
+        );
         match whole {
             Err(error) if error.kind() == ErrorKind::DeviceMemory => {}
             found => return found,

@@ -1,9 +1,14 @@
 //! Many pairs one after the other, as of a video or of a pair of cameras.
 
-use super::{Masks, Stereo, StereoOptions, StereoResult, gpu::Flow};
+use super::{
+    Masks, Stereo, StereoOptions, StereoResult,
+    cost::CostSource,
+    gpu::{Flow, Found, PlanInput},
+    pair::{Pictures, gpu::PictureShape},
+};
 use crate::{
     Error, Result,
-    device::{Computing, Processor},
+    device::{Computing, Cpu, Processor, gpu::Gpu},
     image::AnyView,
 };
 use std::collections::VecDeque;
@@ -44,7 +49,22 @@ pub struct StereoStream {
     batch: usize,
     flow: Flow,
     /// Computed and not yet taken.
-    found: VecDeque<StereoResult>,
+    found: VecDeque<Found>,
+}
+
+/// What a stream finds for a pair, which may still be on its way from a GPU; any thread may wait for it. Until then it
+/// takes memory of its own there: a stream whose results nobody waits for grows.
+#[derive(Debug)]
+pub struct PendingStereo(Found);
+
+impl PendingStereo {
+    /// The result, once it is there.
+    ///
+    /// # Errors
+    /// [`Error::Device`] when the device fails.
+    pub fn wait(self, cpu: &Cpu) -> Result<StereoResult> {
+        self.0.wait(cpu)
+    }
 }
 
 /// Sets of pairs in flight unless the caller says otherwise: one that is sent, one that is computed, one that comes back.
@@ -122,23 +142,52 @@ impl StereoStream {
     /// # Errors
     /// As [`Stereo::compute`]. The pair has then no result, and the others keep theirs unless the device failed.
     pub fn push(&mut self, left: AnyView<'_>, right: AnyView<'_>, masks: Masks<'_>) -> Result<()> {
-        let Self { stereo, processor, slots, batch, flow, found } = self;
+        let found = match self.push_pictures([left, right], masks) {
+            Ok(true) => Ok(None),
+            Ok(false) => self.push_prepared([left, right], masks),
+            Err(error) => Err(error),
+        };
+        self.processor.collect_times();
+        self.found.extend(found?.map(Found::Here));
+        Ok(())
+    }
+
+    /// Sends a pair to a GPU that does all of the work; `false` where there is none, where the cost learns from the pair, and
+    /// where the pair is too large.
+    fn push_pictures(&mut self, [left, right]: [AnyView<'_>; 2], masks: Masks<'_>) -> Result<bool> {
+        let Self { stereo, processor, .. } = self;
+        let Some(gpu) = processor.gpu.clone() else { return Ok(false) };
+        let pictures = Pictures::new(left, right)?;
+        let shapes = PictureShape::of_pictures(&pictures, masks)?;
+        let Some(source) = stereo.known(shapes) else { return Ok(false) };
+        let input = PlanInput::pictures(shapes, &pictures, masks);
+        let (options, cpu) = (*stereo.options(), processor.cpu.clone());
+        stereo.check_sums(source.greatest(), options.penalties())?;
+        let (places, work) = (self.slots * self.batch, (&input, &*source));
+        match flow_through((&mut self.flow, &mut self.found), &gpu, &options, work, (places, &cpu)) {
+            Err(error) if error.is_device_limit() => Ok(false),
+            pushed => {
+                self.processor.count_computed(Computing::Gpu);
+                pushed.map(|()| true)
+            }
+        }
+    }
+
+    /// Computes a pair that the host has made ready, or sends it to the GPU; gives its result where the CPU computed it.
+    fn push_prepared(&mut self, pair: [AnyView<'_>; 2], masks: Masks<'_>) -> Result<Option<StereoResult>> {
+        let Self { stereo, processor, flow, found, slots, batch } = self;
         let options = *stereo.options();
-        let pair = stereo.prepare([left, right], masks, processor, |prepared| {
+        stereo.prepare(pair, masks, processor, |prepared| {
             let cpu = prepared.cpu.clone();
             let Some(gpu) = &processor.gpu else {
                 processor.count_computed(Computing::Cpu);
                 return stereo.on_cpu(prepared).map(Some);
             };
             stereo.check_sums(prepared.source.greatest(), prepared.penalties)?;
-            let work = (prepared.pair, prepared.source);
-            let mut pushed = flow.push(gpu, &options, work, found, &cpu);
-            if *slots * *batch > 1 && pushed.as_ref().is_err_and(Error::is_device_limit) {
-                // One pair at a time may fit.
-                flow.finish(found, &cpu)?;
-                *flow = Flow::new(1, 1);
-                pushed = flow.push(gpu, &options, work, found, &cpu);
-            }
+            let input = PlanInput::ready(gpu, &options, prepared.pair, prepared.source);
+            let pushed = input.and_then(|input| {
+                flow_through((flow, found), gpu, &options, (&input, prepared.source), (*slots * *batch, &cpu))
+            });
             match pushed {
                 Err(error) if error.is_device_limit() => {
                     // Alone, in bands of rows or on the CPU.
@@ -150,10 +199,7 @@ impl StereoStream {
                     pushed.map(|()| None)
                 }
             }
-        });
-        self.processor.collect_times();
-        self.found.extend(pair?);
-        Ok(())
+        })
     }
 
     /// The result of the oldest pair, once it is there; `None` when there is none.
@@ -161,11 +207,36 @@ impl StereoStream {
     /// # Errors
     /// [`Error::Device`] when the device fails: the results of all pairs that it had are lost.
     pub fn pop(&mut self) -> Result<Option<StereoResult>> {
-        if self.found.is_empty() {
-            let landed = self.flow.land(&mut self.found, &self.processor.cpu);
-            self.processor.collect_times();
-            landed?;
-        }
-        Ok(self.found.pop_front())
+        self.pop_pending()?.map(|found| found.wait(&self.processor.cpu)).transpose()
     }
+
+    /// As [`pop`](Self::pop), without waiting for it: another thread may, while this one goes on.
+    ///
+    /// # Errors
+    /// As [`pop`](Self::pop).
+    pub fn pop_pending(&mut self) -> Result<Option<PendingStereo>> {
+        if self.found.is_empty() {
+            let lifted = self.flow.lift(&mut self.found);
+            self.processor.collect_times();
+            lifted?;
+        }
+        Ok(self.found.pop_front().map(PendingStereo))
+    }
+}
+
+/// Sends a pair to a GPU; where it has no memory for several, alone.
+fn flow_through(
+    (flow, found): (&mut Flow, &mut VecDeque<Found>),
+    gpu: &Gpu,
+    options: &StereoOptions,
+    work: (&PlanInput<'_>, &dyn CostSource),
+    (places, cpu): (usize, &Cpu),
+) -> Result<()> {
+    let pushed = flow.push(gpu, options, work, found, cpu);
+    if places > 1 && pushed.as_ref().is_err_and(Error::is_device_limit) {
+        flow.finish(found, cpu)?;
+        *flow = Flow::new(1, 1);
+        return flow.push(gpu, options, work, found, cpu);
+    }
+    pushed
 }

@@ -5,12 +5,14 @@
 //! picture on every machine, and any window of a texture can be made without the rest of it.
 
 mod aerial;
+mod photometry;
 mod random;
 mod scene;
 pub mod stereo;
 mod texture;
 
 pub use aerial::{AerialBlock, AerialCamera, AerialOptions};
+pub use photometry::Photometry;
 pub use random::Random;
 pub(crate) use random::finish;
 pub use scene::{Scene, SceneOptions, viewpoint};

@@ -4,7 +4,7 @@
 //! resampled from the other. A pixel of the moving image is the mean of a grid of samples spread over the
 //! quadrilateral that it covers in the reference.
 
-use super::{Random, Texture, TextureKind};
+use super::{Photometry, Random, Texture, TextureKind};
 use crate::device::Cpu;
 use crate::geometry::Homography;
 use crate::image::{Image, Pixel, Size};
@@ -27,10 +27,8 @@ pub struct SceneOptions {
     pub blur: f64,
     /// Standard deviation of the noise in either image, on the scale from 0 (black) to 1 (white). Default 0.
     pub noise: f64,
-    /// The moving image's contrast: v becomes gain · v + bias. Default 1.
-    pub gain: f64,
-    /// The moving image's brightness. Default 0.
-    pub bias: f64,
+    /// How the moving image's light differs from the reference's. Default: not at all.
+    pub moving: Photometry,
 }
 
 setters!(SceneOptions {
@@ -40,8 +38,7 @@ setters!(SceneOptions {
     with_seed: seed = u64,
     with_blur: blur = f64,
     with_noise: noise = f64,
-    with_gain: gain = f64,
-    with_bias: bias = f64,
+    with_moving: moving = Photometry,
 });
 
 impl Default for SceneOptions {
@@ -53,8 +50,7 @@ impl Default for SceneOptions {
             seed: 0,
             blur: 0.0,
             noise: 0.0,
-            gain: 1.0,
-            bias: 0.0,
+            moving: Photometry::default(),
         }
     }
 }
@@ -71,8 +67,7 @@ impl SceneOptions {
         };
         within("blur", self.blur, 0.0, 100.0, "0 to 100 pixels")?;
         within("noise", self.noise, 0.0, 1.0, "0 to 1")?;
-        within("gain", self.gain, -100.0, 100.0, "-100 to 100")?;
-        within("bias", self.bias, -100.0, 100.0, "-100 to 100")?;
+        self.moving.check()?;
         if self.size.is_empty() || self.size.area() > 1 << 32 {
             return Err(Error::option("size", self.size, "1 to 2^32 pixels"));
         }
@@ -114,7 +109,7 @@ impl<T: Pixel> Scene<T> {
     pub fn render(options: &SceneOptions, cpu: &Cpu) -> Result<Self> {
         options.check()?;
         let reference_from_moving = options.reference_from_moving()?;
-        let plain = SceneOptions { gain: 1.0, bias: 0.0, blur: 0.0, ..*options };
+        let plain = SceneOptions { moving: Photometry::default(), blur: 0.0, ..*options };
         Ok(Self {
             reference: draw(&plain, &Homography::default(), 1, cpu)?,
             moving: draw(options, &reference_from_moving, 2, cpu)?,
@@ -123,7 +118,7 @@ impl<T: Pixel> Scene<T> {
     }
 }
 
-/// One image: the texture seen through the map from image to texture, blurred, with gain, bias and noise.
+/// One image: the texture seen through the map from image to texture, blurred, in its light, with noise.
 fn draw<T: Pixel>(
     options: &SceneOptions,
     texture_from_image: &Homography,
@@ -145,7 +140,7 @@ fn draw<T: Pixel>(
     cpu.for_chunks(out.data_mut(), width, |y, row| {
         for (x, (o, &v)) in row.iter_mut().zip(grey.row(y)).enumerate() {
             let noise = Random::at(options.seed, 32 + stream, x as i64, y as i64).normal() * options.noise;
-            let value = (options.gain * f64::from(v) + options.bias + noise).clamp(0.0, 1.0);
+            let value = (options.moving.of(f64::from(v)) + noise).clamp(0.0, 1.0);
             *o = T::from_f32(value as f32 * T::WHITE);
         }
     });
@@ -259,8 +254,7 @@ mod tests {
             moving_from_reference: viewpoint(Size::new(90, 70), 0.4, 1.3, [0.1, 0.05], [3.0, 1.0]).unwrap(),
             blur: 1.2,
             noise: 0.02,
-            gain: 0.5,
-            bias: 0.25,
+            moving: Photometry::default().with_gain(0.5).with_bias(0.25),
             ..Default::default()
         };
         let one = Scene::<u16>::render(&options, &Cpu::sequential()).unwrap();
@@ -268,6 +262,20 @@ mod tests {
         assert_eq!(one, five, "threads");
         let (low, high) = (one.moving.data().iter().min().unwrap(), one.moving.data().iter().max().unwrap());
         assert!(*low > 9_000 && *high < 56_000, "half the contrast about the middle: {low} {high}");
+    }
+
+    #[test]
+    fn gamma_changes_the_moving_image_alone() {
+        let plain = SceneOptions { size: Size::new(60, 40), ..Default::default() };
+        let before = Scene::<f32>::render(&plain, &Cpu::sequential()).unwrap();
+        let brighter = plain.with_moving(Photometry::default().with_gamma(0.5));
+        let after = Scene::<f32>::render(&brighter, &Cpu::sequential()).unwrap();
+        assert_eq!(before.reference, after.reference, "the reference");
+        for (v, root) in before.moving.data().iter().zip(after.moving.data()) {
+            assert!((v.sqrt() - root).abs() < 1e-6, "{v} became {root}");
+        }
+        let none = plain.with_moving(Photometry::default().with_gamma(0.0));
+        assert!(matches!(none.check(), Err(Error::Option { name: "gamma", .. })), "no power of 0");
     }
 
     #[test]

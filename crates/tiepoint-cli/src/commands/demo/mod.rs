@@ -24,7 +24,7 @@ use tiepoint::filter::sobel::SobelOptions;
 use tiepoint::geometry::Homography;
 use tiepoint::image::{self, AnyImage, Image, Size};
 use tiepoint::register::{TieOptions, TiePoints, tie_points};
-use tiepoint::synth::{Scene, SceneOptions, viewpoint};
+use tiepoint::synth::{Photometry, Scene, SceneOptions, viewpoint};
 use tiepoint_report::{DEFAULT_LIMIT, MatchesView, Rgb, Section, View, colour_at};
 
 /// A scene of the demo.
@@ -61,9 +61,9 @@ fn scenes(seed: u64) -> Outcome<[DemoScene; 3]> {
     let turned = viewpoint(SIZE, 0.61, 1.3, [0.0; 2], [20.0, -15.0])?;
     let tilted = viewpoint(SIZE, -0.15, 0.95, [0.35, 0.1], [-10.0, 8.0])?;
     let poor = viewpoint(SIZE, 0.12, 0.85, [0.05, -0.1], [30.0, 12.0])?;
+    let dim = Photometry::default().with_gain(0.45).with_bias(0.05);
     let mut poor = scene("poor", "Dark, blurred and noisy", poor);
-    poor.options =
-        poor.options.with_blur(1.5).with_noise(0.03).with_gain(0.45).with_bias(0.05).with_seed(seed + 1);
+    poor.options = poor.options.with_blur(1.5).with_noise(0.03).with_moving(dim).with_seed(seed + 1);
     Ok([
         scene("turned", "Turned by 35° and nearer", turned),
         scene("tilted", "Seen at a slant", tilted),

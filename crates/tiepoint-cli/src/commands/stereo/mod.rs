@@ -9,7 +9,7 @@ use crate::arguments::stereo::StereoArguments;
 use crate::context::Context;
 use crate::draw::{disparity, usual_range};
 use crate::failure::{Failure, Outcome};
-use crate::input;
+use crate::input::{self, Reader};
 use crate::output::{self, Clock, Part, Spent};
 use crate::prefetch::Weight;
 use pairs::Pair;
@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use tiepoint::device::Cpu;
 use tiepoint::geometry::calibration::RectifiedCalibration;
-use tiepoint::image::{self, AnyImage, Image, Pixel, Range, ReadOptions, Size};
+use tiepoint::image::{self, AnyImage, Image, Pixel, Range, Size};
 use tiepoint::options::Named;
 use tiepoint::stereo::cloud::{CloudOptions, write_ply};
 use tiepoint::stereo::depth::depth;
@@ -174,8 +174,9 @@ impl Job<'_> {
     fn read(&self, work: &Work<'_>, cpu: &Cpu) -> Outcome<(Sides, Spent)> {
         let mut clock = Clock::start(cpu);
         let (arguments, Pair { left, right, .. }) = (work.arguments, self.pair);
+        let reader = Reader { limits: arguments.limits.options(), cpu };
         let mut read = |path: &Path, mask: &Option<String>| {
-            clock.time(Part::Read, || read(path, mask.as_deref(), arguments.no_data, cpu))
+            clock.time(Part::Read, || read(&reader, path, mask.as_deref(), arguments.no_data))
         };
         let sides = [read(left, &arguments.mask)?, read(right, &arguments.mask_right)?];
         if let Some(size) =
@@ -192,7 +193,8 @@ impl Job<'_> {
         let cpu = &Cpu::sequential();
         let mut clock = Clock::start(cpu);
         let found = &computed.found;
-        let points = clock.time(Part::Write, || self.write(found, work.results, cpu))?;
+        let reader = Reader { limits: work.arguments.limits.options(), cpu };
+        let points = clock.time(Part::Write, || self.write(found, work.results, &reader))?;
         let size = found.disparity.size();
         let valid = found.disparity.data().iter().filter(|d| d.is_finite()).count();
         let valid = valid as f64 / size.area().max(1) as f64;
@@ -262,7 +264,12 @@ impl Job<'_> {
     }
 
     /// Writes all that was asked for; gives the number of points of a cloud.
-    fn write(&self, found: &StereoResult, results: &ResultOptions, cpu: &Cpu) -> Outcome<Option<u64>> {
+    fn write(
+        &self,
+        found: &StereoResult,
+        results: &ResultOptions,
+        reader: &Reader<'_>,
+    ) -> Outcome<Option<u64>> {
         if let Some(path) = &self.output {
             files::write(path, found.disparity.view())?;
         }
@@ -281,12 +288,12 @@ impl Job<'_> {
         }
         let Some(calibration) = &results.calibration else { return Ok(None) };
         if let Some(path) = &self.depth {
-            let depth = depth(found.disparity.view(), calibration, cpu)?;
+            let depth = depth(found.disparity.view(), calibration, reader.cpu)?;
             files::write(path, depth.view())?;
         }
         let Some(path) = &self.cloud else { return Ok(None) };
         // Read again: nothing else needs the colours.
-        let colours = image::read(&self.pair.left, &ReadOptions::default())?;
+        let colours = reader.image(&self.pair.left)?;
         Ok(Some(write_ply(path, found.disparity.view(), (&colours).into(), calibration, &results.cloud)?))
     }
 }
@@ -327,9 +334,9 @@ struct Side {
     mask: Option<Image<u8>>,
 }
 
-fn read(path: &Path, mask: Option<&str>, no_data: Option<f32>, cpu: &Cpu) -> Outcome<Side> {
-    let image = image::read(path, &ReadOptions::default())?;
-    let mask = mask_of(mask, path).map(|m| input::read_mask(&m, image.size(), cpu)).transpose()?;
+fn read(reader: &Reader<'_>, path: &Path, mask: Option<&str>, no_data: Option<f32>) -> Outcome<Side> {
+    let image = reader.image(path)?;
+    let mask = mask_of(mask, path).map(|m| reader.mask(&m, image.size())).transpose()?;
     let holes = no_data.map(|value| match &image {
         AnyImage::U8(i) => holding(i, value),
         AnyImage::U16(i) => holding(i, value),

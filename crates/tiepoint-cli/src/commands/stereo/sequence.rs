@@ -19,8 +19,9 @@ const MOST_BESIDE: usize = 32;
 /// Bytes of the pairs read ahead.
 const AHEAD: usize = 512 << 20;
 
-/// Rows that a GPU computes at a time: lower images go together.
-const ROWS: usize = 4320;
+/// Rows that a GPU computes at a time: lower images go together. More fill it no better than files come, and take the time of
+/// their memory at the start.
+const ROWS: usize = 1080;
 
 /// Pairs that a GPU computes together at most.
 const BATCH: usize = 8;
@@ -127,12 +128,20 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
             let job = item.job;
             let item = item.then(|(sides, device)| {
                 let mut clock = Clock::start(cpu);
-                let found = clock.time(Part::Compute, || stream.as_mut().map_or(Ok(None), StereoStream::pop));
+                let found =
+                    clock.time(Part::Compute, || stream.as_mut().map_or(Ok(None), StereoStream::pop_pending));
                 let found = found.map_err(|e| Failure::from(e).about(job.names()))?;
                 let found = found.ok_or_else(|| Failure::work(format!("{}: no result came", job.names())))?;
-                Ok((Computed { sides, found, options, device }, clock.spent(cpu)))
+                Ok(((sides, found, device), clock.spent(cpu)))
             });
             self.writing.push(move || {
+                let item = item.then(|(sides, found, device)| {
+                    let alone = &Cpu::sequential();
+                    let mut clock = Clock::start(alone);
+                    let found = clock.time(Part::Compute, || found.wait(alone));
+                    let found = found.map_err(|e| Failure::from(e).about(job.names()))?;
+                    Ok((Computed { sides, found, options, device }, clock.spent(alone)))
+                });
                 let spent = item.spent.clone();
                 item.then(|computed| job.finish(&computed, work, &spent))
             });

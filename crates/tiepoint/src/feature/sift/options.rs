@@ -56,6 +56,11 @@ pub struct SiftOptions {
     /// RootSIFT: the descriptor is divided by its sum and each value replaced by its root (Arandjelović &
     /// Zisserman, CVPR 2012), so that the Euclidean distance becomes Hellinger's.
     pub root: bool,
+    /// Descriptors pooled over domains of 1, 1½ and 2 times the usual size (Dong & Soatto, CVPR 2015): more matches, for
+    /// about five times the time of description; see [`describe`](super::describe). A GPU leaves them to the CPU. Default
+    /// no.
+    #[serde(default)]
+    pub domain_size_pooling: bool,
     /// The form of the descriptors.
     pub descriptors: DescriptorKind,
     /// Which features are kept.
@@ -72,6 +77,7 @@ setters!(SiftOptions {
     with_input_sigma: input_sigma = f32,
     with_upright: upright = bool,
     with_root: root = bool,
+    with_domain_size_pooling: domain_size_pooling = bool,
     with_descriptors: descriptors = DescriptorKind,
     with_selection: selection = Selection,
 });
@@ -89,6 +95,7 @@ impl Default for SiftOptions {
             input_sigma: 0.5,
             upright: false,
             root: false,
+            domain_size_pooling: false,
             descriptors: DescriptorKind::U8,
             selection: Selection::ALL,
         }

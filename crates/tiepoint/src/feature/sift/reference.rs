@@ -344,6 +344,26 @@ impl<'o> Octave<'o> {
     }
 
     fn describe(&self, point: &Point, angle: f32) -> [f32; 128] {
+        if !self.options.domain_size_pooling {
+            return self.describe_domain(point, angle, self.options.root);
+        }
+        let sizes = [1.0, 1.5, 2.0];
+        let each = sizes
+            .map(|size| self.describe_domain(&Point { scale: point.scale * size, ..*point }, angle, false));
+        let pooled: [f32; 128] = std::array::from_fn(|i| (each[0][i] + each[1][i]) + each[2][i]);
+        if pooled.iter().all(|v| *v == 0.0) {
+            return pooled;
+        }
+        if self.options.root {
+            let total = sum(pooled);
+            return pooled.map(|v| (v / total).sqrt());
+        }
+        let scale = 1.0 / sum(pooled.map(|v| v * v)).sqrt();
+        pooled.map(|v| v * scale)
+    }
+
+    /// The descriptor of one size of the window.
+    fn describe_domain(&self, point: &Point, angle: f32, root: bool) -> [f32; 128] {
         let (cx, cy) = match self.options.preset {
             SiftPreset::OpenCv => (point.x.round_ties_even(), point.y.round_ties_even()),
             SiftPreset::Default | SiftPreset::VlFeat => (point.x, point.y),
@@ -388,7 +408,7 @@ impl<'o> Octave<'o> {
             return [0.0; 128];
         }
         let clipped = raw.map(|v| v.min(0.2 * norm));
-        if self.options.root {
+        if root {
             let total = sum(clipped);
             return clipped.map(|v| (v / total).sqrt());
         }

@@ -1,7 +1,7 @@
 //! The options of SURF, with their defaults and sources.
 
 use crate::feature::DescriptorKind;
-use crate::feature::select::Selection;
+use crate::feature::select::{Keep, Selection};
 use crate::options::{named, setters};
 use crate::{Error, Result};
 
@@ -62,7 +62,8 @@ pub struct SurfOptions {
     /// The form of the descriptors: floats, the default, or none. Keypoints without descriptors have an angle
     /// too.
     pub descriptors: DescriptorKind,
-    /// Which features are kept.
+    /// Which features are kept. Default: all; where there is a limit the strongest, which come again more often (the
+    /// figures are with [`select`](crate::feature::select)).
     pub selection: Selection,
 }
 
@@ -100,7 +101,7 @@ impl SurfOptions {
             upright: false,
             extended: false,
             descriptors: DescriptorKind::F32,
-            selection: Selection::ALL,
+            selection: Selection { keep: Keep::Response, ..Selection::ALL },
         }
     }
 

@@ -70,6 +70,26 @@ impl<T: GpuPixel + Sobel<Gradient: Element>> GpuFilter<T, T::Gradient> {
     }
 }
 
+impl<T: GpuPixel> GpuFilter<T, f32> {
+    /// As [`sobel_x`](Self::sobel_x), in floats, which hold the derivatives of integers exactly.
+    pub(in crate::filter) fn sobel_x_as_float(
+        gpu: &Gpu,
+        options: &SobelOptions,
+        channels: usize,
+    ) -> Result<Self> {
+        Self::sobel(gpu, options, channels, Form::X)
+    }
+
+    /// As [`sobel_y`](Self::sobel_y), in floats.
+    pub(in crate::filter) fn sobel_y_as_float(
+        gpu: &Gpu,
+        options: &SobelOptions,
+        channels: usize,
+    ) -> Result<Self> {
+        Self::sobel(gpu, options, channels, Form::Y)
+    }
+}
+
 impl<T: GpuPixel + Sobel> GpuFilter<T, T> {
     /// [`sobel::magnitude`](super::magnitude), as [`sobel_x`](Self::sobel_x).
     ///

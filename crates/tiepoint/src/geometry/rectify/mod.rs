@@ -15,6 +15,7 @@
 
 mod affine;
 mod agreement;
+mod gpu;
 mod half;
 mod output_frame;
 mod relative;
@@ -22,6 +23,7 @@ mod self_calibrate;
 mod valid;
 
 pub use agreement::Agreement;
+pub use gpu::GpuRectification;
 pub use output_frame::{OutputFrame, Principal};
 pub use self_calibrate::{
     FromTiePoints, SelfCalibration, SelfCalibrationOptions, from_tie_points, self_calibrate,
@@ -230,6 +232,17 @@ impl RectifiedView {
         Homography::new(product(&projection, &product(&self.rotation, &back)))
     }
 
+    /// Fails for a picture of another size than the view was made for.
+    fn check_picture(&self, found: Size) -> Result<()> {
+        let expected = self.input;
+        match found == expected {
+            true => Ok(()),
+            false => Err(Error::Mismatch(format!(
+                "the picture is {found}, but the rectification is for {expected}"
+            ))),
+        }
+    }
+
     /// The rectified picture; the fill value where the input shows nothing.
     ///
     /// # Errors
@@ -241,12 +254,7 @@ impl RectifiedView {
         options: &WarpOptions,
         cpu: &Cpu,
     ) -> Result<Image<T>> {
-        if picture.size() != self.input {
-            let (found, expected) = (picture.size(), self.input);
-            return Err(Error::Mismatch(format!(
-                "the picture is {found}, but the rectification is for {expected}"
-            )));
-        }
+        self.check_picture(picture.size())?;
         warp_by(picture, &Inverse::of(self), self.size, options, cpu)
     }
 
@@ -268,6 +276,7 @@ impl RectifiedView {
 }
 
 /// The map from the result to the picture, prepared for whole rows.
+#[derive(Clone, Debug)]
 struct Inverse {
     camera: Camera,
     reach: f64,

@@ -6,17 +6,45 @@ use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::image::Size;
 use crate::image::gpu::{self, GpuImage, GpuPixel, GpuStack, Plane};
 use crate::{Error, Result};
+use std::marker::PhantomData;
 use tiepoint_gpu::{Kernel, KernelSource};
 
 /// [`warp()`](super::warp()) for images of one pixel type and number of channels, compiled for a device that has f64;
 /// the same bits, but for those of a NaN.
 #[derive(Clone, Debug)]
-pub struct GpuWarp<T: GpuPixel> {
+pub struct GpuWarp<T: GpuPixel>(GpuWarpBy<T, Homography>);
+
+/// A [`Map`](super::Map) that kernels know.
+pub(crate) trait GpuMap {
+    /// The definition of `place` for it.
+    const TEXT: &'static str;
+
+    /// Its numbers, as `place` takes them.
+    fn numbers(&self) -> [f64; NUMBERS];
+}
+
+/// Numbers of a map: as many as the longest has.
+pub(crate) const NUMBERS: usize = 22;
+
+impl GpuMap for Homography {
+    const TEXT: &'static str = include_str!("homography.h");
+
+    fn numbers(&self) -> [f64; NUMBERS] {
+        let mut numbers = [0.0; NUMBERS];
+        numbers[..9].copy_from_slice(self.matrix().as_flattened());
+        numbers
+    }
+}
+
+/// [`warp_by`](super::warp_by) on a device.
+#[derive(Clone, Debug)]
+pub(crate) struct GpuWarpBy<T: GpuPixel, M> {
     gpu: Gpu,
     warp: Kernel<Warp<'static, T>>,
     coverage: Kernel<Coverage<'static>>,
     weights: Buffer<f32>,
     channels: usize,
+    map: PhantomData<M>,
 }
 
 tiepoint_gpu::kernel! {
@@ -29,8 +57,8 @@ tiepoint_gpu::kernel! {
     } {
         to_plane: Plane,
         from_plane: Plane,
-        /// Row by row.
-        matrix: [f64; 9],
+        /// The numbers of the map.
+        map: [f64; NUMBERS],
         fill: f32,
         /// Numbers of the table.
         weights: u32,
@@ -45,8 +73,8 @@ tiepoint_gpu::kernel! {
         write to: u8 [to_plane.numbers(groups[2])],
     } {
         to_plane: Plane,
-        /// Row by row.
-        matrix: [f64; 9],
+        /// The numbers of the map.
+        map: [f64; NUMBERS],
         width: i32,
         height: i32,
         /// Groups beside each other.
@@ -62,7 +90,8 @@ fn weights_a_row(interpolation: Interpolation) -> usize {
     interpolation.taps().next_multiple_of(4)
 }
 
-fn source<T: GpuPixel>(interpolation: Interpolation, channels: usize) -> KernelSource {
+/// The program for a map.
+pub(crate) fn source<T: GpuPixel, M: GpuMap>(interpolation: Interpolation, channels: usize) -> KernelSource {
     gpu::for_kernels::<T>(KernelSource::new("warp"))
         .define("GROUP_WIDTH", GROUP[0])
         .define("GROUP_HEIGHT", GROUP[1])
@@ -73,6 +102,7 @@ fn source<T: GpuPixel>(interpolation: Interpolation, channels: usize) -> KernelS
         .structure::<Plane>()
         .kernel::<Warp<'_, T>>(GROUP)
         .kernel::<Coverage<'_>>(GROUP)
+        .text(M::TEXT)
         .text(include_str!("warp.cl"))
 }
 
@@ -82,30 +112,13 @@ fn groups(size: Size) -> [usize; 2] {
     [across, across * size.height.div_ceil(GROUP[1] as usize)]
 }
 
-fn matrix(map: &Homography) -> [f64; 9] {
-    let [[a, b, c], [d, e, f], [g, h, i]] = map.matrix();
-    [a, b, c, d, e, f, g, h, i]
-}
-
 impl<T: GpuPixel> GpuWarp<T> {
     /// A plan.
     ///
     /// # Errors
     /// [`Error::Unsupported`] by a device without f64, [`Error::Device`] when it fails.
     pub fn new(gpu: &Gpu, interpolation: Interpolation, channels: usize) -> Result<Self> {
-        gpu.require_f64()?;
-        let program = gpu.program(&source::<T>(interpolation, channels))?;
-        let weights = Weights::new(interpolation);
-        let len = weights_a_row(interpolation);
-        let mut weights: Vec<f32> = weights.rows().flat_map(|row| row[..len].to_vec()).collect();
-        weights.resize(weights.len().max(4), 0.0);
-        Ok(Self {
-            gpu: gpu.clone(),
-            warp: program.kernel::<Warp<'_, T>>()?,
-            coverage: program.kernel::<Coverage<'_>>()?,
-            weights: gpu.upload(&weights)?,
-            channels,
-        })
+        GpuWarpBy::new(gpu, interpolation, channels).map(Self)
     }
 
     /// The output of `size` whose pixel (x, y) shows the input at `map`(x, y); places without input get `fill`.
@@ -114,11 +127,7 @@ impl<T: GpuPixel> GpuWarp<T> {
     /// [`Error::Image`] when the image has other channels than the plan was made for or the output has no pixel,
     /// [`Error::Device`] when the device's memory is too small.
     pub fn warp(&self, image: &GpuImage<T>, map: &Homography, size: Size, fill: T) -> Result<GpuImage<T>> {
-        let out = GpuImage::with_channels(&self.gpu, size, self.channels)?;
-        let mut commands = Commands::new();
-        self.record(&mut commands, image, map, fill, &out)?;
-        self.gpu.run(&commands)?;
-        Ok(out)
+        self.0.warp(image, map, size, fill)
     }
 
     /// Puts the work for an image into a list.
@@ -133,8 +142,7 @@ impl<T: GpuPixel> GpuWarp<T> {
         fill: T,
         to: &GpuImage<T>,
     ) -> Result<()> {
-        let (from, to) = (GpuStack::of(from, commands)?, GpuStack::result(to)?);
-        self.record_batch(commands, &from, map, fill, &to)
+        self.0.record(commands, from, map, fill, to)
     }
 
     /// As [`record`](Self::record), for all images of a stack through one map.
@@ -146,6 +154,81 @@ impl<T: GpuPixel> GpuWarp<T> {
         commands: &mut Commands,
         from: &GpuStack<T>,
         map: &Homography,
+        fill: T,
+        to: &GpuStack<T>,
+    ) -> Result<()> {
+        self.0.record_batch(commands, from, map, fill, to)
+    }
+
+    /// [`coverage()`](super::coverage()): 255 where [`warp`](Self::warp) finds input, 0 elsewhere.
+    ///
+    /// # Errors
+    /// As [`warp`](Self::warp).
+    pub fn coverage(&self, input: Size, map: &Homography, size: Size) -> Result<GpuImage<u8>> {
+        self.0.coverage(input, map, size)
+    }
+
+    /// Puts the work of [`coverage`](Self::coverage) into a list.
+    ///
+    /// # Errors
+    /// As [`warp`](Self::warp).
+    pub fn record_coverage(
+        &self,
+        commands: &mut Commands,
+        input: Size,
+        map: &Homography,
+        to: &GpuImage<u8>,
+    ) -> Result<()> {
+        self.0.record_coverage(commands, input, map, to)
+    }
+}
+
+impl<T: GpuPixel, M: GpuMap> GpuWarpBy<T, M> {
+    /// As [`GpuWarp::new`].
+    pub(crate) fn new(gpu: &Gpu, interpolation: Interpolation, channels: usize) -> Result<Self> {
+        gpu.require_f64()?;
+        let program = gpu.program(&source::<T, M>(interpolation, channels))?;
+        let weights = Weights::new(interpolation);
+        let len = weights_a_row(interpolation);
+        let mut weights: Vec<f32> = weights.rows().flat_map(|row| row[..len].to_vec()).collect();
+        weights.resize(weights.len().max(4), 0.0);
+        Ok(Self {
+            gpu: gpu.clone(),
+            warp: program.kernel::<Warp<'_, T>>()?,
+            coverage: program.kernel::<Coverage<'_>>()?,
+            weights: gpu.upload(&weights)?,
+            channels,
+            map: PhantomData,
+        })
+    }
+
+    /// As [`GpuWarp::warp`].
+    pub(crate) fn warp(&self, image: &GpuImage<T>, map: &M, size: Size, fill: T) -> Result<GpuImage<T>> {
+        let out = GpuImage::with_channels(&self.gpu, size, self.channels)?;
+        let mut commands = Commands::new();
+        self.record(&mut commands, image, map, fill, &out)?;
+        self.gpu.run(&commands)?;
+        Ok(out)
+    }
+
+    /// As [`GpuWarp::record`].
+    pub(crate) fn record(
+        &self,
+        commands: &mut Commands,
+        from: &GpuImage<T>,
+        map: &M,
+        fill: T,
+        to: &GpuImage<T>,
+    ) -> Result<()> {
+        let (from, to) = (GpuStack::of(from, commands)?, GpuStack::result(to)?);
+        self.record_batch(commands, &from, map, fill, &to)
+    }
+
+    fn record_batch(
+        &self,
+        commands: &mut Commands,
+        from: &GpuStack<T>,
+        map: &M,
         fill: T,
         to: &GpuStack<T>,
     ) -> Result<()> {
@@ -166,7 +249,7 @@ impl<T: GpuPixel> GpuWarp<T> {
             table: &self.weights,
             to_plane: to.plane(),
             from_plane: from.plane(),
-            matrix: matrix(map),
+            map: map.numbers(),
             fill: fill.to_f32(),
             weights: self.weights.len() as u32,
             across: across as i32,
@@ -175,11 +258,8 @@ impl<T: GpuPixel> GpuWarp<T> {
         Ok(commands.launch(&self.warp, [all, 1, to.count()], arguments)?)
     }
 
-    /// [`coverage()`](super::coverage()): 255 where [`warp`](Self::warp) finds input, 0 elsewhere.
-    ///
-    /// # Errors
-    /// As [`warp`](Self::warp).
-    pub fn coverage(&self, input: Size, map: &Homography, size: Size) -> Result<GpuImage<u8>> {
+    /// As [`GpuWarp::coverage`].
+    pub(crate) fn coverage(&self, input: Size, map: &M, size: Size) -> Result<GpuImage<u8>> {
         let out = GpuImage::new(&self.gpu, size)?;
         let mut commands = Commands::new();
         self.record_coverage(&mut commands, input, map, &out)?;
@@ -187,15 +267,11 @@ impl<T: GpuPixel> GpuWarp<T> {
         Ok(out)
     }
 
-    /// Puts the work of [`coverage`](Self::coverage) into a list.
-    ///
-    /// # Errors
-    /// As [`warp`](Self::warp).
-    pub fn record_coverage(
+    fn record_coverage(
         &self,
         commands: &mut Commands,
         input: Size,
-        map: &Homography,
+        map: &M,
         to: &GpuImage<u8>,
     ) -> Result<()> {
         if to.channels() != 1 || input.width.max(input.height) >= 1 << 30 {
@@ -203,8 +279,8 @@ impl<T: GpuPixel> GpuWarp<T> {
         }
         let [across, all] = groups(to.size());
         let [width, height, across] = [input.width, input.height, across].map(|n| n as i32);
-        let (to_plane, matrix) = (to.plane(), matrix(map));
-        let arguments = Coverage { to: to.buffer(), to_plane, matrix, width, height, across };
+        let (to_plane, map) = (to.plane(), map.numbers());
+        let arguments = Coverage { to: to.buffer(), to_plane, map, width, height, across };
         commands.stage("coverage");
         Ok(commands.launch(&self.coverage, [all, 1, 1], arguments)?)
     }
@@ -316,8 +392,8 @@ mod tests {
 
     #[test]
     fn kernels_compile_for_every_card() {
-        let sources = ALL.map(|kind| source::<u8>(kind, 3));
+        let sources = ALL.map(|kind| source::<u8, Homography>(kind, 3));
         compiles_everywhere(&sources);
-        compiles_everywhere(&[source::<f32>(Interpolation::Lanczos3, 1)]);
+        compiles_everywhere(&[source::<f32, Homography>(Interpolation::Lanczos3, 1)]);
     }
 }

@@ -17,12 +17,15 @@ mod places;
 mod resample;
 
 pub use gpu::GpuWarp;
+#[cfg(test)]
+pub(crate) use gpu::source as map_source;
+pub(crate) use gpu::{GpuMap, GpuWarpBy, NUMBERS};
 pub(crate) use places::Map;
 
 use super::Homography;
 use crate::device::gpu::Gpu;
 use crate::device::{Cpu, Processor};
-use crate::image::gpu::{GpuImage, GpuPixel};
+use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel, for_any_gpu_image};
 use crate::image::{Image, ImageView, ImageViewMut, Pixel, Size};
 use crate::options::{named, setters};
 use crate::{Error, Result};
@@ -81,7 +84,7 @@ impl WarpOptions {
         self.fill_as::<T>().map(drop)
     }
 
-    fn fill_as<T: Pixel>(&self) -> Result<T> {
+    pub(crate) fn fill_as<T: Pixel>(&self) -> Result<T> {
         let fill = T::from_f32(self.fill);
         let kept = fill.to_f32() == self.fill || fill.to_f32().is_nan();
         kept.then_some(fill)
@@ -131,6 +134,38 @@ pub fn warp<T: GpuPixel>(
         plan.warp(&GpuImage::upload(gpu, input)?, input_from_output, size, fill)?.download()
     };
     processor.gpu_or_cpu("warping", on_gpu, on_cpu)
+}
+
+/// [`warp()`] of an image in a device's memory, where the output stays. The host does not wait.
+///
+/// # Errors
+/// As [`warp()`]; [`Error::Image`] for an output without pixels, and [`Error::is_device_limit`] where the device is too
+/// small or lacks f64.
+pub fn warp_on_device(
+    input: &AnyGpuImage,
+    input_from_output: &Homography,
+    size: Size,
+    options: &WarpOptions,
+) -> Result<AnyGpuImage> {
+    check_input(input.size())?;
+    for_any_gpu_image!(input, input => {
+        let plan = GpuWarp::new(input.gpu(), options.interpolation, input.channels())?;
+        Ok(plan.warp(input, input_from_output, size, options.fill_as()?)?.into())
+    })
+}
+
+/// [`coverage()`] in a device's memory. The host does not wait.
+///
+/// # Errors
+/// As [`warp_on_device`].
+pub fn coverage_on_device(
+    gpu: &Gpu,
+    input: Size,
+    input_from_output: &Homography,
+    size: Size,
+) -> Result<GpuImage<u8>> {
+    check_input(input)?;
+    GpuWarp::<u8>::new(gpu, Interpolation::Bilinear, 1)?.coverage(input, input_from_output, size)
 }
 
 /// [`warp()`] on the CPU into memory of the caller's: an image of the output's size and the input's channels.

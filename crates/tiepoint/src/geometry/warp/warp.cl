@@ -1,29 +1,4 @@
-// Warping through a homography: the arithmetic of mod.rs, places in f64, values in f32. A lane makes a pixel.
-
-typedef struct {
-    f64 u, v;
-    i32 inside;
-} Place;
-
-// Where output pixel (x, y) finds its input; m is the matrix row by row.
-FUNCTION Place place(i32 x, i32 y, i32 width, i32 height, const f64 *m) {
-    Place p;
-    f64 at = (f64)x, line = (f64)y;
-    f64 a = m[1] * line + m[2], b = m[4] * line + m[5], c = m[7] * line + m[8];
-    f64 w = m[6] * at + c;
-    // A negative denominator lies beyond the horizon where the last element is 1.
-    f64 front = m[8] == 1.0 ? w : (w < 0.0 ? -w : w);
-    p.u = m[0] * at + a;
-    p.v = m[3] * at + b;
-    // An affine map needs no divisions, half of the arithmetic.
-    if (w != 1.0) {
-        p.u /= w;
-        p.v /= w;
-    }
-    // Not a number fails every comparison.
-    p.inside = front > 1e-12 && p.u >= -0.5 && p.v >= -0.5 && p.u < (f64)width - 0.5 && p.v < (f64)height - 0.5;
-    return p;
-}
+// Warping through a map: the arithmetic of mod.rs, places in f64, values in f32. A lane makes a pixel.
 
 // The greatest whole number that is not above a place inside.
 FUNCTION i32 floor_of(f64 v) {
@@ -59,7 +34,7 @@ KERNEL(warp) {
     if (x >= target.row / CHANNELS || y >= target.height) return;
     from += source.step * (u64)GROUP_Z;
     GLOBAL PIXEL *out = to + target.step * (u64)GROUP_Z + (u64)y * target.pitch + (u64)x * CHANNELS;
-    Place p = place(x, y, width, height, args.matrix);
+    Place p = place(x, y, width, height, args.map);
     if (!p.inside) {
         for (i32 c = 0; c < CHANNELS; c++) out[c] = (PIXEL)args.fill;
         return;
@@ -92,5 +67,5 @@ KERNEL(coverage) {
     const Plane target = args.to_plane;
     i32 x = GROUP_X % args.across * GROUP_WIDTH + LANE_X, y = GROUP_X / args.across * GROUP_HEIGHT + LANE_Y;
     if (x >= target.row || y >= target.height) return;
-    to[(u64)y * target.pitch + x] = place(x, y, args.width, args.height, args.matrix).inside ? 255 : 0;
+    to[(u64)y * target.pitch + x] = place(x, y, args.width, args.height, args.map).inside ? 255 : 0;
 }

@@ -8,13 +8,18 @@ use crate::image::Size;
 use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel, for_any_gpu_image};
 use tiepoint_gpu::KernelSource;
 
-fn source<T: GpuPixel>(channels: usize) -> KernelSource {
-    crate::image::gpu::for_kernels::<T>(gpu::for_kernels(KernelSource::new("grey"), channels))
+/// For kernels: `luma_level` and `luma_float`.
+pub(crate) fn luma_for_kernels(source: KernelSource) -> KernelSource {
+    source
         .define_f32("RED", super::LUMA[0])
         .define_f32("GREEN", super::LUMA[1])
         .define_f32("BLUE", super::LUMA[2])
-        .kernel::<Filter<'_, T, T>>([LANES, 1])
-        .text(include_str!("grey.cl"))
+        .text(include_str!("luma.h"))
+}
+
+fn source<T: GpuPixel>(channels: usize) -> KernelSource {
+    let source = crate::image::gpu::for_kernels::<T>(gpu::for_kernels(KernelSource::new("grey"), channels));
+    luma_for_kernels(source).kernel::<Filter<'_, T, T>>([LANES, 1]).text(include_str!("grey.cl"))
 }
 
 impl<T: GpuPixel> GpuFilter<T, T> {

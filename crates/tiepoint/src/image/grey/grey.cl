@@ -4,9 +4,9 @@ FUNCTION PIXEL luma(const PIXEL *p) {
 #if CHANNELS < 3
     return p[0];
 #elif PIXEL_IS_FLOAT
-    return FMA(BLUE, p[2], FMA(GREEN, p[1], RED * p[0]));
+    return luma_float(p[0], p[1], p[2]);
 #else
-    return (PIXEL)((2126u * p[0] + 7152u * p[1] + 722u * p[2] + 5000u) / 10000u);
+    return (PIXEL)luma_level(p[0], p[1], p[2]);
 #endif
 }
 

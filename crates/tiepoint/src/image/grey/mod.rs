@@ -7,6 +7,7 @@
 mod gpu;
 
 pub use gpu::grey_on_device;
+pub(crate) use gpu::luma_for_kernels;
 
 use crate::image::{AnyCow, AnyView, Image, ImageView, Pixel};
 use crate::{Error, Result, device::Cpu, for_any_view};
@@ -52,7 +53,7 @@ pub(in crate::image) fn grey_alpha_row<T: Pixel>(source: &[T], out: &mut [T]) {
 }
 
 /// Fails unless grey is defined for this many channels.
-pub(in crate::image) fn check_channels(channels: usize) -> Result<()> {
+pub(crate) fn check_channels(channels: usize) -> Result<()> {
     match channels {
         1..=4 => Ok(()),
         _ => Err(Error::Image(format!("{channels} channels: grey is defined for 1 to 4"))),

@@ -3,7 +3,7 @@
 use super::spread::{Counted, End, Upper, of_counted};
 use super::{LEAST_LEVELS, Range, no_narrower};
 use crate::device::gpu::{Buffer, Commands, Gpu};
-use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel, for_any_gpu_image};
+use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
 use crate::{Error, Result};
 use tiepoint_gpu::KernelSource;
 
@@ -49,9 +49,9 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel! {
-    /// Stretches to 0 and 1.
-    unsafe kernel stretch(groups) = Stretch<T: GpuPixel> {
-        write to: f32 [height * to_pitch],
+    /// Stretches to black and white.
+    unsafe kernel stretch(groups) = Stretch<T: GpuPixel, O: GpuPixel> {
+        write to: O [height * to_pitch],
         read pixels: T [(height - 1) * pitch + width],
     } {
         width: i32,
@@ -63,16 +63,26 @@ tiepoint_gpu::kernel! {
     }
 }
 
-fn source<T: GpuPixel>(counts: bool) -> KernelSource {
-    let source = KernelSource::new(if counts { "range counts" } else { "range stretch" })
+fn counts<T: GpuPixel>() -> KernelSource {
+    KernelSource::new("range counts")
         .define("PIXEL", T::NAME)
         .define("LANES", LANES)
-        .define("COUNTS", u8::from(counts));
-    let source = match counts {
-        true => source.kernel::<CountUpper<'_, T>>([LANES, 1]).kernel::<CountLower<'_, T>>([LANES, 1]),
-        false => source.kernel::<Stretch<'_, T>>([LANES, 1]),
-    };
-    source.text(include_str!("range.cl"))
+        .define("COUNTS", 1)
+        .kernel::<CountUpper<'_, T>>([LANES, 1])
+        .kernel::<CountLower<'_, T>>([LANES, 1])
+        .text(include_str!("range.cl"))
+}
+
+fn stretch<T: GpuPixel, O: GpuPixel>() -> KernelSource {
+    KernelSource::new("range stretch")
+        .define("PIXEL", T::NAME)
+        .define("LANES", LANES)
+        .define("COUNTS", 0)
+        .define("TO", O::NAME)
+        .define("INTEGER", u8::from(O::WHITE > 1.0))
+        .define_f32("WHITE", O::WHITE)
+        .kernel::<Stretch<'_, T, O>>([LANES, 1])
+        .text(include_str!("range.cl"))
 }
 
 /// Work groups that fill the device, none without a row.
@@ -115,20 +125,22 @@ pub fn prepare_on_device(
             Some(ends).filter(|ends| *ends != [0.0, 1.0])
         }
     };
-    match ends {
-        None => Ok(Some(image.clone())),
-        Some(ends) => Ok(Some(for_any_gpu_image!(image, image => stretched(image, ends))?.into())),
-    }
+    let Some(ends) = ends else { return Ok(Some(image.clone())) };
+    Ok(Some(match image {
+        AnyGpuImage::U8(image) => stretched::<u8, f32>(image, ends)?.into(),
+        AnyGpuImage::U16(image) => stretched::<u16, u16>(image, ends)?.into(),
+        AnyGpuImage::F32(image) => stretched::<f32, f32>(image, ends)?.into(),
+    }))
 }
 
-/// (v − low) / (high − low), clamped to 0…1, as the CPU computes it.
-fn stretched<T: GpuPixel>(image: &GpuImage<T>, [low, high]: [f32; 2]) -> Result<GpuImage<f32>> {
+/// (v − low) / (high − low), clamped to 0…1, on the scale of the type, as the CPU computes it.
+fn stretched<T: GpuPixel, O: GpuPixel>(image: &GpuImage<T>, ends: [f32; 2]) -> Result<GpuImage<O>> {
     let (gpu, size) = (image.gpu(), image.size());
     let out = GpuImage::new(gpu, size)?;
-    let kernel = gpu.program(&source::<T>(false))?.kernel::<Stretch<'_, T>>()?;
+    let kernel = gpu.program(&stretch::<T, O>())?.kernel::<Stretch<'_, T, O>>()?;
     let [width, height, pitch, to_pitch] =
         [size.width, size.height, image.pitch(), out.pitch()].map(|n| n as i32);
-    let scale = 0.5 / (0.5 * high - 0.5 * low);
+    let super::Stretch { low, scale } = super::Stretch::new(ends);
     let mut commands = Commands::new();
     commands.stage("range");
     let arguments =
@@ -158,7 +170,7 @@ impl<'i, T: GpuPixel> Counts<'i, T> {
         }
         let none = gpu.buffer(1)?;
         let (upper, holes) = (gpu.buffer::<u32>(BINS)?, gpu.buffer::<u32>(1)?);
-        let kernel = gpu.program(&source::<T>(true))?.kernel::<CountUpper<'_, T>>()?;
+        let kernel = gpu.program(&counts::<T>())?.kernel::<CountUpper<'_, T>>()?;
         let mut counts = Self { image, mask, none, of_bin: Vec::new(), holes: 0 };
         let [width, height, pitch, mask_pitch, masked] = counts.layout();
         let mut commands = Commands::new();
@@ -222,7 +234,7 @@ impl<T: GpuPixel> Counted for Counts<'_, T> {
 
     fn lower(&self, upper: [usize; 4]) -> Result<Vec<u64>> {
         let gpu = self.image.gpu();
-        let kernel = gpu.program(&source::<T>(true))?.kernel::<CountLower<'_, T>>()?;
+        let kernel = gpu.program(&counts::<T>())?.kernel::<CountLower<'_, T>>()?;
         let lower = gpu.buffer::<u32>(4 * BINS)?;
         let [width, height, pitch, mask_pitch, masked] = self.layout();
         let (pixels, mask, upper) = (self.image.buffer(), self.mask(), upper.map(|bin| bin as u32));
@@ -319,10 +331,11 @@ mod tests {
     #[test]
     fn kernels_compile_for_every_card() {
         compiles_everywhere(&[
-            source::<u8>(false),
-            source::<u16>(true),
-            source::<f32>(true),
-            source::<f32>(false),
+            counts::<u16>(),
+            counts::<f32>(),
+            stretch::<u8, f32>(),
+            stretch::<u16, u16>(),
+            stretch::<f32, f32>(),
         ]);
     }
 }

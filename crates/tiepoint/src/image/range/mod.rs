@@ -9,8 +9,9 @@ mod spread;
 
 pub use gpu::prepare_on_device;
 
-use super::{AnyCow, AnyView, Image, ImageView, Pixel, Size, check_mask};
+use super::{AnyCow, AnyImage, AnyView, Image, ImageView, Pixel, Size, check_mask};
 use crate::{Error, Result, device::Cpu};
+use spread::Floats;
 
 /// Which values become black and white.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -49,7 +50,8 @@ impl Range {
 /// An image on the scale of its type, and where it holds something.
 #[derive(Clone, Debug)]
 pub struct Prepared<'a> {
-    /// One channel, from black to white; f32 when it had to be stretched.
+    /// One channel, from black to white. 16 bits and floats stay what they are; 8 bits that had to be stretched become
+    /// floats.
     pub image: AnyCow<'a>,
     /// 0 on pixels that are NaN or infinite and on those up to [`HOLE_MARGIN`] pixels from them, 255 elsewhere;
     /// `None` when there are no such pixels.
@@ -70,36 +72,37 @@ pub fn prepare<'a>(
     range: Range,
     cpu: &Cpu,
 ) -> Result<Prepared<'a>> {
-    prepare_view(image.into(), mask, range, cpu)
+    prepare_any(AnyCow::Borrowed(image.into()), mask, range, cpu)
 }
 
-fn prepare_view<'a>(
-    image: AnyView<'a>,
+/// [`prepare`] within the image's own memory: a large image of 16 bits or floats is never there twice.
+///
+/// # Errors
+/// As [`prepare`].
+pub fn prepare_owned(
+    image: AnyImage,
+    mask: Option<ImageView<'_, u8>>,
+    range: Range,
+    cpu: &Cpu,
+) -> Result<Prepared<'static>> {
+    prepare_any(AnyCow::Owned(image), mask, range, cpu)
+}
+
+fn prepare_any<'a>(
+    image: AnyCow<'a>,
     mask: Option<ImageView<'_, u8>>,
     range: Range,
     cpu: &Cpu,
 ) -> Result<Prepared<'a>> {
     range.check()?;
-    check_mask(mask, image.size())?;
-    if image.channels() != 1 {
-        return Err(Error::Image(format!("expected one channel, found {}", image.channels())));
+    let view = image.view();
+    check_mask(mask, view.size())?;
+    if view.channels() != 1 {
+        return Err(Error::Image(format!("expected one channel, found {}", view.channels())));
     }
     let _stage = cpu.stage("range");
-    let unchanged = Prepared { image: AnyCow::Borrowed(image), mask: None };
-    let stretched = |image: Image<f32>| Prepared { image: AnyCow::Owned(image.into()), mask: None };
-    Ok(match (image, range) {
-        (AnyView::U8(v), Range::Between(low, high)) => stretched(stretch(v, low, high, cpu)),
-        (AnyView::U16(v), Range::Between(low, high)) => stretched(stretch(v, low, high, cpu)),
-        (AnyView::U16(v), Range::Auto) => match spread::of(v, mask, cpu) {
-            None | Some([0.0, 65535.0]) => unchanged,
-            Some(ends) => {
-                let [low, high] = no_narrower(ends, LEAST_LEVELS);
-                stretched(stretch(v, low, high, cpu))
-            }
-        },
-        (AnyView::F32(v), _) => prepare_float(v, mask, range, cpu),
-        (AnyView::U8(_), Range::Auto) => unchanged,
-    })
+    let plan = Plan::of(view, mask, range, cpu);
+    Ok(plan.apply(image, cpu))
 }
 
 /// 16-bit values that are stretched from black to white at least: of fewer most is noise.
@@ -111,54 +114,152 @@ fn no_narrower([low, high]: [f32; 2], width: f32) -> [f32; 2] {
     [low - more, high + more]
 }
 
-fn values<T: Pixel>(image: ImageView<'_, T>) -> impl Iterator<Item = T> {
-    (0..image.size().height).flat_map(move |y| image.row(y).iter().copied())
+/// What an image needs.
+struct Plan {
+    /// The values that become black and white, unless they are already.
+    ends: Option<[f32; 2]>,
+    has_holes: bool,
 }
 
-/// (v − low) / (high − low), clamped to 0…1.
-fn stretch<T: Pixel>(image: ImageView<'_, T>, low: f32, high: f32, cpu: &Cpu) -> Image<f32> {
+impl Plan {
+    fn of(image: AnyView<'_>, mask: Option<ImageView<'_, u8>>, range: Range, cpu: &Cpu) -> Self {
+        match (image, range) {
+            (AnyView::U8(_), Range::Auto) => Self { ends: None, has_holes: false },
+            (AnyView::U8(_) | AnyView::U16(_), Range::Between(low, high)) => {
+                Self { ends: Some([low, high]), has_holes: false }
+            }
+            (AnyView::U16(image), Range::Auto) => {
+                let ends = spread::of_levels(image, mask, cpu).filter(|ends| *ends != [0.0, 65535.0]);
+                Self { ends: ends.map(|ends| no_narrower(ends, LEAST_LEVELS)), has_holes: false }
+            }
+            (AnyView::F32(image), range) => {
+                let counted = Floats::count(image, mask, cpu);
+                let ends = match range {
+                    Range::Between(low, high) => [low, high],
+                    Range::Auto => counted.ends().unwrap_or([0.0, 1.0]),
+                };
+                Self { ends: Some(ends).filter(|ends| *ends != [0.0, 1.0]), has_holes: counted.holes > 0 }
+            }
+        }
+    }
+
+    fn apply<'a>(&self, image: AnyCow<'a>, cpu: &Cpu) -> Prepared<'a> {
+        let stretch = match self.ends {
+            None if !self.has_holes => return Prepared { image, mask: None },
+            None => None,
+            Some(ends) => Some(Stretch::new(ends)),
+        };
+        let unit = |v: f32| stretch.map_or(v, |stretch| stretch.unit(v));
+        match AnySource::of(image) {
+            AnySource::U8(image) => {
+                let unit = mapped(image.view(), |v| unit(f32::from(v)), cpu);
+                Prepared { image: AnyCow::Owned(unit.into()), mask: None }
+            }
+            AnySource::U16(image) => {
+                let level = |v: u16| u16::from_f32(unit(f32::from(v)) * u16::WHITE);
+                Prepared { image: AnyCow::Owned(image.mapped(level, cpu).into()), mask: None }
+            }
+            AnySource::F32(image) if self.has_holes => {
+                let mask = far_from(image.view(), |v| !v.is_finite(), HOLE_MARGIN, cpu);
+                let mean = mean_of_finite(image.view());
+                let filled = |v: f32| unit(if v.is_finite() { v } else { mean });
+                Prepared { image: AnyCow::Owned(image.mapped(filled, cpu).into()), mask: Some(mask) }
+            }
+            AnySource::F32(image) => {
+                Prepared { image: AnyCow::Owned(image.mapped(unit, cpu).into()), mask: None }
+            }
+        }
+    }
+}
+
+/// From some values to 0 and 1.
+#[derive(Clone, Copy)]
+struct Stretch {
+    low: f32,
+    scale: f32,
+}
+
+impl Stretch {
+    fn new([low, high]: [f32; 2]) -> Self {
+        // Halved first: the difference of two finite floats may overflow.
+        Self { low, scale: 0.5 / (0.5 * high - 0.5 * low) }
+    }
+
+    /// (v − low) / (high − low), clamped to 0…1.
+    fn unit(self, v: f32) -> f32 {
+        ((v - self.low) * self.scale).clamp(0.0, 1.0)
+    }
+}
+
+/// An image that is read, or changed in place where it is ours.
+enum Source<'a, T> {
+    Borrowed(ImageView<'a, T>),
+    Owned(Image<T>),
+}
+
+/// A source of any pixel type.
+enum AnySource<'a> {
+    U8(Source<'a, u8>),
+    U16(Source<'a, u16>),
+    F32(Source<'a, f32>),
+}
+
+impl<'a> AnySource<'a> {
+    fn of(image: AnyCow<'a>) -> Self {
+        match image {
+            AnyCow::Borrowed(AnyView::U8(view)) => Self::U8(Source::Borrowed(view)),
+            AnyCow::Borrowed(AnyView::U16(view)) => Self::U16(Source::Borrowed(view)),
+            AnyCow::Borrowed(AnyView::F32(view)) => Self::F32(Source::Borrowed(view)),
+            AnyCow::Owned(AnyImage::U8(image)) => Self::U8(Source::Owned(image)),
+            AnyCow::Owned(AnyImage::U16(image)) => Self::U16(Source::Owned(image)),
+            AnyCow::Owned(AnyImage::F32(image)) => Self::F32(Source::Owned(image)),
+        }
+    }
+}
+
+impl<T: Pixel> Source<'_, T> {
+    fn view(&self) -> ImageView<'_, T> {
+        match self {
+            Self::Borrowed(view) => *view,
+            Self::Owned(image) => image.view(),
+        }
+    }
+
+    /// `f` of every pixel.
+    fn mapped(self, f: impl Fn(T) -> T + Sync + Send, cpu: &Cpu) -> Image<T> {
+        match self {
+            Self::Borrowed(view) => mapped(view, f, cpu),
+            Self::Owned(mut image) => {
+                let width = image.size().width;
+                cpu.for_chunks(image.data_mut(), width, |_, row| row.iter_mut().for_each(|v| *v = f(*v)));
+                image
+            }
+        }
+    }
+}
+
+/// `f` of every pixel.
+fn mapped<T: Pixel, U: Pixel>(
+    image: ImageView<'_, T>,
+    f: impl Fn(T) -> U + Sync + Send,
+    cpu: &Cpu,
+) -> Image<U> {
     let mut out = Image::new(image.size());
-    // Halved first: the difference of two finite floats may overflow.
-    let scale = 0.5 / (0.5 * high - 0.5 * low);
     cpu.for_chunks(out.data_mut(), image.size().width, |y, row| {
-        let pixels = row.iter_mut().zip(image.row(y));
-        pixels.for_each(|(o, v)| *o = ((v.to_f32() - low) * scale).clamp(0.0, 1.0));
+        row.iter_mut().zip(image.row(y)).for_each(|(o, v)| *o = f(*v));
     });
     out
 }
 
-fn prepare_float<'a>(
-    view: ImageView<'a, f32>,
-    mask: Option<ImageView<'_, u8>>,
-    range: Range,
-    cpu: &Cpu,
-) -> Prepared<'a> {
+/// The mean of the finite pixels, row by row; 0 where there are none.
+fn mean_of_finite(image: ImageView<'_, f32>) -> f32 {
     let (mut sum, mut count) = (0.0_f64, 0_usize);
-    for v in values(view).filter(|v| v.is_finite()) {
-        sum += f64::from(v);
+    let values = (0..image.size().height).flat_map(|y| image.row(y));
+    for v in values.filter(|v| v.is_finite()) {
+        sum += f64::from(*v);
         count += 1;
     }
-    let holes = count < view.size().area();
-    let valid = holes.then(|| far_from(view, |v| !v.is_finite(), HOLE_MARGIN, cpu));
-    let filled = holes.then(|| {
-        let mean = if count == 0 { 0.0 } else { (sum / count as f64) as f32 };
-        let mut image = view.to_image();
-        image.data_mut().iter_mut().filter(|v| !v.is_finite()).for_each(|v| *v = mean);
-        image
-    });
-    let (low, high) = match range {
-        Range::Between(low, high) => (low, high),
-        Range::Auto => spread::of(view, mask, cpu).map_or((0.0, 1.0), |[low, high]| (low, high)),
-    };
-    let image = match filled {
-        _ if (low, high) != (0.0, 1.0) => {
-            let image = filled.as_ref().map_or(view, Image::view);
-            AnyCow::Owned(stretch(image, low, high, cpu).into())
-        }
-        Some(filled) => AnyCow::Owned(filled.into()),
-        None => AnyCow::Borrowed(view.into()),
-    };
-    Prepared { image, mask: valid }
+    if count == 0 { 0.0 } else { (sum / count as f64) as f32 }
 }
 
 /// The mask without the [`HOLE_MARGIN`] pixels next to those where it is 0: where a detector finds nothing that what the
@@ -224,7 +325,12 @@ mod tests {
             |v: &[u16]| AnyImage::U16(Image::from_vec(v.to_vec(), Size::new(v.len(), 1), 1).unwrap());
         assert_eq!(prepared(&sixteen(&[0, 65535]), Range::Auto).0, [0.0, 1.0], "16 bits");
         assert_eq!(prepared(&sixteen(&[0, 2047]), Range::Auto).0, [0.0, 1.0], "11 bits");
-        assert_eq!(prepared(&sixteen(&[500, 508]), Range::Auto).0, [0.375, 0.625], "hardly any contrast");
+        let hardly = prepared(&sixteen(&[500, 508]), Range::Auto).0;
+        assert_eq!(
+            hardly,
+            [24576.0 / 65535.0, 40959.0 / 65535.0],
+            "hardly any contrast: 3/8 and 5/8 of white"
+        );
         assert_eq!(prepared(&sixteen(&[700, 700]), Range::Auto).0, [700.0 / 65535.0; 2], "flat");
         let refused = |low, high| {
             prepare(&floats(&[1.0]), None, Range::Between(low, high), &Cpu::sequential()).is_err()
@@ -246,6 +352,40 @@ mod tests {
         assert_eq!((&mask[..9], &mask[9..]), (&[0; 9][..], &[255; 11][..]), "five pixels around");
         let (empty, mask) = prepared(&floats(&[f32::NAN; 4]), Range::Auto);
         assert_eq!((empty, mask), (vec![0.0; 4], Some(vec![0; 4])), "nothing but holes");
+    }
+
+    #[test]
+    fn an_owned_image_is_prepared_where_it_is() {
+        let cpu = Cpu::with_threads(3).unwrap();
+        let size = Size::new(37, 29);
+        let noise = |x: usize, y: usize| (x * 7919 + y * 104_729 + x * y * 31) % 4001;
+        let mask = Image::from_fn(size, |x, y| u8::from((x + y) % 5 != 0));
+        let images: [AnyImage; 4] = [
+            Image::from_fn(size, |x, y| noise(x, y) as u8).into(),
+            Image::from_fn(size, |x, y| 300 + noise(x, y) as u16).into(),
+            Image::from_fn(size, |x, y| noise(x, y) as f32 - 700.0).into(),
+            Image::from_fn(size, |x, y| if noise(x, y) < 90 { f32::NAN } else { noise(x, y) as f32 }).into(),
+        ];
+        let address = |image: AnyView<'_>| match image {
+            AnyView::U8(v) => v.row(0).as_ptr() as usize,
+            AnyView::U16(v) => v.row(0).as_ptr() as usize,
+            AnyView::F32(v) => v.row(0).as_ptr() as usize,
+        };
+        for (i, image) in images.iter().enumerate() {
+            for range in [Range::Auto, Range::Between(20.0, 900.0)] {
+                for mask in [None, Some(mask.view())] {
+                    let expected = prepare(image, mask, range, &Cpu::sequential()).unwrap();
+                    let ours = image.clone();
+                    let before = address(ours.view());
+                    let found = prepare_owned(ours, mask, range, &cpu).unwrap();
+                    let case = format!("image {i}, {range:?}, mask {}", mask.is_some());
+                    let new = i == 0 && range != Range::Auto;
+                    assert_eq!(address(found.image.view()) != before, new, "{case}: new memory");
+                    assert_eq!(found.image.into_image(), expected.image.into_image(), "{case}");
+                    assert_eq!(found.mask, expected.mask, "{case}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -43,7 +43,11 @@ KERNEL(stretch) {
     for (i32 y = GROUP_X; y < args.height; y += GROUPS_X) {
         for (i32 x = LANE_X; x < args.width; x += LANES) {
             f32 v = ((f32)pixels[(u64)y * args.pitch + x] - args.low) * args.scale;
-            to[(u64)y * args.to_pitch + x] = v < 0.0f ? 0.0f : (v > 1.0f ? 1.0f : v);
+            v = v < 0.0f ? 0.0f : (v > 1.0f ? 1.0f : v);
+#if INTEGER
+            v = ROUND_EVEN(v * WHITE);
+#endif
+            to[(u64)y * args.to_pitch + x] = (TO)v;
         }
     }
 }

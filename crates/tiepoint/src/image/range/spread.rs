@@ -1,12 +1,13 @@
 //! Between which values an image lies: exact percentiles, by counting.
 //!
-//! A float's bits, with those of negative ones inverted, sort as integers. The first pass counts the upper 16 of them
-//! and finds the least and the greatest value; the second counts the lower 16 where the ranks asked for fall.
-//! Counts are integers, so that the cut between threads changes nothing.
+//! 16-bit values are counted in one pass, each value for itself. A float's bits, with those of negative ones inverted, sort
+//! as integers. The first pass over floats counts the upper 16 of them and finds the least and the greatest value; the
+//! second counts the lower 16 where the ranks asked for fall, as no table in one pass has room for 2³² values. Passes go
+//! over the image in memory; its file was read once. Counts are integers, so that the cut between threads changes
+//! nothing.
 
 use crate::device::Cpu;
 use crate::image::{ImageView, Pixel};
-use std::convert::Infallible;
 use std::ops::Range;
 
 /// One value in so many at most is ignored on either side; a value that more pixels hold is a mark.
@@ -15,19 +16,29 @@ const IGNORED: u64 = 100;
 /// By how much the percentiles are widened, as a share of their distance.
 const WIDENED: f32 = 0.25;
 
-/// Black and white of [`Range::Auto`](super::Range); `None` for an image that is flat, empty or masked away.
-pub(super) fn of<T: Pixel>(
-    image: ImageView<'_, T>,
+/// Black and white of [`Range::Auto`](super::Range) of 16 bits; `None` for an image that is flat, empty or masked away.
+pub(super) fn of_levels(
+    image: ImageView<'_, u16>,
     mask: Option<ImageView<'_, u8>>,
     cpu: &Cpu,
 ) -> Option<[f32; 2]> {
-    match of_counted(&Values { image, mask, cpu }) {
-        Ok(ends) => ends,
-        Err(never) => match never {},
-    }
+    let values = Values { image, mask, cpu };
+    let count = |rows| {
+        let mut of_level = vec![0_u64; 1 << 16];
+        values.each(rows, |v, counts| of_level[usize::from(v)] += u64::from(counts));
+        of_level
+    };
+    let of_level = values.counted(count, |a, b| summed(a, &b))?;
+    let least = of_level.iter().position(|n| *n > 0)?;
+    let greatest = of_level.iter().rposition(|n| *n > 0)?;
+    let counted = of_level.iter().sum();
+    let ends = [least, greatest].map(|level| End { key: level as u32, count: of_level[level] });
+    let at = |ranks: [u64; 4]| ranks.map(|rank| place(&of_level, rank).0 as f32);
+    between_marks(counted, ends, |ranks| Ok::<_, std::convert::Infallible>(at(ranks)))
+        .unwrap_or_else(|e| match e {})
 }
 
-/// The values of an image as a device counts them.
+/// The values of a float image as a device counts them.
 pub(super) trait Counted {
     type Error;
 
@@ -38,11 +49,19 @@ pub(super) trait Counted {
     fn lower(&self, upper: [usize; 4]) -> Result<Vec<u64>, Self::Error>;
 }
 
-/// [`of`] for values that anyone counts.
+/// Black and white as [`of_levels`], of values that anyone counts by the bits of floats.
 pub(super) fn of_counted<C: Counted>(values: &C) -> Result<Option<[f32; 2]>, C::Error> {
     let upper = values.upper()?;
-    let counted: u64 = upper.of_bin.iter().sum();
-    let [least, greatest] = upper.ends;
+    let counted = upper.of_bin.iter().sum();
+    between_marks(counted, upper.ends, |ranks| at_ranks(values, ranks, &upper.of_bin))
+}
+
+/// Black and white of so many values with these extremes; `at` tells the values at four ranks, ascending.
+fn between_marks<E>(
+    counted: u64,
+    [least, greatest]: [End; 2],
+    at: impl Fn([u64; 4]) -> Result<[f32; 4], E>,
+) -> Result<Option<[f32; 2]>, E> {
     if counted == 0 || least.key == greatest.key {
         return Ok(None);
     }
@@ -54,7 +73,7 @@ pub(super) fn of_counted<C: Counted>(values: &C) -> Result<Option<[f32; 2]>, C::
         let first = below;
         let ignored = (last - first) / IGNORED;
         let ranks = [first, first + ignored, last - ignored, last];
-        let [least, low, high, greatest] = at_ranks(values, ranks, &upper.of_bin)?.map(f64::from);
+        let [least, low, high, greatest] = at(ranks)?.map(f64::from);
         let widened = f64::from(WIDENED) * (high - low);
         let ends = [(low - widened).max(least) as f32, (high + widened).min(greatest) as f32];
         Ok((ends[0] < ends[1]).then_some(ends))
@@ -80,6 +99,7 @@ fn at_ranks<C: Counted>(values: &C, ranks: [u64; 4], upper: &[u64]) -> Result<[f
 }
 
 /// What the upper half of the bits tells.
+#[derive(Clone)]
 pub(super) struct Upper {
     pub(super) of_bin: Vec<u64>,
     /// The least and the greatest.
@@ -132,7 +152,12 @@ fn add(to: &mut [u64], more: &[u64]) {
     to.iter_mut().zip(more).for_each(|(to, more)| *to += more);
 }
 
-/// The pixels that count.
+fn summed(mut a: Vec<u64>, b: &[u64]) -> Vec<u64> {
+    add(&mut a, b);
+    a
+}
+
+/// An image, and which of its pixels count.
 struct Values<'a, 'm, T> {
     image: ImageView<'a, T>,
     mask: Option<ImageView<'m, u8>>,
@@ -140,18 +165,13 @@ struct Values<'a, 'm, T> {
 }
 
 impl<T: Pixel> Values<'_, '_, T> {
-    /// Calls `see` with the key of every finite value of some rows that is not masked.
-    fn each(&self, rows: Range<usize>, mut see: impl FnMut(u32)) {
+    /// Calls `see` with every pixel of some rows, and whether the mask lets it count.
+    fn each(&self, rows: Range<usize>, mut see: impl FnMut(T, bool)) {
         for y in rows {
-            let row = self.image.row(y).iter().map(|v| v.to_f32());
-            let mut see = |v: f32| {
-                if v.is_finite() {
-                    see(key(v));
-                }
-            };
+            let row = self.image.row(y).iter();
             match self.mask {
-                None => row.for_each(see),
-                Some(mask) => row.zip(mask.row(y)).filter(|(_, m)| **m != 0).for_each(|(v, _)| see(v)),
+                None => row.for_each(|v| see(*v, true)),
+                Some(mask) => row.zip(mask.row(y)).for_each(|(v, m)| see(*v, *m != 0)),
             }
         }
     }
@@ -168,35 +188,61 @@ impl<T: Pixel> Values<'_, '_, T> {
     }
 }
 
-impl<T: Pixel> Counted for Values<'_, '_, T> {
-    type Error = Infallible;
+/// A float image whose upper halves are counted.
+pub(super) struct Floats<'a, 'm> {
+    values: Values<'a, 'm, f32>,
+    upper: Upper,
+    /// Pixels that are not finite, masked or not.
+    pub(super) holes: usize,
+}
 
-    fn upper(&self) -> Result<Upper, Infallible> {
+impl<'a, 'm> Floats<'a, 'm> {
+    pub(super) fn count(image: ImageView<'a, f32>, mask: Option<ImageView<'m, u8>>, cpu: &'m Cpu) -> Self {
+        let values = Values { image, mask, cpu };
         let count = |rows| {
-            let mut upper = Upper::new();
-            self.each(rows, |key| upper.add(key));
-            upper
+            let (mut upper, mut holes) = (Upper::new(), 0);
+            values.each(rows, |v, counts| match v.is_finite() {
+                true if counts => upper.add(key(v)),
+                true => {}
+                false => holes += 1,
+            });
+            (upper, holes)
         };
-        Ok(self.counted(count, |a, b| a.merge(&b)).unwrap_or_else(Upper::new))
+        let merged = values.counted(count, |(a, m), (b, n)| (a.merge(&b), m + n));
+        let (upper, holes) = merged.unwrap_or_else(|| (Upper::new(), 0));
+        Self { values, upper, holes }
     }
 
-    fn lower(&self, upper: [usize; 4]) -> Result<Vec<u64>, Infallible> {
+    /// Black and white as [`of_levels`].
+    pub(super) fn ends(&self) -> Option<[f32; 2]> {
+        of_counted(self).unwrap_or_else(|e| match e {})
+    }
+}
+
+impl Counted for Floats<'_, '_> {
+    type Error = std::convert::Infallible;
+
+    fn upper(&self) -> Result<Upper, Self::Error> {
+        Ok(self.upper.clone())
+    }
+
+    fn lower(&self, upper: [usize; 4]) -> Result<Vec<u64>, Self::Error> {
         let count = |rows| {
             let mut lower = vec![0_u64; 4 << 16];
-            self.each(rows, |key| {
+            self.values.each(rows, |v, counts| {
+                if !(counts && v.is_finite()) {
+                    return;
+                }
+                let key = key(v) as usize;
                 for (i, bin) in upper.iter().enumerate() {
-                    if key as usize >> 16 == *bin {
-                        lower[i << 16 | key as usize & 0xffff] += 1;
+                    if key >> 16 == *bin {
+                        lower[i << 16 | key & 0xffff] += 1;
                     }
                 }
             });
             lower
         };
-        let lower = self.counted(count, |mut a, b| {
-            add(&mut a, &b);
-            a
-        });
-        Ok(lower.unwrap_or_default())
+        Ok(self.values.counted(count, |a, b| summed(a, &b)).unwrap_or_default())
     }
 }
 
@@ -270,15 +316,23 @@ mod tests {
             let mask = Image::from_fn(size, |x, y| u8::from((x * y + round) % 7 != 0));
             let pixels = image.data().iter().zip(mask.data());
             let kept: Vec<f32> = pixels.filter(|(_, m)| **m != 0).map(|(v, _)| *v).collect();
+            let levels = Image::from_fn(size, |x, y| image.row(y)[x].abs() as u16);
+            let as_floats = |levels: &[u16]| levels.iter().map(|v| f32::from(*v)).collect::<Vec<_>>();
+            let pixels = levels.data().iter().zip(mask.data());
+            let kept_levels: Vec<u16> = pixels.filter(|(_, m)| **m != 0).map(|(v, _)| *v).collect();
             for threads in [1, 2, 5] {
                 let cpu = Cpu::with_threads(threads).unwrap();
-                assert_eq!(
-                    of(image.view(), None, &cpu),
-                    reference(image.data()),
-                    "{round}, {threads} threads"
-                );
-                let masked = of(image.view(), Some(mask.view()), &cpu);
-                assert_eq!(masked, reference(&kept), "{round}, {threads} threads, masked");
+                let floats = |mask| Floats::count(image.view(), mask, &cpu);
+                let case = format!("{round}, {threads} threads");
+                let holes = image.data().iter().filter(|v| !v.is_finite()).count();
+                assert_eq!(floats(None).holes, holes, "{case}: holes");
+                assert_eq!(floats(Some(mask.view())).holes, holes, "{case}: holes, masked");
+                assert_eq!(floats(None).ends(), reference(image.data()), "{case}");
+                assert_eq!(floats(Some(mask.view())).ends(), reference(&kept), "{case}, masked");
+                let found = of_levels(levels.view(), None, &cpu);
+                assert_eq!(found, reference(&as_floats(levels.data())), "{case}, 16 bits");
+                let found = of_levels(levels.view(), Some(mask.view()), &cpu);
+                assert_eq!(found, reference(&as_floats(&kept_levels)), "{case}, 16 bits, masked");
             }
         }
     }
@@ -293,13 +347,15 @@ mod tests {
             (50, 0..20) => 60_000,
             _ => 300 + at(x, y) as u16,
         });
-        let [low, high] = of(image.view(), None, &cpu).unwrap();
+        let [low, high] = of_levels(image.view(), None, &cpu).unwrap();
         assert!((300.0..305.0).contains(&low) && (398.0..=430.0).contains(&high), "{low} to {high}");
         let two = Image::from_fn(size, |x, _| if x < 40 { 0_u16 } else { 65_535 });
-        assert_eq!(of(two.view(), None, &cpu), Some([0.0, 65_535.0]), "two values");
-        assert_eq!(of(Image::filled(size, 1, 9_u16).view(), None, &cpu), None, "flat");
-        assert_eq!(of(Image::<f32>::new(Size::new(0, 7)).view(), None, &cpu), None, "empty");
+        assert_eq!(of_levels(two.view(), None, &cpu), Some([0.0, 65_535.0]), "two values");
+        assert_eq!(of_levels(Image::filled(size, 1, 9_u16).view(), None, &cpu), None, "flat");
+        let empty = Image::<f32>::new(Size::new(0, 7));
+        assert_eq!(Floats::count(empty.view(), None, &cpu).ends(), None, "empty");
+        assert_eq!(of_levels(Image::<u16>::new(Size::new(7, 0)).view(), None, &cpu), None, "empty");
         let nothing = Image::<u8>::new(size);
-        assert_eq!(of(image.view(), Some(nothing.view()), &cpu), None, "masked away");
+        assert_eq!(of_levels(image.view(), Some(nothing.view()), &cpu), None, "masked away");
     }
 }

@@ -1,5 +1,6 @@
 //! Uncompressed TIFF in strips, BigTIFF where 32-bit offsets would not do.
 
+use super::geo::Georeference;
 use crate::image::{AnyView, ImageView, Pixel};
 use std::io::{self, Write};
 
@@ -7,10 +8,12 @@ use std::io::{self, Write};
 const STRIP: usize = 1 << 18;
 
 /// Field types of TIFF 6.0 and BigTIFF, by their numbers in the file.
-#[derive(Clone, Copy)]
-enum FieldType {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum FieldType {
+    Ascii = 2,
     Short = 3,
     Long = 4,
+    Double = 12,
     Long8 = 16,
 }
 
@@ -22,14 +25,21 @@ pub(in crate::image) fn check(view: &AnyView<'_>) -> Result<(), String> {
     }
 }
 
-/// Writes every pixel type as it is.
-pub(in crate::image) fn write(out: impl Write, view: &AnyView<'_>) -> io::Result<()> {
+/// Writes every pixel type as it is, and where the image lies on a map.
+pub(in crate::image) fn write(
+    out: impl Write,
+    view: &AnyView<'_>,
+    place: Option<&Georeference>,
+) -> io::Result<()> {
+    let place = place.map_or(&[][..], Georeference::fields);
     match view {
-        AnyView::U8(v) => write_rows(out, *v, 1, |row, bytes| bytes.extend_from_slice(row)),
+        AnyView::U8(v) => write_rows(out, *v, (1, place), |row, bytes| bytes.extend_from_slice(row)),
         AnyView::U16(v) => {
-            write_rows(out, *v, 1, |row, b| b.extend(row.iter().flat_map(|v| v.to_le_bytes())))
+            write_rows(out, *v, (1, place), |row, b| b.extend(row.iter().flat_map(|v| v.to_le_bytes())))
         }
-        AnyView::F32(v) => write_floats(out, *v, |v| v),
+        AnyView::F32(v) => {
+            write_rows(out, *v, (3, place), |row, b| b.extend(row.iter().flat_map(|v| v.to_le_bytes())))
+        }
     }
 }
 
@@ -39,22 +49,27 @@ pub(in crate::image) fn write_floats(
     view: ImageView<'_, f32>,
     value: fn(f32) -> f32,
 ) -> io::Result<()> {
-    write_rows(out, view, 3, |row, bytes| bytes.extend(row.iter().flat_map(|v| value(*v).to_le_bytes())))
+    write_rows(out, view, (3, &[]), |row, bytes| {
+        bytes.extend(row.iter().flat_map(|v| value(*v).to_le_bytes()))
+    })
 }
 
 /// One entry of the directory; the values stand in the file after it when they do not fit inside.
-struct Field {
-    tag: u16,
-    kind: FieldType,
-    values: Vec<u64>,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Field {
+    pub(super) tag: u16,
+    pub(super) kind: FieldType,
+    /// Whole numbers, or the bits of doubles.
+    pub(super) values: Vec<u64>,
 }
 
 impl Field {
     fn width(&self) -> usize {
         match self.kind {
+            FieldType::Ascii => 1,
             FieldType::Short => 2,
             FieldType::Long => 4,
-            FieldType::Long8 => 8,
+            FieldType::Double | FieldType::Long8 => 8,
         }
     }
 
@@ -70,7 +85,7 @@ impl Field {
 fn write_rows<T: Pixel>(
     mut out: impl Write,
     view: ImageView<'_, T>,
-    format: u64,
+    (format, place): (u64, &[Field]),
     push: impl Fn(&[T], &mut Vec<u8>),
 ) -> io::Result<()> {
     let size = view.size();
@@ -79,8 +94,9 @@ fn write_rows<T: Pixel>(
     let rows_per_strip = (STRIP / (row_bytes as usize).max(1)).clamp(1, size.height);
     let strips = size.height.div_ceil(rows_per_strip);
     // Room for the directory and the two tables of strips.
-    let big = image_bytes + 24 * strips as u64 + 4096 > u64::from(u32::MAX);
-    let (mut head, start) = directory(view, format, rows_per_strip, strips, row_bytes, big);
+    let directory_bytes = 4096 + place.iter().map(Field::len).sum::<usize>() as u64;
+    let big = image_bytes + 24 * strips as u64 + directory_bytes > u64::from(u32::MAX);
+    let (mut head, start) = directory(view, (format, place), rows_per_strip, strips, row_bytes, big);
     head.resize(start as usize, 0);
     out.write_all(&head)?;
     let mut bytes = Vec::new();
@@ -95,7 +111,7 @@ fn write_rows<T: Pixel>(
 /// Everything before the pixels, and where these begin.
 fn directory<T: Pixel>(
     view: ImageView<'_, T>,
-    format: u64,
+    (format, place): (u64, &[Field]),
     rows_per_strip: usize,
     strips: usize,
     row_bytes: u64,
@@ -125,6 +141,8 @@ fn directory<T: Pixel>(
         fields.push(field(338, FieldType::Short, kinds));
     }
     fields.push(field(339, FieldType::Short, vec![format; channels]));
+    // By ascending tag, as TIFF wants them.
+    fields.extend(place.iter().cloned());
 
     let (header, count, entry, inside) = if big { (16, 8, 20, 8) } else { (8, 2, 12, 4) };
     let tables = header + count + entry * fields.len() + inside;
@@ -175,7 +193,7 @@ mod tests {
         let image = Image::from_vec((0..140_u16).map(|v| v * 467).collect(), size, 4).unwrap();
         for rows_per_strip in [1, 3, 7] {
             let strips = size.height.div_ceil(rows_per_strip);
-            let (mut file, start) = directory(image.view(), 1, rows_per_strip, strips, 40, true);
+            let (mut file, start) = directory(image.view(), (1, &[]), rows_per_strip, strips, 40, true);
             file.resize(start as usize, 0);
             file.extend(image.data().iter().flat_map(|v| v.to_le_bytes()));
             assert_eq!(file[..4], *b"II\x2b\0", "the sign of BigTIFF");

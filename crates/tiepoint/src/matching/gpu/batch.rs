@@ -1,5 +1,6 @@
 //! Many pairs at a time: their searches are one list of commands, and the matches alone travel to the host.
 
+use super::accept::{self, Rule};
 use super::packed::GpuPacked;
 use super::regions::{FOUND, Kind};
 use super::{GpuMatcher, Match, MatchOptions};
@@ -26,17 +27,12 @@ tiepoint_gpu::kernel! {
         capacity_b: u32,
         /// Matches that there is room for.
         capacity: u32,
-        /// 1: each must be the other's nearest.
-        mutual: u32,
-        /// 1: `ratio` counts.
-        has_ratio: u32,
-        ratio: f32,
-        max_distance: f32,
+        rule: Rule,
     }
 }
 
 pub(super) fn source(kind: Kind) -> KernelSource {
-    kind.rows("match accept")
+    accept::for_kernels(kind.rows("match accept"))
         .define("LANES", LANES)
         .kernel::<AcceptMatches<'_>>([LANES, 1])
         .text(include_str!("accept.cl"))
@@ -141,7 +137,7 @@ impl GpuMatcher {
                 &nearest,
             )?;
             commands.stage("match accept");
-            let accept = AcceptMatches {
+            let accepted = AcceptMatches {
                 found: &found,
                 found_count: &count,
                 nearest: &nearest,
@@ -150,13 +146,10 @@ impl GpuMatcher {
                 capacity_a: a.capacity as u32,
                 capacity_b: b.capacity as u32,
                 capacity: capacity as u32,
-                mutual: u32::from(options.mutual),
-                has_ratio: u32::from(options.ratio.is_some()),
-                ratio: options.ratio.unwrap_or(1.0),
-                max_distance: options.max_distance.unwrap_or(f32::INFINITY),
+                rule: Rule::new(options),
             };
             let kernel = self.accepts.get(kind, || GpuAccept::new(&self.gpu, kind))?;
-            commands.launch(&kernel.0, [a.capacity.div_ceil(LANES as usize), 1, 1], accept)?;
+            commands.launch(&kernel.0, [a.capacity.div_ceil(LANES as usize), 1, 1], accepted)?;
         }
         Ok(Batch { found, count, commands })
     }

@@ -8,11 +8,14 @@
 //! Memory follows n + m: descriptors packed once more, and what each work group found, whose number does not grow with
 //! the features unless their blocks alone fill the card.
 
+mod accept;
 mod batch;
+mod columns;
 mod packed;
 pub(super) mod regions;
 mod rows;
 
+pub use columns::{GpuMatches, GpuNeighbours};
 pub use packed::GpuPacked;
 
 use super::guided;
@@ -26,6 +29,7 @@ use crate::device::gpu::{Api, Buffer, Commands, Gpu};
 use crate::feature::gpu::{GpuDescriptors, GpuFeatures};
 use crate::{Error, Result};
 use batch::{GpuAccept, Landing};
+use columns::GpuMatchColumns;
 use regions::{Cut, FOUND, Kind, Rows, Side};
 use rows::GpuRows;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -42,6 +46,7 @@ pub struct GpuMatcher {
     rows: Arc<Kernels<GpuRows>>,
     searches: Arc<Kernels<GpuSearch>>,
     accepts: Arc<Kernels<GpuAccept>>,
+    columns: Arc<Kernels<GpuMatchColumns>>,
     landings: Arc<Scratch<Landing>>,
 }
 
@@ -101,8 +106,8 @@ impl GpuFeatures {
 impl GpuMatcher {
     /// A matcher for a device.
     pub fn new(gpu: &Gpu) -> Self {
-        let (rows, searches, accepts, landings) = Default::default();
-        Self { gpu: gpu.clone(), portable: false, rows, searches, accepts, landings }
+        let (rows, searches, accepts, columns, landings) = Default::default();
+        Self { gpu: gpu.clone(), portable: false, rows, searches, accepts, columns, landings }
     }
 
     /// Whether to use the kernel that runs on every device, even where there is a faster one. Default no.
@@ -241,6 +246,15 @@ impl GpuMatcher {
         Ok(filtered(&self.nearest(a, b, options)?, options))
     }
 
+    /// As [`kind`](Self::kind); `None` where there is nothing to compare, so that nothing differs.
+    fn kind_unless_empty(&self, a: &GpuFeatures, b: &GpuFeatures) -> Result<Option<Kind>> {
+        self.kind(a, b, false).map(Some).or_else(|error| {
+            let counts = [a.len()?, b.len()?];
+            let broken = [a, b].iter().zip(counts).any(|(f, n)| n > 0 && f.check().is_err());
+            if counts.contains(&0) && !broken { Ok(None) } else { Err(error) }
+        })
+    }
+
     fn nearest(
         &self,
         a: &GpuFeatures,
@@ -248,14 +262,8 @@ impl GpuMatcher {
         options: &MatchOptions,
     ) -> Result<[Vec<Option<Nearest>>; 2]> {
         options.check()?;
-        if let Err(error) = self.kind(a, b, false) {
-            // Where there is nothing to compare, nothing differs.
-            let counts = [a.len()?, b.len()?];
-            let broken = [a, b].iter().zip(counts).any(|(f, n)| n > 0 && f.check().is_err());
-            return match counts.contains(&0) && !broken {
-                true => Ok(counts.map(|n| vec![None; n])),
-                false => Err(error),
-            };
+        if self.kind_unless_empty(a, b)?.is_none() {
+            return Ok([a.len()?, b.len()?].map(|n| vec![None; n]));
         }
         let mut commands = Commands::new();
         let found = self.record(&mut commands, a, b, options)?;

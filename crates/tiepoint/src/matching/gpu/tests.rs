@@ -53,6 +53,14 @@ fn check_nearest(a: &Features, b: &Features, what: &str) {
             let at = differ.map(|i| (i, found[i], expected[i]));
             assert!(found.len() == expected.len() && at.is_none(), "{gpu:?} {what}: {at:?}");
         }
+        let found = matcher.nearest_on_device(&on_a, &on_b).unwrap();
+        let index = expected[0].iter().map(|n| n.map_or(-1, |n| i64::from(n.index)));
+        assert_eq!(found.index.to_vec().unwrap(), index.collect::<Vec<_>>(), "{gpu:?} {what}");
+        let far = |value: fn(Nearest) -> f32| -> Vec<f32> {
+            expected[0].iter().map(|n| n.map_or(f32::INFINITY, value)).collect()
+        };
+        assert_eq!(found.distance.to_vec().unwrap(), far(|n| n.distance), "{gpu:?} {what}");
+        assert_eq!(found.second.to_vec().unwrap(), far(|n| n.second), "{gpu:?} {what}");
     }
 }
 
@@ -130,6 +138,30 @@ fn check_matches(a: &Features, b: &Features, options: &MatchOptions, fewest: usi
         }
         let found = found.unwrap();
         assert!(found == expected, "{gpu:?} {options:?}: {} and not {}", found.len(), expected.len());
+        let there = matcher.match_on_device(&on_a, &on_b, options).unwrap();
+        let matches = |i: usize| Match {
+            a: there.pairs.to_vec().unwrap()[2 * i] as u32,
+            b: there.pairs.to_vec().unwrap()[2 * i + 1] as u32,
+            distance: there.distance.to_vec().unwrap()[i],
+            ratio: there.ratio.to_vec().unwrap()[i],
+        };
+        let found: Vec<Match> = (0..there.len).map(matches).collect();
+        assert!(found == expected, "{gpu:?} {options:?}: columns");
+    }
+}
+
+#[test]
+fn nothing_on_a_device_matches_nothing() {
+    let (none, some) = (features(&[], Descriptors::U8(vec![]), 0), bytes(&mut Numbers(5), 3, 64, 9));
+    for (gpu, matcher) in matchers() {
+        let [none, some] = [&none, &some].map(|f| GpuFeatures::upload(gpu, f).unwrap());
+        for [a, b] in [[&none, &some], [&some, &none], [&none, &none]] {
+            let n = a.capacity();
+            let found = matcher.nearest_on_device(a, b).unwrap();
+            assert_eq!(found.index.to_vec().unwrap(), vec![-1; n], "{gpu:?}");
+            assert_eq!(found.second.to_vec().unwrap(), vec![f32::INFINITY; n], "{gpu:?}");
+            assert_eq!(matcher.match_on_device(a, b, &MatchOptions::default()).unwrap().len, 0, "{gpu:?}");
+        }
     }
 }
 
@@ -282,10 +314,12 @@ fn kernels_compile_for_every_card() {
     for dimension in [64, 128] {
         for form in [Form::Portable, Form::Tensor] {
             let kind = Kind { form, floats: false, dimension };
-            sources.extend([nearest::gpu::source::<u8>(kind), rows::source(kind), batch::source(kind)]);
+            sources.extend([nearest::gpu::source::<u8>(kind), rows::source(kind)]);
+            sources.extend([batch::source(kind), columns::source(kind)]);
         }
         let kind = Kind { form: Form::Portable, floats: true, dimension };
-        sources.extend([nearest::gpu::source::<f32>(kind), rows::source(kind), batch::source(kind)]);
+        sources.extend([nearest::gpu::source::<f32>(kind), rows::source(kind)]);
+        sources.extend([batch::source(kind), columns::source(kind)]);
     }
     let kind = Kind { form: Form::Portable, floats: false, dimension: 64 };
     for model in [ModelKind::Homography, ModelKind::Affine, ModelKind::Fundamental] {

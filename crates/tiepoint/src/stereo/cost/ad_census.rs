@@ -24,13 +24,7 @@ use super::{
 };
 use crate::{
     Result,
-    device::Cpu,
-    image::Image,
-    stereo::{
-        Penalties, View,
-        aggregation::Value,
-        pair::{Pair, Pictures},
-    },
+    stereo::{Penalties, View, aggregation::Value, pair::Pair},
 };
 use fearless_simd::{Simd, prelude::*};
 
@@ -57,10 +51,8 @@ impl CostDefinition for AdCensus {
         Penalties { p1: 14, p2: 39, p2_least: 18, gradient: 4 }
     }
 
-    /// The colours of both images, where both have colours.
-    fn compared(&self, pictures: &Pictures<'_>, _: &Pair, cpu: &Cpu) -> Result<Option<[Image<u8>; 2]>> {
-        let colour = pictures.are_colour() == [true, true];
-        colour.then(|| pictures.channels([View::Left, View::Right], &[0, 1, 2], cpu)).transpose()
+    fn compares_colour(&self) -> bool {
+        true
     }
 
     fn known(&self, channels: usize) -> Option<Box<dyn CostSource>> {
@@ -143,7 +135,13 @@ fn difference<S: Simd, const CHANNELS: usize>(colours: Planes<'_, S, CHANNELS>, 
 #[cfg(test)]
 mod tests {
     use super::{super::census::tests::distance, *};
-    use crate::stereo::cost::tests::{check_formula, check_formula_of};
+    use crate::{
+        device::Cpu,
+        stereo::{
+            cost::tests::{check_formula, check_formula_of},
+            pair::Pictures,
+        },
+    };
 
     /// The cost of two pixels, number by number.
     fn formula(pair: &Pair, x: usize, other: usize, y: usize) -> u16 {

@@ -151,8 +151,14 @@ pub(super) trait CostDefinition {
 
     /// Images of 8 bits and any number of channels, made from the pictures, that it compares. `None`: the grey of the
     /// pair is enough.
-    fn compared(&self, _pictures: &Pictures<'_>, _pair: &Pair, _cpu: &Cpu) -> Result<Option<[Image<u8>; 2]>> {
-        Ok(None)
+    fn compared(&self, pictures: &Pictures<'_>, _pair: &Pair, cpu: &Cpu) -> Result<Option<[Image<u8>; 2]>> {
+        let colour = self.compares_colour() && pictures.are_colour() == [true, true];
+        colour.then(|| pictures.channels([View::Left, View::Right], &[0, 1, 2], cpu)).transpose()
+    }
+
+    /// Whether it compares the colours of two pictures that have some, in 8 bits, and else the grey of the pair.
+    fn compares_colour(&self) -> bool {
+        false
     }
 
     /// What computes it for any pair whose compared images have so many channels. `None`: it learns from each pair.

@@ -1,7 +1,6 @@
 //! Pairs that are too large for a device, in bands of rows ([`GpuBands`]): the maps come to the host band by band, where they
 //! are refined.
 
-use super::plan::{Shape, ViewStacks};
 use crate::{
     Error, Result,
     device::{
@@ -14,7 +13,11 @@ use crate::{
         RightView, StereoOptions, StereoResult, View,
         aggregation::gpu::{GpuAggregation, GpuAggregationInput, GpuBands},
         cost::{CostSource, gpu::CostKernel},
-        pair::{Pair, mirrored},
+        pair::{
+            Pair,
+            gpu::{ViewShape, ViewStacks},
+            mirrored,
+        },
         winner_takes_all::gpu::{GpuMaps, GpuWinnerTakesAll, Selection},
     },
 };
@@ -65,14 +68,15 @@ impl<'a> Banded<'a> {
         (pair, source): (&'a Pair, &dyn CostSource),
         memory: u64,
     ) -> Result<Self> {
-        let (cost, shape) = (CostKernel::of(source, gpu)?, Shape::of(pair, 1));
-        let input = GpuAggregationInput::of(options, (shape.size, 1), source.greatest(), shape.masked());
+        let cost = CostKernel::of(source, gpu)?;
+        let masked = ViewShape::of(pair).iter().any(|view| view.masked);
+        let input = GpuAggregationInput::of(options, (pair.size(), 1), source.greatest(), masked);
         let aggregation = GpuAggregation::new(gpu, &cost, &input)?;
         let rows = rows(&aggregation, pair.size(), memory).map_err(|needed| {
             let shortage = Shortage::Device { name: gpu.info().name.clone(), free: Some(memory) };
             Error::Memory { what: "a band of dense stereo on a GPU", needed, shortage }
         })?;
-        Ok(Self { gpu, options, pair, cost, masked: shape.masked(), aggregation, rows })
+        Ok(Self { gpu, options, pair, cost, masked, aggregation, rows })
     }
 
     fn maps(&self, selection: Selection, cpu: &Cpu) -> Result<(StereoResult, usize)> {

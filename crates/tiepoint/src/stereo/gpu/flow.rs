@@ -1,17 +1,13 @@
 //! Pairs one after the other: while some are computed, those after them travel to the device and the maps of those before
 //! them back.
 
-use super::{
-    plan::{Shape, tables_of},
-    worker::Worker,
-};
+use super::{plan::PlanInput, slot::Arriving, worker::Worker};
 use crate::{
     Result,
     device::{Cpu, gpu::Gpu},
-    stereo::{StereoOptions, StereoResult, cost::CostSource, pair::Pair},
+    stereo::{StereoOptions, StereoResult, cost::CostSource},
 };
 use std::collections::VecDeque;
-use tiepoint_gpu::Mark;
 
 /// The pairs of a stream that are on a device.
 #[derive(Debug)]
@@ -23,15 +19,27 @@ pub(in crate::stereo) struct Flow {
     batch: usize,
     /// The slot that pairs are gathered in, and how many there are.
     open: (usize, usize),
-    flights: VecDeque<Flight>,
+    /// Sets of pairs on their way, the oldest first.
+    flights: VecDeque<Vec<Arriving>>,
 }
 
-/// Pairs on their way.
+/// What was found for a pair.
 #[derive(Debug)]
-struct Flight {
-    slot: usize,
-    pairs: usize,
-    arrival: Mark,
+pub(in crate::stereo) enum Found {
+    /// In the host's memory.
+    Here(StereoResult),
+    /// On its way there.
+    There(Arriving),
+}
+
+impl Found {
+    /// The result, once it is here.
+    pub(in crate::stereo) fn wait(self, cpu: &Cpu) -> Result<StereoResult> {
+        match self {
+            Self::Here(found) => Ok(found),
+            Self::There(arriving) => arriving.wait(cpu),
+        }
+    }
 }
 
 impl Flow {
@@ -42,7 +50,7 @@ impl Flow {
 
     /// Pairs that are on the device, or wait for others to go with.
     pub(in crate::stereo) fn len(&self) -> usize {
-        self.open.1 + self.flights.iter().map(|flight| flight.pairs).sum::<usize>()
+        self.open.1 + self.flights.iter().map(Vec::len).sum::<usize>()
     }
 
     /// Takes a pair, and appends to `found` what had to make room for it.
@@ -50,14 +58,13 @@ impl Flow {
         &mut self,
         gpu: &Gpu,
         options: &StereoOptions,
-        (pair, source): (&Pair, &dyn CostSource),
-        found: &mut VecDeque<StereoResult>,
+        (input, source): (&PlanInput<'_>, &dyn CostSource),
+        found: &mut VecDeque<Found>,
         cpu: &Cpu,
     ) -> Result<()> {
-        let tables = tables_of(gpu, options, source)?;
         // What is learnt from a pair holds for it alone.
-        let batch = if tables.is_empty() { self.batch } else { 1 };
-        let shape = Shape::of(pair, batch);
+        let batch = if input.tables.is_empty() { self.batch } else { 1 };
+        let shape = input.shape(batch);
         if !self.worker.serves(gpu, &shape) {
             self.finish(found, cpu)?;
             self.open = (0, 0);
@@ -66,27 +73,32 @@ impl Flow {
         }
         let (slot, at) = self.open;
         let (_, slots) = self.worker.prepare(gpu, options, (&shape, source), self.slots)?;
-        slots[slot].write(at, pair, &tables, cpu)?;
+        slots[slot].write(at, input, cpu)?;
         self.open.1 += 1;
         if self.open.1 == batch { self.start() } else { Ok(()) }
     }
 
-    /// Appends the oldest pairs that are on their way, once they have arrived; those that still wait for others are sent
-    /// when there are none.
-    pub(in crate::stereo) fn land(&mut self, found: &mut VecDeque<StereoResult>, cpu: &Cpu) -> Result<()> {
+    /// Appends the oldest pairs that are on their way; those that still wait for others are sent when there are none.
+    pub(in crate::stereo) fn lift(&mut self, found: &mut VecDeque<Found>) -> Result<()> {
         if self.flights.is_empty() && self.open.1 > 0 {
             self.start()?;
         }
-        let Some(Flight { slot, pairs, arrival }) = self.flights.pop_front() else { return Ok(()) };
-        let Some(slot) = self.worker.slot(slot) else { return Ok(()) };
-        for i in 0..pairs {
-            found.push_back(slot.result(i, &arrival, cpu)?);
+        found.extend(self.flights.pop_front().into_iter().flatten().map(Found::There));
+        Ok(())
+    }
+
+    /// The same, once they have arrived: what nobody has asked for takes memory of the device's no longer.
+    fn land(&mut self, found: &mut VecDeque<Found>, cpu: &Cpu) -> Result<()> {
+        let mut arriving = VecDeque::new();
+        self.lift(&mut arriving)?;
+        for pair in arriving {
+            found.push_back(Found::Here(pair.wait(cpu)?));
         }
         Ok(())
     }
 
     /// Appends all pairs.
-    pub(in crate::stereo) fn finish(&mut self, found: &mut VecDeque<StereoResult>, cpu: &Cpu) -> Result<()> {
+    pub(in crate::stereo) fn finish(&mut self, found: &mut VecDeque<Found>, cpu: &Cpu) -> Result<()> {
         while self.len() > 0 {
             self.land(found, cpu)?;
         }
@@ -97,8 +109,7 @@ impl Flow {
     fn start(&mut self) -> Result<()> {
         let (slot, pairs) = self.open;
         if let Some(started) = self.worker.slot(slot) {
-            let arrival = started.start()?;
-            self.flights.push_back(Flight { slot, pairs, arrival });
+            self.flights.push_back(started.start(pairs)?);
         }
         self.open = ((slot + 1) % self.slots, 0);
         Ok(())

@@ -1,10 +1,11 @@
 //! Dense stereo on a device. The stages of a pair are one list of commands ([`plan`]); images go to the device and maps come
 //! back beside the work on others ([`slot`]).
 
-mod arrange;
 mod bands;
+mod dense;
 mod flow;
 pub(in crate::stereo) mod lanes;
+mod masks;
 mod plan;
 mod slot;
 #[cfg(test)]
@@ -12,24 +13,26 @@ mod tests;
 mod worker;
 
 pub(super) use bands::disparities as in_bands;
-pub(super) use flow::Flow;
+pub(super) use flow::{Flow, Found};
+pub use masks::GpuMasks;
+pub(super) use plan::PlanInput;
 pub(super) use worker::Worker;
 
-use super::{Masks, Stereo, StereoOptions, StereoResult, cost::CostSource};
+use super::{Masks, Stereo, StereoOptions, StereoResult, cost::CostSource, pair::gpu::PictureShape};
 use crate::{
     Error, Result,
     device::{
         Processor,
-        gpu::{Commands, Gpu},
+        gpu::{Buffer, Commands, Gpu},
     },
     feature::gpu::Pixels,
+    for_any_view,
     image::{
-        AnyImage, AnyView, Image, ImageView, Size,
-        gpu::{AnyGpuImage, GpuImage, GpuStack, PixelKind},
+        AnyCow, AnyView, Image, ImageView, Size,
+        gpu::{AnyGpuImage, GpuImage, GpuStack},
     },
 };
-use arrange::GpuArrange;
-use plan::{Plan, Shape, ViewShape, ViewStacks};
+use plan::{Plan, Shape, Views};
 use slot::reason;
 
 /// What dense stereo finds, in a device's memory; as [`StereoResult`]. A clone is the same memory.
@@ -65,6 +68,15 @@ impl GpuStereoResult {
             confidence: self.confidence.as_ref().map(float).transpose()?,
             reasons: self.reasons.as_ref().map(reasons).transpose()?,
         })
+    }
+
+    /// One of the maps as other programs expect it: its rows one behind the other without gaps, with `nothing` in place
+    /// of [`INVALID`](super::INVALID), as NaN.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] when the device's memory is too small, [`Error::Device`] when it fails.
+    pub fn dense(map: &GpuImage<f32>, nothing: f32) -> Result<Buffer<f32>> {
+        dense::dense(map, nothing)
     }
 
     /// Room for the maps of a plan.
@@ -149,7 +161,7 @@ impl GpuStereo {
         &self.gpu
     }
 
-    /// The disparities of a rectified pair. Images lie in the host's memory or on the device, masks in the host's.
+    /// The disparities of a rectified pair. Images and masks lie in the host's memory or on the device.
     ///
     /// # Errors
     /// As [`Stereo::compute`]; [`Error::Mismatch`] when an image lies on another device; where the device is too small or
@@ -158,7 +170,7 @@ impl GpuStereo {
         &self,
         left: impl Into<Pixels<'a>>,
         right: impl Into<Pixels<'a>>,
-        masks: Masks<'_>,
+        masks: impl Into<GpuMasks<'a>>,
     ) -> Result<StereoResult> {
         self.compute_on_device(left, right, masks)?.download()
     }
@@ -166,8 +178,8 @@ impl GpuStereo {
     /// As [`compute`](Self::compute), and leaves the maps on the device, whose queue has the work but may not have done
     /// it yet.
     ///
-    /// Grey images of 8 bits that lie on the device never leave it, but for costs that learn from the pair. Others, and
-    /// colour, pass through the host, which makes them grey.
+    /// Images on the device, of every type of pixel and 1 to 4 channels, never leave it, but for costs that learn from the
+    /// pair: for those they pass through the host.
     ///
     /// # Errors
     /// As [`compute`](Self::compute).
@@ -175,158 +187,123 @@ impl GpuStereo {
         &self,
         left: impl Into<Pixels<'a>>,
         right: impl Into<Pixels<'a>>,
-        masks: Masks<'_>,
+        masks: impl Into<GpuMasks<'a>>,
     ) -> Result<GpuStereoResult> {
-        let pair = [left.into(), right.into()];
-        pair.iter().try_for_each(|image| self.check_place(image))?;
+        let pair = PixelPair { images: [left.into(), right.into()], masks: masks.into().both()? };
+        pair.check_place(&self.gpu)?;
+        let known = self.stereo.known(pair.shapes()?);
         self.stereo.on_gpu.with(
             || Ok(Worker::default()),
-            |worker| match self.direct(&[pair.each_ref()], masks) {
-                Some((images, source)) => {
-                    let plan = self.take_direct(worker, &images, masks, &*source)?;
+            |worker| match &known {
+                Some(source) => {
+                    let plan = self.take(worker, &[pair.on_device(&self.gpu)?], &**source)?;
                     self.gpu.run(&plan.commands)?;
                     self.kept(plan, 0)
                 }
-                None => self.through_the_host(worker, &pair, masks),
+                None => self.through_the_host(worker, pair.clone()),
             },
         )
     }
 
-    /// As [`compute_on_device`](Self::compute_on_device) of several pairs of one size, which together fill the device better than one.
+    /// As [`compute_on_device`](Self::compute_on_device) of several pairs of one size, which together fill the device better
+    /// than one.
     ///
-    /// Grey images of 8 bits on the device are computed together; others one pair after the other.
+    /// Pairs of one type of pixel are computed together; others, and those of a cost that learns, one after the other.
     ///
     /// # Errors
     /// As [`compute`](Self::compute).
     pub fn compute_batch_on_device(&self, pairs: &[[AnyGpuImage; 2]]) -> Result<Vec<GpuStereoResult>> {
-        let pixels: Vec<[Pixels<'_>; 2]> =
-            pairs.iter().map(|pair| pair.each_ref().map(Pixels::from)).collect();
-        pixels.iter().flatten().try_for_each(|image| self.check_place(image))?;
-        let views: Vec<[&Pixels<'_>; 2]> = pixels.iter().map(<[_; 2]>::each_ref).collect();
-        let Some((images, source)) = self.direct(&views, Masks::default()) else {
-            let alone =
-                |[left, right]: &[AnyGpuImage; 2]| self.compute_on_device(left, right, Masks::default());
+        let pairs = self.device_pairs(pairs)?;
+        let Some(source) = self.together(&pairs)? else {
+            let alone = |pair: &DevicePair| {
+                let [left, right] = &pair.images;
+                self.compute_on_device(left, right, Masks::default())
+            };
             return pairs.iter().map(alone).collect();
         };
         self.stereo.on_gpu.with(
             || Ok(Worker::default()),
             |worker| {
-                let plan = self.take_direct(worker, &images, Masks::default(), &*source)?;
+                let plan = self.take(worker, &pairs, &*source)?;
                 self.gpu.run(&plan.commands)?;
-                (0..images.len()).map(|i| self.kept(plan, i)).collect()
+                (0..pairs.len()).map(|i| self.kept(plan, i)).collect()
             },
         )
     }
 
-    /// Puts the work for some pairs of grey images of 8 bits, of one size, into the device's queue and does not wait: what
-    /// it takes by the device's clock, [`Gpu::seconds`] tells. The maps are not read.
+    /// Puts the work for some pairs of one size and type of pixel into the device's queue and does not wait: what it takes
+    /// by the device's clock, [`Gpu::seconds`] tells. The maps are not read.
     ///
     /// # Errors
-    /// As [`compute`](Self::compute), and [`Error::Mismatch`] for other images, several sizes or a cost that learns from
-    /// the pair.
+    /// As [`compute`](Self::compute), and [`Error::Mismatch`] for several sizes or types of pixel, or a cost that learns
+    /// from the pair.
     pub fn enqueue(&self, pairs: &[[AnyGpuImage; 2]]) -> Result<()> {
-        let pixels: Vec<[Pixels<'_>; 2]> =
-            pairs.iter().map(|pair| pair.each_ref().map(Pixels::from)).collect();
-        pixels.iter().flatten().try_for_each(|image| self.check_place(image))?;
-        let views: Vec<[&Pixels<'_>; 2]> = pixels.iter().map(<[_; 2]>::each_ref).collect();
-        let (images, source) = self.direct(&views, Masks::default()).ok_or_else(|| {
+        let pairs = self.device_pairs(pairs)?;
+        let source = self.together(&pairs)?.ok_or_else(|| {
             let expected =
-                "grey images of 8 bits and of one size, and a cost that does not learn from the pair";
+                "pairs of one size and type of pixel, and a cost that does not learn from the pair";
             Error::Mismatch(format!("stereo in a device's queue: expected {expected}"))
         })?;
         self.stereo.on_gpu.with(
             || Ok(Worker::default()),
             |worker| {
-                let plan = self.take_direct(worker, &images, Masks::default(), &*source)?;
+                let plan = self.take(worker, &pairs, &*source)?;
                 Ok(self.gpu.run(&plan.commands)?)
             },
         )
     }
 
-    /// Fails unless an image lies in the host's memory or on this device.
-    fn check_place(&self, image: &Pixels<'_>) -> Result<()> {
-        match image {
-            Pixels::Device(image) if !image.gpu().is(&self.gpu) => {
-                Err(Error::Mismatch(format!("an image on {:?} for stereo on {:?}", image.gpu(), self.gpu)))
-            }
-            Pixels::Device(_) | Pixels::Host(_) => Ok(()),
-        }
-    }
-
-    /// The images of pairs that need no conversion and lie on the device, and what computes their cost; `None` where the
-    /// host must make the pairs ready.
-    fn direct<'p>(&self, pairs: &[[&'p Pixels<'_>; 2]], masks: Masks<'_>) -> Option<Direct<'p>> {
-        let grey = |image: &&'p Pixels<'_>| match image {
-            Pixels::Device(AnyGpuImage::U8(image)) if image.channels() == 1 => Some(image),
-            Pixels::Device(_) | Pixels::Host(_) => None,
+    /// Pairs without masks, all of which lie on this device and are sound.
+    fn device_pairs(&self, pairs: &[[AnyGpuImage; 2]]) -> Result<Vec<DevicePair>> {
+        let pair = |images: &[AnyGpuImage; 2]| {
+            let pixels = PixelPair { images: images.each_ref().map(Pixels::from), masks: [None, None] };
+            pixels.check_place(&self.gpu)?;
+            pixels.on_device(&self.gpu)
         };
-        let both = |[left, right]: &[&'p Pixels<'_>; 2]| Some([grey(left)?, grey(right)?]);
-        let images: Vec<[&GpuImage<u8>; 2]> = pairs.iter().map(both).collect::<Option<_>>()?;
-        let size = images.first()?[0].size();
-        let fits = |size_of: Size| size_of == size;
-        let masks_fit = [masks.left, masks.right].iter().flatten().all(|mask| fits(mask.size()));
-        let images_fit = images.iter().flatten().all(|image| fits(image.size()));
-        let source = self.options().cost.definition().known(1)?;
-        (images_fit && masks_fit).then_some((images, source))
+        pairs.iter().map(pair).collect()
     }
 
-    /// A plan that has been given images on the device.
-    fn take_direct<'w>(
+    /// What computes the cost of pairs that can be computed together; `None` where they cannot.
+    fn together(&self, pairs: &[DevicePair]) -> Result<Option<Box<dyn CostSource>>> {
+        let Some(first) = pairs.first() else { return Ok(None) };
+        let alike = pairs.iter().all(|pair| (pair.size(), pair.shapes) == (first.size(), first.shapes));
+        Ok(self.stereo.known(first.shapes).filter(|_| alike))
+    }
+
+    /// A plan that has been given pairs of one shape.
+    fn take<'w>(
         &self,
         worker: &'w mut Worker,
-        images: &[[&GpuImage<u8>; 2]],
-        masks: Masks<'_>,
+        pairs: &[DevicePair],
         source: &dyn CostSource,
     ) -> Result<&'w Plan> {
         self.stereo.check_sums(source.greatest(), self.options().penalties())?;
-        let masks = [masks.left, masks.right];
-        let views = masks.map(|mask| ViewShape {
-            grey: PixelKind::U8,
-            compared: None,
-            masked: mask.is_some(),
-            rounding: 0,
-        });
-        let size = images.first().map_or_else(Size::default, |[left, _]| left.size());
-        let shape = Shape { size, pairs: images.len(), views };
+        let Some(first) = pairs.first() else { return Err(Error::Mismatch("stereo of no pair".into())) };
+        let shape = Shape { size: first.size(), pairs: pairs.len(), views: Views::Pictures(first.shapes) };
         let (plan, _) = worker.prepare(&self.gpu, self.options(), (&shape, source), 0)?;
-        let (arrange, mut commands) = (GpuArrange::new(&self.gpu)?, Commands::new());
-        for (i, pair) in images.iter().enumerate() {
-            for (image, view) in pair.iter().zip(&plan.views) {
-                let from = GpuStack::of(image, &mut commands)?;
-                arrange.copy(&mut commands, &from, (&view.bytes, i))?;
+        let mut commands = Commands::new();
+        for (i, pair) in pairs.iter().enumerate() {
+            for (image, to) in pair.in_order().zip(&plan.inputs) {
+                to.take(i, image, &mut commands)?;
             }
-        }
-        for (mask, view) in masks.into_iter().zip(&plan.views) {
-            self.take_mask(&arrange, &mut commands, mask, view)?;
         }
         self.gpu.run(&commands)?;
         Ok(plan)
     }
 
-    fn take_mask(
-        &self,
-        arrange: &GpuArrange<u8>,
-        commands: &mut Commands,
-        mask: Option<ImageView<'_, u8>>,
-        view: &ViewStacks,
-    ) -> Result<()> {
-        let Some((mask, to)) = mask.zip(view.mask.as_ref()) else { return Ok(()) };
-        arrange.copy(commands, &GpuStack::upload(&self.gpu, &[mask])?, (to, 0))
-    }
-
     /// The maps of images that the host makes ready.
-    fn through_the_host(
-        &self,
-        worker: &mut Worker,
-        pair: &[Pixels<'_>; 2],
-        masks: Masks<'_>,
-    ) -> Result<GpuStereoResult> {
-        let [mut left, mut right] = [None, None];
-        let [left, right] = [on_host(&pair[0], &mut left)?, on_host(&pair[1], &mut right)?];
-        self.stereo.prepare([left, right], masks, &self.processor, |prepared| {
+    fn through_the_host(&self, worker: &mut Worker, pair: PixelPair<'_>) -> Result<GpuStereoResult> {
+        let [left, right] = pair.images;
+        let (left, right) = (left.into_host()?, right.into_host()?);
+        let [left_mask, right_mask] = pair.masks;
+        let masks =
+            [left_mask.map(Pixels::into_host).transpose()?, right_mask.map(Pixels::into_host).transpose()?];
+        let [left_mask, right_mask] = masks.each_ref().map(|mask| mask.as_ref().and_then(bytes_of));
+        let masks = Masks { left: left_mask, right: right_mask };
+        self.stereo.prepare([left.view(), right.view()], masks, &self.processor, |prepared| {
             self.stereo.check_sums(prepared.source.greatest(), prepared.penalties)?;
-            let plan =
-                worker.send(&self.gpu, self.options(), (prepared.pair, prepared.source), &prepared.cpu)?;
+            let input = PlanInput::ready(&self.gpu, self.options(), prepared.pair, prepared.source)?;
+            let plan = worker.send(&self.gpu, self.options(), (&input, prepared.source), &prepared.cpu)?;
             self.kept(plan, 0)
         })
     }
@@ -340,13 +317,79 @@ impl GpuStereo {
     }
 }
 
-/// The images of pairs that need no conversion, and what computes their cost.
-type Direct<'p> = (Vec<[&'p GpuImage<u8>; 2]>, Box<dyn CostSource>);
+/// A pair anywhere.
+#[derive(Clone, Debug)]
+struct PixelPair<'a> {
+    images: [Pixels<'a>; 2],
+    masks: [Option<Pixels<'a>>; 2],
+}
 
-/// The image in the host's memory; what lies on a device is read into `read`.
-fn on_host<'a>(image: &'a Pixels<'_>, read: &'a mut Option<AnyImage>) -> Result<AnyView<'a>> {
+impl PixelPair<'_> {
+    /// Fails unless all lie in the host's memory or on this device.
+    fn check_place(&self, gpu: &Gpu) -> Result<()> {
+        let elsewhere = |image: &&Pixels<'_>| match image {
+            Pixels::Device(image) => !image.gpu().is(gpu),
+            Pixels::Host(_) => false,
+        };
+        match self.images.iter().chain(self.masks.iter().flatten()).find(elsewhere) {
+            Some(Pixels::Device(image)) => {
+                Err(Error::Mismatch(format!("an image on {:?} for stereo on {gpu:?}", image.gpu())))
+            }
+            Some(Pixels::Host(_)) | None => Ok(()),
+        }
+    }
+
+    /// What the pictures are.
+    fn shapes(&self) -> Result<[PictureShape; 2]> {
+        let picture = |image: &Pixels<'_>| (image.size(), image.channels(), image.pixel());
+        let mask = |mask: &Option<Pixels<'_>>| mask.as_ref().map(|mask| (mask.size(), mask.channels()));
+        PictureShape::of(self.images.each_ref().map(picture), self.masks.each_ref().map(mask))
+    }
+
+    /// The pair on the device.
+    fn on_device(&self, gpu: &Gpu) -> Result<DevicePair> {
+        let [left, right] = &self.images;
+        let [left_mask, right_mask] = &self.masks;
+        let mask = |mask: &Option<Pixels<'_>>| mask.as_ref().map(|mask| on_device(mask, gpu)).transpose();
+        Ok(DevicePair {
+            shapes: self.shapes()?,
+            images: [on_device(left, gpu)?, on_device(right, gpu)?],
+            masks: [mask(left_mask)?, mask(right_mask)?],
+        })
+    }
+}
+
+/// The image on the device.
+fn on_device(image: &Pixels<'_>, gpu: &Gpu) -> Result<AnyGpuImage> {
     match image {
-        Pixels::Host(view) => Ok(*view),
-        Pixels::Device(image) => Ok((&*read.insert(image.download()?)).into()),
+        Pixels::Host(view) => Ok(for_any_view!(*view, view => GpuImage::upload(gpu, view)?.into())),
+        Pixels::Device(image) => Ok(image.clone()),
+    }
+}
+
+/// A pair on the device, whose images go together.
+#[derive(Clone, Debug)]
+struct DevicePair {
+    shapes: [PictureShape; 2],
+    images: [AnyGpuImage; 2],
+    masks: [Option<AnyGpuImage>; 2],
+}
+
+impl DevicePair {
+    fn size(&self) -> Size {
+        self.images[0].size()
+    }
+
+    /// Its images in the order of a plan's inputs.
+    fn in_order(&self) -> impl Iterator<Item = &AnyGpuImage> {
+        self.images.iter().zip(&self.masks).flat_map(|(image, mask)| std::iter::once(image).chain(mask))
+    }
+}
+
+/// A mask in the host's memory.
+fn bytes_of<'a>(mask: &'a AnyCow<'_>) -> Option<ImageView<'a, u8>> {
+    match mask.view() {
+        AnyView::U8(mask) => Some(mask),
+        AnyView::U16(_) | AnyView::F32(_) => None,
     }
 }

@@ -1,15 +1,16 @@
 //! Pairs in flight: images on their way to a device, and maps on their way back, while the device works on others.
 
-use super::plan::{Plan, bytes_of, fine_of};
+use super::plan::{Plan, PlanInput};
 use crate::{
-    Result,
+    Error, Result,
     device::{
         Cpu,
         gpu::{Buffer, Commands, Gpu, Graph, Pinned},
     },
-    image::{Image, Size, gpu::GpuStack},
-    stereo::{Reason, StereoResult, pair::Pair},
+    image::{AnyView, Image, ImageView, Size, gpu::GpuStack},
+    stereo::{Reason, StereoResult, pair::gpu::AnyStack},
 };
+use std::sync::{Arc, Mutex, PoisonError};
 use tiepoint_gpu::{Element, Mark, Transfer};
 
 /// Rows that a thread copies at a time.
@@ -38,14 +39,21 @@ impl<T: Element> Feed<T> {
         Self::new(stack.buffer(), stack.pitch(), stack.step())
     }
 
-    /// Takes image `i`, rows of `row` numbers, once the queue has come to `free`.
-    fn write(&mut self, i: usize, (numbers, row): (&[T], usize), free: &Mark, cpu: &Cpu) -> Result<()> {
-        let (pitch, step) = (self.pitch, self.step);
+    /// Takes image `i` once the queue has come to `free`.
+    fn write(&mut self, i: usize, image: ImageView<'_, T>, free: &Mark, cpu: &Cpu) -> Result<()> {
+        let (pitch, step, row) = (self.pitch, self.step, image.size().width * image.channels());
         let host = &mut self.host.numbers_mut_after(free)?[i * step..][..step];
         cpu.for_chunks(host, ROWS * pitch, |task, host| {
-            let rows = numbers.chunks_exact(row).skip(task * ROWS);
-            host.chunks_exact_mut(pitch).zip(rows).for_each(|(to, from)| to[..row].copy_from_slice(from));
+            for (y, to) in (task * ROWS..).zip(host.chunks_exact_mut(pitch)) {
+                to[..row].copy_from_slice(image.row(y));
+            }
         });
+        Ok(())
+    }
+
+    /// Takes numbers that are no image.
+    fn write_table(&mut self, table: &[T], free: &Mark) -> Result<()> {
+        self.host.numbers_mut_after(free)?[..table.len()].copy_from_slice(table);
         Ok(())
     }
 
@@ -58,68 +66,94 @@ impl<T: Element> Feed<T> {
     }
 }
 
+/// Images of any type of pixel on their way.
+#[derive(Debug)]
+enum AnyFeed {
+    U8(Feed<u8>),
+    U16(Feed<u16>),
+    F32(Feed<f32>),
+}
+
+impl AnyFeed {
+    fn of(stack: &AnyStack) -> Result<Self> {
+        Ok(match stack {
+            AnyStack::U8(stack) => Self::U8(Feed::of_stack(stack)?),
+            AnyStack::U16(stack) => Self::U16(Feed::of_stack(stack)?),
+            AnyStack::F32(stack) => Self::F32(Feed::of_stack(stack)?),
+        })
+    }
+
+    fn write(&mut self, i: usize, image: AnyView<'_>, free: &Mark, cpu: &Cpu) -> Result<()> {
+        match (self, image) {
+            (Self::U8(feed), AnyView::U8(image)) => feed.write(i, image, free, cpu),
+            (Self::U16(feed), AnyView::U16(image)) => feed.write(i, image, free, cpu),
+            (Self::F32(feed), AnyView::F32(image)) => feed.write(i, image, free, cpu),
+            (Self::U8(_) | Self::U16(_) | Self::F32(_), other) => {
+                Err(Error::Mismatch(format!("an image of {:?} among others", other.pixel())))
+            }
+        }
+    }
+
+    fn send(&self, free: &Mark) -> Result<()> {
+        match self {
+            Self::U8(feed) => feed.send(free),
+            Self::U16(feed) => feed.send(free),
+            Self::F32(feed) => feed.send(free),
+        }
+    }
+
+    fn arrive(&self, commands: &mut Commands) -> Result<()> {
+        match self {
+            Self::U8(feed) => feed.arrive(commands),
+            Self::U16(feed) => feed.arrive(commands),
+            Self::F32(feed) => feed.arrive(commands),
+        }
+    }
+}
+
 /// All that goes to a plan.
 #[derive(Debug)]
 struct Feeds {
-    bytes: Vec<Feed<u8>>,
-    words: Vec<Feed<u16>>,
-    floats: Vec<Feed<f32>>,
+    images: Vec<AnyFeed>,
     tables: Vec<Feed<u8>>,
 }
 
 impl Feeds {
     fn new(plan: &Plan) -> Result<Self> {
-        let (words, floats) = plan.fine();
         Ok(Self {
-            bytes: plan.bytes().map(Feed::of_stack).collect::<Result<_>>()?,
-            words: words.into_iter().map(Feed::of_stack).collect::<Result<_>>()?,
-            floats: floats.into_iter().map(Feed::of_stack).collect::<Result<_>>()?,
+            images: plan.inputs.iter().map(AnyFeed::of).collect::<Result<_>>()?,
             tables: plan.tables.iter().map(|t| Feed::new(t, t.len(), t.len())).collect::<Result<_>>()?,
         })
     }
 
-    fn write(&mut self, i: usize, pair: &Pair, tables: &[Vec<u8>], free: &Mark, cpu: &Cpu) -> Result<()> {
-        fn images<'a, T: Element>(
-            feeds: &mut [Feed<T>],
-            images: impl IntoIterator<Item = &'a Image<T>>,
-            (i, free, cpu): (usize, &Mark, &Cpu),
-        ) -> Result<()> {
-            let mut pairs = feeds.iter_mut().zip(images);
-            pairs.try_for_each(|(feed, image)| feed.write(i, (image.data(), image.row_len()), free, cpu))
-        }
-        let (words, floats) = fine_of(pair);
-        images(&mut self.bytes, bytes_of(pair), (i, free, cpu))?;
-        images(&mut self.words, words, (i, free, cpu))?;
-        images(&mut self.floats, floats, (i, free, cpu))?;
-        let mut tables = self.tables.iter_mut().zip(tables);
-        tables.try_for_each(|(feed, table)| feed.write(0, (table, table.len()), free, cpu))
+    fn write(&mut self, i: usize, input: &PlanInput<'_>, free: &Mark, cpu: &Cpu) -> Result<()> {
+        let mut images = self.images.iter_mut().zip(&input.images);
+        images.try_for_each(|(feed, image)| feed.write(i, *image, free, cpu))?;
+        let mut tables = self.tables.iter_mut().zip(&input.tables);
+        tables.try_for_each(|(feed, table)| feed.write_table(table, free))
     }
 
     fn send(&self, free: &Mark) -> Result<()> {
-        self.bytes.iter().chain(&self.tables).try_for_each(|feed| feed.send(free))?;
-        self.words.iter().try_for_each(|feed| feed.send(free))?;
-        self.floats.iter().try_for_each(|feed| feed.send(free))
+        self.images.iter().try_for_each(|feed| feed.send(free))?;
+        self.tables.iter().try_for_each(|feed| feed.send(free))
     }
 
     fn arrive(&self, commands: &mut Commands) -> Result<()> {
-        self.bytes.iter().chain(&self.tables).try_for_each(|feed| feed.arrive(commands))?;
-        self.words.iter().try_for_each(|feed| feed.arrive(commands))?;
-        self.floats.iter().try_for_each(|feed| feed.arrive(commands))
+        self.images.iter().try_for_each(|feed| feed.arrive(commands))?;
+        self.tables.iter().try_for_each(|feed| feed.arrive(commands))
     }
 }
 
-/// Maps on their way to the host: memory of the device that keeps them while the next are made, and host memory.
+/// Maps of the device that are kept while the next are made.
 #[derive(Debug)]
-struct Fetch<T: Element> {
+struct Kept<T: Element> {
     from: GpuStack<T>,
     kept: Buffer<T>,
-    host: Pinned<T>,
 }
 
-impl<T: Element> Fetch<T> {
+impl<T: Element> Kept<T> {
     fn new(from: &GpuStack<T>) -> Result<Self> {
-        let (gpu, len) = (from.gpu(), from.buffer().len());
-        Ok(Self { from: from.clone(), kept: gpu.buffer(len)?, host: gpu.pinned(len)? })
+        Ok(Self { from: from.clone(), kept: from.gpu().buffer(from.buffer().len())? })
     }
 
     fn of(from: Option<&GpuStack<T>>) -> Result<Option<Self>> {
@@ -130,10 +164,28 @@ impl<T: Element> Fetch<T> {
         Ok(commands.copy((self.from.buffer(), 0), (&self.kept, 0), self.kept.len())?)
     }
 
-    fn send(&mut self, commands: &mut Commands) -> Result<()> {
-        Ok(commands.download(&self.kept, &mut self.host)?)
+    /// Host memory for them.
+    fn room(&self) -> Result<Landed<T>> {
+        let (step, pitch, size) = (self.from.step(), self.from.pitch(), self.from.size());
+        Ok(Landed { host: self.kept.gpu().pinned(self.kept.len())?, step, pitch, size })
     }
 
+    fn send(&self, commands: &mut Commands, to: &mut Landed<T>) -> Result<()> {
+        Ok(commands.download(&self.kept, &mut to.host)?)
+    }
+}
+
+/// Maps in host memory that the device writes by itself.
+#[derive(Debug)]
+struct Landed<T: Element> {
+    host: Pinned<T>,
+    /// Numbers from the start of an image to the next, and from the start of a row.
+    step: usize,
+    pitch: usize,
+    size: Size,
+}
+
+impl<T: Element> Landed<T> {
     /// Map `i`, once the queue has come to `arrived`.
     fn map<U: Copy + Default + Send>(
         &self,
@@ -142,7 +194,7 @@ impl<T: Element> Fetch<T> {
         cpu: &Cpu,
         value: impl Fn(T) -> U + Sync,
     ) -> Result<Image<U>> {
-        let (step, pitch, Size { width, height }) = (self.from.step(), self.from.pitch(), self.from.size());
+        let (step, pitch, Size { width, height }) = (self.step, self.pitch, self.size);
         let numbers = self.host.numbers_at(arrived, i * step..(i + 1) * step)?;
         let mut map = Image::new(Size::new(width, height));
         cpu.for_chunks(map.data_mut(), ROWS * width, |task, rows| {
@@ -155,50 +207,125 @@ impl<T: Element> Fetch<T> {
     }
 }
 
+/// Of each map that pairs may have one.
+#[derive(Debug)]
+struct Maps<D, R, C, N> {
+    disparity: D,
+    right: Option<R>,
+    confidence: Option<C>,
+    reasons: Option<N>,
+}
+
+type KeptMaps = Maps<Kept<f32>, Kept<f32>, Kept<f32>, Kept<u8>>;
+type LandedMaps = Maps<Landed<f32>, Landed<f32>, Landed<f32>, Landed<u8>>;
+
+impl KeptMaps {
+    fn new(plan: &Plan) -> Result<Self> {
+        let maps = &plan.maps;
+        Ok(Self {
+            disparity: Kept::new(&maps.disparity)?,
+            right: Kept::of(maps.right.as_ref())?,
+            confidence: Kept::of(maps.confidence.as_ref())?,
+            reasons: Kept::of(maps.reasons.as_ref())?,
+        })
+    }
+
+    fn keep(&self, commands: &mut Commands) -> Result<()> {
+        let floats = std::iter::once(&self.disparity).chain(&self.right).chain(&self.confidence);
+        floats.into_iter().try_for_each(|map| map.keep(commands))?;
+        self.reasons.as_ref().map_or(Ok(()), |map| map.keep(commands))
+    }
+
+    fn room(&self) -> Result<LandedMaps> {
+        Ok(Maps {
+            disparity: self.disparity.room()?,
+            right: self.right.as_ref().map(Kept::room).transpose()?,
+            confidence: self.confidence.as_ref().map(Kept::room).transpose()?,
+            reasons: self.reasons.as_ref().map(Kept::room).transpose()?,
+        })
+    }
+
+    fn send(&self, commands: &mut Commands, to: &mut LandedMaps) -> Result<()> {
+        self.disparity.send(commands, &mut to.disparity)?;
+        for (map, to) in [(&self.right, &mut to.right), (&self.confidence, &mut to.confidence)] {
+            map.as_ref().zip(to.as_mut()).map_or(Ok(()), |(map, to)| map.send(commands, to))?;
+        }
+        self.reasons.as_ref().zip(to.reasons.as_mut()).map_or(Ok(()), |(map, to)| map.send(commands, to))
+    }
+}
+
+/// Host memory for maps that waits to be used again.
+type Spare = Arc<Mutex<Vec<LandedMaps>>>;
+
+/// The maps of some pairs on their way to the host. Their memory is used again when nobody waits for them any more.
+#[derive(Debug)]
+struct Arrival {
+    /// There until it is dropped.
+    maps: Option<LandedMaps>,
+    arrived: Mark,
+    spare: Spare,
+}
+
+impl Drop for Arrival {
+    fn drop(&mut self) {
+        self.spare.lock().unwrap_or_else(PoisonError::into_inner).extend(self.maps.take());
+    }
+}
+
+/// What was found for a pair, on its way to the host.
+#[derive(Debug)]
+pub(in crate::stereo) struct Arriving {
+    arrival: Arc<Arrival>,
+    /// Of the pairs that go together.
+    i: usize,
+}
+
+impl Arriving {
+    /// The maps, once they have arrived.
+    pub(in crate::stereo) fn wait(&self, cpu: &Cpu) -> Result<StereoResult> {
+        let (i, arrived) = (self.i, &self.arrival.arrived);
+        let gone = || Error::Mismatch("the maps of a pair were given away".into());
+        let maps = self.arrival.maps.as_ref().ok_or_else(gone)?;
+        let float = |map: &Landed<f32>| map.map(i, arrived, cpu, |v| v);
+        Ok(StereoResult {
+            disparity: float(&maps.disparity)?,
+            right: maps.right.as_ref().map(float).transpose()?,
+            confidence: maps.confidence.as_ref().map(float).transpose()?,
+            reasons: maps.reasons.as_ref().map(|m| m.map(i, arrived, cpu, reason)).transpose()?,
+        })
+    }
+}
+
 /// As many pairs as a plan takes, in flight or not.
 #[derive(Debug)]
 pub(super) struct Slot {
     gpu: Gpu,
     feeds: Feeds,
-    disparity: Fetch<f32>,
-    right: Option<Fetch<f32>>,
-    confidence: Option<Fetch<f32>>,
-    reasons: Option<Fetch<u8>>,
+    maps: KeptMaps,
     /// From the arrival of the images to the keeping of the maps.
     work: Graph,
-    downloads: Commands,
     /// After the last use of what was sent.
     free: Mark,
     last: Option<Transfer>,
+    spare: Spare,
 }
 
 impl Slot {
     pub(super) fn new(plan: &Plan) -> Result<Self> {
-        let (gpu, maps, feeds) = (&plan.gpu, &plan.maps, Feeds::new(plan)?);
-        let mut disparity = Fetch::new(&maps.disparity)?;
-        let mut right = Fetch::of(maps.right.as_ref())?;
-        let mut confidence = Fetch::of(maps.confidence.as_ref())?;
-        let mut reasons = Fetch::of(maps.reasons.as_ref())?;
-        let (mut work, mut downloads) = (Commands::new(), Commands::new());
+        let (gpu, feeds, maps) = (plan.gpu.clone(), Feeds::new(plan)?, KeptMaps::new(plan)?);
+        let mut work = Commands::new();
         work.stage("images to the device");
         feeds.arrive(&mut work)?;
         work.append(plan.commands.clone())?;
         work.stage("maps to the host");
-        for map in std::iter::once(&mut disparity).chain(&mut right).chain(&mut confidence) {
-            map.keep(&mut work)?;
-            map.send(&mut downloads)?;
-        }
-        if let Some(map) = &mut reasons {
-            map.keep(&mut work)?;
-            map.send(&mut downloads)?;
-        }
-        let (gpu, work, free) = (gpu.clone(), gpu.graph(work)?, gpu.mark()?);
-        Ok(Self { gpu, feeds, disparity, right, confidence, reasons, work, downloads, free, last: None })
+        maps.keep(&mut work)?;
+        let (work, free) = (gpu.graph(work)?, gpu.mark()?);
+        Ok(Self { gpu, feeds, maps, work, free, last: None, spare: Spare::default() })
     }
 
-    /// Takes pair `i`, with the tables that its costs look up.
-    pub(super) fn write(&mut self, i: usize, pair: &Pair, tables: &[Vec<u8>], cpu: &Cpu) -> Result<()> {
-        self.feeds.write(i, pair, tables, &self.free, cpu)
+    /// Takes pair `i`.
+    pub(super) fn write(&mut self, i: usize, input: &PlanInput<'_>, cpu: &Cpu) -> Result<()> {
+        self.feeds.write(i, input, &self.free, cpu)
     }
 
     /// Sends the pairs on their way through the plan.
@@ -211,22 +338,17 @@ impl Slot {
         Ok(())
     }
 
-    /// Sends them through the plan and back; gives the point of their arrival.
-    pub(super) fn start(&mut self) -> Result<Mark> {
+    /// Sends them through the plan and back; gives the first so many results on their way.
+    pub(super) fn start(&mut self, pairs: usize) -> Result<Vec<Arriving>> {
         self.run()?;
-        let transfer = self.gpu.download_beside(self.downloads.clone())?;
-        Ok(self.last.insert(transfer).done().clone())
-    }
-
-    /// What was found for pair `i`, once it has arrived.
-    pub(super) fn result(&self, i: usize, arrived: &Mark, cpu: &Cpu) -> Result<StereoResult> {
-        let float = |map: &Fetch<f32>| map.map(i, arrived, cpu, |v| v);
-        Ok(StereoResult {
-            disparity: float(&self.disparity)?,
-            right: self.right.as_ref().map(float).transpose()?,
-            confidence: self.confidence.as_ref().map(float).transpose()?,
-            reasons: self.reasons.as_ref().map(|m| m.map(i, arrived, cpu, reason)).transpose()?,
-        })
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut maps = spare.map_or_else(|| self.maps.room(), Ok)?;
+        let mut downloads = Commands::new();
+        self.maps.send(&mut downloads, &mut maps)?;
+        let transfer = self.gpu.download_beside(downloads)?;
+        let arrived = self.last.insert(transfer).done().clone();
+        let arrival = Arc::new(Arrival { maps: Some(maps), arrived, spare: self.spare.clone() });
+        Ok((0..pairs).map(|i| Arriving { arrival: arrival.clone(), i }).collect())
     }
 }
 

@@ -1,6 +1,6 @@
 //! The whole of dense stereo on every device, against the CPU.
 
-use super::{GpuStereo, bands};
+use super::{GpuMasks, GpuStereo, GpuStereoResult, bands};
 use crate::{
     Error,
     device::{
@@ -42,6 +42,16 @@ fn pair(random: &mut Random, size: Size, shift: i64, kind: u64) -> [AnyImage; 2]
         2 => {
             let colours = grey.data().iter().flat_map(|&v| [v, v / 2 + 60, 255 - v]).collect();
             AnyImage::U8(Image::from_vec(colours, size, 3).unwrap())
+        }
+        4 => {
+            let wide = |v: u8| [u16::from(v) * 9, u16::from(v / 2) * 16, 4000 - u16::from(v), 77];
+            let colours = grey.data().iter().flat_map(|&v| wide(v)).collect();
+            AnyImage::U16(Image::from_vec(colours, size, 4).unwrap())
+        }
+        5 => {
+            let colours = grey.data().iter().map(|&v| f32::from(v)).flat_map(|v| [v, 300.0 - v, v / 2.0]);
+            let holed = colours.enumerate().map(|(i, v)| if i % 211 == 7 { f32::INFINITY } else { v });
+            AnyImage::F32(Image::from_vec(holed.collect(), size, 3).unwrap())
         }
         _ => AnyImage::U8(grey),
     })
@@ -131,7 +141,7 @@ fn disparities_are_those_of_the_cpu() {
                 let size = Size::new(width, height);
                 let options = options(&mut random, cost);
                 let shift = i64::from(options.min_disparity.clamp(-9, 9)) + 3;
-                let kind = random.bits() % 6;
+                let kind = random.bits() % 9;
                 let pair = pair(&mut random, size, shift, kind);
                 let mut mask = |share: u64| {
                     let is_given = random.bits().is_multiple_of(3);
@@ -229,7 +239,9 @@ fn images_and_maps_on_the_device_are_those_of_the_host() {
     let mut random = Random::new(21);
     for (n, cost) in costs().into_iter().enumerate() {
         let options = options(&mut random, cost);
-        for (kind, (width, height)) in [(3, (33, 17)), (n as u64 % 3, (40, 9)), (3, (1, 1))] {
+        let kinds = [0, 1, 2, 4, 5];
+        for (kind, (width, height)) in [(3, (33, 17)), (kinds[n % 5], (40, 9)), (kinds[(n + 2) % 5], (1, 1))]
+        {
             let size = Size::new(width, height);
             let pair = pair(&mut random, size, 3, kind);
             let mask = Image::from_fn(size, |x, y| u8::from((x * 3 + y) % 5 != n % 5));
@@ -240,8 +252,14 @@ fn images_and_maps_on_the_device_are_those_of_the_host() {
                 let stereo = GpuStereo::new(&processor, options).unwrap();
                 let [left, right] = pair.each_ref().map(|image| uploaded(gpu, image));
                 // Twice, as the second finds memory in use.
-                let once = stereo.compute_on_device(&left, &right, masks).unwrap();
+                let there = masks.left.map(|mask| GpuImage::upload(gpu, mask).unwrap());
+                let there = GpuMasks::new(there.as_ref(), None::<&GpuImage<u8>>);
+                let once = stereo.compute_on_device(&left, &right, there).unwrap();
                 let again = stereo.compute_on_device(&left, &pair[1], masks).unwrap();
+                let dense = GpuStereoResult::dense(&once.disparity, -9.5).unwrap().to_vec().unwrap();
+                let expected_dense =
+                    expected.disparity.data().iter().map(|d| if d.is_finite() { *d } else { -9.5 });
+                assert!(dense.into_iter().eq(expected_dense), "without gaps, {what}");
                 assert_equal(&once.download().unwrap(), &expected, &what);
                 assert_equal(&again.download().unwrap(), &expected, &what);
             }
@@ -252,11 +270,14 @@ fn images_and_maps_on_the_device_are_those_of_the_host() {
 #[test]
 fn batches_on_the_device_are_single_pairs() {
     let mut random = Random::new(22);
-    for (cost, pairs) in
-        [(Cost::default(), 3), (Cost::Census(CensusWindow::Five), 8), (Cost::MutualInformation, 2)]
-    {
+    for (cost, pairs, kind) in [
+        (Cost::default(), 3, 3),
+        (Cost::default(), 2, 5),
+        (Cost::Census(CensusWindow::Five), 8, 0),
+        (Cost::MutualInformation, 2, 3),
+    ] {
         let options = StereoOptions::default().with_disparities(17).with_cost(cost).with_reasons(true);
-        let pairs: Vec<_> = (0..pairs).map(|i| pair(&mut random, Size::new(70, 25), i, 3)).collect();
+        let pairs: Vec<_> = (0..pairs).map(|i| pair(&mut random, Size::new(70, 25), i, kind)).collect();
         let expected: Vec<_> = pairs
             .iter()
             .map(|pair| compute(options, pair, Masks::default(), &Cpu::sequential().into()))
@@ -291,6 +312,13 @@ fn what_does_not_go_together_is_refused() {
         let masks = Masks { left: Some(mask.view()), right: None };
         let refused = stereo.compute_on_device(&image(5), &image(5), masks).unwrap_err();
         assert!(refused.to_string().contains("the left mask is 2x2"), "{refused}");
+        let colours = Image::filled(Size::new(5, 4), 3, 1_u8);
+        let masks = Masks { left: None, right: Some(colours.view()) };
+        let refused = stereo.compute_on_device(&image(5), &image(5), masks).unwrap_err();
+        assert!(refused.to_string().contains("3 channels"), "{refused}");
+        let five = Image::filled(Size::new(5, 4), 5, 1_u8);
+        let refused = stereo.compute_on_device(&five, &image(5), Masks::default()).unwrap_err();
+        assert!(refused.to_string().contains("5 channels"), "{refused}");
     }
     assert!(GpuStereo::new(&Cpu::sequential().into(), StereoOptions::default()).is_err(), "no GPU");
 }

@@ -1,13 +1,13 @@
 //! What calls and streams work with on a device: a plan for the shape of the last pair, and slots.
 
 use super::{
-    plan::{Plan, Shape, tables_of},
+    plan::{Plan, PlanInput, Shape},
     slot::Slot,
 };
 use crate::{
-    Result,
+    Error, Result,
     device::{Cpu, gpu::Gpu},
-    stereo::{StereoOptions, StereoResult, cost::CostSource, pair::Pair},
+    stereo::{StereoOptions, StereoResult, cost::CostSource},
 };
 
 /// Kept from pair to pair; made anew for another shape.
@@ -56,12 +56,12 @@ impl Worker {
         &mut self,
         gpu: &Gpu,
         options: &StereoOptions,
-        pair: (&Pair, &dyn CostSource),
+        input: (&PlanInput<'_>, &dyn CostSource),
         cpu: &Cpu,
     ) -> Result<StereoResult> {
-        let (_, slot) = self.write(gpu, options, pair, cpu)?;
-        let arrived = slot.start()?;
-        slot.result(0, &arrived, cpu)
+        let (_, slot) = self.write(gpu, options, input, cpu)?;
+        let nothing = || Error::Mismatch("a pair without a result".into());
+        slot.start(1)?.pop().ok_or_else(nothing)?.wait(cpu)
     }
 
     /// Sends one pair through its plan, which is given.
@@ -69,10 +69,10 @@ impl Worker {
         &mut self,
         gpu: &Gpu,
         options: &StereoOptions,
-        pair: (&Pair, &dyn CostSource),
+        input: (&PlanInput<'_>, &dyn CostSource),
         cpu: &Cpu,
     ) -> Result<&Plan> {
-        let (plan, slot) = self.write(gpu, options, pair, cpu)?;
+        let (plan, slot) = self.write(gpu, options, input, cpu)?;
         slot.run()?;
         Ok(plan)
     }
@@ -81,13 +81,12 @@ impl Worker {
         &mut self,
         gpu: &Gpu,
         options: &StereoOptions,
-        (pair, source): (&Pair, &dyn CostSource),
+        (input, source): (&PlanInput<'_>, &dyn CostSource),
         cpu: &Cpu,
     ) -> Result<(&Plan, &mut Slot)> {
-        let tables = tables_of(gpu, options, source)?;
-        let (plan, slots) = self.prepare(gpu, options, (&Shape::of(pair, 1), source), 1)?;
+        let (plan, slots) = self.prepare(gpu, options, (&input.shape(1), source), 1)?;
         let slot = &mut slots[0];
-        slot.write(0, pair, &tables, cpu)?;
+        slot.write(0, input, cpu)?;
         Ok((plan, slot))
     }
 }

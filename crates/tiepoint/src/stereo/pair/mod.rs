@@ -1,5 +1,6 @@
 //! A pair made ready: grey, grey in 8 bits, what the cost compares, and where either image holds nothing.
 
+pub(super) mod gpu;
 mod grey;
 mod pictures;
 
@@ -14,7 +15,7 @@ use crate::{
     image::{AnyImage, Image, Size},
 };
 use grey::validity;
-use pictures::require_size;
+use pictures::require_mask;
 
 /// The two images of a pair, the left one first.
 pub(super) struct Pair {
@@ -31,9 +32,9 @@ impl Pair {
     pub(super) fn new(pictures: &Pictures<'_>, masks: Masks<'_>, cpu: &Cpu) -> Result<Self> {
         let _stage = cpu.stage("grey");
         for (what, mask) in [("left mask", masks.left), ("right mask", masks.right)] {
-            mask.map_or(Ok(()), |mask| require_size(what, mask.size(), pictures.size()))?;
+            mask.map_or(Ok(()), |mask| require_mask(what, (mask.size(), mask.channels()), pictures.size()))?;
         }
-        let [left, right] = pictures.views;
+        let [left, right] = pictures.views();
         let grey = [Grey::new(left, cpu)?, Grey::new(right, cpu)?];
         let scale = Bytes::of(&[&grey[0], &grey[1]]);
         let bytes = [scale.image(&grey[0], cpu), scale.image(&grey[1], cpu)];

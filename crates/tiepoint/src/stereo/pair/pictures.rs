@@ -8,11 +8,13 @@ use crate::{
     image::{AnyView, Image, ImageView, Pixel, Size},
     stereo::View,
 };
+use std::sync::OnceLock;
 
 /// The two pictures, the left one first.
 pub(in crate::stereo) struct Pictures<'a> {
-    pub(super) views: [AnyView<'a>; 2],
-    are_colour: [bool; 2],
+    views: [AnyView<'a>; 2],
+    /// Looked for when it is first asked for.
+    are_colour: OnceLock<[bool; 2]>,
 }
 
 impl<'a> Pictures<'a> {
@@ -24,7 +26,12 @@ impl<'a> Pictures<'a> {
             return Err(Error::Image(format!("the left image is empty ({size})")));
         }
         require_size("right image", right.size(), size)?;
-        Ok(Self { views: [left, right], are_colour: [left, right].map(is_colour) })
+        Ok(Self { views: [left, right], are_colour: OnceLock::new() })
+    }
+
+    /// The left one and the right one.
+    pub(in crate::stereo) fn views(&self) -> [AnyView<'a>; 2] {
+        self.views
     }
 
     pub(in crate::stereo) fn size(&self) -> Size {
@@ -33,7 +40,7 @@ impl<'a> Pictures<'a> {
 
     /// Which of the pictures, the left one first, have colour.
     pub(in crate::stereo) fn are_colour(&self) -> [bool; 2] {
-        self.are_colour
+        *self.are_colour.get_or_init(|| self.views.map(is_colour))
     }
 
     /// Channels of some of the pictures in 8 bits, interleaved, all on one scale ([`Bytes`]). A grey picture has the same
@@ -65,6 +72,15 @@ pub(super) fn require_size(what: &str, found: Size, left: Size) -> Result<()> {
     }
     let expected = "expected one size, as rectification gives it";
     Err(Error::Mismatch(format!("the {what} is {found} and the left image {left}: {expected}")))
+}
+
+/// Fails unless a mask has the size of the left image, and one channel.
+pub(super) fn require_mask(what: &str, (found, channels): (Size, usize), left: Size) -> Result<()> {
+    require_size(what, found, left)?;
+    match channels {
+        1 => Ok(()),
+        _ => Err(Error::Mismatch(format!("the {what} has {channels} channels: expected one"))),
+    }
 }
 
 /// Whether the channels of a pixel differ anywhere: grey may have been stored as colour.

@@ -13,7 +13,7 @@ pub use crate::stereo::View;
 pub use surface::{Outline, Surface};
 
 use super::texture::Sampler;
-use super::{Random, Texture, TextureKind};
+use super::{Photometry, Random, Texture, TextureKind};
 use crate::device::Cpu;
 use crate::image::{Image, Pixel, Size};
 use crate::options::{named, setters};
@@ -88,43 +88,6 @@ named!(Scenery as "scenery" {
     "panels": Self::Panels, "Slanted walls, flat coloured panels, thin bars";
 });
 
-/// How a camera changes the brightness v from 0 to 1: inverted to 1 − v if asked for, raised to the power gamma,
-/// and then gain · v + bias, cut to 0 to 1.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Photometry {
-    /// Black and white change places. Default no.
-    pub invert: bool,
-    /// The power, 0.01 to 100; other than 1 it is taken by the platform's own function, which may differ in the
-    /// last bits between platforms. Default 1.
-    pub gamma: f64,
-    /// The contrast, −100 to 100. Default 1.
-    pub gain: f64,
-    /// The brightness, −100 to 100. Default 0.
-    pub bias: f64,
-}
-
-setters!(Photometry {
-    with_invert: invert = bool,
-    with_gamma: gamma = f64,
-    with_gain: gain = f64,
-    with_bias: bias = f64,
-});
-
-impl Default for Photometry {
-    fn default() -> Self {
-        Self { invert: false, gamma: 1.0, gain: 1.0, bias: 0.0 }
-    }
-}
-
-impl Photometry {
-    fn of(&self, v: f64) -> f64 {
-        let v = if self.invert { 1.0 - v } else { v };
-        let v = if self.gamma == 1.0 { v } else { v.powf(self.gamma) };
-        self.gain * v + self.bias
-    }
-}
-
 impl StereoSceneOptions {
     /// Checks every field.
     ///
@@ -148,9 +111,7 @@ impl StereoSceneOptions {
         }
         within("plain", self.plain, 0.0, 1.0, "0 to 1")?;
         within("noise", self.noise, 0.0, 1.0, "0 to 1")?;
-        within("gamma", self.right.gamma, 0.01, 100.0, "0.01 to 100")?;
-        within("gain", self.right.gain, -100.0, 100.0, "-100 to 100")?;
-        within("bias", self.right.bias, -100.0, 100.0, "-100 to 100")
+        self.right.check()
     }
 }
 

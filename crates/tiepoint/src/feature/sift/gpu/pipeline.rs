@@ -6,7 +6,6 @@
 
 use super::bands::Bands;
 use super::plan::{GpuLevels, Plan};
-use crate::Result;
 use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu, Graph, compile};
 use crate::feature::DescriptorKind;
@@ -20,9 +19,10 @@ use crate::feature::sift::SiftOptions;
 use crate::feature::sift::describe::gpu::GpuDescribe;
 use crate::feature::sift::extrema::gpu::{GpuExtrema, Masks};
 use crate::feature::sift::orient::gpu::GpuOrient;
-use crate::feature::sift::scale_space::gpu::{AnyGpuBase, GpuScaleSpace};
+use crate::feature::sift::scale_space::gpu::{AnyGpuBase, GpuBase, GpuScaleSpace};
 use crate::image::Size;
 use crate::image::gpu::{AnyGpuImage, GpuImage, for_pixel};
+use crate::{Error, Result};
 use std::ops::Range;
 
 /// Parcels in which many images are described, and their features come to the host.
@@ -44,12 +44,14 @@ pub struct Stages {
 impl Stages {
     fn new(gpu: &Gpu, cpu: &Cpu, options: SiftOptions) -> Result<Self> {
         let rank = options.selection.rank();
-        let mut sources = vec![
-            GpuScaleSpace::source(&options),
+        let mut sources = GpuScaleSpace::sources(&options);
+        sources.extend([
+            // Most images have 8 bits. The program for others is compiled when one comes.
+            GpuBase::<u8>::source(&options),
             GpuExtrema::source(&options),
             GpuOrder::source(rank),
             GpuDescribe::source(&options),
-        ];
+        ]);
         let upright = options.upright;
         sources.extend((!upright).then(|| GpuOrient::source(&options)));
         compile(gpu, cpu, sources)?;
@@ -117,7 +119,12 @@ impl Pipeline for SiftPipeline {
     type Parts = Bands;
 
     fn check(options: &SiftOptions) -> Result<()> {
-        options.check()
+        options.check()?;
+        if options.domain_size_pooling {
+            let feature = "SIFT with domain-size pooling".to_owned();
+            return Err(Error::Unsupported { device: "a GPU".into(), feature });
+        }
+        Ok(())
     }
 
     fn selection(options: &SiftOptions) -> Selection {

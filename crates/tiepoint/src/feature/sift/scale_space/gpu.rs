@@ -6,6 +6,10 @@
 //! three launches an octave for S = 3. The last octaves, small enough for the local memory of one work group, are
 //! made by a single launch.
 //!
+//! # Programs
+//! All levels of a turn have the same remainder by S. The levels of each remainder are a program of their own: programs
+//! compile side by side, and all levels in one took longer than all other programs of SIFT.
+//!
 //! # Cost
 //! With the default options a pixel of an octave takes 178 additions and multiplications, 6 writes and 5 reads; at
 //! 3840x2160 with all octaves 2 · 10⁹ operations and 0.48 GB, either of which takes an H200 about 0.1 ms.
@@ -18,7 +22,6 @@ use crate::filter::border as border_rule;
 use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel, PixelKind};
 use crate::image::{self, Size};
 use crate::{Error, Result};
-use std::ops::Range;
 use tiepoint_gpu::{Kernel, KernelSource};
 
 /// Lanes of a group, one a column.
@@ -126,7 +129,8 @@ pub(crate) enum AnyGpuBase {
 /// Makes the other Gaussian levels.
 #[derive(Clone, Debug)]
 pub(crate) struct GpuScaleSpace {
-    levels: Kernel<BlurLevels<'static>>,
+    /// For the levels of each remainder by S.
+    levels: Vec<Kernel<BlurLevels<'static>>>,
     small: Kernel<BlurSmall<'static>>,
     /// No Gaussian between levels is wider than a halo.
     narrow: bool,
@@ -146,53 +150,43 @@ struct Task<'p> {
     decimates: bool,
 }
 
-/// What both programs need for some levels.
-fn shared(source: KernelSource, options: &SiftOptions, levels: Range<usize>) -> KernelSource {
-    let radii = taps(options).into_iter().map(|t| t.len() - 1);
-    let wide = radii.skip(levels.start).take(levels.len()).filter(|&r| r > HALO);
-    let tile = wide.map(|r| (WIDTH + 2 * r) * ROWS).max();
-    let defines = [
-        ("ALIGNMENT", Plan::ALIGNMENT),
-        ("GROUP", GROUP),
-        ("HALO", HALO),
-        ("WIDTH", WIDTH),
-        ("ROWS", ROWS),
-        ("TILE_PITCH", TILE_PITCH),
-        ("TILE", tile.unwrap_or(2 * ROWS * TILE_PITCH).max(2 * ROWS * TILE_PITCH)),
-    ];
-    let source = defines.iter().fold(source, |source, (name, value)| source.define(name, value));
-    border_rule::for_kernels(source, border(options))
+/// What every program needs.
+fn shared(source: KernelSource, options: &SiftOptions) -> KernelSource {
+    let source = source.define("ALIGNMENT", Plan::ALIGNMENT).define("HALO", HALO);
+    border_rule::for_kernels(source, border(options)).text(include_str!("pitch.h"))
 }
 
 /// The functions that make some levels.
-fn blurs(source: KernelSource, options: &SiftOptions, levels: Range<usize>) -> KernelSource {
-    let mut taps = taps(options);
-    // So that the program does not depend on options that concern only the other one.
-    taps[..levels.start].iter_mut().for_each(Vec::clear);
-    taps.truncate(levels.end);
-    let first: Vec<i32> = (0..taps.len()).map(|l| taps[..l].concat().len() as i32).collect();
-    let radii: Vec<i32> = taps.iter().map(|t| t.len() as i32 - 1).collect();
-    let source = source
-        .table_f32("TAPS", &taps.concat())
-        .table_i32("RADII", &radii)
-        .table_i32("FIRST_TAPS", &first)
-        .text(include_str!("input.h"));
-    levels.fold(source, |source, l| {
+fn blurs(source: KernelSource, options: &SiftOptions, levels: &[usize]) -> KernelSource {
+    let all = taps(options);
+    let taps: Vec<&[f32]> = levels.iter().map(|&l| all[l].as_slice()).collect();
+    let wide = taps.iter().map(|t| t.len() - 1).filter(|&radius| radius > HALO);
+    let tile = wide.map(|radius| (WIDTH + 2 * radius) * ROWS).max().unwrap_or(0);
+    let defines = [
+        ("GROUP", GROUP),
+        ("WIDTH", WIDTH),
+        ("ROWS", ROWS),
+        ("TILE_PITCH", TILE_PITCH),
+        ("TILE", tile.max(2 * ROWS * TILE_PITCH)),
+    ];
+    let source = defines.iter().fold(source, |source, (name, value)| source.define(name, value));
+    let source = source.table_f32("TAPS", &taps.concat()).text(include_str!("input.h"));
+    levels.iter().enumerate().fold(source, |source, (i, level)| {
         source
-            .define("BLUR", format!("blur_{l}"))
-            .define("RADIUS", radii[l])
-            .define("TAP(k)", format!("TAPS[{} + (k)]", first[l]))
+            .define("BLUR", format!("blur_{level}"))
+            .define("RADIUS", taps[i].len() - 1)
+            .define("TAP(k)", format!("TAPS[{} + (k)]", taps[..i].concat().len()))
             .text(include_str!("blur.h"))
     })
 }
 
 impl<T: GpuPixel> GpuBase<T> {
     pub(crate) fn source(options: &SiftOptions) -> KernelSource {
-        let source = shared(KernelSource::new("sift base"), options, 0..1)
+        let source = shared(KernelSource::new("sift base"), options)
             .define("BASE", 1)
             .define("DOUBLED", u8::from(options.first_octave < 0))
             .define("HALF_PIXELS", u8::from(options.preset == SiftPreset::OpenCv));
-        blurs(image::gpu::for_kernels::<T>(source), options, 0..1)
+        blurs(image::gpu::for_kernels::<T>(source), options, &[0])
             .kernel_resident::<BlurBase<'_, T>>([GROUP as u32, 1], RESIDENT as u32)
             .text(include_str!("scale_space.cl"))
     }
@@ -278,25 +272,45 @@ impl AnyGpuBase {
 }
 
 impl GpuScaleSpace {
-    pub(crate) fn source(options: &SiftOptions) -> KernelSource {
-        let levels = 1..usize::from(options.levels) + 3;
-        let cases = levels.clone().map(|l| {
-            let half_size = if l == usize::from(options.levels) { "half_size" } else { "0" };
+    /// All programs: those of the levels by their remainder, and the last octaves'.
+    pub(crate) fn sources(options: &SiftOptions) -> Vec<KernelSource> {
+        let remainders = 0..usize::from(options.levels);
+        let levels = remainders.map(|remainder| Self::levels_source(options, remainder));
+        levels.chain([Self::small_source(options)]).collect()
+    }
+
+    fn levels_source(options: &SiftOptions, remainder: usize) -> KernelSource {
+        let per_octave = usize::from(options.levels);
+        let levels = (1..per_octave + 3).filter(|l| l % per_octave == remainder);
+        let levels: Vec<usize> = levels.collect();
+        let case = |&l: &usize| {
+            let half_size = if l == per_octave { "half_size" } else { "0" };
             format!(
                 "case {l}: blur_{l}(tile, from, to, {half_size}, task.width, task.height, x0, y0, y1); break; "
             )
-        });
-        let source = shared(KernelSource::new("sift levels"), options, levels.clone())
+        };
+        let source = shared(KernelSource::new("sift levels"), options)
             .define("BASE", 0)
+            .define("BLUR_CASES", levels.iter().map(case).collect::<String>());
+        blurs(source, options, &levels)
+            .kernel_resident::<BlurLevels<'_>>([GROUP as u32, 1], RESIDENT as u32)
+            .text(include_str!("scale_space.cl"))
+    }
+
+    fn small_source(options: &SiftOptions) -> KernelSource {
+        let taps = taps(options);
+        let first: Vec<i32> = (0..taps.len()).map(|l| taps[..l].concat().len() as i32).collect();
+        let radii: Vec<i32> = taps.iter().map(|t| t.len() as i32 - 1).collect();
+        shared(KernelSource::new("sift small octaves"), options)
             .define("LEVELS", options.levels)
-            .define("BLUR_CASES", cases.collect::<String>())
             .define("SMALL_GROUP", SMALL_GROUP)
             .define("SMALL_TILE", SMALL_TILE)
-            .text(plan::OCTAVE);
-        blurs(source, options, levels)
-            .kernel_resident::<BlurLevels<'_>>([GROUP as u32, 1], RESIDENT as u32)
+            .table_f32("TAPS", &taps.concat())
+            .table_i32("RADII", &radii)
+            .table_i32("FIRST_TAPS", &first)
+            .text(plan::OCTAVE)
             .kernel::<BlurSmall<'_>>([SMALL_GROUP as u32, 1])
-            .text(include_str!("scale_space.cl"))
+            .text(include_str!("small_octaves.cl"))
     }
 
     /// With these options.
@@ -304,10 +318,14 @@ impl GpuScaleSpace {
     /// # Errors
     /// [`Error::Device`] when the device refuses.
     pub(crate) fn new(gpu: &Gpu, options: &SiftOptions) -> Result<Self> {
-        let program = gpu.program(&Self::source(options))?;
+        let levels = (0..usize::from(options.levels))
+            .map(|remainder| {
+                gpu.program(&Self::levels_source(options, remainder))?.kernel::<BlurLevels<'_>>()
+            })
+            .collect::<tiepoint_gpu::Result<_>>()?;
         Ok(Self {
-            levels: program.kernel::<BlurLevels<'_>>()?,
-            small: program.kernel::<BlurSmall<'_>>()?,
+            levels,
+            small: gpu.program(&Self::small_source(options))?.kernel::<BlurSmall<'_>>()?,
             narrow: taps(options)[1..].iter().all(|t| t.len() - 1 <= HALO),
             room: Room::new(gpu),
         })
@@ -353,7 +371,8 @@ impl GpuScaleSpace {
         // A missing task repeats the last one's numbers; no group comes to it.
         let [a, b, c] = std::array::from_fn(|i| tasks[i.min(tasks.len() - 1)].for_kernel(rows));
         let arguments = BlurLevels { levels: values, image_stride: plan.image_stride as u64, a, b, c };
-        Ok(commands.launch(&self.levels, [groups_of(&sizes, rows), 1, plan.images], arguments)?)
+        let kernel = &self.levels[tasks[0].level % plan.levels];
+        Ok(commands.launch(kernel, [groups_of(&sizes, rows), 1, plan.images], arguments)?)
     }
 }
 

@@ -1,8 +1,5 @@
-// The scale space: what its kernels share. Bits as mod.rs; the order of a sum is that of filter/gauss/rows.rs.
-
-FUNCTION i32 pitch_of(i32 width) { return (width + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
-
-// What is blurred. BASE: the image from 0 to 1, doubled if so wished; otherwise the level below.
+// What a step of the scale space blurs. Bits as mod.rs; the order of a sum is that of filter/gauss/rows.rs.
+// BASE: the image from 0 to 1, doubled if so wished; otherwise the level below.
 #if BASE
 typedef struct {
     const GLOBAL PIXEL *pixels;

@@ -1,0 +1,107 @@
+//! Images where the caller has them: in the host's memory, or on a GPU, where their results stay.
+
+use crate::array::DeviceArray;
+use crate::device::{Detached, device_of};
+use crate::errors::{raised, wrong_image};
+use crate::features::name_of;
+use crate::image::{Input, mask};
+use crate::tensor::{Place, Tensor, cuda_device, gpu_for, place};
+use pyo3::prelude::*;
+use tiepoint::feature::gpu::Pixels;
+use tiepoint::image::gpu::AnyGpuImage;
+use tiepoint::image::{AnyCow, Size};
+
+/// An image of the caller.
+pub(crate) enum Picture {
+    Host(Input),
+    There(Detached<AnyGpuImage>),
+}
+
+impl Picture {
+    /// The image that an object holds; `device` is the one that was asked for, `what` names the image in errors.
+    pub(crate) fn of(
+        object: &Bound<'_, PyAny>,
+        device: Option<&Bound<'_, PyAny>>,
+        what: &str,
+    ) -> PyResult<Self> {
+        let py = object.py();
+        if let Ok(array) = object.cast::<DeviceArray>() {
+            return Self::of_ours(array.get(), device, what);
+        }
+        let Place::Cuda(id) = place(object, what)? else { return Input::of(object, what).map(Self::Host) };
+        let processor = cuda_device(py, device, id)?.get().opened(py)?;
+        let gpu = gpu_for(processor.gpu.as_ref(), id, what)?;
+        let image = Tensor::of(object, gpu, what)?.image(gpu, what)?;
+        Ok(Self::There(Detached::new(image)))
+    }
+
+    /// The image that a result of ours holds, which is computed with where it lies.
+    fn of_ours(array: &DeviceArray, device: Option<&Bound<'_, PyAny>>, what: &str) -> PyResult<Self> {
+        if let Some(device) = device {
+            let processor = device_of(device.py(), Some(device))?.get().opened(device.py())?;
+            let (lies, asked) = (array.device(), processor.gpu.as_ref().map_or("cpu".into(), name_of));
+            if lies != asked {
+                return Err(wrong_image(&format!(
+                    "{what} lies on {lies}, and this computes on {asked}: take device=\"{lies}\", or bring it to the host \
+                     with .numpy()"
+                )));
+            }
+        }
+        Ok(Self::There(Detached::new(array.image(what)?)))
+    }
+
+    /// Width and height.
+    pub(crate) fn size(&self) -> Size {
+        match self {
+            Self::Host(image) => image.view().size(),
+            Self::There(image) => image.size(),
+        }
+    }
+
+    /// Numbers a pixel.
+    pub(crate) fn channels(&self) -> usize {
+        match self {
+            Self::Host(image) => image.view().channels(),
+            Self::There(image) => image.channels(),
+        }
+    }
+
+    /// The image for work on a GPU.
+    pub(crate) fn pixels(&self) -> Pixels<'_> {
+        match self {
+            Self::Host(image) => image.view().into(),
+            Self::There(image) => Pixels::from(&**image),
+        }
+    }
+
+    /// The image in the host's memory, into which it is copied from a GPU.
+    pub(crate) fn on_host(&self, py: Python<'_>) -> PyResult<AnyCow<'_>> {
+        match self {
+            Self::Host(image) => Ok(AnyCow::Borrowed(image.view())),
+            Self::There(image) => py.detach(|| image.download()).map(AnyCow::Owned).map_err(raised),
+        }
+    }
+}
+
+/// A mask in the host's memory, into which it is copied from a GPU.
+pub(crate) fn mask_on_host(
+    object: Option<&Bound<'_, PyAny>>,
+    device: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Option<Input>> {
+    let Some(given) = object else { return Ok(None) };
+    let py = given.py();
+    let Place::Cuda(id) = place(given, "the mask")? else { return mask(object) };
+    let processor = cuda_device(py, device, id)?.get().opened(py)?;
+    let gpu = gpu_for(processor.gpu.as_ref(), id, "the mask")?;
+    let there = Tensor::of(given, gpu, "the mask")?.mask(gpu)?;
+    mask(Some(&DeviceArray::of_image(py, &there.into())?.numpy(py)?))
+}
+
+/// What is made of an image on a GPU, left there.
+pub(crate) fn there<'py>(
+    py: Python<'py>,
+    work: impl FnOnce() -> tiepoint::Result<AnyGpuImage> + Send,
+) -> PyResult<Bound<'py, PyAny>> {
+    let made = Detached::new(py.detach(work).map_err(raised)?);
+    Ok(Bound::new(py, DeviceArray::of_image(py, &made)?)?.into_any())
+}

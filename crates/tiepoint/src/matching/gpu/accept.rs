@@ -1,0 +1,32 @@
+//! Which nearest neighbours are matches, for kernels: `accept.h`.
+
+use super::MatchOptions;
+use tiepoint_gpu::KernelSource;
+
+tiepoint_gpu::kernel_struct! {
+    /// What a match must fulfil.
+    pub(super) struct Rule {
+        /// 1: each must be the other's nearest.
+        mutual: u32,
+        /// 1: `ratio` counts.
+        has_ratio: u32,
+        ratio: f32,
+        max_distance: f32,
+    }
+}
+
+impl Rule {
+    pub(super) fn new(options: &MatchOptions) -> Self {
+        Self {
+            mutual: u32::from(options.mutual),
+            has_ratio: u32::from(options.ratio.is_some()),
+            ratio: options.ratio.unwrap_or(1.0),
+            max_distance: options.max_distance.unwrap_or(f32::INFINITY),
+        }
+    }
+}
+
+/// For kernels that read nearest neighbours.
+pub(super) fn for_kernels(source: KernelSource) -> KernelSource {
+    source.structure::<Rule>().text(include_str!("accept.h"))
+}

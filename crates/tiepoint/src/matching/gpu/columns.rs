@@ -1,0 +1,200 @@
+//! Nearest neighbours and matches as arrays that stay in a device's memory, as other programs take them.
+
+use super::accept::Rule;
+use super::regions::{FOUND, Kind};
+use super::{GpuMatcher, GpuNearest, MatchOptions};
+use crate::Result;
+use crate::device::gpu::{Buffer, Commands, Gpu};
+use crate::feature::gpu::GpuFeatures;
+use tiepoint_gpu::{Kernel, KernelSource};
+
+/// Lanes of a group.
+const LANES: u32 = 256;
+
+tiepoint_gpu::kernel! {
+    /// The neighbours of each feature of A.
+    unsafe kernel nearest_columns(groups) = NearestColumns {
+        write index: i64 [capacity_a],
+        write distance: f32 [capacity_a],
+        write second: f32 [capacity_a],
+        read nearest: u32 [capacity_a * FOUND as i128],
+        read regions_a: u32 [2],
+    } {
+        capacity_a: u32,
+    }
+}
+
+tiepoint_gpu::kernel! {
+    /// Which features of A have a match.
+    unsafe kernel match_flags(groups) = MatchFlags {
+        write flags: u32 [capacity_a],
+        read nearest: u32 [(capacity_a + capacity_b) * FOUND as i128],
+        read regions_a: u32 [2],
+    } {
+        capacity_a: u32,
+        capacity_b: u32,
+        rule: Rule,
+    }
+}
+
+tiepoint_gpu::kernel! {
+    /// Writes the matches in the order of A.
+    unsafe kernel match_columns(groups) = MatchColumns {
+        write pairs: i64 [capacity_a * 2],
+        write distance: f32 [capacity_a],
+        write ratio: f32 [capacity_a],
+        write count: u32 [1],
+        read flags: u32 [capacity_a],
+        read nearest: u32 [capacity_a * FOUND as i128],
+    } {
+        capacity_a: u32,
+    }
+}
+
+pub(super) fn source(kind: Kind) -> KernelSource {
+    super::accept::for_kernels(kind.rows("match columns"))
+        .define("LANES", LANES)
+        .kernel::<NearestColumns<'_>>([LANES, 1])
+        .kernel::<MatchFlags<'_>>([LANES, 1])
+        .kernel::<MatchColumns<'_>>([LANES, 1])
+        .text(include_str!("columns.cl"))
+}
+
+/// The kernels for a kind of search.
+#[derive(Debug)]
+pub(super) struct GpuMatchColumns {
+    nearest: Kernel<NearestColumns<'static>>,
+    flags: Kernel<MatchFlags<'static>>,
+    matches: Kernel<MatchColumns<'static>>,
+}
+
+impl GpuMatchColumns {
+    fn new(gpu: &Gpu, kind: Kind) -> Result<Self> {
+        let program = gpu.program(&source(kind))?;
+        Ok(Self {
+            nearest: program.kernel::<NearestColumns<'_>>()?,
+            flags: program.kernel::<MatchFlags<'_>>()?,
+            matches: program.kernel::<MatchColumns<'_>>()?,
+        })
+    }
+}
+
+/// The two nearest neighbours in B of each feature of A, in a device's memory. A clone is the same memory.
+#[derive(Clone, Debug)]
+pub struct GpuNeighbours {
+    /// The nearest; −1 where there is none.
+    pub index: Buffer<i64>,
+    /// Its Euclidean distance between unit descriptors; infinite where there is none.
+    pub distance: Buffer<f32>,
+    /// That of the second nearest; infinite where there is none.
+    pub second: Buffer<f32>,
+}
+
+/// Matches in the order of A, in a device's memory. A clone is the same memory.
+#[derive(Clone, Debug)]
+pub struct GpuMatches {
+    /// How many there are; the buffers may have room for more.
+    pub len: usize,
+    /// Indices of the features in A and in B, beside each other.
+    pub pairs: Buffer<i64>,
+    /// Euclidean distances of the unit descriptors.
+    pub distance: Buffer<f32>,
+    /// Distance over that of the second nearest.
+    pub ratio: Buffer<f32>,
+}
+
+impl GpuMatcher {
+    /// [`nearest_neighbours`](Self::nearest_neighbours) of A in B, which stay on the device: one for each feature that fits
+    /// A. The host does not wait.
+    ///
+    /// # Errors
+    /// As [`nearest_neighbours`](Self::nearest_neighbours).
+    pub fn nearest_on_device(&self, a: &GpuFeatures, b: &GpuFeatures) -> Result<GpuNeighbours> {
+        let options = MatchOptions { same_sign: false, ..MatchOptions::default() };
+        let Some(kind) = self.kind_unless_empty(a, b)? else {
+            let n = a.capacity();
+            return Ok(GpuNeighbours {
+                index: self.gpu.upload(&vec![-1; n])?,
+                distance: self.gpu.upload(&vec![f32::INFINITY; n])?,
+                second: self.gpu.upload(&vec![f32::INFINITY; n])?,
+            });
+        };
+        let mut commands = Commands::new();
+        let found = self.record(&mut commands, a, b, &options)?;
+        let n = found.capacity_a;
+        let columns = GpuNeighbours {
+            index: self.gpu.buffer(n)?,
+            distance: self.gpu.buffer(n)?,
+            second: self.gpu.buffer(n)?,
+        };
+        commands.stage("match columns");
+        let GpuNeighbours { index, distance, second } = &columns;
+        let (nearest, regions_a) = (&found.nearest, &found.regions[0]);
+        let arguments = NearestColumns { index, distance, second, nearest, regions_a, capacity_a: n as u32 };
+        commands.launch(&self.match_columns(kind)?.nearest, groups(n), arguments)?;
+        self.gpu.run(&commands)?;
+        Ok(columns)
+    }
+
+    /// [`match_features`](Self::match_features), whose matches stay on the device; their number is read.
+    ///
+    /// # Errors
+    /// As [`match_features`](Self::match_features).
+    pub fn match_on_device(
+        &self,
+        a: &GpuFeatures,
+        b: &GpuFeatures,
+        options: &MatchOptions,
+    ) -> Result<GpuMatches> {
+        options.check()?;
+        let Some(kind) = self.kind_unless_empty(a, b)? else {
+            let empty = || self.gpu.buffer::<f32>(0);
+            return Ok(GpuMatches {
+                len: 0,
+                pairs: self.gpu.buffer(0)?,
+                distance: empty()?,
+                ratio: empty()?,
+            });
+        };
+        let mut commands = Commands::new();
+        let found = self.record(&mut commands, a, b, options)?;
+        let (columns, count) = self.record_matches(&mut commands, kind, &found, b.capacity(), options)?;
+        self.gpu.run(&commands)?;
+        let mut len = [0];
+        count.read(0, &mut len)?;
+        Ok(GpuMatches { len: len[0] as usize, ..columns })
+    }
+
+    fn record_matches(
+        &self,
+        commands: &mut Commands,
+        kind: Kind,
+        found: &GpuNearest,
+        capacity_b: usize,
+        options: &MatchOptions,
+    ) -> Result<(GpuMatches, Buffer<u32>)> {
+        let (gpu, n, kernels) = (&self.gpu, found.capacity_a, self.match_columns(kind)?);
+        let (flags, count) = (&gpu.buffer(n)?, gpu.buffer(1)?);
+        let columns =
+            GpuMatches { len: 0, pairs: gpu.buffer(2 * n)?, distance: gpu.buffer(n)?, ratio: gpu.buffer(n)? };
+        commands.stage("match columns");
+        commands.zero(&count)?;
+        let (nearest, regions_a, capacity_a) = (&found.nearest, &found.regions[0], n as u32);
+        let (capacity_b, rule) = (capacity_b as u32, Rule::new(options));
+        let flagged = MatchFlags { flags, nearest, regions_a, capacity_a, capacity_b, rule };
+        commands.launch(&kernels.flags, groups(n), flagged)?;
+        let GpuMatches { pairs, distance, ratio, .. } = &columns;
+        let written = MatchColumns { pairs, distance, ratio, count: &count, flags, nearest, capacity_a };
+        commands.launch(&kernels.matches, groups(n), written)?;
+        Ok((columns, count))
+    }
+
+    fn match_columns(&self, kind: Kind) -> Result<std::sync::Arc<GpuMatchColumns>> {
+        self.columns.get(kind, || GpuMatchColumns::new(&self.gpu, kind))
+    }
+}
+
+/// Groups with a lane for each of `n`.
+fn groups(n: usize) -> [usize; 3] {
+    [n.div_ceil(LANES as usize), 1, 1]
+}

@@ -1,0 +1,56 @@
+//! Maps as other programs expect them.
+
+use super::lanes::{GROUP, covering, pixel_a_lane};
+use crate::{
+    Result,
+    device::gpu::{Buffer, Commands},
+    image::gpu::{GpuImage, Plane},
+    stereo::INVALID,
+};
+use tiepoint_gpu::KernelSource;
+
+tiepoint_gpu::kernel! {
+    /// A map without gaps.
+    unsafe kernel dense(groups) = Dense {
+        write to: f32 [plane.pixels(1)],
+        read map: f32 [plane.numbers(1)],
+    } {
+        plane: Plane,
+        nothing: f32,
+        /// Groups beside each other.
+        across: i32,
+    }
+}
+
+fn source() -> KernelSource {
+    pixel_a_lane(KernelSource::new("dense"))
+        .define_f32("INVALID", INVALID)
+        .structure::<Plane>()
+        .kernel::<Dense<'_>>(GROUP)
+        .text(include_str!("dense.cl"))
+}
+
+/// The rows of a map one behind the other, with `nothing` in place of [`INVALID`].
+pub(super) fn dense(map: &GpuImage<f32>, nothing: f32) -> Result<Buffer<f32>> {
+    let (gpu, mut commands) = (map.gpu(), Commands::new());
+    // Of another program's image the last row may be short.
+    let map = &map.aligned(&mut commands)?;
+    let to = gpu.buffer(map.size().area() * map.channels())?;
+    let kernel = gpu.program(&source())?.kernel::<Dense<'_>>()?;
+    let (across, groups) = covering(map.size(), 1);
+    let arguments = Dense { to: &to, map: map.buffer(), plane: map.plane(), nothing, across };
+    commands.launch(&kernel, groups, arguments)?;
+    gpu.run(&commands)?;
+    Ok(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::gpu::compiles_everywhere;
+
+    #[test]
+    fn kernels_compile_for_every_card() {
+        compiles_everywhere(&[source()]);
+    }
+}

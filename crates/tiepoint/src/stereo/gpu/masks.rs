@@ -1,0 +1,48 @@
+//! Where the pictures of a pair hold data, in the host's memory or on a device.
+
+use crate::{
+    Error, Result,
+    feature::gpu::Pixels,
+    image::{AnyView, gpu::PixelKind},
+    stereo::Masks,
+};
+
+/// Which pixels hold data, as [`Masks`]: one channel of 8 bits of the images' size, in the host's memory or a device's.
+/// Where a mask is 0 they do not; pixels that are not finite never do.
+#[derive(Clone, Debug, Default)]
+pub struct GpuMasks<'a> {
+    /// Of the left image.
+    pub left: Option<Pixels<'a>>,
+    /// Of the right image.
+    pub right: Option<Pixels<'a>>,
+}
+
+impl<'a> GpuMasks<'a> {
+    /// The masks of both images; either may be missing.
+    pub fn new(left: Option<impl Into<Pixels<'a>>>, right: Option<impl Into<Pixels<'a>>>) -> Self {
+        Self { left: left.map(Into::into), right: right.map(Into::into) }
+    }
+
+    /// The left one and the right one.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] for a mask that is not one channel of 8 bits.
+    pub(super) fn both(self) -> Result<[Option<Pixels<'a>>; 2]> {
+        let masks = [self.left, self.right];
+        match masks.iter().flatten().find(|m| (m.pixel(), m.channels()) != (PixelKind::U8, 1)) {
+            Some(other) => Err(Error::Mismatch(format!(
+                "a mask of {} channels of {:?}: expected one channel of 8 bits",
+                other.channels(),
+                other.pixel()
+            ))),
+            None => Ok(masks),
+        }
+    }
+}
+
+impl<'a> From<Masks<'a>> for GpuMasks<'a> {
+    fn from(Masks { left, right }: Masks<'a>) -> Self {
+        let [left, right] = [left, right].map(|mask| mask.map(|mask| Pixels::Host(AnyView::U8(mask))));
+        Self { left, right }
+    }
+}

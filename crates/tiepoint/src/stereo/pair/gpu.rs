@@ -1,0 +1,501 @@
+//! A pair made ready on a device, for several pairs at a time: the bits of mod.rs.
+//!
+//! What the scales and the comparison of colours depend on is measured there too, and never read: where one of two pictures
+//! with three channels is grey, its grey is compared in every channel, which costs what a comparison of grey does.
+
+mod mirror;
+mod views;
+
+pub(in crate::stereo) use mirror::mirrored;
+pub(in crate::stereo) use views::{ViewShape, ViewStacks, images_of};
+
+use super::pictures::{Pictures, require_mask, require_size};
+use crate::{
+    Error, Result,
+    device::gpu::{Buffer, Commands, Gpu},
+    image::{
+        AnyView, Size, check_grey_channels,
+        gpu::{self, AnyGpuImage, GpuPixel, GpuStack, PixelKind, Plane},
+        luma_for_kernels,
+    },
+    stereo::{
+        Masks,
+        gpu::lanes::{GROUP, covering, pixel_a_lane},
+    },
+};
+use tiepoint_gpu::KernelSource;
+use views::FineGrey;
+
+/// Bits by which the grey of colour in 8 bits is finer.
+const WIDENED: u32 = 8;
+
+/// A picture as it was handed over, for all pairs of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::stereo) struct PictureShape {
+    pub(in crate::stereo) pixel: PixelKind,
+    pub(in crate::stereo) channels: usize,
+    /// Whether the caller says where it holds data.
+    pub(in crate::stereo) masked: bool,
+}
+
+impl PictureShape {
+    /// Those of a pair in the host's memory.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub(in crate::stereo) fn of_pictures(pictures: &Pictures<'_>, masks: Masks<'_>) -> Result<[Self; 2]> {
+        let views = pictures.views().map(|view| (view.size(), view.channels(), view.pixel()));
+        Self::of(views, [masks.left, masks.right].map(|mask| mask.map(|m| (m.size(), m.channels()))))
+    }
+
+    /// Those of two pictures, which must go together.
+    ///
+    /// # Errors
+    /// [`Error::Image`] for an empty picture or more than four channels, [`Error::Mismatch`] for another size of a picture
+    /// or mask.
+    pub(in crate::stereo) fn of(
+        pictures: [(Size, usize, PixelKind); 2],
+        masks: [Option<(Size, usize)>; 2],
+    ) -> Result<[Self; 2]> {
+        let [(size, ..), (right, ..)] = pictures;
+        if size.is_empty() {
+            return Err(Error::Image(format!("the left image is empty ({size})")));
+        }
+        require_size("right image", right, size)?;
+        for (what, mask) in ["left mask", "right mask"].into_iter().zip(masks) {
+            mask.map_or(Ok(()), |(mask, channels)| require_mask(what, (mask, channels), size))?;
+        }
+        let mut shapes = [Self { pixel: PixelKind::U8, channels: 1, masked: false }; 2];
+        for ((shape, (_, channels, pixel)), mask) in shapes.iter_mut().zip(pictures).zip(masks) {
+            check_grey_channels(channels)?;
+            *shape = Self { pixel, channels, masked: mask.is_some() };
+        }
+        Ok(shapes)
+    }
+
+    /// Whether nothing is left to do: it is grey, of 8 bits.
+    fn is_ready(self) -> bool {
+        (self.pixel, self.channels) == (PixelKind::U8, 1)
+    }
+
+    /// Whether it may have colour.
+    pub(in crate::stereo) fn may_be_colour(self) -> bool {
+        self.channels > 2
+    }
+
+    /// Whether some pixels may hold nothing.
+    pub(in crate::stereo) fn may_have_holes(self) -> bool {
+        self.masked || self.pixel == PixelKind::F32
+    }
+
+    /// Whether its grey is finer than its pixels.
+    fn is_widened(self) -> bool {
+        self.pixel == PixelKind::U8 && self.may_be_colour()
+    }
+
+    /// Bytes of a pixel, those of a mask included.
+    pub(in crate::stereo) fn bytes(self) -> usize {
+        let number = match self.pixel {
+            PixelKind::U8 => 1,
+            PixelKind::U16 => 2,
+            PixelKind::F32 => 4,
+        };
+        number * self.channels + usize::from(self.masked)
+    }
+}
+
+/// Images of one size and any type of pixel, one behind the other.
+#[derive(Clone, Debug)]
+pub(in crate::stereo) enum AnyStack {
+    U8(GpuStack<u8>),
+    U16(GpuStack<u16>),
+    F32(GpuStack<f32>),
+}
+
+impl AnyStack {
+    fn new(gpu: &Gpu, (size, channels, count): (Size, usize, usize), pixel: PixelKind) -> Result<Self> {
+        Ok(match pixel {
+            PixelKind::U8 => Self::U8(GpuStack::new(gpu, size, channels, count)?),
+            PixelKind::U16 => Self::U16(GpuStack::new(gpu, size, channels, count)?),
+            PixelKind::F32 => Self::F32(GpuStack::new(gpu, size, channels, count)?),
+        })
+    }
+
+    /// Puts the copying of an image of this shape to place `i` into a list.
+    pub(in crate::stereo) fn take(
+        &self,
+        i: usize,
+        image: &AnyGpuImage,
+        commands: &mut Commands,
+    ) -> Result<()> {
+        fn copy<T: GpuPixel>(
+            (to, i): (&GpuStack<T>, usize),
+            from: &gpu::GpuImage<T>,
+            commands: &mut Commands,
+        ) -> Result<()> {
+            from.copy_rows(commands, 0, (to.buffer(), i * to.step(), to.pitch()), to.size().height)
+        }
+        match (self, image) {
+            (Self::U8(to), AnyGpuImage::U8(from)) => copy((to, i), from, commands),
+            (Self::U16(to), AnyGpuImage::U16(from)) => copy((to, i), from, commands),
+            (Self::F32(to), AnyGpuImage::F32(from)) => copy((to, i), from, commands),
+            (Self::U8(_) | Self::U16(_) | Self::F32(_), other) => {
+                Err(Error::Mismatch(format!("a picture of {:?} among others", other.pixel())))
+            }
+        }
+    }
+}
+
+/// One view's pictures as they were handed over, and where they hold data, where the caller says so.
+#[derive(Clone, Debug)]
+pub(in crate::stereo) struct GpuPictures {
+    shape: PictureShape,
+    pixels: AnyStack,
+    given: Option<GpuStack<u8>>,
+}
+
+impl GpuPictures {
+    pub(in crate::stereo) fn new(
+        gpu: &Gpu,
+        shape: PictureShape,
+        (size, count): (Size, usize),
+    ) -> Result<Self> {
+        Ok(Self {
+            shape,
+            pixels: AnyStack::new(gpu, (size, shape.channels, count), shape.pixel)?,
+            given: shape.masked.then(|| GpuStack::new(gpu, size, 1, count)).transpose()?,
+        })
+    }
+
+    fn count(&self) -> usize {
+        match &self.pixels {
+            AnyStack::U8(stack) => stack.count(),
+            AnyStack::U16(stack) => stack.count(),
+            AnyStack::F32(stack) => stack.count(),
+        }
+    }
+
+    /// What pictures and masks are copied to, in the order of [`pictures_of`].
+    pub(in crate::stereo) fn stacks(&self) -> impl Iterator<Item = AnyStack> {
+        std::iter::once(self.pixels.clone()).chain(self.given.clone().map(AnyStack::U8))
+    }
+}
+
+/// The pictures of a pair with their masks, as their plan takes them.
+pub(in crate::stereo) fn pictures_of<'a>(pictures: &Pictures<'a>, masks: Masks<'a>) -> Vec<AnyView<'a>> {
+    let masks = [masks.left, masks.right];
+    let view = |(view, mask): (AnyView<'a>, Option<_>)| [Some(view), mask.map(AnyView::U8)];
+    pictures.views().into_iter().zip(masks).flat_map(view).flatten().collect()
+}
+
+/// Numbers that are measured for a pair.
+const FACTS: usize = 8;
+
+tiepoint_gpu::kernel! {
+    /// What the scales and the comparison of colours depend on, of a view.
+    unsafe kernel measure(groups) = Measure<T: GpuPixel> {
+        write found: u32 [FACTS as i128 * groups[2]],
+        read pixels: T [plane.numbers(groups[2])],
+    } {
+        plane: Plane,
+        /// 0 for the left view, 1 for the right one.
+        view: i32,
+    }
+}
+
+tiepoint_gpu::kernel! {
+    /// The pictures of a view made ready.
+    unsafe kernel make_ready(groups) = MakeReady<T: GpuPixel, G: GpuPixel> {
+        write bytes: u8 [bytes_plane.numbers(groups[2])],
+        write grey: G [grey_plane.numbers(groups[2])],
+        write compared: u8 [compared_plane.numbers(groups[2])],
+        write mask: u8 [mask_plane.numbers(groups[2])],
+        read pixels: T [plane.numbers(groups[2])],
+        read given: u8 [given_plane.numbers(groups[2])],
+        read found: u32 [FACTS as i128 * groups[2]],
+    } {
+        bytes_plane: Plane,
+        /// Rows of 0 numbers, here and below: not wanted, or not there.
+        grey_plane: Plane,
+        compared_plane: Plane,
+        mask_plane: Plane,
+        plane: Plane,
+        given_plane: Plane,
+        /// Groups beside each other.
+        across: i32,
+    }
+}
+
+/// Lanes of a group that measures, and groups for every multiprocessor.
+const LANES: u32 = 256;
+const GROUPS_A_UNIT: usize = 8;
+
+/// From pictures of pixels `T` to grey of pixels `G`.
+fn source<T: GpuPixel, G: GpuPixel>(shape: PictureShape, compares_colour: bool) -> KernelSource {
+    let source = gpu::for_kernels::<T>(KernelSource::new("pair"))
+        .define("PIXEL_BYTES", size_of::<T>())
+        .define("GREY", G::NAME)
+        .define("CHANNELS", shape.channels)
+        .define("WIDENED", if shape.is_widened() { WIDENED } else { 0 })
+        .define("STORED", u8::from(shape.is_widened() || shape.pixel != PixelKind::U8))
+        .define("MEASURED", u8::from(shape.pixel != PixelKind::U8))
+        .define("COMPARES_COLOUR", u8::from(compares_colour))
+        .define("MASKED", u8::from(shape.may_have_holes()))
+        .define("FACTS", FACTS)
+        .define("LANES", LANES)
+        .structure::<Plane>();
+    pixel_a_lane(luma_for_kernels(source))
+        .kernel::<Measure<'_, T>>([LANES, 1])
+        .kernel::<MakeReady<'_, T, G>>(GROUP)
+        .text(include_str!("pair.cl"))
+}
+
+/// A place where nothing lies.
+const NOWHERE: Plane = Plane { step: 0, row: 0, height: 0, pitch: 0 };
+
+/// Puts the making ready of both views of some pairs into a list. `compares_colour`: the cost compares the colours of two
+/// pictures that have some.
+pub(in crate::stereo) fn make_ready(
+    commands: &mut Commands,
+    gpu: &Gpu,
+    pictures: &[GpuPictures; 2],
+    compares_colour: bool,
+) -> Result<[ViewStacks; 2]> {
+    let compares_colour = compares_colour && pictures.iter().all(|p| p.shape.may_be_colour());
+    let found = gpu.buffer::<u32>(FACTS * pictures[0].count())?;
+    if !pictures.iter().all(|p| p.shape.is_ready()) {
+        commands.stage("grey");
+        commands.zero(&found)?;
+    }
+    let making = Making { gpu, found, compares_colour };
+    // Scales are those of both views.
+    for (i, view) in pictures.iter().enumerate() {
+        making.measure_any(commands, view, i)?;
+    }
+    let [left, right] = pictures;
+    Ok([making.make_any(commands, left)?, making.make_any(commands, right)?])
+}
+
+struct Making<'a> {
+    gpu: &'a Gpu,
+    found: Buffer<u32>,
+    compares_colour: bool,
+}
+
+impl Making<'_> {
+    fn measure_any(&self, commands: &mut Commands, view: &GpuPictures, i: usize) -> Result<()> {
+        match &view.pixels {
+            // Of 8 bits only whether there is colour must be known.
+            AnyStack::U8(_) if !self.compares_colour => Ok(()),
+            AnyStack::U8(pixels) if view.shape.is_widened() => {
+                self.measure::<u8, u16>(commands, pixels, view.shape, i)
+            }
+            AnyStack::U8(pixels) => self.measure::<u8, u8>(commands, pixels, view.shape, i),
+            AnyStack::U16(pixels) => self.measure::<u16, u16>(commands, pixels, view.shape, i),
+            AnyStack::F32(pixels) => self.measure::<f32, f32>(commands, pixels, view.shape, i),
+        }
+    }
+
+    fn measure<T: GpuPixel, G: GpuPixel>(
+        &self,
+        commands: &mut Commands,
+        pixels: &GpuStack<T>,
+        shape: PictureShape,
+        view: usize,
+    ) -> Result<()> {
+        let program = self.gpu.program(&source::<T, G>(shape, self.compares_colour))?;
+        let kernel = program.kernel::<Measure<'_, T>>()?;
+        let groups = pixels.size().height.min(self.gpu.info().units as usize * GROUPS_A_UNIT).max(1);
+        let arguments =
+            Measure { found: &self.found, pixels: pixels.buffer(), plane: pixels.plane(), view: view as i32 };
+        Ok(commands.launch(&kernel, [groups, 1, pixels.count()], arguments)?)
+    }
+
+    fn make_any(&self, commands: &mut Commands, view: &GpuPictures) -> Result<ViewStacks> {
+        match &view.pixels {
+            AnyStack::U8(pixels) if view.shape.is_ready() => Ok(ViewStacks::of_ready(pixels, view)),
+            AnyStack::U8(pixels) if view.shape.is_widened() => {
+                let grey = GpuStack::<u16>::new(self.gpu, pixels.size(), 1, pixels.count())?;
+                let made = self.make(commands, (pixels, view), Some(&grey))?;
+                Ok(ViewStacks { grey: Some(FineGrey::U16(grey)), rounding: 1 << (WIDENED - 1), ..made })
+            }
+            AnyStack::U8(pixels) => self.make::<u8, u8>(commands, (pixels, view), None),
+            AnyStack::U16(pixels) => {
+                let grey = GpuStack::new(self.gpu, pixels.size(), 1, pixels.count())?;
+                let made = self.make(commands, (pixels, view), Some(&grey))?;
+                Ok(ViewStacks { grey: Some(FineGrey::U16(grey)), ..made })
+            }
+            AnyStack::F32(pixels) => {
+                let grey = GpuStack::new(self.gpu, pixels.size(), 1, pixels.count())?;
+                let made = self.make(commands, (pixels, view), Some(&grey))?;
+                Ok(ViewStacks { grey: Some(FineGrey::F32(grey)), ..made })
+            }
+        }
+    }
+
+    /// All but the grey, for which there is room where it is not that of 8 bits.
+    fn make<T: GpuPixel, G: GpuPixel>(
+        &self,
+        commands: &mut Commands,
+        (pixels, view): (&GpuStack<T>, &GpuPictures),
+        grey: Option<&GpuStack<G>>,
+    ) -> Result<ViewStacks> {
+        let (gpu, shape) = (self.gpu, view.shape);
+        let program = gpu.program(&source::<T, G>(shape, self.compares_colour))?;
+        let kernel = program.kernel::<MakeReady<'_, T, G>>()?;
+        let (size, count) = (pixels.size(), pixels.count());
+        let stack = |channels| GpuStack::<u8>::new(gpu, size, channels, count);
+        let bytes = stack(1)?;
+        let compared = self.compares_colour.then(|| stack(3)).transpose()?;
+        let mask = shape.may_have_holes().then(|| stack(1)).transpose()?;
+        let nothing = || gpu.buffer::<u8>(1);
+        let (no_grey, no_colours, no_mask, not_given) =
+            (gpu.buffer::<G>(1)?, nothing()?, nothing()?, nothing()?);
+        let plane = |stack: &Option<GpuStack<u8>>| stack.as_ref().map_or(NOWHERE, GpuStack::plane);
+        let (across, groups) = covering(size, count);
+        let arguments = MakeReady {
+            bytes: bytes.buffer(),
+            grey: grey.map_or(&no_grey, GpuStack::buffer),
+            compared: compared.as_ref().map_or(&no_colours, GpuStack::buffer),
+            mask: mask.as_ref().map_or(&no_mask, GpuStack::buffer),
+            pixels: pixels.buffer(),
+            given: view.given.as_ref().map_or(&not_given, GpuStack::buffer),
+            found: &self.found,
+            bytes_plane: bytes.plane(),
+            grey_plane: grey.map_or(NOWHERE, GpuStack::plane),
+            compared_plane: plane(&compared),
+            mask_plane: plane(&mask),
+            plane: pixels.plane(),
+            given_plane: plane(&view.given),
+            across,
+        };
+        commands.launch(&kernel, groups, arguments)?;
+        Ok(ViewStacks { bytes, grey: None, compared, mask, rounding: 0 })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        device::{
+            Cpu,
+            gpu::{all, compiles_everywhere},
+        },
+        for_any_view,
+        image::{AnyImage, Image},
+        stereo::{Cost, View, pair::Pair},
+        synth::Random,
+    };
+
+    #[test]
+    fn kernels_compile_for_every_card() {
+        let shape = |pixel, channels| PictureShape { pixel, channels, masked: channels % 2 == 0 };
+        compiles_everywhere(&[
+            source::<u8, u16>(shape(PixelKind::U8, 3), true),
+            source::<u8, u16>(shape(PixelKind::U8, 4), false),
+            source::<u8, u8>(shape(PixelKind::U8, 2), false),
+            source::<u16, u16>(shape(PixelKind::U16, 1), false),
+            source::<u16, u16>(shape(PixelKind::U16, 4), true),
+            source::<f32, f32>(shape(PixelKind::F32, 2), false),
+            source::<f32, f32>(shape(PixelKind::F32, 3), true),
+        ]);
+    }
+
+    /// Noise of any type, up to a limit; of some the channels are equal, of floats some are not finite.
+    fn picture(random: &mut Random, size: Size, pixel: PixelKind, channels: usize) -> AnyImage {
+        let equal = random.bits().is_multiple_of(3);
+        let most = [200, 900, 2000, 4095, 65535][(random.bits() % 5) as usize];
+        let offset = [0.0, -3.0, 1e-3][(random.bits() % 3) as usize];
+        let scale = [1e-3, 1.0, 1e33][(random.bits() % 3) as usize];
+        let mut numbers = Vec::new();
+        for _ in 0..size.area() {
+            let first = random.bits();
+            let others = (1..channels).map(|_| if equal { first } else { random.bits() });
+            numbers.extend(std::iter::once(first).chain(others));
+        }
+        let number = |&bits: &u64| bits % (most + 1);
+        match pixel {
+            PixelKind::U8 => {
+                let data = numbers.iter().map(|&bits| (bits % 256) as u8).collect();
+                Image::from_vec(data, size, channels).unwrap().into()
+            }
+            PixelKind::U16 => {
+                let data = numbers.iter().map(|bits| number(bits) as u16).collect();
+                Image::from_vec(data, size, channels).unwrap().into()
+            }
+            PixelKind::F32 => {
+                let float = |bits| match bits % 101 {
+                    0 => [f32::NAN, f32::INFINITY, f32::NEG_INFINITY][(bits / 101 % 3) as usize],
+                    _ => number(&bits) as f32 * scale + offset,
+                };
+                Image::from_vec(numbers.into_iter().map(float).collect(), size, channels).unwrap().into()
+            }
+        }
+    }
+
+    /// A view that the device has made ready is that of the pair.
+    fn assert_view(found: &ViewStacks, pair: &Pair, view: View, what: &str) {
+        let all = Image::filled(pair.size(), 1, 255_u8);
+        assert_eq!(&found.bytes.download(0).unwrap(), pair.bytes(view), "8 bits, {what}");
+        match (&found.grey, pair.grey(view)) {
+            (None, AnyImage::U8(_)) => {}
+            (Some(FineGrey::U16(found)), AnyImage::U16(grey)) => {
+                assert_eq!(&found.download(0).unwrap(), grey, "{what}");
+            }
+            (Some(FineGrey::F32(found)), AnyImage::F32(grey)) => {
+                assert_eq!(&found.download(0).unwrap(), grey, "{what}");
+            }
+            (found, _) => panic!("grey {found:?}, {what}"),
+        }
+        assert_eq!(found.rounding, pair.rounding(view), "{what}");
+        let holds = |mask: Image<u8>| mask.into_vec().into_iter().map(|m| m != 0).collect::<Vec<_>>();
+        let mask = found.mask.as_ref().map_or_else(|| all.clone(), |mask| mask.download(0).unwrap());
+        assert_eq!(holds(mask), holds(pair.mask(view).unwrap_or(&all).clone()), "mask, {what}");
+        if let Some(compared) = &found.compared {
+            let expected = pair.compared(view);
+            let n = expected.channels();
+            let spread = |i: usize| expected.data()[if n == 1 { i / 3 } else { i }];
+            let expected: Vec<u8> = (0..3 * pair.size().area()).map(spread).collect();
+            assert_eq!(compared.download(0).unwrap().into_vec(), expected, "compared, {what}");
+        } else {
+            assert_eq!(pair.compared(view).channels(), 1, "no colour, {what}");
+        }
+    }
+
+    #[test]
+    fn pairs_are_those_of_the_host() {
+        let (mut random, cpu) = (Random::new(31), Cpu::sequential());
+        for round in 0..48 {
+            let kinds = [PixelKind::U8, PixelKind::U16, PixelKind::F32];
+            let size = [Size::new(1, 1), Size::new(67, 5), Size::new(3, 41)][round % 3];
+            let mut image = |kind: usize, channels| picture(&mut random, size, kinds[kind % 3], channels);
+            // Every type with every number of channels, beside the same or another.
+            let other = if round % 4 == 3 { round / 3 } else { round };
+            let images = [image(round, 1 + round / 3 % 4), image(other, 1 + other / 3 % 4)];
+            let mask = Image::from_fn(size, |x, y| ((x * 3 + y) % 4) as u8);
+            let masks = Masks { left: Some(mask.view()).filter(|_| round % 2 == 0), right: None };
+            let pictures = Pictures::new((&images[0]).into(), (&images[1]).into()).unwrap();
+            let cost = Cost::default();
+            let mut pair = Pair::new(&pictures, masks, &cpu).unwrap();
+            if let Some(compared) = cost.definition().compared(&pictures, &pair, &cpu).unwrap() {
+                pair.compare(compared);
+            }
+            let shapes = PictureShape::of_pictures(&pictures, masks).unwrap();
+            for gpu in all() {
+                let what = format!("{gpu:?}, {shapes:?}, round {round}");
+                let stacks = shapes.map(|shape| GpuPictures::new(gpu, shape, (size, 1)).unwrap());
+                let mut commands = Commands::new();
+                let to = stacks.iter().flat_map(GpuPictures::stacks);
+                for (to, from) in to.zip(pictures_of(&pictures, masks)) {
+                    let from = for_any_view!(from, view => gpu::GpuImage::upload(gpu, view).unwrap().into());
+                    to.take(0, &from, &mut commands).unwrap();
+                }
+                let views = make_ready(&mut commands, gpu, &stacks, true).unwrap();
+                gpu.run(&commands).unwrap();
+                assert_view(&views[0], &pair, View::Left, &format!("left, {what}"));
+                assert_view(&views[1], &pair, View::Right, &format!("right, {what}"));
+            }
+        }
+    }
+}

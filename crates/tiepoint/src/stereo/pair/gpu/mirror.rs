@@ -1,0 +1,89 @@
+//! Images on a device with left and right exchanged.
+
+use crate::{
+    Result,
+    device::gpu::Commands,
+    image::{
+        Size,
+        gpu::{GpuPixel, GpuStack, Plane},
+    },
+    stereo::gpu::lanes::{GROUP, covering, pixel_a_lane},
+};
+use tiepoint_gpu::KernelSource;
+
+tiepoint_gpu::kernel! {
+    /// Images mirrored.
+    unsafe kernel mirror(groups) = Mirror<T: GpuPixel> {
+        write to: T [plane.numbers(groups[2])],
+        read from: T [plane.numbers(groups[2])],
+    } {
+        plane: Plane,
+        channels: i32,
+        /// Groups beside each other.
+        across: i32,
+    }
+}
+
+fn source<T: GpuPixel>() -> KernelSource {
+    pixel_a_lane(KernelSource::new("mirror"))
+        .structure::<Plane>()
+        .kernel::<Mirror<'_, T>>(GROUP)
+        .text(include_str!("mirror.cl"))
+}
+
+/// Puts the making of mirrored images into a list.
+pub(in crate::stereo) fn mirrored<T: GpuPixel>(
+    commands: &mut Commands,
+    from: &GpuStack<T>,
+) -> Result<GpuStack<T>> {
+    let kernel = from.gpu().program(&source::<T>())?.kernel::<Mirror<'_, T>>()?;
+    let to = GpuStack::new(from.gpu(), from.size(), from.channels(), from.count())?;
+    let Size { width, height } = from.size();
+    let (across, groups) = covering(Size::new(width * from.channels(), height), from.count());
+    let arguments = Mirror {
+        to: to.buffer(),
+        from: from.buffer(),
+        plane: from.plane(),
+        channels: from.channels() as i32,
+        across,
+    };
+    commands.launch(&kernel, groups, arguments)?;
+    Ok(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        device::gpu::{all, compiles_everywhere},
+        image::Image,
+        stereo::pair,
+    };
+
+    #[test]
+    fn images_are_mirrored() {
+        for gpu in all() {
+            for (width, height, channels) in [(1, 1, 1), (33, 9, 1), (7, 40, 3), (65, 2, 4)] {
+                let size = Size::new(width, height);
+                let image = |seed: usize| {
+                    let data = (0..width * height * channels).map(|i| (i * 7 + seed) as u16).collect();
+                    Image::from_vec(data, size, channels).unwrap()
+                };
+                let images = [image(0), image(5)];
+                let from = GpuStack::upload(gpu, &images.each_ref().map(Image::view)).unwrap();
+                let mut commands = Commands::new();
+                let exchanged = mirrored(&mut commands, &from).unwrap();
+                gpu.run(&commands).unwrap();
+                for (i, image) in images.iter().enumerate() {
+                    let expected = pair::mirrored(image);
+                    assert_eq!(exchanged.download(i).unwrap(), expected, "{gpu:?}, {size}, image {i}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn kernels_compile_for_every_card() {
+        compiles_everywhere(&[source::<u8>(), source::<u16>(), source::<f32>()]);
+    }
+}

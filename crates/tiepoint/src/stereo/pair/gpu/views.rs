@@ -1,0 +1,181 @@
+//! The views of pairs as their stages take them, on a device.
+
+use super::{AnyStack, GpuPictures, mirrored};
+use crate::{
+    Result,
+    device::gpu::{Buffer, Commands, Gpu},
+    image::{
+        AnyImage, AnyView, Image, Rect, Size,
+        gpu::{GpuPixel, GpuStack, PixelKind},
+    },
+    stereo::{
+        View,
+        cost::gpu::{CostKernel, GpuDescribe, GpuView},
+        pair::Pair,
+    },
+};
+use std::ops::Range;
+
+/// A view that the host has made ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::stereo) struct ViewShape {
+    /// The pixels of its grey.
+    grey: PixelKind,
+    /// Channels of what the cost compares; `None`: the grey in 8 bits.
+    compared: Option<usize>,
+    /// Whether it has pixels without data.
+    pub(in crate::stereo) masked: bool,
+    /// Differences of grey up to this may come from rounding alone.
+    rounding: u8,
+}
+
+impl ViewShape {
+    /// Those of a pair.
+    pub(in crate::stereo) fn of(pair: &Pair) -> [Self; 2] {
+        [View::Left, View::Right].map(|view| Self {
+            grey: pair.grey(view).view().pixel(),
+            compared: compared(pair, view).map(Image::channels),
+            masked: pair.mask(view).is_some(),
+            rounding: pair.rounding(view),
+        })
+    }
+}
+
+/// What the cost compares where it is not the grey in 8 bits.
+fn compared(pair: &Pair, view: View) -> Option<&Image<u8>> {
+    Some(pair.compared(view)).filter(|compared| !std::ptr::eq(*compared, pair.bytes(view)))
+}
+
+/// The images of a pair in the order of [`ViewStacks::stacks`], the left view first.
+pub(in crate::stereo) fn images_of(pair: &Pair) -> Vec<AnyView<'_>> {
+    let view = |view| {
+        let fine = match pair.grey(view) {
+            AnyImage::U8(_) => None,
+            AnyImage::U16(grey) => Some(AnyView::U16(grey.view())),
+            AnyImage::F32(grey) => Some(AnyView::F32(grey.view())),
+        };
+        fn bytes(image: &Image<u8>) -> AnyView<'_> {
+            AnyView::U8(image.view())
+        }
+        [Some(bytes(pair.bytes(view))), fine, compared(pair, view).map(bytes), pair.mask(view).map(bytes)]
+    };
+    [View::Left, View::Right].into_iter().flat_map(view).flatten().collect()
+}
+
+/// Grey that is not of 8 bits.
+#[derive(Clone, Debug)]
+pub(in crate::stereo) enum FineGrey {
+    U16(GpuStack<u16>),
+    F32(GpuStack<f32>),
+}
+
+/// A view of some pairs on a device.
+#[derive(Clone, Debug)]
+pub(in crate::stereo) struct ViewStacks {
+    /// Grey in 8 bits.
+    pub(in crate::stereo) bytes: GpuStack<u8>,
+    /// Grey in the picture's type, where that is not 8 bits.
+    pub(in crate::stereo) grey: Option<FineGrey>,
+    /// What the cost compares, where it is not the grey in 8 bits.
+    pub(in crate::stereo) compared: Option<GpuStack<u8>>,
+    pub(in crate::stereo) mask: Option<GpuStack<u8>>,
+    pub(super) rounding: u8,
+}
+
+impl ViewStacks {
+    /// Memory for views that the host makes ready.
+    pub(in crate::stereo) fn new(gpu: &Gpu, shape: ViewShape, (size, count): (Size, usize)) -> Result<Self> {
+        let ViewShape { grey, compared, masked, rounding } = shape;
+        let stack = |channels| GpuStack::new(gpu, size, channels, count);
+        Ok(Self {
+            bytes: stack(1)?,
+            grey: match grey {
+                PixelKind::U8 => None,
+                PixelKind::U16 => Some(FineGrey::U16(GpuStack::new(gpu, size, 1, count)?)),
+                PixelKind::F32 => Some(FineGrey::F32(GpuStack::new(gpu, size, 1, count)?)),
+            },
+            compared: compared.map(stack).transpose()?,
+            mask: masked.then(|| stack(1)).transpose()?,
+            rounding,
+        })
+    }
+
+    /// What the host's images are copied to, in the order of [`images_of`].
+    pub(in crate::stereo) fn stacks(&self) -> impl Iterator<Item = AnyStack> {
+        let fine = self.grey.clone().map(|grey| match grey {
+            FineGrey::U16(grey) => AnyStack::U16(grey),
+            FineGrey::F32(grey) => AnyStack::F32(grey),
+        });
+        let bytes = |stack: &Option<GpuStack<u8>>| stack.clone().map(AnyStack::U8);
+        [Some(AnyStack::U8(self.bytes.clone())), fine, bytes(&self.compared), bytes(&self.mask)]
+            .into_iter()
+            .flatten()
+    }
+
+    /// Pictures that need nothing more.
+    pub(super) fn of_ready(bytes: &GpuStack<u8>, pictures: &GpuPictures) -> Self {
+        Self { bytes: bytes.clone(), grey: None, compared: None, mask: pictures.given.clone(), rounding: 0 }
+    }
+
+    /// Some rows of a view.
+    pub(in crate::stereo) fn of_rows(
+        gpu: &Gpu,
+        pair: &Pair,
+        view: View,
+        rows: &Range<usize>,
+    ) -> Result<Self> {
+        fn upload<T: GpuPixel>(gpu: &Gpu, image: &Image<T>, rows: &Range<usize>) -> Result<GpuStack<T>> {
+            let size = Size::new(image.size().width, rows.len());
+            GpuStack::upload(gpu, &[image.view().crop(Rect { x: 0, y: rows.start, size })?])
+        }
+        Ok(Self {
+            bytes: upload(gpu, pair.bytes(view), rows)?,
+            grey: match pair.grey(view) {
+                AnyImage::U8(_) => None,
+                AnyImage::U16(grey) => Some(FineGrey::U16(upload(gpu, grey, rows)?)),
+                AnyImage::F32(grey) => Some(FineGrey::F32(upload(gpu, grey, rows)?)),
+            },
+            compared: compared(pair, view).map(|image| upload(gpu, image, rows)).transpose()?,
+            mask: pair.mask(view).map(|image| upload(gpu, image, rows)).transpose()?,
+            rounding: pair.rounding(view),
+        })
+    }
+
+    /// The view mirrored.
+    pub(in crate::stereo) fn mirrored(&self, commands: &mut Commands) -> Result<Self> {
+        let mut bytes = |stack: &GpuStack<u8>| mirrored(commands, stack);
+        let (grey8, compared) = (bytes(&self.bytes)?, self.compared.as_ref().map(&mut bytes).transpose()?);
+        let mask = self.mask.as_ref().map(&mut bytes).transpose()?;
+        let grey = match &self.grey {
+            None => None,
+            Some(FineGrey::U16(grey)) => Some(FineGrey::U16(mirrored(commands, grey)?)),
+            Some(FineGrey::F32(grey)) => Some(FineGrey::F32(mirrored(commands, grey)?)),
+        };
+        Ok(Self { bytes: grey8, grey, compared, mask, rounding: self.rounding })
+    }
+
+    /// Its descriptors.
+    pub(in crate::stereo) fn describe(
+        &self,
+        commands: &mut Commands,
+        cost: (&CostKernel, bool),
+    ) -> Result<Buffer<u32>> {
+        match &self.grey {
+            // Grey of 8 bits is what it is in 8 bits.
+            None => self.describe_grey(commands, cost, &self.bytes),
+            Some(FineGrey::U16(grey)) => self.describe_grey(commands, cost, grey),
+            Some(FineGrey::F32(grey)) => self.describe_grey(commands, cost, grey),
+        }
+    }
+
+    fn describe_grey<T: GpuPixel>(
+        &self,
+        commands: &mut Commands,
+        (cost, masked): (&CostKernel, bool),
+        grey: &GpuStack<T>,
+    ) -> Result<Buffer<u32>> {
+        let compared = self.compared.as_ref().unwrap_or(&self.bytes);
+        let view = GpuView { grey, compared, mask: self.mask.as_ref(), rounding: self.rounding };
+        GpuDescribe::<T>::new(grey.gpu(), cost, masked)?.record(commands, &view)
+    }
+}

@@ -1,0 +1,131 @@
+// A pair made ready: the arithmetic of grey.rs and pictures.rs. PIXEL is that of the picture, GREY that of its grey.
+
+// Of what a pair's scales and colours depend on: the greatest grey of 16 bits, minus the least float where that is below 0,
+// the greatest float where that is above 1; the same of the channels; whether either picture has colour.
+#define GREYS 0
+#define CHANNELS_FOUND 3
+#define COLOURED 6
+
+FUNCTION i32 is_finite(f32 v) { return (BITS_OF(v) & 0x7f800000u) != 0x7f800000u; }
+
+// The grey of a picture; what is not finite becomes 0.
+FUNCTION GREY grey_of(const PIXEL *p) {
+#if PIXEL_IS_FLOAT
+#if CHANNELS < 3
+    const f32 v = p[0];
+#else
+    const f32 v = luma_float(p[0], p[1], p[2]);
+#endif
+    return is_finite(v) ? v : 0.0f;
+#elif CHANNELS < 3
+    return p[0];
+#else
+    return (GREY)luma_level((u32)p[0] << WIDENED, (u32)p[1] << WIDENED, (u32)p[2] << WIDENED);
+#endif
+}
+
+KERNEL(measure) {
+    const Plane plane = args.plane;
+    const i32 width = plane.row / CHANNELS;
+    pixels += plane.step * (u64)GROUP_Z;
+    // As `found`, of this lane.
+    u32 most[COLOURED] = { 0u, 0u, 0u, 0u, 0u, 0u };
+    u32 coloured = 0u;
+    for (i32 y = GROUP_X; y < plane.height; y += GROUPS_X) {
+        for (i32 x = LANE_X; x < width; x += LANES) {
+            PIXEL p[CHANNELS];
+            UNROLL
+            for (i32 c = 0; c < CHANNELS; c++) p[c] = pixels[(u64)y * plane.pitch + x * CHANNELS + c];
+#if CHANNELS > 2
+            if (p[0] != p[1] || p[0] != p[2]) coloured = 1u;
+#endif
+#if MEASURED
+            UNROLL
+            for (i32 c = 0; c < 1 + 3 * COMPARES_COLOUR; c++) {
+#if PIXEL_IS_FLOAT
+                f32 v = c == 0 ? grey_of(p) : p[c - 1];
+                v = is_finite(v) ? v : 0.0f;
+                const i32 at = c == 0 ? GREYS : CHANNELS_FOUND;
+                if (v < 0.0f) most[at + 1] = BITS_OF(-v) > most[at + 1] ? BITS_OF(-v) : most[at + 1];
+                if (v > 1.0f) most[at + 2] = BITS_OF(v) > most[at + 2] ? BITS_OF(v) : most[at + 2];
+#else
+                const u32 v = c == 0 ? grey_of(p) : p[c - 1];
+                const i32 at = c == 0 ? GREYS : CHANNELS_FOUND;
+                most[at] = v > most[at] ? v : most[at];
+#endif
+            }
+#endif
+        }
+    }
+    found += (u64)GROUP_Z * FACTS;
+    // What another lane has found may still be missing here: then it is told once more.
+    UNROLL
+    for (i32 i = 0; i < COLOURED; i++) {
+        if (most[i] > found[i]) ATOMIC_MAX(&found[i], most[i]);
+    }
+    if (coloured != 0u && found[COLOURED + args.view] == 0u) ATOMIC_MAX(&found[COLOURED + args.view], 1u);
+}
+
+// A value of a picture in 8 bits, on the scale of its pair.
+FUNCTION u8 byte_of(PIXEL v, const GLOBAL u32 *most) {
+#if PIXEL_IS_FLOAT
+    const f32 low = -FLOAT_OF(most[1]), high = most[2] == 0u ? 1.0f : FLOAT_OF(most[2]);
+    const f32 scale = 127.5f / (0.5f * high - 0.5f * low);
+    const f32 byte = (v - low) * scale;
+    return (u8)(byte < 0.0f ? 0.0f : (byte > 255.0f ? 255.0f : byte));
+#elif PIXEL_BYTES == 2
+    const u32 shift = most[0] <= 1023u ? 2u : (most[0] <= 2047u ? 3u : (most[0] <= 4095u ? 4u : 8u));
+    const u32 byte = (u32)v >> shift;
+    return (u8)(byte < 255u ? byte : 255u);
+#else
+    return v;
+#endif
+}
+
+KERNEL(make_ready) {
+    const Plane plane = args.plane, bytes_plane = args.bytes_plane;
+    const i32 x = GROUP_X % args.across * GROUP_WIDTH + LANE_X, y = GROUP_X / args.across * GROUP_HEIGHT + LANE_Y;
+    if (x >= bytes_plane.row || y >= bytes_plane.height) return;
+    found += (u64)GROUP_Z * FACTS;
+    PIXEL p[CHANNELS];
+    UNROLL
+    for (i32 c = 0; c < CHANNELS; c++) {
+        p[c] = pixels[plane.step * (u64)GROUP_Z + (u64)y * plane.pitch + x * CHANNELS + c];
+    }
+    const GREY v = grey_of(p);
+#if WIDENED
+    const u8 byte = (u8)((u32)v >> WIDENED);
+#else
+    const u8 byte = byte_of(v, found + GREYS);
+#endif
+    bytes[bytes_plane.step * (u64)GROUP_Z + (u64)y * bytes_plane.pitch + x] = byte;
+#if STORED
+    const Plane grey_plane = args.grey_plane;
+    grey[grey_plane.step * (u64)GROUP_Z + (u64)y * grey_plane.pitch + x] = v;
+#endif
+#if COMPARES_COLOUR
+    // Where a picture is grey, grey counts as all of the colours.
+    const Plane compared_plane = args.compared_plane;
+    const i32 in_colour = found[COLOURED] != 0u && found[COLOURED + 1] != 0u;
+    UNROLL
+    for (i32 c = 0; c < 3; c++) {
+#if PIXEL_IS_FLOAT
+        const f32 channel = is_finite(p[c]) ? p[c] : 0.0f;
+#else
+        const PIXEL channel = p[c];
+#endif
+        compared[compared_plane.step * (u64)GROUP_Z + (u64)y * compared_plane.pitch + 3 * x + c] =
+            in_colour ? byte_of(channel, found + CHANNELS_FOUND) : byte;
+    }
+#endif
+#if MASKED
+    const Plane mask_plane = args.mask_plane, given_plane = args.given_plane;
+    i32 holds = given_plane.row == 0
+        || given[given_plane.step * (u64)GROUP_Z + (u64)y * given_plane.pitch + x] != 0;
+#if PIXEL_IS_FLOAT
+    UNROLL
+    for (i32 c = 0; c < CHANNELS; c++) holds = holds && is_finite(p[c]);
+#endif
+    mask[mask_plane.step * (u64)GROUP_Z + (u64)y * mask_plane.pitch + x] = holds ? 255 : 0;
+#endif
+}

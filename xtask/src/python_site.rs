@@ -1,0 +1,46 @@
+//! The Python package's site: its pages, and a gallery of examples that are run and become notebooks.
+
+use crate::python_package::python;
+use crate::{Result, pip, succeed, workspace};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+/// The folder of what builds the site, fetched if missing: the packages of docs/python/requirements.txt.
+pub(crate) fn prepare() -> Result<PathBuf> {
+    let list = workspace().join("docs/python/requirements.txt");
+    let text = fs::read_to_string(&list).map_err(|e| format!("{}: {e}", list.display()))?;
+    let packages: Vec<&str> =
+        text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).collect();
+    let home = workspace().join("target/python/site-packages");
+    pip::unpack(&packages, &[], &home)?;
+    home.canonicalize().map_err(|e| format!("{}: {e}", home.display()))
+}
+
+/// Builds the site anew with the package in this folder; every warning is an error, and so is an example that fails.
+pub(crate) fn build(package: &Path, packages: &Path) -> Result<()> {
+    let started = Instant::now();
+    let (pages, site) = (workspace().join("docs/python"), workspace().join("target/python/site"));
+    let gallery = pages.join("gallery");
+    for made in [&gallery, &site] {
+        if made.exists() {
+            fs::remove_dir_all(made).map_err(|e| format!("{}: {e}", made.display()))?;
+        }
+    }
+    let mut sphinx = python(&[package, packages], &["sphinx", "-W", "--keep-going", "-q"])?;
+    succeed(sphinx.arg(&pages).arg(&site))?;
+    let [examples, notebooks] =
+        [(pages.join("examples"), "py"), (gallery, "ipynb")].map(|(folder, kind)| count(&folder, kind));
+    let (examples, notebooks) = (examples?, notebooks?);
+    if examples == 0 || examples != notebooks {
+        return Err(format!("{examples} examples became {notebooks} notebooks"));
+    }
+    println!("the Python site, {examples} examples run: {} s", started.elapsed().as_secs());
+    Ok(())
+}
+
+/// The files of a folder with this extension.
+fn count(folder: &Path, extension: &str) -> Result<usize> {
+    let entries = fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    Ok(entries.flatten().filter(|entry| entry.path().extension().is_some_and(|e| e == extension)).count())
+}
