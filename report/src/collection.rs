@@ -47,6 +47,8 @@ pub struct CollectionPair<'a> {
 pub enum Tried<'a> {
     /// All pairs of photographs.
     All,
+    /// All pairs but those of these photographs, by index.
+    Without(&'a [usize]),
     /// These, by index.
     These(&'a [[usize; 2]]),
 }
@@ -114,10 +116,14 @@ impl CollectionView<'_> {
             )));
         }
         let verified = self.pairs.iter().map(|p| [p.a, p.b]);
-        let tried = match self.tried {
-            Tried::All => &[][..],
-            Tried::These(pairs) => pairs,
+        let (tried, without) = match self.tried {
+            Tried::All => (&[][..], &[][..]),
+            Tried::Without(photographs) => (&[][..], photographs),
+            Tried::These(pairs) => (pairs, &[][..]),
         };
+        if let Some(i) = without.iter().find(|i| **i >= count) {
+            return Err(Error::Mismatch(format!("the photograph {i}: expected one below {count}")));
+        }
         if let Some([a, b]) =
             verified.chain(tried.iter().copied()).find(|[a, b]| a == b || *a.max(b) >= count)
         {
@@ -168,16 +174,34 @@ impl CollectionView<'_> {
 
     /// A bit for each pair of the upper triangle, row by row; nothing where all were tried.
     fn tried_bits(&self, pairs: &[&CollectionPair<'_>]) -> io::Result<Option<Value>> {
-        let Tried::These(tried) = self.tried else { return Ok(None) };
+        if matches!(self.tried, Tried::All) {
+            return Ok(None);
+        }
         let n = self.images.len();
         let mut bits = vec![0_u8; (n * (n - 1) / 2).div_ceil(8)];
-        let verified = pairs.iter().map(|p| [p.a, p.b]);
-        for [a, b] in tried.iter().copied().chain(verified) {
+        let mut set = |a: usize, b: usize| {
             let (a, b) = (a.min(b), a.max(b));
             let place = a * (2 * n - a - 1) / 2 + (b - a - 1);
             bits[place / 8] |= 1 << (place % 8);
-        }
+        };
+        self.for_each_tried(&mut set);
+        pairs.iter().for_each(|p| set(p.a, p.b));
         block::u8s(bits.into_iter()).map(Some)
+    }
+
+    /// Calls `f` with the pairs that were tried.
+    fn for_each_tried(&self, f: &mut impl FnMut(usize, usize)) {
+        let n = self.images.len();
+        match self.tried {
+            Tried::All => (0..n).for_each(|a| (a + 1..n).for_each(|b| f(a, b))),
+            Tried::Without(photographs) => {
+                let mut left = vec![true; n];
+                photographs.iter().for_each(|i| left[*i] = false);
+                let among: Vec<usize> = (0..n).filter(|i| left[*i]).collect();
+                among.iter().enumerate().for_each(|(i, a)| among[i + 1..].iter().for_each(|b| f(*a, *b)));
+            }
+            Tried::These(pairs) => pairs.iter().for_each(|[a, b]| f(*a, *b)),
+        }
     }
 
     /// The pairs, from the strongest; of each as many lines as fit, as 65535ths of the photographs' sides.
@@ -243,19 +267,14 @@ impl CollectionView<'_> {
 
     /// A square for each pair, or the strongest of `of` × `of` pairs, in runs of one colour.
     fn still_matrix(&self, blocks: usize, of: usize) -> String {
-        let mut cells = vec![u8::from(matches!(self.tried, Tried::All)); blocks * blocks];
-        if of == 1 {
-            (0..blocks).for_each(|i| cells[i * blocks + i] = 0);
-        }
+        let mut cells = vec![0_u8; blocks * blocks];
         let mut raise = |a: usize, b: usize, level: u8| {
             for (x, y) in [(a / of, b / of), (b / of, a / of)] {
                 let cell = &mut cells[y * blocks + x];
                 *cell = level.max(*cell);
             }
         };
-        if let Tried::These(pairs) = self.tried {
-            pairs.iter().for_each(|[a, b]| raise(*a, *b, 1));
-        }
+        self.for_each_tried(&mut |a, b| raise(a, b, 1));
         let most = self.pairs.iter().map(|p| p.inliers).max().unwrap_or(1);
         for p in &self.pairs {
             raise(p.a, p.b, 2 + (15.0 * strength(p.inliers, most)).round() as u8);
@@ -422,6 +441,7 @@ mod tests {
         refused(view(0, vec![], Tried::All), "0 photographs");
         refused(view(2, vec![pair(0, 2, 3)], Tried::All), "below 2");
         refused(view(2, vec![pair(1, 1, 3)], Tried::All), "two different ones");
+        refused(view(2, vec![], Tried::Without(&[2])), "photograph 2");
         refused(view(2, vec![pair(0, 1, 3), pair(1, 0, 4)], Tried::All), "twice");
         refused(view(2, vec![CollectionPair { matches: 2, ..pair(0, 1, 3) }], Tried::All), "3 inliers of 2");
         let ends = vec![[f32::NAN, 0.0, 0.0, 0.0]];
@@ -451,6 +471,8 @@ mod tests {
         let (still, data) = view(2, vec![pair(0, 1, 3)], Tried::All).render("v", Detail::MOST).unwrap();
         assert!(data["tried"].is_null(), "all");
         assert!(!still.contains(&colour), "and all matched");
+        let (_, data) = view(4, vec![], Tried::Without(&[3])).render("v", Detail::MOST).unwrap();
+        assert_eq!(block::tests::unpacked(&data["tried"]), [0b00_1011], "01, 02 and 12");
     }
 
     #[test]

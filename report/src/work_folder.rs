@@ -50,14 +50,19 @@ impl CollectionPage {
         }
         let longest = longest(limit, wanted.len());
         let shown = all_shown(collection, &wanted, longest, cpu.threads())?;
-        let tried = tried(&results);
+        let unread: Vec<usize> = (0..shown.len()).filter(|i| shown[*i].features.is_none()).collect();
+        let tried = tried(&results, &unread);
         let inliers: u64 = pairs.iter().map(|pair| u64::from(pair.inliers)).sum();
         let (count, verified) = (shown.len(), pairs.len());
         let named = || collection.photographs().iter().map(|photograph| &photograph.name).zip(&shown);
         let view = CollectionView {
             images: named().map(|(name, shown)| shown.image(name)).collect(),
             pairs: placed(&pairs, &shown),
-            tried: tried.as_deref().map_or(Tried::All, Tried::These),
+            tried: match &tried {
+                None if unread.is_empty() => Tried::All,
+                None => Tried::Without(&unread),
+                Some(pairs) => Tried::These(pairs),
+            },
             caption: String::new(),
         };
         let mut section = Section::new("Pairs")
@@ -68,7 +73,8 @@ impl CollectionPage {
         if let Some(figures) = figures {
             section = section.figures(figures.clone());
         }
-        let of = results.tried().count(count);
+        let read = (count - unread.len()) as u64;
+        let of = tried.as_ref().map_or(read * read.saturating_sub(1) / 2, |pairs| pairs.len() as u64);
         let lead = format!("{verified} of {of} pairs of {count} photographs show the same thing");
         let root = collection.root();
         let title = root.file_name().unwrap_or(root.as_os_str()).to_string_lossy();
@@ -87,11 +93,14 @@ fn longest(limit: usize, count: usize) -> usize {
     (pixels * 4.0 / 3.0).sqrt().clamp(*THUMBNAIL.start(), *THUMBNAIL.end()) as usize
 }
 
-/// The pairs that were tried; none where all were.
-fn tried(results: &Results<'_>) -> Option<Vec<[usize; 2]>> {
+/// The pairs that were tried, without those of photographs that could not be read; none where all others were.
+fn tried(results: &Results<'_>, unread: &[usize]) -> Option<Vec<[usize; 2]>> {
+    let was_read = |pair: &[usize; 2]| pair.iter().all(|i| unread.binary_search(i).is_err());
     match results.tried() {
         PairSet::All => None,
-        PairSet::List(pairs) => Some(pairs.iter().map(|pair| pair.map(|i| i as usize)).collect()),
+        PairSet::List(pairs) => {
+            Some(pairs.iter().map(|pair| pair.map(|i| i as usize)).filter(was_read).collect())
+        }
     }
 }
 

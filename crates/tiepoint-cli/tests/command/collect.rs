@@ -383,8 +383,8 @@ fn pictures_that_cannot_be_read_are_left_out() {
     std::fs::write(folder.at("images/notes.txt"), "not even an image's name").unwrap();
     let whole = std::fs::read(folder.at("images/c.png")).unwrap();
     std::fs::write(folder.at("images/cut off.png"), &whole[..whole.len() / 2]).unwrap();
-    let database = folder.at("some.db");
-    let output = tiepoint(&["collect", &images, "--output", &database, "--device", "cpu"]);
+    let (database, page) = (folder.at("some.db"), folder.at("some.html"));
+    let output = tiepoint(&["collect", &images, "--output", &database, "--report", &page, "--device", "cpu"]);
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{said}");
     for name in [
@@ -399,6 +399,8 @@ fn pictures_that_cannot_be_read_are_left_out() {
     assert_eq!(count(&database, "SELECT count(*) FROM images"), 6, "the others");
     let status = works(&["collect", "status", "--work", &folder.at("some.db.work"), "--json"]);
     assert!(status.contains("empty.jpg") && value(&status, "complete") == "true", "{status}");
+    let of = format!(" of {} pairs", value(&status, "tried"));
+    assert!(std::fs::read_to_string(page).unwrap().contains(&of), "the page counts {of}: {status}");
 }
 
 #[test]

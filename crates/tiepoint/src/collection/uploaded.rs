@@ -3,7 +3,6 @@
 use crate::Result;
 use crate::device::gpu::Gpu;
 use crate::feature::Features;
-use crate::feature::gpu::GpuFeatures;
 use crate::matching::{GpuMatcher, GpuPacked, MatchOptions};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,7 +13,6 @@ const SHARE: u64 = 4;
 /// Photographs in a device's memory, packed for the search. Those that were used longest ago make room.
 #[derive(Debug)]
 pub(super) struct Uploaded {
-    gpu: Gpu,
     matcher: GpuMatcher,
     /// Bytes that they may take.
     room: u64,
@@ -39,7 +37,7 @@ impl Uploaded {
     pub(super) fn new(gpu: &Gpu) -> Self {
         let memory = gpu.info().memory;
         let room = gpu.free_memory().map_or(memory, |free| free.min(memory)) / SHARE;
-        Self { gpu: gpu.clone(), matcher: GpuMatcher::new(gpu), room, kept: Mutex::default() }
+        Self { matcher: GpuMatcher::new(gpu), room, kept: Mutex::default() }
     }
 
     pub(super) fn matcher(&self) -> &GpuMatcher {
@@ -57,7 +55,7 @@ impl Uploaded {
             return Ok(packed);
         }
         // Without the lock: others go on. Two who upload the same photograph upload the same bytes.
-        let packed = Arc::new(self.matcher.pack(&GpuFeatures::upload(&self.gpu, features)?, options)?);
+        let packed = Arc::new(self.matcher.send(features, options)?);
         self.kept().keep(index, packed.clone(), self.room);
         Ok(packed)
     }

@@ -512,7 +512,8 @@ fn padded<T: Element>(view: ImageView<'_, T>, pitch: usize) -> Vec<T> {
 fn packed<T: Element>(rows: &[T], size: Size, channels: usize, pitch: usize) -> Result<Image<T>> {
     let row = size.width * channels;
     // The last row may end with its pixels.
-    let pixels = rows.chunks(pitch).flat_map(|r| &r[..row]).copied().collect();
+    let mut pixels = Vec::with_capacity(row * size.height);
+    rows.chunks(pitch).for_each(|r| pixels.extend_from_slice(&r[..row]));
     Image::from_vec(pixels, size, channels)
 }
 

@@ -155,7 +155,7 @@ fn read_as(head: &[u8], source: impl Source, request: &Request<'_>) -> std::resu
     }
 }
 
-/// Whether a file that begins so is a TIFF or `BigTIFF`.
+/// Whether a file that begins so is a TIFF or BigTIFF.
 fn is_tiff(head: &[u8]) -> bool {
     matches!(head, [b'I', b'I', 42 | 43, 0, ..] | [b'M', b'M', 0, 42 | 43, ..])
 }

@@ -8,6 +8,7 @@ pub(crate) mod pipeline;
 mod readback;
 pub(crate) mod results;
 pub(crate) mod search;
+pub(crate) mod sending;
 pub(crate) mod staging;
 
 #[cfg(test)]

@@ -14,11 +14,11 @@
 use super::Scored;
 use super::local::Judge;
 use super::points::Points;
-use super::residual::reach;
-use crate::geometry::matrix::{Mat3, cross, dot, inverse, product, skew, times};
+use super::residual::{reach, squared};
+use crate::geometry::matrix::{Mat3, cross, dot, flat, inverse, product, skew, times};
 use crate::geometry::model::epipole;
 use crate::geometry::{ModelKind, linear::eigen, matrix::transpose};
-use crate::synth::Random;
+use crate::synth::{Random, finish};
 use crate::{Error, Result};
 
 /// Largest logarithm of the number of false alarms of the parallax off a plane: 1 in 100.
@@ -62,29 +62,41 @@ pub(super) fn explain(judge: &Judge<'_>) -> Error {
 
 /// The variances along the major and minor axis of the points at `indices`: the lesser of both images.
 fn spread(judge: &Claim<'_>, indices: &[usize]) -> [f64; 2] {
-    let axes = |place: &dyn Fn(usize) -> [f64; 3]| {
+    let axes = |x: &[f64], y: &[f64]| {
         let n = indices.len().max(1) as f64;
-        let mean = |f: &dyn Fn([f64; 3]) -> f64| indices.iter().map(|&i| f(place(i))).sum::<f64>() / n;
-        let (mx, my) = (mean(&|p| p[0]), mean(&|p| p[1]));
-        let xx = mean(&|p| (p[0] - mx) * (p[0] - mx));
-        let xy = mean(&|p| (p[0] - mx) * (p[1] - my));
-        let yy = mean(&|p| (p[1] - my) * (p[1] - my));
-        eigen([[xx, xy], [xy, yy]]).0
+        let [sx, sy] = indices.iter().fold([0.0; 2], |[sx, sy], &i| [sx + x[i], sy + y[i]]);
+        let (mx, my) = (sx / n, sy / n);
+        let [xx, xy, yy] = indices.iter().fold([0.0; 3], |[xx, xy, yy], &i| {
+            let (u, v) = (x[i] - mx, y[i] - my);
+            [xx + u * u, xy + u * v, yy + v * v]
+        });
+        eigen([[xx / n, xy / n], [xy / n, yy / n]]).0
     };
-    let (a, b) = (axes(&|i| judge.points.a(i)), axes(&|i| judge.points.b(i)));
+    let points = judge.points;
+    let (a, b) = (axes(&points.xa, &points.ya), axes(&points.xb, &points.yb));
     [a[1].min(b[1]), a[0].min(b[0])]
 }
 
-/// The number of different points among the matches at `indices`, in A or in B, whichever is less.
-fn distinct(judge: &Claim<'_>, indices: &[usize]) -> usize {
-    let count = |place: &dyn Fn(usize) -> [f64; 3]| {
-        let both = |[x, y, _]: [f64; 3]| u128::from(x.to_bits()) << 64 | u128::from(y.to_bits());
-        let mut bits: Vec<u128> = indices.iter().map(|&i| both(place(i))).collect();
-        bits.sort_unstable();
-        bits.dedup();
-        bits.len()
-    };
-    count(&|i| judge.points.a(i)).min(count(&|i| judge.points.b(i)))
+/// How many points differ in a bit, of those at `indices`.
+fn different(x: &[f64], y: &[f64], indices: &[usize]) -> usize {
+    const FREE: usize = usize::MAX;
+    let bits = |i: usize| [x[i].to_bits(), y[i].to_bits()];
+    // Open addressing, at most half full.
+    let mut table = vec![FREE; (2 * indices.len()).next_power_of_two()];
+    let last = table.len() - 1;
+    let mut count = 0;
+    for &i in indices {
+        let own = bits(i);
+        let mut slot = finish(own[0] ^ finish(own[1])) as usize & last;
+        while table[slot] != FREE && bits(table[slot]) != own {
+            slot = (slot + 1) & last;
+        }
+        if table[slot] == FREE {
+            table[slot] = i;
+            count += 1;
+        }
+    }
+    count
 }
 
 /// The probability that a wrong match agrees with a model, its points being as likely anywhere in the bounding boxes
@@ -117,8 +129,11 @@ fn chance(judge: &Claim<'_>, model: &Mat3, among: &[usize]) -> f64 {
 
 /// The logarithm of the number of false alarms for `k` of `n` agreeing.
 fn false_alarms(n: usize, k: usize, sample: usize, p: f64) -> f64 {
+    // The logarithm of a binomial coefficient, one logarithm for sixteen of its factors.
     let choose = |n: usize, k: usize| -> f64 {
-        (0..k.min(n - k)).map(|i| ((n - i) as f64 / (i + 1) as f64).ln()).sum()
+        let factors = k.min(n - k);
+        let product = |i: usize| (i..factors.min(i + 16)).map(|i| (n - i) as f64 / (i + 1) as f64).product();
+        (0..factors).step_by(16).map(|i| f64::ln(product(i))).sum()
     };
     (n.saturating_sub(sample).max(1) as f64).ln()
         + choose(n, k)
@@ -128,25 +143,39 @@ fn false_alarms(n: usize, k: usize, sample: usize, p: f64) -> f64 {
 
 /// Fails when the inliers do not determine the model.
 pub(super) fn check(judge: &Judge<'_>, model: &Mat3, inliers: &[usize]) -> Result<()> {
-    let claim = judge.claim();
-    claim.check(model, inliers, claim.places())?;
+    let (claim, points) = (judge.claim(), judge.points);
+    let all: Vec<usize> = (0..points.len()).collect();
+    let (a, b) = ((&points.xa, &points.ya), (&points.xb, &points.yb));
+    let counted = [(a, &all[..]), (b, &all[..]), (a, inliers), (b, inliers)];
+    let counts = judge.cpu.map(4, |i| different(counted[i].0.0, counted[i].0.1, counted[i].1));
+    let places = Places { all: counts[0].min(counts[1]), agreeing: counts[2].min(counts[3]) };
+    claim.check(model, inliers, places)?;
     if judge.kind == ModelKind::Fundamental && on_a_plane(judge, model, inliers) {
         return Err(error(judge.kind, ON_A_PLANE));
     }
     Ok(())
 }
 
+/// Matches whose points differ, in A or in B, whichever are fewer.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::geometry) struct Places {
+    /// Of all matches.
+    pub(in crate::geometry) all: usize,
+    /// Of those that agree.
+    pub(in crate::geometry) agreeing: usize,
+}
+
 impl Claim<'_> {
-    /// The number of different points among all matches, in A or in B, whichever is less.
-    pub(in crate::geometry) fn places(&self) -> usize {
-        distinct(self, &(0..self.points.len()).collect::<Vec<_>>())
+    /// The number of different points among some matches, in A or in B, whichever is less.
+    pub(in crate::geometry) fn places(&self, indices: &[usize]) -> usize {
+        let points = self.points;
+        different(&points.xa, &points.ya, indices).min(different(&points.xb, &points.yb, indices))
     }
 
     /// Fails when the inliers lie at too few places, at one point, on a line, or are no more than chance explains.
-    /// `n` are the different [`places`](Self::places) of all matches.
-    pub(in crate::geometry) fn check(&self, model: &Mat3, inliers: &[usize], n: usize) -> Result<()> {
+    pub(in crate::geometry) fn check(&self, model: &Mat3, inliers: &[usize], places: Places) -> Result<()> {
         let (kind, sample) = (self.kind, self.kind.minimum());
-        let k = distinct(self, inliers);
+        let Places { all: n, agreeing: k } = places;
         // Points within a third of a threshold of a line, or of a point, are taken to lie on it.
         let least = self.threshold * self.threshold / 9.0;
         let [major, minor] = spread(self, inliers);
@@ -172,7 +201,7 @@ fn on_a_plane(judge: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> bool {
     let mut random = Random::new(1);
     let planes = (0..PARALLAX_SAMPLES).filter_map(|_| {
         let sample: [usize; 3] = std::array::from_fn(|_| inliers[random.below(inliers.len())]);
-        plane_through(judge, f, &sample)
+        plane_through(judge.points, f, &sample)
     });
     let Some(best) = plane.best_of(&planes.collect::<Vec<_>>()) else { return false };
     let best = plane.optimise(best);
@@ -186,12 +215,12 @@ fn on_a_plane(judge: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> bool {
 }
 
 /// The homography of the plane through three matches that obey F (Hartley, Zisserman 2004, result 13.6).
-fn plane_through(judge: &Judge<'_>, f: &Mat3, sample: &[usize; 3]) -> Option<Mat3> {
+fn plane_through(drawn: &Points, f: &Mat3, sample: &[usize; 3]) -> Option<Mat3> {
     let e = epipole(&transpose(f));
     let a = product(&skew(e), f);
-    let points = sample.map(|i| judge.points.a(i));
+    let points = sample.map(|i| drawn.a(i));
     let offsets: [f64; 3] = std::array::from_fn(|k| {
-        let b = judge.points.b(sample[k]);
+        let b = drawn.b(sample[k]);
         let toward = cross(b, e);
         dot(cross(b, times(&a, points[k])), toward) / dot(toward, toward)
     });
@@ -202,17 +231,17 @@ fn plane_through(judge: &Judge<'_>, f: &Mat3, sample: &[usize; 3]) -> Option<Mat
     h.iter().flatten().all(|x| x.is_finite()).then_some(h)
 }
 
-/// For a fundamental matrix from a sample mostly on a plane: a better one from the plane and parallax, if
-/// there is one. Other models stay as they are.
-pub(super) fn resolve(judge: &Judge<'_>, best: Scored, sample: &[usize]) -> Scored {
+/// For a fundamental matrix from a sample, of the points `drawn` from, mostly on a plane: a better one from the plane and
+/// parallax, if there is one. Other models stay as they are.
+pub(super) fn resolve(judge: &Judge<'_>, best: Scored, drawn: &Points, sample: &[usize]) -> Scored {
     if judge.kind != ModelKind::Fundamental {
         return best;
     }
-    let Some(h) = dominant_plane(judge, &best.model, sample) else { return best };
     let plane = judge.as_kind(ModelKind::Homography);
+    let limit = plane.threshold * plane.threshold;
+    let Some(h) = dominant_plane(&best.model, drawn, sample, limit) else { return best };
     let h = plane.optimise(plane.judged(h)).model;
     let squared = plane.residuals(&h);
-    let limit = plane.threshold * plane.threshold;
     let off: Vec<usize> = (0..squared.len()).filter(|&i| squared[i] > limit).collect();
     if off.len() < 2 {
         return best;
@@ -228,14 +257,12 @@ pub(super) fn resolve(judge: &Judge<'_>, best: Scored, sample: &[usize]) -> Scor
     found.filter(|found| found.score > best.score).map_or(best, |found| judge.optimise(found))
 }
 
-/// The homography that five or more of a sample's seven matches obey.
-fn dominant_plane(judge: &Judge<'_>, f: &Mat3, sample: &[usize]) -> Option<Mat3> {
-    let plane = judge.as_kind(ModelKind::Homography);
-    let limit = plane.threshold * plane.threshold;
+/// The homography that five or more of a sample's seven matches obey, to a squared residual of `limit`.
+fn dominant_plane(f: &Mat3, drawn: &Points, sample: &[usize], limit: f64) -> Option<Mat3> {
     // Any five of seven contain one of these triplets (Chum et al., section 3.1).
     [[0, 1, 2], [3, 4, 5], [0, 1, 6], [3, 4, 6], [2, 5, 6]].into_iter().find_map(|triplet| {
-        let h = plane_through(judge, f, &triplet.map(|t: usize| sample[t]))?;
-        let squared = plane.residuals(&h);
-        (sample.iter().filter(|&&i| squared[i] <= limit).count() >= 5).then_some(h)
+        let h = plane_through(drawn, f, &triplet.map(|t: usize| sample[t]))?;
+        let obeys = |i: &&usize| squared(ModelKind::Homography, &flat(&h), drawn.places(**i)) <= limit;
+        (sample.iter().filter(obeys).count() >= 5).then_some(h)
     })
 }

@@ -66,6 +66,11 @@ impl<'p> Judge<'p> {
         Self { kind, points, threshold, most_alarms, score, wide, cpu }
     }
 
+    /// The same score, by other matches in the same coordinates.
+    pub(super) fn of<'q>(&'q self, points: &'q Points) -> Judge<'q> {
+        Judge { points, score: self.score.clone(), wide: self.wide.clone(), ..*self }
+    }
+
     /// The same matches, for another kind of model.
     pub(super) fn as_kind(&self, kind: ModelKind) -> Self {
         Self { kind, score: self.score.clone(), wide: self.wide.clone(), ..*self }
@@ -86,11 +91,11 @@ impl<'p> Judge<'p> {
         all
     }
 
-    /// Indices of the matches within the threshold.
-    pub(super) fn inliers(&self, m: &Mat3) -> Vec<usize> {
+    /// The share of the matches that is within the threshold.
+    pub(super) fn agreeing(&self, m: &Mat3) -> f64 {
         let limit = self.threshold * self.threshold;
         let squared = self.residuals(m);
-        (0..squared.len()).filter(|&i| squared[i] <= limit).collect()
+        squared.iter().filter(|r| **r <= limit).count() as f64 / squared.len() as f64
     }
 
     pub(super) fn judged(&self, model: Mat3) -> Scored {
@@ -112,10 +117,17 @@ impl<'p> Judge<'p> {
         first_best(found.into_iter().flatten(), |s| s.score)
     }
 
-    /// The best model, of a score above `least`, of the eight samples from a number on; of equal ones the first.
-    pub(super) fn best_of_eight(&self, sampler: &Sampler, first: u64, least: f64) -> Option<Candidate> {
+    /// The best model, of a score above `least`, of the eight samples from a number on, of the points `drawn` from; of equal
+    /// ones the first.
+    pub(super) fn best_of_eight(
+        &self,
+        sampler: &Sampler,
+        drawn: &Points,
+        first: u64,
+        least: f64,
+    ) -> Option<Candidate> {
         let samples: [_; WIDTH] = std::array::from_fn(|i| sampler.draw(first + i as u64));
-        dispatch!(self.cpu.level(), simd => judge_eight(simd, self, &samples, least))
+        dispatch!(self.cpu.level(), simd => judge_eight(simd, self, drawn, &samples, least))
     }
 
     /// A few reweighted steps with a wide threshold, then with the right one; from the start with the right one alone
@@ -127,6 +139,11 @@ impl<'p> Judge<'p> {
     /// Reweighted steps until nothing changes.
     pub(super) fn converge(&self, start: Scored) -> Scored {
         self.improved(start, LAST_STEPS, LAST_GAIN)
+    }
+
+    /// The same from a model that is nearly right, without the wide threshold.
+    pub(super) fn settle(&self, start: &Mat3) -> Scored {
+        self.descend(*start, &self.score, LAST_STEPS, LAST_GAIN)
     }
 
     fn improved(&self, start: Scored, steps: usize, gain: f64) -> Scored {
@@ -146,16 +163,16 @@ impl<'p> Judge<'p> {
         for _ in 0..steps {
             let stepped = normal.step(self.kind, &best.model, damping).filter(is_finite);
             let next = stepped.map(|model| self.system(model, score));
+            let gained = next.as_ref().map_or(f64::NEG_INFINITY, |(found, _)| found.score - best.score);
             match next {
-                Some((found, its)) if found.score > best.score => {
-                    let gained = found.score - best.score;
+                Some((found, its)) if gained > 0.0 => {
                     (best, normal) = (found, its);
                     damping *= 0.1;
-                    if gained < gain * best.score {
-                        break;
-                    }
                 }
                 _ => damping = f64::max(damping * 10.0, 1e-3),
+            }
+            if gained.abs() < gain * best.score {
+                break;
             }
             if damping > 1e4 {
                 break;
@@ -285,14 +302,15 @@ impl Best<'_, '_> {
 fn judge_eight<S: Simd>(
     simd: S,
     judge: &Judge<'_>,
+    drawn: &Points,
     samples: &[[usize; MAX_SAMPLE]; WIDTH],
     least: f64,
 ) -> Option<Candidate> {
-    let (kind, points) = (judge.kind, judge.points);
+    let kind = judge.kind;
     let mut best = Best { judge, least, candidate: None };
     match kind {
         ModelKind::Fundamental => {
-            let [a, b] = points.gathered(simd, samples);
+            let [a, b] = drawn.gathered(simd, samples);
             let (one, zero) = (f64x8::splat(simd, 1.0), f64x8::splat(simd, 0.0));
             let [(f, f_is), (g, g_is), (h, h_is)] = seven_point(&a, &b);
             let exist = [f_is.select(one, zero), g_is.select(one, zero), h_is.select(one, zero)];
@@ -306,7 +324,7 @@ fn judge_eight<S: Simd>(
         }
         ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => {
             for sample in samples {
-                let found = minimal::model(kind, points, &sample[..kind.minimum()]);
+                let found = minimal::model(kind, drawn, &sample[..kind.minimum()]);
                 if let Some(model) = found.filter(is_finite) {
                     best.take(simd, model, sample);
                 }

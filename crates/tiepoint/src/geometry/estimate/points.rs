@@ -33,12 +33,15 @@ impl Points {
     /// Normalises the pairs at `indices`. All coincident gives a scale of 1.
     pub(in crate::geometry) fn new(pairs: &[Correspondence], indices: &[usize]) -> Self {
         let n = indices.len().max(1) as f64;
-        let mean =
-            |f: &dyn Fn(&Correspondence) -> f64| indices.iter().map(|&i| f(&pairs[i])).sum::<f64>() / n;
-        let centre_a = [mean(&|p| p.a[0]), mean(&|p| p.a[1])];
-        let centre_b = [mean(&|p| p.b[0]), mean(&|p| p.b[1])];
+        let sums = indices.iter().fold([0.0; 4], |[x, y, u, v], &i| {
+            let Correspondence { a, b, .. } = &pairs[i];
+            [x + a[0], y + a[1], u + b[0], v + b[1]]
+        });
+        let [x, y, u, v] = sums.map(|sum| sum / n);
+        let (centre_a, centre_b) = ([x, y], [u, v]);
         let far = |p: [f64; 2], c: [f64; 2]| ((p[0] - c[0]).powi(2) + (p[1] - c[1]).powi(2)).sqrt();
-        let spread = mean(&|p| 0.5 * (far(p.a, centre_a) + far(p.b, centre_b)));
+        let half = |p: &Correspondence| 0.5 * (far(p.a, centre_a) + far(p.b, centre_b));
+        let spread = indices.iter().map(|&i| half(&pairs[i])).sum::<f64>() / n;
         let scale = if spread > 0.0 && spread.is_finite() { std::f64::consts::SQRT_2 / spread } else { 1.0 };
         let take = |f: &dyn Fn(&Correspondence) -> f64, c: f64| -> Vec<f64> {
             let mut column: Vec<f64> = indices.iter().map(|&i| (f(&pairs[i]) - c) * scale).collect();
@@ -55,6 +58,18 @@ impl Points {
             centre_b,
             scale,
         }
+    }
+
+    /// Every so manyth match, in the same coordinates.
+    pub(super) fn thinned(&self, every: usize) -> Self {
+        let matches = self.matches.div_ceil(every);
+        let take = |column: &[f64]| -> Vec<f64> {
+            let mut kept: Vec<f64> = column[..self.matches].iter().step_by(every).copied().collect();
+            kept.resize(matches.next_multiple_of(BLOCK), f64::NAN);
+            kept
+        };
+        let [xa, ya, xb, yb] = [&self.xa, &self.ya, &self.xb, &self.yb].map(|column| take(column));
+        Self { xa, ya, xb, yb, matches, ..*self }
     }
 
     pub(in crate::geometry) fn len(&self) -> usize {

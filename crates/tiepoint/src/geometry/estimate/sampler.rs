@@ -4,6 +4,7 @@
 //! A sample follows from the key of the sampler and its own number alone (`SplitMix64`, started anew for each), so that any
 //! thread, and a GPU, can draw any of them.
 
+use crate::device::Cpu;
 use crate::synth::{Random, finish};
 use std::sync::Arc;
 
@@ -26,12 +27,12 @@ pub(in crate::geometry) struct Sampler {
 
 impl Sampler {
     /// A sampler of `size` of the matches, whose qualities are given (higher is better).
-    pub(super) fn new(qualities: &[f64], size: usize, seed: u64) -> Self {
-        let mut order: Vec<u32> = (0..qualities.len() as u32).collect();
-        let quality = |i: u32| qualities[i as usize];
-        order.sort_by(|&i, &j| quality(j).total_cmp(&quality(i)).then(i.cmp(&j)));
-        let alike = order.first().zip(order.last()).is_none_or(|(&i, &j)| quality(i) == quality(j));
-        Self::keyed(order.into(), !alike, size, UNIFORM_AFTER, finish(seed))
+    pub(super) fn new(qualities: &[f64], size: usize, seed: u64, cpu: &Cpu) -> Self {
+        let mut graded: Vec<(f64, u32)> = qualities.iter().copied().zip(0..).collect();
+        cpu.sort_by(&mut graded, |p, q| q.0.total_cmp(&p.0).then(p.1.cmp(&q.1)));
+        let alike = graded.first().zip(graded.last()).is_none_or(|(p, q)| p.0 == q.0);
+        let order = graded.iter().map(|(_, i)| *i).collect();
+        Self::keyed(order, !alike, size, UNIFORM_AFTER, finish(seed))
     }
 
     /// A sampler of `size` of the matches, given best first; all are alike unless `graded`. Of `uniform_after` samples as
@@ -103,7 +104,7 @@ mod tests {
     #[test]
     fn samples_are_distinct_and_grow_from_the_best() {
         let qualities: Vec<f64> = (0..100).map(|i| f64::from(i % 50)).collect();
-        let sampler = Sampler::new(&qualities, 4, 1);
+        let sampler = Sampler::new(&qualities, 4, 1, &Cpu::sequential());
         let first = sampler.draw(0);
         assert!(first[..4].iter().all(|&i| [49, 99, 48, 98].contains(&i)), "the best four: {first:?}");
         let mut seen = [false; 100];
@@ -119,7 +120,7 @@ mod tests {
 
     #[test]
     fn uniform_without_qualities() {
-        let sampler = Sampler::new(&[0.0; 10], 2, 7);
+        let sampler = Sampler::new(&[0.0; 10], 2, 7, &Cpu::sequential());
         let mut counts = [0_i32; 10];
         (0..50_000).for_each(|number| sampler.draw(number)[..2].iter().for_each(|&i| counts[i] += 1));
         assert!(counts.iter().all(|c| (c - 10_000).abs() < 500), "{counts:?}");

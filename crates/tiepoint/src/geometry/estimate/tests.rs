@@ -162,6 +162,26 @@ fn same_result_everywhere() {
 }
 
 #[test]
+fn very_many_matches_are_settled_by_all_of_them() {
+    for (kind, seed) in KINDS.into_iter().zip(1..) {
+        let mut scene = Scene::new(kind, seed);
+        let (pairs, truth) = scene.pairs(ENOUGH + 3000, 5000, 1.0);
+        let options = RobustOptions::default();
+        let found = run(kind, &pairs).unwrap();
+        let right = found.inliers.iter().filter(|&&i| truth[i]).count();
+        assert!(right + 20 > ENOUGH + 3000, "{kind}: {right} of {} inliers found", ENOUGH + 3000);
+        let error = scene.error(&found.b_from_a);
+        assert!(error < 0.05, "{kind}: off by {error} px");
+        let again = refine(&found.b_from_a, &pairs, &options, &Cpu::sequential()).unwrap();
+        assert!((again.rms_px - found.rms_px).abs() < 1e-6, "{kind}: nothing is left to improve");
+        for threads in [2, 5] {
+            let cpu = Cpu::with_threads(threads).unwrap();
+            assert_eq!(estimate(kind, &pairs, &options, &cpu).unwrap(), found, "{kind} {threads}");
+        }
+    }
+}
+
+#[test]
 fn too_few_and_not_finite() {
     for kind in KINDS {
         let mut scene = Scene::new(kind, 1);

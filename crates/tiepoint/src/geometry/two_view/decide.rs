@@ -7,7 +7,7 @@
 
 use super::consensus::{Found, FoundAll, Kind, Prepared, to_pixels};
 use super::{Configuration, ImagePair, TwoView, TwoViewOptions, View};
-use crate::geometry::estimate::degenerate::Claim;
+use crate::geometry::estimate::degenerate::{Claim, Places};
 use crate::geometry::matrix::{Mat3, determinant, dot, inverse, product};
 use crate::geometry::{Correspondence, Fundamental, Homography, ModelKind};
 
@@ -27,7 +27,7 @@ struct Supported {
 
 impl Models {
     pub(super) fn new(prepared: &Prepared, found: FoundAll, options: &TwoViewOptions) -> Self {
-        let mut places = None;
+        let mut all = None;
         let mut supported = |found: Option<Found>| -> Option<Supported> {
             let found = found.filter(|f| f.inliers as usize >= options.min_inliers)?;
             let inliers = prepared.inliers(&found);
@@ -40,8 +40,9 @@ impl Models {
             };
             let most_alarms = options.false_alarms.ln();
             let claim = Claim { kind, points: &prepared.points, threshold, most_alarms };
-            let n = *places.get_or_insert_with(|| claim.places());
-            claim.check(&found.model, &inliers, n).is_ok().then_some(Supported { found, inliers })
+            let all = *all.get_or_insert_with(|| claim.places(&(0..prepared.len()).collect::<Vec<_>>()));
+            let places = Places { all, agreeing: claim.places(&inliers) };
+            claim.check(&found.model, &inliers, places).is_ok().then_some(Supported { found, inliers })
         };
         Self {
             homography: supported(found.homography),

@@ -62,17 +62,11 @@ fn support(evidence: &[Evidence], matches: usize) -> Vec<u32> {
 /// The matches at `usable`, as positions in it, best first, and whether they differ at all: by support, then quality.
 pub(super) fn order(matches: &[Correspondence], evidence: &[Evidence], usable: &[usize]) -> (Vec<u32>, bool) {
     let support = support(evidence, matches.len());
-    let rank = |&p: &u32| {
-        let i = usable[p as usize];
-        (support[i], matches[i].quality)
-    };
-    let mut order: Vec<u32> = (0..usable.len() as u32).collect();
-    order.sort_by(|p, q| {
-        let ((s, a), (t, b)) = (rank(p), rank(q));
-        t.cmp(&s).then(b.total_cmp(&a)).then(p.cmp(q))
-    });
-    let alike = order.first().zip(order.last()).is_none_or(|(p, q)| rank(p) == rank(q));
-    (order, !alike)
+    let rank = |(p, i): (u32, &usize)| (support[*i], matches[*i].quality, p);
+    let mut ranks: Vec<(u32, f64, u32)> = (0..).zip(usable).map(rank).collect();
+    ranks.sort_unstable_by(|(s, a, p), (t, b, q)| t.cmp(s).then(b.total_cmp(a)).then(p.cmp(q)));
+    let alike = ranks.first().zip(ranks.last()).is_none_or(|(p, q)| (p.0, p.1) == (q.0, q.1));
+    (ranks.iter().map(|(.., p)| *p).collect(), !alike)
 }
 
 #[cfg(test)]

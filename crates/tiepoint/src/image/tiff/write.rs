@@ -50,7 +50,7 @@ pub(in crate::image) fn write_floats(
     value: fn(f32) -> f32,
 ) -> io::Result<()> {
     write_rows(out, view, (3, &[]), |row, bytes| {
-        bytes.extend(row.iter().flat_map(|v| value(*v).to_le_bytes()))
+        bytes.extend(row.iter().flat_map(|v| value(*v).to_le_bytes()));
     })
 }
 

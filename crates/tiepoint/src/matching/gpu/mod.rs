@@ -26,6 +26,7 @@ use super::product::Distance;
 use super::{MAX_DIMENSION, Match, MatchOptions, Nearest, filtered, finished, kinds_differ};
 use crate::device::Scratch;
 use crate::device::gpu::{Api, Buffer, Commands, Gpu};
+use crate::feature::gpu::sending::Sending;
 use crate::feature::gpu::{GpuDescriptors, GpuFeatures};
 use crate::{Error, Result};
 use batch::{GpuAccept, Landing};
@@ -48,6 +49,7 @@ pub struct GpuMatcher {
     accepts: Arc<Kernels<GpuAccept>>,
     columns: Arc<Kernels<GpuMatchColumns>>,
     landings: Arc<Scratch<Landing>>,
+    sendings: Arc<Scratch<Sending>>,
 }
 
 /// The nearest neighbours of two sets of features, on a device once the commands have run.
@@ -106,8 +108,8 @@ impl GpuFeatures {
 impl GpuMatcher {
     /// A matcher for a device.
     pub fn new(gpu: &Gpu) -> Self {
-        let (rows, searches, accepts, columns, landings) = Default::default();
-        Self { gpu: gpu.clone(), portable: false, rows, searches, accepts, columns, landings }
+        let (rows, searches, accepts, columns, landings, sendings) = Default::default();
+        Self { gpu: gpu.clone(), portable: false, rows, searches, accepts, columns, landings, sendings }
     }
 
     /// Whether to use the kernel that runs on every device, even where there is a faster one. Default no.

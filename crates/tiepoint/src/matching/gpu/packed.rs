@@ -4,7 +4,9 @@ use super::GpuMatcher;
 use super::regions::Kind;
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands};
+use crate::feature::Features;
 use crate::feature::gpu::GpuFeatures;
+use crate::feature::gpu::sending::Sending;
 use crate::matching::MatchOptions;
 use crate::matching::nearest::gpu::Packed;
 
@@ -50,5 +52,15 @@ impl GpuMatcher {
             }
         };
         Ok(GpuPacked { kind, by_sign, capacity, count: features.count.clone(), packed })
+    }
+
+    /// As [`pack`](Self::pack), for features in the host's memory: it does not wait for the device, whose queue holds the
+    /// copy and what packs it.
+    ///
+    /// # Errors
+    /// As [`pack`](Self::pack).
+    pub fn send(&self, features: &Features, options: &MatchOptions) -> Result<GpuPacked> {
+        let on_device = self.sendings.with(|| Sending::new(&self.gpu), |sending| sending.send(features))?;
+        self.pack(&on_device, options)
     }
 }

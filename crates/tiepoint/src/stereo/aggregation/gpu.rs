@@ -24,7 +24,7 @@ mod checkpoints;
 mod strips;
 
 pub(in crate::stereo) use checkpoints::GpuBands;
-pub(in crate::stereo) use strips::GpuStrips;
+pub(in crate::stereo) use strips::{GpuStrips, sources};
 
 use super::{Cross, Directions, Horizontal, Knight, Star};
 use crate::{

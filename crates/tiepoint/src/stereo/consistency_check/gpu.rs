@@ -51,7 +51,8 @@ tiepoint_gpu::kernel! {
     }
 }
 
-fn source() -> KernelSource {
+/// The program of [`GpuConsistencyCheck::new`].
+pub(in crate::stereo) fn source() -> KernelSource {
     pixel_a_lane(KernelSource::new("consistency check"))
         .define_f32("INVALID", INVALID)
         .define_f32("SURFACE", SURFACE)

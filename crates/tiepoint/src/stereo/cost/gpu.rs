@@ -101,7 +101,8 @@ pub(in crate::stereo) struct GpuView<'a, T> {
     pub(in crate::stereo) rounding: u8,
 }
 
-fn source<T: GpuPixel>(cost: &CostKernel, masked: bool) -> KernelSource {
+/// The program of [`GpuDescribe::new`].
+pub(in crate::stereo) fn source<T: GpuPixel>(cost: &CostKernel, masked: bool) -> KernelSource {
     pixel_a_lane(cost.for_kernels::<T>("descriptors", masked))
         .kernel::<Describe<'_, T>>(GROUP)
         .text(include_str!("describe.cl"))

@@ -54,7 +54,8 @@ tiepoint_gpu::kernel! {
 /// Lanes of a group of lines.
 const LANES: u32 = 64;
 
-fn source() -> KernelSource {
+/// The program of [`GpuFill::new`].
+pub(in crate::stereo) fn source() -> KernelSource {
     pixel_a_lane(KernelSource::new("fill"))
         .define("LANES", LANES)
         .define_f32("INVALID", INVALID)

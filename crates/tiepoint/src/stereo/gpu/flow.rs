@@ -72,7 +72,7 @@ impl Flow {
             self.land(found, cpu)?;
         }
         let (slot, at) = self.open;
-        let (_, slots) = self.worker.prepare(gpu, options, (&shape, source), self.slots)?;
+        let (_, slots) = self.worker.prepare(gpu, options, (&shape, source), self.slots, cpu)?;
         slots[slot].write(at, input, cpu)?;
         self.open.1 += 1;
         if self.open.1 == batch { self.start() } else { Ok(()) }

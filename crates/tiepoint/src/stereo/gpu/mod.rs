@@ -280,7 +280,8 @@ impl GpuStereo {
         self.stereo.check_sums(source.greatest(), self.options().penalties())?;
         let Some(first) = pairs.first() else { return Err(Error::Mismatch("stereo of no pair".into())) };
         let shape = Shape { size: first.size(), pairs: pairs.len(), views: Views::Pictures(first.shapes) };
-        let (plan, _) = worker.prepare(&self.gpu, self.options(), (&shape, source), 0)?;
+        let (plan, _) =
+            worker.prepare(&self.gpu, self.options(), (&shape, source), 0, &self.processor.cpu)?;
         let mut commands = Commands::new();
         for (i, pair) in pairs.iter().enumerate() {
             for (image, to) in pair.in_order().zip(&plan.inputs) {

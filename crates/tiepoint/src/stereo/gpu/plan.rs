@@ -2,24 +2,34 @@
 
 use crate::{
     Error, Result,
-    device::gpu::{Buffer, Commands, Gpu},
+    device::{
+        Cpu,
+        gpu::{Buffer, Commands, Gpu, compile},
+    },
     error::Shortage,
-    image::{AnyView, Size},
+    image::{AnyView, Size, gpu::for_pixel},
     stereo::{
         Masks, RightView, StereoOptions,
-        aggregation::gpu::{GpuAggregationInput, GpuStrips},
-        cost::{CostSource, gpu::CostKernel},
+        aggregation::{
+            self,
+            gpu::{GpuAggregationInput, GpuStrips},
+        },
+        cost::{self, CostSource, gpu::CostKernel},
         pair::{
             Pair, Pictures,
             gpu::{
                 AnyStack, GpuPictures, PictureShape, ViewShape, ViewStacks, images_of, make_ready, mirrored,
-                pictures_of,
+                pictures_of, source_of,
             },
         },
-        refinement::gpu::GpuRefinement,
-        winner_takes_all::gpu::{GpuMaps, GpuWinnerTakesAll, Selection},
+        refinement::{self, gpu::GpuRefinement},
+        winner_takes_all::{
+            self,
+            gpu::{GpuMaps, GpuWinnerTakesAll, Selection},
+        },
     },
 };
+use tiepoint_gpu::KernelSource;
 
 /// Bytes of a pixel beside the aggregation: both views, what refinement works in, the maps and what keeps them.
 const PIXEL: u64 = 100;
@@ -120,10 +130,12 @@ pub(super) struct Plan {
 impl Plan {
     pub(super) fn new(
         gpu: &Gpu,
+        cpu: &Cpu,
         options: &StereoOptions,
         shape: Shape,
         source: &dyn CostSource,
     ) -> Result<Self> {
+        compile(gpu, cpu, sources(gpu, options, &shape, source)?)?;
         check_memory(gpu, options, &shape, source)?;
         let (mut commands, mut tables) = (Commands::new(), Vec::new());
         let (views, inputs) = views(&mut commands, gpu, options, &shape)?;
@@ -144,6 +156,36 @@ impl Plan {
         let maps = GpuRefinement::new(gpu, options)?.record(&mut commands, maps, left.mask.as_ref())?;
         Ok(Self { gpu: gpu.clone(), shape, inputs, tables, commands, maps })
     }
+}
+
+/// The programs that a plan takes, those of a few lines aside.
+fn sources(
+    gpu: &Gpu,
+    options: &StereoOptions,
+    shape: &Shape,
+    source: &dyn CostSource,
+) -> Result<Vec<KernelSource>> {
+    let (cost, masked) = (CostKernel::of(source, gpu)?, shape.masked());
+    let input = GpuAggregationInput::of(options, (shape.size, shape.pairs), source.greatest(), masked);
+    let (layout, paths) = aggregation::gpu::sources(gpu, &cost, &input)?;
+    let mut sources = Vec::from(paths);
+    sources.push(winner_takes_all::gpu::source(&cost, masked, &layout, Selection::of(options)));
+    let greys = match shape.views {
+        Views::Ready(views) => views.map(|view| view.grey),
+        Views::Pictures([left, right]) => {
+            let compares_colour = options.cost.definition().compares_colour();
+            let [(of_left, left_grey), (of_right, right_grey)] =
+                [left, right].map(|picture| source_of(picture, compares_colour));
+            sources.extend(of_left);
+            sources.extend(of_right.filter(|_| left != right));
+            [left_grey, right_grey]
+        }
+    };
+    let [left, right] = greys.map(|grey| for_pixel!(grey, T => cost::gpu::source::<T>(&cost, masked)));
+    sources.push(left);
+    sources.extend((greys[0] != greys[1]).then_some(right));
+    sources.extend(refinement::gpu::sources(options));
+    Ok(sources)
 }
 
 /// The views of pairs of a shape, and what their images are copied to; the making ready goes into the list.

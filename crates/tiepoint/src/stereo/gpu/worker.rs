@@ -30,6 +30,7 @@ impl Worker {
         options: &StereoOptions,
         (shape, source): (&Shape, &dyn CostSource),
         slots: usize,
+        cpu: &Cpu,
     ) -> Result<(&Plan, &mut [Slot])> {
         if !self.serves(gpu, shape) {
             // Its memory may serve the next.
@@ -37,7 +38,7 @@ impl Worker {
         }
         let plan = match self.plan.take() {
             Some(plan) => plan,
-            None => Plan::new(gpu, options, *shape, source)?,
+            None => Plan::new(gpu, cpu, options, *shape, source)?,
         };
         let plan = self.plan.insert(plan);
         while self.slots.len() < slots {
@@ -84,7 +85,7 @@ impl Worker {
         (input, source): (&PlanInput<'_>, &dyn CostSource),
         cpu: &Cpu,
     ) -> Result<(&Plan, &mut Slot)> {
-        let (plan, slots) = self.prepare(gpu, options, (&input.shape(1), source), 1)?;
+        let (plan, slots) = self.prepare(gpu, options, (&input.shape(1), source), 1, cpu)?;
         let slot = &mut slots[0];
         slot.write(0, input, cpu)?;
         Ok((plan, slot))

@@ -23,7 +23,8 @@ tiepoint_gpu::kernel! {
     }
 }
 
-fn source(side: usize) -> KernelSource {
+/// The program of [`GpuMedian::new`].
+pub(in crate::stereo) fn source(side: usize) -> KernelSource {
     pixel_a_lane(KernelSource::new("median"))
         .define("SIDE", side)
         .define("KEPT", side * side / 2 + 2)

@@ -250,6 +250,21 @@ fn source<T: GpuPixel, G: GpuPixel>(shape: PictureShape, compares_colour: bool) 
         .text(include_str!("pair.cl"))
 }
 
+/// The program that makes a picture of a shape ready, if it is not, and the pixels of its grey.
+pub(in crate::stereo) fn source_of(
+    shape: PictureShape,
+    compares_colour: bool,
+) -> (Option<KernelSource>, PixelKind) {
+    let source = match shape.pixel {
+        PixelKind::U8 if shape.is_ready() => return (None, PixelKind::U8),
+        PixelKind::U8 if shape.is_widened() => source::<u8, u16>(shape, compares_colour),
+        PixelKind::U8 => source::<u8, u8>(shape, compares_colour),
+        PixelKind::U16 => source::<u16, u16>(shape, compares_colour),
+        PixelKind::F32 => source::<f32, f32>(shape, compares_colour),
+    };
+    (Some(source), if shape.is_widened() { PixelKind::U16 } else { shape.pixel })
+}
+
 /// A place where nothing lies.
 const NOWHERE: Plane = Plane { step: 0, row: 0, height: 0, pitch: 0 };
 

@@ -2,11 +2,11 @@
 
 use super::super::{
     INVALID, Reason, RightView, StereoOptions, View,
-    consistency_check::gpu::GpuConsistencyCheck,
-    fill::gpu::GpuFill,
+    consistency_check::{self, gpu::GpuConsistencyCheck},
+    fill::{self, gpu::GpuFill},
     gpu::lanes::{GROUP, covering, pixel_a_lane},
-    median::gpu::GpuMedian,
-    speckle::gpu::GpuSpeckle,
+    median::{self, gpu::GpuMedian},
+    speckle::{self, gpu::GpuSpeckle},
     winner_takes_all::gpu::GpuMaps,
 };
 use crate::{
@@ -53,6 +53,17 @@ fn source() -> KernelSource {
         .kernel::<Note<'_>>(GROUP)
         .kernel::<DropConfidence<'_>>(GROUP)
         .text(include_str!("refinement.cl"))
+}
+
+/// The programs of [`GpuRefinement::new`].
+pub(in crate::stereo) fn sources(options: &StereoOptions) -> Vec<KernelSource> {
+    let mut sources = vec![source(), consistency_check::gpu::source(), speckle::gpu::source()];
+    sources.extend(options.fill.then(fill::gpu::source));
+    if options.median > 0 {
+        let sides: &[usize] = if options.median == 3 { &[3] } else { &[3, options.median] };
+        sources.extend(sides.iter().map(|&side| median::gpu::source(side)));
+    }
+    sources
 }
 
 /// [`refine`](super::refine) on a device; the same bits.

@@ -74,7 +74,8 @@ const TILE: [usize; 2] = [64, 16];
 /// Lanes that label it.
 const LANES: u32 = 256;
 
-fn source() -> KernelSource {
+/// The program of [`GpuSpeckle::new`].
+pub(in crate::stereo) fn source() -> KernelSource {
     pixel_a_lane(KernelSource::new("speckle"))
         .define("TILE_WIDTH", TILE[0])
         .define("TILE_HEIGHT", TILE[1])

@@ -94,7 +94,13 @@ fn words(layout: &Layout) -> usize {
     pixels(layout) * of_pixel + ring(layout) + LANES
 }
 
-fn source(cost: &CostKernel, masked: bool, layout: &Layout, selection: Selection) -> KernelSource {
+/// The program of [`GpuWinnerTakesAll::new`].
+pub(in crate::stereo) fn source(
+    cost: &CostKernel,
+    masked: bool,
+    layout: &Layout,
+    selection: Selection,
+) -> KernelSource {
     let number = |choice: Subpixel| match choice {
         Subpixel::Off => 0,
         Subpixel::Parabola => 1,

@@ -343,8 +343,16 @@ fn twice(value: u32) -> u32 {
     value << 16 | value
 }
 
-impl GpuStrips {
-    pub(in crate::stereo) fn new(gpu: &Gpu, cost: &CostKernel, input: &GpuAggregationInput) -> Result<Self> {
+/// How strips are laid out for an input on a device.
+struct Design {
+    steps: Steps,
+    passes: usize,
+    layout: Layout,
+    strip: Strip,
+}
+
+impl Design {
+    fn of(gpu: &Gpu, cost: &CostKernel, input: &GpuAggregationInput) -> Result<Self> {
         gpu.require_whole_words()?;
         let (steps, passes) = match input.paths {
             Paths::Four => (Steps::of::<Cross, 2>(), 2),
@@ -372,25 +380,52 @@ impl GpuStrips {
                 input.disparities
             ),
         })?;
+        Ok(Self { steps, passes, layout, strip })
+    }
+
+    /// Those of the paths from row to row, of those along rows, and of the penalties.
+    fn sources(&self, cost: &CostKernel, masked: bool) -> [KernelSource; 3] {
+        let Self { steps, layout, strip, .. } = self;
+        [
+            vertical_source(cost, masked, (steps, layout), *strip),
+            horizontal_source(cost, masked, layout),
+            penalties_source(steps),
+        ]
+    }
+}
+
+/// The programs of [`GpuStrips::new`], and how its sums are laid out.
+///
+/// # Errors
+/// [`Error::Unsupported`] when the device lacks what they need.
+pub(in crate::stereo) fn sources(
+    gpu: &Gpu,
+    cost: &CostKernel,
+    input: &GpuAggregationInput,
+) -> Result<(Layout, [KernelSource; 3])> {
+    let design = Design::of(gpu, cost, input)?;
+    let sources = design.sources(cost, input.masked);
+    Ok((design.layout, sources))
+}
+
+impl GpuStrips {
+    pub(in crate::stereo) fn new(gpu: &Gpu, cost: &CostKernel, input: &GpuAggregationInput) -> Result<Self> {
+        let design = Design::of(gpu, cost, input)?;
+        let [vertical, horizontal, penalties] = design.sources(cost, input.masked);
+        let Design { steps, passes, layout, strip } = design;
         let table = if cost.table.is_empty() { &[0][..] } else { &cost.table };
-        let sources = [
-            penalties_source(&steps),
-            horizontal_source(cost, input.masked, &layout),
-            vertical_source(cost, input.masked, (&steps, &layout), strip),
-        ];
-        let [penalties, horizontal, vertical] = &sources;
         Ok(Self {
             gpu: gpu.clone(),
             input: *input,
             layout,
             passes,
             strip,
-            penalties: gpu.program(penalties)?.kernel::<PenaltyMap<'_>>()?,
-            horizontal: gpu.program(horizontal)?.kernel::<Horizontal<'_>>()?,
-            vertical: gpu.program(vertical)?.kernel::<Vertical<'_>>()?,
+            penalties: gpu.program(&penalties)?.kernel::<PenaltyMap<'_>>()?,
+            horizontal: gpu.program(&horizontal)?.kernel::<Horizontal<'_>>()?,
+            vertical: gpu.program(&vertical)?.kernel::<Vertical<'_>>()?,
             p2: gpu.upload(&input.penalties.table().map(u32::from))?,
             table: gpu.upload(table)?,
-            planes,
+            planes: cost.planes(input.masked),
             steps,
         })
     }

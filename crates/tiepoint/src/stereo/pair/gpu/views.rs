@@ -20,7 +20,7 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::stereo) struct ViewShape {
     /// The pixels of its grey.
-    grey: PixelKind,
+    pub(in crate::stereo) grey: PixelKind,
     /// Channels of what the cost compares; `None`: the grey in 8 bits.
     compared: Option<usize>,
     /// Whether it has pixels without data.
