@@ -16,7 +16,7 @@ macro_rules! elements {
     })* };
 }
 
-elements!(u8, u16, u32, u64, i8, i16, i32, i64, f32);
+elements!(u8, u16, u32, u64, i8, i16, i32, i64, f32, f64);
 
 /// The bytes of some numbers.
 #[expect(unsafe_code, reason = "numbers without padding are bytes")]

@@ -60,6 +60,8 @@ typedef ulonglong2 u64x2;
 #define MAX_I(a, b) max((i32)(a), (i32)(b))
 #define BITS_OF(f) __float_as_uint(f)
 #define FLOAT_OF(bits) __uint_as_float(bits)
+#define BITS_OF_F64(f) ((u64)__double_as_longlong(f))
+#define F64_OF(bits) __longlong_as_double((i64)(bits))
 
 // Sum of `c` and the four products of the bytes of `a` and `b`.
 #if __CUDA_ARCH__ >= 610

@@ -124,6 +124,8 @@ FUNCTION f32 fma_in_integers(f32 a, f32 b, f32 c) {
 #define MAX_I(a, b) max((i32)(a), (i32)(b))
 #define BITS_OF(f) as_uint(f)
 #define FLOAT_OF(bits) as_float(bits)
+#define BITS_OF_F64(f) as_ulong(f)
+#define F64_OF(bits) as_double(bits)
 
 // Sum of `c` and the four products of the bytes of `a` and `b`.
 FUNCTION u32 DOT4(u32 a, u32 b, u32 c) {

@@ -113,7 +113,8 @@ fn stages(images: &[AnyImage; 2], options: &StereoOptions, gpu: &Gpu, cpu: &Cpu)
     }
     let mut out = making_ready(&pictures, &pair, options, gpu);
     let mut workspace = Workspace::default();
-    let learn = Learn { pair: &mut pair, pictures: &pictures, options, workspace: &mut workspace, cpu };
+    let learn =
+        Learn { pair: &mut pair, pictures: &pictures, options, workspace: &mut workspace, cpu, gpu: None };
     let source = &*cost.source(learn).unwrap();
     let mut maps = selection((&pair, source), options, (gpu, cpu), &mut workspace, &mut out);
     refinement(&mut maps, options, (gpu, cpu), &mut out);

@@ -225,7 +225,7 @@ impl Stereo {
         if let Some(found) = self.pictures_on_device([left, right], masks, processor)? {
             return Ok(found);
         }
-        self.prepare([left, right], masks, &processor.cpu, |prepared| self.disparities(prepared, processor))
+        self.prepare([left, right], masks, processor, |prepared| self.disparities(prepared, processor))
     }
 
     /// The same with all of the work on the GPU; `None` where there is none, where the cost learns from the pair, and where
@@ -302,10 +302,10 @@ impl Stereo {
         &self,
         [left, right]: [AnyView<'_>; 2],
         masks: Masks<'_>,
-        cpu: &Cpu,
+        processor: &Processor,
         work: impl FnOnce(Prepared<'_>) -> Result<R>,
     ) -> Result<R> {
-        let pictures = &Pictures::new(left, right)?;
+        let (cpu, pictures) = (&processor.cpu, &Pictures::new(left, right)?);
         let mut pair = Pair::new(pictures, masks, cpu)?;
         let (options, cost) = (&self.options, self.options.cost.definition());
         if let Some(images) = cost.compared(pictures, &pair, cpu)? {
@@ -317,7 +317,14 @@ impl Stereo {
         let aggregations = 1 + usize::from(options.right_view == RightView::Aggregated);
         let cpu = cpu.begin_task("stereo", pixels.saturating_mul(aggregations).saturating_add(learning));
         self.with_workspace(|workspace| {
-            let learn = Learn { pair: &mut pair, pictures, options, workspace, cpu: &cpu };
+            let learn = Learn {
+                pair: &mut pair,
+                pictures,
+                options,
+                workspace,
+                cpu: &cpu,
+                gpu: processor.gpu.as_ref(),
+            };
             let source = &*cost.source(learn)?;
             work(Prepared { pair: &pair, source, penalties: options.penalties(), workspace, cpu })
         })

@@ -177,7 +177,7 @@ impl StereoStream {
     fn push_prepared(&mut self, pair: [AnyView<'_>; 2], masks: Masks<'_>) -> Result<Option<StereoResult>> {
         let Self { stereo, processor, flow, found, slots, batch } = self;
         let options = *stereo.options();
-        stereo.prepare(pair, masks, &processor.cpu, |prepared| {
+        stereo.prepare(pair, masks, processor, |prepared| {
             let cpu = prepared.cpu.clone();
             let Some(gpu) = &processor.gpu else {
                 processor.count_computed(Computing::Cpu);

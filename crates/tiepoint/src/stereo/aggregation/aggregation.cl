@@ -278,23 +278,15 @@ KERNEL(aggregate) {
     } while ((i32)ticket < args.rows_groups);
 }
 
-// P2 of every direction at a pixel, by the difference of grey to the pixel before, in both halves of a word; both passes.
-#define PENALTY(k, dx, dy, offset, slots, handed) { \
-    const i32 bx = x - step * (dx), by = y - step * (dy); \
-    u32 p2 = 0u; \
-    if (bx >= 0 && bx < width && by >= 0 && by < height) { \
-        const i32 difference = here - (i32)image[(u64)by * args.grey_plane.pitch + bx]; \
-        p2 = table[difference < 0 ? -difference : difference]; \
-    } \
-    out[k] = p2 << 16 | p2; \
-}
+#define PENALTY(k, dx, dy, offset, slots, handed) \
+    out[k] = penalty(image, args.grey_plane, table, x, y, x - step * (dx), y - step * (dy));
 
+// P2 of every direction at a pixel; both passes.
 KERNEL(penalties) {
     const i32 width = args.grey_plane.row, height = args.grey_plane.height;
     const i32 x = GROUP_X % args.across * GROUP_WIDTH + LANE_X, y = GROUP_X / args.across * GROUP_HEIGHT + LANE_Y;
     if (x >= width || y >= height) return;
     const GLOBAL u8 *image = grey + args.grey_plane.step * (u64)GROUP_Z;
-    const i32 here = image[(u64)y * args.grey_plane.pitch + x];
     const u64 area = (u64)width * height;
     for (i32 backward = 0; backward < 2; backward++) {
         const i32 step = backward ? -1 : 1;

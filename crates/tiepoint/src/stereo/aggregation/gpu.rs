@@ -356,6 +356,7 @@ fn source(cost: &CostKernel, masked: bool, shape: &Shape<'_>) -> KernelSource {
     steps
         .for_kernels(pixel_a_lane(source), layout.padded() / 2)
         .text(include_str!("path.h"))
+        .text(include_str!("penalty.h"))
         .kernel_resident::<Aggregate<'_>>([layout.warp as u32, warps as u32], at_once as u32)
         .kernel::<PenaltyMap<'_>>(GROUP)
         .text(include_str!("aggregation.cl"))

@@ -36,7 +36,7 @@ use super::{
 };
 use crate::{
     Error, Result,
-    device::{Cpu, Level, dispatch},
+    device::{Cpu, Level, dispatch, gpu::Gpu},
     image::Image,
     options::{Choice, Named},
 };
@@ -137,6 +137,8 @@ pub(super) struct Learn<'a, 'p> {
     pub(super) options: &'a StereoOptions,
     pub(super) workspace: &'a mut Workspace,
     pub(super) cpu: &'a Cpu,
+    /// What computes, if not the CPU.
+    pub(super) gpu: Option<&'a Gpu>,
 }
 
 /// What is known of a cost before any pair: a row of the table.

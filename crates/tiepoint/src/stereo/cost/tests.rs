@@ -138,6 +138,7 @@ pub(in crate::stereo) fn kernels() -> Vec<CostKernel> {
             options: &options,
             workspace: &mut workspace,
             cpu: &cpu,
+            gpu: None,
         };
         cost.definition().source(learn).unwrap().kernel().unwrap()
     };

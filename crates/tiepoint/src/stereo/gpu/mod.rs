@@ -301,7 +301,7 @@ impl GpuStereo {
             [left_mask.map(Pixels::into_host).transpose()?, right_mask.map(Pixels::into_host).transpose()?];
         let [left_mask, right_mask] = masks.each_ref().map(|mask| mask.as_ref().and_then(bytes_of));
         let masks = Masks { left: left_mask, right: right_mask };
-        self.stereo.prepare([left.view(), right.view()], masks, &self.processor.cpu, |prepared| {
+        self.stereo.prepare([left.view(), right.view()], masks, &self.processor, |prepared| {
             self.stereo.check_sums(prepared.source.greatest(), prepared.penalties)?;
             let input = PlanInput::ready(&self.gpu, self.options(), prepared.pair, prepared.source)?;
             let plan = worker.send(&self.gpu, self.options(), (&input, prepared.source), &prepared.cpu)?;

@@ -391,7 +391,7 @@ fn streams_check_their_numbers() {
 /// The bytes of a device's memory within which a pair goes through it in the lowest bands.
 fn least_memory(gpu: &Gpu, options: StereoOptions, pair: &[AnyImage; 2], masks: Masks<'_>) -> u64 {
     let views = pair.each_ref().map(AnyView::from);
-    let found = Stereo::new(options).unwrap().prepare(views, masks, &Cpu::sequential(), |ready| {
+    let found = Stereo::new(options).unwrap().prepare(views, masks, &Cpu::sequential().into(), |ready| {
         match bands::disparities(gpu, &options, (ready.pair, ready.source), 0, &ready.cpu) {
             Err(Error::Memory { needed, .. }) => Ok(needed),
             other => panic!("no memory is too little: {other:?}"),

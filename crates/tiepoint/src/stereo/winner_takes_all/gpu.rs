@@ -65,6 +65,11 @@ impl Selection {
         Self { subpixel, right, confidence, uniqueness }
     }
 
+    /// The same for both views, as learning needs them.
+    pub(in crate::stereo) fn of_both(options: &StereoOptions) -> Self {
+        Self { right: true, confidence: false, ..Self::of(options) }
+    }
+
     /// The same for the left view alone.
     pub(in crate::stereo) fn of_left(options: &StereoOptions) -> Self {
         Self { right: false, confidence: false, ..Self::of(options) }

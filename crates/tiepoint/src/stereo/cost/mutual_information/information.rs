@@ -29,11 +29,11 @@ use fearless_simd_macros::simd;
 /// The Gaussian.
 const TAPS: [f64; 7] = [0.006, 0.061, 0.242, 0.383, 0.242, 0.061, 0.006];
 /// Keeps the logarithm of values that never met finite.
-const EPSILON: f64 = 1e-7;
+pub(super) const EPSILON: f64 = 1e-7;
 /// Costs in a nat.
-const SCALE: f64 = 4.0;
+pub(super) const SCALE: f64 = 4.0;
 /// The share of pixels that cost nothing.
-const FREE: f64 = 0.05;
+pub(super) const FREE: f64 = 0.05;
 
 /// The Gaussian reaches so far to either side.
 const REACH: usize = TAPS.len() / 2;

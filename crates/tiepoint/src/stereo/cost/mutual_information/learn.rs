@@ -22,7 +22,7 @@ const LEVELS: usize = 4;
 /// The least side of an image that a table is learnt from at half the size.
 const LEAST_SIDE: usize = 24;
 /// Iterations at the coarsest level.
-const FIRST: usize = 3;
+pub(super) const FIRST: usize = 3;
 
 /// The table for the pair at its full size.
 pub(super) fn table(
@@ -86,15 +86,25 @@ pub(super) fn project(
     Ok(())
 }
 
+/// How often a pair is halved to learn from.
+pub(super) fn levels(size: Size) -> usize {
+    let (mut levels, Size { mut width, mut height }) = (0, size);
+    while levels < LEVELS && width.min(height) >= 2 * LEAST_SIDE {
+        (width, height) = (width.div_ceil(2), height.div_ceil(2));
+        levels += 1;
+    }
+    levels
+}
+
 /// The options for a pair halved so many times.
-fn halved(options: &StereoOptions, times: usize) -> StereoOptions {
+pub(super) fn halved(options: &StereoOptions, times: usize) -> StereoOptions {
     let first = options.min_disparity >> times;
     let last = (options.min_disparity + options.disparities as i32 - 1) >> times;
     StereoOptions { min_disparity: first, disparities: (last - first + 1) as usize, ..*options }
 }
 
 /// The disparity in range that is nearest to zero, everywhere.
-fn zero(size: Size, options: &StereoOptions) -> Image<f32> {
+pub(super) fn nearest_to_zero(size: Size, options: &StereoOptions) -> Image<f32> {
     let last = options.min_disparity + options.disparities as i32 - 1;
     Image::filled(size, 1, 0.clamp(options.min_disparity, last) as f32)
 }
@@ -109,7 +119,7 @@ fn iterate(
 ) -> Result<CostTable> {
     let step = pair.size().area();
     let cpu = &cpu.begin_task("iterate", runs.saturating_sub(1) * step);
-    let mut table = from_disparities(pair, (&zero(pair.size(), options), 1), cpu);
+    let mut table = from_disparities(pair, (&nearest_to_zero(pair.size(), options), 1), cpu);
     for _ in 1..runs {
         table = from_disparities(
             pair,
@@ -159,13 +169,8 @@ fn coarse_to_fine(
 ) -> Result<CostTable> {
     // pairs[k] is at 1 / 2ᵏ⁺¹ of the size.
     let mut pairs: Vec<Pair> = Vec::new();
-    loop {
-        let last = pairs.last().unwrap_or(pair);
-        let Size { width, height } = last.size();
-        if pairs.len() == LEVELS || width.min(height) < 2 * LEAST_SIDE {
-            break;
-        }
-        pairs.push(last.half(cpu)?);
+    for _ in 0..levels(pair.size()) {
+        pairs.push(pairs.last().unwrap_or(pair).half(cpu)?);
     }
     let coarsest = pairs.last().unwrap_or(pair);
     let steps =

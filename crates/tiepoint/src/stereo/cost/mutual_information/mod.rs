@@ -1,11 +1,12 @@
 //! Mutual information (H. Hirschmüller, PAMI 2008, section 2.1): which values of the two images belong together is
 //! learnt from the pair itself, as a table of costs.
 //!
-//! [`information`] makes the table from a disparity map, [`learn`] alternates between tables and maps, [`projection`]
-//! chooses the grey of a colour image whose partner is grey.
+//! [`information`] makes the table from a disparity map, [`learn`] alternates between tables and maps, [`gpu`] does both on a
+//! device, [`projection`] chooses the grey of a colour image whose partner is grey.
 //!
 //! What is compared are 8-bit values, each image on its own scale: of two colour images the green channels, else grey.
 
+mod gpu;
 mod information;
 mod learn;
 mod projection;
@@ -58,13 +59,22 @@ impl CostDefinition for MutualInformation {
     }
 
     fn source(&self, learn: Learn<'_, '_>) -> Result<Box<dyn CostSource>> {
-        let Learn { pair, pictures, options, workspace, cpu } = learn;
+        let Learn { pair, pictures, options, workspace, cpu, gpu } = learn;
         let step = pair.size().area();
         if let Some(colour) = ColourImage::of(pictures, cpu)? {
             let cpu = cpu.part(learn::project_steps(options, step));
             cpu.run(|| learn::project(pair, &colour, options, workspace, &cpu))?;
         }
         let cpu = cpu.part(learn::table_steps(options, step));
+        match gpu.map(|gpu| gpu::table(gpu, pair, options)) {
+            Some(Err(error)) if !error.is_device_limit() => return Err(error),
+            Some(Ok(table)) => {
+                cpu.advance(learn::table_steps(options, step));
+                return Ok(Box::new(table));
+            }
+            // The pair is too large for the device, or there is none.
+            Some(Err(_)) | None => {}
+        }
         Ok(Box::new(cpu.run(|| learn::table(pair, options, workspace, &cpu))?))
     }
 
