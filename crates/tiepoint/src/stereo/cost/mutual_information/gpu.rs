@@ -237,7 +237,7 @@ impl GpuLearning {
     }
 
     /// The table of the disparities of the views (step 1) or of the views at half the size (step 2).
-    fn from_disparities(
+    fn table_from_disparities(
         &self,
         commands: &mut Commands,
         views: &Views,
@@ -337,10 +337,10 @@ impl GpuLearning {
     ) -> Result<Buffer<u8>> {
         let zero = nearest_to_zero(views.grey.size(), options);
         let zero = GpuStack::upload(&self.gpu, &[zero.view()])?;
-        let mut table = self.from_disparities(commands, views, (&zero, 1))?;
+        let mut table = self.table_from_disparities(commands, views, (&zero, 1))?;
         for _ in 1..runs {
             let disparity = self.disparities(commands, views, options, &table)?;
-            table = self.from_disparities(commands, views, (&disparity, 1))?;
+            table = self.table_from_disparities(commands, views, (&disparity, 1))?;
         }
         Ok(table)
     }
@@ -362,7 +362,7 @@ impl GpuLearning {
         let mut table = self.iterate(commands, &all[halvings], &halved(options, halvings), FIRST)?;
         for level in (1..=halvings).rev() {
             let disparity = self.disparities(commands, &all[level], &halved(options, level), &table)?;
-            table = self.from_disparities(commands, &all[level - 1], (&disparity, 2))?;
+            table = self.table_from_disparities(commands, &all[level - 1], (&disparity, 2))?;
         }
         Ok(table)
     }
