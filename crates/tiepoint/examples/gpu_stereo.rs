@@ -173,7 +173,9 @@ fn from_host(
             for _ in 0..pairs {
                 stream.push((&pair.left).into(), (&pair.right).into(), Masks::default())?;
                 while stream.len() > stream.in_flight() {
-                    stream.pop_pending()?.map_or(Ok(()), |found| send.send(found))?;
+                    if let Some(found) = stream.pop_pending()? {
+                        send.send(found)?;
+                    }
                 }
             }
             while let Some(found) = stream.pop_pending()? {
