@@ -90,7 +90,7 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel! {
-    /// v.
+    /// v(i, k): how seldom two values occur together.
     unsafe kernel unlikeness(groups) = Unlikeness {
         write out: f64 [65536],
         read logarithms: f64 [65536],
@@ -99,7 +99,7 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel! {
-    /// o.
+    /// o: the v of what costs nothing.
     unsafe kernel offset(groups) = Offset {
         write out: f64 [1],
         read values: f64 [65536],
@@ -109,7 +109,7 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel! {
-    /// C.
+    /// C(i, k): the costs.
     unsafe kernel table(groups) = Table {
         write out: u8 [65536],
         read values: f64 [65536],
