@@ -111,7 +111,7 @@ KERNEL(winner_takes_all) {
         const i32 count = MIN_I(PIXELS, width - start);
         for (i32 i = lane; i < PIXELS * CHUNKS; i += LANES) {
             const i32 at = i / CHUNKS, chunk = i % CHUNKS, d = chunk * (CHUNK * IN_WORD);
-            const bool is_seen = at < count && !IS_HOLE(start + at);
+            const bool is_seen = at < count ? !IS_HOLE(start + at) : false;
             u32 two[CHUNK * IN_WORD / 2];
             UNROLL
             for (i32 j = 0; j < CHUNK * IN_WORD / 2; j++) two[j] = is_seen ? 0u : NONE;
