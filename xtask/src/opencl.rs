@@ -11,7 +11,7 @@ use tiepoint_gpu::{Api, Devices, devices};
 pub(crate) const RUSTICL: (&str, &str) = ("RUSTICL_ENABLE", "llvmpipe");
 
 /// The kernel tests that are left out on rusticl, by what their names contain; it runs all others, new ones too.
-pub(crate) const NOT_ON_RUSTICL: [&str; 21] = [
+pub(crate) const NOT_ON_RUSTICL: [&str; 22] = [
     // They run no kernel.
     "kernels_compile_for_every_card",
     // They need 64-bit atomics; the library lets the CPU do it.
@@ -24,6 +24,8 @@ pub(crate) const NOT_ON_RUSTICL: [&str; 21] = [
     "stereo::gpu::tests::images_and_maps_on_the_device_are_those_of_the_host",
     "stereo::gpu::tests::streams_give_what_single_calls_give_in_order",
     "stereo::gpu::tests::what_does_not_go_together_is_refused",
+    // It needs 64-bit floats; the library lets the CPU do it.
+    "mutual_information::gpu::tests",
     // Each takes more than a minute: a fused multiply-add is some sixty integer instructions there. Their stages have
     // smaller tests that run, or, of Gauss and convolution, share their kernels with some.
     "bisect::the_gpu_may_begin_with_any_stage",
