@@ -75,10 +75,10 @@ pub fn write<'a>(path: impl AsRef<Path>, image: impl Into<AnyView<'a>>) -> Resul
     write_view(path.as_ref(), image.into(), None)
 }
 
-/// [`write`] of an image whose pixels lie on a map: a TIFF keeps where, as GeoTIFF; the other formats cannot.
+/// [`write()`] of an image whose pixels lie on a map: a TIFF keeps where, as GeoTIFF; the other formats cannot.
 ///
 /// # Errors
-/// As [`write`], and [`Error::Format`] for another format than TIFF.
+/// As [`write()`], and [`Error::Format`] for another format than TIFF.
 pub fn write_georeferenced<'a>(
     path: impl AsRef<Path>,
     image: impl Into<AnyView<'a>>,

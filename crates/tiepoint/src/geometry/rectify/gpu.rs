@@ -59,8 +59,9 @@ impl<T: GpuPixel> GpuRectification<T> {
     /// A plan for pictures of so many channels; `options` say what is made of places between pixels, and without input.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] by a device without f64, [`Error::Memory`] when its memory is too small, as
-    /// [`WarpOptions::check`], [`Error::Device`] when it fails.
+    /// [`Error::Unsupported`](crate::Error::Unsupported) by a device without f64,
+    /// [`Error::Memory`](crate::Error::Memory) when its memory is too small, as [`WarpOptions::check`],
+    /// [`Error::Device`](crate::Error::Device) when it fails.
     pub fn new(
         gpu: &Gpu,
         rectification: &Rectification,
@@ -77,8 +78,9 @@ impl<T: GpuPixel> GpuRectification<T> {
     /// The rectified pictures, which the device's queue makes; the fill value where the input shows nothing.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] when a picture has not the size that its view was made for, [`Error::Image`] for other channels,
-    /// [`Error::Memory`] when the device's memory is too small.
+    /// [`Error::Mismatch`](crate::Error::Mismatch) when a picture has not the size that its view was made for,
+    /// [`Error::Image`](crate::Error::Image) for other channels,
+    /// [`Error::Memory`](crate::Error::Memory) when the device's memory is too small.
     pub fn warp(&self, [left, right]: [&GpuImage<T>; 2]) -> Result<[GpuImage<T>; 2]> {
         let [left_view, right_view] = &self.views;
         Ok([self.warp_view(left_view, left)?, self.warp_view(right_view, right)?])
