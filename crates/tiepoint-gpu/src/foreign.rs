@@ -137,7 +137,7 @@ impl<T: Element> Buffer<T> {
     }
 }
 
-/// The error for a driver whose memory cannot be shared with other programs.
+/// The error of a driver that cannot share memory with other programs.
 pub(crate) fn private(device: &str) -> Error {
     Error::Unsupported {
         device: format!("{device} ({})", Api::OpenCl),

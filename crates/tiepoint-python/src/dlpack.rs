@@ -106,7 +106,7 @@ trait Structure: Sized {
     fn tensor(&mut self) -> &mut DlTensor;
     fn manager(&mut self) -> &mut *mut c_void;
     fn deleter(&self) -> Option<Deleter<Self>>;
-    /// The version, whose number comes first in every version, where it is not ours.
+    /// The version, if its major number is not ours. Every version of the structure begins with it.
     fn other_version(&self) -> Option<[u32; 2]>;
 }
 
@@ -366,7 +366,7 @@ fn give_structure<M: Structure>(py: Python<'_>, exported: Exported) -> PyResult<
 unsafe extern "C" fn not_taken<M: Structure>(capsule: *mut ffi::PyObject) {
     let name = M::NAMES[0];
     if has_name(capsule, name) {
-        // SAFETY: a capsule of ours, whose name tells the structure.
+        // SAFETY: the capsule is ours, and its name tells which structure it holds.
         unsafe { delete(ffi::PyCapsule_GetPointer(capsule, name.as_ptr()).cast::<M>()) }
     }
 }

@@ -122,7 +122,7 @@ impl Stereo {
 }
 
 impl Stereo {
-    /// As `compute`, of images of which one at least lies on a GPU; the maps stay there.
+    /// As `compute`, where at least one image lies on a GPU. The maps stay there.
     fn compute_there<'py>(
         &self,
         py: Python<'py>,
