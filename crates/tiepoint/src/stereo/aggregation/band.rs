@@ -297,6 +297,7 @@ pub(super) fn aggregate_band<S: Simd, T: Value, A: Sum<T>, D: Directions<N>, con
                 };
                 let costs = &costs[i * padded..][..padded];
                 let least = update_paths(simd, costs, step.row(r, padded), (p1, p2), out);
+                // 2026-11-23: one pixel later, so as not to wait for the vectors, they are spilt and nothing is gained.
                 write_least::<S, T, N>(least, step.least(r));
             }
             if let (true, Some(forward_sums)) = (pass.backward, &band.sums) {

@@ -286,25 +286,11 @@ impl<C: DescriptorCost> CostSource for C {
         row.describe(planes, layout, |view, out| self.describe(pair, view, y, out));
     }
 
-    fn column_u8(
-        &self,
-        level: Level,
-        _: &Costs<'_>,
-        column: Column,
-        rows: &mut [CostRow],
-        out: &mut [u8],
-    ) {
+    fn column_u8(&self, level: Level, _: &Costs<'_>, column: Column, rows: &mut [CostRow], out: &mut [u8]) {
         dispatch!(level, simd => descriptor_costs(simd, self, column, rows, out));
     }
 
-    fn column_u16(
-        &self,
-        level: Level,
-        _: &Costs<'_>,
-        column: Column,
-        rows: &mut [CostRow],
-        out: &mut [u16],
-    ) {
+    fn column_u16(&self, level: Level, _: &Costs<'_>, column: Column, rows: &mut [CostRow], out: &mut [u16]) {
         dispatch!(level, simd => descriptor_costs(simd, self, column, rows, out));
     }
 
