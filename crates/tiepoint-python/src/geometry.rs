@@ -87,6 +87,7 @@ pub(crate) fn estimate<'py>(
 ) -> PyResult<(NamedModel<'py>, Bound<'py, PyAny>, f64, usize)> {
     let kind = ModelKind::from_name(kind).map_err(raised)?;
     let options = RobustOptions::default().with(options)?;
+    options.check().map_err(raised)?;
     let pairs = correspondences(a, b, quality)?;
     let found = device_of(py, device)?
         .get()
@@ -143,9 +144,9 @@ pub(crate) fn warp<'py>(
     size: (usize, usize),
     options: &Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let image = Picture::of(image, device, "the image")?;
     let model = model_of(&model.0, &model.1)?;
     let options = WarpOptions::default().with(options)?;
+    let image = Picture::of(image, device, "the image")?;
     let size = Size::new(size.0, size.1);
     match &image {
         Picture::There(image) => {
