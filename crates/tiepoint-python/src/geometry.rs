@@ -13,7 +13,7 @@ use tiepoint::geometry::{
     Affine, Correspondence, Fundamental, Homography, Model, ModelKind, RobustOptions, Similarity,
     estimate as estimated,
 };
-use tiepoint::image::Size;
+use tiepoint::image::{AnyView, Size};
 use tiepoint::options::Named;
 use tiepoint::register::{warp_onto, warp_onto_on_device};
 
@@ -153,6 +153,12 @@ pub(crate) fn warp<'py>(
             there(py, || warp_onto_on_device(image, size, &model, &options).map(|warped| warped.image))
         }
         Picture::Host(image) => {
+            match image.view() {
+                AnyView::U8(_) => options.check::<u8>(),
+                AnyView::U16(_) => options.check::<u16>(),
+                AnyView::F32(_) => options.check::<f32>(),
+            }
+            .map_err(raised)?;
             let device = device_of(py, device)?;
             let warped = device.get().run(py, |p| warp_onto(image.view(), size, &model, &options, p))?;
             any_output(py, warped.image)
