@@ -246,10 +246,12 @@ def test_what_is_matched_and_seen_in_stereo_does_not_leave_the_card(torch, card,
     ways, seen = copied(torch, lambda: torch.from_dlpack(stereo.compute(left, right).disparity), tmp_path)
     assert seen.shape == (480, 640) and ways["HtoD"] == 0 and ways["DtoH"] < 256, ways
     # Of a registration places and matches come to the host, where the model is estimated; no image and no descriptor.
+    scene = tp.synth.scene((1280, 960), scene.moving_from_reference, seed=3)
     fixed, moving = (torch.from_numpy(image).cuda() for image in (scene.reference, scene.moving))
     ways, found = copied(torch, lambda: tp.register(fixed, moving, device=card), tmp_path)
     features = len(found.tie_points.a) + len(found.tie_points.b)
-    assert ways["HtoD"] < 1024 and ways["DtoH"] < 100 * features, (ways, features)
+    # What goes there are the weights of bicubic interpolation; an image has 1.2 million bytes, a descriptor 128.
+    assert ways["HtoD"] < 20_000 and ways["DtoH"] < 100 * features, (ways, features)
 
 
 def test_matches_are_those_of_the_cpu(library, card, features):

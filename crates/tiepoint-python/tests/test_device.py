@@ -210,7 +210,6 @@ def test_a_gpu_finds_the_same(scene, features, pair):
         lambda image, a, b, device: tp.filter.sobel(image, "nonsense", device=device),
         lambda image, a, b, device: tp.filter.hessian(image, border="nonsense", device=device),
         lambda image, a, b, device: tp.filter.blobs(image, threshold=-1.0, device=device),
-        lambda image, a, b, device: tp.filter.convolve(image, np.ones((2, 2)), device=device),
         lambda image, a, b, device: tp.filter.convolve(image, [1.0], device=device),
     ],
 )
