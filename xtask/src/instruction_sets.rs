@@ -40,7 +40,8 @@ pub(crate) fn check(program: &Path) -> Result<()> {
 
 /// An operation of a SIMD level, or an instruction that not every x86-64 CPU has, as a function.
 fn is_operation(symbol: &str) -> bool {
-    (symbol.contains("simd_trait::Simd>::") && symbol.contains("::kernel::")) || symbol.contains("core_arch::x86::avx")
+    (symbol.contains("simd_trait::Simd>::") && symbol.contains("::kernel::"))
+        || symbol.contains("core_arch::x86::avx")
 }
 
 #[cfg(test)]
