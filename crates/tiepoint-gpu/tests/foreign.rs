@@ -278,9 +278,9 @@ fn shared_memory_is_not_handed_on_while_others_read_it() {
             a.signal(b.stream().unwrap()).unwrap();
             // SAFETY: whoever shares memory says that it is not handed on while others read it.
             let theirs = unsafe { b.foreign::<u32>(address, n, ()) }.unwrap();
-            put(&b, &kernel, &out, &theirs, 0, LATE);
-            put(&b, &kernel, &out, &theirs, 1, LATE);
-            // Ours goes while they read; what is written next must lie elsewhere.
+            put(&b, &kernel, &out, &theirs, 0, 10 * LATE);
+            put(&b, &kernel, &out, &theirs, 1, 10 * LATE);
+            // Ours goes while they read, for some 10 ms yet; what is written next must lie elsewhere.
             drop(ours);
             let next = a.upload(&vec![99_u32; n]).unwrap();
             assert_ne!(next.share().unwrap(), address, "handed on while in use");
