@@ -14,7 +14,7 @@ use cudarc::driver::sys::{self, CUresult};
 use library::{call, check, error, start};
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ptr;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 fn count() -> Result<u32> {
     let mut count = 0;
@@ -80,6 +80,8 @@ struct Stream {
     second: sys::CUstream,
     /// For transfers beside it, by their [`Direction`].
     transfers: [sys::CUstream; 2],
+    /// The event by which streams of others are ordered with ours.
+    order: Mutex<sys::CUevent>,
 }
 
 // SAFETY: contexts and streams may be used from any thread on which the context is current.
@@ -105,6 +107,7 @@ impl Drop for Stream {
             for transfers in self.transfers {
                 let _ = sys::cuStreamDestroy_v2(transfers);
             }
+            let _ = sys::cuEventDestroy_v2(*self.order.get_mut().unwrap_or_else(PoisonError::into_inner));
             let _ = sys::cuDevicePrimaryCtxRelease_v2(self.device);
         }
     }
@@ -130,7 +133,8 @@ impl Cuda {
         let info = info(device, index)?;
         let compiler = nvrtc::compiles_for(info.capability)?;
         let (context, none) = (ptr::null_mut(), ptr::null_mut());
-        let mut stream = Stream { device, context, stream: none, second: none, transfers: [none; 2] };
+        let order = Mutex::new(ptr::null_mut());
+        let mut stream = Stream { device, context, stream: none, second: none, transfers: [none; 2], order };
         // SAFETY: writes one handle each; the context is current before a stream is made in it.
         unsafe {
             call!(cuDevicePrimaryCtxRetain(&raw mut stream.context, device))?;
@@ -141,6 +145,9 @@ impl Cuda {
             for transfers in &mut stream.transfers {
                 call!(cuStreamCreate(&raw mut *transfers, flags))?;
             }
+            let mut order = ptr::null_mut();
+            call!(cuEventCreate(&raw mut order, foreign::UNTIMED))?;
+            stream.order = Mutex::new(order);
         }
         Ok(Self { info, compiler, stream: Arc::new(stream) })
     }

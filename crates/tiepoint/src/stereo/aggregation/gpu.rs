@@ -16,7 +16,9 @@
 //! beside the least values of this one, 2.3 ms.
 //!
 //! A device without 64-bit atomics is refused, and the CPU computes: on rusticl's processor (Mesa 22.3), which lacks them,
-//! some sums are other ones (2026-11-22), for a cause that was not found.
+//! sums of 68 disparities are other ones, the same ones in every run of one thread, where those of 8 to 40 are right and
+//! PoCL is right with as little local memory and the same strips (2026-11-23): most likely its compiler, with path costs
+//! that do not fit into registers.
 //!
 //! Where lanes exchange no numbers (OpenCL on a CPU, and GPUs other than NVIDIA's) a row is walked by one lane.
 
