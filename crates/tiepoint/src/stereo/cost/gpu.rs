@@ -87,7 +87,12 @@ impl GpuCost {
     /// As [`CostKernel::of`].
     pub(in crate::stereo) fn of(source: &dyn CostSource, gpu: &Gpu) -> Result<Self> {
         let exchanged = source.exchanged().map(|source| CostKernel::of(&*source, gpu)).transpose()?;
-        Ok(Self { kernel: CostKernel::of(source, gpu)?, exchanged, greatest: source.greatest(), learner: None })
+        Ok(Self {
+            kernel: CostKernel::of(source, gpu)?,
+            exchanged,
+            greatest: source.greatest(),
+            learner: None,
+        })
     }
 }
 

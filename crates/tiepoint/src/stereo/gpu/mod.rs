@@ -242,7 +242,8 @@ impl GpuStereo {
     pub fn enqueue(&self, pairs: &[[AnyGpuImage; 2]]) -> Result<()> {
         let pairs = self.device_pairs(pairs)?;
         let cost = self.together(&pairs)?.ok_or_else(|| {
-            let expected = "pairs of one size and type of pixel, and no cost that learns from each of several";
+            let expected =
+                "pairs of one size and type of pixel, and no cost that learns from each of several";
             Error::Mismatch(format!("stereo in a device's queue: expected {expected}"))
         })?;
         self.stereo.on_gpu.with(
@@ -274,17 +275,11 @@ impl GpuStereo {
     }
 
     /// A plan that has been given pairs of one shape.
-    fn take<'w>(
-        &self,
-        worker: &'w mut Worker,
-        pairs: &[DevicePair],
-        cost: &GpuCost,
-    ) -> Result<&'w Plan> {
+    fn take<'w>(&self, worker: &'w mut Worker, pairs: &[DevicePair], cost: &GpuCost) -> Result<&'w Plan> {
         self.stereo.check_sums(cost.greatest, self.options().penalties())?;
         let Some(first) = pairs.first() else { return Err(Error::Mismatch("stereo of no pair".into())) };
         let shape = Shape { size: first.size(), pairs: pairs.len(), views: Views::Pictures(first.shapes) };
-        let (plan, _) =
-            worker.prepare(&self.gpu, self.options(), (&shape, cost), 0, &self.processor.cpu)?;
+        let (plan, _) = worker.prepare(&self.gpu, self.options(), (&shape, cost), 0, &self.processor.cpu)?;
         let mut commands = Commands::new();
         for (i, pair) in pairs.iter().enumerate() {
             for (image, to) in pair.in_order().zip(&plan.inputs) {

@@ -1,5 +1,6 @@
 //! The stages for pairs of one shape as one list of commands, and the memory that it works in.
 
+use super::matching::GpuMatching;
 use crate::{
     Error, Result,
     device::{
@@ -10,7 +11,10 @@ use crate::{
     image::{AnyView, Size, gpu::for_pixel},
     stereo::{
         Masks, RightView, StereoOptions,
-        cost::{self, gpu::{CostKernel, GpuCost}},
+        cost::{
+            self,
+            gpu::{CostKernel, GpuCost},
+        },
         pair::{
             Pair, Pictures,
             gpu::{
@@ -22,7 +26,6 @@ use crate::{
         winner_takes_all::gpu::{GpuMaps, Selection},
     },
 };
-use super::matching::GpuMatching;
 use tiepoint_gpu::KernelSource;
 
 /// Bytes of a pixel beside the aggregation: both views, what refinement works in, the maps and what keeps them.
@@ -158,8 +161,7 @@ impl Stages<'_> {
     fn sources(&self) -> Result<Vec<KernelSource>> {
         let Self { gpu, options, shape, cost } = *self;
         let (kernel, masked) = (&cost.kernel, shape.masked());
-        let mut sources =
-            self.matching(kernel, Selection::of(options)).sources((shape.size, shape.pairs))?;
+        let mut sources = self.matching(kernel, Selection::of(options)).sources((shape.size, shape.pairs))?;
         let greys = match shape.views {
             Views::Ready(views) => views.map(|view| view.grey),
             Views::Pictures([left, right]) => {

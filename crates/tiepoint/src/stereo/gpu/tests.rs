@@ -300,8 +300,7 @@ fn frames_become_disparities_on_the_device() {
             AnyImage::U8(frame) => frame,
             other => panic!("{:?}", other.size()),
         });
-        let rectified =
-            [0, 1].map(|i| AnyImage::from(views[i].warp(frames[i].view(), &warp, &cpu).unwrap()));
+        let rectified = [0, 1].map(|i| AnyImage::from(views[i].warp(frames[i].view(), &warp, &cpu).unwrap()));
         let expected = compute(options, &rectified, masks, &cpu.clone().into());
         assert!(expected.disparity.data().iter().any(|d| d.is_finite()), "something to see");
         for (gpu, processor) in processors().filter(|(gpu, _)| gpu.info().has_f64) {

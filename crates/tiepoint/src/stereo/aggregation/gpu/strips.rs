@@ -667,7 +667,10 @@ mod tests {
                     for most in [8, 16] {
                         let along = layout.split(most);
                         assert_eq!(along.padded(), layout.padded(), "{disparities}");
-                        assert!(along.lanes <= warp && (along.each == 4 || along.each.is_multiple_of(8)), "{along:?}");
+                        assert!(
+                            along.lanes <= warp && (along.each == 4 || along.each.is_multiple_of(8)),
+                            "{along:?}"
+                        );
                     }
                     assert!(layout.padded() >= disparities);
                 }

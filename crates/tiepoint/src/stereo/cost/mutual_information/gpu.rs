@@ -353,8 +353,7 @@ impl GpuLearning {
                 let to = GpuStack::new(&self.gpu, size, 1, 1)?;
                 let (across, groups) = covering(size, 1);
                 let (plane, from_plane) = (to.plane(), from.plane());
-                let arguments =
-                    HalveMask { to: to.buffer(), from: from.buffer(), plane, from_plane, across };
+                let arguments = HalveMask { to: to.buffer(), from: from.buffer(), plane, from_plane, across };
                 commands.launch(&self.halve_mask, groups, arguments)?;
                 Some(to)
             }

@@ -11,7 +11,10 @@ mod information;
 mod learn;
 mod projection;
 
-use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn, gpu::{CostKernel, GpuCost}};
+use super::{
+    CostDefinition, CostSource, DescriptorCost, Descriptors, Learn,
+    gpu::{CostKernel, GpuCost},
+};
 use crate::{
     Result,
     device::{Cpu, gpu::Gpu},

@@ -188,7 +188,8 @@ impl ViewStacks {
         (cost, masked): (&CostKernel, bool),
         grey: &GpuStack<T>,
     ) -> Result<Buffer<u32>> {
-        let view = GpuView { grey, compared: self.compared(), mask: self.mask.as_ref(), rounding: self.rounding };
+        let view =
+            GpuView { grey, compared: self.compared(), mask: self.mask.as_ref(), rounding: self.rounding };
         GpuDescribe::<T>::new(grey.gpu(), cost, masked)?.record(commands, &view)
     }
 }
