@@ -241,6 +241,7 @@ impl Cuda {
                     stream
                 )),
                 Command::Together([one, other]) => {
+                    one.iter().chain(other).try_for_each(share_multiprocessors)?;
                     follow(second, stream)?;
                     one.iter().try_for_each(|c| self.enqueue_into(second, second, c))?;
                     other.iter().try_for_each(|c| self.enqueue_into(stream, stream, c))?;
@@ -271,6 +272,16 @@ impl Cuda {
         }
         Ok(graph)
     }
+}
+
+/// Asks for the most local memory for a kernel: kernels that divide a multiprocessor's memory otherwise do not run on it at
+/// the same time.
+fn share_multiprocessors(command: &Command) -> Result<()> {
+    let Command::Launch { kernel, .. } = command else { return Ok(()) };
+    let kernel = kernel.as_any().downcast_ref::<CudaKernel>().ok_or_else(foreign)?;
+    let which = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+    // SAFETY: the module of the kernel is loaded; a preference, in percent.
+    unsafe { call!(cuFuncSetAttribute(kernel.function, which, 100)) }
 }
 
 /// What comes into a stream from now on waits for what is in another now.

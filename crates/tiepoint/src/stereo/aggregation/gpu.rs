@@ -26,7 +26,7 @@ mod checkpoints;
 mod strips;
 
 pub(in crate::stereo) use checkpoints::GpuBands;
-pub(in crate::stereo) use strips::{GpuStrips, sources};
+pub(in crate::stereo) use strips::{GpuStrips, bytes, sources};
 
 use super::{Cross, Directions, Horizontal, Knight, Star};
 use crate::{
@@ -47,7 +47,7 @@ use std::ops::Range;
 use tiepoint_gpu::{Info, Kernel, KernelSource};
 
 tiepoint_gpu::kernel! {
-    /// The sums of the paths of passes, by places.
+    /// The sums of the paths of passes.
     unsafe kernel aggregate(groups) = Aggregate {
         write sums_out: u32 [sum_words],
         write tickets: u32 [1],
@@ -210,6 +210,16 @@ impl Layout {
         Self { warp, lanes, each, sum_bytes, parts, disparities }
     }
 
+    /// The same sums by more lanes, so that each has at most `most` disparities, as far as that goes.
+    fn split(&self, most: usize) -> Self {
+        let Self { warp, lanes, each, .. } = *self;
+        // What a lane stores are whole words.
+        match each > most && 2 * lanes <= warp && (each.is_multiple_of(16) || each == 8) {
+            true => Self { lanes: 2 * lanes, each: each / 2, ..*self }.split(most),
+            false => *self,
+        }
+    }
+
     /// Places of a pixel: disparities in memory.
     pub(in crate::stereo) fn padded(&self) -> usize {
         self.lanes * self.each
@@ -326,7 +336,7 @@ pub(in crate::stereo) struct GpuAggregation {
     planes: usize,
 }
 
-/// The sums by places: images, then parts, then pixels.
+/// The sums by disparities: images, then parts, then pixels.
 #[derive(Debug)]
 pub(in crate::stereo) struct GpuSums {
     pub(in crate::stereo) words: Buffer<u32>,
