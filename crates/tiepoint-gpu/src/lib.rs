@@ -46,6 +46,7 @@ mod foreign;
 mod ieee;
 mod opencl;
 mod program;
+mod queue;
 mod source;
 mod transfer;
 
@@ -214,6 +215,7 @@ struct Shared {
     // Declared before the driver: programs go first.
     programs: Mutex<HashMap<String, Program>>,
     pool: buffer::Pool,
+    queue: queue::Queue,
     profiled: AtomicBool,
     stages: Mutex<Vec<StageTime>>,
     id: DeviceId,
@@ -260,6 +262,7 @@ impl Gpu {
             id,
             programs: Mutex::default(),
             pool: buffer::Pool::default(),
+            queue: queue::Queue::default(),
             profiled: AtomicBool::new(false),
             stages: Mutex::default(),
             driver,
@@ -291,6 +294,10 @@ impl Gpu {
 
     fn pool(&self) -> &buffer::Pool {
         &self.0.pool
+    }
+
+    fn queue(&self) -> &queue::Queue {
+        &self.0.queue
     }
 
     /// Fails when kernels may not use `f64` here.
@@ -394,6 +401,13 @@ impl Gpu {
     /// [`Error::Usage`] when the work belongs to another device, [`Error::Driver`].
     pub fn run(&self, commands: &Commands) -> Result<()> {
         commands.run_on(self.id())?;
+        let run = self.enqueue(commands);
+        // Of work that was refused midway some may be there.
+        commands.read_by(self.queue().given());
+        run
+    }
+
+    fn enqueue(&self, commands: &Commands) -> Result<()> {
         if !self.is_profiled() {
             return commands.list.iter().try_for_each(|c| self.driver().enqueue(c));
         }
@@ -457,7 +471,7 @@ impl Gpu {
     /// # Errors
     /// [`Error::Driver`] when it failed.
     pub fn finish(&self) -> Result<()> {
-        self.driver().finish()
+        self.queue().waiting(|| self.driver().finish())
     }
 
     /// From now on notes the device's time for every stage; commands are then waited for.

@@ -1,10 +1,11 @@
 //! Verified tie points from two sets of features.
 
 use crate::device::{Cpu, Processor};
-use crate::feature::Features;
+use crate::feature::gpu::GpuFeatures;
+use crate::feature::{Features, Keypoint};
 use crate::geometry::estimate::refine;
 use crate::geometry::{Correspondence, Estimate, Model, ModelKind, RobustOptions, estimate};
-use crate::matching::{Guide, Match, MatchOptions, Matcher};
+use crate::matching::{GpuMatcher, Guide, Match, MatchOptions, Matcher};
 use crate::options::setters;
 use crate::{Error, Result};
 
@@ -100,9 +101,9 @@ pub struct TiePoints {
 }
 
 /// Positions and qualities of matches, for [`estimate()`].
-fn correspondences(a: &Features, b: &Features, matches: &[Match]) -> Vec<Correspondence> {
+fn correspondences([a, b]: [&[Keypoint]; 2], matches: &[Match]) -> Vec<Correspondence> {
     let pair = |m: &Match| {
-        let (p, q) = (&a.keypoints[m.a as usize], &b.keypoints[m.b as usize]);
+        let (p, q) = (&a[m.a as usize], &b[m.b as usize]);
         let place = |x: f32, y: f32| [f64::from(x), f64::from(y)];
         Correspondence { a: place(p.x, p.y), b: place(q.x, q.y), quality: -f64::from(m.ratio) }
     };
@@ -122,13 +123,31 @@ pub fn tie_points(
 ) -> Result<TiePoints> {
     options.check()?;
     let mut matcher = Matcher::new(a, b, processor)?;
-    tie_points_by(a, b, options, &processor.cpu, |matching| matcher.match_features(matching))
+    let keypoints = [&a.keypoints[..], &b.keypoints];
+    tie_points_by(keypoints, options, &processor.cpu, |matching| matcher.match_features(matching))
+}
+
+/// [`tie_points`] of features in a GPU's memory, which searches them where they lie. Keypoints and matches come to the host,
+/// where the model is estimated.
+///
+/// # Errors
+/// As [`tie_points`]; [`Error::Memory`] and [`Error::Unsupported`] where the GPU is too small or too simple.
+pub fn tie_points_on_device(
+    a: &GpuFeatures,
+    b: &GpuFeatures,
+    options: &TieOptions,
+    cpu: &Cpu,
+) -> Result<TiePoints> {
+    options.check()?;
+    let matcher = GpuMatcher::new(a.gpu());
+    let keypoints = [a.download_keypoints()?, b.download_keypoints()?];
+    let keypoints = keypoints.each_ref().map(Vec::as_slice);
+    tie_points_by(keypoints, options, cpu, |matching| matcher.match_features(a, b, matching))
 }
 
 /// Tie points from the matches that `search` finds.
 pub(super) fn tie_points_by(
-    a: &Features,
-    b: &Features,
+    keypoints: [&[Keypoint]; 2],
     options: &TieOptions,
     cpu: &Cpu,
     mut search: impl FnMut(&MatchOptions) -> Result<Vec<Match>>,
@@ -138,12 +157,12 @@ pub(super) fn tie_points_by(
         let inliers = (0..matches.len()).collect();
         return Ok(TiePoints { matches, b_from_a: None, inliers, rms_px: 0.0, iterations: 0 });
     };
-    let mut found = estimate(kind, &correspondences(a, b, &matches), &options.robust, cpu)?;
+    let mut found = estimate(kind, &correspondences(keypoints, &matches), &options.robust, cpu)?;
     let iterations = found.iterations;
     if let Some(rematch) = options.rematch {
         for _ in 0..rematch.rounds {
             let again = search(&guided(&found.b_from_a, &rematch, options))?;
-            let pairs = correspondences(a, b, &again);
+            let pairs = correspondences(keypoints, &again);
             let Some(refined) = determined(refine(&found.b_from_a, &pairs, &options.robust, cpu))? else {
                 break;
             };
@@ -184,7 +203,7 @@ fn determined(estimated: Result<Estimate>) -> Result<Option<Estimate>> {
 mod tests {
     use super::*;
     use crate::error::ErrorKind;
-    use crate::feature::{Descriptors, Keypoint};
+    use crate::feature::Descriptors;
     use crate::image::Size;
 
     /// Features on a grid that is shifted by (3, 2) px from A to B, each pair with a different descriptor.
@@ -222,7 +241,7 @@ mod tests {
                 Some(_) => Err(Error::Device { device: "card".into(), reason: "it fell off the bus".into() }),
             }
         };
-        let found = tie_points_by(&a, &b, &options, &cpu, failing);
+        let found = tie_points_by([&a.keypoints, &b.keypoints], &options, &cpu, failing);
         assert_eq!(found.unwrap_err().kind(), ErrorKind::Device, "the device's error");
         assert_eq!(searches, 2, "raised by the second search");
     }
@@ -237,7 +256,7 @@ mod tests {
             None => matcher.match_features(matching),
             Some(_) => Ok(vec![]),
         };
-        let found = tie_points_by(&a, &b, &options, &cpu, blind).unwrap();
+        let found = tie_points_by([&a.keypoints, &b.keypoints], &options, &cpu, blind).unwrap();
         assert_eq!(found.inliers.len(), 36, "of the first search");
     }
 
@@ -251,6 +270,11 @@ mod tests {
             assert_eq!(tie_points(&a, &b, &options, &processor).unwrap(), expected, "{gpu:?}");
             let notes = processor.take_notes();
             assert_eq!(notes.is_empty(), gpu.info().has_f64, "{gpu:?}: {notes:?}");
+            let there = [&a, &b].map(|features| GpuFeatures::upload(gpu, features).unwrap());
+            match tie_points_on_device(&there[0], &there[1], &options, &cpu) {
+                Err(error) => assert!(error.is_device_limit() && !gpu.info().has_f64, "{gpu:?}: {error}"),
+                found => assert_eq!(found.unwrap(), expected, "where they lie on {gpu:?}"),
+            }
         }
     }
 }
