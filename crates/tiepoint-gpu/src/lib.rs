@@ -214,6 +214,7 @@ struct Shared {
     // Declared before the driver: programs go first.
     programs: Mutex<HashMap<String, Program>>,
     pool: buffer::Pool,
+    pinned: buffer::PinnedPool,
     profiled: AtomicBool,
     stages: Mutex<Vec<StageTime>>,
     id: DeviceId,
@@ -223,6 +224,7 @@ struct Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         self.pool.clear(self.driver.as_ref());
+        self.pinned.clear(self.driver.as_ref());
     }
 }
 
@@ -260,6 +262,7 @@ impl Gpu {
             id,
             programs: Mutex::default(),
             pool: buffer::Pool::default(),
+            pinned: buffer::PinnedPool::default(),
             profiled: AtomicBool::new(false),
             stages: Mutex::default(),
             driver,
@@ -291,6 +294,10 @@ impl Gpu {
 
     fn pool(&self) -> &buffer::Pool {
         &self.0.pool
+    }
+
+    fn pinned_pool(&self) -> &buffer::PinnedPool {
+        &self.0.pinned
     }
 
     /// Fails when kernels may not use `f64` here.
@@ -335,6 +342,7 @@ impl Gpu {
     pub fn release_memory(&self) -> Result<()> {
         self.finish()?;
         self.0.pool.clear(self.driver());
+        self.0.pinned.clear(self.driver());
         Ok(())
     }
 
@@ -356,7 +364,7 @@ impl Gpu {
         Ok(buffer)
     }
 
-    /// Host memory that the device reaches by itself, zeroed.
+    /// Host memory that the device reaches by itself, with any numbers in it.
     ///
     /// # Errors
     /// [`Error::Memory`].

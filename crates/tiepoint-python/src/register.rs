@@ -24,8 +24,8 @@ use tiepoint::image::gpu::AnyGpuImage;
 use tiepoint::image::{AnyImage, AnyView};
 use tiepoint::options::Named;
 use tiepoint::register::{
-    RegisterInput, RegisterOptions, TieOptions, TiePicture, TiePoints, TiedPictures, Views, locate,
-    tie_pictures, warp_onto, warp_onto_on_device,
+    RegisterInput, RegisterOptions, TieOptions, TiePicture, TiePoints, Views, locate, tie_pictures,
+    warp_onto, warp_onto_on_device,
 };
 
 fn views_of(views: Option<usize>) -> Views {
@@ -141,7 +141,7 @@ struct Rectified {
     rectification: Rectification,
     agreement: Option<Agreement>,
     exchanged: bool,
-    tied: Option<TiedPictures>,
+    tied: Option<Tied>,
     images: [Made; 2],
     valid: [Made; 2],
 }
@@ -151,7 +151,7 @@ impl Rectified {
         rectification: Rectification,
         agreement: Option<Agreement>,
         exchanged: bool,
-        tied: Option<TiedPictures>,
+        tied: Option<Tied>,
         [left, right]: [&Picture; 2],
         warp: &WarpOptions,
         processor: &Processor,
@@ -180,7 +180,7 @@ impl Rectified {
         result.set_item("exchanged", self.exchanged)?;
         result.set_item("rms_vertical", self.agreement.map(|a| a.rms_vertical_px))?;
         result.set_item("points", self.agreement.map_or(0, |a| a.points))?;
-        let Some(TiedPictures { features: [a, b], tie, .. }) = self.tied else { return Ok(result) };
+        let Some(Tied { features: [a, b], tie }) = self.tied else { return Ok(result) };
         result.set_item("tie_points", tie_dict(py, &tie)?)?;
         result.set_item("features", (Features::new(a), Features::new(b)))?;
         Ok(result)
@@ -188,7 +188,7 @@ impl Rectified {
 }
 
 /// The places of matches.
-fn correspondences(tied: &TiedPictures) -> Vec<Correspondence> {
+fn correspondences(tied: &Tied) -> Vec<Correspondence> {
     let [a, b] = &tied.features;
     let place = |f: &tiepoint::feature::Features, i: u32| {
         let k = &f.keypoints[i as usize];
@@ -200,22 +200,28 @@ fn correspondences(tied: &TiedPictures) -> Vec<Correspondence> {
 }
 
 /// Features and matches of two pictures.
+struct Tied {
+    features: [tiepoint::feature::Features; 2],
+    tie: TiePoints,
+}
+
+/// Ties two pictures together.
 fn tied(
     finder: &Finder,
     views: [AnyView<'_>; 2],
     masks: [Option<&Input>; 2],
     options: &TieOptions,
     processor: &Processor,
-) -> tiepoint::Result<TiedPictures> {
+) -> tiepoint::Result<Tied> {
     let found = finder.finder(processor)?;
     let ready = |i: usize| Ready::new(views[i], mask_view(masks[i]), finder.range(), &processor.cpu);
     let (a, b) = (ready(0)?, ready(1)?);
-    let picture = |ready: &'_ Ready<'_>| found.detect(ready.image.view(), ready.mask());
-    let pictures = [
-        TiePicture { image: a.image.view(), mask: a.mask(), features: picture(&a)? },
-        TiePicture { image: b.image.view(), mask: b.mask(), features: picture(&b)? },
-    ];
-    tie_pictures(pictures, &found, options, Views::Auto, processor)
+    let (images, masks) = ([a.image.view(), b.image.view()], [a.mask(), b.mask()]);
+    let features = found.detect_pair(images, masks)?;
+    let pictures = [0, 1].map(|i| TiePicture { image: images[i], mask: masks[i], found: &features[i] });
+    let tied = tie_pictures(pictures, &found, options, Views::Auto, processor)?;
+    let features = tied.features.unwrap_or_else(|| features.map(|found| found.features));
+    Ok(Tied { features, tie: tied.tie })
 }
 
 /// Two pictures turned so that what corresponds lies in the same row: by calibrated cameras where `rig` has them, else by
@@ -282,7 +288,7 @@ fn fundamental(tie: &TiePoints) -> tiepoint::Result<tiepoint::geometry::Fundamen
 
 fn calibrated(
     rig: &StereoCalibration,
-    tied: &TiedPictures,
+    tied: &Tied,
     views: [AnyView<'_>; 2],
     frame: Option<OutputFrame>,
     tolerance: f64,
