@@ -11,7 +11,6 @@ use tiepoint::feature::files::write_matches;
 use tiepoint_report::{Section, View};
 
 pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
-    arguments.check()?;
     let mut clock = Clock::start(&context.processor.cpu);
     let search = PairSearch { detector: &arguments.detector, matching: &arguments.matching };
     let colour = arguments.draw.is_some() || arguments.report.wanted();

@@ -65,11 +65,6 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Within the default limits.
-    pub(crate) fn new(cpu: &'a Cpu) -> Self {
-        Self { limits: ReadOptions::default(), cpu }
-    }
-
     /// An image as it is in its file.
     pub(crate) fn image(&self, path: &Path) -> Outcome<AnyImage> {
         Ok(image::read(path, &self.limits)?)

@@ -17,7 +17,7 @@ use std::{
 };
 
 /// How much an image file may ask for, so that a hostile header cannot exhaust memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadOptions {
     /// Pixels an image may have, whatever their type. Default 2³² (65 536 squared). At least 1.
