@@ -20,7 +20,7 @@ tiepoint_gpu::kernel! {
         write places: u64 as Place [capacity * NUMBERS as i128],
         write next: u32 [capacity],
         write regions: u32 [2],
-        shared heads: u32 [slots],
+        write heads: u32 [slots],
         read keypoints: u32 as Keypoint [capacity * WORDS as i128],
         read count: u32 [1],
     } {
