@@ -27,8 +27,10 @@ const LAST_STEPS: usize = 100;
 const GAIN: f64 = 1e-4;
 const LAST_GAIN: f64 = 1e-10;
 
-/// The same where very many matches settle a model: the steps that follow move no corner of a picture by a hundredth of a pixel.
+/// The same where very many matches settle a model. Of 22 822 matches of a scene with relief ten stretched steps gain what 24
+/// plain ones do; those that follow move no corner by a hundredth of a pixel.
 const SETTLED_GAIN: f64 = 1e-7;
+const SETTLED_STEPS: usize = 16;
 
 /// A model that scores below this share of the best among the first [`PART`] matches is given up.
 const HOPELESS: f64 = 0.5;
@@ -41,7 +43,7 @@ pub(super) const PART: usize = 1024;
 const VECTORS: usize = PART / WIDTH;
 
 /// Parts from which on threads share them.
-const SHARED: usize = 6;
+const SHARED: usize = 3;
 
 /// The matches, and the score by which models are judged.
 pub(super) struct Judge<'p> {
@@ -161,7 +163,7 @@ impl<'p> Judge<'p> {
 
     /// The same from a model that is nearly right, without the wide threshold.
     pub(super) fn settle(&self, start: &Mat3) -> Scored {
-        let pace = Pace { steps: LAST_STEPS, gain: SETTLED_GAIN, stretching: true };
+        let pace = Pace { steps: SETTLED_STEPS, gain: SETTLED_GAIN, stretching: true };
         self.descend(*start, &self.score, pace)
     }
 
