@@ -10,6 +10,7 @@ mod claims;
 mod cluster;
 mod debian;
 mod deny;
+mod instruction_sets;
 mod nvrtc;
 mod opencl;
 mod opencv_python;

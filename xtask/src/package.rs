@@ -1,6 +1,6 @@
 //! `cargo xtask package` and `cargo xtask dist`: the packages and the program as they are published.
 
-use crate::{Result, succeed, workspace};
+use crate::{Result, instruction_sets, succeed, workspace};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -28,7 +28,8 @@ pub(crate) fn package(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Puts the command, its completions, manual pages, readme and licences into `target/dist`.
+/// Puts the command, its completions, manual pages, readme and licences into `target/dist`, and checks that its SIMD code is
+/// compiled with its instruction sets.
 pub(crate) fn dist() -> Result<()> {
     let workspace = workspace();
     let mut build = Command::new(env!("CARGO"));
@@ -37,6 +38,7 @@ pub(crate) fn dist() -> Result<()> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), Into::into);
     let program = format!("tiepoint{}", std::env::consts::EXE_SUFFIX);
     let built = target.join("release").join(&program);
+    instruction_sets::check(&built)?;
     let folder = target.join("dist");
     if folder.exists() {
         fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;

@@ -7,7 +7,7 @@ use crate::{DeviceId, Element, Error, Gpu, Mark, Result};
 use std::collections::{BTreeMap, VecDeque};
 use std::marker::PhantomData;
 use std::ops::Range;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Freed memory by its size, kept for the next buffer of that size. All work runs in one queue, so memory can be reused
@@ -21,7 +21,8 @@ pub(crate) struct Pool {
 
 /// Memory that was freed, but that other programs' work may still read. Work that they put into their streams before is
 /// found out by an event behind everything that the device has been given. That is not made when memory is freed, which
-/// happens at any time, also while a thread records a graph, but when the memory is asked for.
+/// happens at any time, also while a thread records a graph, but when memory is asked for; and as it takes longer than
+/// most calls, for some memory at a time.
 #[derive(Debug, Default)]
 struct Lent {
     /// Freed since the last event.
@@ -86,6 +87,39 @@ impl PinnedPool {
     }
 }
 
+impl Lent {
+    /// Bytes, and pieces, that wait before an event is made for them.
+    const MOST: (usize, usize) = (16 << 20, 64);
+
+    /// Whether enough has been freed, or something that a third program waits for.
+    fn is_due(&self) -> bool {
+        let bytes = |loan: &Loan| match loan {
+            Loan::Ours(_, bytes) => *bytes,
+            Loan::Theirs(_) => Self::MOST.0,
+        };
+        self.fresh.len() >= Self::MOST.1 || self.fresh.iter().map(bytes).sum::<usize>() >= Self::MOST.0
+    }
+
+    /// Takes what others have done with.
+    fn settled(&mut self, driver: &dyn Driver) -> Vec<Loan> {
+        let is_done = |(mark, _): &(Arc<dyn DriverMark>, _)| driver.is_done(mark.as_ref()).unwrap_or(false);
+        let mut settled = Vec::new();
+        while self.marked.front().is_some_and(is_done) {
+            settled.extend(self.marked.pop_front().into_iter().flat_map(|(_, loans)| loans));
+        }
+        settled
+    }
+
+    /// Makes an event behind what was freed. Where the driver does not tell, others keep it.
+    fn mark(&mut self, driver: &dyn Driver) {
+        if !self.fresh.is_empty()
+            && let Ok(mark) = driver.mark_everything()
+        {
+            self.marked.push_back((mark, std::mem::take(&mut self.fresh)));
+        }
+    }
+}
+
 /// Memory that others may still read.
 #[derive(Debug)]
 enum Loan {
@@ -121,20 +155,13 @@ impl Pool {
         self.lent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes back what others have done with. Where the driver does not tell, they keep it.
+    /// Takes back what others have done with.
     pub(crate) fn settle(&self, driver: &dyn Driver) {
         let mut lent = self.lent();
-        if !lent.fresh.is_empty()
-            && let Ok(mark) = driver.mark_everything()
-        {
-            let fresh = std::mem::take(&mut lent.fresh);
-            lent.marked.push_back((mark, fresh));
+        if lent.is_due() {
+            lent.mark(driver);
         }
-        let is_done = |(mark, _): &(Arc<dyn DriverMark>, _)| driver.is_done(mark.as_ref()).unwrap_or(false);
-        let mut settled = Vec::new();
-        while lent.marked.front().is_some_and(is_done) {
-            settled.extend(lent.marked.pop_front().into_iter().flat_map(|(_, loans)| loans));
-        }
+        let settled = lent.settled(driver);
         // Owners are dropped without the lock: they belong to others, who may do anything.
         drop(lent);
         for loan in settled {
@@ -147,7 +174,7 @@ impl Pool {
 
     /// Gives everything back to the driver, once others have done with it.
     pub(crate) fn clear(&self, driver: &dyn Driver) {
-        self.settle(driver);
+        self.lent().mark(driver);
         let marked: Vec<_> = self.lent().marked.iter().map(|(mark, _)| mark.clone()).collect();
         // A device that fails here has no work left that could use the memory.
         marked.iter().for_each(|mark| drop(driver.wait(mark.as_ref())));
@@ -167,6 +194,8 @@ pub(crate) struct Memory {
     shared: AtomicBool,
     /// Who allocated it, where that was not this crate.
     owner: Option<Keeper>,
+    /// Where it is another's: the number of the last work that reads it.
+    last_read: AtomicU64,
 }
 
 impl Memory {
@@ -188,12 +217,20 @@ impl Memory {
                 driver.allocate(bytes).map_err(|_| error)
             })?,
         };
-        Ok(Self { gpu: gpu.clone(), raw, bytes, shared: AtomicBool::new(false), owner: None })
+        Ok(Self {
+            gpu: gpu.clone(),
+            raw,
+            bytes,
+            shared: AtomicBool::new(false),
+            owner: None,
+            last_read: AtomicU64::new(0),
+        })
     }
 
     /// Memory that `owner` keeps.
     pub(crate) fn foreign(gpu: &Gpu, raw: Raw, bytes: usize, owner: Keeper) -> Self {
-        Self { gpu: gpu.clone(), raw, bytes, shared: AtomicBool::new(false), owner: Some(owner) }
+        let shared = AtomicBool::new(false);
+        Self { gpu: gpu.clone(), raw, bytes, shared, owner: Some(owner), last_read: AtomicU64::new(0) }
     }
 
     pub(crate) fn device(&self) -> &DeviceId {
@@ -210,6 +247,13 @@ impl Memory {
     /// Whether it belongs to others, and is only read.
     pub(crate) fn is_foreign(&self) -> bool {
         self.owner.is_some()
+    }
+
+    /// Notes that work of this number reads it.
+    pub(crate) fn read_by(&self, work: u64) {
+        if self.is_foreign() {
+            self.last_read.fetch_max(work, Ordering::Relaxed);
+        }
     }
 
     /// Fails for memory of others.
@@ -229,8 +273,9 @@ impl Drop for Memory {
             None => pool.keep(self.bytes, self.raw),
             Some(owner) => {
                 // Our own work must have read it. A device that fails has none left.
-                let driver = self.gpu.driver();
-                let _ = driver.mark().and_then(|mark| driver.wait(mark.as_ref()));
+                if !self.gpu.queue().has_done(*self.last_read.get_mut()) {
+                    let _ = self.gpu.mark().and_then(|mark| self.gpu.wait(&mark));
+                }
                 if shared {
                     pool.lend(Loan::Theirs(owner));
                 }
@@ -308,7 +353,10 @@ impl<T: Element> Buffer<T> {
         let offset = self.range(first, data.len())?;
         match data.is_empty() {
             true => Ok(()),
-            false => self.gpu().driver().read(self.memory.raw, offset, bytes_mut(data)),
+            false => {
+                let read = || self.gpu().driver().read(self.memory.raw, offset, bytes_mut(data));
+                self.gpu().queue().waiting(read)
+            }
         }
     }
 
@@ -432,7 +480,7 @@ impl<T: Element> Pinned<T> {
     /// # Errors
     /// [`Error::Driver`] when the device fails.
     pub fn numbers(&self) -> Result<&[T]> {
-        self.memory.gpu.driver().finish()?;
+        self.memory.gpu.finish()?;
         #[expect(unsafe_code, reason = "the memory lies with the driver")]
         // SAFETY: `len` numbers were allocated and written; the device has finished, and new work that writes here
         // needs a `&mut` of this object.
@@ -458,7 +506,7 @@ impl<T: Element> Pinned<T> {
     /// # Errors
     /// [`Error::Driver`] when the device fails.
     pub fn numbers_mut(&mut self) -> Result<&mut [T]> {
-        self.memory.gpu.driver().finish()?;
+        self.memory.gpu.finish()?;
         #[expect(unsafe_code, reason = "the memory lies with the driver")]
         // SAFETY: as `numbers`, borrowed mutably.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.memory.start.cast(), self.len) })

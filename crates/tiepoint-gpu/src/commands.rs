@@ -82,6 +82,23 @@ impl Command {
     }
 }
 
+impl Command {
+    fn read_by(&self, work: u64) {
+        match self {
+            Self::Launch { arguments, .. } => arguments.iter().for_each(|argument| match argument {
+                Argument::Buffer(memory) => memory.read_by(work),
+                Argument::Values(_) => {}
+            }),
+            Self::Copy { from, .. } | Self::CopyRows { from, .. } | Self::Download { from, .. } => {
+                from.read_by(work);
+            }
+            Self::Together(lists) => lists.iter().flatten().for_each(|command| command.read_by(work)),
+            // They write, which memory of others never is.
+            Self::Zero { .. } | Self::Upload { .. } => {}
+        }
+    }
+}
+
 /// Work in its order, to be run once with [`Gpu::run`] or many times as a [`Graph`].
 ///
 /// All of it belongs to one device, that of the first kernel or memory: what another [`Gpu::open`] made is refused.
@@ -103,6 +120,11 @@ impl Commands {
     /// What follows belongs to this stage, whose time a profile shows.
     pub fn stage(&mut self, name: &'static str) {
         self.stages.push((self.list.len(), name));
+    }
+
+    /// Notes that work of this number reads the memory of others among these.
+    pub(crate) fn read_by(&self, work: u64) {
+        self.list.iter().for_each(|command| command.read_by(work));
     }
 
     /// Fails for what another device, or another [`Gpu::open`] of the same one, made.
@@ -366,6 +388,8 @@ impl Graph {
     pub(crate) fn new(gpu: &Gpu, commands: Commands) -> Result<Self> {
         commands.run_on(gpu.id())?;
         let graph = gpu.driver().graph(&commands.list)?;
+        // A graph may run at any time.
+        commands.read_by(u64::MAX);
         Ok(Self { gpu: gpu.clone(), commands, graph })
     }
 

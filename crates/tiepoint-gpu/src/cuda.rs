@@ -14,7 +14,7 @@ use cudarc::driver::sys::{self, CUresult};
 use library::{call, check, error, start};
 use std::ffi::{CStr, CString, c_int, c_void};
 use std::ptr;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 fn count() -> Result<u32> {
     let mut count = 0;
@@ -80,6 +80,8 @@ struct Stream {
     second: sys::CUstream,
     /// For transfers beside it, by their [`Direction`].
     transfers: [sys::CUstream; 2],
+    /// The event by which streams of others are ordered with ours.
+    order: Mutex<sys::CUevent>,
 }
 
 // SAFETY: contexts and streams may be used from any thread on which the context is current.
@@ -105,6 +107,7 @@ impl Drop for Stream {
             for transfers in self.transfers {
                 let _ = sys::cuStreamDestroy_v2(transfers);
             }
+            let _ = sys::cuEventDestroy_v2(*self.order.get_mut().unwrap_or_else(PoisonError::into_inner));
             let _ = sys::cuDevicePrimaryCtxRelease_v2(self.device);
         }
     }
@@ -130,7 +133,8 @@ impl Cuda {
         let info = info(device, index)?;
         let compiler = nvrtc::compiles_for(info.capability)?;
         let (context, none) = (ptr::null_mut(), ptr::null_mut());
-        let mut stream = Stream { device, context, stream: none, second: none, transfers: [none; 2] };
+        let order = Mutex::new(ptr::null_mut());
+        let mut stream = Stream { device, context, stream: none, second: none, transfers: [none; 2], order };
         // SAFETY: writes one handle each; the context is current before a stream is made in it.
         unsafe {
             call!(cuDevicePrimaryCtxRetain(&raw mut stream.context, device))?;
@@ -141,6 +145,9 @@ impl Cuda {
             for transfers in &mut stream.transfers {
                 call!(cuStreamCreate(&raw mut *transfers, flags))?;
             }
+            let mut order = ptr::null_mut();
+            call!(cuEventCreate(&raw mut order, foreign::UNTIMED))?;
+            stream.order = Mutex::new(order);
         }
         Ok(Self { info, compiler, stream: Arc::new(stream) })
     }
@@ -234,6 +241,7 @@ impl Cuda {
                     stream
                 )),
                 Command::Together([one, other]) => {
+                    one.iter().chain(other).try_for_each(share_multiprocessors)?;
                     follow(second, stream)?;
                     one.iter().try_for_each(|c| self.enqueue_into(second, second, c))?;
                     other.iter().try_for_each(|c| self.enqueue_into(stream, stream, c))?;
@@ -264,6 +272,16 @@ impl Cuda {
         }
         Ok(graph)
     }
+}
+
+/// Asks for the most local memory for a kernel: kernels that divide a multiprocessor's memory otherwise do not run on it at
+/// the same time.
+fn share_multiprocessors(command: &Command) -> Result<()> {
+    let Command::Launch { kernel, .. } = command else { return Ok(()) };
+    let kernel = kernel.as_any().downcast_ref::<CudaKernel>().ok_or_else(foreign)?;
+    let which = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
+    // SAFETY: the module of the kernel is loaded; a preference, in percent.
+    unsafe { call!(cuFuncSetAttribute(kernel.function, which, 100)) }
 }
 
 /// What comes into a stream from now on waits for what is in another now.

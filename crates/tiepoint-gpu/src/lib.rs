@@ -46,6 +46,7 @@ mod foreign;
 mod ieee;
 mod opencl;
 mod program;
+mod queue;
 mod source;
 mod transfer;
 
@@ -215,6 +216,7 @@ struct Shared {
     programs: Mutex<HashMap<String, Program>>,
     pool: buffer::Pool,
     pinned: buffer::PinnedPool,
+    queue: queue::Queue,
     profiled: AtomicBool,
     stages: Mutex<Vec<StageTime>>,
     id: DeviceId,
@@ -263,6 +265,7 @@ impl Gpu {
             programs: Mutex::default(),
             pool: buffer::Pool::default(),
             pinned: buffer::PinnedPool::default(),
+            queue: queue::Queue::default(),
             profiled: AtomicBool::new(false),
             stages: Mutex::default(),
             driver,
@@ -298,6 +301,10 @@ impl Gpu {
 
     fn pinned_pool(&self) -> &buffer::PinnedPool {
         &self.0.pinned
+    }
+
+    fn queue(&self) -> &queue::Queue {
+        &self.0.queue
     }
 
     /// Fails when kernels may not use `f64` here.
@@ -402,6 +409,13 @@ impl Gpu {
     /// [`Error::Usage`] when the work belongs to another device, [`Error::Driver`].
     pub fn run(&self, commands: &Commands) -> Result<()> {
         commands.run_on(self.id())?;
+        let run = self.enqueue(commands);
+        // Of work that was refused midway some may be there.
+        commands.read_by(self.queue().given());
+        run
+    }
+
+    fn enqueue(&self, commands: &Commands) -> Result<()> {
         if !self.is_profiled() {
             return commands.list.iter().try_for_each(|c| self.driver().enqueue(c));
         }
@@ -465,7 +479,7 @@ impl Gpu {
     /// # Errors
     /// [`Error::Driver`] when it failed.
     pub fn finish(&self) -> Result<()> {
-        self.driver().finish()
+        self.queue().waiting(|| self.driver().finish())
     }
 
     /// From now on notes the device's time for every stage; commands are then waited for.

@@ -76,6 +76,7 @@ impl Gpu {
         if self.is_profiled() {
             return self.download(commands);
         }
+        commands.read_by(u64::MAX);
         let done = self.driver().beside(Direction::ToHost, &commands.list, after.mark.as_ref())?;
         let done = Mark { mark: done, device: self.id().clone() };
         Ok(Transfer { gpu: self.clone(), done, _commands: commands })

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests; a skipped one says so")]
 #![expect(unsafe_code, reason = "addresses and streams of others")]
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tiepoint_gpu::{Api, Buffer, Commands, Error, ForeignStream, Gpu, Kernel, KernelSource, devices, kernel};
@@ -203,6 +204,41 @@ fn memory_of_others_is_read_alone_and_kept_until_it_was() {
 }
 
 #[test]
+fn memory_of_others_is_given_back_at_once_where_it_is_known_to_be_read() {
+    for [a, b] in twice() {
+        let kernel = add_late(&b);
+        let theirs = a.upload(&vec![5_u32; 1 << 16]).unwrap();
+        let foreign = seen(&b, &theirs);
+        let [out, other] = [(); 2].map(|()| b.buffer::<u32>(1 << 16).unwrap());
+        put(&b, &kernel, &out, &foreign, 1, LATE);
+        b.finish().unwrap();
+        // What does not read it is not waited for.
+        put(&b, &kernel, &other, &out, 1, 10 * LATE);
+        let mark = b.mark().unwrap();
+        drop(foreign);
+        let waited = std::time::Instant::now();
+        b.wait(&mark).unwrap();
+        assert!(waited.elapsed().as_micros() > 500, "before the later work had finished");
+        assert_eq!(other.to_vec().unwrap(), vec![7; 1 << 16], "{b:?}");
+        // A graph may read it at any time.
+        let foreign = seen(&b, &theirs);
+        let mut commands = Commands::new();
+        let n = foreign.len() as i32;
+        let arguments = AddLate { to: &out, from: &foreign, n, more: 1, steps: LATE };
+        commands.launch(&kernel, kernel.covering(1 << 16, 1), arguments).unwrap();
+        let graph = b.graph(commands).unwrap();
+        graph.run().unwrap();
+        b.finish().unwrap();
+        graph.run().unwrap();
+        let mark = b.mark().unwrap();
+        drop((graph, foreign));
+        let waited = std::time::Instant::now();
+        b.wait(&mark).unwrap();
+        assert!(waited.elapsed().as_micros() < 500, "after the graph had finished");
+    }
+}
+
+#[test]
 fn addresses_of_nothing_and_of_the_host_are_refused() {
     for [a, _] in twice() {
         let pinned = a.pinned::<u32>(100).unwrap();
@@ -234,24 +270,22 @@ fn shared_memory_is_not_handed_on_while_others_read_it() {
     for [a, b] in twice() {
         let kernel = add_late(&b);
         let n = 1 << 18;
-        let mut reused = 0;
-        for round in 0..20_u32 {
+        let (mut before, mut reused) = (HashSet::new(), 0);
+        for round in 0..40_u32 {
             let out = b.buffer::<u32>(n).unwrap();
             let ours = a.upload(&vec![round; n]).unwrap();
             let address = ours.share().unwrap();
             a.signal(b.stream().unwrap()).unwrap();
             // SAFETY: whoever shares memory says that it is not handed on while others read it.
             let theirs = unsafe { b.foreign::<u32>(address, n, ()) }.unwrap();
-            put(&b, &kernel, &out, &theirs, 0, LATE);
-            put(&b, &kernel, &out, &theirs, 1, LATE);
-            // Ours goes while they read; what is written next must lie elsewhere.
+            put(&b, &kernel, &out, &theirs, 0, 10 * LATE);
+            put(&b, &kernel, &out, &theirs, 1, 10 * LATE);
+            // Ours goes while they read, for some 10 ms yet; what is written next must lie elsewhere.
             drop(ours);
             let next = a.upload(&vec![99_u32; n]).unwrap();
             assert_ne!(next.share().unwrap(), address, "handed on while in use");
             assert!(out.to_vec().unwrap().iter().all(|&v| v == round + 1), "{a:?}: round {round}");
-            drop(theirs);
-            let later = a.buffer::<u32>(n).unwrap();
-            reused += u32::from(later.share().unwrap() == address);
+            reused += u32::from(!before.insert(address));
         }
         assert!(reused > 0, "it is used again once they have finished");
         a.release_memory().unwrap();

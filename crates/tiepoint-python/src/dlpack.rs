@@ -22,7 +22,7 @@ pub(crate) const CPU: i64 = 1;
 pub(crate) const CUDA: i64 = 2;
 
 /// The version whose structures these are.
-const VERSION: [u32; 2] = [1, 1];
+pub(crate) const VERSION: [u32; 2] = [1, 1];
 /// `DLPACK_FLAG_BITMASK_READ_ONLY`.
 const READ_ONLY: u64 = 1;
 /// `DLPACK_FLAG_BITMASK_IS_COPIED`.
@@ -51,15 +51,15 @@ impl DataType {
 
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Device {
-    kind: i32,
-    id: i32,
+pub(crate) struct Device {
+    pub(crate) kind: i32,
+    pub(crate) id: i32,
 }
 
 #[repr(C)]
-struct DlTensor {
+pub(crate) struct DlTensor {
     data: *mut c_void,
-    device: Device,
+    pub(crate) device: Device,
     ndim: i32,
     dtype: DataType,
     shape: *mut i64,
@@ -216,6 +216,24 @@ pub(crate) fn take(capsule: &Bound<'_, PyAny>, what: &str) -> PyResult<Imported>
     }
 }
 
+/// Takes a tensor that a producer handed over without a capsule.
+///
+/// # Safety
+/// The pointer must be to a `DLManagedTensorVersioned` that nobody else has.
+pub(crate) unsafe fn take_versioned(structure: *mut c_void, what: &str) -> PyResult<Imported> {
+    // SAFETY: the caller's promise.
+    let managed = unsafe { &mut *structure.cast::<ManagedVersioned>() };
+    let owner = Taken { structure, give_back: give_back::<ManagedVersioned> };
+    match managed.other_version() {
+        Some(version) => Err(other_version(version, what)),
+        None => checked(managed.tensor(), owner, what),
+    }
+}
+
+fn other_version([major, minor]: [u32; 2], what: &str) -> PyErr {
+    refused(what, &format!("its DLPack tensor is of version {major}.{minor}: expected {}", VERSION[0]))
+}
+
 /// Whether an object is a capsule of this name.
 fn has_name(object: *mut ffi::PyObject, name: &CStr) -> bool {
     // SAFETY: any object may be asked; no exception is raised.
@@ -229,11 +247,8 @@ fn take_structure<M: Structure>(capsule: &Bound<'_, PyAny>, what: &str) -> PyRes
     let structure = unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), name.as_ptr()) };
     // SAFETY: the name tells the structure.
     let managed = unsafe { &mut *structure.cast::<M>() };
-    if let Some([major, minor]) = managed.other_version() {
-        return Err(refused(
-            what,
-            &format!("its DLPack capsule is of version {major}.{minor}: expected {}", VERSION[0]),
-        ));
+    if let Some(version) = managed.other_version() {
+        return Err(other_version(version, what));
     }
     // SAFETY: a valid capsule, and a name that lives for ever. From here on the tensor is ours.
     if unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), used.as_ptr()) } != 0 {
@@ -287,6 +302,21 @@ fn checked(tensor: &DlTensor, owner: Taken, what: &str) -> PyResult<Imported> {
     };
     let device = (device.kind.into(), device.id.into());
     Ok(Imported { address, device, dtype: *dtype, shape, strides, owner })
+}
+
+impl DlTensor {
+    /// For a producer to fill in.
+    pub(crate) const fn empty() -> Self {
+        Self {
+            data: ptr::null_mut(),
+            device: Device { kind: 0, id: 0 },
+            ndim: 0,
+            dtype: DataType::U8,
+            shape: ptr::null_mut(),
+            strides: ptr::null_mut(),
+            byte_offset: 0,
+        }
+    }
 }
 
 /// The strides of numbers without gaps, row by row.

@@ -25,7 +25,6 @@ pub(crate) fn gauss<'py>(
     size: Option<usize>,
     border: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let image = Picture::of(image, device, "the image")?;
     let taps = match (sigma, size) {
         (Some(sigma), Some(size)) => Taps::SigmaAndSize(sigma, size),
         (None, Some(size)) => Taps::Size(size),
@@ -33,6 +32,8 @@ pub(crate) fn gauss<'py>(
         (None, None) => Taps::default(),
     };
     let options = GaussOptions::default().with_taps(taps).with_border(named(border)?);
+    options.check().map_err(raised)?;
+    let image = Picture::of(image, device, "the image")?;
     match &image {
         Picture::There(image) => there(py, || on_device::gauss(image, &options)),
         Picture::Host(image) => {
@@ -50,8 +51,8 @@ pub(crate) fn sobel<'py>(
     part: &Bound<'py, PyAny>,
     border: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let image = Picture::of(image, device, "the image")?;
     let (part, options) = (named(part)?, SobelOptions::default().with_border(named(border)?));
+    let image = Picture::of(image, device, "the image")?;
     match &image {
         Picture::There(image) => there(py, || on_device::sobel(image, part, &options)),
         Picture::Host(image) => {
@@ -63,7 +64,9 @@ pub(crate) fn sobel<'py>(
 
 fn hessian_options(weight: f32, threshold: f32, border: &Bound<'_, PyAny>) -> PyResult<HessianOptions> {
     let options = HessianOptions::default().with_weight(weight).with_threshold(threshold);
-    Ok(options.with_border(named(border)?))
+    let options = options.with_border(named(border)?);
+    options.check().map_err(raised)?;
+    Ok(options)
 }
 
 /// Determinants of the Hessian.
@@ -75,8 +78,8 @@ pub(crate) fn hessian<'py>(
     weight: f32,
     border: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let image = Picture::of(image, device, "the image")?;
     let options = hessian_options(weight, HessianOptions::default().threshold, border)?;
+    let image = Picture::of(image, device, "the image")?;
     match &image {
         Picture::There(image) => there(py, || on_device::hessian(image, &options).map(AnyGpuImage::from)),
         Picture::Host(image) => {
@@ -95,8 +98,8 @@ pub(crate) fn blobs<'py>(
     threshold: f32,
     border: &Bound<'py, PyAny>,
 ) -> PyResult<[Bound<'py, PyAny>; 3]> {
-    let image = Picture::of(image, device, "the image")?;
     let options = hessian_options(weight, threshold, border)?;
+    let image = Picture::of(image, device, "the image")?;
     let found = match &image {
         Picture::There(image) => py.detach(|| on_device::blobs(image, &options)).map_err(raised)?,
         Picture::Host(image) => {
@@ -119,7 +122,6 @@ pub(crate) fn convolve<'py>(
     float: bool,
     border: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let image = Picture::of(image, device, "the image")?;
     let made = py.import("numpy")?.call_method1("require", (kernel, "float32", ["C", "A"]))?;
     let weights = made
         .cast::<PyArray2<f32>>()
@@ -130,6 +132,7 @@ pub(crate) fn convolve<'py>(
     let kernel =
         Kernel::new(weights.readonly().as_slice()?.to_vec(), Size::new(width, height)).map_err(raised)?;
     let options = ConvolveOptions::default().with_border(named(border)?);
+    let image = Picture::of(image, device, "the image")?;
     let image = match &image {
         Picture::There(image) if float => {
             return there(py, || on_device::convolve_f32(image, &kernel, &options).map(AnyGpuImage::from));

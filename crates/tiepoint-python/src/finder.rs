@@ -1,10 +1,11 @@
 //! Detectors of features: options, images of the host and of a device.
 
 use crate::device::{Detached, Device, device_of};
-use crate::errors::{raised, wrong_image, wrong_option};
+use crate::errors::{raised, wrong_option};
 use crate::features::Features;
 use crate::image::{Counting, Input, mask, mask_view};
 use crate::options::Options;
+use crate::picture::mask_there;
 use crate::tensor::{Place, Tensor, gpu_for, place};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -140,21 +141,7 @@ impl Finder {
         let processor = device.opened(py)?;
         let gpu = gpu_for(processor.gpu.as_ref(), id, "the image")?;
         let image = Tensor::of(image, gpu, "the image")?.image(gpu, "the image")?;
-        let mask = match mask {
-            None => None,
-            Some(mask) => Some(match place(mask, "the mask")? {
-                Place::Cuda(id) => {
-                    let gpu = gpu_for(Some(gpu), id, "the mask")?;
-                    Tensor::of(mask, gpu, "the mask")?.mask(gpu)?
-                }
-                Place::Host => {
-                    let mask = self::mask(Some(mask))?;
-                    let view =
-                        mask_view(mask.as_ref()).ok_or_else(|| wrong_image("the mask holds no pixels"))?;
-                    GpuImage::upload(gpu, view).map_err(raised)?
-                }
-            }),
-        };
+        let mask = mask.map(|mask| mask_there(mask, gpu)).transpose()?;
         // The first call compiles kernels, which Ctrl-C may end.
         let is_open = self.opened.lock().unwrap_or_else(PoisonError::into_inner).is_some();
         if !is_open {
@@ -169,7 +156,7 @@ impl Finder {
     }
 
     /// What `detect` does to an image of the host, on a device: grey, range, search.
-    fn search_there(
+    pub(crate) fn search_there(
         &self,
         finder: &tiepoint::feature::Finder,
         image: &AnyGpuImage,

@@ -13,7 +13,7 @@ use tiepoint::geometry::{
     Affine, Correspondence, Fundamental, Homography, Model, ModelKind, RobustOptions, Similarity,
     estimate as estimated,
 };
-use tiepoint::image::Size;
+use tiepoint::image::{AnyView, Size};
 use tiepoint::options::Named;
 use tiepoint::register::{warp_onto, warp_onto_on_device};
 
@@ -87,6 +87,7 @@ pub(crate) fn estimate<'py>(
 ) -> PyResult<(NamedModel<'py>, Bound<'py, PyAny>, f64, usize)> {
     let kind = ModelKind::from_name(kind).map_err(raised)?;
     let options = RobustOptions::default().with(options)?;
+    options.check().map_err(raised)?;
     let pairs = correspondences(a, b, quality)?;
     let found = device_of(py, device)?
         .get()
@@ -143,15 +144,21 @@ pub(crate) fn warp<'py>(
     size: (usize, usize),
     options: &Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let image = Picture::of(image, device, "the image")?;
     let model = model_of(&model.0, &model.1)?;
     let options = WarpOptions::default().with(options)?;
+    let image = Picture::of(image, device, "the image")?;
     let size = Size::new(size.0, size.1);
     match &image {
         Picture::There(image) => {
             there(py, || warp_onto_on_device(image, size, &model, &options).map(|warped| warped.image))
         }
         Picture::Host(image) => {
+            match image.view() {
+                AnyView::U8(_) => options.check::<u8>(),
+                AnyView::U16(_) => options.check::<u16>(),
+                AnyView::F32(_) => options.check::<f32>(),
+            }
+            .map_err(raised)?;
             let device = device_of(py, device)?;
             let warped = device.get().run(py, |p| warp_onto(image.view(), size, &model, &options, p))?;
             any_output(py, warped.image)

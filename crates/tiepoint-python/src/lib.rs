@@ -13,6 +13,7 @@ mod device;
 mod dlpack;
 mod errors;
 mod evaluate;
+mod exchange;
 mod features;
 mod files;
 mod filters;
@@ -22,11 +23,13 @@ mod image;
 mod matching;
 mod options;
 mod picture;
+mod rectify;
 mod register;
 mod report;
 mod stereo;
 mod synth;
 mod tensor;
+mod tied;
 
 use pyo3::prelude::*;
 
@@ -59,7 +62,9 @@ mod _core {
     #[pymodule_export]
     use crate::options::defaults;
     #[pymodule_export]
-    use crate::register::{rectify, rectify_stored, register};
+    use crate::rectify::{Rectify, rectify_stored};
+    #[pymodule_export]
+    use crate::register::Register;
     #[pymodule_export]
     use crate::report::report;
     #[pymodule_export]

@@ -1,7 +1,7 @@
 //! Matching: nearest neighbours, matches, tie points.
 
 use crate::array::Numbers;
-use crate::device::device_of;
+use crate::device::{Device, device_of};
 use crate::errors::{raised, wrong_image};
 use crate::features::{Features, device_array};
 use crate::geometry::{model_of, model_tuple};
@@ -9,7 +9,6 @@ use crate::image::{rows, vector};
 use crate::options::Options;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use tiepoint::ErrorKind;
 use tiepoint::feature::gpu::GpuFeatures;
 use tiepoint::geometry::{ModelKind, RobustOptions};
 use tiepoint::matching::{
@@ -17,19 +16,17 @@ use tiepoint::matching::{
     nearest_neighbours,
 };
 use tiepoint::options::Named;
-use tiepoint::register::{Rematch, TieOptions, TiePoints};
+use tiepoint::register::{Rematch, TieOptions, TiePoints, tie_points_on_device};
 
 /// A model by the name of its kind and its matrix.
 pub(crate) type NamedModel<'py> = (String, Bound<'py, PyAny>);
 
-/// A search where one of the sides lies on a GPU: there, without a copy, unless another device was asked for. `None` where
-/// neither does, or the GPU has too little memory.
-fn on_gpu<R: Send>(
+/// Both sides on a GPU where one of them lies there, without a copy, unless another device was asked for; and that device.
+fn sides_there(
     py: Python<'_>,
     device: Option<&Bound<'_, PyAny>>,
     sides: [&Bound<'_, Features>; 2],
-    search: impl FnOnce(&GpuMatcher, [&GpuFeatures; 2]) -> tiepoint::Result<R> + Send,
-) -> PyResult<Option<R>> {
+) -> PyResult<Option<(Py<Device>, [GpuFeatures; 2])>> {
     let [a, b] = sides.map(Bound::get);
     let Some(lies) = a.device_there().or(b.device_there()) else { return Ok(None) };
     let device = match device {
@@ -38,9 +35,19 @@ fn on_gpu<R: Send>(
     };
     let processor = device.get().opened(py)?;
     let Some(gpu) = &processor.gpu else { return Ok(None) };
-    let there = (a.on_gpu(py, gpu)?, b.on_gpu(py, gpu)?);
-    match py.detach(|| search(&GpuMatcher::new(gpu), [&there.0, &there.1])) {
-        Err(error) if matches!(error.kind(), ErrorKind::DeviceMemory | ErrorKind::Unsupported) => Ok(None),
+    Ok(Some((device, [a.on_gpu(py, gpu)?, b.on_gpu(py, gpu)?])))
+}
+
+/// A search where one of the sides lies on a GPU. `None` where neither does, or the GPU is too small or too simple.
+fn on_gpu<R: Send>(
+    py: Python<'_>,
+    device: Option<&Bound<'_, PyAny>>,
+    sides: [&Bound<'_, Features>; 2],
+    search: impl FnOnce(&GpuMatcher, [&GpuFeatures; 2]) -> tiepoint::Result<R> + Send,
+) -> PyResult<Option<R>> {
+    let Some((_, there)) = sides_there(py, device, sides)? else { return Ok(None) };
+    match py.detach(|| search(&GpuMatcher::new(there[0].gpu()), there.each_ref())) {
+        Err(error) if error.is_device_limit() => Ok(None),
         found => found.map(Some).map_err(raised),
     }
 }
@@ -191,6 +198,15 @@ pub(crate) fn tie_points<'py>(
     rematch: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let options = tie_options(model, matching, robust, rematch)?;
+    if let Some((device, [a, b])) = sides_there(py, device, [a, b])? {
+        let tie = device.get().run(py, |p| match tie_points_on_device(&a, &b, &options, &p.cpu) {
+            Err(error) if error.is_device_limit() => Ok(None),
+            tie => tie.map(Some),
+        })?;
+        if let Some(tie) = tie {
+            return tie_dict(py, &tie);
+        }
+    }
     let (a, b) = (a.get().found(py)?, b.get().found(py)?);
     let device = device_of(py, device)?;
     let tie = device.get().run(py, |processor| tiepoint::register::tie_points(a, b, &options, processor))?;

@@ -4,11 +4,12 @@ use crate::array::DeviceArray;
 use crate::device::{Detached, device_of};
 use crate::errors::{raised, wrong_image};
 use crate::features::name_of;
-use crate::image::{Input, mask};
+use crate::image::{Input, mask, mask_view};
 use crate::tensor::{Place, Tensor, cuda_device, gpu_for, place};
 use pyo3::prelude::*;
+use tiepoint::device::gpu::Gpu;
 use tiepoint::feature::gpu::Pixels;
-use tiepoint::image::gpu::AnyGpuImage;
+use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
 use tiepoint::image::{AnyCow, Size};
 
 /// An image of the caller.
@@ -95,6 +96,21 @@ pub(crate) fn mask_on_host(
     let gpu = gpu_for(processor.gpu.as_ref(), id, "the mask")?;
     let there = Tensor::of(given, gpu, "the mask")?.mask(gpu)?;
     mask(Some(&DeviceArray::of_image(py, &there.into())?.numpy(py)?))
+}
+
+/// A mask on a GPU, to which it is copied from the host.
+pub(crate) fn mask_there(object: &Bound<'_, PyAny>, gpu: &Gpu) -> PyResult<GpuImage<u8>> {
+    match place(object, "the mask")? {
+        Place::Cuda(id) => {
+            let gpu = gpu_for(Some(gpu), id, "the mask")?;
+            Tensor::of(object, gpu, "the mask")?.mask(gpu)
+        }
+        Place::Host => {
+            let mask = mask(Some(object))?;
+            let view = mask_view(mask.as_ref()).ok_or_else(|| wrong_image("the mask holds no pixels"))?;
+            GpuImage::upload(gpu, view).map_err(raised)
+        }
+    }
 }
 
 /// What is made of an image on a GPU, left there.

@@ -40,7 +40,7 @@ impl Stereo {
         memory: (Option<Bound<'_, PyAny>>, Option<Bound<'_, PyAny>>),
         device: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let device = device_of(options.py(), device)?;
+        let py = options.py();
         let (memory, device_memory) = memory;
         let mut options = StereoOptions::default().with(options)?;
         if let Some(window) = window {
@@ -57,12 +57,16 @@ impl Stereo {
         let suiting = options.cost.penalties();
         options.penalties = Some(suiting.replaced(p1, p2, p2_least, gradient));
         options.device_memory = device_memory.as_ref().map(bytes).transpose()?;
-        options.memory = match (&memory, device.get().limit()) {
-            (Some(given), _) if given.str()? == "unlimited" => None,
-            (Some(given), _) => Some(bytes(given)?),
-            (None, Some(limit)) => Some(limit),
-            (None, None) => options.memory,
+        options.memory = match &memory {
+            Some(given) if given.str()? == "unlimited" => None,
+            Some(given) => Some(bytes(given)?),
+            None => options.memory,
         };
+        options.check().map_err(raised)?;
+        let device = device_of(py, device)?;
+        if let (None, Some(limit)) = (memory, device.get().limit()) {
+            options.memory = Some(limit);
+        }
         let stereo = tiepoint::stereo::Stereo::new(options).map_err(raised)?;
         Ok(Self { stereo, device, there: Mutex::default() })
     }

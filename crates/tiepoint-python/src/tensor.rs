@@ -1,19 +1,21 @@
 //! Arrays of other programs in the memory of a CUDA device: PyTorch's, CuPy's, JAX's, Numba's.
 //!
-//! They come by DLPack, whose producer makes our queue wait for its stream, or by the CUDA array interface (version 3),
-//! whose consumer, which is here, waits for the producer's stream. Nothing is copied. An image is as in `image`: the
+//! They come by DLPack's C interface (`exchange`), by `__dlpack__`, whose producer makes our queue wait for its stream, or by
+//! the CUDA array interface (version 3), whose consumer, which is here, waits for the producer's stream. Nothing is copied. An image is as in `image`: the
 //! pixels of a row follow each other, and rows may lie any distance apart; every other layout is refused with advice,
 //! since packing it would be a copy.
 
 use crate::device::{Device, device_of};
 use crate::dlpack::{self, CPU, CUDA, DataType, Imported, Taken};
 use crate::errors::{raised, wrong_image};
+use crate::exchange::Exchange;
 use crate::image::shaped;
 use numpy::PyUntypedArray;
 use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString, PyTuple};
-use tiepoint::device::gpu::{Api, Buffer, Element, Gpu};
+use tiepoint::device::gpu::{Api, Buffer, Element, ForeignStream, Gpu};
 use tiepoint::image::Size;
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
 
@@ -30,8 +32,14 @@ pub(crate) fn place(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Place> {
     if object.cast::<PyUntypedArray>().is_ok() {
         return Ok(Place::Host);
     }
-    if object.hasattr("__dlpack_device__")? {
-        let (kind, id) = object.call_method0("__dlpack_device__")?.extract::<(i64, i64)>()?;
+    let py = object.py();
+    let told = match Exchange::of(object).and_then(|exchange| exchange.device(object)) {
+        None if object.hasattr(intern!(py, "__dlpack_device__"))? => {
+            Some(object.call_method0(intern!(py, "__dlpack_device__"))?.extract::<(i64, i64)>()?)
+        }
+        told => told,
+    };
+    if let Some((kind, id)) = told {
         return match kind {
             // Memory of the host: kDLCPU, kDLCUDAHost and kDLCUDAManaged.
             CPU | 3 | 13 => Ok(Place::Host),
@@ -99,7 +107,13 @@ pub(crate) struct Tensor {
 impl Tensor {
     /// The array that an object of this device holds, on which the device's queue waits from now on.
     pub(crate) fn of(object: &Bound<'_, PyAny>, gpu: &Gpu, what: &str) -> PyResult<Self> {
-        match object.hasattr("__dlpack__")? {
+        if let Some(exchange) = Exchange::of(object)
+            && let Some((imported, stream)) = exchange.take(object, what)?
+        {
+            wait_for(gpu, stream)?;
+            return Self::of_imported(imported, gpu, what);
+        }
+        match object.hasattr(intern!(object.py(), "__dlpack__"))? {
             true => Self::of_dlpack(object, gpu, what),
             false => Self::of_interface(object, gpu, what),
         }
@@ -119,7 +133,10 @@ impl Tensor {
             }
             capsule => capsule?,
         };
-        let imported = dlpack::take(&capsule, what)?;
+        Self::of_imported(dlpack::take(&capsule, what)?, gpu, what)
+    }
+
+    fn of_imported(imported: Imported, gpu: &Gpu, what: &str) -> PyResult<Self> {
         let (kind, id) = imported.device;
         if (kind, id) != (CUDA, gpu.info().index.into()) {
             return Err(PyBufferError::new_err(format!(
@@ -136,12 +153,7 @@ impl Tensor {
         let told = interface(object, what)?;
         match told.stream {
             Stream::None => {}
-            Stream::Handle(handle) => {
-                #[expect(unsafe_code, reason = "a handle of another program")]
-                // SAFETY: the producer says that this is its stream.
-                let stream = unsafe { tiepoint::device::gpu::ForeignStream::from_handle(handle) };
-                gpu.wait_for(stream).map_err(|e| raised(e.into()))?;
-            }
+            Stream::Handle(handle) => wait_for(gpu, handle)?,
         }
         let Interface { address, dtype, shape, strides, .. } = told;
         Ok(Self { address, dtype, shape, strides, owner: Owner::Object(object.clone().unbind()) })
@@ -253,6 +265,14 @@ impl Tensor {
     }
 }
 
+/// Makes the device's queue wait for a producer's stream.
+fn wait_for(gpu: &Gpu, handle: u64) -> PyResult<()> {
+    #[expect(unsafe_code, reason = "a handle of another program")]
+    // SAFETY: the producer says that this is its stream.
+    let stream = unsafe { ForeignStream::from_handle(handle) };
+    gpu.wait_for(stream).map_err(|e| raised(e.into()))
+}
+
 /// The name of a type of number, as NumPy has it.
 pub(crate) fn name_of(dtype: DataType) -> String {
     let kind = match dtype.code {
@@ -354,14 +374,20 @@ fn interface(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Interface> {
 #[pyfunction]
 pub(crate) fn described<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
     let py = object.py();
-    let (address, dtype, shape, strides) = match object.hasattr("__dlpack__")? {
-        true => {
+    let exchanged = match Exchange::of(object) {
+        Some(exchange) => exchange.take(object, "the array")?,
+        None => None,
+    };
+    let stream = exchanged.as_ref().map(|(_, stream)| *stream);
+    let (address, dtype, shape, strides) = match exchanged {
+        Some((told, _)) => (told.address, told.dtype, told.shape, told.strides),
+        None if object.hasattr("__dlpack__")? => {
             let named = PyDict::new(py);
             named.set_item("max_version", (1, 1))?;
             let told = dlpack::take(&object.call_method("__dlpack__", (), Some(&named))?, "the array")?;
             (told.address, told.dtype, told.shape, told.strides)
         }
-        false => {
+        None => {
             let told = interface(object, "the array")?;
             (told.address, told.dtype, told.shape, told.strides)
         }
@@ -373,5 +399,8 @@ pub(crate) fn described<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, 
     let (size, channels, pitch) = layout.layout("the array")?;
     found.set_item("shape", (size.height, size.width, channels))?;
     found.set_item("pitch", pitch)?;
+    if let Some(stream) = stream {
+        found.set_item("stream", stream)?;
+    }
     Ok(found)
 }

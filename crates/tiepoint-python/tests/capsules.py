@@ -95,6 +95,62 @@ class Producer:
         return self.capsule
 
 
+TAKE = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(ctypes.c_void_p))
+DESCRIBE = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.POINTER(Tensor))
+CURRENT_STREAM = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_int32, ctypes.POINTER(ctypes.c_void_p))
+
+
+class Table(ctypes.Structure):
+    """`DLPackExchangeAPI` of DLPack 1.3."""
+
+
+Table._fields_ = [
+    ("major", ctypes.c_uint32),
+    ("minor", ctypes.c_uint32),
+    ("older", ctypes.POINTER(Table)),
+    ("allocate", ctypes.c_void_p),
+    ("take", TAKE),
+    ("give", ctypes.c_void_p),
+    ("describe", DESCRIBE),
+    ("current_stream", CURRENT_STREAM),
+]
+
+
+def _take(producer, out):
+    if producer.refuses:
+        return -1
+    out[0] = ctypes.addressof(producer._managed)
+    producer.taken += 1
+    return 0
+
+
+def _describe(producer, out):
+    if producer.refuses:
+        return -1
+    out[0] = producer._managed.tensor
+    return 0
+
+
+def _current_stream(_kind, number, out):
+    # The default stream of the first device, another one of others.
+    out[0] = None if number == 0 else 77
+    return 0
+
+
+def exchanging(*, version=(1, 3), older=None, describes=True, name=b"dlpack_exchange_api"):
+    """A kind of producer that has DLPack's C interface as well."""
+    functions = TAKE(_take), DESCRIBE(_describe) if describes else DESCRIBE(), CURRENT_STREAM(_current_stream)
+    older = None if older is None else ctypes.pointer(older.table)
+
+    class Exchanging(Producer):
+        refuses = False
+        taken = 0
+        table = Table(*version, older, None, functions[0], None, *functions[1:])
+        __dlpack_c_exchange_api__ = new_capsule(ctypes.addressof(table), name, None)
+
+    return Exchanging
+
+
 class Interface:
     """An object with `__cuda_array_interface__`, and nothing else."""
 

@@ -5,7 +5,7 @@ import gc
 import numpy as np
 import pytest
 import tiepoint as tp
-from capsules import CUDA, HOSTILE_INTERFACES, UNPACKED, Interface, Producer, all_hostile, is_capsule
+from capsules import CPU, CUDA, HOSTILE, HOSTILE_INTERFACES, UNPACKED, Interface, Producer, all_hostile, exchanging, is_capsule
 from tiepoint import _core
 
 
@@ -51,6 +51,41 @@ def test_layouts_that_would_have_to_be_packed_are_errors(told):
     strides = told["strides"]
     with pytest.raises(tp.ImageError, match="must follow each other"):
         _core.described(Interface(shape=told.get("shape", (40, 50)), strides=strides))
+
+
+def test_tensors_are_taken_by_the_c_interface_where_there_is_one():
+    for kind in [exchanging(), exchanging(describes=False), exchanging(version=(2, 0), older=exchanging())]:
+        producer = kind((40, 50, 3), (200, 3, 1))
+        found = _core.described(producer)
+        assert (found["shape"], found["pitch"], found["stream"]) == ((40, 50, 3), 200, 1), "the default stream is 1"
+        assert (producer.taken, producer.given_back, producer.asked) == (1, 1, {}), "nobody asked for a capsule"
+        assert _core.described(kind(device=(CUDA, 3)))["stream"] == 77
+    for kind in [exchanging(version=(2, 0)), exchanging(name=b"another")]:
+        producer = kind()
+        assert "stream" not in _core.described(producer)
+        assert (producer.taken, producer.asked) == (0, {"max_version": (1, 1)}), "of a version that nobody knows"
+
+
+def test_what_the_c_interface_refuses_is_asked_for_in_python():
+    kind = exchanging()
+    for name, value in [("refuses", True), ("requires_grad", True)]:
+        producer = kind()
+        setattr(producer, name, value)
+        assert "stream" not in _core.described(producer)
+        assert (producer.taken, producer.given_back, producer.asked) == (0, 1, {"max_version": (1, 1)})
+    # On the host it is an array as any other, which NumPy takes.
+    pixels = tp.synth.texture((50, 40), seed=3)
+    with pytest.raises(tp.ImageError, match='computes on cpu: take device="cuda:0"'):
+        tp.Sift(device="cpu").detect(kind())
+    assert tp.Sift(device="cpu").detect(kind(data=pixels.ctypes.data, device=(CPU, 0))) == tp.Sift(device="cpu").detect(pixels)
+
+
+@pytest.mark.parametrize(("told", "message"), HOSTILE, ids=repr)
+def test_hostile_tensors_of_the_c_interface_are_errors(told, message):
+    producer = exchanging()(**told)
+    with pytest.raises(BufferError, match=message):
+        _core.described(producer)
+    assert (producer.taken, producer.given_back) == (1, 1), "what was taken is given back"
 
 
 def test_a_capsule_without_a_deleter_is_one():

@@ -6,6 +6,7 @@ Needs a card and at least one of the three; `TIEPOINT_REQUIRE_CUDA=1` turns what
 import dataclasses
 import gc
 import importlib
+import json
 import multiprocessing
 import os
 import random
@@ -214,6 +215,45 @@ def test_nothing_of_an_image_is_copied(torch, card):
     assert tensor.shape == (len(found), 128) and tensor.dtype == torch.uint8
 
 
+def copied(torch, work, folder):
+    """Bytes that CUDA copies while something is done, by their way, as its profiler saw them."""
+    work()
+    torch.cuda.synchronize()
+    activities = [torch.profiler.ProfilerActivity.CUDA, torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=activities) as profile:
+        found = work()
+        torch.cuda.synchronize()
+    profile.export_chrome_trace(str(folder / "trace.json"))
+    events = json.loads((folder / "trace.json").read_text())["traceEvents"]
+    assert any(event.get("cat") == "kernel" for event in events), "the profiler sees the work"
+    ways = {"HtoD": 0, "DtoH": 0, "DtoD": 0}
+    for event in events:
+        if event.get("cat") == "gpu_memcpy":
+            way = next(way for way in ways if way in event["name"])
+            ways[way] += event["args"]["bytes"]
+    return ways, found
+
+
+def test_what_is_matched_and_seen_in_stereo_does_not_leave_the_card(torch, card, scene, tmp_path):
+    """By the profiler: numbers of results come to the host, and nothing else."""
+    sift = tp.Sift(device=card)
+    a, b = (sift.detect(torch.from_numpy(image).cuda()) for image in (scene.reference, scene.moving))
+    ways, found = copied(torch, lambda: tp.match(a, b), tmp_path)
+    assert len(found) > 20 and ways["HtoD"] == 0 and ways["DtoH"] < 256, ways
+    pair = tp.synth.stereo((640, 480), disparities=(2, 30), seed=5)
+    left, right = (torch.from_numpy(view).cuda() for view in (pair.left, pair.right))
+    stereo = tp.Stereo(disparities=40, device=card)
+    ways, seen = copied(torch, lambda: torch.from_dlpack(stereo.compute(left, right).disparity), tmp_path)
+    assert seen.shape == (480, 640) and ways["HtoD"] == 0 and ways["DtoH"] < 256, ways
+    # Of a registration places and matches come to the host, where the model is estimated; no image and no descriptor.
+    scene = tp.synth.scene((1280, 960), scene.moving_from_reference, seed=3)
+    fixed, moving = (torch.from_numpy(image).cuda() for image in (scene.reference, scene.moving))
+    ways, found = copied(torch, lambda: tp.register(fixed, moving, device=card), tmp_path)
+    features = len(found.tie_points.a) + len(found.tie_points.b)
+    # What goes there are the weights of bicubic interpolation; an image has 1.2 million bytes, a descriptor 128.
+    assert ways["HtoD"] < 20_000 and ways["DtoH"] < 100 * features, (ways, features)
+
+
 def test_matches_are_those_of_the_cpu(library, card, features):
     a, b = features
     wanted, nearest = tp.match(a, b, device="cpu"), tp.nearest(a, b, device="cpu")
@@ -279,9 +319,20 @@ def test_a_registered_image_stays_there(library, card, scene):
         assert isinstance(found.warped, tp.DeviceArray) and isinstance(found.covered, tp.DeviceArray)
         assert np.array_equal(found.warped.numpy(), wanted.warped) and np.array_equal(found.covered.numpy(), wanted.covered)
         assert found.model == wanted.model and found.tie_points == wanted.tie_points
+        assert found.tie_points.a.device == found.tie_points.b.device == "cuda:0", "searched there"
+        assert np.array_equal(found.tie_points.xy_a, wanted.tie_points.xy_a)
         assert "covered" in repr(found) and found._repr_png_()
     host = tp.register(library.there(fixed), moving, device=card)
     assert np.array_equal(host.warped, wanted.warped) and isinstance(host.warped, np.ndarray)
+    # What needs the host: simulated views, and holes.
+    for options in [{"views": 3}, {"mask_fixed": mask}]:
+        assert tp.register(library.there(fixed), library.there(moving), device=card, **options).model == tp.register(fixed, moving, device="cpu", **options).model  # fmt: skip
+    holes = np.stack([moving, moving, moving, np.full_like(moving, 255)], -1)
+    holes[100:140, 90:150, 3] = 0
+    found, wanted = tp.register(library.there(fixed), library.there(holes), device=card), tp.register(fixed, holes, device="cpu")
+    assert found.tie_points == wanted.tie_points and np.array_equal(found.warped.numpy(), wanted.warped)
+    with pytest.raises(tp.ModelError):
+        tp.register(library.there(np.zeros_like(fixed)), library.there(moving), device=card)
     sift = tp.Sift(device=card)
     a, b = (sift.detect(library.there(image)) for image in (moving, fixed))
     assert np.array_equal(tp.tie_points(a, b).inliers, tp.tie_points(a.to("cpu"), b.to("cpu"), device="cpu").inliers)
@@ -344,7 +395,7 @@ def test_a_rectified_pair_stays_there(library, card, kind):
         left, right = (view.astype(np.float32) / 255 for view in (left, right))
     wanted = tp.rectify(left, right, device="cpu")
     found = tp.rectify(library.there(left), library.there(right), device=card)
-    assert found == wanted
+    assert found == wanted and found.tie_points.a.device == "cuda:0"
     for name in ("left", "right", "valid_left", "valid_right"):
         array = getattr(found, name)
         assert isinstance(array, tp.DeviceArray), name

@@ -175,3 +175,45 @@ def test_a_gpu_finds_the_same(scene, features, pair):
         tp.filter.gauss(rows, device="cpu")
     with pytest.raises(tp.ImageError, match="int64"):
         tp.filter.gauss(matches.pairs)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda image, a, b, device: tp.Sift(levels=9, device=device),
+        lambda image, a, b, device: tp.Sift(range=(5, 2), device=device),
+        lambda image, a, b, device: tp.Surf(step=3, device=device),
+        lambda image, a, b, device: tp.Stereo(disparities=0, device=device),
+        lambda image, a, b, device: tp.Stereo(cost="nonsense", device=device),
+        lambda image, a, b, device: tp.Stereo(memory="much", device=device),
+        lambda image, a, b, device: tp.register(image, image, "nonsense", device=device),
+        lambda image, a, b, device: tp.register(image, image, "fundamental", device=device),
+        lambda image, a, b, device: tp.register(image, image, views=99, device=device),
+        lambda image, a, b, device: tp.register(image, image, interpolation="nonsense", device=device),
+        lambda image, a, b, device: tp.register(image, image, rematch=tp.Rematch(rounds=0), device=device),
+        lambda image, a, b, device: tp.rectify(image, image, frame="nonsense", device=device),
+        lambda image, a, b, device: tp.rectify(image, image, threshold=-1.0, device=device),
+        lambda image, a, b, device: tp.rectify(image, image, focal=-1.0, device=device),
+        lambda image, a, b, device: tp.rectify(image, image, stored=True, device=device),
+        lambda image, a, b, device: tp.match(a, b, ratio=5.0, device=device),
+        lambda image, a, b, device: tp.tie_points(a, b, "nonsense", device=device),
+        lambda image, a, b, device: tp.tie_points(a, b, threshold=-1.0, device=device),
+        lambda image, a, b, device: tp.estimate(a.xy, a.xy, "nonsense", device=device),
+        lambda image, a, b, device: tp.estimate(a.xy, a.xy, "affine", confidence=2.0, device=device),
+        lambda image, a, b, device: tp.estimate(a.xy, a.xy[1:], "affine", device=device),
+        lambda image, a, b, device: tp.warp(image, np.eye(3), interpolation="nonsense", device=device),
+        lambda image, a, b, device: tp.warp(image, np.eye(3), fill=300.0, device=device),
+        lambda image, a, b, device: tp.warp(image, np.eye(2), device=device),
+        lambda image, a, b, device: tp.filter.gauss(image, -1.0, device=device),
+        lambda image, a, b, device: tp.filter.gauss(image, 1.0, border="nonsense", device=device),
+        lambda image, a, b, device: tp.filter.gauss(image.astype(np.float64), 1.0, device=device),
+        lambda image, a, b, device: tp.filter.sobel(image, "nonsense", device=device),
+        lambda image, a, b, device: tp.filter.hessian(image, border="nonsense", device=device),
+        lambda image, a, b, device: tp.filter.blobs(image, threshold=-1.0, device=device),
+        lambda image, a, b, device: tp.filter.convolve(image, [1.0], device=device),
+    ],
+)
+def test_wrong_arguments_are_refused_before_a_device_is_opened(call, features):
+    """A card that nobody has: asking for it first would be a `DeviceError`."""
+    with pytest.raises((tp.OptionError, tp.ImageError)):
+        call(np.zeros((20, 30), np.uint8), *features, "cuda:77")

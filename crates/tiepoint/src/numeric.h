@@ -1,4 +1,4 @@
-// exp, atan2, sine and cosine with the bits of numeric.rs, where each is explained.
+// exp, ln, atan2, sine and cosine with the bits of numeric.rs, where each is explained.
 
 FUNCTION f32 polynomial(CONSTANT_POINTER const f32 *c, i32 n, f32 x) {
     f32 sum = c[n - 1];
@@ -42,3 +42,20 @@ FUNCTION void sin_cos_f32(f32 angle, f32 *sin_out, f32 *cos_out) {
     *sin_out = (quadrant & 2) == 0 ? sine : -sine;
     *cos_out = ((quadrant + 1) & 2) == 0 ? cosine : -cosine;
 }
+
+#if defined(CUDA) || defined(cl_khr_fp64)
+// ln x of a positive, normal number, where a device has f64.
+FUNCTION f64 ln_f64(f64 x) {
+    const u64 bits = BITS_OF_F64(x);
+    i64 exponent = (i64)(bits >> 52) - 1023;
+    f64 m = F64_OF((bits & 0xffffffffffffful) | 0x3ff0000000000000ul);
+    if (m > 1.41421356237309514547) {
+        m = 0.5 * m;
+        exponent++;
+    }
+    const f64 s = (m - 1.0) / (m + 1.0), square = s * s;
+    f64 sum = 0.0;
+    for (i32 i = 11; i >= 0; i--) sum = 1.0 / (f64)(2 * i + 1) + square * sum;
+    return (f64)exponent * 0.693147180559945286227 + 2.0 * s * sum;
+}
+#endif

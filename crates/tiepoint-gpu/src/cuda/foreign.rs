@@ -10,7 +10,7 @@ use std::ffi::c_void;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// Events that only order work cost less without a time.
-const UNTIMED: u32 = sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING as u32;
+pub(super) const UNTIMED: u32 = sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING as u32;
 
 /// Read while a graph is recorded. All opened devices of a card share its context, so this is for all of them.
 pub(super) static RECORDING: RwLock<()> = RwLock::new(());
@@ -28,11 +28,12 @@ pub(super) fn order(own: &Arc<Stream>, from: sys::CUstream, to: sys::CUstream) -
             ));
         }
     }
-    let mark = CudaMark::new(own, UNTIMED)?;
-    // SAFETY: as above; an event that is destroyed while a stream waits for it is kept by the driver until then.
+    // A stream waits for what an event stood for when it was told to: the next order may use the event again.
+    let event = own.order.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: as above; the event was made with the stream, and nobody else records it meanwhile.
     unsafe {
-        call!(cuEventRecord(mark.event, from))?;
-        call!(cuStreamWaitEvent(to, mark.event, 0))
+        call!(cuEventRecord(*event, from))?;
+        call!(cuStreamWaitEvent(to, *event, 0))
     }
 }
 

@@ -12,7 +12,7 @@ const OLDEST: c_int = 12_080;
 const FIRST: [&str; 3] = ["cuInit", "cuDriverGetVersion", "cuGetErrorString"];
 
 /// What else is called.
-const FUNCTIONS: [&str; 42] = [
+const FUNCTIONS: [&str; 43] = [
     "cuCtxRecordEvent",
     "cuCtxSetCurrent",
     "cuDeviceGet",
@@ -29,6 +29,7 @@ const FUNCTIONS: [&str; 42] = [
     "cuEventRecord",
     "cuEventSynchronize",
     "cuFuncGetAttribute",
+    "cuFuncSetAttribute",
     "cuGraphDestroy",
     "cuGraphExecDestroy",
     "cuGraphInstantiateWithFlags",

@@ -82,14 +82,19 @@ typedef ulonglong2 u64x2;
 // Four of the bytes of `a` (numbers 0 to 3) and `b` (4 to 7), whose numbers are the digits of `selector`, lowest first.
 #define BYTES_OF(a, b, selector) __byte_perm(a, b, selector)
 #define WARP_SYNC() __syncwarp()
-// Copies a word from global to local memory meanwhile; a lane's own copies have arrived after COPIES_DONE.
+// Copies a word from global to local memory meanwhile; a lane's own copies have arrived after COPIES_DONE. COPIES_END ends a
+// batch of them; after COPIES_BUT(n) all have arrived but those of the last n batches.
 #if __CUDA_ARCH__ >= 800
 #define COPY_MEANWHILE(to, from) \
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"((u32)__cvta_generic_to_shared(to)), "l"(from) : "memory")
 #define COPIES_DONE() asm volatile("cp.async.wait_all;" ::: "memory")
+#define COPIES_END() asm volatile("cp.async.commit_group;" ::: "memory")
+#define COPIES_BUT(n) asm volatile("cp.async.wait_group %0;" :: "n"(n) : "memory")
 #else
 #define COPY_MEANWHILE(to, from) (*(to) = *(from))
 #define COPIES_DONE()
+#define COPIES_END()
+#define COPIES_BUT(n)
 #endif
 
 // Two numbers of 16 bits in a word, each below 2^15: the least of two and of three words' numbers.
@@ -99,6 +104,12 @@ typedef ulonglong2 u64x2;
 #else
 #define PAIR_MIN3(a, b, c) __vminu2(__vminu2(a, b), c)
 #endif
+// `low` and `high`, numbers of 16 bits, in one instruction.
+FUNCTION __attribute__((unused)) u32 PAIR_OF(u32 low, u32 high) {
+    u32 pair;
+    asm("mad.lo.u32 %0, %1, 65536, %2;" : "=r"(pair) : "r"(high), "r"(low));
+    return pair;
+}
 // The lower, or the higher, numbers of two words.
 #define PAIR_LOWS(a, b) __byte_perm(a, b, 0x5410)
 #define PAIR_HIGHS(a, b) __byte_perm(a, b, 0x7632)
@@ -108,4 +119,6 @@ typedef ulonglong2 u64x2;
 #define PAIR_BETWEEN(low, high) __byte_perm(low, high, 0x5432)
 // The two lower bytes of a word, each in a half.
 #define BYTES_APART(a) __byte_perm(a, 0u, 0x4140)
+// The bytes of a word in the opposite order.
+#define BYTES_TURNED(a) __byte_perm(a, 0u, 0x0123)
 #define POPCOUNT(bits) __popc(bits)

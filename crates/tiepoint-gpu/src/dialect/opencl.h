@@ -174,9 +174,12 @@ FUNCTION u32 BYTES_OF(u32 a, u32 b, u32 selector) {
 #define WARP_SYNC() asm volatile("bar.warp.sync -1;" ::: "memory")
 #endif
 
-// Copies a word from global to local memory meanwhile, where a device can; a lane's own copies have arrived after COPIES_DONE.
+// Copies a word from global to local memory meanwhile, where a device can; a lane's own copies have arrived after COPIES_DONE,
+// and all but those of the last n batches, which COPIES_END ends, after COPIES_BUT(n).
 #define COPY_MEANWHILE(to, from) (*(to) = *(from))
 #define COPIES_DONE()
+#define COPIES_END()
+#define COPIES_BUT(n)
 
 // Two numbers of 16 bits in a word, each below 2^15: the least of two and of three words' numbers.
 #if defined(NVIDIA_CAPABILITY) && NVIDIA_CAPABILITY >= 90
@@ -194,6 +197,7 @@ FUNCTION u32 PAIR_MIN(u32 a, u32 b) {
 }
 #endif
 #define PAIR_MIN3(a, b, c) PAIR_MIN(PAIR_MIN(a, b), c)
+#define PAIR_OF(low, high) ((low) | (high) << 16)
 // The lower, or the higher, numbers of two words.
 #define PAIR_LOWS(a, b) (((a) & 0xffffu) | (b) << 16)
 #define PAIR_HIGHS(a, b) ((a) >> 16 | ((b) & 0xffff0000u))
@@ -203,4 +207,6 @@ FUNCTION u32 PAIR_MIN(u32 a, u32 b) {
 #define PAIR_BETWEEN(low, high) ((low) >> 16 | (high) << 16)
 // The two lower bytes of a word, each in a half.
 #define BYTES_APART(a) (((a) & 0xffu) | ((a) & 0xff00u) << 8)
+// The bytes of a word in the opposite order.
+#define BYTES_TURNED(a) ((a) >> 24 | ((a) >> 8 & 0xff00u) | ((a) << 8 & 0xff0000u) | (a) << 24)
 #define POPCOUNT(bits) popcount(bits)

@@ -13,6 +13,8 @@ __all__ = [
     "DeviceArray",
     "Features",
     "Finder",
+    "Rectify",
+    "Register",
     "Stereo",
     "angle_error",
     "apply",
@@ -40,9 +42,7 @@ __all__ = [
     "read_homography",
     "read_points",
     "read_rectified",
-    "rectify",
     "rectify_stored",
-    "register",
     "repeatability",
     "report",
     "residuals",
@@ -188,6 +188,32 @@ class Stereo:
     ) -> dict[str, Any]: ...
 
 @final
+class Register:
+    def __new__(
+        cls,
+        model: str,
+        matching: _Options,
+        robust: _Options,
+        rematch: _Options | None,
+        views: int | None,
+        warp: _Options,
+    ) -> Register: ...
+    def run(self, finder: Finder, fixed: Any, moving: Any, masks: _Masks) -> dict[str, Any]: ...
+
+@final
+class Rectify:
+    def __new__(
+        cls,
+        rig: _Options | None,
+        frame: str | None,
+        matching: _Options,
+        robust: _Options,
+        focal: float | None,
+        warp: _Options,
+    ) -> Rectify: ...
+    def run(self, finder: Finder, left: Any, right: Any, masks: _Masks) -> dict[str, Any]: ...
+
+@final
 class Collection:
     def __new__(cls, work: _Path) -> Collection: ...
     @staticmethod
@@ -235,30 +261,6 @@ def residuals(model: _Model, a: Any, b: Any) -> _Doubles: ...
 def apply(model: _Model, xy: Any) -> _Doubles: ...
 def invert(model: _Model) -> _Model | None: ...
 def warp(device: _Device, image: Any, model: _Model, size: _Size, options: _Options) -> Any: ...
-def register(
-    finder: Finder,
-    fixed: Any,
-    moving: Any,
-    masks: _Masks,
-    model: str,
-    matching: _Options,
-    robust: _Options,
-    rematch: _Options | None,
-    views: int | None,
-    warp: _Options,
-) -> dict[str, Any]: ...
-def rectify(
-    finder: Finder,
-    left: Any,
-    right: Any,
-    masks: _Masks,
-    rig: _Options | None,
-    frame: str | None,
-    matching: _Options,
-    robust: _Options,
-    focal: float | None,
-    warp: _Options,
-) -> dict[str, Any]: ...
 def rectify_stored(device: _Device, left: Any, right: Any, rig: _Options, warp: _Options) -> dict[str, Any]: ...
 def depth(device: _Device, disparity: Any, calibration: _Options) -> _Floats: ...
 def points(

@@ -218,7 +218,8 @@ def tie_points(
     Parameters
     ----------
     a, b : Features
-        Features with descriptors of one kind.
+        Features with descriptors of one kind. Where one lies on a GPU both are searched there; places and matches come to
+        the host, where the model is estimated.
     model : {"homography", "affine", "similarity", "fundamental"} or None
         What relates the images; None leaves the matches unverified.
     ratio, mutual, same_sign, max_distance
@@ -228,12 +229,12 @@ def tie_points(
     rematch : Rematch or None
         The second search; None leaves it out.
     device : Device or str, optional
-        Where to compute.
+        Where to compute; where `a` or `b` lies if not given.
 
     Returns
     -------
     TiePoints
-        What the command ``match`` finds.
+        What the command ``match`` finds. Its arrays are NumPy's, wherever the features lie.
 
     Raises
     ------

@@ -146,8 +146,9 @@ def register(
     Parameters
     ----------
     fixed, moving : array_like, (H, W) or (H, W, 1 to 4)
-        The image that stays, and the one that is warped. The command calls the first REFERENCE. Those on a CUDA device are
-        copied to the host for the search; where `moving` lies on one it is warped there, and stays there.
+        The image that stays, and the one that is warped. The command calls the first REFERENCE. Two on a CUDA device are
+        searched and warped there, and what is found stays there. They are copied to the host only where pixels are
+        transparent or NaN, for simulated views, and where the other one lies there.
     model : {"homography", "affine", "similarity"}
         What relates them.
     detector : Sift or Surf, optional
@@ -177,12 +178,7 @@ def register(
     ModelError
         When too few matches agree.
     """
-    finder = _finder(detector, device)
-    found = _core.register(
-        finder._finder,
-        fixed,
-        moving,
-        (mask_fixed, mask_moving),
+    work = _core.Register(
         model,
         matching(ratio, mutual, same_sign, max_distance),
         robust(threshold, confidence, max_iterations, false_alarms, seed),
@@ -190,6 +186,8 @@ def register(
         views,
         {"interpolation": interpolation, "fill": fill},
     )
+    finder = _finder(detector, device)
+    found = work.run(finder._finder, fixed, moving, (mask_fixed, mask_moving))
     a, b = found["features"]
     tie = tied(a, b, found["tie_points"])
     assert tie.model is not None
@@ -217,7 +215,7 @@ def rectify(
     Parameters
     ----------
     left, right : array_like, (H, W) or (H, W, 1 to 4)
-        The pair. Images on a CUDA device are copied to the host for the search, turned on the device, and stay there.
+        The pair. Two on a CUDA device are searched and turned there, and stay there, as in `register`.
     calibration : StereoCalibration or path, optional
         The cameras; if not given they are found from tie points, with a baseline of 1.
     stored : bool
@@ -255,18 +253,8 @@ def rectify(
             raise OptionError("option stored is True: expected a calibration that stores a rectification")
         found = _core.rectify_stored(device, left, right, rig, warp)
     else:
-        found = _core.rectify(
-            _finder(detector, device)._finder,
-            left,
-            right,
-            (mask_left, mask_right),
-            rig,
-            frame,
-            {"ratio": ratio},
-            {"threshold": threshold},
-            focal,
-            warp,
-        )
+        work = _core.Rectify(rig, frame, {"ratio": ratio}, {"threshold": threshold}, focal, warp)
+        found = work.run(_finder(detector, device)._finder, left, right, (mask_left, mask_right))
     found["calibration"] = Calibration(**found["calibration"])
     if stored:
         return Rectified(**found, tie_points=None)

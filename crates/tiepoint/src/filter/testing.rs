@@ -21,7 +21,7 @@ pub(super) fn noise<T: Pixel>(n: usize, seed: u32, scale: f32) -> Vec<T> {
 pub(super) fn sizes() -> Vec<(Size, usize)> {
     let sizes =
         [(1, 1, 1), (1, 9, 1), (70, 1, 1), (2, 3, 4), (16, 5, 1), (33, 70, 1), (64, 33, 1), (67, 40, 1)];
-    let more = [(131, 8, 1), (200, 3, 2), (43, 34, 3), (21, 20, 4), (300, 2, 1), (5, 67, 1)];
+    let more = [(131, 8, 1), (200, 3, 2), (43, 34, 3), (21, 20, 4), (300, 2, 1), (5, 67, 1), (19, 6, 5)];
     sizes.into_iter().chain(more).map(|(w, h, c)| (Size::new(w, h), c)).collect()
 }
 

@@ -1,7 +1,7 @@
 //! Two sets of features matched on a processor: on its GPU where there is one that can, otherwise on its CPU.
 
 use super::{
-    GpuMatcher, Match, MatchOptions, Nearest, accepted, check_pair, matches_on_cpu, nearest_of_some,
+    GpuMatcher, Match, MatchOptions, Nearest, check_pair, matches_of_some, matches_on_cpu, nearest_of_some,
     neighbours_on_cpu,
 };
 use crate::Result;
@@ -66,18 +66,10 @@ impl<'a> Matcher<'a> {
     /// # Errors
     /// As [`match_features`](Self::match_features).
     pub(crate) fn match_some(&mut self, options: &MatchOptions, every: usize) -> Result<Vec<Match>> {
-        let options = MatchOptions { guide: None, ..*options };
-        options.check()?;
-        let some: Vec<u32> = (0..self.features[0].len() as u32).step_by(every).collect();
-        let forth = self.nearest_of([0, 1], &some, options.same_sign)?;
-        let mut matches = accepted(&some, &forth, &options);
-        if options.mutual {
-            let found: Vec<u32> = matches.iter().map(|m| m.b).collect();
-            let back = self.nearest_of([1, 0], &found, options.same_sign)?;
-            let mut back = back.iter();
-            matches.retain(|m| back.next().is_some_and(|n| n.is_some_and(|n| n.index == m.a)));
-        }
-        Ok(matches)
+        let features = self.features[0].len();
+        matches_of_some(features, options, every, |sides, indices| {
+            self.nearest_of(sides, indices, options.same_sign)
+        })
     }
 
     /// The two nearest neighbours of the features at `indices` of one side among all of the other.

@@ -211,6 +211,26 @@ fn matches_on_cpu(a: &Features, b: &Features, options: &MatchOptions, cpu: &Cpu)
     Ok(matches)
 }
 
+/// The matches without a guide of every so manyth of A's `features`: `nearest_of` gives the neighbours of features of the
+/// first side among all of the second.
+fn matches_of_some(
+    features: usize,
+    options: &MatchOptions,
+    every: usize,
+    mut nearest_of: impl FnMut([usize; 2], &[u32]) -> Result<Vec<Option<Nearest>>>,
+) -> Result<Vec<Match>> {
+    options.check()?;
+    let some: Vec<u32> = (0..features as u32).step_by(every).collect();
+    let mut matches = accepted(&some, &nearest_of([0, 1], &some)?, options);
+    if options.mutual {
+        let found: Vec<u32> = matches.iter().map(|m| m.b).collect();
+        let back = nearest_of([1, 0], &found)?;
+        let mut back = back.iter();
+        matches.retain(|m| back.next().is_some_and(|n| n.is_some_and(|n| n.index == m.a)));
+    }
+    Ok(matches)
+}
+
 /// The two nearest neighbours of the features at `indices` among all of `others`, on the CPU.
 fn nearest_of_some(
     features: &Features,

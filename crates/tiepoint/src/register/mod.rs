@@ -8,8 +8,8 @@
 mod tie;
 mod views;
 
-pub use tie::{Rematch, TieOptions, TiePoints, tie_points};
-pub use views::{TiePicture, TiedPictures, Views, tie_pictures, tie_views};
+pub use tie::{Rematch, TieOptions, TiePoints, tie_points, tie_points_on_device};
+pub use views::{TiePicture, TiedPictures, Views, tie_pictures, tie_pictures_on_device, tie_views};
 
 use crate::device::{Cpu, Processor};
 use crate::feature::{Detector, Features};

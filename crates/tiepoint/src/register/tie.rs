@@ -1,10 +1,11 @@
 //! Verified tie points from two sets of features.
 
 use crate::device::{Cpu, Processor};
-use crate::feature::{Features, FoundFeatures};
+use crate::feature::gpu::GpuFeatures;
+use crate::feature::{Features, FoundFeatures, Keypoint};
 use crate::geometry::estimate::{Precision, estimate_to, refine_to};
 use crate::geometry::{Correspondence, Estimate, Model, ModelKind, RobustOptions};
-use crate::matching::{Guide, Match, MatchOptions, Matcher};
+use crate::matching::{GpuMatcher, Guide, Match, MatchOptions, Matcher};
 use crate::options::setters;
 use crate::{Error, Result};
 
@@ -100,9 +101,9 @@ pub struct TiePoints {
 }
 
 /// Positions and qualities of matches, for the estimation.
-fn correspondences(a: &Features, b: &Features, matches: &[Match]) -> Vec<Correspondence> {
+fn correspondences([a, b]: [&[Keypoint]; 2], matches: &[Match]) -> Vec<Correspondence> {
     let pair = |m: &Match| {
-        let (p, q) = (&a.keypoints[m.a as usize], &b.keypoints[m.b as usize]);
+        let (p, q) = (&a[m.a as usize], &b[m.b as usize]);
         let place = |x: f32, y: f32| [f64::from(x), f64::from(y)];
         Correspondence { a: place(p.x, p.y), b: place(q.x, q.y), quality: -f64::from(m.ratio) }
     };
@@ -142,38 +143,73 @@ pub(super) fn tie_found(
 }
 
 /// As [`tie_points`], by a matcher of these features; `enough` of A's find the model.
-pub(super) fn tie_points_of(
+fn tie_points_of(
     [a, b]: [&Features; 2],
     mut matcher: Matcher<'_>,
     options: &TieOptions,
     cpu: &Cpu,
     enough: usize,
 ) -> Result<TiePoints> {
-    let pair = Pair { a, b, options, cpu };
-    let every = a.len() / enough;
+    tie_thinned([&a.keypoints, &b.keypoints], options, cpu, enough, |matching, every| match every {
+        1 => matcher.match_features(matching),
+        _ => matcher.match_some(matching, every),
+    })
+}
+
+/// [`tie_points`] of features in a GPU's memory, which searches them where they lie. Keypoints and matches come to the host,
+/// where the model is estimated.
+///
+/// # Errors
+/// As [`tie_points`]; [`Error::Memory`] and [`Error::Unsupported`] where the GPU is too small or too simple.
+pub fn tie_points_on_device(
+    a: &GpuFeatures,
+    b: &GpuFeatures,
+    options: &TieOptions,
+    cpu: &Cpu,
+) -> Result<TiePoints> {
+    options.check()?;
+    let matcher = GpuMatcher::new(a.gpu());
+    let keypoints = [a.download_keypoints()?, b.download_keypoints()?];
+    let keypoints = keypoints.each_ref().map(Vec::as_slice);
+    tie_thinned(keypoints, options, cpu, ENOUGH, |matching, every| match every {
+        1 => matcher.match_features(a, b, matching),
+        _ => matcher.match_some([a, b], keypoints.map(<[_]>::len), matching, every),
+    })
+}
+
+/// Tie points from the matches that `search` finds of every so manyth feature of A; where there are many, `enough` find the
+/// model.
+fn tie_thinned(
+    keypoints: [&[Keypoint]; 2],
+    options: &TieOptions,
+    cpu: &Cpu,
+    enough: usize,
+    mut search: impl FnMut(&MatchOptions, usize) -> Result<Vec<Match>>,
+) -> Result<TiePoints> {
+    let pair = Pair { keypoints, options, cpu };
+    let every = keypoints[0].len() / enough;
     if let (2.., Some(kind), Some(rematch)) = (every, options.model, options.rematch) {
-        let some = matcher.match_some(&options.matching, every)?;
+        let some = search(&options.matching, every)?;
         if let Some(found) = determined(pair.estimate(Precision::Guiding, kind, &some))? {
             let first = Tied { matches: some, found };
             let (tied, rounds) =
-                pair.again(Precision::Guiding, first, &rematch, |matching| matcher.match_features(matching))?;
+                pair.again(Precision::Guiding, first, &rematch, |matching| search(matching, 1))?;
             if rounds > 0 {
                 return Ok(tied.into());
             }
         }
     }
-    tie_points_by(a, b, options, cpu, |matching| matcher.match_features(matching))
+    tie_points_by(keypoints, options, cpu, |matching| search(matching, 1))
 }
 
 /// Tie points from the matches that `search` finds.
 pub(super) fn tie_points_by(
-    a: &Features,
-    b: &Features,
+    keypoints: [&[Keypoint]; 2],
     options: &TieOptions,
     cpu: &Cpu,
     mut search: impl FnMut(&MatchOptions) -> Result<Vec<Match>>,
 ) -> Result<TiePoints> {
-    let pair = Pair { a, b, options, cpu };
+    let pair = Pair { keypoints, options, cpu };
     let matches = search(&options.matching)?;
     let Some(kind) = options.model else {
         let inliers = (0..matches.len()).collect();
@@ -190,8 +226,7 @@ pub(super) fn tie_points_by(
 /// Features of two images, and how they are tied.
 #[derive(Clone, Copy)]
 struct Pair<'a> {
-    a: &'a Features,
-    b: &'a Features,
+    keypoints: [&'a [Keypoint]; 2],
     options: &'a TieOptions,
     cpu: &'a Cpu,
 }
@@ -211,13 +246,13 @@ impl From<Tied> for TiePoints {
 
 impl Pair<'_> {
     fn estimate(self, precision: Precision, kind: ModelKind, matches: &[Match]) -> Result<Estimate> {
-        let Self { a, b, options, cpu } = self;
-        estimate_to(precision, kind, &correspondences(a, b, matches), &options.robust, cpu)
+        let Self { keypoints, options, cpu } = self;
+        estimate_to(precision, kind, &correspondences(keypoints, matches), &options.robust, cpu)
     }
 
     fn refine(self, precision: Precision, start: &Model, matches: &[Match]) -> Result<Estimate> {
-        let Self { a, b, options, cpu } = self;
-        refine_to(precision, start, &correspondences(a, b, matches), &options.robust, cpu)
+        let Self { keypoints, options, cpu } = self;
+        refine_to(precision, start, &correspondences(keypoints, matches), &options.robust, cpu)
     }
 
     /// Searches near what the model predicts, and refines it, as long as no fewer agree: how often it was so, too. What only
@@ -275,7 +310,7 @@ fn determined(estimated: Result<Estimate>) -> Result<Option<Estimate>> {
 mod tests {
     use super::*;
     use crate::error::ErrorKind;
-    use crate::feature::{Descriptors, Keypoint};
+    use crate::feature::Descriptors;
     use crate::image::Size;
 
     /// Features on a grid that is shifted by (3, 2) px from A to B, each pair with a different descriptor.
@@ -313,7 +348,7 @@ mod tests {
                 Some(_) => Err(Error::Device { device: "card".into(), reason: "it fell off the bus".into() }),
             }
         };
-        let found = tie_points_by(&a, &b, &options, &cpu, failing);
+        let found = tie_points_by([&a.keypoints, &b.keypoints], &options, &cpu, failing);
         assert_eq!(found.unwrap_err().kind(), ErrorKind::Device, "the device's error");
         assert_eq!(searches, 2, "raised by the second search");
     }
@@ -328,7 +363,7 @@ mod tests {
             None => matcher.match_features(matching),
             Some(_) => Ok(vec![]),
         };
-        let found = tie_points_by(&a, &b, &options, &cpu, blind).unwrap();
+        let found = tie_points_by([&a.keypoints, &b.keypoints], &options, &cpu, blind).unwrap();
         assert_eq!(found.inliers.len(), 36, "of the first search");
     }
 
@@ -366,6 +401,11 @@ mod tests {
             assert_eq!(tie_points(&a, &b, &options, &processor).unwrap(), expected, "{gpu:?}");
             let notes = processor.take_notes();
             assert_eq!(notes.is_empty(), gpu.info().has_f64, "{gpu:?}: {notes:?}");
+            let there = [&a, &b].map(|features| GpuFeatures::upload(gpu, features).unwrap());
+            match tie_points_on_device(&there[0], &there[1], &options, &cpu) {
+                Err(error) => assert!(error.is_device_limit() && !gpu.info().has_f64, "{gpu:?}: {error}"),
+                found => assert_eq!(found.unwrap(), expected, "where they lie on {gpu:?}"),
+            }
         }
     }
 }

@@ -4,8 +4,9 @@
 //! neighbour. Of the matches together those of the least distance are kept first, and no two of them with an end in
 //! the same square of 2 × 2 pixels: what several views show is one match. The rest is as for the pictures themselves.
 
-use super::tie::{TieOptions, TiePoints, tie_found, tie_points_by};
-use crate::device::Processor;
+use super::tie::{TieOptions, TiePoints, tie_found, tie_points_by, tie_points_on_device};
+use crate::device::{Cpu, Processor};
+use crate::feature::gpu::GpuFeatures;
 use crate::feature::views::{MOST_VIEWS, concatenated};
 use crate::feature::{Features, Finder, FoundFeatures};
 use crate::geometry::estimate::degenerate::ON_A_PLANE;
@@ -96,6 +97,29 @@ pub fn tie_pictures(
     Ok(TiedPictures { features: Some(features), tie, views: n })
 }
 
+/// [`tie_pictures`] by the features that a GPU found in the pictures as they are, which stay there. `None` where the host needs
+/// the pictures: for simulated views, which were asked for or may help, or because the GPU is too small or too simple.
+///
+/// # Errors
+/// As [`tie_pictures`].
+pub fn tie_pictures_on_device(
+    [a, b]: [&GpuFeatures; 2],
+    options: &TieOptions,
+    views: Views,
+    cpu: &Cpu,
+) -> Result<Option<TiePoints>> {
+    views.check()?;
+    if !matches!(views, Views::Auto | Views::Count(1)) {
+        return Ok(None);
+    }
+    let some = a.capacity() > 0 && b.capacity() > 0;
+    match tie_points_on_device(a, b, options, cpu) {
+        Err(error) if error.is_device_limit() => Ok(None),
+        Err(error) if views == Views::Auto && some && lacks_support(&error) => Ok(None),
+        tie => tie.map(Some),
+    }
+}
+
 /// Whether too few matches are why there is no model: not the call, not a device, and not a plane, which more views leave
 /// one.
 fn lacks_support(error: &Error) -> bool {
@@ -124,7 +148,7 @@ pub fn tie_views(
         let found = of_pairs(a, b, |a, b| match_features(a, b, matching, processor))?;
         Ok(once_each(&all, numbered(found, &starts)))
     };
-    let tie = tie_points_by(&all[0], &all[1], options, &processor.cpu, search)?;
+    let tie = tie_points_by([&all[0].keypoints, &all[1].keypoints], options, &processor.cpu, search)?;
     Ok((all, tie))
 }
 
@@ -229,6 +253,22 @@ mod tests {
         for gpu in crate::device::gpu::all() {
             let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
             assert!(tied(Views::Count(10), &processor).unwrap() == found, "{gpu:?}");
+            let finder = Detector::default().open(&processor).unwrap();
+            let [a, b] = [&scene.reference, &scene.moving]
+                .map(|image| finder.detect_on_device(AnyView::from(image), None).unwrap());
+            let there = |views| tie_pictures_on_device([&a, &b], &TieOptions::default(), views, &cpu);
+            assert_eq!(there(Views::Count(10)).unwrap(), None, "views need the host");
+            match &plain {
+                Ok(plain) if gpu.info().has_f64 => {
+                    assert_eq!(there(Views::Auto).unwrap().as_ref(), Some(&plain.tie), "{gpu:?}");
+                }
+                Ok(_) => assert_eq!(there(Views::Auto).unwrap(), None, "{gpu:?} lacks 64-bit floats"),
+                Err(_) => {
+                    assert_eq!(there(Views::Auto).unwrap(), None, "views may help");
+                    assert!(there(Views::Count(1)).is_err(), "none were asked for");
+                }
+            }
+            assert!(there(Views::Count(0)).is_err(), "an option");
         }
         assert!(tied(Views::Count(0), &processor).is_err() && tied(Views::Count(44), &processor).is_err());
     }

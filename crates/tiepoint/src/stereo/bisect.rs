@@ -5,20 +5,18 @@
 
 use super::{
     Cost, INVALID, Masks, StereoOptions, View,
-    aggregation::{
-        AggregationInput, AggregationOutput, Workspace, aggregate,
-        gpu::{GpuAggregationInput, GpuStrips},
-    },
+    aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate},
     consistency_check::{self, gpu::GpuConsistencyCheck},
     cost::{CostSource, Learn, gpu::CostKernel},
     fill::{self, gpu::GpuFill},
+    gpu::GpuMatching,
     median::{self, gpu::GpuMedian},
     pair::{
         Pair, Pictures,
         gpu::{GpuPictures, PictureShape, ViewStacks, make_ready, pictures_of},
     },
     speckle::{self, gpu::GpuSpeckle},
-    winner_takes_all::gpu::{GpuWinnerTakesAll, Selection},
+    winner_takes_all::gpu::Selection,
 };
 use crate::{
     device::{
@@ -167,23 +165,14 @@ fn selection(
     };
     let input = AggregationInput::new(source, pair, options, options.penalties());
     aggregate(&input, output, workspace, cpu).unwrap();
-    let (cost, masked) = (CostKernel::of(source, gpu).unwrap(), pair.mask(View::Left).is_some());
+    let cost = CostKernel::of(source, gpu).unwrap();
+    let masked = [View::Left, View::Right].into_iter().any(|view| pair.mask(view).is_some());
     let rows = 0..pair.size().height;
     let views = [View::Left, View::Right].map(|view| ViewStacks::of_rows(gpu, pair, view, &rows).unwrap());
     let mut commands = Commands::new();
-    let words = views.each_ref().map(|view| view.describe(&mut commands, (&cost, masked)).unwrap());
-    let input = GpuAggregationInput::of(options, (pair.size(), 1), source.greatest(), masked);
-    let aggregation = GpuStrips::new(gpu, &cost, &input).unwrap();
-    let descriptors = (&words[0], &words[1]);
-    let sums = aggregation.record(&mut commands, descriptors, &views[0].bytes).unwrap();
-    let winner = GpuWinnerTakesAll::new(
-        gpu,
-        (&cost, masked),
-        aggregation.layout(),
-        options.min_disparity,
-        Selection::of(options),
-    );
-    let maps = winner.unwrap().record(&mut commands, &sums, descriptors, (pair.size(), 1)).unwrap();
+    let (greatest, selection) = (source.greatest(), Selection::of(options));
+    let matching = GpuMatching { gpu, options, cost: &cost, greatest, masked, selection };
+    let (maps, _) = matching.record(&mut commands, views.each_ref(), None).unwrap();
     gpu.run(&commands).unwrap();
     let got = |map: &GpuStack<f32>| map.download(0).unwrap();
     out.push(("aggregation and selection, left", difference(&got(&maps.disparity), &left)));

@@ -85,7 +85,7 @@ use crate::{
     image::{AnyView, Image, ImageView, ImageViewMut},
 };
 use aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate};
-use cost::{CostSource, Custom, Learn};
+use cost::{CostSource, Custom, Learn, gpu::GpuCost};
 use gpu::{PlanInput, Worker};
 use pair::{Pair, Pictures, gpu::PictureShape};
 
@@ -228,8 +228,8 @@ impl Stereo {
         self.prepare([left, right], masks, processor, |prepared| self.disparities(prepared, processor))
     }
 
-    /// The same with all of the work on the GPU; `None` where there is none, where the cost learns from the pair, and where
-    /// the pair is too large.
+    /// The same with all of the work on the GPU; `None` where there is none, where the host must learn from the pair, and
+    /// where it is too large.
     fn pictures_on_device(
         &self,
         [left, right]: [AnyView<'_>; 2],
@@ -239,14 +239,14 @@ impl Stereo {
         let Some(gpu) = &processor.gpu else { return Ok(None) };
         let (options, pictures) = (&self.options, Pictures::new(left, right)?);
         let shapes = PictureShape::of_pictures(&pictures, masks)?;
-        let Some(source) = self.known(shapes) else { return Ok(None) };
+        let Some(cost) = self.whole(gpu, shapes)? else { return Ok(None) };
         let input = PlanInput::pictures(shapes, &pictures, masks);
-        self.check_sums(source.greatest(), options.penalties())?;
+        self.check_sums(cost.greatest, options.penalties())?;
         let pixels = pictures.size().area();
         let cpu = processor.cpu.begin_task("stereo", pixels);
         let found = self
             .on_gpu
-            .with(|| Ok(Worker::default()), |worker| worker.compute(gpu, options, (&input, &*source), &cpu));
+            .with(|| Ok(Worker::default()), |worker| worker.compute(gpu, options, (&input, &cost), &cpu));
         processor.collect_times();
         match found {
             // In bands of rows or on the CPU.
@@ -259,11 +259,14 @@ impl Stereo {
         }
     }
 
-    /// What computes the cost of pictures of these shapes; `None` where it learns from each pair.
-    fn known(&self, shapes: [PictureShape; 2]) -> Option<Box<dyn CostSource>> {
+    /// The cost of pictures of these shapes on a device that does all of the work; `None` where the host must learn it.
+    fn whole(&self, gpu: &Gpu, shapes: [PictureShape; 2]) -> Result<Option<GpuCost>> {
         let cost = self.options.cost.definition();
         let colour = cost.compares_colour() && shapes.iter().all(|shape| shape.may_be_colour());
-        cost.known(if colour { 3 } else { 1 })
+        match cost.known(if colour { 3 } else { 1 }) {
+            Some(source) => GpuCost::of(&*source, gpu).map(Some),
+            None => Ok(cost.learnt_there(gpu, shapes)),
+        }
     }
 
     /// As [`compute`](Self::compute) with a custom matching cost, on the CPU. The images supply the gradient that P2 follows.
@@ -376,8 +379,8 @@ impl Stereo {
         let whole = self.on_gpu.with(
             || Ok(Worker::default()),
             |worker| {
-                let input = PlanInput::ready(gpu, options, pair, source)?;
-                worker.compute(gpu, options, (&input, source), cpu)
+                let cost = GpuCost::of(source, gpu)?;
+                worker.compute(gpu, options, (&PlanInput::ready(options, pair, &cost), &cost), cpu)
             },
         );
         match whole {

@@ -2,7 +2,7 @@
 
 use super::{
     Masks, Stereo, StereoOptions, StereoResult,
-    cost::CostSource,
+    cost::gpu::GpuCost,
     gpu::{Flow, Found, PlanInput},
     pair::{Pictures, gpu::PictureShape},
 };
@@ -152,18 +152,18 @@ impl StereoStream {
         Ok(())
     }
 
-    /// Sends a pair to a GPU that does all of the work; `false` where there is none, where the cost learns from the pair, and
-    /// where the pair is too large.
+    /// Sends a pair to a GPU that does all of the work; `false` where there is none, where the host must learn from the pair,
+    /// and where it is too large.
     fn push_pictures(&mut self, [left, right]: [AnyView<'_>; 2], masks: Masks<'_>) -> Result<bool> {
         let Self { stereo, processor, .. } = self;
         let Some(gpu) = processor.gpu.clone() else { return Ok(false) };
         let pictures = Pictures::new(left, right)?;
         let shapes = PictureShape::of_pictures(&pictures, masks)?;
-        let Some(source) = stereo.known(shapes) else { return Ok(false) };
+        let Some(cost) = stereo.whole(&gpu, shapes)? else { return Ok(false) };
         let input = PlanInput::pictures(shapes, &pictures, masks);
         let (options, cpu) = (*stereo.options(), processor.cpu.clone());
-        stereo.check_sums(source.greatest(), options.penalties())?;
-        let (places, work) = (self.slots * self.batch, (&input, &*source));
+        stereo.check_sums(cost.greatest, options.penalties())?;
+        let (places, work) = (self.slots * self.batch, (&input, &cost));
         match flow_through((&mut self.flow, &mut self.found), &gpu, &options, work, (places, &cpu)) {
             Err(error) if error.is_device_limit() => Ok(false),
             pushed => {
@@ -184,9 +184,9 @@ impl StereoStream {
                 return stereo.on_cpu(prepared).map(Some);
             };
             stereo.check_sums(prepared.source.greatest(), prepared.penalties)?;
-            let input = PlanInput::ready(gpu, &options, prepared.pair, prepared.source);
-            let pushed = input.and_then(|input| {
-                flow_through((flow, found), gpu, &options, (&input, prepared.source), (*slots * *batch, &cpu))
+            let pushed = GpuCost::of(prepared.source, gpu).and_then(|cost| {
+                let input = PlanInput::ready(&options, prepared.pair, &cost);
+                flow_through((flow, found), gpu, &options, (&input, &cost), (*slots * *batch, &cpu))
             });
             match pushed {
                 Err(error) if error.is_device_limit() => {
@@ -229,7 +229,7 @@ fn flow_through(
     (flow, found): (&mut Flow, &mut VecDeque<Found>),
     gpu: &Gpu,
     options: &StereoOptions,
-    work: (&PlanInput<'_>, &dyn CostSource),
+    work: (&PlanInput<'_>, &GpuCost),
     (places, cpu): (usize, &Cpu),
 ) -> Result<()> {
     let pushed = flow.push(gpu, options, work, found, cpu);

@@ -45,7 +45,7 @@ answers! {
     cuStreamWaitEvent cuEventRecord cuEventSynchronize cuEventDestroy_v2 cuModuleUnload cuLaunchKernel cuMemFree_v2
     cuMemFreeHost cuMemcpyDtoDAsync_v2 cuMemcpyDtoHAsync_v2 cuMemcpyHtoDAsync_v2 cuMemsetD8Async cuGraphDestroy
     cuGraphExecDestroy cuGraphLaunch cuCtxRecordEvent cuEventQuery cuMemcpy2DAsync_v2 cuPointerGetAttributes
-    cuStreamIsCapturing
+    cuStreamIsCapturing cuFuncSetAttribute
 }
 
 #[unsafe(no_mangle)]

@@ -18,7 +18,7 @@ pub use columns::GpuColumns;
 pub use detector::GpuDetector;
 pub use input::Pixels;
 
-use super::{Descriptors, Features, WORDS, from_words, to_words};
+use super::{Descriptors, Features, Keypoint, WORDS, from_words, to_words};
 use crate::Result;
 use crate::device::gpu::{Buffer, Gpu};
 use crate::image::Size;
@@ -107,12 +107,8 @@ impl GpuFeatures {
     /// # Errors
     /// [`crate::Error::Device`] when it failed.
     pub fn download(&self) -> Result<Features> {
-        let mut count = [0];
-        self.count.read(0, &mut count)?;
-        let count = (count[0] as usize).min(self.capacity());
-        let mut words = vec![0; count * WORDS];
-        self.keypoints.read(0, &mut words)?;
-        let values = count * self.dimension;
+        let keypoints = self.download_keypoints()?;
+        let values = keypoints.len() * self.dimension;
         let descriptors = match &self.descriptors {
             GpuDescriptors::U8(buffer) => {
                 let mut bytes = vec![0; values];
@@ -125,8 +121,19 @@ impl GpuFeatures {
                 Descriptors::F32(floats)
             }
         };
-        let keypoints = words.chunks_exact(WORDS).map(from_words).collect();
         Ok(Features { keypoints, descriptors, dimension: self.dimension, image: self.image })
+    }
+
+    /// The features without their descriptors, when the device has finished.
+    ///
+    /// # Errors
+    /// [`crate::Error::Device`] when it failed.
+    pub fn download_keypoints(&self) -> Result<Vec<Keypoint>> {
+        let mut count = [0];
+        self.count.read(0, &mut count)?;
+        let mut words = vec![0; (count[0] as usize).min(self.capacity()) * WORDS];
+        self.keypoints.read(0, &mut words)?;
+        Ok(words.chunks_exact(WORDS).map(from_words).collect())
     }
 
     /// How many features fit into the memory: as many as there are.

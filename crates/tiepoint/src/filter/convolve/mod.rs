@@ -296,10 +296,14 @@ fn lines<S: Simd, O: Pixel>(
     row_len: usize,
     out: &mut ImageViewMut<'_, O>,
 ) {
+    let mut out_rows = out.rows_mut();
+    let mut out: [&mut [O]; LINES] = std::array::from_fn(|_| out_rows.next().unwrap_or_default());
     for at in (0..row_len).step_by(VECTORS * S::f32s::LEN) {
         let sums = sums(simd, weights, channels, rows, at);
-        for (y, sums) in sums.iter().enumerate().take(out.size().height) {
-            for (sum, out) in sums.iter().zip(out.row_mut(y)[at..].chunks_mut(S::f32s::LEN)) {
+        for (sums, out) in sums.iter().zip(&mut out) {
+            // A row below the image is empty.
+            let Some(out) = out.get_mut(at..) else { continue };
+            for (sum, out) in sums.iter().zip(out.chunks_mut(S::f32s::LEN)) {
                 match O::f32s_mut(out) {
                     Some(out) if out.len() == S::f32s::LEN => sum.store_slice(out),
                     _ => out.iter_mut().zip(sum.as_slice()).for_each(|(o, &s)| *o = O::from_f32(s)),

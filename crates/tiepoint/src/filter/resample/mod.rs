@@ -118,17 +118,37 @@ fn by_rows<T: Pixel>(
 /// A row of twice the length between two rows, of which `upper` may be `lower`.
 #[inline(always)]
 fn spread<S: Simd, T: Pixel>(_: S, channels: usize, upper: &[T], lower: &[T], out: &mut [T]) {
-    // Loops over a number of channels known here are unrolled and run in vectors.
     match channels {
-        1 => spread_pixels(1, upper, lower, out),
-        3 => spread_pixels(3, upper, lower, out),
-        4 => spread_pixels(4, upper, lower, out),
-        n => spread_pixels(n, upper, lower, out),
+        1 => spread_pixels::<T, 1>(upper, lower, out),
+        2 => spread_pixels::<T, 2>(upper, lower, out),
+        3 => spread_pixels::<T, 3>(upper, lower, out),
+        4 => spread_pixels::<T, 4>(upper, lower, out),
+        n => spread_channels(n, upper, lower, out),
     }
 }
 
+/// [`spread`] of pixels of `C` channels. Pixels of a known size leave no bounds to check, so the loop runs in vectors.
 #[inline(always)]
-fn spread_pixels<T: Pixel>(channels: usize, upper: &[T], lower: &[T], out: &mut [T]) {
+fn spread_pixels<T: Pixel, const C: usize>(upper: &[T], lower: &[T], out: &mut [T]) {
+    let ((upper, _), (lower, _)) = (upper.as_chunks::<C>(), lower.as_chunks::<C>());
+    let (pairs, _) = out.as_chunks_mut::<C>().0.as_chunks_mut::<2>();
+    let last = pairs.len() - 1;
+    let columns = upper.iter().zip(lower).zip(upper[1..].iter().zip(&lower[1..]));
+    for (pair, ((a, b), (next_a, next_b))) in pairs.iter_mut().zip(columns) {
+        for c in 0..C {
+            pair[0][c] = T::mean_of_two(a[c], b[c]);
+            pair[1][c] = T::mean_of_four([a[c], b[c]], [next_a[c], next_b[c]]);
+        }
+    }
+    for c in 0..C {
+        let end = T::mean_of_two(upper[last][c], lower[last][c]);
+        (pairs[last][0][c], pairs[last][1][c]) = (end, end);
+    }
+}
+
+/// [`spread`] of pixels of any number of channels.
+#[inline(always)]
+fn spread_channels<T: Pixel>(channels: usize, upper: &[T], lower: &[T], out: &mut [T]) {
     let last = upper.len() - channels;
     for x in (0..last).step_by(channels) {
         let (a, b) = (&upper[x..x + 2 * channels], &lower[x..x + 2 * channels]);
@@ -157,15 +177,33 @@ fn every_second<S: Simd, T: Pixel>(_: S, row: &[T], channels: usize, out: &mut [
 #[inline(always)]
 fn pairs<S: Simd, T: Pixel>(_: S, channels: usize, upper: &[T], lower: &[T], out: &mut [T]) {
     match channels {
-        1 => pairs_of_pixels(1, upper, lower, out),
-        3 => pairs_of_pixels(3, upper, lower, out),
-        4 => pairs_of_pixels(4, upper, lower, out),
-        n => pairs_of_pixels(n, upper, lower, out),
+        1 => pairs_of_pixels::<T, 1>(upper, lower, out),
+        2 => pairs_of_pixels::<T, 2>(upper, lower, out),
+        3 => pairs_of_pixels::<T, 3>(upper, lower, out),
+        4 => pairs_of_pixels::<T, 4>(upper, lower, out),
+        n => pairs_of_channels(n, upper, lower, out),
     }
 }
 
 #[inline(always)]
-fn pairs_of_pixels<T: Pixel>(channels: usize, upper: &[T], lower: &[T], out: &mut [T]) {
+fn pairs_of_pixels<T: Pixel, const C: usize>(upper: &[T], lower: &[T], out: &mut [T]) {
+    let ((upper, _), (lower, _)) = (upper.as_chunks::<C>(), lower.as_chunks::<C>());
+    let ((upper, ends_a), (lower, ends_b)) = (upper.as_chunks::<2>(), lower.as_chunks::<2>());
+    let (out, _) = out.as_chunks_mut::<C>();
+    for (out, (a, b)) in out.iter_mut().zip(upper.iter().zip(lower)) {
+        for c in 0..C {
+            out[c] = T::mean_of_four([a[0][c], b[0][c]], [a[1][c], b[1][c]]);
+        }
+    }
+    for (out, (a, b)) in out[upper.len()..].iter_mut().zip(ends_a.iter().zip(ends_b)) {
+        for c in 0..C {
+            out[c] = T::mean_of_two(a[c], b[c]);
+        }
+    }
+}
+
+#[inline(always)]
+fn pairs_of_channels<T: Pixel>(channels: usize, upper: &[T], lower: &[T], out: &mut [T]) {
     let last = out.len() - upper.len() / channels % 2 * channels;
     for x in (0..last).step_by(channels) {
         let (a, b) = (&upper[2 * x..2 * x + 2 * channels], &lower[2 * x..2 * x + 2 * channels]);

@@ -76,7 +76,11 @@ fn tile<S: Simd, T: Pixel, const TAPS: usize>(simd: S, task: &mut Resampler<'_, 
             let [wx, wy] = [&line.x, &line.y].map(|f| f32x16::from_slice(simd, &f[lanes.clone()]));
             let (wx, wy) = (task.weights.of::<S, TAPS>(simd, wx), task.weights.of::<S, TAPS>(simd, wy));
             let values = task.values.iter_mut().map(|v| &mut v[lanes.clone()]).enumerate();
-            match patch.as_ref().and_then(|p| Window::<S, TAPS>::new(simd, p, left, top)) {
+            let window = match patch {
+                Some(patch) => Window::<S, TAPS>::new(simd, patch, left, top),
+                None => None,
+            };
+            match window {
                 Some(window) => {
                     for (c, values) in values {
                         window.sum(simd, c, [&wx, &wy]).store_slice(values);
@@ -210,12 +214,9 @@ impl<'a, S: Simd, const TAPS: usize> Window<'a, S, TAPS> {
         let right = (i32x16::from_slice(simd, left) - from).bitcast::<u32x16<S>>();
         let below = (i32x16::from_slice(simd, top) - upper).bitcast::<u32x16<S>>();
         let fits = right.simd_le((WINDOW - TAPS) as u32) & below.simd_le(patch.span as u32);
-        fits.all_true().then(|| Self {
-            patch,
-            start: (upper - patch.top) as usize * patch.stride + (from - patch.left) as usize,
-            below,
-            bytes: right * 0x0404_0404 + 0x0302_0100,
-        })
+        let start = (upper - patch.top) as usize * patch.stride + (from - patch.left) as usize;
+        let bytes = right * 0x0404_0404 + 0x0302_0100;
+        if fits.all_true() { Some(Self { patch, start, below, bytes }) } else { None }
     }
 
     /// The interpolated values of one channel.

@@ -23,7 +23,9 @@ use super::guided::places::{self, PlaceSearch};
 use super::nearest::gpu::{Form, GpuSearch, tensor};
 use super::nearest::{Best, NONE};
 use super::product::Distance;
-use super::{Guide, MAX_DIMENSION, Match, MatchOptions, Nearest, filtered, finished, kinds_differ};
+use super::{
+    Guide, MAX_DIMENSION, Match, MatchOptions, Nearest, filtered, finished, kinds_differ, matches_of_some,
+};
 use crate::device::Scratch;
 use crate::device::gpu::{Api, Buffer, Commands, Gpu};
 use crate::feature::gpu::sending::Sending;
@@ -281,6 +283,23 @@ impl GpuMatcher {
         options: &MatchOptions,
     ) -> Result<Vec<Match>> {
         self.match_on_device(a, b, options)?.download()
+    }
+
+    /// Those of the [`match_features`](Self::match_features) without a guide that every so manyth feature of A has; `counts` are
+    /// those of A and of B.
+    pub(crate) fn match_some(
+        &self,
+        features: [&GpuFeatures; 2],
+        counts: [usize; 2],
+        options: &MatchOptions,
+        every: usize,
+    ) -> Result<Vec<Match>> {
+        if counts.contains(&0) {
+            return Ok(Vec::new());
+        }
+        matches_of_some(counts[0], options, every, |[of, among], indices| {
+            self.nearest_of_some(features[of], indices, features[among], options.same_sign)
+        })
     }
 
     /// The two nearest neighbours of the features at `indices` among all of `others`.

@@ -254,12 +254,12 @@ impl Element for f32 {
     #[inline]
     fn products(level: Level, strip: &[[Self; ROWS]], panel: &[Line<Self>], out: &mut Tile<Self>) {
         #[cfg(target_arch = "x86_64")]
-        match level {
-            Level::Avx512(avx512) => singles::<_, 4>(avx512, strip, panel, out),
-            Level::Avx2(avx2) => singles::<_, 1>(avx2, strip, panel, out),
-            Level::Sse2(sse2) => singles::<_, 1>(sse2, strip, panel, out),
+        if let Level::Avx512(avx512) = level {
+            return avx512.vectorize(
+                #[inline(always)]
+                || singles::<_, 4>(avx512, strip, panel, out),
+            );
         }
-        #[cfg(not(target_arch = "x86_64"))]
         dispatch!(level, simd => singles::<_, 1>(simd, strip, panel, out));
     }
 

@@ -66,8 +66,11 @@ FUNCTION void hand_over(volatile GLOBAL u64 *to, const u32 path[PAIRS], u64 mark
 #define TAKE(k, dx, dy, offset, slots, handed) \
     load(paths[k], SLOT(ring - (dy) * RING_ROW, offset, slots, phase - (dx) - SKEW * (dy)), lane);
 
-#define EXTEND(k, dx, dy, offset, slots, handed) \
-    least[k] = extend(paths[k], costs, sums, args.p1, staged[phase * PATHS + (k)], edges);
+#define EXTEND(k, dx, dy, offset, slots, handed) { \
+        u32 beside[2]; \
+        bound(paths[k], beside, staged[phase * PATHS + (k)], edges); \
+        least[k] = extend(paths[k], beside, costs, sums, args.p1); \
+    }
 
 #define KEEP(k, dx, dy, offset, slots, handed) \
     if (row + (dy) < ROWS) store(SLOT(ring, offset, slots, phase), paths[k], lane);
@@ -132,7 +135,8 @@ KERNEL(aggregate) {
         const GLOBAL u32 *right_row = right + (u64)image * PLANES * area + row_start;
         const GLOBAL u32 *p2_row = penalties + ((u64)(2 * image + backward) * area + row_start) * PATHS;
         GLOBAL u32 *sums_row =
-            sums_out + (((u64)(2 * image + backward) * area + row_start) * PADDED + lane * EACH) * SUM_BYTES / 4;
+            sums_out + (((u64)(2 * image + backward) * area + row_start) * PADDED + (backward ? LANES - 1 - lane : lane) * EACH)
+            * SUM_BYTES / 4;
         volatile GLOBAL u64 *boundaries = (volatile GLOBAL u64 *)boundary + (u64)walk * width * HANDED * PATH;
         const volatile GLOBAL u64 *above = boundaries + (u64)((group + 1) % 2) * width * HANDED * (PATH / 2);
         volatile GLOBAL u64 *below = boundaries + (u64)(group % 2) * width * HANDED * (PATH / 2);
@@ -220,8 +224,8 @@ KERNEL(aggregate) {
                     UNROLL
                     for (i32 j = 0; j < PAIRS; j++) {
                         const i32 at = PHASES - 1 - phase + j;
-                        costs[j] = pixel_cost(own, window[at], args.greatest, table)
-                            + pixel_cost(own, window[at + PAIRS], args.greatest, table) * 0x10000u;
+                        costs[j] = PAIR_OF(pixel_cost(own, window[at], args.greatest, table),
+                            pixel_cost(own, window[at + PAIRS], args.greatest, table));
 #if PARTIAL
                         costs[j] = (costs[j] & ~beyond[j]) | (args.far & beyond[j]);
 #endif
@@ -243,7 +247,7 @@ KERNEL(aggregate) {
                     VERTICALS(KEEP)
                     if ((u32)u < (u32)width) {
                         const i32 x = backward ? width - 1 - u : u;
-                        if (is_in_image) store_sums(sums_row + (u64)(u32)x * (PADDED * SUM_BYTES / 4), sums);
+                        if (is_in_image) store_sums(sums_row + (u64)(u32)x * (PADDED * SUM_BYTES / 4), sums, backward);
                         if (hands_over) {
                             VERTICALS(HAND_OVER)
                             if (row == ROWS - 1 && u == 0 && lane == 0) progress[(u64)walk * groups + group] = 1u;

@@ -16,7 +16,9 @@
 //! beside the least values of this one, 2.3 ms.
 //!
 //! A device without 64-bit atomics is refused, and the CPU computes: on rusticl's processor (Mesa 22.3), which lacks them,
-//! some sums are other ones (2026-11-22), for a cause that was not found.
+//! sums of 68 disparities are other ones, the same ones in every run of one thread, where those of 8 to 40 are right and
+//! PoCL is right with as little local memory and the same strips (2026-11-23): most likely its compiler, with path costs
+//! that do not fit into registers.
 //!
 //! Where lanes exchange no numbers (OpenCL on a CPU, and GPUs other than NVIDIA's) a row is walked by one lane.
 
@@ -24,7 +26,7 @@ mod checkpoints;
 mod strips;
 
 pub(in crate::stereo) use checkpoints::GpuBands;
-pub(in crate::stereo) use strips::{GpuStrips, sources};
+pub(in crate::stereo) use strips::{GpuStrips, bytes, sources};
 
 use super::{Cross, Directions, Horizontal, Knight, Star};
 use crate::{
@@ -45,7 +47,7 @@ use std::ops::Range;
 use tiepoint_gpu::{Info, Kernel, KernelSource};
 
 tiepoint_gpu::kernel! {
-    /// The sums of the paths of passes, by places.
+    /// The sums of the paths of passes.
     unsafe kernel aggregate(groups) = Aggregate {
         write sums_out: u32 [sum_words],
         write tickets: u32 [1],
@@ -208,6 +210,16 @@ impl Layout {
         Self { warp, lanes, each, sum_bytes, parts, disparities }
     }
 
+    /// The same sums by more lanes, so that each has at most `most` disparities, as far as that goes.
+    fn split(&self, most: usize) -> Self {
+        let Self { warp, lanes, each, .. } = *self;
+        // What a lane stores are whole words.
+        match each > most && 2 * lanes <= warp && (each.is_multiple_of(16) || each == 8) {
+            true => Self { lanes: 2 * lanes, each: each / 2, ..*self }.split(most),
+            false => *self,
+        }
+    }
+
     /// Places of a pixel: disparities in memory.
     pub(in crate::stereo) fn padded(&self) -> usize {
         self.lanes * self.each
@@ -324,7 +336,7 @@ pub(in crate::stereo) struct GpuAggregation {
     planes: usize,
 }
 
-/// The sums by places: images, then parts, then pixels.
+/// The sums by disparities: images, then parts, then pixels.
 #[derive(Debug)]
 pub(in crate::stereo) struct GpuSums {
     pub(in crate::stereo) words: Buffer<u32>,

@@ -30,16 +30,19 @@ KERNEL(horizontal) {
     // What is needed in this turn and in the next.
     LOCAL u32x4 staged_memory[WARPS * PIXELS_OF_WARP][2][(STAGED + 3) / 4];
     const i32 lane = LANE_X % LANES, of_group = LANE_Y * PIXELS_OF_WARP + LANE_X / LANES;
-    const i32 width = args.width, height = args.height, walks = 2 * args.images * height;
-    const i32 asked = GROUP_X * (WARPS * PIXELS_OF_WARP) + of_group, is_asked = asked < walks;
-    const i32 walk = MIN_I(asked, walks - 1), y = walk / 2 % height, image = walk / 2 / height, backward = walk % 2;
+    const i32 width = args.width, height = args.height;
+    // The walks of a warp have one direction.
+    const i32 warp = GROUP_X * WARPS + LANE_Y, backward = warp % 2;
+    const i32 asked = warp / 2 * PIXELS_OF_WARP + LANE_X / LANES, is_asked = asked < args.images * height;
+    const i32 walk = MIN_I(asked, args.images * height - 1), y = walk % height, image = walk / height;
 
     const u64 area = (u64)width * height, row_start = (u64)y * width;
     const GLOBAL u32 *left_row = left + (u64)image * PLANES * area + row_start;
     const GLOBAL u32 *right_row = right + (u64)image * PLANES * area + row_start;
     const GLOBAL u32 *p2_row = penalties + (u64)(2 * image + backward) * area + row_start;
-    GLOBAL u32 *sums_row =
-        sums_out + (((u64)(args.parts * image + backward) * area + row_start) * PADDED + lane * EACH) * SUM_BYTES / 4;
+    GLOBAL u32 *sums_row = sums_out
+        + (((u64)(args.parts * image + backward) * area + row_start) * PADDED + (backward ? LANES - 1 - lane : lane) * EACH)
+            * SUM_BYTES / 4;
 
     // The right pixel of place p at column u is right_origin + step (u - p).
     const i32 place = lane * EACH, step = backward ? -1 : 1;
@@ -52,7 +55,7 @@ KERNEL(horizontal) {
 
     // The right pixels of a lane's places. In front is room for those that come to the first place in PHASES columns.
     u32 window[PHASES + EACH][PLANES];
-    u32 path[PAIRS];
+    u32 path[PAIRS], beside[2] = {0u, 0u}, least[1] = {0u};
     UNROLL
     for (i32 j = 0; j < PAIRS; j++) path[j] = 0u;
     UNROLL
@@ -89,29 +92,28 @@ KERNEL(horizontal) {
                 window[PHASES - 1 - phase][w] = newest;
                 own[w] = staged[STAGED_LEFT + w * PHASES + phase];
             }
-            u32 costs[PAIRS], sums[PAIRS], least[1];
+            u32 costs[PAIRS], sums[PAIRS];
             UNROLL
             for (i32 j = 0; j < PAIRS; j++) {
                 const i32 at = PHASES - 1 - phase + j;
-                costs[j] = pixel_cost(own, window[at], args.greatest, table)
-                    + pixel_cost(own, window[at + PAIRS], args.greatest, table) * 0x10000u;
+                costs[j] = PAIR_OF(pixel_cost(own, window[at], args.greatest, table),
+                    pixel_cost(own, window[at + PAIRS], args.greatest, table));
 #if PARTIAL
                 costs[j] = (costs[j] & ~beyond[j]) | (args.far & beyond[j]);
 #endif
                 sums[j] = 0u;
             }
-            least[0] = extend(path, costs, sums, args.p1, staged[phase], edges);
+            bound_whole(path, beside, least[0], staged[phase]);
+            least[0] = extend(path, beside, costs, sums, args.p1);
+            look_beside(beside, path, edges);
             spread_least(least);
-            UNROLL
-            for (i32 j = 0; j < PAIRS; j++) {
-                path[j] -= least[0];
 #if PARTIAL
-                sums[j] &= ~beyond[j];
+            UNROLL
+            for (i32 j = 0; j < PAIRS; j++) sums[j] &= ~beyond[j];
 #endif
-            }
             if (is_asked && u < width) {
                 const i32 x = backward ? width - 1 - u : u;
-                store_sums(sums_row + (u64)(u32)x * (PADDED * SUM_BYTES / 4), sums);
+                store_sums(sums_row + (u64)(u32)x * (PADDED * SUM_BYTES / 4), sums, backward);
             }
         }
     }

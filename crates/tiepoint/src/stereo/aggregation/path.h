@@ -4,8 +4,8 @@
 // Places, not disparities, lie side by side: what a place means its kernel says. Word j of a lane holds its places j and
 // j + PAIRS, so that the words beside it hold the places beside these.
 //
-// Path costs are kept less their least value. Where a path begins P2 is 0, which makes whatever came before it 0 everywhere:
-// what lies outside the image needs no care. Where there is no disparity the cost is args.far, the greatest path cost: it
+// Path costs are kept less their least value, or with it. Where a path begins P2 is 0, which makes whatever came before it 0
+// everywhere: what lies outside the image needs no care. Where there is no disparity the cost is args.far, the greatest path cost: it
 // never lowers another, and sums of eight stay below 2^16.
 
 #define PAIRS (EACH / 2)
@@ -61,22 +61,40 @@ FUNCTION void store(LOCAL_POINTER u32 *to, const u32 path[PAIRS], i32 lane) {
 }
 #endif
 
-// L(p, .) from L(p - r, .), both less their least value, but for that of L(p, .) itself, which is returned for this lane.
-FUNCTION u32 extend(u32 path[PAIRS], const u32 costs[PAIRS], u32 sums[PAIRS], u32 p1, u32 p2, const u32 edges[2]) {
-    UNROLL
-    for (i32 j = 0; j < PAIRS; j++) path[j] = PAIR_MIN(path[j], p2);
-    // A place beyond the first or last is given the cost of that one, which changes nothing.
+// What lies beside a lane's places, as words: of the lane before it and of the one after it. A place beyond the first or
+// last is given the cost of that one, which changes nothing.
+FUNCTION void look_beside(u32 beside[2], const u32 path[PAIRS], const u32 edges[2]) {
 #if LANES > 1
     const u32 ends = PAIR_ENDS(path[0], path[PAIRS - 1]);
-    const u32 before = BYTES_OF(SHUFFLE_UP(ends, LANES), path[PAIRS - 1], edges[0]);
-    const u32 after = BYTES_OF(path[0], SHUFFLE_DOWN(ends, LANES), edges[1]);
+    beside[0] = BYTES_OF(SHUFFLE_UP(ends, LANES), path[PAIRS - 1], edges[0]);
+    beside[1] = BYTES_OF(path[0], SHUFFLE_DOWN(ends, LANES), edges[1]);
 #else
-    const u32 before = PAIR_LOWS(path[0], path[PAIRS - 1]), after = PAIR_HIGHS(path[0], path[PAIRS - 1]);
+    beside[0] = PAIR_LOWS(path[0], path[PAIRS - 1]);
+    beside[1] = PAIR_HIGHS(path[0], path[PAIRS - 1]);
 #endif
-    u32 below = before, least = 0u;
+}
+
+// L(p - r, .) less its least value, at most P2, of a path that is kept whole with that value and what lies beside it.
+FUNCTION void bound_whole(u32 path[PAIRS], u32 beside[2], u32 least, u32 p2) {
+    UNROLL
+    for (i32 j = 0; j < PAIRS; j++) path[j] = PAIR_MIN(path[j] - least, p2);
+    UNROLL
+    for (i32 j = 0; j < 2; j++) beside[j] = PAIR_MIN(beside[j] - least, p2);
+}
+
+// The same of a path that is kept less its least value; also tells what lies beside.
+FUNCTION void bound(u32 path[PAIRS], u32 beside[2], u32 p2, const u32 edges[2]) {
+    UNROLL
+    for (i32 j = 0; j < PAIRS; j++) path[j] = PAIR_MIN(path[j], p2);
+    look_beside(beside, path, edges);
+}
+
+// L(p, .) from what the above leave. The least value of this lane's is returned.
+FUNCTION u32 extend(u32 path[PAIRS], const u32 beside[2], const u32 costs[PAIRS], u32 sums[PAIRS], u32 p1) {
+    u32 below = beside[0], least = 0u;
     UNROLL
     for (i32 j = 0; j < PAIRS; j++) {
-        const u32 here = path[j], above = j + 1 < PAIRS ? path[j + 1 < PAIRS ? j + 1 : j] : after;
+        const u32 here = path[j], above = j + 1 < PAIRS ? path[j + 1 < PAIRS ? j + 1 : j] : beside[1];
         const u32 best = PAIR_MIN3(below + p1, above + p1, here) + costs[j];
         least = j == 0 ? best : PAIR_MIN(least, best);
         sums[j] += best;
@@ -125,18 +143,36 @@ FUNCTION u32 sum_word(const u32 sums[PAIRS], i32 i) {
 }
 #endif
 
-FUNCTION void store_sums(GLOBAL u32 *to, const u32 sums[PAIRS]) {
+// The sums of a word in the opposite order.
+#if SUM_BYTES == 2
+#define TURNED(word) PAIR_BETWEEN(word, word)
+#else
+#define TURNED(word) BYTES_TURNED(word)
+#endif
+
+// Stores them; `backward`: from the last place down, so that they lie by disparities where places count from the greatest.
+FUNCTION void store_sums(GLOBAL u32 *to, const u32 sums[PAIRS], i32 backward) {
+    u32 words[SUM_WORDS];
+    UNROLL
+    for (i32 i = 0; i < SUM_WORDS; i++) words[i] = sum_word(sums, i);
+    if (backward) {
+        UNROLL
+        for (i32 i = 0; i < (SUM_WORDS + 1) / 2; i++) {
+            const u32 word = words[i];
+            words[i] = TURNED(words[SUM_WORDS - 1 - i]);
+            words[SUM_WORDS - 1 - i] = TURNED(word);
+        }
+    }
 #if SUM_WORDS % 4 == 0
     UNROLL
     for (i32 i = 0; i < SUM_WORDS; i += 4) {
-        *(GLOBAL u32x4 *)(to + i) =
-            U32X4(sum_word(sums, i), sum_word(sums, i + 1), sum_word(sums, i + 2), sum_word(sums, i + 3));
+        *(GLOBAL u32x4 *)(to + i) = U32X4(words[i], words[i + 1], words[i + 2], words[i + 3]);
     }
 #elif SUM_WORDS % 2 == 0
     UNROLL
-    for (i32 i = 0; i < SUM_WORDS; i += 2) *(GLOBAL u64 *)(to + i) = (u64)sum_word(sums, i + 1) << 32 | sum_word(sums, i);
+    for (i32 i = 0; i < SUM_WORDS; i += 2) *(GLOBAL u64 *)(to + i) = (u64)words[i + 1] << 32 | words[i];
 #else
-    to[0] = sum_word(sums, 0);
+    to[0] = words[0];
 #endif
 }
 

@@ -13,21 +13,25 @@
 // many rows its guest has brought, so that the one that writes into the same buffer next waits if it comes too early.
 
 #define WARPS (COLUMNS / PIXELS_OF_WARP)
-// Warps beside them: one that fetches what the next rows need of the views and, where paths come from the next strip, the
-// guest.
-#define HELPERS (1 + (HANDED > 0))
-// This row, the next, and that after it on its way.
-#define STAGED_ROWS 3
+// Warps beside them: one that fetches what the next rows need of the views, and the guest. Where no path crosses columns a
+// group is one warp, which fetches for itself and waits for nobody.
+#define HELPERS (HANDED > 0 ? 2 : 0)
+// Rows that are kept of what is fetched: one that is walked, and AHEAD on their way.
+#define STAGED_ROWS (AHEAD + 1)
 
 // What a row needs, in words of local memory: the right pixels, so that those of a lane's places are side by side and those
 // that a warp reads at once lie in different banks, the left pixels, and P2 of all paths.
 #define RIGHTS (LANES * STRIDE)
+#define RIGHTS_OF_LANE (COLUMNS + EACH - 1)
+// How many of them a lane copies; its first one is that of lane LANE_X % LANES at m = LANE_X / LANES.
+#define COPIED ((RIGHTS_OF_LANE + PIXELS_OF_WARP - 1) / PIXELS_OF_WARP)
 #define STAGED_LEFT (PLANES * RIGHTS)
 #define STAGED_P2 (STAGED_LEFT + PLANES * COLUMNS)
 #define STAGED (STAGED_P2 + COLUMNS * PATHS)
 
 // DO(number of the path, its step, by how many slots it moves, rows of it that are kept, where these begin, where it begins
-// among what is handed over, and in the halo). A path that stays in its slot stays in registers.
+// among what is handed over, and in the halo). A path that stays in its slot stays in registers, with its
+// least value and what lies beside, which lanes exchange while they look for it.
 #define STAYS(dy, moves) ((dy) == 1 && (moves) == 0)
 
 #define TAKE(k, dx, dy, moves, rows, offset, handed, guests) \
@@ -38,7 +42,21 @@
     }
 
 #define EXTEND(k, dx, dy, moves, rows, offset, handed, guests) \
-    least[k] = extend(paths[k], costs, sums, args.p1, p2[k], edges);
+    if (STAYS(dy, moves)) { \
+        bound_whole(paths[k], beside[k], least[k], p2[k]); \
+    } else { \
+        bound(paths[k], beside[k], p2[k], edges); \
+    } \
+    least[k] = extend(paths[k], beside[k], costs, sums, args.p1);
+
+#define LOOK_BESIDE(k, dx, dy, moves, rows, offset, handed, guests) \
+    if (STAYS(dy, moves)) look_beside(beside[k], paths[k], edges);
+
+#define LESS_LEAST(k, dx, dy, moves, rows, offset, handed, guests) \
+    if (!STAYS(dy, moves)) { \
+        UNROLL \
+        for (i32 j = 0; j < PAIRS; j++) paths[k][j] -= least[k]; \
+    }
 
 #define KEEP(k, dx, dy, moves, rows, offset, handed, guests) \
     if (!STAYS(dy, moves)) store(rings + (offset) + ((row & ((rows) - 1)) * COLUMNS + slot) * PATH, paths[k], lane);
@@ -105,32 +123,47 @@ FUNCTION void hand_over(volatile GLOBAL u64 *to, const u32 path[PAIRS], u32 tag,
         while (rows_brought <= (row)) rows_brought = (i32)progress[walk * args.strips + reader]; \
     }
 
-// The rows of a pass whose pixels a strip needs.
+#if HELPERS > 0
+#define ROW_DONE() BARRIER()
+#else
+#define ROW_DONE() LANES_SYNC()
+#endif
+
+// What a strip needs of the views, from the row on that is copied next.
 typedef struct {
     const GLOBAL u32 *left, *right, *penalties;
+    // Between rows, and between planes.
+    i64 step;
     u64 area;
-    i32 width, height, backward, first;
+    i32 width, height, backward, first, row;
     // The right pixel at m of lane l is that in column right_origin + m - EACH l, of those for row 0.
     i32 right_origin;
+    // Columns of the right pixels that a lane copies.
+    u32 copied[COPIED];
 } Strip;
 
-// Copies what a row needs, meanwhile.
-FUNCTION void stage(LOCAL_POINTER u32 *to, const Strip *strip, i32 row) {
-    const i32 moved = SKEW * row, width = strip->width, backward = strip->backward;
-    const u64 row_start = (u64)(u32)(backward ? strip->height - 1 - row : row) * width;
-    const GLOBAL u32 *right = strip->right + row_start, *left = strip->left + row_start;
-    const GLOBAL u32 *penalties = strip->penalties + row_start;
+// Finds the columns of what a lane copies of row `row`; without a skew they are those of all rows.
+FUNCTION void find_columns(Strip *strip, i32 row) {
+    const i32 moved = strip->backward ? SKEW * row : -(SKEW * row);
+    const i32 from = strip->right_origin + moved - LANE_X % LANES * EACH + LANE_X / LANES;
     UNROLL
-    for (i32 i = 0; i < (COLUMNS + EACH - 1 + WARP - 1) / WARP; i++) {
-        const i32 m = i * WARP + LANE_X, x = strip->right_origin + (backward ? moved : -moved) + m;
-        if (m < COLUMNS + EACH - 1) {
+    for (i32 i = 0; i < COPIED; i++) strip->copied[i] = (u32)held(from + i * PIXELS_OF_WARP, strip->width);
+}
+
+// Copies what a row needs, meanwhile. After the last row that one again.
+FUNCTION void stage(LOCAL_POINTER u32 *to, Strip *strip) {
+    const i32 moved = SKEW * strip->row, width = strip->width, backward = strip->backward;
+    LOCAL_POINTER u32 *rights = to + LANE_X % LANES * STRIDE + LANE_X / LANES;
+#if SKEW > 0
+    find_columns(strip, strip->row);
+#endif
+    UNROLL
+    for (i32 i = 0; i < COPIED; i++) {
+        if (RIGHTS_OF_LANE % PIXELS_OF_WARP == 0 || i * PIXELS_OF_WARP + LANE_X / LANES < RIGHTS_OF_LANE) {
             UNROLL
-            for (i32 l = 0; l < LANES; l++) {
-                const u32 at = (u32)held(x - l * EACH, width);
-                UNROLL
-                for (i32 w = 0; w < PLANES; w++) {
-                    COPY_MEANWHILE(to + (w * RIGHTS + l * STRIDE + m), right + w * strip->area + at);
-                }
+            for (i32 w = 0; w < PLANES; w++) {
+                COPY_MEANWHILE(rights + (w * RIGHTS + i * PIXELS_OF_WARP),
+                    strip->right + w * strip->area + strip->copied[i]);
             }
         }
     }
@@ -141,13 +174,20 @@ FUNCTION void stage(LOCAL_POINTER u32 *to, const Strip *strip, i32 row) {
         if (slot < COLUMNS) {
             UNROLL
             for (i32 w = 0; w < PLANES; w++) {
-                COPY_MEANWHILE(to + (STAGED_LEFT + w * COLUMNS + slot), left + w * strip->area + x);
+                COPY_MEANWHILE(to + (STAGED_LEFT + w * COLUMNS + slot), strip->left + w * strip->area + x);
             }
             UNROLL
             for (i32 k = 0; k < PATHS; k++) {
-                COPY_MEANWHILE(to + (STAGED_P2 + k * COLUMNS + slot), penalties + k * strip->area + x);
+                COPY_MEANWHILE(to + (STAGED_P2 + k * COLUMNS + slot), strip->penalties + k * strip->area + x);
             }
         }
+    }
+    COPIES_END();
+    if (strip->row + 1 < strip->height) {
+        strip->row++;
+        strip->left += strip->step;
+        strip->right += strip->step;
+        strip->penalties += strip->step;
     }
 }
 
@@ -158,7 +198,9 @@ KERNEL(vertical) {
     LOCAL u32 ticket;
     LOCAL_POINTER u32 *rings = (LOCAL_POINTER u32 *)ring_memory;
     LOCAL_POINTER u32 *halo = (LOCAL_POINTER u32 *)halo_memory;
-    const i32 width = args.width, height = args.height, is_guest = HANDED > 0 && LANE_Y == 1;
+    const i32 width = args.width, height = args.height;
+    const i32 fetches = HELPERS == 0 || LANE_Y == 0, is_guest = HELPERS > 0 && LANE_Y == 1;
+    const i32 has_slots = HELPERS == 0 || LANE_Y >= HELPERS;
     const i32 lane = LANE_X % LANES, slot = LANE_Y < HELPERS ? 0 : (LANE_Y - HELPERS) * PIXELS_OF_WARP + LANE_X / LANES;
     const i32 walks = args.images * args.passes;
     const u64 area = (u64)width * height;
@@ -181,17 +223,21 @@ KERNEL(vertical) {
 #else
         const i32 start = 0, end = height;
 #endif
+        const u64 start_at = (u64)(u32)(backward ? height - 1 - start : start) * width;
         Strip needed;
-        needed.left = left + (u64)image * PLANES * area;
-        needed.right = right + (u64)image * PLANES * area;
-        needed.penalties = penalties + (u64)(2 * image + backward) * area * PATHS;
+        needed.left = left + (u64)image * PLANES * area + start_at;
+        needed.right = right + (u64)image * PLANES * area + start_at;
+        needed.penalties = penalties + (u64)(2 * image + backward) * area * PATHS + start_at;
+        needed.step = backward ? -width : width;
         needed.area = area;
         needed.width = width;
         needed.height = height;
         needed.backward = backward;
         needed.first = first;
+        needed.row = start;
         needed.right_origin = backward ? width - 1 - first - args.min_disparity - (COLUMNS + EACH - 2)
             : first - args.min_disparity - (EACH - 1);
+        find_columns(&needed, start);
         GLOBAL u32 *sums_part =
             sums_out + ((u64)(args.parts * image + 2 + backward) * area * PADDED + lane * EACH) * SUM_BYTES / 4;
 #if HANDED > 0
@@ -210,16 +256,18 @@ KERNEL(vertical) {
         places_beyond(beyond, lane, args.disparities, 0);
 #endif
         const u32 edges[2] = {lane == 0 ? 0x5410u : 0x5432u, lane == LANES - 1 ? 0x7632u : 0x5432u};
-        u32 paths[PATHS][PAIRS];
+        u32 paths[PATHS][PAIRS], beside[PATHS][2], least[PATHS];
         UNROLL
         for (i32 k = 0; k < PATHS; k++) {
+            beside[k][0] = beside[k][1] = least[k] = 0u;
             UNROLL
             for (i32 j = 0; j < PAIRS; j++) paths[k][j] = 0u;
         }
-        if (LANE_Y == 0) {
-            stage(staged_memory[start % STAGED_ROWS], &needed, start);
-            COPIES_DONE();
-            stage(staged_memory[(start + 1) % STAGED_ROWS], &needed, MIN_I(start + 1, height - 1));
+        if (fetches) {
+            for (i32 ahead = 0; ahead < AHEAD; ahead++) {
+                stage(staged_memory[(u32)(start + ahead) % STAGED_ROWS], &needed);
+            }
+            COPIES_BUT(AHEAD - 1);
         }
 #if HANDED > 0
         if (is_guest) {
@@ -231,15 +279,16 @@ KERNEL(vertical) {
             GUARD(start)
         }
 #endif
-        BARRIER();
+        ROW_DONE();
         i32 row = start;
         do {
-            if (LANE_Y == 0) {
-                COPIES_DONE();
-                stage(staged_memory[(row + 2) % STAGED_ROWS], &needed, MIN_I(row + 2, height - 1));
+            if (fetches) {
+                stage(staged_memory[(u32)(row + AHEAD) % STAGED_ROWS], &needed);
+                // The next row's have come.
+                COPIES_BUT(AHEAD - 1);
             }
 #if HANDED > 0
-            else if (is_guest) {
+            if (is_guest) {
                 BRING(row)
                 FETCH(row + 1)
                 LANES_SYNC();
@@ -247,11 +296,11 @@ KERNEL(vertical) {
                 GUARD(row + 1)
             }
 #endif
-            else {
-                const LOCAL_POINTER u32 *staged = staged_memory[row % STAGED_ROWS];
+            if (has_slots) {
+                const LOCAL_POINTER u32 *staged = staged_memory[(u32)row % STAGED_ROWS];
                 const LOCAL_POINTER u32 *rights =
                     staged + lane * STRIDE + (backward ? COLUMNS - 1 - slot : slot) + EACH - 1;
-                u32 own[PLANES], p2[PATHS], costs[PAIRS], sums[PAIRS], least[PATHS];
+                u32 own[PLANES], p2[PATHS], costs[PAIRS], sums[PAIRS];
                 UNROLL
                 for (i32 w = 0; w < PLANES; w++) own[w] = staged[STAGED_LEFT + w * COLUMNS + slot];
                 UNROLL
@@ -264,8 +313,8 @@ KERNEL(vertical) {
                         lower[w] = rights[w * RIGHTS - j];
                         upper[w] = rights[w * RIGHTS - j - PAIRS];
                     }
-                    costs[j] = pixel_cost(own, lower, args.greatest, table)
-                        + pixel_cost(own, upper, args.greatest, table) * 0x10000u;
+                    costs[j] = PAIR_OF(pixel_cost(own, lower, args.greatest, table),
+                        pixel_cost(own, upper, args.greatest, table));
 #if PARTIAL
                     costs[j] = (costs[j] & ~beyond[j]) | (args.far & beyond[j]);
 #endif
@@ -273,12 +322,9 @@ KERNEL(vertical) {
                 }
                 VERTICALS(TAKE)
                 VERTICALS(EXTEND)
+                VERTICALS(LOOK_BESIDE)
                 spread_least(least);
-                UNROLL
-                for (i32 k = 0; k < PATHS; k++) {
-                    UNROLL
-                    for (i32 j = 0; j < PAIRS; j++) paths[k][j] -= least[k];
-                }
+                VERTICALS(LESS_LEAST)
                 VERTICALS(KEEP)
 #if HANDED > 0
                 VERTICALS(HAND_OVER)
@@ -290,14 +336,14 @@ KERNEL(vertical) {
                     UNROLL
                     for (i32 j = 0; j < PAIRS; j++) sums[j] &= ~beyond[j];
 #endif
-                    store_sums(sums_part + ((u64)(u32)y * width + (u32)x) * (PADDED * SUM_BYTES / 4), sums);
+                    store_sums(sums_part + ((u64)(u32)y * width + (u32)x) * (PADDED * SUM_BYTES / 4), sums, 0);
                 }
             }
-            BARRIER();
+            ROW_DONE();
             row++;
         } while (row < end);
         // What is on its way is for nobody, but must not come later.
-        COPIES_DONE();
+        COPIES_BUT(0);
         if (LANE_X == 0 && LANE_Y == 0) ticket = ATOMIC_ADD(tickets, 1u);
         BARRIER();
     } while ((i32)ticket < args.strips * walks);

@@ -4,11 +4,18 @@
 //! two. `view.h` is what descriptors are made from.
 
 use super::CostSource;
-use crate::stereo::gpu::lanes::{GROUP, covering, pixel_a_lane};
+use crate::stereo::{
+    StereoOptions,
+    gpu::lanes::{GROUP, covering, pixel_a_lane},
+    pair::gpu::ViewStacks,
+};
 use crate::{
     Error, Result,
     device::gpu::{Buffer, Commands, Gpu},
-    image::gpu::{self, GpuPixel, GpuStack, Plane},
+    image::{
+        Size,
+        gpu::{self, GpuPixel, GpuStack, Plane},
+    },
 };
 use tiepoint_gpu::{Kernel, KernelSource};
 
@@ -59,6 +66,61 @@ impl CostKernel {
             .text(include_str!("view.h"))
             .text(self.text)
     }
+}
+
+/// A cost as the stages of a device take it.
+#[derive(Clone, Debug)]
+pub(in crate::stereo) struct GpuCost {
+    pub(in crate::stereo) kernel: CostKernel,
+    /// For the pair with its images exchanged; `None` where the cost knows the left view only.
+    pub(in crate::stereo) exchanged: Option<CostKernel>,
+    /// The greatest cost.
+    pub(in crate::stereo) greatest: u16,
+    /// What learns from each pair what the cost looks up; `None` where that is known, or nothing.
+    pub(in crate::stereo) learner: Option<&'static dyn GpuLearner>,
+}
+
+impl GpuCost {
+    /// The cost of a source.
+    ///
+    /// # Errors
+    /// As [`CostKernel::of`].
+    pub(in crate::stereo) fn of(source: &dyn CostSource, gpu: &Gpu) -> Result<Self> {
+        let exchanged = source.exchanged().map(|source| CostKernel::of(&*source, gpu)).transpose()?;
+        Ok(Self {
+            kernel: CostKernel::of(source, gpu)?,
+            exchanged,
+            greatest: source.greatest(),
+            learner: None,
+        })
+    }
+}
+
+/// Learns from a pair, on the device that has it, what a cost looks up.
+pub(in crate::stereo) trait GpuLearner: std::fmt::Debug + Sync {
+    /// The programs that it takes, those of a few lines aside.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] when the device lacks what they need.
+    fn sources(&self, gpu: &Gpu, options: &StereoOptions, pair: (Size, bool)) -> Result<Vec<KernelSource>>;
+
+    /// Bytes of memory that it takes, for a pair of this size that is masked or not.
+    ///
+    /// # Errors
+    /// As [`sources`](Self::sources).
+    fn bytes(&self, gpu: &Gpu, options: &StereoOptions, pair: (Size, bool)) -> Result<u64>;
+
+    /// Puts the work into a list; gives the table, and that for the pair with its images exchanged.
+    ///
+    /// # Errors
+    /// As [`sources`](Self::sources), and [`Error::Memory`].
+    fn record(
+        &self,
+        commands: &mut Commands,
+        gpu: &Gpu,
+        options: &StereoOptions,
+        views: [&ViewStacks; 2],
+    ) -> Result<[Buffer<u8>; 2]>;
 }
 
 tiepoint_gpu::kernel! {

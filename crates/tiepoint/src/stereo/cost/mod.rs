@@ -32,7 +32,7 @@ pub(super) use row::{Column, CostRow, RowLayout};
 use super::{
     Penalties, StereoOptions, View,
     aggregation::{Value, Workspace},
-    pair::{Pair, Pictures},
+    pair::{Pair, Pictures, gpu::PictureShape},
 };
 use crate::{
     Error, Result,
@@ -44,7 +44,7 @@ use absolute_difference::AbsoluteDifference;
 use ad_census::AdCensus;
 use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
-use gpu::CostKernel;
+use gpu::{CostKernel, GpuCost};
 use mutual_information::MutualInformation;
 
 /// How unlike a pixel of the left image and one of the right are.
@@ -163,6 +163,12 @@ pub(super) trait CostDefinition {
 
     /// What computes it for any pair whose compared images have so many channels. `None`: it learns from each pair.
     fn known(&self, _channels: usize) -> Option<Box<dyn CostSource>> {
+        None
+    }
+
+    /// What computes it on a device that learns from each pair by itself, of pictures of these shapes. `None`: the host learns,
+    /// or there is nothing to learn.
+    fn learnt_there(&self, _gpu: &Gpu, _shapes: [PictureShape; 2]) -> Option<GpuCost> {
         None
     }
 

@@ -5,7 +5,7 @@ use super::{plan::PlanInput, slot::Arriving, worker::Worker};
 use crate::{
     Result,
     device::{Cpu, gpu::Gpu},
-    stereo::{StereoOptions, StereoResult, cost::CostSource},
+    stereo::{StereoOptions, StereoResult, cost::gpu::GpuCost},
 };
 use std::collections::VecDeque;
 
@@ -58,12 +58,12 @@ impl Flow {
         &mut self,
         gpu: &Gpu,
         options: &StereoOptions,
-        (input, source): (&PlanInput<'_>, &dyn CostSource),
+        (input, cost): (&PlanInput<'_>, &GpuCost),
         found: &mut VecDeque<Found>,
         cpu: &Cpu,
     ) -> Result<()> {
         // What is learnt from a pair holds for it alone.
-        let batch = if input.tables.is_empty() { self.batch } else { 1 };
+        let batch = if input.tables.is_empty() && cost.learner.is_none() { self.batch } else { 1 };
         let shape = input.shape(batch);
         if !self.worker.serves(gpu, &shape) {
             self.finish(found, cpu)?;
@@ -72,7 +72,7 @@ impl Flow {
             self.land(found, cpu)?;
         }
         let (slot, at) = self.open;
-        let (_, slots) = self.worker.prepare(gpu, options, (&shape, source), self.slots, cpu)?;
+        let (_, slots) = self.worker.prepare(gpu, options, (&shape, cost), self.slots, cpu)?;
         slots[slot].write(at, input, cpu)?;
         self.open.1 += 1;
         if self.open.1 == batch { self.start() } else { Ok(()) }

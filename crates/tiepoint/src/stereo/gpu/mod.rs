@@ -6,6 +6,7 @@ mod dense;
 mod flow;
 pub(in crate::stereo) mod lanes;
 mod masks;
+mod matching;
 mod plan;
 mod slot;
 #[cfg(test)]
@@ -15,10 +16,11 @@ mod worker;
 pub(super) use bands::disparities as in_bands;
 pub(super) use flow::{Flow, Found};
 pub use masks::GpuMasks;
+pub(super) use matching::GpuMatching;
 pub(super) use plan::PlanInput;
 pub(super) use worker::Worker;
 
-use super::{Masks, Stereo, StereoOptions, StereoResult, cost::CostSource, pair::gpu::PictureShape};
+use super::{Masks, Stereo, StereoOptions, StereoResult, cost::gpu::GpuCost, pair::gpu::PictureShape};
 use crate::{
     Error, Result,
     device::{
@@ -178,8 +180,8 @@ impl GpuStereo {
     /// As [`compute`](Self::compute), and leaves the maps on the device, whose queue has the work but may not have done
     /// it yet.
     ///
-    /// Images on the device, of every type of pixel and 1 to 4 channels, never leave it, but for costs that learn from the
-    /// pair: for those they pass through the host.
+    /// Images on the device, of every type of pixel and 1 to 4 channels, never leave it, but for costs that learn from a pair of
+    /// other pictures than grey ones of 8 bits: those pass through the host.
     ///
     /// # Errors
     /// As [`compute`](Self::compute).
@@ -191,12 +193,12 @@ impl GpuStereo {
     ) -> Result<GpuStereoResult> {
         let pair = PixelPair { images: [left.into(), right.into()], masks: masks.into().both()? };
         pair.check_place(&self.gpu)?;
-        let known = self.stereo.known(pair.shapes()?);
+        let known = self.stereo.whole(&self.gpu, pair.shapes()?)?;
         self.stereo.on_gpu.with(
             || Ok(Worker::default()),
             |worker| match &known {
-                Some(source) => {
-                    let plan = self.take(worker, &[pair.on_device(&self.gpu)?], &**source)?;
+                Some(cost) => {
+                    let plan = self.take(worker, &[pair.on_device(&self.gpu)?], cost)?;
                     self.gpu.run(&plan.commands)?;
                     self.kept(plan, 0)
                 }
@@ -214,7 +216,7 @@ impl GpuStereo {
     /// As [`compute`](Self::compute).
     pub fn compute_batch_on_device(&self, pairs: &[[AnyGpuImage; 2]]) -> Result<Vec<GpuStereoResult>> {
         let pairs = self.device_pairs(pairs)?;
-        let Some(source) = self.together(&pairs)? else {
+        let Some(cost) = self.together(&pairs)? else {
             let alone = |pair: &DevicePair| {
                 let [left, right] = &pair.images;
                 self.compute_on_device(left, right, Masks::default())
@@ -224,7 +226,7 @@ impl GpuStereo {
         self.stereo.on_gpu.with(
             || Ok(Worker::default()),
             |worker| {
-                let plan = self.take(worker, &pairs, &*source)?;
+                let plan = self.take(worker, &pairs, &cost)?;
                 self.gpu.run(&plan.commands)?;
                 (0..pairs.len()).map(|i| self.kept(plan, i)).collect()
             },
@@ -235,19 +237,19 @@ impl GpuStereo {
     /// by the device's clock, [`Gpu::seconds`] tells. The maps are not read.
     ///
     /// # Errors
-    /// As [`compute`](Self::compute), and [`Error::Mismatch`] for several sizes or types of pixel, or a cost that learns
-    /// from the pair.
+    /// As [`compute`](Self::compute), and [`Error::Mismatch`] for several sizes or types of pixel, for several pairs of a
+    /// cost that learns from each, and where [`compute_on_device`](Self::compute_on_device) learns on the host.
     pub fn enqueue(&self, pairs: &[[AnyGpuImage; 2]]) -> Result<()> {
         let pairs = self.device_pairs(pairs)?;
-        let source = self.together(&pairs)?.ok_or_else(|| {
+        let cost = self.together(&pairs)?.ok_or_else(|| {
             let expected =
-                "pairs of one size and type of pixel, and a cost that does not learn from the pair";
+                "pairs of one size and type of pixel, and no cost that learns from each of several";
             Error::Mismatch(format!("stereo in a device's queue: expected {expected}"))
         })?;
         self.stereo.on_gpu.with(
             || Ok(Worker::default()),
             |worker| {
-                let plan = self.take(worker, &pairs, &*source)?;
+                let plan = self.take(worker, &pairs, &cost)?;
                 Ok(self.gpu.run(&plan.commands)?)
             },
         )
@@ -264,24 +266,20 @@ impl GpuStereo {
     }
 
     /// What computes the cost of pairs that can be computed together; `None` where they cannot.
-    fn together(&self, pairs: &[DevicePair]) -> Result<Option<Box<dyn CostSource>>> {
+    fn together(&self, pairs: &[DevicePair]) -> Result<Option<GpuCost>> {
         let Some(first) = pairs.first() else { return Ok(None) };
         let alike = pairs.iter().all(|pair| (pair.size(), pair.shapes) == (first.size(), first.shapes));
-        Ok(self.stereo.known(first.shapes).filter(|_| alike))
+        let cost = self.stereo.whole(&self.gpu, first.shapes)?;
+        // What is learnt from a pair holds for it alone.
+        Ok(cost.filter(|cost| alike && (cost.learner.is_none() || pairs.len() == 1)))
     }
 
     /// A plan that has been given pairs of one shape.
-    fn take<'w>(
-        &self,
-        worker: &'w mut Worker,
-        pairs: &[DevicePair],
-        source: &dyn CostSource,
-    ) -> Result<&'w Plan> {
-        self.stereo.check_sums(source.greatest(), self.options().penalties())?;
+    fn take<'w>(&self, worker: &'w mut Worker, pairs: &[DevicePair], cost: &GpuCost) -> Result<&'w Plan> {
+        self.stereo.check_sums(cost.greatest, self.options().penalties())?;
         let Some(first) = pairs.first() else { return Err(Error::Mismatch("stereo of no pair".into())) };
         let shape = Shape { size: first.size(), pairs: pairs.len(), views: Views::Pictures(first.shapes) };
-        let (plan, _) =
-            worker.prepare(&self.gpu, self.options(), (&shape, source), 0, &self.processor.cpu)?;
+        let (plan, _) = worker.prepare(&self.gpu, self.options(), (&shape, cost), 0, &self.processor.cpu)?;
         let mut commands = Commands::new();
         for (i, pair) in pairs.iter().enumerate() {
             for (image, to) in pair.in_order().zip(&plan.inputs) {
@@ -303,8 +301,9 @@ impl GpuStereo {
         let masks = Masks { left: left_mask, right: right_mask };
         self.stereo.prepare([left.view(), right.view()], masks, &self.processor, |prepared| {
             self.stereo.check_sums(prepared.source.greatest(), prepared.penalties)?;
-            let input = PlanInput::ready(&self.gpu, self.options(), prepared.pair, prepared.source)?;
-            let plan = worker.send(&self.gpu, self.options(), (&input, prepared.source), &prepared.cpu)?;
+            let cost = GpuCost::of(prepared.source, &self.gpu)?;
+            let input = PlanInput::ready(self.options(), prepared.pair, &cost);
+            let plan = worker.send(&self.gpu, self.options(), (&input, &cost), &prepared.cpu)?;
             self.kept(plan, 0)
         })
     }

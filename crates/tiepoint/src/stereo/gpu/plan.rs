@@ -1,5 +1,6 @@
 //! The stages for pairs of one shape as one list of commands, and the memory that it works in.
 
+use super::matching::GpuMatching;
 use crate::{
     Error, Result,
     device::{
@@ -10,11 +11,10 @@ use crate::{
     image::{AnyView, Size, gpu::for_pixel},
     stereo::{
         Masks, RightView, StereoOptions,
-        aggregation::{
+        cost::{
             self,
-            gpu::{GpuAggregationInput, GpuStrips},
+            gpu::{CostKernel, GpuCost},
         },
-        cost::{self, CostSource, gpu::CostKernel},
         pair::{
             Pair, Pictures,
             gpu::{
@@ -23,10 +23,7 @@ use crate::{
             },
         },
         refinement::{self, gpu::GpuRefinement},
-        winner_takes_all::{
-            self,
-            gpu::{GpuMaps, GpuWinnerTakesAll, Selection},
-        },
+        winner_takes_all::gpu::{GpuMaps, Selection},
     },
 };
 use tiepoint_gpu::KernelSource;
@@ -48,7 +45,7 @@ pub(super) struct Shape {
 pub(super) enum Views {
     /// Pictures as they were handed over.
     Pictures([PictureShape; 2]),
-    /// What the host has made ready, for a cost that learns from it.
+    /// What the host has made ready, for a cost that it learns from them.
     Ready([ViewShape; 2]),
 }
 
@@ -93,17 +90,9 @@ impl<'a> PlanInput<'a> {
     }
 
     /// Of what the host has made ready.
-    ///
-    /// # Errors
-    /// [`Error::Unsupported`] for a cost without a form for kernels.
-    pub(in crate::stereo) fn ready(
-        gpu: &Gpu,
-        options: &StereoOptions,
-        pair: &'a Pair,
-        source: &dyn CostSource,
-    ) -> Result<Self> {
-        let (images, tables) = (images_of(pair), tables_of(gpu, options, source)?);
-        Ok(Self { size: pair.size(), views: Views::Ready(ViewShape::of(pair)), images, tables })
+    pub(in crate::stereo) fn ready(options: &StereoOptions, pair: &'a Pair, cost: &GpuCost) -> Self {
+        let (images, tables) = (images_of(pair), tables_of(options, cost));
+        Self { size: pair.size(), views: Views::Ready(ViewShape::of(pair)), images, tables }
     }
 
     /// The shape of so many like this.
@@ -133,59 +122,112 @@ impl Plan {
         cpu: &Cpu,
         options: &StereoOptions,
         shape: Shape,
-        source: &dyn CostSource,
+        cost: &GpuCost,
     ) -> Result<Self> {
-        compile(gpu, cpu, sources(gpu, options, &shape, source)?)?;
-        check_memory(gpu, options, &shape, source)?;
-        let (mut commands, mut tables) = (Commands::new(), Vec::new());
+        let stages = Stages { gpu, options, shape: &shape, cost };
+        stages.check_memory()?;
+        compile(gpu, cpu, stages.sources()?)?;
+        let mut commands = Commands::new();
         let (views, inputs) = views(&mut commands, gpu, options, &shape)?;
-        let stages = Stages { gpu, options, shape: &shape };
-        let [left, right] = &views;
-        let (mut maps, table) =
-            stages.record(&mut commands, source, [left, right], Selection::of(options))?;
-        tables.extend(table);
-        if options.right_view == RightView::Aggregated
-            && let Some(source) = source.exchanged()
-        {
-            let exchanged = [right.mirrored(&mut commands)?, left.mirrored(&mut commands)?];
-            let (exchanged, table) =
-                stages.record(&mut commands, &*source, exchanged.each_ref(), Selection::of_left(options))?;
-            tables.extend(table);
-            maps.right = Some(mirrored(&mut commands, &exchanged.disparity)?);
-        }
-        let maps = GpuRefinement::new(gpu, options)?.record(&mut commands, maps, left.mask.as_ref())?;
+        let (maps, tables) = stages.record(&mut commands, &views)?;
+        let mask = views[0].mask.as_ref();
+        let maps = GpuRefinement::new(gpu, options)?.record(&mut commands, maps, mask)?;
         Ok(Self { gpu: gpu.clone(), shape, inputs, tables, commands, maps })
     }
 }
 
-/// The programs that a plan takes, those of a few lines aside.
-fn sources(
-    gpu: &Gpu,
-    options: &StereoOptions,
-    shape: &Shape,
-    source: &dyn CostSource,
-) -> Result<Vec<KernelSource>> {
-    let (cost, masked) = (CostKernel::of(source, gpu)?, shape.masked());
-    let input = GpuAggregationInput::of(options, (shape.size, shape.pairs), source.greatest(), masked);
-    let (layout, paths) = aggregation::gpu::sources(gpu, &cost, &input)?;
-    let mut sources = Vec::from(paths);
-    sources.push(winner_takes_all::gpu::source(&cost, masked, &layout, Selection::of(options)));
-    let greys = match shape.views {
-        Views::Ready(views) => views.map(|view| view.grey),
-        Views::Pictures([left, right]) => {
-            let compares_colour = options.cost.definition().compares_colour();
-            let [(of_left, left_grey), (of_right, right_grey)] =
-                [left, right].map(|picture| source_of(picture, compares_colour));
-            sources.extend(of_left);
-            sources.extend(of_right.filter(|_| left != right));
-            [left_grey, right_grey]
+/// What a plan is made for.
+struct Stages<'a> {
+    gpu: &'a Gpu,
+    options: &'a StereoOptions,
+    shape: &'a Shape,
+    cost: &'a GpuCost,
+}
+
+impl Stages<'_> {
+    fn matching<'b>(&'b self, cost: &'b CostKernel, selection: Selection) -> GpuMatching<'b> {
+        let Self { gpu, options, shape, cost: GpuCost { greatest, .. } } = *self;
+        GpuMatching { gpu, options, cost, greatest: *greatest, masked: shape.masked(), selection }
+    }
+
+    /// How the right view is matched, where that is aggregated for itself.
+    fn exchanged(&self) -> Option<GpuMatching<'_>> {
+        let cost = self.cost.exchanged.as_ref()?;
+        let is_wanted = self.options.right_view == RightView::Aggregated;
+        is_wanted.then(|| self.matching(cost, Selection::of_left(self.options)))
+    }
+
+    /// The programs that a plan takes, those of a few lines aside.
+    fn sources(&self) -> Result<Vec<KernelSource>> {
+        let Self { gpu, options, shape, cost } = *self;
+        let (kernel, masked) = (&cost.kernel, shape.masked());
+        let mut sources = self.matching(kernel, Selection::of(options)).sources((shape.size, shape.pairs))?;
+        let greys = match shape.views {
+            Views::Ready(views) => views.map(|view| view.grey),
+            Views::Pictures([left, right]) => {
+                let compares_colour = options.cost.definition().compares_colour();
+                let [(of_left, left_grey), (of_right, right_grey)] =
+                    [left, right].map(|picture| source_of(picture, compares_colour));
+                sources.extend(of_left);
+                sources.extend(of_right.filter(|_| left != right));
+                [left_grey, right_grey]
+            }
+        };
+        let [left, right] = greys.map(|grey| for_pixel!(grey, T => cost::gpu::source::<T>(kernel, masked)));
+        sources.push(left);
+        sources.extend((greys[0] != greys[1]).then_some(right));
+        if let Some(learner) = cost.learner {
+            sources.extend(learner.sources(gpu, options, (shape.size, masked))?);
         }
-    };
-    let [left, right] = greys.map(|grey| for_pixel!(grey, T => cost::gpu::source::<T>(&cost, masked)));
-    sources.push(left);
-    sources.extend((greys[0] != greys[1]).then_some(right));
-    sources.extend(refinement::gpu::sources(options));
-    Ok(sources)
+        sources.extend(refinement::gpu::sources(options));
+        Ok(sources)
+    }
+
+    /// Fails where the work takes more of the device's memory than the options allow.
+    fn check_memory(&self) -> Result<()> {
+        let Self { gpu, options, shape, cost } = *self;
+        let Some(limit) = options.device_memory else { return Ok(()) };
+        let learning = match cost.learner {
+            Some(learner) => learner.bytes(gpu, options, (shape.size, shape.masked()))?,
+            None => 0,
+        };
+        let pictures = (PIXEL + shape.picture_bytes()).saturating_mul(shape.size.area() as u64);
+        let pair =
+            self.matching(&cost.kernel, Selection::of(options)).bytes(shape.size)?.saturating_add(pictures);
+        let views = if self.exchanged().is_some() { 2 } else { 1 };
+        let needed = pair.saturating_mul(shape.pairs as u64).saturating_mul(views).saturating_add(learning);
+        match needed > limit {
+            true => {
+                let shortage = Shortage::Device { name: gpu.info().name.clone(), free: Some(limit) };
+                Err(Error::Memory { what: "dense stereo on a GPU", needed, shortage })
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// From views to disparities before refinement. Also gives the tables that the host fills, in the order of
+    /// [`Plan::tables`].
+    fn record(
+        &self,
+        commands: &mut Commands,
+        [left, right]: &[ViewStacks; 2],
+    ) -> Result<(GpuMaps, Vec<Buffer<u8>>)> {
+        let Self { gpu, options, cost, .. } = *self;
+        let learner = cost.learner.map(|learner| learner.record(commands, gpu, options, [left, right]));
+        let learnt = learner.transpose()?;
+        let table = |i: usize| learnt.as_ref().map(|tables| &tables[i]);
+        let matching = self.matching(&cost.kernel, Selection::of(options));
+        let (mut maps, looked_up) = matching.record(commands, [left, right], table(0))?;
+        let mut tables = Vec::from_iter(looked_up);
+        if let Some(matching) = self.exchanged() {
+            let views = [right.mirrored(commands)?, left.mirrored(commands)?];
+            let (exchanged, looked_up) = matching.record(commands, views.each_ref(), table(1))?;
+            tables.extend(looked_up);
+            maps.right = Some(mirrored(commands, &exchanged.disparity)?);
+        }
+        tables.retain(|_| learnt.is_none());
+        Ok((maps, tables))
+    }
 }
 
 /// The views of pairs of a shape, and what their images are copied to; the making ready goes into the list.
@@ -211,66 +253,9 @@ fn views(
     }
 }
 
-/// Fails where the work takes more of the device's memory than the options allow.
-fn check_memory(gpu: &Gpu, options: &StereoOptions, shape: &Shape, source: &dyn CostSource) -> Result<()> {
-    let Some(limit) = options.device_memory else { return Ok(()) };
-    let cost = CostKernel::of(source, gpu)?;
-    let pairs = (shape.size, shape.pairs);
-    let input = GpuAggregationInput::of(options, pairs, source.greatest(), shape.masked());
-    let aggregation = GpuStrips::new(gpu, &cost, &input)?;
-    let pair = aggregation
-        .bytes(shape.size)
-        .saturating_add((PIXEL + shape.picture_bytes()).saturating_mul(shape.size.area() as u64));
-    let views = if options.right_view == RightView::Aggregated { 2 } else { 1 };
-    let needed = pair.saturating_mul(shape.pairs as u64).saturating_mul(views);
-    match needed > limit {
-        true => {
-            let shortage = Shortage::Device { name: gpu.info().name.clone(), free: Some(limit) };
-            Err(Error::Memory { what: "dense stereo on a GPU", needed, shortage })
-        }
-        false => Ok(()),
-    }
-}
-
-/// The tables that a source looks up, in the order of [`Plan::tables`].
-fn tables_of(gpu: &Gpu, options: &StereoOptions, source: &dyn CostSource) -> Result<Vec<Vec<u8>>> {
-    let exchanged = match options.right_view {
-        RightView::Aggregated => source.exchanged(),
-        RightView::Off | RightView::Diagonal => None,
-    };
-    let mut tables = vec![CostKernel::of(source, gpu)?.table];
-    tables.extend(exchanged.map(|source| CostKernel::of(&*source, gpu)).transpose()?.map(|cost| cost.table));
-    tables.retain(|table| !table.is_empty());
-    Ok(tables)
-}
-
-/// From views to disparities before refinement.
-struct Stages<'a> {
-    gpu: &'a Gpu,
-    options: &'a StereoOptions,
-    shape: &'a Shape,
-}
-
-impl Stages<'_> {
-    /// Also gives the table that the cost looks up.
-    fn record(
-        &self,
-        commands: &mut Commands,
-        source: &dyn CostSource,
-        [left, right]: [&ViewStacks; 2],
-        selection: Selection,
-    ) -> Result<(GpuMaps, Option<Buffer<u8>>)> {
-        let Self { gpu, options, shape } = *self;
-        let (cost, masked) = (CostKernel::of(source, gpu)?, shape.masked());
-        let input = GpuAggregationInput::of(options, (shape.size, shape.pairs), source.greatest(), masked);
-        let left_words = left.describe(commands, (&cost, masked))?;
-        let right_words = right.describe(commands, (&cost, masked))?;
-        let descriptors = (&left_words, &right_words);
-        let aggregation = GpuStrips::new(gpu, &cost, &input)?;
-        let sums = aggregation.record(commands, descriptors, &left.bytes)?;
-        let layout = aggregation.layout();
-        let winner = GpuWinnerTakesAll::new(gpu, (&cost, masked), layout, options.min_disparity, selection)?;
-        let maps = winner.record(commands, &sums, descriptors, (shape.size, shape.pairs))?;
-        Ok((maps, (!cost.table.is_empty()).then(|| aggregation.table().clone())))
-    }
+/// The tables that a cost looks up, in the order of [`Plan::tables`].
+fn tables_of(options: &StereoOptions, cost: &GpuCost) -> Vec<Vec<u8>> {
+    let exchanged = cost.exchanged.as_ref().filter(|_| options.right_view == RightView::Aggregated);
+    let tables = std::iter::once(&cost.kernel).chain(exchanged).map(|kernel| kernel.table.clone());
+    tables.filter(|table| !table.is_empty()).collect()
 }

@@ -7,6 +7,11 @@ use crate::{
         Cpu, Processor,
         gpu::{Gpu, all},
     },
+    geometry::{
+        calibration::{Camera, Distortion, Projection},
+        rectify::{GpuRectification, Rectification, RectifiedView},
+        warp::WarpOptions,
+    },
     image::{
         AnyImage, AnyView, Image, Size,
         gpu::{AnyGpuImage, GpuImage},
@@ -263,6 +268,51 @@ fn images_and_maps_on_the_device_are_those_of_the_host() {
                 assert_equal(&once.download().unwrap(), &expected, &what);
                 assert_equal(&again.download().unwrap(), &expected, &what);
             }
+        }
+    }
+}
+
+/// Raw frames of two cameras with lenses, a little turned to each other, become disparities without leaving the device.
+#[test]
+fn frames_become_disparities_on_the_device() {
+    let size = Size::new(90, 60);
+    let view = |turn: f64, lens: f64| RectifiedView {
+        camera: Camera {
+            focal: [80.0, 81.0],
+            principal: [44.0, 31.0],
+            distortion: Distortion::from_opencv([lens, 0.02, 0.001, 0.0, 0.0]),
+        },
+        input: size,
+        rotation: [[turn.cos(), 0.0, turn.sin()], [0.0, 1.0, 0.0], [-turn.sin(), 0.0, turn.cos()]],
+        focal: 78.0,
+        principal: [45.0, 30.0],
+        size: Size::new(96, 57),
+    };
+    let [left, right] = [view(0.03, -0.1), view(-0.02, -0.08)];
+    let rectification = Rectification { left, right, baseline: 1.0, projection: Projection::Perspective };
+    let (cpu, warp) = (Cpu::sequential(), WarpOptions::default());
+    let views = [&rectification.left, &rectification.right];
+    let valid = views.map(|view| view.coverage(&cpu).unwrap());
+    let masks = Masks { left: Some(valid[0].view()), right: Some(valid[1].view()) };
+    for (cost, kind) in [(Cost::default(), 2), (Cost::MutualInformation, 3)] {
+        let options = StereoOptions::default().with_disparities(20).with_cost(cost).with_right(true);
+        let frames = pair(&mut Random::new(25), size, 4, kind).map(|frame| match frame {
+            AnyImage::U8(frame) => frame,
+            other => panic!("{:?}", other.size()),
+        });
+        let rectified = [0, 1].map(|i| AnyImage::from(views[i].warp(frames[i].view(), &warp, &cpu).unwrap()));
+        let expected = compute(options, &rectified, masks, &cpu.clone().into());
+        assert!(expected.disparity.data().iter().any(|d| d.is_finite()), "something to see");
+        for (gpu, processor) in processors().filter(|(gpu, _)| gpu.info().has_f64) {
+            let channels = frames[0].channels();
+            let rectify = GpuRectification::new(gpu, &rectification, &warp, channels).unwrap();
+            let stereo = GpuStereo::new(&processor, options).unwrap();
+            let there = frames.each_ref().map(|frame| GpuImage::upload(gpu, frame.view()).unwrap());
+            let [left, right] = rectify.warp(there.each_ref()).unwrap();
+            let [left_valid, right_valid] = rectify.valid();
+            let masks = GpuMasks::new(Some(left_valid), Some(right_valid));
+            let found = stereo.compute_on_device(&left, &right, masks).unwrap();
+            assert_equal(&found.download().unwrap(), &expected, &format!("{gpu:?}, {cost}"));
         }
     }
 }

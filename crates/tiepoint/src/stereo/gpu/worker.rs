@@ -7,7 +7,7 @@ use super::{
 use crate::{
     Error, Result,
     device::{Cpu, gpu::Gpu},
-    stereo::{StereoOptions, StereoResult, cost::CostSource},
+    stereo::{StereoOptions, StereoResult, cost::gpu::GpuCost},
 };
 
 /// Kept from pair to pair; made anew for another shape.
@@ -28,7 +28,7 @@ impl Worker {
         &mut self,
         gpu: &Gpu,
         options: &StereoOptions,
-        (shape, source): (&Shape, &dyn CostSource),
+        (shape, cost): (&Shape, &GpuCost),
         slots: usize,
         cpu: &Cpu,
     ) -> Result<(&Plan, &mut [Slot])> {
@@ -38,7 +38,7 @@ impl Worker {
         }
         let plan = match self.plan.take() {
             Some(plan) => plan,
-            None => Plan::new(gpu, cpu, options, *shape, source)?,
+            None => Plan::new(gpu, cpu, options, *shape, cost)?,
         };
         let plan = self.plan.insert(plan);
         while self.slots.len() < slots {
@@ -57,7 +57,7 @@ impl Worker {
         &mut self,
         gpu: &Gpu,
         options: &StereoOptions,
-        input: (&PlanInput<'_>, &dyn CostSource),
+        input: (&PlanInput<'_>, &GpuCost),
         cpu: &Cpu,
     ) -> Result<StereoResult> {
         let (_, slot) = self.write(gpu, options, input, cpu)?;
@@ -70,7 +70,7 @@ impl Worker {
         &mut self,
         gpu: &Gpu,
         options: &StereoOptions,
-        input: (&PlanInput<'_>, &dyn CostSource),
+        input: (&PlanInput<'_>, &GpuCost),
         cpu: &Cpu,
     ) -> Result<&Plan> {
         let (plan, slot) = self.write(gpu, options, input, cpu)?;
@@ -82,10 +82,10 @@ impl Worker {
         &mut self,
         gpu: &Gpu,
         options: &StereoOptions,
-        (input, source): (&PlanInput<'_>, &dyn CostSource),
+        (input, cost): (&PlanInput<'_>, &GpuCost),
         cpu: &Cpu,
     ) -> Result<(&Plan, &mut Slot)> {
-        let (plan, slots) = self.prepare(gpu, options, (&input.shape(1), source), 1, cpu)?;
+        let (plan, slots) = self.prepare(gpu, options, (&input.shape(1), cost), 1, cpu)?;
         let slot = &mut slots[0];
         slot.write(0, input, cpu)?;
         Ok((plan, slot))

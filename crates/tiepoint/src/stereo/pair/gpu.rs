@@ -88,6 +88,11 @@ impl PictureShape {
         self.masked || self.pixel == PixelKind::F32
     }
 
+    /// Whether it is grey of 8 bits, whatever it shows.
+    pub(in crate::stereo) fn is_grey_of_bytes(self) -> bool {
+        self.pixel == PixelKind::U8 && !self.may_be_colour()
+    }
+
     /// Whether its grey is finer than its pixels.
     fn is_widened(self) -> bool {
         self.pixel == PixelKind::U8 && self.may_be_colour()

@@ -1,8 +1,8 @@
 // Winner takes all: mod.rs. A group chooses the disparities of a row, PIXELS left pixels at a time: the sums of all paths
 // are added into local memory, where lanes look for the least of each left pixel and of each right one.
 //
-// Sums come in parts: of the paths from the left, from the right, downwards, upwards (vertical.cl), or of the two passes
-// (aggregation.cl). They lie by disparities, those of the second part from the last place down.
+// Sums come in parts, by disparities: of the paths from the left, from the right, downwards, upwards (vertical.cl), or of the
+// two passes (aggregation.cl).
 
 // Words of the sums of a pixel in a part, and those that a lane adds at once.
 #define PART_WORDS (PADDED * SUM_BYTES / 4)
@@ -33,16 +33,14 @@ FUNCTION void load_chunk(u32 words[CHUNK], const GLOBAL u32 *from) { words[0] = 
 #endif
 
 // Adds words of sums, in halves of words.
-FUNCTION void add_chunk(u32 totals[CHUNK * IN_WORD / 2], const u32 words[CHUNK], bool reversed) {
+FUNCTION void add_chunk(u32 totals[CHUNK * IN_WORD / 2], const u32 words[CHUNK]) {
     UNROLL
     for (i32 i = 0; i < CHUNK; i++) {
-        const u32 word = words[reversed ? CHUNK - 1 - i : i];
 #if SUM_BYTES == 1
-        const u32 lower = BYTES_APART(word), higher = BYTES_APART(word >> 16);
-        totals[2 * i] += reversed ? PAIR_BETWEEN(higher, higher) : lower;
-        totals[2 * i + 1] += reversed ? PAIR_BETWEEN(lower, lower) : higher;
+        totals[2 * i] += BYTES_APART(words[i]);
+        totals[2 * i + 1] += BYTES_APART(words[i] >> 16);
 #else
-        totals[i] += reversed ? PAIR_BETWEEN(word, word) : word;
+        totals[i] += words[i];
 #endif
     }
 }
@@ -120,10 +118,10 @@ KERNEL(winner_takes_all) {
                 u32 words[PARTS][CHUNK];
                 UNROLL
                 for (i32 k = 0; k < PARTS; k++) {
-                    load_chunk(words[k], from + k * part + (k == 1 ? PART_WORDS - (chunk + 1) * CHUNK : chunk * CHUNK));
+                    load_chunk(words[k], from + k * part + chunk * CHUNK);
                 }
                 UNROLL
-                for (i32 k = 0; k < PARTS; k++) add_chunk(two, words[k], k == 1);
+                for (i32 k = 0; k < PARTS; k++) add_chunk(two, words[k]);
             }
             u32 key = NONE;
             UNROLL

@@ -157,6 +157,15 @@ fn add_product<R: Real, const A: usize, const B: usize, const C: usize>(
     }
 }
 
+/// p q − r s, polynomials of z.
+#[inline(always)]
+fn minor<R: Real>(p: &[R; 4], q: &[R; 5], r: &[R; 5], s: &[R; 4], zero: R) -> [R; 8] {
+    let mut sum = [zero; 8];
+    add_product(&mut sum, p, q);
+    add_product(&mut sum, &each(*r, negative), s);
+    sum
+}
+
 /// An equation p(z) x + q(z) y + r(z) = 0: the difference of a row of the reduced system and z times the next.
 #[derive(Clone, Copy)]
 pub(super) struct Equation<R> {
@@ -208,18 +217,12 @@ impl<R: Real> Reduced<R> {
         let k = Equation::new(&rows[0], &rows[1]);
         let l = Equation::new(&rows[2], &rows[3]);
         let m = Equation::new(&rows[4], &rows[5]);
-        let minor = |p: &[R; 4], q: &[R; 5], r: &[R; 5], s: &[R; 4]| {
-            let mut sum = [zero; 8];
-            add_product(&mut sum, p, q);
-            add_product(&mut sum, &each(*r, negative), s);
-            sum
-        };
         let mut last = [zero; 7];
         add_product(&mut last, &l.x, &m.y);
         add_product(&mut last, &each(l.y, negative), &m.x);
         let mut polynomial = [zero; 11];
-        add_product(&mut polynomial, &k.x, &minor(&l.y, &m.one, &l.one, &m.y));
-        add_product(&mut polynomial, &each(k.y, negative), &minor(&l.x, &m.one, &l.one, &m.x));
+        add_product(&mut polynomial, &k.x, &minor(&l.y, &m.one, &l.one, &m.y, zero));
+        add_product(&mut polynomial, &each(k.y, negative), &minor(&l.x, &m.one, &l.one, &m.x, zero));
         add_product(&mut polynomial, &k.one, &last);
         Self { space, equations: [k, l, m], polynomial }
     }

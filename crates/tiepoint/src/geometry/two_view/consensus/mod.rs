@@ -350,7 +350,6 @@ fn fundamentals<S: Simd>(simd: S, eight: &[[usize; MAX_SAMPLE]; WIDTH], best: &m
 #[inline(always)]
 fn essentials<S: Simd>(simd: S, rays: &Rays, eight: &[[usize; MAX_SAMPLE]; WIDTH], best: &mut Best<'_>) {
     let [a, b] = best.prepared.points.gathered::<S, 5, MAX_SAMPLE>(simd, eight);
-    let ray = |m: &Mat3, [x, y]: [f64x8<S>; 2]| [x * m[0][0] + m[0][2], y * m[1][1] + m[1][2]];
     let back = transpose(&rays.ray_from_b);
     let a = each(
         a,
@@ -372,6 +371,12 @@ fn essentials<S: Simd>(simd: S, rays: &Rays, eight: &[[usize; MAX_SAMPLE]; WIDTH
             best.take(simd, rays.fundamental(&e), e);
         }
     }
+}
+
+/// The ray (x, y, 1) of points, by a matrix without shear.
+#[inline(always)]
+fn ray<S: Simd>(matrix: &Mat3, [x, y]: [f64x8<S>; 2]) -> [f64x8<S>; 2] {
+    [x * matrix[0][0] + matrix[0][2], y * matrix[1][1] + matrix[1][2]]
 }
 
 fn lane_of_points<S: Simd, const N: usize>(side: &[[f64x8<S>; 2]; N], lane: usize) -> [[f64; 2]; N] {

@@ -1,5 +1,5 @@
-//! Learning the table of costs on a device: the iterations of [`learn`](super::learn), whose maps and histograms stay there.
-//! What comes to the host is the last table.
+//! Learning the table of costs on a device: the iterations of [`learn`](super::learn), as a part of a plan or, where the host
+//! makes the pair ready, before it. Maps, histograms and tables stay there.
 
 use super::{
     CostTable, LIMIT, VALUES,
@@ -12,21 +12,24 @@ use crate::{
     error::Shortage,
     filter::gpu::GpuFilter,
     image::{
-        Image, Size,
-        gpu::{GpuImage, GpuStack, Plane},
+        Size,
+        gpu::{GpuStack, Plane},
     },
+    numeric,
     stereo::{
         INVALID, Learning, StereoOptions, View,
-        aggregation::gpu::{GpuAggregationInput, GpuStrips},
-        consistency_check::gpu::GpuConsistencyCheck,
+        consistency_check::{self, gpu::GpuConsistencyCheck},
         cost::{
-            DescriptorCost,
-            gpu::{GpuDescribe, GpuView},
+            self, DescriptorCost,
+            gpu::{CostKernel, GpuCost, GpuLearner},
         },
-        gpu::lanes::{GROUP, covering, pixel_a_lane},
-        median::gpu::GpuMedian,
-        pair::Pair,
-        winner_takes_all::gpu::{GpuWinnerTakesAll, Selection},
+        gpu::{
+            GpuMatching,
+            lanes::{GROUP, covering, pixel_a_lane},
+        },
+        median::{self, gpu::GpuMedian},
+        pair::{Pair, gpu::ViewStacks},
+        winner_takes_all::gpu::Selection,
     },
 };
 use tiepoint_gpu::{Kernel, KernelSource};
@@ -99,13 +102,17 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel! {
-    /// o: the v of what costs nothing.
-    unsafe kernel offset(groups) = Offset {
-        write out: f64 [1],
+    /// How many of what is counted have which digit, of those whose digits before are o's: the v of what costs nothing.
+    unsafe kernel digits(groups) = Digits {
+        write classes: u32 [2048],
+        write places: u32 [24],
         read values: f64 [65536],
         read counts: u32 [65536],
         read total: u32 [1],
-    } {}
+    } {
+        /// The digit, the highest first.
+        digit: i32,
+    }
 }
 
 tiepoint_gpu::kernel! {
@@ -113,18 +120,30 @@ tiepoint_gpu::kernel! {
     unsafe kernel table(groups) = Table {
         write out: u8 [65536],
         read values: f64 [65536],
-        read offset: f64 [1],
+        read classes: u32 [2048],
+        read places: u32 [24],
+        read total: u32 [1],
+    } {}
+}
+
+tiepoint_gpu::kernel! {
+    /// The costs with the images exchanged.
+    unsafe kernel exchange(groups) = Exchange {
+        write out: u8 [65536],
+        read table: u8 [65536],
     } {}
 }
 
 /// Left values whose counters a group has in local memory.
 const TILE: usize = 16;
+/// Digits of 8 bits of a value.
+const DIGITS: usize = size_of::<f64>();
 /// Groups that share the rows of an image.
 const SLICES: usize = 128;
 
 fn source() -> KernelSource {
     const LANES: [u32; 2] = [VALUES as u32, 1];
-    pixel_a_lane(KernelSource::new("mutual information"))
+    pixel_a_lane(numeric::for_kernels(KernelSource::new("mutual information")))
         .define("TILE", TILE)
         .define("LANES", VALUES)
         .define("LIMIT", LIMIT)
@@ -139,8 +158,9 @@ fn source() -> KernelSource {
         .kernel::<Margins<'_>>(LANES)
         .kernel::<Logarithms<'_>>(LANES)
         .kernel::<Unlikeness<'_>>(LANES)
-        .kernel::<Offset<'_>>(LANES)
+        .kernel::<Digits<'_>>(LANES)
         .kernel::<Table<'_>>(LANES)
+        .kernel::<Exchange<'_>>(LANES)
         .text(include_str!("learn.cl"))
 }
 
@@ -154,29 +174,113 @@ struct GpuLearning {
     margins: Kernel<Margins<'static>>,
     logarithms: Kernel<Logarithms<'static>>,
     unlikeness: Kernel<Unlikeness<'static>>,
-    offset: Kernel<Offset<'static>>,
+    digits: Kernel<Digits<'static>>,
     table: Kernel<Table<'static>>,
+    exchange: Kernel<Exchange<'static>>,
+    median: GpuMedian,
+    check: GpuConsistencyCheck,
+    /// What looks a table up, which is copied there.
+    cost: CostKernel,
     nothing: Buffer<u8>,
 }
 
-/// A pair on a device: what learning looks at.
-struct Views {
-    /// Grey in 8 bits of the left view, whose differences give P2.
-    grey: GpuImage<u8>,
-    compared: [GpuImage<u8>; 2],
-    masks: [Option<GpuImage<u8>>; 2],
+/// Learning as a part of a plan.
+#[derive(Clone, Copy, Debug)]
+struct LearnTable;
+
+/// The cost whose table a plan learns.
+pub(super) fn cost() -> GpuCost {
+    let kernel = no_table();
+    GpuCost { exchanged: Some(kernel.clone()), kernel, greatest: LIMIT.into(), learner: Some(&LearnTable) }
 }
 
-impl Views {
-    fn upload(gpu: &Gpu, pair: &Pair) -> Result<Self> {
-        let image = |image: &Image<u8>| GpuImage::upload(gpu, image.view());
-        let mask = |view| pair.mask(view).map(image).transpose();
-        Ok(Self {
-            grey: image(pair.bytes(View::Left))?,
-            compared: [image(pair.compared(View::Left))?, image(pair.compared(View::Right))?],
-            masks: [mask(View::Left)?, mask(View::Right)?],
+/// The cost by a table of zeroes, in whose place a learnt one is copied.
+fn no_table() -> CostKernel {
+    DescriptorCost::kernel(&CostTable(vec![0; VALUES * VALUES]))
+}
+
+impl LearnTable {
+    /// How often disparities are computed, and at which sizes, with the options for each.
+    fn runs(options: &StereoOptions, size: Size) -> Vec<(Size, StereoOptions)> {
+        match options.learning {
+            Learning::Iterations(n) => vec![(size, *options); usize::from(n).saturating_sub(1)],
+            Learning::CoarseToFine => {
+                let halvings = levels(size);
+                let mut at = size;
+                let mut runs: Vec<_> = (1..=halvings)
+                    .map(|level| {
+                        at = half(at);
+                        (at, halved(options, level))
+                    })
+                    .collect();
+                runs.extend([(at, halved(options, halvings)); FIRST - 1]);
+                runs
+            }
+        }
+    }
+}
+
+impl GpuLearner for LearnTable {
+    fn sources(
+        &self,
+        gpu: &Gpu,
+        options: &StereoOptions,
+        (size, masked): (Size, bool),
+    ) -> Result<Vec<KernelSource>> {
+        gpu.require_f64()?;
+        let cost = no_table();
+        let mut sources = vec![
+            source(),
+            median::gpu::source(3),
+            consistency_check::gpu::source(),
+            cost::gpu::source::<u8>(&cost, masked),
+        ];
+        for (size, options) in Self::runs(options, size) {
+            sources.extend(matching(gpu, &cost, &options, masked).sources((size, 1))?);
+        }
+        Ok(sources)
+    }
+
+    fn bytes(&self, gpu: &Gpu, options: &StereoOptions, (size, masked): (Size, bool)) -> Result<u64> {
+        let cost = no_table();
+        Self::runs(options, size).iter().try_fold(0_u64, |sum, (size, options)| {
+            let pixels = PIXEL.saturating_mul(size.area() as u64);
+            let bytes = matching(gpu, &cost, options, masked).bytes(*size)?;
+            Ok(sum.saturating_add(bytes).saturating_add(pixels))
         })
     }
+
+    fn record(
+        &self,
+        commands: &mut Commands,
+        gpu: &Gpu,
+        options: &StereoOptions,
+        views: [&ViewStacks; 2],
+    ) -> Result<[Buffer<u8>; 2]> {
+        let learning = GpuLearning::new(gpu)?;
+        let table = learning.table(commands, views.map(Clone::clone), options)?;
+        let exchanged = gpu.buffer(table.len())?;
+        let arguments = Exchange { out: &exchanged, table: &table };
+        commands.launch(&learning.exchange, [VALUES, 1, 1], arguments)?;
+        Ok([table, exchanged])
+    }
+}
+
+/// Bytes of a pixel beside the aggregation: both views in 8 bits with masks, and maps before and after the median and check.
+const PIXEL: u64 = 6 + 20;
+
+fn half(size: Size) -> Size {
+    Size::new(size.width.div_ceil(2), size.height.div_ceil(2))
+}
+
+/// How disparities are computed from a table.
+fn matching<'a>(
+    gpu: &'a Gpu,
+    cost: &'a CostKernel,
+    options: &'a StereoOptions,
+    masked: bool,
+) -> GpuMatching<'a> {
+    GpuMatching { gpu, options, cost, greatest: LIMIT.into(), masked, selection: Selection::of_both(options) }
 }
 
 /// The table for the pair at its full size; the bytes of [`learn::table`](super::learn::table).
@@ -184,13 +288,16 @@ impl Views {
 /// # Errors
 /// Where the device is too small or lacks `f64`, as [`Error::is_device_limit`](crate::Error::is_device_limit) tells.
 pub(super) fn table(gpu: &Gpu, pair: &Pair, options: &StereoOptions) -> Result<CostTable> {
+    let masked = [View::Left, View::Right].into_iter().any(|view| pair.mask(view).is_some());
+    let needed = LearnTable.bytes(gpu, options, (pair.size(), masked))?;
+    if let Some(limit) = options.device_memory.filter(|&limit| needed > limit) {
+        let shortage = Shortage::Device { name: gpu.info().name.clone(), free: Some(limit) };
+        return Err(Error::Memory { what: "learning mutual information on a GPU", needed, shortage });
+    }
     let learning = GpuLearning::new(gpu)?;
-    let mut commands = Commands::new();
-    let views = Views::upload(gpu, pair)?;
-    let table = match options.learning {
-        Learning::Iterations(n) => learning.iterate(&mut commands, &views, options, usize::from(n))?,
-        Learning::CoarseToFine => learning.coarse_to_fine(&mut commands, views, options)?,
-    };
+    let (mut commands, rows) = (Commands::new(), 0..pair.size().height);
+    let view = |view| ViewStacks::of_rows(gpu, pair, view, &rows);
+    let table = learning.table(&mut commands, [view(View::Left)?, view(View::Right)?], options)?;
     gpu.run(&commands)?;
     Ok(CostTable(table.to_vec()?))
 }
@@ -208,39 +315,57 @@ impl GpuLearning {
             margins: program.kernel::<Margins<'_>>()?,
             logarithms: program.kernel::<Logarithms<'_>>()?,
             unlikeness: program.kernel::<Unlikeness<'_>>()?,
-            offset: program.kernel::<Offset<'_>>()?,
+            digits: program.kernel::<Digits<'_>>()?,
             table: program.kernel::<Table<'_>>()?,
+            exchange: program.kernel::<Exchange<'_>>()?,
+            median: GpuMedian::new(gpu, 3)?,
+            check: GpuConsistencyCheck::new(gpu)?,
+            cost: no_table(),
             nothing: gpu.buffer(1)?,
         })
     }
 
-    fn half(&self, commands: &mut Commands, views: &Views) -> Result<Views> {
-        let Size { width, height } = views.grey.size();
-        let size = Size::new(width.div_ceil(2), height.div_ceil(2));
-        let mut halve = |from: &GpuImage<u8>| -> Result<_> {
-            let to = GpuImage::new(&self.gpu, size)?;
-            self.halve.record(commands, from, &to)?;
+    /// Puts the learning from a pair into a list.
+    fn table(
+        &self,
+        commands: &mut Commands,
+        views: [ViewStacks; 2],
+        options: &StereoOptions,
+    ) -> Result<Buffer<u8>> {
+        match options.learning {
+            Learning::Iterations(n) => self.iterate(commands, &views, options, usize::from(n)),
+            Learning::CoarseToFine => self.coarse_to_fine(commands, views, options),
+        }
+    }
+
+    fn half(&self, commands: &mut Commands, view: &ViewStacks) -> Result<ViewStacks> {
+        let size = half(view.bytes.size());
+        let mut halve = |from: &GpuStack<u8>| -> Result<_> {
+            let to = GpuStack::new(&self.gpu, size, 1, 1)?;
+            self.halve.record_batch(commands, from, &to)?;
             Ok(to)
         };
-        let grey = halve(&views.grey)?;
-        let compared = [halve(&views.compared[0])?, halve(&views.compared[1])?];
-        let mut mask = |i: usize| {
-            let Some(from) = &views.masks[i] else { return Ok(None) };
-            let to = GpuImage::new(&self.gpu, size)?;
-            let (across, groups) = covering(size, 1);
-            let (plane, from_plane) = (to.plane(), from.plane());
-            let arguments = HalveMask { to: to.buffer(), from: from.buffer(), plane, from_plane, across };
-            commands.launch(&self.halve_mask, groups, arguments)?;
-            Result::Ok(Some(to))
+        let bytes = halve(&view.bytes)?;
+        let compared = view.compared.as_ref().map(&mut halve).transpose()?;
+        let mask = match &view.mask {
+            None => None,
+            Some(from) => {
+                let to = GpuStack::new(&self.gpu, size, 1, 1)?;
+                let (across, groups) = covering(size, 1);
+                let (plane, from_plane) = (to.plane(), from.plane());
+                let arguments = HalveMask { to: to.buffer(), from: from.buffer(), plane, from_plane, across };
+                commands.launch(&self.halve_mask, groups, arguments)?;
+                Some(to)
+            }
         };
-        Ok(Views { grey, compared, masks: [mask(0)?, mask(1)?] })
+        Ok(ViewStacks::of_bytes(bytes, compared, mask))
     }
 
     /// The table of the disparities of the views (step 1) or of the views at half the size (step 2).
     fn table_from_disparities(
         &self,
         commands: &mut Commands,
-        views: &Views,
+        views: &[ViewStacks; 2],
         (disparity, step): (&GpuStack<f32>, usize),
     ) -> Result<Buffer<u8>> {
         const LENGTH: usize = VALUES * VALUES;
@@ -248,13 +373,15 @@ impl GpuLearning {
         let (counts, total) = (&gpu.buffer::<u32>(LENGTH)?, &gpu.buffer::<u32>(1)?);
         let doubles = |length| gpu.buffer::<f64>(length);
         let (shares, logarithms) = (&doubles(LENGTH)?, &doubles(LENGTH)?);
-        let (margins, values, offset) = (&doubles(2 * VALUES)?, &doubles(LENGTH)?, &doubles(1)?);
-        let (out, mask) = (gpu.buffer::<u8>(LENGTH)?, &views.masks[1]);
-        let [left, right] = &views.compared;
+        let (margins, values) = (&doubles(2 * VALUES)?, &doubles(LENGTH)?);
+        let (classes, places) = (&gpu.buffer::<u32>(DIGITS * VALUES)?, &gpu.buffer::<u32>(3 * DIGITS)?);
+        let (out, mask) = (gpu.buffer::<u8>(LENGTH)?, &views[1].mask);
+        let [left, right] = views.each_ref().map(ViewStacks::compared);
         let nowhere = Plane { step: 0, row: 0, height: 0, pitch: 0 };
         commands.stage("mutual information");
         commands.zero(counts)?;
         commands.zero(total)?;
+        commands.zero(classes)?;
         commands.launch(
             &self.joint,
             [SLICES.min(left.size().height), VALUES / TILE, 1],
@@ -263,11 +390,11 @@ impl GpuLearning {
                 total,
                 left: left.buffer(),
                 right: right.buffer(),
-                mask: mask.as_ref().map_or(&self.nothing, GpuImage::buffer),
+                mask: mask.as_ref().map_or(&self.nothing, GpuStack::buffer),
                 disparity: disparity.buffer(),
                 left_plane: left.plane(),
                 right_plane: right.plane(),
-                mask_plane: mask.as_ref().map_or(nowhere, GpuImage::plane),
+                mask_plane: mask.as_ref().map_or(nowhere, GpuStack::plane),
                 disparity_plane: disparity.plane(),
                 step: step as i32,
             },
@@ -277,8 +404,11 @@ impl GpuLearning {
         commands.launch(&self.margins, [2, 1, 1], Margins { out: margins, shares })?;
         commands.launch(&self.logarithms, rows, Logarithms { out: logarithms, shares })?;
         commands.launch(&self.unlikeness, rows, Unlikeness { out: values, logarithms, margins })?;
-        commands.launch(&self.offset, [1, 1, 1], Offset { out: offset, values, counts, total })?;
-        commands.launch(&self.table, rows, Table { out: &out, values, offset })?;
+        for digit in 0..DIGITS {
+            let arguments = Digits { classes, places, values, counts, total, digit: digit as i32 };
+            commands.launch(&self.digits, rows, arguments)?;
+        }
+        commands.launch(&self.table, rows, Table { out: &out, values, classes, places, total })?;
         Ok(out)
     }
 
@@ -286,56 +416,28 @@ impl GpuLearning {
     fn disparities(
         &self,
         commands: &mut Commands,
-        views: &Views,
+        [left, right]: &[ViewStacks; 2],
         options: &StereoOptions,
         table: &Buffer<u8>,
     ) -> Result<GpuStack<f32>> {
-        let (gpu, masked) = (&self.gpu, views.masks.iter().any(Option::is_some));
-        let size = views.grey.size();
-        let cost = CostTable(vec![0; VALUES * VALUES]).kernel();
-        let input = GpuAggregationInput::of(options, (size, 1), LIMIT.into(), masked);
-        let aggregation = GpuStrips::new(gpu, &cost, &input)?;
-        // The finest level takes most; all others together a third of it.
-        let needed = aggregation.bytes(size) / 3 * 4;
-        if let Some(limit) = options.device_memory.filter(|&limit| needed > limit) {
-            let shortage = Shortage::Device { name: gpu.info().name.clone(), free: Some(limit) };
-            return Err(Error::Memory { what: "learning mutual information on a GPU", needed, shortage });
-        }
-        commands.copy((table, 0), (aggregation.table(), 0), VALUES * VALUES)?;
-        let grey = GpuStack::of(&views.grey, commands)?;
-        let mut words = Vec::new();
-        for (compared, mask) in views.compared.iter().zip(&views.masks) {
-            let compared = GpuStack::of(compared, commands)?;
-            let mask = mask.as_ref().map(|mask| GpuStack::of(mask, commands)).transpose()?;
-            let view = GpuView { grey: &compared, compared: &compared, mask: mask.as_ref(), rounding: 0 };
-            words.push(GpuDescribe::<u8>::new(gpu, &cost, masked)?.record(commands, &view)?);
-        }
-        let descriptors = (&words[0], &words[1]);
-        let sums = aggregation.record(commands, descriptors, &grey)?;
-        let winner = GpuWinnerTakesAll::new(
-            gpu,
-            (&cost, masked),
-            aggregation.layout(),
-            options.min_disparity,
-            Selection::of_both(options),
-        )?;
-        let maps = winner.record(commands, &sums, descriptors, (size, 1))?;
-        let median = GpuMedian::new(gpu, 3)?;
-        let left = median.record(commands, &maps.disparity)?;
+        let masked = left.mask.is_some() || right.mask.is_some();
+        let matching = matching(&self.gpu, &self.cost, options, masked);
+        let (maps, _) = matching.record(commands, [left, right], Some(table))?;
+        let left = self.median.record(commands, &maps.disparity)?;
         let Some(right) = &maps.right else { return Ok(left) };
-        let right = median.record(commands, right)?;
-        GpuConsistencyCheck::new(gpu)?.record(commands, &left, &right, View::Left, 1.0)
+        let right = self.median.record(commands, right)?;
+        self.check.record(commands, &left, &right, View::Left, 1.0)
     }
 
     /// As [`learn::iterate`](super::learn::iterate).
     fn iterate(
         &self,
         commands: &mut Commands,
-        views: &Views,
+        views: &[ViewStacks; 2],
         options: &StereoOptions,
         runs: usize,
     ) -> Result<Buffer<u8>> {
-        let zero = nearest_to_zero(views.grey.size(), options);
+        let zero = nearest_to_zero(views[0].bytes.size(), options);
         let zero = GpuStack::upload(&self.gpu, &[zero.view()])?;
         let mut table = self.table_from_disparities(commands, views, (&zero, 1))?;
         for _ in 1..runs {
@@ -349,14 +451,15 @@ impl GpuLearning {
     fn coarse_to_fine(
         &self,
         commands: &mut Commands,
-        views: Views,
+        views: [ViewStacks; 2],
         options: &StereoOptions,
     ) -> Result<Buffer<u8>> {
         // all[k] is at 1 / 2ᵏ of the size.
-        let halvings = levels(views.grey.size());
+        let halvings = levels(views[0].bytes.size());
         let mut all = vec![views];
         for k in 0..halvings {
-            let half = self.half(commands, &all[k])?;
+            let [left, right] = &all[k];
+            let half = [self.half(commands, left)?, self.half(commands, right)?];
             all.push(half);
         }
         let mut table = self.iterate(commands, &all[halvings], &halved(options, halvings), FIRST)?;
@@ -376,6 +479,7 @@ mod tests {
             Cpu,
             gpu::{all, compiles_everywhere},
         },
+        image::Image,
         stereo::{Masks, aggregation::Workspace, cost::mutual_information::learn, pair::Pictures},
         synth::Random,
     };

@@ -2,8 +2,8 @@
 
 #define VALUES 256
 #define REACH 3
-// Numbers that a lane of the search for the offset looks at together.
-#define TOGETHER 16
+// Numbers that a lane loads at a time.
+#define TOGETHER 32
 
 // A pixel holds something only if all four that it was made of do.
 KERNEL(halve_mask) {
@@ -51,21 +51,6 @@ KERNEL(joint) {
     if (LANE_X == 0 && counted > 0u) ATOMIC_ADD(&total[0], counted);
 }
 
-// numeric::ln, of a positive, normal number.
-FUNCTION f64 natural_logarithm(f64 x) {
-    const u64 bits = BITS_OF_F64(x);
-    i64 exponent = (i64)(bits >> 52) - 1023;
-    f64 m = F64_OF((bits & 0xffffffffffffful) | 0x3ff0000000000000ul);
-    if (m > 1.41421356237309514547) {
-        m = 0.5 * m;
-        exponent++;
-    }
-    const f64 s = (m - 1.0) / (m + 1.0), square = s * s;
-    f64 sum = 0.0;
-    for (i32 i = 11; i >= 0; i--) sum = 1.0 / (f64)(2 * i + 1) + square * sum;
-    return (f64)exponent * 0.693147180559945286227 + 2.0 * s * sum;
-}
-
 FUNCTION f64 tap(i32 t) {
     const i32 far = t < REACH ? REACH - t : t - REACH;
     return far == 0 ? 0.383 : far == 1 ? 0.242 : far == 2 ? 0.061 : 0.006;
@@ -102,74 +87,115 @@ FUNCTION f64 smoothed_margin(const LOCAL_POINTER f64 *margin, i32 value) {
 KERNEL(margins) {
     LOCAL f64 margin[VALUES];
     const i32 value = LANE_X;
+    const i32 first = GROUP_X == 0 ? value * VALUES : value, step = GROUP_X == 0 ? 1 : VALUES;
     f64 sum = 0.0;
-    for (i32 i = 0; i < VALUES; i++) sum += shares[GROUP_X == 0 ? value * VALUES + i : i * VALUES + value];
+    for (i32 i = 0; i < VALUES; i += TOGETHER) {
+        // Loads that need not wait for each other; the sum has its order.
+        f64 next[TOGETHER];
+        UNROLL
+        for (i32 j = 0; j < TOGETHER; j++) next[j] = shares[first + (i + j) * step];
+        UNROLL
+        for (i32 j = 0; j < TOGETHER; j++) sum += next[j];
+    }
     margin[value] = sum;
     BARRIER();
-    const f64 logarithm = -natural_logarithm(smoothed_margin(margin, value) + EPSILON);
+    const f64 logarithm = -ln_f64(smoothed_margin(margin, value) + EPSILON);
     BARRIER();
     margin[value] = logarithm;
     BARRIER();
     out[GROUP_X * VALUES + value] = smoothed_margin(margin, value);
 }
 
-KERNEL(logarithms) { out[GROUP_X * VALUES + LANE_X] = -natural_logarithm(smoothed(shares, GROUP_X, LANE_X) + EPSILON); }
+KERNEL(logarithms) { out[GROUP_X * VALUES + LANE_X] = -ln_f64(smoothed(shares, GROUP_X, LANE_X) + EPSILON); }
 
 KERNEL(unlikeness) {
     out[GROUP_X * VALUES + LANE_X] = smoothed(logarithms, GROUP_X, LANE_X) - margins[GROUP_X] - margins[VALUES + LANE_X];
 }
 
-// The least value that is not exceeded on FREE of what is counted: its bits eight at a time, from the highest. One group.
-KERNEL(offset) {
-    LOCAL u32 classes[VALUES];
-    LOCAL u32 reached[2];
-    const f64 wanted = FREE * (f64)total[0];
-    u64 found = 0ul;
-    u32 seen = 0u;
-    for (i32 shift = 56; shift >= 0; shift -= 8) {
-        for (i32 i = LANE_X; i < VALUES; i += LANES) classes[i] = 0u;
-        BARRIER();
-        for (i32 i = LANE_X; i < VALUES * VALUES; i += LANES * TOGETHER) {
-            // Loads that need not wait for each other.
-            u32 numbers[TOGETHER];
-            f64 here[TOGETHER];
-            UNROLL
-            for (i32 j = 0; j < TOGETHER; j++) {
-                numbers[j] = counts[i + j * LANES];
-                here[j] = values[i + j * LANES];
-            }
-            UNROLL
-            for (i32 j = 0; j < TOGETHER; j++) {
-                if (numbers[j] == 0u) continue;
-                // Unsigned numbers in the order of the values.
-                const u64 bits = BITS_OF_F64(here[j]), ordered = bits >> 63 != 0ul ? ~bits : bits | 0x8000000000000000ul;
-                // In two steps, as a shift by 64 is none.
-                if ((ordered >> shift >> 8) == found) ATOMIC_ADD(&classes[ordered >> shift & 0xfful], numbers[j]);
-            }
-        }
-        BARRIER();
-        if (LANE_X == 0) {
-            i32 here = 0;
-            while (here < VALUES - 1 && (f64)(seen + classes[here]) < wanted) seen += classes[here++];
-            reached[0] = (u32)here;
-            reached[1] = seen;
-        }
-        BARRIER();
-        found = found << 8 | (u64)reached[0];
-        seen = reached[1];
-        BARRIER();
+// The least value that is not exceeded on FREE of what is counted, its bits eight at a time, from the highest: a launch
+// counts the next digit of the values whose digits before are those found.
+
+// Unsigned numbers in the order of the values.
+FUNCTION u64 in_order(f64 value) {
+    const u64 bits = BITS_OF_F64(value);
+    return bits >> 63 != 0ul ? ~bits : bits | 0x8000000000000000ul;
+}
+
+// What is known of the value, of which `places` gives three words after each digit: the digits so far, and how much is
+// counted below them.
+typedef struct {
+    u64 digits;
+    u32 below;
+} Known;
+
+FUNCTION Known known_before(const GLOBAL u32 *places, i32 digit) {
+    Known known;
+    known.digits = digit > 0 ? (u64)places[3 * digit - 2] << 32 | places[3 * digit - 3] : 0ul;
+    known.below = digit > 0 ? places[3 * digit - 1] : 0u;
+    return known;
+}
+
+// Finds a digit by a group, whose lane i knows how many have digit i. A launch finds one digit: a loop over all of them, which
+// for the first is not entered, PoCL 3.1 compiles wrongly for the sake of its barriers (2026-11-23).
+#define FIND_DIGIT(known, own, wanted, sums, first) { \
+        sums[LANE_X] = own; \
+        if (LANE_X == 0) first[0] = LANES - 1; \
+        /* Sums up to each lane. */ \
+        for (i32 far = 1; far < LANES; far *= 2) { \
+            BARRIER(); \
+            const u32 other = LANE_X >= far ? sums[LANE_X - far] : 0u; \
+            BARRIER(); \
+            sums[LANE_X] += other; \
+        } \
+        BARRIER(); \
+        if (LANE_X < LANES - 1 && (f64)(known.below + sums[LANE_X]) >= wanted) ATOMIC_MIN(&first[0], (u32)LANE_X); \
+        BARRIER(); \
+        known.digits = known.digits << 8 | (u64)first[0]; \
+        known.below += first[0] > 0u ? sums[MAX_I((i32)first[0] - 1, 0)] : 0u; \
+        BARRIER(); \
     }
-    if (LANE_X == 0) {
-        const u64 bits = found >> 63 != 0ul ? found & 0x7ffffffffffffffful : ~found;
-        out[0] = total[0] == 0u ? 0.0 : F64_OF(bits);
+
+KERNEL(digits) {
+    LOCAL u32 sums[LANES];
+    LOCAL u32 first[1];
+    const i32 digit = args.digit, shift = 56 - 8 * digit;
+    Known known = known_before(places, digit - 1);
+    if (digit > 0) {
+        const u32 own = classes[(digit - 1) * LANES + LANE_X];
+        FIND_DIGIT(known, own, FREE * (f64)total[0], sums, first)
+        if (GROUP_X == 0 && LANE_X == 0) {
+            places[3 * digit - 3] = (u32)known.digits;
+            places[3 * digit - 2] = (u32)(known.digits >> 32);
+            places[3 * digit - 1] = known.below;
+        }
     }
+    sums[LANE_X] = 0u;
+    BARRIER();
+    const i32 at = GROUP_X * VALUES + LANE_X;
+    const u64 ordered = in_order(values[at]);
+    // In two steps, as a shift by 64 is none.
+    if (counts[at] > 0u && (ordered >> shift >> 8) == known.digits) {
+        ATOMIC_ADD(&sums[(i32)(ordered >> shift & 0xfful)], counts[at]);
+    }
+    BARRIER();
+    if (sums[LANE_X] > 0u) ATOMIC_ADD(&classes[digit * LANES + LANE_X], sums[LANE_X]);
 }
 
 KERNEL(table) {
+    LOCAL u32 sums[LANES];
+    LOCAL u32 first[1];
+    Known known = known_before(places, 7);
+    const u32 own = classes[7 * LANES + LANE_X];
+    FIND_DIGIT(known, own, FREE * (f64)total[0], sums, first)
+    const u64 bits = known.digits >> 63 != 0ul ? known.digits & 0x7ffffffffffffffful : ~known.digits;
+    const f64 offset = total[0] == 0u ? 0.0 : F64_OF(bits);
     const i32 at = GROUP_X * VALUES + LANE_X;
-    const f64 cost = SCALE * (values[at] - offset[0]);
+    const f64 cost = SCALE * (values[at] - offset);
     // Halves upwards.
     const f64 bounded = cost < 0.0 ? 0.0 : cost > (f64)LIMIT ? (f64)LIMIT : cost;
     const i32 whole = (i32)bounded;
     out[at] = (u8)(whole + (bounded - (f64)whole >= 0.5 ? 1 : 0));
 }
+
+// A group is a row of the result.
+KERNEL(exchange) { out[GROUP_X * VALUES + LANE_X] = table[LANE_X * VALUES + GROUP_X]; }

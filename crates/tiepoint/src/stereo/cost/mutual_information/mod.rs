@@ -11,15 +11,18 @@ mod information;
 mod learn;
 mod projection;
 
-use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn, gpu::CostKernel};
+use super::{
+    CostDefinition, CostSource, DescriptorCost, Descriptors, Learn,
+    gpu::{CostKernel, GpuCost},
+};
 use crate::{
     Result,
-    device::Cpu,
+    device::{Cpu, gpu::Gpu},
     image::Image,
     stereo::{
         Penalties, StereoOptions, View,
         aggregation::Value,
-        pair::{Bytes, Pair, Pictures},
+        pair::{Bytes, Pair, Pictures, gpu::PictureShape},
     },
 };
 use fearless_simd::{Simd, prelude::*};
@@ -56,6 +59,12 @@ impl CostDefinition for MutualInformation {
         let own = pair.greys().each_ref().map(|grey| Bytes::of(&[grey]));
         // Both on one scale are on that of the pair.
         Ok((own != [pair.scale(); 2]).then(|| [0, 1].map(|i| own[i].image(&pair.greys()[i], cpu))))
+    }
+
+    fn learnt_there(&self, gpu: &Gpu, shapes: [PictureShape; 2]) -> Option<GpuCost> {
+        // What is compared of other pictures depends on their values.
+        let is_ready = shapes.iter().all(|shape| shape.is_grey_of_bytes());
+        (is_ready && gpu.require_f64().is_ok()).then(gpu::cost)
     }
 
     fn source(&self, learn: Learn<'_, '_>) -> Result<Box<dyn CostSource>> {

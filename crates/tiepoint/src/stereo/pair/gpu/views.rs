@@ -114,7 +114,21 @@ impl ViewStacks {
 
     /// Pictures that need nothing more.
     pub(super) fn of_ready(bytes: &GpuStack<u8>, pictures: &GpuPictures) -> Self {
-        Self { bytes: bytes.clone(), grey: None, compared: None, mask: pictures.given.clone(), rounding: 0 }
+        Self::of_bytes(bytes.clone(), None, pictures.given.clone())
+    }
+
+    /// Views whose grey has 8 bits.
+    pub(in crate::stereo) fn of_bytes(
+        bytes: GpuStack<u8>,
+        compared: Option<GpuStack<u8>>,
+        mask: Option<GpuStack<u8>>,
+    ) -> Self {
+        Self { bytes, grey: None, compared, mask, rounding: 0 }
+    }
+
+    /// What the cost compares in 8 bits.
+    pub(in crate::stereo) fn compared(&self) -> &GpuStack<u8> {
+        self.compared.as_ref().unwrap_or(&self.bytes)
     }
 
     /// Some rows of a view.
@@ -174,8 +188,8 @@ impl ViewStacks {
         (cost, masked): (&CostKernel, bool),
         grey: &GpuStack<T>,
     ) -> Result<Buffer<u32>> {
-        let compared = self.compared.as_ref().unwrap_or(&self.bytes);
-        let view = GpuView { grey, compared, mask: self.mask.as_ref(), rounding: self.rounding };
+        let view =
+            GpuView { grey, compared: self.compared(), mask: self.mask.as_ref(), rounding: self.rounding };
         GpuDescribe::<T>::new(grey.gpu(), cost, masked)?.record(commands, &view)
     }
 }

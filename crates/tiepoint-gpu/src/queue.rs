@@ -1,0 +1,50 @@
+//! How far the queue of a device has come, as the host knows without asking.
+
+use crate::Result;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Numbers of the work that the queue was given.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    given: AtomicU64,
+    done: AtomicU64,
+}
+
+impl Queue {
+    /// The number of work that the queue has just been given.
+    pub(crate) fn given(&self) -> u64 {
+        self.given.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// Waits for all work by `wait`, so that what was given before it is done.
+    pub(crate) fn waiting<R>(&self, wait: impl FnOnce() -> Result<R>) -> Result<R> {
+        // Work has its number after it was given, so that all up to this number is waited for.
+        let given = self.given.load(Ordering::Acquire);
+        let waited = wait()?;
+        self.done.fetch_max(given, Ordering::AcqRel);
+        Ok(waited)
+    }
+
+    /// Whether work of this number is known to be done.
+    pub(crate) fn has_done(&self, number: u64) -> bool {
+        number <= self.done.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Queue;
+    use crate::Error;
+
+    #[test]
+    fn what_was_given_before_a_wait_is_done_after_it() {
+        let queue = Queue::default();
+        assert!(queue.has_done(0), "no work");
+        let first = queue.given();
+        assert!(!queue.has_done(first), "nobody waited");
+        let second = queue.waiting(|| Ok(queue.given())).unwrap();
+        assert!(queue.has_done(first) && !queue.has_done(second), "the second came during the wait");
+        let failed = queue.waiting(|| Err::<(), _>(Error::Usage("it failed".into())));
+        assert!(failed.is_err() && !queue.has_done(second), "a wait that failed tells nothing");
+    }
+}

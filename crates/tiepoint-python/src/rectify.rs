@@ -1,0 +1,265 @@
+//! Rectification: two images turned so that what corresponds lies in the same row.
+
+use crate::array::DeviceArray;
+use crate::device::{Detached, device_of};
+use crate::errors::raised;
+use crate::files::{calibration_dict, rig_of};
+use crate::finder::{Finder, Ready};
+use crate::image::{any_output, mask_view, rows};
+use crate::matching::tie_options;
+use crate::options::Options;
+use crate::picture::Picture;
+use crate::tied::{Masks, Tied, masks_on_host};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use tiepoint::device::{Cpu, Processor};
+use tiepoint::geometry::calibration::StereoCalibration;
+use tiepoint::geometry::rectify::{
+    Agreement, OutputFrame, Rectification, RectifiedView, RectifyOptions, SelfCalibrationOptions,
+    from_tie_points,
+};
+use tiepoint::geometry::warp::WarpOptions;
+use tiepoint::geometry::{Correspondence, Fundamental, Model, ModelKind};
+use tiepoint::image::gpu::AnyGpuImage;
+use tiepoint::image::{AnyImage, AnyView, Size};
+use tiepoint::options::Named;
+use tiepoint::register::{TieOptions, TiePicture, TiePoints, Views, tie_pictures};
+
+/// A rectification with its options, which are checked before a device is opened: by calibrated cameras where `rig` has them,
+/// else by cameras found from tie points.
+#[pyclass(frozen, module = "tiepoint._core")]
+pub(crate) struct Rectify {
+    rig: Option<StereoCalibration>,
+    frame: Option<OutputFrame>,
+    tie: TieOptions,
+    self_calibration: SelfCalibrationOptions,
+    warp: WarpOptions,
+}
+
+#[pymethods]
+impl Rectify {
+    #[new]
+    fn new(
+        rig: Option<&Bound<'_, PyDict>>,
+        frame: Option<&Bound<'_, PyAny>>,
+        matching: &Bound<'_, PyDict>,
+        robust: &Bound<'_, PyDict>,
+        focal: Option<f64>,
+        warp: &Bound<'_, PyDict>,
+    ) -> PyResult<Self> {
+        let rig = rig.map(rig_of).transpose()?;
+        let model = rig.is_none().then_some(ModelKind::Fundamental.name());
+        let tie = tie_options(model, matching, robust, Some(&PyDict::new(matching.py())))?;
+        let self_calibration = SelfCalibrationOptions::default().with_focal(focal);
+        self_calibration.check().map_err(raised)?;
+        Ok(Self {
+            rig,
+            frame: frame.map(crate::options::named).transpose()?,
+            tie,
+            self_calibration,
+            warp: WarpOptions::default().with(warp)?,
+        })
+    }
+
+    /// The rectified pair, its calibration and the tie points.
+    fn run<'py>(
+        &self,
+        finder: &Bound<'py, Finder>,
+        left: &Bound<'py, PyAny>,
+        right: &Bound<'py, PyAny>,
+        masks: Masks<'py>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let (py, finder) = (finder.py(), finder.get());
+        let device = Some(finder.device_object().bind(py).as_any());
+        let left = Picture::of(left, device, "the left image")?;
+        let right = Picture::of(right, device, "the right image")?;
+        let pictures = [&left, &right];
+        let tied = match Tied::there(py, finder, pictures, &masks, (&self.tie, Views::Auto))? {
+            Some(tied) => tied,
+            None => tied_here(py, finder, pictures, &masks, &self.tie)?,
+        };
+        let found = finder.device().run(py, |processor| {
+            let placed = self.placed(&tied, [left.size(), right.size()], &processor.cpu)?;
+            Rectified::new(placed, pictures, &self.warp, processor)
+        })?;
+        let result = found.into_dict(py)?;
+        tied.into_dict(&result, finder)?;
+        Ok(result)
+    }
+}
+
+/// How two images are turned, whether they were given in the other order, and how well rows agree.
+struct Placed {
+    rectification: Rectification,
+    exchanged: bool,
+    agreement: Option<Agreement>,
+}
+
+impl Rectify {
+    fn placed(&self, tied: &Tied, sizes: [Size; 2], cpu: &Cpu) -> tiepoint::Result<Placed> {
+        let all = tied.correspondences()?;
+        let Some(rig) = &self.rig else {
+            let fundamental = fundamental(&tied.tie)?;
+            let inliers: Vec<_> = tied.tie.inliers.iter().map(|&i| all[i]).collect();
+            let frame = self.frame.unwrap_or(OutputFrame::Fit);
+            let pair = from_tie_points(&fundamental, &inliers, sizes, &self.self_calibration, frame, cpu)?;
+            let (rectification, exchanged) = (pair.rectification, pair.exchanged);
+            return Ok(Placed { rectification, exchanged, agreement: Some(pair.agreement) });
+        };
+        let exchanged = !Rectification::in_order(rig);
+        let [left, right] = sizes;
+        let sizes = if exchanged { [right, left] } else { [left, right] };
+        let swapped = exchanged.then(|| rig.exchanged());
+        let options = RectifyOptions::default().with_frame(self.frame.unwrap_or(OutputFrame::Input));
+        let rectification = Rectification::new(swapped.as_ref().unwrap_or(rig), sizes, &options)?;
+        let turned = |p: Correspondence| if exchanged { Correspondence { a: p.b, b: p.a, ..p } } else { p };
+        let pairs: Vec<_> = all.into_iter().map(turned).collect();
+        let tolerance = self.tie.robust.threshold_px;
+        let agreement = rectification.agreement(&rectification.near_rows(&pairs, tolerance));
+        Ok(Placed { rectification, exchanged, agreement })
+    }
+}
+
+fn fundamental(tie: &TiePoints) -> tiepoint::Result<Fundamental> {
+    match tie.b_from_a {
+        Some(Model::Fundamental(f)) => Ok(f),
+        _ => Err(tiepoint::Error::Degenerate {
+            model: ModelKind::Fundamental.noun(),
+            reason: "the tie points gave no epipolar geometry",
+        }),
+    }
+}
+
+/// Two pictures tied together in the host's memory.
+fn tied_here(
+    py: Python<'_>,
+    finder: &Finder,
+    pictures: [&Picture; 2],
+    masks: &Masks<'_>,
+    options: &TieOptions,
+) -> PyResult<Tied> {
+    let [left, right] = pictures.map(|picture| picture.on_host(py));
+    let (left, right) = (left?, right?);
+    let [mask_left, mask_right] = masks_on_host(py, finder, masks)?;
+    let found = finder.device().run(py, |processor| {
+        let found = finder.finder(processor)?;
+        let ready = |view, mask| Ready::new(view, mask_view(mask), finder.range(), &processor.cpu);
+        let (a, b) = (ready(left.view(), mask_left.as_ref())?, ready(right.view(), mask_right.as_ref())?);
+        let (images, masks) = ([a.image.view(), b.image.view()], [a.mask(), b.mask()]);
+        let features = found.detect_pair(images, masks)?;
+        let pictures = [0, 1].map(|i| TiePicture { image: images[i], mask: masks[i], found: &features[i] });
+        let tied = tie_pictures(pictures, &found, options, Views::Auto, processor)?;
+        Ok((tied.features.unwrap_or_else(|| features.map(|found| found.features)), tied.tie))
+    })?;
+    Ok(Tied::here(found.0, found.1))
+}
+
+/// An image where it was made.
+enum Made {
+    Host(AnyImage),
+    There(AnyGpuImage),
+}
+
+impl Made {
+    /// `picture` as a view shows it, where the picture lies.
+    fn warped(
+        view: &RectifiedView,
+        picture: &Picture,
+        warp: &WarpOptions,
+        processor: &Processor,
+    ) -> tiepoint::Result<Self> {
+        match picture {
+            Picture::There(image) => {
+                let nothing = if matches!(**image, AnyGpuImage::F32(_)) { f32::NAN } else { 0.0 };
+                view.warp_on_device(image, &warp.with_fill(nothing)).map(Self::There)
+            }
+            Picture::Host(image) => {
+                let nothing = if matches!(image.view(), AnyView::F32(_)) { f32::NAN } else { 0.0 };
+                view.warp_any(image.view(), &warp.with_fill(nothing), &processor.cpu).map(Self::Host)
+            }
+        }
+    }
+
+    /// 255 where `picture` shows something in a view.
+    fn coverage(view: &RectifiedView, picture: &Picture, processor: &Processor) -> tiepoint::Result<Self> {
+        match picture {
+            Picture::There(image) => view.coverage_on_device(image.gpu()).map(|i| Self::There(i.into())),
+            Picture::Host(_) => view.coverage(&processor.cpu).map(|i| Self::Host(i.into())),
+        }
+    }
+
+    fn output(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        match self {
+            Self::Host(image) => any_output(py, image),
+            Self::There(image) => {
+                let image = Detached::new(image);
+                Ok(Bound::new(py, DeviceArray::of_image(py, &image)?)?.into_any())
+            }
+        }
+    }
+}
+
+/// A rectified pair as it is handed back.
+struct Rectified {
+    placed: Placed,
+    images: [Made; 2],
+    valid: [Made; 2],
+}
+
+impl Rectified {
+    fn new(
+        placed: Placed,
+        [left, right]: [&Picture; 2],
+        warp: &WarpOptions,
+        processor: &Processor,
+    ) -> tiepoint::Result<Self> {
+        let [a, b] = if placed.exchanged { [right, left] } else { [left, right] };
+        let Rectification { left: view_a, right: view_b, .. } = &placed.rectification;
+        let images = [Made::warped(view_a, a, warp, processor)?, Made::warped(view_b, b, warp, processor)?];
+        let valid = [Made::coverage(view_a, a, processor)?, Made::coverage(view_b, b, processor)?];
+        Ok(Self { placed, images, valid })
+    }
+
+    fn into_dict(self, py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+        let result = PyDict::new(py);
+        let Placed { rectification, exchanged, agreement } = self.placed;
+        let mut pair = rectification.calibration();
+        pair.range = agreement.map(|agreement| agreement.disparities);
+        result.set_item("calibration", calibration_dict(py, &pair)?)?;
+        let [left, right] = self.images;
+        result.set_item("left", left.output(py)?)?;
+        result.set_item("right", right.output(py)?)?;
+        let [left, right] = self.valid;
+        result.set_item("valid_left", left.output(py)?)?;
+        result.set_item("valid_right", right.output(py)?)?;
+        let matrix = |view: &RectifiedView| rows(py, view.homography().map_err(raised)?.matrix().to_vec());
+        result.set_item("matrix_left", matrix(&rectification.left)?)?;
+        result.set_item("matrix_right", matrix(&rectification.right)?)?;
+        result.set_item("exchanged", exchanged)?;
+        result.set_item("rms_vertical", agreement.map(|a| a.rms_vertical_px))?;
+        result.set_item("points", agreement.map_or(0, |a| a.points))?;
+        Ok(result)
+    }
+}
+
+/// Two pictures rectified as the calibration stores it (R1, R2, P1, P2), without a search for tie points.
+#[pyfunction]
+pub(crate) fn rectify_stored<'py>(
+    py: Python<'py>,
+    device: Option<&Bound<'py, PyAny>>,
+    left: &Bound<'py, PyAny>,
+    right: &Bound<'py, PyAny>,
+    rig: &Bound<'py, PyDict>,
+    warp: &Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let (rig, warp) = (rig_of(rig)?, WarpOptions::default().with(warp)?);
+    let left = Picture::of(left, device, "the left image")?;
+    let right = Picture::of(right, device, "the right image")?;
+    let device = device_of(py, device)?;
+    let found = device.get().run(py, |processor| {
+        let rectification = Rectification::stored(&rig, [left.size(), right.size()])?;
+        let placed = Placed { rectification, exchanged: false, agreement: None };
+        Rectified::new(placed, [&left, &right], &warp, processor)
+    })?;
+    found.into_dict(py)
+}

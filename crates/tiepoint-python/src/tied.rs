@@ -1,0 +1,101 @@
+//! Two pictures tied together, on a GPU where both lie on one, otherwise on the host.
+
+use crate::device::Detached;
+use crate::features::Features;
+use crate::finder::Finder;
+use crate::image::Input;
+use crate::matching::tie_dict;
+use crate::picture::{Picture, mask_on_host, mask_there};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use std::borrow::Cow;
+use tiepoint::feature::Keypoint;
+use tiepoint::feature::gpu::GpuFeatures;
+use tiepoint::geometry::Correspondence;
+use tiepoint::matching::Match;
+use tiepoint::register::{TieOptions, TiePoints, Views, tie_pictures_on_device};
+
+/// Masks of both images as the caller gives them.
+pub(crate) type Masks<'py> = [Option<Bound<'py, PyAny>>; 2];
+
+/// Two pictures tied together, and their features where they were found.
+pub(crate) struct Tied {
+    features: [Found; 2],
+    pub(crate) tie: TiePoints,
+}
+
+enum Found {
+    Here(tiepoint::feature::Features),
+    There(GpuFeatures),
+}
+
+impl Tied {
+    /// Two pictures tied together on the GPU on which both lie; `None` where they do not, or where it takes the host.
+    pub(crate) fn there(
+        py: Python<'_>,
+        finder: &Finder,
+        pictures: [&Picture; 2],
+        masks: &Masks<'_>,
+        (options, views): (&TieOptions, Views),
+    ) -> PyResult<Option<Self>> {
+        let [Picture::There(a), Picture::There(b)] = pictures else { return Ok(None) };
+        let processor = finder.device().opened(py)?;
+        let Some(gpu) = processor.gpu.as_ref().filter(|gpu| a.gpu().is(gpu) && b.gpu().is(gpu)) else {
+            return Ok(None);
+        };
+        let [mask_a, mask_b] =
+            masks.each_ref().map(|mask| mask.as_ref().map(|mask| mask_there(mask, gpu)).transpose());
+        let given = Detached::new((mask_a?, mask_b?));
+        let (mask_a, mask_b) = (given.0.as_ref(), given.1.as_ref());
+        finder.device().run(py, |processor| {
+            let found = finder.finder(processor)?;
+            let features = [
+                finder.search_there(&found, a, mask_a, processor)?,
+                finder.search_there(&found, b, mask_b, processor)?,
+            ];
+            let tie = tie_pictures_on_device(features.each_ref(), options, views, &processor.cpu)?;
+            Ok(tie.map(|tie| Self { features: features.map(Found::There), tie }))
+        })
+    }
+
+    /// In the host's memory.
+    pub(crate) fn here(features: [tiepoint::feature::Features; 2], tie: TiePoints) -> Self {
+        Self { features: features.map(Found::Here), tie }
+    }
+
+    /// Puts features and tie points into a result.
+    pub(crate) fn into_dict(self, result: &Bound<'_, PyDict>, finder: &Finder) -> PyResult<()> {
+        let py = result.py();
+        let [a, b] = self.features.map(|found| match found {
+            Found::Here(features) => Features::new(features),
+            Found::There(features) => Features::on_device(features, finder.device_object().clone_ref(py)),
+        });
+        result.set_item("tie_points", tie_dict(py, &self.tie)?)?;
+        result.set_item("features", (a, b))
+    }
+
+    /// The places of the matches.
+    pub(crate) fn correspondences(&self) -> tiepoint::Result<Vec<Correspondence>> {
+        let [a, b] = self.features.each_ref().map(|found| match found {
+            Found::Here(features) => Ok(Cow::Borrowed(&features.keypoints[..])),
+            Found::There(features) => features.download_keypoints().map(Cow::Owned),
+        });
+        let (a, b) = (a?, b?);
+        let place = |keypoints: &[Keypoint], i: u32| {
+            let k = &keypoints[i as usize];
+            [f64::from(k.x), f64::from(k.y)]
+        };
+        let pair = |m: &Match| Correspondence { a: place(&a, m.a), b: place(&b, m.b), quality: 0.0 };
+        Ok(self.tie.matches.iter().map(pair).collect())
+    }
+}
+
+/// The masks in the host's memory.
+pub(crate) fn masks_on_host(
+    py: Python<'_>,
+    finder: &Finder,
+    [a, b]: &Masks<'_>,
+) -> PyResult<[Option<Input>; 2]> {
+    let device = Some(finder.device_object().bind(py).as_any());
+    Ok([mask_on_host(a.as_ref(), device)?, mask_on_host(b.as_ref(), device)?])
+}

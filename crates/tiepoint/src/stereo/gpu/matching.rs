@@ -1,0 +1,86 @@
+//! From the views of pairs to their disparities, before refinement: descriptors, sums along paths, winner takes all.
+
+use crate::{
+    Result,
+    device::gpu::{Buffer, Commands, Gpu},
+    image::Size,
+    stereo::{
+        StereoOptions,
+        aggregation::{
+            self,
+            gpu::{GpuAggregationInput, GpuStrips},
+        },
+        cost::gpu::CostKernel,
+        pair::gpu::ViewStacks,
+        winner_takes_all::{
+            self,
+            gpu::{GpuMaps, GpuWinnerTakesAll, Selection},
+        },
+    },
+};
+use tiepoint_gpu::KernelSource;
+
+/// How pairs are matched on a device.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::stereo) struct GpuMatching<'a> {
+    pub(in crate::stereo) gpu: &'a Gpu,
+    pub(in crate::stereo) options: &'a StereoOptions,
+    pub(in crate::stereo) cost: &'a CostKernel,
+    /// The greatest cost.
+    pub(in crate::stereo) greatest: u16,
+    /// Whether a view has pixels without data.
+    pub(in crate::stereo) masked: bool,
+    pub(in crate::stereo) selection: Selection,
+}
+
+impl GpuMatching<'_> {
+    fn input(&self, pairs: (Size, usize)) -> GpuAggregationInput {
+        GpuAggregationInput::of(self.options, pairs, self.greatest, self.masked)
+    }
+
+    /// The programs for so many pairs of a size, but for those of descriptors.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`](crate::Error::Unsupported) when the device lacks what they need.
+    pub(in crate::stereo) fn sources(&self, pairs: (Size, usize)) -> Result<Vec<KernelSource>> {
+        let (layout, paths) = aggregation::gpu::sources(self.gpu, self.cost, &self.input(pairs))?;
+        let mut sources = Vec::from(paths);
+        sources.push(winner_takes_all::gpu::source(self.cost, self.masked, &layout, self.selection));
+        Ok(sources)
+    }
+
+    /// Bytes of memory for the sums of a pair and what they are made from.
+    ///
+    /// # Errors
+    /// As [`sources`](Self::sources).
+    pub(in crate::stereo) fn bytes(&self, size: Size) -> Result<u64> {
+        aggregation::gpu::bytes(self.gpu, self.cost, &self.input((size, 1)))
+    }
+
+    /// Puts the work for the left views into a list. Also gives what the cost looks up, if anything: `table`, where that was
+    /// learnt on the device.
+    ///
+    /// # Errors
+    /// As [`sources`](Self::sources), and [`Error::Memory`](crate::Error::Memory).
+    pub(in crate::stereo) fn record(
+        &self,
+        commands: &mut Commands,
+        [left, right]: [&ViewStacks; 2],
+        table: Option<&Buffer<u8>>,
+    ) -> Result<(GpuMaps, Option<Buffer<u8>>)> {
+        let Self { gpu, options, cost, masked, selection, .. } = *self;
+        let pairs = (left.bytes.size(), left.bytes.count());
+        let left_words = left.describe(commands, (cost, masked))?;
+        let right_words = right.describe(commands, (cost, masked))?;
+        let descriptors = (&left_words, &right_words);
+        let aggregation = GpuStrips::new(gpu, cost, &self.input(pairs))?;
+        if let Some(table) = table {
+            commands.copy((table, 0), (aggregation.table(), 0), table.len())?;
+        }
+        let sums = aggregation.record(commands, descriptors, &left.bytes)?;
+        let (layout, first) = (aggregation.layout(), options.min_disparity);
+        let winner = GpuWinnerTakesAll::new(gpu, (cost, masked), layout, first, selection)?;
+        let maps = winner.record(commands, &sums, descriptors, pairs)?;
+        Ok((maps, (!cost.table.is_empty()).then(|| aggregation.table().clone())))
+    }
+}
