@@ -135,7 +135,8 @@ FUNCTION Known known_before(const GLOBAL u32 *places, i32 digit) {
     return known;
 }
 
-// Finds a digit by a group, whose lane i knows how many have digit i.
+// Finds a digit by a group, whose lane i knows how many have digit i. A launch finds one digit: a loop over all of them, which
+// for the first is not entered, PoCL 3.1 compiles wrongly for the sake of its barriers (2026-11-23).
 #define FIND_DIGIT(known, own, wanted, sums, first) { \
         sums[LANE_X] = own; \
         if (LANE_X == 0) first[0] = LANES - 1; \
