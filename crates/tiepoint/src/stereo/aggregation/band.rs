@@ -4,8 +4,8 @@ use super::{
     Directions,
     boundary::{Boundary, SEGMENT, Segment, Wavefront},
     pass::AggregationInput,
-    path_ring::{PathRing, PathSlots},
-    recurrence::{Sum, Value, update_paths},
+    path_ring::{PathRing, Steps, aligned},
+    recurrence::{Sum, Value, update_paths, write_least},
 };
 use crate::{
     device::Level,
@@ -156,9 +156,6 @@ impl<T: Value> Pass<'_, T> {
 impl<T: Value, A: Value> BandScratch<T, A> {
     fn prepare<D: Directions<N>, const N: usize>(&mut self, pass: &Pass<'_, T>, band: &Band<'_, A>) {
         let (width, padded) = (pass.input.size().width, pass.padded);
-        self.ring.prepare::<D, N>(band.count, padded);
-        self.costs.resize(band.count * padded, T::MAX);
-        self.pass_sums.resize(band.count * padded, A::MAX);
         self.totals.resize(padded, u16::MAX);
         self.rows.resize_with(band.count, CostRow::default);
         self.right.resize_with(band.count, RightRow::default);
@@ -175,6 +172,14 @@ impl<T: Value, A: Value> BandScratch<T, A> {
     }
 }
 
+/// Copies the costs of a path, a multiple of 16: a few instructions in place of a call.
+#[inline(always)]
+fn copy<T: Value>(from: &[T], to: &mut [T]) {
+    for (to, from) in to.as_chunks_mut::<16>().0.iter_mut().zip(from.as_chunks::<16>().0) {
+        *to = *from;
+    }
+}
+
 /// The paths on their way over the boundaries: from the band before, and to the next.
 #[derive(Debug, Default)]
 struct Handover<T> {
@@ -184,47 +189,60 @@ struct Handover<T> {
 }
 
 impl<T: Value> Handover<T> {
-    /// The paths of the rows above at column `u`, from the band before.
+    /// The paths of the rows above at column `u`, from the band before; the last of them is at step `t`. Zero beyond the
+    /// last column.
+    #[inline(always)]
     fn take<D: Directions<N>, const N: usize>(
         &mut self,
         pass: &Pass<'_, T>,
-        slots: &mut PathSlots<'_, T>,
+        steps: &mut Steps<'_, T, N>,
         band: usize,
-        u: usize,
+        (t, u): (usize, usize),
     ) {
-        if u.is_multiple_of(SEGMENT) {
+        if u.is_multiple_of(SEGMENT) && u < pass.input.size().width {
             pass.wavefront.wait(band, u / SEGMENT);
             self.spare.push(std::mem::take(&mut self.above));
             self.above = pass.boundary.take(u / SEGMENT).unwrap_or_default();
         }
+        let rows = (1..=D::DEPTH).map(|back| (t - D::SKEW * (back - 1), D::DEPTH - back));
+        if u >= pass.input.size().width {
+            rows.for_each(|(t, r)| steps.clear(t, r));
+            return;
+        }
         let first = (u % SEGMENT) * D::DEPTH * (N - 1);
-        let paths = self.above.values.chunks_exact(pass.padded).zip(&self.above.least).skip(first);
-        let to = (1..=D::DEPTH).flat_map(|back| (1..N).map(move |k| (-(back as isize), k)));
-        for ((row, k), (values, &least)) in to.zip(paths) {
-            let (path, to) = slots.path(row, u, k);
-            path.copy_from_slice(values);
-            *to = least;
+        let mut paths = self.above.values.chunks_exact(pass.padded).zip(&self.above.least).skip(first);
+        for (t, r) in rows {
+            for (k, (values, &least)) in (1..N).zip(&mut paths) {
+                let (path, to) = steps.path(t, r, k);
+                copy(values, path);
+                *to = least;
+            }
         }
     }
 
-    /// Hands the paths of the last rows at column `u` to the next band.
+    /// Hands the paths of the last rows at column `u` to the next band; the last of them is at step `t`.
+    #[inline(always)]
     fn put<D: Directions<N>, const N: usize>(
         &mut self,
         pass: &Pass<'_, T>,
-        slots: &mut PathSlots<'_, T>,
+        steps: &mut Steps<'_, T, N>,
         (band, rows): (usize, usize),
-        u: usize,
+        (t, u): (usize, usize),
     ) {
+        let paths = D::DEPTH * (N - 1);
         if u.is_multiple_of(SEGMENT) {
+            let len = paths * SEGMENT.min(pass.input.size().width - u);
             self.below = self.spare.pop().unwrap_or_default();
-            self.below.values.clear();
-            self.below.least.clear();
+            self.below.values.resize(len * pass.padded, T::default());
+            self.below.least.resize(len, T::default());
         }
+        let mut at = (u % SEGMENT) * paths;
         for back in 1..=D::DEPTH {
             for k in 1..N {
-                let (path, least) = slots.path(rows as isize - back as isize, u, k);
-                self.below.values.extend_from_slice(path);
-                self.below.least.push(*least);
+                let (path, least) = steps.path(t - D::SKEW * (back - 1), D::DEPTH + rows - back, k);
+                copy(path, &mut self.below.values[at * pass.padded..][..pass.padded]);
+                self.below.least[at] = *least;
+                at += 1;
             }
         }
         if u % SEGMENT == SEGMENT - 1 || u + 1 == pass.input.size().width {
@@ -247,51 +265,51 @@ pub(super) fn aggregate_band<S: Simd, T: Value, A: Sum<T>, D: Directions<N>, con
     let (width, padded) = (input.size().width, pass.padded);
     scratch.prepare::<D, N>(pass, &band);
     let BandScratch { ring, costs, pass_sums, totals, p2, rows, right, handover } = scratch;
-    let slots = &mut ring.slots();
+    let steps = &mut ring.prepare::<D, N>(band.count, padded, A::NONE);
+    let costs = aligned(costs, band.count * padded);
+    let pass_sums = aligned(pass_sums, band.count * padded);
     let p2: &[[T; N]] = p2.as_chunks().0;
     let p1 = T::of(input.penalties.p1);
     let walk = Walk { width, rows: band.count, skew: D::SKEW, backward: pass.backward, padded };
-    // Columns by which the paths from above must be known before a pixel, and by which the last row follows the first.
-    let (ahead, behind) = (D::SKEW * D::DEPTH, D::SKEW * (band.count - 1));
+    // The row above the band is visited first. Of paths along rows nothing crosses to other rows.
+    let (first, last) = (D::SKEW * D::DEPTH, D::SKEW * (D::DEPTH + band.count - 1));
     let (takes, puts) = (band.first > 0 && N > 1, N > 1);
-    if takes {
-        (0..ahead.min(width)).for_each(|u| handover.take::<D, N>(pass, slots, band.number, u));
-    }
-    for t in 0..walk.steps() {
-        if takes && t + ahead < width {
-            handover.take::<D, N>(pass, slots, band.number, t + ahead);
+    for t in 0..first + walk.steps() {
+        if let Some(u) = (t + D::SKEW).checked_sub(first).filter(|&u| takes && u < width + D::SKEW) {
+            handover.take::<D, N>(pass, steps, band.number, (t, u));
         }
-        let active = walk.active(t);
+        let Some(at) = t.checked_sub(first) else { continue };
+        let active = walk.active(at);
+        (0..active.start).for_each(|r| steps.clear(t, D::DEPTH + r));
         if !active.is_empty() {
-            let column = walk.column(t, &active);
+            let column = walk.column(at, &active);
             let costs = &mut costs[..active.len() * padded];
             input.costs.column(pass.level, column, &mut rows[active.clone()], costs);
-            for (r, costs) in active.clone().zip(costs.chunks_exact(padded)) {
-                let u = walk.u(t, r);
-                let v = band.first + r;
-                let inside = u >= D::SKEW && u + D::SKEW < width && v >= D::DEPTH;
-                let known = |dx: isize, dy| u.wrapping_add_signed(-dx) < width && v >= dy;
-                let paths = slots.pixel::<D, N>(r, u, inside, known);
-                let mut cap = p2[r * width + walk.x(t, r)];
-                for (cap, &least) in cap.iter_mut().zip(&paths.least) {
-                    *cap = cap.plus(least);
-                }
+            if input.disparities() < padded {
+                costs.chunks_exact_mut(padded).for_each(|c| c[input.disparities()..].fill(A::NONE));
+            }
+            let mut step = steps.step::<D>(t);
+            for (i, r) in active.clone().enumerate() {
+                let p2 = &p2[r * width + walk.x(at, r)];
                 let out = match &mut band.sums {
-                    Some(sums) if !pass.backward => &mut sums[walk.sum_offset(t, r)..][..padded],
-                    _ => &mut pass_sums[(r - active.start) * padded..][..padded],
+                    Some(sums) if !pass.backward => &mut sums[walk.sum_offset(at, r)..][..padded],
+                    _ => &mut pass_sums[i * padded..][..padded],
                 };
-                update_paths(simd, costs, paths, cap, p1, out);
+                let costs = &costs[i * padded..][..padded];
+                let least = update_paths(simd, costs, step.row(r, padded), (p1, p2), out);
+                // 2026-11-23: one pixel later, so as not to wait for the vectors, they are spilt and nothing is gained.
+                write_least::<S, T, N>(least, step.least(r));
             }
             if let (true, Some(forward_sums)) = (pass.backward, &band.sums) {
                 let len = active.len() * padded;
-                let forward_sums = &forward_sums[walk.sum_offset(t, active.start)..][..len];
+                let forward_sums = &forward_sums[walk.sum_offset(at, active.start)..][..len];
                 let parts = [forward_sums, &pass_sums[..len]];
                 let output = (&mut band.output[active.clone()], &mut right[active.clone()]);
                 select_column(simd, input, (column, &rows[active]), parts, totals, output);
             }
         }
-        if puts && t >= behind {
-            handover.put::<D, N>(pass, slots, (band.number, band.count), t - behind);
+        if puts && t >= last {
+            handover.put::<D, N>(pass, steps, (band.number, band.count), (t, t - last));
         }
     }
     for (r, (output, right)) in band.output.iter_mut().zip(right).enumerate() {

@@ -49,11 +49,17 @@ trait Directions<const N: usize>: Sync {
     const STEPS: [(isize, usize); N];
     /// How many rows above a step reaches.
     const DEPTH: usize = 1;
-    /// By how many columns a row stays behind the one above: at least the longest step, and one more where that is
-    /// cheap. Then what a pixel reads was written a whole column before it, and has left the store buffer.
+    /// By how many columns a row stays behind the one above: more than the longest step. Then what a pixel reads was
+    /// written a whole column before it, and has left the store buffer.
     const SKEW: usize = 2;
-    /// Columns that are kept of a row, a power of two: from the longest step back to the columns ahead.
-    const COLUMNS: usize = 4;
+    /// Columns of the wavefront whose paths are kept, a power of two above the greatest age.
+    const STEPS_KEPT: usize = 4;
+
+    /// How many columns of the wavefront before a pixel p − r is visited.
+    #[inline(always)]
+    fn age(dx: isize, dy: usize) -> isize {
+        dx + (Self::SKEW * dy) as isize
+    }
 }
 
 /// Along the row only: the second half of five directions.
@@ -84,5 +90,6 @@ impl Directions<4> for Star {
 impl Directions<8> for Knight {
     const STEPS: [(isize, usize); 8] = [(1, 0), (1, 1), (0, 1), (-1, 1), (2, 1), (-2, 1), (1, 2), (-1, 2)];
     const DEPTH: usize = 2;
-    const COLUMNS: usize = 8;
+    const SKEW: usize = 3;
+    const STEPS_KEPT: usize = 8;
 }

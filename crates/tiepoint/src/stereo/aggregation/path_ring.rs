@@ -1,170 +1,185 @@
 //! A ring buffer for the path costs L of the rows of a band.
 //!
-//! A row needs the path costs of the row above only around its own column, so a few columns of each row suffice, used
-//! in turn; of the path along the row it needs one pixel. A *slot* holds the costs of one path at one pixel for all
-//! disparities, with a pad on either side that holds [`Value::MAX`]: disparities that do not exist. One more slot is
-//! zero: paths that begin at the border of the image continue from there, which gives L = C.
+//! Each row stays the same number of columns behind the one above, so what a pixel continues was written a fixed number
+//! of steps before, its *age*, the same for all rows: the ring keeps the pixels of the last steps, in turn. A *pixel*
+//! holds the costs of every path for all disparities, one after the other, with a pad on either side that holds
+//! [`Sum::NONE`](super::recurrence::Sum): disparities that do not exist. Pixels beyond the ends of a row are zero: paths that begin at the border
+//! of the image continue from there, which gives L = C.
 
 use super::{Directions, recurrence::Value};
 
-/// Elements before the first disparity of a slot: a cache line of bytes, so that slots are aligned.
-const PAD: usize = 64;
+/// Elements before the first disparity of a path and after the last: a cache line of bytes, so that paths are aligned.
+pub(super) const PAD: usize = 64;
 
-/// How the slots of a band lie.
-#[derive(Clone, Copy, Debug, Default)]
+/// How the pixels of a band lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Shape {
     padded: usize,
-    stride: usize,
-    /// Columns kept of a row, a power of two.
-    columns: usize,
-    /// Directions that come from rows above.
-    vertical: usize,
-    /// Rows above the band.
-    depth: usize,
-}
-
-/// The slots of a band.
-#[derive(Debug, Default)]
-pub(super) struct PathRing<T> {
-    shape: Shape,
-    /// Paths from above: by row, column, direction. Rows above the band come first.
-    paths: Vec<T>,
-    /// Their least values.
-    least: Vec<T>,
-    /// Paths along the row: two pixels a row, in turn.
-    along: Vec<T>,
-    /// The least value of the last pixel's, by row.
-    along_least: Vec<T>,
-    /// Where paths begin.
-    zeros: Vec<T>,
-}
-
-/// Slots with their pads, of which the first is aligned.
-fn slots<T: Value>(paths: &mut Vec<T>, count: usize, shape: Shape) -> usize {
-    let len = PAD * 2 + count * shape.stride;
-    if paths.len() != len {
-        *paths = vec![T::MAX; len];
-    }
-    let start = paths.as_ptr().align_offset(64);
-    PAD + if start < PAD { start } else { 0 }
+    paths: usize,
+    /// Rows, those above the band included, which come first.
+    rows: usize,
+    /// Steps that are kept, a power of two.
+    steps: usize,
 }
 
 impl Shape {
-    /// The first slot of a row and column; rows above the band are negative.
+    /// From one path of a pixel to the next.
     #[inline(always)]
-    fn slot(self, row: isize, column: usize) -> usize {
-        let row = (row + self.depth as isize) as usize;
-        (row * self.columns + (column & (self.columns - 1))) * self.vertical
+    const fn stride(self) -> usize {
+        PAD + self.padded
+    }
+
+    /// From one pixel to that of the next row.
+    #[inline(always)]
+    const fn pixel(self) -> usize {
+        self.paths * self.stride() + PAD
+    }
+
+    /// The pixel of row `r` at step `t`.
+    #[inline(always)]
+    const fn index(self, t: usize, r: usize) -> usize {
+        (t & (self.steps - 1)) * self.rows + r
     }
 }
 
-/// The path costs that a pixel's are computed from, and where its own go.
-pub(super) struct PixelPaths<'a, T, const N: usize> {
-    /// L(p − r, ·) for each direction r, with one more element at either end.
-    pub(super) from: [&'a [T]; N],
-    /// Their minima.
-    pub(super) least: [T; N],
-    /// L(p, ·) for each direction.
-    pub(super) to: [&'a mut [T]; N],
-    /// Their minima: of the path along the row, and of the others.
-    pub(super) to_least: (&'a mut T, &'a mut [T]),
-}
-
-impl<T: Value> PathRing<T> {
-    /// Makes room for a band of `rows` rows and `padded` disparities.
-    pub(super) fn prepare<D: Directions<N>, const N: usize>(&mut self, rows: usize, padded: usize) {
-        let (columns, vertical) = (D::COLUMNS, N - 1);
-        let shape = Shape { padded, stride: padded + PAD, columns, vertical, depth: D::DEPTH };
-        let count = (rows + D::DEPTH) * columns * vertical;
-        if shape.stride != self.shape.stride {
-            *self = Self::default();
-        }
-        self.shape = shape;
-        self.zeros.clear();
-        self.zeros.resize(padded + 2, T::default());
-        self.least.resize(count, T::default());
-        self.along_least.resize(rows, T::default());
-        slots(&mut self.paths, count, shape);
-        slots(&mut self.along, 2 * rows, shape);
-    }
-}
-
-/// The slots of a band, borrowed while it is aggregated.
-pub(super) struct PathSlots<'a, T> {
+/// The pixels of a band.
+#[derive(Debug, Default)]
+pub(super) struct PathRing<T> {
     shape: Shape,
-    paths: &'a mut [T],
-    least: &'a mut [T],
-    along: &'a mut [T],
-    along_least: &'a mut [T],
-    zeros: &'a [T],
+    values: Vec<T>,
+    /// The least cost of every path of every pixel.
+    least: Vec<T>,
+}
+
+/// `len` elements of a buffer that grows when it must, from the beginning of a cache line on.
+pub(super) fn aligned<T: Value>(buffer: &mut Vec<T>, len: usize) -> &mut [T] {
+    if buffer.len() < len + PAD {
+        buffer.resize(len + PAD, T::default());
+    }
+    let start = buffer.as_ptr().align_offset(64);
+    let start = if start < PAD { start } else { 0 };
+    &mut buffer[start..start + len]
+}
+
+/// The pixels of a band, borrowed while it is aggregated.
+pub(super) struct Steps<'a, T, const N: usize> {
+    shape: Shape,
+    values: &'a mut [T],
+    least: &'a mut [[T; N]],
+}
+
+/// The pixels of a step, and of each direction those that they continue.
+pub(super) struct Step<'a, T, const N: usize> {
+    shape: Shape,
+    /// Rows above the band, which come first.
+    depth: usize,
+    own: &'a mut [T],
+    own_least: &'a mut [[T; N]],
+    /// From the first row of the band, the path of the direction from the pad before it.
+    before: [&'a [T]; N],
+    before_least: [&'a [[T; N]]; N],
+}
+
+/// The paths of a pixel and those that they continue.
+pub(super) struct PixelPaths<'a, T, const N: usize> {
+    /// L(p − r, ·) for each direction r, with the pads.
+    pub(super) before: [&'a [T]; N],
+    /// Their minima.
+    pub(super) before_least: [&'a [T; N]; N],
+    /// L(p, ·) for one direction after the other: the first from [`PAD`] on, the next `stride` later.
+    pub(super) own: &'a mut [T],
+    pub(super) stride: usize,
 }
 
 impl<T: Value> PathRing<T> {
-    /// The slots, from the pad before the first.
-    pub(super) fn slots(&mut self) -> PathSlots<'_, T> {
-        let shape = self.shape;
-        let (count, rows) = (self.least.len(), self.along_least.len());
-        let first = slots(&mut self.paths, count, shape) - 1;
-        let along = slots(&mut self.along, 2 * rows, shape) - 1;
-        PathSlots {
-            shape,
-            paths: &mut self.paths[first..],
-            least: &mut self.least,
-            along: &mut self.along[along..],
-            along_least: &mut self.along_least,
-            zeros: &self.zeros,
+    /// Makes room for a band of `rows` rows and `padded` disparities, with `none` in the pads; all pixels are zero.
+    pub(super) fn prepare<D: Directions<N>, const N: usize>(
+        &mut self,
+        rows: usize,
+        padded: usize,
+        none: T,
+    ) -> Steps<'_, T, N> {
+        let shape = Shape { padded, paths: N, rows: rows + D::DEPTH, steps: D::STEPS_KEPT };
+        let pixels = shape.steps * shape.rows;
+        if shape != self.shape || self.values.first() != Some(&none) {
+            let values = vec![none; pixels * shape.pixel() + PAD];
+            *self = Self { shape, values, least: vec![T::default(); pixels * N] };
         }
+        let values = aligned(&mut self.values, pixels * shape.pixel());
+        let mut steps = Steps { shape, values, least: self.least.as_chunks_mut().0 };
+        for t in 0..shape.steps {
+            (0..shape.rows).for_each(|r| steps.clear(t, r));
+        }
+        steps
     }
 }
 
-impl<T: Value> PathSlots<'_, T> {
-    /// The paths of direction `k` ≥ 1 at a row and column, and their least value.
-    pub(super) fn path(&mut self, row: isize, column: usize, k: usize) -> (&mut [T], &mut T) {
-        let slot = self.shape.slot(row, column) + k - 1;
-        let at = slot * self.shape.stride + 1;
-        (&mut self.paths[at..at + self.shape.padded], &mut self.least[slot])
+impl<T: Value, const N: usize> Steps<'_, T, N> {
+    /// Path `k` of the pixel of row `r`, those above the band included, at step `t`, and its least cost.
+    #[inline(always)]
+    pub(super) fn path(&mut self, t: usize, r: usize, k: usize) -> (&mut [T], &mut T) {
+        let (shape, index) = (self.shape, self.shape.index(t, r));
+        let at = index * shape.pixel() + k * shape.stride() + PAD;
+        (&mut self.values[at..at + shape.padded], &mut self.least[index][k])
     }
 
-    /// The paths of pixel `u` of row `r`. `inside`: every p − r lies in the image; else `known` tells for each step
-    /// whether it does.
+    /// Makes a pixel one where paths begin.
+    pub(super) fn clear(&mut self, t: usize, r: usize) {
+        for k in 0..N {
+            let (path, least) = self.path(t, r, k);
+            path.fill(T::default());
+            *least = T::default();
+        }
+    }
+
+    /// Step `t` with the steps before it.
     #[inline(always)]
-    pub(super) fn pixel<D: Directions<N>, const N: usize>(
-        &mut self,
-        r: usize,
-        u: usize,
-        inside: bool,
-        known: impl Fn(isize, usize) -> bool,
-    ) -> PixelPaths<'_, T, N> {
-        let Shape { padded, stride, columns, vertical, .. } = self.shape;
-        let own = self.shape.slot(r as isize, 0);
-        let (above, below) = self.paths.split_at_mut(own * stride);
-        let (least_above, least_below) = self.least.split_at_mut(own);
-        let (even, odd) = self.along[2 * r * stride..].split_at_mut(stride);
-        let (to_along, from_along) = if u.is_multiple_of(2) { (even, &*odd) } else { (odd, &*even) };
-        let along_least = &mut self.along_least[r];
-        let mut from = [self.zeros; N];
-        let mut least = [T::default(); N];
-        if u > 0 {
-            from[0] = &from_along[..padded + 2];
-            least[0] = *along_least;
-        }
-        for k in 1..N {
+    pub(super) fn step<D: Directions<N>>(&mut self, t: usize) -> Step<'_, T, N> {
+        let (shape, rows) = (self.shape, self.shape.rows);
+        let now = shape.index(t, 0);
+        let (earlier, rest) = self.values.split_at_mut(now * shape.pixel());
+        let (own, later) = rest.split_at_mut(rows * shape.pixel());
+        let (earlier_least, rest) = self.least.split_at_mut(now);
+        let (own_least, later_least) = rest.split_at_mut(rows);
+        let (mut before, mut before_least): ([&[T]; N], [&[[T; N]]; N]) = ([&[]; N], [&[]; N]);
+        for k in 0..N {
             let (dx, dy) = D::STEPS[k];
-            if inside || known(dx, dy) {
-                let before = u.wrapping_add_signed(-dx) & (columns - 1);
-                let slot = own - dy * columns * vertical + before * vertical + k - 1;
-                from[k] = &above[slot * stride..slot * stride + padded + 2];
-                least[k] = least_above[slot];
-            }
+            let first = shape.index(t.wrapping_add_signed(-D::age(dx, dy)), D::DEPTH - dy);
+            let (values, least, first) = if first < now {
+                (&*earlier, &*earlier_least, first)
+            } else {
+                (&*later, &*later_least, first - now - rows)
+            };
+            before[k] = &values[first * shape.pixel() + k * shape.stride()..];
+            before_least[k] = &least[first..];
         }
-        let column = (u & (columns - 1)) * vertical;
-        let to_least = &mut least_below[column..column + vertical];
-        let mut slots = below[column * stride..].chunks_exact_mut(stride.max(1));
-        let mut to_along = Some(&mut to_along[1..padded + 1]);
-        let to = std::array::from_fn(|k| match k {
-            0 => to_along.take().unwrap_or_default(),
-            _ => slots.next().map_or(&mut [][..], |slot| &mut slot[1..padded + 1]),
-        });
-        PixelPaths { from, least, to, to_least: (along_least, to_least) }
+        Step { shape, depth: D::DEPTH, own, own_least, before, before_least }
+    }
+}
+
+impl<T: Value, const N: usize> Step<'_, T, N> {
+    /// The pixel of row `r` of the band. `padded` is the number of disparities once more: a number in the program becomes
+    /// part of the instructions.
+    #[inline(always)]
+    pub(super) fn row(&mut self, r: usize, padded: usize) -> PixelPaths<'_, T, N> {
+        let (shape, own) = (Shape { padded, paths: N, ..self.shape }, r + self.depth);
+        let at = r * shape.pixel();
+        let (mut before, mut before_least): ([&[T]; N], _) = ([&[]; N], [&self.before_least[0][0]; N]);
+        for k in 0..N {
+            before[k] = &self.before[k][at..][..padded + 2 * PAD];
+            before_least[k] = &self.before_least[k][r];
+        }
+        PixelPaths {
+            before,
+            before_least,
+            own: &mut self.own[own * shape.pixel()..][..shape.pixel()],
+            stride: shape.stride(),
+        }
+    }
+
+    /// Where the minima of the pixel of row `r` of the band go.
+    #[inline(always)]
+    pub(super) fn least(&mut self, r: usize) -> &mut [T; N] {
+        &mut self.own_least[r + self.depth]
     }
 }

@@ -1,6 +1,6 @@
 //! The recurrence of the path costs L, for one pixel and all directions of a pass.
 
-use super::path_ring::PixelPaths;
+use super::path_ring::{PAD, PixelPaths};
 use crate::{
     device::Level,
     stereo::cost::{Column, CostRow, Costs},
@@ -11,14 +11,16 @@ use fearless_simd::{Simd, SimdIntElement, prelude::*};
 pub(in crate::stereo) trait Value:
     SimdIntElement + Copy + Ord + Default + Send + Sync + std::fmt::Debug + 'static
 {
-    /// The cost where there is no disparity.
+    /// The greatest.
     const MAX: Self;
+    /// Half of the number of values.
+    const HALF: Self;
 
     /// From a value that is known to fit.
     fn of(value: u16) -> Self;
 
-    /// A sum that is known to fit.
-    fn plus(self, other: Self) -> Self;
+    /// The sum of two, in 16 bits.
+    fn total(a: Self, b: Self) -> u16;
 
     /// Writes a vector of bytes.
     fn spread<S: Simd>(bytes: S::u8s, out: &mut [Self]);
@@ -26,12 +28,13 @@ pub(in crate::stereo) trait Value:
     /// The costs of a column from `costs`, in this type.
     fn column(costs: &Costs<'_>, level: Level, column: Column, rows: &mut [CostRow], out: &mut [Self]);
 
-    /// Sums a + b of as many values as a vector of bytes has, in 16 bits.
+    /// The sums of as many as a vector of bytes has.
     fn totals<S: Simd>(simd: S, a: &[Self], b: &[Self]) -> [S::u16s; 2];
 }
 
 impl Value for u8 {
     const MAX: Self = Self::MAX;
+    const HALF: Self = 1 << (Self::BITS - 1);
 
     fn column(costs: &Costs<'_>, level: Level, column: Column, rows: &mut [CostRow], out: &mut [Self]) {
         costs.source.column_u8(level, costs, column, rows, out);
@@ -43,8 +46,8 @@ impl Value for u8 {
     }
 
     #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        self.wrapping_add(other)
+    fn total(a: Self, b: Self) -> u16 {
+        u16::from(a) + u16::from(b)
     }
 
     #[inline(always)]
@@ -61,6 +64,7 @@ impl Value for u8 {
 
 impl Value for u16 {
     const MAX: Self = Self::MAX;
+    const HALF: Self = 1 << (Self::BITS - 1);
 
     fn column(costs: &Costs<'_>, level: Level, column: Column, rows: &mut [CostRow], out: &mut [Self]) {
         costs.source.column_u16(level, costs, column, rows, out);
@@ -72,8 +76,8 @@ impl Value for u16 {
     }
 
     #[inline(always)]
-    fn plus(self, other: Self) -> Self {
-        self.wrapping_add(other)
+    fn total(a: Self, b: Self) -> u16 {
+        a.saturating_add(b)
     }
 
     #[inline(always)]
@@ -95,8 +99,14 @@ impl Value for u16 {
 
 /// The type of the sum of the paths of a pass.
 pub(super) trait Sum<T: Value>: Value {
+    /// The cost where there is no disparity, and the least path cost there: so large that no path continues from it.
+    const NONE: T;
+
     /// The sums of as many disparities as a vector of `T` has.
     type Gathered<S: Simd>: Copy;
+
+    /// A path cost and a cost or P1, where it exceeds what `T` holds the greatest value.
+    fn plus<S: Simd>(a: T::Native<S>, b: T::Native<S>) -> T::Native<S>;
 
     /// The first path.
     fn first<S: Simd>(path: T::Native<S>) -> Self::Gathered<S>;
@@ -108,8 +118,17 @@ pub(super) trait Sum<T: Value>: Value {
     fn store<S: Simd>(sum: Self::Gathered<S>, out: &mut [Self]);
 }
 
+/// The sum of two path costs fits, so none exceeds half of what a value holds, and no addition overflows. Where there is
+/// no disparity one may wrap around; still the path cost is [`Sum::NONE`] and at most P2 more, and the sum is not read.
 impl<T: Value> Sum<T> for T {
+    const NONE: T = T::HALF;
+
     type Gathered<S: Simd> = T::Native<S>;
+
+    #[inline(always)]
+    fn plus<S: Simd>(a: T::Native<S>, b: T::Native<S>) -> T::Native<S> {
+        a + b
+    }
 
     #[inline(always)]
     fn first<S: Simd>(path: T::Native<S>) -> T::Native<S> {
@@ -118,7 +137,7 @@ impl<T: Value> Sum<T> for T {
 
     #[inline(always)]
     fn gather<S: Simd>(sum: T::Native<S>, path: T::Native<S>) -> T::Native<S> {
-        sum.saturating_add(path)
+        sum + path
     }
 
     #[inline(always)]
@@ -128,7 +147,14 @@ impl<T: Value> Sum<T> for T {
 }
 
 impl Sum<u8> for u16 {
+    const NONE: u8 = u8::MAX;
+
     type Gathered<S: Simd> = (S::u16s, S::u16s);
+
+    #[inline(always)]
+    fn plus<S: Simd>(a: S::u8s, b: S::u8s) -> S::u8s {
+        a.saturating_add(b)
+    }
 
     #[inline(always)]
     fn first<S: Simd>(path: S::u8s) -> (S::u16s, S::u16s) {
@@ -149,42 +175,51 @@ impl Sum<u8> for u16 {
     }
 }
 
-/// Computes L(p, ·) of every direction and writes their sum. `cap` is min L(p − r, ·) + P2 of each direction.
+/// Computes L(p, ·) of every direction and writes their sum; `p2` is P2 of each direction. Returns vectors of which each
+/// holds the least cost of a direction.
 ///
 /// `costs` and `sums` hold equally many disparities, a multiple of the vector; costs beyond the last disparity are
-/// [`Value::MAX`], and so are the path costs before the first and after the last.
+/// [`Sum::NONE`], and so are the path costs before the first and after the last.
 #[inline(always)]
 pub(super) fn update_paths<S: Simd, T: Value, A: Sum<T>, const N: usize>(
     simd: S,
     costs: &[T],
     paths: PixelPaths<'_, T, N>,
-    cap: [T; N],
-    p1: T,
+    (p1, p2): (T, &[T; N]),
     sums: &mut [A],
-) {
+) -> [T::Native<S>; N] {
     let n = T::Native::<S>::LEN;
-    let PixelPaths { from, least: low, to, to_least } = paths;
     let padded = costs.len();
-    // Checked once, so that the compiler drops the check of every load.
-    let whole = from.iter().all(|f| f.len() == padded + 2) && to.iter().all(|t| t.len() == padded);
-    if !whole || sums.len() != padded {
-        return;
+    let splat = |value| T::Native::<S>::splat(simd, value);
+    let p1 = splat(p1);
+    let (mut low, mut jump) = ([p1; N], [p1; N]);
+    for k in 0..N {
+        low[k] = splat(paths.before_least[k][k]);
+        jump[k] = splat(p2[k]);
     }
-    let mut least = [T::Native::<S>::splat(simd, T::MAX); N];
+    // 2026-11-23: a number of disparities that the compiler knows takes 6 % off this loop, for twice the code.
+    let mut least = [splat(T::MAX); N];
+    let mut below = [splat(A::NONE); N];
     for c in 0..padded / n {
         let at = c * n;
         let cost = T::Native::<S>::from_slice(simd, &costs[at..at + n]);
         let mut path = [cost; N];
         for k in 0..N {
-            let last = &from[k][at..at + n + 2];
-            let below = T::Native::<S>::from_slice(simd, &last[..n]);
-            let same = T::Native::<S>::from_slice(simd, &last[1..n + 1]);
-            let above = T::Native::<S>::from_slice(simd, &last[2..]);
-            let beside = below.min(above).saturating_add(p1);
-            let best = same.min(beside).min(T::Native::<S>::splat(simd, cap[k]));
-            path[k] = (best - low[k]).saturating_add(cost);
+            let before = &paths.before[k][at..at + PAD + n + 1];
+            let same = T::Native::<S>::from_slice(simd, &before[PAD..PAD + n]);
+            let above = T::Native::<S>::from_slice(simd, &before[PAD + 1..]);
+            // Of vectors as long as a line of the cache any other load crosses to the next line and takes twice as long.
+            below[k] = match n * size_of::<T>() {
+                64 if n == 64 => below[k].slide::<63>(same),
+                64 => below[k].slide::<31>(same),
+                _ => T::Native::<S>::from_slice(simd, &before[PAD - 1..PAD + n - 1]),
+            };
+            let beside = A::plus::<S>(below[k].min(above), p1);
+            path[k] = A::plus::<S>((same.min(beside) - low[k]).min(jump[k]), cost);
+            below[k] = same;
             least[k] = least[k].min(path[k]);
-            path[k].store_slice(&mut to[k][at..at + n]);
+            let to = PAD + k * paths.stride + at;
+            path[k].store_slice(&mut paths.own[to..to + n]);
         }
         let mut sum = A::first::<S>(path[0]);
         for &path in &path[1..] {
@@ -192,9 +227,43 @@ pub(super) fn update_paths<S: Simd, T: Value, A: Sum<T>, const N: usize>(
         }
         A::store::<S>(sum, &mut sums[at..at + n]);
     }
-    // 2026-11-21: weaving four vectors together and folding them at once takes a third of the instructions and as long.
-    *to_least.0 = least[0].reduce_min();
-    for (out, least) in to_least.1.iter_mut().zip(&least[1..]) {
-        *out = least.reduce_min();
+    least
+}
+
+/// Writes the least element of each of `N` vectors, a power of two: woven together and folded at once.
+#[inline(always)]
+pub(super) fn write_least<S: Simd, T: Value, const N: usize>(
+    mut vectors: [T::Native<S>; N],
+    out: &mut [T; N],
+) {
+    let mut count = N;
+    while count > 1 {
+        count /= 2;
+        for k in 0..count {
+            let (a, b) = (vectors[k], vectors[k + count]);
+            vectors[k] = a.zip_low(b).min(a.zip_high(b));
+        }
     }
+    let mut least = vectors[0];
+    // The elements of each vector are N apart.
+    let halves = |length: usize| T::Native::<S>::LEN > length && length >= N;
+    if halves(32) {
+        least = least.min(least.slide::<32>(least));
+    }
+    if halves(16) {
+        least = least.min(least.slide::<16>(least));
+    }
+    if halves(8) {
+        least = least.min(least.slide::<8>(least));
+    }
+    if halves(4) {
+        least = least.min(least.slide::<4>(least));
+    }
+    if halves(2) {
+        least = least.min(least.slide::<2>(least));
+    }
+    if halves(1) {
+        least = least.min(least.slide::<1>(least));
+    }
+    out.copy_from_slice(&least.as_slice()[..N]);
 }

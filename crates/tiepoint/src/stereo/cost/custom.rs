@@ -37,8 +37,7 @@ impl Custom<'_> {
         let padded = out.len() / rows.len().max(1);
         for (r, (row, out)) in rows.iter_mut().zip(out.chunks_exact_mut(padded.max(1))).enumerate() {
             let x = column.x(r);
-            let (out, beyond) = out.split_at_mut(count);
-            beyond.fill(T::MAX);
+            let out = &mut out[..count];
             if row.is_hole(x) {
                 out.fill(T::default());
                 continue;

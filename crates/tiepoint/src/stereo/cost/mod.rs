@@ -292,26 +292,12 @@ impl<C: DescriptorCost> CostSource for C {
         row.describe(planes, layout, |view, out| self.describe(pair, view, y, out));
     }
 
-    fn column_u8(
-        &self,
-        level: Level,
-        costs: &Costs<'_>,
-        column: Column,
-        rows: &mut [CostRow],
-        out: &mut [u8],
-    ) {
-        dispatch!(level, simd => descriptor_costs(simd, self, costs, column, rows, out));
+    fn column_u8(&self, level: Level, _: &Costs<'_>, column: Column, rows: &mut [CostRow], out: &mut [u8]) {
+        dispatch!(level, simd => descriptor_costs(simd, self, column, rows, out));
     }
 
-    fn column_u16(
-        &self,
-        level: Level,
-        costs: &Costs<'_>,
-        column: Column,
-        rows: &mut [CostRow],
-        out: &mut [u16],
-    ) {
-        dispatch!(level, simd => descriptor_costs(simd, self, costs, column, rows, out));
+    fn column_u16(&self, level: Level, _: &Costs<'_>, column: Column, rows: &mut [CostRow], out: &mut [u16]) {
+        dispatch!(level, simd => descriptor_costs(simd, self, column, rows, out));
     }
 
     fn exchanged(&self) -> Option<Box<dyn CostSource>> {
@@ -345,7 +331,7 @@ impl Costs<'_> {
     }
 
     /// The costs of one pixel of each of `rows`, the disparities of a pixel side by side: `out` holds a multiple of the
-    /// bytes of a vector for each row. Beyond the last disparity stands [`Value::MAX`].
+    /// bytes of a vector for each row. What stands beyond the last disparity has no meaning.
     pub(super) fn column<T: Value>(&self, level: Level, column: Column, rows: &mut [CostRow], out: &mut [T]) {
         T::column(self, level, column, rows, out);
     }
@@ -356,7 +342,6 @@ impl Costs<'_> {
 fn descriptor_costs<S: Simd, T: Value, C: DescriptorCost>(
     simd: S,
     cost: &C,
-    costs: &Costs<'_>,
     column: Column,
     rows: &[CostRow],
     out: &mut [T],
@@ -370,6 +355,5 @@ fn descriptor_costs<S: Simd, T: Value, C: DescriptorCost>(
         } else {
             out.fill(T::default());
         }
-        out[costs.disparities..].fill(T::MAX);
     }
 }

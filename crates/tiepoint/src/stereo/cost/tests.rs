@@ -103,10 +103,6 @@ fn row<T: Value>(costs: &Costs<'_>, y: usize, cpu: &Cpu) -> Vec<Vec<T>> {
     let mut at = |first| {
         let mut out = vec![T::default(); padded];
         costs.column(cpu.level(), Column { first, slope: 0 }, &mut row, &mut out);
-        assert!(
-            out[costs.disparities..].iter().all(|&c| c == T::MAX),
-            "beyond the last disparity, pixel {first}"
-        );
         out.truncate(costs.disparities);
         out
     };

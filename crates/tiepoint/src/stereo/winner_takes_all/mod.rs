@@ -186,74 +186,69 @@ fn ramp<S: Simd>(simd: S) -> S::u16s {
     S::u16s::from_slice(simd, &values[..S::u16s::LEN])
 }
 
-/// Adds the parts of the sums, updates the keys of the right row, whose place for the least disparity is `start`, and
-/// returns the place of the least sum and that sum.
-#[inline(always)]
-fn least<S: Simd, A: Value>(
-    simd: S,
-    input: &AggregationInput<'_>,
-    parts: [&[A]; 2],
-    sums: &mut [u16],
-    mut right: Option<&mut RightRow>,
-    start: usize,
-) -> (usize, u16) {
-    let Some(keys) = Keys::of(input) else {
-        return least_one_by_one(simd, input, parts, sums, right, start);
-    };
-    let (n, count) = (S::u16s::LEN, input.disparities());
-    let ramp = ramp(simd);
-    let mut best = (0, u16::MAX);
-    let mut least = S::u16s::splat(simd, u16::MAX);
-    let pairs = parts[0].chunks_exact(2 * n).zip(parts[1].chunks_exact(2 * n));
-    for (c, ((a, b), out)) in pairs.zip(sums.chunks_exact_mut(2 * n)).enumerate() {
-        for (half, (mut sum, out)) in
-            A::totals(simd, a, b).into_iter().zip(out.chunks_exact_mut(n)).enumerate()
-        {
-            let first = c * 2 * n + half * n;
-            if first + n > count {
-                let beyond = (ramp + first as u16).simd_ge(count as u16);
-                sum = beyond.select(S::u16s::splat(simd, u16::MAX), sum);
-            }
-            sum.store_slice(out);
-            let place = first & (keys.block() - 1);
-            if place == 0 && first > 0 {
-                best = keys.better(best, first - keys.block(), least.reduce_min());
-                least = S::u16s::splat(simd, u16::MAX);
-            }
-            let key = (sum << keys.bits) | (ramp + place as u16);
-            least = least.min(key);
-            if let Some(right) = &mut right {
-                let at = (first >> keys.bits) * right.len + start + first;
-                let before = &mut right.keys[at..at + n];
-                key.min(S::u16s::from_slice(simd, before)).store_slice(before);
-            }
-        }
-    }
-    let last = (sums.len() - 1) & !(keys.block() - 1);
-    keys.better(best, last, least.reduce_min())
-}
+/// The sums of a pixel of both passes, its disparities side by side.
+type Parts<'a, A> = [&'a [A]; 2];
 
-/// As [`least`], where keys have no room.
+/// Adds the parts; beyond the last of `count` disparities stands the greatest sum.
 #[inline(always)]
-fn least_one_by_one<S: Simd, A: Value>(
-    simd: S,
-    input: &AggregationInput<'_>,
-    parts: [&[A]; 2],
-    sums: &mut [u16],
-    right: Option<&mut RightRow>,
-    start: usize,
-) -> (usize, u16) {
-    let (n, count) = (S::u16s::LEN, input.disparities());
-    let pairs = parts[0].chunks_exact(2 * n).zip(parts[1].chunks_exact(2 * n));
+fn add<S: Simd, A: Value>(simd: S, [a, b]: Parts<'_, A>, count: usize, sums: &mut [u16]) {
+    let n = S::u16s::LEN;
+    let pairs = a.chunks_exact(2 * n).zip(b.chunks_exact(2 * n));
     for ((a, b), out) in pairs.zip(sums.chunks_exact_mut(2 * n)) {
         let [low, high] = A::totals(simd, a, b);
         low.store_slice(&mut out[..n]);
         high.store_slice(&mut out[n..]);
     }
     sums[count..].fill(u16::MAX);
+}
+
+/// Updates the keys of the right row, whose place for the least disparity is `start`, and returns the place of the least
+/// sum and that sum.
+#[inline(always)]
+fn least<S: Simd, A: Value>(
+    simd: S,
+    keys: Keys,
+    [a, b]: Parts<'_, A>,
+    count: usize,
+    mut right: Option<&mut RightRow>,
+    start: usize,
+) -> (usize, u16) {
+    let n = S::u16s::LEN;
+    let splat = |value| S::u16s::splat(simd, value);
+    let mut best = (0, u16::MAX);
+    let mut least = splat(u16::MAX);
+    let (ramp, step) = (ramp(simd), splat(n as u16));
+    let mut places = ramp;
+    let mut first = 0;
+    for (a, b) in a.chunks_exact(2 * n).zip(b.chunks_exact(2 * n)) {
+        for sum in A::totals(simd, a, b) {
+            if first > 0 && first & (keys.block() - 1) == 0 {
+                best = keys.better(best, first - keys.block(), least.reduce_min());
+                (least, places) = (splat(u16::MAX), ramp);
+            }
+            let mut key = (sum << keys.bits) | places;
+            if first + n > count {
+                key = (ramp + splat(first as u16)).simd_ge(splat(count as u16)).select(splat(u16::MAX), key);
+            }
+            least = least.min(key);
+            if let Some(right) = &mut right {
+                let at = (first >> keys.bits) * right.len + start + first;
+                let before = &mut right.keys[at..at + n];
+                key.min(S::u16s::from_slice(simd, before)).store_slice(before);
+            }
+            places += step;
+            first += n;
+        }
+    }
+    keys.better(best, (first - 1) & !(keys.block() - 1), least.reduce_min())
+}
+
+/// As [`least`], from the sums, where keys have no room.
+#[inline(always)]
+fn least_one_by_one(sums: &[u16], right: Option<&mut RightRow>, start: usize) -> (usize, u16) {
     let mut best = (0, u16::MAX);
     let (least, disparities) = right.map_or((&mut [][..], &mut [][..]), |r| r.keys.split_at_mut(r.len));
-    for (d, &sum) in sums[..count].iter().enumerate() {
+    for (d, &sum) in sums.iter().enumerate() {
         if sum < best.1 {
             best = (d, sum);
         }
@@ -274,10 +269,11 @@ pub(super) fn select_column<S: Simd, A: Value>(
     simd: S,
     input: &AggregationInput<'_>,
     (column, rows): (Column, &[CostRow]),
-    parts: [&[A]; 2],
+    parts: Parts<'_, A>,
     sums: &mut [u16],
     (output, right): (&mut [OutputRow<'_>], &mut [RightRow]),
 ) {
+    let (keys, count) = (Keys::of(input), input.disparities());
     let parts = parts[0].chunks_exact(sums.len()).zip(parts[1].chunks_exact(sums.len()));
     let outputs = output.iter_mut().zip(right);
     for (r, ((row, (before, after)), (output, right))) in rows.iter().zip(parts).zip(outputs).enumerate() {
@@ -286,19 +282,38 @@ pub(super) fn select_column<S: Simd, A: Value>(
         let hole = row.is_hole(x);
         let right = (output.right.is_some() && !hole).then_some(right);
         let start = input.size().width - 1 - x;
-        let winner = least(simd, input, [before, after], sums, right, start);
+        if keys.is_none() || output.needs_sums(input) {
+            add(simd, [before, after], count, sums);
+        }
+        let winner = match keys {
+            Some(keys) => least(simd, keys, [before, after], count, right, start),
+            None => least_one_by_one(&sums[..count], right, start),
+        };
         if let Some(out) = &mut output.sums {
-            let count = input.disparities();
             out[x * count..(x + 1) * count].copy_from_slice(&sums[..count]);
         }
-        output.set(x, input, sums, (!hole).then_some(winner));
+        let sum = |d: usize| A::total(before[d], after[d]);
+        output.set(x, input, (sum, sums), (!hole).then_some(winner));
     }
 }
 
 impl OutputRow<'_> {
-    /// Writes the disparity and the confidence of pixel x, whose least sum and its place are `winner`.
+    /// Whether more than the sums beside the least are read.
     #[inline(always)]
-    fn set(&mut self, x: usize, input: &AggregationInput<'_>, sums: &[u16], winner: Option<(usize, u16)>) {
+    fn needs_sums(&self, input: &AggregationInput<'_>) -> bool {
+        input.uniqueness > 0 || self.confidence.is_some() || self.sums.is_some()
+    }
+
+    /// Writes the disparity and the confidence of pixel x, whose least sum and its place are `winner`. `sum` is the sum of
+    /// a disparity, `sums` are all of them where they are [needed](Self::needs_sums).
+    #[inline(always)]
+    fn set(
+        &mut self,
+        x: usize,
+        input: &AggregationInput<'_>,
+        (sum, sums): (impl Fn(usize) -> u16, &[u16]),
+        winner: Option<(usize, u16)>,
+    ) {
         let Some((best, value)) = winner else {
             self.disparity[x] = INVALID;
             if let Some(confidence) = &mut self.confidence {
@@ -319,7 +334,7 @@ impl OutputRow<'_> {
         }
         self.disparity[x] = if unique {
             let offset = if best > 0 && best + 1 < count {
-                offset(input.subpixel, [sums[best - 1], value, sums[best + 1]].map(i32::from))
+                offset(input.subpixel, [sum(best - 1), value, sum(best + 1)].map(i32::from))
             } else {
                 0.0
             };
