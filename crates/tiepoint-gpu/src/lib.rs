@@ -215,6 +215,7 @@ struct Shared {
     // Declared before the driver: programs go first.
     programs: Mutex<HashMap<String, Program>>,
     pool: buffer::Pool,
+    pinned: buffer::PinnedPool,
     queue: queue::Queue,
     profiled: AtomicBool,
     stages: Mutex<Vec<StageTime>>,
@@ -225,6 +226,7 @@ struct Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         self.pool.clear(self.driver.as_ref());
+        self.pinned.clear(self.driver.as_ref());
     }
 }
 
@@ -262,6 +264,7 @@ impl Gpu {
             id,
             programs: Mutex::default(),
             pool: buffer::Pool::default(),
+            pinned: buffer::PinnedPool::default(),
             queue: queue::Queue::default(),
             profiled: AtomicBool::new(false),
             stages: Mutex::default(),
@@ -294,6 +297,10 @@ impl Gpu {
 
     fn pool(&self) -> &buffer::Pool {
         &self.0.pool
+    }
+
+    fn pinned_pool(&self) -> &buffer::PinnedPool {
+        &self.0.pinned
     }
 
     fn queue(&self) -> &queue::Queue {
@@ -342,6 +349,7 @@ impl Gpu {
     pub fn release_memory(&self) -> Result<()> {
         self.finish()?;
         self.0.pool.clear(self.driver());
+        self.0.pinned.clear(self.driver());
         Ok(())
     }
 
@@ -363,7 +371,7 @@ impl Gpu {
         Ok(buffer)
     }
 
-    /// Host memory that the device reaches by itself, zeroed.
+    /// Host memory that the device reaches by itself, with any numbers in it.
     ///
     /// # Errors
     /// [`Error::Memory`].

@@ -145,14 +145,13 @@ fn tied_here(
         let found = finder.finder(processor)?;
         let ready = |view, mask| Ready::new(view, mask_view(mask), finder.range(), &processor.cpu);
         let (a, b) = (ready(left.view(), mask_left.as_ref())?, ready(right.view(), mask_right.as_ref())?);
-        let picture = |ready: &'_ Ready<'_>| found.detect(ready.image.view(), ready.mask());
-        let pictures = [
-            TiePicture { image: a.image.view(), mask: a.mask(), features: picture(&a)? },
-            TiePicture { image: b.image.view(), mask: b.mask(), features: picture(&b)? },
-        ];
-        tie_pictures(pictures, &found, options, Views::Auto, processor)
+        let (images, masks) = ([a.image.view(), b.image.view()], [a.mask(), b.mask()]);
+        let features = found.detect_pair(images, masks)?;
+        let pictures = [0, 1].map(|i| TiePicture { image: images[i], mask: masks[i], found: &features[i] });
+        let tied = tie_pictures(pictures, &found, options, Views::Auto, processor)?;
+        Ok((tied.features.unwrap_or_else(|| features.map(|found| found.features)), tied.tie))
     })?;
-    Ok(Tied::here(found.features, found.tie))
+    Ok(Tied::here(found.0, found.1))
 }
 
 /// An image where it was made.

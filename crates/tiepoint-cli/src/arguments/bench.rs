@@ -1,5 +1,6 @@
 //! `tiepoint bench`.
 
+use super::limits::LimitArguments;
 use super::values::size;
 use clap::Args;
 use std::path::PathBuf;
@@ -15,4 +16,6 @@ pub(crate) struct BenchArguments {
     /// Runs of each; the fastest counts
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) repeat: u16,
+    #[command(flatten)]
+    pub(crate) limits: LimitArguments,
 }

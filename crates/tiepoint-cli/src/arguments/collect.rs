@@ -41,6 +41,19 @@ pub(crate) enum Stage {
     Status(WorkArguments),
 }
 
+impl CollectArguments {
+    /// Fails where an option is out of range.
+    pub(crate) fn check(&self) -> Outcome {
+        match &self.stage {
+            None => self.whole.options.options().map(drop),
+            Some(Stage::Scan(scan)) => scan.options.options().map(drop),
+            Some(
+                Stage::Features(_) | Stage::Pairs(_) | Stage::Match(_) | Stage::Export(_) | Stage::Status(_),
+            ) => Ok(()),
+        }
+    }
+}
+
 /// All stages.
 #[derive(Debug, Args)]
 pub(crate) struct WholeArguments {

@@ -1,6 +1,7 @@
 //! `tiepoint evaluate`.
 
 use super::detector::DetectorArguments;
+use super::limits::LimitArguments;
 use super::matching::MatchingArguments;
 use super::report::ReportArguments;
 use super::values::size;
@@ -52,6 +53,8 @@ pub(crate) struct EvaluateDisparity {
     pub(crate) fill: bool,
     #[command(flatten)]
     pub(crate) report: ReportArguments,
+    #[command(flatten)]
+    pub(crate) limits: LimitArguments,
 }
 
 #[derive(Debug, Args)]
@@ -87,13 +90,15 @@ impl EvaluateDisparity {
     /// How the truth is read, checked.
     pub(crate) fn truth_reading(&self) -> Outcome<DisparityReading> {
         let reading = DisparityReading::default().with_scale(self.scale).with_signed(self.signed);
+        let reading = reading.with_limits(self.limits.options());
         reading.check()?;
         Ok(reading)
     }
 
     /// How the map to score is read.
     pub(crate) fn found_reading(&self) -> DisparityReading {
-        DisparityReading::default().with_scale(self.found_scale).with_signed(true)
+        let reading = DisparityReading::default().with_scale(self.found_scale).with_signed(true);
+        reading.with_limits(self.limits.options())
     }
 }
 

@@ -1,5 +1,6 @@
 //! `tiepoint filter`.
 
+use super::limits::LimitArguments;
 use super::values::named;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Files, check_folder, check_image};
@@ -10,7 +11,7 @@ use tiepoint::filter::convolve::{ConvolveOptions, Kernel};
 use tiepoint::filter::gauss::{GaussOptions, Taps};
 use tiepoint::filter::hessian::HessianOptions;
 use tiepoint::filter::sobel::SobelOptions;
-use tiepoint::image::{Border, OutputFormat, Size};
+use tiepoint::image::{Border, OutputFormat, ReadOptions, Size};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum FilterArguments {
@@ -32,6 +33,8 @@ pub(crate) enum FilterArguments {
         /// What lies beyond the edge
         #[arg(long, value_parser = named::<Border>(), default_value_t)]
         border: Border,
+        #[command(flatten)]
+        limits: LimitArguments,
     },
     /// Gradients
     Sobel {
@@ -45,6 +48,8 @@ pub(crate) enum FilterArguments {
         /// What lies beyond the edge
         #[arg(long, value_parser = named::<Border>(), default_value_t)]
         border: Border,
+        #[command(flatten)]
+        limits: LimitArguments,
     },
     /// The determinant of the Hessian by 9×9 boxes: blobs of σ = 1.2
     Hessian {
@@ -74,6 +79,8 @@ pub(crate) enum FilterArguments {
         /// What lies beyond the edge
         #[arg(long, value_parser = named::<Border>(), default_value_t)]
         border: Border,
+        #[command(flatten)]
+        limits: LimitArguments,
     },
     /// Any small kernel, laid on the image as it is written
     Convolve {
@@ -93,6 +100,8 @@ pub(crate) enum FilterArguments {
         /// What lies beyond the edge
         #[arg(long, value_parser = named::<Border>(), default_value_t)]
         border: Border,
+        #[command(flatten)]
+        limits: LimitArguments,
     },
 }
 
@@ -103,6 +112,7 @@ pub(crate) struct FilterFiles<'a> {
     pub(crate) name: &'static str,
     pub(crate) input: &'a Path,
     pub(crate) output: &'a Path,
+    pub(crate) limits: ReadOptions,
 }
 
 /// A filter with its options.
@@ -116,13 +126,13 @@ pub(crate) enum FilterOptions {
 
 impl FilterArguments {
     pub(crate) fn files(&self) -> FilterFiles<'_> {
-        let (name, input, output) = match self {
-            Self::Gauss { input, output, .. } => ("gauss", input, output),
-            Self::Sobel { input, output, .. } => ("sobel", input, output),
-            Self::Hessian { input, output, .. } => ("hessian", input, output),
-            Self::Convolve { input, output, .. } => ("convolve", input, output),
+        let (name, input, output, limits) = match self {
+            Self::Gauss { input, output, limits, .. } => ("gauss", input, output, limits),
+            Self::Sobel { input, output, limits, .. } => ("sobel", input, output, limits),
+            Self::Hessian { input, output, limits, .. } => ("hessian", input, output, limits),
+            Self::Convolve { input, output, limits, .. } => ("convolve", input, output, limits),
         };
-        FilterFiles { name, input, output }
+        FilterFiles { name, input, output, limits: limits.options() }
     }
 
     /// Fails where a result could not be written, would replace an input, or would lose its sign: most formats hold no

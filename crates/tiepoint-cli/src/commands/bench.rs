@@ -30,8 +30,8 @@ pub(crate) fn run(arguments: &BenchArguments, context: &Context) -> Outcome {
     }
     for path in &arguments.images {
         let mut clock = Clock::start(&context.processor.cpu);
-        let picture =
-            Reader::new(&context.processor.cpu).picture(path, false, None, Range::Auto, &mut clock)?;
+        let reader = Reader { limits: arguments.limits.options(), cpu: &context.processor.cpu };
+        let picture = reader.picture(path, false, None, Range::Auto, &mut clock)?;
         measure(&path.display().to_string(), &picture.image, None, repeat, context)?;
     }
     Ok(())

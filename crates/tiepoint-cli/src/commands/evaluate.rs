@@ -73,11 +73,8 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
     let found = read(&arguments.found, arguments.found_reading())?;
     let truth = read(&arguments.truth, reading)?;
     let right = arguments.truth_right.as_deref().map(|path| read(path, reading)).transpose()?;
-    let given = arguments
-        .mask
-        .as_deref()
-        .map(|m| Reader::new(&context.processor.cpu).mask(m, truth.size()))
-        .transpose()?;
+    let reader = Reader { limits: arguments.limits.options(), cpu: &context.processor.cpu };
+    let given = arguments.mask.as_deref().map(|m| reader.mask(m, truth.size())).transpose()?;
     let seen = clock
         .time(Part::Compute, || right.map(|right| non_occluded(truth.view(), right.view())).transpose())?;
     let mask = input::both(seen, given);

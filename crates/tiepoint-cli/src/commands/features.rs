@@ -1,30 +1,11 @@
 //! The features of pictures on the device of the context.
 
-use crate::arguments::detector::DetectorArguments;
 use crate::context::Context;
 use crate::failure::{Failure, Outcome};
-use crate::input::{Picture, Reader};
-use crate::output::{Clock, Part, fill};
-use std::path::{Path, PathBuf};
+use crate::input::Picture;
+use std::path::Path;
 use tiepoint::feature::{Features, Finder};
 use tiepoint::image::Image;
-
-/// Reads the image at `path` and finds its features; `colour` keeps the image as it is in the file too.
-pub(super) fn read_and_find(
-    path: &Path,
-    colour: bool,
-    arguments: &DetectorArguments,
-    mask: Option<&str>,
-    finder: &Finder,
-    clock: &mut Clock,
-    context: &Context,
-) -> Outcome<(Picture, Features)> {
-    let mask = mask.map(|m| PathBuf::from(fill(m, path)));
-    let reader = Reader { limits: arguments.limits.options(), cpu: &context.processor.cpu };
-    let picture = reader.picture(path, colour, mask.as_deref(), arguments.range, clock)?;
-    let features = clock.time(Part::Compute, || find(&picture, path, finder))?;
-    Ok((picture, features))
-}
 
 /// The features of a picture of the file `path`.
 pub(super) fn find(picture: &Picture, path: &Path, finder: &Finder) -> Outcome<Features> {

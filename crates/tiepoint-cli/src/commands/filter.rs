@@ -13,11 +13,10 @@ use tiepoint::filter::hessian::Blob;
 use tiepoint::image::{self, AnyImage, Image};
 
 pub(crate) fn run(filter: &FilterArguments, context: &Context) -> Outcome {
-    let FilterFiles { name, input, output } = filter.files();
-    filter.check()?;
+    let FilterFiles { name, input, output, limits } = filter.files();
     let options = filter.options()?;
     let mut clock = Clock::start(&context.processor.cpu);
-    let image = clock.time(Part::Read, || Reader::new(&context.processor.cpu).image(input))?;
+    let image = clock.time(Part::Read, || Reader { limits, cpu: &context.processor.cpu }.image(input))?;
     let filtered = clock.time(Part::Compute, || apply(&options, holds_floats(output), &image, context))?;
     context.print_notes();
     clock.time(Part::Write, || image::write(output, &filtered))?;

@@ -11,7 +11,6 @@ use tiepoint::feature::files::write_matches;
 use tiepoint_report::{Section, View};
 
 pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
-    arguments.check()?;
     let mut clock = Clock::start(&context.processor.cpu);
     let search = PairSearch { detector: &arguments.detector, matching: &arguments.matching };
     let colour = arguments.draw.is_some() || arguments.report.wanted();
@@ -20,7 +19,7 @@ pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
         Ok(tied) => tied,
         // Where nothing agrees one wants to see why.
         Err(Failure::Work(message)) if arguments.report.wanted() => {
-            let tie = search.unverified(&found.features, context)?;
+            let tie = search.unverified(&found, context)?;
             let pair = found.with(tie);
             let lead = format!("{message}. What is shown are matches that no model has confirmed.");
             write_report(arguments, &pair, &lead, &describe(arguments, &pair, &search, context), &clock)?;

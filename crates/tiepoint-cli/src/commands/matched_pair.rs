@@ -1,17 +1,17 @@
 //! Two pictures with their features, matches and model: what `match`, `register`, `rectify` and `evaluate` begin with.
 
-use super::features::read_and_find;
 use crate::arguments::detector::DetectorArguments;
 use crate::arguments::matching::MatchingArguments;
 use crate::context::Context;
 use crate::draw::{Canvas, Tie, side_by_side};
 use crate::failure::Outcome;
-use crate::input::Picture;
-use crate::output::{Clock, Part, joined};
+use crate::input::{Picture, ReadPicture, Reader};
+use crate::output::{Clock, Part, fill, joined};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::thread::{self, ScopedJoinHandle};
 use tiepoint::feature::files::MatchRow;
-use tiepoint::feature::{Features, Finder};
+use tiepoint::feature::{Features, Finder, FoundFeatures};
 use tiepoint::image::{self, Image};
 use tiepoint::matching::Match;
 use tiepoint::options::Named;
@@ -28,19 +28,20 @@ pub(crate) struct PairSearch<'a> {
 #[derive(Debug)]
 pub(crate) struct FoundPair {
     pub(crate) pictures: [Picture; 2],
-    pub(crate) features: [Features; 2],
+    pub(crate) found: [FoundFeatures; 2],
     finder: Finder,
 }
 
 impl FoundPair {
     /// The pictures with the features that their matches name.
     pub(crate) fn tied(self, TiedPictures { features, tie, views }: TiedPictures) -> MatchedPair {
-        MatchedPair { pictures: self.pictures, features, tie, views }
+        let own = self.found.map(|found| found.features);
+        MatchedPair { pictures: self.pictures, features: features.unwrap_or(own), tie, views }
     }
 
     /// The pictures with matches of their own features.
     pub(crate) fn with(self, tie: TiePoints) -> MatchedPair {
-        MatchedPair { pictures: self.pictures, features: self.features, tie, views: 1 }
+        self.tied(TiedPictures { features: None, tie, views: 1 })
     }
 }
 
@@ -68,7 +69,8 @@ impl PairSearch<'_> {
         Ok(found.tied(tied))
     }
 
-    /// Reads both images and finds their features.
+    /// Reads both images, at the same time where there are threads for it, and finds their features. Meanwhile a GPU's memory
+    /// is made ready.
     pub(crate) fn find(
         &self,
         paths: [&Path; 2],
@@ -77,16 +79,45 @@ impl PairSearch<'_> {
         context: &Context,
     ) -> Outcome<FoundPair> {
         self.matching.options()?;
-        let finder = self.detector.detector()?.open(&context.processor)?;
+        let detector = self.detector.detector()?;
+        let cpu = &context.processor.cpu;
+        let reader = Reader { limits: self.detector.limits.options(), cpu };
         let masks = [self.detector.mask.as_deref(), self.matching.mask_b.as_deref()];
-        let progress = &context.progress;
-        let mut one = |i: usize, finder: &Finder| {
-            progress.say(&format!("features of {}", paths[i].display()));
-            read_and_find(paths[i], colour, self.detector, masks[i], finder, clock, context)
+        let read = |i: usize| -> Outcome<ReadPicture> {
+            let mask = masks[i].map(|mask| PathBuf::from(fill(mask, paths[i])));
+            reader.read(paths[i], colour, mask.as_deref())
         };
-        let (picture_a, a) = one(0, &finder)?;
-        let (picture_b, b) = one(1, &finder)?;
-        Ok(FoundPair { pictures: [picture_a, picture_b], features: [a, b], finder })
+        context.progress.say(&format!("reading {} and {}", paths[0].display(), paths[1].display()));
+        let (read, finder) = clock.time(Part::Read, || {
+            let open = || -> Outcome<Finder> {
+                let finder = detector.open(&context.processor)?;
+                // A file that cannot be read says so when it is read.
+                if let Ok((size, pixel)) = image::read_shape(paths[0], &reader.limits) {
+                    finder.reserve_for_two(size, pixel);
+                }
+                Ok(finder)
+            };
+            match cpu.threads() {
+                1 => ([read(0), read(1)], open()),
+                _ => thread::scope(|scope| {
+                    let reading = [scope.spawn(|| read(0)), scope.spawn(|| read(1))];
+                    let finder = open();
+                    (reading.map(joined_thread), finder)
+                }),
+            }
+        });
+        let ([a, b], finder) = (read, finder?);
+        let (a, b, range) = (a?, b?, self.detector.range);
+        context.progress.say("features of both");
+        let (pictures, found) = clock.time(Part::Compute, || -> Outcome<_> {
+            let pictures = [a.ready(range, cpu)?, b.ready(range, cpu)?];
+            let found = finder.detect_pair(
+                pictures.each_ref().map(|picture| picture.image.view()),
+                pictures.each_ref().map(|picture| picture.mask.as_ref().map(Image::view)),
+            )?;
+            Ok((pictures, found))
+        })?;
+        Ok(FoundPair { pictures, found, finder })
     }
 
     /// Matches features, and verifies the matches; by simulated views where they must help.
@@ -101,7 +132,7 @@ impl PairSearch<'_> {
         let pictures = [0, 1].map(|i| TiePicture {
             image: found.pictures[i].image.view(),
             mask: found.pictures[i].mask.as_ref().map(Image::view),
-            features: found.features[i].clone(),
+            found: &found.found[i],
         });
         let tied = clock.time(Part::Compute, || {
             tie_pictures(pictures, &found.finder, &options, views, &context.processor)
@@ -115,9 +146,20 @@ impl PairSearch<'_> {
     }
 
     /// The matches that nothing has verified.
-    pub(crate) fn unverified(&self, [a, b]: &[Features; 2], context: &Context) -> Outcome<TiePoints> {
-        Ok(tie_points(a, b, &self.matching.options()?.with_model(None), &context.processor)?)
+    pub(crate) fn unverified(&self, found: &FoundPair, context: &Context) -> Outcome<TiePoints> {
+        let [a, b] = &found.found;
+        Ok(tie_points(
+            &a.features,
+            &b.features,
+            &self.matching.options()?.with_model(None),
+            &context.processor,
+        )?)
     }
+}
+
+/// What a thread returned; it fails as the thread did.
+fn joined_thread<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// The points of the matches in A and in B.

@@ -17,11 +17,15 @@ mod register;
 mod report;
 mod stereo;
 
+use crate::arguments::detector::DetectorArguments;
+use crate::arguments::evaluate::EvaluateArguments;
+use crate::arguments::matching::MatchingArguments;
 use crate::arguments::{Arguments, Command, GlobalArguments};
 use crate::context::Context;
 use crate::failure::Outcome;
 
 pub(crate) fn run(arguments: &Arguments) -> Outcome {
+    check(&arguments.command)?;
     let global = &arguments.global;
     match &arguments.command {
         Command::Detect(a) => on_device(global, |context| detect::run(a, context)),
@@ -40,6 +44,36 @@ pub(crate) fn run(arguments: &Arguments) -> Outcome {
         Command::Completions(a) => completions::run(a),
         Command::Man(a) => completions::write_manual(a),
     }
+}
+
+/// Fails for wrong arguments, as far as they are wrong by themselves, before a device is opened.
+fn check(command: &Command) -> Outcome {
+    match command {
+        Command::Detect(a) => a.detector.detector().map(drop),
+        Command::Match(a) => a.check().and_then(|()| searched(&a.detector, &a.matching)),
+        Command::Register(a) => a.check().and_then(|()| searched(&a.detector, &a.matching)),
+        Command::Rectify(a) => a.check().and_then(|()| searched(&a.detector, &a.matching())),
+        Command::Filter(a) => a.check().and_then(|()| a.options().map(drop)),
+        Command::Evaluate(EvaluateArguments::Disparity(a)) => {
+            a.scoring().and_then(|_| a.truth_reading().map(drop))
+        }
+        Command::Evaluate(EvaluateArguments::Homography(a)) => {
+            a.files().and_then(|_| searched(&a.detector, &a.matching))
+        }
+        Command::Collect(a) => a.check(),
+        Command::Stereo(_)
+        | Command::Bench(_)
+        | Command::Devices
+        | Command::Demo(_)
+        | Command::Completions(_)
+        | Command::Man(_) => Ok(()),
+    }
+}
+
+/// Fails where a pair cannot be searched with these options.
+fn searched(detector: &DetectorArguments, matching: &MatchingArguments) -> Outcome {
+    detector.detector()?;
+    matching.options().map(drop)
 }
 
 /// Runs a command on the device asked for.

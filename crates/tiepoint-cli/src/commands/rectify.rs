@@ -22,7 +22,6 @@ use tiepoint::matching::Match;
 use tiepoint_report::{KeypointMatch, MatchesView, Picture, View};
 
 pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
-    arguments.check()?;
     let mut clock = Clock::start(&context.processor.cpu);
     let rig = arguments
         .calibration

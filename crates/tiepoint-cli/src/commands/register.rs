@@ -16,7 +16,6 @@ use tiepoint::register::{Warped, warp_onto};
 use tiepoint_report::{Section, View};
 
 pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
-    arguments.check()?;
     let mut clock = Clock::start(&context.processor.cpu);
     let search = PairSearch { detector: &arguments.detector, matching: &arguments.matching };
     // A is MOVING, B is REFERENCE: the matrix leads from MOVING to REFERENCE.

@@ -3,19 +3,58 @@
 use crate::failure::{Failure, Outcome};
 use crate::output::{Clock, Part};
 use crate::prefetch::Weight;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use tiepoint::device::Cpu;
 use tiepoint::image::{self, AnyCow, AnyImage, Image, Pixel, Prepared, Range, ReadOptions, Size};
 
 /// An image ready for a detector.
 #[derive(Debug)]
 pub(crate) struct Picture {
-    /// As in the file, if colours were asked for.
+    /// As in the file, if colours were asked for and `image` is not that.
     pub(crate) original: Option<AnyImage>,
     /// Grey, on the scale of its type.
     pub(crate) image: AnyImage,
     /// 0 where no keypoint may lie.
     pub(crate) mask: Option<Image<u8>>,
+}
+
+/// A picture as its files hold it.
+#[derive(Debug)]
+pub(crate) struct ReadPicture {
+    path: PathBuf,
+    image: AnyImage,
+    /// Whether the image is wanted as it is in its file too.
+    colour: bool,
+    mask: Option<Image<u8>>,
+    /// Where the file says that it shows something.
+    shown: Option<Image<u8>>,
+}
+
+impl ReadPicture {
+    /// The picture as a detector takes it. One that is so in its file is not copied.
+    pub(crate) fn ready(self, range: Range, cpu: &Cpu) -> Outcome<Picture> {
+        let Self { path, image, colour, mask, shown } = self;
+        // What the file holds under transparent pixels has edges that mean nothing.
+        let shown = shown.map(|shown| image::without_margin(shown.view(), cpu));
+        let mask = both(mask, shown);
+        let counting = mask.as_ref().map(Image::view);
+        let grey = image::grey(&image, cpu).map_err(|e| Failure::from(e).about(path.display()))?;
+        let (made, holes) = match grey {
+            AnyCow::Owned(grey) => {
+                let Prepared { image, mask } = image::prepare_owned(grey, counting, range, cpu)?;
+                (Some(image.into_image()), mask)
+            }
+            AnyCow::Borrowed(grey) => {
+                let Prepared { image, mask } = image::prepare(grey, counting, range, cpu)?;
+                (image.into_owned(), mask)
+            }
+        };
+        let (original, image) = match made {
+            Some(made) => (colour.then_some(image), made),
+            None => (None, image),
+        };
+        Ok(Picture { original, image, mask: both(mask, holes) })
+    }
 }
 
 /// Reads images within limits.
@@ -26,11 +65,6 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Within the default limits.
-    pub(crate) fn new(cpu: &'a Cpu) -> Self {
-        Self { limits: ReadOptions::default(), cpu }
-    }
-
     /// An image as it is in its file.
     pub(crate) fn image(&self, path: &Path) -> Outcome<AnyImage> {
         Ok(image::read(path, &self.limits)?)
@@ -45,27 +79,22 @@ impl<'a> Reader<'a> {
         range: Range,
         clock: &mut Clock,
     ) -> Outcome<Picture> {
+        let read = clock.time(Part::Read, || self.read(path, colour, mask))?;
+        clock.time(Part::Compute, || read.ready(range, self.cpu))
+    }
+
+    /// What the files of a picture hold: the first part of [`picture`](Self::picture).
+    pub(crate) fn read(&self, path: &Path, colour: bool, mask: Option<&Path>) -> Outcome<ReadPicture> {
         let Self { limits, cpu } = self;
-        let (original, grey, shown) = if colour {
-            let original = clock.time(Part::Read, || image::read(path, limits))?;
-            let grey = clock
-                .time(Part::Compute, || image::grey(&original, cpu).map(AnyCow::into_image))
-                .map_err(|e| Failure::from(e).about(path.display()))?;
+        let (image, shown) = if colour {
+            let original = image::read(path, limits)?;
             let shown = image::alpha_mask(&original);
-            (Some(original), grey, shown)
+            (original, shown)
         } else {
-            let (grey, shown) = clock.time(Part::Read, || image::read_grey_masked(path, limits, cpu))?;
-            (None, grey, shown)
+            image::read_grey_masked(path, limits, cpu)?
         };
-        let mask = mask.map(|path| clock.time(Part::Read, || self.mask(path, grey.size()))).transpose()?;
-        // What the file holds under transparent pixels has edges that mean nothing.
-        let shown = shown.map(|shown| image::without_margin(shown.view(), cpu));
-        let mask = both(mask, shown);
-        let counting = mask.as_ref().map(Image::view);
-        let prepared = clock.time(Part::Compute, || image::prepare_owned(grey, counting, range, cpu))?;
-        let Prepared { image, mask: holes } = prepared;
-        let image = image.into_image();
-        Ok(Picture { original, image, mask: both(mask, holes) })
+        let mask = mask.map(|path| self.mask(path, image.size())).transpose()?;
+        Ok(ReadPicture { path: path.to_owned(), image, colour, mask, shown })
     }
 
     /// The mask in the file at `path` for an image of `expected` size: not 0 where the image counts.

@@ -2,11 +2,12 @@
 
 use super::Features;
 use super::gpu::pipeline::is_of_memory;
-use super::gpu::{GpuFeatures, Pixels};
+use super::gpu::{FoundFeatures, GpuFeatures, Pixels};
 use super::sift::{GpuSift, Sift, SiftOptions};
 use super::surf::{GpuSurf, Surf, SurfOptions};
 use crate::device::{Computing, Cpu, Processor};
-use crate::image::{AnyCow, AnyView, ImageView};
+use crate::image::gpu::PixelKind;
+use crate::image::{AnyCow, AnyView, ImageView, Size};
 use crate::options::named;
 use crate::{Error, Result, for_any_view};
 
@@ -142,6 +143,11 @@ impl OnCpu {
     }
 }
 
+/// Whether a GPU searches two images together.
+fn alike(a: &AnyView<'_>, b: &AnyView<'_>) -> bool {
+    a.size() == b.size() && a.pixel() == b.pixel()
+}
+
 /// Whether a GPU is too small or too simple, and the CPU is not.
 fn is_for_cpu(error: &Error) -> bool {
     is_of_memory(error) || error.is_device_limit()
@@ -171,19 +177,27 @@ impl Finder {
     }
 
     fn detect_view(&self, image: AnyView<'_>, mask: Option<ImageView<'_, u8>>) -> Result<Features> {
-        let found = match &self.on_gpu {
-            None => self.on_cpu(image, mask),
-            Some(gpu) => match on_gpu!(gpu, detector => detector.detect(image, mask)) {
-                Err(error) if is_for_cpu(&error) => {
-                    self.processor.note(format!("{} on the CPU: {error}", self.on_cpu.name()));
-                    self.on_cpu(image, mask)
-                }
-                found => {
-                    self.processor.count_computed(Computing::Gpu);
-                    self.note_parts();
-                    found
-                }
-            },
+        self.search(image, mask, |gpu| on_gpu!(gpu, detector => detector.detect(image, mask)))
+    }
+
+    /// A search by the GPU where there is one that can, otherwise by the CPU.
+    fn search<R: From<Features>>(
+        &self,
+        image: AnyView<'_>,
+        mask: Option<ImageView<'_, u8>>,
+        on_gpu: impl FnOnce(&OnGpu) -> Result<R>,
+    ) -> Result<R> {
+        let found = match self.on_gpu.as_ref().map(on_gpu) {
+            None => self.on_cpu(image, mask).map(R::from),
+            Some(Err(error)) if is_for_cpu(&error) => {
+                self.processor.note(format!("{} on the CPU: {error}", self.on_cpu.name()));
+                self.on_cpu(image, mask).map(R::from)
+            }
+            Some(found) => {
+                self.processor.count_computed(Computing::Gpu);
+                self.note_parts();
+                found
+            }
         };
         self.processor.collect_times();
         found
@@ -236,6 +250,48 @@ impl Finder {
         GpuFeatures::upload(gpu, &found)
     }
 
+    /// Takes memory of a GPU, and of the host for what comes from it, for two images of this shape without masks: while they
+    /// are still being read, say. Where there is too little, nothing is reserved, and the search tells.
+    pub fn reserve_for_two(&self, size: Size, pixel: PixelKind) {
+        if let Some(gpu) = &self.on_gpu {
+            // An error here is found again by the search, which says what became of it.
+            let _ = on_gpu!(gpu, detector => detector.reserve_for_two(size, pixel));
+        }
+    }
+
+    /// The features of two grey images, each as [`detect`](Self::detect) finds it, which stay in a GPU's memory too where it
+    /// found them: for [`tie_pictures`](crate::register::tie_pictures).
+    ///
+    /// # Errors
+    /// As [`detect`](Self::detect), of the first image that has one.
+    pub fn detect_pair(
+        &self,
+        images: [AnyView<'_>; 2],
+        masks: [Option<ImageView<'_, u8>>; 2],
+    ) -> Result<[FoundFeatures; 2]> {
+        if let (Some(gpu), [None, None]) = (&self.on_gpu, masks)
+            && alike(&images[0], &images[1])
+        {
+            let found = on_gpu!(gpu, detector => detector.detect_and_keep_batch(&images));
+            self.processor.collect_times();
+            match found.map(<[FoundFeatures; 2]>::try_from) {
+                Ok(Ok(pair)) => {
+                    self.processor.count_computed(Computing::Gpu);
+                    self.note_parts();
+                    return Ok(pair);
+                }
+                Ok(Err(_)) => {}
+                Err(error) => self.processor.note(format!("{error}; the images are searched one by one")),
+            }
+        }
+        let one = |i: usize| {
+            let (image, mask) = (images[i], masks[i]);
+            let keep = |gpu: &OnGpu| on_gpu!(gpu, detector => detector.detect_and_keep(image, mask));
+            self.search(image, mask, keep)
+        };
+        Ok([one(0)?, one(1)?])
+    }
+
     /// The features of several grey images, each as [`detect`](Self::detect) finds them. A GPU searches
     /// images together that follow each other and have one size and one type of pixel.
     pub fn detect_batch<'a, I>(&self, images: I) -> Vec<Result<Features>>
@@ -247,7 +303,6 @@ impl Finder {
     }
 
     fn detect_views(&self, images: &[AnyView<'_>]) -> Vec<Result<Features>> {
-        let alike = |a: &AnyView<'_>, b: &AnyView<'_>| a.size() == b.size() && a.pixel() == b.pixel();
         let mut found = Vec::with_capacity(images.len());
         for images in images.chunk_by(alike) {
             match self.together(images) {

@@ -15,5 +15,6 @@ pub mod views;
 
 pub use detector::{Detector, DetectorKind, Finder};
 pub use features::{DescriptorKind, Descriptors, Features};
+pub use gpu::FoundFeatures;
 pub use keypoint::Keypoint;
 pub(crate) use keypoint::{WORDS, for_kernels, from_words, to_words};

@@ -47,6 +47,23 @@ fn decoded(bytes: &[u8]) -> Result<AnyImage> {
     decode(bytes, "test", &ReadOptions::default())
 }
 
+#[test]
+fn the_header_tells_size_and_type() {
+    for extension in ["png", "tif", "pfm"] {
+        for kind in 0..3 {
+            let image = image_of(kind, Size::new(37, 23), 1);
+            let file = Scratch::new(extension);
+            write(&file.0, &image).unwrap();
+            let whole = read(&file.0, &ReadOptions::default()).unwrap();
+            let shape = read_shape(&file.0, &ReadOptions::default()).unwrap();
+            assert_eq!(shape, (whole.size(), whole.view().pixel()), "{extension}, {kind}");
+            let narrow = ReadOptions::default().with_max_pixels(100);
+            assert!(read_shape(&file.0, &narrow).is_err(), "{extension}, {kind}: above the limit");
+        }
+    }
+    assert!(read_shape("no such file.png", &ReadOptions::default()).is_err(), "there is none");
+}
+
 /// What `image` becomes in a format of 8 and 16 bits.
 fn levelled(image: &AnyImage) -> AnyImage {
     let AnyImage::F32(i) = image else { return image.clone() };

@@ -1,6 +1,7 @@
 //! Images in a device's memory.
 
 use super::{AnyImage, Image, ImageView, Pixel, Size};
+use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::{Error, Result};
 use std::any::Any;
@@ -19,6 +20,9 @@ pub(crate) fn for_kernels<T: GpuPixel>(source: KernelSource) -> KernelSource {
         .define_f32("WHITE", T::WHITE)
         .text(include_str!("pixel.h"))
 }
+
+/// Rows that a thread copies at a time.
+const ROWS_A_TASK: usize = 64;
 
 /// An image in a device's memory: rows of `pitch` numbers, of which the first width · channels are pixels; what
 /// follows them is undefined, and missing after the last row of an image that another program made. A clone is the
@@ -215,6 +219,46 @@ impl<T: Element> GpuImage<T> {
         let image = Self::with_channels(gpu, view.size(), view.channels())?;
         image.buffer.write(0, &padded(view, image.pitch))?;
         Ok(image)
+    }
+
+    /// As [`upload`](Self::upload), copied by all threads into memory that the device reads by itself.
+    ///
+    /// # Errors
+    /// As [`upload`](Self::upload).
+    pub(crate) fn upload_by(gpu: &Gpu, view: ImageView<'_, T>, cpu: &Cpu) -> Result<Self> {
+        let image = Self::with_channels(gpu, view.size(), view.channels())?;
+        let (pitch, row) = (image.pitch, view.size().width * view.channels());
+        let mut host = gpu.pinned(image.buffer.len())?;
+        cpu.for_chunks(host.numbers_mut()?, ROWS_A_TASK * pitch, |task, rows| {
+            for (y, to) in (task * ROWS_A_TASK..).zip(rows.chunks_exact_mut(pitch)) {
+                to[..row].copy_from_slice(view.row(y));
+            }
+        });
+        let mut commands = Commands::new();
+        commands.upload(&host, &image.buffer)?;
+        gpu.run(&commands)?;
+        Ok(image)
+    }
+
+    /// As [`download`](Self::download), copied by all threads from memory that the device writes by itself: each takes the
+    /// pages of its own part of the new image.
+    ///
+    /// # Errors
+    /// As [`download`](Self::download).
+    pub(crate) fn download_by(&self, cpu: &Cpu) -> Result<Image<T>> {
+        let (pitch, row) = (self.pitch, self.size.width * self.channels);
+        let mut host = self.gpu().pinned(self.buffer.len())?;
+        let mut commands = Commands::new();
+        commands.download(&self.buffer, &mut host)?;
+        self.gpu().run(&commands)?;
+        let from = host.numbers()?;
+        let mut pixels = vec![T::default(); row * self.size.height];
+        cpu.for_chunks(&mut pixels, ROWS_A_TASK * row, |task, to| {
+            for (y, to) in (task * ROWS_A_TASK..).zip(to.chunks_exact_mut(row)) {
+                to.copy_from_slice(&from[y * pitch..][..row]);
+            }
+        });
+        Image::from_vec(pixels, self.size, self.channels)
     }
 
     /// The pixels, when the device has finished.

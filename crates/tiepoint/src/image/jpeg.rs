@@ -44,6 +44,7 @@ pub(super) fn read(mut source: impl Source, request: &Request<'_>) -> Result<Any
     request.affordable(size, size.area().checked_mul(held))?;
     let out = if channels == 1 { ColorSpace::Luma } else { ColorSpace::RGB };
     decoder.set_options(options.jpeg_set_out_colorspace(out));
+    request.begin::<u8>(size)?;
     let mut pixels: Vec<u8> = zeros(size.area() * channels)?;
     decoder.decode_into(&mut pixels)?;
     drop(decoder);

@@ -27,7 +27,9 @@ pub(crate) use grey::{check_channels as check_grey_channels, grey_row, luma_for_
 pub use grey::{grey, grey_on_device};
 pub use pixel::Pixel;
 pub use range::{HOLE_MARGIN, Prepared, Range, prepare, prepare_on_device, prepare_owned, without_margin};
-pub use read::{ReadOptions, decode, decode_grey, read, read_georeference, read_grey, read_grey_masked};
+pub use read::{
+    ReadOptions, decode, decode_grey, read, read_georeference, read_grey, read_grey_masked, read_shape,
+};
 pub use tiff::Georeference;
 pub(crate) use view::check_mask;
 pub use view::{AnyCow, AnyView, ImageView, ImageViewMut};

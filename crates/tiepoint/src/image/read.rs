@@ -1,7 +1,8 @@
 //! Reading image files of any known format, recognised by their first bytes.
 
+use super::gpu::PixelKind;
 use super::{
-    AnyImage, Georeference, Image, alpha_mask, grey, jpeg, pfm, png, pnm,
+    AnyImage, Georeference, Image, Size, alpha_mask, grey, jpeg, pfm, png, pnm,
     rows::{Channels, Request, Source},
     tiff,
 };
@@ -9,13 +10,14 @@ use crate::files::Fault;
 use crate::options::setters;
 use crate::{Error, Result, device::Cpu};
 use std::{
+    cell::Cell,
     fs::File,
     io::{BufRead, BufReader, Cursor},
     path::Path,
 };
 
 /// How much an image file may ask for, so that a hostile header cannot exhaust memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReadOptions {
     /// Pixels an image may have, whatever their type. Default 2³² (65 536 squared). At least 1.
@@ -58,7 +60,21 @@ impl ReadOptions {
 /// [`Error::Io`] when the file cannot be read, [`Error::Format`] when it is not a known image, is damaged or
 /// exceeds the limits in `options`.
 pub fn read(path: impl AsRef<Path>, options: &ReadOptions) -> Result<AnyImage> {
-    read_file(path.as_ref(), options, Channels::All)
+    read_file(path.as_ref(), options, Channels::All, None)
+}
+
+/// The size of the image in the file at `path` and the type of its pixels, as [`read`] would give them: from the header alone,
+/// before anything is decoded.
+///
+/// # Errors
+/// As [`read`], of what the header shows.
+pub fn read_shape(path: impl AsRef<Path>, options: &ReadOptions) -> Result<(Size, PixelKind)> {
+    let shape = Cell::new(None);
+    let image = read_file(path.as_ref(), options, Channels::All, Some(&shape));
+    match (shape.get(), image) {
+        (Some(shape), _) => Ok(shape),
+        (None, image) => image.map(|image| (image.size(), image.view().pixel())),
+    }
 }
 
 /// [`read`] followed by [`grey`](super::grey). The colour image is never in memory as a whole where the
@@ -68,7 +84,7 @@ pub fn read(path: impl AsRef<Path>, options: &ReadOptions) -> Result<AnyImage> {
 /// As [`read`], and [`Error::Format`] for more than four channels.
 pub fn read_grey(path: impl AsRef<Path>, options: &ReadOptions, cpu: &Cpu) -> Result<AnyImage> {
     let _stage = cpu.stage("read");
-    let image = read_file(path.as_ref(), options, Channels::Grey)?;
+    let image = read_file(path.as_ref(), options, Channels::Grey, None)?;
     // Formats that are decoded as a whole may still hold colour.
     let made = grey(&image, cpu)?.into_owned();
     Ok(made.unwrap_or(image))
@@ -84,7 +100,7 @@ pub fn read_grey_masked(
     cpu: &Cpu,
 ) -> Result<(AnyImage, Option<Image<u8>>)> {
     let _stage = cpu.stage("read");
-    let image = read_file(path.as_ref(), options, Channels::GreyAndAlpha)?;
+    let image = read_file(path.as_ref(), options, Channels::GreyAndAlpha, None)?;
     let mask = alpha_mask(&image);
     let made = grey(&image, cpu)?.into_owned();
     Ok((made.unwrap_or(image), mask))
@@ -96,7 +112,8 @@ pub fn read_grey_masked(
 /// As [`read`].
 pub fn decode(bytes: &[u8], name: impl AsRef<Path>, options: &ReadOptions) -> Result<AnyImage> {
     options.check()?;
-    read_source(Cursor::new(bytes), name.as_ref(), bytes.len() as u64, options, Channels::All)
+    let request = Request { options, channels: Channels::All, file_len: bytes.len() as u64, shape: None };
+    read_source(Cursor::new(bytes), name.as_ref(), &request)
 }
 
 /// [`decode`] followed by [`grey`](super::grey), with the memory of [`read_grey`].
@@ -105,7 +122,8 @@ pub fn decode(bytes: &[u8], name: impl AsRef<Path>, options: &ReadOptions) -> Re
 /// As [`read_grey`].
 pub fn decode_grey(bytes: &[u8], name: impl AsRef<Path>, options: &ReadOptions) -> Result<AnyImage> {
     options.check()?;
-    read_source(Cursor::new(bytes), name.as_ref(), bytes.len() as u64, options, Channels::Grey)
+    let request = Request { options, channels: Channels::Grey, file_len: bytes.len() as u64, shape: None };
+    read_source(Cursor::new(bytes), name.as_ref(), &request)
 }
 
 /// Where the pixels of the image in the file at `path` lie on a map: what a GeoTIFF says, `None` of every other file.
@@ -120,26 +138,25 @@ pub fn read_georeference(path: impl AsRef<Path>) -> Result<Option<Georeference>>
     found.map_err(|fault| fault.at(path, "its place on a map does"))
 }
 
-fn read_file(path: &Path, options: &ReadOptions, channels: Channels) -> Result<AnyImage> {
+fn read_file(
+    path: &Path,
+    options: &ReadOptions,
+    channels: Channels,
+    shape: Option<&Cell<Option<(Size, PixelKind)>>>,
+) -> Result<AnyImage> {
     options.check()?;
     let file = File::open(path).map_err(|e| Error::io(path, e))?;
     let meta = file.metadata().map_err(|e| Error::io(path, e))?;
     if !meta.is_file() {
         return Err(Error::format(path, "is not a regular file; images are read from files"));
     }
-    read_source(BufReader::with_capacity(1 << 16, file), path, meta.len(), options, channels)
+    let request = Request { options, channels, file_len: meta.len(), shape };
+    read_source(BufReader::with_capacity(1 << 16, file), path, &request)
 }
 
-fn read_source(
-    mut source: impl Source,
-    path: &Path,
-    file_len: u64,
-    options: &ReadOptions,
-    channels: Channels,
-) -> Result<AnyImage> {
-    let request = Request { options, channels, file_len };
+fn read_source(mut source: impl Source, path: &Path, request: &Request<'_>) -> Result<AnyImage> {
     let image = source.fill_buf().map_err(Fault::Io).map(<[u8]>::to_vec);
-    image.and_then(|head| read_as(&head, source, &request)).map_err(|fault| fault.at(path, "the image does"))
+    image.and_then(|head| read_as(&head, source, request)).map_err(|fault| fault.at(path, "the image does"))
 }
 
 /// Reads with the reader of the format that begins with `head`.

@@ -2,6 +2,8 @@
 
 use super::{AnyImage, Image, Pixel, ReadOptions, Size, grey};
 use crate::files::Fault;
+use crate::image::gpu::PixelKind;
+use std::cell::Cell;
 use std::io::{BufRead, Seek};
 
 /// The bytes of an image file.
@@ -30,15 +32,29 @@ impl Channels {
 }
 
 /// What a format's reader is asked for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(super) struct Request<'a> {
     pub(super) options: &'a ReadOptions,
     pub(super) channels: Channels,
     /// Bytes in the file.
     pub(super) file_len: u64,
+    /// Where size and type of pixel are wanted, and nothing more.
+    pub(super) shape: Option<&'a Cell<Option<(Size, PixelKind)>>>,
 }
 
 impl Request<'_> {
+    /// Notes what the header has said, before pixels of type `T` are read; fails where that is all that is wanted.
+    pub(super) fn begin<T: Pixel>(&self, size: Size) -> Result<(), Fault> {
+        let Some(shape) = self.shape else { return Ok(()) };
+        let pixel = match (T::u8s(&[]), T::u16s(&[])) {
+            (Some(_), _) => PixelKind::U8,
+            (None, Some(_)) => PixelKind::U16,
+            (None, None) => PixelKind::F32,
+        };
+        shape.set(Some((size, pixel)));
+        Err("the pixels were not asked for".into())
+    }
+
     /// Fails when `bytes` of decoded data cannot come from this file, a byte of which yields `ratio` at most.
     pub(super) fn plausible(&self, size: Size, bytes: u64, ratio: u64) -> Result<(), Fault> {
         // The constant lets a file with nothing but its header through: the decoder's error says more about
@@ -112,6 +128,7 @@ impl<T: Pixel> Rows<T> {
         let kept = request.channels.kept(channels);
         let len = size.area().checked_mul(kept);
         request.affordable(size, len.and_then(|n| n.checked_mul(size_of::<T>())))?;
+        request.begin::<T>(size)?;
         Ok(Self { data: reserve(len.unwrap_or(usize::MAX))?, size, source: channels, kept })
     }
 

@@ -1,6 +1,9 @@
 //! Two sets of features matched on a processor: on its GPU where there is one that can, otherwise on its CPU.
 
-use super::{GpuMatcher, Match, MatchOptions, Nearest, check_pair, matches_on_cpu, neighbours_on_cpu};
+use super::{
+    GpuMatcher, Match, MatchOptions, Nearest, check_pair, matches_of_some, matches_on_cpu, nearest_of_some,
+    neighbours_on_cpu,
+};
 use crate::Result;
 use crate::device::gpu::Gpu;
 use crate::device::{Cpu, Processor};
@@ -12,8 +15,10 @@ use crate::feature::gpu::GpuFeatures;
 pub struct Matcher<'a> {
     features: [&'a Features; 2],
     processor: &'a Processor,
-    /// The features on the GPU, from the first search on.
-    uploaded: Option<[GpuFeatures; 2]>,
+    /// The features on the GPU that lie there: from the first search on all.
+    uploaded: [Option<GpuFeatures>; 2],
+    /// From the first search on.
+    matcher: Option<GpuMatcher>,
 }
 
 impl<'a> Matcher<'a> {
@@ -24,7 +29,12 @@ impl<'a> Matcher<'a> {
     /// or missing.
     pub fn new(a: &'a Features, b: &'a Features, processor: &'a Processor) -> Result<Self> {
         check_pair(a, b)?;
-        Ok(Self { features: [a, b], processor, uploaded: None })
+        Ok(Self { features: [a, b], processor, uploaded: [None, None], matcher: None })
+    }
+
+    /// The same matcher, of features that lie in the memory of the processor's GPU already.
+    pub(crate) fn with_uploaded(self, uploaded: [Option<GpuFeatures>; 2]) -> Self {
+        Self { uploaded, ..self }
     }
 
     /// See [`super::nearest_neighbours`].
@@ -33,7 +43,7 @@ impl<'a> Matcher<'a> {
     /// [`Error::Device`](crate::Error::Device) when a GPU fails.
     pub fn nearest_neighbours(&mut self) -> Result<[Vec<Option<Nearest>>; 2]> {
         let [a, b] = self.features;
-        let on_gpu = |gpu: &GpuMatcher, [a, b]: &[GpuFeatures; 2]| gpu.nearest_neighbours(a, b);
+        let on_gpu = |gpu: &GpuMatcher, [a, b]: [&GpuFeatures; 2]| gpu.nearest_neighbours(a, b);
         self.gpu_or_cpu("matching", on_gpu, |cpu| neighbours_on_cpu(a, b, None, cpu))
     }
 
@@ -46,28 +56,105 @@ impl<'a> Matcher<'a> {
         options.check()?;
         let [a, b] = self.features;
         let task = if options.guide.is_some() { "matching near a model" } else { "matching" };
-        let on_gpu = |gpu: &GpuMatcher, [a, b]: &[GpuFeatures; 2]| gpu.match_features(a, b, options);
+        let on_gpu = |gpu: &GpuMatcher, [a, b]: [&GpuFeatures; 2]| gpu.match_features(a, b, options);
         self.gpu_or_cpu(task, on_gpu, |cpu| matches_on_cpu(a, b, options, cpu))
+    }
+
+    /// Those of the [`match_features`](Self::match_features) without a guide that every so manyth feature of A has, for the
+    /// cost of comparing these with B, and what they find with A.
+    ///
+    /// # Errors
+    /// As [`match_features`](Self::match_features).
+    pub(crate) fn match_some(&mut self, options: &MatchOptions, every: usize) -> Result<Vec<Match>> {
+        let features = self.features[0].len();
+        matches_of_some(features, options, every, |sides, indices| {
+            self.nearest_of(sides, indices, options.same_sign)
+        })
+    }
+
+    /// The two nearest neighbours of the features at `indices` of one side among all of the other.
+    fn nearest_of(
+        &mut self,
+        [of, among]: [usize; 2],
+        indices: &[u32],
+        same_sign: bool,
+    ) -> Result<Vec<Option<Nearest>>> {
+        let [features, others] = [self.features[of], self.features[among]];
+        let on_gpu = |gpu: &GpuMatcher, pair: [&GpuFeatures; 2]| {
+            gpu.nearest_of_some(pair[of], indices, pair[among], same_sign)
+        };
+        self.gpu_or_cpu("matching", on_gpu, |cpu| nearest_of_some(features, indices, others, same_sign, cpu))
     }
 
     /// A search on the GPU where there is one that can, and something to search; otherwise on the CPU.
     fn gpu_or_cpu<R>(
         &mut self,
         task: &str,
-        on_gpu: impl FnOnce(&GpuMatcher, &[GpuFeatures; 2]) -> Result<R>,
+        on_gpu: impl FnOnce(&GpuMatcher, [&GpuFeatures; 2]) -> Result<R>,
         on_cpu: impl FnOnce(&Cpu) -> Result<R>,
     ) -> Result<R> {
-        let Self { features: [a, b], processor, uploaded } = self;
+        let Self { features: [a, b], processor, uploaded: [on_a, on_b], matcher } = self;
         if a.is_empty() || b.is_empty() {
             return on_cpu(&processor.cpu);
         }
         let on_gpu = |gpu: &Gpu| {
-            let pair = match uploaded {
-                Some(pair) => pair,
-                none => none.insert([GpuFeatures::upload(gpu, a)?, GpuFeatures::upload(gpu, b)?]),
-            };
-            on_gpu(&GpuMatcher::new(gpu), pair)
+            let pair = [uploaded(on_a, gpu, a)?, uploaded(on_b, gpu, b)?];
+            on_gpu(matcher.get_or_insert_with(|| GpuMatcher::new(gpu)), pair)
         };
         processor.gpu_or_cpu(task, on_gpu, on_cpu)
+    }
+}
+
+/// The features on the GPU, brought there unless they are.
+fn uploaded<'u>(
+    there: &'u mut Option<GpuFeatures>,
+    gpu: &Gpu,
+    features: &Features,
+) -> Result<&'u GpuFeatures> {
+    match there {
+        Some(there) => Ok(there),
+        none => Ok(none.insert(GpuFeatures::upload(gpu, features)?)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::gpu::all;
+    use crate::feature::Descriptors;
+    use crate::matching::match_features;
+    use crate::matching::tests::{Numbers, features};
+
+    #[test]
+    fn matches_of_some_features_are_among_those_of_all() {
+        let mut numbers = Numbers(3);
+        let mut random = |n: usize| {
+            let mut found = features(&vec![[0.0; 2]; n], Descriptors::U8(numbers.bytes(n * 16, 7)), 16);
+            found.keypoints.iter_mut().for_each(|k| k.sign = if numbers.next() % 3 == 0 { -1 } else { 1 });
+            found
+        };
+        let (a, mut b, none) = (random(400), random(370), random(0));
+        // What A shows B shows, somewhat changed.
+        if let (Descriptors::U8(from), Descriptors::U8(to)) = (&a.descriptors, &mut b.descriptors) {
+            to.iter_mut().zip(from).enumerate().filter(|(i, _)| i % 5 > 1).for_each(|(_, (t, f))| *t = *f);
+        }
+        let cpu = Cpu::with_threads(2).unwrap();
+        let gpus = all().iter().map(|gpu| Processor::with_gpu(cpu.clone(), gpu.clone()));
+        for processor in gpus.chain([cpu.clone().into()]) {
+            for [mutual, same_sign] in [[true, true], [true, false], [false, true]] {
+                let options = MatchOptions::default().with_mutual(mutual).with_same_sign(same_sign);
+                let whole = match_features(&a, &b, &options, &processor).unwrap();
+                assert!(whole.len() > 30, "{} matches", whole.len());
+                for every in [1, 3, 50, 1000] {
+                    let found =
+                        Matcher::new(&a, &b, &processor).unwrap().match_some(&options, every).unwrap();
+                    let wanted: Vec<Match> =
+                        whole.iter().filter(|m| m.a as usize % every == 0).copied().collect();
+                    assert_eq!(found, wanted, "{processor:?}, every {every}: {options:?}");
+                }
+                let nothing = Matcher::new(&a, &none, &processor).unwrap().match_some(&options, 2).unwrap();
+                assert!(nothing.is_empty(), "of nothing");
+            }
+        }
     }
 }

@@ -211,17 +211,70 @@ fn matches_on_cpu(a: &Features, b: &Features, options: &MatchOptions, cpu: &Cpu)
     Ok(matches)
 }
 
-/// The pairs of nearest neighbours that pass the filters of distance, ratio and mutual choice.
+/// The matches without a guide of every so manyth of A's `features`: `nearest_of` gives the neighbours of features of the
+/// first side among all of the second.
+fn matches_of_some(
+    features: usize,
+    options: &MatchOptions,
+    every: usize,
+    mut nearest_of: impl FnMut([usize; 2], &[u32]) -> Result<Vec<Option<Nearest>>>,
+) -> Result<Vec<Match>> {
+    options.check()?;
+    let some: Vec<u32> = (0..features as u32).step_by(every).collect();
+    let mut matches = accepted(&some, &nearest_of([0, 1], &some)?, options);
+    if options.mutual {
+        let found: Vec<u32> = matches.iter().map(|m| m.b).collect();
+        let back = nearest_of([1, 0], &found)?;
+        let mut back = back.iter();
+        matches.retain(|m| back.next().is_some_and(|n| n.is_some_and(|n| n.index == m.a)));
+    }
+    Ok(matches)
+}
+
+/// The two nearest neighbours of the features at `indices` among all of `others`, on the CPU.
+fn nearest_of_some(
+    features: &Features,
+    indices: &[u32],
+    others: &Features,
+    same_sign: bool,
+    cpu: &Cpu,
+) -> Result<Vec<Option<Nearest>>> {
+    let _stage = cpu.stage("match");
+    let is_bright = |f: &Features, i: usize| f.keypoints[i].sign >= 0;
+    let mut found = vec![None; indices.len()];
+    for bright in if same_sign { &[Some(true), Some(false)][..] } else { &[None] } {
+        let takes = |f: &Features, i: usize| bright.is_none_or(|bright| is_bright(f, i) == bright);
+        let places: Vec<usize> =
+            (0..indices.len()).filter(|&at| takes(features, indices[at] as usize)).collect();
+        let some: Vec<usize> = places.iter().map(|&at| indices[at] as usize).collect();
+        let all: Vec<usize> = (0..others.len()).filter(|&i| takes(others, i)).collect();
+        let [nearest, _] = neighbours_on_cpu(&features.subset(&some)?, &others.subset(&all)?, None, cpu)?;
+        for (at, nearest) in places.into_iter().zip(nearest) {
+            found[at] = nearest.map(|n| Nearest { index: all[n.index as usize] as u32, ..n });
+        }
+    }
+    Ok(found)
+}
+
+/// The matches of nearest neighbours that pass the filters of distance, ratio and mutual choice.
 fn filtered([forth, back]: &[Vec<Option<Nearest>>; 2], options: &MatchOptions) -> Vec<Match> {
-    let accepted = |i: usize, n: &Nearest| {
-        let mutual = !options.mutual || back[n.index as usize].is_some_and(|m| m.index as usize == i);
-        mutual
-            && options.max_distance.is_none_or(|d| n.distance <= d)
+    let own: Vec<u32> = (0..forth.len() as u32).collect();
+    let mut matches = accepted(&own, forth, options);
+    if options.mutual {
+        matches.retain(|m| back[m.b as usize].is_some_and(|n| n.index == m.a));
+    }
+    matches
+}
+
+/// The features with a nearest neighbour that passes the filters of distance and ratio, and this.
+fn accepted(features: &[u32], nearest: &[Option<Nearest>], options: &MatchOptions) -> Vec<Match> {
+    let passes = |n: &Nearest| {
+        options.max_distance.is_none_or(|d| n.distance <= d)
             && options.ratio.is_none_or(|r| n.distance < r * n.second)
     };
-    let nearest = forth.iter().enumerate().filter_map(|(i, n)| Some((i, (*n)?)));
-    let kept = nearest.filter(|(i, n)| accepted(*i, n));
-    kept.map(|(i, n)| Match { a: i as u32, b: n.index, distance: n.distance, ratio: ratio(&n) }).collect()
+    let nearest = features.iter().zip(nearest).filter_map(|(a, n)| Some((*a, (*n)?)));
+    let kept = nearest.filter(|(_, n)| passes(n));
+    kept.map(|(a, n)| Match { a, b: n.index, distance: n.distance, ratio: ratio(&n) }).collect()
 }
 
 fn ratio(n: &Nearest) -> f32 {

@@ -12,7 +12,7 @@ pub use tie::{Rematch, TieOptions, TiePoints, tie_points, tie_points_on_device};
 pub use views::{TiePicture, TiedPictures, Views, tie_pictures, tie_pictures_on_device, tie_views};
 
 use crate::device::{Cpu, Processor};
-use crate::feature::{Detector, Features, Finder};
+use crate::feature::{Detector, Features};
 use crate::geometry::warp::{WarpOptions, coverage, coverage_on_device, warp, warp_on_device};
 use crate::geometry::{Homography, Model, ModelKind};
 use crate::image::gpu::{AnyGpuImage, GpuImage};
@@ -85,34 +85,27 @@ impl<'a, I: Into<AnyView<'a>>> From<I> for RegisterInput<'a> {
 }
 
 impl RegisterInput<'_> {
-    fn searched(&self, options: &RegisterOptions, finder: &Finder, cpu: &Cpu) -> Result<Searched> {
+    fn ready(&self, range: Range, cpu: &Cpu) -> Result<Ready> {
         let grey = grey(self.image, cpu)?;
-        let Prepared { image, mask: valid } = prepare(grey.view(), self.mask, options.range, cpu)?;
-        let both = match (valid, self.mask) {
+        let Prepared { image, mask: valid } = prepare(grey.view(), self.mask, range, cpu)?;
+        let mask = match (valid, self.mask) {
             (Some(valid), Some(mask)) => Some(intersection(valid, mask)?),
             (valid, None) => valid,
             (None, Some(_)) => None,
         };
-        let (image, _stage) = (image.into_image(), cpu.stage("detect"));
-        let features = finder.detect(&image, both.as_ref().map(Image::view).or(self.mask))?;
-        Ok(Searched { image, mask: both, features })
+        Ok(Ready { image: image.into_image(), mask })
     }
 }
 
-/// A picture as detectors take it, where it counts if that was not known before, and its features.
-struct Searched {
+/// A picture as detectors take it, and where it counts if that was not known before.
+struct Ready {
     image: AnyImage,
     mask: Option<Image<u8>>,
-    features: Features,
 }
 
-impl Searched {
-    fn picture<'a>(&'a self, input: &RegisterInput<'a>) -> TiePicture<'a> {
-        TiePicture {
-            image: (&self.image).into(),
-            mask: self.mask.as_ref().map(Image::view).or(input.mask),
-            features: self.features.clone(),
-        }
+impl Ready {
+    fn mask<'a>(&'a self, input: &RegisterInput<'a>) -> Option<ImageView<'a, u8>> {
+        self.mask.as_ref().map(Image::view).or(input.mask)
     }
 }
 
@@ -213,12 +206,18 @@ fn locate_inputs(
     options.check()?;
     for_any_view!(moving.image, view => check_warp(view, &options.warp))?;
     let finder = options.detector.open(processor)?;
-    let [a, b] = [&moving, &reference].map(|input| input.searched(options, &finder, &processor.cpu));
+    let [a, b] = [&moving, &reference].map(|input| input.ready(options.range, &processor.cpu));
     let (a, b) = (a?, b?);
-    let pictures = [a.picture(&moving), b.picture(&reference)];
+    let images = [AnyView::from(&a.image), AnyView::from(&b.image)];
+    let masks = [a.mask(&moving), b.mask(&reference)];
+    let stage = processor.cpu.stage("detect");
+    let found = finder.detect_pair(images, masks)?;
+    drop(stage);
+    let pictures = [0, 1].map(|i| TiePicture { image: images[i], mask: masks[i], found: &found[i] });
     let TiedPictures { features, tie, .. } =
         tie_pictures(pictures, &finder, &options.tie, options.views, processor)?;
     let reference_from_moving = model_of(&tie)?;
+    let features = features.unwrap_or_else(|| found.map(|found| found.features));
     Ok(Location { features, tie, reference_from_moving })
 }
 

@@ -4,6 +4,7 @@ use crate::evaluate::corner_error;
 use crate::evaluate::ground_truth::read_homography;
 use crate::feature::select::Selection;
 use crate::feature::sift::SiftOptions;
+use crate::feature::surf::SurfOptions;
 use crate::geometry::Homography;
 use crate::image::testing::shared;
 use crate::image::{ReadOptions, Size, read_grey};
@@ -57,6 +58,41 @@ fn a_known_homography_comes_back_and_the_pictures_coincide() {
     let differences: Vec<f32> = inside.map(|((w, r), _)| (w - r).abs()).collect();
     let mean = differences.iter().sum::<f32>() / differences.len() as f32;
     assert!(differences.len() > 60_000 && mean < 0.005, "mean difference {mean} on {}", differences.len());
+}
+
+/// Features, matches, model and both pictures, byte for byte: of pictures of one size and of two, whole and masked.
+#[test]
+fn every_device_registers_the_same_picture() {
+    let cpu = Cpu::with_threads(2).unwrap();
+    let truth = Homography::new([[0.93, -0.2, 45.0], [0.18, 0.9, -12.0], [1e-4, -1e-4, 1.0]]).unwrap();
+    let bytes = |size, back: &dyn Fn([f64; 2]) -> [f64; 2]| {
+        Image::from_fn(size, |x, y| {
+            let [u, v] = back([x as f64, y as f64]);
+            (texture(u, v).clamp(0.0, 1.0) * 255.0) as u8
+        })
+    };
+    let reference = bytes(Size::new(400, 300), &|p| p);
+    let alike = bytes(Size::new(400, 300), &|p| truth.apply(p).unwrap());
+    let smaller = bytes(Size::new(370, 290), &|p| truth.apply(p).unwrap());
+    let mask = Image::from_fn(Size::new(370, 290), |x, _| if x > 40 { 255_u8 } else { 0 });
+    let cases = [
+        RegisterInput::from(&alike),
+        RegisterInput::from(&smaller),
+        RegisterInput { image: (&smaller).into(), mask: Some(mask.view()) },
+    ];
+    let even = SiftOptions::default().with_selection(Selection::default().with_limit(Some(300)));
+    for detector in [Detector::default(), Detector::Surf(SurfOptions::default()), Detector::Sift(even)] {
+        let options = RegisterOptions::default().with_detector(detector);
+        for (case, moving) in cases.iter().enumerate() {
+            let expected = register(&reference, *moving, &options, &cpu.clone().into()).unwrap();
+            assert!(expected.tie.inliers.len() > 20, "{} tie points", expected.tie.inliers.len());
+            for gpu in crate::device::gpu::all() {
+                let processor = Processor::with_gpu(cpu.clone(), gpu.clone());
+                let found = register(&reference, *moving, &options, &processor).unwrap();
+                assert!(found == expected, "{gpu:?}: case {case} of {detector:?}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -2,9 +2,9 @@
 
 use crate::device::{Cpu, Processor};
 use crate::feature::gpu::GpuFeatures;
-use crate::feature::{Features, Keypoint};
-use crate::geometry::estimate::refine;
-use crate::geometry::{Correspondence, Estimate, Model, ModelKind, RobustOptions, estimate};
+use crate::feature::{Features, FoundFeatures, Keypoint};
+use crate::geometry::estimate::{Precision, estimate_to, refine_to};
+use crate::geometry::{Correspondence, Estimate, Model, ModelKind, RobustOptions};
 use crate::matching::{GpuMatcher, Guide, Match, MatchOptions, Matcher};
 use crate::options::setters;
 use crate::{Error, Result};
@@ -100,7 +100,7 @@ pub struct TiePoints {
     pub iterations: usize,
 }
 
-/// Positions and qualities of matches, for [`estimate()`].
+/// Positions and qualities of matches, for the estimation.
 fn correspondences([a, b]: [&[Keypoint]; 2], matches: &[Match]) -> Vec<Correspondence> {
     let pair = |m: &Match| {
         let (p, q) = (&a[m.a as usize], &b[m.b as usize]);
@@ -110,11 +110,15 @@ fn correspondences([a, b]: [&[Keypoint]; 2], matches: &[Match]) -> Vec<Correspon
     matches.iter().map(pair).collect()
 }
 
+/// Of more features of A than this, an evenly thinned part of about so many finds the model by which all are matched again.
+const ENOUGH: usize = 16_384;
+
 /// Tie points between two images. Matching runs on the processor's GPU where there is one that can; the CPU
-/// finds the same.
+/// finds the same. Where A has very many features, 32 768 and more, and the model leads a second search, the first search
+/// takes an evenly thinned part of them, and all only where that part leads nowhere.
 ///
 /// # Errors
-/// As [`TieOptions::check`], [`Matcher`] and [`estimate()`]; [`Error::Device`] when the GPU fails.
+/// As [`TieOptions::check`], [`Matcher`] and [`estimate()`](crate::geometry::estimate()); [`Error::Device`] when the GPU fails.
 pub fn tie_points(
     a: &Features,
     b: &Features,
@@ -122,9 +126,34 @@ pub fn tie_points(
     processor: &Processor,
 ) -> Result<TiePoints> {
     options.check()?;
-    let mut matcher = Matcher::new(a, b, processor)?;
-    let keypoints = [&a.keypoints[..], &b.keypoints];
-    tie_points_by(keypoints, options, &processor.cpu, |matching| matcher.match_features(matching))
+    tie_points_of([a, b], Matcher::new(a, b, processor)?, options, &processor.cpu, ENOUGH)
+}
+
+/// As [`tie_points`], of features that a GPU may have found.
+pub(super) fn tie_found(
+    [a, b]: [&FoundFeatures; 2],
+    options: &TieOptions,
+    processor: &Processor,
+) -> Result<TiePoints> {
+    options.check()?;
+    let on_device = [a, b].map(|found| found.on_device.clone());
+    let (a, b) = (&a.features, &b.features);
+    let matcher = Matcher::new(a, b, processor)?.with_uploaded(on_device);
+    tie_points_of([a, b], matcher, options, &processor.cpu, ENOUGH)
+}
+
+/// As [`tie_points`], by a matcher of these features; `enough` of A's find the model.
+fn tie_points_of(
+    [a, b]: [&Features; 2],
+    mut matcher: Matcher<'_>,
+    options: &TieOptions,
+    cpu: &Cpu,
+    enough: usize,
+) -> Result<TiePoints> {
+    tie_thinned([&a.keypoints, &b.keypoints], options, cpu, enough, |matching, every| match every {
+        1 => matcher.match_features(matching),
+        _ => matcher.match_some(matching, every),
+    })
 }
 
 /// [`tie_points`] of features in a GPU's memory, which searches them where they lie. Keypoints and matches come to the host,
@@ -142,7 +171,35 @@ pub fn tie_points_on_device(
     let matcher = GpuMatcher::new(a.gpu());
     let keypoints = [a.download_keypoints()?, b.download_keypoints()?];
     let keypoints = keypoints.each_ref().map(Vec::as_slice);
-    tie_points_by(keypoints, options, cpu, |matching| matcher.match_features(a, b, matching))
+    tie_thinned(keypoints, options, cpu, ENOUGH, |matching, every| match every {
+        1 => matcher.match_features(a, b, matching),
+        _ => matcher.match_some([a, b], keypoints.map(<[_]>::len), matching, every),
+    })
+}
+
+/// Tie points from the matches that `search` finds of every so manyth feature of A; where there are many, `enough` find the
+/// model.
+fn tie_thinned(
+    keypoints: [&[Keypoint]; 2],
+    options: &TieOptions,
+    cpu: &Cpu,
+    enough: usize,
+    mut search: impl FnMut(&MatchOptions, usize) -> Result<Vec<Match>>,
+) -> Result<TiePoints> {
+    let pair = Pair { keypoints, options, cpu };
+    let every = keypoints[0].len() / enough;
+    if let (2.., Some(kind), Some(rematch)) = (every, options.model, options.rematch) {
+        let some = search(&options.matching, every)?;
+        if let Some(found) = determined(pair.estimate(Precision::Guiding, kind, &some))? {
+            let first = Tied { matches: some, found };
+            let (tied, rounds) =
+                pair.again(Precision::Guiding, first, &rematch, |matching| search(matching, 1))?;
+            if rounds > 0 {
+                return Ok(tied.into());
+            }
+        }
+    }
+    tie_points_by(keypoints, options, cpu, |matching| search(matching, 1))
 }
 
 /// Tie points from the matches that `search` finds.
@@ -152,37 +209,87 @@ pub(super) fn tie_points_by(
     cpu: &Cpu,
     mut search: impl FnMut(&MatchOptions) -> Result<Vec<Match>>,
 ) -> Result<TiePoints> {
-    let mut matches = search(&options.matching)?;
+    let pair = Pair { keypoints, options, cpu };
+    let matches = search(&options.matching)?;
     let Some(kind) = options.model else {
         let inliers = (0..matches.len()).collect();
         return Ok(TiePoints { matches, b_from_a: None, inliers, rms_px: 0.0, iterations: 0 });
     };
-    let mut found = estimate(kind, &correspondences(keypoints, &matches), &options.robust, cpu)?;
-    let iterations = found.iterations;
-    if let Some(rematch) = options.rematch {
-        for _ in 0..rematch.rounds {
-            let again = search(&guided(&found.b_from_a, &rematch, options))?;
-            let pairs = correspondences(keypoints, &again);
-            let Some(refined) = determined(refine(&found.b_from_a, &pairs, &options.robust, cpu))? else {
+    let found = pair.estimate(Precision::Settled, kind, &matches)?;
+    let first = Tied { matches, found };
+    match options.rematch {
+        None => Ok(first.into()),
+        Some(rematch) => Ok(pair.again(Precision::Settled, first, &rematch, search)?.0.into()),
+    }
+}
+
+/// Features of two images, and how they are tied.
+#[derive(Clone, Copy)]
+struct Pair<'a> {
+    keypoints: [&'a [Keypoint]; 2],
+    options: &'a TieOptions,
+    cpu: &'a Cpu,
+}
+
+/// Matches and what they determine.
+struct Tied {
+    matches: Vec<Match>,
+    found: Estimate,
+}
+
+impl From<Tied> for TiePoints {
+    fn from(Tied { matches, found }: Tied) -> Self {
+        let Estimate { b_from_a, inliers, rms_px, iterations } = found;
+        Self { matches, b_from_a: Some(b_from_a), inliers, rms_px, iterations }
+    }
+}
+
+impl Pair<'_> {
+    fn estimate(self, precision: Precision, kind: ModelKind, matches: &[Match]) -> Result<Estimate> {
+        let Self { keypoints, options, cpu } = self;
+        estimate_to(precision, kind, &correspondences(keypoints, matches), &options.robust, cpu)
+    }
+
+    fn refine(self, precision: Precision, start: &Model, matches: &[Match]) -> Result<Estimate> {
+        let Self { keypoints, options, cpu } = self;
+        refine_to(precision, start, &correspondences(keypoints, matches), &options.robust, cpu)
+    }
+
+    /// Searches near what the model predicts, and refines it, as long as no fewer agree: how often it was so, too. What only
+    /// leads to the next search is found to the precision given.
+    fn again(
+        self,
+        guiding: Precision,
+        mut tied: Tied,
+        rematch: &Rematch,
+        mut search: impl FnMut(&MatchOptions) -> Result<Vec<Match>>,
+    ) -> Result<(Tied, usize)> {
+        let (iterations, most) = (tied.found.iterations, usize::from(rematch.rounds));
+        let mut rounds = 0;
+        let mut precision = guiding;
+        while rounds < most {
+            let start = tied.found.b_from_a;
+            let matches = search(&guided(&start, rematch, self.options))?;
+            let settled = matches == tied.matches;
+            let last = settled || rounds + 1 == most;
+            let wanted = if last { Precision::Settled } else { guiding };
+            let refined = determined(self.refine(wanted, &start, &matches))?;
+            let Some(found) = refined.filter(|refined| refined.inliers.len() >= tied.found.inliers.len())
+            else {
                 break;
             };
-            if refined.inliers.len() < found.inliers.len() {
-                break;
-            }
-            let settled = again == matches;
-            (matches, found) = (again, refined);
+            tied = Tied { matches, found: Estimate { iterations, ..found } };
+            (precision, rounds) = (wanted, rounds + 1);
             if settled {
                 break;
             }
         }
+        if rounds > 0 && precision == Precision::Guiding {
+            let found = self.refine(Precision::Settled, &tied.found.b_from_a, &tied.matches)?;
+            tied.found = Estimate { iterations, ..found };
+        }
+        Ok((tied, rounds))
     }
-    Ok(TiePoints {
-        matches,
-        b_from_a: Some(found.b_from_a),
-        inliers: found.inliers,
-        rms_px: found.rms_px,
-        iterations,
-    })
 }
 
 /// How to search near what a model predicts.
@@ -258,6 +365,30 @@ mod tests {
         };
         let found = tie_points_by([&a.keypoints, &b.keypoints], &options, &cpu, blind).unwrap();
         assert_eq!(found.inliers.len(), 36, "of the first search");
+    }
+
+    /// A part of the features finds the model, and where it finds none all do.
+    #[test]
+    fn of_many_features_a_part_leads_to_the_matches_of_all() {
+        let ([a, b], options) = (shifted(), TieOptions::default());
+        let cpu = Cpu::sequential();
+        let mut processors = vec![Processor::from(cpu.clone())];
+        let gpus = crate::device::gpu::all().iter().filter(|gpu| gpu.info().has_f64);
+        processors.extend(gpus.map(|gpu| Processor::with_gpu(cpu.clone(), gpu.clone())));
+        for processor in &processors {
+            let tie = |enough| {
+                let matcher = Matcher::new(&a, &b, processor).unwrap();
+                tie_points_of([&a, &b], matcher, &options, &cpu, enough).unwrap()
+            };
+            let whole = tie(a.len());
+            for enough in [18, 12, 4, 1] {
+                let found = tie(enough);
+                assert_eq!(found.matches, whole.matches, "{processor:?}, {enough} of {}", a.len());
+                assert_eq!(found.inliers, whole.inliers, "{processor:?}, {enough} of {}", a.len());
+                let twelve = found.b_from_a.unwrap().homography().unwrap().apply([20.0, 30.0]).unwrap();
+                assert!((twelve[0] - 23.0).abs() + (twelve[1] - 32.0).abs() < 1e-6, "{twelve:?}");
+            }
+        }
     }
 
     #[test]

@@ -4,11 +4,11 @@
 //! neighbour. Of the matches together those of the least distance are kept first, and no two of them with an end in
 //! the same square of 2 × 2 pixels: what several views show is one match. The rest is as for the pictures themselves.
 
-use super::tie::{TieOptions, TiePoints, tie_points, tie_points_by, tie_points_on_device};
+use super::tie::{TieOptions, TiePoints, tie_found, tie_points_by, tie_points_on_device};
 use crate::device::{Cpu, Processor};
 use crate::feature::gpu::GpuFeatures;
 use crate::feature::views::{MOST_VIEWS, concatenated};
-use crate::feature::{Features, Finder};
+use crate::feature::{Features, Finder, FoundFeatures};
 use crate::geometry::estimate::degenerate::ON_A_PLANE;
 use crate::image::{AnyView, ImageView};
 use crate::matching::{Match, MatchOptions, match_features};
@@ -43,21 +43,22 @@ impl Views {
 }
 
 /// A grey picture on the scale of its type, where it counts, and its features as it is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct TiePicture<'a> {
     /// One channel.
     pub image: AnyView<'a>,
     /// 0 where no keypoint may lie.
     pub mask: Option<ImageView<'a, u8>>,
-    /// The features that the finder found in it.
-    pub features: Features,
+    /// The features that the finder found in it: [`Finder::detect_pair`].
+    pub found: &'a FoundFeatures,
 }
 
 /// Two pictures tied together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TiedPictures {
-    /// The features of both; those of simulated views follow each other, in the place that they have in the picture.
-    pub features: [Features; 2],
+    /// The features of simulated views of both, one view after the other, in the place that they have in the picture. `None`
+    /// where the features of the pictures themselves were matched.
+    pub features: Option<[Features; 2]>,
     /// Their tie points.
     pub tie: TiePoints,
     /// Views of each picture that were matched.
@@ -78,20 +79,22 @@ pub fn tie_pictures(
     views.check()?;
     let n = match views {
         Views::Count(n) => n,
-        Views::Auto => match tie_points(&a.features, &b.features, options, processor) {
-            Err(error) if lacks_support(&error) && !a.features.is_empty() && !b.features.is_empty() => {
+        Views::Auto => match tie_found([a.found, b.found], options, processor) {
+            Err(error)
+                if lacks_support(&error) && !a.found.features.is_empty() && !b.found.features.is_empty() =>
+            {
                 Views::AUTO
             }
-            tie => return Ok(TiedPictures { features: [a.features, b.features], tie: tie?, views: 1 }),
+            tie => return Ok(TiedPictures { features: None, tie: tie?, views: 1 }),
         },
     };
     if n == 1 {
-        let tie = tie_points(&a.features, &b.features, options, processor)?;
-        return Ok(TiedPictures { features: [a.features, b.features], tie, views: 1 });
+        let tie = tie_found([a.found, b.found], options, processor)?;
+        return Ok(TiedPictures { features: None, tie, views: 1 });
     }
     let found = [finder.detect_simulated(a.image, a.mask, n)?, finder.detect_simulated(b.image, b.mask, n)?];
     let (features, tie) = tie_views(&found[0], &found[1], options, processor)?;
-    Ok(TiedPictures { features, tie, views: n })
+    Ok(TiedPictures { features: Some(features), tie, views: n })
 }
 
 /// [`tie_pictures`] by the features that a GPU found in the pictures as they are, which stay there. `None` where the host needs
@@ -205,7 +208,7 @@ mod tests {
     use crate::device::Cpu;
     use crate::evaluate::corner_error;
     use crate::feature::Detector;
-    use crate::image::{Image, Size};
+    use crate::image::Size;
     use crate::synth::{Scene, SceneOptions, viewpoint};
 
     /// A plane seen from the front, and at 65° from the side.
@@ -225,13 +228,10 @@ mod tests {
         let cpu = Cpu::with_threads(2).unwrap();
         let tied = |views: Views, processor: &Processor| {
             let finder = Detector::default().open(processor).unwrap();
-            let picture = |image: &Image<u8>| finder.detect(image, None).unwrap();
-            let [a, b] = [&scene.reference, &scene.moving].map(|image| TiePicture {
-                image: image.into(),
-                mask: None,
-                features: picture(image),
-            });
-            tie_pictures([a, b], &finder, &TieOptions::default(), views, processor)
+            let images = [(&scene.reference).into(), (&scene.moving).into()];
+            let found = finder.detect_pair(images, [None; 2]).unwrap();
+            let pictures = [0, 1].map(|i| TiePicture { image: images[i], mask: None, found: &found[i] });
+            tie_pictures(pictures, &finder, &TieOptions::default(), views, processor)
         };
         let processor = Processor::from(cpu.clone());
         let plain = tied(Views::Count(1), &processor);
@@ -245,9 +245,9 @@ mod tests {
         assert!(found.tie.inliers.len() > 2 * fewer, "{} and {fewer}", found.tie.inliers.len());
         let auto = tied(Views::Auto, &processor).unwrap();
         assert_eq!(auto.views, if plain.is_ok() { 1 } else { Views::AUTO }, "only where it must");
+        let features = found.features.as_ref().unwrap();
         for m in &found.tie.matches {
-            let [p, q] =
-                [&found.features[0].keypoints[m.a as usize], &found.features[1].keypoints[m.b as usize]];
+            let [p, q] = [&features[0].keypoints[m.a as usize], &features[1].keypoints[m.b as usize]];
             assert!(p.x >= 0.0 && p.x < 400.0 && q.y >= 0.0 && q.y < 300.0, "in the pictures");
         }
         for gpu in crate::device::gpu::all() {

@@ -114,16 +114,23 @@ pub struct DisparityReading {
     /// Floats of 0 and below are disparities. Default no: they are unknown, as is common in ground truth.
     /// Whole numbers are never signed, and 0 among them is always unknown.
     pub signed: bool,
+    /// How large the image may be.
+    pub limits: ReadOptions,
 }
 
-setters!(DisparityReading { with_scale: scale = Option<f32>, with_signed: signed = bool });
+setters!(DisparityReading {
+    with_scale: scale = Option<f32>,
+    with_signed: signed = bool,
+    with_limits: limits = ReadOptions,
+});
 
 impl DisparityReading {
-    /// Fails when the scale is not above 0.
+    /// Fails when the scale is not above 0, or a limit is 0.
     ///
     /// # Errors
     /// [`Error::Option`] naming it.
     pub fn check(&self) -> Result<()> {
+        self.limits.check()?;
         match self.scale {
             Some(s) if !(s > 0.0 && s.is_finite()) => Err(Error::option("scale", s, "a number above 0")),
             _ => Ok(()),
@@ -139,7 +146,7 @@ impl DisparityReading {
 pub fn read(path: impl AsRef<Path>, reading: &DisparityReading) -> Result<Image<f32>> {
     reading.check()?;
     let path = path.as_ref();
-    let image = image::read(path, &ReadOptions::default())?;
+    let image = image::read(path, &reading.limits)?;
     from_image(&image, reading).map_err(|reason| Error::format(path, reason))
 }
 
@@ -192,7 +199,11 @@ mod tests {
         }
     }
 
-    const SIGNED: DisparityReading = DisparityReading { scale: None, signed: true };
+    const SIGNED: DisparityReading = DisparityReading {
+        scale: None,
+        signed: true,
+        limits: ReadOptions { max_pixels: 1 << 20, max_bytes: 1 << 24 },
+    };
 
     fn map(values: &[f32]) -> Image<f32> {
         Image::from_vec(values.to_vec(), Size::new(values.len() / 2, 2), 1).unwrap()
@@ -259,7 +270,8 @@ mod tests {
         let read_as = |image: AnyImage, scale, signed| {
             let path = folder.0.join("t.tif");
             image::write(&path, &image).unwrap();
-            read(&path, &DisparityReading { scale, signed }).map(Image::into_vec)
+            let reading = DisparityReading::default().with_scale(scale).with_signed(signed);
+            read(&path, &reading).map(Image::into_vec)
         };
         let size = Size::new(2, 1);
         let bytes = |v: &[u8], n| AnyImage::from(Image::from_vec(v.to_vec(), size, n).unwrap());
@@ -275,7 +287,8 @@ mod tests {
         assert_eq!(read_as(floats([0.0, f32::NAN]), None, true).unwrap(), [0.0, INVALID], "signed");
         assert_eq!(read_as(floats([-1.0, 2.0]), None, false).unwrap(), [INVALID, 2.0], "unsigned");
         for scale in [0.0, -1.0, f32::NAN, f32::INFINITY] {
-            assert!(DisparityReading { scale: Some(scale), signed: false }.check().is_err(), "{scale}");
+            let reading = DisparityReading::default().with_scale(Some(scale));
+            assert!(reading.check().is_err(), "{scale}");
         }
     }
 }

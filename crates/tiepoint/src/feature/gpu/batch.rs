@@ -5,10 +5,10 @@ use super::input::Pixels;
 use super::pipeline::{Core, Pipeline};
 use super::search::Search;
 use super::staging::Staging;
+use super::{FoundFeatures, GpuFeatures};
 use crate::Result;
 use crate::device::Cpu;
 use crate::device::gpu::Gpu;
-use crate::feature::Features;
 use crate::image::gpu::{AnyGpuImage, PixelKind};
 use crate::image::{AnyView, Size};
 use tiepoint_gpu::Mark;
@@ -18,13 +18,14 @@ use tiepoint_gpu::Mark;
 pub(crate) const AT_A_TIME: usize = 1 << 27;
 
 impl<P: Pipeline> Search<P> {
-    /// Searches images that lie all on the device or all in the host's memory; `pixels` are searched at a time.
+    /// Searches images that lie all on the device or all in the host's memory; `pixels` are searched at a time. The features
+    /// stay on the device too where they are to be kept.
     pub(crate) fn detect_batch(
         &mut self,
         core: &Core<P>,
         images: &[Pixels<'_>],
-        pixels: usize,
-    ) -> Result<Vec<Features>> {
+        (pixels, keep): (usize, bool),
+    ) -> Result<Vec<FoundFeatures>> {
         let Some(first) = images.first() else { return Ok(Vec::new()) };
         let layout = P::layout(&core.options, first.size(), 1)?;
         let at_a_time = pixels / P::pixels(&layout).max(1);
@@ -36,13 +37,16 @@ impl<P: Pipeline> Search<P> {
             }
         }
         match (views.is_empty(), on_device.is_empty()) {
-            (true, _) => return self.images_in_turn(core, &on_device, at_a_time),
+            (true, _) => return self.images_in_turn(core, &on_device, (at_a_time, keep)),
             (false, true) => {}
             // Some here and some there.
-            (false, false) => return images.iter().map(|image| self.detect(core, image, None)).collect(),
+            (false, false) => {
+                return images.iter().map(|image| self.detect(core, image, None).map(Into::into)).collect();
+            }
         }
-        let mut feed = Feed::of(self.feed.take(), core, &views, at_a_time)?;
-        let found = self.views_in_turn(core, &views, &mut feed)?;
+        let shape = (first.size(), first.pixel());
+        let mut feed = Feed::of(self.feed.take(), core, shape, (views.len(), at_a_time))?;
+        let found = self.views_in_turn(core, &views, &mut feed, keep)?;
         self.feed = Some(feed);
         Ok(found)
     }
@@ -51,10 +55,10 @@ impl<P: Pipeline> Search<P> {
         &mut self,
         core: &Core<P>,
         images: &[AnyGpuImage],
-        at_a_time: usize,
-    ) -> Result<Vec<Features>> {
+        (at_a_time, keep): (usize, bool),
+    ) -> Result<Vec<FoundFeatures>> {
         let part = part_of(images.len(), at_a_time);
-        let found = self.in_turn(core, images.len().div_ceil(part), |i| {
+        let found = self.in_turn(core, images.len().div_ceil(part), keep, |i| {
             Ok(filled(&images[i * part..], part).cloned().collect())
         })?;
         Ok(found.into_iter().take(images.len()).collect())
@@ -65,10 +69,11 @@ impl<P: Pipeline> Search<P> {
         core: &Core<P>,
         views: &[AnyView<'_>],
         feed: &mut Feed,
-    ) -> Result<Vec<Features>> {
+        keep: bool,
+    ) -> Result<Vec<FoundFeatures>> {
         let part = feed.sets[0].len();
-        let found = self
-            .in_turn(core, views.len().div_ceil(part), |i| feed.send(filled(&views[i * part..], part), i))?;
+        let send = |i: usize| feed.send(filled(&views[i * part..], part), i);
+        let found = self.in_turn(core, views.len().div_ceil(part), keep, send)?;
         Ok(found.into_iter().take(views.len()).collect())
     }
 
@@ -77,12 +82,13 @@ impl<P: Pipeline> Search<P> {
         &mut self,
         core: &Core<P>,
         parts: usize,
+        keep: bool,
         mut images: impl FnMut(usize) -> Result<Vec<AnyGpuImage>>,
-    ) -> Result<Vec<Features>> {
+    ) -> Result<Vec<FoundFeatures>> {
         let cpu = core.cpu.begin_task(P::NAME, parts);
-        let mut found = Vec::new();
+        let (mut found, mut copies) = (Vec::new(), Vec::new());
         for i in 0..parts {
-            self.begin_part(core, &images(i)?, i % 2)?;
+            copies.push(self.begin_part(core, &images(i)?, i % 2, keep)?);
             if i > 0 {
                 found.push(self.fetched(core, (i - 1) % 2, false)?);
                 cpu.advance(1);
@@ -92,20 +98,41 @@ impl<P: Pipeline> Search<P> {
             found.push(self.fetched(core, (parts - 1) % 2, true)?);
         }
         let mut all = Vec::new();
-        for (i, mut found) in found.into_iter().enumerate() {
+        for (i, (mut found, mut copies)) in found.into_iter().zip(copies).enumerate() {
             // There was too little room.
             while found.is_none() {
-                self.begin_part(core, &images(i)?, 0)?;
+                copies = self.begin_part(core, &images(i)?, 0, keep)?;
                 found = self.fetched(core, 0, true)?;
             }
-            all.extend(found.into_iter().flatten());
+            let copies = copies.into_iter().map(Some).chain(std::iter::repeat_with(|| None));
+            let both = found.into_iter().flatten().zip(copies);
+            all.extend(both.map(|(features, on_device)| FoundFeatures { features, on_device }));
         }
         Ok(all)
     }
 
-    fn begin_part(&mut self, core: &Core<P>, images: &[AnyGpuImage], slot: usize) -> Result<()> {
+    /// Puts the search of a part into the queue, and copies of what it finds, unless the host selects from it.
+    fn begin_part(
+        &mut self,
+        core: &Core<P>,
+        images: &[AnyGpuImage],
+        slot: usize,
+        keep: bool,
+    ) -> Result<Vec<GpuFeatures>> {
         self.begin(core, images, None)?;
-        self.fetch(core, slot)
+        self.fetch(core, slot)?;
+        let lists = self.reserved()?.lists();
+        match keep && !lists.selection.is_finished_by_host() {
+            true => (0..images.len()).map(|i| lists.copy(i)).collect(),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    /// Has memory and work ready for two images of the host's memory, one after the other.
+    pub(super) fn reserve_for_two(&mut self, core: &Core<P>, size: Size, pixel: PixelKind) -> Result<()> {
+        self.reserve(core, P::layout(&core.options, size, 1)?, pixel, false)?;
+        self.feed = Some(Feed::of(self.feed.take(), core, (size, pixel), (2, 2))?);
+        self.expect()
     }
 }
 
@@ -135,11 +162,10 @@ impl Feed {
     fn of<P: Pipeline>(
         kept: Option<Self>,
         core: &Core<P>,
-        views: &[AnyView<'_>],
-        at_a_time: usize,
+        (size, pixel): (Size, PixelKind),
+        (images, at_a_time): (usize, usize),
     ) -> Result<Self> {
-        let part = part_of(views.len(), (at_a_time / 2).min(views.len().div_ceil(2)));
-        let (size, pixel) = views.first().map_or((Size::default(), PixelKind::U8), |v| (v.size(), v.pixel()));
+        let part = part_of(images, (at_a_time / 2).min(images.div_ceil(2)));
         let serves =
             |feed: &Self| feed.sets[0].len() == part && feed.sets[0].iter().all(|s| s.serves(pixel, size));
         match kept.filter(|feed| serves(feed)) {

@@ -1,14 +1,14 @@
 //! A detector on a GPU: what SIFT and SURF have in common.
 
-use super::GpuFeatures;
 use super::batch::AT_A_TIME;
 use super::input::Pixels;
 use super::pipeline::{Core, Pipeline, is_of_memory};
 use super::search::Search;
+use super::{FoundFeatures, GpuFeatures};
 use crate::device::{Processor, Scratch};
 use crate::feature::Features;
 use crate::image::check_mask;
-use crate::image::gpu::{AnyGpuImage, GpuImage};
+use crate::image::gpu::{AnyGpuImage, GpuImage, PixelKind};
 use crate::image::{AnyView, ImageView, Size};
 use crate::{Error, Result};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -109,12 +109,47 @@ impl<P: Pipeline> GpuDetector<P> {
             image.check(&self.core.gpu)?;
             images[0].goes_with(image)?;
         }
-        let together = self.search(|search| search.detect_batch(&self.core, &images, pixels));
+        let together = self.search(|search| search.detect_batch(&self.core, &images, (pixels, false)));
         match together {
             Err(refused) if is_of_memory(&refused) => self
                 .search(|search| images.iter().map(|image| search.detect(&self.core, image, None)).collect()),
+            found => Ok(found?.into_iter().map(|found| found.features).collect()),
+        }
+    }
+
+    /// As [`detect_batch`](Self::detect_batch), one image at a time, whose features stay on the device too where there is
+    /// memory for the whole search.
+    pub(crate) fn detect_and_keep_batch(&self, images: &[AnyView<'_>]) -> Result<Vec<FoundFeatures>> {
+        let images: Vec<Pixels<'_>> = images.iter().map(Pixels::from).collect();
+        for image in &images {
+            image.check(&self.core.gpu)?;
+            images[0].goes_with(image)?;
+        }
+        match self.search(|search| search.detect_batch(&self.core, &images, (0, true))) {
+            Err(refused) if is_of_memory(&refused) => self.search(|search| {
+                images.iter().map(|image| search.detect_and_keep(&self.core, image, None)).collect()
+            }),
             found => found,
         }
+    }
+
+    /// As [`detect`](Self::detect), of an image whose features stay on the device too where there is memory for the whole
+    /// search.
+    pub(crate) fn detect_and_keep(
+        &self,
+        image: AnyView<'_>,
+        mask: Option<ImageView<'_, u8>>,
+    ) -> Result<FoundFeatures> {
+        let image = Pixels::from(image);
+        image.check(&self.core.gpu)?;
+        let mask = self.upload_mask(mask, image.size())?;
+        self.search(|search| search.detect_and_keep(&self.core, &image, mask.as_ref()))
+    }
+
+    /// Takes memory of the device and of the host for two images of this shape without masks, beside whatever else the
+    /// caller does meanwhile.
+    pub(crate) fn reserve_for_two(&self, size: Size, pixel: PixelKind) -> Result<()> {
+        self.search(|search| search.reserve_for_two(&self.core, size, pixel))
     }
 
     /// Finds the features of one grey image and leaves them on the device. Nothing of an image that lies there is copied

@@ -3,6 +3,7 @@
 mod batch;
 mod columns;
 mod detector;
+mod gather;
 mod input;
 pub(crate) mod pipeline;
 mod readback;
@@ -32,6 +33,23 @@ pub struct GpuFeatures {
     pub(crate) descriptors: GpuDescriptors,
     pub(crate) dimension: usize,
     pub(crate) image: Size,
+}
+
+/// Features in the host's memory, and where a GPU found them the same in its memory: those that are searched there next need
+/// not travel back.
+#[derive(Clone, Debug)]
+pub struct FoundFeatures {
+    /// The features.
+    pub features: Features,
+    /// The same, in memory that may have room for more, and whose counter may count more than there was room for.
+    pub(crate) on_device: Option<GpuFeatures>,
+}
+
+impl From<Features> for FoundFeatures {
+    /// Features that lie in the host's memory alone.
+    fn from(features: Features) -> Self {
+        Self { features, on_device: None }
+    }
 }
 
 /// Keypoints of some images in a device's memory, in any order. A clone is the same memory.
@@ -113,7 +131,7 @@ impl GpuFeatures {
     pub fn download_keypoints(&self) -> Result<Vec<Keypoint>> {
         let mut count = [0];
         self.count.read(0, &mut count)?;
-        let mut words = vec![0; count[0] as usize * WORDS];
+        let mut words = vec![0; (count[0] as usize).min(self.capacity()) * WORDS];
         self.keypoints.read(0, &mut words)?;
         Ok(words.chunks_exact(WORDS).map(from_words).collect())
     }

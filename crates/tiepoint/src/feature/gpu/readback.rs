@@ -38,6 +38,14 @@ impl ReadbackSlot {
         })
     }
 
+    /// Expects as many features as the lists have room for, or are wanted, unless it is known how many come.
+    pub(super) fn expect(&mut self, lists: &Lists<'_>) -> Result<()> {
+        if self.expected == 0 {
+            self.expected = lists.capacity.min(lists.selection.early_limit());
+        }
+        self.prepare(lists)
+    }
+
     /// Forgets what came, and has room for what is expected.
     pub(super) fn prepare(&mut self, lists: &Lists<'_>) -> Result<()> {
         let (gpu, images) = (lists.keypoints.gpu(), lists.images());
@@ -197,7 +205,8 @@ fn take_values<T: Element>(values: &[T], to: &mut Vec<T>, cpu: &Cpu) {
 }
 
 /// Fills a vector with what tasks give, in its own memory if there is enough.
-// 2026-11-21: into new memory that was zeroed first several threads took twice as long as one.
+// 2026-11-21: into new memory that was zeroed first several threads took twice as long as one; so they write to memory as
+// it comes.
 fn renew<const N: usize, T: Copy + Send>(
     to: &mut Vec<T>,
     len: usize,
@@ -210,7 +219,7 @@ fn renew<const N: usize, T: Copy + Send>(
         to.reserve(tasks * N);
         (0..tasks).for_each(|i| to.extend_from_slice(&task(i)));
     } else if to.len() < len {
-        *to = cpu.map(tasks, task).into_flattened();
+        *to = cpu.collect(tasks, task).into_flattened();
     } else {
         cpu.for_chunks(&mut to[..len], N, |i, to| to.copy_from_slice(&task(i)[..to.len()]));
     }

@@ -43,6 +43,24 @@ impl Lists<'_> {
         Features { keypoints: Vec::new(), descriptors, dimension: self.dimension, image: self.size }
     }
 
+    /// A copy of all features of an image that there is room for, or are wanted, whose number the host does not know yet.
+    ///
+    /// # Errors
+    /// [`crate::Error::Device`] when the device's memory is too small.
+    pub(super) fn copy(&self, image: usize) -> Result<GpuFeatures> {
+        let mut commands = Commands::new();
+        let (first, capacity) = (image * self.capacity, self.capacity.min(self.selection.early_limit()));
+        let count = part_of(self.counts, image, 1, &mut commands)?;
+        let keypoints = part_of(self.keypoints, first * WORDS, capacity * WORDS, &mut commands)?;
+        let (first, values) = (first * self.dimension, capacity * self.dimension);
+        let descriptors = match self.descriptors {
+            GpuDescriptors::U8(all) => GpuDescriptors::U8(part_of(all, first, values, &mut commands)?),
+            GpuDescriptors::F32(all) => GpuDescriptors::F32(part_of(all, first, values, &mut commands)?),
+        };
+        self.keypoints.gpu().run(&commands)?;
+        Ok(GpuFeatures { count, keypoints, descriptors, dimension: self.dimension, image: self.size })
+    }
+
     /// Of the `count` features of the first image those wanted, in memory of their own.
     ///
     /// # Errors
@@ -70,9 +88,19 @@ impl Lists<'_> {
 
 /// A buffer that will hold the first numbers of another.
 fn first_of<T: Element>(all: &Buffer<T>, len: usize, commands: &mut Commands) -> Result<Buffer<T>> {
-    let first = all.gpu().buffer(len)?;
-    commands.copy((all, 0), (&first, 0), len)?;
-    Ok(first)
+    part_of(all, 0, len, commands)
+}
+
+/// A buffer that will hold some numbers of another.
+fn part_of<T: Element>(
+    all: &Buffer<T>,
+    first: usize,
+    len: usize,
+    commands: &mut Commands,
+) -> Result<Buffer<T>> {
+    let part = all.gpu().buffer(len)?;
+    commands.copy((all, first), (&part, 0), len)?;
+    Ok(part)
 }
 
 /// What came of a search.
@@ -107,6 +135,11 @@ pub(crate) struct Results {
 impl Results {
     pub(crate) fn new(gpu: &Gpu) -> Result<Self> {
         Ok(Self { slots: [ReadbackSlot::new(gpu)?, ReadbackSlot::new(gpu)?] })
+    }
+
+    /// Has memory ready for as many features as the lists have room for.
+    pub(super) fn expect(&mut self, lists: &Lists<'_>) -> Result<()> {
+        self.slots.iter_mut().try_for_each(|slot| slot.expect(lists))
     }
 
     /// Sends the results of all images on their way to one of the slots, as part of the work in the queue.

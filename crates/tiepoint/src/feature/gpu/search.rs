@@ -1,10 +1,10 @@
 //! One search at a time: the memory that a thread uses while it searches.
 
-use super::GpuFeatures;
 use super::input::Pixels;
 use super::pipeline::{Core, Parts, Pipeline, Purpose, is_of_memory};
 use super::results::Results;
 use super::staging::Staging;
+use super::{FoundFeatures, GpuFeatures};
 use crate::feature::Features;
 use crate::image::AnyView;
 use crate::image::gpu::{AnyGpuImage, GpuImage, PixelKind};
@@ -231,6 +231,25 @@ impl<P: Pipeline> Search<P> {
     pub(crate) fn fetch_one(&mut self, core: &Core<P>) -> Result<Option<Features>> {
         self.fetch(core, 0)?;
         Ok(self.fetched(core, 0, true)?.and_then(|mut found| found.pop()))
+    }
+
+    /// Has memory of the host ready for as many features of one image as there is room for.
+    pub(super) fn expect(&mut self) -> Result<()> {
+        let lists = self.pipeline.as_ref().ok_or_else(nothing)?.lists();
+        self.results.expect(&lists)
+    }
+
+    /// The features of one image, and a copy that stays on the device unless parts of it were searched or the host selects.
+    pub(super) fn detect_and_keep(
+        &mut self,
+        core: &Core<P>,
+        image: &Pixels<'_>,
+        mask: Option<&GpuImage<u8>>,
+    ) -> Result<FoundFeatures> {
+        let features = self.detect(core, image, mask)?;
+        let whole = self.parts.is_none() && !P::selection(&core.options).is_finished_by_host();
+        let on_device = if whole { Some(self.reserved()?.lists().copy(0)?) } else { None };
+        Ok(FoundFeatures { features, on_device })
     }
 
     /// Sends the results of what was searched to one of the two slots; parcels are completed first.

@@ -79,7 +79,7 @@ fn spread(judge: &Claim<'_>, indices: &[usize]) -> [f64; 2] {
 
 /// How many points differ in a bit, of those at `indices`.
 fn different(x: &[f64], y: &[f64], indices: &[usize]) -> usize {
-    const FREE: usize = usize::MAX;
+    const FREE: u32 = u32::MAX;
     let bits = |i: usize| [x[i].to_bits(), y[i].to_bits()];
     // Open addressing, at most half full.
     let mut table = vec![FREE; (2 * indices.len()).next_power_of_two()];
@@ -88,11 +88,11 @@ fn different(x: &[f64], y: &[f64], indices: &[usize]) -> usize {
     for &i in indices {
         let own = bits(i);
         let mut slot = finish(own[0] ^ finish(own[1])) as usize & last;
-        while table[slot] != FREE && bits(table[slot]) != own {
+        while table[slot] != FREE && bits(table[slot] as usize) != own {
             slot = (slot + 1) & last;
         }
         if table[slot] == FREE {
-            table[slot] = i;
+            table[slot] = i as u32;
             count += 1;
         }
     }

@@ -5,7 +5,8 @@
 //! Matas, Kittler 2003, by iteratively reweighted Gauss–Newton steps on the geometric error) and checked for
 //! degeneracy (`degenerate`). It ends when a better model would, with the confidence asked for, have been
 //! drawn. The last step is the same optimisation, to convergence, over all matches. Of very many matches an evenly thinned part
-//! does all but that.
+//! does all but that. A model that finds less than half of what the best so far finds among the first [`PART`](local::PART)
+//! matches is not compared with the others (bail-out: Capel 2005).
 //!
 //! Deterministic: a sample follows from its number; what is judged together does not depend on the threads; sums
 //! have a fixed order (`local`); all arithmetic is f64, IEEE operations and square roots only.
@@ -131,18 +132,38 @@ pub fn estimate(
     options: &RobustOptions,
     cpu: &Cpu,
 ) -> Result<Estimate> {
+    estimate_to(Precision::Settled, kind, pairs, options, cpu)
+}
+
+/// How exactly a model is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Precision {
+    /// Good enough to search near it: of very many matches those that judge samples alone have optimised it.
+    Guiding,
+    /// To convergence over all matches.
+    Settled,
+}
+
+/// As [`estimate()`], to a precision.
+pub(crate) fn estimate_to(
+    precision: Precision,
+    kind: ModelKind,
+    pairs: &[Correspondence],
+    options: &RobustOptions,
+    cpu: &Cpu,
+) -> Result<Estimate> {
     options.check()?;
     let _stage = cpu.stage("estimate");
-    let usable = usable(kind, pairs)?;
-    let points = Points::new(pairs, &usable);
-    let qualities: Vec<f64> = usable.iter().map(|&i| pairs[i].quality).collect();
     cpu.run(|| {
+        let usable = usable(kind, pairs)?;
+        let points = Points::new(pairs, &usable, cpu);
+        let qualities: Vec<f64> = usable.iter().map(|&i| pairs[i].quality).collect();
         let sampler = Sampler::new(&qualities, kind.minimum(), options.seed, cpu);
         let (all, thinned) = (Judge::new(kind, &points, options, cpu), thinned(&points));
         let judge = all.of(thinned.as_ref().unwrap_or(&points));
         let (best, iterations) = search(&judge, &points, &sampler, options);
         let Some(best) = best else { return Err(degenerate::explain(&all)) };
-        finish(&all, &judge, best, &usable, iterations)
+        finish(precision, [&all, &judge], best, &usable, iterations)
     })
 }
 
@@ -162,16 +183,27 @@ pub fn refine(
     options: &RobustOptions,
     cpu: &Cpu,
 ) -> Result<Estimate> {
+    refine_to(Precision::Settled, start, pairs, options, cpu)
+}
+
+/// As [`refine`], to a precision.
+pub(crate) fn refine_to(
+    precision: Precision,
+    start: &Model,
+    pairs: &[Correspondence],
+    options: &RobustOptions,
+    cpu: &Cpu,
+) -> Result<Estimate> {
     options.check()?;
     let _stage = cpu.stage("estimate");
     let kind = start.kind();
-    let usable = usable(kind, pairs)?;
-    let points = Points::new(pairs, &usable);
     cpu.run(|| {
+        let usable = usable(kind, pairs)?;
+        let points = Points::new(pairs, &usable, cpu);
         let (all, thinned) = (Judge::new(kind, &points, options, cpu), thinned(&points));
         let judge = all.of(thinned.as_ref().unwrap_or(&points));
         let best = judge.judged(points.normalised(kind, &start.matrix()));
-        finish(&all, &judge, best, &usable, 0)
+        finish(precision, [&all, &judge], best, &usable, 0)
     })
 }
 
@@ -222,7 +254,7 @@ fn search(
     let mut needed = options.max_iterations;
     let mut number = 0;
     while number < needed {
-        let least = best.map_or(0.0, |b| b.score);
+        let least = best.map_or([0.0; 2], |b| [b.score, judge.first_score(&b.model)]);
         let batch = number.clamp(BATCH, MOST_TOGETHER).min((needed - number).next_multiple_of(BATCH));
         let first = |task: usize| (number + task * WIDTH) as u64;
         let eight = |task: usize| judge.best_of_eight(sampler, drawn, first(task), least);
@@ -252,15 +284,18 @@ fn samples_needed(share: f64, size: usize, options: &RobustOptions) -> usize {
 /// Optimises to convergence, by the matches that judge samples, then by all; checks that the inliers determine the model, and
 /// converts it to pixels.
 fn finish(
-    all: &Judge<'_>,
-    judge: &Judge<'_>,
+    precision: Precision,
+    [all, judge]: [&Judge<'_>; 2],
     best: Scored,
     usable: &[usize],
     iterations: usize,
 ) -> Result<Estimate> {
-    let best = match all.points.len() > judge.points.len() {
-        true => all.settle(&judge.optimise(best).model).model,
-        false => all.converge(best).model,
+    let best = match precision {
+        Precision::Guiding => judge.optimise(best).model,
+        Precision::Settled if all.points.len() > judge.points.len() => {
+            all.settle(&judge.optimise(best).model).model
+        }
+        Precision::Settled => all.converge(best).model,
     };
     let (squared, limit) = (all.residuals(&best), all.threshold * all.threshold);
     let inliers: Vec<usize> = (0..squared.len()).filter(|&i| squared[i] <= limit).collect();

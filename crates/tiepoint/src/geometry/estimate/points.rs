@@ -6,6 +6,7 @@
 #![allow(clippy::needless_range_loop, reason = "indices of rows, columns and lanes are the notation here")]
 
 use super::Correspondence;
+use crate::device::Cpu;
 use crate::geometry::ModelKind;
 use crate::geometry::matrix::{Mat3, product, transpose};
 use crate::geometry::real::WIDTH;
@@ -13,6 +14,9 @@ use fearless_simd::{Simd, f64x8, prelude::*};
 
 /// Arrays of points are filled up to a multiple of this.
 pub(in crate::geometry) const BLOCK: usize = 64;
+
+/// Matches that a thread normalises at a time.
+const CHUNK: usize = 4096;
 
 /// Normalised points, one array for each coordinate, filled up to whole [`BLOCK`]s with what is not a number and so agrees
 /// with nothing.
@@ -31,7 +35,7 @@ pub(in crate::geometry) struct Points {
 
 impl Points {
     /// Normalises the pairs at `indices`. All coincident gives a scale of 1.
-    pub(in crate::geometry) fn new(pairs: &[Correspondence], indices: &[usize]) -> Self {
+    pub(in crate::geometry) fn new(pairs: &[Correspondence], indices: &[usize], cpu: &Cpu) -> Self {
         let n = indices.len().max(1) as f64;
         let sums = indices.iter().fold([0.0; 4], |[x, y, u, v], &i| {
             let Correspondence { a, b, .. } = &pairs[i];
@@ -43,16 +47,20 @@ impl Points {
         let half = |p: &Correspondence| 0.5 * (far(p.a, centre_a) + far(p.b, centre_b));
         let spread = indices.iter().map(|&i| half(&pairs[i])).sum::<f64>() / n;
         let scale = if spread > 0.0 && spread.is_finite() { std::f64::consts::SQRT_2 / spread } else { 1.0 };
-        let take = |f: &dyn Fn(&Correspondence) -> f64, c: f64| -> Vec<f64> {
-            let mut column: Vec<f64> = indices.iter().map(|&i| (f(&pairs[i]) - c) * scale).collect();
-            column.resize(indices.len().next_multiple_of(BLOCK), f64::NAN);
+        let take = |of: fn(&Correspondence) -> f64, c: f64| -> Vec<f64> {
+            let mut column = vec![0.0; indices.len().next_multiple_of(BLOCK)];
+            cpu.for_chunks(&mut column[..indices.len()], CHUNK, |chunk, column| {
+                let values = indices[chunk * CHUNK..].iter().map(|&i| (of(&pairs[i]) - c) * scale);
+                column.iter_mut().zip(values).for_each(|(to, value)| *to = value);
+            });
+            column[indices.len()..].fill(f64::NAN);
             column
         };
         Self {
-            xa: take(&|p| p.a[0], centre_a[0]),
-            ya: take(&|p| p.a[1], centre_a[1]),
-            xb: take(&|p| p.b[0], centre_b[0]),
-            yb: take(&|p| p.b[1], centre_b[1]),
+            xa: take(|p| p.a[0], centre_a[0]),
+            ya: take(|p| p.a[1], centre_a[1]),
+            xb: take(|p| p.b[0], centre_b[0]),
+            yb: take(|p| p.b[1], centre_b[1]),
             matches: indices.len(),
             centre_a,
             centre_b,

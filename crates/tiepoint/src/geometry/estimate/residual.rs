@@ -212,6 +212,11 @@ impl Normal {
         Self { matrix, right: std::array::from_fn(|r| sums[45 + r]) }
     }
 
+    /// The same system for a step so many times as long.
+    pub(super) fn stretched(&self, factor: f64) -> Self {
+        Self { right: self.right.map(|r| r * factor), ..*self }
+    }
+
     /// The model one damped step on: λ is added as a share of the diagonal.
     pub(in crate::geometry) fn step(&self, kind: ModelKind, m: &Mat3, damping: f64) -> Option<Mat3> {
         match kind {

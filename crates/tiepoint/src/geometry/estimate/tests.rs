@@ -83,7 +83,7 @@ impl Scene {
     /// The mean residual of fresh noiseless pairs under a model, in pixels.
     fn error(&mut self, model: &Model) -> f64 {
         let fresh: Vec<_> = (0..200).map(|_| self.pair(0.0)).collect();
-        let points = Points::new(&fresh, &(0..200).collect::<Vec<_>>());
+        let points = Points::new(&fresh, &(0..200).collect::<Vec<_>>(), &Cpu::sequential());
         let options = RobustOptions::default().with_threshold_px(1.0);
         let cpu = Cpu::sequential();
         let judge = Judge::new(self.kind, &points, &options, &cpu);

@@ -131,7 +131,8 @@ pub fn warp<T: GpuPixel>(
     }
     let on_gpu = |gpu: &Gpu| {
         let plan = GpuWarp::new(gpu, options.interpolation, input.channels())?;
-        plan.warp(&GpuImage::upload(gpu, input)?, input_from_output, size, fill)?.download()
+        let there = GpuImage::upload_by(gpu, input, &processor.cpu)?;
+        plan.warp(&there, input_from_output, size, fill)?.download_by(&processor.cpu)
     };
     processor.gpu_or_cpu("warping", on_gpu, on_cpu)
 }
@@ -233,7 +234,7 @@ pub fn coverage(
     }
     let on_gpu = |gpu: &Gpu| {
         let plan = GpuWarp::<u8>::new(gpu, Interpolation::Bilinear, 1)?;
-        plan.coverage(input, input_from_output, size)?.download()
+        plan.coverage(input, input_from_output, size)?.download_by(&processor.cpu)
     };
     processor.gpu_or_cpu("warping", on_gpu, on_cpu)
 }

@@ -2,7 +2,7 @@
 
 use super::accept::Rule;
 use super::regions::{FOUND, Kind};
-use super::{GpuMatcher, GpuNearest, MatchOptions};
+use super::{GpuMatcher, GpuNearest, Match, MatchOptions};
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::feature::gpu::GpuFeatures;
@@ -101,6 +101,29 @@ pub struct GpuMatches {
     pub distance: Buffer<f32>,
     /// Distance over that of the second nearest.
     pub ratio: Buffer<f32>,
+}
+
+impl GpuMatches {
+    /// The matches, when the device has finished.
+    ///
+    /// # Errors
+    /// [`crate::Error::Device`] when it failed.
+    pub fn download(&self) -> Result<Vec<Match>> {
+        let (mut pairs, mut distance, mut ratio) =
+            (vec![0; 2 * self.len], vec![0.0; self.len], vec![0.0; self.len]);
+        self.pairs.read(0, &mut pairs)?;
+        self.distance.read(0, &mut distance)?;
+        self.ratio.read(0, &mut ratio)?;
+        let measured = distance.into_iter().zip(ratio);
+        let matches = pairs.as_chunks::<2>().0.iter().zip(measured);
+        let one = |([a, b], (distance, ratio)): (&[i64; 2], (f32, f32))| Match {
+            a: *a as u32,
+            b: *b as u32,
+            distance,
+            ratio,
+        };
+        Ok(matches.map(one).collect())
+    }
 }
 
 impl GpuMatcher {

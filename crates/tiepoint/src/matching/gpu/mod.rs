@@ -18,16 +18,19 @@ mod rows;
 pub use columns::{GpuMatches, GpuNeighbours};
 pub use packed::GpuPacked;
 
-use super::guided;
-use super::guided::gpu::GuidedSearch;
+use super::guided::lines::{self, LineSearch};
+use super::guided::places::{self, PlaceSearch};
 use super::nearest::gpu::{Form, GpuSearch, tensor};
 use super::nearest::{Best, NONE};
 use super::product::Distance;
-use super::{MAX_DIMENSION, Match, MatchOptions, Nearest, filtered, finished, kinds_differ};
+use super::{
+    Guide, MAX_DIMENSION, Match, MatchOptions, Nearest, filtered, finished, kinds_differ, matches_of_some,
+};
 use crate::device::Scratch;
 use crate::device::gpu::{Api, Buffer, Commands, Gpu};
 use crate::feature::gpu::sending::Sending;
 use crate::feature::gpu::{GpuDescriptors, GpuFeatures};
+use crate::geometry::ModelKind;
 use crate::{Error, Result};
 use batch::{GpuAccept, Landing};
 use columns::GpuMatchColumns;
@@ -178,8 +181,26 @@ impl GpuMatcher {
     ) -> Result<GpuNearest> {
         options.check()?;
         let kind = self.kind(a, b, options.guide.is_some())?;
-        let row_a = self.order(commands, a, kind, options.same_sign)?;
-        let row_b = self.order(commands, b, kind, options.same_sign)?;
+        match &options.guide {
+            Some(guide) if guide.b_from_a.kind() != ModelKind::Fundamental => {
+                let by_sign = options.same_sign;
+                self.record_places(commands, &PlaceSearch { kind, features: [a, b], guide, by_sign })
+            }
+            guide => self.record_rows(commands, [a, b], kind, guide.as_ref(), options.same_sign),
+        }
+    }
+
+    /// A search of packed rows: among all pairs, or near the lines of a guide.
+    fn record_rows(
+        &self,
+        commands: &mut Commands,
+        [a, b]: [&GpuFeatures; 2],
+        kind: Kind,
+        guide: Option<&Guide>,
+        by_sign: bool,
+    ) -> Result<GpuNearest> {
+        let row_a = self.order(commands, a, kind, by_sign)?;
+        let row_b = self.order(commands, b, kind, by_sign)?;
         let cut = self.cut(row_a.side, row_b.side);
         let result = GpuNearest {
             nearest: self.gpu.buffer(cut.result() as usize)?,
@@ -189,11 +210,11 @@ impl GpuMatcher {
         };
         let found = self.gpu.buffer(cut.found(cut.groups() as i128) as usize)?;
         let rows = [row_a, row_b];
-        match &options.guide {
+        match guide {
             Some(guide) => {
                 let rows = rows.each_ref();
-                let search = GuidedSearch { kind, cut, rows, keypoints: [&a.keypoints, &b.keypoints], guide };
-                self.record_guided(commands, &search, [&a.descriptors, &b.descriptors], &found)?;
+                let search = LineSearch { kind, cut, rows, keypoints: [&a.keypoints, &b.keypoints], guide };
+                self.record_lines(commands, &search, [&a.descriptors, &b.descriptors], &found)?;
             }
             None => {
                 let [row_a, row_b] = rows.clone();
@@ -207,23 +228,39 @@ impl GpuMatcher {
         Ok(result)
     }
 
-    fn record_guided(
+    fn record_lines(
         &self,
         commands: &mut Commands,
-        search: &GuidedSearch<'_>,
+        search: &LineSearch<'_>,
         descriptors: [&GpuDescriptors; 2],
         found: &Buffer<u32>,
     ) -> Result<()> {
         match descriptors {
             [GpuDescriptors::U8(a), GpuDescriptors::U8(b)] => {
-                guided::gpu::record(&self.gpu, commands, search, [a, b], found)
+                lines::record(&self.gpu, commands, search, [a, b], found)
             }
             [GpuDescriptors::F32(a), GpuDescriptors::F32(b)] => {
-                guided::gpu::record(&self.gpu, commands, search, [a, b], found)
+                lines::record(&self.gpu, commands, search, [a, b], found)
             }
             [GpuDescriptors::U8(_), GpuDescriptors::F32(_)]
             | [GpuDescriptors::F32(_), GpuDescriptors::U8(_)] => Err(kinds_differ()),
         }
+    }
+
+    fn record_places(&self, commands: &mut Commands, search: &PlaceSearch<'_>) -> Result<GpuNearest> {
+        let [a, b] = search.features;
+        let nearest = self.gpu.buffer((a.capacity() + b.capacity()) * FOUND)?;
+        let regions = match [&a.descriptors, &b.descriptors] {
+            [GpuDescriptors::U8(a), GpuDescriptors::U8(b)] => {
+                places::record(&self.gpu, commands, search, [a, b], &nearest)?
+            }
+            [GpuDescriptors::F32(a), GpuDescriptors::F32(b)] => {
+                places::record(&self.gpu, commands, search, [a, b], &nearest)?
+            }
+            [GpuDescriptors::U8(_), GpuDescriptors::F32(_)]
+            | [GpuDescriptors::F32(_), GpuDescriptors::U8(_)] => return Err(kinds_differ()),
+        };
+        Ok(GpuNearest { nearest, regions, capacity_a: a.capacity(), floats: search.kind.floats })
     }
 
     /// The two nearest neighbours of every feature: first those of A in B, then those of B in A, as
@@ -245,7 +282,42 @@ impl GpuMatcher {
         b: &GpuFeatures,
         options: &MatchOptions,
     ) -> Result<Vec<Match>> {
-        Ok(filtered(&self.nearest(a, b, options)?, options))
+        self.match_on_device(a, b, options)?.download()
+    }
+
+    /// Those of the [`match_features`](Self::match_features) without a guide that every so manyth feature of A has; `counts` are
+    /// those of A and of B.
+    pub(crate) fn match_some(
+        &self,
+        features: [&GpuFeatures; 2],
+        counts: [usize; 2],
+        options: &MatchOptions,
+        every: usize,
+    ) -> Result<Vec<Match>> {
+        if counts.contains(&0) {
+            return Ok(Vec::new());
+        }
+        matches_of_some(counts[0], options, every, |[of, among], indices| {
+            self.nearest_of_some(features[of], indices, features[among], options.same_sign)
+        })
+    }
+
+    /// The two nearest neighbours of the features at `indices` among all of `others`.
+    pub(super) fn nearest_of_some(
+        &self,
+        features: &GpuFeatures,
+        indices: &[u32],
+        others: &GpuFeatures,
+        same_sign: bool,
+    ) -> Result<Vec<Option<Nearest>>> {
+        if indices.is_empty() {
+            return Ok(Vec::new());
+        }
+        let options = MatchOptions { same_sign, ..MatchOptions::default() };
+        let mut commands = Commands::new();
+        let found = self.record(&mut commands, &features.gather(indices)?, others, &options)?;
+        self.gpu.run(&commands)?;
+        found.side(0, indices.len())
     }
 
     /// As [`kind`](Self::kind); `None` where there is nothing to compare, so that nothing differs.
@@ -281,13 +353,15 @@ impl GpuNearest {
     /// [`Error::Device`] when it failed.
     pub fn download(&self) -> Result<[Vec<Option<Nearest>>; 2]> {
         let [a, b] = self.regions.each_ref().map(Buffer::to_vec);
-        let counts = [a?, b?].concat();
-        let side = |first: usize, count: u32| -> Result<_> {
-            let mut words = vec![0; count as usize * FOUND];
-            self.nearest.read(first * FOUND, &mut words)?;
-            Ok(words.chunks_exact(FOUND).map(|w| self.read(w)).collect())
-        };
-        Ok([side(0, counts[0] + counts[1])?, side(self.capacity_a, counts[2] + counts[3])?])
+        let counts = [a?, b?].map(|regions| regions.iter().map(|n| *n as usize).sum());
+        Ok([self.side(0, counts[0])?, self.side(self.capacity_a, counts[1])?])
+    }
+
+    /// Those of `count` features, from the one on whose neighbours stand `first`.
+    fn side(&self, first: usize, count: usize) -> Result<Vec<Option<Nearest>>> {
+        let mut words = vec![0; count * FOUND];
+        self.nearest.read(first * FOUND, &mut words)?;
+        Ok(words.chunks_exact(FOUND).map(|w| self.read(w)).collect())
     }
 
     /// The matches, as [`super::match_features`] filters them, when the device has finished.

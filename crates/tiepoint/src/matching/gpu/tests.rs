@@ -138,15 +138,10 @@ fn check_matches(a: &Features, b: &Features, options: &MatchOptions, fewest: usi
         }
         let found = found.unwrap();
         assert!(found == expected, "{gpu:?} {options:?}: {} and not {}", found.len(), expected.len());
-        let there = matcher.match_on_device(&on_a, &on_b, options).unwrap();
-        let matches = |i: usize| Match {
-            a: there.pairs.to_vec().unwrap()[2 * i] as u32,
-            b: there.pairs.to_vec().unwrap()[2 * i + 1] as u32,
-            distance: there.distance.to_vec().unwrap()[i],
-            ratio: there.ratio.to_vec().unwrap()[i],
-        };
-        let found: Vec<Match> = (0..there.len).map(matches).collect();
-        assert!(found == expected, "{gpu:?} {options:?}: columns");
+        let mut commands = Commands::new();
+        let nearest = matcher.record(&mut commands, &on_a, &on_b, options).unwrap();
+        gpu.run(&commands).unwrap();
+        assert!(nearest.matches(options).unwrap() == expected, "{gpu:?} {options:?}: filtered by the host");
     }
 }
 
@@ -220,6 +215,20 @@ fn guided_search_is_that_of_the_cpu() {
             if matches!(model, Model::Homography(_)) {
                 check_matches(&of_floats[0], &of_floats[1], &options, 20);
             }
+        }
+    }
+}
+
+#[test]
+fn equally_near_features_of_a_cell_come_in_their_order() {
+    let mut numbers = Numbers(13);
+    let (a, b) = (bytes(&mut numbers, 700, 8, 2), bytes(&mut numbers, 650, 8, 2));
+    let model = Model::Affine(Affine::new([[1.0, 0.1, 3.0], [-0.1, 1.0, 90.0]]).unwrap());
+    for radius in [0.3, 7.0, 150.0, 1e9] {
+        for same_sign in [false, true] {
+            let guide = Some(Guide { b_from_a: model, radius });
+            let options = MatchOptions { ratio: None, mutual: false, same_sign, guide, max_distance: None };
+            check_matches(&a, &b, &options, if radius < 100.0 { 0 } else { 30 });
         }
     }
 }
@@ -321,10 +330,11 @@ fn kernels_compile_for_every_card() {
         sources.extend([nearest::gpu::source::<f32>(kind), rows::source(kind)]);
         sources.extend([batch::source(kind), columns::source(kind)]);
     }
-    let kind = Kind { form: Form::Portable, floats: false, dimension: 64 };
-    for model in [ModelKind::Homography, ModelKind::Affine, ModelKind::Fundamental] {
-        sources.push(guided::gpu::source::<u8>(kind, model));
-        sources.push(guided::gpu::source::<f32>(Kind { floats: true, ..kind }, model));
+    let bytes = Kind { form: Form::Portable, floats: false, dimension: 64 };
+    let floats = Kind { floats: true, ..bytes };
+    sources.extend([lines::source::<u8>(bytes), lines::source::<f32>(floats)]);
+    for model in [ModelKind::Homography, ModelKind::Affine] {
+        sources.extend([places::source::<u8>(bytes, model), places::source::<f32>(floats, model)]);
     }
     compiles_everywhere(&sources);
 }

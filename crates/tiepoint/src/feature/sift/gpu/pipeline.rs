@@ -140,8 +140,9 @@ impl Pipeline for SiftPipeline {
     }
 
     fn usual_capacity(plan: &Plan) -> usize {
-        // A textured photograph has a feature in 520 pixels of the doubled octave, in 280 of one that is not.
-        let pixels_a_feature = if plan.octaves[0].number < 0 { 384 } else { 192 };
+        // A textured photograph has a feature in 520 pixels of the doubled octave, in 280 of one that is not, and one of the
+        // ground from the air in 350.
+        let pixels_a_feature = if plan.octaves[0].number < 0 { 256 } else { 128 };
         (1024 + plan.octaves[0].size.area() / pixels_a_feature).next_multiple_of(1024)
     }
 

@@ -76,8 +76,9 @@ impl Pipeline for SurfPipeline {
     }
 
     fn usual_capacity(layout: &Layout) -> usize {
-        // Of a photograph at the default threshold one pixel in a few hundred is a feature.
-        (layout.size.area() / 256).next_power_of_two().clamp(1024, 1 << 16)
+        // Of a photograph at the default threshold one pixel in a few hundred is a feature, of the ground from the air one in
+        // 130.
+        (layout.size.area() / 104).clamp(1024, 1 << 22).next_multiple_of(1024)
     }
 
     fn bytes(options: &SurfOptions, purpose: &Purpose<Layout>) -> u64 {

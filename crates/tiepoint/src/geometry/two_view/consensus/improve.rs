@@ -291,7 +291,7 @@ mod tests {
             let mut place = || [random.range(0.0, 640.0), random.range(0.0, 480.0)];
             let pair = |_| Correspondence { a: place(), b: place(), quality: 0.0 };
             let (pairs, all): (Vec<_>, Vec<_>) = ((0..n).map(pair).collect(), (0..n).collect());
-            let points = Points::new(&pairs, &all);
+            let points = Points::new(&pairs, &all, &Cpu::sequential());
             let m: [f64; 9] =
                 std::array::from_fn(|i| random.range(-0.3, 0.3) + f64::from(u8::from(i % 4 == 0)));
             for limit in [0.02, 4.0] {

@@ -16,7 +16,7 @@ pub(super) mod gpu;
 mod improve;
 
 use super::{Essential, ImagePair, TwoViewOptions, evidence};
-use crate::device::{Level, dispatch};
+use crate::device::{Cpu, Level, dispatch};
 use crate::geometry::calibration::Camera;
 use crate::geometry::estimate::points::{BLOCK, Points};
 use crate::geometry::estimate::sampler::{MAX_SAMPLE, Sampler};
@@ -169,7 +169,7 @@ impl Prepared {
         if usable.len() < options.min_inliers {
             return None;
         }
-        let points = Points::new(pair.matches, &usable);
+        let points = Points::new(pair.matches, &usable, &Cpu::sequential());
         let (order, graded) = evidence::order(pair.matches, pair.evidence, &usable);
         let order = order.into();
         let [centre_a, centre_b] = points.centres();

@@ -1,8 +1,7 @@
-//! The search that a known model restricts, on a GPU that has f64: `guided.cl`.
+//! The guided search on a GPU along the lines that a fundamental matrix predicts: `lines.cl`.
 
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Element, Gpu};
-use crate::geometry::ModelKind;
 use crate::matching::Guide;
 use crate::matching::gpu::regions::{Cut, Kind, Rows, Side};
 use tiepoint_gpu::KernelSource;
@@ -12,7 +11,7 @@ const NUMBERS: usize = 4;
 
 tiepoint_gpu::kernel! {
     /// What the test needs of every row of a side, in f64 and in f32.
-    unsafe kernel predict(groups) = Predict {
+    unsafe kernel predict_lines(groups) = PredictLines {
         write places: u64 as Place [side.rows() * NUMBERS as i128],
         write rough: f32 as f32x4 [side.rows() * NUMBERS as i128],
         read order: u32 [side.rows()],
@@ -23,14 +22,14 @@ tiepoint_gpu::kernel! {
         model: [f64; 9],
         radius: f64,
         side: Side,
-        /// 1: of A, whose places the model predicts.
+        /// 1: of A, whose lines the model predicts.
         predicted: u32,
     }
 }
 
 tiepoint_gpu::kernel! {
     /// Finds the two nearest targets of every query among those targets of a group that the model allows.
-    unsafe kernel search_guided(groups) = SearchGuided<V: Element> {
+    unsafe kernel search_lines(groups) = SearchLines<V: Element> {
         write found: u32 [cut.found(groups[0])],
         read places_a: u64 as Place [cut.a.rows() * NUMBERS as i128],
         read places_b: u64 as Place [cut.b.rows() * NUMBERS as i128],
@@ -47,22 +46,17 @@ tiepoint_gpu::kernel! {
     }
 }
 
-pub(in crate::matching) fn source<V: Element>(kind: Kind, model: ModelKind) -> KernelSource {
-    let model = match model {
-        ModelKind::Homography => 0,
-        ModelKind::Affine | ModelKind::Similarity => 1,
-        ModelKind::Fundamental => 2,
-    };
+pub(in crate::matching) fn source<V: Element>(kind: Kind) -> KernelSource {
     let block = [kind.form.block(), 1];
-    kind.descriptors("guided")
-        .define("MODEL", model)
-        .kernel::<Predict<'_>>(block)
-        .kernel::<SearchGuided<'_, V>>(block)
-        .text(include_str!("guided.cl"))
+    kind.descriptors("guided lines")
+        .kernel::<PredictLines<'_>>(block)
+        .kernel::<SearchLines<'_, V>>(block)
+        .text(include_str!("guided.h"))
+        .text(include_str!("lines.cl"))
 }
 
-/// A search that a model restricts.
-pub(in crate::matching) struct GuidedSearch<'s> {
+/// A search along the lines that a model predicts.
+pub(in crate::matching) struct LineSearch<'s> {
     pub(in crate::matching) kind: Kind,
     pub(in crate::matching) cut: Cut,
     /// Of A and of B, as the rest.
@@ -78,14 +72,14 @@ pub(in crate::matching) struct GuidedSearch<'s> {
 pub(in crate::matching) fn record<V: Element>(
     gpu: &Gpu,
     commands: &mut Commands,
-    search: &GuidedSearch<'_>,
+    search: &LineSearch<'_>,
     [a, b]: [&Buffer<V>; 2],
     found: &Buffer<u32>,
 ) -> Result<()> {
     gpu.require_f64()?;
-    let GuidedSearch { kind, cut, guide, .. } = *search;
-    let program = gpu.program(&source::<V>(kind, guide.b_from_a.kind()))?;
-    let predict = program.kernel::<Predict<'_>>()?;
+    let LineSearch { kind, cut, guide, .. } = *search;
+    let program = gpu.program(&source::<V>(kind))?;
+    let predict = program.kernel::<PredictLines<'_>>()?;
     let [[m0, m1, m2], [m3, m4, m5], [m6, m7, m8]] = guide.b_from_a.matrix();
     let (model, radius) = ([m0, m1, m2, m3, m4, m5, m6, m7, m8], guide.radius);
     let mut needs = |of: usize| -> Result<_> {
@@ -93,7 +87,7 @@ pub(in crate::matching) fn record<V: Element>(
         let numbers = side.rows() as usize * NUMBERS;
         let (places, rough) = (gpu.buffer::<u64>(numbers)?, gpu.buffer::<f32>(numbers)?);
         let predicted = u32::from(of == 0);
-        let arguments = Predict {
+        let arguments = PredictLines {
             places: &places,
             rough: &rough,
             order,
@@ -109,7 +103,7 @@ pub(in crate::matching) fn record<V: Element>(
     };
     let [(places_a, rough_a), (places_b, rough_b)] = [needs(0)?, needs(1)?];
     commands.stage("match search");
-    let search = SearchGuided {
+    let search = SearchLines {
         found,
         places_a: &places_a,
         places_b: &places_b,
@@ -123,5 +117,5 @@ pub(in crate::matching) fn record<V: Element>(
         b,
         cut,
     };
-    Ok(commands.launch(&program.kernel::<SearchGuided<'_, V>>()?, [cut.groups(), 1, 1], search)?)
+    Ok(commands.launch(&program.kernel::<SearchLines<'_, V>>()?, [cut.groups(), 1, 1], search)?)
 }

@@ -1,13 +1,10 @@
-// The search for nearest neighbours of matching/gpu/regions.h among the pairs that a known model allows: every pair is tested,
-// one lane a query, and the descriptors of those that pass are compared. The test is that of guided.rs in f64; one in
-// f32, which lets through whatever could pass, goes before it, as many cards do f64 at a small share of the speed.
-//
-// From Rust besides: MODEL, 0 a homography, 1 an affine map, 2 a fundamental matrix.
+// The search for nearest neighbours of matching/gpu/regions.h among the pairs that a fundamental matrix allows: every pair
+// is tested, one lane a query, and the descriptors of those that pass are compared. The test is that of guided/mod.rs in
+// f64; one in f32, which lets through whatever could pass, goes before it, as many cards do f64 at a small share of the
+// speed.
 
-FUNCTION i32 is_finite(f64 v) { return v - v == 0.0; }
-
-// What the test needs of a packed row: of A the place that the model predicts and the radius squared, or the line
-// (a, b, c) and the radius times its norm, squared; of B the place. Not a number where nothing can match.
+// What the test needs of a packed row: of A the line (a, b, c) that the model predicts and the radius times its norm,
+// squared; of B the place. Not a number where nothing can match.
 typedef struct {
     f64 x, y, c, reach;
 } Place;
@@ -17,12 +14,8 @@ typedef struct {
 FUNCTION f32x4 roughly(Place place, f64 radius, i32 predicted, i32 allowed) {
     f32x4 rough;
     f64 scale = 1.0, wrong = 1.0 / 1048576.0;
-#if MODEL == 2
     if (predicted) scale = 1.0 / sqrt(place.x * place.x + place.y * place.y);
     f64 extent = predicted ? fabs(place.c * scale) : fabs(place.x) + fabs(place.y);
-#else
-    f64 extent = predicted ? fabs(place.x) + fabs(place.y) : 0.0;
-#endif
     rough.x = allowed ? (f32)(place.x * scale) : 0.0f;
     rough.y = allowed ? (f32)(place.y * scale) : 0.0f;
     rough.z = allowed ? (f32)(place.c * scale) : 0.0f;
@@ -31,7 +24,7 @@ FUNCTION f32x4 roughly(Place place, f64 radius, i32 predicted, i32 allowed) {
 }
 
 // One group for every block of rows of a side, A where `predicted`. The model is given row by row.
-KERNEL(predict) {
+KERNEL(predict_lines) {
     const f64 radius = args.radius, *m = args.model;
     u32 row = (u32)GROUP_X * BLOCK + (u32)LANE_X, dark = dark_start(regions), is_dark = row >= dark;
     if (row - (is_dark ? dark : 0) >= regions[is_dark]) return;
@@ -45,19 +38,12 @@ KERNEL(predict) {
     if (predicted) {
         f64 x = place.x, y = place.y;
         f64 u = m[0] * x + m[1] * y + m[2], v = m[3] * x + m[4] * y + m[5], w = m[6] * x + m[7] * y + m[8];
-#if MODEL == 0
-        allowed = (m[8] == 1.0 ? w : fabs(w)) > 1e-12;
-        u = u / w;
-        v = v / w;
-#endif
+        f64 norm2 = u * u + v * v;
         place.x = u;
         place.y = v;
-#if MODEL == 2
-        f64 norm2 = u * u + v * v;
         place.c = w;
         place.reach = place.reach * norm2;
         allowed = norm2 > 0.0 && is_finite(norm2);
-#endif
     }
     allowed = allowed && is_finite(place.x) && is_finite(place.y);
     rough[row] = roughly(place, radius, predicted, allowed);
@@ -68,36 +54,15 @@ KERNEL(predict) {
 // Whether two may pass the test. Where f32 does not suffice and a NaN comes out, they may.
 FUNCTION i32 may_allow(f32x4 predicted, f32x4 place) {
     f32 reach = predicted.w + place.w;
-#if MODEL == 2
     return !(ABS(FMA(predicted.x, place.x, FMA(predicted.y, place.y, predicted.z))) > reach);
-#else
-    return !(ABS(predicted.x - place.x) > reach) && !(ABS(predicted.y - place.y) > reach);
-#endif
 }
 
 FUNCTION i32 allows(Place predicted, Place place) {
-#if MODEL == 2
     f64 off = predicted.x * place.x + predicted.y * place.y + predicted.c;
     return off * off <= predicted.reach;
-#else
-    f64 x = place.x - predicted.x, y = place.y - predicted.y;
-    return x * x + y * y <= predicted.reach;
-#endif
 }
 
-// The squared distance of two descriptors, by the contract of product.rs.
-FUNCTION Distance distance_of(const GLOBAL VALUE *a, const GLOBAL VALUE *b) {
-    Distance length_a = 0, length_b = 0, product = 0;
-    for (u32 word = 0; word < WORDS; word++) {
-        u32 p = word_of(a, word), q = word_of(b, word);
-        length_a = MULTIPLY_ADD(p, p, length_a);
-        length_b = MULTIPLY_ADD(q, q, length_b);
-        product = MULTIPLY_ADD(p, q, product);
-    }
-    return SQUARED(length_a + length_b, product);
-}
-
-KERNEL(search_guided) {
+KERNEL(search_lines) {
     LOCAL f32x4 rough_targets[TILE];
     Work work = work_of(regions_a, regions_b, args.cut.parts);
     if (!work.exists) return;

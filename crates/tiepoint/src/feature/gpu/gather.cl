@@ -1,0 +1,12 @@
+// Some features in an order of their own. A lane takes a number of a descriptor, and a word of a keypoint while there are any.
+KERNEL(gather) {
+    u64 at = (u64)GROUP_X * LANES + (u64)LANE_X;
+    if (at < (u64)args.n * args.dimension) {
+        u64 i = at / args.dimension;
+        values[at] = all_values[(u64)indices[i] * args.dimension + at % args.dimension];
+    }
+    if (at < (u64)args.n * KEYPOINT_WORDS) {
+        u64 i = at / KEYPOINT_WORDS;
+        keypoints[at] = all_keypoints[(u64)indices[i] * KEYPOINT_WORDS + at % KEYPOINT_WORDS];
+    }
+}

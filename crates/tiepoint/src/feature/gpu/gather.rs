@@ -1,0 +1,117 @@
+//! Some of the features in a device's memory: `gather.cl`.
+
+use super::{GpuDescriptors, GpuFeatures};
+use crate::device::gpu::{Buffer, Commands, Element};
+use crate::feature::WORDS;
+use crate::{Error, Result};
+use tiepoint_gpu::KernelSource;
+
+/// Lanes of a group.
+const LANES: u32 = 256;
+
+tiepoint_gpu::kernel! {
+    /// Copies the features at some indices.
+    unsafe kernel gather(groups) = Gather<V: Element> {
+        write keypoints: u32 [n * WORDS as i128],
+        write values: V [n * dimension],
+        read indices: u32 [n],
+        read all_keypoints: u32 [capacity * WORDS as i128],
+        read all_values: V [capacity * dimension],
+    } {
+        n: u32,
+        dimension: u32,
+        capacity: u32,
+    }
+}
+
+fn source<V: Element>() -> KernelSource {
+    KernelSource::new("gather")
+        .define("LANES", LANES)
+        .define("KEYPOINT_WORDS", WORDS)
+        .kernel::<Gather<'_, V>>([LANES, 1])
+        .text(include_str!("gather.cl"))
+}
+
+impl GpuFeatures {
+    /// The features at `indices`, in that order. The host does not wait.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] for an index beyond the memory of these, [`Error::Memory`] when the device's memory is too small.
+    pub fn gather(&self, indices: &[u32]) -> Result<Self> {
+        if let Some(beyond) = indices.iter().find(|&&i| i as usize >= self.capacity()) {
+            return Err(Error::Mismatch(format!("feature {beyond} of {}", self.capacity())));
+        }
+        let gpu = self.gpu();
+        let keypoints = gpu.buffer(indices.len() * WORDS)?;
+        let descriptors = match &self.descriptors {
+            GpuDescriptors::U8(all) => GpuDescriptors::U8(self.gather_values(all, indices, &keypoints)?),
+            GpuDescriptors::F32(all) => GpuDescriptors::F32(self.gather_values(all, indices, &keypoints)?),
+        };
+        let count = gpu.upload(&[indices.len() as u32])?;
+        Ok(Self { count, keypoints, descriptors, dimension: self.dimension, image: self.image })
+    }
+
+    /// The descriptors, with keypoints written beside them.
+    fn gather_values<V: Element>(
+        &self,
+        all_values: &Buffer<V>,
+        indices: &[u32],
+        keypoints: &Buffer<u32>,
+    ) -> Result<Buffer<V>> {
+        let gpu = self.gpu();
+        let (n, dimension) = (indices.len(), self.dimension);
+        let values = gpu.buffer(n * dimension)?;
+        let kernel = gpu.program(&source::<V>())?.kernel::<Gather<'_, V>>()?;
+        let mut commands = Commands::new();
+        commands.stage("gather");
+        let arguments = Gather {
+            keypoints,
+            values: &values,
+            indices: &gpu.upload(indices)?,
+            all_keypoints: &self.keypoints,
+            all_values,
+            n: n as u32,
+            dimension: dimension as u32,
+            capacity: self.capacity() as u32,
+        };
+        let groups = (n * dimension.max(WORDS)).div_ceil(LANES as usize);
+        commands.launch(&kernel, [groups, 1, 1], arguments)?;
+        gpu.run(&commands)?;
+        Ok(values)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::gpu::{all, compiles_everywhere};
+    use crate::feature::order::gpu::tests::keypoints;
+    use crate::feature::{Descriptors, Features};
+    use crate::image::Size;
+
+    #[test]
+    fn features_are_gathered_in_any_order() {
+        for gpu in all() {
+            for dimension in [0, 3, 64] {
+                let bytes: Vec<u8> = (0..90 * dimension).map(|i| (i % 253) as u8).collect();
+                let floats: Vec<f32> = bytes.iter().map(|b| f32::from(*b)).collect();
+                for descriptors in [Descriptors::U8(bytes), Descriptors::F32(floats)] {
+                    let image = Size::new(640, 480);
+                    let features = Features { keypoints: keypoints(90, 5), descriptors, dimension, image };
+                    let there = GpuFeatures::upload(gpu, &features).unwrap();
+                    for indices in [vec![], vec![7], vec![89, 0, 33, 33, 5], (0..90).rev().collect()] {
+                        let found = there.gather(&indices).unwrap().download().unwrap();
+                        let wanted: Vec<usize> = indices.iter().map(|i| *i as usize).collect();
+                        assert_eq!(found, features.subset(&wanted).unwrap(), "{gpu:?}: {indices:?}");
+                    }
+                    assert!(matches!(there.gather(&[90]), Err(Error::Mismatch(_))), "the ninety-first");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn kernels_compile_for_every_card() {
+        compiles_everywhere(&[source::<u8>(), source::<f32>()]);
+    }
+}

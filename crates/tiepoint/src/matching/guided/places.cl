@@ -1,0 +1,91 @@
+// The search for nearest neighbours among the pairs that a model allows which predicts places. The places of each side, those
+// that the model predicts for A and those of B, hang in chains, one for each slot of a table of square cells; a feature
+// is compared with those in the cells that its circle meets. A chain has no order: of equally near features the one of
+// the smallest index is the nearest, so that none shows in the result. The test is that of guided/mod.rs in f64.
+//
+// From Rust besides those of regions.h: LANES; PROJECTIVE, 1 for a homography, 0 for an affine map.
+
+// x is not a number where nothing can match.
+typedef struct {
+    f64 x, y;
+} Place;
+
+// The column or row of cells that a coordinate lies in. It grows with the coordinate.
+FUNCTION i32 cell_of(f64 v, f64 cells_a_pixel) {
+    f64 cell = floor(v * cells_a_pixel), most = 1073741824.0;
+    return (i32)(cell < -most ? -most : (cell > most ? most : cell));
+}
+
+// Slots are a power of two.
+FUNCTION u32 slot_of(i32 column, i32 row, u32 slots) {
+    u32 mixed = (u32)column * 0x9e3779b1u ^ (u32)row * 0x85ebca77u;
+    return (mixed ^ mixed >> 15) & (slots - 1);
+}
+
+// One feature a lane. Links count from 1; 0 ends a chain.
+KERNEL(hang_in_cells) {
+    const f64 *m = args.model;
+    u32 features = at_most(*count, args.capacity), i = (u32)GROUP_X * LANES + (u32)LANE_X;
+    if (i < 2) regions[i] = i == 0 ? features : 0;
+    if (i >= features) return;
+    Place place;
+    place.x = (f64)keypoints[i].x;
+    place.y = (f64)keypoints[i].y;
+    i32 allowed = 1;
+    if (args.predicted != 0) {
+        f64 x = place.x, y = place.y;
+        f64 u = m[0] * x + m[1] * y + m[2], v = m[3] * x + m[4] * y + m[5];
+#if PROJECTIVE
+        f64 w = m[6] * x + m[7] * y + m[8];
+        allowed = (m[8] == 1.0 ? w : fabs(w)) > 1e-12;
+        u = u / w;
+        v = v / w;
+#endif
+        place.x = u;
+        place.y = v;
+    }
+    allowed = allowed && is_finite(place.x) && is_finite(place.y);
+    if (allowed) {
+        i32 column = cell_of(place.x, args.cells_a_pixel), row = cell_of(place.y, args.cells_a_pixel);
+        next[i] = ATOMIC_EXCHANGE(&heads[slot_of(column, row, args.slots)], i + 1);
+    } else {
+        place.x = NO_NUMBER;
+    }
+    places[i] = place;
+}
+
+// Finds the two nearest of the other side for every feature of one, a lane each.
+KERNEL(search_near) {
+    u32 i = (u32)GROUP_X * LANES + (u32)LANE_X;
+    if (i >= at_most(*count, args.capacity)) return;
+    Best best = best_none();
+    Place own = places[i];
+    if (is_finite(own.x)) {
+        // A little more than the radius, so that what passes the test lies in the cells whatever rounding does.
+        f64 reach = args.radius * (1.0 + 1e-9), cells = args.cells_a_pixel;
+        f64 reach_x = reach + fabs(own.x) * 1e-12, reach_y = reach + fabs(own.y) * 1e-12;
+        i32 left = cell_of(own.x - reach_x, cells), right = cell_of(own.x + reach_x, cells);
+        i32 top = cell_of(own.y - reach_y, cells), bottom = cell_of(own.y + reach_y, cells);
+        i32 is_bright = keypoints[i].sign >= 0;
+        for (i32 row = top; row <= bottom; row++) {
+            for (i32 column = left; column <= right; column++) {
+                u32 link = heads[slot_of(column, row, args.slots)];
+                while (link != 0) {
+                    u32 j = link - 1;
+                    Place other = other_places[j];
+                    link = next[j];
+                    // Another cell of the same slot is searched in its turn, or is too far.
+                    if (cell_of(other.x, cells) != column || cell_of(other.y, cells) != row) continue;
+                    f64 x = other.x - own.x, y = other.y - own.y;
+                    if (!(x * x + y * y <= args.radius * args.radius)) continue;
+                    if (args.by_sign != 0 && (other_keypoints[j].sign >= 0) != is_bright) continue;
+                    Best one = best_none();
+                    one.first = distance_of(own_values + (u64)i * DIMENSION, other_values + (u64)j * DIMENSION);
+                    one.index = j;
+                    if (one.first < FAR) best = best_of(best, one);
+                }
+            }
+        }
+    }
+    best_store(nearest + 3 * ((u64)args.first + i), best);
+}

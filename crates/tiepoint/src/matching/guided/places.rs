@@ -1,0 +1,175 @@
+//! The guided search on a GPU for models that predict a place: `places.cl`.
+
+use crate::Result;
+use crate::device::gpu::{Buffer, Commands, Element, Gpu};
+use crate::feature::WORDS;
+use crate::feature::gpu::GpuFeatures;
+use crate::geometry::ModelKind;
+use crate::matching::Guide;
+use crate::matching::gpu::regions::{FOUND, Kind};
+use tiepoint_gpu::{Kernel, KernelSource};
+
+/// Lanes of a group.
+const LANES: u32 = 128;
+/// Numbers of a place.
+const NUMBERS: usize = 2;
+
+tiepoint_gpu::kernel! {
+    /// Hangs the features of a side into the chains of their cells, and writes how many there are.
+    unsafe kernel hang_in_cells(groups) = HangInCells {
+        write places: u64 as Place [capacity * NUMBERS as i128],
+        write next: u32 [capacity],
+        write regions: u32 [2],
+        write heads: u32 [slots],
+        read keypoints: u32 as Keypoint [capacity * WORDS as i128],
+        read count: u32 [1],
+    } {
+        /// Row by row.
+        model: [f64; 9],
+        cells_a_pixel: f64,
+        capacity: u32,
+        slots: u32,
+        /// 1: of A, whose places the model predicts.
+        predicted: u32,
+    }
+}
+
+tiepoint_gpu::kernel! {
+    /// Finds the two nearest features of the other side for every feature of one.
+    unsafe kernel search_near(groups) = SearchNear<V: Element> {
+        write nearest: u32 [(first + capacity) * FOUND as i128],
+        read places: u64 as Place [capacity * NUMBERS as i128],
+        read keypoints: u32 as Keypoint [capacity * WORDS as i128],
+        read own_values: V [capacity * dimension],
+        read count: u32 [1],
+        read heads: u32 [slots],
+        read next: u32 [other_capacity],
+        read other_places: u64 as Place [other_capacity * NUMBERS as i128],
+        read other_keypoints: u32 as Keypoint [other_capacity * WORDS as i128],
+        read other_values: V [other_capacity * dimension],
+    } {
+        radius: f64,
+        cells_a_pixel: f64,
+        /// Features that there is room for.
+        capacity: u32,
+        other_capacity: u32,
+        dimension: u32,
+        slots: u32,
+        /// Where the results of this side begin.
+        first: u32,
+        /// 1: only features of equal sign are compared.
+        by_sign: u32,
+    }
+}
+
+pub(in crate::matching) fn source<V: Element>(kind: Kind, model: ModelKind) -> KernelSource {
+    kind.descriptors("guided places")
+        .define("LANES", LANES)
+        .define("PROJECTIVE", u8::from(model == ModelKind::Homography))
+        .kernel::<HangInCells<'_>>([LANES, 1])
+        .kernel::<SearchNear<'_, V>>([LANES, 1])
+        .text(include_str!("guided.h"))
+        .text(include_str!("places.cl"))
+}
+
+/// A search near the places that a model predicts.
+pub(in crate::matching) struct PlaceSearch<'s> {
+    pub(in crate::matching) kind: Kind,
+    /// A and B.
+    pub(in crate::matching) features: [&'s GpuFeatures; 2],
+    pub(in crate::matching) guide: &'s Guide,
+    /// Whether only features of equal sign are compared.
+    pub(in crate::matching) by_sign: bool,
+}
+
+/// A side in its cells.
+struct Hung {
+    places: Buffer<u64>,
+    next: Buffer<u32>,
+    heads: Buffer<u32>,
+    slots: u32,
+    /// How many features there are, and 0.
+    regions: Buffer<u32>,
+}
+
+/// Adds the search to the commands; `nearest` takes the results of A, then of B. Returns how many features A has, and B,
+/// as [`Rows`](crate::matching::gpu::regions::Rows) counts them.
+///
+/// # Errors
+/// [`crate::Error::Unsupported`] on a device without f64.
+pub(in crate::matching) fn record<V: Element>(
+    gpu: &Gpu,
+    commands: &mut Commands,
+    search: &PlaceSearch<'_>,
+    values: [&Buffer<V>; 2],
+    nearest: &Buffer<u32>,
+) -> Result<[Buffer<u32>; 2]> {
+    gpu.require_f64()?;
+    let PlaceSearch { kind, features, guide, by_sign } = *search;
+    let program = gpu.program(&source::<V>(kind, guide.b_from_a.kind()))?;
+    let kernel: Kernel<SearchNear<'static, V>> = program.kernel::<SearchNear<'_, V>>()?;
+    // A circle meets four cells, and seldom more.
+    let cells_a_pixel = 1.0 / f64::max(2.0 * guide.radius, 1.0);
+    commands.stage("match cells");
+    let hang_kernel = program.kernel::<HangInCells<'_>>()?;
+    let hang = |commands: &mut Commands, of: usize| -> Result<Hung> {
+        let GpuFeatures { keypoints, count, .. } = features[of];
+        let capacity = features[of].capacity();
+        let slots = (2 * capacity).next_power_of_two().max(64) as u32;
+        let hung = Hung {
+            places: gpu.buffer(capacity * NUMBERS)?,
+            next: gpu.buffer(capacity)?,
+            heads: gpu.buffer(slots as usize)?,
+            slots,
+            regions: gpu.buffer(2)?,
+        };
+        commands.zero(&hung.heads)?;
+        let arguments = HangInCells {
+            places: &hung.places,
+            next: &hung.next,
+            regions: &hung.regions,
+            heads: &hung.heads,
+            keypoints,
+            count,
+            model: guide.b_from_a.matrix().as_flattened().try_into().unwrap_or([0.0; 9]),
+            cells_a_pixel,
+            capacity: capacity as u32,
+            slots,
+            predicted: u32::from(of == 0),
+        };
+        commands.launch(&hang_kernel, groups(capacity), arguments)?;
+        Ok(hung)
+    };
+    let hung = [hang(commands, 0)?, hang(commands, 1)?];
+    commands.stage("match search");
+    for of in 0..2 {
+        let [own, other] = [features[of], features[1 - of]];
+        let arguments = SearchNear {
+            nearest,
+            places: &hung[of].places,
+            keypoints: &own.keypoints,
+            own_values: values[of],
+            count: &own.count,
+            heads: &hung[1 - of].heads,
+            next: &hung[1 - of].next,
+            other_places: &hung[1 - of].places,
+            other_keypoints: &other.keypoints,
+            other_values: values[1 - of],
+            radius: guide.radius,
+            cells_a_pixel,
+            capacity: own.capacity() as u32,
+            other_capacity: other.capacity() as u32,
+            dimension: kind.dimension as u32,
+            slots: hung[1 - of].slots,
+            first: if of == 0 { 0 } else { other.capacity() as u32 },
+            by_sign: u32::from(by_sign),
+        };
+        commands.launch(&kernel, groups(own.capacity()), arguments)?;
+    }
+    Ok(hung.map(|side| side.regions))
+}
+
+/// Groups with a lane for each of `n`, one at least.
+fn groups(n: usize) -> [usize; 3] {
+    [n.div_ceil(LANES as usize).max(1), 1, 1]
+}
