@@ -68,7 +68,7 @@ pub struct TiedPictures {
 /// Ties two pictures together.
 ///
 /// # Errors
-/// As [`Views::check`], [`tie_points`] and [`Finder::detect_simulated`].
+/// As [`Views::check`], [`tie_points`](super::tie_points) and [`Finder::detect_simulated`].
 pub fn tie_pictures(
     [a, b]: [TiePicture<'_>; 2],
     finder: &Finder,
@@ -134,7 +134,7 @@ fn lacks_support(error: &Error) -> bool {
 /// of all views of each picture, which the matches name by their index.
 ///
 /// # Errors
-/// As [`tie_points`]; [`Error::Mismatch`] without views, or with views of unlike descriptors.
+/// As [`tie_points`](super::tie_points); [`Error::Mismatch`] without views, or with views of unlike descriptors.
 pub fn tie_views(
     a: &[Features],
     b: &[Features],
