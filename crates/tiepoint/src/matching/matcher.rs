@@ -130,7 +130,10 @@ mod tests {
         let mut numbers = Numbers(3);
         let mut random = |n: usize| {
             let mut found = features(&vec![[0.0; 2]; n], Descriptors::U8(numbers.bytes(n * 16, 7)), 16);
-            found.keypoints.iter_mut().for_each(|k| k.sign = if numbers.next() % 3 == 0 { -1 } else { 1 });
+            found
+                .keypoints
+                .iter_mut()
+                .for_each(|k| k.sign = if numbers.next().is_multiple_of(3) { -1 } else { 1 });
             found
         };
         let (a, mut b, none) = (random(400), random(370), random(0));
@@ -149,7 +152,7 @@ mod tests {
                     let found =
                         Matcher::new(&a, &b, &processor).unwrap().match_some(&options, every).unwrap();
                     let wanted: Vec<Match> =
-                        whole.iter().filter(|m| m.a as usize % every == 0).copied().collect();
+                        whole.iter().filter(|m| (m.a as usize).is_multiple_of(every)).copied().collect();
                     assert_eq!(found, wanted, "{processor:?}, every {every}: {options:?}");
                 }
                 let nothing = Matcher::new(&a, &none, &processor).unwrap().match_some(&options, 2).unwrap();
