@@ -526,6 +526,8 @@ impl Driver for OpenCl {
     }
 
     fn finish(&self) -> Result<()> {
+        // rusticl (Mesa 22.3) takes a queue that was flushed for one that has finished; for an event it waits.
+        self.wait(self.mark()?.as_ref())?;
         self.queue.finish().map_err(|e| failed("clFinish", e))
     }
 
