@@ -55,7 +55,9 @@ fn on_rusticl(data: &Path, variables: &Variables) -> Result<()> {
     let started = Instant::now();
     // Of the workspace, as before: a package alone would be built anew, with fewer features of what it depends on.
     cargo(&["test", "--workspace", "--test", "devices"], data, variables.clone())?;
-    let mut kernels = vec!["test", "--workspace", "--lib", "--", "gpu"];
+    // One test at a time: with two, Mesa 22.3 ends SIFT's tests in compiled kernels with memory faults or other features
+    // (2026-11-23), which neither PoCL nor a card does with as many threads; the cause was not found.
+    let mut kernels = vec!["test", "--workspace", "--lib", "--", "gpu", "--test-threads", "1"];
     kernels.extend(opencl::NOT_ON_RUSTICL.iter().flat_map(|name| ["--skip", name]));
     cargo(&kernels, data, variables.clone())?;
     println!(
