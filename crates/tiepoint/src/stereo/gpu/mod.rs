@@ -199,7 +199,7 @@ impl GpuStereo {
             |worker| match &known {
                 Some(cost) => {
                     let plan = self.take(worker, &[pair.on_device(&self.gpu)?], cost)?;
-                    self.gpu.run(&plan.commands)?;
+                    plan.run()?;
                     self.kept(plan, 0)
                 }
                 None => self.through_the_host(worker, pair.clone()),
@@ -227,7 +227,7 @@ impl GpuStereo {
             || Ok(Worker::default()),
             |worker| {
                 let plan = self.take(worker, &pairs, &cost)?;
-                self.gpu.run(&plan.commands)?;
+                plan.run()?;
                 (0..pairs.len()).map(|i| self.kept(plan, i)).collect()
             },
         )
@@ -250,7 +250,7 @@ impl GpuStereo {
             || Ok(Worker::default()),
             |worker| {
                 let plan = self.take(worker, &pairs, &cost)?;
-                Ok(self.gpu.run(&plan.commands)?)
+                plan.run()
             },
         )
     }

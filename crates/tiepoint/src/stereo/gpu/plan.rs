@@ -13,7 +13,7 @@ use crate::{
         Masks, RightView, StereoOptions,
         cost::{
             self,
-            gpu::{CostKernel, GpuCost},
+            gpu::{CostKernel, GpuCost, GpuLearner},
         },
         pair::{
             Pair, Pictures,
@@ -110,10 +110,22 @@ pub(super) struct Plan {
     pub(super) inputs: Vec<AnyStack>,
     /// What the costs look up, where they do: for the left view, and for a right view aggregated for itself.
     pub(super) tables: Vec<Buffer<u8>>,
-    /// The work.
+    /// What fills the tables, where the host does not.
+    pub(super) learning: Option<PlanLearning>,
+    /// The work, when the tables are filled.
     pub(super) commands: Commands,
     /// What it leaves.
     pub(super) maps: GpuMaps,
+}
+
+/// Learning from a pair what the cost looks up, which may run while the plan works on another pair.
+#[derive(Debug)]
+pub(super) struct PlanLearning {
+    /// Where the images of the pair are copied to.
+    pub(super) inputs: Vec<AnyStack>,
+    pub(super) commands: Commands,
+    /// What is learnt, in the order of [`Plan::tables`].
+    pub(super) tables: Vec<Buffer<u8>>,
 }
 
 impl Plan {
@@ -132,7 +144,29 @@ impl Plan {
         let (maps, tables) = stages.record(&mut commands, &views)?;
         let mask = views[0].mask.as_ref();
         let maps = GpuRefinement::new(gpu, options)?.record(&mut commands, maps, mask)?;
-        Ok(Self { gpu: gpu.clone(), shape, inputs, tables, commands, maps })
+        let learning = cost.learner.map(|learner| stages.learning(learner)).transpose()?;
+        Ok(Self { gpu: gpu.clone(), shape, inputs, tables, learning, commands, maps })
+    }
+
+    /// The tables that the host fills.
+    pub(super) fn sent_tables(&self) -> impl Iterator<Item = &Buffer<u8>> {
+        self.tables.iter().filter(|_| self.learning.is_none())
+    }
+
+    /// The work on images that lie where they are copied to, learning included.
+    pub(super) fn run(&self) -> Result<()> {
+        if let Some(PlanLearning { inputs, commands, tables }) = &self.learning {
+            let mut before = Commands::new();
+            for (from, to) in self.inputs.iter().zip(inputs) {
+                from.copy_to(to, &mut before)?;
+            }
+            before.append(commands.clone())?;
+            for (learnt, table) in tables.iter().zip(&self.tables) {
+                before.copy((learnt, 0), (table, 0), learnt.len())?;
+            }
+            self.gpu.run(&before)?;
+        }
+        Ok(self.gpu.run(&self.commands)?)
     }
 }
 
@@ -205,27 +239,31 @@ impl Stages<'_> {
         }
     }
 
-    /// From views to disparities before refinement. Also gives the tables that the host fills, in the order of
-    /// [`Plan::tables`].
+    /// Learning, from pictures of its own.
+    fn learning(&self, learner: &dyn GpuLearner) -> Result<PlanLearning> {
+        let Self { gpu, options, shape, .. } = *self;
+        let mut commands = Commands::new();
+        let ([left, right], inputs) = views(&mut commands, gpu, options, shape)?;
+        let tables = learner.record(&mut commands, gpu, options, [&left, &right])?;
+        Ok(PlanLearning { inputs, commands, tables: tables.into() })
+    }
+
+    /// From views to disparities before refinement. Also gives what the costs look up, in the order of [`Plan::tables`].
     fn record(
         &self,
         commands: &mut Commands,
         [left, right]: &[ViewStacks; 2],
     ) -> Result<(GpuMaps, Vec<Buffer<u8>>)> {
-        let Self { gpu, options, cost, .. } = *self;
-        let learner = cost.learner.map(|learner| learner.record(commands, gpu, options, [left, right]));
-        let learnt = learner.transpose()?;
-        let table = |i: usize| learnt.as_ref().map(|tables| &tables[i]);
+        let Self { options, cost, .. } = *self;
         let matching = self.matching(&cost.kernel, Selection::of(options));
-        let (mut maps, looked_up) = matching.record(commands, [left, right], table(0))?;
+        let (mut maps, looked_up) = matching.record(commands, [left, right], None)?;
         let mut tables = Vec::from_iter(looked_up);
         if let Some(matching) = self.exchanged() {
             let views = [right.mirrored(commands)?, left.mirrored(commands)?];
-            let (exchanged, looked_up) = matching.record(commands, views.each_ref(), table(1))?;
+            let (exchanged, looked_up) = matching.record(commands, views.each_ref(), None)?;
             tables.extend(looked_up);
             maps.right = Some(mirrored(commands, &exchanged.disparity)?);
         }
-        tables.retain(|_| learnt.is_none());
         Ok((maps, tables))
     }
 }

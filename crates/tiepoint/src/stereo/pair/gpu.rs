@@ -126,6 +126,25 @@ impl AnyStack {
         })
     }
 
+    /// Puts the copying of all to images of the same shape into a list.
+    pub(in crate::stereo) fn copy_to(&self, to: &Self, commands: &mut Commands) -> Result<()> {
+        match (self, to) {
+            (Self::U8(from), Self::U8(to)) => {
+                commands.copy((from.buffer(), 0), (to.buffer(), 0), from.buffer().len())?;
+            }
+            (Self::U16(from), Self::U16(to)) => {
+                commands.copy((from.buffer(), 0), (to.buffer(), 0), from.buffer().len())?;
+            }
+            (Self::F32(from), Self::F32(to)) => {
+                commands.copy((from.buffer(), 0), (to.buffer(), 0), from.buffer().len())?;
+            }
+            (Self::U8(_) | Self::U16(_) | Self::F32(_), _) => {
+                return Err(Error::Mismatch("pictures of one type for another".into()));
+            }
+        }
+        Ok(())
+    }
+
     /// Puts the copying of an image of this shape to place `i` into a list.
     pub(in crate::stereo) fn take(
         &self,

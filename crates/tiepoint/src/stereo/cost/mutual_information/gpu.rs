@@ -4,7 +4,7 @@
 use super::{
     CostTable, LIMIT, VALUES,
     information::{EPSILON, FREE, SCALE},
-    learn::{FIRST, halved, levels, nearest_to_zero},
+    learn::{FIRST, finest, halved, levels, nearest_to_zero},
 };
 use crate::{
     Error, Result,
@@ -62,7 +62,7 @@ tiepoint_gpu::kernel! {
         /// A row of 0 numbers: the right view holds something everywhere.
         mask_plane: Plane,
         disparity_plane: Plane,
-        /// 1, or 2 for a map of half the size.
+        /// 1, 2 for a map of half the size, and so on.
         step: i32,
     }
 }
@@ -212,6 +212,7 @@ impl LearnTable {
                         at = half(at);
                         (at, halved(options, level))
                     })
+                    .skip(finest(size).saturating_sub(1))
                     .collect();
                 runs.extend([(at, halved(options, halvings)); FIRST - 1]);
                 runs
@@ -361,7 +362,7 @@ impl GpuLearning {
         Ok(ViewStacks::of_bytes(bytes, compared, mask))
     }
 
-    /// The table of the disparities of the views (step 1) or of the views at half the size (step 2).
+    /// The table of the disparities of the views (step 1), of the views at half the size (step 2), and so on.
     fn table_from_disparities(
         &self,
         commands: &mut Commands,
@@ -462,10 +463,12 @@ impl GpuLearning {
             let half = [self.half(commands, left)?, self.half(commands, right)?];
             all.push(half);
         }
+        let finest = finest(all[0][0].bytes.size());
         let mut table = self.iterate(commands, &all[halvings], &halved(options, halvings), FIRST)?;
-        for level in (1..=halvings).rev() {
+        for level in (finest.max(1)..=halvings).rev() {
             let disparity = self.disparities(commands, &all[level], &halved(options, level), &table)?;
-            table = self.table_from_disparities(commands, &all[level - 1], (&disparity, 2))?;
+            let finer = if level > finest { level - 1 } else { 0 };
+            table = self.table_from_disparities(commands, &all[finer], (&disparity, 1 << (level - finer)))?;
         }
         Ok(table)
     }

@@ -42,7 +42,7 @@ const ROWS: usize = 32;
 
 impl CostTable {
     /// The table of a disparity map of the pair's size or, with `step` 2, of half that: its pixel (x, y) then counts for
-    /// four, with twice its disparity. Where x − d leaves the right image its nearest column counts; pixels without a
+    /// four, with twice its disparity; and so on. Where x − d leaves the right image its nearest column counts; pixels without a
     /// disparity do not count.
     pub(super) fn learn(
         [left, right]: [&Image<u8>; 2],
@@ -277,26 +277,29 @@ mod tests {
         (0..met.len()).find(|&n| met[n].1 > 0 && before(n) >= wanted).map_or(0.0, |n| met[n].0)
     }
 
-    /// A map at half the size, threads and SIMD levels do not matter.
+    /// A map at half or a quarter of the size, threads and SIMD levels do not matter.
     #[test]
-    fn a_map_at_half_the_size_counts_four_times() {
+    fn a_smaller_map_counts_several_times() {
         let mut random = Random::new(11);
         for size in [Size::new(1, 1), Size::new(37, 1), Size::new(1, 20), Size::new(51, 34)] {
             let mut image =
                 || Image::from_fn(size, |x, y| (random.bits() as usize % 40 + 3 * x + 5 * y) as u8);
             let (left, right, mask) = (image(), image(), image());
             let mask = Image::from_fn(size, |x, y| u8::from(mask.row(y)[x] % 8 != 0));
-            let half = Size::new(size.width.div_ceil(2), size.height.div_ceil(2));
-            let half = Image::from_fn(half, |_, _| match random.bits() % 5 {
-                0 => f32::INFINITY,
-                n => n as f32 * 1.3 - 2.0,
-            });
-            let whole = Image::from_fn(size, |x, y| 2.0 * half.row(y / 2)[x / 2]);
-            let images = [&left, &right];
-            let expected = CostTable::learn(images, (&whole, 1), Some(&mask), &Cpu::sequential());
-            for cpu in cpus() {
-                let found = CostTable::learn(images, (&half, 2), Some(&mask), &cpu);
-                assert!(found == expected, "{size}, {} threads, {}", cpu.threads(), cpu.level_name());
+            for step in [2, 4] {
+                let small = Size::new(size.width.div_ceil(step), size.height.div_ceil(step));
+                let small = Image::from_fn(small, |_, _| match random.bits() % 5 {
+                    0 => f32::INFINITY,
+                    n => n as f32 * 1.3 - 2.0,
+                });
+                let whole = Image::from_fn(size, |x, y| step as f32 * small.row(y / step)[x / step]);
+                let images = [&left, &right];
+                let expected = CostTable::learn(images, (&whole, 1), Some(&mask), &Cpu::sequential());
+                for cpu in cpus() {
+                    let found = CostTable::learn(images, (&small, step), Some(&mask), &cpu);
+                    let what = format!("{size}, 1/{step}, {} threads", cpu.threads());
+                    assert!(found == expected, "{what}, {}", cpu.level_name());
+                }
             }
         }
     }
