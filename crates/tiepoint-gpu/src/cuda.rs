@@ -303,8 +303,7 @@ fn share_multiprocessors(command: &Command) -> Result<()> {
     let kernel = kernel.as_any().downcast_ref::<CudaKernel>().ok_or_else(foreign)?;
     let which = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
     // SAFETY: the module of the kernel is loaded; a preference, in percent.
-    let share = std::env::var("TIEPOINT_CARVEOUT").ok().and_then(|v| v.parse().ok()).unwrap_or(100);
-    unsafe { call!(cuFuncSetAttribute(kernel.function, which, share)) }
+    unsafe { call!(cuFuncSetAttribute(kernel.function, which, 100)) }
 }
 
 /// What comes into a stream from now on waits for what is in another now.

@@ -87,7 +87,10 @@ use crate::{
 use aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate};
 use cost::{CostSource, Custom, Learn, gpu::GpuCost};
 use gpu::{PlanInput, Worker};
-use pair::{Pair, Pictures, gpu::PictureShape};
+use pair::{
+    Pair, Pictures,
+    gpu::{Compares, PictureShape},
+};
 
 /// Calls `f(first row, band)` for bands of `rows` rows of an image.
 fn for_bands<T: Copy + Send>(
@@ -239,8 +242,8 @@ impl Stereo {
         let Some(gpu) = &processor.gpu else { return Ok(None) };
         let (options, pictures) = (&self.options, Pictures::new(left, right)?);
         let shapes = PictureShape::of_pictures(&pictures, masks)?;
-        let Some(cost) = self.whole(gpu, shapes)? else { return Ok(None) };
-        let input = PlanInput::pictures(shapes, &pictures, masks);
+        let Some(cost) = self.whole(gpu, shapes, || Ok(pictures.are_colour()))? else { return Ok(None) };
+        let input = PlanInput::pictures((shapes, cost.compares), &pictures, masks);
         self.check_sums(cost.greatest, options.penalties())?;
         let pixels = pictures.size().area();
         let cpu = processor.cpu.begin_task("stereo", pixels);
@@ -260,12 +263,19 @@ impl Stereo {
     }
 
     /// The cost of pictures of these shapes on a device that does all of the work; `None` where the host must learn it.
-    fn whole(&self, gpu: &Gpu, shapes: [PictureShape; 2]) -> Result<Option<GpuCost>> {
+    /// `are_colour` tells which pictures have colour, where that must be known.
+    fn whole(
+        &self,
+        gpu: &Gpu,
+        shapes: [PictureShape; 2],
+        are_colour: impl Fn() -> Result<[bool; 2]>,
+    ) -> Result<Option<GpuCost>> {
         let cost = self.options.cost.definition();
         let colour = cost.compares_colour() && shapes.iter().all(|shape| shape.may_be_colour());
+        let compares = if colour { Compares::Colour } else { Compares::Grey };
         match cost.known(if colour { 3 } else { 1 }) {
-            Some(source) => GpuCost::of(&*source, gpu).map(Some),
-            None => Ok(cost.learnt_there(gpu, shapes)),
+            Some(source) => Ok(Some(GpuCost { compares, ..GpuCost::of(&*source, gpu)? })),
+            None => cost.learnt_there(gpu, shapes, &are_colour),
         }
     }
 

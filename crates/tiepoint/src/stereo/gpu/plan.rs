@@ -18,7 +18,7 @@ use crate::{
         pair::{
             Pair, Pictures,
             gpu::{
-                AnyStack, GpuPictures, PictureShape, ViewShape, ViewStacks, images_of, make_ready, mirrored,
+                AnyStack, Compares, GpuPictures, PictureShape, ViewShape, ViewStacks, images_of, make_ready, mirrored,
                 pictures_of, source_of,
             },
         },
@@ -43,8 +43,8 @@ pub(super) struct Shape {
 /// What comes to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Views {
-    /// Pictures as they were handed over.
-    Pictures([PictureShape; 2]),
+    /// Pictures as they were handed over, and what the cost compares of them.
+    Pictures([PictureShape; 2], Compares),
     /// What the host has made ready, for a cost that it learns from them.
     Ready([ViewShape; 2]),
 }
@@ -53,7 +53,7 @@ impl Shape {
     /// Whether either view may have pixels without data.
     pub(super) fn masked(&self) -> bool {
         match &self.views {
-            Views::Pictures(views) => views.iter().any(|view| view.may_have_holes()),
+            Views::Pictures(views, _) => views.iter().any(|view| view.may_have_holes()),
             Views::Ready(views) => views.iter().any(|view| view.masked),
         }
     }
@@ -61,7 +61,7 @@ impl Shape {
     /// Bytes of a pixel of the pictures.
     fn picture_bytes(&self) -> u64 {
         match &self.views {
-            Views::Pictures(views) => views.iter().map(|view| view.bytes() as u64).sum(),
+            Views::Pictures(views, _) => views.iter().map(|view| view.bytes() as u64).sum(),
             Views::Ready(_) => 0,
         }
     }
@@ -81,12 +81,12 @@ pub(in crate::stereo) struct PlanInput<'a> {
 impl<'a> PlanInput<'a> {
     /// Of pictures of these shapes, which the device makes ready.
     pub(in crate::stereo) fn pictures(
-        shapes: [PictureShape; 2],
+        (shapes, compares): ([PictureShape; 2], Compares),
         pictures: &Pictures<'a>,
         masks: Masks<'a>,
     ) -> Self {
         let (images, tables) = (pictures_of(pictures, masks), Vec::new());
-        Self { size: pictures.size(), views: Views::Pictures(shapes), images, tables }
+        Self { size: pictures.size(), views: Views::Pictures(shapes, compares), images, tables }
     }
 
     /// Of what the host has made ready.
@@ -140,7 +140,7 @@ impl Plan {
         stages.check_memory()?;
         compile(gpu, cpu, stages.sources()?)?;
         let mut commands = Commands::new();
-        let (views, inputs) = views(&mut commands, gpu, options, &shape)?;
+        let (views, inputs) = views(&mut commands, gpu, &shape)?;
         let (maps, tables) = stages.record(&mut commands, &views)?;
         let mask = views[0].mask.as_ref();
         let maps = GpuRefinement::new(gpu, options)?.record(&mut commands, maps, mask)?;
@@ -198,10 +198,9 @@ impl Stages<'_> {
         let mut sources = self.matching(kernel, Selection::of(options)).sources((shape.size, shape.pairs))?;
         let greys = match shape.views {
             Views::Ready(views) => views.map(|view| view.grey),
-            Views::Pictures([left, right]) => {
-                let compares_colour = options.cost.definition().compares_colour();
+            Views::Pictures([left, right], compares) => {
                 let [(of_left, left_grey), (of_right, right_grey)] =
-                    [left, right].map(|picture| source_of(picture, compares_colour));
+                    [left, right].map(|picture| source_of(picture, compares));
                 sources.extend(of_left);
                 sources.extend(of_right.filter(|_| left != right));
                 [left_grey, right_grey]
@@ -243,7 +242,7 @@ impl Stages<'_> {
     fn learning(&self, learner: &dyn GpuLearner) -> Result<PlanLearning> {
         let Self { gpu, options, shape, .. } = *self;
         let mut commands = Commands::new();
-        let ([left, right], inputs) = views(&mut commands, gpu, options, shape)?;
+        let ([left, right], inputs) = views(&mut commands, gpu, shape)?;
         let tables = learner.record(&mut commands, gpu, options, [&left, &right])?;
         Ok(PlanLearning { inputs, commands, tables: tables.into() })
     }
@@ -272,15 +271,13 @@ impl Stages<'_> {
 fn views(
     commands: &mut Commands,
     gpu: &Gpu,
-    options: &StereoOptions,
     shape: &Shape,
 ) -> Result<([ViewStacks; 2], Vec<AnyStack>)> {
     let place = (shape.size, shape.pairs);
     match shape.views {
-        Views::Pictures([left, right]) => {
+        Views::Pictures([left, right], compares) => {
             let pictures = [GpuPictures::new(gpu, left, place)?, GpuPictures::new(gpu, right, place)?];
-            let compares_colour = options.cost.definition().compares_colour();
-            let views = make_ready(commands, gpu, &pictures, compares_colour)?;
+            let views = make_ready(commands, gpu, &pictures, compares)?;
             Ok((views, pictures.iter().flat_map(GpuPictures::stacks).collect()))
         }
         Views::Ready([left, right]) => {

@@ -28,7 +28,10 @@ use crate::{
             lanes::{GROUP, covering, pixel_a_lane},
         },
         median::{self, gpu::GpuMedian},
-        pair::{Pair, gpu::ViewStacks},
+        pair::{
+            Pair,
+            gpu::{Compares, ViewStacks},
+        },
         winner_takes_all::gpu::Selection,
     },
 };
@@ -188,10 +191,10 @@ struct GpuLearning {
 #[derive(Clone, Copy, Debug)]
 struct LearnTable;
 
-/// The cost whose table a plan learns.
-pub(super) fn cost() -> GpuCost {
-    let kernel = no_table();
-    GpuCost { exchanged: Some(kernel.clone()), kernel, greatest: LIMIT.into(), learner: Some(&LearnTable) }
+/// The cost whose table a plan learns from what it compares.
+pub(super) fn cost(compares: Compares) -> GpuCost {
+    let (kernel, greatest) = (no_table(), LIMIT.into());
+    GpuCost { exchanged: Some(kernel.clone()), kernel, greatest, learner: Some(&LearnTable), compares }
 }
 
 /// The cost by a table of zeroes, in whose place a learnt one is copied.
