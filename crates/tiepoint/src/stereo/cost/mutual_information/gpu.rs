@@ -3,7 +3,7 @@
 
 use super::{
     CostTable, LIMIT, VALUES,
-    information::{EPSILON, FREE, SCALE},
+    information::{CLASSES, EPSILON, FREE, LEAST, SCALE, STEPS},
     learn::{FIRST, finest, halved, levels, nearest_to_zero},
 };
 use crate::{
@@ -53,8 +53,7 @@ tiepoint_gpu::kernel! {
 tiepoint_gpu::kernel! {
     /// The joint histogram of a disparity map.
     unsafe kernel joint(groups) = Joint {
-        write counts: u32 [65536],
-        write total: u32 [1],
+        write tally: u32 [TALLY as i128],
         read left: u8 [left_plane.numbers(1)],
         read right: u8 [right_plane.numbers(1)],
         read mask: u8 [mask_plane.numbers(1)],
@@ -71,19 +70,10 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel! {
-    /// The share of each pair of values.
-    unsafe kernel shares(groups) = Shares {
-        write out: f64 [65536],
-        read counts: u32 [65536],
-        read total: u32 [1],
-    } {}
-}
-
-tiepoint_gpu::kernel! {
     /// What the margins contribute.
     unsafe kernel margins(groups) = Margins {
         write out: f64 [512],
-        read shares: f64 [65536],
+        read tally: u32 [TALLY as i128],
     } {}
 }
 
@@ -91,31 +81,18 @@ tiepoint_gpu::kernel! {
     /// The negative logarithms of smoothed shares.
     unsafe kernel logarithms(groups) = Logarithms {
         write out: f64 [65536],
-        read shares: f64 [65536],
+        read tally: u32 [TALLY as i128],
     } {}
 }
 
 tiepoint_gpu::kernel! {
-    /// v(i, k): how seldom two values occur together.
+    /// v(i, k): how seldom two values occur together; also counts the classes of v.
     unsafe kernel unlikeness(groups) = Unlikeness {
         write out: f64 [65536],
+        write tally: u32 [TALLY as i128],
         read logarithms: f64 [65536],
         read margins: f64 [512],
     } {}
-}
-
-tiepoint_gpu::kernel! {
-    /// How many of what is counted have which digit, of those whose digits before are o's: the v of what costs nothing.
-    unsafe kernel digits(groups) = Digits {
-        write classes: u32 [2048],
-        write places: u32 [24],
-        read values: f64 [65536],
-        read counts: u32 [65536],
-        read total: u32 [1],
-    } {
-        /// The digit, the highest first.
-        digit: i32,
-    }
 }
 
 tiepoint_gpu::kernel! {
@@ -123,9 +100,7 @@ tiepoint_gpu::kernel! {
     unsafe kernel table(groups) = Table {
         write out: u8 [65536],
         read values: f64 [65536],
-        read classes: u32 [2048],
-        read places: u32 [24],
-        read total: u32 [1],
+        read tally: u32 [TALLY as i128],
     } {}
 }
 
@@ -139,8 +114,8 @@ tiepoint_gpu::kernel! {
 
 /// Left values whose counters a group has in local memory.
 const TILE: usize = 16;
-/// Digits of 8 bits of a value.
-const DIGITS: usize = size_of::<f64>();
+/// What is counted: pairs of values, classes of v, as many classes as there are values together, and all.
+const TALLY: usize = VALUES * VALUES + CLASSES + CLASSES / VALUES + 1;
 /// Groups that share the rows of an image.
 const SLICES: usize = 128;
 
@@ -148,20 +123,19 @@ fn source() -> KernelSource {
     const LANES: [u32; 2] = [VALUES as u32, 1];
     pixel_a_lane(numeric::for_kernels(KernelSource::new("mutual information")))
         .define("TILE", TILE)
-        .define("LANES", VALUES)
         .define("LIMIT", LIMIT)
         .define("EPSILON", format!("{EPSILON:e}"))
         .define("SCALE", format!("{SCALE:?}"))
         .define("FREE", format!("{FREE:?}"))
+        .define("LEAST", format!("({LEAST:?})"))
+        .define("STEPS", format!("{STEPS:?}"))
         .define_f32("INVALID", INVALID)
         .structure::<Plane>()
         .kernel::<HalveMask<'_>>(GROUP)
         .kernel::<Joint<'_>>(LANES)
-        .kernel::<Shares<'_>>(LANES)
         .kernel::<Margins<'_>>(LANES)
         .kernel::<Logarithms<'_>>(LANES)
         .kernel::<Unlikeness<'_>>(LANES)
-        .kernel::<Digits<'_>>(LANES)
         .kernel::<Table<'_>>(LANES)
         .kernel::<Exchange<'_>>(LANES)
         .text(include_str!("learn.cl"))
@@ -173,11 +147,9 @@ struct GpuLearning {
     halve: GpuFilter<u8, u8>,
     halve_mask: Kernel<HalveMask<'static>>,
     joint: Kernel<Joint<'static>>,
-    shares: Kernel<Shares<'static>>,
     margins: Kernel<Margins<'static>>,
     logarithms: Kernel<Logarithms<'static>>,
     unlikeness: Kernel<Unlikeness<'static>>,
-    digits: Kernel<Digits<'static>>,
     table: Kernel<Table<'static>>,
     exchange: Kernel<Exchange<'static>>,
     median: GpuMedian,
@@ -315,11 +287,9 @@ impl GpuLearning {
             halve: GpuFilter::halve_mean(gpu, 1)?,
             halve_mask: program.kernel::<HalveMask<'_>>()?,
             joint: program.kernel::<Joint<'_>>()?,
-            shares: program.kernel::<Shares<'_>>()?,
             margins: program.kernel::<Margins<'_>>()?,
             logarithms: program.kernel::<Logarithms<'_>>()?,
             unlikeness: program.kernel::<Unlikeness<'_>>()?,
-            digits: program.kernel::<Digits<'_>>()?,
             table: program.kernel::<Table<'_>>()?,
             exchange: program.kernel::<Exchange<'_>>()?,
             median: GpuMedian::new(gpu, 3)?,
@@ -374,24 +344,19 @@ impl GpuLearning {
     ) -> Result<Buffer<u8>> {
         const LENGTH: usize = VALUES * VALUES;
         let gpu = &self.gpu;
-        let (counts, total) = (&gpu.buffer::<u32>(LENGTH)?, &gpu.buffer::<u32>(1)?);
+        let tally = &gpu.buffer::<u32>(TALLY)?;
         let doubles = |length| gpu.buffer::<f64>(length);
-        let (shares, logarithms) = (&doubles(LENGTH)?, &doubles(LENGTH)?);
-        let (margins, values) = (&doubles(2 * VALUES)?, &doubles(LENGTH)?);
-        let (classes, places) = (&gpu.buffer::<u32>(DIGITS * VALUES)?, &gpu.buffer::<u32>(3 * DIGITS)?);
+        let (margins, logarithms, values) = (&doubles(2 * VALUES)?, &doubles(LENGTH)?, &doubles(LENGTH)?);
         let (out, mask) = (gpu.buffer::<u8>(LENGTH)?, &views[1].mask);
         let [left, right] = views.each_ref().map(ViewStacks::compared);
         let nowhere = Plane { step: 0, row: 0, height: 0, pitch: 0 };
         commands.stage("mutual information");
-        commands.zero(counts)?;
-        commands.zero(total)?;
-        commands.zero(classes)?;
+        commands.zero(tally)?;
         commands.launch(
             &self.joint,
             [SLICES.min(left.size().height), VALUES / TILE, 1],
             Joint {
-                counts,
-                total,
+                tally,
                 left: left.buffer(),
                 right: right.buffer(),
                 mask: mask.as_ref().map_or(&self.nothing, GpuStack::buffer),
@@ -404,15 +369,10 @@ impl GpuLearning {
             },
         )?;
         let rows = [VALUES, 1, 1];
-        commands.launch(&self.shares, rows, Shares { out: shares, counts, total })?;
-        commands.launch(&self.margins, [2, 1, 1], Margins { out: margins, shares })?;
-        commands.launch(&self.logarithms, rows, Logarithms { out: logarithms, shares })?;
-        commands.launch(&self.unlikeness, rows, Unlikeness { out: values, logarithms, margins })?;
-        for digit in 0..DIGITS {
-            let arguments = Digits { classes, places, values, counts, total, digit: digit as i32 };
-            commands.launch(&self.digits, rows, arguments)?;
-        }
-        commands.launch(&self.table, rows, Table { out: &out, values, classes, places, total })?;
+        commands.launch(&self.margins, [2, 1, 1], Margins { out: margins, tally })?;
+        commands.launch(&self.logarithms, rows, Logarithms { out: logarithms, tally })?;
+        commands.launch(&self.unlikeness, rows, Unlikeness { out: values, tally, logarithms, margins })?;
+        commands.launch(&self.table, rows, Table { out: &out, values, tally })?;
         Ok(out)
     }
 
