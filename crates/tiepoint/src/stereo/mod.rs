@@ -20,9 +20,11 @@
 //!
 //! **On a GPU** (`gpu`) both passes run side by side and store their sums, so it needs twice that memory, on the device; the
 //! limit of the options is one of host memory. The result is the CPU's, bit for bit. Pictures are made ready there too: grey,
-//! 8 bits, colours, masks. For mutual information the CPU does that, and what the device has no memory for. [`GpuStereo`]
-//! takes images and masks of every type that lie on the device and leaves its maps there. A pair that exceeds the device's memory, or [`StereoOptions::device_memory`], goes
-//! through it in bands of rows, from checkpoints of the paths that enter each; its maps are refined on the CPU.
+//! 8 bits, colours, masks; and mutual information is learnt there, in a stream beside the work on the pair before. The CPU
+//! makes ready what the device has no memory for, and for mutual information a colour picture whose partner is grey.
+//! [`GpuStereo`] takes images and masks of every type that lie on the device and leaves its maps there. A pair that exceeds
+//! the device's memory, or [`StereoOptions::device_memory`], goes through it in bands of rows, from checkpoints of the paths
+//! that enter each; its maps are refined on the CPU.
 //!
 //! **Many pairs.** A [`StereoStream`] takes the pairs of a video or of two cameras one after the other; on a GPU several are
 //! in flight.

@@ -5,7 +5,7 @@ use super::{
     projection::{ColourImage, Projection},
 };
 use crate::stereo::{
-    Learning, StereoOptions, View,
+    Learning, Paths, StereoOptions, View,
     aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate},
     consistency_check::check,
     median::median,
@@ -24,6 +24,11 @@ const LEAST_SIDE: usize = 24;
 /// Iterations at the coarsest level.
 pub(super) const FIRST: usize = 3;
 /// Pixels that a table can be learnt from: of images that have as many, none of the larger ones is searched.
+///
+/// 2026-11-23, `--cost mi`, bad-1.0 before and with a quarter of the size and four directions: twelve synthetic pairs of
+/// 1920×1080 0.78 and 0.60 %; Cones at 1800×1500, off by more than 4 px, 8.97 and 8.95 %, with another gamma 8.97 and 9.19 %.
+/// Of fewer pixels tables get worse: Cones at 1400×1167 (3 px) 9.01 and 9.29 %, at 450×375 3.3 and 7.2 %. Of 7 bits of the
+/// values instead of 8, Tsukuba has 5.0 % instead of 3.9 %.
 const ENOUGH: usize = 120_000;
 
 /// The table for the pair at its full size.
@@ -109,6 +114,12 @@ pub(super) fn finest(size: Size) -> usize {
     (1..=most).rev().find(|&k| area(k) >= ENOUGH).unwrap_or(most.min(1))
 }
 
+/// How disparities are searched while learning from coarse to fine: where there are [`ENOUGH`] pixels, along four directions.
+pub(super) fn searching(options: &StereoOptions, size: Size) -> StereoOptions {
+    let paths = if finest(size) > 1 { Paths::Four } else { options.paths };
+    StereoOptions { paths, ..*options }
+}
+
 /// The options for a pair halved so many times.
 pub(super) fn halved(options: &StereoOptions, times: usize) -> StereoOptions {
     let first = options.min_disparity >> times;
@@ -180,6 +191,7 @@ fn coarse_to_fine(
     workspace: &mut Workspace,
     cpu: &Cpu,
 ) -> Result<CostTable> {
+    let options = &searching(options, pair.size());
     // pairs[k] is at 1 / 2ᵏ⁺¹ of the size.
     let mut pairs: Vec<Pair> = Vec::new();
     for _ in 0..levels(pair.size()) {
