@@ -3,7 +3,7 @@
 
 use super::{
     CostTable, LIMIT, VALUES,
-    information::{CLASSES, EPSILON, FREE, LEAST, SCALE, STEPS},
+    information::{CLASSES, EPSILON, FREE, LEAST, PARTS, SCALE, STEPS},
     learn::{FIRST, finest, halved, levels, nearest_to_zero, searching},
 };
 use crate::{
@@ -96,6 +96,14 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel! {
+    /// Counts the parts of the class of v in which o lies: the v of what costs nothing.
+    unsafe kernel within(groups) = Within {
+        write tally: u32 [TALLY as i128],
+        read values: f64 [65536],
+    } {}
+}
+
+tiepoint_gpu::kernel! {
     /// C(i, k): the costs.
     unsafe kernel table(groups) = Table {
         write out: u8 [65536],
@@ -114,8 +122,8 @@ tiepoint_gpu::kernel! {
 
 /// Left values whose counters a group has in local memory.
 const TILE: usize = 16;
-/// What is counted: pairs of values, classes of v, as many classes as there are values together, and all.
-const TALLY: usize = VALUES * VALUES + CLASSES + CLASSES / VALUES + 1;
+/// What is counted: pairs of values, classes of v, as many classes as there are values together, parts of a class, and all.
+const TALLY: usize = VALUES * VALUES + CLASSES + CLASSES / VALUES + PARTS + 1;
 /// Groups that share the rows of an image.
 const SLICES: usize = 128;
 
@@ -129,6 +137,7 @@ fn source() -> KernelSource {
         .define("FREE", format!("{FREE:?}"))
         .define("LEAST", format!("({LEAST:?})"))
         .define("STEPS", format!("{STEPS:?}"))
+        .define("PARTS", PARTS)
         .define_f32("INVALID", INVALID)
         .structure::<Plane>()
         .kernel::<HalveMask<'_>>(GROUP)
@@ -136,6 +145,7 @@ fn source() -> KernelSource {
         .kernel::<Margins<'_>>(LANES)
         .kernel::<Logarithms<'_>>(LANES)
         .kernel::<Unlikeness<'_>>(LANES)
+        .kernel::<Within<'_>>(LANES)
         .kernel::<Table<'_>>(LANES)
         .kernel::<Exchange<'_>>(LANES)
         .text(include_str!("learn.cl"))
@@ -150,6 +160,7 @@ struct GpuLearning {
     margins: Kernel<Margins<'static>>,
     logarithms: Kernel<Logarithms<'static>>,
     unlikeness: Kernel<Unlikeness<'static>>,
+    within: Kernel<Within<'static>>,
     table: Kernel<Table<'static>>,
     exchange: Kernel<Exchange<'static>>,
     median: GpuMedian,
@@ -290,6 +301,7 @@ impl GpuLearning {
             margins: program.kernel::<Margins<'_>>()?,
             logarithms: program.kernel::<Logarithms<'_>>()?,
             unlikeness: program.kernel::<Unlikeness<'_>>()?,
+            within: program.kernel::<Within<'_>>()?,
             table: program.kernel::<Table<'_>>()?,
             exchange: program.kernel::<Exchange<'_>>()?,
             median: GpuMedian::new(gpu, 3)?,
@@ -372,6 +384,7 @@ impl GpuLearning {
         commands.launch(&self.margins, [2, 1, 1], Margins { out: margins, tally })?;
         commands.launch(&self.logarithms, rows, Logarithms { out: logarithms, tally })?;
         commands.launch(&self.unlikeness, rows, Unlikeness { out: values, tally, logarithms, margins })?;
+        commands.launch(&self.within, rows, Within { tally, values })?;
         commands.launch(&self.table, rows, Table { out: &out, values, tally })?;
         Ok(out)
     }

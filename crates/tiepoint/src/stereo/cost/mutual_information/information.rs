@@ -11,7 +11,7 @@
 //! ```
 //!
 //! v is small where values occur together more often than by chance. The offset o is the least v, rounded down to a
-//! multiple of 2⁻¹⁰, that is not exceeded on a twentieth of the pixels: what fits best costs nothing.
+//! multiple of 2⁻¹⁸, that is not exceeded on a twentieth of the pixels: what fits best costs nothing.
 //!
 //! **Numbers.** Counts and their margins are integers. From there on f64 in a stated order: shares are count / total; a
 //! smoothed value is Σ g(t) a(x + t), t ascending, values beyond 0…255 being those at the end; the logarithm is
@@ -35,10 +35,13 @@ pub(super) const SCALE: f64 = 4.0;
 /// The share of pixels that cost nothing.
 pub(super) const FREE: f64 = 0.05;
 
-/// v lies in classes of 1 / [`STEPS`] from here on: h is at most 16.2, and v at least −2 · 16.2.
+/// From here on v lies in classes of [`PARTS`] steps: h is at most 16.2, and v at least −2 · 16.2.
 pub(super) const LEAST: f64 = -40.0;
-pub(super) const STEPS: f64 = 1024.0;
-/// How many there are.
+/// Steps in a nat.
+pub(super) const STEPS: f64 = 262_144.0;
+/// The parts of a class.
+pub(super) const PARTS: usize = 256;
+/// How many classes there are.
 pub(super) const CLASSES: usize = 1 << 16;
 
 /// The Gaussian reaches so far to either side.
@@ -204,18 +207,26 @@ fn costs<S: Simd>(_simd: S, values: &[f64], offset: f64, out: &mut [u8]) {
     }
 }
 
-/// o: where the class of the values begins that, with those below it, holds [`FREE`] of what is counted.
+/// o: where the part of a class of the values begins that, with what lies below it, holds [`FREE`] of what is counted.
 fn offset(values: &[f64], counts: &[u64]) -> f64 {
-    let mut classes = vec![0_u64; CLASSES];
-    let met = values.iter().zip(counts).filter(|m| *m.1 > 0);
-    met.for_each(|(v, count)| classes[((v - LEAST) * STEPS) as usize] += count);
+    let met = || values.iter().map(|v| ((v - LEAST) * STEPS) as usize).zip(counts).filter(|m| *m.1 > 0);
     let wanted = FREE * counts.iter().sum::<u64>() as f64;
-    let mut seen = 0_u64;
-    let found = classes.iter().position(|count| {
-        seen += count;
-        seen as f64 >= wanted
-    });
-    found.unwrap_or(0) as f64 / STEPS + LEAST
+    let mut below = 0_u64;
+    // The first that with those before it holds as much; what those hold is then below it.
+    let mut find = |counts: &[u64]| {
+        let found = counts.iter().position(|count| {
+            let reached = (below + count) as f64 >= wanted;
+            below += if reached { 0 } else { *count };
+            reached
+        });
+        found.unwrap_or(0)
+    };
+    let mut classes = vec![0_u64; CLASSES];
+    met().for_each(|(part, count)| classes[part / PARTS] += count);
+    let class = find(&classes);
+    let mut parts = [0_u64; PARTS];
+    met().filter(|m| m.0 / PARTS == class).for_each(|(part, count)| parts[part % PARTS] += count);
+    (class * PARTS + find(&parts)) as f64 / STEPS + LEAST
 }
 
 #[cfg(test)]

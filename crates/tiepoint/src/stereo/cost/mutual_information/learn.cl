@@ -5,11 +5,12 @@
 // Numbers that a lane loads at a time.
 #define TOGETHER 32
 
-// Where they begin in what is counted: the joint histogram, the counts of the classes of v, those of 256 classes each, and how
-// many pixels are counted in all.
+// Where they begin in what is counted: the joint histogram, the counts of the classes of v, those of 256 classes each, those of
+// the parts of one class, and how many pixels are counted in all.
 #define FINE (VALUES * VALUES)
 #define COARSE (2 * VALUES * VALUES)
-#define TOTAL (COARSE + VALUES)
+#define WITHIN (COARSE + VALUES)
+#define TOTAL (WITHIN + PARTS)
 
 // A pixel holds something only if all four that it was made of do.
 KERNEL(halve_mask) {
@@ -114,6 +115,8 @@ KERNEL(logarithms) {
     out[GROUP_X * VALUES + LANE_X] = -ln_f64(smoothed(rows, LANE_X) + EPSILON);
 }
 
+FUNCTION i32 part_of(f64 v) { return (i32)((v - LEAST) * STEPS); }
+
 // v, and how many pixels have which.
 KERNEL(unlikeness) {
     LOCAL f64 rows[(2 * REACH + 1) * VALUES];
@@ -128,7 +131,7 @@ KERNEL(unlikeness) {
     out[at] = v;
     const u32 count = tally[at];
     if (count > 0u) {
-        const i32 class_of_v = (i32)((v - LEAST) * STEPS);
+        const i32 class_of_v = part_of(v) / PARTS;
         ATOMIC_ADD(&tally[FINE + class_of_v], count);
         ATOMIC_ADD(&coarse[class_of_v / VALUES], count);
     }
@@ -156,7 +159,8 @@ KERNEL(unlikeness) {
         BARRIER(); \
     }
 
-KERNEL(table) {
+// How many pixels have which part of the class in which o lies.
+KERNEL(within) {
     LOCAL u32 sums[VALUES];
     LOCAL u32 first[1];
     const f64 wanted = FREE * (f64)tally[TOTAL];
@@ -164,7 +168,22 @@ KERNEL(table) {
     i32 coarse, fine;
     FIND(coarse, below, tally[COARSE + LANE_X], wanted, sums, first)
     FIND(fine, below, tally[FINE + coarse * VALUES + LANE_X], wanted, sums, first)
-    const f64 offset = (f64)(coarse * VALUES + fine) / STEPS + LEAST;
+    const i32 at = GROUP_X * VALUES + LANE_X, part = part_of(values[at]);
+    if (tally[at] > 0u && part / PARTS == coarse * VALUES + fine) {
+        ATOMIC_ADD(&tally[WITHIN + part % PARTS], tally[at]);
+    }
+}
+
+KERNEL(table) {
+    LOCAL u32 sums[VALUES];
+    LOCAL u32 first[1];
+    const f64 wanted = FREE * (f64)tally[TOTAL];
+    u32 below = 0u;
+    i32 coarse, fine, part;
+    FIND(coarse, below, tally[COARSE + LANE_X], wanted, sums, first)
+    FIND(fine, below, tally[FINE + coarse * VALUES + LANE_X], wanted, sums, first)
+    FIND(part, below, tally[WITHIN + LANE_X], wanted, sums, first)
+    const f64 offset = (f64)((coarse * VALUES + fine) * PARTS + part) / STEPS + LEAST;
     const i32 at = GROUP_X * VALUES + LANE_X;
     const f64 cost = SCALE * (values[at] - offset);
     // Halves upwards.
