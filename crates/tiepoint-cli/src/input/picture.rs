@@ -23,7 +23,7 @@ pub(crate) struct Picture {
 pub(crate) struct ReadPicture {
     path: PathBuf,
     image: AnyImage,
-    /// Whether the image is wanted as it is in its file too.
+    /// Keep the image as it is in its file, beside the grey one.
     colour: bool,
     mask: Option<Image<u8>>,
     /// Where the file says that it shows something.
