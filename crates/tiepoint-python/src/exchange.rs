@@ -59,7 +59,7 @@ impl Exchange {
     /// The kind and the number of the device on which the tensor lies; `None` where its producer does not say.
     pub(crate) fn device(self, object: &Bound<'_, PyAny>) -> Option<(i64, i64)> {
         let mut told = DlTensor::empty();
-        // SAFETY: an object of the type whose table this is, and a place for its description.
+        // SAFETY: the table belongs to the type of `object`, and `told` can be written to.
         let answer = unsafe { (self.0.describe?)(object.as_ptr().cast(), &raw mut told) };
         if answer == 0 {
             return Some((told.device.kind.into(), told.device.id.into()));
@@ -83,7 +83,7 @@ impl Exchange {
             return Ok(None);
         };
         let mut structure = ptr::null_mut();
-        // SAFETY: an object of the type whose table this is, and a place for the pointer.
+        // SAFETY: the table belongs to the type of `object`, and `structure` can be written to.
         let answer = unsafe { take(object.as_ptr().cast(), &raw mut structure) };
         if answer != 0 || structure.is_null() {
             drop(PyErr::take(py));

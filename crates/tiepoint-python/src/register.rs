@@ -72,7 +72,7 @@ impl Register {
 }
 
 impl Register {
-    /// MOVING on the pixels of FIXED, of which the size is enough; where MOVING lies.
+    /// Warps MOVING onto the pixels of FIXED, whose size is `size`. The result lies where MOVING lies.
     fn warp(
         &self,
         result: &Bound<'_, PyDict>,

@@ -1,8 +1,11 @@
-"""Scenes with exact truth that the tests share."""
+"""Scenes with exact truth that the tests share, the card, and packages with arrays there."""
+
+import importlib
 
 import numpy as np
 import pytest
 import tiepoint as tp
+from card import REQUIRED, Cupy, Jax, Torch
 
 
 @pytest.fixture(scope="session")
@@ -27,3 +30,32 @@ def pair():
 def features(scene):
     sift = tp.Sift(device="cpu")
     return sift.detect(scene.reference), sift.detect(scene.moving)
+
+
+@pytest.fixture(scope="module", params=[Torch, Cupy, Jax], ids=lambda library: library.__name__)
+def library(request):
+    try:
+        return request.param()
+    except ImportError:
+        if REQUIRED:
+            raise
+        pytest.skip(f"{request.param.__name__} is not installed")
+
+
+@pytest.fixture(scope="module")
+def torch():
+    if not REQUIRED:
+        pytest.importorskip("torch")
+    return importlib.import_module("torch")
+
+
+@pytest.fixture(scope="module")
+def cupy():
+    if not REQUIRED:
+        pytest.importorskip("cupy")
+    return importlib.import_module("cupy")
+
+
+@pytest.fixture(scope="module")
+def card():
+    return tp.Device("cuda:0")

@@ -1,5 +1,8 @@
 """Conventions of other libraries."""
 
+import sys
+import types
+
 import numpy as np
 import pytest
 import tiepoint as tp
@@ -68,10 +71,31 @@ def test_neighbours_are_brute_force(features):
         (i, j) for i, j in enumerate(squared.argmin(1)) if squared[:, j].argmin() == i
     }
     assert cv2.BFMatcher().match(a[:0], b) == () and cv2.BFMatcher().knnMatch(a, b[:0]) == ()
-    with pytest.raises(tp.OptionError, match="normType"):
-        cv2.BFMatcher(6)
     with pytest.raises(tp.OptionError, match="option k is 3"):
         cv2.BFMatcher().knnMatch(a, b, k=3)
+
+
+def test_other_names_are_opencv_s_own(monkeypatch, features):
+    """A stand-in for OpenCV, which the package does not need."""
+    monkeypatch.setitem(sys.modules, "cv2", None)
+    with pytest.raises(AttributeError, match="drawMatches is OpenCV's own, which is not installed: .* has BFMatcher"):
+        cv2.drawMatches  # noqa: B018
+    with pytest.raises(tp.OptionError, match="normType is 6: .* need OpenCV"):
+        cv2.BFMatcher_create(6)
+    opencv = types.SimpleNamespace(
+        drawMatches=object(), BFMatcher=lambda norm, cross: ("theirs", norm, cross), SIFT_create=None
+    )
+    monkeypatch.setitem(sys.modules, "cv2", opencv)
+    assert cv2.drawMatches is opencv.drawMatches
+    assert cv2.BFMatcher(6, crossCheck=True) == ("theirs", 6, True)
+    assert isinstance(cv2.BFMatcher(), cv2.BFMatcher) and cv2.SIFT_create is not None, "what is ours stays ours"
+    with pytest.raises(tp.OptionError, match="with a device"):
+        cv2.BFMatcher(6, device="cpu")
+    with pytest.raises(AttributeError):
+        cv2.imread  # noqa: B018
+    # Of a module without classes of its own for them.
+    descriptors = features[0].descriptors[:5]
+    assert [m.trainIdx for m in cv2.BFMatcher().match(descriptors, descriptors)] == [0, 1, 2, 3, 4]
 
 
 def test_without_a_model_there_is_none():

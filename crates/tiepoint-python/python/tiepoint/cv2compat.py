@@ -1,9 +1,11 @@
 """OpenCV's names over this package, so that a script changes one import.
 
 ``import tiepoint.cv2compat as cv2`` gives `SIFT_create`, `BFMatcher`, `findHomography` and `StereoSGBM_create` with
-OpenCV's shapes and units: angles in degrees, diameters, (N, 1, 2) points, disparities as int16 times 16. Where OpenCV is
-installed, keypoints and matches are its own classes. It is never needed. Results are this package's: features by the
-preset ``opencv``, models by its own estimation, disparities by its own Semi-Global Matching.
+OpenCV's shapes and units: angles in degrees, diameters, (N, 1, 2) points, disparities as int16 times 16. Results are this
+package's: features by the preset ``opencv``, models by its own estimation, disparities by its own Semi-Global Matching.
+
+OpenCV is never needed. Where it is installed, keypoints and matches are its own classes, and every other name, such as
+`imread` or `drawMatches`, is OpenCV's own.
 """
 
 from __future__ import annotations
@@ -85,25 +87,35 @@ class _DMatch:
     imgIdx: int = 0  # noqa: N815
 
 
-def _class(name: str, otherwise: Any) -> Any:
-    """OpenCV's class where it is installed."""
+def _opencv() -> Any:
+    """OpenCV's module where it is installed."""
     try:
         import cv2  # type: ignore[import-not-found,import-untyped,unused-ignore]
     except ImportError:
-        return otherwise
-    return getattr(cv2, name)
+        return None
+    return cv2
+
+
+def __getattr__(name: str) -> Any:
+    """What this package has no form of its own of."""
+    if name.startswith("__"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    opencv = _opencv()
+    if opencv is None:
+        raise AttributeError(f"{name} is OpenCV's own, which is not installed: tiepoint.cv2compat has {', '.join(__all__)}")
+    return getattr(opencv, name)
 
 
 def KeyPoint(  # noqa: N802
     x: float, y: float, size: float, angle: float = -1.0, response: float = 0.0, octave: int = 0, class_id: int = -1
 ) -> Any:
     """A ``cv2.KeyPoint``, or an object with its fields where OpenCV is not installed."""
-    return _class("KeyPoint", _KeyPoint)(x, y, size, angle, response, octave, class_id)
+    return getattr(_opencv(), "KeyPoint", _KeyPoint)(x, y, size, angle, response, octave, class_id)
 
 
 def DMatch(queryIdx: int, trainIdx: int, distance: float) -> Any:  # noqa: N802, N803
     """A ``cv2.DMatch``, or an object with its fields where OpenCV is not installed."""
-    made: Any = _class("DMatch", _DMatch)
+    made: Any = getattr(_opencv(), "DMatch", _DMatch)
     return made(queryIdx, trainIdx, distance)
 
 
@@ -177,7 +189,7 @@ def _features(descriptors: Any) -> tuple[Features, float]:
 
 
 class BFMatcher:
-    """`cv2.BFMatcher` of Euclidean distances.
+    """`cv2.BFMatcher` of Euclidean distances. Of any other norm it is OpenCV's own, where that is installed.
 
     Parameters
     ----------
@@ -189,9 +201,17 @@ class BFMatcher:
         Where to compute.
     """
 
+    def __new__(cls, normType: int = NORM_L2, crossCheck: bool = False, *, device: Any = None) -> Any:  # noqa: N803
+        if normType == NORM_L2:
+            return super().__new__(cls)
+        opencv = _opencv()
+        if opencv is None:
+            raise OptionError(f"option normType is {normType}: expected NORM_L2, {NORM_L2}; other norms need OpenCV")
+        if device is not None:
+            raise OptionError(f"option normType is {normType}: with a device expected NORM_L2, {NORM_L2}")
+        return opencv.BFMatcher(normType, crossCheck)
+
     def __init__(self, normType: int = NORM_L2, crossCheck: bool = False, *, device: Any = None) -> None:  # noqa: N803
-        if normType != NORM_L2:
-            raise OptionError(f"option normType is {normType}: expected NORM_L2, {NORM_L2}")
         self._cross = crossCheck
         self._device = device
 
@@ -240,7 +260,7 @@ def _second(a: Features, b: Features, first: Any, device: Any) -> tuple[Any, Any
     return index, distance
 
 
-def BFMatcher_create(normType: int = NORM_L2, crossCheck: bool = False) -> BFMatcher:  # noqa: N802, N803
+def BFMatcher_create(normType: int = NORM_L2, crossCheck: bool = False) -> Any:  # noqa: N802, N803
     """`cv2.BFMatcher_create`."""
     return BFMatcher(normType, crossCheck)
 

@@ -177,7 +177,7 @@ pub fn tie_points_on_device(
     })
 }
 
-/// Tie points from the matches that `search` finds of every so manyth feature of A; where there are many, `enough` find the
+/// Tie points from the matches that `search` finds of one in `every` features of A; where there are many, `enough` find the
 /// model.
 fn tie_thinned(
     keypoints: [&[Keypoint]; 2],

@@ -18,8 +18,8 @@ mod rows;
 pub use columns::{GpuMatches, GpuNeighbours};
 pub use packed::GpuPacked;
 
-use super::guided::lines::{self, LineSearch};
-use super::guided::places::{self, PlaceSearch};
+use super::guided::gpu::lines::{self, LineSearch};
+use super::guided::gpu::places::{self, PlaceSearch};
 use super::nearest::gpu::{Form, GpuSearch, tensor};
 use super::nearest::{Best, NONE};
 use super::product::Distance;
@@ -285,8 +285,8 @@ impl GpuMatcher {
         self.match_on_device(a, b, options)?.download()
     }
 
-    /// Those of the [`match_features`](Self::match_features) without a guide that every so manyth feature of A has; `counts` are
-    /// those of A and of B.
+    /// The matches of [`match_features`](Self::match_features) without a guide for one in `every` features of A; `counts`
+    /// are those of A and of B.
     pub(crate) fn match_some(
         &self,
         features: [&GpuFeatures; 2],

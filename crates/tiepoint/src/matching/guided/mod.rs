@@ -5,8 +5,7 @@
 //! Distances follow the same contract as the full search. A keypoint whose prediction is not finite, or lies
 //! beyond the horizon of a homography, has no candidates.
 
-pub(super) mod lines;
-pub(super) mod places;
+pub(super) mod gpu;
 
 use super::Guide;
 use super::nearest::Best;

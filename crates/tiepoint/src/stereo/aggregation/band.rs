@@ -3,8 +3,10 @@
 use super::{
     Directions,
     boundary::{Boundary, SEGMENT, Segment, Wavefront},
+    jump::{Jumps, jumps_of_row},
+    memory::fetch,
     pass::AggregationInput,
-    path_ring::{PathRing, Steps, aligned},
+    path_ring::{PathRing, Step, Steps, aligned},
     recurrence::{Sum, Value, update_paths, write_least},
 };
 use crate::{
@@ -12,10 +14,10 @@ use crate::{
     stereo::{
         View,
         cost::{Column, CostRow},
-        winner_takes_all::{OutputRow, RightRow, select_column},
+        winner_takes_all::{self, OutputRow, RightRow, select_column},
     },
 };
-use fearless_simd::Simd;
+use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
 use std::ops::Range;
 
@@ -43,8 +45,12 @@ pub(super) struct BandScratch<T, A> {
     pass_sums: Vec<A>,
     /// S(p, ·) of a pixel.
     totals: Vec<u16>,
+    /// For keys of sums.
+    places: Vec<u16>,
     /// P2 of every pixel for every direction, row by row.
     p2: Vec<T>,
+    /// The same of a row, direction by direction.
+    planes: Vec<T>,
     rows: Vec<CostRow>,
     right: Vec<RightRow>,
     handover: Handover<T>,
@@ -55,12 +61,11 @@ pub(super) struct Pass<'a, T> {
     pub(super) input: &'a AggregationInput<'a>,
     pub(super) level: Level,
     pub(super) backward: bool,
-    /// P2 by difference of grey.
-    pub(super) p2: [T; 256],
+    pub(super) jumps: Jumps<T>,
     pub(super) boundary: &'a Boundary<T>,
     pub(super) wavefront: Wavefront,
-    /// Disparities in memory, a multiple of the vector.
-    pub(super) padded: usize,
+    /// Disparities in memory, a multiple of the vector, at most 4096. In 16 bits the compiler sees that no offset overflows.
+    pub(super) padded: u16,
 }
 
 /// Columns of the wavefront of a band: the last row reaches the end of the image after the first.
@@ -114,57 +119,68 @@ impl Walk {
         Column { first: self.x(t, active.start), slope: if self.backward { skew } else { -skew } }
     }
 
-    /// Where the sums of row r at step t begin. The backward pass visits the pixels in the opposite order and reads
-    /// upwards.
+    /// The sums of the pixels of `active` rows at step t, among those of the band. The backward pass visits the pixels in
+    /// the opposite order and reads upwards. 2026-11-23: with the rows of a step the other way round, so that it reads
+    /// downwards within a step, the selection waits twice as long.
     #[inline(always)]
-    fn sum_offset(self, t: usize, r: usize) -> usize {
-        let pixel = t * self.rows + r;
-        let last = self.steps() * self.rows - 1;
-        self.padded * if self.backward { pixel } else { last - pixel }
+    fn sums(self, t: usize, active: &Range<usize>) -> Range<usize> {
+        let first = if self.backward {
+            t * self.rows + active.start
+        } else {
+            (self.steps() - 1 - t) * self.rows + self.rows - active.end
+        };
+        first * self.padded..(first + active.len()) * self.padded
+    }
+
+    /// Has the cache fetch the sums of step t. They are one stream, but processors look ahead only within a page of 4 KB,
+    /// a few steps.
+    #[inline(always)]
+    fn fetch_sums<A>(self, t: usize, sums: &[A]) {
+        if t < self.steps() {
+            fetch(&sums[self.sums(t, &self.active(t))]);
+        }
     }
 }
 
 impl<T: Value> Pass<'_, T> {
+    #[inline(always)]
+    fn padded(&self) -> usize {
+        self.padded.into()
+    }
+
     /// The row of the image that is row `v` of the pass.
     fn row(&self, v: usize) -> usize {
         if self.backward { self.input.size().height - 1 - v } else { v }
     }
 
-    /// P2 for all pixels of row `v` of the pass, all directions of a pixel side by side; unset where p − r is outside
-    /// the image.
-    fn p2_of_row<D: Directions<N>, const N: usize>(&self, v: usize, out: &mut [[T; N]]) {
-        let width = out.len();
-        let grey = self.input.costs.pair.bytes(View::Left).row(self.row(v));
-        for (k, &(dx, dy)) in D::STEPS.iter().enumerate() {
-            let Some(above) = v.checked_sub(dy) else { continue };
-            let before = self.input.costs.pair.bytes(View::Left).row(self.row(above));
-            let dx = if self.backward { -dx } else { dx };
-            let shift = dx.unsigned_abs().min(width);
-            // Pairs of pixels that lie dx apart, in the order of the image.
-            let (out, here, there) = if dx >= 0 {
-                (&mut out[shift..], &grey[shift..], &before[..width - shift])
-            } else {
-                (&mut out[..width - shift], &grey[..width - shift], &before[shift..])
-            };
-            for ((out, a), b) in out.iter_mut().zip(here).zip(there) {
-                out[k] = self.p2[usize::from(a.abs_diff(*b))];
-            }
-        }
+    /// The grey of row `v` of the pass.
+    fn grey(&self, v: usize) -> &[u8] {
+        self.input.costs.pair.bytes(View::Left).row(self.row(v))
     }
 }
 
 impl<T: Value, A: Value> BandScratch<T, A> {
-    fn prepare<D: Directions<N>, const N: usize>(&mut self, pass: &Pass<'_, T>, band: &Band<'_, A>) {
-        let (width, padded) = (pass.input.size().width, pass.padded);
+    #[inline(always)]
+    fn prepare<S: Simd, D: Directions<N>, const N: usize>(
+        &mut self,
+        simd: S,
+        pass: &Pass<'_, T>,
+        band: &Band<'_, A>,
+        directions: D,
+    ) {
+        let (width, padded) = (pass.input.size().width, pass.padded());
         self.totals.resize(padded, u16::MAX);
+        winner_takes_all::places(pass.input, padded, &mut self.places);
         self.rows.resize_with(band.count, CostRow::default);
         self.right.resize_with(band.count, RightRow::default);
         self.p2.resize(band.count * N * width, T::default());
         let pixels = self.p2.as_chunks_mut().0;
         for (r, p2) in pixels.chunks_mut(width).take(band.count).enumerate() {
             let v = band.first + r;
-            pass.input.costs.prepare(pass.row(v), padded, &mut self.rows[r]);
-            pass.p2_of_row::<D, N>(v, p2);
+            pass.input.costs.prepare(pass.level, pass.row(v), padded, &mut self.rows[r]);
+            let above = |n| v.checked_sub(n).map(|v| pass.grey(v));
+            let above = (above, pass.backward);
+            jumps_of_row(simd, &pass.jumps, pass.grey(v), above, &mut self.planes, p2, directions);
             if pass.backward {
                 self.right[r].clear(pass.input, padded);
             }
@@ -172,11 +188,12 @@ impl<T: Value, A: Value> BandScratch<T, A> {
     }
 }
 
-/// Copies the costs of a path, a multiple of 16: a few instructions in place of a call.
+/// Copies the costs of a path, a multiple of the vector.
 #[inline(always)]
-fn copy<T: Value>(from: &[T], to: &mut [T]) {
-    for (to, from) in to.as_chunks_mut::<16>().0.iter_mut().zip(from.as_chunks::<16>().0) {
-        *to = *from;
+fn copy<S: Simd, T: Value>(simd: S, from: &[T], to: &mut [T]) {
+    let n = T::Native::<S>::LEN;
+    for (from, to) in from.chunks_exact(n).zip(to.chunks_exact_mut(n)) {
+        T::Native::<S>::from_slice(simd, from).store_slice(to);
     }
 }
 
@@ -192,8 +209,9 @@ impl<T: Value> Handover<T> {
     /// The paths of the rows above at column `u`, from the band before; the last of them is at step `t`. Zero beyond the
     /// last column.
     #[inline(always)]
-    fn take<D: Directions<N>, const N: usize>(
+    fn take<S: Simd, D: Directions<N>, const N: usize>(
         &mut self,
+        simd: S,
         pass: &Pass<'_, T>,
         steps: &mut Steps<'_, T, N>,
         band: usize,
@@ -209,47 +227,68 @@ impl<T: Value> Handover<T> {
             rows.for_each(|(t, r)| steps.clear(t, r));
             return;
         }
-        let first = (u % SEGMENT) * D::DEPTH * (N - 1);
-        let mut paths = self.above.values.chunks_exact(pass.padded).zip(&self.above.least).skip(first);
+        let count = D::DEPTH * (N - 1);
+        let mut paths = self.above.paths((u % SEGMENT) * count, count, pass.padded());
         for (t, r) in rows {
-            for (k, (values, &least)) in (1..N).zip(&mut paths) {
+            for (k, (values, least)) in (1..N).zip(&mut paths) {
                 let (path, to) = steps.path(t, r, k);
-                copy(values, path);
-                *to = least;
+                copy(simd, values, path);
+                *to = *least;
             }
         }
     }
 
     /// Hands the paths of the last rows at column `u` to the next band; the last of them is at step `t`.
     #[inline(always)]
-    fn put<D: Directions<N>, const N: usize>(
+    fn put<S: Simd, D: Directions<N>, const N: usize>(
         &mut self,
+        simd: S,
         pass: &Pass<'_, T>,
         steps: &mut Steps<'_, T, N>,
         (band, rows): (usize, usize),
         (t, u): (usize, usize),
     ) {
-        let paths = D::DEPTH * (N - 1);
+        let count = D::DEPTH * (N - 1);
         if u.is_multiple_of(SEGMENT) {
-            let len = paths * SEGMENT.min(pass.input.size().width - u);
             self.below = self.spare.pop().unwrap_or_default();
-            self.below.values.resize(len * pass.padded, T::default());
-            self.below.least.resize(len, T::default());
+            self.below.resize(count * SEGMENT.min(pass.input.size().width - u), pass.padded());
         }
-        let mut at = (u % SEGMENT) * paths;
+        let mut paths = self.below.paths((u % SEGMENT) * count, count, pass.padded());
         for back in 1..=D::DEPTH {
-            for k in 1..N {
-                let (path, least) = steps.path(t - D::SKEW * (back - 1), D::DEPTH + rows - back, k);
-                copy(path, &mut self.below.values[at * pass.padded..][..pass.padded]);
-                self.below.least[at] = *least;
-                at += 1;
+            for (k, (values, least)) in (1..N).zip(&mut paths) {
+                let (path, from) = steps.path(t - D::SKEW * (back - 1), D::DEPTH + rows - back, k);
+                copy(simd, path, values);
+                *least = *from;
             }
         }
+        drop(paths);
         if u % SEGMENT == SEGMENT - 1 || u + 1 == pass.input.size().width {
             pass.boundary.put(u / SEGMENT, std::mem::take(&mut self.below));
             pass.wavefront.publish(band, u / SEGMENT + 1);
         }
     }
+}
+
+/// Computes the paths of the pixel of row `r` and their sums; costs and sums of `padded` disparities stand in front.
+#[inline(always)]
+fn update_pixel<S: Simd, T: Value, A: Sum<T>, const N: usize>(
+    simd: S,
+    step: &mut Step<'_, T, N>,
+    (r, padded): (usize, usize),
+    costs: &[T],
+    penalties: (T, &[T; N]),
+    sums: &mut [A],
+) {
+    let two = 2 * S::u8s::LEN;
+    // Of two vectors, 128 disparities where they have 64 bytes, the compiler unrolls the loop and leaves all comparisons
+    // out.
+    let least = if padded == two {
+        update_paths(simd, &costs[..two], step.row(r, two), penalties, &mut sums[..two])
+    } else {
+        update_paths(simd, &costs[..padded], step.row(r, padded), penalties, &mut sums[..padded])
+    };
+    // 2026-11-23: one pixel later, so as not to wait for the vectors, they are spilt and nothing is gained.
+    write_least::<S, T, N>(least, step.least(r));
 }
 
 /// Aggregates the rows of a band, and in the backward pass chooses their disparities.
@@ -259,12 +298,12 @@ pub(super) fn aggregate_band<S: Simd, T: Value, A: Sum<T>, D: Directions<N>, con
     pass: &Pass<'_, T>,
     mut band: Band<'_, A>,
     scratch: &mut BandScratch<T, A>,
-    _directions: D,
+    directions: D,
 ) {
     let input = pass.input;
-    let (width, padded) = (input.size().width, pass.padded);
-    scratch.prepare::<D, N>(pass, &band);
-    let BandScratch { ring, costs, pass_sums, totals, p2, rows, right, handover } = scratch;
+    let (width, padded) = (input.size().width, pass.padded());
+    scratch.prepare(simd, pass, &band, directions);
+    let BandScratch { ring, costs, pass_sums, totals, places, p2, rows, right, handover, .. } = scratch;
     let steps = &mut ring.prepare::<D, N>(band.count, padded, A::NONE);
     let costs = aligned(costs, band.count * padded);
     let pass_sums = aligned(pass_sums, band.count * padded);
@@ -276,7 +315,7 @@ pub(super) fn aggregate_band<S: Simd, T: Value, A: Sum<T>, D: Directions<N>, con
     let (takes, puts) = (band.first > 0 && N > 1, N > 1);
     for t in 0..first + walk.steps() {
         if let Some(u) = (t + D::SKEW).checked_sub(first).filter(|&u| takes && u < width + D::SKEW) {
-            handover.take::<D, N>(pass, steps, band.number, (t, u));
+            handover.take::<S, D, N>(simd, pass, steps, band.number, (t, u));
         }
         let Some(at) = t.checked_sub(first) else { continue };
         let active = walk.active(at);
@@ -288,28 +327,28 @@ pub(super) fn aggregate_band<S: Simd, T: Value, A: Sum<T>, D: Directions<N>, con
             if input.disparities() < padded {
                 costs.chunks_exact_mut(padded).for_each(|c| c[input.disparities()..].fill(A::NONE));
             }
-            let mut step = steps.step::<D>(t);
+            if let Some(sums) = &band.sums {
+                walk.fetch_sums(at + 1, sums);
+            }
+            // In the forward pass from the last.
+            let (sums, last) = match &mut band.sums {
+                Some(sums) if !pass.backward => (&mut sums[walk.sums(at, &active)], active.len() - 1),
+                _ => (&mut pass_sums[..active.len() * padded], 0),
+            };
+            let mut step = steps.step::<D>(t, band.count);
             for (i, r) in active.clone().enumerate() {
                 let p2 = &p2[r * width + walk.x(at, r)];
-                let out = match &mut band.sums {
-                    Some(sums) if !pass.backward => &mut sums[walk.sum_offset(at, r)..][..padded],
-                    _ => &mut pass_sums[i * padded..][..padded],
-                };
-                let costs = &costs[i * padded..][..padded];
-                let least = update_paths(simd, costs, step.row(r, padded), (p1, p2), out);
-                // 2026-11-23: one pixel later, so as not to wait for the vectors, they are spilt and nothing is gained.
-                write_least::<S, T, N>(least, step.least(r));
+                let (costs, sums) = (&costs[i * padded..], &mut sums[last.abs_diff(i) * padded..]);
+                update_pixel(simd, &mut step, (r, padded), costs, (p1, p2), sums);
             }
             if let (true, Some(forward_sums)) = (pass.backward, &band.sums) {
-                let len = active.len() * padded;
-                let forward_sums = &forward_sums[walk.sum_offset(at, active.start)..][..len];
-                let parts = [forward_sums, &pass_sums[..len]];
+                let parts = [&forward_sums[walk.sums(at, &active)], &pass_sums[..active.len() * padded]];
                 let output = (&mut band.output[active.clone()], &mut right[active.clone()]);
-                select_column(simd, input, (column, &rows[active]), parts, totals, output);
+                select_column(simd, input, (column, &rows[active]), parts, (places, totals), output);
             }
         }
         if puts && t >= last {
-            handover.put::<D, N>(pass, steps, (band.number, band.count), (t, t - last));
+            handover.put::<S, D, N>(simd, pass, steps, (band.number, band.count), (t, t - last));
         }
     }
     for (r, (output, right)) in band.output.iter_mut().zip(right).enumerate() {

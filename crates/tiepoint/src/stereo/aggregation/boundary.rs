@@ -1,5 +1,9 @@
 //! The boundary between two bands: the paths of a band's last rows, handed to the band below in segments.
 
+use super::{
+    path_ring::{PAD, aligned, line_start},
+    recurrence::Value,
+};
 use std::sync::{
     Mutex, PoisonError,
     atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -9,10 +13,41 @@ use std::sync::{
 pub(super) const SEGMENT: usize = 32;
 
 /// The paths of up to [`SEGMENT`] columns: for each column, row and direction the path values of all disparities.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Segment<T> {
-    pub(super) values: Vec<T>,
-    pub(super) least: Vec<T>,
+    /// From the beginning of a cache line on.
+    values: Vec<T>,
+    least: Vec<T>,
+}
+
+impl<T: Value> Segment<T> {
+    /// Makes room for so many paths.
+    pub(super) fn resize(&mut self, paths: usize, padded: usize) {
+        aligned(&mut self.values, paths * padded);
+        self.least.resize(paths, T::default());
+    }
+
+    /// `count` paths from the `first` on, of `padded` disparities, and their minima.
+    #[inline(always)]
+    pub(super) fn paths(
+        &mut self,
+        first: usize,
+        count: usize,
+        padded: usize,
+    ) -> impl Iterator<Item = (&mut [T], &mut T)> {
+        let values = &mut aligned(&mut self.values, (first + count) * padded)[first * padded..];
+        values.chunks_exact_mut(padded).zip(self.least.iter_mut().skip(first))
+    }
+}
+
+impl<T: Value> Clone for Segment<T> {
+    /// The copy begins with a cache line of its own.
+    fn clone(&self) -> Self {
+        let mut copy = Self { values: Vec::new(), least: self.least.clone() };
+        let len = self.values.len().saturating_sub(PAD);
+        aligned(&mut copy.values, len).copy_from_slice(&self.values[line_start(&self.values)..][..len]);
+        copy
+    }
 }
 
 /// The segments along a row. One band puts them, from the left; the next takes them.
@@ -21,7 +56,7 @@ pub(super) struct Boundary<T> {
     segments: Vec<Mutex<Option<Segment<T>>>>,
 }
 
-impl<T: Clone> Boundary<T> {
+impl<T: Value> Boundary<T> {
     pub(super) fn new(width: usize) -> Self {
         Self { segments: (0..width.div_ceil(SEGMENT)).map(|_| Mutex::new(None)).collect() }
     }

@@ -30,6 +30,21 @@ impl Workspace {
     }
 }
 
+/// Has the cache fetch values that are read or written soon. Only a matter of speed.
+#[inline(always)]
+pub(super) fn fetch<T>(values: &[T]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in values.chunks(64 / size_of::<T>()) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        #[expect(unsafe_code, reason = "a hint: nothing is read, whatever the address")]
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = values;
+}
+
 /// A type of sums that the workspace has memory for.
 pub(super) trait Stored: Value {
     /// At least `len` of them, of any value.

@@ -7,7 +7,7 @@
 //! S(p, d) = Σ_r L(p, d)
 //! ```
 //!
-//! and L = C where p − r lies outside the image. P2 may depend on the difference of grey of p and p − r. C and L are
+//! and L = C where p − r lies outside the image. P2 may depend on the difference of grey of p and p − r ([`jump`]). C and L are
 //! integers, so that every order of evaluation gives the same S. Since the least L of a pixel is at most the
 //! greatest cost, no L exceeds the greatest cost plus P2: where this is below 256 paths hold bytes, else 16 bits, and
 //! where four such paths stay below 256 their sum is held in a byte too. The result is the same.
@@ -29,6 +29,7 @@
 mod band;
 mod boundary;
 pub(super) mod gpu;
+mod jump;
 mod memory;
 mod pass;
 mod path_ring;
@@ -44,7 +45,7 @@ pub(super) use recurrence::Value;
 
 /// The directions that a pass aggregates, as steps (dx, dy) from p − r to p in the coordinates of the pass, in which it
 /// goes down and to the right. The first runs along the row.
-trait Directions<const N: usize>: Sync {
+trait Directions<const N: usize>: Copy + Sync {
     /// The steps.
     const STEPS: [(isize, usize); N];
     /// How many rows above a step reaches.
@@ -63,16 +64,16 @@ trait Directions<const N: usize>: Sync {
 }
 
 /// Along the row only: the second half of five directions.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Horizontal;
 /// Along the row and down: half of four directions.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Cross;
 /// With the diagonals: half of eight directions.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Star;
 /// With the knight's moves: half of sixteen directions.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Knight;
 
 impl Directions<1> for Horizontal {

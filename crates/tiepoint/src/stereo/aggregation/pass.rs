@@ -4,6 +4,7 @@ use super::{
     Cross, Directions, Horizontal, Knight, Star,
     band::{Band, BandScratch, Pass, aggregate_band, sums_len},
     boundary::{Boundary, Wavefront},
+    jump::Jumps,
     memory::{Stored, Workspace},
     recurrence::{Sum, Value},
 };
@@ -23,7 +24,7 @@ use fearless_simd::{Simd, prelude::*};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-/// Rows of a band.
+/// Rows of a band. 2026-11-23, 1920×1080, 128 disparities, one thread: 6, 8, 10, 12, 16 rows 192, 187, 187, 197, 205 ms.
 const BAND: usize = 8;
 
 /// Bytes a pixel of everything else: grey, and the maps of both views while they are refined.
@@ -215,10 +216,6 @@ fn vector<S: Simd>(_: S) -> usize {
     S::u8s::LEN
 }
 
-fn p2_by_difference<T: Value>(input: &AggregationInput<'_>) -> [T; 256] {
-    input.penalties.table().map(T::of)
-}
-
 fn forward<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
     input: &AggregationInput<'_>,
     range: Range<usize>,
@@ -240,10 +237,10 @@ fn forward<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
         input,
         level: cpu.level(),
         backward: false,
-        p2: p2_by_difference(input),
+        jumps: Jumps::new(&input.penalties),
         boundary,
         wavefront,
-        padded,
+        padded: padded as u16,
     };
     run::<T, A, D, N>(&pass, bands.collect(), cpu);
 }
@@ -279,10 +276,10 @@ fn backward<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
         input,
         level: cpu.level(),
         backward: true,
-        p2: p2_by_difference(input),
+        jumps: Jumps::new(&input.penalties),
         boundary,
         wavefront,
-        padded,
+        padded: padded as u16,
     };
     run::<T, A, D, N>(&pass, bands, cpu);
 }

@@ -56,9 +56,14 @@ pub(super) fn aligned<T: Value>(buffer: &mut Vec<T>, len: usize) -> &mut [T] {
     if buffer.len() < len + PAD {
         buffer.resize(len + PAD, T::default());
     }
-    let start = buffer.as_ptr().align_offset(64);
-    let start = if start < PAD { start } else { 0 };
+    let start = line_start(buffer);
     &mut buffer[start..start + len]
+}
+
+/// Where the first cache line of a buffer begins.
+pub(super) fn line_start<T>(buffer: &[T]) -> usize {
+    let start = buffer.as_ptr().align_offset(64);
+    if start < PAD { start } else { 0 }
 }
 
 /// The pixels of a band, borrowed while it is aggregated.
@@ -132,11 +137,12 @@ impl<T: Value, const N: usize> Steps<'_, T, N> {
         }
     }
 
-    /// Step `t` with the steps before it.
+    /// Step `t` with the steps before it, in a band of `count` rows.
     #[inline(always)]
-    pub(super) fn step<D: Directions<N>>(&mut self, t: usize) -> Step<'_, T, N> {
+    pub(super) fn step<D: Directions<N>>(&mut self, t: usize, count: usize) -> Step<'_, T, N> {
         let (shape, rows) = (self.shape, self.shape.rows);
         let now = shape.index(t, 0);
+        let len = (count - 1) * shape.pixel() + shape.stride() + PAD;
         let (earlier, rest) = self.values.split_at_mut(now * shape.pixel());
         let (own, later) = rest.split_at_mut(rows * shape.pixel());
         let (earlier_least, rest) = self.least.split_at_mut(now);
@@ -150,8 +156,9 @@ impl<T: Value, const N: usize> Steps<'_, T, N> {
             } else {
                 (&*later, &*later_least, first - now - rows)
             };
-            before[k] = &values[first * shape.pixel() + k * shape.stride()..];
-            before_least[k] = &least[first..];
+            // All of one length: one comparison is all that each pixel needs.
+            before[k] = &values[first * shape.pixel() + k * shape.stride()..][..len];
+            before_least[k] = &least[first..][..count];
         }
         Step { shape, depth: D::DEPTH, own, own_least, before, before_least }
     }

@@ -5,6 +5,7 @@
 use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn, gpu::CostKernel};
 use crate::{
     Result,
+    device::Level,
     stereo::{Penalties, View, aggregation::Value, pair::Pair},
 };
 use fearless_simd::{Simd, prelude::*};
@@ -42,15 +43,16 @@ impl DescriptorCost for AbsoluteDifference {
         1
     }
 
-    fn describe(&self, pair: &Pair, view: View, y: usize, out: &mut [u8]) {
+    fn describe(&self, _: Level, pair: &Pair, view: View, y: usize, out: &mut [u8]) {
         out.copy_from_slice(pair.bytes(view).row(y));
     }
 
     #[inline(always)]
     fn pixel<S: Simd, T: Value>(&self, simd: S, descriptors: &Descriptors<'_>, out: &mut [T]) {
         let n = S::u8s::LEN;
-        let (left, limit) = (S::u8s::splat(simd, descriptors.left[0]), S::u8s::splat(simd, LIMIT));
-        for (right, out) in descriptors.right.chunks_exact(n).zip(out.chunks_exact_mut(n)) {
+        let (left, right) = descriptors.bytes(out.len());
+        let (left, limit) = (S::u8s::splat(simd, left), S::u8s::splat(simd, LIMIT));
+        for (right, out) in right.chunks_exact(n).zip(out.chunks_exact_mut(n)) {
             let right = S::u8s::from_slice(simd, right);
             let difference = left.max(right) - left.min(right);
             T::spread::<S>(difference.min(limit), out);

@@ -24,6 +24,7 @@ use super::{
 };
 use crate::{
     Result,
+    device::Level,
     stereo::{Penalties, View, aggregation::Value, pair::Pair},
 };
 use fearless_simd::{Simd, prelude::*};
@@ -84,9 +85,9 @@ impl<const CHANNELS: usize> DescriptorCost for Joined<CHANNELS> {
         CENSUS + CHANNELS
     }
 
-    fn describe(&self, pair: &Pair, view: View, y: usize, out: &mut [u8]) {
+    fn describe(&self, level: Level, pair: &Pair, view: View, y: usize, out: &mut [u8]) {
         let (bits, colours) = out.split_at_mut(CENSUS * pair.size().width);
-        census(pair, view, WINDOW, y, bits);
+        census(level, pair, view, WINDOW, y, bits);
         let pixels = pair.compared(view).row(y).as_chunks::<CHANNELS>().0;
         for (c, plane) in colours.chunks_exact_mut(pair.size().width).enumerate() {
             plane.iter_mut().zip(pixels).for_each(|(out, pixel)| *out = pixel[c]);

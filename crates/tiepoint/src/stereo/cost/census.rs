@@ -9,12 +9,15 @@
 
 use super::{CostDefinition, CostSource, DescriptorCost, Descriptors, Learn, Planes, gpu::CostKernel};
 use crate::{
-    Result, for_any_view,
+    Result,
+    device::{Level, dispatch},
+    for_any_view,
     image::{ImageView, Pixel},
     options::named,
     stereo::{Penalties, View, aggregation::Value, pair::Pair},
 };
 use fearless_simd::{Simd, prelude::*};
+use fearless_simd_macros::simd;
 use std::ops::Add;
 
 /// The pixels that a census transform compares.
@@ -86,13 +89,17 @@ impl CensusWindow {
 }
 
 /// Writes the census of row y of a view, plane by plane.
-pub(super) fn census(pair: &Pair, view: View, window: CensusWindow, y: usize, out: &mut [u8]) {
+pub(super) fn census(level: Level, pair: &Pair, view: View, window: CensusWindow, y: usize, out: &mut [u8]) {
     let rounding = pair.rounding(view);
-    for_any_view!(pair.grey(view).view(), image => transform(image, rounding, window, y, out));
+    for_any_view!(pair.grey(view).view(), image => {
+        dispatch!(level, simd => transform(simd, image, rounding, window, y, out));
+    });
 }
 
 /// The census of row y: its planes, one after the other. `a` is darker than `b` where a + `rounding` < b.
-fn transform<T: Pixel + From<u8> + Add<Output = T>>(
+#[simd]
+fn transform<S: Simd, T: Pixel + From<u8> + Add<Output = T>>(
+    _: S,
     image: ImageView<'_, T>,
     rounding: u8,
     window: CensusWindow,
@@ -105,9 +112,11 @@ fn transform<T: Pixel + From<u8> + Add<Output = T>>(
     let rows: Vec<Vec<T>> = (0..=2 * ry)
         .map(|dy| {
             let row = image.row((y + dy).saturating_sub(ry).min(height - 1));
-            let (first, last) = (row[0], row[width - 1]);
-            let inner = std::iter::repeat_n(first, rx).chain(row.iter().copied());
-            inner.chain(std::iter::repeat_n(last, rx)).collect()
+            let mut extended = Vec::with_capacity(width + 2 * rx);
+            extended.resize(rx, row[0]);
+            extended.extend_from_slice(row);
+            extended.resize(width + 2 * rx, row[width - 1]);
+            extended
         })
         .collect();
     let shifted =
@@ -170,8 +179,8 @@ impl<const PLANES: usize> DescriptorCost for Hamming<PLANES> {
         PLANES
     }
 
-    fn describe(&self, pair: &Pair, view: View, y: usize, out: &mut [u8]) {
-        census(pair, view, self.0, y, out);
+    fn describe(&self, level: Level, pair: &Pair, view: View, y: usize, out: &mut [u8]) {
+        census(level, pair, view, self.0, y, out);
     }
 
     #[inline(always)]
@@ -240,7 +249,7 @@ pub(super) mod tests {
             let pictures = Pictures::new((&image).into(), (&image).into()).unwrap();
             let pair = Pair::new(&pictures, Masks::default(), &Cpu::sequential()).unwrap();
             let mut out = [0; 3 * 7];
-            census(&pair, View::Left, CensusWindow::Five, 2, &mut out);
+            census(Cpu::sequential().level(), &pair, View::Left, CensusWindow::Five, 2, &mut out);
             out.iter().map(|plane| plane.count_ones()).sum::<u32>()
         };
         assert_eq!(bits([102, 100, 100]), 0, "two values of red are 0.43 of grey");

@@ -63,7 +63,7 @@ impl CostSource for Custom<'_> {
         self.0.greatest()
     }
 
-    fn prepare(&self, pair: &Pair, y: usize, layout: RowLayout, row: &mut CostRow) {
+    fn prepare(&self, _: Level, pair: &Pair, y: usize, layout: RowLayout, row: &mut CostRow) {
         row.prepare(pair, y, layout);
         row.block.columns = 0..0;
     }

@@ -195,7 +195,7 @@ trait DescriptorCost: Sync + Clone + 'static {
     fn planes(&self) -> usize;
 
     /// Writes the descriptors of row y of a view, plane by plane: byte p of pixel x to `out[p * width + x]`.
-    fn describe(&self, pair: &Pair, view: View, y: usize, out: &mut [u8]);
+    fn describe(&self, level: Level, pair: &Pair, view: View, y: usize, out: &mut [u8]);
 
     /// The costs of a left pixel for as many disparities as `out` has, a multiple of the bytes of a vector.
     ///
@@ -213,12 +213,24 @@ trait DescriptorCost: Sync + Clone + 'static {
 
 /// The descriptor of a left pixel and those of the right pixels it is compared with.
 struct Descriptors<'a> {
-    /// Byte p of the left pixel is `left[p * width]`.
+    /// Those of the left row, in planes of `width` bytes.
     left: &'a [u8],
     width: usize,
-    /// Byte p of the right pixel at the i-th disparity is `right[p * reach + i]`.
+    /// The place of the left pixel.
+    x: usize,
+    /// Those of the right row, in planes of `reach` bytes.
     right: &'a [u8],
     reach: usize,
+    /// The place of the right pixel at the least disparity; rising disparities follow.
+    start: usize,
+}
+
+impl<'a> Descriptors<'a> {
+    /// The only byte of each descriptor: of the left pixel, and of the right pixels at `len` disparities.
+    #[inline(always)]
+    fn bytes(&self, len: usize) -> (u8, &'a [u8]) {
+        (self.left[self.x], &self.right[self.start..][..len])
+    }
 }
 
 /// Some planes of the descriptors of a left pixel and of the right ones: what a SIMD body reads.
@@ -234,11 +246,16 @@ impl<'a, S: Simd, const N: usize> Planes<'a, S, N> {
     /// The planes from `first` on, for `len` disparities.
     #[inline(always)]
     fn new(simd: S, descriptors: &Descriptors<'a>, first: usize, len: usize) -> Self {
-        let Descriptors { left, width, right, reach } = *descriptors;
+        let Descriptors { left, width, x, right, reach, start } = *descriptors;
         let mut planes = Self { simd, left: [S::u8s::splat(simd, 0); N], right: [&right[..0]; N] };
+        let (mut left, mut right) = (&left[first * width..], &right[first * reach..]);
         for p in 0..N {
-            planes.left[p] = S::u8s::splat(simd, left[(first + p) * width]);
-            planes.right[p] = &right[(first + p) * reach..][..len];
+            // All of one length: one comparison is all that each pixel needs.
+            let (left_plane, right_plane);
+            (left_plane, left) = left.split_at(width);
+            (right_plane, right) = right.split_at(reach);
+            planes.left[p] = S::u8s::splat(simd, left_plane[x]);
+            planes.right[p] = &right_plane[start..][..len];
         }
         planes
     }
@@ -257,7 +274,7 @@ pub(super) trait CostSource: Sync {
     fn greatest(&self) -> u16;
 
     /// Prepares row y of the pair.
-    fn prepare(&self, pair: &Pair, y: usize, layout: RowLayout, row: &mut CostRow);
+    fn prepare(&self, level: Level, pair: &Pair, y: usize, layout: RowLayout, row: &mut CostRow);
 
     /// The costs of a column, as bytes; see [`Costs::column`].
     fn column_u8(
@@ -291,10 +308,10 @@ impl<C: DescriptorCost> CostSource for C {
         DescriptorCost::greatest(self)
     }
 
-    fn prepare(&self, pair: &Pair, y: usize, layout: RowLayout, row: &mut CostRow) {
+    fn prepare(&self, level: Level, pair: &Pair, y: usize, layout: RowLayout, row: &mut CostRow) {
         let planes = self.planes();
         row.prepare(pair, y, layout);
-        row.describe(planes, layout, |view, out| self.describe(pair, view, y, out));
+        row.describe(planes, layout, |view, out| self.describe(level, pair, view, y, out));
     }
 
     fn column_u8(&self, level: Level, _: &Costs<'_>, column: Column, rows: &mut [CostRow], out: &mut [u8]) {
@@ -330,9 +347,9 @@ impl Costs<'_> {
     }
 
     /// Prepares row y for `padded` disparities.
-    pub(super) fn prepare(&self, y: usize, padded: usize, row: &mut CostRow) {
+    pub(super) fn prepare(&self, level: Level, y: usize, padded: usize, row: &mut CostRow) {
         let layout = RowLayout::new(self.pair.size().width, self.min_disparity, padded);
-        self.source.prepare(self.pair, y, layout, row);
+        self.source.prepare(level, self.pair, y, layout, row);
     }
 
     /// The costs of one pixel of each of `rows`, the disparities of a pixel side by side: `out` holds a multiple of the
@@ -351,9 +368,28 @@ fn descriptor_costs<S: Simd, T: Value, C: DescriptorCost>(
     rows: &[CostRow],
     out: &mut [T],
 ) {
-    let padded = out.len() / rows.len().max(1);
-    for (r, (row, out)) in rows.iter().zip(out.chunks_exact_mut(padded.max(1))).enumerate() {
-        let x = column.x(r);
+    let n = S::u8s::LEN;
+    // Loops over as many vectors as the compiler knows are short.
+    match rows.first().map_or(0, CostRow::padded) {
+        padded if padded == n => costs_of_rows(simd, cost, column, rows, n, out),
+        padded if padded == 2 * n => costs_of_rows(simd, cost, column, rows, 2 * n, out),
+        padded if padded == 4 * n => costs_of_rows(simd, cost, column, rows, 4 * n, out),
+        padded => costs_of_rows(simd, cost, column, rows, padded, out),
+    }
+}
+
+/// The same for `padded` disparities.
+#[inline(always)]
+fn costs_of_rows<S: Simd, T: Value, C: DescriptorCost>(
+    simd: S,
+    cost: &C,
+    column: Column,
+    rows: &[CostRow],
+    padded: usize,
+    out: &mut [T],
+) {
+    for (r, row) in rows.iter().enumerate() {
+        let (x, out) = (column.x(r), &mut out[r * padded..][..padded]);
         if !row.is_hole(x) {
             cost.pixel(simd, &row.descriptors(x), out);
             row.mask(x, T::of(DescriptorCost::greatest(cost)), out);

@@ -118,6 +118,12 @@ impl CostRow {
         self.planes.chunks_exact(layout.width).for_each(|plane| layout.reverse(plane, &mut self.right));
     }
 
+    /// The disparities that it was prepared for.
+    #[inline(always)]
+    pub(super) fn padded(&self) -> usize {
+        self.reach - self.width
+    }
+
     /// Whether the left pixel holds nothing.
     #[inline(always)]
     pub(in crate::stereo) fn is_hole(&self, x: usize) -> bool {
@@ -127,12 +133,13 @@ impl CostRow {
     /// The descriptors that the costs of the left pixel x are computed from.
     #[inline(always)]
     pub(super) fn descriptors(&self, x: usize) -> Descriptors<'_> {
-        let start = self.width - 1 - x;
         Descriptors {
-            left: &self.left[x..],
+            left: &self.left,
             width: self.width,
-            right: &self.right[start..],
+            x,
+            right: &self.right,
             reach: self.reach,
+            start: self.width - 1 - x,
         }
     }
 

@@ -99,7 +99,7 @@ fn check(costs: &Costs<'_>, formula: impl Fn(usize, usize, usize) -> u16, what: 
 fn row<T: Value>(costs: &Costs<'_>, y: usize, cpu: &Cpu) -> Vec<Vec<T>> {
     let padded = costs.disparities.next_multiple_of(64);
     let mut row = [CostRow::default()];
-    costs.prepare(y, padded, &mut row[0]);
+    costs.prepare(cpu.level(), y, padded, &mut row[0]);
     let mut at = |first| {
         let mut out = vec![T::default(); padded];
         costs.column(cpu.level(), Column { first, slope: 0 }, &mut row, &mut out);

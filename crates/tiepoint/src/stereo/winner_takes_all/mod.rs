@@ -176,14 +176,12 @@ impl RightRow {
     }
 }
 
-/// 0, 1, 2, …
-#[inline(always)]
-fn ramp<S: Simd>(simd: S) -> S::u16s {
-    let mut values = [0_u16; 64];
-    for (i, v) in values.iter_mut().enumerate() {
-        *v = i as u16;
-    }
-    S::u16s::from_slice(simd, &values[..S::u16s::LEN])
+/// The place of each of `padded` disparities in its block; all bits where there is no disparity.
+pub(super) fn places(input: &AggregationInput<'_>, padded: usize, out: &mut Vec<u16>) {
+    let block = Keys::of(input).map_or(1, Keys::block);
+    let place = |d| if d < input.disparities() { (d & (block - 1)) as u16 } else { u16::MAX };
+    out.clear();
+    out.extend((0..padded).map(place));
 }
 
 /// The sums of a pixel of both passes, its disparities side by side.
@@ -203,41 +201,38 @@ fn add<S: Simd, A: Value>(simd: S, [a, b]: Parts<'_, A>, count: usize, sums: &mu
 }
 
 /// Updates the keys of the right row, whose place for the least disparity is `start`, and returns the place of the least
-/// sum and that sum.
+/// sum and that sum. `places` are those of [`places`].
 #[inline(always)]
 fn least<S: Simd, A: Value>(
     simd: S,
     keys: Keys,
     [a, b]: Parts<'_, A>,
-    count: usize,
-    mut right: Option<&mut RightRow>,
+    places: &[u16],
+    right: Option<&mut RightRow>,
     start: usize,
 ) -> (usize, u16) {
     let n = S::u16s::LEN;
-    let splat = |value| S::u16s::splat(simd, value);
-    let mut best = (0, u16::MAX);
-    let mut least = splat(u16::MAX);
-    let (ramp, step) = (ramp(simd), splat(n as u16));
-    let mut places = ramp;
-    let mut first = 0;
-    for (a, b) in a.chunks_exact(2 * n).zip(b.chunks_exact(2 * n)) {
-        for sum in A::totals(simd, a, b) {
+    let vector = |values: &[u16]| S::u16s::from_slice(simd, values);
+    let none = S::u16s::splat(simd, u16::MAX);
+    let (to_block, right) = right.map_or((0, &mut [][..]), |right| (right.len, &mut right.keys[start..]));
+    let (mut best, mut least) = ((0, u16::MAX), none);
+    // The first disparity of the vector, and its place in the right row.
+    let (mut first, mut at) = (0, 0);
+    let pairs = a.chunks_exact(2 * n).zip(b.chunks_exact(2 * n)).zip(places.chunks_exact(2 * n));
+    for ((a, b), places) in pairs {
+        for (sum, places) in A::totals(simd, a, b).into_iter().zip(places.chunks_exact(n)) {
             if first > 0 && first & (keys.block() - 1) == 0 {
                 best = keys.better(best, first - keys.block(), least.reduce_min());
-                (least, places) = (splat(u16::MAX), ramp);
+                least = none;
+                at += to_block;
             }
-            let mut key = (sum << keys.bits) | places;
-            if first + n > count {
-                key = (ramp + splat(first as u16)).simd_ge(splat(count as u16)).select(splat(u16::MAX), key);
-            }
+            let key = (sum << keys.bits) | vector(places);
             least = least.min(key);
-            if let Some(right) = &mut right {
-                let at = (first >> keys.bits) * right.len + start + first;
-                let before = &mut right.keys[at..at + n];
-                key.min(S::u16s::from_slice(simd, before)).store_slice(before);
+            if let Some(before) = right.get_mut(at..at + n) {
+                key.min(vector(before)).store_slice(before);
             }
-            places += step;
             first += n;
+            at += n;
         }
     }
     keys.better(best, (first - 1) & !(keys.block() - 1), least.reduce_min())
@@ -262,7 +257,7 @@ fn least_one_by_one(sums: &[u16], right: Option<&mut RightRow>, start: usize) ->
 }
 
 /// Chooses the disparities of the left pixels of a column, one in each of `rows`, given the parts of their sums from
-/// both passes, a pixel's disparities side by side. `sums` is room for the sums of a pixel. The body is compiled once
+/// both passes, a pixel's disparities side by side. `places` are those of [`places`], `sums` is room for the sums of a pixel. The body is compiled once
 /// for a SIMD level and a width of the sums.
 #[simd]
 pub(super) fn select_column<S: Simd, A: Value>(
@@ -270,7 +265,7 @@ pub(super) fn select_column<S: Simd, A: Value>(
     input: &AggregationInput<'_>,
     (column, rows): (Column, &[CostRow]),
     parts: Parts<'_, A>,
-    sums: &mut [u16],
+    (places, sums): (&[u16], &mut [u16]),
     (output, right): (&mut [OutputRow<'_>], &mut [RightRow]),
 ) {
     let (keys, count) = (Keys::of(input), input.disparities());
@@ -286,7 +281,7 @@ pub(super) fn select_column<S: Simd, A: Value>(
             add(simd, [before, after], count, sums);
         }
         let winner = match keys {
-            Some(keys) => least(simd, keys, [before, after], count, right, start),
+            Some(keys) => least(simd, keys, [before, after], places, right, start),
             None => least_one_by_one(&sums[..count], right, start),
         };
         if let Some(out) = &mut output.sums {

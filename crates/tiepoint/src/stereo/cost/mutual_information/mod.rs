@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{
     Result,
-    device::{Cpu, gpu::Gpu},
+    device::{Cpu, Level, gpu::Gpu},
     image::Image,
     stereo::{
         Penalties, StereoOptions, View,
@@ -130,13 +130,14 @@ impl DescriptorCost for CostTable {
         1
     }
 
-    fn describe(&self, pair: &Pair, view: View, y: usize, out: &mut [u8]) {
+    fn describe(&self, _: Level, pair: &Pair, view: View, y: usize, out: &mut [u8]) {
         out.copy_from_slice(pair.compared(view).row(y));
     }
 
     #[inline(always)]
     fn pixel<S: Simd, T: Value>(&self, simd: S, descriptors: &Descriptors<'_>, out: &mut [T]) {
-        let (row, right) = (self.row(descriptors.left[0]), descriptors.right);
+        let (left, right) = descriptors.bytes(out.len());
+        let row = self.row(left);
         let n = S::u8s::LEN;
         if n == 64 {
             // Four vectors hold the row: two look-ups in pairs of them, and a choice by the highest bit.

@@ -51,8 +51,8 @@ pub(in crate::matching) fn source<V: Element>(kind: Kind) -> KernelSource {
     kind.descriptors("guided lines")
         .kernel::<PredictLines<'_>>(block)
         .kernel::<SearchLines<'_, V>>(block)
-        .text(include_str!("guided.h"))
-        .text(include_str!("lines.cl"))
+        .text(include_str!("../guided.h"))
+        .text(include_str!("../lines.cl"))
 }
 
 /// A search along the lines that a model predicts.

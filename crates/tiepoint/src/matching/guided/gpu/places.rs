@@ -68,8 +68,8 @@ pub(in crate::matching) fn source<V: Element>(kind: Kind, model: ModelKind) -> K
         .define("PROJECTIVE", u8::from(model == ModelKind::Homography))
         .kernel::<HangInCells<'_>>([LANES, 1])
         .kernel::<SearchNear<'_, V>>([LANES, 1])
-        .text(include_str!("guided.h"))
-        .text(include_str!("places.cl"))
+        .text(include_str!("../guided.h"))
+        .text(include_str!("../places.cl"))
 }
 
 /// A search near the places that a model predicts.
