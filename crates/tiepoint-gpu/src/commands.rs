@@ -436,7 +436,8 @@ impl Graph {
             marks.iter().try_for_each(|mark| driver.hold(*mark))?;
             return self.run();
         }
-        let work = self.graph.as_ref().map_or(Work::Commands(&self.commands.list), |g| Work::Graph(g.as_ref()));
+        let work =
+            self.graph.as_ref().map_or(Work::Commands(&self.commands.list), |g| Work::Graph(g.as_ref()));
         let done = driver.beside(Side::Kernels, work, &marks)?;
         driver.hold(done.as_ref())
     }

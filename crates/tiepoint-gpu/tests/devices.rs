@@ -337,7 +337,8 @@ fn work_beside_the_queue_keeps_its_order() {
             let mut main = Commands::new();
             main.launch(&kernel, kernel.covering(N, 1), Add { sum: &sum, part: kept, n: N as u32 }).unwrap();
             let mut side = Commands::new();
-            side.launch(&kernel, kernel.covering(N, 1), Add { sum: &made, part: &part, n: N as u32 }).unwrap();
+            side.launch(&kernel, kernel.covering(N, 1), Add { sum: &made, part: &part, n: N as u32 })
+                .unwrap();
             side.copy((&made, 0), (kept, 0), N).unwrap();
             gpu.graphs_beside([main, side]).unwrap()
         });

@@ -20,7 +20,11 @@ pub(super) use matching::GpuMatching;
 pub(super) use plan::PlanInput;
 pub(super) use worker::Worker;
 
-use super::{Masks, Stereo, StereoOptions, StereoResult, cost::gpu::GpuCost, pair::gpu::{PictureShape, are_colour}};
+use super::{
+    Masks, Stereo, StereoOptions, StereoResult,
+    cost::gpu::GpuCost,
+    pair::gpu::{PictureShape, are_colour},
+};
 use crate::{
     Error, Result,
     device::{
@@ -281,7 +285,11 @@ impl GpuStereo {
     fn take<'w>(&self, worker: &'w mut Worker, pairs: &[DevicePair], cost: &GpuCost) -> Result<&'w Plan> {
         self.stereo.check_sums(cost.greatest, self.options().penalties())?;
         let Some(first) = pairs.first() else { return Err(Error::Mismatch("stereo of no pair".into())) };
-        let shape = Shape { size: first.size(), pairs: pairs.len(), views: Views::Pictures(first.shapes, cost.compares) };
+        let shape = Shape {
+            size: first.size(),
+            pairs: pairs.len(),
+            views: Views::Pictures(first.shapes, cost.compares),
+        };
         let (plan, _) = worker.prepare(&self.gpu, self.options(), (&shape, cost), 0, &self.processor.cpu)?;
         let mut commands = Commands::new();
         for (i, pair) in pairs.iter().enumerate() {

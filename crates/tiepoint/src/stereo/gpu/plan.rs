@@ -18,8 +18,8 @@ use crate::{
         pair::{
             Pair, Pictures,
             gpu::{
-                AnyStack, Compares, GpuPictures, PictureShape, ViewShape, ViewStacks, images_of, make_ready, mirrored,
-                pictures_of, source_of,
+                AnyStack, Compares, GpuPictures, PictureShape, ViewShape, ViewStacks, images_of, make_ready,
+                mirrored, pictures_of, source_of,
             },
         },
         refinement::{self, gpu::GpuRefinement},
@@ -268,11 +268,7 @@ impl Stages<'_> {
 }
 
 /// The views of pairs of a shape, and what their images are copied to; the making ready goes into the list.
-fn views(
-    commands: &mut Commands,
-    gpu: &Gpu,
-    shape: &Shape,
-) -> Result<([ViewStacks; 2], Vec<AnyStack>)> {
+fn views(commands: &mut Commands, gpu: &Gpu, shape: &Shape) -> Result<([ViewStacks; 2], Vec<AnyStack>)> {
     let place = (shape.size, shape.pairs);
     match shape.views {
         Views::Pictures([left, right], compares) => {

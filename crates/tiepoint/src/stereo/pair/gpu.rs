@@ -582,9 +582,10 @@ mod tests {
                 [true, true] => Compares::OwnGreen,
                 _ => Compares::OwnGrey,
             };
-            for ((cost, compares), gpu) in [(Cost::default(), Compares::Colour), (Cost::MutualInformation, own)]
-                .into_iter()
-                .flat_map(|compared| all().iter().map(move |gpu| (compared, gpu)))
+            for ((cost, compares), gpu) in
+                [(Cost::default(), Compares::Colour), (Cost::MutualInformation, own)]
+                    .into_iter()
+                    .flat_map(|compared| all().iter().map(move |gpu| (compared, gpu)))
             {
                 let mut pair = Pair::new(&pictures, masks, &cpu).unwrap();
                 if let Some(compared) = cost.definition().compared(&pictures, &pair, &cpu).unwrap() {

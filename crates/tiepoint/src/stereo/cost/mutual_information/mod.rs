@@ -22,7 +22,10 @@ use crate::{
     stereo::{
         Penalties, StereoOptions, View,
         aggregation::Value,
-        pair::{Bytes, Pair, Pictures, gpu::{Compares, PictureShape}},
+        pair::{
+            Bytes, Pair, Pictures,
+            gpu::{Compares, PictureShape},
+        },
     },
 };
 use fearless_simd::{Simd, prelude::*};
