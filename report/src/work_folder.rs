@@ -11,7 +11,7 @@ use tiepoint::device::Cpu;
 use tiepoint::filter::shrink::shrink;
 use tiepoint::for_any_view;
 use tiepoint::geometry::two_view::Configuration;
-use tiepoint::image::{self, AnyImage, ReadOptions, Size};
+use tiepoint::image::{self, AnyImage, Size};
 use tiepoint::{Error, Result};
 
 /// Lines of a page at most, as far as every pair has some.
@@ -225,7 +225,7 @@ impl Shown {
 
 /// The photograph, shrunk where its longer side has more than `longest` pixels.
 fn thumbnail(collection: &Collection, index: usize, longest: usize) -> Result<AnyImage> {
-    let image = image::read(collection.path_of(index), &ReadOptions::default())?;
+    let image = image::read(collection.path_of(index), collection.limits())?;
     let small = image.size().at_most(longest);
     if small == image.size() {
         return Ok(image);

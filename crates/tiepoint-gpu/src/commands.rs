@@ -2,8 +2,8 @@
 
 use crate::arguments::{Block, KernelArguments};
 use crate::buffer::{Memory, PinnedMemory};
-use crate::driver::{DriverGraph, DriverKernel};
-use crate::{Buffer, DeviceId, Element, Error, Gpu, Kernel, Pinned, Result};
+use crate::driver::{DriverGraph, DriverKernel, Side, Work};
+use crate::{Buffer, DeviceId, Element, Error, Gpu, Kernel, Mark, Pinned, Result};
 use std::sync::Arc;
 
 /// An argument as a driver takes it.
@@ -393,6 +393,22 @@ impl Graph {
         Ok(Self { gpu: gpu.clone(), commands, graph })
     }
 
+    /// Two pieces of work of which the second can [run beside](Self::run_beside) the first: both leave each other room on
+    /// the device.
+    pub(crate) fn beside(gpu: &Gpu, lists: [Commands; 2]) -> Result<[Self; 2]> {
+        for commands in &lists {
+            commands.run_on(gpu.id())?;
+        }
+        let graphs = gpu.driver().graphs_beside(lists.each_ref().map(|commands| &*commands.list))?;
+        let [first, second] = graphs.map_or([None, None], |graphs| graphs.map(Some));
+        let [one, other] = lists;
+        let graph = |commands: Commands, graph| {
+            commands.read_by(u64::MAX);
+            Self { gpu: gpu.clone(), commands, graph }
+        };
+        Ok([graph(one, first), graph(other, second)])
+    }
+
     /// Puts the work into the device's queue.
     ///
     /// # Errors
@@ -402,5 +418,27 @@ impl Graph {
             Some(graph) if !self.gpu.is_profiled() => graph.launch(),
             _ => self.gpu.run(&self.commands),
         }
+    }
+
+    /// Runs the work while the queue goes on, once the queues have come to all of `after`; what is run so runs in its order.
+    /// Work that is put into the queue from now on waits for it. What it reads and writes must be used by nothing in the
+    /// queue between the last of `after` and now.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for another device's mark, [`Error::Driver`].
+    pub fn run_beside(&self, after: &[Mark]) -> Result<()> {
+        let driver = self.gpu.driver();
+        for mark in after {
+            self.gpu.id().check(&mark.device)?;
+        }
+        let marks: Vec<_> = after.iter().map(|mark| mark.mark.as_ref()).collect();
+        if self.gpu.is_profiled() {
+            marks.iter().try_for_each(|mark| driver.hold(*mark))?;
+            return self.run();
+        }
+        let work =
+            self.graph.as_ref().map_or(Work::Commands(&self.commands.list), |g| Work::Graph(g.as_ref()));
+        let done = driver.beside(Side::Kernels, work, &marks)?;
+        driver.hold(done.as_ref())
     }
 }

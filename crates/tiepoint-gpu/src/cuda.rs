@@ -8,7 +8,7 @@ mod nvrtc;
 pub(crate) use nvrtc::compile;
 
 use crate::commands::{Argument, Command};
-use crate::driver::{Direction, Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw, foreign};
+use crate::driver::{Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw, Side, Work, foreign};
 use crate::{Api, Devices, Error, Info, Result};
 use cudarc::driver::sys::{self, CUresult};
 use library::{call, check, error, start};
@@ -78,8 +78,10 @@ struct Stream {
     stream: sys::CUstream,
     /// For kernels that run at the same time as others.
     second: sys::CUstream,
-    /// For transfers beside it, by their [`Direction`].
-    transfers: [sys::CUstream; 2],
+    /// For work beside it.
+    sides: [sys::CUstream; Side::COUNT],
+    /// The number of the highest priority of a stream.
+    first: i32,
     /// The event by which streams of others are ordered with ours.
     order: Mutex<sys::CUevent>,
 }
@@ -104,8 +106,8 @@ impl Drop for Stream {
         unsafe {
             let _ = sys::cuStreamDestroy_v2(self.stream);
             let _ = sys::cuStreamDestroy_v2(self.second);
-            for transfers in self.transfers {
-                let _ = sys::cuStreamDestroy_v2(transfers);
+            for side in self.sides {
+                let _ = sys::cuStreamDestroy_v2(side);
             }
             let _ = sys::cuEventDestroy_v2(*self.order.get_mut().unwrap_or_else(PoisonError::into_inner));
             let _ = sys::cuDevicePrimaryCtxRelease_v2(self.device);
@@ -134,7 +136,8 @@ impl Cuda {
         let compiler = nvrtc::compiles_for(info.capability)?;
         let (context, none) = (ptr::null_mut(), ptr::null_mut());
         let order = Mutex::new(ptr::null_mut());
-        let mut stream = Stream { device, context, stream: none, second: none, transfers: [none; 2], order };
+        let sides = [none; Side::COUNT];
+        let mut stream = Stream { device, context, stream: none, second: none, sides, first: 0, order };
         // SAFETY: writes one handle each; the context is current before a stream is made in it.
         unsafe {
             call!(cuDevicePrimaryCtxRetain(&raw mut stream.context, device))?;
@@ -142,8 +145,10 @@ impl Cuda {
             let flags = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32;
             call!(cuStreamCreate(&raw mut stream.stream, flags))?;
             call!(cuStreamCreate(&raw mut stream.second, flags))?;
-            for transfers in &mut stream.transfers {
-                call!(cuStreamCreate(&raw mut *transfers, flags))?;
+            call!(cuCtxGetStreamPriorityRange(ptr::null_mut(), &raw mut stream.first))?;
+            for (at, side) in stream.sides.iter_mut().enumerate() {
+                let priority = if at == Side::Kernels as usize { stream.first } else { 0 };
+                call!(cuStreamCreateWithPriority(&raw mut *side, flags, priority))?;
             }
             let mut order = ptr::null_mut();
             call!(cuEventCreate(&raw mut order, foreign::UNTIMED))?;
@@ -251,16 +256,17 @@ impl Cuda {
         }
     }
 
-    /// Notes commands instead of running them, in a stream of its own: other threads go on using the queue.
-    fn capture(&self, commands: &[Command]) -> Result<sys::CUgraph> {
+    /// Notes commands instead of running them, in a stream of its own: other threads go on using the queue. Kernels keep
+    /// the priority of the stream that they were noted in.
+    fn capture(&self, commands: &[Command], priority: i32) -> Result<sys::CUgraph> {
         let (mut graph, mut stream, mut second) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
         let mode = sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         let _recording = foreign::RECORDING.read().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the stream is nobody else's; a capture that was begun is ended whatever happens between.
         unsafe {
             let flags = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32;
-            call!(cuStreamCreate(&raw mut stream, flags))?;
-            let made = call!(cuStreamCreate(&raw mut second, flags));
+            call!(cuStreamCreateWithPriority(&raw mut stream, flags, priority))?;
+            let made = call!(cuStreamCreateWithPriority(&raw mut second, flags, priority));
             let begun = made.and_then(|()| call!(cuStreamBeginCapture_v2(stream, mode)));
             let enqueued =
                 begun.and_then(|()| commands.iter().try_for_each(|c| self.enqueue_into(stream, second, c)));
@@ -272,11 +278,27 @@ impl Cuda {
         }
         Ok(graph)
     }
+
+    fn graph_of(&self, commands: &[Command], priority: i32) -> Result<Arc<dyn DriverGraph>> {
+        self.stream.enter()?;
+        let graph = self.capture(commands, priority)?;
+        let mut executable = ptr::null_mut();
+        // SAFETY: the graph was just captured, and is not needed once instantiated.
+        unsafe {
+            let made = call!(cuGraphInstantiateWithFlags(&raw mut executable, graph, 0));
+            let _ = sys::cuGraphDestroy(graph);
+            made?;
+        }
+        Ok(Arc::new(CudaGraph { executable, stream: self.stream.clone() }))
+    }
 }
 
 /// Asks for the most local memory for a kernel: kernels that divide a multiprocessor's memory otherwise do not run on it at
 /// the same time.
 fn share_multiprocessors(command: &Command) -> Result<()> {
+    if let Command::Together(lists) = command {
+        return lists.iter().flatten().try_for_each(share_multiprocessors);
+    }
     let Command::Launch { kernel, .. } = command else { return Ok(()) };
     let kernel = kernel.as_any().downcast_ref::<CudaKernel>().ok_or_else(foreign)?;
     let which = sys::CUfunction_attribute_enum::CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT;
@@ -400,17 +422,23 @@ impl Driver for Cuda {
         self.finish()
     }
 
-    fn beside(
-        &self,
-        direction: Direction,
-        transfers: &[Command],
-        after: &dyn DriverMark,
-    ) -> Result<Arc<dyn DriverMark>> {
+    fn beside(&self, side: Side, work: Work<'_>, after: &[&dyn DriverMark]) -> Result<Arc<dyn DriverMark>> {
         self.stream.enter()?;
-        let stream = self.stream.transfers[direction as usize];
-        // SAFETY: the event was recorded when the mark was made.
-        unsafe { call!(cuStreamWaitEvent(stream, event(after)?, 0))? }
-        transfers.iter().try_for_each(|transfer| self.enqueue_into(stream, stream, transfer))?;
+        let stream = self.stream.sides[side as usize];
+        for mark in after {
+            // SAFETY: the event was recorded when the mark was made.
+            unsafe { call!(cuStreamWaitEvent(stream, event(*mark)?, 0))? }
+        }
+        match work {
+            Work::Commands(commands) => {
+                commands.iter().try_for_each(|c| self.enqueue_into(stream, stream, c))?;
+            }
+            Work::Graph(graph) => {
+                let graph = graph.as_any().downcast_ref::<CudaGraph>().ok_or_else(foreign)?;
+                // SAFETY: as of `launch`.
+                unsafe { call!(cuGraphLaunch(graph.executable, stream))? }
+            }
+        }
         self.mark_in(stream)
     }
 
@@ -444,16 +472,13 @@ impl Driver for Cuda {
     }
 
     fn graph(&self, commands: &[Command]) -> Result<Option<Arc<dyn DriverGraph>>> {
+        self.graph_of(commands, 0).map(Some)
+    }
+
+    fn graphs_beside(&self, [first, second]: [&[Command]; 2]) -> Result<Option<[Arc<dyn DriverGraph>; 2]>> {
         self.stream.enter()?;
-        let graph = self.capture(commands)?;
-        let mut executable = ptr::null_mut();
-        // SAFETY: the graph was just captured, and is not needed once instantiated.
-        unsafe {
-            let made = call!(cuGraphInstantiateWithFlags(&raw mut executable, graph, 0));
-            let _ = sys::cuGraphDestroy(graph);
-            made?;
-        }
-        Ok(Some(Arc::new(CudaGraph { executable, stream: self.stream.clone() })))
+        first.iter().chain(second).try_for_each(share_multiprocessors)?;
+        Ok(Some([self.graph_of(first, 0)?, self.graph_of(second, self.stream.first)?]))
     }
 
     fn finish(&self) -> Result<()> {
@@ -611,6 +636,10 @@ unsafe impl Send for CudaGraph {}
 unsafe impl Sync for CudaGraph {}
 
 impl DriverGraph for CudaGraph {
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+
     fn launch(&self) -> Result<()> {
         self.stream.enter()?;
         // SAFETY: the commands of the graph keep their memory alive beside it.

@@ -23,6 +23,7 @@ pub(crate) trait DriverProgram: Debug + Send + Sync {
 
 /// Commands that were prepared to be run again and again.
 pub(crate) trait DriverGraph: Debug + Send + Sync {
+    fn as_any(&self) -> &dyn std::any::Any;
     fn launch(&self) -> Result<()>;
 }
 
@@ -31,14 +32,28 @@ pub(crate) trait DriverMark: Debug + Send + Sync {
     fn as_any(&self) -> &dyn std::any::Any;
 }
 
-/// The direction of a transfer. Each has its own queue, as a bus carries both directions at a time.
+/// What runs beside the queue. Each has a queue of its own, as a bus carries both directions at a time while kernels run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Direction {
+pub(crate) enum Side {
     ToDevice,
     ToHost,
+    /// Kernels, which go first where both have some.
+    Kernels,
 }
 
-/// One device with one queue, which runs commands in order, and two more queues for transfers.
+impl Side {
+    /// How many there are.
+    pub(crate) const COUNT: usize = 3;
+}
+
+/// Work for a queue beside the queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Work<'a> {
+    Commands(&'a [Command]),
+    Graph(&'a dyn DriverGraph),
+}
+
+/// One device with one queue, which runs commands in order, and a queue more for each [`Side`].
 pub(crate) trait Driver: Debug + Send + Sync {
     fn info(&self) -> &Info;
 
@@ -62,14 +77,8 @@ pub(crate) trait Driver: Debug + Send + Sync {
 
     fn write(&self, to: Raw, offset: usize, from: &[u8]) -> Result<()>;
     fn read(&self, from: Raw, offset: usize, to: &mut [u8]) -> Result<()>;
-    /// Runs transfers of one direction beside the queue, once the queue has come to `after`. Returns the point after
-    /// them.
-    fn beside(
-        &self,
-        direction: Direction,
-        transfers: &[Command],
-        after: &dyn DriverMark,
-    ) -> Result<Arc<dyn DriverMark>>;
+    /// Runs work beside the queue, once the queues have come to all of `after`. Returns the point after it.
+    fn beside(&self, side: Side, work: Work<'_>, after: &[&dyn DriverMark]) -> Result<Arc<dyn DriverMark>>;
     /// What is put into the queue from now on waits for a mark.
     fn hold(&self, mark: &dyn DriverMark) -> Result<()>;
     fn enqueue(&self, command: &Command) -> Result<()>;
@@ -79,6 +88,8 @@ pub(crate) trait Driver: Debug + Send + Sync {
     fn seconds_between(&self, start: &dyn DriverMark, end: &dyn DriverMark) -> Result<f64>;
     /// `None` where the driver has nothing better than the commands one by one.
     fn graph(&self, commands: &[Command]) -> Result<Option<Arc<dyn DriverGraph>>>;
+    /// Two graphs of which the second runs [beside](Side::Kernels) the first.
+    fn graphs_beside(&self, lists: [&[Command]; 2]) -> Result<Option<[Arc<dyn DriverGraph>; 2]>>;
     fn finish(&self) -> Result<()>;
 
     /// Whether the mark's point has been reached.

@@ -474,6 +474,15 @@ impl Gpu {
         Graph::new(self, commands)
     }
 
+    /// Two pieces of work, each to be run again and again, of which the second can [run beside](Graph::run_beside) the
+    /// first.
+    ///
+    /// # Errors
+    /// As [`graph`](Self::graph).
+    pub fn graphs_beside(&self, lists: [Commands; 2]) -> Result<[Graph; 2]> {
+        Graph::beside(self, lists)
+    }
+
     /// Waits until all work is done.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "a driver is foreign code")]
 
 use crate::commands::{Argument, Command};
-use crate::driver::{Direction, Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw, foreign};
+use crate::driver::{Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw, Side, Work, foreign};
 use crate::foreign::private;
 use crate::{Api, Devices, Error, Info, Result};
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
@@ -148,8 +148,8 @@ pub(crate) struct OpenCl {
     promises_ieee: bool,
     device: Device,
     queue: CommandQueue,
-    /// For transfers beside it, by their [`Direction`].
-    transfers: [CommandQueue; 2],
+    /// For work beside it.
+    sides: [CommandQueue; Side::COUNT],
     context: Arc<Context>,
     /// Arguments are set on a kernel object: nobody else may until it is in the queue.
     launching: Mutex<()>,
@@ -173,14 +173,14 @@ impl OpenCl {
             CommandQueue::create_default(&context, CL_QUEUE_PROFILING_ENABLE)
                 .map_err(|e| failed("clCreateCommandQueue", e))
         };
-        let (queue, transfers) = (queue()?, [queue()?, queue()?]);
+        let (queue, sides) = (queue()?, [queue()?, queue()?, queue()?]);
         Ok(Self {
             options: options(float, info.is_cpu, nvidia_capability(&device)),
             promises_ieee: float & ieee == ieee,
             info,
             device,
             queue,
-            transfers,
+            sides,
             context: Arc::new(context),
             launching: Mutex::default(),
         })
@@ -486,15 +486,13 @@ impl Driver for OpenCl {
         done("clEnqueueReadBuffer", event)
     }
 
-    fn beside(
-        &self,
-        direction: Direction,
-        transfers: &[Command],
-        after: &dyn DriverMark,
-    ) -> Result<Arc<dyn DriverMark>> {
-        let queue = &self.transfers[direction as usize];
-        wait_in(queue, after)?;
-        transfers.iter().try_for_each(|transfer| self.enqueue_into(queue, transfer))?;
+    fn beside(&self, side: Side, work: Work<'_>, after: &[&dyn DriverMark]) -> Result<Arc<dyn DriverMark>> {
+        let queue = &self.sides[side as usize];
+        after.iter().try_for_each(|mark| wait_in(queue, *mark))?;
+        match work {
+            Work::Commands(commands) => commands.iter().try_for_each(|c| self.enqueue_into(queue, c))?,
+            Work::Graph(_) => return Err(foreign()),
+        }
         mark_in(queue)
     }
 
@@ -522,6 +520,10 @@ impl Driver for OpenCl {
     }
 
     fn graph(&self, _: &[Command]) -> Result<Option<Arc<dyn DriverGraph>>> {
+        Ok(None)
+    }
+
+    fn graphs_beside(&self, _: [&[Command]; 2]) -> Result<Option<[Arc<dyn DriverGraph>; 2]>> {
         Ok(None)
     }
 

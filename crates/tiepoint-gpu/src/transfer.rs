@@ -1,7 +1,7 @@
 //! Transfers beside the work in the queue.
 
 use crate::commands::Command;
-use crate::driver::Direction;
+use crate::driver::{Side, Work};
 use crate::{Buffer, Commands, Element, Error, Gpu, Mark, Pinned, Result};
 
 /// A transfer of results to the host that may still run. Dropping it makes later work [wait](Self::hold) for it.
@@ -40,17 +40,19 @@ impl Gpu {
     /// Fills a buffer from host memory while the queue goes on: the transfer starts when the queue has come to `after`,
     /// and work that is put in later waits for it. With two buffers, the next image is transferred while this one is
     /// computed. `after` must come after the last use of the buffer, or after its creation: memory is reused, and
-    /// work on its previous contents may still be waiting.
+    /// work on its previous contents may still be waiting. Gives the point at which the buffer is filled.
     ///
     /// # Errors
     /// [`Error::Usage`] when the buffer is too small or something belongs to another device, [`Error::Driver`].
-    pub fn upload_beside<T: Element>(&self, from: &Pinned<T>, to: &Buffer<T>, after: &Mark) -> Result<()> {
+    pub fn upload_beside<T: Element>(&self, from: &Pinned<T>, to: &Buffer<T>, after: &Mark) -> Result<Mark> {
         let mut commands = Commands::new();
         commands.upload(from, to)?;
         commands.run_on(self.id())?;
         self.id().check(&after.device)?;
-        let done = self.driver().beside(Direction::ToDevice, &commands.list, after.mark.as_ref())?;
-        self.driver().hold(done.as_ref())
+        let work = Work::Commands(&commands.list);
+        let done = self.driver().beside(Side::ToDevice, work, &[after.mark.as_ref()])?;
+        self.driver().hold(done.as_ref())?;
+        Ok(Mark { mark: done, device: self.id().clone() })
     }
 
     /// Reads results once the queue has come to this point, while later work runs. Later work must not overwrite what is
@@ -77,7 +79,8 @@ impl Gpu {
             return self.download(commands);
         }
         commands.read_by(u64::MAX);
-        let done = self.driver().beside(Direction::ToHost, &commands.list, after.mark.as_ref())?;
+        let work = Work::Commands(&commands.list);
+        let done = self.driver().beside(Side::ToHost, work, &[after.mark.as_ref()])?;
         let done = Mark { mark: done, device: self.id().clone() };
         Ok(Transfer { gpu: self.clone(), done, _commands: commands })
     }

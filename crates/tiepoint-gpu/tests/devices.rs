@@ -323,6 +323,42 @@ fn memory_is_handed_on_to_transfers_when_its_last_work_is_done() {
     }
 }
 
+/// Each round's sum is made beside the queue from what has just arrived, and read in the queue, which meanwhile works on the
+/// round before.
+#[test]
+fn work_beside_the_queue_keeps_its_order() {
+    const N: usize = 100_000;
+    for gpu in all() {
+        let kernel = add_kernel(&gpu);
+        let (part, made) = (gpu.buffer::<u32>(N).unwrap(), gpu.upload(&vec![0_u32; N]).unwrap());
+        let kept = [(); 2].map(|()| gpu.buffer::<u32>(N).unwrap());
+        let sum = gpu.upload(&vec![0_u32; N]).unwrap();
+        let graphs = kept.each_ref().map(|kept| {
+            let mut main = Commands::new();
+            main.launch(&kernel, kernel.covering(N, 1), Add { sum: &sum, part: kept, n: N as u32 }).unwrap();
+            let mut side = Commands::new();
+            side.launch(&kernel, kernel.covering(N, 1), Add { sum: &made, part: &part, n: N as u32 })
+                .unwrap();
+            side.copy((&made, 0), (kept, 0), N).unwrap();
+            gpu.graphs_beside([main, side]).unwrap()
+        });
+        let mut free = [gpu.mark().unwrap(), gpu.mark().unwrap()];
+        let (mut expected, mut expected_made) = (0_u32, 0_u32);
+        for round in 0..10_usize {
+            let mut pinned = gpu.pinned::<u32>(N).unwrap();
+            pinned.numbers_mut().unwrap().fill(round as u32 + 1);
+            let arrived = gpu.upload_beside(&pinned, &part, &free[(round + 1) % 2]).unwrap();
+            let [main, side] = &graphs[round % 2];
+            side.run_beside(&[arrived, free[round % 2].clone()]).unwrap();
+            main.run().unwrap();
+            free[round % 2] = gpu.mark().unwrap();
+            expected_made = expected_made.wrapping_mul(3).wrapping_add(round as u32 + 1);
+            expected = expected.wrapping_mul(3).wrapping_add(expected_made);
+        }
+        assert!(sum.to_vec().unwrap().iter().all(|&v| v == expected), "{gpu:?}: in order");
+    }
+}
+
 #[test]
 fn results_are_read_while_later_work_runs() {
     const N: usize = 100_000;
@@ -495,8 +531,8 @@ fn what_another_device_made_is_refused() {
         refused(gpu.graph(foreign_commands).map(drop));
         let mark = other.mark().unwrap();
         refused(gpu.wait(&mark));
-        refused(gpu.upload_beside(&pinned, &own, &mark));
-        refused(other.upload_beside(&pinned, &own, &mark));
+        refused(gpu.upload_beside(&pinned, &own, &mark).map(drop));
+        refused(other.upload_beside(&pinned, &own, &mark).map(drop));
         refused(pinned.numbers_at(&mark, 0..1).map(drop));
         let mut read = Commands::new();
         read.download(&foreign, &mut foreign_pinned).unwrap();

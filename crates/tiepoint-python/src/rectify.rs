@@ -146,7 +146,8 @@ fn tied_here(
         let ready = |view, mask| Ready::new(view, mask_view(mask), finder.range(), &processor.cpu);
         let (a, b) = (ready(left.view(), mask_left.as_ref())?, ready(right.view(), mask_right.as_ref())?);
         let (images, masks) = ([a.image.view(), b.image.view()], [a.mask(), b.mask()]);
-        let features = found.detect_pair(images, masks)?;
+        let [of_left, of_right] = found.detect_pair(images, masks);
+        let features = [of_left?, of_right?];
         let pictures = [0, 1].map(|i| TiePicture { image: images[i], mask: masks[i], found: &features[i] });
         let tied = tie_pictures(pictures, &found, options, Views::Auto, processor)?;
         Ok((tied.features.unwrap_or_else(|| features.map(|found| found.features)), tied.tie))

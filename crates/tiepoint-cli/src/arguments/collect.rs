@@ -1,5 +1,6 @@
 //! `tiepoint collect`.
 
+use super::limits::LimitArguments;
 use super::report::ReportArguments;
 use super::values::named;
 use crate::failure::{Failure, Outcome};
@@ -30,7 +31,7 @@ pub(crate) enum Stage {
     /// Which photographs there are: makes the work folder, with the options of all stages
     Scan(ScanArguments),
     /// Keypoints and descriptors of every photograph
-    Features(PartArguments),
+    Features(FeatureArguments),
     /// Which pairs to match
     Pairs(PartArguments),
     /// Matches and geometry of every pair
@@ -110,6 +111,14 @@ pub(crate) struct PartArguments {
 }
 
 #[derive(Debug, Args)]
+pub(crate) struct FeatureArguments {
+    #[command(flatten)]
+    pub(crate) part: PartArguments,
+    #[command(flatten)]
+    pub(crate) limits: LimitArguments,
+}
+
+#[derive(Debug, Args)]
 pub(crate) struct ExportArguments {
     #[command(flatten)]
     pub(crate) work: WorkArguments,
@@ -134,6 +143,8 @@ pub(crate) struct OutputArguments {
     pub(crate) pair_list: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) report: ReportArguments,
+    #[command(flatten)]
+    pub(crate) limits: LimitArguments,
 }
 
 impl OutputArguments {

@@ -9,8 +9,9 @@ use crate::failure::{Failure, Outcome};
 use crate::output::check_folder;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Instant;
-use tiepoint::collection::{Collection, CollectionOptions, PairSet, Shard};
+use tiepoint::collection::{Collection, CollectionOptions, MatchDevices, PairSet, Shard};
 use tiepoint::files::write_atomically;
 use tiepoint_colmap::ExportOptions;
 use tiepoint_report::CollectionPage;
@@ -19,9 +20,15 @@ pub(crate) fn run(arguments: &CollectArguments, context: &Context) -> Outcome {
     match &arguments.stage {
         None => whole(&arguments.whole, context),
         Some(Stage::Scan(a)) => scan(&a.work.work, &a.images, &a.options.options()?, context).map(drop),
-        Some(Stage::Features(a)) => features(&open(&a.work)?, a.shard, context),
+        Some(Stage::Features(a)) => {
+            let collection = open(&a.part.work)?.with_limits(a.limits.options());
+            features(&collection, a.part.shard, context)
+        }
         Some(Stage::Pairs(a)) => pairs(&open(&a.work)?, a, context),
-        Some(Stage::Match(a)) => match_pairs(&open(&a.work)?, a.shard, context).map(drop),
+        Some(Stage::Match(a)) => {
+            let collection = open(&a.work)?;
+            match_pairs(&collection, &collection.match_devices(&context.processors()), a.shard, context)
+        }
         Some(Stage::Export(a)) => export_alone(a, context),
         Some(Stage::Status(a)) => status(&open(a)?, context),
     }
@@ -35,10 +42,18 @@ fn open(arguments: &WorkArguments) -> Outcome<Collection> {
 fn whole(arguments: &WholeArguments, context: &Context) -> Outcome {
     let options = arguments.options.options()?;
     check_output(&arguments.output)?;
-    let collection = scan(&arguments.work()?, &arguments.images, &options, context)?;
-    features(&collection, Shard::ALL, context)?;
+    let (collection, added) = scan(&arguments.work()?, &arguments.images, &options, context)?;
+    let collection = collection.with_limits(arguments.output.limits.options());
+    let devices = collection.match_devices(&context.processors());
+    thread::scope(|scope| {
+        // Of photographs that were there before, all may be matched.
+        if added > 0 {
+            scope.spawn(|| devices.prepare());
+        }
+        features(&collection, Shard::ALL, context)
+    })?;
     choose(&collection, Shard::ALL, context)?;
-    match_pairs(&collection, Shard::ALL, context)?;
+    match_pairs(&collection, &devices, Shard::ALL, context)?;
     export(&collection, &arguments.output, context)
 }
 
@@ -71,12 +86,13 @@ impl<'c> Timed<'c> {
     }
 }
 
+/// The collection, and how many photographs are new.
 fn scan(
     work: &Path,
     images: &[PathBuf],
     options: &CollectionOptions,
     context: &Context,
-) -> Outcome<Collection> {
+) -> Outcome<(Collection, usize)> {
     let timed = Timed::start("scan", context);
     let (collection, scanned) = Collection::scan(work, images, options, &context.processor.cpu)?;
     for (path, reason) in &scanned.refused {
@@ -98,7 +114,7 @@ fn scan(
             "refused": refused,
         }),
     )?;
-    Ok(collection)
+    Ok((collection, scanned.added))
 }
 
 fn features(collection: &Collection, shard: Shard, context: &Context) -> Outcome {
@@ -140,9 +156,9 @@ fn choose(collection: &Collection, shard: Shard, context: &Context) -> Outcome {
     timed.report(&said, json!({ "pairs": count, "exhaustive": all }))
 }
 
-fn match_pairs(collection: &Collection, shard: Shard, context: &Context) -> Outcome {
+fn match_pairs(collection: &Collection, devices: &MatchDevices, shard: Shard, context: &Context) -> Outcome {
     let timed = Timed::start("match", context);
-    let matched = collection.match_pairs(shard, &context.processors())?;
+    let matched = collection.match_pairs_on(shard, devices)?;
     let rate = matched.pairs as f64 / timed.start.elapsed().as_secs_f64();
     let left_out = match matched.left_out {
         0 => String::new(),
@@ -166,7 +182,8 @@ fn match_pairs(collection: &Collection, shard: Shard, context: &Context) -> Outc
 
 fn export_alone(arguments: &ExportArguments, context: &Context) -> Outcome {
     check_output(&arguments.output)?;
-    export(&open(&arguments.work)?, &arguments.output, context)
+    let collection = open(&arguments.work)?.with_limits(arguments.output.limits.options());
+    export(&collection, &arguments.output, context)
 }
 
 /// Fails early where the results could not be written late.

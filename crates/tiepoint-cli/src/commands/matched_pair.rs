@@ -4,7 +4,7 @@ use crate::arguments::detector::DetectorArguments;
 use crate::arguments::matching::MatchingArguments;
 use crate::context::Context;
 use crate::draw::{Canvas, Tie, side_by_side};
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::input::{Picture, ReadPicture, Reader};
 use crate::output::{Clock, Part, fill, joined};
 use serde_json::{Value, json};
@@ -111,11 +111,14 @@ impl PairSearch<'_> {
         context.progress.say("features of both");
         let (pictures, found) = clock.time(Part::Compute, || -> Outcome<_> {
             let pictures = [a.ready(range, cpu)?, b.ready(range, cpu)?];
-            let found = finder.detect_pair(
+            let [a, b] = finder.detect_pair(
                 pictures.each_ref().map(|picture| picture.image.view()),
                 pictures.each_ref().map(|picture| picture.mask.as_ref().map(Image::view)),
-            )?;
-            Ok((pictures, found))
+            );
+            let named = |found: tiepoint::Result<FoundFeatures>, i: usize| {
+                found.map_err(|error| Failure::from(error).about(paths[i].display()))
+            };
+            Ok((pictures, [named(a, 0)?, named(b, 1)?]))
         })?;
         Ok(FoundPair { pictures, found, finder })
     }

@@ -38,14 +38,16 @@ impl ReadPicture {
         let shown = shown.map(|shown| image::without_margin(shown.view(), cpu));
         let mask = both(mask, shown);
         let counting = mask.as_ref().map(Image::view);
-        let grey = image::grey(&image, cpu).map_err(|e| Failure::from(e).about(path.display()))?;
+        let named = |error| Failure::from(error).about(path.display());
+        let grey = image::grey(&image, cpu).map_err(named)?;
         let (made, holes) = match grey {
             AnyCow::Owned(grey) => {
-                let Prepared { image, mask } = image::prepare_owned(grey, counting, range, cpu)?;
+                let Prepared { image, mask } =
+                    image::prepare_owned(grey, counting, range, cpu).map_err(named)?;
                 (Some(image.into_image()), mask)
             }
             AnyCow::Borrowed(grey) => {
-                let Prepared { image, mask } = image::prepare(grey, counting, range, cpu)?;
+                let Prepared { image, mask } = image::prepare(grey, counting, range, cpu).map_err(named)?;
                 (image.into_owned(), mask)
             }
         };

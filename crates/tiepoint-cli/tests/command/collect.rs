@@ -404,6 +404,33 @@ fn pictures_that_cannot_be_read_are_left_out() {
 }
 
 #[test]
+fn a_photograph_that_was_too_large_is_found_with_a_higher_limit() {
+    let folder = Folder::new("collect-limits");
+    let images = photographs(&folder);
+    folder.texture("images/large.png", Size::new(300, 200), 5);
+    let (work, database) = (folder.at("limited"), folder.at("limited.db"));
+    let limited = |most: &str| {
+        let arguments = ["collect", &images, "--work", &work, "--output", &database, "--max-pixels", most];
+        let output = tiepoint(&[&arguments[..], &["--device", "cpu"]].concat());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{said}");
+        said
+    };
+    let said = limited("50000");
+    assert!(said.contains("large.png is left out") && said.contains("50000"), "{said}");
+    assert_eq!(count(&database, "SELECT count(*) FROM images"), 6, "the others");
+    let said = limited("60000");
+    assert!(!said.contains("left out"), "{said}");
+    assert_eq!(count(&database, "SELECT count(*) FROM images"), 7, "all");
+    // By stages, too.
+    let parts = folder.at("parts");
+    works(&["collect", "scan", &images, "--work", &parts]);
+    let features = ["collect", "features", "--work", &parts, "--device", "cpu", "--json", "--max-bytes"];
+    assert_eq!(value(&works(&[&features[..], &["50K"]].concat()), "searched"), "6");
+    assert_eq!(value(&works(&[&features[..], &["60K"]].concat()), "searched"), "1");
+}
+
+#[test]
 fn one_photograph_and_none() {
     let folder = Folder::new("collect-few");
     let image = folder.texture("alone.png", Size::new(120, 90), 1);

@@ -144,7 +144,7 @@ impl Collection {
 
     fn write_features(&self, index: usize, stored: &Stored) -> Result<()> {
         let made_from = self.features_fingerprint(&self.photographs()[index]);
-        record::write(&self.features_path(index), Kind::Features, made_from, &encode(stored))
+        record::write(&self.features_path(index), Kind::Features, made_from, &[&encode(stored)])
     }
 
     pub(super) fn stored(&self, index: usize) -> Result<Found<Stored>> {
@@ -254,12 +254,12 @@ impl Stage<'_> {
 
     fn picture(&self, index: usize, content: u64, bytes: &[u8]) -> Result<Picture> {
         let cpu = &Cpu::sequential();
-        let (options, reading) = (&self.collection.options().features, ReadOptions::default());
+        let (options, limits) = (&self.collection.options().features, self.collection.limits());
         let path = self.collection.path_of(index);
-        let image = image::decode_grey(bytes, &path, &reading)?;
+        let image = image::decode_grey(bytes, &path, limits)?;
         let size = image.size();
         let mask = self.collection.mask_path(&self.collection.photographs()[index]);
-        let mask = mask.map(|path| read_mask(&path, size, cpu)).transpose()?;
+        let mask = mask.map(|path| read_mask(&path, size, limits, cpu)).transpose()?;
         let prepared = image::prepare_owned(image, mask.as_ref().map(Image::view), Range::Auto, cpu)?;
         let holes = prepared.mask;
         let image = prepared.image.into_image();
@@ -429,8 +429,8 @@ fn take_ready(pictures: &Mutex<Receiver<Picture>>, ready: &mut Vec<Picture>) -> 
 }
 
 /// The mask in the file at `path`: 255 where the image counts.
-fn read_mask(path: &Path, size: Size, cpu: &Cpu) -> Result<Image<u8>> {
-    let mask = image::read_grey(path, &ReadOptions::default(), cpu)?;
+fn read_mask(path: &Path, size: Size, limits: &ReadOptions, cpu: &Cpu) -> Result<Image<u8>> {
+    let mask = image::read_grey(path, limits, cpu)?;
     if mask.size() != size {
         return Err(Error::Mismatch(format!(
             "the mask {} is {}, its image {size}",

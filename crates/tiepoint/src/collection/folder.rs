@@ -6,7 +6,7 @@ use super::scan::{self, Listing, Photograph, Scanned};
 use super::{CollectionOptions, features};
 use crate::device::Cpu;
 use crate::files::{remove_unfinished, write_atomically};
-use crate::image::Size;
+use crate::image::{ReadOptions, Size};
 use crate::{Error, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -32,6 +32,8 @@ pub struct Collection {
     listing: Listing,
     /// Of the options of features, which every file of features carries.
     features: u64,
+    /// How large photographs and masks may be.
+    limits: ReadOptions,
 }
 
 impl Collection {
@@ -101,7 +103,19 @@ impl Collection {
 
     fn new(folder: PathBuf, options: CollectionOptions, listing: Listing) -> Self {
         let features = fingerprint([b"features".as_slice(), text_of(&options.features).as_bytes()]);
-        Self { folder, options, listing, features }
+        Self { folder, options, listing, features, limits: ReadOptions::default() }
+    }
+
+    /// The same with other limits for photographs and masks that are read. The folder does not record them:
+    /// [`extract`](Self::extract) tries those again that were too large before.
+    #[must_use]
+    pub fn with_limits(self, limits: ReadOptions) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// How large photographs and masks may be that are read.
+    pub fn limits(&self) -> &ReadOptions {
+        &self.limits
     }
 
     /// Whether a photograph whose file was touched holds what its features were found in; so it does without features.

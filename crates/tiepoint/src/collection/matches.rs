@@ -8,10 +8,10 @@ use super::folder::text_of;
 use super::pairs::TilePlan;
 use super::record::{self, Found, Kind, fingerprint};
 use super::search::Search;
-use super::tile::{Outcome, Tile};
+use super::tile::{Outcome, Tile, head_of, verified_of};
 use super::work::{Loaded, Tiles};
-use super::{Collection, PairSet, PhotographFeatures, Shard, closure};
-use crate::device::{Cpu, Processor};
+use super::{Collection, MatchDevices, PairSet, PhotographFeatures, Shard, closure};
+use crate::device::Processor;
 use crate::files::remove_unfinished;
 use crate::{Error, Result};
 use std::path::PathBuf;
@@ -50,10 +50,18 @@ impl Collection {
     /// [`Error::Format`] when features are missing or damaged, or pairs were not chosen; [`Error::Io`];
     /// [`Error::Device`] when a GPU fails.
     pub fn match_pairs(&self, shard: Shard, processors: &[Processor]) -> Result<Matched> {
+        self.match_pairs_on(shard, &self.match_devices(processors))
+    }
+
+    /// As [`match_pairs`](Self::match_pairs), on devices that may have been prepared.
+    ///
+    /// # Errors
+    /// As [`match_pairs`](Self::match_pairs).
+    pub fn match_pairs_on(&self, shard: Shard, devices: &MatchDevices) -> Result<Matched> {
         let mut matched = Matched::default();
-        self.match_round(&self.first_round()?, shard, processors, &mut matched)?;
+        self.match_round(&self.first_round()?, shard, devices, &mut matched)?;
         match self.closure_round()? {
-            Some(round) => self.match_round(&round, shard, processors, &mut matched)?,
+            Some(round) => self.match_round(&round, shard, devices, &mut matched)?,
             None => matched.closure_waits = true,
         }
         Ok(matched)
@@ -132,10 +140,10 @@ impl Collection {
         &self,
         round: &Round,
         shard: Shard,
-        processors: &[Processor],
+        devices: &MatchDevices,
         matched: &mut Matched,
     ) -> Result<()> {
-        let cpu = processors.first().map_or_else(Cpu::sequential, |p| p.cpu.clone());
+        let cpu = &devices.cpu;
         let tiles = self.tiles_of(round);
         let mine: Vec<[usize; 2]> =
             (0..).zip(tiles).filter(|(i, _)| shard.has(*i)).map(|(_, tile)| tile).collect();
@@ -153,19 +161,19 @@ impl Collection {
         let watched = &cpu.begin_task("match", usize::try_from(pairs).unwrap_or(usize::MAX));
         let tried = AtomicU64::new(0);
         let write = |plan: &TilePlan, found: Vec<Outcome>| {
-            let tile = Tile::new(found);
-            tried.fetch_add(u64::from(tile.tried), Ordering::Relaxed);
+            let head = head_of(&found);
+            tried.fetch_add(u32::from_le_bytes(head[0]).into(), Ordering::Relaxed);
             let path: PathBuf = self.tile_path(round.folder, plan.blocks);
-            record::write(&path, Kind::Tile, self.tile_fingerprint(plan), &tile.encode())
+            let payload: Vec<&[u8]> = head.iter().map(|n| &n[..]).chain(verified_of(&found)).collect();
+            record::write(&path, Kind::Tile, self.tile_fingerprint(plan), &payload)
         };
         let load = |index| self.load(index);
         let plans = todo.iter().map(|tile| self.plan_of(round, *tile));
         let tiles = Tiles::new(self, plans, &load, &write);
-        let gpus: Vec<&Processor> = processors.iter().filter(|p| p.gpu.is_some()).collect();
         let search = Search { collection: self, tiles: &tiles, watched };
-        match gpus.is_empty() {
+        match devices.gpus.is_empty() {
             true => search.on_cpu((cpu.threads() as u64).min(pairs) as usize)?,
-            false => search.on_gpus(&cpu, &gpus)?,
+            false => search.on_gpus(devices)?,
         }
         let tried = tried.load(Ordering::Relaxed);
         matched.pairs += tried;

@@ -27,6 +27,7 @@
 
 mod camera;
 mod closure;
+mod devices;
 mod exif;
 mod features;
 mod folder;
@@ -48,6 +49,7 @@ mod work;
 mod workers;
 
 pub use camera::Camera;
+pub use devices::MatchDevices;
 pub use exif::{Focal, Metadata, Position};
 pub use features::{Extracted, PhotographFeatures};
 pub use folder::Collection;

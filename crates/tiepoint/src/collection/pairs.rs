@@ -150,7 +150,7 @@ impl Collection {
                 payload
             }
         };
-        record::write(path, Kind::Pairs, made_from, &payload)
+        record::write(path, Kind::Pairs, made_from, &[&payload])
     }
 
     pub(super) fn read_pairs(&self, path: &Path, made_from: u64) -> Result<Found<PairSet>> {

@@ -86,23 +86,26 @@ pub(super) fn fingerprint<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> u64 
     hash.finish()
 }
 
-/// Writes a file, whole or not at all.
-pub(super) fn write(path: &Path, kind: Kind, fingerprint: u64, payload: &[u8]) -> Result<()> {
+/// Writes a file, whole or not at all; the payload comes in parts that follow each other.
+pub(super) fn write(path: &Path, kind: Kind, fingerprint: u64, payload: &[&[u8]]) -> Result<()> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder).map_err(|e| Error::io(folder, e))?;
     }
+    let length: usize = payload.iter().map(|part| part.len()).sum();
     let mut header = Vec::with_capacity(HEADER);
     header.extend_from_slice(MAGIC);
     header.extend_from_slice(kind.tag());
     header.extend_from_slice(&VERSION.to_le_bytes());
     header.extend_from_slice(&fingerprint.to_le_bytes());
-    header.extend_from_slice(&(payload.len() as u64).to_le_bytes());
+    header.extend_from_slice(&(length as u64).to_le_bytes());
     let mut hash = XxHash3_64::with_seed(0);
     hash.write(&header);
-    hash.write(payload);
     write_atomically(path, |out| {
         out.write_all(&header)?;
-        out.write_all(payload)?;
+        for part in payload {
+            hash.write(part);
+            out.write_all(part)?;
+        }
         out.write_all(&hash.finish().to_le_bytes())
     })
 }
@@ -210,7 +213,7 @@ mod tests {
         let path = folder.join("inner/a.bin");
         let read_as = |kind, fingerprint| read(&path, kind, fingerprint).unwrap();
         assert!(matches!(read_as(Kind::Tile, 7), Found::Missing), "nothing there");
-        write(&path, Kind::Tile, 7, b"payload").unwrap();
+        write(&path, Kind::Tile, 7, &[b"pay", b"", b"load"]).unwrap();
         assert_eq!(read_as(Kind::Tile, 7).whole().unwrap(), b"payload");
         assert!(matches!(read_as(Kind::Tile, 8), Found::Unfit(_)), "of another run");
         assert!(matches!(read_as(Kind::Pairs, 7), Found::Unfit(_)), "of another kind");

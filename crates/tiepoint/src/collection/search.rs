@@ -6,13 +6,13 @@
 //! depends on nothing but the pair.
 
 use super::Collection;
+use super::devices::{MatchDevices, MatchGpu, VERIFIERS};
 use super::tile::Outcome;
 use super::uploaded::Uploaded;
 use super::verify::Candidate;
 use super::waiting::{Source, Waiting};
 use super::work::{Tiles, Unit};
 use super::workers::{Job, Stop, side_by_side};
-use crate::device::gpu::Gpu;
 use crate::device::{Computing, Cpu, Processor};
 use crate::feature::Features;
 use crate::geometry::two_view::Verifier;
@@ -26,9 +26,8 @@ const BATCH: usize = 32;
 /// Threads that feed a GPU: while it searches for one, the others take what it found and prepare what is next.
 const FEEDERS: usize = 4;
 
-/// Queues of a GPU that verify: while one has few pairs left, and its thread prepares what is next, the others keep the
-/// device busy.
-const VERIFIERS: usize = 3;
+/// Threads that read photographs ahead and send them to the GPUs: one waits for what a queue does before.
+const READERS: usize = 8;
 
 /// Pairs that wait to be verified, each with its place in a tile.
 type Matched = Waiting<(Unit<Outcome>, Candidate)>;
@@ -77,18 +76,20 @@ impl Search<'_, '_> {
     }
 
     /// GPUs match and verify; the CPU feeds them, and verifies what they leave behind.
-    pub(super) fn on_gpus(&self, cpu: &Cpu, gpus: &[&Processor]) -> Result<()> {
-        let waiting = &Waiting::new();
-        let uploaded: Vec<Uploaded> = gpus.iter().filter_map(|p| p.gpu.as_ref()).map(Uploaded::new).collect();
+    pub(super) fn on_gpus(&self, devices: &MatchDevices) -> Result<()> {
+        let (cpu, waiting) = (&devices.cpu, &Waiting::new());
         let mut jobs: Vec<Job<'_>> = Vec::new();
-        for (processor, uploaded) in gpus.iter().zip(&uploaded) {
+        for gpu in &devices.gpus {
             for _ in 0..FEEDERS {
                 let source = waiting.source();
-                jobs.push(Box::new(move |stop| self.match_all(stop, processor, uploaded, &source)));
+                jobs.push(Box::new(move |stop| self.match_all(stop, gpu, &source)));
             }
-            for _ in 0..VERIFIERS {
-                jobs.push(Box::new(move |stop| self.verify_all(stop, processor, cpu, waiting)));
+            for queue in 0..VERIFIERS {
+                jobs.push(Box::new(move |stop| self.verify_all(stop, gpu, queue, cpu, waiting)));
             }
+        }
+        for _ in 0..READERS.min(cpu.threads()) {
+            jobs.push(Box::new(move |stop| self.read_ahead(stop, &devices.gpus)));
         }
         for _ in 0..cpu.threads() {
             jobs.push(Box::new(move |stop| self.verify_rest(stop, waiting)));
@@ -96,12 +97,23 @@ impl Search<'_, '_> {
         side_by_side(jobs)
     }
 
+    /// Reads photographs and sends them to all GPUs before they are needed.
+    fn read_ahead(&self, stop: &Stop, gpus: &[MatchGpu]) -> Result<()> {
+        let options = &self.collection.options().matching;
+        self.tiles.read_ahead(stop, |index, features| {
+            gpus.iter().try_for_each(|gpu| match gpu.uploaded.get(index, features, options) {
+                // Who needs it there meets this again, and has the CPU do the work.
+                Err(error) if error.is_device_limit() => Ok(()),
+                sent => sent.map(drop),
+            })
+        })
+    }
+
     /// Matches on one GPU what is next, until nothing is left.
     fn match_all(
         &self,
         stop: &Stop,
-        processor: &Processor,
-        uploaded: &Uploaded,
+        gpu: &MatchGpu,
         source: &Source<'_, (Unit<Outcome>, Candidate)>,
     ) -> Result<()> {
         while !stop.is_set()
@@ -117,7 +129,7 @@ impl Search<'_, '_> {
             }
             let sides: Vec<([u32; 2], [&Arc<Features>; 2])> =
                 both.iter().map(|(_, pair, sides)| (*pair, sides.each_ref())).collect();
-            let found = self.matches(&sides, processor, uploaded)?;
+            let found = self.matches(&sides, &gpu.processor, &gpu.uploaded)?;
             for ((single, pair, features), matches) in both.into_iter().zip(found) {
                 let count = matches.len();
                 match count < self.collection.options().two_view.min_inliers {
@@ -168,10 +180,15 @@ impl Search<'_, '_> {
     }
 
     /// Verifies in a queue of one GPU what has come together, until nothing more comes.
-    fn verify_all(&self, stop: &Stop, processor: &Processor, cpu: &Cpu, waiting: &Matched) -> Result<()> {
-        let mut own = processor.clone().with_cpu(cpu.clone());
-        own.gpu = own.gpu.as_ref().map(Gpu::beside).transpose()?;
-        let verifier = self.verifier(&own)?;
+    fn verify_all(
+        &self,
+        stop: &Stop,
+        gpu: &MatchGpu,
+        queue: usize,
+        cpu: &Cpu,
+        waiting: &Matched,
+    ) -> Result<()> {
+        let verifier = gpu.verifier(queue)?;
         loop {
             let (units, candidates): (Vec<_>, Vec<_>) = waiting.take_many(stop).into_iter().unzip();
             if units.is_empty() {

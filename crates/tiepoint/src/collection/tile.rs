@@ -45,8 +45,14 @@ pub(super) enum Outcome {
     Unreadable,
     /// The photographs have nothing in common.
     Nothing,
-    /// They have.
-    Verified(Box<VerifiedPair>),
+    /// They have: the pair as it stands in the file.
+    Verified(Vec<u8>),
+}
+
+impl Outcome {
+    pub(super) fn verified(pair: &VerifiedPair) -> Self {
+        Self::Verified(encode_pair(pair))
+    }
 }
 
 /// What a tile's file holds.
@@ -58,38 +64,38 @@ pub(super) struct Tile {
     pub(super) verified: Vec<VerifiedPair>,
 }
 
+/// The head of a tile's file, which begins with the number of pairs that were tried.
+pub(super) fn head_of(outcomes: &[Outcome]) -> [[u8; 4]; 2] {
+    let tried = outcomes.iter().filter(|outcome| **outcome != Outcome::Unreadable).count();
+    [tried, verified_of(outcomes).count()].map(|n| (n as u32).to_le_bytes())
+}
+
+/// What follows the head: the verified pairs, in their order.
+pub(super) fn verified_of(outcomes: &[Outcome]) -> impl Iterator<Item = &[u8]> {
+    outcomes.iter().filter_map(|outcome| match outcome {
+        Outcome::Verified(pair) => Some(&pair[..]),
+        Outcome::Unreadable | Outcome::Nothing => None,
+    })
+}
+
+fn encode_pair(pair: &VerifiedPair) -> Vec<u8> {
+    let models = [pair.fundamental, pair.essential, pair.homography];
+    let count = pair.matches.len();
+    let mut bytes = Vec::with_capacity(18 + 3 * 72 + count * 8 + count.div_ceil(8));
+    let inliers = pair.inlier.iter().filter(|inlier| **inlier).count();
+    for n in [pair.a, pair.b, count, inliers] {
+        bytes.extend_from_slice(&(n as u32).to_le_bytes());
+    }
+    let bits = (0..3).filter(|i| models[*i].is_some()).fold(0, |bits, i| bits | 1 << i);
+    bytes.extend_from_slice(&[pair.configuration.code() as u8, bits]);
+    models.iter().flatten().flatten().for_each(|v| bytes.extend_from_slice(&v.to_le_bytes()));
+    pair.matches.iter().flatten().for_each(|v| bytes.extend_from_slice(&v.to_le_bytes()));
+    let byte = |bits: &[bool]| bits.iter().rev().fold(0_u8, |byte, bit| byte << 1 | u8::from(*bit));
+    bytes.extend(pair.inlier.chunks(8).map(byte));
+    bytes
+}
+
 impl Tile {
-    /// From what came of its pairs, in their order.
-    pub(super) fn new(outcomes: Vec<Outcome>) -> Self {
-        let tried = outcomes.iter().filter(|outcome| **outcome != Outcome::Unreadable).count() as u32;
-        let verified = |outcome| match outcome {
-            Outcome::Verified(pair) => Some(*pair),
-            Outcome::Unreadable | Outcome::Nothing => None,
-        };
-        Self { tried, verified: outcomes.into_iter().filter_map(verified).collect() }
-    }
-
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        let number = |bytes: &mut Vec<u8>, n: usize| bytes.extend_from_slice(&(n as u32).to_le_bytes());
-        number(&mut bytes, self.tried as usize);
-        number(&mut bytes, self.verified.len());
-        for pair in &self.verified {
-            let inliers = pair.inlier.iter().filter(|inlier| **inlier).count();
-            for n in [pair.a, pair.b, pair.matches.len(), inliers] {
-                number(&mut bytes, n);
-            }
-            let models = [pair.fundamental, pair.essential, pair.homography];
-            let bits = (0..3).filter(|i| models[*i].is_some()).fold(0, |bits, i| bits | 1 << i);
-            bytes.extend_from_slice(&[pair.configuration.code() as u8, bits]);
-            models.iter().flatten().flatten().for_each(|v| bytes.extend_from_slice(&v.to_le_bytes()));
-            pair.matches.iter().flatten().for_each(|v| bytes.extend_from_slice(&v.to_le_bytes()));
-            let byte = |bits: &[bool]| bits.iter().rev().fold(0_u8, |byte, bit| byte << 1 | u8::from(*bit));
-            bytes.extend(pair.inlier.chunks(8).map(byte));
-        }
-        bytes
-    }
-
     /// `None` where the bytes are none of a tile of so many photographs.
     pub(super) fn decode(bytes: &[u8], photographs: usize) -> Option<Self> {
         let mut fields = Fields(bytes);
@@ -146,8 +152,12 @@ mod tests {
             homography: Some([0.5; 9]),
         };
         let verified = vec![pair(0, 3, 17, Some([1.5; 9])), pair(2, 4, 8, None)];
+        let mut outcomes = vec![Outcome::Nothing; 7];
+        outcomes.extend(verified.iter().map(Outcome::verified));
+        outcomes.push(Outcome::Unreadable);
+        let mut bytes = head_of(&outcomes).concat();
+        verified_of(&outcomes).for_each(|pair| bytes.extend_from_slice(pair));
         let tile = Tile { tried: 9, verified };
-        let bytes = tile.encode();
         assert_eq!(Tile::decode(&bytes, 5), Some(tile.clone()), "as written");
         assert_eq!(Tile::decode(&bytes, 4), None, "a photograph that is not there");
         assert!((0..bytes.len()).all(|end| Tile::decode(&bytes[..end], 5).is_none()), "cut off");

@@ -59,7 +59,7 @@ impl Collection {
                 [pair[0], pair[1], count].iter().for_each(|n| payload.extend_from_slice(&n.to_le_bytes()));
             }
             let path = self.tile_path("top-scale", plan.blocks);
-            record::write(&path, Kind::Suggestions, self.suggestions_fingerprint(plan.blocks), &payload)
+            record::write(&path, Kind::Suggestions, self.suggestions_fingerprint(plan.blocks), &[&payload])
         };
         let tiles = Tiles::new(self, plans, &load, &write);
         let work = |stop: &Stop| -> Result<()> {

@@ -39,7 +39,7 @@ impl Candidate {
         }
         let mut inlier = vec![false; self.matches.len()];
         found.inliers.iter().for_each(|i| inlier[*i as usize] = true);
-        Outcome::Verified(Box::new(VerifiedPair {
+        Outcome::verified(&VerifiedPair {
             a: self.pair[0] as usize,
             b: self.pair[1] as usize,
             matches: self.matches.iter().map(|m| [m.a, m.b]).collect(),
@@ -48,7 +48,7 @@ impl Candidate {
             fundamental: found.fundamental.as_ref().map(|f| flat(f.matrix())),
             essential: found.essential.as_ref().map(|e| flat(e.matrix())),
             homography: found.homography.as_ref().map(|h| flat(h.matrix())),
-        }))
+        })
     }
 }
 

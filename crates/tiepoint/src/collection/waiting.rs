@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// What a queue of a GPU takes at a time at most: pairs, and matches of them. For each match the device holds 60 bytes meanwhile
 /// and the host some 250. With 1024 pairs an H200 did 4600 pairs/s where it does 4970 (2026-11-22).
-const MOST: Amount = Amount { pairs: 512, matches: 1 << 20 };
+pub(super) const MOST: Amount = Amount { pairs: 512, matches: 1 << 19 };
 
 /// What it waits for as long as more is to come: a search takes some 14 ms however few its pairs are (H200, November 2026).
 const ENOUGH: Amount = Amount { pairs: 256, matches: 1 << 19 };
@@ -23,15 +23,20 @@ const BEHIND: Amount = Amount { pairs: ROOM.pairs / 2, matches: ROOM.matches / 2
 const LOOK: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Amount {
-    pairs: usize,
-    matches: usize,
+pub(super) struct Amount {
+    pub(super) pairs: usize,
+    pub(super) matches: usize,
 }
 
 impl Amount {
     /// Whether it reaches another in pairs or in matches.
     fn reaches(self, other: Self) -> bool {
         self.pairs >= other.pairs || self.matches >= other.matches
+    }
+
+    /// Whether it is more than another in pairs or in matches.
+    fn exceeds(self, other: Self) -> bool {
+        self.pairs > other.pairs || self.matches > other.matches
     }
 }
 
@@ -86,11 +91,13 @@ impl<P> Waiting<P> {
         let ready = |queue: &Queue<P>| queue.sources == 0 || queue.amount().reaches(ENOUGH);
         let Some(mut queue) = self.when(&self.enough, stop, ready) else { return Vec::new() };
         let (mut taken, mut amount) = (Vec::new(), Amount::default());
-        while !amount.reaches(MOST)
-            && let Some((pair, matches)) = queue.pop()
-        {
-            amount = Amount { pairs: amount.pairs + 1, matches: amount.matches + matches };
-            taken.push(pair);
+        while let Some((_, matches)) = queue.pairs.front() {
+            let with_it = Amount { pairs: amount.pairs + 1, matches: amount.matches + matches };
+            if !taken.is_empty() && with_it.exceeds(MOST) {
+                break;
+            }
+            amount = with_it;
+            taken.extend(queue.pop().map(|(pair, _)| pair));
         }
         self.room.notify_all();
         taken

@@ -3,11 +3,17 @@
 
 use super::Collection;
 use super::pairs::TilePlan;
+use super::workers::Stop;
 use crate::Result;
 use crate::feature::Features;
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How often somebody who waits looks whether the work was stopped.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// A photograph's features, or nothing where it cannot be read.
 pub(super) type Loaded = Option<Arc<Features>>;
@@ -31,6 +37,10 @@ struct Block {
 struct Open<F> {
     plan: TilePlan,
     blocks: [Arc<Block>; 2],
+    /// Its photographs in the order in which pairs need them, each with its side, and how many of them somebody reads or has
+    /// read ahead.
+    needed: Vec<(usize, u32)>,
+    ahead: AtomicUsize,
     found: Mutex<Vec<Option<F>>>,
     /// Pairs that are not done.
     left: AtomicUsize,
@@ -61,13 +71,17 @@ pub(super) struct Tiles<'r, F> {
     load: Load<'r>,
     write: Write<'r, F>,
     state: Mutex<State<'r, F>>,
+    /// Another tile is coming, or none.
+    came: Condvar,
 }
 
 struct State<'r, F> {
     plans: Box<dyn Iterator<Item = TilePlan> + Send + 'r>,
     /// The tile that pairs are handed out of, and how many were.
     current: Option<(Arc<Open<F>>, usize)>,
-    /// Those of the current tile and of the one before.
+    /// The tile after it, whose photographs are read ahead.
+    coming: Option<Arc<Open<F>>>,
+    /// Those of the tile that came last.
     blocks: Vec<Arc<Block>>,
 }
 
@@ -83,8 +97,10 @@ impl<'r, F> Tiles<'r, F> {
         load: Load<'r>,
         write: Write<'r, F>,
     ) -> Self {
-        let state = State { plans: Box::new(plans), current: None, blocks: Vec::new() };
-        Self { collection, load, write, state: Mutex::new(state) }
+        let state = State { plans: Box::new(plans), current: None, coming: None, blocks: Vec::new() };
+        let tiles = Self { collection, load, write, state: Mutex::new(state), came: Condvar::new() };
+        tiles.come(&mut lock(&tiles.state));
+        tiles
     }
 
     /// The next pairs, at most so many; none at the end.
@@ -92,7 +108,11 @@ impl<'r, F> Tiles<'r, F> {
         let mut state = lock(&self.state);
         let (tile, start) = match state.current.take() {
             Some(current) => current,
-            None => (self.open(&mut state)?, 0),
+            None => {
+                let tile = state.coming.take()?;
+                self.come(&mut state);
+                (tile, 0)
+            }
         };
         let end = (start + most).min(tile.plan.pairs.len());
         if end < tile.plan.pairs.len() {
@@ -101,33 +121,78 @@ impl<'r, F> Tiles<'r, F> {
         Some(Unit { tile, range: start..end })
     }
 
+    /// Has the next tile come.
+    fn come(&self, state: &mut State<'r, F>) {
+        state.coming = self.open(state);
+        self.came.notify_all();
+    }
+
+    /// Reads photographs before they are needed, those of the current tile and of the next, until there are none any more or
+    /// the work was stopped. Each is then given to `read`.
+    pub(super) fn read_ahead(
+        &self,
+        stop: &Stop,
+        mut read: impl FnMut(u32, &Arc<Features>) -> Result<()>,
+    ) -> Result<()> {
+        while let Some((tile, next)) = self.unread(stop) {
+            let (side, index) = tile.needed[next];
+            if let Some(features) = self.side(&tile, side, index)? {
+                read(index, &features)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The next photograph to be read ahead; none at the end.
+    fn unread(&self, stop: &Stop) -> Option<(Arc<Open<F>>, usize)> {
+        let mut state = lock(&self.state);
+        while !stop.is_set() {
+            let current = state.current.as_ref().map(|(tile, _)| tile);
+            for tile in current.into_iter().chain(&state.coming) {
+                let next = tile.ahead.fetch_add(1, Ordering::Relaxed);
+                if next < tile.needed.len() {
+                    return Some((tile.clone(), next));
+                }
+            }
+            state.coming.as_ref()?;
+            state = self.came.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        None
+    }
+
     fn open(&self, state: &mut State<'r, F>) -> Option<Arc<Open<F>>> {
         let plan = state.plans.next()?;
-        let blocks = plan.blocks.map(|number| {
-            let kept = state.blocks.iter().find(|block| block.number == number);
-            kept.cloned().unwrap_or_else(|| {
+        let kept = |number: usize| state.blocks.iter().find(|block| block.number == number).cloned();
+        let block = |number: usize| {
+            kept(number).unwrap_or_else(|| {
                 let range = self.collection.block_range(number);
                 let photographs = range.clone().map(|_| Mutex::new(None)).collect();
                 Arc::new(Block { number, first: range.start, photographs })
             })
-        });
+        };
+        let [row, column] = plan.blocks;
+        let first = block(row);
+        let blocks = [first.clone(), if column == row { first } else { block(column) }];
         state.blocks = blocks.to_vec();
+        let needed = needed(&plan.pairs);
         let found = Mutex::new(plan.pairs.iter().map(|_| None).collect());
         let left = AtomicUsize::new(plan.pairs.len());
-        Some(Arc::new(Open { plan, blocks, found, left }))
+        Some(Arc::new(Open { plan, blocks, needed, ahead: AtomicUsize::new(0), found, left }))
     }
 
     /// The features of both photographs of a pair.
     pub(super) fn load(&self, unit: &Unit<F>, pair: [u32; 2]) -> Result<[Loaded; 2]> {
-        let side = |side: usize| -> Result<Loaded> {
-            let (block, index) = (&unit.tile.blocks[side], pair[side] as usize);
-            let mut slot = lock(&block.photographs[index - block.first]);
-            match &*slot {
-                Some(loaded) => Ok(loaded.clone()),
-                None => Ok(slot.insert((self.load)(index)?).clone()),
-            }
-        };
-        Ok([side(0)?, side(1)?])
+        Ok([self.side(&unit.tile, 0, pair[0])?, self.side(&unit.tile, 1, pair[1])?])
+    }
+
+    /// The features of a photograph of one of a tile's blocks.
+    fn side(&self, tile: &Open<F>, side: usize, index: u32) -> Result<Loaded> {
+        let (block, index) = (&tile.blocks[side], index as usize);
+        let mut slot = lock(&block.photographs[index - block.first]);
+        match &*slot {
+            Some(loaded) => Ok(loaded.clone()),
+            None => Ok(slot.insert((self.load)(index)?).clone()),
+        }
     }
 
     /// Takes what was found for the pairs of a unit, and writes the tile when it was the last.
@@ -140,5 +205,91 @@ impl<'r, F> Tiles<'r, F> {
             (self.write)(&tile.plan, found.into_iter().flatten().collect())?;
         }
         Ok(())
+    }
+}
+
+/// The photographs of pairs in the order in which these need them, each with its side.
+fn needed(pairs: &[[u32; 2]]) -> Vec<(usize, u32)> {
+    let mut seen = HashSet::new();
+    let sides = pairs.iter().flat_map(|pair| pair.iter().copied().enumerate());
+    sides.filter(|(_, index)| seen.insert(*index)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{CollectionOptions, PairSet};
+    use super::*;
+    use crate::device::Cpu;
+    use crate::feature::Descriptors;
+    use crate::image::Size;
+    use std::collections::HashMap;
+
+    fn nothing() -> Features {
+        let (keypoints, descriptors) = (Vec::new(), Descriptors::U8(Vec::new()));
+        Features { keypoints, descriptors, dimension: 128, image: Size::new(1, 1) }
+    }
+
+    /// Whoever comes first reads a photograph, once as long as a tile or the next one needs it; and all is over at the end.
+    #[test]
+    fn photographs_are_read_once_ahead_or_by_who_needs_them() {
+        let folder = std::env::temp_dir().join(format!("tiepoint-ahead-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("images")).unwrap();
+        for i in 0..7 {
+            std::fs::write(folder.join(format!("images/{i}.pgm")), b"P5 1 1 255\n\0").unwrap();
+        }
+        let options = CollectionOptions::default().with_block(3);
+        let images = [folder.join("images")];
+        let (collection, _) =
+            Collection::scan(folder.join("work"), &images, &options, &Cpu::sequential()).unwrap();
+        for readers in [0, 1, 3] {
+            let reads = Mutex::new(HashMap::<usize, usize>::new());
+            let load = |index: usize| -> Result<Loaded> {
+                *lock(&reads).entry(index).or_default() += 1;
+                // The fifth cannot be read.
+                Ok((index != 4).then(|| Arc::new(nothing())))
+            };
+            let written = Mutex::new(Vec::new());
+            let write = |plan: &TilePlan, found: Vec<[u32; 2]>| {
+                assert_eq!(plan.pairs, found, "what was found of each pair");
+                lock(&written).push(plan.blocks);
+                Ok(())
+            };
+            let tiles = PairSet::All.tiles(7, 3);
+            let plans = tiles.iter().map(|blocks| PairSet::All.plan(*blocks, 7, 3));
+            let work = Tiles::new(&collection, plans, &load, &write);
+            let (stop, ahead) = (Stop::default(), AtomicUsize::new(0));
+            std::thread::scope(|scope| {
+                for _ in 0..readers {
+                    scope.spawn(|| {
+                        let read = |index: u32, _: &Arc<Features>| {
+                            assert_ne!(index, 4, "it has no features");
+                            ahead.fetch_add(1, Ordering::Relaxed);
+                            Ok(())
+                        };
+                        work.read_ahead(&stop, read).unwrap();
+                    });
+                }
+                while let Some(unit) = work.next(2) {
+                    let pairs = unit.pairs().to_vec();
+                    for pair in &pairs {
+                        let there = work.load(&unit, *pair).unwrap().map(|loaded| loaded.is_some());
+                        assert_eq!(there, pair.map(|i| i != 4), "{pair:?}");
+                    }
+                    work.finish(unit, pairs).unwrap();
+                }
+            });
+            assert_eq!(*lock(&written), tiles, "every tile, {readers} readers");
+            // A block is kept while the tile that came last has it: at most once for each tile of its own.
+            let reads = lock(&reads);
+            assert!((0..7).all(|i| (1..=3).contains(&reads[&i])), "{readers} readers: {reads:?}");
+            assert!(readers > 0 || ahead.load(Ordering::Relaxed) == 0);
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn photographs_are_needed_in_the_order_of_pairs() {
+        let needed = needed(&[[3, 5], [3, 6], [4, 5], [5, 6]]);
+        assert_eq!(needed, [(0, 3), (1, 5), (1, 6), (0, 4)]);
     }
 }

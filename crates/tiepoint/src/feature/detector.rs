@@ -263,12 +263,12 @@ impl Finder {
     /// found them: for [`tie_pictures`](crate::register::tie_pictures).
     ///
     /// # Errors
-    /// As [`detect`](Self::detect), of the first image that has one.
+    /// As [`detect`](Self::detect), for each image.
     pub fn detect_pair(
         &self,
         images: [AnyView<'_>; 2],
         masks: [Option<ImageView<'_, u8>>; 2],
-    ) -> Result<[FoundFeatures; 2]> {
+    ) -> [Result<FoundFeatures>; 2] {
         if let (Some(gpu), [None, None]) = (&self.on_gpu, masks)
             && alike(&images[0], &images[1])
         {
@@ -278,7 +278,7 @@ impl Finder {
                 Ok(Ok(pair)) => {
                     self.processor.count_computed(Computing::Gpu);
                     self.note_parts();
-                    return Ok(pair);
+                    return pair.map(Ok);
                 }
                 Ok(Err(_)) => {}
                 Err(error) => self.processor.note(format!("{error}; the images are searched one by one")),
@@ -289,7 +289,7 @@ impl Finder {
             let keep = |gpu: &OnGpu| on_gpu!(gpu, detector => detector.detect_and_keep(image, mask));
             self.search(image, mask, keep)
         };
-        Ok([one(0)?, one(1)?])
+        [one(0), one(1)]
     }
 
     /// The features of several grey images, each as [`detect`](Self::detect) finds them. A GPU searches
@@ -380,6 +380,24 @@ mod tests {
     use crate::device::progress::tests::told;
     use crate::image::{AnyImage, Image, Size};
     use crate::synth::Texture;
+
+    #[test]
+    fn each_picture_of_a_pair_has_its_own_answer() {
+        let cpu = Cpu::with_threads(2).unwrap();
+        let good = AnyImage::from(Texture::new(1).image::<u8>(Size::new(120, 90), &cpu));
+        let empty = AnyImage::from(Image::<u8>::new(Size::new(0, 0)));
+        let gpus = all().iter().map(|gpu| Processor::with_gpu(cpu.clone(), gpu.clone()));
+        for processor in gpus.chain([cpu.clone().into()]) {
+            let finder = Detector::default().open(&processor).unwrap();
+            let wanted = finder.detect(&good, None).unwrap();
+            for place in [0, 1] {
+                let images = [0, 1].map(|i| if i == place { good.view() } else { empty.view() });
+                let found = finder.detect_pair(images, [None; 2]);
+                assert_eq!(found[place].as_ref().unwrap().features, wanted, "{processor:?}");
+                assert!(matches!(found[1 - place], Err(Error::Image(_))), "{processor:?}");
+            }
+        }
+    }
 
     #[test]
     fn a_batch_is_what_each_alone_is() {

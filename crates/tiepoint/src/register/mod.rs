@@ -211,7 +211,8 @@ fn locate_inputs(
     let images = [AnyView::from(&a.image), AnyView::from(&b.image)];
     let masks = [a.mask(&moving), b.mask(&reference)];
     let stage = processor.cpu.stage("detect");
-    let found = finder.detect_pair(images, masks)?;
+    let [found_a, found_b] = finder.detect_pair(images, masks);
+    let found = [found_a?, found_b?];
     drop(stage);
     let pictures = [0, 1].map(|i| TiePicture { image: images[i], mask: masks[i], found: &found[i] });
     let TiedPictures { features, tie, .. } =

@@ -229,7 +229,7 @@ mod tests {
         let tied = |views: Views, processor: &Processor| {
             let finder = Detector::default().open(processor).unwrap();
             let images = [(&scene.reference).into(), (&scene.moving).into()];
-            let found = finder.detect_pair(images, [None; 2]).unwrap();
+            let found = finder.detect_pair(images, [None; 2]).map(Result::unwrap);
             let pictures = [0, 1].map(|i| TiePicture { image: images[i], mask: None, found: &found[i] });
             tie_pictures(pictures, &finder, &TieOptions::default(), views, processor)
         };

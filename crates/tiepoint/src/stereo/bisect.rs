@@ -13,7 +13,7 @@ use super::{
     median::{self, gpu::GpuMedian},
     pair::{
         Pair, Pictures,
-        gpu::{GpuPictures, PictureShape, ViewStacks, make_ready, pictures_of},
+        gpu::{Compares, GpuPictures, PictureShape, ViewStacks, make_ready, pictures_of},
     },
     speckle::{self, gpu::GpuSpeckle},
     winner_takes_all::gpu::Selection,
@@ -122,10 +122,15 @@ fn stages(images: &[AnyImage; 2], options: &StereoOptions, gpu: &Gpu, cpu: &Cpu)
 /// The pictures made ready.
 fn making_ready(pictures: &Pictures<'_>, pair: &Pair, options: &StereoOptions, gpu: &Gpu) -> Vec<Difference> {
     let cost = options.cost.definition();
-    if cost.known(1).is_none() {
-        // The host makes pairs ready for costs that learn.
-        return Vec::new();
-    }
+    let are_colour = pictures.are_colour();
+    let compares = match (cost.known(1).is_some(), are_colour) {
+        (true, _) if cost.compares_colour() => Compares::Colour,
+        (true, _) => Compares::Grey,
+        (false, [true, true]) => Compares::OwnGreen,
+        (false, [false, false]) => Compares::OwnGrey,
+        // The host makes such pairs ready for costs that learn.
+        (false, [true, false] | [false, true]) => return Vec::new(),
+    };
     let shapes = PictureShape::of_pictures(pictures, Masks::default()).unwrap();
     let stacks = shapes.map(|shape| GpuPictures::new(gpu, shape, (pictures.size(), 1)).unwrap());
     let mut commands = Commands::new();
@@ -134,7 +139,7 @@ fn making_ready(pictures: &Pictures<'_>, pair: &Pair, options: &StereoOptions, g
         let from = for_any_view!(from, view => GpuImage::upload(gpu, view).unwrap().into());
         to.take(0, &from, &mut commands).unwrap();
     }
-    let views = make_ready(&mut commands, gpu, &stacks, cost.compares_colour()).unwrap();
+    let views = make_ready(&mut commands, gpu, &stacks, compares).unwrap();
     gpu.run(&commands).unwrap();
     let compare = |view: View, found: &ViewStacks| {
         difference(&found.bytes.download(0).unwrap(), pair.bytes(view)).or_else(|| {

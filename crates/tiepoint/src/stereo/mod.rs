@@ -20,9 +20,11 @@
 //!
 //! **On a GPU** (`gpu`) both passes run side by side and store their sums, so it needs twice that memory, on the device; the
 //! limit of the options is one of host memory. The result is the CPU's, bit for bit. Pictures are made ready there too: grey,
-//! 8 bits, colours, masks. For mutual information the CPU does that, and what the device has no memory for. [`GpuStereo`]
-//! takes images and masks of every type that lie on the device and leaves its maps there. A pair that exceeds the device's memory, or [`StereoOptions::device_memory`], goes
-//! through it in bands of rows, from checkpoints of the paths that enter each; its maps are refined on the CPU.
+//! 8 bits, colours, masks; and mutual information is learnt there, in a stream beside the work on the pair before. The CPU
+//! makes ready what the device has no memory for, and for mutual information a colour picture whose partner is grey.
+//! [`GpuStereo`] takes images and masks of every type that lie on the device and leaves its maps there. A pair that exceeds
+//! the device's memory, or [`StereoOptions::device_memory`], goes through it in bands of rows, from checkpoints of the paths
+//! that enter each; its maps are refined on the CPU.
 //!
 //! **Many pairs.** A [`StereoStream`] takes the pairs of a video or of two cameras one after the other; on a GPU several are
 //! in flight.
@@ -87,7 +89,10 @@ use crate::{
 use aggregation::{AggregationInput, AggregationOutput, Workspace, aggregate};
 use cost::{CostSource, Custom, Learn, gpu::GpuCost};
 use gpu::{PlanInput, Worker};
-use pair::{Pair, Pictures, gpu::PictureShape};
+use pair::{
+    Pair, Pictures,
+    gpu::{Compares, PictureShape},
+};
 
 /// Calls `f(first row, band)` for bands of `rows` rows of an image.
 fn for_bands<T: Copy + Send>(
@@ -239,8 +244,8 @@ impl Stereo {
         let Some(gpu) = &processor.gpu else { return Ok(None) };
         let (options, pictures) = (&self.options, Pictures::new(left, right)?);
         let shapes = PictureShape::of_pictures(&pictures, masks)?;
-        let Some(cost) = self.whole(gpu, shapes)? else { return Ok(None) };
-        let input = PlanInput::pictures(shapes, &pictures, masks);
+        let Some(cost) = self.whole(gpu, shapes, || Ok(pictures.are_colour()))? else { return Ok(None) };
+        let input = PlanInput::pictures((shapes, cost.compares), &pictures, masks);
         self.check_sums(cost.greatest, options.penalties())?;
         let pixels = pictures.size().area();
         let cpu = processor.cpu.begin_task("stereo", pixels);
@@ -260,12 +265,19 @@ impl Stereo {
     }
 
     /// The cost of pictures of these shapes on a device that does all of the work; `None` where the host must learn it.
-    fn whole(&self, gpu: &Gpu, shapes: [PictureShape; 2]) -> Result<Option<GpuCost>> {
+    /// `are_colour` tells which pictures have colour, where that must be known.
+    fn whole(
+        &self,
+        gpu: &Gpu,
+        shapes: [PictureShape; 2],
+        are_colour: impl Fn() -> Result<[bool; 2]>,
+    ) -> Result<Option<GpuCost>> {
         let cost = self.options.cost.definition();
         let colour = cost.compares_colour() && shapes.iter().all(|shape| shape.may_be_colour());
+        let compares = if colour { Compares::Colour } else { Compares::Grey };
         match cost.known(if colour { 3 } else { 1 }) {
-            Some(source) => GpuCost::of(&*source, gpu).map(Some),
-            None => Ok(cost.learnt_there(gpu, shapes)),
+            Some(source) => Ok(Some(GpuCost { compares, ..GpuCost::of(&*source, gpu)? })),
+            None => cost.learnt_there(gpu, shapes, &are_colour),
         }
     }
 

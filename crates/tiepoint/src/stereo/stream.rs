@@ -159,8 +159,9 @@ impl StereoStream {
         let Some(gpu) = processor.gpu.clone() else { return Ok(false) };
         let pictures = Pictures::new(left, right)?;
         let shapes = PictureShape::of_pictures(&pictures, masks)?;
-        let Some(cost) = stereo.whole(&gpu, shapes)? else { return Ok(false) };
-        let input = PlanInput::pictures(shapes, &pictures, masks);
+        let cost = stereo.whole(&gpu, shapes, || Ok(pictures.are_colour()))?;
+        let Some(cost) = cost else { return Ok(false) };
+        let input = PlanInput::pictures((shapes, cost.compares), &pictures, masks);
         let (options, cpu) = (*stereo.options(), processor.cpu.clone());
         stereo.check_sums(cost.greatest, options.penalties())?;
         let (places, work) = (self.slots * self.batch, (&input, &cost));

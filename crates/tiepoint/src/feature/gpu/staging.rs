@@ -137,7 +137,7 @@ impl<T: Element> Typed<T> {
                 row[..width].copy_from_slice(view.row(y));
             }
         });
-        self.image.gpu().upload_beside(&self.host, self.image.buffer(), free)?;
+        let _arrived = self.image.gpu().upload_beside(&self.host, self.image.buffer(), free)?;
         Ok(&self.image)
     }
 

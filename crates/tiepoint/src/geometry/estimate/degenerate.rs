@@ -13,8 +13,10 @@
 
 use super::Scored;
 use super::local::Judge;
+use super::parts::{parts_of, sums};
 use super::points::Points;
 use super::residual::{reach, squared};
+use crate::device::Cpu;
 use crate::geometry::matrix::{Mat3, cross, dot, flat, inverse, product, skew, times};
 use crate::geometry::model::epipole;
 use crate::geometry::{ModelKind, linear::eigen, matrix::transpose};
@@ -44,6 +46,8 @@ pub(in crate::geometry) struct Claim<'p> {
     pub(in crate::geometry) threshold: f64,
     /// Largest logarithm of the number of false alarms.
     pub(in crate::geometry) most_alarms: f64,
+    /// Its threads share very many matches.
+    pub(in crate::geometry) cpu: &'p Cpu,
 }
 
 /// Why no sample gave a model.
@@ -62,63 +66,87 @@ pub(super) fn explain(judge: &Judge<'_>) -> Error {
 
 /// The variances along the major and minor axis of the points at `indices`: the lesser of both images.
 fn spread(judge: &Claim<'_>, indices: &[usize]) -> [f64; 2] {
-    let axes = |x: &[f64], y: &[f64]| {
-        let n = indices.len().max(1) as f64;
-        let [sx, sy] = indices.iter().fold([0.0; 2], |[sx, sy], &i| [sx + x[i], sy + y[i]]);
-        let (mx, my) = (sx / n, sy / n);
-        let [xx, xy, yy] = indices.iter().fold([0.0; 3], |[xx, xy, yy], &i| {
-            let (u, v) = (x[i] - mx, y[i] - my);
-            [xx + u * u, xy + u * v, yy + v * v]
-        });
-        eigen([[xx / n, xy / n], [xy / n, yy / n]]).0
-    };
-    let points = judge.points;
-    let (a, b) = (axes(&points.xa, &points.ya), axes(&points.xb, &points.yb));
+    let (points, count) = (judge.points, indices.len());
+    let n = count.max(1) as f64;
+    let added = sums(judge.cpu, count, |part| {
+        indices[part].iter().fold([0.0; 4], |sum, &i| {
+            let place = points.places(i);
+            std::array::from_fn(|k| sum[k] + place[k])
+        })
+    });
+    let mean = added.map(|sum| sum / n);
+    let products = sums(judge.cpu, count, |part| {
+        indices[part].iter().fold([0.0; 6], |[xx, xy, yy, uu, uv, vv], &i| {
+            let place = points.places(i);
+            let [x, y, u, v] = std::array::from_fn(|k| place[k] - mean[k]);
+            [xx + x * x, xy + x * y, yy + y * y, uu + u * u, uv + u * v, vv + v * v]
+        })
+    });
+    let [xx, xy, yy, uu, uv, vv] = products.map(|sum| sum / n);
+    let (a, b) = (eigen([[xx, xy], [xy, yy]]).0, eigen([[uu, uv], [uv, vv]]).0);
     [a[1].min(b[1]), a[0].min(b[0])]
 }
 
-/// How many points differ in a bit, of those at `indices`.
-fn different(x: &[f64], y: &[f64], indices: &[usize]) -> usize {
+/// Points of one image that differ in a bit.
+struct Different<'p> {
+    x: &'p [f64],
+    y: &'p [f64],
+    /// Indices of points by the lowest bits of their hashes, at most half full.
+    table: Vec<u32>,
+    count: usize,
+}
+
+impl<'p> Different<'p> {
     const FREE: u32 = u32::MAX;
-    let bits = |i: usize| [x[i].to_bits(), y[i].to_bits()];
-    // Open addressing, at most half full.
-    let mut table = vec![FREE; (2 * indices.len()).next_power_of_two()];
-    let last = table.len() - 1;
-    let mut count = 0;
-    for &i in indices {
-        let own = bits(i);
+
+    /// None yet of at most so many.
+    fn new([x, y]: [&'p [f64]; 2], most: usize) -> Self {
+        Self { x, y, table: vec![Self::FREE; (2 * most).next_power_of_two()], count: 0 }
+    }
+
+    fn bits(&self, i: usize) -> [u64; 2] {
+        [self.x[i].to_bits(), self.y[i].to_bits()]
+    }
+
+    fn insert(&mut self, i: usize) {
+        let (own, last) = (self.bits(i), self.table.len() - 1);
         let mut slot = finish(own[0] ^ finish(own[1])) as usize & last;
-        while table[slot] != FREE && bits(table[slot] as usize) != own {
+        while self.table[slot] != Self::FREE && self.bits(self.table[slot] as usize) != own {
             slot = (slot + 1) & last;
         }
-        if table[slot] == FREE {
-            table[slot] = i as u32;
-            count += 1;
+        if self.table[slot] == Self::FREE {
+            self.table[slot] = i as u32;
+            self.count += 1;
         }
     }
-    count
 }
 
 /// The probability that a wrong match agrees with a model, its points being as likely anywhere in the bounding boxes
 /// of the matches `among`: of both images the greater.
 fn chance(judge: &Claim<'_>, model: &Mat3, among: &[usize]) -> f64 {
-    let t = judge.threshold;
-    let sides = |x: &[f64], y: &[f64]| {
-        [x, y].map(|v| {
-            let ends = (f64::INFINITY, f64::NEG_INFINITY);
-            let (low, high) = among.iter().fold(ends, |(l, h), &i| (l.min(v[i]), h.max(v[i])));
-            high - low + 2.0 * t
+    let (t, points, count) = (judge.threshold, judge.points, among.len());
+    let ends = parts_of(judge.cpu, count, |part| {
+        let none = [[f64::INFINITY, f64::NEG_INFINITY]; 4];
+        among[part].iter().fold(none, |ends, &i| {
+            let place = points.places(i);
+            std::array::from_fn(|k| [ends[k][0].min(place[k]), ends[k][1].max(place[k])])
         })
+    });
+    let length = |k: usize| {
+        let low = ends.iter().map(|part| part[k][0]).fold(f64::INFINITY, f64::min);
+        let high = ends.iter().map(|part| part[k][1]).fold(f64::NEG_INFINITY, f64::max);
+        high - low + 2.0 * t
     };
-    let points = judge.points;
-    let boxes = [sides(&points.xa, &points.ya), sides(&points.xb, &points.yb)];
+    let boxes = [[length(0), length(1)], [length(2), length(3)]];
     let reached = match judge.kind {
         // A band about the epipolar line, no longer than the diagonal.
         ModelKind::Fundamental => boxes.map(|[w, h]| 2.0 * t * (w * w + h * h).sqrt()),
         ModelKind::Homography | ModelKind::Affine | ModelKind::Similarity => {
-            let areas = among.iter().map(|&i| reach(model, [points.xa[i], points.ya[i]]));
-            let sum = areas.fold([0.0; 2], |sum, area| [sum[0] + area[0], sum[1] + area[1]]);
-            sum.map(|area| std::f64::consts::PI * t * t * area / among.len().max(1) as f64)
+            let areas = sums(judge.cpu, count, |part| {
+                let areas = among[part].iter().map(|&i| reach(model, [points.xa[i], points.ya[i]]));
+                areas.fold([0.0; 2], |sum, area| [sum[0] + area[0], sum[1] + area[1]])
+            });
+            areas.map(|area| std::f64::consts::PI * t * t * area / count.max(1) as f64)
         }
     };
     let share = |image: usize| reached[image] / (boxes[image][0] * boxes[image][1]);
@@ -141,17 +169,17 @@ fn false_alarms(n: usize, k: usize, sample: usize, p: f64) -> f64 {
         + (k - sample) as f64 * p.ln()
 }
 
-/// Fails when the inliers do not determine the model.
-pub(super) fn check(judge: &Judge<'_>, model: &Mat3, inliers: &[usize]) -> Result<()> {
-    let (claim, points) = (judge.claim(), judge.points);
-    let all: Vec<usize> = (0..points.len()).collect();
-    let (a, b) = ((&points.xa, &points.ya), (&points.xb, &points.yb));
-    let counted = [(a, &all[..]), (b, &all[..]), (a, inliers), (b, inliers)];
-    let counts = judge.cpu.map(4, |i| different(counted[i].0.0, counted[i].0.1, counted[i].1));
-    let places = Places { all: counts[0].min(counts[1]), agreeing: counts[2].min(counts[3]) };
-    claim.check(model, inliers, places)?;
-    if judge.kind == ModelKind::Fundamental && on_a_plane(judge, model, inliers) {
-        return Err(error(judge.kind, ON_A_PLANE));
+/// Fails when the inliers do not determine the model. Planes among them are judged by `judge`, which may have a part of the
+/// matches of `all`.
+pub(super) fn check(all: &Judge<'_>, judge: &Judge<'_>, model: &Mat3, inliers: &[usize]) -> Result<()> {
+    let claim = all.claim();
+    claim.check(model, inliers, || {
+        let every: Vec<usize> = (0..all.points.len()).collect();
+        let counts = all.cpu.map(4, |i| claim.different(i % 2, if i < 2 { &every } else { inliers }));
+        Places { all: counts[0].min(counts[1]), agreeing: counts[2].min(counts[3]) }
+    })?;
+    if all.kind == ModelKind::Fundamental && on_a_plane(all, judge, model, inliers) {
+        return Err(error(all.kind, ON_A_PLANE));
     }
     Ok(())
 }
@@ -168,14 +196,29 @@ pub(in crate::geometry) struct Places {
 impl Claim<'_> {
     /// The number of different points among some matches, in A or in B, whichever is less.
     pub(in crate::geometry) fn places(&self, indices: &[usize]) -> usize {
-        let points = self.points;
-        different(&points.xa, &points.ya, indices).min(different(&points.xb, &points.yb, indices))
+        self.different(0, indices).min(self.different(1, indices))
     }
 
-    /// Fails when the inliers lie at too few places, at one point, on a line, or are no more than chance explains.
-    pub(in crate::geometry) fn check(&self, model: &Mat3, inliers: &[usize], places: Places) -> Result<()> {
+    /// The number of different points among some matches in one image.
+    fn different(&self, image: usize, indices: &[usize]) -> usize {
+        let points = self.points;
+        let side = [[&points.xa[..], &points.ya], [&points.xb, &points.yb]][image];
+        let mut different = Different::new(side, indices.len());
+        indices.iter().for_each(|i| different.insert(*i));
+        different.count
+    }
+
+    /// Fails when the inliers lie at too few places, at one point, on a line, or are no more than chance explains. `places`
+    /// counts where it matters.
+    pub(in crate::geometry) fn check(
+        &self,
+        model: &Mat3,
+        inliers: &[usize],
+        places: impl FnOnce() -> Places,
+    ) -> Result<()> {
         let (kind, sample) = (self.kind, self.kind.minimum());
-        let Places { all: n, agreeing: k } = places;
+        let p = chance(self, model, inliers);
+        let Places { all: n, agreeing: k } = self.enough(inliers, p).unwrap_or_else(places);
         // Points within a third of a threshold of a line, or of a point, are taken to lie on it.
         let least = self.threshold * self.threshold / 9.0;
         let [major, minor] = spread(self, inliers);
@@ -188,30 +231,45 @@ impl Claim<'_> {
         if kind != ModelKind::Similarity && minor < least {
             return Err(error(kind, "the matches that agree lie on a line"));
         }
-        if false_alarms(n, k, sample, chance(self, model, inliers)) > self.most_alarms {
+        if false_alarms(n, k, sample, p) > self.most_alarms {
             return Err(error(kind, "no more of them agree than chance brings about"));
         }
         Ok(())
     }
+
+    /// Of very many inliers the places of a part, where these are so many that no count of all could change the answer.
+    fn enough(&self, inliers: &[usize], p: f64) -> Option<Places> {
+        const MANY: usize = 16_384;
+        const PART: usize = 2048;
+        if inliers.len() < MANY {
+            return None;
+        }
+        let part: Vec<usize> = inliers.iter().step_by(inliers.len() / PART).copied().collect();
+        let (n, k, sample) = (self.points.len(), self.places(&part), self.kind.minimum());
+        // From k to k + 1 false alarms become (n - k) p / (k + 1 - m) times as many, which falls; and more in n.
+        let fall_from_here = k >= sample && (n - k) as f64 * p <= (k + 1 - sample) as f64;
+        let are_few = || false_alarms(n, k, sample, p) <= self.most_alarms;
+        (fall_from_here && are_few()).then_some(Places { all: n, agreeing: k })
+    }
 }
 
 /// Whether a homography explains so many inliers that the others may be due to chance.
-fn on_a_plane(judge: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> bool {
+fn on_a_plane(all: &Judge<'_>, judge: &Judge<'_>, f: &Mat3, inliers: &[usize]) -> bool {
     let plane = judge.as_kind(ModelKind::Homography);
     let mut random = Random::new(1);
     let planes = (0..PARALLAX_SAMPLES).filter_map(|_| {
         let sample: [usize; 3] = std::array::from_fn(|_| inliers[random.below(inliers.len())]);
-        plane_through(judge.points, f, &sample)
+        plane_through(all.points, f, &sample)
     });
     let Some(best) = plane.best_of(&planes.collect::<Vec<_>>()) else { return false };
     let best = plane.optimise(best);
-    let squared = plane.residuals(&best.model);
+    let squared = all.as_kind(ModelKind::Homography).residuals(&best.model);
     let limit = plane.threshold * plane.threshold;
     let off = inliers.iter().filter(|&&i| squared[i] > limit).count();
-    let wrong = judge.points.len() - (inliers.len() - off);
+    let wrong = all.points.len() - (inliers.len() - off);
     // Two matches off the plane fix the epipole, more confirm it.
-    let all: Vec<usize> = (0..judge.points.len()).collect();
-    off < 3 || false_alarms(wrong.max(off), off, 2, chance(&judge.claim(), f, &all)) > PARALLAX_ALARMS
+    let every: Vec<usize> = (0..all.points.len()).collect();
+    off < 3 || false_alarms(wrong.max(off), off, 2, chance(&all.claim(), f, &every)) > PARALLAX_ALARMS
 }
 
 /// The homography of the plane through three matches that obey F (Hartley, Zisserman 2004, result 13.6).
@@ -265,4 +323,39 @@ fn dominant_plane(f: &Mat3, drawn: &Points, sample: &[usize], limit: f64) -> Opt
         let obeys = |i: &&usize| squared(ModelKind::Homography, &flat(&h), drawn.places(**i)) <= limit;
         (sample.iter().filter(obeys).count() >= 5).then_some(h)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::geometry::{Correspondence, Homography};
+
+    /// Of very many inliers a part is counted where the answer cannot depend on the rest, and all where it can.
+    #[test]
+    fn places_are_counted_only_where_they_matter() {
+        let model = Homography::new([[1.0, 0.0, 3.0], [0.0, 1.0, 2.0], [0.0, 0.0, 1.0]]).unwrap();
+        let cpu = Cpu::sequential();
+        for (different, counted) in [(40_000, false), (8, true), (5, true), (3, true)] {
+            let mut random = Random::new(5);
+            let mut place = || [random.range(0.0, 2000.0), random.range(0.0, 1500.0)];
+            let places: Vec<[f64; 2]> = (0..different).map(|_| place()).collect();
+            let pair = |i: usize| {
+                let a = places[i % different];
+                Correspondence { a, b: [a[0] + 3.0, a[1] + 2.0], quality: 0.0 }
+            };
+            let pairs: Vec<_> = (0..40_000).map(pair).collect();
+            let all: Vec<usize> = (0..pairs.len()).collect();
+            let points = Points::new(&pairs, &all, &cpu);
+            let (kind, threshold) = (ModelKind::Homography, 3.0 * points.scale);
+            let claim = Claim { kind, points: &points, threshold, most_alarms: 1e-6_f64.ln(), cpu: &cpu };
+            let normalised = points.normalised(kind, &model.matrix());
+            let mut count = 0;
+            let found = claim.check(&normalised, &all, || {
+                count += 1;
+                Places { all: claim.places(&all), agreeing: claim.places(&all) }
+            });
+            assert_eq!(count, i32::from(counted), "{different} places");
+            assert_eq!(found.is_ok(), different >= 8, "{different} places: {found:?}");
+        }
+    }
 }

@@ -18,6 +18,7 @@ use crate::geometry::ModelKind;
 use crate::geometry::matrix::{Mat3, flat, is_finite};
 use crate::geometry::real::{WIDTH, lane_of, splat};
 use fearless_simd::{Simd, f64x8, prelude::*};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Steps of the optimisation of each new best model, and of the last one.
 const STEPS: usize = 12;
@@ -86,8 +87,8 @@ impl<'p> Judge<'p> {
 
     /// What the matches are claimed to determine.
     pub(super) fn claim(&self) -> Claim<'p> {
-        let Self { kind, points, threshold, most_alarms, .. } = *self;
-        Claim { kind, points, threshold, most_alarms }
+        let Self { kind, points, threshold, most_alarms, cpu, .. } = *self;
+        Claim { kind, points, threshold, most_alarms, cpu }
     }
 
     /// Squared residuals of all matches.
@@ -113,12 +114,13 @@ impl<'p> Judge<'p> {
     }
 
     pub(super) fn judged(&self, model: Mat3) -> Scored {
-        let (kind, points, m) = (self.kind, self.points, flat(&model));
-        let score = dispatch!(
-            self.cpu.level(),
-            simd => score_all(simd, kind, &m, points, &self.score, [f64::NEG_INFINITY; 2])
-        );
+        let score = self.score_above(&model, &Least::NONE);
         Scored { model, score: score.unwrap_or(f64::NEG_INFINITY) }
+    }
+
+    fn score_above(&self, model: &Mat3, least: &Least<'_>) -> Option<f64> {
+        let (kind, points, m) = (self.kind, self.points, flat(model));
+        dispatch!(self.cpu.level(), simd => score_all(simd, kind, &m, points, &self.score, least))
     }
 
     /// The score of a model by the first [`PART`] matches.
@@ -129,24 +131,29 @@ impl<'p> Judge<'p> {
 
     /// The best of some models; of equal ones the first.
     pub(super) fn best_of(&self, models: &[Mat3]) -> Option<Scored> {
-        const TOGETHER: usize = 8;
-        let best = |models: &[Mat3]| first_best(models.iter().map(|m| self.judged(*m)), |s| s.score);
-        let tasks = models.len().div_ceil(TOGETHER);
-        let found =
-            self.cpu.map(tasks, |i| best(&models[i * TOGETHER..models.len().min((i + 1) * TOGETHER)]));
-        first_best(found.into_iter().flatten(), |s| s.score)
+        let highest = Highest::default();
+        let least = Least { elsewhere: Some(&highest), ..Least::NONE };
+        let judged = |i: usize| {
+            let score = self.score_above(&models[i], &least)?;
+            highest.raise(score);
+            Some(Scored { model: models[i], score })
+        };
+        first_best(self.cpu.map(models.len(), judged).into_iter().flatten(), |s| s.score)
     }
 
-    /// The best model, of a score above the least, in all and with some reserve by the first matches, of the eight samples from a number on, of the points `drawn` from; of equal
-    /// ones the first.
+    /// The best model of the eight samples from a number on, of the points `drawn` from; of equal ones the first. Its score is
+    /// above the least: in all, and with some reserve by the first matches. None where one of a higher score is known
+    /// `elsewhere`.
     pub(super) fn best_of_eight(
         &self,
         sampler: &Sampler,
         drawn: &Points,
         first: u64,
-        least: [f64; 2],
+        [all, by_first]: [f64; 2],
+        elsewhere: &Highest,
     ) -> Option<Candidate> {
         let samples: [_; WIDTH] = std::array::from_fn(|i| sampler.draw(first + i as u64));
+        let least = Least { all, by_first, elsewhere: Some(elsewhere) };
         dispatch!(self.cpu.level(), simd => judge_eight(simd, self, drawn, &samples, least))
     }
 
@@ -264,6 +271,42 @@ impl Stretch {
     }
 }
 
+/// The highest score that any thread has found so far. What is given up for its sake has a lower one, so that the best does
+/// not depend on who comes first.
+#[derive(Default)]
+pub(super) struct Highest(AtomicU64);
+
+impl Highest {
+    fn raise(&self, score: f64) {
+        // Numbers that are not negative are ordered as their bits are.
+        self.0.fetch_max(score.max(0.0).to_bits(), Ordering::Relaxed);
+    }
+
+    /// Whether no score up to `most` reaches it, even if `most` was rounded.
+    fn exceeds(&self, most: f64) -> bool {
+        most * (1.0 + 1e-9) < f64::from_bits(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// What a model has to exceed.
+#[derive(Clone, Copy)]
+struct Least<'h> {
+    /// By all matches.
+    all: f64,
+    /// By the first [`PART`] of them, of which a share is enough.
+    by_first: f64,
+    /// What it has to reach.
+    elsewhere: Option<&'h Highest>,
+}
+
+impl Least<'_> {
+    const NONE: Self = Self { all: f64::NEG_INFINITY, by_first: f64::NEG_INFINITY, elsewhere: None };
+
+    fn is_out_of_reach(&self, most: f64) -> bool {
+        most <= self.all || self.elsewhere.is_some_and(|highest| highest.exceeds(most))
+    }
+}
+
 /// The first of the items with the highest score.
 pub(super) fn first_best<T>(items: impl Iterator<Item = T>, score: impl Fn(&T) -> f64) -> Option<T> {
     items.reduce(|best, next| if score(&next) > score(&best) { next } else { best })
@@ -312,8 +355,7 @@ fn score_part<S: Simd>(
     in_pairs(sum)
 }
 
-/// The score of a model; `None` as soon as it cannot exceed the first of `least` any more, and where it comes to less than a
-/// share of the second by the first part of the matches.
+/// The score of a model; `None` as soon as it cannot exceed the least any more.
 #[inline(always)]
 fn score_all<S: Simd>(
     simd: S,
@@ -321,7 +363,7 @@ fn score_all<S: Simd>(
     m: &[f64; 9],
     points: &Points,
     score: &Score,
-    [least, least_first]: [f64; 2],
+    least: &Least<'_>,
 ) -> Option<f64> {
     let model = splat(simd, m);
     let parts = points.vectors().div_ceil(VECTORS);
@@ -330,7 +372,9 @@ fn score_all<S: Simd>(
         total += score_part(simd, kind, &model, points, score, part);
         // A match adds 1 at most.
         let left = points.len().saturating_sub((part + 1) * PART) as f64;
-        if total + left <= least || (part == 0 && parts > 1 && total < HOPELESS * least_first) {
+        if least.is_out_of_reach(total + left)
+            || (part == 0 && parts > 1 && total < HOPELESS * least.by_first)
+        {
             return None;
         }
     }
@@ -373,7 +417,7 @@ fn system_of<S: Simd>(
 /// The best so far of some samples.
 struct Best<'j, 'p> {
     judge: &'j Judge<'p>,
-    least: [f64; 2],
+    least: Least<'j>,
     candidate: Option<Candidate>,
 }
 
@@ -381,11 +425,10 @@ impl Best<'_, '_> {
     #[inline(always)]
     fn take<S: Simd>(&mut self, simd: S, model: Mat3, sample: &[usize; MAX_SAMPLE]) {
         let Judge { kind, points, score, .. } = self.judge;
-        let [least, first] = self.least;
-        let least = self.candidate.map_or(least, |b| b.scored.score);
-        let score = score_all(simd, *kind, &flat(&model), points, score, [least, first]);
-        if let Some(score) = score.filter(|&score| score > least) {
+        if let Some(score) = score_all(simd, *kind, &flat(&model), points, score, &self.least) {
             self.candidate = Some(Candidate { scored: Scored { model, score }, sample: *sample });
+            self.least.all = score;
+            self.least.elsewhere.inspect(|highest| highest.raise(score));
         }
     }
 }
@@ -396,7 +439,7 @@ fn judge_eight<S: Simd>(
     judge: &Judge<'_>,
     drawn: &Points,
     samples: &[[usize; MAX_SAMPLE]; WIDTH],
-    least: [f64; 2],
+    least: Least<'_>,
 ) -> Option<Candidate> {
     let kind = judge.kind;
     let mut best = Best { judge, least, candidate: None };

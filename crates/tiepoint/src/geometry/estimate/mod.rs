@@ -12,8 +12,10 @@
 //! have a fixed order (`local`); all arithmetic is f64, IEEE operations and square roots only.
 
 pub(crate) mod degenerate;
+mod groups;
 mod local;
 pub(super) mod minimal;
+mod parts;
 pub(super) mod points;
 pub(super) mod residual;
 pub(super) mod sampler;
@@ -26,7 +28,8 @@ use super::{Affine, Fundamental, Homography, Model, ModelKind, Similarity};
 use crate::device::Cpu;
 use crate::options::setters;
 use crate::{Error, Result};
-use local::{Judge, first_best};
+use local::{Highest, Judge, first_best};
+use parts::{joined, sums};
 use points::Points;
 use sampler::Sampler;
 
@@ -155,21 +158,21 @@ pub(crate) fn estimate_to(
     options.check()?;
     let _stage = cpu.stage("estimate");
     cpu.run(|| {
-        let usable = usable(kind, pairs)?;
+        let usable = usable(kind, pairs, cpu)?;
         let points = Points::new(pairs, &usable, cpu);
-        let qualities: Vec<f64> = usable.iter().map(|&i| pairs[i].quality).collect();
-        let sampler = Sampler::new(&qualities, kind.minimum(), options.seed, cpu);
-        let (all, thinned) = (Judge::new(kind, &points, options, cpu), thinned(&points));
+        let quality = |i: usize| pairs[usable[i]].quality;
+        let mut sampler = Sampler::new(usable.len(), quality, kind.minimum(), options.seed, cpu);
+        let (all, thinned) = (Judge::new(kind, &points, options, cpu), thinned(&points, cpu));
         let judge = all.of(thinned.as_ref().unwrap_or(&points));
-        let (best, iterations) = search(&judge, &points, &sampler, options);
+        let (best, iterations) = search(&judge, &points, &mut sampler, options);
         let Some(best) = best else { return Err(degenerate::explain(&all)) };
         finish(precision, [&all, &judge], best, &usable, iterations)
     })
 }
 
 /// The matches that judge samples, where all are more than [`ENOUGH`].
-fn thinned(points: &Points) -> Option<Points> {
-    (points.len() > ENOUGH).then(|| points.thinned(points.len().div_ceil(ENOUGH)))
+fn thinned(points: &Points, cpu: &Cpu) -> Option<Points> {
+    (points.len() > ENOUGH).then(|| points.thinned(points.len().div_ceil(ENOUGH), cpu))
 }
 
 /// The model nearest to `start` that the matches agree on: the last step of [`estimate()`] alone, for matches
@@ -198,9 +201,9 @@ pub(crate) fn refine_to(
     let _stage = cpu.stage("estimate");
     let kind = start.kind();
     cpu.run(|| {
-        let usable = usable(kind, pairs)?;
+        let usable = usable(kind, pairs, cpu)?;
         let points = Points::new(pairs, &usable, cpu);
-        let (all, thinned) = (Judge::new(kind, &points, options, cpu), thinned(&points));
+        let (all, thinned) = (Judge::new(kind, &points, options, cpu), thinned(&points, cpu));
         let judge = all.of(thinned.as_ref().unwrap_or(&points));
         let best = judge.judged(points.normalised(kind, &start.matrix()));
         finish(precision, [&all, &judge], best, &usable, 0)
@@ -226,8 +229,8 @@ pub(super) fn is_usable(pair: &Correspondence) -> bool {
 }
 
 /// Indices of the matches with finite coordinates, if there are enough.
-fn usable(kind: ModelKind, pairs: &[Correspondence]) -> Result<Vec<usize>> {
-    let usable: Vec<_> = (0..pairs.len()).filter(|&i| is_usable(&pairs[i])).collect();
+fn usable(kind: ModelKind, pairs: &[Correspondence], cpu: &Cpu) -> Result<Vec<usize>> {
+    let usable = joined(cpu, pairs.len(), |part| part.filter(|&i| is_usable(&pairs[i])).collect());
     if usable.len() < kind.minimum() {
         let (model, found, needed) = (kind.noun(), usable.len(), kind.minimum());
         return Err(Error::TooFewMatches { model, found, needed });
@@ -246,7 +249,7 @@ struct Scored {
 fn search(
     judge: &Judge<'_>,
     drawn: &Points,
-    sampler: &Sampler,
+    sampler: &mut Sampler,
     options: &RobustOptions,
 ) -> (Option<Scored>, usize) {
     let size = judge.kind.minimum();
@@ -256,8 +259,10 @@ fn search(
     while number < needed {
         let least = best.map_or([0.0; 2], |b| [b.score, judge.first_score(&b.model)]);
         let batch = number.clamp(BATCH, MOST_TOGETHER).min((needed - number).next_multiple_of(BATCH));
-        let first = |task: usize| (number + task * WIDTH) as u64;
-        let eight = |task: usize| judge.best_of_eight(sampler, drawn, first(task), least);
+        sampler.reach((number + batch - 1) as u64, judge.cpu);
+        let (first, sampler) = (|task: usize| (number + task * WIDTH) as u64, &*sampler);
+        let highest = Highest::default();
+        let eight = |task: usize| judge.best_of_eight(sampler, drawn, first(task), least, &highest);
         let found = judge.cpu.map(batch / WIDTH, eight);
         number += batch;
         let Some(winner) = first_best(found.into_iter().flatten(), |c| c.scored.score) else { continue };
@@ -298,9 +303,10 @@ fn finish(
         Precision::Settled => all.converge(best).model,
     };
     let (squared, limit) = (all.residuals(&best), all.threshold * all.threshold);
-    let inliers: Vec<usize> = (0..squared.len()).filter(|&i| squared[i] <= limit).collect();
-    degenerate::check(all, &best, &inliers)?;
-    let mean = inliers.iter().map(|&i| squared[i]).sum::<f64>() / inliers.len().max(1) as f64;
+    let inliers = joined(all.cpu, squared.len(), |part| part.filter(|&i| squared[i] <= limit).collect());
+    degenerate::check(all, judge, &best, &inliers)?;
+    let [sum] = sums(all.cpu, inliers.len(), |part| [inliers[part].iter().map(|&i| squared[i]).sum::<f64>()]);
+    let mean = sum / inliers.len().max(1) as f64;
     Ok(Estimate {
         b_from_a: to_model(all.kind, &all.points.to_pixels(all.kind, &best))?,
         inliers: inliers.into_iter().map(|i| usable[i]).collect(),

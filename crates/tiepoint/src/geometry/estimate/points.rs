@@ -6,6 +6,7 @@
 #![allow(clippy::needless_range_loop, reason = "indices of rows, columns and lanes are the notation here")]
 
 use super::Correspondence;
+use super::parts::sums;
 use crate::device::Cpu;
 use crate::geometry::ModelKind;
 use crate::geometry::matrix::{Mat3, product, transpose};
@@ -33,50 +34,53 @@ pub(in crate::geometry) struct Points {
     pub(in crate::geometry) scale: f64,
 }
 
+/// The coordinates of so many matches as columns, filled up.
+fn columns(matches: usize, cpu: &Cpu, places: impl Fn(usize) -> [f64; 4] + Sync) -> [Vec<f64>; 4] {
+    let mut columns: [Vec<f64>; 4] = std::array::from_fn(|_| vec![0.0; matches.next_multiple_of(BLOCK)]);
+    columns.iter_mut().for_each(|column| column[matches..].fill(f64::NAN));
+    let [xa, ya, xb, yb] = columns.each_mut().map(|column| column[..matches].chunks_mut(CHUNK));
+    let mut chunks: Vec<[&mut [f64]; 4]> =
+        xa.zip(ya).zip(xb.zip(yb)).map(|((xa, ya), (xb, yb))| [xa, ya, xb, yb]).collect();
+    cpu.for_chunks(&mut chunks, 1, |chunk, columns| {
+        let [xa, ya, xb, yb] = &mut columns[0];
+        for i in 0..xa.len() {
+            [xa[i], ya[i], xb[i], yb[i]] = places(chunk * CHUNK + i);
+        }
+    });
+    columns
+}
+
 impl Points {
     /// Normalises the pairs at `indices`. All coincident gives a scale of 1.
     pub(in crate::geometry) fn new(pairs: &[Correspondence], indices: &[usize], cpu: &Cpu) -> Self {
-        let n = indices.len().max(1) as f64;
-        let sums = indices.iter().fold([0.0; 4], |[x, y, u, v], &i| {
-            let Correspondence { a, b, .. } = &pairs[i];
-            [x + a[0], y + a[1], u + b[0], v + b[1]]
+        let matches = indices.len();
+        let n = matches.max(1) as f64;
+        let added = sums(cpu, matches, |part| {
+            indices[part].iter().fold([0.0; 4], |[x, y, u, v], &i| {
+                let Correspondence { a, b, .. } = &pairs[i];
+                [x + a[0], y + a[1], u + b[0], v + b[1]]
+            })
         });
-        let [x, y, u, v] = sums.map(|sum| sum / n);
+        let [x, y, u, v] = added.map(|sum| sum / n);
         let (centre_a, centre_b) = ([x, y], [u, v]);
         let far = |p: [f64; 2], c: [f64; 2]| ((p[0] - c[0]).powi(2) + (p[1] - c[1]).powi(2)).sqrt();
         let half = |p: &Correspondence| 0.5 * (far(p.a, centre_a) + far(p.b, centre_b));
-        let spread = indices.iter().map(|&i| half(&pairs[i])).sum::<f64>() / n;
+        let [spread] =
+            sums(cpu, matches, |part| [indices[part].iter().map(|&i| half(&pairs[i])).sum::<f64>()]);
+        let spread = spread / n;
         let scale = if spread > 0.0 && spread.is_finite() { std::f64::consts::SQRT_2 / spread } else { 1.0 };
-        let take = |of: fn(&Correspondence) -> f64, c: f64| -> Vec<f64> {
-            let mut column = vec![0.0; indices.len().next_multiple_of(BLOCK)];
-            cpu.for_chunks(&mut column[..indices.len()], CHUNK, |chunk, column| {
-                let values = indices[chunk * CHUNK..].iter().map(|&i| (of(&pairs[i]) - c) * scale);
-                column.iter_mut().zip(values).for_each(|(to, value)| *to = value);
-            });
-            column[indices.len()..].fill(f64::NAN);
-            column
-        };
-        Self {
-            xa: take(|p| p.a[0], centre_a[0]),
-            ya: take(|p| p.a[1], centre_a[1]),
-            xb: take(|p| p.b[0], centre_b[0]),
-            yb: take(|p| p.b[1], centre_b[1]),
-            matches: indices.len(),
-            centre_a,
-            centre_b,
-            scale,
-        }
+        let [xa, ya, xb, yb] = columns(matches, cpu, |i| {
+            let Correspondence { a, b, .. } = &pairs[indices[i]];
+            let at = |place: f64, centre: f64| (place - centre) * scale;
+            [at(a[0], x), at(a[1], y), at(b[0], u), at(b[1], v)]
+        });
+        Self { xa, ya, xb, yb, matches, centre_a, centre_b, scale }
     }
 
     /// Every so manyth match, in the same coordinates.
-    pub(super) fn thinned(&self, every: usize) -> Self {
+    pub(super) fn thinned(&self, every: usize, cpu: &Cpu) -> Self {
         let matches = self.matches.div_ceil(every);
-        let take = |column: &[f64]| -> Vec<f64> {
-            let mut kept: Vec<f64> = column[..self.matches].iter().step_by(every).copied().collect();
-            kept.resize(matches.next_multiple_of(BLOCK), f64::NAN);
-            kept
-        };
-        let [xa, ya, xb, yb] = [&self.xa, &self.ya, &self.xb, &self.yb].map(|column| take(column));
+        let [xa, ya, xb, yb] = columns(matches, cpu, |i| self.places(i * every));
         Self { xa, ya, xb, yb, matches, ..*self }
     }
 

@@ -27,10 +27,11 @@ pub(super) fn squared<R: Real>(kind: ModelKind, m: &[R; 9], places: [R; 4]) -> R
     }
 }
 
-/// A transfer error and its metric.
+/// A transfer error and its metric. Divisions take longest: there are two.
 struct Transfer<R> {
-    /// Denominator, and point in B.
+    /// Denominator, its inverse, and point in B.
     w: R,
+    inverse: R,
     place: [R; 2],
     e: [R; 2],
     /// The symmetric (I + D Dᵀ)⁻¹: xx, xy, yy.
@@ -42,13 +43,15 @@ impl<R: Real> Transfer<R> {
     fn new(m: &[R; 9], [x, y, xb, yb]: [R; 4]) -> Self {
         let row = |i: usize| m[3 * i] * x + m[3 * i + 1] * y + m[3 * i + 2];
         let w = row(2);
-        let (u, v) = (row(0) / w, row(1) / w);
-        let d = |i: usize, at: R, j: usize| (m[3 * i + j] - at * m[6 + j]) / w;
+        let inverse = w.constant(1.0) / w;
+        let (u, v) = (row(0) * inverse, row(1) * inverse);
+        let d = |i: usize, at: R, j: usize| (m[3 * i + j] - at * m[6 + j]) * inverse;
         let (d00, d01, d10, d11) = (d(0, u, 0), d(0, u, 1), d(1, v, 0), d(1, v, 1));
         let (cxx, cyy) = (d00 * d00 + d01 * d01 + 1.0, d10 * d10 + d11 * d11 + 1.0);
         let cxy = d00 * d10 + d01 * d11;
-        let det = cxx * cyy - cxy * cxy;
-        Self { w, place: [u, v], e: [xb - u, yb - v], metric: [cyy / det, -cxy / det, cxx / det] }
+        let over = w.constant(1.0) / (cxx * cyy - cxy * cxy);
+        let metric = [cyy * over, -cxy * over, cxx * over];
+        Self { w, inverse, place: [u, v], e: [xb - u, yb - v], metric }
     }
 
     #[inline(always)]
@@ -133,7 +136,7 @@ fn transfer_term<R: Real>(m: &[R; 9], places: [R; 4], weigh: impl Fn(R) -> [R; 2
     let zero = weight.constant(0.0);
     let counts = weight.above(zero);
     let kept = |value: R| R::choose(counts, value, zero);
-    let w = R::choose(counts, t.w, weight.constant(1.0));
+    let inverse = kept(t.inverse);
     let ([ex, ey], [xx, xy, yy]) = (
         each(t.e, kept),
         each(
@@ -144,7 +147,7 @@ fn transfer_term<R: Real>(m: &[R; 9], places: [R; 4], weigh: impl Fn(R) -> [R; 2
     );
     let ([u, v], [x, y]) = (each(t.place, kept), each([places[0], places[1]], kept));
     // J has rows (p, 0, −u p) and (0, p, −v p).
-    let p = [x / w, y / w, w.constant(1.0) / w];
+    let p = [x * inverse, y * inverse, inverse];
     let (gx, gy) = (xx * ex + xy * ey, xy * ex + yy * ey);
     let (along_x, along_y) = (xx * u + xy * v, xy * u + yy * v);
     let far = along_x * u + along_y * v;

@@ -4,6 +4,8 @@
 //! A sample follows from the key of the sampler and its own number alone (`SplitMix64`, started anew for each), so that any
 //! thread, and a GPU, can draw any of them.
 
+use super::groups::{CHUNK, Groups};
+use super::parts::parts_of;
 use crate::device::Cpu;
 use crate::synth::{Random, finish};
 use std::sync::Arc;
@@ -18,48 +20,55 @@ const UNIFORM_AFTER: f64 = 200_000.0;
 #[derive(Clone, Debug)]
 pub(in crate::geometry) struct Sampler {
     key: u64,
-    /// Matches, best first.
-    order: Arc<[u32]>,
     size: usize,
-    /// Up to which number samples come from the best `size`, `size` + 1, … matches; later ones from all.
-    until: Vec<u64>,
+    /// Matches, best first, as far as samples have come.
+    order: Arc<Vec<u32>>,
+    /// Those that follow.
+    unordered: Option<Unordered>,
+    growth: Growth,
 }
 
 impl Sampler {
-    /// A sampler of `size` of the matches, whose qualities are given (higher is better).
-    pub(super) fn new(qualities: &[f64], size: usize, seed: u64, cpu: &Cpu) -> Self {
-        let mut graded: Vec<(f64, u32)> = qualities.iter().copied().zip(0..).collect();
-        cpu.sort_by(&mut graded, |p, q| q.0.total_cmp(&p.0).then(p.1.cmp(&q.1)));
-        let alike = graded.first().zip(graded.last()).is_none_or(|(p, q)| p.0 == q.0);
-        let order = graded.iter().map(|(_, i)| *i).collect();
-        Self::keyed(order, !alike, size, UNIFORM_AFTER, finish(seed))
+    /// A sampler of `size` of so many matches, of which `quality` tells how good each is (higher is better). It draws what it
+    /// has [reached](Self::reach).
+    pub(super) fn new(
+        matches: usize,
+        quality: impl Fn(usize) -> f64 + Sync,
+        size: usize,
+        seed: u64,
+        cpu: &Cpu,
+    ) -> Self {
+        let alike = parts_of(cpu, matches, |mut part| part.all(|i| quality(i) == quality(0)));
+        let graded = alike.contains(&false);
+        let (order, unordered) = match graded {
+            true => (Vec::new(), Some(Unordered::new(matches, quality, cpu))),
+            false => ((0..matches as u32).collect(), None),
+        };
+        let growth = Growth::new(matches, graded, size, UNIFORM_AFTER);
+        Self { key: finish(seed), size, order: Arc::new(order), unordered, growth }
     }
 
     /// A sampler of `size` of the matches, given best first; all are alike unless `graded`. Of `uniform_after` samples as
     /// many hold the same matches as if all were drawn from all.
     pub(in crate::geometry) fn keyed(
-        order: Arc<[u32]>,
+        order: Arc<Vec<u32>>,
         graded: bool,
         size: usize,
         uniform_after: f64,
         key: u64,
     ) -> Self {
-        let n = order.len();
-        let mut until = Vec::new();
-        if graded && n > size {
-            // T_n and T'_n of the paper.
-            let shares = (0..size).map(|i| (size - i) as f64 / (n - i) as f64);
-            let mut expected = uniform_after * shares.product::<f64>();
-            let mut last = 1.0;
-            for pool in size..n {
-                until.push(last as u64);
-                let grown = (pool + 1) as f64;
-                let next = expected * grown / (grown - size as f64);
-                last += (next - expected).ceil();
-                expected = next;
-            }
+        let mut growth = Growth::new(order.len(), graded, size, uniform_after);
+        growth.reach(u64::MAX);
+        Self { key, size, order, unordered: None, growth }
+    }
+
+    /// Gets ready to draw all samples up to this number.
+    pub(super) fn reach(&mut self, number: u64, cpu: &Cpu) {
+        self.growth.reach(number);
+        let (pool, _) = self.growth.pool(number);
+        if let Some(unordered) = &mut self.unordered {
+            unordered.order(Arc::make_mut(&mut self.order), pool, cpu);
         }
-        Self { key, order, size, until }
     }
 
     /// The key.
@@ -69,15 +78,13 @@ impl Sampler {
 
     /// Up to which number samples come from the best `size`, `size` + 1, … matches.
     pub(in crate::geometry) fn until(&self) -> &[u64] {
-        &self.until
+        &self.growth.until
     }
 
     /// The sample of this number, from 0; the first `size` entries count.
     pub(in crate::geometry) fn draw(&self, number: u64) -> [usize; MAX_SAMPLE] {
         let mut random = Random::new(finish(self.key ^ number));
-        let reached = self.until.partition_point(|&until| until <= number);
-        let newest = reached < self.until.len() && reached > 0;
-        let pool = if reached < self.until.len() { self.size + reached } else { self.order.len() };
+        let (pool, newest) = self.growth.pool(number);
         let (free, among) = if newest { (self.size - 1, pool - 1) } else { (self.size, pool) };
         let mut sample = [usize::MAX; MAX_SAMPLE];
         for i in 0..free {
@@ -97,6 +104,116 @@ impl Sampler {
     }
 }
 
+/// How the set that samples come from grows.
+#[derive(Clone, Debug)]
+struct Growth {
+    matches: usize,
+    size: usize,
+    /// Up to which number samples come from the best `size`, `size` + 1, … matches; later ones from all. As far as it was
+    /// reached.
+    until: Vec<u64>,
+    /// How many sets there are before all matches.
+    sets: usize,
+    /// `T_n` and `T'_n` of the paper, of the first set that was not reached.
+    expected: f64,
+    last: f64,
+}
+
+impl Growth {
+    fn new(matches: usize, graded: bool, size: usize, uniform_after: f64) -> Self {
+        let shares = (0..size).map(|i| (size - i) as f64 / (matches - i.min(matches)) as f64);
+        let expected = uniform_after * shares.product::<f64>();
+        let sets = if graded { matches.saturating_sub(size) } else { 0 };
+        Self { matches, size, until: Vec::new(), sets, expected, last: 1.0 }
+    }
+
+    /// Goes on to the set of this sample.
+    fn reach(&mut self, number: u64) {
+        while self.until.len() < self.sets && self.until.last().is_none_or(|until| *until <= number) {
+            self.until.push(self.last as u64);
+            let grown = (self.size + self.until.len()) as f64;
+            let next = self.expected * grown / (grown - self.size as f64);
+            self.last += (next - self.expected).ceil();
+            self.expected = next;
+        }
+    }
+
+    /// From how many of the best matches a sample comes, and whether the last of them is in it.
+    fn pool(&self, number: u64) -> (usize, bool) {
+        let reached = self.until.partition_point(|&until| until <= number);
+        match reached < self.sets {
+            true => (self.size + reached, reached > 0),
+            false => (self.matches, false),
+        }
+    }
+}
+
+/// Groups of matches, the better ones first, of which each is put in order when a sample comes from it.
+#[derive(Clone, Debug)]
+struct Unordered {
+    /// Inverted qualities, with the number of the match below.
+    groups: Groups<u128>,
+    /// How many groups there are, and how many are in order.
+    count: usize,
+    ordered: usize,
+}
+
+impl Unordered {
+    /// Groups of very many matches.
+    const MOST: usize = 64;
+    /// Qualities, for each group, that tell where groups end.
+    const SEEN: usize = 16;
+
+    fn new(matches: usize, quality: impl Fn(usize) -> f64 + Sync, cpu: &Cpu) -> Self {
+        let grade = |i: usize| !ascending(quality(i));
+        let count = if matches > CHUNK { Self::MOST } else { 1 };
+        let seen = count * Self::SEEN;
+        let mut seen: Vec<u64> = (0..seen).map(|i| grade(i * matches / seen)).collect();
+        seen.sort_unstable();
+        let mut starts = [u64::MAX; Self::MOST];
+        (1..count).for_each(|group| starts[group - 1] = seen[group * Self::SEEN]);
+        let groups = Groups::new(matches, count, cpu, |i| {
+            let grade = grade(i);
+            (count_up_to(&starts, grade).min(count - 1), u128::from(grade) << 32 | i as u128)
+        });
+        Self { groups, count, ordered: 0 }
+    }
+
+    /// Continues `order` to at least so many matches.
+    fn order(&mut self, order: &mut Vec<u32>, least: usize, cpu: &Cpu) {
+        let (mut end, mut len) = (self.ordered, order.len());
+        while len < least && end < self.count {
+            len += self.groups.len_of(end);
+            end += 1;
+        }
+        let sorted = cpu.map(end - self.ordered, |i| {
+            let mut group: Vec<u128> = self.groups.of(self.ordered + i).collect();
+            group.sort_unstable();
+            group
+        });
+        order.extend(sorted.iter().flatten().map(|grade| *grade as u32));
+        self.ordered = end;
+    }
+}
+
+/// How many of some ascending numbers, of which the last counts for nothing, are no greater than `number`. Without branches: the
+/// answer is as good as random.
+fn count_up_to(numbers: &[u64; Unordered::MOST], number: u64) -> usize {
+    let mut count = 0;
+    let mut step = numbers.len() / 2;
+    while step > 0 {
+        count += if numbers[count + step - 1] <= number { step } else { 0 };
+        step /= 2;
+    }
+    count
+}
+
+/// A number that grows as the quality does, by [`f64::total_cmp`].
+fn ascending(quality: f64) -> u64 {
+    let bits = quality.to_bits();
+    if bits >> 63 == 1 { !bits } else { bits | 1 << 63 }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -104,7 +221,8 @@ mod tests {
     #[test]
     fn samples_are_distinct_and_grow_from_the_best() {
         let qualities: Vec<f64> = (0..100).map(|i| f64::from(i % 50)).collect();
-        let sampler = Sampler::new(&qualities, 4, 1, &Cpu::sequential());
+        let mut sampler = Sampler::new(100, |i| qualities[i], 4, 1, &Cpu::sequential());
+        sampler.reach(250_000, &Cpu::sequential());
         let first = sampler.draw(0);
         assert!(first[..4].iter().all(|&i| [49, 99, 48, 98].contains(&i)), "the best four: {first:?}");
         let mut seen = [false; 100];
@@ -120,9 +238,37 @@ mod tests {
 
     #[test]
     fn uniform_without_qualities() {
-        let sampler = Sampler::new(&[0.0; 10], 2, 7, &Cpu::sequential());
+        let mut sampler = Sampler::new(10, |_| 0.0, 2, 7, &Cpu::sequential());
+        sampler.reach(50_000, &Cpu::sequential());
         let mut counts = [0_i32; 10];
         (0..50_000).for_each(|number| sampler.draw(number)[..2].iter().for_each(|&i| counts[i] += 1));
         assert!(counts.iter().all(|c| (c - 10_000).abs() < 500), "{counts:?}");
+    }
+
+    /// Samples are those of matches that were all put in order at once, however far it was reached and by however many threads.
+    #[test]
+    fn draws_from_what_it_has_reached_as_from_all() {
+        let mut random = Random::new(3);
+        let qualities: Vec<f64> = (0..3 * CHUNK + 5)
+            .map(|i| match i % 100 {
+                0 => f64::NAN,
+                1 => f64::NEG_INFINITY,
+                2 => -0.0,
+                _ => (random.unit() * 300.0).round() - 150.0,
+            })
+            .collect();
+        let mut order: Vec<u32> = (0..qualities.len() as u32).collect();
+        order.sort_by(|&i, &j| qualities[j as usize].total_cmp(&qualities[i as usize]));
+        let all = Sampler::keyed(Arc::new(order), true, 4, UNIFORM_AFTER, finish(5));
+        for threads in [1, 3] {
+            let cpu = Cpu::with_threads(threads).unwrap();
+            let mut sampler = Sampler::new(qualities.len(), |i| qualities[i], 4, 5, &cpu);
+            for end in [100, 1000, 50_000, 300_000] {
+                sampler.reach(end, &cpu);
+                for number in (end - 100..=end).chain([0, 7]) {
+                    assert_eq!(sampler.draw(number), all.draw(number), "sample {number}, {threads} threads");
+                }
+            }
+        }
     }
 }

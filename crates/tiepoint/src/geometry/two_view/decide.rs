@@ -7,6 +7,7 @@
 
 use super::consensus::{Found, FoundAll, Kind, Prepared, to_pixels};
 use super::{Configuration, ImagePair, TwoView, TwoViewOptions, View};
+use crate::device::Cpu;
 use crate::geometry::estimate::degenerate::{Claim, Places};
 use crate::geometry::matrix::{Mat3, determinant, dot, inverse, product};
 use crate::geometry::{Correspondence, Fundamental, Homography, ModelKind};
@@ -27,7 +28,7 @@ struct Supported {
 
 impl Models {
     pub(super) fn new(prepared: &Prepared, found: FoundAll, options: &TwoViewOptions) -> Self {
-        let mut all = None;
+        let (mut all, cpu) = (None, &Cpu::sequential());
         let mut supported = |found: Option<Found>| -> Option<Supported> {
             let found = found.filter(|f| f.inliers as usize >= options.min_inliers)?;
             let inliers = prepared.inliers(&found);
@@ -39,10 +40,10 @@ impl Models {
                 }
             };
             let most_alarms = options.false_alarms.ln();
-            let claim = Claim { kind, points: &prepared.points, threshold, most_alarms };
+            let claim = Claim { kind, points: &prepared.points, threshold, most_alarms, cpu };
             let all = *all.get_or_insert_with(|| claim.places(&(0..prepared.len()).collect::<Vec<_>>()));
             let places = Places { all, agreeing: claim.places(&inliers) };
-            claim.check(&found.model, &inliers, places).is_ok().then_some(Supported { found, inliers })
+            claim.check(&found.model, &inliers, || places).is_ok().then_some(Supported { found, inliers })
         };
         Self {
             homography: supported(found.homography),

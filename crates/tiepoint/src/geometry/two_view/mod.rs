@@ -260,6 +260,16 @@ impl Verifier {
         Ok(Self { options: *options, budget, processor, searches: Scratch::default() })
     }
 
+    /// Takes memory of a GPU, and of the host for what goes there, for so many pairs and matches of them at a time: while they
+    /// are still being matched, say. Where there is too little, nothing is reserved, and the search tells.
+    pub fn reserve(&self, pairs: usize, matches: usize) {
+        if let Some(gpu) = self.processor.gpu.as_ref().filter(|gpu| gpu.info().has_f64) {
+            let new = || GpuConsensus::new(gpu, &self.budget);
+            // An error here is found again by the search, which says what became of it.
+            let _ = self.searches.with(new, |consensus| consensus.reserve(pairs, matches));
+        }
+    }
+
     /// The two-view geometries of pairs, in their order: see [`two_view_geometries`].
     ///
     /// # Errors

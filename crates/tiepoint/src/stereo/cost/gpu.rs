@@ -7,7 +7,7 @@ use super::CostSource;
 use crate::stereo::{
     StereoOptions,
     gpu::lanes::{GROUP, covering, pixel_a_lane},
-    pair::gpu::ViewStacks,
+    pair::gpu::{Compares, ViewStacks},
 };
 use crate::{
     Error, Result,
@@ -78,6 +78,8 @@ pub(in crate::stereo) struct GpuCost {
     pub(in crate::stereo) greatest: u16,
     /// What learns from each pair what the cost looks up; `None` where that is known, or nothing.
     pub(in crate::stereo) learner: Option<&'static dyn GpuLearner>,
+    /// What it compares of pictures that the device makes ready.
+    pub(in crate::stereo) compares: Compares,
 }
 
 impl GpuCost {
@@ -92,6 +94,7 @@ impl GpuCost {
             exchanged,
             greatest: source.greatest(),
             learner: None,
+            compares: Compares::Grey,
         })
     }
 }

@@ -166,10 +166,15 @@ pub(super) trait CostDefinition {
         None
     }
 
-    /// What computes it on a device that learns from each pair by itself, of pictures of these shapes. `None`: the host learns,
-    /// or there is nothing to learn.
-    fn learnt_there(&self, _gpu: &Gpu, _shapes: [PictureShape; 2]) -> Option<GpuCost> {
-        None
+    /// What computes it on a device that learns from each pair by itself, of pictures of these shapes; `are_colour` tells which
+    /// of them have colour. `None`: the host learns, or there is nothing to learn.
+    fn learnt_there(
+        &self,
+        _gpu: &Gpu,
+        _shapes: [PictureShape; 2],
+        _are_colour: &dyn Fn() -> Result<[bool; 2]>,
+    ) -> Result<Option<GpuCost>> {
+        Ok(None)
     }
 
     /// What computes it for the pair at hand, after learning from that pair if it learns.

@@ -20,7 +20,11 @@ pub(super) use matching::GpuMatching;
 pub(super) use plan::PlanInput;
 pub(super) use worker::Worker;
 
-use super::{Masks, Stereo, StereoOptions, StereoResult, cost::gpu::GpuCost, pair::gpu::PictureShape};
+use super::{
+    Masks, Stereo, StereoOptions, StereoResult,
+    cost::gpu::GpuCost,
+    pair::gpu::{PictureShape, are_colour},
+};
 use crate::{
     Error, Result,
     device::{
@@ -180,8 +184,10 @@ impl GpuStereo {
     /// As [`compute`](Self::compute), and leaves the maps on the device, whose queue has the work but may not have done
     /// it yet.
     ///
-    /// Images on the device, of every type of pixel and 1 to 4 channels, never leave it, but for costs that learn from a pair of
-    /// other pictures than grey ones of 8 bits: those pass through the host.
+    /// Images on the device, of every type of pixel and 1 to 4 channels, never leave it, but for
+    /// [mutual information](super::Cost::MutualInformation) of a colour picture and a grey one: those pass through the host,
+    /// which looks for the grey of the colours. Of pictures with three channels it first asks the device whether they have
+    /// colour, and waits for that.
     ///
     /// # Errors
     /// As [`compute`](Self::compute).
@@ -193,13 +199,13 @@ impl GpuStereo {
     ) -> Result<GpuStereoResult> {
         let pair = PixelPair { images: [left.into(), right.into()], masks: masks.into().both()? };
         pair.check_place(&self.gpu)?;
-        let known = self.stereo.whole(&self.gpu, pair.shapes()?)?;
+        let known = self.stereo.whole(&self.gpu, pair.shapes()?, || pair.are_colour(&self.gpu))?;
         self.stereo.on_gpu.with(
             || Ok(Worker::default()),
             |worker| match &known {
                 Some(cost) => {
                     let plan = self.take(worker, &[pair.on_device(&self.gpu)?], cost)?;
-                    self.gpu.run(&plan.commands)?;
+                    plan.run()?;
                     self.kept(plan, 0)
                 }
                 None => self.through_the_host(worker, pair.clone()),
@@ -227,7 +233,7 @@ impl GpuStereo {
             || Ok(Worker::default()),
             |worker| {
                 let plan = self.take(worker, &pairs, &cost)?;
-                self.gpu.run(&plan.commands)?;
+                plan.run()?;
                 (0..pairs.len()).map(|i| self.kept(plan, i)).collect()
             },
         )
@@ -250,7 +256,7 @@ impl GpuStereo {
             || Ok(Worker::default()),
             |worker| {
                 let plan = self.take(worker, &pairs, &cost)?;
-                Ok(self.gpu.run(&plan.commands)?)
+                plan.run()
             },
         )
     }
@@ -269,7 +275,8 @@ impl GpuStereo {
     fn together(&self, pairs: &[DevicePair]) -> Result<Option<GpuCost>> {
         let Some(first) = pairs.first() else { return Ok(None) };
         let alike = pairs.iter().all(|pair| (pair.size(), pair.shapes) == (first.size(), first.shapes));
-        let cost = self.stereo.whole(&self.gpu, first.shapes)?;
+        let [left, right] = &first.images;
+        let cost = self.stereo.whole(&self.gpu, first.shapes, || are_colour(&self.gpu, [left, right]))?;
         // What is learnt from a pair holds for it alone.
         Ok(cost.filter(|cost| alike && (cost.learner.is_none() || pairs.len() == 1)))
     }
@@ -278,7 +285,11 @@ impl GpuStereo {
     fn take<'w>(&self, worker: &'w mut Worker, pairs: &[DevicePair], cost: &GpuCost) -> Result<&'w Plan> {
         self.stereo.check_sums(cost.greatest, self.options().penalties())?;
         let Some(first) = pairs.first() else { return Err(Error::Mismatch("stereo of no pair".into())) };
-        let shape = Shape { size: first.size(), pairs: pairs.len(), views: Views::Pictures(first.shapes) };
+        let shape = Shape {
+            size: first.size(),
+            pairs: pairs.len(),
+            views: Views::Pictures(first.shapes, cost.compares),
+        };
         let (plan, _) = worker.prepare(&self.gpu, self.options(), (&shape, cost), 0, &self.processor.cpu)?;
         let mut commands = Commands::new();
         for (i, pair) in pairs.iter().enumerate() {
@@ -344,6 +355,12 @@ impl PixelPair<'_> {
         let picture = |image: &Pixels<'_>| (image.size(), image.channels(), image.pixel());
         let mask = |mask: &Option<Pixels<'_>>| mask.as_ref().map(|mask| (mask.size(), mask.channels()));
         PictureShape::of(self.images.each_ref().map(picture), self.masks.each_ref().map(mask))
+    }
+
+    /// Which of the pictures have colour.
+    fn are_colour(&self, gpu: &Gpu) -> Result<[bool; 2]> {
+        let pair = self.on_device(gpu)?;
+        are_colour(gpu, pair.images.each_ref())
     }
 
     /// The pair on the device.

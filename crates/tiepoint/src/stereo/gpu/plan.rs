@@ -13,13 +13,13 @@ use crate::{
         Masks, RightView, StereoOptions,
         cost::{
             self,
-            gpu::{CostKernel, GpuCost},
+            gpu::{CostKernel, GpuCost, GpuLearner},
         },
         pair::{
             Pair, Pictures,
             gpu::{
-                AnyStack, GpuPictures, PictureShape, ViewShape, ViewStacks, images_of, make_ready, mirrored,
-                pictures_of, source_of,
+                AnyStack, Compares, GpuPictures, PictureShape, ViewShape, ViewStacks, images_of, make_ready,
+                mirrored, pictures_of, source_of,
             },
         },
         refinement::{self, gpu::GpuRefinement},
@@ -43,8 +43,8 @@ pub(super) struct Shape {
 /// What comes to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Views {
-    /// Pictures as they were handed over.
-    Pictures([PictureShape; 2]),
+    /// Pictures as they were handed over, and what the cost compares of them.
+    Pictures([PictureShape; 2], Compares),
     /// What the host has made ready, for a cost that it learns from them.
     Ready([ViewShape; 2]),
 }
@@ -53,7 +53,7 @@ impl Shape {
     /// Whether either view may have pixels without data.
     pub(super) fn masked(&self) -> bool {
         match &self.views {
-            Views::Pictures(views) => views.iter().any(|view| view.may_have_holes()),
+            Views::Pictures(views, _) => views.iter().any(|view| view.may_have_holes()),
             Views::Ready(views) => views.iter().any(|view| view.masked),
         }
     }
@@ -61,7 +61,7 @@ impl Shape {
     /// Bytes of a pixel of the pictures.
     fn picture_bytes(&self) -> u64 {
         match &self.views {
-            Views::Pictures(views) => views.iter().map(|view| view.bytes() as u64).sum(),
+            Views::Pictures(views, _) => views.iter().map(|view| view.bytes() as u64).sum(),
             Views::Ready(_) => 0,
         }
     }
@@ -81,12 +81,12 @@ pub(in crate::stereo) struct PlanInput<'a> {
 impl<'a> PlanInput<'a> {
     /// Of pictures of these shapes, which the device makes ready.
     pub(in crate::stereo) fn pictures(
-        shapes: [PictureShape; 2],
+        (shapes, compares): ([PictureShape; 2], Compares),
         pictures: &Pictures<'a>,
         masks: Masks<'a>,
     ) -> Self {
         let (images, tables) = (pictures_of(pictures, masks), Vec::new());
-        Self { size: pictures.size(), views: Views::Pictures(shapes), images, tables }
+        Self { size: pictures.size(), views: Views::Pictures(shapes, compares), images, tables }
     }
 
     /// Of what the host has made ready.
@@ -110,10 +110,22 @@ pub(super) struct Plan {
     pub(super) inputs: Vec<AnyStack>,
     /// What the costs look up, where they do: for the left view, and for a right view aggregated for itself.
     pub(super) tables: Vec<Buffer<u8>>,
-    /// The work.
+    /// What fills the tables, where the host does not.
+    pub(super) learning: Option<PlanLearning>,
+    /// The work, when the tables are filled.
     pub(super) commands: Commands,
     /// What it leaves.
     pub(super) maps: GpuMaps,
+}
+
+/// Learning from a pair what the cost looks up, which may run while the plan works on another pair.
+#[derive(Debug)]
+pub(super) struct PlanLearning {
+    /// Where the images of the pair are copied to.
+    pub(super) inputs: Vec<AnyStack>,
+    pub(super) commands: Commands,
+    /// What is learnt, in the order of [`Plan::tables`].
+    pub(super) tables: Vec<Buffer<u8>>,
 }
 
 impl Plan {
@@ -128,11 +140,33 @@ impl Plan {
         stages.check_memory()?;
         compile(gpu, cpu, stages.sources()?)?;
         let mut commands = Commands::new();
-        let (views, inputs) = views(&mut commands, gpu, options, &shape)?;
+        let (views, inputs) = views(&mut commands, gpu, &shape)?;
         let (maps, tables) = stages.record(&mut commands, &views)?;
         let mask = views[0].mask.as_ref();
         let maps = GpuRefinement::new(gpu, options)?.record(&mut commands, maps, mask)?;
-        Ok(Self { gpu: gpu.clone(), shape, inputs, tables, commands, maps })
+        let learning = cost.learner.map(|learner| stages.learning(learner)).transpose()?;
+        Ok(Self { gpu: gpu.clone(), shape, inputs, tables, learning, commands, maps })
+    }
+
+    /// The tables that the host fills.
+    pub(super) fn sent_tables(&self) -> impl Iterator<Item = &Buffer<u8>> {
+        self.tables.iter().filter(|_| self.learning.is_none())
+    }
+
+    /// The work on images that lie where they are copied to, learning included.
+    pub(super) fn run(&self) -> Result<()> {
+        if let Some(PlanLearning { inputs, commands, tables }) = &self.learning {
+            let mut before = Commands::new();
+            for (from, to) in self.inputs.iter().zip(inputs) {
+                from.copy_to(to, &mut before)?;
+            }
+            before.append(commands.clone())?;
+            for (learnt, table) in tables.iter().zip(&self.tables) {
+                before.copy((learnt, 0), (table, 0), learnt.len())?;
+            }
+            self.gpu.run(&before)?;
+        }
+        Ok(self.gpu.run(&self.commands)?)
     }
 }
 
@@ -164,10 +198,9 @@ impl Stages<'_> {
         let mut sources = self.matching(kernel, Selection::of(options)).sources((shape.size, shape.pairs))?;
         let greys = match shape.views {
             Views::Ready(views) => views.map(|view| view.grey),
-            Views::Pictures([left, right]) => {
-                let compares_colour = options.cost.definition().compares_colour();
+            Views::Pictures([left, right], compares) => {
                 let [(of_left, left_grey), (of_right, right_grey)] =
-                    [left, right].map(|picture| source_of(picture, compares_colour));
+                    [left, right].map(|picture| source_of(picture, compares));
                 sources.extend(of_left);
                 sources.extend(of_right.filter(|_| left != right));
                 [left_grey, right_grey]
@@ -205,44 +238,42 @@ impl Stages<'_> {
         }
     }
 
-    /// From views to disparities before refinement. Also gives the tables that the host fills, in the order of
-    /// [`Plan::tables`].
+    /// Learning, from pictures of its own.
+    fn learning(&self, learner: &dyn GpuLearner) -> Result<PlanLearning> {
+        let Self { gpu, options, shape, .. } = *self;
+        let mut commands = Commands::new();
+        let ([left, right], inputs) = views(&mut commands, gpu, shape)?;
+        let tables = learner.record(&mut commands, gpu, options, [&left, &right])?;
+        Ok(PlanLearning { inputs, commands, tables: tables.into() })
+    }
+
+    /// From views to disparities before refinement. Also gives what the costs look up, in the order of [`Plan::tables`].
     fn record(
         &self,
         commands: &mut Commands,
         [left, right]: &[ViewStacks; 2],
     ) -> Result<(GpuMaps, Vec<Buffer<u8>>)> {
-        let Self { gpu, options, cost, .. } = *self;
-        let learner = cost.learner.map(|learner| learner.record(commands, gpu, options, [left, right]));
-        let learnt = learner.transpose()?;
-        let table = |i: usize| learnt.as_ref().map(|tables| &tables[i]);
+        let Self { options, cost, .. } = *self;
         let matching = self.matching(&cost.kernel, Selection::of(options));
-        let (mut maps, looked_up) = matching.record(commands, [left, right], table(0))?;
+        let (mut maps, looked_up) = matching.record(commands, [left, right], None)?;
         let mut tables = Vec::from_iter(looked_up);
         if let Some(matching) = self.exchanged() {
             let views = [right.mirrored(commands)?, left.mirrored(commands)?];
-            let (exchanged, looked_up) = matching.record(commands, views.each_ref(), table(1))?;
+            let (exchanged, looked_up) = matching.record(commands, views.each_ref(), None)?;
             tables.extend(looked_up);
             maps.right = Some(mirrored(commands, &exchanged.disparity)?);
         }
-        tables.retain(|_| learnt.is_none());
         Ok((maps, tables))
     }
 }
 
 /// The views of pairs of a shape, and what their images are copied to; the making ready goes into the list.
-fn views(
-    commands: &mut Commands,
-    gpu: &Gpu,
-    options: &StereoOptions,
-    shape: &Shape,
-) -> Result<([ViewStacks; 2], Vec<AnyStack>)> {
+fn views(commands: &mut Commands, gpu: &Gpu, shape: &Shape) -> Result<([ViewStacks; 2], Vec<AnyStack>)> {
     let place = (shape.size, shape.pairs);
     match shape.views {
-        Views::Pictures([left, right]) => {
+        Views::Pictures([left, right], compares) => {
             let pictures = [GpuPictures::new(gpu, left, place)?, GpuPictures::new(gpu, right, place)?];
-            let compares_colour = options.cost.definition().compares_colour();
-            let views = make_ready(commands, gpu, &pictures, compares_colour)?;
+            let views = make_ready(commands, gpu, &pictures, compares)?;
             Ok((views, pictures.iter().flat_map(GpuPictures::stacks).collect()))
         }
         Views::Ready([left, right]) => {

@@ -1,6 +1,6 @@
 //! Pairs in flight: images on their way to a device, and maps on their way back, while the device works on others.
 
-use super::plan::{Plan, PlanInput};
+use super::plan::{Plan, PlanInput, PlanLearning};
 use crate::{
     Error, Result,
     device::{
@@ -57,12 +57,17 @@ impl<T: Element> Feed<T> {
         Ok(())
     }
 
-    fn send(&self, free: &Mark) -> Result<()> {
+    fn send(&self, free: &Mark) -> Result<Mark> {
         Ok(self.sent.gpu().upload_beside(&self.host, &self.sent, free)?)
     }
 
     fn arrive(&self, commands: &mut Commands) -> Result<()> {
-        Ok(commands.copy((&self.sent, 0), (&self.to, 0), self.to.len())?)
+        self.arrive_at(commands, &self.to)
+    }
+
+    /// Copies what was sent to another place of this size.
+    fn arrive_at(&self, commands: &mut Commands, to: &Buffer<T>) -> Result<()> {
+        Ok(commands.copy((&self.sent, 0), (to, 0), self.sent.len())?)
     }
 }
 
@@ -94,7 +99,7 @@ impl AnyFeed {
         }
     }
 
-    fn send(&self, free: &Mark) -> Result<()> {
+    fn send(&self, free: &Mark) -> Result<Mark> {
         match self {
             Self::U8(feed) => feed.send(free),
             Self::U16(feed) => feed.send(free),
@@ -107,6 +112,17 @@ impl AnyFeed {
             Self::U8(feed) => feed.arrive(commands),
             Self::U16(feed) => feed.arrive(commands),
             Self::F32(feed) => feed.arrive(commands),
+        }
+    }
+
+    fn arrive_at(&self, commands: &mut Commands, to: &AnyStack) -> Result<()> {
+        match (self, to) {
+            (Self::U8(feed), AnyStack::U8(to)) => feed.arrive_at(commands, to.buffer()),
+            (Self::U16(feed), AnyStack::U16(to)) => feed.arrive_at(commands, to.buffer()),
+            (Self::F32(feed), AnyStack::F32(to)) => feed.arrive_at(commands, to.buffer()),
+            (Self::U8(_) | Self::U16(_) | Self::F32(_), _) => {
+                Err(Error::Mismatch("a picture of one type for another".into()))
+            }
         }
     }
 }
@@ -122,7 +138,7 @@ impl Feeds {
     fn new(plan: &Plan) -> Result<Self> {
         Ok(Self {
             images: plan.inputs.iter().map(AnyFeed::of).collect::<Result<_>>()?,
-            tables: plan.tables.iter().map(|t| Feed::new(t, t.len(), t.len())).collect::<Result<_>>()?,
+            tables: plan.sent_tables().map(|t| Feed::new(t, t.len(), t.len())).collect::<Result<_>>()?,
         })
     }
 
@@ -133,9 +149,10 @@ impl Feeds {
         tables.try_for_each(|(feed, table)| feed.write_table(table, free))
     }
 
-    fn send(&self, free: &Mark) -> Result<()> {
-        self.images.iter().try_for_each(|feed| feed.send(free))?;
-        self.tables.iter().try_for_each(|feed| feed.send(free))
+    /// Gives the points at which all has been sent.
+    fn send(&self, free: &Mark) -> Result<Vec<Mark>> {
+        let images = self.images.iter().map(|feed| feed.send(free));
+        images.chain(self.tables.iter().map(|feed| feed.send(free))).collect()
     }
 
     fn arrive(&self, commands: &mut Commands) -> Result<()> {
@@ -302,6 +319,8 @@ pub(super) struct Slot {
     gpu: Gpu,
     feeds: Feeds,
     maps: KeptMaps,
+    /// What is learnt from a pair, where something is: beside the work on the pair before.
+    learning: Option<Graph>,
     /// From the arrival of the images to the keeping of the maps.
     work: Graph,
     /// After the last use of what was sent.
@@ -316,11 +335,19 @@ impl Slot {
         let mut work = Commands::new();
         work.stage("images to the device");
         feeds.arrive(&mut work)?;
+        let learning = plan.learning.as_ref().map(|learning| learning_of(plan, learning, &feeds, &mut work));
         work.append(plan.commands.clone())?;
         work.stage("maps to the host");
         maps.keep(&mut work)?;
-        let (work, free) = (gpu.graph(work)?, gpu.mark()?);
-        Ok(Self { gpu, feeds, maps, work, free, last: None, spare: Spare::default() })
+        let (learning, work) = match learning.transpose()? {
+            Some(learning) => {
+                let [work, learning] = gpu.graphs_beside([work, learning])?;
+                (Some(learning), work)
+            }
+            None => (None, gpu.graph(work)?),
+        };
+        let free = gpu.mark()?;
+        Ok(Self { gpu, feeds, maps, learning, work, free, last: None, spare: Spare::default() })
     }
 
     /// Takes pair `i`.
@@ -330,7 +357,8 @@ impl Slot {
 
     /// Sends the pairs on their way through the plan.
     pub(super) fn run(&mut self) -> Result<()> {
-        self.feeds.send(&self.free)?;
+        let sent = self.feeds.send(&self.free)?;
+        self.learning.as_ref().map_or(Ok(()), |learning| learning.run_beside(&sent))?;
         // The work overwrites what the last transfer reads.
         self.last.take().map_or(Ok(()), |last| last.hold())?;
         self.work.run()?;
@@ -350,6 +378,21 @@ impl Slot {
         let arrival = Arc::new(Arrival { maps: Some(maps), arrived, spare: self.spare.clone() });
         Ok((0..pairs).map(|i| Arriving { arrival: arrival.clone(), i }).collect())
     }
+}
+
+/// What is learnt from the pictures of a slot, which keeps it; `work` begins with what it takes of that.
+fn learning_of(plan: &Plan, learning: &PlanLearning, feeds: &Feeds, work: &mut Commands) -> Result<Commands> {
+    let mut commands = Commands::new();
+    for (feed, to) in feeds.images.iter().zip(&learning.inputs) {
+        feed.arrive_at(&mut commands, to)?;
+    }
+    commands.append(learning.commands.clone())?;
+    for (learnt, table) in learning.tables.iter().zip(&plan.tables) {
+        let kept = plan.gpu.buffer(learnt.len())?;
+        commands.copy((learnt, 0), (&kept, 0), learnt.len())?;
+        work.copy((&kept, 0), (table, 0), learnt.len())?;
+    }
+    Ok(commands)
 }
 
 /// The reason of this number.

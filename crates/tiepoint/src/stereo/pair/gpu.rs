@@ -88,11 +88,6 @@ impl PictureShape {
         self.masked || self.pixel == PixelKind::F32
     }
 
-    /// Whether it is grey of 8 bits, whatever it shows.
-    pub(in crate::stereo) fn is_grey_of_bytes(self) -> bool {
-        self.pixel == PixelKind::U8 && !self.may_be_colour()
-    }
-
     /// Whether its grey is finer than its pixels.
     fn is_widened(self) -> bool {
         self.pixel == PixelKind::U8 && self.may_be_colour()
@@ -124,6 +119,25 @@ impl AnyStack {
             PixelKind::U16 => Self::U16(GpuStack::new(gpu, size, channels, count)?),
             PixelKind::F32 => Self::F32(GpuStack::new(gpu, size, channels, count)?),
         })
+    }
+
+    /// Puts the copying of all to images of the same shape into a list.
+    pub(in crate::stereo) fn copy_to(&self, to: &Self, commands: &mut Commands) -> Result<()> {
+        match (self, to) {
+            (Self::U8(from), Self::U8(to)) => {
+                commands.copy((from.buffer(), 0), (to.buffer(), 0), from.buffer().len())?;
+            }
+            (Self::U16(from), Self::U16(to)) => {
+                commands.copy((from.buffer(), 0), (to.buffer(), 0), from.buffer().len())?;
+            }
+            (Self::F32(from), Self::F32(to)) => {
+                commands.copy((from.buffer(), 0), (to.buffer(), 0), from.buffer().len())?;
+            }
+            (Self::U8(_) | Self::U16(_) | Self::F32(_), _) => {
+                return Err(Error::Mismatch("pictures of one type for another".into()));
+            }
+        }
+        Ok(())
     }
 
     /// Puts the copying of an image of this shape to place `i` into a list.
@@ -193,8 +207,44 @@ pub(in crate::stereo) fn pictures_of<'a>(pictures: &Pictures<'a>, masks: Masks<'
     pictures.views().into_iter().zip(masks).flat_map(view).flatten().collect()
 }
 
-/// Numbers that are measured for a pair.
-const FACTS: usize = 8;
+/// What a cost compares of a pair's pictures, in 8 bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::stereo) enum Compares {
+    /// Their grey on one scale.
+    #[default]
+    Grey,
+    /// Their colours on one scale, where both have some; else their grey.
+    Colour,
+    /// The grey of each on a scale of its own.
+    OwnGrey,
+    /// The green of each on a scale of its own: both have colour.
+    OwnGreen,
+}
+
+impl Compares {
+    /// Whether each view has a scale of its own.
+    fn is_own(self) -> bool {
+        match self {
+            Self::OwnGrey | Self::OwnGreen => true,
+            Self::Grey | Self::Colour => false,
+        }
+    }
+
+    /// Channels of what is compared of a picture, where that is not the grey that every cost has.
+    fn channels(self, shape: PictureShape) -> Option<usize> {
+        match self {
+            Self::Grey => None,
+            Self::Colour => Some(3),
+            // Grey of 8 bits has no scale.
+            Self::OwnGrey => (shape.pixel != PixelKind::U8).then_some(1),
+            Self::OwnGreen => Some(1),
+        }
+    }
+}
+
+/// Numbers that are measured for a pair, and where those begin that tell which views have colour.
+const FACTS: usize = 14;
+const COLOURED: usize = 6;
 
 tiepoint_gpu::kernel! {
     /// What the scales and the comparison of colours depend on, of a view.
@@ -226,6 +276,8 @@ tiepoint_gpu::kernel! {
         mask_plane: Plane,
         plane: Plane,
         given_plane: Plane,
+        /// 0 for the left view, 1 for the right one.
+        view: i32,
         /// Groups beside each other.
         across: i32,
     }
@@ -236,7 +288,7 @@ const LANES: u32 = 256;
 const GROUPS_A_UNIT: usize = 8;
 
 /// From pictures of pixels `T` to grey of pixels `G`.
-fn source<T: GpuPixel, G: GpuPixel>(shape: PictureShape, compares_colour: bool) -> KernelSource {
+fn source<T: GpuPixel, G: GpuPixel>(shape: PictureShape, compares: Compares) -> KernelSource {
     let source = gpu::for_kernels::<T>(KernelSource::new("pair"))
         .define("PIXEL_BYTES", size_of::<T>())
         .define("GREY", G::NAME)
@@ -244,7 +296,9 @@ fn source<T: GpuPixel, G: GpuPixel>(shape: PictureShape, compares_colour: bool) 
         .define("WIDENED", if shape.is_widened() { WIDENED } else { 0 })
         .define("STORED", u8::from(shape.is_widened() || shape.pixel != PixelKind::U8))
         .define("MEASURED", u8::from(shape.pixel != PixelKind::U8))
-        .define("COMPARES_COLOUR", u8::from(compares_colour))
+        .define("COMPARES_COLOUR", u8::from(compares == Compares::Colour))
+        .define("COMPARES_OWN", u8::from(compares.is_own() && compares.channels(shape).is_some()))
+        .define("OWN_GREEN", u8::from(compares == Compares::OwnGreen))
         .define("MASKED", u8::from(shape.may_have_holes()))
         .define("FACTS", FACTS)
         .define("LANES", LANES)
@@ -258,14 +312,14 @@ fn source<T: GpuPixel, G: GpuPixel>(shape: PictureShape, compares_colour: bool) 
 /// The program that makes a picture of a shape ready, if it is not, and the pixels of its grey.
 pub(in crate::stereo) fn source_of(
     shape: PictureShape,
-    compares_colour: bool,
+    compares: Compares,
 ) -> (Option<KernelSource>, PixelKind) {
     let source = match shape.pixel {
         PixelKind::U8 if shape.is_ready() => return (None, PixelKind::U8),
-        PixelKind::U8 if shape.is_widened() => source::<u8, u16>(shape, compares_colour),
-        PixelKind::U8 => source::<u8, u8>(shape, compares_colour),
-        PixelKind::U16 => source::<u16, u16>(shape, compares_colour),
-        PixelKind::F32 => source::<f32, f32>(shape, compares_colour),
+        PixelKind::U8 if shape.is_widened() => source::<u8, u16>(shape, compares),
+        PixelKind::U8 => source::<u8, u8>(shape, compares),
+        PixelKind::U16 => source::<u16, u16>(shape, compares),
+        PixelKind::F32 => source::<f32, f32>(shape, compares),
     };
     (Some(source), if shape.is_widened() { PixelKind::U16 } else { shape.pixel })
 }
@@ -273,40 +327,61 @@ pub(in crate::stereo) fn source_of(
 /// A place where nothing lies.
 const NOWHERE: Plane = Plane { step: 0, row: 0, height: 0, pitch: 0 };
 
-/// Puts the making ready of both views of some pairs into a list. `compares_colour`: the cost compares the colours of two
-/// pictures that have some.
+/// Puts the making ready of both views of some pairs into a list, for a cost that compares this of them.
 pub(in crate::stereo) fn make_ready(
     commands: &mut Commands,
     gpu: &Gpu,
     pictures: &[GpuPictures; 2],
-    compares_colour: bool,
+    compares: Compares,
 ) -> Result<[ViewStacks; 2]> {
-    let compares_colour = compares_colour && pictures.iter().all(|p| p.shape.may_be_colour());
+    let all_may_be_colour = pictures.iter().all(|p| p.shape.may_be_colour());
+    let compares = match compares {
+        Compares::Colour if !all_may_be_colour => Compares::Grey,
+        compares => compares,
+    };
     let found = gpu.buffer::<u32>(FACTS * pictures[0].count())?;
     if !pictures.iter().all(|p| p.shape.is_ready()) {
         commands.stage("grey");
         commands.zero(&found)?;
     }
-    let making = Making { gpu, found, compares_colour };
+    let making = Making { gpu, found, compares };
     // Scales are those of both views.
     for (i, view) in pictures.iter().enumerate() {
         making.measure_any(commands, view, i)?;
     }
     let [left, right] = pictures;
-    Ok([making.make_any(commands, left)?, making.make_any(commands, right)?])
+    Ok([making.make_any(commands, left, 0)?, making.make_any(commands, right, 1)?])
+}
+
+/// Which of two pictures on a device have colour; waits for the answer.
+pub(in crate::stereo) fn are_colour(gpu: &Gpu, images: [&AnyGpuImage; 2]) -> Result<[bool; 2]> {
+    let making = Making { gpu, found: gpu.buffer::<u32>(FACTS)?, compares: Compares::Colour };
+    let mut commands = Commands::new();
+    commands.zero(&making.found)?;
+    for (i, image) in images.into_iter().enumerate() {
+        let shape = PictureShape { pixel: image.pixel(), channels: image.channels(), masked: false };
+        if shape.may_be_colour() {
+            let pictures = GpuPictures::new(gpu, shape, (image.size(), 1))?;
+            pictures.pixels.take(0, image, &mut commands)?;
+            making.measure_any(&mut commands, &pictures, i)?;
+        }
+    }
+    gpu.run(&commands)?;
+    let found = making.found.to_vec()?;
+    Ok([found[COLOURED] != 0, found[COLOURED + 1] != 0])
 }
 
 struct Making<'a> {
     gpu: &'a Gpu,
     found: Buffer<u32>,
-    compares_colour: bool,
+    compares: Compares,
 }
 
 impl Making<'_> {
     fn measure_any(&self, commands: &mut Commands, view: &GpuPictures, i: usize) -> Result<()> {
         match &view.pixels {
             // Of 8 bits only whether there is colour must be known.
-            AnyStack::U8(_) if !self.compares_colour => Ok(()),
+            AnyStack::U8(_) if self.compares != Compares::Colour => Ok(()),
             AnyStack::U8(pixels) if view.shape.is_widened() => {
                 self.measure::<u8, u16>(commands, pixels, view.shape, i)
             }
@@ -323,7 +398,7 @@ impl Making<'_> {
         shape: PictureShape,
         view: usize,
     ) -> Result<()> {
-        let program = self.gpu.program(&source::<T, G>(shape, self.compares_colour))?;
+        let program = self.gpu.program(&source::<T, G>(shape, self.compares))?;
         let kernel = program.kernel::<Measure<'_, T>>()?;
         let groups = pixels.size().height.min(self.gpu.info().units as usize * GROUPS_A_UNIT).max(1);
         let arguments =
@@ -331,10 +406,11 @@ impl Making<'_> {
         Ok(commands.launch(&kernel, [groups, 1, pixels.count()], arguments)?)
     }
 
-    fn make_any(&self, commands: &mut Commands, view: &GpuPictures) -> Result<ViewStacks> {
-        match &view.pixels {
-            AnyStack::U8(pixels) if view.shape.is_ready() => Ok(ViewStacks::of_ready(pixels, view)),
-            AnyStack::U8(pixels) if view.shape.is_widened() => {
+    fn make_any(&self, commands: &mut Commands, view: &GpuPictures, i: usize) -> Result<ViewStacks> {
+        let view = (view, i);
+        match &view.0.pixels {
+            AnyStack::U8(pixels) if view.0.shape.is_ready() => Ok(ViewStacks::of_ready(pixels, view.0)),
+            AnyStack::U8(pixels) if view.0.shape.is_widened() => {
                 let grey = GpuStack::<u16>::new(self.gpu, pixels.size(), 1, pixels.count())?;
                 let made = self.make(commands, (pixels, view), Some(&grey))?;
                 Ok(ViewStacks { grey: Some(FineGrey::U16(grey)), rounding: 1 << (WIDENED - 1), ..made })
@@ -357,16 +433,16 @@ impl Making<'_> {
     fn make<T: GpuPixel, G: GpuPixel>(
         &self,
         commands: &mut Commands,
-        (pixels, view): (&GpuStack<T>, &GpuPictures),
+        (pixels, (view, i)): (&GpuStack<T>, (&GpuPictures, usize)),
         grey: Option<&GpuStack<G>>,
     ) -> Result<ViewStacks> {
         let (gpu, shape) = (self.gpu, view.shape);
-        let program = gpu.program(&source::<T, G>(shape, self.compares_colour))?;
+        let program = gpu.program(&source::<T, G>(shape, self.compares))?;
         let kernel = program.kernel::<MakeReady<'_, T, G>>()?;
         let (size, count) = (pixels.size(), pixels.count());
         let stack = |channels| GpuStack::<u8>::new(gpu, size, channels, count);
         let bytes = stack(1)?;
-        let compared = self.compares_colour.then(|| stack(3)).transpose()?;
+        let compared = self.compares.channels(shape).map(stack).transpose()?;
         let mask = shape.may_have_holes().then(|| stack(1)).transpose()?;
         let nothing = || gpu.buffer::<u8>(1);
         let (no_grey, no_colours, no_mask, not_given) =
@@ -387,6 +463,7 @@ impl Making<'_> {
             mask_plane: plane(&mask),
             plane: pixels.plane(),
             given_plane: plane(&view.given),
+            view: i as i32,
             across,
         };
         commands.launch(&kernel, groups, arguments)?;
@@ -412,13 +489,15 @@ mod tests {
     fn kernels_compile_for_every_card() {
         let shape = |pixel, channels| PictureShape { pixel, channels, masked: channels % 2 == 0 };
         compiles_everywhere(&[
-            source::<u8, u16>(shape(PixelKind::U8, 3), true),
-            source::<u8, u16>(shape(PixelKind::U8, 4), false),
-            source::<u8, u8>(shape(PixelKind::U8, 2), false),
-            source::<u16, u16>(shape(PixelKind::U16, 1), false),
-            source::<u16, u16>(shape(PixelKind::U16, 4), true),
-            source::<f32, f32>(shape(PixelKind::F32, 2), false),
-            source::<f32, f32>(shape(PixelKind::F32, 3), true),
+            source::<u8, u16>(shape(PixelKind::U8, 3), Compares::Colour),
+            source::<u8, u16>(shape(PixelKind::U8, 3), Compares::OwnGreen),
+            source::<u8, u16>(shape(PixelKind::U8, 4), Compares::Grey),
+            source::<u8, u8>(shape(PixelKind::U8, 2), Compares::OwnGrey),
+            source::<u16, u16>(shape(PixelKind::U16, 1), Compares::OwnGrey),
+            source::<u16, u16>(shape(PixelKind::U16, 4), Compares::Colour),
+            source::<f32, f32>(shape(PixelKind::F32, 2), Compares::Grey),
+            source::<f32, f32>(shape(PixelKind::F32, 3), Compares::Colour),
+            source::<f32, f32>(shape(PixelKind::F32, 3), Compares::OwnGreen),
         ]);
     }
 
@@ -475,11 +554,13 @@ mod tests {
         if let Some(compared) = &found.compared {
             let expected = pair.compared(view);
             let n = expected.channels();
-            let spread = |i: usize| expected.data()[if n == 1 { i / 3 } else { i }];
-            let expected: Vec<u8> = (0..3 * pair.size().area()).map(spread).collect();
+            // Grey counts as all of the colours.
+            let times = if n == 1 { compared.channels() } else { 1 };
+            let spread = |i: usize| expected.data()[i / times];
+            let expected: Vec<u8> = (0..compared.channels() * pair.size().area()).map(spread).collect();
             assert_eq!(compared.download(0).unwrap().into_vec(), expected, "compared, {what}");
         } else {
-            assert_eq!(pair.compared(view).channels(), 1, "no colour, {what}");
+            assert_eq!(pair.compared(view), pair.bytes(view), "no more than grey, {what}");
         }
     }
 
@@ -496,14 +577,26 @@ mod tests {
             let mask = Image::from_fn(size, |x, y| ((x * 3 + y) % 4) as u8);
             let masks = Masks { left: Some(mask.view()).filter(|_| round % 2 == 0), right: None };
             let pictures = Pictures::new((&images[0]).into(), (&images[1]).into()).unwrap();
-            let cost = Cost::default();
-            let mut pair = Pair::new(&pictures, masks, &cpu).unwrap();
-            if let Some(compared) = cost.definition().compared(&pictures, &pair, &cpu).unwrap() {
-                pair.compare(compared);
-            }
             let shapes = PictureShape::of_pictures(&pictures, masks).unwrap();
-            for gpu in all() {
-                let what = format!("{gpu:?}, {shapes:?}, round {round}");
+            let own = match pictures.are_colour() {
+                [true, true] => Compares::OwnGreen,
+                _ => Compares::OwnGrey,
+            };
+            for ((cost, compares), gpu) in
+                [(Cost::default(), Compares::Colour), (Cost::MutualInformation, own)]
+                    .into_iter()
+                    .flat_map(|compared| all().iter().map(move |gpu| (compared, gpu)))
+            {
+                let mut pair = Pair::new(&pictures, masks, &cpu).unwrap();
+                if let Some(compared) = cost.definition().compared(&pictures, &pair, &cpu).unwrap() {
+                    pair.compare(compared);
+                }
+                let what = format!("{gpu:?}, {shapes:?}, {compares:?}, round {round}");
+                let there = images.each_ref().map(|image| {
+                    for_any_view!(AnyView::from(image), view => AnyGpuImage::from(gpu::GpuImage::upload(gpu, view).unwrap()))
+                });
+                let coloured = are_colour(gpu, there.each_ref()).unwrap();
+                assert_eq!(coloured, pictures.are_colour(), "colour, {what}");
                 let stacks = shapes.map(|shape| GpuPictures::new(gpu, shape, (size, 1)).unwrap());
                 let mut commands = Commands::new();
                 let to = stacks.iter().flat_map(GpuPictures::stacks);
@@ -511,7 +604,7 @@ mod tests {
                     let from = for_any_view!(from, view => gpu::GpuImage::upload(gpu, view).unwrap().into());
                     to.take(0, &from, &mut commands).unwrap();
                 }
-                let views = make_ready(&mut commands, gpu, &stacks, true).unwrap();
+                let views = make_ready(&mut commands, gpu, &stacks, compares).unwrap();
                 gpu.run(&commands).unwrap();
                 assert_view(&views[0], &pair, View::Left, &format!("left, {what}"));
                 assert_view(&views[1], &pair, View::Right, &format!("right, {what}"));

@@ -5,6 +5,8 @@
 #define GREYS 0
 #define CHANNELS_FOUND 3
 #define COLOURED 6
+// Of each view, what the scale of its own values depends on: as of the greys.
+#define OWN 8
 
 FUNCTION i32 is_finite(f32 v) { return (BITS_OF(v) & 0x7f800000u) != 0x7f800000u; }
 
@@ -24,12 +26,33 @@ FUNCTION GREY grey_of(const PIXEL *p) {
 #endif
 }
 
+// What is compared on the view's own scale.
+#if OWN_GREEN
+#define OWN_OF(p) finite_of((p)[1])
+#else
+#define OWN_OF(p) grey_of(p)
+#endif
+
+#if PIXEL_IS_FLOAT
+FUNCTION PIXEL finite_of(PIXEL v) { return is_finite(v) ? v : 0.0f; }
+
+// Takes a value into three numbers that a scale depends on.
+FUNCTION void note(u32 most[3], f32 v) {
+    if (v < 0.0f) most[1] = BITS_OF(-v) > most[1] ? BITS_OF(-v) : most[1];
+    if (v > 1.0f) most[2] = BITS_OF(v) > most[2] ? BITS_OF(v) : most[2];
+}
+#else
+FUNCTION PIXEL finite_of(PIXEL v) { return v; }
+
+FUNCTION void note(u32 most[3], u32 v) { most[0] = v > most[0] ? v : most[0]; }
+#endif
+
 KERNEL(measure) {
     const Plane plane = args.plane;
     const i32 width = plane.row / CHANNELS;
     pixels += plane.step * (u64)GROUP_Z;
     // As `found`, of this lane.
-    u32 most[COLOURED] = { 0u, 0u, 0u, 0u, 0u, 0u };
+    u32 most[COLOURED] = { 0u, 0u, 0u, 0u, 0u, 0u }, own[3] = { 0u, 0u, 0u };
     u32 coloured = 0u;
     for (i32 y = GROUP_X; y < plane.height; y += GROUPS_X) {
         for (i32 x = LANE_X; x < width; x += LANES) {
@@ -40,20 +63,14 @@ KERNEL(measure) {
             if (p[0] != p[1] || p[0] != p[2]) coloured = 1u;
 #endif
 #if MEASURED
+            note(most + GREYS, grey_of(p));
+#if COMPARES_COLOUR
             UNROLL
-            for (i32 c = 0; c < 1 + 3 * COMPARES_COLOUR; c++) {
-#if PIXEL_IS_FLOAT
-                f32 v = c == 0 ? grey_of(p) : p[c - 1];
-                v = is_finite(v) ? v : 0.0f;
-                const i32 at = c == 0 ? GREYS : CHANNELS_FOUND;
-                if (v < 0.0f) most[at + 1] = BITS_OF(-v) > most[at + 1] ? BITS_OF(-v) : most[at + 1];
-                if (v > 1.0f) most[at + 2] = BITS_OF(v) > most[at + 2] ? BITS_OF(v) : most[at + 2];
-#else
-                const u32 v = c == 0 ? grey_of(p) : p[c - 1];
-                const i32 at = c == 0 ? GREYS : CHANNELS_FOUND;
-                most[at] = v > most[at] ? v : most[at];
+            for (i32 c = 0; c < 3; c++) note(most + CHANNELS_FOUND, finite_of(p[c]));
 #endif
-            }
+#if COMPARES_OWN
+            note(own, OWN_OF(p));
+#endif
 #endif
         }
     }
@@ -62,6 +79,10 @@ KERNEL(measure) {
     UNROLL
     for (i32 i = 0; i < COLOURED; i++) {
         if (most[i] > found[i]) ATOMIC_MAX(&found[i], most[i]);
+    }
+    UNROLL
+    for (i32 i = 0; i < 3; i++) {
+        if (own[i] > found[OWN + 3 * args.view + i]) ATOMIC_MAX(&found[OWN + 3 * args.view + i], own[i]);
     }
     if (coloured != 0u && found[COLOURED + args.view] == 0u) ATOMIC_MAX(&found[COLOURED + args.view], 1u);
 }
@@ -109,14 +130,18 @@ KERNEL(make_ready) {
     const i32 in_colour = found[COLOURED] != 0u && found[COLOURED + 1] != 0u;
     UNROLL
     for (i32 c = 0; c < 3; c++) {
-#if PIXEL_IS_FLOAT
-        const f32 channel = is_finite(p[c]) ? p[c] : 0.0f;
-#else
-        const PIXEL channel = p[c];
-#endif
         compared[compared_plane.step * (u64)GROUP_Z + (u64)y * compared_plane.pitch + 3 * x + c] =
-            in_colour ? byte_of(channel, found + CHANNELS_FOUND) : byte;
+            in_colour ? byte_of(finite_of(p[c]), found + CHANNELS_FOUND) : byte;
     }
+#endif
+#if COMPARES_OWN
+    const Plane compared_plane = args.compared_plane;
+#if WIDENED && !OWN_GREEN
+    const u8 own = byte;
+#else
+    const u8 own = byte_of(OWN_OF(p), found + OWN + 3 * args.view);
+#endif
+    compared[compared_plane.step * (u64)GROUP_Z + (u64)y * compared_plane.pitch + x] = own;
 #endif
 #if MASKED
     const Plane mask_plane = args.mask_plane, given_plane = args.given_plane;

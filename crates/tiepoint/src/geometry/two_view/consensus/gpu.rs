@@ -212,7 +212,7 @@ impl GpuConsensus {
     }
 
     /// Has room for so many pairs and matches. Rooms are powers of two, so that few sizes are ever asked for.
-    fn reserve(&mut self, pairs: usize, matches: usize) -> Result<()> {
+    pub(in crate::geometry::two_view) fn reserve(&mut self, pairs: usize, matches: usize) -> Result<()> {
         let gpu = &self.gpu;
         if pairs > self.pairs {
             let room = pairs.next_power_of_two();

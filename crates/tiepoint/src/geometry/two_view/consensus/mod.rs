@@ -153,7 +153,7 @@ pub(super) struct Prepared {
     /// The cameras, where both are known.
     rays: Option<Rays>,
     /// Matches, best first, and whether they differ.
-    order: Arc<[u32]>,
+    order: Arc<Vec<u32>>,
     graded: bool,
     seed: u64,
     key: u64,
@@ -171,7 +171,7 @@ impl Prepared {
         }
         let points = Points::new(pair.matches, &usable, &Cpu::sequential());
         let (order, graded) = evidence::order(pair.matches, pair.evidence, &usable);
-        let order = order.into();
+        let order = Arc::new(order);
         let [centre_a, centre_b] = points.centres();
         let intrinsics = |view: usize, centre: [f64; 2]| {
             pair.views[view].camera.map(|camera| Intrinsics::new(&camera, centre, points.scale).inverse())

@@ -3,8 +3,8 @@
 
 use super::{
     CostTable, LIMIT, VALUES,
-    information::{EPSILON, FREE, SCALE},
-    learn::{FIRST, halved, levels, nearest_to_zero},
+    information::{CLASSES, EPSILON, FREE, LEAST, PARTS, SCALE, STEPS},
+    learn::{FIRST, finest, halved, levels, nearest_to_zero, searching},
 };
 use crate::{
     Error, Result,
@@ -28,7 +28,10 @@ use crate::{
             lanes::{GROUP, covering, pixel_a_lane},
         },
         median::{self, gpu::GpuMedian},
-        pair::{Pair, gpu::ViewStacks},
+        pair::{
+            Pair,
+            gpu::{Compares, ViewStacks},
+        },
         winner_takes_all::gpu::Selection,
     },
 };
@@ -50,8 +53,7 @@ tiepoint_gpu::kernel! {
 tiepoint_gpu::kernel! {
     /// The joint histogram of a disparity map.
     unsafe kernel joint(groups) = Joint {
-        write counts: u32 [65536],
-        write total: u32 [1],
+        write tally: u32 [TALLY as i128],
         read left: u8 [left_plane.numbers(1)],
         read right: u8 [right_plane.numbers(1)],
         read mask: u8 [mask_plane.numbers(1)],
@@ -62,25 +64,16 @@ tiepoint_gpu::kernel! {
         /// A row of 0 numbers: the right view holds something everywhere.
         mask_plane: Plane,
         disparity_plane: Plane,
-        /// 1, or 2 for a map of half the size.
+        /// 1, 2 for a map of half the size, and so on.
         step: i32,
     }
-}
-
-tiepoint_gpu::kernel! {
-    /// The share of each pair of values.
-    unsafe kernel shares(groups) = Shares {
-        write out: f64 [65536],
-        read counts: u32 [65536],
-        read total: u32 [1],
-    } {}
 }
 
 tiepoint_gpu::kernel! {
     /// What the margins contribute.
     unsafe kernel margins(groups) = Margins {
         write out: f64 [512],
-        read shares: f64 [65536],
+        read tally: u32 [TALLY as i128],
     } {}
 }
 
@@ -88,31 +81,26 @@ tiepoint_gpu::kernel! {
     /// The negative logarithms of smoothed shares.
     unsafe kernel logarithms(groups) = Logarithms {
         write out: f64 [65536],
-        read shares: f64 [65536],
+        read tally: u32 [TALLY as i128],
     } {}
 }
 
 tiepoint_gpu::kernel! {
-    /// v(i, k): how seldom two values occur together.
+    /// v(i, k): how seldom two values occur together; also counts the classes of v.
     unsafe kernel unlikeness(groups) = Unlikeness {
         write out: f64 [65536],
+        write tally: u32 [TALLY as i128],
         read logarithms: f64 [65536],
         read margins: f64 [512],
     } {}
 }
 
 tiepoint_gpu::kernel! {
-    /// How many of what is counted have which digit, of those whose digits before are o's: the v of what costs nothing.
-    unsafe kernel digits(groups) = Digits {
-        write classes: u32 [2048],
-        write places: u32 [24],
+    /// Counts the parts of the class of v in which o lies: the v of what costs nothing.
+    unsafe kernel within(groups) = Within {
+        write tally: u32 [TALLY as i128],
         read values: f64 [65536],
-        read counts: u32 [65536],
-        read total: u32 [1],
-    } {
-        /// The digit, the highest first.
-        digit: i32,
-    }
+    } {}
 }
 
 tiepoint_gpu::kernel! {
@@ -120,9 +108,7 @@ tiepoint_gpu::kernel! {
     unsafe kernel table(groups) = Table {
         write out: u8 [65536],
         read values: f64 [65536],
-        read classes: u32 [2048],
-        read places: u32 [24],
-        read total: u32 [1],
+        read tally: u32 [TALLY as i128],
     } {}
 }
 
@@ -136,8 +122,8 @@ tiepoint_gpu::kernel! {
 
 /// Left values whose counters a group has in local memory.
 const TILE: usize = 16;
-/// Digits of 8 bits of a value.
-const DIGITS: usize = size_of::<f64>();
+/// What is counted: pairs of values, classes of v, as many classes as there are values together, parts of a class, and all.
+const TALLY: usize = VALUES * VALUES + CLASSES + CLASSES / VALUES + PARTS + 1;
 /// Groups that share the rows of an image.
 const SLICES: usize = 128;
 
@@ -145,20 +131,21 @@ fn source() -> KernelSource {
     const LANES: [u32; 2] = [VALUES as u32, 1];
     pixel_a_lane(numeric::for_kernels(KernelSource::new("mutual information")))
         .define("TILE", TILE)
-        .define("LANES", VALUES)
         .define("LIMIT", LIMIT)
         .define("EPSILON", format!("{EPSILON:e}"))
         .define("SCALE", format!("{SCALE:?}"))
         .define("FREE", format!("{FREE:?}"))
+        .define("LEAST", format!("({LEAST:?})"))
+        .define("STEPS", format!("{STEPS:?}"))
+        .define("PARTS", PARTS)
         .define_f32("INVALID", INVALID)
         .structure::<Plane>()
         .kernel::<HalveMask<'_>>(GROUP)
         .kernel::<Joint<'_>>(LANES)
-        .kernel::<Shares<'_>>(LANES)
         .kernel::<Margins<'_>>(LANES)
         .kernel::<Logarithms<'_>>(LANES)
         .kernel::<Unlikeness<'_>>(LANES)
-        .kernel::<Digits<'_>>(LANES)
+        .kernel::<Within<'_>>(LANES)
         .kernel::<Table<'_>>(LANES)
         .kernel::<Exchange<'_>>(LANES)
         .text(include_str!("learn.cl"))
@@ -170,11 +157,10 @@ struct GpuLearning {
     halve: GpuFilter<u8, u8>,
     halve_mask: Kernel<HalveMask<'static>>,
     joint: Kernel<Joint<'static>>,
-    shares: Kernel<Shares<'static>>,
     margins: Kernel<Margins<'static>>,
     logarithms: Kernel<Logarithms<'static>>,
     unlikeness: Kernel<Unlikeness<'static>>,
-    digits: Kernel<Digits<'static>>,
+    within: Kernel<Within<'static>>,
     table: Kernel<Table<'static>>,
     exchange: Kernel<Exchange<'static>>,
     median: GpuMedian,
@@ -188,10 +174,10 @@ struct GpuLearning {
 #[derive(Clone, Copy, Debug)]
 struct LearnTable;
 
-/// The cost whose table a plan learns.
-pub(super) fn cost() -> GpuCost {
-    let kernel = no_table();
-    GpuCost { exchanged: Some(kernel.clone()), kernel, greatest: LIMIT.into(), learner: Some(&LearnTable) }
+/// The cost whose table a plan learns from what it compares.
+pub(super) fn cost(compares: Compares) -> GpuCost {
+    let (kernel, greatest) = (no_table(), LIMIT.into());
+    GpuCost { exchanged: Some(kernel.clone()), kernel, greatest, learner: Some(&LearnTable), compares }
 }
 
 /// The cost by a table of zeroes, in whose place a learnt one is copied.
@@ -205,15 +191,16 @@ impl LearnTable {
         match options.learning {
             Learning::Iterations(n) => vec![(size, *options); usize::from(n).saturating_sub(1)],
             Learning::CoarseToFine => {
-                let halvings = levels(size);
+                let (halvings, options) = (levels(size), searching(options, size));
                 let mut at = size;
                 let mut runs: Vec<_> = (1..=halvings)
                     .map(|level| {
                         at = half(at);
-                        (at, halved(options, level))
+                        (at, halved(&options, level))
                     })
+                    .skip(finest(size).saturating_sub(1))
                     .collect();
-                runs.extend([(at, halved(options, halvings)); FIRST - 1]);
+                runs.extend([(at, halved(&options, halvings)); FIRST - 1]);
                 runs
             }
         }
@@ -311,11 +298,10 @@ impl GpuLearning {
             halve: GpuFilter::halve_mean(gpu, 1)?,
             halve_mask: program.kernel::<HalveMask<'_>>()?,
             joint: program.kernel::<Joint<'_>>()?,
-            shares: program.kernel::<Shares<'_>>()?,
             margins: program.kernel::<Margins<'_>>()?,
             logarithms: program.kernel::<Logarithms<'_>>()?,
             unlikeness: program.kernel::<Unlikeness<'_>>()?,
-            digits: program.kernel::<Digits<'_>>()?,
+            within: program.kernel::<Within<'_>>()?,
             table: program.kernel::<Table<'_>>()?,
             exchange: program.kernel::<Exchange<'_>>()?,
             median: GpuMedian::new(gpu, 3)?,
@@ -361,7 +347,7 @@ impl GpuLearning {
         Ok(ViewStacks::of_bytes(bytes, compared, mask))
     }
 
-    /// The table of the disparities of the views (step 1) or of the views at half the size (step 2).
+    /// The table of the disparities of the views (step 1), of the views at half the size (step 2), and so on.
     fn table_from_disparities(
         &self,
         commands: &mut Commands,
@@ -370,24 +356,19 @@ impl GpuLearning {
     ) -> Result<Buffer<u8>> {
         const LENGTH: usize = VALUES * VALUES;
         let gpu = &self.gpu;
-        let (counts, total) = (&gpu.buffer::<u32>(LENGTH)?, &gpu.buffer::<u32>(1)?);
+        let tally = &gpu.buffer::<u32>(TALLY)?;
         let doubles = |length| gpu.buffer::<f64>(length);
-        let (shares, logarithms) = (&doubles(LENGTH)?, &doubles(LENGTH)?);
-        let (margins, values) = (&doubles(2 * VALUES)?, &doubles(LENGTH)?);
-        let (classes, places) = (&gpu.buffer::<u32>(DIGITS * VALUES)?, &gpu.buffer::<u32>(3 * DIGITS)?);
+        let (margins, logarithms, values) = (&doubles(2 * VALUES)?, &doubles(LENGTH)?, &doubles(LENGTH)?);
         let (out, mask) = (gpu.buffer::<u8>(LENGTH)?, &views[1].mask);
         let [left, right] = views.each_ref().map(ViewStacks::compared);
         let nowhere = Plane { step: 0, row: 0, height: 0, pitch: 0 };
         commands.stage("mutual information");
-        commands.zero(counts)?;
-        commands.zero(total)?;
-        commands.zero(classes)?;
+        commands.zero(tally)?;
         commands.launch(
             &self.joint,
             [SLICES.min(left.size().height), VALUES / TILE, 1],
             Joint {
-                counts,
-                total,
+                tally,
                 left: left.buffer(),
                 right: right.buffer(),
                 mask: mask.as_ref().map_or(&self.nothing, GpuStack::buffer),
@@ -400,15 +381,11 @@ impl GpuLearning {
             },
         )?;
         let rows = [VALUES, 1, 1];
-        commands.launch(&self.shares, rows, Shares { out: shares, counts, total })?;
-        commands.launch(&self.margins, [2, 1, 1], Margins { out: margins, shares })?;
-        commands.launch(&self.logarithms, rows, Logarithms { out: logarithms, shares })?;
-        commands.launch(&self.unlikeness, rows, Unlikeness { out: values, logarithms, margins })?;
-        for digit in 0..DIGITS {
-            let arguments = Digits { classes, places, values, counts, total, digit: digit as i32 };
-            commands.launch(&self.digits, rows, arguments)?;
-        }
-        commands.launch(&self.table, rows, Table { out: &out, values, classes, places, total })?;
+        commands.launch(&self.margins, [2, 1, 1], Margins { out: margins, tally })?;
+        commands.launch(&self.logarithms, rows, Logarithms { out: logarithms, tally })?;
+        commands.launch(&self.unlikeness, rows, Unlikeness { out: values, tally, logarithms, margins })?;
+        commands.launch(&self.within, rows, Within { tally, values })?;
+        commands.launch(&self.table, rows, Table { out: &out, values, tally })?;
         Ok(out)
     }
 
@@ -455,7 +432,8 @@ impl GpuLearning {
         options: &StereoOptions,
     ) -> Result<Buffer<u8>> {
         // all[k] is at 1 / 2ᵏ of the size.
-        let halvings = levels(views[0].bytes.size());
+        let size = views[0].bytes.size();
+        let (halvings, finest, options) = (levels(size), finest(size), &searching(options, size));
         let mut all = vec![views];
         for k in 0..halvings {
             let [left, right] = &all[k];
@@ -463,9 +441,10 @@ impl GpuLearning {
             all.push(half);
         }
         let mut table = self.iterate(commands, &all[halvings], &halved(options, halvings), FIRST)?;
-        for level in (1..=halvings).rev() {
+        for level in (finest.max(1)..=halvings).rev() {
             let disparity = self.disparities(commands, &all[level], &halved(options, level), &table)?;
-            table = self.table_from_disparities(commands, &all[level - 1], (&disparity, 2))?;
+            let finer = if level > finest { level - 1 } else { 0 };
+            table = self.table_from_disparities(commands, &all[finer], (&disparity, 1 << (level - finer)))?;
         }
         Ok(table)
     }
@@ -493,16 +472,17 @@ mod tests {
     #[test]
     fn tables_are_those_of_the_cpu() {
         let mut random = Random::new(77);
-        for (n, size) in [Size::new(1, 1), Size::new(40, 9), Size::new(67, 101), Size::new(150, 98)]
-            .into_iter()
-            .enumerate()
-        {
+        let mut sizes = vec![Size::new(1, 1), Size::new(40, 9), Size::new(67, 101), Size::new(150, 98)];
+        // So large that no more than a quarter of the size is searched.
+        sizes.push(Size::new(1801, 1103));
+        for (n, size) in sizes.into_iter().enumerate() {
             let left = Image::from_fn(size, |x, y| {
                 ((x * x / 7 + 3 * y + (x / 5) * (y / 9)) as u64 + random.bits() % 30) as u8
             });
             let right = Image::from_fn(size, |x, y| 255 - left.row(y)[(x + 3).min(size.width - 1)] / 2);
             let mask = Image::from_fn(size, |_, _| u8::from(!random.bits().is_multiple_of(9)));
-            for learning in [Learning::CoarseToFine, Learning::Iterations(1), Learning::Iterations(3)] {
+            let all_ways = [Learning::CoarseToFine, Learning::Iterations(1), Learning::Iterations(3)];
+            for &learning in &all_ways[..if size.width > 1000 { 1 } else { 3 }] {
                 for masks in [
                     Masks::default(),
                     Masks { left: None, right: Some(mask.view()) },

@@ -10,11 +10,11 @@
 //! C(i, k) = round(4 (v − o)), at least 0 and at most 24
 //! ```
 //!
-//! v is small where values occur together more often than by chance. The offset o is the least v (of the table) that
-//! is not exceeded on a twentieth of the pixels: what fits best costs nothing.
+//! v is small where values occur together more often than by chance. The offset o is the least v, rounded down to a
+//! multiple of 2⁻¹⁸, that is not exceeded on a twentieth of the pixels: what fits best costs nothing.
 //!
-//! **Numbers.** Counts are integers. From there on f64 in a stated order: shares are count / total; a smoothed value
-//! is Σ g(t) a(x + t), t ascending, values beyond 0…255 being those at the end; the logarithm is
+//! **Numbers.** Counts and their margins are integers. From there on f64 in a stated order: shares are count / total; a
+//! smoothed value is Σ g(t) a(x + t), t ascending, values beyond 0…255 being those at the end; the logarithm is
 //! [`numeric::ln`](crate::numeric::ln).
 
 use super::{CostTable, LIMIT, VALUES};
@@ -35,6 +35,15 @@ pub(super) const SCALE: f64 = 4.0;
 /// The share of pixels that cost nothing.
 pub(super) const FREE: f64 = 0.05;
 
+/// From here on v lies in classes of [`PARTS`] steps: h is at most 16.2, and v at least −2 · 16.2.
+pub(super) const LEAST: f64 = -40.0;
+/// Steps in a nat.
+pub(super) const STEPS: f64 = 262_144.0;
+/// The parts of a class.
+pub(super) const PARTS: usize = 256;
+/// How many classes there are.
+pub(super) const CLASSES: usize = 1 << 16;
+
 /// The Gaussian reaches so far to either side.
 const REACH: usize = TAPS.len() / 2;
 /// Rows of the table in a task.
@@ -42,7 +51,7 @@ const ROWS: usize = 32;
 
 impl CostTable {
     /// The table of a disparity map of the pair's size or, with `step` 2, of half that: its pixel (x, y) then counts for
-    /// four, with twice its disparity. Where x − d leaves the right image its nearest column counts; pixels without a
+    /// four, with twice its disparity; and so on. Where x − d leaves the right image its nearest column counts; pixels without a
     /// disparity do not count.
     pub(super) fn learn(
         [left, right]: [&Image<u8>; 2],
@@ -57,7 +66,7 @@ impl CostTable {
     /// The table of a joint histogram.
     fn of(counts: &[u64], cpu: &Cpu) -> Self {
         let values = unlikeness(counts, cpu);
-        let offset = quantile(&values, counts);
+        let offset = offset(&values, counts);
         let mut table = vec![0; values.len()];
         cpu.for_chunks(&mut table, ROWS * VALUES, |chunk, table| {
             let values = &values[chunk * ROWS * VALUES..];
@@ -130,18 +139,18 @@ fn unlikeness(counts: &[u64], cpu: &Cpu) -> Vec<f64> {
     values
 }
 
-/// P, and its sums along the rows and along the columns, from the first to the last.
+/// P, and the shares of its sums along the rows and along the columns.
 #[simd]
 fn shares_and_margins<S: Simd>(_simd: S, counts: &[u64], shares: &mut [f64]) -> [[f64; VALUES]; 2] {
     let total = counts.iter().sum::<u64>().max(1) as f64;
     shares.iter_mut().zip(counts).for_each(|(share, &count)| *share = count as f64 / total);
-    let mut margins = [[0.0; VALUES]; 2];
+    let mut margins = [[0_u64; VALUES]; 2];
     let [left, right] = &mut margins;
-    for (row, left) in shares.chunks_exact(VALUES).zip(left) {
-        row.iter().for_each(|share| *left += share);
-        right.iter_mut().zip(row).for_each(|(right, share)| *right += share);
+    for (row, left) in counts.chunks_exact(VALUES).zip(left) {
+        *left = row.iter().sum();
+        right.iter_mut().zip(row).for_each(|(right, count)| *right += count);
     }
-    margins
+    margins.map(|margin| margin.map(|count| count as f64 / total))
 }
 
 fn smooth(a: &[f64; VALUES]) -> [f64; VALUES] {
@@ -198,30 +207,26 @@ fn costs<S: Simd>(_simd: S, values: &[f64], offset: f64, out: &mut [u8]) {
     }
 }
 
-/// The least of `values` that is not exceeded on [`FREE`] of what is counted. Only the values around it are sorted.
-fn quantile(values: &[f64], counts: &[u64]) -> f64 {
-    const CLASSES: usize = 1024;
-    let met: Vec<(f64, u64)> =
-        values.iter().copied().zip(counts.iter().copied()).filter(|m| m.1 > 0).collect();
-    let (low, high) =
-        met.iter().fold((f64::INFINITY, f64::NEG_INFINITY), |(l, h), m| (l.min(m.0), h.max(m.0)));
-    let class = |v: f64| (((v - low) / (high - low) * CLASSES as f64) as usize).min(CLASSES - 1);
-    let mut classes = [0_u64; CLASSES];
-    met.iter().for_each(|&(v, count)| classes[class(v)] += count);
+/// o: where the part of a class of the values begins that, with what lies below it, holds [`FREE`] of what is counted.
+fn offset(values: &[f64], counts: &[u64]) -> f64 {
+    let met = || values.iter().map(|v| ((v - LEAST) * STEPS) as usize).zip(counts).filter(|m| *m.1 > 0);
     let wanted = FREE * counts.iter().sum::<u64>() as f64;
-    let mut seen = 0_u64;
-    let reached = classes.iter().position(|count| {
-        let here = (seen + count) as f64 >= wanted;
-        seen += if here { 0 } else { *count };
-        here
-    });
-    let mut around: Vec<(f64, u64)> = met.into_iter().filter(|m| Some(class(m.0)) == reached).collect();
-    around.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let found = around.iter().find(|(_, count)| {
-        seen += count;
-        seen as f64 >= wanted
-    });
-    found.map_or(0.0, |m| m.0)
+    let mut below = 0_u64;
+    // The first that with those before it holds as much; what those hold is then below it.
+    let mut find = |counts: &[u64]| {
+        let found = counts.iter().position(|count| {
+            let reached = (below + count) as f64 >= wanted;
+            below += if reached { 0 } else { *count };
+            reached
+        });
+        found.unwrap_or(0)
+    };
+    let mut classes = vec![0_u64; CLASSES];
+    met().for_each(|(part, count)| classes[part / PARTS] += count);
+    let class = find(&classes);
+    let mut parts = [0_u64; PARTS];
+    met().filter(|m| m.0 / PARTS == class).for_each(|(part, count)| parts[part % PARTS] += count);
+    (class * PARTS + find(&parts)) as f64 / STEPS + LEAST
 }
 
 #[cfg(test)]
@@ -258,8 +263,8 @@ mod tests {
         let left = margin(&|i| (0..256).map(|k| p(i, k)).sum());
         let right = margin(&|k| (0..256).map(|i| p(i, k)).sum());
         let values = grid(&|i, k| joint[(i * 256 + k) as usize] - left[i as usize] - right[k as usize]);
-        let offset = sorted_quantile(&values, &counts);
-        assert_eq!(quantile(&values, &counts), offset, "the twentieth");
+        let offset = (sorted_quantile(&values, &counts) * STEPS).floor() / STEPS;
+        assert_eq!(super::offset(&values, &counts), offset, "the twentieth");
         let table = CostTable::of(&counts, &Cpu::with_threads(2).unwrap());
         for (n, v) in values.iter().enumerate() {
             let expected = (SCALE * (v - offset)).clamp(0.0, f64::from(LIMIT));
@@ -277,26 +282,29 @@ mod tests {
         (0..met.len()).find(|&n| met[n].1 > 0 && before(n) >= wanted).map_or(0.0, |n| met[n].0)
     }
 
-    /// A map at half the size, threads and SIMD levels do not matter.
+    /// A map at half or a quarter of the size, threads and SIMD levels do not matter.
     #[test]
-    fn a_map_at_half_the_size_counts_four_times() {
+    fn a_smaller_map_counts_several_times() {
         let mut random = Random::new(11);
         for size in [Size::new(1, 1), Size::new(37, 1), Size::new(1, 20), Size::new(51, 34)] {
             let mut image =
                 || Image::from_fn(size, |x, y| (random.bits() as usize % 40 + 3 * x + 5 * y) as u8);
             let (left, right, mask) = (image(), image(), image());
             let mask = Image::from_fn(size, |x, y| u8::from(mask.row(y)[x] % 8 != 0));
-            let half = Size::new(size.width.div_ceil(2), size.height.div_ceil(2));
-            let half = Image::from_fn(half, |_, _| match random.bits() % 5 {
-                0 => f32::INFINITY,
-                n => n as f32 * 1.3 - 2.0,
-            });
-            let whole = Image::from_fn(size, |x, y| 2.0 * half.row(y / 2)[x / 2]);
-            let images = [&left, &right];
-            let expected = CostTable::learn(images, (&whole, 1), Some(&mask), &Cpu::sequential());
-            for cpu in cpus() {
-                let found = CostTable::learn(images, (&half, 2), Some(&mask), &cpu);
-                assert!(found == expected, "{size}, {} threads, {}", cpu.threads(), cpu.level_name());
+            for step in [2, 4] {
+                let small = Size::new(size.width.div_ceil(step), size.height.div_ceil(step));
+                let small = Image::from_fn(small, |_, _| match random.bits() % 5 {
+                    0 => f32::INFINITY,
+                    n => n as f32 * 1.3 - 2.0,
+                });
+                let whole = Image::from_fn(size, |x, y| step as f32 * small.row(y / step)[x / step]);
+                let images = [&left, &right];
+                let expected = CostTable::learn(images, (&whole, 1), Some(&mask), &Cpu::sequential());
+                for cpu in cpus() {
+                    let found = CostTable::learn(images, (&small, step), Some(&mask), &cpu);
+                    let what = format!("{size}, 1/{step}, {} threads", cpu.threads());
+                    assert!(found == expected, "{what}, {}", cpu.level_name());
+                }
             }
         }
     }

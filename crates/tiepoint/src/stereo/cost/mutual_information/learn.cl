@@ -5,6 +5,13 @@
 // Numbers that a lane loads at a time.
 #define TOGETHER 32
 
+// Where they begin in what is counted: the joint histogram, the counts of the classes of v, those of 256 classes each, those of
+// the parts of one class, and how many pixels are counted in all.
+#define FINE (VALUES * VALUES)
+#define COARSE (2 * VALUES * VALUES)
+#define WITHIN (COARSE + VALUES)
+#define TOTAL (WITHIN + PARTS)
+
 // A pixel holds something only if all four that it was made of do.
 KERNEL(halve_mask) {
     const Plane plane = args.plane, from_plane = args.from_plane;
@@ -20,17 +27,17 @@ KERNEL(halve_mask) {
 // counts those of TILE left values in some rows.
 KERNEL(joint) {
     LOCAL u32 counters[TILE * VALUES];
-    LOCAL u32 counted;
+    LOCAL u32 in_all;
     const i32 width = args.left_plane.row, height = args.left_plane.height, tile = GROUP_Y;
-    for (i32 i = LANE_X; i < TILE * VALUES; i += LANES) counters[i] = 0u;
-    if (LANE_X == 0) counted = 0u;
+    for (i32 i = LANE_X; i < TILE * VALUES; i += VALUES) counters[i] = 0u;
+    if (LANE_X == 0) in_all = 0u;
     BARRIER();
     u32 own = 0u;
     for (i32 y = GROUP_X; y < height; y += GROUPS_X) {
         const GLOBAL u8 *left_row = left + (u64)y * args.left_plane.pitch, *right_row = right + (u64)y * args.right_plane.pitch;
         const GLOBAL u8 *mask_row = mask + (u64)y * args.mask_plane.pitch;
         const GLOBAL f32 *disparities = disparity + (u64)(y / args.step) * args.disparity_plane.pitch;
-        for (i32 x = LANE_X; x < width; x += LANES) {
+        for (i32 x = LANE_X; x < width; x += VALUES) {
             const i32 value = left_row[x] - tile * TILE;
             if (value < 0 || value >= TILE) continue;
             const f32 found = disparities[x / args.step];
@@ -43,12 +50,12 @@ KERNEL(joint) {
             own++;
         }
     }
-    ATOMIC_ADD(&counted, own);
+    ATOMIC_ADD(&in_all, own);
     BARRIER();
-    for (i32 i = LANE_X; i < TILE * VALUES; i += LANES) {
-        if (counters[i] > 0u) ATOMIC_ADD(&counts[tile * TILE * VALUES + i], counters[i]);
+    for (i32 i = LANE_X; i < TILE * VALUES; i += VALUES) {
+        if (counters[i] > 0u) ATOMIC_ADD(&tally[tile * TILE * VALUES + i], counters[i]);
     }
-    if (LANE_X == 0 && counted > 0u) ATOMIC_ADD(&total[0], counted);
+    if (LANE_X == 0 && in_all > 0u) ATOMIC_ADD(&tally[TOTAL], in_all);
 }
 
 FUNCTION f64 tap(i32 t) {
@@ -58,24 +65,19 @@ FUNCTION f64 tap(i32 t) {
 
 FUNCTION i32 value_near(i32 value) { return MIN_I(MAX_I(value, 0), VALUES - 1); }
 
-// A place of `a` smoothed along the rows, then along the columns.
-FUNCTION f64 smoothed(const GLOBAL f64 *a, i32 i, i32 k) {
+// A group is a row in the kernels of whole tables, a lane a column. The smoothed value of a lane: along the rows, then along
+// the columns, of the 2 REACH + 1 rows around.
+FUNCTION f64 smoothed(LOCAL_POINTER f64 *rows, i32 k) {
     f64 sum = 0.0;
     for (i32 t = 0; t <= 2 * REACH; t++) {
-        const GLOBAL f64 *row = a + value_near(i + t - REACH) * VALUES;
         f64 along = 0.0;
-        for (i32 s = 0; s <= 2 * REACH; s++) along += tap(s) * row[value_near(k + s - REACH)];
+        for (i32 s = 0; s <= 2 * REACH; s++) along += tap(s) * rows[t * VALUES + value_near(k + s - REACH)];
         sum += tap(t) * along;
     }
     return sum;
 }
 
-// A group is a row in the kernels of whole tables, a lane a column.
-
-KERNEL(shares) {
-    const i32 at = GROUP_X * VALUES + LANE_X;
-    out[at] = (f64)counts[at] / (f64)(total[0] > 1u ? total[0] : 1u);
-}
+FUNCTION f64 counted(u32 total) { return (f64)(total > 1u ? total : 1u); }
 
 FUNCTION f64 smoothed_margin(const LOCAL_POINTER f64 *margin, i32 value) {
     f64 sum = 0.0;
@@ -88,16 +90,13 @@ KERNEL(margins) {
     LOCAL f64 margin[VALUES];
     const i32 value = LANE_X;
     const i32 first = GROUP_X == 0 ? value * VALUES : value, step = GROUP_X == 0 ? 1 : VALUES;
-    f64 sum = 0.0;
+    u32 sum = 0u;
     for (i32 i = 0; i < VALUES; i += TOGETHER) {
-        // Loads that need not wait for each other; the sum has its order.
-        f64 next[TOGETHER];
+        // Loads that need not wait for each other.
         UNROLL
-        for (i32 j = 0; j < TOGETHER; j++) next[j] = shares[first + (i + j) * step];
-        UNROLL
-        for (i32 j = 0; j < TOGETHER; j++) sum += next[j];
+        for (i32 j = 0; j < TOGETHER; j++) sum += tally[first + (i + j) * step];
     }
-    margin[value] = sum;
+    margin[value] = (f64)sum / counted(tally[TOTAL]);
     BARRIER();
     const f64 logarithm = -ln_f64(smoothed_margin(margin, value) + EPSILON);
     BARRIER();
@@ -106,89 +105,85 @@ KERNEL(margins) {
     out[GROUP_X * VALUES + value] = smoothed_margin(margin, value);
 }
 
-KERNEL(logarithms) { out[GROUP_X * VALUES + LANE_X] = -ln_f64(smoothed(shares, GROUP_X, LANE_X) + EPSILON); }
+KERNEL(logarithms) {
+    LOCAL f64 rows[(2 * REACH + 1) * VALUES];
+    const f64 all = counted(tally[TOTAL]);
+    for (i32 t = 0; t <= 2 * REACH; t++) {
+        rows[t * VALUES + LANE_X] = (f64)tally[value_near(GROUP_X + t - REACH) * VALUES + LANE_X] / all;
+    }
+    BARRIER();
+    out[GROUP_X * VALUES + LANE_X] = -ln_f64(smoothed(rows, LANE_X) + EPSILON);
+}
 
+FUNCTION i32 part_of(f64 v) { return (i32)((v - LEAST) * STEPS); }
+
+// v, and how many pixels have which.
 KERNEL(unlikeness) {
-    out[GROUP_X * VALUES + LANE_X] = smoothed(logarithms, GROUP_X, LANE_X) - margins[GROUP_X] - margins[VALUES + LANE_X];
+    LOCAL f64 rows[(2 * REACH + 1) * VALUES];
+    LOCAL u32 coarse[VALUES];
+    const i32 at = GROUP_X * VALUES + LANE_X;
+    for (i32 t = 0; t <= 2 * REACH; t++) {
+        rows[t * VALUES + LANE_X] = logarithms[value_near(GROUP_X + t - REACH) * VALUES + LANE_X];
+    }
+    coarse[LANE_X] = 0u;
+    BARRIER();
+    const f64 v = smoothed(rows, LANE_X) - margins[GROUP_X] - margins[VALUES + LANE_X];
+    out[at] = v;
+    const u32 count = tally[at];
+    if (count > 0u) {
+        const i32 class_of_v = part_of(v) / PARTS;
+        ATOMIC_ADD(&tally[FINE + class_of_v], count);
+        ATOMIC_ADD(&coarse[class_of_v / VALUES], count);
+    }
+    BARRIER();
+    if (coarse[LANE_X] > 0u) ATOMIC_ADD(&tally[COARSE + LANE_X], coarse[LANE_X]);
 }
 
-// The least value that is not exceeded on FREE of what is counted, its bits eight at a time, from the highest: a launch
-// counts the next digit of the values whose digits before are those found.
-
-// Unsigned numbers in the order of the values.
-FUNCTION u64 in_order(f64 value) {
-    const u64 bits = BITS_OF_F64(value);
-    return bits >> 63 != 0ul ? ~bits : bits | 0x8000000000000000ul;
-}
-
-// What is known of the value, of which `places` gives three words after each digit: the digits so far, and how much is
-// counted below them.
-typedef struct {
-    u64 digits;
-    u32 below;
-} Known;
-
-FUNCTION Known known_before(const GLOBAL u32 *places, i32 digit) {
-    Known known;
-    known.digits = digit > 0 ? (u64)places[3 * digit - 2] << 32 | places[3 * digit - 3] : 0ul;
-    known.below = digit > 0 ? places[3 * digit - 1] : 0u;
-    return known;
-}
-
-// Finds a digit by a group, whose lane i knows how many have digit i. A launch finds one digit: a loop over all of them, which
-// for the first is not entered, PoCL 3.1 compiles wrongly for the sake of its barriers (2026-11-23).
-#define FIND_DIGIT(known, own, wanted, sums, first) { \
+// Finds the first lane up to which, with what lies below, `wanted` are counted, of a group whose lanes count `own`; what those
+// before it count goes to `below`.
+#define FIND(place, below, own, wanted, sums, first) { \
         sums[LANE_X] = own; \
-        if (LANE_X == 0) first[0] = LANES - 1; \
+        if (LANE_X == 0) first[0] = VALUES - 1; \
         /* Sums up to each lane. */ \
-        for (i32 far = 1; far < LANES; far *= 2) { \
+        for (i32 far = 1; far < VALUES; far *= 2) { \
             BARRIER(); \
             const u32 other = LANE_X >= far ? sums[LANE_X - far] : 0u; \
             BARRIER(); \
             sums[LANE_X] += other; \
         } \
         BARRIER(); \
-        if (LANE_X < LANES - 1 && (f64)(known.below + sums[LANE_X]) >= wanted) ATOMIC_MIN(&first[0], (u32)LANE_X); \
+        if (LANE_X < VALUES - 1 && (f64)(below + sums[LANE_X]) >= wanted) ATOMIC_MIN(&first[0], (u32)LANE_X); \
         BARRIER(); \
-        known.digits = known.digits << 8 | (u64)first[0]; \
-        known.below += first[0] > 0u ? sums[MAX_I((i32)first[0] - 1, 0)] : 0u; \
+        place = (i32)first[0]; \
+        below += place > 0 ? sums[place - 1] : 0u; \
         BARRIER(); \
     }
 
-KERNEL(digits) {
-    LOCAL u32 sums[LANES];
+// How many pixels have which part of the class in which o lies.
+KERNEL(within) {
+    LOCAL u32 sums[VALUES];
     LOCAL u32 first[1];
-    const i32 digit = args.digit, shift = 56 - 8 * digit;
-    Known known = known_before(places, digit - 1);
-    if (digit > 0) {
-        const u32 own = classes[(digit - 1) * LANES + LANE_X];
-        FIND_DIGIT(known, own, FREE * (f64)total[0], sums, first)
-        if (GROUP_X == 0 && LANE_X == 0) {
-            places[3 * digit - 3] = (u32)known.digits;
-            places[3 * digit - 2] = (u32)(known.digits >> 32);
-            places[3 * digit - 1] = known.below;
-        }
+    const f64 wanted = FREE * (f64)tally[TOTAL];
+    u32 below = 0u;
+    i32 coarse, fine;
+    FIND(coarse, below, tally[COARSE + LANE_X], wanted, sums, first)
+    FIND(fine, below, tally[FINE + coarse * VALUES + LANE_X], wanted, sums, first)
+    const i32 at = GROUP_X * VALUES + LANE_X, part = part_of(values[at]);
+    if (tally[at] > 0u && part / PARTS == coarse * VALUES + fine) {
+        ATOMIC_ADD(&tally[WITHIN + part % PARTS], tally[at]);
     }
-    sums[LANE_X] = 0u;
-    BARRIER();
-    const i32 at = GROUP_X * VALUES + LANE_X;
-    const u64 ordered = in_order(values[at]);
-    // In two steps, as a shift by 64 is none.
-    if (counts[at] > 0u && (ordered >> shift >> 8) == known.digits) {
-        ATOMIC_ADD(&sums[(i32)(ordered >> shift & 0xfful)], counts[at]);
-    }
-    BARRIER();
-    if (sums[LANE_X] > 0u) ATOMIC_ADD(&classes[digit * LANES + LANE_X], sums[LANE_X]);
 }
 
 KERNEL(table) {
-    LOCAL u32 sums[LANES];
+    LOCAL u32 sums[VALUES];
     LOCAL u32 first[1];
-    Known known = known_before(places, 7);
-    const u32 own = classes[7 * LANES + LANE_X];
-    FIND_DIGIT(known, own, FREE * (f64)total[0], sums, first)
-    const u64 bits = known.digits >> 63 != 0ul ? known.digits & 0x7ffffffffffffffful : ~known.digits;
-    const f64 offset = total[0] == 0u ? 0.0 : F64_OF(bits);
+    const f64 wanted = FREE * (f64)tally[TOTAL];
+    u32 below = 0u;
+    i32 coarse, fine, part;
+    FIND(coarse, below, tally[COARSE + LANE_X], wanted, sums, first)
+    FIND(fine, below, tally[FINE + coarse * VALUES + LANE_X], wanted, sums, first)
+    FIND(part, below, tally[WITHIN + LANE_X], wanted, sums, first)
+    const f64 offset = (f64)((coarse * VALUES + fine) * PARTS + part) / STEPS + LEAST;
     const i32 at = GROUP_X * VALUES + LANE_X;
     const f64 cost = SCALE * (values[at] - offset);
     // Halves upwards.

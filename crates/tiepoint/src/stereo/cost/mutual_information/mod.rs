@@ -22,7 +22,10 @@ use crate::{
     stereo::{
         Penalties, StereoOptions, View,
         aggregation::Value,
-        pair::{Bytes, Pair, Pictures, gpu::PictureShape},
+        pair::{
+            Bytes, Pair, Pictures,
+            gpu::{Compares, PictureShape},
+        },
     },
 };
 use fearless_simd::{Simd, prelude::*};
@@ -61,10 +64,25 @@ impl CostDefinition for MutualInformation {
         Ok((own != [pair.scale(); 2]).then(|| [0, 1].map(|i| own[i].image(&pair.greys()[i], cpu))))
     }
 
-    fn learnt_there(&self, gpu: &Gpu, shapes: [PictureShape; 2]) -> Option<GpuCost> {
-        // What is compared of other pictures depends on their values.
-        let is_ready = shapes.iter().all(|shape| shape.is_grey_of_bytes());
-        (is_ready && gpu.require_f64().is_ok()).then(gpu::cost)
+    fn learnt_there(
+        &self,
+        gpu: &Gpu,
+        shapes: [PictureShape; 2],
+        are_colour: &dyn Fn() -> Result<[bool; 2]>,
+    ) -> Result<Option<GpuCost>> {
+        if gpu.require_f64().is_err() {
+            return Ok(None);
+        }
+        let are_colour = match shapes.iter().any(|shape| shape.may_be_colour()) {
+            true => are_colour()?,
+            false => [false; 2],
+        };
+        Ok(match are_colour {
+            [false, false] => Some(gpu::cost(Compares::OwnGrey)),
+            [true, true] => Some(gpu::cost(Compares::OwnGreen)),
+            // The host looks for the grey of the colours.
+            [true, false] | [false, true] => None,
+        })
     }
 
     fn source(&self, learn: Learn<'_, '_>) -> Result<Box<dyn CostSource>> {

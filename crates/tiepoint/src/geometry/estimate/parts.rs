@@ -1,0 +1,41 @@
+//! Work over very many matches in parts, which all threads share. The parts follow from the number of matches alone, and so
+//! does the order of every addition.
+
+use crate::device::Cpu;
+use std::ops::Range;
+
+/// So many matches are one part.
+const ONE: usize = 16_384;
+/// More are cut into parts of so many.
+const PART: usize = 4096;
+
+/// `part` of every part of `n` matches, in their order.
+pub(super) fn parts_of<T: Send>(cpu: &Cpu, n: usize, part: impl Fn(Range<usize>) -> T + Sync) -> Vec<T> {
+    match n <= ONE {
+        true => vec![part(0..n)],
+        false => cpu.map(n.div_ceil(PART), |i| part(i * PART..n.min((i + 1) * PART))),
+    }
+}
+
+/// Sums over `n` matches: those of the parts, added in their order.
+pub(super) fn sums<const N: usize>(
+    cpu: &Cpu,
+    n: usize,
+    part: impl Fn(Range<usize>) -> [f64; N] + Sync,
+) -> [f64; N] {
+    let parts = parts_of(cpu, n, part).into_iter();
+    parts.reduce(|sum, part| std::array::from_fn(|i| sum[i] + part[i])).unwrap_or([0.0; N])
+}
+
+/// The lists of all parts as one.
+pub(super) fn joined<T: Copy + Send>(
+    cpu: &Cpu,
+    n: usize,
+    part: impl Fn(Range<usize>) -> Vec<T> + Sync,
+) -> Vec<T> {
+    let mut parts = parts_of(cpu, n, part);
+    match parts.len() {
+        1 => parts.swap_remove(0),
+        _ => parts.concat(),
+    }
+}
