@@ -173,8 +173,8 @@ impl<'a> Report<'a> {
     /// The file: with as much detail as the limit allows.
     ///
     /// # Errors
-    /// [`Error::Image`] for an empty picture, [`Error::Mismatch`] where sizes do not fit each other, [`Error::Option`] when
-    /// the limit has no room even for small pictures.
+    /// [`Error::Image`] for an empty picture, [`Error::Mismatch`] where sizes do not fit each other, [`Error::Option`]
+    /// when the limit has no room even for small pictures.
     pub fn html(&self) -> Result<String> {
         let mut detail = Detail::MOST;
         loop {

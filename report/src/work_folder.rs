@@ -33,8 +33,8 @@ pub struct CollectionPage {
 }
 
 impl CollectionPage {
-    /// The page of at most `limit` bytes, with `figures` where there are some. As many photographs are read at once as the
-    /// CPU has threads.
+    /// The page of at most `limit` bytes, with `figures` where there are some. As many photographs are read at once as
+    /// the CPU has threads.
     ///
     /// # Errors
     /// Those of [`Collection::results`] and [`Report::html`].

@@ -1,8 +1,8 @@
-//! `cargo xtask bisect IMAGE` and `cargo xtask bisect LEFT RIGHT`: which stage of a detector, or of dense stereo, differs on
-//! a GPU from the CPU.
+//! `cargo xtask bisect IMAGE` and `cargo xtask bisect LEFT RIGHT`: which stage of a detector, or of dense stereo,
+//! differs on a GPU from the CPU.
 //!
-//! Unit tests of the library do the work (`crates/tiepoint/src/feature/bisect.rs`, `stereo/bisect.rs`), because the stages
-//! are private to it.
+//! Unit tests of the library do the work (`crates/tiepoint/src/feature/bisect.rs`, `stereo/bisect.rs`), because the
+//! stages are private to it.
 
 use crate::{Result, prepare, workspace};
 use std::io::{BufRead, BufReader};

@@ -1,7 +1,7 @@
 //! The two OpenCL implementations on which kernels are tested, both on the CPU.
 //!
-//! PoCL has all features that kernels use. Mesa's rusticl has another compiler, no f64, no fused multiply-add and 32 KiB
-//! of local memory. It lists its device only when `RUSTICL_ENABLE` names one.
+//! PoCL has all features that kernels use. Mesa's rusticl has another compiler, no f64, no fused multiply-add and 32
+//! KiB of local memory. It lists its device only when `RUSTICL_ENABLE` names one.
 
 use crate::{Result, debian};
 use std::process::Command;
@@ -28,8 +28,8 @@ pub(crate) const NOT_ON_RUSTICL: [&str; 15] = [
     "mutual_information::gpu::tests",
     // Its detectors include SURF, which needs 64-bit atomics.
     "bisect::the_gpu_may_begin_with_any_stage",
-    // Each takes one to two minutes of a core: a fused multiply-add is some sixty integer instructions there. What bands
-    // compute is tested by two that run. All of them pass (2026-11-23).
+    // Each takes one to two minutes of a core: a fused multiply-add is some sixty integer instructions there. What
+    // bands compute is tested by two that run. All of them pass (2026-11-23).
     "sift::gpu::bands::tests::a_photograph_takes_no_more_memory_than_is_allowed_and_keeps_its_features",
     "sift::gpu::bands::tests::bands_give_the_features_of_the_cpu_for_every_option_and_pixel",
     "sift::gpu::bands::tests::each_band_is_told_of",

@@ -28,8 +28,8 @@ pub(crate) fn package(arguments: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Puts the command, its completions, manual pages, readme and licences into `target/dist`, and checks that its SIMD code is
-/// compiled with its instruction sets.
+/// Puts the command, its completions, manual pages, readme and licences into `target/dist`, and checks that its SIMD
+/// code is compiled with its instruction sets.
 pub(crate) fn dist() -> Result<()> {
     let workspace = workspace();
     let mut build = Command::new(env!("CARGO"));

@@ -7,8 +7,8 @@ use std::process::{Command, Stdio};
 /// The file in a folder of packages that says what was asked for.
 const ASKED: &str = "asked-for.txt";
 
-/// Unpacks packages into `home` unless that holds what these words ask for. They come beside their place first, so that a
-/// fetch that broke off leaves nothing that looks whole.
+/// Unpacks packages into `home` unless that holds what these words ask for. They come beside their place first, so that
+/// a fetch that broke off leaves nothing that looks whole.
 pub(crate) fn unpack(packages: &[&str], options: &[&str], home: &Path) -> Result<()> {
     let asked = [options, packages].concat().join("\n");
     if std::fs::read_to_string(home.join(ASKED)).is_ok_and(|there| there == asked) {

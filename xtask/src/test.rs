@@ -7,9 +7,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-/// Runs unit, property, accuracy, command-line and documentation tests, those of the Python package and its site, of the recipe for
-/// a cluster and of pages. `arguments` go to `cargo test`; with `--arm` first, tests are built for 64-bit ARM and run in an
-/// emulator.
+/// Runs unit, property, accuracy, command-line and documentation tests, those of the Python package and its site, of
+/// the recipe for a cluster and of pages. `arguments` go to `cargo test`; with `--arm` first, tests are built for
+/// 64-bit ARM and run in an emulator.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
     if let [first, rest @ ..] = arguments
         && first == "--arm"
@@ -55,8 +55,8 @@ fn on_rusticl(data: &Path, variables: &Variables) -> Result<()> {
     let started = Instant::now();
     // Of the workspace, as before: a package alone would be built anew, with fewer features of what it depends on.
     cargo(&["test", "--workspace", "--test", "devices"], data, variables.clone())?;
-    // One test at a time: with two, Mesa 22.3 ends SIFT's tests in compiled kernels with memory faults or other features
-    // (2026-11-23), which neither PoCL nor a card does with as many threads; the cause was not found.
+    // One test at a time: with two, Mesa 22.3 ends SIFT's tests in compiled kernels with memory faults or other
+    // features (2026-11-23), which neither PoCL nor a card does with as many threads; the cause was not found.
     let mut kernels = vec!["test", "--workspace", "--lib", "--", "gpu", "--test-threads", "1"];
     kernels.extend(opencl::NOT_ON_RUSTICL.iter().flat_map(|name| ["--skip", name]));
     cargo(&kernels, data, variables.clone())?;

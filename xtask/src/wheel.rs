@@ -1,8 +1,10 @@
-//! `cargo xtask wheel`: the Python package as it is published, a wheel and a source distribution in `target/python/dist`.
+//! `cargo xtask wheel`: the Python package as it is published, a wheel and a source distribution in
+//! `target/python/dist`.
 //!
-//! The wheel is linked by zig against the glibc of manylinux2014, so that it installs on any Linux of the last ten years, and
-//! keeps to Python's stable interface: one wheel for 3.11 and newer. Both are checked here, and the tests run on the wheel as
-//! it is installed. The sources are compiled as whoever installs them does; with that it takes too long for CI.
+//! The wheel is linked by zig against the glibc of manylinux2014, so that it installs on any Linux of the last ten
+//! years, and keeps to Python's stable interface: one wheel for 3.11 and newer. Both are checked here, and the tests
+//! run on the wheel as it is installed. The sources are compiled as whoever installs them does; with that it takes too
+//! long for CI.
 
 use crate::{Result, pip, python_package, succeed, workspace};
 use std::fs;
@@ -94,8 +96,8 @@ fn compile(sdist: &Path, folder: &Path, packages: &Path) -> Result<()> {
     succeed(&mut python_package::python(&[folder, packages], &tests)?)
 }
 
-/// Makes the lock file of a source distribution fit it. Maturin leaves out the members of the workspace that the package does
-/// not need, but not what the lock file says of them, so that `--locked` would fail.
+/// Makes the lock file of a source distribution fit it. Maturin leaves out the members of the workspace that the
+/// package does not need, but not what the lock file says of them, so that `--locked` would fail.
 fn lock(sdist: &Path) -> Result<()> {
     let folder = sdist.with_extension("").with_extension("");
     let home = sdist.parent().unwrap_or(sdist);

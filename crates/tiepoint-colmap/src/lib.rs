@@ -13,8 +13,8 @@
 //! The layout is that of COLMAP 4.1 (`user_version` 4010100), which later versions bring up to date when they open it.
 //! F, E and H go from the image of the smaller id to the other, row by row, and hold in COLMAP's pixels.
 //!
-//! Rows are written in the order of their keys in one transaction, into a file beside the place that is renamed at the end.
-//! `application_id` tells databases that were written here from others.
+//! Rows are written in the order of their keys in one transaction, into a file beside the place that is renamed at the
+//! end. `application_id` tells databases that were written here from others.
 
 mod place;
 mod rows;
@@ -37,8 +37,8 @@ use tiepoint::{Error, Result};
 pub struct ExportOptions {
     /// Whether a file that is in the way and was not written here is replaced. Default false.
     pub replace: bool,
-    /// Whether descriptors are left out: the mapper does not read them, and without them the file has a sixth of the size.
-    /// Default false.
+    /// Whether descriptors are left out: the mapper does not read them, and without them the file has a sixth of the
+    /// size. Default false.
     pub without_descriptors: bool,
 }
 
@@ -77,8 +77,8 @@ pub struct Exported {
 /// Writes the database of a finished collection to `path`.
 ///
 /// # Errors
-/// [`Error::Format`] for a file in the way that was not written here, or when a stage is missing; [`Error::Mismatch`] when not
-/// all pairs are matched; [`Error::Io`] when the database cannot be written.
+/// [`Error::Format`] for a file in the way that was not written here, or when a stage is missing; [`Error::Mismatch`]
+/// when not all pairs are matched; [`Error::Io`] when the database cannot be written.
 pub fn export(collection: &Collection, path: impl AsRef<Path>, options: &ExportOptions) -> Result<Exported> {
     let path = path.as_ref();
     check(path, options.replace)?;
@@ -109,7 +109,8 @@ pub fn export(collection: &Collection, path: impl AsRef<Path>, options: &ExportO
     Ok(exported)
 }
 
-/// An empty database with COLMAP's tables, in a transaction. There is nothing to keep of it when its writing is interrupted.
+/// An empty database with COLMAP's tables, in a transaction. There is nothing to keep of it when its writing is
+/// interrupted.
 fn open(path: &Path) -> rusqlite::Result<Connection> {
     let database = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     database.execute_batch(schema::PRAGMAS)?;
@@ -118,8 +119,8 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     Ok(database)
 }
 
-/// Passes the features of all photographs on in their order, read ahead by another thread; nothing for one that cannot be
-/// read.
+/// Passes the features of all photographs on in their order, read ahead by another thread; nothing for one that cannot
+/// be read.
 fn for_each_features(
     collection: &Collection,
     mut take: impl FnMut(usize, Option<&Features>) -> Result<()>,

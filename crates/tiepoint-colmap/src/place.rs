@@ -12,8 +12,8 @@ use tiepoint::{Error, Result};
 /// Files that `SQLite` keeps beside a database that is in use, or was not closed.
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 
-/// Fails where `path` cannot take a database: a file is there that was not written here, unless it is to be replaced; or it is
-/// in use.
+/// Fails where `path` cannot take a database: a file is there that was not written here, unless it is to be replaced;
+/// or it is in use.
 pub(crate) fn check(path: &Path, replace: bool) -> Result<()> {
     match fs::metadata(path) {
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -72,7 +72,8 @@ impl Unfinished {
         self.0.path()
     }
 
-    /// Renames the finished file. What `SQLite` kept beside an older one would be taken for that of the new one, and goes.
+    /// Renames the finished file. What `SQLite` kept beside an older one would be taken for that of the new one, and
+    /// goes.
     pub(crate) fn take_place(self, path: &Path) -> Result<()> {
         for end in BESIDE {
             let beside = with_end(path, end);

@@ -374,8 +374,8 @@ macro_rules! kernel {
 #[doc(hidden)]
 pub type Member = (String, usize, usize);
 
-/// The `typedef` of a struct of `size` bytes. What lies between and behind its members is written out: rusticl (Mesa 22.3)
-/// takes the size of an argument without it.
+/// The `typedef` of a struct of `size` bytes. What lies between and behind its members is written out: rusticl (Mesa
+/// 22.3) takes the size of an argument without it.
 #[doc(hidden)]
 pub fn structure(name: &str, members: &[Member], size: usize) -> String {
     let mut text = String::from("typedef struct { ");

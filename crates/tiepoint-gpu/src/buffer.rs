@@ -184,7 +184,8 @@ impl Pool {
     }
 }
 
-/// A piece of the device's memory: of this crate, which returns to the pool when its last owner is dropped, or of others.
+/// A piece of the device's memory: of this crate, which returns to the pool when its last owner is dropped, or of
+/// others.
 #[derive(Debug)]
 pub(crate) struct Memory {
     gpu: Gpu,

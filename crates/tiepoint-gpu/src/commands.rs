@@ -226,8 +226,8 @@ impl Commands {
         Ok(())
     }
 
-    /// Copies `rows` rows of `row` numbers each. Source and destination are given as buffer, index of the first number and
-    /// pitch in numbers. The two regions must not overlap.
+    /// Copies `rows` rows of `row` numbers each. Source and destination are given as buffer, index of the first number
+    /// and pitch in numbers. The two regions must not overlap.
     ///
     /// # Errors
     /// [`Error::Usage`] when rows leave a buffer or overlap each other, or as [`copy`](Self::copy).
@@ -393,8 +393,8 @@ impl Graph {
         Ok(Self { gpu: gpu.clone(), commands, graph })
     }
 
-    /// Two pieces of work of which the second can [run beside](Self::run_beside) the first: both leave each other room on
-    /// the device.
+    /// Two pieces of work of which the second can [run beside](Self::run_beside) the first: both leave each other room
+    /// on the device.
     pub(crate) fn beside(gpu: &Gpu, lists: [Commands; 2]) -> Result<[Self; 2]> {
         for commands in &lists {
             commands.run_on(gpu.id())?;
@@ -420,9 +420,9 @@ impl Graph {
         }
     }
 
-    /// Runs the work while the queue goes on, once the queues have come to all of `after`; what is run so runs in its order.
-    /// Work that is put into the queue from now on waits for it. What it reads and writes must be used by nothing in the
-    /// queue between the last of `after` and now.
+    /// Runs the work while the queue goes on, once the queues have come to all of `after`; what is run so runs in its
+    /// order. Work that is put into the queue from now on waits for it. What it reads and writes must be used by
+    /// nothing in the queue between the last of `after` and now.
     ///
     /// # Errors
     /// [`Error::Usage`] for another device's mark, [`Error::Driver`].

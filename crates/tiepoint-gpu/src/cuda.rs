@@ -256,8 +256,8 @@ impl Cuda {
         }
     }
 
-    /// Notes commands instead of running them, in a stream of its own: other threads go on using the queue. Kernels keep
-    /// the priority of the stream that they were noted in.
+    /// Notes commands instead of running them, in a stream of its own: other threads go on using the queue. Kernels
+    /// keep the priority of the stream that they were noted in.
     fn capture(&self, commands: &[Command], priority: i32) -> Result<sys::CUgraph> {
         let (mut graph, mut stream, mut second) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
         let mode = sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
@@ -293,8 +293,8 @@ impl Cuda {
     }
 }
 
-/// Asks for the most local memory for a kernel: kernels that divide a multiprocessor's memory otherwise do not run on it at
-/// the same time.
+/// Asks for the most local memory for a kernel: kernels that divide a multiprocessor's memory otherwise do not run on
+/// it at the same time.
 fn share_multiprocessors(command: &Command) -> Result<()> {
     if let Command::Together(lists) = command {
         return lists.iter().flatten().try_for_each(share_multiprocessors);

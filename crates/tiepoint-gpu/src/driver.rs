@@ -32,7 +32,8 @@ pub(crate) trait DriverMark: Debug + Send + Sync {
     fn as_any(&self) -> &dyn std::any::Any;
 }
 
-/// What runs beside the queue. Each has a queue of its own, as a bus carries both directions at a time while kernels run.
+/// What runs beside the queue. Each has a queue of its own, as a bus carries both directions at a time while kernels
+/// run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     ToDevice,

@@ -104,9 +104,9 @@ impl Gpu {
 }
 
 impl<T: Element> Buffer<T> {
-    /// The address, for other programs, which must not write there. They may read until the last clone of this buffer is
-    /// dropped, and finish later what they have put into their streams by then: until that is done the memory is given to
-    /// no other buffer. A thread that records a CUDA graph of its own must not use this device meanwhile.
+    /// The address, for other programs, which must not write there. They may read until the last clone of this buffer
+    /// is dropped, and finish later what they have put into their streams by then: until that is done the memory is
+    /// given to no other buffer. A thread that records a CUDA graph of its own must not use this device meanwhile.
     ///
     /// # Errors
     /// [`Error::Unsupported`] with OpenCL.

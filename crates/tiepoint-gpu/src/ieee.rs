@@ -1,9 +1,9 @@
 //! Whether a device computes f32 as IEEE 754 says, tried out where its driver does not promise it.
 //!
-//! Mesa's rusticl promises neither denormals nor correctly rounded division, and has both. A trial proves nothing of the
-//! values that it leaves out, but no device is known that rounds wrongly or drops denormals only now and then. It is
-//! quick, for every opening; the test `arithmetic_has_the_bits_of_rust` holds all macros of the dialect to Rust's bits,
-//! fusion where none is written, and constants from Rust, on more values.
+//! Mesa's rusticl promises neither denormals nor correctly rounded division, and has both. A trial proves nothing of
+//! the values that it leaves out, but no device is known that rounds wrongly or drops denormals only now and then. It
+//! is quick, for every opening; the test `arithmetic_has_the_bits_of_rust` holds all macros of the dialect to Rust's
+//! bits, fusion where none is written, and constants from Rust, on more values.
 
 #![expect(unsafe_code, reason = "the kernel's promise, see its declaration")]
 

@@ -251,8 +251,8 @@ impl Gpu {
     /// Opens a device.
     ///
     /// # Errors
-    /// [`Error::Absent`] when the driver is not there, [`Error::Driver`] when it refuses, [`Error::Index`] when it has no
-    /// such device.
+    /// [`Error::Absent`] when the driver is not there, [`Error::Driver`] when it refuses, [`Error::Index`] when it has
+    /// no such device.
     pub fn open(api: Api, index: u32) -> Result<Self> {
         let driver: Box<dyn Driver> = match api {
             Api::Cuda => Box::new(cuda::Cuda::open(index)?),
@@ -276,8 +276,8 @@ impl Gpu {
         Ok(gpu)
     }
 
-    /// The same device once more, with a queue of its own: what is put into one runs beside what is in the other. Memory,
-    /// programs and times are each one's own, as if it were another device. It is profiled if this one is.
+    /// The same device once more, with a queue of its own: what is put into one runs beside what is in the other.
+    /// Memory, programs and times are each one's own, as if it were another device. It is profiled if this one is.
     ///
     /// # Errors
     /// As [`open`](Self::open).

@@ -27,9 +27,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The compiler's options for a device.
 ///
-/// Division and roots are rounded as IEEE 754 says: NVIDIA's compiler takes shortcuts unless it is told. A device without
-/// fused multiply-add computes it in integers. For a CPU, loops stay loops: its registers hold no unrolled arrays, and
-/// PoCL compiles a kernel of unrolled sums over minutes instead of seconds (2026-11-21: 62 s against 4).
+/// Division and roots are rounded as IEEE 754 says: NVIDIA's compiler takes shortcuts unless it is told. A device
+/// without fused multiply-add computes it in integers. For a CPU, loops stay loops: its registers hold no unrolled
+/// arrays, and PoCL compiles a kernel of unrolled sums over minutes instead of seconds (2026-11-21: 62 s against 4).
 fn options(float: u64, is_cpu: bool, nvidia_capability: Option<u32>) -> String {
     let mut options = "-cl-std=CL1.2".to_owned();
     for (wanted, option) in [
@@ -129,8 +129,8 @@ fn info(device: &Device, index: u32) -> Result<Info> {
     describe().map_err(|e| failed(&format!("device {index}: clGetDeviceInfo"), e))
 }
 
-/// The compute capability of an NVIDIA card, 90 for 9.0; its OpenCL C takes inline PTX as CUDA does. `None` for cards of
-/// other vendors, and for those before 7.0, which have no synchronised warp shuffles.
+/// The compute capability of an NVIDIA card, 90 for 9.0; its OpenCL C takes inline PTX as CUDA does. `None` for cards
+/// of other vendors, and for those before 7.0, which have no synchronised warp shuffles.
 fn nvidia_capability(device: &Device) -> Option<u32> {
     let extensions = device.extensions().ok()?;
     if !extensions.split_whitespace().any(|e| e == "cl_nv_device_attribute_query") {
@@ -579,7 +579,8 @@ impl DriverProgram for OpenClProgram {
         if found != [group[0], group[1], 1] {
             return Err(Error::Usage(format!("kernel {name} declares groups of {found:?}, not {group:?}")));
         }
-        // The compiler has seen the declared size. The kernel's own limit says less: Mesa 22.3 gives its vectors' length.
+        // The compiler has seen the declared size. The kernel's own limit says less: Mesa 22.3 gives its vectors'
+        // length.
         let most = self.device.max_work_group_size().map_err(named)?;
         if (group[0] * group[1]) as usize > most {
             return Err(Error::Driver {

@@ -55,8 +55,8 @@ impl Gpu {
         Ok(Mark { mark: done, device: self.id().clone() })
     }
 
-    /// Reads results once the queue has come to this point, while later work runs. Later work must not overwrite what is
-    /// read before it [waits](Transfer::hold) for the transfer.
+    /// Reads results once the queue has come to this point, while later work runs. Later work must not overwrite what
+    /// is read before it [waits](Transfer::hold) for the transfer.
     ///
     /// # Errors
     /// [`Error::Usage`] for commands other than downloads or of another device, [`Error::Driver`].

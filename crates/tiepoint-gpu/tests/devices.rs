@@ -3,7 +3,8 @@
 
 use tiepoint_gpu::{Api, Buffer, Commands, Error, Gpu, Kernel, KernelSource, devices, kernel, kernel_struct};
 
-/// All devices whose name contains what `TIEPOINT_TEST_DEVICE` says; without any a test cannot say anything, which is a failure where devices are promised.
+/// All devices whose name contains what `TIEPOINT_TEST_DEVICE` says; without any a test cannot say anything, which is a
+/// failure where devices are promised.
 fn all() -> Vec<Gpu> {
     let wanted = std::env::var("TIEPOINT_TEST_DEVICE").unwrap_or_default();
     let found: Vec<Gpu> = [Api::Cuda, Api::OpenCl]
@@ -61,8 +62,8 @@ KERNEL(arithmetic) {
     out[8 * i + 7] = FLOAT_OF(BITS_OF(x) ^ 1u) / (x * x + y * y);
 }";
 
-/// The kernel on which the promise of one answer everywhere rests. Devices that promise less are tried out when they are
-/// opened (`ieee.rs`), by five operations; this holds every macro of the dialect.
+/// The kernel on which the promise of one answer everywhere rests. Devices that promise less are tried out when they
+/// are opened (`ieee.rs`), by five operations; this holds every macro of the dialect.
 #[test]
 fn arithmetic_has_the_bits_of_rust() {
     let table = [0.1_f32, 1.0e-3 / 7.0];
@@ -323,8 +324,8 @@ fn memory_is_handed_on_to_transfers_when_its_last_work_is_done() {
     }
 }
 
-/// Each round's sum is made beside the queue from what has just arrived, and read in the queue, which meanwhile works on the
-/// round before.
+/// Each round's sum is made beside the queue from what has just arrived, and read in the queue, which meanwhile works
+/// on the round before.
 #[test]
 fn work_beside_the_queue_keeps_its_order() {
     const N: usize = 100_000;
@@ -593,8 +594,8 @@ KERNEL(turns) {
     }
 }";
 
-/// What every lane holds outlasts barriers in loops of each group's own length. PoCL 5.0 compiles a kernel otherwise each
-/// time, and groups that skip such a loop wrongly in one of fifteen: see the dialect, which this kernel keeps to.
+/// What every lane holds outlasts barriers in loops of each group's own length. PoCL 5.0 compiles a kernel otherwise
+/// each time, and groups that skip such a loop wrongly in one of fifteen: see the dialect, which this kernel keeps to.
 #[test]
 fn lanes_keep_what_they_hold_over_loops_with_barriers() {
     let spans = [[0, 3], [0, 0], [2, 2], [5, 6], [7, 7], [1, 4]];

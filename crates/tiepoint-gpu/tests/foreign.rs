@@ -1,5 +1,5 @@
-//! Memory and streams of other programs. Two opened devices of one card stand for two programs: each has a stream of its
-//! own, and addresses are valid in both.
+//! Memory and streams of other programs. Two opened devices of one card stand for two programs: each has a stream of
+//! its own, and addresses are valid in both.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests; a skipped one says so")]
 #![expect(unsafe_code, reason = "addresses and streams of others")]
 

@@ -208,8 +208,8 @@ impl Collection {
         Ok(self.collection.results().map_err(raised)?.blocks())
     }
 
-    /// The verified pairs whose first photograph is in this block: photographs, matches, inliers, configuration, and F, E
-    /// and H as far as there are.
+    /// The verified pairs whose first photograph is in this block: photographs, matches, inliers, configuration, and F,
+    /// E and H as far as there are.
     fn pairs_of<'py>(&self, py: Python<'py>, block: usize) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let found = py.detach(|| self.collection.results()?.pairs_of(block)).map_err(raised)?;
         found.into_iter().map(|pair| pair_dict(py, pair)).collect()

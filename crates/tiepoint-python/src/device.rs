@@ -1,9 +1,9 @@
 //! Devices, and how every call runs on one: without the interpreter's lock, and so that Ctrl-C ends it.
 //!
 //! **Ctrl-C.** Python notes signals on its main thread only. A call from there that computes on several threads waits
-//! and looks for signals, while another thread computes; with one thread the progress observer looks. A signal makes the
-//! observer unwind with [`Interrupted`], which ends the work as a panic would, without a message. Work of other threads
-//! on the same device may be ended too; it begins again, and finds the same.
+//! and looks for signals, while another thread computes; with one thread the progress observer looks. A signal makes
+//! the observer unwind with [`Interrupted`], which ends the work as a panic would, without a message. Work of other
+//! threads on the same device may be ended too; it begins again, and finds the same.
 //!
 //! **Fork.** The threads of a pool do not live on in a child process, and neither does CUDA. A device notes the process
 //! that it was opened in: in a child the CPU is opened anew, and a GPU is an error that says so.
@@ -179,8 +179,8 @@ impl Device {
         py.detach(|| self.processor()).map_err(raised)
     }
 
-    /// Runs `work` as [`run`](Self::run) does, but on the calling thread and without looking for signals: for what a GPU
-    /// does in a millisecond or two, where that would take as long.
+    /// Runs `work` as [`run`](Self::run) does, but on the calling thread and without looking for signals: for what a
+    /// GPU does in a millisecond or two, where that would take as long.
     pub(crate) fn run_here<R: Send>(
         &self,
         py: Python<'_>,
@@ -258,8 +258,8 @@ impl Device {
     }
 }
 
-/// What is dropped without the interpreter's lock, because that may wait for a GPU, whose work may wait for another thread
-/// that needs the lock.
+/// What is dropped without the interpreter's lock, because that may wait for a GPU, whose work may wait for another
+/// thread that needs the lock.
 pub(crate) struct Detached<T: Send>(ManuallyDrop<T>);
 
 impl<T: Send> Detached<T> {

@@ -1,8 +1,8 @@
 //! DLPack: tensors in capsules, between Python libraries of one process (dmlc/dlpack, version 1.1, and 0.8 before it).
 //!
-//! A capsule holds a structure with a shape, strides, an address and a function that gives it all back. Whoever takes the
-//! capsule renames it, and calls that function once, on any thread. What a capsule of others says is checked field by
-//! field before it is believed; whether memory lies at its address, the device is asked ([`Gpu::foreign`]).
+//! A capsule holds a structure with a shape, strides, an address and a function that gives it all back. Whoever takes
+//! the capsule renames it, and calls that function once, on any thread. What a capsule of others says is checked field
+//! by field before it is believed; whether memory lies at its address, the device is asked ([`Gpu::foreign`]).
 //!
 //! [`Gpu::foreign`]: tiepoint::device::gpu::Gpu::foreign
 
@@ -164,8 +164,8 @@ unsafe impl Sync for Taken {}
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        // SAFETY: asks for a flag. Deleters may take the interpreter's lock, which hangs once that has ended; what is left
-        // then ends with the process.
+        // SAFETY: asks for a flag. Deleters may take the interpreter's lock, which hangs once that has ended; what is
+        // left then ends with the process.
         if unsafe { ffi::Py_IsInitialized() } != 0 {
             // SAFETY: the structure was taken once, and is given back once.
             unsafe { (self.give_back)(self.structure) }

@@ -2,7 +2,8 @@
 //! `__dlpack_c_exchange_api__`, in a capsule. PyTorch has it from 2.10 on.
 //!
 //! It gives what `__dlpack__` gives, without a word of Python: PyTorch's own `__dlpack__` makes streams and events as
-//! objects, which takes longer than all else that is done with a small image. The order of streams is left to whoever asks.
+//! objects, which takes longer than all else that is done with a small image. The order of streams is left to whoever
+//! asks.
 
 #![expect(unsafe_code, reason = "functions of other programs, behind pointers")]
 
@@ -45,8 +46,8 @@ impl Exchange {
         }
         // SAFETY: a capsule of this name.
         let mut table = unsafe { ffi::PyCapsule_GetPointer(capsule.as_ptr(), NAME.as_ptr()) } as *const Table;
-        // SAFETY: the name says that a table lies there, which lives as long as the process; every version of it begins with
-        // its version and the one before it.
+        // SAFETY: the name says that a table lies there, which lives as long as the process; every version of it begins
+        // with its version and the one before it.
         while let Some(found) = unsafe { table.as_ref() } {
             if found.version[0] == VERSION[0] {
                 return Some(Self(found));
@@ -69,8 +70,8 @@ impl Exchange {
         None
     }
 
-    /// The tensor of a CUDA device, and the stream that is current there for its producer; `None` where `__dlpack__` has to
-    /// be asked.
+    /// The tensor of a CUDA device, and the stream that is current there for its producer; `None` where `__dlpack__`
+    /// has to be asked.
     pub(crate) fn take(self, object: &Bound<'_, PyAny>, what: &str) -> PyResult<Option<(Imported, u64)>> {
         let py = object.py();
         // PyTorch refuses these in `__dlpack__` alone.

@@ -210,8 +210,8 @@ impl Finder {
     }
 }
 
-/// Where features may lie: by the caller's mask, and not near what is transparent, where the pixels below bring edges that
-/// mean nothing.
+/// Where features may lie: by the caller's mask, and not near what is transparent, where the pixels below bring edges
+/// that mean nothing.
 pub(crate) fn counting<'a>(image: AnyView<'_>, mask: Option<ImageView<'a, u8>>, cpu: &Cpu) -> Counting<'a> {
     let shown = alpha_mask(image).map(|shown| without_margin(shown.view(), cpu));
     Counting::of(mask).and(shown)

@@ -2,8 +2,8 @@
 //!
 //! Whatever NumPy can see without a copy is taken: its own arrays, DLPack of the host's memory, the buffer protocol,
 //! `__array_interface__`, `__array__`. An image is (height, width) or (height, width, channels) of `uint8`, `uint16` or
-//! `float32`. The pixels of a row must follow each other; rows may lie any distance apart. Every other layout is packed,
-//! which is a copy.
+//! `float32`. The pixels of a row must follow each other; rows may lie any distance apart. Every other layout is
+//! packed, which is a copy.
 //!
 //! The memory is read while the interpreter's lock is released: whoever writes into an image meanwhile gets a result of
 //! the old and the new pixels mixed, as with any array shared between threads.

@@ -21,7 +21,8 @@ use tiepoint::register::{Rematch, TieOptions, TiePoints, tie_points_on_device};
 /// A model by the name of its kind and its matrix.
 pub(crate) type NamedModel<'py> = (String, Bound<'py, PyAny>);
 
-/// Both sides on a GPU where one of them lies there, without a copy, unless another device was asked for; and that device.
+/// Both sides on a GPU where one of them lies there, without a copy, unless another device was asked for; and that
+/// device.
 fn sides_there(
     py: Python<'_>,
     device: Option<&Bound<'_, PyAny>>,

@@ -25,8 +25,8 @@ use tiepoint::image::{AnyImage, AnyView, Size};
 use tiepoint::options::Named;
 use tiepoint::register::{TieOptions, TiePicture, TiePoints, Views, tie_pictures};
 
-/// A rectification with its options, which are checked before a device is opened: by calibrated cameras where `rig` has them,
-/// else by cameras found from tie points.
+/// A rectification with its options, which are checked before a device is opened: by calibrated cameras where `rig` has
+/// them, else by cameras found from tie points.
 #[pyclass(frozen, module = "tiepoint._core")]
 pub(crate) struct Rectify {
     rig: Option<StereoCalibration>,

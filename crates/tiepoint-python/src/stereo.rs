@@ -30,8 +30,8 @@ pub(crate) struct Stereo {
 
 #[pymethods]
 impl Stereo {
-    /// `penalties` are P1, P2, the least P2 and the gradient, each as given or None; `memory` is that of the host, None for the
-    /// device's limit, and that of a GPU, None for all that is free.
+    /// `penalties` are P1, P2, the least P2 and the gradient, each as given or None; `memory` is that of the host, None
+    /// for the device's limit, and that of a GPU, None for all that is free.
     #[new]
     fn new(
         options: &Bound<'_, PyDict>,

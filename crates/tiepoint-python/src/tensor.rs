@@ -1,9 +1,9 @@
 //! Arrays of other programs in the memory of a CUDA device: PyTorch's, CuPy's, JAX's, Numba's.
 //!
 //! There are three ways in. By DLPack's C interface (`exchange`) our queue waits for the producer's current stream. By
-//! `__dlpack__` the producer makes our queue wait. By the CUDA array interface (version 3) our queue waits for the stream
-//! that the array names. Nothing is copied. An image is as in `image`: the pixels of a row follow each other, and rows may
-//! lie any distance apart; every other layout is refused with advice, since packing it would be a copy.
+//! `__dlpack__` the producer makes our queue wait. By the CUDA array interface (version 3) our queue waits for the
+//! stream that the array names. Nothing is copied. An image is as in `image`: the pixels of a row follow each other,
+//! and rows may lie any distance apart; every other layout is refused with advice, since packing it would be a copy.
 
 use crate::device::{Device, device_of};
 use crate::dlpack::{self, CPU, CUDA, DataType, Imported, Taken};

@@ -1,9 +1,9 @@
-//! Matches a collection of many photographs whose features are made, not found, and says how fast and in how much memory:
-//! `cargo run --release --example collection_scale -- FOLDER 1280 8192 cuda 1/5`
+//! Matches a collection of many photographs whose features are made, not found, and says how fast and in how much
+//! memory: `cargo run --release --example collection_scale -- FOLDER 1280 8192 cuda 1/5`
 //!
-//! `FOLDER PHOTOGRAPHS FEATURES [cpu|cuda|opencl] [SHARD] [--sequence] [--block=N]`: a camera moves along points in space;
-//! photographs up to four places apart share points, and the others have nothing in common. The photographs themselves are a
-//! pixel each.
+//! `FOLDER PHOTOGRAPHS FEATURES [cpu|cuda|opencl] [SHARD] [--sequence] [--block=N]`: a camera moves along points in
+//! space; photographs up to four places apart share points, and the others have nothing in common. The photographs
+//! themselves are a pixel each.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::path::{Path, PathBuf};

@@ -1,7 +1,9 @@
-//! Times the robust estimate of a model on one thread and on more: `cargo run --release --example estimate -- 65000 0.5 16`
+//! Times the robust estimate of a model on one thread and on more:
+//! `cargo run --release --example estimate -- 65000 0.5 16`
 //!
-//! The arguments are MATCHES, SHARE and THREADS. The share of the matches lies on a plane, to half a pixel. Half of the others
-//! lie off it by up to 40 pixels, as in a photograph of relief; the rest are wrong. Every estimate must equal that of one thread.
+//! The arguments are MATCHES, SHARE and THREADS. The share of the matches lies on a plane, to half a pixel. Half of the
+//! others lie off it by up to 40 pixels, as in a photograph of relief; the rest are wrong. Every estimate must equal
+//! that of one thread.
 #![expect(clippy::print_stdout, reason = "an example prints")]
 
 use std::time::Instant;

@@ -4,10 +4,10 @@
 //! cargo run --release -p tiepoint --example gpu_stereo -- 1920x1080 128 cuda --cost census --paths 8 --check
 //! ```
 //!
-//! From images in the host's memory to disparities there; then what every stage takes by the device's clock; then many pairs,
-//! several computed together: from images on the device to maps there, by the device's clock, and from host to host by a
-//! `StereoStream`. `--check` compares with the CPU, `--bare` leaves the median and the speckle filter out, `--device-memory N`
-//! allows so many bytes, `--once` ends after the first pair.
+//! From images in the host's memory to disparities there; then what every stage takes by the device's clock; then many
+//! pairs, several computed together: from images on the device to maps there, by the device's clock, and from host to
+//! host by a `StereoStream`. `--check` compares with the CPU, `--bare` leaves the median and the speckle filter out,
+//! `--device-memory N` allows so many bytes, `--once` ends after the first pair.
 
 #![expect(clippy::print_stdout, reason = "an example talks to people")]
 
@@ -121,8 +121,8 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// Seconds a pair of images that lie on the device, where its maps stay: the median of single calls by the device's clock,
-/// and the mean of many calls in its queue.
+/// Seconds a pair of images that lie on the device, where its maps stay: the median of single calls by the device's
+/// clock, and the mean of many calls in its queue.
 fn on_device(
     processor: &Processor,
     options: StereoOptions,
@@ -154,8 +154,8 @@ fn on_device(
     Ok([times[RUNS / 2] / together as f64, queue])
 }
 
-/// Seconds a pair from images in the host's memory to maps there, several in flight. Another thread takes the maps, as a
-/// program has one for what it does with them.
+/// Seconds a pair from images in the host's memory to maps there, several in flight. Another thread takes the maps, as
+/// a program has one for what it does with them.
 fn from_host(
     processor: &Processor,
     options: StereoOptions,

@@ -1,11 +1,12 @@
-//! The least time that the files of a sequence of pairs take: all threads read pairs and write maps, and nothing is computed.
-//! What `tiepoint stereo` needs for the same pairs is judged by it in `docs/benchmarks.md`.
+//! The least time that the files of a sequence of pairs take: all threads read pairs and write maps, and nothing is
+//! computed. What `tiepoint stereo` needs for the same pairs is judged by it in `docs/benchmarks.md`.
 //!
 //! ```text
 //! cargo run --release -p tiepoint --example stereo_files -- LEFT RIGHT MAP OUTPUT 100 16
 //! ```
 //!
-//! LEFT, RIGHT and OUTPUT have the number of the pair in the place of `%`; MAP is the disparity map that is written for each.
+//! LEFT, RIGHT and OUTPUT have the number of the pair in the place of `%`; MAP is the disparity map that is written for
+//! each.
 
 #![expect(clippy::print_stdout, reason = "an example talks to people")]
 

@@ -51,8 +51,8 @@ fn fill(file: File, content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>
     writer.flush()
 }
 
-/// A file beside the place that it is to take, `.NAME.PROCESS-NUMBER.part`. It is removed when this goes out of scope, unless
-/// it has taken its place. It is locked meanwhile: one that nobody holds is what a killed process left, and
+/// A file beside the place that it is to take, `.NAME.PROCESS-NUMBER.part`. It is removed when this goes out of scope,
+/// unless it has taken its place. It is locked meanwhile: one that nobody holds is what a killed process left, and
 /// [`remove_unfinished`] removes it.
 #[derive(Debug)]
 pub struct Unfinished {
@@ -147,9 +147,10 @@ fn is_at(_: &File, path: &Path) -> io::Result<bool> {
     Ok(path.exists())
 }
 
-/// Removes what killed processes left of files that they were writing ([`write_atomically`], [`Unfinished`]): in `folder` and
-/// so many levels of folders in it, 1 for its own files. What a process of this or, where the file system's locks reach so
-/// far, of another machine is writing stays. Returns how many were removed; a folder that is not there holds none.
+/// Removes what killed processes left of files that they were writing ([`write_atomically`], [`Unfinished`]): in
+/// `folder` and so many levels of folders in it, 1 for its own files. What a process of this or, where the file
+/// system's locks reach so far, of another machine is writing stays. Returns how many were removed; a folder that is
+/// not there holds none.
 ///
 /// # Errors
 /// [`Error::Io`] when a folder cannot be read or a file not removed.

@@ -138,7 +138,8 @@ pub fn ln(x: f64) -> f64 {
     n as f64 * std::f64::consts::LN_2 + 2.0 * s * sum
 }
 
-/// The same functions for kernels: `exp_f32`, `ln_f64` where a device has it, `atan2_f32`, `sin_cos_f32`, and the turns in radians.
+/// The same functions for kernels: `exp_f32`, `ln_f64` where a device has it, `atan2_f32`, `sin_cos_f32`, and the turns
+/// in radians.
 pub(crate) fn for_kernels(source: KernelSource) -> KernelSource {
     source
         .define_f32("ROUNDER", ROUNDER)

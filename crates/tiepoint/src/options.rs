@@ -40,8 +40,8 @@ pub trait Named: Copy + 'static {
     }
 }
 
-/// Implements [`Named`], `Display`, `FromStr` and serde's traits (by name) for an enum. Each line is a pattern that is also an
-/// expression, a name and its help; a new variant without a line does not compile.
+/// Implements [`Named`], `Display`, `FromStr` and serde's traits (by name) for an enum. Each line is a pattern that is
+/// also an expression, a name and its help; a new variant without a line does not compile.
 macro_rules! named {
     ($type:ty as $option:literal { $first:literal: $first_value:path, $first_help:literal; $($name:literal: $value:path, $help:literal;)* }) => {
         impl $crate::options::Named for $type {

@@ -13,8 +13,8 @@ pub(crate) struct DemoArguments {
     /// Seed of the scenes
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Instead: N aerial photographs of one terrain, for collect, with cameras.json: their exact cameras, and the share that
-    /// each pair has in common
+    /// Instead: N aerial photographs of one terrain, for collect, with cameras.json: their exact cameras, and the share
+    /// that each pair has in common
     #[arg(long, value_name = "N")]
     pub(crate) aerial: Option<usize>,
     /// Their size

@@ -53,7 +53,8 @@ pub(crate) struct Arguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Everywhere")]
 pub(crate) struct GlobalArguments {
-    /// Where to compute: auto, cpu, cuda[:N] or opencl[:N]; collect also on several: cuda:all, or with commas between them
+    /// Where to compute: auto, cpu, cuda[:N] or opencl[:N]; collect also on several: cuda:all, or with commas between
+    /// them
     #[arg(long, global = true, default_value = "auto", value_parser = values::devices)]
     pub(crate) device: Devices,
     /// CPU threads [default: one for every core]

@@ -29,8 +29,8 @@ pub(crate) struct RectifyArguments {
     /// Focal length of LEFT in pixels, where no calibration is given [default: found from the tie points]
     #[arg(long, value_name = "PX", allow_negative_numbers = true)]
     pub(crate) focal: Option<f64>,
-    /// The rectified left picture: .png .tif .pfm. It is made of RIGHT where that was taken from the left. Where it shows
-    /// nothing of its input it is transparent (.png .tif) or NaN (floats), which `stereo` heeds
+    /// The rectified left picture: .png .tif .pfm. It is made of RIGHT where that was taken from the left. Where it
+    /// shows nothing of its input it is transparent (.png .tif) or NaN (floats), which `stereo` heeds
     #[arg(long, value_name = "IMAGE")]
     pub(crate) output_left: Option<PathBuf>,
     /// The rectified right picture

@@ -18,7 +18,8 @@ pub(crate) struct RegisterArguments {
     pub(crate) reference: PathBuf,
     /// The image that is warped onto it
     pub(crate) moving: PathBuf,
-    /// The warped image, of the reference's size: .png .tif .pfm; a .tif keeps the reference's place on the map (GeoTIFF)
+    /// The warped image, of the reference's size: .png .tif .pfm; a .tif keeps the reference's place on the map
+    /// (GeoTIFF)
     #[arg(short, long, value_name = "IMAGE")]
     pub(crate) output: Option<PathBuf>,
     /// A picture of the warped image over the reference

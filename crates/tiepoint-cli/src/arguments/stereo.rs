@@ -209,8 +209,8 @@ pub(crate) struct StereoSearchArguments {
         )
     )]
     memory: Option<u64>,
-    /// A GPU's memory to use at most, about: 8G, or bytes; a larger pair is computed there in bands of rows, with the same
-    /// result [default: what is free]
+    /// A GPU's memory to use at most, about: 8G, or bytes; a larger pair is computed there in bands of rows, with the
+    /// same result [default: what is free]
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     device_memory: Option<u64>,
 }

@@ -69,8 +69,8 @@ impl PairSearch<'_> {
         Ok(found.tied(tied))
     }
 
-    /// Reads both images, at the same time where there are threads for it, and finds their features. Meanwhile a GPU's memory
-    /// is made ready.
+    /// Reads both images, at the same time where there are threads for it, and finds their features. Meanwhile a GPU's
+    /// memory is made ready.
     pub(crate) fn find(
         &self,
         paths: [&Path; 2],

@@ -285,8 +285,8 @@ fn write(
     Ok(())
 }
 
-/// Writes a rectified picture that knows where it is valid: floats are NaN elsewhere, other pixels transparent where the
-/// format can say so.
+/// Writes a rectified picture that knows where it is valid: floats are NaN elsewhere, other pixels transparent where
+/// the format can say so.
 fn write_picture(path: &Path, picture: &AnyImage, valid: &Image<u8>) -> Outcome {
     let holds_alpha = matches!(OutputFormat::of(path)?, OutputFormat::Png | OutputFormat::Tiff);
     let whole = !valid.data().contains(&0);

@@ -221,8 +221,8 @@ fn with_exif(folder: &Folder, name: &str, exif: &[u8]) {
     std::fs::write(folder.at(name), bytes).unwrap();
 }
 
-/// Camera data as a TIFF: a list that points to another, at `list`, with one field (tag, type, count, value), and numbers
-/// behind it.
+/// Camera data as a TIFF: a list that points to another, at `list`, with one field (tag, type, count, value), and
+/// numbers behind it.
 fn exif(list: u32, field: (u16, u16, u32, u32), behind: &[u32]) -> Vec<u8> {
     let mut bytes = b"II*\0\x08\0\0\0".to_vec();
     for (tag, kind, count, value) in [(0x8769, 4, 1, list), field] {

@@ -82,8 +82,8 @@ typedef ulonglong2 u64x2;
 // Four of the bytes of `a` (numbers 0 to 3) and `b` (4 to 7), whose numbers are the digits of `selector`, lowest first.
 #define BYTES_OF(a, b, selector) __byte_perm(a, b, selector)
 #define WARP_SYNC() __syncwarp()
-// Copies a word from global to local memory meanwhile; a lane's own copies have arrived after COPIES_DONE. COPIES_END ends a
-// batch of them; after COPIES_BUT(n) all have arrived but those of the last n batches.
+// Copies a word from global to local memory meanwhile; a lane's own copies have arrived after COPIES_DONE. COPIES_END
+// ends a batch of them; after COPIES_BUT(n) all have arrived but those of the last n batches.
 #if __CUDA_ARCH__ >= 800
 #define COPY_MEANWHILE(to, from) \
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"((u32)__cvta_generic_to_shared(to)), "l"(from) : "memory")

@@ -174,8 +174,8 @@ FUNCTION u32 BYTES_OF(u32 a, u32 b, u32 selector) {
 #define WARP_SYNC() asm volatile("bar.warp.sync -1;" ::: "memory")
 #endif
 
-// Copies a word from global to local memory meanwhile, where a device can; a lane's own copies have arrived after COPIES_DONE,
-// and all but those of the last n batches, which COPIES_END ends, after COPIES_BUT(n).
+// Copies a word from global to local memory meanwhile, where a device can; a lane's own copies have arrived after
+// COPIES_DONE, and all but those of the last n batches, which COPIES_END ends, after COPIES_BUT(n).
 #define COPY_MEANWHILE(to, from) (*(to) = *(from))
 #define COPIES_DONE()
 #define COPIES_END()

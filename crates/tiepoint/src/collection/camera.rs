@@ -1,8 +1,8 @@
 //! The cameras of a collection: which photographs share one, and what is known of it.
 //!
-//! The rules are COLMAP's. Photographs share a camera when make, model, focal length and size are the same; one that does
-//! not say them all has a camera of its own. The focal length is that of the photograph's camera data, or else 1.2 times
-//! the longer side, which is a guess; the principal point is the centre of the image.
+//! The rules are COLMAP's. Photographs share a camera when make, model, focal length and size are the same; one that
+//! does not say them all has a camera of its own. The focal length is that of the photograph's camera data, or else 1.2
+//! times the longer side, which is a guess; the principal point is the centre of the image.
 
 use super::exif::{Focal, Metadata};
 use crate::image::Size;

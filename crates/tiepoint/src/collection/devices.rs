@@ -13,9 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// device busy.
 pub(super) const VERIFIERS: usize = 3;
 
-/// The devices that match and verify pairs of a collection: [`Collection::match_pairs_on`]. What a GPU needs for it - queues,
-/// kernels, memory - is made when it is first needed, or before, while another stage runs: [`prepare`](Self::prepare). Both
-/// rounds of the stage use the same.
+/// The devices that match and verify pairs of a collection: [`Collection::match_pairs_on`]. What a GPU needs for it -
+/// queues, kernels, memory - is made when it is first needed, or before, while another stage runs:
+/// [`prepare`](Self::prepare). Both rounds of the stage use the same.
 #[derive(Debug)]
 pub struct MatchDevices {
     pub(super) cpu: Cpu,

@@ -51,8 +51,8 @@ pub struct Position {
 const FILM_DIAGONAL: f64 = 43.266_615_305_567_87;
 
 impl Metadata {
-    /// The focal length in pixels of an image of this size; none where it is not known, or absurd: less than a tenth or more
-    /// than a hundred times the longer side.
+    /// The focal length in pixels of an image of this size; none where it is not known, or absurd: less than a tenth or
+    /// more than a hundred times the longer side.
     pub fn focal_px(&self, size: Size) -> Option<f64> {
         let (width, height) = (size.width as f64, size.height as f64);
         let px = match self.focal? {

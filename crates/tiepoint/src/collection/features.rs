@@ -1,8 +1,8 @@
 //! The second stage: the features of every photograph, a file each.
 //!
-//! On a CPU every thread reads and searches photographs of its own. With GPUs the threads read, and every GPU has a thread
-//! that feeds it with what is ready, several photographs of one size at a time. No more photographs are in memory than
-//! twice the threads and a batch for each GPU.
+//! On a CPU every thread reads and searches photographs of its own. With GPUs the threads read, and every GPU has a
+//! thread that feeds it with what is ready, several photographs of one size at a time. No more photographs are in
+//! memory than twice the threads and a batch for each GPU.
 
 use super::folder::Collection;
 use super::record::{self, Fields, Found, Kind};
@@ -64,9 +64,9 @@ pub(super) fn content_hash(bytes: &[u8]) -> u64 {
 }
 
 impl Collection {
-    /// Finds the features of the photographs of a part of the work, of those that have none yet or whose file is damaged.
-    /// Photographs that could not be read are tried again. The work runs on the threads of the first processor and on the
-    /// GPUs of all.
+    /// Finds the features of the photographs of a part of the work, of those that have none yet or whose file is
+    /// damaged. Photographs that could not be read are tried again. The work runs on the threads of the first processor
+    /// and on the GPUs of all.
     ///
     /// # Errors
     /// [`Error::Io`] when a file cannot be written; [`Error::Mismatch`] when a photograph was changed since the scan;
@@ -117,8 +117,8 @@ impl Collection {
         })
     }
 
-    /// Takes features that were found elsewhere for the photograph of this index (its number less one), in pixels of the
-    /// photograph: [`extract`](Self::extract) then finds it done. What stood there is replaced.
+    /// Takes features that were found elsewhere for the photograph of this index (its number less one), in pixels of
+    /// the photograph: [`extract`](Self::extract) then finds it done. What stood there is replaced.
     ///
     /// # Errors
     /// [`Error::Mismatch`] for descriptors that are not 128 bytes for each keypoint, and for an index that is no
@@ -412,8 +412,8 @@ impl Stage<'_> {
     }
 }
 
-/// Waits for one photograph unless some are `ready`, and takes more up to a batch without waiting for long; false at the
-/// end.
+/// Waits for one photograph unless some are `ready`, and takes more up to a batch without waiting for long; false at
+/// the end.
 fn take_ready(pictures: &Mutex<Receiver<Picture>>, ready: &mut Vec<Picture>) -> bool {
     let pictures = pictures.lock().unwrap_or_else(PoisonError::into_inner);
     if ready.is_empty() {

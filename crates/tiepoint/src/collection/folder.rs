@@ -37,13 +37,13 @@ pub struct Collection {
 }
 
 impl Collection {
-    /// Makes the folder `work` or opens it again, and brings its list of photographs up to date: image files among `images`
-    /// and in the folders among them. This is the stage `scan`.
+    /// Makes the folder `work` or opens it again, and brings its list of photographs up to date: image files among
+    /// `images` and in the folders among them. This is the stage `scan`.
     ///
     /// # Errors
-    /// As [`CollectionOptions::check`]; [`Error::Mismatch`] when the folder was made with other options, when a photograph
-    /// has changed or is no longer there, or when there is none; [`Error::Format`] for a folder that holds something else;
-    /// [`Error::Io`].
+    /// As [`CollectionOptions::check`]; [`Error::Mismatch`] when the folder was made with other options, when a
+    /// photograph has changed or is no longer there, or when there is none; [`Error::Format`] for a folder that holds
+    /// something else; [`Error::Io`].
     pub fn scan(
         work: impl Into<PathBuf>,
         images: &[PathBuf],

@@ -1,6 +1,7 @@
 //! The fourth stage: matches and geometry of every pair, a tile at a time.
 //!
-//! A pair is matched exactly and both ways; the geometry of two views says which matches are of one scene ([`two_view`]).
+//! A pair is matched exactly and both ways; the geometry of two views says which matches are of one scene
+//! ([`two_view`]).
 //!
 //! [`two_view`]: crate::geometry::two_view
 
@@ -43,8 +44,8 @@ pub(super) struct Round {
 }
 
 impl Collection {
-    /// Matches and verifies the pairs of a part of the work: those tiles that are not there. The work runs on the threads of
-    /// the first processor and on the GPUs of all.
+    /// Matches and verifies the pairs of a part of the work: those tiles that are not there. The work runs on the
+    /// threads of the first processor and on the GPUs of all.
     ///
     /// # Errors
     /// [`Error::Format`] when features are missing or damaged, or pairs were not chosen; [`Error::Io`];

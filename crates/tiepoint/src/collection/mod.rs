@@ -5,10 +5,10 @@
 //! ```
 //!
 //! **The work folder is the truth.** A [`Collection`] is a folder on disk: what is in it is done, what is missing is to
-//! do. Every file is written beside its place and renamed, carries a checksum and a fingerprint of what it was made from,
-//! and depends on nothing but the photographs and the options. So any stage may be killed at any time and started again,
-//! on any number of threads, devices and machines ([`Shard`]), and the bytes are the same at the end. A file that is
-//! damaged or belongs to another run is made again.
+//! do. Every file is written beside its place and renamed, carries a checksum and a fingerprint of what it was made
+//! from, and depends on nothing but the photographs and the options. So any stage may be killed at any time and started
+//! again, on any number of threads, devices and machines ([`Shard`]), and the bytes are the same at the end. A file
+//! that is damaged or belongs to another run is made again.
 //!
 //! | file | holds |
 //! |---|---|
@@ -19,8 +19,8 @@
 //! | `closure.bin` | the pairs that the matches of others suggest |
 //! | `matches/…/I-J.tile` | of the photographs of blocks I and J: pairs tried, their matches and geometry |
 //!
-//! **Tiles.** Photographs are cut into blocks of [`CollectionOptions::block`], pairs into tiles: those of one block with
-//! one other. A tile is the unit of work, of a file, and of what a crash loses.
+//! **Tiles.** Photographs are cut into blocks of [`CollectionOptions::block`], pairs into tiles: those of one block
+//! with one other. A tile is the unit of work, of a file, and of what a crash loses.
 //!
 //! **Numbers.** Photographs are numbered from 1 in the order of their names; photographs that are added later follow in
 //! theirs. Of a pair the photograph with the smaller number comes first, and so does its side of every match and model.

@@ -21,15 +21,15 @@ pub struct CollectionOptions {
     /// How two photographs are matched. Default: ratio 0.77, and no match beyond a distance of 0.7, as COLMAP.
     ///
     /// On a castle's 11 photographs with as many features COLMAP's own matcher, which looks for neighbours in an index,
-    /// finds 70 321 inliers and its mapper 8564 points, 40 510 observations, 0.404 px. Exact neighbours at COLMAP's 0.8 and
-    /// 4 px are 82 651 inliers: 9594, 45 659 and 0.437 px. At 0.77 and 3 px, with SIFT's default preset: 8934, 41 598 and
-    /// 0.406 px. (November 2026.)
+    /// finds 70 321 inliers and its mapper 8564 points, 40 510 observations, 0.404 px. Exact neighbours at COLMAP's 0.8
+    /// and 4 px are 82 651 inliers: 9594, 45 659 and 0.437 px. At 0.77 and 3 px, with SIFT's default preset: 8934, 41
+    /// 598 and 0.406 px. (November 2026.)
     pub matching: MatchOptions,
     /// When the matches of two photographs are of one scene. Default: as COLMAP, but within 3 px.
     pub two_view: TwoViewOptions,
     /// Photographs in a block, 1 to 4096; a tile is the pairs of two blocks. Default 64: some 4000 pairs, a second on a
-    /// data-centre GPU and a minute on two cores. For tens of thousands of photographs take 256: fewer files, fewer bytes
-    /// read for each pair.
+    /// data-centre GPU and a minute on two cores. For tens of thousands of photographs take 256: fewer files, fewer
+    /// bytes read for each pair.
     pub block: u32,
 }
 
@@ -40,14 +40,14 @@ pub struct CollectionOptions {
 pub struct FeatureOptions {
     /// SIFT. Default: RootSIFT, contrast 0.02 and the 8192 largest features (see [`crate::feature::select`]).
     ///
-    /// VLFeat's conventions give COLMAP's mapper some more points of features that lie less exactly: with ratio 0.75 and
-    /// 4 px 8749 points at 0.415 px, with ours and 0.77 8999 at 0.412 px.
+    /// VLFeat's conventions give COLMAP's mapper some more points of features that lie less exactly: with ratio 0.75
+    /// and 4 px 8749 points at 0.415 px, with ours and 0.77 8999 at 0.412 px.
     pub sift: SiftOptions,
-    /// A photograph whose longer side has more pixels is searched at this size, at least 16; its features keep their place in
-    /// the photograph. Default 3200, as COLMAP.
+    /// A photograph whose longer side has more pixels is searched at this size, at least 16; its features keep their
+    /// place in the photograph. Default 3200, as COLMAP.
     pub longest_side: u32,
-    /// A folder of masks: `NAME.png` for the photograph NAME, or NAME with its extension replaced by `.png`; features are
-    /// kept where it is not 0. Default none.
+    /// A folder of masks: `NAME.png` for the photograph NAME, or NAME with its extension replaced by `.png`; features
+    /// are kept where it is not 0. Default none.
     pub masks: Option<PathBuf>,
 }
 
@@ -76,8 +76,8 @@ pub struct PairOptions {
     pub top_partners: u32,
     /// A list: the file, one pair of names a line, separated by a space, or by a tab where names hold spaces.
     pub list: Option<PathBuf>,
-    /// After the chosen pairs, match those photographs too that have a verified partner in common: one round. Default true;
-    /// nothing is left to do where all pairs are matched.
+    /// After the chosen pairs, match those photographs too that have a verified partner in common: one round. Default
+    /// true; nothing is left to do where all pairs are matched.
     pub closure: bool,
 }
 

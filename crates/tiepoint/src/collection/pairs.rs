@@ -51,8 +51,8 @@ impl PairSet {
         }
     }
 
-    /// Blocks that have pairs with each other: the tiles, in the order in which they are worked on. Along a row of tiles one
-    /// new block is needed for each; the next row goes back the other way.
+    /// Blocks that have pairs with each other: the tiles, in the order in which they are worked on. Along a row of
+    /// tiles one new block is needed for each; the next row goes back the other way.
     pub(super) fn tiles(&self, photographs: usize, block: usize) -> Vec<[usize; 2]> {
         let blocks = photographs.div_ceil(block);
         let mut tiles: Vec<[usize; 2]> = match self {
@@ -230,8 +230,8 @@ fn near(photographs: &[Photograph], neighbours: usize, max_metres: f64) -> Resul
     Ok(PairSet::list(pairs))
 }
 
-/// The pairs of a file: two names a line, with a tab between them or else a space. Empty lines and those that begin with #
-/// are skipped.
+/// The pairs of a file: two names a line, with a tab between them or else a space. Empty lines and those that begin
+/// with # are skipped.
 fn listed(path: &Path, photographs: &[Photograph]) -> Result<PairSet> {
     let text = std::fs::read_to_string(path).map_err(|e| Error::io(path, e))?;
     let numbers: HashMap<&str, u32> = photographs.iter().map(|p| p.name.as_str()).zip(0..).collect();

@@ -109,7 +109,8 @@ impl Place {
         Ok(Self { folder: folder.canonicalize().map_err(fault)?, file })
     }
 
-    /// The image files here: the file, whatever its extension, or all in the folder whose extension is that of an image.
+    /// The image files here: the file, whatever its extension, or all in the folder whose extension is that of an
+    /// image.
     fn files(&self) -> Result<Vec<PathBuf>> {
         if let Some(file) = &self.file {
             return Ok(vec![self.folder.join(file)]);
@@ -158,8 +159,8 @@ fn common_folder<'p>(folders: impl Iterator<Item = &'p Path>) -> Option<PathBuf>
 /// `before` with the photographs that `now` adds, and their number.
 ///
 /// # Errors
-/// [`Error::Mismatch`] when photographs of `before` are missing or have changed; `same` tells whether one whose time has
-/// changed still holds what it held.
+/// [`Error::Mismatch`] when photographs of `before` are missing or have changed; `same` tells whether one whose time
+/// has changed still holds what it held.
 pub(super) fn update(
     before: Listing,
     now: Listing,

@@ -1,9 +1,9 @@
 //! A round under way: pairs are matched and verified, each as soon as it can be, and whoever ends a tile writes it.
 //!
-//! On a CPU every thread matches and verifies pairs of its own. With GPUs, threads feed each with pairs to match; what was
-//! matched waits ([`Waiting`]) until hundreds have come together, whatever batch or tile they are of, and a GPU verifies them
-//! beside its matching, in queues of their own. While GPUs are behind, threads of the CPU verify too. What is found of a pair
-//! depends on nothing but the pair.
+//! On a CPU every thread matches and verifies pairs of its own. With GPUs, threads feed each with pairs to match; what
+//! was matched waits ([`Waiting`]) until hundreds have come together, whatever batch or tile they are of, and a GPU
+//! verifies them beside its matching, in queues of their own. While GPUs are behind, threads of the CPU verify too.
+//! What is found of a pair depends on nothing but the pair.
 
 use super::Collection;
 use super::devices::{MatchDevices, MatchGpu, VERIFIERS};

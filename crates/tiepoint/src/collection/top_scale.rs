@@ -1,9 +1,10 @@
-//! Choosing pairs by the largest features of each photograph (Wu, "Towards Linear-Time Incremental Structure from Motion",
-//! 3DV 2013, section 4): what matches among a few hundred of the largest scale tells which photographs show the same thing.
+//! Choosing pairs by the largest features of each photograph (Wu, "Towards Linear-Time Incremental Structure from
+//! Motion", 3DV 2013, section 4): what matches among a few hundred of the largest scale tells which photographs show
+//! the same thing.
 //!
-//! The largest [`top_features`](super::PairOptions::top_features) of every photograph are matched with those of every other,
-//! exactly and both ways. A pair is suggested from [`top_matches`](super::PairOptions::top_matches) matches on, and kept where
-//! it is among the [`top_partners`](super::PairOptions::top_partners) best of either photograph.
+//! The largest [`top_features`](super::PairOptions::top_features) of every photograph are matched with those of every
+//! other, exactly and both ways. A pair is suggested from [`top_matches`](super::PairOptions::top_matches) matches on,
+//! and kept where it is among the [`top_partners`](super::PairOptions::top_partners) best of either photograph.
 
 use super::folder::text_of;
 use super::pairs::TilePlan;

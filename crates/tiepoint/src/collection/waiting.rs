@@ -1,16 +1,17 @@
-//! Pairs that were matched and wait to be verified. GPUs take hundreds at a time, which is when they are fast; threads of the
-//! CPU take one at a time, and only while GPUs are behind.
+//! Pairs that were matched and wait to be verified. GPUs take hundreds at a time, which is when they are fast; threads
+//! of the CPU take one at a time, and only while GPUs are behind.
 
 use super::workers::Stop;
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What a queue of a GPU takes at a time at most: pairs, and matches of them. For each match the device holds 60 bytes meanwhile
-/// and the host some 250. With 1024 pairs an H200 did 4600 pairs/s where it does 4970 (2026-11-22).
+/// What a queue of a GPU takes at a time at most: pairs, and matches of them. For each match the device holds 60 bytes
+/// meanwhile and the host some 250. With 1024 pairs an H200 did 4600 pairs/s where it does 4970 (2026-11-22).
 pub(super) const MOST: Amount = Amount { pairs: 512, matches: 1 << 19 };
 
-/// What it waits for as long as more is to come: a search takes some 14 ms however few its pairs are (H200, November 2026).
+/// What it waits for as long as more is to come: a search takes some 14 ms however few its pairs are (H200, November
+/// 2026).
 const ENOUGH: Amount = Amount { pairs: 256, matches: 1 << 19 };
 
 /// What may wait; whoever has more to add stops. A match takes 16 bytes here.
@@ -112,7 +113,8 @@ impl<P> Waiting<P> {
         pair.map(|(pair, _)| pair)
     }
 
-    /// The queue as soon as it is ready for what somebody wants, of which `changed` tells; none when the work was stopped.
+    /// The queue as soon as it is ready for what somebody wants, of which `changed` tells; none when the work was
+    /// stopped.
     fn when(
         &self,
         changed: &Condvar,

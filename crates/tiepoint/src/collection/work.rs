@@ -1,5 +1,5 @@
-//! Tiles at work: pairs are handed out in the order of tiles, photographs are read when they are first needed, and a tile is
-//! written by whoever finishes its last pair. Nothing waits for a tile to end: the next one has begun by then.
+//! Tiles at work: pairs are handed out in the order of tiles, photographs are read when they are first needed, and a
+//! tile is written by whoever finishes its last pair. Nothing waits for a tile to end: the next one has begun by then.
 
 use super::Collection;
 use super::pairs::TilePlan;
@@ -37,8 +37,8 @@ struct Block {
 struct Open<F> {
     plan: TilePlan,
     blocks: [Arc<Block>; 2],
-    /// Its photographs in the order in which pairs need them, each with its side, and how many of them somebody reads or has
-    /// read ahead.
+    /// Its photographs in the order in which pairs need them, each with its side, and how many of them somebody reads
+    /// or has read ahead.
     needed: Vec<(usize, u32)>,
     ahead: AtomicUsize,
     found: Mutex<Vec<Option<F>>>,
@@ -127,8 +127,8 @@ impl<'r, F> Tiles<'r, F> {
         self.came.notify_all();
     }
 
-    /// Reads photographs before they are needed, those of the current tile and of the next, until there are none any more or
-    /// the work was stopped. Each is then given to `read`.
+    /// Reads photographs before they are needed, those of the current tile and of the next, until there are none any
+    /// more or the work was stopped. Each is then given to `read`.
     pub(super) fn read_ahead(
         &self,
         stop: &Stop,
@@ -229,7 +229,8 @@ mod tests {
         Features { keypoints, descriptors, dimension: 128, image: Size::new(1, 1) }
     }
 
-    /// Whoever comes first reads a photograph, once as long as a tile or the next one needs it; and all is over at the end.
+    /// Whoever comes first reads a photograph, once as long as a tile or the next one needs it; and all is over at the
+    /// end.
     #[test]
     fn photographs_are_read_once_ahead_or_by_who_needs_them() {
         let folder = std::env::temp_dir().join(format!("tiepoint-ahead-{}", std::process::id()));

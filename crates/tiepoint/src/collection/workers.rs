@@ -37,8 +37,8 @@ pub(super) fn next_of<T>(channel: &Mutex<Receiver<T>>) -> Option<T> {
     channel.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }
 
-/// Does `work` for everything that other threads send. After a failure, here or elsewhere, the rest is taken and dropped, so
-/// that nobody waits with a full channel.
+/// Does `work` for everything that other threads send. After a failure, here or elsewhere, the rest is taken and
+/// dropped, so that nobody waits with a full channel.
 pub(super) fn for_each_of<T>(
     channel: &Mutex<Receiver<T>>,
     stop: &Stop,
@@ -53,8 +53,8 @@ pub(super) fn for_each_of<T>(
     }
 }
 
-/// Runs all `jobs` at the same time, each on a thread of its own. A job looks at `Stop` between units of its work; the first
-/// error sets it and is returned when all have ended.
+/// Runs all `jobs` at the same time, each on a thread of its own. A job looks at `Stop` between units of its work; the
+/// first error sets it and is returned when all have ended.
 pub(super) fn side_by_side<'j>(jobs: Vec<Job<'j>>) -> Result<()> {
     let stop = Stop::default();
     thread::scope(|scope| {

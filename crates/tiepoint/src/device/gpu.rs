@@ -1,7 +1,7 @@
 //! GPUs, as stages use them: re-exports of [`tiepoint_gpu`] and the conversion of its errors.
 //!
-//! A stage with a GPU form is a folder, with the launches in `gpu.rs` and the kernels in a `.cl` file of the stage's name,
-//! in the dialect of [`tiepoint_gpu::dialect`]. Its results are the CPU's, bit for bit, unless its contract says
+//! A stage with a GPU form is a folder, with the launches in `gpu.rs` and the kernels in a `.cl` file of the stage's
+//! name, in the dialect of [`tiepoint_gpu::dialect`]. Its results are the CPU's, bit for bit, unless its contract says
 //! otherwise.
 
 use crate::error::Shortage;

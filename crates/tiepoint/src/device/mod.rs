@@ -172,8 +172,8 @@ impl Cpu {
         results.into_iter().flatten().collect()
     }
 
-    /// [`map`](Self::map) of results that are copied into place: each thread writes its own part of the new memory, whose pages
-    /// it so takes by itself. Compiled anew for each `f`.
+    /// [`map`](Self::map) of results that are copied into place: each thread writes its own part of the new memory,
+    /// whose pages it so takes by itself. Compiled anew for each `f`.
     pub(crate) fn collect<R: Copy + Send>(&self, n: usize, f: impl Fn(usize) -> R + Sync + Send) -> Vec<R> {
         match &self.pool {
             Some(pool) => pool.install(|| (0..n).into_par_iter().map(f).collect()),

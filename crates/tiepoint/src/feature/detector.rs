@@ -203,8 +203,8 @@ impl Finder {
         found
     }
 
-    /// The features of a grey image, left in the memory of the processor's GPU; none where `mask` is 0. Both may lie there,
-    /// too, and are not copied then.
+    /// The features of a grey image, left in the memory of the processor's GPU; none where `mask` is 0. Both may lie
+    /// there, too, and are not copied then.
     ///
     /// # Errors
     /// As [`detect`](Self::detect), and [`Error::Device`] when the processor has no GPU.
@@ -250,8 +250,8 @@ impl Finder {
         GpuFeatures::upload(gpu, &found)
     }
 
-    /// Takes memory of a GPU, and of the host for what comes from it, for two images of this shape without masks: while they
-    /// are still being read, say. Where there is too little, nothing is reserved, and the search tells.
+    /// Takes memory of a GPU, and of the host for what comes from it, for two images of this shape without masks: while
+    /// they are still being read, say. Where there is too little, nothing is reserved, and the search tells.
     pub fn reserve_for_two(&self, size: Size, pixel: PixelKind) {
         if let Some(gpu) = &self.on_gpu {
             // An error here is found again by the search, which says what became of it.
@@ -259,8 +259,8 @@ impl Finder {
         }
     }
 
-    /// The features of two grey images, each as [`detect`](Self::detect) finds it, which stay in a GPU's memory too where it
-    /// found them: for [`tie_pictures`](crate::register::tie_pictures).
+    /// The features of two grey images, each as [`detect`](Self::detect) finds it, which stay in a GPU's memory too
+    /// where it found them: for [`tie_pictures`](crate::register::tie_pictures).
     ///
     /// # Errors
     /// As [`detect`](Self::detect), for each image.

@@ -15,12 +15,12 @@
 //! response, and 11, 12, 12 and 12 pairs are found to 3 px against 10, 11, 11 and 12. Scale gains where
 //! pictures are zoomed (boat) and loses where the light changes (leuven).
 //!
-//! Repeatability on the same pairs (Mikolajczyk et al., IJCV 65, 2005: regions of the size σ, normalised to 30 px, overlap
-//! to 60 %; mean over the pairs, duplicates of several directions counted once), with 250, 500, 1000, 2000 and 4000
-//! features: SIFT by scale 46, 48, 49, 55 and 60 %, by response 39, 43, 48, 52 and 54 %; SURF by scale 32, 34, 40, 55
-//! and 58 %, by response 42, 45, 49, 54 and 58 %. SURF's matches right to 3 px are 433, 916, 1857, 3479 and 4434 by
-//! scale, 724, 1443, 2563, 3803 and 4453 by response: its large filters are sampled sparsely. So scale is the default for
-//! SIFT, response for SURF. Measured in November 2026.
+//! Repeatability on the same pairs (Mikolajczyk et al., IJCV 65, 2005: regions of the size σ, normalised to 30 px,
+//! overlap to 60 %; mean over the pairs, duplicates of several directions counted once), with 250, 500, 1000, 2000 and
+//! 4000 features: SIFT by scale 46, 48, 49, 55 and 60 %, by response 39, 43, 48, 52 and 54 %; SURF by scale 32, 34, 40,
+//! 55 and 58 %, by response 42, 45, 49, 54 and 58 %. SURF's matches right to 3 px are 433, 916, 1857, 3479 and 4434 by
+//! scale, 724, 1443, 2563, 3803 and 4453 by response: its large filters are sampled sparsely. So scale is the default
+//! for SIFT, response for SURF. Measured in November 2026.
 
 use super::order::Rank;
 use super::{Features, Keypoint};
@@ -54,8 +54,8 @@ pub struct Selection {
     pub limit: Option<usize>,
     /// Which come first.
     pub keep: Keep,
-    /// Spread over the image: the cells of a square grid hold about four of the features wanted each, and round by round
-    /// every cell gives its next.
+    /// Spread over the image: the cells of a square grid hold about four of the features wanted each, and round by
+    /// round every cell gives its next.
     pub even: bool,
 }
 
@@ -150,8 +150,8 @@ impl Selection {
     }
 }
 
-/// Indices, ascending, of at most `n` keypoints taken round by round from the cells of a grid; keypoints come in the order
-/// of their rank.
+/// Indices, ascending, of at most `n` keypoints taken round by round from the cells of a grid; keypoints come in the
+/// order of their rank.
 fn spread(ranked: &[(Keypoint, usize)], image: Size, n: usize) -> impl Iterator<Item = usize> {
     let (width, height) = (image.width.max(1) as f64, image.height.max(1) as f64);
     let cell = (width * height * 4.0 / n.max(1) as f64).sqrt().max(1.0);

@@ -1,11 +1,11 @@
 //! Features of simulated views: for pictures taken from places too far apart for SIFT or SURF alone.
 //!
-//! ASIFT (Morel, Yu: ASIFT, a new framework for fully affine invariant image comparison. SIAM J. Imaging Sciences 2, 2009). A
-//! camera that looks askance at a plane sees it turned by φ and compressed along x by the tilt t = 1/cos θ. Each view of
-//! a picture is that picture turned by φ, smoothed along x by σ = 0.8 √(t² − 1) against aliasing and compressed
-//! by t (their section 3); the tilts are √2ᵏ and the turns 72°/t apart, below 180° (their section 4). A detector
-//! searches the views, and what it finds is put back into the picture: position and direction by the inverse map,
-//! the scale by the root of its determinant. Keypoints whose window reaches beyond the picture are left out.
+//! ASIFT (Morel, Yu: ASIFT, a new framework for fully affine invariant image comparison. SIAM J. Imaging Sciences 2,
+//! 2009). A camera that looks askance at a plane sees it turned by φ and compressed along x by the tilt t = 1/cos θ.
+//! Each view of a picture is that picture turned by φ, smoothed along x by σ = 0.8 √(t² − 1) against aliasing and
+//! compressed by t (their section 3); the tilts are √2ᵏ and the turns 72°/t apart, below 180° (their section 4). A
+//! detector searches the views, and what it finds is put back into the picture: position and direction by the inverse
+//! map, the scale by the root of its determinant. Keypoints whose window reaches beyond the picture are left out.
 //!
 //! The views of one tilt have one size, so that a GPU searches them side by side. Arithmetic on places is f64, with
 //! sines and arcs from `numeric`: the same bits everywhere.

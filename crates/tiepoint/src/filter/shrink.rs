@@ -7,8 +7,8 @@
 //!
 //! The centre of output pixel i lies at (i + ½) · n / m − ½ of the input, for n pixels that become m.
 //!
-//! **Numbers.** f32: rows are weighted and added from top to bottom, then the columns of the sum from left to right, without
-//! fusing; integers are rounded once.
+//! **Numbers.** f32: rows are weighted and added from top to bottom, then the columns of the sum from left to right,
+//! without fusing; integers are rounded once.
 
 use crate::device::Cpu;
 use crate::image::{Image, ImageView, Pixel, Size};

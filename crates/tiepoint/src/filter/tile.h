@@ -4,12 +4,12 @@
 // sums into local memory, with HALO_LEFT and HALO_RIGHT elements more at either side; then they go along the rows, each
 // making four elements from a window in registers. A source row serves V outputs from registers and the segments above
 // and below from the first-level cache, so that device memory sees little more than the tile itself. Two elements and
-// many rows, for then few rows are read twice and yet the window is small enough for several groups on a multiprocessor, which hide each
-// other's waiting. Only tiles at the image's edge know of the border.
+// many rows, for then few rows are read twice and yet the window is small enough for several groups on a
+// multiprocessor, which hide each other's waiting. Only tiles at the image's edge know of the border.
 //
 // gpu.rs defines the types IN, OUT, MID (between the passes: f32 or i32) and VECTOR(type), the number PLANES of sums a
-// column has, the tile, and the filter's reach UP, DOWN, LEFT, RIGHT. The stage's own text gives READ (an input as MID),
-// SKIPPED (an output where the window leaves the image, for Border::Skip), and the functions `down` and `along`.
+// column has, the tile, and the filter's reach UP, DOWN, LEFT, RIGHT. The stage's own text gives READ (an input as
+// MID), SKIPPED (an output where the window leaves the image, for Border::Skip), and the functions `down` and `along`.
 
 // Two neighbouring elements of a row, at whatever row.
 typedef struct {

@@ -20,8 +20,8 @@ fn mask_of<T: Pixel>(view: ImageView<'_, T>) -> Option<Image<u8>> {
     mask.data().contains(&0).then_some(mask)
 }
 
-/// The image with `mask` as its alpha channel, 0 or opaque. An image with such a channel keeps it, and shows nothing where
-/// the mask is 0; any other number of channels but one and three stays as it is.
+/// The image with `mask` as its alpha channel, 0 or opaque. An image with such a channel keeps it, and shows nothing
+/// where the mask is 0; any other number of channels but one and three stays as it is.
 ///
 /// # Errors
 /// [`Error::Mismatch`](crate::Error::Mismatch) for a mask of another size.

@@ -61,8 +61,9 @@ impl<T: Element> GpuImage<T> {
         Ok(Self { buffer: gpu.buffer(len)?, size, channels, pitch, aligned: true })
     }
 
-    /// An image in memory of another program, which is only read. Nothing is copied: rows lie `pitch` numbers apart, the
-    /// first at `address`. `owner` keeps the memory; see [`Gpu::foreign`], and [`Gpu::wait_for`] for the order of work.
+    /// An image in memory of another program, which is only read. Nothing is copied: rows lie `pitch` numbers apart,
+    /// the first at `address`. `owner` keeps the memory; see [`Gpu::foreign`], and [`Gpu::wait_for`] for the order of
+    /// work.
     ///
     /// # Safety
     /// As [`Gpu::foreign`].
@@ -240,8 +241,8 @@ impl<T: Element> GpuImage<T> {
         Ok(image)
     }
 
-    /// As [`download`](Self::download), copied by all threads from memory that the device writes by itself: each takes the
-    /// pages of its own part of the new image.
+    /// As [`download`](Self::download), copied by all threads from memory that the device writes by itself: each takes
+    /// the pages of its own part of the new image.
     ///
     /// # Errors
     /// As [`download`](Self::download).

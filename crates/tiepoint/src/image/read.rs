@@ -63,8 +63,8 @@ pub fn read(path: impl AsRef<Path>, options: &ReadOptions) -> Result<AnyImage> {
     read_file(path.as_ref(), options, Channels::All, None)
 }
 
-/// The size of the image in the file at `path` and the type of its pixels, as [`read`] would give them: from the header alone,
-/// before anything is decoded.
+/// The size of the image in the file at `path` and the type of its pixels, as [`read`] would give them: from the header
+/// alone, before anything is decoded.
 ///
 /// # Errors
 /// As [`read`], of what the header shows.
@@ -90,7 +90,8 @@ pub fn read_grey(path: impl AsRef<Path>, options: &ReadOptions, cpu: &Cpu) -> Re
     Ok(made.unwrap_or(image))
 }
 
-/// [`read_grey`], and where the image shows something ([`alpha_mask`]): `None` where it has no alpha channel or is opaque.
+/// [`read_grey`], and where the image shows something ([`alpha_mask`]): `None` where it has no alpha channel or is
+/// opaque.
 ///
 /// # Errors
 /// As [`read_grey`].

@@ -60,8 +60,8 @@ impl<'a> Matcher<'a> {
         self.gpu_or_cpu(task, on_gpu, |cpu| matches_on_cpu(a, b, options, cpu))
     }
 
-    /// The matches of [`match_features`](Self::match_features) without a guide for one in `every` features of A, at the cost
-    /// of comparing these with B, and what they find with A.
+    /// The matches of [`match_features`](Self::match_features) without a guide for one in `every` features of A, at the
+    /// cost of comparing these with B, and what they find with A.
     ///
     /// # Errors
     /// As [`match_features`](Self::match_features).

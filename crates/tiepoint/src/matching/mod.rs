@@ -211,8 +211,8 @@ fn matches_on_cpu(a: &Features, b: &Features, options: &MatchOptions, cpu: &Cpu)
     Ok(matches)
 }
 
-/// The matches without a guide of one in `every` of A's `features`: `nearest_of` gives the neighbours of features of the
-/// first side among all of the second.
+/// The matches without a guide of one in `every` of A's `features`: `nearest_of` gives the neighbours of features of
+/// the first side among all of the second.
 fn matches_of_some(
     features: usize,
     options: &MatchOptions,

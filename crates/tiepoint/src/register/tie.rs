@@ -110,15 +110,17 @@ fn correspondences([a, b]: [&[Keypoint]; 2], matches: &[Match]) -> Vec<Correspon
     matches.iter().map(pair).collect()
 }
 
-/// Of more features of A than this, an evenly thinned part of about so many finds the model by which all are matched again.
+/// Of more features of A than this, an evenly thinned part of about so many finds the model by which all are matched
+/// again.
 const ENOUGH: usize = 16_384;
 
-/// Tie points between two images. Matching runs on the processor's GPU where there is one that can; the CPU
-/// finds the same. Where A has very many features, 32 768 and more, and the model leads a second search, the first search
-/// takes an evenly thinned part of them, and all only where that part leads nowhere.
+/// Tie points between two images. Matching runs on the processor's GPU where there is one that can; the CPU finds the
+/// same. Where A has very many features, 32 768 and more, and the model leads a second search, the first search takes
+/// an evenly thinned part of them, and all only where that part leads nowhere.
 ///
 /// # Errors
-/// As [`TieOptions::check`], [`Matcher`] and [`estimate()`](crate::geometry::estimate()); [`Error::Device`] when the GPU fails.
+/// As [`TieOptions::check`], [`Matcher`] and [`estimate()`](crate::geometry::estimate()); [`Error::Device`] when the
+/// GPU fails.
 pub fn tie_points(
     a: &Features,
     b: &Features,
@@ -156,8 +158,8 @@ fn tie_points_of(
     })
 }
 
-/// [`tie_points`] of features in a GPU's memory, which searches them where they lie. Keypoints and matches come to the host,
-/// where the model is estimated.
+/// [`tie_points`] of features in a GPU's memory, which searches them where they lie. Keypoints and matches come to the
+/// host, where the model is estimated.
 ///
 /// # Errors
 /// As [`tie_points`]; [`Error::Memory`] and [`Error::Unsupported`] where the GPU is too small or too simple.
@@ -177,8 +179,8 @@ pub fn tie_points_on_device(
     })
 }
 
-/// Tie points from the matches that `search` finds of one in `every` features of A; where there are many, `enough` find the
-/// model.
+/// Tie points from the matches that `search` finds of one in `every` features of A; where there are many, `enough` find
+/// the model.
 fn tie_thinned(
     keypoints: [&[Keypoint]; 2],
     options: &TieOptions,
@@ -255,8 +257,8 @@ impl Pair<'_> {
         refine_to(precision, start, &correspondences(keypoints, matches), &options.robust, cpu)
     }
 
-    /// Searches near what the model predicts, and refines it, as long as no fewer agree: how often it was so, too. What only
-    /// leads to the next search is found to the precision given.
+    /// Searches near what the model predicts, and refines it, as long as no fewer agree: how often it was so, too. What
+    /// only leads to the next search is found to the precision given.
     fn again(
         self,
         guiding: Precision,

@@ -1,8 +1,9 @@
 //! Tie points of two pictures, by simulated views where the pictures as they are do not suffice.
 //!
-//! Every view of A is matched with every view of B (Morel, Yu 2009, section 5), each pair with the ratio of its own second
-//! neighbour. Of the matches together those of the least distance are kept first, and no two of them with an end in
-//! the same square of 2 × 2 pixels: what several views show is one match. The rest is as for the pictures themselves.
+//! Every view of A is matched with every view of B (Morel, Yu 2009, section 5), each pair with the ratio of its own
+//! second neighbour. Of the matches together those of the least distance are kept first, and no two of them with an end
+//! in the same square of 2 × 2 pixels: what several views show is one match. The rest is as for the pictures
+//! themselves.
 
 use super::tie::{TieOptions, TiePoints, tie_found, tie_points_by, tie_points_on_device};
 use crate::device::{Cpu, Processor};
@@ -26,8 +27,9 @@ pub enum Views {
 }
 
 impl Views {
-    /// Views that follow where the picture alone does not suffice: tilts up to 2 of both pictures. On graf 1–5 and 1–6 (50°
-    /// and 60°) 10 views come to 2.1 and 0.7 px, 18 to 2.1 and 0.9 at one and a half times the cost; 5 miss the latter.
+    /// Views that follow where the picture alone does not suffice: tilts up to 2 of both pictures. On graf 1–5 and 1–6
+    /// (50° and 60°) 10 views come to 2.1 and 0.7 px, 18 to 2.1 and 0.9 at one and a half times the cost; 5 miss the
+    /// latter.
     pub const AUTO: usize = 10;
 
     /// Checks the number.
@@ -56,8 +58,8 @@ pub struct TiePicture<'a> {
 /// Two pictures tied together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TiedPictures {
-    /// The features of simulated views of both, one view after the other, in the place that they have in the picture. `None`
-    /// where the features of the pictures themselves were matched.
+    /// The features of simulated views of both, one view after the other, in the place that they have in the picture.
+    /// `None` where the features of the pictures themselves were matched.
     pub features: Option<[Features; 2]>,
     /// Their tie points.
     pub tie: TiePoints,
@@ -97,8 +99,9 @@ pub fn tie_pictures(
     Ok(TiedPictures { features: Some(features), tie, views: n })
 }
 
-/// [`tie_pictures`] by the features that a GPU found in the pictures as they are, which stay there. `None` where the host needs
-/// the pictures: for simulated views, which were asked for or may help, or because the GPU is too small or too simple.
+/// [`tie_pictures`] by the features that a GPU found in the pictures as they are, which stay there. `None` where the
+/// host needs the pictures: for simulated views, which were asked for or may help, or because the GPU is too small or
+/// too simple.
 ///
 /// # Errors
 /// As [`tie_pictures`].
@@ -120,8 +123,8 @@ pub fn tie_pictures_on_device(
     }
 }
 
-/// Whether too few matches are why there is no model: not the call, not a device, and not a plane, which more views leave
-/// one.
+/// Whether too few matches are why there is no model: not the call, not a device, and not a plane, which more views
+/// leave one.
 fn lacks_support(error: &Error) -> bool {
     match error {
         Error::TooFewMatches { .. } => true,

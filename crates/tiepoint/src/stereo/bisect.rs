@@ -1,5 +1,5 @@
-//! Which stage of dense stereo differs on a GPU from the CPU: every stage gets what the CPU's stages before it have made, on
-//! both, and what it makes is compared. The first that differs is named.
+//! Which stage of dense stereo differs on a GPU from the CPU: every stage gets what the CPU's stages before it have
+//! made, on both, and what it makes is compared. The first that differs is named.
 //!
 //! `cargo xtask bisect LEFT RIGHT` asks for a pair by the variables below; otherwise the pair is synthetic.
 

@@ -18,16 +18,16 @@
 //! other and paths are handed from group to group: the result has the same bits. The first call of a [`Stereo`] also
 //! works in groups, of 128 MiB: to have more memory cleared takes longer than computing those rows twice.
 //!
-//! **On a GPU** (`gpu`) both passes run side by side and store their sums, so it needs twice that memory, on the device; the
-//! limit of the options is one of host memory. The result is the CPU's, bit for bit. Pictures are made ready there too: grey,
-//! 8 bits, colours, masks; and mutual information is learnt there, in a stream beside the work on the pair before. The CPU
-//! makes ready what the device has no memory for, and for mutual information a colour picture whose partner is grey.
-//! [`GpuStereo`] takes images and masks of every type that lie on the device and leaves its maps there. A pair that exceeds
-//! the device's memory, or [`StereoOptions::device_memory`], goes through it in bands of rows, from checkpoints of the paths
-//! that enter each; its maps are refined on the CPU.
+//! **On a GPU** (`gpu`) both passes run side by side and store their sums, so it needs twice that memory, on the
+//! device; the limit of the options is one of host memory. The result is the CPU's, bit for bit. Pictures are made
+//! ready there too: grey, 8 bits, colours, masks; and mutual information is learnt there, in a stream beside the work
+//! on the pair before. The CPU makes ready what the device has no memory for, and for mutual information a colour
+//! picture whose partner is grey. [`GpuStereo`] takes images and masks of every type that lie on the device and leaves
+//! its maps there. A pair that exceeds the device's memory, or [`StereoOptions::device_memory`], goes through it in
+//! bands of rows, from checkpoints of the paths that enter each; its maps are refined on the CPU.
 //!
-//! **Many pairs.** A [`StereoStream`] takes the pairs of a video or of two cameras one after the other; on a GPU several are
-//! in flight.
+//! **Many pairs.** A [`StereoStream`] takes the pairs of a video or of two cameras one after the other; on a GPU
+//! several are in flight.
 //!
 //! **Numbers.** Costs, paths and sums are integers, so no order matters. Mutual information is learnt in f64 in a
 //! stated order; a disparity between whole ones is one quotient and one sum in f32; what follows compares and
@@ -213,8 +213,8 @@ impl Stereo {
 
     /// The disparities of a rectified pair, by the matching cost of the options.
     ///
-    /// A GPU computes where the processor has one, with the same bits; where it cannot, for want of memory, the CPU does and
-    /// a [note](Processor::note) says so.
+    /// A GPU computes where the processor has one, with the same bits; where it cannot, for want of memory, the CPU
+    /// does and a [note](Processor::note) says so.
     ///
     /// # Errors
     /// [`Error::Mismatch`] when images or masks differ in size, [`Error::Image`] for an empty image or more than four
@@ -233,8 +233,8 @@ impl Stereo {
         self.prepare([left, right], masks, processor, |prepared| self.disparities(prepared, processor))
     }
 
-    /// The same with all of the work on the GPU; `None` where there is none, where the host must learn from the pair, and
-    /// where it is too large.
+    /// The same with all of the work on the GPU; `None` where there is none, where the host must learn from the pair,
+    /// and where it is too large.
     fn pictures_on_device(
         &self,
         [left, right]: [AnyView<'_>; 2],
@@ -281,12 +281,13 @@ impl Stereo {
         }
     }
 
-    /// As [`compute`](Self::compute) with a custom matching cost, on the CPU. The images supply the gradient that P2 follows.
-    /// Penalties are those of the options if they state any, else those of the cost.
+    /// As [`compute`](Self::compute) with a custom matching cost, on the CPU. The images supply the gradient that P2
+    /// follows. Penalties are those of the options if they state any, else those of the cost.
     ///
     /// # Errors
     /// As [`compute`](Self::compute), and [`Error::Option`] when the greatest cost is above 4000, when the penalties of
-    /// the cost are not in order, or when [`RightView::Aggregated`] is asked for: a custom cost knows the left view only.
+    /// the cost are not in order, or when [`RightView::Aggregated`] is asked for: a custom cost knows the left view
+    /// only.
     pub fn compute_with(
         &self,
         cost: &dyn MatchingCost,

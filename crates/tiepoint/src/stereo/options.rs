@@ -97,8 +97,8 @@ named!(RightView as "right_view" {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Learning {
     /// On images halved up to four times, from the coarsest to the finest, once at each level but three times at the
-    /// coarsest (Hirschmüller 2008, section 2.1). The finest is half the size; where a smaller one has 120 000 pixels, that
-    /// one, and four directions are enough. Costs about a third of a run, of large pictures a twentieth.
+    /// coarsest (Hirschmüller 2008, section 2.1). The finest is half the size; where a smaller one has 120 000 pixels,
+    /// that one, and four directions are enough. Costs about a third of a run, of large pictures a twentieth.
     #[default]
     CoarseToFine,
     /// At full size, this many times from a disparity of zero. The CUDA program of 2010 did so three times.
@@ -142,11 +142,11 @@ pub struct StereoOptions {
     pub fill: bool,
     /// Bytes that may be used besides the images and results, at least half of it for sums and paths. An image that
     /// needs more is computed in groups of rows, with the same result, in up to 1.7 times the time. `None`: no limit.
-    /// Default 1 GiB. The first call keeps to 128 MiB of sums and paths where it can, which takes less time than to have
-    /// more memory cleared; later calls use what they may.
+    /// Default 1 GiB. The first call keeps to 128 MiB of sums and paths where it can, which takes less time than to
+    /// have more memory cleared; later calls use what they may.
     pub memory: Option<u64>,
-    /// Bytes of a GPU's memory that may be used, about; a pair that needs more is computed there in bands of rows, with the
-    /// same result. `None`: what is free. Default `None`.
+    /// Bytes of a GPU's memory that may be used, about; a pair that needs more is computed there in bands of rows, with
+    /// the same result. `None`: what is free. Default `None`.
     pub device_memory: Option<u64>,
     /// Also give the disparities of the right view. Default off.
     pub right: bool,
@@ -192,7 +192,8 @@ impl Penalties {
         })
     }
 
-    /// These penalties with those given in their place; the others follow where the given ones would not let them stand.
+    /// These penalties with those given in their place; the others follow where the given ones would not let them
+    /// stand.
     #[must_use]
     pub fn replaced(
         self,

@@ -1,7 +1,7 @@
 //! Why pixels of the left view have no disparity.
 //!
-//! Each step that makes pixels invalid is one reason; a pixel keeps the first that struck it, also where filling gave it
-//! a disparity afterwards:
+//! Each step that makes pixels invalid is one reason; a pixel keeps the first that struck it, also where filling gave
+//! it a disparity afterwards:
 //!
 //! | reason | step |
 //! |---|---|

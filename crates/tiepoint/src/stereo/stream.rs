@@ -16,9 +16,10 @@ use std::collections::VecDeque;
 /// Dense stereo of many pairs, one after the other, as of a video or of a pair of cameras. Results come in the order of
 /// the pairs, and are those of [`Stereo::compute`], bit for bit.
 ///
-/// On a GPU several pairs are in flight: while one is computed, the next travels to the device and the maps of the last one
-/// back. Memory is reserved with the first pair, and again where a pair has another size or type of pixel. Small pairs
-/// fill a device better [several at a time](Self::with_batch). On the CPU each pair is computed when it is pushed.
+/// On a GPU several pairs are in flight: while one is computed, the next travels to the device and the maps of the last
+/// one back. Memory is reserved with the first pair, and again where a pair has another size or type of pixel. Small
+/// pairs fill a device better [several at a time](Self::with_batch). On the CPU each pair is computed when it is
+/// pushed.
 ///
 /// ```
 /// use tiepoint::device::{Cpu, Processor};
@@ -67,7 +68,8 @@ impl PendingStereo {
     }
 }
 
-/// Sets of pairs in flight unless the caller says otherwise: one that is sent, one that is computed, one that comes back.
+/// Sets of pairs in flight unless the caller says otherwise: one that is sent, one that is computed, one that comes
+/// back.
 const IN_FLIGHT: usize = 3;
 
 /// So many pairs may be on a device at a time: their memory is taken at once.
@@ -100,9 +102,9 @@ impl StereoStream {
         }
     }
 
-    /// Lets a GPU compute sets of so many pairs together, 1 to 1024: default 1. A set is computed when it is complete, when
-    /// a pair of another size or type of pixel comes, or when a result is taken that nothing else can give. Pairs whose
-    /// cost learns from them are computed one by one.
+    /// Lets a GPU compute sets of so many pairs together, 1 to 1024: default 1. A set is computed when it is complete,
+    /// when a pair of another size or type of pixel comes, or when a result is taken that nothing else can give. Pairs
+    /// whose cost learns from them are computed one by one.
     ///
     /// # Errors
     /// [`Error::Option`] out of range.
@@ -118,8 +120,8 @@ impl StereoStream {
         self.stereo.options()
     }
 
-    /// Pairs that a GPU has at a time: as long as no more were pushed than taken, [`push`](Self::push) need not wait for
-    /// results.
+    /// Pairs that a GPU has at a time: as long as no more were pushed than taken, [`push`](Self::push) need not wait
+    /// for results.
     pub fn in_flight(&self) -> usize {
         self.slots * self.batch
     }
@@ -134,8 +136,8 @@ impl StereoStream {
         self.len() == 0
     }
 
-    /// Takes the next pair, which is copied. Waits for the oldest where as many are [in flight](Self::in_flight) as may be;
-    /// results that are not taken are kept.
+    /// Takes the next pair, which is copied. Waits for the oldest where as many are [in flight](Self::in_flight) as may
+    /// be; results that are not taken are kept.
     ///
     /// Where a GPU is too small for the pair the CPU computes it, and a [note](Processor::note) says so.
     ///
@@ -152,8 +154,8 @@ impl StereoStream {
         Ok(())
     }
 
-    /// Sends a pair to a GPU that does all of the work; `false` where there is none, where the host must learn from the pair,
-    /// and where it is too large.
+    /// Sends a pair to a GPU that does all of the work; `false` where there is none, where the host must learn from the
+    /// pair, and where it is too large.
     fn push_pictures(&mut self, [left, right]: [AnyView<'_>; 2], masks: Masks<'_>) -> Result<bool> {
         let Self { stereo, processor, .. } = self;
         let Some(gpu) = processor.gpu.clone() else { return Ok(false) };
@@ -174,7 +176,8 @@ impl StereoStream {
         }
     }
 
-    /// Computes a pair that the host has made ready, or sends it to the GPU; gives its result where the CPU computed it.
+    /// Computes a pair that the host has made ready, or sends it to the GPU; gives its result where the CPU computed
+    /// it.
     fn push_prepared(&mut self, pair: [AnyView<'_>; 2], masks: Masks<'_>) -> Result<Option<StereoResult>> {
         let Self { stereo, processor, flow, found, slots, batch } = self;
         let options = *stereo.options();

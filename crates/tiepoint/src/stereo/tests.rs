@@ -292,8 +292,8 @@ fn one_object_serves_several_threads() {
     assert!(found == expected, "the same as one after the other");
 }
 
-/// The percentage of the visible pixels that are off by more than 1, over rooms with flat coloured panels; invalid pixels
-/// are filled first.
+/// The percentage of the visible pixels that are off by more than 1, over rooms with flat coloured panels; invalid
+/// pixels are filled first.
 fn bad_in_rooms(cost: Cost, right: Photometry, colour: bool) -> f64 {
     let cpu = Cpu::with_threads(2).unwrap();
     let bad = |seed| {

@@ -19,8 +19,8 @@ const MOST_BESIDE: usize = 32;
 /// Bytes of the pairs read ahead.
 const AHEAD: usize = 512 << 20;
 
-/// Rows that a GPU computes at a time: lower images go together. More fill it no better than files come, and take the time of
-/// their memory at the start.
+/// Rows that a GPU computes at a time: lower images go together. More fill it no better than files come, and take the
+/// time of their memory at the start.
 const ROWS: usize = 1080;
 
 /// Pairs that a GPU computes together at most.

@@ -1,5 +1,5 @@
-//! Many images of one size, some at a time: while the results of some travel to the host, the next are searched, and those
-//! after them travel to the device.
+//! Many images of one size, some at a time: while the results of some travel to the host, the next are searched, and
+//! those after them travel to the device.
 
 use super::input::Pixels;
 use super::pipeline::{Core, Pipeline};
@@ -18,8 +18,8 @@ use tiepoint_gpu::Mark;
 pub(crate) const AT_A_TIME: usize = 1 << 27;
 
 impl<P: Pipeline> Search<P> {
-    /// Searches images that lie all on the device or all in the host's memory; `pixels` are searched at a time. The features
-    /// stay on the device too where they are to be kept.
+    /// Searches images that lie all on the device or all in the host's memory; `pixels` are searched at a time. The
+    /// features stay on the device too where they are to be kept.
     pub(crate) fn detect_batch(
         &mut self,
         core: &Core<P>,
@@ -157,8 +157,8 @@ pub(super) struct Feed {
 }
 
 impl Feed {
-    /// The one that was `kept`, or a new one, for half of what is searched at a time when images come from the device, so
-    /// that there is something to search while others travel.
+    /// The one that was `kept`, or a new one, for half of what is searched at a time when images come from the device,
+    /// so that there is something to search while others travel.
     fn of<P: Pipeline>(
         kept: Option<Self>,
         core: &Core<P>,

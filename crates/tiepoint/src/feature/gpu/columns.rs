@@ -32,8 +32,8 @@ fn source() -> KernelSource {
         .text(include_str!("columns.cl"))
 }
 
-/// The properties of features in the order of their descriptors; see [`Keypoint`] for their meaning. A clone is the same
-/// memory.
+/// The properties of features in the order of their descriptors; see [`Keypoint`] for their meaning. A clone is the
+/// same memory.
 #[derive(Clone, Debug)]
 pub struct GpuColumns {
     /// x and y of each.

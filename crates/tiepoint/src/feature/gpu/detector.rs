@@ -71,8 +71,8 @@ impl<P: Pipeline> GpuDetector<P> {
     ///
     /// # Errors
     /// [`Error::Image`] when the image is empty, too large for the detector or has several channels,
-    /// [`Error::Mismatch`] when the mask has another size or the image lies on another device, [`Error::Device`] when the
-    /// device fails, [`Error::Memory`] when its memory or the limit that was set is too small, for SIFT even for
+    /// [`Error::Mismatch`] when the mask has another size or the image lies on another device, [`Error::Device`] when
+    /// the device fails, [`Error::Memory`] when its memory or the limit that was set is too small, for SIFT even for
     /// bands.
     pub fn detect<'a>(
         &self,
@@ -85,8 +85,8 @@ impl<P: Pipeline> GpuDetector<P> {
         self.search(|search| search.detect(&self.core, &image, mask.as_ref()))
     }
 
-    /// Finds the features of several grey images of one size and one type of pixel, which together fill the device better
-    /// than one. While some are searched, those in the host's memory travel to the device, and features back.
+    /// Finds the features of several grey images of one size and one type of pixel, which together fill the device
+    /// better than one. While some are searched, those in the host's memory travel to the device, and features back.
     ///
     /// # Errors
     /// As [`detect`](Self::detect), and [`Error::Mismatch`] when sizes or types of pixel differ.
@@ -117,8 +117,8 @@ impl<P: Pipeline> GpuDetector<P> {
         }
     }
 
-    /// As [`detect_batch`](Self::detect_batch), one image at a time, whose features stay on the device too where there is
-    /// memory for the whole search.
+    /// As [`detect_batch`](Self::detect_batch), one image at a time, whose features stay on the device too where there
+    /// is memory for the whole search.
     pub(crate) fn detect_and_keep_batch(&self, images: &[AnyView<'_>]) -> Result<Vec<FoundFeatures>> {
         let images: Vec<Pixels<'_>> = images.iter().map(Pixels::from).collect();
         for image in &images {
@@ -133,8 +133,8 @@ impl<P: Pipeline> GpuDetector<P> {
         }
     }
 
-    /// As [`detect`](Self::detect), of an image whose features stay on the device too where there is memory for the whole
-    /// search.
+    /// As [`detect`](Self::detect), of an image whose features stay on the device too where there is memory for the
+    /// whole search.
     pub(crate) fn detect_and_keep(
         &self,
         image: AnyView<'_>,
@@ -152,8 +152,8 @@ impl<P: Pipeline> GpuDetector<P> {
         self.search(|search| search.reserve_for_two(&self.core, size, pixel))
     }
 
-    /// Finds the features of one grey image and leaves them on the device. Nothing of an image that lies there is copied
-    /// to the host, nor on the device where the detector is SIFT.
+    /// Finds the features of one grey image and leaves them on the device. Nothing of an image that lies there is
+    /// copied to the host, nor on the device where the detector is SIFT.
     ///
     /// # Errors
     /// As [`detect`](Self::detect).

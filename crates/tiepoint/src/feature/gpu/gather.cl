@@ -1,4 +1,5 @@
-// Some features in an order of their own. A lane takes a number of a descriptor, and a word of a keypoint while there are any.
+// Some features in an order of their own. A lane takes a number of a descriptor, and a word of a keypoint while there
+// are any.
 KERNEL(gather) {
     u64 at = (u64)GROUP_X * LANES + (u64)LANE_X;
     if (at < (u64)args.n * args.dimension) {

@@ -36,7 +36,8 @@ impl GpuFeatures {
     /// The features at `indices`, in that order. The host does not wait.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] for an index beyond the memory of these, [`Error::Memory`] when the device's memory is too small.
+    /// [`Error::Mismatch`] for an index beyond the memory of these, [`Error::Memory`] when the device's memory is too
+    /// small.
     pub fn gather(&self, indices: &[u32]) -> Result<Self> {
         if let Some(beyond) = indices.iter().find(|&&i| i as usize >= self.capacity()) {
             return Err(Error::Mismatch(format!("feature {beyond} of {}", self.capacity())));

@@ -35,8 +35,8 @@ pub struct GpuFeatures {
     pub(crate) image: Size,
 }
 
-/// Features in the host's memory, and where a GPU found them the same in its memory: those that are searched there next need
-/// not travel back.
+/// Features in the host's memory, and where a GPU found them the same in its memory: those that are searched there next
+/// need not travel back.
 #[derive(Clone, Debug)]
 pub struct FoundFeatures {
     /// The features.
@@ -199,7 +199,8 @@ mod tests {
         }
     }
 
-    /// An image in memory of `other`, whose rows begin at a number and lie `pitch` apart; its last row ends with the memory.
+    /// An image in memory of `other`, whose rows begin at a number and lie `pitch` apart; its last row ends with the
+    /// memory.
     #[expect(unsafe_code, reason = "an address says nothing of what lies there")]
     fn foreign<T: GpuPixel>(
         gpu: &Gpu,

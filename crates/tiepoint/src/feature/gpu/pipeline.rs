@@ -76,12 +76,12 @@ pub trait Pipeline: Sized + Debug + Send {
     /// How many kernels a search launches.
     fn launches(&self) -> usize;
 
-    /// Puts the search of these images into the queue but for [`parcels`](Self::parcels). A mask is copied from the first
-    /// to the second, where the work reads it.
+    /// Puts the search of these images into the queue but for [`parcels`](Self::parcels). A mask is copied from the
+    /// first to the second, where the work reads it.
     fn begin(&self, images: &[AnyGpuImage], mask: Option<[&GpuImage<u8>; 2]>) -> Result<()>;
 
-    /// What completes the search of some images each, so that their results can travel while others are completed; empty
-    /// when [`begin`](Self::begin) does everything.
+    /// What completes the search of some images each, so that their results can travel while others are completed;
+    /// empty when [`begin`](Self::begin) does everything.
     fn parcels(&self) -> &[(Range<usize>, Commands)];
 
     /// Where the results lie.

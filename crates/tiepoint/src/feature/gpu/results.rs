@@ -43,7 +43,8 @@ impl Lists<'_> {
         Features { keypoints: Vec::new(), descriptors, dimension: self.dimension, image: self.size }
     }
 
-    /// A copy of all features of an image that there is room for, or are wanted, whose number the host does not know yet.
+    /// A copy of all features of an image that there is room for, or are wanted, whose number the host does not know
+    /// yet.
     ///
     /// # Errors
     /// [`crate::Error::Device`] when the device's memory is too small.

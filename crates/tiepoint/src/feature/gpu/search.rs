@@ -239,7 +239,8 @@ impl<P: Pipeline> Search<P> {
         self.results.expect(&lists)
     }
 
-    /// The features of one image, and a copy that stays on the device unless parts of it were searched or the host selects.
+    /// The features of one image, and a copy that stays on the device unless parts of it were searched or the host
+    /// selects.
     pub(super) fn detect_and_keep(
         &mut self,
         core: &Core<P>,

@@ -6,8 +6,8 @@ use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Element, Gpu, Pinned};
 use tiepoint_gpu::Mark;
 
-/// Host memory that features are copied to, from which the device reads them when its queue comes to it. It grows as far as
-/// some features need.
+/// Host memory that features are copied to, from which the device reads them when its queue comes to it. It grows as
+/// far as some features need.
 #[derive(Debug)]
 pub(crate) struct Sending {
     gpu: Gpu,

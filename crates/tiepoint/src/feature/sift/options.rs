@@ -56,9 +56,9 @@ pub struct SiftOptions {
     /// RootSIFT: the descriptor is divided by its sum and each value replaced by its root (Arandjelović &
     /// Zisserman, CVPR 2012), so that the Euclidean distance becomes Hellinger's.
     pub root: bool,
-    /// Descriptors pooled over domains of 1, 1½ and 2 times the usual size (Dong & Soatto, CVPR 2015): more matches, for
-    /// about five times the time of description; see [`describe`](super::describe). A GPU leaves them to the CPU. Default
-    /// no.
+    /// Descriptors pooled over domains of 1, 1½ and 2 times the usual size (Dong & Soatto, CVPR 2015): more matches,
+    /// for about five times the time of description; see [`describe`](super::describe). A GPU leaves them to the CPU.
+    /// Default no.
     #[serde(default)]
     pub domain_size_pooling: bool,
     /// The form of the descriptors.

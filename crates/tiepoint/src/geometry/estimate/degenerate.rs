@@ -169,8 +169,8 @@ fn false_alarms(n: usize, k: usize, sample: usize, p: f64) -> f64 {
         + (k - sample) as f64 * p.ln()
 }
 
-/// Fails when the inliers do not determine the model. Planes among them are judged by `judge`, which may have a part of the
-/// matches of `all`.
+/// Fails when the inliers do not determine the model. Planes among them are judged by `judge`, which may have a part of
+/// the matches of `all`.
 pub(super) fn check(all: &Judge<'_>, judge: &Judge<'_>, model: &Mat3, inliers: &[usize]) -> Result<()> {
     let claim = all.claim();
     claim.check(model, inliers, || {
@@ -208,8 +208,8 @@ impl Claim<'_> {
         different.count
     }
 
-    /// Fails when the inliers lie at too few places, at one point, on a line, or are no more than chance explains. `places`
-    /// counts where it matters.
+    /// Fails when the inliers lie at too few places, at one point, on a line, or are no more than chance explains.
+    /// `places` counts where it matters.
     pub(in crate::geometry) fn check(
         &self,
         model: &Mat3,
@@ -289,8 +289,8 @@ fn plane_through(drawn: &Points, f: &Mat3, sample: &[usize; 3]) -> Option<Mat3> 
     h.iter().flatten().all(|x| x.is_finite()).then_some(h)
 }
 
-/// For a fundamental matrix from a sample, of the points `drawn` from, mostly on a plane: a better one from the plane and
-/// parallax, if there is one. Other models stay as they are.
+/// For a fundamental matrix from a sample, of the points `drawn` from, mostly on a plane: a better one from the plane
+/// and parallax, if there is one. Other models stay as they are.
 pub(super) fn resolve(judge: &Judge<'_>, best: Scored, drawn: &Points, sample: &[usize]) -> Scored {
     if judge.kind != ModelKind::Fundamental {
         return best;

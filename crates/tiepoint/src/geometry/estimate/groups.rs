@@ -1,4 +1,5 @@
-//! Items in groups: threads group chunks of them side by side, and a group is gathered from all chunks when it is needed.
+//! Items in groups: threads group chunks of them side by side, and a group is gathered from all chunks when it is
+//! needed.
 
 use crate::device::Cpu;
 

@@ -1,7 +1,8 @@
 //! Scoring models over all matches, and improving them.
 //!
-//! Sums over the matches are taken by parts of [`PART`] matches, which threads share: in a part eight sums side by side, of
-//! every eighth match each, which are added in pairs at its end; the parts' sums are then added in their order.
+//! Sums over the matches are taken by parts of [`PART`] matches, which threads share: in a part eight sums side by
+//! side, of every eighth match each, which are added in pairs at its end; the parts' sums are then added in their
+//! order.
 
 #![allow(clippy::needless_range_loop, reason = "indices of rows, columns and lanes are the notation here")]
 
@@ -28,8 +29,8 @@ const LAST_STEPS: usize = 100;
 const GAIN: f64 = 1e-4;
 const LAST_GAIN: f64 = 1e-10;
 
-/// The same where very many matches settle a model. Of 22 822 matches of a scene with relief ten stretched steps gain what 24
-/// plain ones do; those that follow move no corner by a hundredth of a pixel.
+/// The same where very many matches settle a model. Of 22 822 matches of a scene with relief ten stretched steps gain
+/// what 24 plain ones do; those that follow move no corner by a hundredth of a pixel.
 const SETTLED_GAIN: f64 = 1e-7;
 const SETTLED_STEPS: usize = 16;
 
@@ -141,9 +142,9 @@ impl<'p> Judge<'p> {
         first_best(self.cpu.map(models.len(), judged).into_iter().flatten(), |s| s.score)
     }
 
-    /// The best model of the eight samples from a number on, of the points `drawn` from; of equal ones the first. Its score is
-    /// above the least: in all, and with some reserve by the first matches. None where one of a higher score is known
-    /// `elsewhere`.
+    /// The best model of the eight samples from a number on, of the points `drawn` from; of equal ones the first. Its
+    /// score is above the least: in all, and with some reserve by the first matches. None where one of a higher score
+    /// is known `elsewhere`.
     pub(super) fn best_of_eight(
         &self,
         sampler: &Sampler,
@@ -241,9 +242,9 @@ struct Pace {
     stretching: bool,
 }
 
-/// How much longer the next step is. Reweighted steps converge linearly where many residuals lie in the slope of the loss: from
-/// the gains of two follows the factor by which each shortens the way, and a step as long as all that would follow
-/// (Aitken's extrapolation) saves most of them.
+/// How much longer the next step is. Reweighted steps converge linearly where many residuals lie in the slope of the
+/// loss: from the gains of two follows the factor by which each shortens the way, and a step as long as all that would
+/// follow (Aitken's extrapolation) saves most of them.
 #[derive(Clone, Copy)]
 struct Stretch {
     factor: f64,
@@ -271,8 +272,8 @@ impl Stretch {
     }
 }
 
-/// The highest score that any thread has found so far. What is given up for its sake has a lower one, so that the best does
-/// not depend on who comes first.
+/// The highest score that any thread has found so far. What is given up for its sake has a lower one, so that the best
+/// does not depend on who comes first.
 #[derive(Default)]
 pub(super) struct Highest(AtomicU64);
 

@@ -4,7 +4,8 @@ use super::points::Points;
 use crate::geometry::ModelKind;
 use crate::geometry::matrix::{Mat3, adjugate, determinant, dot, product, times, transpose};
 
-/// The model of points through a sample; none when the sample is degenerate. (For fundamental matrices see `seven_point`.)
+/// The model of points through a sample; none when the sample is degenerate. (For fundamental matrices see
+/// `seven_point`.)
 pub(in crate::geometry) fn model(kind: ModelKind, p: &Points, sample: &[usize]) -> Option<Mat3> {
     match kind {
         ModelKind::Homography => homography(p, sample),

@@ -1,12 +1,12 @@
 //! Robust estimation: the model that most of the matches agree on.
 //!
-//! Samples of as few matches as determine the model (`sampler`, `minimal`) are scored over all matches
-//! (`residual`, `score`); the best of a batch, if it beats the best so far, is optimised locally (`local`: LO-RANSAC, Chum,
-//! Matas, Kittler 2003, by iteratively reweighted Gauss–Newton steps on the geometric error) and checked for
-//! degeneracy (`degenerate`). It ends when a better model would, with the confidence asked for, have been
-//! drawn. The last step is the same optimisation, to convergence, over all matches. Of very many matches an evenly thinned part
-//! does all but that. A model that finds less than half of what the best so far finds among the first [`PART`](local::PART)
-//! matches is not compared with the others (bail-out: Capel 2005).
+//! Samples of as few matches as determine the model (`sampler`, `minimal`) are scored over all matches (`residual`,
+//! `score`); the best of a batch, if it beats the best so far, is optimised locally (`local`: LO-RANSAC, Chum, Matas,
+//! Kittler 2003, by iteratively reweighted Gauss–Newton steps on the geometric error) and checked for degeneracy
+//! (`degenerate`). It ends when a better model would, with the confidence asked for, have been drawn. The last step is
+//! the same optimisation, to convergence, over all matches. Of very many matches an evenly thinned part does all but
+//! that. A model that finds less than half of what the best so far finds among the first [`PART`](local::PART) matches
+//! is not compared with the others (bail-out: Capel 2005).
 //!
 //! Deterministic: a sample follows from its number; what is judged together does not depend on the threads; sums
 //! have a fixed order (`local`); all arithmetic is f64, IEEE operations and square roots only.
@@ -112,14 +112,15 @@ pub struct Estimate {
     pub iterations: usize,
 }
 
-/// Samples judged together: as many as were drawn before, within these bounds, so that the threads have more to share the
-/// longer it takes. Part of the result: the best of a batch alone is improved, and the number of samples drawn is a
+/// Samples judged together: as many as were drawn before, within these bounds, so that the threads have more to share
+/// the longer it takes. Part of the result: the best of a batch alone is improved, and the number of samples drawn is a
 /// multiple of the least.
 const BATCH: usize = 128;
 const MOST_TOGETHER: usize = 4096;
 
 /// Of more matches than this, an evenly thinned part of no more judges samples and leads the model to where all matches
-/// together settle it: 50 000 samples find no model with fewer than a tenth of inliers, of which this part has hundreds.
+/// together settle it: 50 000 samples find no model with fewer than a tenth of inliers, of which this part has
+/// hundreds.
 const ENOUGH: usize = 8192;
 
 /// The model of `kind` that the matches agree on. Matches with coordinates that are not finite are outliers.
@@ -286,8 +287,8 @@ fn samples_needed(share: f64, size: usize, options: &RobustOptions) -> usize {
     if needed < options.max_iterations as f64 { needed.ceil() as usize } else { options.max_iterations }
 }
 
-/// Optimises to convergence, by the matches that judge samples, then by all; checks that the inliers determine the model, and
-/// converts it to pixels.
+/// Optimises to convergence, by the matches that judge samples, then by all; checks that the inliers determine the
+/// model, and converts it to pixels.
 fn finish(
     precision: Precision,
     [all, judge]: [&Judge<'_>; 2],

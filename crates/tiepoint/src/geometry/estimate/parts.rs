@@ -1,5 +1,5 @@
-//! Work over very many matches in parts, which all threads share. The parts follow from the number of matches alone, and so
-//! does the order of every addition.
+//! Work over very many matches in parts, which all threads share. The parts follow from the number of matches alone,
+//! and so does the order of every addition.
 
 use crate::device::Cpu;
 use std::ops::Range;

@@ -19,8 +19,8 @@ pub(in crate::geometry) const BLOCK: usize = 64;
 /// Matches that a thread normalises at a time.
 const CHUNK: usize = 4096;
 
-/// Normalised points, one array for each coordinate, filled up to whole [`BLOCK`]s with what is not a number and so agrees
-/// with nothing.
+/// Normalised points, one array for each coordinate, filled up to whole [`BLOCK`]s with what is not a number and so
+/// agrees with nothing.
 #[derive(Clone, Debug, Default)]
 pub(in crate::geometry) struct Points {
     pub(in crate::geometry) xa: Vec<f64>,

@@ -1,8 +1,8 @@
 //! Which matches to sample: PROSAC (Chum, Matas 2005). Samples come from a set of the best matches that grows, and turn
 //! into uniform ones when it has reached them all; without qualities they are uniform from the start.
 //!
-//! A sample follows from the key of the sampler and its own number alone (`SplitMix64`, started anew for each), so that any
-//! thread, and a GPU, can draw any of them.
+//! A sample follows from the key of the sampler and its own number alone (`SplitMix64`, started anew for each), so that
+//! any thread, and a GPU, can draw any of them.
 
 use super::groups::{CHUNK, Groups};
 use super::parts::parts_of;
@@ -29,8 +29,8 @@ pub(in crate::geometry) struct Sampler {
 }
 
 impl Sampler {
-    /// A sampler of `size` of so many matches, of which `quality` tells how good each is (higher is better). It draws what it
-    /// has [reached](Self::reach).
+    /// A sampler of `size` of so many matches, of which `quality` tells how good each is (higher is better). It draws
+    /// what it has [reached](Self::reach).
     pub(super) fn new(
         matches: usize,
         quality: impl Fn(usize) -> f64 + Sync,
@@ -48,8 +48,8 @@ impl Sampler {
         Self { key: finish(seed), size, order: Arc::new(order), unordered, growth }
     }
 
-    /// A sampler of `size` of the matches, given best first; all are alike unless `graded`. Of `uniform_after` samples as
-    /// many hold the same matches as if all were drawn from all.
+    /// A sampler of `size` of the matches, given best first; all are alike unless `graded`. Of `uniform_after` samples
+    /// as many hold the same matches as if all were drawn from all.
     pub(in crate::geometry) fn keyed(
         order: Arc<Vec<u32>>,
         graded: bool,
@@ -109,8 +109,8 @@ impl Sampler {
 struct Growth {
     matches: usize,
     size: usize,
-    /// Up to which number samples come from the best `size`, `size` + 1, … matches; later ones from all. As far as it was
-    /// reached.
+    /// Up to which number samples come from the best `size`, `size` + 1, … matches; later ones from all. As far as it
+    /// was reached.
     until: Vec<u64>,
     /// How many sets there are before all matches.
     sets: usize,
@@ -196,8 +196,8 @@ impl Unordered {
     }
 }
 
-/// How many of some ascending numbers, of which the last counts for nothing, are no greater than `number`. Without branches: the
-/// answer is as good as random.
+/// How many of some ascending numbers, of which the last counts for nothing, are no greater than `number`. Without
+/// branches: the answer is as good as random.
 fn count_up_to(numbers: &[u64; Unordered::MOST], number: u64) -> usize {
     let mut count = 0;
     let mut step = numbers.len() / 2;
@@ -245,7 +245,8 @@ mod tests {
         assert!(counts.iter().all(|c| (c - 10_000).abs() < 500), "{counts:?}");
     }
 
-    /// Samples are those of matches that were all put in order at once, however far it was reached and by however many threads.
+    /// Samples are those of matches that were all put in order at once, however far it was reached and by however many
+    /// threads.
     #[test]
     fn draws_from_what_it_has_reached_as_from_all() {
         let mut random = Random::new(3);

@@ -1,6 +1,6 @@
 //! The seven-point method: F = F₁ + t F₂ over the null space of the epipolar constraints, with t from det F = 0
-//! (Hartley, Zisserman 2004, section 11.1.2), and of its solutions those that all seven points can be seen by: (e' × b) ·
-//! (F a) has one sign for points in front of both cameras (oriented epipolar constraint: Chum, Werner, Matas 2004).
+//! (Hartley, Zisserman 2004, section 11.1.2), and of its solutions those that all seven points can be seen by: (e' × b)
+//! · (F a) has one sign for points in front of both cameras (oriented epipolar constraint: Chum, Werner, Matas 2004).
 //!
 //! Written without a branch, for one sample or [eight](crate::geometry::real::WIDTH) side by side.
 
@@ -11,8 +11,8 @@ use crate::geometry::real::Real;
 /// A matrix, row-major.
 type Matrix<R> = [R; 9];
 
-/// Vectors of length 1 that span what `rows` are orthogonal to, by Householder's reflections. Not numbers where rows depend
-/// on each other exactly.
+/// Vectors of length 1 that span what `rows` are orthogonal to, by Householder's reflections. Not numbers where rows
+/// depend on each other exactly.
 #[inline(always)]
 pub(in crate::geometry) fn null_space<R: Real, const ROWS: usize, const NULL: usize>(
     rows: &mut [[R; 9]; ROWS],

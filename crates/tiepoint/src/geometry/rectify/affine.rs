@@ -1,10 +1,10 @@
 //! Affine epipolar geometry: two views along parallel rays, as telephoto, aerial and satellite cameras nearly give.
 //!
-//! A tie point (x, y) ↔ (x', y') obeys a x' + b y' + c x + d y + e = 0 (Hartley, Zisserman 2004, equation 14.1): it lies
-//! on a hyperplane of its four coordinates. The Gold Standard algorithm (their algorithm 14.1) takes the plane through
-//! the centroid across the direction in which the points spread least: for noise that is equal in all coordinates the
-//! maximum-likelihood estimate. Here it is repeated with the weights 1/(1 + r²)² of Geman and McClure, r in pixels, as
-//! in `relative`.
+//! A tie point (x, y) ↔ (x', y') obeys a x' + b y' + c x + d y + e = 0 (Hartley, Zisserman 2004, equation 14.1): it
+//! lies on a hyperplane of its four coordinates. The Gold Standard algorithm (their algorithm 14.1) takes the plane
+//! through the centroid across the direction in which the points spread least: for noise that is equal in all
+//! coordinates the maximum-likelihood estimate. Here it is repeated with the weights 1/(1 + r²)² of Geman and McClure,
+//! r in pixels, as in `relative`.
 //!
 //! Epipolar lines are parallel in each picture, so that a turn in the plane of each, a scale and a shift rectify the
 //! pair. They are written as cameras far away: the rest of rectification then needs to know nothing of it.

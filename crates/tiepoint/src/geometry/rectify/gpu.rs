@@ -21,9 +21,8 @@ impl GpuMap for Inverse {
     }
 }
 
-/// Rectifies pictures of one pixel type and number of channels on a device that has f64, as
-/// [`RectifiedView::warp`] does on the CPU: the same bits, but for those of a NaN. Made once for the frames of a pair of
-/// cameras.
+/// Rectifies pictures of one pixel type and number of channels on a device that has f64, as [`RectifiedView::warp`]
+/// does on the CPU: the same bits, but for those of a NaN. Made once for the frames of a pair of cameras.
 ///
 /// ```no_run
 /// use tiepoint::device::Device;

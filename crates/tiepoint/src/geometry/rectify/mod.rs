@@ -10,8 +10,8 @@
 //! A pixel (x, y) of the result shows the input at the projection, lens included, of
 //! Rᵢᵀ ((x − cx)/f, (y − cy)/f, 1)ᵀ: places in f64 in the order written, without fusing; values as in `warp`.
 //!
-//! Without a calibration, [`self_calibrate`] finds one from tie points. Views along parallel rays have none: they are turned
-//! in their planes, scaled and shifted, by their affine epipolar geometry (`affine`).
+//! Without a calibration, [`self_calibrate`] finds one from tie points. Views along parallel rays have none: they are
+//! turned in their planes, scaled and shifted, by their affine epipolar geometry (`affine`).
 
 mod affine;
 mod agreement;

@@ -5,8 +5,8 @@ typedef struct {
     i32 inside;
 } Place;
 
-// Where output pixel (x, y) finds its input. m: the rotation back row by row, the focal length and the principal point of the
-// view; the focal lengths and the principal point of the camera; its lens, k1 k2 p1 p2 k3; how far that is one.
+// Where output pixel (x, y) finds its input. m: the rotation back row by row, the focal length and the principal point
+// of the view; the focal lengths and the principal point of the camera; its lens, k1 k2 p1 p2 k3; how far that is one.
 FUNCTION Place place(i32 x, i32 y, i32 width, i32 height, const f64 *m) {
     const f64 ray_x = ((f64)x - m[10]) / m[9], ray_y = ((f64)y - m[11]) / m[9];
     const f64 a = m[0] * ray_x + m[1] * ray_y + m[2];

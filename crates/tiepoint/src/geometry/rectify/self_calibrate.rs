@@ -6,8 +6,8 @@
 //! pictures are not sheared. The search (`relative`) starts from the fundamental matrix at five focal
 //! lengths; the best result is taken.
 //!
-//! **Perspective or affine.** Cameras far away with a long focal length see along nearly parallel rays, and then tie points
-//! fit an affine epipolar geometry (`affine`), which has three parameters fewer and no focal length to be wrong
+//! **Perspective or affine.** Cameras far away with a long focal length see along nearly parallel rays, and then tie
+//! points fit an affine epipolar geometry (`affine`), which has three parameters fewer and no focal length to be wrong
 //! about. It is taken where no two perspective cameras have the scene in front of them, and where it explains the tie
 //! points better than they do: by the criterion of Schwarz (1978), n ln(σ²/σ'²) > 3 ln n with σ and σ' the root mean
 //! square distances of the n tie points, and by a tenth of σ, which is more than lenses and principal points that

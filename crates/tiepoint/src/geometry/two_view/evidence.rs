@@ -1,10 +1,10 @@
 //! Which matches to draw first: those whose keypoints are scaled and turned alike.
 //!
-//! A match of keypoints with scale and orientation proposes by itself how B is scaled and turned against A. True matches
-//! of a pair mostly propose about the same, wrong ones anything (the vote of Lowe 2004, section 7.3, without the place;
-//! cf. "vote and verify", Schönberger, Price, Sattler, Frahm, Pollefeys 2016). Each match votes for a bin of half an octave
-//! and 30°; its support are the votes in its bin and the eight about it. Votes are whole numbers, bins are told by
-//! comparisons alone.
+//! A match of keypoints with scale and orientation proposes by itself how B is scaled and turned against A. True
+//! matches of a pair mostly propose about the same, wrong ones anything (the vote of Lowe 2004, section 7.3, without
+//! the place; cf. "vote and verify", Schönberger, Price, Sattler, Frahm, Pollefeys 2016). Each match votes for a bin of
+//! half an octave and 30°; its support are the votes in its bin and the eight about it. Votes are whole numbers, bins
+//! are told by comparisons alone.
 
 use crate::geometry::Correspondence;
 

@@ -4,9 +4,9 @@
 //!
 //! 1. Fewer matches than `min_inliers`: [`Configuration::Degenerate`], nothing is drawn.
 //! 2. `evidence` says which matches to draw first.
-//! 3. `consensus` finds a homography, a fundamental matrix and, where both focal lengths are known, an essential matrix,
-//!    each with as many inliers as it can. A model needs `min_inliers`, at places that determine it, and more than
-//!    chance brings about.
+//! 3. `consensus` finds a homography, a fundamental matrix and, where both focal lengths are known, an essential
+//!    matrix, each with as many inliers as it can. A model needs `min_inliers`, at places that determine it, and more
+//!    than chance brings about.
 //! 4. `decide` compares the numbers of inliers and names the configuration.
 //!
 //! Deterministic: samples are keyed by the seed, the pair's key and their number, and judged in batches of fixed size;
@@ -223,8 +223,8 @@ pub fn two_view_geometry(
     Ok(found.into_iter().next().unwrap_or_default())
 }
 
-/// The two-view geometries of many pairs, in their order: what [`two_view_geometry`] finds for each, given its key. For many
-/// calls make a [`Verifier`] once.
+/// The two-view geometries of many pairs, in their order: what [`two_view_geometry`] finds for each, given its key. For
+/// many calls make a [`Verifier`] once.
 ///
 /// # Errors
 /// As [`two_view_geometry`], and [`Error::Mismatch`] for a pair whose evidence is of another number than its matches.
@@ -239,8 +239,8 @@ pub fn two_view_geometries(
 /// Fewer pairs are verified sooner by the CPU than by a GPU, of which each fills a small part.
 const FEWEST_FOR_GPU: usize = 32;
 
-/// Verifies pairs of images on the CPU or on a GPU, with the same result, and keeps from call to call what the GPU needs: its
-/// kernels, and memory on both sides. Threads may share it.
+/// Verifies pairs of images on the CPU or on a GPU, with the same result, and keeps from call to call what the GPU
+/// needs: its kernels, and memory on both sides. Threads may share it.
 #[derive(Debug)]
 pub struct Verifier {
     options: TwoViewOptions,
@@ -260,8 +260,8 @@ impl Verifier {
         Ok(Self { options: *options, budget, processor, searches: Scratch::default() })
     }
 
-    /// Takes memory of a GPU, and of the host for what goes there, for so many pairs and matches of them at a time: while they
-    /// are still being matched, say. Where there is too little, nothing is reserved, and the search tells.
+    /// Takes memory of a GPU, and of the host for what goes there, for so many pairs and matches of them at a time:
+    /// while they are still being matched, say. Where there is too little, nothing is reserved, and the search tells.
     pub fn reserve(&self, pairs: usize, matches: usize) {
         if let Some(gpu) = self.processor.gpu.as_ref().filter(|gpu| gpu.info().has_f64) {
             let new = || GpuConsensus::new(gpu, &self.budget);
@@ -309,8 +309,8 @@ impl Verifier {
         }))
     }
 
-    /// Searches for every kind of model in every pair, as the CPU does in each: parts of the pairs one after the other, two
-    /// at a time, so that one is prepared while the device searches the other.
+    /// Searches for every kind of model in every pair, as the CPU does in each: parts of the pairs one after the other,
+    /// two at a time, so that one is prepared while the device searches the other.
     fn search_all(&self, gpu: &Gpu, prepared: &[&Prepared]) -> Result<Vec<FoundAll>> {
         let (parts, cpu) = (consensus::gpu::parts(prepared), &self.processor.cpu);
         let lanes = parts.len().min(2);

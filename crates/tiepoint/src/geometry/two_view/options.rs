@@ -3,8 +3,8 @@
 use crate::options::setters;
 use crate::{Error, Result};
 
-/// How to verify a pair of images. The defaults are COLMAP's (`TwoViewGeometryOptions`, version 4.2), but for the number
-/// of false alarms, which COLMAP does not ask for.
+/// How to verify a pair of images. The defaults are COLMAP's (`TwoViewGeometryOptions`, version 4.2), but for the
+/// number of false alarms, which COLMAP does not ask for.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -18,8 +18,8 @@ pub struct TwoViewOptions {
     pub min_iterations: usize,
     /// Samples at most, for each model, 1 to 10⁹. Default 10 000.
     pub max_iterations: usize,
-    /// Samples are drawn until a model of this share of inliers, or of `min_inliers` where that is more, would have been
-    /// found with `confidence`: above 0 and at most 1. Default 0.25.
+    /// Samples are drawn until a model of this share of inliers, or of `min_inliers` where that is more, would have
+    /// been found with `confidence`: above 0 and at most 1. Default 0.25.
     pub min_inlier_ratio: f64,
     /// Fewer inliers are no agreement, at least 8. Default 15.
     pub min_inliers: usize,

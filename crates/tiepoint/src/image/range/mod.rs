@@ -22,10 +22,10 @@ pub enum Range {
     /// hundred holds it (marks of no data, saturation). Of 16 bits no fewer than 32 values are stretched.
     /// Percentiles are exact: the same for any number of threads.
     ///
-    /// Each image of a pair has its own range: where the light changes (leuven 1–4 to 1–6, 8 bits stretched likewise) that
-    /// gives 834, 735 and 609 inliers, one range for both 810, 694 and 509, and the corner error falls from 0.96 to
-    /// 0.65 px; on boat and graf all are the same. 8 bits stay as they are for the sake of other programs' features and
-    /// of speed; for dark pictures give [`Between`](Self::Between).
+    /// Each image of a pair has its own range: where the light changes (leuven 1–4 to 1–6, 8 bits stretched likewise)
+    /// that gives 834, 735 and 609 inliers, one range for both 810, 694 and 509, and the corner error falls from 0.96
+    /// to 0.65 px; on boat and graf all are the same. 8 bits stay as they are for the sake of other programs' features
+    /// and of speed; for dark pictures give [`Between`](Self::Between).
     #[default]
     Auto,
     /// From this value (black) to that (white); values beyond are clamped.
@@ -262,8 +262,8 @@ fn mean_of_finite(image: ImageView<'_, f32>) -> f32 {
     if count == 0 { 0.0 } else { (sum / count as f64) as f32 }
 }
 
-/// The mask without the [`HOLE_MARGIN`] pixels next to those where it is 0: where a detector finds nothing that what the
-/// mask hides brought about.
+/// The mask without the [`HOLE_MARGIN`] pixels next to those where it is 0: where a detector finds nothing that what
+/// the mask hides brought about.
 pub fn without_margin(mask: ImageView<'_, u8>, cpu: &Cpu) -> Image<u8> {
     far_from(mask, |m| m == 0, HOLE_MARGIN, cpu)
 }

@@ -1,5 +1,5 @@
-// Counts for percentiles, and the stretch to them: the arithmetic of spread.rs and mod.rs. A group takes rows, a lane every
-// LANES-th pixel of a row.
+// Counts for percentiles, and the stretch to them: the arithmetic of spread.rs and mod.rs. A group takes rows, a lane
+// every LANES-th pixel of a row.
 
 // An integer that sorts as the float does; -0 is 0.
 FUNCTION u32 key_of(f32 v) {

@@ -1,10 +1,10 @@
 //! Between which values an image lies: exact percentiles, by counting.
 //!
-//! 16-bit values are counted in one pass, each value for itself. A float's bits, with those of negative ones inverted, sort
-//! as integers. The first pass over floats counts the upper 16 of them and finds the least and the greatest value; the
-//! second counts the lower 16 where the ranks asked for fall, as no table in one pass has room for 2³² values. Passes go
-//! over the image in memory; its file was read once. Counts are integers, so that the cut between threads changes
-//! nothing.
+//! 16-bit values are counted in one pass, each value for itself. A float's bits, with those of negative ones inverted,
+//! sort as integers. The first pass over floats counts the upper 16 of them and finds the least and the greatest value;
+//! the second counts the lower 16 where the ranks asked for fall, as no table in one pass has room for 2³² values.
+//! Passes go over the image in memory; its file was read once. Counts are integers, so that the cut between threads
+//! changes nothing.
 
 use crate::device::Cpu;
 use crate::image::{ImageView, Pixel};

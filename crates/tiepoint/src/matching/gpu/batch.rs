@@ -48,8 +48,8 @@ impl GpuAccept {
     }
 }
 
-/// Where the matches of a batch come to in the host's memory. It is kept for the batches that follow: threads that match beside
-/// each other have one each.
+/// Where the matches of a batch come to in the host's memory. It is kept for the batches that follow: threads that
+/// match beside each other have one each.
 #[derive(Debug)]
 pub(super) struct Landing {
     count: Pinned<u32>,
@@ -79,14 +79,15 @@ struct Batch {
 }
 
 impl GpuMatcher {
-    /// The matches of each pair in the order of their index in A, as [`match_features`](Self::match_features) finds them.
-    /// All memory that is needed beside the packed features is taken once, for the largest of the pairs, and kept. Threads
-    /// that call this beside each other keep the device busy while each waits for its matches and sorts them.
+    /// The matches of each pair in the order of their index in A, as [`match_features`](Self::match_features) finds
+    /// them. All memory that is needed beside the packed features is taken once, for the largest of the pairs, and
+    /// kept. Threads that call this beside each other keep the device busy while each waits for its matches and sorts
+    /// them.
     ///
     /// # Errors
-    /// As [`match_features`](Self::match_features) for options, for sides of different kinds, and for a device that fails;
-    /// [`Error::Mismatch`] for a guided search, whose sides are not packed, and for features that were packed for another
-    /// `same_sign`.
+    /// As [`match_features`](Self::match_features) for options, for sides of different kinds, and for a device that
+    /// fails; [`Error::Mismatch`] for a guided search, whose sides are not packed, and for features that were packed
+    /// for another `same_sign`.
     pub fn match_batch(&self, pairs: &[[&GpuPacked; 2]], options: &MatchOptions) -> Result<Vec<Vec<Match>>> {
         let Batch { found, count, mut commands } = self.record_batch(pairs, options)?;
         self.landings.with(

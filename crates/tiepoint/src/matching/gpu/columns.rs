@@ -127,8 +127,8 @@ impl GpuMatches {
 }
 
 impl GpuMatcher {
-    /// [`nearest_neighbours`](Self::nearest_neighbours) of A in B, which stay on the device: one for each feature that fits
-    /// A. The host does not wait.
+    /// [`nearest_neighbours`](Self::nearest_neighbours) of A in B, which stay on the device: one for each feature that
+    /// fits A. The host does not wait.
     ///
     /// # Errors
     /// As [`nearest_neighbours`](Self::nearest_neighbours).

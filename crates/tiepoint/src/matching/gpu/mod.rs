@@ -285,8 +285,8 @@ impl GpuMatcher {
         self.match_on_device(a, b, options)?.download()
     }
 
-    /// The matches of [`match_features`](Self::match_features) without a guide for one in `every` features of A; `counts`
-    /// are those of A and of B.
+    /// The matches of [`match_features`](Self::match_features) without a guide for one in `every` features of A;
+    /// `counts` are those of A and of B.
     pub(crate) fn match_some(
         &self,
         features: [&GpuFeatures; 2],

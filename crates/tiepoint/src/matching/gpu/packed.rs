@@ -10,8 +10,8 @@ use crate::feature::gpu::sending::Sending;
 use crate::matching::MatchOptions;
 use crate::matching::nearest::gpu::Packed;
 
-/// Features as [`GpuMatcher::match_batch`] compares them: descriptors packed in the order of a search, in a device's memory,
-/// which every pair that the features are in reads. A clone is the same memory.
+/// Features as [`GpuMatcher::match_batch`] compares them: descriptors packed in the order of a search, in a device's
+/// memory, which every pair that the features are in reads. A clone is the same memory.
 #[derive(Clone, Debug)]
 pub struct GpuPacked {
     pub(super) kind: Kind,
@@ -30,12 +30,12 @@ impl GpuPacked {
 }
 
 impl GpuMatcher {
-    /// Packs features for batches; of `options` only `same_sign` matters here. The features themselves are not needed any
-    /// more.
+    /// Packs features for batches; of `options` only `same_sign` matters here. The features themselves are not needed
+    /// any more.
     ///
     /// # Errors
-    /// As [`super::super::match_features`] for features alone, and [`crate::Error::Memory`] when the device's memory is too
-    /// small.
+    /// As [`super::super::match_features`] for features alone, and [`crate::Error::Memory`] when the device's memory is
+    /// too small.
     pub fn pack(&self, features: &GpuFeatures, options: &MatchOptions) -> Result<GpuPacked> {
         let (kind, capacity, by_sign) =
             (self.kind_of(features, false), features.capacity(), options.same_sign);
@@ -54,8 +54,8 @@ impl GpuMatcher {
         Ok(GpuPacked { kind, by_sign, capacity, count: features.count.clone(), packed })
     }
 
-    /// As [`pack`](Self::pack), for features in the host's memory: it does not wait for the device, whose queue holds the
-    /// copy and what packs it.
+    /// As [`pack`](Self::pack), for features in the host's memory: it does not wait for the device, whose queue holds
+    /// the copy and what packs it.
     ///
     /// # Errors
     /// As [`pack`](Self::pack).

@@ -3,12 +3,12 @@
 //
 // Each side lies packed in rows of its own: first the bright features, then, from the next multiple of BLOCK, the dark
 // ones, so that a search goes through one run of rows. These are the four regions: A bright, A dark, B bright, B dark;
-// `regions_a` and `regions_b` hold their counts. A group compares BLOCK rows of one region (queries) with some tiles of its
-// counterpart (targets); what it found is merged at the end, in the order of distances and indices, so that no cut shows
-// in the result.
+// `regions_a` and `regions_b` hold their counts. A group compares BLOCK rows of one region (queries) with some tiles of
+// its counterpart (targets); what it found is merged at the end, in the order of distances and indices, so that no cut
+// shows in the result.
 //
-// From Rust: BLOCK; TILE, targets that a group takes at a time; FLOATS, 1 for f32; and where descriptors are read, their
-// type VALUE, DIMENSION, and WORDS of a packed row.
+// From Rust: BLOCK; TILE, targets that a group takes at a time; FLOATS, 1 for f32; and where descriptors are read,
+// their type VALUE, DIMENSION, and WORDS of a packed row.
 
 #if FLOATS
 typedef f32 Distance;

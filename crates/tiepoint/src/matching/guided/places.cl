@@ -1,7 +1,7 @@
-// The search for nearest neighbours among the pairs that a model allows which predicts places. The places of each side, those
-// that the model predicts for A and those of B, hang in chains, one for each slot of a table of square cells; a feature
-// is compared with those in the cells that its circle meets. A chain has no order: of equally near features the one of
-// the smallest index is the nearest, so that none shows in the result. The test is that of guided/mod.rs in f64.
+// The search for nearest neighbours among the pairs that a model allows which predicts places. The places of each side,
+// those that the model predicts for A and those of B, hang in chains, one for each slot of a table of square cells; a
+// feature is compared with those in the cells that its circle meets. A chain has no order: of equally near features the
+// one of the smallest index is the nearest, so that none shows in the result. The test is that of guided/mod.rs in f64.
 //
 // From Rust besides those of regions.h: LANES; PROJECTIVE, 1 for a homography, 0 for an affine map.
 

@@ -1,7 +1,7 @@
 // Descriptors in the rows of regions.h.
 //
-// From Rust besides: SHIFT, bits below the squared length in `norms`; PANELS, 1 for rows interleaved by BLOCK, 0 for rows
-// one by one.
+// From Rust besides: SHIFT, bits below the squared length in `norms`; PANELS, 1 for rows interleaved by BLOCK, 0 for
+// rows one by one.
 
 // Packs descriptors by `order`, one lane a row; rows of the last block of a region that stand for no feature are 0.
 KERNEL(pack_rows) {

@@ -2,19 +2,19 @@
 //
 // A pass walks over the image in rows, from the top left forwards and from the bottom right backwards; u and v count
 // columns and rows in its order. A row is walked by LANES lanes of a warp, each with EACH disparities, and a warp walks
-// ROWS_OF_WARP rows. The ROWS rows of a group go side by side, each SKEW columns behind the one above, and hand their path
-// costs over in local memory. Groups of rows are handed out in order, to whichever work group is free, so that the one
-// waited for has begun.
+// ROWS_OF_WARP rows. The ROWS rows of a group go side by side, each SKEW columns behind the one above, and hand their
+// path costs over in local memory. Groups of rows are handed out in order, to whichever work group is free, so that the
+// one waited for has begun.
 //
-// Place p (path.h) is disparity p forwards and PADDED - 1 - p backwards, so that from one pixel to the next the right pixels
-// move up by one place in both passes.
+// Place p (path.h) is disparity p forwards and PADDED - 1 - p backwards, so that from one pixel to the next the right
+// pixels move up by one place in both passes.
 //
-// Between groups. The last rows of a group write their path costs into global memory, from which a warp of the next group,
-// the guest, brings them into its local memory as the rows above its first one. Two buffers serve all groups of a walk in
-// turn. A word says in its highest bit whose it is, as that bit changes from one use of a buffer to the next: no fence and
-// no count of columns is needed. A guest begins when the group above has begun to write, and fetches AHEAD columns ahead.
-// Thus what it finds is at most one use old, and it cannot mistake the words of the group four before for those of the group
-// above: that one's rows lie too far behind.
+// Between groups. The last rows of a group write their path costs into global memory, from which a warp of the next
+// group, the guest, brings them into its local memory as the rows above its first one. Two buffers serve all groups of
+// a walk in turn. A word says in its highest bit whose it is, as that bit changes from one use of a buffer to the next:
+// no fence and no count of columns is needed. A guest begins when the group above has begun to write, and fetches AHEAD
+// columns ahead. Thus what it finds is at most one use old, and it cannot mistake the words of the group four before
+// for those of the group above: that one's rows lie too far behind.
 
 #define ROWS_OF_WARP PIXELS_OF_WARP
 #define WARPS (ROWS / ROWS_OF_WARP)
@@ -162,7 +162,8 @@ KERNEL(aggregate) {
 #endif
         const u32 edges[2] = {lane == 0 ? 0x5410u : 0x5432u, lane == LANES - 1 ? 0x7632u : 0x5432u};
 
-        // The right pixels of a lane's places. In front is room for those that come to the first place in PHASES columns.
+        // The right pixels of a lane's places. In front is room for those that come to the first place in PHASES
+        // columns.
         u32 window[PHASES + EACH][PLANES];
         u32 paths[PATHS][PAIRS];
         UNROLL

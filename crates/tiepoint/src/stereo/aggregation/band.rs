@@ -64,7 +64,8 @@ pub(super) struct Pass<'a, T> {
     pub(super) jumps: Jumps<T>,
     pub(super) boundary: &'a Boundary<T>,
     pub(super) wavefront: Wavefront,
-    /// Disparities in memory, a multiple of the vector, at most 4096. In 16 bits the compiler sees that no offset overflows.
+    /// Disparities in memory, a multiple of the vector, at most 4096. In 16 bits the compiler sees that no offset
+    /// overflows.
     pub(super) padded: u16,
 }
 
@@ -73,9 +74,9 @@ fn columns(width: usize, rows: usize, skew: usize) -> usize {
     width + skew * (rows - 1)
 }
 
-/// How many sums a band keeps: those of every row at every column of the wavefront, in the order in which the pixels are
-/// visited, so that memory is written as one stream and read as one by the backward pass. Those beyond the ends of a row
-/// stay unused.
+/// How many sums a band keeps: those of every row at every column of the wavefront, in the order in which the pixels
+/// are visited, so that memory is written as one stream and read as one by the backward pass. Those beyond the ends of
+/// a row stay unused.
 pub(super) fn sums_len(width: usize, rows: usize, skew: usize, padded: usize) -> usize {
     columns(width, rows, skew).saturating_mul(rows).saturating_mul(padded)
 }
@@ -119,9 +120,9 @@ impl Walk {
         Column { first: self.x(t, active.start), slope: if self.backward { skew } else { -skew } }
     }
 
-    /// The sums of the pixels of `active` rows at step t, among those of the band. The backward pass visits the pixels in
-    /// the opposite order and reads upwards. 2026-11-23: with the rows of a step the other way round, so that it reads
-    /// downwards within a step, the selection waits twice as long.
+    /// The sums of the pixels of `active` rows at step t, among those of the band. The backward pass visits the pixels
+    /// in the opposite order and reads upwards. 2026-11-23: with the rows of a step the other way round, so that it
+    /// reads downwards within a step, the selection waits twice as long.
     #[inline(always)]
     fn sums(self, t: usize, active: &Range<usize>) -> Range<usize> {
         let first = if self.backward {
@@ -132,8 +133,8 @@ impl Walk {
         first * self.padded..(first + active.len()) * self.padded
     }
 
-    /// Has the cache fetch the sums of step t. They are one stream, but processors look ahead only within a page of 4 KB,
-    /// a few steps.
+    /// Has the cache fetch the sums of step t. They are one stream, but processors look ahead only within a page of 4
+    /// KB, a few steps.
     #[inline(always)]
     fn fetch_sums<A>(self, t: usize, sums: &[A]) {
         if t < self.steps() {
@@ -206,8 +207,8 @@ struct Handover<T> {
 }
 
 impl<T: Value> Handover<T> {
-    /// The paths of the rows above at column `u`, from the band before; the last of them is at step `t`. Zero beyond the
-    /// last column.
+    /// The paths of the rows above at column `u`, from the band before; the last of them is at step `t`. Zero beyond
+    /// the last column.
     #[inline(always)]
     fn take<S: Simd, D: Directions<N>, const N: usize>(
         &mut self,
@@ -280,8 +281,8 @@ fn update_pixel<S: Simd, T: Value, A: Sum<T>, const N: usize>(
     sums: &mut [A],
 ) {
     let two = 2 * S::u8s::LEN;
-    // Of two vectors, 128 disparities where they have 64 bytes, the compiler unrolls the loop and leaves all comparisons
-    // out.
+    // Of two vectors, 128 disparities where they have 64 bytes, the compiler unrolls the loop and leaves all
+    // comparisons out.
     let least = if padded == two {
         update_paths(simd, &costs[..two], step.row(r, two), penalties, &mut sums[..two])
     } else {

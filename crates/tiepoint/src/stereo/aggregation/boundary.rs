@@ -12,9 +12,10 @@ use std::sync::{
 /// Columns in a segment.
 pub(super) const SEGMENT: usize = 32;
 
-/// How often a thread looks again before it lets others have the core: for a few segments' time, 10 µs each. Where others
-/// want the core it comes back after milliseconds, in which the next band waits too. 2026-11-23, two threads, two cores
-/// with four other programs on them, medians of eight rounds: 200 turns 304 ms, 1000 198, 4000 201, 20 000 209.
+/// How often a thread looks again before it lets others have the core: for a few segments' time, 10 µs each. Where
+/// others want the core it comes back after milliseconds, in which the next band waits too. 2026-11-23, two threads,
+/// two cores with four other programs on them, medians of eight rounds: 200 turns 304 ms, 1000 198, 4000 201, 20 000
+/// 209.
 const SPINS: usize = 2000;
 
 /// The paths of up to [`SEGMENT`] columns: for each column, row and direction the path values of all disparities.
@@ -99,8 +100,8 @@ impl Wavefront {
         self.put[band].store(segments, Ordering::Release);
     }
 
-    /// Waits until the band before this one has put more than `segment` segments. Bands are started in order, so the one
-    /// waited for is running; the segments that the first band takes were put by an earlier pass.
+    /// Waits until the band before this one has put more than `segment` segments. Bands are started in order, so the
+    /// one waited for is running; the segments that the first band takes were put by an earlier pass.
     pub(super) fn wait(&self, band: usize, segment: usize) {
         let Some(before) = band.checked_sub(1).map(|b| &self.put[b]) else { return };
         let mut turns = 0;

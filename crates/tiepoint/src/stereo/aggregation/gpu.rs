@@ -1,24 +1,23 @@
-//! Aggregation on a device. Whole images go through [`strips`], which is faster; bands of rows ([`checkpoints`]) through the
-//! form here: both passes side by side, each a wavefront of rows.
+//! Aggregation on a device. Whole images go through [`strips`], which is faster; bands of rows ([`checkpoints`])
+//! through the form here: both passes side by side, each a wavefront of rows.
 //!
 //! Some lanes of a warp share the disparities of a row; the rows of a group go side by side and hand path costs over in
 //! local memory, groups hand them over in global memory. As on the CPU costs are computed from descriptors in each pass
 //! and never stored. Unlike there both passes run at once, so each stores its sums: a byte or two for each pixel and
 //! disparity, twice.
 //!
-//! **What bounds it.** The last row begins two columns a row after the first, so a pass of one image takes width +
-//! 2 height columns, of which a row is at work for `width`; each waits for what the row above found in the column before.
-//! On an H200 that takes 900 cycles (2026-11-22, 1920×1080×128), of which the instructions of a warp are 230: an image is
-//! bound by latency, several at once by instructions.
-//! Dropped on 2026-11-22 (the same image, aggregation 2.1 to 2.2 ms, a batch of eight of 1280×720 3.2 ms): a walk from each
-//! corner for a straight and a slanting direction, 2.1 ms, but 3.8 ms for the batch and twice the memory; marks between
-//! neighbouring warps instead of a barrier, 2.8 ms; a barrier after every second column, 3.2 ms; costs of the next column
-//! beside the least values of this one, 2.3 ms.
+//! **What bounds it.** The last row begins two columns a row after the first, so a pass of one image takes width + 2
+//! height columns, of which a row is at work for `width`; each waits for what the row above found in the column before.
+//! On an H200 that takes 900 cycles (2026-11-22, 1920×1080×128), of which the instructions of a warp are 230: an image
+//! is bound by latency, several at once by instructions. Dropped on 2026-11-22 (the same image, aggregation 2.1 to 2.2
+//! ms, a batch of eight of 1280×720 3.2 ms): a walk from each corner for a straight and a slanting direction, 2.1 ms,
+//! but 3.8 ms for the batch and twice the memory; marks between neighbouring warps instead of a barrier, 2.8 ms; a
+//! barrier after every second column, 3.2 ms; costs of the next column beside the least values of this one, 2.3 ms.
 //!
-//! A device without 64-bit atomics is refused, and the CPU computes: on rusticl's processor (Mesa 22.3), which lacks them,
-//! sums of 68 disparities are other ones, the same ones in every run of one thread, where those of 8 to 40 are right and
-//! PoCL is right with as little local memory and the same strips (2026-11-23): most likely its compiler, with path costs
-//! that do not fit into registers.
+//! A device without 64-bit atomics is refused, and the CPU computes: on rusticl's processor (Mesa 22.3), which lacks
+//! them, sums of 68 disparities are other ones, the same ones in every run of one thread, where those of 8 to 40 are
+//! right and PoCL is right with as little local memory and the same strips (2026-11-23): most likely its compiler, with
+//! path costs that do not fit into registers.
 //!
 //! Where lanes exchange no numbers (OpenCL on a CPU, and GPUs other than NVIDIA's) a row is walked by one lane.
 
@@ -260,8 +259,8 @@ const SIDE: usize = 1 << 24;
 const SPARE: usize = 1 << 10;
 
 /// How the rows of images are shared out among the multiprocessors. Lanes of more disparities take fewer instructions
-/// in all; where there are few rows, more lanes finish a column sooner (2026-11-22, H200: of 4, 8, 16 and 32 disparities
-/// and groups of 2 to 18 warps these were the fastest).
+/// in all; where there are few rows, more lanes finish a column sooner (2026-11-22, H200: of 4, 8, 16 and 32
+/// disparities and groups of 2 to 18 warps these were the fastest).
 #[derive(Clone, Copy, Debug)]
 struct Sharing {
     /// Disparities of a lane at most, if so many fit.

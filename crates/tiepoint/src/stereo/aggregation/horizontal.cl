@@ -1,7 +1,7 @@
 // The paths along rows: a row is walked from either side by LANES lanes of a warp, a pixel a step.
 //
-// A walk is a row in one direction; u counts its columns. Place p is disparity p from the left and PADDED - 1 - p from the
-// right, so that from one pixel to the next the right pixels move up by one place in both.
+// A walk is a row in one direction; u counts its columns. Place p is disparity p from the left and PADDED - 1 - p from
+// the right, so that from one pixel to the next the right pixels move up by one place in both.
 
 // What a walk needs of PHASES columns, in words of local memory: P2, the left pixels, the right pixels that come to its
 // first place.

@@ -7,23 +7,23 @@
 //! S(p, d) = Σ_r L(p, d)
 //! ```
 //!
-//! and L = C where p − r lies outside the image. P2 may depend on the difference of grey of p and p − r ([`jump`]). C and L are
-//! integers, so that every order of evaluation gives the same S. Since the least L of a pixel is at most the
+//! and L = C where p − r lies outside the image. P2 may depend on the difference of grey of p and p − r ([`jump`]). C
+//! and L are integers, so that every order of evaluation gives the same S. Since the least L of a pixel is at most the
 //! greatest cost, no L exceeds the greatest cost plus P2: where this is below 256 paths hold bytes, else 16 bits, and
 //! where four such paths stay below 256 their sum is held in a byte too. The result is the same.
 //!
 //! **Two passes** ([`pass`]). The forward pass aggregates half of the directions, row by row from the top, and stores
-//! their sum; the backward pass aggregates the others from the bottom and chooses the disparity of every pixel. That sum
-//! is all that is stored of the size of the cost volume. Costs are computed in each pass, which takes less time than
-//! storing and reading them.
+//! their sum; the backward pass aggregates the others from the bottom and chooses the disparity of every pixel. That
+//! sum is all that is stored of the size of the cost volume. Costs are computed in each pass, which takes less time
+//! than storing and reading them.
 //!
 //! **Bands** ([`band`]). Within a pass a band of eight rows is visited column by column as a skewed wavefront, each row
 //! a little behind the one above, so that the path costs of a band ([`path_ring`]) stay in the first-level cache. Bands
 //! run on different threads, each behind the one before it; only the path costs of a band's last rows cross the
 //! [`boundary`] to the next.
 //!
-//! **Memory.** With a limit the image is cut into groups of rows. A first forward pass keeps the path costs at the top of
-//! every group as a checkpoint; then, from the bottom, each group gets a forward pass that stores its sums, and a
+//! **Memory.** With a limit the image is cut into groups of rows. A first forward pass keeps the path costs at the top
+//! of every group as a checkpoint; then, from the bottom, each group gets a forward pass that stores its sums, and a
 //! backward pass. Path costs cross the borders of groups, so the result is that of the whole image.
 
 mod band;

@@ -24,7 +24,8 @@ use fearless_simd::{Simd, prelude::*};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-/// Rows of a band. 2026-11-23, 1920×1080, 128 disparities, one thread: 6, 8, 10, 12, 16 rows 192, 187, 187, 197, 205 ms.
+/// Rows of a band. 2026-11-23, 1920×1080, 128 disparities, one thread: 6, 8, 10, 12, 16 rows 192, 187, 187, 197, 205
+/// ms.
 const BAND: usize = 8;
 
 /// Bytes a pixel of everything else: grey, and the maps of both views while they are refined.

@@ -1,12 +1,12 @@
-// The recurrence of mod.rs for a pixel, whose disparities lie in LANES lanes, EACH in each: what the paths along rows and
-// those from row to row have in common.
+// The recurrence of mod.rs for a pixel, whose disparities lie in LANES lanes, EACH in each: what the paths along rows
+// and those from row to row have in common.
 //
-// Places, not disparities, lie side by side: what a place means its kernel says. Word j of a lane holds its places j and
-// j + PAIRS, so that the words beside it hold the places beside these.
+// Places, not disparities, lie side by side: what a place means its kernel says. Word j of a lane holds its places j
+// and j + PAIRS, so that the words beside it hold the places beside these.
 //
-// Path costs are kept less their least value, or with it. Where a path begins P2 is 0, which makes whatever came before it 0
-// everywhere: what lies outside the image needs no care. Where there is no disparity the cost is args.far, the greatest path cost: it
-// never lowers another, and sums of eight stay below 2^16.
+// Path costs are kept less their least value, or with it. Where a path begins P2 is 0, which makes whatever came before
+// it 0 everywhere: what lies outside the image needs no care. Where there is no disparity the cost is args.far, the
+// greatest path cost: it never lowers another, and sums of eight stay below 2^16.
 
 #define PAIRS (EACH / 2)
 // Words of a path at a pixel.
@@ -61,8 +61,8 @@ FUNCTION void store(LOCAL_POINTER u32 *to, const u32 path[PAIRS], i32 lane) {
 }
 #endif
 
-// What lies beside a lane's places, as words: of the lane before it and of the one after it. A place beyond the first or
-// last is given the cost of that one, which changes nothing.
+// What lies beside a lane's places, as words: of the lane before it and of the one after it. A place beyond the first
+// or last is given the cost of that one, which changes nothing.
 FUNCTION void look_beside(u32 beside[2], const u32 path[PAIRS], const u32 edges[2]) {
 #if LANES > 1
     const u32 ends = PAIR_ENDS(path[0], path[PAIRS - 1]);
@@ -150,7 +150,8 @@ FUNCTION u32 sum_word(const u32 sums[PAIRS], i32 i) {
 #define TURNED(word) BYTES_TURNED(word)
 #endif
 
-// Stores them; `backward`: from the last place down, so that they lie by disparities where places count from the greatest.
+// Stores them; `backward`: from the last place down, so that they lie by disparities where places count from the
+// greatest.
 FUNCTION void store_sums(GLOBAL u32 *to, const u32 sums[PAIRS], i32 backward) {
     u32 words[SUM_WORDS];
     UNROLL

@@ -3,8 +3,8 @@
 //! Each row stays the same number of columns behind the one above, so what a pixel continues was written a fixed number
 //! of steps before, its *age*, the same for all rows: the ring keeps the pixels of the last steps, in turn. A *pixel*
 //! holds the costs of every path for all disparities, one after the other, with a pad on either side that holds
-//! [`Sum::NONE`](super::recurrence::Sum): disparities that do not exist. Pixels beyond the ends of a row are zero: paths that begin at the border
-//! of the image continue from there, which gives L = C.
+//! [`Sum::NONE`](super::recurrence::Sum): disparities that do not exist. Pixels beyond the ends of a row are zero:
+//! paths that begin at the border of the image continue from there, which gives L = C.
 
 use super::{Directions, recurrence::Value};
 
@@ -165,8 +165,8 @@ impl<T: Value, const N: usize> Steps<'_, T, N> {
 }
 
 impl<T: Value, const N: usize> Step<'_, T, N> {
-    /// The pixel of row `r` of the band. `padded` is the number of disparities once more: a number in the program becomes
-    /// part of the instructions.
+    /// The pixel of row `r` of the band. `padded` is the number of disparities once more: a number in the program
+    /// becomes part of the instructions.
     #[inline(always)]
     pub(super) fn row(&mut self, r: usize, padded: usize) -> PixelPaths<'_, T, N> {
         let (shape, own) = (Shape { padded, paths: N, ..self.shape }, r + self.depth);

@@ -1,5 +1,5 @@
-// P2 of every direction at a pixel, by the difference of grey to the pixel before, in both halves of a word: of the paths
-// along rows and of those from row to row, for both passes.
+// P2 of every direction at a pixel, by the difference of grey to the pixel before, in both halves of a word: of the
+// paths along rows and of those from row to row, for both passes.
 
 #define VERTICAL_PENALTY(k, dx, dy, moves, rows, offset, handed, guests) \
     out[k * area] = penalty(image, args.grey_plane, table, x, y, x - step * (dx), y - step * (dy));

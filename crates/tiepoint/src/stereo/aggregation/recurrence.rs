@@ -118,8 +118,9 @@ pub(super) trait Sum<T: Value>: Value {
     fn store<S: Simd>(sum: Self::Gathered<S>, out: &mut [Self]);
 }
 
-/// The sum of two path costs fits, so none exceeds half of what a value holds, and no addition overflows. Where there is
-/// no disparity one may wrap around; still the path cost is [`Sum::NONE`] and at most P2 more, and the sum is not read.
+/// The sum of two path costs fits, so none exceeds half of what a value holds, and no addition overflows. Where there
+/// is no disparity one may wrap around; still the path cost is [`Sum::NONE`] and at most P2 more, and the sum is not
+/// read.
 impl<T: Value> Sum<T> for T {
     const NONE: T = T::HALF;
 
@@ -175,8 +176,8 @@ impl Sum<u8> for u16 {
     }
 }
 
-/// Computes L(p, ·) of every direction and writes their sum; `p2` is P2 of each direction. Returns vectors of which each
-/// holds the least cost of a direction.
+/// Computes L(p, ·) of every direction and writes their sum; `p2` is P2 of each direction. Returns vectors of which
+/// each holds the least cost of a direction.
 ///
 /// `costs` and `sums` hold equally many disparities, a multiple of the vector; costs beyond the last disparity are
 /// [`Sum::NONE`], and so are the path costs before the first and after the last.
@@ -209,7 +210,8 @@ pub(super) fn update_paths<S: Simd, T: Value, A: Sum<T>, const N: usize>(
             let before = &before[k][at..at + PAD + n + 1];
             let same = T::Native::<S>::from_slice(simd, &before[PAD..PAD + n]);
             let above = T::Native::<S>::from_slice(simd, &before[PAD + 1..]);
-            // Of vectors as long as a line of the cache any other load crosses to the next line and takes twice as long.
+            // Of vectors as long as a line of the cache any other load crosses to the next line and takes twice as
+            // long.
             below[k] = match n * size_of::<T>() {
                 64 if n == 64 => below[k].slide::<63>(same),
                 64 => below[k].slide::<31>(same),

@@ -1,26 +1,28 @@
 // The paths from row to row: all columns of a row at once, row after row, from the top and from the bottom.
 //
-// u and v count columns and rows of a pass in its order. A pixel has the slot u + SKEW v: from row to row slots move to the
-// left, so that every step comes from a slot that is the same or lies further left. A group holds the paths of a strip of
-// COLUMNS slots and goes through all rows where these lie in the image; a pixel's disparities lie in LANES lanes of a warp.
-// Strips are handed out from the left to the right, to whichever group is free, so that the one waited for has begun.
+// u and v count columns and rows of a pass in its order. A pixel has the slot u + SKEW v: from row to row slots move to
+// the left, so that every step comes from a slot that is the same or lies further left. A group holds the paths of a
+// strip of COLUMNS slots and goes through all rows where these lie in the image; a pixel's disparities lie in LANES
+// lanes of a warp. Strips are handed out from the left to the right, to whichever group is free, so that the one waited
+// for has begun.
 //
 // Place p is disparity p.
 //
-// Between strips. The last slots of a strip write their path costs into global memory, from which a warp of the next group,
-// the guest, brings them into its local memory, the halo. BUFFERS buffers serve all strips of a pass in turn. A word holds
-// 16 bits of a path and the number of the strip that wrote it: no fence and no count of rows is needed. A strip tells how
-// many rows its guest has brought, so that the one that writes into the same buffer next waits if it comes too early.
+// Between strips. The last slots of a strip write their path costs into global memory, from which a warp of the next
+// group, the guest, brings them into its local memory, the halo. BUFFERS buffers serve all strips of a pass in turn. A
+// word holds 16 bits of a path and the number of the strip that wrote it: no fence and no count of rows is needed. A
+// strip tells how many rows its guest has brought, so that the one that writes into the same buffer next waits if it
+// comes too early.
 
 #define WARPS (COLUMNS / PIXELS_OF_WARP)
-// Warps beside them: one that fetches what the next rows need of the views, and the guest. Where no path crosses columns a
-// group is one warp, which fetches for itself and waits for nobody.
+// Warps beside them: one that fetches what the next rows need of the views, and the guest. Where no path crosses
+// columns a group is one warp, which fetches for itself and waits for nobody.
 #define HELPERS (HANDED > 0 ? 2 : 0)
 // Rows that are kept of what is fetched: one that is walked, and AHEAD on their way.
 #define STAGED_ROWS (AHEAD + 1)
 
-// What a row needs, in words of local memory: the right pixels, so that those of a lane's places are side by side and those
-// that a warp reads at once lie in different banks, the left pixels, and P2 of all paths.
+// What a row needs, in words of local memory: the right pixels, so that those of a lane's places are side by side and
+// those that a warp reads at once lie in different banks, the left pixels, and P2 of all paths.
 #define RIGHTS (LANES * STRIDE)
 #define RIGHTS_OF_LANE (COLUMNS + EACH - 1)
 // How many of them a lane copies; its first one is that of lane LANE_X % LANES at m = LANE_X / LANES.
@@ -29,9 +31,9 @@
 #define STAGED_P2 (STAGED_LEFT + PLANES * COLUMNS)
 #define STAGED (STAGED_P2 + COLUMNS * PATHS)
 
-// DO(number of the path, its step, by how many slots it moves, rows of it that are kept, where these begin, where it begins
-// among what is handed over, and in the halo). A path that stays in its slot stays in registers, with its
-// least value and what lies beside, which lanes exchange while they look for it.
+// DO(number of the path, its step, by how many slots it moves, rows of it that are kept, where these begin, where it
+// begins among what is handed over, and in the halo). A path that stays in its slot stays in registers, with its least
+// value and what lies beside, which lanes exchange while they look for it.
 #define STAYS(dy, moves) ((dy) == 1 && (moves) == 0)
 
 #define TAKE(k, dx, dy, moves, rows, offset, handed, guests) \

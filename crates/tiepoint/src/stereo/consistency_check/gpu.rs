@@ -103,8 +103,8 @@ impl GpuConsistencyCheck {
         Ok(to)
     }
 
-    /// Puts the search for what is hidden from the right view into a list: not 0 there. Rows are as far apart as those of
-    /// the map.
+    /// Puts the search for what is hidden from the right view into a list: not 0 there. Rows are as far apart as those
+    /// of the map.
     pub(in crate::stereo) fn record_occluded(
         &self,
         commands: &mut Commands,

@@ -1,5 +1,5 @@
-// Census and colour in one cost: ad_census.rs. A descriptor is the census in CENSUS_BITS bits and above it the grey value
-// or, with CHANNELS 3, the colours in a second word.
+// Census and colour in one cost: ad_census.rs. A descriptor is the census in CENSUS_BITS bits and above it the grey
+// value or, with CHANNELS 3, the colours in a second word.
 
 #define CENSUS_MASK ((1u << CENSUS_BITS) - 1u)
 

@@ -9,13 +9,13 @@
 //! H is the Hamming distance of the census 5×5, the values are those of 8 bits. Grey counts as all three colours; so it
 //! does in a pair of which one image is grey.
 //!
-//! **Why.** On a surface without texture the census is noise, and surfaces of equal grey may differ in colour: there the
-//! colour tells. It may cost no more than 6, a quarter of the census, since another exposure or light changes the colour
-//! of everything and the order of neighbours of little. The sum costs no more than 24: pixels that do not belong
+//! **Why.** On a surface without texture the census is noise, and surfaces of equal grey may differ in colour: there
+//! the colour tells. It may cost no more than 6, a quarter of the census, since another exposure or light changes the
+//! colour of everything and the order of neighbours of little. The sum costs no more than 24: pixels that do not belong
 //! together agree in half of the bits, and by how much more they differ says little.
 //!
-//! Mei et al. map either part to 0 to 1 by 1 − exp(−c / λ) and add them. Truncated integers are used instead, whose sums
-//! of four paths fit a byte.
+//! Mei et al. map either part to 0 to 1 by 1 − exp(−c / λ) and add them. Truncated integers are used instead, whose
+//! sums of four paths fit a byte.
 
 use super::{
     CensusWindow, CostDefinition, CostSource, DescriptorCost, Descriptors, Learn, Planes,

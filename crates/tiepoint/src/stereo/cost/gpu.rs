@@ -1,7 +1,7 @@
 //! Costs on a device: a view's descriptors, and what kernels need to compute a cost of two of them.
 //!
-//! A cost's `.h` beside its Rust form defines two functions: `descriptor_of` makes the descriptor of a pixel, `cost` compares
-//! two. `view.h` is what descriptors are made from.
+//! A cost's `.h` beside its Rust form defines two functions: `descriptor_of` makes the descriptor of a pixel, `cost`
+//! compares two. `view.h` is what descriptors are made from.
 
 use super::CostSource;
 use crate::stereo::{

@@ -10,9 +10,10 @@
 //! that rising disparities lie side by side, and costs are computed for one wavefront [`Column`] at a time.
 //!
 //! **To add a cost**: a file in this folder with a type that implements [`CostDefinition`] (greatest cost, penalties,
-//! what it compares, how it learns) and one that implements [`DescriptorCost`] (descriptors and the SIMD body; often the
-//! same type), and its test; beside it a `.h` with the same for kernels ([`gpu`]); then a variant of [`Cost`] and a row of
-//! the table below it (name, help). The command, the options, the tests over all costs and the benchmark read that table.
+//! what it compares, how it learns) and one that implements [`DescriptorCost`] (descriptors and the SIMD body; often
+//! the same type), and its test; beside it a `.h` with the same for kernels ([`gpu`]); then a variant of [`Cost`] and a
+//! row of the table below it (name, help). The command, the options, the tests over all costs and the benchmark read
+//! that table.
 
 mod absolute_difference;
 mod ad_census;
@@ -51,8 +52,9 @@ use mutual_information::MutualInformation;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Cost {
-    /// Census 5×5 and the absolute difference of the colours, or of the grey values where there are none: a sum in which
-    /// neither outweighs the other. Where there is no texture the colour tells; where the light has changed the census.
+    /// Census 5×5 and the absolute difference of the colours, or of the grey values where there are none: a sum in
+    /// which neither outweighs the other. Where there is no texture the colour tells; where the light has changed the
+    /// census.
     #[default]
     AdCensus,
     /// Hamming distance of census transforms: which neighbours are darker than the centre (Zabih and Woodfill,
@@ -166,8 +168,8 @@ pub(super) trait CostDefinition {
         None
     }
 
-    /// What computes it on a device that learns from each pair by itself, of pictures of these shapes; `are_colour` tells which
-    /// of them have colour. `None`: the host learns, or there is nothing to learn.
+    /// What computes it on a device that learns from each pair by itself, of pictures of these shapes; `are_colour`
+    /// tells which of them have colour. `None`: the host learns, or there is nothing to learn.
     fn learnt_there(
         &self,
         _gpu: &Gpu,

@@ -22,9 +22,9 @@ pub(super) fn check_formula<C: DescriptorCost>(
     check_formula_of(what, 1, |_, pair| learn(pair), formula);
 }
 
-/// Checks a cost of images of some channels against `formula(cost, pair, x, other, y)` for the left pixel x and the right
-/// pixel `other` of row y, over sizes, disparities, masks, pixel types, SIMD levels and both widths of the values.
-/// `learn` makes it from a pair, whose compared images it may set.
+/// Checks a cost of images of some channels against `formula(cost, pair, x, other, y)` for the left pixel x and the
+/// right pixel `other` of row y, over sizes, disparities, masks, pixel types, SIMD levels and both widths of the
+/// values. `learn` makes it from a pair, whose compared images it may set.
 pub(super) fn check_formula_of<C: DescriptorCost>(
     what: &str,
     channels: usize,

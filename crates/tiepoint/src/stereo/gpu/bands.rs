@@ -1,5 +1,5 @@
-//! Pairs that are too large for a device, in bands of rows ([`GpuBands`]): the maps come to the host band by band, where they
-//! are refined.
+//! Pairs that are too large for a device, in bands of rows ([`GpuBands`]): the maps come to the host band by band,
+//! where they are refined.
 
 use crate::{
     Error, Result,
@@ -26,7 +26,8 @@ use std::ops::Range;
 /// No descriptor depends on rows further away.
 const REACH: usize = 8;
 
-/// Bytes of the pixels of a row beside the aggregation: both views in 8 bits, finer, in colour and masked, and three maps.
+/// Bytes of the pixels of a row beside the aggregation: both views in 8 bits, finer, in colour and masked, and three
+/// maps.
 const PIXEL: u64 = 2 * 9 + 12;
 
 /// The maps of a pair before refinement, computed within so many bytes of a device's memory, and the number of bands.

@@ -1,5 +1,5 @@
-//! Pairs one after the other: while some are computed, those after them travel to the device and the maps of those before
-//! them back.
+//! Pairs one after the other: while some are computed, those after them travel to the device and the maps of those
+//! before them back.
 
 use super::{plan::PlanInput, slot::Arriving, worker::Worker};
 use crate::{

@@ -57,8 +57,8 @@ impl GpuMatching<'_> {
         aggregation::gpu::bytes(self.gpu, self.cost, &self.input((size, 1)))
     }
 
-    /// Puts the work for the left views into a list. Also gives what the cost looks up, if anything: `table`, where that was
-    /// learnt on the device.
+    /// Puts the work for the left views into a list. Also gives what the cost looks up, if anything: `table`, where
+    /// that was learnt on the device.
     ///
     /// # Errors
     /// As [`sources`](Self::sources), and [`Error::Memory`](crate::Error::Memory).

@@ -1,5 +1,5 @@
-//! Dense stereo on a device. The stages of a pair are one list of commands ([`plan`]); images go to the device and maps come
-//! back beside the work on others ([`slot`]).
+//! Dense stereo on a device. The stages of a pair are one list of commands ([`plan`]); images go to the device and maps
+//! come back beside the work on others ([`slot`]).
 
 mod bands;
 mod dense;
@@ -43,8 +43,8 @@ use slot::reason;
 
 /// What dense stereo finds, in a device's memory; as [`StereoResult`]. A clone is the same memory.
 ///
-/// The maps are complete when the device's queue has come to the end of the call that gave them: later work in the queue
-/// may read them at once.
+/// The maps are complete when the device's queue has come to the end of the call that gave them: later work in the
+/// queue may read them at once.
 #[derive(Clone, Debug)]
 pub struct GpuStereoResult {
     /// Disparities of the left view in pixels, [`INVALID`](super::INVALID) where there is none.
@@ -120,8 +120,8 @@ impl GpuStereoResult {
 /// Dense stereo on a GPU whose images may lie there and whose maps may stay there. What it finds is what
 /// [`Stereo`] finds, bit for bit.
 ///
-/// The memory for pairs of one size is kept; for another size, another number of pairs or another type of pixel it is made
-/// anew. Threads may share it: each call that runs beside others has memory of its own.
+/// The memory for pairs of one size is kept; for another size, another number of pairs or another type of pixel it is
+/// made anew. Threads may share it: each call that runs beside others has memory of its own.
 ///
 /// ```no_run
 /// use tiepoint::device::Device;
@@ -170,8 +170,8 @@ impl GpuStereo {
     /// The disparities of a rectified pair. Images and masks lie in the host's memory or on the device.
     ///
     /// # Errors
-    /// As [`Stereo::compute`]; [`Error::Mismatch`] when an image lies on another device; where the device is too small or
-    /// lacks a feature the error says so: see [`Error::is_device_limit`].
+    /// As [`Stereo::compute`]; [`Error::Mismatch`] when an image lies on another device; where the device is too small
+    /// or lacks a feature the error says so: see [`Error::is_device_limit`].
     pub fn compute<'a>(
         &self,
         left: impl Into<Pixels<'a>>,
@@ -184,10 +184,10 @@ impl GpuStereo {
     /// As [`compute`](Self::compute), and leaves the maps on the device, whose queue has the work but may not have done
     /// it yet.
     ///
-    /// Images on the device, of every type of pixel and 1 to 4 channels, never leave it, but for
-    /// [mutual information](super::Cost::MutualInformation) of a colour picture and a grey one: those pass through the host,
-    /// which looks for the grey of the colours. Of pictures with three channels it first asks the device whether they have
-    /// colour, and waits for that.
+    /// Images on the device, of every type of pixel and 1 to 4 channels, never leave it, but for [mutual
+    /// information](super::Cost::MutualInformation) of a colour picture and a grey one: those pass through the host,
+    /// which looks for the grey of the colours. Of pictures with three channels it first asks the device whether they
+    /// have colour, and waits for that.
     ///
     /// # Errors
     /// As [`compute`](Self::compute).
@@ -213,8 +213,8 @@ impl GpuStereo {
         )
     }
 
-    /// As [`compute_on_device`](Self::compute_on_device) of several pairs of one size, which together fill the device better
-    /// than one.
+    /// As [`compute_on_device`](Self::compute_on_device) of several pairs of one size, which together fill the device
+    /// better than one.
     ///
     /// Pairs of one type of pixel are computed together; others, and those of a cost that learns, one after the other.
     ///
@@ -239,12 +239,12 @@ impl GpuStereo {
         )
     }
 
-    /// Puts the work for some pairs of one size and type of pixel into the device's queue and does not wait: what it takes
-    /// by the device's clock, [`Gpu::seconds`] tells. The maps are not read.
+    /// Puts the work for some pairs of one size and type of pixel into the device's queue and does not wait: what it
+    /// takes by the device's clock, [`Gpu::seconds`] tells. The maps are not read.
     ///
     /// # Errors
-    /// As [`compute`](Self::compute), and [`Error::Mismatch`] for several sizes or types of pixel, for several pairs of a
-    /// cost that learns from each, and where [`compute_on_device`](Self::compute_on_device) learns on the host.
+    /// As [`compute`](Self::compute), and [`Error::Mismatch`] for several sizes or types of pixel, for several pairs of
+    /// a cost that learns from each, and where [`compute_on_device`](Self::compute_on_device) learns on the host.
     pub fn enqueue(&self, pairs: &[[AnyGpuImage; 2]]) -> Result<()> {
         let pairs = self.device_pairs(pairs)?;
         let cost = self.together(&pairs)?.ok_or_else(|| {

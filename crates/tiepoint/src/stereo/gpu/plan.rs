@@ -247,7 +247,8 @@ impl Stages<'_> {
         Ok(PlanLearning { inputs, commands, tables: tables.into() })
     }
 
-    /// From views to disparities before refinement. Also gives what the costs look up, in the order of [`Plan::tables`].
+    /// From views to disparities before refinement. Also gives what the costs look up, in the order of
+    /// [`Plan::tables`].
     fn record(
         &self,
         commands: &mut Commands,

@@ -1,7 +1,8 @@
 //! A pair made ready on a device, for several pairs at a time: the bits of mod.rs.
 //!
-//! What the scales and the comparison of colours depend on is measured there too, and never read: where one of two pictures
-//! with three channels is grey, its grey is compared in every channel, which costs what a comparison of grey does.
+//! What the scales and the comparison of colours depend on is measured there too, and never read: where one of two
+//! pictures with three channels is grey, its grey is compared in every channel, which costs what a comparison of grey
+//! does.
 
 mod mirror;
 mod views;
@@ -51,8 +52,8 @@ impl PictureShape {
     /// Those of two pictures, which must go together.
     ///
     /// # Errors
-    /// [`Error::Image`] for an empty picture or more than four channels, [`Error::Mismatch`] for another size of a picture
-    /// or mask.
+    /// [`Error::Image`] for an empty picture or more than four channels, [`Error::Mismatch`] for another size of a
+    /// picture or mask.
     pub(in crate::stereo) fn of(
         pictures: [(Size, usize, PixelKind); 2],
         masks: [Option<(Size, usize)>; 2],

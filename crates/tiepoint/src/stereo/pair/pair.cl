@@ -1,7 +1,7 @@
 // A pair made ready: the arithmetic of grey.rs and pictures.rs. PIXEL is that of the picture, GREY that of its grey.
 
-// Of what a pair's scales and colours depend on: the greatest grey of 16 bits, minus the least float where that is below 0,
-// the greatest float where that is above 1; the same of the channels; whether either picture has colour.
+// Of what a pair's scales and colours depend on: the greatest grey of 16 bits, minus the least float where that is
+// below 0, the greatest float where that is above 1; the same of the channels; whether either picture has colour.
 #define GREYS 0
 #define CHANNELS_FOUND 3
 #define COLOURED 6

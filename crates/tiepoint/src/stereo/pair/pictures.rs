@@ -43,8 +43,8 @@ impl<'a> Pictures<'a> {
         *self.are_colour.get_or_init(|| self.views.map(is_colour))
     }
 
-    /// Channels of some of the pictures in 8 bits, interleaved, all on one scale ([`Bytes`]). A grey picture has the same
-    /// values in every channel.
+    /// Channels of some of the pictures in 8 bits, interleaved, all on one scale ([`Bytes`]). A grey picture has the
+    /// same values in every channel.
     pub(in crate::stereo) fn channels<const N: usize>(
         &self,
         views: [View; N],

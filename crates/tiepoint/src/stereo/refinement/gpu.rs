@@ -101,8 +101,8 @@ impl GpuRefinement {
         })
     }
 
-    /// Puts the refinement of the left view, and of the right one if it is there, into a list. `mask` says where the left
-    /// view holds something.
+    /// Puts the refinement of the left view, and of the right one if it is there, into a list. `mask` says where the
+    /// left view holds something.
     pub(in crate::stereo) fn record(
         &self,
         commands: &mut Commands,

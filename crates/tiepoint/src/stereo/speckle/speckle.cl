@@ -1,5 +1,5 @@
-// Regions of few pixels: mod.rs. Pixels of a tile are joined in local memory, tiles along their borders by a forest over
-// the image in which no parent comes after its children; then each tile's regions are counted for their roots.
+// Regions of few pixels: mod.rs. Pixels of a tile are joined in local memory, tiles along their borders by a forest
+// over the image in which no parent comes after its children; then each tile's regions are counted for their roots.
 
 #define TILE (TILE_WIDTH * TILE_HEIGHT)
 #define NOBODY 0xffffffffu

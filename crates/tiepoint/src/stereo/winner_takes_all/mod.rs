@@ -200,8 +200,8 @@ fn add<S: Simd, A: Value>(simd: S, [a, b]: Parts<'_, A>, count: usize, sums: &mu
     sums[count..].fill(u16::MAX);
 }
 
-/// Updates the keys of the right row, whose place for the least disparity is `start`, and returns the place of the least
-/// sum and that sum. `places` are those of [`places`].
+/// Updates the keys of the right row, whose place for the least disparity is `start`, and returns the place of the
+/// least sum and that sum. `places` are those of [`places`].
 #[inline(always)]
 fn least<S: Simd, A: Value>(
     simd: S,
@@ -257,8 +257,8 @@ fn least_one_by_one(sums: &[u16], right: Option<&mut RightRow>, start: usize) ->
 }
 
 /// Chooses the disparities of the left pixels of a column, one in each of `rows`, given the parts of their sums from
-/// both passes, a pixel's disparities side by side. `places` are those of [`places`], `sums` is room for the sums of a pixel. The body is compiled once
-/// for a SIMD level and a width of the sums.
+/// both passes, a pixel's disparities side by side. `places` are those of [`places`], `sums` is room for the sums of a
+/// pixel. The body is compiled once for a SIMD level and a width of the sums.
 #[simd]
 pub(super) fn select_column<S: Simd, A: Value>(
     simd: S,
@@ -299,8 +299,8 @@ impl OutputRow<'_> {
         input.uniqueness > 0 || self.confidence.is_some() || self.sums.is_some()
     }
 
-    /// Writes the disparity and the confidence of pixel x, whose least sum and its place are `winner`. `sum` is the sum of
-    /// a disparity, `sums` are all of them where they are [needed](Self::needs_sums).
+    /// Writes the disparity and the confidence of pixel x, whose least sum and its place are `winner`. `sum` is the sum
+    /// of a disparity, `sums` are all of them where they are [needed](Self::needs_sums).
     #[inline(always)]
     fn set(
         &mut self,

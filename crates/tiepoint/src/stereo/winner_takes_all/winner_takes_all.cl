@@ -1,8 +1,8 @@
-// Winner takes all: mod.rs. A group chooses the disparities of a row, PIXELS left pixels at a time: the sums of all paths
-// are added into local memory, where lanes look for the least of each left pixel and of each right one.
+// Winner takes all: mod.rs. A group chooses the disparities of a row, PIXELS left pixels at a time: the sums of all
+// paths are added into local memory, where lanes look for the least of each left pixel and of each right one.
 //
-// Sums come in parts, by disparities: of the paths from the left, from the right, downwards, upwards (vertical.cl), or of the
-// two passes (aggregation.cl).
+// Sums come in parts, by disparities: of the paths from the left, from the right, downwards, upwards (vertical.cl), or
+// of the two passes (aggregation.cl).
 
 // Words of the sums of a pixel in a part, and those that a lane adds at once.
 #define PART_WORDS (PADDED * SUM_BYTES / 4)
@@ -10,8 +10,8 @@
 #define CHUNKS (PART_WORDS / CHUNK)
 // Disparities in a word.
 #define IN_WORD (4 / SUM_BYTES)
-// Left pixels whose totals a lane compares for two right ones, and words before and after the totals of a pixel that it may
-// come to.
+// Left pixels whose totals a lane compares for two right ones, and words before and after the totals of a pixel that it
+// may come to.
 #define RUN (PIXELS < 8 ? PIXELS : 8)
 #define MARGIN (RUN / 2 + 1)
 // Words of the totals of a pixel, two disparities each; odd, to keep pixels in different banks.
@@ -138,8 +138,8 @@ KERNEL(winner_takes_all) {
         BARRIER();
 
 #if RIGHT
-        // Left pixel start + p meets right pixel start - min_disparity - a at disparity number p + a. A lane compares RUN left
-        // pixels, two in turn, for the right pixels of an even a and of a + 1.
+        // Left pixel start + p meets right pixel start - min_disparity - a at disparity number p + a. A lane compares
+        // RUN left pixels, two in turn, for the right pixels of an even a and of a + 1.
         for (i32 i = lane; i < (PADDED + PIXELS) / 2 * (PIXELS / RUN); i += LANES) {
             const i32 a = 2 * (i % ((PADDED + PIXELS) / 2)) - PIXELS, p = i / ((PADDED + PIXELS) / 2) * RUN;
             if (a + p < -RUN || a + p >= PADDED) continue;

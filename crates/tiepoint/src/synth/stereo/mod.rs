@@ -34,7 +34,8 @@ pub struct StereoSceneOptions {
     pub scenery: Scenery,
     /// What the surfaces look like. Default: mixed.
     pub texture: TextureKind,
-    /// The share of the surfaces before the background that have no texture, 0 to 1. Default 0; panels have none anyway.
+    /// The share of the surfaces before the background that have no texture, 0 to 1. Default 0; panels have none
+    /// anyway.
     pub plain: f64,
     /// Seed of shapes, textures and noise. Default 0.
     pub seed: u64,

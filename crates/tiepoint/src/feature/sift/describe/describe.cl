@@ -51,8 +51,9 @@ FUNCTION void add_to_cell(LOCAL_POINTER u32 *cell, i32 first, i32 second, f32 pa
     ATOMIC_ADD(cell + second, (u32)to_integer(second_part));
 }
 
-// Adds a pixel's gradient to its eight bins in a column, which lanes share whose pixels lie COLUMNS apart: seldom in one
-// bin. A column for every lane would need no atomics, but four times the local memory, and then a third of the lanes.
+// Adds a pixel's gradient to its eight bins in a column, which lanes share whose pixels lie COLUMNS apart: seldom in
+// one bin. A column for every lane would need no atomics, but four times the local memory, and then a third of the
+// lanes.
 FUNCTION void add_gradient(LOCAL_POINTER u32 *column, const Sample *s, const Frame *f) {
     f32 gx = s->right - s->left, gy = s->below - s->above;
     f32 dx = (f32)s->x - f->x, dy = (f32)s->y - f->y;
@@ -155,7 +156,8 @@ FUNCTION f32 sum_of_values(const LOCAL_POINTER f32 *values, LOCAL_POINTER f32 *p
     return sum_of_partial(partial);
 }
 
-// Writes the values, clipped at a fifth of their `norm`, as the descriptor; `total` is their sum or that of their squares.
+// Writes the values, clipped at a fifth of their `norm`, as the descriptor; `total` is their sum or that of their
+// squares.
 FUNCTION void write_descriptor(GLOBAL VALUE *descriptor, const LOCAL_POINTER f32 *values, f32 norm, f32 total, i32 lane) {
     f32 scale = 1.0f / SQRT(total);
     for (i32 i = lane; i < VALUES; i += LANES) {

@@ -1,7 +1,7 @@
 //! The stages one after the other, and the memory between them.
 //!
-//! From the image to the descriptors nothing waits for the host: every stage counts what it finds on the device, and all
-//! launches but the first, which reads the image, are one graph. Many images are described a few at a time, and the
+//! From the image to the descriptors nothing waits for the host: every stage counts what it finds on the device, and
+//! all launches but the first, which reads the image, are one graph. Many images are described a few at a time, and the
 //! features of some travel to the host while others are described.
 
 use super::bands::Bands;
@@ -140,8 +140,8 @@ impl Pipeline for SiftPipeline {
     }
 
     fn usual_capacity(plan: &Plan) -> usize {
-        // A textured photograph has a feature in 520 pixels of the doubled octave, in 280 of one that is not, and one of the
-        // ground from the air in 350.
+        // A textured photograph has a feature in 520 pixels of the doubled octave, in 280 of one that is not, and one
+        // of the ground from the air in 350.
         let pixels_a_feature = if plan.octaves[0].number < 0 { 256 } else { 128 };
         (1024 + plan.octaves[0].size.area() / pixels_a_feature).next_multiple_of(1024)
     }

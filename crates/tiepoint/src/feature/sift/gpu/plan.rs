@@ -219,7 +219,8 @@ impl GpuLevels {
     }
 }
 
-/// Groups that share the keypoints of all images of a launch: many more than run at a time, since windows differ in size.
+/// Groups that share the keypoints of all images of a launch: many more than run at a time, since windows differ in
+/// size.
 const GROUPS: usize = 1 << 15;
 
 /// The groups that look around points, each around one at a time; images in the second dimension.

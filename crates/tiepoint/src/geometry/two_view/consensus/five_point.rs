@@ -1,11 +1,11 @@
-//! The five-point method (Nistér 2004): E = x X + y Y + z Z + W over the null space of the epipolar constraints, with (x,
-//! y, z) from det E = 0 and 2 E Eᵀ E = tr(E Eᵀ) E.
+//! The five-point method (Nistér 2004): E = x X + y Y + z Z + W over the null space of the epipolar constraints, with
+//! (x, y, z) from det E = 0 and 2 E Eᵀ E = tr(E Eᵀ) E.
 //!
 //! These ten cubics are reduced, by Householder's reflections in place of the paper's elimination, to three equations
 //! linear in x, y and 1 whose coefficients are polynomials of z; their determinant is a polynomial of degree ten. Its
-//! roots are found where it changes sign between the points of a grid, of z on \[−1, 1\] and of 1/z beyond; two roots within
-//! one cell are passed over, which costs a sample and no more. Solutions that not all five points can be seen by are left
-//! out (`seven_point`). Of both directions of the baseline, E is the same.
+//! roots are found where it changes sign between the points of a grid, of z on \[−1, 1\] and of 1/z beyond; two roots
+//! within one cell are passed over, which costs a sample and no more. Solutions that not all five points can be seen by
+//! are left out (`seven_point`). Of both directions of the baseline, E is the same.
 
 #![expect(clippy::needless_range_loop, reason = "indices of rows and columns are the notation here")]
 
@@ -17,8 +17,8 @@ use tiepoint_gpu::KernelSource;
 /// Where the product of two of x, y, z, 1 stands among x², xy, xz, x, y², yz, y, z², z, 1.
 const QUADRATIC: [[usize; 4]; 4] = [[0, 1, 2, 3], [1, 4, 5, 6], [2, 5, 7, 8], [3, 6, 8, 9]];
 
-/// Where the product of one of these with x, y, z or 1 stands among x³, y³, x²y, xy², x²z, x², y²z, y², xyz, xy, xz², xz,
-/// x, yz², yz, y, z³, z², z, 1 (the paper's order).
+/// Where the product of one of these with x, y, z or 1 stands among x³, y³, x²y, xy², x²z, x², y²z, y², xyz, xy, xz²,
+/// xz, x, yz², yz, y, z³, z², z, 1 (the paper's order).
 const CUBIC: [[usize; 4]; 10] = [
     [0, 2, 4, 5],
     [2, 3, 8, 9],
@@ -279,8 +279,8 @@ fn root_in(c: &[f64; 11], low: [f64; 2], high: [f64; 2]) -> f64 {
 }
 
 impl Reduced<f64> {
-    /// The essential matrices of the sample, of norm 1. `near` and `far` are the values of the polynomial and of that of
-    /// 1/z on the grid.
+    /// The essential matrices of the sample, of norm 1. `near` and `far` are the values of the polynomial and of that
+    /// of 1/z on the grid.
     pub(super) fn solutions(
         &self,
         [near, far]: [[f64; CELLS + 1]; 2],

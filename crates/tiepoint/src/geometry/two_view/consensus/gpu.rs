@@ -37,8 +37,8 @@ tiepoint_gpu::kernel! {
     }
 }
 
-/// The kernel for one kind of model. Registers bound to seven groups a multiprocessor made unrelated pairs of known focal
-/// lengths 1.4 times slower on an H200 (2026-11-22).
+/// The kernel for one kind of model. Registers bound to seven groups a multiprocessor made unrelated pairs of known
+/// focal lengths 1.4 times slower on an H200 (2026-11-22).
 pub(in crate::geometry::two_view) fn source(kind: Kind) -> KernelSource {
     let (number, sums) = match kind {
         Kind::Homography => (0, TRANSFER),
@@ -121,8 +121,8 @@ struct OfKind {
 /// The kinds in the order of their searches: the fundamental matrix starts from the essential one.
 const KINDS: [Kind; 3] = [Kind::Essential, Kind::Fundamental, Kind::Homography];
 
-/// The search for all kinds of model on a GPU, with its memory, which grows as far as some pairs need and is kept for the
-/// next.
+/// The search for all kinds of model on a GPU, with its memory, which grows as far as some pairs need and is kept for
+/// the next.
 #[derive(Debug)]
 pub(in crate::geometry::two_view) struct GpuConsensus {
     gpu: Gpu,

@@ -41,8 +41,8 @@ pub(super) fn improve(prepared: &Prepared, start: Found, level: Level) -> Found 
     best
 }
 
-/// Steps of the last model, and the share of inliers, one in so many, that it may lose by them: where they lead has been
-/// fitted to all inliers, and where they start perhaps to a few.
+/// Steps of the last model, and the share of inliers, one in so many, that it may lose by them: where they lead has
+/// been fitted to all inliers, and where they start perhaps to a few.
 const LAST_STEPS: usize = 4;
 const LOSS: u32 = 32;
 

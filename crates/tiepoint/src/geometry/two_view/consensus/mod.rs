@@ -3,9 +3,9 @@
 //! A sample of as few matches as determine the model gives up to ten models; each is judged by the number of matches
 //! within the threshold (`agreement`). The best of a batch of [`BATCH`] samples, if it beats all before, is improved by
 //! reweighted Gauss–Newton steps (`improve`), of which one with fewer inliers counts nothing (LO-RANSAC: Chum, Matas,
-//! Kittler 2003). At the end more steps settle it (`settle`). The search ends when a model of more inliers would, with the confidence asked for, have been drawn, and
-//! at the latest when one would have been that has as many inliers as a pair needs to be verified at all: of 20 matches
-//! that is after 48 samples of 7, as 15 have to agree.
+//! Kittler 2003). At the end more steps settle it (`settle`). The search ends when a model of more inliers would, with
+//! the confidence asked for, have been drawn, and at the latest when one would have been that has as many inliers as a
+//! pair needs to be verified at all: of 20 matches that is after 48 samples of 7, as 15 have to agree.
 //!
 //! Which matches a sample holds follows from the key of the pair, the kind of model and the number of the sample. The
 //! earlier ones come from the matches that evidence and quality favour (PROSAC: Chum, Matas 2005).

@@ -92,8 +92,8 @@ struct Hung {
     regions: Buffer<u32>,
 }
 
-/// Adds the search to the commands; `nearest` takes the results of A, then of B. Returns how many features A has, and B,
-/// as [`Rows`](crate::matching::gpu::regions::Rows) counts them.
+/// Adds the search to the commands; `nearest` takes the results of A, then of B. Returns how many features A has, and
+/// B, as [`Rows`](crate::matching::gpu::regions::Rows) counts them.
 ///
 /// # Errors
 /// [`crate::Error::Unsupported`] on a device without f64.

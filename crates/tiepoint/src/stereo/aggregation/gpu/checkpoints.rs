@@ -1,17 +1,18 @@
 //! Aggregation in bands of rows, for pairs whose sums exceed a device's memory.
 //!
-//! A first forward pass goes over all bands from the top and keeps, as a checkpoint, the path costs that enter each of them.
-//! Then, from the bottom, each band gets a forward pass from its checkpoint and a backward pass, which goes on from the band
-//! below. Paths cross the borders of bands, so the sums are those of the whole image; the forward pass is computed twice.
+//! A first forward pass goes over all bands from the top and keeps, as a checkpoint, the path costs that enter each of
+//! them. Then, from the bottom, each band gets a forward pass from its checkpoint and a backward pass, which goes on
+//! from the band below. Paths cross the borders of bands, so the sums are those of the whole image; the forward pass is
+//! computed twice.
 //!
-//! **The kernel begins in the middle.** Groups of rows are handed out by tickets. With a first ticket above 0 a later group
-//! comes first, and takes the path costs above it from where an earlier launch left them. In memory a band lies between two
-//! margins, which no group walks over: one holds the rows above the band, from which the steps of its first rows come, and
-//! the other those below it, for the backward pass. A band is a multiple of four groups, so that the marks of the path
-//! costs are, when it has been walked over, what they were before.
+//! **The kernel begins in the middle.** Groups of rows are handed out by tickets. With a first ticket above 0 a later
+//! group comes first, and takes the path costs above it from where an earlier launch left them. In memory a band lies
+//! between two margins, which no group walks over: one holds the rows above the band, from which the steps of its first
+//! rows come, and the other those below it, for the backward pass. A band is a multiple of four groups, so that the
+//! marks of the path costs are, when it has been walked over, what they were before.
 //!
-//! Rows of the last band that lie beyond the image hold those of another band, or nothing: where a path enters the image P2
-//! is 0, which makes whatever came before it 0.
+//! Rows of the last band that lie beyond the image hold those of another band, or nothing: where a path enters the
+//! image P2 is 0, which makes whatever came before it 0.
 
 use super::{GpuAggregation, GpuSums, Walk, Walks};
 use crate::{
@@ -134,8 +135,8 @@ impl<'a> GpuBands<'a> {
         &self.sums
     }
 
-    /// Puts the loading of rows into a list: `rows` of them go to row `to` of the band and its margins. They lie from row
-    /// `from` on in the descriptors of both views, and in the grey of the left one.
+    /// Puts the loading of rows into a list: `rows` of them go to row `to` of the band and its margins. They lie from
+    /// row `from` on in the descriptors of both views, and in the grey of the left one.
     pub(in crate::stereo) fn load(
         &self,
         commands: &mut Commands,

@@ -1,48 +1,49 @@
 //! Aggregation of whole images on a device: paths along rows, and paths from row to row.
 //!
-//! As on the CPU costs are computed from descriptors wherever they are needed and never stored. What is stored are the sums
-//! of four parts, a byte or two for each pixel and disparity: of the paths from the left, from the right, downwards and
-//! upwards. All are made at the same time; some lanes of a warp share the disparities of a pixel.
+//! As on the CPU costs are computed from descriptors wherever they are needed and never stored. What is stored are the
+//! sums of four parts, a byte or two for each pixel and disparity: of the paths from the left, from the right,
+//! downwards and upwards. All are made at the same time; some lanes of a warp share the disparities of a pixel.
 //!
 //! **Along rows** (`horizontal.cl`) a row is walked from either side, all rows independently.
 //!
-//! **From row to row** (`vertical.cl`) all columns of a row are worked on at once. The columns are cut into strips, one a
-//! work group, which hand paths that cross to the next strip over through global memory. Strips lean to the left with the
-//! path that leans most, so that all paths cross to the right: a strip waits only for those left of it, which began before
-//! it, however many run at a time.
+//! **From row to row** (`vertical.cl`) all columns of a row are worked on at once. The columns are cut into strips, one
+//! a work group, which hand paths that cross to the next strip over through global memory. Strips lean to the left with
+//! the path that leans most, so that all paths cross to the right: a strip waits only for those left of it, which began
+//! before it, however many run at a time.
 //!
-//! **Four directions.** No path crosses columns: a strip is the columns of one warp, which does not lean, hands nothing over,
-//! fetches for itself and waits for nobody.
+//! **Four directions.** No path crosses columns: a strip is the columns of one warp, which does not lean, hands nothing
+//! over, fetches for itself and waits for nobody.
 //!
-//! **What bounds it.** From row to row an image takes its height in steps, each as long as a row of a strip takes from one
-//! barrier to the next, and a hand-over for every strip. On an H200 (2026-11-22, 1920×1080×128) these are 1080 steps of 1500
-//! cycles and 94 hand-overs, 1.03 ms; paths along rows take 0.42 ms, of which 0.2 are added as both run at once. They do so
-//! only because both ask for the most local memory: kernels that divide a multiprocessor's memory otherwise wait for each
-//! other (four directions 1.5 ms in place of 0.73). A cost that looks up a table pays 3 % for it, by a smaller cache.
-//! As one wavefront ([`super`]) the same image takes 2.2 ms. Dropped on 2026-11-22: three small strips a multiprocessor
-//! (1.42 ms), loads and stores of the scope of the device for the hand-over (no gain), walks of a row that add their sums up
-//! as they meet (along rows 0.89 ms, 0.02 less for the selection).
+//! **What bounds it.** From row to row an image takes its height in steps, each as long as a row of a strip takes from
+//! one barrier to the next, and a hand-over for every strip. On an H200 (2026-11-22, 1920×1080×128) these are 1080
+//! steps of 1500 cycles and 94 hand-overs, 1.03 ms; paths along rows take 0.42 ms, of which 0.2 are added as both run
+//! at once. They do so only because both ask for the most local memory: kernels that divide a multiprocessor's memory
+//! otherwise wait for each other (four directions 1.5 ms in place of 0.73). A cost that looks up a table pays 3 % for
+//! it, by a smaller cache. As one wavefront ([`super`]) the same image takes 2.2 ms. Dropped on 2026-11-22: three small
+//! strips a multiprocessor (1.42 ms), loads and stores of the scope of the device for the hand-over (no gain), walks of
+//! a row that add their sums up as they meet (along rows 0.89 ms, 0.02 less for the selection).
 //!
 //! Dropped in the evening of 2026-11-22 (H200; times in ms of 1920×1080×128, ×256, 3840×2160×256):
-//! - The costs of all pixels computed once and read by every path, so that a row of a strip takes 256 instructions of a warp
-//!   instead of 370 and a column along a row 96 instead of 170: from row to row 1.20, 1.91, 6.5 in place of 1.17, 2.06, 6.9,
-//!   along rows 0.45, 0.63, 2.6 (0.46, 0.65, 2.0), the costs themselves 0.12, 0.23, 0.88; all 1.92, 3.32, 11.8 (1.78, 3.32,
-//!   10.5).
-//! - Minima of two 16-bit numbers by the instruction for floats (`min.f16x2`), which has twice the rate of that for three
-//!   integers (126 to 64 lanes a cycle and multiprocessor): no difference.
+//! - The costs of all pixels computed once and read by every path, so that a row of a strip takes 256 instructions of a
+//!   warp instead of 370 and a column along a row 96 instead of 170: from row to row 1.20, 1.91, 6.5 in place of 1.17,
+//!   2.06, 6.9, along rows 0.45, 0.63, 2.6 (0.46, 0.65, 2.0), the costs themselves 0.12, 0.23, 0.88; all 1.92, 3.32,
+//!   11.8 (1.78, 3.32, 10.5).
+//! - Minima of two 16-bit numbers by the instruction for floats (`min.f16x2`), which has twice the rate of that for
+//!   three integers (126 to 64 lanes a cycle and multiprocessor): no difference.
 //!
-//! Dropped at night: differences and sums within the minimum (`min(a + b, c)` of two 16-bit numbers), which takes the pipe
-//! that is short: all 1.66, 3.04, 10.25 in place of 1.65, 2.99, 10.1. Since 256 disparities have lanes of 32 from row to row
-//! it is 1.60, 2.83, 9.6; along rows as many take longer, 0.80 in place of 0.66 (×256).
+//! Dropped at night: differences and sums within the minimum (`min(a + b, c)` of two 16-bit numbers), which takes the
+//! pipe that is short: all 1.66, 3.04, 10.25 in place of 1.65, 2.99, 10.1. Since 256 disparities have lanes of 32 from
+//! row to row it is 1.60, 2.83, 9.6; along rows as many take longer, 0.80 in place of 0.66 (×256).
 //!
-//! Dropped on 2026-11-23 for a cost that looks up a table (H200, 1920×1080×128, mutual information with its learning, a pair of
-//! a stream; 2.43 ms then):
+//! Dropped on 2026-11-23 for a cost that looks up a table (H200, 1920×1080×128, mutual information with its learning, a
+//! pair of a stream; 2.43 ms then):
 //! - A row's costs asked for a row before they are used: 2.87.
 //! - 8 disparities a lane in place of 16 from row to row: 3.82. 4 in place of 8 along rows: 3.17.
-//! - Less of a multiprocessor's memory asked for, so that its cache holds the table (percent): 75, 58 and 44 2.85, 28 3.07;
-//!   census 2.38, 2.38, 2.39 and 1.80 in place of 1.70.
+//! - Less of a multiprocessor's memory asked for, so that its cache holds the table (percent): 75, 58 and 44 2.85, 28
+//!   3.07; census 2.38, 2.38, 2.39 and 1.80 in place of 1.70.
 //!
-//! Where lanes exchange no numbers (OpenCL on a CPU, and GPUs other than NVIDIA's) one lane has all disparities of a pixel.
+//! Where lanes exchange no numbers (OpenCL on a CPU, and GPUs other than NVIDIA's) one lane has all disparities of a
+//! pixel.
 
 use super::{GpuAggregationInput, GpuSums, Layout, SIDE, SPARE, size_of_sums};
 use crate::{
@@ -191,8 +192,9 @@ impl Steps {
         self.verticals().map(|v| v.moves).max().unwrap_or(0).max(self.skew)
     }
 
-    /// Disparities of a lane: few lanes a pixel take fewer instructions, many a shorter time for a row. Sixteen directions
-    /// have registers for no more than 16 (2026-11-22, H200, 64 to 256 disparities: of 4, 8, 16 and 32 these were the fastest).
+    /// Disparities of a lane: few lanes a pixel take fewer instructions, many a shorter time for a row. Sixteen
+    /// directions have registers for no more than 16 (2026-11-22, H200, 64 to 256 disparities: of 4, 8, 16 and 32 these
+    /// were the fastest).
     fn disparities_of_lane(&self, disparities: usize) -> usize {
         let (lanes, most) = match (self.handed(), self.steps.len()) {
             (0, _) => (4, 32),
@@ -244,8 +246,8 @@ const WALKING: usize = 1;
 /// Walks of a multiprocessor along rows with which more lanes a pixel pay.
 const FEW_WALKS: usize = 32;
 /// Slots of a strip at most. With fewer more strips wait for each other, with more a row of a strip takes longer
-/// (2026-11-22, H200: of 6 to 32 slots, 1 to 4 strips a multiprocessor and 4, 8 and 16 disparities a lane these were the
-/// fastest; 18 slots of 256 disparities, which leave 80 registers, take 1.25 times as long as 16).
+/// (2026-11-22, H200: of 6 to 32 slots, 1 to 4 strips a multiprocessor and 4, 8 and 16 disparities a lane these were
+/// the fastest; 18 slots of 256 disparities, which leave 80 registers, take 1.25 times as long as 16).
 const SLOTS: usize = 32;
 /// Warps of a strip at most.
 const WARPS: usize = 16;
@@ -288,8 +290,8 @@ struct Strip {
 }
 
 impl Strip {
-    /// What a warp reads at once lies in different banks where each lane's words begin an odd number of times the pixels of
-    /// a warp further on.
+    /// What a warp reads at once lies in different banks where each lane's words begin an odd number of times the
+    /// pixels of a warp further on.
     fn new(slots: usize, ahead: usize, layout: &Layout) -> Self {
         let words = slots + layout.each - 1;
         let stride = match layout.warp {
@@ -306,7 +308,8 @@ impl Strip {
         4 * (paths + (self.ahead + 1) * staged)
     }
 
-    /// As many slots, up to `most`, as have what they keep in local memory. Where no path crosses columns those of a warp.
+    /// As many slots, up to `most`, as have what they keep in local memory. Where no path crosses columns those of a
+    /// warp.
     fn fitting(
         most: usize,
         (steps, layout): (&Steps, &Layout),

@@ -1,5 +1,5 @@
-//! Learning the table of costs on a device: the iterations of [`learn`](super::learn), as a part of a plan or, where the host
-//! makes the pair ready, before it. Maps, histograms and tables stay there.
+//! Learning the table of costs on a device: the iterations of [`learn`](super::learn), as a part of a plan or, where
+//! the host makes the pair ready, before it. Maps, histograms and tables stay there.
 
 use super::{
     CostTable, LIMIT, VALUES,
@@ -122,7 +122,8 @@ tiepoint_gpu::kernel! {
 
 /// Left values whose counters a group has in local memory.
 const TILE: usize = 16;
-/// What is counted: pairs of values, classes of v, as many classes as there are values together, parts of a class, and all.
+/// What is counted: pairs of values, classes of v, as many classes as there are values together, parts of a class, and
+/// all.
 const TALLY: usize = VALUES * VALUES + CLASSES + CLASSES / VALUES + PARTS + 1;
 /// Groups that share the rows of an image.
 const SLICES: usize = 128;
@@ -253,7 +254,8 @@ impl GpuLearner for LearnTable {
     }
 }
 
-/// Bytes of a pixel beside the aggregation: both views in 8 bits with masks, and maps before and after the median and check.
+/// Bytes of a pixel beside the aggregation: both views in 8 bits with masks, and maps before and after the median and
+/// check.
 const PIXEL: u64 = 6 + 20;
 
 fn half(size: Size) -> Size {

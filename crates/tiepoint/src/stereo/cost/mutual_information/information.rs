@@ -50,9 +50,9 @@ const REACH: usize = TAPS.len() / 2;
 const ROWS: usize = 32;
 
 impl CostTable {
-    /// The table of a disparity map of the pair's size or, with `step` 2, of half that: its pixel (x, y) then counts for
-    /// four, with twice its disparity; and so on. Where x − d leaves the right image its nearest column counts; pixels without a
-    /// disparity do not count.
+    /// The table of a disparity map of the pair's size or, with `step` 2, of half that: its pixel (x, y) then counts
+    /// for four, with twice its disparity; and so on. Where x − d leaves the right image its nearest column counts;
+    /// pixels without a disparity do not count.
     pub(super) fn learn(
         [left, right]: [&Image<u8>; 2],
         (disparity, step): (&Image<f32>, usize),

@@ -5,8 +5,8 @@
 // Numbers that a lane loads at a time.
 #define TOGETHER 32
 
-// Where they begin in what is counted: the joint histogram, the counts of the classes of v, those of 256 classes each, those of
-// the parts of one class, and how many pixels are counted in all.
+// Where they begin in what is counted: the joint histogram, the counts of the classes of v, those of 256 classes each,
+// those of the parts of one class, and how many pixels are counted in all.
 #define FINE (VALUES * VALUES)
 #define COARSE (2 * VALUES * VALUES)
 #define WITHIN (COARSE + VALUES)
@@ -23,8 +23,8 @@ KERNEL(halve_mask) {
     to[(u64)y * plane.pitch + x] = (u8)least;
 }
 
-// The joint histogram: how often each pair of values corresponds, rows by the left value, and how many do in all. A group
-// counts those of TILE left values in some rows.
+// The joint histogram: how often each pair of values corresponds, rows by the left value, and how many do in all. A
+// group counts those of TILE left values in some rows.
 KERNEL(joint) {
     LOCAL u32 counters[TILE * VALUES];
     LOCAL u32 in_all;
@@ -65,8 +65,8 @@ FUNCTION f64 tap(i32 t) {
 
 FUNCTION i32 value_near(i32 value) { return MIN_I(MAX_I(value, 0), VALUES - 1); }
 
-// A group is a row in the kernels of whole tables, a lane a column. The smoothed value of a lane: along the rows, then along
-// the columns, of the 2 REACH + 1 rows around.
+// A group is a row in the kernels of whole tables, a lane a column. The smoothed value of a lane: along the rows, then
+// along the columns, of the 2 REACH + 1 rows around.
 FUNCTION f64 smoothed(LOCAL_POINTER f64 *rows, i32 k) {
     f64 sum = 0.0;
     for (i32 t = 0; t <= 2 * REACH; t++) {
@@ -139,8 +139,8 @@ KERNEL(unlikeness) {
     if (coarse[LANE_X] > 0u) ATOMIC_ADD(&tally[COARSE + LANE_X], coarse[LANE_X]);
 }
 
-// Finds the first lane up to which, with what lies below, `wanted` are counted, of a group whose lanes count `own`; what those
-// before it count goes to `below`.
+// Finds the first lane up to which, with what lies below, `wanted` are counted, of a group whose lanes count `own`;
+// what those before it count goes to `below`.
 #define FIND(place, below, own, wanted, sums, first) { \
         sums[LANE_X] = own; \
         if (LANE_X == 0) first[0] = VALUES - 1; \

@@ -25,10 +25,10 @@ const LEAST_SIDE: usize = 24;
 pub(super) const FIRST: usize = 3;
 /// Pixels that a table can be learnt from: of images that have as many, none of the larger ones is searched.
 ///
-/// 2026-11-23, `--cost mi`, bad-1.0 before and with a quarter of the size and four directions: twelve synthetic pairs of
-/// 1920×1080 0.78 and 0.60 %; Cones at 1800×1500, off by more than 4 px, 8.97 and 8.95 %, with another gamma 8.97 and 9.19 %.
-/// Of fewer pixels tables get worse: Cones at 1400×1167 (3 px) 9.01 and 9.29 %, at 450×375 3.3 and 7.2 %. Of 7 bits of the
-/// values instead of 8, Tsukuba has 5.0 % instead of 3.9 %.
+/// 2026-11-23, `--cost mi`, bad-1.0 before and with a quarter of the size and four directions: 24 synthetic pairs of
+/// 1920×1080 0.78 and 0.60 %; Cones at 1800×1500, off by more than 4 px, 8.97 and 8.95 %, with another gamma 8.97 and
+/// 9.19 %. Of fewer pixels tables get worse: Cones at 1400×1167 (3 px) 9.01 and 9.29 %, at 450×375 3.3 and 7.2 %. Of 7
+/// bits of the values instead of 8, Tsukuba has 5.0 % instead of 3.9 %.
 const ENOUGH: usize = 120_000;
 
 /// The table for the pair at its full size.
@@ -106,15 +106,16 @@ pub(super) fn levels(size: Size) -> usize {
     levels
 }
 
-/// How often the pair is halved at least, where its disparities make the table of the pair at its full size: as often as
-/// leaves [`ENOUGH`] pixels, once otherwise.
+/// How often the pair is halved at least, where its disparities make the table of the pair at its full size: as often
+/// as leaves [`ENOUGH`] pixels, once otherwise.
 pub(super) fn finest(size: Size) -> usize {
     let area = |k: usize| size.width.div_ceil(1 << k) * size.height.div_ceil(1 << k);
     let most = levels(size);
     (1..=most).rev().find(|&k| area(k) >= ENOUGH).unwrap_or(most.min(1))
 }
 
-/// How disparities are searched while learning from coarse to fine: where there are [`ENOUGH`] pixels, along four directions.
+/// How disparities are searched while learning from coarse to fine: where there are [`ENOUGH`] pixels, along four
+/// directions.
 pub(super) fn searching(options: &StereoOptions, size: Size) -> StereoOptions {
     let paths = if finest(size) > 1 { Paths::Four } else { options.paths };
     StereoOptions { paths, ..*options }

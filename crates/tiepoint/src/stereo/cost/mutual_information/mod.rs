@@ -1,8 +1,8 @@
 //! Mutual information (H. Hirschmüller, PAMI 2008, section 2.1): which values of the two images belong together is
 //! learnt from the pair itself, as a table of costs.
 //!
-//! [`information`] makes the table from a disparity map, [`learn`] alternates between tables and maps, [`gpu`] does both on a
-//! device, [`projection`] chooses the grey of a colour image whose partner is grey.
+//! [`information`] makes the table from a disparity map, [`learn`] alternates between tables and maps, [`gpu`] does
+//! both on a device, [`projection`] chooses the grey of a colour image whose partner is grey.
 //!
 //! What is compared are 8-bit values, each image on its own scale: of two colour images the green channels, else grey.
 

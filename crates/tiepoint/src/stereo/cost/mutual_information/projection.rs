@@ -9,9 +9,9 @@
 //! ```
 //!
 //! with the w and p whose values have the greatest mutual information (of the smoothed histogram) with the other image
-//! at corresponding pixels, by coarse disparities. Luma, the mean and green are tried first, then hill climbing in steps
-//! of ⅛ to ¹⁄₆₄. Weights of no standard must have a fiftieth more information than the best standard: where colours are
-//! few, many weights do.
+//! at corresponding pixels, by coarse disparities. Luma, the mean and green are tried first, then hill climbing in
+//! steps of ⅛ to ¹⁄₆₄. Weights of no standard must have a fiftieth more information than the best standard: where
+//! colours are few, many weights do.
 //!
 //! **Numbers.** Integers, but for a square root and the information, f64 in a stated order.
 

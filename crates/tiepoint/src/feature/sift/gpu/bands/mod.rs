@@ -2,8 +2,9 @@
 //!
 //! The finest octaves take nearly all memory. A band is some rows of the image, whose first octaves are made as if it
 //! were an image of its own. Where it was cut they are wrong, by as many rows as Gaussians reach; so extrema are taken
-//! in its core only, and the halo around it (see [`cut`]) holds the wrong rows and those that refinement and description
-//! read. Level 0 of the octave after them is put together from all cores, and what remains is searched at once.
+//! in its core only, and the halo around it (see [`cut`]) holds the wrong rows and those that refinement and
+//! description read. Level 0 of the octave after them is put together from all cores, and what remains is searched at
+//! once.
 //!
 //! Bands have one height, and so one plan and one graph in the same memory. They begin at rows that are whole and even
 //! in every octave: then pixels are paired, kept and rounded as in the image.
