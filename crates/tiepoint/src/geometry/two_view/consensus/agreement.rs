@@ -1,7 +1,7 @@
 //! Whether a match agrees with a model: without a division, so that it costs little and is exact to state.
 //!
-//! With F a = (l₀, l₁, ·), Fᵀ b = (m₀, m₁, ·) a match agrees with epipolar geometry when (bᵀFa)² ≤ T² (l₀² + l₁² + (m₀²
-//! + m₁²)): Sampson's distance (Hartley, Zisserman 2004, equation 11.9). With H a = (u, v, w) it agrees with a
+//! With F a = (l₀, l₁, ·), Fᵀ b = (m₀, m₁, ·) a match agrees with epipolar geometry when (bᵀFa)² ≤ T² (l₀² + l₁² +
+//! (m₀² + m₁²)): Sampson's distance (Hartley, Zisserman 2004, equation 11.9). With H a = (u, v, w) it agrees with a
 //! homography when w > 0 and (u − x w)² + (v − y w)² ≤ T² w²: the distance in B. Sums from left to right; f64, nothing
 //! fused.
 
