@@ -12,7 +12,8 @@ const OLDEST: c_int = 12_080;
 const FIRST: [&str; 3] = ["cuInit", "cuDriverGetVersion", "cuGetErrorString"];
 
 /// What else is called.
-const FUNCTIONS: [&str; 43] = [
+const FUNCTIONS: [&str; 45] = [
+    "cuCtxGetStreamPriorityRange",
     "cuCtxRecordEvent",
     "cuCtxSetCurrent",
     "cuDeviceGet",
@@ -51,6 +52,7 @@ const FUNCTIONS: [&str; 43] = [
     "cuPointerGetAttributes",
     "cuStreamBeginCapture_v2",
     "cuStreamCreate",
+    "cuStreamCreateWithPriority",
     "cuStreamDestroy_v2",
     "cuStreamEndCapture",
     "cuStreamIsCapturing",

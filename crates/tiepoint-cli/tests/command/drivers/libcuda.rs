@@ -32,6 +32,7 @@ writes! {
     cuDeviceTotalMem_v2: usize = 1 << 34;
     cuDevicePrimaryCtxRetain: usize = HANDLE;
     cuStreamCreate: usize = HANDLE;
+    cuStreamCreateWithPriority: usize = HANDLE;
     cuEventCreate: usize = HANDLE;
     cuEventElapsedTime_v2: f32 = 1.0;
     cuModuleLoadData: usize = HANDLE;
@@ -45,7 +46,7 @@ answers! {
     cuStreamWaitEvent cuEventRecord cuEventSynchronize cuEventDestroy_v2 cuModuleUnload cuLaunchKernel cuMemFree_v2
     cuMemFreeHost cuMemcpyDtoDAsync_v2 cuMemcpyDtoHAsync_v2 cuMemcpyHtoDAsync_v2 cuMemsetD8Async cuGraphDestroy
     cuGraphExecDestroy cuGraphLaunch cuCtxRecordEvent cuEventQuery cuMemcpy2DAsync_v2 cuPointerGetAttributes
-    cuStreamIsCapturing cuFuncSetAttribute
+    cuStreamIsCapturing cuFuncSetAttribute cuCtxGetStreamPriorityRange
 }
 
 #[unsafe(no_mangle)]
