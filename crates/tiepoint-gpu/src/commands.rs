@@ -393,8 +393,8 @@ impl Graph {
         Ok(Self { gpu: gpu.clone(), commands, graph })
     }
 
-    /// Two pieces of work of which the second can [run beside](Self::run_beside) the first: both leave each other room
-    /// on the device.
+    /// Records two lists as graphs. The second can [run beside](Self::run_beside) the first: the kernels of each leave
+    /// room on the device for those of the other.
     pub(crate) fn beside(gpu: &Gpu, lists: [Commands; 2]) -> Result<[Self; 2]> {
         for commands in &lists {
             commands.run_on(gpu.id())?;

@@ -89,7 +89,7 @@ pub(crate) trait Driver: Debug + Send + Sync {
     fn seconds_between(&self, start: &dyn DriverMark, end: &dyn DriverMark) -> Result<f64>;
     /// `None` where the driver has nothing better than the commands one by one.
     fn graph(&self, commands: &[Command]) -> Result<Option<Arc<dyn DriverGraph>>>;
-    /// Two graphs of which the second runs [beside](Side::Kernels) the first.
+    /// Records two lists as graphs. The second runs [beside](Side::Kernels) the first.
     fn graphs_beside(&self, lists: [&[Command]; 2]) -> Result<Option<[Arc<dyn DriverGraph>; 2]>>;
     fn finish(&self) -> Result<()>;
 

@@ -276,8 +276,8 @@ impl Gpu {
         Ok(gpu)
     }
 
-    /// The same device once more, with a queue of its own: what is put into one runs beside what is in the other.
-    /// Memory, programs and times are each one's own, as if it were another device. It is profiled if this one is.
+    /// Opens the same device again with a queue of its own, whose work runs beside that of this one. Like two devices
+    /// they share no memory, programs or times. The new one is profiled if this one is.
     ///
     /// # Errors
     /// As [`open`](Self::open).
@@ -474,8 +474,8 @@ impl Gpu {
         Graph::new(self, commands)
     }
 
-    /// Two pieces of work, each to be run again and again, of which the second can [run beside](Graph::run_beside) the
-    /// first.
+    /// Records two lists of commands as graphs, which can be run repeatedly. The second can
+    /// [run beside](Graph::run_beside) the first.
     ///
     /// # Errors
     /// As [`graph`](Self::graph).

@@ -1,8 +1,8 @@
 //! A stand-in for NVIDIA's driver, with one card that computes nothing. Tests compile it by itself.
 //!
 //! Every function answers with success, or with the code that the variable `STAND_IN` names:
-//! `cuInit=803 cuGraphLaunch=719`. There may also stand the `version` of the driver, the `count` of cards, their
-//! `capability`, and bytes of which there is `room` for no more in one piece.
+//! `cuInit=803 cuGraphLaunch=719`. It may also name the `version` of the driver, the `count` of cards, their
+//! `capability`, and `room`: the bytes of the largest allocation that succeeds.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
