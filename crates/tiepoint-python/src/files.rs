@@ -24,9 +24,9 @@ pub(crate) type Limits<'py> = (Option<Bound<'py, PyAny>>, Option<Bound<'py, PyAn
 pub(crate) fn limits((max_pixels, max_bytes): &Limits<'_>) -> PyResult<ReadOptions> {
     let mut options = ReadOptions::default();
     if let Some(given) = max_pixels {
-        options.max_pixels = given
-            .extract()
-            .map_err(|_| wrong_option(&format!("option max_pixels is {given}: expected a number of pixels")))?;
+        options.max_pixels = given.extract().map_err(|_| {
+            wrong_option(&format!("option max_pixels is {given}: expected a number of pixels"))
+        })?;
     }
     if let Some(given) = max_bytes {
         options.max_bytes = bytes("max_bytes", given)?;
