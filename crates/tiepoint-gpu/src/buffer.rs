@@ -396,12 +396,7 @@ pub(crate) struct PinnedMemory {
     pub(crate) start: *mut u8,
     /// In bytes.
     len: usize,
-    /// Memory of the driver's; otherwise of the global allocator's.
-    of_driver: bool,
 }
-
-/// Pages, so that any driver finds them well aligned.
-const ALIGNMENT: usize = 4096;
 
 #[expect(unsafe_code, reason = "a pointer to memory of its own")]
 // SAFETY: it is plain memory; `Pinned` reads and writes it only when the device has finished.
@@ -413,30 +408,21 @@ unsafe impl Sync for PinnedMemory {}
 impl PinnedMemory {
     fn new(gpu: &Gpu, len: usize) -> Result<Self> {
         let len = if len < PinnedPool::LEAST { len.max(1) } else { Memory::rounded(len) };
-        if let Some(start) = gpu.pinned_pool().take(len) {
-            return Ok(Self { gpu: gpu.clone(), start, len, of_driver: true });
-        }
-        if let Some(start) = gpu.driver().allocate_host(len)? {
-            #[expect(unsafe_code, reason = "driver memory comes with anything in it, also with nothing")]
-            // SAFETY: `len` bytes from `start` were just allocated.
-            unsafe {
-                start.write_bytes(0, len);
-            }
-            return Ok(Self { gpu: gpu.clone(), start, len, of_driver: true });
-        }
-        let layout = Self::layout(len)?;
-        #[expect(unsafe_code, reason = "a Vec has no alignment of its own choice")]
-        // SAFETY: the layout has a size above 0.
-        let start = unsafe { std::alloc::alloc_zeroed(layout) };
-        match start.is_null() {
-            true => Err(Error::Memory { device: "the host".into(), asked: len as u64, free: None }),
-            false => Ok(Self { gpu: gpu.clone(), start, len, of_driver: false }),
-        }
+        let start = match gpu.pinned_pool().take(len) {
+            Some(start) => start,
+            None => Self::zeroed(gpu, len)?,
+        };
+        Ok(Self { gpu: gpu.clone(), start, len })
     }
 
-    fn layout(len: usize) -> Result<std::alloc::Layout> {
-        std::alloc::Layout::from_size_align(len, ALIGNMENT)
-            .map_err(|_| Error::Usage(format!("{len} bytes exceed memory")))
+    fn zeroed(gpu: &Gpu, len: usize) -> Result<*mut u8> {
+        let start = gpu.driver().allocate_host(len)?;
+        #[expect(unsafe_code, reason = "driver memory comes with anything in it, also with nothing")]
+        // SAFETY: `len` bytes from `start` were just allocated.
+        unsafe {
+            start.write_bytes(0, len);
+        }
+        Ok(start)
     }
 
     pub(crate) fn device(&self) -> &DeviceId {
@@ -448,16 +434,8 @@ impl Drop for PinnedMemory {
     fn drop(&mut self) {
         // A transfer may still be under way.
         let _ = self.gpu.driver().finish();
-        if self.of_driver {
-            if !self.gpu.pinned_pool().keep(self.len, self.start) {
-                self.gpu.driver().free_host(self.start);
-            }
-        } else if let Ok(layout) = Self::layout(self.len) {
-            #[expect(unsafe_code, reason = "as it was allocated")]
-            // SAFETY: allocated in `new` with this layout.
-            unsafe {
-                std::alloc::dealloc(self.start, layout);
-            }
+        if !self.gpu.pinned_pool().keep(self.len, self.start) {
+            self.gpu.driver().free_host(self.start);
         }
     }
 }

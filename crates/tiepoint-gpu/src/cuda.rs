@@ -371,7 +371,7 @@ impl Driver for Cuda {
         Some(free as u64)
     }
 
-    fn allocate_host(&self, bytes: usize) -> Result<Option<*mut u8>> {
+    fn allocate_host(&self, bytes: usize) -> Result<*mut u8> {
         self.stream.enter()?;
         let mut memory = ptr::null_mut();
         // SAFETY: writes one pointer.
@@ -379,7 +379,7 @@ impl Driver for Cuda {
             CUresult::CUDA_ERROR_OUT_OF_MEMORY => {
                 Err(Error::Memory { device: "the host".into(), asked: bytes as u64, free: None })
             }
-            other => check("cuMemHostAlloc", other).map(|()| Some(memory.cast())),
+            other => check("cuMemHostAlloc", other).map(|()| memory.cast()),
         }
     }
 

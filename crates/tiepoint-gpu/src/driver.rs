@@ -68,9 +68,8 @@ pub(crate) trait Driver: Debug + Send + Sync {
     fn free(&self, memory: Raw);
     fn free_bytes(&self) -> Option<u64>;
 
-    /// Pinned host memory, which the device reads and writes by itself. `None` where the driver has no such memory, and
-    /// any host memory will do.
-    fn allocate_host(&self, bytes: usize) -> Result<Option<*mut u8>>;
+    /// Pinned host memory, which the device reads and writes by itself, with anything in it.
+    fn allocate_host(&self, bytes: usize) -> Result<*mut u8>;
     fn free_host(&self, memory: *mut u8);
 
     /// The part of a compiled program's key in the cache that is not its source: device, compiler, options.

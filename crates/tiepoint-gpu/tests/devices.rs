@@ -154,6 +154,92 @@ fn finite_numbers_are_told_from_others() {
 }
 
 kernel! {
+    unsafe kernel words(groups) = Words {
+        write out: u32 [11 * 64 * groups[0]],
+        read a: u32 [64 * groups[0]],
+        read b: u32 [64 * groups[0]],
+        read c: u32 [64 * groups[0]],
+    } {}
+}
+
+const WORDS: &str = "KERNEL(words) {
+    LOCAL u32 copied[64], turned[64];
+    i32 i = GROUP_X * 64 + LANE_X;
+    COPY_ASYNC(&copied[LANE_X], a + i);
+    COPY_COMMIT();
+    COPY_ASYNC(&turned[63 - LANE_X], b + i);
+    COPY_COMMIT();
+    u32 x = a[i], y = b[i], z = c[i];
+    GLOBAL u32 *found = out + 11 * i;
+    found[0] = PAIR_MIN(x, y);
+    found[1] = PAIR_MIN3(x, y, z);
+    found[2] = PAIR_OF(x & 0xffffu, y >> 16);
+    found[3] = PAIR_LOWS(x, y);
+    found[4] = PAIR_HIGHS(x, y);
+    found[5] = PAIR_ENDS(x, y);
+    found[6] = PAIR_BETWEEN(x, y);
+    found[7] = BYTES_WIDENED(x) + POPCOUNT(y);
+    found[8] = BYTES_REVERSED(x);
+    COPY_WAIT(1);
+    BARRIER();
+    found[9] = copied[63 - LANE_X];
+    COPY_WAIT_ALL();
+    BARRIER();
+    found[10] = turned[LANE_X];
+}";
+
+/// Words of two 16-bit numbers or four bytes, and copies to local memory, which some devices have instructions for.
+#[test]
+fn words_are_taken_apart_alike() {
+    const N: usize = 64 * 64;
+    let words = |seed: u32| -> Vec<u32> {
+        let mut state = seed;
+        let mut next = || {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            // Halves below 2^15; every seventh word has equal or extreme ones.
+            match state >> 8 & 7 {
+                7 => [0, 0x7fff_7fff, 0x7fff_0000, 0x0001_0001][(state >> 16 & 3) as usize],
+                _ => (state ^ state >> 13) & 0x7fff_7fff,
+            }
+        };
+        (0..N).map(|_| next()).collect()
+    };
+    let [a, b, c] = [1, 2, 3].map(words);
+    let least = |a: u32, b: u32| (a & 0xffff).min(b & 0xffff) | (a >> 16).min(b >> 16) << 16;
+    let expected = |i: usize| {
+        let (x, y, z) = (a[i], b[i], c[i]);
+        let (group, lane) = (i / 64 * 64, i % 64);
+        [
+            least(x, y),
+            least(least(x, y), z),
+            x & 0xffff | y >> 16 << 16,
+            x & 0xffff | y << 16,
+            x >> 16 | y & 0xffff_0000,
+            x & 0xffff | y & 0xffff_0000,
+            x >> 16 | y << 16,
+            (x & 0xff | (x & 0xff00) << 8) + y.count_ones(),
+            x.swap_bytes(),
+            a[group + 63 - lane],
+            b[group + 63 - lane],
+        ]
+    };
+    let expected: Vec<u32> = (0..N).flat_map(expected).collect();
+    for gpu in all() {
+        let source = KernelSource::new("words").kernel::<Words<'_>>([64, 1]).text(WORDS);
+        let kernel = gpu.program(&source).unwrap().kernel::<Words<'_>>().unwrap();
+        let out = gpu.buffer::<u32>(11 * N).unwrap();
+        let [a, b, c] = [&a, &b, &c].map(|words| gpu.upload(words).unwrap());
+        let mut commands = Commands::new();
+        commands.launch(&kernel, [N / 64, 1, 1], Words { out: &out, a: &a, b: &b, c: &c }).unwrap();
+        gpu.run(&commands).unwrap();
+        let found = out.to_vec().unwrap();
+        let wrong = found.iter().zip(&expected).position(|(f, e)| f != e);
+        let wrong = wrong.map(|at| (at / 11, at % 11, found[at], expected[at]));
+        assert_eq!(wrong, None, "{gpu:?}: word, operation, found, expected");
+    }
+}
+
+kernel! {
     unsafe kernel count(groups) = Count {
         write total: u32 [1],
         write most: u32 [1],

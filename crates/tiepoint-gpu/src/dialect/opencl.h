@@ -180,10 +180,18 @@ FUNCTION u32 BYTE_PERM(u32 a, u32 b, u32 selector) {
 // COPY_ASYNC copies a word from global to local memory, beside what follows where a device can. The copies of a lane
 // have arrived after its COPY_WAIT_ALL. COPY_COMMIT ends a batch of them; after COPY_WAIT(n) all batches have arrived
 // but the last n.
+#if defined(NVIDIA_CAPABILITY) && NVIDIA_CAPABILITY >= 80
+#define COPY_ASYNC(to, from) \
+    asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"((u32)(size_t)(to)), "l"((u64)(from)) : "memory")
+#define COPY_WAIT_ALL() asm volatile("cp.async.wait_all;" ::: "memory")
+#define COPY_COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
+#define COPY_WAIT(n) asm volatile("cp.async.wait_group %0;" :: "n"(n) : "memory")
+#else
 #define COPY_ASYNC(to, from) (*(to) = *(from))
 #define COPY_WAIT_ALL()
 #define COPY_COMMIT()
 #define COPY_WAIT(n)
+#endif
 
 // Two numbers of 16 bits in a word, each below 2^15: the least of two and of three words' numbers.
 #if defined(NVIDIA_CAPABILITY) && NVIDIA_CAPABILITY >= 90
@@ -200,17 +208,39 @@ FUNCTION u32 PAIR_MIN(u32 a, u32 b) {
     return (a & ~take_b) | (b & take_b);
 }
 #endif
+#if defined(NVIDIA_CAPABILITY) && NVIDIA_CAPABILITY >= 90
+FUNCTION u32 PAIR_MIN3(u32 a, u32 b, u32 c) {
+    u32 least;
+    asm("{.reg .b32 two; min.u16x2 two, %1, %2; min.u16x2 %0, two, %3;}" : "=r"(least) : "r"(a), "r"(b), "r"(c));
+    return least;
+}
+#else
 #define PAIR_MIN3(a, b, c) PAIR_MIN(PAIR_MIN(a, b), c)
+#endif
+// PAIR_OF: `low` and `high`, numbers of 16 bits. PAIR_LOWS, PAIR_HIGHS: the lower, or the higher, numbers of two words.
+// PAIR_ENDS: the lower number of `low` and the higher one of `high`; PAIR_BETWEEN: the higher number of `low` and the
+// lower one of `high`. BYTES_WIDENED: the two lower bytes of a word as two numbers of 16 bits. BYTES_REVERSED: the
+// bytes of a word in the opposite order.
+#ifdef NVIDIA_CAPABILITY
+// One instruction each.
+FUNCTION u32 PAIR_OF(u32 low, u32 high) {
+    u32 pair;
+    asm("mad.lo.u32 %0, %1, 65536, %2;" : "=r"(pair) : "r"(high), "r"(low));
+    return pair;
+}
+#define PAIR_LOWS(a, b) BYTE_PERM(a, b, 0x5410u)
+#define PAIR_HIGHS(a, b) BYTE_PERM(a, b, 0x7632u)
+#define PAIR_ENDS(low, high) BYTE_PERM(low, high, 0x7610u)
+#define PAIR_BETWEEN(low, high) BYTE_PERM(low, high, 0x5432u)
+#define BYTES_WIDENED(a) BYTE_PERM(a, 0u, 0x4140u)
+#define BYTES_REVERSED(a) BYTE_PERM(a, 0u, 0x0123u)
+#else
 #define PAIR_OF(low, high) ((low) | (high) << 16)
-// The lower, or the higher, numbers of two words.
 #define PAIR_LOWS(a, b) (((a) & 0xffffu) | (b) << 16)
 #define PAIR_HIGHS(a, b) ((a) >> 16 | ((b) & 0xffff0000u))
-// The lower number of `low` and the higher one of `high`.
 #define PAIR_ENDS(low, high) (((low) & 0xffffu) | ((high) & 0xffff0000u))
-// The higher number of `low` and the lower one of `high`.
 #define PAIR_BETWEEN(low, high) ((low) >> 16 | (high) << 16)
-// The two lower bytes of a word as two numbers of 16 bits.
 #define BYTES_WIDENED(a) (((a) & 0xffu) | ((a) & 0xff00u) << 8)
-// The bytes of a word in the opposite order.
 #define BYTES_REVERSED(a) ((a) >> 24 | ((a) >> 8 & 0xff00u) | ((a) << 8 & 0xff0000u) | (a) << 24)
+#endif
 #define POPCOUNT(bits) popcount(bits)

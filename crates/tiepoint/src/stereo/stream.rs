@@ -31,10 +31,10 @@ use std::collections::VecDeque;
 /// let frame = Image::<u8>::new(Size::new(40, 30));
 /// let mut maps = 0;
 /// for _ in 0..5 {
-///     stream.push((&frame).into(), (&frame).into(), Masks::default())?;
-///     while stream.len() > stream.in_flight() {
+///     while stream.len() >= stream.in_flight() {
 ///         maps += usize::from(stream.pop()?.is_some());
 ///     }
+///     stream.push((&frame).into(), (&frame).into(), Masks::default())?;
 /// }
 /// while let Some(_found) = stream.pop()? {
 ///     maps += 1;
@@ -48,6 +48,8 @@ pub struct StereoStream {
     processor: Processor,
     slots: usize,
     batch: usize,
+    /// Copies pictures for a GPU, where that is not the processor's CPU.
+    copying: Option<Cpu>,
     flow: Flow,
     /// Computed and not yet taken.
     found: VecDeque<Found>,
@@ -85,6 +87,7 @@ impl StereoStream {
             processor: processor.clone(),
             slots: IN_FLIGHT,
             batch: 1,
+            copying: None,
             flow: Flow::new(IN_FLIGHT, 1),
             found: VecDeque::new(),
         })
@@ -114,13 +117,20 @@ impl StereoStream {
         }
     }
 
+    /// Which threads copy the pictures of a pair for a GPU, by default those of the processor. Where these have other
+    /// work the calling thread alone, [`Cpu::sequential`], is faster, as it need not wait for them.
+    #[must_use]
+    pub fn with_copying(self, cpu: &Cpu) -> Self {
+        Self { copying: Some(cpu.clone()), ..self }
+    }
+
     /// The options.
     pub fn options(&self) -> &StereoOptions {
         self.stereo.options()
     }
 
-    /// Pairs that a GPU has at a time: as long as no more were pushed than taken, [`push`](Self::push) need not wait
-    /// for results.
+    /// Pairs that a GPU has at a time. A [`push`](Self::push) that finds as many in the stream waits for the result of
+    /// the oldest and reads it back; it need not if that was [taken](Self::pop_pending) before.
     pub fn in_flight(&self) -> usize {
         self.slots * self.batch
     }
@@ -165,8 +175,9 @@ impl StereoStream {
         let input = PlanInput::pictures((shapes, cost.compares), &pictures, masks);
         let (options, cpu) = (*stereo.options(), processor.cpu.clone());
         stereo.check_sums(cost.greatest, options.penalties())?;
+        let threads = (&cpu, self.copying.as_ref().unwrap_or(&cpu));
         let (places, work) = (self.slots * self.batch, (&input, &cost));
-        match flow_through((&mut self.flow, &mut self.found), &gpu, &options, work, (places, &cpu)) {
+        match flow_through((&mut self.flow, &mut self.found), &gpu, &options, work, (places, threads)) {
             Err(error) if error.is_device_limit() => Ok(false),
             pushed => {
                 self.processor.count_computed(Computing::Gpu);
@@ -178,7 +189,7 @@ impl StereoStream {
     /// Computes a pair that the host has made ready, or sends it to the GPU; gives its result where the CPU computed
     /// it.
     fn push_prepared(&mut self, pair: [AnyView<'_>; 2], masks: Masks<'_>) -> Result<Option<StereoResult>> {
-        let Self { stereo, processor, flow, found, slots, batch } = self;
+        let Self { stereo, processor, flow, found, slots, batch, copying } = self;
         let options = *stereo.options();
         stereo.prepare(pair, masks, processor, |prepared| {
             let cpu = prepared.cpu.clone();
@@ -187,9 +198,10 @@ impl StereoStream {
                 return stereo.on_cpu(prepared).map(Some);
             };
             stereo.check_sums(prepared.source.greatest(), prepared.penalties)?;
+            let threads = (&cpu, copying.as_ref().unwrap_or(&cpu));
             let pushed = GpuCost::of(prepared.source, gpu).and_then(|cost| {
                 let input = PlanInput::ready(&options, prepared.pair, &cost);
-                flow_through((flow, found), gpu, &options, (&input, &cost), (*slots * *batch, &cpu))
+                flow_through((flow, found), gpu, &options, (&input, &cost), (*slots * *batch, threads))
             });
             match pushed {
                 Err(error) if error.is_device_limit() => {
@@ -233,13 +245,13 @@ fn flow_through(
     gpu: &Gpu,
     options: &StereoOptions,
     work: (&PlanInput<'_>, &GpuCost),
-    (places, cpu): (usize, &Cpu),
+    (places, threads): (usize, (&Cpu, &Cpu)),
 ) -> Result<()> {
-    let pushed = flow.push(gpu, options, work, found, cpu);
+    let pushed = flow.push(gpu, options, work, found, threads);
     if places > 1 && pushed.as_ref().is_err_and(Error::is_device_limit) {
-        flow.finish(found, cpu)?;
+        flow.finish(found, threads.0)?;
         *flow = Flow::new(1, 1);
-        return flow.push(gpu, options, work, found, cpu);
+        return flow.push(gpu, options, work, found, threads);
     }
     pushed
 }

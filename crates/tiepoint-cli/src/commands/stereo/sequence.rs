@@ -89,6 +89,8 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
     fn push(&mut self, item: Item<'a, Job<'p>, Sides>) -> Outcome {
         let context = self.work.context;
         context.add_stages(&item.spent.stages);
+        // In a full stream the pair would wait for the oldest, and this thread would read its maps.
+        self.take(self.stream.as_ref().map_or(0, |stream| stream.in_flight() - 1))?;
         let rows = item.result.as_ref().map_or(ROWS, |sides| sides.0[0].image.size().height);
         let stream = match &mut self.stream {
             Some(stream) => stream,
@@ -185,7 +187,8 @@ impl<'scope, 'a: 'scope, 'p: 'scope> Sequence<'scope, '_, 'a, 'p> {
 
 /// A stream for pairs of so many rows.
 fn stream(options: StereoOptions, rows: usize, pairs: usize, work: &Work<'_>) -> Outcome<StereoStream> {
-    let stream = StereoStream::new(options, &work.context.processor)?;
+    // The processor's threads wait for a core behind those that read and write.
+    let stream = StereoStream::new(options, &work.context.processor)?.with_copying(&Cpu::sequential());
     let batch = (ROWS / rows.max(1)).clamp(1, BATCH).min(pairs.max(1));
     let sets = if pairs > batch { stream.in_flight() } else { 1 };
     Ok(stream.with_in_flight(sets)?.with_batch(batch)?)

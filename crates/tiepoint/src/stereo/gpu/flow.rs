@@ -54,14 +54,14 @@ impl Flow {
     }
 
     /// Takes a pair. Results that must be read back to make room for it are appended to `found`. After an error the
-    /// pair is not part of the flow; the pairs before it are.
+    /// pair is not part of the flow; the pairs before it are. `copying` copies its pictures.
     pub(in crate::stereo) fn push(
         &mut self,
         gpu: &Gpu,
         options: &StereoOptions,
         (input, cost): (&PlanInput<'_>, &GpuCost),
         found: &mut VecDeque<Found>,
-        cpu: &Cpu,
+        (cpu, copying): (&Cpu, &Cpu),
     ) -> Result<()> {
         // What is learnt from a pair holds for it alone.
         let batch = if input.tables.is_empty() && cost.learner.is_none() { self.batch } else { 1 };
@@ -74,7 +74,7 @@ impl Flow {
         }
         let (slot, at) = self.open;
         let (_, slots) = self.worker.prepare(gpu, options, (&shape, cost), self.slots, cpu)?;
-        slots[slot].write(at, input, cpu)?;
+        slots[slot].write(at, input, copying)?;
         if at + 1 < batch {
             self.open.1 += 1;
             return Ok(());

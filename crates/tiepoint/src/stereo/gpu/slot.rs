@@ -213,7 +213,14 @@ impl<T: Element> Landed<T> {
     ) -> Result<Image<U>> {
         let (step, pitch, Size { width, height }) = (self.step, self.pitch, self.size);
         let numbers = self.host.numbers_at(arrived, i * step..(i + 1) * step)?;
-        let mut map = Image::new(Size::new(width, height));
+        if cpu.threads() == 1 {
+            // Not zeroed first.
+            let mut map = Vec::with_capacity(width * height);
+            let rows = numbers.chunks_exact(pitch).take(height);
+            rows.for_each(|row| map.extend(row[..width].iter().map(|&number| value(number))));
+            return Image::from_vec(map, self.size, 1);
+        }
+        let mut map = Image::new(self.size);
         cpu.for_chunks(map.data_mut(), ROWS * width, |task, rows| {
             let from = numbers.chunks_exact(pitch).skip(task * ROWS);
             for (to, from) in rows.chunks_exact_mut(width).zip(from) {
