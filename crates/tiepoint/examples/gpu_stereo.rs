@@ -171,12 +171,12 @@ fn from_host(
             let taking =
                 scope.spawn(move || receive.into_iter().try_for_each(|found| found.wait(cpu).map(drop)));
             for _ in 0..pairs {
-                while stream.len() >= stream.in_flight() {
+                stream.push((&pair.left).into(), (&pair.right).into(), Masks::default())?;
+                while stream.len() > stream.in_flight() {
                     if let Some(found) = stream.pop_pending()? {
                         send.send(found)?;
                     }
                 }
-                stream.push((&pair.left).into(), (&pair.right).into(), Masks::default())?;
             }
             while let Some(found) = stream.pop_pending()? {
                 send.send(found)?;
