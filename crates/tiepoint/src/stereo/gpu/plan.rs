@@ -30,6 +30,8 @@ use tiepoint_gpu::KernelSource;
 
 /// Bytes of a pixel beside the aggregation: both views, what refinement works in, the maps and what keeps them.
 const PIXEL: u64 = 100;
+/// Bytes of a pixel of the views that are learnt from: grey, what is compared of both, and masks.
+const LEARNING_PIXEL: u64 = 2 * (5 + 3 + 1);
 
 /// What the work for pairs depends on, beside the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +45,8 @@ pub(super) struct Shape {
 /// What comes to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Views {
-    /// Pictures as they were handed over, and what the cost compares of them.
-    Pictures([PictureShape; 2], Compares),
+    /// Pictures as they were handed over, and what the cost compares of each.
+    Pictures([PictureShape; 2], [Compares; 2]),
     /// What the host has made ready, for a cost that it learns from them.
     Ready([ViewShape; 2]),
 }
@@ -81,7 +83,7 @@ pub(in crate::stereo) struct PlanInput<'a> {
 impl<'a> PlanInput<'a> {
     /// Of pictures of these shapes, which the device makes ready.
     pub(in crate::stereo) fn pictures(
-        (shapes, compares): ([PictureShape; 2], Compares),
+        (shapes, compares): ([PictureShape; 2], [Compares; 2]),
         pictures: &Pictures<'a>,
         masks: Masks<'a>,
     ) -> Self {
@@ -124,8 +126,8 @@ pub(super) struct PlanLearning {
     /// Where the images of the pair are copied to.
     pub(super) inputs: Vec<AnyStack>,
     pub(super) commands: Commands,
-    /// What is learnt, in the order of [`Plan::tables`].
-    pub(super) tables: Vec<Buffer<u8>>,
+    /// What is learnt, and where the plan takes it.
+    pub(super) learnt: Vec<[Buffer<u8>; 2]>,
 }
 
 impl Plan {
@@ -140,11 +142,11 @@ impl Plan {
         stages.check_memory()?;
         compile(gpu, cpu, stages.sources()?)?;
         let mut commands = Commands::new();
-        let (views, inputs) = views(&mut commands, gpu, &shape)?;
+        let (views, inputs) = stages.views(&mut commands, cost.compares)?;
         let (maps, tables) = stages.record(&mut commands, &views)?;
         let mask = views[0].mask.as_ref();
         let maps = GpuRefinement::new(gpu, options)?.record(&mut commands, maps, mask)?;
-        let learning = cost.learner.map(|learner| stages.learning(learner)).transpose()?;
+        let learning = cost.learner.map(|learner| stages.learning(learner, (&views, &tables))).transpose()?;
         Ok(Self { gpu: gpu.clone(), shape, inputs, tables, learning, commands, maps })
     }
 
@@ -155,14 +157,14 @@ impl Plan {
 
     /// The work on images that lie where they are copied to, learning included.
     pub(super) fn run(&self) -> Result<()> {
-        if let Some(PlanLearning { inputs, commands, tables }) = &self.learning {
+        if let Some(PlanLearning { inputs, commands, learnt }) = &self.learning {
             let mut before = Commands::new();
             for (from, to) in self.inputs.iter().zip(inputs) {
                 from.copy_to(to, &mut before)?;
             }
             before.append(commands.clone())?;
-            for (learnt, table) in tables.iter().zip(&self.tables) {
-                before.copy((learnt, 0), (table, 0), learnt.len())?;
+            for [from, to] in learnt {
+                before.copy((from, 0), (to, 0), from.len())?;
             }
             self.gpu.run(&before)?;
         }
@@ -198,12 +200,14 @@ impl Stages<'_> {
         let mut sources = self.matching(kernel, Selection::of(options)).sources((shape.size, shape.pairs))?;
         let greys = match shape.views {
             Views::Ready(views) => views.map(|view| view.grey),
-            Views::Pictures([left, right], compares) => {
-                let [(of_left, left_grey), (of_right, right_grey)] =
-                    [left, right].map(|picture| source_of(picture, compares));
-                sources.extend(of_left);
-                sources.extend(of_right.filter(|_| left != right));
-                [left_grey, right_grey]
+            Views::Pictures(pictures, compares) => {
+                let learns_from = cost.learner.map(GpuLearner::learns_from);
+                let all = std::iter::once(compares).chain(learns_from);
+                let mut made: Vec<_> = all.flat_map(|compares| pictures.into_iter().zip(compares)).collect();
+                made.dedup();
+                sources
+                    .extend(made.into_iter().filter_map(|(picture, compares)| source_of(picture, compares)));
+                pictures.map(PictureShape::grey)
             }
         };
         let [left, right] = greys.map(|grey| for_pixel!(grey, T => cost::gpu::source::<T>(kernel, masked)));
@@ -220,11 +224,15 @@ impl Stages<'_> {
     fn check_memory(&self) -> Result<()> {
         let Self { gpu, options, shape, cost } = *self;
         let Some(limit) = options.device_memory else { return Ok(()) };
+        let pixels = shape.size.area() as u64;
+        // Learning has pictures of its own.
         let learning = match cost.learner {
-            Some(learner) => learner.bytes(gpu, options, (shape.size, shape.masked()))?,
+            Some(learner) => learner
+                .bytes(gpu, options, (shape.size, shape.masked()))?
+                .saturating_add((LEARNING_PIXEL + shape.picture_bytes()).saturating_mul(pixels)),
             None => 0,
         };
-        let pictures = (PIXEL + shape.picture_bytes()).saturating_mul(shape.size.area() as u64);
+        let pictures = (PIXEL + shape.picture_bytes()).saturating_mul(pixels);
         let pair =
             self.matching(&cost.kernel, Selection::of(options)).bytes(shape.size)?.saturating_add(pictures);
         let views = if self.exchanged().is_some() { 2 } else { 1 };
@@ -238,13 +246,47 @@ impl Stages<'_> {
         }
     }
 
-    /// Learning, from pictures of its own.
-    fn learning(&self, learner: &dyn GpuLearner) -> Result<PlanLearning> {
-        let Self { gpu, options, shape, .. } = *self;
+    /// Learning, from pictures of its own, of what goes to the views and tables of the plan.
+    fn learning(
+        &self,
+        learner: &dyn GpuLearner,
+        (views, tables): (&[ViewStacks; 2], &[Buffer<u8>]),
+    ) -> Result<PlanLearning> {
+        let Self { gpu, options, .. } = *self;
         let mut commands = Commands::new();
-        let ([left, right], inputs) = views(&mut commands, gpu, shape)?;
-        let tables = learner.record(&mut commands, gpu, options, [&left, &right])?;
-        Ok(PlanLearning { inputs, commands, tables: tables.into() })
+        let ([left, right], inputs) = self.views(&mut commands, learner.learns_from())?;
+        let found = learner.record(&mut commands, gpu, options, [&left, &right])?;
+        let mut learnt: Vec<_> =
+            found.tables.into_iter().zip(tables.iter().cloned()).map(<[_; 2]>::from).collect();
+        for (found, view) in found.compared.iter().zip(views) {
+            if let Some((from, to)) = found.as_ref().zip(view.compared.as_ref()) {
+                learnt.push([from.buffer().clone(), to.buffer().clone()]);
+            }
+        }
+        Ok(PlanLearning { inputs, commands, learnt })
+    }
+
+    /// The views of pairs, and what their images are copied to; the making ready of what `compares` says goes into the
+    /// list.
+    fn views(
+        &self,
+        commands: &mut Commands,
+        compares: [Compares; 2],
+    ) -> Result<([ViewStacks; 2], Vec<AnyStack>)> {
+        let Self { gpu, shape, .. } = *self;
+        let place = (shape.size, shape.pairs);
+        match shape.views {
+            Views::Pictures([left, right], _) => {
+                let pictures = [GpuPictures::new(gpu, left, place)?, GpuPictures::new(gpu, right, place)?];
+                let views = make_ready(commands, gpu, &pictures, compares)?;
+                Ok((views, pictures.iter().flat_map(GpuPictures::stacks).collect()))
+            }
+            Views::Ready([left, right]) => {
+                let views = [ViewStacks::new(gpu, left, place)?, ViewStacks::new(gpu, right, place)?];
+                let inputs = views.iter().flat_map(ViewStacks::stacks).collect();
+                Ok((views, inputs))
+            }
+        }
     }
 
     /// From views to disparities before refinement. Also gives what the costs look up, in the order of
@@ -265,23 +307,6 @@ impl Stages<'_> {
             maps.right = Some(mirrored(commands, &exchanged.disparity)?);
         }
         Ok((maps, tables))
-    }
-}
-
-/// The views of pairs of a shape, and what their images are copied to; the making ready goes into the list.
-fn views(commands: &mut Commands, gpu: &Gpu, shape: &Shape) -> Result<([ViewStacks; 2], Vec<AnyStack>)> {
-    let place = (shape.size, shape.pairs);
-    match shape.views {
-        Views::Pictures([left, right], compares) => {
-            let pictures = [GpuPictures::new(gpu, left, place)?, GpuPictures::new(gpu, right, place)?];
-            let views = make_ready(commands, gpu, &pictures, compares)?;
-            Ok((views, pictures.iter().flat_map(GpuPictures::stacks).collect()))
-        }
-        Views::Ready([left, right]) => {
-            let views = [ViewStacks::new(gpu, left, place)?, ViewStacks::new(gpu, right, place)?];
-            let inputs = views.iter().flat_map(ViewStacks::stacks).collect();
-            Ok((views, inputs))
-        }
     }
 }
 

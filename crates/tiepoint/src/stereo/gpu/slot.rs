@@ -387,10 +387,10 @@ fn learning_of(plan: &Plan, learning: &PlanLearning, feeds: &Feeds, work: &mut C
         feed.arrive_at(&mut commands, to)?;
     }
     commands.append(learning.commands.clone())?;
-    for (learnt, table) in learning.tables.iter().zip(&plan.tables) {
-        let kept = plan.gpu.buffer(learnt.len())?;
-        commands.copy((learnt, 0), (&kept, 0), learnt.len())?;
-        work.copy((&kept, 0), (table, 0), learnt.len())?;
+    for [from, to] in &learning.learnt {
+        let kept = plan.gpu.buffer(from.len())?;
+        commands.copy((from, 0), (&kept, 0), from.len())?;
+        work.copy((&kept, 0), (to, 0), from.len())?;
     }
     Ok(commands)
 }

@@ -26,11 +26,11 @@ FUNCTION GREY grey_of(const PIXEL *p) {
 #endif
 }
 
-// What is compared on the view's own scale.
-#if OWN_GREEN
-#define OWN_OF(p) finite_of((p)[1])
+// What is compared on the view's own scale, by channel.
+#if OWN_IS_GREY
+#define OWN_OF(p, c) grey_of(p)
 #else
-#define OWN_OF(p) grey_of(p)
+#define OWN_OF(p, c) finite_of((p)[OWN_FIRST + (c)])
 #endif
 
 #if PIXEL_IS_FLOAT
@@ -68,9 +68,8 @@ KERNEL(measure) {
             UNROLL
             for (i32 c = 0; c < 3; c++) note(most + CHANNELS_FOUND, finite_of(p[c]));
 #endif
-#if COMPARES_OWN
-            note(own, OWN_OF(p));
-#endif
+            UNROLL
+            for (i32 c = 0; c < OWN_CHANNELS; c++) note(own, OWN_OF(p, c));
 #endif
         }
     }
@@ -134,14 +133,13 @@ KERNEL(make_ready) {
             in_colour ? byte_of(finite_of(p[c]), found + CHANNELS_FOUND) : byte;
     }
 #endif
-#if COMPARES_OWN
+#if OWN_CHANNELS
     const Plane compared_plane = args.compared_plane;
-#if WIDENED && !OWN_GREEN
-    const u8 own = byte;
-#else
-    const u8 own = byte_of(OWN_OF(p), found + OWN + 3 * args.view);
-#endif
-    compared[compared_plane.step * (u64)GROUP_Z + (u64)y * compared_plane.pitch + x] = own;
+    UNROLL
+    for (i32 c = 0; c < OWN_CHANNELS; c++) {
+        compared[compared_plane.step * (u64)GROUP_Z + (u64)y * compared_plane.pitch + OWN_CHANNELS * x + c] =
+            byte_of(OWN_OF(p, c), found + OWN + 3 * args.view);
+    }
 #endif
 #if MASKED
     const Plane mask_plane = args.mask_plane, given_plane = args.given_plane;
