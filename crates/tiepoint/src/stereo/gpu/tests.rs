@@ -333,8 +333,8 @@ fn batches_on_the_device_are_single_pairs() {
         (Cost::default(), 3, 3),
         (Cost::default(), 2, 5),
         (Cost::Census(CensusWindow::Five), 8, 0),
-        (Cost::MutualInformation, 2, 3),
-        (Cost::MutualInformation, 2, 6),
+        (Cost::MutualInformation, 5, 3),
+        (Cost::MutualInformation, 3, 6),
     ] {
         let options = StereoOptions::default().with_disparities(17).with_cost(cost).with_reasons(true);
         let pairs: Vec<_> = (0..pairs).map(|i| pair(&mut random, Size::new(70, 25), i, kind)).collect();
@@ -351,8 +351,8 @@ fn batches_on_the_device_are_single_pairs() {
             for (i, (found, expected)) in found.iter().zip(&expected).enumerate() {
                 assert_equal(&found.download().unwrap(), expected, &format!("{gpu:?}, {cost:?}, pair {i}"));
             }
-            let learns = cost == Cost::MutualInformation;
-            assert_eq!(stereo.enqueue(&images).is_err(), learns, "a cost that learns is refused: {cost:?}");
+            let learns_here = cost == Cost::MutualInformation && !gpu.info().has_f64;
+            assert_eq!(stereo.enqueue(&images).is_err(), learns_here, "the host learns: {cost:?}");
         }
     }
 }
