@@ -5,7 +5,7 @@ use crate::{
     Error, Result,
     device::{
         Cpu,
-        gpu::{Buffer, Commands, Gpu, compile},
+        gpu::{Buffer, Commands, Gpu, Graph, compile},
     },
     error::Shortage,
     image::{AnyView, Size, gpu::for_pixel},
@@ -26,6 +26,7 @@ use crate::{
         winner_takes_all::gpu::{GpuMaps, Selection},
     },
 };
+use std::cell::{Cell, OnceCell};
 use tiepoint_gpu::KernelSource;
 
 /// Bytes of a pixel beside the aggregation: both views, what refinement works in, the maps and what keeps them.
@@ -118,6 +119,9 @@ pub(super) struct Plan {
     pub(super) commands: Commands,
     /// What it leaves.
     pub(super) maps: GpuMaps,
+    /// All of the work, learning included, for a plan that has [run](Self::run) before.
+    again: OnceCell<Graph>,
+    has_run: Cell<bool>,
 }
 
 /// Learning from a pair what the cost looks up, which may run while the plan works on another pair.
@@ -162,7 +166,8 @@ impl Plan {
         let mask = views[0].mask.as_ref();
         let maps = GpuRefinement::new(gpu, options)?.record(&mut commands, maps, mask)?;
         let learning = cost.learner.map(|learner| stages.learning(learner, (&views, &tables))).transpose()?;
-        Ok(Self { gpu: gpu.clone(), shape, inputs, tables, learning, commands, maps })
+        let (gpu, again, has_run) = (gpu.clone(), OnceCell::new(), Cell::new(false));
+        Ok(Self { gpu, shape, inputs, tables, learning, commands, maps, again, has_run })
     }
 
     /// The tables that the host fills.
@@ -170,20 +175,35 @@ impl Plan {
         self.tables.iter().filter(|_| self.learning.is_none())
     }
 
-    /// The work on images that lie where they are copied to, learning included.
+    /// Does the work on images that lie where they are copied to, learning included. From the second time on it is one
+    /// graph, whose making is worth its time only then.
     pub(super) fn run(&self) -> Result<()> {
-        if let Some(PlanLearning { inputs, commands, learnt }) = &self.learning {
-            let mut before = Commands::new();
-            for (from, to) in self.inputs.iter().zip(inputs) {
-                from.copy_to(to, &mut before)?;
-            }
-            before.append(commands.clone())?;
-            for [from, to] in learnt {
-                before.copy((from, 0), (to, 0), from.len())?;
-            }
-            self.gpu.run(&before)?;
+        if !self.has_run.replace(true) {
+            return Ok(self.gpu.run(&self.whole()?)?);
         }
-        Ok(self.gpu.run(&self.commands)?)
+        let graph = match self.again.get() {
+            Some(graph) => graph,
+            None => {
+                let graph = self.gpu.graph(self.whole()?)?;
+                self.again.get_or_init(|| graph)
+            }
+        };
+        Ok(graph.run()?)
+    }
+
+    fn whole(&self) -> Result<Commands> {
+        let mut commands = Commands::new();
+        if let Some(PlanLearning { inputs, commands: learning, learnt }) = &self.learning {
+            for (from, to) in self.inputs.iter().zip(inputs) {
+                from.copy_to(to, &mut commands)?;
+            }
+            commands.append(learning.clone())?;
+            for [from, to] in learnt {
+                commands.copy((from, 0), (to, 0), from.len())?;
+            }
+        }
+        commands.append(self.commands.clone())?;
+        Ok(commands)
     }
 }
 

@@ -75,7 +75,10 @@ tiepoint_gpu::kernel! {
     unsafe kernel margins(groups) = Margins {
         write out: f64 [512 * groups[1]],
         read tally: u32 [TALLY as i128 * groups[1]],
-    } {}
+    } {
+        /// 1: nobody reads what an empty histogram contributes.
+        skips_empty: i32,
+    }
 }
 
 tiepoint_gpu::kernel! {
@@ -83,7 +86,10 @@ tiepoint_gpu::kernel! {
     unsafe kernel logarithms(groups) = Logarithms {
         write out: f64 [65536 * groups[1]],
         read tally: u32 [TALLY as i128 * groups[1]],
-    } {}
+    } {
+        /// As of [`Margins`].
+        skips_empty: i32,
+    }
 }
 
 tiepoint_gpu::kernel! {
@@ -132,7 +138,7 @@ tiepoint_gpu::kernel! {
 }
 
 /// Left values whose counters a group has in local memory.
-pub(super) const TILE: usize = 16;
+const TILE: usize = 16;
 /// What is counted: pairs of values, classes of v, as many classes as there are values together, parts of a class, and
 /// all together, which comes last.
 pub(super) const TALLY: usize = VALUES * VALUES + CLASSES + CLASSES / VALUES + PARTS + 1;
@@ -184,11 +190,18 @@ impl GpuInformation {
     }
 
     /// Puts what margins and joint shares of so many histograms contribute into a list.
-    fn terms(&self, commands: &mut Commands, tally: &Buffer<u32>, n: usize) -> Result<[Buffer<f64>; 2]> {
+    fn terms(
+        &self,
+        commands: &mut Commands,
+        (tally, n): (&Buffer<u32>, usize),
+        skips_empty: bool,
+    ) -> Result<[Buffer<f64>; 2]> {
         let margins = self.gpu.buffer::<f64>(2 * VALUES * n)?;
         let logarithms = self.gpu.buffer::<f64>(VALUES * VALUES * n)?;
-        commands.launch(&self.margins, [2, n, 1], Margins { out: &margins, tally })?;
-        commands.launch(&self.logarithms, [VALUES, n, 1], Logarithms { out: &logarithms, tally })?;
+        let skips_empty = skips_empty.into();
+        commands.launch(&self.margins, [2, n, 1], Margins { out: &margins, tally, skips_empty })?;
+        let arguments = Logarithms { out: &logarithms, tally, skips_empty };
+        commands.launch(&self.logarithms, [VALUES, n, 1], arguments)?;
         Ok([margins, logarithms])
     }
 
@@ -199,7 +212,7 @@ impl GpuInformation {
         tally: &Buffer<u32>,
         n: usize,
     ) -> Result<Buffer<f64>> {
-        let [margins, logarithms] = &self.terms(commands, tally, n)?;
+        let [margins, logarithms] = &self.terms(commands, (tally, n), true)?;
         let out = self.gpu.buffer(VALUES * n)?;
         commands.launch(
             &self.information,
@@ -531,7 +544,7 @@ impl GpuLearning {
             },
         )?;
         let rows = [VALUES, 1, 1];
-        let [margins, logarithms] = &self.information.terms(commands, tally, 1)?;
+        let [margins, logarithms] = &self.information.terms(commands, (tally, 1), false)?;
         commands.launch(&self.unlikeness, rows, Unlikeness { out: values, tally, logarithms, margins })?;
         commands.launch(&self.within, rows, Within { tally, values })?;
         commands.launch(&self.table, rows, Table { out: &out, values, tally })?;

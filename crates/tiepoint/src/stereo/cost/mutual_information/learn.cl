@@ -93,6 +93,7 @@ KERNEL(margins) {
     const i32 value = LANE_X;
     tally += (u64)GROUP_Y * TALLY;
     out += (u64)GROUP_Y * 2 * VALUES;
+    if (args.skips_empty != 0 && tally[TOTAL] == 0u) return;
     const i32 first = GROUP_X == 0 ? value * VALUES : value, step = GROUP_X == 0 ? 1 : VALUES;
     u32 sum = 0u;
     for (i32 i = 0; i < VALUES; i += TOGETHER) {
@@ -114,6 +115,7 @@ KERNEL(logarithms) {
     LOCAL f64 rows[(2 * REACH + 1) * VALUES];
     tally += (u64)GROUP_Y * TALLY;
     out += (u64)GROUP_Y * VALUES * VALUES;
+    if (args.skips_empty != 0 && tally[TOTAL] == 0u) return;
     const f64 all = counted(tally[TOTAL]);
     for (i32 t = 0; t <= 2 * REACH; t++) {
         rows[t * VALUES + LANE_X] = (f64)tally[value_near(GROUP_X + t - REACH) * VALUES + LANE_X] / all;
@@ -131,14 +133,20 @@ FUNCTION f64 unlikeness_of(LOCAL_POINTER f64 *rows, const GLOBAL f64 *logarithms
     return smoothed(rows, LANE_X) - margins[GROUP_X] - margins[VALUES + LANE_X];
 }
 
-// The sum of n v over a row of a histogram, in halves; of a histogram for each group in the second dimension.
+// The sum of n v over a row of a histogram, in halves: 0 where nothing is counted; of a histogram for each group in the
+// second dimension.
 KERNEL(information) {
     LOCAL f64 rows[(2 * REACH + 1) * VALUES];
     LOCAL f64 terms[VALUES];
+    tally += (u64)GROUP_Y * TALLY;
     logarithms += (u64)GROUP_Y * VALUES * VALUES;
     margins += (u64)GROUP_Y * 2 * VALUES;
+    if (tally[TOTAL] == 0u) {
+        if (LANE_X == 0) out[GROUP_Y * VALUES + GROUP_X] = 0.0;
+        return;
+    }
     const f64 v = unlikeness_of(rows, logarithms, margins);
-    terms[LANE_X] = (f64)tally[(u64)GROUP_Y * TALLY + GROUP_X * VALUES + LANE_X] * v;
+    terms[LANE_X] = (f64)tally[GROUP_X * VALUES + LANE_X] * v;
     for (i32 far = VALUES / 2; far > 0; far /= 2) {
         BARRIER();
         if (LANE_X < far) terms[LANE_X] += terms[LANE_X + far];

@@ -10,7 +10,7 @@ use crate::{
         INVALID, View,
         cost::mutual_information::{
             VALUES,
-            gpu::{GpuInformation, TALLY, TILE},
+            gpu::{GpuInformation, TALLY},
         },
         gpu::lanes::{GROUP, covering, pixel_a_lane},
     },
@@ -41,7 +41,7 @@ tiepoint_gpu::kernel! {
 tiepoint_gpu::kernel! {
     /// The joint histograms of the candidates.
     unsafe kernel count(groups) = Count {
-        write tally: u32 [TALLY as i128 * groups[2]],
+        write tally: u32 [TALLY as i128 * groups[1]],
         read samples: u32 [2 * pixels],
         read state: u32 [STATE as i128],
     } {
@@ -78,8 +78,6 @@ tiepoint_gpu::kernel! {
 const STATE: usize = 10;
 /// Projections of a try, at most.
 const CANDIDATES: usize = 2 * STANDARDS.len();
-/// Groups that share the samples.
-const SLICES: usize = 16;
 
 pub(in crate::stereo::cost::mutual_information) fn source() -> KernelSource {
     const LANES: [u32; 2] = [VALUES as u32, 1];
@@ -96,7 +94,6 @@ pub(in crate::stereo::cost::mutual_information) fn source() -> KernelSource {
         .define("FIRST_STEP", format!("{}u", STEPS[0]))
         .define("LAST_STEP", format!("{}u", STEPS[1]))
         .define("BETTER", format!("{BETTER:?}"))
-        .define("TILE", TILE)
         .define("TALLY", TALLY)
         .define("VALUES", VALUES)
         .define_f32("INVALID", INVALID)
@@ -194,16 +191,9 @@ impl GpuProjection {
         let tally = self.gpu.buffer::<u32>(CANDIDATES * TALLY)?;
         let mut attempt = Commands::new();
         attempt.zero(&tally)?;
-        attempt.launch(
-            &self.count,
-            [SLICES, VALUES / TILE, CANDIDATES],
-            Count {
-                tally: &tally,
-                samples: &samples,
-                state: &self.state,
-                pixels: (size.width * rows) as i32,
-            },
-        )?;
+        let pixels = size.width * rows;
+        let counted = Count { tally: &tally, samples: &samples, state: &self.state, pixels: pixels as i32 };
+        attempt.launch(&self.count, [pixels.div_ceil(VALUES), CANDIDATES, 1], counted)?;
         let rows = information.record(&mut attempt, &tally, CANDIDATES)?;
         let chosen =
             Choose { state: &self.state, information: &self.information, rows: &rows, tally: &tally };

@@ -73,31 +73,22 @@ KERNEL(sample) {
 }
 
 // The joint histogram of each candidate, rows by the values of the colours, and how many pixels are counted. A group
-// counts those of TILE values in some of the samples.
+// counts a part of the samples for a candidate.
 KERNEL(count) {
-    LOCAL u32 counters[TILE * VALUES];
     LOCAL u32 in_all;
-    const i32 tile = GROUP_Y, n = GROUP_Z;
+    const i32 i = GROUP_X * VALUES + LANE_X, n = GROUP_Y;
     if (state[OVER] != 0u || n >= candidates(state)) return;
-    for (i32 i = LANE_X; i < TILE * VALUES; i += VALUES) counters[i] = 0u;
     if (LANE_X == 0) in_all = 0u;
     BARRIER();
-    const Projection p = candidate(state, n);
-    u32 own = 0u;
-    for (i32 i = GROUP_X * VALUES + LANE_X; i < args.pixels; i += GROUPS_X * VALUES) {
-        const u32 packed = samples[i], other = samples[args.pixels + i];
-        const u32 colour[3] = { packed & 255u, packed >> 8 & 255u, packed >> 16 };
-        const i32 value = (i32)value_of(&p, colour) - tile * TILE;
-        if (value < 0 || value >= TILE || other >= VALUES) continue;
-        ATOMIC_ADD(&counters[value * VALUES + other], 1u);
-        own++;
-    }
-    ATOMIC_ADD(&in_all, own);
-    BARRIER();
     tally += (u64)n * TALLY;
-    for (i32 i = LANE_X; i < TILE * VALUES; i += VALUES) {
-        if (counters[i] > 0u) ATOMIC_ADD(&tally[tile * TILE * VALUES + i], counters[i]);
+    const u32 other = i < args.pixels ? samples[args.pixels + i] : VALUES;
+    if (other < VALUES) {
+        const Projection p = candidate(state, n);
+        const u32 packed = samples[i], colour[3] = { packed & 255u, packed >> 8 & 255u, packed >> 16 };
+        ATOMIC_ADD(&tally[value_of(&p, colour) * VALUES + other], 1u);
+        ATOMIC_ADD(&in_all, 1u);
     }
+    BARRIER();
     if (LANE_X == 0 && in_all > 0u) ATOMIC_ADD(&tally[TALLY - 1], in_all);
 }
 
