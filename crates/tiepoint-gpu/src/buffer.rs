@@ -1,4 +1,4 @@
-//! Memory of the device, and host memory from which a device can fetch by itself.
+//! Memory of the device, and pinned host memory, which a device reads and writes by itself.
 
 use crate::driver::{Driver, DriverMark, Raw};
 use crate::element::{bytes, bytes_mut};
@@ -11,18 +11,20 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Freed memory by its size, kept for the next buffer of that size. All work runs in one queue, so memory can be reused
-/// while commands that use it are still waiting: the new owner's come after them. Transfers in other queues wait for
-/// marks. What other programs were told of is kept apart until they have done with it.
+/// while commands that use it are still waiting: the new owner's commands come after them. Transfers in other queues
+/// wait for marks. Memory whose address other libraries know is kept apart until their work with it is done.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     free: Mutex<BTreeMap<usize, Vec<Raw>>>,
     lent: Mutex<Lent>,
 }
 
-/// Memory that was freed, but that other programs' work may still read. Work that they put into their streams before is
-/// found out by an event behind everything that the device has been given. That is not made when memory is freed, which
-/// happens at any time, also while a thread records a graph, but when memory is asked for; and as it takes longer than
-/// most calls, for some memory at a time.
+/// Memory that was freed here but may still be read by work of other libraries.
+///
+/// They may have put that work into any stream, so an event is recorded behind everything that the device has been
+/// given; when it is reached, the memory is free. The event is not recorded when memory is freed, which may happen at
+/// any time, also while a thread records a graph, but when memory is asked for. Because it takes longer than most
+/// calls, one event serves several pieces of memory.
 #[derive(Debug, Default)]
 struct Lent {
     /// Freed since the last event.
@@ -88,19 +90,22 @@ impl PinnedPool {
 }
 
 impl Lent {
-    /// Bytes, and pieces, that wait before an event is made for them.
-    const MOST: (usize, usize) = (16 << 20, 64);
+    /// Bytes for which an event is recorded.
+    const BYTES: usize = 16 << 20;
+    /// Pieces of memory for which one is recorded, however small they are.
+    const PIECES: usize = 64;
 
-    /// Whether enough has been freed, or something that a third program waits for.
+    /// Whether enough was freed for an event, or memory that its owner waits for.
     fn is_due(&self) -> bool {
         let bytes = |loan: &Loan| match loan {
             Loan::Ours(_, bytes) => *bytes,
-            Loan::Theirs(_) => Self::MOST.0,
+            Loan::Theirs(_) => Self::BYTES,
         };
-        self.fresh.len() >= Self::MOST.1 || self.fresh.iter().map(bytes).sum::<usize>() >= Self::MOST.0
+        self.fresh.len() >= Self::PIECES || self.fresh.iter().map(bytes).sum::<usize>() >= Self::BYTES
     }
 
-    /// Takes what others have done with.
+    /// Removes and returns what no work of other libraries can read any more. An event that the driver fails to query
+    /// counts as not reached.
     fn settled(&mut self, driver: &dyn Driver) -> Vec<Loan> {
         let is_done = |(mark, _): &(Arc<dyn DriverMark>, _)| driver.is_done(mark.as_ref()).unwrap_or(false);
         let mut settled = Vec::new();
@@ -110,7 +115,7 @@ impl Lent {
         settled
     }
 
-    /// Makes an event behind what was freed. Where the driver does not tell, others keep it.
+    /// Records an event behind what was freed. Where the driver fails to, the memory stays lent until a later event.
     fn mark(&mut self, driver: &dyn Driver) {
         if !self.fresh.is_empty()
             && let Ok(mark) = driver.mark_everything()
@@ -120,12 +125,12 @@ impl Lent {
     }
 }
 
-/// Memory that others may still read.
+/// Memory that other libraries may still read.
 #[derive(Debug)]
 enum Loan {
-    /// Ours, and its bytes.
+    /// Memory of this crate, and its bytes.
     Ours(Raw, usize),
-    /// Of a third program.
+    /// The owner of memory that another library lent to this crate and whose address was given to others.
     Theirs(Keeper),
 }
 
@@ -155,14 +160,14 @@ impl Pool {
         self.lent.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes back what others have done with.
+    /// Takes back lent memory that no work of other libraries can read any more.
     pub(crate) fn settle(&self, driver: &dyn Driver) {
         let mut lent = self.lent();
         if lent.is_due() {
             lent.mark(driver);
         }
         let settled = lent.settled(driver);
-        // Owners are dropped without the lock: they belong to others, who may do anything.
+        // Without the lock: dropping an owner runs code of another library, which may call back.
         drop(lent);
         for loan in settled {
             match loan {
@@ -172,7 +177,7 @@ impl Pool {
         }
     }
 
-    /// Gives everything back to the driver, once others have done with it.
+    /// Gives everything back to the driver, lent memory after the work of other libraries.
     pub(crate) fn clear(&self, driver: &dyn Driver) {
         self.lent().mark(driver);
         let marked: Vec<_> = self.lent().marked.iter().map(|(mark, _)| mark.clone()).collect();
@@ -184,18 +189,17 @@ impl Pool {
     }
 }
 
-/// A piece of the device's memory: of this crate, which returns to the pool when its last owner is dropped, or of
-/// others.
+/// A piece of the device's memory: this crate's, which returns to the pool when it is dropped, or another library's.
 #[derive(Debug)]
 pub(crate) struct Memory {
     gpu: Gpu,
     pub(crate) raw: Raw,
     bytes: usize,
-    /// Others know its address.
+    /// Whether other libraries know its address.
     shared: AtomicBool,
-    /// Who allocated it, where that was not this crate.
+    /// The owner, where another library allocated it.
     owner: Option<Keeper>,
-    /// Where it is another's: the number of the last work that reads it.
+    /// Of another library's memory, the number of the last work that reads it.
     last_read: AtomicU64,
 }
 
@@ -238,7 +242,7 @@ impl Memory {
         self.gpu.id()
     }
 
-    /// Tells others the address.
+    /// The address for other libraries. From now on the memory counts as known to them.
     pub(crate) fn share(&self) -> Result<u64> {
         let address = self.gpu.driver().address(self.raw)?;
         self.shared.store(true, Ordering::Relaxed);
@@ -273,7 +277,7 @@ impl Drop for Memory {
             None if shared => pool.lend(Loan::Ours(self.raw, self.bytes)),
             None => pool.keep(self.bytes, self.raw),
             Some(owner) => {
-                // Our own work must have read it. A device that fails has none left.
+                // Work of this crate may still read it. On an error the device has failed, and no work is left.
                 if !self.gpu.queue().has_done(*self.last_read.get_mut()) {
                     let _ = self.gpu.mark().and_then(|mark| self.gpu.wait(&mark));
                 }
@@ -311,12 +315,12 @@ impl<T: Element> Buffer<T> {
         Memory::rounded(len.saturating_mul(size_of::<T>()).min(isize::MAX as usize / 2))
     }
 
-    /// How many numbers.
+    /// The number of elements.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether it has no elements.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -476,19 +480,21 @@ impl<T: Element> Pinned<T> {
         self.len == 0
     }
 
-    /// The numbers, once all work has finished.
+    /// The numbers, once all work has finished. While they are borrowed no commands may be run that were recorded
+    /// before and write here.
     ///
     /// # Errors
     /// [`Error::Driver`] when the device fails.
     pub fn numbers(&self) -> Result<&[T]> {
         self.memory.gpu.finish()?;
         #[expect(unsafe_code, reason = "the memory lies with the driver")]
-        // SAFETY: `len` numbers were allocated and written; the device has finished, and new work that writes here
-        // needs a `&mut` of this object.
+        // SAFETY: `len` numbers were allocated and written, and the device has finished. To record new work that writes
+        // here takes a `&mut` of this object; that recorded work is not run meanwhile is the caller's promise.
         Ok(unsafe { std::slice::from_raw_parts(self.memory.start.cast(), self.len) })
     }
 
-    /// Some of the numbers, once the queue has come to a mark. Work after the mark must not write them.
+    /// Some of the numbers, once the queue has come to a mark. Work behind the mark must not write them, nor any that
+    /// is run while they are borrowed.
     ///
     /// # Errors
     /// [`Error::Usage`] beyond the end, [`Error::Driver`] when the device fails.
@@ -502,7 +508,8 @@ impl<T: Element> Pinned<T> {
         Ok(unsafe { std::slice::from_raw_parts(self.memory.start.cast::<T>().add(range.start), range.len()) })
     }
 
-    /// The numbers to be written, once all work has finished.
+    /// The numbers to be written, once all work has finished. While they are borrowed no commands may be run that were
+    /// recorded before and use them.
     ///
     /// # Errors
     /// [`Error::Driver`] when the device fails.
@@ -513,7 +520,8 @@ impl<T: Element> Pinned<T> {
         Ok(unsafe { std::slice::from_raw_parts_mut(self.memory.start.cast(), self.len) })
     }
 
-    /// The numbers to be written, once the queue has come to a mark. Work after the mark must not use them.
+    /// The numbers to be written, once the queue has come to a mark. Work behind the mark must not use them, nor any
+    /// that is run while they are borrowed.
     ///
     /// # Errors
     /// [`Error::Driver`] when the device fails.

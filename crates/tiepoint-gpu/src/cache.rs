@@ -1,27 +1,25 @@
 //! Compiled programs on disk, one file each, found by everything that they depend on.
 //!
-//! The folder is `$TIEPOINT_CACHE`, or `tiepoint` in the user's cache folder; an empty `$TIEPOINT_CACHE` turns the
-//! cache off. A file begins with its whole key (source, options, device, driver), so that neither a collision of names
+//! The folder is `$TIEPOINT_CACHE`, or `tiepoint` in the user's cache folder (`$XDG_CACHE_HOME`, `$LOCALAPPDATA` or
+//! `$HOME/.cache`, the first that is set and not empty); an empty `$TIEPOINT_CACHE` turns the cache off. A file begins with its whole key (source, options, device, driver), so that neither a collision of names
 //! nor a broken file can bring a wrong program. What cannot be read or written is silently compiled anew.
 
+use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
 const MAGIC: &[u8; 8] = b"tpgpu 1\n";
 
-fn folder() -> Option<PathBuf> {
-    let named = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    match named("TIEPOINT_CACHE") {
-        Some(folder) if folder.as_os_str().is_empty() => None,
-        Some(folder) => Some(folder),
-        None => {
-            let home = || named("HOME").map(|h| h.join(".cache"));
-            named("XDG_CACHE_HOME")
-                .or_else(|| named("LOCALAPPDATA"))
-                .or_else(home)
-                .map(|f| f.join("tiepoint"))
-        }
+/// The folder by these environment variables; `None` where the cache is off or no folder is known.
+fn folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    // An empty variable counts as one that is not set: the folder would be a part of the current one.
+    let named = |name: &str| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    if variable("TIEPOINT_CACHE").is_some() {
+        return named("TIEPOINT_CACHE");
     }
+    let home = || named("HOME").map(|home| home.join(".cache"));
+    let users = named("XDG_CACHE_HOME").or_else(|| named("LOCALAPPDATA")).or_else(home);
+    users.map(|folder| folder.join("tiepoint"))
 }
 
 fn hash(bytes: &[u8]) -> u64 {
@@ -31,7 +29,7 @@ fn hash(bytes: &[u8]) -> u64 {
 }
 
 fn file(key: &str) -> Option<PathBuf> {
-    Some(folder()?.join(format!("{:016x}.kernel", hash(key.as_bytes()))))
+    Some(folder(|name| std::env::var_os(name))?.join(format!("{:016x}.kernel", hash(key.as_bytes()))))
 }
 
 /// The binary that was stored under this very key.
@@ -60,5 +58,26 @@ pub(crate) fn store(key: &str, binary: &[u8]) {
     let written = std::fs::create_dir_all(folder).and_then(|()| std::fs::write(&beside, content));
     if written.and_then(|()| std::fs::rename(&beside, &path)).is_err() {
         let _ = std::fs::remove_file(&beside);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::folder;
+    use std::path::Path;
+
+    #[test]
+    fn the_folder_follows_the_environment() {
+        let found = |set: &[(&str, &str)]| {
+            folder(|name| set.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into()))
+        };
+        let home = ("HOME", "/home/me");
+        assert_eq!(found(&[home]).as_deref(), Some(Path::new("/home/me/.cache/tiepoint")));
+        assert_eq!(found(&[home, ("XDG_CACHE_HOME", "/fast")]).as_deref(), Some(Path::new("/fast/tiepoint")));
+        let empty = [home, ("XDG_CACHE_HOME", "")];
+        assert_eq!(found(&empty).as_deref(), Some(Path::new("/home/me/.cache/tiepoint")), "empty is not set");
+        assert_eq!(found(&[home, ("TIEPOINT_CACHE", "/mine")]).as_deref(), Some(Path::new("/mine")));
+        assert_eq!(found(&[home, ("TIEPOINT_CACHE", "")]), None, "turned off");
+        assert_eq!(found(&[]), None, "no folder is known");
     }
 }

@@ -170,7 +170,10 @@ impl Commands {
         }
         let most = [i32::MAX as usize, 65_535, 65_535];
         if groups.iter().zip(most).any(|(&n, most)| n > most) {
-            return Err(Error::Usage(format!("{}: {groups:?} work groups are too many", kernel.name())));
+            return Err(Error::Usage(format!(
+                "{}: {groups:?} work groups are too many: expected at most {most:?}",
+                kernel.name()
+            )));
         }
         self.list.push(Command::Launch {
             kernel: kernel.kernel.clone(),
@@ -194,10 +197,11 @@ impl Commands {
         Ok(())
     }
 
-    /// Copies `len` numbers from one place of the device to another; the two must not overlap.
+    /// Copies `len` numbers from one place of the device to another.
     ///
     /// # Errors
-    /// [`Error::Usage`] when they leave a buffer, or the buffers do not lie on the device of the commands before.
+    /// [`Error::Usage`] when they leave a buffer, when the two places overlap, or when the buffers do not lie on the
+    /// device of the commands before.
     pub fn copy<T: Element>(
         &mut self,
         (from, from_first): (&Buffer<T>, usize),
@@ -212,6 +216,11 @@ impl Commands {
                 "a copy of {len} numbers from {from_first} of {} to {to_first} of {} leaves a buffer",
                 from.len(),
                 to.len()
+            )));
+        }
+        if Arc::ptr_eq(&from.memory, &to.memory) && from_first.abs_diff(to_first) < len {
+            return Err(Error::Usage(format!(
+                "a copy of {len} numbers from {from_first} to {to_first} of one buffer overlaps itself"
             )));
         }
         if len > 0 {

@@ -70,19 +70,20 @@ fn info(device: sys::CUdevice, index: u32) -> Result<Info> {
     })
 }
 
-/// The device's primary context and a stream of ours.
+/// The device's primary context and the streams of this crate in it.
 #[derive(Debug)]
 struct Stream {
     device: sys::CUdevice,
     context: sys::CUcontext,
+    /// The queue.
     stream: sys::CUstream,
-    /// For kernels that run at the same time as others.
+    /// One of the two lists of [`Command::Together`]; the other goes into `stream`.
     second: sys::CUstream,
-    /// For work beside it.
+    /// Work beside the queue, by [`Side`].
     sides: [sys::CUstream; Side::COUNT],
-    /// The number of the highest priority of a stream.
+    /// The highest priority that a stream can have.
     first: i32,
-    /// The event by which streams of others are ordered with ours.
+    /// The event that orders `stream` with streams of other programs.
     order: Mutex<sys::CUevent>,
 }
 
@@ -134,13 +135,15 @@ impl Cuda {
         let device = device(index)?;
         let info = info(device, index)?;
         let compiler = nvrtc::compiles_for(info.capability)?;
-        let (context, none) = (ptr::null_mut(), ptr::null_mut());
-        let order = Mutex::new(ptr::null_mut());
+        let mut context = ptr::null_mut();
+        // SAFETY: writes one handle.
+        unsafe { call!(cuDevicePrimaryCtxRetain(&raw mut context, device)) }?;
+        // From here on dropping `stream` releases the context; the driver refuses to destroy handles that are null.
+        let (none, order) = (ptr::null_mut(), Mutex::new(ptr::null_mut()));
         let sides = [none; Side::COUNT];
         let mut stream = Stream { device, context, stream: none, second: none, sides, first: 0, order };
         // SAFETY: writes one handle each; the context is current before a stream is made in it.
         unsafe {
-            call!(cuDevicePrimaryCtxRetain(&raw mut stream.context, device))?;
             stream.enter()?;
             let flags = sys::CUstream_flags_enum::CU_STREAM_NON_BLOCKING as u32;
             call!(cuStreamCreate(&raw mut stream.stream, flags))?;
@@ -199,7 +202,7 @@ impl Cuda {
         Ok(Arc::new(mark))
     }
 
-    /// Puts a command into a stream; `second` takes what may run at the same time as others.
+    /// Puts a command into `stream`; of [`Command::Together`] one list goes into `second`.
     fn enqueue_into(&self, stream: sys::CUstream, second: sys::CUstream, command: &Command) -> Result<()> {
         // SAFETY: ranges were checked when the commands were made, which keep all memory alive.
         unsafe {
@@ -256,10 +259,11 @@ impl Cuda {
         }
     }
 
-    /// Notes commands instead of running them, in a stream of its own: other threads go on using the queue. Kernels
-    /// keep the priority of the stream that they were noted in.
-    fn capture(&self, commands: &[Command], priority: i32) -> Result<sys::CUgraph> {
-        let (mut graph, mut stream, mut second) = (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+    /// Records commands as a graph instead of running them, in streams of its own, so that other threads can go on
+    /// using the queue. Kernels keep the priority of the stream that they were recorded in.
+    fn capture(&self, commands: &[Command], priority: i32) -> Result<CapturedGraph> {
+        let mut graph = CapturedGraph(ptr::null_mut());
+        let (mut stream, mut second) = (ptr::null_mut(), ptr::null_mut());
         let mode = sys::CUstreamCaptureMode_enum::CU_STREAM_CAPTURE_MODE_THREAD_LOCAL;
         let _recording = foreign::RECORDING.read().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the stream is nobody else's; a capture that was begun is ended whatever happens between.
@@ -270,7 +274,7 @@ impl Cuda {
             let begun = made.and_then(|()| call!(cuStreamBeginCapture_v2(stream, mode)));
             let enqueued =
                 begun.and_then(|()| commands.iter().try_for_each(|c| self.enqueue_into(stream, second, c)));
-            let ended = call!(cuStreamEndCapture(stream, &raw mut graph));
+            let ended = call!(cuStreamEndCapture(stream, &raw mut graph.0));
             let _ = sys::cuStreamDestroy_v2(stream);
             let _ = sys::cuStreamDestroy_v2(second);
             enqueued?;
@@ -283,18 +287,26 @@ impl Cuda {
         self.stream.enter()?;
         let graph = self.capture(commands, priority)?;
         let mut executable = ptr::null_mut();
-        // SAFETY: the graph was just captured, and is not needed once instantiated.
-        unsafe {
-            let made = call!(cuGraphInstantiateWithFlags(&raw mut executable, graph, 0));
-            let _ = sys::cuGraphDestroy(graph);
-            made?;
-        }
+        // SAFETY: the graph was captured without an error; writes one handle.
+        unsafe { call!(cuGraphInstantiateWithFlags(&raw mut executable, graph.0, 0)) }?;
         Ok(Arc::new(CudaGraph { executable, stream: self.stream.clone() }))
     }
 }
 
-/// Asks for the most local memory for a kernel: kernels that divide a multiprocessor's memory otherwise do not run on
-/// it at the same time.
+/// A graph as it was captured, which is not needed any more once it was instantiated.
+struct CapturedGraph(sys::CUgraph);
+
+impl Drop for CapturedGraph {
+    fn drop(&mut self) {
+        if !self.0.is_null() {
+            // SAFETY: made by a capture, destroyed once.
+            let _ = unsafe { sys::cuGraphDestroy(self.0) };
+        }
+    }
+}
+
+/// Asks for the largest share of local memory for a kernel. Kernels that want the memory of a multiprocessor divided
+/// differently between local memory and cache do not run on it at the same time.
 fn share_multiprocessors(command: &Command) -> Result<()> {
     if let Command::Together(lists) = command {
         return lists.iter().flatten().try_for_each(share_multiprocessors);
@@ -306,7 +318,7 @@ fn share_multiprocessors(command: &Command) -> Result<()> {
     unsafe { call!(cuFuncSetAttribute(kernel.function, which, 100)) }
 }
 
-/// What comes into a stream from now on waits for what is in another now.
+/// Makes work that is put into `stream` from now on wait for the work that is in `other` now.
 fn follow(stream: sys::CUstream, other: sys::CUstream) -> Result<()> {
     let mut event = ptr::null_mut();
     // SAFETY: both streams are alive; the driver keeps the event until it has been waited for.

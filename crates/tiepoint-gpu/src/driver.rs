@@ -1,17 +1,17 @@
-//! What is asked of a driver: the whole difference between CUDA and OpenCL lies behind this.
+//! The interface that both drivers implement. All that differs between CUDA and OpenCL lies behind it.
 
 use crate::commands::Command;
 use crate::{Error, Info, Result};
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// Memory of the device by the driver's own handle.
+/// Memory of the device: the driver's own handle of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Raw(pub(crate) u64);
 
 /// A kernel as its driver holds it.
 pub(crate) trait DriverKernel: Debug + Send + Sync {
-    /// For the driver that made it.
+    /// Lets the driver that made it find its own type.
     fn as_any(&self) -> &dyn std::any::Any;
 }
 
@@ -32,13 +32,13 @@ pub(crate) trait DriverMark: Debug + Send + Sync {
     fn as_any(&self) -> &dyn std::any::Any;
 }
 
-/// What runs beside the queue. Each has a queue of its own, as a bus carries both directions at a time while kernels
-/// run.
+/// What can run beside the queue. Each kind has a queue of its own: the bus carries both directions at the same time
+/// while kernels run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     ToDevice,
     ToHost,
-    /// Kernels, which go first where both have some.
+    /// Kernels, with a higher priority than those of the queue.
     Kernels,
 }
 
@@ -47,18 +47,19 @@ impl Side {
     pub(crate) const COUNT: usize = 3;
 }
 
-/// Work for a queue beside the queue.
+/// Work for the queue of a [`Side`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Work<'a> {
     Commands(&'a [Command]),
     Graph(&'a dyn DriverGraph),
 }
 
-/// One device with one queue, which runs commands in order, and a queue more for each [`Side`].
+/// One device with its queue, which runs commands in order, and one more queue for each [`Side`].
 pub(crate) trait Driver: Debug + Send + Sync {
     fn info(&self) -> &Info;
 
-    /// Whether the driver promises f32 arithmetic as IEEE 754 has it, with denormals; otherwise it is tried out.
+    /// Whether the driver promises f32 arithmetic as IEEE 754 has it, with denormals. Otherwise the device is tested
+    /// when it is opened (`ieee.rs`).
     fn promises_ieee(&self) -> bool {
         true
     }
@@ -67,11 +68,12 @@ pub(crate) trait Driver: Debug + Send + Sync {
     fn free(&self, memory: Raw);
     fn free_bytes(&self) -> Option<u64>;
 
-    /// Host memory from which the device can fetch by itself; `None`: any memory will do.
+    /// Pinned host memory, which the device reads and writes by itself. `None` where the driver has no such memory, and
+    /// any host memory will do.
     fn allocate_host(&self, bytes: usize) -> Result<Option<*mut u8>>;
     fn free_host(&self, memory: *mut u8);
 
-    /// What distinguishes compiled programs, beside their source.
+    /// The part of a compiled program's key in the cache that is not its source: device, compiler, options.
     fn binary_key(&self) -> String;
     fn compile(&self, name: &str, source: &str) -> Result<Vec<u8>>;
     fn load(&self, name: &str, binary: &[u8]) -> Result<Arc<dyn DriverProgram>>;
@@ -80,7 +82,7 @@ pub(crate) trait Driver: Debug + Send + Sync {
     fn read(&self, from: Raw, offset: usize, to: &mut [u8]) -> Result<()>;
     /// Runs work beside the queue, once the queues have come to all of `after`. Returns the point after it.
     fn beside(&self, side: Side, work: Work<'_>, after: &[&dyn DriverMark]) -> Result<Arc<dyn DriverMark>>;
-    /// What is put into the queue from now on waits for a mark.
+    /// Makes work that is put into the queue from now on wait for a mark.
     fn hold(&self, mark: &dyn DriverMark) -> Result<()>;
     fn enqueue(&self, command: &Command) -> Result<()>;
     fn mark(&self) -> Result<Arc<dyn DriverMark>>;
@@ -95,21 +97,22 @@ pub(crate) trait Driver: Debug + Send + Sync {
 
     /// Whether the mark's point has been reached.
     fn is_done(&self, mark: &dyn DriverMark) -> Result<bool>;
-    /// The point after all work that anyone has given the device so far, in whatever stream.
+    /// The point after all work that any program of this process has given the device so far, in any stream.
     fn mark_everything(&self) -> Result<Arc<dyn DriverMark>>;
-    /// The queue's handle, for other programs of the same process; an error where handles mean nothing to them.
+    /// The queue's handle, for other libraries in this process. [`Error::Unsupported`] with OpenCL, whose handles are
+    /// of no use to them; so with the four functions that follow.
     fn stream(&self) -> Result<u64>;
-    /// The address of memory, likewise.
+    /// The device address of memory.
     fn address(&self, memory: Raw) -> Result<u64>;
-    /// Memory that others allocated on this device: fails where it lies elsewhere.
+    /// Memory of another library on this device; an error where the address lies elsewhere.
     fn foreign(&self, address: u64, bytes: usize) -> Result<Raw>;
-    /// What is put into the queue from now on waits for what a stream of others was given so far.
+    /// Makes work that is put into the queue from now on wait for the work that is in another library's stream now.
     fn wait_for(&self, stream: u64) -> Result<()>;
-    /// What is put into a stream of others from now on waits for what the queue was given so far.
+    /// Makes work that is put into another library's stream from now on wait for the work that is in the queue now.
     fn signal(&self, stream: u64) -> Result<()>;
 }
 
-/// The error of a driver that is given what another one made.
+/// The error for a kernel, mark or graph that another driver made.
 pub(crate) fn foreign() -> Error {
     Error::Usage("a kernel or mark of one device was given to another".into())
 }

@@ -10,7 +10,7 @@ use crate::{Api, Buffer, Element, Error, Gpu, Result};
 use std::any::Any;
 use std::fmt;
 
-/// What keeps memory of others alive.
+/// Keeps another library's memory alive until it is dropped.
 pub(crate) struct Keeper(#[expect(dead_code, reason = "it is kept, and dropped")] Box<dyn Any + Send + Sync>);
 
 impl fmt::Debug for Keeper {
@@ -46,8 +46,8 @@ impl ForeignStream {
 }
 
 impl Gpu {
-    /// Memory of another program, as a buffer that is only read. Nothing is copied. `owner` keeps the memory; it is
-    /// dropped after the last work that reads it here has finished, for which the last clone waits.
+    /// Memory of another library as a buffer, which can only be read. Nothing is copied. `owner` keeps the memory alive.
+    /// Dropping the last clone of the buffer waits for the work that reads it, then drops `owner`.
     ///
     /// # Safety
     /// `len` numbers must lie at `address`, and nobody may free or write them until `owner` is dropped, other than in
@@ -77,7 +77,8 @@ impl Gpu {
         Ok(Buffer::over(Memory::foreign(self, raw, bytes, Keeper(Box::new(owner))), len))
     }
 
-    /// What is put into the queue from now on waits for what `stream` was given so far. The host does not wait.
+    /// Makes work that is put into the queue from now on wait for the work that is in `stream` now. The host does not
+    /// wait.
     ///
     /// # Errors
     /// [`Error::Unsupported`] with OpenCL, [`Error::Driver`] for a stream that is no longer there.
@@ -85,7 +86,8 @@ impl Gpu {
         self.driver().wait_for(stream.0)
     }
 
-    /// What is put into `stream` from now on waits for what the queue was given so far. The host does not wait.
+    /// Makes work that is put into `stream` from now on wait for the work that is in the queue now. The host does not
+    /// wait.
     ///
     /// # Errors
     /// As [`wait_for`](Self::wait_for).
@@ -114,8 +116,8 @@ impl<T: Element> Buffer<T> {
         self.memory.share()
     }
 
-    /// The same memory for another opened device that is the same card, without a copy. What is put into its queue from
-    /// now on waits for this one's.
+    /// The same memory for another [`Gpu`] that is the same card, without a copy. Work that is put into its queue from
+    /// now on waits for the work that is in this one's queue now.
     ///
     /// # Errors
     /// [`Error::Usage`] when it is another card, [`Error::Unsupported`] with OpenCL.

@@ -9,13 +9,15 @@
 
 use crate::{Commands, Error, Gpu, KernelSource, Result};
 
+/// Results of a triple of numbers.
 const OPERATIONS: usize = 5;
+/// Triples.
 const COUNT: usize = 1 << 14;
 
 crate::kernel! {
     /// A result of every operation for each of `n` triples of numbers.
     unsafe kernel ieee(groups) = Ieee {
-        write out: f32 [5 * n],
+        write out: f32 [OPERATIONS as i128 * n],
         read a: f32 [n],
         read b: f32 [n],
         read c: f32 [n],
@@ -28,11 +30,11 @@ const KERNEL: &str = "
 KERNEL(ieee) {
     i32 i = GROUP_X * 64 + LANE_X;
     if (i >= args.n) return;
-    out[5 * i] = a[i] + b[i];
-    out[5 * i + 1] = a[i] * b[i];
-    out[5 * i + 2] = a[i] / b[i];
-    out[5 * i + 3] = SQRT(ABS(a[i]));
-    out[5 * i + 4] = FMA(a[i], b[i], c[i]);
+    out[OPERATIONS * i] = a[i] + b[i];
+    out[OPERATIONS * i + 1] = a[i] * b[i];
+    out[OPERATIONS * i + 2] = a[i] / b[i];
+    out[OPERATIONS * i + 3] = SQRT(ABS(a[i]));
+    out[OPERATIONS * i + 4] = FMA(a[i], b[i], c[i]);
 }";
 
 /// Sum, product, quotient, root and fused product and sum of numbers of every size.
@@ -40,7 +42,8 @@ KERNEL(ieee) {
 /// # Errors
 /// [`Error::Driver`] when a result differs from the CPU's; whatever a kernel can end with.
 pub(crate) fn check(gpu: &Gpu) -> Result<()> {
-    let source = KernelSource::new("ieee").kernel::<Ieee<'_>>([64, 1]).text(KERNEL);
+    let source = KernelSource::new("ieee").define("OPERATIONS", OPERATIONS);
+    let source = source.kernel::<Ieee<'_>>([64, 1]).text(KERNEL);
     let kernel = gpu.program(&source)?.kernel::<Ieee<'_>>()?;
     let [a, b, c] = [1, 2, 3].map(numbers);
     let (da, db, dc) = (gpu.upload(&a)?, gpu.upload(&b)?, gpu.upload(&c)?);

@@ -189,7 +189,8 @@ pub struct Mark {
     device: DeviceId,
 }
 
-/// Tells what one [`Gpu::open`] made from what any other did: memory and kernels are of no use elsewhere.
+/// The identity of an opened device. Buffers, kernels and marks carry it, because they are valid only with the
+/// [`Gpu::open`] that made them: two of them are different even where both opened the same device.
 #[derive(Clone, Debug)]
 pub(crate) struct DeviceId(Arc<str>);
 
@@ -212,7 +213,7 @@ impl DeviceId {
 pub struct Gpu(Arc<Shared>);
 
 struct Shared {
-    // Declared before the driver: programs go first.
+    // Declared before the driver, because fields are dropped in this order: programs first.
     programs: Mutex<HashMap<String, Program>>,
     pool: buffer::Pool,
     pinned: buffer::PinnedPool,
@@ -397,7 +398,7 @@ impl Gpu {
         self.0.programs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Those of some sources that [`program`](Self::program) has not given yet.
+    /// Those of `sources` that [`program`](Self::program) has not compiled or loaded yet.
     pub fn unknown(&self, sources: Vec<KernelSource>) -> Vec<KernelSource> {
         let (programs, api) = (self.programs(), self.info().api);
         sources.into_iter().filter(|source| !programs.contains_key(&source.for_api(api))).collect()
@@ -410,7 +411,7 @@ impl Gpu {
     pub fn run(&self, commands: &Commands) -> Result<()> {
         commands.run_on(self.id())?;
         let run = self.enqueue(commands);
-        // Of work that was refused midway some may be there.
+        // Also after an error: some of the commands may be in the queue.
         commands.read_by(self.queue().given());
         run
     }
@@ -491,7 +492,7 @@ impl Gpu {
         self.queue().waiting(|| self.driver().finish())
     }
 
-    /// From now on notes the device's time for every stage; commands are then waited for.
+    /// Whether the device's time of every stage is measured from now on. [`run`](Self::run) then waits for the work.
     pub fn profile(&self, on: bool) {
         self.0.profiled.store(on, Ordering::Relaxed);
     }

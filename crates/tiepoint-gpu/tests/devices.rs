@@ -104,6 +104,56 @@ fn arithmetic_has_the_bits_of_rust() {
 }
 
 kernel! {
+    unsafe kernel finite(groups) = Finite {
+        write out: u32 [n],
+        read bits: u64 [n],
+    } {
+        n: i32,
+    }
+}
+
+#[test]
+fn finite_numbers_are_told_from_others() {
+    const F32: &str = "KERNEL(finite) {
+        if (LANE_X < args.n) out[LANE_X] = IS_FINITE(FLOAT_OF((u32)bits[LANE_X])) ? 1u : 0u;
+    }";
+    const F64: &str = "KERNEL(finite) {
+        if (LANE_X < args.n) out[LANE_X] = IS_FINITE_F64(F64_OF(bits[LANE_X])) ? 1u : 0u;
+    }";
+    let singles = [0.0, -0.0, 1.0, f32::MIN_POSITIVE / 8.0, f32::MAX, f32::MIN].into_iter().chain([
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NAN,
+        -f32::NAN,
+        f32::from_bits(0x7f80_0001),
+    ]);
+    let doubles = [0.0, -0.0, 1.0, f64::MIN_POSITIVE / 8.0, f64::MAX, f64::MIN].into_iter().chain([
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::NAN,
+        -f64::NAN,
+        f64::from_bits(0x7ff0_0000_0000_0001),
+    ]);
+    let singles: Vec<(u64, bool)> = singles.map(|v| (v.to_bits().into(), v.is_finite())).collect();
+    let doubles: Vec<(u64, bool)> = doubles.map(|v| (v.to_bits(), v.is_finite())).collect();
+    for gpu in all() {
+        let both = [(F32, &singles), (F64, &doubles)];
+        for (text, values) in both.into_iter().take(if gpu.info().has_f64 { 2 } else { 1 }) {
+            let source = KernelSource::new("finite").kernel::<Finite<'_>>([64, 1]).text(text);
+            let kernel = gpu.program(&source).unwrap().kernel::<Finite<'_>>().unwrap();
+            let bits = gpu.upload(&values.iter().map(|v| v.0).collect::<Vec<_>>()).unwrap();
+            let out = gpu.buffer::<u32>(values.len()).unwrap();
+            let mut commands = Commands::new();
+            let arguments = Finite { out: &out, bits: &bits, n: values.len() as i32 };
+            commands.launch(&kernel, [1, 1, 1], arguments).unwrap();
+            gpu.run(&commands).unwrap();
+            let expected: Vec<u32> = values.iter().map(|v| v.1.into()).collect();
+            assert_eq!(out.to_vec().unwrap(), expected, "{gpu:?}");
+        }
+    }
+}
+
+kernel! {
     unsafe kernel count(groups) = Count {
         write total: u32 [1],
         write most: u32 [1],
@@ -247,6 +297,8 @@ fn memory_comes_and_goes_as_it_was() {
         assert!(copy.to_vec().unwrap().iter().all(|&v| v == 0), "{gpu:?}: zeroed");
         assert!(buffer.write(70_000, &[1, 2]).is_err(), "beyond the end");
         assert!(Commands::new().copy((&buffer, 0), (&copy, 2), 70_000).is_err(), "beyond the end");
+        assert!(Commands::new().copy((&buffer, 0), (&buffer, 99), 100).is_err(), "onto itself");
+        assert!(Commands::new().copy((&buffer, 0), (&buffer, 100), 100).is_ok(), "beside itself");
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::device::device_of;
 use crate::errors::{raised, wrong_option};
 use crate::features::Features;
+use crate::files::{Limits, limits};
 use crate::image::{rows, vector};
 use crate::options::Options;
 use pyo3::prelude::*;
@@ -46,9 +47,10 @@ fn on_all<R: Send>(
 impl Collection {
     /// The collection of a work folder that is there.
     #[new]
-    fn new(py: Python<'_>, work: PathBuf) -> PyResult<Self> {
+    fn new(py: Python<'_>, work: PathBuf, limited: Limits<'_>) -> PyResult<Self> {
+        let limits = limits(&limited)?;
         let collection = py.detach(|| tiepoint::collection::Collection::open(work)).map_err(raised)?;
-        Ok(Self { collection })
+        Ok(Self { collection: collection.with_limits(limits) })
     }
 
     /// Lists photographs into a work folder; the collection, and what the scan found.
@@ -59,7 +61,9 @@ impl Collection {
         work: PathBuf,
         images: Vec<PathBuf>,
         options: &Bound<'py, PyDict>,
+        limited: Limits<'py>,
     ) -> PyResult<(Self, Bound<'py, PyDict>)> {
+        let limits = limits(&limited)?;
         let options = CollectionOptions::default().with(options)?;
         options.check().map_err(raised)?;
         let (collection, scanned) = device_of(py, device)?.get().run(py, |processor| {
@@ -69,7 +73,7 @@ impl Collection {
         found.set_item("photographs", scanned.photographs)?;
         found.set_item("added", scanned.added)?;
         found.set_item("refused", scanned.refused)?;
-        Ok((Self { collection }, found))
+        Ok((Self { collection: collection.with_limits(limits) }, found))
     }
 
     /// The work folder.
@@ -94,6 +98,13 @@ impl Collection {
     #[getter]
     fn options<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         self.collection.options().shown(py)
+    }
+
+    /// The most pixels and bytes in memory of a photograph or mask that is read.
+    #[getter]
+    fn limits(&self) -> (u64, u64) {
+        let limits = self.collection.limits();
+        (limits.max_pixels, limits.max_bytes)
     }
 
     /// Finds the features of photographs that have none yet.

@@ -80,7 +80,7 @@ impl Device {
         if !(1..=1024).contains(&threads) {
             return Err(wrong_option(&format!("option threads is {threads}: expected 1 to 1024")));
         }
-        let memory = memory.map(bytes).transpose()?;
+        let memory = memory.map(|given| bytes("memory", given)).transpose()?;
         let made = Self { device, threads, memory, opened: Mutex::default(), interrupted: Arc::default() };
         // A GPU that is named must be there; the others are opened by the first call.
         if !matches!(device, tiepoint::device::Device::Auto | tiepoint::device::Device::Cpu) {
@@ -330,14 +330,15 @@ fn observed(cpu: Cpu, interrupted: Arc<AtomicBool>) -> Cpu {
     })
 }
 
-/// Bytes: a number, or one with K, M, G or T, each 1024 times the one before, with or without `iB` or `B`.
-pub(crate) fn bytes(value: &Bound<'_, PyAny>) -> PyResult<u64> {
+/// Bytes, the value of this option: a number, or one with K, M, G or T, each 1024 times the one before, with or without
+/// `iB` or `B`.
+pub(crate) fn bytes(option: &str, value: &Bound<'_, PyAny>) -> PyResult<u64> {
     if let Ok(number) = value.extract::<u64>() {
         return Ok(number);
     }
     let text = value.str()?.to_string();
     let wrong =
-        || wrong_option(&format!("option memory is {text}: expected bytes, such as \"2GiB\" or 300000000"));
+        || wrong_option(&format!("option {option} is {text}: expected bytes, such as \"2GiB\" or 300000000"));
     let upper = text.trim().to_ascii_uppercase();
     let upper = upper.strip_suffix('B').unwrap_or(&upper);
     let upper = upper.strip_suffix('I').unwrap_or(upper);

@@ -1,5 +1,6 @@
 //! Files: images, features, matches, disparities, points, calibrations, homographies.
 
+use crate::device::bytes;
 use crate::errors::{raised, wrong_image, wrong_option};
 use crate::features::Features;
 use crate::image::{Input, any_output, output, rows, table, values};
@@ -16,36 +17,35 @@ use tiepoint::matching::Match;
 use tiepoint::stereo::cloud::{self, CloudOptions, PlyFormat};
 use tiepoint::stereo::files::{self as disparity_files, DisparityReading};
 
-/// The limits on what an image file may ask for.
-fn limits(max_pixels: Option<u64>, max_bytes: Option<u64>) -> ReadOptions {
-    let start = ReadOptions::default();
-    let (pixels, bytes) = (max_pixels.unwrap_or(start.max_pixels), max_bytes.unwrap_or(start.max_bytes));
-    start.with_max_pixels(pixels).with_max_bytes(bytes)
+/// How large an image may be, as given: the most pixels, and the most bytes in memory. None stands for the default.
+pub(crate) type Limits<'py> = (Option<Bound<'py, PyAny>>, Option<Bound<'py, PyAny>>);
+
+/// The limits for reading images, checked.
+pub(crate) fn limits((max_pixels, max_bytes): &Limits<'_>) -> PyResult<ReadOptions> {
+    let mut options = ReadOptions::default();
+    if let Some(given) = max_pixels {
+        options.max_pixels = given.extract().map_err(|_| {
+            wrong_option(&format!("option max_pixels is {given}: expected a number of pixels"))
+        })?;
+    }
+    if let Some(given) = max_bytes {
+        options.max_bytes = bytes("max_bytes", given)?;
+    }
+    options.check().map_err(raised)?;
+    Ok(options)
 }
 
 /// The image in a file.
 #[pyfunction]
-#[pyo3(signature = (path, max_pixels = None, max_bytes = None))]
-pub(crate) fn read(
-    py: Python<'_>,
-    path: PathBuf,
-    max_pixels: Option<u64>,
-    max_bytes: Option<u64>,
-) -> PyResult<Bound<'_, PyAny>> {
-    let options = limits(max_pixels, max_bytes);
+pub(crate) fn read<'py>(py: Python<'py>, path: PathBuf, limited: Limits<'py>) -> PyResult<Bound<'py, PyAny>> {
+    let options = limits(&limited)?;
     any_output(py, py.detach(|| tiepoint::image::read(&path, &options)).map_err(raised)?)
 }
 
 /// The image in the bytes of a file.
 #[pyfunction]
-#[pyo3(signature = (data, max_pixels = None, max_bytes = None))]
-pub(crate) fn decode<'py>(
-    py: Python<'py>,
-    data: &[u8],
-    max_pixels: Option<u64>,
-    max_bytes: Option<u64>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let options = limits(max_pixels, max_bytes);
+pub(crate) fn decode<'py>(py: Python<'py>, data: &[u8], limited: Limits<'py>) -> PyResult<Bound<'py, PyAny>> {
+    let options = limits(&limited)?;
     any_output(py, py.detach(|| tiepoint::image::decode(data, "the bytes", &options)).map_err(raised)?)
 }
 

@@ -56,10 +56,11 @@ impl Stereo {
         let (p1, p2, p2_least, gradient) = penalties;
         let suiting = options.cost.penalties();
         options.penalties = Some(suiting.replaced(p1, p2, p2_least, gradient));
-        options.device_memory = device_memory.as_ref().map(bytes).transpose()?;
+        options.device_memory =
+            device_memory.as_ref().map(|given| bytes("device_memory", given)).transpose()?;
         options.memory = match &memory {
             Some(given) if given.str()? == "unlimited" => None,
-            Some(given) => Some(bytes(given)?),
+            Some(given) => Some(bytes("memory", given)?),
             None => options.memory,
         };
         options.check().map_err(raised)?;

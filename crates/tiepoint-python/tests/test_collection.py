@@ -104,6 +104,45 @@ def test_options_are_recorded_and_kept_to(photographs, tmp_path):
         tp.Collection.scan(photographs, tmp_path / "other", tp.CollectionOptions(longest_side=3))
 
 
+def test_a_photograph_that_is_too_large_is_left_out_as_the_command_does(photographs, tmp_path, run):  # noqa: F811
+    images = [photographs / "a.png", photographs / "b ü.png", photographs / "c.png", tmp_path / "large.png"]
+    tp.write(images[-1], tp.synth.scene((400, 300), np.eye(3), seed=5).reference)
+    theirs, ours = tmp_path / "theirs.db", tmp_path / "ours.db"
+    found = run("collect", *images, "--output", theirs, "--max-pixels", 100_000)
+    [told] = next(line for line in found if line["stage"] == "features")["unreadable"]
+    limited = tp.collect(images, ours, max_pixels=100_000, device="cpu")
+    assert limited.status()["unreadable"] == [(told["image"], told["reason"])] and "100000" in told["reason"]
+    assert rows_of(ours) == rows_of(theirs)
+    # With a higher limit it is taken in.
+    whole = tp.collect(images, ours, max_pixels=120_000, max_bytes="1MiB", device="cpu")
+    run("collect", *images, "--output", theirs, "--max-pixels", 120_000, "--max-bytes", "1M")
+    assert whole.status()["unreadable"] == [] and rows_of(ours) == rows_of(theirs)
+
+
+def test_limits_are_those_of_the_object_and_not_of_the_folder(photographs, tmp_path):
+    images, work = photographs / "a.png", tmp_path / "work"
+    small = tp.Collection.scan(images, work, max_bytes=76_799)
+    assert (small.max_pixels, small.max_bytes) == (1 << 32, 76_799)
+    [(name, reason)] = small.extract(device="cpu")["unreadable"]
+    assert name == "a.png" and "76800 bytes" in reason and "max_bytes" in reason
+    assert pickle.loads(pickle.dumps(small)).max_bytes == 76_799
+    large = tp.Collection(work, max_bytes="75K")
+    assert large.max_bytes == 76_800 and large.extract(device="cpu")["searched"] == 1
+    assert tp.Collection(work).max_bytes == 1 << 32
+    for wrong in [{"max_pixels": 0}, {"max_pixels": -1}, {"max_bytes": 0}, {"max_bytes": "much"}]:
+        [(option, value)] = wrong.items()
+        for refused in [
+            lambda: tp.Collection(work, **wrong),
+            lambda: tp.Collection.scan(images, tmp_path / "new", **wrong),
+            lambda: tp.collect(images, tmp_path / "db", **wrong),
+            lambda: tp.read(images, **wrong),
+            lambda: tp.io.decode(images.read_bytes(), **wrong),
+        ]:
+            with pytest.raises(tp.OptionError, match=f"{option} is {value}"):
+                refused()
+    assert not (tmp_path / "new").exists() and not (tmp_path / "db.work").exists()
+
+
 def test_what_is_asked_wrongly_is_an_error(tmp_path, photographs):
     with pytest.raises(tp.FormatError, match="no work folder"):
         tp.Collection(tmp_path)

@@ -12,10 +12,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// Events that only order work cost less without a time.
 pub(super) const UNTIMED: u32 = sys::CUevent_flags_enum::CU_EVENT_DISABLE_TIMING as u32;
 
-/// Read while a graph is recorded. All opened devices of a card share its context, so this is for all of them.
+/// Locked for reading while a graph is recorded. All opened devices of a card share its context, and so this lock.
 pub(super) static RECORDING: RwLock<()> = RwLock::new(());
 
-/// What is put into `to` from now on waits for what `from` was given so far; the context is current.
+/// Makes work that is put into `to` from now on wait for the work that is in `from` now. The context is current.
 pub(super) fn order(own: &Arc<Stream>, from: sys::CUstream, to: sys::CUstream) -> Result<()> {
     for stream in [from, to] {
         let mut status = CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
@@ -28,7 +28,7 @@ pub(super) fn order(own: &Arc<Stream>, from: sys::CUstream, to: sys::CUstream) -
             ));
         }
     }
-    // A stream waits for what an event stood for when it was told to: the next order may use the event again.
+    // A stream waits for what the event stood for when the wait was enqueued, so the event can be recorded again.
     let event = own.order.lock().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: as above; the event was made with the stream, and nobody else records it meanwhile.
     unsafe {
@@ -37,11 +37,11 @@ pub(super) fn order(own: &Arc<Stream>, from: sys::CUstream, to: sys::CUstream) -
     }
 }
 
-/// The point after all work that the context has been given.
+/// The point after all work that has been put into any stream of the context.
 pub(super) fn mark_everything(own: &Arc<Stream>) -> Result<Arc<dyn DriverMark>> {
     own.enter()?;
     let mark = CudaMark::new(own, UNTIMED)?;
-    // It would break off a graph that is being recorded in the context.
+    // The event would invalidate a capture that is under way in the context.
     let _alone = RECORDING.write().unwrap_or_else(PoisonError::into_inner);
     // SAFETY: the event belongs to the context, which is current.
     unsafe { call!(cuCtxRecordEvent(own.context, mark.event)) }?;

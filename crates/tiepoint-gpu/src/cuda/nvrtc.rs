@@ -66,11 +66,69 @@ fn check(what: &str, result: nvrtcResult) -> Result<()> {
     }
 }
 
+/// A program of NVRTC's.
+struct Program(sys::nvrtcProgram);
+
+impl Program {
+    fn new(name: &CString, source: &CString) -> Result<Self> {
+        let mut program = ptr::null_mut();
+        // SAFETY: writes one handle; both strings live during the call and end in a zero byte. There are no headers.
+        let made = unsafe {
+            sys::nvrtcCreateProgram(
+                &raw mut program,
+                source.as_ptr(),
+                name.as_ptr(),
+                0,
+                ptr::null(),
+                ptr::null(),
+            )
+        };
+        check("creating a program", made)?;
+        Ok(Self(program))
+    }
+
+    /// NVRTC's own verdict; [`log`](Self::log) says why.
+    fn compile(&self, options: &[CString]) -> nvrtcResult {
+        let pointers: Vec<_> = options.iter().map(|option| option.as_ptr()).collect();
+        // SAFETY: as many strings as the count says, each of which lives during the call.
+        unsafe { sys::nvrtcCompileProgram(self.0, pointers.len() as c_int, pointers.as_ptr()) }
+    }
+
+    /// The CUBIN, after a compilation without errors.
+    fn binary(&self) -> Result<Vec<u8>> {
+        let mut len = 0;
+        // SAFETY: writes one number.
+        check("the size of a binary", unsafe { sys::nvrtcGetCUBINSize(self.0, &raw mut len) })?;
+        let mut binary = vec![0_u8; len];
+        // SAFETY: the buffer has the length that NVRTC has just named.
+        check("a binary", unsafe { sys::nvrtcGetCUBIN(self.0, binary.as_mut_ptr().cast()) })?;
+        Ok(binary)
+    }
+
+    /// What the compiler says.
+    fn log(&self) -> Result<String> {
+        let mut len = 0;
+        // SAFETY: writes one number.
+        check("the size of a log", unsafe { sys::nvrtcGetProgramLogSize(self.0, &raw mut len) })?;
+        let mut log = vec![0_u8; len];
+        // SAFETY: the buffer has the length that NVRTC has just named.
+        check("a log", unsafe { sys::nvrtcGetProgramLog(self.0, log.as_mut_ptr().cast()) })?;
+        Ok(String::from_utf8_lossy(&log).trim_end_matches('\0').to_owned())
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // SAFETY: created in `new`, destroyed once.
+        let _ = unsafe { sys::nvrtcDestroyProgram(&raw mut self.0) };
+    }
+}
+
 /// Compiles for an architecture such as `sm_90`, whether there is such a device or not.
 pub(crate) fn compile(name: &str, source: &str, architecture: &str) -> Result<Vec<u8>> {
     start()?;
     let wrong = |what: &str| Error::Usage(format!("{name}: {what} holds a zero byte"));
-    let text = CString::new(source).map_err(|_| wrong("the source"))?;
+    let source = CString::new(source).map_err(|_| wrong("the source"))?;
     let title = CString::new(name).map_err(|_| wrong("the name"))?;
     let options = [
         format!("--gpu-architecture={architecture}"),
@@ -81,48 +139,14 @@ pub(crate) fn compile(name: &str, source: &str, architecture: &str) -> Result<Ve
         "--prec-sqrt=true".into(),
         "--ftz=false".into(),
     ];
-    let options = options.map(|o| CString::new(o).map_err(|_| wrong("an option")));
+    let options = options.map(|option| CString::new(option).map_err(|_| wrong("an option")));
     let options = options.into_iter().collect::<Result<Vec<CString>>>()?;
-    let pointers: Vec<_> = options.iter().map(|o| o.as_ptr()).collect();
-    let failed = |what: &str, e: nvrtcResult| error(format!("NVRTC, {what} of {name}: {e:?}"));
-    let ok = nvrtcResult::NVRTC_SUCCESS;
-    // SAFETY: every pointer lives during its call, every buffer has the length that NVRTC names before.
-    unsafe {
-        let mut program = ptr::null_mut();
-        let made = sys::nvrtcCreateProgram(
-            &raw mut program,
-            text.as_ptr(),
-            title.as_ptr(),
-            0,
-            ptr::null(),
-            ptr::null(),
-        );
-        if made != ok {
-            return Err(failed("opening", made));
-        }
-        let compiled = sys::nvrtcCompileProgram(program, pointers.len() as c_int, pointers.as_ptr());
-        let result = if compiled == ok {
-            let mut len = 0;
-            let mut asked = sys::nvrtcGetCUBINSize(program, &raw mut len);
-            let mut binary = vec![0_u8; len];
-            if asked == ok {
-                asked = sys::nvrtcGetCUBIN(program, binary.as_mut_ptr().cast());
-            }
-            if asked == ok { Ok(binary) } else { Err(failed("binary", asked)) }
-        } else {
-            let mut len = 0;
-            let mut asked = sys::nvrtcGetProgramLogSize(program, &raw mut len);
-            let mut log = vec![0_u8; len];
-            if asked == ok {
-                asked = sys::nvrtcGetProgramLog(program, log.as_mut_ptr().cast());
-            }
-            let log = match asked == ok {
-                true => String::from_utf8_lossy(&log).trim_end_matches('\0').to_owned(),
-                false => format!("{compiled:?}, and no log: {asked:?}"),
-            };
+    let program = Program::new(&title, &source)?;
+    match program.compile(&options) {
+        nvrtcResult::NVRTC_SUCCESS => program.binary(),
+        refused => {
+            let log = program.log().unwrap_or_else(|e| format!("{refused:?}, and no log: {e}"));
             Err(Error::Compile { program: name.into(), device: architecture.into(), log })
-        };
-        let _ = sys::nvrtcDestroyProgram(&raw mut program);
-        result
+        }
     }
 }

@@ -62,6 +62,9 @@ typedef ulonglong2 u64x2;
 #define FLOAT_OF(bits) __uint_as_float(bits)
 #define BITS_OF_F64(f) ((u64)__double_as_longlong(f))
 #define F64_OF(bits) __longlong_as_double((i64)(bits))
+// Whether a number is neither infinite nor NaN.
+#define IS_FINITE(f) ((BITS_OF(f) & 0x7f800000u) != 0x7f800000u)
+#define IS_FINITE_F64(f) ((BITS_OF_F64(f) & 0x7ff0000000000000ul) != 0x7ff0000000000000ul)
 
 // Sum of `c` and the four products of the bytes of `a` and `b`.
 #if __CUDA_ARCH__ >= 610
@@ -80,21 +83,22 @@ typedef ulonglong2 u64x2;
 #define SHUFFLE_DOWN(value, lanes) __shfl_down_sync(~0u, value, 1, lanes)
 #define SHUFFLE_XOR(value, mask) __shfl_xor_sync(~0u, value, mask)
 // Four of the bytes of `a` (numbers 0 to 3) and `b` (4 to 7), whose numbers are the digits of `selector`, lowest first.
-#define BYTES_OF(a, b, selector) __byte_perm(a, b, selector)
+#define BYTE_PERM(a, b, selector) __byte_perm(a, b, selector)
 #define WARP_SYNC() __syncwarp()
-// Copies a word from global to local memory meanwhile; a lane's own copies have arrived after COPIES_DONE. COPIES_END
-// ends a batch of them; after COPIES_BUT(n) all have arrived but those of the last n batches.
+// COPY_ASYNC starts a copy of a word from global to local memory, which goes on beside what follows (cp.async). The
+// copies of a lane have arrived after its COPY_WAIT_ALL. COPY_COMMIT ends a batch of them; after COPY_WAIT(n) all
+// batches have arrived but the last n.
 #if __CUDA_ARCH__ >= 800
-#define COPY_MEANWHILE(to, from) \
+#define COPY_ASYNC(to, from) \
     asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"((u32)__cvta_generic_to_shared(to)), "l"(from) : "memory")
-#define COPIES_DONE() asm volatile("cp.async.wait_all;" ::: "memory")
-#define COPIES_END() asm volatile("cp.async.commit_group;" ::: "memory")
-#define COPIES_BUT(n) asm volatile("cp.async.wait_group %0;" :: "n"(n) : "memory")
+#define COPY_WAIT_ALL() asm volatile("cp.async.wait_all;" ::: "memory")
+#define COPY_COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
+#define COPY_WAIT(n) asm volatile("cp.async.wait_group %0;" :: "n"(n) : "memory")
 #else
-#define COPY_MEANWHILE(to, from) (*(to) = *(from))
-#define COPIES_DONE()
-#define COPIES_END()
-#define COPIES_BUT(n)
+#define COPY_ASYNC(to, from) (*(to) = *(from))
+#define COPY_WAIT_ALL()
+#define COPY_COMMIT()
+#define COPY_WAIT(n)
 #endif
 
 // Two numbers of 16 bits in a word, each below 2^15: the least of two and of three words' numbers.
@@ -117,8 +121,8 @@ FUNCTION __attribute__((unused)) u32 PAIR_OF(u32 low, u32 high) {
 #define PAIR_ENDS(low, high) __byte_perm(low, high, 0x7610)
 // The higher number of `low` and the lower one of `high`.
 #define PAIR_BETWEEN(low, high) __byte_perm(low, high, 0x5432)
-// The two lower bytes of a word, each in a half.
-#define BYTES_APART(a) __byte_perm(a, 0u, 0x4140)
+// The two lower bytes of a word as two numbers of 16 bits.
+#define BYTES_WIDENED(a) __byte_perm(a, 0u, 0x4140)
 // The bytes of a word in the opposite order.
-#define BYTES_TURNED(a) __byte_perm(a, 0u, 0x0123)
+#define BYTES_REVERSED(a) __byte_perm(a, 0u, 0x0123)
 #define POPCOUNT(bits) __popc(bits)

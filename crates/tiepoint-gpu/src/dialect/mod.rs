@@ -25,7 +25,7 @@
 //!
 //! **Arithmetic.** `+ - * /` and `SQRT` are the correctly rounded ones of IEEE 754, never fused; `FMA` is fused.
 //! Denormals are kept. So a kernel has the bits of Rust's `+ - * /`, `sqrt` and `mul_add`; a test holds every device
-//! to it. Library functions (`exp`, `atan2`, …) differ from device to device and are not used.
+//! to it. `IS_FINITE` and, of an `f64`, `IS_FINITE_F64` are false of infinities and NaN. Library functions (`exp`, `atan2`, …) differ from device to device and are not used.
 
 pub(crate) const CUDA: &str = include_str!("cuda.h");
 pub(crate) const OPENCL: &str = include_str!("opencl.h");

@@ -126,6 +126,9 @@ FUNCTION f32 fma_in_integers(f32 a, f32 b, f32 c) {
 #define FLOAT_OF(bits) as_float(bits)
 #define BITS_OF_F64(f) as_ulong(f)
 #define F64_OF(bits) as_double(bits)
+// Whether a number is neither infinite nor NaN.
+#define IS_FINITE(f) ((BITS_OF(f) & 0x7f800000u) != 0x7f800000u)
+#define IS_FINITE_F64(f) ((BITS_OF_F64(f) & 0x7ff0000000000000ul) != 0x7ff0000000000000ul)
 
 // Sum of `c` and the four products of the bytes of `a` and `b`.
 FUNCTION u32 DOT4(u32 a, u32 b, u32 c) {
@@ -166,7 +169,7 @@ FUNCTION u32 SHUFFLE_XOR(u32 value, u32 mask) {
     return other;
 }
 // Four of the bytes of `a` (numbers 0 to 3) and `b` (4 to 7), whose numbers are the digits of `selector`, lowest first.
-FUNCTION u32 BYTES_OF(u32 a, u32 b, u32 selector) {
+FUNCTION u32 BYTE_PERM(u32 a, u32 b, u32 selector) {
     u32 bytes;
     asm("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(a), "r"(b), "r"(selector));
     return bytes;
@@ -174,12 +177,13 @@ FUNCTION u32 BYTES_OF(u32 a, u32 b, u32 selector) {
 #define WARP_SYNC() asm volatile("bar.warp.sync -1;" ::: "memory")
 #endif
 
-// Copies a word from global to local memory meanwhile, where a device can; a lane's own copies have arrived after
-// COPIES_DONE, and all but those of the last n batches, which COPIES_END ends, after COPIES_BUT(n).
-#define COPY_MEANWHILE(to, from) (*(to) = *(from))
-#define COPIES_DONE()
-#define COPIES_END()
-#define COPIES_BUT(n)
+// COPY_ASYNC copies a word from global to local memory, beside what follows where a device can. The copies of a lane
+// have arrived after its COPY_WAIT_ALL. COPY_COMMIT ends a batch of them; after COPY_WAIT(n) all batches have arrived
+// but the last n.
+#define COPY_ASYNC(to, from) (*(to) = *(from))
+#define COPY_WAIT_ALL()
+#define COPY_COMMIT()
+#define COPY_WAIT(n)
 
 // Two numbers of 16 bits in a word, each below 2^15: the least of two and of three words' numbers.
 #if defined(NVIDIA_CAPABILITY) && NVIDIA_CAPABILITY >= 90
@@ -205,8 +209,8 @@ FUNCTION u32 PAIR_MIN(u32 a, u32 b) {
 #define PAIR_ENDS(low, high) (((low) & 0xffffu) | ((high) & 0xffff0000u))
 // The higher number of `low` and the lower one of `high`.
 #define PAIR_BETWEEN(low, high) ((low) >> 16 | (high) << 16)
-// The two lower bytes of a word, each in a half.
-#define BYTES_APART(a) (((a) & 0xffu) | ((a) & 0xff00u) << 8)
+// The two lower bytes of a word as two numbers of 16 bits.
+#define BYTES_WIDENED(a) (((a) & 0xffu) | ((a) & 0xff00u) << 8)
 // The bytes of a word in the opposite order.
-#define BYTES_TURNED(a) ((a) >> 24 | ((a) >> 8 & 0xff00u) | ((a) << 8 & 0xff0000u) | (a) << 24)
+#define BYTES_REVERSED(a) ((a) >> 24 | ((a) >> 8 & 0xff00u) | ((a) << 8 & 0xff0000u) | (a) << 24)
 #define POPCOUNT(bits) popcount(bits)

@@ -6,12 +6,12 @@ import dataclasses
 import os
 from typing import TYPE_CHECKING, Any
 
-from . import _core
+from . import _core, _pickle
 from ._base import Options, Result
 from .errors import FormatError, OptionError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import numpy as np
     import numpy.typing as npt
@@ -162,10 +162,17 @@ class Collection:
     ----------
     work : path
         A work folder that `scan` or `collect` has made, or the command.
+    max_pixels : int, optional
+        The most pixels a photograph or mask may have; 2³² if not given. `extract` leaves a larger photograph out and says
+        why; with a higher limit a later `extract` takes it in, for the folder does not record limits.
+    max_bytes : int or str, optional
+        The most bytes a photograph or mask may take in memory, such as ``"8GiB"``; 4 GiB if not given.
     """
 
-    def __init__(self, work: _Path) -> None:
-        self._core = _core.Collection(work)
+    def __init__(
+        self, work: _Path, *, max_pixels: int | None = None, max_bytes: int | str | None = None
+    ) -> None:
+        self._core = _core.Collection(work, (max_pixels, max_bytes))
         self._refused: list[tuple[str, str]] = []
 
     @classmethod
@@ -176,6 +183,8 @@ class Collection:
         options: CollectionOptions | None = None,
         *,
         device: Device | str | None = None,
+        max_pixels: int | None = None,
+        max_bytes: int | str | None = None,
     ) -> Collection:
         """List photographs into a work folder, which is made if it is missing.
 
@@ -189,6 +198,8 @@ class Collection:
             What is to be done. A folder that was made with others refuses them.
         device : Device or str, optional
             Whose threads read.
+        max_pixels, max_bytes : optional
+            Limits for the photographs that later stages read, as for `Collection`.
 
         Raises
         ------
@@ -198,7 +209,7 @@ class Collection:
         made = cls.__new__(cls)
         given = (CollectionOptions() if options is None else options)._core()
         paths = [images] if isinstance(images, (str, os.PathLike)) else list(images)
-        made._core, found = _core.Collection.scan(device, work, paths, given)
+        made._core, found = _core.Collection.scan(device, work, paths, given, (max_pixels, max_bytes))
         made._refused = [(os.fspath(path), reason) for path, reason in found["refused"]]
         return made
 
@@ -228,6 +239,16 @@ class Collection:
         given = dict(self._core.options)
         listed = given.pop("list")
         return CollectionOptions(**{**given, **({} if listed is None else {"pairs": os.fspath(listed)})})
+
+    @property
+    def max_pixels(self) -> int:
+        """The most pixels a photograph or mask may have that is read."""
+        return self._core.limits[0]
+
+    @property
+    def max_bytes(self) -> int:
+        """The most bytes a photograph or mask may take in memory that is read."""
+        return self._core.limits[1]
 
     def extract(self, *, device: _Devices = None, shard: tuple[int, int] = (0, 1)) -> dict[str, Any]:
         """Find the features of photographs that have none yet.
@@ -348,8 +369,9 @@ class Collection:
     def __repr__(self) -> str:
         return f"Collection({self.work!r}: {len(self)} photographs below {self.root!r})"
 
-    def __reduce__(self) -> tuple[type[Collection], tuple[str]]:
-        return Collection, (os.path.abspath(self.work),)
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[type, dict[str, Any]]]:
+        limits = {"max_pixels": self.max_pixels, "max_bytes": self.max_bytes}
+        return _pickle.options, (Collection, {"work": os.path.abspath(self.work), **limits})
 
 
 def _devices(device: _Devices) -> list[Any]:
@@ -366,6 +388,8 @@ def collect(
     options: CollectionOptions | None = None,
     device: _Devices = None,
     replace: bool = False,
+    max_pixels: int | None = None,
+    max_bytes: int | str | None = None,
 ) -> Collection:
     """From photographs to a verified collection, and to COLMAP's database of it.
 
@@ -385,6 +409,11 @@ def collect(
         Where to compute; several GPUs share the work.
     replace : bool
         Replace a database that was not written by tiepoint.
+    max_pixels : int, optional
+        The most pixels a photograph or mask may have; 2³² if not given. A larger photograph is left out, and
+        `Collection.status` says why; a later call with a higher limit takes it in.
+    max_bytes : int or str, optional
+        The most bytes a photograph or mask may take in memory, such as ``"8GiB"``; 4 GiB if not given.
 
     Returns
     -------
@@ -398,7 +427,9 @@ def collect(
     devices = _devices(device)
     if not devices:
         raise OptionError("option device is an empty list: expected at least one device")
-    collection = Collection.scan(images, work, options, device=devices[0])
+    collection = Collection.scan(
+        images, work, options, device=devices[0], max_pixels=max_pixels, max_bytes=max_bytes
+    )
     found = collection.extract(device=devices)
     if found["unreadable"] and not found["searched"] + found["present"]:
         name, reason = found["unreadable"][0]

@@ -34,27 +34,34 @@ __all__ = [
 ]
 
 
-def read(path: _Path, *, max_pixels: int | None = None, max_bytes: int | None = None) -> Any:
+def read(path: _Path, *, max_pixels: int | None = None, max_bytes: int | str | None = None) -> Any:
     """Read an image: PNG, JPEG, TIFF, BigTIFF, PNM or PFM, told apart by content.
 
     Parameters
     ----------
     path : path
         The file.
-    max_pixels, max_bytes : int, optional
-        What the image may take at most; 2³² if not given.
+    max_pixels : int, optional
+        The most pixels the image may have; 2³² if not given.
+    max_bytes : int or str, optional
+        The most bytes it may take in memory, such as ``"8GiB"``; 4 GiB if not given.
 
     Returns
     -------
     ndarray
         (H, W) or (H, W, C) of ``uint8``, ``uint16`` or ``float32``, as the file has them; colours as RGB.
+
+    Raises
+    ------
+    FormatError
+        When the file is no image, is damaged, or holds a larger image.
     """
-    return _core.read(path, max_pixels, max_bytes)
+    return _core.read(path, (max_pixels, max_bytes))
 
 
-def decode(data: bytes, *, max_pixels: int | None = None, max_bytes: int | None = None) -> Any:
+def decode(data: bytes, *, max_pixels: int | None = None, max_bytes: int | str | None = None) -> Any:
     """The image in the bytes of a file, as `read` reads it."""
-    return _core.decode(data, max_pixels, max_bytes)
+    return _core.decode(data, (max_pixels, max_bytes))
 
 
 def write(path: _Path, image: Any) -> None:

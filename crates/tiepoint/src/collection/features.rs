@@ -69,9 +69,10 @@ impl Collection {
     /// and on the GPUs of all.
     ///
     /// # Errors
-    /// [`Error::Io`] when a file cannot be written; [`Error::Mismatch`] when a photograph was changed since the scan;
-    /// [`Error::Device`] when a GPU fails.
+    /// [`Error::Option`] for a limit of 0; [`Error::Io`] when a file cannot be written; [`Error::Mismatch`] when a
+    /// photograph was changed since the scan; [`Error::Device`] when a GPU fails.
     pub fn extract(&self, shard: Shard, processors: &[Processor]) -> Result<Extracted> {
+        self.limits().check()?;
         let cpu = processors.first().map_or_else(Cpu::sequential, |p| p.cpu.clone());
         let mine: Vec<usize> = (0..self.photographs().len()).filter(|i| shard.has(*i)).collect();
         let is_there =

@@ -34,7 +34,7 @@ FUNCTION void adjugate3(const f64 *m, f64 *out) {
 
 FUNCTION i32 is_finite3(const f64 *m) {
     i32 finite = 1;
-    for (i32 i = 0; i < 9; i++) finite = finite && m[i] - m[i] == 0.0;
+    for (i32 i = 0; i < 9; i++) finite = finite && IS_FINITE_F64(m[i]);
     return finite;
 }
 
@@ -43,7 +43,7 @@ FUNCTION i32 unit3(f64 *m) {
     f64 square = m[0] * m[0];
     for (i32 i = 1; i < 9; i++) square = square + m[i] * m[i];
     f64 norm = sqrt(square);
-    if (!(norm > 0.0 && norm - norm == 0.0)) return 0;
+    if (!(norm > 0.0 && IS_FINITE_F64(norm))) return 0;
     for (i32 i = 0; i < 9; i++) m[i] = m[i] / norm;
     return 1;
 }

@@ -289,6 +289,9 @@ tiepoint_gpu::kernel_struct! {
 }
 
 impl Plane {
+    /// No image: rows of 0 numbers, by which kernels know that there is none.
+    pub(crate) const NONE: Self = Self { step: 0, row: 0, height: 0, pitch: 0 };
+
     /// Numbers of this many images.
     pub(crate) fn numbers(self, images: i128) -> i128 {
         i128::from(self.step) * images

@@ -53,8 +53,8 @@ pub struct StereoStream {
     found: VecDeque<Found>,
 }
 
-/// What a stream finds for a pair, which may still be on its way from a GPU; any thread may wait for it. Until then it
-/// takes memory of its own there: a stream whose results nobody waits for grows.
+/// The result of a pair of a stream, which may still be on its way from a GPU; any thread may wait for it. Until it is
+/// waited for or dropped it keeps pinned host memory for its maps, so memory grows with the results that are kept.
 #[derive(Debug)]
 pub struct PendingStereo(Found);
 
@@ -68,11 +68,10 @@ impl PendingStereo {
     }
 }
 
-/// Sets of pairs in flight unless the caller says otherwise: one that is sent, one that is computed, one that comes
-/// back.
+/// Sets of pairs in flight by default: one that is sent, one that is computed, one whose maps are read back.
 const IN_FLIGHT: usize = 3;
 
-/// So many pairs may be on a device at a time: their memory is taken at once.
+/// The most sets in flight, and the most pairs of a set. Memory for all of them is taken with the first pair.
 const MOST: usize = 1024;
 
 impl StereoStream {
@@ -91,7 +90,7 @@ impl StereoStream {
         })
     }
 
-    /// Lets a GPU have so many pairs at a time, or sets of pairs, 1 to 1024: default 3.
+    /// How many pairs, or sets of pairs, a GPU has at a time: 1 to 1024, default 3.
     ///
     /// # Errors
     /// [`Error::Option`] out of range.
@@ -102,9 +101,9 @@ impl StereoStream {
         }
     }
 
-    /// Lets a GPU compute sets of so many pairs together, 1 to 1024: default 1. A set is computed when it is complete,
-    /// when a pair of another size or type of pixel comes, or when a result is taken that nothing else can give. Pairs
-    /// whose cost learns from them are computed one by one.
+    /// How many pairs a GPU computes together as a set: 1 to 1024, default 1. A set is sent when it is complete, when a
+    /// pair of another size or type of pixel is pushed, and when a result is taken and no set is in flight. Pairs whose
+    /// cost learns from them are computed one by one.
     ///
     /// # Errors
     /// [`Error::Option`] out of range.
@@ -214,7 +213,7 @@ impl StereoStream {
         self.pop_pending()?.map(|found| found.wait(&self.processor.cpu)).transpose()
     }
 
-    /// As [`pop`](Self::pop), without waiting for it: another thread may, while this one goes on.
+    /// As [`pop`](Self::pop), without waiting for the result: another thread can wait for it while this one goes on.
     ///
     /// # Errors
     /// As [`pop`](Self::pop).

@@ -1,7 +1,5 @@
 // The position of an extremum to a fraction of a pixel and level. Contract, order of operations and names as refine.rs.
 
-FUNCTION i32 is_finite(f32 v) { return ABS(v) <= FLOAT_OF(0x7f7fffffu); }
-
 // One pixel towards `offset` when it is at least the limit.
 FUNCTION i32 step_towards(f32 offset) { return offset >= SETTLED_BELOW ? 1 : (offset <= -SETTLED_BELOW ? -1 : 0); }
 
@@ -27,7 +25,7 @@ FUNCTION i32 refine(const Levels *levels, i32 x, i32 y, i32 layer, f32 least_con
         f32 dx = -(((c00 * gx + c01 * gy) + c02 * gs) / det);
         f32 dy = -(((c01 * gx + c11 * gy) + c12 * gs) / det);
         f32 ds = -(((c02 * gx + c12 * gy) + c22 * gs) / det);
-        if (!(is_finite(dx) && is_finite(dy) && is_finite(ds))) return 0;
+        if (!(IS_FINITE(dx) && IS_FINITE(dy) && IS_FINITE(ds))) return 0;
         i32 nx = x + step_towards(dx), ny = y + step_towards(dy);
         i32 next_layer = IN_PLACE ? layer : layer + step_towards(ds);
         i32 inside = nx >= BORDER && nx < levels->width - BORDER && ny >= levels->top && ny < levels->bottom &&

@@ -7,15 +7,13 @@ FUNCTION u32 key_of(f32 v) {
     return (bits >> 31) == 1u ? ~bits : bits | 0x80000000u;
 }
 
-FUNCTION i32 is_finite(f32 v) { return (BITS_OF(v) & 0x7f800000u) != 0x7f800000u; }
-
 #if COUNTS
 // Of all pixels those that are not finite; of the finite ones that are not masked how many have which upper half.
 KERNEL(count_upper) {
     for (i32 y = GROUP_X; y < args.height; y += GROUPS_X) {
         for (i32 x = LANE_X; x < args.width; x += LANES) {
             f32 v = (f32)pixels[(u64)y * args.pitch + x];
-            if (!is_finite(v)) {
+            if (!IS_FINITE(v)) {
                 ATOMIC_ADD(holes, 1u);
             } else if (args.masked == 0 || mask[(u64)y * args.mask_pitch + x] != 0) {
                 ATOMIC_ADD(&upper[key_of(v) >> 16], 1u);
@@ -29,7 +27,7 @@ KERNEL(count_lower) {
     for (i32 y = GROUP_X; y < args.height; y += GROUPS_X) {
         for (i32 x = LANE_X; x < args.width; x += LANES) {
             f32 v = (f32)pixels[(u64)y * args.pitch + x];
-            if (is_finite(v) && (args.masked == 0 || mask[(u64)y * args.mask_pitch + x] != 0)) {
+            if (IS_FINITE(v) && (args.masked == 0 || mask[(u64)y * args.mask_pitch + x] != 0)) {
                 u32 key = key_of(v);
                 for (i32 i = 0; i < 4; i++) {
                     if (key >> 16 == args.upper[i]) ATOMIC_ADD(&lower[(u32)i << 16 | (key & 0xffffu)], 1u);

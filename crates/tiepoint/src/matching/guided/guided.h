@@ -1,7 +1,5 @@
 // What both guided searches share.
 
-FUNCTION i32 is_finite(f64 v) { return v - v == 0.0; }
-
 // The squared distance of two descriptors, by the contract of product/mod.rs.
 FUNCTION Distance distance_of(const GLOBAL VALUE *a, const GLOBAL VALUE *b) {
     Distance length_a = 0, length_b = 0, product = 0;

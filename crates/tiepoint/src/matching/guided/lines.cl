@@ -43,9 +43,9 @@ KERNEL(predict_lines) {
         place.y = v;
         place.c = w;
         place.reach = place.reach * norm2;
-        allowed = norm2 > 0.0 && is_finite(norm2);
+        allowed = norm2 > 0.0 && IS_FINITE_F64(norm2);
     }
-    allowed = allowed && is_finite(place.x) && is_finite(place.y);
+    allowed = allowed && IS_FINITE_F64(place.x) && IS_FINITE_F64(place.y);
     rough[row] = roughly(place, radius, predicted, allowed);
     if (!allowed) place.x = NO_NUMBER;
     places[row] = place;

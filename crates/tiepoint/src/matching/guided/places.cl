@@ -44,7 +44,7 @@ KERNEL(hang_in_cells) {
         place.x = u;
         place.y = v;
     }
-    allowed = allowed && is_finite(place.x) && is_finite(place.y);
+    allowed = allowed && IS_FINITE_F64(place.x) && IS_FINITE_F64(place.y);
     if (allowed) {
         i32 column = cell_of(place.x, args.cells_a_pixel), row = cell_of(place.y, args.cells_a_pixel);
         next[i] = ATOMIC_EXCHANGE(&heads[slot_of(column, row, args.slots)], i + 1);
@@ -60,7 +60,7 @@ KERNEL(search_near) {
     if (i >= at_most(*count, args.capacity)) return;
     Best best = best_none();
     Place own = places[i];
-    if (is_finite(own.x)) {
+    if (IS_FINITE_F64(own.x)) {
         // A little more than the radius, so that what passes the test lies in the cells whatever rounding does.
         f64 reach = args.radius * (1.0 + 1e-9), cells = args.cells_a_pixel;
         f64 reach_x = reach + fabs(own.x) * 1e-12, reach_y = reach + fabs(own.y) * 1e-12;

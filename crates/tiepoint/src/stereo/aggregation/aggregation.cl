@@ -9,19 +9,19 @@
 // Place p (path.h) is disparity p forwards and PADDED - 1 - p backwards, so that from one pixel to the next the right
 // pixels move up by one place in both passes.
 //
-// Between groups. The last rows of a group write their path costs into global memory, from which a warp of the next
-// group, the guest, brings them into its local memory as the rows above its first one. Two buffers serve all groups of
-// a walk in turn. A word says in its highest bit whose it is, as that bit changes from one use of a buffer to the next:
-// no fence and no count of columns is needed. A guest begins when the group above has begun to write, and fetches AHEAD
-// columns ahead. Thus what it finds is at most one use old, and it cannot mistake the words of the group four before
-// for those of the group above: that one's rows lie too far behind.
+// Between groups. The last rows of a group write their path costs into global memory, from which one warp of the next
+// group, its halo warp, copies them into local memory as the rows above its first one. The groups of a walk write into
+// two buffers by turns. The highest bit of a word changes from one use of a buffer to the next and so tells which group
+// wrote the word: no fence and no count of columns is needed. A halo warp begins when the group above has begun to
+// write, and reads AHEAD columns ahead. So what it reads is at most one use old, and it cannot mistake words of the
+// group four before for those of the group above: the rows of that one lie too far behind.
 
 #define ROWS_OF_WARP PIXELS_OF_WARP
 #define WARPS (ROWS / ROWS_OF_WARP)
 // In both words, as not every device writes two at once.
 #define MARK 0x8000000080000000ul
 
-// A path to another group.
+// Writes a path for the next group.
 FUNCTION void hand_over(volatile GLOBAL u64 *to, const u32 path[PAIRS], u64 mark, i32 lane) {
     UNROLL
     for (i32 j = 0; j < PAIRS; j += 2) {
@@ -29,21 +29,21 @@ FUNCTION void hand_over(volatile GLOBAL u64 *to, const u32 path[PAIRS], u64 mark
     }
 }
 
-// What a row needs of PHASES columns, in words of local memory: P2 of all paths, the left pixels, the right pixels that
-// come to its first place.
+// What a row needs for PHASES columns, in words of local memory: P2 of all paths, the left pixels, and the right pixels
+// that enter at its first place.
 #define STAGED_LEFT (PHASES * PATHS)
 #define STAGED_RIGHT (STAGED_LEFT + PHASES * PLANES)
 #define STAGED (STAGED_RIGHT + PHASES * PLANES)
-// How many of `n` fall to a lane of a row.
+// How many of `n` each lane of a row copies.
 #define SHARE(n) (((n) + LANES - 1) / LANES)
 
-// Copies these for the columns from `from` on, a share by each lane of the row.
+// Copies these for the columns from `from` on; each lane of the row copies a share.
 #define STAGE(to, from) { \
     UNROLL \
     for (i32 i = 0; i < SHARE(PHASES * PATHS); i++) { \
         const i32 at = i * LANES + lane, c = held((from) + at / PATHS, width); \
         if (at < PHASES * PATHS) { \
-            COPY_MEANWHILE((to) + at, p2_row + (u32)((backward ? width - 1 - c : c) * PATHS + at % PATHS)); \
+            COPY_ASYNC((to) + at, p2_row + (u32)((backward ? width - 1 - c : c) * PATHS + at % PATHS)); \
         } \
     } \
     UNROLL \
@@ -53,8 +53,8 @@ FUNCTION void hand_over(volatile GLOBAL u64 *to, const u32 path[PAIRS], u64 mark
         if (at < PHASES) { \
             UNROLL \
             for (i32 w = 0; w < PLANES; w++) { \
-                COPY_MEANWHILE((to) + (STAGED_LEFT + w * PHASES + at), left_row + w * area + (u32)l); \
-                COPY_MEANWHILE((to) + (STAGED_RIGHT + w * PHASES + at), right_row + w * area + (u32)r); \
+                COPY_ASYNC((to) + (STAGED_LEFT + w * PHASES + at), left_row + w * area + (u32)l); \
+                COPY_ASYNC((to) + (STAGED_RIGHT + w * PHASES + at), right_row + w * area + (u32)r); \
             } \
         } \
     } \
@@ -80,11 +80,11 @@ FUNCTION void hand_over(volatile GLOBAL u64 *to, const u32 path[PAIRS], u64 mark
         hand_over(below + ((u64)u * HANDED + (handed) + (ROWS - 1 - row)) * (PATH / 2), paths[k], below_mark, lane); \
     }
 
-// Words of two that a lane of the guest brings of a path, if it brings any.
+// Pairs of words of a path that a lane of the halo warp copies, and whether it copies pair `at`.
 #define BROUGHT ((PATH / 2 + WARP - 1) / WARP)
 #define BRINGS(at) (PATH / 2 % WARP == 0 || (at) < PATH / 2)
 
-// Those of direction k that lie DEPTH - g rows above the group, at the nearest column inside: `do` for each.
+// Does `do` for each of these pairs of direction k, DEPTH - g rows above the group, at the nearest column of the image.
 #define EACH_BROUGHT(k, dy, handed, do) \
     UNROLL \
     for (i32 g = DEPTH - (dy); g < DEPTH; g++) { \
@@ -109,13 +109,13 @@ FUNCTION void hand_over(volatile GLOBAL u64 *to, const u32 path[PAIRS], u64 mark
 
 KERNEL(aggregate) {
     LOCAL u32x4 ring_memory[RING_ROW * (ROWS + DEPTH - 1) / 4 + 1];
-    // What is needed in this turn and in the next.
+    // For the PHASES columns of this turn and of the next.
     LOCAL u32x4 staged_memory[ROWS][2][(STAGED + 3) / 4];
     LOCAL u32 ticket;
     LOCAL_POINTER u32 *rings = (LOCAL_POINTER u32 *)ring_memory;
-    const i32 width = args.width, height = args.height, is_guest = DEPTH > 0 && LANE_Y == 0;
-    // A guest has no row of its own.
-    const i32 lane = LANE_X % LANES, row = is_guest ? 0 : (LANE_Y - (DEPTH > 0)) * ROWS_OF_WARP + LANE_X / LANES;
+    const i32 width = args.width, height = args.height, is_halo_warp = DEPTH > 0 && LANE_Y == 0;
+    // The halo warp has no row of its own.
+    const i32 lane = LANE_X % LANES, row = is_halo_warp ? 0 : (LANE_Y - (DEPTH > 0)) * ROWS_OF_WARP + LANE_X / LANES;
     const i32 walks = args.images * args.passes, groups = (height + ROWS - 1) / ROWS;
     if (LANE_X == 0 && LANE_Y == 0) ticket = ATOMIC_ADD(tickets, 1u);
     BARRIER();
@@ -124,7 +124,7 @@ KERNEL(aggregate) {
         for (i32 i = LANE_Y * WARP + LANE_X; i < RING_ROW * (ROWS + DEPTH - 1); i += WARP * (WARPS + (DEPTH > 0))) rings[i] = 0u;
         BARRIER();
         LOCAL_POINTER u32 *ring = rings + (row + DEPTH) * RING_ROW;
-        // The groups of all walks take turns.
+        // Tickets go round all walks: group 0 of each, then group 1 of each, and so on.
         const i32 walk = (i32)ticket % walks, group = (i32)ticket / walks;
         const i32 image = walk / args.passes, backward = args.first_pass + walk % args.passes;
 
@@ -140,37 +140,28 @@ KERNEL(aggregate) {
         volatile GLOBAL u64 *boundaries = (volatile GLOBAL u64 *)boundary + (u64)walk * width * HANDED * PATH;
         const volatile GLOBAL u64 *above = boundaries + (u64)((group + 1) % 2) * width * HANDED * (PATH / 2);
         volatile GLOBAL u64 *below = boundaries + (u64)(group % 2) * width * HANDED * (PATH / 2);
-        // The memory is zeroed: the first use is marked.
+        // The memory begins as zeroes, so the first use of a buffer is the one with the bit set.
         const u32 above_mark = (group - 1) / 2 % 2 == 0 ? 0x80000000u : 0u;
         const u64 below_mark = group / 2 % 2 == 0 ? MARK : 0ul;
-        const i32 hands_over = HANDED > 0 && group + 1 < groups && is_in_image && !is_guest && row + DEPTH >= ROWS;
+        const i32 hands_over = HANDED > 0 && group + 1 < groups && is_in_image && !is_halo_warp && row + DEPTH >= ROWS;
 
         // At step t a row is at column t - lag, whose right pixel of place p is right_origin + step (t - lag - p).
         const i32 lag = SKEW * (row + DEPTH), place = lane * EACH, step = backward ? -1 : 1;
         const i32 right_origin = backward ? width - 1 - args.min_disparity - (PADDED - 1) : -args.min_disparity;
 #if PARTIAL
         u32 beyond[PAIRS];
-        UNROLL
-        for (i32 j = 0; j < PAIRS; j++) {
-            beyond[j] = 0u;
-            UNROLL
-            for (i32 upper = 0; upper < 2; upper++) {
-                const i32 p = place + j + upper * PAIRS, d = backward ? PADDED - 1 - p : p;
-                beyond[j] |= d < args.disparities ? 0u : 0xffffu << (16 * upper);
-            }
-        }
+        places_beyond(beyond, lane, args.disparities, backward);
 #endif
         const u32 edges[2] = {lane == 0 ? 0x5410u : 0x5432u, lane == LANES - 1 ? 0x7632u : 0x5432u};
 
-        // The right pixels of a lane's places. In front is room for those that come to the first place in PHASES
-        // columns.
+        // The right pixels of a lane's places, behind room for those that enter at the first place in PHASES columns.
         u32 window[PHASES + EACH][PLANES];
         u32 paths[PATHS][PAIRS];
         UNROLL
         for (i32 j = 0; j < PAIRS; j++) paths[0][j] = 0u;
 #if HANDED > 0
         u64 brought[AHEAD][HANDED][BROUGHT];
-        if (is_guest && group > 0) {
+        if (is_halo_warp && group > 0) {
             while (progress[(u64)walk * groups + group - 1] == 0u) {
             }
             UNROLL
@@ -180,7 +171,7 @@ KERNEL(aggregate) {
             }
         }
 #endif
-        if (!is_guest) {
+        if (!is_halo_warp) {
             UNROLL
             for (i32 i = 0; i < EACH; i++) {
                 UNROLL
@@ -195,26 +186,26 @@ KERNEL(aggregate) {
         for (i32 turn = 0; turn < steps; turn += PHASES) {
             const i32 side = turn / PHASES % 2;
             const LOCAL_POINTER u32 *staged = (const LOCAL_POINTER u32 *)staged_memory[row][side];
-            if (!is_guest) {
+            if (!is_halo_warp) {
                 UNROLL
                 for (i32 i = EACH - 1; i >= 0; i--) {
                     UNROLL
                     for (i32 w = 0; w < PLANES; w++) window[PHASES + i][w] = window[i][w];
                 }
-                COPIES_DONE();
+                COPY_WAIT_ALL();
                 LANES_SYNC();
                 STAGE((LOCAL_POINTER u32 *)staged_memory[row][1 - side], turn + PHASES - lag)
             }
             UNROLL
             for (i32 phase = 0; phase < PHASES; phase++) {
-                if (!is_guest) {
+                if (!is_halo_warp) {
                     const i32 u = turn + phase - lag;
                     u32 own[PLANES];
                     UNROLL
                     for (i32 w = 0; w < PLANES; w++) {
                         u32 newest = staged[STAGED_RIGHT + w * PHASES + phase];
 #if LANES > 1
-                        // The last place of a lane goes over to the next.
+                        // The right pixel of a lane's last place moves on to the next lane.
                         const u32 passed = SHUFFLE_UP(window[PHASES - phase + EACH - 1][w], LANES);
                         newest = lane == 0 ? newest : passed;
 #endif
@@ -261,7 +252,7 @@ KERNEL(aggregate) {
                     u32 lacks = 0u;
                     VERTICALS(CHECK)
                     while ((lacks & 0x80000000u) != 0u) {
-                        // Waits for all columns ahead, so as not to come too early again.
+                        // Reads all columns ahead again: they were too early too, most likely.
                         lacks = 0u;
                         UNROLL
                         for (i32 ahead = 0; ahead < AHEAD; ahead++) {
@@ -289,7 +280,7 @@ KERNEL(aggregate) {
 // P2 of every direction at a pixel; both passes.
 KERNEL(penalties) {
     const i32 width = args.grey_plane.row, height = args.grey_plane.height;
-    const i32 x = GROUP_X % args.across * GROUP_WIDTH + LANE_X, y = GROUP_X / args.across * GROUP_HEIGHT + LANE_Y;
+    const i32 x = PIXEL_X, y = PIXEL_Y;
     if (x >= width || y >= height) return;
     const GLOBAL u8 *image = grey + args.grey_plane.step * (u64)GROUP_Z;
     const u64 area = (u64)width * height;

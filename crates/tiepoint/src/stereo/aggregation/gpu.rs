@@ -251,21 +251,21 @@ impl Layout {
 
 /// Warps of a group that walk rows.
 const WARPS: usize = 4;
-/// Columns ahead that the paths of the group above are fetched.
+/// How many columns ahead the halo warp reads the paths of the group above.
 const AHEAD: usize = 2;
 /// The longest side of an image: with eight directions the places of a row fit 32 bits.
 const SIDE: usize = 1 << 24;
 /// Bytes of local memory that are left for other things.
 const SPARE: usize = 1 << 10;
 
-/// How the rows of images are shared out among the multiprocessors. Lanes of more disparities take fewer instructions
-/// in all; where there are few rows, more lanes finish a column sooner (2026-11-22, H200: of 4, 8, 16 and 32
+/// How the rows of images are divided among the multiprocessors. With more disparities a lane there are fewer
+/// instructions in all; with few rows, more lanes a row finish a column sooner (2026-11-22, H200: of 4, 8, 16 and 32
 /// disparities and groups of 2 to 18 warps these were the fastest).
 #[derive(Clone, Copy, Debug)]
 struct Sharing {
     /// Disparities of a lane at most, if so many fit.
     each: usize,
-    /// Groups that a multiprocessor works on at a time. It should be as many everywhere, as the slowest is waited for.
+    /// Groups on a multiprocessor at a time. The same number everywhere: the slowest decides.
     at_once: usize,
 }
 
@@ -292,7 +292,7 @@ struct Walks {
     passes: usize,
 }
 
-/// What is to be aggregated on a device.
+/// What the aggregation on a device depends on.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::stereo) struct GpuAggregationInput {
     pub(in crate::stereo) size: Size,
@@ -362,7 +362,7 @@ fn source(cost: &CostKernel, masked: bool, shape: &Shape<'_>) -> KernelSource {
         .define("PADDED", layout.padded())
         .define("PARTIAL", u8::from(layout.padded() > layout.disparities))
         .define("ROWS", rows);
-    // A guest, where rows need what lies above.
+    // The halo warp, where rows need what lies above.
     let warps = rows / layout.rows_of_warp() + usize::from(steps.depth > 0);
     steps
         .for_kernels(pixel_a_lane(source), layout.padded() / 2)
@@ -392,7 +392,7 @@ impl Walks {
         })
     }
 
-    /// As many rows, up to those of [`WARPS`], as have what they keep in local memory.
+    /// The most rows, up to those of [`WARPS`] warps, whose data fit into local memory.
     fn rows(steps: &Steps, layout: &Layout, planes: usize, local_memory: usize) -> Option<usize> {
         let of_warp = layout.rows_of_warp();
         let kept = steps.slots() * layout.padded() * 2;
@@ -444,7 +444,6 @@ impl Walks {
         let Walk { descriptors: (left, right), penalties, boundary, tickets, progress, sums, passes, groups } =
             walk;
         let (input, walks) = (&plan.input, images * passes.len());
-        let twice = |value: u32| value << 16 | value;
         let greatest = u32::from(input.greatest);
         let arguments = Aggregate {
             sums_out: &sums.words,
@@ -540,6 +539,11 @@ impl GpuAggregation {
     pub(in crate::stereo) fn layout(&self) -> &Layout {
         &self.layout
     }
+}
+
+/// A number in both halves of a word.
+fn twice(value: u32) -> u32 {
+    value << 16 | value
 }
 
 fn size_of_sums(size: Size, images: usize, layout: &Layout) -> Result<usize> {

@@ -3,38 +3,38 @@
 // A walk is a row in one direction; u counts its columns. Place p is disparity p from the left and PADDED - 1 - p from
 // the right, so that from one pixel to the next the right pixels move up by one place in both.
 
-// What a walk needs of PHASES columns, in words of local memory: P2, the left pixels, the right pixels that come to its
-// first place.
+// What a walk needs for PHASES columns, in words of local memory: P2, the left pixels, and the right pixels that enter
+// at its first place.
 #define STAGED_LEFT PHASES
 #define STAGED_RIGHT (STAGED_LEFT + PHASES * PLANES)
 #define STAGED (STAGED_RIGHT + PHASES * PLANES)
 
-// Copies these for the columns from `from` on, a share by each lane of the walk.
+// Copies these for the columns from `from` on; each lane of the walk copies a share.
 #define STAGE(to, from) { \
     UNROLL \
     for (i32 i = 0; i < (PHASES + LANES - 1) / LANES; i++) { \
         const i32 at = i * LANES + lane, c = (from) + at; \
         const i32 l = held(backward ? width - 1 - c : c, width), r = held(right_origin + step * c, width); \
         if (at < PHASES) { \
-            COPY_MEANWHILE((to) + at, p2_row + (u32)l); \
+            COPY_ASYNC((to) + at, p2_row + (u32)l); \
             UNROLL \
             for (i32 w = 0; w < PLANES; w++) { \
-                COPY_MEANWHILE((to) + (STAGED_LEFT + w * PHASES + at), left_row + w * area + (u32)l); \
-                COPY_MEANWHILE((to) + (STAGED_RIGHT + w * PHASES + at), right_row + w * area + (u32)r); \
+                COPY_ASYNC((to) + (STAGED_LEFT + w * PHASES + at), left_row + w * area + (u32)l); \
+                COPY_ASYNC((to) + (STAGED_RIGHT + w * PHASES + at), right_row + w * area + (u32)r); \
             } \
         } \
     } \
 }
 
 KERNEL(horizontal) {
-    // What is needed in this turn and in the next.
+    // For the PHASES columns of this turn and of the next.
     LOCAL u32x4 staged_memory[WARPS * PIXELS_OF_WARP][2][(STAGED + 3) / 4];
     const i32 lane = LANE_X % LANES, of_group = LANE_Y * PIXELS_OF_WARP + LANE_X / LANES;
     const i32 width = args.width, height = args.height;
-    // The walks of a warp have one direction.
+    // All walks of a warp go in one direction. Lanes without a row follow the last row and store nothing.
     const i32 warp = GROUP_X * WARPS + LANE_Y, backward = warp % 2;
-    const i32 asked = warp / 2 * PIXELS_OF_WARP + LANE_X / LANES, is_asked = asked < args.images * height;
-    const i32 walk = MIN_I(asked, args.images * height - 1), y = walk % height, image = walk / height;
+    const i32 number = warp / 2 * PIXELS_OF_WARP + LANE_X / LANES, stores = number < args.images * height;
+    const i32 walk = MIN_I(number, args.images * height - 1), y = walk % height, image = walk / height;
 
     const u64 area = (u64)width * height, row_start = (u64)y * width;
     const GLOBAL u32 *left_row = left + (u64)image * PLANES * area + row_start;
@@ -53,7 +53,7 @@ KERNEL(horizontal) {
 #endif
     const u32 edges[2] = {lane == 0 ? 0x5410u : 0x5432u, lane == LANES - 1 ? 0x7632u : 0x5432u};
 
-    // The right pixels of a lane's places. In front is room for those that come to the first place in PHASES columns.
+    // The right pixels of a lane's places, behind room for those that enter at the first place in PHASES columns.
     u32 window[PHASES + EACH][PLANES];
     u32 path[PAIRS], beside[2] = {0u, 0u}, least[1] = {0u};
     UNROLL
@@ -74,7 +74,7 @@ KERNEL(horizontal) {
             UNROLL
             for (i32 w = 0; w < PLANES; w++) window[PHASES + i][w] = window[i][w];
         }
-        COPIES_DONE();
+        COPY_WAIT_ALL();
         LANES_SYNC();
         STAGE((LOCAL_POINTER u32 *)staged_memory[of_group][1 - side], turn + PHASES)
         UNROLL
@@ -85,7 +85,7 @@ KERNEL(horizontal) {
             for (i32 w = 0; w < PLANES; w++) {
                 u32 newest = staged[STAGED_RIGHT + w * PHASES + phase];
 #if LANES > 1
-                // The last place of a lane goes over to the next.
+                // The right pixel of a lane's last place moves on to the next lane.
                 const u32 passed = SHUFFLE_UP(window[PHASES - phase + EACH - 1][w], LANES);
                 newest = lane == 0 ? newest : passed;
 #endif
@@ -111,7 +111,7 @@ KERNEL(horizontal) {
             UNROLL
             for (i32 j = 0; j < PAIRS; j++) sums[j] &= ~beyond[j];
 #endif
-            if (is_asked && u < width) {
+            if (stores && u < width) {
                 const i32 x = backward ? width - 1 - u : u;
                 store_sums(sums_row + (u64)(u32)x * (PADDED * SUM_BYTES / 4), sums, backward);
             }

@@ -30,13 +30,14 @@ impl Workspace {
     }
 }
 
-/// Has the cache fetch values that are read or written soon. Only a matter of speed.
+/// Prefetches values that are read or written soon. It changes speed only.
 #[inline(always)]
 pub(super) fn fetch<T>(values: &[T]) {
     #[cfg(target_arch = "x86_64")]
     for line in values.chunks(64 / size_of::<T>()) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        #[expect(unsafe_code, reason = "a hint: nothing is read, whatever the address")]
+        #[expect(unsafe_code, reason = "an intrinsic")]
+        // SAFETY: a prefetch is a hint. It reads nothing and cannot fault, whatever the address.
         unsafe {
             _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast());
         }
@@ -64,7 +65,7 @@ impl Stored for u8 {
         if workspace.bytes.as_ref().is_none_or(|map| map.len() < len) {
             workspace.bytes = None;
             let map = MmapMut::map_anon(len.max(1)).map_err(|_| refused(len, 1))?;
-            // Only a matter of speed: where the system refuses, pages stay small.
+            // It changes speed only: where the system refuses, pages stay small.
             #[cfg(target_os = "linux")]
             let _ = map.advise(memmap2::Advice::HugePage);
             workspace.bytes = Some(map);

@@ -1,19 +1,19 @@
 // The recurrence of mod.rs for a pixel, whose disparities lie in LANES lanes, EACH in each: what the paths along rows
 // and those from row to row have in common.
 //
-// Places, not disparities, lie side by side: what a place means its kernel says. Word j of a lane holds its places j
-// and j + PAIRS, so that the words beside it hold the places beside these.
+// Disparities are held by places; each kernel says which disparity a place is. Word j of a lane holds its places j and
+// j + PAIRS, so that the words before and after it hold the places beside these two.
 //
-// Path costs are kept less their least value, or with it. Where a path begins P2 is 0, which makes whatever came before
-// it 0 everywhere: what lies outside the image needs no care. Where there is no disparity the cost is args.far, the
-// greatest path cost: it never lowers another, and sums of eight stay below 2^16.
+// A path is kept either normalised, less its least value, or whole. Where a path begins P2 is 0, which makes the values
+// before it 0 at every place: what is read from outside the image does not matter. At places beyond the last disparity
+// the cost is args.far, the greatest path cost: it never lowers another, and sums of eight stay below 2^16.
 
 #define PAIRS (EACH / 2)
 // Words of a path at a pixel.
 #define PATH (PADDED / 2)
-// Words that a lane moves at once.
+// Words that a lane loads or stores at once.
 #define VECTOR (PAIRS % 4 == 0 ? 4 : 2)
-// Pixels that a warp looks at together.
+// Pixels that a warp computes together.
 #define PIXELS_OF_WARP (WARP / LANES)
 
 #if WARP > 1
@@ -22,6 +22,7 @@
 #define LANES_SYNC()
 #endif
 
+// The nearest column of the image.
 FUNCTION i32 held(i32 x, i32 width) { return MIN_I(MAX_I(x, 0), width - 1); }
 
 #if PAIRS % 4 == 0
@@ -61,20 +62,20 @@ FUNCTION void store(LOCAL_POINTER u32 *to, const u32 path[PAIRS], i32 lane) {
 }
 #endif
 
-// What lies beside a lane's places, as words: of the lane before it and of the one after it. A place beyond the first
-// or last is given the cost of that one, which changes nothing.
+// The words before a lane's first and after its last: half of each comes from the neighbouring lane. Beside the first
+// and the last place of the pixel stands the path cost of that place itself, which changes no minimum.
 FUNCTION void look_beside(u32 beside[2], const u32 path[PAIRS], const u32 edges[2]) {
 #if LANES > 1
     const u32 ends = PAIR_ENDS(path[0], path[PAIRS - 1]);
-    beside[0] = BYTES_OF(SHUFFLE_UP(ends, LANES), path[PAIRS - 1], edges[0]);
-    beside[1] = BYTES_OF(path[0], SHUFFLE_DOWN(ends, LANES), edges[1]);
+    beside[0] = BYTE_PERM(SHUFFLE_UP(ends, LANES), path[PAIRS - 1], edges[0]);
+    beside[1] = BYTE_PERM(path[0], SHUFFLE_DOWN(ends, LANES), edges[1]);
 #else
     beside[0] = PAIR_LOWS(path[0], path[PAIRS - 1]);
     beside[1] = PAIR_HIGHS(path[0], path[PAIRS - 1]);
 #endif
 }
 
-// L(p - r, .) less its least value, at most P2, of a path that is kept whole with that value and what lies beside it.
+// min(L(p - r, .) - min_k L(p - r, k), P2) of a path that is kept whole, with its least value and the words beside it.
 FUNCTION void bound_whole(u32 path[PAIRS], u32 beside[2], u32 least, u32 p2) {
     UNROLL
     for (i32 j = 0; j < PAIRS; j++) path[j] = PAIR_MIN(path[j] - least, p2);
@@ -82,14 +83,14 @@ FUNCTION void bound_whole(u32 path[PAIRS], u32 beside[2], u32 least, u32 p2) {
     for (i32 j = 0; j < 2; j++) beside[j] = PAIR_MIN(beside[j] - least, p2);
 }
 
-// The same of a path that is kept less its least value; also tells what lies beside.
+// The same of a path that is kept normalised; also finds the words beside it.
 FUNCTION void bound(u32 path[PAIRS], u32 beside[2], u32 p2, const u32 edges[2]) {
     UNROLL
     for (i32 j = 0; j < PAIRS; j++) path[j] = PAIR_MIN(path[j], p2);
     look_beside(beside, path, edges);
 }
 
-// L(p, .) from what the above leave. The least value of this lane's is returned.
+// L(p, .) from what `bound_whole` or `bound` leaves; adds it to `sums`. Returns the least value of this lane's places.
 FUNCTION u32 extend(u32 path[PAIRS], const u32 beside[2], const u32 costs[PAIRS], u32 sums[PAIRS], u32 p1) {
     u32 below = beside[0], least = 0u;
     UNROLL
@@ -104,7 +105,7 @@ FUNCTION u32 extend(u32 path[PAIRS], const u32 beside[2], const u32 costs[PAIRS]
     return least;
 }
 
-// The least of all lanes of a pixel for all paths, in both halves of a word.
+// Reduces the least values of all paths over the lanes of a pixel: every lane gets them, in both halves of a word.
 FUNCTION void spread_least(u32 least[PATHS]) {
     // Two paths in a word.
     u32 two[(PATHS + 1) / 2];
@@ -127,7 +128,7 @@ FUNCTION void spread_least(u32 least[PATHS]) {
     }
 }
 
-// The words of the sums of a lane's places, in order.
+// Words of the sums of a lane's places, in their order, and word i of them.
 #define SUM_WORDS (EACH * SUM_BYTES / 4)
 #if SUM_BYTES == 2
 FUNCTION u32 sum_word(const u32 sums[PAIRS], i32 i) {
@@ -145,13 +146,12 @@ FUNCTION u32 sum_word(const u32 sums[PAIRS], i32 i) {
 
 // The sums of a word in the opposite order.
 #if SUM_BYTES == 2
-#define TURNED(word) PAIR_BETWEEN(word, word)
+#define SUMS_REVERSED(word) PAIR_BETWEEN(word, word)
 #else
-#define TURNED(word) BYTES_TURNED(word)
+#define SUMS_REVERSED(word) BYTES_REVERSED(word)
 #endif
 
-// Stores them; `backward`: from the last place down, so that they lie by disparities where places count from the
-// greatest.
+// Stores the sums of a lane's places by ascending disparities: with `backward` places descend, and are reversed.
 FUNCTION void store_sums(GLOBAL u32 *to, const u32 sums[PAIRS], i32 backward) {
     u32 words[SUM_WORDS];
     UNROLL
@@ -160,8 +160,8 @@ FUNCTION void store_sums(GLOBAL u32 *to, const u32 sums[PAIRS], i32 backward) {
         UNROLL
         for (i32 i = 0; i < (SUM_WORDS + 1) / 2; i++) {
             const u32 word = words[i];
-            words[i] = TURNED(words[SUM_WORDS - 1 - i]);
-            words[SUM_WORDS - 1 - i] = TURNED(word);
+            words[i] = SUMS_REVERSED(words[SUM_WORDS - 1 - i]);
+            words[SUM_WORDS - 1 - i] = SUMS_REVERSED(word);
         }
     }
 #if SUM_WORDS % 4 == 0
@@ -187,7 +187,7 @@ FUNCTION u32 pixel_cost(const u32 left[PLANES], const u32 right[PLANES], u32 gre
 }
 
 #if PARTIAL
-// Which places of a lane are no disparities; `backward`: places count from the greatest one down.
+// All bits set in the halves of words whose place is beyond the last disparity; with `backward` places descend.
 FUNCTION void places_beyond(u32 beyond[PAIRS], i32 lane, i32 disparities, i32 backward) {
     UNROLL
     for (i32 j = 0; j < PAIRS; j++) {

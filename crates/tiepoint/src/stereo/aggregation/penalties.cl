@@ -1,12 +1,12 @@
 // P2 of every direction at a pixel, by the difference of grey to the pixel before, in both halves of a word: of the
 // paths along rows and of those from row to row, for both passes.
 
-#define VERTICAL_PENALTY(k, dx, dy, moves, rows, offset, handed, guests) \
+#define VERTICAL_PENALTY(k, dx, dy, moves, rows, offset, handed, in_halo) \
     out[k * area] = penalty(image, args.grey_plane, table, x, y, x - step * (dx), y - step * (dy));
 
 KERNEL(penalties) {
     const i32 width = args.grey_plane.row, height = args.grey_plane.height;
-    const i32 x = GROUP_X % args.across * GROUP_WIDTH + LANE_X, y = GROUP_X / args.across * GROUP_HEIGHT + LANE_Y;
+    const i32 x = PIXEL_X, y = PIXEL_Y;
     if (x >= width || y >= height) return;
     const GLOBAL u8 *image = grey + args.grey_plane.step * (u64)GROUP_Z;
     const u64 area = (u64)width * height;

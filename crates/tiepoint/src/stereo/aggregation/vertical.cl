@@ -1,49 +1,50 @@
 // The paths from row to row: all columns of a row at once, row after row, from the top and from the bottom.
 //
-// u and v count columns and rows of a pass in its order. A pixel has the slot u + SKEW v: from row to row slots move to
-// the left, so that every step comes from a slot that is the same or lies further left. A group holds the paths of a
-// strip of COLUMNS slots and goes through all rows where these lie in the image; a pixel's disparities lie in LANES
-// lanes of a warp. Strips are handed out from the left to the right, to whichever group is free, so that the one waited
-// for has begun.
+// u and v count columns and rows in the order of a pass. A pixel has the slot u + SKEW v: slots lean to the left from
+// row to row, so that every step comes from the same slot or from one further left. A group holds the paths of a strip
+// of COLUMNS slots and goes through all rows in which these lie in the image; a pixel's disparities lie in LANES lanes
+// of a warp. Groups that are free take strips from left to right, so a strip that is waited for has begun.
 //
 // Place p is disparity p.
 //
-// Between strips. The last slots of a strip write their path costs into global memory, from which a warp of the next
-// group, the guest, brings them into its local memory, the halo. BUFFERS buffers serve all strips of a pass in turn. A
-// word holds 16 bits of a path and the number of the strip that wrote it: no fence and no count of rows is needed. A
-// strip tells how many rows its guest has brought, so that the one that writes into the same buffer next waits if it
-// comes too early.
+// Between strips. The last slots of a strip write their path costs into global memory, from which one warp of the next
+// group, its halo warp, copies them into local memory, the halo. The strips of a pass write into BUFFERS buffers by
+// turns. A word holds 16 bits of a path and the number of the strip that wrote it: no fence and no count of rows is
+// needed. A strip publishes how many rows its halo warp has read, and the strip that writes into the same buffer next
+// waits for that.
 
 #define WARPS (COLUMNS / PIXELS_OF_WARP)
-// Warps beside them: one that fetches what the next rows need of the views, and the guest. Where no path crosses
-// columns a group is one warp, which fetches for itself and waits for nobody.
+// Warps beside them: the loader, which copies what the next rows need of the views, and the halo warp. Where no path
+// crosses columns a group is one warp, which is its own loader and waits for no other group.
 #define HELPERS (HANDED > 0 ? 2 : 0)
-// Rows that are kept of what is fetched: one that is walked, and AHEAD on their way.
+// Rows of what the loader copies: the one that is computed, and AHEAD that are on their way.
 #define STAGED_ROWS (AHEAD + 1)
 
-// What a row needs, in words of local memory: the right pixels, so that those of a lane's places are side by side and
-// those that a warp reads at once lie in different banks, the left pixels, and P2 of all paths.
+// What a row needs, in words of local memory: the right pixels, the left pixels, and P2 of all paths. The right pixels
+// of a lane's places lie side by side, and those that a warp reads at once in different banks.
 #define RIGHTS (LANES * STRIDE)
 #define RIGHTS_OF_LANE (COLUMNS + EACH - 1)
-// How many of them a lane copies; its first one is that of lane LANE_X % LANES at m = LANE_X / LANES.
+// How many of them a lane of the loader copies: those of lane LANE_X % LANES from m = LANE_X / LANES on, every
+// PIXELS_OF_WARP-th.
 #define COPIED ((RIGHTS_OF_LANE + PIXELS_OF_WARP - 1) / PIXELS_OF_WARP)
 #define STAGED_LEFT (PLANES * RIGHTS)
 #define STAGED_P2 (STAGED_LEFT + PLANES * COLUMNS)
 #define STAGED (STAGED_P2 + COLUMNS * PATHS)
 
-// DO(number of the path, its step, by how many slots it moves, rows of it that are kept, where these begin, where it
-// begins among what is handed over, and in the halo). A path that stays in its slot stays in registers, with its least
-// value and what lies beside, which lanes exchange while they look for it.
+// VERTICALS(DO) does DO(k, dx, dy, moves, rows, offset, handed, in_halo) for every path: its number, its step, by how
+// many slots it moves, how many rows of it are kept, and where it begins in the rings, among the words of a hand-over
+// and in the halo. A path that stays in its slot stays in registers, whole, with its least value and the words beside
+// it, which lanes exchange while they search for the least.
 #define STAYS(dy, moves) ((dy) == 1 && (moves) == 0)
 
-#define TAKE(k, dx, dy, moves, rows, offset, handed, guests) \
+#define TAKE(k, dx, dy, moves, rows, offset, handed, in_halo) \
     if (!STAYS(dy, moves)) { \
         load(paths[k], slot >= (moves) \
             ? rings + (offset) + (((row - (dy)) & ((rows) - 1)) * COLUMNS + slot - (moves)) * PATH \
-            : halo + ((guests) + ((row - (dy)) & ((rows) - 1)) * (moves) + (moves) - 1 - slot) * PATH, lane); \
+            : halo + ((in_halo) + ((row - (dy)) & ((rows) - 1)) * (moves) + (moves) - 1 - slot) * PATH, lane); \
     }
 
-#define EXTEND(k, dx, dy, moves, rows, offset, handed, guests) \
+#define EXTEND(k, dx, dy, moves, rows, offset, handed, in_halo) \
     if (STAYS(dy, moves)) { \
         bound_whole(paths[k], beside[k], least[k], p2[k]); \
     } else { \
@@ -51,24 +52,24 @@
     } \
     least[k] = extend(paths[k], beside[k], costs, sums, args.p1);
 
-#define LOOK_BESIDE(k, dx, dy, moves, rows, offset, handed, guests) \
+#define LOOK_BESIDE(k, dx, dy, moves, rows, offset, handed, in_halo) \
     if (STAYS(dy, moves)) look_beside(beside[k], paths[k], edges);
 
-#define LESS_LEAST(k, dx, dy, moves, rows, offset, handed, guests) \
+#define LESS_LEAST(k, dx, dy, moves, rows, offset, handed, in_halo) \
     if (!STAYS(dy, moves)) { \
         UNROLL \
         for (i32 j = 0; j < PAIRS; j++) paths[k][j] -= least[k]; \
     }
 
-#define KEEP(k, dx, dy, moves, rows, offset, handed, guests) \
+#define KEEP(k, dx, dy, moves, rows, offset, handed, in_halo) \
     if (!STAYS(dy, moves)) store(rings + (offset) + ((row & ((rows) - 1)) * COLUMNS + slot) * PATH, paths[k], lane);
 
-#define HAND_OVER(k, dx, dy, moves, rows, offset, handed, guests) \
+#define HAND_OVER(k, dx, dy, moves, rows, offset, handed, in_halo) \
     if (slot + (moves) >= COLUMNS) { \
         hand_over(below + ((u64)(u32)row * HANDED + (handed) + COLUMNS - 1 - slot) * PATH, paths[k], tag, lane); \
     }
 
-// A path to the next strip, each half of a word with the tag.
+// Writes a path for the next strip: each half of a word beside the tag.
 FUNCTION void hand_over(volatile GLOBAL u64 *to, const u32 path[PAIRS], u32 tag, i32 lane) {
     UNROLL
     for (i32 j = 0; j < PAIRS; j++) {
@@ -76,7 +77,7 @@ FUNCTION void hand_over(volatile GLOBAL u64 *to, const u32 path[PAIRS], u32 tag,
     }
 }
 
-// Words of a path that a lane of the guest brings, if it brings any.
+// Words of a path that a lane of the halo warp copies.
 #define BROUGHT ((PATH + WARP - 1) / WARP)
 #define EACH_BROUGHT(do) \
     UNROLL \
@@ -93,14 +94,14 @@ FUNCTION void hand_over(volatile GLOBAL u64 *to, const u32 path[PAIRS], u32 tag,
         EACH_BROUGHT(brought[n][i] = above[((u64)(u32)(row) * HANDED + n) * PATH + at]) \
     }
 
-#define PASS_ON(k, dx, dy, moves, rows, offset, handed, guests) \
+#define PASS_ON(k, dx, dy, moves, rows, offset, handed, in_halo) \
     UNROLL \
     for (i32 n = 0; n < (moves); n++) { \
         UNROLL \
         for (i32 i = 0; i < BROUGHT; i++) { \
             const i32 at = i * WARP + LANE_X; \
             if (PATH % WARP == 0 || at < PATH) { \
-                halo[((guests) + (brought_row & ((rows) - 1)) * (moves) + n) * PATH + at] = \
+                halo[((in_halo) + (brought_row & ((rows) - 1)) * (moves) + n) * PATH + at] = \
                     PAIR_LOWS((u32)brought[(handed) + n][i], (u32)(brought[(handed) + n][i] >> 32)); \
             } \
         } \
@@ -119,7 +120,7 @@ FUNCTION void hand_over(volatile GLOBAL u64 *to, const u32 path[PAIRS], u32 tag,
         VERTICALS(PASS_ON) \
     }
 
-// Waits until the strip that reads the words which row `row` will overwrite has brought them.
+// Waits until the words that row `row` is going to overwrite have been read by the strip that needs them.
 #define GUARD(row) \
     if (reader >= 0) { \
         while (rows_brought <= (row)) rows_brought = (i32)progress[walk * args.strips + reader]; \
@@ -131,20 +132,20 @@ FUNCTION void hand_over(volatile GLOBAL u64 *to, const u32 path[PAIRS], u32 tag,
 #define ROW_DONE() LANES_SYNC()
 #endif
 
-// What a strip needs of the views, from the row on that is copied next.
+// Where the loader reads what a strip needs of the views: the row that it copies next.
 typedef struct {
     const GLOBAL u32 *left, *right, *penalties;
-    // Between rows, and between planes.
+    // Words from a row to the next of the pass, and from a plane to the next.
     i64 step;
     u64 area;
     i32 width, height, backward, first, row;
     // The right pixel at m of lane l is that in column right_origin + m - EACH l, of those for row 0.
     i32 right_origin;
-    // Columns of the right pixels that a lane copies.
+    // The columns of the right pixels that this lane copies.
     u32 copied[COPIED];
 } Strip;
 
-// Finds the columns of what a lane copies of row `row`; without a skew they are those of all rows.
+// Finds the columns that a lane copies of row `row`; without a skew they are the same in all rows.
 FUNCTION void find_columns(Strip *strip, i32 row) {
     const i32 moved = strip->backward ? SKEW * row : -(SKEW * row);
     const i32 from = strip->right_origin + moved - LANE_X % LANES * EACH + LANE_X / LANES;
@@ -152,7 +153,7 @@ FUNCTION void find_columns(Strip *strip, i32 row) {
     for (i32 i = 0; i < COPIED; i++) strip->copied[i] = (u32)held(from + i * PIXELS_OF_WARP, strip->width);
 }
 
-// Copies what a row needs, meanwhile. After the last row that one again.
+// Starts the copies of what the next row needs and goes on to the row after it; after the last row, that one again.
 FUNCTION void stage(LOCAL_POINTER u32 *to, Strip *strip) {
     const i32 moved = SKEW * strip->row, width = strip->width, backward = strip->backward;
     LOCAL_POINTER u32 *rights = to + LANE_X % LANES * STRIDE + LANE_X / LANES;
@@ -164,7 +165,7 @@ FUNCTION void stage(LOCAL_POINTER u32 *to, Strip *strip) {
         if (RIGHTS_OF_LANE % PIXELS_OF_WARP == 0 || i * PIXELS_OF_WARP + LANE_X / LANES < RIGHTS_OF_LANE) {
             UNROLL
             for (i32 w = 0; w < PLANES; w++) {
-                COPY_MEANWHILE(rights + (w * RIGHTS + i * PIXELS_OF_WARP),
+                COPY_ASYNC(rights + (w * RIGHTS + i * PIXELS_OF_WARP),
                     strip->right + w * strip->area + strip->copied[i]);
             }
         }
@@ -176,15 +177,15 @@ FUNCTION void stage(LOCAL_POINTER u32 *to, Strip *strip) {
         if (slot < COLUMNS) {
             UNROLL
             for (i32 w = 0; w < PLANES; w++) {
-                COPY_MEANWHILE(to + (STAGED_LEFT + w * COLUMNS + slot), strip->left + w * strip->area + x);
+                COPY_ASYNC(to + (STAGED_LEFT + w * COLUMNS + slot), strip->left + w * strip->area + x);
             }
             UNROLL
             for (i32 k = 0; k < PATHS; k++) {
-                COPY_MEANWHILE(to + (STAGED_P2 + k * COLUMNS + slot), strip->penalties + k * strip->area + x);
+                COPY_ASYNC(to + (STAGED_P2 + k * COLUMNS + slot), strip->penalties + k * strip->area + x);
             }
         }
     }
-    COPIES_END();
+    COPY_COMMIT();
     if (strip->row + 1 < strip->height) {
         strip->row++;
         strip->left += strip->step;
@@ -201,23 +202,23 @@ KERNEL(vertical) {
     LOCAL_POINTER u32 *rings = (LOCAL_POINTER u32 *)ring_memory;
     LOCAL_POINTER u32 *halo = (LOCAL_POINTER u32 *)halo_memory;
     const i32 width = args.width, height = args.height;
-    const i32 fetches = HELPERS == 0 || LANE_Y == 0, is_guest = HELPERS > 0 && LANE_Y == 1;
+    const i32 is_loader = HELPERS == 0 || LANE_Y == 0, is_halo_warp = HELPERS > 0 && LANE_Y == 1;
     const i32 has_slots = HELPERS == 0 || LANE_Y >= HELPERS;
     const i32 lane = LANE_X % LANES, slot = LANE_Y < HELPERS ? 0 : (LANE_Y - HELPERS) * PIXELS_OF_WARP + LANE_X / LANES;
     const i32 walks = args.images * args.passes;
     const u64 area = (u64)width * height;
     if (LANE_X == 0 && LANE_Y == 0) ticket = ATOMIC_ADD(tickets, 1u);
-    // Nothing but path costs is ever read as such.
+    // What is read where a path begins must be values that path costs can have, whichever: see path.h.
     for (i32 i = LANE_Y * WARP + LANE_X; i < RING_WORDS; i += WARP * (WARPS + HELPERS)) rings[i] = 0u;
     for (i32 i = LANE_Y * WARP + LANE_X; i < HALO_WORDS; i += WARP * (WARPS + HELPERS)) halo[i] = 0u;
     BARRIER();
     if ((i32)ticket >= args.strips * walks) return;
     do {
-        // The strips of all walks take turns.
+        // Tickets go round all walks: strip 0 of each, then strip 1 of each, and so on.
         const i32 walk = (i32)ticket % walks, strip = (i32)ticket / walks;
         const i32 image = walk / args.passes, backward = walk % args.passes;
         const i32 first = strip * COLUMNS;
-        // The rows where a strip lies in the image.
+        // The rows in which the strip, and the one left of it, have a slot in the image.
 #if SKEW > 0
         const i32 start = MAX_I(first - width + SKEW, 0) / SKEW, end = MIN_I((first + COLUMNS - 1) / SKEW + 1, height);
         const i32 left_start = strip == 0 ? height : MAX_I(first - COLUMNS - width + SKEW, 0) / SKEW;
@@ -246,10 +247,10 @@ KERNEL(vertical) {
         volatile GLOBAL u64 *boundaries = (volatile GLOBAL u64 *)boundary + (u64)walk * BUFFERS * height * HANDED * PATH;
         const volatile GLOBAL u64 *above = boundaries + (u64)((strip + BUFFERS - 1) % BUFFERS) * height * HANDED * PATH;
         volatile GLOBAL u64 *below = boundaries + (u64)(strip % BUFFERS) * height * HANDED * PATH;
-        // The memory is zeroed, and no strip is that long ago.
+        // Zero, with which the memory begins, is no tag. Tags repeat after 65 535 strips, long after the buffers did.
         const u32 tag = ((u32)strip % 0xffffu + 1u) * 0x10001u, left_tag = ((u32)(strip - 1) % 0xffffu + 1u) * 0x10001u;
         u64 brought[HANDED][BROUGHT];
-        // The strip that reads what the last user of this strip's buffer wrote, and how many rows of it.
+        // The strip that reads what the last strip with this buffer wrote, and how many rows it has read.
         const i32 reader = strip - BUFFERS + 1;
         i32 rows_brought = 0;
 #endif
@@ -265,14 +266,14 @@ KERNEL(vertical) {
             UNROLL
             for (i32 j = 0; j < PAIRS; j++) paths[k][j] = 0u;
         }
-        if (fetches) {
+        if (is_loader) {
             for (i32 ahead = 0; ahead < AHEAD; ahead++) {
                 stage(staged_memory[(u32)(start + ahead) % STAGED_ROWS], &needed);
             }
-            COPIES_BUT(AHEAD - 1);
+            COPY_WAIT(AHEAD - 1);
         }
 #if HANDED > 0
-        if (is_guest) {
+        if (is_halo_warp) {
             for (i32 row = start - DEPTH; row < start; row++) {
                 FETCH(row)
                 BRING(row)
@@ -284,13 +285,13 @@ KERNEL(vertical) {
         ROW_DONE();
         i32 row = start;
         do {
-            if (fetches) {
+            if (is_loader) {
                 stage(staged_memory[(u32)(row + AHEAD) % STAGED_ROWS], &needed);
-                // The next row's have come.
-                COPIES_BUT(AHEAD - 1);
+                // All but the last AHEAD - 1 rows have arrived, the next row among them.
+                COPY_WAIT(AHEAD - 1);
             }
 #if HANDED > 0
-            if (is_guest) {
+            if (is_halo_warp) {
                 BRING(row)
                 FETCH(row + 1)
                 LANES_SYNC();
@@ -344,8 +345,8 @@ KERNEL(vertical) {
             ROW_DONE();
             row++;
         } while (row < end);
-        // What is on its way is for nobody, but must not come later.
-        COPIES_BUT(0);
+        // Copies that are still on their way are not needed, but must not arrive in the next strip's rows.
+        COPY_WAIT(0);
         if (LANE_X == 0 && LANE_Y == 0) ticket = ATOMIC_ADD(tickets, 1u);
         BARRIER();
     } while ((i32)ticket < args.strips * walks);

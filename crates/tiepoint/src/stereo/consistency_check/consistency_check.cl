@@ -1,13 +1,13 @@
-// What the other view confirms, and what it cannot see: mod.rs.
+// The consistency check and the search for occlusions of mod.rs.
 
 KERNEL(check) {
     const Plane plane = args.plane;
-    const i32 x = GROUP_X % args.across * GROUP_WIDTH + LANE_X, y = GROUP_X / args.across * GROUP_HEIGHT + LANE_Y;
+    const i32 x = PIXEL_X, y = PIXEL_Y;
     if (x >= plane.row || y >= plane.height) return;
     const u64 row = plane.step * (u64)GROUP_Z + (u64)y * plane.pitch;
     const f32 d = from[row + x];
     f32 result = INVALID;
-    // Farther away than any image is wide.
+    // Greater ones are wider than any image, and would not fit the integer.
     if (ABS(d) < 1073741824.0f) {
         const i32 place = x - (i32)ROUND_EVEN(args.sign * d);
         if (place >= 0 && place < plane.row && ABS(other[row + place] - d) <= args.limit) result = d;
@@ -15,18 +15,18 @@ KERNEL(check) {
     to[row + x] = result;
 }
 
-// Everywhere 1.
+// Marks every left pixel as occluded.
 KERNEL(cover) {
     const Plane plane = args.plane;
-    const i32 x = GROUP_X % args.across * GROUP_WIDTH + LANE_X, y = GROUP_X / args.across * GROUP_HEIGHT + LANE_Y;
+    const i32 x = PIXEL_X, y = PIXEL_Y;
     if (x >= plane.row || y >= plane.height) return;
     hidden[plane.step * (u64)GROUP_Z + (u64)y * plane.pitch + x] = 1;
 }
 
-// 0 where a right pixel's surface is seen in the left view.
+// Clears the mark of the left pixels that a surface of the right view covers.
 KERNEL(uncover) {
     const Plane plane = args.plane;
-    const i32 x = GROUP_X % args.across * GROUP_WIDTH + LANE_X, y = GROUP_X / args.across * GROUP_HEIGHT + LANE_Y;
+    const i32 x = PIXEL_X, y = PIXEL_Y;
     if (x >= plane.row || y >= plane.height) return;
     const u64 row = plane.step * (u64)GROUP_Z + (u64)y * plane.pitch;
     const f32 d = right[row + x];

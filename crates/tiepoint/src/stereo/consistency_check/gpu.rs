@@ -29,7 +29,7 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel! {
-    /// Everything is hidden.
+    /// Marks all left pixels as occluded.
     unsafe kernel cover(groups) = Cover {
         write hidden: u8 [plane.numbers(groups[2])],
     } {
@@ -40,7 +40,7 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel! {
-    /// Less what the right view sees.
+    /// Clears the marks where a surface of the right view covers a left pixel.
     unsafe kernel uncover(groups) = Uncover {
         write hidden: u8 [plane.numbers(groups[2])],
         read right: f32 [plane.numbers(groups[2])],
@@ -103,8 +103,7 @@ impl GpuConsistencyCheck {
         Ok(to)
     }
 
-    /// Puts the search for what is hidden from the right view into a list: not 0 there. Rows are as far apart as those
-    /// of the map.
+    /// Records the search for the left pixels that are occluded in the right view. The mask has the pitch of the map.
     pub(in crate::stereo) fn record_occluded(
         &self,
         commands: &mut Commands,
@@ -121,9 +120,10 @@ impl GpuConsistencyCheck {
     }
 }
 
-/// Where the left views look behind everything that the right ones see: not 0.
+/// The occluded pixels of left views.
 #[derive(Debug)]
 pub(in crate::stereo) struct GpuOccluded {
+    /// Not 0 where a pixel is occluded.
     pub(in crate::stereo) hidden: Buffer<u8>,
 }
 

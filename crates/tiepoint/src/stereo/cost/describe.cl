@@ -1,8 +1,8 @@
-// Descriptors of the pixels of a view, plane by plane; with MASKED a last plane tells where the view holds something.
+// Descriptors of the pixels of a view, plane by plane; with MASKED a last plane is 1 where the view has data, else 0.
 
 KERNEL(describe) {
     const Plane grey_plane = args.grey_plane, compared_plane = args.compared_plane;
-    const i32 x = GROUP_X % args.across * GROUP_WIDTH + LANE_X, y = GROUP_X / args.across * GROUP_HEIGHT + LANE_Y;
+    const i32 x = PIXEL_X, y = PIXEL_Y;
     const i32 width = grey_plane.row, height = grey_plane.height;
     if (x >= width || y >= height) return;
     View view;

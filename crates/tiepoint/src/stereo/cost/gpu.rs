@@ -200,7 +200,6 @@ impl<T: GpuPixel> GpuDescribe<T> {
         let (size, images) = (view.grey.size(), view.grey.count());
         let words = view.grey.gpu().buffer(size.area() * self.planes * images)?;
         let (across, groups) = covering(size, images);
-        let nowhere = Plane { step: 0, row: 0, height: 0, pitch: 0 };
         let arguments = Describe {
             words: &words,
             grey: view.grey.buffer(),
@@ -208,7 +207,7 @@ impl<T: GpuPixel> GpuDescribe<T> {
             mask: view.mask.map_or(&self.nothing, GpuStack::buffer),
             grey_plane: view.grey.plane(),
             compared_plane: view.compared.plane(),
-            mask_plane: view.mask.map_or(nowhere, GpuStack::plane),
+            mask_plane: view.mask.map_or(Plane::NONE, GpuStack::plane),
             planes: self.planes as i32,
             rounding: view.rounding.into(),
             across,

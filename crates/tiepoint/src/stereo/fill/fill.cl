@@ -1,16 +1,17 @@
 // Filling of invalid pixels from the valid ones around: mod.rs.
 
-// What the pixels see along a ray upwards or downwards. A lane follows a line of pixels from where it enters the image:
-// line l is in column l - height · lean at its first row.
+// The nearest valid value of every pixel along a ray to the rows above or below. A lane follows one line of pixels, row
+// by row, against the direction of the ray, and carries the last valid value. Lines begin outside the image where they
+// slant, so that every pixel lies on one.
 KERNEL(look) {
     const Plane plane = args.plane;
-    // The ray looks along (dx, dy); the line goes against it.
+    // Rays 0 to 2 look up, 3 to 5 down, each to the columns dx = -1, 0, 1.
     const i32 ray = GROUP_Y, dx = ray % 3 - 1, downwards = ray < 3;
     const i32 line = GROUP_X * LANES + LANE_X;
     if (line >= plane.row + plane.height) return;
     const GLOBAL f32 *values = map + plane.step * (u64)GROUP_Z;
     GLOBAL f32 *out = seen + plane.step * (u64)(6 * GROUP_Z + ray);
-    // A pixel sees what lies in the row before it in the walk, dx columns away: along the walk columns change by -dx.
+    // The next pixel on a ray is in the row before, dx columns away: so the line's column changes by -dx each row.
     i32 x = dx == 0 ? line : dx < 0 ? line - plane.height : line;
     f32 last = INVALID;
     for (i32 i = 0; i < plane.height; i++, x -= dx) {
@@ -29,10 +30,10 @@ KERNEL(look) {
 FUNCTION f32 lower(f32 a, f32 b) { return a < b ? a : b; }
 FUNCTION f32 higher(f32 a, f32 b) { return a < b ? b : a; }
 
-// Every pixel from the values that it sees.
+// Fills every invalid pixel from the values that were found along its rays.
 KERNEL(fill) {
     const Plane plane = args.plane;
-    const i32 x = GROUP_X % args.across * GROUP_WIDTH + LANE_X, y = GROUP_X / args.across * GROUP_HEIGHT + LANE_Y;
+    const i32 x = PIXEL_X, y = PIXEL_Y;
     if (x >= plane.row || y >= plane.height) return;
     const u64 row = plane.step * (u64)GROUP_Z + (u64)y * plane.pitch;
     const f32 here = from[row + x];

@@ -1,4 +1,5 @@
-//! Filling on a device: lanes follow the lines of the image and note what every pixel sees, then each pixel chooses.
+//! Filling on a device: lanes follow lines of pixels and store the nearest valid value along each ray; then every invalid
+//! pixel chooses among its eight.
 
 use crate::{
     Result,
@@ -13,7 +14,7 @@ use crate::{
 use tiepoint_gpu::{Kernel, KernelSource};
 
 tiepoint_gpu::kernel! {
-    /// What pixels see along the rays to the rows above and below, `groups[1]` rays.
+    /// The nearest valid values along `groups[1]` rays to the rows above and below.
     unsafe kernel look(groups) = Look {
         write seen: f32 [plane.numbers(groups[1] * groups[2])],
         read map: f32 [plane.numbers(groups[2])],
@@ -23,7 +24,7 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel! {
-    /// What pixels see along their row, to both sides.
+    /// The nearest valid values of the row, to the left and to the right.
     unsafe kernel look_along(groups) = LookAlong {
         write beside: f32 [plane.numbers(groups[1] * groups[2])],
         read map: f32 [plane.numbers(groups[2])],
@@ -105,7 +106,6 @@ impl GpuFill {
         let rows = size.height.div_ceil(LANES as usize);
         let along = LookAlong { beside, map: from, plane, images: images as i32 };
         commands.launch(&self.look_along, [rows, 2, images], along)?;
-        let nowhere = Plane { step: 0, row: 0, height: 0, pitch: 0 };
         let (across, groups) = covering(size, images);
         let arguments = Fill {
             to: to.buffer(),
@@ -114,7 +114,7 @@ impl GpuFill {
             beside,
             hidden: occluded.map_or(&self.nothing, |o| &o.hidden),
             plane,
-            hidden_plane: occluded.map_or(nowhere, |_| plane),
+            hidden_plane: occluded.map_or(Plane::NONE, |_| plane),
             images: images as i32,
             across,
         };

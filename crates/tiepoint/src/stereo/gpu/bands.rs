@@ -23,11 +23,10 @@ use crate::{
 };
 use std::ops::Range;
 
-/// No descriptor depends on rows further away.
+/// The rows above and below that a descriptor may depend on.
 const REACH: usize = 8;
 
-/// Bytes of the pixels of a row beside the aggregation: both views in 8 bits, finer, in colour and masked, and three
-/// maps.
+/// Bytes of a pixel beside the aggregation: of both views 8 bits, finer grey, colours and mask; and three maps.
 const PIXEL: u64 = 2 * 9 + 12;
 
 /// The maps of a pair before refinement, computed within so many bytes of a device's memory, and the number of bands.
@@ -50,7 +49,7 @@ pub(in crate::stereo) fn disparities(
     Ok((found, bands))
 }
 
-/// A pair, a cost and how high the bands are.
+/// A pair, its cost and the height of its bands.
 struct Banded<'a> {
     gpu: &'a Gpu,
     options: &'a StereoOptions,
@@ -74,7 +73,11 @@ impl<'a> Banded<'a> {
         let input = GpuAggregationInput::of(options, (pair.size(), 1), source.greatest(), masked);
         let aggregation = GpuAggregation::new(gpu, &cost, &input)?;
         let rows = rows(&aggregation, pair.size(), memory).map_err(|needed| {
-            let shortage = Shortage::Device { name: gpu.info().name.clone(), free: Some(memory) };
+            let name = gpu.info().name.clone();
+            let shortage = match options.device_memory {
+                Some(limit) if limit <= memory => Shortage::DeviceLimit { name, limit },
+                _ => Shortage::Device { name, free: Some(memory) },
+            };
             Error::Memory { what: "a band of dense stereo on a GPU", needed, shortage }
         })?;
         Ok(Self { gpu, options, pair, cost, masked, aggregation, rows })
@@ -121,7 +124,7 @@ impl<'a> Banded<'a> {
         Ok((out.ok_or_else(empty)?, count))
     }
 
-    /// Puts the loading of a band and what lies beside it into a list.
+    /// Records the loading of a band and of the rows in its margins.
     fn load(&self, commands: &mut Commands, bands: &GpuBands<'_>, band: usize) -> Result<()> {
         let (height, margin) = (self.pair.size().height, self.aggregation.margin());
         let start = band * self.rows;
@@ -139,7 +142,7 @@ impl<'a> Banded<'a> {
     }
 }
 
-/// As many rows as a band can have within so many bytes, or else the bytes of the lowest band.
+/// The most rows of a band within `memory` bytes; an error is the bytes that the lowest band needs.
 fn rows(aggregation: &GpuAggregation, size: Size, memory: u64) -> std::result::Result<usize, u64> {
     let (step, beside) = (aggregation.band_step(), 2 * (aggregation.margin() + REACH));
     let [checkpoint, boundary] = aggregation.boundary_bytes(size.width);
@@ -148,7 +151,7 @@ fn rows(aggregation: &GpuAggregation, size: Size, memory: u64) -> std::result::R
         let checkpoints = (size.height.div_ceil(rows) - 1) as u64;
         let bytes = row.saturating_mul((rows + beside) as u64);
         let bytes = bytes.saturating_add(boundary).saturating_add(checkpoint.saturating_mul(checkpoints));
-        // What is taken is somewhat more than what is asked for.
+        // Buffers are rounded up, by an eighth at most.
         bytes.saturating_add(bytes / 8)
     };
     let steps = 1..=size.height.div_ceil(step);
@@ -156,7 +159,7 @@ fn rows(aggregation: &GpuAggregation, size: Size, memory: u64) -> std::result::R
     fitting.ok_or_else(|| steps.map(|n| needed(n * step)).min().unwrap_or(u64::MAX))
 }
 
-/// Images for the maps of all bands.
+/// Empty images for the maps of the whole pair.
 fn room(maps: &GpuMaps, size: Size) -> StereoResult {
     let image = |_: &GpuStack<f32>| Image::new(size);
     StereoResult {

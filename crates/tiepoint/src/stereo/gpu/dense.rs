@@ -1,4 +1,4 @@
-//! Maps as other programs expect them.
+//! Maps for other libraries: without padding, with a value of their choice for pixels without a disparity.
 
 use super::lanes::{GROUP, covering, pixel_a_lane};
 use crate::{

@@ -1,5 +1,5 @@
-//! Pairs one after the other: while some are computed, those after them travel to the device and the maps of those
-//! before them back.
+//! The pairs of a stream on a device: while some are computed, the next are sent to the device and the maps of the last
+//! are read back.
 
 use super::{plan::PlanInput, slot::Arriving, worker::Worker};
 use crate::{
@@ -17,9 +17,9 @@ pub(in crate::stereo) struct Flow {
     slots: usize,
     /// Pairs that are computed together.
     batch: usize,
-    /// The slot that pairs are gathered in, and how many there are.
+    /// The slot in which the next set of pairs is gathered, and how many it has; fewer than a set between calls.
     open: (usize, usize),
-    /// Sets of pairs on their way, the oldest first.
+    /// Sets of pairs that the device has, the oldest first.
     flights: VecDeque<Vec<Arriving>>,
 }
 
@@ -43,7 +43,7 @@ impl Found {
 }
 
 impl Flow {
-    /// Of at most so many sets of pairs at a time, of `batch` pairs each.
+    /// Has at most `slots` sets of `batch` pairs in flight.
     pub(in crate::stereo) fn new(slots: usize, batch: usize) -> Self {
         Self { worker: Worker::default(), slots, batch, open: (0, 0), flights: VecDeque::new() }
     }
@@ -53,7 +53,8 @@ impl Flow {
         self.open.1 + self.flights.iter().map(Vec::len).sum::<usize>()
     }
 
-    /// Takes a pair, and appends to `found` what had to make room for it.
+    /// Takes a pair. Results that must be read back to make room for it are appended to `found`. After an error the
+    /// pair is not part of the flow; the pairs before it are.
     pub(in crate::stereo) fn push(
         &mut self,
         gpu: &Gpu,
@@ -74,20 +75,25 @@ impl Flow {
         let (slot, at) = self.open;
         let (_, slots) = self.worker.prepare(gpu, options, (&shape, cost), self.slots, cpu)?;
         slots[slot].write(at, input, cpu)?;
-        self.open.1 += 1;
-        if self.open.1 == batch { self.start() } else { Ok(()) }
+        if at + 1 < batch {
+            self.open.1 += 1;
+            return Ok(());
+        }
+        self.start(batch)
     }
 
-    /// Appends the oldest pairs that are on their way; those that still wait for others are sent when there are none.
+    /// Appends the oldest set in flight, which may not have arrived yet. Where none is in flight, the set that is being
+    /// gathered is sent as it is.
     pub(in crate::stereo) fn lift(&mut self, found: &mut VecDeque<Found>) -> Result<()> {
         if self.flights.is_empty() && self.open.1 > 0 {
-            self.start()?;
+            self.start(self.open.1)?;
         }
         found.extend(self.flights.pop_front().into_iter().flatten().map(Found::There));
         Ok(())
     }
 
-    /// The same, once they have arrived: what nobody has asked for takes memory of the device's no longer.
+    /// As [`lift`](Self::lift), and waits: results that nobody has taken yet then lie in images, and the pinned memory
+    /// they arrived in is free for the next.
     fn land(&mut self, found: &mut VecDeque<Found>, cpu: &Cpu) -> Result<()> {
         let mut arriving = VecDeque::new();
         self.lift(&mut arriving)?;
@@ -97,7 +103,7 @@ impl Flow {
         Ok(())
     }
 
-    /// Appends all pairs.
+    /// Appends the results of all pairs, and waits for them.
     pub(in crate::stereo) fn finish(&mut self, found: &mut VecDeque<Found>, cpu: &Cpu) -> Result<()> {
         while self.len() > 0 {
             self.land(found, cpu)?;
@@ -105,9 +111,9 @@ impl Flow {
         Ok(())
     }
 
-    /// Sends the gathered pairs on their way.
-    fn start(&mut self) -> Result<()> {
-        let (slot, pairs) = self.open;
+    /// Sends the set that was gathered, of so many pairs.
+    fn start(&mut self, pairs: usize) -> Result<()> {
+        let (slot, _) = self.open;
         if let Some(started) = self.worker.slot(slot) {
             self.flights.push_back(started.start(pairs)?);
         }

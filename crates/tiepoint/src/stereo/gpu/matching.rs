@@ -20,7 +20,7 @@ use crate::{
 };
 use tiepoint_gpu::KernelSource;
 
-/// How pairs are matched on a device.
+/// Matching of pairs on a device: by which cost and options.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::stereo) struct GpuMatching<'a> {
     pub(in crate::stereo) gpu: &'a Gpu,
@@ -57,8 +57,8 @@ impl GpuMatching<'_> {
         aggregation::gpu::bytes(self.gpu, self.cost, &self.input((size, 1)))
     }
 
-    /// Puts the work for the left views into a list. Also gives what the cost looks up, if anything: `table`, where
-    /// that was learnt on the device.
+    /// Records the work for the left views. Returns their maps and, where the cost looks up a table, the buffer that it
+    /// reads; with `table`, a table that was learnt on the device, the work begins by copying that.
     ///
     /// # Errors
     /// As [`sources`](Self::sources), and [`Error::Memory`](crate::Error::Memory).

@@ -1,4 +1,4 @@
-//! What calls and streams work with on a device: a plan for the shape of the last pair, and slots.
+//! The state that calls and streams keep on a device: a plan for the shape of the last pair, and slots.
 
 use super::{
     plan::{Plan, PlanInput, Shape},
@@ -11,7 +11,7 @@ use crate::{
     stereo::{StereoOptions, StereoResult, cost::gpu::GpuCost},
 };
 
-/// Kept from pair to pair; made anew for another shape.
+/// A plan with its slots, kept from pair to pair and made anew for another shape.
 #[derive(Debug, Default)]
 pub(in crate::stereo) struct Worker {
     slots: Vec<Slot>,
@@ -35,7 +35,7 @@ impl Worker {
         cpu: &Cpu,
     ) -> Result<(&Plan, &mut [Slot])> {
         if !self.serves(gpu, shape) {
-            // Its memory may serve the next.
+            // Dropped first, so that the next plan can reuse the memory.
             *self = Self::default();
         }
         let plan = match self.plan.take() {
@@ -78,7 +78,7 @@ impl Worker {
         slot.start(1)?.pop().ok_or_else(nothing)?.wait(cpu)
     }
 
-    /// Sends one pair through its plan, which is given.
+    /// Sends one pair through its plan, and returns the plan, which then has the maps.
     pub(super) fn send(
         &mut self,
         gpu: &Gpu,

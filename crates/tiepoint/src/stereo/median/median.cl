@@ -26,7 +26,7 @@ FUNCTION void extremes(f32 *kept, const i32 count) {
 
 KERNEL(median) {
     const Plane plane = args.plane;
-    const i32 x = GROUP_X % args.across * GROUP_WIDTH + LANE_X, y = GROUP_X / args.across * GROUP_HEIGHT + LANE_Y;
+    const i32 x = PIXEL_X, y = PIXEL_Y;
     if (x >= plane.row || y >= plane.height) return;
     const GLOBAL f32 *map = from + plane.step * (u64)GROUP_Z;
     GLOBAL f32 *out = to + plane.step * (u64)GROUP_Z;

@@ -166,8 +166,7 @@ impl GpuRefinement {
         flags: Option<Flags<'_>>,
         [where_set, elsewhere]: [Reason; 2],
     ) -> Result<()> {
-        let nowhere = Plane { step: 0, row: 0, height: 0, pitch: 0 };
-        let (flags, flags_plane) = flags.unwrap_or((&self.nothing, nowhere));
+        let (flags, flags_plane) = flags.unwrap_or((&self.nothing, Plane::NONE));
         let (across, groups) = covering(map.size(), map.count());
         let note = Note {
             reasons: reasons.buffer(),

@@ -1,9 +1,9 @@
-// What refinement says of pixels besides their disparities.
+// Reasons and confidence of pixels, as refinement changes them.
 
 // The reason of pixels that are invalid and had none so far: one where a flag is set, another where it is not.
 KERNEL(note) {
     const Plane plane = args.plane, flags_plane = args.flags_plane, reasons_plane = args.reasons_plane;
-    const i32 x = GROUP_X % args.across * GROUP_WIDTH + LANE_X, y = GROUP_X / args.across * GROUP_HEIGHT + LANE_Y;
+    const i32 x = PIXEL_X, y = PIXEL_Y;
     if (x >= plane.row || y >= plane.height) return;
     const u64 at = reasons_plane.step * (u64)GROUP_Z + (u64)y * reasons_plane.pitch + x;
     if (reasons[at] != 0 || ABS(disparity[plane.step * (u64)GROUP_Z + (u64)y * plane.pitch + x]) < INVALID) return;
@@ -16,7 +16,7 @@ KERNEL(note) {
 
 KERNEL(drop_confidence) {
     const Plane plane = args.plane;
-    const i32 x = GROUP_X % args.across * GROUP_WIDTH + LANE_X, y = GROUP_X / args.across * GROUP_HEIGHT + LANE_Y;
+    const i32 x = PIXEL_X, y = PIXEL_Y;
     if (x >= plane.row || y >= plane.height) return;
     const u64 at = plane.step * (u64)GROUP_Z + (u64)y * plane.pitch + x;
     if (!(ABS(disparity[at]) < INVALID)) confidence[at] = 0.0f;

@@ -109,7 +109,7 @@ KERNEL(join_tiles) {
 // Adds the pixels of a tile's region to the region that it is part of.
 KERNEL(count) {
     const Plane plane = args.plane;
-    const i32 x = GROUP_X % args.across * GROUP_WIDTH + LANE_X, y = GROUP_X / args.across * GROUP_HEIGHT + LANE_Y;
+    const i32 x = PIXEL_X, y = PIXEL_Y;
     if (x >= plane.row || y >= plane.height) return;
     const u64 image = (u64)plane.row * plane.height * (u64)GROUP_Z;
     const u32 at = (u32)y * (u32)plane.row + (u32)x;
@@ -120,7 +120,7 @@ KERNEL(count) {
 
 KERNEL(remove_small) {
     const Plane plane = args.plane;
-    const i32 x = GROUP_X % args.across * GROUP_WIDTH + LANE_X, y = GROUP_X / args.across * GROUP_HEIGHT + LANE_Y;
+    const i32 x = PIXEL_X, y = PIXEL_Y;
     if (x >= plane.row || y >= plane.height) return;
     const u64 image = (u64)plane.row * plane.height * (u64)GROUP_Z;
     const u32 label = labels[image + (u64)y * plane.row + x];

@@ -1,7 +1,7 @@
 //! Winner takes all on a device: a work group chooses the disparities of a row.
 
 use super::super::{
-    RightView, StereoOptions, Subpixel,
+    INVALID, RightView, StereoOptions, Subpixel,
     aggregation::gpu::{GpuSums, Layout},
     cost::gpu::CostKernel,
 };
@@ -44,7 +44,7 @@ tiepoint_gpu::kernel! {
 /// Lanes of a group.
 const LANES: usize = 256;
 
-/// What of the options the kernel is compiled for.
+/// The options that the kernel is compiled for.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::stereo) struct Selection {
     subpixel: Subpixel,
@@ -76,13 +76,13 @@ impl Selection {
     }
 }
 
-/// Pixels that a group looks at together: as many as have their sums in 16 KiB of local memory.
+/// Pixels that a group computes together: as many as have room for their sums in 16 KiB of local memory.
 fn pixels(layout: &Layout) -> usize {
     let most = (8192 / layout.padded()).clamp(2, LANES);
     if most.is_power_of_two() { most } else { most.next_power_of_two() / 2 }
 }
 
-/// Right pixels that left ones still may meet.
+/// Right pixels at a time that later left pixels may still correspond to.
 fn ring(layout: &Layout) -> usize {
     layout.padded() + pixels(layout)
 }
@@ -116,6 +116,7 @@ pub(in crate::stereo) fn source(
         .define("PARABOLA", number(Subpixel::Parabola))
         .define("EQUIANGULAR", number(Subpixel::Equiangular))
         .define("SUBPIXEL", number(selection.subpixel))
+        .define_f32("INVALID", INVALID)
         .define("RIGHT", u8::from(selection.right))
         .define("SECOND", u8::from(selection.confidence || selection.uniqueness > 0));
     layout
@@ -184,8 +185,7 @@ impl GpuWinnerTakesAll {
             confidence: self.selection.confidence.then(map).transpose()?,
             reasons: None,
         };
-        let nowhere = Plane { step: 0, row: 0, height: 0, pitch: 0 };
-        let plane = |map: &Option<GpuStack<f32>>| map.as_ref().map_or(nowhere, GpuStack::plane);
+        let plane = |map: &Option<GpuStack<f32>>| map.as_ref().map_or(Plane::NONE, GpuStack::plane);
         let arguments = WinnerTakesAll {
             disparity: maps.disparity.buffer(),
             right: maps.right.as_ref().map_or(&self.nothing[0], GpuStack::buffer),

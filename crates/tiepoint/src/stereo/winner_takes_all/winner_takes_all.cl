@@ -10,8 +10,8 @@
 #define CHUNKS (PART_WORDS / CHUNK)
 // Disparities in a word.
 #define IN_WORD (4 / SUM_BYTES)
-// Left pixels whose totals a lane compares for two right ones, and words before and after the totals of a pixel that it
-// may come to.
+// Left pixels whose totals a lane compares for two right pixels, and the words before and after the totals of a pixel
+// that it may read.
 #define RUN (PIXELS < 8 ? PIXELS : 8)
 #define MARGIN (RUN / 2 + 1)
 // Words of the totals of a pixel, two disparities each; odd, to keep pixels in different banks.
@@ -37,8 +37,8 @@ FUNCTION void add_chunk(u32 totals[CHUNK * IN_WORD / 2], const u32 words[CHUNK])
     UNROLL
     for (i32 i = 0; i < CHUNK; i++) {
 #if SUM_BYTES == 1
-        totals[2 * i] += BYTES_APART(words[i]);
-        totals[2 * i + 1] += BYTES_APART(words[i] >> 16);
+        totals[2 * i] += BYTES_WIDENED(words[i]);
+        totals[2 * i + 1] += BYTES_WIDENED(words[i] >> 16);
 #else
         totals[i] += words[i];
 #endif
@@ -51,7 +51,7 @@ FUNCTION u32 total_of(const LOCAL_POINTER u32 *totals, i32 pixel, i32 d) {
     return ((const LOCAL_POINTER u16 *)totals)[pixel * (2 * PITCH) + 2 * MARGIN + d];
 }
 
-// How far from the whole disparity the least cost is supposed.
+// The sub-pixel offset of the least cost from the whole disparity.
 FUNCTION f32 offset_of(i32 below, i32 at, i32 above) {
 #if SUBPIXEL == PARABOLA
     const i32 twice = below - 2 * at + above;
@@ -93,13 +93,13 @@ KERNEL(winner_takes_all) {
     const GLOBAL u32 *right_seen = right_words + ((u64)image * PLANES + WORDS) * area + row;
 #endif
     for (i32 i = lane; i < RING; i += LANES) right_keys[i] = NONE;
-    // Those that no left pixel reaches.
+    // Right pixels that no left pixel can correspond to.
     for (i32 x = lane; x < width; x += LANES) {
-        if (x + min_disparity > width - 1 || x + min_disparity + disparities - 1 < 0) right[x] = FLOAT_OF(0x7f800000u);
+        if (x + min_disparity > width - 1 || x + min_disparity + disparities - 1 < 0) right[x] = INVALID;
     }
 #endif
 
-    // No disparity is taken from outside those of a pixel.
+    // The margins, too: what lies outside the disparities of a pixel never wins.
     for (i32 i = lane; i < PIXELS * PITCH; i += LANES) totals[i] = NONE;
     BARRIER();
 #if SECOND
@@ -188,7 +188,7 @@ KERNEL(winner_takes_all) {
             }
             is_sure = is_sure && second * (100u - args.uniqueness) >= 100u * (u32)value;
 #endif
-            f32 result = FLOAT_OF(0x7f800000u);
+            f32 result = INVALID;
             if (is_sure) {
                 f32 offset = 0.0f;
                 if (best > 0 && best + 1 < disparities) {
@@ -200,14 +200,14 @@ KERNEL(winner_takes_all) {
         }
         BARRIER();
 #if RIGHT
-        // Those that no later left pixel meets.
+        // Right pixels that no later left pixel can correspond to are complete.
         const i32 from = start - min_disparity - (disparities - 1);
         const i32 end = start + count - 1 - min_disparity - (start + count < width ? disparities - 1 : 0);
         for (i32 x = MAX_I(from, 0) + lane; x <= MIN_I(end, width - 1); x += LANES) {
             const u32 key = right_keys[x % RING];
-            f32 value = key == NONE ? FLOAT_OF(0x7f800000u) : (f32)(min_disparity + (i32)(key & 0xffffu));
+            f32 value = key == NONE ? INVALID : (f32)(min_disparity + (i32)(key & 0xffffu));
 #if MASKED
-            if (right_seen[x] == 0u) value = FLOAT_OF(0x7f800000u);
+            if (right_seen[x] == 0u) value = INVALID;
 #endif
             right[x] = value;
             right_keys[x % RING] = NONE;

@@ -12,7 +12,7 @@
 //! before it, however many run at a time.
 //!
 //! **Four directions.** No path crosses columns: a strip is the columns of one warp, which does not lean, hands nothing
-//! over, fetches for itself and waits for nobody.
+//! over, loads for itself and waits for no other.
 //!
 //! **What bounds it.** From row to row an image takes its height in steps, each as long as a row of a strip takes from
 //! one barrier to the next, and a hand-over for every strip. On an H200 (2026-11-22, 1920×1080×128) these are 1080
@@ -45,7 +45,7 @@
 //! Where lanes exchange no numbers (OpenCL on a CPU, and GPUs other than NVIDIA's) one lane has all disparities of a
 //! pixel.
 
-use super::{GpuAggregationInput, GpuSums, Layout, SIDE, SPARE, size_of_sums};
+use super::{GpuAggregationInput, GpuSums, Layout, SIDE, SPARE, size_of_sums, twice};
 use crate::{
     Error, Result,
     device::gpu::{Buffer, Commands, Gpu},
@@ -97,7 +97,7 @@ tiepoint_gpu::kernel! {
         write sums_out: u32 [sum_words],
         write tickets: u32 [1],
         shared boundary: u32 [boundary_words],
-        /// Rows that the guest of a strip has brought.
+        /// Rows that the halo warp of a strip has read.
         shared progress: u32 [strips * images * passes],
         read left: u32 [descriptor_words],
         read right: u32 [descriptor_words],
@@ -187,7 +187,7 @@ impl Steps {
         self.verticals().map(|v| v.moves).sum()
     }
 
-    /// Slots that a strip has at least: paths cross to the next one only.
+    /// The fewest slots of a strip: a path must not cross more than one border between strips in a step.
     fn fewest(&self) -> usize {
         self.verticals().map(|v| v.moves).max().unwrap_or(0).max(self.skew)
     }
@@ -214,20 +214,22 @@ impl Steps {
         self.verticals().map(|v| v.rows).sum()
     }
 
-    /// Pixels whose paths it keeps of the strip left of it.
+    /// Pixels of the strip left of it whose paths a strip keeps.
     fn halo(&self) -> usize {
         self.verticals().map(|v| v.rows * v.moves).sum()
     }
 
     /// For kernels: `VERTICALS(DO)`, and what all directions have in common.
     fn for_kernels(&self, source: KernelSource, strip: usize, path_words: usize) -> KernelSource {
-        let (mut verticals, mut offset, mut handed, mut guests) = (String::new(), 0, 0, 0);
+        let (mut verticals, mut offset, mut handed, mut in_halo) = (String::new(), 0, 0, 0);
         for (number, Slanting { step: (dx, dy), moves, rows }) in self.verticals().enumerate() {
-            let _ =
-                write!(verticals, "DO({number}, {dx}, {dy}, {moves}, {rows}, {offset}, {handed}, {guests}) ");
+            let _ = write!(
+                verticals,
+                "DO({number}, {dx}, {dy}, {moves}, {rows}, {offset}, {handed}, {in_halo}) "
+            );
             offset += rows * strip * path_words;
             handed += moves;
-            guests += rows * moves;
+            in_halo += rows * moves;
         }
         source
             .define("VERTICALS(DO)", verticals)
@@ -236,7 +238,7 @@ impl Steps {
             .define("DEPTH", self.depth)
             .define("HANDED", handed)
             .define("RING_WORDS", offset)
-            .define("HALO_WORDS", guests * path_words)
+            .define("HALO_WORDS", in_halo * path_words)
     }
 }
 
@@ -251,13 +253,16 @@ const FEW_WALKS: usize = 32;
 const SLOTS: usize = 32;
 /// Warps of a strip at most.
 const WARPS: usize = 16;
-/// Rows ahead that what a row of a strip needs is fetched, where there is room for it, or else.
+/// How many rows ahead the loader of a strip copies what a row needs, where local memory has room for it, and where it
+/// has not.
 const AHEAD: [usize; 2] = [4, 2];
-/// Strips that a multiprocessor has room for at a time, and those of a warp, where no path crosses columns.
+/// Strips on a multiprocessor at a time; and where no path crosses columns, and a strip is one warp.
 const AT_ONCE: usize = 2;
 const WARPS_AT_ONCE: usize = 16;
-/// Buffers that the strips of a pass hand paths over in. A strip does not wait for the one that is so many behind.
+/// Buffers in which the strips of a pass hand paths over, by turns. Before a strip writes into one, the strip that is
+/// `BUFFERS - 1` before it must have read it.
 const BUFFERS: usize = 8;
+
 /// The aggregation of pairs by one cost.
 #[derive(Clone, Debug)]
 pub(in crate::stereo) struct GpuStrips {
@@ -283,15 +288,15 @@ pub(in crate::stereo) struct GpuStrips {
 #[derive(Clone, Copy, Debug)]
 struct Strip {
     slots: usize,
-    /// Rows ahead that what a row needs is fetched.
+    /// How many rows ahead the loader copies what a row needs.
     ahead: usize,
     /// Words of local memory between the right pixels of two lanes of a pixel.
     stride: usize,
 }
 
 impl Strip {
-    /// What a warp reads at once lies in different banks where each lane's words begin an odd number of times the
-    /// pixels of a warp further on.
+    /// The right pixels that a warp reads at once lie in different banks of local memory: from lane to lane they are an
+    /// odd multiple of the warp's pixels apart.
     fn new(slots: usize, ahead: usize, layout: &Layout) -> Self {
         let words = slots + layout.each - 1;
         let stride = match layout.warp {
@@ -308,8 +313,7 @@ impl Strip {
         4 * (paths + (self.ahead + 1) * staged)
     }
 
-    /// As many slots, up to `most`, as have what they keep in local memory. Where no path crosses columns those of a
-    /// warp.
+    /// The most slots, up to `most`, whose data fit into local memory; where no path crosses columns, those of a warp.
     fn fitting(
         most: usize,
         (steps, layout): (&Steps, &Layout),
@@ -331,7 +335,7 @@ impl Strip {
             .find(|strip| strip.memory(steps, layout, planes) <= room)
     }
 
-    /// Warps of a group: those that walk and, where paths cross, one that fetches and a guest.
+    /// Warps of a group: those that compute and, where paths cross columns, the loader and the halo warp.
     fn warps(&self, steps: &Steps, layout: &Layout) -> usize {
         self.slots / layout.rows_of_warp() + if steps.handed() > 0 { 2 } else { 0 }
     }
@@ -386,11 +390,6 @@ fn vertical_source(
         .text(include_str!("../vertical.cl"))
 }
 
-/// A number in both halves of a word.
-fn twice(value: u32) -> u32 {
-    value << 16 | value
-}
-
 /// How strips are laid out for an input on a device.
 struct Design {
     steps: Steps,
@@ -414,7 +413,7 @@ impl Design {
         let sum_bytes = if greatest * steps.steps.len() as u32 <= 255 { 1 } else { 2 };
         let Info { warp, units, local_memory, .. } = gpu.info();
         let planes = cost.planes(input.masked);
-        // Few columns are shared out among all multiprocessors.
+        // Narrower strips where there are few columns, so that every multiprocessor gets one.
         let columns = (passes * input.images * input.size.width).div_ceil(*units as usize);
         let most = if columns > SLOTS / 2 { SLOTS } else { SLOTS / 2 };
         let each = steps.disparities_of_lane(input.disparities);
@@ -436,7 +435,7 @@ impl Design {
         Ok(Self { steps, passes, layout, along, strip })
     }
 
-    /// Those of the paths from row to row, of those along rows, and of the penalties.
+    /// The programs of the paths from row to row, of those along rows, and of the penalties.
     fn sources(&self, cost: &CostKernel, masked: bool) -> [KernelSource; 3] {
         let Self { steps, layout, along, strip, .. } = self;
         [
@@ -549,7 +548,7 @@ impl GpuStrips {
     ) -> Result<Commands> {
         let (input, size, images) = (&self.input, grey.size(), grey.count());
         let mut commands = Commands::new();
-        // The rows of a warp have one direction.
+        // All rows of a warp are walked in one direction.
         let warps = 2 * (size.height * images).div_ceil(self.along.rows_of_warp());
         commands.launch(
             &self.horizontal,
@@ -593,7 +592,7 @@ impl GpuStrips {
         commands.zero(&tickets)?;
         commands.zero(&progress)?;
         commands.zero(&boundary)?;
-        // As many strips a multiprocessor as there are at a time, and no more: the slowest is waited for.
+        // The same number of groups on every multiprocessor: the slowest decides.
         let units = gpu.info().units as usize;
         let at_once = (size.width / self.strip.slots + 1) * walks;
         let at_once = at_once.div_ceil(units).min(self.steps.strips_at_once());

@@ -136,7 +136,7 @@ KERNEL(choose) {
 // The values of the projection that a search has found.
 KERNEL(project) {
     const Plane plane = args.plane;
-    const i32 x = GROUP_X % args.across * GROUP_WIDTH + LANE_X, y = GROUP_X / args.across * GROUP_HEIGHT + LANE_Y;
+    const i32 x = PIXEL_X, y = PIXEL_Y;
     if (x >= plane.row || y >= plane.height) return;
     const Projection p = projection_at(state, information[0] > BETTER * information[1] ? OWN : STANDARD);
     const GLOBAL u8 *from = colours + (u64)y * args.colours_plane.pitch + 3 * x;
