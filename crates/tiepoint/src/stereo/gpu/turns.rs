@@ -8,7 +8,7 @@ use crate::{
     image::gpu::AnyGpuImage,
     stereo::pair::gpu::AnyStack,
 };
-use std::array::from_fn;
+use std::{array::from_fn, slice::from_ref};
 use tiepoint_gpu::Mark;
 
 /// What pairs take in turn: one is worked on while the next is learnt from.
@@ -57,7 +57,7 @@ impl Turns {
                     .try_for_each(|(image, to)| AnyStack::take(to, 0, image, &mut commands))?;
                 Ok(commands)
             };
-            gpu.run_beside(&arrival(&learning.inputs)?, &[free.clone()])?;
+            gpu.run_beside(&arrival(&learning.inputs)?, from_ref(free))?;
             turn.learning.run_beside(&[])?;
             gpu.run(&arrival(&plan.inputs)?)?;
             turn.work.run()?;

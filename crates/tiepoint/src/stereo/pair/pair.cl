@@ -8,8 +8,6 @@
 // Of each view, what the scale of its own values depends on: as of the greys.
 #define OWN 8
 
-FUNCTION i32 is_finite(f32 v) { return (BITS_OF(v) & 0x7f800000u) != 0x7f800000u; }
-
 // The grey of a picture; what is not finite becomes 0.
 FUNCTION GREY grey_of(const PIXEL *p) {
 #if PIXEL_IS_FLOAT
@@ -18,7 +16,7 @@ FUNCTION GREY grey_of(const PIXEL *p) {
 #else
     const f32 v = luma_float(p[0], p[1], p[2]);
 #endif
-    return is_finite(v) ? v : 0.0f;
+    return IS_FINITE(v) ? v : 0.0f;
 #elif CHANNELS < 3
     return p[0];
 #else
@@ -34,7 +32,7 @@ FUNCTION GREY grey_of(const PIXEL *p) {
 #endif
 
 #if PIXEL_IS_FLOAT
-FUNCTION PIXEL finite_of(PIXEL v) { return is_finite(v) ? v : 0.0f; }
+FUNCTION PIXEL finite_of(PIXEL v) { return IS_FINITE(v) ? v : 0.0f; }
 
 // Takes a value into three numbers that a scale depends on.
 FUNCTION void note(u32 most[3], f32 v) {
@@ -104,7 +102,7 @@ FUNCTION u8 byte_of(PIXEL v, const GLOBAL u32 *most) {
 
 KERNEL(make_ready) {
     const Plane plane = args.plane, bytes_plane = args.bytes_plane;
-    const i32 x = GROUP_X % args.across * GROUP_WIDTH + LANE_X, y = GROUP_X / args.across * GROUP_HEIGHT + LANE_Y;
+    const i32 x = PIXEL_X, y = PIXEL_Y;
     if (x >= bytes_plane.row || y >= bytes_plane.height) return;
     found += (u64)GROUP_Z * FACTS;
     PIXEL p[CHANNELS];
@@ -147,7 +145,7 @@ KERNEL(make_ready) {
         || given[given_plane.step * (u64)GROUP_Z + (u64)y * given_plane.pitch + x] != 0;
 #if PIXEL_IS_FLOAT
     UNROLL
-    for (i32 c = 0; c < CHANNELS; c++) holds = holds && is_finite(p[c]);
+    for (i32 c = 0; c < CHANNELS; c++) holds = holds && IS_FINITE(p[c]);
 #endif
     mask[mask_plane.step * (u64)GROUP_Z + (u64)y * mask_plane.pitch + x] = holds ? 255 : 0;
 #endif
