@@ -436,17 +436,41 @@ impl Graph {
     /// # Errors
     /// [`Error::Usage`] for another device's mark, [`Error::Driver`].
     pub fn run_beside(&self, after: &[Mark]) -> Result<()> {
-        let driver = self.gpu.driver();
-        for mark in after {
-            self.gpu.id().check(&mark.device)?;
-        }
-        let marks: Vec<_> = after.iter().map(|mark| mark.mark.as_ref()).collect();
-        if self.gpu.is_profiled() {
-            marks.iter().try_for_each(|mark| driver.hold(*mark))?;
-            return self.run();
-        }
         let work =
             self.graph.as_ref().map_or(Work::Commands(&self.commands.list), |g| Work::Graph(g.as_ref()));
+        self.gpu.enqueue_beside(work, after, || self.run())
+    }
+}
+
+impl Gpu {
+    /// Runs work once while the queue goes on, as [`Graph::run_beside`] does.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] for another device's work or mark, [`Error::Driver`].
+    pub fn run_beside(&self, commands: &Commands, after: &[Mark]) -> Result<()> {
+        commands.run_on(self.id())?;
+        self.enqueue_beside(Work::Commands(&commands.list), after, || self.run(commands))?;
+        // The queue now waits for the work.
+        commands.read_by(self.queue().given());
+        Ok(())
+    }
+
+    /// Runs work beside the queue, which waits for it; on a profiled device `in_queue` runs it.
+    fn enqueue_beside(
+        &self,
+        work: Work<'_>,
+        after: &[Mark],
+        in_queue: impl FnOnce() -> Result<()>,
+    ) -> Result<()> {
+        let driver = self.driver();
+        for mark in after {
+            self.id().check(&mark.device)?;
+        }
+        let marks: Vec<_> = after.iter().map(|mark| mark.mark.as_ref()).collect();
+        if self.is_profiled() {
+            marks.iter().try_for_each(|mark| driver.hold(*mark))?;
+            return in_queue();
+        }
         let done = driver.beside(Side::Kernels, work, &marks)?;
         driver.hold(done.as_ref())
     }

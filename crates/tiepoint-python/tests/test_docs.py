@@ -1,5 +1,7 @@
-"""Every snippet of the documentation runs, page by page; every example of its gallery; every public name is documented."""
+"""Every snippet of the documentation runs, page by page; every example of its gallery; every flag in a command exists; every
+public name is documented."""
 
+import functools
 import inspect
 import os
 import pathlib
@@ -7,9 +9,13 @@ import re
 import runpy
 import shutil
 import subprocess
+import sys
+import types
 
+import numpy as np
 import pytest
 import tiepoint as tp
+from test_command import command
 
 ROOT = pathlib.Path(__file__).parents[3]
 SITE = ROOT / "docs/python"
@@ -46,15 +52,65 @@ def test_snippets_run(page, folder):
         exec(compile(snippet, str(page), "exec"), names)
 
 
+def test_the_snippet_with_files_of_rasterio_runs(folder):
+    """The one snippet of `rasterio.md` that the others leave out, on files and arrays of xarray."""
+    rasterio = pytest.importorskip("rasterio")
+    pytest.importorskip("xarray")
+    place, crs = (0.5, 0.0, 500_000.0, 0.0, -0.5, 4_600_000.0), "EPSG:32632"
+    shape = {"driver": "GTiff", "count": 1, "dtype": "uint8", "height": 240, "width": 320}
+    arrays = {}
+    for name, image in [("reference", tp.read("left.jpg")), ("moving", tp.read("right.jpg"))]:
+        with rasterio.open(f"{name}.tif", "w", crs=crs, transform=rasterio.Affine(*place), **shape) as file:
+            file.write(image, 1)
+        arrays[name] = tp.raster.Raster(image, place, crs, None).to_xarray()
+    names = {"tp": tp, "rasterio": rasterio, "array": arrays["reference"], "other": arrays["moving"]}
+    [snippet] = re.findall(r"^```py\n(.*?)^```", (SITE / "rasterio.md").read_text(), re.MULTILINE | re.DOTALL)
+    exec(compile(snippet, "rasterio.md", "exec"), names)
+    with rasterio.open("out.tif") as file:
+        assert (file.crs.to_epsg(), file.transform[:6]) == (32632, place)
+    assert names["found"].shape[-2:] == (240, 320)
+
+
+class Group(dict[str, object]):
+    """What of h5py's files and groups is used."""
+
+    def create_group(self, name):
+        self[name] = Group()
+        return self[name]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
+def test_the_snippet_for_hloc_gives_what_was_found(folder, monkeypatch):
+    """Keypoints, descriptors and matches of a database, in files of h5py's kind."""
+    pathlib.Path("photos").mkdir()
+    for name in ["left.jpg", "right.jpg"]:
+        shutil.copy(name, "photos")
+    collection = tp.collect("photos", "database.db", device="cpu")
+    files: dict[str, Group] = {}
+    h5py = types.ModuleType("h5py")
+    h5py.File = lambda name, mode: files.setdefault(name, Group())  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "h5py", h5py)
+    [snippet] = [code for _, code in blocks(ROOT / "docs/collections.md") if "h5py" in code]
+    exec(compile(snippet, "collections.md", "exec"), {})
+    for name in collection.names:
+        found, stored = collection.features(name), files["features.h5"][name]
+        assert np.allclose(stored["keypoints"], found.xy, atol=1e-4)
+        assert np.array_equal(stored["descriptors"], found.descriptors.T / np.float32(512))
+    [pair] = collection.pairs()
+    matches = files["matches.h5"][f"{pair.a}/{pair.b}"]["matches0"]
+    i, j = pair.pairs[pair.inliers].T
+    assert np.array_equal(matches[i], j) and (matches >= 0).sum() == len(i) > 50
+
+
 def test_commands_run_and_write_what_python_does(folder, monkeypatch):
     """The quick start's snippets in their order; each file that both write has the same bytes."""
-    named = os.environ.get("TIEPOINT") or shutil.which("tiepoint")
-    if named is None:
-        if os.environ.get("TIEPOINT_REQUIRE_COMMAND"):
-            raise AssertionError("TIEPOINT names no command")
-        pytest.skip("no command to run: TIEPOINT names it")
     (folder / "bin").mkdir()
-    (folder / "bin/tiepoint").symlink_to(pathlib.Path(named).absolute())
+    (folder / "bin/tiepoint").symlink_to(pathlib.Path(command()).absolute())
     monkeypatch.setenv("PATH", str(folder / "bin"), prepend=os.pathsep)
     names: dict[str, object] = {}
     both, commands = set(), 0
@@ -71,6 +127,31 @@ def test_commands_run_and_write_what_python_does(folder, monkeypatch):
             both.add(word)
     assert commands == 4
     assert both == {"left.csv", "matches.csv", "right_on_left.png", "disparity.pfm"}
+
+
+@functools.cache
+def help_of(*names):
+    """The subcommands and the flags of a command."""
+    told = subprocess.run([command(), *names, "--help"], capture_output=True, text=True, check=True).stdout
+    return re.findall(r"^  ([a-z-]+)  ", told, re.MULTILINE), set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", told))
+
+
+def test_every_flag_in_a_command_of_the_documents_exists():
+    checked = 0
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted(SITE.glob("**/*.md"))]:
+        fenced = re.findall(r"^```(?:sh|console)\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+        text = "".join(fenced).replace("\\\n", " ")
+        for line in re.findall(r"(?:^|\s|\")tiepoint ([a-z].*)", text):
+            # Which stage is an argument of the script.
+            words = re.sub(r"^collect \$1", "collect match", line.split("#")[0]).replace('"', " ").split()
+            names = [words[0]]
+            if words[1:] and words[1] in help_of(words[0])[0]:
+                names.append(words[1])
+            for word in words[len(names) :]:
+                if re.match(r"--?[a-zA-Z]", word):
+                    assert word.split("=")[0] in help_of(*names)[1], f"{page.name}: tiepoint {line}: {word}"
+                    checked += 1
+    assert checked > 60
 
 
 def test_the_rust_quick_start_writes_the_same_bytes(folder):

@@ -103,6 +103,13 @@ pub enum Shortage {
         /// Bytes free, where the driver tells.
         free: Option<u64>,
     },
+    /// The caller allows no more of a GPU's memory.
+    DeviceLimit {
+        /// Its name.
+        name: String,
+        /// Bytes that may be used.
+        limit: u64,
+    },
 }
 
 impl fmt::Display for Shortage {
@@ -116,6 +123,7 @@ impl fmt::Display for Shortage {
             }
             Self::Device { name, free: Some(free) } => write!(f, "{name} has {free} free"),
             Self::Device { name, free: None } => write!(f, "{name} has less"),
+            Self::DeviceLimit { name, limit } => write!(f, "more than the {limit} that {name} may give"),
         }
     }
 }
@@ -161,7 +169,9 @@ impl Error {
             Self::Mismatch(_) => ErrorKind::Mismatch,
             Self::Memory { shortage: Shortage::Limit(_), .. } => ErrorKind::MemoryLimit,
             Self::Memory { shortage: Shortage::Host, .. } => ErrorKind::HostMemory,
-            Self::Memory { shortage: Shortage::Device { .. }, .. } => ErrorKind::DeviceMemory,
+            Self::Memory { shortage: Shortage::Device { .. } | Shortage::DeviceLimit { .. }, .. } => {
+                ErrorKind::DeviceMemory
+            }
             Self::TooFewMatches { .. } => ErrorKind::TooFewMatches,
             Self::Degenerate { .. } => ErrorKind::Degenerate,
             Self::Device { .. } => ErrorKind::Device,
@@ -209,6 +219,12 @@ mod tests {
         let device = short(Shortage::Device { name: "card".into(), free: Some(4) });
         assert_eq!(device.to_string(), "SIFT on a GPU: 9 bytes are needed, card has 4 free");
         assert!(device.is_device_limit(), "the CPU can do it");
+        let limited = short(Shortage::DeviceLimit { name: "card".into(), limit: 4 });
+        assert_eq!(
+            limited.to_string(),
+            "SIFT on a GPU: 9 bytes are needed, more than the 4 that card may give"
+        );
+        assert!(limited.is_device_limit(), "the CPU can do it");
         assert_eq!(short(Shortage::Limit(5)).kind(), ErrorKind::MemoryLimit, "the caller's limit");
         assert!(!short(Shortage::Limit(5)).is_device_limit(), "which holds for the CPU too");
     }

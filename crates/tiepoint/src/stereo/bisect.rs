@@ -111,12 +111,41 @@ fn stages(images: &[AnyImage; 2], options: &StereoOptions, gpu: &Gpu, cpu: &Cpu)
     }
     let mut out = making_ready(&pictures, &pair, options, gpu);
     let mut workspace = Workspace::default();
-    let learn =
-        Learn { pair: &mut pair, pictures: &pictures, options, workspace: &mut workspace, cpu, gpu: None };
-    let source = &*cost.source(learn).unwrap();
+    let source = &*learning(&mut pair, &pictures, options, (gpu, cpu), &mut workspace, &mut out);
     let mut maps = selection((&pair, source), options, (gpu, cpu), &mut workspace, &mut out);
     refinement(&mut maps, options, (gpu, cpu), &mut out);
     out
+}
+
+/// What computes the cost, after the pair was learnt from where the cost learns.
+fn learning(
+    pair: &mut Pair,
+    pictures: &Pictures<'_>,
+    options: &StereoOptions,
+    (gpu, cpu): (&Gpu, &Cpu),
+    workspace: &mut Workspace,
+    out: &mut Vec<Difference>,
+) -> Box<dyn CostSource> {
+    let cost = options.cost.definition();
+    let mut there = Pair::new(pictures, Masks::default(), cpu).unwrap();
+    if let Some(compared) = cost.compared(pictures, &there, cpu).unwrap() {
+        there.compare(compared);
+    }
+    let learn = Learn { pair: &mut there, pictures, options, workspace, cpu, gpu: Some(gpu) };
+    let found = cost.source(learn).unwrap();
+    let source = cost.source(Learn { pair, pictures, options, workspace, cpu, gpu: None }).unwrap();
+    let table = |source: &dyn CostSource| {
+        let table = CostKernel::of(source, gpu).unwrap().table;
+        let size = Size::new(256.min(table.len()), table.len() / 256);
+        Image::from_vec(table, size, 1).unwrap()
+    };
+    let (found, expected) = (table(&*found), table(&*source));
+    if !expected.data().is_empty() {
+        let compared = |view| difference(there.compared(view), pair.compared(view));
+        let learnt = difference(&found, &expected).or(compared(View::Left)).or(compared(View::Right));
+        out.push(("what is learnt", learnt));
+    }
+    source
 }
 
 /// The pictures made ready.
@@ -124,12 +153,13 @@ fn making_ready(pictures: &Pictures<'_>, pair: &Pair, options: &StereoOptions, g
     let cost = options.cost.definition();
     let are_colour = pictures.are_colour();
     let compares = match (cost.known(1).is_some(), are_colour) {
-        (true, _) if cost.compares_colour() => Compares::Colour,
-        (true, _) => Compares::Grey,
-        (false, [true, true]) => Compares::OwnGreen,
-        (false, [false, false]) => Compares::OwnGrey,
-        // The host makes such pairs ready for costs that learn.
-        (false, [true, false] | [false, true]) => return Vec::new(),
+        (true, _) if cost.compares_colour() => [Compares::Colour; 2],
+        (true, _) => [Compares::Grey; 2],
+        (false, [true, true]) => [Compares::OwnGreen; 2],
+        (false, [false, false]) => [Compares::OwnGrey; 2],
+        // The grey of the colours is learnt.
+        (false, [true, false]) => [Compares::LearntGrey, Compares::OwnGrey],
+        (false, [false, true]) => [Compares::OwnGrey, Compares::LearntGrey],
     };
     let shapes = PictureShape::of_pictures(pictures, Masks::default()).unwrap();
     let stacks = shapes.map(|shape| GpuPictures::new(gpu, shape, (pictures.size(), 1)).unwrap());
@@ -143,7 +173,8 @@ fn making_ready(pictures: &Pictures<'_>, pair: &Pair, options: &StereoOptions, g
     gpu.run(&commands).unwrap();
     let compare = |view: View, found: &ViewStacks| {
         difference(&found.bytes.download(0).unwrap(), pair.bytes(view)).or_else(|| {
-            let compared = found.compared.as_ref()?.download(0).unwrap();
+            let made = compares[view.index()] != Compares::LearntGrey;
+            let compared = found.compared.as_ref().filter(|_| made)?.download(0).unwrap();
             // Of a grey picture all channels are its grey.
             let expected = pair.compared(view);
             if expected.channels() == compared.channels() { difference(&compared, expected) } else { None }

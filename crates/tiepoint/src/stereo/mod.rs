@@ -276,7 +276,7 @@ impl Stereo {
         let colour = cost.compares_colour() && shapes.iter().all(|shape| shape.may_be_colour());
         let compares = if colour { Compares::Colour } else { Compares::Grey };
         match cost.known(if colour { 3 } else { 1 }) {
-            Some(source) => Ok(Some(GpuCost { compares, ..GpuCost::of(&*source, gpu)? })),
+            Some(source) => Ok(Some(GpuCost { compares: [compares; 2], ..GpuCost::of(&*source, gpu)? })),
             None => cost.learnt_there(gpu, shapes, &are_colour),
         }
     }

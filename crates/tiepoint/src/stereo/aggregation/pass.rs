@@ -122,7 +122,8 @@ struct Groups {
 }
 
 impl Groups {
-    /// `row` are the bytes of a row of sums, `paths` those of the paths kept between groups; `kept`: the memory is.
+    /// `row` is the bytes of a row of sums, `paths` those of the paths that are kept between two groups, `overhead` those
+    /// of the threads; `kept` tells whether an earlier call has used the workspace.
     fn plan(input: &AggregationInput<'_>, kept: bool, row: u64, paths: u64, overhead: u64) -> Result<Self> {
         let height = input.size().height;
         // Grey and the maps take their part, but not more than half.
@@ -133,7 +134,7 @@ impl Groups {
             let kept = paths.saturating_mul(if groups > 1 { groups + 1 } else { 2 });
             (rows as u64).saturating_mul(row).saturating_add(overhead).saturating_add(kept)
         };
-        // As many rows as fit: fewer groups keep less and wait less.
+        // The most rows that fit: with fewer groups fewer paths are kept, and threads wait less.
         let cuts = || (BAND..height.next_multiple_of(BAND)).step_by(BAND);
         let within = |room| std::iter::once(height).chain(cuts().rev()).find(|&rows| needed(rows) <= room);
         let little = if kept { None } else { within(room.min(FRESH)) };

@@ -5,7 +5,7 @@
 
 FUNCTION void descriptor_of(u32 descriptor[WORDS], const View *view, i32 x, i32 y) {
     descriptor[0] = 0u;
-    census(descriptor, view, x, y);
+    census(descriptor, view);
 #if CHANNELS == 1
     descriptor[0] |= compared_at(view, x, y, 1, 0) << CENSUS_BITS;
 #else

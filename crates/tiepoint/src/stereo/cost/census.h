@@ -3,6 +3,6 @@
 
 #define COMPARE(bit, ax, ay, bx, by) \
     descriptor[(bit) / 32] |= \
-        (u32)(grey_at(view, x + (ax), y + (ay)) + view->rounding < grey_at(view, x + (bx), y + (by))) << ((bit) % 32);
+        (u32)(grey_at(view, ax, ay) + view->rounding < grey_at(view, bx, by)) << ((bit) % 32);
 
-FUNCTION void census(u32 *descriptor, const View *view, i32 x, i32 y) { COMPARISONS }
+FUNCTION void census(u32 *descriptor, const View *view) { COMPARISONS }

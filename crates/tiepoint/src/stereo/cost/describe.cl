@@ -3,19 +3,17 @@
 KERNEL(describe) {
     const Plane grey_plane = args.grey_plane, compared_plane = args.compared_plane;
     const i32 x = PIXEL_X, y = PIXEL_Y;
+    const i32 width = grey_plane.row, height = grey_plane.height;
+    if (x >= width || y >= height) return;
     View view;
-    view.width = grey_plane.row;
-    view.height = grey_plane.height;
-    if (x >= view.width || y >= view.height) return;
-    view.grey = grey + grey_plane.step * (u64)GROUP_Z;
-    view.grey_pitch = grey_plane.pitch;
+    look_around(&view, grey + grey_plane.step * (u64)GROUP_Z, grey_plane.pitch, width, height, x, y);
     view.rounding = (PIXEL)args.rounding;
     view.compared = compared + compared_plane.step * (u64)GROUP_Z;
     view.compared_pitch = compared_plane.pitch;
     u32 descriptor[WORDS];
     descriptor_of(descriptor, &view, x, y);
-    const u64 area = (u64)view.width * view.height;
-    GLOBAL u32 *out = words + (u64)GROUP_Z * PLANES * area + (u64)y * view.width + x;
+    const u64 area = (u64)width * height;
+    GLOBAL u32 *out = words + (u64)GROUP_Z * PLANES * area + (u64)y * width + x;
     for (i32 i = 0; i < WORDS; i++) out[i * area] = descriptor[i];
 #if MASKED
     const Plane mask_plane = args.mask_plane;

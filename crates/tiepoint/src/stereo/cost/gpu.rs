@@ -78,8 +78,8 @@ pub(in crate::stereo) struct GpuCost {
     pub(in crate::stereo) greatest: u16,
     /// What learns from each pair what the cost looks up; `None` where that is known, or nothing.
     pub(in crate::stereo) learner: Option<&'static dyn GpuLearner>,
-    /// What it compares of pictures that the device makes ready.
-    pub(in crate::stereo) compares: Compares,
+    /// What it compares of the left and the right picture, where the device makes them ready.
+    pub(in crate::stereo) compares: [Compares; 2],
 }
 
 impl GpuCost {
@@ -94,13 +94,25 @@ impl GpuCost {
             exchanged,
             greatest: source.greatest(),
             learner: None,
-            compares: Compares::Grey,
+            compares: [Compares::Grey; 2],
         })
     }
 }
 
+/// What is learnt from a pair.
+#[derive(Debug)]
+pub(in crate::stereo) struct Learnt {
+    /// What the cost looks up, and with the images of the pair exchanged.
+    pub(in crate::stereo) tables: [Buffer<u8>; 2],
+    /// What it compares of a view, where that is [learnt](Compares::LearntGrey).
+    pub(in crate::stereo) compared: [Option<GpuStack<u8>>; 2],
+}
+
 /// Learns from a pair, on the device that has it, what a cost looks up.
 pub(in crate::stereo) trait GpuLearner: std::fmt::Debug + Sync {
+    /// What it learns from of the left and the right picture.
+    fn learns_from(&self) -> [Compares; 2];
+
     /// The programs that it takes, those of a few lines aside.
     ///
     /// # Errors
@@ -113,7 +125,7 @@ pub(in crate::stereo) trait GpuLearner: std::fmt::Debug + Sync {
     /// As [`sources`](Self::sources).
     fn bytes(&self, gpu: &Gpu, options: &StereoOptions, pair: (Size, bool)) -> Result<u64>;
 
-    /// Puts the work into a list; gives the table, and that for the pair with its images exchanged.
+    /// Puts the work into a list.
     ///
     /// # Errors
     /// As [`sources`](Self::sources), and [`Error::Memory`].
@@ -123,7 +135,7 @@ pub(in crate::stereo) trait GpuLearner: std::fmt::Debug + Sync {
         gpu: &Gpu,
         options: &StereoOptions,
         views: [&ViewStacks; 2],
-    ) -> Result<[Buffer<u8>; 2]>;
+    ) -> Result<Learnt>;
 }
 
 tiepoint_gpu::kernel! {

@@ -1,18 +1,29 @@
-// What the descriptors of a view are made from: its grey, and what the cost compares in 8 bits.
+// No descriptor depends on grey that is farther away, in rows or columns.
+#define FARTHEST 4
+#define NEIGHBOURS (2 * FARTHEST + 1)
+
+// What the descriptor of a pixel is made from: the grey around it, and what the cost compares in 8 bits.
 typedef struct {
-    const GLOBAL PIXEL *grey;
+    // The rows around it and the columns, those of the nearest pixels inside.
+    const GLOBAL PIXEL *rows[NEIGHBOURS];
+    i32 columns[NEIGHBOURS];
     const GLOBAL u8 *compared;
-    i32 grey_pitch, compared_pitch;
-    i32 width, height;
+    i32 compared_pitch;
     // Differences of grey up to this may come from rounding alone.
     PIXEL rounding;
 } View;
 
-// The grey of the nearest pixel inside.
-FUNCTION PIXEL grey_at(const View *view, i32 x, i32 y) {
-    x = MIN_I(MAX_I(x, 0), view->width - 1);
-    y = MIN_I(MAX_I(y, 0), view->height - 1);
-    return view->grey[(u64)y * view->grey_pitch + x];
+FUNCTION void look_around(View *view, const GLOBAL PIXEL *grey, i32 pitch, i32 width, i32 height, i32 x, i32 y) {
+    UNROLL
+    for (i32 i = 0; i < NEIGHBOURS; i++) {
+        view->rows[i] = grey + (u64)MIN_I(MAX_I(y + i - FARTHEST, 0), height - 1) * pitch;
+        view->columns[i] = MIN_I(MAX_I(x + i - FARTHEST, 0), width - 1);
+    }
+}
+
+// The grey that lies so far to the right and below.
+FUNCTION PIXEL grey_at(const View *view, i32 right, i32 below) {
+    return view->rows[FARTHEST + below][view->columns[FARTHEST + right]];
 }
 
 // A channel of what is compared.

@@ -73,7 +73,11 @@ impl<'a> Banded<'a> {
         let input = GpuAggregationInput::of(options, (pair.size(), 1), source.greatest(), masked);
         let aggregation = GpuAggregation::new(gpu, &cost, &input)?;
         let rows = rows(&aggregation, pair.size(), memory).map_err(|needed| {
-            let shortage = Shortage::Device { name: gpu.info().name.clone(), free: Some(memory) };
+            let name = gpu.info().name.clone();
+            let shortage = match options.device_memory {
+                Some(limit) if limit <= memory => Shortage::DeviceLimit { name, limit },
+                _ => Shortage::Device { name, free: Some(memory) },
+            };
             Error::Memory { what: "a band of dense stereo on a GPU", needed, shortage }
         })?;
         Ok(Self { gpu, options, pair, cost, masked, aggregation, rows })

@@ -1,5 +1,6 @@
 //! Dense stereo on a device. The stages of a pair are one list of commands ([`plan`]); images go to the device and maps
-//! come back beside the work on others ([`slot`]).
+//! come back beside the work on others ([`slot`]), and a cost learns from a pair beside the work on the one before
+//! ([`turns`], [`slot`]).
 
 mod bands;
 mod dense;
@@ -11,6 +12,7 @@ mod plan;
 mod slot;
 #[cfg(test)]
 mod tests;
+mod turns;
 mod worker;
 
 pub(super) use bands::disparities as in_bands;
@@ -185,9 +187,8 @@ impl GpuStereo {
     /// it yet.
     ///
     /// Images on the device, of every type of pixel and 1 to 4 channels, never leave it, but for [mutual
-    /// information](super::Cost::MutualInformation) of a colour picture and a grey one: those pass through the host,
-    /// which looks for the grey of the colours. Of pictures with three channels it first asks the device whether they
-    /// have colour, and waits for that.
+    /// information](super::Cost::MutualInformation) on a device without `f64`, where the host learns. Of pictures with
+    /// three channels that cost first asks the device whether they have colour, and waits for that.
     ///
     /// # Errors
     /// As [`compute`](Self::compute).
@@ -204,9 +205,9 @@ impl GpuStereo {
             || Ok(Worker::default()),
             |worker| match &known {
                 Some(cost) => {
-                    let plan = self.take(worker, &[pair.on_device(&self.gpu)?], cost)?;
-                    plan.run()?;
-                    self.kept(plan, 0)
+                    let mut maps =
+                        self.run(worker, &[pair.on_device(&self.gpu)?], cost, |plan, i| self.kept(plan, i))?;
+                    maps.pop().ok_or_else(no_pair)
                 }
                 None => self.through_the_host(worker, pair.clone()),
             },
@@ -216,7 +217,8 @@ impl GpuStereo {
     /// As [`compute_on_device`](Self::compute_on_device) of several pairs of one size, which together fill the device
     /// better than one.
     ///
-    /// Pairs of one type of pixel are computed together; others, and those of a cost that learns, one after the other.
+    /// Pairs of one type of pixel are computed together, and others one after the other; those of a cost that learns
+    /// too, of which the next is learnt from beside the work on one.
     ///
     /// # Errors
     /// As [`compute`](Self::compute).
@@ -231,11 +233,7 @@ impl GpuStereo {
         };
         self.stereo.on_gpu.with(
             || Ok(Worker::default()),
-            |worker| {
-                let plan = self.take(worker, &pairs, &cost)?;
-                plan.run()?;
-                (0..pairs.len()).map(|i| self.kept(plan, i)).collect()
-            },
+            |worker| self.run(worker, &pairs, &cost, |plan, i| self.kept(plan, i)),
         )
     }
 
@@ -243,22 +241,18 @@ impl GpuStereo {
     /// takes by the device's clock, [`Gpu::seconds`] tells. The maps are not read.
     ///
     /// # Errors
-    /// As [`compute`](Self::compute), and [`Error::Mismatch`] for several sizes or types of pixel, for several pairs of
-    /// a cost that learns from each, and where [`compute_on_device`](Self::compute_on_device) learns on the host.
+    /// As [`compute`](Self::compute), and [`Error::Mismatch`] for several sizes or types of pixel, for pairs with and
+    /// without colour of a cost that learns, and where [`compute_on_device`](Self::compute_on_device) learns on the
+    /// host.
     pub fn enqueue(&self, pairs: &[[AnyGpuImage; 2]]) -> Result<()> {
         let pairs = self.device_pairs(pairs)?;
         let cost = self.together(&pairs)?.ok_or_else(|| {
-            let expected =
-                "pairs of one size and type of pixel, and no cost that learns from each of several";
+            let expected = "pairs of one size and type of pixel, and a cost that the host need not learn";
             Error::Mismatch(format!("stereo in a device's queue: expected {expected}"))
         })?;
-        self.stereo.on_gpu.with(
-            || Ok(Worker::default()),
-            |worker| {
-                let plan = self.take(worker, &pairs, &cost)?;
-                plan.run()
-            },
-        )
+        self.stereo
+            .on_gpu
+            .with(|| Ok(Worker::default()), |worker| self.run(worker, &pairs, &cost, |_, _| Ok(())).map(drop))
     }
 
     /// Pairs without masks, all of which lie on this device and are sound.
@@ -271,26 +265,49 @@ impl GpuStereo {
         pairs.iter().map(pair).collect()
     }
 
-    /// What computes the cost of pairs that can be computed together; `None` where they cannot.
+    /// What computes the cost of pairs that can be computed by one plan; `None` where they cannot.
     fn together(&self, pairs: &[DevicePair]) -> Result<Option<GpuCost>> {
         let Some(first) = pairs.first() else { return Ok(None) };
-        let alike = pairs.iter().all(|pair| (pair.size(), pair.shapes) == (first.size(), first.shapes));
-        let [left, right] = &first.images;
-        let cost = self.stereo.whole(&self.gpu, first.shapes, || are_colour(&self.gpu, [left, right]))?;
-        // What is learnt from a pair holds for it alone.
-        Ok(cost.filter(|cost| alike && (cost.learner.is_none() || pairs.len() == 1)))
+        let colours = |pair: &DevicePair| are_colour(&self.gpu, pair.images.each_ref());
+        let Some(cost) = self.stereo.whole(&self.gpu, first.shapes, || colours(first))? else {
+            return Ok(None);
+        };
+        let mut alike = pairs.iter().all(|pair| (pair.size(), pair.shapes) == (first.size(), first.shapes));
+        if cost.learner.is_some() && first.shapes.iter().any(|shape| shape.may_be_colour()) {
+            // What is learnt from depends on it.
+            let first = colours(first)?;
+            for pair in &pairs[1..] {
+                alike = alike && colours(pair)? == first;
+            }
+        }
+        Ok(Some(cost).filter(|_| alike))
     }
 
-    /// A plan that has been given pairs of one shape.
-    fn take<'w>(&self, worker: &'w mut Worker, pairs: &[DevicePair], cost: &GpuCost) -> Result<&'w Plan> {
+    /// Puts the work for pairs of one shape into the device's queue. `done` is called after that for each, with the
+    /// number of the pair in the plan, whose maps the next may overwrite.
+    fn run<R>(
+        &self,
+        worker: &mut Worker,
+        pairs: &[DevicePair],
+        cost: &GpuCost,
+        done: impl Fn(&Plan, usize) -> Result<R>,
+    ) -> Result<Vec<R>> {
         self.stereo.check_sums(cost.greatest, self.options().penalties())?;
-        let Some(first) = pairs.first() else { return Err(Error::Mismatch("stereo of no pair".into())) };
+        let first = pairs.first().ok_or_else(no_pair)?;
+        let in_turn = cost.learner.is_some() && pairs.len() > 1;
         let shape = Shape {
             size: first.size(),
-            pairs: pairs.len(),
+            pairs: if in_turn { 1 } else { pairs.len() },
             views: Views::Pictures(first.shapes, cost.compares),
         };
         let (plan, _) = worker.prepare(&self.gpu, self.options(), (&shape, cost), 0, &self.processor.cpu)?;
+        if in_turn {
+            let (plan, turns) = worker.turns()?;
+            let images: Vec<Vec<_>> = pairs.iter().map(|pair| pair.in_order().collect()).collect();
+            let mut found = Vec::with_capacity(pairs.len());
+            turns.run(plan, &images, |_| done(plan, 0).map(|done| found.push(done)))?;
+            return Ok(found);
+        }
         let mut commands = Commands::new();
         for (i, pair) in pairs.iter().enumerate() {
             for (image, to) in pair.in_order().zip(&plan.inputs) {
@@ -298,7 +315,8 @@ impl GpuStereo {
             }
         }
         self.gpu.run(&commands)?;
-        Ok(plan)
+        plan.run()?;
+        (0..pairs.len()).map(|i| done(plan, i)).collect()
     }
 
     /// The maps of images that the host makes ready.
@@ -326,6 +344,10 @@ impl GpuStereo {
         self.gpu.run(&commands)?;
         Ok(result)
     }
+}
+
+fn no_pair() -> Error {
+    Error::Mismatch("stereo of no pair".into())
 }
 
 /// A pair anywhere.

@@ -5,7 +5,7 @@ use crate::{
     Error, Result,
     device::{
         Cpu,
-        gpu::{Buffer, Commands, Gpu, compile},
+        gpu::{Buffer, Commands, Gpu, Graph, compile},
     },
     error::Shortage,
     image::{AnyView, Size, gpu::for_pixel},
@@ -26,10 +26,13 @@ use crate::{
         winner_takes_all::gpu::{GpuMaps, Selection},
     },
 };
+use std::cell::{Cell, OnceCell};
 use tiepoint_gpu::KernelSource;
 
 /// Bytes of a pixel beside the aggregation: both views, what refinement works in, the maps and what keeps them.
 const PIXEL: u64 = 100;
+/// Bytes of a pixel of the views that are learnt from: grey, what is compared of both, and masks.
+const LEARNING_PIXEL: u64 = 2 * (5 + 3 + 1);
 
 /// What the work for pairs depends on, beside the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,8 +46,8 @@ pub(super) struct Shape {
 /// What comes to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Views {
-    /// Pictures as they were handed over, and what the cost compares of them.
-    Pictures([PictureShape; 2], Compares),
+    /// Pictures as they were handed over, and what the cost compares of each.
+    Pictures([PictureShape; 2], [Compares; 2]),
     /// What the host has made ready, for a cost that it learns from them.
     Ready([ViewShape; 2]),
 }
@@ -81,7 +84,7 @@ pub(in crate::stereo) struct PlanInput<'a> {
 impl<'a> PlanInput<'a> {
     /// Of pictures of these shapes, which the device makes ready.
     pub(in crate::stereo) fn pictures(
-        (shapes, compares): ([PictureShape; 2], Compares),
+        (shapes, compares): ([PictureShape; 2], [Compares; 2]),
         pictures: &Pictures<'a>,
         masks: Masks<'a>,
     ) -> Self {
@@ -116,6 +119,9 @@ pub(super) struct Plan {
     pub(super) commands: Commands,
     /// What it leaves.
     pub(super) maps: GpuMaps,
+    /// All of the work, learning included, for a plan that has [run](Self::run) before.
+    again: OnceCell<Graph>,
+    has_run: Cell<bool>,
 }
 
 /// Learning from a pair what the cost looks up, which may run while the plan works on another pair.
@@ -124,8 +130,23 @@ pub(super) struct PlanLearning {
     /// Where the images of the pair are copied to.
     pub(super) inputs: Vec<AnyStack>,
     pub(super) commands: Commands,
-    /// What is learnt, in the order of [`Plan::tables`].
-    pub(super) tables: Vec<Buffer<u8>>,
+    /// What is learnt, and where the plan takes it.
+    pub(super) learnt: Vec<[Buffer<u8>; 2]>,
+}
+
+impl PlanLearning {
+    /// The learning as a list of its own, after `arrival`, by which the images come to [`inputs`](Self::inputs). What
+    /// is learnt is kept for `work`, which takes it.
+    pub(super) fn apart(&self, arrival: Commands, work: &mut Commands, gpu: &Gpu) -> Result<Commands> {
+        let mut commands = arrival;
+        commands.append(self.commands.clone())?;
+        for [from, to] in &self.learnt {
+            let kept = gpu.buffer(from.len())?;
+            commands.copy((from, 0), (&kept, 0), from.len())?;
+            work.copy((&kept, 0), (to, 0), from.len())?;
+        }
+        Ok(commands)
+    }
 }
 
 impl Plan {
@@ -140,12 +161,13 @@ impl Plan {
         stages.check_memory()?;
         compile(gpu, cpu, stages.sources()?)?;
         let mut commands = Commands::new();
-        let (views, inputs) = views(&mut commands, gpu, &shape)?;
+        let (views, inputs) = stages.views(&mut commands, cost.compares)?;
         let (maps, tables) = stages.record(&mut commands, &views)?;
         let mask = views[0].mask.as_ref();
         let maps = GpuRefinement::new(gpu, options)?.record(&mut commands, maps, mask)?;
-        let learning = cost.learner.map(|learner| stages.learning(learner)).transpose()?;
-        Ok(Self { gpu: gpu.clone(), shape, inputs, tables, learning, commands, maps })
+        let learning = cost.learner.map(|learner| stages.learning(learner, (&views, &tables))).transpose()?;
+        let (gpu, again, has_run) = (gpu.clone(), OnceCell::new(), Cell::new(false));
+        Ok(Self { gpu, shape, inputs, tables, learning, commands, maps, again, has_run })
     }
 
     /// The tables that the host fills.
@@ -153,20 +175,35 @@ impl Plan {
         self.tables.iter().filter(|_| self.learning.is_none())
     }
 
-    /// The work on images that lie where they are copied to, learning included.
+    /// Does the work on images that lie where they are copied to, learning included. From the second time on it is one
+    /// graph, whose making is worth its time only then.
     pub(super) fn run(&self) -> Result<()> {
-        if let Some(PlanLearning { inputs, commands, tables }) = &self.learning {
-            let mut before = Commands::new();
-            for (from, to) in self.inputs.iter().zip(inputs) {
-                from.copy_to(to, &mut before)?;
-            }
-            before.append(commands.clone())?;
-            for (learnt, table) in tables.iter().zip(&self.tables) {
-                before.copy((learnt, 0), (table, 0), learnt.len())?;
-            }
-            self.gpu.run(&before)?;
+        if !self.has_run.replace(true) {
+            return Ok(self.gpu.run(&self.whole()?)?);
         }
-        Ok(self.gpu.run(&self.commands)?)
+        let graph = match self.again.get() {
+            Some(graph) => graph,
+            None => {
+                let graph = self.gpu.graph(self.whole()?)?;
+                self.again.get_or_init(|| graph)
+            }
+        };
+        Ok(graph.run()?)
+    }
+
+    fn whole(&self) -> Result<Commands> {
+        let mut commands = Commands::new();
+        if let Some(PlanLearning { inputs, commands: learning, learnt }) = &self.learning {
+            for (from, to) in self.inputs.iter().zip(inputs) {
+                from.copy_to(to, &mut commands)?;
+            }
+            commands.append(learning.clone())?;
+            for [from, to] in learnt {
+                commands.copy((from, 0), (to, 0), from.len())?;
+            }
+        }
+        commands.append(self.commands.clone())?;
+        Ok(commands)
     }
 }
 
@@ -198,12 +235,14 @@ impl Stages<'_> {
         let mut sources = self.matching(kernel, Selection::of(options)).sources((shape.size, shape.pairs))?;
         let greys = match shape.views {
             Views::Ready(views) => views.map(|view| view.grey),
-            Views::Pictures([left, right], compares) => {
-                let [(of_left, left_grey), (of_right, right_grey)] =
-                    [left, right].map(|picture| source_of(picture, compares));
-                sources.extend(of_left);
-                sources.extend(of_right.filter(|_| left != right));
-                [left_grey, right_grey]
+            Views::Pictures(pictures, compares) => {
+                let learns_from = cost.learner.map(GpuLearner::learns_from);
+                let all = std::iter::once(compares).chain(learns_from);
+                let mut made: Vec<_> = all.flat_map(|compares| pictures.into_iter().zip(compares)).collect();
+                made.dedup();
+                sources
+                    .extend(made.into_iter().filter_map(|(picture, compares)| source_of(picture, compares)));
+                pictures.map(PictureShape::grey)
             }
         };
         let [left, right] = greys.map(|grey| for_pixel!(grey, T => cost::gpu::source::<T>(kernel, masked)));
@@ -220,11 +259,15 @@ impl Stages<'_> {
     fn check_memory(&self) -> Result<()> {
         let Self { gpu, options, shape, cost } = *self;
         let Some(limit) = options.device_memory else { return Ok(()) };
+        let pixels = shape.size.area() as u64;
+        // Learning has pictures of its own.
         let learning = match cost.learner {
-            Some(learner) => learner.bytes(gpu, options, (shape.size, shape.masked()))?,
+            Some(learner) => learner
+                .bytes(gpu, options, (shape.size, shape.masked()))?
+                .saturating_add((LEARNING_PIXEL + shape.picture_bytes()).saturating_mul(pixels)),
             None => 0,
         };
-        let pictures = (PIXEL + shape.picture_bytes()).saturating_mul(shape.size.area() as u64);
+        let pictures = (PIXEL + shape.picture_bytes()).saturating_mul(pixels);
         let pair =
             self.matching(&cost.kernel, Selection::of(options)).bytes(shape.size)?.saturating_add(pictures);
         let views = if self.exchanged().is_some() { 2 } else { 1 };
@@ -238,13 +281,47 @@ impl Stages<'_> {
         }
     }
 
-    /// Learning, from pictures of its own.
-    fn learning(&self, learner: &dyn GpuLearner) -> Result<PlanLearning> {
-        let Self { gpu, options, shape, .. } = *self;
+    /// Learning, from pictures of its own, of what goes to the views and tables of the plan.
+    fn learning(
+        &self,
+        learner: &dyn GpuLearner,
+        (views, tables): (&[ViewStacks; 2], &[Buffer<u8>]),
+    ) -> Result<PlanLearning> {
+        let Self { gpu, options, .. } = *self;
         let mut commands = Commands::new();
-        let ([left, right], inputs) = views(&mut commands, gpu, shape)?;
-        let tables = learner.record(&mut commands, gpu, options, [&left, &right])?;
-        Ok(PlanLearning { inputs, commands, tables: tables.into() })
+        let ([left, right], inputs) = self.views(&mut commands, learner.learns_from())?;
+        let found = learner.record(&mut commands, gpu, options, [&left, &right])?;
+        let mut learnt: Vec<_> =
+            found.tables.into_iter().zip(tables.iter().cloned()).map(<[_; 2]>::from).collect();
+        for (found, view) in found.compared.iter().zip(views) {
+            if let Some((from, to)) = found.as_ref().zip(view.compared.as_ref()) {
+                learnt.push([from.buffer().clone(), to.buffer().clone()]);
+            }
+        }
+        Ok(PlanLearning { inputs, commands, learnt })
+    }
+
+    /// The views of pairs, and what their images are copied to; the making ready of what `compares` says goes into the
+    /// list.
+    fn views(
+        &self,
+        commands: &mut Commands,
+        compares: [Compares; 2],
+    ) -> Result<([ViewStacks; 2], Vec<AnyStack>)> {
+        let Self { gpu, shape, .. } = *self;
+        let place = (shape.size, shape.pairs);
+        match shape.views {
+            Views::Pictures([left, right], _) => {
+                let pictures = [GpuPictures::new(gpu, left, place)?, GpuPictures::new(gpu, right, place)?];
+                let views = make_ready(commands, gpu, &pictures, compares)?;
+                Ok((views, pictures.iter().flat_map(GpuPictures::stacks).collect()))
+            }
+            Views::Ready([left, right]) => {
+                let views = [ViewStacks::new(gpu, left, place)?, ViewStacks::new(gpu, right, place)?];
+                let inputs = views.iter().flat_map(ViewStacks::stacks).collect();
+                Ok((views, inputs))
+            }
+        }
     }
 
     /// From views to disparities before refinement. Also gives what the costs look up, in the order of
@@ -265,23 +342,6 @@ impl Stages<'_> {
             maps.right = Some(mirrored(commands, &exchanged.disparity)?);
         }
         Ok((maps, tables))
-    }
-}
-
-/// The views of pairs of a shape, and what their images are copied to; the making ready goes into the list.
-fn views(commands: &mut Commands, gpu: &Gpu, shape: &Shape) -> Result<([ViewStacks; 2], Vec<AnyStack>)> {
-    let place = (shape.size, shape.pairs);
-    match shape.views {
-        Views::Pictures([left, right], compares) => {
-            let pictures = [GpuPictures::new(gpu, left, place)?, GpuPictures::new(gpu, right, place)?];
-            let views = make_ready(commands, gpu, &pictures, compares)?;
-            Ok((views, pictures.iter().flat_map(GpuPictures::stacks).collect()))
-        }
-        Views::Ready([left, right]) => {
-            let views = [ViewStacks::new(gpu, left, place)?, ViewStacks::new(gpu, right, place)?];
-            let inputs = views.iter().flat_map(ViewStacks::stacks).collect();
-            Ok((views, inputs))
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Pairs in flight: images on their way to a device, and maps on their way back, while the device works on others.
 
-use super::plan::{Plan, PlanInput, PlanLearning};
+use super::plan::{Plan, PlanInput};
 use crate::{
     Error, Result,
     device::{
@@ -342,7 +342,13 @@ impl Slot {
         let mut work = Commands::new();
         work.stage("images to the device");
         feeds.arrive(&mut work)?;
-        let learning = plan.learning.as_ref().map(|learning| learning_of(plan, learning, &feeds, &mut work));
+        let learning = plan.learning.as_ref().map(|learning| {
+            let mut arrival = Commands::new();
+            for (feed, to) in feeds.images.iter().zip(&learning.inputs) {
+                feed.arrive_at(&mut arrival, to)?;
+            }
+            learning.apart(arrival, &mut work, &gpu)
+        });
         work.append(plan.commands.clone())?;
         work.stage("maps to the host");
         maps.keep(&mut work)?;
@@ -385,21 +391,6 @@ impl Slot {
         let arrival = Arc::new(Arrival { maps: Some(maps), arrived, spare: self.spare.clone() });
         Ok((0..pairs).map(|i| Arriving { arrival: arrival.clone(), i }).collect())
     }
-}
-
-/// What is learnt from the pictures of a slot, which keeps it; `work` begins with what it takes of that.
-fn learning_of(plan: &Plan, learning: &PlanLearning, feeds: &Feeds, work: &mut Commands) -> Result<Commands> {
-    let mut commands = Commands::new();
-    for (feed, to) in feeds.images.iter().zip(&learning.inputs) {
-        feed.arrive_at(&mut commands, to)?;
-    }
-    commands.append(learning.commands.clone())?;
-    for (learnt, table) in learning.tables.iter().zip(&plan.tables) {
-        let kept = plan.gpu.buffer(learnt.len())?;
-        commands.copy((learnt, 0), (&kept, 0), learnt.len())?;
-        work.copy((&kept, 0), (table, 0), learnt.len())?;
-    }
-    Ok(commands)
 }
 
 /// The reason of this number.

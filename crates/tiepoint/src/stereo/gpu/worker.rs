@@ -3,6 +3,7 @@
 use super::{
     plan::{Plan, PlanInput, Shape},
     slot::Slot,
+    turns::Turns,
 };
 use crate::{
     Error, Result,
@@ -14,6 +15,7 @@ use crate::{
 #[derive(Debug, Default)]
 pub(in crate::stereo) struct Worker {
     slots: Vec<Slot>,
+    turns: Option<Turns>,
     plan: Option<Plan>,
 }
 
@@ -45,6 +47,17 @@ impl Worker {
             self.slots.push(Slot::new(plan)?);
         }
         Ok((plan, &mut self.slots))
+    }
+
+    /// The plan that was prepared last, with turns for pairs that its cost learns from.
+    pub(super) fn turns(&mut self) -> Result<(&Plan, &Turns)> {
+        let nothing = || Error::Mismatch("turns of a plan that is not prepared".into());
+        let plan = self.plan.as_ref().ok_or_else(nothing)?;
+        let turns = match self.turns.take() {
+            Some(turns) => turns,
+            None => Turns::new(plan)?,
+        };
+        Ok((plan, self.turns.insert(turns)))
     }
 
     /// A slot.

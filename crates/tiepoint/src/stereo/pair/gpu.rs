@@ -94,6 +94,11 @@ impl PictureShape {
         self.pixel == PixelKind::U8 && self.may_be_colour()
     }
 
+    /// The pixels of its grey.
+    pub(in crate::stereo) fn grey(self) -> PixelKind {
+        if self.is_widened() { PixelKind::U16 } else { self.pixel }
+    }
+
     /// Bytes of a pixel, those of a mask included.
     pub(in crate::stereo) fn bytes(self) -> usize {
         let number = match self.pixel {
@@ -208,37 +213,45 @@ pub(in crate::stereo) fn pictures_of<'a>(pictures: &Pictures<'a>, masks: Masks<'
     pictures.views().into_iter().zip(masks).flat_map(view).flatten().collect()
 }
 
-/// What a cost compares of a pair's pictures, in 8 bits.
+/// What a cost compares of a picture, in 8 bits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::stereo) enum Compares {
-    /// Their grey on one scale.
+    /// Its grey, on the scale of the pair.
     #[default]
     Grey,
-    /// Their colours on one scale, where both have some; else their grey.
+    /// Its colours on the scale of the pair's, where both pictures have some; else their grey.
     Colour,
-    /// The grey of each on a scale of its own.
+    /// Its grey on a scale of its own.
     OwnGrey,
-    /// The green of each on a scale of its own: both have colour.
+    /// Its green on a scale of its own.
     OwnGreen,
+    /// Its colours on a scale of their own.
+    OwnColours,
+    /// A grey that is learnt: making ready leaves room for it.
+    LearntGrey,
 }
 
 impl Compares {
-    /// Whether each view has a scale of its own.
-    fn is_own(self) -> bool {
-        match self {
-            Self::OwnGrey | Self::OwnGreen => true,
-            Self::Grey | Self::Colour => false,
-        }
-    }
-
     /// Channels of what is compared of a picture, where that is not the grey that every cost has.
     fn channels(self, shape: PictureShape) -> Option<usize> {
         match self {
             Self::Grey => None,
             Self::Colour => Some(3),
+            Self::OwnGrey | Self::OwnGreen | Self::OwnColours => {
+                Some(self.own_channels(shape)).filter(|&n| n > 0)
+            }
+            Self::LearntGrey => Some(1),
+        }
+    }
+
+    /// Channels that are made ready on a scale of the picture's own.
+    fn own_channels(self, shape: PictureShape) -> usize {
+        match self {
+            Self::Grey | Self::Colour | Self::LearntGrey => 0,
             // Grey of 8 bits has no scale.
-            Self::OwnGrey => (shape.pixel != PixelKind::U8).then_some(1),
-            Self::OwnGreen => Some(1),
+            Self::OwnGrey => usize::from(shape.pixel != PixelKind::U8),
+            Self::OwnGreen => 1,
+            Self::OwnColours => 3,
         }
     }
 }
@@ -298,8 +311,9 @@ fn source<T: GpuPixel, G: GpuPixel>(shape: PictureShape, compares: Compares) -> 
         .define("STORED", u8::from(shape.is_widened() || shape.pixel != PixelKind::U8))
         .define("MEASURED", u8::from(shape.pixel != PixelKind::U8))
         .define("COMPARES_COLOUR", u8::from(compares == Compares::Colour))
-        .define("COMPARES_OWN", u8::from(compares.is_own() && compares.channels(shape).is_some()))
-        .define("OWN_GREEN", u8::from(compares == Compares::OwnGreen))
+        .define("OWN_CHANNELS", compares.own_channels(shape))
+        .define("OWN_IS_GREY", u8::from(compares == Compares::OwnGrey))
+        .define("OWN_FIRST", u8::from(compares == Compares::OwnGreen))
         .define("MASKED", u8::from(shape.may_have_holes()))
         .define("FACTS", FACTS)
         .define("LANES", LANES)
@@ -310,19 +324,15 @@ fn source<T: GpuPixel, G: GpuPixel>(shape: PictureShape, compares: Compares) -> 
         .text(include_str!("pair.cl"))
 }
 
-/// The program that makes a picture of a shape ready, if it is not, and the pixels of its grey.
-pub(in crate::stereo) fn source_of(
-    shape: PictureShape,
-    compares: Compares,
-) -> (Option<KernelSource>, PixelKind) {
-    let source = match shape.pixel {
-        PixelKind::U8 if shape.is_ready() => return (None, PixelKind::U8),
+/// The program that makes a picture of a shape ready, if it is not.
+pub(in crate::stereo) fn source_of(shape: PictureShape, compares: Compares) -> Option<KernelSource> {
+    Some(match shape.pixel {
+        PixelKind::U8 if shape.is_ready() => return None,
         PixelKind::U8 if shape.is_widened() => source::<u8, u16>(shape, compares),
         PixelKind::U8 => source::<u8, u8>(shape, compares),
         PixelKind::U16 => source::<u16, u16>(shape, compares),
         PixelKind::F32 => source::<f32, f32>(shape, compares),
-    };
-    (Some(source), if shape.is_widened() { PixelKind::U16 } else { shape.pixel })
+    })
 }
 
 /// A place where nothing lies.
@@ -333,13 +343,13 @@ pub(in crate::stereo) fn make_ready(
     commands: &mut Commands,
     gpu: &Gpu,
     pictures: &[GpuPictures; 2],
-    compares: Compares,
+    compares: [Compares; 2],
 ) -> Result<[ViewStacks; 2]> {
     let all_may_be_colour = pictures.iter().all(|p| p.shape.may_be_colour());
-    let compares = match compares {
+    let compares = compares.map(|compares| match compares {
         Compares::Colour if !all_may_be_colour => Compares::Grey,
         compares => compares,
-    };
+    });
     let found = gpu.buffer::<u32>(FACTS * pictures[0].count())?;
     if !pictures.iter().all(|p| p.shape.is_ready()) {
         commands.stage("grey");
@@ -356,7 +366,7 @@ pub(in crate::stereo) fn make_ready(
 
 /// Which of two pictures on a device have colour; waits for the answer.
 pub(in crate::stereo) fn are_colour(gpu: &Gpu, images: [&AnyGpuImage; 2]) -> Result<[bool; 2]> {
-    let making = Making { gpu, found: gpu.buffer::<u32>(FACTS)?, compares: Compares::Colour };
+    let making = Making { gpu, found: gpu.buffer::<u32>(FACTS)?, compares: [Compares::Colour; 2] };
     let mut commands = Commands::new();
     commands.zero(&making.found)?;
     for (i, image) in images.into_iter().enumerate() {
@@ -375,14 +385,15 @@ pub(in crate::stereo) fn are_colour(gpu: &Gpu, images: [&AnyGpuImage; 2]) -> Res
 struct Making<'a> {
     gpu: &'a Gpu,
     found: Buffer<u32>,
-    compares: Compares,
+    /// Of the left picture and the right one.
+    compares: [Compares; 2],
 }
 
 impl Making<'_> {
     fn measure_any(&self, commands: &mut Commands, view: &GpuPictures, i: usize) -> Result<()> {
         match &view.pixels {
             // Of 8 bits only whether there is colour must be known.
-            AnyStack::U8(_) if self.compares != Compares::Colour => Ok(()),
+            AnyStack::U8(_) if self.compares[i] != Compares::Colour => Ok(()),
             AnyStack::U8(pixels) if view.shape.is_widened() => {
                 self.measure::<u8, u16>(commands, pixels, view.shape, i)
             }
@@ -399,7 +410,7 @@ impl Making<'_> {
         shape: PictureShape,
         view: usize,
     ) -> Result<()> {
-        let program = self.gpu.program(&source::<T, G>(shape, self.compares))?;
+        let program = self.gpu.program(&source::<T, G>(shape, self.compares[view]))?;
         let kernel = program.kernel::<Measure<'_, T>>()?;
         let groups = pixels.size().height.min(self.gpu.info().units as usize * GROUPS_A_UNIT).max(1);
         let arguments =
@@ -438,12 +449,12 @@ impl Making<'_> {
         grey: Option<&GpuStack<G>>,
     ) -> Result<ViewStacks> {
         let (gpu, shape) = (self.gpu, view.shape);
-        let program = gpu.program(&source::<T, G>(shape, self.compares))?;
+        let program = gpu.program(&source::<T, G>(shape, self.compares[i]))?;
         let kernel = program.kernel::<MakeReady<'_, T, G>>()?;
         let (size, count) = (pixels.size(), pixels.count());
         let stack = |channels| GpuStack::<u8>::new(gpu, size, channels, count);
         let bytes = stack(1)?;
-        let compared = self.compares.channels(shape).map(stack).transpose()?;
+        let compared = self.compares[i].channels(shape).map(stack).transpose()?;
         let mask = shape.may_have_holes().then(|| stack(1)).transpose()?;
         let nothing = || gpu.buffer::<u8>(1);
         let (no_grey, no_colours, no_mask, not_given) =
@@ -499,6 +510,9 @@ mod tests {
             source::<f32, f32>(shape(PixelKind::F32, 2), Compares::Grey),
             source::<f32, f32>(shape(PixelKind::F32, 3), Compares::Colour),
             source::<f32, f32>(shape(PixelKind::F32, 3), Compares::OwnGreen),
+            source::<f32, f32>(shape(PixelKind::F32, 3), Compares::OwnColours),
+            source::<u8, u16>(shape(PixelKind::U8, 4), Compares::OwnColours),
+            source::<u16, u16>(shape(PixelKind::U16, 3), Compares::LearntGrey),
         ]);
     }
 
@@ -579,12 +593,13 @@ mod tests {
             let masks = Masks { left: Some(mask.view()).filter(|_| round % 2 == 0), right: None };
             let pictures = Pictures::new((&images[0]).into(), (&images[1]).into()).unwrap();
             let shapes = PictureShape::of_pictures(&pictures, masks).unwrap();
-            let own = match pictures.are_colour() {
-                [true, true] => Compares::OwnGreen,
-                _ => Compares::OwnGrey,
+            let are_colour_here = pictures.are_colour();
+            let own = match are_colour_here {
+                [true, true] => [Compares::OwnGreen; 2],
+                some => some.map(|is| if is { Compares::OwnColours } else { Compares::OwnGrey }),
             };
             for ((cost, compares), gpu) in
-                [(Cost::default(), Compares::Colour), (Cost::MutualInformation, own)]
+                [(Cost::default(), [Compares::Colour; 2]), (Cost::MutualInformation, own)]
                     .into_iter()
                     .flat_map(|compared| all().iter().map(move |gpu| (compared, gpu)))
             {
@@ -592,12 +607,18 @@ mod tests {
                 if let Some(compared) = cost.definition().compared(&pictures, &pair, &cpu).unwrap() {
                     pair.compare(compared);
                 }
+                for view in [View::Left, View::Right] {
+                    if compares[view.index()] == Compares::OwnColours {
+                        let [colours] = pictures.channels([view], &[0, 1, 2], &cpu).unwrap();
+                        pair.compare_in(view, colours);
+                    }
+                }
                 let what = format!("{gpu:?}, {shapes:?}, {compares:?}, round {round}");
                 let there = images.each_ref().map(|image| {
                     for_any_view!(AnyView::from(image), view => AnyGpuImage::from(gpu::GpuImage::upload(gpu, view).unwrap()))
                 });
                 let coloured = are_colour(gpu, there.each_ref()).unwrap();
-                assert_eq!(coloured, pictures.are_colour(), "colour, {what}");
+                assert_eq!(coloured, are_colour_here, "colour, {what}");
                 let stacks = shapes.map(|shape| GpuPictures::new(gpu, shape, (size, 1)).unwrap());
                 let mut commands = Commands::new();
                 let to = stacks.iter().flat_map(GpuPictures::stacks);

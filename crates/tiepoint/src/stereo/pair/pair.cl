@@ -8,8 +8,6 @@
 // Of each view, what the scale of its own values depends on: as of the greys.
 #define OWN 8
 
-FUNCTION i32 is_finite(f32 v) { return (BITS_OF(v) & 0x7f800000u) != 0x7f800000u; }
-
 // The grey of a picture; what is not finite becomes 0.
 FUNCTION GREY grey_of(const PIXEL *p) {
 #if PIXEL_IS_FLOAT
@@ -18,7 +16,7 @@ FUNCTION GREY grey_of(const PIXEL *p) {
 #else
     const f32 v = luma_float(p[0], p[1], p[2]);
 #endif
-    return is_finite(v) ? v : 0.0f;
+    return IS_FINITE(v) ? v : 0.0f;
 #elif CHANNELS < 3
     return p[0];
 #else
@@ -26,15 +24,15 @@ FUNCTION GREY grey_of(const PIXEL *p) {
 #endif
 }
 
-// What is compared on the view's own scale.
-#if OWN_GREEN
-#define OWN_OF(p) finite_of((p)[1])
+// What is compared on the view's own scale, by channel.
+#if OWN_IS_GREY
+#define OWN_OF(p, c) grey_of(p)
 #else
-#define OWN_OF(p) grey_of(p)
+#define OWN_OF(p, c) finite_of((p)[OWN_FIRST + (c)])
 #endif
 
 #if PIXEL_IS_FLOAT
-FUNCTION PIXEL finite_of(PIXEL v) { return is_finite(v) ? v : 0.0f; }
+FUNCTION PIXEL finite_of(PIXEL v) { return IS_FINITE(v) ? v : 0.0f; }
 
 // Takes a value into three numbers that a scale depends on.
 FUNCTION void note(u32 most[3], f32 v) {
@@ -68,9 +66,8 @@ KERNEL(measure) {
             UNROLL
             for (i32 c = 0; c < 3; c++) note(most + CHANNELS_FOUND, finite_of(p[c]));
 #endif
-#if COMPARES_OWN
-            note(own, OWN_OF(p));
-#endif
+            UNROLL
+            for (i32 c = 0; c < OWN_CHANNELS; c++) note(own, OWN_OF(p, c));
 #endif
         }
     }
@@ -105,7 +102,7 @@ FUNCTION u8 byte_of(PIXEL v, const GLOBAL u32 *most) {
 
 KERNEL(make_ready) {
     const Plane plane = args.plane, bytes_plane = args.bytes_plane;
-    const i32 x = GROUP_X % args.across * GROUP_WIDTH + LANE_X, y = GROUP_X / args.across * GROUP_HEIGHT + LANE_Y;
+    const i32 x = PIXEL_X, y = PIXEL_Y;
     if (x >= bytes_plane.row || y >= bytes_plane.height) return;
     found += (u64)GROUP_Z * FACTS;
     PIXEL p[CHANNELS];
@@ -134,14 +131,13 @@ KERNEL(make_ready) {
             in_colour ? byte_of(finite_of(p[c]), found + CHANNELS_FOUND) : byte;
     }
 #endif
-#if COMPARES_OWN
+#if OWN_CHANNELS
     const Plane compared_plane = args.compared_plane;
-#if WIDENED && !OWN_GREEN
-    const u8 own = byte;
-#else
-    const u8 own = byte_of(OWN_OF(p), found + OWN + 3 * args.view);
-#endif
-    compared[compared_plane.step * (u64)GROUP_Z + (u64)y * compared_plane.pitch + x] = own;
+    UNROLL
+    for (i32 c = 0; c < OWN_CHANNELS; c++) {
+        compared[compared_plane.step * (u64)GROUP_Z + (u64)y * compared_plane.pitch + OWN_CHANNELS * x + c] =
+            byte_of(OWN_OF(p, c), found + OWN + 3 * args.view);
+    }
 #endif
 #if MASKED
     const Plane mask_plane = args.mask_plane, given_plane = args.given_plane;
@@ -149,7 +145,7 @@ KERNEL(make_ready) {
         || given[given_plane.step * (u64)GROUP_Z + (u64)y * given_plane.pitch + x] != 0;
 #if PIXEL_IS_FLOAT
     UNROLL
-    for (i32 c = 0; c < CHANNELS; c++) holds = holds && is_finite(p[c]);
+    for (i32 c = 0; c < CHANNELS; c++) holds = holds && IS_FINITE(p[c]);
 #endif
     mask[mask_plane.step * (u64)GROUP_Z + (u64)y * mask_plane.pitch + x] = holds ? 255 : 0;
 #endif

@@ -29,23 +29,7 @@ pub(super) fn refine(found: &mut StereoResult, options: &StereoOptions, cpu: &Cp
         let wanted = options.fill || reasons.is_some();
         occluded = wanted.then(|| consistency_check::occluded(right.view(), cpu)).transpose()?;
         if options.right_view != RightView::Off {
-            let left = options.right.then(|| disparity.clone());
-            consistency_check::check(
-                disparity.view_mut(),
-                right.view(),
-                View::Left,
-                options.max_difference,
-                cpu,
-            )?;
-            if let Some(left) = left {
-                consistency_check::check(
-                    right.view_mut(),
-                    left.view(),
-                    View::Right,
-                    options.max_difference,
-                    cpu,
-                )?;
-            }
+            check_views(disparity, right, options, cpu)?;
         }
     }
     if let Some((reasons, occluded)) = reasons.as_mut().zip(occluded.as_ref()) {
@@ -74,4 +58,21 @@ pub(super) fn refine(found: &mut StereoResult, options: &StereoOptions, cpu: &Cp
         pixels.filter(|(_, d)| !d.is_finite()).for_each(|(c, _)| *c = 0.0);
     }
     Ok(())
+}
+
+/// Drops the pixels of the left view that the right one does not confirm and, where the right view is a result, those of
+/// the right view that the unchecked left one does not confirm.
+fn check_views(
+    left: &mut Image<f32>,
+    right: &mut Image<f32>,
+    options: &StereoOptions,
+    cpu: &Cpu,
+) -> Result<()> {
+    let limit = options.max_difference;
+    let unchecked = options.right.then(|| left.clone());
+    consistency_check::check(left.view_mut(), right.view(), View::Left, limit, cpu)?;
+    match unchecked {
+        Some(left) => consistency_check::check(right.view_mut(), left.view(), View::Right, limit, cpu),
+        None => Ok(()),
+    }
 }

@@ -140,7 +140,7 @@ impl RightRow {
             let first = (last + 1) as usize - columns.end;
             let places = &places[first..first + columns.len()];
             for (out, &place) in out[columns].iter_mut().zip(places.iter().rev()) {
-                // A vector reaches beyond the last disparity: where only that meets the pixel, nothing does.
+                // Vectors reach beyond the last disparity. A pixel that only those disparities meet has none.
                 let d = place & 0xffff;
                 *out = if d < count { (min as i32 + d as i32) as f32 } else { INVALID };
             }

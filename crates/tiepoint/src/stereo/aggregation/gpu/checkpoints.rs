@@ -14,7 +14,7 @@
 //! Rows of the last band that lie beyond the image hold those of another band, or nothing: where a path enters the
 //! image P2 is 0, which makes whatever came before it 0.
 
-use super::{GpuAggregation, GpuSums, Walk, Walks};
+use super::{GpuAggregation, GpuSums, WalkInput, Walks};
 use crate::{
     Result,
     device::gpu::{Buffer, Commands},
@@ -36,12 +36,12 @@ pub(in crate::stereo) struct GpuBands<'a> {
     margin: usize,
     descriptors: [Buffer<u32>; 2],
     sums: GpuSums,
-    walks: Vec<Paths>,
+    walks: Vec<WalkMemory>,
 }
 
 /// The memory of some walks.
 #[derive(Debug)]
-struct Paths {
+struct WalkMemory {
     penalties: Buffer<u32>,
     /// Of each pass in turn.
     boundary: Buffer<u32>,
@@ -98,7 +98,7 @@ impl<'a> GpuBands<'a> {
         let size = Size::new(width, rows + 2 * margin);
         let walks = plan.walks.iter().map(|walks| {
             let boundary = gpu.buffer((walks.passes * walks.boundary_words(plan, width)).max(1))?;
-            Ok(Paths { penalties: gpu.buffer(size.area() * 2 * walks.steps.steps.len())?, boundary })
+            Ok(WalkMemory { penalties: gpu.buffer(size.area() * 2 * walks.steps.steps.len())?, boundary })
         });
         let descriptors = || gpu.buffer(size.area() * plan.planes);
         let words = gpu.buffer(super::size_of_sums(size, 1, &plan.layout)?)?;
@@ -114,7 +114,7 @@ impl<'a> GpuBands<'a> {
         Ok(bands)
     }
 
-    /// Rows that no band loads must not hold numbers that no row has.
+    /// Rows that no band loads must hold descriptors and penalties that a row can have.
     fn clear(&self) -> Result<()> {
         let mut commands = Commands::new();
         self.descriptors.iter().try_for_each(|words| commands.zero(words))?;
@@ -169,7 +169,7 @@ impl<'a> GpuBands<'a> {
         first..(self.size.height - self.margin) / walks.rows
     }
 
-    /// Lets one pass begin anew, where nothing lies above its first band.
+    /// Prepares the boundary for a pass that begins: nothing lies above its first band.
     pub(in crate::stereo) fn begin(&self, pass: usize) -> Result<()> {
         for (walks, paths) in self.plan.walks.iter().zip(&self.walks) {
             let words = walks.boundary_words(self.plan, self.size.width);
@@ -177,7 +177,7 @@ impl<'a> GpuBands<'a> {
                 continue;
             }
             let first = self.groups(walks).start;
-            // What the group before would have written, and in the other buffer what is older than its next use.
+            // Marks as the group before would have left them; in the other buffer those of the use before its next.
             let is_marked = |group: usize| (group / 2).is_multiple_of(2);
             let marks = [(first - 1, is_marked(first - 1)), (first, !is_marked(first))];
             let at = (pass - walks.first_pass) * words;
@@ -191,7 +191,7 @@ impl<'a> GpuBands<'a> {
 
     /// Puts the forward pass over the band into a list.
     pub(in crate::stereo) fn record_forward(&self, commands: &mut Commands) -> Result<()> {
-        let forward = |(walks, _): &(&Walks, &Paths)| walks.first_pass == 0;
+        let forward = |(walks, _): &(&Walks, &WalkMemory)| walks.first_pass == 0;
         let all = self.plan.walks.iter().zip(&self.walks).filter(forward);
         all.into_iter().try_for_each(|(walks, paths)| self.record_passes(commands, walks, paths, 0..1))
     }
@@ -209,18 +209,18 @@ impl<'a> GpuBands<'a> {
         &self,
         commands: &mut Commands,
         walks: &Walks,
-        paths: &Paths,
+        paths: &WalkMemory,
         passes: std::ops::Range<usize>,
     ) -> Result<()> {
         let (gpu, groups) = (&self.plan.gpu, self.groups(walks));
         let tickets = gpu.upload(&[(groups.start * passes.len()) as u32])?;
         let in_memory = self.size.height / walks.rows;
-        // The group before the first has handed its paths over.
+        // The group before the first counts as one that has begun to write.
         let began = |i: usize| u32::from(i % in_memory + 1 == groups.start);
         let progress: Vec<u32> = (0..in_memory * passes.len()).map(began).collect();
         let progress = gpu.upload(&progress)?;
         commands.stage("aggregate");
-        let walk = Walk {
+        let walk = WalkInput {
             descriptors: self.descriptors(),
             penalties: &paths.penalties,
             boundary: &paths.boundary,
@@ -239,7 +239,7 @@ impl<'a> GpuBands<'a> {
         ((self.groups(walks).start - 1) % 2 * half, half)
     }
 
-    /// Puts the keeping of the path costs that enter the next band into a list.
+    /// Records a copy of the path costs that enter the next band.
     pub(in crate::stereo) fn keep(&self, commands: &mut Commands) -> Result<Checkpoint> {
         let forward = self.plan.walks.iter().zip(&self.walks).filter(|(walks, _)| walks.first_pass == 0);
         let kept = forward.map(|(walks, paths)| {
@@ -251,7 +251,7 @@ impl<'a> GpuBands<'a> {
         Ok(Checkpoint(kept.collect::<Result<_>>()?))
     }
 
-    /// Puts the going back to a checkpoint into a list.
+    /// Records the return to a checkpoint.
     pub(in crate::stereo) fn restore(&self, commands: &mut Commands, checkpoint: &Checkpoint) -> Result<()> {
         let forward = self.plan.walks.iter().zip(&self.walks).filter(|(walks, _)| walks.first_pass == 0);
         for ((walks, paths), kept) in forward.zip(&checkpoint.0) {

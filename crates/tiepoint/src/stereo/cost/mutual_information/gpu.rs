@@ -1,10 +1,11 @@
-//! Learning the table of costs on a device: the iterations of [`learn`](super::learn), as a part of a plan or, where
-//! the host makes the pair ready, before it. Maps, histograms and tables stay there.
+//! Learning on a device, as a part of a plan or, where the host makes the pair ready, before it: the iterations of
+//! [`learn`](super::learn) and the search for a [`projection`]. Maps, histograms and tables stay there.
 
 use super::{
     CostTable, LIMIT, VALUES,
     information::{CLASSES, EPSILON, FREE, LEAST, PARTS, SCALE, STEPS},
-    learn::{FIRST, finest, halved, levels, nearest_to_zero, searching},
+    learn::{FIRST, finest, halved, levels, nearest_to_zero, rounds, searching},
+    projection::{self, ColourImage, gpu::GpuProjection},
 };
 use crate::{
     Error, Result,
@@ -21,7 +22,7 @@ use crate::{
         consistency_check::{self, gpu::GpuConsistencyCheck},
         cost::{
             self, DescriptorCost,
-            gpu::{CostKernel, GpuCost, GpuLearner},
+            gpu::{CostKernel, GpuCost, GpuLearner, Learnt},
         },
         gpu::{
             GpuMatching,
@@ -70,18 +71,34 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel! {
-    /// What the margins contribute.
+    /// What the margins of joint histograms contribute.
     unsafe kernel margins(groups) = Margins {
-        write out: f64 [512],
-        read tally: u32 [TALLY as i128],
-    } {}
+        write out: f64 [512 * groups[1]],
+        read tally: u32 [TALLY as i128 * groups[1]],
+    } {
+        /// 1: nobody reads what an empty histogram contributes.
+        skips_empty: i32,
+    }
 }
 
 tiepoint_gpu::kernel! {
-    /// The negative logarithms of smoothed shares.
+    /// The negative logarithms of the smoothed shares of joint histograms.
     unsafe kernel logarithms(groups) = Logarithms {
-        write out: f64 [65536],
-        read tally: u32 [TALLY as i128],
+        write out: f64 [65536 * groups[1]],
+        read tally: u32 [TALLY as i128 * groups[1]],
+    } {
+        /// As of [`Margins`].
+        skips_empty: i32,
+    }
+}
+
+tiepoint_gpu::kernel! {
+    /// The sums of n v over the rows of joint histograms.
+    unsafe kernel information(groups) = Information {
+        write out: f64 [256 * groups[1]],
+        read tally: u32 [TALLY as i128 * groups[1]],
+        read logarithms: f64 [65536 * groups[1]],
+        read margins: f64 [512 * groups[1]],
     } {}
 }
 
@@ -123,8 +140,8 @@ tiepoint_gpu::kernel! {
 /// Left values whose counters a group has in local memory.
 const TILE: usize = 16;
 /// What is counted: pairs of values, classes of v, as many classes as there are values together, parts of a class, and
-/// all.
-const TALLY: usize = VALUES * VALUES + CLASSES + CLASSES / VALUES + PARTS + 1;
+/// all together, which comes last.
+pub(super) const TALLY: usize = VALUES * VALUES + CLASSES + CLASSES / VALUES + PARTS + 1;
 /// Groups that share the rows of an image.
 const SLICES: usize = 128;
 
@@ -145,11 +162,65 @@ fn source() -> KernelSource {
         .kernel::<Joint<'_>>(LANES)
         .kernel::<Margins<'_>>(LANES)
         .kernel::<Logarithms<'_>>(LANES)
+        .kernel::<Information<'_>>(LANES)
         .kernel::<Unlikeness<'_>>(LANES)
         .kernel::<Within<'_>>(LANES)
         .kernel::<Table<'_>>(LANES)
         .kernel::<Exchange<'_>>(LANES)
         .text(include_str!("learn.cl"))
+}
+
+/// The mutual information of joint histograms.
+pub(super) struct GpuInformation {
+    gpu: Gpu,
+    margins: Kernel<Margins<'static>>,
+    logarithms: Kernel<Logarithms<'static>>,
+    information: Kernel<Information<'static>>,
+}
+
+impl GpuInformation {
+    fn new(gpu: &Gpu) -> Result<Self> {
+        let program = gpu.program(&source())?;
+        Ok(Self {
+            gpu: gpu.clone(),
+            margins: program.kernel::<Margins<'_>>()?,
+            logarithms: program.kernel::<Logarithms<'_>>()?,
+            information: program.kernel::<Information<'_>>()?,
+        })
+    }
+
+    /// Puts what margins and joint shares of so many histograms contribute into a list.
+    fn terms(
+        &self,
+        commands: &mut Commands,
+        (tally, n): (&Buffer<u32>, usize),
+        skips_empty: bool,
+    ) -> Result<[Buffer<f64>; 2]> {
+        let margins = self.gpu.buffer::<f64>(2 * VALUES * n)?;
+        let logarithms = self.gpu.buffer::<f64>(VALUES * VALUES * n)?;
+        let skips_empty = skips_empty.into();
+        commands.launch(&self.margins, [2, n, 1], Margins { out: &margins, tally, skips_empty })?;
+        let arguments = Logarithms { out: &logarithms, tally, skips_empty };
+        commands.launch(&self.logarithms, [VALUES, n, 1], arguments)?;
+        Ok([margins, logarithms])
+    }
+
+    /// The sums of n v over the rows of so many histograms.
+    pub(super) fn record(
+        &self,
+        commands: &mut Commands,
+        tally: &Buffer<u32>,
+        n: usize,
+    ) -> Result<Buffer<f64>> {
+        let [margins, logarithms] = &self.terms(commands, (tally, n), true)?;
+        let out = self.gpu.buffer(VALUES * n)?;
+        commands.launch(
+            &self.information,
+            [VALUES, n, 1],
+            Information { out: &out, tally, logarithms, margins },
+        )?;
+        Ok(out)
+    }
 }
 
 /// The kernels of learning.
@@ -158,8 +229,7 @@ struct GpuLearning {
     halve: GpuFilter<u8, u8>,
     halve_mask: Kernel<HalveMask<'static>>,
     joint: Kernel<Joint<'static>>,
-    margins: Kernel<Margins<'static>>,
-    logarithms: Kernel<Logarithms<'static>>,
+    information: GpuInformation,
     unlikeness: Kernel<Unlikeness<'static>>,
     within: Kernel<Within<'static>>,
     table: Kernel<Table<'static>>,
@@ -173,12 +243,23 @@ struct GpuLearning {
 
 /// Learning as a part of a plan.
 #[derive(Clone, Copy, Debug)]
-struct LearnTable;
+struct LearnTable {
+    learns_from: [Compares; 2],
+}
 
-/// The cost whose table a plan learns from what it compares.
-pub(super) fn cost(compares: Compares) -> GpuCost {
+/// The cost that learns from each pair of pictures of which these have colour.
+pub(super) fn cost(are_colour: [bool; 2]) -> GpuCost {
+    const GREY: Compares = Compares::OwnGrey;
+    const COLOURS: Compares = Compares::OwnColours;
+    let learner = match are_colour {
+        [false, false] => &LearnTable { learns_from: [GREY; 2] },
+        [true, true] => &LearnTable { learns_from: [Compares::OwnGreen; 2] },
+        [true, false] => &LearnTable { learns_from: [COLOURS, GREY] },
+        [false, true] => &LearnTable { learns_from: [GREY, COLOURS] },
+    };
+    let compares = learner.learns_from.map(|from| if from == COLOURS { Compares::LearntGrey } else { from });
     let (kernel, greatest) = (no_table(), LIMIT.into());
-    GpuCost { exchanged: Some(kernel.clone()), kernel, greatest, learner: Some(&LearnTable), compares }
+    GpuCost { exchanged: Some(kernel.clone()), kernel, greatest, learner: Some(learner), compares }
 }
 
 /// The cost by a table of zeroes, in whose place a learnt one is copied.
@@ -187,28 +268,49 @@ fn no_table() -> CostKernel {
 }
 
 impl LearnTable {
+    /// The view of a pair whose grey is learnt.
+    fn colour(&self) -> Option<View> {
+        [View::Left, View::Right]
+            .into_iter()
+            .find(|view| self.learns_from[view.index()] == Compares::OwnColours)
+    }
+
     /// How often disparities are computed, and at which sizes, with the options for each.
-    fn runs(options: &StereoOptions, size: Size) -> Vec<(Size, StereoOptions)> {
-        match options.learning {
+    fn runs(&self, options: &StereoOptions, size: Size) -> Vec<(Size, StereoOptions)> {
+        let mut runs = match options.learning {
             Learning::Iterations(n) => vec![(size, *options); usize::from(n).saturating_sub(1)],
-            Learning::CoarseToFine => {
-                let (halvings, options) = (levels(size), searching(options, size));
-                let mut at = size;
-                let mut runs: Vec<_> = (1..=halvings)
-                    .map(|level| {
-                        at = half(at);
-                        (at, halved(&options, level))
-                    })
-                    .skip(finest(size).saturating_sub(1))
-                    .collect();
-                runs.extend([(at, halved(&options, halvings)); FIRST - 1]);
-                runs
-            }
+            Learning::CoarseToFine => coarse_to_fine(options, size),
+        };
+        if self.colour().is_some() && rounds(size) > 0 {
+            // Each round works in the memory of the first.
+            let (size, options) = (half(size), halved(options, 1));
+            runs.extend(coarse_to_fine(&options, size));
+            runs.push((size, options));
         }
+        runs
     }
 }
 
+/// As [`LearnTable::runs`], from coarse to fine.
+fn coarse_to_fine(options: &StereoOptions, size: Size) -> Vec<(Size, StereoOptions)> {
+    let (halvings, options) = (levels(size), searching(options, size));
+    let mut at = size;
+    let mut runs: Vec<_> = (1..=halvings)
+        .map(|level| {
+            at = half(at);
+            (at, halved(&options, level))
+        })
+        .skip(finest(size).saturating_sub(1))
+        .collect();
+    runs.extend([(at, halved(&options, halvings)); FIRST - 1]);
+    runs
+}
+
 impl GpuLearner for LearnTable {
+    fn learns_from(&self) -> [Compares; 2] {
+        self.learns_from
+    }
+
     fn sources(
         &self,
         gpu: &Gpu,
@@ -223,7 +325,8 @@ impl GpuLearner for LearnTable {
             consistency_check::gpu::source(),
             cost::gpu::source::<u8>(&cost, masked),
         ];
-        for (size, options) in Self::runs(options, size) {
+        sources.extend(self.colour().map(|_| projection::gpu::source()));
+        for (size, options) in self.runs(options, size) {
             sources.extend(matching(gpu, &cost, &options, masked).sources((size, 1))?);
         }
         Ok(sources)
@@ -231,7 +334,8 @@ impl GpuLearner for LearnTable {
 
     fn bytes(&self, gpu: &Gpu, options: &StereoOptions, (size, masked): (Size, bool)) -> Result<u64> {
         let cost = no_table();
-        Self::runs(options, size).iter().try_fold(0_u64, |sum, (size, options)| {
+        let search = if self.colour().is_some() { projection::gpu::BYTES } else { 0 };
+        self.runs(options, size).iter().try_fold(search, |sum, (size, options)| {
             let pixels = PIXEL.saturating_mul(size.area() as u64);
             let bytes = matching(gpu, &cost, options, masked).bytes(*size)?;
             Ok(sum.saturating_add(bytes).saturating_add(pixels))
@@ -244,13 +348,18 @@ impl GpuLearner for LearnTable {
         gpu: &Gpu,
         options: &StereoOptions,
         views: [&ViewStacks; 2],
-    ) -> Result<[Buffer<u8>; 2]> {
-        let learning = GpuLearning::new(gpu)?;
-        let table = learning.table(commands, views.map(Clone::clone), options)?;
+    ) -> Result<Learnt> {
+        let (learning, mut views) = (GpuLearning::new(gpu)?, views.map(Clone::clone));
+        let mut compared = [None, None];
+        if let Some(view) = self.colour() {
+            let grey = learning.project(commands, &mut views, options, view)?;
+            compared[view.index()] = Some(grey);
+        }
+        let table = learning.table(commands, views, options)?;
         let exchanged = gpu.buffer(table.len())?;
         let arguments = Exchange { out: &exchanged, table: &table };
         commands.launch(&learning.exchange, [VALUES, 1, 1], arguments)?;
-        Ok([table, exchanged])
+        Ok(Learnt { tables: [table, exchanged], compared })
     }
 }
 
@@ -272,23 +381,47 @@ fn matching<'a>(
     GpuMatching { gpu, options, cost, greatest: LIMIT.into(), masked, selection: Selection::of_both(options) }
 }
 
-/// The table for the pair at its full size; the bytes of [`learn::table`](super::learn::table).
+/// The table for the pair at its full size, the bytes of [`learn::table`](super::learn::table); where a view is in
+/// colour that the other lacks, also replaces what is compared of it, as [`learn::project`](super::learn::project).
 ///
 /// # Errors
 /// Where the device is too small or lacks `f64`, as [`Error::is_device_limit`](crate::Error::is_device_limit) tells.
-pub(super) fn table(gpu: &Gpu, pair: &Pair, options: &StereoOptions) -> Result<CostTable> {
-    let masked = [View::Left, View::Right].into_iter().any(|view| pair.mask(view).is_some());
-    let needed = LearnTable.bytes(gpu, options, (pair.size(), masked))?;
+/// The pair is then as it was.
+pub(super) fn learn(
+    gpu: &Gpu,
+    pair: &mut Pair,
+    colour: Option<&ColourImage>,
+    options: &StereoOptions,
+) -> Result<CostTable> {
+    gpu.require_f64()?;
+    let both = [View::Left, View::Right];
+    let masked = both.into_iter().any(|view| pair.mask(view).is_some());
+    let of =
+        |view| if colour.is_some_and(|c| c.view == view) { Compares::OwnColours } else { Compares::OwnGrey };
+    let learner = LearnTable { learns_from: both.map(of) };
+    let needed = learner.bytes(gpu, options, (pair.size(), masked))?;
     if let Some(limit) = options.device_memory.filter(|&limit| needed > limit) {
         let shortage = Shortage::Device { name: gpu.info().name.clone(), free: Some(limit) };
         return Err(Error::Memory { what: "learning mutual information on a GPU", needed, shortage });
     }
-    let learning = GpuLearning::new(gpu)?;
-    let (mut commands, rows) = (Commands::new(), 0..pair.size().height);
+    let rows = 0..pair.size().height;
     let view = |view| ViewStacks::of_rows(gpu, pair, view, &rows);
-    let table = learning.table(&mut commands, [view(View::Left)?, view(View::Right)?], options)?;
+    let mut views = [view(View::Left)?, view(View::Right)?];
+    if let Some(colour) = colour {
+        let colours = GpuStack::upload(gpu, &[colour.channels.view()])?;
+        views[colour.view.index()].compared = Some(colours);
+    }
+    let mut commands = Commands::new();
+    let learnt = learner.record(&mut commands, gpu, options, views.each_ref())?;
     gpu.run(&commands)?;
-    Ok(CostTable(table.to_vec()?))
+    let [table, _] = learnt.tables;
+    let table = CostTable(table.to_vec()?);
+    for (view, compared) in both.into_iter().zip(learnt.compared) {
+        if let Some(compared) = compared {
+            pair.compare_in(view, compared.download(0)?);
+        }
+    }
+    Ok(table)
 }
 
 impl GpuLearning {
@@ -300,8 +433,7 @@ impl GpuLearning {
             halve: GpuFilter::halve_mean(gpu, 1)?,
             halve_mask: program.kernel::<HalveMask<'_>>()?,
             joint: program.kernel::<Joint<'_>>()?,
-            margins: program.kernel::<Margins<'_>>()?,
-            logarithms: program.kernel::<Logarithms<'_>>()?,
+            information: GpuInformation::new(gpu)?,
             unlikeness: program.kernel::<Unlikeness<'_>>()?,
             within: program.kernel::<Within<'_>>()?,
             table: program.kernel::<Table<'_>>()?,
@@ -311,6 +443,36 @@ impl GpuLearning {
             cost: no_table(),
             nothing: gpu.buffer(1)?,
         })
+    }
+
+    /// As [`learn::project`](super::learn::project): the grey that belongs to the colour view, which is compared of it
+    /// from now on.
+    fn project(
+        &self,
+        commands: &mut Commands,
+        views: &mut [ViewStacks; 2],
+        options: &StereoOptions,
+        colour: View,
+    ) -> Result<GpuStack<u8>> {
+        let size = views[0].bytes.size();
+        let projection = GpuProjection::new(&self.gpu, (colour, views[colour.index()].compared()))?;
+        let grey = GpuStack::new(&self.gpu, size, 1, 1)?;
+        views[colour.index()].compared = Some(grey.clone());
+        projection.begin(commands)?;
+        projection.project(commands, &grey)?;
+        if rounds(size) == 0 {
+            return Ok(grey);
+        }
+        let (mut round, options) = (Commands::new(), halved(options, 1));
+        let [left, right] = &*views;
+        let half = [self.half(&mut round, left)?, self.half(&mut round, right)?];
+        let table = self.coarse_to_fine(&mut round, half.clone(), &options)?;
+        let disparity = self.disparities(&mut round, &half, &options, &table)?;
+        let other = (views[colour.other().index()].compared(), right.mask.as_ref());
+        projection.search(&mut round, &self.information, other, &disparity)?;
+        projection.project(&mut round, &grey)?;
+        (0..rounds(size)).try_for_each(|_| commands.append(round.clone()))?;
+        Ok(grey)
     }
 
     /// Puts the learning from a pair into a list.
@@ -359,8 +521,7 @@ impl GpuLearning {
         const LENGTH: usize = VALUES * VALUES;
         let gpu = &self.gpu;
         let tally = &gpu.buffer::<u32>(TALLY)?;
-        let doubles = |length| gpu.buffer::<f64>(length);
-        let (margins, logarithms, values) = (&doubles(2 * VALUES)?, &doubles(LENGTH)?, &doubles(LENGTH)?);
+        let values = &gpu.buffer::<f64>(LENGTH)?;
         let (out, mask) = (gpu.buffer::<u8>(LENGTH)?, &views[1].mask);
         let [left, right] = views.each_ref().map(ViewStacks::compared);
         let nowhere = Plane { step: 0, row: 0, height: 0, pitch: 0 };
@@ -383,8 +544,7 @@ impl GpuLearning {
             },
         )?;
         let rows = [VALUES, 1, 1];
-        commands.launch(&self.margins, [2, 1, 1], Margins { out: margins, tally })?;
-        commands.launch(&self.logarithms, rows, Logarithms { out: logarithms, tally })?;
+        let [margins, logarithms] = &self.information.terms(commands, (tally, 1), false)?;
         commands.launch(&self.unlikeness, rows, Unlikeness { out: values, tally, logarithms, margins })?;
         commands.launch(&self.within, rows, Within { tally, values })?;
         commands.launch(&self.table, rows, Table { out: &out, values, tally })?;
@@ -460,14 +620,14 @@ mod tests {
             Cpu,
             gpu::{all, compiles_everywhere},
         },
-        image::Image,
+        image::{AnyImage, Image},
         stereo::{Masks, aggregation::Workspace, cost::mutual_information::learn, pair::Pictures},
         synth::Random,
     };
 
     #[test]
     fn kernels_compile_for_every_card() {
-        compiles_everywhere(&[source()]);
+        compiles_everywhere(&[source(), projection::gpu::source()]);
     }
 
     /// Tables of random pairs, with and without masks and of both ways to learn, have the CPU's bytes.
@@ -497,13 +657,61 @@ mod tests {
                         .with_learning(learning);
                     let cpu = Cpu::sequential();
                     let pictures = Pictures::new((&left).into(), (&right).into()).unwrap();
-                    let pair = Pair::new(&pictures, masks, &cpu).unwrap();
+                    let mut pair = Pair::new(&pictures, masks, &cpu).unwrap();
                     let expected = learn::table(&pair, &options, &mut Workspace::default(), &cpu).unwrap();
                     for gpu in all() {
-                        let found = table(gpu, &pair, &options).unwrap();
+                        let found = learn(gpu, &mut pair, None, &options).unwrap();
                         assert!(found == expected, "{gpu:?}, {size}, {learning:?}");
                     }
                 }
+            }
+        }
+    }
+
+    /// The grey that belongs to a colour picture, and the table with it, have the CPU's bytes: in either view, with
+    /// masks, of 8 and 16 bits, and where the pair is too small to search.
+    #[test]
+    fn greys_are_those_of_the_cpu() {
+        let (mut random, cpu) = (Random::new(79), Cpu::with_threads(2).unwrap());
+        let sizes =
+            [Size::new(1, 1), Size::new(60, 47), Size::new(97, 61), Size::new(131, 90), Size::new(400, 257)];
+        for (n, size) in sizes.into_iter().enumerate() {
+            let mut noise =
+                || Image::from_fn(size, |x, y| (random.bits() % 60 + (x * 2 + y) as u64 % 190) as u16);
+            let channels = [noise(), noise(), noise()];
+            let scale = if n % 2 == 0 { 1 } else { 257 };
+            let colours = (0..3 * size.area()).map(|i| scale * channels[i % 3].data()[i / 3]).collect();
+            let colours = Image::from_vec(colours, size, 3).unwrap();
+            let colours: AnyImage = match scale {
+                1 => Image::from_vec(colours.data().iter().map(|&v| v as u8).collect(), size, 3)
+                    .unwrap()
+                    .into(),
+                _ => colours.into(),
+            };
+            let step = 4 * (n % 2);
+            let grey = Image::from_fn(size, |x, y| {
+                let at = if n % 2 == 0 { x.saturating_sub(4) } else { (x + step).min(size.width - 1) };
+                let of = |c: usize| f64::from(channels[c].row(y)[at]);
+                let squares = 0.5 * of(0) * of(0) + 0.1 * of(1) * of(1) + 0.4 * of(2) * of(2);
+                if n % 3 == 0 { (255.0 - squares.sqrt()) as u8 } else { (0.7 * of(0) + 0.3 * of(2)) as u8 }
+            });
+            let grey = AnyImage::from(grey);
+            let images = if n % 2 == 0 { [&grey, &colours] } else { [&colours, &grey] };
+            let mask = Image::from_fn(size, |x, y| u8::from((x / 7 + y / 5) % 6 != 0));
+            let masks = Masks { left: None, right: Some(mask.view()).filter(|_| n >= 2) };
+            let options = StereoOptions::default().with_disparities(14).with_min_disparity(-3);
+            let options = options.with_cost(crate::stereo::Cost::MutualInformation);
+            let pictures = Pictures::new(images[0].into(), images[1].into()).unwrap();
+            let colour = ColourImage::of(&pictures, &cpu).unwrap().unwrap();
+            let mut expected = Pair::new(&pictures, masks, &cpu).unwrap();
+            learn::project(&mut expected, &colour, &options, &mut Workspace::default(), &cpu).unwrap();
+            let table = learn::table(&expected, &options, &mut Workspace::default(), &cpu).unwrap();
+            for gpu in all().iter().filter(|gpu| gpu.info().has_f64) {
+                let mut pair = Pair::new(&pictures, masks, &cpu).unwrap();
+                let found = learn(gpu, &mut pair, Some(&colour), &options).unwrap();
+                let greys = pair.compared(colour.view) == expected.compared(colour.view);
+                assert!(greys, "{gpu:?}, {size}: another grey");
+                assert!(found == table, "{gpu:?}, {size}: another table");
             }
         }
     }

@@ -110,11 +110,29 @@ fn joint(
     counted.into_iter().reduce(add).unwrap_or_default()
 }
 
-/// The mutual information of a joint histogram, in nats: the mean of −v over what is counted, in order.
+/// The mutual information of a joint histogram, in nats: the mean of −v over what is counted. The terms of a row are
+/// added [in halves](sum_in_halves), and the sums of the rows.
 pub(super) fn information(counts: &[u64], cpu: &Cpu) -> f64 {
     let values = unlikeness(counts, cpu);
-    let total = counts.iter().sum::<u64>().max(1) as f64;
-    -counts.iter().zip(&values).filter(|m| *m.0 > 0).fold(0.0, |sum, (&n, v)| sum + n as f64 * v) / total
+    let mut sums = [0.0; VALUES];
+    let rows = counts.chunks_exact(VALUES).zip(values.chunks_exact(VALUES));
+    for (sum, (counts, values)) in sums.iter_mut().zip(rows) {
+        let mut terms = [0.0; VALUES];
+        terms.iter_mut().zip(counts.iter().zip(values)).for_each(|(term, (&n, v))| *term = n as f64 * v);
+        *sum = sum_in_halves(terms);
+    }
+    -sum_in_halves(sums) / counts.iter().sum::<u64>().max(1) as f64
+}
+
+/// The second half added to the first, until one number is left.
+fn sum_in_halves(mut terms: [f64; VALUES]) -> f64 {
+    let mut half = VALUES / 2;
+    while half > 0 {
+        let (first, second) = terms.split_at_mut(half);
+        first.iter_mut().zip(second).for_each(|(a, b)| *a += *b);
+        half /= 2;
+    }
+    terms[0]
 }
 
 /// v of every pair of values.

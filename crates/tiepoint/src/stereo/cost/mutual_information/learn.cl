@@ -11,11 +11,13 @@
 #define COARSE (2 * VALUES * VALUES)
 #define WITHIN (COARSE + VALUES)
 #define TOTAL (WITHIN + PARTS)
+// Of a joint histogram and what belongs to it.
+#define TALLY (TOTAL + 1)
 
 // A pixel holds something only if all four that it was made of do.
 KERNEL(halve_mask) {
     const Plane plane = args.plane, from_plane = args.from_plane;
-    const i32 x = GROUP_X % args.across * GROUP_WIDTH + LANE_X, y = GROUP_X / args.across * GROUP_HEIGHT + LANE_Y;
+    const i32 x = PIXEL_X, y = PIXEL_Y;
     if (x >= plane.row || y >= plane.height) return;
     const i32 right = MIN_I(2 * x + 1, from_plane.row - 1), below = MIN_I(2 * y + 1, from_plane.height - 1);
     const GLOBAL u8 *upper = from + (u64)(2 * y) * from_plane.pitch, *lower = from + (u64)below * from_plane.pitch;
@@ -85,10 +87,13 @@ FUNCTION f64 smoothed_margin(const LOCAL_POINTER f64 *margin, i32 value) {
     return sum;
 }
 
-// Of the left values (group 0) and of the right ones.
+// Of the left values (group 0) and of the right ones, of a histogram for each group in the second dimension.
 KERNEL(margins) {
     LOCAL f64 margin[VALUES];
     const i32 value = LANE_X;
+    tally += (u64)GROUP_Y * TALLY;
+    out += (u64)GROUP_Y * 2 * VALUES;
+    if (args.skips_empty != 0 && tally[TOTAL] == 0u) return;
     const i32 first = GROUP_X == 0 ? value * VALUES : value, step = GROUP_X == 0 ? 1 : VALUES;
     u32 sum = 0u;
     for (i32 i = 0; i < VALUES; i += TOGETHER) {
@@ -105,14 +110,48 @@ KERNEL(margins) {
     out[GROUP_X * VALUES + value] = smoothed_margin(margin, value);
 }
 
+// Of a histogram for each group in the second dimension.
 KERNEL(logarithms) {
     LOCAL f64 rows[(2 * REACH + 1) * VALUES];
+    tally += (u64)GROUP_Y * TALLY;
+    out += (u64)GROUP_Y * VALUES * VALUES;
+    if (args.skips_empty != 0 && tally[TOTAL] == 0u) return;
     const f64 all = counted(tally[TOTAL]);
     for (i32 t = 0; t <= 2 * REACH; t++) {
         rows[t * VALUES + LANE_X] = (f64)tally[value_near(GROUP_X + t - REACH) * VALUES + LANE_X] / all;
     }
     BARRIER();
     out[GROUP_X * VALUES + LANE_X] = -ln_f64(smoothed(rows, LANE_X) + EPSILON);
+}
+
+// v of the value of a group and that of a lane.
+FUNCTION f64 unlikeness_of(LOCAL_POINTER f64 *rows, const GLOBAL f64 *logarithms, const GLOBAL f64 *margins) {
+    for (i32 t = 0; t <= 2 * REACH; t++) {
+        rows[t * VALUES + LANE_X] = logarithms[value_near(GROUP_X + t - REACH) * VALUES + LANE_X];
+    }
+    BARRIER();
+    return smoothed(rows, LANE_X) - margins[GROUP_X] - margins[VALUES + LANE_X];
+}
+
+// The sum of n v over a row of a histogram, in halves: 0 where nothing is counted; of a histogram for each group in the
+// second dimension.
+KERNEL(information) {
+    LOCAL f64 rows[(2 * REACH + 1) * VALUES];
+    LOCAL f64 terms[VALUES];
+    tally += (u64)GROUP_Y * TALLY;
+    logarithms += (u64)GROUP_Y * VALUES * VALUES;
+    margins += (u64)GROUP_Y * 2 * VALUES;
+    if (tally[TOTAL] == 0u) {
+        if (LANE_X == 0) out[GROUP_Y * VALUES + GROUP_X] = 0.0;
+        return;
+    }
+    const f64 v = unlikeness_of(rows, logarithms, margins);
+    terms[LANE_X] = (f64)tally[GROUP_X * VALUES + LANE_X] * v;
+    for (i32 far = VALUES / 2; far > 0; far /= 2) {
+        BARRIER();
+        if (LANE_X < far) terms[LANE_X] += terms[LANE_X + far];
+    }
+    if (LANE_X == 0) out[GROUP_Y * VALUES + GROUP_X] = terms[0];
 }
 
 FUNCTION i32 part_of(f64 v) { return (i32)((v - LEAST) * STEPS); }
@@ -122,12 +161,8 @@ KERNEL(unlikeness) {
     LOCAL f64 rows[(2 * REACH + 1) * VALUES];
     LOCAL u32 coarse[VALUES];
     const i32 at = GROUP_X * VALUES + LANE_X;
-    for (i32 t = 0; t <= 2 * REACH; t++) {
-        rows[t * VALUES + LANE_X] = logarithms[value_near(GROUP_X + t - REACH) * VALUES + LANE_X];
-    }
     coarse[LANE_X] = 0u;
-    BARRIER();
-    const f64 v = smoothed(rows, LANE_X) - margins[GROUP_X] - margins[VALUES + LANE_X];
+    const f64 v = unlikeness_of(rows, logarithms, margins);
     out[at] = v;
     const u32 count = tally[at];
     if (count > 0u) {

@@ -71,29 +71,30 @@ pub(super) fn project(
     workspace: &mut Workspace,
     cpu: &Cpu,
 ) -> Result<()> {
-    if pair.size().width.min(pair.size().height) < 2 * LEAST_SIDE {
-        return Ok(());
-    }
-    let luma = pair.compared(colour.view).clone();
-    let options = halved(options, 1);
+    let (mut last, options) = (Projection::LUMA, halved(options, 1));
+    pair.compare_in(colour.view, colour.values(last, cpu));
     let whole = pair.size().area() / 8;
     let learning = table_steps(&options, whole);
     let cpu = &cpu.begin_task("project", ROUNDS * (whole + learning));
-    let mut last = Projection::LUMA;
-    for _ in 0..ROUNDS {
+    for _ in 0..rounds(pair.size()) {
         let half = pair.half(cpu)?;
         let table = coarse_to_fine(&half, &options, workspace, &cpu.part(learning))?;
         let disparity = disparities(&half, &options, &table, workspace, &cpu.part(whole))?;
         let _stage = cpu.stage("projection");
         let projection = colour.projection(pair, &disparity, cpu);
         if projection == last {
+            // Another round would find the same.
             break;
         }
         last = projection;
-        let values = if last == Projection::LUMA { luma.clone() } else { colour.values(last, cpu) };
-        pair.compare_in(colour.view, values);
+        pair.compare_in(colour.view, colour.values(last, cpu));
     }
     Ok(())
+}
+
+/// How often a projection is chosen.
+pub(super) fn rounds(size: Size) -> usize {
+    if size.width.min(size.height) < 2 * LEAST_SIDE { 0 } else { ROUNDS }
 }
 
 /// How often a pair is halved to learn from.

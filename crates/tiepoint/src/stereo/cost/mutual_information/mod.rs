@@ -1,8 +1,8 @@
 //! Mutual information (H. Hirschmüller, PAMI 2008, section 2.1): which values of the two images belong together is
 //! learnt from the pair itself, as a table of costs.
 //!
-//! [`information`] makes the table from a disparity map, [`learn`] alternates between tables and maps, [`gpu`] does
-//! both on a device, [`projection`] chooses the grey of a colour image whose partner is grey.
+//! [`information`] makes the table from a disparity map, [`learn`] alternates between tables and maps, [`projection`]
+//! chooses the grey of a colour image whose partner is grey; [`gpu`] does all of it on a device.
 //!
 //! What is compared are 8-bit values, each image on its own scale: of two colour images the green channels, else grey.
 
@@ -22,10 +22,7 @@ use crate::{
     stereo::{
         Penalties, StereoOptions, View,
         aggregation::Value,
-        pair::{
-            Bytes, Pair, Pictures,
-            gpu::{Compares, PictureShape},
-        },
+        pair::{Bytes, Pair, Pictures, gpu::PictureShape},
     },
 };
 use fearless_simd::{Simd, prelude::*};
@@ -77,31 +74,27 @@ impl CostDefinition for MutualInformation {
             true => are_colour()?,
             false => [false; 2],
         };
-        Ok(match are_colour {
-            [false, false] => Some(gpu::cost(Compares::OwnGrey)),
-            [true, true] => Some(gpu::cost(Compares::OwnGreen)),
-            // The host looks for the grey of the colours.
-            [true, false] | [false, true] => None,
-        })
+        Ok(Some(gpu::cost(are_colour)))
     }
 
     fn source(&self, learn: Learn<'_, '_>) -> Result<Box<dyn CostSource>> {
         let Learn { pair, pictures, options, workspace, cpu, gpu } = learn;
-        let step = pair.size().area();
-        if let Some(colour) = ColourImage::of(pictures, cpu)? {
-            let cpu = cpu.part(learn::project_steps(options, step));
-            cpu.run(|| learn::project(pair, &colour, options, workspace, &cpu))?;
-        }
-        let cpu = cpu.part(learn::table_steps(options, step));
-        match gpu.map(|gpu| gpu::table(gpu, pair, options)) {
+        let pixels = pair.size().area();
+        let colour = ColourImage::of(pictures, cpu)?;
+        match gpu.map(|gpu| gpu::learn(gpu, pair, colour.as_ref(), options)) {
             Some(Err(error)) if !error.is_device_limit() => return Err(error),
             Some(Ok(table)) => {
-                cpu.advance(learn::table_steps(options, step));
+                cpu.advance(self.learning_steps(pictures, options, pixels));
                 return Ok(Box::new(table));
             }
             // The pair is too large for the device, or there is none.
             Some(Err(_)) | None => {}
         }
+        if let Some(colour) = colour {
+            let cpu = cpu.part(learn::project_steps(options, pixels));
+            cpu.run(|| learn::project(pair, &colour, options, workspace, &cpu))?;
+        }
+        let cpu = cpu.part(learn::table_steps(options, pixels));
         Ok(Box::new(cpu.run(|| learn::table(pair, options, workspace, &cpu))?))
     }
 

@@ -2,7 +2,7 @@
 
 KERNEL(mirror) {
     const Plane plane = args.plane;
-    const i32 x = GROUP_X % args.across * GROUP_WIDTH + LANE_X, y = GROUP_X / args.across * GROUP_HEIGHT + LANE_Y;
+    const i32 x = PIXEL_X, y = PIXEL_Y;
     if (x >= plane.row || y >= plane.height) return;
     const i32 channel = x % args.channels, from_x = plane.row - args.channels - (x - channel) + channel;
     const u64 row = plane.step * (u64)GROUP_Z + (u64)y * plane.pitch;

@@ -10,10 +10,15 @@
 //!
 //! with the w and p whose values have the greatest mutual information (of the smoothed histogram) with the other image
 //! at corresponding pixels, by coarse disparities. Luma, the mean and green are tried first, then hill climbing in
-//! steps of ⅛ to ¹⁄₆₄. Weights of no standard must have a fiftieth more information than the best standard: where
-//! colours are few, many weights do.
+//! steps of ⅛ to ¹⁄₆₄, of at most [`TRIES`] tries. Weights of no standard must have a fiftieth more information than
+//! the best standard: where colours are few, many weights do.
+//!
+//! [`gpu`] searches on a device. There the work must be known before it starts: tries that the search does not need
+//! change nothing.
 //!
 //! **Numbers.** Integers, but for a square root and the information, f64 in a stated order.
+
+pub(super) mod gpu;
 
 use super::information::information;
 use crate::stereo::{
@@ -30,6 +35,16 @@ use crate::{
 const UNIT: u32 = 10_000;
 /// Pixels that are sampled, about.
 const SAMPLED: usize = 100_000;
+/// What a search moves of the weights: first, and at last.
+const STEPS: [u32; 2] = [UNIT / 8, UNIT / 64];
+/// Tries of a search at most, after the standards: moves, and steps made half as large.
+const TRIES: usize = 20;
+/// How many times the information of the best standard weights of no standard must have.
+const BETTER: f64 = 1.02;
+/// Rec. 709, Rec. 601, the mean and green.
+const STANDARDS: [[u32; 3]; 4] = [[2126, 7152, 722], [2990, 5870, 1140], [3334, 3333, 3333], [0, UNIT, 0]];
+/// From which channel a neighbour's weight is moved, and to which.
+const WAYS: [(usize, usize); 6] = [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)];
 
 /// How a colour becomes a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,27 +54,25 @@ pub(super) struct Projection {
 }
 
 impl Projection {
-    /// Rec. 709 luma: what costs are computed from everywhere else.
-    pub(super) const LUMA: Self = Self { weights: [2126, 7152, 722], squares: false };
+    /// Rec. 709 luma, before anything is known.
+    pub(super) const LUMA: Self = Self { weights: STANDARDS[0], squares: false };
 
-    /// Rec. 709, Rec. 601, the mean and green, of the values and of their squares.
+    /// The standards, of the values and of their squares.
     fn standards() -> Vec<Self> {
-        let weights = [Self::LUMA.weights, [2990, 5870, 1140], [3334, 3333, 3333], [0, UNIT, 0]];
-        let with = |squares| weights.map(|weights| Self { weights, squares });
+        let with = |squares| STANDARDS.map(|weights| Self { weights, squares });
         with(false).into_iter().chain(with(true)).collect()
     }
 
     /// The other power, and `step` of the weights moved from each channel to each.
     fn neighbours(self, step: u32) -> Vec<Self> {
-        let mut all = vec![Self { squares: !self.squares, ..self }];
-        for (from, to) in [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)] {
+        let moved = WAYS.map(|(from, to)| {
             let mut weights = self.weights;
-            let moved = step.min(weights[from]);
-            weights[from] -= moved;
-            weights[to] += moved;
-            all.push(Self { weights, ..self });
-        }
-        all
+            let step = step.min(weights[from]);
+            weights[from] -= step;
+            weights[to] += step;
+            Self { weights, ..self }
+        });
+        std::iter::once(Self { squares: !self.squares, ..self }).chain(moved).collect()
     }
 
     #[inline(always)]
@@ -91,24 +104,30 @@ impl Projection {
                 .unwrap_or((0.0, Self::LUMA))
         };
         let standard = most(Self::standards());
-        let mut own = standard;
-        for step in [UNIT / 8, UNIT / 16, UNIT / 32, UNIT / 64] {
-            loop {
-                let next = most(own.1.neighbours(step));
-                if next.0 <= own.0 {
-                    break;
-                }
+        let (mut own, [mut step, last]) = (standard, STEPS);
+        for _ in 0..TRIES {
+            let next = most(own.1.neighbours(step));
+            if next.0 > own.0 {
                 own = next;
+            } else if step == last {
+                break;
+            } else {
+                step /= 2;
             }
         }
-        if own.0 > 1.02 * standard.0 { own.1 } else { standard.1 }
+        if own.0 > BETTER * standard.0 { own.1 } else { standard.1 }
     }
+}
+
+/// Rows of a picture from one that is sampled to the next.
+fn rows_apart(size: Size) -> usize {
+    size.area().div_ceil(SAMPLED).max(1)
 }
 
 /// The colour image of a pair whose other image is grey.
 pub(super) struct ColourImage {
     /// Red, green and blue in 8 bits, pixel by pixel.
-    channels: Image<u8>,
+    pub(super) channels: Image<u8>,
     /// Which of the two it is.
     pub(super) view: View,
 }
@@ -129,7 +148,7 @@ impl ColourImage {
     pub(super) fn projection(&self, pair: &Pair, disparity: &Image<f32>, cpu: &Cpu) -> Projection {
         let Size { width, height } = pair.size();
         let mut samples = Vec::new();
-        for y in (0..height).step_by(pair.size().area().div_ceil(SAMPLED).max(1)) {
+        for y in (0..height).step_by(rows_apart(pair.size())) {
             let colours = self.channels.row(y).as_chunks::<3>().0;
             let grey = pair.compared(self.view.other()).row(y);
             let seen = pair.mask(View::Right).map(|m| m.row(y));

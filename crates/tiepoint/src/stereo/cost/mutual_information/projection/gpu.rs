@@ -1,0 +1,224 @@
+//! The search for a projection on a device. Its state stays there; every try is the same list of commands, which does
+//! nothing when the search is over.
+
+use super::{BETTER, Projection, STANDARDS, STEPS, TRIES, UNIT, WAYS, rows_apart};
+use crate::{
+    Result,
+    device::gpu::{Buffer, Commands, Gpu},
+    image::gpu::{GpuStack, Plane},
+    stereo::{
+        INVALID, View,
+        cost::mutual_information::{
+            VALUES,
+            gpu::{GpuInformation, TALLY},
+        },
+        gpu::lanes::{GROUP, covering, pixel_a_lane},
+    },
+};
+use tiepoint_gpu::{Kernel, KernelSource};
+
+tiepoint_gpu::kernel! {
+    /// Corresponding values by a map at half the size.
+    unsafe kernel sample(groups) = Sample {
+        write samples: u32 [2 * i128::from(grey_plane.row) * groups[1]],
+        read colours: u8 [colours_plane.numbers(1)],
+        read grey: u8 [grey_plane.numbers(1)],
+        read mask: u8 [mask_plane.numbers(1)],
+        read disparity: f32 [disparity_plane.numbers(1)],
+    } {
+        colours_plane: Plane,
+        grey_plane: Plane,
+        /// Of the right view; a row of 0 numbers: it holds something everywhere.
+        mask_plane: Plane,
+        disparity_plane: Plane,
+        /// Rows from one that is sampled to the next.
+        rows_apart: i32,
+        /// 1 where the left view is the colour one, 0 where the right view is.
+        of_left: i32,
+    }
+}
+
+tiepoint_gpu::kernel! {
+    /// The joint histograms of the candidates.
+    unsafe kernel count(groups) = Count {
+        write tally: u32 [TALLY as i128 * groups[1]],
+        read samples: u32 [2 * pixels],
+        read state: u32 [STATE as i128],
+    } {
+        pixels: i32,
+    }
+}
+
+tiepoint_gpu::kernel! {
+    /// Goes on with the best candidate.
+    unsafe kernel choose(groups) = Choose {
+        write state: u32 [STATE as i128],
+        write information: f64 [2],
+        read rows: f64 [(CANDIDATES * VALUES) as i128],
+        read tally: u32 [(CANDIDATES * TALLY) as i128],
+    } {}
+}
+
+tiepoint_gpu::kernel! {
+    /// The values of the projection that was found.
+    unsafe kernel project(groups) = Project {
+        write out: u8 [plane.numbers(1)],
+        read colours: u8 [colours_plane.numbers(1)],
+        read state: u32 [STATE as i128],
+        read information: f64 [2],
+    } {
+        plane: Plane,
+        colours_plane: Plane,
+        /// Groups beside each other.
+        across: i32,
+    }
+}
+
+/// Numbers of the state of a search: two projections, the step, and whether it is over.
+const STATE: usize = 10;
+/// Projections of a try, at most.
+const CANDIDATES: usize = 2 * STANDARDS.len();
+
+pub(in crate::stereo::cost::mutual_information) fn source() -> KernelSource {
+    const LANES: [u32; 2] = [VALUES as u32, 1];
+    let list = |numbers: Vec<usize>| {
+        let numbers: Vec<String> = numbers.iter().map(usize::to_string).collect();
+        format!("{{ {} }}", numbers.join(", "))
+    };
+    let standards = STANDARDS.iter().flatten().map(|&weight| weight as usize).collect();
+    pixel_a_lane(KernelSource::new("projection"))
+        .define("STANDARDS", list(standards))
+        .define("WAYS", list(WAYS.iter().flat_map(|&(from, to)| [from, to]).collect()))
+        .define("CANDIDATES", CANDIDATES)
+        .define("UNIT", format!("{UNIT}u"))
+        .define("FIRST_STEP", format!("{}u", STEPS[0]))
+        .define("LAST_STEP", format!("{}u", STEPS[1]))
+        .define("BETTER", format!("{BETTER:?}"))
+        .define("TALLY", TALLY)
+        .define("VALUES", VALUES)
+        .define_f32("INVALID", INVALID)
+        .structure::<Plane>()
+        .kernel::<Sample<'_>>(LANES)
+        .kernel::<Count<'_>>(LANES)
+        .kernel::<Choose<'_>>(LANES)
+        .kernel::<Project<'_>>(GROUP)
+        .text(include_str!("projection.cl"))
+}
+
+/// Bytes that a search takes, samples aside.
+pub(in crate::stereo::cost::mutual_information) const BYTES: u64 = {
+    let numbers = size_of::<u32>() * TALLY + size_of::<f64>() * (VALUES * VALUES + 3 * VALUES);
+    (CANDIDATES * numbers) as u64
+};
+
+/// What belongs to the colour view of a pair, on a device.
+pub(in crate::stereo::cost::mutual_information) struct GpuProjection {
+    gpu: Gpu,
+    sample: Kernel<Sample<'static>>,
+    count: Kernel<Count<'static>>,
+    choose: Kernel<Choose<'static>>,
+    project: Kernel<Project<'static>>,
+    /// The view that has colour, and its red, green and blue in 8 bits.
+    view: View,
+    colours: GpuStack<u8>,
+    /// Of a search that has not begun; and of one that goes on, with the information of both its projections.
+    first: Buffer<u32>,
+    state: Buffer<u32>,
+    information: Buffer<f64>,
+    nothing: Buffer<u8>,
+}
+
+impl GpuProjection {
+    pub(in crate::stereo::cost::mutual_information) fn new(
+        gpu: &Gpu,
+        (view, colours): (View, &GpuStack<u8>),
+    ) -> Result<Self> {
+        let program = gpu.program(&source())?;
+        let Projection { weights: [red, green, blue], .. } = Projection::LUMA;
+        let luma = [red, green, blue, 0];
+        Ok(Self {
+            gpu: gpu.clone(),
+            sample: program.kernel::<Sample<'_>>()?,
+            count: program.kernel::<Count<'_>>()?,
+            choose: program.kernel::<Choose<'_>>()?,
+            project: program.kernel::<Project<'_>>()?,
+            view,
+            colours: colours.clone(),
+            first: gpu.upload(&[&luma[..], &luma, &[0, 0]].concat())?,
+            state: gpu.buffer(STATE)?,
+            information: gpu.buffer(2)?,
+            nothing: gpu.buffer(1)?,
+        })
+    }
+
+    /// Forgets what was found.
+    pub(in crate::stereo::cost::mutual_information) fn begin(&self, commands: &mut Commands) -> Result<()> {
+        commands.copy((&self.first, 0), (&self.state, 0), STATE)?;
+        Ok(commands.zero(&self.information)?)
+    }
+
+    /// The search by disparities of the left view at half the size; `grey` is what is compared of the other view.
+    pub(in crate::stereo::cost::mutual_information) fn search(
+        &self,
+        commands: &mut Commands,
+        information: &GpuInformation,
+        (grey, right_mask): (&GpuStack<u8>, Option<&GpuStack<u8>>),
+        disparity: &GpuStack<f32>,
+    ) -> Result<()> {
+        let size = grey.size();
+        let rows = size.height.div_ceil(rows_apart(size));
+        let samples = self.gpu.buffer::<u32>(2 * size.width * rows)?;
+        let nowhere = Plane { step: 0, row: 0, height: 0, pitch: 0 };
+        commands.stage("projection");
+        self.begin(commands)?;
+        commands.launch(
+            &self.sample,
+            [size.width.div_ceil(VALUES), rows, 1],
+            Sample {
+                samples: &samples,
+                colours: self.colours.buffer(),
+                grey: grey.buffer(),
+                mask: right_mask.map_or(&self.nothing, GpuStack::buffer),
+                disparity: disparity.buffer(),
+                colours_plane: self.colours.plane(),
+                grey_plane: grey.plane(),
+                mask_plane: right_mask.map_or(nowhere, GpuStack::plane),
+                disparity_plane: disparity.plane(),
+                rows_apart: rows_apart(size) as i32,
+                of_left: (self.view == View::Left).into(),
+            },
+        )?;
+        let tally = self.gpu.buffer::<u32>(CANDIDATES * TALLY)?;
+        let mut attempt = Commands::new();
+        attempt.zero(&tally)?;
+        let pixels = size.width * rows;
+        let counted = Count { tally: &tally, samples: &samples, state: &self.state, pixels: pixels as i32 };
+        attempt.launch(&self.count, [pixels.div_ceil(VALUES), CANDIDATES, 1], counted)?;
+        let rows = information.record(&mut attempt, &tally, CANDIDATES)?;
+        let chosen =
+            Choose { state: &self.state, information: &self.information, rows: &rows, tally: &tally };
+        attempt.launch(&self.choose, [1, 1, 1], chosen)?;
+        // The standards, then their neighbours.
+        (0..=TRIES).try_for_each(|_| Ok(commands.append(attempt.clone())?))
+    }
+
+    /// The values of what was found.
+    pub(in crate::stereo::cost::mutual_information) fn project(
+        &self,
+        commands: &mut Commands,
+        out: &GpuStack<u8>,
+    ) -> Result<()> {
+        let (across, groups) = covering(out.size(), 1);
+        let (plane, colours_plane) = (out.plane(), self.colours.plane());
+        let arguments = Project {
+            out: out.buffer(),
+            colours: self.colours.buffer(),
+            state: &self.state,
+            information: &self.information,
+            plane,
+            colours_plane,
+            across,
+        };
+        Ok(commands.launch(&self.project, groups, arguments)?)
+    }
+}

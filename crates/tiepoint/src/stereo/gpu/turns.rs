@@ -1,0 +1,74 @@
+//! Pairs on the device that a cost learns from, one after the other: what is learnt from a pair is learnt beside the
+//! work on the pair before.
+
+use super::plan::{Plan, PlanLearning};
+use crate::{
+    Error, Result,
+    device::gpu::{Commands, Graph},
+    image::gpu::AnyGpuImage,
+    stereo::pair::gpu::AnyStack,
+};
+use std::{array::from_fn, slice::from_ref};
+use tiepoint_gpu::Mark;
+
+/// What pairs take in turn: one is worked on while the next is learnt from.
+#[derive(Debug)]
+pub(super) struct Turns([Turn; 2]);
+
+/// Keeps what is learnt from a pair for the work on it.
+#[derive(Debug)]
+struct Turn {
+    learning: Graph,
+    work: Graph,
+}
+
+impl Turns {
+    pub(super) fn new(plan: &Plan) -> Result<Self> {
+        let learning = learning_of(plan)?;
+        let turn = || -> Result<_> {
+            let mut work = Commands::new();
+            let learning = learning.apart(Commands::new(), &mut work, &plan.gpu)?;
+            work.append(plan.commands.clone())?;
+            let [work, learning] = plan.gpu.graphs_beside([work, learning])?;
+            Ok(Turn { learning, work })
+        };
+        Ok(Self([turn()?, turn()?]))
+    }
+
+    /// Puts the work for some pairs, the images of each in the order of the plan's inputs, into the device's queue.
+    /// After that for pair i, its maps lie where the plan leaves them and `done(i)` is called.
+    pub(super) fn run(
+        &self,
+        plan: &Plan,
+        pairs: &[Vec<&AnyGpuImage>],
+        mut done: impl FnMut(usize) -> Result<()>,
+    ) -> Result<()> {
+        let (gpu, learning) = (&plan.gpu, learning_of(plan)?);
+        // From here on the images are there, and what a turn keeps may be overwritten.
+        let start = gpu.mark()?;
+        let mut free: [Mark; 2] = from_fn(|_| start.clone());
+        for (i, images) in pairs.iter().enumerate() {
+            let (turn, free) = (&self.0[i % 2], &mut free[i % 2]);
+            let arrival = |inputs: &[_]| -> Result<_> {
+                let mut commands = Commands::new();
+                images
+                    .iter()
+                    .zip(inputs)
+                    .try_for_each(|(image, to)| AnyStack::take(to, 0, image, &mut commands))?;
+                Ok(commands)
+            };
+            gpu.run_beside(&arrival(&learning.inputs)?, from_ref(free))?;
+            turn.learning.run_beside(&[])?;
+            gpu.run(&arrival(&plan.inputs)?)?;
+            turn.work.run()?;
+            *free = gpu.mark()?;
+            done(i)?;
+        }
+        Ok(())
+    }
+}
+
+fn learning_of(plan: &Plan) -> Result<&PlanLearning> {
+    let nothing = || Error::Mismatch("pairs in turn, of a cost that learns nothing".into());
+    plan.learning.as_ref().ok_or_else(nothing)
+}
