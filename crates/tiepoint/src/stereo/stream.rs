@@ -54,7 +54,7 @@ pub struct StereoStream {
 }
 
 /// The result of a pair of a stream, which may still be on its way from a GPU; any thread may wait for it. Until it is
-/// waited for or dropped it keeps pinned host memory for its maps, so memory grows with the results that are kept.
+/// waited for or dropped it keeps host memory for its maps, so memory grows with the results that are kept.
 #[derive(Debug)]
 pub struct PendingStereo(Found);
 

@@ -1,10 +1,10 @@
 // Cost aggregation: the recurrence of mod.rs along all paths of a pass, whose sum is stored.
 //
 // A pass walks over the image in rows, from the top left forwards and from the bottom right backwards; u and v count
-// columns and rows in its order. A row is walked by LANES lanes of a warp, each with EACH disparities, and a warp walks
-// ROWS_OF_WARP rows. The ROWS rows of a group go side by side, each SKEW columns behind the one above, and hand their
-// path costs over in local memory. Groups of rows are handed out in order, to whichever work group is free, so that the
-// one waited for has begun.
+// columns and rows in its order. A row is walked by LANES lanes of a warp, each with PER_LANE disparities, and a warp
+// walks ROWS_OF_WARP rows. The ROWS rows of a group go side by side, each SKEW columns behind the one above, and hand
+// their path costs over in local memory. Groups of rows are handed out in order, to whichever work group is free, so
+// that the one waited for has begun.
 //
 // Place p (path.h) is disparity p forwards and PADDED - 1 - p backwards, so that from one pixel to the next the right
 // pixels move up by one place in both passes.
@@ -135,7 +135,7 @@ KERNEL(aggregate) {
         const GLOBAL u32 *right_row = right + (u64)image * PLANES * area + row_start;
         const GLOBAL u32 *p2_row = penalties + ((u64)(2 * image + backward) * area + row_start) * PATHS;
         GLOBAL u32 *sums_row =
-            sums_out + (((u64)(2 * image + backward) * area + row_start) * PADDED + (backward ? LANES - 1 - lane : lane) * EACH)
+            sums_out + (((u64)(2 * image + backward) * area + row_start) * PADDED + (backward ? LANES - 1 - lane : lane) * PER_LANE)
             * SUM_BYTES / 4;
         volatile GLOBAL u64 *boundaries = (volatile GLOBAL u64 *)boundary + (u64)walk * width * HANDED * PATH;
         const volatile GLOBAL u64 *above = boundaries + (u64)((group + 1) % 2) * width * HANDED * (PATH / 2);
@@ -146,7 +146,7 @@ KERNEL(aggregate) {
         const i32 hands_over = HANDED > 0 && group + 1 < groups && is_in_image && !is_halo_warp && row + DEPTH >= ROWS;
 
         // At step t a row is at column t - lag, whose right pixel of place p is right_origin + step (t - lag - p).
-        const i32 lag = SKEW * (row + DEPTH), place = lane * EACH, step = backward ? -1 : 1;
+        const i32 lag = SKEW * (row + DEPTH), place = lane * PER_LANE, step = backward ? -1 : 1;
         const i32 right_origin = backward ? width - 1 - args.min_disparity - (PADDED - 1) : -args.min_disparity;
 #if PARTIAL
         u32 beyond[PAIRS];
@@ -155,7 +155,7 @@ KERNEL(aggregate) {
         const u32 edges[2] = {lane == 0 ? 0x5410u : 0x5432u, lane == LANES - 1 ? 0x7632u : 0x5432u};
 
         // The right pixels of a lane's places, behind room for those that enter at the first place in PHASES columns.
-        u32 window[PHASES + EACH][PLANES];
+        u32 window[PHASES + PER_LANE][PLANES];
         u32 paths[PATHS][PAIRS];
         UNROLL
         for (i32 j = 0; j < PAIRS; j++) paths[0][j] = 0u;
@@ -173,7 +173,7 @@ KERNEL(aggregate) {
 #endif
         if (!is_halo_warp) {
             UNROLL
-            for (i32 i = 0; i < EACH; i++) {
+            for (i32 i = 0; i < PER_LANE; i++) {
                 UNROLL
                 for (i32 w = 0; w < PLANES; w++) {
                     window[i][w] = (right_row + w * area)[(u32)held(right_origin - step * (lag + place + i + 1), width)];
@@ -188,7 +188,7 @@ KERNEL(aggregate) {
             const LOCAL_POINTER u32 *staged = (const LOCAL_POINTER u32 *)staged_memory[row][side];
             if (!is_halo_warp) {
                 UNROLL
-                for (i32 i = EACH - 1; i >= 0; i--) {
+                for (i32 i = PER_LANE - 1; i >= 0; i--) {
                     UNROLL
                     for (i32 w = 0; w < PLANES; w++) window[PHASES + i][w] = window[i][w];
                 }
@@ -206,7 +206,7 @@ KERNEL(aggregate) {
                         u32 newest = staged[STAGED_RIGHT + w * PHASES + phase];
 #if LANES > 1
                         // The right pixel of a lane's last place moves on to the next lane.
-                        const u32 passed = SHUFFLE_UP(window[PHASES - phase + EACH - 1][w], LANES);
+                        const u32 passed = SHUFFLE_UP(window[PHASES - phase + PER_LANE - 1][w], LANES);
                         newest = lane == 0 ? newest : passed;
 #endif
                         window[PHASES - 1 - phase][w] = newest;

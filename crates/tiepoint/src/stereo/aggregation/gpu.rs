@@ -185,7 +185,7 @@ pub(in crate::stereo) struct Layout {
     /// Lanes of a row.
     lanes: usize,
     /// Disparities of a lane.
-    each: usize,
+    per_lane: usize,
     /// Bytes of the sum of a pass.
     pub(in crate::stereo) sum_bytes: usize,
     /// Parts of the sums.
@@ -197,31 +197,31 @@ impl Layout {
     /// Rows of as few lanes as give each `each` disparities or fewer.
     pub(in crate::stereo) fn new(
         warp: usize,
-        each: usize,
+        per_lane: usize,
         (parts, sum_bytes): (usize, usize),
         disparities: usize,
     ) -> Self {
-        let lanes = disparities.div_ceil(each).next_power_of_two().min(warp);
-        let each = match disparities.div_ceil(lanes) {
+        let lanes = disparities.div_ceil(per_lane).next_power_of_two().min(warp);
+        let per_lane = match disparities.div_ceil(lanes) {
             ..=4 => 4,
             most => most.next_multiple_of(8),
         };
-        Self { warp, lanes, each, sum_bytes, parts, disparities }
+        Self { warp, lanes, per_lane, sum_bytes, parts, disparities }
     }
 
     /// The same sums by more lanes, so that each has at most `most` disparities, as far as that goes.
     fn split(&self, most: usize) -> Self {
-        let Self { warp, lanes, each, .. } = *self;
+        let Self { warp, lanes, per_lane, .. } = *self;
         // What a lane stores are whole words.
-        match each > most && 2 * lanes <= warp && (each.is_multiple_of(16) || each == 8) {
-            true => Self { lanes: 2 * lanes, each: each / 2, ..*self }.split(most),
+        match per_lane > most && 2 * lanes <= warp && (per_lane.is_multiple_of(16) || per_lane == 8) {
+            true => Self { lanes: 2 * lanes, per_lane: per_lane / 2, ..*self }.split(most),
             false => *self,
         }
     }
 
     /// Places of a pixel: disparities in memory.
     pub(in crate::stereo) fn padded(&self) -> usize {
-        self.lanes * self.each
+        self.lanes * self.per_lane
     }
 
     /// Words of the sums of all parts of a pixel.
@@ -264,7 +264,7 @@ const SPARE: usize = 1 << 10;
 #[derive(Clone, Copy, Debug)]
 struct Sharing {
     /// Disparities of a lane at most, if so many fit.
-    each: usize,
+    per_lane: usize,
     /// Groups on a multiprocessor at a time. The same number everywhere: the slowest decides.
     at_once: usize,
 }
@@ -272,9 +272,9 @@ struct Sharing {
 impl Sharing {
     fn of(rows: usize, units: usize) -> Self {
         match rows.div_ceil(units) {
-            0..=8 => Self { each: 4, at_once: 1 },
-            9..=24 => Self { each: 8, at_once: 2 },
-            _ => Self { each: 16, at_once: 2 },
+            0..=8 => Self { per_lane: 4, at_once: 1 },
+            9..=24 => Self { per_lane: 8, at_once: 2 },
+            _ => Self { per_lane: 16, at_once: 2 },
         }
     }
 }
@@ -357,7 +357,7 @@ fn source(cost: &CostKernel, masked: bool, shape: &Shape<'_>) -> KernelSource {
         .for_kernels::<u8>("aggregation", masked)
         .define("WARP", layout.warp)
         .define("LANES", layout.lanes)
-        .define("EACH", layout.each)
+        .define("PER_LANE", layout.per_lane)
         .define("SUM_BYTES", layout.sum_bytes)
         .define("PADDED", layout.padded())
         .define("PARTIAL", u8::from(layout.padded() > layout.disparities))
@@ -439,10 +439,18 @@ impl Walks {
         commands: &mut Commands,
         plan: &GpuAggregation,
         (size, images): (Size, usize),
-        walk: Walk<'_>,
+        walk: WalkInput<'_>,
     ) -> Result<()> {
-        let Walk { descriptors: (left, right), penalties, boundary, tickets, progress, sums, passes, groups } =
-            walk;
+        let WalkInput {
+            descriptors: (left, right),
+            penalties,
+            boundary,
+            tickets,
+            progress,
+            sums,
+            passes,
+            groups,
+        } = walk;
         let (input, walks) = (&plan.input, images * passes.len());
         let greatest = u32::from(input.greatest);
         let arguments = Aggregate {
@@ -476,7 +484,7 @@ impl Walks {
 }
 
 /// What some passes walk over.
-struct Walk<'a> {
+struct WalkInput<'a> {
     descriptors: (&'a Buffer<u32>, &'a Buffer<u32>),
     penalties: &'a Buffer<u32>,
     boundary: &'a Buffer<u32>,
@@ -507,9 +515,9 @@ impl GpuAggregation {
         let planes = cost.planes(input.masked);
         let rows =
             |steps: &Steps, layout: &Layout| Walks::rows(steps, layout, planes, *local_memory as usize);
-        let layouts = [16, 8, 4].into_iter().filter(|&each| each <= sharing.each);
+        let layouts = [16, 8, 4].into_iter().filter(|&per_lane| per_lane <= sharing.per_lane);
         let layout = layouts
-            .map(|each| Layout::new(*warp as usize, each, (2, sum_bytes), input.disparities))
+            .map(|per_lane| Layout::new(*warp as usize, per_lane, (2, sum_bytes), input.disparities))
             .find(|layout| passes.iter().all(|(steps, _)| rows(steps, layout).is_some()))
             .ok_or_else(|| Error::Unsupported {
                 device: gpu.info().name.clone(),

@@ -41,11 +41,11 @@ KERNEL(horizontal) {
     const GLOBAL u32 *right_row = right + (u64)image * PLANES * area + row_start;
     const GLOBAL u32 *p2_row = penalties + (u64)(2 * image + backward) * area + row_start;
     GLOBAL u32 *sums_row = sums_out
-        + (((u64)(args.parts * image + backward) * area + row_start) * PADDED + (backward ? LANES - 1 - lane : lane) * EACH)
+        + (((u64)(args.parts * image + backward) * area + row_start) * PADDED + (backward ? LANES - 1 - lane : lane) * PER_LANE)
             * SUM_BYTES / 4;
 
     // The right pixel of place p at column u is right_origin + step (u - p).
-    const i32 place = lane * EACH, step = backward ? -1 : 1;
+    const i32 place = lane * PER_LANE, step = backward ? -1 : 1;
     const i32 right_origin = backward ? width - 1 - args.min_disparity - (PADDED - 1) : -args.min_disparity;
 #if PARTIAL
     u32 beyond[PAIRS];
@@ -54,12 +54,12 @@ KERNEL(horizontal) {
     const u32 edges[2] = {lane == 0 ? 0x5410u : 0x5432u, lane == LANES - 1 ? 0x7632u : 0x5432u};
 
     // The right pixels of a lane's places, behind room for those that enter at the first place in PHASES columns.
-    u32 window[PHASES + EACH][PLANES];
+    u32 window[PHASES + PER_LANE][PLANES];
     u32 path[PAIRS], beside[2] = {0u, 0u}, least[1] = {0u};
     UNROLL
     for (i32 j = 0; j < PAIRS; j++) path[j] = 0u;
     UNROLL
-    for (i32 i = 0; i < EACH; i++) {
+    for (i32 i = 0; i < PER_LANE; i++) {
         UNROLL
         for (i32 w = 0; w < PLANES; w++) {
             window[i][w] = (right_row + w * area)[(u32)held(right_origin - step * (place + i + 1), width)];
@@ -70,7 +70,7 @@ KERNEL(horizontal) {
         const i32 side = turn / PHASES % 2;
         const LOCAL_POINTER u32 *staged = (const LOCAL_POINTER u32 *)staged_memory[of_group][side];
         UNROLL
-        for (i32 i = EACH - 1; i >= 0; i--) {
+        for (i32 i = PER_LANE - 1; i >= 0; i--) {
             UNROLL
             for (i32 w = 0; w < PLANES; w++) window[PHASES + i][w] = window[i][w];
         }
@@ -86,7 +86,7 @@ KERNEL(horizontal) {
                 u32 newest = staged[STAGED_RIGHT + w * PHASES + phase];
 #if LANES > 1
                 // The right pixel of a lane's last place moves on to the next lane.
-                const u32 passed = SHUFFLE_UP(window[PHASES - phase + EACH - 1][w], LANES);
+                const u32 passed = SHUFFLE_UP(window[PHASES - phase + PER_LANE - 1][w], LANES);
                 newest = lane == 0 ? newest : passed;
 #endif
                 window[PHASES - 1 - phase][w] = newest;

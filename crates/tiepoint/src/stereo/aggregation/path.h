@@ -1,5 +1,5 @@
-// The recurrence of mod.rs for a pixel, whose disparities lie in LANES lanes, EACH in each: what the paths along rows
-// and those from row to row have in common.
+// The recurrence of mod.rs for a pixel, whose disparities lie in LANES lanes, PER_LANE in each: what the paths along
+// rows and those from row to row have in common.
 //
 // Disparities are held by places; each kernel says which disparity a place is. Word j of a lane holds its places j and
 // j + PAIRS, so that the words before and after it hold the places beside these two.
@@ -8,7 +8,7 @@
 // before it 0 at every place: what is read from outside the image does not matter. At places beyond the last disparity
 // the cost is args.far, the greatest path cost: it never lowers another, and sums of eight stay below 2^16.
 
-#define PAIRS (EACH / 2)
+#define PAIRS (PER_LANE / 2)
 // Words of a path at a pixel.
 #define PATH (PADDED / 2)
 // Words that a lane loads or stores at once.
@@ -129,7 +129,7 @@ FUNCTION void spread_least(u32 least[PATHS]) {
 }
 
 // Words of the sums of a lane's places, in their order, and word i of them.
-#define SUM_WORDS (EACH * SUM_BYTES / 4)
+#define SUM_WORDS (PER_LANE * SUM_BYTES / 4)
 #if SUM_BYTES == 2
 FUNCTION u32 sum_word(const u32 sums[PAIRS], i32 i) {
     return i < PAIRS / 2 ? PAIR_LOWS(sums[2 * i], sums[2 * i + 1]) : PAIR_HIGHS(sums[2 * i - PAIRS], sums[2 * i + 1 - PAIRS]);
@@ -194,7 +194,7 @@ FUNCTION void places_beyond(u32 beyond[PAIRS], i32 lane, i32 disparities, i32 ba
         beyond[j] = 0u;
         UNROLL
         for (i32 upper = 0; upper < 2; upper++) {
-            const i32 p = lane * EACH + j + upper * PAIRS, d = backward ? PADDED - 1 - p : p;
+            const i32 p = lane * PER_LANE + j + upper * PAIRS, d = backward ? PADDED - 1 - p : p;
             beyond[j] |= d < disparities ? 0u : 0xffffu << (16 * upper);
         }
     }

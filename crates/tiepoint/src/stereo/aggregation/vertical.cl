@@ -23,7 +23,7 @@
 // What a row needs, in words of local memory: the right pixels, the left pixels, and P2 of all paths. The right pixels
 // of a lane's places lie side by side, and those that a warp reads at once in different banks.
 #define RIGHTS (LANES * STRIDE)
-#define RIGHTS_OF_LANE (COLUMNS + EACH - 1)
+#define RIGHTS_OF_LANE (COLUMNS + PER_LANE - 1)
 // How many of them a lane of the loader copies: those of lane LANE_X % LANES from m = LANE_X / LANES on, every
 // PIXELS_OF_WARP-th.
 #define COPIED ((RIGHTS_OF_LANE + PIXELS_OF_WARP - 1) / PIXELS_OF_WARP)
@@ -139,7 +139,7 @@ typedef struct {
     i64 step;
     u64 area;
     i32 width, height, backward, first, row;
-    // The right pixel at m of lane l is that in column right_origin + m - EACH l, of those for row 0.
+    // The right pixel at m of lane l is that in column right_origin + m - PER_LANE l, of those for row 0.
     i32 right_origin;
     // The columns of the right pixels that this lane copies.
     u32 copied[COPIED];
@@ -148,7 +148,7 @@ typedef struct {
 // Finds the columns that a lane copies of row `row`; without a skew they are the same in all rows.
 FUNCTION void find_columns(Strip *strip, i32 row) {
     const i32 moved = strip->backward ? SKEW * row : -(SKEW * row);
-    const i32 from = strip->right_origin + moved - LANE_X % LANES * EACH + LANE_X / LANES;
+    const i32 from = strip->right_origin + moved - LANE_X % LANES * PER_LANE + LANE_X / LANES;
     UNROLL
     for (i32 i = 0; i < COPIED; i++) strip->copied[i] = (u32)held(from + i * PIXELS_OF_WARP, strip->width);
 }
@@ -238,11 +238,11 @@ KERNEL(vertical) {
         needed.backward = backward;
         needed.first = first;
         needed.row = start;
-        needed.right_origin = backward ? width - 1 - first - args.min_disparity - (COLUMNS + EACH - 2)
-            : first - args.min_disparity - (EACH - 1);
+        needed.right_origin = backward ? width - 1 - first - args.min_disparity - (COLUMNS + PER_LANE - 2)
+            : first - args.min_disparity - (PER_LANE - 1);
         find_columns(&needed, start);
         GLOBAL u32 *sums_part =
-            sums_out + ((u64)(args.parts * image + 2 + backward) * area * PADDED + lane * EACH) * SUM_BYTES / 4;
+            sums_out + ((u64)(args.parts * image + 2 + backward) * area * PADDED + lane * PER_LANE) * SUM_BYTES / 4;
 #if HANDED > 0
         volatile GLOBAL u64 *boundaries = (volatile GLOBAL u64 *)boundary + (u64)walk * BUFFERS * height * HANDED * PATH;
         const volatile GLOBAL u64 *above = boundaries + (u64)((strip + BUFFERS - 1) % BUFFERS) * height * HANDED * PATH;
@@ -302,7 +302,7 @@ KERNEL(vertical) {
             if (has_slots) {
                 const LOCAL_POINTER u32 *staged = staged_memory[(u32)row % STAGED_ROWS];
                 const LOCAL_POINTER u32 *rights =
-                    staged + lane * STRIDE + (backward ? COLUMNS - 1 - slot : slot) + EACH - 1;
+                    staged + lane * STRIDE + (backward ? COLUMNS - 1 - slot : slot) + PER_LANE - 1;
                 u32 own[PLANES], p2[PATHS], costs[PAIRS], sums[PAIRS];
                 UNROLL
                 for (i32 w = 0; w < PLANES; w++) own[w] = staged[STAGED_LEFT + w * COLUMNS + slot];

@@ -14,7 +14,7 @@
 //! Rows of the last band that lie beyond the image hold those of another band, or nothing: where a path enters the
 //! image P2 is 0, which makes whatever came before it 0.
 
-use super::{GpuAggregation, GpuSums, Walk, Walks};
+use super::{GpuAggregation, GpuSums, WalkInput, Walks};
 use crate::{
     Result,
     device::gpu::{Buffer, Commands},
@@ -36,12 +36,12 @@ pub(in crate::stereo) struct GpuBands<'a> {
     margin: usize,
     descriptors: [Buffer<u32>; 2],
     sums: GpuSums,
-    walks: Vec<Paths>,
+    walks: Vec<WalkMemory>,
 }
 
 /// The memory of some walks.
 #[derive(Debug)]
-struct Paths {
+struct WalkMemory {
     penalties: Buffer<u32>,
     /// Of each pass in turn.
     boundary: Buffer<u32>,
@@ -98,7 +98,7 @@ impl<'a> GpuBands<'a> {
         let size = Size::new(width, rows + 2 * margin);
         let walks = plan.walks.iter().map(|walks| {
             let boundary = gpu.buffer((walks.passes * walks.boundary_words(plan, width)).max(1))?;
-            Ok(Paths { penalties: gpu.buffer(size.area() * 2 * walks.steps.steps.len())?, boundary })
+            Ok(WalkMemory { penalties: gpu.buffer(size.area() * 2 * walks.steps.steps.len())?, boundary })
         });
         let descriptors = || gpu.buffer(size.area() * plan.planes);
         let words = gpu.buffer(super::size_of_sums(size, 1, &plan.layout)?)?;
@@ -191,7 +191,7 @@ impl<'a> GpuBands<'a> {
 
     /// Puts the forward pass over the band into a list.
     pub(in crate::stereo) fn record_forward(&self, commands: &mut Commands) -> Result<()> {
-        let forward = |(walks, _): &(&Walks, &Paths)| walks.first_pass == 0;
+        let forward = |(walks, _): &(&Walks, &WalkMemory)| walks.first_pass == 0;
         let all = self.plan.walks.iter().zip(&self.walks).filter(forward);
         all.into_iter().try_for_each(|(walks, paths)| self.record_passes(commands, walks, paths, 0..1))
     }
@@ -209,7 +209,7 @@ impl<'a> GpuBands<'a> {
         &self,
         commands: &mut Commands,
         walks: &Walks,
-        paths: &Paths,
+        paths: &WalkMemory,
         passes: std::ops::Range<usize>,
     ) -> Result<()> {
         let (gpu, groups) = (&self.plan.gpu, self.groups(walks));
@@ -220,7 +220,7 @@ impl<'a> GpuBands<'a> {
         let progress: Vec<u32> = (0..in_memory * passes.len()).map(began).collect();
         let progress = gpu.upload(&progress)?;
         commands.stage("aggregate");
-        let walk = Walk {
+        let walk = WalkInput {
             descriptors: self.descriptors(),
             penalties: &paths.penalties,
             boundary: &paths.boundary,

@@ -298,7 +298,7 @@ impl Strip {
     /// The right pixels that a warp reads at once lie in different banks of local memory: from lane to lane they are an
     /// odd multiple of the warp's pixels apart.
     fn new(slots: usize, ahead: usize, layout: &Layout) -> Self {
-        let words = slots + layout.each - 1;
+        let words = slots + layout.per_lane - 1;
         let stride = match layout.warp {
             1 => words,
             _ => (words.div_ceil(layout.rows_of_warp()) | 1) * layout.rows_of_warp(),
@@ -351,7 +351,7 @@ fn for_paths(cost: &CostKernel, masked: bool, layout: &Layout) -> KernelSource {
         .for_kernels(cost.for_kernels::<u8>("aggregation", masked))
         .define("WARP", layout.warp)
         .define("LANES", layout.lanes)
-        .define("EACH", layout.each)
+        .define("PER_LANE", layout.per_lane)
 }
 
 fn penalties_source(steps: &Steps) -> KernelSource {
@@ -416,9 +416,9 @@ impl Design {
         // Narrower strips where there are few columns, so that every multiprocessor gets one.
         let columns = (passes * input.images * input.size.width).div_ceil(*units as usize);
         let most = if columns > SLOTS / 2 { SLOTS } else { SLOTS / 2 };
-        let each = steps.disparities_of_lane(input.disparities);
-        let fitting = [each, 16, 8, 4].into_iter().filter(|&n| n <= each).find_map(|each| {
-            let layout = Layout::new(*warp as usize, each, (2 + passes, sum_bytes), input.disparities);
+        let per_lane = steps.disparities_of_lane(input.disparities);
+        let fitting = [per_lane, 16, 8, 4].into_iter().filter(|&n| n <= per_lane).find_map(|per_lane| {
+            let layout = Layout::new(*warp as usize, per_lane, (2 + passes, sum_bytes), input.disparities);
             let strip = Strip::fitting(most, (&steps, &layout), planes, *local_memory as usize)?;
             Some((layout, strip))
         });
@@ -671,13 +671,13 @@ mod tests {
         for steps in [Steps::of::<Star, 4>(), Steps::of::<Cross, 2>(), Steps::of::<Knight, 8>()] {
             for disparities in (1..=300).chain([511, 512, 1000, 4096]) {
                 for warp in [1, 32] {
-                    let each = steps.disparities_of_lane(disparities);
-                    let layout = Layout::new(warp, each, (4, 1), disparities);
+                    let per_lane = steps.disparities_of_lane(disparities);
+                    let layout = Layout::new(warp, per_lane, (4, 1), disparities);
                     for most in [8, 16] {
                         let along = layout.split(most);
                         assert_eq!(along.padded(), layout.padded(), "{disparities}");
                         assert!(
-                            along.lanes <= warp && (along.each == 4 || along.each.is_multiple_of(8)),
+                            along.lanes <= warp && (along.per_lane == 4 || along.per_lane.is_multiple_of(8)),
                             "{along:?}"
                         );
                     }
@@ -690,14 +690,14 @@ mod tests {
     /// Paths of all sets of directions cross to the next strip alone, and strips of the common sizes fit.
     #[test]
     fn strips_fit_the_local_memory_of_cards() {
-        for (steps, each, disparities) in [
+        for (steps, per_lane, disparities) in [
             (Steps::of::<Star, 4>(), 16, 128),
             (Steps::of::<Star, 4>(), 32, 256),
             (Steps::of::<Star, 4>(), 32, 512),
             (Steps::of::<Cross, 2>(), 32, 512),
             (Steps::of::<Knight, 8>(), 8, 128),
         ] {
-            let layout = Layout::new(32, each, (4, 2), disparities);
+            let layout = Layout::new(32, per_lane, (4, 2), disparities);
             let strip = Strip::fitting(SLOTS, (&steps, &layout), 3, 48 << 10);
             assert!(strip.is_some_and(|strip| strip.slots >= steps.fewest()), "{steps:?} {disparities}");
         }
