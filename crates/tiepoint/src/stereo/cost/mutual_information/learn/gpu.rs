@@ -333,7 +333,7 @@ impl GpuLearning {
     }
 
     /// As [`from_disparities`](super::from_disparities).
-    fn from_disparities(
+    fn table_from_disparities(
         &self,
         commands: &mut Commands,
         views: &[ViewStacks; 2],
@@ -370,10 +370,10 @@ impl GpuLearning {
     ) -> Result<Buffer<u8>> {
         let zero = nearest_to_zero(views[0].bytes.size(), options);
         let zero = GpuStack::upload(&self.gpu, &[zero.view()])?;
-        let mut table = self.from_disparities(commands, views, (&zero, 1))?;
+        let mut table = self.table_from_disparities(commands, views, (&zero, 1))?;
         for _ in 1..runs {
             let disparity = self.disparities(commands, views, options, &table)?;
-            table = self.from_disparities(commands, views, (&disparity, 1))?;
+            table = self.table_from_disparities(commands, views, (&disparity, 1))?;
         }
         Ok(table)
     }
@@ -398,7 +398,7 @@ impl GpuLearning {
         for level in (finest.max(1)..=halvings).rev() {
             let disparity = self.disparities(commands, &all[level], &halved(options, level), &table)?;
             let finer = if level > finest { level - 1 } else { 0 };
-            table = self.from_disparities(commands, &all[finer], (&disparity, 1 << (level - finer)))?;
+            table = self.table_from_disparities(commands, &all[finer], (&disparity, 1 << (level - finer)))?;
         }
         Ok(table)
     }
