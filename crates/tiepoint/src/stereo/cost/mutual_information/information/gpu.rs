@@ -173,7 +173,6 @@ impl GpuInformation {
         let tally = &gpu.buffer::<u32>(TALLY)?;
         let values = &gpu.buffer::<f64>(LENGTH)?;
         let out = gpu.buffer::<u8>(LENGTH)?;
-        let nowhere = Plane { step: 0, row: 0, height: 0, pitch: 0 };
         commands.stage("mutual information");
         commands.zero(tally)?;
         commands.launch(
@@ -187,7 +186,7 @@ impl GpuInformation {
                 disparity: disparity.buffer(),
                 left_plane: left.plane(),
                 right_plane: right.plane(),
-                mask_plane: mask.map_or(nowhere, GpuStack::plane),
+                mask_plane: mask.map_or(Plane::NONE, GpuStack::plane),
                 disparity_plane: disparity.plane(),
                 step: step as i32,
             },

@@ -1,4 +1,5 @@
-// The table of costs and the information of joint histograms: mod.rs. Numbers are f64 in the order that is stated there.
+// The table of costs and the information of joint histograms: mod.rs. Numbers are f64 in the order that is stated
+// there.
 
 #define VALUES 256
 #define REACH 3

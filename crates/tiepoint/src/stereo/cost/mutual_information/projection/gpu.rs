@@ -165,7 +165,6 @@ impl GpuProjection {
         let size = grey.size();
         let rows = size.height.div_ceil(rows_apart(size));
         let samples = self.gpu.buffer::<u32>(2 * size.width * rows)?;
-        let nowhere = Plane { step: 0, row: 0, height: 0, pitch: 0 };
         commands.stage("projection");
         self.begin(commands)?;
         commands.launch(
@@ -179,7 +178,7 @@ impl GpuProjection {
                 disparity: disparity.buffer(),
                 colours_plane: self.colours.plane(),
                 grey_plane: grey.plane(),
-                mask_plane: right_mask.map_or(nowhere, GpuStack::plane),
+                mask_plane: right_mask.map_or(Plane::NONE, GpuStack::plane),
                 disparity_plane: disparity.plane(),
                 rows_apart: rows_apart(size) as i32,
                 of_left: (self.view == View::Left).into(),
