@@ -316,6 +316,7 @@ fn source<T: GpuPixel, G: GpuPixel>(shape: PictureShape, compares: Compares) -> 
         .define("OWN_FIRST", u8::from(compares == Compares::OwnGreen))
         .define("MASKED", u8::from(shape.may_have_holes()))
         .define("FACTS", FACTS)
+        .define("COLOURED", COLOURED)
         .define("LANES", LANES)
         .structure::<Plane>();
     pixel_a_lane(luma_for_kernels(source))

@@ -10,7 +10,6 @@ use super::{FIRST, finest, halved, levels, nearest_to_zero, rounds, searching};
 use crate::{
     Error, Result,
     device::gpu::{Buffer, Commands, Gpu},
-    error::Shortage,
     filter::gpu::GpuFilter,
     image::{
         Size,
@@ -24,7 +23,7 @@ use crate::{
             gpu::{CostKernel, GpuCost, GpuLearner, Learnt},
         },
         gpu::{
-            GpuMatching,
+            GpuMatching, check_memory,
             lanes::{GROUP, covering, pixel_a_lane},
         },
         median::{self, gpu::GpuMedian},
@@ -178,6 +177,11 @@ impl GpuLearner for LearnTable {
         options: &StereoOptions,
         views: [&ViewStacks; 2],
     ) -> Result<Learnt> {
+        if u32::try_from(views[0].bytes.size().area()).is_err() {
+            let device = gpu.info().name.clone();
+            let feature = "counters for more than 2³² pixels, which the CPU has".into();
+            return Err(Error::Unsupported { device, feature });
+        }
         let (learning, mut views) = (GpuLearning::new(gpu)?, views.map(Clone::clone));
         let mut compared = [None, None];
         if let Some(view) = self.colour() {
@@ -227,10 +231,7 @@ pub(in super::super) fn learn(
         |view| if colour.is_some_and(|c| c.view == view) { Compares::OwnColours } else { Compares::OwnGrey };
     let learner = LearnTable { learns_from: both.map(of) };
     let needed = learner.bytes(gpu, options, (pair.size(), masked))?;
-    if let Some(limit) = options.device_memory.filter(|&limit| needed > limit) {
-        let shortage = Shortage::Device { name: gpu.info().name.clone(), free: Some(limit) };
-        return Err(Error::Memory { what: "learning mutual information on a GPU", needed, shortage });
-    }
+    check_memory(gpu, options, "learning mutual information on a GPU", needed)?;
     let rows = 0..pair.size().height;
     let view = |view| ViewStacks::of_rows(gpu, pair, view, &rows);
     let mut views = [view(View::Left)?, view(View::Right)?];
