@@ -1,8 +1,9 @@
 //! Compiled programs on disk, one file each, found by everything that they depend on.
 //!
 //! The folder is `$TIEPOINT_CACHE`, or `tiepoint` in the user's cache folder (`$XDG_CACHE_HOME`, `$LOCALAPPDATA` or
-//! `$HOME/.cache`, the first that is set and not empty); an empty `$TIEPOINT_CACHE` turns the cache off. A file begins with its whole key (source, options, device, driver), so that neither a collision of names
-//! nor a broken file can bring a wrong program. What cannot be read or written is silently compiled anew.
+//! `$HOME/.cache`, the first that is set and not empty); an empty `$TIEPOINT_CACHE` turns the cache off. A file begins
+//! with its whole key (source, options, device, driver), so that neither a collision of names nor a broken file can
+//! bring a wrong program. What cannot be read or written is silently compiled anew.
 
 use std::ffi::OsString;
 use std::hash::{DefaultHasher, Hash, Hasher};

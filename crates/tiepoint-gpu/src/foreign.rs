@@ -46,8 +46,8 @@ impl ForeignStream {
 }
 
 impl Gpu {
-    /// Memory of another library as a buffer, which can only be read. Nothing is copied. `owner` keeps the memory alive.
-    /// Dropping the last clone of the buffer waits for the work that reads it, then drops `owner`.
+    /// Memory of another library as a buffer, which can only be read. Nothing is copied. `owner` keeps the memory
+    /// alive. Dropping the last clone of the buffer waits for the work that reads it, then drops `owner`.
     ///
     /// # Safety
     /// `len` numbers must lie at `address`, and nobody may free or write them until `owner` is dropped, other than in

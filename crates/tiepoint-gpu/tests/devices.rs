@@ -3,8 +3,8 @@
 
 use tiepoint_gpu::{Api, Buffer, Commands, Error, Gpu, Kernel, KernelSource, devices, kernel, kernel_struct};
 
-/// All devices whose name contains what `TIEPOINT_TEST_DEVICE` says. Where there are none a test proves nothing, which is
-/// a failure if devices are promised.
+/// All devices whose name contains what `TIEPOINT_TEST_DEVICE` says. Where there are none a test proves nothing, which
+/// is a failure if devices are promised.
 fn all() -> Vec<Gpu> {
     let wanted = std::env::var("TIEPOINT_TEST_DEVICE").unwrap_or_default();
     let found: Vec<Gpu> = [Api::Cuda, Api::OpenCl]

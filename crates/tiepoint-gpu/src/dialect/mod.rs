@@ -24,8 +24,9 @@
 //! y (z, w), for accesses of up to 16 bytes at aligned places; `U32X4(a, b, c, d)` and `U64X2(a, b)` make them.
 //!
 //! **Arithmetic.** `+ - * /` and `SQRT` are the correctly rounded ones of IEEE 754, never fused; `FMA` is fused.
-//! Denormals are kept. So a kernel has the bits of Rust's `+ - * /`, `sqrt` and `mul_add`; a test holds every device
-//! to it. `IS_FINITE` and, of an `f64`, `IS_FINITE_F64` are false of infinities and NaN. Library functions (`exp`, `atan2`, …) differ from device to device and are not used.
+//! Denormals are kept. So a kernel has the bits of Rust's `+ - * /`, `sqrt` and `mul_add`; a test holds every device to
+//! it. `IS_FINITE` and, of an `f64`, `IS_FINITE_F64` are false of infinities and NaN. Library functions (`exp`,
+//! `atan2`, …) differ from device to device and are not used.
 
 pub(crate) const CUDA: &str = include_str!("cuda.h");
 pub(crate) const OPENCL: &str = include_str!("opencl.h");

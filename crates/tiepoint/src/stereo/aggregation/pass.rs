@@ -122,8 +122,8 @@ struct Groups {
 }
 
 impl Groups {
-    /// `row` is the bytes of a row of sums, `paths` those of the paths that are kept between two groups, `overhead` those
-    /// of the threads; `kept` tells whether an earlier call has used the workspace.
+    /// `row` is the bytes of a row of sums, `paths` those of the paths that are kept between two groups, `overhead`
+    /// those of the threads; `kept` tells whether an earlier call has used the workspace.
     fn plan(input: &AggregationInput<'_>, kept: bool, row: u64, paths: u64, overhead: u64) -> Result<Self> {
         let height = input.size().height;
         // Grey and the maps take their part, but not more than half.

@@ -81,8 +81,8 @@ fn check_row<S: Simd>(_: S, row: &mut [f32], other: &[f32], sign: f32, limit: f3
     }
 }
 
-/// The pixels of the left view that are occluded: true where no surface of the right view passes the pixel. `right` holds
-/// the disparities of the right view, in pixels.
+/// The pixels of the left view that are occluded: true where no surface of the right view passes the pixel. `right`
+/// holds the disparities of the right view, in pixels.
 ///
 /// # Errors
 /// [`Error::Image`] for an empty map or several channels.

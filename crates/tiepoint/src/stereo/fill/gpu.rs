@@ -1,5 +1,5 @@
-//! Filling on a device: lanes follow lines of pixels and store the nearest valid value along each ray; then every invalid
-//! pixel chooses among its eight.
+//! Filling on a device: lanes follow lines of pixels and store the nearest valid value along each ray; then every
+//! invalid pixel chooses among its eight.
 
 use crate::{
     Result,

@@ -33,6 +33,7 @@ use crate::{
         Processor,
         gpu::{Buffer, Commands, Gpu},
     },
+    error::Shortage,
     feature::gpu::Pixels,
     for_any_view,
     image::{
@@ -343,6 +344,22 @@ impl GpuStereo {
         result.take(plan, i, &mut commands)?;
         self.gpu.run(&commands)?;
         Ok(result)
+    }
+}
+
+/// Fails where work takes more of a device's memory than the options allow.
+pub(super) fn check_memory(
+    gpu: &Gpu,
+    options: &StereoOptions,
+    what: &'static str,
+    needed: u64,
+) -> Result<()> {
+    match options.device_memory {
+        Some(limit) if needed > limit => {
+            let shortage = Shortage::DeviceLimit { name: gpu.info().name.clone(), limit };
+            Err(Error::Memory { what, needed, shortage })
+        }
+        Some(_) | None => Ok(()),
     }
 }
 

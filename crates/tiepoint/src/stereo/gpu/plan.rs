@@ -1,13 +1,12 @@
 //! The stages for pairs of one shape as one list of commands, and the memory that it works in.
 
-use super::matching::GpuMatching;
+use super::{check_memory, matching::GpuMatching};
 use crate::{
-    Error, Result,
+    Result,
     device::{
         Cpu,
         gpu::{Buffer, Commands, Gpu, Graph, compile},
     },
-    error::Shortage,
     image::{AnyView, Size, gpu::for_pixel},
     stereo::{
         Masks, RightView, StereoOptions,
@@ -258,7 +257,9 @@ impl Stages<'_> {
     /// Fails where the work takes more of the device's memory than the options allow.
     fn check_memory(&self) -> Result<()> {
         let Self { gpu, options, shape, cost } = *self;
-        let Some(limit) = options.device_memory else { return Ok(()) };
+        if options.device_memory.is_none() {
+            return Ok(());
+        }
         let pixels = shape.size.area() as u64;
         // Learning has pictures of its own.
         let learning = match cost.learner {
@@ -272,13 +273,7 @@ impl Stages<'_> {
             self.matching(&cost.kernel, Selection::of(options)).bytes(shape.size)?.saturating_add(pictures);
         let views = if self.exchanged().is_some() { 2 } else { 1 };
         let needed = pair.saturating_mul(shape.pairs as u64).saturating_mul(views).saturating_add(learning);
-        match needed > limit {
-            true => {
-                let shortage = Shortage::Device { name: gpu.info().name.clone(), free: Some(limit) };
-                Err(Error::Memory { what: "dense stereo on a GPU", needed, shortage })
-            }
-            false => Ok(()),
-        }
+        check_memory(gpu, options, "dense stereo on a GPU", needed)
     }
 
     /// Learning, from pictures of its own, of what goes to the views and tables of the plan.

@@ -316,6 +316,7 @@ fn source<T: GpuPixel, G: GpuPixel>(shape: PictureShape, compares: Compares) -> 
         .define("OWN_FIRST", u8::from(compares == Compares::OwnGreen))
         .define("MASKED", u8::from(shape.may_have_holes()))
         .define("FACTS", FACTS)
+        .define("COLOURED", COLOURED)
         .define("LANES", LANES)
         .structure::<Plane>();
     pixel_a_lane(luma_for_kernels(source))
@@ -334,9 +335,6 @@ pub(in crate::stereo) fn source_of(shape: PictureShape, compares: Compares) -> O
         PixelKind::F32 => source::<f32, f32>(shape, compares),
     })
 }
-
-/// A place where nothing lies.
-const NOWHERE: Plane = Plane { step: 0, row: 0, height: 0, pitch: 0 };
 
 /// Puts the making ready of both views of some pairs into a list, for a cost that compares this of them.
 pub(in crate::stereo) fn make_ready(
@@ -459,7 +457,7 @@ impl Making<'_> {
         let nothing = || gpu.buffer::<u8>(1);
         let (no_grey, no_colours, no_mask, not_given) =
             (gpu.buffer::<G>(1)?, nothing()?, nothing()?, nothing()?);
-        let plane = |stack: &Option<GpuStack<u8>>| stack.as_ref().map_or(NOWHERE, GpuStack::plane);
+        let plane = |stack: &Option<GpuStack<u8>>| stack.as_ref().map_or(Plane::NONE, GpuStack::plane);
         let (across, groups) = covering(size, count);
         let arguments = MakeReady {
             bytes: bytes.buffer(),
@@ -470,7 +468,7 @@ impl Making<'_> {
             given: view.given.as_ref().map_or(&not_given, GpuStack::buffer),
             found: &self.found,
             bytes_plane: bytes.plane(),
-            grey_plane: grey.map_or(NOWHERE, GpuStack::plane),
+            grey_plane: grey.map_or(Plane::NONE, GpuStack::plane),
             compared_plane: plane(&compared),
             mask_plane: plane(&mask),
             plane: pixels.plane(),

@@ -2,11 +2,11 @@
 
 // Of what a pair's scales and colours depend on: the greatest grey of 16 bits, minus the least float where that is
 // below 0, the greatest float where that is above 1; the same of the channels; whether either picture has colour.
+// COLOURED is where the last begins.
 #define GREYS 0
 #define CHANNELS_FOUND 3
-#define COLOURED 6
 // Of each view, what the scale of its own values depends on: as of the greys.
-#define OWN 8
+#define OWN (COLOURED + 2)
 
 // The grey of a picture; what is not finite becomes 0.
 FUNCTION GREY grey_of(const PIXEL *p) {

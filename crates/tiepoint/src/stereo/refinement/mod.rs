@@ -60,8 +60,8 @@ pub(super) fn refine(found: &mut StereoResult, options: &StereoOptions, cpu: &Cp
     Ok(())
 }
 
-/// Drops the pixels of the left view that the right one does not confirm and, where the right view is a result, those of
-/// the right view that the unchecked left one does not confirm.
+/// Drops the pixels of the left view that the right one does not confirm and, where the right view is a result, those
+/// of the right view that the unchecked left one does not confirm.
 fn check_views(
     left: &mut Image<f32>,
     right: &mut Image<f32>,

@@ -2,11 +2,10 @@
 //! learnt from the pair itself, as a table of costs.
 //!
 //! [`information`] makes the table from a disparity map, [`learn`] alternates between tables and maps, [`projection`]
-//! chooses the grey of a colour image whose partner is grey; [`gpu`] does all of it on a device.
+//! chooses the grey of a colour image whose partner is grey. Each has its form for devices.
 //!
 //! What is compared are 8-bit values, each image on its own scale: of two colour images the green channels, else grey.
 
-mod gpu;
 mod information;
 mod learn;
 mod projection;
@@ -74,14 +73,14 @@ impl CostDefinition for MutualInformation {
             true => are_colour()?,
             false => [false; 2],
         };
-        Ok(Some(gpu::cost(are_colour)))
+        Ok(Some(learn::gpu::cost(are_colour)))
     }
 
     fn source(&self, learn: Learn<'_, '_>) -> Result<Box<dyn CostSource>> {
         let Learn { pair, pictures, options, workspace, cpu, gpu } = learn;
         let pixels = pair.size().area();
         let colour = ColourImage::of(pictures, cpu)?;
-        match gpu.map(|gpu| gpu::learn(gpu, pair, colour.as_ref(), options)) {
+        match gpu.map(|gpu| learn::gpu::learn(gpu, pair, colour.as_ref(), options)) {
             Some(Err(error)) if !error.is_device_limit() => return Err(error),
             Some(Ok(table)) => {
                 cpu.advance(self.learning_steps(pictures, options, pixels));

@@ -1,6 +1,10 @@
 //! The search for a projection on a device. Its state stays there; every try is the same list of commands, which does
 //! nothing when the search is over.
 
+use super::super::{
+    VALUES,
+    information::gpu::{GpuInformation, TALLY},
+};
 use super::{BETTER, Projection, STANDARDS, STEPS, TRIES, UNIT, WAYS, rows_apart};
 use crate::{
     Result,
@@ -8,10 +12,6 @@ use crate::{
     image::gpu::{GpuStack, Plane},
     stereo::{
         INVALID, View,
-        cost::mutual_information::{
-            VALUES,
-            gpu::{GpuInformation, TALLY},
-        },
         gpu::lanes::{GROUP, covering, pixel_a_lane},
     },
 };
@@ -79,7 +79,7 @@ const STATE: usize = 10;
 /// Projections of a try, at most.
 const CANDIDATES: usize = 2 * STANDARDS.len();
 
-pub(in crate::stereo::cost::mutual_information) fn source() -> KernelSource {
+pub(in super::super) fn source() -> KernelSource {
     const LANES: [u32; 2] = [VALUES as u32, 1];
     let list = |numbers: Vec<usize>| {
         let numbers: Vec<String> = numbers.iter().map(usize::to_string).collect();
@@ -106,13 +106,13 @@ pub(in crate::stereo::cost::mutual_information) fn source() -> KernelSource {
 }
 
 /// Bytes that a search takes, samples aside.
-pub(in crate::stereo::cost::mutual_information) const BYTES: u64 = {
+pub(in super::super) const BYTES: u64 = {
     let numbers = size_of::<u32>() * TALLY + size_of::<f64>() * (VALUES * VALUES + 3 * VALUES);
     (CANDIDATES * numbers) as u64
 };
 
 /// What belongs to the colour view of a pair, on a device.
-pub(in crate::stereo::cost::mutual_information) struct GpuProjection {
+pub(in super::super) struct GpuProjection {
     gpu: Gpu,
     sample: Kernel<Sample<'static>>,
     count: Kernel<Count<'static>>,
@@ -129,10 +129,7 @@ pub(in crate::stereo::cost::mutual_information) struct GpuProjection {
 }
 
 impl GpuProjection {
-    pub(in crate::stereo::cost::mutual_information) fn new(
-        gpu: &Gpu,
-        (view, colours): (View, &GpuStack<u8>),
-    ) -> Result<Self> {
+    pub(in super::super) fn new(gpu: &Gpu, (view, colours): (View, &GpuStack<u8>)) -> Result<Self> {
         let program = gpu.program(&source())?;
         let Projection { weights: [red, green, blue], .. } = Projection::LUMA;
         let luma = [red, green, blue, 0];
@@ -152,13 +149,13 @@ impl GpuProjection {
     }
 
     /// Forgets what was found.
-    pub(in crate::stereo::cost::mutual_information) fn begin(&self, commands: &mut Commands) -> Result<()> {
+    pub(in super::super) fn begin(&self, commands: &mut Commands) -> Result<()> {
         commands.copy((&self.first, 0), (&self.state, 0), STATE)?;
         Ok(commands.zero(&self.information)?)
     }
 
     /// The search by disparities of the left view at half the size; `grey` is what is compared of the other view.
-    pub(in crate::stereo::cost::mutual_information) fn search(
+    pub(in super::super) fn search(
         &self,
         commands: &mut Commands,
         information: &GpuInformation,
@@ -168,7 +165,6 @@ impl GpuProjection {
         let size = grey.size();
         let rows = size.height.div_ceil(rows_apart(size));
         let samples = self.gpu.buffer::<u32>(2 * size.width * rows)?;
-        let nowhere = Plane { step: 0, row: 0, height: 0, pitch: 0 };
         commands.stage("projection");
         self.begin(commands)?;
         commands.launch(
@@ -182,7 +178,7 @@ impl GpuProjection {
                 disparity: disparity.buffer(),
                 colours_plane: self.colours.plane(),
                 grey_plane: grey.plane(),
-                mask_plane: right_mask.map_or(nowhere, GpuStack::plane),
+                mask_plane: right_mask.map_or(Plane::NONE, GpuStack::plane),
                 disparity_plane: disparity.plane(),
                 rows_apart: rows_apart(size) as i32,
                 of_left: (self.view == View::Left).into(),
@@ -194,7 +190,7 @@ impl GpuProjection {
         let pixels = size.width * rows;
         let counted = Count { tally: &tally, samples: &samples, state: &self.state, pixels: pixels as i32 };
         attempt.launch(&self.count, [pixels.div_ceil(VALUES), CANDIDATES, 1], counted)?;
-        let rows = information.record(&mut attempt, &tally, CANDIDATES)?;
+        let rows = information.information(&mut attempt, &tally, CANDIDATES)?;
         let chosen =
             Choose { state: &self.state, information: &self.information, rows: &rows, tally: &tally };
         attempt.launch(&self.choose, [1, 1, 1], chosen)?;
@@ -203,11 +199,7 @@ impl GpuProjection {
     }
 
     /// The values of what was found.
-    pub(in crate::stereo::cost::mutual_information) fn project(
-        &self,
-        commands: &mut Commands,
-        out: &GpuStack<u8>,
-    ) -> Result<()> {
+    pub(in super::super) fn project(&self, commands: &mut Commands, out: &GpuStack<u8>) -> Result<()> {
         let (across, groups) = covering(out.size(), 1);
         let (plane, colours_plane) = (out.plane(), self.colours.plane());
         let arguments = Project {

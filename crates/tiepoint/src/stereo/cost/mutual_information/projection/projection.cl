@@ -1,8 +1,8 @@
 // The grey of a colour image that belongs to a grey one: mod.rs.
 
-// What the state of a search holds: the best projection so far, the best standard, what is moved of the weights (0 before
-// the standards are tried), and whether the search is over. A projection is the weights of red, green and blue and
-// whether it is of squares.
+// What the state of a search holds: the best projection so far, the best standard, what is moved of the weights (0
+// before the standards are tried), and whether the search is over. A projection is the weights of red, green and blue
+// and whether it is of squares.
 #define OWN 0
 #define STANDARD 4
 #define STEP 8

@@ -1,31 +1,29 @@
-//! Learning on a device, as a part of a plan or, where the host makes the pair ready, before it: the iterations of
-//! [`learn`](super::learn) and the search for a [`projection`]. Maps, histograms and tables stay there.
+//! Learning on a device, as a part of a plan or, where the host makes the pair ready, before it. Maps, histograms and
+//! tables stay there.
 
-use super::{
+use super::super::{
     CostTable, LIMIT, VALUES,
-    information::{CLASSES, EPSILON, FREE, LEAST, PARTS, SCALE, STEPS},
-    learn::{FIRST, finest, halved, levels, nearest_to_zero, rounds, searching},
+    information::{self, gpu::GpuInformation},
     projection::{self, ColourImage, gpu::GpuProjection},
 };
+use super::{FIRST, finest, halved, levels, nearest_to_zero, rounds, searching};
 use crate::{
     Error, Result,
     device::gpu::{Buffer, Commands, Gpu},
-    error::Shortage,
     filter::gpu::GpuFilter,
     image::{
         Size,
         gpu::{GpuStack, Plane},
     },
-    numeric,
     stereo::{
-        INVALID, Learning, StereoOptions, View,
+        Learning, StereoOptions, View,
         consistency_check::{self, gpu::GpuConsistencyCheck},
         cost::{
             self, DescriptorCost,
             gpu::{CostKernel, GpuCost, GpuLearner, Learnt},
         },
         gpu::{
-            GpuMatching,
+            GpuMatching, check_memory,
             lanes::{GROUP, covering, pixel_a_lane},
         },
         median::{self, gpu::GpuMedian},
@@ -51,176 +49,11 @@ tiepoint_gpu::kernel! {
     }
 }
 
-tiepoint_gpu::kernel! {
-    /// The joint histogram of a disparity map.
-    unsafe kernel joint(groups) = Joint {
-        write tally: u32 [TALLY as i128],
-        read left: u8 [left_plane.numbers(1)],
-        read right: u8 [right_plane.numbers(1)],
-        read mask: u8 [mask_plane.numbers(1)],
-        read disparity: f32 [disparity_plane.numbers(1)],
-    } {
-        left_plane: Plane,
-        right_plane: Plane,
-        /// A row of 0 numbers: the right view holds something everywhere.
-        mask_plane: Plane,
-        disparity_plane: Plane,
-        /// 1, 2 for a map of half the size, and so on.
-        step: i32,
-    }
-}
-
-tiepoint_gpu::kernel! {
-    /// What the margins of joint histograms contribute.
-    unsafe kernel margins(groups) = Margins {
-        write out: f64 [512 * groups[1]],
-        read tally: u32 [TALLY as i128 * groups[1]],
-    } {
-        /// 1: nobody reads what an empty histogram contributes.
-        skips_empty: i32,
-    }
-}
-
-tiepoint_gpu::kernel! {
-    /// The negative logarithms of the smoothed shares of joint histograms.
-    unsafe kernel logarithms(groups) = Logarithms {
-        write out: f64 [65536 * groups[1]],
-        read tally: u32 [TALLY as i128 * groups[1]],
-    } {
-        /// As of [`Margins`].
-        skips_empty: i32,
-    }
-}
-
-tiepoint_gpu::kernel! {
-    /// The sums of n v over the rows of joint histograms.
-    unsafe kernel information(groups) = Information {
-        write out: f64 [256 * groups[1]],
-        read tally: u32 [TALLY as i128 * groups[1]],
-        read logarithms: f64 [65536 * groups[1]],
-        read margins: f64 [512 * groups[1]],
-    } {}
-}
-
-tiepoint_gpu::kernel! {
-    /// v(i, k): how seldom two values occur together; also counts the classes of v.
-    unsafe kernel unlikeness(groups) = Unlikeness {
-        write out: f64 [65536],
-        write tally: u32 [TALLY as i128],
-        read logarithms: f64 [65536],
-        read margins: f64 [512],
-    } {}
-}
-
-tiepoint_gpu::kernel! {
-    /// Counts the parts of the class of v in which o lies: the v of what costs nothing.
-    unsafe kernel within(groups) = Within {
-        write tally: u32 [TALLY as i128],
-        read values: f64 [65536],
-    } {}
-}
-
-tiepoint_gpu::kernel! {
-    /// C(i, k): the costs.
-    unsafe kernel table(groups) = Table {
-        write out: u8 [65536],
-        read values: f64 [65536],
-        read tally: u32 [TALLY as i128],
-    } {}
-}
-
-tiepoint_gpu::kernel! {
-    /// The costs with the images exchanged.
-    unsafe kernel exchange(groups) = Exchange {
-        write out: u8 [65536],
-        read table: u8 [65536],
-    } {}
-}
-
-/// Left values whose counters a group has in local memory.
-const TILE: usize = 16;
-/// What is counted: pairs of values, classes of v, as many classes as there are values together, parts of a class, and
-/// all together, which comes last.
-pub(super) const TALLY: usize = VALUES * VALUES + CLASSES + CLASSES / VALUES + PARTS + 1;
-/// Groups that share the rows of an image.
-const SLICES: usize = 128;
-
 fn source() -> KernelSource {
-    const LANES: [u32; 2] = [VALUES as u32, 1];
-    pixel_a_lane(numeric::for_kernels(KernelSource::new("mutual information")))
-        .define("TILE", TILE)
-        .define("LIMIT", LIMIT)
-        .define("EPSILON", format!("{EPSILON:e}"))
-        .define("SCALE", format!("{SCALE:?}"))
-        .define("FREE", format!("{FREE:?}"))
-        .define("LEAST", format!("({LEAST:?})"))
-        .define("STEPS", format!("{STEPS:?}"))
-        .define("PARTS", PARTS)
-        .define_f32("INVALID", INVALID)
+    pixel_a_lane(KernelSource::new("learning"))
         .structure::<Plane>()
         .kernel::<HalveMask<'_>>(GROUP)
-        .kernel::<Joint<'_>>(LANES)
-        .kernel::<Margins<'_>>(LANES)
-        .kernel::<Logarithms<'_>>(LANES)
-        .kernel::<Information<'_>>(LANES)
-        .kernel::<Unlikeness<'_>>(LANES)
-        .kernel::<Within<'_>>(LANES)
-        .kernel::<Table<'_>>(LANES)
-        .kernel::<Exchange<'_>>(LANES)
-        .text(include_str!("learn.cl"))
-}
-
-/// The mutual information of joint histograms.
-pub(super) struct GpuInformation {
-    gpu: Gpu,
-    margins: Kernel<Margins<'static>>,
-    logarithms: Kernel<Logarithms<'static>>,
-    information: Kernel<Information<'static>>,
-}
-
-impl GpuInformation {
-    fn new(gpu: &Gpu) -> Result<Self> {
-        let program = gpu.program(&source())?;
-        Ok(Self {
-            gpu: gpu.clone(),
-            margins: program.kernel::<Margins<'_>>()?,
-            logarithms: program.kernel::<Logarithms<'_>>()?,
-            information: program.kernel::<Information<'_>>()?,
-        })
-    }
-
-    /// Puts what margins and joint shares of so many histograms contribute into a list.
-    fn terms(
-        &self,
-        commands: &mut Commands,
-        (tally, n): (&Buffer<u32>, usize),
-        skips_empty: bool,
-    ) -> Result<[Buffer<f64>; 2]> {
-        let margins = self.gpu.buffer::<f64>(2 * VALUES * n)?;
-        let logarithms = self.gpu.buffer::<f64>(VALUES * VALUES * n)?;
-        let skips_empty = skips_empty.into();
-        commands.launch(&self.margins, [2, n, 1], Margins { out: &margins, tally, skips_empty })?;
-        let arguments = Logarithms { out: &logarithms, tally, skips_empty };
-        commands.launch(&self.logarithms, [VALUES, n, 1], arguments)?;
-        Ok([margins, logarithms])
-    }
-
-    /// The sums of n v over the rows of so many histograms.
-    pub(super) fn record(
-        &self,
-        commands: &mut Commands,
-        tally: &Buffer<u32>,
-        n: usize,
-    ) -> Result<Buffer<f64>> {
-        let [margins, logarithms] = &self.terms(commands, (tally, n), true)?;
-        let out = self.gpu.buffer(VALUES * n)?;
-        commands.launch(
-            &self.information,
-            [VALUES, n, 1],
-            Information { out: &out, tally, logarithms, margins },
-        )?;
-        Ok(out)
-    }
+        .text(include_str!("halve_mask.cl"))
 }
 
 /// The kernels of learning.
@@ -228,17 +61,11 @@ struct GpuLearning {
     gpu: Gpu,
     halve: GpuFilter<u8, u8>,
     halve_mask: Kernel<HalveMask<'static>>,
-    joint: Kernel<Joint<'static>>,
     information: GpuInformation,
-    unlikeness: Kernel<Unlikeness<'static>>,
-    within: Kernel<Within<'static>>,
-    table: Kernel<Table<'static>>,
-    exchange: Kernel<Exchange<'static>>,
     median: GpuMedian,
     check: GpuConsistencyCheck,
     /// What looks a table up, which is copied there.
     cost: CostKernel,
-    nothing: Buffer<u8>,
 }
 
 /// Learning as a part of a plan.
@@ -248,7 +75,7 @@ struct LearnTable {
 }
 
 /// The cost that learns from each pair of pictures of which these have colour.
-pub(super) fn cost(are_colour: [bool; 2]) -> GpuCost {
+pub(in super::super) fn cost(are_colour: [bool; 2]) -> GpuCost {
     const GREY: Compares = Compares::OwnGrey;
     const COLOURS: Compares = Compares::OwnColours;
     let learner = match are_colour {
@@ -321,6 +148,7 @@ impl GpuLearner for LearnTable {
         let cost = no_table();
         let mut sources = vec![
             source(),
+            information::gpu::source(),
             median::gpu::source(3),
             consistency_check::gpu::source(),
             cost::gpu::source::<u8>(&cost, masked),
@@ -349,6 +177,11 @@ impl GpuLearner for LearnTable {
         options: &StereoOptions,
         views: [&ViewStacks; 2],
     ) -> Result<Learnt> {
+        if u32::try_from(views[0].bytes.size().area()).is_err() {
+            let device = gpu.info().name.clone();
+            let feature = "counters for more than 2³² pixels, which the CPU has".into();
+            return Err(Error::Unsupported { device, feature });
+        }
         let (learning, mut views) = (GpuLearning::new(gpu)?, views.map(Clone::clone));
         let mut compared = [None, None];
         if let Some(view) = self.colour() {
@@ -356,9 +189,7 @@ impl GpuLearner for LearnTable {
             compared[view.index()] = Some(grey);
         }
         let table = learning.table(commands, views, options)?;
-        let exchanged = gpu.buffer(table.len())?;
-        let arguments = Exchange { out: &exchanged, table: &table };
-        commands.launch(&learning.exchange, [VALUES, 1, 1], arguments)?;
+        let exchanged = learning.information.exchanged(commands, &table)?;
         Ok(Learnt { tables: [table, exchanged], compared })
     }
 }
@@ -381,13 +212,13 @@ fn matching<'a>(
     GpuMatching { gpu, options, cost, greatest: LIMIT.into(), masked, selection: Selection::of_both(options) }
 }
 
-/// The table for the pair at its full size, the bytes of [`learn::table`](super::learn::table); where a view is in
-/// colour that the other lacks, also replaces what is compared of it, as [`learn::project`](super::learn::project).
+/// The table for the pair at its full size, the bytes of [`learn::table`](super::table); where a view is in
+/// colour that the other lacks, also replaces what is compared of it, as [`learn::project`](super::project).
 ///
 /// # Errors
 /// Where the device is too small or lacks `f64`, as [`Error::is_device_limit`](crate::Error::is_device_limit) tells.
 /// The pair is then as it was.
-pub(super) fn learn(
+pub(in super::super) fn learn(
     gpu: &Gpu,
     pair: &mut Pair,
     colour: Option<&ColourImage>,
@@ -400,10 +231,7 @@ pub(super) fn learn(
         |view| if colour.is_some_and(|c| c.view == view) { Compares::OwnColours } else { Compares::OwnGrey };
     let learner = LearnTable { learns_from: both.map(of) };
     let needed = learner.bytes(gpu, options, (pair.size(), masked))?;
-    if let Some(limit) = options.device_memory.filter(|&limit| needed > limit) {
-        let shortage = Shortage::Device { name: gpu.info().name.clone(), free: Some(limit) };
-        return Err(Error::Memory { what: "learning mutual information on a GPU", needed, shortage });
-    }
+    check_memory(gpu, options, "learning mutual information on a GPU", needed)?;
     let rows = 0..pair.size().height;
     let view = |view| ViewStacks::of_rows(gpu, pair, view, &rows);
     let mut views = [view(View::Left)?, view(View::Right)?];
@@ -432,20 +260,14 @@ impl GpuLearning {
             gpu: gpu.clone(),
             halve: GpuFilter::halve_mean(gpu, 1)?,
             halve_mask: program.kernel::<HalveMask<'_>>()?,
-            joint: program.kernel::<Joint<'_>>()?,
             information: GpuInformation::new(gpu)?,
-            unlikeness: program.kernel::<Unlikeness<'_>>()?,
-            within: program.kernel::<Within<'_>>()?,
-            table: program.kernel::<Table<'_>>()?,
-            exchange: program.kernel::<Exchange<'_>>()?,
             median: GpuMedian::new(gpu, 3)?,
             check: GpuConsistencyCheck::new(gpu)?,
             cost: no_table(),
-            nothing: gpu.buffer(1)?,
         })
     }
 
-    /// As [`learn::project`](super::learn::project): the grey that belongs to the colour view, which is compared of it
+    /// As [`learn::project`](super::project): the grey that belongs to the colour view, which is compared of it
     /// from now on.
     fn project(
         &self,
@@ -511,44 +333,15 @@ impl GpuLearning {
         Ok(ViewStacks::of_bytes(bytes, compared, mask))
     }
 
-    /// The table of the disparities of the views (step 1), of the views at half the size (step 2), and so on.
+    /// As [`from_disparities`](super::from_disparities).
     fn table_from_disparities(
         &self,
         commands: &mut Commands,
         views: &[ViewStacks; 2],
-        (disparity, step): (&GpuStack<f32>, usize),
+        disparity: (&GpuStack<f32>, usize),
     ) -> Result<Buffer<u8>> {
-        const LENGTH: usize = VALUES * VALUES;
-        let gpu = &self.gpu;
-        let tally = &gpu.buffer::<u32>(TALLY)?;
-        let values = &gpu.buffer::<f64>(LENGTH)?;
-        let (out, mask) = (gpu.buffer::<u8>(LENGTH)?, &views[1].mask);
-        let [left, right] = views.each_ref().map(ViewStacks::compared);
-        let nowhere = Plane { step: 0, row: 0, height: 0, pitch: 0 };
-        commands.stage("mutual information");
-        commands.zero(tally)?;
-        commands.launch(
-            &self.joint,
-            [SLICES.min(left.size().height), VALUES / TILE, 1],
-            Joint {
-                tally,
-                left: left.buffer(),
-                right: right.buffer(),
-                mask: mask.as_ref().map_or(&self.nothing, GpuStack::buffer),
-                disparity: disparity.buffer(),
-                left_plane: left.plane(),
-                right_plane: right.plane(),
-                mask_plane: mask.as_ref().map_or(nowhere, GpuStack::plane),
-                disparity_plane: disparity.plane(),
-                step: step as i32,
-            },
-        )?;
-        let rows = [VALUES, 1, 1];
-        let [margins, logarithms] = &self.information.terms(commands, (tally, 1), false)?;
-        commands.launch(&self.unlikeness, rows, Unlikeness { out: values, tally, logarithms, margins })?;
-        commands.launch(&self.within, rows, Within { tally, values })?;
-        commands.launch(&self.table, rows, Table { out: &out, values, tally })?;
-        Ok(out)
+        let compared = views.each_ref().map(ViewStacks::compared);
+        self.information.table(commands, compared, disparity, views[1].mask.as_ref())
     }
 
     /// Disparities by a table, those that pass the left-right check.
@@ -568,7 +361,7 @@ impl GpuLearning {
         self.check.record(commands, &left, &right, View::Left, 1.0)
     }
 
-    /// As [`learn::iterate`](super::learn::iterate).
+    /// As [`learn::iterate`](super::iterate).
     fn iterate(
         &self,
         commands: &mut Commands,
@@ -586,7 +379,7 @@ impl GpuLearning {
         Ok(table)
     }
 
-    /// As [`learn::coarse_to_fine`](super::learn::coarse_to_fine).
+    /// As [`learn::coarse_to_fine`](super::coarse_to_fine).
     fn coarse_to_fine(
         &self,
         commands: &mut Commands,
@@ -627,7 +420,7 @@ mod tests {
 
     #[test]
     fn kernels_compile_for_every_card() {
-        compiles_everywhere(&[source(), projection::gpu::source()]);
+        compiles_everywhere(&[source(), information::gpu::source(), projection::gpu::source()]);
     }
 
     /// Tables of random pairs, with and without masks and of both ways to learn, have the CPU's bytes.

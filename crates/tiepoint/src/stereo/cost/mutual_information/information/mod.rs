@@ -17,6 +17,8 @@
 //! smoothed value is Σ g(t) a(x + t), t ascending, values beyond 0…255 being those at the end; the logarithm is
 //! [`numeric::ln`](crate::numeric::ln).
 
+pub(super) mod gpu;
+
 use super::{CostTable, LIMIT, VALUES};
 use crate::{
     device::{Cpu, dispatch},
@@ -29,20 +31,20 @@ use fearless_simd_macros::simd;
 /// The Gaussian.
 const TAPS: [f64; 7] = [0.006, 0.061, 0.242, 0.383, 0.242, 0.061, 0.006];
 /// Keeps the logarithm of values that never met finite.
-pub(super) const EPSILON: f64 = 1e-7;
+const EPSILON: f64 = 1e-7;
 /// Costs in a nat.
-pub(super) const SCALE: f64 = 4.0;
+const SCALE: f64 = 4.0;
 /// The share of pixels that cost nothing.
-pub(super) const FREE: f64 = 0.05;
+const FREE: f64 = 0.05;
 
 /// From here on v lies in classes of [`PARTS`] steps: h is at most 16.2, and v at least −2 · 16.2.
-pub(super) const LEAST: f64 = -40.0;
+const LEAST: f64 = -40.0;
 /// Steps in a nat.
-pub(super) const STEPS: f64 = 262_144.0;
+const STEPS: f64 = 262_144.0;
 /// The parts of a class.
-pub(super) const PARTS: usize = 256;
+const PARTS: usize = 256;
 /// How many classes there are.
-pub(super) const CLASSES: usize = 1 << 16;
+const CLASSES: usize = 1 << 16;
 
 /// The Gaussian reaches so far to either side.
 const REACH: usize = TAPS.len() / 2;

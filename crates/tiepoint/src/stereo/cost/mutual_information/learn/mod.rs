@@ -1,4 +1,6 @@
-//! Learning the table of costs: a table gives disparities, and disparities a better table.
+//! Learning the table of costs: a table gives disparities, and disparities a better table. [`gpu`] does it on a device.
+
+pub(super) mod gpu;
 
 use super::{
     CostTable,
@@ -22,7 +24,7 @@ const LEVELS: usize = 4;
 /// The least side of an image that a table is learnt from at half the size.
 const LEAST_SIDE: usize = 24;
 /// Iterations at the coarsest level.
-pub(super) const FIRST: usize = 3;
+const FIRST: usize = 3;
 /// Pixels that a table can be learnt from: of images that have as many, none of the larger ones is searched.
 ///
 /// 2026-11-23, `--cost mi`, bad-1.0 before and with a quarter of the size and four directions: 24 synthetic pairs of
@@ -93,12 +95,12 @@ pub(super) fn project(
 }
 
 /// How often a projection is chosen.
-pub(super) fn rounds(size: Size) -> usize {
+fn rounds(size: Size) -> usize {
     if size.width.min(size.height) < 2 * LEAST_SIDE { 0 } else { ROUNDS }
 }
 
 /// How often a pair is halved to learn from.
-pub(super) fn levels(size: Size) -> usize {
+fn levels(size: Size) -> usize {
     let (mut levels, Size { mut width, mut height }) = (0, size);
     while levels < LEVELS && width.min(height) >= 2 * LEAST_SIDE {
         (width, height) = (width.div_ceil(2), height.div_ceil(2));
@@ -109,7 +111,7 @@ pub(super) fn levels(size: Size) -> usize {
 
 /// How often the pair is halved at least, where its disparities make the table of the pair at its full size: as often
 /// as leaves [`ENOUGH`] pixels, once otherwise.
-pub(super) fn finest(size: Size) -> usize {
+fn finest(size: Size) -> usize {
     let area = |k: usize| size.width.div_ceil(1 << k) * size.height.div_ceil(1 << k);
     let most = levels(size);
     (1..=most).rev().find(|&k| area(k) >= ENOUGH).unwrap_or(most.min(1))
@@ -117,20 +119,20 @@ pub(super) fn finest(size: Size) -> usize {
 
 /// How disparities are searched while learning from coarse to fine: where there are [`ENOUGH`] pixels, along four
 /// directions.
-pub(super) fn searching(options: &StereoOptions, size: Size) -> StereoOptions {
+fn searching(options: &StereoOptions, size: Size) -> StereoOptions {
     let paths = if finest(size) > 1 { Paths::Four } else { options.paths };
     StereoOptions { paths, ..*options }
 }
 
 /// The options for a pair halved so many times.
-pub(super) fn halved(options: &StereoOptions, times: usize) -> StereoOptions {
+fn halved(options: &StereoOptions, times: usize) -> StereoOptions {
     let first = options.min_disparity >> times;
     let last = (options.min_disparity + options.disparities as i32 - 1) >> times;
     StereoOptions { min_disparity: first, disparities: (last - first + 1) as usize, ..*options }
 }
 
 /// The disparity in range that is nearest to zero, everywhere.
-pub(super) fn nearest_to_zero(size: Size, options: &StereoOptions) -> Image<f32> {
+fn nearest_to_zero(size: Size, options: &StereoOptions) -> Image<f32> {
     let last = options.min_disparity + options.disparities as i32 - 1;
     Image::filled(size, 1, 0.clamp(options.min_disparity, last) as f32)
 }

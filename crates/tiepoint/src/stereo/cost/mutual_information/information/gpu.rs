@@ -1,0 +1,245 @@
+//! Joint histograms on a device, and what is made of them.
+
+use super::super::{LIMIT, VALUES};
+use super::{CLASSES, EPSILON, FREE, LEAST, PARTS, SCALE, STEPS};
+use crate::{
+    Result,
+    device::gpu::{Buffer, Commands, Gpu},
+    image::gpu::{GpuStack, Plane},
+    numeric,
+    stereo::INVALID,
+};
+use tiepoint_gpu::{Kernel, KernelSource};
+
+tiepoint_gpu::kernel! {
+    /// The joint histogram of a disparity map.
+    unsafe kernel joint(groups) = Joint {
+        write tally: u32 [TALLY as i128],
+        read left: u8 [left_plane.numbers(1)],
+        read right: u8 [right_plane.numbers(1)],
+        read mask: u8 [mask_plane.numbers(1)],
+        read disparity: f32 [disparity_plane.numbers(1)],
+    } {
+        left_plane: Plane,
+        right_plane: Plane,
+        /// A row of 0 numbers: the right view holds something everywhere.
+        mask_plane: Plane,
+        disparity_plane: Plane,
+        /// 1, 2 for a map of half the size, and so on.
+        step: i32,
+    }
+}
+
+tiepoint_gpu::kernel! {
+    /// What the margins of joint histograms contribute.
+    unsafe kernel margins(groups) = Margins {
+        write out: f64 [512 * groups[1]],
+        read tally: u32 [TALLY as i128 * groups[1]],
+    } {
+        /// 1: nobody reads what an empty histogram contributes.
+        skips_empty: i32,
+    }
+}
+
+tiepoint_gpu::kernel! {
+    /// The negative logarithms of the smoothed shares of joint histograms.
+    unsafe kernel logarithms(groups) = Logarithms {
+        write out: f64 [65536 * groups[1]],
+        read tally: u32 [TALLY as i128 * groups[1]],
+    } {
+        /// As of [`Margins`].
+        skips_empty: i32,
+    }
+}
+
+tiepoint_gpu::kernel! {
+    /// The sums of n v over the rows of joint histograms.
+    unsafe kernel information(groups) = Information {
+        write out: f64 [256 * groups[1]],
+        read tally: u32 [TALLY as i128 * groups[1]],
+        read logarithms: f64 [65536 * groups[1]],
+        read margins: f64 [512 * groups[1]],
+    } {}
+}
+
+tiepoint_gpu::kernel! {
+    /// v(i, k): how seldom two values occur together; also counts the classes of v.
+    unsafe kernel unlikeness(groups) = Unlikeness {
+        write out: f64 [65536],
+        write tally: u32 [TALLY as i128],
+        read logarithms: f64 [65536],
+        read margins: f64 [512],
+    } {}
+}
+
+tiepoint_gpu::kernel! {
+    /// Counts the parts of the class of v in which o lies: the v of what costs nothing.
+    unsafe kernel within(groups) = Within {
+        write tally: u32 [TALLY as i128],
+        read values: f64 [65536],
+    } {}
+}
+
+tiepoint_gpu::kernel! {
+    /// C(i, k): the costs.
+    unsafe kernel table(groups) = Table {
+        write out: u8 [65536],
+        read values: f64 [65536],
+        read tally: u32 [TALLY as i128],
+    } {}
+}
+
+tiepoint_gpu::kernel! {
+    /// The costs with the images exchanged.
+    unsafe kernel exchange(groups) = Exchange {
+        write out: u8 [65536],
+        read table: u8 [65536],
+    } {}
+}
+
+/// Left values whose counters a group has in local memory.
+const TILE: usize = 16;
+/// What is counted: pairs of values, classes of v, as many classes as there are values together, parts of a class, and
+/// all together, which comes last.
+pub(in super::super) const TALLY: usize = VALUES * VALUES + CLASSES + CLASSES / VALUES + PARTS + 1;
+/// Groups that share the rows of an image.
+const SLICES: usize = 128;
+
+pub(in super::super) fn source() -> KernelSource {
+    const LANES: [u32; 2] = [VALUES as u32, 1];
+    numeric::for_kernels(KernelSource::new("mutual information"))
+        .define("TILE", TILE)
+        .define("LIMIT", LIMIT)
+        .define("EPSILON", format!("{EPSILON:e}"))
+        .define("SCALE", format!("{SCALE:?}"))
+        .define("FREE", format!("{FREE:?}"))
+        .define("LEAST", format!("({LEAST:?})"))
+        .define("STEPS", format!("{STEPS:?}"))
+        .define("PARTS", PARTS)
+        .define_f32("INVALID", INVALID)
+        .structure::<Plane>()
+        .kernel::<Joint<'_>>(LANES)
+        .kernel::<Margins<'_>>(LANES)
+        .kernel::<Logarithms<'_>>(LANES)
+        .kernel::<Information<'_>>(LANES)
+        .kernel::<Unlikeness<'_>>(LANES)
+        .kernel::<Within<'_>>(LANES)
+        .kernel::<Table<'_>>(LANES)
+        .kernel::<Exchange<'_>>(LANES)
+        .text(include_str!("information.cl"))
+}
+
+/// The kernels of joint histograms.
+pub(in super::super) struct GpuInformation {
+    gpu: Gpu,
+    joint: Kernel<Joint<'static>>,
+    margins: Kernel<Margins<'static>>,
+    logarithms: Kernel<Logarithms<'static>>,
+    information: Kernel<Information<'static>>,
+    unlikeness: Kernel<Unlikeness<'static>>,
+    within: Kernel<Within<'static>>,
+    table: Kernel<Table<'static>>,
+    exchange: Kernel<Exchange<'static>>,
+    nothing: Buffer<u8>,
+}
+
+impl GpuInformation {
+    pub(in super::super) fn new(gpu: &Gpu) -> Result<Self> {
+        let program = gpu.program(&source())?;
+        Ok(Self {
+            gpu: gpu.clone(),
+            joint: program.kernel::<Joint<'_>>()?,
+            margins: program.kernel::<Margins<'_>>()?,
+            logarithms: program.kernel::<Logarithms<'_>>()?,
+            information: program.kernel::<Information<'_>>()?,
+            unlikeness: program.kernel::<Unlikeness<'_>>()?,
+            within: program.kernel::<Within<'_>>()?,
+            table: program.kernel::<Table<'_>>()?,
+            exchange: program.kernel::<Exchange<'_>>()?,
+            nothing: gpu.buffer(1)?,
+        })
+    }
+
+    /// As [`CostTable::learn`](super::CostTable::learn).
+    pub(in super::super) fn table(
+        &self,
+        commands: &mut Commands,
+        [left, right]: [&GpuStack<u8>; 2],
+        (disparity, step): (&GpuStack<f32>, usize),
+        mask: Option<&GpuStack<u8>>,
+    ) -> Result<Buffer<u8>> {
+        const LENGTH: usize = VALUES * VALUES;
+        let gpu = &self.gpu;
+        let tally = &gpu.buffer::<u32>(TALLY)?;
+        let values = &gpu.buffer::<f64>(LENGTH)?;
+        let out = gpu.buffer::<u8>(LENGTH)?;
+        commands.stage("mutual information");
+        commands.zero(tally)?;
+        commands.launch(
+            &self.joint,
+            [SLICES.min(left.size().height), VALUES / TILE, 1],
+            Joint {
+                tally,
+                left: left.buffer(),
+                right: right.buffer(),
+                mask: mask.map_or(&self.nothing, GpuStack::buffer),
+                disparity: disparity.buffer(),
+                left_plane: left.plane(),
+                right_plane: right.plane(),
+                mask_plane: mask.map_or(Plane::NONE, GpuStack::plane),
+                disparity_plane: disparity.plane(),
+                step: step as i32,
+            },
+        )?;
+        let rows = [VALUES, 1, 1];
+        let [margins, logarithms] = &self.terms(commands, (tally, 1), false)?;
+        commands.launch(&self.unlikeness, rows, Unlikeness { out: values, tally, logarithms, margins })?;
+        commands.launch(&self.within, rows, Within { tally, values })?;
+        commands.launch(&self.table, rows, Table { out: &out, values, tally })?;
+        Ok(out)
+    }
+
+    /// Puts what margins and joint shares of so many histograms contribute into a list.
+    fn terms(
+        &self,
+        commands: &mut Commands,
+        (tally, n): (&Buffer<u32>, usize),
+        skips_empty: bool,
+    ) -> Result<[Buffer<f64>; 2]> {
+        let margins = self.gpu.buffer::<f64>(2 * VALUES * n)?;
+        let logarithms = self.gpu.buffer::<f64>(VALUES * VALUES * n)?;
+        let skips_empty = skips_empty.into();
+        commands.launch(&self.margins, [2, n, 1], Margins { out: &margins, tally, skips_empty })?;
+        let arguments = Logarithms { out: &logarithms, tally, skips_empty };
+        commands.launch(&self.logarithms, [VALUES, n, 1], arguments)?;
+        Ok([margins, logarithms])
+    }
+
+    /// The sums of n v over the rows of so many histograms.
+    pub(in super::super) fn information(
+        &self,
+        commands: &mut Commands,
+        tally: &Buffer<u32>,
+        n: usize,
+    ) -> Result<Buffer<f64>> {
+        let [margins, logarithms] = &self.terms(commands, (tally, n), true)?;
+        let out = self.gpu.buffer(VALUES * n)?;
+        commands.launch(
+            &self.information,
+            [VALUES, n, 1],
+            Information { out: &out, tally, logarithms, margins },
+        )?;
+        Ok(out)
+    }
+
+    /// The table with the images exchanged.
+    pub(in super::super) fn exchanged(
+        &self,
+        commands: &mut Commands,
+        table: &Buffer<u8>,
+    ) -> Result<Buffer<u8>> {
+        let out = self.gpu.buffer(table.len())?;
+        commands.launch(&self.exchange, [VALUES, 1, 1], Exchange { out: &out, table })?;
+        Ok(out)
+    }
+}
