@@ -235,15 +235,15 @@ impl<T: Element> Landed<T> {
 
 /// Of each map that pairs may have one.
 #[derive(Debug)]
-struct Maps<D, R, C, N> {
-    disparity: D,
-    right: Option<R>,
-    confidence: Option<C>,
-    reasons: Option<N>,
+struct Maps<F, B> {
+    disparity: F,
+    right: Option<F>,
+    confidence: Option<F>,
+    reasons: Option<B>,
 }
 
-type KeptMaps = Maps<Kept<f32>, Kept<f32>, Kept<f32>, Kept<u8>>;
-type LandedMaps = Maps<Landed<f32>, Landed<f32>, Landed<f32>, Landed<u8>>;
+type KeptMaps = Maps<Kept<f32>, Kept<u8>>;
+type LandedMaps = Maps<Landed<f32>, Landed<u8>>;
 
 impl KeptMaps {
     fn new(plan: &Plan) -> Result<Self> {
