@@ -25,7 +25,7 @@ pub(crate) const NOT_ON_RUSTICL: [&str; 15] = [
     "stereo::gpu::tests::streams_give_what_single_calls_give_in_order",
     "stereo::gpu::tests::what_does_not_go_together_is_refused",
     // It needs 64-bit floats; the library lets the CPU do it.
-    "mutual_information::gpu::tests",
+    "mutual_information::learn::gpu::tests",
     // Its detectors include SURF, which needs 64-bit atomics.
     "bisect::the_gpu_may_begin_with_any_stage",
     // Each takes one to two minutes of a core: a fused multiply-add is some sixty integer instructions there. What

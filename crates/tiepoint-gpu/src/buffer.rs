@@ -458,54 +458,62 @@ impl<T: Element> Pinned<T> {
         self.len == 0
     }
 
-    /// The numbers, once all work has finished. While they are borrowed no commands may be run that were recorded
-    /// before and write here.
+    /// The numbers, once all work has finished.
+    ///
+    /// # Safety
+    /// While they are borrowed no commands may be run that were recorded before and write here.
     ///
     /// # Errors
     /// [`Error::Driver`] when the device fails.
-    pub fn numbers(&self) -> Result<&[T]> {
+    #[expect(unsafe_code, reason = "the device writes the memory, which nothing tells the compiler")]
+    pub unsafe fn numbers(&self) -> Result<&[T]> {
         self.memory.gpu.finish()?;
-        #[expect(unsafe_code, reason = "the memory lies with the driver")]
         // SAFETY: `len` numbers were allocated and written, and the device has finished. To record new work that writes
-        // here takes a `&mut` of this object; that recorded work is not run meanwhile is the caller's promise.
+        // here takes a `&mut` of this object, and the caller runs none that was recorded before.
         Ok(unsafe { std::slice::from_raw_parts(self.memory.start.cast(), self.len) })
     }
 
-    /// Some of the numbers, once the queue has come to a mark. Work behind the mark must not write them, nor any that
-    /// is run while they are borrowed.
+    /// Some of the numbers, once the queue has come to a mark.
+    ///
+    /// # Safety
+    /// Work behind the mark must not write them, nor any that is run while they are borrowed.
     ///
     /// # Errors
     /// [`Error::Usage`] beyond the end, [`Error::Driver`] when the device fails.
-    pub fn numbers_at(&self, mark: &Mark, range: Range<usize>) -> Result<&[T]> {
+    #[expect(unsafe_code, reason = "the device writes the memory, which nothing tells the compiler")]
+    pub unsafe fn numbers_at(&self, mark: &Mark, range: Range<usize>) -> Result<&[T]> {
         if range.start > range.end || range.end > self.len {
             return Err(Error::Usage(format!("the numbers {range:?} leave host memory of {}", self.len)));
         }
         self.memory.gpu.wait(mark)?;
-        #[expect(unsafe_code, reason = "the memory lies with the driver")]
         // SAFETY: as `numbers`, a part of them; the caller has put no work that writes here behind the mark.
         Ok(unsafe { std::slice::from_raw_parts(self.memory.start.cast::<T>().add(range.start), range.len()) })
     }
 
-    /// The numbers to be written, once all work has finished. While they are borrowed no commands may be run that were
-    /// recorded before and use them.
+    /// The numbers to be written, once all work has finished.
+    ///
+    /// # Safety
+    /// While they are borrowed no commands may be run that were recorded before and use them.
     ///
     /// # Errors
     /// [`Error::Driver`] when the device fails.
-    pub fn numbers_mut(&mut self) -> Result<&mut [T]> {
+    #[expect(unsafe_code, reason = "the device uses the memory, which nothing tells the compiler")]
+    pub unsafe fn numbers_mut(&mut self) -> Result<&mut [T]> {
         self.memory.gpu.finish()?;
-        #[expect(unsafe_code, reason = "the memory lies with the driver")]
         // SAFETY: as `numbers`, borrowed mutably.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.memory.start.cast(), self.len) })
     }
 
-    /// The numbers to be written, once the queue has come to a mark. Work behind the mark must not use them, nor any
-    /// that is run while they are borrowed.
+    /// The numbers to be written, once the queue has come to a mark.
+    ///
+    /// # Safety
+    /// Work behind the mark must not use them, nor any that is run while they are borrowed.
     ///
     /// # Errors
     /// [`Error::Driver`] when the device fails.
-    pub fn numbers_mut_after(&mut self, mark: &Mark) -> Result<&mut [T]> {
+    #[expect(unsafe_code, reason = "the device uses the memory, which nothing tells the compiler")]
+    pub unsafe fn numbers_mut_after(&mut self, mark: &Mark) -> Result<&mut [T]> {
         self.memory.gpu.wait(mark)?;
-        #[expect(unsafe_code, reason = "the memory lies with the driver")]
         // SAFETY: as `numbers_at`, borrowed mutably.
         Ok(unsafe { std::slice::from_raw_parts_mut(self.memory.start.cast(), self.len) })
     }

@@ -1,7 +1,35 @@
 //! Every device that this machine has keeps the contract of the dialect and of the queue.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests; a skipped one says so")]
 
-use tiepoint_gpu::{Api, Buffer, Commands, Error, Gpu, Kernel, KernelSource, devices, kernel, kernel_struct};
+use tiepoint_gpu::{
+    Api, Buffer, Commands, Element, Error, Gpu, Kernel, KernelSource, Mark, Pinned, devices, kernel,
+    kernel_struct,
+};
+
+/// The numbers of host memory. Tests run nothing while they have them, and nothing behind the mark uses them.
+#[expect(unsafe_code, reason = "memory that a device writes")]
+fn numbers<T: Element>(pinned: &Pinned<T>) -> &[T] {
+    // SAFETY: as above.
+    unsafe { pinned.numbers() }.unwrap()
+}
+
+/// As [`numbers`], to be written.
+#[expect(unsafe_code, reason = "memory that a device reads")]
+fn numbers_mut<T: Element>(pinned: &mut Pinned<T>) -> &mut [T] {
+    // SAFETY: as above.
+    unsafe { pinned.numbers_mut() }.unwrap()
+}
+
+/// As [`numbers`], some of them once the queue has come to a mark.
+#[expect(unsafe_code, reason = "memory that a device writes")]
+fn numbers_at<'a, T: Element>(
+    pinned: &'a Pinned<T>,
+    mark: &Mark,
+    range: std::ops::Range<usize>,
+) -> Result<&'a [T], Error> {
+    // SAFETY: as above.
+    unsafe { pinned.numbers_at(mark, range) }
+}
 
 /// All devices whose name contains what `TIEPOINT_TEST_DEVICE` says. Where there are none a test proves nothing, which
 /// is a failure if devices are promised.
@@ -348,19 +376,19 @@ fn memory_comes_and_goes_as_it_was() {
         let data: Vec<u16> = (0..70_001).map(|i| (i * 31) as u16).collect();
         let (buffer, copy) = (gpu.upload(&data).unwrap(), gpu.upload(&vec![7_u16; 70_001]).unwrap());
         let mut pinned = gpu.pinned::<u16>(500).unwrap();
-        assert!(pinned.numbers().unwrap().iter().all(|&v| v == 0), "zeroed");
+        assert!(numbers(&pinned).iter().all(|&v| v == 0), "zeroed");
         let mut commands = Commands::new();
         commands.copy((&buffer, 17), (&copy, 3), 60_000).unwrap();
         commands.download(&copy, &mut pinned).unwrap();
         gpu.run(&commands).unwrap();
-        assert_eq!(pinned.numbers().unwrap()[3..], data[17..514], "{gpu:?}: downloaded");
+        assert_eq!(numbers(&pinned)[3..], data[17..514], "{gpu:?}: downloaded");
         let mut commands = Commands::new();
         commands.download_part((&buffer, 70_000), (&mut pinned, 499), 1).unwrap();
         commands.download_part((&buffer, 9), (&mut pinned, 1), 2).unwrap();
         gpu.run(&commands).unwrap();
         let expected = [7, data[9], data[10], data[17]];
-        assert_eq!(pinned.numbers().unwrap()[..4], expected, "{gpu:?}: a part");
-        assert_eq!(pinned.numbers().unwrap()[499], data[70_000], "{gpu:?}: the last");
+        assert_eq!(numbers(&pinned)[..4], expected, "{gpu:?}: a part");
+        assert_eq!(numbers(&pinned)[499], data[70_000], "{gpu:?}: the last");
         assert!(commands.download_part((&buffer, 70_000), (&mut pinned, 0), 2).is_err(), "beyond the buffer");
         assert!(
             commands.download_part((&buffer, 0), (&mut pinned, 499), 2).is_err(),
@@ -372,7 +400,7 @@ fn memory_comes_and_goes_as_it_was() {
             "{gpu:?}"
         );
 
-        pinned.numbers_mut().unwrap().fill(9);
+        numbers_mut(&mut pinned).fill(9);
         let mut commands = Commands::new();
         commands.upload(&pinned, &buffer).unwrap();
         commands.zero(&copy).unwrap();
@@ -416,7 +444,7 @@ fn transfers_run_beside_the_work_and_in_order() {
         let parts = [(); 2].map(|()| gpu.buffer::<u32>(N).unwrap());
         let pinned = [1_u32, 20, 300, 4000, 50_000].map(|v| {
             let mut pinned = gpu.pinned::<u32>(N).unwrap();
-            pinned.numbers_mut().unwrap().fill(v);
+            numbers_mut(&mut pinned).fill(v);
             pinned
         });
         let mut read = [gpu.mark().unwrap(), gpu.mark().unwrap()];
@@ -442,7 +470,7 @@ fn memory_is_handed_on_to_transfers_when_its_last_work_is_done() {
         let kernel = add_kernel(&gpu);
         let zeroes = gpu.upload(&vec![0_u32; N]).unwrap();
         let mut other = gpu.pinned::<u32>(N).unwrap();
-        other.numbers_mut().unwrap().fill(77);
+        numbers_mut(&mut other).fill(77);
         let mut result = gpu.pinned::<u32>(N).unwrap();
         for _ in 0..20 {
             let sum = gpu.upload(&vec![1_u32; N]).unwrap();
@@ -457,7 +485,7 @@ fn memory_is_handed_on_to_transfers_when_its_last_work_is_done() {
             let next = gpu.buffer::<u32>(N).unwrap();
             gpu.upload_beside(&other, &next, &gpu.mark().unwrap()).unwrap();
             assert!(next.to_vec().unwrap().iter().all(|&v| v == 77), "{gpu:?}: the new owner's");
-            assert!(result.numbers().unwrap().iter().all(|&v| v == 6561), "{gpu:?}: the last owner's");
+            assert!(numbers(&result).iter().all(|&v| v == 6561), "{gpu:?}: the last owner's");
         }
     }
 }
@@ -485,7 +513,7 @@ fn work_beside_the_queue_keeps_its_order() {
         let (mut expected, mut expected_made) = (0_u32, 0_u32);
         for round in 0..10_usize {
             let mut pinned = gpu.pinned::<u32>(N).unwrap();
-            pinned.numbers_mut().unwrap().fill(round as u32 + 1);
+            numbers_mut(&mut pinned).fill(round as u32 + 1);
             let arrived = gpu.upload_beside(&pinned, &part, &free[(round + 1) % 2]).unwrap();
             let [main, side] = &graphs[round % 2];
             side.run_beside(&[arrived, free[round % 2].clone()]).unwrap();
@@ -518,7 +546,7 @@ fn results_are_read_while_later_work_runs() {
         for (round, (result, mark)) in results.iter().zip(&marks).enumerate() {
             let expected = [1, 4, 13][round];
             assert!(
-                result.numbers_at(mark, 0..N).unwrap().iter().all(|&v| v == expected),
+                numbers_at(result, mark, 0..N).unwrap().iter().all(|&v| v == expected),
                 "{gpu:?}: {round}"
             );
         }
@@ -546,10 +574,10 @@ fn results_travel_beside_later_work() {
         }
         for (round, (result, sent)) in results.iter().zip(&sent).enumerate() {
             let expected = [1, 4, 13][round];
-            let found = result.numbers_at(sent.done(), 7..N).unwrap();
+            let found = numbers_at(result, sent.done(), 7..N).unwrap();
             assert_eq!(found.len(), N - 7);
             assert!(found.iter().all(|&v| v == expected), "{gpu:?}: {round}");
-            assert!(result.numbers_at(sent.done(), 7..N + 1).is_err(), "beyond the end");
+            assert!(numbers_at(result, sent.done(), 7..N + 1).is_err(), "beyond the end");
         }
     }
 }
@@ -672,7 +700,7 @@ fn what_another_device_made_is_refused() {
         refused(gpu.wait(&mark));
         refused(gpu.upload_beside(&pinned, &own, &mark).map(drop));
         refused(other.upload_beside(&pinned, &own, &mark).map(drop));
-        refused(pinned.numbers_at(&mark, 0..1).map(drop));
+        refused(numbers_at(&pinned, &mark, 0..1).map(drop));
         let mut read = Commands::new();
         read.download(&foreign, &mut foreign_pinned).unwrap();
         refused(gpu.download_beside(read).map(drop));

@@ -230,7 +230,10 @@ impl<T: Element> GpuImage<T> {
         let image = Self::with_channels(gpu, view.size(), view.channels())?;
         let (pitch, row) = (image.pitch, view.size().width * view.channels());
         let mut host = gpu.pinned(image.buffer.len())?;
-        cpu.for_chunks(host.numbers_mut()?, ROWS_A_TASK * pitch, |task, rows| {
+        #[expect(unsafe_code, reason = "memory that the device reads")]
+        // SAFETY: no commands use this memory yet.
+        let rows = unsafe { host.numbers_mut() }?;
+        cpu.for_chunks(rows, ROWS_A_TASK * pitch, |task, rows| {
             for (y, to) in (task * ROWS_A_TASK..).zip(rows.chunks_exact_mut(pitch)) {
                 to[..row].copy_from_slice(view.row(y));
             }
@@ -252,7 +255,9 @@ impl<T: Element> GpuImage<T> {
         let mut commands = Commands::new();
         commands.download(&self.buffer, &mut host)?;
         self.gpu().run(&commands)?;
-        let from = host.numbers()?;
+        #[expect(unsafe_code, reason = "memory that the device writes")]
+        // SAFETY: the commands that write this memory are run once, above.
+        let from = unsafe { host.numbers() }?;
         let mut pixels = vec![T::default(); row * self.size.height];
         cpu.for_chunks(&mut pixels, ROWS_A_TASK * row, |task, to| {
             for (y, to) in (task * ROWS_A_TASK..).zip(to.chunks_exact_mut(row)) {

@@ -121,7 +121,9 @@ impl ReadbackSlot {
         let most = lists.selection.early_limit();
         let (mut all, mut greatest) = (Vec::new(), 0);
         for (images, sent) in &self.parcels {
-            let counts = self.counts.numbers_at(sent.done(), images.clone())?;
+            #[expect(unsafe_code, reason = "memory that the device writes")]
+            // SAFETY: a transfer is recorded and run once, by `fetch`, which borrows this memory mutably.
+            let counts = unsafe { self.counts.numbers_at(sent.done(), images.clone()) }?;
             greatest = counts.iter().fold(greatest, |greatest, &n| greatest.max(n as usize));
             if greatest.min(most) <= self.expected {
                 let counts: Vec<usize> = counts.iter().map(|&n| most.min(n as usize)).collect();
@@ -154,10 +156,15 @@ impl ReadbackSlot {
         cpu: &Cpu,
     ) -> Result<Vec<Features>> {
         let of = |len: usize| images.start * self.room * len..images.end * self.room * len;
-        let words = self.keypoints.numbers_at(sent.done(), of(WORDS))?;
-        let (bytes, floats) = match lists.descriptors {
-            GpuDescriptors::U8(_) => (self.bytes.numbers_at(sent.done(), of(lists.dimension))?, &[][..]),
-            GpuDescriptors::F32(_) => (&[][..], self.floats.numbers_at(sent.done(), of(lists.dimension))?),
+        let (words, bytes, floats) = (of(WORDS), of(lists.dimension), of(lists.dimension));
+        #[expect(unsafe_code, reason = "memory that the device writes")]
+        // SAFETY: as of the counts in `arrival`.
+        let (words, bytes, floats) = unsafe {
+            let words = self.keypoints.numbers_at(sent.done(), words)?;
+            match lists.descriptors {
+                GpuDescriptors::U8(_) => (words, self.bytes.numbers_at(sent.done(), bytes)?, &[][..]),
+                GpuDescriptors::F32(_) => (words, &[][..], self.floats.numbers_at(sent.done(), floats)?),
+            }
         };
         let alone = Cpu::sequential();
         let within = if counts.iter().any(|&n| n >= MANY) { cpu } else { &alone };

@@ -36,12 +36,17 @@ impl Sending {
         let words = features.len() * WORDS;
         reserve(gpu, &mut self.keypoints, words)?;
         reserve(gpu, &mut self.descriptors, bytes.len())?;
-        self.count.numbers_mut_after(sent)?[0] = features.len() as u32;
-        let keypoints = self.keypoints.numbers_mut_after(sent)?;
+        #[expect(unsafe_code, reason = "memory that the device reads")]
+        // SAFETY: commands that read this memory are made and run by this method alone, before `sent`.
+        let (count, keypoints, descriptors) = unsafe {
+            let keypoints = self.keypoints.numbers_mut_after(sent)?;
+            (self.count.numbers_mut_after(sent)?, keypoints, self.descriptors.numbers_mut_after(sent)?)
+        };
+        count[0] = features.len() as u32;
         for (to, keypoint) in keypoints.chunks_exact_mut(WORDS).zip(&features.keypoints) {
             to.copy_from_slice(&to_words(keypoint));
         }
-        self.descriptors.numbers_mut_after(sent)?[..bytes.len()].copy_from_slice(bytes);
+        descriptors[..bytes.len()].copy_from_slice(bytes);
         let mut commands = Commands::new();
         let found = GpuFeatures {
             count: uploaded(gpu, &mut commands, &self.count, 1)?,

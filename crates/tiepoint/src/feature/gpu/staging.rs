@@ -119,7 +119,10 @@ impl<T: Element> Typed<T> {
     /// The same pixels on the device, once the work in its queue has come there.
     fn fill(&mut self, view: ImageView<'_, T>) -> Result<&GpuImage<T>> {
         let (pitch, width) = (self.image.pitch(), self.image.size().width);
-        for (y, row) in self.host.numbers_mut()?.chunks_exact_mut(pitch).enumerate() {
+        #[expect(unsafe_code, reason = "memory that the device reads")]
+        // SAFETY: commands that read this memory are made and run in this method and `send`, which borrow it mutably.
+        let rows = unsafe { self.host.numbers_mut() }?;
+        for (y, row) in rows.chunks_exact_mut(pitch).enumerate() {
             row[..width].copy_from_slice(view.row(y));
         }
         let mut commands = Commands::new();
@@ -131,7 +134,9 @@ impl<T: Element> Typed<T> {
     /// As [`fill`](Self::fill), beside the work in the queue, of which that up to `free` may read the image before.
     fn send(&mut self, view: ImageView<'_, T>, free: &Mark, cpu: &Cpu) -> Result<&GpuImage<T>> {
         let (pitch, width) = (self.image.pitch(), self.image.size().width);
-        let rows = self.host.numbers_mut_after(free)?;
+        #[expect(unsafe_code, reason = "memory that the device reads")]
+        // SAFETY: as in `fill`; what was sent before has been read where the queue has come to `free`.
+        let rows = unsafe { self.host.numbers_mut_after(free) }?;
         cpu.for_chunks(rows, ROWS_A_TASK * pitch, |task, rows| {
             for (y, row) in (task * ROWS_A_TASK..).zip(rows.chunks_exact_mut(pitch)) {
                 row[..width].copy_from_slice(view.row(y));

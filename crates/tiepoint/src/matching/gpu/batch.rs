@@ -96,12 +96,17 @@ impl GpuMatcher {
                 commands.download(&count, &mut landing.count)?;
                 self.gpu.run(&commands)?;
                 let searched = self.gpu.mark()?;
-                let rows = landing.count.numbers_at(&searched, 0..1)?[0] as usize;
+                #[expect(unsafe_code, reason = "memory that the device writes")]
+                // SAFETY: the commands that write the count are run once, before the mark.
+                let rows = unsafe { landing.count.numbers_at(&searched, 0..1) }?[0] as usize;
                 landing.reserve(&self.gpu, rows)?;
                 let mut download = Commands::new();
                 download.download_part((&found, 0), (&mut landing.rows, 0), rows * ROW)?;
                 let transfer = self.gpu.download_after(download, &searched)?;
-                Ok(sorted(landing.rows.numbers_at(transfer.done(), 0..rows * ROW)?, pairs.len()))
+                #[expect(unsafe_code, reason = "memory that the device writes")]
+                // SAFETY: as of the count; the landing is nobody else's meanwhile.
+                let rows = unsafe { landing.rows.numbers_at(transfer.done(), 0..rows * ROW) }?;
+                Ok(sorted(rows, pairs.len()))
             },
         )
     }

@@ -39,10 +39,17 @@ impl<T: Element> Feed<T> {
         Self::new(stack.buffer(), stack.pitch(), stack.step())
     }
 
+    /// The numbers in the host's memory, once the queue has come to `free`.
+    fn numbers(&mut self, free: &Mark) -> Result<&mut [T]> {
+        #[expect(unsafe_code, reason = "memory that the device reads")]
+        // SAFETY: what is sent is recorded and run once, by `send`, and has been sent where the queue has come to `free`.
+        Ok(unsafe { self.host.numbers_mut_after(free) }?)
+    }
+
     /// Takes image `i` once the queue has come to `free`.
     fn write(&mut self, i: usize, image: ImageView<'_, T>, free: &Mark, cpu: &Cpu) -> Result<()> {
         let (pitch, step, row) = (self.pitch, self.step, image.size().width * image.channels());
-        let host = &mut self.host.numbers_mut_after(free)?[i * step..][..step];
+        let host = &mut self.numbers(free)?[i * step..][..step];
         cpu.for_chunks(host, ROWS * pitch, |task, host| {
             for (y, to) in (task * ROWS..).zip(host.chunks_exact_mut(pitch)) {
                 to[..row].copy_from_slice(image.row(y));
@@ -53,7 +60,7 @@ impl<T: Element> Feed<T> {
 
     /// Takes numbers that are no image.
     fn write_table(&mut self, table: &[T], free: &Mark) -> Result<()> {
-        self.host.numbers_mut_after(free)?[..table.len()].copy_from_slice(table);
+        self.numbers(free)?[..table.len()].copy_from_slice(table);
         Ok(())
     }
 
@@ -212,7 +219,9 @@ impl<T: Element> Landed<T> {
         value: impl Fn(T) -> U + Sync,
     ) -> Result<Image<U>> {
         let (step, pitch, Size { width, height }) = (self.step, self.pitch, self.size);
-        let numbers = self.host.numbers_at(arrived, i * step..(i + 1) * step)?;
+        #[expect(unsafe_code, reason = "memory that the device writes")]
+        // SAFETY: maps are sent here once before they are taken, by commands that `Slot::start` runs once.
+        let numbers = unsafe { self.host.numbers_at(arrived, i * step..(i + 1) * step) }?;
         if cpu.threads() == 1 {
             // Not zeroed first.
             let mut map = Vec::with_capacity(width * height);
@@ -233,15 +242,15 @@ impl<T: Element> Landed<T> {
 
 /// Of each map that pairs may have one.
 #[derive(Debug)]
-struct Maps<D, R, C, N> {
-    disparity: D,
-    right: Option<R>,
-    confidence: Option<C>,
-    reasons: Option<N>,
+struct Maps<F, B> {
+    disparity: F,
+    right: Option<F>,
+    confidence: Option<F>,
+    reasons: Option<B>,
 }
 
-type KeptMaps = Maps<Kept<f32>, Kept<f32>, Kept<f32>, Kept<u8>>;
-type LandedMaps = Maps<Landed<f32>, Landed<f32>, Landed<f32>, Landed<u8>>;
+type KeptMaps = Maps<Kept<f32>, Kept<u8>>;
+type LandedMaps = Maps<Landed<f32>, Landed<u8>>;
 
 impl KeptMaps {
     fn new(plan: &Plan) -> Result<Self> {

@@ -101,6 +101,13 @@ impl<T: Element> Upload<T> {
         Ok(Self { host: gpu.pinned(len)?, device: gpu.buffer(len)? })
     }
 
+    /// The numbers in the host's memory, once the queue has come to `done`, after the last search.
+    fn host(&mut self, done: &Mark) -> Result<&mut [T]> {
+        #[expect(unsafe_code, reason = "memory that the device reads")]
+        // SAFETY: uploads are recorded and run by `GpuConsensus::search` alone, before `done`.
+        Ok(unsafe { self.host.numbers_mut_after(done) }?)
+    }
+
     fn record(&self, commands: &mut Commands, len: usize) -> Result<()> {
         Ok(commands.upload_first(&self.host, &self.device, len)?)
     }
@@ -201,7 +208,9 @@ impl GpuConsensus {
         let commands = self.record(pairs, matches, calibrated)?;
         self.gpu.run(&commands)?;
         self.done = self.gpu.mark()?;
-        let words = self.found.numbers_at(&self.done, 0..KINDS.len() * pairs * FOUND)?;
+        #[expect(unsafe_code, reason = "memory that the device writes")]
+        // SAFETY: the commands that write this memory are run once, above.
+        let words = unsafe { self.found.numbers_at(&self.done, 0..KINDS.len() * pairs * FOUND) }?;
         let of =
             |kind: usize, pair: usize| read(KINDS[kind], &words[(kind * pairs + pair) * FOUND..][..FOUND]);
         let all = |i: usize| {
@@ -239,14 +248,14 @@ impl GpuConsensus {
     /// The places of the pairs in the host's memory.
     fn slots<'s>(&'s mut self, prepared: &'s [&'s Prepared]) -> Result<Vec<Slots<'s>>> {
         let done = &self.done;
-        let mut places = self.places.host.numbers_mut_after(done)?;
-        let mut order = self.order.host.numbers_mut_after(done)?;
-        let mut numbers = self.numbers.host.numbers_mut_after(done)?.chunks_exact_mut(NUMBERS);
+        let mut places = self.places.host(done)?;
+        let mut order = self.order.host(done)?;
+        let mut numbers = self.numbers.host(done)?.chunks_exact_mut(NUMBERS);
         let mut kinds = Vec::with_capacity(KINDS.len());
         for of in &mut self.kinds {
-            let pairs = of.pairs.host.numbers_mut_after(done)?.chunks_exact_mut(4);
-            let keys = of.keys.host.numbers_mut_after(done)?.iter_mut();
-            kinds.push((of.kind, pairs, keys, of.until.host.numbers_mut_after(done)?));
+            let pairs = of.pairs.host(done)?.chunks_exact_mut(4);
+            let keys = of.keys.host(done)?.iter_mut();
+            kinds.push((of.kind, pairs, keys, of.until.host(done)?));
         }
         let mut slots = Vec::with_capacity(prepared.len());
         let mut first = 0;

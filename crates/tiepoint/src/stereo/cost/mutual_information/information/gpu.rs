@@ -1,7 +1,7 @@
 //! Joint histograms on a device, and what is made of them.
 
 use super::super::{LIMIT, VALUES};
-use super::{CLASSES, EPSILON, FREE, LEAST, PARTS, SCALE, STEPS};
+use super::{CLASSES, EPSILON, FREE, LEAST, PARTS, REACH, SCALE, STEPS, TAPS};
 use crate::{
     Result,
     device::gpu::{Buffer, Commands, Gpu},
@@ -33,7 +33,7 @@ tiepoint_gpu::kernel! {
 tiepoint_gpu::kernel! {
     /// What the margins of joint histograms contribute.
     unsafe kernel margins(groups) = Margins {
-        write out: f64 [512 * groups[1]],
+        write out: f64 [2 * VALUES as i128 * groups[1]],
         read tally: u32 [TALLY as i128 * groups[1]],
     } {
         /// 1: nobody reads what an empty histogram contributes.
@@ -44,7 +44,7 @@ tiepoint_gpu::kernel! {
 tiepoint_gpu::kernel! {
     /// The negative logarithms of the smoothed shares of joint histograms.
     unsafe kernel logarithms(groups) = Logarithms {
-        write out: f64 [65536 * groups[1]],
+        write out: f64 [PAIRS as i128 * groups[1]],
         read tally: u32 [TALLY as i128 * groups[1]],
     } {
         /// As of [`Margins`].
@@ -55,20 +55,20 @@ tiepoint_gpu::kernel! {
 tiepoint_gpu::kernel! {
     /// The sums of n v over the rows of joint histograms.
     unsafe kernel information(groups) = Information {
-        write out: f64 [256 * groups[1]],
+        write out: f64 [VALUES as i128 * groups[1]],
         read tally: u32 [TALLY as i128 * groups[1]],
-        read logarithms: f64 [65536 * groups[1]],
-        read margins: f64 [512 * groups[1]],
+        read logarithms: f64 [PAIRS as i128 * groups[1]],
+        read margins: f64 [2 * VALUES as i128 * groups[1]],
     } {}
 }
 
 tiepoint_gpu::kernel! {
     /// v(i, k): how seldom two values occur together; also counts the classes of v.
     unsafe kernel unlikeness(groups) = Unlikeness {
-        write out: f64 [65536],
+        write out: f64 [PAIRS as i128],
         write tally: u32 [TALLY as i128],
-        read logarithms: f64 [65536],
-        read margins: f64 [512],
+        read logarithms: f64 [PAIRS as i128],
+        read margins: f64 [2 * VALUES as i128],
     } {}
 }
 
@@ -76,15 +76,15 @@ tiepoint_gpu::kernel! {
     /// Counts the parts of the class of v in which o lies: the v of what costs nothing.
     unsafe kernel within(groups) = Within {
         write tally: u32 [TALLY as i128],
-        read values: f64 [65536],
+        read values: f64 [PAIRS as i128],
     } {}
 }
 
 tiepoint_gpu::kernel! {
     /// C(i, k): the costs.
     unsafe kernel table(groups) = Table {
-        write out: u8 [65536],
-        read values: f64 [65536],
+        write out: u8 [PAIRS as i128],
+        read values: f64 [PAIRS as i128],
         read tally: u32 [TALLY as i128],
     } {}
 }
@@ -92,22 +92,27 @@ tiepoint_gpu::kernel! {
 tiepoint_gpu::kernel! {
     /// The costs with the images exchanged.
     unsafe kernel exchange(groups) = Exchange {
-        write out: u8 [65536],
-        read table: u8 [65536],
+        write out: u8 [PAIRS as i128],
+        read table: u8 [PAIRS as i128],
     } {}
 }
 
+/// Pairs of values: the numbers of a table and of a joint histogram.
+const PAIRS: usize = VALUES * VALUES;
 /// Left values whose counters a group has in local memory.
 const TILE: usize = 16;
 /// What is counted: pairs of values, classes of v, as many classes as there are values together, parts of a class, and
 /// all together, which comes last.
-pub(in super::super) const TALLY: usize = VALUES * VALUES + CLASSES + CLASSES / VALUES + PARTS + 1;
+pub(in super::super) const TALLY: usize = PAIRS + CLASSES + CLASSES / VALUES + PARTS + 1;
 /// Groups that share the rows of an image.
 const SLICES: usize = 128;
 
 pub(in super::super) fn source() -> KernelSource {
     const LANES: [u32; 2] = [VALUES as u32, 1];
     numeric::for_kernels(KernelSource::new("mutual information"))
+        .define("VALUES", VALUES)
+        .define("TAPS", format!("{{ {} }}", TAPS.map(|tap| format!("{tap:?}")).join(", ")))
+        .define("REACH", REACH)
         .define("TILE", TILE)
         .define("LIMIT", LIMIT)
         .define("EPSILON", format!("{EPSILON:e}"))
@@ -168,11 +173,10 @@ impl GpuInformation {
         (disparity, step): (&GpuStack<f32>, usize),
         mask: Option<&GpuStack<u8>>,
     ) -> Result<Buffer<u8>> {
-        const LENGTH: usize = VALUES * VALUES;
         let gpu = &self.gpu;
         let tally = &gpu.buffer::<u32>(TALLY)?;
-        let values = &gpu.buffer::<f64>(LENGTH)?;
-        let out = gpu.buffer::<u8>(LENGTH)?;
+        let values = &gpu.buffer::<f64>(PAIRS)?;
+        let out = gpu.buffer::<u8>(PAIRS)?;
         commands.stage("mutual information");
         commands.zero(tally)?;
         commands.launch(
@@ -207,7 +211,7 @@ impl GpuInformation {
         skips_empty: bool,
     ) -> Result<[Buffer<f64>; 2]> {
         let margins = self.gpu.buffer::<f64>(2 * VALUES * n)?;
-        let logarithms = self.gpu.buffer::<f64>(VALUES * VALUES * n)?;
+        let logarithms = self.gpu.buffer::<f64>(PAIRS * n)?;
         let skips_empty = skips_empty.into();
         commands.launch(&self.margins, [2, n, 1], Margins { out: &margins, tally, skips_empty })?;
         let arguments = Logarithms { out: &logarithms, tally, skips_empty };

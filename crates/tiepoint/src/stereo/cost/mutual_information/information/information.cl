@@ -1,8 +1,8 @@
 // The table of costs and the information of joint histograms: mod.rs. Numbers are f64 in the order that is stated
 // there.
 
-#define VALUES 256
-#define REACH 3
+CONSTANT f64 taps[2 * REACH + 1] = TAPS;
+
 // Numbers that a lane loads at a time.
 #define TOGETHER 32
 
@@ -50,11 +50,6 @@ KERNEL(joint) {
     if (LANE_X == 0 && in_all > 0u) ATOMIC_ADD(&tally[TOTAL], in_all);
 }
 
-FUNCTION f64 tap(i32 t) {
-    const i32 far = t < REACH ? REACH - t : t - REACH;
-    return far == 0 ? 0.383 : far == 1 ? 0.242 : far == 2 ? 0.061 : 0.006;
-}
-
 FUNCTION i32 value_near(i32 value) { return MIN_I(MAX_I(value, 0), VALUES - 1); }
 
 // A group is a row in the kernels of whole tables, a lane a column. The smoothed value of a lane: along the rows, then
@@ -63,8 +58,8 @@ FUNCTION f64 smoothed(LOCAL_POINTER f64 *rows, i32 k) {
     f64 sum = 0.0;
     for (i32 t = 0; t <= 2 * REACH; t++) {
         f64 along = 0.0;
-        for (i32 s = 0; s <= 2 * REACH; s++) along += tap(s) * rows[t * VALUES + value_near(k + s - REACH)];
-        sum += tap(t) * along;
+        for (i32 s = 0; s <= 2 * REACH; s++) along += taps[s] * rows[t * VALUES + value_near(k + s - REACH)];
+        sum += taps[t] * along;
     }
     return sum;
 }
@@ -73,7 +68,7 @@ FUNCTION f64 counted(u32 total) { return (f64)(total > 1u ? total : 1u); }
 
 FUNCTION f64 smoothed_margin(const LOCAL_POINTER f64 *margin, i32 value) {
     f64 sum = 0.0;
-    for (i32 t = 0; t <= 2 * REACH; t++) sum += tap(t) * margin[value_near(value + t - REACH)];
+    for (i32 t = 0; t <= 2 * REACH; t++) sum += taps[t] * margin[value_near(value + t - REACH)];
     return sum;
 }
 
