@@ -218,8 +218,8 @@ impl GpuStereo {
     /// As [`compute_on_device`](Self::compute_on_device) of several pairs of one size, which together fill the device
     /// better than one.
     ///
-    /// Pairs of one type of pixel are computed together, and others one after the other; those of a cost that learns
-    /// too, of which the next is learnt from beside the work on one.
+    /// Pairs of one type of pixel are computed together, others one after the other. Pairs of a cost that learns are
+    /// computed one after the other too; learning from the next pair runs beside the work on the current one.
     ///
     /// # Errors
     /// As [`compute`](Self::compute).

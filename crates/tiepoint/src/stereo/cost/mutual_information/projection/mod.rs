@@ -13,8 +13,8 @@
 //! steps of ⅛ to ¹⁄₆₄, of at most [`TRIES`] tries. Weights of no standard must have a fiftieth more information than
 //! the best standard: where colours are few, many weights do.
 //!
-//! [`gpu`] searches on a device. There the work must be known before it starts: tries that the search does not need
-//! change nothing.
+//! [`gpu`] searches on a device, where the work must be known before it starts: always so many tries, of which those
+//! after the end of the search change nothing.
 //!
 //! **Numbers.** Integers, but for a square root and the information, f64 in a stated order.
 
