@@ -61,7 +61,7 @@ pub use source::KernelSource;
 pub use transfer::Transfer;
 
 use driver::{Driver, DriverMark};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::{self, Display};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -398,10 +398,12 @@ impl Gpu {
         self.0.programs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Those of `sources` that [`program`](Self::program) has not compiled or loaded yet.
+    /// Those of `sources` that [`program`](Self::program) has not compiled or loaded yet, each once.
     pub fn unknown(&self, sources: Vec<KernelSource>) -> Vec<KernelSource> {
         let (programs, api) = (self.programs(), self.info().api);
-        sources.into_iter().filter(|source| !programs.contains_key(&source.for_api(api))).collect()
+        let mut seen = HashSet::new();
+        let mut is_new = |key: String| !programs.contains_key(&key) && seen.insert(key);
+        sources.into_iter().filter(|source| is_new(source.for_api(api))).collect()
     }
 
     /// Puts work into the queue. Only a profiled device waits for it.

@@ -1,20 +1,21 @@
 //! The OpenCL driver: version 1.2 of the interface, which every vendor has.
 #![expect(unsafe_code, reason = "a driver is foreign code")]
 
+mod listing;
+
+pub(crate) use listing::devices;
+
 use crate::commands::{Argument, Command};
 use crate::driver::{Driver, DriverGraph, DriverKernel, DriverMark, DriverProgram, Raw, Side, Work, foreign};
 use crate::foreign::private;
-use crate::{Api, Devices, Error, Info, Result};
+use crate::{Api, Error, Info, Result};
+use listing::{LOOKING, all, info, nvidia_capability};
 use opencl3::command_queue::{CL_QUEUE_PROFILING_ENABLE, CommandQueue};
 use opencl3::context::Context;
-use opencl3::device::{
-    CL_DEVICE_TYPE_ALL, CL_DEVICE_TYPE_CPU, CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT, CL_FP_DENORM, CL_FP_FMA,
-    Device,
-};
+use opencl3::device::{CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT, CL_FP_DENORM, CL_FP_FMA, Device};
 use opencl3::error_codes::{
-    CL_DEVICE_NOT_FOUND, CL_INVALID_BUFFER_SIZE, CL_MAP_FAILURE, CL_MEM_OBJECT_ALLOCATION_FAILURE,
-    CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES, CL_PLATFORM_NOT_FOUND_KHR, ClError,
-    DLOPEN_FUNCTION_NOT_AVAILABLE, DLOPEN_RUNTIME_LOAD_FAILED,
+    CL_INVALID_BUFFER_SIZE, CL_MAP_FAILURE, CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY,
+    CL_OUT_OF_RESOURCES, ClError,
 };
 use opencl3::event::{CL_COMPLETE, Event};
 use opencl3::kernel::Kernel;
@@ -22,7 +23,6 @@ use opencl3::memory::{CL_MAP_READ, CL_MAP_WRITE, CL_MEM_ALLOC_HOST_PTR, CL_MEM_R
 use opencl3::program::{CL_PROGRAM_BUILD_LOG, Program};
 use opencl3::types::{CL_BLOCKING, CL_NON_BLOCKING, cl_event, cl_mem, cl_mem_flags};
 use std::collections::HashMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -53,96 +53,6 @@ fn options(float: u64, is_cpu: bool, nvidia_capability: Option<u32>) -> String {
 
 fn failed(call: &str, ClError(code): ClError) -> Error {
     Error::Driver { api: Api::OpenCl, reason: format!("{call}: {}", ClError(code)) }
-}
-
-/// Held while devices are looked up and opened: PoCL sets itself up at the first call, and two first calls at a time
-/// crash it (seen with 3.1).
-static LOOKING: Mutex<()> = Mutex::new(());
-
-/// All devices of all vendors, GPUs before CPUs, otherwise in the loader's order; and why platforms beside theirs have
-/// none.
-fn all() -> Result<(Vec<Device>, Vec<Error>)> {
-    let missing = |reason: String| Error::Absent {
-        api: Api::OpenCl,
-        reason: format!(
-            "{reason}; a vendor's driver, or PoCL (pocl-opencl-icd), with libOpenCL.so.1 is needed"
-        ),
-    };
-    // The loader of some systems aborts a call when it finds no library of its own.
-    let platforms = catch_unwind(AssertUnwindSafe(opencl3::platform::get_platforms));
-    let platforms = platforms.map_err(|_| missing("its loader failed".into()))?;
-    let platforms = platforms.map_err(|e| match e {
-        ClError(CL_PLATFORM_NOT_FOUND_KHR) => missing("no platform".into()),
-        ClError(DLOPEN_RUNTIME_LOAD_FAILED | DLOPEN_FUNCTION_NOT_AVAILABLE) => {
-            missing(format!("the loader cannot be used ({e})"))
-        }
-        e => failed("clGetPlatformIDs", e),
-    })?;
-    let (mut devices, mut refused) = (Vec::new(), Vec::new());
-    for platform in platforms {
-        match platform.get_devices(CL_DEVICE_TYPE_ALL) {
-            Ok(found) => devices.extend(found.into_iter().map(Device::new)),
-            Err(ClError(CL_DEVICE_NOT_FOUND)) => {}
-            Err(e) => refused.push(failed("clGetDeviceIDs", e)),
-        }
-    }
-    // One that does not answer stays: listing or opening it says why.
-    devices.retain(|d| d.available().unwrap_or(true) && d.compiler_available().unwrap_or(true));
-    devices.sort_by_key(is_cpu);
-    match devices.is_empty() {
-        true => Err(refused.pop().unwrap_or_else(|| missing("no device".into()))),
-        false => Ok((devices, refused)),
-    }
-}
-
-fn is_cpu(device: &Device) -> bool {
-    device.dev_type().is_ok_and(|t| t & CL_DEVICE_TYPE_CPU != 0)
-}
-
-pub(crate) fn devices() -> Result<Devices> {
-    let _alone = LOOKING.lock().unwrap_or_else(PoisonError::into_inner);
-    let (devices, refused) = all()?;
-    let mut listed = Devices::of((0..).zip(&devices).map(|(index, device)| info(device, index)));
-    listed.refused.extend(refused);
-    Ok(listed)
-}
-
-fn info(device: &Device, index: u32) -> Result<Info> {
-    let describe = || {
-        device.available()?;
-        device.compiler_available()?;
-        let extensions = device.extensions()?;
-        let has = |wanted| extensions.split_whitespace().any(|e| e == wanted);
-        Ok(Info {
-            api: Api::OpenCl,
-            index,
-            name: device.name()?.trim().to_owned(),
-            driver: device.driver_version()?,
-            memory: device.global_mem_size()?,
-            units: device.max_compute_units()?,
-            local_memory: u32::try_from(device.local_mem_size()?).unwrap_or(u32::MAX),
-            group: u32::try_from(device.max_work_group_size()?).unwrap_or(u32::MAX),
-            capability: 0,
-            has_f64: has("cl_khr_fp64"),
-            // Mesa 22.3 on the CPU lacks it, and does write such words in two halves.
-            has_whole_words: has("cl_khr_int64_base_atomics"),
-            warp: nvidia_capability(device).map_or(1, |_| 32),
-            is_cpu: device.dev_type()? & CL_DEVICE_TYPE_CPU != 0,
-        })
-    };
-    describe().map_err(|e| failed(&format!("device {index}: clGetDeviceInfo"), e))
-}
-
-/// The compute capability of an NVIDIA card, 90 for 9.0; its OpenCL C takes inline PTX as CUDA does. `None` for cards
-/// of other vendors, and for those before 7.0, which have no synchronised warp shuffles.
-fn nvidia_capability(device: &Device) -> Option<u32> {
-    let extensions = device.extensions().ok()?;
-    if !extensions.split_whitespace().any(|e| e == "cl_nv_device_attribute_query") {
-        return None;
-    }
-    let capability =
-        10 * device.compute_capability_major_nv().ok()? + device.compute_capability_minor_nv().ok()?;
-    Some(capability).filter(|&c| c >= 70)
 }
 
 #[derive(Debug)]

@@ -43,6 +43,7 @@ use crate::{
 };
 use plan::{Plan, Shape, Views};
 use slot::reason;
+use std::cell::Cell;
 
 /// What dense stereo finds, in a device's memory; as [`StereoResult`]. A clone is the same memory.
 ///
@@ -270,18 +271,19 @@ impl GpuStereo {
     fn together(&self, pairs: &[DevicePair]) -> Result<Option<GpuCost>> {
         let Some(first) = pairs.first() else { return Ok(None) };
         let colours = |pair: &DevicePair| are_colour(&self.gpu, pair.images.each_ref());
-        let Some(cost) = self.stereo.whole(&self.gpu, first.shapes, || colours(first))? else {
-            return Ok(None);
-        };
-        let mut alike = pairs.iter().all(|pair| (pair.size(), pair.shapes) == (first.size(), first.shapes));
-        if cost.learner.is_some() && first.shapes.iter().any(|shape| shape.may_be_colour()) {
-            // What is learnt from depends on it.
-            let first = colours(first)?;
-            for pair in &pairs[1..] {
-                alike = alike && colours(pair)? == first;
+        // Known where what is learnt from depends on it. All pairs must then be like the first.
+        let wanted = Cell::new(None);
+        let of_first = || colours(first).inspect(|&found| wanted.set(Some(found)));
+        let Some(cost) = self.stereo.whole(&self.gpu, first.shapes, of_first)? else { return Ok(None) };
+        for pair in &pairs[1..] {
+            let alike = (pair.size(), pair.shapes) == (first.size(), first.shapes);
+            if !alike
+                || wanted.get().map_or(Ok(false), |wanted| colours(pair).map(|found| found != wanted))?
+            {
+                return Ok(None);
             }
         }
-        Ok(Some(cost).filter(|_| alike))
+        Ok(Some(cost))
     }
 
     /// Puts the work for pairs of one shape into the device's queue. `done` is called after that for each, with the

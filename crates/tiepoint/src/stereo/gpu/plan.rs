@@ -237,16 +237,12 @@ impl Stages<'_> {
             Views::Pictures(pictures, compares) => {
                 let learns_from = cost.learner.map(GpuLearner::learns_from);
                 let all = std::iter::once(compares).chain(learns_from);
-                let mut made: Vec<_> = all.flat_map(|compares| pictures.into_iter().zip(compares)).collect();
-                made.dedup();
-                sources
-                    .extend(made.into_iter().filter_map(|(picture, compares)| source_of(picture, compares)));
+                let made = all.flat_map(|compares| pictures.into_iter().zip(compares));
+                sources.extend(made.filter_map(|(picture, compares)| source_of(picture, compares)));
                 pictures.map(PictureShape::grey)
             }
         };
-        let [left, right] = greys.map(|grey| for_pixel!(grey, T => cost::gpu::source::<T>(kernel, masked)));
-        sources.push(left);
-        sources.extend((greys[0] != greys[1]).then_some(right));
+        sources.extend(greys.map(|grey| for_pixel!(grey, T => cost::gpu::source::<T>(kernel, masked))));
         if let Some(learner) = cost.learner {
             sources.extend(learner.sources(gpu, options, (shape.size, masked))?);
         }
