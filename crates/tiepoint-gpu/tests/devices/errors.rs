@@ -1,0 +1,101 @@
+//! What cannot be is refused with its reason.
+
+use super::{Add, COUNT, Count, add_kernel, all, numbers_at};
+use tiepoint_gpu::{Commands, Error, Gpu, KernelSource, kernel};
+
+/// What another `Gpu::open` made is refused wherever it is named: the same number may be another device's memory.
+#[test]
+fn what_another_device_made_is_refused() {
+    for gpu in all() {
+        let other = Gpu::open(gpu.info().api, gpu.info().index).unwrap();
+        let (kernel, foreign_kernel) = (add_kernel(&gpu), add_kernel(&other));
+        let [own, part, foreign] = [&gpu, &gpu, &other].map(|gpu| gpu.upload(&[1_u32; 64]).unwrap());
+        let refused = |result: Result<(), Error>| match result {
+            Err(Error::Usage(message)) => assert!(message.contains("made them"), "{message}"),
+            unexpected => panic!("{gpu:?}: {unexpected:?}"),
+        };
+        let add = |sum, part| Add { sum, part, n: 64 };
+        refused(Commands::new().launch(&kernel, [1, 1, 1], add(&own, &foreign)));
+        refused(Commands::new().launch(&foreign_kernel, [1, 1, 1], add(&own, &part)));
+        let mut commands = Commands::new();
+        commands.launch(&kernel, [1, 1, 1], add(&own, &part)).unwrap();
+        refused(commands.zero(&foreign));
+        refused(commands.copy((&own, 0), (&foreign, 0), 64));
+        let (pinned, mut foreign_pinned) = (gpu.pinned::<u32>(64).unwrap(), other.pinned::<u32>(64).unwrap());
+        refused(commands.upload(&foreign_pinned, &own));
+        refused(commands.download(&own, &mut foreign_pinned));
+        let mut foreign_commands = Commands::new();
+        foreign_commands.zero(&foreign).unwrap();
+        refused(commands.append(foreign_commands.clone()));
+        refused(gpu.run(&foreign_commands));
+        refused(gpu.graph(foreign_commands).map(drop));
+        let mark = other.mark().unwrap();
+        refused(gpu.wait(&mark));
+        refused(gpu.upload_beside(&pinned, &own, &mark).map(drop));
+        refused(other.upload_beside(&pinned, &own, &mark).map(drop));
+        refused(numbers_at(&pinned, &mark, 0..1).map(drop));
+        let mut read = Commands::new();
+        read.download(&foreign, &mut foreign_pinned).unwrap();
+        refused(gpu.download_beside(read).map(drop));
+        gpu.run(&commands).unwrap();
+        assert_eq!(own.to_vec().unwrap(), [4; 64], "{gpu:?}: what was refused left nothing behind");
+    }
+}
+
+#[test]
+fn short_and_shared_buffers_are_refused() {
+    for gpu in all() {
+        let (kernel, mut commands) = (add_kernel(&gpu), Commands::new());
+        let [sum, part] = [64, 63].map(|n| gpu.upload(&vec![1_u32; n]).unwrap());
+        let wrong = commands.launch(&kernel, [1, 1, 1], Add { sum: &sum, part: &part, n: 64 });
+        let message = wrong.unwrap_err().to_string();
+        assert!(["add", "`part`", "63", "64"].iter().all(|word| message.contains(word)), "{message}");
+        let message = commands.launch(&kernel, [1, 1, 1], Add { sum: &sum, part: &sum, n: 64 });
+        let message = message.unwrap_err().to_string();
+        assert!(message.contains("`part` is written"), "{message}");
+        commands.launch(&kernel, [1, 1, 1], Add { sum: &sum, part: &part, n: 63 }).unwrap();
+        assert_eq!(commands.launches(), 1, "{gpu:?}: the last");
+    }
+}
+
+kernel! {
+    unsafe kernel broken(groups) = Broken {
+        write a: f32 [1],
+    } {}
+}
+
+#[test]
+fn errors_say_what_was_wrong() {
+    for gpu in all() {
+        let api = gpu.info().api;
+        let broken = gpu.program(
+            &KernelSource::new("broken")
+                .kernel::<Broken<'_>>([1, 1])
+                .text("KERNEL(broken) { a[0] = nonsense; }"),
+        );
+        let message = broken.unwrap_err().to_string();
+        assert!(message.contains("broken") && message.contains("nonsense"), "the compiler's log: {message}");
+
+        let declared = KernelSource::new("count").kernel::<Count<'_>>([32, 4]);
+        let program = gpu.program(&declared.clone().text(COUNT)).unwrap();
+        let message = program.kernel::<Add<'_>>().unwrap_err().to_string();
+        assert!(message.contains("count declares no kernel add"), "{message}");
+        let program = gpu.program(&declared.kernel::<Broken<'_>>([1, 1]).text(COUNT)).unwrap();
+        let message = program.kernel::<Broken<'_>>().unwrap_err().to_string();
+        assert!(message.contains("broken"), "names the kernel that the text lacks: {message}");
+        let (kernel, mut commands) = (program.kernel::<Count<'_>>().unwrap(), Commands::new());
+        let [total, most] = [(); 2].map(|()| gpu.upload(&[0_u32]).unwrap());
+        let result = commands.launch(&kernel, [1, 70_000, 1], Count::new(&total, &most, 1, 1));
+        assert!(result.unwrap_err().to_string().contains("too many"), "too many groups");
+
+        let far = Gpu::open(api, 4_000).unwrap_err().to_string();
+        assert!(far.contains(&format!("{api}:4000")) && far.contains("number"), "{far}");
+        let memory = gpu.info().memory as usize;
+        match gpu.buffer::<f32>(memory).unwrap_err() {
+            Error::Memory { asked, .. } => assert!(asked >= memory as u64 * 4, "{asked}"),
+            other => panic!("{other}"),
+        }
+        let after = gpu.upload(&[1_u8, 2, 3]).unwrap();
+        assert_eq!(after.to_vec().unwrap(), [1, 2, 3], "{gpu:?}: works on after an error");
+    }
+}

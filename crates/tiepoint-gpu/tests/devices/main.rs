@@ -1,0 +1,116 @@
+//! Every device that this machine has keeps the contract of the crate: the arithmetic and layout of the [`dialect`], the
+//! order of the [`queue`], and the [`errors`] for what cannot be.
+#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "tests; a skipped one says so")]
+
+mod dialect;
+mod errors;
+mod queue;
+
+use tiepoint_gpu::{Api, Buffer, Element, Error, Gpu, Kernel, KernelSource, Mark, Pinned, devices, kernel};
+
+/// All devices whose name contains what `TIEPOINT_TEST_DEVICE` says. Where there are none, a test says that it was
+/// skipped, or fails if `TIEPOINT_REQUIRE_GPU` is set.
+fn all() -> Vec<Gpu> {
+    let wanted = std::env::var("TIEPOINT_TEST_DEVICE").unwrap_or_default();
+    let found: Vec<Gpu> = [Api::Cuda, Api::OpenCl]
+        .into_iter()
+        .flat_map(|api| match devices(api) {
+            Err(Error::Absent { .. }) => Vec::new(),
+            listed => listed.unwrap().complete().unwrap(),
+        })
+        .filter(|info| info.name.contains(&wanted))
+        .map(|info| Gpu::open(info.api, info.index).unwrap())
+        .collect();
+    if found.is_empty() {
+        let promised = std::env::var_os("TIEPOINT_REQUIRE_GPU").is_some();
+        assert!(!promised, "TIEPOINT_REQUIRE_GPU is set and there is no such CUDA or OpenCL device");
+        println!("SKIPPED: neither a CUDA nor an OpenCL device (PoCL would do: pocl-opencl-icd)");
+    }
+    found
+}
+
+/// The numbers of host memory. Tests run nothing while they have them, and nothing behind the mark uses them.
+#[expect(unsafe_code, reason = "memory that a device writes")]
+fn numbers<T: Element>(pinned: &Pinned<T>) -> &[T] {
+    // SAFETY: as above.
+    unsafe { pinned.numbers() }.unwrap()
+}
+
+/// As [`numbers`], to be written.
+#[expect(unsafe_code, reason = "memory that a device reads")]
+fn numbers_mut<T: Element>(pinned: &mut Pinned<T>) -> &mut [T] {
+    // SAFETY: as above.
+    unsafe { pinned.numbers_mut() }.unwrap()
+}
+
+/// As [`numbers`], some of them once the queue has come to a mark.
+#[expect(unsafe_code, reason = "memory that a device writes")]
+fn numbers_at<'a, T: Element>(
+    pinned: &'a Pinned<T>,
+    mark: &Mark,
+    range: std::ops::Range<usize>,
+) -> Result<&'a [T], Error> {
+    // SAFETY: as above.
+    unsafe { pinned.numbers_at(mark, range) }
+}
+
+kernel! {
+    unsafe kernel count(groups) = Count {
+        write total: u32 [1],
+        write most: u32 [1],
+    } {
+        width: i32,
+        far: i64,
+        height: i32,
+        mask: u64,
+    }
+}
+
+impl<'b> Count<'b> {
+    fn new(total: &'b Buffer<u32>, most: &'b Buffer<u32>, width: usize, height: usize) -> Self {
+        let (far, mask) = (-5_000_000_000_i64, 0xfedc_ba98_7654_3210_u64);
+        Self { total, most, width: width as i32, far, height: height as i32, mask }
+    }
+}
+
+fn count_kernel(gpu: &Gpu) -> Kernel<Count<'static>> {
+    let source = KernelSource::new("count").kernel::<Count<'_>>([32, 4]).text(COUNT);
+    gpu.program(&source).unwrap().kernel::<Count<'_>>().unwrap()
+}
+
+const COUNT: &str = "
+KERNEL(count) {
+    i32 width = args.width, height = args.height;
+    LOCAL u32 group[1];
+    i32 x = GROUP_X * 32 + LANE_X, y = GROUP_Y * 4 + LANE_Y;
+    if (LANE_X == 0 && LANE_Y == 0) group[0] = 0;
+    BARRIER();
+    if (x < width && y < height) {
+        ATOMIC_ADD(&group[0], 1u);
+        ATOMIC_MAX(most, (u32)(y * width + x));
+    }
+    BARRIER();
+    if (LANE_X == 0 && LANE_Y == 0) {
+        ATOMIC_ADD(total, group[0]);
+        if (args.far != -5000000000l || args.mask != 0xfedcba9876543210ul) ATOMIC_ADD(total, 1000000u);
+    }
+}";
+
+kernel! {
+    unsafe kernel add(groups) = Add {
+        write sum: u32 [n],
+        read part: u32 [n],
+    } {
+        n: u32,
+    }
+}
+
+fn add_kernel(gpu: &Gpu) -> Kernel<Add<'static>> {
+    let source = KernelSource::new("add").kernel::<Add<'_>>([64, 1]).text(ADD);
+    gpu.program(&source).unwrap().kernel::<Add<'_>>().unwrap()
+}
+
+const ADD: &str = "KERNEL(add) {
+    i32 i = GROUP_X * 64 + LANE_X;
+    if (i < args.n) sum[i] = 3u * sum[i] + part[i];
+}";

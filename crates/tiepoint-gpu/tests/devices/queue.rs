@@ -1,0 +1,258 @@
+//! Work, transfers and graphs keep their order, and memory what was written to it.
+
+use super::{Add, Count, add_kernel, all, count_kernel, numbers, numbers_at, numbers_mut};
+use tiepoint_gpu::{Buffer, Commands};
+
+/// What runs at the same time follows what came before, and what comes later follows it: in the queue and in a graph.
+#[test]
+fn work_that_runs_together_has_its_place() {
+    const SIDES: (usize, usize) = (257, 129);
+    for gpu in all() {
+        let kernel = count_kernel(&gpu);
+        let numbers = || [gpu.buffer::<u32>(1).unwrap(), gpu.buffer::<u32>(1).unwrap()];
+        let [one, other, copies] = [numbers(), numbers(), numbers()];
+        let count = |[total, most]: &[Buffer<u32>; 2], times: usize| {
+            let mut commands = Commands::new();
+            for _ in 0..times {
+                let arguments = Count::new(total, most, SIDES.0, SIDES.1);
+                commands.launch(&kernel, kernel.covering(SIDES.0, SIDES.1), arguments).unwrap();
+            }
+            commands
+        };
+        let mut commands = Commands::new();
+        for buffer in one.iter().chain(&other) {
+            commands.zero(buffer).unwrap();
+        }
+        commands.together(count(&one, 3), count(&other, 2)).unwrap();
+        commands.copy((&one[0], 0), (&copies[0], 0), 1).unwrap();
+        commands.copy((&other[0], 0), (&copies[1], 0), 1).unwrap();
+        assert_eq!(commands.launches(), 5, "of both");
+        let graph = gpu.graph(commands.clone()).unwrap();
+        for run in 0..4 {
+            if run % 2 == 0 { gpu.run(&commands) } else { graph.run() }.unwrap();
+            let counted = copies.each_ref().map(|copy| copy.to_vec().unwrap()[0]);
+            let pixels = (SIDES.0 * SIDES.1) as u32;
+            assert_eq!(counted, [3 * pixels, 2 * pixels], "{gpu:?}: run {run}");
+        }
+    }
+}
+
+#[test]
+fn memory_comes_and_goes_as_it_was() {
+    for gpu in all() {
+        let data: Vec<u16> = (0..70_001).map(|i| (i * 31) as u16).collect();
+        let (buffer, copy) = (gpu.upload(&data).unwrap(), gpu.upload(&vec![7_u16; 70_001]).unwrap());
+        let mut pinned = gpu.pinned::<u16>(500).unwrap();
+        assert!(numbers(&pinned).iter().all(|&v| v == 0), "zeroed");
+        let mut commands = Commands::new();
+        commands.copy((&buffer, 17), (&copy, 3), 60_000).unwrap();
+        commands.download(&copy, &mut pinned).unwrap();
+        gpu.run(&commands).unwrap();
+        assert_eq!(numbers(&pinned)[3..], data[17..514], "{gpu:?}: downloaded");
+        let mut commands = Commands::new();
+        commands.download_part((&buffer, 70_000), (&mut pinned, 499), 1).unwrap();
+        commands.download_part((&buffer, 9), (&mut pinned, 1), 2).unwrap();
+        gpu.run(&commands).unwrap();
+        let expected = [7, data[9], data[10], data[17]];
+        assert_eq!(numbers(&pinned)[..4], expected, "{gpu:?}: a part");
+        assert_eq!(numbers(&pinned)[499], data[70_000], "{gpu:?}: the last");
+        assert!(commands.download_part((&buffer, 70_000), (&mut pinned, 0), 2).is_err(), "beyond the buffer");
+        assert!(
+            commands.download_part((&buffer, 0), (&mut pinned, 499), 2).is_err(),
+            "beyond the host's memory"
+        );
+        let found = copy.to_vec().unwrap();
+        assert!(
+            found[..3] == [7; 3] && found[3..60_003] == data[17..60_017] && found[60_003] == 7,
+            "{gpu:?}"
+        );
+
+        numbers_mut(&mut pinned).fill(9);
+        let mut commands = Commands::new();
+        commands.upload(&pinned, &buffer).unwrap();
+        commands.zero(&copy).unwrap();
+        gpu.run(&commands).unwrap();
+        let mut some = [0; 2];
+        buffer.read(499, &mut some).unwrap();
+        assert_eq!(some, [9, data[500]], "{gpu:?}: uploaded");
+        assert!(copy.to_vec().unwrap().iter().all(|&v| v == 0), "{gpu:?}: zeroed");
+        assert!(buffer.write(70_000, &[1, 2]).is_err(), "beyond the end");
+        assert!(Commands::new().copy((&buffer, 0), (&copy, 2), 70_000).is_err(), "beyond the end");
+        assert!(Commands::new().copy((&buffer, 0), (&buffer, 99), 100).is_err(), "onto itself");
+        assert!(Commands::new().copy((&buffer, 0), (&buffer, 100), 100).is_ok(), "beside itself");
+    }
+}
+
+#[test]
+fn transfers_run_beside_the_work_and_in_order() {
+    const N: usize = 100_000;
+    for gpu in all() {
+        let kernel = add_kernel(&gpu);
+        let sum = gpu.upload(&vec![0_u32; N]).unwrap();
+        let parts = [(); 2].map(|()| gpu.buffer::<u32>(N).unwrap());
+        let pinned = [1_u32, 20, 300, 4000, 50_000].map(|v| {
+            let mut pinned = gpu.pinned::<u32>(N).unwrap();
+            numbers_mut(&mut pinned).fill(v);
+            pinned
+        });
+        let mut read = [gpu.mark().unwrap(), gpu.mark().unwrap()];
+        for (i, from) in pinned.iter().enumerate() {
+            let part = &parts[i % 2];
+            gpu.upload_beside(from, part, &read[i % 2]).unwrap();
+            let mut commands = Commands::new();
+            commands.launch(&kernel, kernel.covering(N, 1), Add { sum: &sum, part, n: N as u32 }).unwrap();
+            gpu.run(&commands).unwrap();
+            read[i % 2] = gpu.mark().unwrap();
+        }
+        let expected = [1_u32, 20, 300, 4000, 50_000].iter().fold(0, |s, v| 3 * s + v);
+        assert!(sum.to_vec().unwrap().iter().all(|&v| v == expected), "{gpu:?}: in order");
+        assert!(gpu.upload_beside(&pinned[0], &gpu.buffer(N - 1).unwrap(), &read[0]).is_err(), "too small");
+    }
+}
+
+/// A buffer may have memory whose last owner is gone and whose work is still to be done.
+#[test]
+fn memory_is_handed_on_to_transfers_when_its_last_work_is_done() {
+    const N: usize = 100_000;
+    for gpu in all() {
+        let kernel = add_kernel(&gpu);
+        let zeroes = gpu.upload(&vec![0_u32; N]).unwrap();
+        let mut other = gpu.pinned::<u32>(N).unwrap();
+        numbers_mut(&mut other).fill(77);
+        let mut result = gpu.pinned::<u32>(N).unwrap();
+        for _ in 0..20 {
+            let sum = gpu.upload(&vec![1_u32; N]).unwrap();
+            let mut commands = Commands::new();
+            for _ in 0..8 {
+                let arguments = Add { sum: &sum, part: &zeroes, n: N as u32 };
+                commands.launch(&kernel, kernel.covering(N, 1), arguments).unwrap();
+            }
+            commands.download(&sum, &mut result).unwrap();
+            gpu.run(&commands).unwrap();
+            drop((sum, commands));
+            let next = gpu.buffer::<u32>(N).unwrap();
+            gpu.upload_beside(&other, &next, &gpu.mark().unwrap()).unwrap();
+            assert!(next.to_vec().unwrap().iter().all(|&v| v == 77), "{gpu:?}: the new owner's");
+            assert!(numbers(&result).iter().all(|&v| v == 6561), "{gpu:?}: the last owner's");
+        }
+    }
+}
+
+/// Each round's sum is made beside the queue from what has just arrived, and read in the queue, which meanwhile works
+/// on the round before.
+#[test]
+fn work_beside_the_queue_keeps_its_order() {
+    const N: usize = 100_000;
+    for gpu in all() {
+        let kernel = add_kernel(&gpu);
+        let (part, made) = (gpu.buffer::<u32>(N).unwrap(), gpu.upload(&vec![0_u32; N]).unwrap());
+        let kept = [(); 2].map(|()| gpu.buffer::<u32>(N).unwrap());
+        let sum = gpu.upload(&vec![0_u32; N]).unwrap();
+        let graphs = kept.each_ref().map(|kept| {
+            let mut main = Commands::new();
+            main.launch(&kernel, kernel.covering(N, 1), Add { sum: &sum, part: kept, n: N as u32 }).unwrap();
+            let mut side = Commands::new();
+            side.launch(&kernel, kernel.covering(N, 1), Add { sum: &made, part: &part, n: N as u32 })
+                .unwrap();
+            side.copy((&made, 0), (kept, 0), N).unwrap();
+            gpu.graphs_beside([main, side]).unwrap()
+        });
+        let mut free = [gpu.mark().unwrap(), gpu.mark().unwrap()];
+        let (mut expected, mut expected_made) = (0_u32, 0_u32);
+        for round in 0..10_usize {
+            let mut pinned = gpu.pinned::<u32>(N).unwrap();
+            numbers_mut(&mut pinned).fill(round as u32 + 1);
+            let arrived = gpu.upload_beside(&pinned, &part, &free[(round + 1) % 2]).unwrap();
+            let [main, side] = &graphs[round % 2];
+            side.run_beside(&[arrived, free[round % 2].clone()]).unwrap();
+            main.run().unwrap();
+            free[round % 2] = gpu.mark().unwrap();
+            expected_made = expected_made.wrapping_mul(3).wrapping_add(round as u32 + 1);
+            expected = expected.wrapping_mul(3).wrapping_add(expected_made);
+        }
+        assert!(sum.to_vec().unwrap().iter().all(|&v| v == expected), "{gpu:?}: in order");
+    }
+}
+
+#[test]
+fn results_are_read_while_later_work_runs() {
+    const N: usize = 100_000;
+    for gpu in all() {
+        let kernel = add_kernel(&gpu);
+        let (sum, one) = (gpu.upload(&vec![0_u32; N]).unwrap(), gpu.upload(&vec![1_u32; N]).unwrap());
+        let mut results = [gpu.pinned::<u32>(N).unwrap(), gpu.pinned(N).unwrap(), gpu.pinned(N).unwrap()];
+        let mut marks = Vec::new();
+        for result in &mut results {
+            let mut commands = Commands::new();
+            commands
+                .launch(&kernel, kernel.covering(N, 1), Add { sum: &sum, part: &one, n: N as u32 })
+                .unwrap();
+            commands.download(&sum, result).unwrap();
+            gpu.run(&commands).unwrap();
+            marks.push(gpu.mark().unwrap());
+        }
+        for (round, (result, mark)) in results.iter().zip(&marks).enumerate() {
+            let expected = [1, 4, 13][round];
+            assert!(
+                numbers_at(result, mark, 0..N).unwrap().iter().all(|&v| v == expected),
+                "{gpu:?}: {round}"
+            );
+        }
+    }
+}
+
+#[test]
+fn results_travel_beside_later_work() {
+    const N: usize = 100_000;
+    for gpu in all() {
+        let kernel = add_kernel(&gpu);
+        let (sum, one) = (gpu.upload(&vec![0_u32; N]).unwrap(), gpu.upload(&vec![1_u32; N]).unwrap());
+        let mut results = [gpu.pinned::<u32>(N).unwrap(), gpu.pinned(N).unwrap(), gpu.pinned(N).unwrap()];
+        let mut sent = Vec::new();
+        for (round, result) in results.iter_mut().enumerate() {
+            let mut add = Commands::new();
+            add.launch(&kernel, kernel.covering(N, 1), Add { sum: &sum, part: &one, n: N as u32 }).unwrap();
+            gpu.run(&add).unwrap();
+            assert!(gpu.download_beside(add).is_err(), "{gpu:?}: a kernel is no download");
+            let mut read = Commands::new();
+            read.download(&sum, result).unwrap();
+            sent.push(gpu.download_beside(read).unwrap());
+            // The next round writes what this one reads.
+            sent[round].hold().unwrap();
+        }
+        for (round, (result, sent)) in results.iter().zip(&sent).enumerate() {
+            let expected = [1, 4, 13][round];
+            let found = numbers_at(result, sent.done(), 7..N).unwrap();
+            assert_eq!(found.len(), N - 7);
+            assert!(found.iter().all(|&v| v == expected), "{gpu:?}: {round}");
+            assert!(numbers_at(result, sent.done(), 7..N + 1).is_err(), "beyond the end");
+        }
+    }
+}
+
+#[test]
+fn stages_are_timed() {
+    for gpu in all() {
+        let kernel = count_kernel(&gpu);
+        let (total, most) = (gpu.upload(&[0_u32]).unwrap(), gpu.upload(&[0_u32]).unwrap());
+        let mut commands = Commands::new();
+        for name in ["first", "second"] {
+            commands.stage(name);
+            let arguments = Count::new(&total, &most, 2000, 2000);
+            commands.launch(&kernel, kernel.covering(2000, 2000), arguments).unwrap();
+        }
+        // Mesa 22.3 has no clock: it answers 0 for every event.
+        let has_clock = !gpu.info().name.starts_with("llvmpipe");
+        gpu.profile(true);
+        gpu.run(&commands).unwrap();
+        gpu.graph(commands.clone()).unwrap().run().unwrap();
+        let stages = gpu.take_stages();
+        for name in ["first", "second"] {
+            let stage = stages.iter().find(|s| s.name == name).expect("was run");
+            assert!(stage.calls == 2 && (stage.seconds > 0.0) == has_clock, "{gpu:?}: {stage:?}");
+        }
+        gpu.profile(false);
+        assert_eq!(gpu.seconds(|| gpu.run(&commands)).unwrap() > 0.0, has_clock, "{gpu:?}: some time");
+        assert!(gpu.take_stages().is_empty(), "no longer profiled");
+    }
+}
