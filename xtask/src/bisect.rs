@@ -1,16 +1,14 @@
 //! `cargo xtask bisect IMAGE` and `cargo xtask bisect LEFT RIGHT`: which stage of a detector, or of dense stereo,
 //! differs on a GPU from the CPU.
 //!
-//! Unit tests of the library do the work (`crates/tiepoint/src/feature/bisect.rs`, `stereo/bisect.rs`), because the
-//! stages are private to it.
+//! A unit test of the library does the work (`crates/tiepoint/src/bisect.rs`), because the stages are private to it.
 
 use crate::{Result, prepare, workspace};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-const FEATURES: &str = "feature::bisect::the_gpu_may_begin_with_any_stage";
-const STEREO: &str = "stereo::bisect::every_stage_is_that_of_the_cpu";
+const TEST: &str = "bisect::every_stage_is_that_of_the_cpu";
 const USAGE: &str = "usage: cargo xtask bisect IMAGE [--device cuda:N|opencl:N] [--detector sift|surf]
        cargo xtask bisect LEFT RIGHT [--device cuda:N|opencl:N] [--cost NAME] [--disparities N]";
 
@@ -54,14 +52,10 @@ impl<'a> Asked<'a> {
         if sound { Ok(asked) } else { Err(USAGE.into()) }
     }
 
-    /// The test that does it, and the variables that it reads.
-    fn test(&self) -> Result<(&'static str, Vec<(&'static str, PathBuf)>)> {
+    /// The variables that the test reads.
+    fn variables(&self) -> Result<Vec<(&'static str, PathBuf)>> {
         let file = |image: &&str| Path::new(image).canonicalize().map_err(|e| format!("{image}: {e}"));
         let files = self.images.iter().map(file).collect::<std::result::Result<Vec<_>, _>>()?;
-        let (test, names) = match files.len() {
-            1 => (FEATURES, &["TIEPOINT_BISECT"][..]),
-            _ => (STEREO, &["TIEPOINT_BISECT_LEFT", "TIEPOINT_BISECT_RIGHT"][..]),
-        };
         let words = [
             ("TIEPOINT_BISECT_DEVICE", self.device),
             ("TIEPOINT_BISECT_DETECTOR", self.detector),
@@ -69,16 +63,16 @@ impl<'a> Asked<'a> {
             ("TIEPOINT_BISECT_DISPARITIES", self.disparities),
         ];
         let words = words.map(|(name, value)| (name, PathBuf::from(value.unwrap_or_default())));
-        Ok((test, names.iter().copied().zip(files).chain(words).collect()))
+        Ok(["TIEPOINT_BISECT", "TIEPOINT_BISECT_RIGHT"].into_iter().zip(files).chain(words).collect())
     }
 }
 
 /// Prints a line for every stage; fails when one differs.
 pub(crate) fn run(arguments: &[String]) -> Result<()> {
-    let (name, variables) = Asked::of(arguments)?.test()?;
+    let variables = Asked::of(arguments)?.variables()?;
     let mut test = Command::new(env!("CARGO"));
     test.current_dir(workspace()).envs(prepare::prepare()?.variables).env("RUST_BACKTRACE", "0");
-    test.args(["test", "--quiet", "--package", "tiepoint", "--lib", "--", "--exact", name, "--nocapture"]);
+    test.args(["test", "--quiet", "--package", "tiepoint", "--lib", "--", "--exact", TEST, "--nocapture"]);
     test.envs(variables);
     let cannot = |e| format!("cargo cannot be started: {e}");
     let mut running = test.stdout(Stdio::piped()).spawn().map_err(cannot)?;

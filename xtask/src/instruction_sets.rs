@@ -3,7 +3,7 @@
 //! An operation of `fearless_simd` becomes one instruction where it is inlined into code of its instruction set, and a
 //! call where that code was outlined without: a closure that is not `#[inline(always)]`, or a generic function called
 //! outside `dispatch!`. Results stay the same and no test notices, but a loop of such calls takes tens of times as
-//! long. Matching of floats did (2026-11-22: 4.3 s in place of 56 ms).
+//! long (`docs/notebook/matching.md`).
 
 use crate::Result;
 use std::path::Path;

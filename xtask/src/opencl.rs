@@ -11,13 +11,13 @@ use tiepoint_gpu::{Api, Devices, devices};
 pub(crate) const RUSTICL: (&str, &str) = ("RUSTICL_ENABLE", "llvmpipe");
 
 /// The kernel tests that are left out on rusticl, by what their names contain; it runs all others, new ones too.
-pub(crate) const NOT_ON_RUSTICL: [&str; 15] = [
+pub(crate) const NOT_ON_RUSTICL: [&str; 14] = [
     // They run no kernel.
     "kernels_compile_for_every_card",
     // They need 64-bit atomics; the library lets the CPU do it.
     "surf::gpu::tests",
     "integral::gpu::tests",
-    "stereo::bisect::every_stage_is_that_of_the_cpu",
+    "bisect::every_stage_is_that_of_the_cpu",
     "stereo::gpu::tests::bands_of_rows_change_nothing",
     "stereo::gpu::tests::batches_on_the_device_are_single_pairs",
     "stereo::gpu::tests::disparities_are_those_of_the_cpu",
@@ -26,8 +26,6 @@ pub(crate) const NOT_ON_RUSTICL: [&str; 15] = [
     "stereo::gpu::tests::what_does_not_go_together_is_refused",
     // It needs 64-bit floats; the library lets the CPU do it.
     "mutual_information::learn::gpu::tests",
-    // Its detectors include SURF, which needs 64-bit atomics.
-    "bisect::the_gpu_may_begin_with_any_stage",
     // Each takes one to two minutes of a core: a fused multiply-add is some sixty integer instructions there. What
     // bands compute is tested by two that run. All of them pass (2026-11-23).
     "sift::gpu::bands::tests::a_photograph_takes_no_more_memory_than_is_allowed_and_keeps_its_features",

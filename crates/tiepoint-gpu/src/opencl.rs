@@ -33,7 +33,7 @@ const HOST: &str = "the host";
 ///
 /// Division and roots are rounded as IEEE 754 says: NVIDIA's compiler takes shortcuts unless it is told. A device
 /// without fused multiply-add computes it in integers. For a CPU, loops stay loops: its registers hold no unrolled
-/// arrays, and PoCL compiles a kernel of unrolled sums over minutes instead of seconds (2026-11-21: 62 s against 4).
+/// arrays, and PoCL compiles a kernel of unrolled sums over minutes instead of seconds.
 fn options(float: u64, is_cpu: bool, nvidia_capability: Option<u32>) -> String {
     let mut options = "-cl-std=CL1.2".to_owned();
     for (wanted, option) in [
@@ -280,9 +280,8 @@ impl OpenCl {
                 };
                 made("clEnqueueReadBuffer", event)
             }
-            // One after the other. In two queues NVIDIA's driver runs both at once, but no faster: a pair of stereo by
-            // mutual information takes 4.00 ms in place of 3.68 alone, of a stream 3.08 in place of 3.28 (2026-11-23,
-            // H200).
+            // One after the other: in two queues NVIDIA's driver runs both at once, but no faster
+            // (`docs/notebook/gpu.md`).
             Command::Together(lists) => self.enqueue_all(queue, lists.iter().flatten(), after),
         }
     }
@@ -490,9 +489,8 @@ impl Driver for OpenCl {
             Work::Commands(commands) => self.enqueue_all(queue, commands, &after)?,
             Work::Graph(_) => return Err(foreign()),
         };
-        // With NVIDIA's driver (580) a marker or a barrier in one queue holds up the work of all, a command that waits
-        // for events and has one does not (2026-11-23, H200, pairs of a stereo stream: 2.03 ms in place of 2.18, and
-        // 3.42 in place of 4.62 where kernels run in two queues).
+        // With NVIDIA's driver a marker or a barrier in one queue holds up the work of all; a command that waits for
+        // events and has an event itself does not (`docs/notebook/gpu.md`).
         match last {
             Some(last) => mark_of(queue, last),
             None => mark_in(queue, &after),

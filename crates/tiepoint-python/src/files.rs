@@ -8,12 +8,15 @@ use crate::stereo::with_nan;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use std::path::PathBuf;
-use tiepoint::feature::files::{self as feature_files, MatchRow};
+use tiepoint::feature::files as feature_files;
 use tiepoint::geometry::calibration::{
     Camera, Distortion, Projection, RectifiedCalibration, StereoCalibration, StoredRectification,
 };
 use tiepoint::image::{ReadOptions, Size};
-use tiepoint::matching::Match;
+use tiepoint::matching::{
+    Match,
+    files::{self as match_files, MatchRow},
+};
 use tiepoint::stereo::cloud::{self, CloudOptions, PlyFormat};
 use tiepoint::stereo::files::{self as disparity_files, DisparityReading};
 
@@ -101,7 +104,7 @@ pub(crate) fn write_matches(
         Ok(MatchRow { pair, a_xy, b_xy, inlier: inliers.as_ref().is_none_or(|inliers| inliers[i]) })
     };
     let rows = (0..pairs.len()).map(row).collect::<PyResult<Vec<_>>>()?;
-    py.detach(|| feature_files::write_matches(&path, [&names.0, &names.1], &rows)).map_err(raised)
+    py.detach(|| match_files::write_matches(&path, [&names.0, &names.1], &rows)).map_err(raised)
 }
 
 /// The disparities in a file, NaN where there are none.

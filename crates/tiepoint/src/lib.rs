@@ -24,6 +24,8 @@
 //! Threads and memory are arguments ([`device::Cpu`]); the library prints nothing and keeps no global state.
 //! Files, images and options that are wrong are an [`Error`], which tells its [kind](error::ErrorKind).
 
+#[cfg(test)]
+mod bisect;
 pub mod collection;
 pub mod device;
 pub mod error;

@@ -7,7 +7,7 @@ use crate::failure::{Failure, Outcome};
 use crate::output::{Files, check_folder, check_image};
 use clap::Args;
 use std::path::PathBuf;
-use tiepoint::feature::files::MatchFormat;
+use tiepoint::matching::files::MatchFormat;
 
 #[derive(Debug, Args)]
 pub(crate) struct MatchArguments {

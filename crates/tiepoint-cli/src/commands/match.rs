@@ -7,7 +7,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Outcome};
 use crate::output::{self, Clock, Part};
 use serde_json::{Value, json};
-use tiepoint::feature::files::write_matches;
+use tiepoint::matching::files::write_matches;
 use tiepoint_report::{Section, View};
 
 pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {

@@ -10,10 +10,9 @@ use crate::output::{Clock, Part, fill, joined};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::thread::{self, ScopedJoinHandle};
-use tiepoint::feature::files::MatchRow;
 use tiepoint::feature::{Features, Finder, FoundFeatures};
 use tiepoint::image::{self, Image};
-use tiepoint::matching::Match;
+use tiepoint::matching::{Match, files::MatchRow};
 use tiepoint::options::Named;
 use tiepoint::register::{TiePicture, TiePoints, TiedPictures, tie_pictures, tie_points};
 

@@ -19,7 +19,7 @@
 //! `ATOMIC` operations take buffers that are declared `write`. Where anything follows a loop that holds barriers, every
 //! group that comes to the loop enters it (`do`); a group with nothing to do leaves the kernel before. PoCL 5.0
 //! compiles other kernels otherwise each time, some wrongly: what a lane holds becomes what the last one holds
-//! (2026-11-22; matching by 14 and 20 of 60 compilations, whatever its arguments were, and by 0 of 60 in this form).
+//! (`docs/notebook/gpu.md`).
 //! `u8x4`, `u16x4`, `i16x4`, `i32x4`, `u32x4`, `f32x4`, and `u8x2`, `u16x2`, `i32x2`, `f32x2`, `u64x2` have members x,
 //! y (z, w), for accesses of up to 16 bytes at aligned places; `U32X4(a, b, c, d)` and `U64X2(a, b)` make them.
 //!

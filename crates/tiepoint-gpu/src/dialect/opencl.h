@@ -29,7 +29,7 @@ typedef ulong2 u64x2;
 #define U64X2(a, b) ((ulong2)(a, b))
 
 #define KERNEL_OF(width, height) __kernel __attribute__((reqd_work_group_size(width, height, 1))) void
-// No bound of registers: the compiler has an option for it, which changed nothing (2026-11-23, H200, paths of stereo).
+// No bound of registers: the option that the compiler has for it changes nothing.
 #define KERNEL_RESIDENT(width, height, groups) KERNEL_OF(width, height)
 // The head of a declared kernel.
 #define KERNEL(name) KERNEL_##name

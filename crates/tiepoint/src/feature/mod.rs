@@ -1,7 +1,5 @@
 //! Keypoints and descriptors of any detector, and the detectors.
 
-#[cfg(test)]
-mod bisect;
 mod detector;
 mod features;
 pub mod files;

@@ -5,24 +5,22 @@
 //! grid over the second image (`guided`).
 //!
 //! **Filters**, in this order: sign of contrast (Bay et al. 2008, section 4.3: the sign of the Laplacian,
-//! which costs nothing), distance, ratio of the nearest to the second distance (Lowe 2004, section 7.1),
-//! mutual choice (each is the other's nearest). The second neighbour counts even where it lies close to the
-//! nearest in the image.
+//! which costs nothing), distance and ratio (`ratio`), mutual choice (`mutual`).
 //!
-//! **Why no k-d tree.** Measured on 2026-11-21 (2 shared cores, AVX-512, one thread, 128 bytes, descriptors
-//! of photographs): 5000 × 5000, both ways, exact, takes 41 ms here; OpenCV 5's FLANN with four trees takes
-//! 251 ms one way for 76 % of the true neighbours (32 checks) and 1196 ms for 96 % (256 checks). 50 000 × 50
-//! 000: 3.7 s here; 5.6 s for 62 %, 33 s for 89 %. An approximate index loses in time and in matches at every
-//! size that fits an image; where a model is known, the guided search beats both.
+//! **Why no k-d tree.** An approximate index loses in time and in matches at every size that fits an image; where a
+//! model is known, the guided search beats both (`docs/notebook/matching.md`).
 //!
 //! **Distance** is Euclidean between unit descriptors, from 0 to 2; 8-bit descriptors are unit vectors times
 //! 512. Results do not depend on threads or SIMD level; the contract of the arithmetic is in `product`.
 
+pub mod files;
 mod gpu;
 mod guided;
 mod matcher;
+mod mutual;
 mod nearest;
 mod product;
+mod ratio;
 
 pub use gpu::{GpuMatcher, GpuMatches, GpuNearest, GpuNeighbours, GpuPacked};
 pub use matcher::Matcher;
@@ -221,12 +219,11 @@ fn matches_of_some(
 ) -> Result<Vec<Match>> {
     options.check()?;
     let some: Vec<u32> = (0..features as u32).step_by(every).collect();
-    let mut matches = accepted(&some, &nearest_of([0, 1], &some)?, options);
+    let mut matches = ratio::accepted(&some, &nearest_of([0, 1], &some)?, options);
     if options.mutual {
         let found: Vec<u32> = matches.iter().map(|m| m.b).collect();
-        let back = nearest_of([1, 0], &found)?;
-        let mut back = back.iter();
-        matches.retain(|m| back.next().is_some_and(|n| n.is_some_and(|n| n.index == m.a)));
+        let mut back = nearest_of([1, 0], &found)?.into_iter();
+        mutual::retain(&mut matches, |_| back.next().flatten());
     }
     Ok(matches)
 }
@@ -259,26 +256,11 @@ fn nearest_of_some(
 /// The matches of nearest neighbours that pass the filters of distance, ratio and mutual choice.
 fn filtered([forth, back]: &[Vec<Option<Nearest>>; 2], options: &MatchOptions) -> Vec<Match> {
     let own: Vec<u32> = (0..forth.len() as u32).collect();
-    let mut matches = accepted(&own, forth, options);
+    let mut matches = ratio::accepted(&own, forth, options);
     if options.mutual {
-        matches.retain(|m| back[m.b as usize].is_some_and(|n| n.index == m.a));
+        mutual::retain(&mut matches, |b| back[b as usize]);
     }
     matches
-}
-
-/// The features with a nearest neighbour that passes the filters of distance and ratio, and this.
-fn accepted(features: &[u32], nearest: &[Option<Nearest>], options: &MatchOptions) -> Vec<Match> {
-    let passes = |n: &Nearest| {
-        options.max_distance.is_none_or(|d| n.distance <= d)
-            && options.ratio.is_none_or(|r| n.distance < r * n.second)
-    };
-    let nearest = features.iter().zip(nearest).filter_map(|(a, n)| Some((*a, (*n)?)));
-    let kept = nearest.filter(|(_, n)| passes(n));
-    kept.map(|(a, n)| Match { a, b: n.index, distance: n.distance, ratio: ratio(&n) }).collect()
-}
-
-fn ratio(n: &Nearest) -> f32 {
-    if n.second > 0.0 { n.distance / n.second } else { 1.0 }
 }
 
 fn kinds_differ() -> Error {

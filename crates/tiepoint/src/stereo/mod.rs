@@ -4,11 +4,11 @@
 //! colour, census, absolute difference, mutual information, or a custom one. One pixel alone says little, so *cost
 //! aggregation* (`aggregation`) sums costs along straight paths from 4, 5, 8 or 16 directions, on which a change of
 //! disparity costs P1 when it is by one and P2 when it is larger, less at edges of the image. *Winner takes all*
-//! (`winner_takes_all`) chooses the disparity with the least sum and places it between whole ones; the right view
-//! follows from the same sums along their diagonals. *Refinement* (`refinement`) passes both views through a [`median`]
-//! of 3×3, drops what they do not agree on ([`consistency_check`]) and regions too small to be a surface ([`speckle`]),
-//! applies a last median and, if asked for, fills what is invalid ([`fill`]). Disparities become [`depth`] and
-//! [points](cloud), and go to [`files`].
+//! (`winner_takes_all`) chooses the disparity with the least sum, which the sums beside it place between whole ones
+//! (`subpixel`); the right view follows from the same sums along their diagonals. *Refinement* (`refinement`) passes
+//! both views through a [`median`] of 3×3, drops what they do not agree on ([`consistency_check`]) and regions too small
+//! to be a surface ([`speckle`]), applies a last median and, if asked for, fills what is invalid ([`fill`]). Disparities
+//! become [`depth`] and [points](cloud), and go to [`files`].
 //!
 //! Sources: H. Hirschmüller, *Stereo Processing by Semiglobal Matching and Mutual Information*, PAMI 30, 2008;
 //! R. Zabih, J. Woodfill, *Non-parametric local transforms for computing visual correspondence*, ECCV 1994.
@@ -18,8 +18,8 @@
 //! other and paths are handed from group to group: the result has the same bits. The first call of a [`Stereo`] also
 //! works in groups, of 128 MiB: to have more memory cleared takes longer than computing those rows twice.
 //!
-//! **On a GPU** (`gpu`) both passes run side by side and store their sums, so it needs twice that memory, on the
-//! device; the limit of the options is one of host memory. The result is the CPU's, bit for bit. Pictures are made
+//! **On a GPU** (`gpu`) all paths run side by side and store their sums in four parts, so it needs four times that
+//! memory, on the device; the limit of the options is one of host memory. The result is the CPU's, bit for bit. Pictures are made
 //! ready there too: grey, 8 bits, colours, masks; and mutual information is learnt there, in a stream beside the work
 //! on the pair before. The CPU makes ready what the device has no memory for, and for mutual information a colour
 //! picture whose partner is grey. [`GpuStereo`] takes images and masks of every type that lie on the device and leaves
@@ -54,7 +54,7 @@
 
 mod aggregation;
 #[cfg(test)]
-mod bisect;
+pub(crate) mod bisect;
 pub mod cloud;
 pub mod consistency_check;
 pub mod cost;
@@ -69,6 +69,7 @@ mod reason;
 mod refinement;
 pub mod speckle;
 mod stream;
+mod subpixel;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Feature and match files. The extension names the format:
+//! Feature files. The extension names the format:
 //!
 //! | extension | what | keeps |
 //! |---|---|---|
@@ -17,14 +17,11 @@
 mod colmap;
 mod csv;
 mod json;
-mod matches;
 mod npz;
 mod sift;
 #[cfg(test)]
 mod tests;
 mod text;
-
-pub use matches::{MatchFormat, MatchRow, write_matches};
 
 use super::{Descriptors, Features};
 use crate::{Error, Result, files::write_atomically};
@@ -73,7 +70,7 @@ impl FeatureFormat {
 }
 
 /// The extension in lower case, empty if there is none.
-fn extension(path: &Path) -> String {
+pub(crate) fn extension(path: &Path) -> String {
     path.extension().map(|e| e.to_string_lossy().to_lowercase()).unwrap_or_default()
 }
 

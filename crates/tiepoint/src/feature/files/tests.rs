@@ -1,7 +1,7 @@
-//! Feature and match files: round trips and damage.
+//! Feature files: round trips and damage.
 
 use super::*;
-use crate::{feature::Keypoint, image::Size, matching::Match};
+use crate::{feature::Keypoint, image::Size};
 use proptest::prelude::*;
 use std::f32::consts::TAU;
 
@@ -204,31 +204,6 @@ fn foreign_angles_are_brought_into_one_turn() {
         let read = decoded(FeatureFormat::Sift, line(angle).as_bytes()).unwrap();
         assert_eq!(read.keypoints[0].angle, expected, "{angle}");
     }
-}
-
-#[test]
-fn matches_look_as_documented() {
-    let path = |e: &str| std::env::temp_dir().join(format!("tiepoint-matches-{}.{e}", std::process::id()));
-    let pair = Match { a: 3, b: 4, distance: 12.0, ratio: f32::NAN };
-    let row = MatchRow { pair, a_xy: [1.0, 2.5], b_xy: [0.1, 7.0], inlier: true };
-    let rows = [row, MatchRow { pair: Match { ratio: 0.5, ..pair }, inlier: false, ..row }];
-    let text = |extension: &str| {
-        write_matches(path(extension), ["a \"1\".png", "b.png"], &rows)?;
-        let text = std::fs::read_to_string(path(extension)).unwrap();
-        std::fs::remove_file(path(extension)).unwrap();
-        Ok::<_, Error>(text)
-    };
-    let csv = "ax,ay,bx,by,distance,ratio,inlier,a,b\n1.0,2.5,0.1,7.0,12.0,NaN,1,3,4\n1.0,2.5,0.1,7.0,12.0,0.5,0,3,4\n";
-    assert_eq!(text("csv").unwrap(), csv, "csv");
-    let json = "{\"images\":[\"a \\\"1\\\".png\",\"b.png\"],\"matches\":[\n\
-                {\"ax\":1.0,\"ay\":2.5,\"bx\":0.1,\"by\":7.0,\"distance\":12.0,\"ratio\":null,\"inlier\":true,\"a\":3,\"b\":4},\n\
-                {\"ax\":1.0,\"ay\":2.5,\"bx\":0.1,\"by\":7.0,\"distance\":12.0,\"ratio\":0.5,\"inlier\":false,\"a\":3,\"b\":4}\n]}\n";
-    assert_eq!(text("json").unwrap(), json, "json");
-    assert!(text("txt").unwrap_err().to_string().contains("image name"), "a name that COLMAP cannot read");
-    write_matches(path("txt"), ["a.png", "b.png"], &rows).unwrap();
-    assert_eq!(std::fs::read_to_string(path("txt")).unwrap(), "a.png b.png\n3 4\n\n", "COLMAP");
-    std::fs::remove_file(path("txt")).unwrap();
-    assert!(text("xyz").unwrap_err().to_string().contains(".json"), "the known extensions are listed");
 }
 
 /// An archive with all arrays of `features` deflated, as `numpy.savez_compressed` makes it.

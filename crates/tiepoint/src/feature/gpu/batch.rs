@@ -14,7 +14,7 @@ use crate::image::{AnyView, Size};
 use tiepoint_gpu::Mark;
 
 /// Pixels, as the detector's first octave has them, that are searched at a time: few enough for a device's memory.
-// 2026-11-21: a quarter as many, so that more of the way home is hidden, lost more on the device than that gained.
+// With fewer more of the way home is hidden, but the device loses more than that gains.
 pub(crate) const AT_A_TIME: usize = 1 << 27;
 
 impl<P: Pipeline> Search<P> {

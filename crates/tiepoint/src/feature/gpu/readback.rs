@@ -212,8 +212,7 @@ fn take_values<T: Element>(values: &[T], to: &mut Vec<T>, cpu: &Cpu) {
 }
 
 /// Fills a vector with what tasks give, in its own memory if there is enough.
-// 2026-11-21: into new memory that was zeroed first several threads took twice as long as one; so they write to memory
-// as it comes.
+// Threads write to memory as it comes: to zero it first takes longer than one thread alone.
 fn renew<const N: usize, T: Copy + Send>(
     to: &mut Vec<T>,
     len: usize,

@@ -160,8 +160,8 @@ impl Results {
         let gpu = lists.keypoints.gpu();
         // The lists may still be read for the other slot.
         self.slots[1 - slot].hold()?;
-        // 2026-11-22: new pages that are taken while the device writes to others take so long (0.75 ms an image of
-        // 10 000 features in place of 0.60) that parcels pay for memory that was given back alone.
+        // New pages that are taken while the device writes to others take so long that parcels pay only for memory
+        // that was given back (`docs/notebook/features.md`).
         if recycled.len() < lists.images() {
             parcels.iter().try_for_each(|(_, complete)| gpu.run(complete))?;
             return self.fetch(slot, lists);

@@ -18,12 +18,8 @@
 //!
 //! [`GpuSift`] does the same on a GPU.
 //!
-//! Wide viewpoints are left to [simulated views](super::views). 2026-11-22, affine shape by iteration on second moments
-//! (Baumberg, CVPR 2000; Mikolajczyk & Schmid, IJCV 60, 2004) as COLMAP 4.2.1 offers it, on its features (boat, graf,
-//! leuven, 15 pairs, ratio 0.8, mutual): with 2000 of them matches right to 3 px rise from 7496 to 7596 and 12 pairs
-//! are found within 3 px by either; with 8000 from 15 546 to 17 616, and 14 pairs in place of 12: graf 1–5 and 1–6, for
-//! 1.6 times the time of its extraction. Views find both with 2000 features. Of a castle's 11 photographs it makes 7272
-//! points of 8560 and 34 938 observations of 40 499; with pooled domain sizes 7716 and 37 373. So it is left out.
+//! Wide viewpoints are left to [simulated views](super::views): affine shape by iteration on second moments finds less
+//! for more time (`docs/notebook/features.md`).
 //!
 //! # Memory
 //! The octaves are streamed: bands of rows enter at the top, and of every level only the rows that a later

@@ -125,8 +125,7 @@ pub(crate) const ROWS: usize = 4;
 /// [`ROWS`] vertical passes at once, from 2r + [`ROWS`] rows, so that each source row is loaded once for all
 /// of them. With other lengths `out` is left as it is.
 ///
-/// 2026-11-21: `rotate_left` and `rotate_right` on the arrays of vectors go through memory and take half as
-/// long again as single rows; moves one by one stay in registers.
+/// The arrays of vectors are moved one by one, which stays in registers; `rotate_left` goes through memory.
 #[inline(always)]
 pub(crate) fn vertical_rows<S: Simd>(simd: S, rows: &[&[f32]], taps: &[f32], mut out: [&mut [f32]; ROWS]) {
     let radius = taps.len().wrapping_sub(1);

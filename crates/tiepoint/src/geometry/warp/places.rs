@@ -28,8 +28,6 @@ fn project<S: Simd>(_simd: S, m: [[f64; 3]; 3], first: usize, y: f64, u: &mut [f
     let sided = m[2][2] == 1.0;
     let [a, b, c] = [m[0], m[1], m[2]].map(|r| r[1] * y + r[2]);
     let first = first as i32;
-    // 2026-11-22: one division for both, with two corrections each that give its bits (Markstein), was no
-    // faster.
     for (i, (u, v)) in u.iter_mut().zip(v).enumerate() {
         let at = f64::from(first.wrapping_add(i as i32));
         let w = m[2][0] * at + c;

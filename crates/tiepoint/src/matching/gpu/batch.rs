@@ -104,7 +104,7 @@ impl GpuMatcher {
                 download.download_part((&found, 0), (&mut landing.rows, 0), rows * ROW)?;
                 let transfer = self.gpu.download_after(download, &searched)?;
                 #[expect(unsafe_code, reason = "memory that the device writes")]
-                // SAFETY: as of the count; the landing is nobody else's meanwhile.
+                // SAFETY: as of the count; nothing else uses the landing meanwhile.
                 let rows = unsafe { landing.rows.numbers_at(transfer.done(), 0..rows * ROW) }?;
                 Ok(sorted(rows, pairs.len()))
             },

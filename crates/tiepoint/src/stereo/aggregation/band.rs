@@ -3,8 +3,8 @@
 use super::{
     Directions,
     boundary::{Boundary, SEGMENT, Segment, Wavefront},
-    jump::{Jumps, jumps_of_row},
     memory::fetch,
+    p2_penalty::{P2Penalty, p2_of_row},
     pass::AggregationInput,
     path_ring::{PathRing, Step, Steps, aligned},
     recurrence::{Sum, Value, update_paths, write_least},
@@ -61,7 +61,7 @@ pub(super) struct Pass<'a, T> {
     pub(super) input: &'a AggregationInput<'a>,
     pub(super) level: Level,
     pub(super) backward: bool,
-    pub(super) jumps: Jumps<T>,
+    pub(super) p2_penalty: P2Penalty<T>,
     pub(super) boundary: &'a Boundary<T>,
     pub(super) wavefront: Wavefront,
     /// Disparities in memory, a multiple of the vector, at most 4096. In 16 bits the compiler sees that no offset
@@ -121,8 +121,7 @@ impl Walk {
     }
 
     /// The sums of the pixels of `active` rows at step t, among those of the band. The backward pass visits the pixels
-    /// in the opposite order and reads upwards. 2026-11-23: with the rows of a step the other way round, so that it
-    /// reads downwards within a step, the selection waits twice as long.
+    /// in the opposite order and reads upwards: reading downwards within a step, the selection would wait.
     #[inline(always)]
     fn sums(self, t: usize, active: &Range<usize>) -> Range<usize> {
         let first = if self.backward {
@@ -181,7 +180,7 @@ impl<T: Value, A: Value> BandScratch<T, A> {
             pass.input.costs.prepare(pass.level, pass.row(v), padded, &mut self.rows[r]);
             let above = |n| v.checked_sub(n).map(|v| pass.grey(v));
             let above = (above, pass.backward);
-            jumps_of_row(simd, &pass.jumps, pass.grey(v), above, &mut self.planes, p2, directions);
+            p2_of_row(simd, &pass.p2_penalty, pass.grey(v), above, &mut self.planes, p2, directions);
             if pass.backward {
                 self.right[r].clear(pass.input, padded);
             }
@@ -288,7 +287,6 @@ fn update_pixel<S: Simd, T: Value, A: Sum<T>, const N: usize>(
     } else {
         update_paths(simd, &costs[..padded], step.row(r, padded), penalties, &mut sums[..padded])
     };
-    // 2026-11-23: one pixel later, so as not to wait for the vectors, they are spilt and nothing is gained.
     write_least::<S, T, N>(least, step.least(r));
 }
 

@@ -12,10 +12,9 @@ use std::sync::{
 /// Columns in a segment.
 pub(super) const SEGMENT: usize = 32;
 
-/// How often a thread looks again before it lets others have the core: for a few segments' time, 10 µs each. Where
-/// others want the core it comes back after milliseconds, in which the next band waits too. 2026-11-23, two threads,
-/// two cores with four other programs on them, medians of eight rounds: 200 turns 304 ms, 1000 198, 4000 201, 20 000
-/// 209.
+/// How often a thread looks again before it gives the core to others: for a few segments' time, 10 µs each. Where
+/// others want the core it comes back after milliseconds, in which the next band waits too
+/// (`docs/notebook/stereo.md`).
 const SPINS: usize = 2000;
 
 /// The paths of up to [`SEGMENT`] columns: for each column, row and direction the path values of all disparities.

@@ -1,33 +1,35 @@
-//! Aggregation on a device. Whole images go through [`strips`], which is faster; bands of rows ([`checkpoints`])
-//! through the form here: both passes side by side, each a wavefront of rows.
+//! Aggregation on a device: paths along rows, and paths from row to row.
 //!
-//! Some lanes of a warp share the disparities of a row; the rows of a group go side by side and hand path costs over in
-//! local memory, groups hand them over in global memory. As on the CPU costs are computed from descriptors in each pass
-//! and never stored. Unlike there both passes run at once, so each stores its sums: a byte or two for each pixel and
-//! disparity, twice.
+//! As on the CPU costs are computed from descriptors wherever they are needed and never stored. What is stored are the
+//! sums of four parts, a byte or two for each pixel and disparity: of the paths from the left, from the right,
+//! downwards and upwards. All are made at the same time; some lanes of a warp share the disparities of a pixel.
 //!
-//! **What bounds it.** The last row begins two columns a row after the first, so a pass of one image takes width + 2
-//! height columns, of which a row is at work for `width`; each waits for what the row above found in the column before.
-//! On an H200 that takes 900 cycles (2026-11-22, 1920×1080×128), of which the instructions of a warp are 230: an image
-//! is bound by latency, several at once by instructions. Dropped on 2026-11-22 (the same image, aggregation 2.1 to 2.2
-//! ms, a batch of eight of 1280×720 3.2 ms): a walk from each corner for a straight and a slanting direction, 2.1 ms,
-//! but 3.8 ms for the batch and twice the memory; marks between neighbouring warps instead of a barrier, 2.8 ms; a
-//! barrier after every second column, 3.2 ms; costs of the next column beside the least values of this one, 2.3 ms.
+//! **Along rows** (`horizontal.cl`) a row is walked from either side, all rows independently.
 //!
-//! A device without 64-bit atomics is refused, and the CPU computes: on rusticl's processor (Mesa 22.3), which lacks
-//! them, sums of 68 disparities are other ones, the same ones in every run of one thread, where those of 8 to 40 are
-//! right and PoCL is right with as little local memory and the same strips (2026-11-23): most likely its compiler, with
-//! path costs that do not fit into registers.
+//! **From row to row** (`vertical.cl`) all columns of a row are worked on at once. The columns are cut into
+//! [`strips`], one a work group, which hand paths that cross to the next strip over through global memory. Strips lean
+//! to the left with the path that leans most, so that all paths cross to the right: a strip waits only for those left
+//! of it, which began before it, however many run at a time. With four directions no path crosses columns: a strip is
+//! the columns of one warp, hands nothing over and waits for no other.
 //!
-//! Where lanes exchange no numbers (OpenCL on a CPU, and GPUs other than NVIDIA's) a row is walked by one lane.
+//! **In [`bands`] of rows** a pair goes through a device whose memory its sums exceed. The same kernels then begin with
+//! the paths that enter a band and leave behind those that go on to the next.
+//!
+//! **What bounds it.** From row to row an image takes its height in steps, each as long as a row of a strip takes from
+//! one barrier to the next, and a hand-over for every strip: latency, not bandwidth. Paths along rows run beside them,
+//! which needs both kernels to ask for the most local memory. Measurements, and what was tried in vain, are in
+//! `docs/notebook/stereo.md`.
+//!
+//! **Which devices.** One without 64-bit atomics is refused, and the CPU computes: a group could read half of a word
+//! that another hands over. Where lanes exchange no numbers (OpenCL on a CPU, and GPUs other than NVIDIA's) one lane has
+//! all disparities of a pixel.
 
-mod checkpoints;
+mod bands;
 mod strips;
 
-pub(in crate::stereo) use checkpoints::GpuBands;
-pub(in crate::stereo) use strips::{GpuStrips, bytes, sources};
+pub(in crate::stereo) use bands::{GpuBands, band_bytes};
+pub(in crate::stereo) use strips::Layout;
 
-use super::{Cross, Directions, Horizontal, Knight, Star};
 use crate::{
     Error, Result,
     device::gpu::{Buffer, Commands, Gpu},
@@ -41,37 +43,26 @@ use crate::{
         gpu::lanes::{GROUP, covering, pixel_a_lane},
     },
 };
-use std::fmt::Write;
-use std::ops::Range;
-use tiepoint_gpu::{Info, Kernel, KernelSource};
+use strips::{BUFFERS, Design, PHASES, Steps, Strip, WALKING};
+use tiepoint_gpu::{Kernel, KernelSource};
 
 tiepoint_gpu::kernel! {
-    /// The sums of the paths of passes.
-    unsafe kernel aggregate(groups) = Aggregate {
+    /// The sums of the paths along rows.
+    unsafe kernel horizontal(groups) = Horizontal {
         write sums_out: u32 [sum_words],
-        write tickets: u32 [1],
-        shared boundary: u32 [boundary_words],
-        /// Whether groups of rows have begun to hand paths over.
-        shared progress: u32 [rows_groups],
         read left: u32 [descriptor_words],
         read right: u32 [descriptor_words],
-        read penalties: u32 [penalty_words],
+        read p2_penalties: u32 [width * height * images * 2],
         read table: u8 [table_bytes],
     } {
         sum_words: u64,
-        boundary_words: u64,
         descriptor_words: u64,
-        penalty_words: u64,
         table_bytes: u64,
         width: i32,
         height: i32,
         images: i32,
-        /// 2: both; else one.
-        passes: i32,
-        /// 0 forward, 1 backward.
-        first_pass: i32,
-        /// Groups of rows of all passes.
-        rows_groups: i32,
+        /// Parts of the sums.
+        parts: i32,
         min_disparity: i32,
         disparities: i32,
         /// Twice, in halves of the word, as the next.
@@ -84,213 +75,65 @@ tiepoint_gpu::kernel! {
 }
 
 tiepoint_gpu::kernel! {
-    /// P2 of every direction at every pixel, for both passes.
-    unsafe kernel penalties(groups) = PenaltyMap {
-        write to: u32 [i128::from(grey_plane.row) * i128::from(grey_plane.height) * words * groups[2] * 2],
+    /// The sums of the paths from row to row.
+    unsafe kernel vertical(groups) = Vertical {
+        write sums_out: u32 [sum_words],
+        write tickets: u32 [1],
+        shared boundary: u32 [boundary_words],
+        /// Rows that the halo warp of a strip has read.
+        shared progress: u32 [strips * images * passes],
+        read left: u32 [descriptor_words],
+        read right: u32 [descriptor_words],
+        read p2_penalties: u32 [penalty_words],
+        read table: u8 [table_bytes],
+        /// The paths that enter a band of rows, and those that leave it.
+        read entering: u32 [checkpoint_words],
+        write leaving: u32 [checkpoint_words],
+    } {
+        sum_words: u64,
+        boundary_words: u64,
+        checkpoint_words: u64,
+        descriptor_words: u64,
+        penalty_words: u64,
+        table_bytes: u64,
+        width: i32,
+        height: i32,
+        images: i32,
+        /// 1: downwards alone; 2: also upwards.
+        passes: i32,
+        /// Parts of the sums.
+        parts: i32,
+        /// Strips of a pass.
+        strips: i32,
+        min_disparity: i32,
+        disparities: i32,
+        /// Twice, in halves of the word, as the next.
+        p1: u32,
+        /// The cost where there is no disparity.
+        far: u32,
+        /// The greatest cost.
+        greatest: u32,
+    }
+}
+
+tiepoint_gpu::kernel! {
+    /// The P2 penalty of every direction at every pixel, for both passes.
+    unsafe kernel p2_penalty_map(groups) = P2PenaltyMap {
+        write horizontal: u32 [i128::from(grey_plane.row) * i128::from(grey_plane.height) * groups[2] * 2],
+        write vertical: u32 [i128::from(grey_plane.row) * i128::from(grey_plane.height) * paths * groups[2] * 2],
         read grey: u8 [grey_plane.numbers(groups[2])],
         read table: u32 [256],
     } {
         grey_plane: Plane,
-        /// A pixel and pass.
-        words: i32,
+        /// From row to row, in a pass.
+        paths: i32,
         /// Groups beside each other.
         across: i32,
     }
 }
 
-/// The directions of a pass, as numbers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Steps {
-    /// The first runs along the row.
-    steps: Vec<(isize, usize)>,
-    /// Rows above that steps come from.
-    depth: usize,
-    /// Columns that a row stays behind the one above.
-    skew: usize,
-}
-
-/// A direction that comes from a row above.
-struct Vertical {
-    number: usize,
-    step: (isize, usize),
-    /// Pixels of a row that are kept for the rows below, a power of two, and where they begin among all that are.
-    slots: usize,
-    first_slot: usize,
-    /// Where its paths begin among those that cross a boundary at a column.
-    handed: usize,
-}
-
-impl Steps {
-    fn of<D: Directions<N>, const N: usize>() -> Self {
-        let steps = D::STEPS.to_vec();
-        // A path is kept at the latest a step before the row below needs it.
-        let needed = |&(dx, dy): &(isize, usize)| ((1 - dx).max(0) as usize).div_ceil(dy);
-        let skew = steps[1..].iter().map(needed).max().unwrap_or(0);
-        let depth = steps.iter().map(|s| s.1).max().unwrap_or(0);
-        Self { steps, depth, skew }
-    }
-
-    fn verticals(&self) -> Vec<Vertical> {
-        let (mut first_slot, mut handed) = (0, 0);
-        let vertical = |(number, &step): (usize, &(isize, usize))| {
-            let kept = step.0 + (self.skew * step.1) as isize + 1;
-            let slots = (kept.max(1) as usize).next_power_of_two();
-            let vertical = Vertical { number, step, slots, first_slot, handed };
-            first_slot += slots;
-            handed += step.1;
-            vertical
-        };
-        self.steps.iter().enumerate().skip(1).map(vertical).collect()
-    }
-
-    /// Pixels of paths that a row keeps.
-    fn slots(&self) -> usize {
-        self.verticals().iter().map(|v| v.slots).sum()
-    }
-
-    /// Columns that are compiled one after the other, after which every slot has been used a whole number of times.
-    fn phases(&self) -> usize {
-        self.verticals().iter().map(|v| v.slots).max().unwrap_or(0).max(4)
-    }
-
-    /// Paths that cross a boundary at a column.
-    fn handed(&self) -> usize {
-        self.steps[1..].iter().map(|s| s.1).sum()
-    }
-
-    /// For kernels: `VERTICALS(DO)`, and what all directions have in common.
-    fn for_kernels(&self, source: KernelSource, path_words: usize) -> KernelSource {
-        let mut verticals = String::new();
-        for Vertical { number, step: (dx, dy), slots, first_slot, handed } in self.verticals() {
-            let offset = first_slot * path_words;
-            let _ = write!(verticals, "DO({number}, {dx}, {dy}, {offset}, {slots}, {handed}) ");
-        }
-        source
-            .define("VERTICALS(DO)", verticals)
-            .define("PATHS", self.steps.len())
-            .define("SKEW", self.skew)
-            .define("DEPTH", self.depth)
-            .define("PHASES", self.phases())
-            .define("AHEAD", AHEAD)
-            .define("HANDED", self.handed())
-            .define("RING_ROW", self.slots() * path_words)
-    }
-}
-
-/// How sums and paths lie on a device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::stereo) struct Layout {
-    /// Lanes that exchange numbers.
-    warp: usize,
-    /// Lanes of a row.
-    lanes: usize,
-    /// Disparities of a lane.
-    per_lane: usize,
-    /// Bytes of the sum of a pass.
-    pub(in crate::stereo) sum_bytes: usize,
-    /// Parts of the sums.
-    pub(in crate::stereo) parts: usize,
-    pub(in crate::stereo) disparities: usize,
-}
-
-impl Layout {
-    /// Rows of as few lanes as give each `each` disparities or fewer.
-    pub(in crate::stereo) fn new(
-        warp: usize,
-        per_lane: usize,
-        (parts, sum_bytes): (usize, usize),
-        disparities: usize,
-    ) -> Self {
-        let lanes = disparities.div_ceil(per_lane).next_power_of_two().min(warp);
-        let per_lane = match disparities.div_ceil(lanes) {
-            ..=4 => 4,
-            most => most.next_multiple_of(8),
-        };
-        Self { warp, lanes, per_lane, sum_bytes, parts, disparities }
-    }
-
-    /// The same sums by more lanes, so that each has at most `most` disparities, as far as that goes.
-    fn split(&self, most: usize) -> Self {
-        let Self { warp, lanes, per_lane, .. } = *self;
-        // What a lane stores are whole words.
-        match per_lane > most && 2 * lanes <= warp && (per_lane.is_multiple_of(16) || per_lane == 8) {
-            true => Self { lanes: 2 * lanes, per_lane: per_lane / 2, ..*self }.split(most),
-            false => *self,
-        }
-    }
-
-    /// Places of a pixel: disparities in memory.
-    pub(in crate::stereo) fn padded(&self) -> usize {
-        self.lanes * self.per_lane
-    }
-
-    /// Words of the sums of all parts of a pixel.
-    pub(in crate::stereo) fn sum_words(&self) -> usize {
-        self.parts * self.padded() * self.sum_bytes / 4
-    }
-
-    /// Words of a path at a pixel.
-    fn path_words(&self) -> usize {
-        self.padded() / 2
-    }
-
-    /// Rows that a warp walks, or pixels that it looks at together.
-    fn rows_of_warp(&self) -> usize {
-        self.warp / self.lanes
-    }
-
-    /// For kernels: `LANES` of a row are not those of a group there.
-    pub(in crate::stereo) fn for_kernels(&self, source: KernelSource) -> KernelSource {
-        source
-            .define("PADDED", self.padded())
-            .define("SUM_BYTES", self.sum_bytes)
-            .define("PARTS", self.parts)
-            .define("PARTIAL", u8::from(self.padded() > self.disparities))
-    }
-}
-
-/// Warps of a group that walk rows.
-const WARPS: usize = 4;
-/// How many columns ahead the halo warp reads the paths of the group above.
-const AHEAD: usize = 2;
 /// The longest side of an image: with eight directions the places of a row fit 32 bits.
 const SIDE: usize = 1 << 24;
-/// Bytes of local memory that are left for other things.
-const SPARE: usize = 1 << 10;
-
-/// How the rows of images are divided among the multiprocessors. With more disparities a lane there are fewer
-/// instructions in all; with few rows, more lanes a row finish a column sooner (2026-11-22, H200: of 4, 8, 16 and 32
-/// disparities and groups of 2 to 18 warps these were the fastest).
-#[derive(Clone, Copy, Debug)]
-struct Sharing {
-    /// Disparities of a lane at most, if so many fit.
-    per_lane: usize,
-    /// Groups on a multiprocessor at a time. The same number everywhere: the slowest decides.
-    at_once: usize,
-}
-
-impl Sharing {
-    fn of(rows: usize, units: usize) -> Self {
-        match rows.div_ceil(units) {
-            0..=8 => Self { per_lane: 4, at_once: 1 },
-            9..=24 => Self { per_lane: 8, at_once: 2 },
-            _ => Self { per_lane: 16, at_once: 2 },
-        }
-    }
-}
-
-/// One or both passes.
-#[derive(Clone, Debug)]
-struct Walks {
-    aggregate: Kernel<Aggregate<'static>>,
-    penalties: Kernel<PenaltyMap<'static>>,
-    steps: Steps,
-    rows: usize,
-    /// Work groups at most.
-    groups: usize,
-    first_pass: usize,
-    passes: usize,
-}
 
 /// What the aggregation on a device depends on.
 #[derive(Clone, Copy, Debug)]
@@ -306,6 +149,8 @@ pub(in crate::stereo) struct GpuAggregationInput {
     pub(in crate::stereo) greatest: u16,
     /// Whether a view has pixels without data.
     pub(in crate::stereo) masked: bool,
+    /// Whether the images are bands of rows of larger ones.
+    pub(in crate::stereo) banded: bool,
 }
 
 impl GpuAggregationInput {
@@ -318,21 +163,8 @@ impl GpuAggregationInput {
     ) -> Self {
         let StereoOptions { min_disparity, disparities, paths, .. } = *options;
         let penalties = options.penalties();
-        Self { size, images, min_disparity, disparities, paths, penalties, greatest, masked }
+        Self { size, images, min_disparity, disparities, paths, penalties, greatest, masked, banded: false }
     }
-}
-
-/// The aggregation of pairs by one cost.
-#[derive(Clone, Debug)]
-pub(in crate::stereo) struct GpuAggregation {
-    gpu: Gpu,
-    input: GpuAggregationInput,
-    layout: Layout,
-    walks: Vec<Walks>,
-    /// P2 by difference of grey.
-    p2: Buffer<u32>,
-    table: Buffer<u8>,
-    planes: usize,
 }
 
 /// The sums by disparities: images, then parts, then pixels.
@@ -342,210 +174,301 @@ pub(in crate::stereo) struct GpuSums {
     pub(in crate::stereo) layout: Layout,
 }
 
-/// What the kernels of a pass are compiled for.
-#[derive(Clone, Copy, Debug)]
-struct Shape<'a> {
-    steps: &'a Steps,
-    layout: &'a Layout,
-    rows: usize,
-    at_once: usize,
+/// The aggregation of pairs by one cost.
+#[derive(Clone, Debug)]
+pub(in crate::stereo) struct GpuAggregation {
+    gpu: Gpu,
+    input: GpuAggregationInput,
+    design: Design,
+    p2_penalty_map: Kernel<P2PenaltyMap<'static>>,
+    horizontal: Kernel<Horizontal<'static>>,
+    vertical: Kernel<Vertical<'static>>,
+    /// P2 by difference of grey.
+    p2: Buffer<u32>,
+    table: Buffer<u8>,
+    planes: usize,
+    /// In place of checkpoints, for whole images.
+    no_checkpoints: [Buffer<u32>; 2],
 }
 
-fn source(cost: &CostKernel, masked: bool, shape: &Shape<'_>) -> KernelSource {
-    let Shape { steps, layout, rows, at_once } = *shape;
-    let source = cost
-        .for_kernels::<u8>("aggregation", masked)
+/// The P2 penalty at every pixel: of the paths along rows, and of those from row to row.
+#[derive(Debug)]
+struct P2Planes {
+    horizontal: Buffer<u32>,
+    vertical: Buffer<u32>,
+}
+
+impl P2Planes {
+    fn new(gpu: &Gpu, pixels: usize, steps: &Steps) -> Result<Self> {
+        Ok(Self { horizontal: gpu.buffer(2 * pixels)?, vertical: gpu.buffer(2 * pixels * steps.len())? })
+    }
+}
+
+/// The images that paths are walked over, and the sums that come of it.
+struct Walk<'a> {
+    size: Size,
+    images: usize,
+    /// The descriptors of both views.
+    views: (&'a Buffer<u32>, &'a Buffer<u32>),
+    p2_penalties: &'a P2Planes,
+    sums: &'a GpuSums,
+}
+
+fn for_paths(cost: &CostKernel, masked: bool, layout: &Layout) -> KernelSource {
+    layout
+        .for_kernels(cost.for_kernels::<u8>("aggregation", masked))
         .define("WARP", layout.warp)
         .define("LANES", layout.lanes)
         .define("PER_LANE", layout.per_lane)
-        .define("SUM_BYTES", layout.sum_bytes)
-        .define("PADDED", layout.padded())
-        .define("PARTIAL", u8::from(layout.padded() > layout.disparities))
-        .define("ROWS", rows);
-    // The halo warp, where rows need what lies above.
-    let warps = rows / layout.rows_of_warp() + usize::from(steps.depth > 0);
-    steps
-        .for_kernels(pixel_a_lane(source), layout.padded() / 2)
+}
+
+fn p2_penalty_source(steps: &Steps) -> KernelSource {
+    let source = KernelSource::new("P2 penalty").structure::<Plane>();
+    pixel_a_lane(steps.for_kernels(source, 0, 0))
+        .kernel::<P2PenaltyMap<'_>>(GROUP)
+        .text(include_str!("p2_penalty.cl"))
+}
+
+fn horizontal_source(cost: &CostKernel, masked: bool, layout: &Layout) -> KernelSource {
+    for_paths(cost, masked, layout)
+        .define("PATHS", 1)
+        .define("PHASES", PHASES)
+        .define("WARPS", WALKING)
         .text(include_str!("path.h"))
-        .text(include_str!("penalty.h"))
-        .kernel_resident::<Aggregate<'_>>([layout.warp as u32, warps as u32], at_once as u32)
-        .kernel::<PenaltyMap<'_>>(GROUP)
-        .text(include_str!("aggregation.cl"))
+        .kernel::<Horizontal<'_>>([layout.warp as u32, WALKING as u32])
+        .text(include_str!("horizontal.cl"))
 }
 
-impl Walks {
-    fn new(
-        gpu: &Gpu,
-        (cost, input): (&CostKernel, &GpuAggregationInput),
-        shape: &Shape<'_>,
-        passes: Range<usize>,
-    ) -> Result<Self> {
-        let program = gpu.program(&source(cost, input.masked, shape))?;
-        Ok(Self {
-            aggregate: program.kernel::<Aggregate<'_>>()?,
-            penalties: program.kernel::<PenaltyMap<'_>>()?,
-            steps: shape.steps.clone(),
-            rows: shape.rows,
-            groups: gpu.info().units as usize * shape.at_once,
-            first_pass: passes.start,
-            passes: passes.len(),
-        })
-    }
-
-    /// The most rows, up to those of [`WARPS`] warps, whose data fit into local memory.
-    fn rows(steps: &Steps, layout: &Layout, planes: usize, local_memory: usize) -> Option<usize> {
-        let of_warp = layout.rows_of_warp();
-        let kept = steps.slots() * layout.padded() * 2;
-        // What is needed in this turn and the next, a multiple of 16 bytes.
-        let staged = 2 * (4 * steps.phases() * (steps.steps.len() + 2 * planes)).next_multiple_of(16);
-        let room = local_memory.saturating_sub(SPARE);
-        let fits = |&rows: &usize| {
-            rows >= steps.depth && (rows + steps.depth).saturating_sub(1) * kept + rows * staged <= room
-        };
-        (1..=WARPS).rev().map(|warps| warps * of_warp).find(fits)
-    }
-
-    /// Words of the boundary of a walk: two buffers.
-    fn boundary_words(&self, plan: &GpuAggregation, width: usize) -> usize {
-        2 * width * self.steps.handed() * plan.layout.padded() / 2
-    }
-
-    /// Puts P2 of every direction at every pixel into a list.
-    fn penalties(
-        &self,
-        commands: &mut Commands,
-        plan: &GpuAggregation,
-        grey: &GpuStack<u8>,
-    ) -> Result<Buffer<u32>> {
-        let (size, images) = (grey.size(), grey.count());
-        let words = self.steps.steps.len();
-        let penalties = plan.gpu.buffer::<u32>(size.area() * images * 2 * words)?;
-        let (across, groups) = covering(size, images);
-        let arguments = PenaltyMap {
-            to: &penalties,
-            grey: grey.buffer(),
-            table: &plan.p2,
-            grey_plane: grey.plane(),
-            words: words as i32,
-            across,
-        };
-        commands.stage("penalties");
-        commands.launch(&self.penalties, groups, arguments)?;
-        Ok(penalties)
-    }
-
-    fn launch(
-        &self,
-        commands: &mut Commands,
-        plan: &GpuAggregation,
-        (size, images): (Size, usize),
-        walk: WalkInput<'_>,
-    ) -> Result<()> {
-        let WalkInput {
-            descriptors: (left, right),
-            penalties,
-            boundary,
-            tickets,
-            progress,
-            sums,
-            passes,
-            groups,
-        } = walk;
-        let (input, walks) = (&plan.input, images * passes.len());
-        let greatest = u32::from(input.greatest);
-        let arguments = Aggregate {
-            sums_out: &sums.words,
-            tickets,
-            boundary,
-            progress,
-            left,
-            right,
-            penalties,
-            table: &plan.table,
-            sum_words: (size.area() * images * plan.layout.sum_words()) as u64,
-            boundary_words: boundary.len() as u64,
-            descriptor_words: (size.area() * images * plan.planes) as u64,
-            penalty_words: penalties.len() as u64,
-            table_bytes: plan.table.len() as u64,
-            width: size.width as i32,
-            height: size.height as i32,
-            images: images as i32,
-            passes: passes.len() as i32,
-            first_pass: passes.start as i32,
-            rows_groups: (groups.end * walks) as i32,
-            min_disparity: input.min_disparity,
-            disparities: input.disparities as i32,
-            p1: twice(input.penalties.p1.into()),
-            far: twice(greatest + u32::from(input.penalties.p2)),
-            greatest,
-        };
-        Ok(commands.launch(&self.aggregate, [(groups.len() * walks).min(self.groups), 1, 1], arguments)?)
-    }
+fn vertical_source(
+    cost: &CostKernel,
+    masked: bool,
+    (steps, layout): (&Steps, &Layout),
+    strip: Strip,
+    banded: bool,
+) -> KernelSource {
+    let group = [layout.warp as u32, strip.warps(steps, layout) as u32];
+    steps
+        .for_kernels(for_paths(cost, masked, layout), strip.slots, layout.path_words())
+        .define("COLUMNS", strip.slots)
+        .define("STRIDE", strip.stride)
+        .define("AHEAD", strip.ahead)
+        .define("BUFFERS", BUFFERS)
+        .define("BANDED", u8::from(banded))
+        .text(include_str!("path.h"))
+        .kernel_resident::<Vertical<'_>>(group, steps.strips_at_once() as u32)
+        .text(include_str!("vertical.cl"))
 }
 
-/// What some passes walk over.
-struct WalkInput<'a> {
-    descriptors: (&'a Buffer<u32>, &'a Buffer<u32>),
-    penalties: &'a Buffer<u32>,
-    boundary: &'a Buffer<u32>,
-    /// The number of the first group of rows of all passes.
-    tickets: &'a Buffer<u32>,
-    progress: &'a Buffer<u32>,
-    sums: &'a GpuSums,
-    passes: Range<usize>,
-    /// Groups of rows of a pass.
-    groups: Range<usize>,
+/// The programs of the paths from row to row, of those along rows, and of P2 penalties.
+fn programs(design: &Design, cost: &CostKernel, input: &GpuAggregationInput) -> [KernelSource; 3] {
+    let Design { steps, layout, along, strip, .. } = design;
+    [
+        vertical_source(cost, input.masked, (steps, layout), *strip, input.banded),
+        horizontal_source(cost, input.masked, along),
+        p2_penalty_source(steps),
+    ]
+}
+
+/// Words that strips of some walks hand paths over in: a word for each half of a path's.
+fn boundary_words(steps: &Steps, layout: &Layout, size: Size, walks: usize) -> usize {
+    walks * BUFFERS * size.height * steps.handed() * 2 * layout.path_words()
+}
+
+/// Words of a pixel's P2 penalties and descriptors.
+fn words_of_view(steps: &Steps, planes: usize) -> usize {
+    2 * (1 + steps.len()) + 2 * planes
+}
+
+/// Bytes of memory that [`GpuAggregation`] takes for a pair, beside its views.
+///
+/// # Errors
+/// As [`sources`].
+pub(in crate::stereo) fn bytes(gpu: &Gpu, cost: &CostKernel, input: &GpuAggregationInput) -> Result<u64> {
+    let Design { steps, passes, layout, .. } = Design::of(gpu, cost, input)?;
+    let words = layout.sum_words() + words_of_view(&steps, cost.planes(input.masked));
+    let boundary = boundary_words(&steps, &layout, input.size, passes) as u64;
+    Ok(4 * (input.size.area() as u64).saturating_mul(words as u64).saturating_add(boundary))
+}
+
+/// The programs of [`GpuAggregation::new`], and how its sums are laid out.
+///
+/// # Errors
+/// [`Error::Unsupported`] when the device lacks what they need.
+pub(in crate::stereo) fn sources(
+    gpu: &Gpu,
+    cost: &CostKernel,
+    input: &GpuAggregationInput,
+) -> Result<(Layout, [KernelSource; 3])> {
+    let design = Design::of(gpu, cost, input)?;
+    Ok((design.layout, programs(&design, cost, input)))
 }
 
 impl GpuAggregation {
     pub(in crate::stereo) fn new(gpu: &Gpu, cost: &CostKernel, input: &GpuAggregationInput) -> Result<Self> {
-        gpu.require_whole_words()?;
-        let (cross, star) = (Steps::of::<Cross, 2>(), Steps::of::<Star, 4>());
-        let passes = match input.paths {
-            Paths::Four => vec![(cross, 0..2)],
-            Paths::Five => vec![(star, 0..1), (Steps::of::<Horizontal, 1>(), 1..2)],
-            Paths::Eight => vec![(star, 0..2)],
-            Paths::Sixteen => vec![(Steps::of::<Knight, 8>(), 0..2)],
-        };
-        let most = passes.iter().map(|(steps, _)| steps.steps.len()).max().unwrap_or(1);
-        let greatest = u32::from(input.greatest) + u32::from(input.penalties.p2);
-        let sum_bytes = if greatest * most as u32 <= 255 { 1 } else { 2 };
-        let Info { warp, units, local_memory, .. } = gpu.info();
-        let sharing = Sharing::of(2 * input.size.height * input.images, *units as usize);
-        let planes = cost.planes(input.masked);
-        let rows =
-            |steps: &Steps, layout: &Layout| Walks::rows(steps, layout, planes, *local_memory as usize);
-        let layouts = [16, 8, 4].into_iter().filter(|&per_lane| per_lane <= sharing.per_lane);
-        let layout = layouts
-            .map(|per_lane| Layout::new(*warp as usize, per_lane, (2, sum_bytes), input.disparities))
-            .find(|layout| passes.iter().all(|(steps, _)| rows(steps, layout).is_some()))
-            .ok_or_else(|| Error::Unsupported {
-                device: gpu.info().name.clone(),
-                feature: format!(
-                    "memory of work groups for {} paths and {} disparities",
-                    2 * most,
-                    input.disparities
-                ),
-            })?;
-        let walks = passes.into_iter().map(|(steps, passes)| {
-            let rows = rows(&steps, &layout).unwrap_or(1);
-            let shape = Shape { steps: &steps, layout: &layout, rows, at_once: sharing.at_once };
-            Walks::new(gpu, (cost, input), &shape, passes)
-        });
+        let design = Design::of(gpu, cost, input)?;
+        let [vertical, horizontal, p2_penalty] = programs(&design, cost, input);
         let table = if cost.table.is_empty() { &[0][..] } else { &cost.table };
         Ok(Self {
             gpu: gpu.clone(),
             input: *input,
-            layout,
-            walks: walks.collect::<Result<_>>()?,
+            design,
+            p2_penalty_map: gpu.program(&p2_penalty)?.kernel::<P2PenaltyMap<'_>>()?,
+            horizontal: gpu.program(&horizontal)?.kernel::<Horizontal<'_>>()?,
+            vertical: gpu.program(&vertical)?.kernel::<Vertical<'_>>()?,
             p2: gpu.upload(&input.penalties.table().map(u32::from))?,
             table: gpu.upload(table)?,
-            planes,
+            planes: cost.planes(input.masked),
+            no_checkpoints: [gpu.buffer(1)?, gpu.buffer(1)?],
         })
     }
 
+    /// Puts the work into a list; `left` and `right` are the descriptors of the views, `grey` that of the left one.
+    pub(in crate::stereo) fn record(
+        &self,
+        commands: &mut Commands,
+        views: (&Buffer<u32>, &Buffer<u32>),
+        grey: &GpuStack<u8>,
+    ) -> Result<GpuSums> {
+        let (size, images) = (grey.size(), grey.count());
+        let sums = self.sums(size, images)?;
+        let p2_penalties = &self.p2_penalties(commands, grey)?;
+        let walk = Walk { size, images, views, p2_penalties, sums: &sums };
+        commands.stage("aggregate");
+        let [entering, leaving] = &self.no_checkpoints;
+        let row_to_row = self.row_to_row(&walk, self.design.passes, (entering, leaving))?;
+        commands.together(self.along_rows(&walk)?, row_to_row)?;
+        Ok(sums)
+    }
+
+    /// Room for the sums of images.
+    fn sums(&self, size: Size, images: usize) -> Result<GpuSums> {
+        let longest = size.width.max(size.height);
+        if longest > SIDE {
+            let feature = format!("numbers for a side of {longest}");
+            return Err(Error::Unsupported { device: self.gpu.info().name.clone(), feature });
+        }
+        let words = size.area().checked_mul(images).and_then(|n| n.checked_mul(self.layout().sum_words()));
+        let words = words
+            .ok_or_else(|| Error::Image(format!("{images} pairs of {size}: their sums exceed memory")))?;
+        Ok(GpuSums { words: self.gpu.buffer(words)?, layout: *self.layout() })
+    }
+
+    /// Puts the P2 penalty of every direction at every pixel into a list.
+    fn p2_penalties(&self, commands: &mut Commands, grey: &GpuStack<u8>) -> Result<P2Planes> {
+        let (size, images, steps) = (grey.size(), grey.count(), &self.design.steps);
+        let planes = P2Planes::new(&self.gpu, size.area() * images, steps)?;
+        let (across, groups) = covering(size, images);
+        let arguments = P2PenaltyMap {
+            horizontal: &planes.horizontal,
+            vertical: &planes.vertical,
+            grey: grey.buffer(),
+            table: &self.p2,
+            grey_plane: grey.plane(),
+            paths: steps.len() as i32,
+            across,
+        };
+        commands.stage("P2 penalties");
+        commands.launch(&self.p2_penalty_map, groups, arguments)?;
+        Ok(planes)
+    }
+
+    fn along_rows(&self, walk: &Walk<'_>) -> Result<Commands> {
+        let (input, along) = (&self.input, &self.design.along);
+        let Walk { size, images, views: (left, right), p2_penalties, sums } = *walk;
+        let mut commands = Commands::new();
+        // All rows of a warp are walked in one direction.
+        let warps = 2 * (size.height * images).div_ceil(along.rows_of_warp());
+        commands.launch(
+            &self.horizontal,
+            [warps.div_ceil(WALKING), 1, 1],
+            Horizontal {
+                sums_out: &sums.words,
+                left,
+                right,
+                p2_penalties: &p2_penalties.horizontal,
+                table: &self.table,
+                sum_words: sums.words.len() as u64,
+                descriptor_words: (size.area() * images * self.planes) as u64,
+                table_bytes: self.table.len() as u64,
+                width: size.width as i32,
+                height: size.height as i32,
+                images: images as i32,
+                parts: sums.layout.parts as i32,
+                min_disparity: input.min_disparity,
+                disparities: input.disparities as i32,
+                p1: twice(input.penalties.p1.into()),
+                far: twice(u32::from(input.greatest) + u32::from(input.penalties.p2)),
+                greatest: input.greatest.into(),
+            },
+        )?;
+        Ok(commands)
+    }
+
+    /// So many passes from row to row, between two checkpoints.
+    fn row_to_row(
+        &self,
+        walk: &Walk<'_>,
+        passes: usize,
+        (entering, leaving): (&Buffer<u32>, &Buffer<u32>),
+    ) -> Result<Commands> {
+        let (gpu, input) = (&self.gpu, &self.input);
+        let Design { steps, strip, layout, .. } = &self.design;
+        let Walk { size, images, views: (left, right), p2_penalties, sums } = *walk;
+        let mut commands = Commands::new();
+        let (strips, walks) = (strip.count(size, steps), images * passes);
+        let words = boundary_words(steps, layout, size, walks);
+        let boundary = gpu.buffer::<u32>(words.max(1))?;
+        let (tickets, progress) = (gpu.buffer::<u32>(1)?, gpu.buffer::<u32>(strips * walks)?);
+        commands.zero(&tickets)?;
+        commands.zero(&progress)?;
+        commands.zero(&boundary)?;
+        // The same number of groups on every multiprocessor: the slowest decides.
+        let units = gpu.info().units as usize;
+        let at_once = (size.width / strip.slots + 1) * walks;
+        let at_once = at_once.div_ceil(units).min(steps.strips_at_once());
+        commands.launch(
+            &self.vertical,
+            [(strips * walks).min(units * at_once), 1, 1],
+            Vertical {
+                sums_out: &sums.words,
+                tickets: &tickets,
+                boundary: &boundary,
+                progress: &progress,
+                left,
+                right,
+                p2_penalties: &p2_penalties.vertical,
+                table: &self.table,
+                entering,
+                leaving,
+                checkpoint_words: entering.len() as u64,
+                sum_words: sums.words.len() as u64,
+                boundary_words: boundary.len() as u64,
+                descriptor_words: (size.area() * images * self.planes) as u64,
+                penalty_words: p2_penalties.vertical.len() as u64,
+                table_bytes: self.table.len() as u64,
+                width: size.width as i32,
+                height: size.height as i32,
+                images: images as i32,
+                passes: passes as i32,
+                parts: layout.parts as i32,
+                strips: strips as i32,
+                min_disparity: input.min_disparity,
+                disparities: input.disparities as i32,
+                p1: twice(input.penalties.p1.into()),
+                far: twice(u32::from(input.greatest) + u32::from(input.penalties.p2)),
+                greatest: input.greatest.into(),
+            },
+        )?;
+        Ok(commands)
+    }
+
+    /// What the cost looks up; it may be overwritten for another pair.
+    pub(in crate::stereo) fn table(&self) -> &Buffer<u8> {
+        &self.table
+    }
+
     pub(in crate::stereo) fn layout(&self) -> &Layout {
-        &self.layout
+        &self.design.layout
     }
 }
 
@@ -554,30 +477,33 @@ fn twice(value: u32) -> u32 {
     value << 16 | value
 }
 
-fn size_of_sums(size: Size, images: usize, layout: &Layout) -> Result<usize> {
-    let words = size.area().checked_mul(images).and_then(|n| n.checked_mul(layout.sum_words()));
-    words.ok_or_else(|| Error::Image(format!("{images} pairs of {size}: their sums exceed memory")))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{
+        super::{Cross, Knight, Star},
+        strips::SLOTS,
+        *,
+    };
     use crate::{device::gpu::compiles_everywhere, stereo::cost::tests::kernels};
 
     /// Every set of directions, each with another cost.
     #[test]
     fn kernels_compile_for_every_card() {
         let layouts = [
-            (Steps::of::<Star, 4>(), Layout::new(32, 8, (2, 1), 128)),
-            (Steps::of::<Cross, 2>(), Layout::new(32, 16, (2, 1), 250)),
-            (Steps::of::<Knight, 8>(), Layout::new(32, 4, (2, 2), 100)),
-            (Steps::of::<Horizontal, 1>(), Layout::new(32, 16, (2, 2), 512)),
-            (Steps::of::<Star, 4>(), Layout::new(32, 8, (2, 2), 3)),
+            (Steps::of::<Star, 4>(), Layout::new(32, 16, (4, 1), 128)),
+            (Steps::of::<Cross, 2>(), Layout::new(32, 32, (4, 1), 250)),
+            (Steps::of::<Knight, 8>(), Layout::new(32, 8, (4, 2), 100)),
+            (Steps::of::<Star, 4>(), Layout::new(32, 8, (3, 2), 3)),
+            (Steps::of::<Star, 4>(), Layout::new(32, 32, (4, 1), 256)),
         ];
         for ((n, (steps, layout)), cost) in layouts.iter().enumerate().zip(kernels().iter().rev().cycle()) {
-            let rows = Walks::rows(steps, layout, cost.planes(n % 2 == 1), 48 << 10).unwrap();
-            let shape = Shape { steps, layout, rows, at_once: 2 };
-            compiles_everywhere(&[source(cost, n % 2 == 1, &shape)]);
+            let masked = n % 2 == 1;
+            let strip = Strip::fitting(SLOTS, (steps, layout), cost.planes(masked), 48 << 10).unwrap();
+            compiles_everywhere(&[
+                p2_penalty_source(steps),
+                horizontal_source(cost, masked, &layout.split(8)),
+                vertical_source(cost, masked, (steps, layout), strip, (1..4).contains(&n)),
+            ]);
         }
     }
 }

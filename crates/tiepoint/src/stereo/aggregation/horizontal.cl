@@ -39,7 +39,7 @@ KERNEL(horizontal) {
     const u64 area = (u64)width * height, row_start = (u64)y * width;
     const GLOBAL u32 *left_row = left + (u64)image * PLANES * area + row_start;
     const GLOBAL u32 *right_row = right + (u64)image * PLANES * area + row_start;
-    const GLOBAL u32 *p2_row = penalties + (u64)(2 * image + backward) * area + row_start;
+    const GLOBAL u32 *p2_row = p2_penalties + (u64)(2 * image + backward) * area + row_start;
     GLOBAL u32 *sums_row = sums_out
         + (((u64)(args.parts * image + backward) * area + row_start) * PADDED + (backward ? LANES - 1 - lane : lane) * PER_LANE)
             * SUM_BYTES / 4;

@@ -7,10 +7,11 @@
 //! S(p, d) = Σ_r L(p, d)
 //! ```
 //!
-//! and L = C where p − r lies outside the image. P2 may depend on the difference of grey of p and p − r ([`jump`]). C
-//! and L are integers, so that every order of evaluation gives the same S. Since the least L of a pixel is at most the
-//! greatest cost, no L exceeds the greatest cost plus P2: where this is below 256 paths hold bytes, else 16 bits, and
-//! where four such paths stay below 256 their sum is held in a byte too. The result is the same.
+//! and L = C where p − r lies outside the image. P2 may depend on the difference of grey of p and p − r
+//! ([`p2_penalty`]). C and L are integers, so that every order of evaluation gives the same S. Since the least L of a
+//! pixel is at most the greatest cost, no L exceeds the greatest cost plus P2: where this is below 256 paths hold
+//! bytes, else 16 bits, and where four such paths stay below 256 their sum is held in a byte too. The result is the
+//! same.
 //!
 //! **Two passes** ([`pass`]). The forward pass aggregates half of the directions, row by row from the top, and stores
 //! their sum; the backward pass aggregates the others from the bottom and chooses the disparity of every pixel. That
@@ -29,8 +30,8 @@
 mod band;
 mod boundary;
 pub(super) mod gpu;
-mod jump;
 mod memory;
+mod p2_penalty;
 mod pass;
 mod path_ring;
 mod recurrence;

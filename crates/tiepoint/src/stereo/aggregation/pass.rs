@@ -4,8 +4,8 @@ use super::{
     Cross, Directions, Horizontal, Knight, Star,
     band::{Band, BandScratch, Pass, aggregate_band, sums_len},
     boundary::{Boundary, Wavefront},
-    jump::Jumps,
     memory::{Stored, Workspace},
+    p2_penalty::P2Penalty,
     recurrence::{Sum, Value},
 };
 use crate::error::Shortage;
@@ -24,16 +24,14 @@ use fearless_simd::{Simd, prelude::*};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-/// Rows of a band. 2026-11-23, 1920×1080, 128 disparities, one thread: 6, 8, 10, 12, 16 rows 192, 187, 187, 197, 205
-/// ms.
+/// Rows of a band: their paths fit into the first-level cache.
 const BAND: usize = 8;
 
 /// Bytes a pixel of everything else: grey, and the maps of both views while they are refined.
 const BESIDE: u64 = 20;
 
-/// Bytes of sums and paths that a workspace takes when no call has used it yet, if they suffice. 2026-11-22, 1920×1080,
-/// 128 disparities, a process of its own in a virtual machine, medians of 4, seconds of user and system on one thread:
-/// all 265 MB 0.30 + 0.58, 160 MB 0.31 + 0.04, 80 MB 0.38 + 0.04, 30 MB 0.40 + 0.07.
+/// Bytes of sums and paths that a workspace takes when no call has used it yet, if they suffice: of more, the system
+/// takes longer to find pages than an additional pass takes (`docs/notebook/stereo.md`).
 const FRESH: u64 = 128 << 20;
 
 /// What is to be aggregated, and how a disparity is chosen from the sums.
@@ -239,7 +237,7 @@ fn forward<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
         input,
         level: cpu.level(),
         backward: false,
-        jumps: Jumps::new(&input.penalties),
+        p2_penalty: P2Penalty::new(&input.penalties),
         boundary,
         wavefront,
         padded: padded as u16,
@@ -278,7 +276,7 @@ fn backward<T: Value, A: Sum<T>, D: Directions<N> + Default, const N: usize>(
         input,
         level: cpu.level(),
         backward: true,
-        jumps: Jumps::new(&input.penalties),
+        p2_penalty: P2Penalty::new(&input.penalties),
         boundary,
         wavefront,
         padded: padded as u16,

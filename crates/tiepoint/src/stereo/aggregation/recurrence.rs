@@ -194,14 +194,14 @@ pub(super) fn update_paths<S: Simd, T: Value, A: Sum<T>, const N: usize>(
     let padded = costs.len();
     let splat = |value| T::Native::<S>::splat(simd, value);
     let p1 = splat(p1);
-    let (mut low, mut jump) = ([p1; N], [p1; N]);
+    let (mut low, mut high) = ([p1; N], [p1; N]);
     for k in 0..N {
         low[k] = splat(before_least[k][k]);
-        jump[k] = splat(p2[k]);
+        high[k] = splat(p2[k]);
     }
     let mut least = [splat(T::MAX); N];
     let mut below = [splat(A::NONE); N];
-    // 2026-11-23: iterators of the directions made with `array::map` stay calls, which take four times as long.
+    // Loops over the directions: iterators made with `array::map` stay calls.
     for c in 0..padded / n {
         let at = c * n;
         let cost = T::Native::<S>::from_slice(simd, &costs[at..at + n]);
@@ -218,7 +218,7 @@ pub(super) fn update_paths<S: Simd, T: Value, A: Sum<T>, const N: usize>(
                 _ => T::Native::<S>::from_slice(simd, &before[PAD - 1..PAD + n - 1]),
             };
             let beside = A::plus::<S>(below[k].min(above), p1);
-            path[k] = A::plus::<S>((same.min(beside) - low[k]).min(jump[k]), cost);
+            path[k] = A::plus::<S>((same.min(beside) - low[k]).min(high[k]), cost);
             below[k] = same;
             least[k] = least[k].min(path[k]);
             let to = PAD + k * stride + at;
@@ -256,7 +256,6 @@ pub(super) fn write_least<S: Simd, T: Value, const N: usize>(
     if halves(16) {
         least = least.min(least.slide::<16>(least));
     }
-    // 2026-11-23: below 16 bytes within blocks, which takes less time each, gains nothing in all.
     if halves(8) {
         least = least.min(least.slide::<8>(least));
     }

@@ -12,6 +12,10 @@
 // turns. A word holds 16 bits of a path and the number of the strip that wrote it: no fence and no count of rows is
 // needed. A strip publishes how many rows its halo warp has read, and the strip that writes into the same buffer next
 // waits for that.
+//
+// Between bands. With BANDED the image is a band of rows of a larger one: paths enter its first rows from `entering`,
+// and those that go on to the next band are written to `leaving`. Both hold, for each pass and direction, the paths of
+// the last dy rows before the border, at every column, normalised.
 
 #define WARPS (COLUMNS / PIXELS_OF_WARP)
 // Warps beside them: the loader, which copies what the next rows need of the views, and the halo warp. Where no path
@@ -31,20 +35,20 @@
 #define STAGED_P2 (STAGED_LEFT + PLANES * COLUMNS)
 #define STAGED (STAGED_P2 + COLUMNS * PATHS)
 
-// VERTICALS(DO) does DO(k, dx, dy, moves, rows, offset, handed, in_halo) for every path: its number, its step, by how
-// many slots it moves, how many rows of it are kept, and where it begins in the rings, among the words of a hand-over
-// and in the halo. A path that stays in its slot stays in registers, whole, with its least value and the words beside
+// VERTICALS(DO) does DO(k, dx, dy, moves, rows, offset, handed, in_halo, crossing) for every path: its number, its step,
+// by how many slots it moves, how many rows of it are kept, and where it begins in the rings, among the words of a
+// hand-over, in the halo, and among the CROSSING rows of a checkpoint. A path that stays in its slot stays in registers, whole, with its least value and the words beside
 // it, which lanes exchange while they search for the least.
 #define STAYS(dy, moves) ((dy) == 1 && (moves) == 0)
 
-#define TAKE(k, dx, dy, moves, rows, offset, handed, in_halo) \
+#define TAKE(k, dx, dy, moves, rows, offset, handed, in_halo, crossing) \
     if (!STAYS(dy, moves)) { \
         load(paths[k], slot >= (moves) \
             ? rings + (offset) + (((row - (dy)) & ((rows) - 1)) * COLUMNS + slot - (moves)) * PATH \
             : halo + ((in_halo) + ((row - (dy)) & ((rows) - 1)) * (moves) + (moves) - 1 - slot) * PATH, lane); \
     }
 
-#define EXTEND(k, dx, dy, moves, rows, offset, handed, in_halo) \
+#define EXTEND(k, dx, dy, moves, rows, offset, handed, in_halo, crossing) \
     if (STAYS(dy, moves)) { \
         bound_whole(paths[k], beside[k], least[k], p2[k]); \
     } else { \
@@ -52,30 +56,70 @@
     } \
     least[k] = extend(paths[k], beside[k], costs, sums, args.p1);
 
-#define LOOK_BESIDE(k, dx, dy, moves, rows, offset, handed, in_halo) \
+#define LOOK_BESIDE(k, dx, dy, moves, rows, offset, handed, in_halo, crossing) \
     if (STAYS(dy, moves)) look_beside(beside[k], paths[k], edges);
 
-#define LESS_LEAST(k, dx, dy, moves, rows, offset, handed, in_halo) \
+#define LESS_LEAST(k, dx, dy, moves, rows, offset, handed, in_halo, crossing) \
     if (!STAYS(dy, moves)) { \
         UNROLL \
         for (i32 j = 0; j < PAIRS; j++) paths[k][j] -= least[k]; \
     }
 
-#define KEEP(k, dx, dy, moves, rows, offset, handed, in_halo) \
+#define KEEP(k, dx, dy, moves, rows, offset, handed, in_halo, crossing) \
     if (!STAYS(dy, moves)) store(rings + (offset) + ((row & ((rows) - 1)) * COLUMNS + slot) * PATH, paths[k], lane);
 
-#define HAND_OVER(k, dx, dy, moves, rows, offset, handed, in_halo) \
+#define HAND_OVER(k, dx, dy, moves, rows, offset, handed, in_halo, crossing) \
     if (slot + (moves) >= COLUMNS) { \
         hand_over(below + ((u64)(u32)row * HANDED + (handed) + COLUMNS - 1 - slot) * PATH, paths[k], tag, lane); \
     }
+
+// Where `load` and `store` have word j of a lane.
+#define WORD_OF(j) (((j) / VECTOR * LANES + lane) * VECTOR + (j) % VECTOR)
 
 // Writes a path for the next strip: each half of a word beside the tag.
 FUNCTION void hand_over(volatile GLOBAL u64 *to, const u32 path[PAIRS], u32 tag, i32 lane) {
     UNROLL
     for (i32 j = 0; j < PAIRS; j++) {
-        to[(j / VECTOR * LANES + lane) * VECTOR + j % VECTOR] = (u64)PAIR_HIGHS(path[j], tag) << 32 | PAIR_LOWS(path[j], tag);
+        to[WORD_OF(j)] = (u64)PAIR_HIGHS(path[j], tag) << 32 | PAIR_LOWS(path[j], tag);
     }
 }
+
+#if BANDED
+// The words of a path in a checkpoint: at column u of row `row` of those that cross the border, counted from the first.
+#define IN_CHECKPOINT(row, u) (((u64)(u32)(CROSSING * backward + (row)) * width + (u32)(u)) * PATH)
+
+// Takes the paths that enter the first row of a band: into registers, or into the rings and the halo, by all lanes of
+// the group. Columns outside the image keep what is there: P2 is 0 for the paths that come from them.
+#define ENTER(k, dx, dy, moves, rows, offset, handed, in_halo, crossing) \
+    if (STAYS(dy, moves)) { \
+        const i32 u = first + slot + SKEW; \
+        if ((u32)u < (u32)width) { \
+            UNROLL \
+            for (i32 j = 0; j < PAIRS; j++) paths[k][j] = entering[IN_CHECKPOINT(crossing, u) + WORD_OF(j)]; \
+        } \
+        look_beside(beside[k], paths[k], edges); \
+    } else { \
+        for (i32 row = -(dy); row < 0; row++) { \
+            const i32 kept = row & ((rows) - 1); \
+            for (i32 i = LANE_Y * WARP + LANE_X; i < (COLUMNS + (moves)) * PATH; i += WARP * (WARPS + HELPERS)) { \
+                const i32 at = i / PATH - (moves), word = i % PATH, u = first + at - SKEW * row; \
+                LOCAL_POINTER u32 *to = at >= 0 ? rings + (offset) + (kept * COLUMNS + at) * PATH \
+                    : halo + ((in_halo) + kept * (moves) - 1 - at) * PATH; \
+                if ((u32)u < (u32)width) to[word] = entering[IN_CHECKPOINT((crossing) + (dy) + row, u) + word]; \
+            } \
+        } \
+    }
+
+// Keeps the paths of a band's last rows, normalised.
+#define LEAVE(k, dx, dy, moves, rows, offset, handed, in_halo, crossing) \
+    if (row + (dy) >= height) { \
+        UNROLL \
+        for (i32 j = 0; j < PAIRS; j++) { \
+            leaving[IN_CHECKPOINT((crossing) + (dy) + row - height, u) + WORD_OF(j)] = \
+                paths[k][j] - (STAYS(dy, moves) ? least[k] : 0u); \
+        } \
+    }
+#endif
 
 // Words of a path that a lane of the halo warp copies.
 #define BROUGHT ((PATH + WARP - 1) / WARP)
@@ -94,7 +138,7 @@ FUNCTION void hand_over(volatile GLOBAL u64 *to, const u32 path[PAIRS], u32 tag,
         EACH_BROUGHT(brought[n][i] = above[((u64)(u32)(row) * HANDED + n) * PATH + at]) \
     }
 
-#define PASS_ON(k, dx, dy, moves, rows, offset, handed, in_halo) \
+#define PASS_ON(k, dx, dy, moves, rows, offset, handed, in_halo, crossing) \
     UNROLL \
     for (i32 n = 0; n < (moves); n++) { \
         UNROLL \
@@ -134,7 +178,7 @@ FUNCTION void hand_over(volatile GLOBAL u64 *to, const u32 path[PAIRS], u32 tag,
 
 // Where the loader reads what a strip needs of the views: the row that it copies next.
 typedef struct {
-    const GLOBAL u32 *left, *right, *penalties;
+    const GLOBAL u32 *left, *right, *p2_penalties;
     // Words from a row to the next of the pass, and from a plane to the next.
     i64 step;
     u64 area;
@@ -181,7 +225,7 @@ FUNCTION void stage(LOCAL_POINTER u32 *to, Strip *strip) {
             }
             UNROLL
             for (i32 k = 0; k < PATHS; k++) {
-                COPY_ASYNC(to + (STAGED_P2 + k * COLUMNS + slot), strip->penalties + k * strip->area + x);
+                COPY_ASYNC(to + (STAGED_P2 + k * COLUMNS + slot), strip->p2_penalties + k * strip->area + x);
             }
         }
     }
@@ -190,7 +234,7 @@ FUNCTION void stage(LOCAL_POINTER u32 *to, Strip *strip) {
         strip->row++;
         strip->left += strip->step;
         strip->right += strip->step;
-        strip->penalties += strip->step;
+        strip->p2_penalties += strip->step;
     }
 }
 
@@ -230,7 +274,7 @@ KERNEL(vertical) {
         Strip needed;
         needed.left = left + (u64)image * PLANES * area + start_at;
         needed.right = right + (u64)image * PLANES * area + start_at;
-        needed.penalties = penalties + (u64)(2 * image + backward) * area * PATHS + start_at;
+        needed.p2_penalties = p2_penalties + (u64)(2 * image + backward) * area * PATHS + start_at;
         needed.step = backward ? -width : width;
         needed.area = area;
         needed.width = width;
@@ -266,6 +310,11 @@ KERNEL(vertical) {
             UNROLL
             for (i32 j = 0; j < PAIRS; j++) paths[k][j] = 0u;
         }
+#if BANDED
+        if (start == 0) {
+            VERTICALS(ENTER)
+        }
+#endif
         if (is_loader) {
             for (i32 ahead = 0; ahead < AHEAD; ahead++) {
                 stage(staged_memory[(u32)(start + ahead) % STAGED_ROWS], &needed);
@@ -340,6 +389,9 @@ KERNEL(vertical) {
                     for (i32 j = 0; j < PAIRS; j++) sums[j] &= ~beyond[j];
 #endif
                     store_sums(sums_part + ((u64)(u32)y * width + (u32)x) * (PADDED * SUM_BYTES / 4), sums, 0);
+#if BANDED
+                    VERTICALS(LEAVE)
+#endif
                 }
             }
             ROW_DONE();

@@ -11,7 +11,7 @@ use crate::{
     image::{Image, Size, gpu::GpuStack},
     stereo::{
         RightView, StereoOptions, StereoResult, View,
-        aggregation::gpu::{GpuAggregation, GpuAggregationInput, GpuBands},
+        aggregation::gpu::{GpuAggregation, GpuAggregationInput, GpuBands, band_bytes},
         cost::{CostSource, gpu::CostKernel},
         pair::{
             Pair,
@@ -25,6 +25,9 @@ use std::ops::Range;
 
 /// The rows above and below that a descriptor may depend on.
 const REACH: usize = 8;
+
+/// The lowest bands: a path reaches over no more rows.
+const LOWEST: usize = 2;
 
 /// Bytes of a pixel beside the aggregation: of both views 8 bits, finer grey, colours and mask; and three maps.
 const PIXEL: u64 = 2 * 9 + 12;
@@ -71,8 +74,7 @@ impl<'a> Banded<'a> {
         let cost = CostKernel::of(source, gpu)?;
         let masked = ViewShape::of(pair).iter().any(|view| view.masked);
         let input = GpuAggregationInput::of(options, (pair.size(), 1), source.greatest(), masked);
-        let aggregation = GpuAggregation::new(gpu, &cost, &input)?;
-        let rows = rows(&aggregation, pair.size(), memory).map_err(|needed| {
+        let rows = rows(gpu, &cost, &input, memory)?.map_err(|needed| {
             let name = gpu.info().name.clone();
             let shortage = match options.device_memory {
                 Some(limit) if limit <= memory => Shortage::DeviceLimit { name, limit },
@@ -80,12 +82,13 @@ impl<'a> Banded<'a> {
             };
             Error::Memory { what: "a band of dense stereo on a GPU", needed, shortage }
         })?;
+        let aggregation = GpuAggregation::new(gpu, &cost, &of_band(&input, rows))?;
         Ok(Self { gpu, options, pair, cost, masked, aggregation, rows })
     }
 
     fn maps(&self, selection: Selection, cpu: &Cpu) -> Result<(StereoResult, usize)> {
-        let (size, rows) = (self.pair.size(), self.rows);
-        let bands = &GpuBands::new(&self.aggregation, size.width, rows)?;
+        let size = self.pair.size();
+        let bands = &GpuBands::new(&self.aggregation, Size::new(size.width, self.rows))?;
         let winner = GpuWinnerTakesAll::new(
             self.gpu,
             (&self.cost, self.masked),
@@ -93,43 +96,36 @@ impl<'a> Banded<'a> {
             self.options.min_disparity,
             selection,
         )?;
-        let count = size.height.div_ceil(rows);
+        let count = size.height.div_ceil(self.rows);
         let mut checkpoints = Vec::new();
-        bands.begin(0)?;
         for band in 0..count - 1 {
             let mut commands = Commands::new();
-            self.load(&mut commands, bands, band)?;
-            bands.record_forward(&mut commands)?;
-            checkpoints.push(bands.keep(&mut commands)?);
+            let here = self.load(&mut commands, bands, band)?;
+            checkpoints.push(bands.record_down(&mut commands, Size::new(size.width, here.len()))?);
             self.gpu.run(&commands)?;
         }
-        bands.begin(1)?;
         let mut out: Option<StereoResult> = None;
         for band in (0..count).rev() {
             let mut commands = Commands::new();
-            match checkpoints.pop() {
-                Some(checkpoint) => bands.restore(&mut commands, &checkpoint)?,
-                None => bands.begin(0)?,
-            }
-            self.load(&mut commands, bands, band)?;
-            bands.record(&mut commands)?;
-            let maps = winner.record(&mut commands, bands.sums(), bands.descriptors(), (bands.size(), 1))?;
+            let here = self.load(&mut commands, bands, band)?;
+            let of_band = Size::new(size.width, here.len());
+            // The first band has none.
+            let checkpoint = band.checked_sub(1).and_then(|_| checkpoints.pop());
+            bands.record(&mut commands, of_band, checkpoint.as_ref())?;
+            let maps = winner.record(&mut commands, bands.sums(), bands.descriptors(), (of_band, 1))?;
             self.gpu.run(&commands)?;
-            let here = band * rows..size.height.min((band + 1) * rows);
             cpu.advance(here.len() * size.width);
-            let out = out.get_or_insert_with(|| room(&maps, size));
-            take(out, &maps, here, self.aggregation.margin())?;
+            take(out.get_or_insert_with(|| room(&maps, size)), &maps, here)?;
         }
         let empty = || Error::Image("the left image is empty".into());
         Ok((out.ok_or_else(empty)?, count))
     }
 
-    /// Records the loading of a band and of the rows in its margins.
-    fn load(&self, commands: &mut Commands, bands: &GpuBands<'_>, band: usize) -> Result<()> {
-        let (height, margin) = (self.pair.size().height, self.aggregation.margin());
-        let start = band * self.rows;
-        let kept = start.saturating_sub(margin)..height.min(start + self.rows + margin);
-        let made = kept.start.saturating_sub(REACH)..height.min(kept.end + REACH);
+    /// Records the loading of a band; returns its rows.
+    fn load(&self, commands: &mut Commands, bands: &GpuBands<'_>, band: usize) -> Result<Range<usize>> {
+        let height = self.pair.size().height;
+        let rows = band * self.rows..height.min((band + 1) * self.rows);
+        let made = rows.start.saturating_sub(REACH)..height.min(rows.end + REACH);
         let mut view = |view| -> Result<_> {
             let stacks = ViewStacks::of_rows(self.gpu, self.pair, view, &made)?;
             let words = stacks.describe(commands, (&self.cost, self.masked))?;
@@ -137,26 +133,43 @@ impl<'a> Banded<'a> {
         };
         let (left, left_words) = view(View::Left)?;
         let (_, right_words) = view(View::Right)?;
-        let rows = (kept.start - made.start, kept.start + margin - start, kept.len());
-        bands.load(commands, [&left_words, &right_words], &left.bytes, rows)
+        bands.load(
+            commands,
+            [&left_words, &right_words],
+            &left.bytes,
+            (rows.start - made.start, rows.len()),
+        )?;
+        Ok(rows)
     }
 }
 
-/// The most rows of a band within `memory` bytes; an error is the bytes that the lowest band needs.
-fn rows(aggregation: &GpuAggregation, size: Size, memory: u64) -> std::result::Result<usize, u64> {
-    let (step, beside) = (aggregation.band_step(), 2 * (aggregation.margin() + REACH));
-    let [checkpoint, boundary] = aggregation.boundary_bytes(size.width);
-    let row = aggregation.row_bytes(size.width) + PIXEL * size.width as u64;
-    let needed = |rows: usize| {
-        let checkpoints = (size.height.div_ceil(rows) - 1) as u64;
-        let bytes = row.saturating_mul((rows + beside) as u64);
-        let bytes = bytes.saturating_add(boundary).saturating_add(checkpoint.saturating_mul(checkpoints));
+/// The input with bands of so many rows in place of the image.
+fn of_band(input: &GpuAggregationInput, rows: usize) -> GpuAggregationInput {
+    GpuAggregationInput { size: Size::new(input.size.width, rows), banded: true, ..*input }
+}
+
+/// The rows of bands as high as fit into `memory` bytes, as equal as they can be; an error is the least bytes that bands
+/// of any height need.
+fn rows(
+    gpu: &Gpu,
+    cost: &CostKernel,
+    input: &GpuAggregationInput,
+    memory: u64,
+) -> Result<std::result::Result<usize, u64>> {
+    let Size { width, height } = input.size;
+    let mut least = u64::MAX;
+    for bands in 1..=height.div_ceil(LOWEST) {
+        let rows = height.div_ceil(bands).max(LOWEST);
+        let bytes = band_bytes(gpu, cost, &of_band(input, rows), (bands, 2 * REACH))?;
+        let bytes = bytes.saturating_add(PIXEL * (width * (rows + 2 * REACH)) as u64);
         // Buffers are rounded up, by an eighth at most.
-        bytes.saturating_add(bytes / 8)
-    };
-    let steps = 1..=size.height.div_ceil(step);
-    let fitting = steps.clone().rev().map(|n| n * step).find(|&rows| needed(rows) <= memory);
-    fitting.ok_or_else(|| steps.map(|n| needed(n * step)).min().unwrap_or(u64::MAX))
+        let needed = bytes.saturating_add(bytes / 8);
+        if needed <= memory {
+            return Ok(Ok(rows));
+        }
+        least = least.min(needed);
+    }
+    Ok(Err(least))
 }
 
 /// Empty images for the maps of the whole pair.
@@ -170,8 +183,8 @@ fn room(maps: &GpuMaps, size: Size) -> StereoResult {
     }
 }
 
-/// Copies the rows of a band, which begin at row `first` of its maps.
-fn take(out: &mut StereoResult, maps: &GpuMaps, rows: Range<usize>, first: usize) -> Result<()> {
+/// Copies the maps of a band, which has these rows of the image.
+fn take(out: &mut StereoResult, maps: &GpuMaps, rows: Range<usize>) -> Result<()> {
     let pairs = [
         (Some(&mut out.disparity), Some(&maps.disparity)),
         (out.right.as_mut(), maps.right.as_ref()),
@@ -180,7 +193,7 @@ fn take(out: &mut StereoResult, maps: &GpuMaps, rows: Range<usize>, first: usize
     for (to, from) in pairs {
         let Some((to, from)) = to.zip(from) else { continue };
         let from = from.download(0)?;
-        for (y, row) in rows.clone().zip(first..) {
+        for (row, y) in rows.clone().enumerate() {
             to.row_mut(y).copy_from_slice(from.row(row));
         }
     }

@@ -92,7 +92,7 @@ impl Flow {
         Ok(())
     }
 
-    /// As [`lift`](Self::lift), and waits: results that nobody has taken yet then lie in images, and the pinned memory
+    /// As [`lift`](Self::lift), and waits: results that have not been taken yet then lie in images, and the pinned memory
     /// they arrived in is free for the next.
     fn land(&mut self, found: &mut VecDeque<Found>, cpu: &Cpu) -> Result<()> {
         let mut arriving = VecDeque::new();

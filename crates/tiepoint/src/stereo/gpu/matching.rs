@@ -8,7 +8,7 @@ use crate::{
         StereoOptions,
         aggregation::{
             self,
-            gpu::{GpuAggregationInput, GpuStrips},
+            gpu::{GpuAggregation, GpuAggregationInput},
         },
         cost::gpu::CostKernel,
         pair::gpu::ViewStacks,
@@ -73,7 +73,7 @@ impl GpuMatching<'_> {
         let left_words = left.describe(commands, (cost, masked))?;
         let right_words = right.describe(commands, (cost, masked))?;
         let descriptors = (&left_words, &right_words);
-        let aggregation = GpuStrips::new(gpu, cost, &self.input(pairs))?;
+        let aggregation = GpuAggregation::new(gpu, cost, &self.input(pairs))?;
         if let Some(table) = table {
             commands.copy((table, 0), (aggregation.table(), 0), table.len())?;
         }

@@ -116,7 +116,7 @@ pub(super) struct Plan {
     pub(super) learning: Option<PlanLearning>,
     /// The work, when the tables are filled.
     pub(super) commands: Commands,
-    /// What it leaves.
+    /// The maps that the work writes.
     pub(super) maps: GpuMaps,
     /// All of the work, learning included, for a plan that has [run](Self::run) before.
     again: OnceCell<Graph>,

@@ -290,7 +290,7 @@ impl KeptMaps {
 /// Host memory for maps that waits to be used again.
 type Spare = Arc<Mutex<Vec<LandedMaps>>>;
 
-/// The maps of some pairs on their way to the host. Their memory is used again when nobody waits for them any more.
+/// The maps of some pairs on their way to the host. Their memory is used again when the last handle to them is gone.
 #[derive(Debug)]
 struct Arrival {
     /// There until it is dropped.

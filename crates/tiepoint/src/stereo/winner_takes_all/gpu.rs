@@ -4,6 +4,7 @@ use super::super::{
     INVALID, RightView, StereoOptions, Subpixel,
     aggregation::gpu::{GpuSums, Layout},
     cost::gpu::CostKernel,
+    subpixel,
 };
 use crate::{
     Error, Result,
@@ -101,11 +102,6 @@ pub(in crate::stereo) fn source(
     layout: &Layout,
     selection: Selection,
 ) -> KernelSource {
-    let number = |choice: Subpixel| match choice {
-        Subpixel::Off => 0,
-        Subpixel::Parabola => 1,
-        Subpixel::Equiangular => 2,
-    };
     let source = KernelSource::new("winner takes all")
         .define("WORDS", cost.planes(false))
         .define("PLANES", cost.planes(masked))
@@ -113,14 +109,10 @@ pub(in crate::stereo) fn source(
         .define("LANES", LANES)
         .define("PIXELS", pixels(layout))
         .define("RING", ring(layout))
-        .define("PARABOLA", number(Subpixel::Parabola))
-        .define("EQUIANGULAR", number(Subpixel::Equiangular))
-        .define("SUBPIXEL", number(selection.subpixel))
         .define_f32("INVALID", INVALID)
         .define("RIGHT", u8::from(selection.right))
         .define("SECOND", u8::from(selection.confidence || selection.uniqueness > 0));
-    layout
-        .for_kernels(source)
+    subpixel::for_kernels(layout.for_kernels(source), selection.subpixel)
         .kernel::<WinnerTakesAll<'_>>([LANES as u32, 1])
         .text(include_str!("winner_takes_all.cl"))
 }

@@ -4,10 +4,7 @@
 //! Of equal sums the least disparity is taken. In the right view the pixel x′ chooses among S(x′ + d, d); it holds
 //! nothing where the right image does.
 //!
-//! **Between whole disparities**, with s₋, s₀, s₊ the sums beside and at the least: the parabola through them has its
-//! lowest point at d + (s₋ − s₊) / (2 (s₋ − 2 s₀ + s₊)); two lines of opposite slope meet at
-//! d + (s₋ − s₊) / (2 (max(s₋, s₊) − s₀)). Sums are integers below 2¹⁶: numerator and denominator are exact, the
-//! quotient and the result are rounded once each.
+//! Sub-pixel disparities ([`subpixel`](super::subpixel)) follow from the sums beside the least.
 //!
 //! **Uniqueness**: with s₂ the least sum of the disparities that are not within 1 of the best,
 //! (100 − u) s₂ < 100 s₀ makes the pixel invalid. **Confidence** is (s₂ − s₀) / s₂: 0 when another disparity is as
@@ -16,9 +13,10 @@
 pub(super) mod gpu;
 
 use super::{
-    INVALID, Subpixel, View,
+    INVALID, View,
     aggregation::{AggregationInput, AggregationOutput, Value},
     cost::{Column, CostRow},
+    subpixel,
 };
 use crate::image::Image;
 use fearless_simd::{Simd, prelude::*};
@@ -329,7 +327,7 @@ impl OutputRow<'_> {
         }
         self.disparity[x] = if unique {
             let offset = if best > 0 && best + 1 < count {
-                offset(input.subpixel, [sum(best - 1), value, sum(best + 1)].map(i32::from))
+                subpixel::offset(input.subpixel, [sum(best - 1), value, sum(best + 1)].map(i32::from))
             } else {
                 0.0
             };
@@ -338,15 +336,4 @@ impl OutputRow<'_> {
             INVALID
         };
     }
-}
-
-/// The offset of the least cost from the whole disparity, −½ to ½.
-#[inline(always)]
-fn offset(subpixel: Subpixel, [below, at, above]: [i32; 3]) -> f32 {
-    let twice = match subpixel {
-        Subpixel::Off => 0,
-        Subpixel::Parabola => below - 2 * at + above,
-        Subpixel::Equiangular => below.max(above) - at,
-    };
-    if twice == 0 { 0.0 } else { (below - above) as f32 / (2 * twice) as f32 }
 }

@@ -1,8 +1,8 @@
 // Winner takes all: mod.rs. A group chooses the disparities of a row, PIXELS left pixels at a time: the sums of all
 // paths are added into local memory, where lanes look for the least of each left pixel and of each right one.
 //
-// Sums come in parts, by disparities: of the paths from the left, from the right, downwards, upwards (vertical.cl), or
-// of the two passes (aggregation.cl).
+// Sums come in parts, by disparities: of the paths from the left and from the right (horizontal.cl), downwards and
+// upwards (vertical.cl).
 
 // Words of the sums of a pixel in a part, and those that a lane adds at once.
 #define PART_WORDS (PADDED * SUM_BYTES / 4)
@@ -49,18 +49,6 @@ FUNCTION u32 lesser(u32 a, u32 b) { return a < b ? a : b; }
 
 FUNCTION u32 total_of(const LOCAL_POINTER u32 *totals, i32 pixel, i32 d) {
     return ((const LOCAL_POINTER u16 *)totals)[pixel * (2 * PITCH) + 2 * MARGIN + d];
-}
-
-// The sub-pixel offset of the least cost from the whole disparity.
-FUNCTION f32 offset_of(i32 below, i32 at, i32 above) {
-#if SUBPIXEL == PARABOLA
-    const i32 twice = below - 2 * at + above;
-#elif SUBPIXEL == EQUIANGULAR
-    const i32 twice = (below > above ? below : above) - at;
-#else
-    const i32 twice = 0;
-#endif
-    return twice == 0 ? 0.0f : (f32)(below - above) / (f32)(2 * twice);
 }
 
 KERNEL(winner_takes_all) {
@@ -192,7 +180,7 @@ KERNEL(winner_takes_all) {
             if (is_sure) {
                 f32 offset = 0.0f;
                 if (best > 0 && best + 1 < disparities) {
-                    offset = offset_of((i32)total_of(totals, lane, best - 1), value, (i32)total_of(totals, lane, best + 1));
+                    offset = subpixel_offset((i32)total_of(totals, lane, best - 1), value, (i32)total_of(totals, lane, best + 1));
                 }
                 result = (f32)(min_disparity + best) + offset;
             }

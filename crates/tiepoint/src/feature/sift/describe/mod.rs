@@ -15,13 +15,8 @@
 //! normalised and clipped; d̄ is normalised again (by its sum for RootSIFT). The paper pools windows from ⅙ to 4⁄3,
 //! COLMAP from ⅙ to 3, of patches that they resample.
 //!
-//! 2026-11-22, of the same keypoints (boat, graf, leuven, 15 pairs; contrast 0.02): matches right to 3 px with 2000 and
-//! with 8000 features 6896 and 13 718 without pooling; k = 1, 4⁄3: 7039, 14 356; **1, 1½, 2: 7172, 15 023**; ½, ¾, 1,
-//! 1½, 2: 7125, 14 657; seven from 0.35 to 2.8: 7105, 14 692; the paper's ⅙ to 4⁄3 in five: 6863, 13 647; k = 1.6
-//! alone: 7003, 14 468. Of 11 photographs of a castle, the same 131 261 keypoints in COLMAP's mapper: without 71 525
-//! inliers, 8604 points, 40 498 observations, 0.396 px; with 1, 4⁄3 9090 and 42 849, 0.413 px; **with 1, 1½, 2 80 957,
-//! 9628, 45 270 and 0.434 px**. COLMAP's own pooling on its own features there: 70 451 to 75 786 inliers, 8560 to 8148
-//! points, 0.390 to 0.480 px.
+//! These three sizes give the most right matches and the most points of a reconstruction of those that were compared
+//! (`docs/notebook/features.md`).
 //!
 //! Contributions are fixed point as in [`orient`](super::orient), so their order does not matter. The norms
 //! are sums of rounded squares in sixteen partial sums (by index modulo 16, ascending), added as a binary
@@ -143,8 +138,7 @@ fn describe(
 }
 
 /// Reads a value of every cache line of a point's window, so that the lines are fetched together: the
-/// histograms would wait for each of them in turn. 2026-11-21: such waiting was two thirds of the time of
-/// orientation and description.
+/// histograms would wait for each of them in turn, most of their time.
 fn fetch(octave: &Octave, point: &Point) {
     const LINE: usize = 16;
     let level = &octave.levels[usize::from(point.keypoint.layer)];

@@ -14,8 +14,8 @@ use tiepoint_gpu::{Kernel, KernelSource};
 // A candidate is packed into 16 bits: column, row and layer.
 const _: () = assert!(Plan::SEARCHED[0] <= 256 && Plan::SEARCHED[1] <= 16, "see CANDIDATE in extrema.cl");
 
-/// Work groups that a multiprocessor is to hold at a time, so that enough reads are under way.
-// 2026-11-21: four leave too few registers, and take a fifth longer.
+/// Work groups that a multiprocessor is to hold at a time, so that enough reads are under way. Four leave too few
+/// registers.
 const RESIDENT: u32 = 3;
 
 tiepoint_gpu::kernel! {

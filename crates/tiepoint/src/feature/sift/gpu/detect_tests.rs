@@ -87,14 +87,14 @@ fn points<'o, 'p>(
     points
 }
 
-pub(super) fn upload_list(gpu: &Gpu, keypoints: &[Keypoint], capacity: usize) -> GpuKeypoints {
+fn upload_list(gpu: &Gpu, keypoints: &[Keypoint], capacity: usize) -> GpuKeypoints {
     let mut words: Vec<u32> = keypoints.iter().flat_map(to_words).collect();
     words.resize(capacity * WORDS, 0);
     let counts = gpu.upload(&[keypoints.len() as u32]).unwrap();
     GpuKeypoints { keypoints: gpu.upload(&words).unwrap(), counts, capacity }
 }
 
-fn oriented_and_described(
+pub(super) fn oriented_and_described(
     gpu: &Gpu,
     options: &SiftOptions,
     points: &[Keypoint],

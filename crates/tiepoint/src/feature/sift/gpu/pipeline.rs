@@ -26,7 +26,6 @@ use crate::{Error, Result};
 use std::ops::Range;
 
 /// Parcels in which many images are described, and their features come to the host.
-// 2026-11-22: 2, 4 and 8 take 0.562, 0.555 and 0.575 ms an image, each of 10 000 features.
 const PARCELS: usize = 4;
 
 /// The stages but the first, whose kernels depend on the type of pixel.

@@ -1,6 +1,6 @@
 //! The GPU's stages against the CPU's: the scale space against the reference, points against the streamed form.
 
-use super::plan::{GpuLevels, Plan};
+use super::plan::{GpuLevels, OctavePlan, Plan};
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu, all, compiles_everywhere};
 use crate::feature::DescriptorKind;
@@ -31,7 +31,7 @@ fn noise<T: GpuPixel>(size: Size, seed: u32) -> Image<T> {
 }
 
 /// Records the scale space of some images of one size.
-fn scale_space<T: GpuPixel>(
+pub(super) fn scale_space<T: GpuPixel>(
     gpu: &Gpu,
     images: &[Image<T>],
     options: &SiftOptions,
@@ -46,6 +46,18 @@ fn scale_space<T: GpuPixel>(
     }
     GpuScaleSpace::new(gpu, options).unwrap().record(commands, &levels).unwrap();
     levels
+}
+
+/// Level `l` of an octave of image `i`, among all values of the levels.
+pub(super) fn level_of(
+    values: &[f32],
+    plan: &Plan,
+    i: usize,
+    (octave, l): (&OctavePlan, usize),
+) -> Image<f32> {
+    let first = i * plan.image_stride + octave.offset + l * octave.level_len();
+    let values = &values[first..][..octave.level_len()];
+    ImageView::new(values, octave.size, 1, octave.pitch).unwrap().to_image()
 }
 
 /// Compares every level of every octave with the reference's.
@@ -63,9 +75,7 @@ fn levels_agree<T: GpuPixel>(gpu: &Gpu, images: &[Image<T>], options: &SiftOptio
             assert_eq!(number, expected.number, "octave of {}", plan.input);
             for (l, expected) in expected.gaussians.iter().enumerate() {
                 assert_eq!(expected.size(), octave.size, "octave {number} of {}", plan.input);
-                let first = i * plan.image_stride + octave.offset + l * octave.level_len();
-                let values = &found[first..][..octave.level_len()];
-                let level = ImageView::new(values, octave.size, 1, octave.pitch).unwrap().to_image();
+                let level = level_of(&found, &plan, i, (octave, l));
                 let what = format_args!("octave {number}, level {l}, image {i} of {}", plan.input);
                 assert_same(&level, expected, format_args!("{what}, {options:?}, {gpu:?}"));
             }
@@ -83,12 +93,23 @@ fn points<T: GpuPixel>(
 ) -> Vec<(u32, Vec<Keypoint>)> {
     let mut commands = Commands::new();
     let levels = scale_space(gpu, images, options, &mut commands);
-    let Size { width, height } = images[0].size();
+    points_of(gpu, &levels, (masks, options), capacity, commands)
+}
+
+/// The same of levels that the commands make.
+pub(super) fn points_of(
+    gpu: &Gpu,
+    levels: &GpuLevels,
+    (masks, options): (Option<&[Image<u8>]>, &SiftOptions),
+    capacity: usize,
+    mut commands: Commands,
+) -> Vec<(u32, Vec<Keypoint>)> {
+    let Size { width, height } = levels.plan.input;
     let masks =
         masks.map(|m| gpu.upload(&m.iter().flat_map(Image::data).copied().collect::<Vec<u8>>()).unwrap());
     let masks = masks.as_ref().map(|buffer| Masks { buffer, pitch: width, stride: width * height });
-    let points = GpuKeypoints::new(gpu, images.len(), capacity).unwrap();
-    GpuExtrema::new(gpu, options).unwrap().record(&mut commands, &levels, masks, &points).unwrap();
+    let points = GpuKeypoints::new(gpu, levels.plan.images, capacity).unwrap();
+    GpuExtrema::new(gpu, options).unwrap().record(&mut commands, levels, masks, &points).unwrap();
     gpu.run(&commands).unwrap();
     let (counts, words) = (points.counts.to_vec().unwrap(), points.keypoints.to_vec().unwrap());
     let of_image = counts.into_iter().zip(words.chunks_exact(capacity * WORDS));

@@ -20,8 +20,8 @@ use fearless_simd_macros::simd;
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut, Range};
 
-/// Rows of the first octave in a band. Any number gives the same result. 2026-11-21, 1920x1148, two threads:
-/// 32 rows 160 ms (the threads wait for each other), 64 rows 86 to 108, 128 rows 91 to 105 and 26 MB more.
+/// Rows of the first octave in a band. Any number gives the same result: with fewer threads wait for each other, with
+/// more memory grows (`docs/notebook/features.md`).
 const BAND: usize = 64;
 
 /// Rows that one thread blurs at a time.

@@ -1,184 +1,179 @@
-//! SURF on the CPU up to a stage, and on the GPU from there.
+//! The stages of SURF on a GPU, each of what the CPU makes of the stages before it.
 
+use super::super::describe::Square;
 use super::super::integral::{Integral, Sums, Total};
 use super::super::orient::Disc;
-use super::super::{SurfOptions, detect, plan};
-use super::layers::{DeviceLayers, Layers};
-use super::tests::{extrema_of, responses_of, rows_of};
+use super::super::response::Job;
+use super::super::stream::inner;
+use super::super::{SurfOptions, extrema, plan, refine};
+use super::layers::{self, DeviceLayers, Layers};
+use crate::bisect::Stages;
 use crate::device::Cpu;
-use crate::device::gpu::{Buffer, Commands, Gpu};
-use crate::feature::Keypoint;
-use crate::feature::bisect::{Run, Runs};
-use crate::feature::gpu::{GpuDescriptors, GpuFeatures, GpuKeypoints};
-use crate::feature::order::{GpuOrder, Rank};
+use crate::device::gpu::{Commands, Gpu};
+use crate::feature::gpu::GpuKeypoints;
 use crate::feature::surf::describe::gpu::GpuDescribe;
 use crate::feature::surf::extrema::gpu::GpuExtrema;
 use crate::feature::surf::orient::gpu::GpuOrient;
 use crate::feature::surf::response::gpu::GpuResponse;
-use crate::feature::{WORDS, to_words};
-use crate::filter::{
-    self,
-    integral::{GpuIntegral, GpuIntegrator, GpuSum},
-};
-use crate::image::ImageView;
+use crate::feature::{Keypoint, WORDS, from_words, to_words};
+use crate::filter::integral::{self, GpuIntegral, GpuIntegrator, GpuSum};
 use crate::image::gpu::{GpuImage, GpuPixel};
+use crate::image::{ImageView, Size};
 
-/// Where the GPU can begin.
-const STAGES: [&str; 6] = ["integral", "response", "extrema, refine", "order", "orient", "describe"];
-
-/// The features when the GPU begins with each of the stages, with default options.
-pub(crate) fn runs<T: GpuPixel>(image: ImageView<'_, T>, gpu: &Gpu, cpu: &Cpu) -> Runs {
+/// With default options.
+pub(crate) fn stages<T: GpuPixel>(image: ImageView<'_, T>, gpu: &Gpu, cpu: &Cpu) -> Stages {
+    let options = SurfOptions::default();
     match T::WHITE {
-        255.0 => Stages::<T, u32>::new(image, cpu).runs(gpu, cpu),
-        _ => Stages::<T, u64>::new(image, cpu).runs(gpu, cpu),
+        255.0 => stages_of::<T, u32>(image, &options, gpu, cpu),
+        _ => stages_of::<T, u64>(image, &options, gpu, cpu),
     }
 }
 
-/// What the CPU makes of an image, stage by stage.
-struct Stages<'i, T, A> {
-    image: ImageView<'i, T>,
-    options: SurfOptions,
-    octaves: Vec<plan::Octave>,
+pub(super) fn stages_of<T: GpuPixel, A: GpuSum + Total>(
+    image: ImageView<'_, T>,
+    options: &SurfOptions,
+    gpu: &Gpu,
+    cpu: &Cpu,
+) -> Stages {
+    let (size, mut out) = (image.size(), Stages::default());
+    let sums = integral::Integral::<A>::new(image, cpu).unwrap();
+    let on_device = GpuImage::upload(gpu, image).unwrap();
+    let found = GpuIntegrator::<T, A>::new(gpu).unwrap().integral(&on_device).unwrap().download(0).unwrap();
+    let values = |sums: &integral::Integral<A>| -> Vec<A> {
+        (0..=size.height).flat_map(|y| sums.row(y)).copied().collect()
+    };
+    out.compare("integral", [&values(&found), &values(&sums)], |&sum| sum);
+
+    let rows = rows_of::<T, A>(image, cpu);
+    let sums = GpuIntegral::upload(gpu, &sums).unwrap();
+    let sums = Sums(&sums);
+    let octaves = plan::octaves(options);
+    let white = if T::WHITE == 255.0 { 255.0 } else { 65535.0 };
+    let table = DeviceLayers::upload(gpu, Layers::new(&octaves, size, white)).unwrap();
+    let expected = responses_of(&rows, &octaves, &table.layers, white, cpu);
+    let responses = gpu.buffer(table.layers.len).unwrap();
+    let mut commands = Commands::new();
+    commands.zero(&responses).unwrap();
+    let respond = GpuResponse::<A>::new(gpu).unwrap();
+    respond.record(&mut commands, sums, &table, &responses).unwrap();
+    gpu.run(&commands).unwrap();
+    out.compare("response", [&responses.to_vec().unwrap(), &expected], |response| response.to_bits());
+
+    let mut extrema = extrema_of(&octaves, &table.layers.grids, &expected, size, options);
+    extrema.sort_by(Keypoint::order);
+    assert!(extrema.len() > 20, "SURF finds too little to compare");
+    // Many times too many is a difference, too.
+    let capacity = 2 * extrema.len() + 1024;
+    let found = GpuKeypoints::new(gpu, 1, capacity).unwrap();
+    let responses = gpu.upload(&expected).unwrap();
+    let mut commands = Commands::new();
+    let search = GpuExtrema::new(gpu, options).unwrap();
+    search.record(&mut commands, &responses, &table, None, size, &found).unwrap();
+    gpu.run(&commands).unwrap();
+    let count = found.counts.to_vec().unwrap()[0] as usize;
+    let words = found.keypoints.to_vec().unwrap();
+    let mut on_device: Vec<_> = words.chunks_exact(WORDS).take(count).map(from_words).collect();
+    on_device.sort_by(Keypoint::order);
+    out.compare_keypoints("extrema, refine", [&on_device, &extrema]);
+
+    // In the reverse order, which need not be that of the keypoints.
+    let mut reversed: Vec<u64> = (0..extrema.len() as u64).rev().collect();
+    reversed.resize(capacity, 0);
+    let order = gpu.upload(&reversed).unwrap();
+    let words: Vec<u32> = extrema.iter().flat_map(to_words).collect();
+    found.keypoints.write(0, &words).unwrap();
+    found.counts.write(0, &[extrema.len() as u32]).unwrap();
+    let oriented = GpuKeypoints { keypoints: gpu.buffer(capacity * WORDS).unwrap(), ..found.clone() };
+    let directions = gpu.buffer(2 * capacity).unwrap();
+    let descriptors = gpu.buffer(capacity * options.dimension()).unwrap();
+    let mut commands = Commands::new();
+    let orient = GpuOrient::<A>::new(gpu, options).unwrap();
+    orient.record(&mut commands, sums, (&found, &order), (&oriented, &directions)).unwrap();
+    let describe = GpuDescribe::<A>::new(gpu, options).unwrap();
+    describe.record(&mut commands, sums, (&oriented, &directions), &descriptors).unwrap();
+    gpu.run(&commands).unwrap();
+    let (disc, square) = (Disc::new(options.preset), Square::new(options));
+    let (mut keypoints, mut turns, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    for k in extrema.iter().rev() {
+        let direction = disc.direction(&rows, k);
+        keypoints.push(Keypoint { angle: direction.angle, ..*k });
+        turns.extend([direction.cos, direction.sin]);
+        let mut descriptor = vec![0.0; options.dimension()];
+        square.describe(&rows, k, direction, &mut descriptor);
+        values.extend(descriptor);
+    }
+    let words = oriented.keypoints.to_vec().unwrap();
+    let found: Vec<_> = words.chunks_exact(WORDS).take(extrema.len()).map(from_words).collect();
+    out.compare_keypoints("orient", [&found, &keypoints]);
+    let directions = directions.to_vec().unwrap();
+    out.compare("orient, cosine and sine", [&directions[..turns.len()], &turns], |turn| turn.to_bits());
+    let found = descriptors.to_vec().unwrap();
+    out.compare("describe", [&found[..values.len()], &values], |value| value.to_bits());
+    out
+}
+
+/// The CPU's integral image, all rows of it.
+fn rows_of<T: GpuPixel, A: Total>(image: ImageView<'_, T>, cpu: &Cpu) -> Integral<A> {
+    let mut rows = Integral::<A>::default();
+    rows.start(image.size(), usize::MAX / 4);
+    while rows.rows() < image.size().height {
+        rows.advance(image, cpu);
+    }
+    rows
+}
+
+/// The CPU's responses as they lie on the device.
+fn responses_of<A: Total>(
+    rows: &Integral<A>,
+    octaves: &[plan::Octave],
+    layers: &Layers,
     white: f32,
-    integral: filter::integral::Integral<A>,
-    responses: Vec<f32>,
-    /// In their order.
-    extrema: Vec<Keypoint>,
-    oriented: Vec<Keypoint>,
-    /// Cosine and sine of each.
-    directions: Vec<f32>,
+    cpu: &Cpu,
+) -> Vec<f32> {
+    let mut responses = vec![0.0; layers.len];
+    for (octave, grids) in octaves.iter().zip(&layers.grids) {
+        for (layer, grid) in octave.layers.iter().zip(grids).filter(|(l, _)| l.shared.is_none()) {
+            let inside = layer.filter.inside(octave.step, rows.size().height);
+            let (filter, step, stride) = (&layer.filter, octave.step, grid.pitch);
+            let out = &mut responses[grid.first + inside.start * stride..];
+            Job { filter, step, rows: inside, out, stride }.run(rows, white, cpu.level());
+        }
+    }
+    responses
 }
 
-impl<'i, T: GpuPixel, A: GpuSum + Total> Stages<'i, T, A> {
-    fn new(image: ImageView<'i, T>, cpu: &Cpu) -> Self {
-        let (size, options) = (image.size(), SurfOptions::default());
-        let octaves = plan::octaves(&options);
-        let white = if T::WHITE == 255.0 { 255.0 } else { 65535.0 };
-        let rows: Integral<A> = rows_of(image, cpu);
-        let layers = Layers::new(&octaves, size, white);
-        let responses = responses_of(&rows, &octaves, &layers, white, cpu);
-        let mut extrema = extrema_of(&octaves, &layers.grids, &responses, size, &options);
-        extrema.sort_by(Keypoint::order);
-        let disc = Disc::new(options.preset);
-        let found: Vec<_> = extrema.iter().map(|k| disc.direction(&rows, k)).collect();
-        let oriented = extrema.iter().zip(&found).map(|(k, d)| Keypoint { angle: d.angle, ..*k }).collect();
-        Self {
-            image,
-            options,
-            octaves,
-            white,
-            integral: filter::integral::Integral::new(image, cpu).unwrap(),
-            responses,
-            extrema,
-            oriented,
-            directions: found.iter().flat_map(|d| [d.cos, d.sin]).collect(),
+/// The CPU's extrema of all layers.
+fn extrema_of(
+    octaves: &[plan::Octave],
+    grids: &[Vec<layers::Grid>],
+    responses: &[f32],
+    size: Size,
+    options: &SurfOptions,
+) -> Vec<Keypoint> {
+    let mut found = vec![];
+    for (o, (octave, grids)) in octaves.iter().zip(grids).enumerate() {
+        for layer in 1..octave.layers.len() - 1 {
+            let largest = &octave.layers[layer + 1].filter;
+            let [rows, columns] = [size.height, size.width].map(|n| inner(largest.inside(octave.step, n)));
+            for row in rows {
+                let sampled = [0, 1, 2].map(|l: usize| {
+                    [0, 1, 2].map(|r: usize| {
+                        let grid = grids[layer + l - 1];
+                        let at = grid.first + ((row + r - 1) << grid.finer) * grid.pitch;
+                        let samples = responses[at..at + grid.pitch].iter().step_by(1 << grid.finer);
+                        samples.copied().collect::<Vec<_>>()
+                    })
+                });
+                let rows: extrema::Rows<'_> = [0, 1, 2].map(|l| [0, 1, 2].map(|r| &sampled[l][r][..]));
+                let level = Cpu::sequential().level();
+                extrema::search(&rows, columns.clone(), options.threshold, level, &mut |column| {
+                    let response = rows[1][1][column];
+                    let sample = refine::Sample { octave: o, layer, row, column, response };
+                    let offset = refine::offset(&extrema::cube(&rows, column));
+                    found.extend(refine::keypoint(options.preset, octave, sample, offset));
+                });
+            }
         }
     }
-
-    fn runs(&self, gpu: &Gpu, cpu: &Cpu) -> Runs {
-        let found = STAGES.into_iter().enumerate().map(|(i, name)| (name, self.run(i, gpu))).collect();
-        Runs { expected: detect(self.image, &self.options, None, cpu).unwrap(), found }
-    }
-
-    /// The features when the GPU begins with a stage, by its number in [`STAGES`].
-    fn run(&self, first: usize, gpu: &Gpu) -> Run {
-        // Many times too many is a difference, too.
-        let capacity = 2 * self.extrema.len() + 1024;
-        let mut way = Way { cpu: self, gpu, first, capacity, commands: Commands::new() };
-        let integral = way.integral();
-        let sums = Sums(&integral);
-        let found = way.extrema(sums);
-        let order = way.order(&found);
-        let (oriented, directions) = way.oriented(sums, &found, &order);
-        let descriptors = gpu.buffer(capacity * self.options.dimension()).unwrap();
-        let describe = GpuDescribe::<A>::new(gpu, &self.options).unwrap();
-        describe.record(&mut way.commands, sums, (&oriented, &directions), &descriptors).unwrap();
-        gpu.run(&way.commands).unwrap();
-        let GpuKeypoints { keypoints, counts: count, .. } = oriented;
-        let number = count.to_vec().unwrap()[0] as usize;
-        if number > capacity {
-            return Err(format!("{number} features in place of {}", self.extrema.len()));
-        }
-        let (dimension, descriptors) = (self.options.dimension(), GpuDescriptors::F32(descriptors));
-        let features = GpuFeatures { count, keypoints, descriptors, dimension, image: self.image.size() };
-        Ok(features.download().unwrap())
-    }
-}
-
-/// What the CPU made before stage `first`, uploaded, and the work of the GPU from there.
-struct Way<'w, T, A> {
-    cpu: &'w Stages<'w, T, A>,
-    gpu: &'w Gpu,
-    first: usize,
-    capacity: usize,
-    commands: Commands,
-}
-
-impl<T: GpuPixel, A: GpuSum + Total> Way<'_, T, A> {
-    fn integral(&self) -> GpuIntegral<A> {
-        if self.first > 0 {
-            return GpuIntegral::upload(self.gpu, &self.cpu.integral).unwrap();
-        }
-        let image = GpuImage::upload(self.gpu, self.cpu.image).unwrap();
-        GpuIntegrator::<T, A>::new(self.gpu).unwrap().integral(&image).unwrap()
-    }
-
-    /// Responses, and the extrema among them with their number; the CPU's against their order, so that there is
-    /// something to sort.
-    fn extrema(&mut self, sums: Sums<'_, A>) -> GpuKeypoints {
-        let Stages { image, octaves, white, responses, extrema, options, .. } = self.cpu;
-        let layers = Layers::new(octaves, image.size(), *white);
-        let table = DeviceLayers::upload(self.gpu, layers).unwrap();
-        let responses = self.gpu.upload(responses).unwrap();
-        if self.first <= 1 {
-            self.commands.zero(&responses).unwrap();
-            let respond = GpuResponse::<A>::new(self.gpu).unwrap();
-            respond.record(&mut self.commands, sums, &table, &responses).unwrap();
-        }
-        let found = self.list(extrema.iter().rev(), extrema.len());
-        if self.first <= 2 {
-            let search = GpuExtrema::new(self.gpu, options).unwrap();
-            search.record(&mut self.commands, &responses, &table, None, image.size(), &found).unwrap();
-        }
-        found
-    }
-
-    fn order(&mut self, found: &GpuKeypoints) -> Buffer<u64> {
-        let mut order: Vec<u64> = (0..self.cpu.extrema.len() as u64).rev().collect();
-        order.resize(self.capacity, 0);
-        let (first, spare) = (self.gpu.upload(&order).unwrap(), self.gpu.buffer(self.capacity).unwrap());
-        if self.first > 3 {
-            return first;
-        }
-        let order = GpuOrder::new(self.gpu, Rank::RESPONSE).unwrap();
-        order.record(&mut self.commands, found, (&first, &spare)).unwrap().clone()
-    }
-
-    /// The keypoints in their order with their angles, and the cosines and sines of these.
-    fn oriented(
-        &mut self,
-        sums: Sums<'_, A>,
-        found: &GpuKeypoints,
-        order: &Buffer<u64>,
-    ) -> (GpuKeypoints, Buffer<f32>) {
-        let oriented = self.list(self.cpu.oriented.iter(), 0);
-        let oriented = GpuKeypoints { counts: found.counts.clone(), ..oriented };
-        let mut directions = self.cpu.directions.clone();
-        directions.resize(2 * self.capacity, 0.0);
-        let directions = self.gpu.upload(&directions).unwrap();
-        if self.first <= 4 {
-            let orient = GpuOrient::<A>::new(self.gpu, &self.cpu.options).unwrap();
-            let to = (&oriented, &directions);
-            orient.record(&mut self.commands, sums, (found, order), to).unwrap();
-        }
-        (oriented, directions)
-    }
-
-    /// Keypoints on the device, with room for as many as may be found.
-    fn list<'k>(&self, keypoints: impl Iterator<Item = &'k Keypoint>, count: usize) -> GpuKeypoints {
-        let mut words: Vec<u32> = keypoints.flat_map(to_words).collect();
-        words.resize(self.capacity * WORDS, 0);
-        let counts = self.gpu.upload(&[count as u32]).unwrap();
-        GpuKeypoints { keypoints: self.gpu.upload(&words).unwrap(), counts, capacity: self.capacity }
-    }
+    found
 }

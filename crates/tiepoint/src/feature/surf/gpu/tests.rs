@@ -1,28 +1,21 @@
 //! SURF on every device against the CPU, stage by stage and as a whole: equal in every bit.
 
-use super::super::describe::Square;
-use super::super::integral::{Integral, Sums, Total};
-use super::super::orient::Disc;
-use super::super::response::Job;
-use super::super::stream::inner;
 use super::super::tests::{PRESETS, selections, texture, to_u8, to_u16};
-use super::super::{Surf, SurfOptions, SurfPreset, extrema, plan, refine};
+use super::super::{Surf, SurfOptions, SurfPreset};
 use super::GpuSurf;
-use super::layers::{self, DeviceLayers, Layers};
+use super::bisect::stages_of;
 use crate::Error;
 use crate::device::Cpu;
-use crate::device::gpu::{Commands, Gpu, all, compiles_everywhere};
+use crate::device::gpu::{all, compiles_everywhere};
+use crate::feature::DescriptorKind;
 use crate::feature::Features;
-use crate::feature::gpu::{AT_A_TIME, GpuKeypoints, Pixels, beside};
+use crate::feature::gpu::{AT_A_TIME, Pixels, beside};
 use crate::feature::surf::describe::gpu::GpuDescribe;
 use crate::feature::surf::extrema::gpu::GpuExtrema;
 use crate::feature::surf::orient::gpu::GpuOrient;
 use crate::feature::surf::response::gpu::GpuResponse;
-use crate::feature::{DescriptorKind, Keypoint};
-use crate::feature::{WORDS, from_words, to_words};
-use crate::filter::integral::{GpuIntegral, GpuSum};
 use crate::image::gpu::{GpuImage, GpuPixel};
-use crate::image::{Image, ImageView, Size, testing::photograph};
+use crate::image::{Image, Size, testing::photograph};
 
 fn assert_same(found: &Features, expected: &Features, what: &str) {
     assert_eq!(found.len(), expected.len(), "number of features, {what}");
@@ -234,154 +227,14 @@ fn views_equal_the_cpu() {
 /// Every stage alone: it is given what the CPU makes of the stage before.
 #[test]
 fn stages_equal_the_cpu() {
-    let image = texture(Size::new(230, 190), 6);
+    let (image, cpu) = (texture(Size::new(230, 190), 6), Cpu::sequential());
     for gpu in all() {
         for preset in PRESETS {
             let options = SurfOptions { threshold: preset.threshold * 0.1, ..preset };
-            stages_alone::<u8, u32>(gpu, &to_u8(&image), &options);
-            stages_alone::<f32, u64>(gpu, &image, &SurfOptions { extended: true, ..options });
+            let what = format!("{gpu:?}, {:?}", options.preset);
+            stages_of::<u8, u32>(to_u8(&image).view(), &options, gpu, &cpu).assert_equal(&what);
+            let extended = SurfOptions { extended: true, ..options };
+            stages_of::<f32, u64>(image.view(), &extended, gpu, &cpu).assert_equal(&what);
         }
     }
-}
-
-fn stages_alone<T: GpuPixel, A: GpuSum + Total>(gpu: &Gpu, image: &Image<T>, options: &SurfOptions) {
-    let (size, cpu) = (image.size(), Cpu::sequential());
-    let rows = rows_of::<T, A>(image.view(), &cpu);
-    let sums = crate::filter::integral::Integral::<A>::new(image.view(), &cpu).unwrap();
-    let sums = GpuIntegral::upload(gpu, &sums).unwrap();
-    let octaves = plan::octaves(options);
-    let white = if T::WHITE == 255.0 { 255.0 } else { 65535.0 };
-    let table = DeviceLayers::upload(gpu, Layers::new(&octaves, size, white)).unwrap();
-    let what = format!("{gpu:?}: {} {:?}", T::NAME, options.preset);
-    let expected = responses_of(&rows, &octaves, &table.layers, white, &cpu);
-    let responses = gpu.buffer(table.layers.len).unwrap();
-    let mut commands = Commands::new();
-    commands.zero(&responses).unwrap();
-    let sums = Sums(&sums);
-    let respond = GpuResponse::<A>::new(gpu).unwrap();
-    respond.record(&mut commands, sums, &table, &responses).unwrap();
-    gpu.run(&commands).unwrap();
-    let responses_found = responses.to_vec().unwrap();
-    for (o, (octave, grids)) in octaves.iter().zip(&table.layers.grids).enumerate() {
-        for (l, grid) in grids.iter().enumerate().filter(|(l, _)| octave.layers[*l].shared.is_none()) {
-            let layer = Size::new(grid.pitch, size.height.div_ceil(octave.step));
-            let picture = |values: &[f32]| {
-                Image::from_vec(values[grid.first..][..layer.area()].to_vec(), layer, 1).unwrap()
-            };
-            let what = format_args!("{what}: responses of octave {o}, layer {l}");
-            crate::image::testing::assert_same(&picture(&responses_found), &picture(&expected), what);
-        }
-    }
-
-    let capacity = 4096;
-    let found = GpuKeypoints::new(gpu, 1, capacity).unwrap();
-    let oriented = GpuKeypoints { keypoints: gpu.buffer(capacity * WORDS).unwrap(), ..found.clone() };
-    let mut commands = Commands::new();
-    let search = GpuExtrema::new(gpu, options).unwrap();
-    search.record(&mut commands, &responses, &table, None, size, &found).unwrap();
-    gpu.run(&commands).unwrap();
-    let mut extrema = extrema_of(&octaves, &table.layers.grids, &expected, size, options);
-    let count = found.counts.to_vec().unwrap()[0] as usize;
-    assert_eq!(count, extrema.len(), "{what}: number of extrema");
-    let words = found.keypoints.to_vec().unwrap();
-    let mut on_device: Vec<_> = words.chunks_exact(WORDS).take(count).map(from_words).collect();
-    on_device.sort_by(Keypoint::order);
-    extrema.sort_by(Keypoint::order);
-    assert!(count > 20 && on_device == extrema, "{what}: extrema");
-
-    // In the reverse order, which need not be that of the keypoints.
-    let mut reversed: Vec<u64> = (0..count as u64).rev().collect();
-    reversed.resize(capacity, 0);
-    let order = gpu.upload(&reversed).unwrap();
-    let words: Vec<u32> = extrema.iter().flat_map(to_words).collect();
-    found.keypoints.write(0, &words).unwrap();
-    let directions = gpu.buffer(2 * capacity).unwrap();
-    let descriptors = gpu.buffer(capacity * options.dimension()).unwrap();
-    let mut commands = Commands::new();
-    let orient = GpuOrient::<A>::new(gpu, options).unwrap();
-    orient.record(&mut commands, sums, (&found, &order), (&oriented, &directions)).unwrap();
-    let describe = GpuDescribe::<A>::new(gpu, options).unwrap();
-    describe.record(&mut commands, sums, (&oriented, &directions), &descriptors).unwrap();
-    gpu.run(&commands).unwrap();
-    let (words, directions) = (oriented.keypoints.to_vec().unwrap(), directions.to_vec().unwrap());
-    let values = descriptors.to_vec().unwrap();
-    let (disc, square) = (Disc::new(options.preset), Square::new(options));
-    for (i, k) in extrema.iter().rev().enumerate() {
-        let direction = disc.direction(&rows, k);
-        assert_eq!(
-            from_words(&words[i * WORDS..]),
-            Keypoint { angle: direction.angle, ..*k },
-            "{what}: angle"
-        );
-        assert_eq!(directions[2 * i..][..2], [direction.cos, direction.sin], "{what}: direction");
-        let mut expected = vec![0.0; options.dimension()];
-        square.describe(&rows, k, direction, &mut expected);
-        assert_eq!(values[i * expected.len()..][..expected.len()], expected, "{what}: descriptor {i}");
-    }
-}
-
-/// The CPU's integral image, all rows of it.
-pub(super) fn rows_of<T: GpuPixel, A: Total>(image: ImageView<'_, T>, cpu: &Cpu) -> Integral<A> {
-    let mut rows = Integral::<A>::default();
-    rows.start(image.size(), usize::MAX / 4);
-    while rows.rows() < image.size().height {
-        rows.advance(image, cpu);
-    }
-    rows
-}
-
-/// The CPU's responses as they lie on the device.
-pub(super) fn responses_of<A: Total>(
-    rows: &Integral<A>,
-    octaves: &[plan::Octave],
-    layers: &Layers,
-    white: f32,
-    cpu: &Cpu,
-) -> Vec<f32> {
-    let mut responses = vec![0.0; layers.len];
-    for (octave, grids) in octaves.iter().zip(&layers.grids) {
-        for (layer, grid) in octave.layers.iter().zip(grids).filter(|(l, _)| l.shared.is_none()) {
-            let inside = layer.filter.inside(octave.step, rows.size().height);
-            let (filter, step, stride) = (&layer.filter, octave.step, grid.pitch);
-            let out = &mut responses[grid.first + inside.start * stride..];
-            Job { filter, step, rows: inside, out, stride }.run(rows, white, cpu.level());
-        }
-    }
-    responses
-}
-
-/// The CPU's extrema of all layers.
-pub(super) fn extrema_of(
-    octaves: &[plan::Octave],
-    grids: &[Vec<layers::Grid>],
-    responses: &[f32],
-    size: Size,
-    options: &SurfOptions,
-) -> Vec<Keypoint> {
-    let mut found = vec![];
-    for (o, (octave, grids)) in octaves.iter().zip(grids).enumerate() {
-        for layer in 1..octave.layers.len() - 1 {
-            let largest = &octave.layers[layer + 1].filter;
-            let [rows, columns] = [size.height, size.width].map(|n| inner(largest.inside(octave.step, n)));
-            for row in rows {
-                let sampled = [0, 1, 2].map(|l: usize| {
-                    [0, 1, 2].map(|r: usize| {
-                        let grid = grids[layer + l - 1];
-                        let at = grid.first + ((row + r - 1) << grid.finer) * grid.pitch;
-                        let samples = responses[at..at + grid.pitch].iter().step_by(1 << grid.finer);
-                        samples.copied().collect::<Vec<_>>()
-                    })
-                });
-                let rows: extrema::Rows<'_> = [0, 1, 2].map(|l| [0, 1, 2].map(|r| &sampled[l][r][..]));
-                let level = Cpu::sequential().level();
-                extrema::search(&rows, columns.clone(), options.threshold, level, &mut |column| {
-                    let response = rows[1][1][column];
-                    let sample = refine::Sample { octave: o, layer, row, column, response };
-                    let offset = refine::offset(&extrema::cube(&rows, column));
-                    found.extend(refine::keypoint(options.preset, octave, sample, offset));
-                });
-            }
-        }
-    }
-    found
 }

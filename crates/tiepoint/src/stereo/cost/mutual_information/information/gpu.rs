@@ -36,7 +36,7 @@ tiepoint_gpu::kernel! {
         write out: f64 [2 * VALUES as i128 * groups[1]],
         read tally: u32 [TALLY as i128 * groups[1]],
     } {
-        /// 1: nobody reads what an empty histogram contributes.
+        /// 1: what an empty histogram contributes is not read.
         skips_empty: i32,
     }
 }

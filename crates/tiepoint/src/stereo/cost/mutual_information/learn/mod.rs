@@ -25,12 +25,8 @@ const LEVELS: usize = 4;
 const LEAST_SIDE: usize = 24;
 /// Iterations at the coarsest level.
 const FIRST: usize = 3;
-/// Pixels that a table can be learnt from: of images that have as many, none of the larger ones is searched.
-///
-/// 2026-11-23, `--cost mi`, bad-1.0 before and with a quarter of the size and four directions: 24 synthetic pairs of
-/// 1920×1080 0.78 and 0.60 %; Cones at 1800×1500, off by more than 4 px, 8.97 and 8.95 %, with another gamma 8.97 and
-/// 9.19 %. Of fewer pixels tables get worse: Cones at 1400×1167 (3 px) 9.01 and 9.29 %, at 450×375 3.3 and 7.2 %. Of 7
-/// bits of the values instead of 8, Tsukuba has 5.0 % instead of 3.9 %.
+/// Pixels that a table can be learnt from: of images that have as many, none of the larger ones is searched. From fewer
+/// tables get worse (`docs/notebook/stereo.md`).
 const ENOUGH: usize = 120_000;
 
 /// The table for the pair at its full size.

@@ -1,4 +1,4 @@
-//! P2, the penalty of a jump, of every pixel and direction of a row: it follows the difference of grey along the step.
+//! The P2 penalty of every pixel and direction of a row: it follows the difference of grey along the step.
 
 use super::{Directions, recurrence::Value};
 use crate::stereo::Penalties;
@@ -6,7 +6,7 @@ use fearless_simd::{Simd, prelude::*};
 use fearless_simd_macros::simd;
 
 /// P2 by difference of 8-bit grey.
-pub(super) struct Jumps<T> {
+pub(super) struct P2Penalty<T> {
     table: [T; 256],
     /// The first of the table, where they fit bytes and all others equal the last: then a vector holds them.
     first: Option<[u8; FEW]>,
@@ -15,7 +15,7 @@ pub(super) struct Jumps<T> {
 /// Values in a block of a vector.
 const FEW: usize = 16;
 
-impl<T: Value> Jumps<T> {
+impl<T: Value> P2Penalty<T> {
     pub(super) fn new(penalties: &Penalties) -> Self {
         let table = penalties.table();
         let few = table[FEW..].iter().all(|&p2| p2 == table[FEW - 1]) && table[0] <= u8::MAX.into();
@@ -57,9 +57,9 @@ impl<T: Value> Jumps<T> {
 /// Writes P2 for all pixels of the row `grey`, all directions of a pixel side by side; unset where p − r is outside the
 /// image. `above(n)` is the row n rows earlier in the pass, `planes` room for each direction by itself.
 #[simd]
-pub(super) fn jumps_of_row<'a, S: Simd, T: Value, D: Directions<N>, const N: usize>(
+pub(super) fn p2_of_row<'a, S: Simd, T: Value, D: Directions<N>, const N: usize>(
     simd: S,
-    jumps: &Jumps<T>,
+    penalty: &P2Penalty<T>,
     grey: &[u8],
     (above, backward): (impl Fn(usize) -> Option<&'a [u8]>, bool),
     planes: &mut Vec<T>,
@@ -78,7 +78,7 @@ pub(super) fn jumps_of_row<'a, S: Simd, T: Value, D: Directions<N>, const N: usi
         } else {
             ([&grey[..width - shift], &before[shift..]], &mut plane[..width - shift])
         };
-        jumps.of_pairs(simd, pairs, plane);
+        penalty.of_pairs(simd, pairs, plane);
     }
     for (x, out) in out.iter_mut().enumerate() {
         for k in 0..N {
@@ -103,11 +103,11 @@ mod tests {
             for level in Cpu::levels() {
                 let cpu = Cpu::sequential().at_level(level).unwrap();
                 for backward in [false, true] {
-                    let jumps = Jumps::<u16>::new(&penalties);
+                    let penalty = P2Penalty::<u16>::new(&penalties);
                     let above = |n: usize| (n <= 1).then(|| &rows[n][..]);
                     let mut out = [[0; 4]; 131];
-                    dispatch!(cpu.level(), simd => jumps_of_row(
-                        simd, &jumps, &rows[0], (above, backward), &mut Vec::new(), &mut out, Star
+                    dispatch!(cpu.level(), simd => p2_of_row(
+                        simd, &penalty, &rows[0], (above, backward), &mut Vec::new(), &mut out, Star
                     ));
                     for (x, found) in out.iter().enumerate() {
                         for (&(dx, dy), &p2) in Star::STEPS.iter().zip(found) {

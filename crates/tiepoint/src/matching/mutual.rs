@@ -1,0 +1,9 @@
+//! Mutual choice: a match is kept when each feature is the other's nearest. `gpu/accept.h` is the same for kernels.
+
+use super::{Match, Nearest};
+
+/// Keeps mutual matches; `nearest` gives the nearest neighbour among A of a feature of B, and is asked once for each
+/// match, in their order.
+pub(super) fn retain(matches: &mut Vec<Match>, mut nearest: impl FnMut(u32) -> Option<Nearest>) {
+    matches.retain(|m| nearest(m.b).is_some_and(|n| n.index == m.a));
+}

@@ -1,0 +1,141 @@
+//! Aggregation in bands of rows, for pairs whose sums exceed a device's memory.
+//!
+//! A first pass downwards goes over all bands but the last and keeps, as a checkpoint, the paths that enter each of
+//! them. Then, from the bottom, each band gets all of its paths: those downwards begin with its checkpoint, those
+//! upwards with what the band below has left. Paths cross the borders of bands, so the sums are those of the whole
+//! image; the pass downwards is computed twice.
+
+use super::{GpuAggregation, GpuAggregationInput, GpuSums, P2Planes, Walk, words_of_view};
+use crate::{
+    Result,
+    device::gpu::{Buffer, Commands, Gpu},
+    image::{Size, gpu::GpuStack},
+    stereo::cost::gpu::CostKernel,
+};
+
+/// Bands of one height, with the memory for one of them.
+#[derive(Debug)]
+pub(in crate::stereo) struct GpuBands<'a> {
+    aggregation: &'a GpuAggregation,
+    descriptors: [Buffer<u32>; 2],
+    p2_penalties: P2Planes,
+    sums: GpuSums,
+    /// The paths that enter a band and those that leave it: downwards, then upwards.
+    entering: Buffer<u32>,
+    leaving: Buffer<u32>,
+}
+
+/// The paths that enter a band downwards.
+#[derive(Debug)]
+pub(in crate::stereo) struct Checkpoint(Buffer<u32>);
+
+/// Bytes of memory that so many bands take: of the size in `input`, and made from their rows and `margin` rows more.
+///
+/// # Errors
+/// As [`sources`](super::sources).
+pub(in crate::stereo) fn band_bytes(
+    gpu: &Gpu,
+    cost: &CostKernel,
+    input: &GpuAggregationInput,
+    (bands, margin): (usize, usize),
+) -> Result<u64> {
+    let design = super::Design::of(gpu, cost, input)?;
+    let Size { width, height } = input.size;
+    let made = (height + margin) * words_of_view(&design.steps, cost.planes(input.masked));
+    // Four halves for the band that is worked on, and a checkpoint for each border.
+    let checkpoints = (bands + 3) * design.checkpoint_words(1);
+    let words = (width as u64).saturating_mul((made + checkpoints) as u64);
+    Ok(super::bytes(gpu, cost, input)?.saturating_add(words.saturating_mul(4)))
+}
+
+impl<'a> GpuBands<'a> {
+    /// Memory for a band, which the largest has. The aggregation must be one of bands.
+    pub(in crate::stereo) fn new(aggregation: &'a GpuAggregation, size: Size) -> Result<Self> {
+        let GpuAggregation { gpu, design, planes, .. } = aggregation;
+        let descriptors = || gpu.buffer(size.area() * planes);
+        let checkpoint = || gpu.buffer(2 * design.checkpoint_words(size.width).max(1));
+        let bands = Self {
+            aggregation,
+            descriptors: [descriptors()?, descriptors()?],
+            p2_penalties: P2Planes::new(gpu, size.area(), &design.steps)?,
+            sums: aggregation.sums(size, 1)?,
+            entering: checkpoint()?,
+            leaving: checkpoint()?,
+        };
+        // What a path finds where it enters the image does not matter, but must be values that paths can have.
+        let mut commands = Commands::new();
+        commands.zero(&bands.entering)?;
+        commands.zero(&bands.leaving)?;
+        gpu.run(&commands)?;
+        Ok(bands)
+    }
+
+    pub(in crate::stereo) fn descriptors(&self) -> (&Buffer<u32>, &Buffer<u32>) {
+        (&self.descriptors[0], &self.descriptors[1])
+    }
+
+    pub(in crate::stereo) fn sums(&self) -> &GpuSums {
+        &self.sums
+    }
+
+    /// Puts the loading of a band into a list: `rows` rows, which lie from row `from` on in the descriptors of both
+    /// views and in the grey of the left one.
+    pub(in crate::stereo) fn load(
+        &self,
+        commands: &mut Commands,
+        descriptors: [&Buffer<u32>; 2],
+        grey: &GpuStack<u8>,
+        (from, rows): (usize, usize),
+    ) -> Result<()> {
+        let Size { width, .. } = grey.size();
+        let copy = |commands: &mut Commands, made: &Buffer<u32>, kept: &Buffer<u32>, planes: usize| {
+            (0..planes).try_for_each(|plane| {
+                let at = plane * grey.size().area() + from * width;
+                commands.copy((made, at), (kept, plane * rows * width), rows * width)
+            })
+        };
+        let made = self.aggregation.p2_penalties(commands, grey)?;
+        for (made, kept) in descriptors.into_iter().zip(&self.descriptors) {
+            copy(commands, made, kept, self.aggregation.planes)?;
+        }
+        copy(commands, &made.horizontal, &self.p2_penalties.horizontal, 2)?;
+        copy(commands, &made.vertical, &self.p2_penalties.vertical, 2 * self.aggregation.design.steps.len())?;
+        Ok(())
+    }
+
+    fn walk(&self, size: Size) -> Walk<'_> {
+        let Self { p2_penalties, sums, .. } = self;
+        Walk { size, images: 1, views: self.descriptors(), p2_penalties, sums }
+    }
+
+    /// Puts the pass downwards over a band into a list. Returns the paths that enter the next.
+    pub(in crate::stereo) fn record_down(&self, commands: &mut Commands, size: Size) -> Result<Checkpoint> {
+        let paths = (&self.entering, &self.leaving);
+        commands.stage("aggregate");
+        commands.append(self.aggregation.row_to_row(&self.walk(size), 1, paths)?)?;
+        let half = self.leaving.len() / 2;
+        let checkpoint = self.aggregation.gpu.buffer(half)?;
+        commands.copy((&self.leaving, 0), (&checkpoint, 0), half)?;
+        commands.copy((&self.leaving, 0), (&self.entering, 0), half)?;
+        Ok(Checkpoint(checkpoint))
+    }
+
+    /// Puts all paths of a band into a list, after those of the band below it. The first band has no checkpoint.
+    pub(in crate::stereo) fn record(
+        &self,
+        commands: &mut Commands,
+        size: Size,
+        checkpoint: Option<&Checkpoint>,
+    ) -> Result<()> {
+        let (walk, half) = (self.walk(size), self.leaving.len() / 2);
+        if let Some(Checkpoint(paths)) = checkpoint {
+            commands.copy((paths, 0), (&self.entering, 0), half)?;
+        }
+        let (aggregation, paths) = (self.aggregation, (&self.entering, &self.leaving));
+        commands.stage("aggregate");
+        let row_to_row = aggregation.row_to_row(&walk, aggregation.design.passes, paths)?;
+        commands.together(aggregation.along_rows(&walk)?, row_to_row)?;
+        commands.copy((&self.leaving, half), (&self.entering, half), half)?;
+        Ok(())
+    }
+}

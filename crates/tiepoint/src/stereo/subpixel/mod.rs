@@ -1,0 +1,33 @@
+//! Sub-pixel disparities, from the sums s₋, s₀, s₊ beside and at the least of a pixel at disparity d.
+//!
+//! The parabola through them has its lowest point at d + (s₋ − s₊) / (2 (s₋ − 2 s₀ + s₊)); two lines of opposite slope
+//! meet at d + (s₋ − s₊) / (2 (max(s₋, s₊) − s₀)). Sums are integers below 2¹⁶: numerator and denominator are exact,
+//! the quotient and the result are rounded once each.
+
+use super::Subpixel;
+use tiepoint_gpu::KernelSource;
+
+/// The offset of the least sum from the whole disparity, −½ to ½.
+#[inline(always)]
+pub(super) fn offset(subpixel: Subpixel, [below, at, above]: [i32; 3]) -> f32 {
+    let twice = match subpixel {
+        Subpixel::Off => 0,
+        Subpixel::Parabola => below - 2 * at + above,
+        Subpixel::Equiangular => below.max(above) - at,
+    };
+    if twice == 0 { 0.0 } else { (below - above) as f32 / (2 * twice) as f32 }
+}
+
+/// For kernels: `subpixel_offset`.
+pub(super) fn for_kernels(source: KernelSource, subpixel: Subpixel) -> KernelSource {
+    let number = |choice: Subpixel| match choice {
+        Subpixel::Off => 0,
+        Subpixel::Parabola => 1,
+        Subpixel::Equiangular => 2,
+    };
+    source
+        .define("PARABOLA", number(Subpixel::Parabola))
+        .define("EQUIANGULAR", number(Subpixel::Equiangular))
+        .define("SUBPIXEL", number(subpixel))
+        .text(include_str!("subpixel.h"))
+}
