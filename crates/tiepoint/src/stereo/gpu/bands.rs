@@ -109,9 +109,8 @@ impl<'a> Banded<'a> {
             let mut commands = Commands::new();
             let here = self.load(&mut commands, bands, band)?;
             let of_band = Size::new(size.width, here.len());
-            // The first band has none.
-            let checkpoint = band.checked_sub(1).and_then(|_| checkpoints.pop());
-            bands.record(&mut commands, of_band, checkpoint.as_ref())?;
+            // The first band has no checkpoint.
+            bands.record(&mut commands, of_band, checkpoints.pop().as_ref())?;
             let maps = winner.record(&mut commands, bands.sums(), bands.descriptors(), (of_band, 1))?;
             self.gpu.run(&commands)?;
             cpu.advance(here.len() * size.width);
