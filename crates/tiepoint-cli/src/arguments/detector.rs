@@ -29,7 +29,7 @@ pub(crate) struct DetectorArguments {
         help = with_default("Whose conventions", of_both(SiftPreset::default(), SurfPreset::default()))
     )]
     pub(crate) preset: Option<String>,
-    /// Keep N features at most
+    /// Keep N features at most; of whole levels, those with N positions, each in all its directions
     #[arg(long, value_name = "N")]
     pub(crate) max_features: Option<usize>,
     #[arg(
@@ -37,7 +37,7 @@ pub(crate) struct DetectorArguments {
         requires = "max_features",
         value_parser = named::<Keep>(),
         help = with_default(
-            "Which of them come first",
+            "Which features to keep",
             of_both(SiftOptions::default().selection.keep, SurfOptions::default().selection.keep)
         )
     )]

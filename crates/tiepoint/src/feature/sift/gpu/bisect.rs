@@ -6,7 +6,8 @@ use crate::device::Cpu;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::feature::bisect::{Run, Runs};
 use crate::feature::gpu::{GpuDescriptors, GpuFeatures, GpuKeypoints};
-use crate::feature::order::{GpuOrder, Rank};
+use crate::feature::order::GpuOrder;
+use crate::feature::select::Selection;
 use crate::feature::sift::describe::gpu::GpuDescribe;
 use crate::feature::sift::extrema::gpu::GpuExtrema;
 use crate::feature::sift::orient::gpu::GpuOrient;
@@ -124,7 +125,7 @@ impl<T: GpuPixel> Way<'_, T> {
         if self.first > 3 {
             return first;
         }
-        let order = GpuOrder::new(self.gpu, Rank::RESPONSE).unwrap();
+        let order = GpuOrder::new(self.gpu, Selection::ALL).unwrap();
         order.record(&mut self.commands, features, (&first, &spare)).unwrap().clone()
     }
 

@@ -10,7 +10,8 @@ use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::feature::Keypoint;
 use crate::feature::bisect::{Run, Runs};
 use crate::feature::gpu::{GpuDescriptors, GpuFeatures, GpuKeypoints};
-use crate::feature::order::{GpuOrder, Rank};
+use crate::feature::order::GpuOrder;
+use crate::feature::select::Selection;
 use crate::feature::surf::describe::gpu::GpuDescribe;
 use crate::feature::surf::extrema::gpu::GpuExtrema;
 use crate::feature::surf::orient::gpu::GpuOrient;
@@ -150,7 +151,7 @@ impl<T: GpuPixel, A: GpuSum + Total> Way<'_, T, A> {
         if self.first > 3 {
             return first;
         }
-        let order = GpuOrder::new(self.gpu, Rank::RESPONSE).unwrap();
+        let order = GpuOrder::new(self.gpu, Selection::ALL).unwrap();
         order.record(&mut self.commands, found, (&first, &spare)).unwrap().clone()
     }
 
