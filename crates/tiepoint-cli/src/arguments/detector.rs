@@ -45,8 +45,8 @@ pub(crate) struct DetectorArguments {
     /// Spread the --max-features evenly over the image
     #[arg(long, requires = "max_features")]
     pub(crate) even: bool,
-    /// Only keypoints where this image is not 0. {} stands for the image's name; of two images the first. Transparent
-    /// pixels never have any
+    /// Only keypoints where this image is not 0. {} stands for the image's name; of two images the first (REFERENCE,
+    /// LEFT). Transparent pixels never have any, nor do those near them
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask: Option<String>,
     /// Which values are black and white: auto or LOW:HIGH. auto leaves 8 bits as they are, and stretches 16 bits and

@@ -38,8 +38,8 @@ pub struct CollectionOptions {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct FeatureOptions {
-    /// SIFT. Default: RootSIFT, contrast 0.02 and the coarsest levels that have 8192 positions, which COLMAP keeps too (see
-    /// [`crate::feature::select`]): about 10 000 to 15 000 features.
+    /// SIFT. Default: RootSIFT, contrast 0.02 and the coarsest levels that have 8192 positions, as COLMAP keeps them:
+    /// about 10 000 to 15 000 features (see [`crate::feature::select`]).
     ///
     /// VLFeat's conventions give COLMAP's mapper some more points of features that lie less exactly: with ratio 0.75
     /// and 4 px 8749 points at 0.415 px, with ours and 0.77 8999 at 0.412 px.

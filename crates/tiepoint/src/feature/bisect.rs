@@ -9,7 +9,7 @@ use crate::device::gpu::{Gpu, all};
 use crate::device::{Cpu, Device};
 use crate::for_any_view;
 use crate::image::gpu::GpuPixel;
-use crate::image::{AnyImage, ImageView, Range, ReadOptions, Size, prepare, read_grey};
+use crate::image::{AnyImage, ImageView, Mask, Range, ReadOptions, Size, prepare, read};
 use crate::options::Named;
 use crate::synth::Texture;
 
@@ -29,8 +29,8 @@ fn the_gpu_may_begin_with_any_stage() {
     let cpu = Cpu::with_threads(2).unwrap();
     let image: AnyImage = match asked(IMAGE) {
         Some(path) => {
-            let grey = read_grey(path, &ReadOptions::default(), &cpu).unwrap();
-            prepare(&grey, None, Range::Auto, &cpu).unwrap().image.into_image()
+            let image = read(path, &ReadOptions::default()).unwrap();
+            prepare(image, Mask::All, Range::Auto, &cpu).unwrap().image.into_image()
         }
         None => Texture::new(5).image::<u8>(Size::new(300, 200), &cpu).into(),
     };

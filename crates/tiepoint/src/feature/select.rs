@@ -4,10 +4,10 @@
 //! [`Keypoint::order`]. The first `limit` of them are kept; or, with `even`, round by round the first of each cell of a
 //! grid. Kept features come in this order. Without a limit all are kept, the strongest first.
 //!
-//! [`Keep::Levels`] counts otherwise, as COLMAP does on a CPU: positions, however many directions each has, and these by
-//! whole levels, so that a limit of 8192 gives about 10 000 to 15 000 features. Checked with pycolmap 4.2.1 on photographs
-//! of a castle: of 10 258 positions a limit of 1000, 2000, 4000 and 8192 keeps 1083, 2582, 4823 and 10 258, always the
-//! least number of whole levels that has as many, though the levels overlap in scale.
+//! [`Keep::Levels`] counts positions, however many directions each has, and takes whole levels, as COLMAP does on a CPU:
+//! a limit of 8192 gives about 10 000 to 15 000 features. Checked with pycolmap 4.2.1 on a photograph of a castle, which
+//! has 10 258 positions: limits of 1000, 2000, 4000 and 8192 keep 1083, 2582, 4823 and all of them. Levels overlap in
+//! scale; of those left out some are larger than some of those kept.
 //!
 //! With the largest scales first, as VLFeat and COLMAP keep them, the same matcher, verification and mapper
 //! (pycolmap 4.2.1) make more of as many features (RootSIFT, contrast 0.02): of 23 photographs of a forest
@@ -43,8 +43,8 @@ pub enum Keep {
     Scale,
     /// The strongest, as OpenCV keeps them. SURF's default.
     Response,
-    /// Whole levels of the scale space, the coarsest first, as few as have `limit` positions or more; each position with
-    /// all its directions. So COLMAP counts, and [collections](crate::collection) by default.
+    /// Whole levels of the scale space, the coarsest first, as few as have `limit` positions or more; each position
+    /// with all its directions. The default of [collections](crate::collection), because COLMAP counts like this.
     Levels,
 }
 
@@ -154,8 +154,8 @@ impl Selection {
         }
     }
 
-    /// From how many features on it pays to select those of a part of an image, whose others cannot be among the selected
-    /// of the whole.
+    /// The number of features of a part of an image from which it pays to drop those that this selection leaves out of
+    /// the part: the whole image leaves them out, too.
     pub(crate) fn pays_from(self) -> usize {
         match self.rule().take {
             Take::First(limit) | Take::Levels(limit) => limit.saturating_mul(2).saturating_add(1024),

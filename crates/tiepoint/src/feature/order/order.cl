@@ -113,8 +113,8 @@ KERNEL(count_levels) {
     }
 }
 
-// Of every image (the second dimension) the first keypoints: those of the coarsest levels that have as many positions as
-// are wanted. A count beyond the capacity stays, for the host to make room.
+// Leaves in the count of every image (the second dimension) the keypoints of the coarsest levels that have as many
+// positions as are wanted. A count beyond the capacity stays, so that the host makes room.
 KERNEL(keep_levels) {
     u32 count = counts[GROUP_Y], positions = 0, kept = 0;
     if (LANE_X > 0 || count == 0 || count > args.capacity) return;
