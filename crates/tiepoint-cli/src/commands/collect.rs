@@ -128,7 +128,8 @@ fn features(collection: &Collection, shard: Shard, context: &Context) -> Outcome
     if let (Some(first), Some(folder)) = (found.without_mask.first(), &collection.options().features.masks) {
         let (n, all) = (found.without_mask.len(), found.searched + found.present + found.unreadable.len());
         let folder = folder.display();
-        context.note(&format!("{n} of {all} photographs have no mask in {folder} and count whole: {first}, …"));
+        context
+            .note(&format!("{n} of {all} photographs have no mask in {folder} and count whole: {first}, …"));
     }
     let left_out = match found.unreadable.len() {
         0 => String::new(),

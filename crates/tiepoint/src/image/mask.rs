@@ -62,11 +62,10 @@ impl<'a> Mask<'a> {
             (Self::Owned(both), other) | (other, Self::Owned(both)) => (both, other),
             (Self::Borrowed(view), other) => (view.to_image(), other),
         };
-        check_mask(other.view(), both.size())?;
-        for (y, other) in
-            other.view().into_iter().flat_map(|o| (0..o.size().height).map(move |y| (y, o.row(y))))
-        {
-            let pixels = both.row_mut(y).iter_mut().zip(other);
+        let Some(other) = other.view() else { return Ok(both.into()) };
+        check_mask(Some(other), both.size())?;
+        for y in 0..other.size().height {
+            let pixels = both.row_mut(y).iter_mut().zip(other.row(y));
             pixels.filter(|(_, o)| **o == 0).for_each(|(b, _)| *b = 0);
         }
         Ok(both.into())

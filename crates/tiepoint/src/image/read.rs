@@ -83,9 +83,7 @@ pub fn read_shape(path: impl AsRef<Path>, options: &ReadOptions) -> Result<(Size
 /// # Errors
 /// As [`read`], and [`Error::Format`] for more than four channels.
 pub fn read_grey(path: impl AsRef<Path>, options: &ReadOptions, cpu: &Cpu) -> Result<AnyImage> {
-    let _stage = cpu.stage("read");
-    let image = read_file(path.as_ref(), options, Channels::Grey, None)?;
-    // Formats that are decoded as a whole may still hold colour.
+    let image = read_grey_alpha(path, options, cpu)?;
     let made = grey(&image, cpu)?.into_owned();
     Ok(made.unwrap_or(image))
 }
