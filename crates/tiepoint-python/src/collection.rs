@@ -120,6 +120,7 @@ impl Collection {
         result.set_item("searched", found.searched)?;
         result.set_item("present", found.present)?;
         result.set_item("unreadable", found.unreadable)?;
+        result.set_item("without_mask", found.without_mask)?;
         Ok(result)
     }
 

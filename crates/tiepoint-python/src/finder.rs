@@ -3,23 +3,20 @@
 use crate::device::{Detached, Device, device_of};
 use crate::errors::{raised, wrong_option};
 use crate::features::Features;
-use crate::image::{Counting, Input, mask, mask_view};
+use crate::image::{Input, mask, mask_view};
 use crate::options::Options;
 use crate::picture::mask_there;
 use crate::tensor::{Place, Tensor, gpu_for, place};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::sync::{Arc, Mutex, PoisonError};
-use tiepoint::device::{Cpu, Processor};
+use tiepoint::device::Processor;
 use tiepoint::feature::Detector;
 use tiepoint::feature::gpu::{GpuFeatures, Pixels};
 use tiepoint::feature::sift::SiftOptions;
 use tiepoint::feature::surf::SurfOptions;
 use tiepoint::image::gpu::{AnyGpuImage, GpuImage};
-use tiepoint::image::{
-    AnyCow, AnyView, Image, ImageView, Prepared, Range, alpha_mask, grey, grey_on_device, prepare,
-    prepare_on_device, prepare_owned, without_margin,
-};
+use tiepoint::image::{Mask, Range, prepare, prepare_on_device};
 
 /// The values that become black and white: None for automatic, or two numbers.
 pub(crate) fn range_of(range: Option<(f32, f32)>) -> PyResult<Range> {
@@ -103,8 +100,8 @@ impl Finder {
         let (image, mask) = (Input::of(image, "the image")?, self::mask(mask)?);
         let found = self.device.get().run(py, |processor| {
             let finder = self.finder(processor)?;
-            let ready = Ready::new(image.view(), mask_view(mask.as_ref()), self.range, &processor.cpu)?;
-            finder.detect(ready.image.view(), ready.mask())
+            let ready = prepare(image.view(), mask_view(mask.as_ref()), self.range, &processor.cpu)?;
+            finder.detect(ready.image.view(), ready.mask.view())
         });
         found.map(Features::new)
     }
@@ -118,10 +115,10 @@ impl Finder {
         let images = images.iter().map(|image| Input::of(image, "an image")).collect::<PyResult<Vec<_>>>()?;
         let found: Vec<tiepoint::feature::Features> = self.device.get().run(py, |processor| {
             let finder = self.finder(processor)?;
-            let ready = images.iter().map(|image| Ready::new(image.view(), None, self.range, &processor.cpu));
+            let ready = images.iter().map(|i| prepare(i.view(), Mask::All, self.range, &processor.cpu));
             let ready = ready.collect::<tiepoint::Result<Vec<_>>>()?;
-            if ready.iter().any(|r| r.mask().is_some()) {
-                return ready.iter().map(|r| finder.detect(r.image.view(), r.mask())).collect();
+            if ready.iter().any(|r| r.mask.view().is_some()) {
+                return ready.iter().map(|r| finder.detect(r.image.view(), r.mask.view())).collect();
             }
             finder.detect_batch(ready.iter().map(|r| r.image.view())).into_iter().collect()
         })?;
@@ -163,16 +160,13 @@ impl Finder {
         mask: Option<&GpuImage<u8>>,
         processor: &Processor,
     ) -> tiepoint::Result<GpuFeatures> {
-        if !matches!(image.channels(), 2 | 4) {
-            let grey = grey_on_device(image)?;
-            if let Some(ready) = prepare_on_device(&grey, mask, self.range)? {
-                return finder.detect_on_device(&ready, mask.map(Pixels::from));
-            }
+        if let Some(ready) = prepare_on_device(image, mask, self.range)? {
+            return finder.detect_on_device(&ready, mask.map(Pixels::from));
         }
         // The host finds out where transparent pixels and holes are, and fills the latter.
         let (image, mask) = (image.download()?, mask.map(GpuImage::download).transpose()?);
-        let ready = Ready::new(image.view(), mask.as_ref().map(Image::view), self.range, &processor.cpu)?;
-        finder.detect_on_device(ready.image.view(), ready.mask().map(Pixels::from))
+        let ready = prepare(image, mask, self.range, &processor.cpu)?;
+        finder.detect_on_device(ready.image.view(), ready.mask.view().map(Pixels::from))
     }
 
     /// The detector of the library, opened if need be.
@@ -207,39 +201,5 @@ impl Finder {
 
     pub(crate) fn detector(&self) -> Detector {
         self.detector
-    }
-}
-
-/// Where features may lie: by the caller's mask, and not near what is transparent, where the pixels below bring edges
-/// that mean nothing.
-pub(crate) fn counting<'a>(image: AnyView<'_>, mask: Option<ImageView<'a, u8>>, cpu: &Cpu) -> Counting<'a> {
-    let shown = alpha_mask(image).map(|shown| without_margin(shown.view(), cpu));
-    Counting::of(mask).and(shown)
-}
-
-/// An image as detectors take it: grey, on the scale of its type, and where it counts.
-pub(crate) struct Ready<'a> {
-    pub(crate) image: AnyCow<'a>,
-    counting: Counting<'a>,
-}
-
-impl<'a> Ready<'a> {
-    pub(crate) fn new(
-        image: AnyView<'a>,
-        mask: Option<ImageView<'a, u8>>,
-        range: Range,
-        cpu: &Cpu,
-    ) -> tiepoint::Result<Self> {
-        let counting = counting(image, mask, cpu);
-        let Prepared { image, mask: valid } = match grey(image, cpu)? {
-            AnyCow::Borrowed(grey) => prepare(grey, counting.view(), range, cpu)?,
-            AnyCow::Owned(grey) => prepare_owned(grey, counting.view(), range, cpu)?,
-        };
-        Ok(Self { image, counting: counting.and(valid) })
-    }
-
-    /// 0 where no keypoint may lie.
-    pub(crate) fn mask(&self) -> Option<ImageView<'_, u8>> {
-        self.counting.view()
     }
 }

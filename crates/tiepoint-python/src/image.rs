@@ -207,43 +207,6 @@ pub(crate) fn mask_view(mask: Option<&Input>) -> Option<ImageView<'_, u8>> {
     }
 }
 
-/// Where pixels count: where the caller's mask says so, and what was found out besides does not deny it.
-pub(crate) struct Counting<'a> {
-    given: Option<ImageView<'a, u8>>,
-    made: Option<Image<u8>>,
-}
-
-impl<'a> Counting<'a> {
-    /// As the caller says.
-    pub(crate) fn new(given: Option<&'a Input>) -> Self {
-        Self::of(mask_view(given))
-    }
-
-    /// As a mask says.
-    pub(crate) fn of(given: Option<ImageView<'a, u8>>) -> Self {
-        Self { given, made: None }
-    }
-
-    /// And where `found`, of the image's size, is not 0 either.
-    pub(crate) fn and(self, found: Option<Image<u8>>) -> Self {
-        let Some(mut found) = found else { return self };
-        // A mask of another size is left for the library to refuse.
-        let Some(other) = self.view().filter(|other| other.size() == found.size()) else {
-            return if self.given.is_none() { Self { given: None, made: Some(found) } } else { self };
-        };
-        for y in 0..other.size().height {
-            let pairs = found.row_mut(y).iter_mut().zip(other.row(y));
-            pairs.filter(|(_, o)| **o == 0).for_each(|(f, _)| *f = 0);
-        }
-        Self { given: self.given, made: Some(found) }
-    }
-
-    /// 0 where pixels do not count; `None` where all do.
-    pub(crate) fn view(&self) -> Option<ImageView<'_, u8>> {
-        self.made.as_ref().map(Image::view).or(self.given)
-    }
-}
-
 /// An array over a vector's memory.
 pub(crate) fn vector<T: Element>(py: Python<'_>, values: Vec<T>) -> Bound<'_, PyAny> {
     PyArray1::from_vec(py, values).into_any()

@@ -4,7 +4,7 @@ use crate::array::DeviceArray;
 use crate::device::{Detached, device_of};
 use crate::errors::raised;
 use crate::files::{calibration_dict, rig_of};
-use crate::finder::{Finder, Ready};
+use crate::finder::Finder;
 use crate::image::{any_output, mask_view, rows};
 use crate::matching::tie_options;
 use crate::options::Options;
@@ -21,7 +21,7 @@ use tiepoint::geometry::rectify::{
 use tiepoint::geometry::warp::WarpOptions;
 use tiepoint::geometry::{Correspondence, Fundamental, Model, ModelKind};
 use tiepoint::image::gpu::AnyGpuImage;
-use tiepoint::image::{AnyImage, AnyView, Size};
+use tiepoint::image::{AnyImage, AnyView, Size, prepare};
 use tiepoint::options::Named;
 use tiepoint::register::{TieOptions, TiePicture, TiePoints, Views, tie_pictures};
 
@@ -143,9 +143,9 @@ fn tied_here(
     let [mask_left, mask_right] = masks_on_host(py, finder, masks)?;
     let found = finder.device().run(py, |processor| {
         let found = finder.finder(processor)?;
-        let ready = |view, mask| Ready::new(view, mask_view(mask), finder.range(), &processor.cpu);
-        let (a, b) = (ready(left.view(), mask_left.as_ref())?, ready(right.view(), mask_right.as_ref())?);
-        let (images, masks) = ([a.image.view(), b.image.view()], [a.mask(), b.mask()]);
+        let a = prepare(left.view(), mask_view(mask_left.as_ref()), finder.range(), &processor.cpu)?;
+        let b = prepare(right.view(), mask_view(mask_right.as_ref()), finder.range(), &processor.cpu)?;
+        let (images, masks) = ([a.image.view(), b.image.view()], [a.mask.view(), b.mask.view()]);
         let [of_left, of_right] = found.detect_pair(images, masks);
         let features = [of_left?, of_right?];
         let pictures = [0, 1].map(|i| TiePicture { image: images[i], mask: masks[i], found: &features[i] });

@@ -3,7 +3,7 @@
 use crate::array::DeviceArray;
 use crate::device::Detached;
 use crate::errors::{raised, wrong_image};
-use crate::finder::{Finder, counting};
+use crate::finder::Finder;
 use crate::image::{any_output, mask_view, output};
 use crate::matching::tie_options;
 use crate::options::Options;
@@ -110,10 +110,8 @@ fn located(
     let (moving, fixed) = (moving?, fixed?);
     let [mask_moving, mask_fixed] = masks_on_host(py, finder, masks)?;
     let found = finder.device().run(py, |processor| {
-        let counting_fixed = counting(fixed.view(), mask_view(mask_fixed.as_ref()), &processor.cpu);
-        let counting_moving = counting(moving.view(), mask_view(mask_moving.as_ref()), &processor.cpu);
-        let fixed = RegisterInput { image: fixed.view(), mask: counting_fixed.view() };
-        let moving = RegisterInput { image: moving.view(), mask: counting_moving.view() };
+        let fixed = RegisterInput { image: fixed.view(), mask: mask_view(mask_fixed.as_ref()) };
+        let moving = RegisterInput { image: moving.view(), mask: mask_view(mask_moving.as_ref()) };
         locate(fixed, moving, options, processor)
     })?;
     Ok(Tied::here(found.features, found.tie))

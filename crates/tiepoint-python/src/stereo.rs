@@ -5,7 +5,7 @@ use crate::device::{Detached, Device, bytes, device_of};
 use crate::errors::{raised, wrong_option};
 use crate::features::device_array;
 use crate::files::calibration_of;
-use crate::image::{Counting, Input, output, rows};
+use crate::image::{Input, mask_view, output, rows};
 use crate::options::{Options, census_window};
 use crate::picture::{Picture, mask_on_host};
 use pyo3::prelude::*;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tiepoint::device::Processor;
 use tiepoint::device::gpu::Gpu;
 use tiepoint::image::gpu::GpuImage;
-use tiepoint::image::{AnyView, Image, ImageView, Pixel, alpha_mask};
+use tiepoint::image::{AnyView, Image, Mask};
 use tiepoint::stereo::{
     Cost, GpuStereo, GpuStereoResult, INVALID, Masks, Penalties, Reason, StereoOptions, StereoResult, cloud,
 };
@@ -107,8 +107,8 @@ impl Stereo {
             }
         };
         let found = self.device.get().run(py, |processor| {
-            let a = held(left.view(), mask_left.as_ref(), no_data);
-            let b = held(right.view(), mask_right.as_ref(), no_data);
+            let a = held(left.view(), mask_left.as_ref(), no_data)?;
+            let b = held(right.view(), mask_right.as_ref(), no_data)?;
             let masks = Masks { left: a.view(), right: b.view() };
             self.stereo.compute(left.view(), right.view(), masks, processor)
         })?;
@@ -135,13 +135,13 @@ impl Stereo {
         masks: [Option<&Input>; 2],
         no_data: Option<f32>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let [mut held_left, mut held_right] = [Counting::new(masks[0]), Counting::new(masks[1])];
+        let [mut held_left, mut held_right] = masks.map(|mask| Mask::from(mask_view(mask)));
         for (held, (picture, mask)) in
             [&mut held_left, &mut held_right].into_iter().zip(pair.iter().zip(masks))
         {
             // The host finds out where transparent pixels and `no_data` are.
             if no_data.is_some() || matches!(picture.channels(), 2 | 4) {
-                *held = self::held(picture.on_host(py)?.view(), mask, no_data);
+                *held = self::held(picture.on_host(py)?.view(), mask, no_data).map_err(raised)?;
             }
         }
         let masks = Masks { left: held_left.view(), right: held_right.view() };
@@ -212,20 +212,8 @@ fn uploaded(gpu: &Gpu, found: &StereoResult) -> tiepoint::Result<GpuStereoResult
 }
 
 /// Where a view holds data: where its mask says so, its alpha is not 0, and not all channels are `no_data`.
-fn held<'a>(image: AnyView<'_>, mask: Option<&'a Input>, no_data: Option<f32>) -> Counting<'a> {
-    let holes = no_data.map(|value| match image {
-        AnyView::U8(view) => holding(view, value),
-        AnyView::U16(view) => holding(view, value),
-        AnyView::F32(view) => holding(view, value),
-    });
-    Counting::new(mask).and(holes).and(alpha_mask(image))
-}
-
-/// 0 where all channels are `no_data`, 255 elsewhere.
-fn holding<T: Pixel>(view: ImageView<'_, T>, no_data: f32) -> Image<u8> {
-    let n = view.channels();
-    let any = |x: usize, y: usize| view.row(y)[x * n..(x + 1) * n].iter().any(|v| v.to_f32() != no_data);
-    Image::from_fn(view.size(), |x, y| 255 * u8::from(any(x, y)))
+fn held<'a>(image: AnyView<'_>, mask: Option<&'a Input>, no_data: Option<f32>) -> tiepoint::Result<Mask<'a>> {
+    Mask::from(mask_view(mask)).and(Mask::of_data(image, no_data))
 }
 
 /// NaN where there is no disparity.

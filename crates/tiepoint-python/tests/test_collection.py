@@ -69,6 +69,19 @@ def test_what_cannot_be_read_is_told(collection):
         collection.features("e.png")
 
 
+def test_photographs_without_a_mask_are_told(photographs, tmp_path):
+    mask = np.full((240, 320), 255, np.uint8)
+    mask[:, :160] = 0
+    (tmp_path / "masks").mkdir()
+    tp.write(tmp_path / "masks" / "a.png", mask)
+    options = tp.CollectionOptions(masks=tmp_path / "masks")
+    masked = tp.Collection.scan(photographs, tmp_path / "work", options)
+    with pytest.warns(UserWarning, match="3 photographs have no mask"):
+        found = masked.extract(device="cpu")
+    assert found["without_mask"] == ["b ü.png", "c.png", "d.png"]
+    assert masked.features("a.png").xy[:, 0].min() > 159
+
+
 def test_parts_make_the_whole_and_nothing_is_done_twice(collection, photographs, tmp_path):
     parts = tp.Collection.scan([photographs], tmp_path / "work", tp.CollectionOptions(block=2))
     assert parts.extract(shard=(1, 2), device="cpu")["searched"] == 1

@@ -175,7 +175,7 @@ def test_options_do_not_change_and_are_replaced():
         ({"levels": -1}, "option levels is -1"),
         ({"levels": "three"}, "option levels is 'three'"),
         ({"preset": "surf"}, "option preset is surf: expected default, opencv, vlfeat"),
-        ({"keep": "best"}, "option keep is best: expected scale, response"),
+        ({"keep": "best"}, "option keep is best: expected scale, response, levels"),
         ({"device": "gpu"}, "option device is gpu: expected auto, cpu, cuda"),
         ({"device": 3}, "option device is 3"),
         ({"range": (2.0, 1.0)}, "option range is 2:1"),

@@ -11,7 +11,7 @@ use crate::{
     },
     feature::{DetectorKind, Keypoint, sift, surf, to_words},
     for_any_view,
-    image::{AnyImage, Image, Pixel, Range, ReadOptions, Size, prepare, read, read_grey},
+    image::{AnyImage, Image, Mask, Pixel, Range, ReadOptions, Size, prepare, read},
     options::Named,
     stereo::{self, Cost, StereoOptions},
     synth::{StereoScene, StereoSceneOptions, Texture},
@@ -154,8 +154,8 @@ fn every_stage_is_that_of_the_cpu() {
             (Some(texture.into()), Some(synthetic_pair(&cpu)))
         }
         [Some(path), None] => {
-            let grey = read_grey(path, &ReadOptions::default(), &cpu).unwrap();
-            (Some(prepare(&grey, None, Range::Auto, &cpu).unwrap().image.into_image()), None)
+            let image = read(path, &ReadOptions::default()).unwrap();
+            (Some(prepare(image, Mask::All, Range::Auto, &cpu).unwrap().image.into_image()), None)
         }
         [Some(left), Some(right)] => {
             (None, Some([left, right].map(|path| read(path, &ReadOptions::default()).unwrap())))

@@ -157,11 +157,11 @@ impl OutputArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Features")]
 pub(crate) struct OptionArguments {
-    /// Keep N features of a photograph at most
+    /// Keep N features of a photograph at most; of whole levels, those with N positions, each in all its directions
     #[arg(long, value_name = "N", default_value_t = 8192)]
     pub(crate) max_features: usize,
-    /// Which of them come first
-    #[arg(long, value_parser = named::<Keep>(), default_value_t)]
+    /// Which features to keep
+    #[arg(long, value_parser = named::<Keep>(), default_value_t = FeatureOptions::default().sift.selection.keep)]
     pub(crate) keep: Keep,
     /// Whose conventions
     #[arg(long, value_parser = named::<SiftPreset>(), default_value_t = FeatureOptions::default().sift.preset)]

@@ -29,7 +29,7 @@ pub(crate) struct DetectorArguments {
         help = with_default("Whose conventions", of_both(SiftPreset::default(), SurfPreset::default()))
     )]
     pub(crate) preset: Option<String>,
-    /// Keep N features at most
+    /// Keep N features at most; of whole levels, those with N positions, each in all its directions
     #[arg(long, value_name = "N")]
     pub(crate) max_features: Option<usize>,
     #[arg(
@@ -37,7 +37,7 @@ pub(crate) struct DetectorArguments {
         requires = "max_features",
         value_parser = named::<Keep>(),
         help = with_default(
-            "Which of them come first",
+            "Which features to keep",
             of_both(SiftOptions::default().selection.keep, SurfOptions::default().selection.keep)
         )
     )]
@@ -45,8 +45,8 @@ pub(crate) struct DetectorArguments {
     /// Spread the --max-features evenly over the image
     #[arg(long, requires = "max_features")]
     pub(crate) even: bool,
-    /// Only keypoints where this image is not 0. {} stands for the image's name; of two images the first. Transparent
-    /// pixels never have any
+    /// Only keypoints where this image is not 0. {} stands for the image's name; of two images the first (REFERENCE,
+    /// LEFT). Transparent pixels never have any, nor do those near them
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask: Option<String>,
     /// Which values are black and white: auto or LOW:HIGH. auto leaves 8 bits as they are, and stretches 16 bits and

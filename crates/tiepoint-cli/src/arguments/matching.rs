@@ -38,7 +38,7 @@ pub(crate) struct MatchingArguments {
     /// matches agree. For viewpoints far apart
     #[arg(long, value_name = "N", default_value = "auto", value_parser = views)]
     pub(crate) views: Views,
-    /// As --mask, for the second image
+    /// As --mask, for the second image (MOVING)
     #[arg(long, value_name = "IMAGE")]
     pub(crate) mask_b: Option<String>,
 }

@@ -52,7 +52,7 @@ impl RegisterArguments {
         }
         self.report.check()?;
         let pictures = [&self.output, &self.overlay, &self.draw];
-        let images = [self.moving.as_path(), self.reference.as_path()];
+        let images = [self.reference.as_path(), self.moving.as_path()];
         let files = Files::default()
             .reads(images)
             .reads(self.detector.masks(images, self.matching.mask_b.as_deref()));

@@ -125,13 +125,24 @@ fn features(collection: &Collection, shard: Shard, context: &Context) -> Outcome
     }
     let unreadable: Vec<Value> =
         found.unreadable.iter().map(|(name, reason)| json!({ "image": name, "reason": reason })).collect();
+    if let (Some(first), Some(folder)) = (found.without_mask.first(), &collection.options().features.masks) {
+        let (n, all) = (found.without_mask.len(), found.searched + found.present + found.unreadable.len());
+        let folder = folder.display();
+        context
+            .note(&format!("{n} of {all} photographs have no mask in {folder} and count whole: {first}, …"));
+    }
     let left_out = match found.unreadable.len() {
         0 => String::new(),
         n => format!(", {n} cannot be read"),
     };
     timed.report(
         &format!("{} photographs searched, {} were there{left_out}", found.searched, found.present),
-        json!({ "searched": found.searched, "present": found.present, "unreadable": unreadable }),
+        json!({
+            "searched": found.searched,
+            "present": found.present,
+            "unreadable": unreadable,
+            "without_mask": found.without_mask,
+        }),
     )?;
     match found.searched + found.present {
         0 if !found.unreadable.is_empty() => Err(Failure::work("none of the photographs can be read")),

@@ -6,7 +6,7 @@ use crate::arguments::evaluate::{EvaluateArguments, EvaluateDisparity, EvaluateH
 use crate::context::Context;
 use crate::draw::usual_range;
 use crate::failure::Outcome;
-use crate::input::{self, Reader};
+use crate::input::Reader;
 use crate::output::{Clock, Part, joined};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -74,10 +74,10 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
     let truth = read(&arguments.truth, reading)?;
     let right = arguments.truth_right.as_deref().map(|path| read(path, reading)).transpose()?;
     let reader = Reader { limits: arguments.limits.options(), cpu: &context.processor.cpu };
-    let given = arguments.mask.as_deref().map(|m| reader.mask(m, truth.size())).transpose()?;
+    let given = reader.mask(arguments.mask.as_deref(), truth.size())?;
     let seen = clock
         .time(Part::Compute, || right.map(|right| non_occluded(truth.view(), right.view())).transpose())?;
-    let mask = input::both(seen, given);
+    let mask = given.and(seen)?.into_image();
     let score = clock.time(Part::Compute, || {
         disparity_score(found.view(), truth.view(), mask.as_ref().map(Image::view), &scoring)
     })?;
@@ -129,7 +129,7 @@ fn disparity(arguments: &EvaluateDisparity, context: &Context) -> Outcome {
 /// Two images through detector, matching and model, against the true homography.
 fn images(arguments: &EvaluateHomography, paths: [&Path; 2], truth: &Path, context: &Context) -> Outcome {
     let truth = read_homography(truth)?;
-    let search = PairSearch { detector: &arguments.detector, matching: &arguments.matching };
+    let search = PairSearch::new(&arguments.detector, &arguments.matching);
     let mut clock = Clock::start(&context.processor.cpu);
     let pair = search.run(paths, arguments.report.wanted(), &mut clock, context)?;
     let scores = clock.time(Part::Compute, || Scores::of(&pair.features, &pair.tie, &truth))?;

@@ -12,7 +12,7 @@ use tiepoint_report::{Section, View};
 
 pub(crate) fn run(arguments: &MatchArguments, context: &Context) -> Outcome {
     let mut clock = Clock::start(&context.processor.cpu);
-    let search = PairSearch { detector: &arguments.detector, matching: &arguments.matching };
+    let search = PairSearch::new(&arguments.detector, &arguments.matching);
     let colour = arguments.draw.is_some() || arguments.report.wanted();
     let found = search.find([&arguments.a, &arguments.b], colour, &mut clock, context)?;
     let tied = match search.tie(&found, &mut clock, context) {

@@ -21,6 +21,8 @@ use tiepoint::register::{TiePicture, TiePoints, TiedPictures, tie_pictures, tie_
 pub(crate) struct PairSearch<'a> {
     pub(crate) detector: &'a DetectorArguments,
     pub(crate) matching: &'a MatchingArguments,
+    /// Of A and of B.
+    masks: [Option<&'a str>; 2],
 }
 
 /// Two pictures with their features, and what found these.
@@ -54,7 +56,18 @@ pub(crate) struct MatchedPair {
     pub(crate) views: usize,
 }
 
-impl PairSearch<'_> {
+impl<'a> PairSearch<'a> {
+    /// Of A, the first image in the command line, and B, the second.
+    pub(crate) fn new(detector: &'a DetectorArguments, matching: &'a MatchingArguments) -> Self {
+        Self { detector, matching, masks: [detector.mask.as_deref(), matching.mask_b.as_deref()] }
+    }
+
+    /// Of A, the second image in the command line, and B, the first.
+    pub(crate) fn exchanged(self) -> Self {
+        let [first, second] = self.masks;
+        Self { masks: [second, first], ..self }
+    }
+
     /// Reads both images, finds and matches their features, and verifies the matches.
     pub(crate) fn run(
         &self,
@@ -81,9 +94,8 @@ impl PairSearch<'_> {
         let detector = self.detector.detector()?;
         let cpu = &context.processor.cpu;
         let reader = Reader { limits: self.detector.limits.options(), cpu };
-        let masks = [self.detector.mask.as_deref(), self.matching.mask_b.as_deref()];
         let read = |i: usize| -> Outcome<ReadPicture> {
-            let mask = masks[i].map(|mask| PathBuf::from(fill(mask, paths[i])));
+            let mask = self.masks[i].map(|mask| PathBuf::from(fill(mask, paths[i])));
             reader.read(paths[i], colour, mask.as_deref())
         };
         context.progress.say(&format!("reading {} and {}", paths[0].display(), paths[1].display()));

@@ -29,7 +29,7 @@ pub(crate) fn run(arguments: &RectifyArguments, context: &Context) -> Outcome {
         .map(|_| clock.time(Part::Read, || StereoCalibration::read(&arguments.calibration)));
     let rig = rig.transpose()?;
     let matching = arguments.matching();
-    let search = PairSearch { detector: &arguments.detector, matching: &matching };
+    let search = PairSearch::new(&arguments.detector, &matching);
     let found = search.run([&arguments.left, &arguments.right], true, &mut clock, context)?;
     context.progress.say("rectifying");
     let pair = clock.time(Part::Compute, || match &rig {

@@ -17,8 +17,8 @@ use tiepoint_report::{Section, View};
 
 pub(crate) fn run(arguments: &RegisterArguments, context: &Context) -> Outcome {
     let mut clock = Clock::start(&context.processor.cpu);
-    let search = PairSearch { detector: &arguments.detector, matching: &arguments.matching };
-    // A is MOVING, B is REFERENCE: the matrix leads from MOVING to REFERENCE.
+    let search = PairSearch::new(&arguments.detector, &arguments.matching).exchanged();
+    // A is MOVING, the second in the command line, B is REFERENCE: the matrix leads from MOVING to REFERENCE.
     let pair = search.run([&arguments.moving, &arguments.reference], true, &mut clock, context)?;
     context.progress.say("warping");
     let warped = clock.time(Part::Compute, || warped(&pair, arguments, context))?;

@@ -5,7 +5,7 @@ use crate::output::{Clock, Part};
 use crate::prefetch::Weight;
 use std::path::{Path, PathBuf};
 use tiepoint::device::Cpu;
-use tiepoint::image::{self, AnyCow, AnyImage, Image, Pixel, Prepared, Range, ReadOptions, Size};
+use tiepoint::image::{self, AnyImage, Image, Mask, Prepared, Range, ReadOptions, Size};
 
 /// An image ready for a detector.
 #[derive(Debug)]
@@ -25,37 +25,24 @@ pub(crate) struct ReadPicture {
     image: AnyImage,
     /// Keep the image as it is in its file, beside the grey one.
     colour: bool,
-    mask: Option<Image<u8>>,
-    /// Where the file says that it shows something.
-    shown: Option<Image<u8>>,
+    mask: Mask<'static>,
 }
 
 impl ReadPicture {
     /// The picture as a detector takes it. One that is so in its file is not copied.
     pub(crate) fn ready(self, range: Range, cpu: &Cpu) -> Outcome<Picture> {
-        let Self { path, image, colour, mask, shown } = self;
-        // What the file holds under transparent pixels has edges that mean nothing.
-        let shown = shown.map(|shown| image::without_margin(shown.view(), cpu));
-        let mask = both(mask, shown);
-        let counting = mask.as_ref().map(Image::view);
+        let Self { path, image, colour, mask } = self;
         let named = |error| Failure::from(error).about(path.display());
-        let grey = image::grey(&image, cpu).map_err(named)?;
-        let (made, holes) = match grey {
-            AnyCow::Owned(grey) => {
-                let Prepared { image, mask } =
-                    image::prepare_owned(grey, counting, range, cpu).map_err(named)?;
-                (Some(image.into_image()), mask)
-            }
-            AnyCow::Borrowed(grey) => {
-                let Prepared { image, mask } = image::prepare(grey, counting, range, cpu).map_err(named)?;
-                (image.into_owned(), mask)
-            }
-        };
-        let (original, image) = match made {
-            Some(made) => (colour.then_some(image), made),
-            None => (None, image),
-        };
-        Ok(Picture { original, image, mask: both(mask, holes) })
+        if !colour {
+            let Prepared { image, mask } = image::prepare(image, mask, range, cpu).map_err(named)?;
+            return Ok(Picture { original: None, image: image.into_image(), mask: mask.into_image() });
+        }
+        let Prepared { image: made, mask } = image::prepare(&image, mask, range, cpu).map_err(named)?;
+        let mask = mask.into_image();
+        Ok(match made.into_owned() {
+            Some(made) => Picture { original: Some(image), image: made, mask },
+            None => Picture { original: None, image, mask },
+        })
     }
 }
 
@@ -88,35 +75,16 @@ impl<'a> Reader<'a> {
     /// What the files of a picture hold: the first part of [`picture`](Self::picture).
     pub(crate) fn read(&self, path: &Path, colour: bool, mask: Option<&Path>) -> Outcome<ReadPicture> {
         let Self { limits, cpu } = self;
-        let (image, shown) = if colour {
-            let original = image::read(path, limits)?;
-            let shown = image::alpha_mask(&original);
-            (original, shown)
-        } else {
-            image::read_grey_masked(path, limits, cpu)?
-        };
-        let mask = mask.map(|path| self.mask(path, image.size())).transpose()?;
-        Ok(ReadPicture { path: path.to_owned(), image, colour, mask, shown })
+        let image =
+            if colour { image::read(path, limits)? } else { image::read_grey_alpha(path, limits, cpu)? };
+        let mask = self.mask(mask, image.size())?;
+        Ok(ReadPicture { path: path.to_owned(), image, colour, mask })
     }
 
-    /// The mask in the file at `path` for an image of `expected` size: not 0 where the image counts.
-    pub(crate) fn mask(&self, path: &Path, expected: Size) -> Outcome<Image<u8>> {
-        let mask = image::read_grey(path, &self.limits, self.cpu)?;
-        let found = mask.size();
-        if found != expected {
-            return Err(Failure::work(format!(
-                "{}: the mask is {found}, its image {expected}",
-                path.display()
-            )));
-        }
-        fn allowed<T: Pixel>(mask: &Image<T>) -> Image<u8> {
-            Image::from_fn(mask.size(), |x, y| if mask.row(y)[x].to_f32() > 0.0 { 255 } else { 0 })
-        }
-        Ok(match mask {
-            AnyImage::U8(m) => m,
-            AnyImage::U16(m) => allowed(&m),
-            AnyImage::F32(m) => allowed(&m),
-        })
+    /// The mask in the file at `path`, if there is one, for an image of this size.
+    pub(crate) fn mask(&self, path: Option<&Path>, image: Size) -> Outcome<Mask<'static>> {
+        let mask = path.map(|path| Mask::read(path, image, &self.limits, self.cpu));
+        Ok(mask.transpose()?.into())
     }
 }
 
@@ -133,16 +101,5 @@ pub(crate) fn bytes(image: &AnyImage) -> usize {
         AnyImage::U8(i) => i.data().len(),
         AnyImage::U16(i) => 2 * i.data().len(),
         AnyImage::F32(i) => 4 * i.data().len(),
-    }
-}
-
-/// What counts by both masks of an image; `None` excludes nothing.
-pub(crate) fn both(mask: Option<Image<u8>>, other: Option<Image<u8>>) -> Option<Image<u8>> {
-    match (mask, other) {
-        (Some(mut mask), Some(other)) => {
-            mask.data_mut().iter_mut().zip(other.data()).filter(|(_, o)| **o == 0).for_each(|(m, _)| *m = 0);
-            Some(mask)
-        }
-        (mask, other) => mask.or(other),
     }
 }

@@ -430,6 +430,43 @@ fn a_photograph_that_was_too_large_is_found_with_a_higher_limit() {
     assert_eq!(value(&works(&[&features[..], &["60K"]].concat()), "searched"), "1");
 }
 
+/// The least x of the keypoints of a photograph.
+fn leftmost(database: &str, name: &str) -> f32 {
+    let database = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap();
+    let sql = "SELECT cols, data FROM keypoints JOIN images USING (image_id) WHERE name = ?";
+    let rows = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+    let (columns, data): (usize, Vec<u8>) = database.query_row(sql, [name], rows).unwrap();
+    let (values, _) = data.as_chunks::<4>();
+    values.iter().step_by(columns).map(|v| f32::from_le_bytes(*v)).fold(f32::INFINITY, f32::min)
+}
+
+#[test]
+fn what_is_transparent_bears_no_features_and_a_missing_mask_is_told() {
+    let folder = Folder::new("collect-transparent");
+    let images = photographs(&folder);
+    let opaque = image::read(folder.at("images/a.png"), &Default::default()).unwrap();
+    let shown = Image::from_fn(opaque.size(), |x, _| if x < 120 { 0_u8 } else { 255 });
+    folder.write("images/half.png", &image::with_alpha(&opaque, &shown).unwrap());
+    std::fs::create_dir(folder.at("masks")).unwrap();
+    folder.write("masks/c.png", &shown.into());
+    let (database, masks) = (folder.at("some.db"), folder.at("masks"));
+    let arguments = ["collect", &images, "--output", &database, "--masks", &masks, "--device", "cpu"];
+    let output = tiepoint(&arguments);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    assert!(leftmost(&database, "a.png") < 100.0, "opaque, and without a mask");
+    // COLMAP's first pixel has its centre at a half.
+    assert!(leftmost(&database, "c.png") >= 120.0, "masked");
+    assert!(leftmost(&database, "half.png") >= 125.0, "not near what is transparent");
+    assert!(said.contains("6 of 7 photographs have no mask"), "{said}");
+    assert!(said.contains("a.png") && !said.contains("c.png"), "by name: {said}");
+    let again = works(&["collect", "features", "--work", &folder.at("some.db.work"), "--json"]);
+    assert!(value(&again, "without_mask").contains("half.png"), "told again: {again}");
+    let missing = folder.at("nowhere");
+    let message = fails(&["collect", &images, "--output", &folder.at("b.db"), "--masks", &missing], 2);
+    assert!(message.contains("nowhere"), "no such folder: {message}");
+}
+
 #[test]
 fn one_photograph_and_none() {
     let folder = Folder::new("collect-few");

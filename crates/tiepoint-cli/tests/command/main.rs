@@ -385,6 +385,27 @@ fn masks_and_holes() {
     assert!(number(&works(&["detect", &twelve, "--json"]), "features") > 100.0, "12 of 16 bits");
     let small = folder.texture("small.png", Size::new(9, 9), 1);
     assert!(fails(&["detect", &image, "--mask", &small], 1).contains("mask"), "another size");
+    let missing = folder.at("no.png");
+    assert!(fails(&["detect", &image, "--mask", &missing], 1).contains("no.png"), "no such mask");
+    assert!(fails(&["match", &image, &image, "--mask-b", &missing], 1).contains("no.png"), "no such mask");
+}
+
+#[test]
+fn register_masks_reference_by_mask_and_moving_by_mask_b() {
+    let folder = Folder::new("register-masks");
+    let (reference, moving, _) = folder.scene();
+    let mask = Image::from_fn(SIZE, |x, _| if x < 100 { 0_u8 } else { 255 });
+    let mask = folder.write("mask.png", &mask.into());
+    // Of MOVING and of REFERENCE.
+    let features = |more: &[&str]| -> [f64; 2] {
+        let arguments = ["register", &reference, &moving, "--views", "1", "--json"];
+        numbers(&works(&[&arguments[..], more].concat()), "features").try_into().unwrap()
+    };
+    let all = features(&[]);
+    let (first, second) = (features(&["--mask", &mask]), features(&["--mask-b", &mask]));
+    assert!(first[0] == all[0] && first[1] < all[1], "--mask is REFERENCE's: {first:?} of {all:?}");
+    assert!(second[0] < all[0] && second[1] == all[1], "--mask-b is MOVING's: {second:?} of {all:?}");
+    assert_eq!(features(&["--mask", &mask, "--mask-b", &mask]), [second[0], first[1]], "each its own");
 }
 
 #[test]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import warnings
 from typing import TYPE_CHECKING, Any
 
 from . import _core, _pickle
@@ -34,9 +35,10 @@ class CollectionOptions(Options):
     Parameters
     ----------
     max_features : int
-        Keep so many features of a photograph at most.
-    keep : {"scale", "response"}
-        Which of them come first.
+        Keep so many features of a photograph at most; of whole levels, those with so many positions, each in all its
+        directions.
+    keep : {"levels", "scale", "response"}
+        Which to keep: whole levels, the coarsest first, as COLMAP does; the largest scales; or the strongest.
     preset : {"default", "opencv", "vlfeat"}
         Whose conventions SIFT follows.
     contrast : float
@@ -77,7 +79,7 @@ class CollectionOptions(Options):
     """
 
     max_features: int | None = 8192
-    keep: str = "scale"
+    keep: str = "levels"
     preset: str = "default"
     contrast: float = 0.02
     first_octave: int = -1
@@ -263,9 +265,16 @@ class Collection:
         Returns
         -------
         dict
-            ``searched``, ``present``, and ``unreadable``: names and reasons.
+            ``searched``, ``present``, ``unreadable``: names and reasons, and ``without_mask``: the names of photographs
+            that have no mask in the folder of masks, of which there is a warning.
         """
-        return self._core.extract(_devices(device), shard)
+        found = self._core.extract(_devices(device), shard)
+        if names := found["without_mask"]:
+            warnings.warn(
+                f"{len(names)} photographs have no mask in {self.options.masks} and count whole: {names[0]}, …",
+                stacklevel=2,
+            )
+        return found
 
     def choose_pairs(
         self, *, device: Device | str | None = None, shard: tuple[int, int] = (0, 1)

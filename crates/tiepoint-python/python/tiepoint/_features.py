@@ -88,9 +88,11 @@ class Sift(_Detector):
     Parameters
     ----------
     max_features : int, optional
-        Keep so many at most; all if not given.
-    keep : {"scale", "response"}
-        Which come first where there are more: the largest scales, or the strongest.
+        Keep so many at most; of whole levels, those with so many positions, each in all its directions. All if not
+        given.
+    keep : {"scale", "response", "levels"}
+        Which to keep where there are more: the largest scales; the strongest; or whole levels, the coarsest first, as
+        COLMAP does.
     even : bool
         Spread the features that are kept over the image.
     root : bool
@@ -153,9 +155,10 @@ class Surf(_Detector):
     Parameters
     ----------
     max_features : int, optional
-        Keep so many at most; all if not given.
-    keep : {"scale", "response"}
-        Which come first where there are more: the largest scales, or the strongest, which come again more often.
+        Keep so many at most; of whole levels, those with so many positions. All if not given.
+    keep : {"scale", "response", "levels"}
+        Which to keep where there are more: the largest scales; the strongest, which come again more often; or whole
+        levels, the coarsest first.
     even : bool
         Spread the features that are kept over the image.
     upright : bool

@@ -13,7 +13,7 @@ use crate::feature::sift::DIMENSION;
 use crate::feature::{Descriptors, Detector, Features, Finder, Keypoint};
 use crate::files::remove_unfinished;
 use crate::filter::shrink::shrink;
-use crate::image::{self, AnyImage, Image, ImageView, Pixel, Range, ReadOptions, Size};
+use crate::image::{self, AnyImage, Image, Mask, Prepared, Range, Size};
 use crate::{Error, Result, for_any_view};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -51,6 +51,8 @@ pub struct Extracted {
     pub present: usize,
     /// Photographs that cannot be read, and why, in their order.
     pub unreadable: Vec<(String, String)>,
+    /// Where there is a folder of masks, the photographs of this part that have none there, in their order.
+    pub without_mask: Vec<String>,
 }
 
 /// Bytes of a keypoint in a file.
@@ -100,6 +102,7 @@ impl Collection {
             searched: todo.len() - unreadable.len(),
             present: mine.len() - todo.len(),
             unreadable,
+            without_mask: self.without_mask(&mine),
         })
     }
 
@@ -150,6 +153,13 @@ impl Collection {
 
     pub(super) fn stored(&self, index: usize) -> Result<Found<Stored>> {
         read(&self.features_path(index), self.features_fingerprint(&self.photographs()[index]))
+    }
+
+    /// The names of those of some photographs that have no mask in the folder of masks.
+    fn without_mask(&self, photographs: &[usize]) -> Vec<String> {
+        let all = photographs.iter().map(|&i| &self.photographs()[i]);
+        let masked = self.options().features.masks.is_some();
+        all.filter(|p| masked && self.mask_path(p).is_none()).map(|p| p.name.clone()).collect()
     }
 
     /// The mask of a photograph.
@@ -257,17 +267,12 @@ impl Stage<'_> {
         let cpu = &Cpu::sequential();
         let (options, limits) = (&self.collection.options().features, self.collection.limits());
         let path = self.collection.path_of(index);
-        let image = image::decode_grey(bytes, &path, limits)?;
+        let image = image::decode_grey_alpha(bytes, &path, limits)?;
         let size = image.size();
         let mask = self.collection.mask_path(&self.collection.photographs()[index]);
-        let mask = mask.map(|path| read_mask(&path, size, limits, cpu)).transpose()?;
-        let prepared = image::prepare_owned(image, mask.as_ref().map(Image::view), Range::Auto, cpu)?;
-        let holes = prepared.mask;
-        let image = prepared.image.into_image();
-        let mask = match (mask, holes) {
-            (Some(mask), Some(holes)) => Some(both(mask, &holes)),
-            (mask, holes) => mask.or(holes),
-        };
+        let mask = mask.map(|path| Mask::read(path, size, limits, cpu)).transpose()?;
+        let Prepared { image, mask } = image::prepare(image, mask, Range::Auto, cpu)?;
+        let (image, mask) = (image.into_image(), mask.into_image());
         let to = size.at_most(options.longest_side as usize);
         if to == size {
             return Ok(Picture { index, content, size, image, mask });
@@ -427,28 +432,6 @@ fn take_ready(pictures: &Mutex<Receiver<Picture>>, ready: &mut Vec<Picture>) -> 
         }
     }
     !ready.is_empty()
-}
-
-/// The mask in the file at `path`: 255 where the image counts.
-fn read_mask(path: &Path, size: Size, limits: &ReadOptions, cpu: &Cpu) -> Result<Image<u8>> {
-    let mask = image::read_grey(path, limits, cpu)?;
-    if mask.size() != size {
-        return Err(Error::Mismatch(format!(
-            "the mask {} is {}, its image {size}",
-            path.display(),
-            mask.size()
-        )));
-    }
-    fn counts<T: Pixel>(mask: ImageView<'_, T>) -> Image<u8> {
-        Image::from_fn(mask.size(), |x, y| if mask.row(y)[x].to_f32() > 0.0 { 255 } else { 0 })
-    }
-    Ok(for_any_view!(mask.view(), view => counts(view)))
-}
-
-/// Where both masks count.
-fn both(mut a: Image<u8>, b: &Image<u8>) -> Image<u8> {
-    a.data_mut().iter_mut().zip(b.data()).for_each(|(a, b)| *a &= *b);
-    a
 }
 
 fn encode(stored: &Stored) -> Vec<u8> {

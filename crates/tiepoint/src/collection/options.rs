@@ -38,7 +38,8 @@ pub struct CollectionOptions {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct FeatureOptions {
-    /// SIFT. Default: RootSIFT, contrast 0.02 and the 8192 largest features (see [`crate::feature::select`]).
+    /// SIFT. Default: RootSIFT, contrast 0.02 and the coarsest levels that have 8192 positions, as COLMAP keeps them:
+    /// about 10 000 to 15 000 features (see [`crate::feature::select`]).
     ///
     /// VLFeat's conventions give COLMAP's mapper some more points of features that lie less exactly: with ratio 0.75
     /// and 4 px 8749 points at 0.415 px, with ours and 0.77 8999 at 0.412 px.
@@ -150,7 +151,7 @@ impl Default for CollectionOptions {
 impl Default for FeatureOptions {
     fn default() -> Self {
         let sift = SiftOptions::default().with_root(true).with_contrast(0.02);
-        Self { sift: sift.with_selection(Selection::largest(8192)), longest_side: 3200, masks: None }
+        Self { sift: sift.with_selection(Selection::levels(8192)), longest_side: 3200, masks: None }
     }
 }
 

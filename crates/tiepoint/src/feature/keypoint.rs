@@ -27,7 +27,8 @@ pub struct Keypoint {
 
 impl Keypoint {
     /// The order of every output: response descending, then y, x, scale, angle ascending (then octave and layer). Where
-    /// the [largest](super::select::Keep) are kept, scale descending comes before all of these.
+    /// the [largest](super::select::Keep) are kept, scale descending comes before all of these; where whole levels are,
+    /// octave and layer descending.
     pub fn order(&self, other: &Self) -> Ordering {
         other
             .response
@@ -38,6 +39,11 @@ impl Keypoint {
             .then(self.angle.total_cmp(&other.angle))
             .then(self.octave.cmp(&other.octave))
             .then(self.layer.cmp(&other.layer))
+    }
+
+    /// Whether it is the other in all but its direction.
+    pub(super) fn is_same_position(&self, other: &Self) -> bool {
+        Self { angle: other.angle, ..*self }.order(other).is_eq()
     }
 }
 

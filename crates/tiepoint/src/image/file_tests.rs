@@ -82,8 +82,10 @@ proptest! {
             let bytes = written(extension, &image);
             prop_assert_eq!(&decoded(&bytes).unwrap(), &expected, "{}", extension);
             let expected_grey = super::grey(&expected, &Cpu::sequential()).unwrap().into_image();
-            let decoded_grey = decode_grey(&bytes, "test", &ReadOptions::default()).unwrap();
-            prop_assert_eq!(decoded_grey, expected_grey, "{} as grey", extension);
+            let by_rows = decode_grey_alpha(&bytes, "test", &ReadOptions::default()).unwrap();
+            prop_assert_eq!(alpha_mask(&by_rows), alpha_mask(&expected), "{}: what shows", extension);
+            let by_rows = super::grey(&by_rows, &Cpu::sequential()).unwrap().into_image();
+            prop_assert_eq!(by_rows, expected_grey, "{} as grey", extension);
         }
         prop_assert_eq!(decoded(&written("pgm", &grey)).unwrap(), levelled(&grey), "pgm");
         if kind == 2 {
@@ -166,30 +168,40 @@ fn exact_samples() -> Vec<(&'static str, &'static [u8], AnyImage)> {
 fn samples_of_every_kind_are_read() {
     for (name, bytes, expected) in exact_samples() {
         assert_eq!(decoded(bytes).unwrap(), expected, "{name}");
-        let by_rows = decode_grey(bytes, name, &ReadOptions::default()).unwrap();
-        assert_eq!(by_rows, grey(&expected, &Cpu::sequential()).unwrap().into_image(), "{name} as grey");
+        let by_rows = decode_grey_alpha(bytes, name, &ReadOptions::default()).unwrap();
+        let [by_rows, expected] =
+            [by_rows, expected].map(|image| grey(&image, &Cpu::sequential()).unwrap().into_image());
+        assert_eq!(by_rows, expected, "{name} as grey");
     }
 }
 
 #[test]
-fn grey_comes_with_where_the_image_shows_something() {
-    let cpu = Cpu::sequential();
-    let size = Size::new(7, 5);
+fn masks_and_alpha_channels_are_read() {
+    let (cpu, options, size) = (Cpu::sequential(), ReadOptions::default(), Size::new(7, 5));
     let shown = Image::from_fn(size, |x, y| if x > y { 255_u8 } else { 0 });
     for channels in [1, 3] {
         let image =
             AnyImage::from(Image::from_vec((0..35 * channels as u8).collect(), size, channels).unwrap());
-        for (kind, image, mask) in [
-            ("opaque", image.clone(), None),
-            ("partly transparent", with_alpha(&image, &shown).unwrap(), Some(&shown)),
-        ] {
+        for image in [with_alpha(&image, &shown).unwrap(), image] {
             let file = Scratch::new("png");
             write(&file.0, &image).unwrap();
-            let read = read_grey_masked(&file.0, &ReadOptions::default(), &cpu).unwrap();
-            let expected = grey(&image, &cpu).unwrap().into_image();
-            assert_eq!((&read.0, read.1.as_ref()), (&expected, mask), "{kind}, {channels} channels");
+            let read = read_grey_alpha(&file.0, &options, &cpu).unwrap();
+            assert_eq!(
+                read.channels(),
+                if image.channels() > channels { 2 } else { 1 },
+                "{channels} channels"
+            );
+            assert_eq!(alpha_mask(&read), alpha_mask(&image), "{channels} channels: what shows");
+            let [read, expected] = [read, image].map(|image| grey(&image, &cpu).unwrap().into_image());
+            assert_eq!(read, expected, "{channels} channels: grey");
         }
     }
+    let file = Scratch::new("png");
+    write(&file.0, &Image::from_fn(size, |x, _| (x * 300) as u16)).unwrap();
+    let mask = Mask::read(&file.0, size, &options, &cpu).unwrap().into_image();
+    assert_eq!(mask, Some(Image::from_fn(size, |x, _| if x > 0 { 255 } else { 0 })), "of 16 bits");
+    let refused = Mask::read(&file.0, Size::new(5, 7), &options, &cpu).unwrap_err().to_string();
+    assert!(refused.contains("the mask is 7x5, its image 5x7"), "{refused}");
 }
 
 #[test]
@@ -300,7 +312,7 @@ fn hostile_headers_cost_nothing() {
         decode(&image, "a", &small).unwrap_err().to_string().contains("max_bytes"),
         "the option is named"
     );
-    assert!(decode_grey(&image, "a", &small).is_ok(), "as grey it fits");
+    assert!(decode_grey_alpha(&image, "a", &small).is_ok(), "as grey it fits");
     assert!(ReadOptions { max_bytes: 0, ..small }.check().is_err(), "no limit is 0");
     if let (Some(before), Some(after)) = (before, resident()) {
         assert!(after < before + (64 << 20), "memory rose from {before} to {after} bytes");
@@ -366,6 +378,6 @@ proptest! {
         bytes.truncate(end.index(4 * bytes.len()));
         let options = ReadOptions { max_pixels: 1 << 20, max_bytes: 1 << 22 };
         let _ = decode(&bytes, "damaged", &options);
-        let _ = decode_grey(&bytes, "damaged", &options);
+        let _ = decode_grey_alpha(&bytes, "damaged", &options);
     }
 }

@@ -9,6 +9,7 @@ mod file_tests;
 pub mod gpu;
 mod grey;
 mod jpeg;
+mod mask;
 mod pfm;
 mod pixel;
 mod png;
@@ -25,10 +26,11 @@ mod write;
 pub use alpha::{alpha_mask, with_alpha};
 pub(crate) use grey::{check_channels as check_grey_channels, grey_row, luma_for_kernels};
 pub use grey::{grey, grey_on_device};
+pub use mask::Mask;
 pub use pixel::Pixel;
-pub use range::{HOLE_MARGIN, Prepared, Range, prepare, prepare_on_device, prepare_owned, without_margin};
+pub use range::{HOLE_MARGIN, Prepared, Range, prepare, prepare_on_device};
 pub use read::{
-    ReadOptions, decode, decode_grey, read, read_georeference, read_grey, read_grey_masked, read_shape,
+    ReadOptions, decode, decode_grey_alpha, read, read_georeference, read_grey, read_grey_alpha, read_shape,
 };
 pub use tiff::Georeference;
 pub(crate) use view::check_mask;

@@ -2,7 +2,7 @@
 
 use super::gpu::PixelKind;
 use super::{
-    AnyImage, Georeference, Image, Size, alpha_mask, grey, jpeg, pfm, png, pnm,
+    AnyImage, Georeference, Size, grey, jpeg, pfm, png, pnm,
     rows::{Channels, Request, Source},
     tiff,
 };
@@ -83,28 +83,19 @@ pub fn read_shape(path: impl AsRef<Path>, options: &ReadOptions) -> Result<(Size
 /// # Errors
 /// As [`read`], and [`Error::Format`] for more than four channels.
 pub fn read_grey(path: impl AsRef<Path>, options: &ReadOptions, cpu: &Cpu) -> Result<AnyImage> {
-    let _stage = cpu.stage("read");
-    let image = read_file(path.as_ref(), options, Channels::Grey, None)?;
-    // Formats that are decoded as a whole may still hold colour.
+    let image = read_grey_alpha(path, options, cpu)?;
     let made = grey(&image, cpu)?.into_owned();
     Ok(made.unwrap_or(image))
 }
 
-/// [`read_grey`], and where the image shows something ([`alpha_mask`]): `None` where it has no alpha channel or is
-/// opaque.
+/// [`read`] of what [`prepare`](super::prepare) needs: colour becomes grey, row by row where the format allows, and an
+/// alpha channel stays.
 ///
 /// # Errors
-/// As [`read_grey`].
-pub fn read_grey_masked(
-    path: impl AsRef<Path>,
-    options: &ReadOptions,
-    cpu: &Cpu,
-) -> Result<(AnyImage, Option<Image<u8>>)> {
+/// As [`read`].
+pub fn read_grey_alpha(path: impl AsRef<Path>, options: &ReadOptions, cpu: &Cpu) -> Result<AnyImage> {
     let _stage = cpu.stage("read");
-    let image = read_file(path.as_ref(), options, Channels::GreyAndAlpha, None)?;
-    let mask = alpha_mask(&image);
-    let made = grey(&image, cpu)?.into_owned();
-    Ok((made.unwrap_or(image), mask))
+    read_file(path.as_ref(), options, Channels::GreyAndAlpha, None)
 }
 
 /// The image in `bytes`, an image file's content; `name` stands for it in errors.
@@ -117,13 +108,14 @@ pub fn decode(bytes: &[u8], name: impl AsRef<Path>, options: &ReadOptions) -> Re
     read_source(Cursor::new(bytes), name.as_ref(), &request)
 }
 
-/// [`decode`] followed by [`grey`](super::grey), with the memory of [`read_grey`].
+/// [`decode`] of what [`prepare`](super::prepare) needs, as [`read_grey_alpha`].
 ///
 /// # Errors
-/// As [`read_grey`].
-pub fn decode_grey(bytes: &[u8], name: impl AsRef<Path>, options: &ReadOptions) -> Result<AnyImage> {
+/// As [`decode`].
+pub fn decode_grey_alpha(bytes: &[u8], name: impl AsRef<Path>, options: &ReadOptions) -> Result<AnyImage> {
     options.check()?;
-    let request = Request { options, channels: Channels::Grey, file_len: bytes.len() as u64, shape: None };
+    let channels = Channels::GreyAndAlpha;
+    let request = Request { options, channels, file_len: bytes.len() as u64, shape: None };
     read_source(Cursor::new(bytes), name.as_ref(), &request)
 }
 

@@ -14,9 +14,7 @@ impl<S: BufRead + Seek> Source for S {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Channels {
     All,
-    /// Colour becomes grey row by row.
-    Grey,
-    /// As grey, with the alpha channel where the file has one.
+    /// Colour becomes grey row by row; an alpha channel stays.
     GreyAndAlpha,
 }
 
@@ -25,7 +23,6 @@ impl Channels {
     pub(super) fn kept(self, source: usize) -> usize {
         match self {
             Self::All => source,
-            Self::Grey => 1,
             Self::GreyAndAlpha => 1 + usize::from(source.is_multiple_of(2)),
         }
     }

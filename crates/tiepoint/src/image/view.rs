@@ -94,9 +94,9 @@ impl<'a, T: Copy> ImageView<'a, T> {
         match (self.channels, self.size.is_empty()) {
             (_, true) => Err(Error::Image(format!("the image is empty ({})", self.size))),
             (1, _) => Ok(()),
-            (n, _) => {
-                Err(Error::Image(format!("expected one channel, found {n}; convert with image::grey first")))
-            }
+            (n, _) => Err(Error::Image(format!(
+                "expected one channel, found {n}; make it ready with image::prepare first"
+            ))),
         }
     }
 }
@@ -284,6 +284,18 @@ impl AnyCow<'_> {
             Self::Borrowed(view) => view.to_image(),
             Self::Owned(image) => image,
         }
+    }
+}
+
+impl<'a, V: Into<AnyView<'a>>> From<V> for AnyCow<'a> {
+    fn from(view: V) -> Self {
+        Self::Borrowed(view.into())
+    }
+}
+
+impl From<AnyImage> for AnyCow<'_> {
+    fn from(image: AnyImage) -> Self {
+        Self::Owned(image)
     }
 }
 

@@ -11,14 +11,12 @@ mod views;
 pub use tie::{Rematch, TieOptions, TiePoints, tie_points, tie_points_on_device};
 pub use views::{TiePicture, TiedPictures, Views, tie_pictures, tie_pictures_on_device, tie_views};
 
-use crate::device::{Cpu, Processor};
+use crate::device::Processor;
 use crate::feature::{Detector, Features};
 use crate::geometry::warp::{WarpOptions, coverage, coverage_on_device, warp, warp_on_device};
 use crate::geometry::{Homography, Model, ModelKind};
 use crate::image::gpu::{AnyGpuImage, GpuImage};
-use crate::image::{
-    AnyImage, AnyView, Image, ImageView, Pixel, Prepared, Range, Size, check_mask, grey, prepare,
-};
+use crate::image::{AnyImage, AnyView, Image, ImageView, Pixel, Range, Size, prepare};
 use crate::options::{Named, setters};
 use crate::{Error, Result, for_any_view};
 
@@ -73,7 +71,8 @@ impl RegisterOptions {
 pub struct RegisterInput<'a> {
     /// The image.
     pub image: AnyView<'a>,
-    /// Of the image's size: features are found where it is not 0. `None` for everywhere.
+    /// Of the image's size: features are found where it is not 0, and nowhere near transparent pixels. `None` for
+    /// everywhere.
     pub mask: Option<ImageView<'a, u8>>,
 }
 
@@ -82,41 +81,6 @@ impl<'a, I: Into<AnyView<'a>>> From<I> for RegisterInput<'a> {
     fn from(image: I) -> Self {
         Self { image: image.into(), mask: None }
     }
-}
-
-impl RegisterInput<'_> {
-    fn ready(&self, range: Range, cpu: &Cpu) -> Result<Ready> {
-        let grey = grey(self.image, cpu)?;
-        let Prepared { image, mask: valid } = prepare(grey.view(), self.mask, range, cpu)?;
-        let mask = match (valid, self.mask) {
-            (Some(valid), Some(mask)) => Some(intersection(valid, mask)?),
-            (valid, None) => valid,
-            (None, Some(_)) => None,
-        };
-        Ok(Ready { image: image.into_image(), mask })
-    }
-}
-
-/// A picture as detectors take it, and where it counts if that was not known before.
-struct Ready {
-    image: AnyImage,
-    mask: Option<Image<u8>>,
-}
-
-impl Ready {
-    fn mask<'a>(&'a self, input: &RegisterInput<'a>) -> Option<ImageView<'a, u8>> {
-        self.mask.as_ref().map(Image::view).or(input.mask)
-    }
-}
-
-/// The pixels that count in both masks.
-fn intersection(mut valid: Image<u8>, mask: ImageView<'_, u8>) -> Result<Image<u8>> {
-    check_mask(Some(mask), valid.size())?;
-    for y in 0..mask.size().height {
-        let pairs = valid.row_mut(y).iter_mut().zip(mask.row(y));
-        pairs.filter(|(_, m)| **m == 0).for_each(|(v, _)| *v = 0);
-    }
-    Ok(valid)
 }
 
 /// An image warped onto another.
@@ -206,10 +170,9 @@ fn locate_inputs(
     options.check()?;
     for_any_view!(moving.image, view => check_warp(view, &options.warp))?;
     let finder = options.detector.open(processor)?;
-    let [a, b] = [&moving, &reference].map(|input| input.ready(options.range, &processor.cpu));
+    let [a, b] = [moving, reference].map(|of| prepare(of.image, of.mask, options.range, &processor.cpu));
     let (a, b) = (a?, b?);
-    let images = [AnyView::from(&a.image), AnyView::from(&b.image)];
-    let masks = [a.mask(&moving), b.mask(&reference)];
+    let (images, masks) = ([a.image.view(), b.image.view()], [a.mask.view(), b.mask.view()]);
     let stage = processor.cpu.stage("detect");
     let [found_a, found_b] = finder.detect_pair(images, masks);
     let found = [found_a?, found_b?];

@@ -7,7 +7,7 @@ use crate::feature::sift::SiftOptions;
 use crate::feature::surf::SurfOptions;
 use crate::geometry::Homography;
 use crate::image::testing::shared;
-use crate::image::{ReadOptions, Size, read_grey};
+use crate::image::{ReadOptions, Size, read_grey, with_alpha};
 
 /// Blobs and edges at many scales, of no repetition.
 fn texture(x: f64, y: f64) -> f64 {
@@ -58,6 +58,27 @@ fn a_known_homography_comes_back_and_the_pictures_coincide() {
     let differences: Vec<f32> = inside.map(|((w, r), _)| (w - r).abs()).collect();
     let mean = differences.iter().sum::<f32>() / differences.len() as f32;
     assert!(differences.len() > 60_000 && mean < 0.005, "mean difference {mean} on {}", differences.len());
+}
+
+#[test]
+fn what_is_transparent_bears_no_features_as_what_is_masked_does() {
+    let size = Size::new(400, 300);
+    let image = |shift: f64| {
+        AnyImage::from(Image::from_fn(size, |x, y| (texture(x as f64 + shift, y as f64) * 255.0) as u8))
+    };
+    let (reference, moving) = (image(0.0), image(6.0));
+    let shown = |from: usize| Image::from_fn(size, |x, _| if x < from { 0_u8 } else { 255 });
+    let seen = with_alpha(&reference, &shown(150)).unwrap();
+    let (options, processor) = (RegisterOptions::default(), Cpu::with_threads(2).unwrap().into());
+    let found = register(&seen, &moving, &options, &processor).unwrap();
+    let left = found.features[1].keypoints.iter().map(|k| k.x).fold(f32::INFINITY, f32::min);
+    assert!((154.5..200.0).contains(&left), "nothing up to five pixels from what is transparent: {left}");
+    let mask = shown(155);
+    let masked = RegisterInput { image: (&reference).into(), mask: Some(mask.view()) };
+    assert!(found == register(masked, &moving, &options, &processor).unwrap(), "as with a mask");
+    // Of both together what neither hides.
+    let both = RegisterInput { image: (&seen).into(), mask: Some(mask.view()) };
+    assert!(found == register(both, &moving, &options, &processor).unwrap(), "as with both");
 }
 
 /// Features, matches, model and both pictures, byte for byte: of pictures of one size and of two, whole and masked.

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use tiepoint::device::Cpu;
 use tiepoint::geometry::calibration::RectifiedCalibration;
-use tiepoint::image::{self, AnyImage, Image, Pixel, Range, Size};
+use tiepoint::image::{self, AnyImage, Image, Mask, Range, Size};
 use tiepoint::options::Named;
 use tiepoint::stereo::cloud::{CloudOptions, write_ply};
 use tiepoint::stereo::depth::depth;
@@ -336,20 +336,7 @@ struct Side {
 
 fn read(reader: &Reader<'_>, path: &Path, mask: Option<&str>, no_data: Option<f32>) -> Outcome<Side> {
     let image = reader.image(path)?;
-    let mask = mask_of(mask, path).map(|m| reader.mask(&m, image.size())).transpose()?;
-    let holes = no_data.map(|value| match &image {
-        AnyImage::U8(i) => holding(i, value),
-        AnyImage::U16(i) => holding(i, value),
-        AnyImage::F32(i) => holding(i, value),
-    });
-    let transparent = image::alpha_mask(&image);
-    let mask = [holes, transparent].into_iter().fold(mask, input::both);
+    let mask = reader.mask(mask_of(mask, path).as_deref(), image.size())?;
+    let mask = mask.and(Mask::of_data(&image, no_data))?.into_image();
     Ok(Side { image, mask })
-}
-
-/// 0 where all channels are `no_data`, 255 elsewhere.
-fn holding<T: Pixel>(image: &Image<T>, no_data: f32) -> Image<u8> {
-    let n = image.channels();
-    let pixel = |x: usize, y: usize| &image.row(y)[x * n..(x + 1) * n];
-    Image::from_fn(image.size(), |x, y| 255 * u8::from(pixel(x, y).iter().any(|v| v.to_f32() != no_data)))
 }

@@ -1,9 +1,9 @@
 //! The total order of keypoints on a GPU.
 
-use super::Rank;
 use crate::Result;
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::feature::gpu::GpuKeypoints;
+use crate::feature::select::Selection;
 use crate::feature::{WORDS, for_kernels};
 use tiepoint_gpu::{Kernel, KernelSource};
 
@@ -33,11 +33,51 @@ tiepoint_gpu::kernel! {
     }
 }
 
-/// Puts keypoints into their total order.
+/// Places in a table of levels: see `slot_of` in order.cl.
+const LEVEL_SLOTS: usize = 32 * 16;
+
+tiepoint_gpu::kernel! {
+    /// Counts the keypoints of every level, and its positions; the second dimension is the image.
+    unsafe kernel count_levels(groups) = CountLevels {
+        write levels: u32 [groups[1] * 2 * LEVEL_SLOTS as i128],
+        read order: u64 [groups[1] * capacity],
+        read keypoints: u32 as Keypoint [groups[1] * capacity * WORDS as i128],
+        read counts: u32 [groups[1]],
+    } {
+        /// Keypoints of an image at most.
+        capacity: u32,
+    }
+}
+
+tiepoint_gpu::kernel! {
+    /// Leaves the keypoints of the coarsest levels in the count.
+    unsafe kernel keep_levels(groups) = KeepLevels {
+        write counts: u32 [groups[1]],
+        read levels: u32 [groups[1] * 2 * LEVEL_SLOTS as i128],
+        read order: u64 [groups[1] * capacity],
+        read keypoints: u32 as Keypoint [groups[1] * capacity * WORDS as i128],
+    } {
+        /// Keypoints of an image at most.
+        capacity: u32,
+        /// That the levels must have.
+        positions: u32,
+    }
+}
+
+/// Puts keypoints into their total order, and leaves those of whole levels where these are selected.
 #[derive(Clone, Debug)]
 pub struct GpuOrder {
     sort_runs: Kernel<SortRuns<'static>>,
     merge_runs: Kernel<MergeRuns<'static>>,
+    levels: Option<GpuLevelCount>,
+}
+
+/// The selection of whole levels.
+#[derive(Clone, Debug)]
+struct GpuLevelCount {
+    count: Kernel<CountLevels<'static>>,
+    keep: Kernel<KeepLevels<'static>>,
+    positions: u32,
 }
 
 impl GpuOrder {
@@ -48,28 +88,40 @@ impl GpuOrder {
     /// Runs that are merged at a time.
     const WAYS: usize = 8;
 
-    pub(crate) fn source(rank: Rank) -> KernelSource {
+    pub(crate) fn source(selection: Selection) -> KernelSource {
+        let whole_levels = selection.positions_of_levels().is_some();
         let source = KernelSource::new("order")
             .define("GROUP", Self::GROUP)
             .define("RUN", Self::RUN)
-            .define("RANK", rank.field);
-        for_kernels(source.define("WAYS", Self::WAYS))
+            .define("WAYS", Self::WAYS)
+            .define("RANK_KEY(k)", selection.rank().key)
+            .define("LEVEL_SLOTS", if whole_levels { LEVEL_SLOTS } else { 0 });
+        let mut source = for_kernels(source)
             .kernel::<SortRuns<'_>>([Self::GROUP, 1])
-            .kernel::<MergeRuns<'_>>([Self::GROUP, 1])
-            .text(include_str!("order.cl"))
+            .kernel::<MergeRuns<'_>>([Self::GROUP, 1]);
+        if whole_levels {
+            source = source.kernel::<CountLevels<'_>>([Self::GROUP, 1]).kernel::<KeepLevels<'_>>([32, 1]);
+        }
+        source.text(include_str!("order.cl"))
     }
 
-    pub(crate) fn new(gpu: &Gpu, rank: Rank) -> Result<Self> {
-        let program = gpu.program(&Self::source(rank))?;
+    pub(crate) fn new(gpu: &Gpu, selection: Selection) -> Result<Self> {
+        let program = gpu.program(&Self::source(selection))?;
+        let levels = selection.positions_of_levels().map(|positions| -> Result<_> {
+            let (count, keep) = (program.kernel::<CountLevels<'_>>()?, program.kernel::<KeepLevels<'_>>()?);
+            Ok(GpuLevelCount { count, keep, positions })
+        });
         Ok(Self {
             sort_runs: program.kernel::<SortRuns<'_>>()?,
             merge_runs: program.kernel::<MergeRuns<'_>>()?,
+            levels: levels.transpose()?,
         })
     }
 
     /// Writes, for each of several images, its first `counts[image]` keypoints in their order: the lower halves are
     /// their indices. The keypoints of image i begin at i · `capacity`, and so does their order. `spare` is as large as
-    /// `order`; the result is in the one that is returned.
+    /// `order`; the result is in the one that is returned. Where whole levels are selected, the counts become those of
+    /// their keypoints, unless they exceed the capacity.
     pub(crate) fn record<'b>(
         &self,
         commands: &mut Commands,
@@ -88,6 +140,16 @@ impl GpuOrder {
             commands.launch(&self.merge_runs, groups(Self::GROUP as usize), merge)?;
             std::mem::swap(&mut from, &mut to);
             size *= Self::WAYS;
+        }
+        if let Some(GpuLevelCount { count, keep, positions }) = &self.levels {
+            let (order, images) = (from, counts.len());
+            let levels = &keypoints.gpu().buffer(images * 2 * LEVEL_SLOTS)?;
+            commands.zero(levels)?;
+            let counting = CountLevels { levels, order, keypoints, counts, capacity: room };
+            commands.launch(count, groups(Self::GROUP as usize), counting)?;
+            let keeping =
+                KeepLevels { counts, levels, order, keypoints, capacity: room, positions: *positions };
+            commands.launch(keep, [1, images, 1], keeping)?;
         }
         Ok(from)
     }
@@ -121,9 +183,9 @@ pub(crate) mod tests {
 
     #[test]
     fn the_order_is_that_of_the_cpu() {
-        let ranks = [Rank::RESPONSE, Rank::SCALE];
-        for (gpu, rank) in all().iter().flat_map(|gpu| ranks.map(|rank| (gpu, rank))) {
-            let order = GpuOrder::new(gpu, rank).unwrap();
+        let selections = [Selection::ALL, Selection::largest(9), Selection::levels(200)];
+        for (gpu, selection) in all().iter().flat_map(|gpu| selections.map(|selection| (gpu, selection))) {
+            let (order, rank) = (GpuOrder::new(gpu, selection).unwrap(), selection.rank());
             for (capacity, counts) in [
                 (1, [1, 0]),
                 (300, [299, 257]),
@@ -151,7 +213,7 @@ pub(crate) mod tests {
                         sorted[i * capacity..][..image.len()].iter().map(|&at| image[at as u32 as usize]);
                     let mut expected = image.clone();
                     expected.sort_by(|a, b| rank.compare(a, b));
-                    assert!(found.eq(expected), "{gpu:?}, {}: {} of {capacity}", rank.field, image.len());
+                    assert!(found.eq(expected), "{gpu:?}, {}: {} of {capacity}", rank.key, image.len());
                 }
             }
         }
@@ -159,6 +221,8 @@ pub(crate) mod tests {
 
     #[test]
     fn kernels_compile_for_every_card() {
-        compiles_everywhere(&[Rank::RESPONSE, Rank::SCALE].map(GpuOrder::source));
+        compiles_everywhere(
+            &[Selection::ALL, Selection::largest(1), Selection::levels(1)].map(GpuOrder::source),
+        );
     }
 }

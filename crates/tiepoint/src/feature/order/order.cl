@@ -1,6 +1,6 @@
 // Puts keypoints into their order by merging: runs of RUN are sorted in local memory, then WAYS runs at a time are
 // merged, every keypoint finding its position by a search in each of the other runs. The keypoints stay where they are;
-// what moves is a 64-bit number with what the keypoint is ranked by (RANK) above its index. Most comparisons need
+// what moves is a 64-bit number with what the keypoint is ranked by (RANK_KEY) above its index. Most comparisons need
 // nothing else.
 
 // Whether `a` comes before `b`; an index beyond the count comes last. Equal keypoints are equal in every word, so that
@@ -23,7 +23,7 @@ KERNEL(sort_runs) {
     order += (u64)GROUP_Y * capacity;
     for (u32 i = lane; i < RUN; i += GROUP) {
         u32 at = first + i;
-        u32 key = at < count ? ~sortable(keypoints[at].RANK) : 0xffffffffu;
+        u32 key = at < count ? ~RANK_KEY(keypoints[at]) : 0xffffffffu;
         run[i] = (u64)key << 32 | at;
     }
     for (u32 size = 2; size <= RUN; size *= 2) {
@@ -75,3 +75,56 @@ KERNEL(merge_runs) {
     for (u32 r = 0; r < WAYS; r++) place += places[r];
     to[place] = own;
 }
+
+#if LEVEL_SLOTS > 0
+// A level's place in a table: 32 octaves from -1 on, of 16 layers.
+FUNCTION u32 slot_of(const GLOBAL Keypoint *k) {
+    return ((k->octave_layer >> 8) - 127u) * 16u + (k->octave_layer & 15u);
+}
+
+// Whether two keypoints differ in nothing but their direction.
+FUNCTION i32 is_same_position(const GLOBAL Keypoint *a, const GLOBAL Keypoint *b) {
+    return BITS_OF(a->x) == BITS_OF(b->x) && BITS_OF(a->y) == BITS_OF(b->y) && BITS_OF(a->scale) == BITS_OF(b->scale)
+        && BITS_OF(a->response) == BITS_OF(b->response) && a->octave_layer == b->octave_layer;
+}
+
+// Adds the keypoints and the positions of every level to those in `levels`. In their order keypoints of one position
+// follow each other.
+KERNEL(count_levels) {
+    const u32 capacity = args.capacity;
+    LOCAL u32 sums[2 * LEVEL_SLOTS];
+    u32 count = counts[GROUP_Y] < capacity ? counts[GROUP_Y] : capacity;
+    u32 lane = (u32)LANE_X, i = (u32)GROUP_X * GROUP + lane;
+    if (i - lane >= count) return;
+    keypoints += (u64)GROUP_Y * capacity;
+    order += (u64)GROUP_Y * capacity;
+    levels += (u64)GROUP_Y * 2 * LEVEL_SLOTS;
+    for (u32 s = lane; s < 2 * LEVEL_SLOTS; s += GROUP) sums[s] = 0;
+    BARRIER();
+    if (i < count) {
+        const GLOBAL Keypoint *own = keypoints + (u32)order[i];
+        u32 slot = slot_of(own);
+        ATOMIC_ADD(sums + slot, 1u);
+        if (i == 0 || !is_same_position(own, keypoints + (u32)order[i - 1])) ATOMIC_ADD(sums + LEVEL_SLOTS + slot, 1u);
+    }
+    BARRIER();
+    for (u32 s = lane; s < 2 * LEVEL_SLOTS; s += GROUP) {
+        if (sums[s] > 0) ATOMIC_ADD(levels + s, sums[s]);
+    }
+}
+
+// Leaves in the count of every image (the second dimension) the keypoints of the coarsest levels that have as many
+// positions as are wanted. A count beyond the capacity stays, so that the host makes room.
+KERNEL(keep_levels) {
+    u32 count = counts[GROUP_Y], positions = 0, kept = 0;
+    if (LANE_X > 0 || count == 0 || count > args.capacity) return;
+    levels += (u64)GROUP_Y * 2 * LEVEL_SLOTS;
+    u32 coarsest = (u32)order[(u64)GROUP_Y * args.capacity];
+    u32 slot = slot_of(keypoints + (u64)GROUP_Y * args.capacity + coarsest) + 1;
+    for (; slot > 0 && positions < args.positions; slot--) {
+        kept += levels[slot - 1];
+        positions += levels[LEVEL_SLOTS + slot - 1];
+    }
+    counts[GROUP_Y] = kept;
+}
+#endif

@@ -139,12 +139,15 @@ struct Search<'m> {
     waiting: Vec<Vec<Point>>,
     /// Points ranked below this value can no longer be among those selected.
     floor: f32,
+    /// So many features are worth a look at which can still be among those selected.
+    most: usize,
 }
 
 impl<'m> Search<'m> {
     fn new(size: Size, options: &SiftOptions, mask: Option<ImageView<'m, u8>>) -> Self {
         let (keypoints, bytes, floats, waiting) = Default::default();
-        Self { options: *options, size, mask, keypoints, bytes, floats, waiting, floor: f32::NEG_INFINITY }
+        let (floor, most) = (f32::NEG_INFINITY, options.selection.pays_from());
+        Self { options: *options, size, mask, keypoints, bytes, floats, waiting, floor, most }
     }
 
     /// Finds the extrema of an octave as far as it is ready, and refines, orients and describes those that
@@ -201,15 +204,13 @@ impl<'m> Search<'m> {
         self.mask.is_none_or(|m| m.row(y)[x] != 0)
     }
 
-    /// When only the first N by rank are wanted, drops the others as soon as there are more than twice as
-    /// many.
+    /// Drops what can no longer be among the selected, as soon as there are twice as many as may be.
     fn prune(&mut self, cpu: &Cpu) {
-        let selection = self.options.selection;
-        let full = selection.early_limit().saturating_mul(2).saturating_add(1024);
-        if self.keypoints.len() < full {
+        if self.keypoints.len() < self.most {
             return;
         }
-        let kept = self.take_sorted(cpu);
+        let (kept, selection) = (self.take_sorted(cpu), self.options.selection);
+        self.most = selection.pays_from().max(kept.len().saturating_mul(2));
         self.floor = kept.keypoints.last().map_or(f32::NEG_INFINITY, selection.rank().value);
         self.keypoints = kept.keypoints;
         match kept.descriptors {

@@ -140,7 +140,7 @@ impl SiftOptions {
             o if !positive(o.input_sigma, o.sigma) => {
                 Err(Error::option("input_sigma", o.input_sigma, "above 0, at most sigma"))
             }
-            _ => Ok(()),
+            o => o.selection.check(),
         }
     }
 

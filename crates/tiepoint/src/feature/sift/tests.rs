@@ -9,6 +9,7 @@ use crate::geometry::{Affine, Homography};
 use crate::image::{Image, testing::photograph};
 use crate::matching::{Match, MatchOptions, match_features};
 use crate::synth::{Scene, SceneOptions, viewpoint};
+use std::collections::BTreeSet;
 use std::f32::consts::{PI, TAU};
 
 /// Smooth random blobs on grey: corners, edges and blobs of many sizes.
@@ -186,6 +187,34 @@ fn the_first_of_all_are_kept_however_many_are_pruned_on_the_way() {
         let options = SiftOptions { contrast: 0.005, selection, ..Default::default() };
         assert!(detect(image.view(), &options, None, &cpu).unwrap() == all, "the strongest {limit}");
     }
+}
+
+#[test]
+fn levels_are_kept_whole_and_as_few_as_have_so_many_positions() {
+    let (image, cpu) = (scene(Size::new(700, 500), 5), Cpu::with_threads(2).unwrap());
+    let found = |selection| {
+        let options = SiftOptions { contrast: 0.005, selection, ..Default::default() };
+        detect(image.view(), &options, None, &cpu).unwrap()
+    };
+    let all = found(Selection::ALL);
+    let level = |k: &Keypoint| (k.octave, k.layer);
+    let positions_from = |coarsest: (i8, u8)| {
+        let of = all.keypoints.iter().filter(|k| level(k) >= coarsest);
+        of.map(|k| [k.x, k.y, k.scale, k.response].map(f32::to_bits)).collect::<BTreeSet<_>>().len()
+    };
+    let levels: BTreeSet<_> = all.keypoints.iter().map(level).collect();
+    for n in [1, 9, 50, 100, 300, positions_from(*levels.first().unwrap()), usize::MAX] {
+        let reached = levels.iter().rev().find(|l| positions_from(**l) >= n).or(levels.first()).unwrap();
+        let mut expected = all.keypoints.clone();
+        expected.retain(|k| level(k) >= *reached);
+        expected.sort_by(|a, b| level(b).cmp(&level(a)).then(a.order(b)));
+        let kept = found(Selection::levels(n));
+        assert!(kept.keypoints == expected, "{n} positions: {} and {}", kept.len(), expected.len());
+        assert!(n > 300 || kept.len() < all.len(), "{n} positions leave some out");
+    }
+    assert!(found(Selection::levels(0)).is_empty(), "no position");
+    let even = SiftOptions { selection: Selection::levels(9).with_even(true), ..Default::default() };
+    assert!(even.check().unwrap_err().to_string().contains("even"), "whole, or spread");
 }
 
 #[test]

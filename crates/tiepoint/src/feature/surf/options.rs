@@ -122,7 +122,7 @@ impl SurfOptions {
             o if o.descriptors == DescriptorKind::U8 => {
                 Err(Error::option("descriptors", o.descriptors, "float or none for SURF"))
             }
-            _ => Ok(()),
+            o => o.selection.check(),
         }
     }
 

@@ -4,6 +4,7 @@ use super::spread::{Counted, End, Upper, of_counted};
 use super::{LEAST_LEVELS, Range, no_narrower};
 use crate::device::gpu::{Buffer, Commands, Gpu};
 use crate::image::gpu::{AnyGpuImage, GpuImage, GpuPixel};
+use crate::image::grey_on_device;
 use crate::{Error, Result};
 use tiepoint_gpu::KernelSource;
 
@@ -90,8 +91,8 @@ fn groups(gpu: &Gpu, height: usize) -> [usize; 3] {
     [height.min(gpu.info().units as usize * GROUPS_A_UNIT).max(1), 1, 1]
 }
 
-/// [`prepare`](super::prepare) of a grey image in a device's memory: the same bits. `None` where there are holes (NaN,
-/// infinities), which only the host fills.
+/// [`prepare`](super::prepare) of an image in a device's memory: the same bits. `None` where it has an alpha channel or
+/// holes (NaN, infinities), which only the host masks and fills; otherwise all pixels of `mask` count.
 ///
 /// # Errors
 /// As [`prepare`](super::prepare), and [`Error::Device`] when the device fails.
@@ -101,9 +102,10 @@ pub fn prepare_on_device(
     range: Range,
 ) -> Result<Option<AnyGpuImage>> {
     range.check()?;
-    if image.channels() != 1 {
-        return Err(Error::Image(format!("expected one channel, found {}", image.channels())));
+    if matches!(image.channels(), 2 | 4) {
+        return Ok(None);
     }
+    let image = &grey_on_device(image)?;
     if let Some(mask) = mask.filter(|mask| mask.size() != image.size() || mask.channels() != 1) {
         return Err(Error::Mismatch(format!("the mask is {} and the image {}", mask.size(), image.size())));
     }
@@ -294,16 +296,10 @@ mod tests {
                             let found = prepare_on_device(&there, mask_there.as_ref(), range).unwrap();
                             let case =
                                 format!("{gpu:?}: image {i}, {size}, {range:?}, mask {}", mask.is_some());
-                            match (found, expected.mask) {
-                                (None, Some(_)) => {}
-                                (Some(found), None) => {
-                                    assert_bits(
-                                        &found.download().unwrap(),
-                                        &expected.image.into_image(),
-                                        &case,
-                                    );
-                                }
-                                (found, _) => panic!("{case}: {}", found.is_some()),
+                            let holes = expected.mask.into_image().as_ref() != mask;
+                            assert_eq!(found.is_none(), holes, "{case}");
+                            if let Some(found) = found {
+                                assert_bits(&found.download().unwrap(), &expected.image.into_image(), &case);
                             }
                         }
                     }
@@ -313,8 +309,11 @@ mod tests {
             let wrong = GpuImage::<u8>::new(gpu, Size::new(2, 3)).unwrap();
             assert!(prepare_on_device(&there, Some(&wrong), Range::Auto).is_err(), "a mask of another size");
             assert!(prepare_on_device(&there, None, Range::Between(1.0, 1.0)).is_err(), "no width");
-            let colour = AnyGpuImage::from(GpuImage::<u8>::with_channels(gpu, Size::new(3, 2), 3).unwrap());
-            assert!(prepare_on_device(&colour, None, Range::Auto).is_err(), "colour");
+            for (channels, found) in [(2, None), (3, Some(1)), (4, None)] {
+                let image = GpuImage::<u8>::with_channels(gpu, Size::new(3, 2), channels).unwrap().into();
+                let ready = prepare_on_device(&image, None, Range::Auto).unwrap();
+                assert_eq!(ready.map(|ready| ready.channels()), found, "{channels} channels");
+            }
         }
     }
 

@@ -1,15 +1,16 @@
-//! Which values are black and white, and which pixels hold no data.
+//! An image as detectors take it: grey, from black to white, and which of its pixels count.
 //!
 //! Detectors take an image from black (0) to white (255, 65535 or 1). Measured data keep to other ranges:
 //! float rasters hold metres or reflectances and mark holes by NaN, 12-bit sensors fill a sixteenth of 16 bits.
-//! [`prepare`] brings them to the scale that detectors expect and masks the holes.
+//! [`prepare`] makes an image grey, brings it to the scale that detectors expect, and masks what is transparent or a
+//! hole.
 
 mod gpu;
 mod spread;
 
 pub use gpu::prepare_on_device;
 
-use super::{AnyCow, AnyImage, AnyView, Image, ImageView, Pixel, Size, check_mask};
+use super::{AnyCow, AnyImage, AnyView, Image, ImageView, Mask, Pixel, Size, check_mask, grey};
 use crate::{Error, Result, device::Cpu};
 use spread::Floats;
 
@@ -47,62 +48,53 @@ impl Range {
     }
 }
 
-/// An image on the scale of its type, and where it holds something.
+/// An image as detectors take it.
 #[derive(Clone, Debug)]
 pub struct Prepared<'a> {
     /// One channel, from black to white. 16 bits and floats stay what they are; 8 bits that had to be stretched become
     /// floats.
     pub image: AnyCow<'a>,
-    /// 0 on pixels that are NaN or infinite and on those up to [`HOLE_MARGIN`] pixels from them, 255 elsewhere;
-    /// `None` when there are no such pixels.
-    pub mask: Option<Image<u8>>,
+    /// Which pixels count: those of the mask that was given, more than [`HOLE_MARGIN`] pixels from any that is
+    /// transparent, NaN or infinite.
+    pub mask: Mask<'a>,
 }
 
-/// Pixels around a hole in which no keypoint is kept, because the filled pixels change the derivatives there.
+/// Pixels around a hole or a transparent pixel in which no keypoint is kept, because what is there instead changes the
+/// derivatives.
 pub const HOLE_MARGIN: usize = 5;
 
-/// Brings a grey image to the scale that detectors expect. Holes (NaN, infinities) are filled with the mean of
-/// the finite pixels, which keeps the edges that they add weak. Where `mask` is 0 pixels have no say in the range.
+/// Makes an image ready for a detector: [grey](grey()), on the scale that detectors expect, with the [`Mask`] of the
+/// pixels that count. Holes (NaN, infinities) are filled with the mean of the finite pixels, which keeps the edges that
+/// they add weak. Pixels that do not count by `mask` or because they are transparent have no say in the range.
+///
+/// An image that is given to keep (an [`AnyImage`]) is changed in its own memory: a large one of 16 bits or floats is
+/// never there twice.
 ///
 /// # Errors
-/// [`Error::Image`] for several channels; as [`Range::check`]; [`Error::Mismatch`] for a mask of another size.
+/// [`Error::Image`] for more than four channels; as [`Range::check`]; [`Error::Mismatch`] for a mask of another size.
 pub fn prepare<'a>(
-    image: impl Into<AnyView<'a>>,
-    mask: Option<ImageView<'_, u8>>,
+    image: impl Into<AnyCow<'a>>,
+    mask: impl Into<Mask<'a>>,
     range: Range,
     cpu: &Cpu,
 ) -> Result<Prepared<'a>> {
-    prepare_any(AnyCow::Borrowed(image.into()), mask, range, cpu)
+    prepare_any(image.into(), mask.into(), range, cpu)
 }
 
-/// [`prepare`] within the image's own memory: a large image of 16 bits or floats is never there twice.
-///
-/// # Errors
-/// As [`prepare`].
-pub fn prepare_owned(
-    image: AnyImage,
-    mask: Option<ImageView<'_, u8>>,
-    range: Range,
-    cpu: &Cpu,
-) -> Result<Prepared<'static>> {
-    prepare_any(AnyCow::Owned(image), mask, range, cpu)
-}
-
-fn prepare_any<'a>(
-    image: AnyCow<'a>,
-    mask: Option<ImageView<'_, u8>>,
-    range: Range,
-    cpu: &Cpu,
-) -> Result<Prepared<'a>> {
+fn prepare_any<'a>(image: AnyCow<'a>, mask: Mask<'a>, range: Range, cpu: &Cpu) -> Result<Prepared<'a>> {
     range.check()?;
-    let view = image.view();
-    check_mask(mask, view.size())?;
-    if view.channels() != 1 {
-        return Err(Error::Image(format!("expected one channel, found {}", view.channels())));
-    }
+    check_mask(mask.view(), image.view().size())?;
+    let shown = Mask::of_data(image.view(), None);
+    // What a file holds below transparent pixels has edges that mean nothing.
+    let mask = mask.and(shown.view().map(|shown| without_margin(shown, cpu)))?;
+    let image = match image {
+        AnyCow::Borrowed(view) => grey(view, cpu)?,
+        AnyCow::Owned(image) => AnyCow::Owned(grey(&image, cpu)?.into_owned().unwrap_or(image)),
+    };
     let _stage = cpu.stage("range");
-    let plan = Plan::of(view, mask, range, cpu);
-    Ok(plan.apply(image, cpu))
+    let plan = Plan::of(image.view(), mask.view(), range, cpu);
+    let (image, holes) = plan.apply(image, cpu);
+    Ok(Prepared { image, mask: mask.and(holes)? })
 }
 
 /// 16-bit values that are stretched from black to white at least: of fewer most is noise.
@@ -143,32 +135,28 @@ impl Plan {
         }
     }
 
-    fn apply<'a>(&self, image: AnyCow<'a>, cpu: &Cpu) -> Prepared<'a> {
+    /// The image as it is to be, and its mask without holes.
+    fn apply<'a>(&self, image: AnyCow<'a>, cpu: &Cpu) -> (AnyCow<'a>, Option<Image<u8>>) {
         let stretch = match self.ends {
-            None if !self.has_holes => return Prepared { image, mask: None },
+            None if !self.has_holes => return (image, None),
             None => None,
             Some(ends) => Some(Stretch::new(ends)),
         };
         let unit = |v: f32| stretch.map_or(v, |stretch| stretch.unit(v));
-        match AnySource::of(image) {
-            AnySource::U8(image) => {
-                let unit = mapped(image.view(), |v| unit(f32::from(v)), cpu);
-                Prepared { image: AnyCow::Owned(unit.into()), mask: None }
-            }
+        let made: AnyImage = match AnySource::of(image) {
+            AnySource::U8(image) => mapped(image.view(), |v| unit(f32::from(v)), cpu).into(),
             AnySource::U16(image) => {
-                let level = |v: u16| u16::from_f32(unit(f32::from(v)) * u16::WHITE);
-                Prepared { image: AnyCow::Owned(image.mapped(level, cpu).into()), mask: None }
+                image.mapped(|v| u16::from_f32(unit(f32::from(v)) * u16::WHITE), cpu).into()
             }
             AnySource::F32(image) if self.has_holes => {
                 let mask = far_from(image.view(), |v| !v.is_finite(), HOLE_MARGIN, cpu);
                 let mean = mean_of_finite(image.view());
                 let filled = |v: f32| unit(if v.is_finite() { v } else { mean });
-                Prepared { image: AnyCow::Owned(image.mapped(filled, cpu).into()), mask: Some(mask) }
+                return (AnyCow::Owned(image.mapped(filled, cpu).into()), Some(mask));
             }
-            AnySource::F32(image) => {
-                Prepared { image: AnyCow::Owned(image.mapped(unit, cpu).into()), mask: None }
-            }
-        }
+            AnySource::F32(image) => image.mapped(unit, cpu).into(),
+        };
+        (AnyCow::Owned(made), None)
     }
 }
 
@@ -264,7 +252,7 @@ fn mean_of_finite(image: ImageView<'_, f32>) -> f32 {
 
 /// The mask without the [`HOLE_MARGIN`] pixels next to those where it is 0: where a detector finds nothing that what
 /// the mask hides brought about.
-pub fn without_margin(mask: ImageView<'_, u8>, cpu: &Cpu) -> Image<u8> {
+fn without_margin(mask: ImageView<'_, u8>, cpu: &Cpu) -> Image<u8> {
     far_from(mask, |m| m == 0, HOLE_MARGIN, cpu)
 }
 
@@ -294,20 +282,20 @@ fn far_from<T: Pixel>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::image::AnyImage;
+    use crate::image::with_alpha;
 
     fn floats(values: &[f32]) -> AnyImage {
         AnyImage::F32(Image::from_vec(values.to_vec(), Size::new(values.len(), 1), 1).unwrap())
     }
 
     fn prepared(image: &AnyImage, range: Range) -> (Vec<f32>, Option<Vec<u8>>) {
-        let out = prepare(image, None, range, &Cpu::sequential()).unwrap();
+        let out = prepare(image, Mask::All, range, &Cpu::sequential()).unwrap();
         let values = match out.image.into_image() {
             AnyImage::U8(i) => i.data().iter().map(|v| v.unit()).collect(),
             AnyImage::U16(i) => i.data().iter().map(|v| v.unit()).collect(),
             AnyImage::F32(i) => i.into_vec(),
         };
-        (values, out.mask.map(Image::into_vec))
+        (values, out.mask.into_image().map(Image::into_vec))
     }
 
     #[test]
@@ -333,11 +321,11 @@ mod tests {
         );
         assert_eq!(prepared(&sixteen(&[700, 700]), Range::Auto).0, [700.0 / 65535.0; 2], "flat");
         let refused = |low, high| {
-            prepare(&floats(&[1.0]), None, Range::Between(low, high), &Cpu::sequential()).is_err()
+            prepare(&floats(&[1.0]), Mask::All, Range::Between(low, high), &Cpu::sequential()).is_err()
         };
         assert!(refused(3.0, 3.0) && refused(f32::NAN, 3.0), "no width, NaN");
         let (image, mask) = (floats(&[1.0, 2.0]), Image::<u8>::new(Size::new(3, 1)));
-        let refused = prepare(&image, Some(mask.view()), Range::Auto, &Cpu::sequential());
+        let refused = prepare(&image, mask.view(), Range::Auto, &Cpu::sequential());
         assert!(matches!(refused, Err(Error::Mismatch(_))), "a mask of another size");
     }
 
@@ -352,6 +340,35 @@ mod tests {
         assert_eq!((&mask[..9], &mask[9..]), (&[0; 9][..], &[255; 11][..]), "five pixels around");
         let (empty, mask) = prepared(&floats(&[f32::NAN; 4]), Range::Auto);
         assert_eq!((empty, mask), (vec![0.0; 4], Some(vec![0; 4])), "nothing but holes");
+    }
+
+    #[test]
+    fn colour_becomes_grey_and_what_is_transparent_does_not_count() {
+        let (size, cpu) = (Size::new(30, 20), Cpu::sequential());
+        let colour: AnyImage =
+            Image::from_vec((0..1800).map(|i| (i * 37) as u16).collect(), size, 3).unwrap().into();
+        let shown = Image::from_fn(size, |x, _| if x < 10 { 0_u8 } else { 255 });
+        let given = Image::from_fn(size, |_, y| u8::from(y > 3));
+        let both = Image::from_fn(size, |x, y| 255 * u8::from(x >= 15 && y > 3));
+        let transparent = with_alpha(&colour, &shown).unwrap();
+        for ours in [false, true] {
+            let image = if ours { AnyCow::Owned(transparent.clone()) } else { (&transparent).into() };
+            let found = prepare(image, given.view(), Range::Auto, &cpu).unwrap();
+            assert_eq!(
+                found.mask.into_image(),
+                Some(both.clone()),
+                "neither masked nor near what is transparent"
+            );
+            let expected = prepare(&colour, both.view(), Range::Auto, &cpu).unwrap();
+            assert_eq!(found.image.into_image(), expected.image.into_image(), "the range of what counts");
+        }
+        let opaque = with_alpha(&colour, &Image::filled(size, 1, 255)).unwrap();
+        assert!(prepare(&opaque, Mask::All, Range::Auto, &cpu).unwrap().mask.view().is_none(), "opaque");
+        let five = Image::<u8>::filled(size, 5, 1);
+        assert!(
+            matches!(prepare(&five, Mask::All, Range::Auto, &cpu), Err(Error::Image(_))),
+            "five channels"
+        );
     }
 
     #[test]
@@ -377,12 +394,12 @@ mod tests {
                     let expected = prepare(image, mask, range, &Cpu::sequential()).unwrap();
                     let ours = image.clone();
                     let before = address(ours.view());
-                    let found = prepare_owned(ours, mask, range, &cpu).unwrap();
+                    let found = prepare(ours, mask, range, &cpu).unwrap();
                     let case = format!("image {i}, {range:?}, mask {}", mask.is_some());
                     let new = i == 0 && range != Range::Auto;
                     assert_eq!(address(found.image.view()) != before, new, "{case}: new memory");
                     assert_eq!(found.image.into_image(), expected.image.into_image(), "{case}");
-                    assert_eq!(found.mask, expected.mask, "{case}");
+                    assert_eq!(found.mask.into_image(), expected.mask.into_image(), "{case}");
                 }
             }
         }

@@ -7,7 +7,7 @@ use crate::Error;
 use crate::device::Cpu;
 use crate::device::gpu::{Commands, Gpu, all, compiles_everywhere};
 use crate::feature::gpu::{AT_A_TIME, GpuDescriptors, GpuFeatures, GpuKeypoints, Pixels, beside};
-use crate::feature::order::{GpuOrder, Rank};
+use crate::feature::order::GpuOrder;
 use crate::feature::select::Selection;
 use crate::feature::sift::describe::gpu::GpuDescribe;
 use crate::feature::sift::orient::gpu::GpuOrient;
@@ -111,7 +111,7 @@ pub(super) fn oriented_and_described(
     let mut commands = Commands::new();
     commands.zero(&features.counts).unwrap();
     GpuOrient::new(gpu, options).unwrap().record(&mut commands, &features, &points, levels).unwrap();
-    let order = GpuOrder::new(gpu, Rank::RESPONSE).unwrap();
+    let order = GpuOrder::new(gpu, Selection::ALL).unwrap();
     let sorted = order.record(&mut commands, &features, (&first, &spare)).unwrap();
     GpuDescribe::new(gpu, options)
         .unwrap()

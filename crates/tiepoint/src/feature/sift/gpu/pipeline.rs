@@ -42,13 +42,12 @@ pub struct Stages {
 
 impl Stages {
     fn new(gpu: &Gpu, cpu: &Cpu, options: SiftOptions) -> Result<Self> {
-        let rank = options.selection.rank();
         let mut sources = GpuScaleSpace::sources(&options);
         sources.extend([
             // Most images have 8 bits. The program for others is compiled when one comes.
             GpuBase::<u8>::source(&options),
             GpuExtrema::source(&options),
-            GpuOrder::source(rank),
+            GpuOrder::source(options.selection),
             GpuDescribe::source(&options),
         ]);
         let upright = options.upright;
@@ -59,7 +58,7 @@ impl Stages {
             scale_space: GpuScaleSpace::new(gpu, &options)?,
             extrema: GpuExtrema::new(gpu, &options)?,
             orient: (!upright).then(|| GpuOrient::new(gpu, &options)).transpose()?,
-            order: GpuOrder::new(gpu, rank)?,
+            order: GpuOrder::new(gpu, options.selection)?,
             describe: GpuDescribe::new(gpu, &options)?,
         })
     }

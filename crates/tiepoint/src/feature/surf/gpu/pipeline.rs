@@ -107,7 +107,7 @@ impl Pipeline for SurfPipeline {
     }
 
     fn stages(gpu: &Gpu, _: &Cpu, options: &SurfOptions) -> Result<GpuOrder> {
-        GpuOrder::new(gpu, options.selection.rank())
+        GpuOrder::new(gpu, options.selection)
     }
 
     fn new(

@@ -1,0 +1,165 @@
+//! Which pixels of an image count, by all that is known of it: a mask, its alpha channel, a value that marks holes.
+
+use super::{AnyView, Image, ImageView, Pixel, ReadOptions, Size, alpha_mask, check_mask, read_grey};
+use crate::{Error, Result, device::Cpu, for_any_view};
+use std::path::Path;
+
+/// Which pixels of an image count: all, or those where a mask of its size is not 0.
+#[derive(Clone, Debug, Default)]
+pub enum Mask<'a> {
+    /// Every pixel.
+    #[default]
+    All,
+    /// A mask that was given.
+    Borrowed(ImageView<'a, u8>),
+    /// A mask that was made.
+    Owned(Image<u8>),
+}
+
+impl<'a> Mask<'a> {
+    /// The pixels that show something: whose alpha is not 0, and whose channels are not all `no_data`.
+    pub fn of_data<'i>(image: impl Into<AnyView<'i>>, no_data: Option<f32>) -> Self {
+        let image = image.into();
+        let mut shown = alpha_mask(image);
+        if let Some(no_data) = no_data {
+            let shown = shown.get_or_insert_with(|| Image::filled(image.size(), 1, 255));
+            for_any_view!(image, view => hide(shown, view, no_data));
+        }
+        shown.into()
+    }
+
+    /// The mask in the file at `path`, of an image of this size. Colour counts by its grey.
+    ///
+    /// # Errors
+    /// As [`read_grey`]; [`Error::Mismatch`] for a mask of another size.
+    pub fn read(
+        path: impl AsRef<Path>,
+        image: Size,
+        options: &ReadOptions,
+        cpu: &Cpu,
+    ) -> Result<Mask<'static>> {
+        fn counts<T: Pixel>(mask: ImageView<'_, T>) -> Image<u8> {
+            Image::from_fn(mask.size(), |x, y| if mask.row(y)[x].to_f32() > 0.0 { 255 } else { 0 })
+        }
+        let path = path.as_ref();
+        let mask = read_grey(path, options, cpu)?;
+        match mask.size() == image {
+            true => Ok(for_any_view!(mask.view(), view => counts(view)).into()),
+            false => {
+                let (path, size) = (path.display(), mask.size());
+                Err(Error::Mismatch(format!("{path}: the mask is {size}, its image {image}")))
+            }
+        }
+    }
+
+    /// The pixels that count by both.
+    ///
+    /// # Errors
+    /// [`Error::Mismatch`] for masks of two sizes.
+    pub fn and(self, other: impl Into<Self>) -> Result<Self> {
+        let (mut both, other) = match (self, other.into()) {
+            (Self::All, mask) | (mask, Self::All) => return Ok(mask),
+            (Self::Owned(both), other) | (other, Self::Owned(both)) => (both, other),
+            (Self::Borrowed(view), other) => (view.to_image(), other),
+        };
+        let Some(other) = other.view() else { return Ok(both.into()) };
+        check_mask(Some(other), both.size())?;
+        for y in 0..other.size().height {
+            let pixels = both.row_mut(y).iter_mut().zip(other.row(y));
+            pixels.filter(|(_, o)| **o == 0).for_each(|(b, _)| *b = 0);
+        }
+        Ok(both.into())
+    }
+
+    /// 0 where pixels do not count; `None` where all do.
+    pub fn view(&self) -> Option<ImageView<'_, u8>> {
+        match self {
+            Self::All => None,
+            Self::Borrowed(view) => Some(*view),
+            Self::Owned(mask) => Some(mask.view()),
+        }
+    }
+
+    /// The same as an image of its own.
+    pub fn into_image(self) -> Option<Image<u8>> {
+        match self {
+            Self::All => None,
+            Self::Borrowed(view) => Some(view.to_image()),
+            Self::Owned(mask) => Some(mask),
+        }
+    }
+}
+
+/// Hides the pixels all of whose channels are `no_data`.
+fn hide<T: Pixel>(shown: &mut Image<u8>, image: ImageView<'_, T>, no_data: f32) {
+    for y in 0..image.size().height {
+        let pixels = shown.row_mut(y).iter_mut().zip(image.row(y).chunks_exact(image.channels()));
+        pixels.filter(|(_, p)| p.iter().all(|v| v.to_f32() == no_data)).for_each(|(s, _)| *s = 0);
+    }
+}
+
+impl<'a> From<ImageView<'a, u8>> for Mask<'a> {
+    fn from(view: ImageView<'a, u8>) -> Self {
+        Self::Borrowed(view)
+    }
+}
+
+impl From<Image<u8>> for Mask<'_> {
+    fn from(mask: Image<u8>) -> Self {
+        Self::Owned(mask)
+    }
+}
+
+impl<'a, M: Into<Self>> From<Option<M>> for Mask<'a> {
+    fn from(mask: Option<M>) -> Self {
+        mask.map_or(Self::All, Into::into)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::image::AnyImage;
+
+    fn forms(mask: &Image<u8>) -> [Mask<'_>; 2] {
+        [mask.view().into(), mask.clone().into()]
+    }
+
+    #[test]
+    fn masks_together_leave_what_all_count() {
+        let size = Size::new(12, 9);
+        let every =
+            |n: usize| Image::from_fn(size, move |x, y| if (x + y) % n == 0 { 0_u8 } else { n as u8 });
+        let (two, three) = (every(2), every(3));
+        let expected = two.data().iter().zip(three.data()).map(|(a, b)| *a > 0 && *b > 0);
+        for (a, b) in forms(&two).into_iter().flat_map(|a| forms(&three).map(|b| (a.clone(), b))) {
+            let both = a.clone().and(b).unwrap().into_image().unwrap();
+            assert!(both.data().iter().map(|v| *v > 0).eq(expected.clone()), "{both:?}");
+            for same in [a.clone().and(Mask::All), Mask::All.and(a.clone())] {
+                assert_eq!(same.unwrap().into_image().as_ref(), Some(&two), "with all");
+            }
+            assert!(
+                matches!(a.and(Image::<u8>::new(Size::new(9, 12))), Err(Error::Mismatch(_))),
+                "two sizes"
+            );
+        }
+        assert!(Mask::All.and(Mask::All).unwrap().view().is_none(), "all");
+    }
+
+    #[test]
+    fn data_are_what_shows_and_is_not_marked() {
+        let size = Size::new(4, 1);
+        let grey_and_alpha = Image::from_vec(vec![5_u8, 255, 5, 0, 7, 7, 7, 255], size, 2).unwrap();
+        let opaque: AnyImage = Image::from_vec(vec![7_u16, 5, 7, 9], size, 1).unwrap().into();
+        let of =
+            |image: AnyView<'_>, no_data| Mask::of_data(image, no_data).into_image().map(Image::into_vec);
+        assert_eq!(of((&grey_and_alpha).into(), None), Some(vec![255, 0, 255, 255]), "alpha");
+        assert_eq!(
+            of((&grey_and_alpha).into(), Some(7.0)),
+            Some(vec![255, 0, 0, 255]),
+            "marked in all channels"
+        );
+        assert_eq!(of(opaque.view(), Some(7.0)), Some(vec![0, 255, 0, 255]), "16 bits");
+        assert_eq!(of(opaque.view(), None), None, "everywhere");
+    }
+}
