@@ -1,6 +1,9 @@
-//! Threads that share a stage's work and end together when one of them fails.
+//! Threads that share a stage's work and end together: when one of them fails or panics, or the caller cancels.
 
+use crate::device::Cpu;
 use crate::{Error, Result};
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Mutex, PoisonError};
@@ -10,60 +13,78 @@ use std::thread;
 #[derive(Debug, Default)]
 pub(super) struct Stop {
     stopped: AtomicBool,
-    error: Mutex<Option<Error>>,
+    reason: Mutex<Option<Reason>>,
+    /// The device whose caller may cancel.
+    cpu: Cpu,
+}
+
+#[derive(Debug)]
+enum Reason {
+    Error(Error),
+    Panic(Box<dyn Any + Send>),
 }
 
 impl Stop {
     pub(super) fn is_set(&self) -> bool {
+        if let Err(cancelled) = self.cpu.check() {
+            self.because(cancelled);
+        }
         self.stopped.load(Ordering::Relaxed)
     }
 
     /// Ends the work. Of several reasons the first counts.
     pub(super) fn because(&self, error: Error) {
-        self.error.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
+        self.set(Reason::Error(error));
+    }
+
+    fn set(&self, reason: Reason) {
+        self.reason.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(reason);
         self.stopped.store(true, Ordering::Relaxed);
     }
 
     fn into_result(self) -> Result<()> {
-        self.error.into_inner().unwrap_or_else(PoisonError::into_inner).map_or(Ok(()), Err)
+        match self.reason.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            Some(Reason::Panic(panic)) => resume_unwind(panic),
+            Some(Reason::Error(error)) => Err(error),
+            None => Ok(()),
+        }
     }
 }
 
 /// A piece of work that runs beside others.
 pub(super) type Job<'j> = Box<dyn FnOnce(&Stop) -> Result<()> + Send + 'j>;
 
-/// The next thing that another thread sends; none at the end.
-pub(super) fn next_of<T>(channel: &Mutex<Receiver<T>>) -> Option<T> {
-    channel.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
-}
-
-/// Does `work` for everything that other threads send. After a failure, here or elsewhere, the rest is taken and
-/// dropped, so that nobody waits with a full channel.
+/// Does `work` for everything that other threads send, until the work is stopped. The jobs that receive own the
+/// channel together: when the last of them has ended, those that send find out.
 pub(super) fn for_each_of<T>(
     channel: &Mutex<Receiver<T>>,
     stop: &Stop,
     mut work: impl FnMut(T) -> Result<()>,
-) {
-    while let Some(sent) = next_of(channel) {
-        if !stop.is_set()
-            && let Err(error) = work(sent)
-        {
-            stop.because(error);
-        }
+) -> Result<()> {
+    let next = || channel.lock().unwrap_or_else(PoisonError::into_inner).recv().ok();
+    while !stop.is_set()
+        && let Some(sent) = next()
+    {
+        work(sent)?;
     }
+    Ok(())
 }
 
-/// Runs all `jobs` at the same time, each on a thread of its own. A job looks at `Stop` between units of its work; the
-/// first error sets it and is returned when all have ended.
-pub(super) fn side_by_side<'j>(jobs: Vec<Job<'j>>) -> Result<()> {
-    let stop = Stop::default();
+/// Runs all `jobs` at the same time, each on a thread of its own. A job looks at `Stop` between units of its work. The
+/// first error sets it and is returned when all have ended; so is the first panic, which then goes on.
+///
+/// # Errors
+/// Those of the jobs, and [`Error::Cancelled`].
+pub(super) fn side_by_side<'j>(cpu: &Cpu, jobs: Vec<Job<'j>>) -> Result<()> {
+    let stop = Stop { cpu: Cpu::sequential().ending_with(cpu), ..Stop::default() };
     thread::scope(|scope| {
         for job in jobs {
             let stop = &stop;
-            scope.spawn(move || {
-                if let Err(error) = job(stop) {
-                    stop.because(error);
-                }
+            // What a job leaves half done when it panics is used by jobs that are about to end, and by nothing else.
+            scope.spawn(move || match catch_unwind(AssertUnwindSafe(|| job(stop))) {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => stop.because(error),
+                Err(panic) => stop.set(Reason::Panic(panic)),
             });
         }
     });
