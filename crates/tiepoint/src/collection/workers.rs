@@ -90,3 +90,63 @@ pub(super) fn side_by_side<'j>(cpu: &Cpu, jobs: Vec<Job<'j>>) -> Result<()> {
     });
     stop.into_result()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Cancel;
+    use std::sync::Arc;
+    use std::sync::mpsc::{SyncSender, channel, sync_channel};
+    use std::time::Duration;
+
+    /// What `work` returns, which must be within seconds.
+    fn within_seconds<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
+        let (done, wait) = channel();
+        thread::spawn(move || done.send(work()));
+        wait.recv_timeout(Duration::from_secs(60)).expect("threads wait for each other for ever")
+    }
+
+    /// Two jobs that send more than the channel holds, and one that receives and ends by `end`.
+    fn run(cpu: &Cpu, end: impl Fn() -> Result<()> + Send) -> Result<()> {
+        let (to, from) = sync_channel(2);
+        let send = |to: SyncSender<u32>| -> Job<'static> {
+            Box::new(move |stop| {
+                while !stop.is_set() && to.send(1).is_ok() {}
+                Ok(())
+            })
+        };
+        let from = Arc::new(Mutex::new(from));
+        let mut left = 100;
+        let receive = move |_: u32| {
+            left -= 1;
+            if left == 0 { end() } else { Ok(()) }
+        };
+        let jobs = vec![
+            send(to.clone()),
+            send(to),
+            Box::new(move |stop: &Stop| for_each_of(&from, stop, receive)) as Job<'_>,
+        ];
+        side_by_side(cpu, jobs)
+    }
+
+    #[test]
+    fn an_error_a_panic_and_cancelling_end_all_jobs() {
+        let failed = within_seconds(|| run(&Cpu::sequential(), || Err(Error::Image("it failed".into()))));
+        assert!(matches!(failed, Err(Error::Image(_))), "{failed:?}");
+        let panicked = within_seconds(|| {
+            let unwinds = || -> Result<()> { resume_unwind(Box::new("a panic")) };
+            catch_unwind(|| run(&Cpu::sequential(), unwinds))
+                .map_err(|panic| *panic.downcast::<&str>().unwrap())
+        });
+        assert_eq!(panicked.unwrap_err(), "a panic", "goes on when all threads have ended");
+        let cancelled = within_seconds(|| {
+            let cancel = Cancel::new();
+            let cpu = Cpu::sequential().cancelled_by(&cancel);
+            run(&cpu, move || {
+                cancel.cancel();
+                Ok(())
+            })
+        });
+        assert!(matches!(cancelled, Err(Error::Cancelled)), "{cancelled:?}");
+    }
+}

@@ -356,12 +356,14 @@ pub(super) fn whole<T: Pixel>(
     let mut pyramid = Pyramid::new(image.size(), options);
     let empty = |octave: &Octave| octave.levels.iter().map(|_| Image::new(octave.size)).collect();
     let mut octaves: Vec<Vec<Image<f32>>> = pyramid.octaves.iter().map(empty).collect();
-    pyramid.run(image, cpu, |octave, _| {
+    let run = pyramid.run(image, cpu, |octave, _| {
         let levels = &mut octaves[usize::from(octave.number.abs_diff(options.first_octave))];
         for (level, whole) in octave.levels.iter().zip(levels) {
             (level.first..level.end()).for_each(|y| whole.row_mut(y).copy_from_slice(level.row(y)));
         }
+        Ok(())
     });
+    run.unwrap();
     octaves
 }
 
