@@ -149,4 +149,33 @@ mod tests {
         });
         assert!(matches!(cancelled, Err(Error::Cancelled)), "{cancelled:?}");
     }
+
+    #[test]
+    fn a_panic_of_an_observer_ends_a_collection_on_a_gpu() {
+        use crate::collection::{Collection, CollectionOptions, Shard};
+        use crate::device::{Processor, gpu};
+        let folder = std::env::temp_dir().join(format!("tiepoint-observer-{}", std::process::id()));
+        std::fs::create_dir_all(folder.join("images")).unwrap();
+        for i in 0..40 {
+            std::fs::write(folder.join(format!("images/{i}.pgm")), b"P5 1 1 255\n\0").unwrap();
+        }
+        for (i, gpu) in gpu::all().iter().enumerate() {
+            let (work, images, gpu) = (folder.join(format!("work{i}")), [folder.join("images")], gpu.clone());
+            let panicked = within_seconds(move || {
+                let quiet = Cpu::with_threads(2).unwrap();
+                let (collection, _) =
+                    Collection::scan(work, &images, &CollectionOptions::default(), &quiet).unwrap();
+                let panics = |done: u64| {
+                    if done == 3 {
+                        resume_unwind(Box::new("a panic"))
+                    }
+                };
+                let observed = quiet.observed(move |progress| panics(progress.done));
+                let processor = Processor::with_gpu(observed, gpu);
+                catch_unwind(AssertUnwindSafe(|| collection.extract(Shard::ALL, &[processor]))).map(drop)
+            });
+            assert_eq!(*panicked.unwrap_err().downcast::<&str>().unwrap(), "a panic");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
 }

@@ -4,6 +4,8 @@
 //! A [`Cpu`] is handed to every call that computes. It borrows the caller's thread pool; the library never
 //! touches rayon's global one. Neither the thread count nor the SIMD level changes a result.
 
+#[cfg(test)]
+mod cancel_tests;
 pub mod gpu;
 mod level;
 mod profile;
