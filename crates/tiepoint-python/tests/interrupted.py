@@ -48,7 +48,7 @@ def noise(size):
 
 
 def detect(device):
-    image, sift = noise((1600, 1200)), tp.Sift(device=device)
+    image, sift = noise((1000, 750)), tp.Sift(device=device)
     return lambda: sift.detect(image)
 
 
@@ -58,7 +58,7 @@ def detect_many(device):
 
 
 def surf(device):
-    image, surf = noise((2400, 1800)), tp.Surf(device=device)
+    image, surf = noise((1600, 1200)), tp.Surf(device=device)
     return lambda: surf.detect(image)
 
 
@@ -66,8 +66,8 @@ def match(device):
     random_ = np.random.default_rng(1)
     sides = [
         tp.Features.from_arrays(
-            xy=random_.random((12_000, 2)).astype(np.float32) * 1000,
-            descriptors=random_.integers(0, 256, (12_000, 128), dtype=np.uint8),
+            xy=random_.random((8_000, 2)).astype(np.float32) * 1000,
+            descriptors=random_.integers(0, 256, (8_000, 128), dtype=np.uint8),
         )
         for _ in range(2)
     ]
@@ -82,18 +82,18 @@ def estimate(device):
 
 
 def register(device):
-    scene = views((900, 700))
+    scene = views((600, 450))
     return lambda: np.asarray(tp.register(scene.reference, scene.moving, views=2, device=device).warped)
 
 
 def rectify(device):
-    pair = tp.synth.stereo((1400, 1000), disparities=(0, 60))
+    pair = tp.synth.stereo((600, 450), disparities=(0, 30))
     return lambda: np.asarray(tp.rectify(pair.left, pair.right, device=device).left)
 
 
-def stereo(device, **options):
-    pair = tp.synth.stereo((900, 700), disparities=(0, 60))
-    stereo = tp.Stereo(disparities=128, device=device, **options)
+def stereo(device):
+    pair = tp.synth.stereo((700, 500), disparities=(0, 60))
+    stereo = tp.Stereo(disparities=96, device=device)
     return lambda: np.asarray(stereo.compute(pair.left, pair.right).disparity)
 
 
@@ -130,9 +130,9 @@ def warp(device):
 def collect(device):
     folder = Path(tempfile.mkdtemp(prefix="tiepoint-interrupted-"))
     (folder / "photographs").mkdir()
-    for i in range(6):
-        tp.write(folder / f"photographs/{i}.png", views((420, 320), seed=i // 3).reference)
-    options = tp.CollectionOptions(block=3)
+    for i in range(4):
+        tp.write(folder / f"photographs/{i}.png", views((320, 240), seed=i // 2).reference)
+    options = tp.CollectionOptions(block=2)
 
     def run():
         """Interrupted work goes on where it was; after the end it begins anew."""
