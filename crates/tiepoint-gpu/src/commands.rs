@@ -458,8 +458,8 @@ impl Gpu {
         Ok(())
     }
 
-    /// Runs work beside the queue, which waits for it; on a device that is profiled or waits for every launch `in_queue` runs
-    /// it.
+    /// Runs work beside the queue, which waits for it; where the device is profiled or waits for every launch, `in_queue`
+    /// runs it.
     fn enqueue_beside(
         &self,
         work: Work<'_>,
